@@ -1,0 +1,2 @@
+// The umbrella header: all of Binade's public interface.
+#pragma once

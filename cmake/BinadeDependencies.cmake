@@ -1,0 +1,28 @@
+# What the layers need from the distribution. Nothing is downloaded.
+find_package(Threads REQUIRED)
+target_link_libraries(binade_kernels PUBLIC Threads::Threads)
+
+# OpenMP is the thread pool, except under ThreadSanitizer, which does not understand libgomp.
+if(NOT BINADE_SANITIZE MATCHES "thread")
+  find_package(OpenMP REQUIRED)
+  target_link_libraries(binade_kernels PRIVATE OpenMP::OpenMP_CXX)
+  target_compile_definitions(binade_kernels PRIVATE BINADE_OPENMP)
+endif()
+
+# g++ moves the 16-byte tensor handle with one vector load right after two stores: a stall on every op.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(binade_core PRIVATE -fno-tree-slp-vectorize)
+endif()
+
+find_package(ZLIB REQUIRED)
+find_package(JPEG)
+find_path(BINADE_STB_INCLUDE stb/stb_image.h REQUIRED)
+target_link_libraries(binade_data PRIVATE ZLIB::ZLIB)
+target_include_directories(binade_data SYSTEM PRIVATE ${BINADE_STB_INCLUDE})
+if(JPEG_FOUND)
+  target_link_libraries(binade_data PRIVATE JPEG::JPEG)
+  target_compile_definitions(binade_data PRIVATE BINADE_WITH_JPEG)
+endif()
+
+find_package(nlohmann_json REQUIRED)
+target_link_libraries(binade_train PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)

@@ -1,0 +1,62 @@
+# binade_library(NAME [DEPENDS LAYER...]): one static library per folder, binade::NAME.
+# Sources are all *.cpp below the folder. Those named *_isa.cpp are compiled once per instruction set
+# (kernels/base/isa.h); no -march flag reaches a user's program.
+
+set(BINADE_INCLUDE_DIR ${CMAKE_BINARY_DIR}/include)
+file(MAKE_DIRECTORY ${BINADE_INCLUDE_DIR}/binade)
+foreach(folder kernels core nn optim data dist train)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${BINADE_INCLUDE_DIR}/binade/${folder} SYMBOLIC)
+endforeach()
+file(CREATE_LINK ${PROJECT_SOURCE_DIR}/binade.h ${BINADE_INCLUDE_DIR}/binade/binade.h SYMBOLIC)
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+
+add_library(binade_flags INTERFACE)
+target_compile_options(binade_flags INTERFACE -Wall -Wextra $<$<BOOL:${BINADE_WERROR}>:-Werror>)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  target_compile_options(binade_flags INTERFACE -march=x86-64-v2)
+endif()
+
+if(BINADE_SANITIZE)
+  add_compile_options(-fsanitize=${BINADE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${BINADE_SANITIZE})
+endif()
+
+function(binade_library name)
+  cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
+  set(target binade_${name})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cpp)
+  set(isa_sources ${sources})
+  list(FILTER isa_sources INCLUDE REGEX "_isa\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_isa\\.cpp$")
+
+  add_library(${target} STATIC ${sources})
+  add_library(binade::${name} ALIAS ${target})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target} PUBLIC
+    $<BUILD_INTERFACE:${BINADE_INCLUDE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:binade_flags>)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  foreach(layer ${arg_DEPENDS})
+    target_link_libraries(${target} PUBLIC binade_${layer})
+  endforeach()
+
+  # -O3 whatever the build type: a kernel at -O0 is too slow to test with, and inlining keeps
+  # instructions of one set out of functions that the program shares.
+  set(isa_flags_baseline -O3)
+  set(isa_flags_avx2 -O3 -march=x86-64-v3 -mtune=generic)
+  set(isa_flags_avx512 -O3 -march=x86-64-v4 -mtune=generic -mprefer-vector-width=512)
+  if(isa_sources)
+    foreach(isa baseline avx2 avx512)
+      set(object ${target}_${isa})
+      add_library(${object} OBJECT ${isa_sources})
+      target_compile_features(${object} PRIVATE cxx_std_20)
+      target_include_directories(${object} PRIVATE ${BINADE_INCLUDE_DIR})
+      target_link_libraries(${object} PRIVATE binade_flags)
+      target_compile_definitions(${object} PRIVATE BINADE_ISA=${isa})
+      target_compile_options(${object} PRIVATE ${isa_flags_${isa}})
+      set_target_properties(${object} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+      target_sources(${target} PRIVATE $<TARGET_OBJECTS:${object}>)
+    endforeach()
+  endif()
+endfunction()
