@@ -1,0 +1,25 @@
+// Matrix product: y = activation(a b + bias), batched or not, operands of any strides.
+// f16 and bf16 are converted while packing, accumulated in float and rounded once on store. The
+// order of the additions of an output element depends on the shape only, never on the threads.
+#pragma once
+#include <binade/kernels/base/kernel.h>
+
+#include <cstdint>
+
+namespace binade::kernels {
+
+// Applied to the sum before it is rounded to the output's dtype. relu keeps NaN.
+enum class Activation : uint8_t { none, relu };
+
+// All views have one floating dtype. Throws Error on a mismatch of shapes or dtypes.
+struct Gemm {
+  const View& a;  // [m, k] or [batch, m, k]; a transpose is swapped strides
+  const View& b;  // [k, n] or [batch, k, n]; batch stride 0 broadcasts
+  const View& y;  // [m, n] or [batch, m, n]; elements must not overlap each other, a or b
+  const View& bias = kNoView;  // [n]
+  Activation activation = Activation::none;
+  bool accumulate = false;  // y = activation(y + a b + bias), with y's old value read once
+};
+BINADE_KERNEL(gemm, Gemm, y)
+
+}  // namespace binade::kernels
