@@ -1,0 +1,77 @@
+// Batch normalisation: y = (x - mean) * rstd * weight + bias, one mean and rstd per channel.
+// x, y, dy, dx: [N, C, ...] of any rank >= 2, any strides and any floating dtype; the fast paths
+// are channels-last and row-major. Per-channel vectors [C] are contiguous and in the stat dtype
+// compute_dtype(x.dtype), f64 for f64 and f32 for the others.
+// Statistics are accumulated about a shift near the mean, in double, over chunks of fixed size.
+#pragma once
+#include <binade/kernels/base/kernel.h>
+
+namespace binade::kernels {
+
+// Training: writes mean and rstd = 1 / sqrt(biased variance + eps) of the batch, and y.
+// weight and bias may be kNoView (1 and 0).
+struct BatchNormForward {
+  const View& x;
+  const View& weight;
+  const View& bias;
+  const View& y;
+  const View& mean;
+  const View& rstd;
+  double eps;
+};
+BINADE_KERNEL(batch_norm_forward, BatchNormForward, y)
+
+// Evaluation: normalises with the running statistics.
+struct BatchNormInference {
+  const View& x;
+  const View& weight;
+  const View& bias;
+  const View& running_mean;
+  const View& running_var;
+  const View& y;
+  double eps;
+};
+BINADE_KERNEL(batch_norm_inference, BatchNormInference, y)
+
+// Training: with u = (x - mean) * rstd and m elements per channel,
+//   dbias = sum dy, dweight = sum dy u, dx = weight rstd (dy - dbias / m - u dweight / m).
+// dx, dweight and dbias may each be kNoView where not wanted. dx may be dy.
+struct BatchNormBackward {
+  const View& x;
+  const View& dy;
+  const View& weight;
+  const View& mean;
+  const View& rstd;
+  const View& dx;
+  const View& dweight;
+  const View& dbias;
+};
+BINADE_KERNEL(batch_norm_backward, BatchNormBackward, x)
+
+// Evaluation with gradients: statistics are constants, so dx = dy weight rstd.
+struct BatchNormInferenceBackward {
+  const View& x;
+  const View& dy;
+  const View& weight;
+  const View& running_mean;
+  const View& running_var;
+  const View& dx;
+  const View& dweight;
+  const View& dbias;
+  double eps;
+};
+BINADE_KERNEL(batch_norm_inference_backward, BatchNormInferenceBackward, x)
+
+// running = (1 - momentum) running + momentum batch, with the unbiased batch variance: `count` is
+// the number of elements per channel, and must be at least 2. mean and rstd come from the forward.
+struct BatchNormRunning {
+  const View& mean;
+  const View& rstd;
+  const View& running_mean;
+  const View& running_var;
+  double eps, momentum;
+  int64_t count;
+};
+BINADE_KERNEL(batch_norm_running, BatchNormRunning, running_mean)
+
+}  // namespace binade::kernels

@@ -1,0 +1,75 @@
+// Max, average and adaptive average pooling over the last two dimensions.
+// x, dx: [N, C, H, W]; y, dy: [N, C, P, Q]; any strides and any floating dtype, fast for
+// channels-last. Gradients are gathered, one input element at a time, so overlapping windows
+// accumulate in the compute type and in a fixed order.
+#pragma once
+#include <binade/kernels/base/kernel.h>
+
+namespace binade::kernels {
+
+// Index 0 is the height, 1 the width. A window may lie in the padding only in part: padding must be
+// at most half the kernel.
+struct Pool2dGeometry {
+  int64_t kernel[2] = {1, 1};
+  int64_t stride[2] = {1, 1};
+  int64_t padding[2] = {0, 0};
+  int64_t dilation[2] = {1, 1};   // max pooling only; average pooling takes {1, 1}
+  bool ceil_mode = false;         // a last window that reaches beyond the input counts
+  bool count_include_pad = true;  // average pooling: the divisor counts the padding
+};
+
+// Number of windows along one dimension; with ceil_mode a last window that would start in the
+// padding after the input is left out. Throws on a geometry that gives less than one window.
+int64_t pool2d_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
+                           int64_t dilation, bool ceil_mode);
+
+// Largest value of each window: padding is minus infinity, the first of equal values is chosen, and
+// a NaN wins. index: u8 with y's sizes and strides, the position i * kernel[1] + j inside the
+// window (kernel area at most 255); kNoView where not wanted.
+struct MaxPool2dForward {
+  const View& x;
+  const View& y;
+  const View& index;
+  Pool2dGeometry geometry;
+};
+BINADE_KERNEL(max_pool2d_forward, MaxPool2dForward, y)
+
+// dx[element] = sum of dy over the windows that chose it. Writes all of dx.
+struct MaxPool2dBackward {
+  const View& dy;
+  const View& index;
+  const View& dx;
+  Pool2dGeometry geometry;
+};
+BINADE_KERNEL(max_pool2d_backward, MaxPool2dBackward, dx)
+
+// Mean of each window. The divisor counts the window clipped to the padded input, or with
+// count_include_pad false to the input.
+struct AvgPool2dForward {
+  const View& x;
+  const View& y;
+  Pool2dGeometry geometry;
+};
+BINADE_KERNEL(avg_pool2d_forward, AvgPool2dForward, y)
+
+struct AvgPool2dBackward {
+  const View& dy;
+  const View& dx;
+  Pool2dGeometry geometry;
+};
+BINADE_KERNEL(avg_pool2d_backward, AvgPool2dBackward, dx)
+
+// Output row p averages input rows floor(p H / P) to ceil((p + 1) H / P), columns likewise.
+struct AdaptiveAvgPool2dForward {
+  const View& x;
+  const View& y;
+};
+BINADE_KERNEL(adaptive_avg_pool2d_forward, AdaptiveAvgPool2dForward, y)
+
+struct AdaptiveAvgPool2dBackward {
+  const View& dy;
+  const View& dx;
+};
+BINADE_KERNEL(adaptive_avg_pool2d_backward, AdaptiveAvgPool2dBackward, dx)
+
+}  // namespace binade::kernels
