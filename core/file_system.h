@@ -1,0 +1,129 @@
+// Files. FileSystem is the seam: thin calls that report failures through errno like the system
+// calls they stand for, so that tests put a crash model or injected faults behind everything that
+// writes. Above it: checked handles (OutputFile, InputFile) and durable replacement of whole files.
+// All errors are FileError, one line with the path, the byte position and the system's reason.
+#pragma once
+#include <binade/kernels/base/error.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace binade {
+
+// A failed file operation. code() is the errno value.
+class FileError : public Error {
+ public:
+  FileError(const std::string& text, int code) : Error(text), code_(code) {}
+  int code() const { return code_; }
+
+ private:
+  int code_;
+};
+
+struct DirectoryEntry {
+  std::string name;
+  bool is_directory = false;  // false for links, whatever they point to
+  bool is_file = false;       // a regular file, not a link
+};
+
+// Calls return -1 and set errno on failure. May be used from several threads.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+  // A new file for writing: fails with EEXIST if anything (also a link) has that name.
+  virtual int open_new(const std::string& path) = 0;
+  virtual int open_read(const std::string& path) = 0;                   // regular files only
+  virtual int64_t write(int file, const void* data, size_t bytes) = 0;  // appends; may be short
+  virtual int64_t read(int file, void* data, size_t bytes, uint64_t offset) = 0;  // may be short
+  virtual int64_t size(int file) = 0;
+  virtual int sync(int file) = 0;
+  virtual int close(int file) = 0;
+  virtual int rename(const std::string& from, const std::string& to) = 0;  // replaces files
+  virtual int remove_file(const std::string& path) = 0;
+  virtual int remove_directory(const std::string& path) = 0;  // empty ones only
+  virtual int make_directory(const std::string& path) = 0;
+  virtual int sync_directory(const std::string& path) = 0;
+  virtual int list(const std::string& path, std::vector<DirectoryEntry>& entries) = 0;
+  virtual int64_t free_bytes(const std::string& path) = 0;  // what this user may still write
+};
+
+FileSystem& file_system();  // the machine's
+
+// Checksum CRC-32C (Castagnoli) of `bytes`, continuing from `crc` (0 to begin).
+uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
+
+// A file being written. Bytes reach the disk with finish(); a destroyed unfinished file is closed.
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path, FileSystem& files = file_system());
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+  // Syncs and closes. An error here is final: what was written may be lost.
+  void finish();
+
+  const std::string& path() const { return path_; }
+  uint64_t size() const { return size_; }
+  uint32_t checksum() const { return checksum_; }  // CRC-32C of all bytes so far
+
+ private:
+  [[noreturn]] void fail_with(const char* doing);
+
+  std::string path_;
+  FileSystem& files_;
+  int file_ = -1;
+  uint64_t size_ = 0;
+  uint32_t checksum_ = 0;
+};
+
+// A file being read, at any position.
+class InputFile {
+ public:
+  explicit InputFile(std::string path, FileSystem& files = file_system());
+  ~InputFile();
+  InputFile(InputFile&& other) noexcept;
+  InputFile& operator=(InputFile&&) = delete;
+
+  // Fills `bytes` from `offset`; a file that ends before is an error.
+  void read(uint64_t offset, std::span<std::byte> bytes) const;
+  const std::string& path() const { return path_; }
+  uint64_t size() const { return size_; }  // when opened
+
+ private:
+  std::string path_;
+  FileSystem* files_;
+  int file_ = -1;
+  uint64_t size_ = 0;
+};
+
+// The whole file; an error if it is longer than `max_bytes`.
+std::vector<std::byte> read_file(const std::string& path, uint64_t max_bytes = uint64_t{1} << 32,
+                                 FileSystem& files = file_system());
+
+// Replaces (or creates) the file so that after a crash at any moment the path holds all of the old
+// or all of the new bytes, and the new ones once this has returned: writes a temporary file beside
+// it, syncs, renames, syncs the directory. On an error the old file is untouched.
+void write_file_durably(const std::string& path, const std::function<void(OutputFile&)>& write,
+                        FileSystem& files = file_system());
+void write_file_durably(const std::string& path, std::string_view bytes,
+                        FileSystem& files = file_system());
+
+// Checked forms of the calls. `make_directories` makes missing parents too, durably.
+void rename_path(const std::string& from, const std::string& to, FileSystem& files = file_system());
+void sync_directory(const std::string& path, FileSystem& files = file_system());
+void make_directories(const std::string& path, FileSystem& files = file_system());
+std::vector<DirectoryEntry> list_directory(const std::string& path,
+                                           FileSystem& files = file_system());  // sorted by name
+void remove_path(const DirectoryEntry& entry, const std::string& parent,
+                 FileSystem& files = file_system());  // a file, a link or an empty directory
+std::string parent_directory(const std::string& path);
+
+}  // namespace binade
