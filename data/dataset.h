@@ -1,0 +1,96 @@
+// Dataset: a fixed number of labelled pictures with random access, and decorators over it.
+// Every const function may be called from several threads at once.
+#pragma once
+#include <binade/data/sample.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace binade::data {
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+
+  virtual int64_t size() const = 0;
+  // Sample `index` of [0, size()). Throws Error, whose text names the file, where it cannot be
+  // read.
+  virtual Sample get(int64_t index) const = 0;
+  virtual int64_t class_count() const = 0;
+  // One name per class, in label order.
+  virtual std::vector<std::string> class_names() const = 0;
+  // Channels of every image.
+  virtual int channels() const = 0;
+  // Where sample `index` comes from, for messages: its path, or "file:index".
+  virtual std::string describe(int64_t index) const = 0;
+  // True if get() only copies memory, so that a cache in front of it would gain nothing.
+  virtual bool in_memory() const { return false; }
+};
+
+// The samples of `inner` at the given indices, in that order.
+class Subset : public Dataset {
+ public:
+  Subset(std::shared_ptr<const Dataset> inner, std::vector<int64_t> indices);
+
+  int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
+  Sample get(int64_t index) const override;
+  int64_t class_count() const override { return inner_->class_count(); }
+  std::vector<std::string> class_names() const override { return inner_->class_names(); }
+  int channels() const override { return inner_->channels(); }
+  std::string describe(int64_t index) const override;
+  bool in_memory() const override { return inner_->in_memory(); }
+
+ private:
+  int64_t inner_index(int64_t index) const;
+
+  std::shared_ptr<const Dataset> inner_;
+  std::vector<int64_t> indices_;
+};
+
+// Two parts of one dataset, chosen per index by a hash of `seed`: `second` holds about `share`.
+struct Split {
+  std::shared_ptr<const Dataset> first;
+  std::shared_ptr<const Dataset> second;
+};
+Split split_dataset(std::shared_ptr<const Dataset> inner, double share, uint64_t seed);
+
+// Keeps decoded samples in memory, first come first kept, until they take `max_bytes`.
+class CachedDataset : public Dataset {
+ public:
+  CachedDataset(std::shared_ptr<const Dataset> inner, int64_t max_bytes);
+  ~CachedDataset() override;
+
+  int64_t size() const override { return inner_->size(); }
+  Sample get(int64_t index) const override;
+  int64_t class_count() const override { return inner_->class_count(); }
+  std::vector<std::string> class_names() const override { return inner_->class_names(); }
+  int channels() const override { return inner_->channels(); }
+  std::string describe(int64_t index) const override { return inner_->describe(index); }
+  bool in_memory() const override { return true; }
+  // Bytes of pixels held now.
+  int64_t cached_bytes() const { return bytes_.load(std::memory_order_relaxed); }
+
+ private:
+  std::shared_ptr<const Dataset> inner_;
+  int64_t max_bytes_;
+  mutable std::atomic<int64_t> bytes_{0};
+  mutable std::vector<std::atomic<const Sample*>> slots_;  // owned; null until decoded
+};
+
+// Mean and deviation per channel of pixels / 255, and the range of sizes, over a whole dataset.
+struct DatasetStatistics {
+  std::vector<float> mean, deviation;  // [channels]; a deviation of 0 is given as 1
+  int min_height = 0, max_height = 0, min_width = 0, max_width = 0;
+  int64_t samples = 0;    // read
+  int64_t bad_files = 0;  // left out, where skip_bad is set
+
+  bool one_size() const { return min_height == max_height && min_width == max_width; }
+};
+
+// Sums are exact 64-bit integers, so the result does not depend on the number of threads.
+// An unreadable sample throws, or is left out where `skip_bad`. Throws where nothing was read.
+DatasetStatistics compute_mean_std(const Dataset& dataset, bool skip_bad = false);
+
+}  // namespace binade::data

@@ -1,0 +1,42 @@
+// Image files to pixels. The format is found in the content, never in the name.
+// JPEG goes through libjpeg-turbo (a warning is an error: a truncated file never gives a picture);
+// PNG, BMP, PNM (P5, P6) and TGA through stb_image behind checks of our own (chunk CRCs, exact
+// ends, sizes). Sizes are read from the header and held against the limits before a decoder runs.
+#pragma once
+#include <binade/data/sample.h>
+
+#include <filesystem>
+#include <span>
+#include <string_view>
+
+namespace binade::data {
+
+struct DecodeLimits {
+  int64_t max_file_bytes = int64_t(256) << 20;
+  int64_t max_pixels = 89'478'485;
+  int max_side = 32'768;
+  int max_scans = 100;  // of a progressive JPEG
+};
+
+struct DecodeOptions {
+  int channels = 0;  // 1 grey, 3 RGB, 0 as the file (alpha is dropped)
+  // Where > 0, a JPEG may be decoded at 1/2, 1/4 or 1/8 as long as both sides stay >= this.
+  int target_side = 0;
+  bool apply_orientation = true;  // turn upright by EXIF; values outside 1..8 count as 1
+  DecodeLimits limits = {};
+};
+
+// Decodes a whole file held in memory. `path` is for messages only. Throws Error.
+Image decode_image(std::span<const uint8_t> bytes, std::string_view path,
+                   const DecodeOptions& options = {});
+
+// Reads a regular file of at most limits.max_file_bytes and decodes it. Never blocks on a FIFO.
+Image read_image(const std::filesystem::path& path, const DecodeOptions& options = {});
+
+// The bytes of a regular file. Throws Error where it is missing, no regular file, or larger.
+std::vector<uint8_t> read_file(const std::filesystem::path& path, int64_t max_bytes);
+
+// True if libjpeg-turbo is built in; stb_image decodes JPEG otherwise, and nothing encodes it.
+bool has_libjpeg();
+
+}  // namespace binade::data

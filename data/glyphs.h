@@ -1,0 +1,28 @@
+// An image folder of drawn glyphs, made by the program itself: letters and digits as strokes in
+// random colours, turned, sheared, shifted, over clutter and noise. DIR/{train,test}/<class>/NNNNN,
+// half PNG and half JPEG. Every picture is a pure function of (seed, part, number).
+#pragma once
+#include <binade/data/sample.h>
+
+#include <filesystem>
+
+namespace binade::data {
+
+struct GlyphOptions {
+  uint64_t seed = 0;
+  int classes = 10;  // 10 to 20
+  int train = 6000;
+  int test = 1200;
+  int size = 32;  // height and width in pixels, 16 to 128
+};
+
+// Makes DIR, or reuses one whose marker file names the same options. It is written beside DIR and
+// renamed at the end, so DIR is complete or absent. Throws where DIR holds anything else.
+// Returns true if it was made now.
+bool make_glyph_folder(const std::filesystem::path& directory, const GlyphOptions& options = {});
+
+// One picture: glyph `label`, drawn with the random numbers of (seed, part, number). [size, size,
+// 3]
+Image draw_glyph(int label, const GlyphOptions& options, int part, int number);
+
+}  // namespace binade::data

@@ -1,0 +1,50 @@
+// idx files (the format of MNIST and Fashion-MNIST), plain or gzip-compressed.
+// Layout: bytes 0, 0, type, rank; `rank` big-endian u32 sizes; then the elements. Only type 8 (u8)
+// is read. The header is checked against the file before anything of its size is allocated.
+#pragma once
+#include <binade/data/dataset.h>
+
+#include <filesystem>
+
+namespace binade::data {
+
+struct IdxArray {
+  std::vector<int64_t> sizes;     // 1 to 4 dimensions
+  std::vector<uint8_t> elements;  // row-major
+};
+
+// Reads one file; gzip is recognised by content. Throws Error naming the path where the file is
+// missing, truncated, longer than its header says, corrupt, or larger than `max_bytes` unpacked.
+IdxArray read_idx(const std::filesystem::path& path, int64_t max_bytes = int64_t(4) << 30);
+
+enum class Part { train, test };
+
+// The images and labels of one part: DIR/{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz].
+class IdxDataset : public Dataset {
+ public:
+  IdxDataset(const std::filesystem::path& directory, Part part, int64_t classes = 10);
+  // Any pair of files: images [n, h, w] or [n, h, w, c], labels [n] < classes.
+  IdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
+             int64_t classes = 10);
+
+  int64_t size() const override { return images_.sizes[0]; }
+  Sample get(int64_t index) const override;
+  int64_t class_count() const override { return classes_; }
+  std::vector<std::string> class_names() const override;  // "0", "1", ...
+  int channels() const override { return channels_; }
+  std::string describe(int64_t index) const override;
+  bool in_memory() const override { return true; }
+  int height() const { return static_cast<int>(images_.sizes[1]); }
+  int width() const { return static_cast<int>(images_.sizes[2]); }
+
+ private:
+  std::string path_;
+  IdxArray images_, labels_;
+  int64_t classes_;
+  int channels_ = 1;
+};
+
+// True if the directory holds all four files, each plain or as .gz.
+bool has_idx_files(const std::filesystem::path& directory);
+
+}  // namespace binade::data

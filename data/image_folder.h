@@ -1,0 +1,61 @@
+// Image folders: DIR/train/<class>/* with DIR/test/<class>/* (or DIR/val), or DIR/<class>/* split
+// by a hash of seed and path. Classes and files are sorted bytewise, so labels never depend on the
+// disk.
+#pragma once
+#include <binade/data/dataset.h>
+#include <binade/data/decode.h>
+#include <binade/data/idx.h>
+
+#include <filesystem>
+
+namespace binade::data {
+
+struct ImageFolderOptions {
+  uint64_t seed = 0;        // of the split of DIR/<class>/*
+  double test_share = 0.1;  // its test part
+  DecodeOptions decode = {.channels = 3};
+};
+
+class ImageFolder : public Dataset {
+ public:
+  // Lists one part of the folder. Throws Error where the folder is missing, has no class folders,
+  // a class without images, or a test class that train has not.
+  ImageFolder(const std::filesystem::path& directory, Part part, ImageFolderOptions options = {});
+
+  int64_t size() const override { return static_cast<int64_t>(files_.size()); }
+  Sample get(int64_t index) const override;
+  int64_t class_count() const override { return static_cast<int64_t>(classes_.size()); }
+  std::vector<std::string> class_names() const override { return classes_; }
+  int channels() const override { return options_.decode.channels; }
+  std::string describe(int64_t index) const override;
+  // Files left out because of their extension or kind.
+  int64_t ignored_files() const { return ignored_; }
+
+ private:
+  struct File {
+    std::string name;  // relative to root_
+    int64_t label;
+  };
+  void list_class(const std::string& name, int64_t label);
+  void keep_part(Part part);
+
+  std::filesystem::path root_;  // DIR, DIR/train, DIR/test or DIR/val
+  ImageFolderOptions options_;
+  std::vector<std::string> classes_;
+  std::vector<File> files_;
+  int64_t ignored_ = 0;
+};
+
+enum class Format { automatic, idx, folder };
+
+struct TrainTest {
+  std::shared_ptr<const Dataset> train, test;
+  Format format;
+};
+
+// Both parts of a directory. `automatic`: idx if all four files are there, else an image folder;
+// the error lists what was looked for.
+TrainTest open_dataset(const std::filesystem::path& directory, Format format = Format::automatic,
+                       const ImageFolderOptions& options = {});
+
+}  // namespace binade::data

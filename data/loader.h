@@ -1,0 +1,138 @@
+// Loader: batches of a dataset, decoded by worker threads ahead of use and delivered in order.
+// The stream of batches is a pure function of (seed, epoch, batch number): it does not depend on
+// the number of workers, nor on the batch at which an epoch is entered.
+#pragma once
+#include <binade/core/tensor.h>
+#include <binade/data/dataset.h>
+#include <binade/data/transforms.h>
+
+#include <cstddef>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace binade::data {
+
+struct Batch {
+  Tensor images;                 // [N, C, H, W] f32, channels-last strides
+  Tensor labels;                 // [N] i64
+  int64_t first = 0;             // position in the epoch of the first sample
+  int64_t size = 0;              // N
+  std::vector<int64_t> indices;  // [N] dataset index of each sample
+};
+
+// What happens to a sample that cannot be read.
+//   fail:    the error reaches next().
+//   replace: the next readable sample of the epoch's order takes its place.
+//   skip:    its batch is smaller by one; a batch that would be empty gets one replacement.
+// The number of batches never changes.
+enum class BadFilePolicy { fail, replace, skip };
+
+struct LoaderOptions {
+  int64_t batch = 64;
+  int workers = -1;  // threads; 0 decodes in the calling thread, -1 means min(cores, 8)
+  uint64_t seed = 0;
+  bool shuffle = true;
+  bool drop_last = false;        // leave out a last batch that is not full
+  int prefetch = 4;              // batches ready or in work ahead of use
+  Transform transform;           // after decoding; none: as decoded
+  std::vector<float> mean;       // [channels] of pixels / 255; empty: 0
+  std::vector<float> deviation;  // [channels]; empty: 1
+  BadFilePolicy bad_file = BadFilePolicy::fail;
+  int64_t max_bad = 100;                   // more distinct bad files than this is an error
+  double timeout_seconds = 60;             // for one sample
+  int64_t cache_bytes = int64_t(1) << 30;  // of decoded images kept in memory; 0: none
+  int64_t shard = 0,
+          shard_count = 1;  // this process reads positions shard, shard + shard_count, ...
+};
+
+struct BadFile {
+  int64_t index;
+  std::string path, reason;
+};
+
+// Times since the loader was made. Worker stages are summed over the workers.
+struct LoaderStats {
+  int64_t batches = 0, samples = 0;
+  int64_t decode_errors = 0;  // distinct bad files
+  double decode_seconds = 0, transform_seconds = 0, normalize_seconds = 0;
+  double wait_seconds = 0;   // next() waited for a batch
+  double total_seconds = 0;  // from epoch() to the last batch, the caller's work included
+  int workers = 0;
+  bool more_workers_would_help = false;
+};
+// "1000 samples, decode 0.5 s, ...; more workers would help".
+std::string to_string(const LoaderStats& stats);
+
+class LoaderState;
+
+class Loader {
+ public:
+  // Throws Error on bad options. The dataset must outlive the loader; a loader that shares
+  // ownership keeps it alive even for a worker that is stuck in a read when the loader is
+  // destroyed.
+  Loader(const Dataset& dataset, LoaderOptions options);
+  Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
+  // Stops the workers. One that is stuck in get() for two seconds is left behind.
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  class Iterator;
+  class Epoch;
+
+  // Starts epoch `number` at batch `first_batch`; an epoch under way is abandoned.
+  Epoch epoch(int64_t number, int64_t first_batch = 0);
+  // The next batch of the epoch; false at its end. Throws Error with path, index and cause where a
+  // sample failed or took longer than the timeout; after an error every further call throws.
+  bool next(Batch& batch);
+
+  int64_t batches_per_epoch() const;
+  int64_t samples_per_epoch() const;  // of this shard
+  const LoaderOptions& options() const;
+  LoaderStats stats() const;
+  std::vector<BadFile> bad_files() const;  // distinct, in the order of the stream
+
+ private:
+  std::shared_ptr<LoaderState> state_;  // shared with the workers
+};
+
+// An input iterator over the rest of the epoch.
+class Loader::Iterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = Batch;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const Batch*;
+  using reference = const Batch&;
+
+  explicit Iterator(Loader* loader) : loader_(loader) { ++*this; }
+  const Batch& operator*() const { return batch_; }
+  const Batch* operator->() const { return &batch_; }
+  Iterator& operator++() {
+    if (!loader_->next(batch_)) {
+      loader_ = nullptr;
+    }
+    return *this;
+  }
+  void operator++(int) { ++*this; }
+  bool operator==(std::default_sentinel_t) const { return loader_ == nullptr; }
+
+ private:
+  Loader* loader_;
+  Batch batch_;
+};
+
+// for (const Batch& batch : loader.epoch(0)) ...
+class Loader::Epoch {
+ public:
+  explicit Epoch(Loader* loader) : loader_(loader) {}
+  Iterator begin() { return Iterator(loader_); }
+  std::default_sentinel_t end() const { return std::default_sentinel; }
+
+ private:
+  Loader* loader_;
+};
+
+}  // namespace binade::data
