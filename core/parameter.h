@@ -1,0 +1,105 @@
+// Parameters and the arena they live in.
+//
+// An Arena holds a model's parameters in flat segments, one per dtype: values and gradients (the same
+// dtype), f32 masters behind f16/bf16 values where the precision asks for them, and whatever state an
+// optimizer adds. All of them share offsets, so an optimizer step is one pass over ranges, and a DDP
+// bucket or a ZeRO shard is a range. Ranges start at multiples of kAlignment elements (256 bytes or
+// more) and the gaps hold zeros. Every range has a version of its own.
+#pragma once
+#include <binade/core/autograd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace binade {
+
+class Arena;
+
+// What a module registers: its name, the handles that hold it (more than one for tied weights).
+struct ParameterSlot {
+  std::string name;
+  std::vector<Tensor*> handles;
+  bool norm_or_bias = false;  // not decayed on request
+  bool trainable = true;
+  bool channels_last = false;  // memory order of a convolution weight [O, C, R, S]: OHWI
+  DType dtype = DType::f32;    // wanted; the arena converts
+};
+
+struct Parameter {
+  std::string name;
+  Tensor value;  // the leaf; its data is the arena range
+  int segment = 0;
+  int64_t offset = 0;  // elements, in the segment
+  bool norm_or_bias = false;
+  bool trainable = true;
+
+  int64_t numel() const { return value.numel(); }
+  Leaf& leaf() const;  // REQUIRES: trainable
+};
+
+class Arena {
+ public:
+  static constexpr int64_t kAlignment = 128;
+
+  struct Segment {
+    DType dtype;
+    int64_t numel;
+    Tensor values;     // [numel]
+    Tensor gradients;  // [numel]
+    Tensor masters;    // [numel] f32, undefined where the values are their own masters
+    DType state_dtype() const { return compute_dtype(dtype); }
+  };
+
+  // Copies the slots' present values into new segments and points every handle at its range; the
+  // masters keep the values before rounding.
+  static std::shared_ptr<Arena> build(const std::vector<ParameterSlot>& slots, bool masters);
+
+  const std::vector<Segment>& segments() const { return segments_; }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+
+  // A zeroed state tensor per segment, with the segment's offsets: for moments.
+  std::vector<Tensor> make_state() const;
+
+  // Forgets all gradients (nothing is written: the next backward overwrites).
+  void clear_gradients() const;
+
+  // An optimizer holds the arena: moving the model is an error from then on.
+  bool has_optimizer = false;
+
+ private:
+  std::vector<Segment> segments_;
+  std::vector<Parameter> parameters_;
+};
+
+// The parameters of a model or a subset of them, all in one arena.
+class ParameterList {
+ public:
+  ParameterList() = default;
+  ParameterList(std::shared_ptr<Arena> arena, std::vector<Parameter> parameters)
+      : arena_(std::move(arena)), parameters_(std::move(parameters)) {}
+
+  auto begin() const { return parameters_.begin(); }
+  auto end() const { return parameters_.end(); }
+  size_t size() const { return parameters_.size(); }
+  const Parameter& operator[](size_t i) const { return parameters_[i]; }
+  int64_t numel() const;
+  const std::shared_ptr<Arena>& arena() const { return arena_; }
+  // Those for which keep(parameter) is true.
+  template <class F>
+  ParameterList filter(F keep) const {
+    std::vector<Parameter> kept;
+    for (const Parameter& parameter : parameters_) {
+      if (keep(parameter)) {
+        kept.push_back(parameter);
+      }
+    }
+    return {arena_, std::move(kept)};
+  }
+
+ private:
+  std::shared_ptr<Arena> arena_;
+  std::vector<Parameter> parameters_;
+};
+
+}  // namespace binade
