@@ -54,9 +54,6 @@ class FileSystem {
 
 FileSystem& file_system();  // the machine's
 
-// Checksum CRC-32C (Castagnoli) of `bytes`, continuing from `crc` (0 to begin).
-uint32_t crc32c(std::span<const std::byte> bytes, uint32_t crc = 0);
-
 // A file being written. Bytes reach the disk with finish(); a destroyed unfinished file is closed.
 class OutputFile {
  public:
@@ -75,8 +72,6 @@ class OutputFile {
   uint32_t checksum() const { return checksum_; }  // CRC-32C of all bytes so far
 
  private:
-  [[noreturn]] void fail_with(const char* doing);
-
   std::string path_;
   FileSystem& files_;
   int file_ = -1;

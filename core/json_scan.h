@@ -35,6 +35,8 @@ class JsonScanner {
  public:
   // `text` must outlive the scanner. Errors begin with `name`.
   JsonScanner(std::string name, std::string_view text, JsonLimits limits = {});
+  JsonScanner(const JsonScanner&) = delete;
+  JsonScanner& operator=(const JsonScanner&) = delete;
 
   JsonToken next();
   // Skips one value (the next token begins it).
@@ -45,7 +47,7 @@ class JsonScanner {
   uint64_t integer() const { return integer_; }
   size_t depth() const { return levels_.size(); }
   // Throws: "NAME: at byte 12 of the header: <what>".
-  [[noreturn]] void fail_here(std::string_view what) const;
+  [[noreturn]] void fail_here(const std::string& what) const;
 
  private:
   enum class Expect { value, first_key, key, first_value, comma_or_close, end };
@@ -61,7 +63,8 @@ class JsonScanner {
   JsonToken scan_key();
   JsonToken scan_value();
   JsonToken scan_word(std::string_view word, JsonToken token);
-  void scan_string();  // sets string_; escapes are decoded into decoded_
+  JsonToken after_value(JsonToken token);  // sets what may follow a whole value
+  void scan_string();                      // sets string_; escapes are decoded into decoded_
   void decode_escape();
   uint32_t scan_hex4();
   void scan_integer();
@@ -80,6 +83,9 @@ class JsonScanner {
 
 // `text` as a JSON string with quotes. Bytes outside ASCII are kept.
 std::string json_quoted(std::string_view text);
+
+// The same for messages: one line, at most about 100 bytes.
+std::string json_quoted_short(std::string_view text);
 
 // True if `text` is well-formed UTF-8 (no overlong forms, no surrogates, at most U+10FFFF).
 bool is_utf8(std::string_view text);
