@@ -1,0 +1,87 @@
+// Softmax on the CPU: rows are independent and split over threads; a dimension whose elements are
+// not adjacent is packed first.
+#include <binade/kernels/base/parallel.h>
+#include <binade/kernels/packed_rows.h>
+#include <binade/kernels/softmax.h>
+#include <binade/kernels/softmax_isa.h>
+
+#include <algorithm>
+
+namespace binade::kernels {
+namespace {
+
+constexpr int64_t kElementsPerTask = 8192;
+
+int64_t row_grain(int64_t cols) { return std::max<int64_t>(1, kElementsPerTask / cols); }
+
+View at_least_1d(View view) {
+  if (view && view.dim() == 0) {
+    view.sizes = view.strides = Dims{1};
+  }
+  return view;
+}
+
+void check_dim(const char* op, const View& x, int dim) {
+  check(is_floating(x.dtype), op, ": got ", x.dtype, ", expected a floating dtype");
+  check(dim >= 0 && dim < std::max(1, x.dim()), op, ": got dimension ", dim, ", expected 0 to ",
+        std::max(1, x.dim()) - 1, " for a tensor of shape ", x.sizes);
+}
+
+void check_same(const char* op, const char* name, const View& got, const View& expected) {
+  check(got.sizes == expected.sizes && got.dtype == expected.dtype, op, ": got ", name, " ",
+        got.dtype, " ", got.sizes, ", expected ", expected.dtype, " ", expected.sizes);
+}
+
+}  // namespace
+
+void cpu::softmax_forward(const SoftmaxForward& a) {
+  const char* op = a.log ? "log_softmax" : "softmax";
+  check_dim(op, a.x, a.dim);
+  check_same(op, "y", a.y, a.x);
+  if (a.x.numel == 0) {
+    return;
+  }
+  const View x_view = at_least_1d(a.x), y_view = at_least_1d(a.y);
+  const PackedRows x(x_view, a.dim, Access::read), y(y_view, a.dim, Access::write);
+  const int64_t cols = x_view.size(a.dim);
+  parallel_for(a.x.numel / cols, row_grain(cols), [&](int64_t begin, int64_t end) {
+    softmax_rows_best(SoftmaxRows{.dtype = a.x.dtype,
+                                  .x = x.row(begin),
+                                  .y = y.row(begin),
+                                  .x_stride = x.stride(),
+                                  .y_stride = y.stride(),
+                                  .rows = end - begin,
+                                  .cols = cols,
+                                  .log = a.log});
+  });
+  y.finish();
+}
+
+void cpu::softmax_backward(const SoftmaxBackward& a) {
+  const char* op = a.log ? "log_softmax backward" : "softmax backward";
+  check_dim(op, a.y, a.dim);
+  check_same(op, "dy", a.dy, a.y);
+  check_same(op, "dx", a.dx, a.y);
+  if (a.y.numel == 0) {
+    return;
+  }
+  const View y_view = at_least_1d(a.y), dy_view = at_least_1d(a.dy), dx_view = at_least_1d(a.dx);
+  const PackedRows y(y_view, a.dim, Access::read), dy(dy_view, a.dim, Access::read);
+  const PackedRows dx(dx_view, a.dim, Access::write);
+  const int64_t cols = y_view.size(a.dim);
+  parallel_for(a.y.numel / cols, row_grain(cols), [&](int64_t begin, int64_t end) {
+    softmax_rows_backward_best(SoftmaxRowsBackward{.dtype = a.y.dtype,
+                                                   .y = y.row(begin),
+                                                   .dy = dy.row(begin),
+                                                   .dx = dx.row(begin),
+                                                   .y_stride = y.stride(),
+                                                   .dy_stride = dy.stride(),
+                                                   .dx_stride = dx.stride(),
+                                                   .rows = end - begin,
+                                                   .cols = cols,
+                                                   .log = a.log});
+  });
+  dx.finish();
+}
+
+}  // namespace binade::kernels

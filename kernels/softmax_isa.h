@@ -1,0 +1,30 @@
+// Row kernels of softmax: `rows` rows of `cols` adjacent elements, one row after the other.
+#pragma once
+#include <binade/kernels/base/dtype.h>
+#include <binade/kernels/base/isa.h>
+
+namespace binade::kernels {
+
+struct SoftmaxRows {
+  DType dtype;
+  const void* x;
+  void* y;
+  int64_t x_stride, y_stride;
+  int64_t rows, cols;
+  bool log;
+};
+
+struct SoftmaxRowsBackward {
+  DType dtype;
+  const void* y;
+  const void* dy;
+  void* dx;
+  int64_t y_stride, dy_stride, dx_stride;
+  int64_t rows, cols;
+  bool log;
+};
+
+BINADE_ISA_KERNEL(softmax_rows, const SoftmaxRows& a)
+BINADE_ISA_KERNEL(softmax_rows_backward, const SoftmaxRowsBackward& a)
+
+}  // namespace binade::kernels
