@@ -16,6 +16,8 @@
 
 namespace binade::train {
 
+struct Manifest;
+
 // One file of a checkpoint. `bytes` is its expected size, used for the check of free space.
 struct CheckpointFile {
   std::string name;  // a plain file name, other than manifest.json
@@ -64,15 +66,16 @@ class CheckpointStore {
  private:
   Checkpoint save_as(const std::string& name, int64_t step, std::span<const CheckpointFile> files,
                      const std::map<std::string, std::string>& fields);
-  Checkpoint write_files(const std::string& directory, int64_t step,
-                         std::span<const CheckpointFile> files,
-                         const std::map<std::string, std::string>& fields);
+  Manifest write_files(const std::string& directory, int64_t step,
+                       std::span<const CheckpointFile> files,
+                       const std::map<std::string, std::string>& fields);
   void check_space(std::span<const CheckpointFile> files) const;
   void put_in_place(const std::string& name);
   void recover();
   void delete_old(int64_t saved_step);
   bool is_good(int64_t step);
-  bool remove_checkpoint(const std::string& name);
+  void remove_checkpoint(int64_t step);
+  void warn(const std::string& warning);
 
   std::string path_;
   int keep_;
@@ -80,6 +83,7 @@ class CheckpointStore {
   std::set<int64_t> good_;    // verified, or written by this process
   std::set<int64_t> pinned_;  // loaded
   std::vector<std::string> warnings_;
+  std::set<std::string> warned_;  // each warning is given once
 };
 
 }  // namespace binade::train
