@@ -11,11 +11,19 @@ file(CREATE_LINK ${PROJECT_SOURCE_DIR}/binade.h ${BINADE_INCLUDE_DIR}/binade/bin
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
-add_library(binade_flags INTERFACE)
-target_compile_options(binade_flags INTERFACE -Wall -Wextra $<$<BOOL:${BINADE_WERROR}>:-Werror>)
+# Flags of every source here, none of which reaches a user's program. Position independent code may be
+# inlined across functions of a file, as it could be in a program.
+add_library(binade_base_flags INTERFACE)
+target_compile_options(binade_base_flags INTERFACE -Wall -Wextra -fno-semantic-interposition
+  $<$<BOOL:${BINADE_WERROR}>:-Werror>)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  target_compile_options(binade_flags INTERFACE -march=x86-64-v2)
+  target_compile_options(binade_base_flags INTERFACE -march=x86-64-v2)
 endif()
+
+# Hardening, for all but the *_isa.cpp loops, whose sizes are checked before they run.
+include(BinadeHardening)
+add_library(binade_flags INTERFACE)
+target_link_libraries(binade_flags INTERFACE binade_base_flags binade_hardening)
 
 if(BINADE_SANITIZE)
   add_compile_options(-fsanitize=${BINADE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -42,7 +50,8 @@ function(binade_library name)
   endforeach()
 
   # -O3 whatever the build type: a kernel at -O0 is too slow to test with, and inlining keeps
-  # instructions of one set out of functions that the program shares.
+  # instructions of one set out of functions that the program shares. Nothing reads errno or the
+  # floating-point exception flags, and without them square roots and selections vectorise.
   set(isa_flags_baseline -O3)
   set(isa_flags_avx2 -O3 -march=x86-64-v3 -mtune=generic)
   set(isa_flags_avx512 -O3 -march=x86-64-v4 -mtune=generic -mprefer-vector-width=512)
@@ -52,9 +61,10 @@ function(binade_library name)
       add_library(${object} OBJECT ${isa_sources})
       target_compile_features(${object} PRIVATE cxx_std_20)
       target_include_directories(${object} PRIVATE ${BINADE_INCLUDE_DIR})
-      target_link_libraries(${object} PRIVATE binade_flags)
+      target_link_libraries(${object} PRIVATE binade_base_flags)
       target_compile_definitions(${object} PRIVATE BINADE_ISA=${isa})
-      target_compile_options(${object} PRIVATE ${isa_flags_${isa}})
+      target_compile_options(${object} PRIVATE
+        ${isa_flags_${isa}} -fno-math-errno -fno-trapping-math)
       set_target_properties(${object} PROPERTIES POSITION_INDEPENDENT_CODE ON)
       target_sources(${target} PRIVATE $<TARGET_OBJECTS:${object}>)
     endforeach()

@@ -1,0 +1,16 @@
+# binade_hardening: what makes a memory error in a program harder to use (SECURITY.md).
+# Position independent programs are made so by CMAKE_POSITION_INDEPENDENT_CODE.
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES CXX)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+add_library(binade_hardening INTERFACE)
+target_compile_options(binade_hardening INTERFACE -fstack-protector-strong)
+target_compile_definitions(binade_hardening INTERFACE _GLIBCXX_ASSERTIONS)
+if(NOT BINADE_SANITIZE)  # fortified functions would bypass the sanitizers' own checks
+  target_compile_options(binade_hardening INTERFACE
+    $<$<CONFIG:Release,RelWithDebInfo,MinSizeRel>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>)
+endif()
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  target_link_options(binade_hardening INTERFACE LINKER:-z,relro,-z,now)
+endif()

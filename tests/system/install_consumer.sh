@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# install_consumer.sh BUILD_DIR CMAKE CXX: installs a built tree below a temporary prefix and uses it as a
+# stranger would: the exported targets carry no flag that ties a program to a processor and name no path
+# of the build; a program compiles with plain g++ -std=c++20, and builds and runs through find_package.
+set -euo pipefail
+build=$1 cmake=$2 cxx=$3
+consumer=$(cd "$(dirname "$0")/consumer" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() {
+  echo "install_consumer: $*" >&2
+  exit 1
+}
+
+"$cmake" --install "$build" --prefix "$work/prefix" >"$work/log" 2>&1 || {
+  tail -n 5 "$work/log" >&2
+  fail "the installation failed; are all libraries built?"
+}
+targets=$(find "$work/prefix" -name 'BinadeTargets*.cmake')
+[ -n "$targets" ] || fail "no BinadeTargets.cmake was installed"
+if grep -nE -e '-m(arch|tune|avx|sse|fma|cpu)' $targets; then
+  fail "an exported target carries a processor flag"
+fi
+if grep -n 'INTERFACE_INCLUDE_DIRECTORIES' $targets | grep -v '"${_IMPORT_PREFIX}/include"'; then
+  fail "an exported target includes something beside its own headers"
+fi
+if grep -n 'INTERFACE_COMPILE_\(OPTIONS\|DEFINITIONS\)' $targets; then
+  fail "an exported target hands on flags or definitions"
+fi
+if grep -rnF "$build" $targets; then
+  fail "an exported target names the build directory"
+fi
+if find "$work/prefix/include" -name '*_internal.h' | grep .; then
+  fail "internal headers were installed"
+fi
+
+"$cxx" -std=c++20 -Wall -Wextra -Werror -I"$work/prefix/include" -c "$consumer/main.cpp" \
+  -o "$work/main.o"
+"$cmake" -S "$consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" \
+  -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release >"$work/log" 2>&1 ||
+  { cat "$work/log" >&2 && fail "find_package(Binade) failed"; }
+"$cmake" --build "$work/build" >"$work/log" 2>&1 ||
+  { cat "$work/log" >&2 && fail "the consumer did not build"; }
+output=$("$work/build/consumer")
+[ "$output" = "dx = 6" ] || fail "the consumer printed '$output', expected 'dx = 6'"
+echo "installed, found, built and ran: $output"

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Checks the layers and the form of the sources: lint.py includes|sources [--root DIR].
+
+includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade/folder/file.h>, and
+  public headers (all but *_internal.h) include only the standard library beside that.
+sources: lengths, #pragma once, no leftovers (TODO and the like), no raw kernel launch, and nothing in
+  a library that ends the process.
+Prints one line per finding and exits 1 if there is any.
+"""
+import argparse
+import pathlib
+import re
+import sys
+
+LAYERS = {
+    "kernels": {"kernels"},
+    "core": {"kernels", "core"},
+    "nn": {"kernels", "core", "nn"},
+    "optim": {"kernels", "core", "optim"},
+    "data": {"kernels", "core", "data"},
+    "dist": {"kernels", "core", "dist"},
+    "train": {"kernels", "core", "nn", "optim", "data", "dist", "train"},
+}
+PROGRAMS = ("samples", "bench", "tests")
+SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
+MAX_LINES = 400
+
+STANDARD = set("""
+algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes
+climits cmath compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef cstdint
+cstdio cstdlib cstring ctime deque exception execution filesystem forward_list fstream functional future
+initializer_list iomanip ios iosfwd iostream istream iterator latch limits list locale map memory
+memory_resource mutex new numbers numeric optional ostream queue random ranges ratio regex scoped_allocator
+semaphore set shared_mutex source_location span sstream stack stdexcept stop_token streambuf string
+string_view system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility
+valarray variant vector version immintrin.h
+""".split())
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+COMMENT_OR_STRING = re.compile(
+    r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+ENDS_PROCESS = re.compile(
+    r"(?<![\w.>])(?:std\s*::\s*|::\s*)?(abort|exit|_exit|_Exit|quick_exit|terminate)\s*\(")
+
+
+def files(root, folders):
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in SUFFIXES and path.is_file():
+                yield folder, path
+
+
+def code_only(text):
+    """The text with comments and strings blanked; line numbers stay."""
+    return COMMENT_OR_STRING.sub(lambda m: "\n" * m.group().count("\n") or " ", text)
+
+
+def is_public(path):
+    return path.suffix == ".h" and not path.stem.endswith("_internal")
+
+
+def include_fault(folder, path, quote, name):
+    """Why this include is wrong, or None."""
+    if quote == '"':
+        return f'"{name}": includes are written <binade/folder/file.h>'
+    if name.startswith("binade/"):
+        target = name.split("/")[1]
+        if target not in LAYERS:
+            return f"<{name}>: libraries include single headers of a layer"
+        if target not in LAYERS[folder]:
+            return f"<{name}>: {folder} may include {', '.join(sorted(LAYERS[folder]))} only"
+        return None
+    if name.split("/")[0] in LAYERS:
+        return f"<{name}>: write <binade/{name}>"
+    if is_public(path) and name not in STANDARD:
+        return f"<{name}>: public headers include the standard library and binade only"
+    return None
+
+
+def lint_includes(root):
+    for folder, path in files(root, LAYERS):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            fault = match and include_fault(folder, path, *match.groups())
+            if fault:
+                yield path, number, fault
+    for _, path in files(root, PROGRAMS):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            if match and match.group(1) == "<" and match.group(2).split("/")[0] in LAYERS:
+                yield path, number, f"<{match.group(2)}>: write <binade/{match.group(2)}>"
+
+
+def lint_sources(root):
+    for folder, path in files(root, [*LAYERS, *PROGRAMS]):
+        text = path.read_text()
+        lines = text.splitlines()
+        if len(lines) > MAX_LINES:
+            yield path, len(lines), f"{len(lines)} lines, at most {MAX_LINES}: split by idea"
+        if path.suffix in {".h", ".cuh"} and "#pragma once" not in lines:
+            yield path, 1, "no #pragma once"
+        for number, line in enumerate(lines, 1):
+            if LEFTOVER.search(line):
+                yield path, number, "a leftover; finish it or open an issue"
+        for number, line in enumerate(code_only(text).splitlines(), 1):
+            if "<<<" in line:
+                yield path, number, "a raw kernel launch; use launch()"
+            ends = ENDS_PROCESS.search(line)
+            if ends and folder in LAYERS:
+                yield path, number, f"{ends.group(1)}() in a library; throw binade::Error"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rules", choices=["includes", "sources"])
+    parser.add_argument("--root", type=pathlib.Path,
+                        default=pathlib.Path(__file__).resolve().parents[2])
+    options = parser.parse_args()
+    findings = list({"includes": lint_includes, "sources": lint_sources}[options.rules](options.root))
+    for path, number, fault in findings:
+        print(f"{path.relative_to(options.root)}:{number}: {fault}")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Each rule of lint.py finds what it should, and only that; count_results.py reads what ctest writes."""
+import pathlib
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import count_results  # noqa: E402
+import lint  # noqa: E402
+
+
+class LintTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def findings(self, rule, path, text):
+        root = pathlib.Path(self.folder.name)
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        found = list(rule(root))
+        file.unlink()
+        return len(found)
+
+    def test_layers(self):
+        includes = lint.lint_includes
+        self.assertEqual(self.findings(includes, "core/a.cpp", "#include <binade/kernels/b.h>\n"), 0)
+        self.assertEqual(self.findings(includes, "kernels/a.cpp", "#include <binade/core/b.h>\n"), 1)
+        self.assertEqual(self.findings(includes, "optim/a.cpp", "#include <binade/nn/b.h>\n"), 1)
+        self.assertEqual(self.findings(includes, "train/a.cpp", "#include <binade/nn/b.h>\n"), 0)
+        self.assertEqual(self.findings(includes, "nn/a.cpp", "#include <binade/binade.h>\n"), 1)
+
+    def test_form_of_includes(self):
+        includes = lint.lint_includes
+        self.assertEqual(self.findings(includes, "core/a.cpp", '#include "b.h"\n'), 1)
+        self.assertEqual(self.findings(includes, "core/a.cpp", "#  include <core/b.h>\n"), 1)
+        self.assertEqual(self.findings(includes, "samples/a.cpp", "#include <core/b.h>\n"), 1)
+        self.assertEqual(self.findings(includes, "samples/a.cpp", "#include <CLI/CLI.hpp>\n"), 0)
+
+    def test_public_headers_are_plain(self):
+        includes = lint.lint_includes
+        for name in ("jpeglib.h", "nlohmann/json.hpp", "cuda_runtime.h", "omp.h"):
+            text = f"#include <{name}>\n"
+            self.assertEqual(self.findings(includes, "data/a.h", text), 1, name)
+            self.assertEqual(self.findings(includes, "data/a_internal.h", text), 0, name)
+            self.assertEqual(self.findings(includes, "data/a.cpp", text), 0, name)
+        self.assertEqual(self.findings(includes, "data/a.h", "#include <vector>\n"), 0)
+
+    def test_sources(self):
+        sources = lint.lint_sources
+        self.assertEqual(self.findings(sources, "nn/a.cpp", "int a;\n" * 400), 0)
+        self.assertEqual(self.findings(sources, "nn/a.cpp", "int a;\n" * 401), 1)
+        self.assertEqual(self.findings(sources, "nn/a.h", "int a;\n"), 1)
+        self.assertEqual(self.findings(sources, "nn/a.h", "#pragma once\n"), 0)
+        self.assertEqual(self.findings(sources, "nn/a.cpp", "// TO" "DO: more\n"), 1)
+        self.assertEqual(self.findings(sources, "kernels/a.cu", "f<<<1, 2>>>(x);\n"), 1)
+        self.assertEqual(self.findings(sources, "kernels/a.cu", "// f<<<1, 2>>>(x) is not used\n"), 0)
+
+    def test_process_ends(self):
+        sources = lint.lint_sources
+        for call in ("abort()", "std::abort()", "::exit(1)", "std::terminate ( )"):
+            self.assertEqual(self.findings(sources, "core/a.cpp", f"void f() {{ {call}; }}\n"), 1, call)
+        for text in ("loop.exit(1);", 'g("abort() called");', "// never abort()", "on_exit(g);"):
+            self.assertEqual(self.findings(sources, "core/a.cpp", f"{text}\n"), 0, text)
+        self.assertEqual(self.findings(sources, "samples/a.cpp", "int main() { exit(1); }\n"), 0)
+
+
+class CountTest(unittest.TestCase):
+    def count(self, status, output="", skipped=""):
+        case = ElementTree.Element("testcase", status=status)
+        ElementTree.SubElement(case, "system-out").text = output
+        if skipped:
+            ElementTree.SubElement(case, "skipped", message=skipped)
+        return count_results.of_case(case)
+
+    def test_plain(self):
+        self.assertEqual(self.count("run"), (1, 0, 0))
+        self.assertEqual(self.count("fail"), (0, 1, 0))
+        self.assertEqual(self.count("disabled"), (0, 0, 1))
+        self.assertEqual(self.count("notrun", skipped="Unable to find executable: x"), (0, 1, 0))
+        self.assertEqual(self.count("notrun", skipped="SKIP_RETURN_CODE=77"), (0, 0, 1))
+
+    def test_gtest(self):
+        ran = "[==========] 6 tests from 2 test suites ran. (5 ms total)\n"
+        output = (f"[  PASSED  ] noise 9 tests.\n{ran}[  PASSED  ] 3 tests.\n"
+                  "[  SKIPPED ] 1 test, listed below:\n[  SKIPPED ] A.b\n"
+                  "[  FAILED  ] 2 tests, listed below:\n[  FAILED  ] A.c\n")
+        self.assertEqual(self.count("fail", output), (3, 2, 1))
+        self.assertEqual(self.count("run", f"{ran}[  PASSED  ] 6 tests.\n"), (6, 0, 0))
+        self.assertEqual(self.count("fail", f"{ran}[  PASSED  ] 6 tests.\nleak\n"), (6, 1, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()
