@@ -1,0 +1,48 @@
+// Initial values of weights (Glorot and Bengio 2010; He et al. 2015). Shapes are [out, in, ...]:
+// the receptive field is the product of the further dimensions. Draws come from generator().
+#pragma once
+#include <binade/core/tensor.h>
+
+#include <string>
+
+namespace binade::nn::init {
+
+enum class FanMode : uint8_t { fan_in, fan_out };
+enum class Nonlinearity : uint8_t { linear, conv2d, sigmoid, tanh, relu, leaky_relu, selu };
+Nonlinearity parse_nonlinearity(std::string_view name);
+
+// What the values of a weight are drawn with. bound is for the uniform distributions.
+struct Statistics {
+  int64_t fan_in, fan_out;
+  double gain, mean, std, bound;
+};
+
+struct KaimingOptions {
+  double a = 0;  // negative slope of leaky_relu
+  FanMode mode = FanMode::fan_in;
+  Nonlinearity nonlinearity = Nonlinearity::leaky_relu;
+};
+
+double gain(Nonlinearity nonlinearity, double a = 0.01);
+Statistics xavier_statistics(const Dims& shape,
+                             double gain = 1);  // std = gain sqrt(2 / (in + out))
+Statistics kaiming_statistics(const Dims& shape,
+                              const KaimingOptions& options = {});  // gain / sqrt(fan)
+
+// These fill w in place; w must have at least two dimensions.
+void xavier_uniform(const Tensor& w, double gain = 1);
+void xavier_normal(const Tensor& w, double gain = 1);
+void kaiming_uniform(const Tensor& w, const KaimingOptions& options = {});
+void kaiming_normal(const Tensor& w, const KaimingOptions& options = {});
+void uniform(const Tensor& w, double low, double high);
+void normal(const Tensor& w, double mean, double std);
+void zeros(const Tensor& w);
+void ones(const Tensor& w);
+void constant(const Tensor& w, double value);
+
+// The defaults of linear and convolution layers, PyTorch's: uniform in +-1 / sqrt(fan_in) for
+// weights (kaiming_uniform with a = sqrt(5)) and for biases.
+void default_weight(const Tensor& w);
+void default_bias(const Tensor& b, const Dims& weight_shape);
+
+}  // namespace binade::nn::init

@@ -1,0 +1,24 @@
+// Fully connected layer: y = x weight^T + bias.
+#pragma once
+#include <binade/nn/module.h>
+
+namespace binade::nn {
+
+struct LinearOptions {
+  int64_t in;
+  int64_t out;
+  bool bias = true;
+};
+
+// x [..., in] -> [..., out].
+class Linear : public Module {
+ public:
+  using Options = LinearOptions;
+  explicit Linear(const LinearOptions& options);
+  Tensor forward(const Tensor& x) override;
+
+  Tensor weight;  // [out, in]
+  Tensor bias;    // [out] or undefined
+};
+
+}  // namespace binade::nn

@@ -1,0 +1,90 @@
+// Classifiers that the samples and benches use.
+#pragma once
+#include <binade/nn/activation.h>
+#include <binade/nn/linear.h>
+#include <binade/nn/pool.h>
+#include <binade/nn/sequential.h>
+
+namespace binade::nn {
+
+struct MlpOptions {
+  int64_t in;
+  std::vector<int64_t> hidden = {512, 512};
+  int64_t classes = 10;
+};
+
+// [N, ...] -> [N, classes]: fc1, relu, fc2, relu, ... The input is flattened.
+class Mlp : public Module {
+ public:
+  using Options = MlpOptions;
+  explicit Mlp(const MlpOptions& options);
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  std::vector<std::unique_ptr<Linear>> layers_;
+};
+
+struct CnnOptions {
+  int64_t channels = 1;
+  int64_t classes = 10;
+  int64_t height = 28;
+  int64_t width = 28;
+  double dropout = 0.25;
+};
+
+// A small convolution net for images of at least 8x8: three stages of 3x3 convolution, batch norm,
+// relu and 2x2 max pooling with 32, 64 and 64 channels, then two fully connected layers. 11 MFLOP
+// forward per 28x28 image.
+class Cnn : public Module {
+ public:
+  using Options = CnnOptions;
+  explicit Cnn(const CnnOptions& options = {});
+  Tensor forward(const Tensor& x) override;
+
+  Conv2d conv1;
+  BatchNorm2d bn1;
+  Conv2d conv2;
+  BatchNorm2d bn2;
+  Conv2d conv3;
+  BatchNorm2d bn3;
+  Dropout dropout;
+  Linear fc1, fc2;
+
+ private:
+  CnnOptions options_;
+};
+
+struct ResNetOptions {
+  int64_t depth = 18;  // 18 or 34
+  int64_t classes = 1000;
+  int64_t channels = 3;
+  bool small_images = false;  // a 3x3 stem of stride 1 without pooling, as for CIFAR
+};
+
+// Residual net of basic blocks; names are those of torchvision.
+class ResNet : public Module {
+ public:
+  using Options = ResNetOptions;
+  explicit ResNet(const ResNetOptions& options = {});
+  Tensor forward(const Tensor& x) override;
+
+  Conv2d conv1;
+  BatchNorm2d bn1;
+  Sequential layer1, layer2, layer3, layer4;
+  Linear fc;
+
+ private:
+  bool small_images_;
+};
+
+struct ModelOptions {
+  int64_t channels;
+  int64_t height;
+  int64_t width;
+  int64_t classes;
+};
+
+// "mlp", "cnn" or "resnet18" (with the small stem below 64x64); an error names them otherwise.
+std::unique_ptr<Module> make_model(std::string_view name, const ModelOptions& options);
+
+}  // namespace binade::nn

@@ -1,0 +1,126 @@
+// Module: a named tree of parameters, buffers and child modules.
+//
+// A module registers pointers to its own Tensor members, so it neither moves nor copies: it lives
+// where it was constructed, or in a unique_ptr. Parameters of the whole tree live in one Arena,
+// built at the root by the first parameters() or to(); until then each is a tensor of its own.
+// Names are paths from the root: "conv1.weight".
+#pragma once
+#include <binade/core/label.h>
+#include <binade/core/parameter.h>
+#include <binade/core/precision.h>
+
+#include <optional>
+#include <utility>
+
+namespace binade::nn {
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+struct ParameterTraits {
+  bool norm_or_bias = false;   // not decayed on request
+  bool channels_last = false;  // [O, C, R, S] in OHWI memory order
+  bool keep_f32 = false;       // stays f32 where the policy `mixed` makes the others f16 or bf16
+};
+
+class Module {
+ public:
+  Module() = default;
+  virtual ~Module();
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  virtual Tensor forward(const Tensor& x) = 0;
+  // forward() under this module's path and precision.
+  Tensor operator()(const Tensor& x);
+
+  // The trainable and frozen parameters below this module, with their paths from the root. Builds
+  // the arena of the whole tree on the first call.
+  ParameterList parameters();
+  // Paths from this module; tied parameters under their first name.
+  NamedTensors named_parameters() const;
+  NamedTensors named_buffers() const;
+  int64_t parameter_count() const;
+
+  void train(bool on = true);  // this module and all below
+  void eval() { train(false); }
+  bool is_training() const { return training_; }
+
+  // Moves and converts everything below this module. Under `mixed`, parameters become f16 or bf16
+  // with f32 masters, but norms and buffers stay f32; under `half` everything becomes low, without
+  // masters. Throws once an optimizer holds the parameters.
+  void to(Device device, Precision precision = {});
+  void to(DType dtype);  // f32 or f64, full precision
+  const std::optional<Precision>& precision() const { return precision_; }
+
+  // A frozen parameter gets neither gradient nor update. `prefix` is a path from this module
+  // ("conv1", "conv1.bias", "": all); one that names nothing is an error. Tied parameters freeze
+  // together.
+  void freeze(std::string_view prefix = "");
+  void unfreeze(std::string_view prefix = "");
+
+  // Parameters and buffers in a fixed order: what a checkpoint holds. They share memory with the
+  // model.
+  NamedTensors state() const;
+  // Sets parameters and buffers by name, with conversion of the dtype; masters follow. One error
+  // lists all missing, unexpected and wrongly shaped names, and nothing is changed. The counters
+  // "num_batches_tracked" in PyTorch's files are passed over; tied parameters may come under any
+  // name.
+  void load_state(const NamedTensors& state);
+
+  // A table: name, shape, dtype, number of elements, remarks.
+  std::string describe() const;
+
+ protected:
+  // REQUIRES: the member lives as long as the module. A name has no dot and is used once.
+  void register_parameter(std::string_view name, Tensor& parameter, ParameterTraits traits = {});
+  void register_buffer(std::string_view name, Tensor& buffer);
+  void register_module(std::string_view name, Module& child);
+
+ private:
+  struct OwnParameter {
+    std::string name;
+    Tensor* tensor;
+    ParameterTraits traits;
+    bool trainable = true;
+    Tensor leaf = {};  // where frozen after the arena was built: what unfreeze() restores
+  };
+  struct Visited {  // in a walk over the tree
+    std::string path;
+    OwnParameter* own;
+    Module* owner;
+  };
+  // One parameter of the tree: all members that hold it (more than one where it is tied).
+  struct Shared {
+    std::string name;
+    std::vector<Visited> members;
+    const Tensor& tensor() const { return *members[0].own->tensor; }
+  };
+
+  Module& root();
+  void visit(const std::string& path,
+             const std::function<void(const std::string&, Module&)>& f) const;
+  std::vector<Shared> shared_parameters() const;
+  std::vector<std::pair<std::string, Tensor*>> buffers() const;
+  std::vector<std::pair<Shared, Tensor>> matching(std::string_view prefix) const;
+  void build_arena();
+  void release_arena();
+  void convert(Device device, DType wide, std::optional<Precision> precision);
+  void set_trainable(std::string_view prefix, bool trainable);
+  Tensor master_of(const Tensor& value) const;
+  void check_name(std::string_view name) const;
+  DType wanted_dtype(const ParameterTraits& traits) const;
+  uint32_t label();
+
+  std::string name_;  // in the parent; empty at the root
+  Module* parent_ = nullptr;
+  std::vector<OwnParameter> own_parameters_;
+  std::vector<std::pair<std::string, Tensor*>> own_buffers_;
+  std::vector<Module*> children_;
+  bool training_ = true;
+  std::optional<Precision> precision_;  // set by to()
+  DType wide_ = DType::f32;             // dtype of what is not low
+  std::shared_ptr<Arena> arena_;        // at the root
+  std::atomic<uint64_t> label_{0};      // the caller's label and, for it, this module's: a cache
+};
+
+}  // namespace binade::nn

@@ -1,0 +1,66 @@
+// Modules that are made of others.
+#pragma once
+#include <binade/nn/conv.h>
+#include <binade/nn/norm.h>
+
+namespace binade::nn {
+
+// Runs its modules one after the other. They are named "0", "1", ... unless a name is given.
+class Sequential : public Module {
+ public:
+  Sequential() = default;
+  Tensor forward(const Tensor& x) override;
+
+  // seq.add<nn::Linear>({.in = 784, .out = 10})
+  template <class M>
+  M& add(const typename M::Options& options) {
+    return adopt("", std::make_unique<M>(options));
+  }
+  template <class M, class... Args>
+  M& add(Args&&... args) {
+    return adopt("", std::make_unique<M>(std::forward<Args>(args)...));
+  }
+  template <class M>
+  M& add_named(std::string_view name, const typename M::Options& options) {
+    return adopt(name, std::make_unique<M>(options));
+  }
+  Module& add(std::unique_ptr<Module> module) { return adopt("", std::move(module)); }
+
+  size_t size() const { return modules_.size(); }
+  Module& operator[](size_t i) const;
+
+ private:
+  template <class M>
+  M& adopt(std::string_view name, std::unique_ptr<M> module) {
+    M& added = *module;
+    append(name, std::move(module));
+    return added;
+  }
+  void append(std::string_view name, std::unique_ptr<Module> module);
+
+  std::vector<std::unique_ptr<Module>> modules_;
+};
+
+struct ResidualBlockOptions {
+  int64_t in;
+  int64_t out;
+  int64_t stride = 1;
+};
+
+// The basic block of He et al., "Deep Residual Learning for Image Recognition" (CVPR 2016):
+// relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)); the shortcut is a 1x1 convolution with batch
+// norm where stride or channels change. Names are those of torchvision.
+class ResidualBlock : public Module {
+ public:
+  using Options = ResidualBlockOptions;
+  explicit ResidualBlock(const ResidualBlockOptions& options);
+  Tensor forward(const Tensor& x) override;
+
+  Conv2d conv1;
+  BatchNorm2d bn1;
+  Conv2d conv2;
+  BatchNorm2d bn2;
+  Sequential downsample;  // empty: the identity
+};
+
+}  // namespace binade::nn

@@ -1,0 +1,53 @@
+// Adam (Kingma and Ba, ICLR 2015) and AdamW (Loshchilov and Hutter, ICLR 2019), optionally AMSGrad.
+//   Adam: g += weight_decay p. AdamW: p *= 1 - lr weight_decay.
+//   exp_avg = beta1 exp_avg + (1 - beta1) g; exp_avg_sq = beta2 exp_avg_sq + (1 - beta2) g^2;
+//   p -= lr (exp_avg / (1 - beta1^t)) / (sqrt(exp_avg_sq / (1 - beta2^t)) + eps), t from 1.
+#pragma once
+#include <binade/optim/optimizer.h>
+
+#include <array>
+
+namespace binade::optim {
+
+struct AdamWOptions {
+  double lr = 1e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0.01;
+  bool amsgrad = false;
+  bool decay_norms_and_biases = true;
+};
+
+struct AdamOptions {
+  double lr = 1e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0;
+  bool amsgrad = false;
+  bool decay_norms_and_biases = true;
+};
+
+class AdamW : public Optimizer {
+ public:
+  using Options = AdamWOptions;
+  AdamW(const ParameterList& parameters, const AdamWOptions& options = {});
+  AdamW(std::vector<ParamGroup> groups, const AdamWOptions& options = {});
+
+ protected:
+  AdamW(std::vector<ParamGroup> groups, const AdamWOptions& options, bool decoupled);
+
+ private:
+  void update(const Range& range) override;
+  bool keeps_zeros() const override { return options_.eps > 0; }
+  AdamWOptions options_;
+  bool decoupled_;
+};
+
+class Adam : public AdamW {
+ public:
+  using Options = AdamOptions;
+  Adam(const ParameterList& parameters, const AdamOptions& options = {});
+  Adam(std::vector<ParamGroup> groups, const AdamOptions& options = {});
+};
+
+}  // namespace binade::optim

@@ -1,0 +1,142 @@
+// Optimizer: what SGD, Adam and AdamW share. A step is one pass over flat ranges of the parameter
+// arena: unscaling, clip factor and division by an accumulation window are one factor on the
+// gradient, which is never rewritten. Parameters without a gradient in a step are skipped, and
+// count their own updates. Masters and moments are f32 (f64 for f64 parameters) and lie beside the
+// values in the arena.
+#pragma once
+#include <binade/core/parameter.h>
+
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace binade::optim {
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+using NamedScalars = std::map<std::string, double>;
+
+enum class StepOutcome : uint8_t {
+  applied,       // parameters were updated
+  overflow,      // a gradient was not finite: nothing was updated
+  accumulating,  // the window is not full: gradients are kept
+};
+const char* to_string(StepOutcome outcome);
+
+struct StepOptions {
+  double divisor = 1;  // gradients are divided by it: the true count of an accumulation window
+  bool accumulating = false;  // keep the gradients and return
+  std::optional<double> clip_norm =
+      std::nullopt;  // of the true, divided gradient over all parameters
+  bool check_finite =
+      false;  // skip the step if a gradient is not finite (a LossScaler always does)
+};
+
+// Parameters with settings of their own; the optimizer's where not given.
+struct ParamGroup {
+  ParameterList parameters;
+  std::optional<double> lr = std::nullopt;
+  std::optional<double> weight_decay = std::nullopt;
+};
+
+// Of the true gradients (unscaled, not divided) of all parameters that have one.
+struct GradientSummary {
+  double norm = 0;         // Euclidean, over the finite elements
+  int64_t non_finite = 0;  // other elements
+  int64_t parameters = 0;  // that have a gradient
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // Updates the parameters and clears the gradients; gradients are also cleared after an overflow.
+  // Throws if no parameter has a gradient.
+  [[nodiscard]] StepOutcome step(const StepOptions& options = {});
+  void zero_grad();
+
+  size_t group_count() const { return groups_.size(); }
+  const ParameterList& parameters(size_t group = 0) const { return groups_.at(group).parameters; }
+  double lr(size_t group = 0) const { return groups_.at(group).lr; }
+  void set_lr(double lr);  // of all groups
+  void set_lr(size_t group, double lr);
+  double weight_decay(size_t group = 0) const { return groups_.at(group).weight_decay; }
+  int64_t step_count() const { return step_count_; }  // applied steps
+  double last_norm() const { return last_norm_; }     // of the last step that measured it; else -1
+
+  GradientSummary gradient_summary() const;
+  // The first parameter whose gradient is not finite; empty if there is none.
+  std::string first_non_finite() const;
+
+  // "master.<parameter>" and the moments, e.g. "exp_avg.<parameter>", in logical shape and in a
+  // fixed order. They share memory with the optimizer.
+  NamedTensors state_tensors() const;
+  // "step", "lr.<group>", and "updates.<parameter>" where it differs from "step".
+  NamedScalars state_scalars() const;
+  // Everything or nothing: one error lists all missing, unexpected and wrongly shaped names. Values
+  // of f16 and bf16 parameters become the rounded masters.
+  void load_state(const NamedTensors& tensors, const NamedScalars& scalars);
+
+ protected:
+  struct Settings {
+    double lr, weight_decay;
+    bool decay_norms_and_biases;
+  };
+  // A stretch of a segment whose parameters are updated alike. The views are flat and of one
+  // length.
+  struct Range {
+    View param, master, grad;
+    std::vector<View> moments;  // one per name given to the constructor
+    double lr, weight_decay, grad_multiplier;
+    int64_t update;  // 1 in the first update of these parameters
+  };
+
+  Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
+            std::vector<std::string> moment_names);
+  virtual void update(const Range& range) = 0;
+  // Whether an update keeps zeros zero where value, gradient and moments are: then ranges join over
+  // the gaps between parameters.
+  virtual bool keeps_zeros() const { return true; }
+
+ private:
+  friend class LossScaler;
+  struct Item {
+    Parameter parameter;
+    int64_t updates = 0;
+  };
+  struct Group {
+    ParameterList parameters;
+    double lr, weight_decay;
+    std::vector<Item> items;  // in the order of memory
+  };
+  struct Stretch {  // items [first, last) of a group
+    size_t first, last;
+    int segment;
+    int64_t offset, numel;
+    double scale, weight_decay;
+    int64_t updates;
+  };
+
+  std::vector<Stretch> stretches(const Group& group, bool join) const;
+  StepOutcome apply(const StepOptions& options, const GradientSummary* summary);
+  void apply(Group& group, double factor);
+  NamedTensors views_of(const Parameter& parameter) const;
+
+  std::shared_ptr<Arena> arena_;
+  std::vector<Group> groups_;
+  std::vector<std::string> moment_names_;
+  std::vector<std::vector<Tensor>> moments_;  // [moment][segment]
+  bool decay_norms_and_biases_;
+  int64_t step_count_ = 0;
+  double last_norm_ = -1;
+};
+
+// One group of all parameters.
+std::vector<ParamGroup> single_group(const ParameterList& parameters);
+
+}  // namespace binade::optim
+
+namespace binade {
+using optim::StepOutcome;
+}

@@ -1,0 +1,52 @@
+// The state machine behind LossScaler: numbers in, numbers out.
+//
+// A finite step counts up; at growth_interval the scale grows and the count returns to 0. An
+// overflow backs the scale off and returns the count to 0. A scale that is a power of two makes
+// scaling and unscaling exact; it may fall below 1, for losses beyond the range of f16.
+#pragma once
+#include <cstdint>
+
+namespace binade::optim {
+
+// What an overflow does when the scale can fall no further.
+enum class AtFloor : uint8_t {
+  error,  // throw, with the cause
+  skip,   // skip the step and go on
+  fp32,   // skip the step and ask for full precision: needs_full_precision() becomes true
+  clip,   // replace inf by the largest finite number and NaN by 0, and apply the step
+};
+
+struct ScalerOptions {
+  double init_scale = 0x1p16;
+  double growth_factor = 2;
+  double backoff_factor = 0.5;
+  int64_t growth_interval = 2000;  // finite steps in a row
+  double min_scale = 0x1p-24;
+  double max_scale = 0x1p24;
+  bool power_of_two = true;  // insist that scale and factors are powers of two
+  AtFloor at_floor = AtFloor::error;
+};
+
+class ScalerState {
+ public:
+  explicit ScalerState(const ScalerOptions& options);  // throws on settings that make no sense
+
+  // Takes note of a step. Growth beyond max_scale stops there, growth beyond the largest float does
+  // not happen; a scale does not fall below min_scale.
+  void update(bool overflow);
+  bool at_floor() const { return scale_ <= options_.min_scale || options_.backoff_factor == 1; }
+
+  double scale() const { return scale_; }
+  int64_t growth_tracker() const { return growth_tracker_; }
+  int64_t skipped_steps() const { return skipped_steps_; }
+  const ScalerOptions& options() const { return options_; }
+  void restore(double scale, int64_t growth_tracker, int64_t skipped_steps);
+
+ private:
+  ScalerOptions options_;
+  double scale_;
+  int64_t growth_tracker_ = 0;
+  int64_t skipped_steps_ = 0;
+};
+
+}  // namespace binade::optim

@@ -1,0 +1,119 @@
+// Learning rate schedules: closed forms of the number of applied steps t, from the rate b that the
+// optimizer had at construction (per group). Creating one sets the rate of step 0.
+//
+//   optim::WarmupCosine schedule(adam, {.warmup = 500, .total = 50'000});
+//   schedule.advance(scaler.step(adam));           // a skipped step does not advance the schedule
+#pragma once
+#include <binade/optim/optimizer.h>
+
+namespace binade::optim {
+
+// What a schedule drives: an optimizer, or nothing but a base rate, to look at the curve.
+struct ScheduleTarget {
+  Optimizer* optimizer = nullptr;
+  double base_lr = 0;
+  ScheduleTarget(Optimizer& optimizer) : optimizer(&optimizer) {}  // NOLINT
+  ScheduleTarget(double base_lr) : base_lr(base_lr) {}             // NOLINT
+};
+
+class Schedule {
+ public:
+  using Formula = std::function<double(double base_lr, int64_t step)>;
+  Schedule(const ScheduleTarget& target, Formula formula);
+
+  // The rate that step `step` uses, counted from 0.
+  double rate(int64_t step, size_t group = 0) const { return formula_(base_.at(group), step); }
+  // After an optimizer step: moves on and sets the rate of the next step, if this one was applied.
+  void advance(StepOutcome outcome);
+  int64_t step() const { return step_; }
+  void set_step(int64_t step);  // for resume: sets the rates too
+
+ private:
+  void set_rates();
+
+  Optimizer* optimizer_;
+  std::vector<double> base_;  // per group
+  Formula formula_;
+  int64_t step_ = 0;
+};
+
+struct Constant : Schedule {
+  explicit Constant(const ScheduleTarget& target);
+};
+
+// b gamma^floor(t / step_size)
+struct StepLrOptions {
+  int64_t step_size;
+  double gamma = 0.1;
+};
+struct StepLr : Schedule {
+  StepLr(const ScheduleTarget& target, const StepLrOptions& options);
+};
+
+// b gamma^(number of milestones <= t)
+struct MultiStepLrOptions {
+  std::vector<int64_t> milestones;
+  double gamma = 0.1;
+};
+struct MultiStepLr : Schedule {
+  MultiStepLr(const ScheduleTarget& target, const MultiStepLrOptions& options);
+};
+
+// b gamma^t
+struct ExponentialLrOptions {
+  double gamma;
+};
+struct ExponentialLr : Schedule {
+  ExponentialLr(const ScheduleTarget& target, const ExponentialLrOptions& options);
+};
+
+// eta_min + (b - eta_min) (1 + cos(pi t / t_max)) / 2; rises again after t_max
+struct CosineAnnealingOptions {
+  int64_t t_max;
+  double eta_min = 0;
+};
+struct CosineAnnealing : Schedule {
+  CosineAnnealing(const ScheduleTarget& target, const CosineAnnealingOptions& options);
+};
+
+// The falling half of the cosine with period t_0, restarted; each period is t_mult times the last
+struct CosineWarmRestartsOptions {
+  int64_t t_0;
+  int64_t t_mult = 1;
+  double eta_min = 0;
+};
+struct CosineWarmRestarts : Schedule {
+  CosineWarmRestarts(const ScheduleTarget& target, const CosineWarmRestartsOptions& options);
+};
+
+// b (start_factor + (end_factor - start_factor) min(t, total_iters) / total_iters)
+struct LinearLrOptions {
+  double start_factor = 1.0 / 3;
+  double end_factor = 1;
+  int64_t total_iters = 5;
+};
+struct LinearLr : Schedule {
+  LinearLr(const ScheduleTarget& target, const LinearLrOptions& options);
+};
+
+// b (1 - min(t, total_iters) / total_iters)^power
+struct PolynomialLrOptions {
+  int64_t total_iters = 5;
+  double power = 1;
+};
+struct PolynomialLr : Schedule {
+  PolynomialLr(const ScheduleTarget& target, const PolynomialLrOptions& options);
+};
+
+// b (t + 1) / warmup for t < warmup, then b (min_ratio + (1 - min_ratio) (1 + cos(pi q)) / 2) with
+// q = min(1, (t - warmup) / (total - warmup))
+struct WarmupCosineOptions {
+  int64_t warmup = 0;
+  int64_t total;
+  double min_ratio = 0;
+};
+struct WarmupCosine : Schedule {
+  WarmupCosine(const ScheduleTarget& target, const WarmupCosineOptions& options);
+};
+
+}  // namespace binade::optim
