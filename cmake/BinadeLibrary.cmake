@@ -16,6 +16,10 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 add_library(binade_base_flags INTERFACE)
 target_compile_options(binade_base_flags INTERFACE -Wall -Wextra -fno-semantic-interposition
   $<$<BOOL:${BINADE_WERROR}>:-Werror>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # g++ 12 warns of an overlap in every `"text" + string` (its bug 105651).
+  target_compile_options(binade_base_flags INTERFACE -Wno-restrict)
+endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(binade_base_flags INTERFACE -march=x86-64-v2)
 endif()
