@@ -1,0 +1,83 @@
+// The two building blocks of gemm and conv2d, internal to kernels/: a register tile (rows of a
+// times a panel of b) and a strided copy that converts. gemm packs its operands into panels and
+// runs tiles over them; conv2d runs tiles straight over padded channels-last images.
+//
+// Every element of a tile is one chain of multiply-adds in the order of k, whatever the size of the
+// tile around it: how the work is cut into tiles and threads never changes a bit of the result.
+#pragma once
+#include <binade/kernels/base/dtype.h>
+#include <binade/kernels/base/isa.h>
+
+#include <cstdint>
+
+namespace binade::kernels {
+
+// c[i][j] = relu?(c[i][j]? + sum_k a(i, k) b[k][j] + bias[j]?). k runs over `segments` runs of
+// `length`; run s of row i starts at a + offsets[s] + i * a_row and advances by a_step. Either
+// a_row or a_step is 1. Rows of b follow each other at b_step through all segments.
+template <class T>
+struct Tile {
+  const T* a = nullptr;
+  int64_t a_row = 1, a_step = 1;
+  const int64_t* offsets = nullptr;  // [segments]
+  int64_t segments = 1, length = 0;
+  const T* b = nullptr;  // every row readable to the full width of the tile
+  int64_t b_step = 0;
+  T* c = nullptr;
+  int64_t c_row = 0;
+  int64_t columns = 0;      // written; at most the width of the tile
+  const T* bias = nullptr;  // readable to the full width
+  bool accumulate = false, relu = false;
+};
+
+template <class T>
+using TileFunction = void (*)(const Tile<T>&);
+
+// A register tile has up to max_rows rows and 1 or 2 vectors of `lanes` columns.
+template <class T>
+struct TileSet {
+  int max_rows = 0, lanes = 0;
+  const TileFunction<T>* functions = nullptr;  // [vectors - 1][a_row == 1][rows - 1]
+
+  int64_t width() const { return 2 * lanes; }
+  TileFunction<T> get(int64_t rows, int64_t columns, bool rows_contiguous) const {
+    return functions[((columns > lanes) * 2 + rows_contiguous) * max_rows + rows - 1];
+  }
+};
+
+// target[i][j][k] = source[i][j][k], converted; columns k from sizes[2] to padded_columns become 0.
+// From a storage dtype to its compute dtype or back.
+struct StridedCopy {
+  const void* source = nullptr;
+  DType from = DType::f32, to = DType::f32;
+  int64_t source_strides[3] = {};
+  void* target = nullptr;
+  int64_t target_strides[3] = {};
+  int64_t sizes[3] = {};
+  int64_t padded_columns = 0;  // at least sizes[2] where not 0; then target_strides[2] is 1
+};
+
+// c [m, n] (+)= a [m, k] b [k, n] on one thread; c holds the compute dtype in contiguous rows.
+struct GemmBlock {
+  DType dtype = DType::f32;  // of a and b
+  int64_t m = 0, n = 0, k = 0;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  int64_t a_strides[2] = {}, b_strides[2] = {};
+  void* c = nullptr;
+  int64_t c_row = 0;
+  const void* bias = nullptr;  // compute dtype, readable up to the next multiple of kMaxTileWidth
+  bool accumulate = false, relu = false;
+  void* packed_a = nullptr;  // min(m, kPackRows) * min(k, kPackDepth) elements
+  void* packed_b = nullptr;  // round_up(n, kMaxTileWidth) * min(k, kPackDepth) elements
+};
+
+inline constexpr int64_t kMaxTileWidth = 32;
+inline constexpr int64_t kPackRows = 252;   // a panel block of a stays in the second-level cache
+inline constexpr int64_t kPackDepth = 384;  // depends on nothing: it fixes the order of additions
+
+BINADE_ISA_KERNEL(gemm_block, const GemmBlock&)
+BINADE_ISA_KERNEL(tile_sets, TileSet<float>&, TileSet<double>&)
+BINADE_ISA_KERNEL(copy_strided, const StridedCopy&)
+
+}  // namespace binade::kernels

@@ -1,0 +1,220 @@
+// Register tiles and converting copies of kernels/contraction.h. The largest tile is 14 x 2 vectors
+// with the 32 registers of AVX-512, 6 x 2 with the 16 of the others: accumulators fill the register
+// file but for the two vectors of b and the broadcast of a.
+#include <binade/kernels/contraction.h>
+#include <binade/kernels/contraction_vector.h>
+
+namespace binade::kernels::BINADE_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kMaxRows = 14;
+#else
+constexpr int kMaxRows = 6;
+#endif
+
+// Loops over registers must unroll completely, or the accumulators live in memory.
+#define BINADE_UNROLL _Pragma("GCC unroll 14")
+
+template <class T, int kRows, int kVectors>
+struct Sums {
+  Vector<T> at[kRows][kVectors];
+};
+
+template <class T, int kRows, int kVectors>
+BINADE_INLINE void finish(const Tile<T>& t, Sums<T, kRows, kVectors>& sums) {
+  BINADE_UNROLL
+  for (int v = 0; v < kVectors; ++v) {
+    T* c = t.c + v * kLanes<T>;
+    const int64_t left = t.columns - v * kLanes<T>;
+    const int count = static_cast<int>(left < 0 ? 0 : left);
+    const bool full = left >= kLanes<T>;
+    if (t.accumulate) {
+      BINADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        sums.at[i][v] += full ? load(c + i * t.c_row) : load(c + i * t.c_row, count);
+      }
+    }
+    if (t.bias) {
+      const Vector<T> bias = load(t.bias + v * kLanes<T>);
+      BINADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        sums.at[i][v] += bias;
+      }
+    }
+    if (t.relu) {
+      BINADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {  // keeps NaN
+        sums.at[i][v] = sums.at[i][v] < Vector<T>{} ? Vector<T>{} : sums.at[i][v];
+      }
+    }
+    BINADE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      full ? store(c + i * t.c_row, sums.at[i][v]) : store(c + i * t.c_row, sums.at[i][v], count);
+    }
+  }
+}
+
+template <class T, int kRows, int kVectors, bool kRowsContiguous>
+void tile(const Tile<T>& t) {
+  Sums<T, kRows, kVectors> sums;
+  BINADE_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    BINADE_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      sums.at[i][v] = Vector<T>{};
+    }
+  }
+  const int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step, length = t.length;
+  const T* b = t.b;
+  for (int64_t s = 0; s < t.segments; ++s) {
+    const T* a = t.a + t.offsets[s];
+    for (int64_t k = 0; k < length; ++k) {
+      Vector<T> row[kVectors];
+      BINADE_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        row[v] = load(b + v * kLanes<T>);
+      }
+      BINADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        const T factor = kRowsContiguous ? a[i] : a[i * a_row];
+        BINADE_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          sums.at[i][v] += factor * row[v];
+        }
+      }
+      a += kRowsContiguous ? a_step : 1;
+      b += b_step;
+    }
+  }
+  finish(t, sums);
+}
+
+template <class T, int... kRow>
+TileSet<T> make_tile_set(Indices<kRow...>) {
+  static constexpr TileFunction<T> kFunctions[] = {
+      tile<T, kRow + 1, 1, false>..., tile<T, kRow + 1, 1, true>..., tile<T, kRow + 1, 2, false>...,
+      tile<T, kRow + 1, 2, true>...};
+  return {kMaxRows, kLanes<T>, kFunctions};
+}
+
+#if defined(__AVX512F__)
+using Rows = Indices<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13>;
+#else
+using Rows = Indices<0, 1, 2, 3, 4, 5>;
+#endif
+
+// target[j] = source[j] for contiguous rows.
+template <class From, class To>
+BINADE_INLINE void copy_row(const From* source, To* target, int64_t count, int64_t padded) {
+  using C = Compute<From>;
+  int64_t j = 0;
+  for (; j + kLanes<C> <= count; j += kLanes<C>) {
+    store(target + j, load(source + j));
+  }
+  if (j < count) {
+    const int left = static_cast<int>(count - j);
+    store(target + j, load(source + j, left), left);
+  }
+  for (j = count; j < padded; ++j) {
+    target[j] = To{};
+  }
+}
+
+// target[i][j] = source[j][i]: both contiguous in their last index, [rows, columns] of the target.
+template <class From, class To>
+void copy_transposed(const From* source, int64_t source_row, To* target, int64_t target_row,
+                     int64_t rows, int64_t columns, int64_t padded) {
+  constexpr int kCount = kLanes<Compute<From>>;
+  for (int64_t i = 0; i < rows; i += kCount) {
+    const int height = static_cast<int>(rows - i < kCount ? rows - i : kCount);
+    for (int64_t j = 0; j < columns; j += kCount) {
+      const int width = static_cast<int>(columns - j < kCount ? columns - j : kCount);
+      Vector<Compute<From>> r[kCount];
+      const From* from = source + j * source_row + i;
+      To* to = target + i * target_row + j;
+      if (height == kCount && width == kCount) {
+        for (int q = 0; q < kCount; ++q) {
+          r[q] = load(from + q * source_row);
+        }
+        transpose<Compute<From>>(r);
+        for (int q = 0; q < kCount; ++q) {
+          store(to + q * target_row, r[q]);
+        }
+        continue;
+      }
+      for (int q = 0; q < kCount; ++q) {
+        r[q] = q < width ? load(from + q * source_row, height) : Vector<Compute<From>>{};
+      }
+      transpose<Compute<From>>(r);
+      for (int q = 0; q < height; ++q) {
+        store(to + q * target_row, r[q], width);
+      }
+    }
+    for (int q = 0; q < height; ++q) {
+      for (int64_t j = columns; j < padded; ++j) {
+        target[(i + q) * target_row + j] = To{};
+      }
+    }
+  }
+}
+
+template <class From, class To>
+void copy_elements(const StridedCopy& s, const From* source, To* target) {
+  for (int64_t i = 0; i < s.sizes[1]; ++i) {
+    const From* from = source + i * s.source_strides[1];
+    To* to = target + i * s.target_strides[1];
+    int64_t j = 0;
+    for (; j < s.sizes[2]; ++j) {  // one lane: the same conversion as everywhere else
+      store(to + j * s.target_strides[2], load(from + j * s.source_strides[2], 1), 1);
+    }
+    for (; j < s.padded_columns; ++j) {
+      to[j] = To{};
+    }
+  }
+}
+
+template <class From, class To>
+void copy_typed(const StridedCopy& s) {
+  const int64_t *from = s.source_strides, *to = s.target_strides;
+  for (int64_t i = 0; i < s.sizes[0]; ++i) {
+    const From* source = static_cast<const From*>(s.source) + i * from[0];
+    To* target = static_cast<To*>(s.target) + i * to[0];
+    if (to[2] == 1 && from[2] == 1) {
+      for (int64_t j = 0; j < s.sizes[1]; ++j) {
+        copy_row(source + j * from[1], target + j * to[1], s.sizes[2], s.padded_columns);
+      }
+    } else if (to[2] == 1 && from[1] == 1) {
+      copy_transposed(source, from[2], target, to[1], s.sizes[1], s.sizes[2], s.padded_columns);
+    } else if (to[1] == 1 && from[2] == 1 && s.padded_columns <= s.sizes[2]) {
+      copy_transposed(source, from[1], target, to[2], s.sizes[2], s.sizes[1], int64_t{0});
+    } else {
+      copy_elements(s, source, target);
+    }
+  }
+}
+
+}  // namespace
+
+void tile_sets(TileSet<float>& f32, TileSet<double>& f64) {
+  f32 = make_tile_set<float>(Rows{});
+  f64 = make_tile_set<double>(Rows{});
+}
+
+void copy_strided(const StridedCopy& s) {
+  if (s.from == DType::f64) {
+    copy_typed<double, double>(s);
+  } else if (s.from == DType::f16) {
+    copy_typed<half, float>(s);
+  } else if (s.from == DType::bf16) {
+    copy_typed<bfloat16, float>(s);
+  } else if (s.to == DType::f16) {
+    copy_typed<float, half>(s);
+  } else if (s.to == DType::bf16) {
+    copy_typed<float, bfloat16>(s);
+  } else {
+    copy_typed<float, float>(s);
+  }
+}
+
+}  // namespace binade::kernels::BINADE_ISA

@@ -1,0 +1,203 @@
+// CPU matrix product. The output is cut into panels along its longer side; every thread computes a
+// range of panels alone with private packed operands, so there is one join and nothing shared. The
+// bits do not depend on the cut (kernels/contraction.h).
+#include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/workspace.h>
+#include <binade/kernels/contraction.h>
+#include <binade/kernels/gemm.h>
+
+#include <algorithm>
+
+namespace binade::kernels {
+namespace {
+
+constexpr double kSerialFlops = 1.5e6;  // below, starting threads costs more than it saves
+constexpr int64_t kRowUnit = 28, kColumnUnit = kMaxTileWidth;
+constexpr int64_t kDirectColumns = 2048;                         // packed b of one block
+constexpr int64_t kBufferedRows = 1008, kBufferedColumns = 512;  // where y needs a float copy
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct Problem {
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  DType dtype = DType::f32;
+  std::byte *a = nullptr, *b = nullptr, *y = nullptr;
+  int64_t a_strides[3] = {}, b_strides[3] = {}, y_strides[3] = {};  // batch, row, column
+  const std::byte* bias = nullptr;                                  // compute dtype, padded
+  bool relu = false, accumulate = false;
+
+  bool direct() const { return y_strides[2] == 1 && compute_dtype(dtype) == dtype; }
+};
+
+void read_strides(const View& view, int64_t strides[3]) {
+  const int offset = 3 - view.dim();
+  for (int i = 0; i < view.dim(); ++i) {
+    strides[offset + i] = view.sizes[i] == 1 ? 1 : view.strides[i];
+  }
+}
+
+void check_arguments(const Gemm& g) {
+  check(is_floating(g.y.dtype), "gemm: got dtype ", g.y.dtype, ", expected f64, f32, f16 or bf16");
+  check(g.a.dtype == g.y.dtype && g.b.dtype == g.y.dtype, "gemm: got dtypes a ", g.a.dtype, ", b ",
+        g.b.dtype, " and y ", g.y.dtype, ", expected one dtype for all; cast first");
+  const int dim = g.y.dim();
+  check((dim == 2 || dim == 3) && g.a.dim() == dim && g.b.dim() == dim, "gemm: got shapes a ",
+        g.a.sizes, ", b ", g.b.sizes, " and y ", g.y.sizes,
+        ", expected three matrices or three batches of matrices");
+  const int r = dim - 2, c = dim - 1;
+  check(g.a.size(c) == g.b.size(r) && g.a.size(r) == g.y.size(r) && g.b.size(c) == g.y.size(c) &&
+            (dim == 2 || (g.a.size(0) == g.y.size(0) && g.b.size(0) == g.y.size(0))),
+        "gemm: got shapes a ", g.a.sizes, ", b ", g.b.sizes, " and y ", g.y.sizes,
+        ", expected [m, k] times [k, n] into [m, n], with equal batch sizes");
+  if (g.bias.data) {
+    check(g.bias.dtype == g.y.dtype && g.bias.dim() == 1 && g.bias.size(0) == g.y.size(c),
+          "gemm: got bias ", g.bias.dtype, " ", g.bias.sizes, ", expected ", g.y.dtype, " [",
+          g.y.size(c), "] (the columns of y)");
+  }
+}
+
+// One matrix [rows, columns] copied between y's layout and dtype and a dense buffer.
+void copy_block(const Problem& p, std::byte* y, std::byte* buffer, int64_t rows, int64_t columns,
+                bool to_y) {
+  StridedCopy copy{.source = to_y ? buffer : y,
+                   .from = to_y ? compute_dtype(p.dtype) : p.dtype,
+                   .to = to_y ? p.dtype : compute_dtype(p.dtype),
+                   .source_strides = {0, p.y_strides[1], p.y_strides[2]},
+                   .target = to_y ? y : buffer,
+                   .target_strides = {0, p.y_strides[1], p.y_strides[2]},
+                   .sizes = {1, rows, columns}};
+  int64_t* dense = to_y ? copy.source_strides : copy.target_strides;
+  dense[1] = columns;
+  dense[2] = 1;
+  copy_strided_best(copy);
+}
+
+// Rows [row0, row1) and columns [column0, column1) of one matrix of the batch, on this thread.
+struct Region {
+  int64_t matrix, row0, row1, column0, column1;
+};
+
+void multiply_region(const Problem& p, const Region& region) {
+  const int64_t size = size_of(p.dtype), compute_size = size_of(compute_dtype(p.dtype));
+  const bool direct = p.direct();
+  const int64_t rows = region.row1 - region.row0, columns = region.column1 - region.column0;
+  const int64_t block_rows = direct ? rows : std::min(rows, kBufferedRows);
+  const int64_t block_columns = std::min(columns, direct ? kDirectColumns : kBufferedColumns);
+  const int64_t depth = std::min(p.k, kPackDepth);
+  const int64_t elements_a = ceil_div(std::min(block_rows, kPackRows) * depth, 16) * 16;
+  const int64_t elements_b = ceil_div(block_columns, kMaxTileWidth) * kMaxTileWidth * depth;
+  const int64_t elements_c = direct ? 0 : block_rows * block_columns;
+  const Workspace workspace((elements_a + elements_b + elements_c) * compute_size);
+  std::byte* packed_a = workspace.as<std::byte>();
+  std::byte* packed_b = packed_a + elements_a * compute_size;
+  std::byte* buffer = packed_b + elements_b * compute_size;
+
+  for (int64_t i = region.row0; i < region.row1; i += block_rows) {
+    for (int64_t j = region.column0; j < region.column1; j += block_columns) {
+      const int64_t m = std::min(block_rows, region.row1 - i);
+      const int64_t n = std::min(block_columns, region.column1 - j);
+      std::byte* y =
+          p.y + (region.matrix * p.y_strides[0] + i * p.y_strides[1] + j * p.y_strides[2]) * size;
+      if (!direct && p.accumulate) {
+        copy_block(p, y, buffer, m, n, false);
+      }
+      gemm_block_best(
+          GemmBlock{.dtype = p.dtype,
+                    .m = m,
+                    .n = n,
+                    .k = p.k,
+                    .a = p.a + (region.matrix * p.a_strides[0] + i * p.a_strides[1]) * size,
+                    .b = p.b + (region.matrix * p.b_strides[0] + j * p.b_strides[2]) * size,
+                    .a_strides = {p.a_strides[1], p.a_strides[2]},
+                    .b_strides = {p.b_strides[1], p.b_strides[2]},
+                    .c = direct ? y : buffer,
+                    .c_row = direct ? p.y_strides[1] : n,
+                    .bias = p.bias ? p.bias + j * compute_size : nullptr,
+                    .accumulate = p.accumulate,
+                    .relu = p.relu,
+                    .packed_a = packed_a,
+                    .packed_b = packed_b});
+      if (!direct) {
+        copy_block(p, y, buffer, m, n, true);
+      }
+    }
+  }
+}
+
+void multiply(const Problem& p) {
+  const bool by_rows = p.m >= p.n;
+  const int64_t unit = by_rows ? kRowUnit : kColumnUnit;
+  const int64_t extent = by_rows ? p.m : p.n, units = ceil_div(extent, unit);
+  const double flops =
+      2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  const int64_t count = p.batch * units;
+  const double per_unit = flops / static_cast<double>(units) + 1;
+  const auto grain =
+      static_cast<int64_t>(std::min(kSerialFlops / 2 / per_unit + 1, static_cast<double>(count)));
+  auto body = [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t matrix = begin / units, first = begin % units;
+      const int64_t last = std::min(units, first + end - begin);
+      Region region{matrix, 0, p.m, 0, p.n};
+      (by_rows ? region.row0 : region.column0) = first * unit;
+      (by_rows ? region.row1 : region.column1) = std::min(last * unit, extent);
+      multiply_region(p, region);
+      begin += last - first;
+    }
+  };
+  if (flops * static_cast<double>(p.batch) < kSerialFlops) {
+    body(0, count);
+  } else {
+    parallel_for(count, grain, body);
+  }
+}
+
+}  // namespace
+
+void cpu::gemm(const Gemm& g) {
+  check_arguments(g);
+  if (g.y.numel == 0) {
+    return;
+  }
+  const int dim = g.y.dim();
+  Problem p{.batch = dim == 3 ? g.y.size(0) : 1,
+            .m = g.y.size(dim - 2),
+            .n = g.y.size(dim - 1),
+            .k = g.a.size(dim - 1),
+            .dtype = g.y.dtype,
+            .a = g.a.data,
+            .b = g.b.data,
+            .y = g.y.data,
+            .relu = g.activation == Activation::relu,
+            .accumulate = g.accumulate};
+  read_strides(g.a, p.a_strides);
+  read_strides(g.b, p.b_strides);
+  read_strides(g.y, p.y_strides);
+  if (!g.bias.data) {
+    if (p.y_strides[1] == 1 && p.y_strides[2] != 1) {  // y^T = b^T a^T has contiguous rows
+      std::swap(p.a, p.b);
+      std::swap(p.m, p.n);
+      std::swap_ranges(p.a_strides, p.a_strides + 3, p.b_strides);
+      std::swap(p.a_strides[1], p.a_strides[2]);
+      std::swap(p.b_strides[1], p.b_strides[2]);
+      std::swap(p.y_strides[1], p.y_strides[2]);
+    }
+    multiply(p);
+    return;
+  }
+  const DType compute = compute_dtype(p.dtype);
+  const int64_t padded = ceil_div(p.n, kMaxTileWidth) * kMaxTileWidth;
+  const Workspace bias(padded * size_of(compute));
+  copy_strided_best(StridedCopy{.source = g.bias.data,
+                                .from = p.dtype,
+                                .to = compute,
+                                .source_strides = {0, 0, g.bias.strides[0]},
+                                .target = bias.as<std::byte>(),
+                                .target_strides = {0, padded, 1},
+                                .sizes = {1, 1, p.n},
+                                .padded_columns = padded});
+  p.bias = bias.as<std::byte>();
+  multiply(p);
+}
+
+}  // namespace binade::kernels

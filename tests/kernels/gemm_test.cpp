@@ -1,0 +1,198 @@
+// gemm against a naive double-precision product: exact on integers, within the rounding bound on
+// random data, for every dtype, layout, epilogue and instruction set; same bits at 1, 2, 4 threads.
+#include <binade/kernels/gemm.h>
+#include <tests/kernels/strided_array.h>
+
+#include <cmath>
+
+namespace binade::kernels {
+namespace {
+
+constexpr DType kDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
+
+struct Case {
+  int64_t m, n, k;
+  DType dtype = DType::f32;
+  bool integers = true, bias = false, relu = false, accumulate = false;
+  std::vector<int> a = {0, 1}, b = {0, 1}, y = {0, 1};  // memory orders
+  int64_t gap = 0;
+};
+
+// Runs the case and returns the largest violation of the error bound (exactness for integers).
+void run(const Case& c) {
+  SCOPED_TRACE(text(c.m, "x", c.n, "x", c.k, " ", c.dtype, c.bias ? " bias" : "",
+                    c.relu ? " relu" : "", c.accumulate ? " accumulate" : "", " a", c.a[0], " b",
+                    c.b[0], " y", c.y[0]));
+  StridedArray a(c.dtype, {c.m, c.k}, c.a, c.gap), b(c.dtype, {c.k, c.n}, c.b, c.gap);
+  StridedArray y(c.dtype, {c.m, c.n}, c.y, c.gap), bias(c.dtype, {c.n});
+  a.randomize(1, c.integers);
+  b.randomize(2, c.integers);
+  bias.randomize(3, c.integers);
+  y.randomize(4, c.integers);
+  const StridedArray before = y;
+  const View no_view{};
+  const View bias_view = bias.view();
+  gemm({.a = a.view(),
+        .b = b.view(),
+        .y = y.view(),
+        .bias = c.bias ? bias_view : no_view,
+        .activation = c.relu ? Activation::relu : Activation::none,
+        .accumulate = c.accumulate});
+  const double accumulate_unit = unit_roundoff(compute_dtype(c.dtype));
+  int failures = 0;
+  y.each([&](const std::vector<int64_t>& at) {
+    double sum = c.accumulate ? before.get(at) : 0, magnitude = std::fabs(sum);
+    for (int64_t p = 0; p < c.k; ++p) {
+      const double product = a.get({at[0], p}) * b.get({p, at[1]});
+      sum += product;
+      magnitude += std::fabs(product);
+    }
+    if (c.bias) {
+      sum += bias.get({at[1]});
+      magnitude += std::fabs(bias.get({at[1]}));
+    }
+    const double want = c.relu ? std::max(sum, 0.0) : sum;
+    const double exact_bound = c.integers && std::fabs(want) <= 1 / epsilon(c.dtype) ? 0 : 1;
+    const double bound =
+        exact_bound * (unit_roundoff(c.dtype) * std::fabs(want) * 1.001 + 1e-7 * is_half(c.dtype) +
+                       2 * static_cast<double>(c.k + 2) * accumulate_unit * magnitude);
+    if (!(std::fabs(y.get(at) - want) <= bound) && ++failures <= 3) {
+      ADD_FAILURE() << "at " << at[0] << "," << at[1] << ": got " << y.get(at) << ", expected "
+                    << want;
+    }
+  });
+  EXPECT_EQ(failures, 0);
+  EXPECT_TRUE(y.gaps_untouched());
+}
+
+TEST(Gemm, ExactOnIntegersAtOddSizes) {
+  for (const int64_t m : {1, 3, 14, 17, 33, 129}) {
+    for (const int64_t n : {1, 10, 16, 17, 32, 47, 129}) {
+      for (const int64_t k : {0, 1, 7, 16, 129, 400}) {
+        run({m, n, k});
+      }
+    }
+  }
+}
+
+TEST(Gemm, EveryDTypeAndLayout) {
+  const std::vector<int> straight = {0, 1}, transposed = {1, 0};
+  for (const DType dtype : kDTypes) {
+    for (int layout = 0; layout < 8; ++layout) {
+      const auto order = [&](int bit) { return layout & bit ? transposed : straight; };
+      for (const int64_t gap : {0, 3}) {
+        for (const bool integers : {true, false}) {
+          run({37, 45, 53, dtype, integers, false, false, false, order(1), order(2), order(4),
+               gap});
+          run({61, 18, 33, dtype, integers, true, true, true, order(1), order(2), order(4), gap});
+        }
+      }
+    }
+  }
+}
+
+TEST(Gemm, EpilogueCombinationsAcrossDepthBlocks) {
+  for (const DType dtype : kDTypes) {
+    for (int flags = 0; flags < 8; ++flags) {
+      run({31, 70, 801, dtype, false, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0});
+    }
+  }
+}
+
+TEST(Gemm, BlocksLargerThanTheBuffers) {
+  run({1030, 530, 9, DType::f16, false});
+  run({1030, 530, 9, DType::f32, false});
+  run({5, 2100, 11, DType::f32, true, true});
+  run({300, 35, 390, DType::bf16, false, true, true, true, {1, 0}, {1, 0}, {1, 0}});
+}
+
+TEST(Gemm, BatchWithBroadcastOperandAndPermutedHeads) {
+  const int64_t batch = 5, m = 19, n = 23, k = 11;
+  StridedArray a(DType::f32, {batch, m, k}, {1, 0, 2});
+  StridedArray b(DType::f32, {k, n}), y(DType::f32, {batch, m, n}, {1, 0, 2});
+  a.randomize(1, true);
+  b.randomize(2, true);
+  View shared = view_of(b.view().data, DType::f32, {batch, k, n}, {0, n, 1});
+  gemm({.a = a.view(), .b = shared, .y = y.view()});
+  y.each([&](const std::vector<int64_t>& at) {
+    double sum = 0;
+    for (int64_t p = 0; p < k; ++p) {
+      sum += a.get({at[0], at[1], p}) * b.get({p, at[2]});
+    }
+    ASSERT_EQ(y.get(at), sum);
+  });
+}
+
+TEST(Gemm, GeneralStridesInBothDimensions) {
+  std::vector<float> memory(40 * 40, 0);
+  for (size_t i = 0; i < memory.size(); ++i) {
+    memory[i] = static_cast<float>(static_cast<int>(i * 7 % 11) - 5);
+  }
+  std::vector<float> out(20 * 20 * 4, 77);
+  const View a = view_of(memory.data(), DType::f32, {20, 13}, {80, 3});
+  const View b = view_of(memory.data(), DType::f32, {13, 20}, {2, 40});
+  gemm({.a = a, .b = b, .y = view_of(out.data(), DType::f32, {20, 20}, {80, 2})});
+  for (size_t i = 0; i < 20; ++i) {
+    for (size_t j = 0; j < 20; ++j) {
+      float sum = 0;
+      for (size_t p = 0; p < 13; ++p) {
+        sum += memory[i * 80 + p * 3] * memory[p * 2 + j * 40];
+      }
+      ASSERT_EQ(out[i * 80 + j * 2], sum);
+      ASSERT_EQ(out[i * 80 + j * 2 + 1], 77);
+    }
+  }
+}
+
+TEST(Gemm, EmptyOutputAndReluKeepsNaN) {
+  StridedArray a(DType::f32, {0, 4}), b(DType::f32, {4, 3}), y(DType::f32, {0, 3});
+  gemm({.a = a.view(), .b = b.view(), .y = y.view()});
+  StridedArray x(DType::f32, {1, 1}), w(DType::f32, {1, 1}), z(DType::f32, {1, 1});
+  x.set({0, 0}, NAN);
+  w.set({0, 0}, 1);
+  gemm({.a = x.view(), .b = w.view(), .y = z.view(), .activation = Activation::relu});
+  EXPECT_TRUE(std::isnan(z.get({0, 0})));
+}
+
+TEST(Gemm, SameBitsAtAnyThreadCount) {
+  struct Size {
+    int64_t m, n, k;
+  };
+  for (const Size s : {Size{257, 130, 500}, Size{64, 512, 512}, Size{129, 784, 64}}) {
+    for (const DType dtype : {DType::f32, DType::f16}) {
+      std::vector<std::byte> first;
+      for (const int count : {1, 2, 4}) {
+        set_threads(count);
+        StridedArray a(dtype, {s.m, s.k}), b(dtype, {s.k, s.n}, {1, 0}), y(dtype, {s.m, s.n});
+        a.randomize(1, false);
+        b.randomize(2, false);
+        gemm({.a = a.view(), .b = b.view(), .y = y.view()});
+        first = first.empty() ? y.bytes() : first;
+        EXPECT_EQ(first, y.bytes()) << count << " threads";
+      }
+      set_threads(0);
+    }
+  }
+}
+
+TEST(Gemm, ErrorsNameShapesAndDTypes) {
+  StridedArray a(DType::f32, {2, 3}), b(DType::f32, {4, 5}), y(DType::f32, {2, 5});
+  try {
+    gemm({.a = a.view(), .b = b.view(), .y = y.view()});
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("gemm: got shapes a [2, 3], b [4, 5]"),
+              std::string::npos);
+  }
+  StridedArray half_a(DType::f16, {2, 4});
+  EXPECT_THROW(gemm({.a = half_a.view(), .b = b.view(), .y = y.view()}), Error);
+  StridedArray good(DType::f32, {2, 4}), bias(DType::f32, {4});
+  EXPECT_THROW(gemm({.a = good.view(), .b = b.view(), .y = y.view(), .bias = bias.view()}), Error);
+  StridedArray batch(DType::f32, {1, 2, 4});
+  EXPECT_THROW(gemm({.a = batch.view(), .b = b.view(), .y = y.view()}), Error);
+}
+
+TEST(Gemm, NarrowerIsasPassTheSameTests) { EXPECT_TRUE(passes_on_narrower_isas()); }
+
+}  // namespace
+}  // namespace binade::kernels
