@@ -33,6 +33,9 @@ class Dims {
     return dims;
   }
 
+  // No dimensions, as a constant expression.
+  static constexpr Dims none() { return Dims(Zeroed{}); }
+
   int size() const { return count_; }
   bool empty() const { return count_ == 0; }
   int64_t& operator[](int i) { return values_[i]; }
@@ -57,6 +60,8 @@ class Dims {
   }
 
  private:
+  struct Zeroed {};
+  constexpr explicit Dims(Zeroed) : values_{} {}
   static void check_count(size_t count) {
     check(count <= kMaxDims, "got ", count, " dimensions, expected at most ", kMaxDims);
   }

@@ -24,7 +24,9 @@ struct View {
   }
 };
 
-inline const View kNoView{};
+// A constant, so that no source needs an initialiser that runs at program start: in an *_isa.cpp that
+// would be code for an instruction set the machine may not have.
+inline constexpr View kNoView{.sizes = Dims::none(), .strides = Dims::none()};
 
 // A view of existing memory; strides default to row-major.
 View view_of(void* data, DType dtype, const Dims& sizes);
