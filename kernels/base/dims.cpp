@@ -1,7 +1,7 @@
 #include <binade/kernels/base/dims.h>
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 namespace binade {
 
@@ -20,7 +20,8 @@ int64_t element_count(const Dims& sizes) {
   for (int64_t size : sizes) {
     check(size >= 0, "got sizes ", sizes, ", expected no negative size");
     empty |= size == 0;
-    check(size == 0 || count <= kLimit / size, "got sizes ", sizes, ", expected at most 2^62 elements");
+    check(size == 0 || count <= kLimit / size, "got sizes ", sizes,
+          ", expected at most 2^62 elements");
     count *= size == 0 ? 1 : size;
   }
   return empty ? 0 : count;
@@ -69,11 +70,14 @@ bool is_dense(const Dims& sizes, const Dims& strides) {
     if (sizes[i] == 0) {
       return true;
     }
-    if (sizes[i] > 1) {
-      order[count++] = i;
+    if (sizes[i] > 1) {  // inserted by ascending stride
+      int at = count++;
+      for (; at > 0 && strides[order[at - 1]] > strides[i]; --at) {
+        order[at] = order[at - 1];
+      }
+      order[at] = i;
     }
   }
-  std::sort(order, order + count, [&](int a, int b) { return strides[a] < strides[b]; });
   int64_t expected = 1;
   for (int i = 0; i < count; ++i) {
     if (strides[order[i]] != expected) {
