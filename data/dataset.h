@@ -10,6 +10,8 @@
 
 namespace binade::data {
 
+enum class Part { train, test };
+
 class Dataset {
  public:
   virtual ~Dataset() = default;

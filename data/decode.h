@@ -19,7 +19,7 @@ struct DecodeLimits {
 };
 
 struct DecodeOptions {
-  int channels = 0;  // 1 grey, 3 RGB, 0 as the file (alpha is dropped)
+  int channels = 0;  // 1 grey, 3 RGB, 4 RGBA, 0 as the file (1 or 3: alpha is dropped)
   // Where > 0, a JPEG may be decoded at 1/2, 1/4 or 1/8 as long as both sides stay >= this.
   int target_side = 0;
   bool apply_orientation = true;  // turn upright by EXIF; values outside 1..8 count as 1

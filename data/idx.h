@@ -17,8 +17,6 @@ struct IdxArray {
 // missing, truncated, longer than its header says, corrupt, or larger than `max_bytes` unpacked.
 IdxArray read_idx(const std::filesystem::path& path, int64_t max_bytes = int64_t(4) << 30);
 
-enum class Part { train, test };
-
 // The images and labels of one part: DIR/{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz].
 class IdxDataset : public Dataset {
  public:

@@ -1,0 +1,70 @@
+// BatchBuilder: makes batch `number` of an epoch, as a pure function of (seed, epoch, number).
+// Internal to the loader; used by every worker at once.
+#pragma once
+#include <binade/data/loader.h>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+
+namespace binade::data {
+
+// What a worker is doing, readable by others while it does it.
+class SampleWatch {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Marks the start of one sample (a dataset index); -1 means idle.
+  void begin(int64_t index) {
+    since_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+    index_.store(index, std::memory_order_release);
+  }
+  int64_t index() const { return index_.load(std::memory_order_acquire); }
+  Clock::time_point since() const {
+    return Clock::time_point(Clock::duration(since_.load(std::memory_order_relaxed)));
+  }
+  // Asks the worker to give up its batch at the next sample.
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  void rearm() { cancelled_.store(false, std::memory_order_relaxed); }
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<int64_t> index_{-1};
+  std::atomic<Clock::rep> since_{0};
+  std::atomic<bool> cancelled_{false};
+};
+
+struct BuiltBatch {
+  Batch batch;
+  std::vector<BadFile> bad;  // met on the way, in order
+  std::exception_ptr error;  // then `batch` is empty
+  double decode_seconds = 0, transform_seconds = 0, normalize_seconds = 0;
+};
+
+class BatchBuilder {
+ public:
+  // Throws Error on bad options. `options` must outlive the builder.
+  BatchBuilder(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
+
+  int64_t samples() const { return samples_; }  // per epoch, of this shard
+  int64_t batches() const { return batches_; }
+  // Never throws: errors are in the result. A cancelled batch comes back incomplete.
+  BuiltBatch build(int64_t epoch, int64_t number, SampleWatch& watch) const;
+  std::string describe(int64_t index) const;
+
+ private:
+  struct Job;
+  void fill(Job& job) const;
+  bool take(Job& job, int64_t index) const;
+  void replace(Job& job, int64_t position) const;
+  void assemble(Job& job) const;
+  int64_t order(const Job& job, int64_t position) const;
+  [[noreturn]] void rethrow_named(int64_t index) const;
+
+  std::shared_ptr<const Dataset> dataset_;
+  const LoaderOptions& options_;
+  Normalizer normalizer_;
+  int64_t samples_ = 0, batches_ = 0;
+};
+
+}  // namespace binade::data

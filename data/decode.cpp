@@ -1,0 +1,221 @@
+// Reading files, recognising the format by content, sizes against the limits, orientation.
+#include <binade/data/decode_internal.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace binade::data {
+namespace {
+
+using internal::DecodeRequest;
+
+class File {
+ public:
+  explicit File(const char* path) : descriptor_(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
+  ~File() {
+    if (descriptor_ >= 0) {
+      ::close(descriptor_);
+    }
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+bool starts_with(std::span<const uint8_t> bytes, std::string_view magic) {
+  return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
+}
+
+// Formats that people rename, so that the error can say what the file is.
+const char* known_foreign_format(std::span<const uint8_t> bytes) {
+  if (starts_with(bytes, "GIF8")) {
+    return "a GIF";
+  }
+  if (bytes.size() >= 12 && starts_with(bytes, "RIFF") && starts_with(bytes.subspan(8), "WEBP")) {
+    return "a WebP";
+  }
+  if (starts_with(bytes, std::string_view("II*\0", 4)) ||
+      starts_with(bytes, std::string_view("MM\0*", 4))) {
+    return "a TIFF";
+  }
+  if (starts_with(bytes, "\x1f\x8b")) {
+    return "gzip-compressed";
+  }
+  if (starts_with(bytes, "8BPS")) {
+    return "a Photoshop file";
+  }
+  const auto head = bytes.first(std::min<size_t>(bytes.size(), 64));
+  const bool text = std::all_of(head.begin(), head.end(), [](uint8_t c) {
+    return c == '\t' || c == '\n' || c == '\r' || (c >= 32 && c != 127);
+  });
+  return text ? "text" : "an unknown format";
+}
+
+Image decode(const DecodeRequest& request) {
+  const auto bytes = request.bytes;
+  if (starts_with(bytes, "\xff\xd8")) {
+    return internal::decode_jpeg(request);
+  }
+  if (starts_with(bytes, "\x89PNG")) {
+    return internal::decode_png(request);
+  }
+  if (starts_with(bytes, "BM")) {
+    return internal::decode_bmp(request);
+  }
+  if (bytes.size() >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6') {
+    return internal::decode_pnm(request);
+  }
+  if (internal::looks_like_tga(bytes)) {
+    return internal::decode_tga(request);
+  }
+  request.reject("not an image Binade reads: ", known_foreign_format(bytes),
+                 ", expected JPEG, PNG, BMP, PNM or TGA");
+}
+
+// The bytes and length of an EXIF block's TIFF part in a JPEG, or empty.
+std::span<const uint8_t> jpeg_exif(std::span<const uint8_t> bytes) {
+  size_t at = 2;
+  while (at + 4 <= bytes.size() && bytes[at] == 0xff) {
+    const uint8_t marker = bytes[at + 1];
+    if (marker == 0xff) {
+      ++at;  // fill byte
+      continue;
+    }
+    if (marker == 0xda || marker == 0xd9) {
+      break;
+    }
+    const size_t length = internal::read_u16_be(&bytes[at + 2]);
+    if (length < 2 || at + 2 + length > bytes.size()) {
+      break;
+    }
+    const auto payload = bytes.subspan(at + 4, length - 2);
+    if (marker == 0xe1 && starts_with(payload, std::string_view("Exif\0\0", 6))) {
+      return payload.subspan(6);
+    }
+    at += 2 + length;
+  }
+  return {};
+}
+
+std::span<const uint8_t> png_exif(std::span<const uint8_t> bytes) {
+  for (size_t at = 8; at + 12 <= bytes.size();) {
+    const size_t length = internal::read_u32_be(&bytes[at]);
+    if (length > bytes.size() - at - 12) {
+      break;
+    }
+    if (starts_with(bytes.subspan(at + 4), "eXIf")) {
+      return bytes.subspan(at + 8, length);
+    }
+    at += 12 + length;
+  }
+  return {};
+}
+
+}  // namespace
+
+Image make_image(int height, int width, int channels) {
+  Image image{height, width, channels, {}};
+  image.pixels.resize(static_cast<size_t>(height) * width * channels);
+  return image;
+}
+
+Image decode_image(std::span<const uint8_t> bytes, std::string_view path,
+                   const DecodeOptions& options) {
+  const DecodeRequest request{bytes, path, options};
+  check(options.channels == 0 || options.channels == 1 || options.channels == 3 ||
+            options.channels == 4,
+        "decode_image: got channels ", options.channels, ", expected 0, 1, 3 or 4");
+  if (bytes.empty()) {
+    request.reject("the file is empty");
+  }
+  if (bytes.size() > static_cast<size_t>(std::max<int64_t>(options.limits.max_file_bytes, 0))) {
+    request.reject("the file has ", bytes.size(), " bytes, the limit is ",
+                   options.limits.max_file_bytes);
+  }
+  Image image = decode(request);
+  if (!options.apply_orientation) {
+    return image;
+  }
+  const auto exif =
+      bytes[0] == 0xff ? jpeg_exif(bytes) : (bytes[0] == 0x89 ? png_exif(bytes) : bytes.first(0));
+  return internal::apply_orientation(std::move(image), internal::tiff_orientation(exif));
+}
+
+std::vector<uint8_t> read_file(const std::filesystem::path& path, int64_t max_bytes) {
+  // O_NONBLOCK: opening a FIFO that nobody writes must not block; regular files ignore it.
+  const File file(path.c_str());
+  struct stat status {};
+  if (file.descriptor() < 0 || ::fstat(file.descriptor(), &status) != 0) {
+    fail(path.native(), ": cannot read the file: ", std::strerror(errno));
+  }
+  check(S_ISREG(status.st_mode), path.native(), ": not a regular file");
+  check(status.st_size <= max_bytes, path.native(), ": the file has ", int64_t(status.st_size),
+        " bytes, the limit is ", max_bytes);
+  std::vector<uint8_t> bytes(static_cast<size_t>(status.st_size));
+  for (size_t done = 0; done < bytes.size();) {
+    const ssize_t count = ::read(file.descriptor(), bytes.data() + done, bytes.size() - done);
+    if (count < 0 && errno == EINTR) {
+      continue;
+    }
+    check(count >= 0, path.native(), ": cannot read the file: ", std::strerror(errno));
+    check(count > 0, path.native(), ": the file became shorter while it was read");
+    done += static_cast<size_t>(count);
+  }
+  return bytes;
+}
+
+Image read_image(const std::filesystem::path& path, const DecodeOptions& options) {
+  return decode_image(read_file(path, options.limits.max_file_bytes), path.native(), options);
+}
+
+namespace internal {
+
+void check_size(const DecodeRequest& request, int64_t height, int64_t width) {
+  const DecodeLimits& limits = request.options.limits;
+  if (height < 1 || width < 1) {
+    request.reject("the header says ", width, " x ", height, " pixels, expected at least 1 x 1");
+  }
+  if (height > limits.max_side || width > limits.max_side) {
+    request.reject("the header says ", width, " x ", height, " pixels, the limit of a side is ",
+                   limits.max_side);
+  }
+  if (height * width > limits.max_pixels) {
+    request.reject("the header says ", width, " x ", height, " pixels, the limit is ",
+                   limits.max_pixels, " in all");
+  }
+}
+
+Image convert_channels(Image image, int channels) {
+  if (image.channels == channels) {
+    return image;
+  }
+  Image out = make_image(image.height, image.width, channels);
+  const size_t pixels = static_cast<size_t>(image.height) * image.width;
+  const size_t green = image.channels == 3 ? 1 : 0, blue = 2 * green;
+  for (size_t i = 0; i < pixels; ++i) {
+    const uint8_t* from = &image.pixels[i * image.channels];
+    uint8_t* to = &out.pixels[i * channels];
+    if (channels == 1) {
+      const uint32_t luma = 19595u * from[0] + 38470u * from[green] + 7471u * from[blue];
+      to[0] = static_cast<uint8_t>((luma + 32768) >> 16);
+      continue;
+    }
+    to[0] = from[0];
+    to[1] = from[green];
+    to[2] = from[blue];
+    if (channels == 4) {
+      to[3] = 255;
+    }
+  }
+  return out;
+}
+
+}  // namespace internal
+}  // namespace binade::data

@@ -1,0 +1,76 @@
+// The one place where stb_image is compiled. Every call comes after checks of the file's structure
+// and size, and every allocation is bounded by what the checked size can need, so that a compressed
+// stream that unpacks to more than its header says ends in an error, not in memory.
+#include <binade/data/decode_internal.h>
+
+#include <cstdlib>
+#include <limits>
+#include <memory>
+
+namespace {
+
+constinit thread_local size_t stb_allocation_limit = 0;
+
+void* stb_allocate(size_t bytes) {
+  return bytes <= stb_allocation_limit ? std::malloc(bytes) : nullptr;
+}
+void* stb_reallocate(void* old, size_t bytes) {
+  return bytes <= stb_allocation_limit ? std::realloc(old, bytes) : nullptr;
+}
+
+}  // namespace
+
+#define STB_IMAGE_IMPLEMENTATION
+#define STB_IMAGE_STATIC
+#define STBI_NO_GIF
+#define STBI_NO_PSD
+#define STBI_NO_HDR
+#define STBI_NO_PIC
+#define STBI_NO_PNM
+#define STBI_NO_LINEAR
+#define STBI_NO_STDIO
+#ifdef BINADE_WITH_JPEG
+#define STBI_NO_JPEG
+#endif
+#define STBI_FAILURE_USERMSG
+#define STBI_MAX_DIMENSIONS (1 << 20)
+#define STBI_MALLOC(size) stb_allocate(size)
+#define STBI_REALLOC(pointer, size) stb_reallocate(pointer, size)
+#define STBI_FREE(pointer) std::free(pointer)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#include <stb/stb_image.h>
+#pragma GCC diagnostic pop
+
+namespace binade::data::internal {
+
+Image decode_with_stb(const DecodeRequest& request, int64_t height, int64_t width, int channels) {
+  // The largest blocks: 16-bit RGBA rows with a filter byte each (interlaced: two sets of rows, a
+  // power of two apart), and the collected compressed bytes, which grow by doubling.
+  constexpr size_t kSlack = 1 << 18;
+  const size_t pixels = static_cast<size_t>(height) * static_cast<size_t>(width);
+  const size_t size = request.bytes.size();
+  if (size > static_cast<size_t>(std::numeric_limits<int>::max())) {
+    request.reject("the file has ", size, " bytes, the decoder takes at most 2147483647");
+  }
+  stb_allocation_limit = 16 * pixels + 2 * size + kSlack;
+
+  int got_width = 0, got_height = 0, in_file = 0;
+  const std::unique_ptr<uint8_t, void (*)(void*)> pixels_out(
+      stbi_load_from_memory(request.bytes.data(), static_cast<int>(size), &got_width, &got_height,
+                            &in_file, channels),
+      std::free);
+  if (pixels_out == nullptr) {
+    const char* reason = stbi_failure_reason();
+    request.reject("cannot decode: ", reason != nullptr ? reason : "unknown reason");
+  }
+  if (got_width != width || got_height != height) {
+    request.reject("cannot decode: the header says ", width, " x ", height, ", the decoder ",
+                   got_width, " x ", got_height);
+  }
+  const uint8_t* data = pixels_out.get();
+  return {got_height, got_width, channels,
+          std::vector<uint8_t>(data, data + pixels * static_cast<size_t>(channels))};
+}
+
+}  // namespace binade::data::internal

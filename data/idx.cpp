@@ -1,0 +1,214 @@
+#include <binade/data/decode_internal.h>
+#include <binade/data/idx.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace binade::data {
+namespace {
+
+constexpr size_t kMaxHeader = 4 + 4 * 4;
+constexpr uint8_t kUnsignedByte = 8;
+constexpr uint64_t kMaxDeflateRatio = 1032;  // no deflate stream expands more
+
+// The bytes of a plain or gzip-compressed file, read from front to back.
+class Source {
+ public:
+  Source(std::string path, int64_t max_bytes)
+      : path_(std::move(path)), bytes_(read_file(path_, max_bytes)) {
+    compressed_ = bytes_.size() >= 2 && bytes_[0] == 0x1f && bytes_[1] == 0x8b;
+    if (compressed_) {
+      stream_.next_in = bytes_.data();
+      constexpr int kGzipWindow = 15 + 16;
+      check(::inflateInit2(&stream_, kGzipWindow) == Z_OK, path_, ": zlib cannot start");
+    }
+  }
+  ~Source() {
+    if (compressed_) {
+      ::inflateEnd(&stream_);
+    }
+  }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  const std::string& path() const { return path_; }
+  // What can be left at most, unpacked.
+  uint64_t capacity() const {
+    return compressed_ ? bytes_.size() * kMaxDeflateRatio : bytes_.size() - at_;
+  }
+  // Reads up to `count` bytes; fewer only at the end.
+  size_t read(uint8_t* to, size_t count) {
+    if (compressed_) {
+      return inflate(to, count);
+    }
+    count = std::min(count, bytes_.size() - at_);
+    std::copy_n(bytes_.begin() + static_cast<ptrdiff_t>(at_), count, to);
+    at_ += count;
+    return count;
+  }
+  // Throws unless the data ends here, checksums included.
+  void expect_end() {
+    uint8_t extra = 0;
+    check(read(&extra, 1) == 0, path_, ": idx file is longer than its header says");
+    check(!compressed_ || at_ == bytes_.size(), path_, ": ", bytes_.size() - at_,
+          " bytes after the end of the gzip data");
+  }
+
+ private:
+  size_t inflate(uint8_t* to, size_t count) {
+    size_t done = 0;
+    while (done < count && !ended_) {
+      constexpr size_t kStep = size_t(1) << 30;  // zlib counts in 32 bits
+      stream_.next_out = to + done;
+      stream_.avail_out = static_cast<uInt>(std::min(count - done, kStep));
+      stream_.avail_in = static_cast<uInt>(std::min(bytes_.size() - at_, kStep));
+      const uInt had_in = stream_.avail_in, had_out = stream_.avail_out;
+      const int status = ::inflate(&stream_, Z_NO_FLUSH);
+      at_ += had_in - stream_.avail_in;
+      done += had_out - stream_.avail_out;
+      ended_ = status == Z_STREAM_END;
+      const bool stuck = had_in == stream_.avail_in && had_out == stream_.avail_out;
+      if (!ended_ && (status == Z_BUF_ERROR || (status == Z_OK && stuck))) {
+        fail(path_, ": truncated gzip data");
+      }
+      check(ended_ || status == Z_OK, path_,
+            ": corrupt gzip data: ", stream_.msg != nullptr ? stream_.msg : "unknown reason");
+    }
+    return done;
+  }
+
+  std::string path_;
+  std::vector<uint8_t> bytes_;
+  bool compressed_ = false, ended_ = false;
+  size_t at_ = 0;
+  z_stream stream_{};
+};
+
+std::vector<int64_t> read_header(Source& source) {
+  std::array<uint8_t, kMaxHeader> header{};
+  check(source.read(header.data(), 4) == 4, source.path(),
+        ": too short for an idx file, expected at least 4 bytes");
+  check(header[0] == 0 && header[1] == 0, source.path(),
+        ": not an idx file: it does not start with two zero bytes");
+  check(header[2] == kUnsignedByte, source.path(), ": idx element type ", int{header[2]},
+        ", expected 8 (unsigned bytes)");
+  const size_t rank = header[3];
+  check(rank >= 1 && rank <= 4, source.path(), ": idx rank ", rank, ", expected 1 to 4");
+  check(source.read(&header[4], 4 * rank) == 4 * rank, source.path(),
+        ": truncated in the idx header");
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < rank; ++i) {
+    sizes.push_back(internal::read_u32_be(&header[4 + 4 * i]));
+  }
+  return sizes;
+}
+
+// Product of the sizes, 0 if one of them is, or the largest number where 64 bits do not hold it.
+uint64_t saturated_product(const std::vector<int64_t>& sizes) {
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) {
+    return 0;
+  }
+  unsigned __int128 product = 1;  // four 32-bit sizes fit exactly
+  for (int64_t size : sizes) {
+    product *= static_cast<uint64_t>(size);
+  }
+  return product > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(product);
+}
+
+std::filesystem::path idx_file(const std::filesystem::path& directory, Part part, bool images) {
+  const std::string name = std::string(part == Part::train ? "train" : "t10k") +
+                           (images ? "-images-idx3-ubyte" : "-labels-idx1-ubyte");
+  const std::filesystem::path plain = directory / name;
+  const std::filesystem::path packed = directory / (name + ".gz");
+  std::error_code ignored;
+  return !std::filesystem::exists(plain, ignored) && std::filesystem::exists(packed, ignored)
+             ? packed
+             : plain;
+}
+
+}  // namespace
+
+IdxArray read_idx(const std::filesystem::path& path, int64_t max_bytes) {
+  Source source(path.native(), max_bytes);
+  IdxArray array;
+  array.sizes = read_header(source);
+  const uint64_t count = saturated_product(array.sizes);
+  check(count <= static_cast<uint64_t>(std::max<int64_t>(max_bytes, 0)), path.native(),
+        ": the idx header says ", count, " bytes, the limit is ", max_bytes);
+  check(count <= source.capacity(), path.native(), ": truncated or corrupt: the idx header says ",
+        count, " bytes, the file holds at most ", source.capacity());
+  array.elements.resize(count);
+  const size_t got = source.read(array.elements.data(), count);
+  check(got == count, path.native(), ": truncated: the idx header says ", count,
+        " bytes, the file holds ", got);
+  source.expect_end();
+  return array;
+}
+
+bool has_idx_files(const std::filesystem::path& directory) {
+  for (Part part : {Part::train, Part::test}) {
+    for (bool images : {true, false}) {
+      std::error_code ignored;
+      if (!std::filesystem::is_regular_file(idx_file(directory, part, images), ignored)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+IdxDataset::IdxDataset(const std::filesystem::path& directory, Part part, int64_t classes)
+    : IdxDataset(idx_file(directory, part, true), idx_file(directory, part, false), classes) {}
+
+IdxDataset::IdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
+                       int64_t classes)
+    : path_(images.native()),
+      images_(read_idx(images)),
+      labels_(read_idx(labels)),
+      classes_(classes) {
+  check(images_.sizes.size() >= 3, path_, ": idx rank ", images_.sizes.size(),
+        ", expected images [count, height, width]");
+  check(labels_.sizes.size() == 1, labels.native(), ": idx rank ", labels_.sizes.size(),
+        ", expected labels [count]");
+  check(images_.sizes[0] == labels_.sizes[0], path_, ": ", images_.sizes[0], " images, but ",
+        labels.native(), " has ", labels_.sizes[0], " labels");
+  constexpr int64_t kMaxSide = 32'768;
+  check(images_.sizes[1] >= 1 && images_.sizes[1] <= kMaxSide && images_.sizes[2] >= 1 &&
+            images_.sizes[2] <= kMaxSide,
+        path_, ": images of ", images_.sizes[1], " x ", images_.sizes[2],
+        " pixels, expected sides of 1 to ", kMaxSide);
+  const int64_t channels = images_.sizes.size() == 4 ? images_.sizes[3] : 1;
+  check(channels == 1 || channels == 3, path_, ": ", channels, " channels, expected 1 or 3");
+  channels_ = static_cast<int>(channels);
+  for (size_t i = 0; i < labels_.elements.size(); ++i) {
+    check(labels_.elements[i] < classes, labels.native(), ": label ", int{labels_.elements[i]},
+          " at index ", i, ", expected less than ", classes, " classes");
+  }
+}
+
+Sample IdxDataset::get(int64_t index) const {
+  check(index >= 0 && index < size(), path_, ": got index ", index, ", expected one of ", size());
+  Sample sample;
+  sample.image.height = height();
+  sample.image.width = width();
+  sample.image.channels = channels_;
+  const ptrdiff_t bytes = ptrdiff_t(height()) * width() * channels_;
+  const auto first = images_.elements.begin() + index * bytes;
+  sample.image.pixels.assign(first, first + bytes);
+  sample.label = labels_.elements[static_cast<size_t>(index)];
+  return sample;
+}
+
+std::vector<std::string> IdxDataset::class_names() const {
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < classes_; ++i) {
+    names.push_back(std::to_string(i));
+  }
+  return names;
+}
+
+std::string IdxDataset::describe(int64_t index) const { return text(path_, ":", index); }
+
+}  // namespace binade::data

@@ -1,0 +1,45 @@
+#include <binade/data/loader.h>
+#include <binade/data/loader_state.h>
+
+namespace binade::data {
+
+Loader::Loader(const Dataset& dataset, LoaderOptions options)
+    : Loader(std::shared_ptr<const Dataset>(std::shared_ptr<const Dataset>(), &dataset),
+             std::move(options)) {}
+
+Loader::Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
+    : state_(std::make_shared<LoaderState>(std::move(dataset), std::move(options))) {}
+
+Loader::~Loader() { state_->close(); }
+
+Loader::Epoch Loader::epoch(int64_t number, int64_t first_batch) {
+  state_->start_epoch(number, first_batch);
+  return Epoch(this);
+}
+
+bool Loader::next(Batch& batch) { return state_->next(batch); }
+
+int64_t Loader::batches_per_epoch() const { return state_->builder.batches(); }
+
+int64_t Loader::samples_per_epoch() const { return state_->builder.samples(); }
+
+const LoaderOptions& Loader::options() const { return state_->options; }
+
+LoaderStats Loader::stats() const { return state_->stats(); }
+
+std::vector<BadFile> Loader::bad_files() const { return state_->bad_files(); }
+
+std::string to_string(const LoaderStats& stats) {
+  const auto rounded = [](double seconds) {
+    return static_cast<double>(static_cast<int64_t>(seconds * 1000 + 0.5)) / 1000;
+  };
+  return text(stats.samples, " samples in ", stats.batches, " batches, ", stats.workers,
+              " workers; decode ", rounded(stats.decode_seconds), " s, transform ",
+              rounded(stats.transform_seconds), " s, normalise ", rounded(stats.normalize_seconds),
+              " s; waited ", rounded(stats.wait_seconds), " of ", rounded(stats.total_seconds),
+              " s",
+              stats.decode_errors > 0 ? text("; ", stats.decode_errors, " unreadable files") : "",
+              stats.more_workers_would_help ? "; more workers would help" : "");
+}
+
+}  // namespace binade::data

@@ -1,0 +1,273 @@
+#include <binade/data/loader_state.h>
+#include <binade/kernels/base/parallel.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace binade::data {
+namespace {
+
+constexpr auto kCloseTimeout = std::chrono::seconds(2);
+constexpr int kMaxWorkers = 256;
+
+int core_count() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+LoaderOptions checked(LoaderOptions options) {
+  constexpr int kMaxDefaultWorkers = 8;
+  check(options.workers >= -1 && options.workers <= kMaxWorkers, "loader: got workers ",
+        options.workers, ", expected -1 to ", kMaxWorkers);
+  check(options.prefetch >= 1 && options.prefetch <= 4096, "loader: got prefetch ",
+        options.prefetch, ", expected 1 to 4096");
+  check(options.max_bad >= 0, "loader: got max_bad ", options.max_bad, ", expected at least 0");
+  check(options.timeout_seconds > 0 && options.timeout_seconds <= 1e6,
+        "loader: got timeout_seconds ", options.timeout_seconds, ", expected 0 to 1e6");
+  if (options.workers < 0) {
+    options.workers = std::min(core_count(), kMaxDefaultWorkers);
+  }
+  return options;
+}
+
+std::shared_ptr<const Dataset> with_cache(std::shared_ptr<const Dataset> dataset, int64_t bytes) {
+  check(dataset != nullptr, "loader: got no dataset");
+  if (bytes <= 0 || dataset->in_memory()) {
+    return dataset;
+  }
+  return std::make_shared<CachedDataset>(std::move(dataset), bytes);
+}
+
+double seconds_between(SampleWatch::Clock::time_point from, SampleWatch::Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+LoaderState::LoaderState(std::shared_ptr<const Dataset> dataset, LoaderOptions given)
+    : options(checked(std::move(given))),
+      builder(with_cache(std::move(dataset), options.cache_bytes), options),
+      ring_(static_cast<size_t>(std::max(options.prefetch, options.workers))) {
+  stats_.workers = options.workers;
+}
+
+void LoaderState::start_epoch(int64_t number, int64_t first_batch) {
+  constexpr int64_t kMaxEpoch = int64_t(1) << 23;
+  check(number >= 0 && number < kMaxEpoch, "loader: got epoch ", number,
+        ", expected 0 to 2^23 - 1");
+  check(first_batch >= 0 && first_batch <= builder.batches(), "loader: got first batch ",
+        first_batch, ", expected at most ", builder.batches());
+  std::unique_lock lock(mutex_);
+  check(!failed_, "loader: stopped by an earlier error");
+  ++generation_;
+  for (Worker& worker : workers_) {
+    worker.watch.cancel();
+  }
+  for (Slot& slot : ring_) {
+    slot = {};
+  }
+  epoch_ = number;
+  next_claim_ = next_delivery_ = first_batch;
+  open_ = true;
+  last_time_ = Clock::now();
+  start_workers();
+  work_.notify_all();
+}
+
+void LoaderState::start_workers() {
+  while (static_cast<int>(workers_.size()) < options.workers) {
+    Worker& worker = workers_.emplace_back();
+    try {
+      worker.thread = std::thread([self = shared_from_this(), &worker] { self->work(worker); });
+    } catch (const std::exception& error) {
+      workers_.pop_back();
+      fail("loader: cannot start worker ", workers_.size(), ": ", error.what());
+    }
+    ++running_;
+  }
+}
+
+void LoaderState::work(Worker& worker) {
+  const kernels::SerialGuard serial;
+  const auto window = static_cast<int64_t>(ring_.size());
+  std::unique_lock lock(mutex_);
+  while (true) {
+    work_.wait(lock, [&] {
+      return stop_ || (open_ && !failed_ && next_claim_ < builder.batches() &&
+                       next_claim_ < next_delivery_ + window);
+    });
+    if (stop_) {
+      break;
+    }
+    const int64_t number = next_claim_++, epoch = epoch_, generation = generation_;
+    Slot& slot = ring_[static_cast<size_t>(number % window)];
+    slot.worker = &worker;
+    worker.watch.rearm();
+    lock.unlock();
+    BuiltBatch built = builder.build(epoch, number, worker.watch);
+    lock.lock();
+    if (generation == generation_) {
+      slot.built = std::move(built);
+      slot.ready = true;
+      ready_.notify_all();
+    } else {
+      lock.unlock();
+      built = {};  // frees its memory without holding the lock
+      lock.lock();
+    }
+  }
+  worker.done = true;
+  --running_;
+  done_.notify_all();
+}
+
+bool LoaderState::next(Batch& batch) {
+  std::unique_lock lock(mutex_);
+  check(!failed_, "loader: stopped by an earlier error");
+  check(open_, "loader: no epoch is under way; call epoch() first");
+  batch = {};
+  if (next_delivery_ >= builder.batches()) {
+    note_time();
+    open_ = false;
+    return false;
+  }
+  try {
+    BuiltBatch built;
+    if (options.workers == 0) {
+      SampleWatch watch;
+      built = builder.build(epoch_, next_delivery_, watch);
+    } else {
+      built = wait_for_batch(lock);
+    }
+    deliver(built, batch);
+  } catch (...) {
+    failed_ = true;
+    batch = {};
+    for (Worker& worker : workers_) {
+      worker.watch.cancel();
+    }
+    throw;
+  }
+  note_time();
+  return true;
+}
+
+BuiltBatch LoaderState::wait_for_batch(std::unique_lock<std::mutex>& lock) {
+  Slot& slot = ring_[static_cast<size_t>(next_delivery_ % static_cast<int64_t>(ring_.size()))];
+  const Clock::time_point start = Clock::now();
+  const auto timeout = std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(options.timeout_seconds));
+  while (!slot.ready) {
+    const bool reading = slot.worker != nullptr && slot.worker->watch.index() >= 0;
+    const Clock::time_point since = reading ? std::max(slot.worker->watch.since(), start) : start;
+    // A worker moves on from sample to sample: a wake-up is a deadline of the sample seen last.
+    if (ready_.wait_until(lock, since + timeout) == std::cv_status::timeout && !slot.ready) {
+      check_timeout(slot, start);
+    }
+  }
+  stats_.wait_seconds += seconds_between(start, Clock::now());
+  slot.ready = false;
+  slot.worker = nullptr;
+  return std::move(slot.built);
+}
+
+// Throws if the sample that next() waits for takes longer than the timeout.
+void LoaderState::check_timeout(const Slot& slot, Clock::time_point wait_start) const {
+  const auto expired = [&](Clock::time_point since) {
+    return seconds_between(std::max(since, wait_start), Clock::now()) >= options.timeout_seconds;
+  };
+  if (slot.worker != nullptr) {
+    if (expired(slot.worker->watch.since())) {
+      fail_stuck(*slot.worker);
+    }
+    return;
+  }
+  // Nobody has claimed the batch: all workers are still held up by an earlier epoch.
+  for (const Worker& worker : workers_) {
+    if (worker.watch.index() >= 0 && expired(worker.watch.since())) {
+      fail_stuck(worker);
+    }
+  }
+}
+
+void LoaderState::fail_stuck(const Worker& worker) const {
+  const int64_t index = worker.watch.index();
+  const double seconds = seconds_between(worker.watch.since(), Clock::now());
+  fail("loader: no batch for ", std::round(options.timeout_seconds * 100) / 100,
+       " s: a worker has been at sample ", index, index < 0 ? "" : " (",
+       index < 0 ? "" : builder.describe(index), index < 0 ? "" : ")", " for ",
+       std::round(seconds * 100) / 100, " s; is the file on a device that hangs?");
+}
+
+void LoaderState::deliver(BuiltBatch& built, Batch& batch) {
+  for (BadFile& file : built.bad) {
+    if (bad_indices_.insert(file.index).second) {
+      bad_.push_back(std::move(file));
+    }
+  }
+  stats_.decode_errors = static_cast<int64_t>(bad_.size());
+  if (built.error) {
+    std::rethrow_exception(built.error);
+  }
+  if (static_cast<int64_t>(bad_.size()) > options.max_bad) {
+    fail("loader: ", bad_.size(), " unreadable files, the limit is ", options.max_bad,
+         "; the last: ", bad_.back().reason);
+  }
+  batch = std::move(built.batch);
+  const Dims& sizes = batch.images.sizes();
+  const Dims image_sizes = {sizes[1], sizes[2], sizes[3]};
+  if (image_sizes_.empty()) {
+    image_sizes_ = image_sizes;
+  }
+  check(image_sizes == image_sizes_, "loader: sample ", batch.indices[0], " (",
+        builder.describe(batch.indices[0]), ") is ", image_sizes, " (channels, height, width), ",
+        "earlier batches are ", image_sizes_, "; set an image size, so that all are resized");
+  ++next_delivery_;
+  ++stats_.batches;
+  stats_.samples += batch.size;
+  stats_.decode_seconds += built.decode_seconds;
+  stats_.transform_seconds += built.transform_seconds;
+  stats_.normalize_seconds += built.normalize_seconds;
+  work_.notify_one();
+}
+
+void LoaderState::note_time() {
+  const Clock::time_point now = Clock::now();
+  stats_.total_seconds += seconds_between(last_time_, now);
+  last_time_ = now;
+}
+
+LoaderStats LoaderState::stats() const {
+  std::lock_guard lock(mutex_);
+  constexpr double kWorthwhile = 0.1;  // share of the time spent waiting
+  LoaderStats stats = stats_;
+  const double waited = options.workers == 0 ? stats.decode_seconds + stats.transform_seconds +
+                                                   stats.normalize_seconds
+                                             : stats.wait_seconds;
+  stats.more_workers_would_help =
+      options.workers < core_count() && waited > kWorthwhile * stats.total_seconds;
+  return stats;
+}
+
+std::vector<BadFile> LoaderState::bad_files() const {
+  std::lock_guard lock(mutex_);
+  return bad_;
+}
+
+void LoaderState::close() {
+  std::unique_lock lock(mutex_);
+  stop_ = true;
+  for (Worker& worker : workers_) {
+    worker.watch.cancel();
+  }
+  work_.notify_all();
+  done_.wait_for(lock, kCloseTimeout, [&] { return running_ == 0; });
+  for (Worker& worker : workers_) {
+    if (!worker.done) {
+      worker.thread.detach();
+      continue;
+    }
+    lock.unlock();  // the last steps of a done worker need the lock
+    worker.thread.join();
+    lock.lock();
+  }
+}
+
+}  // namespace binade::data
