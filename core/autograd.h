@@ -44,10 +44,13 @@ class Needs {
   Needs(const Edge* edges, int count) : edges_(edges), count_(count) {}
   bool operator[](int i) const { return static_cast<bool>(edges_[i]); }
   // Memory for gradient i with the input's sizes: a parameter's arena range when this is its first
-  // contribution, else new memory (dense, row-major). Must be fully written and returned.
+  // contribution, else new memory (dense, row-major). Undefined if gradient i is not
+  // wanted; else it must be fully written and returned.
   Tensor out(int i) const;
-  // The same, but new memory gets the strides of `like`; undefined if gradient i is not wanted.
-  Tensor out_like(int i, const Tensor& like) const;
+  // The same, but new memory gets these strides where they are those of a dense tensor of the
+  // input's sizes, for example the strides of the input.
+  Tensor out_strided(int i, const Dims& strides) const;
+  Tensor out_like(int i, const Tensor& like) const { return out_strided(i, like.strides()); }
   int size() const { return count_; }
 
  private:
@@ -56,14 +59,16 @@ class Needs {
   int count_;
 };
 
-// What a backward keeps: data without history, and the version it had. Reading it after the data was
-// changed in place is an error.
+// What a backward keeps: data without history, and the version it had. Reading it after the data
+// was changed in place is an error.
 class Saved {
  public:
   Saved() = default;
   explicit Saved(const Tensor& t);
   Saved(Saved&& other) noexcept
-      : data_(std::move(other.data_)), history_(other.history_), version_(other.version_),
+      : data_(std::move(other.data_)),
+        history_(other.history_),
+        version_(other.version_),
         counted_(std::exchange(other.counted_, false)) {}
   Saved& operator=(Saved&& other) noexcept;
   ~Saved();
@@ -90,7 +95,8 @@ struct BackwardOptions {
 };
 
 // Adds d(root)/d(leaf) to the gradient of every leaf below root. Without a seed root must have one
-// element; the seed is then 1. Throws if nothing below root wants a gradient, or if the graph was freed.
+// element; the seed is then 1. Throws if nothing below root wants a gradient, or if the graph was
+// freed.
 void backward(const Tensor& root, const BackwardOptions& options = {});
 void backward(const Tensor& root, const Tensor& seed, const BackwardOptions& options = {});
 
@@ -126,9 +132,7 @@ class OpNode final : public Node {
   }
   ~OpNode() override { OpNode::release(); }
 
-  Grads backward(const Tensor& dy) override {
-    return call(dy, std::make_index_sequence<kSaved>{});
-  }
+  Grads backward(const Tensor& dy) override { return call(dy, std::make_index_sequence<kSaved>{}); }
   void release() noexcept override {
     if (std::exchange(released, true)) {
       return;

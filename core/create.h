@@ -17,10 +17,12 @@ inline Tensor ones(const Dims& sizes, DType dtype = DType::f32, Device device = 
 Tensor arange(int64_t count, DType dtype = DType::i64);
 // From row-major values; their number must be that of the sizes.
 Tensor from_values(std::span<const double> values, const Dims& sizes, DType dtype = DType::f32);
-Tensor from_values(std::initializer_list<double> values, const Dims& sizes, DType dtype = DType::f32);
+Tensor from_values(std::initializer_list<double> values, const Dims& sizes,
+                   DType dtype = DType::f32);
 
 // The source of random numbers of a process: a Philox key and how many numbers were drawn. Ops that
-// draw n numbers take the offsets [offset, offset + n), so a run is repeated by restoring the state.
+// draw n numbers take the offsets [offset, offset + n), so a run is repeated by restoring the
+// state.
 struct Generator {
   uint64_t seed = 0;
   uint64_t offset = 0;

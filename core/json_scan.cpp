@@ -1,8 +1,8 @@
 #include <binade/core/json_scan.h>
+#include <binade/core/json_text.h>
 #include <binade/kernels/base/error.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace binade {
@@ -11,60 +11,6 @@ namespace {
 constexpr uint64_t kLargestInteger = uint64_t{1} << 53;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-void append_utf8(std::string& out, uint32_t code) {
-  const auto tail = [&](int shift) { out += static_cast<char>(0x80 | (code >> shift & 0x3f)); };
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xc0 | code >> 6);
-    tail(0);
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xe0 | code >> 12);
-    tail(6);
-    tail(0);
-  } else {
-    out += static_cast<char>(0xf0 | code >> 18);
-    tail(12);
-    tail(6);
-    tail(0);
-  }
-}
-
-// Bytes of the well-formed UTF-8 character at the front of `text`, 0 if there is none (RFC 3629).
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t lead = byte(0);
-  if (lead < 0x80) {
-    return 1;
-  }
-  const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) {
-    return 0;
-  }
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) {
-      return 0;
-    }
-  }
-  const bool overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-  const bool surrogate = lead == 0xed && byte(1) >= 0xa0;
-  const bool too_large = lead == 0xf4 && byte(1) >= 0x90;
-  return overlong || surrogate || too_large ? 0 : length;
-}
-
-// The position of the first byte that is not part of well-formed UTF-8; text.size() if all is.
-size_t utf8_prefix(std::string_view text) {
-  size_t at = 0;
-  while (at < text.size()) {
-    const size_t length = utf8_length(text.substr(at));
-    if (length == 0) {
-      return at;
-    }
-    at += length;
-  }
-  return at;
-}
 
 }  // namespace
 
@@ -299,34 +245,5 @@ void JsonScanner::check_duplicate_keys(Level& level) {
     fail_here(text("the object that ends here has the key ", json_quoted_short(*same), " twice"));
   }
 }
-
-std::string json_quoted(std::string_view text) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20) {
-      out += "\\u00";
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-std::string json_quoted_short(std::string_view text) {
-  constexpr size_t kShown = 80;
-  if (text.size() <= kShown) {
-    return json_quoted(text);
-  }
-  return json_quoted(text.substr(0, utf8_prefix(text.substr(0, kShown)))) + "...";
-}
-
-bool is_utf8(std::string_view text) { return utf8_prefix(text) == text.size(); }
 
 }  // namespace binade

@@ -81,13 +81,4 @@ class JsonScanner {
   uint64_t integer_ = 0;
 };
 
-// `text` as a JSON string with quotes. Bytes outside ASCII are kept.
-std::string json_quoted(std::string_view text);
-
-// The same for messages: one line, at most about 100 bytes.
-std::string json_quoted_short(std::string_view text);
-
-// True if `text` is well-formed UTF-8 (no overlong forms, no surrogates, at most U+10FFFF).
-bool is_utf8(std::string_view text);
-
 }  // namespace binade

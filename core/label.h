@@ -1,5 +1,5 @@
-// Module paths as small numbers: cheap to carry in every graph node, so that an error or a profile in
-// backward can name the module that recorded the op.
+// Module paths as small numbers: cheap to carry in every graph node, so that an error or a profile
+// in backward can name the module that recorded the op.
 #pragma once
 #include <binade/core/memory.h>
 

@@ -60,8 +60,8 @@ void drop_large_blocks(Central& c) {
 }
 
 [[noreturn, gnu::cold]] void out_of_memory(const MemoryStats& stats, size_t bytes) {
-  throw OutOfMemory(text("out of memory on cpu: got a request for ", bytes, " bytes, with ", stats.allocated,
-                         " bytes in use and ", stats.reserved,
+  throw OutOfMemory(text("out of memory on cpu: got a request for ", bytes, " bytes, with ",
+                         stats.allocated, " bytes in use and ", stats.reserved,
                          " bytes reserved; use a smaller batch or free tensors"));
 }
 

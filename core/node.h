@@ -1,9 +1,9 @@
 // Node: the identity of one differentiable value in the graph. Edge: a recorded use of it. Leaf: a
 // value that collects its gradient, such as a parameter.
 //
-// All arrows go back in time: handle -> node, node -> edges (upstream), closure -> saved data. A node
-// whose counts reach zero goes on a thread-local list that only the outermost release drains, so a
-// graph of any depth dies without recursion.
+// All arrows go back in time: handle -> node, node -> edges (upstream), closure -> saved data. A
+// node whose counts reach zero goes on a thread-local list that only the outermost release drains,
+// so a graph of any depth dies without recursion.
 #pragma once
 #include <binade/core/tensor.h>
 
@@ -21,8 +21,9 @@ class Grads {
 
   Grads() = default;
   template <class... T>
-    requires(sizeof...(T) <= kInline && (std::is_convertible_v<T &&, Tensor> && ...))
-  Grads(T&&... gradients) : few_{Tensor(std::forward<T>(gradients))...} {}  // NOLINT
+  requires(sizeof...(T) <= kInline && (std::is_convertible_v<T&&, Tensor> && ...))
+      Grads(T&&... gradients)
+      : few_{Tensor(std::forward<T>(gradients))...} {}  // NOLINT
   explicit Grads(std::vector<Tensor> gradients) : many_(std::move(gradients)) {}
 
   Tensor& operator[](int i) { return many_.empty() ? few_[i] : many_[static_cast<size_t>(i)]; }
@@ -44,6 +45,7 @@ class Node {
   virtual ~Node() = default;
   virtual Grads backward(const Tensor& dy) = 0;
   virtual void release() noexcept = 0;  // drops the closure and the edges
+  virtual void drop_gradient() noexcept { grad = {}; }
   static void destroy(Node* node) noexcept;
   const char* name() const;
 
@@ -105,8 +107,8 @@ class Edge {
 };
 
 // A value that collects its gradient. The gradient has the value's dtype and may carry a scale
-// (optim/loss_scaler.h): `buffer` holds scale times the true gradient, and unscaling changes the tag,
-// never the storage, since rewriting f16 would flush what the scale saved.
+// (optim/loss_scaler.h): `buffer` holds scale times the true gradient, and unscaling changes the
+// tag, never the storage, since rewriting f16 would flush what the scale saved.
 class Leaf final : public Node {
  public:
   using Node::Node;
@@ -119,7 +121,8 @@ class Leaf final : public Node {
   Tensor buffer;  // an arena range, or allocated at first use
   bool has_grad = false;
   double scale = 1;
-  std::function<void(const Tensor&)> on_final;  // fires when this backward cannot add to it any more
+  std::function<void(const Tensor&)>
+      on_final;  // fires when this backward cannot add to it any more
 };
 
 inline Tensor::Tensor(const Tensor&) noexcept = default;

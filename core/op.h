@@ -7,7 +7,8 @@
 //     check(...);
 //     Tensor y = empty_like(x);
 //     kernels::softmax_forward({.x = x, .y = y});
-//     return kSoftmax.record({x}, y, save(y), [](const Tensor& dy, Needs needs, const Tensor& y) -> Grads {
+//     return kSoftmax.record({x}, y, save(y), [](const Tensor& dy, Needs needs, const Tensor& y) ->
+//     Grads {
 //       Tensor dx = needs.out(0);                 // dx = y * (dy - sum(dy * y))
 //       kernels::softmax_backward({.y = y, .dy = dy, .dx = dx});
 //       return {dx};
@@ -46,8 +47,8 @@ struct Op {
 };
 
 namespace detail {
-// The dtype in which an op of this class runs under the policy, given its inputs; applies to floating
-// inputs only.
+// The dtype in which an op of this class runs under the policy, given its inputs; applies to
+// floating inputs only.
 void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inputs, Tensor* casts,
                   size_t count);
 }  // namespace detail

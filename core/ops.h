@@ -1,7 +1,7 @@
-// The operations on tensors. Each is defined in core/ops/<family>.cpp, forward and backward together,
-// and has a row in tests/op_table. Shapes broadcast as in NumPy. Results have the device of the
-// inputs; floating inputs of one op must have one dtype unless a precision policy is in force
-// (core/precision.h). Where a dim is an argument, negative values count from the end.
+// The operations on tensors. Each is defined in core/ops/<family>.cpp, forward and backward
+// together, and has a row in tests/op_table. Shapes broadcast as in NumPy. Results have the device
+// of the inputs; floating inputs of one op must have one dtype unless a precision policy is in
+// force (core/precision.h). Where a dim is an argument, negative values count from the end.
 #pragma once
 #include <binade/core/autograd.h>
 #include <binade/kernels/conv2d.h>
@@ -12,7 +12,8 @@
 
 namespace binade {
 
-// Pointwise, one input ------------------------------------------------------------------------------
+// Pointwise, one input
+// ------------------------------------------------------------------------------
 Tensor neg(const Tensor& x);
 Tensor abs(const Tensor& x);
 Tensor square(const Tensor& x);
@@ -36,10 +37,12 @@ Tensor clamp(const Tensor& x, double low, double high);
 Tensor pow(const Tensor& x, double exponent);
 Tensor add(const Tensor& x, double value);
 Tensor mul(const Tensor& x, double value);
-// Zeroes each element with probability p and scales the others by 1 / (1 - p). Draws from generator().
+// Zeroes each element with probability p and scales the others by 1 / (1 - p). Draws from
+// generator().
 Tensor dropout(const Tensor& x, double p);
 
-// Pointwise, two inputs -----------------------------------------------------------------------------
+// Pointwise, two inputs
+// -----------------------------------------------------------------------------
 Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
@@ -65,28 +68,33 @@ inline Tensor operator*(double a, const Tensor& b) { return mul(b, a); }
 inline Tensor operator/(const Tensor& a, double b) { return mul(a, 1 / b); }
 inline Tensor operator-(const Tensor& a) { return neg(a); }
 
-// Reductions. dims empty: all dimensions. ------------------------------------------------------------
+// Reductions. dims empty: all dimensions.
+// ------------------------------------------------------------
 Tensor sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor mean(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor argmax(const Tensor& x, int dim);  // i64, the first of ties; no gradient
 Tensor softmax(const Tensor& x, int dim = -1);
 Tensor log_softmax(const Tensor& x, int dim = -1);
 
-// Contractions ---------------------------------------------------------------------------------------
-// [m, k] [k, n] -> [m, n], or [batch, m, k] [batch, k, n] -> [batch, m, n] (a batch of 1 broadcasts).
+// Contractions
+// --------------------------------------------------------------------------------------- [m, k]
+// [k, n] -> [m, n], or [batch, m, k] [batch, k, n] -> [batch, m, n] (a batch of 1 broadcasts).
 Tensor matmul(const Tensor& a, const Tensor& b);
 // x weight^T + bias: x [..., in], weight [out, in], bias [out] or undefined.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
-// x [N, C, H, W], weight [O, C / groups, R, S], bias [O] or undefined -> [N, O, P, Q], channels-last.
+// x [N, C, H, W], weight [O, C / groups, R, S], bias [O] or undefined -> [N, O, P, Q],
+// channels-last.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const kernels::Conv2dGeometry& geometry = {});
 
-// Pooling, x [N, C, H, W] ----------------------------------------------------------------------------
+// Pooling, x [N, C, H, W]
+// ----------------------------------------------------------------------------
 Tensor max_pool2d(const Tensor& x, const kernels::Pool2dGeometry& geometry);
 Tensor avg_pool2d(const Tensor& x, const kernels::Pool2dGeometry& geometry);
 Tensor adaptive_avg_pool2d(const Tensor& x, int64_t height, int64_t width);
 
-// Normalisation --------------------------------------------------------------------------------------
+// Normalisation
+// --------------------------------------------------------------------------------------
 struct BatchNormOptions {
   bool training = true;
   double momentum = 0.1;
@@ -95,10 +103,12 @@ struct BatchNormOptions {
 // x [N, C, ...]; weight and bias [C] or undefined. In training normalises by the batch (biased
 // variance) and updates running_mean and running_var [C] in place (unbiased variance), if defined;
 // else normalises by them.
-Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                  const Tensor& running_var, const BatchNormOptions& options = {});
+Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                  const Tensor& running_mean, const Tensor& running_var,
+                  const BatchNormOptions& options = {});
 
-// Losses ---------------------------------------------------------------------------------------------
+// Losses
+// ---------------------------------------------------------------------------------------------
 enum class Reduction : uint8_t { none, mean, sum };
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
@@ -106,14 +116,16 @@ struct CrossEntropyOptions {
   double label_smoothing = 0;
   Tensor weight = {};  // [C], one factor per class
 };
-// logits [N, C, ...], target i64 [N, ...] -> f32 (f64 for f64 logits). The mean divides by the sum of
-// the weights of the targets that are not ignored.
-Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
+// logits [N, C, ...], target i64 [N, ...] -> f32 (f64 for f64 logits). The mean divides by the sum
+// of the weights of the targets that are not ignored.
+Tensor cross_entropy(const Tensor& logits, const Tensor& target,
+                     const CrossEntropyOptions& options = {});
 
-// Shape ----------------------------------------------------------------------------------------------
+// Shape
+// ----------------------------------------------------------------------------------------------
 Tensor reshape(const Tensor& x, const Dims& sizes);  // one size may be -1; a view where it can be
 Tensor flatten(const Tensor& x, int first = 0, int last = -1);
-Tensor transpose(const Tensor& x, int i, int j);  // a view
+Tensor transpose(const Tensor& x, int i, int j);     // a view
 Tensor permute(const Tensor& x, const Dims& order);  // a view
 Tensor expand(const Tensor& x, const Dims& sizes);   // a view with stride 0; -1 keeps a size
 Tensor slice(const Tensor& x, int dim, int64_t start, int64_t end, int64_t step = 1);  // a view

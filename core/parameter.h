@@ -1,10 +1,10 @@
 // Parameters and the arena they live in.
 //
-// An Arena holds a model's parameters in flat segments, one per dtype: values and gradients (the same
-// dtype), f32 masters behind f16/bf16 values where the precision asks for them, and whatever state an
-// optimizer adds. All of them share offsets, so an optimizer step is one pass over ranges, and a DDP
-// bucket or a ZeRO shard is a range. Ranges start at multiples of kAlignment elements (256 bytes or
-// more) and the gaps hold zeros. Every range has a version of its own.
+// An Arena holds a model's parameters in flat segments, one per dtype: values and gradients (the
+// same dtype), f32 masters behind f16/bf16 values where the precision asks for them, and whatever
+// state an optimizer adds. All of them share offsets, so an optimizer step is one pass over ranges,
+// and a DDP bucket or a ZeRO shard is a range. Ranges start at multiples of kAlignment elements
+// (256 bytes or more) and the gaps hold zeros. Every range has a version of its own.
 #pragma once
 #include <binade/core/autograd.h>
 

@@ -1,4 +1,4 @@
-#include <binade/core/json_scan.h>
+#include <binade/core/json_text.h>
 #include <binade/core/safetensors.h>
 #include <binade/core/safetensors_types.h>
 

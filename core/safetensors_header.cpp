@@ -1,5 +1,6 @@
 // The header of a safetensors file: JSON -> TensorEntry, with every rule of the format.
 #include <binade/core/json_scan.h>
+#include <binade/core/json_text.h>
 #include <binade/core/safetensors.h>
 #include <binade/core/safetensors_types.h>
 

@@ -14,7 +14,8 @@ Device Device::parse(std::string_view text) {
   }
   const std::string_view kind = text.substr(0, text.find(':'));
   if (kind == "cuda" || kind == "emulated") {
-    fail("device: got ", text, ", which this build does not have (it was built for the CPU only); use cpu or auto");
+    fail("device: got ", text,
+         ", which this build does not have (it was built for the CPU only); use cpu or auto");
   }
   fail("device: got '", text, "', expected auto, cpu, cuda, cuda:N or emulated");
 }

@@ -18,7 +18,8 @@ constexpr size_t size_of(DType dtype) {
 }
 
 constexpr const char* to_string(DType dtype) {
-  constexpr const char* kName[kDTypeCount] = {"f64", "f32", "f16", "bf16", "i64", "i32", "u8", "bool"};
+  constexpr const char* kName[kDTypeCount] = {"f64", "f32", "f16", "bf16",
+                                              "i64", "i32", "u8",  "bool"};
   return kName[static_cast<int>(dtype)];
 }
 

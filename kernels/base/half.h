@@ -33,7 +33,8 @@ constexpr uint16_t half_bits(float value) {
   const uint32_t kept = significand >> shift;
   const uint32_t rest = significand & ((1u << shift) - 1u);
   const uint32_t half_ulp = 1u << (shift - 1u);
-  return static_cast<uint16_t>(sign | (kept + (rest > half_ulp || (rest == half_ulp && (kept & 1u)))));
+  return static_cast<uint16_t>(sign |
+                               (kept + (rest > half_ulp || (rest == half_ulp && (kept & 1u)))));
 }
 
 constexpr float half_value(uint16_t bits) {
@@ -92,7 +93,8 @@ struct bfloat16 {
 
   bfloat16() = default;
   constexpr explicit bfloat16(float value) : bits(detail::bfloat16_bits(value)) {}
-  constexpr explicit bfloat16(double value) : bits(detail::bfloat16_bits(detail::round_to_odd(value))) {}
+  constexpr explicit bfloat16(double value)
+      : bits(detail::bfloat16_bits(detail::round_to_odd(value))) {}
   static constexpr bfloat16 from_bits(uint16_t bits) {
     bfloat16 b;
     b.bits = bits;

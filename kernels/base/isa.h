@@ -1,6 +1,6 @@
 // Instruction sets, chosen at run time. A source named *_isa.cpp is compiled three times (baseline
-// x86-64-v2, avx2 + fma + f16c, avx512 f/bw/dq/vl) with BINADE_ISA set to the namespace of that build;
-// BINADE_ISA_KERNEL declares the three and a chooser.
+// x86-64-v2, avx2 + fma + f16c, avx512 f/bw/dq/vl) with BINADE_ISA set to the namespace of that
+// build; BINADE_ISA_KERNEL declares the three and a chooser.
 //
 // Rules for *_isa.cpp files: everything lives in namespace binade::kernels::BINADE_ISA, helpers in
 // headers that they share are in an anonymous namespace or in that namespace too, and they
@@ -13,27 +13,28 @@ namespace binade::kernels {
 
 enum class Isa : uint8_t { baseline, avx2, avx512 };
 
-// The widest set of this machine, or a narrower one where BINADE_FORCE_ISA=baseline|avx2 asks for it.
+// The widest set of this machine, or a narrower one where BINADE_FORCE_ISA=baseline|avx2 asks for
+// it.
 Isa isa();
 const char* to_string(Isa isa);
 
 }  // namespace binade::kernels
 
-#define BINADE_ISA_KERNEL(name, ...)                              \
-  namespace baseline {                                            \
-  void name(__VA_ARGS__);                                         \
-  }                                                               \
-  namespace avx2 {                                                \
-  void name(__VA_ARGS__);                                         \
-  }                                                               \
-  namespace avx512 {                                              \
-  void name(__VA_ARGS__);                                         \
-  }                                                               \
-  template <class... Args>                                        \
-  inline void name##_best(Args&&... args) {                       \
-    switch (isa()) {                                              \
+#define BINADE_ISA_KERNEL(name, ...)                                       \
+  namespace baseline {                                                     \
+  void name(__VA_ARGS__);                                                  \
+  }                                                                        \
+  namespace avx2 {                                                         \
+  void name(__VA_ARGS__);                                                  \
+  }                                                                        \
+  namespace avx512 {                                                       \
+  void name(__VA_ARGS__);                                                  \
+  }                                                                        \
+  template <class... Args>                                                 \
+  inline void name##_best(Args&&... args) {                                \
+    switch (isa()) {                                                       \
       case Isa::avx512: return avx512::name(static_cast<Args&&>(args)...); \
       case Isa::avx2: return avx2::name(static_cast<Args&&>(args)...);     \
       default: return baseline::name(static_cast<Args&&>(args)...);        \
-    }                                                             \
+    }                                                                      \
   }

@@ -20,19 +20,19 @@ inline constexpr bool kWithCuda = false;
 
 }  // namespace binade::kernels
 
-#define BINADE_KERNEL(name, Arguments, decisive)                                        \
-  namespace cpu {                                                                       \
-  void name(const Arguments& a);                                                        \
-  }                                                                                     \
-  namespace cuda {                                                                      \
-  void name(const Arguments& a);                                                        \
-  }                                                                                     \
-  inline void name(const Arguments& a) {                                                \
-    if (a.decisive.device.is_cpu()) [[likely]] {                                        \
-      cpu::name(a);                                                                     \
-    } else if constexpr (kWithCuda) {                                                   \
-      cuda::name(a);                                                                    \
-    } else {                                                                            \
+#define BINADE_KERNEL(name, Arguments, decisive)                                           \
+  namespace cpu {                                                                          \
+  void name(const Arguments& a);                                                           \
+  }                                                                                        \
+  namespace cuda {                                                                         \
+  void name(const Arguments& a);                                                           \
+  }                                                                                        \
+  inline void name(const Arguments& a) {                                                   \
+    if (a.decisive.device.is_cpu()) [[likely]] {                                           \
+      cpu::name(a);                                                                        \
+    } else if constexpr (kWithCuda) {                                                      \
+      cuda::name(a);                                                                       \
+    } else {                                                                               \
       fail(#name ": got device ", a.decisive.device, ", but this build has only the CPU"); \
-    }                                                                                   \
+    }                                                                                      \
   }

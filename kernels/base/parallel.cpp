@@ -86,7 +86,7 @@ void parallel_for(int64_t count, int64_t grain, RangeBody body) {
     }
   };
 #ifdef BINADE_OPENMP
-#pragma omp parallel num_threads(static_cast<int>(parts))
+#pragma omp parallel num_threads(static_cast <int>(parts))
   {
     // The runtime may grant fewer threads than asked: then each takes several parts.
     for (int64_t part = omp_get_thread_num(); part < parts; part += omp_get_num_threads()) {

@@ -1,5 +1,6 @@
 // parallel_for: the one door to threads for kernels. OpenMP in ordinary builds, a small pool of our
-// own under ThreadSanitizer, serial inside a SerialGuard (loader workers) and inside a parallel_for.
+// own under ThreadSanitizer, serial inside a SerialGuard (loader workers) and inside a
+// parallel_for.
 //
 // Results must not depend on the number of threads. The body may be called with any split of
 // [0, count) into ranges, so a body that writes element i from inputs alone is safe; a reduction
@@ -16,8 +17,8 @@ namespace binade::kernels {
 class RangeBody {
  public:
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, RangeBody>)
-  RangeBody(F&& f)  // NOLINT(google-explicit-constructor)
+  requires(!std::is_same_v<std::remove_cvref_t<F>, RangeBody>)
+      RangeBody(F&& f)  // NOLINT(google-explicit-constructor)
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
         call_([](void* object, int64_t begin, int64_t end) {
           (*static_cast<std::remove_reference_t<F>*>(object))(begin, end);

@@ -31,7 +31,9 @@ constexpr Block generate(uint64_t key, uint64_t counter_low, uint64_t counter_hi
 constexpr float uniform(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
 
 // Uniform in (0, 1]: safe for a logarithm.
-constexpr float uniform_positive(uint32_t bits) { return static_cast<float>((bits >> 8) + 1) * 0x1p-24f; }
+constexpr float uniform_positive(uint32_t bits) {
+  return static_cast<float>((bits >> 8) + 1) * 0x1p-24f;
+}
 
 // A sequence of numbers of one (seed, stream): what a loader worker or a shuffle draws from.
 class Stream {

@@ -10,9 +10,9 @@ struct View {
   std::byte* data = nullptr;  // first element; null for an absent optional argument
   int64_t numel = 0;
   DType dtype = DType::f32;
-  Device device;
-  bool contiguous = true;  // row-major and dense
-  Dims sizes, strides;     // strides in elements
+  Device device{};
+  bool contiguous = true;   // row-major and dense
+  Dims sizes{}, strides{};  // strides in elements
 
   bool defined() const { return data != nullptr || numel == 0; }
   explicit operator bool() const { return data != nullptr; }
@@ -24,9 +24,9 @@ struct View {
   }
 };
 
-// A constant, so that no source needs an initialiser that runs at program start: in an *_isa.cpp that
-// would be code for an instruction set the machine may not have.
-inline constexpr View kNoView{.sizes = Dims::none(), .strides = Dims::none()};
+// A constant, so that no source needs an initialiser that runs at program start: in an *_isa.cpp
+// that would be code for an instruction set the machine may not have.
+inline constexpr View kNoView{.device = {}, .sizes = Dims::none(), .strides = Dims::none()};
 
 // A view of existing memory; strides default to row-major.
 View view_of(void* data, DType dtype, const Dims& sizes);

@@ -10,7 +10,8 @@ constexpr size_t kAlignment = 64;
 
 WorkspaceSource source{
     [](Device, size_t bytes) -> void* {
-      void* block = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+      void* block =
+          std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
       if (!block) {
         throw OutOfMemory(text("workspace: could not allocate ", bytes, " bytes"));
       }

@@ -1,0 +1,30 @@
+// gradcheck: compares the gradients of a function with central differences, in f64.
+#pragma once
+#include <binade/core/tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace binade {
+
+struct GradcheckOptions {
+  double eps = 6e-6;   // step, times max(1, |x|)
+  double rtol = 1e-6;  // relative to the numeric gradient
+  double atol = 1e-7;
+  uint64_t seed = 0;  // of the upstream gradient
+};
+
+// Checks the gradient of every input that requires one; the others are held fixed. The upstream
+// gradient is random: under a gradient of ones some wrong backwards look right. Backward runs
+// twice, on two graphs, and must give the same bits.
+//
+// Inputs that require a gradient are f64, keep their strides and must not overlap themselves
+// (expand inside the function instead); the output is f64. The function must be deterministic.
+// Inputs and their gradients are left as they were. Throws Error with the input, the element, and
+// the analytic and the numeric value of the first gradient that is off by more than atol + rtol
+// |numeric|.
+void gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+               const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
+
+}  // namespace binade

@@ -1,0 +1,94 @@
+#include <binade/core/node.h>
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/kernels/copy.h>
+#include <binade/kernels/pointwise.h>
+
+#include <utility>
+
+namespace binade {
+
+const char* Node::name() const { return op ? op->name : "leaf"; }
+
+// Iterative: a destructor that drops its last edge only queues the node below.
+void Node::destroy(Node* node) noexcept {
+  auto& state = detail::thread_state;
+  node->next = std::exchange(state.doomed, node);
+  if (std::exchange(state.draining, true)) {
+    return;
+  }
+  while (Node* doomed = state.doomed) {
+    state.doomed = doomed->next;
+    const size_t bytes = doomed->bytes;
+    doomed->~Node();
+    binade::release(doomed, bytes);
+  }
+  state.draining = false;
+}
+
+Tensor Leaf::destination() const {
+  return !has_grad && buffer.defined() && !grad_enabled() ? buffer : Tensor();
+}
+
+void Leaf::accumulate(Tensor gradient) {
+  if (gradient.handle().get() == buffer.handle().get()) {
+    check(!has_grad, "backward: a gradient written in place met another one");
+  } else if (grad_enabled() && gradient.requires_grad()) {
+    buffer = has_grad ? buffer + gradient : std::move(gradient);
+  } else if (!buffer.defined() && gradient.sole_owner() &&
+             is_dense(gradient.sizes(), gradient.strides())) {
+    buffer = std::move(gradient);
+  } else {
+    if (!buffer.defined()) {
+      buffer = empty(sizes, dtype, device);
+    }
+    if (has_grad) {
+      kernels::add_into({.x = gradient, .y = buffer});
+    } else {
+      kernels::copy({.x = gradient, .y = buffer});
+    }
+  }
+  has_grad = true;
+}
+
+Tensor& Tensor::require_grad() {
+  check(defined() && is_floating(dtype()), "require_grad: got ",
+        defined() ? to_string(dtype()) : "an undefined tensor", ", expected a floating dtype");
+  check(!history_ || history_->leaf,
+        "require_grad: got a tensor that an op computed; call detach() first");
+  if (!history_) {
+    auto* leaf = new (allocate(sizeof(Leaf))) Leaf(nullptr, *this);
+    leaf->leaf = true;
+    leaf->bytes = sizeof(Leaf);
+    history_ = Ref<Node>::adopt(leaf);
+  }
+  return *this;
+}
+
+Tensor Tensor::grad() const {
+  check(history_ && history_->leaf,
+        "grad: got a tensor that is no leaf; only leaves keep a gradient");
+  const auto& leaf = static_cast<const Leaf&>(*history_);
+  if (!leaf.has_grad) {
+    return {};
+  }
+  const DType wide = compute_dtype(leaf.dtype);
+  if (leaf.scale == 1 && leaf.dtype == wide) {
+    return leaf.buffer;
+  }
+  NoGradGuard guard;
+  Tensor value = empty_like(leaf.buffer, wide);
+  kernels::copy({.x = leaf.buffer, .y = value});
+  kernels::unary_forward(
+      {.op = kernels::Unary::mul_scalar, .x = value, .y = value, .alpha = 1 / leaf.scale});
+  return value;
+}
+
+void Tensor::zero_grad() const {
+  check(history_ && history_->leaf, "zero_grad: got a tensor that is no leaf");
+  auto& leaf = static_cast<Leaf&>(*history_);
+  leaf.has_grad = false;
+  leaf.scale = 1;
+}
+
+}  // namespace binade

@@ -1,0 +1,114 @@
+// Pointwise ops of two inputs that broadcast. The gradients have the output's sizes; the engine
+// sums the broadcast dimensions away.
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/kernels/pointwise.h>
+
+namespace binade {
+namespace {
+
+using kernels::Binary;
+using kernels::Compare;
+
+void check_inputs(const char* op, const Tensor& a, const Tensor& b) {
+  check(a.defined() && b.defined(), op, ": got an undefined tensor");
+  check(a.dtype() == b.dtype(), op, ": got dtypes ", a.dtype(), " and ", b.dtype(),
+        ", expected equal ones; convert one with to()");
+  check(a.device() == b.device(), op, ": got devices ", a.device(), " and ", b.device());
+}
+
+// Memory for the result: the strides of the first input that has its sizes, else row-major.
+Tensor result_of(const char* op, const Tensor& a, const Tensor& b, DType dtype) {
+  if (a.sizes() == b.sizes()) [[likely]] {
+    return empty_like(a, dtype);
+  }
+  const Dims sizes = broadcast_sizes(op, a.sizes(), b.sizes());
+  return a.sizes() == sizes   ? empty_like(a, dtype)
+         : b.sizes() == sizes ? empty_like(b, dtype)
+                              : empty(sizes, dtype, a.device());
+}
+
+Tensor forward(const Op& op, Binary f, const Tensor& a, const Tensor& b) {
+  check_inputs(op.name, a, b);
+  Tensor y = result_of(op.name, a, b, a.dtype());
+  kernels::binary_forward({.op = f, .a = a, .b = b, .y = y});
+  return y;
+}
+
+// Ops whose gradient is a kernel that reads both inputs.
+Tensor binary(const Op& op, Binary f, const Tensor& a_, const Tensor& b_) {
+  auto [a, b] = op.enter(a_, b_);
+  Tensor y = forward(op, f, a, b);
+  return op.record(
+      {a, b}, y, save(a, b),
+      [f](const Tensor& dy, Needs needs, const Tensor& a, const Tensor& b) -> Grads {
+        Tensor da = needs[0] ? empty_like(dy) : Tensor();
+        Tensor db = needs[1] ? empty_like(dy) : Tensor();
+        kernels::binary_backward({.op = f, .a = a, .b = b, .dy = dy, .da = da, .db = db});
+        return {da, db};
+      });
+}
+
+Tensor compare(const char* op, Compare f, const Tensor& a, const Tensor& b) {
+  check_inputs(op, a, b);
+  Tensor y = result_of(op, a, b, DType::boolean);
+  kernels::compare_forward({.op = f, .a = a, .b = b, .y = y});
+  return y;
+}
+
+}  // namespace
+
+Tensor add(const Tensor& a_, const Tensor& b_) {  // y = a + b
+  static constexpr Op kOp{"add", OpClass::pointwise, true};
+  auto [a, b] = kOp.enter(a_, b_);
+  Tensor y = forward(kOp, Binary::add, a, b);
+  return kOp.record({a, b}, y, save(), [](const Tensor& dy) -> Grads { return {dy, dy}; });
+}
+
+Tensor sub(const Tensor& a_, const Tensor& b_) {  // y = a - b
+  static constexpr Op kOp{"sub", OpClass::pointwise, true};
+  auto [a, b] = kOp.enter(a_, b_);
+  Tensor y = forward(kOp, Binary::sub, a, b);
+  return kOp.record({a, b}, y, save(), [](const Tensor& dy, Needs needs) -> Grads {
+    return {dy, needs[1] ? neg(dy) : Tensor()};
+  });
+}
+
+Tensor mul(const Tensor& a_, const Tensor& b_) {  // y = a b, da = dy b, db = dy a
+  static constexpr Op kOp{"mul", OpClass::pointwise, true};
+  auto [a, b] = kOp.enter(a_, b_);
+  Tensor y = forward(kOp, Binary::mul, a, b);
+  return kOp.record({a, b}, y, save(when(b.requires_grad(), a), when(a.requires_grad(), b)),
+                    [](const Tensor& dy, Needs needs, const Tensor& a, const Tensor& b) -> Grads {
+                      return {needs[0] ? mul(dy, b) : Tensor(), needs[1] ? mul(dy, a) : Tensor()};
+                    });
+}
+
+Tensor div(const Tensor& a, const Tensor& b) {
+  static constexpr Op kOp{"div", OpClass::pointwise};
+  return binary(kOp, Binary::div, a, b);
+}
+
+Tensor pow(const Tensor& a, const Tensor& b) {
+  static constexpr Op kOp{"pow", OpClass::wide_pointwise};
+  return binary(kOp, Binary::pow, a, b);
+}
+
+Tensor maximum(const Tensor& a, const Tensor& b) {
+  static constexpr Op kOp{"maximum", OpClass::pointwise};
+  return binary(kOp, Binary::maximum, a, b);
+}
+
+Tensor minimum(const Tensor& a, const Tensor& b) {
+  static constexpr Op kOp{"minimum", OpClass::pointwise};
+  return binary(kOp, Binary::minimum, a, b);
+}
+
+Tensor eq(const Tensor& a, const Tensor& b) { return compare("eq", Compare::eq, a, b); }
+Tensor ne(const Tensor& a, const Tensor& b) { return compare("ne", Compare::ne, a, b); }
+Tensor lt(const Tensor& a, const Tensor& b) { return compare("lt", Compare::lt, a, b); }
+Tensor le(const Tensor& a, const Tensor& b) { return compare("le", Compare::le, a, b); }
+Tensor gt(const Tensor& a, const Tensor& b) { return compare("gt", Compare::gt, a, b); }
+Tensor ge(const Tensor& a, const Tensor& b) { return compare("ge", Compare::ge, a, b); }
+
+}  // namespace binade

@@ -1,0 +1,113 @@
+// Batch normalisation. Statistics, weight and bias are f32 (f64 for f64 x) whatever x is.
+#include <binade/core/create.h>
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/kernels/batch_norm.h>
+
+namespace binade {
+namespace {
+
+constexpr Op kOp{"batch_norm", OpClass::norm};
+
+void check_channels(const char* what, const Tensor& t, const Tensor& x) {
+  check(!t.defined() || (t.dim() == 1 && t.size(0) == x.size(1) && t.is_contiguous()),
+        "batch_norm: got ", what, " of shape ", t.defined() ? t.sizes() : Dims{}, ", expected [",
+        x.size(1), "], the channels of x ", x.sizes());
+}
+
+// y = (x - mean) rstd w + b with the batch's mean and rstd
+Tensor normalize_by_batch(const Tensor& x, const Tensor& w, const Tensor& b,
+                          const Tensor& running_mean, const Tensor& running_var,
+                          const BatchNormOptions& options) {
+  const DType stat = compute_dtype(x.dtype());
+  Tensor y = empty_like(x);
+  Tensor mean = empty({x.size(1)}, stat, x.device()), rstd = empty({x.size(1)}, stat, x.device());
+  kernels::batch_norm_forward(
+      {.x = x, .weight = w, .bias = b, .y = y, .mean = mean, .rstd = rstd, .eps = options.eps});
+  if (running_mean.defined() && x.numel() > 0) {
+    kernels::batch_norm_running({.mean = mean,
+                                 .rstd = rstd,
+                                 .running_mean = running_mean,
+                                 .running_var = running_var,
+                                 .eps = options.eps,
+                                 .momentum = options.momentum,
+                                 .count = x.numel() / x.size(1)});
+    running_mean.bump_version();
+    running_var.bump_version();
+  }
+  return kOp.record({x, w, b}, y, save(x, w, mean, rstd),
+                    [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
+                       const Tensor& mean, const Tensor& rstd) -> Grads {
+                      // dx = w rstd (dy - mean(dy) - xhat mean(dy xhat)), dw = sum(dy xhat), db =
+                      // sum(dy)
+                      Tensor dx = needs.out_like(0, x), dw = needs.out(1), db = needs.out(2);
+                      kernels::batch_norm_backward({.x = x,
+                                                    .dy = dy,
+                                                    .weight = w,
+                                                    .mean = mean,
+                                                    .rstd = rstd,
+                                                    .dx = dx,
+                                                    .dweight = dw,
+                                                    .dbias = db});
+                      return {dx, dw, db};
+                    });
+}
+
+Tensor normalize_by_running(const Tensor& x, const Tensor& w, const Tensor& b,
+                            const Tensor& running_mean, const Tensor& running_var, double eps) {
+  Tensor y = empty_like(x);
+  kernels::batch_norm_inference({.x = x,
+                                 .weight = w,
+                                 .bias = b,
+                                 .running_mean = running_mean,
+                                 .running_var = running_var,
+                                 .y = y,
+                                 .eps = eps});
+  return kOp.record({x, w, b}, y, save(x, w, running_mean, running_var),
+                    [eps](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
+                          const Tensor& running_mean, const Tensor& running_var) -> Grads {
+                      Tensor dx = needs.out_like(0, x), dw = needs.out(1), db = needs.out(2);
+                      kernels::batch_norm_inference_backward({.x = x,
+                                                              .dy = dy,
+                                                              .weight = w,
+                                                              .running_mean = running_mean,
+                                                              .running_var = running_var,
+                                                              .dx = dx,
+                                                              .dweight = dw,
+                                                              .dbias = db,
+                                                              .eps = eps});
+                      return {dx, dw, db};
+                    });
+}
+
+}  // namespace
+
+Tensor batch_norm(const Tensor& x_, const Tensor& weight, const Tensor& bias,
+                  const Tensor& running_mean, const Tensor& running_var,
+                  const BatchNormOptions& options) {
+  auto [x] = kOp.enter(x_);
+  check(x.defined() && x.dim() >= 2 && is_floating(x.dtype()), "batch_norm: got ",
+        x.defined() ? text("x of shape ", x.sizes(), " and dtype ", x.dtype())
+                    : "an undefined tensor",
+        ", expected [N, C, ...] of a floating dtype");
+  check_channels("weight", weight, x);
+  check_channels("bias", bias, x);
+  check_channels("running_mean", running_mean, x);
+  check_channels("running_var", running_var, x);
+  const DType stat = compute_dtype(x.dtype());
+  check(running_mean.defined() == running_var.defined(),
+        "batch_norm: got one of running_mean and running_var, expected both or neither");
+  check(!running_mean.defined() || (running_mean.dtype() == stat && running_var.dtype() == stat),
+        "batch_norm: got running statistics of dtype ",
+        running_mean.defined() ? running_mean.dtype() : stat, ", expected ", stat);
+  // Parameters in half precision (policy `half`) are widened; the cast is differentiable.
+  const Tensor w = weight.defined() ? cast(weight, stat) : weight;
+  const Tensor b = bias.defined() ? cast(bias, stat) : bias;
+  if (options.training || !running_mean.defined()) {
+    return normalize_by_batch(x, w, b, options.training ? running_mean : Tensor(), running_var,
+                              options);
+  }
+  return normalize_by_running(x, w, b, running_mean, running_var, options.eps);
+}
+
+}  // namespace binade

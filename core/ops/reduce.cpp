@@ -1,0 +1,129 @@
+// Reductions and softmax.
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/dims.h>
+#include <binade/kernels/reduce.h>
+#include <binade/kernels/softmax.h>
+
+namespace binade {
+namespace {
+
+using kernels::Reduce;
+
+// Sizes of x with the reduced dimensions 1; no dims means all of them.
+Dims kept_sizes(const char* op, const Tensor& x, const Dims& dims) {
+  Dims sizes = x.sizes();
+  for (int i = 0; i < sizes.size() && dims.empty(); ++i) {
+    sizes[i] = 1;
+  }
+  bool seen[kMaxDims] = {};
+  for (int64_t d : dims) {
+    const int dim = wrap_dim(op, d, x.dim());
+    check(!seen[dim], op, ": got dimension ", d, " twice in ", dims);
+    seen[dim] = true;
+    if (x.dim() > 0) {
+      sizes[dim] = 1;
+    }
+  }
+  return sizes;
+}
+
+// A view of y [.., 1, ..] without the reduced dimensions.
+Tensor drop_reduced(const Tensor& y, const Tensor& x, const Dims& dims, const char* op) {
+  Dims sizes, strides;
+  for (int i = 0; i < x.dim(); ++i) {
+    bool reduced = dims.empty();
+    for (int64_t d : dims) {
+      reduced |= wrap_dim(op, d, x.dim()) == i;
+    }
+    if (!reduced) {
+      sizes.push_back(y.sizes()[i]);
+      strides.push_back(y.strides()[i]);
+    }
+  }
+  return make_view(y, sizes, strides);
+}
+
+// Sum and mean: the gradient spreads dy over the reduced elements.
+Tensor reduce(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, bool keepdim) {
+  auto [x] = op.enter(x_);
+  check(x.defined(), op.name, ": got an undefined tensor");
+  const Dims kept = kept_sizes(op.name, x, dims);
+  Tensor full = empty(kept, x.dtype(), x.device());
+  kernels::reduce_forward({.op = kind, .x = x, .y = full});
+  Tensor y = keepdim ? full : drop_reduced(full, x, dims, op.name);
+  const double factor =
+      kind == Reduce::mean ? static_cast<double>(full.numel()) / static_cast<double>(x.numel()) : 1;
+  return op.record({x}, y, save(), [kept, sizes = x.sizes(), factor](const Tensor& dy) -> Grads {
+    Tensor spread = reshape(dy, kept);
+    return {expand(factor == 1 ? spread : mul(spread, factor), sizes)};
+  });
+}
+
+Tensor softmax_of(const Op& op, const Tensor& x_, int dim,
+                  bool log) {  // y_i = exp(x_i) / sum_j exp(x_j)
+  auto [x] = op.enter(x_);
+  const int d = wrap_dim(op.name, dim, x.dim());
+  Tensor y = empty_like(x);
+  kernels::softmax_forward({.x = x, .y = y, .dim = d, .log = log});
+  return op.record(
+      {x}, y, save(y), [d, log](const Tensor& dy, Needs needs, const Tensor& y) -> Grads {
+        Tensor dx =
+            needs.out_like(0, y);  // dx = y (dy - sum(dy y)); of the logarithm dy - exp(y) sum(dy)
+        kernels::softmax_backward({.y = y, .dy = dy, .dx = dx, .dim = d, .log = log});
+        return {dx};
+      });
+}
+
+}  // namespace
+
+Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
+  static constexpr Op kOp{"sum", OpClass::reduction, true};
+  return reduce(kOp, Reduce::sum, x, dims, keepdim);
+}
+
+Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
+  static constexpr Op kOp{"mean", OpClass::reduction, true};
+  return reduce(kOp, Reduce::mean, x, dims, keepdim);
+}
+
+Tensor argmax(const Tensor& x, int dim) {
+  const int d = wrap_dim("argmax", dim, x.dim());
+  Dims sizes;
+  for (int i = 0; i < x.dim(); ++i) {
+    if (i != d) {
+      sizes.push_back(x.sizes()[i]);
+    }
+  }
+  Tensor y = empty(sizes, DType::i64, x.device());
+  kernels::argmax({.x = x, .y = y, .dim = d});
+  return y;
+}
+
+Tensor softmax(const Tensor& x, int dim) {
+  static constexpr Op kOp{"softmax", OpClass::reduction};
+  return softmax_of(kOp, x, dim, false);
+}
+
+Tensor log_softmax(const Tensor& x, int dim) {
+  static constexpr Op kOp{"log_softmax", OpClass::reduction};
+  return softmax_of(kOp, x, dim, true);
+}
+
+Tensor sum_to(const Tensor& g, const Dims& sizes, const Tensor& out) {
+  static constexpr Op kOp{"sum_to", OpClass::reduction, true};
+  const int lead = g.dim() - sizes.size();
+  check(lead >= 0 && broadcast_sizes("sum_to", g.sizes(), sizes) == g.sizes(), "sum_to: got shape ",
+        g.sizes(), ", expected one that ", sizes, " broadcasts to");
+  Tensor y = out.defined() ? out : empty(sizes, g.dtype(), g.device());
+  Dims kept = Dims::of(g.dim(), 1), strides = Dims::of(g.dim());
+  for (int i = 0; i < sizes.size(); ++i) {
+    kept[lead + i] = sizes[i];
+    strides[lead + i] = y.strides()[i];
+  }
+  kernels::reduce_forward({.op = Reduce::sum, .x = g, .y = make_view(y, kept, strides)});
+  return kOp.record({g}, y, save(),
+                    [sizes = g.sizes()](const Tensor& dy) -> Grads { return {expand(dy, sizes)}; });
+}
+
+}  // namespace binade

@@ -1,0 +1,343 @@
+// Ops that rename elements: views where strides allow, copies where they do not. Their gradients
+// are made of shape ops again.
+#include <binade/core/create.h>
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/dims.h>
+#include <binade/kernels/copy.h>
+
+#include <algorithm>
+
+namespace binade {
+namespace {
+
+Tensor copy_of(const Tensor& x, const Dims& strides) {
+  Tensor y = empty_strided(x.sizes(), strides, x.dtype(), x.device());
+  kernels::copy({.x = x, .y = y});
+  return y;
+}
+
+// Strides that show x's elements in row-major order with other sizes, if any exist: groups of old
+// dimensions that lie together in memory are cut into the new ones.
+bool view_strides(const Tensor& x, const Dims& sizes, Dims& strides) {
+  strides = row_major_strides(sizes);
+  if (x.is_contiguous() || x.numel() == 0) {
+    return true;
+  }
+  int next = sizes.size() - 1;
+  int64_t stride = x.strides()[x.dim() - 1], old_count = 1, new_count = 1;
+  for (int i = x.dim() - 1; i >= 0; --i) {
+    old_count *= x.sizes()[i];
+    const bool joined =
+        i > 0 && (x.sizes()[i - 1] == 1 || x.strides()[i - 1] == old_count * stride);
+    if (joined) {
+      continue;
+    }
+    while (next >= 0 && (new_count < old_count || sizes[next] == 1)) {
+      strides[next] = stride * new_count;
+      new_count *= sizes[next--];
+    }
+    if (new_count != old_count) {
+      return false;
+    }
+    if (i > 0) {
+      stride = x.strides()[i - 1];
+      old_count = new_count = 1;
+    }
+  }
+  return next < 0;
+}
+
+Dims inferred_sizes(const Tensor& x, const Dims& wanted) {
+  Dims sizes = wanted;
+  int unknown = -1;
+  int64_t known = 1;
+  for (int i = 0; i < sizes.size(); ++i) {
+    check(sizes[i] >= -1 && (sizes[i] != -1 || unknown < 0), "reshape: got sizes ", wanted,
+          ", expected no negative size but one -1");
+    unknown = sizes[i] == -1 ? i : unknown;
+    known *= sizes[i] == -1 ? 1 : sizes[i];
+  }
+  if (unknown >= 0) {
+    check(known > 0 && x.numel() % known == 0, "reshape: got shape ", x.sizes(), " and sizes ",
+          wanted, ", expected sizes whose product divides ", x.numel());
+    sizes[unknown] = x.numel() / known;
+  }
+  check(element_count(sizes) == x.numel(), "reshape: got shape ", x.sizes(), " and sizes ", wanted,
+        ", expected sizes with ", x.numel(), " elements");
+  return sizes;
+}
+
+void check_defined(const char* op, const Tensor& x) {
+  check(x.defined(), op, ": got an undefined tensor");
+}
+
+}  // namespace
+
+Tensor reshape(const Tensor& x, const Dims& wanted) {
+  static constexpr Op kOp{"reshape", OpClass::movement, true};
+  check_defined("reshape", x);
+  const Dims sizes = inferred_sizes(x, wanted);
+  Dims strides;
+  Tensor y = view_strides(x, sizes, strides) ? make_view(x, sizes, strides)
+                                             : make_view(copy_of(x, row_major_strides(x.sizes())),
+                                                         sizes, row_major_strides(sizes));
+  return kOp.record({x}, y, save(),
+                    [from = x.sizes()](const Tensor& dy) -> Grads { return {reshape(dy, from)}; });
+}
+
+Tensor flatten(const Tensor& x, int first, int last) {
+  check_defined("flatten", x);
+  if (x.dim() == 0) {
+    return reshape(x, {1});
+  }
+  const int from = wrap_dim("flatten", first, x.dim()), to = wrap_dim("flatten", last, x.dim());
+  check(from <= to, "flatten: got dimensions ", first, " to ", last,
+        ", expected the first before the last");
+  Dims sizes;
+  int64_t joined = 1;
+  for (int i = 0; i < x.dim(); ++i) {
+    joined *= i >= from && i <= to ? x.sizes()[i] : 1;
+    if (i < from || i > to) {
+      sizes.push_back(x.sizes()[i]);
+    } else if (i == to) {
+      sizes.push_back(joined);
+    }
+  }
+  return reshape(x, sizes);
+}
+
+Tensor permute(const Tensor& x, const Dims& order) {
+  static constexpr Op kOp{"permute", OpClass::movement, true};
+  check_defined("permute", x);
+  check(order.size() == x.dim(), "permute: got order ", order, " for a tensor of shape ", x.sizes(),
+        ", expected one entry per dimension");
+  Dims sizes = x.sizes(), strides = x.strides(), inverse = order;
+  bool seen[kMaxDims] = {};
+  for (int i = 0; i < order.size(); ++i) {
+    const int from = wrap_dim("permute", order[i], x.dim());
+    check(!seen[from], "permute: got order ", order, ", expected each dimension once");
+    seen[from] = true;
+    sizes[i] = x.sizes()[from];
+    strides[i] = x.strides()[from];
+    inverse[from] = i;
+  }
+  Tensor y = make_view(x, sizes, strides);
+  return kOp.record({x}, y, save(),
+                    [inverse](const Tensor& dy) -> Grads { return {permute(dy, inverse)}; });
+}
+
+Tensor transpose(const Tensor& x, int i, int j) {
+  check_defined("transpose", x);
+  Dims order;
+  for (int d = 0; d < x.dim(); ++d) {
+    order.push_back(d);
+  }
+  if (x.dim() > 0) {
+    std::swap(order[wrap_dim("transpose", i, x.dim())], order[wrap_dim("transpose", j, x.dim())]);
+  }
+  return permute(x, order);
+}
+
+Tensor expand(const Tensor& x, const Dims& wanted) {
+  static constexpr Op kOp{"expand", OpClass::movement, true};
+  check_defined("expand", x);
+  const int lead = wanted.size() - x.dim();
+  check(lead >= 0, "expand: got shape ", x.sizes(), " and sizes ", wanted,
+        ", expected at least as many sizes");
+  Dims sizes = wanted, strides = Dims::of(wanted.size());
+  for (int i = 0; i < sizes.size(); ++i) {
+    const int64_t old = i < lead ? 1 : x.sizes()[i - lead];
+    sizes[i] = sizes[i] == -1 && i >= lead ? old : sizes[i];
+    check(sizes[i] == old || (old == 1 && sizes[i] >= 0), "expand: got shape ", x.sizes(),
+          " and sizes ", wanted, ", expected equal sizes or 1, aligned at the last dimension");
+    strides[i] = i < lead || (old == 1 && sizes[i] != 1) ? 0 : x.strides()[i - lead];
+  }
+  Tensor y = make_view(x, sizes, strides);
+  // The engine sums dy down to x's sizes, as for every broadcast.
+  return kOp.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {dy}; });
+}
+
+Tensor slice(const Tensor& x, int dim, int64_t start, int64_t end, int64_t step) {
+  static constexpr Op kOp{"slice", OpClass::movement};
+  check_defined("slice", x);
+  check(x.dim() > 0 && step >= 1, "slice: got shape ", x.sizes(), " and step ", step,
+        ", expected a dimension and a step of at least 1");
+  const int d = wrap_dim("slice", dim, x.dim());
+  const int64_t size = x.sizes()[d];
+  auto bound = [size](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
+  const int64_t from = bound(start), to = std::max(bound(end), from);
+  Dims sizes = x.sizes(), strides = x.strides();
+  sizes[d] = (to - from + step - 1) / step;
+  strides[d] *= step;
+  Tensor y = make_view(x, sizes, strides, from * x.strides()[d]);
+  return kOp.record({x}, y, save(), [d, from, step](const Tensor& dy, Needs needs) -> Grads {
+    Tensor dx = needs.out(0);  // zero but where y looks
+    kernels::fill({.y = dx, .value = 0});
+    Dims strides = dx.strides();
+    strides[d] *= step;
+    kernels::copy({.x = dy, .y = make_view(dx, dy.sizes(), strides, from * dx.strides()[d])});
+    return {dx};
+  });
+}
+
+Tensor select(const Tensor& x, int dim, int64_t index) {
+  check_defined("select", x);
+  const int d = wrap_dim("select", dim, x.dim());
+  const int64_t size = x.dim() ? x.sizes()[d] : 0;
+  check(index >= -size && index < size, "select: got index ", index, " in dimension ", d,
+        " of shape ", x.sizes());
+  const int64_t at = index < 0 ? index + size : index;
+  return squeeze(slice(x, d, at, at + 1), d);
+}
+
+Tensor unsqueeze(const Tensor& x, int dim) {
+  check_defined("unsqueeze", x);
+  const int d = wrap_dim("unsqueeze", dim, x.dim() + 1);
+  Dims sizes;
+  for (int i = 0; i <= x.dim(); ++i) {
+    if (i == d) {
+      sizes.push_back(1);
+    }
+    if (i < x.dim()) {
+      sizes.push_back(x.sizes()[i]);
+    }
+  }
+  return reshape(x, sizes);
+}
+
+Tensor squeeze(const Tensor& x, int dim) {
+  check_defined("squeeze", x);
+  const int d = wrap_dim("squeeze", dim, x.dim());
+  Dims sizes;
+  for (int i = 0; i < x.dim(); ++i) {
+    if (i != d || x.sizes()[i] != 1) {
+      sizes.push_back(x.sizes()[i]);
+    }
+  }
+  return reshape(x, sizes);
+}
+
+Tensor cat(const std::vector<Tensor>& parts, int dim) {
+  static constexpr Op kOp{"cat", OpClass::movement};
+  check(!parts.empty(), "cat: got no tensors, expected at least one");
+  const Tensor& first = parts[0];
+  check(first.defined() && first.dim() > 0, "cat: got a scalar or an undefined tensor");
+  const int d = wrap_dim("cat", dim, first.dim());
+  Dims sizes = first.sizes();
+  sizes[d] = 0;
+  for (const Tensor& part : parts) {
+    check(part.defined() && part.dim() == first.dim() && part.dtype() == first.dtype(), "cat: got ",
+          part.defined() ? text(part.dtype(), " ", part.sizes()) : "an undefined tensor",
+          " beside ", first.dtype(), " ", first.sizes(), ", expected equal dtypes and ranks");
+    for (int i = 0; i < first.dim(); ++i) {
+      check(i == d || part.sizes()[i] == first.sizes()[i], "cat: got shapes ", first.sizes(),
+            " and ", part.sizes(), ", expected equal sizes but in dimension ", d);
+    }
+    sizes[d] += part.sizes()[d];
+  }
+  Tensor y = empty(sizes, first.dtype(), first.device());
+  int64_t at = 0;
+  for (const Tensor& part : parts) {
+    kernels::copy({.x = part, .y = make_view(y, part.sizes(), y.strides(), at * y.strides()[d])});
+    at += part.sizes()[d];
+  }
+  std::vector<int64_t> lengths;
+  for (const Tensor& part : parts) {
+    lengths.push_back(part.sizes()[d]);
+  }
+  kOp.record_many(
+      parts, std::span(&y, 1), {},
+      [d, lengths](std::span<const Tensor> dys, Needs, std::span<const Tensor>) -> Grads {
+        std::vector<Tensor> out;
+        int64_t at = 0;
+        for (int64_t length : lengths) {
+          out.push_back(slice(dys[0], d, at, at + length));
+          at += length;
+        }
+        return Grads(std::move(out));
+      });
+  return y;
+}
+
+Tensor stack(const std::vector<Tensor>& parts, int dim) {
+  check(!parts.empty(), "stack: got no tensors, expected at least one");
+  std::vector<Tensor> rows;
+  for (const Tensor& part : parts) {
+    check(part.defined() && part.sizes() == parts[0].sizes(), "stack: got shapes ",
+          parts[0].sizes(), " and ", part.defined() ? part.sizes() : Dims{},
+          ", expected equal ones");
+    rows.push_back(unsqueeze(part, wrap_dim("stack", dim, part.dim() + 1)));
+  }
+  return cat(rows, wrap_dim("stack", dim, parts[0].dim() + 1));
+}
+
+std::vector<Tensor> split(const Tensor& x, int64_t size, int dim) {
+  static constexpr Op kOp{"split", OpClass::movement};
+  check_defined("split", x);
+  check(x.dim() > 0 && size >= 1, "split: got shape ", x.sizes(), " and size ", size,
+        ", expected a dimension and a size of at least 1");
+  const int d = wrap_dim("split", dim, x.dim());
+  std::vector<Tensor> pieces;
+  for (int64_t at = 0; at < std::max<int64_t>(x.sizes()[d], 1); at += size) {
+    Dims sizes = x.sizes();
+    sizes[d] = std::min(size, x.sizes()[d] - at);
+    pieces.push_back(make_view(x, sizes, x.strides(), at * x.strides()[d]));
+  }
+  kOp.record_many(
+      std::span(&x, 1), pieces, {},
+      [d, size](std::span<const Tensor> dys, Needs needs, std::span<const Tensor>) -> Grads {
+        Tensor dx = needs.out(0);
+        int64_t at = 0;
+        for (const Tensor& dy : dys) {  // a piece without a gradient counts as zeros
+          Dims sizes = dx.sizes();
+          sizes[d] = std::min(size, dx.sizes()[d] - at);
+          Tensor piece = make_view(dx, sizes, dx.strides(), at * dx.strides()[d]);
+          if (dy.defined()) {
+            kernels::copy({.x = dy, .y = piece});
+          } else {
+            kernels::fill({.y = piece, .value = 0});
+          }
+          at += size;
+        }
+        return {dx};
+      });
+  return pieces;
+}
+
+Tensor cast(const Tensor& x, DType dtype) {
+  static constexpr Op kOp{"cast", OpClass::movement, true};
+  check_defined("cast", x);
+  if (x.dtype() == dtype) {
+    return x;
+  }
+  Tensor y = empty_like(x, dtype);
+  kernels::copy({.x = x, .y = y});
+  if (!is_floating(dtype) || !is_floating(x.dtype())) {
+    return y;
+  }
+  return kOp.record({x}, y, save(),
+                    [from = x.dtype()](const Tensor& dy) -> Grads { return {cast(dy, from)}; });
+}
+
+namespace {
+Tensor in_layout(const Op& op, const Tensor& x, const Dims& strides) {
+  Tensor y = copy_of(x, strides);
+  return op.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {dy}; });
+}
+}  // namespace
+
+Tensor contiguous(const Tensor& x) {
+  static constexpr Op kOp{"contiguous", OpClass::movement, true};
+  check_defined("contiguous", x);
+  return x.is_contiguous() ? x : in_layout(kOp, x, row_major_strides(x.sizes()));
+}
+
+Tensor channels_last(const Tensor& x) {
+  static constexpr Op kOp{"channels_last", OpClass::movement, true};
+  check(x.defined() && x.dim() >= 3, "channels_last: got ",
+        x.defined() ? to_string(x.sizes()) : "an undefined tensor", ", expected [N, C, ...]");
+  return x.is_channels_last() ? x : in_layout(kOp, x, channels_last_strides(x.sizes()));
+}
+
+}  // namespace binade

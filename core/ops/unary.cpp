@@ -1,0 +1,121 @@
+// Pointwise ops of one input: y = f(x), dx = dy f'(x). f and f' are the functor pairs of
+// kernels/pointwise_functors.h; an op here is its class and its name.
+#include <binade/core/create.h>
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/kernels/pointwise.h>
+#include <binade/kernels/random.h>
+
+namespace binade {
+namespace {
+
+using kernels::Unary;
+
+Tensor unary(const Op& op, Unary f, const Tensor& x_, double alpha = 0, double beta = 0) {
+  auto [x] = op.enter(x_);
+  Tensor y = empty_like(x);
+  kernels::unary_forward({.op = f, .x = x, .y = y, .alpha = alpha, .beta = beta});
+  const bool output = kernels::backward_uses_output(f);
+  return op.record(
+      {x}, y, save(output ? y : x),
+      [f, alpha, beta](const Tensor& dy, Needs needs, const Tensor& saved) -> Grads {
+        Tensor dx = needs.out_like(0, dy);
+        kernels::unary_backward(
+            {.op = f, .saved = saved, .dy = dy, .dx = dx, .alpha = alpha, .beta = beta});
+        return {dx};
+      });
+}
+
+}  // namespace
+
+#define BINADE_UNARY_OP(name, op_class)                \
+  Tensor name(const Tensor& x) {                       \
+    static constexpr Op kOp{#name, OpClass::op_class}; \
+    return unary(kOp, Unary::name, x);                 \
+  }
+BINADE_UNARY_OP(abs, pointwise)
+BINADE_UNARY_OP(square, pointwise)
+BINADE_UNARY_OP(sqrt, pointwise)
+BINADE_UNARY_OP(rsqrt, wide_pointwise)
+BINADE_UNARY_OP(reciprocal, wide_pointwise)
+BINADE_UNARY_OP(exp, wide_pointwise)
+BINADE_UNARY_OP(log, wide_pointwise)
+BINADE_UNARY_OP(sin, pointwise)
+BINADE_UNARY_OP(cos, pointwise)
+BINADE_UNARY_OP(tanh, pointwise)
+BINADE_UNARY_OP(sigmoid, pointwise)
+BINADE_UNARY_OP(relu, pointwise)
+BINADE_UNARY_OP(gelu, pointwise)
+BINADE_UNARY_OP(gelu_tanh, pointwise)
+BINADE_UNARY_OP(silu, pointwise)
+#undef BINADE_UNARY_OP
+
+Tensor leaky_relu(const Tensor& x, double negative_slope) {
+  static constexpr Op kOp{"leaky_relu", OpClass::pointwise};
+  return unary(kOp, Unary::leaky_relu, x, negative_slope);
+}
+
+Tensor softplus(const Tensor& x, double beta, double threshold) {
+  static constexpr Op kOp{"softplus", OpClass::wide_pointwise};
+  return unary(kOp, Unary::softplus, x, beta, threshold);
+}
+
+Tensor elu(const Tensor& x, double alpha) {
+  static constexpr Op kOp{"elu", OpClass::pointwise};
+  return unary(kOp, Unary::elu, x, alpha);
+}
+
+Tensor clamp(const Tensor& x, double low, double high) {
+  static constexpr Op kOp{"clamp", OpClass::pointwise};
+  return unary(kOp, Unary::clamp, x, low, high);
+}
+
+Tensor pow(const Tensor& x, double exponent) {
+  static constexpr Op kOp{"pow", OpClass::wide_pointwise};
+  return unary(kOp, Unary::pow_scalar, x, exponent);
+}
+
+// The gradients of the linear ones need nothing saved and are made of ops.
+
+Tensor neg(const Tensor& x_) {  // y = -x
+  static constexpr Op kOp{"neg", OpClass::pointwise, true};
+  auto [x] = kOp.enter(x_);
+  Tensor y = empty_like(x);
+  kernels::unary_forward({.op = Unary::neg, .x = x, .y = y});
+  return kOp.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {neg(dy)}; });
+}
+
+Tensor add(const Tensor& x_, double value) {  // y = x + value
+  static constexpr Op kOp{"add_scalar", OpClass::pointwise, true};
+  auto [x] = kOp.enter(x_);
+  Tensor y = empty_like(x);
+  kernels::unary_forward({.op = Unary::add_scalar, .x = x, .y = y, .alpha = value});
+  return kOp.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {dy}; });
+}
+
+Tensor mul(const Tensor& x_, double value) {  // y = x value
+  static constexpr Op kOp{"mul_scalar", OpClass::pointwise, true};
+  auto [x] = kOp.enter(x_);
+  Tensor y = empty_like(x);
+  kernels::unary_forward({.op = Unary::mul_scalar, .x = x, .y = y, .alpha = value});
+  return kOp.record({x}, y, save(),
+                    [value](const Tensor& dy) -> Grads { return {mul(dy, value)}; });
+}
+
+Tensor dropout(const Tensor& x_,
+               double p) {  // y = keep x / (1 - p); the mask is drawn again in backward
+  static constexpr Op kOp{"dropout", OpClass::pointwise};
+  check(p >= 0 && p <= 1, "dropout: got p = ", p, ", expected 0 to 1");
+  auto [x] = kOp.enter(x_);
+  Generator& source = generator();
+  const uint64_t seed = source.seed, offset = source.take(static_cast<uint64_t>(x.numel()));
+  Tensor y = empty_like(x);
+  kernels::dropout({.x = x, .y = y, .p = p, .seed = seed, .offset = offset});
+  return kOp.record({x}, y, save(), [p, seed, offset](const Tensor& dy, Needs needs) -> Grads {
+    Tensor dx = needs.out_like(0, dy);
+    kernels::dropout({.x = dy, .y = dx, .p = p, .seed = seed, .offset = offset});
+    return {dx};
+  });
+}
+
+}  // namespace binade

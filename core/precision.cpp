@@ -1,0 +1,66 @@
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/core/precision.h>
+
+namespace binade {
+
+Precision Precision::checked(Policy policy, DType low) {
+  check(is_half(low), "precision: got ", low, ", expected f16 or bf16");
+  Precision precision;
+  precision.policy = policy;
+  precision.low = low;
+  return precision;
+}
+
+std::string to_string(const Precision& precision) {
+  constexpr const char* kName[] = {"full", "autocast", "mixed", "half"};
+  std::string out = kName[precision.policy];
+  return precision.policy == Precision::kFull ? out : out + " " + to_string(precision.low);
+}
+
+namespace detail {
+namespace {
+
+constexpr DType kUntouched = DType::boolean;
+
+// Kernels of wide ops, reductions, norms and losses compute in f32 inside whatever is stored, so
+// only autocast, which wants f32 results there, casts their inputs.
+DType wanted_dtype(OpClass op_class, const Precision& precision, const Tensor* const* inputs,
+                   size_t count) {
+  switch (op_class) {
+    case OpClass::movement: return kUntouched;
+    case OpClass::contraction: return precision.low;
+    case OpClass::pointwise: {
+      DType widest = kUntouched;  // f32 where f32 meets f16: nothing is lost
+      for (size_t i = 0; i < count; ++i) {
+        if (inputs[i]->defined() && is_floating(inputs[i]->dtype())) {
+          const DType dtype = inputs[i]->dtype();
+          widest = widest == kUntouched || widest == dtype ? dtype : DType::f32;
+        }
+      }
+      return widest;
+    }
+    default: return precision.policy == Precision::kAutocast ? DType::f32 : kUntouched;
+  }
+}
+
+}  // namespace
+
+void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inputs, Tensor* casts,
+                  size_t count) {
+  const DType wanted = wanted_dtype(op.op_class, scope.precision, inputs, count);
+  if (wanted == kUntouched) {
+    return;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const Tensor& input = *inputs[i];
+    if (input.defined() && is_floating(input.dtype()) && input.dtype() != DType::f64 &&
+        input.dtype() != wanted) {
+      casts[i] = cast(input, wanted);
+      inputs[i] = &casts[i];
+    }
+  }
+}
+
+}  // namespace detail
+}  // namespace binade

@@ -1,0 +1,202 @@
+// Blocks: how *_isa.cpp files read and write operands of any dtype and stride. A block is up to
+// kBlockSize elements in the compute type, on the stack or, where no conversion or gathering is
+// needed, the operand's own memory. Include only from *_isa.cpp files.
+#pragma once
+#include <binade/kernels/base/dtype.h>
+#include <binade/kernels/base/strided.h>
+
+#if defined(__AVX2__) || defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+namespace binade::kernels {
+namespace {
+
+inline constexpr int64_t kBlockSize = 1024;
+
+template <class A, class B>
+inline constexpr bool kSame = false;
+template <class A>
+inline constexpr bool kSame<A, A> = true;
+
+// Contiguous conversions between a storage type and its compute type.
+template <class T>
+inline void to_compute(const T* x, T* y, int64_t n) {
+  __builtin_memcpy(y, x, static_cast<size_t>(n) * sizeof(T));
+}
+template <class T>
+inline void from_compute(const T* x, T* y, int64_t n) {
+  __builtin_memcpy(y, x, static_cast<size_t>(n) * sizeof(T));
+}
+
+inline void to_compute(const bfloat16* x, float* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = __builtin_bit_cast(float, static_cast<uint32_t>(x[i].bits) << 16);
+  }
+}
+inline void from_compute(const float* x, bfloat16* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t bits = __builtin_bit_cast(uint32_t, x[i]);
+    const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    const uint32_t quiet = bits >> 16 | 0x40u;
+    y[i].bits = static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded);
+  }
+}
+
+inline void to_compute(const half* x, float* y, int64_t n) {
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i));
+    _mm512_storeu_ps(y + i, _mm512_cvtph_ps(bits));
+  }
+#endif
+#if defined(__F16C__)
+  for (; i + 8 <= n; i += 8) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
+    _mm256_storeu_ps(y + i, _mm256_cvtph_ps(bits));
+  }
+#endif
+  for (; i < n; ++i) {
+    y[i] = static_cast<float>(x[i]);
+  }
+}
+inline void from_compute(const float* x, half* y, int64_t n) {
+  int64_t i = 0;
+#if defined(__AVX512F__)
+  for (; i + 16 <= n; i += 16) {
+    const __m256i bits = _mm512_cvtps_ph(_mm512_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), bits);
+  }
+#endif
+#if defined(__F16C__)
+  for (; i + 8 <= n; i += 8) {
+    const __m128i bits = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(y + i), bits);
+  }
+#endif
+  for (; i < n; ++i) {
+    y[i] = half(x[i]);
+  }
+}
+
+// Copies n strided elements (stride in bytes) to contiguous memory, and back.
+template <class T>
+inline void gather(const std::byte* x, int64_t stride, int64_t n, T* y) {
+  if (stride == 0) {
+    const T value = *reinterpret_cast<const T*>(x);
+    for (int64_t i = 0; i < n; ++i) {
+      y[i] = value;
+    }
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = *reinterpret_cast<const T*>(x + i * stride);
+  }
+}
+template <class T>
+inline void scatter(const T* x, std::byte* y, int64_t stride, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    *reinterpret_cast<T*>(y + i * stride) = x[i];
+  }
+}
+
+// n <= kBlockSize elements at x in the compute type: x itself, or `block` filled.
+template <class T, class C>
+inline const C* load_block(const std::byte* x, int64_t stride, int64_t n, C* block) {
+  const bool dense = stride == static_cast<int64_t>(sizeof(T));
+  if constexpr (kSame<T, C>) {
+    if (dense) {
+      return reinterpret_cast<const C*>(x);
+    }
+    gather<T>(x, stride, n, block);
+  } else if (dense) {
+    to_compute(reinterpret_cast<const T*>(x), block, n);
+  } else {
+    T narrow[kBlockSize];
+    gather<T>(x, stride, n, narrow);
+    to_compute(narrow, block, n);
+  }
+  return block;
+}
+
+// Where a block of results can be computed: the output's own memory, or `block`.
+template <class T, class C>
+inline C* result_block(std::byte* y, int64_t stride, C* block) {
+  if constexpr (kSame<T, C>) {
+    if (stride == static_cast<int64_t>(sizeof(T))) {
+      return reinterpret_cast<C*>(y);
+    }
+  }
+  return block;
+}
+
+// Stores a block that result_block chose.
+template <class T, class C>
+inline void store_block(const C* block, std::byte* y, int64_t stride, int64_t n) {
+  const bool dense = stride == static_cast<int64_t>(sizeof(T));
+  if constexpr (kSame<T, C>) {
+    if (!dense) {
+      scatter<T>(block, y, stride, n);
+    }
+  } else if (dense) {
+    from_compute(block, reinterpret_cast<T*>(y), n);
+  } else {
+    T narrow[kBlockSize];
+    from_compute(block, narrow, n);
+    scatter<T>(narrow, y, stride, n);
+  }
+}
+
+// A loop over contiguous arrays: y[i] = f(x1[i], x2[i], x3[i]). y may be one of the inputs.
+template <class C>
+using MapLoop = void (*)(C* y, const C* x1, const C* x2, const C* x3, int64_t n, C alpha, C beta);
+
+// Runs `loop` over a tile of operands y, x1 .. x<inputs>, all of storage type T.
+template <class T, class C>
+void map_tile(MapLoop<C> loop, int inputs, const StridedTile& tile, C alpha, C beta) {
+  bool direct = kSame<T, C>;
+  for (int k = 0; k <= inputs; ++k) {
+    direct = direct && tile.inner[k] == static_cast<int64_t>(sizeof(T));
+  }
+  C y_block[kBlockSize], x_block[3][kBlockSize];
+  std::byte* at[kMaxOperands];
+  const C* x[3] = {nullptr, nullptr, nullptr};
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    for (int k = 0; k <= inputs; ++k) {
+      at[k] = tile.data[k] + row * tile.outer[k];
+    }
+    if (direct) {
+      for (int k = 0; k < inputs; ++k) {
+        x[k] = reinterpret_cast<const C*>(at[k + 1]);
+      }
+      loop(reinterpret_cast<C*>(at[0]), x[0], x[1], x[2], tile.n, alpha, beta);
+      continue;
+    }
+    for (int64_t i = 0; i < tile.n; i += kBlockSize) {
+      const int64_t n = tile.n - i < kBlockSize ? tile.n - i : kBlockSize;
+      for (int k = 0; k < inputs; ++k) {
+        x[k] = load_block<T>(at[k + 1] + i * tile.inner[k + 1], tile.inner[k + 1], n, x_block[k]);
+      }
+      std::byte* y = at[0] + i * tile.inner[0];
+      C* result = result_block<T>(y, tile.inner[0], y_block);
+      loop(result, x[0], x[1], x[2], n, alpha, beta);
+      store_block<T>(result, y, tile.inner[0], n);
+    }
+  }
+}
+
+// map_tile for a floating dtype, with the loop of its compute type.
+inline void map_floating_tile(DType dtype, MapLoop<float> single, MapLoop<double> wide, int inputs,
+                              const StridedTile& tile, double alpha = 0, double beta = 0) {
+  const auto a = static_cast<float>(alpha), b = static_cast<float>(beta);
+  switch (dtype) {
+    case DType::f64: return map_tile<double, double>(wide, inputs, tile, alpha, beta);
+    case DType::f32: return map_tile<float, float>(single, inputs, tile, a, b);
+    case DType::f16: return map_tile<half, float>(single, inputs, tile, a, b);
+    default: return map_tile<bfloat16, float>(single, inputs, tile, a, b);
+  }
+}
+
+}  // namespace
+}  // namespace binade::kernels

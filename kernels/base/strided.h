@@ -1,0 +1,86 @@
+// Iteration over up to 4 strided operands of a pointwise kernel. Operand 0 (the output) decides the
+// order: dimensions of size 1 are dropped, the rest are sorted by operand 0's strides and
+// neighbours that are one range in every operand are merged, so plain, transposed and channels-last
+// tensors all become one or a few long inner loops.
+//
+// The unit of work is a block of at most kBlock elements of one innermost row. Block bounds depend
+// on the shapes only, so a vectorised body gives the same bits at any thread count.
+#pragma once
+#include <binade/kernels/base/view.h>
+
+#include <initializer_list>
+
+namespace binade::kernels {
+
+inline constexpr int kMaxOperands = 4;
+// Below this many elements a kernel stays on the calling thread.
+inline constexpr int64_t kSerialElements = 32768;
+
+// Up to two dimensions of all operands; strides in bytes. rows x n elements, n along `inner`.
+struct StridedTile {
+  std::byte* data[kMaxOperands];
+  int64_t inner[kMaxOperands];
+  int64_t outer[kMaxOperands];
+  int64_t rows, n;
+};
+
+// A borrowed callable that works on one tile.
+class TileBody {
+ public:
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, TileBody>)
+      TileBody(F&& f)  // NOLINT(google-explicit-constructor)
+      : object_(const_cast<void*>(static_cast<const void*>(&f))),
+        call_([](void* object, const StridedTile& tile) {
+          (*static_cast<std::remove_reference_t<F>*>(object))(tile);
+        }) {}
+  void operator()(const StridedTile& tile) const { call_(object_, tile); }
+
+ private:
+  void* object_;
+  void (*call_)(void*, const StridedTile&);
+};
+
+// The coalesced loop nest, innermost dimension first.
+class StridedLoop {
+ public:
+  static constexpr int64_t kBlock = 4096;
+
+  // Operands broadcast to operand 0's sizes, aligned at the last dimension; an undefined (null)
+  // operand has null data and stride 0. `op` names the caller in the error about sizes.
+  StridedLoop(const char* op, std::initializer_list<const View*> operands);
+
+  // Calls body on tiles that cover all elements, on several threads where that pays.
+  void run(TileBody body) const;
+
+  int64_t numel() const { return numel_; }
+  int dims() const { return dims_; }
+  int64_t size(int dim) const { return size_[dim]; }
+  int64_t stride(int operand, int dim) const { return stride_[operand][dim]; }  // bytes
+  std::byte* data(int operand) const { return data_[operand]; }
+
+ private:
+  void run_range(int64_t begin, int64_t end, int64_t row_blocks, const TileBody& body) const;
+  void move_to(int64_t row, StridedTile& tile) const;
+
+  int operands_ = 0;
+  int dims_ = 0;
+  int64_t numel_ = 1;
+  int64_t size_[kMaxDims];
+  int64_t stride_[kMaxOperands][kMaxDims];
+  std::byte* data_[kMaxOperands];
+};
+
+// Calls body on a tile of one row of `numel` elements, or on parts of it on several threads, cut at
+// bounds that depend on the count only.
+void run_flat(StridedTile tile, int64_t numel, TileBody body);
+
+// True if all views have the same sizes and are row-major: one flat loop.
+inline bool all_flat(const View& a, const View& b) {
+  return a.contiguous && b.contiguous && a.sizes == b.sizes;
+}
+inline bool all_flat(const View& a, const View& b, const View& c) {
+  return c.contiguous && all_flat(a, b) && a.sizes == c.sizes;
+}
+
+}  // namespace binade::kernels
