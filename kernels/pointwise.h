@@ -40,7 +40,11 @@
   X(expm1, Expm1, output)           \
   X(log1p, Log1p, input)            \
   X(sign, Sign, input)              \
-  X(hardtanh, Hardtanh, input)
+  X(hardtanh, Hardtanh, input)      \
+  X(erf, Erf, input)                \
+  X(hardswish, Hardswish, input)    \
+  X(mish, Mish, input)              \
+  X(log_sigmoid, LogSigmoid, input)
 
 // X(enum name, functor). The integer dtypes i64 and i32 have all but div and pow.
 #define BINADE_BINARY_OPS(X) \

@@ -1,0 +1,178 @@
+// Conversion between every pair of dtypes, in blocks: load (f16 and bf16 widen to f32), convert,
+// store. 8 loads, 40 conversions and 4 stores make the 64 pairs.
+#include <binade/kernels/base/blocks.h>
+#include <binade/kernels/copy_isa.h>
+
+namespace binade::kernels::BINADE_ISA {
+namespace {
+
+using Load = const void* (*)(const std::byte* x, int64_t stride, int64_t n, void* block);
+using Convert = void (*)(const void* x, void* y, int64_t n);
+
+template <class T, class C>
+const void* load(const std::byte* x, int64_t stride, int64_t n, void* block) {
+  return load_block<T>(x, stride, n, static_cast<C*>(block));
+}
+
+// Truncates toward zero; out of range saturates, NaN gives 0.
+template <class D, class C>
+D truncated(C x, C low, C above, D least, D greatest) {
+  return x < above ? (x >= low ? static_cast<D>(x) : least) : (x == x ? greatest : D(0));
+}
+
+template <class D, class C>
+inline D converted(C x) {
+  constexpr bool kFloating = kSame<C, float> || kSame<C, double>;
+  if constexpr (kSame<D, bool>) {
+    return x != C(0);
+  } else if constexpr (kSame<D, half> || kSame<D, bfloat16>) {
+    return D(static_cast<double>(x));
+  } else if constexpr (kFloating && kSame<D, int64_t>) {
+    return truncated<D>(x, C(-0x1p63), C(0x1p63), INT64_MIN, INT64_MAX);
+  } else if constexpr (kFloating && kSame<D, int32_t>) {
+    // Truncation comes before the comparison: -2^31 - 0.5 is in range.
+    return truncated<D>(x, C(-0x1p31), C(0x1p31), INT32_MIN, INT32_MAX);
+  } else if constexpr (kFloating && kSame<D, uint8_t>) {
+    return truncated<D>(x, C(0), C(256), uint8_t(0), uint8_t(255));
+  } else {
+    return static_cast<D>(x);
+  }
+}
+
+template <class C, class D>
+void convert(const void* from, void* to, int64_t n) {
+  const C* x = static_cast<const C*>(from);
+  D* y = static_cast<D*>(to);
+  if constexpr (kSame<C, float> && (kSame<D, half> || kSame<D, bfloat16>)) {
+    from_compute(x, y, n);
+  } else {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) {
+      y[i] = converted<D>(x[i]);
+    }
+  }
+}
+
+struct Source {
+  Load load;
+  Convert convert[kDTypeCount];  // by target; null where the loaded block is the result
+};
+
+template <class T, class C>
+constexpr Source source() {
+  Source s = {load<T, C>,
+              {convert<C, double>, convert<C, float>, convert<C, half>, convert<C, bfloat16>,
+               convert<C, int64_t>, convert<C, int32_t>, convert<C, uint8_t>, convert<C, bool>}};
+  if (!kSame<C, bool>) {
+    s.convert[static_cast<int>(dtype_of<C>)] = nullptr;
+  }
+  return s;
+}
+
+constexpr Source kSource[kDTypeCount] = {
+    source<double, double>(),   source<float, float>(),     source<half, float>(),
+    source<bfloat16, float>(),  source<int64_t, int64_t>(), source<int32_t, int32_t>(),
+    source<uint8_t, uint8_t>(), source<uint8_t, uint8_t>(),
+};
+
+template <class T>
+void move_row(const std::byte* x, int64_t x_stride, std::byte* y, int64_t y_stride, int64_t n) {
+  constexpr int64_t kWidth = sizeof(T);
+  if (y_stride == kWidth && x_stride == kWidth) {
+    if (x != y) {
+      __builtin_memcpy(y, x, static_cast<size_t>(n * kWidth));
+    }
+  } else if (y_stride == kWidth) {
+    gather<T>(x, x_stride, n, reinterpret_cast<T*>(y));
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      *reinterpret_cast<T*>(y + i * y_stride) = *reinterpret_cast<const T*>(x + i * x_stride);
+    }
+  }
+}
+
+template <class T>
+void move_tile(const StridedTile& tile) {
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    move_row<T>(tile.data[1] + row * tile.outer[1], tile.inner[1],
+                tile.data[0] + row * tile.outer[0], tile.inner[0], tile.n);
+  }
+}
+
+// bool is stored as 0 or 1, so it moves into u8 as it is.
+bool moves(DType from, DType to) {
+  return from == to || (from == DType::boolean && to == DType::u8);
+}
+
+void scatter_row(DType dtype, const void* x, std::byte* y, int64_t stride, int64_t n) {
+  dispatch_width(dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    scatter(static_cast<const T*>(x), y, stride, n);
+  });
+}
+
+// Converts n <= kBlockSize strided elements to contiguous memory at `to`.
+void convert_block(const Source& from, DType dtype, const std::byte* x, int64_t stride, int64_t n,
+                   void* to) {
+  const Convert convert = from.convert[static_cast<int>(dtype)];
+  if (!convert) {
+    from.load(x, stride, n, to);  // it widens, so it always writes
+    return;
+  }
+  alignas(64) std::byte block[kBlockSize * 8];
+  convert(from.load(x, stride, n, block), to, n);
+}
+
+template <class T>
+void transpose(const std::byte* x, int64_t x_stride, const TransposeBlock& b) {
+  for (int64_t j = 0; j < b.n_j; ++j) {
+    T* y = reinterpret_cast<T*>(b.y + j * b.y_stride_j);
+    const std::byte* column = x + j * static_cast<int64_t>(sizeof(T));
+    for (int64_t i = 0; i < b.n_i; ++i) {
+      y[i] = *reinterpret_cast<const T*>(column + i * x_stride);
+    }
+  }
+}
+
+}  // namespace
+
+void convert_tile(DType from, DType to, const StridedTile& tile) {
+  if (moves(from, to)) {
+    return dispatch_width(to, [&](auto type) { move_tile<typename decltype(type)::type>(tile); });
+  }
+  const Source& source = kSource[static_cast<int>(from)];
+  const auto width = static_cast<int64_t>(size_of(to));
+  alignas(64) std::byte block[kBlockSize * 8];
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    for (int64_t i = 0; i < tile.n; i += kBlockSize) {
+      const int64_t n = tile.n - i < kBlockSize ? tile.n - i : kBlockSize;
+      std::byte* y = tile.data[0] + row * tile.outer[0] + i * tile.inner[0];
+      const std::byte* x = tile.data[1] + row * tile.outer[1] + i * tile.inner[1];
+      if (tile.inner[0] == width) {
+        convert_block(source, to, x, tile.inner[1], n, y);
+      } else {
+        convert_block(source, to, x, tile.inner[1], n, block);
+        scatter_row(to, block, y, tile.inner[0], n);
+      }
+    }
+  }
+}
+
+void transpose_block(DType from, DType to, const TransposeBlock& b) {
+  const auto width = static_cast<int64_t>(size_of(to));
+  alignas(64) std::byte block[TransposeBlock::kSide * TransposeBlock::kSide * 8];
+  const std::byte* x = b.x;
+  int64_t x_stride = b.x_stride_i;
+  if (!moves(from, to)) {
+    x = block;
+    x_stride = TransposeBlock::kSide * width;
+    const auto from_width = static_cast<int64_t>(size_of(from));
+    for (int64_t i = 0; i < b.n_i; ++i) {
+      convert_block(kSource[static_cast<int>(from)], to, b.x + i * b.x_stride_i, from_width, b.n_j,
+                    block + i * x_stride);
+    }
+  }
+  dispatch_width(to, [&](auto type) { transpose<typename decltype(type)::type>(x, x_stride, b); });
+}
+
+}  // namespace binade::kernels::BINADE_ISA

@@ -1,0 +1,231 @@
+// Elementary functions for the pointwise functors. On the host the float versions are branch-free,
+// so that loops over them vectorise; each is within 3 units in the last place, handles infinities,
+// NaN and subnormal results. The double versions are the C library's, as is everything on the
+// device. In an anonymous namespace because each instruction set compiles its own copy
+// (kernels/base/isa.h).
+#pragma once
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define BINADE_HD __host__ __device__
+#else
+#define BINADE_HD
+#endif
+
+namespace binade::kernels {
+namespace {
+
+#ifdef __CUDACC__
+
+template <class T>
+BINADE_HD inline T math_exp(T x) {
+  return exp(x);
+}
+template <class T>
+BINADE_HD inline T math_expm1(T x) {
+  return expm1(x);
+}
+template <class T>
+BINADE_HD inline T math_log(T x) {
+  return log(x);
+}
+template <class T>
+BINADE_HD inline T math_log1p(T x) {
+  return log1p(x);
+}
+template <class T>
+BINADE_HD inline T math_tanh(T x) {
+  return tanh(x);
+}
+template <class T>
+BINADE_HD inline T math_sqrt(T x) {
+  return sqrt(x);
+}
+template <class T>
+BINADE_HD inline T math_sin(T x) {
+  return sin(x);
+}
+template <class T>
+BINADE_HD inline T math_cos(T x) {
+  return cos(x);
+}
+template <class T>
+BINADE_HD inline T math_pow(T x, T e) {
+  return pow(x, e);
+}
+template <class T>
+BINADE_HD inline T math_erf(T x) {
+  return erf(x);
+}
+template <class T>
+BINADE_HD inline T math_normal_cdf(T x) {
+  return T(0.5) * erfc(x * T(-0.70710678118654752440));
+}
+
+#else
+
+inline double math_exp(double x) { return __builtin_exp(x); }
+inline double math_expm1(double x) { return __builtin_expm1(x); }
+inline double math_log(double x) { return __builtin_log(x); }
+inline double math_log1p(double x) { return __builtin_log1p(x); }
+inline double math_tanh(double x) { return __builtin_tanh(x); }
+inline double math_sqrt(double x) { return __builtin_sqrt(x); }
+inline double math_sin(double x) { return __builtin_sin(x); }
+inline double math_cos(double x) { return __builtin_cos(x); }
+inline double math_pow(double x, double e) { return __builtin_pow(x, e); }
+inline double math_erf(double x) { return __builtin_erf(x); }
+inline double math_normal_cdf(double x) {
+  return 0.5 * __builtin_erfc(x * -0.70710678118654752440);
+}
+
+inline float math_sqrt(float x) { return __builtin_sqrtf(x); }
+inline float math_sin(float x) { return __builtin_sinf(x); }
+inline float math_cos(float x) { return __builtin_cosf(x); }
+inline float math_pow(float x, float e) { return __builtin_powf(x, e); }
+
+inline float from_bits(int32_t bits) { return __builtin_bit_cast(float, bits); }
+inline int32_t to_bits(float x) { return __builtin_bit_cast(int32_t, x); }
+
+// x = n ln 2 + r, |r| <= ln(2) / 2, and p = exp(r) - 1.
+struct ExpParts {
+  int32_t n;
+  float p;
+};
+inline ExpParts exp_parts(float x) {
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+  const float shifted = x * 1.44269504f + kRound;
+  const float n = shifted - kRound;
+  const float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;  // the first constant has 15 bits
+  float q = 1.988352445e-4f;
+  q = q * r + 1.392692661e-3f;
+  q = q * r + 8.333320387e-3f;
+  q = q * r + 4.166655011e-2f;
+  q = q * r + 0.1666666667f;
+  q = q * r + 0.5f;
+  return {to_bits(shifted) - to_bits(kRound), q * (r * r) + r};
+}
+inline float power_of_two(int32_t n) { return from_bits((n + 127) << 23); }  // -126 <= n <= 127
+
+inline float math_exp(float x) {
+  float limited = x < -104.0f ? -104.0f : x;
+  limited = limited > 89.0f ? 89.0f : limited;
+  const ExpParts e = exp_parts(limited);
+  const int32_t half = e.n >> 1;  // 2^n in two factors: n reaches from -150 to 128
+  return (1.0f + e.p) * power_of_two(half) * power_of_two(e.n - half);
+}
+
+inline float math_expm1(float x) {
+  float limited = x < -18.0f ? -18.0f : x;
+  limited = limited > 89.0f ? 89.0f : limited;
+  const ExpParts e = exp_parts(limited);
+  const float scale = power_of_two(e.n - 1);  // halved, because 2^128 is too large
+  const float value = 2.0f * (scale * e.p + (scale - 0.5f));
+  return x == 0.0f ? x : value;
+}
+
+inline float math_log(float x) {
+  const bool subnormal = x < 1.17549435e-38f;
+  const float scaled = subnormal ? x * 8388608.0f : x;
+  // Relative to sqrt(1/2); unsigned, because -0 would overflow.
+  const auto bits = static_cast<int32_t>(static_cast<uint32_t>(to_bits(scaled)) - 0x3f3504f3u);
+  const int32_t exponent = bits >> 23;
+  const float f = from_bits((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
+  const float n = static_cast<float>(exponent - (subnormal ? 23 : 0));
+  float q = -6.201505399e-2f;
+  q = q * f + 0.1053086474f;
+  q = q * f + -0.1064619164f;
+  q = q * f + 0.1103778336f;
+  q = q * f + -0.1245074332f;
+  q = q * f + 0.1428652455f;
+  q = q * f + -0.1666800152f;
+  q = q * f + 0.2000001004f;
+  q = q * f + -0.2499999028f;
+  q = q * f + 0.3333333328f;
+  const float square = f * f;
+  const float tail = q * (square * f) + n * 1.42860677e-6f - 0.5f * square;
+  float value = n * 0.693145752f + (f + tail);
+  value = x < 3.40282347e38f ? value : x;  // infinity and NaN
+  value = x == 0.0f ? -__builtin_inff() : value;
+  return x < 0.0f ? __builtin_nanf("") : value;
+}
+
+inline float math_log1p(float x) {
+  const float u = 1.0f + x;
+  const float lost = (x - (u - 1.0f)) / u;  // what rounding 1 + x dropped
+  const float value = math_log(u) + (u < 3.0e38f && u > 0.0f ? lost : 0.0f);
+  return x == 0.0f ? x : value;
+}
+
+inline float math_tanh(float x) {
+  float magnitude = __builtin_fabsf(x);
+  magnitude = magnitude > 10.0f ? 10.0f : magnitude;
+  const float e = math_expm1(2.0f * magnitude);
+  return __builtin_copysignf(e / (e + 2.0f), x);
+}
+
+// exp(-z^2) without the error that rounding z^2 would bring; z >= 0.
+inline float gauss(float z) {
+  const float high = from_bits(to_bits(z) & ~0xfff);  // 12 bits: the square is exact
+  return math_exp(-high * high) * math_exp((high - z) * (high + z));
+}
+
+// erfc(z) exp(z^2) = u P(u) with u = 1 / (z + 3); z >= 0.
+inline float scaled_erfc(float z) {
+  const float u = 1.0f / (z + 3.0f), t = 6.0f * u - 1.0f;
+  float p = 3.288561776e-4f;
+  p = p * t + -4.859588483e-4f;
+  p = p * t + -3.086792467e-3f;
+  p = p * t + -1.220494686e-3f;
+  p = p * t + 2.684176241e-2f;
+  p = p * t + 0.1195268339f;
+  p = p * t + 0.3104658763f;
+  p = p * t + 0.5902285311f;
+  p = p * t + 0.8833944866f;
+  p = p * t + 1.074006904f;
+  return u * p;
+}
+
+inline float math_erf(float x) {
+  const float z = __builtin_fabsf(x), s = x * x;
+  const float limited = z > 11.0f ? 11.0f : z;
+  float p = 7.875875063e-5f;
+  p = p * s + -8.016864287e-4f;
+  p = p * s + 5.189087423e-3f;
+  p = p * s + -2.685421201e-2f;
+  p = p * s + 0.1128359472f;
+  p = p * s + -0.3761262667f;
+  p = p * s + 1.128379166f;
+  const float far = __builtin_copysignf(1.0f - gauss(limited) * scaled_erfc(limited), x);
+  return z < 1.0f ? x * p : far;
+}
+
+// Standard normal distribution function, relative accuracy in the lower tail too.
+inline float math_normal_cdf(float x) {
+  float z = __builtin_fabsf(x) * 0.707106781f;
+  z = z > 11.0f ? 11.0f : z;
+  const float tail = 0.5f * gauss(z) * scaled_erfc(z);
+  return x > 0.0f ? 1.0f - tail : tail;
+}
+
+#endif
+
+// exp(-x^2 / 2) / sqrt(2 pi)
+template <class T>
+BINADE_HD inline T math_normal_density(T x) {
+  return T(0.39894228040143267794) * math_exp(T(-0.5) * x * x);
+}
+
+template <class T>
+BINADE_HD inline T math_sigmoid(T x) {
+  return T(1) / (T(1) + math_exp(-x));
+}
+
+// log(1 + exp(x)) without overflow.
+template <class T>
+BINADE_HD inline T math_softplus(T x) {
+  const T magnitude = x < T(0) ? -x : x;
+  return (x > T(0) ? x : T(0)) + math_log1p(math_exp(-magnitude));
+}
+
+}  // namespace
+}  // namespace binade::kernels

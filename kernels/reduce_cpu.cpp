@@ -1,0 +1,231 @@
+// CPU reductions: kept and reduced dimensions are coalesced apart, outputs are taken in groups of
+// up to 256 along the innermost kept dimension, and where there are few groups the reduced range is
+// cut into chunks whose number depends on the shape only. The bodies are in reduce_isa.cpp.
+#include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/workspace.h>
+#include <binade/kernels/copy_isa.h>
+#include <binade/kernels/reduce_isa.h>
+
+namespace binade::kernels::cpu {
+namespace {
+
+constexpr int64_t kColumns = ReduceTask::kColumns;
+constexpr int64_t kBlock = 1024;  // elements of one step along a row
+// With fewer groups of outputs than this the reduced range is cut into chunks.
+constexpr int64_t kEnoughUnits = 16;
+constexpr int64_t kMostChunks = 64;
+
+// Some dimensions of x and y, merged, smallest stride of x first. Strides in bytes.
+struct Nest {
+  int dims = 0;
+  int64_t numel = 1;
+  int64_t size[kMaxDims];
+  int64_t x_stride[kMaxDims], y_stride[kMaxDims];
+
+  void insert(int64_t n, int64_t x, int64_t y) {
+    numel *= n;
+    if (n == 1) {
+      return;
+    }
+    int at = dims++;
+    for (; at > 0 && (x < 0 ? -x : x) < x_stride[at - 1]; --at) {
+      size[at] = size[at - 1];
+      x_stride[at] = x_stride[at - 1];
+      y_stride[at] = y_stride[at - 1];
+    }
+    size[at] = n;
+    x_stride[at] = x;
+    y_stride[at] = y;
+  }
+
+  // Joins neighbours that are one range; leaves at least one dimension.
+  void merge(int64_t x_width, int64_t y_width) {
+    int last = -1;
+    for (int d = 0; d < dims; ++d) {
+      if (last >= 0 && x_stride[d] == x_stride[last] * size[last] &&
+          y_stride[d] == y_stride[last] * size[last]) {
+        size[last] *= size[d];
+        continue;
+      }
+      ++last;
+      size[last] = size[d];
+      x_stride[last] = x_stride[d];
+      y_stride[last] = y_stride[d];
+    }
+    dims = last + 1;
+    if (dims == 0) {
+      dims = 1;
+      size[0] = 1;
+      x_stride[0] = x_width;
+      y_stride[0] = y_width;
+    }
+  }
+};
+
+struct Plan {
+  Nest kept, reduced;
+  bool across;
+  int64_t groups_per_row, groups;  // groups of outputs
+  int64_t rows, chunks;            // steps of the reduced sequence, and its parts
+};
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+Plan make_plan(const ReduceForward& a) {
+  Plan p;
+  const auto x_width = static_cast<int64_t>(size_of(a.x.dtype));
+  for (int d = a.x.dim() - 1; d >= 0; --d) {
+    const bool reduced = a.y.size(d) == 1 && a.x.size(d) != 1;
+    (reduced ? p.reduced : p.kept)
+        .insert(a.x.size(d), a.x.strides[d] * x_width, reduced ? 0 : a.y.strides[d] * x_width);
+  }
+  p.kept.merge(x_width, x_width);
+  p.reduced.merge(x_width, 0);
+  // Along the reduced dimension where it is the inner one, unless it is short and columns are many.
+  constexpr int64_t kShort = 16;
+  p.across = p.kept.numel > 1 && (p.kept.x_stride[0] < p.reduced.x_stride[0]
+                                      ? p.kept.size[0] >= 4 || p.reduced.size[0] < kShort
+                                      : p.reduced.size[0] < kShort && p.kept.size[0] >= kShort);
+  p.groups_per_row = divide_up(p.kept.size[0], kColumns);
+  p.groups = p.kept.numel / p.kept.size[0] * p.groups_per_row;
+  const int64_t columns = p.kept.size[0] < kColumns ? p.kept.size[0] : kColumns;
+  const int64_t step = p.across ? 1 : (p.reduced.size[0] < kBlock ? p.reduced.size[0] : kBlock);
+  p.rows = p.reduced.numel == 0 ? 0
+           : p.across           ? p.reduced.numel
+                      : p.reduced.numel / p.reduced.size[0] * divide_up(p.reduced.size[0], kBlock);
+  p.chunks = 1;
+  if (p.groups < kEnoughUnits) {
+    const int64_t useful = p.rows * step * columns / kSerialElements;
+    p.chunks = useful < 1 ? 1 : useful < kMostChunks ? useful : kMostChunks;
+    p.chunks = p.chunks <= p.rows ? p.chunks : p.rows > 0 ? p.rows : 1;
+  }
+  return p;
+}
+
+struct Group {
+  int64_t columns, x_offset, y_offset;
+};
+
+Group group_at(const Nest& kept, int64_t groups_per_row, int64_t index) {
+  const int64_t first = index % groups_per_row * kColumns;
+  Group g = {kept.size[0] - first < kColumns ? kept.size[0] - first : kColumns,
+             first * kept.x_stride[0], first * kept.y_stride[0]};
+  int64_t row = index / groups_per_row;
+  for (int d = 1; d < kept.dims; ++d) {
+    g.x_offset += row % kept.size[d] * kept.x_stride[d];
+    g.y_offset += row % kept.size[d] * kept.y_stride[d];
+    row /= kept.size[d];
+  }
+  return g;
+}
+
+ReduceTask make_task(const Plan& p, const View& x, const Group& group) {
+  ReduceTask task;
+  task.x = x.data + group.x_offset;
+  task.columns = group.columns;
+  task.column_stride = p.kept.x_stride[0];
+  task.dims = p.reduced.dims;
+  for (int d = 0; d < task.dims; ++d) {
+    task.size[d] = p.reduced.size[d];
+    task.stride[d] = p.reduced.x_stride[d];
+  }
+  task.across = p.across;
+  return task;
+}
+
+template <class C>
+void divide(void* values, int64_t n, int64_t count) {
+  C* y = static_cast<C*>(values);
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] /= static_cast<C>(count);
+  }
+}
+
+// Finishes a group whose partial result is complete: divides for the mean, rounds, stores.
+void store(const ReduceForward& a, const Plan& p, const Group& group, void* partial) {
+  const DType from = is_floating(a.x.dtype) ? compute_dtype(a.x.dtype) : a.x.dtype;
+  if (a.op == Reduce::mean) {
+    from == DType::f64 ? divide<double>(partial, group.columns, p.reduced.numel)
+                       : divide<float>(partial, group.columns, p.reduced.numel);
+  }
+  convert_tile_best(from, a.y.dtype,
+                    StridedTile{{a.y.data + group.y_offset, static_cast<std::byte*>(partial)},
+                                {p.kept.y_stride[0], static_cast<int64_t>(size_of(from))},
+                                {},
+                                1,
+                                group.columns});
+}
+
+void reduce_whole(const ReduceForward& a, const Plan& p) {
+  const int64_t per_group = a.x.numel / p.groups + 1;
+  parallel_for(p.groups, kSerialElements / per_group + 1, [&](int64_t begin, int64_t end) {
+    alignas(64) std::byte partial[kColumns * 8];
+    for (int64_t i = begin; i < end; ++i) {
+      const Group group = group_at(p.kept, p.groups_per_row, i);
+      ReduceTask task = make_task(p, a.x, group);
+      task.begin = 0;
+      task.end = p.rows;
+      task.partial = partial;
+      reduce_rows_best(a.op, a.x.dtype, task);
+      store(a, p, group, partial);
+    }
+  });
+}
+
+void reduce_chunked(const ReduceForward& a, const Plan& p) {
+  constexpr int64_t kPartialBytes = kColumns * 8;
+  const Workspace workspace(static_cast<size_t>(p.groups * p.chunks * kPartialBytes));
+  std::byte* partials = workspace.as<std::byte>();
+  const auto width =
+      static_cast<int64_t>(size_of(is_floating(a.x.dtype) ? compute_dtype(a.x.dtype) : a.x.dtype));
+  parallel_for(p.groups * p.chunks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Group group = group_at(p.kept, p.groups_per_row, i / p.chunks);
+      const int64_t chunk = i % p.chunks;
+      ReduceTask task = make_task(p, a.x, group);
+      task.begin = p.rows * chunk / p.chunks;
+      task.end = p.rows * (chunk + 1) / p.chunks;
+      task.partial =
+          partials + (i / p.chunks * p.chunks) * kPartialBytes + chunk * group.columns * width;
+      reduce_rows_best(a.op, a.x.dtype, task);
+    }
+  });
+  for (int64_t i = 0; i < p.groups; ++i) {
+    const Group group = group_at(p.kept, p.groups_per_row, i);
+    std::byte* partial = partials + i * p.chunks * kPartialBytes;
+    reduce_partials_best(a.op, a.x.dtype, partial, p.chunks, group.columns);
+    store(a, p, group, partial);
+  }
+}
+
+void check_arguments(const ReduceForward& a) {
+  const DType dtype = a.x.dtype;
+  check(dtype == a.y.dtype, "reduce ", to_string(a.op), ": got dtypes ", dtype, " and ", a.y.dtype,
+        ", expected one dtype");
+  check(
+      is_floating(dtype) || ((dtype == DType::i64 || dtype == DType::i32) && a.op != Reduce::mean),
+      "reduce ", to_string(a.op), ": got dtype ", dtype,
+      ", expected a floating dtype, or i64 or i32 for sum, prod, max and min; convert with a copy");
+  check(a.x.dim() == a.y.dim(), "reduce ", to_string(a.op), ": got sizes ", a.x.sizes,
+        " and result ", a.y.sizes, ", expected equal ranks (reduced dimensions have size 1)");
+  for (int d = 0; d < a.x.dim(); ++d) {
+    check(a.y.size(d) == a.x.size(d) || a.y.size(d) == 1, "reduce ", to_string(a.op),
+          ": got sizes ", a.x.sizes, " and result ", a.y.sizes, ", expected a result size of ",
+          a.x.size(d), " or 1 in dimension ", d);
+  }
+}
+
+}  // namespace
+
+void reduce_forward(const ReduceForward& a) {
+  check_arguments(a);
+  if (a.y.numel == 0) {
+    return;
+  }
+  const Plan p = make_plan(a);
+  check(p.reduced.numel > 0 || (a.op != Reduce::max && a.op != Reduce::min), "reduce ",
+        to_string(a.op), ": got sizes ", a.x.sizes, ", expected at least one element to reduce");
+  p.chunks > 1 ? reduce_chunked(a, p) : reduce_whole(a, p);
+}
+
+}  // namespace binade::kernels::cpu
