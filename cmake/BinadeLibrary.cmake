@@ -16,6 +16,11 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 add_library(binade_base_flags INTERFACE)
 target_compile_options(binade_base_flags INTERFACE -Wall -Wextra -fno-semantic-interposition
   $<$<BOOL:${BINADE_WERROR}>:-Werror>)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # Pragmas for g++'s vectoriser; "a & b ? x : y", where b must be evaluated for the loop to vectorise.
+  target_compile_options(binade_base_flags INTERFACE
+    -Wno-unknown-pragmas -Wno-bitwise-conditional-parentheses)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 warns of an overlap in every `"text" + string` (its bug 105651).
   target_compile_options(binade_base_flags INTERFACE -Wno-restrict)

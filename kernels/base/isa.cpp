@@ -1,18 +1,31 @@
 #include <binade/kernels/base/isa.h>
 
+#include <cpuid.h>
+
 #include <cstdlib>
 #include <cstring>
 
 namespace binade::kernels {
 namespace {
 
+// The parts of x86-64-v3 that __builtin_cpu_supports does not know by name in every compiler.
+bool has_v3_extras() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const unsigned wanted = bit_F16C | bit_MOVBE;
+  const bool basic = __get_cpuid(1, &a, &b, &c, &d) && (c & wanted) == wanted;
+  return basic && __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT);
+}
+
+// What x86-64-v3 and x86-64-v4 let the compiler use.
 Isa widest() {
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("f16c");
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  return avx2 && avx512 ? Isa::avx512 : avx2 ? Isa::avx2 : Isa::baseline;
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+                  has_v3_extras();
+  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vl");
+  return v4 ? Isa::avx512 : v3 ? Isa::avx2 : Isa::baseline;
 }
 
 Isa choose() {
