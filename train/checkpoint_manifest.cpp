@@ -32,7 +32,7 @@ uint32_t from_hexadecimal(const std::string& path, const std::string& text) {
   uint32_t value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, status] = std::from_chars(text.data(), end, value, 16);
-  check(status == std::errc() && stop == end && text.size() == 8, path,
+  check(status == std::errc() && stop == end && text == hexadecimal(value), path,
         ": a checksum is not eight hexadecimal digits");
   return value;
 }

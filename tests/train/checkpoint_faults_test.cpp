@@ -1,0 +1,238 @@
+#include <binade/train/checkpoint_store.h>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <functional>
+#include <random>
+
+#include "tests/core/faulty_file_system.h"
+#include "tests/core/model_file_system.h"
+#include "tests/core/temporary_directory.h"
+#include "tests/train/checkpoint_samples.h"
+
+namespace binade::train {
+namespace {
+
+using binade::testing::Fault;
+using binade::testing::FaultyFileSystem;
+using binade::testing::ModelFileSystem;
+using binade::testing::TemporaryDirectory;
+
+using Save = std::function<void(CheckpointStore&, int64_t step, FaultyFileSystem&)>;
+
+void save_normally(CheckpointStore& store, int64_t step, FaultyFileSystem&) { save(store, step); }
+
+// After a power cut at any call of save(step) on top of steps 1, 2: states in which the newest good
+// checkpoint is not a whole one of step 2 or later, or after save returned not of `step`.
+int broken_states(const Save& save_step, int64_t step, int* states) {
+  int broken = 0;
+  bool done = false;
+  std::mt19937 random(23);
+  for (int64_t cut = 0; !done; ++cut) {
+    ModelFileSystem disk;
+    disk.make_directory("run");
+    disk.sync_directory(".");
+    {
+      CheckpointStore store("run", 2, disk);
+      save(store, 1);
+      save(store, 2);
+    }
+    FaultyFileSystem files(disk, {Fault::kPowerCut, cut});
+    try {
+      CheckpointStore store("run", 2, files);
+      store.newest_verified();
+      save_step(store, step, files);
+      done = !files.hit();
+    } catch (const Error&) {
+    }
+    for (int sample = 0; sample < 60; ++sample, ++*states) {
+      const auto choose = [&](size_t count) -> size_t {  // all lost, all done, or any mixture
+        return sample == 0 ? 0 : sample == 1 ? 1 : random() % count;
+      };
+      const auto after = disk.crash(choose);
+      try {
+        CheckpointStore store("run", 2, *after);
+        const auto found = store.newest_verified();
+        const bool good =
+            found && contents(found->file("model.safetensors"), *after) == model_of(found->step) &&
+            (done ? found->step == step : found->step >= 2);
+        broken += !good;
+      } catch (const Error&) {
+        ++broken;
+      }
+    }
+  }
+  return broken;
+}
+
+TEST(PowerCut, SavesHoldInEveryState) {
+  int states = 0;
+  EXPECT_EQ(broken_states(save_normally, 3, &states), 0);
+  EXPECT_EQ(broken_states(save_normally, 2, &states), 0);  // replaces
+  EXPECT_GT(states, 1500);
+}
+
+TEST(PowerCut, KnownBadProtocolsAreFound) {
+  const Save no_file_sync = [](CheckpointStore& store, int64_t step, FaultyFileSystem& files) {
+    files.skip_file_sync = true;
+    save(store, step);
+  };
+  const Save no_directory_sync = [](CheckpointStore& store, int64_t step, FaultyFileSystem& files) {
+    files.skip_directory_sync = true;
+    save(store, step);
+  };
+  const Save delete_old_first = [](CheckpointStore& store, int64_t step, FaultyFileSystem& files) {
+    for (const char* old : {"run/checkpoint/step-00000001", "run/checkpoint/step-00000002"}) {
+      for (const DirectoryEntry& entry : list_directory(old, files)) {
+        remove_path(entry, old, files);
+      }
+    }
+    save(store, step);
+  };
+  int states = 0;
+  EXPECT_GT(broken_states(no_file_sync, 3, &states), 0);
+  EXPECT_GT(broken_states(no_directory_sync, 3, &states), 0);
+  EXPECT_GT(broken_states(delete_old_first, 3, &states), 0);
+}
+
+TEST(Faults, AnErrorAtAnyCallLeavesTheOldCheckpoints) {
+  for (const int code : {ENOSPC, EIO, EDQUOT, EROFS}) {
+    for (const Fault::Kind kind : {Fault::kError, Fault::kErrorOnwards}) {
+      for (const int64_t step : {2, 3}) {
+        bool hit = true;
+        for (int64_t at = 0; hit; ++at) {
+          ModelFileSystem disk;
+          disk.make_directory("run");
+          CheckpointStore before("run", 2, disk);
+          save(before, 1);
+          save(before, 2);
+          FaultyFileSystem files(disk, {kind, at, code});
+          std::string error;
+          try {
+            CheckpointStore store("run", 2, files);
+            save(store, step);
+          } catch (const FileError& caught) {
+            error = caught.what();
+            EXPECT_EQ(caught.code(), code);
+            EXPECT_EQ(error.find("run"), 0u) << error;
+            if (kind == Fault::kError) {  // the clean-up worked: nothing but whole checkpoints
+              for (const std::string& name : names_in("run/checkpoint", disk)) {
+                EXPECT_EQ(name.find('.'), std::string::npos) << name << " after " << at;
+              }
+            }
+          }
+          hit = files.hit();
+          CheckpointStore after("run", 2, disk);
+          const auto found = after.newest_verified();
+          ASSERT_TRUE(found) << at;
+          EXPECT_GE(found->step, error.empty() ? step : 2) << at;
+          expect_whole(*found, disk);
+          EXPECT_TRUE(after.take_warnings().empty());
+        }
+      }
+    }
+  }
+}
+
+TEST(Faults, InterruptsAndShortCallsDoNotMatter) {
+  for (const Fault::Kind kind : {Fault::kInterrupt, Fault::kShort}) {
+    bool hit = true;
+    for (int64_t at = 0; hit; ++at) {
+      ModelFileSystem disk;
+      FaultyFileSystem files(disk, {kind, at});
+      CheckpointStore store("run", 1, files);
+      save(store, 1);
+      save(store, 2);
+      expect_whole(*store.newest_verified(), files);
+      EXPECT_TRUE(store.take_warnings().empty()) << at;
+      EXPECT_EQ(names_in("run/checkpoint", disk), Names{"step-00000002"}) << at;
+      hit = files.hit();
+    }
+  }
+}
+
+// Runs `work` in a child; returns true if it ended by itself.
+template <class F>
+bool run_child(F&& work, unsigned kill_after_microseconds = 0) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    work();
+    ::_exit(0);
+  }
+  if (kill_after_microseconds > 0) {
+    ::usleep(kill_after_microseconds);
+    ::kill(child, SIGKILL);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+TEST(Kill, AtEveryCallOfASave) {
+  for (const int64_t step : {2, 3}) {
+    bool ended = false;
+    int64_t at = 0;
+    for (; !ended; ++at) {
+      const TemporaryDirectory directory;
+      {
+        CheckpointStore store(directory.path());
+        save(store, 1);
+        save(store, 2);
+      }
+      ended = run_child([&] {
+        FaultyFileSystem files(file_system(), {Fault::kKill, at});
+        CheckpointStore store(directory.path(), 2, files);
+        save(store, step);
+      });
+      CheckpointStore store(directory.path());
+      const auto found = store.newest_verified();
+      ASSERT_TRUE(found) << at;
+      EXPECT_GE(found->step, ended ? step : 2) << at;
+      expect_whole(*found);
+      for (const std::string& name : names_in(store.path())) {
+        EXPECT_EQ(name.find('.'), std::string::npos) << name;
+      }
+    }
+    EXPECT_GT(at, 15);
+  }
+}
+
+TEST(Kill, AtRandomMoments) {
+  const TemporaryDirectory directory;
+  std::mt19937 random(29);
+  int64_t newest = 1, killed = 0;
+  {
+    CheckpointStore store(directory.path());
+    save(store, 1);
+  }
+  for (int round = 0; round < 100; ++round) {
+    killed += !run_child(
+        [&] {
+          CheckpointStore store(directory.path());
+          for (int64_t step = newest + 1;; ++step) {
+            save(store, step);
+            store.save_best(step, files_of(step), {{"seed", "7"}});
+          }
+        },
+        1 + random() % 20'000);
+    CheckpointStore store(directory.path());
+    const auto found = store.newest_verified();
+    ASSERT_TRUE(found) << round;
+    EXPECT_GE(found->step, newest);
+    expect_whole(*found);
+    if (const auto best = store.best_verified()) {
+      expect_whole(*best);
+    }
+    EXPECT_TRUE(store.take_warnings().empty());
+    newest = found->step;
+  }
+  EXPECT_EQ(killed, 100);
+  EXPECT_GT(newest, 20);
+}
+
+}  // namespace
+}  // namespace binade::train
