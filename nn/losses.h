@@ -4,14 +4,15 @@
 
 namespace binade::nn {
 
-// logits [N, C, ...], target i64 [N, ...].
-Tensor cross_entropy(const Tensor& logits, const Tensor& target,
-                     const CrossEntropyOptions& options = {});
+// logits [N, C, ...], target i64 [N, ...]; see core/ops.h.
+using binade::cross_entropy;
+using binade::CrossEntropyOptions;
+using binade::Reduction;
 
 // (input - target)^2, reduced. Sizes must be equal.
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);
 
-// Share of rows of logits [N, C] whose largest entry is at the target, in [0, 1].
+// Share of rows of logits [N, C] whose largest entry is at target i64 [N], in [0, 1].
 double accuracy(const Tensor& logits, const Tensor& target);
 
 }  // namespace binade::nn

@@ -6,6 +6,7 @@
 // Names are paths from the root: "conv1.weight".
 #pragma once
 #include <binade/core/label.h>
+#include <binade/core/named_tensors.h>
 #include <binade/core/parameter.h>
 #include <binade/core/precision.h>
 
@@ -13,8 +14,6 @@
 #include <utility>
 
 namespace binade::nn {
-
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 struct ParameterTraits {
   bool norm_or_bias = false;   // not decayed on request
@@ -84,43 +83,49 @@ class Module {
     bool trainable = true;
     Tensor leaf = {};  // where frozen after the arena was built: what unfreeze() restores
   };
-  struct Visited {  // in a walk over the tree
+  struct Member {
     std::string path;
     OwnParameter* own;
-    Module* owner;
   };
   // One parameter of the tree: all members that hold it (more than one where it is tied).
   struct Shared {
-    std::string name;
-    std::vector<Visited> members;
+    std::vector<Member> members;
+    const std::string& name() const { return members[0].path; }
     const Tensor& tensor() const { return *members[0].own->tensor; }
+    const ParameterTraits& traits() const { return members[0].own->traits; }
+  };
+  struct Buffer {
+    std::string path;
+    Tensor* tensor;
   };
 
+  template <class F>
+  void walk(const std::string& path, F&& f) const;  // f(path, module) for this module and all below
+  std::vector<Shared> shared_parameters(const std::string& path = "") const;
+  std::vector<Buffer> buffers() const;
+  const Module& root() const;
   Module& root();
-  void visit(const std::string& path,
-             const std::function<void(const std::string&, Module&)>& f) const;
-  std::vector<Shared> shared_parameters() const;
-  std::vector<std::pair<std::string, Tensor*>> buffers() const;
-  std::vector<std::pair<Shared, Tensor>> matching(std::string_view prefix) const;
-  void build_arena();
-  void release_arena();
-  void convert(Device device, DType wide, std::optional<Precision> precision);
-  void set_trainable(std::string_view prefix, bool trainable);
-  Tensor master_of(const Tensor& value) const;
-  void check_name(std::string_view name) const;
-  DType wanted_dtype(const ParameterTraits& traits) const;
+  std::string path() const;  // from the root
   uint32_t label();
+
+  void check_name(std::string_view name) const;
+  void set_trainable(std::string_view prefix, bool trainable);
+  void convert(Device device, DType wide, Precision precision);
+  bool arena_is_current() const;
+  void build_arena();
+  void leave_arena();
+  Tensor master_of(const Tensor& value) const;
 
   std::string name_;  // in the parent; empty at the root
   Module* parent_ = nullptr;
-  std::vector<OwnParameter> own_parameters_;
+  std::vector<std::unique_ptr<OwnParameter>> own_parameters_;
   std::vector<std::pair<std::string, Tensor*>> own_buffers_;
   std::vector<Module*> children_;
   bool training_ = true;
-  std::optional<Precision> precision_;  // set by to()
-  DType wide_ = DType::f32;             // dtype of what is not low
-  std::shared_ptr<Arena> arena_;        // at the root
-  std::atomic<uint64_t> label_{0};      // the caller's label and, for it, this module's: a cache
+  std::optional<Precision> precision_;  // set by to(), with the dtype of what is not low
+  DType wide_ = DType::f32;
+  std::shared_ptr<Arena> arena_;    // at the root
+  std::atomic<uint64_t> label_{0};  // the caller's label and, for it, this module's: a cache
 };
 
 }  // namespace binade::nn

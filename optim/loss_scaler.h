@@ -50,13 +50,11 @@ class LossScaler {
   void load_state(const NamedScalars& scalars);
 
  private:
-  StepOutcome overflow_at_floor(Optimizer& optimizer, const StepOptions& options,
-                                const GradientSummary& summary);
+  StepOutcome overflow_at_floor(Optimizer& optimizer, const StepOptions& options);
   std::string explain(const Optimizer& optimizer) const;
 
   ScalerState state_;
   Tensor last_loss_;  // detached: to tell bad data from overflow in backward
-  double last_scale_ = 0;
   bool needs_full_precision_ = false;
 };
 

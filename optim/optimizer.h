@@ -4,6 +4,7 @@
 // count their own updates. Masters and moments are f32 (f64 for f64 parameters) and lie beside the
 // values in the arena.
 #pragma once
+#include <binade/core/named_tensors.h>
 #include <binade/core/parameter.h>
 
 #include <map>
@@ -12,7 +13,6 @@
 
 namespace binade::optim {
 
-using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 using NamedScalars = std::map<std::string, double>;
 
 enum class StepOutcome : uint8_t {
@@ -116,12 +116,13 @@ class Optimizer {
     int64_t offset, numel;
     double scale, weight_decay;
     int64_t updates;
+    bool continues_in(const Stretch& next, bool over_gaps) const;
   };
 
-  std::vector<Stretch> stretches(const Group& group, bool join) const;
-  StepOutcome apply(const StepOptions& options, const GradientSummary* summary);
-  void apply(Group& group, double factor);
-  NamedTensors views_of(const Parameter& parameter) const;
+  std::vector<Stretch> stretches(const Group& group) const;
+  StepOutcome step(const StepOptions& options, const GradientSummary* known);
+  bool apply(Group& group, double factor);  // false: no parameter has a gradient
+  void check_scalars(const NamedScalars& scalars) const;
 
   std::shared_ptr<Arena> arena_;
   std::vector<Group> groups_;

@@ -34,7 +34,8 @@ class ScalerState {
   // Takes note of a step. Growth beyond max_scale stops there, growth beyond the largest float does
   // not happen; a scale does not fall below min_scale.
   void update(bool overflow);
-  bool at_floor() const { return scale_ <= options_.min_scale || options_.backoff_factor == 1; }
+  void clipped() { growth_tracker_ = 0; }  // an overflow at the floor that was clipped and applied
+  bool at_floor() const;                   // whether the scale can fall no further
 
   double scale() const { return scale_; }
   int64_t growth_tracker() const { return growth_tracker_; }

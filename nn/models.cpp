@@ -1,0 +1,150 @@
+#include <binade/core/ops.h>
+#include <binade/nn/init.h>
+#include <binade/nn/models.h>
+
+namespace binade::nn {
+namespace {
+
+// Edge length after the three poolings of Cnn; large maps are averaged down to bound fc1.
+constexpr int64_t kLargestMap = 8, kAveragedMap = 4;
+
+bool averages(const CnnOptions& options) {
+  return options.height / 8 > kLargestMap || options.width / 8 > kLargestMap;
+}
+
+int64_t cnn_features(const CnnOptions& options) {
+  check(options.height >= 8 && options.width >= 8, "Cnn: got images of ", options.height, "x",
+        options.width, ", expected at least 8x8");
+  return 64 * (averages(options) ? kAveragedMap * kAveragedMap
+                                 : (options.height / 8) * (options.width / 8));
+}
+
+Tensor halve(const Tensor& x) { return max_pool2d(x, {.kernel = {2, 2}, .stride = {2, 2}}); }
+
+Conv2dOptions conv3x3(int64_t in, int64_t out) {
+  return {.in = in, .out = out, .kernel = 3, .padding = 1, .bias = false};
+}
+
+}  // namespace
+
+Mlp::Mlp(const MlpOptions& options) {
+  int64_t in = options.in;
+  std::vector<int64_t> widths = options.hidden;
+  widths.push_back(options.classes);
+  for (int64_t out : widths) {
+    layers_.push_back(std::make_unique<Linear>(LinearOptions{.in = in, .out = out}));
+    register_module("fc" + std::to_string(layers_.size()), *layers_.back());
+    in = out;
+  }
+}
+
+Tensor Mlp::forward(const Tensor& x) {
+  check(x.dim() >= 2, "Mlp: got shape ", x.sizes(), ", expected [N, ...]");
+  Tensor y = flatten(x, 1);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    y = (*layers_[i])(i ? relu(y) : y);
+  }
+  return y;
+}
+
+Cnn::Cnn(const CnnOptions& options)
+    : conv1(conv3x3(options.channels, 32)),
+      bn1({.channels = 32}),
+      conv2(conv3x3(32, 64)),
+      bn2({.channels = 64}),
+      conv3(conv3x3(64, 64)),
+      bn3({.channels = 64}),
+      dropout({.p = options.dropout}),
+      fc1({.in = cnn_features(options), .out = 128}),
+      fc2({.in = 128, .out = options.classes}),
+      options_(options) {
+  register_module("conv1", conv1);
+  register_module("bn1", bn1);
+  register_module("conv2", conv2);
+  register_module("bn2", bn2);
+  register_module("conv3", conv3);
+  register_module("bn3", bn3);
+  register_module("dropout", dropout);
+  register_module("fc1", fc1);
+  register_module("fc2", fc2);
+}
+
+Tensor Cnn::forward(const Tensor& x) {
+  check(x.dim() == 4 && x.size(1) == options_.channels && x.size(2) == options_.height &&
+            x.size(3) == options_.width,
+        "Cnn: got shape ", x.sizes(), ", expected [N, ", options_.channels, ", ", options_.height,
+        ", ", options_.width, "]");
+  Tensor y = halve(relu(bn1(conv1(x))));
+  y = halve(relu(bn2(conv2(y))));
+  y = halve(relu(bn3(conv3(y))));
+  if (averages(options_)) {
+    y = adaptive_avg_pool2d(y, kAveragedMap, kAveragedMap);
+  }
+  return fc2(relu(fc1(dropout(flatten(y, 1)))));
+}
+
+ResNet::ResNet(const ResNetOptions& options)
+    : conv1({.in = options.channels,
+             .out = 64,
+             .kernel = options.small_images ? 3 : 7,
+             .stride = options.small_images ? 1 : 2,
+             .padding = options.small_images ? 1 : 3,
+             .bias = false}),
+      bn1({.channels = 64}),
+      fc({.in = 512, .out = options.classes}),
+      small_images_(options.small_images) {
+  check(options.depth == 18 || options.depth == 34, "ResNet: got depth ", options.depth,
+        ", expected 18 or 34");
+  const int64_t blocks18[] = {2, 2, 2, 2}, blocks34[] = {3, 4, 6, 3};
+  const int64_t* blocks = options.depth == 18 ? blocks18 : blocks34;
+  register_module("conv1", conv1);
+  register_module("bn1", bn1);
+  Sequential* const layers[] = {&layer1, &layer2, &layer3, &layer4};
+  int64_t in = 64;
+  for (int stage = 0; stage < 4; ++stage) {
+    const int64_t out = int64_t{64} << stage;
+    for (int64_t i = 0; i < blocks[stage]; ++i) {
+      layers[stage]->add<ResidualBlock>(
+          {.in = in, .out = out, .stride = stage > 0 && i == 0 ? 2 : 1});
+      in = out;
+    }
+    register_module("layer" + std::to_string(stage + 1), *layers[stage]);
+  }
+  register_module("fc", fc);
+  for (const auto& [name, w] : named_parameters()) {
+    if (w.dim() == 4) {
+      init::kaiming_normal(
+          w, {.mode = init::FanMode::fan_out, .nonlinearity = init::Nonlinearity::relu});
+    }
+  }
+}
+
+Tensor ResNet::forward(const Tensor& x) {
+  Tensor y = relu(bn1(conv1(x)));
+  if (!small_images_) {
+    y = max_pool2d(y, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
+  }
+  return fc(mean(layer4(layer3(layer2(layer1(y)))), {2, 3}));
+}
+
+std::unique_ptr<Module> make_model(std::string_view name, const ModelOptions& options) {
+  const auto& [channels, height, width, classes] = options;
+  check(channels > 0 && height > 0 && width > 0 && classes > 0, "make_model: got ", channels,
+        " channels, images of ", height, "x", width, " and ", classes,
+        " classes, expected positive numbers");
+  if (name == "mlp") {
+    return std::make_unique<Mlp>(
+        MlpOptions{.in = element_count({channels, height, width}), .classes = classes});
+  }
+  if (name == "cnn") {
+    return std::make_unique<Cnn>(
+        CnnOptions{.channels = channels, .classes = classes, .height = height, .width = width});
+  }
+  check(name == "resnet18", "make_model: got '", name, "', expected mlp, cnn or resnet18");
+  return std::make_unique<ResNet>(ResNetOptions{.depth = 18,
+                                                .classes = classes,
+                                                .channels = channels,
+                                                .small_images = height < 64 || width < 64});
+}
+
+}  // namespace binade::nn

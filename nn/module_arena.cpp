@@ -1,0 +1,160 @@
+// Where a module's tensors live: building the arena, moving and converting.
+#include <binade/nn/module.h>
+#include <binade/nn/module_walk.h>
+
+#include <algorithm>
+#include <set>
+
+namespace binade::nn {
+
+// Whether every member still holds a parameter of the arena: false after one was replaced or added.
+bool Module::arena_is_current() const {
+  if (!arena_) {
+    return false;
+  }
+  std::set<const TensorData*> held;
+  for (const Parameter& parameter : arena_->parameters()) {
+    held.insert(parameter.value.handle().get());
+  }
+  const std::vector<Shared> shared = shared_parameters();
+  return shared.size() == held.size() &&
+         std::all_of(shared.begin(), shared.end(), [&](const Shared& parameter) {
+           return held.contains(parameter.tensor().handle().get());
+         });
+}
+
+Tensor Module::master_of(const Tensor& value) const {
+  const Module& top = root();
+  if (top.arena_) {
+    for (const Parameter& parameter : top.arena_->parameters()) {
+      if (parameter.value.handle().get() == value.handle().get()) {
+        const Arena::Segment& segment =
+            top.arena_->segments()[static_cast<size_t>(parameter.segment)];
+        return segment.masters.defined()
+                   ? make_range(segment.masters, value.sizes(), value.strides(), parameter.offset)
+                   : Tensor();
+      }
+    }
+  }
+  return {};
+}
+
+// Gives up the arena; what had a master goes on with its exact value.
+void Module::leave_arena() {
+  if (!arena_) {
+    return;
+  }
+  check(!arena_->has_optimizer,
+        "module: an optimizer holds the parameters; convert, tie and compose modules before it");
+  for (const Shared& parameter : shared_parameters()) {
+    Tensor master = master_of(parameter.tensor());
+    if (!master.defined()) {
+      continue;
+    }
+    for (const Member& member : parameter.members) {
+      Tensor leaf = master;
+      leaf.require_grad();
+      OwnParameter& own = *member.own;
+      *own.tensor = own.trainable ? leaf : master;
+      own.leaf = own.trainable ? Tensor() : leaf;
+    }
+  }
+  arena_.reset();
+}
+
+void Module::build_arena() {
+  leave_arena();
+  std::map<const OwnParameter*, const Module*> owners;
+  bool masters = false;
+  walk("", [&](const std::string&, const Module& module) {
+    masters |= module.precision_ && module.precision_->masters();
+    for (const auto& own : module.own_parameters_) {
+      owners.emplace(own.get(), &module);
+    }
+  });
+  const std::vector<Shared> shared = shared_parameters();
+  std::vector<ParameterSlot> slots;
+  for (const Shared& parameter : shared) {
+    const ParameterTraits traits = parameter.traits();
+    const Module& owner = *owners.at(parameter.members[0].own);
+    ParameterSlot slot{.name = parameter.name(),
+                       .handles = {},
+                       .norm_or_bias = traits.norm_or_bias,
+                       .trainable = true,
+                       .channels_last = traits.channels_last,
+                       .dtype = parameter.tensor().dtype()};
+    if (owner.precision_) {
+      const Precision& precision = *owner.precision_;
+      const bool low = precision.low_weights() && !(precision.masters() && traits.keep_f32);
+      slot.dtype = low ? precision.low : owner.wide_;
+    }
+    for (const Member& member : parameter.members) {
+      slot.handles.push_back(member.own->tensor);
+    }
+    slots.push_back(std::move(slot));
+  }
+  arena_ = Arena::build(slots, masters);
+  for (const Shared& parameter : shared) {
+    for (const Member& member : parameter.members) {
+      OwnParameter& own = *member.own;
+      own.leaf = own.trainable ? Tensor() : *own.tensor;
+      if (!own.trainable) {
+        *own.tensor = own.tensor->detach();
+      }
+    }
+  }
+}
+
+ParameterList Module::parameters() {
+  Module& top = root();
+  if (!top.arena_is_current()) {
+    top.build_arena();
+  }
+  std::map<const TensorData*, bool> mine;  // and whether it trains
+  for (const Shared& parameter : shared_parameters()) {
+    mine.emplace(parameter.tensor().handle().get(), parameter.members[0].own->trainable);
+  }
+  std::vector<Parameter> list;
+  for (const Parameter& parameter : top.arena_->parameters()) {
+    const auto found = mine.find(parameter.value.handle().get());
+    if (found != mine.end()) {
+      list.push_back(parameter);
+      list.back().trainable = found->second;
+    }
+  }
+  return {top.arena_, std::move(list)};
+}
+
+void Module::to(Device device, Precision precision) { convert(device, DType::f32, precision); }
+
+void Module::to(DType dtype) {
+  check(dtype == DType::f32 || dtype == DType::f64, "to: got ", dtype,
+        ", expected f32 or f64; for f16 and bf16 choose a policy: to(device, "
+        "Precision::mixed(DType::f16))");
+  convert({}, dtype, Precision::full());
+}
+
+void Module::convert(Device device, DType wide, Precision precision) {
+  Module& top = root();
+  check(!top.arena_ || !top.arena_->has_optimizer,
+        "to: an optimizer holds the parameters; move the model before making the optimizer");
+  empty({0}, DType::f32, device);  // throws before anything is changed
+  const NoGradGuard guard;
+  top.leave_arena();
+  walk("", [&](const std::string&, const Module& module) {
+    auto& below = const_cast<Module&>(module);
+    below.precision_ = precision;
+    below.wide_ = wide;
+    for (const auto& own : below.own_parameters_) {
+      if (!(own->tensor->device() == device)) {
+        *own->tensor = own->tensor->to(device);
+      }
+    }
+    for (const auto& [name, buffer] : below.own_buffers_) {
+      *buffer = is_floating(buffer->dtype()) ? buffer->to(device).to(wide) : buffer->to(device);
+    }
+  });
+  top.build_arena();
+}
+
+}  // namespace binade::nn

@@ -1,0 +1,21 @@
+// Walking the tree of modules (internal to nn/module*.cpp).
+#pragma once
+#include <binade/nn/module.h>
+
+#include <map>
+
+namespace binade::nn {
+
+inline std::string join_path(const std::string& path, const std::string& name) {
+  return path.empty() ? name : name.empty() ? path : path + "." + name;
+}
+
+template <class F>
+void Module::walk(const std::string& path, F&& f) const {
+  f(path, *this);
+  for (const Module* child : children_) {
+    child->walk(join_path(path, child->name_), f);
+  }
+}
+
+}  // namespace binade::nn

@@ -1,0 +1,35 @@
+#include <binade/core/ops.h>
+#include <binade/nn/pool.h>
+
+namespace binade::nn {
+
+Tensor MaxPool2d::forward(const Tensor& x) {
+  const auto& [kernel, given, padding, dilation, ceil_mode] = options_;
+  const Pair stride = given.value_or(kernel);
+  return max_pool2d(x, {.kernel = {kernel.vertical, kernel.horizontal},
+                        .stride = {stride.vertical, stride.horizontal},
+                        .padding = {padding.vertical, padding.horizontal},
+                        .dilation = {dilation.vertical, dilation.horizontal},
+                        .ceil_mode = ceil_mode});
+}
+
+Tensor AvgPool2d::forward(const Tensor& x) {
+  const auto& [kernel, given, padding, ceil_mode, count_include_pad] = options_;
+  const Pair stride = given.value_or(kernel);
+  return avg_pool2d(x, {.kernel = {kernel.vertical, kernel.horizontal},
+                        .stride = {stride.vertical, stride.horizontal},
+                        .padding = {padding.vertical, padding.horizontal},
+                        .ceil_mode = ceil_mode,
+                        .count_include_pad = count_include_pad});
+}
+
+Tensor AdaptiveAvgPool2d::forward(const Tensor& x) {
+  return adaptive_avg_pool2d(x, options_.output.vertical, options_.output.horizontal);
+}
+
+Tensor GlobalAvgPool::forward(const Tensor& x) {
+  check(x.dim() == 4, "GlobalAvgPool: got shape ", x.sizes(), ", expected [N, C, H, W]");
+  return mean(x, {2, 3});
+}
+
+}  // namespace binade::nn

@@ -1,0 +1,71 @@
+#include <binade/kernels/optimizer.h>
+#include <binade/optim/adamw.h>
+
+namespace binade::optim {
+namespace {
+
+std::vector<std::string> moments(bool amsgrad) {
+  std::vector<std::string> names = {"exp_avg", "exp_avg_sq"};
+  if (amsgrad) {
+    names.emplace_back("max_exp_avg_sq");
+  }
+  return names;
+}
+
+AdamWOptions common(const AdamOptions& options) {
+  return {.lr = options.lr,
+          .betas = options.betas,
+          .eps = options.eps,
+          .weight_decay = options.weight_decay,
+          .amsgrad = options.amsgrad,
+          .decay_norms_and_biases = options.decay_norms_and_biases};
+}
+
+const AdamWOptions& checked(const AdamWOptions& options) {
+  for (double beta : options.betas) {
+    check(beta >= 0 && beta < 1, "AdamW: got betas = {", options.betas[0], ", ", options.betas[1],
+          "}, expected numbers in [0, 1)");
+  }
+  check(options.eps >= 0, "AdamW: got eps = ", options.eps, ", expected a number >= 0");
+  return options;
+}
+
+}  // namespace
+
+AdamW::AdamW(const ParameterList& parameters, const AdamWOptions& options)
+    : AdamW(single_group(parameters), options, true) {}
+
+AdamW::AdamW(std::vector<ParamGroup> groups, const AdamWOptions& options)
+    : AdamW(std::move(groups), options, true) {}
+
+AdamW::AdamW(std::vector<ParamGroup> groups, const AdamWOptions& options, bool decoupled)
+    : Optimizer(std::move(groups),
+                {checked(options).lr, options.weight_decay, options.decay_norms_and_biases},
+                moments(options.amsgrad)),
+      options_(options),
+      decoupled_(decoupled) {}
+
+void AdamW::update(const Range& range) {
+  kernels::adam_step({.param = range.param,
+                      .master = range.master,
+                      .grad = range.grad,
+                      .exp_avg = range.moments[0],
+                      .exp_avg_sq = range.moments[1],
+                      .lr = range.lr,
+                      .beta1 = options_.betas[0],
+                      .beta2 = options_.betas[1],
+                      .eps = options_.eps,
+                      .weight_decay = range.weight_decay,
+                      .decoupled = decoupled_,
+                      .step = range.update,
+                      .grad_multiplier = range.grad_multiplier,
+                      .max_exp_avg_sq = options_.amsgrad ? range.moments[2] : kNoView});
+}
+
+Adam::Adam(const ParameterList& parameters, const AdamOptions& options)
+    : AdamW(single_group(parameters), common(options), false) {}
+
+Adam::Adam(std::vector<ParamGroup> groups, const AdamOptions& options)
+    : AdamW(std::move(groups), common(options), false) {}
+
+}  // namespace binade::optim

@@ -1,0 +1,226 @@
+#include <binade/kernels/copy.h>
+#include <binade/optim/gradients.h>
+#include <binade/optim/optimizer.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace binade::optim {
+namespace {
+
+constexpr double kClipEpsilon = 1e-6;
+
+bool is_rate(double value) { return std::isfinite(value) && value >= 0; }
+
+// A recorded backward (create_graph) replaces a leaf's buffer: the step reads the arena.
+void move_into_arena(const Arena::Segment& segment, const Parameter& parameter, Leaf& leaf) {
+  const View& value = parameter.value;
+  const View range = flat_view(segment.gradients, parameter.offset, value.numel);
+  if (leaf.buffer.view().data == range.data) {
+    return;
+  }
+  Tensor own = make_range(segment.gradients, value.sizes, value.strides, parameter.offset);
+  kernels::copy({.x = leaf.buffer, .y = own});
+  leaf.buffer = std::move(own);
+}
+
+}  // namespace
+
+const char* to_string(StepOutcome outcome) {
+  constexpr const char* kName[] = {"applied", "overflow", "accumulating"};
+  return kName[static_cast<int>(outcome)];
+}
+
+std::vector<ParamGroup> single_group(const ParameterList& parameters) { return {{parameters}}; }
+
+Optimizer::Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
+                     std::vector<std::string> moment_names)
+    : moment_names_(std::move(moment_names)),
+      decay_norms_and_biases_(settings.decay_norms_and_biases) {
+  std::set<std::pair<int, int64_t>> seen;
+  for (ParamGroup& given : groups) {
+    Group group{std::move(given.parameters),
+                given.lr.value_or(settings.lr),
+                given.weight_decay.value_or(settings.weight_decay),
+                {}};
+    check(is_rate(group.lr), "optimizer: got lr = ", group.lr, ", expected a number >= 0");
+    check(is_rate(group.weight_decay), "optimizer: got weight_decay = ", group.weight_decay,
+          ", expected a number >= 0");
+    check(group.parameters.size() > 0, "optimizer: got a group without parameters");
+    arena_ = arena_ ? arena_ : group.parameters.arena();
+    check(arena_ == group.parameters.arena(),
+          "optimizer: got parameters of several models or from before the model was moved; call "
+          "parameters() on one model after to()");
+    for (const Parameter& parameter : group.parameters) {
+      check(seen.emplace(parameter.segment, parameter.offset).second || parameter.numel() == 0,
+            "optimizer: parameter ", parameter.name, " is in two groups");
+      group.items.push_back({parameter});
+    }
+    std::sort(group.items.begin(), group.items.end(), [](const Item& a, const Item& b) {
+      return std::pair(a.parameter.segment, a.parameter.offset) <
+             std::pair(b.parameter.segment, b.parameter.offset);
+    });
+    groups_.push_back(std::move(group));
+  }
+  check(arena_ != nullptr, "optimizer: got no parameters");
+  for (size_t i = 0; i < moment_names_.size(); ++i) {
+    moments_.push_back(arena_->make_state());
+  }
+  arena_->has_optimizer = true;
+}
+
+void Optimizer::set_lr(double lr) {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    set_lr(i, lr);
+  }
+}
+
+void Optimizer::set_lr(size_t group, double lr) {
+  check(is_rate(lr), "set_lr: got ", lr, ", expected a number >= 0");
+  check(group < groups_.size(), "set_lr: got group ", group, " of ", groups_.size());
+  groups_[group].lr = lr;
+}
+
+void Optimizer::zero_grad() {
+  for (const Group& group : groups_) {
+    for (const Item& item : group.items) {
+      if (item.parameter.value.requires_grad()) {
+        item.parameter.value.zero_grad();
+      }
+    }
+  }
+}
+
+// Items that have a gradient, joined where they follow each other in memory and are updated alike.
+std::vector<Optimizer::Stretch> Optimizer::stretches(const Group& group) const {
+  std::vector<Stretch> all;
+  for (size_t i = 0; i < group.items.size(); ++i) {
+    const auto& [parameter, updates] = group.items[i];
+    Leaf* leaf = leaf_with_gradient(parameter);
+    if (!leaf) {
+      continue;
+    }
+    move_into_arena(arena_->segments()[static_cast<size_t>(parameter.segment)], parameter, *leaf);
+    const bool decays = decay_norms_and_biases_ || !parameter.norm_or_bias;
+    const Stretch own{i,
+                      i + 1,
+                      parameter.segment,
+                      parameter.offset,
+                      parameter.numel(),
+                      leaf->scale,
+                      decays ? group.weight_decay : 0,
+                      updates};
+    Stretch* last = all.empty() ? nullptr : &all.back();
+    if (last && last->last == i && last->continues_in(own, keeps_zeros())) {
+      last->last = i + 1;
+      last->numel = own.offset + own.numel - last->offset;
+    } else {
+      all.push_back(own);
+    }
+  }
+  return all;
+}
+
+bool Optimizer::Stretch::continues_in(const Stretch& next, bool over_gaps) const {
+  const int64_t end = offset + numel;
+  const int64_t aligned = (end + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
+  return segment == next.segment && next.offset == (over_gaps ? aligned : end) &&
+         scale == next.scale && weight_decay == next.weight_decay && updates == next.updates;
+}
+
+GradientSummary Optimizer::gradient_summary() const {
+  GradientSummary summary;
+  double squared = 0;
+  for (const Group& group : groups_) {
+    for (const Stretch& stretch : stretches(group)) {
+      const Arena::Segment& segment = arena_->segments()[static_cast<size_t>(stretch.segment)];
+      const Squares part = squares(flat_view(segment.gradients, stretch.offset, stretch.numel));
+      squared += part.sum / (stretch.scale * stretch.scale);
+      summary.non_finite += part.non_finite;
+      summary.parameters += static_cast<int64_t>(stretch.last - stretch.first);
+    }
+  }
+  summary.norm = std::sqrt(squared);
+  return summary;
+}
+
+std::string Optimizer::first_non_finite() const {
+  for (const Group& group : groups_) {
+    for (const Parameter& parameter : group.parameters) {
+      Leaf* leaf = leaf_with_gradient(parameter);
+      if (!leaf) {
+        continue;
+      }
+      const Arena::Segment& segment = arena_->segments()[static_cast<size_t>(parameter.segment)];
+      move_into_arena(segment, parameter, *leaf);
+      if (squares(flat_view(segment.gradients, parameter.offset, parameter.numel())).non_finite) {
+        return parameter.name;
+      }
+    }
+  }
+  return {};
+}
+
+StepOutcome Optimizer::step(const StepOptions& options) { return step(options, nullptr); }
+
+StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* known) {
+  check(std::isfinite(options.divisor) && options.divisor > 0,
+        "step: got divisor = ", options.divisor, ", expected a positive number");
+  check(!options.clip_norm || *options.clip_norm > 0,
+        "step: got clip_norm = ", options.clip_norm.value_or(0), ", expected a positive number");
+  if (options.accumulating) {
+    return StepOutcome::accumulating;
+  }
+  double factor = 1 / options.divisor;
+  last_norm_ = -1;
+  if (options.clip_norm || options.check_finite) {
+    const GradientSummary summary = known ? *known : gradient_summary();
+    if (options.check_finite && summary.non_finite > 0) {
+      zero_grad();
+      return StepOutcome::overflow;
+    }
+    last_norm_ = summary.norm / options.divisor;
+    if (options.clip_norm) {
+      // Like the limit for an infinite norm: finite elements become 0, the others NaN.
+      factor *=
+          summary.non_finite ? 0 : std::min(1.0, *options.clip_norm / (last_norm_ + kClipEpsilon));
+    }
+  }
+  bool any = false;
+  for (Group& group : groups_) {
+    any |= apply(group, factor);
+  }
+  check(any, "step: no parameter has a gradient; call backward before step");
+  zero_grad();
+  ++step_count_;
+  return StepOutcome::applied;
+}
+
+bool Optimizer::apply(Group& group, double factor) {
+  const std::vector<Stretch> all = stretches(group);
+  for (const Stretch& stretch : all) {
+    const auto index = static_cast<size_t>(stretch.segment);
+    const Arena::Segment& segment = arena_->segments()[index];
+    const auto flat = [&](const Tensor& t) { return flat_view(t, stretch.offset, stretch.numel); };
+    Range range{.param = flat(segment.values),
+                .master = flat(segment.masters),
+                .grad = flat(segment.gradients),
+                .moments = {},
+                .lr = group.lr,
+                .weight_decay = stretch.weight_decay,
+                .grad_multiplier = factor / stretch.scale,
+                .update = stretch.updates + 1};
+    for (const auto& moment : moments_) {
+      range.moments.push_back(flat(moment[index]));
+    }
+    update(range);
+    for (size_t i = stretch.first; i < stretch.last; ++i) {
+      ++group.items[i].updates;
+      group.items[i].parameter.value.bump_version();
+    }
+  }
+  return !all.empty();
+}
+
+}  // namespace binade::optim

@@ -1,0 +1,72 @@
+#include <binade/kernels/base/error.h>
+#include <binade/optim/scaler_state.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace binade::optim {
+namespace {
+
+bool is_power_of_two(double value) {
+  int exponent = 0;
+  return std::frexp(value, &exponent) == 0.5;
+}
+
+bool is_float(double value) { return value <= std::numeric_limits<float>::max(); }
+
+}  // namespace
+
+ScalerState::ScalerState(const ScalerOptions& options)
+    : options_(options), scale_(options.init_scale) {
+  const auto& o = options_;
+  check(std::isfinite(o.init_scale) && o.init_scale > 0 && is_float(o.init_scale),
+        "loss scaler: got init_scale = ", o.init_scale, ", expected a positive float");
+  check(o.growth_factor >= 1 && std::isfinite(o.growth_factor) && o.backoff_factor > 0 &&
+            o.backoff_factor <= 1,
+        "loss scaler: got growth_factor = ", o.growth_factor,
+        ", backoff_factor = ", o.backoff_factor,
+        ", expected growth of at least 1 and backoff in (0, 1]");
+  check(o.growth_interval >= 1, "loss scaler: got growth_interval = ", o.growth_interval,
+        ", expected at least 1");
+  check(o.min_scale >= 0 && o.min_scale <= o.init_scale && o.init_scale <= o.max_scale,
+        "loss scaler: got init_scale = ", o.init_scale, " with limits ", o.min_scale, " and ",
+        o.max_scale, ", expected it between them");
+  check(!o.power_of_two || (is_power_of_two(o.init_scale) && is_power_of_two(o.growth_factor) &&
+                            is_power_of_two(o.backoff_factor)),
+        "loss scaler: got init_scale = ", o.init_scale, ", growth_factor = ", o.growth_factor,
+        ", backoff_factor = ", o.backoff_factor,
+        ", expected powers of two, which scale exactly; or set power_of_two = false");
+}
+
+bool ScalerState::at_floor() const {
+  return options_.backoff_factor == 1 || scale_ <= options_.min_scale;
+}
+
+void ScalerState::update(bool overflow) {
+  if (overflow) {
+    scale_ = std::max(scale_ * options_.backoff_factor, std::min(scale_, options_.min_scale));
+    growth_tracker_ = 0;
+    ++skipped_steps_;
+    return;
+  }
+  if (++growth_tracker_ < options_.growth_interval) {
+    return;
+  }
+  growth_tracker_ = 0;
+  const double grown = std::min(scale_ * options_.growth_factor, options_.max_scale);
+  if (is_float(grown)) {
+    scale_ = grown;
+  }
+}
+
+void ScalerState::restore(double scale, int64_t growth_tracker, int64_t skipped_steps) {
+  check(std::isfinite(scale) && scale > 0 && growth_tracker >= 0 && skipped_steps >= 0,
+        "loss scaler: got scale = ", scale, ", growth_tracker = ", growth_tracker,
+        ", skipped_steps = ", skipped_steps, " to restore, expected a positive scale and counts");
+  scale_ = scale;
+  growth_tracker_ = growth_tracker;
+  skipped_steps_ = skipped_steps;
+}
+
+}  // namespace binade::optim

@@ -1,0 +1,48 @@
+#include <binade/kernels/optimizer.h>
+#include <binade/optim/sgd.h>
+
+#include <cmath>
+
+namespace binade::optim {
+namespace {
+
+std::vector<std::string> moments(const SgdOptions& options) {
+  return options.momentum == 0 ? std::vector<std::string>()
+                               : std::vector{std::string("momentum_buffer")};
+}
+
+const SgdOptions& checked(const SgdOptions& options) {
+  check(std::isfinite(options.momentum) && options.momentum >= 0,
+        "Sgd: got momentum = ", options.momentum, ", expected a number >= 0");
+  check(!options.nesterov || (options.momentum > 0 && options.dampening == 0),
+        "Sgd: got nesterov with momentum = ", options.momentum, ", dampening = ", options.dampening,
+        ", expected a positive momentum and no dampening");
+  return options;
+}
+
+}  // namespace
+
+Sgd::Sgd(const ParameterList& parameters, const SgdOptions& options)
+    : Sgd(single_group(parameters), options) {}
+
+Sgd::Sgd(std::vector<ParamGroup> groups, const SgdOptions& options)
+    : Optimizer(std::move(groups),
+                {checked(options).lr, options.weight_decay, options.decay_norms_and_biases},
+                moments(options)),
+      options_(options) {}
+
+void Sgd::update(const Range& range) {
+  kernels::sgd_step({.param = range.param,
+                     .master = range.master,
+                     .grad = range.grad,
+                     .momentum_buffer = range.moments.empty() ? kNoView : range.moments[0],
+                     .lr = range.lr,
+                     .momentum = options_.momentum,
+                     .dampening = options_.dampening,
+                     .weight_decay = range.weight_decay,
+                     .nesterov = options_.nesterov,
+                     .first_step = range.update == 1,
+                     .grad_multiplier = range.grad_multiplier});
+}
+
+}  // namespace binade::optim
