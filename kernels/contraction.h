@@ -76,6 +76,35 @@ inline constexpr int64_t kMaxTileWidth = 32;
 inline constexpr int64_t kPackRows = 252;   // a panel block of a stays in the second-level cache
 inline constexpr int64_t kPackDepth = 384;  // depends on nothing: it fixes the order of additions
 
+// Packs a matrix [rows, columns] into rows [first_row, first_row + rows) of panels as wide as a
+// tile. Panel p of a packed matrix of total_rows rows starts at p * total_rows * (width of a tile).
+struct PanelPacking {
+  const void* source = nullptr;
+  DType from = DType::f32;
+  int64_t row_stride = 0, column_stride = 1;
+  int64_t rows = 0, columns = 0;
+  int64_t first_row = 0, total_rows = 0;
+  void* target = nullptr;  // compute dtype
+};
+
+// Tiles over `outer` matrices: c[o][i][j] (+)= sum_k a[o](i, k) b[k][j] with one packed b, where
+// a[o] = a + o * a_outer and c[o] = c + o * c_outer. See Tile for the rest.
+struct TileGrid {
+  DType compute = DType::f32;
+  int64_t outer = 1, rows = 0, columns = 0;
+  const void* a = nullptr;
+  int64_t a_outer = 0, a_row = 1, a_step = 1;
+  const int64_t* offsets = nullptr;
+  int64_t segments = 1, length = 0;
+  const void* b = nullptr;  // panels of segments * length rows
+  void* c = nullptr;
+  int64_t c_outer = 0, c_row = 0;
+  const void* bias = nullptr;
+  bool accumulate = false, relu = false;
+};
+
+BINADE_ISA_KERNEL(pack_panels, const PanelPacking&)
+BINADE_ISA_KERNEL(tile_grid, const TileGrid&)
 BINADE_ISA_KERNEL(gemm_block, const GemmBlock&)
 BINADE_ISA_KERNEL(tile_sets, TileSet<float>&, TileSet<double>&)
 BINADE_ISA_KERNEL(copy_strided, const StridedCopy&)

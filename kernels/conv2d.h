@@ -22,7 +22,7 @@ struct Conv2dForward {         // y = activation(x * w + bias)
   const View& w;               // [O, C / groups, R, S]
   const View& y;               // [N, O, P, Q]
   const View& bias = kNoView;  // [O]
-  Conv2dGeometry geometry;
+  Conv2dGeometry geometry = {};
   Activation activation = Activation::none;
 };
 BINADE_KERNEL(conv2d_forward, Conv2dForward, y)
@@ -31,7 +31,7 @@ struct Conv2dBackwardData {
   const View& dy;  // [N, O, P, Q]
   const View& w;   // [O, C / groups, R, S]
   const View& dx;  // [N, C, H, W], overwritten
-  Conv2dGeometry geometry;
+  Conv2dGeometry geometry = {};
 };
 BINADE_KERNEL(conv2d_backward_data, Conv2dBackwardData, dx)
 
@@ -39,7 +39,7 @@ struct Conv2dBackwardWeight {
   const View& x;   // [N, C, H, W]
   const View& dy;  // [N, O, P, Q]
   const View& dw;  // [O, C / groups, R, S], overwritten
-  Conv2dGeometry geometry;
+  Conv2dGeometry geometry = {};
 };
 BINADE_KERNEL(conv2d_backward_weight, Conv2dBackwardWeight, dw)
 

@@ -1,0 +1,352 @@
+// CPU convolution, forward and backward to the data. Both are a correlation of a padded
+// channels-last source with packed weights: output pixel j of a class reads source pixel j * step +
+// d for every tap d, a run of contiguous channels. Forward has one class; backward has stride x
+// stride of them, each with the taps that hit it, so no multiplication by an inserted zero is ever
+// done. Every output element is one chain of additions, so threads may take any rows.
+#include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/workspace.h>
+#include <binade/kernels/contraction.h>
+#include <binade/kernels/conv2d_window.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace binade::kernels {
+namespace {
+
+constexpr int64_t kWindowElements =
+    64 * 1024;                     // of padded source that one step reads, at least a row
+constexpr int64_t kMinTasks = 16;  // so that a single image keeps several threads busy
+constexpr int64_t kMinBlockRows = 4;
+constexpr double kSerialFlops = 1.5e6;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t pad_columns(int64_t n) { return ceil_div(n, kMaxTileWidth) * kMaxTileWidth; }
+
+struct Tap {
+  int64_t d, kernel;  // source offset, index in the kernel
+};
+
+// Output coordinates first, first + output_step, ... of one axis; number j reads j * source_step +
+// d.
+struct AxisClass {
+  int64_t first = 0, output_step = 1, source_step = 1;
+  std::vector<Tap> taps;                    // ascending in d
+  int64_t index_of(int64_t output) const {  // smallest j at or after an output coordinate
+    return output <= first ? 0 : ceil_div(output - first, output_step);
+  }
+};
+using Axis = std::vector<AxisClass>;
+
+Axis forward_axis(const Conv2dGeometry& g, int axis, int64_t kernel) {
+  AxisClass all;
+  all.source_step = g.stride[axis];
+  for (int64_t i = 0; i < kernel; ++i) {
+    all.taps.push_back({i * g.dilation[axis] - g.padding[axis], i});
+  }
+  return {all};
+}
+
+// dx[h] sums dy[(h + padding - i dilation) / stride] w[i] over the i that divide.
+Axis backward_axis(const Conv2dGeometry& g, int axis, int64_t kernel, int64_t size) {
+  Axis classes;
+  for (int64_t first = 0; first < std::min(g.stride[axis], size); ++first) {
+    AxisClass one;
+    one.first = first;
+    one.output_step = g.stride[axis];
+    for (int64_t i = kernel; i-- > 0;) {
+      const int64_t position = first + g.padding[axis] - i * g.dilation[axis];
+      if (position % g.stride[axis] == 0) {
+        one.taps.push_back({position / g.stride[axis], i});
+      }
+    }
+    classes.push_back(one);
+  }
+  return classes;
+}
+
+// Source coordinates [low, high) that outputs [begin, end) read; empty if no tap hits.
+void source_range(const Axis& axis, int64_t begin, int64_t end, int64_t& low, int64_t& high) {
+  low = INT64_MAX;
+  high = INT64_MIN;
+  for (const AxisClass& one : axis) {
+    const int64_t j0 = one.index_of(begin), j1 = one.index_of(end);
+    if (j0 < j1 && !one.taps.empty()) {
+      low = std::min(low, j0 * one.source_step + one.taps.front().d);
+      high = std::max(high, (j1 - 1) * one.source_step + one.taps.back().d + 1);
+    }
+  }
+  if (low > high) {
+    low = high = 0;
+  }
+}
+
+struct Correlation {
+  const View& source;  // [N, groups * reduced, ...]
+  const View& target;  // [N, groups * produced, ...]
+  const View& w;
+  int64_t groups, reduced, produced;                      // channels per group
+  int64_t reduced_stride, produced_stride, group_stride;  // of w
+  Axis vertical, horizontal;
+  const std::byte* bias = nullptr;  // compute dtype, readable kMaxTileWidth beyond its end
+  bool relu = false;
+};
+
+class Correlator {
+ public:
+  explicit Correlator(const Correlation& c)
+      : c_(c),
+        compute_(compute_dtype(c.target.dtype)),
+        size_(static_cast<int64_t>(size_of(compute_))),
+        direct_(compute_ == c.target.dtype && (c.target.strides[1] == 1 || c.target.size(1) == 1)),
+        weights_(weight_elements() * size_) {
+    source_range(c.horizontal, 0, c.target.size(3), columns_.column0, columns_.column1);
+  }
+
+  void run() {
+    pack_weights();
+    const int64_t rows = c_.target.size(2), images = c_.target.size(0);
+    int64_t low, high;
+    source_range(c_.vertical, 0, rows, low, high);
+    const int64_t window_elements = (high - low) * columns_.columns() * c_.source.size(1);
+    const int64_t by_memory = ceil_div(window_elements, kWindowElements);
+    const int64_t most = ceil_div(rows, kMinBlockRows);
+    const int64_t blocks =
+        std::clamp<int64_t>(std::max(by_memory, ceil_div(kMinTasks, images)), 1, most);
+    const int64_t step = static_cast<int64_t>(c_.vertical.size());
+    block_rows_ = std::min(rows, ceil_div(ceil_div(rows, blocks), step) * step);
+    blocks_ = ceil_div(rows, block_rows_);
+    if (flops() < kSerialFlops) {
+      run_blocks(0, images * blocks_);
+    } else {
+      parallel_for(images * blocks_, 1,
+                   [&](int64_t begin, int64_t end) { run_blocks(begin, end); });
+    }
+  }
+
+ private:
+  double flops() const {
+    return 2.0 * static_cast<double>(c_.target.numel) * static_cast<double>(c_.w.numel) /
+           static_cast<double>(c_.produced * c_.groups);
+  }
+  int64_t taps() const { return c_.w.size(2) * c_.w.size(3); }
+  int64_t weight_elements() const {
+    return c_.groups * taps() * c_.reduced * pad_columns(c_.produced);
+  }
+  // Packed weights of a pair of classes: panels whose rows are (vertical tap, horizontal tap,
+  // channel).
+  std::byte* packed(int64_t taps_before, int64_t taps, int64_t group) const {
+    return weights_.as<std::byte>() +
+           (taps_before * c_.groups + taps * group) * c_.reduced * pad_columns(c_.produced) * size_;
+  }
+
+  void pack_weights() {
+    int64_t before = 0;
+    for (const AxisClass& v : c_.vertical) {
+      for (const AxisClass& h : c_.horizontal) {
+        const int64_t taps = static_cast<int64_t>(v.taps.size() * h.taps.size());
+        auto pack = [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t group = i / taps, tap = i % taps,
+                          across = static_cast<int64_t>(h.taps.size());
+            const Tap& tv = v.taps[static_cast<size_t>(tap / across)];
+            const Tap& th = h.taps[static_cast<size_t>(tap % across)];
+            pack_tap(tv.kernel, th.kernel, tap, taps, group, packed(before, taps, group));
+          }
+        };
+        const int64_t grain = 1 + 65536 / std::max<int64_t>(c_.reduced * c_.produced, 1);
+        parallel_for(taps * c_.groups, grain, pack);
+        before += taps;
+      }
+    }
+  }
+
+  void pack_tap(int64_t r, int64_t s, int64_t tap, int64_t taps, int64_t group, std::byte* target) {
+    const int64_t offset = r * c_.w.strides[2] + s * c_.w.strides[3];
+    pack_panels_best(
+        PanelPacking{.source = c_.w.data + (offset + group * c_.group_stride) *
+                                               static_cast<int64_t>(size_of(c_.w.dtype)),
+                     .from = c_.w.dtype,
+                     .row_stride = c_.reduced_stride,
+                     .column_stride = c_.produced_stride,
+                     .rows = c_.reduced,
+                     .columns = c_.produced,
+                     .first_row = tap * c_.reduced,
+                     .total_rows = taps * c_.reduced,
+                     .target = target});
+  }
+
+  void run_blocks(int64_t begin, int64_t end) {
+    int64_t low, high, window_elements = 0;
+    for (int64_t block = 0; block < blocks_; ++block) {
+      source_range(c_.vertical, block * block_rows_,
+                   std::min(c_.target.size(2), (block + 1) * block_rows_), low, high);
+      window_elements =
+          std::max(window_elements, (high - low) * columns_.columns() * c_.source.size(1));
+    }
+    window_elements = ceil_div(window_elements, 16) * 16;
+    const int64_t row_elements = direct_ ? 0 : c_.target.size(3) * c_.produced;
+    const Workspace workspace((window_elements + block_rows_ * row_elements) * size_);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row0 = i % blocks_ * block_rows_;
+      run_block(i / blocks_, row0, std::min(row0 + block_rows_, c_.target.size(2)),
+                workspace.as<std::byte>(), workspace.as<std::byte>() + window_elements * size_);
+    }
+  }
+
+  // Rows [row0, row1) of one image.
+  void run_block(int64_t image, int64_t row0, int64_t row1, std::byte* buffer, std::byte* out) {
+    Window window = columns_;
+    source_range(c_.vertical, row0, row1, window.row0, window.row1);
+    const WindowData source = read_window(c_.source, image, 1, window, buffer);
+    int64_t before = 0;
+    for (const AxisClass& v : c_.vertical) {
+      for (const AxisClass& h : c_.horizontal) {
+        const int64_t taps = static_cast<int64_t>(v.taps.size() * h.taps.size());
+        for (int64_t group = 0; group < c_.groups; ++group) {
+          run_class(v, h, window, source, {image, row0, row1, group}, packed(before, taps, group),
+                    out);
+        }
+        before += taps;
+      }
+    }
+  }
+
+  struct Part {
+    int64_t image, row0, row1, group;
+  };
+
+  void run_class(const AxisClass& v, const AxisClass& h, const Window& window,
+                 const WindowData& source, const Part& part, const std::byte* weights,
+                 std::byte* out) {
+    const int64_t j0 = v.index_of(part.row0), rows = v.index_of(part.row1) - j0;
+    const int64_t pixels = h.index_of(c_.target.size(3));
+    if (rows <= 0 || pixels <= 0) {
+      return;
+    }
+    TileGrid grid{.compute = compute_, .outer = rows, .rows = pixels, .columns = c_.produced};
+    std::vector<int64_t>& offsets = tap_offsets(v, h, source, grid);
+    grid.offsets = offsets.data();
+    const int64_t origin = (j0 * v.source_step - window.row0) * source.row_stride -
+                           window.column0 * source.column_stride + part.group * c_.reduced;
+    for (int64_t& offset : offsets) {
+      offset += origin;
+    }
+    grid.a = source.data;
+    grid.a_outer = v.source_step * source.row_stride;
+    grid.a_row = h.source_step * source.column_stride;
+    grid.b = weights;
+    grid.bias = c_.bias ? c_.bias + part.group * c_.produced * size_ : nullptr;
+    grid.relu = c_.relu;
+    const Dims& strides = c_.target.strides;
+    const int64_t y_row = v.output_step * strides[2], y_column = h.output_step * strides[3];
+    std::byte* y =
+        c_.target.data + (part.image * strides[0] + (v.first + j0 * v.output_step) * strides[2] +
+                          h.first * strides[3] + part.group * c_.produced * strides[1]) *
+                             static_cast<int64_t>(size_of(c_.target.dtype));
+    grid.c = direct_ ? y : out;
+    grid.c_outer = direct_ ? y_row : pixels * c_.produced;
+    grid.c_row = direct_ ? y_column : c_.produced;
+    tile_grid_best(grid);
+    if (!direct_) {
+      copy_strided_best(StridedCopy{.source = out,
+                                    .from = compute_,
+                                    .to = c_.target.dtype,
+                                    .source_strides = {grid.c_outer, grid.c_row, 1},
+                                    .target = y,
+                                    .target_strides = {y_row, y_column, strides[1]},
+                                    .sizes = {rows, pixels, c_.produced}});
+    }
+  }
+
+  // Offsets of the runs of channels that an output pixel reads; neighbouring taps form one run
+  // where their pixels touch.
+  std::vector<int64_t>& tap_offsets(const AxisClass& v, const AxisClass& h,
+                                    const WindowData& source, TileGrid& grid) {
+    static thread_local std::vector<int64_t> offsets;
+    offsets.clear();
+    bool touching = c_.groups == 1 && source.column_stride == c_.reduced;
+    for (size_t i = 1; i < h.taps.size(); ++i) {
+      touching = touching && h.taps[i].d == h.taps[i - 1].d + 1;
+    }
+    const size_t run = touching ? h.taps.size() : 1;
+    for (const Tap& tv : v.taps) {
+      for (size_t i = 0; i < h.taps.size(); i += run) {
+        offsets.push_back(tv.d * source.row_stride + h.taps[i].d * source.column_stride);
+      }
+    }
+    grid.segments = static_cast<int64_t>(offsets.size());
+    grid.length = static_cast<int64_t>(run) * c_.reduced;
+    return offsets;
+  }
+
+  const Correlation& c_;
+  const DType compute_;
+  const int64_t size_;
+  const bool direct_;
+  const Workspace weights_;
+  Window columns_{};
+  int64_t block_rows_ = 0, blocks_ = 0;
+};
+
+}  // namespace
+
+void cpu::conv2d_forward(const Conv2dForward& a) {
+  const Conv2dSizes size = conv2d_sizes("conv2d_forward", a.x, a.w, a.y, a.geometry);
+  if (a.bias.data) {
+    check(a.bias.dtype == a.y.dtype && a.bias.dim() == 1 && a.bias.size(0) == size.o,
+          "conv2d_forward: got bias ", a.bias.dtype, " ", a.bias.sizes, ", expected ", a.y.dtype,
+          " [", size.o, "]");
+  }
+  if (a.y.numel == 0) {
+    return;
+  }
+  const DType compute = compute_dtype(a.y.dtype);
+  const int64_t padded = size.o + kMaxTileWidth;
+  const Workspace bias(a.bias.data ? padded * size_of(compute) : 0);
+  if (a.bias.data) {
+    copy_strided_best(StridedCopy{.source = a.bias.data,
+                                  .from = a.y.dtype,
+                                  .to = compute,
+                                  .source_strides = {0, 0, a.bias.strides[0]},
+                                  .target = bias.as<std::byte>(),
+                                  .target_strides = {0, padded, 1},
+                                  .sizes = {1, 1, size.o},
+                                  .padded_columns = padded});
+  }
+  const Correlation correlation{.source = a.x,
+                                .target = a.y,
+                                .w = a.w,
+                                .groups = size.groups,
+                                .reduced = size.group_c,
+                                .produced = size.group_o,
+                                .reduced_stride = a.w.strides[1],
+                                .produced_stride = a.w.strides[0],
+                                .group_stride = size.group_o * a.w.strides[0],
+                                .vertical = forward_axis(a.geometry, 0, size.r),
+                                .horizontal = forward_axis(a.geometry, 1, size.s),
+                                .bias = bias.as<std::byte>(),
+                                .relu = a.activation == Activation::relu};
+  Correlator(correlation).run();
+}
+
+void cpu::conv2d_backward_data(const Conv2dBackwardData& a) {
+  const Conv2dSizes size = conv2d_sizes("conv2d_backward_data", a.dx, a.w, a.dy, a.geometry);
+  if (a.dx.numel == 0) {
+    return;
+  }
+  const Correlation correlation{.source = a.dy,
+                                .target = a.dx,
+                                .w = a.w,
+                                .groups = size.groups,
+                                .reduced = size.group_o,
+                                .produced = size.group_c,
+                                .reduced_stride = a.w.strides[0],
+                                .produced_stride = a.w.strides[1],
+                                .group_stride = size.group_o * a.w.strides[0],
+                                .vertical = backward_axis(a.geometry, 0, size.r, size.h),
+                                .horizontal = backward_axis(a.geometry, 1, size.s, size.w)};
+  Correlator(correlation).run();
+}
+
+}  // namespace binade::kernels

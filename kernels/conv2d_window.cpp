@@ -1,0 +1,126 @@
+#include <binade/kernels/contraction.h>
+#include <binade/kernels/conv2d_window.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace binade::kernels {
+namespace {
+
+int64_t output_size(const char* op, int64_t size, int64_t kernel, const Conv2dGeometry& g,
+                    int axis) {
+  constexpr int64_t kLimit = int64_t{1} << 31;
+  const int64_t stride = g.stride[axis], padding = g.padding[axis], dilation = g.dilation[axis];
+  check(stride >= 1 && stride < kLimit && dilation >= 1 && dilation < kLimit && padding >= 0 &&
+            padding < kLimit,
+        op, ": got stride ", stride, ", padding ", padding, ", dilation ", dilation,
+        ", expected stride >= 1, padding >= 0, dilation >= 1 (all below 2^31)");
+  check(kernel >= 1 && kernel < kLimit && size < kLimit, op, ": got an image side of ", size,
+        " and a kernel side of ", kernel, ", expected 1 <= kernel and both below 2^31");
+  const int64_t extent = dilation * (kernel - 1) + 1;
+  check(size + 2 * padding >= extent, op, ": got a padded image side of ", size + 2 * padding,
+        ", smaller than the dilated kernel side ", extent, "; use more padding or a larger image");
+  return (size + 2 * padding - extent) / stride + 1;
+}
+
+int64_t stride_of(const View& view, int dim) { return view.size(dim) == 1 ? 1 : view.strides[dim]; }
+
+}  // namespace
+
+Conv2dSizes conv2d_sizes(const char* op, const View& x, const View& w, const View& y,
+                         const Conv2dGeometry& g) {
+  check(is_floating(x.dtype), op, ": got dtype ", x.dtype, ", expected f64, f32, f16 or bf16");
+  check(x.dtype == w.dtype && x.dtype == y.dtype, op, ": got dtypes input ", x.dtype, ", weight ",
+        w.dtype, " and output ", y.dtype, ", expected one dtype for all; cast first");
+  check(x.dim() == 4 && w.dim() == 4 && y.dim() == 4, op, ": got shapes input ", x.sizes,
+        ", weight ", w.sizes, " and output ", y.sizes,
+        ", expected [N, C, H, W], [O, C/groups, R, S], [N, O, P, Q]");
+  check(g.groups >= 1 && x.size(1) % g.groups == 0 && w.size(0) % g.groups == 0 &&
+            w.size(1) == x.size(1) / g.groups,
+        op, ": got ", g.groups, " groups, input ", x.sizes, " and weight ", w.sizes,
+        ", expected C and O to be multiples of groups and weight [O, C/groups, R, S]");
+  const Dims want{x.size(0), w.size(0), output_size(op, x.size(2), w.size(2), g, 0),
+                  output_size(op, x.size(3), w.size(3), g, 1)};
+  check(y.sizes == want, op, ": got output ", y.sizes, ", expected ", want, " for input ", x.sizes,
+        ", weight ", w.sizes, " and this stride, padding and dilation");
+  return {x.size(0),
+          x.size(1),
+          x.size(2),
+          x.size(3),
+          w.size(0),
+          w.size(2),
+          w.size(3),
+          want[2],
+          want[3],
+          g.groups,
+          x.size(1) / g.groups,
+          w.size(0) / g.groups};
+}
+
+bool window_in_place(const View& x, const Window& window) {
+  return x.numel > 0 && compute_dtype(x.dtype) == x.dtype && stride_of(x, 1) == 1 &&
+         window.row0 >= 0 && window.row1 <= x.size(2) && window.column0 >= 0 &&
+         window.column1 <= x.size(3);
+}
+
+WindowData read_window(const View& x, int64_t first, int64_t count, const Window& window,
+                       std::byte* buffer) {
+  const int64_t size = static_cast<int64_t>(size_of(x.dtype));
+  const int64_t channels = x.size(1);
+  const Dims& strides = x.strides;
+  if (window_in_place(x, window)) {
+    return {x.data + (first * strides[0] + window.row0 * strides[2] + window.column0 * strides[3]) *
+                         size,
+            strides[0], strides[2], strides[3]};
+  }
+  const DType compute = compute_dtype(x.dtype);
+  const int64_t compute_size = static_cast<int64_t>(size_of(compute));
+  const WindowData result{buffer, window.rows() * window.columns() * channels,
+                          window.columns() * channels, channels};
+  // The part of the window that lies in the image; empty parts sit anywhere inside the window.
+  const int64_t row0 = std::min(std::max<int64_t>(window.row0, 0), window.row1);
+  const int64_t row1 = std::max(std::min(window.row1, x.size(2)), row0);
+  const int64_t column0 = std::min(std::max<int64_t>(window.column0, 0), window.column1);
+  const int64_t column1 = std::max(std::min(window.column1, x.size(3)), column0);
+  auto zero = [&](int64_t image, int64_t row, int64_t column, int64_t pixels) {
+    const int64_t at = image * result.image_stride + row * result.row_stride + column * channels;
+    if (pixels * channels > 0) {
+      std::memset(buffer + at * compute_size, 0,
+                  static_cast<size_t>(pixels * channels * compute_size));
+    }
+  };
+  StridedCopy copy{.from = x.dtype,
+                   .to = compute,
+                   .source_strides = {strides[2], strides[3], strides[1]},
+                   .target_strides = {result.row_stride, channels, 1},
+                   .sizes = {row1 - row0, column1 - column0, channels}};
+  if (x.strides[3] == channels && stride_of(x, 1) == 1) {  // pixels without gaps: one run per row
+    copy.source_strides[2] = 1;
+    copy.sizes[2] *= copy.sizes[1];
+    copy.sizes[1] = 1;
+  } else if (channels == 1) {
+    copy.source_strides[2] = strides[3];
+    copy.sizes[2] = copy.sizes[1];
+    copy.sizes[1] = 1;
+  }
+  for (int64_t image = 0; image < count; ++image) {
+    zero(image, 0, 0, (row0 - window.row0) * window.columns());
+    zero(image, row1 - window.row0, 0, (window.row1 - row1) * window.columns());
+    for (int64_t row = row0 - window.row0; row < row1 - window.row0; ++row) {
+      zero(image, row, 0, column0 - window.column0);
+      zero(image, row, column1 - window.column0, window.column1 - column1);
+    }
+    if (row0 == row1 || column0 == column1 || channels == 0) {
+      continue;
+    }
+    copy.source =
+        x.data + ((first + image) * strides[0] + row0 * strides[2] + column0 * strides[3]) * size;
+    copy.target = buffer + (image * result.image_stride + (row0 - window.row0) * result.row_stride +
+                            (column0 - window.column0) * channels) *
+                               compute_size;
+    copy_strided_best(copy);
+  }
+  return result;
+}
+
+}  // namespace binade::kernels

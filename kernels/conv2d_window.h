@@ -1,0 +1,38 @@
+// Shared by the passes of conv2d: argument checks, and windows of an image copied to padded
+// channels-last rows of the compute dtype. Internal to kernels/.
+#pragma once
+#include <binade/kernels/conv2d.h>
+
+namespace binade::kernels {
+
+// Sizes of one call, in the letters of kernels/conv2d.h; group_c and group_o are per group.
+struct Conv2dSizes {
+  int64_t n, c, h, w, o, r, s, p, q, groups, group_c, group_o;
+};
+
+// Checks the views of `op` against each other and the geometry.
+Conv2dSizes conv2d_sizes(const char* op, const View& x, const View& w, const View& y,
+                         const Conv2dGeometry& geometry);
+
+// Rows [row0, row1) and columns [column0, column1) of an image; what lies outside it is zero.
+struct Window {
+  int64_t row0, row1, column0, column1;
+  int64_t rows() const { return row1 - row0; }
+  int64_t columns() const { return column1 - column0; }
+};
+
+// Where a window lies as [images][rows][columns][channels] of the compute dtype; strides in
+// elements.
+struct WindowData {
+  const std::byte* data = nullptr;
+  int64_t image_stride = 0, row_stride = 0, column_stride = 0;
+};
+
+// True if tiles may read the window straight from x [N, C, H, W].
+bool window_in_place(const View& x, const Window& window);
+
+// The window of images [first, first + count), in place or copied into `buffer`.
+WindowData read_window(const View& x, int64_t first, int64_t count, const Window& window,
+                       std::byte* buffer);
+
+}  // namespace binade::kernels

@@ -1,0 +1,256 @@
+// conv2d in its three directions against a naive double-precision loop: exact on integers, within
+// the rounding bound on random data; strides, padding, dilation, groups, layouts, dtypes,
+// instruction sets and thread counts.
+#include <binade/kernels/conv2d.h>
+#include <tests/kernels/strided_array.h>
+
+#include <cmath>
+
+namespace binade::kernels {
+namespace {
+
+constexpr DType kDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
+const std::vector<int> kChannelsLast = {0, 2, 3, 1}, kPlain = {0, 1, 2, 3}, kOdd = {3, 1, 0, 2};
+
+struct Case {
+  int64_t n, c, h, w, o, r, s;
+  Conv2dGeometry geometry = {};
+  DType dtype = DType::f32;
+  bool integers = true, bias = false, relu = false;
+  std::vector<int> x_order = kChannelsLast, w_order = kChannelsLast, y_order = kChannelsLast;
+  int64_t gap = 0;
+};
+
+int64_t output_size(int64_t size, int64_t kernel, const Conv2dGeometry& g, int axis) {
+  return (size + 2 * g.padding[axis] - g.dilation[axis] * (kernel - 1) - 1) / g.stride[axis] + 1;
+}
+
+// Sums and sums of magnitudes, both dense and row-major.
+struct Reference {
+  explicit Reference(const Dims& dims)
+      : sizes(dims), sum(static_cast<size_t>(element_count(dims))), magnitude(sum) {}
+  size_t index(const std::vector<int64_t>& at) const {
+    int64_t i = 0;
+    for (size_t d = 0; d < at.size(); ++d) {
+      i = i * sizes[static_cast<int>(d)] + at[d];
+    }
+    return static_cast<size_t>(i);
+  }
+  void add(const std::vector<int64_t>& at, double value) {
+    sum[index(at)] += value;
+    magnitude[index(at)] += std::fabs(value);
+  }
+  Dims sizes;
+  std::vector<double> sum, magnitude;
+};
+
+// Calls f(image, o, c, h, w, p, q, r, s, c within group) for every multiplication.
+template <class F>
+void each_product(const Case& k, F&& f) {
+  const Conv2dGeometry& g = k.geometry;
+  const int64_t p_size = output_size(k.h, k.r, g, 0), q_size = output_size(k.w, k.s, g, 1);
+  const int64_t group_c = k.c / g.groups, group_o = k.o / g.groups;
+  for (int64_t n = 0; n < k.n; ++n) {
+    for (int64_t o = 0; o < k.o; ++o) {
+      for (int64_t p = 0; p < p_size; ++p) {
+        for (int64_t q = 0; q < q_size; ++q) {
+          for (int64_t r = 0; r < k.r; ++r) {
+            for (int64_t s = 0; s < k.s; ++s) {
+              const int64_t h = p * g.stride[0] - g.padding[0] + r * g.dilation[0];
+              const int64_t w = q * g.stride[1] - g.padding[1] + s * g.dilation[1];
+              for (int64_t c = 0; c < group_c && h >= 0 && h < k.h && w >= 0 && w < k.w; ++c) {
+                f(std::vector<int64_t>{n, o / group_o * group_c + c, h, w},
+                  std::vector<int64_t>{o, c, r, s}, std::vector<int64_t>{n, o, p, q});
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+void compare(const Case& k, const StridedArray& got, const Reference& want, double length) {
+  int failures = 0;
+  got.each([&](const std::vector<int64_t>& at) {
+    double value = want.sum[want.index(at)];
+    value = k.relu ? std::max(value, 0.0) : value;
+    const bool exact = k.integers && std::fabs(value) <= 1 / epsilon(k.dtype);
+    const double bound = exact ? 0
+                               : unit_roundoff(k.dtype) * std::fabs(value) * 1.001 +
+                                     1e-7 * is_half(k.dtype) +
+                                     2 * (length + 2) * unit_roundoff(compute_dtype(k.dtype)) *
+                                         want.magnitude[want.index(at)];
+    if (!(std::fabs(got.get(at) - value) <= bound) && ++failures <= 3) {
+      ADD_FAILURE() << "at " << at[0] << "," << at[1] << "," << at[2] << "," << at[3] << ": got "
+                    << got.get(at) << ", expected " << value;
+    }
+  });
+  EXPECT_EQ(failures, 0);
+  EXPECT_TRUE(got.gaps_untouched());
+}
+
+void run(const Case& k) {
+  const Conv2dGeometry& g = k.geometry;
+  SCOPED_TRACE(text(k.dtype, " n", k.n, " c", k.c, " ", k.h, "x", k.w, " o", k.o, " kernel ", k.r,
+                    "x", k.s, " stride ", g.stride[0], " padding ", g.padding[0], " dilation ",
+                    g.dilation[0], " groups ", g.groups, " order ", k.x_order[1], k.w_order[1],
+                    k.y_order[1]));
+  const int64_t p = output_size(k.h, k.r, g, 0), q = output_size(k.w, k.s, g, 1);
+  StridedArray x(k.dtype, {k.n, k.c, k.h, k.w}, k.x_order, k.gap), dx = x;
+  StridedArray w(k.dtype, {k.o, k.c / g.groups, k.r, k.s}, k.w_order, k.gap), dw = w;
+  StridedArray y(k.dtype, {k.n, k.o, p, q}, k.y_order, k.gap), dy = y;
+  StridedArray bias(k.dtype, {k.o});
+  x.randomize(1, k.integers);
+  w.randomize(2, k.integers);
+  dy.randomize(3, k.integers);
+  bias.randomize(4, k.integers);
+  const View bias_view = bias.view(), no_view{};
+  conv2d_forward({.x = x.view(),
+                  .w = w.view(),
+                  .y = y.view(),
+                  .bias = k.bias ? bias_view : no_view,
+                  .geometry = g,
+                  .activation = k.relu ? Activation::relu : Activation::none});
+  conv2d_backward_data({.dy = dy.view(), .w = w.view(), .dx = dx.view(), .geometry = g});
+  conv2d_backward_weight({.x = x.view(), .dy = dy.view(), .dw = dw.view(), .geometry = g});
+
+  Reference y_want(y.sizes()), dx_want(x.sizes()), dw_want(w.sizes());
+  each_product(k, [&](const auto& at_x, const auto& at_w, const auto& at_y) {
+    y_want.add(at_y, x.get(at_x) * w.get(at_w));
+    dx_want.add(at_x, dy.get(at_y) * w.get(at_w));
+    dw_want.add(at_w, dy.get(at_y) * x.get(at_x));
+  });
+  if (k.bias) {
+    y.each([&](const std::vector<int64_t>& at) { y_want.add(at, bias.get({at[1]})); });
+  }
+  const auto length = [](int64_t a, int64_t b, int64_t c) {
+    return static_cast<double>(a * b * c);
+  };
+  compare(k, y, y_want, length(k.c, k.r, k.s));
+  Case linear = k;
+  linear.relu = false;
+  compare(linear, dx, dx_want, length(k.o, k.r, k.s));
+  compare(linear, dw, dw_want, length(k.n, p, q));
+}
+
+Conv2dGeometry geometry(int64_t stride, int64_t padding, int64_t dilation = 1, int64_t groups = 1) {
+  return {{stride, stride}, {padding, padding}, {dilation, dilation}, groups};
+}
+
+TEST(Conv2d, ExactOnIntegersAtManyShapes) {
+  run({1, 1, 1, 1, 1, 1, 1});
+  run({2, 1, 28, 28, 32, 3, 3, geometry(1, 1)});
+  run({2, 3, 17, 19, 17, 3, 3, geometry(1, 1)});
+  run({3, 17, 9, 7, 33, 3, 3, geometry(1, 1)});
+  run({1, 129, 5, 5, 17, 1, 1});
+  run({1, 17, 5, 5, 129, 3, 3, geometry(1, 1)});
+  run({20, 5, 4, 4, 7, 3, 3, geometry(1, 1)});
+  run({2, 8, 12, 15, 10, 5, 3, {{1, 1}, {2, 1}}});
+  run({2, 4, 6, 6, 4, 7, 7, geometry(1, 3)});
+  run({1, 2, 3, 3, 2, 2, 2, geometry(1, 5)});
+}
+
+TEST(Conv2d, StrideDilationAndGroups) {
+  run({2, 3, 32, 32, 20, 7, 7, geometry(2, 3)});
+  run({2, 16, 15, 14, 18, 3, 3, geometry(2, 1)});
+  run({2, 16, 15, 14, 18, 1, 1, geometry(2, 0)});
+  run({2, 6, 17, 16, 5, 3, 3, geometry(3, 0)});
+  run({2, 6, 17, 16, 5, 2, 2, geometry(5, 4)});
+  run({2, 6, 13, 12, 5, 3, 3, geometry(1, 2, 2)});
+  run({2, 6, 13, 12, 5, 3, 2, geometry(2, 3, 2)});
+  run({2, 6, 13, 12, 5, 3, 2, geometry(2, 3, 3)});
+  run({2, 6, 13, 12, 9, 3, 3, geometry(1, 1, 1, 3)});
+  run({2, 8, 9, 9, 8, 3, 3, geometry(2, 1, 1, 8)});
+  run({1, 4, 9, 11, 6, 3, 2, {{2, 1}, {0, 2}, {1, 3}, 2}});
+}
+
+TEST(Conv2d, EveryDTypeAndLayout) {
+  for (const DType dtype : kDTypes) {
+    for (const auto& x : {kChannelsLast, kPlain, kOdd}) {
+      for (const auto& w : {kChannelsLast, kPlain, kOdd}) {
+        for (const auto& y : {kChannelsLast, kPlain, kOdd}) {
+          run({2, 5, 6, 7, 19, 3, 3, geometry(1, 1), dtype, false, true, true, x, w, y, 3});
+          run({2, 4, 6, 7, 6, 3, 2, geometry(2, 0, 1, 2), dtype, true, true, false, x, w, y});
+        }
+      }
+    }
+  }
+}
+
+TEST(Conv2d, RandomDataWithinTheRoundingBound) {
+  for (const DType dtype : kDTypes) {
+    run({3, 40, 11, 10, 34, 3, 3, geometry(1, 1), dtype, false, true, true});
+    run({9, 12, 7, 7, 40, 3, 3, geometry(2, 1), dtype, false, true});
+    run({2, 3, 40, 40, 24, 5, 5, geometry(1, 0), dtype, false});
+  }
+}
+
+TEST(Conv2d, EmptyImagesAndChannels) {
+  StridedArray x(DType::f32, {0, 3, 4, 4}), w(DType::f32, {2, 3, 3, 3}),
+      y(DType::f32, {0, 2, 2, 2});
+  w.randomize(1, true);
+  conv2d_forward({.x = x.view(), .w = w.view(), .y = y.view()});
+  conv2d_backward_data({.dy = y.view(), .w = w.view(), .dx = x.view()});
+  conv2d_backward_weight({.x = x.view(), .dy = y.view(), .dw = w.view()});
+  w.each([&](const std::vector<int64_t>& at) { ASSERT_EQ(w.get(at), 0); });
+  run({2, 0, 4, 4, 3, 3, 3, geometry(1, 1), DType::f32, true, true});
+  run({2, 3, 4, 4, 0, 3, 3, geometry(1, 1)});
+}
+
+TEST(Conv2d, SameBitsAtAnyThreadCount) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    std::vector<std::vector<std::byte>> first;
+    for (const int count : {1, 2, 4}) {
+      set_threads(count);
+      StridedArray x(dtype, {9, 24, 14, 14}, kChannelsLast), dx = x;
+      StridedArray w(dtype, {70, 24, 3, 3}, kChannelsLast), dw = w;
+      StridedArray y(dtype, {9, 70, 7, 7}, kChannelsLast), dy = y;
+      x.randomize(1, false);
+      w.randomize(2, false);
+      dy.randomize(3, false);
+      const Conv2dGeometry g = geometry(2, 1);
+      conv2d_forward({.x = x.view(), .w = w.view(), .y = y.view(), .geometry = g});
+      conv2d_backward_data({.dy = dy.view(), .w = w.view(), .dx = dx.view(), .geometry = g});
+      conv2d_backward_weight({.x = x.view(), .dy = dy.view(), .dw = dw.view(), .geometry = g});
+      const std::vector<std::vector<std::byte>> now = {y.bytes(), dx.bytes(), dw.bytes()};
+      first = first.empty() ? now : first;
+      EXPECT_EQ(first, now) << count << " threads";
+    }
+    set_threads(0);
+  }
+}
+
+TEST(Conv2d, ErrorsNameWhatIsWrong) {
+  StridedArray x(DType::f32, {1, 4, 5, 5}), w(DType::f32, {2, 4, 3, 3}),
+      y(DType::f32, {1, 2, 3, 3});
+  const auto message = [&](const View& xv, const View& wv, const View& yv,
+                           const Conv2dGeometry& g) {
+    try {
+      conv2d_forward({.x = xv, .w = wv, .y = yv, .geometry = g});
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message(x.view(), w.view(), y.view(), {}), "");
+  EXPECT_NE(message(x.view(), w.view(), y.view(), geometry(1, 1)).find("expected [1, 2, 5, 5]"),
+            std::string::npos);
+  EXPECT_NE(message(x.view(), w.view(), y.view(), geometry(0, 0)).find("stride 0"),
+            std::string::npos);
+  EXPECT_NE(message(x.view(), w.view(), y.view(), geometry(1, -1)).find("padding -1"),
+            std::string::npos);
+  EXPECT_NE(message(x.view(), w.view(), y.view(), geometry(1, 0, 4)).find("smaller than"),
+            std::string::npos);
+  EXPECT_NE(message(x.view(), w.view(), y.view(), geometry(1, 0, 1, 3)).find("3 groups"),
+            std::string::npos);
+  StridedArray wide(DType::f64, {2, 4, 3, 3}), bias(DType::f32, {3});
+  EXPECT_NE(message(x.view(), wide.view(), y.view(), {}).find("f64"), std::string::npos);
+  EXPECT_THROW(conv2d_forward({.x = x.view(), .w = w.view(), .y = y.view(), .bias = bias.view()}),
+               Error);
+}
+
+TEST(Conv2d, NarrowerIsasPassTheSameTests) { EXPECT_TRUE(passes_on_narrower_isas()); }
+
+}  // namespace
+}  // namespace binade::kernels
