@@ -1,0 +1,151 @@
+// Trains an image classifier from files to accuracy, in mixed precision unless told otherwise.
+// Without --data it draws its own images. `train_classifier --help` lists the flags.
+#include <binade/binade.h>
+#include <binade/data/glyphs.h>
+
+#include <cstdio>
+
+#include "train_classifier_flags.h"
+
+using namespace binade;
+
+namespace {
+
+using classifier::Flags;
+using classifier::number;
+
+Precision precision_of(const Flags& f) {
+  const DType low = f.precision == "bf16" ? DType::bf16 : DType::f16;
+  return f.precision == "fp32"    ? Precision::full()
+         : f.policy == "mixed"    ? Precision::mixed(low)
+         : f.policy == "autocast" ? Precision::autocast(low)
+                                  : Precision::half(low);
+}
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const Flags& f, const ParameterList& parameters) {
+  if (f.optimizer == "adamw") {
+    return std::make_unique<optim::AdamW>(
+        parameters, optim::AdamWOptions{
+                        .lr = f.lr, .weight_decay = f.weight_decay < 0 ? 0.01 : f.weight_decay});
+  }
+  return std::make_unique<optim::Sgd>(
+      parameters,
+      optim::SgdOptions{
+          .lr = f.lr, .momentum = f.momentum, .weight_decay = std::max(f.weight_decay, 0.0)});
+}
+
+optim::Schedule make_schedule(const Flags& f, optim::Optimizer& optimizer, int64_t total) {
+  if (f.schedule == "cosine") {
+    return optim::WarmupCosine(optimizer,
+                               {.warmup = std::min<int64_t>(500, total / 10), .total = total});
+  }
+  return f.schedule == "step" ? optim::Schedule(optim::StepLr(
+                                    optimizer, {.step_size = std::max<int64_t>(total / 3, 1)}))
+                              : optim::Schedule(optim::Constant(optimizer));
+}
+
+std::map<std::string, std::string> settings_of(const Flags& f, const train::ClassifierData& data) {
+  std::map<std::string, std::string> out{{"model", f.model},
+                                         {"policy", to_string(precision_of(f))},
+                                         {"optimizer", f.optimizer},
+                                         {"schedule", f.schedule},
+                                         {"augment", train::to_string(data.augment)}};
+  auto add = [&out](const char* name, double value) { out[name] = text(value); };
+  add("epochs", static_cast<double>(f.epochs)), add("batch", static_cast<double>(f.batch));
+  add("accumulate", static_cast<double>(f.accumulate)), add("seed", static_cast<double>(f.seed));
+  add("lr", f.lr), add("weight-decay", f.weight_decay), add("clip", f.clip),
+      add("momentum", f.momentum);
+  add("train samples", static_cast<double>(data.train->samples_per_epoch()));
+  for (size_t c = 0; c < data.mean.size(); ++c) {
+    add(("mean " + std::to_string(c)).c_str(), data.mean[c]);
+    add(("deviation " + std::to_string(c)).c_str(), data.deviation[c]);
+  }
+  return out;
+}
+
+void run(Flags f) {
+  kernels::set_threads(f.threads);
+  const Device device = Device::parse(f.device);
+  const int workers =
+      f.workers == "auto" ? -1 : static_cast<int>(number("--workers", f.workers, 0, 256));
+  check(!f.resume || !f.run.empty(), "--resume: got no --run DIR to continue");
+  f.run = f.run.empty() ? train::fresh_run_directory("runs/" + f.model) : f.run;
+  if (f.data.empty()) {
+    f.data = "runs/glyphs-" + std::to_string(f.seed);
+    f.augment = f.augment == "auto" ? "crop" : f.augment;  // a mirrored letter is another one
+    data::make_glyph_folder(f.data, {.seed = static_cast<uint64_t>(f.seed)});
+  }
+  const std::map<std::string, train::Augment> augments{{"auto", train::Augment::automatic},
+                                                       {"none", train::Augment::none},
+                                                       {"crop", train::Augment::crop},
+                                                       {"crop-flip", train::Augment::crop_flip}};
+  const std::map<std::string, data::Format> formats{{"auto", data::Format::automatic},
+                                                    {"idx", data::Format::idx},
+                                                    {"folder", data::Format::folder}};
+  train::ClassifierData data = train::open_classifier_data({.path = f.data,
+                                                            .format = formats.at(f.format),
+                                                            .validation_split = f.validation_split,
+                                                            .augment = augments.at(f.augment),
+                                                            .image_size = f.image_size,
+                                                            .batch = f.batch,
+                                                            .workers = workers,
+                                                            .seed = static_cast<uint64_t>(f.seed)});
+  train::prepare_run_directory(f.run, f.resume, f.overwrite);
+
+  manual_seed(static_cast<uint64_t>(f.seed));
+  auto model = nn::make_model(
+      f.model, {data.channels, data.height, data.width, int64_t(data.class_names.size())});
+  model->to(device, precision_of(f));
+  auto optimizer = make_optimizer(f, model->parameters());
+  const int64_t steps_per_epoch =
+      (data.train->batches_per_epoch() + f.accumulate - 1) / f.accumulate;
+  optim::Schedule schedule = make_schedule(f, *optimizer, f.epochs * steps_per_epoch);
+  std::optional<optim::LossScaler> scaler;
+  if (f.precision == "fp16" || f.loss_scale != "dynamic") {
+    scaler.emplace(f.loss_scale == "dynamic" ? optim::LossScaler()
+                                             : optim::LossScaler::fixed(number(
+                                                   "--loss-scale", f.loss_scale, 0x1p-24, 0x1p24)));
+  }
+  train::Trainer trainer({*model, *optimizer, scaler ? &*scaler : nullptr, &schedule},
+                         {.epochs = f.epochs,
+                          .accumulate = f.accumulate,
+                          .clip_norm = f.clip > 0 ? std::optional(f.clip) : std::nullopt,
+                          .patience = f.patience,
+                          .run = f.run,
+                          .resume = f.resume,
+                          .checkpoint_every = f.checkpoint_every,
+                          .settings = settings_of(f, data),
+                          .precision = f.precision,
+                          .augment = train::to_string(data.augment)});
+  std::printf("%s, %lld parameters, %s, on %s, data %s, run directory %s%s\n", f.model.c_str(),
+              static_cast<long long>(model->parameter_count()), to_string(precision_of(f)).c_str(),
+              to_string(device).c_str(), f.data.c_str(), f.run.c_str(),
+              !f.resume           ? ""
+              : trainer.resumed() ? ", resumed"
+                                  : ", nothing to resume: starting fresh");
+  trainer.fit(*data.train, data.validation.get());
+  train::save_model(f.run + "/model.safetensors", *model);
+  const train::Evaluation test = trainer.test(*data.test);
+  for (const std::string& file : f.predict) {
+    const int64_t label = trainer.predict(data.read_image(file)).at(0);
+    std::printf("%s: %s\n", file.c_str(), data.class_names[static_cast<size_t>(label)].c_str());
+  }
+  std::printf("test accuracy: %.2f%%\n", 100 * test.accuracy);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Trains an image classifier.");
+  classifier::add_flags(app, flags);
+  try {
+    app.parse(argc, argv);
+    run(flags);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "binade: error: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,80 @@
+// The flags of train_classifier, with their defaults and ranges.
+#pragma once
+#include <binade/kernels/base/error.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace classifier {
+
+struct Flags {
+  std::string data, run, model = "cnn", precision = "fp16", policy = "mixed",
+                         loss_scale = "dynamic";
+  std::string optimizer = "adamw", schedule = "cosine", format = "auto", augment = "auto",
+              device = "auto";
+  std::string workers = "auto";
+  std::vector<std::string> predict;
+  int64_t epochs = 6, batch = 64, accumulate = 1, patience = 10, checkpoint_every = 0, seed = 0;
+  int threads = 0, image_size = 0;
+  double lr = 1e-3, momentum = 0.9, weight_decay = -1, clip = 0, validation_split = 0.1;
+  bool resume = false, overwrite = false;
+};
+
+inline void add_flags(CLI::App& app, Flags& f) {
+  const auto positive = CLI::Range(int64_t(1), int64_t(1) << 40);
+  app.add_option("--data", f.data,
+                 "directory of idx files or of an image folder; without it images are drawn");
+  app.add_option("--format", f.format, "of the data")
+      ->check(CLI::IsMember({"auto", "idx", "folder"}));
+  app.add_option("--model", f.model, "network")->check(CLI::IsMember({"mlp", "cnn", "resnet18"}));
+  app.add_option("--precision", f.precision)->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
+  app.add_option("--policy", f.policy, "of fp16 and bf16")
+      ->check(CLI::IsMember({"mixed", "autocast", "half"}));
+  app.add_option("--loss-scale", f.loss_scale, "dynamic, or a number");
+  app.add_option("--epochs", f.epochs)->check(positive);
+  app.add_option("--batch", f.batch, "samples per micro-batch")->check(positive);
+  app.add_option("--lr", f.lr, "learning rate")->check(CLI::Range(1e-12, 1e6));
+  app.add_option("--optimizer", f.optimizer)->check(CLI::IsMember({"adamw", "sgd"}));
+  app.add_option("--momentum", f.momentum, "of sgd")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--weight-decay", f.weight_decay, "default 0.01 for adamw, 0 for sgd")
+      ->check(CLI::Range(0.0, 1e3));
+  app.add_option("--schedule", f.schedule)->check(CLI::IsMember({"cosine", "step", "constant"}));
+  app.add_option("--clip", f.clip, "largest gradient norm")->check(CLI::Range(1e-12, 1e12));
+  app.add_option("--accumulate", f.accumulate, "micro-batches per step")->check(positive);
+  app.add_option("--validation-split", f.validation_split, "share of the training part")
+      ->check(CLI::Range(0.0, 0.9));
+  app.add_option("--patience", f.patience,
+                 "epochs without a better validation loss; 0: no early stop")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 40));
+  app.add_option("--augment", f.augment)
+      ->check(CLI::IsMember({"auto", "none", "crop", "crop-flip"}));
+  app.add_option("--image-size", f.image_size, "resize to N x N; needed for mixed sizes")
+      ->check(CLI::Range(8, 4096));
+  app.add_option("--workers", f.workers, "loader threads: auto, or a number");
+  app.add_option("--threads", f.threads, "compute threads; 0: all cores")
+      ->check(CLI::Range(0, 1024));
+  app.add_option("--seed", f.seed)->check(CLI::Range(int64_t(0), int64_t(1) << 62));
+  app.add_option("--device", f.device, "auto, cpu, cuda[:N] or emulated");
+  app.add_option("--run", f.run,
+                 "directory for metrics and checkpoints; default: the next free runs/MODEL-N");
+  app.add_flag("--resume", f.resume, "continue the run in --run, or start it");
+  app.add_flag("--overwrite", f.overwrite, "replace the run in --run");
+  app.add_option("--checkpoint-every", f.checkpoint_every,
+                 "steps between checkpoints within an epoch")
+      ->check(positive);
+  app.add_option("--predict", f.predict, "image files to classify after training");
+  for (CLI::Option* option :
+       app.get_options([](CLI::Option* o) { return o->get_expected_max() == 1; })) {
+    option->capture_default_str();
+  }
+}
+
+inline double number(const std::string& flag, const std::string& value, double low, double high) {
+  double parsed = 0;
+  binade::check(CLI::detail::lexical_cast(value, parsed) && parsed >= low && parsed <= high, flag,
+                ": got '", value, "', expected a number from ", low, " to ", high);
+  return parsed;
+}
+
+}  // namespace classifier

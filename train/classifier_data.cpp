@@ -1,0 +1,130 @@
+#include <binade/core/file_system.h>
+#include <binade/data/decode.h>
+#include <binade/data/transforms.h>
+#include <binade/train/classifier_data.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
+namespace binade::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+data::Transform augmentation(Augment augment, int height, int width) {
+  std::vector<data::Transform> steps;
+  if (augment == Augment::crop || augment == Augment::crop_flip) {
+    steps.push_back(data::random_crop(height, width, std::max(1, std::min(height, width) / 8)));
+  }
+  if (augment == Augment::crop_flip) {
+    steps.push_back(data::random_horizontal_flip());
+  }
+  return steps.empty() ? data::Transform() : data::sequence(std::move(steps));
+}
+
+data::Transform chain(const data::Transform& first, const data::Transform& second) {
+  return first && second ? data::sequence({first, second}) : first ? first : second;
+}
+
+}  // namespace
+
+const char* to_string(Augment augment) {
+  constexpr const char* kName[] = {"auto", "none", "crop", "crop-flip"};
+  return kName[static_cast<int>(augment)];
+}
+
+ClassifierData open_classifier_data(const ClassifierDataOptions& options) {
+  check(options.validation_split >= 0 && options.validation_split < 1, "validation split: got ",
+        options.validation_split, ", expected 0 up to but not 1");
+  const data::TrainTest parts =
+      data::open_dataset(options.path, options.format, {.seed = options.seed});
+  data::Split split{parts.train, nullptr};
+  if (options.validation_split > 0) {
+    split = data::split_dataset(parts.train, options.validation_split, options.seed);
+    check(split.first->size() > 0 && split.second->size() > 0, options.path, ": got ",
+          parts.train->size(), " training samples, expected enough for a validation split of ",
+          options.validation_split);
+  }
+  const data::DatasetStatistics statistics = data::compute_mean_std(*split.first);
+  check(options.image_size > 0 || statistics.one_size(), options.path, ": got images from ",
+        statistics.min_width, "x", statistics.min_height, " to ", statistics.max_width, "x",
+        statistics.max_height, " pixels; give --image-size N to resize them to one size");
+  ClassifierData out;
+  out.class_names = parts.train->class_names();
+  out.channels = parts.train->channels();
+  out.height = options.image_size > 0 ? options.image_size : statistics.max_height;
+  out.width = options.image_size > 0 ? options.image_size : statistics.max_width;
+  out.mean = statistics.mean;
+  out.deviation = statistics.deviation;
+  out.augment = options.augment != Augment::automatic ? options.augment
+                : out.channels == 3                   ? Augment::crop_flip
+                                                      : Augment::none;
+  const bool resizing = options.image_size > 0;
+  const data::Transform fit = resizing ? data::resize(out.height, out.width) : data::Transform();
+  data::LoaderOptions loader{
+      .batch = options.batch,
+      .workers = options.workers,
+      .seed = options.seed,
+      .transform = chain(fit, augmentation(out.augment, out.height, out.width)),
+      .mean = out.mean,
+      .deviation = out.deviation};
+  out.train = std::make_unique<data::Loader>(split.first, loader);
+  loader.transform = fit;
+  loader.shuffle = false;
+  loader.batch = std::max<int64_t>(options.batch, 256);
+  if (split.second) {
+    out.validation = std::make_unique<data::Loader>(split.second, loader);
+  }
+  out.test = std::make_unique<data::Loader>(parts.test, loader);
+  return out;
+}
+
+Tensor ClassifierData::read_image(const std::string& path) const {
+  data::Image image = data::read_image(path, {.channels = channels});
+  if (image.height != height || image.width != width) {
+    image = data::resize_image(image, height, width);
+  }
+  const Dims sizes{1, channels, height, width};
+  Tensor x = empty_strided(sizes, channels_last_strides(sizes), DType::f32);
+  data::Normalizer(channels, mean, deviation)
+      .apply(image.pixels.data(), x.data<float>(), int64_t(height) * width);
+  return x;
+}
+
+void prepare_run_directory(const std::string& path, bool resume, bool overwrite) {
+  check(!(resume && overwrite),
+        "run directory: got both resume and overwrite, expected one of them");
+  std::error_code error;
+  const bool exists = fs::exists(path, error);
+  if (exists) {
+    check(fs::is_directory(path, error), path, ": is not a directory; give another --run DIR");
+    const bool used = fs::directory_iterator(path, error) != fs::directory_iterator();
+    check(!error, path, ": ", error.message());
+    check(!used || resume || overwrite, path,
+          ": is not empty; give --resume to continue the run, --overwrite to replace it, or "
+          "another --run DIR");
+    if (overwrite) {
+      fs::remove(path + "/metrics.jsonl", error);
+      fs::remove_all(path + "/checkpoint", error);
+      check(!error, path, ": could not remove the earlier run: ", error.message());
+    }
+  } else {
+    make_directories(path);
+  }
+  check(access(path.c_str(), W_OK | X_OK) == 0, path,
+        ": cannot be written; give another --run DIR or change its permissions");
+}
+
+std::string fresh_run_directory(const std::string& prefix) {
+  for (int64_t number = 1;; ++number) {
+    const std::string path = prefix + "-" + std::to_string(number);
+    std::error_code error;
+    if (!fs::exists(path, error)) {
+      return path;
+    }
+  }
+}
+
+}  // namespace binade::train

@@ -1,0 +1,52 @@
+// Everything between a directory of labelled pictures and three loaders: opening, splitting,
+// statistics of the training part, augmentation.
+#pragma once
+#include <binade/data/image_folder.h>
+#include <binade/data/loader.h>
+
+#include <memory>
+#include <string>
+
+namespace binade::train {
+
+enum class Augment {
+  automatic,
+  none,
+  crop,
+  crop_flip
+};  // automatic: crop_flip for colour, none for grey
+const char* to_string(Augment augment);
+
+struct ClassifierDataOptions {
+  std::string path;
+  data::Format format = data::Format::automatic;
+  double validation_split = 0.1;  // share of the training part; 0: no validation
+  Augment augment = Augment::automatic;
+  int image_size = 0;  // height and width to resize to; needed where sizes differ
+  int64_t batch = 64;
+  int workers = -1;  // as in data::LoaderOptions
+  uint64_t seed = 0;
+};
+
+struct ClassifierData {
+  std::unique_ptr<data::Loader> train, validation, test;  // validation may be null
+  std::vector<std::string> class_names;
+  int channels = 0, height = 0, width = 0;
+  std::vector<float> mean, deviation;  // [channels], of the training part
+  Augment augment = Augment::none;     // never automatic
+
+  // An image file as the loaders would give it to the model: [1, C, H, W].
+  Tensor read_image(const std::string& path) const;
+};
+
+// Throws where the data is missing or bad, or where sizes differ and no image_size is given.
+ClassifierData open_classifier_data(const ClassifierDataOptions& options);
+
+// Makes or checks the directory of a run. Throws where it is not empty and neither `resume` nor
+// `overwrite` is set, or where it cannot be written. `overwrite` removes metrics and checkpoints of
+// an earlier run and nothing else.
+void prepare_run_directory(const std::string& path, bool resume, bool overwrite);
+// The first of "PREFIX-1", "PREFIX-2", ... that does not exist.
+std::string fresh_run_directory(const std::string& prefix);
+
+}  // namespace binade::train

@@ -1,0 +1,44 @@
+// Metrics of a run: RUN/metrics.jsonl, one JSON object per epoch, doubles in shortest round-trip
+// form.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace binade::train {
+
+struct EpochMetrics {
+  int64_t epoch = 0;
+  double train_loss = 0;
+  std::optional<double> validation_loss, validation_accuracy;
+  std::optional<double> test_accuracy;  // of the last epoch, after the best weights came back
+  double samples_per_second = 0;
+  double learning_rate = 0;  // of the last step
+  double loss_scale = 1;
+  int64_t skipped_steps = 0;  // since the start
+  std::string precision;
+  int workers = 0;
+  std::string augment;
+  int64_t decode_errors = 0;
+  std::string state_hash;  // parameters, buffers, masters and moments at the end of the epoch
+};
+
+std::string to_json(const EpochMetrics& metrics);
+
+// The file. Every change replaces it durably, so a reader or a crash never sees half a line.
+class MetricsFile {
+ public:
+  MetricsFile() = default;  // keeps nothing
+  // Lines of epochs from `first_epoch` on, left by a run that is resumed from before, are dropped.
+  MetricsFile(std::string path, int64_t first_epoch);
+  void add(const EpochMetrics& metrics);
+  void replace_last(const EpochMetrics& metrics);
+
+ private:
+  void write() const;
+  std::string path_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace binade::train

@@ -1,0 +1,114 @@
+#include <binade/core/ops.h>
+#include <binade/core/safetensors.h>
+#include <binade/train/model_file.h>
+
+#include <cstring>
+
+namespace binade::train {
+namespace {
+
+std::span<const std::byte> bytes_of(const Tensor& t) {  // REQUIRES: t is row-major
+  return {t.view().data, static_cast<size_t>(t.numel()) * size_of(t.dtype())};
+}
+
+std::vector<TensorSource> sources_of(const NamedTensors& tensors) {
+  std::vector<TensorSource> sources;
+  for (const auto& [name, tensor] : tensors) {
+    sources.push_back(
+        {name, tensor.dtype(), tensor.sizes(), {}, [t = tensor.detach()](const ByteSink& sink) {
+           NoGradGuard guard;
+           sink(bytes_of(contiguous(t)));
+         }});
+  }
+  return sources;
+}
+
+// Mixes 8 bytes at a time (the finaliser of MurmurHash3 on a running state).
+class Hash {
+ public:
+  void add(std::span<const std::byte> bytes) {
+    size_t at = 0;
+    for (; at + 8 <= bytes.size(); at += 8) {
+      uint64_t word;
+      std::memcpy(&word, bytes.data() + at, 8);
+      mix(word);
+    }
+    uint64_t rest = 0;
+    std::memcpy(&rest, bytes.data() + at, bytes.size() - at);
+    mix(rest);
+    mix(bytes.size());
+  }
+  void add(std::string_view text) { add(std::as_bytes(std::span(text.data(), text.size()))); }
+  std::string hex() const {
+    constexpr char kDigits[] = "0123456789abcdef";
+    std::string out;
+    for (int shift = 60; shift >= 0; shift -= 4) {
+      out += kDigits[state_ >> shift & 15];
+    }
+    return out;
+  }
+
+ private:
+  void mix(uint64_t word) {
+    state_ = (state_ ^ word) * 0xff51afd7ed558ccdull;
+    state_ = (state_ ^ state_ >> 33) * 0xc4ceb9fe1a85ec53ull;
+    state_ ^= state_ >> 33;
+  }
+  uint64_t state_ = 0x9e3779b97f4a7c15ull;
+};
+
+}  // namespace
+
+void write_tensors(OutputFile& file, const NamedTensors& tensors) {
+  const std::vector<TensorSource> sources = sources_of(tensors);
+  SafetensorsWriter(sources, {{"format", "pt"}}).write(file);
+}
+
+uint64_t tensor_bytes(const NamedTensors& tensors) {
+  const std::vector<TensorSource> sources = sources_of(tensors);
+  return SafetensorsWriter(sources, {{"format", "pt"}}).file_bytes();
+}
+
+void save_tensors(const std::string& path, const NamedTensors& tensors,
+                  const std::map<std::string, std::string>& metadata) {
+  std::map<std::string, std::string> all = metadata;
+  all.emplace("format", "pt");
+  write_safetensors(path, sources_of(tensors), all);
+}
+
+NamedTensors load_tensors(const std::string& path) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  NamedTensors tensors;
+  for (const TensorEntry& entry : file.entries()) {
+    Tensor t = empty(entry.sizes, file.dtype_of(entry));
+    file.read(entry, {t.view().data, static_cast<size_t>(entry.bytes())});
+    tensors.emplace_back(entry.name, std::move(t));
+  }
+  return tensors;
+}
+
+void save_model(const std::string& path, const nn::Module& model) {
+  save_tensors(path, model.state());
+}
+
+void load_model(const std::string& path, nn::Module& model) {
+  try {
+    model.load_state(load_tensors(path));
+  } catch (Error& error) {
+    error.add_context("(while loading " + path + ")");
+    throw;
+  }
+}
+
+std::string state_hash(const NamedTensors& tensors) {
+  NoGradGuard guard;
+  Hash hash;
+  for (const auto& [name, tensor] : tensors) {
+    hash.add(name);
+    hash.add(text(tensor.dtype(), tensor.sizes()));
+    hash.add(bytes_of(contiguous(tensor.detach())));
+  }
+  return hash.hex();
+}
+
+}  // namespace binade::train

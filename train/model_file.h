@@ -1,0 +1,31 @@
+// Tensors by name, to and from safetensors files. Files hold logical row-major order, so PyTorch
+// reads them whatever the memory order here is.
+#pragma once
+#include <binade/core/file_system.h>
+#include <binade/core/named_tensors.h>
+#include <binade/nn/module.h>
+
+#include <map>
+#include <string>
+
+namespace binade::train {
+
+// Writes durably (core/file_system.h): after a crash the path holds the old or the new file.
+void save_tensors(const std::string& path, const NamedTensors& tensors,
+                  const std::map<std::string, std::string>& metadata = {});
+NamedTensors load_tensors(const std::string& path);
+
+// Parameters and buffers of a model.
+void save_model(const std::string& path, const nn::Module& model);
+// All or nothing: a file that does not fit changes nothing.
+void load_model(const std::string& path, nn::Module& model);
+
+// Writes the tensors into an open file, for checkpoints.
+void write_tensors(OutputFile& file, const NamedTensors& tensors);
+uint64_t tensor_bytes(const NamedTensors& tensors);
+
+// A 64-bit hash of names, dtypes, shapes and every byte, as 16 hex digits: equal states have equal
+// hashes.
+std::string state_hash(const NamedTensors& tensors);
+
+}  // namespace binade::train

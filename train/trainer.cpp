@@ -1,0 +1,277 @@
+#include <binade/core/create.h>
+#include <binade/core/ops.h>
+#include <binade/train/model_file.h>
+#include <binade/train/trainer.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+namespace binade::train {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+NamedTensors copies(const NamedTensors& tensors) {
+  NoGradGuard guard;
+  NamedTensors out;
+  for (const auto& [name, tensor] : tensors) {
+    Tensor copy = empty_like(tensor);
+    copy.copy_(tensor.detach());
+    out.emplace_back(name, std::move(copy));
+  }
+  return out;
+}
+
+int64_t count_correct(const Tensor& logits, const Tensor& labels) {
+  const Tensor predicted = argmax(logits, 1);
+  int64_t correct = 0;
+  for (int64_t i = 0; i < labels.numel(); ++i) {
+    correct += predicted.data<int64_t>()[i] == labels.data<int64_t>()[i];
+  }
+  return correct;
+}
+
+// Puts a model into evaluation mode, and back.
+class EvaluationMode {
+ public:
+  explicit EvaluationMode(nn::Module& model) : model_(model), before_(model.is_training()) {
+    model_.eval();
+  }
+  ~EvaluationMode() { model_.train(before_); }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  nn::Module& model_;
+  bool before_;
+  NoGradGuard no_grad_;
+};
+
+}  // namespace
+
+Tensor classification_step(nn::Module& model, const data::Batch& batch) {
+  return cross_entropy(model(batch.images), batch.labels);
+}
+
+Trainer::Trainer(const TrainingParts& parts, TrainerOptions options)
+    : parts_(parts), options_(std::move(options)), window_(options_.accumulate, 1) {
+  check(options_.epochs >= 1, "trainer: got epochs ", options_.epochs, ", expected at least 1");
+  check(options_.patience >= 0 && options_.checkpoint_every >= 0, "trainer: got patience ",
+        options_.patience, " and checkpoint_every ", options_.checkpoint_every,
+        ", expected no negative number");
+  if (options_.run.empty()) {
+    check(!options_.resume, "trainer: got resume without a run directory");
+    return;
+  }
+  store_ = std::make_unique<CheckpointStore>(options_.run);
+  if (options_.resume) {
+    resume();
+  }
+  metrics_ = MetricsFile(options_.run + "/metrics.jsonl", state_.epoch);
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::fit(data::Loader& train, data::Loader* validation) {
+  window_ = optim::AccumulationWindow(options_.accumulate, train.options().batch);
+  while (state_.epoch < options_.epochs && !state_.finished) {
+    const double start = now();
+    const int64_t samples_before = state_.samples;
+    train_epoch(train);
+    const int64_t samples = state_.samples - samples_before;
+    end_epoch(train, validation, now() - start, samples);
+  }
+  restore_best();
+}
+
+void Trainer::train_epoch(data::Loader& loader) {
+  parts_.model.train();
+  const double start = now();
+  const int64_t samples_before = state_.samples;
+  double shown = start;
+  const int64_t batches = loader.batches_per_epoch();
+  loader.epoch(state_.epoch, state_.batch);
+  data::Batch batch;
+  while (loader.next(batch)) {
+    const bool last = ++state_.batch == batches;
+    const bool stepped = train_batch(batch, last);
+    if (stepped && options_.checkpoint_every > 0 && state_.steps % options_.checkpoint_every == 0 &&
+        !last) {
+      save();
+    }
+    if (now() - shown > 0.5) {
+      shown = now();
+      show_progress(loader, shown - start, state_.samples - samples_before);
+    }
+  }
+}
+
+// Returns true if the batch completed a step.
+bool Trainer::train_batch(const data::Batch& batch, bool last) {
+  const double weight = window_.add(batch.size);
+  Tensor loss = options_.step(parts_.model, batch);
+  const double value = loss.item();
+  if (parts_.scaler) {
+    parts_.scaler->scale(loss, weight).backward();
+  } else {
+    backward(loss, full({}, weight, loss.dtype()));
+  }
+  state_.loss_sum += value * static_cast<double>(batch.size);
+  state_.samples += batch.size;
+  if (last) {
+    window_.close();
+  }
+  if (!window_.full()) {
+    return false;
+  }
+  const StepOutcome outcome = step();
+  window_.reset();
+  ++state_.steps;
+  state_.skipped += outcome == StepOutcome::overflow;
+  if (parts_.schedule) {
+    parts_.schedule->advance(outcome);
+  }
+  return true;
+}
+
+StepOutcome Trainer::step() {
+  const optim::StepOptions options{.divisor = window_.divisor(), .clip_norm = options_.clip_norm};
+  return parts_.scaler ? parts_.scaler->step(parts_.optimizer, options)
+                       : parts_.optimizer.step(options);
+}
+
+void Trainer::end_epoch(data::Loader& train, data::Loader* validation, double seconds,
+                        int64_t samples) {
+  EpochMetrics m;
+  m.epoch = state_.epoch;
+  m.train_loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(state_.samples, 1));
+  m.samples_per_second = static_cast<double>(samples) / std::max(seconds, 1e-9);
+  m.learning_rate = parts_.optimizer.lr();
+  m.loss_scale = parts_.scaler ? parts_.scaler->scale() : 1;
+  m.skipped_steps = state_.skipped;
+  m.precision = options_.precision;
+  m.augment = options_.augment;
+  m.workers = train.stats().workers;
+  m.decode_errors = train.stats().decode_errors;
+  m.state_hash = state_hash(all_state());
+  ++state_.epoch;
+  state_.batch = 0;
+  state_.loss_sum = 0;
+  state_.samples = 0;
+  bool best = false;
+  if (validation) {
+    const Evaluation evaluation = validate(*validation);
+    m.validation_loss = evaluation.loss;
+    m.validation_accuracy = evaluation.accuracy;
+    best = improved(evaluation.loss);
+    m.decode_errors += validation->stats().decode_errors;
+  }
+  metrics_.add(m);
+  last_metrics_ = m;
+  show_epoch(m);
+  if (best && store_) {
+    const NamedTensors optimizer_state = parts_.optimizer.state_tensors();
+    store_->save_best(state_.steps, files(best_, optimizer_state), fields());
+  }
+  save();
+}
+
+bool Trainer::improved(double loss) {
+  if (state_.best_epoch < 0 || loss < state_.best_loss) {
+    state_.best_loss = loss;
+    state_.best_epoch = state_.epoch - 1;
+    state_.bad_epochs = 0;
+    best_ = copies(parts_.model.state());
+    return true;
+  }
+  ++state_.bad_epochs;
+  state_.finished = options_.patience > 0 && state_.bad_epochs >= options_.patience;
+  return false;
+}
+
+void Trainer::restore_best() {
+  if (!best_.empty()) {
+    parts_.model.load_state(best_);
+  }
+}
+
+Evaluation Trainer::validate(data::Loader& loader) {
+  EvaluationMode mode(parts_.model);
+  Evaluation result;
+  loader.epoch(0);
+  data::Batch batch;
+  int64_t correct = 0;
+  while (loader.next(batch)) {
+    const Tensor logits = parts_.model(batch.images);
+    result.loss += cross_entropy(logits, batch.labels).item() * static_cast<double>(batch.size);
+    correct += count_correct(logits, batch.labels);
+    result.samples += batch.size;
+  }
+  check(result.samples > 0, "trainer: got no samples to evaluate on");
+  result.loss /= static_cast<double>(result.samples);
+  result.accuracy = static_cast<double>(correct) / static_cast<double>(result.samples);
+  return result;
+}
+
+Evaluation Trainer::test(data::Loader& loader) {
+  const Evaluation result = validate(loader);
+  last_metrics_.test_accuracy = result.accuracy;
+  metrics_.replace_last(last_metrics_);
+  return result;
+}
+
+std::vector<int64_t> Trainer::predict(const Tensor& images) {
+  EvaluationMode mode(parts_.model);
+  const Tensor classes = argmax(parts_.model(images), 1);
+  return {classes.data<int64_t>(), classes.data<int64_t>() + classes.numel()};
+}
+
+NamedTensors Trainer::all_state() const {
+  NamedTensors all = parts_.model.state();
+  for (auto& entry : parts_.optimizer.state_tensors()) {
+    all.push_back(std::move(entry));
+  }
+  return all;
+}
+
+void Trainer::show_progress(const data::Loader& loader, double seconds, int64_t samples) const {
+  if (!options_.progress) {
+    return;
+  }
+  const data::LoaderStats stats = loader.stats();
+  std::fprintf(
+      stderr,
+      "\repoch %lld/%lld  %5.1f%%  loss %.4f  lr %.2e  scale %g  skipped %lld  %.0f samples/s  "
+      "stalled %.0f%% ",
+      static_cast<long long>(state_.epoch + 1), static_cast<long long>(options_.epochs),
+      100.0 * static_cast<double>(state_.batch) / static_cast<double>(loader.batches_per_epoch()),
+      state_.loss_sum / static_cast<double>(state_.samples), parts_.optimizer.lr(),
+      parts_.scaler ? parts_.scaler->scale() : 1.0, static_cast<long long>(state_.skipped),
+      static_cast<double>(samples) / seconds,
+      100 * stats.wait_seconds / std::max(stats.total_seconds, 1e-9));
+  std::fflush(stderr);
+}
+
+void Trainer::show_epoch(const EpochMetrics& m) const {
+  if (!options_.progress) {
+    return;
+  }
+  std::string validation;
+  if (m.validation_loss) {
+    char buffer[80];
+    std::snprintf(buffer, sizeof buffer, "  validation loss %.4f  accuracy %.2f%%",
+                  *m.validation_loss, 100 * *m.validation_accuracy);
+    validation = buffer;
+  }
+  std::fprintf(stderr, "\r\033[K");
+  std::printf("epoch %lld/%lld  loss %.4f%s  lr %.2e  scale %g  skipped %lld  %.0f samples/s\n",
+              static_cast<long long>(m.epoch + 1), static_cast<long long>(options_.epochs),
+              m.train_loss, validation.c_str(), m.learning_rate, m.loss_scale,
+              static_cast<long long>(m.skipped_steps), m.samples_per_second);
+  std::fflush(stdout);
+}
+
+}  // namespace binade::train

@@ -1,0 +1,124 @@
+// Trainer: the routine around a training step. The step itself, from a batch to a loss, is the
+// user's.
+//
+//   train::Trainer trainer({.model = model, .optimizer = adam, .scaler = &scaler, .schedule =
+//   &schedule},
+//                          {.epochs = 10, .run = "runs/1"});
+//   trainer.fit(train_loader, &validation_loader);
+//   train::Evaluation test = trainer.test(test_loader);
+//
+// A run directory holds metrics.jsonl and checkpoint/ (train/checkpoint_store.h). A resumed run
+// continues bit for bit, also in the middle of an epoch: weights, moments, scaler, schedule, random
+// numbers, position in the data and the sums of the metrics are in the checkpoint.
+#pragma once
+#include <binade/data/loader.h>
+#include <binade/nn/module.h>
+#include <binade/optim/accumulation.h>
+#include <binade/optim/loss_scaler.h>
+#include <binade/optim/schedule.h>
+#include <binade/train/checkpoint_store.h>
+#include <binade/train/metrics.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+
+namespace binade::train {
+
+// The parts of a run. Scaler and schedule are optional.
+struct TrainingParts {
+  nn::Module& model;
+  optim::Optimizer& optimizer;
+  optim::LossScaler* scaler = nullptr;
+  optim::Schedule* schedule = nullptr;
+};
+
+// The mean loss over a batch, with a gradient.
+using TrainingStep = std::function<Tensor(nn::Module& model, const data::Batch& batch)>;
+// What a classifier does: cross entropy of the model's logits.
+Tensor classification_step(nn::Module& model, const data::Batch& batch);
+
+struct TrainerOptions {
+  int64_t epochs = 10;
+  int64_t accumulate = 1;  // micro-batches per step
+  std::optional<double> clip_norm = std::nullopt;
+  int64_t patience = 10;         // epochs without a better validation loss; 0: never stop early
+  std::string run = {};          // directory for metrics and checkpoints; empty: none
+  bool resume = false;           // from the newest good checkpoint of `run`, if there is one
+  int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch only
+  bool progress = true;          // a line on standard output per epoch, a live one on a terminal
+  TrainingStep step = classification_step;
+  // Settings that a resumed run must share with the one before: a difference is an error by name.
+  std::map<std::string, std::string> settings = {};
+  std::string precision = "fp32", augment = "none";  // for the metrics
+};
+
+struct Evaluation {
+  double loss = 0;      // mean over the samples
+  double accuracy = 0;  // share of samples whose largest logit is the label, 0 to 1
+  int64_t samples = 0;
+};
+
+class Trainer {
+ public:
+  // Opens the run directory. Throws where it cannot be written, or where a checkpoint to resume
+  // from does not fit the parts or the settings.
+  Trainer(const TrainingParts& parts, TrainerOptions options);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  // Trains until `epochs` or until the validation loss has not improved for `patience` epochs, then
+  // restores the weights of the best validation loss. Without validation data the last weights
+  // stay.
+  void fit(data::Loader& train, data::Loader* validation = nullptr);
+  // Loss and accuracy with the model in evaluation mode.
+  Evaluation validate(data::Loader& loader);
+  // The same; adds test_accuracy to the last line of the metrics.
+  Evaluation test(data::Loader& loader);
+  // The class with the largest logit, per row of images [N, C, H, W].
+  std::vector<int64_t> predict(const Tensor& images);
+
+  int64_t epoch() const { return state_.epoch; }  // the next one, or the one under way
+  int64_t steps() const { return state_.steps; }
+  bool resumed() const { return resumed_; }
+
+ private:
+  // All that a resumed run needs beside tensors.
+  struct State {
+    int64_t epoch = 0, batch = 0;  // the next batch to train on
+    int64_t steps = 0, skipped = 0;
+    double loss_sum = 0;  // over the samples of the epoch so far
+    int64_t samples = 0;
+    double best_loss = 0;
+    int64_t best_epoch = -1, bad_epochs = 0;
+    bool finished = false;
+  };
+
+  void resume();
+  void train_epoch(data::Loader& loader);
+  bool train_batch(const data::Batch& batch, bool last);
+  StepOutcome step();
+  void end_epoch(data::Loader& train, data::Loader* validation, double seconds, int64_t samples);
+  bool improved(double loss);
+  void restore_best();
+  void save();
+  NamedTensors all_state() const;
+  std::map<std::string, std::string> fields() const;
+  void read_fields(const std::map<std::string, std::string>& fields);
+  std::vector<CheckpointFile> files(const NamedTensors& model, const NamedTensors& optimizer) const;
+  void show_progress(const data::Loader& loader, double seconds, int64_t samples) const;
+  void show_epoch(const EpochMetrics& metrics) const;
+
+  TrainingParts parts_;
+  TrainerOptions options_;
+  State state_;
+  optim::AccumulationWindow window_;
+  std::unique_ptr<CheckpointStore> store_;
+  MetricsFile metrics_;
+  EpochMetrics last_metrics_;
+  NamedTensors best_;  // copies of the model's state at the best validation loss
+  bool resumed_ = false;
+};
+
+}  // namespace binade::train
