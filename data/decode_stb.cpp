@@ -39,6 +39,7 @@ void* stb_reallocate(void* old, size_t bytes) {
 #define STBI_FREE(pointer) std::free(pointer)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <stb/stb_image.h>
 #pragma GCC diagnostic pop
 
