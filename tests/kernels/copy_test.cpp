@@ -1,0 +1,203 @@
+// Copies between all dtypes and layouts, fills, and accumulation.
+#include <binade/kernels/copy.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/kernels/layouts.h"
+#include "tests/kernels/strided_array.h"
+
+namespace binade::kernels {
+namespace {
+
+constexpr DType kAllDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16,
+                                DType::i64, DType::i32, DType::u8,  DType::boolean};
+
+// The value that storing x in `dtype` gives.
+double stored(DType dtype, double x) {
+  return dispatch("test", dtype, [&]<class T>(Type<T>) { return static_cast<double>(T(x)); });
+}
+
+double low_of(DType dtype) { return dtype == DType::u8 || dtype == DType::boolean ? 0 : -90; }
+
+TEST(Copy, EveryPairOfDTypesAndLayouts) {
+  for (DType from : kAllDTypes) {
+    for (DType to : kAllDTypes) {
+      const bool to_unsigned = to == DType::u8;
+      for (const Dims& sizes : test_shapes()) {
+        for (Layout x_layout : kInputLayouts) {
+          Array x(from, sizes, x_layout);
+          x.random(1, to_unsigned ? 0 : low_of(from), 90);
+          for (Layout y_layout : kOutputLayouts) {
+            Array y(to, sizes, y_layout);
+            copy({.x = x.view(), .y = y.view()});
+            ASSERT_TRUE(y.gaps_untouched()) << describe(to, sizes, y_layout);
+            for (int64_t i = 0; i < x.numel(); ++i) {
+              ASSERT_EQ(y[i], stored(to, x[i]))
+                  << describe(from, sizes, x_layout) << " to " << describe(to, sizes, y_layout);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Copy, EveryHalfValueIsBitExact) {
+  std::vector<uint16_t> bits(65536);
+  std::vector<float> wide(65536);
+  std::vector<uint16_t> back(65536);
+  for (size_t i = 0; i < bits.size(); ++i) {
+    bits[i] = static_cast<uint16_t>(i);
+  }
+  for (DType dtype : {DType::f16, DType::bf16}) {
+    const View narrow = view_of(bits.data(), dtype, {65536});
+    const View value = view_of(wide.data(), DType::f32, {65536});
+    copy({.x = narrow, .y = value});
+    copy({.x = value, .y = view_of(back.data(), dtype, {65536})});
+    for (size_t i = 0; i < bits.size(); ++i) {
+      const float expected = dtype == DType::f16 ? static_cast<float>(half::from_bits(bits[i]))
+                                                 : static_cast<float>(bfloat16::from_bits(bits[i]));
+      ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(expected)) << i;
+      const uint16_t again = dtype == DType::f16 ? half(expected).bits : bfloat16(expected).bits;
+      ASSERT_EQ(back[i], again) << i;
+    }
+  }
+}
+
+TEST(Copy, FloatsRoundBitExactly) {
+  std::vector<float> x;
+  for (uint64_t step = 0; step < (uint64_t(1) << 32); step += 30011) {
+    x.push_back(std::bit_cast<float>(static_cast<uint32_t>(step)));
+  }
+  for (uint32_t i = 0; i < 0x7c00; ++i) {  // ties of both formats
+    const float low = static_cast<float>(half::from_bits(static_cast<uint16_t>(i)));
+    const float high = static_cast<float>(half::from_bits(static_cast<uint16_t>(i + 1)));
+    x.push_back(i == 0x7bff ? 65520.0f : (low + high) / 2);
+    x.push_back(std::bit_cast<float>(i << 16 | 0x8000u));
+  }
+  const auto n = static_cast<int64_t>(x.size());
+  std::vector<uint16_t> y(x.size());
+  const View from = view_of(x.data(), DType::f32, {n});
+  copy({.x = from, .y = view_of(y.data(), DType::f16, {n})});
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_EQ(y[i], half(x[i]).bits) << x[i];
+  }
+  copy({.x = from, .y = view_of(y.data(), DType::bf16, {n})});
+  for (size_t i = 0; i < x.size(); ++i) {
+    ASSERT_EQ(y[i], bfloat16(x[i]).bits) << x[i];
+  }
+}
+
+TEST(Copy, DoubleIsRoundedOnce) {
+  double x = 1 + 0x1p-11 + 0x1p-40;  // a float would make it a tie
+  half y;
+  copy({.x = view_of(&x, DType::f64, {}), .y = view_of(&y, DType::f16, {})});
+  EXPECT_EQ(static_cast<double>(y), 1 + 0x1p-10);
+}
+
+TEST(Copy, FloatToIntegerTruncatesAndSaturates) {
+  const double inf = std::numeric_limits<double>::infinity();
+  double x[] = {2.9, -2.9, 0.5, -0.5, 3e9, -3e9, 1e30, -1e30, inf, -inf, NAN, 300, 2147483647.5};
+  int32_t y[13];
+  int64_t wide[13];
+  uint8_t byte[13];
+  bool flag[13];
+  const View from = view_of(x, DType::f64, {13});
+  copy({.x = from, .y = view_of(y, DType::i32, {13})});
+  copy({.x = from, .y = view_of(wide, DType::i64, {13})});
+  copy({.x = from, .y = view_of(byte, DType::u8, {13})});
+  copy({.x = from, .y = view_of(flag, DType::boolean, {13})});
+  const int32_t most = INT32_MAX, least = INT32_MIN;
+  const int32_t expected[] = {2, -2, 0, 0, most, least, most, least, most, least, 0, 300, most};
+  const uint8_t expected_byte[] = {2, 0, 0, 0, 255, 0, 255, 0, 255, 0, 0, 255, 255};
+  for (int i = 0; i < 13; ++i) {
+    EXPECT_EQ(y[i], expected[i]) << x[i];
+    EXPECT_EQ(byte[i], expected_byte[i]) << x[i];
+    EXPECT_EQ(flag[i], true);
+  }
+  EXPECT_EQ(wide[4], 3000000000);
+  EXPECT_EQ(wide[6], INT64_MAX);
+  EXPECT_EQ(wide[9], INT64_MIN);
+  EXPECT_EQ(wide[10], 0);
+}
+
+TEST(Copy, BroadcastsAndTransposesLargeMatrices) {
+  for (DType to : {DType::f32, DType::f16, DType::i64}) {
+    Array x(DType::f32, {3, 130, 197}), y(to, {3, 130, 197}, Layout::transposed);
+    x.random(5, -100, 100);
+    copy({.x = x.view(), .y = y.view()});
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      ASSERT_EQ(y[i], stored(to, x[i]));
+    }
+  }
+  Array row(DType::f32, {1, 7}), table(DType::f32, {4, 5, 7});
+  row.random(2);
+  copy({.x = row.view(), .y = table.view()});
+  for (int64_t i = 0; i < table.numel(); ++i) {
+    ASSERT_EQ(table[i], row[i % 7]);
+  }
+  EXPECT_THROW(copy({.x = table.view(), .y = row.view()}), Error);
+}
+
+TEST(Copy, BitsDoNotDependOnThreads) {
+  Array x(DType::f32, {70, 40, 33}), first(DType::f16, {70, 40, 33}, Layout::transposed);
+  x.random(3);
+  set_threads(1);
+  copy({.x = x.view(), .y = first.view()});
+  for (int count : {2, 4}) {
+    set_threads(count);
+    Array again(DType::f16, {70, 40, 33}, Layout::transposed);
+    copy({.x = x.view(), .y = again.view()});
+    EXPECT_EQ(again.bytes(), first.bytes());
+  }
+  set_threads(0);
+}
+
+TEST(Fill, EveryDTypeAndLayout) {
+  for (DType dtype : kAllDTypes) {
+    for (const Dims& sizes : test_shapes()) {
+      for (Layout layout : kOutputLayouts) {
+        Array y(dtype, sizes, layout);
+        fill({.y = y.view(), .value = 2.7});
+        ASSERT_TRUE(y.gaps_untouched());
+        for (int64_t i = 0; i < y.numel(); ++i) {
+          ASSERT_EQ(y[i], stored(dtype, 2.7)) << describe(dtype, sizes, layout);
+        }
+      }
+    }
+  }
+  Array large(DType::f32, {100003});
+  fill({.y = large.view(), .value = -1.5});
+  EXPECT_EQ(large[0], -1.5);
+  EXPECT_EQ(large[100002], -1.5);
+}
+
+TEST(AddInto, EveryLayoutRoundsOnce) {
+  for (DType dtype : kFloatingDTypes) {
+    for (const Dims& sizes : test_shapes()) {
+      for (Layout layout : kInputLayouts) {
+        for (Layout y_layout : kOutputLayouts) {
+          Array x(dtype, sizes, layout), y(dtype, sizes, y_layout), before(dtype, sizes);
+          x.random(1);
+          y.random(2);
+          before.random(2);
+          add_into({.x = x.view(), .y = y.view()});
+          ASSERT_TRUE(y.gaps_untouched());
+          for (int64_t i = 0; i < y.numel(); ++i) {
+            ASSERT_EQ(y[i], stored(dtype, x[i] + before[i])) << describe(dtype, sizes, layout);
+          }
+        }
+      }
+    }
+  }
+  Array x(DType::f32, {3}), y(DType::f64, {3}), z(DType::f32, {4});
+  EXPECT_THROW(add_into({.x = x.view(), .y = y.view()}), Error);
+  EXPECT_THROW(add_into({.x = x.view(), .y = z.view()}), Error);
+}
+
+TEST(NarrowerIsas, CopyPasses) { EXPECT_TRUE(passes_on_narrower_isas()); }
+
+}  // namespace
+}  // namespace binade::kernels
