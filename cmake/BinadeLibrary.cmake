@@ -25,14 +25,14 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # g++ 12 warns of an overlap in every `"text" + string` (its bug 105651).
   target_compile_options(binade_base_flags INTERFACE -Wno-restrict)
 endif()
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  target_compile_options(binade_base_flags INTERFACE -march=x86-64-v2)
-endif()
-
 # Hardening, for all but the *_isa.cpp loops, whose sizes are checked before they run.
 include(BinadeHardening)
 add_library(binade_flags INTERFACE)
 target_link_libraries(binade_flags INTERFACE binade_base_flags binade_hardening)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  # Not in the base flags: they follow a target's own options, and the last -march wins.
+  target_compile_options(binade_flags INTERFACE -march=x86-64-v2)
+endif()
 
 if(BINADE_SANITIZE)
   add_compile_options(-fsanitize=${BINADE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -61,7 +61,7 @@ function(binade_library name)
   # -O3 whatever the build type: a kernel at -O0 is too slow to test with, and inlining keeps
   # instructions of one set out of functions that the program shares. Nothing reads errno or the
   # floating-point exception flags, and without them square roots and selections vectorise.
-  set(isa_flags_baseline -O3)
+  set(isa_flags_baseline -O3 -march=x86-64-v2)
   set(isa_flags_avx2 -O3 -march=x86-64-v3 -mtune=generic)
   set(isa_flags_avx512 -O3 -march=x86-64-v4 -mtune=generic -mprefer-vector-width=512)
   if(isa_sources)
