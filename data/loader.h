@@ -34,11 +34,11 @@ struct LoaderOptions {
   int workers = -1;  // threads; 0 decodes in the calling thread, -1 means min(cores, 8)
   uint64_t seed = 0;
   bool shuffle = true;
-  bool drop_last = false;        // leave out a last batch that is not full
-  int prefetch = 4;              // batches ready or in work ahead of use
-  Transform transform;           // after decoding; none: as decoded
-  std::vector<float> mean;       // [channels] of pixels / 255; empty: 0
-  std::vector<float> deviation;  // [channels]; empty: 1
+  bool drop_last = false;             // leave out a last batch that is not full
+  int prefetch = 4;                   // batches ready or in work ahead of use
+  Transform transform = {};           // after decoding; none: as decoded
+  std::vector<float> mean = {};       // [channels] of pixels / 255; empty: 0
+  std::vector<float> deviation = {};  // [channels]; empty: 1
   BadFilePolicy bad_file = BadFilePolicy::fail;
   int64_t max_bad = 100;                   // more distinct bad files than this is an error
   double timeout_seconds = 60;             // for one sample

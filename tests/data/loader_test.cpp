@@ -1,0 +1,357 @@
+#include <binade/data/loader.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "tests/data/fake_dataset.h"
+#include "tests/data/test_files.h"
+
+namespace binade::data {
+namespace {
+
+using test::FakeDataset;
+
+// All that a stream of batches holds.
+struct Stream {
+  std::vector<float> pixels;
+  std::vector<int64_t> labels, indices, sizes;
+  bool operator==(const Stream&) const = default;
+};
+
+Stream read_stream(Loader& loader, int64_t epoch, int64_t first_batch = 0) {
+  Stream stream;
+  for (const Batch& batch : loader.epoch(epoch, first_batch)) {
+    const float* pixels = batch.images.data<float>();
+    const int64_t* labels = batch.labels.data<int64_t>();
+    stream.pixels.insert(stream.pixels.end(), pixels, pixels + batch.images.numel());
+    stream.labels.insert(stream.labels.end(), labels, labels + batch.size);
+    stream.indices.insert(stream.indices.end(), batch.indices.begin(), batch.indices.end());
+    stream.sizes.push_back(batch.size);
+  }
+  return stream;
+}
+
+LoaderOptions augmenting(int workers) {
+  LoaderOptions options{.batch = 7, .workers = workers, .seed = 11};
+  options.transform = sequence({random_crop(4, 4, 2), random_horizontal_flip()});
+  options.mean = {.1f, .2f, .3f};
+  options.deviation = {.5f, .6f, .7f};
+  return options;
+}
+
+TEST(Loader, batch_layout_and_values) {
+  const FakeDataset dataset(10, 4, 3);
+  Loader loader(dataset, {.batch = 4,
+                          .workers = 0,
+                          .shuffle = false,
+                          .mean = {.5f, .5f, .5f},
+                          .deviation = {.25f, .25f, .25f}});
+  EXPECT_EQ(loader.batches_per_epoch(), 3);
+  loader.epoch(0);
+  Batch batch;
+  ASSERT_TRUE(loader.next(batch));
+  EXPECT_EQ(batch.images.sizes(), (Dims{4, 3, 4, 4}));
+  EXPECT_EQ(batch.images.strides(), (Dims{48, 1, 12, 3}));
+  EXPECT_EQ(batch.labels.sizes(), (Dims{4}));
+  EXPECT_EQ(batch.size, 4);
+  for (int64_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(batch.labels.data<int64_t>()[i], i);
+    const float expected = (static_cast<float>(uint8_t(7 * i)) / 255 - .5f) / .25f;
+    EXPECT_NEAR(batch.images.data<float>()[48 * i], expected, 1e-5);
+  }
+  ASSERT_TRUE(loader.next(batch));
+  EXPECT_EQ(batch.first, 4);
+  ASSERT_TRUE(loader.next(batch));
+  EXPECT_EQ(batch.size, 2);
+  EXPECT_FALSE(loader.next(batch));
+  EXPECT_ERROR(loader.next(batch), "no epoch");
+}
+
+TEST(Loader, stream_does_not_depend_on_workers_or_prefetch) {
+  const FakeDataset dataset(50);
+  Loader reference(dataset, augmenting(0));
+  const Stream first = read_stream(reference, 0), second = read_stream(reference, 1);
+  EXPECT_NE(first.indices, second.indices);
+  EXPECT_NE(first.pixels, second.pixels);
+  for (int workers : {1, 2, 8}) {
+    for (int prefetch : {1, 4, 9}) {
+      LoaderOptions options = augmenting(workers);
+      options.prefetch = prefetch;
+      options.cache_bytes = prefetch == 4 ? 0 : 1000;
+      Loader loader(dataset, options);
+      EXPECT_EQ(read_stream(loader, 1), second) << workers << " workers";
+      EXPECT_EQ(read_stream(loader, 0), first) << workers << " workers";
+    }
+  }
+}
+
+TEST(Loader, every_sample_once_per_epoch) {
+  const FakeDataset dataset(101);
+  Loader loader(dataset, {.batch = 8, .workers = 2, .seed = 3});
+  Stream stream = read_stream(loader, 5);
+  std::vector<int64_t> sorted = stream.indices, all(101);
+  std::sort(sorted.begin(), sorted.end());
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(sorted, all);
+  EXPECT_NE(stream.indices, all);
+}
+
+TEST(Loader, an_epoch_can_start_at_any_batch) {
+  const FakeDataset dataset(40);
+  for (int workers : {0, 2}) {
+    Loader loader(dataset, augmenting(workers));
+    const Stream whole = read_stream(loader, 3);
+    for (int64_t batch = 0; batch <= loader.batches_per_epoch(); ++batch) {
+      const Stream rest = read_stream(loader, 3, batch);
+      const auto skipped = std::min<ptrdiff_t>(7 * batch, 40);
+      EXPECT_TRUE(std::equal(rest.indices.begin(), rest.indices.end(),
+                             whole.indices.begin() + skipped, whole.indices.end()));
+      EXPECT_TRUE(std::equal(rest.pixels.begin(), rest.pixels.end(),
+                             whole.pixels.begin() + 48 * skipped, whole.pixels.end()));
+    }
+    EXPECT_ERROR(loader.epoch(3, 7), "first batch 7");
+    EXPECT_ERROR(loader.epoch(-1), "epoch -1");
+  }
+}
+
+TEST(Loader, an_epoch_may_be_abandoned) {
+  const FakeDataset dataset(60);
+  Loader loader(dataset, augmenting(2)), reference(dataset, augmenting(0));
+  const Stream expected = read_stream(reference, 9);
+  for (int i = 0; i < 20; ++i) {
+    loader.epoch(i);
+    Batch batch;
+    for (int k = 0; k < i % 4; ++k) {
+      ASSERT_TRUE(loader.next(batch));
+    }
+  }
+  EXPECT_EQ(read_stream(loader, 9), expected);
+}
+
+TEST(Loader, drop_last_and_shards) {
+  const FakeDataset dataset(23);
+  Loader dropping(dataset, {.batch = 5, .workers = 0, .drop_last = true});
+  EXPECT_EQ(read_stream(dropping, 0).sizes, (std::vector<int64_t>{5, 5, 5, 5}));
+  std::multiset<int64_t> seen;
+  for (int64_t shard = 0; shard < 3; ++shard) {
+    Loader loader(dataset, {.batch = 3, .workers = 1, .shard = shard, .shard_count = 3});
+    const Stream stream = read_stream(loader, 1);
+    EXPECT_EQ(stream.indices.size(), 8u);  // the same on every shard: one sample comes twice
+    seen.insert(stream.indices.begin(), stream.indices.end());
+  }
+  EXPECT_EQ(std::set<int64_t>(seen.begin(), seen.end()).size(), 23u);
+}
+
+TEST(Loader, exceptions_reach_next_with_index_and_path) {
+  for (int workers : {0, 1, 3}) {
+    for (int64_t bad : {0, 5, 19}) {
+      for (int kind = 0; kind < 4; ++kind) {
+        FakeDataset dataset(20);
+        dataset.before_get = [&](int64_t index) {
+          if (index == bad) {
+            switch (kind) {
+              case 0: fail("the file is broken");
+              case 1: throw std::bad_alloc();
+              case 2: throw std::runtime_error("odd");
+              default: throw 42;
+            }
+          }
+        };
+        Loader loader(dataset, {.batch = 4, .workers = workers, .shuffle = false});
+        loader.epoch(0);
+        Batch batch;
+        for (int64_t i = 0; i < bad / 4; ++i) {
+          ASSERT_TRUE(loader.next(batch));
+        }
+        const char* causes[] = {"the file is broken", "out of memory", "odd", "unknown exception"};
+        EXPECT_ERROR(loader.next(batch),
+                     text("sample ", bad, " (fake/", bad, ".png): ", causes[kind]));
+        EXPECT_FALSE(batch.images.defined());
+        EXPECT_ERROR(loader.next(batch), "earlier error");
+        EXPECT_ERROR(loader.epoch(1), "earlier error");
+      }
+    }
+  }
+}
+
+TEST(Loader, out_of_memory_keeps_its_type) {
+  FakeDataset dataset(4);
+  dataset.before_get = [](int64_t) { throw std::bad_alloc(); };
+  Loader loader(dataset, {.batch = 2, .workers = 1, .bad_file = BadFilePolicy::skip});
+  loader.epoch(0);
+  Batch batch;
+  EXPECT_THROW(loader.next(batch), OutOfMemory);
+}
+
+FakeDataset with_bad_files(int64_t size, std::set<int64_t> bad) {
+  FakeDataset dataset(size);
+  dataset.before_get = [bad = std::move(bad)](int64_t index) {
+    check(!bad.contains(index), "fake/", index, ".png: broken");
+  };
+  return dataset;
+}
+
+TEST(Loader, replace_takes_the_next_good_sample) {
+  const FakeDataset dataset = with_bad_files(12, {2, 3, 11});
+  for (int workers : {0, 1, 4}) {
+    Loader loader(
+        dataset,
+        {.batch = 4, .workers = workers, .shuffle = false, .bad_file = BadFilePolicy::replace});
+    EXPECT_EQ(read_stream(loader, 0).indices,
+              (std::vector<int64_t>{0, 1, 4, 4, 4, 5, 6, 7, 8, 9, 10, 0}));
+    EXPECT_EQ(read_stream(loader, 1).indices.size(), 12u);
+    const std::vector<BadFile> bad = loader.bad_files();
+    ASSERT_EQ(bad.size(), 3u);
+    EXPECT_EQ(bad[0].index, 2);
+    EXPECT_EQ(bad[0].path, "fake/2.png");
+    EXPECT_TRUE(test::contains(bad[0].reason, "broken"));
+    EXPECT_EQ(loader.stats().decode_errors, 3);
+  }
+}
+
+TEST(Loader, skip_makes_batches_smaller_but_never_empty) {
+  const FakeDataset dataset = with_bad_files(12, {2, 4, 5, 6, 7});
+  for (int workers : {0, 1, 4}) {
+    Loader loader(
+        dataset,
+        {.batch = 4, .workers = workers, .shuffle = false, .bad_file = BadFilePolicy::skip});
+    const Stream stream = read_stream(loader, 0);
+    EXPECT_EQ(stream.sizes, (std::vector<int64_t>{3, 1, 4}));
+    EXPECT_EQ(stream.indices, (std::vector<int64_t>{0, 1, 3, 8, 8, 9, 10, 11}));
+  }
+}
+
+TEST(Loader, too_many_bad_files_are_an_error) {
+  const FakeDataset dataset = with_bad_files(12, {1, 5, 9});
+  for (int workers : {0, 2}) {
+    Loader loader(dataset, {.batch = 4,
+                            .workers = workers,
+                            .shuffle = false,
+                            .bad_file = BadFilePolicy::skip,
+                            .max_bad = 2});
+    loader.epoch(0);
+    Batch batch;
+    EXPECT_TRUE(loader.next(batch));
+    EXPECT_TRUE(loader.next(batch));
+    EXPECT_ERROR(loader.next(batch), "3 unreadable files, the limit is 2");
+  }
+  std::set<int64_t> all;
+  for (int64_t i = 0; i < 12; ++i) {
+    all.insert(i);
+  }
+  const FakeDataset hopeless = with_bad_files(12, all);
+  Loader loader(hopeless, {.batch = 4, .workers = 2, .bad_file = BadFilePolicy::replace});
+  loader.epoch(0);
+  Batch batch;
+  EXPECT_ERROR(loader.next(batch), "no readable sample");
+}
+
+TEST(Loader, mixed_sizes_are_an_error_with_advice) {
+  FakeDataset dataset(8);
+  LoaderOptions options{.batch = 2, .workers = 2, .shuffle = false};
+  options.transform = [](Image& image, philox::Stream&) {
+    if (image.pixels[0] == uint8_t(7 * 5)) {
+      image = make_image(9, 9, 3);
+    }
+  };
+  Loader loader(dataset, options);
+  loader.epoch(0);
+  Batch batch;
+  EXPECT_TRUE(loader.next(batch));
+  EXPECT_TRUE(loader.next(batch));
+  EXPECT_ERROR(loader.next(batch), "set an image size");
+  options.batch = 1;
+  Loader single(dataset, options);
+  EXPECT_ERROR(read_stream(single, 0), "set an image size");
+}
+
+TEST(Loader, bad_options_are_errors) {
+  const FakeDataset dataset(8), none(0);
+  EXPECT_ERROR(Loader(dataset, {.batch = 0}), "batch 0");
+  EXPECT_ERROR(Loader(dataset, {.workers = -2}), "workers -2");
+  EXPECT_ERROR(Loader(dataset, {.prefetch = 0}), "prefetch 0");
+  EXPECT_ERROR(Loader(dataset, {.mean = {1.0f}}), "1 means, expected 3");
+  EXPECT_ERROR(Loader(dataset, {.deviation = {1.0f, 0.0f, 1.0f}}), "deviation > 0");
+  EXPECT_ERROR(Loader(dataset, {.batch = 9, .drop_last = true}), "no full batch");
+  EXPECT_ERROR(Loader(dataset, {.shard = 2, .shard_count = 2}), "shard 2 of 2");
+  EXPECT_ERROR(Loader(dataset, {.timeout_seconds = 0}), "timeout_seconds");
+  EXPECT_ERROR(Loader(none, {}), "empty");
+  EXPECT_ERROR(Loader(std::shared_ptr<const Dataset>(), {}), "no dataset");
+}
+
+TEST(Loader, destroying_it_at_any_moment_ends) {
+  FakeDataset dataset(200);
+  dataset.before_get = [](int64_t index) {
+    if (index % 50 == 49) {
+      fail("broken");
+    }
+    std::this_thread::yield();
+  };
+  const auto start = std::chrono::steady_clock::now();
+  philox::Stream random(1, 2);
+  for (int round = 0; round < 300; ++round) {
+    Loader loader(dataset, {.batch = 5,
+                            .workers = 1 + round % 4,
+                            .seed = uint64_t(round),
+                            .prefetch = 1 + round % 3,
+                            .bad_file = round % 2 == 0 ? BadFilePolicy::fail : BadFilePolicy::skip,
+                            .cache_bytes = 0});
+    if (round % 5 != 0) {
+      loader.epoch(0);
+    }
+    Batch batch;
+    try {
+      for (uint32_t k = random.next_below(6); k > 0 && round % 5 != 0; --k) {
+        loader.next(batch);
+      }
+    } catch (const Error&) {
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(random.next_below(300)));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+}
+
+TEST(Loader, a_stuck_reader_gives_an_error_with_its_file) {
+  std::atomic<bool> release = false, left = false;
+  {
+    auto dataset = std::make_shared<FakeDataset>(12);
+    dataset->before_get = [&](int64_t index) {
+      while (index == 6 && !release) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      }
+      left = left || index == 6;
+    };
+    const auto start = std::chrono::steady_clock::now();
+    Loader loader(dataset, {.batch = 4, .workers = 2, .shuffle = false, .timeout_seconds = 0.3});
+    loader.epoch(0);
+    Batch batch;
+    EXPECT_TRUE(loader.next(batch));
+    EXPECT_ERROR(loader.next(batch), "sample 6 (fake/6.png)");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  }
+  // The loader is gone, its worker was left behind and must still end without harm.
+  release = true;
+  for (int i = 0; i < 1000 && !left; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_TRUE(left);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+}
+
+TEST(Loader, statistics) {
+  const FakeDataset dataset(64);
+  Loader loader(dataset, augmenting(2));
+  read_stream(loader, 0);
+  const LoaderStats stats = loader.stats();
+  EXPECT_EQ(stats.samples, 64);
+  EXPECT_EQ(stats.batches, 10);
+  EXPECT_EQ(stats.workers, 2);
+  EXPECT_GT(stats.total_seconds, 0);
+  EXPECT_TRUE(test::contains(to_string(stats), "64 samples in 10 batches, 2 workers"));
+}
+
+}  // namespace
+}  // namespace binade::data

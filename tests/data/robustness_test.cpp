@@ -1,0 +1,120 @@
+// Every file of a collection of odd and broken images (MANIFEST.tsv names them and, where Pillow
+// decodes 8-bit pixels, the SHA-256 of the RGBA pixels).
+#include <binade/data/decode.h>
+
+#include <map>
+#include <sstream>
+
+#include "tests/data/sha256.h"
+#include "tests/data/test_files.h"
+
+namespace binade::data {
+namespace {
+
+struct Entry {
+  std::string path, result, pixels;
+};
+
+std::vector<Entry> read_manifest(const std::filesystem::path& folder) {
+  std::ifstream file(folder / "MANIFEST.tsv");
+  std::vector<Entry> entries;
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line)) {
+    std::istringstream fields(line);
+    Entry entry;
+    std::string bytes, hash;
+    std::getline(fields, entry.path, '\t');
+    std::getline(fields, bytes, '\t');
+    std::getline(fields, hash, '\t');
+    std::getline(fields, entry.result, '\t');
+    std::getline(fields, entry.pixels, '\t');
+    entries.push_back(entry);
+  }
+  return entries;
+}
+
+std::filesystem::path collection() {
+  const auto shared = test::shared_folder();
+  return shared.empty() ? shared : shared / "data" / "images-robustness";
+}
+
+// Formats that Binade decodes, by Pillow's name.
+bool readable_kind(const std::string& result) {
+  for (const char* kind : {"ok PNG", "ok JPEG", "ok BMP", "ok PPM", "ok TGA"}) {
+    if (result.rfind(kind, 0) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+TEST(Robustness, sha256_of_known_texts) {
+  EXPECT_EQ(test::Sha256::of({}),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(test::Sha256::of({'a', 'b', 'c'}),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(Robustness, every_file_decodes_or_gives_one_error_line) {
+  const auto folder = collection();
+  if (!std::filesystem::is_directory(folder)) {
+    GTEST_SKIP() << "skipped: no ../shared";
+  }
+  std::map<std::string, int> refused;
+  int decoded = 0;
+  for (const Entry& entry : read_manifest(folder)) {
+    try {
+      DecodeOptions options{.channels = 3, .limits = {.max_pixels = 16'000'000}};
+      const Image image = read_image(folder / entry.path, options);
+      EXPECT_EQ(image.pixels.size(), 3 * static_cast<size_t>(image.height) * image.width);
+      ++decoded;
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      EXPECT_TRUE(test::contains(text, entry.path)) << text;
+      EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+      if (readable_kind(entry.result)) {
+        const std::string reason = text.substr(text.find(entry.path) + entry.path.size());
+        ++refused[entry.result.substr(0, 7) + reason.substr(0, 70)];
+        if (std::getenv("BINADE_VERBOSE") != nullptr) {
+          std::printf("%s | %s\n", entry.result.c_str(), text.c_str());
+        }
+      }
+    }
+  }
+  EXPECT_GT(decoded, 100);
+  std::printf("decoded %d; refused although Pillow reads them:\n", decoded);
+  for (const auto& [reason, count] : refused) {
+    std::printf("%5d %s\n", count, reason.c_str());
+  }
+}
+
+TEST(Robustness, pixels_match_the_manifest) {
+  const auto folder = collection();
+  if (!std::filesystem::is_directory(folder)) {
+    GTEST_SKIP() << "skipped: no ../shared";
+  }
+  int matching = 0, different = 0;
+  for (const Entry& entry : read_manifest(folder)) {
+    const bool comparable = entry.pixels.size() == 64 && readable_kind(entry.result);
+    if (!comparable) {
+      continue;
+    }
+    try {
+      DecodeOptions options{.channels = 4, .apply_orientation = false};
+      const Image image = read_image(folder / entry.path, options);
+      if (test::Sha256::of(image.pixels) == entry.pixels) {
+        ++matching;
+      } else {
+        ++different;
+        std::printf("different: %s | %s\n", entry.path.c_str(), entry.result.c_str());
+      }
+    } catch (const Error&) {
+    }
+  }
+  std::printf("%d match, %d differ\n", matching, different);
+  EXPECT_GT(matching, 100);
+}
+
+}  // namespace
+}  // namespace binade::data
