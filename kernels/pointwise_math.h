@@ -163,10 +163,10 @@ inline float math_tanh(float x) {
   return __builtin_copysignf(e / (e + 2.0f), x);
 }
 
-// exp(-z^2) without the error that rounding z^2 would bring; z >= 0.
-inline float gauss(float z) {
+// exp(-factor z^2), factor 1 or 1/2, without the error that rounding z^2 would bring; z >= 0.
+inline float gauss(float z, float factor) {
   const float high = from_bits(to_bits(z) & ~0xfff);  // 12 bits: the square is exact
-  return math_exp(-high * high) * math_exp((high - z) * (high + z));
+  return math_exp(-factor * (high * high)) * math_exp(factor * ((high - z) * (high + z)));
 }
 
 // erfc(z) exp(z^2) = u P(u) with u = 1 / (z + 3); z >= 0.
@@ -195,15 +195,15 @@ inline float math_erf(float x) {
   p = p * s + 0.1128359472f;
   p = p * s + -0.3761262667f;
   p = p * s + 1.128379166f;
-  const float far = __builtin_copysignf(1.0f - gauss(limited) * scaled_erfc(limited), x);
+  const float far = __builtin_copysignf(1.0f - gauss(limited, 1.0f) * scaled_erfc(limited), x);
   return z < 1.0f ? x * p : far;
 }
 
 // Standard normal distribution function, relative accuracy in the lower tail too.
 inline float math_normal_cdf(float x) {
-  float z = __builtin_fabsf(x) * 0.707106781f;
-  z = z > 11.0f ? 11.0f : z;
-  const float tail = 0.5f * gauss(z) * scaled_erfc(z);
+  float z = __builtin_fabsf(x);
+  z = z > 15.0f ? 15.0f : z;
+  const float tail = 0.5f * gauss(z, 0.5f) * scaled_erfc(z * 0.707106781f);
   return x > 0.0f ? 1.0f - tail : tail;
 }
 
