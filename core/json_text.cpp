@@ -1,6 +1,7 @@
 #include <binade/core/json_text.h>
 
 #include <cstdint>
+#include <cstring>
 
 namespace binade {
 namespace {
@@ -49,8 +50,17 @@ void append_utf8(std::string& out, uint32_t code) {
 }
 
 size_t utf8_prefix(std::string_view text) {
+  constexpr uint64_t kHighBits = 0x8080808080808080;
   size_t at = 0;
   while (at < text.size()) {
+    uint64_t word = kHighBits;
+    if (text.size() - at >= sizeof word) {
+      std::memcpy(&word, text.data() + at, sizeof word);
+    }
+    if ((word & kHighBits) == 0) {  // eight ASCII characters
+      at += sizeof word;
+      continue;
+    }
     const size_t length = utf8_length(text.substr(at));
     if (length == 0) {
       return at;

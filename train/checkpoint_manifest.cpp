@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kFormat = "binade checkpoint 1";
-constexpr uint64_t kManifestMaxBytes = uint64_t{64} << 20;
+constexpr uint64_t kManifestMaxBytes = uint64_t{16} << 20;
 
 uint32_t checksum_of(const std::string& text) {
   return crc32c(std::as_bytes(std::span(text.data(), text.size())));
@@ -72,14 +72,20 @@ std::string manifest_text(const Manifest& manifest) {
 }
 
 Manifest parse_manifest(const std::string& path, std::string_view text) {
+  constexpr int kDepth = 3;  // root, files, a file
+  const auto limit_depth = [&](int depth, json::parse_event_t, json&) {
+    check(depth <= kDepth, path, ": nested deeper than a manifest is");
+    return true;
+  };
   try {
-    json root = json::parse(text.begin(), text.end());
+    const json root = json::parse(text.begin(), text.end(), limit_depth);
     check(root.is_object() && root.value("format", "") == kFormat, path,
           ": not a manifest of a checkpoint (expected format \"", kFormat, "\")");
-    const uint32_t expected = from_hexadecimal(path, root.at("checksum").get<std::string>());
-    root.erase("checksum");
-    check(checksum_of(root.dump()) == expected, path, ": the checksum of the manifest is wrong");
-    return from_json(path, root);
+    Manifest manifest = from_json(path, root);
+    // Rendered again it is the same text, checksum included, unless a byte was changed.
+    check(manifest_text(manifest) == text, path,
+          ": the manifest is damaged, its checksum is wrong");
+    return manifest;
   } catch (const json::exception& error) {
     fail(path, ": not a manifest of a checkpoint: ", error.what());
   }
