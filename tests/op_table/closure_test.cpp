@@ -1,0 +1,71 @@
+// The table is complete: every op that core/ops.h declares has a row and error cases.
+#include <tests/op_table/op_table.h>
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <sstream>
+
+namespace binade::op_table {
+namespace {
+
+// "add" and "add(number)", the overload whose second argument is a number.
+std::set<std::string> declared_ops() {
+  std::ifstream file(std::string(BINADE_SOURCE_DIR) + "/core/ops.h");
+  std::stringstream all;
+  all << file.rdbuf();
+  const std::string header = all.str();
+  const std::regex declaration(
+      R"(\n(?:std::vector<Tensor>|Tensor) (\w+)\(const (?:Tensor|std::vector<Tensor>)& \w+(, double)?)");
+  std::vector<std::pair<std::string, bool>> found;
+  std::map<std::string, int> overloads;
+  for (std::sregex_iterator i(header.begin(), header.end(), declaration), end; i != end; ++i) {
+    found.emplace_back((*i)[1], (*i)[2].matched);
+    ++overloads[(*i)[1]];
+  }
+  std::set<std::string> names;
+  for (const auto& [name, number] : found) {
+    names.insert(name + (number && overloads[name] > 1 ? "(number)" : ""));
+  }
+  return names;
+}
+
+TEST(Closure, EveryOpHasARow) {
+  const std::set<std::string> declared = declared_ops();
+  ASSERT_GT(declared.size(), 50u) << "the declarations of core/ops.h were not understood";
+  std::set<std::string> rows;
+  for (const OpRow& row : op_table()) {
+    rows.insert(row.name + (row.number ? "(number)" : ""));
+  }
+  for (const std::string& name : declared) {
+    EXPECT_TRUE(rows.count(name)) << name << " is in core/ops.h but has no row in tests/op_table";
+  }
+  for (const std::string& name : rows) {
+    EXPECT_TRUE(declared.count(name)) << name << " has a row but is not in core/ops.h";
+  }
+}
+
+TEST(Closure, EveryOpHasErrorCases) {
+  std::set<std::string> with, without;
+  for (const OpRow& row : op_table()) {
+    (row.errors.empty() ? without : with).insert(row.name);
+  }
+  for (const std::string& name : without) {
+    EXPECT_TRUE(with.count(name)) << name << " has no error case";
+  }
+}
+
+TEST(Closure, RowsAreComplete) {
+  for (const OpRow& row : op_table()) {
+    EXPECT_FALSE(row.shapes.empty()) << row.name;
+    EXPECT_FALSE(row.large.empty()) << row.name << ": no sizes that several threads share";
+    EXPECT_TRUE(row.function && row.reference) << row.name;
+    EXPECT_EQ(row.depth != nullptr, !row.exact_shapes.empty()) << row.name;
+  }
+}
+
+}  // namespace
+}  // namespace binade::op_table

@@ -1,0 +1,134 @@
+// Numeric gradients in f64, with random upstream gradients: every differentiable row in its shapes
+// (broadcasts, 0-d, sizes of 1, empty, 5-d) and memory layouts, with non-contiguous and stride-0
+// upstream gradients, operands without a gradient, and one tensor given twice.
+#include <tests/op_table/sample.h>
+
+#include <binade/core/gradcheck.h>
+#include <gtest/gtest.h>
+
+namespace binade::op_table {
+namespace {
+
+class Gradient : public testing::TestWithParam<size_t> {};
+
+enum class Upstream : uint8_t { plain, transposed, sliced, expanded };
+
+// Wraps an output so that its upstream gradient arrives in the wanted form.
+Tensor with_upstream(const Tensor& y, Upstream form) {
+  const int last = y.dim() - 1;
+  switch (form) {
+    case Upstream::plain: return y;
+    case Upstream::transposed: return y.dim() >= 2 ? transpose(y, 0, last) : y;
+    case Upstream::sliced: return y.dim() >= 1 ? cat({y, mul(y, 0.5)}, last) : y;
+    case Upstream::expanded: return y.dim() >= 1 ? sum(y, {last}) : y;
+  }
+  return y;
+}
+
+struct Pattern {
+  Upstream upstream = Upstream::plain;
+  int without_grad = -1;  // this input does not require a gradient
+  bool twice = false;     // input 0 is given in the place of every input
+};
+
+bool differentiable(const OpRow& row, const Tensor& base, size_t input) {
+  return is_floating(base.dtype()) && !domain_of(row, input).fixed;
+}
+
+void check_gradient(const OpRow& row, const Sample& sample, const Pattern& pattern) {
+  Tensors inputs;
+  for (size_t i = 0; i < sample.bases.size(); ++i) {
+    inputs.push_back(sample.bases[i].detach());
+    const bool fixed = int(i) == pattern.without_grad || (pattern.twice && i > 0);
+    if (differentiable(row, inputs[i], i) && !fixed) {
+      inputs[i].require_grad();
+    }
+  }
+  const auto function = [&](const Tensors& bases) {
+    Tensors views;
+    for (size_t i = 0; i < bases.size(); ++i) {
+      views.push_back(present(sample.layouts[pattern.twice ? 0 : i], bases[pattern.twice ? 0 : i],
+                              sample.views[i].sizes()));
+    }
+    const Tensors outputs = row.function(views);
+    Tensors flat;
+    for (size_t i = 0; i < std::min(outputs.size(), row.outputs_with_gradient); ++i) {
+      flat.push_back(reshape(with_upstream(outputs[i], pattern.upstream), {-1}));
+    }
+    return flat.size() == 1 ? flat[0] : cat(flat, 0);
+  };
+  try {
+    gradcheck(function, inputs, {.seed = sample.seed});
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << error.what() << ": " << sample.label
+                  << " upstream=" << static_cast<int>(pattern.upstream)
+                  << " without_grad=" << pattern.without_grad << " twice=" << pattern.twice;
+  }
+}
+
+TEST_P(Gradient, ShapesAndLayouts) {
+  const OpRow& row = op_table()[GetParam()];
+  uint64_t seed = 1;
+  for (const Shapes& shapes : row.shapes) {
+    for (const std::vector<Layout>& layouts : layout_choices(shapes)) {
+      check_gradient(row, make_sample(row, shapes, layouts, DType::f64, seed++), {});
+    }
+  }
+}
+
+TEST_P(Gradient, UpstreamForms) {
+  const OpRow& row = op_table()[GetParam()];
+  uint64_t seed = 1001;
+  for (const Shapes& shapes : row.shapes) {
+    const auto layouts = layout_choices(shapes).back();
+    for (Upstream form : {Upstream::transposed, Upstream::sliced, Upstream::expanded}) {
+      check_gradient(row, make_sample(row, shapes, layouts, DType::f64, seed++),
+                     {.upstream = form});
+    }
+  }
+}
+
+TEST_P(Gradient, OneOperandWithout) {
+  const OpRow& row = op_table()[GetParam()];
+  const Shapes& shapes = row.shapes[0];
+  const Sample sample = make_sample(row, shapes, layout_choices(shapes)[0], DType::f64, 2001);
+  int candidates = 0;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    candidates += differentiable(row, sample.bases[i], i);
+  }
+  for (size_t i = 0; i < shapes.size() && candidates > 1; ++i) {
+    if (differentiable(row, sample.bases[i], i)) {
+      check_gradient(row, sample, {.without_grad = static_cast<int>(i)});
+    }
+  }
+  EXPECT_GE(candidates, 1) << sample.label;
+}
+
+TEST_P(Gradient, SameTensorTwice) {
+  const OpRow& row = op_table()[GetParam()];
+  bool checked = false;
+  for (const Shapes& shapes : row.shapes) {
+    bool equal = shapes.size() > 1;
+    for (const Dims& sizes : shapes) {
+      equal = equal && sizes == shapes[0];
+    }
+    for (const std::vector<Layout>& layouts : layout_choices(shapes)) {
+      if (equal && !domain_of(row, 1).fixed) {
+        // maximum and minimum halve the gradient at a tie, which is what x has with itself.
+        check_gradient(row, make_sample(row, shapes, layouts, DType::f64, 3001), {.twice = true});
+        checked = true;
+      }
+    }
+  }
+  if (!checked) {
+    GTEST_SKIP() << "no shapes with equal operands";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OpTable, Gradient, testing::ValuesIn(row_indices([](const OpRow& row) {
+                           return row.differentiable;
+                         })),
+                         [](const auto& info) { return row_name(info.param); });
+
+}  // namespace
+}  // namespace binade::op_table

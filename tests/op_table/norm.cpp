@@ -1,0 +1,129 @@
+// Rows of the normalisation ops.
+#include <tests/op_table/op_table.h>
+
+#include <binade/core/create.h>
+
+#include <cmath>
+
+namespace binade::op_table {
+namespace {
+
+constexpr double kMomentum = 0.25, kEps = 1e-3;
+
+struct Statistics {
+  double mean = 0, variance = 0;  // biased
+  int64_t count = 0;
+};
+
+std::vector<Statistics> statistics_of(const Array& x) {
+  std::vector<Statistics> stats(static_cast<size_t>(x.sizes[1]));
+  for (bool second_pass : {false, true}) {
+    for_each(x.sizes, [&](const Dims& index) {
+      Statistics& s = stats[static_cast<size_t>(index[1])];
+      if (second_pass) {
+        s.variance += std::pow(x.at(index) - s.mean, 2) / double(s.count);
+      } else {
+        s.mean += x.at(index);
+        ++s.count;
+      }
+    });
+    for (Statistics& s : stats) {
+      s.mean = second_pass ? s.mean : s.mean / double(s.count);
+    }
+  }
+  return stats;
+}
+
+// Inputs: x, running mean, running variance, and weight and bias if affine. Outputs: y, and in
+// training the new running statistics.
+Arrays batch_norm_of(const Arrays& in, bool training, bool affine) {
+  const Array& x = in[0];
+  std::vector<Statistics> stats = statistics_of(x);
+  Array running_mean = in[1], running_var = in[2];
+  for (size_t c = 0; c < stats.size(); ++c) {
+    Statistics& s = stats[c];
+    if (training) {
+      const double n = double(s.count), unbiased = s.variance * n / (n - 1);
+      running_mean.values[c] += kMomentum * (s.mean - running_mean.values[c]);
+      running_var.values[c] += kMomentum * (unbiased - running_var.values[c]);
+    } else {
+      s = {running_mean.values[c], running_var.values[c], s.count};
+    }
+  }
+  const Array y = generate(x.sizes, [&](const Dims& index) {
+    const Statistics& s = stats[static_cast<size_t>(index[1])];
+    const double normal = (x.at(index) - s.mean) / std::sqrt(s.variance + kEps);
+    return affine ? normal * in[3].at({index[1]}) + in[4].at({index[1]}) : normal;
+  });
+  return training ? Arrays{y, running_mean, running_var} : Arrays{y};
+}
+
+Tensor copy_of(const Tensor& t) {
+  Tensor copy = empty(t.sizes(), t.dtype());
+  copy.copy_(t.detach());
+  return copy;
+}
+
+OpRow batch_norm_row(bool training, bool affine) {
+  OpRow row;
+  row.name = "batch_norm";
+  row.attributes = text(training ? "training" : "evaluation", affine ? " affine" : "");
+  for (const Dims& x : {Dims{5, 4}, {2, 3, 4, 2}, {3, 2, 5}, {2, 2, 1, 3, 2}, {2, 1, 1, 1}}) {
+    const Dims c{x[1]};
+    row.shapes.push_back(affine ? Shapes{x, c, c, c, c} : Shapes{x, c, c});
+  }
+  const Dims c{19};
+  row.large = affine ? Shapes{{8, 19, 23, 21}, c, c, c, c} : Shapes{{8, 19, 23, 21}, c, c};
+  const Domain statistic{.low = 0.5, .high = 2, .statistic = true};
+  const Domain running{.low = 0.5, .high = 2, .statistic = true, .fixed = true};
+  row.domains = {{.low = -1, .high = 3}, running, running, statistic, statistic};
+  row.outputs_with_gradient = 1;
+  row.function = [=](const Tensors& in) {
+    const Tensor running_mean = copy_of(in[1]), running_var = copy_of(in[2]);
+    const BatchNormOptions options{.training = training, .momentum = kMomentum, .eps = kEps};
+    const Tensor y = batch_norm(in[0], affine ? in[3] : Tensor(), affine ? in[4] : Tensor(),
+                                running_mean, running_var, options);
+    return training ? Tensors{y, running_mean, running_var} : Tensors{y};
+  };
+  row.reference = [=](const Arrays& in) { return batch_norm_of(in, training, affine); };
+  row.accuracy = Accuracy::sums;
+  const Tensor none;
+  row.errors = {
+      {"weight size that differs",
+       [=] {
+         batch_norm(ones({4, 6}), ones({5}), ones({6}), zeros({6}), ones({6}));
+       }},
+      {"statistics size that differs",
+       [=] {
+         batch_norm(ones({4, 6}), ones({6}), ones({6}), zeros({6}), ones({4}));
+       }},
+      {"one value per channel",
+       [=] {
+         batch_norm(ones({1, 6}), none, none, none, none);
+       }},
+      {"input of one dimension", [=] { batch_norm(ones({6}), none, none, none, none); }},
+      {"one of two statistics",
+       [=] {
+         batch_norm(ones({4, 6}), none, none, zeros({6}), none);
+       }},
+      {"weight of another dtype",
+       [=] {
+         batch_norm(ones({4, 6}), ones({6}, DType::i64), ones({6}), zeros({6}), ones({6}));
+       }},
+      {"integer input",
+       [=] {
+         batch_norm(zeros({4, 6}, DType::i64), none, none, none, none);
+       }},
+      {"undefined input", [=] { batch_norm(none, none, none, none, none); }},
+  };
+  return row;
+}
+
+}  // namespace
+
+std::vector<OpRow> norm_rows() {
+  return {batch_norm_row(true, true), batch_norm_row(true, false), batch_norm_row(false, true),
+          batch_norm_row(false, false)};
+}
+
+}  // namespace binade::op_table

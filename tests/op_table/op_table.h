@@ -1,0 +1,80 @@
+// The op table: one row per op of core/ops.h and set of attributes, in one file per family. The
+// drivers (*_test.cpp) run every row: forward, gradient, dtypes, exactness, bounds, repeatability,
+// errors. A row says what the op computes (reference), on which shapes, and how exact it must be.
+#pragma once
+#include <binade/core/ops.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tests/op_table/array.h>
+
+namespace binade::op_table {
+
+using Tensors = std::vector<Tensor>;
+using Shapes = std::vector<Dims>;  // the sizes of each input
+
+// What an input is drawn from: uniform in [low, high], at least `gap` from the points in `avoid`
+// (kinks and poles of the op).
+struct Domain {
+  double low = -2, high = 2;
+  std::vector<double> avoid = {};
+  double gap = 0.3;
+  bool whole = false;  // rounded to integers, plus `shift`
+  double shift = 0;
+  bool distinct = false;   // all values differ, also in half precision: multiples of 1/32
+  int64_t classes = 0;     // not 0: i64 in [0, classes)
+  bool statistic = false;  // f32 where the first input is f16 or bf16
+  bool fixed = false;      // never differentiated
+};
+
+enum class Accuracy : uint8_t {
+  exact,  // the reference, rounded to the dtype
+  ulps,   // relative to each element: `ulps` units in f32 and f64, one in f16 and bf16
+  sums,   // relative to the largest element: the tolerance of the parity cases
+};
+
+struct ErrorCase {
+  std::string what;
+  std::function<void()> run;  // must throw an Error that begins with the op's name
+};
+
+struct OpRow {
+  std::string name;             // as declared in core/ops.h
+  std::string attributes = "";  // for messages
+  bool number = false;          // the overload that takes a number as second argument
+  std::vector<Shapes> shapes;
+  std::vector<Domain> domains = {{}};  // of each input; the last one repeats
+  std::function<Tensors(const Tensors&)> function;
+  std::function<Arrays(const Arrays&)> reference;
+  Accuracy accuracy = Accuracy::exact;
+  double ulps = 4;
+  double floor =
+      0;  // ulps are of max(|reference|, floor): for functions that cross zero by cancellation
+  bool differentiable = true;
+  bool any_dtype = false;  // also i64, i32, u8 and bool
+  bool many_zeros = false;
+  bool wide_output = false;                // f32 results from f16 and bf16 inputs
+  std::optional<DType> output_dtype = {};  // where it is not that of the inputs
+  size_t outputs_with_gradient = 8;        // only the first ones get an upstream gradient
+  // Contractions: the number of products that one output element sums; gets the integer-exact and
+  // the error-bound tests.
+  std::function<int64_t(const Shapes&)> depth = {};
+  std::vector<Shapes> exact_shapes = {};
+  Shapes large = {};  // enough work for several threads
+  std::vector<ErrorCase> errors = {};
+};
+
+std::vector<OpRow> pointwise_rows();
+std::vector<OpRow> reduce_rows();
+std::vector<OpRow> contraction_rows();
+std::vector<OpRow> pool_rows();
+std::vector<OpRow> norm_rows();
+std::vector<OpRow> loss_rows();
+std::vector<OpRow> shape_rows();
+
+// All rows, in a fixed order.
+const std::vector<OpRow>& op_table();
+
+}  // namespace binade::op_table

@@ -1,0 +1,56 @@
+// Repeatability: forward and backward give the same bits twice and at 1, 2 and 4 threads.
+#include <tests/op_table/sample.h>
+
+#include <binade/kernels/base/parallel.h>
+#include <gtest/gtest.h>
+
+namespace binade::op_table {
+namespace {
+
+class Repeat : public testing::TestWithParam<size_t> {
+ protected:
+  ~Repeat() override { kernels::set_threads(0); }
+};
+
+Result run(const OpRow& row, const Sample& sample, const Tensors& upstream) {
+  if (row.differentiable) {
+    return run_with_gradient(row, sample, upstream);
+  }
+  return {row.function(sample.views), {}};
+}
+
+void expect_same(const Result& got, const Result& first, const std::string& label) {
+  for (size_t i = 0; i < first.outputs.size(); ++i) {
+    EXPECT_TRUE(same_bits(got.outputs[i], first.outputs[i])) << "output " << i << ": " << label;
+  }
+  for (size_t i = 0; i < first.gradients.size(); ++i) {
+    EXPECT_TRUE(same_bits(got.gradients[i], first.gradients[i]))
+        << "gradient " << i << ": " << label;
+  }
+}
+
+TEST_P(Repeat, SameBitsAtAnyThreadCount) {
+  const OpRow& row = op_table()[GetParam()];
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    for (const Shapes& shapes : {row.large, row.shapes[0]}) {
+      const auto choices = layout_choices(shapes);
+      for (const auto& layouts : {choices.front(), choices.back()}) {
+        const Sample sample = make_sample(row, shapes, layouts, dtype, 7);
+        kernels::set_threads(1);
+        const Tensors upstream = random_upstream(row.function(sample.views), 7);
+        const Result first = run(row, sample, upstream);
+        for (int threads : {1, 2, 4}) {
+          kernels::set_threads(threads);
+          expect_same(run(row, sample, upstream), first, text(sample.label, " threads=", threads));
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OpTable, Repeat,
+                         testing::ValuesIn(row_indices([](const OpRow&) { return true; })),
+                         [](const auto& info) { return row_name(info.param); });
+
+}  // namespace
+}  // namespace binade::op_table
