@@ -1,0 +1,140 @@
+// Parity names of contractions, pooling, normalisation and losses. Parameters and statistics of
+// norms and class weights of losses are given in the dtype that the engine keeps them in: f32
+// beside f16 and bf16 activations.
+#include <binade/core/ops.h>
+#include <binade/nn/losses.h>
+
+#include <tests/parity/parity_case.h>
+
+namespace binade::parity {
+namespace {
+
+using Ops = std::map<std::string, Handler>;
+
+Outputs one(Tensor y) { return {{"out", std::move(y)}}; }
+
+void pair(const Json& list, int64_t (&out)[2]) {
+  out[0] = list.at(0);
+  out[1] = list.at(1);
+}
+
+Tensor as_statistic(const Tensor& t, const Tensor& x) {
+  return t.defined() ? cast(t, compute_dtype(x.dtype())) : t;
+}
+
+Reduction reduction_of(const Call& call) {
+  const std::string name = call.attr("reduction");
+  return name == "none"   ? Reduction::none
+         : name == "mean" ? Reduction::mean
+         : name == "sum"  ? Reduction::sum
+                          : throw NotCovered{"reduction " + name + " is no enumerator"};
+}
+
+void add_contractions(Ops& ops) {
+  ops["matmul"] = [](const Call& call) {
+    const int a = call.in("a").dim(), b = call.in("b").dim();
+    const bool supported = a == b && (a == 2 || a == 3);
+    if (!supported && !call.c.expects_error) {
+      throw NotCovered{"matmul of other than two matrices or two batches"};
+    }
+    return one(matmul(call.in("a"), call.in("b")));
+  };
+  ops["linear"] = [](const Call& call) {
+    return one(linear(call.in("x"), call.in("weight"), call.optional("bias")));
+  };
+  ops["conv2d"] = [](const Call& call) {
+    kernels::Conv2dGeometry geometry;
+    pair(call.attr("stride"), geometry.stride);
+    pair(call.attr("padding"), geometry.padding);
+    pair(call.attr("dilation"), geometry.dilation);
+    geometry.groups = call.attr("groups");
+    return one(conv2d(call.in("x"), call.in("weight"), call.optional("bias"), geometry));
+  };
+}
+
+kernels::Pool2dGeometry window(const Call& call) {
+  kernels::Pool2dGeometry geometry;
+  pair(call.attr("kernel_size"), geometry.kernel);
+  pair(call.attr("stride"), geometry.stride);
+  pair(call.attr("padding"), geometry.padding);
+  geometry.ceil_mode = call.attr("ceil_mode");
+  return geometry;
+}
+
+void add_pooling(Ops& ops) {
+  ops["max_pool2d"] = [](const Call& call) {
+    kernels::Pool2dGeometry geometry = window(call);
+    pair(call.attr("dilation"), geometry.dilation);
+    return one(max_pool2d(call.in("x"), geometry));
+  };
+  ops["avg_pool2d"] = [](const Call& call) {
+    kernels::Pool2dGeometry geometry = window(call);
+    geometry.count_include_pad = call.attr("count_include_pad");
+    return one(avg_pool2d(call.in("x"), geometry));
+  };
+  ops["adaptive_avg_pool2d"] = [](const Call& call) {
+    const Json& size = call.attr("output_size");
+    return one(adaptive_avg_pool2d(call.in("x"), size.at(0), size.at(1)));
+  };
+}
+
+Outputs run_batch_norm(const Call& call) {
+  const Tensor& x = call.in("x");
+  const auto statistic = [&](const char* name) {
+    const Tensor given = call.optional(name);
+    if (!given.defined()) {
+      return given;
+    }
+    Tensor copy = empty(given.sizes(), compute_dtype(x.dtype()));
+    copy.copy_(given.detach());
+    return copy;
+  };
+  const Tensor mean = statistic("running_mean"), var = statistic("running_var");
+  Outputs outputs = one(batch_norm(x, as_statistic(call.optional("weight"), x),
+                                   as_statistic(call.optional("bias"), x), mean, var,
+                                   {.training = call.attr("training"),
+                                    .momentum = call.attr("momentum"),
+                                    .eps = call.attr("eps")}));
+  if (mean.defined()) {
+    outputs["running_mean"] = mean;
+    outputs["running_var"] = var;
+  }
+  return outputs;
+}
+
+Outputs run_cross_entropy(const Call& call) {
+  const Tensor &x = call.in("input"), &target = call.in("target");
+  if (is_floating(target.dtype()) && !call.c.expects_error) {
+    throw NotCovered{"cross_entropy with probabilities"};
+  }
+  return one(cross_entropy(x, target,
+                           {.reduction = reduction_of(call),
+                            .ignore_index = call.attr("ignore_index"),
+                            .label_smoothing = call.attr("label_smoothing"),
+                            .weight = as_statistic(call.optional("weight"), x)}));
+}
+
+Outputs run_mse_loss(const Call& call) {
+  const Tensor &input = call.in("input"), &target = call.in("target");
+  if (!(input.sizes() == target.sizes()) && !call.c.expects_error) {
+    throw NotCovered{"mse_loss with a broadcast"};
+  }
+  return one(nn::mse_loss(input, target, reduction_of(call)));
+}
+
+}  // namespace
+
+const std::map<std::string, Handler>& layer_ops() {
+  static const Ops ops = [] {
+    Ops made;
+    add_contractions(made);
+    add_pooling(made);
+    made["batch_norm"] = run_batch_norm;
+    made["cross_entropy"] = run_cross_entropy;
+    made["mse_loss"] = run_mse_loss;
+    return made;
+  }();
+  return ops;
+}
+
+}  // namespace binade::parity

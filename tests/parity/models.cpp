@@ -1,0 +1,145 @@
+// The family models: logits, loss and gradients, then the losses of a few optimizer steps. In f16
+// and bf16 the models run under the policy `mixed`, as they would be trained.
+#include <binade/core/create.h>
+#include <binade/core/ops.h>
+#include <binade/nn/conv.h>
+#include <binade/nn/linear.h>
+#include <binade/nn/losses.h>
+#include <binade/nn/models.h>
+#include <binade/nn/norm.h>
+
+#include <cmath>
+
+#include <tests/op_table/compare.h>
+#include <tests/parity/training_support.h>
+
+namespace binade::parity {
+namespace {
+
+// conv1, bn1, relu, pooling, one residual block, mean over the image, fc: as the cases describe it.
+class ConvNet : public nn::Module {
+ public:
+  struct Options {
+    int64_t in, width, classes;
+    double eps, momentum;
+  };
+  explicit ConvNet(const Options& o)
+      : conv1_({.in = o.in, .out = o.width, .kernel = 3, .padding = 1, .bias = false}),
+        conv2_({.in = o.width, .out = o.width, .kernel = 3, .padding = 1, .bias = false}),
+        conv3_({.in = o.width, .out = o.width, .kernel = 3, .padding = 1, .bias = false}),
+        bn1_({.channels = o.width, .eps = o.eps, .momentum = o.momentum}),
+        bn2_({.channels = o.width, .eps = o.eps, .momentum = o.momentum}),
+        bn3_({.channels = o.width, .eps = o.eps, .momentum = o.momentum}),
+        fc_({.in = o.width, .out = o.classes}) {
+    register_module("conv1", conv1_);
+    register_module("bn1", bn1_);
+    register_module("conv2", conv2_);
+    register_module("bn2", bn2_);
+    register_module("conv3", conv3_);
+    register_module("bn3", bn3_);
+    register_module("fc", fc_);
+  }
+  Tensor forward(const Tensor& x) override {
+    Tensor h = max_pool2d(relu(bn1_(conv1_(x))), {.kernel = {2, 2}, .stride = {2, 2}});
+    h = relu(h + bn3_(conv3_(relu(bn2_(conv2_(h))))));
+    return fc_(mean(h, {2, 3}));
+  }
+
+ private:
+  nn::Conv2d conv1_, conv2_, conv3_;
+  nn::BatchNorm2d bn1_, bn2_, bn3_;
+  nn::Linear fc_;
+};
+
+bool is_weight(const std::string& input) { return input.find('.') != std::string::npos; }
+
+std::unique_ptr<nn::Module> make_model(const CaseFile& file, const Case& c, DType dtype) {
+  const auto sizes = [&](const std::string& name) { return file.values(c.inputs.at(name)).sizes; };
+  std::unique_ptr<nn::Module> model;
+  if (c.op == "model_mlp") {
+    const Dims first = sizes("fc1.weight"), last = sizes("fc3.weight");
+    model = std::make_unique<nn::Mlp>(nn::MlpOptions{
+        .in = first[1], .hidden = {first[0], sizes("fc2.weight")[0]}, .classes = last[0]});
+  } else if (c.op == "model_convnet") {
+    const Dims first = sizes("conv1.weight");
+    model = std::make_unique<ConvNet>(ConvNet::Options{first[1], first[0], sizes("fc.weight")[0],
+                                                       c.attrs.at("bn_eps"),
+                                                       c.attrs.at("bn_momentum")});
+  } else {
+    throw NotCovered{c.op};
+  }
+  is_half(dtype) ? model->to(Device{}, Precision::mixed(dtype)) : model->to(dtype);
+  NamedTensors state;
+  for (const auto& [name, tensor] : model->state()) {
+    const auto input = c.inputs.find(name);
+    state.emplace_back(
+        name, input == c.inputs.end() ? tensor : file.tensor(input->second, compute_dtype(dtype)));
+  }
+  model->load_state(state);
+  return model;
+}
+
+std::unique_ptr<optim::Optimizer> optimizer_for(const Case& c, nn::Module& model) {
+  const Json& hyper = c.attrs.at("optimizer");
+  if (!c.attrs.at("clip").is_null()) {
+    throw NotCovered{"models with clipping"};
+  }
+  return make_optimizer(hyper.at("op"), hyper, optim::single_group(model.parameters()));
+}
+
+Array losses_of(const CaseFile& file, const Case& c, const Tensor& x, const Tensor& y,
+                DType dtype) {
+  const auto model = make_model(file, c, dtype);
+  const auto optimizer = optimizer_for(c, *model);
+  const int64_t steps = c.attrs.at("steps");
+  Array losses{{steps + 1}, {}};
+  for (int64_t k = 0; k <= steps; ++k) {
+    const Tensor loss = nn::cross_entropy((*model)(x), y);
+    losses.values.push_back(loss.item());
+    loss.backward();
+    check(optimizer->step() == optim::StepOutcome::applied, "step ", k, " was not applied");
+  }
+  return losses;
+}
+
+// Names of weights in the order of their gradients: those that the case lists.
+void check_gradients(const CaseFile& file, const Case& c, nn::Module& model, double c_units,
+                     DType dtype, Checker& checker) {
+  for (const Parameter& parameter : model.parameters()) {
+    const Tensor gradient = parameter.value.grad();
+    if (!gradient.defined()) {
+      checker.fail("no gradient of " + parameter.name);
+      return;
+    }
+    checker.expect("gradient of " + parameter.name,
+                   is_half(dtype) ? cast(gradient, dtype) : gradient,
+                   file.values(c.grads.at(parameter.name)), c_units);
+  }
+}
+
+}  // namespace
+
+std::string run_model_case(const CaseFile& file, const Case& c, DType dtype) {
+  const auto model = make_model(file, c, dtype);
+  const Tensor x = file.tensor(c.inputs.at("x"), dtype), y = file.tensor(c.inputs.at("y"), dtype);
+  const Tensor logits = (*model)(x);
+  const Tensor loss = nn::cross_entropy(logits, y);
+  loss.backward();
+  Checker checker(c.len);
+  const double units = is_half(dtype) ? 64 : 8;
+  checker.expect("logits", logits.detach(), file.values(c.outputs.at("logits")), units);
+  const auto narrow = [&](const Tensor& t) {
+    return is_half(dtype) ? cast(t.detach(), dtype) : t.detach();
+  };
+  checker.expect("loss", narrow(loss), file.values(c.outputs.at("loss")), units);
+  check_gradients(file, c, *model, units, dtype, checker);
+  for (const auto& [name, tensor] : model->named_buffers()) {
+    checker.expect(name, narrow(tensor), file.values(c.outputs.at(name)), units);
+  }
+  const Array losses = losses_of(file, c, x, y, dtype);
+  const double relative = is_half(dtype) ? 0.05 : dtype == DType::f32 ? 1e-5 : 1e-10;
+  checker.expect_relative("losses", losses, file.values(c.outputs.at("losses")), relative);
+  return checker.failure();
+}
+
+}  // namespace binade::parity

@@ -1,0 +1,99 @@
+// Parity cases: reading the files, and what every runner of a family shares. The format and the
+// meaning of every field are those of binade-parity-1.
+#pragma once
+#include <binade/core/safetensors.h>
+#include <binade/core/tensor.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include <tests/op_table/array.h>
+
+namespace binade::parity {
+
+using Json = nlohmann::json;
+using op_table::Array;
+
+// Thrown where the engine has no such op, or documents that it does not take such operands.
+struct NotCovered {
+  std::string what;
+};
+
+struct Case {
+  std::string name, op;
+  Json attrs;
+  std::map<std::string, std::string> inputs;  // argument to tensor key; absent ones left out
+  std::vector<std::string> requires_grad;
+  std::map<std::string, std::string> outputs, grad_outputs, grads;
+  std::map<std::string, Json> layout;
+  bool expects_error = false;
+  double len = 1;
+
+  bool is_half_exact() const { return name.ends_with("_f16"); }
+};
+
+class CaseFile {
+ public:
+  explicit CaseFile(const std::string& path);
+  const std::string& family() const { return family_; }
+  const std::vector<Case>& cases() const { return cases_; }
+  Array values(const std::string& key) const;
+  DType stored_dtype(const std::string& key) const;
+  // The tensor in the dtype under test, if it is floating; in its own otherwise.
+  Tensor tensor(const std::string& key, DType floating) const;
+
+ private:
+  SafetensorsFile file_;
+  std::string family_;
+  std::vector<Case> cases_;
+};
+
+// Collects the first deviation of a case.
+class Checker {
+ public:
+  explicit Checker(double len) : len_(len) {}
+  // The tolerance for results of a dtype: c units of the largest expected magnitude, or of
+  // `fallback` where only zeros are expected.
+  void expect(const std::string& name, const Tensor& got, const Array& want, double c = 8,
+              double fallback = 0);
+  void expect_exact(const std::string& name, const Tensor& got, const Array& want);
+  // Each element within `relative` of its expected value.
+  void expect_relative(const std::string& name, const Array& got, const Array& want,
+                       double relative);
+  void fail(const std::string& what);
+  const std::string& failure() const { return failure_; }
+
+ private:
+  void compare(const std::string& name, const Array& got, const Array& want,
+               const std::function<double(double)>& tolerance);
+  double len_;
+  std::string failure_;
+};
+
+// Attributes.
+double number(const Json& value);  // also "inf" and "-inf"
+Dims dims(const Json& list);
+
+// Runs a case in a dtype; what is wrong, or nothing. Throws NotCovered.
+std::string run_case(const CaseFile& file, const Case& c, DType dtype);
+
+// The families, by what they need. Each throws NotCovered for an op that it does not know.
+using Outputs = std::map<std::string, Tensor>;
+struct Call {
+  const Case& c;
+  std::map<std::string, Tensor> inputs;
+  const Tensor& in(const std::string& name) const { return inputs.at(name); }
+  Tensor optional(const std::string& name) const;  // undefined where absent
+  const Json& attr(const char* name) const { return c.attrs.at(name); }
+};
+using Handler = std::function<Outputs(const Call&)>;
+const std::map<std::string, Handler>& tensor_ops();  // elementwise, reductions, shapes
+const std::map<std::string, Handler>& layer_ops();   // contractions, pooling, norms, losses
+
+bool is_training_op(const std::string& family);
+std::string run_training_case(const CaseFile& file, const Case& c, DType dtype);
+std::string run_model_case(const CaseFile& file, const Case& c, DType dtype);
+
+}  // namespace binade::parity

@@ -1,0 +1,166 @@
+// Parity names of elementwise ops, reductions, softmax and shape ops.
+#include <binade/core/ops.h>
+#include <binade/nn/activation.h>
+
+#include <limits>
+
+#include <tests/parity/parity_case.h>
+
+namespace binade::parity {
+namespace {
+
+using Ops = std::map<std::string, Handler>;
+
+Outputs one(Tensor y) { return {{"out", std::move(y)}}; }
+
+Outputs numbered(const std::vector<Tensor>& parts) {
+  Outputs outputs;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    outputs["out" + std::to_string(i)] = parts[i];
+  }
+  return outputs;
+}
+
+void add_unary(Ops& ops) {
+  using Plain = Tensor (*)(const Tensor&);
+  const std::map<std::string, Plain> plain = {
+      {"neg", neg},           {"abs", binade::abs},   {"exp", binade::exp},
+      {"log", binade::log},   {"sin", binade::sin},   {"cos", binade::cos},
+      {"sqrt", binade::sqrt}, {"rsqrt", rsqrt},       {"reciprocal", reciprocal},
+      {"square", square},     {"tanh", binade::tanh}, {"sigmoid", sigmoid},
+      {"relu", relu},         {"silu", silu}};
+  for (const auto& [name, op] : plain) {
+    ops[name] = [op = op](const Call& call) { return one(op(call.in("x"))); };
+  }
+  ops["pow_scalar"] = [](const Call& call) {
+    return one(pow(call.in("x"), number(call.attr("exponent"))));
+  };
+  ops["leaky_relu"] = [](const Call& call) {
+    return one(leaky_relu(call.in("x"), call.attr("negative_slope")));
+  };
+  ops["elu"] = [](const Call& call) { return one(elu(call.in("x"), call.attr("alpha"))); };
+  ops["softplus"] = [](const Call& call) {
+    return one(softplus(call.in("x"), call.attr("beta"), call.attr("threshold")));
+  };
+  ops["gelu"] = [](const Call& call) {
+    const std::string form = call.attr("approximate");
+    if (form != "none" && form != "tanh") {
+      throw NotCovered{"gelu: the form is a function's name"};
+    }
+    return one(form == "tanh" ? gelu_tanh(call.in("x")) : gelu(call.in("x")));
+  };
+  ops["clamp"] = [](const Call& call) {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const Json &low = call.attr("min"), &high = call.attr("max");
+    if (low.is_null() && high.is_null()) {
+      throw NotCovered{"clamp: there are always two bounds"};
+    }
+    return one(clamp(call.in("x"), low.is_null() ? -kInfinity : number(low),
+                     high.is_null() ? kInfinity : number(high)));
+  };
+  ops["dropout"] = [](const Call& call) {
+    nn::Dropout layer({.p = call.attr("p")});
+    layer.train(call.attr("training"));
+    return one(layer(call.in("x")));
+  };
+}
+
+void add_binary(Ops& ops) {
+  using Binary = Tensor (*)(const Tensor&, const Tensor&);
+  const std::map<std::string, Binary> plain = {
+      {"add", add},         {"sub", sub},         {"mul", mul}, {"div", div}, {"pow", pow},
+      {"maximum", maximum}, {"minimum", minimum}, {"eq", eq},   {"ne", ne},   {"lt", lt},
+      {"le", le},           {"gt", gt},           {"ge", ge}};
+  for (const auto& [name, op] : plain) {
+    ops[name] = [op = op](const Call& call) { return one(op(call.in("x"), call.in("y"))); };
+  }
+}
+
+void add_reductions(Ops& ops) {
+  const auto dims_or_all = [](const Call& call) {
+    return call.attr("dim").is_null() ? Dims{} : dims(call.attr("dim"));
+  };
+  ops["sum"] = [=](const Call& call) {
+    return one(sum(call.in("x"), dims_or_all(call), call.attr("keepdim")));
+  };
+  ops["mean"] = [=](const Call& call) {
+    return one(mean(call.in("x"), dims_or_all(call), call.attr("keepdim")));
+  };
+  ops["argmax"] = [](const Call& call) {
+    if (call.attr("dim").is_null()) {
+      throw NotCovered{"argmax over all dims"};
+    }
+    const int dim = call.attr("dim");
+    const Tensor y = argmax(call.in("x"), dim);
+    return one(call.attr("keepdim") ? unsqueeze(y, dim) : y);
+  };
+  ops["softmax"] = [](const Call& call) { return one(softmax(call.in("x"), call.attr("dim"))); };
+  ops["log_softmax"] = [](const Call& call) {
+    return one(log_softmax(call.in("x"), call.attr("dim")));
+  };
+}
+
+std::vector<Tensor> operands(const Call& call) {
+  std::vector<Tensor> parts;
+  for (size_t i = 0; call.inputs.count("x" + std::to_string(i)); ++i) {
+    parts.push_back(call.in("x" + std::to_string(i)));
+  }
+  return parts;
+}
+
+void add_shapes(Ops& ops) {
+  ops["reshape"] = [](const Call& call) {
+    return one(reshape(call.in("x"), dims(call.attr("shape"))));
+  };
+  ops["flatten"] = [](const Call& call) {
+    return one(flatten(call.in("x"), call.attr("start_dim"), call.attr("end_dim")));
+  };
+  ops["transpose"] = [](const Call& call) {
+    return one(transpose(call.in("x"), call.attr("dim0"), call.attr("dim1")));
+  };
+  ops["permute"] = [](const Call& call) {
+    return one(permute(call.in("x"), dims(call.attr("dims"))));
+  };
+  ops["squeeze"] = [](const Call& call) {
+    if (call.attr("dim").is_null()) {
+      throw NotCovered{"squeeze of all dims"};
+    }
+    return one(squeeze(call.in("x"), call.attr("dim")));
+  };
+  ops["unsqueeze"] = [](const Call& call) {
+    return one(unsqueeze(call.in("x"), call.attr("dim")));
+  };
+  ops["expand"] = [](const Call& call) {
+    return one(expand(call.in("x"), dims(call.attr("shape"))));
+  };
+  ops["slice"] = [](const Call& call) {
+    const Json &start = call.attr("start"), &end = call.attr("end");
+    return one(slice(call.in("x"), call.attr("dim"), start.is_null() ? 0 : start.get<int64_t>(),
+                     end.is_null() ? std::numeric_limits<int64_t>::max() : end.get<int64_t>(),
+                     call.attr("step")));
+  };
+  ops["cat"] = [](const Call& call) { return one(cat(operands(call), call.attr("dim"))); };
+  ops["stack"] = [](const Call& call) { return one(stack(operands(call), call.attr("dim"))); };
+  ops["split"] = [](const Call& call) {
+    if (!call.attr("split_size").is_number()) {
+      throw NotCovered{"split by a list of sizes"};
+    }
+    return numbered(split(call.in("x"), call.attr("split_size"), call.attr("dim")));
+  };
+}
+
+}  // namespace
+
+const std::map<std::string, Handler>& tensor_ops() {
+  static const Ops ops = [] {
+    Ops made;
+    add_unary(made);
+    add_binary(made);
+    add_reductions(made);
+    add_shapes(made);
+    return made;
+  }();
+  return ops;
+}
+
+}  // namespace binade::parity

@@ -1,0 +1,62 @@
+#include <tests/parity/training_support.h>
+
+#include <binade/core/create.h>
+#include <binade/core/ops.h>
+#include <binade/optim/adamw.h>
+#include <binade/optim/sgd.h>
+
+namespace binade::parity {
+
+ParameterList make_parameters(const CaseFile& file, const Case& c, const std::string& prefix,
+                              bool values, DType dtype) {
+  std::vector<std::pair<std::string, Tensor>> tensors;
+  for (size_t i = 0; c.inputs.count(prefix + std::to_string(i)); ++i) {
+    const std::string name = prefix + std::to_string(i);
+    const Tensor given = file.tensor(c.inputs.at(name), dtype);
+    tensors.emplace_back(name, values ? given : zeros(given.sizes(), dtype));
+  }
+  std::vector<ParameterSlot> slots;
+  for (auto& [name, tensor] : tensors) {
+    slots.push_back({.name = name, .handles = {&tensor}, .dtype = dtype});
+  }
+  const std::shared_ptr<Arena> arena = Arena::build(slots, false);
+  return {arena, arena->parameters()};
+}
+
+void set_gradients(const ParameterList& parameters, const std::vector<Tensor>& gradients) {
+  std::vector<Seed> seeds;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    // d(p * g) / dp is g times an upstream gradient of 1.
+    seeds.push_back(
+        {mul(parameters[i].value, gradients[i]), ones(gradients[i].sizes(), gradients[i].dtype())});
+  }
+  backward(seeds);
+}
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& op, const Json& hyper,
+                                                 std::vector<optim::ParamGroup> groups) {
+  if (op == "sgd") {
+    return std::make_unique<optim::Sgd>(std::move(groups),
+                                        optim::SgdOptions{.lr = hyper.at("lr"),
+                                                          .momentum = hyper.at("momentum"),
+                                                          .dampening = hyper.at("dampening"),
+                                                          .weight_decay = hyper.at("weight_decay"),
+                                                          .nesterov = hyper.at("nesterov")});
+  }
+  if (op != "adam" && op != "adamw") {
+    throw NotCovered{op};
+  }
+  optim::AdamWOptions options{.lr = hyper.at("lr"),
+                              .betas = {hyper.at("betas").at(0), hyper.at("betas").at(1)},
+                              .eps = hyper.at("eps"),
+                              .weight_decay = hyper.at("weight_decay"),
+                              .amsgrad = hyper.at("amsgrad")};
+  if (op == "adamw") {
+    return std::make_unique<optim::AdamW>(std::move(groups), options);
+  }
+  return std::make_unique<optim::Adam>(std::move(groups),
+                                       optim::AdamOptions{options.lr, options.betas, options.eps,
+                                                          options.weight_decay, options.amsgrad});
+}
+
+}  // namespace binade::parity
