@@ -2,9 +2,11 @@
 # install_consumer.sh BUILD_DIR CMAKE CXX: installs a built tree below a temporary prefix and uses it as a
 # stranger would: the exported targets carry no flag that ties a program to a processor and name no path
 # of the build; a program compiles with plain g++ -std=c++20, and builds and runs through find_package.
+# So does the first program of README.md.
 set -euo pipefail
 build=$1 cmake=$2 cxx=$3
 consumer=$(cd "$(dirname "$0")/consumer" && pwd)
+readme=$consumer/../../../README.md
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() {
@@ -36,11 +38,17 @@ fi
 
 "$cxx" -std=c++20 -Wall -Wextra -Werror -I"$work/prefix/include" -c "$consumer/main.cpp" \
   -o "$work/main.o"
-"$cmake" -S "$consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" \
+mkdir "$work/consumer"
+cp "$consumer"/* "$work/consumer"
+awk '/^```/ { on = 0 } on; /^```cpp$/ { on = 1 }' "$readme" >"$work/consumer/first.cpp"
+"$cmake" -S "$work/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" \
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release >"$work/log" 2>&1 ||
   { cat "$work/log" >&2 && fail "find_package(Binade) failed"; }
 "$cmake" --build "$work/build" >"$work/log" 2>&1 ||
   { cat "$work/log" >&2 && fail "the consumer did not build"; }
 output=$("$work/build/consumer")
 [ "$output" = "dx = 6" ] || fail "the consumer printed '$output', expected 'dx = 6'"
-echo "installed, found, built and ran: $output"
+first=$("$work/build/first")
+[[ $first =~ ^accuracy:\ (9[0-9]|100)\.[0-9]%$ ]] ||
+  fail "the first program of README.md printed '$first', expected an accuracy above 90%"
+echo "installed, found, built and ran: $output; README.md: $first"

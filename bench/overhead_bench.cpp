@@ -1,0 +1,109 @@
+// What an op costs beside its arithmetic: allocation, recording, backward, destruction.
+// Tensors have one element, so that next to nothing is computed. Times are per op ("per_op"), by
+// one thread. bench/RESULTS.md says how to run it and what it gave.
+#include <benchmark/benchmark.h>
+#include <binade/core/create.h>
+#include <binade/core/ops.h>
+
+namespace binade {
+namespace {
+
+// Seconds per op, in the counters of the result.
+void set_per_op(benchmark::State& state, int64_t ops) {
+  state.counters["per_op"] =
+      benchmark::Counter(static_cast<double>(ops), benchmark::Counter::kIsIterationInvariantRate |
+                                                       benchmark::Counter::kInvert);
+}
+
+Tensor chain(const Tensor& x, const Tensor& one, int64_t length) {
+  Tensor y = x;
+  for (int64_t i = 0; i < length; ++i) {
+    y = y + one;
+  }
+  return y;
+}
+
+void add_without_gradient(benchmark::State& state) {
+  const Tensor a = full({1}, 1), b = full({1}, 2);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(a + b);
+  }
+  set_per_op(state, 1);
+}
+BENCHMARK(add_without_gradient);
+
+void add_recorded(benchmark::State& state) {
+  const Tensor a = full({1}, 1).require_grad(), b = full({1}, 2);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(a + b);
+  }
+  set_per_op(state, 1);
+}
+BENCHMARK(add_recorded);
+
+void mul_recorded(benchmark::State& state) {  // saves both inputs
+  const Tensor a = full({1}, 1).require_grad(), b = full({1}, 2).require_grad();
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(a * b);
+  }
+  set_per_op(state, 1);
+}
+BENCHMARK(mul_recorded);
+
+void view_recorded(benchmark::State& state) {
+  const Tensor a = full({1, 1}, 1).require_grad();
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(a.transpose(0, 1));
+  }
+  set_per_op(state, 1);
+}
+BENCHMARK(view_recorded);
+
+void chain_forward(benchmark::State& state) {
+  const int64_t length = state.range(0);
+  const Tensor x = full({1}, 1).require_grad(), one = full({1}, 1);
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(chain(x, one, length));
+  }
+  set_per_op(state, length);
+}
+BENCHMARK(chain_forward)->Arg(100);
+
+void chain_forward_backward(benchmark::State& state) {
+  const int64_t length = state.range(0);
+  const Tensor x = full({1}, 1).require_grad(), one = full({1}, 1);
+  for (auto _ : state) {
+    chain(x, one, length).backward();
+  }
+  set_per_op(state, length);
+}
+BENCHMARK(chain_forward_backward)->Arg(100);
+
+void deep_backward(benchmark::State& state) {
+  const int64_t length = state.range(0);
+  const Tensor x = full({1}, 1).require_grad(), one = full({1}, 1);
+  for (auto _ : state) {
+    state.PauseTiming();
+    const Tensor y = chain(x, one, length);
+    state.ResumeTiming();
+    y.backward();
+  }
+  set_per_op(state, length);
+}
+BENCHMARK(deep_backward)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+
+void deep_destruction(benchmark::State& state) {
+  const int64_t length = state.range(0);
+  const Tensor x = full({1}, 1).require_grad(), one = full({1}, 1);
+  for (auto _ : state) {
+    state.PauseTiming();
+    Tensor y = chain(x, one, length);
+    state.ResumeTiming();
+    y = Tensor();
+  }
+  set_per_op(state, length);
+}
+BENCHMARK(deep_destruction)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace binade
