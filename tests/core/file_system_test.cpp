@@ -294,6 +294,14 @@ TEST(Faults, ErrorsTellTheBytesAndThePosition) {
   }
 }
 
+TEST(Faults, AWriteThatDoesNothingIsAnErrorNotALoop) {
+  class Stuck : public ModelFileSystem {
+    int64_t write(int, const void*, size_t) override { return 0; }
+  };
+  Stuck files;
+  EXPECT_THROW(write_file_durably("file", "x", files), FileError);
+}
+
 // --- killed processes ---
 
 // Runs `work` in a child; returns true if it ended by itself.

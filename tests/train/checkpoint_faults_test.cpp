@@ -76,6 +76,45 @@ TEST(PowerCut, SavesHoldInEveryState) {
   EXPECT_GT(states, 1500);
 }
 
+// A process ends at any call, the next one starts over and saves, then the power goes: what the
+// first left un-synced must not be taken for granted by the second.
+TEST(PowerCut, AfterARestartHoldsToo) {
+  for (const int64_t step : {1, 2}) {  // on an empty directory; replacing
+    bool hit = true;
+    for (int64_t cut = 0; hit; ++cut) {
+      ModelFileSystem disk;
+      disk.make_directory("run");
+      disk.sync_directory(".");
+      if (step == 2) {
+        CheckpointStore store("run", 2, disk);
+        save(store, 2);
+      }
+      FaultyFileSystem files(disk, {Fault::kPowerCut, cut});
+      try {
+        CheckpointStore store("run", 2, files);
+        save(store, step);
+      } catch (const Error&) {
+      }
+      hit = files.hit();
+      CheckpointStore restarted("run", 2, disk);
+      if (step == 1) {
+        save(restarted, 1);
+      }
+      const std::function<size_t(size_t)> all_lost = [](size_t) { return 0; };
+      std::mt19937 random(31);
+      for (int sample = 0; sample < 30; ++sample) {
+        const auto any = [&](size_t count) -> size_t { return random() % count; };
+        const auto after = disk.crash(sample == 0 ? all_lost : any);
+        ASSERT_FALSE(after->sync_directory("run/checkpoint") != 0) << "lost at cut " << cut;
+        CheckpointStore store("run", 2, *after);
+        const auto found = store.newest_verified();
+        ASSERT_TRUE(found) << "cut " << cut << ", sample " << sample;
+        expect_whole(*found, *after);
+      }
+    }
+  }
+}
+
 TEST(PowerCut, KnownBadProtocolsAreFound) {
   const Save no_file_sync = [](CheckpointStore& store, int64_t step, FaultyFileSystem& files) {
     files.skip_file_sync = true;
