@@ -37,7 +37,7 @@ class LossScaler {
   // Checks all gradients, before clipping. If they are finite the optimizer's step is applied; else
   // nothing changes but the scale, and the gradients are cleared. At the floor an overflow does
   // what options().at_floor says.
-  [[nodiscard]] StepOutcome step(Optimizer& optimizer, const StepOptions& options = {});
+  StepOutcome step(Optimizer& optimizer, const StepOptions& options = {});
 
   double scale() const { return state_.scale(); }
   int64_t growth_tracker() const { return state_.growth_tracker(); }

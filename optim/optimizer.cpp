@@ -70,6 +70,11 @@ Optimizer::Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
   arena_->has_optimizer = true;
 }
 
+const Optimizer::Group& Optimizer::at(size_t group) const {
+  check(group < groups_.size(), "optimizer: got group ", group, " of ", groups_.size());
+  return groups_[group];
+}
+
 void Optimizer::set_lr(double lr) {
   for (size_t i = 0; i < groups_.size(); ++i) {
     set_lr(i, lr);
@@ -78,7 +83,7 @@ void Optimizer::set_lr(double lr) {
 
 void Optimizer::set_lr(size_t group, double lr) {
   check(is_rate(lr), "set_lr: got ", lr, ", expected a number >= 0");
-  check(group < groups_.size(), "set_lr: got group ", group, " of ", groups_.size());
+  (void)at(group);
   groups_[group].lr = lr;
 }
 
@@ -174,7 +179,7 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
   }
   double factor = 1 / options.divisor;
   last_norm_ = -1;
-  if (options.clip_norm || options.check_finite) {
+  if (known || options.clip_norm || options.check_finite) {
     const GradientSummary summary = known ? *known : gradient_summary();
     if (options.check_finite && summary.non_finite > 0) {
       zero_grad();

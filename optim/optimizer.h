@@ -15,10 +15,10 @@ namespace binade::optim {
 
 using NamedScalars = std::map<std::string, double>;
 
-enum class StepOutcome : uint8_t {
-  applied,       // parameters were updated
-  overflow,      // a gradient was not finite: nothing was updated
-  accumulating,  // the window is not full: gradients are kept
+enum class [[nodiscard]] StepOutcome : uint8_t{
+    applied,       // parameters were updated
+    overflow,      // a gradient was not finite: nothing was updated
+    accumulating,  // the window is not full: gradients are kept
 };
 const char* to_string(StepOutcome outcome);
 
@@ -53,15 +53,15 @@ class Optimizer {
 
   // Updates the parameters and clears the gradients; gradients are also cleared after an overflow.
   // Throws if no parameter has a gradient.
-  [[nodiscard]] StepOutcome step(const StepOptions& options = {});
+  StepOutcome step(const StepOptions& options = {});
   void zero_grad();
 
   size_t group_count() const { return groups_.size(); }
-  const ParameterList& parameters(size_t group = 0) const { return groups_.at(group).parameters; }
-  double lr(size_t group = 0) const { return groups_.at(group).lr; }
+  const ParameterList& parameters(size_t group = 0) const { return at(group).parameters; }
+  double lr(size_t group = 0) const { return at(group).lr; }
   void set_lr(double lr);  // of all groups
   void set_lr(size_t group, double lr);
-  double weight_decay(size_t group = 0) const { return groups_.at(group).weight_decay; }
+  double weight_decay(size_t group = 0) const { return at(group).weight_decay; }
   int64_t step_count() const { return step_count_; }  // applied steps
   double last_norm() const { return last_norm_; }     // of the last step that measured it; else -1
 
@@ -119,6 +119,7 @@ class Optimizer {
     bool continues_in(const Stretch& next, bool over_gaps) const;
   };
 
+  const Group& at(size_t group) const;
   std::vector<Stretch> stretches(const Group& group) const;
   StepOutcome step(const StepOptions& options, const GradientSummary* known);
   bool apply(Group& group, double factor);  // false: no parameter has a gradient

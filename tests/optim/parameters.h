@@ -1,0 +1,63 @@
+// Parameters without a model, and gradients set by hand: for tests of optimizers.
+#pragma once
+#include <binade/core/create.h>
+#include <binade/core/ops.h>
+#include <binade/core/parameter.h>
+
+#include <deque>
+
+namespace binade {
+
+struct ParameterSpec {
+  std::string name;
+  Dims sizes;
+  DType dtype = DType::f32;
+  bool norm_or_bias = false;
+  bool channels_last = false;
+};
+
+// Owns the tensors behind a ParameterList; values are standard normal.
+class TestParameters {
+ public:
+  explicit TestParameters(const std::vector<ParameterSpec>& specs, bool masters = false) {
+    std::vector<ParameterSlot> slots;
+    for (const ParameterSpec& spec : specs) {
+      tensors.push_back(randn(spec.sizes, is_half(spec.dtype) ? DType::f32 : spec.dtype));
+      slots.push_back({.name = spec.name,
+                       .handles = {&tensors.back()},
+                       .norm_or_bias = spec.norm_or_bias,
+                       .channels_last = spec.channels_last,
+                       .dtype = spec.dtype});
+    }
+    arena = Arena::build(slots, masters);
+    list = ParameterList(arena, arena->parameters());
+  }
+
+  // What a backward at this loss scale leaves of a true gradient.
+  void set_gradient(size_t i, const Tensor& gradient, double scale = 1) const {
+    Leaf& leaf = list[i].leaf();
+    NoGradGuard guard;
+    leaf.buffer.copy_(gradient * scale);
+    leaf.has_grad = true;
+    leaf.scale = scale;
+  }
+
+  std::deque<Tensor> tensors;
+  std::shared_ptr<Arena> arena;
+  ParameterList list;
+};
+
+inline std::vector<double> values_of(const Tensor& t) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    values.push_back(t.at(i));
+  }
+  return values;
+}
+
+inline std::string bytes_of(const Tensor& t) {  // of a flat tensor
+  return std::string(reinterpret_cast<const char*>(t.view().data),
+                     static_cast<size_t>(t.numel()) * size_of(t.dtype()));
+}
+
+}  // namespace binade
