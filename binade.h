@@ -1,2 +1,33 @@
-// The umbrella header: all of Binade's public interface.
+// The umbrella header: all of Binade's public interface but single kernels, which
+// <binade/kernels/...> has.
 #pragma once
+#include <binade/core/autograd.h>
+#include <binade/core/create.h>
+#include <binade/core/gradcheck.h>
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/core/parameter.h>
+#include <binade/core/safetensors.h>
+#include <binade/data/idx.h>
+#include <binade/data/image_folder.h>
+#include <binade/data/loader.h>
+#include <binade/data/transforms.h>
+#include <binade/kernels/base/parallel.h>
+#include <binade/nn/activation.h>
+#include <binade/nn/conv.h>
+#include <binade/nn/init.h>
+#include <binade/nn/linear.h>
+#include <binade/nn/losses.h>
+#include <binade/nn/models.h>
+#include <binade/nn/norm.h>
+#include <binade/nn/pool.h>
+#include <binade/nn/sequential.h>
+#include <binade/optim/accumulation.h>
+#include <binade/optim/adamw.h>
+#include <binade/optim/clip.h>
+#include <binade/optim/loss_scaler.h>
+#include <binade/optim/schedule.h>
+#include <binade/optim/sgd.h>
+#include <binade/train/classifier_data.h>
+#include <binade/train/model_file.h>
+#include <binade/train/trainer.h>
