@@ -87,18 +87,19 @@ struct PanelPacking {
   void* target = nullptr;  // compute dtype
 };
 
-// Tiles over `outer` matrices: c[o][i][j] (+)= sum_k a[o](i, k) b[k][j] with one packed b, where
-// a[o] = a + o * a_outer and c[o] = c + o * c_outer. See Tile for the rest.
+// Tiles over outer[0] x outer[1] matrices: c[o][i][j] (+)= sum_k a[o](i, k) b[k][j] with one b,
+// where a[o] = a + o[0] * a_outer[0] + o[1] * a_outer[1], likewise c[o]. See Tile for the rest.
 struct TileGrid {
   DType compute = DType::f32;
-  int64_t outer = 1, rows = 0, columns = 0;
+  int64_t outer[2] = {1, 1}, rows = 0, columns = 0;
   const void* a = nullptr;
-  int64_t a_outer = 0, a_row = 1, a_step = 1;
+  int64_t a_outer[2] = {}, a_row = 1, a_step = 1;
   const int64_t* offsets = nullptr;
   int64_t segments = 1, length = 0;
-  const void* b = nullptr;  // panels of segments * length rows
+  const void* b = nullptr;  // panels of segments * length rows; or, with b_step, rows as they are
+  int64_t b_step = 0;       // elements from row to row where columns fill whole tiles, else 0
   void* c = nullptr;
-  int64_t c_outer = 0, c_row = 0;
+  int64_t c_outer[2] = {}, c_row = 0;
   const void* bias = nullptr;
   bool accumulate = false, relu = false;
 };

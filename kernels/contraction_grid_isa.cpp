@@ -30,23 +30,13 @@ void pack(const PanelPacking& p, const TileSet<T>& tiles) {
 }
 
 template <class T>
-void run(const TileGrid& g, const TileSet<T>& tiles) {
-  Tile<T> t{.a_row = g.a_row, .a_step = g.a_step, .offsets = g.offsets, .segments = g.segments};
-  t.length = g.length;
-  t.c_row = g.c_row;
-  t.accumulate = g.accumulate;
-  t.relu = g.relu;
+void run_panel(const TileGrid& g, const TileSet<T>& tiles, Tile<T>& t, int64_t column) {
   const bool rows_contiguous = g.a_step != 1 || g.a_row == 1;
   const int64_t count = (g.rows + tiles.max_rows - 1) / tiles.max_rows;
-  const T* panel = static_cast<const T*>(g.b);
-  for (int64_t j = 0; j < g.columns; j += tiles.width()) {
-    t.columns = smaller(g.columns - j, tiles.width());
-    t.b = panel;
-    t.b_step = panel_width(tiles, t.columns);
-    t.bias = g.bias ? static_cast<const T*>(g.bias) + j : nullptr;
-    for (int64_t o = 0; o < g.outer; ++o) {
-      const T* a = static_cast<const T*>(g.a) + o * g.a_outer;
-      T* c = static_cast<T*>(g.c) + o * g.c_outer + j;
+  for (int64_t o = 0; o < g.outer[0]; ++o) {
+    for (int64_t p = 0; p < g.outer[1]; ++p) {
+      const T* a = static_cast<const T*>(g.a) + o * g.a_outer[0] + p * g.a_outer[1];
+      T* c = static_cast<T*>(g.c) + o * g.c_outer[0] + p * g.c_outer[1] + column;
       for (int64_t i = 0; i < count; ++i) {
         const int64_t first = g.rows * i / count, high = g.rows * (i + 1) / count - first;
         t.a = a + first * g.a_row;
@@ -54,7 +44,22 @@ void run(const TileGrid& g, const TileSet<T>& tiles) {
         tiles.get(high, t.columns, rows_contiguous)(t);
       }
     }
-    panel += g.segments * g.length * tiles.width();
+  }
+}
+
+template <class T>
+void run(const TileGrid& g, const TileSet<T>& tiles) {
+  Tile<T> t{.a_row = g.a_row, .a_step = g.a_step, .offsets = g.offsets, .segments = g.segments};
+  t.length = g.length;
+  t.c_row = g.c_row;
+  t.accumulate = g.accumulate;
+  t.relu = g.relu;
+  for (int64_t j = 0; j < g.columns; j += tiles.width()) {
+    t.columns = smaller(g.columns - j, tiles.width());
+    t.b = static_cast<const T*>(g.b) + (g.b_step ? j : j * g.segments * g.length);
+    t.b_step = g.b_step ? g.b_step : panel_width(tiles, t.columns);
+    t.bias = g.bias ? static_cast<const T*>(g.bias) + j : nullptr;
+    run_panel(g, tiles, t, j);
   }
 }
 

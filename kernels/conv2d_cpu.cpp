@@ -18,6 +18,8 @@ constexpr int64_t kWindowElements =
     64 * 1024;                     // of padded source that one step reads, at least a row
 constexpr int64_t kMinTasks = 16;  // so that a single image keeps several threads busy
 constexpr int64_t kMinBlockRows = 4;
+constexpr int64_t kShortRow = 8, kTileImages = 14;
+constexpr int64_t kGatherElements = 384 * 1024;  // of padded source of several images
 constexpr double kSerialFlops = 1.5e6;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -116,10 +118,21 @@ class Correlator {
     const int64_t step = static_cast<int64_t>(c_.vertical.size());
     block_rows_ = std::min(rows, ceil_div(ceil_div(rows, blocks), step) * step);
     blocks_ = ceil_div(rows, block_rows_);
+    // Rows too short for a tile: its rows are then the same pixel of several images.
+    across_images_ = c_.target.size(3) / static_cast<int64_t>(c_.horizontal.size()) < kShortRow &&
+                     images >= kShortRow && window_elements * 2 <= kGatherElements;
+    block_images_ = 1;
+    if (across_images_) {
+      block_rows_ = rows;
+      blocks_ = 1;
+      block_images_ = std::min(
+          images, std::min(kTileImages, kGatherElements / std::max<int64_t>(window_elements, 1)));
+    }
+    const int64_t image_blocks = ceil_div(images, block_images_);
     if (flops() < kSerialFlops) {
-      run_blocks(0, images * blocks_);
+      run_blocks(0, image_blocks * blocks_);
     } else {
-      parallel_for(images * blocks_, 1,
+      parallel_for(image_blocks * blocks_, 1,
                    [&](int64_t begin, int64_t end) { run_blocks(begin, end); });
     }
   }
@@ -184,85 +197,91 @@ class Correlator {
       window_elements =
           std::max(window_elements, (high - low) * columns_.columns() * c_.source.size(1));
     }
-    window_elements = ceil_div(window_elements, 16) * 16;
-    const int64_t row_elements = direct_ ? 0 : c_.target.size(3) * c_.produced;
+    window_elements = ceil_div(window_elements * block_images_, 16) * 16;
+    const int64_t row_elements = direct_ ? 0 : block_images_ * c_.target.size(3) * c_.produced;
     const Workspace workspace((window_elements + block_rows_ * row_elements) * size_);
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t row0 = i % blocks_ * block_rows_;
-      run_block(i / blocks_, row0, std::min(row0 + block_rows_, c_.target.size(2)),
+      const int64_t image = i / blocks_ * block_images_, row0 = i % blocks_ * block_rows_;
+      run_block({image, std::min(block_images_, c_.target.size(0) - image), row0,
+                 std::min(row0 + block_rows_, c_.target.size(2))},
                 workspace.as<std::byte>(), workspace.as<std::byte>() + window_elements * size_);
     }
   }
 
-  // Rows [row0, row1) of one image.
-  void run_block(int64_t image, int64_t row0, int64_t row1, std::byte* buffer, std::byte* out) {
+  struct Block {
+    int64_t image, images, row0, row1;
+  };
+
+  void run_block(const Block& block, std::byte* buffer, std::byte* out) {
     Window window = columns_;
-    source_range(c_.vertical, row0, row1, window.row0, window.row1);
-    const WindowData source = read_window(c_.source, image, 1, window, buffer);
+    source_range(c_.vertical, block.row0, block.row1, window.row0, window.row1);
+    const WindowData source = read_window(c_.source, block.image, block.images, window, buffer);
     int64_t before = 0;
     for (const AxisClass& v : c_.vertical) {
       for (const AxisClass& h : c_.horizontal) {
         const int64_t taps = static_cast<int64_t>(v.taps.size() * h.taps.size());
-        for (int64_t group = 0; group < c_.groups; ++group) {
-          run_class(v, h, window, source, {image, row0, row1, group}, packed(before, taps, group),
-                    out);
+        const int64_t row0 = v.index_of(block.row0), row1 = v.index_of(block.row1);
+        for (int64_t group = 0; group < c_.groups && row0 < row1; ++group) {
+          TileGrid grid{.compute = compute_, .columns = c_.produced};
+          read_source(v, h, window, source, row0, group, grid);
+          grid.b = packed(before, taps, group);
+          grid.bias = c_.bias ? c_.bias + group * c_.produced * size_ : nullptr;
+          grid.relu = c_.relu;
+          run_class(v, h, block, {group, row0, row1 - row0}, source, grid, out);
         }
         before += taps;
       }
     }
   }
 
-  struct Part {
-    int64_t image, row0, row1, group;
+  struct Rows {
+    int64_t group, first, count;  // counted in a class
   };
 
-  void run_class(const AxisClass& v, const AxisClass& h, const Window& window,
-                 const WindowData& source, const Part& part, const std::byte* weights,
-                 std::byte* out) {
-    const int64_t j0 = v.index_of(part.row0), rows = v.index_of(part.row1) - j0;
-    const int64_t pixels = h.index_of(c_.target.size(3));
-    if (rows <= 0 || pixels <= 0) {
-      return;
-    }
-    TileGrid grid{.compute = compute_, .outer = rows, .rows = pixels, .columns = c_.produced};
-    std::vector<int64_t>& offsets = tap_offsets(v, h, source, grid);
-    grid.offsets = offsets.data();
-    const int64_t origin = (j0 * v.source_step - window.row0) * source.row_stride -
-                           window.column0 * source.column_stride + part.group * c_.reduced;
-    for (int64_t& offset : offsets) {
-      offset += origin;
-    }
-    grid.a = source.data;
-    grid.a_outer = v.source_step * source.row_stride;
-    grid.a_row = h.source_step * source.column_stride;
-    grid.b = weights;
-    grid.bias = c_.bias ? c_.bias + part.group * c_.produced * size_ : nullptr;
-    grid.relu = c_.relu;
+  // Lays the grid over images, rows and pixels: the longest dimension of the three that tiles can
+  // cover becomes their rows.
+  void run_class(const AxisClass& v, const AxisClass& h, const Block& block, const Rows& rows,
+                 const WindowData& source, TileGrid& grid, std::byte* out) {
     const Dims& strides = c_.target.strides;
-    const int64_t y_row = v.output_step * strides[2], y_column = h.output_step * strides[3];
-    std::byte* y =
-        c_.target.data + (part.image * strides[0] + (v.first + j0 * v.output_step) * strides[2] +
-                          h.first * strides[3] + part.group * c_.produced * strides[1]) *
-                             static_cast<int64_t>(size_of(c_.target.dtype));
+    const int64_t pixels = h.index_of(c_.target.size(3));
+    const int64_t at = block.image * strides[0] + rows.group * c_.produced * strides[1] +
+                       (v.first + rows.first * v.output_step) * strides[2] + h.first * strides[3];
+    std::byte* y = c_.target.data + at * static_cast<int64_t>(size_of(c_.target.dtype));
+    const int64_t y_strides[3] = {strides[0], v.output_step * strides[2],
+                                  h.output_step * strides[3]};
+    const int64_t dense[3] = {rows.count * pixels * c_.produced, pixels * c_.produced, c_.produced};
+    const int64_t a_strides[3] = {source.image_stride, v.source_step * source.row_stride,
+                                  h.source_step * source.column_stride};
+    const int64_t sizes[3] = {block.images, rows.count, pixels};
+    const int64_t* c_strides = direct_ ? y_strides : dense;
+    const int tiled = across_images_ ? 0 : 2,
+              outer[2] = {across_images_ ? 1 : 0, across_images_ ? 2 : 1};
+    grid.rows = sizes[tiled];
+    grid.a_row = a_strides[tiled];
+    grid.c_row = c_strides[tiled];
+    for (int i = 0; i < 2; ++i) {
+      grid.outer[i] = sizes[outer[i]];
+      grid.a_outer[i] = a_strides[outer[i]];
+      grid.c_outer[i] = c_strides[outer[i]];
+    }
     grid.c = direct_ ? y : out;
-    grid.c_outer = direct_ ? y_row : pixels * c_.produced;
-    grid.c_row = direct_ ? y_column : c_.produced;
     tile_grid_best(grid);
-    if (!direct_) {
-      copy_strided_best(StridedCopy{.source = out,
-                                    .from = compute_,
-                                    .to = c_.target.dtype,
-                                    .source_strides = {grid.c_outer, grid.c_row, 1},
-                                    .target = y,
-                                    .target_strides = {y_row, y_column, strides[1]},
-                                    .sizes = {rows, pixels, c_.produced}});
+    for (int64_t image = 0; image < block.images && !direct_; ++image) {
+      copy_strided_best(StridedCopy{
+          .source = out + image * dense[0] * size_,
+          .from = compute_,
+          .to = c_.target.dtype,
+          .source_strides = {dense[1], dense[2], 1},
+          .target = y + image * strides[0] * static_cast<int64_t>(size_of(c_.target.dtype)),
+          .target_strides = {y_strides[1], y_strides[2], strides[1]},
+          .sizes = {rows.count, pixels, c_.produced}});
     }
   }
 
-  // Offsets of the runs of channels that an output pixel reads; neighbouring taps form one run
-  // where their pixels touch.
-  std::vector<int64_t>& tap_offsets(const AxisClass& v, const AxisClass& h,
-                                    const WindowData& source, TileGrid& grid) {
+  // Runs of channels that the first output pixel of a class row reads. Neighbouring taps form one
+  // run where their pixels touch.
+  void read_source(const AxisClass& v, const AxisClass& h, const Window& window,
+                   const WindowData& source, int64_t row0, int64_t group, TileGrid& grid) {
     static thread_local std::vector<int64_t> offsets;
     offsets.clear();
     bool touching = c_.groups == 1 && source.column_stride == c_.reduced;
@@ -270,14 +289,17 @@ class Correlator {
       touching = touching && h.taps[i].d == h.taps[i - 1].d + 1;
     }
     const size_t run = touching ? h.taps.size() : 1;
+    const int64_t row = row0 * v.source_step - window.row0;
     for (const Tap& tv : v.taps) {
       for (size_t i = 0; i < h.taps.size(); i += run) {
-        offsets.push_back(tv.d * source.row_stride + h.taps[i].d * source.column_stride);
+        offsets.push_back((row + tv.d) * source.row_stride + group * c_.reduced +
+                          (h.taps[i].d - window.column0) * source.column_stride);
       }
     }
+    grid.a = source.data;
+    grid.offsets = offsets.data();
     grid.segments = static_cast<int64_t>(offsets.size());
     grid.length = static_cast<int64_t>(run) * c_.reduced;
-    return offsets;
   }
 
   const Correlation& c_;
@@ -286,7 +308,8 @@ class Correlator {
   const bool direct_;
   const Workspace weights_;
   Window columns_{};
-  int64_t block_rows_ = 0, blocks_ = 0;
+  bool across_images_ = false;
+  int64_t block_images_ = 1, block_rows_ = 0, blocks_ = 0;
 };
 
 }  // namespace

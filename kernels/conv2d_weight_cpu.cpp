@@ -16,8 +16,10 @@ namespace {
 constexpr int64_t kMaxPartials = 8;
 constexpr int64_t kPartialElements = 1 << 20;  // of all partial sums together, or a single one
 constexpr int64_t kChunkElements =
-    128 * 1024;                        // of padded x and packed dy that tiles read repeatedly
+    128 * 1024;  // of padded x and packed dy that tiles read repeatedly
+constexpr int64_t kGatherElements = 384 * 1024;  // the same where small images are gathered
 constexpr int64_t kChunkPixels = 512;  // pixels that a chunk of small images gathers, to reuse sums
+constexpr int64_t kFewRows = 64;       // of dw as [r s c, o]
 constexpr double kSerialFlops = 1.5e6;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -80,7 +82,7 @@ class WeightGradient {
       const int64_t per_row = a_.geometry.stride[0] * x_row + dy_row;
       chunk_rows_ = std::clamp<int64_t>(kChunkElements / per_row, 1, d_.p);
     } else {
-      chunk_images_ = std::min(kChunkElements / image, ceil_div(kChunkPixels, d_.p * d_.q));
+      chunk_images_ = std::min(kGatherElements / image, ceil_div(kChunkPixels, d_.p * d_.q));
     }
   }
 
@@ -98,10 +100,11 @@ class WeightGradient {
         Window window = window_;
         window.row0 = row * a_.geometry.stride[0] - a_.geometry.padding[0];
         window.row1 = window.row0 + window_rows(chunk.rows);
-        const WindowData x = read_window(a_.x, image, images, window, workspace.as<std::byte>());
+        // A copy even where x could be read in place: tiles read it in steps of a pixel, which only
+        // a nearby cache serves well.
+        const WindowData x = copy_window(a_.x, image, images, window, workspace.as<std::byte>());
         for (int64_t group = 0; group < d_.groups; ++group) {
           std::byte* packed = workspace.as<std::byte>() + x_bytes;
-          pack_dy(chunk, group * d_.group_o + o0, o1 - o0, packed);
           multiply(chunk, x, group, o0, o1, packed, sum, !fresh);
         }
         fresh = false;
@@ -136,7 +139,7 @@ class WeightGradient {
   }
 
   void multiply(const Chunk& chunk, const WindowData& x, int64_t group, int64_t o0, int64_t o1,
-                const std::byte* packed, std::byte* sum, bool add) {
+                std::byte* packed, std::byte* sum, bool add) {
     std::vector<int64_t> offsets;
     for (int64_t image = 0; image < chunk.images; ++image) {
       for (int64_t row = 0; row < chunk.rows; ++row) {
@@ -146,24 +149,39 @@ class WeightGradient {
     // Neighbouring taps of a kernel row are one run of channels where pixels touch.
     const bool touching = d_.groups == 1 && a_.geometry.dilation[1] == 1 && x.column_stride == d_.c;
     TileGrid grid{.compute = compute_,
-                  .outer = touching ? 1 : d_.s,
+                  .outer = {d_.r, touching ? 1 : d_.s},
                   .rows = touching ? d_.s * d_.c : d_.group_c,
                   .columns = o1 - o0,
-                  .a_outer = a_.geometry.dilation[1] * x.column_stride,
+                  .a = x.data + group * d_.group_c * size_,
+                  .a_outer = {a_.geometry.dilation[0] * x.row_stride,
+                              a_.geometry.dilation[1] * x.column_stride},
                   .a_row = 1,
                   .a_step = a_.geometry.stride[1] * x.column_stride,
                   .offsets = offsets.data(),
                   .segments = static_cast<int64_t>(offsets.size()),
                   .length = d_.q,
                   .b = packed,
-                  .c_outer = d_.group_c * pitch_,
+                  .c = sum + (group * d_.r * d_.s * d_.group_c * pitch_ + o0) * size_,
+                  .c_outer = {d_.s * d_.group_c * pitch_, d_.group_c * pitch_},
                   .c_row = pitch_,
                   .accumulate = add};
-    for (int64_t r = 0; r < d_.r; ++r) {
-      grid.a = x.data + (r * a_.geometry.dilation[0] * x.row_stride + group * d_.group_c) * size_;
-      grid.c = sum + (((group * d_.r + r) * d_.s * d_.group_c) * pitch_ + o0) * size_;
-      tile_grid_best(grid);
+    if (dy_in_place(o1 - o0)) {
+      grid.b = a_.dy.data + ((chunk.image * d_.p + chunk.row) * d_.q * a_.dy.strides[3] +
+                             group * d_.group_o + o0) *
+                                size_;
+      grid.b_step = a_.dy.strides[3];
+    } else {
+      pack_dy(chunk, group * d_.group_o + o0, o1 - o0, packed);
     }
+    tile_grid_best(grid);
+  }
+
+  // Where a tile or two read all of dy, packing it would cost more than it saves.
+  bool dy_in_place(int64_t columns) const {
+    const Dims& strides = a_.dy.strides;
+    return compute_ == a_.dy.dtype && columns % kMaxTileWidth == 0 &&
+           d_.r * d_.s * d_.group_c <= kFewRows && strides[1] == 1 &&
+           strides[2] == d_.q * strides[3] && strides[0] == d_.p * strides[2];
   }
 
   // Adds the partials of kernel positions [begin, end), counted over (group, r, s), and writes dw.

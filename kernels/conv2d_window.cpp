@@ -65,14 +65,20 @@ bool window_in_place(const View& x, const Window& window) {
 
 WindowData read_window(const View& x, int64_t first, int64_t count, const Window& window,
                        std::byte* buffer) {
+  if (!window_in_place(x, window)) {
+    return copy_window(x, first, count, window, buffer);
+  }
+  const int64_t at =
+      first * x.strides[0] + window.row0 * x.strides[2] + window.column0 * x.strides[3];
+  return {x.data + at * static_cast<int64_t>(size_of(x.dtype)), x.strides[0], x.strides[2],
+          x.strides[3]};
+}
+
+WindowData copy_window(const View& x, int64_t first, int64_t count, const Window& window,
+                       std::byte* buffer) {
   const int64_t size = static_cast<int64_t>(size_of(x.dtype));
   const int64_t channels = x.size(1);
   const Dims& strides = x.strides;
-  if (window_in_place(x, window)) {
-    return {x.data + (first * strides[0] + window.row0 * strides[2] + window.column0 * strides[3]) *
-                         size,
-            strides[0], strides[2], strides[3]};
-  }
   const DType compute = compute_dtype(x.dtype);
   const int64_t compute_size = static_cast<int64_t>(size_of(compute));
   const WindowData result{buffer, window.rows() * window.columns() * channels,

@@ -31,7 +31,11 @@ struct WindowData {
 // True if tiles may read the window straight from x [N, C, H, W].
 bool window_in_place(const View& x, const Window& window);
 
-// The window of images [first, first + count), in place or copied into `buffer`.
+// The window of images [first, first + count) copied into `buffer`, which holds them densely.
+WindowData copy_window(const View& x, int64_t first, int64_t count, const Window& window,
+                       std::byte* buffer);
+
+// The same in place where that is possible.
 WindowData read_window(const View& x, int64_t first, int64_t count, const Window& window,
                        std::byte* buffer);
 

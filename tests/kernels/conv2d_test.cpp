@@ -4,6 +4,7 @@
 #include <binade/kernels/conv2d.h>
 #include <tests/kernels/strided_array.h>
 
+#include <array>
 #include <cmath>
 
 namespace binade::kernels {
@@ -25,18 +26,22 @@ int64_t output_size(int64_t size, int64_t kernel, const Conv2dGeometry& g, int a
   return (size + 2 * g.padding[axis] - g.dilation[axis] * (kernel - 1) - 1) / g.stride[axis] + 1;
 }
 
+using Index = std::array<int64_t, 4>;
+
 // Sums and sums of magnitudes, both dense and row-major.
 struct Reference {
   explicit Reference(const Dims& dims)
       : sizes(dims), sum(static_cast<size_t>(element_count(dims))), magnitude(sum) {}
-  size_t index(const std::vector<int64_t>& at) const {
+  template <class At>
+  size_t index(const At& at) const {
     int64_t i = 0;
     for (size_t d = 0; d < at.size(); ++d) {
       i = i * sizes[static_cast<int>(d)] + at[d];
     }
     return static_cast<size_t>(i);
   }
-  void add(const std::vector<int64_t>& at, double value) {
+  template <class At>
+  void add(const At& at, double value) {
     sum[index(at)] += value;
     magnitude[index(at)] += std::fabs(value);
   }
@@ -59,8 +64,7 @@ void each_product(const Case& k, F&& f) {
               const int64_t h = p * g.stride[0] - g.padding[0] + r * g.dilation[0];
               const int64_t w = q * g.stride[1] - g.padding[1] + s * g.dilation[1];
               for (int64_t c = 0; c < group_c && h >= 0 && h < k.h && w >= 0 && w < k.w; ++c) {
-                f(std::vector<int64_t>{n, o / group_o * group_c + c, h, w},
-                  std::vector<int64_t>{o, c, r, s}, std::vector<int64_t>{n, o, p, q});
+                f(Index{n, o / group_o * group_c + c, h, w}, Index{o, c, r, s}, Index{n, o, p, q});
               }
             }
           }
@@ -182,6 +186,7 @@ TEST(Conv2d, RandomDataWithinTheRoundingBound) {
   for (const DType dtype : kDTypes) {
     run({3, 40, 11, 10, 34, 3, 3, geometry(1, 1), dtype, false, true, true});
     run({9, 12, 7, 7, 40, 3, 3, geometry(2, 1), dtype, false, true});
+    run({17, 6, 4, 4, 35, 3, 3, geometry(1, 1), dtype, false, true, true});
     run({2, 3, 40, 40, 24, 5, 5, geometry(1, 0), dtype, false});
   }
 }

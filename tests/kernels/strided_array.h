@@ -41,12 +41,16 @@ class StridedArray {
   View view() { return view_of(bytes_.data(), dtype_, sizes_, strides_); }
   const Dims& sizes() const { return sizes_; }
 
-  double get(const std::vector<int64_t>& at) const {
+  template <class At>
+  double get(const At& at) const {
     return dispatch_floating("test", dtype_, [&]<class T>(Type<T>) {
       T value;
       std::memcpy(&value, bytes_.data() + offset(at) * sizeof(T), sizeof(T));
       return static_cast<double>(value);
     });
+  }
+  double get(std::initializer_list<int64_t> at) const {
+    return get<std::initializer_list<int64_t>>(at);
   }
   void set(const std::vector<int64_t>& at, double value) {
     dispatch_floating("test", dtype_, [&]<class T>(Type<T>) {
@@ -89,10 +93,12 @@ class StridedArray {
   const std::vector<std::byte>& bytes() const { return bytes_; }
 
  private:
-  int64_t offset(const std::vector<int64_t>& at) const {
+  template <class At>
+  int64_t offset(const At& at) const {
     int64_t sum = 0;
-    for (size_t i = 0; i < at.size(); ++i) {
-      sum += at[i] * strides_[static_cast<int>(i)];
+    int dim = 0;
+    for (const int64_t i : at) {
+      sum += i * strides_[dim++];
     }
     return sum;
   }
