@@ -10,6 +10,7 @@
 #include <binade/core/parameter.h>
 #include <binade/core/precision.h>
 
+#include <concepts>
 #include <optional>
 #include <utility>
 
@@ -48,7 +49,11 @@ class Module {
   // with f32 masters, but norms and buffers stay f32; under `half` everything becomes low, without
   // masters. Throws once an optimizer holds the parameters.
   void to(Device device, Precision precision = {});
-  void to(DType dtype);  // f32 or f64, full precision
+  // f32 or f64, full precision. (A template so that to({}) is the device.)
+  template <std::same_as<DType> T>
+  void to(T dtype) {
+    to_dtype(dtype);
+  }
   const std::optional<Precision>& precision() const { return precision_; }
 
   // A frozen parameter gets neither gradient nor update. `prefix` is a path from this module
@@ -110,6 +115,7 @@ class Module {
 
   void check_name(std::string_view name) const;
   void set_trainable(std::string_view prefix, bool trainable);
+  void to_dtype(DType dtype);
   void convert(Device device, DType wide, Precision precision);
   bool arena_is_current() const;
   void build_arena();

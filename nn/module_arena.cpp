@@ -127,7 +127,7 @@ ParameterList Module::parameters() {
 
 void Module::to(Device device, Precision precision) { convert(device, DType::f32, precision); }
 
-void Module::to(DType dtype) {
+void Module::to_dtype(DType dtype) {
   check(dtype == DType::f32 || dtype == DType::f64, "to: got ", dtype,
         ", expected f32 or f64; for f16 and bf16 choose a policy: to(device, "
         "Precision::mixed(DType::f16))");

@@ -53,11 +53,11 @@ Optimizer::Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
           "optimizer: got parameters of several models or from before the model was moved; call "
           "parameters() on one model after to()");
     for (const Parameter& parameter : group.parameters) {
-      check(seen.emplace(parameter.segment, parameter.offset).second || parameter.numel() == 0,
+      check(parameter.numel() == 0 || seen.emplace(parameter.segment, parameter.offset).second,
             "optimizer: parameter ", parameter.name, " is in two groups");
       group.items.push_back({parameter});
     }
-    std::sort(group.items.begin(), group.items.end(), [](const Item& a, const Item& b) {
+    std::stable_sort(group.items.begin(), group.items.end(), [](const Item& a, const Item& b) {
       return std::pair(a.parameter.segment, a.parameter.offset) <
              std::pair(b.parameter.segment, b.parameter.offset);
     });

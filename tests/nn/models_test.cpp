@@ -1,0 +1,78 @@
+// The samples' models: shapes for many image sizes, size and cost, and that they learn.
+#include <binade/core/create.h>
+#include <binade/nn/losses.h>
+#include <binade/nn/models.h>
+#include <gtest/gtest.h>
+
+namespace binade::nn {
+namespace {
+
+TEST(Models, AcceptImageSizes) {
+  NoGradGuard guard;
+  for (int64_t channels : {1, 3}) {
+    for (const auto& [height, width] : {std::pair{8, 8}, {28, 28}, {32, 20}, {9, 100}}) {
+      const ModelOptions options{channels, height, width, 7};
+      const Tensor x = randn({2, channels, height, width});
+      for (const char* name : {"mlp", "cnn"}) {
+        EXPECT_EQ((*make_model(name, options))(x).sizes(), (Dims{2, 7})) << name;
+      }
+    }
+  }
+  EXPECT_THROW(make_model("cnn", {1, 7, 28, 10}), Error);
+  EXPECT_THROW(make_model("vgg", {1, 28, 28, 10}), Error);
+  EXPECT_THROW(make_model("mlp", {0, 28, 28, 10}), Error);
+  EXPECT_THROW((*make_model("cnn", {1, 28, 28, 10}))(randn({1, 1, 32, 32})), Error);
+}
+
+TEST(ResNet, HasTorchvisionsParameters) {
+  ResNet net({.depth = 18, .classes = 1000});
+  EXPECT_EQ(net.parameter_count(), 11'689'512);
+  const NamedTensors parameters = net.named_parameters();
+  EXPECT_EQ(parameters.size(), 62u);
+  EXPECT_EQ(parameters[0].first, "conv1.weight");
+  EXPECT_EQ(parameters[3].first, "layer1.0.conv1.weight");
+  EXPECT_EQ(net.named_buffers().size(), 40u);
+  bool projection = false;
+  for (const auto& [name, tensor] : parameters) {
+    projection |= name == "layer2.0.downsample.0.weight" && tensor.sizes() == Dims{128, 64, 1, 1};
+  }
+  EXPECT_TRUE(projection);
+  EXPECT_THROW(ResNet({.depth = 50}), Error);
+}
+
+TEST(ResNet, Runs) {
+  NoGradGuard guard;
+  ResNet small({.classes = 5, .small_images = true}), large({.classes = 5});
+  EXPECT_EQ(small(randn({1, 3, 16, 16})).sizes(), (Dims{1, 5}));
+  EXPECT_EQ(large(randn({1, 3, 64, 64})).sizes(), (Dims{1, 5}));
+}
+
+// Plain gradient descent on one batch, by hand: the optimizers live in another library.
+TEST(Cnn, LearnsABatch) {
+  manual_seed(5);
+  Cnn net({.classes = 3, .height = 12, .width = 12, .dropout = 0});
+  const Tensor x = randn({12, 1, 12, 12});
+  Tensor y = empty({12}, DType::i64);
+  for (int i = 0; i < 12; ++i) {
+    y.data<int64_t>()[i] = i % 3;
+  }
+  const ParameterList parameters = net.parameters();
+  double first = 0, last = 0;
+  for (int step = 0; step < 25; ++step) {
+    const Tensor loss = cross_entropy(net(x), y);
+    last = loss.item();
+    first = step == 0 ? last : first;
+    loss.backward();
+    NoGradGuard guard;
+    for (const Parameter& parameter : parameters) {
+      parameter.value.copy_(parameter.value.detach() - parameter.value.grad() * 0.1);
+      parameter.value.zero_grad();
+    }
+  }
+  EXPECT_LT(last, first / 10);
+  net.eval();
+  EXPECT_EQ(accuracy(net(x), y), 1);
+}
+
+}  // namespace
+}  // namespace binade::nn
