@@ -81,4 +81,9 @@ std::string mismatch(const OpRow& row, const Sample& sample, const Tensor& got,
   return "";
 }
 
+bool names_op(const Error& error, const OpRow& row) {
+  const std::string text = error.what(), first = text.substr(0, text.find(':'));
+  return first.find(row.name) != std::string::npos;
+}
+
 }  // namespace binade::op_table

@@ -20,4 +20,7 @@ double largest_magnitude(const Array& x);
 // Whether got is expected within the tolerance; equal infinities and NaN match.
 bool close(double got, double expected, double tolerance);
 
+// Whether the op's name is in the error's first words, before the colon.
+bool names_op(const Error& error, const OpRow& row);
+
 }  // namespace binade::op_table

@@ -48,7 +48,7 @@ TEST_P(Dtype, GradientsMatchF64) {
   }
   uint64_t seed = 1;
   for (const Shapes& shapes : row.shapes) {
-    for (const std::vector<Layout>& layouts : layout_choices(shapes)) {
+    for (const std::vector<Layout>& layouts : layout_choices(shapes, false)) {
       for (DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         const Sample sample = make_sample(row, shapes, layouts, dtype, seed++);
         try {
@@ -72,8 +72,7 @@ TEST_P(Dtype, IntegersAreExactOrRefused) {
       try {
         got = row.function(sample.views);
       } catch (const Error& error) {
-        EXPECT_EQ(std::string(error.what()).rfind(row.name, 0), 0u)
-            << "the error does not begin with the op: " << error.what() << ": " << sample.label;
+        EXPECT_TRUE(names_op(error, row)) << error.what() << ": " << sample.label;
         EXPECT_FALSE(row.any_dtype) << error.what() << ": " << sample.label;
         continue;
       }

@@ -37,7 +37,7 @@ enum class Accuracy : uint8_t {
 
 struct ErrorCase {
   std::string what;
-  std::function<void()> run;  // must throw an Error that begins with the op's name
+  std::function<void()> run;  // must throw an Error that names the op
 };
 
 struct OpRow {
@@ -73,6 +73,7 @@ std::vector<OpRow> pool_rows();
 std::vector<OpRow> norm_rows();
 std::vector<OpRow> loss_rows();
 std::vector<OpRow> shape_rows();
+std::vector<OpRow> join_rows();
 
 // All rows, in a fixed order.
 const std::vector<OpRow>& op_table();

@@ -15,7 +15,7 @@ const std::vector<OpRow>& op_table() {
   static const std::vector<OpRow> table = [] {
     std::vector<OpRow> rows;
     for (auto family : {pointwise_rows, reduce_rows, contraction_rows, pool_rows, norm_rows,
-                        loss_rows, shape_rows}) {
+                        loss_rows, shape_rows, join_rows}) {
       for (OpRow& row : family()) {
         rows.push_back(std::move(row));
       }
@@ -270,7 +270,7 @@ std::string row_name(size_t index) {
   return text(name, "_", index);
 }
 
-std::vector<std::vector<Layout>> layout_choices(const Shapes& shapes) {
+std::vector<std::vector<Layout>> layout_choices(const Shapes& shapes, bool expansions) {
   const auto nth = [](size_t n) { return static_cast<Layout>(n % kLayoutCount); };
   std::vector<std::vector<Layout>> wanted;
   for (size_t n = 0; n < kLayoutCount; ++n) {
@@ -286,7 +286,10 @@ std::vector<std::vector<Layout>> layout_choices(const Shapes& shapes) {
   std::vector<std::vector<Layout>> choices;
   for (std::vector<Layout> layouts : wanted) {
     for (size_t i = 0; i < shapes.size(); ++i) {
-      layouts[i] = applies(layouts[i], shapes[i]) ? layouts[i] : Layout::contiguous;
+      const bool expanded =
+          layouts[i] == Layout::expanded_first || layouts[i] == Layout::expanded_last;
+      const bool wanted_here = applies(layouts[i], shapes[i]) && (expansions || !expanded);
+      layouts[i] = wanted_here ? layouts[i] : Layout::contiguous;
     }
     if (std::find(choices.begin(), choices.end(), layouts) == choices.end()) {
       choices.push_back(layouts);

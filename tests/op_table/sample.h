@@ -25,8 +25,9 @@ Array present(Layout layout, const Array& base, const Dims& sizes);
 
 const Domain& domain_of(const OpRow& row, size_t input);
 
-// Every layout for all inputs, and two mixtures; the first one is contiguous.
-std::vector<std::vector<Layout>> layout_choices(const Shapes& shapes);
+// Every layout for all inputs, and two mixtures; the first one is contiguous. In f16 and bf16 the
+// gradient of an expanded base is a sum of rounded gradients: its error is not the op's.
+std::vector<std::vector<Layout>> layout_choices(const Shapes& shapes, bool expansions = true);
 
 struct Sample {
   Arrays values;  // what the op sees, rounded to the dtypes

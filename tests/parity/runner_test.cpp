@@ -11,12 +11,12 @@
 namespace binade {
 namespace {
 
-struct Run {
+struct Finished {
   int status;
   std::string output;
 };
 
-Run run_parity(const std::string& arguments) {
+Finished run_parity(const std::string& arguments) {
   const std::string command =
       std::string("\"") + BINADE_PARITY_RUNNER + "\" " + arguments + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
@@ -86,7 +86,7 @@ std::string write_file(const Fault& fault) {
 
 TEST_P(ParityRunner, CountsAndExitStatus) {
   const Fault& fault = GetParam();
-  const Run run = run_parity(write_file(fault) + " " + fault.flags);
+  const Finished run = run_parity(write_file(fault) + " " + fault.flags);
   EXPECT_EQ(last_line(run.output), fault.counts) << run.output;
   EXPECT_EQ(run.status, fault.status) << run.output;
 }
@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ParityRunnerUsage, IsRejected) {
   for (const char* arguments :
        {"--unknown-flag", "", "--dtype f8 file", "--device cuda file", "--dtype"}) {
-    const Run run = run_parity(arguments);
+    const Finished run = run_parity(arguments);
     EXPECT_EQ(run.status, 2) << arguments;
     EXPECT_EQ(run.output.rfind("binade: error: ", 0), 0u) << run.output;
   }
