@@ -238,8 +238,7 @@ class Correlator {
     int64_t group, first, count;  // counted in a class
   };
 
-  // Lays the grid over images, rows and pixels: the longest dimension of the three that tiles can
-  // cover becomes their rows.
+  // Lays the grid over images, rows and pixels; the rows of its tiles are pixels or images.
   void run_class(const AxisClass& v, const AxisClass& h, const Block& block, const Rows& rows,
                  const WindowData& source, TileGrid& grid, std::byte* out) {
     const Dims& strides = c_.target.strides;

@@ -18,7 +18,7 @@ struct Case {
   int64_t gap = 0;
 };
 
-// Runs the case and returns the largest violation of the error bound (exactness for integers).
+// Runs the case and expects every element within its error bound: zero for integers.
 void run(const Case& c) {
   SCOPED_TRACE(text(c.m, "x", c.n, "x", c.k, " ", c.dtype, c.bias ? " bias" : "",
                     c.relu ? " relu" : "", c.accumulate ? " accumulate" : "", " a", c.a[0], " b",
