@@ -32,9 +32,9 @@ class Sequential : public Module {
  private:
   template <class M>
   M& adopt(std::string_view name, std::unique_ptr<M> module) {
-    M& added = *module;
+    M* added = module.get();
     append(name, std::move(module));
-    return added;
+    return *added;
   }
   void append(std::string_view name, std::unique_ptr<Module> module);
 
