@@ -125,7 +125,7 @@ class OpNode final : public Node {
     edges = inputs_;
     edge_count = kInputs;
     for (size_t i = 0; i < kSaved; ++i) {
-      if (keep[i].tensor) {
+      if (keep[i].tensor && keep[i].tensor->defined()) {
         saved_[i] = Saved(*keep[i].tensor);
       }
     }

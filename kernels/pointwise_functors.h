@@ -106,17 +106,15 @@ struct GeluTanh {
   static constexpr double kTwoSlope = 1.5957691216057307117, kCubic = 0.044715;
   BINADE_FORWARD { return x * math_sigmoid(T(kTwoSlope) * x * (T(1) + T(kCubic) * x * x)); }
   BINADE_BACKWARD_X {
-    const T s = math_sigmoid(T(kTwoSlope) * x * (T(1) + T(kCubic) * x * x));
-    return dy * s * (T(1) + x * (T(1) - s) * T(kTwoSlope) * (T(1) + T(3 * kCubic) * x * x));
+    const T z = T(kTwoSlope) * x * (T(1) + T(kCubic) * x * x);
+    const T rest = math_sigmoid(-z);  // 1 - s would cancel
+    return dy * math_sigmoid(z) * (T(1) + x * rest * T(kTwoSlope) * (T(1) + T(3 * kCubic) * x * x));
   }
 };
 
 struct Silu {
   BINADE_FORWARD { return x * math_sigmoid(x); }
-  BINADE_BACKWARD_X {
-    const T s = math_sigmoid(x);
-    return dy * s * (T(1) + x * (T(1) - s));
-  }
+  BINADE_BACKWARD_X { return dy * math_sigmoid(x) * (T(1) + x * math_sigmoid(-x)); }
 };
 
 struct Softplus {

@@ -73,9 +73,12 @@ Dims conv2d_sizes(const Tensor& x, const Tensor& w, const Tensor& bias,
   check(x.dim() == 4 && w.dim() == 4, "conv2d: got x of shape ", x.sizes(), " and weight of shape ",
         w.sizes(), ", expected [N, C, H, W] and [O, C / groups, R, S]");
   for (int i = 0; i < 2; ++i) {
-    check(g.stride[i] >= 1 && g.dilation[i] >= 1 && g.padding[i] >= 0, "conv2d: got stride ",
-          g.stride[i], ", padding ", g.padding[i], ", dilation ", g.dilation[i],
-          ", expected stride and dilation of at least 1 and no negative padding");
+    constexpr int64_t kLimit = int64_t(1) << 31;  // far from overflow below
+    check(g.stride[i] >= 1 && g.dilation[i] >= 1 && g.padding[i] >= 0 && g.stride[i] < kLimit &&
+              g.dilation[i] < kLimit && g.padding[i] < kLimit,
+          "conv2d: got stride ", g.stride[i], ", padding ", g.padding[i], ", dilation ",
+          g.dilation[i],
+          ", expected stride and dilation of at least 1, no negative padding, all below 2^31");
   }
   check(g.groups >= 1 && w.size(0) % g.groups == 0 && x.size(1) == w.size(1) * g.groups,
         "conv2d: got x of shape ", x.sizes(), ", weight of shape ", w.sizes(), " and groups ",

@@ -20,7 +20,8 @@ Tensor rows_cross_entropy(const Tensor& z, const Tensor& target,
                           const CrossEntropyOptions& options) {
   const DType stat = compute_dtype(z.dtype());
   const Dims rows{z.size(0)};
-  const Tensor weight = options.weight.defined() ? options.weight.detach().to(stat) : Tensor();
+  const Tensor weight =
+      options.weight.defined() ? contiguous(cast(options.weight.detach(), stat)) : Tensor();
   Tensor loss = empty(rows, stat), row_weight = empty(rows, stat), lse = empty(rows, stat);
   kernels::cross_entropy_forward({.logits = z,
                                   .target = target,

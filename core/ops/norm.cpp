@@ -10,9 +10,15 @@ namespace {
 constexpr Op kOp{"batch_norm", OpClass::norm};
 
 void check_channels(const char* what, const Tensor& t, const Tensor& x) {
-  check(!t.defined() || (t.dim() == 1 && t.size(0) == x.size(1) && t.is_contiguous()),
-        "batch_norm: got ", what, " of shape ", t.defined() ? t.sizes() : Dims{}, ", expected [",
-        x.size(1), "], the channels of x ", x.sizes());
+  check(!t.defined() || (t.dim() == 1 && t.size(0) == x.size(1)), "batch_norm: got ", what,
+        " of shape ", t.defined() ? t.sizes() : Dims{}, ", expected [", x.size(1),
+        "], the channels of x ", x.sizes());
+}
+
+// The kernels take per-channel vectors in the stat dtype without gaps. Both steps are
+// differentiable.
+Tensor channel_vector(const Tensor& t, DType stat) {
+  return t.defined() ? contiguous(cast(t, stat)) : t;
 }
 
 // y = (x - mean) rstd w + b with the batch's mean and rstd
@@ -20,6 +26,8 @@ Tensor normalize_by_batch(const Tensor& x, const Tensor& w, const Tensor& b,
                           const Tensor& running_mean, const Tensor& running_var,
                           const BatchNormOptions& options) {
   const DType stat = compute_dtype(x.dtype());
+  check(x.numel() != x.size(1), "batch_norm: got x of shape ", x.sizes(),
+        ", expected more than one value per channel in training");
   Tensor y = empty_like(x);
   Tensor mean = empty({x.size(1)}, stat, x.device()), rstd = empty({x.size(1)}, stat, x.device());
   kernels::batch_norm_forward(
@@ -97,12 +105,10 @@ Tensor batch_norm(const Tensor& x_, const Tensor& weight, const Tensor& bias,
   const DType stat = compute_dtype(x.dtype());
   check(running_mean.defined() == running_var.defined(),
         "batch_norm: got one of running_mean and running_var, expected both or neither");
-  check(!running_mean.defined() || (running_mean.dtype() == stat && running_var.dtype() == stat),
-        "batch_norm: got running statistics of dtype ",
-        running_mean.defined() ? running_mean.dtype() : stat, ", expected ", stat);
-  // Parameters in half precision (policy `half`) are widened; the cast is differentiable.
-  const Tensor w = weight.defined() ? cast(weight, stat) : weight;
-  const Tensor b = bias.defined() ? cast(bias, stat) : bias;
+  check(!running_mean.defined() || (running_mean.dtype() == stat && running_var.dtype() == stat &&
+                                    running_mean.is_contiguous() && running_var.is_contiguous()),
+        "batch_norm: got running statistics that are not contiguous or not of dtype ", stat);
+  const Tensor w = channel_vector(weight, stat), b = channel_vector(bias, stat);
   if (options.training || !running_mean.defined()) {
     return normalize_by_batch(x, w, b, options.training ? running_mean : Tensor(), running_var,
                               options);

@@ -1,6 +1,7 @@
 // Pooling over the last two dimensions of [N, C, H, W]; outputs are channels-last where x is.
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/checks.h>
 
 namespace binade {
 namespace {
@@ -11,20 +12,26 @@ void check_image(const char* op, const Tensor& x) {
         ", expected [N, C, H, W] of a floating dtype");
 }
 
-Tensor image_like(const Tensor& x, int64_t h, int64_t w) {
+Tensor image_like(const char* op, const Tensor& x, int64_t h, int64_t w) {
   const Dims sizes{x.size(0), x.size(1), h, w};
+  element_count(sizes, op);  // throws before strides of huge sizes overflow
   const Dims strides = x.is_contiguous() && !x.is_channels_last() ? row_major_strides(sizes)
                                                                   : channels_last_strides(sizes);
   return empty_strided(sizes, strides, x.dtype(), x.device());
 }
 
-Tensor pooled(const Tensor& x, const kernels::Pool2dGeometry& g) {
+Tensor pooled(const char* op, const Tensor& x, const kernels::Pool2dGeometry& g) {
   int64_t out[2];
-  for (int i = 0; i < 2; ++i) {
-    out[i] = kernels::pool2d_output_size(x.size(2 + i), g.kernel[i], g.stride[i], g.padding[i],
-                                         g.dilation[i], g.ceil_mode);
+  try {
+    for (int i = 0; i < 2; ++i) {
+      out[i] = kernels::pool2d_output_size(x.size(2 + i), g.kernel[i], g.stride[i], g.padding[i],
+                                           g.dilation[i], g.ceil_mode);
+    }
+  } catch (Error& error) {
+    error.add_context(text("(in ", op, ")"));
+    throw;
   }
-  return image_like(x, out[0], out[1]);
+  return image_like(op, x, out[0], out[1]);
 }
 
 }  // namespace
@@ -33,7 +40,7 @@ Tensor max_pool2d(const Tensor& x_, const kernels::Pool2dGeometry& geometry) {
   static constexpr Op kOp{"max_pool2d", OpClass::pointwise};
   auto [x] = kOp.enter(x_);
   check_image("max_pool2d", x);
-  Tensor y = pooled(x, geometry);
+  Tensor y = pooled(kOp.name, x, geometry);
   // Saved instead of x and y: one byte per output, the place of the maximum in its window.
   Tensor index = grad_enabled() && x.requires_grad() ? empty_like(y, DType::u8) : Tensor();
   kernels::max_pool2d_forward({.x = x, .y = y, .index = index, .geometry = geometry});
@@ -51,7 +58,7 @@ Tensor avg_pool2d(const Tensor& x_, const kernels::Pool2dGeometry& geometry) {
   static constexpr Op kOp{"avg_pool2d", OpClass::reduction};
   auto [x] = kOp.enter(x_);
   check_image("avg_pool2d", x);
-  Tensor y = pooled(x, geometry);
+  Tensor y = pooled(kOp.name, x, geometry);
   kernels::avg_pool2d_forward({.x = x, .y = y, .geometry = geometry});
   return kOp.record({x}, y, save(),
                     [geometry, strides = x.strides()](const Tensor& dy, Needs needs) -> Grads {
@@ -69,7 +76,7 @@ Tensor adaptive_avg_pool2d(const Tensor& x_, int64_t height, int64_t width) {
         ", expected at least 1 x 1");
   check(x.size(2) >= 1 && x.size(3) >= 1, "adaptive_avg_pool2d: got shape ", x.sizes(),
         ", expected a height and width of at least 1");
-  Tensor y = image_like(x, height, width);
+  Tensor y = image_like(kOp.name, x, height, width);
   kernels::adaptive_avg_pool2d_forward({.x = x, .y = y});
   return kOp.record({x}, y, save(),
                     [strides = x.strides()](const Tensor& dy, Needs needs) -> Grads {

@@ -1,7 +1,7 @@
 // Reductions and softmax.
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/dims.h>
+#include <binade/core/ops/checks.h>
 #include <binade/kernels/reduce.h>
 #include <binade/kernels/softmax.h>
 
@@ -47,7 +47,7 @@ Tensor drop_reduced(const Tensor& y, const Tensor& x, const Dims& dims, const ch
 // Sum and mean: the gradient spreads dy over the reduced elements.
 Tensor reduce(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, bool keepdim) {
   auto [x] = op.enter(x_);
-  check(x.defined(), op.name, ": got an undefined tensor");
+  check_defined(op.name, x);
   const Dims kept = kept_sizes(op.name, x, dims);
   Tensor full = empty(kept, x.dtype(), x.device());
   kernels::reduce_forward({.op = kind, .x = x, .y = full});
@@ -63,6 +63,7 @@ Tensor reduce(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, boo
 Tensor softmax_of(const Op& op, const Tensor& x_, int dim,
                   bool log) {  // y_i = exp(x_i) / sum_j exp(x_j)
   auto [x] = op.enter(x_);
+  check_floating(op.name, x);
   const int d = wrap_dim(op.name, dim, x.dim());
   Tensor y = empty_like(x);
   kernels::softmax_forward({.x = x, .y = y, .dim = d, .log = log});
@@ -88,6 +89,7 @@ Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
 }
 
 Tensor argmax(const Tensor& x, int dim) {
+  check_defined("argmax", x);
   const int d = wrap_dim("argmax", dim, x.dim());
   Dims sizes;
   for (int i = 0; i < x.dim(); ++i) {
@@ -112,6 +114,7 @@ Tensor log_softmax(const Tensor& x, int dim) {
 
 Tensor sum_to(const Tensor& g, const Dims& sizes, const Tensor& out) {
   static constexpr Op kOp{"sum_to", OpClass::reduction, true};
+  check_floating("sum_to", g);
   const int lead = g.dim() - sizes.size();
   check(lead >= 0 && broadcast_sizes("sum_to", g.sizes(), sizes) == g.sizes(), "sum_to: got shape ",
         g.sizes(), ", expected one that ", sizes, " broadcasts to");

@@ -3,7 +3,7 @@
 #include <binade/core/create.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/dims.h>
+#include <binade/core/ops/checks.h>
 #include <binade/kernels/copy.h>
 
 #include <algorithm>
@@ -51,25 +51,21 @@ bool view_strides(const Tensor& x, const Dims& sizes, Dims& strides) {
 Dims inferred_sizes(const Tensor& x, const Dims& wanted) {
   Dims sizes = wanted;
   int unknown = -1;
-  int64_t known = 1;
   for (int i = 0; i < sizes.size(); ++i) {
     check(sizes[i] >= -1 && (sizes[i] != -1 || unknown < 0), "reshape: got sizes ", wanted,
           ", expected no negative size but one -1");
     unknown = sizes[i] == -1 ? i : unknown;
-    known *= sizes[i] == -1 ? 1 : sizes[i];
   }
   if (unknown >= 0) {
+    sizes[unknown] = 1;
+    const int64_t known = element_count(sizes, "reshape");
     check(known > 0 && x.numel() % known == 0, "reshape: got shape ", x.sizes(), " and sizes ",
           wanted, ", expected sizes whose product divides ", x.numel());
     sizes[unknown] = x.numel() / known;
   }
-  check(element_count(sizes) == x.numel(), "reshape: got shape ", x.sizes(), " and sizes ", wanted,
-        ", expected sizes with ", x.numel(), " elements");
+  check(element_count(sizes, "reshape") == x.numel(), "reshape: got shape ", x.sizes(),
+        " and sizes ", wanted, ", expected sizes with ", x.numel(), " elements");
   return sizes;
-}
-
-void check_defined(const char* op, const Tensor& x) {
-  check(x.defined(), op, ": got an undefined tensor");
 }
 
 }  // namespace
@@ -193,6 +189,8 @@ Tensor select(const Tensor& x, int dim, int64_t index) {
 
 Tensor unsqueeze(const Tensor& x, int dim) {
   check_defined("unsqueeze", x);
+  check(x.dim() < kMaxDims, "unsqueeze: got shape ", x.sizes(), ", expected less than ", kMaxDims,
+        " dimensions");
   const int d = wrap_dim("unsqueeze", dim, x.dim() + 1);
   Dims sizes;
   for (int i = 0; i <= x.dim(); ++i) {
@@ -262,11 +260,13 @@ Tensor cat(const std::vector<Tensor>& parts, int dim) {
 
 Tensor stack(const std::vector<Tensor>& parts, int dim) {
   check(!parts.empty(), "stack: got no tensors, expected at least one");
+  check_defined("stack", parts[0]);
   std::vector<Tensor> rows;
   for (const Tensor& part : parts) {
-    check(part.defined() && part.sizes() == parts[0].sizes(), "stack: got shapes ",
-          parts[0].sizes(), " and ", part.defined() ? part.sizes() : Dims{},
-          ", expected equal ones");
+    check_defined("stack", part);
+    check(part.sizes() == parts[0].sizes() && part.dtype() == parts[0].dtype(), "stack: got ",
+          parts[0].dtype(), " ", parts[0].sizes(), " and ", part.dtype(), " ", part.sizes(),
+          ", expected equal dtypes and shapes");
     rows.push_back(unsqueeze(part, wrap_dim("stack", dim, part.dim() + 1)));
   }
   return cat(rows, wrap_dim("stack", dim, parts[0].dim() + 1));

@@ -3,6 +3,7 @@
 #include <binade/core/create.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/checks.h>
 #include <binade/kernels/pointwise.h>
 #include <binade/kernels/random.h>
 
@@ -13,6 +14,7 @@ using kernels::Unary;
 
 Tensor unary(const Op& op, Unary f, const Tensor& x_, double alpha = 0, double beta = 0) {
   auto [x] = op.enter(x_);
+  check_floating(op.name, x);
   Tensor y = empty_like(x);
   kernels::unary_forward({.op = f, .x = x, .y = y, .alpha = alpha, .beta = beta});
   const bool output = kernels::backward_uses_output(f);
@@ -80,6 +82,7 @@ Tensor pow(const Tensor& x, double exponent) {
 Tensor neg(const Tensor& x_) {  // y = -x
   static constexpr Op kOp{"neg", OpClass::pointwise, true};
   auto [x] = kOp.enter(x_);
+  check_floating(kOp.name, x);
   Tensor y = empty_like(x);
   kernels::unary_forward({.op = Unary::neg, .x = x, .y = y});
   return kOp.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {neg(dy)}; });
@@ -88,6 +91,7 @@ Tensor neg(const Tensor& x_) {  // y = -x
 Tensor add(const Tensor& x_, double value) {  // y = x + value
   static constexpr Op kOp{"add_scalar", OpClass::pointwise, true};
   auto [x] = kOp.enter(x_);
+  check_floating(kOp.name, x);
   Tensor y = empty_like(x);
   kernels::unary_forward({.op = Unary::add_scalar, .x = x, .y = y, .alpha = value});
   return kOp.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {dy}; });
@@ -96,6 +100,7 @@ Tensor add(const Tensor& x_, double value) {  // y = x + value
 Tensor mul(const Tensor& x_, double value) {  // y = x value
   static constexpr Op kOp{"mul_scalar", OpClass::pointwise, true};
   auto [x] = kOp.enter(x_);
+  check_floating(kOp.name, x);
   Tensor y = empty_like(x);
   kernels::unary_forward({.op = Unary::mul_scalar, .x = x, .y = y, .alpha = value});
   return kOp.record({x}, y, save(),
@@ -107,6 +112,7 @@ Tensor dropout(const Tensor& x_,
   static constexpr Op kOp{"dropout", OpClass::pointwise};
   check(p >= 0 && p <= 1, "dropout: got p = ", p, ", expected 0 to 1");
   auto [x] = kOp.enter(x_);
+  check_floating(kOp.name, x);
   Generator& source = generator();
   const uint64_t seed = source.seed, offset = source.take(static_cast<uint64_t>(x.numel()));
   Tensor y = empty_like(x);

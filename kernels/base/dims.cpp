@@ -13,15 +13,15 @@ std::string to_string(const Dims& dims) {
   return out + "]";
 }
 
-int64_t element_count(const Dims& sizes) {
-  constexpr int64_t kLimit = int64_t(1) << 62;
+int64_t element_count(const Dims& sizes, const char* op) {
+  constexpr int64_t kLimit = int64_t(1) << 59;
   int64_t count = 1;
   bool empty = false;
   for (int64_t size : sizes) {
-    check(size >= 0, "got sizes ", sizes, ", expected no negative size");
+    check(size >= 0, op, ": got sizes ", sizes, ", expected no negative size");
     empty |= size == 0;
-    check(size == 0 || count <= kLimit / size, "got sizes ", sizes,
-          ", expected at most 2^62 elements");
+    check(size == 0 || count <= kLimit / size, op, ": got sizes ", sizes,
+          ", expected at most 2^59 elements");
     count *= size == 0 ? 1 : size;
   }
   return empty ? 0 : count;

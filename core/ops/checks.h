@@ -1,8 +1,18 @@
-// Dimension arguments of ops.
+// Checks of arguments that many ops share.
 #pragma once
-#include <binade/kernels/base/dims.h>
+#include <binade/core/tensor.h>
 
 namespace binade {
+
+inline void check_defined(const char* op, const Tensor& x) {
+  check(x.defined(), op, ": got an undefined tensor");
+}
+
+inline void check_floating(const char* op, const Tensor& x) {
+  check_defined(op, x);
+  check(is_floating(x.dtype()), op, ": got dtype ", x.dtype(),
+        ", expected a floating dtype; convert it with to()");
+}
 
 // `dim` counted from 0, for a tensor of `rank` dimensions (a scalar counts as one dimension).
 inline int wrap_dim(const char* op, int64_t dim, int rank) {
