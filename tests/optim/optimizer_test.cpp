@@ -147,6 +147,17 @@ TEST(Optimizer, DividesAndClipsTheTrueGradient) {
   EXPECT_NEAR(parameters.list[1].value.at(0), b - 2, 1e-5);
 }
 
+TEST(Optimizer, TakesAGradientThatLiesOutsideTheArena) {  // as a recorded backward leaves it
+  const TestParameters parameters({{"a", {2}}, {"b", {2}}});
+  Sgd optimizer(parameters.list, {.lr = 1});
+  const std::vector<double> before = values_of(parameters.list[1].value);
+  parameters.set_gradient(0, zeros({2}));
+  parameters.set_gradient(1, zeros({2}));
+  parameters.list[1].leaf().buffer = full({2}, 3);
+  ASSERT_EQ(optimizer.step(), StepOutcome::applied);
+  EXPECT_NEAR(parameters.list[1].value.at(1), before[1] - 3, 1e-6);
+}
+
 TEST(Optimizer, AccumulatingKeepsGradients) {
   const TestParameters parameters({{"a", {2}}});
   Sgd optimizer(parameters.list, {.lr = 1});
