@@ -19,7 +19,7 @@ target_compile_options(binade_base_flags INTERFACE -Wall -Wextra -fno-semantic-i
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # Pragmas for g++'s vectoriser; "a & b ? x : y", where b must be evaluated for the loop to vectorise.
   target_compile_options(binade_base_flags INTERFACE
-    -Wno-unknown-pragmas -Wno-bitwise-conditional-parentheses)
+    -Wno-unknown-pragmas -Wno-unknown-warning-option -Wno-bitwise-conditional-parentheses)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # g++ 12 warns of an overlap in every `"text" + string` (its bug 105651).
