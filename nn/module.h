@@ -117,6 +117,7 @@ class Module {
   void set_trainable(std::string_view prefix, bool trainable);
   void to_dtype(DType dtype);
   void convert(Device device, DType wide, Precision precision);
+  DType wanted_dtype(const Shared& parameter) const;
   bool arena_is_current() const;
   void build_arena();
   void leave_arena();

@@ -62,6 +62,15 @@ void Module::leave_arena() {
   arena_.reset();
 }
 
+// The dtype that to() asks for; else the one it has.
+DType Module::wanted_dtype(const Shared& parameter) const {
+  if (!precision_) {
+    return parameter.tensor().dtype();
+  }
+  const bool stays = precision_->masters() && parameter.traits().keep_f32;
+  return precision_->low_weights() && !stays ? precision_->low : wide_;
+}
+
 void Module::build_arena() {
   leave_arena();
   std::map<const OwnParameter*, const Module*> owners;
@@ -75,19 +84,14 @@ void Module::build_arena() {
   const std::vector<Shared> shared = shared_parameters();
   std::vector<ParameterSlot> slots;
   for (const Shared& parameter : shared) {
-    const ParameterTraits traits = parameter.traits();
+    const ParameterTraits& traits = parameter.traits();
     const Module& owner = *owners.at(parameter.members[0].own);
     ParameterSlot slot{.name = parameter.name(),
                        .handles = {},
                        .norm_or_bias = traits.norm_or_bias,
                        .trainable = true,
                        .channels_last = traits.channels_last,
-                       .dtype = parameter.tensor().dtype()};
-    if (owner.precision_) {
-      const Precision& precision = *owner.precision_;
-      const bool low = precision.low_weights() && !(precision.masters() && traits.keep_f32);
-      slot.dtype = low ? precision.low : owner.wide_;
-    }
+                       .dtype = owner.wanted_dtype(parameter)};
     for (const Member& member : parameter.members) {
       slot.handles.push_back(member.own->tensor);
     }
