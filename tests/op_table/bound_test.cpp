@@ -1,8 +1,9 @@
 // Contractions of random numbers, every element of results and gradients:
 //   |got - exact| <= u_out |exact| + 2 K u_acc sum |a| |b|,
+// (and half the smallest positive number of the dtype),
 // with K the number of products, u the unit roundoff of the output and of the accumulator, and
 // `exact` the f64 result of the rounded inputs.
-#include <tests/op_table/sample.h>
+#include <tests/op_table/compare.h>
 
 #include <gtest/gtest.h>
 
@@ -28,7 +29,8 @@ void expect_within(const Tensor& got, const Tensor& exact, const Tensor& sizes_o
   const double u_out = epsilon(dtype) / 2, u_acc = epsilon(compute_dtype(dtype)) / 2;
   for (int64_t i = 0; i < exact.numel(); ++i) {
     const double want = exact.at(i);
-    const double bound = u_out * std::fabs(want) + 2 * terms * u_acc * sizes_of_terms.at(i);
+    const double bound = smallest_step(dtype) / 2 + u_out * std::fabs(want) +
+                         2 * terms * u_acc * sizes_of_terms.at(i);
     ASSERT_LE(std::fabs(got.at(i) - want), bound)
         << "element " << i << " is " << got.at(i) << ", expected " << want << ", of the " << what;
   }

@@ -15,12 +15,16 @@ std::string mismatch(const OpRow& row, const Sample& sample, const Tensor& got,
 // max|expected| from below.
 double sum_tolerance(DType dtype, double terms, double largest);
 
+// The smallest positive value: what results below the normal range are rounded to.
+double smallest_step(DType dtype);
+
 double largest_magnitude(const Array& x);
 
 // Whether got is expected within the tolerance; equal infinities and NaN match.
 bool close(double got, double expected, double tolerance);
 
-// Whether the op's name is in the error's first words, before the colon.
+// Whether the op's name is (or the name of its family) in the error's first words, before the
+// colon.
 bool names_op(const Error& error, const OpRow& row);
 
 }  // namespace binade::op_table

@@ -27,10 +27,9 @@ Array matmul_of(const Array& a, const Array& b) {
 OpRow matmul_row() {
   OpRow row;
   row.name = "matmul";
-  row.shapes = {{{3, 4}, {4, 5}}, {{1, 1}, {1, 1}},       {{2, 3, 4}, {2, 4, 5}},
-                {{5, 7}, {7, 1}}, {{1, 3, 4}, {2, 4, 2}}, {{2, 3, 4}, {1, 4, 2}},
-                {{0, 4}, {4, 3}}, {{3, 0}, {0, 2}},       {{0, 3, 4}, {0, 4, 2}},
-                {{1, 9}, {9, 3}}, {{4, 4}, {4, 4}}};
+  row.shapes = {{{3, 4}, {4, 5}},       {{1, 1}, {1, 1}}, {{2, 3, 4}, {2, 4, 5}},
+                {{5, 7}, {7, 1}},       {{0, 4}, {4, 3}}, {{3, 0}, {0, 2}},
+                {{0, 3, 4}, {0, 4, 2}}, {{1, 9}, {9, 3}}, {{4, 4}, {4, 4}}};
   row.function = [](const Tensors& x) { return Tensors{matmul(x[0], x[1])}; };
   row.reference = [](const Arrays& x) { return Arrays{matmul_of(x[0], x[1])}; };
   row.accuracy = Accuracy::sums;
@@ -68,6 +67,18 @@ OpRow matmul_row() {
          matmul(ones({3, 4}), Tensor());
        }},
   };
+  return row;
+}
+
+// The gradient of a batch of 1 is a sum over batches of gradients in the dtype of the operands, so
+// the bounds of a single product do not hold for it.
+OpRow broadcast_matmul_row() {
+  OpRow row = matmul_row();
+  row.attributes = "broadcast batch";
+  row.shapes = {{{1, 3, 4}, {2, 4, 2}}, {{2, 3, 4}, {1, 4, 2}}, {{1, 3, 4}, {0, 4, 2}}};
+  row.depth = nullptr;
+  row.exact_shapes = {};
+  row.large = {{7, 31, 65}, {1, 65, 33}};
   return row;
 }
 
@@ -200,16 +211,26 @@ std::vector<ErrorCase> conv2d_errors() {
       {"negative padding", with(x, w, {.padding = {-1, 0}})},
       {"zero dilation", with(x, w, {.dilation = {1, 0}})},
       {"padding near 2^63", with(x, w, {.padding = {INT64_MAX - 1, 0}})},
-      {"bias size that differs", [x, w] { conv2d(ones(x), ones(w), ones({3})); }},
-      {"dtypes that differ", [x, w] { conv2d(ones(x), ones(w, DType::f64)); }},
-      {"undefined weight", [x] { conv2d(ones(x), Tensor()); }},
+      {"bias size that differs",
+       [] {
+         conv2d(ones({2, 3, 5, 5}), ones({4, 3, 3, 3}), ones({3}));
+       }},
+      {"dtypes that differ",
+       [] {
+         conv2d(ones({2, 3, 5, 5}), ones({4, 3, 3, 3}, DType::f64));
+       }},
+      {"undefined weight",
+       [] {
+         conv2d(ones({2, 3, 5, 5}), Tensor());
+       }},
   };
 }
 
 }  // namespace
 
 std::vector<OpRow> contraction_rows() {
-  std::vector<OpRow> rows = {matmul_row(), linear_row(true), linear_row(false)};
+  std::vector<OpRow> rows = {matmul_row(), broadcast_matmul_row(), linear_row(true),
+                             linear_row(false)};
   rows.push_back(conv2d_row("3x3 padding 1 bias", {.padding = {1, 1}},
                             {{{2, 3, 5, 4}, {4, 3, 3, 3}, {4}},
                              {{1, 1, 1, 1}, {1, 1, 3, 3}, {1}},

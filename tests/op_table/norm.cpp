@@ -68,7 +68,7 @@ OpRow batch_norm_row(bool training, bool affine) {
   OpRow row;
   row.name = "batch_norm";
   row.attributes = text(training ? "training" : "evaluation", affine ? " affine" : "");
-  for (const Dims& x : {Dims{5, 4}, {2, 3, 4, 2}, {3, 2, 5}, {2, 2, 1, 3, 2}, {2, 1, 1, 1}}) {
+  for (const Dims& x : {Dims{5, 4}, {2, 3, 4, 2}, {3, 2, 5}, {2, 2, 1, 3, 2}, {6, 1, 1, 1}}) {
     const Dims c{x[1]};
     row.shapes.push_back(affine ? Shapes{x, c, c, c, c} : Shapes{x, c, c});
   }
