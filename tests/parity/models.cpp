@@ -51,8 +51,6 @@ class ConvNet : public nn::Module {
   nn::Linear fc_;
 };
 
-bool is_weight(const std::string& input) { return input.find('.') != std::string::npos; }
-
 std::unique_ptr<nn::Module> make_model(const CaseFile& file, const Case& c, DType dtype) {
   const auto sizes = [&](const std::string& name) { return file.values(c.inputs.at(name)).sizes; };
   std::unique_ptr<nn::Module> model;
