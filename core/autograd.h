@@ -64,14 +64,16 @@ class Needs {
 class Saved {
  public:
   Saved() = default;
-  explicit Saved(const Tensor& t);
+  explicit Saved(const Tensor& t) { hold(t); }
   Saved(Saved&& other) noexcept
       : data_(std::move(other.data_)),
         history_(other.history_),
         version_(other.version_),
         counted_(std::exchange(other.counted_, false)) {}
   Saved& operator=(Saved&& other) noexcept;
-  ~Saved();
+  ~Saved() { drop(); }
+  void hold(const Tensor& t);  // REQUIRES: holds nothing
+  void drop() noexcept;
   const Tensor& get(const Node& node) const;
 
  private:
@@ -126,7 +128,7 @@ class OpNode final : public Node {
     edge_count = kInputs;
     for (size_t i = 0; i < kSaved; ++i) {
       if (keep[i].tensor && keep[i].tensor->defined()) {
-        saved_[i] = Saved(*keep[i].tensor);
+        saved_[i].hold(*keep[i].tensor);
       }
     }
   }
@@ -138,7 +140,7 @@ class OpNode final : public Node {
       return;
     }
     for (Saved& saved : saved_) {
-      saved = Saved();
+      saved.drop();
     }
     for (Edge& edge : inputs_) {
       edge.drop();

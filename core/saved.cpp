@@ -11,8 +11,10 @@ namespace {
 std::atomic<int64_t> live_saved_bytes{0}, peak_saved_bytes{0};
 }
 
-Saved::Saved(const Tensor& t)
-    : data_(t.detach()), history_(t.history().get()), version_(t.version()) {
+void Saved::hold(const Tensor& t) {
+  data_ = t.detach();
+  history_ = t.history().get();
+  version_ = t.version();
   counted_ = !(history_ && history_->leaf);  // parameters are held anyway
   Storage& storage = *data_.handle()->storage;
   if (counted_ && storage.saves.fetch_add(1, std::memory_order_relaxed) == 0) {
@@ -25,13 +27,14 @@ Saved::Saved(const Tensor& t)
   }
 }
 
-Saved::~Saved() {
-  if (counted_) {
+void Saved::drop() noexcept {
+  if (std::exchange(counted_, false)) {
     Storage& storage = *data_.handle()->storage;
     if (storage.saves.fetch_sub(1, std::memory_order_relaxed) == 1) {
       live_saved_bytes.fetch_sub(static_cast<int64_t>(storage.bytes), std::memory_order_relaxed);
     }
   }
+  data_ = Tensor();
 }
 
 Saved& Saved::operator=(Saved&& other) noexcept {

@@ -8,9 +8,9 @@
 namespace binade {
 namespace {
 
-Ref<TensorData> allocate_data(const Dims& sizes, DType dtype, Device device) {
+// New memory for numel elements; the caller sets sizes, strides and `contiguous`.
+Ref<TensorData> allocate_data(int64_t numel, DType dtype, Device device) {
   check(device.is_cpu(), "empty: got device ", device, ", but this build has only the CPU");
-  const int64_t numel = element_count(sizes);
   const size_t bytes = static_cast<size_t>(numel) * size_of(dtype);
   auto* storage = new (allocate(sizeof(Storage))) Storage;
   auto owner = Ref<Storage>::adopt(storage);
@@ -23,7 +23,6 @@ Ref<TensorData> allocate_data(const Dims& sizes, DType dtype, Device device) {
   data->view.numel = numel;
   data->view.dtype = dtype;
   data->view.device = device;
-  data->view.sizes = sizes;
   return Ref<TensorData>::adopt(data);
 }
 
@@ -67,7 +66,8 @@ void TensorData::destroy(TensorData* data) noexcept {
 }
 
 Tensor empty(const Dims& sizes, DType dtype, Device device) {
-  Ref<TensorData> data = allocate_data(sizes, dtype, device);
+  Ref<TensorData> data = allocate_data(element_count(sizes, "empty"), dtype, device);
+  data->view.sizes = sizes;
   data->view.strides = row_major_strides(sizes);
   return Tensor(std::move(data));
 }
@@ -75,7 +75,8 @@ Tensor empty(const Dims& sizes, DType dtype, Device device) {
 Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device device) {
   check(sizes.size() == strides.size() && is_dense(sizes, strides), "empty_strided: got sizes ",
         sizes, " with strides ", strides, ", expected strides of a dense tensor");
-  Ref<TensorData> data = allocate_data(sizes, dtype, device);
+  Ref<TensorData> data = allocate_data(element_count(sizes, "empty_strided"), dtype, device);
+  data->view.sizes = sizes;
   data->view.strides = strides;
   data->view.contiguous = is_row_major(sizes, strides);
   return Tensor(std::move(data));
@@ -83,7 +84,8 @@ Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device
 
 Tensor empty_like(const Tensor& t, DType dtype) {
   const View& from = t;
-  Ref<TensorData> data = allocate_data(from.sizes, dtype, from.device);
+  Ref<TensorData> data = allocate_data(from.numel, dtype, from.device);
+  data->view.sizes = from.sizes;
   const bool keep = from.contiguous || is_dense(from.sizes, from.strides);
   data->view.strides = keep ? from.strides : row_major_strides(from.sizes);
   data->view.contiguous = from.contiguous || !keep;

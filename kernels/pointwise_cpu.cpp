@@ -39,6 +39,36 @@ Unary simplified(Unary op, double alpha) {
                                  : op;
 }
 
+// Arithmetic on a few elements, where the way to the vector loops would cost more than the work.
+// One IEEE operation per element, so the bits are theirs.
+constexpr int64_t kFewElements = 16;
+
+template <class T>
+bool few_elements(const BinaryForward& a) {
+  const T *x = a.a.as<T>(), *z = a.b.as<T>();
+  T* y = a.y.as<T>();
+  const int64_t n = a.y.numel;
+  switch (a.op) {
+    case Binary::add:
+      for (int64_t i = 0; i < n; ++i)
+        y[i] = x[i] + z[i];
+      return true;
+    case Binary::sub:
+      for (int64_t i = 0; i < n; ++i)
+        y[i] = x[i] - z[i];
+      return true;
+    case Binary::mul:
+      for (int64_t i = 0; i < n; ++i)
+        y[i] = x[i] * z[i];
+      return true;
+    case Binary::div:
+      for (int64_t i = 0; i < n; ++i)
+        y[i] = x[i] / z[i];
+      return true;
+    default: return false;
+  }
+}
+
 bool reads_values(Binary op) { return op != Binary::add && op != Binary::sub; }
 
 }  // namespace
@@ -80,8 +110,14 @@ void binary_forward(const BinaryForward& a) {
         "binary_forward ", to_string(a.op), ": got dtype ", dtype,
         ", expected a floating dtype, or i64 or i32 for add, sub, mul, maximum and minimum");
   }
+  const bool flat = all_flat(a.y, a.a, a.b);
+  if (flat && a.y.numel <= kFewElements &&
+      ((dtype == DType::f32 && few_elements<float>(a)) ||
+       (dtype == DType::f64 && few_elements<double>(a)))) {
+    return;
+  }
   const auto body = [&](const StridedTile& tile) { binary_forward_tile_best(a.op, dtype, tile); };
-  if (all_flat(a.y, a.a, a.b)) [[likely]] {
+  if (flat) [[likely]] {
     return run_flat(flat_tile(a.y, a.a, a.b), a.y.numel, body);
   }
   StridedLoop("binary_forward", {&a.y, &a.a, &a.b}).run(body);

@@ -101,29 +101,45 @@ BINADE_INLINE int64_t window_at(const PoolAxis& axis, int64_t position, int64_t 
   return start / axis.stride;
 }
 
+// A window that covers a pixel: where its gradient and its choice are, and the pixel's place in it.
+template <class T>
+struct Covering {
+  const T* dy;
+  const uint8_t* index;
+  int64_t place;
+};
+
+// The windows that cover dx's pixel (a.row, col), at most 255.
+template <class T>
+int64_t coverings_of(const MaxPoolRowBackward& a, int64_t col, Covering<T>* coverings) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < a.height.kernel; ++i) {
+    const int64_t p = window_at(a.height, a.row, i, a.dy.rows);
+    for (int64_t j = 0; p >= 0 && j < a.width.kernel; ++j) {
+      const int64_t q = window_at(a.width, col, j, a.dy.cols);
+      if (q >= 0) {
+        coverings[count++] = {pixel<T>(a.dy, p, q), pixel<uint8_t>(a.index, p, q),
+                              i * a.width.kernel + j};
+      }
+    }
+  }
+  return count;
+}
+
 template <class T>
 void max_row_backward(const MaxPoolRowBackward& a) {
   using C = Compute<T>;
+  Covering<T> coverings[255];
   for (int64_t col = 0; col < a.dx.cols; ++col) {
     T* dx = pixel<T>(a.dx, a.row, col);
+    const int64_t count = coverings_of(a, col, coverings);
     for_vectors<C>(a.channels, [&](auto part, int64_t channel, int64_t n) {
       Vector<C> sum{};
-      for (int64_t i = 0; i < a.height.kernel; ++i) {
-        const int64_t p = window_at(a.height, a.row, i, a.dy.rows);
-        if (p < 0) {
-          continue;
-        }
-        for (int64_t j = 0; j < a.width.kernel; ++j) {
-          const int64_t q = window_at(a.width, col, j, a.dy.cols);
-          if (q < 0) {
-            continue;
-          }
-          const uint8_t* index = pixel<uint8_t>(a.index, p, q) + channel;
-          const Mask<C> chosen =
-              load_indices<C, part()>(index, n) == broadcast_integer<C>(i * a.width.kernel + j);
-          const Vector<C> g = load_some<part()>(pixel<T>(a.dy, p, q) + channel, n);
-          sum += chosen ? g : Vector<C>{};
-        }
+      for (int64_t k = 0; k < count; ++k) {
+        const Mask<C> chosen = load_indices<C, part()>(coverings[k].index + channel, n) ==
+                               broadcast_integer<C>(coverings[k].place);
+        const Vector<C> g = load_some<part()>(coverings[k].dy + channel, n);
+        sum += chosen ? g : Vector<C>{};
       }
       store_some<part()>(dx + channel, sum, n);
     });
