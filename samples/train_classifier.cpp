@@ -45,16 +45,16 @@ optim::Schedule make_schedule(const Flags& f, optim::Optimizer& optimizer, int64
 }
 
 std::map<std::string, std::string> settings_of(const Flags& f, const train::ClassifierData& data) {
-  std::map<std::string, std::string> out{{"model", f.model},
-                                         {"policy", to_string(precision_of(f))},
-                                         {"optimizer", f.optimizer},
-                                         {"schedule", f.schedule},
-                                         {"augment", train::to_string(data.augment)}};
+  std::map<std::string, std::string> out{
+      {"model", f.model},           {"policy", to_string(precision_of(f))},
+      {"optimizer", f.optimizer},   {"schedule", f.schedule},
+      {"loss-scale", f.loss_scale}, {"augment", train::to_string(data.augment)}};
   auto add = [&out](const char* name, double value) { out[name] = text(value); };
   add("epochs", static_cast<double>(f.epochs)), add("batch", static_cast<double>(f.batch));
   add("accumulate", static_cast<double>(f.accumulate)), add("seed", static_cast<double>(f.seed));
   add("lr", f.lr), add("weight-decay", f.weight_decay), add("clip", f.clip),
       add("momentum", f.momentum);
+  add("validation-split", f.validation_split);
   add("train samples", static_cast<double>(data.train->samples_per_epoch()));
   for (size_t c = 0; c < data.mean.size(); ++c) {
     add(("mean " + std::to_string(c)).c_str(), data.mean[c]);
@@ -63,18 +63,14 @@ std::map<std::string, std::string> settings_of(const Flags& f, const train::Clas
   return out;
 }
 
-void run(Flags f) {
-  kernels::set_threads(f.threads);
-  const Device device = Device::parse(f.device);
-  const int workers =
-      f.workers == "auto" ? -1 : static_cast<int>(number("--workers", f.workers, 0, 256));
-  check(!f.resume || !f.run.empty(), "--resume: got no --run DIR to continue");
-  f.run = f.run.empty() ? train::fresh_run_directory("runs/" + f.model) : f.run;
-  if (f.data.empty()) {
-    f.data = "runs/glyphs-" + std::to_string(f.seed);
-    f.augment = f.augment == "auto" ? "crop" : f.augment;  // a mirrored letter is another one
-    data::make_glyph_folder(f.data, {.seed = static_cast<uint64_t>(f.seed)});
-  }
+// Draws the images that stand in for missing --data.
+void draw_data(Flags& f) {
+  f.data = "runs/glyphs-" + std::to_string(f.seed);
+  f.augment = f.augment == "auto" ? "crop" : f.augment;  // a mirrored letter is another one
+  data::make_glyph_folder(f.data, {.seed = static_cast<uint64_t>(f.seed)});
+}
+
+train::ClassifierData open_data(const Flags& f) {
   const std::map<std::string, train::Augment> augments{{"auto", train::Augment::automatic},
                                                        {"none", train::Augment::none},
                                                        {"crop", train::Augment::crop},
@@ -82,15 +78,55 @@ void run(Flags f) {
   const std::map<std::string, data::Format> formats{{"auto", data::Format::automatic},
                                                     {"idx", data::Format::idx},
                                                     {"folder", data::Format::folder}};
-  train::ClassifierData data = train::open_classifier_data({.path = f.data,
-                                                            .format = formats.at(f.format),
-                                                            .validation_split = f.validation_split,
-                                                            .augment = augments.at(f.augment),
-                                                            .image_size = f.image_size,
-                                                            .batch = f.batch,
-                                                            .workers = workers,
-                                                            .seed = static_cast<uint64_t>(f.seed)});
-  train::prepare_run_directory(f.run, f.resume, f.overwrite);
+  return train::open_classifier_data({.path = f.data,
+                                      .format = formats.at(f.format),
+                                      .validation_split = f.validation_split,
+                                      .augment = augments.at(f.augment),
+                                      .image_size = f.image_size,
+                                      .batch = f.batch,
+                                      .workers = classifier::workers(f),
+                                      .seed = static_cast<uint64_t>(f.seed)});
+}
+
+std::optional<optim::LossScaler> make_scaler(const Flags& f) {
+  if (f.loss_scale != "dynamic") {
+    return optim::LossScaler::fixed(number("--loss-scale", f.loss_scale, 0x1p-24, 0x1p24));
+  }
+  return f.precision == "fp16" ? std::optional(optim::LossScaler()) : std::nullopt;
+}
+
+void announce(const Flags& f, const nn::Module& model, const Device& device,
+              const train::Trainer& trainer) {
+  std::printf("%s, %lld parameters, %s, on %s, data %s, run directory %s", f.model.c_str(),
+              static_cast<long long>(model.parameter_count()), to_string(precision_of(f)).c_str(),
+              to_string(device).c_str(), f.data.c_str(), f.run.c_str());
+  if (trainer.resumed()) {
+    std::printf(", resumed in epoch %lld after step %lld",
+                static_cast<long long>(trainer.epoch() + 1),
+                static_cast<long long>(trainer.steps()));
+  } else if (f.resume) {
+    std::printf(", nothing to resume: starting fresh");
+  }
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+// Whatever can be wrong with the input fails before the run directory is touched.
+void run(Flags f) {
+  kernels::set_threads(f.threads);
+  const Device device = Device::parse(f.device);
+  check(!f.resume || !f.run.empty(), "--resume: got no --run DIR to continue");
+  std::optional<optim::LossScaler> scaler = make_scaler(f);
+  classifier::workers(f);
+  f.run = f.run.empty() ? train::fresh_run_directory("runs/" + f.model) : f.run;
+  if (f.data.empty()) {
+    draw_data(f);
+  }
+  const train::ClassifierData data = open_data(f);
+  std::vector<Tensor> pictures;
+  for (const std::string& file : f.predict) {
+    pictures.push_back(data.read_image(file));
+  }
 
   manual_seed(static_cast<uint64_t>(f.seed));
   auto model = nn::make_model(
@@ -100,12 +136,7 @@ void run(Flags f) {
   const int64_t steps_per_epoch =
       (data.train->batches_per_epoch() + f.accumulate - 1) / f.accumulate;
   optim::Schedule schedule = make_schedule(f, *optimizer, f.epochs * steps_per_epoch);
-  std::optional<optim::LossScaler> scaler;
-  if (f.precision == "fp16" || f.loss_scale != "dynamic") {
-    scaler.emplace(f.loss_scale == "dynamic" ? optim::LossScaler()
-                                             : optim::LossScaler::fixed(number(
-                                                   "--loss-scale", f.loss_scale, 0x1p-24, 0x1p24)));
-  }
+  train::prepare_run_directory(f.run, f.resume, f.overwrite);
   train::Trainer trainer({*model, *optimizer, scaler ? &*scaler : nullptr, &schedule},
                          {.epochs = f.epochs,
                           .accumulate = f.accumulate,
@@ -117,18 +148,13 @@ void run(Flags f) {
                           .settings = settings_of(f, data),
                           .precision = f.precision,
                           .augment = train::to_string(data.augment)});
-  std::printf("%s, %lld parameters, %s, on %s, data %s, run directory %s%s\n", f.model.c_str(),
-              static_cast<long long>(model->parameter_count()), to_string(precision_of(f)).c_str(),
-              to_string(device).c_str(), f.data.c_str(), f.run.c_str(),
-              !f.resume           ? ""
-              : trainer.resumed() ? ", resumed"
-                                  : ", nothing to resume: starting fresh");
+  announce(f, *model, device, trainer);
   trainer.fit(*data.train, data.validation.get());
   train::save_model(f.run + "/model.safetensors", *model);
   const train::Evaluation test = trainer.test(*data.test);
-  for (const std::string& file : f.predict) {
-    const int64_t label = trainer.predict(data.read_image(file)).at(0);
-    std::printf("%s: %s\n", file.c_str(), data.class_names[static_cast<size_t>(label)].c_str());
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    const auto label = static_cast<size_t>(trainer.predict(pictures[i]).at(0));
+    std::printf("%s: %s\n", f.predict[i].c_str(), data.class_names[label].c_str());
   }
   std::printf("test accuracy: %.2f%%\n", 100 * test.accuracy);
 }

@@ -21,8 +21,21 @@ struct Flags {
   bool resume = false, overwrite = false;
 };
 
+// A number from low to high; unlike CLI::Range no nan.
+inline CLI::Validator within(double low, double high) {
+  return CLI::Validator(
+      [low, high](std::string& value) {
+        double parsed = 0;
+        const bool good =
+            CLI::detail::lexical_cast(value, parsed) && parsed >= low && parsed <= high;
+        return good ? std::string()
+                    : binade::text("got ", value, ", expected a number from ", low, " to ", high);
+      },
+      binade::text("FROM ", low, " TO ", high));
+}
+
 inline void add_flags(CLI::App& app, Flags& f) {
-  const auto positive = CLI::Range(int64_t(1), int64_t(1) << 40);
+  const auto positive = CLI::Range(int64_t(1), int64_t(1) << 20);
   app.add_option("--data", f.data,
                  "directory of idx files or of an image folder; without it images are drawn");
   app.add_option("--format", f.format, "of the data")
@@ -34,19 +47,19 @@ inline void add_flags(CLI::App& app, Flags& f) {
   app.add_option("--loss-scale", f.loss_scale, "dynamic, or a number");
   app.add_option("--epochs", f.epochs)->check(positive);
   app.add_option("--batch", f.batch, "samples per micro-batch")->check(positive);
-  app.add_option("--lr", f.lr, "learning rate")->check(CLI::Range(1e-12, 1e6));
+  app.add_option("--lr", f.lr, "learning rate")->check(within(1e-12, 1e6));
   app.add_option("--optimizer", f.optimizer)->check(CLI::IsMember({"adamw", "sgd"}));
-  app.add_option("--momentum", f.momentum, "of sgd")->check(CLI::Range(0.0, 1.0));
+  app.add_option("--momentum", f.momentum, "of sgd")->check(within(0.0, 1.0));
   app.add_option("--weight-decay", f.weight_decay, "default 0.01 for adamw, 0 for sgd")
-      ->check(CLI::Range(0.0, 1e3));
+      ->check(within(0.0, 1e3));
   app.add_option("--schedule", f.schedule)->check(CLI::IsMember({"cosine", "step", "constant"}));
-  app.add_option("--clip", f.clip, "largest gradient norm")->check(CLI::Range(1e-12, 1e12));
+  app.add_option("--clip", f.clip, "largest gradient norm")->check(within(1e-12, 1e12));
   app.add_option("--accumulate", f.accumulate, "micro-batches per step")->check(positive);
   app.add_option("--validation-split", f.validation_split, "share of the training part")
-      ->check(CLI::Range(0.0, 0.9));
+      ->check(within(0.0, 0.9));
   app.add_option("--patience", f.patience,
                  "epochs without a better validation loss; 0: no early stop")
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 40));
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 20));
   app.add_option("--augment", f.augment)
       ->check(CLI::IsMember({"auto", "none", "crop", "crop-flip"}));
   app.add_option("--image-size", f.image_size, "resize to N x N; needed for mixed sizes")
@@ -75,6 +88,17 @@ inline double number(const std::string& flag, const std::string& value, double l
   binade::check(CLI::detail::lexical_cast(value, parsed) && parsed >= low && parsed <= high, flag,
                 ": got '", value, "', expected a number from ", low, " to ", high);
   return parsed;
+}
+
+// Loader threads, or -1 for the loader's own choice.
+inline int workers(const Flags& f) {
+  if (f.workers == "auto") {
+    return -1;
+  }
+  const double value = number("--workers", f.workers, 0, 256);
+  binade::check(value == static_cast<int>(value), "--workers: got ", f.workers,
+                ", expected a whole number");
+  return static_cast<int>(value);
 }
 
 }  // namespace classifier

@@ -33,7 +33,8 @@ class MetricsFile {
   // Lines of epochs from `first_epoch` on, left by a run that is resumed from before, are dropped.
   MetricsFile(std::string path, int64_t first_epoch);
   void add(const EpochMetrics& metrics);
-  void replace_last(const EpochMetrics& metrics);
+  // Writes the test accuracy into the last line, also where that is of an earlier process.
+  void set_test_accuracy(double accuracy);
 
  private:
   void write() const;

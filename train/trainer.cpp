@@ -2,6 +2,7 @@
 #include <binade/core/ops.h>
 #include <binade/train/model_file.h>
 #include <binade/train/trainer.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
@@ -170,7 +171,6 @@ void Trainer::end_epoch(data::Loader& train, data::Loader* validation, double se
     m.decode_errors += validation->stats().decode_errors;
   }
   metrics_.add(m);
-  last_metrics_ = m;
   show_epoch(m);
   if (best && store_) {
     const NamedTensors optimizer_state = parts_.optimizer.state_tensors();
@@ -218,8 +218,7 @@ Evaluation Trainer::validate(data::Loader& loader) {
 
 Evaluation Trainer::test(data::Loader& loader) {
   const Evaluation result = validate(loader);
-  last_metrics_.test_accuracy = result.accuracy;
-  metrics_.replace_last(last_metrics_);
+  metrics_.set_test_accuracy(result.accuracy);
   return result;
 }
 
@@ -238,7 +237,7 @@ NamedTensors Trainer::all_state() const {
 }
 
 void Trainer::show_progress(const data::Loader& loader, double seconds, int64_t samples) const {
-  if (!options_.progress) {
+  if (!options_.progress || isatty(STDERR_FILENO) == 0) {
     return;
   }
   const data::LoaderStats stats = loader.stats();
@@ -266,7 +265,9 @@ void Trainer::show_epoch(const EpochMetrics& m) const {
                   *m.validation_loss, 100 * *m.validation_accuracy);
     validation = buffer;
   }
-  std::fprintf(stderr, "\r\033[K");
+  if (isatty(STDERR_FILENO) != 0) {
+    std::fprintf(stderr, "\r\033[K");
+  }
   std::printf("epoch %lld/%lld  loss %.4f%s  lr %.2e  scale %g  skipped %lld  %.0f samples/s\n",
               static_cast<long long>(m.epoch + 1), static_cast<long long>(options_.epochs),
               m.train_loss, validation.c_str(), m.learning_rate, m.loss_scale,

@@ -116,7 +116,6 @@ class Trainer {
   optim::AccumulationWindow window_;
   std::unique_ptr<CheckpointStore> store_;
   MetricsFile metrics_;
-  EpochMetrics last_metrics_;
   NamedTensors best_;  // copies of the model's state at the best validation loss
   bool resumed_ = false;
 };

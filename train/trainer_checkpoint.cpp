@@ -48,6 +48,21 @@ optim::NamedScalars scalars_of(const Fields& fields, const std::string& prefix) 
   return scalars;
 }
 
+// Throws one error that lists every setting which differs.
+void check_settings(const Checkpoint& checkpoint,
+                    const std::map<std::string, std::string>& settings) {
+  std::string now, before;
+  for (const auto& [name, value] : settings) {
+    const auto old = checkpoint.fields.find("setting." + name);
+    if (old != checkpoint.fields.end() && old->second != value) {
+      now += (now.empty() ? "" : ", ") + name + " = " + value;
+      before += (before.empty() ? "" : ", ") + name + " = " + old->second;
+    }
+  }
+  check(now.empty(), "resume: got ", now, ", but ", checkpoint.path, " was trained with ", before,
+        "; resume with the same settings and data, or use another run directory");
+}
+
 }  // namespace
 
 Fields Trainer::fields() const {
@@ -122,13 +137,7 @@ void Trainer::resume() {
   if (!found) {
     return;
   }
-  for (const auto& [name, value] : options_.settings) {
-    const auto old = found->fields.find("setting." + name);
-    check(old == found->fields.end() || old->second == value, "resume: got ", name, " = ", value,
-          ", but ", found->path, " was trained with ", name, " = ",
-          old == found->fields.end() ? std::string() : old->second,
-          "; use that value or another run directory");
-  }
+  check_settings(*found, options_.settings);
   // Loads that can fail come before anything changes but the tensors that they set all or nothing.
   const NamedTensors model = load_tensors(found->file(kModelFile));
   const NamedTensors optimizer = load_tensors(found->file(kOptimizerFile));

@@ -1,0 +1,327 @@
+#!/usr/bin/env python3
+"""Bad data, flags and run directories: each ends with one clear line on standard error and status
+1, names what is wrong, and leaves no half-made run behind."""
+import json
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+
+from classifier_runs import (idx_bytes, make_folder, make_idx, metrics, newest_manifest, png_bytes,
+                             run, temporary_directory, train)
+
+EXPORT_LOGITS = str(pathlib.Path(sys.argv[2]).resolve())
+JPEG_START = bytes.fromhex("ffd8ffe000104a46494600010100000100010000ffdb004300") + bytes(range(1, 65))
+
+
+def one_error_line(result, *expected):
+    """What is wrong with how a failed run reported it, or None."""
+    lines = result.stderr.splitlines()
+    if result.returncode != 1:
+        return f"status {result.returncode}, expected 1"
+    if len(lines) != 1 or not lines[0].startswith("binade: error: "):
+        return "expected one line 'binade: error: ...'"
+    missing = [text for text in expected if text not in lines[0]]
+    return f"expected {missing} in it" if missing else None
+
+
+def tree(path):
+    """Every file below a path with its bytes, and every directory."""
+    return {str(p): p.read_bytes() if p.is_file() else None
+            for p in sorted(pathlib.Path(path).rglob("*"))}
+
+
+def idx_with(name, change):
+    """A maker of an idx directory of which one file is changed."""
+    def make(path):
+        make_idx(path)
+        file = path / name
+        changed = change(file.read_bytes())
+        file.unlink() if changed is None else file.write_bytes(changed)
+    return make
+
+
+def folder_with(name, data):
+    """A maker of an image folder with one more (or another) file."""
+    def make(path):
+        make_folder(path)
+        (path / name).write_bytes(data)
+    return make
+
+
+def class_without_images(path):
+    make_folder(path)
+    (path / "train" / "void").mkdir()
+    (path / "train" / "void" / "readme.txt").write_text("no image")
+
+
+def test_class_of_its_own(path):
+    make_folder(path)
+    shutil.copytree(path / "test" / "dark", path / "test" / "purple")
+
+
+def packed_and_truncated(path):
+    make_idx(path, packed=True)
+    file = path / "train-images-idx3-ubyte.gz"
+    file.write_bytes(file.read_bytes()[:-60])
+
+
+def packed_with_false_checksum(path):
+    make_idx(path, packed=True)
+    file = path / "t10k-labels-idx1-ubyte.gz"
+    data = bytearray(file.read_bytes())
+    data[-6] ^= 1
+    file.write_bytes(data)
+
+
+IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
+LYING_COUNT = (0, 0, 8, 3, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 8, 0, 0, 0, 8)
+
+# What it is, a maker of the data, what the error names, further arguments.
+DATA = [
+    ("nothing there", lambda path: None, ["data"], []),
+    ("an empty folder", lambda path: path.mkdir(), ["data", "no class folders"], []),
+    ("a file as folder", lambda path: path.write_text("x"), ["data", "no such folder"], []),
+    ("a train folder alone", lambda path: (make_folder(path), shutil.rmtree(path / "test")),
+     ["data", "neither test nor val"], []),
+    ("a class without images", class_without_images, ["train/void", "without images"], []),
+    ("a class that only the test part has", test_class_of_its_own, ["purple"], []),
+    ("a truncated PNG", folder_with("train/dark/bad.png", png_bytes(12, 12)[:-20]),
+     ["train/dark/bad.png"], ["--validation-split", 0]),
+    ("a truncated JPEG", folder_with("train/dark/bad.jpg", JPEG_START),
+     ["train/dark/bad.jpg"], ["--validation-split", 0]),
+    ("text named .png", folder_with("train/dark/text.png", b"hello\n"),
+     ["train/dark/text.png"], ["--validation-split", 0]),
+    ("an empty .jpg", folder_with("train/dark/empty.jpg", b""),
+     ["train/dark/empty.jpg"], ["--validation-split", 0]),
+    ("images of several sizes", folder_with("train/dark/big.png", png_bytes(20, 16)),
+     ["data", "20", "--image-size"], ["--validation-split", 0]),
+    ("no labels", idx_with(LABELS, lambda data: None), ["data"], []),
+    ("no labels, idx wanted", idx_with(LABELS, lambda data: None), [LABELS], ["--format", "idx"]),
+    ("an idx file cut short", idx_with(IMAGES, lambda data: data[:-1]), [IMAGES, "truncated"], []),
+    ("an idx file too long", idx_with(IMAGES, lambda data: data + b"x"), [IMAGES, "longer"], []),
+    ("an idx count that lies", idx_with(IMAGES, lambda data: bytes(LYING_COUNT) + data[16:]),
+     [IMAGES], []),
+    ("an idx file without header", idx_with(IMAGES, lambda data: data[:3]), [IMAGES], []),
+    ("an empty idx file", idx_with(IMAGES, lambda data: b""), [IMAGES], []),
+    ("another element type", idx_with(IMAGES, lambda data: b"\0\0\x0d" + data[3:]),
+     [IMAGES, "13"], []),
+    ("fewer labels than images", idx_with(LABELS, lambda data: idx_bytes([99], data[8:107])),
+     ["100 images", "99"], []),
+    ("labels out of range", idx_with(LABELS, lambda data: data[:-1] + b"\x0a"),
+     [LABELS, "10", "99"], []),
+    ("images of no pixels", idx_with(IMAGES, lambda data: idx_bytes([100, 0, 8], b"")),
+     [IMAGES], []),
+    ("no images at all", lambda path: make_idx(path, train_count=0), ["data"], []),
+    ("one training image", lambda path: make_idx(path, train_count=1), ["data"], []),
+    ("images too small for the cnn", lambda path: make_idx(path, side=4), ["4x4"],
+     ["--model", "cnn"]),
+    ("a truncated .gz", packed_and_truncated, [IMAGES + ".gz", "truncated"], []),
+    ("a .gz with a false checksum", packed_with_false_checksum,
+     ["t10k-labels-idx1-ubyte.gz"], []),
+]
+
+# Arguments, what the error names. The data is good.
+FLAGS = [
+    (["--foo"], ["--foo"]),
+    (["--foo", "3", "--bar"], ["--foo", "--bar"]),
+    (["stray"], ["stray"]),
+    (["--run"], ["--run"]),
+    (["--epochs", 0], ["--epochs", "0"]),
+    (["--epochs", "two"], ["--epochs", "two"]),
+    (["--epochs", 1.5], ["--epochs", "1.5"]),
+    (["--epochs", 10**30], ["--epochs", str(10**30)]),
+    (["--batch", -1], ["--batch", "-1"]),
+    (["--batch", 0], ["--batch", "0"]),
+    (["--accumulate", 0], ["--accumulate", "0"]),
+    (["--patience", -1], ["--patience", "-1"]),
+    (["--checkpoint-every", 0], ["--checkpoint-every", "0"]),
+    (["--lr", "nan"], ["--lr", "nan"]),
+    (["--lr", "inf"], ["--lr", "inf"]),
+    (["--lr", 0], ["--lr", "0"]),
+    (["--lr", -0.1], ["--lr", "-0.1"]),
+    (["--lr", ""], ["--lr"]),
+    (["--momentum", "nan"], ["--momentum", "nan"]),
+    (["--momentum", 1.1, "--optimizer", "sgd"], ["--momentum", "1.1"]),
+    (["--weight-decay", "nan"], ["--weight-decay", "nan"]),
+    (["--weight-decay", -1], ["--weight-decay", "-1"]),
+    (["--clip", 0], ["--clip", "0"]),
+    (["--clip", "nan"], ["--clip", "nan"]),
+    (["--validation-split", 1], ["--validation-split", "1"]),
+    (["--validation-split", "nan"], ["--validation-split", "nan"]),
+    (["--workers", "x"], ["--workers", "x"]),
+    (["--workers", -1], ["--workers", "-1"]),
+    (["--workers", 1.5], ["--workers", "1.5"]),
+    (["--threads", -2], ["--threads", "-2"]),
+    (["--seed", -1], ["--seed", "-1"]),
+    (["--image-size", 7], ["--image-size", "7"]),
+    (["--loss-scale", "abc"], ["--loss-scale", "abc"]),
+    (["--loss-scale", "nan"], ["--loss-scale", "nan"]),
+    (["--loss-scale", 0], ["--loss-scale", "0"]),
+    (["--precision", "fp8"], ["--precision", "fp8"]),
+    (["--policy", "quarter"], ["--policy", "quarter"]),
+    (["--optimizer", "lion"], ["--optimizer", "lion"]),
+    (["--schedule", "never"], ["--schedule", "never"]),
+    (["--model", "vgg"], ["--model", "vgg"]),
+    (["--augment", "mixup"], ["--augment", "mixup"]),
+    (["--format", "tar"], ["--format", "tar"]),
+    (["--device", "tpu"], ["tpu"]),
+    (["--device", "cuda:99"], ["cuda:99"]),
+    (["--predict", "missing.png"], ["missing.png"]),
+    (["--resume", "--overwrite"], ["resume", "overwrite"]),
+]
+
+
+class Checks:
+    """Runs the table's cases and gathers what falls short."""
+
+    def __init__(self):
+        self.count = 0
+        self.failures = []
+
+    def note(self, case, problem, result):
+        self.count += 1
+        if problem:
+            self.failures.append(f"{case}: {problem}; got {result.returncode}: {result.stderr!r}")
+
+    def fails(self, case, arguments, expected, untouched="run"):
+        """The run fails with a line that has the expected texts, and `untouched` is as before."""
+        before = tree(untouched) if pathlib.Path(untouched).exists() else None
+        defaults = [("--model", "mlp"), ("--epochs", 1), ("--batch", 20)]
+        result = run(*[part for flag in defaults if flag[0] not in arguments for part in flag],
+                     *arguments)
+        after = tree(untouched) if pathlib.Path(untouched).exists() else None
+        self.note(case, one_error_line(result, *expected)
+                  or ("the run directory changed" if before != after else None), result)
+
+
+def bad_data(checks):
+    for number, (case, make, expected, arguments) in enumerate(DATA):
+        path = pathlib.Path(f"{number}/data")
+        path.parent.mkdir()
+        make(path)
+        checks.fails(case, ["--data", path, "--run", "run", *arguments], expected)
+
+
+def bad_flags(checks, data):
+    for arguments, expected in FLAGS:
+        checks.fails(" ".join(map(str, arguments)), ["--data", data, "--run", "run", *arguments],
+                     expected)
+    checks.fails("resume without run", ["--data", data, "--resume"], ["--resume", "--run"])
+    if "CUDA" not in run("--help").stdout:
+        checks.fails("no CUDA", ["--data", data, "--run", "run", "--device", "cuda"], ["cuda"])
+
+
+def bad_test_image(checks):
+    make_folder("test-part")
+    pathlib.Path("test-part/test/light/bad.png").write_bytes(png_bytes(12, 12)[:50])
+    checks.fails("a truncated test image", ["--data", "test-part", "--run", "reaches-the-test",
+                                           "--validation-split", 0],
+                 ["test/light/bad.png"], untouched="nothing")
+
+
+def bad_run_directories(checks, data):
+    pathlib.Path("file").write_text("x", encoding="utf-8")
+    for path in ("file", "file/below", "/proc/binade-run", "/dev/null/run"):
+        checks.fails("run directory " + path, ["--data", data, "--run", path], [path], "file")
+    pathlib.Path("used").mkdir()
+    pathlib.Path("used/letters.txt").write_text("dear", encoding="utf-8")
+    checks.fails("a used run directory", ["--data", data, "--run", "used"],
+                 ["used", "--resume", "--overwrite"], "used")
+    train("--data", data, "--model", "mlp", "--epochs", 1, "--run", "used", "--overwrite")
+    assert pathlib.Path("used/letters.txt").read_text(encoding="utf-8") == "dear"
+
+
+def other_settings(checks, data):
+    settings = ["--data", data, "--run", "done"]
+    train("--model", "mlp", "--epochs", 1, "--batch", 20, *settings)
+    for name, value in (("batch", 30), ("lr", 0.5), ("seed", 9), ("epochs", 2), ("clip", 1),
+                        ("accumulate", 3), ("precision", "bf16"), ("optimizer", "sgd"),
+                        ("schedule", "step"), ("augment", "crop"), ("weight-decay", 0.5),
+                        ("loss-scale", 1024), ("model", "cnn"), ("validation-split", 0.3)):
+        expected = "bf16" if name == "precision" else f"{name} = {value}"
+        checks.fails(f"resume with another {name}",
+                     [*settings, "--resume", f"--{name}", value], [expected, "done"], "done")
+    checks.fails("overwrite with a bad value", [*settings, "--overwrite", "--loss-scale", "abc"],
+                 ["--loss-scale", "abc"], "done")
+
+
+def damaged_checkpoint(checks, data):
+    settings = ["--data", data, "--model", "mlp", "--epochs", 2, "--batch", 20, "--run", "damaged"]
+    train(*settings)
+    expected = metrics("damaged")
+    newest = newest_manifest("damaged")["step"]
+    path = pathlib.Path(f"damaged/checkpoint/step-{newest:08d}/model.safetensors")
+    data_of_file = bytearray(path.read_bytes())
+    data_of_file[-1] ^= 1
+    path.write_bytes(data_of_file)
+    result = run(*settings, "--resume")
+    lines = result.stderr.splitlines()
+    good = (result.returncode == 0 and len(lines) == 1
+            and lines[0].startswith("binade: warning: ") and str(path.parent.name) in lines[0]
+            and "resumed in epoch 2" in result.stdout and metrics("damaged") == expected)
+    checks.note("a damaged checkpoint", None if good else "no fall back to the one before", result)
+
+
+def safetensors(header, data=b"", length=None):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + data
+
+
+def tensor(begin, end, shape=(4,), dtype="F32"):
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
+
+
+# What it is, the file, what the error names beside the path.
+MODELS = [
+    ("an empty file", b"", ""),
+    ("a header longer than the file", safetensors({}, length=1 << 20), ""),
+    ("a header of 2^63 bytes", safetensors({}, length=1 << 63), ""),
+    ("a header cut short", safetensors(b'{"w": {"dtype": "F32", "sha'), ""),
+    ("a header that is no object", safetensors(b"[1, 2]"), ""),
+    ("an unknown dtype", safetensors({"w": tensor(0, 16, dtype="F33")}, bytes(16)), "F33"),
+    ("a tensor beyond the end", safetensors({"w": tensor(0, 16)}, bytes(12)), "w"),
+    ("a tensor that begins after its end", safetensors({"w": tensor(16, 0)}, bytes(16)), "w"),
+    ("a shape that does not fit the bytes", safetensors({"w": tensor(0, 16, (5,))}, bytes(16)),
+     "w"),
+    ("a shape whose product overflows",
+     safetensors({"w": tensor(0, 16, (1 << 62, 1 << 62))}, bytes(16)), "w"),
+    ("a negative size", safetensors({"w": tensor(0, 16, (-4,))}, bytes(16)), "w"),
+    ("tensors that overlap", safetensors({"v": tensor(0, 16), "w": tensor(8, 24)}, bytes(24)), ""),
+    ("a hole between tensors", safetensors({"v": tensor(0, 16), "w": tensor(20, 36)}, bytes(36)),
+     ""),
+    ("bytes after the last tensor", safetensors({"w": tensor(0, 16)}, bytes(20)), ""),
+    ("a name twice", safetensors(b'{"w":%b,"w":%b}' % ((json.dumps(tensor(0, 16)).encode(),) * 2),
+                                 bytes(16)), "w"),
+    ("a model with other tensors", safetensors({"w": tensor(0, 16)}, bytes(16)), "fc1.weight"),
+]
+
+
+def bad_models(checks, data):
+    for case, content, expected in MODELS:
+        path = pathlib.Path("bad.safetensors")
+        path.write_bytes(content)
+        result = subprocess.run([EXPORT_LOGITS, "mlp", path, data, "logits.safetensors"],
+                                capture_output=True, text=True, timeout=60, check=False)
+        checks.note(case, one_error_line(result, expected, path.name), result)
+    assert not pathlib.Path("logits.safetensors").exists(), "a failed export left its file"
+
+
+def main():
+    with temporary_directory():
+        checks = Checks()
+        data = make_idx("good")
+        bad_data(checks)
+        bad_flags(checks, data)
+        bad_test_image(checks)
+        bad_run_directories(checks, data)
+        other_settings(checks, data)
+        damaged_checkpoint(checks, data)
+        bad_models(checks, data)
+        assert not pathlib.Path("run").exists(), "a failed run left its directory"
+        assert not checks.failures, "\n".join(checks.failures)
+    print(f"{checks.count} cases")
+
+
+main()

@@ -1,0 +1,28 @@
+# Tests that run train_classifier as its users do. Slow ones run with scripts/test --all only.
+function(binade_classifier_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT;SCRIPT" "ARGS;LABELS" ${ARGN})
+  string(REPLACE "-" "_" stem ${name})
+  set(script ${stem}_test.py)
+  if(arg_SCRIPT)
+    set(script ${arg_SCRIPT})
+  endif()
+  binade_script_test(${stem} LABELS ${name} ${arg_LABELS}
+    COMMAND ${python} ${script} $<TARGET_FILE:train_classifier> ${arg_ARGS})
+  if(arg_TIMEOUT)
+    set_tests_properties(system_${stem} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+  endif()
+endfunction()
+
+# Loads a model and writes its inputs and outputs.
+add_executable(export_logits export_logits.cpp)
+target_link_libraries(export_logits PRIVATE binade::train binade_flags)
+
+binade_classifier_test(resume-kill)
+binade_classifier_test(determinism)
+binade_classifier_test(bad-input ARGS $<TARGET_FILE:export_logits>)
+binade_classifier_test(safetensors-python ARGS $<TARGET_FILE:export_logits>)
+
+# Data set, settings and least accuracy are in the table of accuracy_test.py.
+foreach(name glyphs-cnn mnist-accuracy fashion-accuracy cifar-resnet18)
+  binade_classifier_test(${name} SCRIPT accuracy_test.py ARGS ${name} LABELS slow TIMEOUT 3600)
+endforeach()
