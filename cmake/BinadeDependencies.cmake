@@ -2,13 +2,6 @@
 find_package(Threads REQUIRED)
 target_link_libraries(binade_kernels PUBLIC Threads::Threads)
 
-# OpenMP is the thread pool, except under ThreadSanitizer, which does not understand libgomp.
-if(NOT BINADE_SANITIZE MATCHES "thread")
-  find_package(OpenMP REQUIRED)
-  target_link_libraries(binade_kernels PRIVATE OpenMP::OpenMP_CXX)
-  target_compile_definitions(binade_kernels PRIVATE BINADE_OPENMP)
-endif()
-
 # g++ moves the 16-byte tensor handle with one vector load right after two stores: a stall on every op.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(binade_core PRIVATE -fno-tree-slp-vectorize)

@@ -1,5 +1,8 @@
+// A pool of worker threads. The caller of parallel_for takes part itself, and parts are claimed one
+// by one, so a worker that the system has put aside holds up at most the part it is in: on a busy
+// machine nobody waits at a barrier for a thread that does not run. Workers spin for some 50
+// microseconds after a job, then sleep.
 #include <binade/kernels/base/parallel.h>
-
 #include <sched.h>
 
 #include <algorithm>
@@ -7,23 +10,23 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
-
-#ifdef BINADE_OPENMP
-#include <omp.h>
-#else
+#include <system_error>
 #include <thread>
-#include <vector>
-#endif
+#include <utility>
 
 namespace binade::kernels {
 namespace {
+
+constexpr int kMaxThreads = 1024;
+constexpr int kSpins = 2000;  // pauses of about 25 ns
+constexpr int kPartsPerThread = 4;
 
 constinit thread_local bool serial = false;
 
 int default_threads() {
   if (const char* text = std::getenv("OMP_NUM_THREADS")) {
     if (const int count = std::atoi(text); count > 0) {
-      return count;
+      return std::min(count, kMaxThreads);
     }
   }
   cpu_set_t mask;
@@ -35,24 +38,121 @@ std::atomic<int>& thread_count() {
   return count;
 }
 
-// Keeps the first exception of any range.
-class FirstException {
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+class Pool {
  public:
-  void capture() {
-    std::lock_guard lock(mutex_);
-    if (!first_) {
-      first_ = std::current_exception();
-    }
+  static Pool& instance() {  // never destroyed: its threads live as long as the process
+    static Pool* pool = new Pool;
+    return *pool;
   }
-  void rethrow() const {
-    if (first_) {
-      std::rethrow_exception(first_);
+
+  // Runs parts 0 .. parts - 1 of the body's range on up to `threads` threads. Returns false if
+  // another thread's job is running; then nothing was done.
+  bool run(const RangeBody& body, int64_t count, int parts, int threads) {
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) {
+      return false;
     }
+    start_workers(threads - 1);
+    body_ = &body;
+    count_ = count;
+    parts_ = parts;
+    failure_ = nullptr;
+    limit_.store(threads - 1, std::memory_order_relaxed);
+    pending_.store(parts, std::memory_order_relaxed);
+    unclaimed_.store(parts, std::memory_order_release);
+    jobs_.fetch_add(1, std::memory_order_release);
+    jobs_.notify_all();
+    work();
+    wait_until_done();
+    if (failure_) {
+      std::rethrow_exception(std::exchange(failure_, nullptr));
+    }
+    return true;
   }
 
  private:
-  std::mutex mutex_;
-  std::exception_ptr first_;
+  void start_workers(int wanted) {  // REQUIRES: mutex_ is held
+    for (; workers_ < std::min(wanted, kMaxThreads); ++workers_) {
+      try {
+        std::thread(&Pool::serve, this, workers_).detach();
+      } catch (const std::system_error&) {
+        return;  // the system has no more threads for us: the ones there are do the work
+      }
+    }
+  }
+
+  // A worker: takes part in every job that is open to it.
+  void serve(int index) {
+    uint32_t seen = 0;
+    for (;;) {
+      for (int spin = 0; spin < kSpins && jobs_.load(std::memory_order_acquire) == seen; ++spin) {
+        pause();
+      }
+      jobs_.wait(seen, std::memory_order_acquire);
+      seen = jobs_.load(std::memory_order_acquire);
+      if (index < limit_.load(std::memory_order_relaxed)) {
+        work();
+      }
+    }
+  }
+
+  // Claims parts until there are none. A job ends only when every claimed part is done, so what a
+  // claim gives access to stays valid until then.
+  void work() {
+    int left = unclaimed_.load(std::memory_order_acquire);
+    while (left > 0) {
+      if (!unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel)) {
+        continue;
+      }
+      run_part(parts_ - left);
+      if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        pending_.notify_all();
+      }
+      left = unclaimed_.load(std::memory_order_acquire);
+    }
+  }
+
+  void run_part(int64_t part) {
+    SerialGuard guard;
+    try {
+      (*body_)(count_ * part / parts_, count_ * (part + 1) / parts_);
+    } catch (...) {
+      std::lock_guard lock(failure_mutex_);
+      if (!failure_) {
+        failure_ = std::current_exception();
+      }
+    }
+  }
+
+  void wait_until_done() {
+    int left = pending_.load(std::memory_order_acquire);
+    for (int spin = 0; left > 0 && spin < kSpins; ++spin) {
+      pause();
+      left = pending_.load(std::memory_order_acquire);
+    }
+    while (left > 0) {
+      pending_.wait(left, std::memory_order_acquire);
+      left = pending_.load(std::memory_order_acquire);
+    }
+  }
+
+  std::mutex mutex_;  // held while a job runs
+  int workers_ = 0;
+  std::atomic<uint32_t> jobs_{0};  // started so far: what workers wait for
+  std::atomic<int> limit_{0};      // workers that may take part
+  std::atomic<int> unclaimed_{0};  // parts of the job
+  std::atomic<int> pending_{0};    // parts that are not done
+  const RangeBody* body_ = nullptr;
+  int64_t count_ = 0;
+  int64_t parts_ = 0;
+  std::mutex failure_mutex_;
+  std::exception_ptr failure_;
 };
 
 }  // namespace
@@ -60,7 +160,8 @@ class FirstException {
 int threads() { return thread_count().load(std::memory_order_relaxed); }
 
 void set_threads(int count) {
-  thread_count().store(count > 0 ? count : default_threads(), std::memory_order_relaxed);
+  thread_count().store(count > 0 ? std::min(count, kMaxThreads) : default_threads(),
+                       std::memory_order_relaxed);
 }
 
 SerialGuard::SerialGuard() : before_(serial) { serial = true; }
@@ -71,39 +172,13 @@ void parallel_for(int64_t count, int64_t grain, RangeBody body) {
     return;
   }
   grain = std::max<int64_t>(grain, 1);
-  const int64_t parts = serial ? 1 : std::min<int64_t>(threads(), (count + grain - 1) / grain);
-  if (parts <= 1) {
+  const int limit = serial ? 1 : threads();
+  const int64_t parts =
+      std::min<int64_t>(int64_t(limit) * kPartsPerThread, (count + grain - 1) / grain);
+  if (limit <= 1 || parts <= 1 ||
+      !Pool::instance().run(body, count, static_cast<int>(parts), limit)) {
     body(0, count);
-    return;
   }
-  FirstException failure;
-  auto run = [&](int64_t part) {
-    SerialGuard guard;
-    try {
-      body(count * part / parts, count * (part + 1) / parts);
-    } catch (...) {
-      failure.capture();
-    }
-  };
-#ifdef BINADE_OPENMP
-#pragma omp parallel num_threads(static_cast <int>(parts))
-  {
-    // The runtime may grant fewer threads than asked: then each takes several parts.
-    for (int64_t part = omp_get_thread_num(); part < parts; part += omp_get_num_threads()) {
-      run(part);
-    }
-  }
-#else
-  std::vector<std::thread> workers;  // ThreadSanitizer builds: simple and visible to the tool
-  for (int64_t part = 1; part < parts; ++part) {
-    workers.emplace_back(run, part);
-  }
-  run(0);
-  for (std::thread& worker : workers) {
-    worker.join();
-  }
-#endif
-  failure.rethrow();
 }
 
 }  // namespace binade::kernels

@@ -1,6 +1,6 @@
-// parallel_for: the one door to threads for kernels. OpenMP in ordinary builds, a small pool of our
-// own under ThreadSanitizer, serial inside a SerialGuard (loader workers) and inside a
-// parallel_for.
+// parallel_for: the one door to threads for kernels, over a pool of our own. It runs serially
+// inside a SerialGuard (loader workers), inside another parallel_for, and while another thread's
+// job has the pool.
 //
 // Results must not depend on the number of threads. The body may be called with any split of
 // [0, count) into ranges, so a body that writes element i from inputs alone is safe; a reduction
