@@ -2,6 +2,7 @@
 // Without --data it draws its own images. `train_classifier --help` lists the flags.
 #include <binade/binade.h>
 #include <binade/data/glyphs.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -171,7 +172,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "binade: error: %s\n", error.what());
+    const char* clear_progress = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "";
+    std::fprintf(stderr, "%sbinade: error: %s\n", clear_progress, error.what());
     return 1;
   }
 }

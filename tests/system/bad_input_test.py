@@ -12,7 +12,7 @@ from classifier_runs import (idx_bytes, make_folder, make_idx, metrics, newest_m
                              run, temporary_directory, train)
 
 EXPORT_LOGITS = str(pathlib.Path(sys.argv[2]).resolve())
-JPEG_START = bytes.fromhex("ffd8ffe000104a46494600010100000100010000ffdb004300") + bytes(range(1, 65))
+JPEG_START = bytes.fromhex("ffd8ffe000104a46494600010100000100010000ffdb00430001020304050607")
 
 
 def one_error_line(result, *expected):
@@ -89,7 +89,7 @@ DATA = [
     ("a class that only the test part has", test_class_of_its_own, ["purple"], []),
     ("a truncated PNG", folder_with("train/dark/bad.png", png_bytes(12, 12)[:-20]),
      ["train/dark/bad.png"], ["--validation-split", 0]),
-    ("a truncated JPEG", folder_with("train/dark/bad.jpg", JPEG_START),
+    ("the first bytes of a JPEG", folder_with("train/dark/bad.jpg", JPEG_START),
      ["train/dark/bad.jpg"], ["--validation-split", 0]),
     ("text named .png", folder_with("train/dark/text.png", b"hello\n"),
      ["train/dark/text.png"], ["--validation-split", 0]),
@@ -213,6 +213,18 @@ def bad_flags(checks, data):
         checks.fails("no CUDA", ["--data", data, "--run", "run", "--device", "cuda"], ["cuda"])
 
 
+def truncated_drawing(checks):
+    """A JPEG with half of its data, among whole ones."""
+    train("--model", "mlp", "--epochs", 1, "--batch", 512, "--run", "drawing")
+    drawings = sorted(pathlib.Path("runs/glyphs-0/train").rglob("*.jpg"))
+    if drawings:  # written where libjpeg is built in
+        make_folder("half-drawn", side=32)
+        data = drawings[0].read_bytes()
+        pathlib.Path("half-drawn/train/dark/half.jpg").write_bytes(data[:len(data) // 2])
+        checks.fails("a truncated JPEG", ["--data", "half-drawn", "--run", "run",
+                                          "--validation-split", 0], ["train/dark/half.jpg"])
+
+
 def bad_test_image(checks):
     make_folder("test-part")
     pathlib.Path("test-part/test/light/bad.png").write_bytes(png_bytes(12, 12)[:50])
@@ -261,6 +273,10 @@ def damaged_checkpoint(checks, data):
     good = (result.returncode == 0 and len(lines) == 1
             and lines[0].startswith("binade: warning: ") and str(path.parent.name) in lines[0]
             and "resumed in epoch 2" in result.stdout and metrics("damaged") == expected)
+    best = pathlib.Path("damaged/checkpoint/best/model.safetensors")
+    best.write_bytes(best.read_bytes()[:-1])
+    checks.fails("damaged best weights", [*settings, "--resume"], ["damaged/checkpoint/best"],
+                 "nothing")
     checks.note("a damaged checkpoint", None if good else "no fall back to the one before", result)
 
 
@@ -314,6 +330,7 @@ def main():
         data = make_idx("good")
         bad_data(checks)
         bad_flags(checks, data)
+        truncated_drawing(checks)
         bad_test_image(checks)
         bad_run_directories(checks, data)
         other_settings(checks, data)

@@ -2,15 +2,15 @@
 function(binade_classifier_test name)
   cmake_parse_arguments(arg "" "TIMEOUT;SCRIPT" "ARGS;LABELS" ${ARGN})
   string(REPLACE "-" "_" stem ${name})
-  set(script ${stem}_test.py)
-  if(arg_SCRIPT)
-    set(script ${arg_SCRIPT})
+  if(NOT arg_SCRIPT)
+    set(arg_SCRIPT ${stem}_test.py)
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 900)  # a minute, but much longer under a sanitizer
   endif()
   binade_script_test(${stem} LABELS ${name} ${arg_LABELS}
-    COMMAND ${python} ${script} $<TARGET_FILE:train_classifier> ${arg_ARGS})
-  if(arg_TIMEOUT)
-    set_tests_properties(system_${stem} PROPERTIES TIMEOUT ${arg_TIMEOUT})
-  endif()
+    COMMAND ${python} ${arg_SCRIPT} $<TARGET_FILE:train_classifier> ${arg_ARGS})
+  set_tests_properties(system_${stem} PROPERTIES TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
 # Loads a model and writes its inputs and outputs.
