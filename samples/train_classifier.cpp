@@ -56,6 +56,7 @@ std::map<std::string, std::string> settings_of(const Flags& f, const train::Clas
   add("lr", f.lr), add("weight-decay", f.weight_decay), add("clip", f.clip),
       add("momentum", f.momentum);
   add("validation-split", f.validation_split);
+  add("height", data.height), add("width", data.width);
   add("train samples", static_cast<double>(data.train->samples_per_epoch()));
   for (size_t c = 0; c < data.mean.size(); ++c) {
     add(("mean " + std::to_string(c)).c_str(), data.mean[c]);

@@ -251,8 +251,9 @@ def other_settings(checks, data):
     for name, value in (("batch", 30), ("lr", 0.5), ("seed", 9), ("epochs", 2), ("clip", 1),
                         ("accumulate", 3), ("precision", "bf16"), ("optimizer", "sgd"),
                         ("schedule", "step"), ("augment", "crop"), ("weight-decay", 0.5),
-                        ("loss-scale", 1024), ("model", "cnn"), ("validation-split", 0.3)):
-        expected = "bf16" if name == "precision" else f"{name} = {value}"
+                        ("loss-scale", 1024), ("model", "cnn"), ("validation-split", 0.3),
+                        ("image-size", 16)):
+        expected = {"precision": "bf16", "image-size": "height = 16"}.get(name, f"{name} = {value}")
         checks.fails(f"resume with another {name}",
                      [*settings, "--resume", f"--{name}", value], [expected, "done"], "done")
     checks.fails("overwrite with a bad value", [*settings, "--overwrite", "--loss-scale", "abc"],
