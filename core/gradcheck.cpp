@@ -6,8 +6,8 @@
 #include <binade/kernels/base/philox.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 
 namespace binade {
 namespace {
@@ -118,8 +118,9 @@ void check_repeats(const std::vector<std::vector<double>>& first,
                    const std::vector<std::vector<double>>& second) {
   for (size_t i = 0; i < first.size(); ++i) {
     for (size_t j = 0; j < first[i].size(); ++j) {
-      check(std::memcmp(&first[i][j], &second[i][j], sizeof(double)) == 0, "gradcheck: input ", i,
-            ", element ", j, ": got ", first[i][j], " from the first backward and ", second[i][j],
+      check(std::bit_cast<uint64_t>(first[i][j]) == std::bit_cast<uint64_t>(second[i][j]),
+            "gradcheck: input ", i, ", element ", j, ": got ", first[i][j],
+            " from the first backward and ", second[i][j],
             " from the second, expected the same bits");
     }
   }

@@ -1,7 +1,6 @@
 // Trains an image classifier from files to accuracy, in mixed precision unless told otherwise.
 // Without --data it draws its own images. `train_classifier --help` lists the flags.
 #include <binade/binade.h>
-#include <binade/data/glyphs.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -9,19 +8,9 @@
 #include "train_classifier_flags.h"
 
 using namespace binade;
+using namespace classifier;
 
 namespace {
-
-using classifier::Flags;
-using classifier::number;
-
-Precision precision_of(const Flags& f) {
-  const DType low = f.precision == "bf16" ? DType::bf16 : DType::f16;
-  return f.precision == "fp32"    ? Precision::full()
-         : f.policy == "mixed"    ? Precision::mixed(low)
-         : f.policy == "autocast" ? Precision::autocast(low)
-                                  : Precision::half(low);
-}
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const Flags& f, const ParameterList& parameters) {
   if (f.optimizer == "adamw") {
@@ -43,58 +32,6 @@ optim::Schedule make_schedule(const Flags& f, optim::Optimizer& optimizer, int64
   return f.schedule == "step" ? optim::Schedule(optim::StepLr(
                                     optimizer, {.step_size = std::max<int64_t>(total / 3, 1)}))
                               : optim::Schedule(optim::Constant(optimizer));
-}
-
-std::map<std::string, std::string> settings_of(const Flags& f, const train::ClassifierData& data) {
-  std::map<std::string, std::string> out{
-      {"model", f.model},           {"policy", to_string(precision_of(f))},
-      {"optimizer", f.optimizer},   {"schedule", f.schedule},
-      {"loss-scale", f.loss_scale}, {"augment", train::to_string(data.augment)}};
-  auto add = [&out](const char* name, double value) { out[name] = text(value); };
-  add("epochs", static_cast<double>(f.epochs)), add("batch", static_cast<double>(f.batch));
-  add("accumulate", static_cast<double>(f.accumulate)), add("seed", static_cast<double>(f.seed));
-  add("lr", f.lr), add("weight-decay", f.weight_decay), add("clip", f.clip),
-      add("momentum", f.momentum);
-  add("validation-split", f.validation_split);
-  add("height", data.height), add("width", data.width);
-  add("train samples", static_cast<double>(data.train->samples_per_epoch()));
-  for (size_t c = 0; c < data.mean.size(); ++c) {
-    add(("mean " + std::to_string(c)).c_str(), data.mean[c]);
-    add(("deviation " + std::to_string(c)).c_str(), data.deviation[c]);
-  }
-  return out;
-}
-
-// Draws the images that stand in for missing --data.
-void draw_data(Flags& f) {
-  f.data = "runs/glyphs-" + std::to_string(f.seed);
-  f.augment = f.augment == "auto" ? "crop" : f.augment;  // a mirrored letter is another one
-  data::make_glyph_folder(f.data, {.seed = static_cast<uint64_t>(f.seed)});
-}
-
-train::ClassifierData open_data(const Flags& f) {
-  const std::map<std::string, train::Augment> augments{{"auto", train::Augment::automatic},
-                                                       {"none", train::Augment::none},
-                                                       {"crop", train::Augment::crop},
-                                                       {"crop-flip", train::Augment::crop_flip}};
-  const std::map<std::string, data::Format> formats{{"auto", data::Format::automatic},
-                                                    {"idx", data::Format::idx},
-                                                    {"folder", data::Format::folder}};
-  return train::open_classifier_data({.path = f.data,
-                                      .format = formats.at(f.format),
-                                      .validation_split = f.validation_split,
-                                      .augment = augments.at(f.augment),
-                                      .image_size = f.image_size,
-                                      .batch = f.batch,
-                                      .workers = classifier::workers(f),
-                                      .seed = static_cast<uint64_t>(f.seed)});
-}
-
-std::optional<optim::LossScaler> make_scaler(const Flags& f) {
-  if (f.loss_scale != "dynamic") {
-    return optim::LossScaler::fixed(number("--loss-scale", f.loss_scale, 0x1p-24, 0x1p24));
-  }
-  return f.precision == "fp16" ? std::optional(optim::LossScaler()) : std::nullopt;
 }
 
 void announce(const Flags& f, const nn::Module& model, const Device& device,
@@ -119,7 +56,7 @@ void run(Flags f) {
   const Device device = Device::parse(f.device);
   check(!f.resume || !f.run.empty(), "--resume: got no --run DIR to continue");
   std::optional<optim::LossScaler> scaler = make_scaler(f);
-  classifier::workers(f);
+  workers(f);
   f.run = f.run.empty() ? train::fresh_run_directory("runs/" + f.model) : f.run;
   if (f.data.empty()) {
     draw_data(f);
@@ -166,7 +103,7 @@ void run(Flags f) {
 int main(int argc, char** argv) {
   Flags flags;
   CLI::App app("Trains an image classifier.");
-  classifier::add_flags(app, flags);
+  add_flags(app, flags);
   try {
     app.parse(argc, argv);
     run(flags);

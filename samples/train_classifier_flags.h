@@ -1,12 +1,15 @@
-// The flags of train_classifier, with their defaults and ranges.
+// The flags of train_classifier, with their defaults and ranges, and what they choose.
 #pragma once
-#include <binade/kernels/base/error.h>
+#include <binade/binade.h>
+#include <binade/data/glyphs.h>
 
 #include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 namespace classifier {
+
+using namespace binade;
 
 struct Flags {
   std::string data, run, model = "cnn", precision = "fp16", policy = "mixed",
@@ -85,8 +88,8 @@ inline void add_flags(CLI::App& app, Flags& f) {
 
 inline double number(const std::string& flag, const std::string& value, double low, double high) {
   double parsed = 0;
-  binade::check(CLI::detail::lexical_cast(value, parsed) && parsed >= low && parsed <= high, flag,
-                ": got '", value, "', expected a number from ", low, " to ", high);
+  check(CLI::detail::lexical_cast(value, parsed) && parsed >= low && parsed <= high, flag,
+        ": got '", value, "', expected a number from ", low, " to ", high);
   return parsed;
 }
 
@@ -96,9 +99,71 @@ inline int workers(const Flags& f) {
     return -1;
   }
   const double value = number("--workers", f.workers, 0, 256);
-  binade::check(value == static_cast<int>(value), "--workers: got ", f.workers,
-                ", expected a whole number");
+  check(value == static_cast<int>(value), "--workers: got ", f.workers,
+        ", expected a whole number");
   return static_cast<int>(value);
+}
+
+inline Precision precision_of(const Flags& f) {
+  const DType low = f.precision == "bf16" ? DType::bf16 : DType::f16;
+  return f.precision == "fp32"    ? Precision::full()
+         : f.policy == "mixed"    ? Precision::mixed(low)
+         : f.policy == "autocast" ? Precision::autocast(low)
+                                  : Precision::half(low);
+}
+
+inline std::optional<optim::LossScaler> make_scaler(const Flags& f) {
+  if (f.loss_scale != "dynamic") {
+    return optim::LossScaler::fixed(number("--loss-scale", f.loss_scale, 0x1p-24, 0x1p24));
+  }
+  return f.precision == "fp16" ? std::optional(optim::LossScaler()) : std::nullopt;
+}
+
+// Draws the images that stand in for missing --data.
+inline void draw_data(Flags& f) {
+  f.data = "runs/glyphs-" + std::to_string(f.seed);
+  f.augment = f.augment == "auto" ? "crop" : f.augment;  // a mirrored letter is another one
+  data::make_glyph_folder(f.data, {.seed = static_cast<uint64_t>(f.seed)});
+}
+
+inline train::ClassifierData open_data(const Flags& f) {
+  const std::map<std::string, train::Augment> augments{{"auto", train::Augment::automatic},
+                                                       {"none", train::Augment::none},
+                                                       {"crop", train::Augment::crop},
+                                                       {"crop-flip", train::Augment::crop_flip}};
+  const std::map<std::string, data::Format> formats{{"auto", data::Format::automatic},
+                                                    {"idx", data::Format::idx},
+                                                    {"folder", data::Format::folder}};
+  return train::open_classifier_data({.path = f.data,
+                                      .format = formats.at(f.format),
+                                      .validation_split = f.validation_split,
+                                      .augment = augments.at(f.augment),
+                                      .image_size = f.image_size,
+                                      .batch = f.batch,
+                                      .workers = workers(f),
+                                      .seed = static_cast<uint64_t>(f.seed)});
+}
+
+// What a resumed run must share with the one before, the data's statistics included.
+inline std::map<std::string, std::string> settings_of(const Flags& f,
+                                                      const train::ClassifierData& data) {
+  std::map<std::string, std::string> out{
+      {"model", f.model},           {"policy", to_string(precision_of(f))},
+      {"optimizer", f.optimizer},   {"schedule", f.schedule},
+      {"loss-scale", f.loss_scale}, {"augment", train::to_string(data.augment)}};
+  auto add = [&out](const char* name, double value) { out[name] = text(value); };
+  add("epochs", static_cast<double>(f.epochs)), add("batch", static_cast<double>(f.batch));
+  add("accumulate", static_cast<double>(f.accumulate)), add("seed", static_cast<double>(f.seed));
+  add("lr", f.lr), add("weight-decay", f.weight_decay), add("clip", f.clip),
+      add("momentum", f.momentum);
+  add("validation-split", f.validation_split);
+  add("height", data.height), add("width", data.width);
+  add("train samples", static_cast<double>(data.train->samples_per_epoch()));
+  for (size_t c = 0; c < data.mean.size(); ++c) {
+    add(("mean " + std::to_string(c)).c_str(), data.mean[c]);
+    add(("deviation " + std::to_string(c)).c_str(), data.deviation[c]);
+  }
+  return out;
 }
 
 }  // namespace classifier
