@@ -18,8 +18,6 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = str(pathlib.Path(sys.argv[1]).resolve()) if len(sys.argv) > 1 else ""
 SKIPPED = 77
 
-# Compute threads that wait in a loop would keep others of a busy machine from working.
-
 
 def skip(reason):
     print("skipped:", reason)
