@@ -131,29 +131,21 @@ void BackwardRun::deliver(Edge& edge, Tensor gradient) {
   }
   check(node.run == id_, "backward: ", node.name(),
         " is part of another backward that is still running");
-  if (!grad_enabled() && into.sole_owner()) {
+  // Not into a broadcast view: one element may stand for many.
+  if (!grad_enabled() && into.sole_owner() && is_dense(into.sizes(), into.strides())) {
     kernels::add_into({.x = gradient, .y = into});
   } else {
     into = add(into, gradient);
   }
 }
 
-void BackwardRun::step() {
-  std::pop_heap(heap_.begin(), heap_.end());
-  Edge node = std::move(heap_.back().node);
-  heap_.pop_back();
-  current_ = node.get();
-  check(!options_.create_graph || node->part || node->op->twice, "backward: double backward of ",
-        node->name(), " is not implemented");
-  Tensor dy = std::move(node->grad);
-  Grads gradients = call(*node, dy);
-  dy = {};
-  for (int i = 0; i < node->edge_count; ++i) {
-    Edge& edge = node->edges[i];
+void BackwardRun::deliver_all(Node& node, Grads& gradients) {
+  for (int i = 0; i < node.edge_count; ++i) {
+    Edge& edge = node.edges[i];
     if (!edge) {
       continue;
     }
-    if (node->part) {  // the whole runs once, however many of its parts got a gradient
+    if (node.part) {  // the whole runs once, however many of its parts got a gradient
       if (edge->run != id_) {
         check(!edge->released, "backward: the graph of ", edge->name(),
               " was freed; pass retain_graph");
@@ -173,6 +165,26 @@ void BackwardRun::step() {
       finish(*leaf);
     }
   }
+}
+
+void BackwardRun::step() {
+  std::pop_heap(heap_.begin(), heap_.end());
+  Edge node = std::move(heap_.back().node);
+  heap_.pop_back();
+  current_ = node.get();
+  check(!options_.create_graph || node->part || node->op->twice, "backward: double backward of ",
+        node->name(), " is not implemented");
+  Tensor dy = std::move(node->grad);
+  try {
+    Grads gradients = call(*node, dy);
+    dy = {};
+    deliver_all(*node, gradients);
+  } catch (...) {
+    if (!retain_) {  // some edges may be gone: a second backward must not pass over them in silence
+      node->release();
+    }
+    throw;
+  }
   kept_.clear();
   if (!retain_) {
     node->release();
@@ -184,8 +196,9 @@ void BackwardRun::run() {
   while (!heap_.empty()) {
     step();
   }
-  for (const Ref<Node>& leaf :
-       touched_) {  // shared with a graph outside, or retained: final only now
+  finished_ = true;
+  // Leaves that a graph outside shares, or that are retained, are final only now.
+  for (const Ref<Node>& leaf : touched_) {
     if (leaf->run == id_) {
       finish(static_cast<Leaf&>(*leaf));
     }

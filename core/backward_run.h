@@ -17,6 +17,7 @@ class BackwardRun {
       : options_(options),
         retain_(options.retain_graph || options.create_graph),
         grad_before_(std::exchange(detail::thread_state.grad_enabled, options.create_graph)),
+        precision_before_(std::exchange(detail::thread_state.precision, nullptr)),
         outer_(std::exchange(detail::thread_state.run, this)) {
     static std::atomic<uint32_t> next{1};
     id_ = next.fetch_add(1, std::memory_order_relaxed);
@@ -25,6 +26,12 @@ class BackwardRun {
     for (Entry& entry : heap_) {
       entry.node->drop_gradient();
     }
+    for (const Ref<Node>& node : touched_) {
+      if (!finished_) {
+        static_cast<Leaf&>(*node).clear();
+      }
+    }
+    detail::thread_state.precision = precision_before_;
     detail::thread_state.run = outer_;
     detail::thread_state.grad_enabled = grad_before_;
   }
@@ -52,6 +59,7 @@ class BackwardRun {
     std::push_heap(heap_.begin(), heap_.end());
   }
   void deliver_to_leaf(Edge& edge, Tensor gradient);
+  void deliver_all(Node& node, Grads& gradients);
   void step();
   void finish(Leaf& leaf) {
     leaf.run = 0;
@@ -62,7 +70,9 @@ class BackwardRun {
 
   BackwardOptions options_;
   bool retain_;
+  bool finished_ = false;
   bool grad_before_;
+  const PrecisionScope* precision_before_;  // a gradient has the dtype of its value
   uint32_t id_ = 0;
   BackwardRun* outer_;
   Node* current_ = nullptr;

@@ -27,13 +27,38 @@ void Node::destroy(Node* node) noexcept {
 }
 
 Tensor Leaf::destination() const {
-  return !has_grad && buffer.defined() && !grad_enabled() ? buffer : Tensor();
+  return !has_grad && buffer.defined() && !buffer.requires_grad() && !grad_enabled() ? buffer
+                                                                                     : Tensor();
+}
+
+void Leaf::clear() {
+  has_grad = false;
+  scale = 1;
+  if (buffer.requires_grad()) {  // recorded by create_graph: part of a graph, and perhaps shared
+    buffer = {};
+  }
+}
+
+// A recorded gradient may be shared with others and saved by ops: it is copied before a write.
+void Leaf::own_buffer() {
+  if (!buffer.defined() || !buffer.requires_grad()) {
+    return;
+  }
+  Tensor own = has_grad ? empty_like(buffer) : Tensor();
+  if (has_grad) {
+    kernels::copy({.x = buffer, .y = own});
+  }
+  buffer = std::move(own);
 }
 
 void Leaf::accumulate(Tensor gradient) {
+  const bool recorded = grad_enabled() && gradient.requires_grad();
+  if (!recorded) {
+    own_buffer();
+  }
   if (gradient.handle().get() == buffer.handle().get()) {
     check(!has_grad, "backward: a gradient written in place met another one");
-  } else if (grad_enabled() && gradient.requires_grad()) {
+  } else if (recorded) {
     buffer = has_grad ? buffer + gradient : std::move(gradient);
   } else if (!buffer.defined() && gradient.sole_owner() &&
              is_dense(gradient.sizes(), gradient.strides())) {
@@ -49,6 +74,9 @@ void Leaf::accumulate(Tensor gradient) {
     }
   }
   has_grad = true;
+  if (!recorded) {
+    buffer.bump_version();  // grad() hands the buffer out: a save of it is stale now
+  }
 }
 
 Tensor& Tensor::require_grad() {
@@ -86,9 +114,7 @@ Tensor Tensor::grad() const {
 
 void Tensor::zero_grad() const {
   check(history_ && history_->leaf, "zero_grad: got a tensor that is no leaf");
-  auto& leaf = static_cast<Leaf&>(*history_);
-  leaf.has_grad = false;
-  leaf.scale = 1;
+  static_cast<Leaf&>(*history_).clear();
 }
 
 }  // namespace binade

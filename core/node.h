@@ -115,8 +115,11 @@ class Leaf final : public Node {
   Grads backward(const Tensor&) override { return {}; }
   void release() noexcept override {}
   void accumulate(Tensor gradient);
+  void clear();  // forgets the gradient; nothing is written
   // Where a first contribution may be written directly; undefined if it may not.
   Tensor destination() const;
+
+  void own_buffer();
 
   Tensor buffer;  // an arena range, or allocated at first use
   bool has_grad = false;

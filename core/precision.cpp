@@ -23,24 +23,29 @@ namespace {
 
 constexpr DType kUntouched = DType::boolean;
 
+// f32 where f32 meets f16, so that nothing is lost; else the one floating dtype of the inputs.
+DType widest_dtype(const Tensor* const* inputs, size_t count) {
+  DType widest = kUntouched;
+  for (size_t i = 0; i < count; ++i) {
+    if (inputs[i]->defined() && is_floating(inputs[i]->dtype())) {
+      const DType dtype = inputs[i]->dtype();
+      widest = widest == kUntouched || widest == dtype ? dtype : DType::f32;
+    }
+  }
+  return widest;
+}
+
 // Kernels of wide ops, reductions, norms and losses compute in f32 inside whatever is stored, so
 // only autocast, which wants f32 results there, casts their inputs.
 DType wanted_dtype(OpClass op_class, const Precision& precision, const Tensor* const* inputs,
                    size_t count) {
+  const bool autocast = precision.policy == Precision::kAutocast;
   switch (op_class) {
     case OpClass::movement: return kUntouched;
     case OpClass::contraction: return precision.low;
-    case OpClass::pointwise: {
-      DType widest = kUntouched;  // f32 where f32 meets f16: nothing is lost
-      for (size_t i = 0; i < count; ++i) {
-        if (inputs[i]->defined() && is_floating(inputs[i]->dtype())) {
-          const DType dtype = inputs[i]->dtype();
-          widest = widest == kUntouched || widest == dtype ? dtype : DType::f32;
-        }
-      }
-      return widest;
-    }
-    default: return precision.policy == Precision::kAutocast ? DType::f32 : kUntouched;
+    case OpClass::pointwise: return widest_dtype(inputs, count);
+    case OpClass::wide_pointwise: return autocast ? DType::f32 : widest_dtype(inputs, count);
+    default: return autocast ? DType::f32 : kUntouched;
   }
 }
 

@@ -79,7 +79,7 @@ template <class T>
 void move_row(const std::byte* x, int64_t x_stride, std::byte* y, int64_t y_stride, int64_t n) {
   constexpr int64_t kWidth = sizeof(T);
   if (y_stride == kWidth && x_stride == kWidth) {
-    if (x != y) {
+    if (x != y && n > 0) {
       __builtin_memcpy(y, x, static_cast<size_t>(n * kWidth));
     }
   } else if (y_stride == kWidth) {

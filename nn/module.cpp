@@ -129,6 +129,21 @@ void Module::train(bool on) {
   }
 }
 
+std::vector<bool> Module::training_modes() const {
+  std::vector<bool> modes;
+  walk("", [&](const std::string&, const Module& module) { modes.push_back(module.training_); });
+  return modes;
+}
+
+void Module::set_training_modes(const std::vector<bool>& modes) {
+  check(modes.size() == training_modes().size(), "module: got ", modes.size(),
+        " training modes, expected one per module");
+  size_t next = 0;
+  walk("", [&](const std::string&, const Module& module) {
+    const_cast<Module&>(module).training_ = modes[next++];
+  });
+}
+
 // running
 // -------------------------------------------------------------------------------------------
 

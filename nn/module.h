@@ -44,6 +44,9 @@ class Module {
   void train(bool on = true);  // this module and all below
   void eval() { train(false); }
   bool is_training() const { return training_; }
+  // The modes of this module and all below, to be restored after an evaluation.
+  std::vector<bool> training_modes() const;
+  void set_training_modes(const std::vector<bool>& modes);
 
   // Moves and converts everything below this module. Under `mixed`, parameters become f16 or bf16
   // with f32 masters, but norms and buffers stay f32; under `half` everything becomes low, without

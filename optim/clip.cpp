@@ -108,7 +108,7 @@ void clip_grad_value(const ParameterList& parameters, double limit) {
     const double bound = limit * leaf.scale;
     for (int64_t i = 0; i < count; ++i) {
       const auto value = static_cast<double>(g[i]);
-      if (std::abs(value) > bound) {
+      if (std::isfinite(value) && std::abs(value) > bound) {
         g[i] = static_cast<T>(static_cast<Compute<T>>(std::copysign(bound, value)));
       }
     }

@@ -17,7 +17,8 @@ double grad_norm(const ParameterList& parameters, double norm_type = 2);
 // are, for the step's finite check to find.
 double clip_grad_norm(const ParameterList& parameters, double max_norm, double norm_type = 2);
 
-// Clamps every element of the true gradients to [-limit, limit]. NaN stays.
+// Clamps every element of the true gradients to [-limit, limit]. NaN and infinities stay, for
+// the step's finite check to find.
 void clip_grad_value(const ParameterList& parameters, double limit);
 
 }  // namespace binade::optim

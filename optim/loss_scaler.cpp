@@ -64,7 +64,9 @@ StepOutcome LossScaler::overflow_at_floor(Optimizer& optimizer, const StepOption
     return outcome;
   }
   if (policy == AtFloor::error) {
-    fail(explain(optimizer));
+    const std::string cause = explain(optimizer);
+    optimizer.zero_grad();
+    fail(cause);
   }
   optimizer.zero_grad();
   state_.update(true);

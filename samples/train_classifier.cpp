@@ -54,7 +54,6 @@ void announce(const Flags& f, const nn::Module& model, const Device& device,
 void run(Flags f) {
   kernels::set_threads(f.threads);
   const Device device = Device::parse(f.device);
-  check(!f.resume || !f.run.empty(), "--resume: got no --run DIR to continue");
   std::optional<optim::LossScaler> scaler = make_scaler(f);
   workers(f);
   f.run = f.run.empty() ? train::fresh_run_directory("runs/" + f.model) : f.run;
@@ -106,6 +105,7 @@ int main(int argc, char** argv) {
   add_flags(app, flags);
   try {
     app.parse(argc, argv);
+    check_combinations(app, flags);
     run(flags);
   } catch (const CLI::Success& help) {
     return app.exit(help);

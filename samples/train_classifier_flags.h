@@ -37,6 +37,21 @@ inline CLI::Validator within(double low, double high) {
       binade::text("FROM ", low, " TO ", high));
 }
 
+// Flags that the chosen others would leave without effect are mistakes.
+inline void check_combinations(const CLI::App& app, const Flags& f) {
+  auto only_with = [&app](const char* flag, bool works, const char* what) {
+    check(works || app.get_option(flag)->count() == 0, flag, ": has no effect without ", what);
+  };
+  only_with("--momentum", f.optimizer == "sgd", "--optimizer sgd");
+  only_with("--policy", f.precision != "fp32", "--precision fp16 or bf16");
+  only_with("--format", !f.data.empty(), "--data");
+  only_with("--resume", !f.run.empty(), "--run DIR");
+  for (const char* flag : {"--data", "--run"}) {
+    const CLI::Option* option = app.get_option(flag);
+    check(option->count() == 0 || !option->as<std::string>().empty(), flag, ": got an empty path");
+  }
+}
+
 inline void add_flags(CLI::App& app, Flags& f) {
   const auto positive = CLI::Range(int64_t(1), int64_t(1) << 20);
   app.add_option("--data", f.data,

@@ -28,6 +28,21 @@ data::Transform chain(const data::Transform& first, const data::Transform& secon
   return first && second ? data::sequence({first, second}) : first ? first : second;
 }
 
+// Reads every image of a part once, so that a bad file shows before training and not after it.
+void check_readable(const std::shared_ptr<const data::Dataset>& part,
+                    const data::DatasetStatistics& train, const ClassifierDataOptions& options) {
+  if (!part || part->in_memory()) {
+    return;
+  }
+  const data::DatasetStatistics own = data::compute_mean_std(*part);
+  check(options.image_size > 0 || !train.one_size() ||
+            (own.one_size() && own.min_height == train.min_height &&
+             own.min_width == train.min_width),
+        options.path, ": got validation or test images from ", own.min_width, "x", own.min_height,
+        " to ", own.max_width, "x", own.max_height, " pixels, but training images of ",
+        train.max_width, "x", train.max_height, "; give --image-size N to resize them to one size");
+}
+
 }  // namespace
 
 const char* to_string(Augment augment) {
@@ -48,6 +63,8 @@ ClassifierData open_classifier_data(const ClassifierDataOptions& options) {
           options.validation_split);
   }
   const data::DatasetStatistics statistics = data::compute_mean_std(*split.first);
+  check_readable(split.second, statistics, options);
+  check_readable(parts.test, statistics, options);
   check(options.image_size > 0 || statistics.one_size(), options.path, ": got images from ",
         statistics.min_width, "x", statistics.min_height, " to ", statistics.max_width, "x",
         statistics.max_height, " pixels; give --image-size N to resize them to one size");
@@ -106,9 +123,10 @@ void prepare_run_directory(const std::string& path, bool resume, bool overwrite)
           ": is not empty; give --resume to continue the run, --overwrite to replace it, or "
           "another --run DIR");
     if (overwrite) {
-      fs::remove(path + "/metrics.jsonl", error);
-      fs::remove_all(path + "/checkpoint", error);
-      check(!error, path, ": could not remove the earlier run: ", error.message());
+      for (const char* name : {"/metrics.jsonl", "/model.safetensors", "/checkpoint"}) {
+        fs::remove_all(path + name, error);
+        check(!error, path, name, ": could not be removed: ", error.message());
+      }
     }
   } else {
     make_directories(path);

@@ -38,16 +38,16 @@ int64_t count_correct(const Tensor& logits, const Tensor& labels) {
 // Puts a model into evaluation mode, and back.
 class EvaluationMode {
  public:
-  explicit EvaluationMode(nn::Module& model) : model_(model), before_(model.is_training()) {
+  explicit EvaluationMode(nn::Module& model) : model_(model), before_(model.training_modes()) {
     model_.eval();
   }
-  ~EvaluationMode() { model_.train(before_); }
+  ~EvaluationMode() { model_.set_training_modes(before_); }
   EvaluationMode(const EvaluationMode&) = delete;
   EvaluationMode& operator=(const EvaluationMode&) = delete;
 
  private:
   nn::Module& model_;
-  bool before_;
+  std::vector<bool> before_;
   NoGradGuard no_grad_;
 };
 
@@ -78,6 +78,8 @@ Trainer::~Trainer() = default;
 
 void Trainer::fit(data::Loader& train, data::Loader* validation) {
   window_ = optim::AccumulationWindow(options_.accumulate, train.options().batch);
+  parts_.optimizer.zero_grad();
+  parts_.model.train();
   while (state_.epoch < options_.epochs && !state_.finished) {
     const double start = now();
     const int64_t samples_before = state_.samples;
@@ -89,7 +91,6 @@ void Trainer::fit(data::Loader& train, data::Loader* validation) {
 }
 
 void Trainer::train_epoch(data::Loader& loader) {
-  parts_.model.train();
   const double start = now();
   const int64_t samples_before = state_.samples;
   double shown = start;
@@ -180,7 +181,7 @@ void Trainer::end_epoch(data::Loader& train, data::Loader* validation, double se
 }
 
 bool Trainer::improved(double loss) {
-  if (state_.best_epoch < 0 || loss < state_.best_loss) {
+  if (state_.best_epoch < 0 || loss < state_.best_loss || std::isnan(state_.best_loss)) {
     state_.best_loss = loss;
     state_.best_epoch = state_.epoch - 1;
     state_.bad_epochs = 0;

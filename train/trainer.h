@@ -68,9 +68,9 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Trains until `epochs` or until the validation loss has not improved for `patience` epochs, then
-  // restores the weights of the best validation loss. Without validation data the last weights
-  // stay.
+  // Puts the whole model into training mode, then trains until `epochs` or until the validation
+  // loss has not improved for `patience` epochs, then restores the weights of the best validation
+  // loss. Without validation data the last weights stay.
   void fit(data::Loader& train, data::Loader* validation = nullptr);
   // Loss and accuracy with the model in evaluation mode.
   Evaluation validate(data::Loader& loader);

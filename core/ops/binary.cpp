@@ -49,7 +49,9 @@ Tensor binary(const Op& op, Binary f, const Tensor& a_, const Tensor& b_) {
       });
 }
 
-Tensor compare(const char* op, Compare f, const Tensor& a, const Tensor& b) {
+Tensor compare(const char* op, Compare f, const Tensor& a_, const Tensor& b_) {
+  const Op pointwise{op, OpClass::pointwise};
+  auto [a, b] = pointwise.enter(a_, b_);
   check_inputs(op, a, b);
   Tensor y = result_of(op, a, b, DType::boolean);
   kernels::compare_forward({.op = f, .a = a, .b = b, .y = y});

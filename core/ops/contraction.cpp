@@ -23,30 +23,32 @@ void check_floating(const char* op, const Tensor& a, const Tensor& b) {
         b.dtype(), ", expected one floating dtype; convert one with to()");
 }
 
+constexpr Op kMatmul{"matmul", OpClass::contraction, true};
+
 // [m, k] [k, n] -> [m, n], or with equal leading batch [b, m, k] [b, k, n] -> [b, m, n].
 Tensor product(const Tensor& a_, const Tensor& b_) {
-  static constexpr Op kOp{"matmul", OpClass::contraction, true};
-  auto [a, b] = kOp.enter(a_, b_);
+  auto [a, b] = kMatmul.enter(a_, b_);
   const int last = a.dim() - 1;
   Dims sizes = a.sizes();
   sizes[last] = b.sizes()[last];
   Tensor y = empty(sizes, a.dtype(), a.device());
   kernels::gemm({.a = a, .b = b, .y = y});
-  return kOp.record({a, b}, y, save(when(b.requires_grad(), a), when(a.requires_grad(), b)),
-                    [](const Tensor& dy, Needs needs, const Tensor& a, const Tensor& b) -> Grads {
-                      if (grad_enabled()) {  // recorded: da = dy b^T, db = a^T dy as ops
-                        return {needs[0] ? product(dy, transpose(b, -1, -2)) : Tensor(),
-                                needs[1] ? product(transpose(a, -1, -2), dy) : Tensor()};
-                      }
-                      Tensor da = needs.out(0), db = needs.out(1);
-                      if (da.defined()) {
-                        kernels::gemm({.a = dy, .b = flipped(b), .y = da});
-                      }
-                      if (db.defined()) {
-                        kernels::gemm({.a = flipped(a), .b = dy, .y = db});
-                      }
-                      return {da, db};
-                    });
+  return kMatmul.record(
+      {a, b}, y, save(when(b.requires_grad(), a), when(a.requires_grad(), b)),
+      [](const Tensor& dy, Needs needs, const Tensor& a, const Tensor& b) -> Grads {
+        if (grad_enabled()) {  // recorded: da = dy b^T, db = a^T dy as ops
+          return {needs[0] ? product(dy, transpose(b, -1, -2)) : Tensor(),
+                  needs[1] ? product(transpose(a, -1, -2), dy) : Tensor()};
+        }
+        Tensor da = needs.out(0), db = needs.out(1);
+        if (da.defined()) {
+          kernels::gemm({.a = dy, .b = flipped(b), .y = da});
+        }
+        if (db.defined()) {
+          kernels::gemm({.a = flipped(a), .b = dy, .y = db});
+        }
+        return {da, db};
+      });
 }
 
 // db[o] = sum of dy over all dimensions but `dim`.
@@ -139,10 +141,10 @@ Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_) {  /
         "linear: got a bias that is not [", w.size(0), "] of dtype ", w.dtype());
   if (x.dim() != 2) {
     Dims sizes = x.sizes();
+    sizes[x.dim() - 1] = 1;
+    const int64_t rows = element_count(sizes, "linear");
     sizes[x.dim() - 1] = w.size(0);
-    return reshape(
-        linear(reshape(x, {x.numel() / std::max<int64_t>(x.size(-1), 1), x.size(-1)}), w, b),
-        sizes);
+    return reshape(linear(reshape(x, {rows, x.size(-1)}), w, b), sizes);
   }
   Tensor y = empty({x.size(0), w.size(0)}, x.dtype(), x.device());
   kernels::gemm({.a = x, .b = flipped(w), .y = y, .bias = b});

@@ -161,6 +161,7 @@ Tensor slice(const Tensor& x, int dim, int64_t start, int64_t end, int64_t step)
         ", expected a dimension and a step of at least 1");
   const int d = wrap_dim("slice", dim, x.dim());
   const int64_t size = x.sizes()[d];
+  step = std::min(step, std::max<int64_t>(size, 1));  // further steps see the first element only
   auto bound = [size](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
   const int64_t from = bound(start), to = std::max(bound(end), from);
   Dims sizes = x.sizes(), strides = x.strides();

@@ -30,8 +30,8 @@ class RangeBody {
   void (*call_)(void*, int64_t, int64_t);
 };
 
-// Calls body(begin, end) on ranges that cover [0, count), each of at least `grain` iterations (but
-// the last). An exception from a body is rethrown here, once.
+// Calls body(begin, end) on ranges that cover [0, count), few enough that they have about
+// `grain` iterations or more. An exception from a body is rethrown here, once.
 void parallel_for(int64_t count, int64_t grain, RangeBody body);
 
 // Threads that parallel_for may use. set_threads(0) restores the default (OMP_NUM_THREADS, else the

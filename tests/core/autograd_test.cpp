@@ -135,7 +135,6 @@ TEST(Autograd, SecondDerivative) {
   EXPECT_EQ(first.item(), 27);
   Tensor g = first * 1.0;
   x.zero_grad();
-  static_cast<Leaf&>(*x.history()).buffer = Tensor();
   g.backward();
   EXPECT_EQ(x.grad().item(), 18);
 }
@@ -169,6 +168,50 @@ TEST(Autograd, AnExceptionInBackwardLeavesNoHalfSum) {
   x.zero_grad();
   y.backward();
   EXPECT_EQ(x.grad().item(), 3);
+}
+
+TEST(Autograd, ABroadcastGradientIsNotAddedIntoInPlace) {
+  Tensor w = from_values({1, 2, 3}, {3}, DType::f64);
+  for (bool mean_last : {false, true}) {
+    Tensor x = leaf({1, 2, 3}, {3});
+    Tensor y = square(x);
+    Tensor loss = mean_last ? sum(y * w) + mean(y) * 3.0 : mean(y) * 3.0 + sum(y * w);
+    loss.backward();  // d/dx = 2 x (w + 1)
+    EXPECT_EQ(values(x.grad()), (std::vector<double>{4, 12, 24})) << mean_last;
+  }
+}
+
+TEST(Autograd, ARecordedGradientIsNotOverwritten) {
+  Tensor x = leaf({2}, {1}), z = leaf({3}, {1});
+  backward(square((x + z) * 2.0) * 1.0, BackwardOptions{.create_graph = false});
+  EXPECT_EQ(x.grad().item(), 40);
+  x.zero_grad();
+  z.zero_grad();
+  Tensor s = x + z;
+  backward(s * s, BackwardOptions{.create_graph = true});  // both gradients are one tensor: 2 s
+  (x * 7.0).backward();
+  EXPECT_EQ(x.grad().item(), 17);
+  EXPECT_EQ(z.grad().item(), 10);
+}
+
+TEST(Autograd, AGradientThatWasSavedAndChangesIsNamed) {
+  Tensor x = leaf({2}, {1}), v = leaf({5}, {1});
+  (x * 3.0).backward();
+  Tensor product = v * x.grad();
+  (x * 4.0).backward();
+  EXPECT_NE(error_of([&] { product.backward(); }).find("changed in place"), std::string::npos);
+}
+
+TEST(Autograd, AFailedBackwardForgetsWhatItTouchedAndCannotBeRepeatedInSilence) {
+  static constexpr Op kBad{"bad", OpClass::pointwise};
+  Tensor x = leaf({2}, {1}), z = leaf({3}, {1});
+  Tensor y = z * 3.0, copy = empty_like(y);
+  copy.copy_(y.detach());
+  Tensor bad = kBad.record({y}, copy, save(), [](const Tensor&) -> Grads { fail("planted"); });
+  Tensor sum = bad + x;
+  EXPECT_NE(error_of([&] { sum.backward(); }).find("planted"), std::string::npos);
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_NE(error_of([&] { sum.backward(); }).find("was freed"), std::string::npos);
 }
 
 TEST(Autograd, OneLeafTwiceInOneOp) {

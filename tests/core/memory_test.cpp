@@ -7,6 +7,10 @@
 #include <thread>
 #include <vector>
 
+// Under a sanitizer too a request that is too large fails like any other.
+extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
+extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
+
 namespace binade {
 namespace {
 

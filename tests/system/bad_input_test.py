@@ -208,6 +208,13 @@ def bad_flags(checks, data):
     for arguments, expected in FLAGS:
         checks.fails(" ".join(map(str, arguments)), ["--data", data, "--run", "run", *arguments],
                      expected)
+    for flag in ("--data", "--run"):
+        checks.fails(f"empty {flag}", [*(["--data", data] if flag == "--run" else []), flag, ""],
+                     [flag, "empty"])
+    for flag, value in (("--momentum", 0.5), ("--policy", "half")):
+        checks.fails(f"{flag} without effect", ["--data", data, "--run", "run", flag, value,
+                                                "--precision", "fp32"], [flag, "no effect"])
+    checks.fails("format without data", ["--run", "run", "--format", "idx"], ["--format", "--data"])
     checks.fails("resume without run", ["--data", data, "--resume"], ["--resume", "--run"])
     if "CUDA" not in run("--help").stdout:
         checks.fails("no CUDA", ["--data", data, "--run", "run", "--device", "cuda"], ["cuda"])
@@ -228,9 +235,13 @@ def truncated_drawing(checks):
 def bad_test_image(checks):
     make_folder("test-part")
     pathlib.Path("test-part/test/light/bad.png").write_bytes(png_bytes(12, 12)[:50])
-    checks.fails("a truncated test image", ["--data", "test-part", "--run", "reaches-the-test",
-                                           "--validation-split", 0],
-                 ["test/light/bad.png"], untouched="nothing")
+    checks.fails("a truncated test image", ["--data", "test-part", "--run", "run",
+                                            "--validation-split", 0],
+                 ["test/light/bad.png"])
+    pathlib.Path("test-part/test/light/bad.png").write_bytes(png_bytes(14, 12))
+    checks.fails("a test image of another size", ["--data", "test-part", "--run", "run",
+                                            "--validation-split", 0],
+                 ["test-part", "14x12", "--image-size"])
 
 
 def bad_run_directories(checks, data):
