@@ -274,6 +274,16 @@ TEST(TrainerTest, PredictsTheClassOfTheLargestLogit) {
   EXPECT_TRUE(model.is_training());
 }
 
+TEST(TrainerTest, EvaluationLeavesEveryModuleInItsMode) {
+  LinearModel model;
+  model.fc.eval();
+  optim::Sgd optimizer(model.parameters(), {.lr = 1});
+  Trainer trainer({.model = model, .optimizer = optimizer}, {.progress = false});
+  EXPECT_EQ(trainer.predict(zeros({2, 3, 4, 4})).size(), 2U);
+  EXPECT_TRUE(model.is_training());
+  EXPECT_FALSE(model.fc.is_training());
+}
+
 // An empty directory, the current one while it exists.
 class TrainerFileTest : public ::testing::Test {
  protected:
