@@ -1,0 +1,132 @@
+// The Trainer and the disk: the lines of metrics.jsonl, and a run that has no directory.
+#include <binade/core/file_system.h>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <regex>
+
+#include "tests/train/scripted_run.h"
+
+namespace binade::train {
+namespace {
+
+namespace fs = std::filesystem;
+using test::LitPixels, test::ScriptedModel, test::ScriptedRun;
+
+// An empty directory, the current one while it exists.
+class TrainerFileTest : public ::testing::Test {
+ protected:
+  TrainerFileTest()
+      : before_(fs::current_path()),
+        path_(fs::temp_directory_path() / ("binade-trainer-" + std::to_string(getpid()))) {
+    fs::create_directory(path_);
+    fs::current_path(path_);
+  }
+  ~TrainerFileTest() override {
+    fs::current_path(before_);
+    fs::remove_all(path_);
+  }
+
+  static std::vector<std::string> lines_of(const std::string& path) {
+    const std::vector<std::byte> bytes = read_file(path);
+    const std::string all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::regex line("([^\n]+)\n");
+    std::vector<std::string> lines;
+    for (std::sregex_iterator at(all.begin(), all.end(), line), end; at != end; ++at) {
+      lines.push_back((*at)[1]);
+    }
+    return lines;
+  }
+  // "name=value" of every field of a flat JSON object, in order.
+  static std::vector<std::string> fields_of(const std::string& line) {
+    const std::regex field("\"(\\w+)\":(\"[^\"]*\"|[^,}]+)");
+    std::vector<std::string> fields;
+    for (std::sregex_iterator at(line.begin(), line.end(), field), end; at != end; ++at) {
+      const std::string name = (*at)[1];
+      const bool varies = name == "samples_per_second" || name == "state_hash";
+      fields.push_back(name + "=" + (varies ? "*" : std::string((*at)[2])));
+    }
+    return fields;
+  }
+
+ private:
+  fs::path before_, path_;
+};
+
+TEST_F(TrainerFileTest, WritesALineOfMetricsPerEpoch) {
+  fs::create_directory("run");
+  // The third loss is that of the test.
+  ScriptedRun run({std::log(2), std::numeric_limits<double>::quiet_NaN(), std::log(2)},
+                  {.epochs = 2, .run = "run", .precision = "bf16", .augment = "crop"});
+  run.fit();
+  EXPECT_EQ(run.trainer.test(run.validation).accuracy, 1);
+  const std::vector<std::string> lines = lines_of("run/metrics.jsonl");
+  ASSERT_EQ(lines.size(), 2U);
+  using Fields = std::vector<std::string>;
+  Fields first = fields_of(lines[0]);
+  ASSERT_GT(first.size(), 2U);
+  EXPECT_NEAR(std::stod(first[2].substr(first[2].find('=') + 1)), std::log(2), 1e-6) << first[2];
+  first[2] = "validation_loss=*";
+  EXPECT_EQ(first, (Fields{"epoch=0", "train_loss=0.0", "validation_loss=*",
+                           "validation_accuracy=1.0", "samples_per_second=*", "learning_rate=1.0",
+                           "loss_scale=1.0", "skipped_steps=0", "precision=\"bf16\"", "workers=0",
+                           "augment=\"crop\"", "decode_errors=0", "state_hash=*"}));
+  Fields second = fields_of(lines[1]);
+  ASSERT_GT(second.size(), 4U);
+  EXPECT_EQ(second[1], "train_loss=-4.0");
+  EXPECT_EQ(second[2], "validation_loss=null");
+  EXPECT_EQ(second[4], "test_accuracy=1.0");
+  const std::regex hash(".*\"state_hash\":\"([0-9a-f]{16})\".*");
+  std::smatch hashes[2];
+  ASSERT_TRUE(std::regex_match(lines[0], hashes[0], hash)) << lines[0];
+  ASSERT_TRUE(std::regex_match(lines[1], hashes[1], hash)) << lines[1];
+  EXPECT_NE(hashes[0][1].str(), hashes[1][1].str());
+}
+
+TEST_F(TrainerFileTest, SkippedStepsAndTheScaleAreInTheMetrics) {
+  fs::create_directory("run");
+  ScriptedModel model;
+  optim::Sgd optimizer(model.parameters(), {.lr = 1});
+  optim::LossScaler scaler = optim::LossScaler::fixed(1024);
+  const TrainingStep step = [&model](nn::Module&, const data::Batch& batch) {
+    const bool overflows = batch.first == 1;
+    return sum(model.weight) * (overflows ? std::numeric_limits<double>::infinity() : 1.0);
+  };
+  Trainer trainer({.model = model, .optimizer = optimizer, .scaler = &scaler},
+                  {.epochs = 2, .run = "run", .progress = false, .step = step});
+  const LitPixels pictures(3);
+  data::Loader loader(pictures, {.batch = 1, .workers = 0});
+  trainer.fit(loader);
+  EXPECT_EQ(trainer.steps(), 6);
+  EXPECT_EQ(model.weight.at(0), -4) << "two of six steps overflow";
+  const std::vector<std::string> lines = lines_of("run/metrics.jsonl");
+  ASSERT_EQ(lines.size(), 2U);
+  for (const char* field : {"\"loss_scale\":1024.0,", "\"skipped_steps\":2,"}) {
+    EXPECT_NE(lines[1].find(field), std::string::npos) << lines[1];
+  }
+  EXPECT_EQ(lines[1].find("validation"), std::string::npos) << lines[1];
+}
+
+TEST_F(TrainerFileTest, ARunWithoutDirectoryWritesNothing) {
+  ScriptedRun run({2, 1, 3, 1}, {.epochs = 3, .checkpoint_every = 1});
+  run.fit();
+  run.trainer.test(run.validation);
+  EXPECT_EQ(run.epoch_of_weights(), 1);
+  EXPECT_TRUE(fs::is_empty("."));
+}
+
+TEST_F(TrainerFileTest, RefusesBadOptions) {
+  EXPECT_THROW(ScriptedRun({}, {.epochs = 0}), Error);
+  EXPECT_THROW(ScriptedRun({}, {.accumulate = 0}), Error);
+  EXPECT_THROW(ScriptedRun({}, {.patience = -1}), Error);
+  EXPECT_THROW(ScriptedRun({}, {.checkpoint_every = -1}), Error);
+  EXPECT_THROW(ScriptedRun({}, {.resume = true}), Error);
+  EXPECT_TRUE(fs::is_empty("."));
+}
+
+}  // namespace
+}  // namespace binade::train
