@@ -181,7 +181,7 @@ void Trainer::end_epoch(data::Loader& train, data::Loader* validation, double se
 }
 
 bool Trainer::improved(double loss) {
-  if (state_.best_epoch < 0 || loss < state_.best_loss || std::isnan(state_.best_loss)) {
+  if (!std::isnan(loss) && (state_.best_epoch < 0 || loss < state_.best_loss)) {
     state_.best_loss = loss;
     state_.best_epoch = state_.epoch - 1;
     state_.bad_epochs = 0;
