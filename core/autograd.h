@@ -92,8 +92,10 @@ void reset_peak_saved_bytes();
 
 struct BackwardOptions {
   bool retain_graph = false;  // keep the graph for another backward
-  bool create_graph = false;  // record the backward itself, for higher derivatives
-  double scale = 1;           // the loss scale that the seed carries; tags the gradients
+  // Record the backward itself, for higher derivatives. Such a gradient keeps its graph, and with
+  // it the leaf, alive until zero_grad().
+  bool create_graph = false;
+  double scale = 1;  // the loss scale that the seed carries; tags the gradients
 };
 
 // Adds d(root)/d(leaf) to the gradient of every leaf below root. Without a seed root must have one

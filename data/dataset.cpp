@@ -72,7 +72,7 @@ Sample CachedDataset::get(int64_t index) const {
   auto kept = std::make_unique<Sample>(sample);
   const Sample* expected = nullptr;
   if (slot.compare_exchange_strong(expected, kept.get(), std::memory_order_acq_rel)) {
-    kept.release();
+    static_cast<void>(kept.release());
   } else {
     bytes_.fetch_sub(bytes, std::memory_order_relaxed);  // another thread was first
   }

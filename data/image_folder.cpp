@@ -82,7 +82,7 @@ double split_position(uint64_t seed, const std::string& name) {
 }  // namespace
 
 ImageFolder::ImageFolder(const fs::path& directory, Part part, ImageFolderOptions options)
-    : root_(directory), options_(std::move(options)) {
+    : root_(directory), options_(options) {
   check(options_.decode.channels == 1 || options_.decode.channels == 3,
         "image folder: got channels ", options_.decode.channels, ", expected 1 or 3");
   check(options_.test_share > 0 && options_.test_share < 1, "image folder: got test_share ",

@@ -15,12 +15,17 @@ auto comparable(T x) {
 }
 
 template <class T>
+bool is_nan(T value) {
+  return value != value;  // NOLINT(misc-redundant-expression): also for integers
+}
+
+template <class T>
 int64_t scan(const T* x, int64_t stride, int64_t n) {
   int64_t best = 0;
   auto largest = comparable(x[0]);
-  for (int64_t i = 1; i < n && largest == largest; ++i) {  // the first NaN wins
+  for (int64_t i = 1; i < n && !is_nan(largest); ++i) {  // the first NaN wins
     const auto value = comparable(x[i * stride]);
-    if (value > largest || value != value) {
+    if (value > largest || is_nan(value)) {
       largest = value;
       best = i;
     }

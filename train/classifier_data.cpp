@@ -137,7 +137,7 @@ void prepare_run_directory(const std::string& path, bool resume, bool overwrite)
 
 std::string fresh_run_directory(const std::string& prefix) {
   for (int64_t number = 1;; ++number) {
-    const std::string path = prefix + "-" + std::to_string(number);
+    std::string path = prefix + "-" + std::to_string(number);
     std::error_code error;
     if (!fs::exists(path, error)) {
       return path;

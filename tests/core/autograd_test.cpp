@@ -192,6 +192,7 @@ TEST(Autograd, ARecordedGradientIsNotOverwritten) {
   (x * 7.0).backward();
   EXPECT_EQ(x.grad().item(), 17);
   EXPECT_EQ(z.grad().item(), 10);
+  z.zero_grad();  // lets go of the recorded graph
 }
 
 TEST(Autograd, AGradientThatWasSavedAndChangesIsNamed) {
