@@ -43,6 +43,7 @@ function(binade_library name)
   cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
   set(target binade_${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/${name}/(cuda|host)/")  # binade_cuda_sources adds them
   set(isa_sources ${sources})
   list(FILTER isa_sources INCLUDE REGEX "_isa\\.cpp$")
   list(FILTER sources EXCLUDE REGEX "_isa\\.cpp$")
@@ -57,6 +58,10 @@ function(binade_library name)
   foreach(layer ${arg_DEPENDS})
     target_link_libraries(${target} PUBLIC binade_${layer})
   endforeach()
+
+  binade_cuda_sources(${target} ${name})
+  set(BINADE_HOST_KERNELS ${BINADE_HOST_KERNELS} PARENT_SCOPE)
+  set(BINADE_HOST_RUNTIME ${BINADE_HOST_RUNTIME} PARENT_SCOPE)
 
   # -O3 whatever the build type: a kernel at -O0 is too slow to test with, and inlining keeps
   # instructions of one set out of functions that the program shares. Nothing reads errno or the

@@ -4,13 +4,9 @@
 // device. In an anonymous namespace because each instruction set compiles its own copy
 // (kernels/base/isa.h).
 #pragma once
-#include <cstdint>
+#include <binade/kernels/base/host_device.h>
 
-#ifdef __CUDACC__
-#define BINADE_HD __host__ __device__
-#else
-#define BINADE_HD
-#endif
+#include <cstdint>
 
 namespace binade::kernels {
 namespace {

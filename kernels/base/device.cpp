@@ -12,6 +12,11 @@ Device Device::parse(std::string_view text) {
   if (text == "cpu") {
     return {};
   }
+#ifdef BINADE_HOST_EXECUTION
+  if (text == "emulated") {
+    return {Device::kEmulated, 0};
+  }
+#endif
   const std::string_view kind = text.substr(0, text.find(':'));
   if (kind == "cuda" || kind == "emulated") {
     fail("device: got ", text,

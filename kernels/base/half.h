@@ -2,15 +2,29 @@
 // to float, compute, convert back once. Conversions round to nearest even, keep subnormals, and are
 // bit-exact on every machine. A NaN becomes a quiet NaN with the same sign and the top bits of its
 // payload. Bulk conversions are kernels (kernels/cast.h).
+// In device code a conversion is the GPU's instruction.
 #pragma once
+#include <binade/kernels/base/host_device.h>
+
 #include <bit>
 #include <cstdint>
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <type_traits>
+#endif
 
 namespace binade {
 
 namespace detail {
 
-constexpr uint16_t half_bits(float value) {
+BINADE_HD constexpr uint16_t half_bits(float value) {
+#ifdef __CUDA_ARCH__
+  if (!std::is_constant_evaluated()) {
+    return __half_as_ushort(__float2half_rn(value));
+  }
+#endif
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint16_t sign = static_cast<uint16_t>(bits >> 16 & 0x8000u);
   const uint32_t magnitude = bits & 0x7fffffffu;
@@ -37,7 +51,12 @@ constexpr uint16_t half_bits(float value) {
                                (kept + (rest > half_ulp || (rest == half_ulp && (kept & 1u)))));
 }
 
-constexpr float half_value(uint16_t bits) {
+BINADE_HD constexpr float half_value(uint16_t bits) {
+#ifdef __CUDA_ARCH__
+  if (!std::is_constant_evaluated()) {
+    return __half2float(__ushort_as_half(bits));
+  }
+#endif
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
   const uint32_t exponent = bits >> 10 & 0x1fu, fraction = bits & 0x3ffu;
   if (exponent == 0x1f) {
@@ -50,7 +69,12 @@ constexpr float half_value(uint16_t bits) {
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
 }
 
-constexpr uint16_t bfloat16_bits(float value) {
+BINADE_HD constexpr uint16_t bfloat16_bits(float value) {
+#ifdef __CUDA_ARCH__
+  if (!std::is_constant_evaluated()) {
+    return __bfloat16_as_ushort(__float2bfloat16_rn(value));
+  }
+#endif
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) {
     return static_cast<uint16_t>(bits >> 16 | 0x40u);  // quiet NaN
@@ -59,7 +83,7 @@ constexpr uint16_t bfloat16_bits(float value) {
 }
 
 // double to float with round-to-odd, so that a second rounding to 16 bits is a correct single one.
-constexpr float round_to_odd(double value) {
+BINADE_HD constexpr float round_to_odd(double value) {
   const float nearest = static_cast<float>(value);
   const double back = static_cast<double>(nearest);
   const uint32_t bits = std::bit_cast<uint32_t>(nearest);
@@ -77,33 +101,34 @@ struct half {
   uint16_t bits = 0;
 
   half() = default;
-  constexpr explicit half(float value) : bits(detail::half_bits(value)) {}
-  constexpr explicit half(double value) : bits(detail::half_bits(detail::round_to_odd(value))) {}
-  static constexpr half from_bits(uint16_t bits) {
+  BINADE_HD constexpr explicit half(float value) : bits(detail::half_bits(value)) {}
+  BINADE_HD constexpr explicit half(double value)
+      : bits(detail::half_bits(detail::round_to_odd(value))) {}
+  BINADE_HD static constexpr half from_bits(uint16_t bits) {
     half h;
     h.bits = bits;
     return h;
   }
-  constexpr explicit operator float() const { return detail::half_value(bits); }
-  constexpr explicit operator double() const { return detail::half_value(bits); }
+  BINADE_HD constexpr explicit operator float() const { return detail::half_value(bits); }
+  BINADE_HD constexpr explicit operator double() const { return detail::half_value(bits); }
 };
 
 struct bfloat16 {
   uint16_t bits = 0;
 
   bfloat16() = default;
-  constexpr explicit bfloat16(float value) : bits(detail::bfloat16_bits(value)) {}
-  constexpr explicit bfloat16(double value)
+  BINADE_HD constexpr explicit bfloat16(float value) : bits(detail::bfloat16_bits(value)) {}
+  BINADE_HD constexpr explicit bfloat16(double value)
       : bits(detail::bfloat16_bits(detail::round_to_odd(value))) {}
-  static constexpr bfloat16 from_bits(uint16_t bits) {
+  BINADE_HD static constexpr bfloat16 from_bits(uint16_t bits) {
     bfloat16 b;
     b.bits = bits;
     return b;
   }
-  constexpr explicit operator float() const {
+  BINADE_HD constexpr explicit operator float() const {
     return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
   }
-  constexpr explicit operator double() const { return static_cast<float>(*this); }
+  BINADE_HD constexpr explicit operator double() const { return static_cast<float>(*this); }
 };
 
 static_assert(sizeof(half) == 2 && sizeof(bfloat16) == 2);

@@ -5,10 +5,13 @@
 //   void cpu::softmax_forward(const SoftmaxForward& a) {...}   // in kernels/softmax_cpu.cpp
 //
 // The third argument names the view whose device decides. Callers write
-// kernels::softmax_forward({.x = x, .y = y}). In a build without CUDA the cuda:: function is never
-// referenced, so it needs no definition.
+// kernels::softmax_forward({.x = x, .y = y}). cuda:: functions are in kernels/softmax.cu, for CUDA
+// devices and for the emulated one alike; in a build without either they are never referenced.
 #pragma once
 #include <binade/kernels/base/view.h>
+#ifdef BINADE_WITH_CUDA
+#include <binade/kernels/cuda/kernel_call.h>
+#endif
 
 namespace binade::kernels {
 
@@ -20,19 +23,26 @@ inline constexpr bool kWithCuda = false;
 
 }  // namespace binade::kernels
 
-#define BINADE_KERNEL(name, Arguments, decisive)                                           \
-  namespace cpu {                                                                          \
-  void name(const Arguments& a);                                                           \
-  }                                                                                        \
-  namespace cuda {                                                                         \
-  void name(const Arguments& a);                                                           \
-  }                                                                                        \
-  inline void name(const Arguments& a) {                                                   \
-    if (a.decisive.device.is_cpu()) [[likely]] {                                           \
-      cpu::name(a);                                                                        \
-    } else if constexpr (kWithCuda) {                                                      \
-      cuda::name(a);                                                                       \
-    } else {                                                                               \
-      fail(#name ": got device ", a.decisive.device, ", but this build has only the CPU"); \
-    }                                                                                      \
+#ifdef BINADE_WITH_CUDA
+#define BINADE_CUDA_KERNEL(name, a, decisive) \
+  const KernelCall call(#name, a.decisive);   \
+  cuda::name(a)
+#else
+#define BINADE_CUDA_KERNEL(name, a, decisive) \
+  fail(#name ": got device ", a.decisive.device, ", but this build has only the CPU")
+#endif
+
+#define BINADE_KERNEL(name, Arguments, decisive) \
+  namespace cpu {                                \
+  void name(const Arguments& a);                 \
+  }                                              \
+  namespace cuda {                               \
+  void name(const Arguments& a);                 \
+  }                                              \
+  inline void name(const Arguments& a) {         \
+    if (a.decisive.device.is_cpu()) [[likely]] { \
+      cpu::name(a);                              \
+    } else {                                     \
+      BINADE_CUDA_KERNEL(name, a, decisive);     \
+    }                                            \
   }

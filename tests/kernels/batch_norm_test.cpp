@@ -191,7 +191,7 @@ TEST(BatchNorm, CroppedChannelsLast) {
   const Case c{DType::f32, {3, 20, 6, 5}, {"channels-last", {0, 2, 3, 1}, 0}, false};
   Arrays t(c);
   View x = t.x.view();
-  x = view_of(x.data, x.dtype, {3, 20, 4, 4}, x.strides);
+  x = test_view(x.data, x.dtype, {3, 20, 4, 4}, x.strides);
   StridedArray y(DType::f32, {3, 20, 4, 4});
   batch_norm_forward({x, kNoView, kNoView, y.view(), t.mean.view(), t.rstd.view(), kEps});
   Values cropped;

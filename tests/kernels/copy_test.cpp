@@ -52,10 +52,10 @@ TEST(Copy, EveryHalfValueIsBitExact) {
     bits[i] = static_cast<uint16_t>(i);
   }
   for (DType dtype : {DType::f16, DType::bf16}) {
-    const View narrow = view_of(bits.data(), dtype, {65536});
-    const View value = view_of(wide.data(), DType::f32, {65536});
+    const View narrow = test_view(bits.data(), dtype, {65536});
+    const View value = test_view(wide.data(), DType::f32, {65536});
     copy({.x = narrow, .y = value});
-    copy({.x = value, .y = view_of(back.data(), dtype, {65536})});
+    copy({.x = value, .y = test_view(back.data(), dtype, {65536})});
     for (size_t i = 0; i < bits.size(); ++i) {
       const float expected = dtype == DType::f16 ? static_cast<float>(half::from_bits(bits[i]))
                                                  : static_cast<float>(bfloat16::from_bits(bits[i]));
@@ -79,12 +79,12 @@ TEST(Copy, FloatsRoundBitExactly) {
   }
   const auto n = static_cast<int64_t>(x.size());
   std::vector<uint16_t> y(x.size());
-  const View from = view_of(x.data(), DType::f32, {n});
-  copy({.x = from, .y = view_of(y.data(), DType::f16, {n})});
+  const View from = test_view(x.data(), DType::f32, {n});
+  copy({.x = from, .y = test_view(y.data(), DType::f16, {n})});
   for (size_t i = 0; i < x.size(); ++i) {
     ASSERT_EQ(y[i], half(x[i]).bits) << x[i];
   }
-  copy({.x = from, .y = view_of(y.data(), DType::bf16, {n})});
+  copy({.x = from, .y = test_view(y.data(), DType::bf16, {n})});
   for (size_t i = 0; i < x.size(); ++i) {
     ASSERT_EQ(y[i], bfloat16(x[i]).bits) << x[i];
   }
@@ -93,7 +93,7 @@ TEST(Copy, FloatsRoundBitExactly) {
 TEST(Copy, DoubleIsRoundedOnce) {
   double x = 1 + 0x1p-11 + 0x1p-40;  // a float would make it a tie
   half y;
-  copy({.x = view_of(&x, DType::f64, {}), .y = view_of(&y, DType::f16, {})});
+  copy({.x = test_view(&x, DType::f64, {}), .y = test_view(&y, DType::f16, {})});
   EXPECT_EQ(static_cast<double>(y), 1 + 0x1p-10);
 }
 
@@ -104,11 +104,11 @@ TEST(Copy, FloatToIntegerTruncatesAndSaturates) {
   int64_t wide[13];
   uint8_t byte[13];
   bool flag[13];
-  const View from = view_of(x, DType::f64, {13});
-  copy({.x = from, .y = view_of(y, DType::i32, {13})});
-  copy({.x = from, .y = view_of(wide, DType::i64, {13})});
-  copy({.x = from, .y = view_of(byte, DType::u8, {13})});
-  copy({.x = from, .y = view_of(flag, DType::boolean, {13})});
+  const View from = test_view(x, DType::f64, {13});
+  copy({.x = from, .y = test_view(y, DType::i32, {13})});
+  copy({.x = from, .y = test_view(wide, DType::i64, {13})});
+  copy({.x = from, .y = test_view(byte, DType::u8, {13})});
+  copy({.x = from, .y = test_view(flag, DType::boolean, {13})});
   const int32_t most = INT32_MAX, least = INT32_MIN;
   const int32_t expected[] = {2, -2, 0, 0, most, least, most, least, most, least, 0, 300, most};
   const uint8_t expected_byte[] = {2, 0, 0, 0, 255, 0, 255, 0, 255, 0, 0, 255, 255};

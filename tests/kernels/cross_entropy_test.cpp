@@ -36,7 +36,7 @@ Results run_case(const Case& c) {
   for (int64_t row = 0; row < c.rows; ++row) {
     run.target.push_back(row % 5 == 3 ? -100 : row * 7 % c.classes);
   }
-  const View target = view_of(run.target.data(), DType::i64, rows);
+  const View target = test_view(run.target.data(), DType::i64, rows);
   const View weight = c.weighted ? run.weight.view() : kNoView;
   const View logits = run.logits.view(), lse = run.lse.view();
   cross_entropy_forward({.logits = logits,
@@ -171,7 +171,7 @@ TEST(CrossEntropy, EmptyBatchAndStridedTarget) {
   StridedArray loss(DType::f64, {2}), weight(DType::f64, {2}), lse(DType::f64, {2});
   std::vector<int64_t> target{1, 99, 0};
   cross_entropy_forward({.logits = logits.view(),
-                         .target = view_of(target.data(), DType::i64, {2}, {2}),
+                         .target = test_view(target.data(), DType::i64, {2}, {2}),
                          .weight = kNoView,
                          .row_loss = loss.view(),
                          .row_weight = weight.view(),
@@ -184,7 +184,7 @@ std::string error_for(std::vector<int64_t> target, const Dims& sizes, double smo
   StridedArray logits(DType::f32, sizes), loss(DType::f32, {2});
   return error_of([&] {
     cross_entropy_forward({.logits = logits.view(),
-                           .target = view_of(target.data(), DType::i64, {2}),
+                           .target = test_view(target.data(), DType::i64, {2}),
                            .weight = kNoView,
                            .row_loss = loss.view(),
                            .row_weight = loss.view(),

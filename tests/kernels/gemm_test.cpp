@@ -112,7 +112,7 @@ TEST(Gemm, BatchWithBroadcastOperandAndPermutedHeads) {
   StridedArray b(DType::f32, {k, n}), y(DType::f32, {batch, m, n}, {1, 0, 2});
   a.randomize(1, true);
   b.randomize(2, true);
-  View shared = view_of(b.view().data, DType::f32, {batch, k, n}, {0, n, 1});
+  View shared = test_view(b.view().data, DType::f32, {batch, k, n}, {0, n, 1});
   gemm({.a = a.view(), .b = shared, .y = y.view()});
   y.each([&](const std::vector<int64_t>& at) {
     double sum = 0;
@@ -129,9 +129,9 @@ TEST(Gemm, GeneralStridesInBothDimensions) {
     memory[i] = static_cast<float>(static_cast<int>(i * 7 % 11) - 5);
   }
   std::vector<float> out(20 * 20 * 4, 77);
-  const View a = view_of(memory.data(), DType::f32, {20, 13}, {80, 3});
-  const View b = view_of(memory.data(), DType::f32, {13, 20}, {2, 40});
-  gemm({.a = a, .b = b, .y = view_of(out.data(), DType::f32, {20, 20}, {80, 2})});
+  const View a = test_view(memory.data(), DType::f32, {20, 13}, {80, 3});
+  const View b = test_view(memory.data(), DType::f32, {13, 20}, {2, 40});
+  gemm({.a = a, .b = b, .y = test_view(out.data(), DType::f32, {20, 20}, {80, 2})});
   for (size_t i = 0; i < 20; ++i) {
     for (size_t j = 0; j < 20; ++j) {
       float sum = 0;

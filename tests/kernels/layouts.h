@@ -2,6 +2,7 @@
 // in row-major logical order. Memory between the elements holds a canary.
 #pragma once
 #include <binade/kernels/base/view.h>
+#include <tests/kernels/test_device.h>
 
 #include <cstring>
 #include <random>
@@ -76,8 +77,8 @@ class Array {
 
   int64_t numel() const { return element_count(sizes_); }
   View view() {
-    return view_of(bytes_.data() + static_cast<size_t>(first_) * size_of(dtype_), dtype_, sizes_,
-                   strides_);
+    return on_test_device(view_of(bytes_.data() + static_cast<size_t>(first_) * size_of(dtype_),
+                                  dtype_, sizes_, strides_));
   }
   double operator[](int64_t i) const {
     return dispatch("test", dtype_, [&]<class T>(Type<T>) {

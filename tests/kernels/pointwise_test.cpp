@@ -268,7 +268,7 @@ TEST(Binary, Broadcasts) {
 
 TEST(Binary, TiesNanAndMissingOutputs) {
   float a[] = {1, 2, 5}, b[] = {1, 3, 4}, dy[] = {2, 2, 2}, da[3], db[3];
-  const auto of = [](float* p) { return view_of(p, DType::f32, {3}); };
+  const auto of = [](float* p) { return test_view(p, DType::f32, {3}); };
   binary_backward({Binary::maximum, of(a), of(b), of(dy), of(da), of(db)});
   EXPECT_EQ(da[0], 1);
   EXPECT_EQ(db[0], 1);
@@ -293,7 +293,7 @@ TEST(Binary, TiesNanAndMissingOutputs) {
 
 TEST(Binary, IntegersWrapAndRejectDivision) {
   int64_t a = INT64_MAX, b = 1, y = 0;
-  const auto of = [](int64_t* p) { return view_of(p, DType::i64, {1}); };
+  const auto of = [](int64_t* p) { return test_view(p, DType::i64, {1}); };
   binary_forward({Binary::add, of(&a), of(&b), of(&y)});
   EXPECT_EQ(y, INT64_MIN);
   EXPECT_THROW(binary_forward({Binary::div, of(&a), of(&b), of(&y)}), Error);
@@ -322,8 +322,8 @@ TEST(Compare, AgreesWithDoubleForEveryDType) {
   }
   float nan = NAN, one = 1;
   bool y = true;
-  const View x = view_of(&nan, DType::f32, {}), z = view_of(&one, DType::f32, {});
-  const View out = view_of(&y, DType::boolean, {});
+  const View x = test_view(&nan, DType::f32, {}), z = test_view(&one, DType::f32, {});
+  const View out = test_view(&y, DType::boolean, {});
   for (int op = 0; op < kCompareCount; ++op) {
     compare_forward({Compare(op), x, z, out});
     EXPECT_EQ(y, Compare(op) == Compare::ne);

@@ -106,7 +106,7 @@ void check_max(const Case& c) {
   StridedArray dx(c.dtype, c.sizes, c.layout.order, c.layout.gap);
   const View y_view = y.view();
   std::vector<uint8_t> indices(y.bytes().size());
-  const View index = view_of(indices.data(), DType::u8, out, y_view.strides);
+  const View index = test_view(indices.data(), DType::u8, out, y_view.strides);
   max_pool2d_forward({x.view(), y_view, index, c.geometry});
   const Chosen expected = max_reference(values_of(x), c.sizes, out, c.geometry);
   expect_close(y, c.dtype, expected.y, 0, c.name() + " max");
@@ -231,7 +231,7 @@ TEST(Pool2d, FirstOfTiesIsChosenAndNaNWins) {
   std::vector<uint8_t> index(4, 99);
   max_pool2d_forward({x.view(),
                       y.view(),
-                      view_of(index.data(), DType::u8, {1, 1, 2, 2}),
+                      test_view(index.data(), DType::u8, {1, 1, 2, 2}),
                       {.kernel = {2, 2}, .stride = {2, 2}}});
   EXPECT_EQ(index, (std::vector<uint8_t>{0, 0, 1, 1}));
   const Values got = values_of(y);
@@ -255,7 +255,7 @@ TEST(Pool2d, EmptyBatch) {
   const Pool2dGeometry g{.kernel = {2, 2}, .stride = {2, 2}};
   uint8_t none = 0;
   max_pool2d_forward({x.view(), y.view(), kNoView, g});
-  max_pool2d_backward({y.view(), view_of(&none, DType::u8, {0, 3, 2, 2}), x.view(), g});
+  max_pool2d_backward({y.view(), test_view(&none, DType::u8, {0, 3, 2, 2}), x.view(), g});
   avg_pool2d_forward({x.view(), y.view(), g});
   avg_pool2d_backward({y.view(), x.view(), g});
   adaptive_avg_pool2d_forward({x.view(), y.view()});
@@ -272,7 +272,7 @@ TEST(Pool2d, SameBitsForAnyNumberOfThreads) {
       const Dims out = output_sizes(c.sizes, g);
       StridedArray y(c.dtype, out), average(c.dtype, out);
       std::vector<uint8_t> indices(static_cast<size_t>(element_count(out)));
-      const View index = view_of(indices.data(), DType::u8, out);
+      const View index = test_view(indices.data(), DType::u8, out);
       max_pool2d_forward({x.view(), y.view(), index, g});
       avg_pool2d_forward({x.view(), average.view(), g});
       max_pool2d_backward({average.view(), index, dx.view(), g});
@@ -312,7 +312,7 @@ TEST(Pool2d, ErrorsNameTheProblem) {
       error_of([&] {
         max_pool2d_forward({large.view(),
                             one.view(),
-                            view_of(index.data(), DType::u8, {1, 1, 5, 5}),
+                            test_view(index.data(), DType::u8, {1, 1, 5, 5}),
                             {.kernel = {16, 16}}});
       }),
       "max_pool2d: got kernel 16 x 16, expected at most 255 elements where an index is wanted");

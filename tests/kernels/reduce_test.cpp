@@ -163,7 +163,7 @@ TEST(Reduce, NothingAndNan) {
 
 TEST(Reduce, IntegerSumsWrapAndBadArgumentsAreErrors) {
   int64_t x[] = {INT64_MAX, 1}, y = 0;
-  const View xv = view_of(x, DType::i64, {2}), yv = view_of(&y, DType::i64, {1});
+  const View xv = test_view(x, DType::i64, {2}), yv = test_view(&y, DType::i64, {1});
   reduce_forward({Reduce::sum, xv, yv});
   EXPECT_EQ(y, INT64_MIN);
   EXPECT_THROW(reduce_forward({Reduce::mean, xv, yv}), Error);
@@ -212,12 +212,12 @@ TEST(ArgMax, FirstOfTiesInEveryDimension) {
 TEST(ArgMax, NanWinsAndErrors) {
   float x[] = {1, NAN, 9, NAN};
   int64_t y = 0;
-  const View out = view_of(&y, DType::i64, {});
-  argmax({view_of(x, DType::f32, {4}), out, 0});
+  const View out = test_view(&y, DType::i64, {});
+  argmax({test_view(x, DType::f32, {4}), out, 0});
   EXPECT_EQ(y, 1);
-  EXPECT_THROW(argmax({view_of(x, DType::f32, {4}), out, 1}), Error);
-  EXPECT_THROW(argmax({view_of(x, DType::f32, {0}), out, 0}), Error);
-  EXPECT_THROW(argmax({view_of(x, DType::f32, {2, 2}), out, 0}), Error);
+  EXPECT_THROW(argmax({test_view(x, DType::f32, {4}), out, 1}), Error);
+  EXPECT_THROW(argmax({test_view(x, DType::f32, {0}), out, 0}), Error);
+  EXPECT_THROW(argmax({test_view(x, DType::f32, {2, 2}), out, 0}), Error);
 }
 
 TEST(NarrowerIsas, ReducePasses) { EXPECT_TRUE(passes_on_narrower_isas()); }

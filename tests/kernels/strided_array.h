@@ -5,6 +5,7 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/view.h>
 #include <gtest/gtest.h>
+#include <tests/kernels/test_device.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +39,7 @@ class StridedArray {
     each([&](const std::vector<int64_t>& at) { used_[static_cast<size_t>(offset(at))] = true; });
   }
 
-  View view() { return view_of(bytes_.data(), dtype_, sizes_, strides_); }
+  View view() { return on_test_device(view_of(bytes_.data(), dtype_, sizes_, strides_)); }
   const Dims& sizes() const { return sizes_; }
 
   template <class At>

@@ -1,0 +1,80 @@
+# The CUDA backend, from BINADE_CUDA:
+#   OFF       CPU only.
+#   AUTO      ON where the machine has a GPU and a toolkit, else OFF.
+#   ON        kernels compiled by nvcc, runtime from the toolkit. Runs on the CPU where there is no GPU.
+#   EMULATED  the same sources compiled by the host compiler: the device "emulated" executes kernels on
+#             the CPU over a fake of the CUDA runtime (kernels/host). No toolkit needed. For tests.
+# Sets BINADE_CUDA_MODE (OFF, ON or EMULATED).
+set(BINADE_CUDA_MODE ${BINADE_CUDA})
+if(BINADE_CUDA STREQUAL "AUTO")
+  set(BINADE_CUDA_MODE OFF)
+  if(EXISTS /dev/nvidiactl)
+    include(CheckLanguage)
+    check_language(CUDA)
+    if(CMAKE_CUDA_COMPILER)
+      set(BINADE_CUDA_MODE ON)
+    endif()
+  endif()
+endif()
+
+if(BINADE_CUDA_MODE STREQUAL "ON")
+  # sm_75 Turing, sm_80 Ampere, sm_90a Hopper, and PTX for what comes later.
+  set(CMAKE_CUDA_ARCHITECTURES "75-real;80-real;90a-real;90-virtual" CACHE STRING
+    "GPU architectures to compile for")
+  enable_language(CUDA)
+  find_package(CUDAToolkit 12.0 REQUIRED)
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+endif()
+
+# binade_cuda_sources(TARGET): adds the CUDA sources of the target's folder: FOLDER/*.cu, FOLDER/cuda/*,
+# and for host execution FOLDER/host/*.cpp.
+function(binade_cuda_sources target folder)
+  if(BINADE_CUDA_MODE STREQUAL "OFF")
+    return()
+  endif()
+  file(GLOB kernels CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/${folder}/*.cu ${PROJECT_SOURCE_DIR}/${folder}/cuda/*.cu)
+  file(GLOB runtime CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/cuda/*.cpp)
+  target_compile_definitions(${target} PUBLIC BINADE_WITH_CUDA)
+  if(BINADE_CUDA_MODE STREQUAL "EMULATED")
+    target_compile_definitions(${target} PUBLIC BINADE_HOST_EXECUTION)
+    file(GLOB host CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/host/*.cpp)
+    if(kernels OR host)
+      # Objects of their own, because the kernel tests link them in sanitized variants.
+      set(BINADE_HOST_KERNELS ${kernels} PARENT_SCOPE)
+      set(BINADE_HOST_RUNTIME ${host} ${runtime} PARENT_SCOPE)
+      set(object ${target}_host)
+      binade_host_objects(${object} "${kernels}" "${host};${runtime}")
+      target_sources(${target} PRIVATE $<TARGET_OBJECTS:${object}_kernels> $<TARGET_OBJECTS:${object}_runtime>)
+    else()
+      target_sources(${target} PRIVATE ${runtime})
+    endif()
+  else()
+    target_sources(${target} PRIVATE ${kernels} ${runtime})
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:CUDA::cudart_static>)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
+      --expt-relaxed-constexpr -Xptxas=-warn-spills -Wno-deprecated-gpu-targets
+      $<$<BOOL:${BINADE_WERROR}>:-Werror=all-warnings>>)
+  endif()
+endfunction()
+
+# binade_host_objects(NAME KERNELS RUNTIME [KERNEL_OPTIONS ...] [RUNTIME_OPTIONS ...]): object libraries
+# NAME_kernels and NAME_runtime for host execution. The executor itself is never instrumented: it
+# checks what it touches by itself and would be several times slower.
+function(binade_host_objects name kernels runtime)
+  cmake_parse_arguments(arg "" "" "KERNEL_OPTIONS;RUNTIME_OPTIONS" ${ARGN})
+  set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX)  # of this directory only
+  foreach(part kernels runtime)
+    add_library(${name}_${part} OBJECT ${${part}})
+    target_compile_features(${name}_${part} PRIVATE cxx_std_20)
+    target_include_directories(${name}_${part} PRIVATE ${BINADE_INCLUDE_DIR})
+    target_compile_definitions(${name}_${part} PRIVATE BINADE_WITH_CUDA BINADE_HOST_EXECUTION)
+    target_link_libraries(${name}_${part} PRIVATE binade_flags)
+    set_target_properties(${name}_${part} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  endforeach()
+  # Kernels read memory as 16-byte vectors of another type; "#pragma unroll" is nvcc's.
+  target_compile_options(${name}_kernels PRIVATE -fno-strict-aliasing -Wno-unknown-pragmas -g1
+    ${arg_KERNEL_OPTIONS})
+  target_compile_options(${name}_runtime PRIVATE -O2 -g1 ${arg_RUNTIME_OPTIONS})
+endfunction()

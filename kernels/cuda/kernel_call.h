@@ -1,0 +1,46 @@
+// KernelCall: the kernel call in progress on this thread. Selects its device for the launches made
+// inside, and lets an error say which operation, on which operand, failed.
+#pragma once
+#include <binade/kernels/base/view.h>
+
+namespace binade::kernels {
+
+class KernelCall {
+ public:
+  // `name` as in BINADE_KERNEL; `decisive` is the view whose device decides. Both must outlive it.
+  KernelCall(const char* name, const View& decisive);
+  ~KernelCall();
+  KernelCall(const KernelCall&) = delete;
+  KernelCall& operator=(const KernelCall&) = delete;
+
+  static const KernelCall* current();  // null outside of calls
+  const char* name() const { return name_; }
+  const View& decisive() const { return *decisive_; }
+  Device device() const { return decisive_->device; }
+
+ private:
+  const char* name_;
+  const View* decisive_;
+  const KernelCall* outer_;
+};
+
+// A call of the CUDA runtime that failed, or a launch that was refused.
+class CudaError : public Error {
+ public:
+  CudaError(const std::string& text, int code) : Error(text), code_(code) {}
+  int code() const { return code_; }  // cudaError_t
+
+ private:
+  int code_;
+};
+
+// Throws the typed error for a cudaError_t that is not cudaSuccess (OutOfMemory for 2): the runtime
+// call or kernel launch, the operation and its decisive operand, the device, and what to do.
+[[noreturn]] void throw_cuda_error(int code, const char* what, const std::string& details = "");
+inline void check_cuda(int code, const char* what) {
+  if (code != 0) [[unlikely]] {
+    throw_cuda_error(code, what);
+  }
+}
+
+}  // namespace binade::kernels

@@ -1,0 +1,47 @@
+// launch(): starts a kernel on the current stream of the device of the kernel call in progress
+// (cuda/kernel_call.h), and turns a refused launch into a CudaError that says what was launched.
+#pragma once
+#include <binade/kernels/cuda/kernel_call.h>
+#ifdef BINADE_HOST_EXECUTION
+#include <binade/kernels/host/queue.h>
+#else
+#include <cuda_runtime.h>
+#endif
+
+#include <utility>
+
+namespace binade::kernels {
+
+struct Launch {
+  const char* name;  // of the kernel, as its source spells it
+  dim3 grid;         // blocks; none of the three may be 0
+  dim3 block;        // threads
+  size_t shared_bytes = 0;
+};
+
+#ifdef BINADE_HOST_EXECUTION
+
+template <class... P, class... A>
+void launch(const Launch& config, void (*kernel)(P...), A&&... arguments) {
+  // The arguments are copied into the closure: as on a GPU, the caller's may be gone when it runs.
+  auto bound = [kernel](P... values) { return [=] { kernel(values...); }; };
+  host::enqueue_kernel(config.name, config.grid, config.block, config.shared_bytes,
+                       bound(static_cast<P>(std::forward<A>(arguments))...));
+}
+
+#else
+
+void launch_kernel(const Launch& config, const void* kernel, void** arguments);
+
+template <class... P, class... A>
+void launch(const Launch& config, void (*kernel)(P...), A&&... arguments) {
+  auto start = [&](P... values) {
+    void* addresses[] = {const_cast<void*>(static_cast<const void*>(&values))..., nullptr};
+    launch_kernel(config, reinterpret_cast<const void*>(kernel), addresses);
+  };
+  start(static_cast<P>(std::forward<A>(arguments))...);
+}
+
+#endif
+
+}  // namespace binade::kernels

@@ -1,0 +1,28 @@
+// The device that kernel tests run on: the CPU, or what BINADE_TEST_DEVICE names (emulated, cuda).
+#pragma once
+#include <binade/kernels/base/view.h>
+
+#include <cstdlib>
+
+namespace binade::kernels {
+
+inline Device test_device() {
+  static const Device device = [] {
+    const char* name = std::getenv("BINADE_TEST_DEVICE");
+    return name ? Device::parse(name) : Device{};
+  }();
+  return device;
+}
+
+inline View on_test_device(View view) {
+  view.device = test_device();
+  return view;
+}
+
+// view_of on the device that tests run on.
+template <class... Sizes>
+View test_view(void* data, DType dtype, const Dims& sizes, const Sizes&... strides) {
+  return on_test_device(view_of(data, dtype, sizes, strides...));
+}
+
+}  // namespace binade::kernels
