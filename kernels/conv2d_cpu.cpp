@@ -314,12 +314,7 @@ class Correlator {
 }  // namespace
 
 void cpu::conv2d_forward(const Conv2dForward& a) {
-  const Conv2dSizes size = conv2d_sizes("conv2d_forward", a.x, a.w, a.y, a.geometry);
-  if (a.bias.data) {
-    check(a.bias.dtype == a.y.dtype && a.bias.dim() == 1 && a.bias.size(0) == size.o,
-          "conv2d_forward: got bias ", a.bias.dtype, " ", a.bias.sizes, ", expected ", a.y.dtype,
-          " [", size.o, "]");
-  }
+  const Conv2dSizes size = checked_sizes(a);
   if (a.y.numel == 0) {
     return;
   }
@@ -353,7 +348,7 @@ void cpu::conv2d_forward(const Conv2dForward& a) {
 }
 
 void cpu::conv2d_backward_data(const Conv2dBackwardData& a) {
-  const Conv2dSizes size = conv2d_sizes("conv2d_backward_data", a.dx, a.w, a.dy, a.geometry);
+  const Conv2dSizes size = checked_sizes(a);
   if (a.dx.numel == 0) {
     return;
   }

@@ -241,7 +241,7 @@ void zero_fill(const View& view) {
 }  // namespace
 
 void cpu::conv2d_backward_weight(const Conv2dBackwardWeight& a) {
-  const Conv2dSizes size = conv2d_sizes("conv2d_backward_weight", a.x, a.dw, a.dy, a.geometry);
+  const Conv2dSizes size = checked_sizes(a);
   if (a.dw.numel == 0) {
     return;
   }

@@ -7,55 +7,9 @@
 namespace binade::kernels {
 namespace {
 
-int64_t output_size(const char* op, int64_t size, int64_t kernel, const Conv2dGeometry& g,
-                    int axis) {
-  constexpr int64_t kLimit = int64_t{1} << 31;
-  const int64_t stride = g.stride[axis], padding = g.padding[axis], dilation = g.dilation[axis];
-  check(stride >= 1 && stride < kLimit && dilation >= 1 && dilation < kLimit && padding >= 0 &&
-            padding < kLimit,
-        op, ": got stride ", stride, ", padding ", padding, ", dilation ", dilation,
-        ", expected stride >= 1, padding >= 0, dilation >= 1 (all below 2^31)");
-  check(kernel >= 1 && kernel < kLimit && size < kLimit, op, ": got an image side of ", size,
-        " and a kernel side of ", kernel, ", expected 1 <= kernel and both below 2^31");
-  const int64_t extent = dilation * (kernel - 1) + 1;
-  check(size + 2 * padding >= extent, op, ": got a padded image side of ", size + 2 * padding,
-        ", smaller than the dilated kernel side ", extent, "; use more padding or a larger image");
-  return (size + 2 * padding - extent) / stride + 1;
-}
-
 int64_t stride_of(const View& view, int dim) { return view.size(dim) == 1 ? 1 : view.strides[dim]; }
 
 }  // namespace
-
-Conv2dSizes conv2d_sizes(const char* op, const View& x, const View& w, const View& y,
-                         const Conv2dGeometry& g) {
-  check(is_floating(x.dtype), op, ": got dtype ", x.dtype, ", expected f64, f32, f16 or bf16");
-  check(x.dtype == w.dtype && x.dtype == y.dtype, op, ": got dtypes input ", x.dtype, ", weight ",
-        w.dtype, " and output ", y.dtype, ", expected one dtype for all; cast first");
-  check(x.dim() == 4 && w.dim() == 4 && y.dim() == 4, op, ": got shapes input ", x.sizes,
-        ", weight ", w.sizes, " and output ", y.sizes,
-        ", expected [N, C, H, W], [O, C/groups, R, S], [N, O, P, Q]");
-  check(g.groups >= 1 && x.size(1) % g.groups == 0 && w.size(0) % g.groups == 0 &&
-            w.size(1) == x.size(1) / g.groups,
-        op, ": got ", g.groups, " groups, input ", x.sizes, " and weight ", w.sizes,
-        ", expected C and O to be multiples of groups and weight [O, C/groups, R, S]");
-  const Dims want{x.size(0), w.size(0), output_size(op, x.size(2), w.size(2), g, 0),
-                  output_size(op, x.size(3), w.size(3), g, 1)};
-  check(y.sizes == want, op, ": got output ", y.sizes, ", expected ", want, " for input ", x.sizes,
-        ", weight ", w.sizes, " and this stride, padding and dilation");
-  return {x.size(0),
-          x.size(1),
-          x.size(2),
-          x.size(3),
-          w.size(0),
-          w.size(2),
-          w.size(3),
-          want[2],
-          want[3],
-          g.groups,
-          x.size(1) / g.groups,
-          w.size(0) / g.groups};
-}
 
 bool window_in_place(const View& x, const Window& window) {
   return x.numel > 0 && compute_dtype(x.dtype) == x.dtype && stride_of(x, 1) == 1 &&

@@ -1,18 +1,9 @@
-// Shared by the passes of conv2d: argument checks, and windows of an image copied to padded
-// channels-last rows of the compute dtype. Internal to kernels/.
+// Shared by the CPU passes of conv2d: windows of an image copied to padded channels-last rows of
+// the compute dtype. Internal to kernels/.
 #pragma once
-#include <binade/kernels/conv2d.h>
+#include <binade/kernels/conv2d_checks.h>
 
 namespace binade::kernels {
-
-// Sizes of one call, in the letters of kernels/conv2d.h; group_c and group_o are per group.
-struct Conv2dSizes {
-  int64_t n, c, h, w, o, r, s, p, q, groups, group_c, group_o;
-};
-
-// Checks the views of `op` against each other and the geometry.
-Conv2dSizes conv2d_sizes(const char* op, const View& x, const View& w, const View& y,
-                         const Conv2dGeometry& geometry);
 
 // Rows [row0, row1) and columns [column0, column1) of an image; what lies outside it is zero.
 struct Window {
