@@ -1,4 +1,5 @@
 #include <binade/core/create.h>
+#include <binade/core/ops.h>
 #include <binade/kernels/copy.h>
 #include <binade/kernels/random.h>
 
@@ -10,37 +11,28 @@ Tensor full(const Dims& sizes, double value, DType dtype, Device device) {
   return y;
 }
 
-Tensor arange(int64_t count, DType dtype) {
+Tensor arange(int64_t count, DType dtype, Device device) {
   check(count >= 0, "arange: got ", count, ", expected a count of at least 0");
   Tensor values = empty({count}, DType::i64);
   for (int64_t i = 0; i < count; ++i) {
     values.data<int64_t>()[i] = i;
   }
-  if (dtype == DType::i64) {
-    return values;
-  }
-  Tensor y = empty({count}, dtype);
-  kernels::copy({.x = values, .y = y});
-  return y;
+  return cast(values, dtype).to(device);
 }
 
-Tensor from_values(std::span<const double> values, const Dims& sizes, DType dtype) {
+Tensor from_values(std::span<const double> values, const Dims& sizes, DType dtype, Device device) {
   check(element_count(sizes) == static_cast<int64_t>(values.size()), "from_values: got ",
         values.size(), " values for shape ", sizes);
   Tensor wide = empty(sizes, DType::f64);
   for (size_t i = 0; i < values.size(); ++i) {
     wide.data<double>()[i] = values[i];
   }
-  if (dtype == DType::f64) {
-    return wide;
-  }
-  Tensor y = empty(sizes, dtype);
-  kernels::copy({.x = wide, .y = y});
-  return y;
+  return cast(wide, dtype).to(device);
 }
 
-Tensor from_values(std::initializer_list<double> values, const Dims& sizes, DType dtype) {
-  return from_values(std::span<const double>(values.begin(), values.size()), sizes, dtype);
+Tensor from_values(std::initializer_list<double> values, const Dims& sizes, DType dtype,
+                   Device device) {
+  return from_values(std::span<const double>(values.begin(), values.size()), sizes, dtype, device);
 }
 
 Generator& generator() {
@@ -76,14 +68,14 @@ void fill_normal(const Tensor& t, double mean, double std) {
   t.bump_version();
 }
 
-Tensor rand(const Dims& sizes, DType dtype) {
-  Tensor y = empty(sizes, dtype);
+Tensor rand(const Dims& sizes, DType dtype, Device device) {
+  Tensor y = empty(sizes, dtype, device);
   fill_uniform(y, 0, 1);
   return y;
 }
 
-Tensor randn(const Dims& sizes, DType dtype) {
-  Tensor y = empty(sizes, dtype);
+Tensor randn(const Dims& sizes, DType dtype, Device device) {
+  Tensor y = empty(sizes, dtype, device);
   fill_normal(y, 0, 1);
   return y;
 }

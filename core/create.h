@@ -14,11 +14,12 @@ inline Tensor zeros(const Dims& sizes, DType dtype = DType::f32, Device device =
 inline Tensor ones(const Dims& sizes, DType dtype = DType::f32, Device device = {}) {
   return full(sizes, 1, dtype, device);
 }
-Tensor arange(int64_t count, DType dtype = DType::i64);
+Tensor arange(int64_t count, DType dtype = DType::i64, Device device = {});
 // From row-major values; their number must be that of the sizes.
-Tensor from_values(std::span<const double> values, const Dims& sizes, DType dtype = DType::f32);
+Tensor from_values(std::span<const double> values, const Dims& sizes, DType dtype = DType::f32,
+                   Device device = {});
 Tensor from_values(std::initializer_list<double> values, const Dims& sizes,
-                   DType dtype = DType::f32);
+                   DType dtype = DType::f32, Device device = {});
 
 // The source of random numbers of a process: a Philox key and how many numbers were drawn. Ops that
 // draw n numbers take the offsets [offset, offset + n), so a run is repeated by restoring the
@@ -35,8 +36,9 @@ struct Generator {
 Generator& generator();  // of this thread
 void manual_seed(uint64_t seed);
 
-Tensor rand(const Dims& sizes, DType dtype = DType::f32);   // uniform in [0, 1)
-Tensor randn(const Dims& sizes, DType dtype = DType::f32);  // standard normal
+// Uniform in [0, 1); standard normal. The same numbers on every device.
+Tensor rand(const Dims& sizes, DType dtype = DType::f32, Device device = {});
+Tensor randn(const Dims& sizes, DType dtype = DType::f32, Device device = {});
 void fill_uniform(const Tensor& t, double low, double high);
 void fill_normal(const Tensor& t, double mean, double std);
 

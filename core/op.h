@@ -17,6 +17,7 @@
 #pragma once
 #include <binade/core/autograd.h>
 #include <binade/core/precision.h>
+#include <binade/kernels/base/kernel.h>
 
 #include <tuple>
 
@@ -47,6 +48,8 @@ struct Op {
 };
 
 namespace detail {
+// One device for all inputs of an op.
+void check_devices(const Op& op, const Tensor* const* inputs, size_t count);
 // The dtype in which an op of this class runs under the policy, given its inputs; applies to
 // floating inputs only.
 void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inputs, Tensor* casts,
@@ -58,6 +61,9 @@ class Entered {
  public:
   template <class... T>
   explicit Entered(const Op& op, const T&... inputs) : at_{&inputs...} {
+    if constexpr (kernels::kWithCuda && N > 1) {
+      detail::check_devices(op, at_, N);
+    }
     if (const PrecisionScope* scope = detail::thread_state.precision) [[unlikely]] {
       detail::enter_policy(op, *scope, at_, casts_, N);
     }

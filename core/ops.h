@@ -135,6 +135,7 @@ Tensor squeeze(const Tensor& x, int dim);
 Tensor cat(const std::vector<Tensor>& parts, int dim = 0);
 Tensor stack(const std::vector<Tensor>& parts, int dim = 0);
 std::vector<Tensor> split(const Tensor& x, int64_t size, int dim = 0);  // views
+Tensor to_device(const Tensor& x, Device device);
 Tensor cast(const Tensor& x, DType dtype);
 Tensor contiguous(const Tensor& x);     // x itself where it is row-major
 Tensor channels_last(const Tensor& x);  // [N, C, ...] with C innermost; x itself where it is

@@ -51,6 +51,18 @@ DType wanted_dtype(OpClass op_class, const Precision& precision, const Tensor* c
 
 }  // namespace
 
+void check_devices(const Op& op, const Tensor* const* inputs, size_t count) {
+  const Tensor* first = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    if (!inputs[i]->defined()) {
+      continue;
+    }
+    first = first ? first : inputs[i];
+    check(inputs[i]->device() == first->device(), op.name, ": got inputs on ", first->device(),
+          " and ", inputs[i]->device(), ", expected one device; move them with to()");
+  }
+}
+
 void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inputs, Tensor* casts,
                   size_t count) {
   const DType wanted = wanted_dtype(op.op_class, scope.precision, inputs, count);

@@ -1,4 +1,5 @@
 #include <binade/core/create.h>
+#include <binade/core/device_memory.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor.h>
 #include <binade/kernels/copy.h>
@@ -10,12 +11,13 @@ namespace {
 
 // New memory for numel elements; the caller sets sizes, strides and `contiguous`.
 Ref<TensorData> allocate_data(int64_t numel, DType dtype, Device device) {
-  check(device.is_cpu(), "empty: got device ", device, ", but this build has only the CPU");
   const size_t bytes = static_cast<size_t>(numel) * size_of(dtype);
   auto* storage = new (allocate(sizeof(Storage))) Storage;
   auto owner = Ref<Storage>::adopt(storage);
   storage->device = device;
-  storage->data = bytes ? static_cast<std::byte*>(allocate(bytes)) : nullptr;
+  storage->data = bytes ? static_cast<std::byte*>(device.is_cpu() ? allocate(bytes)
+                                                                  : device_allocate(device, bytes))
+                        : nullptr;
   storage->bytes = bytes;
   auto* data = new (allocate(sizeof(TensorData))) TensorData;
   data->storage = std::move(owner);
@@ -54,7 +56,8 @@ void check_in_place(const char* op, const Tensor& t) {
 
 void Storage::destroy(Storage* storage) noexcept {
   if (storage->bytes && !storage->parent) {
-    release(storage->data, storage->bytes);
+    storage->device.is_cpu() ? release(storage->data, storage->bytes)
+                             : device_release(storage->device, storage->data, storage->bytes);
   }
   storage->~Storage();
   release(storage, sizeof(Storage));
@@ -130,6 +133,8 @@ bool Tensor::is_channels_last() const {
 void Tensor::check_dtype(DType wanted) const {
   check(defined(), "data: got an undefined tensor");
   check(dtype() == wanted, "data: got a tensor of dtype ", dtype(), ", expected ", wanted);
+  check(device().is_cpu(), "data: got a tensor on ", device(),
+        ", expected one on the cpu; call to(Device{}) first");
 }
 
 double Tensor::item() const {
@@ -147,8 +152,16 @@ double Tensor::at(int64_t index) const {
     offset += index % sizes()[i] * strides()[i];
     index /= sizes()[i];
   }
-  return dispatch("at", dtype(),
-                  [&]<class T>(Type<T>) { return static_cast<double>(view().as<T>()[offset]); });
+  return dispatch("at", dtype(), [&]<class T>(Type<T>) {
+    const T* element = view().as<T>() + offset;
+    T value;
+    if (device().is_cpu()) {
+      value = *element;
+    } else {
+      device_copy(&value, Device{}, element, device(), sizeof value);
+    }
+    return static_cast<double>(value);
+  });
 }
 
 void Tensor::fill_(double value) const {
@@ -162,15 +175,12 @@ void Tensor::copy_(const Tensor& source) const {
   check(broadcast_sizes("copy_", sizes(), source.sizes()) == sizes(),
         "copy_: got a source of shape ", source.sizes(), ", expected one that broadcasts to ",
         sizes());
-  kernels::copy({.x = source, .y = *this});
+  kernels::copy({.x = source.to(device()), .y = *this});
   bump_version();
 }
 
 Tensor Tensor::to(DType dtype) const { return cast(*this, dtype); }
-Tensor Tensor::to(Device device) const {
-  check(device == this->device(), "to: got device ", device, ", but this build has only the CPU");
-  return *this;
-}
+Tensor Tensor::to(Device device) const { return to_device(*this, device); }
 Tensor Tensor::reshape(const Dims& sizes) const { return binade::reshape(*this, sizes); }
 Tensor Tensor::transpose(int i, int j) const { return binade::transpose(*this, i, j); }
 Tensor Tensor::contiguous() const { return binade::contiguous(*this); }

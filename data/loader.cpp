@@ -17,7 +17,14 @@ Loader::Epoch Loader::epoch(int64_t number, int64_t first_batch) {
   return Epoch(this);
 }
 
-bool Loader::next(Batch& batch) { return state_->next(batch); }
+bool Loader::next(Batch& batch) {
+  if (!state_->next(batch)) {
+    return false;
+  }
+  batch.images = batch.images.to(state_->options.device);
+  batch.labels = batch.labels.to(state_->options.device);
+  return true;
+}
 
 int64_t Loader::batches_per_epoch() const { return state_->builder.batches(); }
 

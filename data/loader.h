@@ -16,7 +16,7 @@ namespace binade::data {
 
 struct Batch {
   Tensor images;                 // [N, C, H, W] f32, channels-last strides
-  Tensor labels;                 // [N] i64
+  Tensor labels;                 // [N] i64, on the same device
   int64_t first = 0;             // position in the epoch of the first sample
   int64_t size = 0;              // N
   std::vector<int64_t> indices;  // [N] dataset index of each sample
@@ -43,6 +43,7 @@ struct LoaderOptions {
   int64_t max_bad = 100;                   // more distinct bad files than this is an error
   double timeout_seconds = 60;             // for one sample
   int64_t cache_bytes = int64_t(1) << 30;  // of decoded images kept in memory; 0: none
+  Device device = {};                      // batches are delivered there
   int64_t shard = 0,
           shard_count = 1;  // this process reads positions shard, shard + shard_count, ...
 };

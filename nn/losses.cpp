@@ -19,10 +19,10 @@ double accuracy(const Tensor& logits, const Tensor& target) {
   check(logits.dim() == 2 && target.dim() == 1 && target.size(0) == logits.size(0),
         "accuracy: got ", logits.sizes(), " and ", target.sizes(), ", expected [N, C] and [N]");
   const NoGradGuard guard;
-  const Tensor guess = argmax(logits.detach(), 1);
+  const Tensor guess = argmax(logits.detach(), 1).to(Device{}), expected = target.to(Device{});
   int64_t right = 0;
   for (int64_t i = 0; i < guess.numel(); ++i) {
-    right += guess.at(i) == target.at(i);
+    right += guess.at(i) == expected.at(i);
   }
   return guess.numel() ? static_cast<double>(right) / static_cast<double>(guess.numel()) : 0;
 }

@@ -58,6 +58,7 @@ class Module {
     to_dtype(dtype);
   }
   const std::optional<Precision>& precision() const { return precision_; }
+  Device device() const;  // of its first parameter or buffer; cpu where it has none
 
   // A frozen parameter gets neither gradient nor update. `prefix` is a path from this module
   // ("conv1", "conv1.bias", "": all); one that names nothing is an error. Tied parameters freeze

@@ -129,13 +129,23 @@ ParameterList Module::parameters() {
   return {top.arena_, std::move(list)};
 }
 
+Device Module::device() const {
+  for (const Shared& parameter : shared_parameters()) {
+    return parameter.tensor().device();
+  }
+  for (const Buffer& buffer : buffers()) {
+    return buffer.tensor->device();
+  }
+  return {};
+}
+
 void Module::to(Device device, Precision precision) { convert(device, DType::f32, precision); }
 
 void Module::to_dtype(DType dtype) {
   check(dtype == DType::f32 || dtype == DType::f64, "to: got ", dtype,
         ", expected f32 or f64; for f16 and bf16 choose a policy: to(device, "
         "Precision::mixed(DType::f16))");
-  convert({}, dtype, Precision::full());
+  convert(device(), dtype, Precision::full());
 }
 
 void Module::convert(Device device, DType wide, Precision precision) {

@@ -156,7 +156,8 @@ inline train::ClassifierData open_data(const Flags& f) {
                                       .image_size = f.image_size,
                                       .batch = f.batch,
                                       .workers = workers(f),
-                                      .seed = static_cast<uint64_t>(f.seed)});
+                                      .seed = static_cast<uint64_t>(f.seed),
+                                      .device = Device::parse(f.device)});
 }
 
 // What a resumed run must share with the one before, the data's statistics included.

@@ -86,7 +86,8 @@ ClassifierData open_classifier_data(const ClassifierDataOptions& options) {
       .seed = options.seed,
       .transform = chain(fit, augmentation(out.augment, out.height, out.width)),
       .mean = out.mean,
-      .deviation = out.deviation};
+      .deviation = out.deviation,
+      .device = options.device};
   out.train = std::make_unique<data::Loader>(split.first, loader);
   loader.transform = fit;
   loader.shuffle = false;

@@ -26,6 +26,7 @@ struct ClassifierDataOptions {
   int64_t batch = 64;
   int workers = -1;  // as in data::LoaderOptions
   uint64_t seed = 0;
+  Device device = {};  // of the batches
 };
 
 struct ClassifierData {

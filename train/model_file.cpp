@@ -7,7 +7,7 @@
 namespace binade::train {
 namespace {
 
-std::span<const std::byte> bytes_of(const Tensor& t) {  // REQUIRES: t is row-major
+std::span<const std::byte> bytes_of(const Tensor& t) {  // REQUIRES: t is row-major, on the CPU
   return {t.view().data, static_cast<size_t>(t.numel()) * size_of(t.dtype())};
 }
 
@@ -17,7 +17,8 @@ std::vector<TensorSource> sources_of(const NamedTensors& tensors) {
     sources.push_back(
         {name, tensor.dtype(), tensor.sizes(), {}, [t = tensor.detach()](const ByteSink& sink) {
            NoGradGuard guard;
-           sink(bytes_of(contiguous(t)));
+           const Tensor packed = contiguous(t.to(Device{}));
+           sink(bytes_of(packed));
          }});
   }
   return sources;
@@ -106,7 +107,8 @@ std::string state_hash(const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
     hash.add(name);
     hash.add(text(tensor.dtype(), tensor.sizes()));
-    hash.add(bytes_of(contiguous(tensor.detach())));
+    const Tensor packed = contiguous(tensor.detach().to(Device{}));
+    hash.add(bytes_of(packed));
   }
   return hash.hex();
 }

@@ -27,10 +27,10 @@ NamedTensors copies(const NamedTensors& tensors) {
 }
 
 int64_t count_correct(const Tensor& logits, const Tensor& labels) {
-  const Tensor predicted = argmax(logits, 1);
+  const Tensor predicted = argmax(logits, 1).to(Device{}), expected = labels.to(Device{});
   int64_t correct = 0;
   for (int64_t i = 0; i < labels.numel(); ++i) {
-    correct += predicted.data<int64_t>()[i] == labels.data<int64_t>()[i];
+    correct += predicted.data<int64_t>()[i] == expected.data<int64_t>()[i];
   }
   return correct;
 }
@@ -115,13 +115,12 @@ void Trainer::train_epoch(data::Loader& loader) {
 bool Trainer::train_batch(const data::Batch& batch, bool last) {
   const double weight = window_.add(batch.size);
   Tensor loss = options_.step(parts_.model, batch);
-  const double value = loss.item();
+  state_.loss.add(loss, static_cast<double>(batch.size));
   if (parts_.scaler) {
     parts_.scaler->scale(loss, weight).backward();
   } else {
-    backward(loss, full({}, weight, loss.dtype()));
+    backward(loss, full({}, weight, loss.dtype(), loss.device()));
   }
-  state_.loss_sum += value * static_cast<double>(batch.size);
   state_.samples += batch.size;
   if (last) {
     window_.close();
@@ -149,7 +148,7 @@ void Trainer::end_epoch(data::Loader& train, data::Loader* validation, double se
                         int64_t samples) {
   EpochMetrics m;
   m.epoch = state_.epoch;
-  m.train_loss = state_.loss_sum / static_cast<double>(std::max<int64_t>(state_.samples, 1));
+  m.train_loss = state_.loss.total() / static_cast<double>(std::max<int64_t>(state_.samples, 1));
   m.samples_per_second = static_cast<double>(samples) / std::max(seconds, 1e-9);
   m.learning_rate = parts_.optimizer.lr();
   m.loss_scale = parts_.scaler ? parts_.scaler->scale() : 1;
@@ -161,7 +160,7 @@ void Trainer::end_epoch(data::Loader& train, data::Loader* validation, double se
   m.state_hash = state_hash(all_state());
   ++state_.epoch;
   state_.batch = 0;
-  state_.loss_sum = 0;
+  state_.loss = RunningLoss();
   state_.samples = 0;
   bool best = false;
   if (validation) {
@@ -204,15 +203,16 @@ Evaluation Trainer::validate(data::Loader& loader) {
   Evaluation result;
   loader.epoch(0);
   data::Batch batch;
+  RunningLoss loss;
   int64_t correct = 0;
   while (loader.next(batch)) {
     const Tensor logits = parts_.model(batch.images);
-    result.loss += cross_entropy(logits, batch.labels).item() * static_cast<double>(batch.size);
+    loss.add(cross_entropy(logits, batch.labels), static_cast<double>(batch.size));
     correct += count_correct(logits, batch.labels);
     result.samples += batch.size;
   }
   check(result.samples > 0, "trainer: got no samples to evaluate on");
-  result.loss /= static_cast<double>(result.samples);
+  result.loss = loss.total() / static_cast<double>(result.samples);
   result.accuracy = static_cast<double>(correct) / static_cast<double>(result.samples);
   return result;
 }
@@ -225,7 +225,7 @@ Evaluation Trainer::test(data::Loader& loader) {
 
 std::vector<int64_t> Trainer::predict(const Tensor& images) {
   EvaluationMode mode(parts_.model);
-  const Tensor classes = argmax(parts_.model(images), 1);
+  const Tensor classes = argmax(parts_.model(images.to(parts_.model.device())), 1).to(Device{});
   return {classes.data<int64_t>(), classes.data<int64_t>() + classes.numel()};
 }
 
@@ -248,7 +248,7 @@ void Trainer::show_progress(const data::Loader& loader, double seconds, int64_t 
       "stalled %.0f%% ",
       static_cast<long long>(state_.epoch + 1), static_cast<long long>(options_.epochs),
       100.0 * static_cast<double>(state_.batch) / static_cast<double>(loader.batches_per_epoch()),
-      state_.loss_sum / static_cast<double>(state_.samples), parts_.optimizer.lr(),
+      state_.loss.total() / static_cast<double>(state_.samples), parts_.optimizer.lr(),
       parts_.scaler ? parts_.scaler->scale() : 1.0, static_cast<long long>(state_.skipped),
       static_cast<double>(samples) / seconds,
       100 * stats.wait_seconds / std::max(stats.total_seconds, 1e-9));

@@ -18,6 +18,7 @@
 #include <binade/optim/schedule.h>
 #include <binade/train/checkpoint_store.h>
 #include <binade/train/metrics.h>
+#include <binade/train/running_loss.h>
 
 #include <functional>
 #include <map>
@@ -76,7 +77,7 @@ class Trainer {
   Evaluation validate(data::Loader& loader);
   // The same; adds test_accuracy to the last line of the metrics.
   Evaluation test(data::Loader& loader);
-  // The class with the largest logit, per row of images [N, C, H, W].
+  // The class with the largest logit, per row of images [N, C, H, W] on any device.
   std::vector<int64_t> predict(const Tensor& images);
 
   int64_t epoch() const { return state_.epoch; }  // the next one, or the one under way
@@ -88,7 +89,7 @@ class Trainer {
   struct State {
     int64_t epoch = 0, batch = 0;  // the next batch to train on
     int64_t steps = 0, skipped = 0;
-    double loss_sum = 0;  // over the samples of the epoch so far
+    RunningLoss loss;  // summed over the samples of the epoch so far
     int64_t samples = 0;
     double best_loss = 0;
     int64_t best_epoch = -1, bad_epochs = 0;

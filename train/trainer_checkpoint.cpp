@@ -71,7 +71,7 @@ Fields Trainer::fields() const {
   fields["batch"] = shortest(state_.batch);
   fields["steps"] = shortest(state_.steps);
   fields["skipped"] = shortest(state_.skipped);
-  fields["loss_sum"] = shortest(state_.loss_sum);
+  fields["loss_sum"] = shortest(state_.loss.total());
   fields["samples"] = shortest(state_.samples);
   fields["best_loss"] = shortest(state_.best_loss);
   fields["best_epoch"] = shortest(state_.best_epoch);
@@ -97,7 +97,7 @@ void Trainer::read_fields(const Fields& fields) {
   state_.batch = number<int64_t>(fields, "batch");
   state_.steps = number<int64_t>(fields, "steps");
   state_.skipped = number<int64_t>(fields, "skipped");
-  state_.loss_sum = number<double>(fields, "loss_sum");
+  state_.loss = RunningLoss(number<double>(fields, "loss_sum"));
   state_.samples = number<int64_t>(fields, "samples");
   state_.best_loss = number<double>(fields, "best_loss");
   state_.best_epoch = number<int64_t>(fields, "best_epoch");

@@ -22,7 +22,9 @@ Tensor rows_cross_entropy(const Tensor& z, const Tensor& target,
   const Dims rows{z.size(0)};
   const Tensor weight =
       options.weight.defined() ? contiguous(cast(options.weight.detach(), stat)) : Tensor();
-  Tensor loss = empty(rows, stat), row_weight = empty(rows, stat), lse = empty(rows, stat);
+  const Device device = z.device();
+  Tensor loss = empty(rows, stat, device), row_weight = empty(rows, stat, device),
+         lse = empty(rows, stat, device);
   kernels::cross_entropy_forward({.logits = z,
                                   .target = target,
                                   .weight = weight,
@@ -31,9 +33,9 @@ Tensor rows_cross_entropy(const Tensor& z, const Tensor& target,
                                   .lse = lse,
                                   .ignore_index = options.ignore_index,
                                   .label_smoothing = options.label_smoothing});
-  Tensor divisor = full({}, 1, stat);
+  Tensor divisor = full({}, 1, stat, device);
   if (options.reduction != Reduction::none) {
-    Tensor sum = empty({}, stat);
+    Tensor sum = empty({}, stat, device);
     total(loss, sum);
     if (options.reduction == Reduction::mean) {
       total(row_weight, divisor);
@@ -81,6 +83,11 @@ Tensor cross_entropy(const Tensor& logits_, const Tensor& target,
   check(target.dtype() == DType::i64 && target.sizes() == expected,
         "cross_entropy: got a target of shape ", target.sizes(), " and dtype ", target.dtype(),
         ", expected i64 ", expected, " for logits ", logits.sizes());
+  check(target.device() == logits.device() &&
+            (!options.weight.defined() || options.weight.device() == logits.device()),
+        "cross_entropy: got logits on ", logits.device(), " and a target on ", target.device(),
+        options.weight.defined() ? text(", a weight on ", options.weight.device()) : "",
+        ", expected one device; move them with to()");
   const int64_t classes = logits.size(1);
   check(
       !options.weight.defined() || (options.weight.dim() == 1 && options.weight.size(0) == classes),
