@@ -1,7 +1,7 @@
 // CPU copies, fills and accumulation. A copy between layouts with different innermost dimensions
 // (matrix transpose, NCHW to NHWC) goes through square blocks; all others through coalesced rows.
 #include <binade/kernels/base/parallel.h>
-#include <binade/kernels/copy.h>
+#include <binade/kernels/copy_checks.h>
 #include <binade/kernels/copy_isa.h>
 #include <binade/kernels/pointwise_isa.h>
 
@@ -89,10 +89,7 @@ void fill(const Fill& a) {
 }
 
 void add_into(const AddInto& a) {
-  check(is_floating(a.y.dtype) && a.x.dtype == a.y.dtype, "add_into: got dtypes ", a.x.dtype,
-        " and ", a.y.dtype, ", expected one floating dtype; convert with a copy");
-  check(a.x.sizes == a.y.sizes, "add_into: got sizes ", a.x.sizes, " and ", a.y.sizes,
-        ", expected equal sizes");
+  check_arguments(a);
   const auto body = [&](const StridedTile& tile) {
     binary_forward_tile_best(Binary::add, a.y.dtype, tile);
   };

@@ -1,6 +1,7 @@
 // Conversion between every pair of dtypes, in blocks: load (f16 and bf16 widen to f32), convert,
 // store. 8 loads, 40 conversions and 4 stores make the 64 pairs.
 #include <binade/kernels/base/blocks.h>
+#include <binade/kernels/convert.h>
 #include <binade/kernels/copy_isa.h>
 
 namespace binade::kernels::BINADE_ISA {
@@ -12,31 +13,6 @@ using Convert = void (*)(const void* x, void* y, int64_t n);
 template <class T, class C>
 const void* load(const std::byte* x, int64_t stride, int64_t n, void* block) {
   return load_block<T>(x, stride, n, static_cast<C*>(block));
-}
-
-// Truncates toward zero; out of range saturates, NaN gives 0.
-template <class D, class C>
-D truncated(C x, C low, C above, D least, D greatest) {
-  return x < above ? (x >= low ? static_cast<D>(x) : least) : (x == x ? greatest : D(0));
-}
-
-template <class D, class C>
-inline D converted(C x) {
-  constexpr bool kFloating = kSame<C, float> || kSame<C, double>;
-  if constexpr (kSame<D, bool>) {
-    return x != C(0);
-  } else if constexpr (kSame<D, half> || kSame<D, bfloat16>) {
-    return D(static_cast<double>(x));
-  } else if constexpr (kFloating && kSame<D, int64_t>) {
-    return truncated<D>(x, C(-0x1p63), C(0x1p63), INT64_MIN, INT64_MAX);
-  } else if constexpr (kFloating && kSame<D, int32_t>) {
-    // Truncation comes before the comparison: -2^31 - 0.5 is in range.
-    return truncated<D>(x, C(-0x1p31), C(0x1p31), INT32_MIN, INT32_MAX);
-  } else if constexpr (kFloating && kSame<D, uint8_t>) {
-    return truncated<D>(x, C(0), C(256), uint8_t(0), uint8_t(255));
-  } else {
-    return static_cast<D>(x);
-  }
 }
 
 template <class C, class D>

@@ -1,0 +1,164 @@
+// map(): y = f(x1, ...) element by element, of operands of any strides: every pointwise kernel.
+// One kernel per f has two parts. Where each operand's innermost dimension is contiguous (or one
+// element repeated, for inputs) and aligned, a thread takes a vector of kVector elements; what is
+// left, and every other layout, goes element by element, kUnroll of them a thread so that enough
+// loads are in flight. Every thread reads its elements before it writes them, so y may be the same
+// memory as an input of the same layout.
+#pragma once
+#include <binade/kernels/cuda/strided.cuh>
+#include <binade/kernels/cuda/vector.cuh>
+
+namespace binade::kernels {
+
+inline constexpr int kMapThreads = 256;
+inline constexpr int kMapUnroll = 4;
+
+// Units of a map kernel: `vectors` vectors, then `singles` elements. In one dimension vector i
+// starts at element head + i * step; in more the index counts vectors, or there are none.
+template <int kOperands>
+struct MapPlan {
+  StridedIndex<kOperands> index;
+  int64_t vectors = 0, singles = 0, head = 0;
+  int32_t step = 1;
+  uint32_t repeated = 0;  // bit k: operand k is one element all along the vector
+};
+
+namespace detail {
+
+// f of element j of each input.
+template <class In, class F, int kInputs, int kCount>
+__device__ __forceinline__ auto apply(const F& f, const In (&x)[kInputs][kCount], int j) {
+  if constexpr (kInputs == 1) {
+    return f(x[0][j]);
+  } else if constexpr (kInputs == 2) {
+    return f(x[0][j], x[1][j]);
+  } else {
+    return f(x[0][j], x[1][j], x[2][j]);
+  }
+}
+
+template <class Out, class In, int kInputs, int kVector, class F>
+__global__ void __launch_bounds__(kMapThreads)
+    map_kernel(const __grid_constant__ MapPlan<kInputs + 1> plan, const F f) {
+  const int64_t thread = static_cast<int64_t>(blockIdx.x) * kMapThreads + threadIdx.x;
+  const int64_t threads = static_cast<int64_t>(gridDim.x) * kMapThreads;
+  std::byte* at[kInputs + 1];
+  for (int64_t i = thread; i < plan.vectors; i += threads) {
+    plan.index.locate(plan.head + i * plan.step, at);
+    In x[kInputs][kVector];
+#pragma unroll
+    for (int k = 0; k < kInputs; ++k) {
+      const auto* from = reinterpret_cast<const In*>(at[k + 1]);
+      if (plan.repeated >> (k + 1) & 1u) {
+        const In value = *from;
+#pragma unroll
+        for (int j = 0; j < kVector; ++j) {
+          x[k][j] = value;
+        }
+      } else {
+        dev::load_as(from, x[k]);
+      }
+    }
+    Out y[kVector];
+#pragma unroll
+    for (int j = 0; j < kVector; ++j) {
+      y[j] = apply(f, x, j);
+    }
+    dev::store_from(reinterpret_cast<Out*>(at[0]), y);
+  }
+  for (int64_t i = thread; i < plan.singles; i += threads * kMapUnroll) {
+    In x[kInputs][kMapUnroll];
+    Out* y[kMapUnroll];
+#pragma unroll
+    for (int j = 0; j < kMapUnroll; ++j) {
+      const int64_t single = i + j * threads < plan.singles ? i + j * threads : i;
+      plan.index.locate(single < plan.head ? single : single + plan.vectors * kVector, at);
+      y[j] = reinterpret_cast<Out*>(at[0]);
+#pragma unroll
+      for (int k = 0; k < kInputs; ++k) {
+        x[k][j] = *reinterpret_cast<const In*>(at[k + 1]);
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < kMapUnroll; ++j) {
+      if (i + j * threads < plan.singles) {
+        *y[j] = apply(f, x, j);
+      }
+    }
+  }
+}
+
+// Whether rows of operand `k` are whole aligned vectors, or one element repeated.
+template <class T, int kVector>
+bool vectorizable(const StridedLoop& loop, int k) {
+  constexpr auto kAlignment = static_cast<int64_t>(alignof(dev::Vector<T, kVector>));
+  if (k > 0 && loop.stride(k, 0) == 0) {
+    return true;
+  }
+  bool aligned = loop.stride(k, 0) == static_cast<int64_t>(sizeof(T)) &&
+                 reinterpret_cast<uintptr_t>(loop.data(k)) % kAlignment == 0;
+  for (int d = 1; d < loop.dims(); ++d) {
+    aligned = aligned && loop.stride(k, d) % kAlignment == 0;
+  }
+  return aligned;
+}
+
+template <class Out, class In, int kInputs, int kVector>
+MapPlan<kInputs + 1> map_plan(const StridedLoop& loop) {
+  MapPlan<kInputs + 1> plan = {.index = StridedIndex<kInputs + 1>(loop)};
+  plan.singles = loop.numel();
+  bool rows = loop.stride(0, 0) == static_cast<int64_t>(sizeof(Out));
+  for (int k = 1; k <= kInputs; ++k) {
+    const int64_t stride = loop.stride(k, 0);
+    rows = rows && (stride == 0 || stride == static_cast<int64_t>(sizeof(In)));
+    plan.repeated |= static_cast<uint32_t>(stride == 0) << k;
+  }
+  if (!rows) {
+    return plan;
+  }
+  if (loop.dims() == 1) {
+    const auto input = [&](int k) {
+      return k > kInputs || loop.stride(k, 0) == 0 ? nullptr
+                                                   : reinterpret_cast<const In*>(loop.data(k));
+    };
+    const dev::VectorSpan span = dev::vector_span<kVector>(
+        loop.numel(), reinterpret_cast<const Out*>(loop.data(0)), input(1), input(2), input(3));
+    plan.vectors = span.vectors;
+    plan.head = span.head;
+    plan.singles = span.n - span.vectors * kVector;
+    plan.step = kVector;
+    return plan;
+  }
+  bool whole = loop.size(0) % kVector == 0 && vectorizable<Out, kVector>(loop, 0);
+  for (int k = 1; k <= kInputs; ++k) {
+    whole = whole && vectorizable<In, kVector>(loop, k);
+  }
+  if (whole) {
+    plan.vectors = loop.numel() / kVector;
+    plan.singles = 0;
+    plan.index.set_size(0, loop.size(0) / kVector);
+    for (int k = 0; k <= kInputs; ++k) {
+      plan.index.stride[k][0] *= kVector;
+    }
+  }
+  return plan;
+}
+
+}  // namespace detail
+
+// Runs f over the operands of the loop: operand 0 of type Out = f(operands 1 .. kInputs of type
+// In), each at most 3. `name` is that of the launch.
+template <class Out, class In, int kInputs, int kVector, class F>
+void map(const char* name, const StridedLoop& loop, const F& f) {
+  static_assert(kInputs >= 1 && kInputs <= 3);
+  if (loop.numel() == 0) {
+    return;
+  }
+  const auto plan = detail::map_plan<Out, In, kInputs, kVector>(loop);
+  const int64_t groups = ceil_div(plan.singles, kMapUnroll);
+  const int64_t work = plan.vectors > groups ? plan.vectors : groups;
+  launch({name, grid_blocks(work, kMapThreads), kMapThreads},
+         detail::map_kernel<Out, In, kInputs, kVector, F>, plan, f);
+}
+
+}  // namespace binade::kernels
