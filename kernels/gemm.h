@@ -8,8 +8,9 @@
 
 namespace binade::kernels {
 
-// Applied to the sum before it is rounded to the output's dtype. relu keeps NaN.
-enum class Activation : uint8_t { none, relu };
+// Applied to the sum before it is rounded to the output's dtype. relu keeps NaN; gelu_tanh is the
+// tanh approximation.
+enum class Activation : uint8_t { none, relu, gelu_tanh };
 
 // All views have one floating dtype. Throws Error on a mismatch of shapes or dtypes.
 struct Gemm {
