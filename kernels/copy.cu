@@ -249,7 +249,9 @@ void copy(const Copy& a) {
 void fill(const Fill& a) {
   const StridedLoop loop("fill", {&a.y, &a.y});
   dispatch("fill", a.y.dtype, [&]<class T>(Type<T>) {
-    map<T, T, 1, dev::kVectorOf<T>>("fill_kernel", loop, Constant<T>{converted<T>(a.value)});
+    using S = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    const Constant<S> constant = {static_cast<S>(converted<T>(a.value))};
+    map<S, S, 1, dev::kVectorOf<S>>("fill_kernel", loop, constant);
   });
 }
 
