@@ -1,9 +1,60 @@
 #include <binade/kernels/base/device.h>
 #include <binade/kernels/base/error.h>
+#ifdef BINADE_WITH_CUDA
+#include <binade/kernels/cuda/kernel_call.h>
+#endif
+
+#include <charconv>
+#include <limits>
 
 namespace binade {
+namespace {
 
-Device Device::best() { return {}; }
+struct Backend {  // the devices of this build other than the CPU
+  Device::Kind kind = Device::kCpu;
+  int count = 0;
+  std::string reason;  // where there is none
+};
+
+Backend backend() {
+#if defined(BINADE_HOST_EXECUTION)
+  return {Device::kEmulated, kernels::cuda_devices().count, kernels::cuda_devices().reason};
+#elif defined(BINADE_WITH_CUDA)
+  return {Device::kCuda, kernels::cuda_devices().count, kernels::cuda_devices().reason};
+#else
+  return {};
+#endif
+}
+
+// Why this build never has a device of this kind.
+const char* missing(Device::Kind wanted, Device::Kind built) {
+  if (wanted == Device::kEmulated) {
+    return "this build does not have the emulated device (configure with --preset emulated)";
+  }
+  return built == Device::kEmulated
+             ? "this build has the emulated device in place of CUDA (configure with --preset cuda)"
+             : "this build has only the CPU (configure with -DBINADE_CUDA=ON)";
+}
+
+int index_of(std::string_view text, size_t colon) {
+  if (colon == std::string_view::npos) {
+    return 0;
+  }
+  int index = -1;
+  const char* end = text.data() + text.size();
+  const auto [rest, status] = std::from_chars(text.data() + colon + 1, end, index);
+  check(status == std::errc() && rest == end && index >= 0 &&
+            index <= std::numeric_limits<int8_t>::max(),
+        "device: got '", text, "', expected a number of a device after the colon");
+  return index;
+}
+
+}  // namespace
+
+Device Device::best() {
+  const Backend built = backend();
+  return built.kind == kCuda && built.count > 0 ? Device{kCuda, 0} : Device{};
+}
 
 Device Device::parse(std::string_view text) {
   if (text == "auto") {
@@ -12,17 +63,19 @@ Device Device::parse(std::string_view text) {
   if (text == "cpu") {
     return {};
   }
-#ifdef BINADE_HOST_EXECUTION
-  if (text == "emulated") {
-    return {Device::kEmulated, 0};
-  }
-#endif
-  const std::string_view kind = text.substr(0, text.find(':'));
-  if (kind == "cuda" || kind == "emulated") {
-    fail("device: got ", text,
-         ", which this build does not have (it was built for the CPU only); use cpu or auto");
-  }
-  fail("device: got '", text, "', expected auto, cpu, cuda, cuda:N or emulated");
+  const size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  check(name == "cuda" || name == "emulated", "device: got '", text,
+        "', expected auto, cpu, cuda, cuda:N or emulated");
+  const Kind kind = name == "cuda" ? kCuda : kEmulated;
+  const int index = index_of(text, colon);
+  const Backend built = backend();
+  check(built.kind == kind, "device: got ", text, ", but ", missing(kind, built.kind),
+        "; use cpu or auto");
+  check(built.count > 0, "device: got ", text, ", but ", built.reason, "; use cpu or auto");
+  check(index < built.count, "device: got ", text, ", expected an index below ", built.count,
+        ", the number of devices");
+  return {kind, static_cast<int8_t>(index)};
 }
 
 std::string to_string(Device device) {

@@ -7,7 +7,8 @@ namespace binade::kernels {
 
 class KernelCall {
  public:
-  // `name` as in BINADE_KERNEL; `decisive` is the view whose device decides. Both must outlive it.
+  // `name` as in BINADE_KERNEL, a literal; `decisive` is the view whose device decides, and
+  // outlives the call.
   KernelCall(const char* name, const View& decisive);
   ~KernelCall();
   KernelCall(const KernelCall&) = delete;
@@ -36,11 +37,26 @@ class CudaError : public Error {
 
 // Throws the typed error for a cudaError_t that is not cudaSuccess (OutOfMemory for 2): the runtime
 // call or kernel launch, the operation and its decisive operand, the device, and what to do.
+// `details` are of the launch.
 [[noreturn]] void throw_cuda_error(int code, const char* what, const std::string& details = "");
 inline void check_cuda(int code, const char* what) {
   if (code != 0) [[unlikely]] {
     throw_cuda_error(code, what);
   }
 }
+
+// For tests that bring a dead device back (kernels/host/queue.h): later errors do not name this
+// one.
+void forget_first_fault();
+
+// Makes `device` the one that runtime calls of this thread go to. Costs a comparison where it is.
+void select_device(Device device);
+
+// How many GPUs (or emulated devices) there are; 0 with the reason why not. Asks the driver once.
+struct DeviceCount {
+  int count = 0;
+  std::string reason;
+};
+const DeviceCount& cuda_devices();
 
 }  // namespace binade::kernels

@@ -1,5 +1,6 @@
 // launch(): starts a kernel on the current stream of the device of the kernel call in progress
 // (cuda/kernel_call.h), and turns a refused launch into a CudaError that says what was launched.
+// With BINADE_SYNC=1 in the environment it waits for every kernel, so that a fault names its own.
 #pragma once
 #include <binade/kernels/cuda/kernel_call.h>
 #ifdef BINADE_HOST_EXECUTION
@@ -19,14 +20,27 @@ struct Launch {
   size_t shared_bytes = 0;
 };
 
+// The stream to launch on.
+void* launch_stream();
+// Throws where `status`, a cudaError_t, says that the launch was refused.
+void finish_launch(int status, const char* name, const unsigned grid[3], const unsigned block[3],
+                   size_t shared_bytes);
+inline void finish_launch(int status, const Launch& config) {
+  const unsigned grid[] = {config.grid.x, config.grid.y, config.grid.z};
+  const unsigned block[] = {config.block.x, config.block.y, config.block.z};
+  finish_launch(status, config.name, grid, block, config.shared_bytes);
+}
+
 #ifdef BINADE_HOST_EXECUTION
 
 template <class... P, class... A>
 void launch(const Launch& config, void (*kernel)(P...), A&&... arguments) {
   // The arguments are copied into the closure: as on a GPU, the caller's may be gone when it runs.
   auto bound = [kernel](P... values) { return [=] { kernel(values...); }; };
-  host::enqueue_kernel(config.name, config.grid, config.block, config.shared_bytes,
-                       bound(static_cast<P>(std::forward<A>(arguments))...));
+  finish_launch(
+      host::enqueue_kernel(config.name, config.grid, config.block, config.shared_bytes,
+                           launch_stream(), bound(static_cast<P>(std::forward<A>(arguments))...)),
+      config);
 }
 
 #else
