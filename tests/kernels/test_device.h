@@ -20,9 +20,11 @@ inline View on_test_device(View view) {
 }
 
 // view_of on the device that tests run on.
-template <class... Sizes>
-View test_view(void* data, DType dtype, const Dims& sizes, const Sizes&... strides) {
-  return on_test_device(view_of(data, dtype, sizes, strides...));
+inline View test_view(void* data, DType dtype, const Dims& sizes) {
+  return on_test_device(view_of(data, dtype, sizes));
+}
+inline View test_view(void* data, DType dtype, const Dims& sizes, const Dims& strides) {
+  return on_test_device(view_of(data, dtype, sizes, strides));
 }
 
 }  // namespace binade::kernels
