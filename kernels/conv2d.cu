@@ -1,29 +1,252 @@
-// Convolution on a GPU: which implementation computes a call. The kernels are in conv2d_direct.cu
-// and conv2d_implicit_gemm.cu.
-#include <binade/kernels/cuda/conv2d_variants.h>
-#include <binade/kernels/cuda/device.cuh>
+// Convolution on a GPU: which kernel computes a call, and the operands as it needs them. The
+// kernels are in conv2d_tensor.cu, conv2d_simt.cu (both implicit GEMM: cuda/conv2d_loaders.cuh) and
+// conv2d_direct.cu.
+#include <binade/kernels/cuda/dense.h>
+#include <binade/kernels/cuda/conv2d_kernels.cuh>
+
+#include <algorithm>
+#include <optional>
 
 namespace binade::kernels {
+namespace {
+
+constexpr int64_t kMultiprocessors = 132;
+constexpr int64_t kMinSplitPixels = 256;  // eight steps of a tile
+constexpr int64_t kStepPixels = 32;
+
+enum class Variant : uint8_t { direct, simt, tensor };
+
+// The indices inside an image and along k are 32-bit, and so are the blocks of a launch.
+bool fits_tiles(const Conv2dSizes& d, const Conv2dGeometry& g, bool backward_data) {
+  constexpr int64_t kLimit = int64_t{1} << 29;
+  bool fits = d.h * d.w < kLimit && d.p * d.q < kLimit && d.o < kLimit && d.c < kLimit;
+  fits = fits && d.r * d.s < kLimit && d.r * d.s * std::max(d.group_c, d.group_o) < kLimit;
+  for (int axis = 0; axis < 2; ++axis) {
+    const int64_t size = axis == 0 ? d.h : d.w, kernel = axis == 0 ? d.r : d.s;
+    fits = fits && size + 2 * g.padding[axis] < kLimit && g.stride[axis] < kLimit &&
+           g.dilation[axis] * kernel < kLimit && (!backward_data || g.stride[axis] <= kMaxPhases);
+  }
+  const double pixels = static_cast<double>(d.n) * static_cast<double>(d.h + kMaxPhases) *
+                        static_cast<double>(d.w + kMaxPhases);
+  const double channels = static_cast<double>(std::max(d.group_o, d.group_c) + 64);
+  return fits && pixels / 64 * channels / 64 * static_cast<double>(d.groups) < 0x1p31;
+}
+
+Variant choose(const Conv2dSizes& d, const Conv2dGeometry& g, DType dtype, bool backward_data) {
+  const bool thin_groups = d.groups > 1 && std::max(d.group_c, d.group_o) <= 4;
+  if (thin_groups || !fits_tiles(d, g, backward_data)) {
+    return Variant::direct;
+  }
+  return is_half(dtype) ? Variant::tensor : Variant::simt;
+}
+
+int64_t chunk_of(DType dtype) { return 16 / static_cast<int64_t>(size_of(dtype)); }
+bool aligned(const View& view) { return reinterpret_cast<uintptr_t>(view.data) % 16 == 0; }
+
+// An image whose channels are innermost: the operand itself, whatever its other strides, or a
+// packed copy. Packed is DenseInput or DenseOutput.
+template <class Packed>
+class Pixels {
+ public:
+  explicit Pixels(const View& view) : view_(view) {
+    if (view.size(1) != 1 && view.strides[1] != 1) {
+      packed_.emplace(view, Order::channels_last);
+      view_ = packed_->view();
+    }
+  }
+  const View& view() const { return view_; }
+  void store() const {
+    if (packed_) {
+      packed_->store();
+    }
+  }
+  void strides(int64_t (&result)[3]) const {
+    result[0] = view_.strides[0];
+    result[1] = view_.strides[2];
+    result[2] = view_.strides[3];
+  }
+  // Chunks of channels of a pixel are aligned, `channels` being those of a group.
+  bool chunked(int64_t channels) const {
+    const int64_t chunk = chunk_of(view_.dtype);
+    bool all = aligned(view_) && channels % chunk == 0;
+    for (const int dim : {0, 2, 3}) {
+      all = all && (view_.size(dim) == 1 || view_.strides[dim] % chunk == 0);
+    }
+    return all;
+  }
+
+ private:
+  std::optional<Packed> packed_;
+  View view_;
+};
+
+// `forward`: source is x and target y; else dy and dx. w is channels-last.
+Correlation correlation(const Conv2dSizes& d, const Conv2dGeometry& g, const View& w,
+                        bool forward) {
+  Correlation p;
+  p.vertical = forward ? forward_axis(g, 0, d.h, d.p, d.r) : backward_axis(g, 0, d.p, d.h, d.r);
+  p.horizontal = forward ? forward_axis(g, 1, d.w, d.q, d.s) : backward_axis(g, 1, d.q, d.w, d.s);
+  p.groups = static_cast<int>(d.groups);
+  p.reduced = static_cast<int>(forward ? d.group_c : d.group_o);
+  p.produced = static_cast<int>(forward ? d.group_o : d.group_c);
+  p.images = d.n;
+  p.weight_o = d.r * d.s * d.group_c;
+  p.weight_r = d.s * d.group_c;
+  p.weight_s = d.group_c;
+  p.by_reduced = divider(p.reduced);
+  p.vector_weights = aligned(w) && (forward ? p.weight_o : d.group_c) % chunk_of(w.dtype) == 0;
+  return p;
+}
+
+template <class T>
+void launch_correlation(const CorrelationProblem<T>& p, Variant variant, bool forward) {
+  const bool fills = p.shape.blocks(128, 128) >= kMultiprocessors;
+  if constexpr (sizeof(T) == 2) {
+    if (variant == Variant::tensor) {
+      launch_conv2d_tensor(p, forward, fills ? 128 : 64);
+      return;
+    }
+  }
+  launch_conv2d_simt(p, forward, fills && p.shape.produced > 64 ? 128 : 64);
+}
+
+void forward_tiles(const Conv2dForward& a, const Conv2dSizes& size, Variant variant) {
+  const Pixels<DenseInput> x(a.x);
+  const Pixels<DenseOutput> y(a.y);
+  const DenseInput w(a.w, Order::channels_last);
+  Correlation shape = correlation(size, a.geometry, w.view(), true);
+  x.strides(shape.source_strides);
+  y.strides(shape.target_strides);
+  shape.vector_source = x.chunked(size.group_c);
+  shape.vector_target = y.chunked(size.group_o);
+  dispatch_floating("conv2d_forward", a.y.dtype, [&]<class T>(Type<T>) {
+    launch_correlation(CorrelationProblem<T>{.shape = shape,
+                                             .source = x.view().template as<T>(),
+                                             .w = w.as<T>(),
+                                             .target = y.view().template as<T>(),
+                                             .bias = a.bias.as<T>(),
+                                             .bias_stride = a.bias ? a.bias.strides[0] : 0,
+                                             .activation = a.activation},
+                       variant, true);
+  });
+  y.store();
+}
+
+void backward_data_tiles(const Conv2dBackwardData& a, const Conv2dSizes& size, Variant variant) {
+  const Pixels<DenseInput> dy(a.dy);
+  const Pixels<DenseOutput> dx(a.dx);
+  const DenseInput w(a.w, Order::channels_last);
+  Correlation shape = correlation(size, a.geometry, w.view(), false);
+  dy.strides(shape.source_strides);
+  dx.strides(shape.target_strides);
+  shape.vector_source = dy.chunked(size.group_o);
+  shape.vector_target = dx.chunked(size.group_c);
+  dispatch_floating("conv2d_backward_data", a.dx.dtype, [&]<class T>(Type<T>) {
+    launch_correlation(CorrelationProblem<T>{.shape = shape,
+                                             .source = dy.view().template as<T>(),
+                                             .w = w.as<T>(),
+                                             .target = dx.view().template as<T>()},
+                       variant, false);
+  });
+  dx.store();
+}
+
+WeightGradient weight_gradient(const Conv2dSizes& d, const Conv2dGeometry& g) {
+  WeightGradient p;
+  p.groups = static_cast<int>(d.groups);
+  p.group_c = static_cast<int>(d.group_c);
+  p.group_o = static_cast<int>(d.group_o);
+  p.columns = static_cast<int>(d.r * d.s * d.group_c);
+  p.height = static_cast<int>(d.h);
+  p.width = static_cast<int>(d.w);
+  p.row_step = static_cast<int>(g.stride[0]);
+  p.column_step = static_cast<int>(g.stride[1]);
+  p.tap_row_step = static_cast<int>(g.dilation[0]);
+  p.tap_column_step = static_cast<int>(g.dilation[1]);
+  p.pad_row = static_cast<int>(g.padding[0]);
+  p.pad_column = static_cast<int>(g.padding[1]);
+  p.image_pixels = d.p * d.q;
+  p.pixels = d.n * p.image_pixels;
+  p.by_p = divider(d.p);
+  p.by_q = divider(d.q);
+  p.by_s = divider(d.s);
+  p.by_c = divider(d.group_c);
+  return p;
+}
+
+// The pixels are split over as many blocks as two per multiprocessor leave room for.
+void split_pixels(WeightGradient& p, int tile) {
+  const int64_t wanted = std::max<int64_t>(2 * kMultiprocessors / weight_blocks(p, tile, tile), 1);
+  const int64_t most = (int64_t{1} << 29) / kStepPixels * kStepPixels;
+  const int64_t pixels = std::clamp(ceil_div(p.pixels, wanted), kMinSplitPixels, most);
+  p.split_pixels = ceil_div(pixels, kStepPixels) * kStepPixels;
+  p.splits = ceil_div(p.pixels, p.split_pixels);
+}
+
+void backward_weight_tiles(const Conv2dBackwardWeight& a, const Conv2dSizes& size,
+                           Variant variant) {
+  const Pixels<DenseInput> x(a.x);
+  const DenseInput dy(a.dy, Order::channels_last);
+  WeightGradient shape = weight_gradient(size, a.geometry);
+  x.strides(shape.x_strides);
+  shape.dy_stride = size.o;
+  shape.vector_x = x.chunked(size.group_c);
+  shape.vector_dy = aligned(dy.view()) && size.group_o % chunk_of(a.dy.dtype) == 0;
+  shape.vector_partials = shape.columns * size_of(compute_dtype(a.dw.dtype)) % 16 == 0;
+  const int tile = weight_blocks(shape, 128, 128) >= kMultiprocessors / 4 ? 128 : 64;
+  split_pixels(shape, tile);
+  const Workspace partials(
+      static_cast<size_t>(shape.splits * a.dw.numel) * size_of(compute_dtype(a.dw.dtype)),
+      a.dw.device);
+  dispatch_floating("conv2d_backward_weight", a.dw.dtype, [&]<class T>(Type<T>) {
+    const WeightProblem<T> problem{.shape = shape,
+                                   .x = x.view().template as<T>(),
+                                   .dy = dy.as<T>(),
+                                   .partials = partials.as<Compute<T>>()};
+    if constexpr (sizeof(T) == 2) {
+      if (variant == Variant::tensor) {
+        launch_conv2d_tensor(problem, tile);
+        return;
+      }
+    }
+    launch_conv2d_simt(problem, tile);
+  });
+  conv2d_sum_weight_partials(partials.as<void>(), shape.splits, a.dw);
+}
+
+}  // namespace
 
 void cuda::conv2d_forward(const Conv2dForward& a) {
   const Conv2dSizes size = checked_sizes(a);
-  if (a.y.numel > 0) {
-    conv2d_forward_direct(a, size);
+  if (a.y.numel == 0) {
+    return;
   }
+  const Variant variant = choose(size, a.geometry, a.y.dtype, false);
+  variant == Variant::direct ? conv2d_forward_direct(a, size) : forward_tiles(a, size, variant);
 }
 
 void cuda::conv2d_backward_data(const Conv2dBackwardData& a) {
   const Conv2dSizes size = checked_sizes(a);
-  if (a.dx.numel > 0) {
-    conv2d_backward_data_direct(a, size);
+  if (a.dx.numel == 0) {
+    return;
   }
+  const Variant variant = choose(size, a.geometry, a.dx.dtype, true);
+  variant == Variant::direct ? conv2d_backward_data_direct(a, size)
+                             : backward_data_tiles(a, size, variant);
 }
 
 void cuda::conv2d_backward_weight(const Conv2dBackwardWeight& a) {
   const Conv2dSizes size = checked_sizes(a);
-  if (a.dw.numel > 0) {
-    conv2d_backward_weight_direct(a, size);
+  if (a.dw.numel == 0) {
+    return;
   }
+  if (a.dy.numel == 0) {  // no images
+    conv2d_sum_weight_partials(nullptr, 0, a.dw);
+    return;
+  }
+  const Variant variant = choose(size, a.geometry, a.dw.dtype, false);
+  variant == Variant::direct ? conv2d_backward_weight_direct(a, size)
+                             : backward_weight_tiles(a, size, variant);
 }
 
 }  // namespace binade::kernels

@@ -7,8 +7,7 @@
 // Backward to the weight has few outputs with long sums, so the pixels are split over threads; each
 // writes its partial sum, and a second kernel adds them in order.
 #include <binade/kernels/base/workspace.h>
-#include <binade/kernels/cuda/conv2d_variants.h>
-#include <binade/kernels/cuda/device.cuh>
+#include <binade/kernels/cuda/conv2d_kernels.cuh>
 
 #include <algorithm>
 
@@ -16,7 +15,7 @@ namespace binade::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kMaxBlocks = 1 << 20;        // each thread then takes several elements
+// each thread then takes several elements
 constexpr int64_t kSplitThreads = 256 * 1024;  // threads that fill a GPU
 constexpr int64_t kMinSplitPixels = 64;        // shorter sums cost more to add than to compute
 
@@ -55,9 +54,12 @@ struct Coordinates {
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     conv2d_forward_direct_kernel(const DirectConv2d conv, const T* x, const T* w, const T* bias,
-                                 int64_t bias_stride, bool relu, T* y) {
+                                 int64_t bias_stride, Activation activation, T* y) {
   const Conv2dSizes& d = conv.size;
   const Conv2dGeometry& g = conv.geometry;
+  GemmEpilogue<T> epilogue;
+  epilogue.rows = epilogue.columns = 1;
+  epilogue.activation = activation;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   for (; i < d.n * d.p * d.q * d.o; i += step) {
@@ -75,9 +77,10 @@ __global__ void __launch_bounds__(kThreads)
         }
       }
     }
-    sum += bias ? static_cast<Compute<T>>(bias[o * bias_stride]) : 0;
-    sum = relu && sum < 0 ? 0 : sum;  // keeps NaN
-    y[element_at(conv.y_strides, n, o, p, q)] = static_cast<T>(sum);
+    epilogue.y = y + element_at(conv.y_strides, n, o, p, q);
+    epilogue.bias = bias ? bias + o * bias_stride : nullptr;
+    Compute<T> element[1] = {sum};
+    epilogue(0, 0, element);
   }
 }
 
@@ -163,26 +166,21 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-unsigned blocks_for(int64_t elements) {
-  return static_cast<unsigned>(std::min(ceil_div(elements, kThreads), kMaxBlocks));
-}
-
 }  // namespace
 
 void conv2d_forward_direct(const Conv2dForward& a, const Conv2dSizes& size) {
   const DirectConv2d conv = direct_conv2d(size, a.geometry, a.x, a.w, a.y);
   dispatch_floating("conv2d_forward", a.y.dtype, [&]<class T>(Type<T>) {
-    launch({"conv2d_forward_direct_kernel", blocks_for(a.y.numel), kThreads},
+    launch({"conv2d_forward_direct_kernel", grid_blocks(a.y.numel, kThreads), kThreads},
            conv2d_forward_direct_kernel<T>, conv, a.x.as<T>(), a.w.as<T>(), a.bias.as<T>(),
-           a.bias ? a.bias.strides[0] : 0, a.activation == Activation::relu, a.y.as<T>());
+           a.bias ? a.bias.strides[0] : 0, a.activation, a.y.as<T>());
   });
 }
 
 void conv2d_backward_data_direct(const Conv2dBackwardData& a, const Conv2dSizes& size) {
   const DirectConv2d conv = direct_conv2d(size, a.geometry, a.dx, a.w, a.dy);
   dispatch_floating("conv2d_backward_data", a.dx.dtype, [&]<class T>(Type<T>) {
-    launch({"conv2d_backward_data_direct_kernel", blocks_for(a.dx.numel), kThreads},
+    launch({"conv2d_backward_data_direct_kernel", grid_blocks(a.dx.numel, kThreads), kThreads},
            conv2d_backward_data_direct_kernel<T>, conv, a.dy.as<T>(), a.w.as<T>(), a.dx.as<T>());
   });
 }
@@ -197,7 +195,7 @@ void conv2d_backward_weight_direct(const Conv2dBackwardWeight& a, const Conv2dSi
       static_cast<size_t>(splits * a.dw.numel) * size_of(compute_dtype(a.dw.dtype)), a.dw.device);
   dispatch_floating("conv2d_backward_weight", a.dw.dtype, [&]<class T>(Type<T>) {
     if (splits > 0) {
-      const dim3 grid(blocks_for(a.dw.numel), static_cast<unsigned>(splits));
+      const dim3 grid(grid_blocks(a.dw.numel, kThreads), static_cast<unsigned>(splits));
       launch({"conv2d_backward_weight_direct_kernel", grid, kThreads},
              conv2d_backward_weight_direct_kernel<T>, conv, a.x.as<T>(), a.dy.as<T>(), split_pixels,
              partials.as<Compute<T>>());
@@ -214,7 +212,7 @@ void conv2d_sum_weight_partials(const void* partials, int64_t splits, const View
   size.group_c = dw.size(1);
   const DirectConv2d conv = direct_conv2d(size, {}, dw, dw, dw);
   dispatch_floating("conv2d_backward_weight", dw.dtype, [&]<class T>(Type<T>) {
-    launch({"conv2d_sum_weight_partials_kernel", blocks_for(dw.numel), kThreads},
+    launch({"conv2d_sum_weight_partials_kernel", grid_blocks(dw.numel, kThreads), kThreads},
            conv2d_sum_weight_partials_kernel<T>, conv, static_cast<const Compute<T>*>(partials),
            splits, dw.as<T>());
   });
