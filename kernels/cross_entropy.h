@@ -6,7 +6,8 @@
 // logits_c, a row's loss is
 //   (1 - s) w_t nll_t + s / C sum_c w_c nll_c.
 // A row whose target is ignore_index has loss, weight and gradient 0. Any other target outside
-// [0, classes) is an error that names the row and the value.
+// [0, classes) is an error that names the row and the value on the CPU; a GPU writes NaN into the
+// row's loss, weight and gradient.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -38,5 +39,21 @@ struct CrossEntropyBackward {
   double label_smoothing = 0;
 };
 BINADE_KERNEL(cross_entropy_backward, CrossEntropyBackward, dlogits)
+
+// Both with one pass over the logits: what the forward writes, and what the backward makes of it.
+// For losses whose upstream gradient is known beforehand. dlogits may be logits.
+struct CrossEntropyForwardBackward {
+  const View& logits;
+  const View& target;
+  const View& weight;
+  const View& row_scale;
+  const View& row_loss;
+  const View& row_weight;
+  const View& lse;
+  const View& dlogits;
+  int64_t ignore_index = -100;
+  double label_smoothing = 0;
+};
+BINADE_KERNEL(cross_entropy_forward_backward, CrossEntropyForwardBackward, dlogits)
 
 }  // namespace binade::kernels
