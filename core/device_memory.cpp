@@ -2,6 +2,8 @@
 #include <binade/core/device_memory.h>
 #include <binade/kernels/base/error.h>
 
+#include <cstring>
+
 #ifndef BINADE_WITH_CUDA
 
 namespace binade {
@@ -15,8 +17,11 @@ namespace {
 
 void* device_allocate(Device device, size_t) { no_device(device); }
 void device_release(Device, void*, size_t) noexcept {}
-void device_copy(void*, Device to, const void*, Device from, size_t) {
-  no_device(to.is_cpu() ? from : to);
+void device_copy(void* to, Device to_device, const void* from, Device from_device, size_t bytes) {
+  if (!to_device.is_cpu() || !from_device.is_cpu()) {
+    no_device(to_device.is_cpu() ? from_device : to_device);
+  }
+  std::memcpy(to, from, bytes);
 }
 void synchronize_stream(Device device) {
   if (!device.is_cpu()) {

@@ -1,0 +1,53 @@
+// Every kernel as a case of rows x cols elements, called on raw memory: what bench/one times and
+// what the kernel cards count. Bytes and FLOPs are those that the operation needs at least.
+#pragma once
+#include <binade/kernels/base/view.h>
+#include <binade/kernels/base/workspace.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace binade::bench {
+
+// Memory and views of one call, on any device.
+class Operands {
+ public:
+  explicit Operands(Device device) : device_(device) {}
+  Device device() const { return device_; }
+  // Uninitialised; normal numbers (0 to 255 for u8); zeros. Row-major unless strides are given.
+  const View& empty(DType dtype, const Dims& sizes);
+  const View& random(DType dtype, const Dims& sizes);
+  const View& zeros(DType dtype, const Dims& sizes);
+  // The same memory with other sizes and strides.
+  const View& view(const View& of, const Dims& sizes, const Dims& strides);
+  const View& channels_last(const View& of);  // of is [N, C, H, W], any order so far
+
+ private:
+  Device device_;
+  std::deque<kernels::Workspace> memory_;
+  std::deque<View> views_;
+  uint64_t seed_ = 1;
+};
+
+// One call, ready to be repeated.
+struct Prepared {
+  std::shared_ptr<Operands> operands;
+  std::function<void()> run;
+  double bytes = 0;  // read and written, each operand once
+  double flops = 0;  // multiply and add count as two; 0 where bytes decide
+};
+
+struct KernelCase {
+  const char* name;
+  const char* shape;  // what rows and cols mean
+  Prepared (*prepare)(int64_t rows, int64_t cols, DType dtype, Device device);
+};
+
+const std::vector<KernelCase>& kernel_cases();
+// Throws with the list of names where there is none.
+const KernelCase& find_case(const std::string& name);
+
+}  // namespace binade::bench

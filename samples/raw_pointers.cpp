@@ -1,0 +1,39 @@
+// Kernels on raw pointers: no Tensor, no autograd. A view says where the memory is and how it is
+// laid out; kernels run on the calling thread's current stream (kernels/base/stream.h).
+#include <binade/core/device_memory.h>
+#include <binade/kernels/base/workspace.h>
+#include <binade/kernels/copy.h>
+#include <binade/kernels/gemm.h>
+#include <binade/kernels/softmax.h>
+
+#include <cstdio>
+
+using namespace binade;
+
+// Memory of this device; a pointer from cudaMalloc does as well.
+View on(Device device, const kernels::Workspace& memory, DType dtype, const Dims& sizes) {
+  View view = view_of(memory.as<void>(), dtype, sizes);
+  view.device = device;
+  return view;
+}
+
+int main() {
+  constexpr int64_t rows = 64, inner = 32, cols = 10;
+  const Device device = Device::best();  // the GPU where there is one
+  const kernels::Workspace a_memory(rows * inner * 2, device), b_memory(inner * cols * 2, device),
+      y_memory(rows * cols * 2, device);
+  const View a = on(device, a_memory, DType::f16, {rows, inner});
+  const View b = on(device, b_memory, DType::f16, {inner, cols});
+  const View y = on(device, y_memory, DType::f16, {rows, cols});
+
+  kernels::fill({.y = a, .value = 0.5});
+  kernels::fill({.y = b, .value = 0.25});
+  kernels::gemm({.a = a, .b = b, .y = y});
+  kernels::softmax_forward({.x = y, .y = y, .dim = 1});  // in place
+
+  const kernels::Workspace wide_memory(rows * cols * 4, device);
+  kernels::copy({.x = y, .y = on(device, wide_memory, DType::f32, {rows, cols})});
+  float first = 0;
+  device_copy(&first, Device{}, wide_memory.as<void>(), device, sizeof first);
+  std::printf("softmax(a b)[0] = %g on %s, expected 0.1\n", first, to_string(device).c_str());
+}
