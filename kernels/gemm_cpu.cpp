@@ -4,7 +4,8 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/contraction.h>
-#include <binade/kernels/gemm.h>
+#include <binade/kernels/gemm_checks.h>
+#include <binade/kernels/pointwise_functors.h>
 
 #include <algorithm>
 
@@ -24,36 +25,16 @@ struct Problem {
   std::byte *a = nullptr, *b = nullptr, *y = nullptr;
   int64_t a_strides[3] = {}, b_strides[3] = {}, y_strides[3] = {};  // batch, row, column
   const std::byte* bias = nullptr;                                  // compute dtype, padded
-  bool relu = false, accumulate = false;
+  bool relu = false, gelu = false, accumulate = false;
 
   bool direct() const { return y_strides[2] == 1 && compute_dtype(dtype) == dtype; }
 };
 
 void read_strides(const View& view, int64_t strides[3]) {
-  const int offset = 3 - view.dim();
-  for (int i = 0; i < view.dim(); ++i) {
-    strides[offset + i] = view.sizes[i] == 1 ? 1 : view.strides[i];
-  }
-}
-
-void check_arguments(const Gemm& g) {
-  check(is_floating(g.y.dtype), "gemm: got dtype ", g.y.dtype, ", expected f64, f32, f16 or bf16");
-  check(g.a.dtype == g.y.dtype && g.b.dtype == g.y.dtype, "gemm: got dtypes a ", g.a.dtype, ", b ",
-        g.b.dtype, " and y ", g.y.dtype, ", expected one dtype for all; cast first");
-  const int dim = g.y.dim();
-  check((dim == 2 || dim == 3) && g.a.dim() == dim && g.b.dim() == dim, "gemm: got shapes a ",
-        g.a.sizes, ", b ", g.b.sizes, " and y ", g.y.sizes,
-        ", expected three matrices or three batches of matrices");
-  const int r = dim - 2, c = dim - 1;
-  check(g.a.size(c) == g.b.size(r) && g.a.size(r) == g.y.size(r) && g.b.size(c) == g.y.size(c) &&
-            (dim == 2 || (g.a.size(0) == g.y.size(0) && g.b.size(0) == g.y.size(0))),
-        "gemm: got shapes a ", g.a.sizes, ", b ", g.b.sizes, " and y ", g.y.sizes,
-        ", expected [m, k] times [k, n] into [m, n], with equal batch sizes");
-  if (g.bias.data) {
-    check(g.bias.dtype == g.y.dtype && g.bias.dim() == 1 && g.bias.size(0) == g.y.size(c),
-          "gemm: got bias ", g.bias.dtype, " ", g.bias.sizes, ", expected ", g.y.dtype, " [",
-          g.y.size(c), "] (the columns of y)");
-  }
+  const MatrixStrides s = matrix_strides(view);
+  strides[0] = s.batch;
+  strides[1] = s.row;
+  strides[2] = s.column;
 }
 
 // One matrix [rows, columns] copied between y's layout and dtype and a dense buffer.
@@ -70,6 +51,17 @@ void copy_block(const Problem& p, std::byte* y, std::byte* buffer, int64_t rows,
   dense[1] = columns;
   dense[2] = 1;
   copy_strided_best(copy);
+}
+
+// gelu_tanh on a block of sums in contiguous rows.
+template <class T>
+void apply_gelu(T* c, int64_t row_stride, int64_t rows, int64_t columns) {
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) {
+      T& element = c[i * row_stride + j];
+      element = functor::GeluTanh::forward(element, T(0), T(0));
+    }
+  }
 }
 
 // Rows [row0, row1) and columns [column0, column1) of one matrix of the batch, on this thread.
@@ -117,6 +109,12 @@ void multiply_region(const Problem& p, const Region& region) {
                     .relu = p.relu,
                     .packed_a = packed_a,
                     .packed_b = packed_b});
+      if (p.gelu) {
+        std::byte* sums = direct ? y : buffer;
+        const int64_t row_stride = direct ? p.y_strides[1] : n;
+        p.dtype == DType::f64 ? apply_gelu(reinterpret_cast<double*>(sums), row_stride, m, n)
+                              : apply_gelu(reinterpret_cast<float*>(sums), row_stride, m, n);
+      }
       if (!direct) {
         copy_block(p, y, buffer, m, n, true);
       }
@@ -169,6 +167,7 @@ void cpu::gemm(const Gemm& g) {
             .b = g.b.data,
             .y = g.y.data,
             .relu = g.activation == Activation::relu,
+            .gelu = g.activation == Activation::gelu_tanh,
             .accumulate = g.accumulate};
   read_strides(g.a, p.a_strides);
   read_strides(g.b, p.b_strides);

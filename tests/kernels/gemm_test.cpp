@@ -1,69 +1,12 @@
 // gemm against a naive double-precision product: exact on integers, within the rounding bound on
 // random data, for every dtype, layout, epilogue and instruction set; same bits at 1, 2, 4 threads.
 #include <binade/kernels/gemm.h>
-#include <tests/kernels/strided_array.h>
-
-#include <cmath>
+#include <tests/kernels/gemm_case.h>
 
 namespace binade::kernels {
 namespace {
 
 constexpr DType kDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
-
-struct Case {
-  int64_t m, n, k;
-  DType dtype = DType::f32;
-  bool integers = true, bias = false, relu = false, accumulate = false;
-  std::vector<int> a = {0, 1}, b = {0, 1}, y = {0, 1};  // memory orders
-  int64_t gap = 0;
-};
-
-// Runs the case and expects every element within its error bound: zero for integers.
-void run(const Case& c) {
-  SCOPED_TRACE(text(c.m, "x", c.n, "x", c.k, " ", c.dtype, c.bias ? " bias" : "",
-                    c.relu ? " relu" : "", c.accumulate ? " accumulate" : "", " a", c.a[0], " b",
-                    c.b[0], " y", c.y[0]));
-  StridedArray a(c.dtype, {c.m, c.k}, c.a, c.gap), b(c.dtype, {c.k, c.n}, c.b, c.gap);
-  StridedArray y(c.dtype, {c.m, c.n}, c.y, c.gap), bias(c.dtype, {c.n});
-  a.randomize(1, c.integers);
-  b.randomize(2, c.integers);
-  bias.randomize(3, c.integers);
-  y.randomize(4, c.integers);
-  const StridedArray before = y;
-  const View no_view{};
-  const View bias_view = bias.view();
-  gemm({.a = a.view(),
-        .b = b.view(),
-        .y = y.view(),
-        .bias = c.bias ? bias_view : no_view,
-        .activation = c.relu ? Activation::relu : Activation::none,
-        .accumulate = c.accumulate});
-  const double accumulate_unit = unit_roundoff(compute_dtype(c.dtype));
-  int failures = 0;
-  y.each([&](const std::vector<int64_t>& at) {
-    double sum = c.accumulate ? before.get(at) : 0, magnitude = std::fabs(sum);
-    for (int64_t p = 0; p < c.k; ++p) {
-      const double product = a.get({at[0], p}) * b.get({p, at[1]});
-      sum += product;
-      magnitude += std::fabs(product);
-    }
-    if (c.bias) {
-      sum += bias.get({at[1]});
-      magnitude += std::fabs(bias.get({at[1]}));
-    }
-    const double want = c.relu ? std::max(sum, 0.0) : sum;
-    const double exact_bound = c.integers && std::fabs(want) <= 1 / epsilon(c.dtype) ? 0 : 1;
-    const double bound =
-        exact_bound * (unit_roundoff(c.dtype) * std::fabs(want) * 1.001 + 1e-7 * is_half(c.dtype) +
-                       2 * static_cast<double>(c.k + 2) * accumulate_unit * magnitude);
-    if (!(std::fabs(y.get(at) - want) <= bound) && ++failures <= 3) {
-      ADD_FAILURE() << "at " << at[0] << "," << at[1] << ": got " << y.get(at) << ", expected "
-                    << want;
-    }
-  });
-  EXPECT_EQ(failures, 0);
-  EXPECT_TRUE(y.gaps_untouched());
-}
 
 TEST(Gemm, ExactOnIntegersAtOddSizes) {
   for (const int64_t m : {1, 3, 14, 17, 33, 129}) {
