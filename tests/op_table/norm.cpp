@@ -59,7 +59,7 @@ Arrays batch_norm_of(const Arrays& in, bool training, bool affine) {
 }
 
 Tensor copy_of(const Tensor& t) {
-  Tensor copy = empty(t.sizes(), t.dtype());
+  Tensor copy = empty(t.sizes(), t.dtype(), t.device());
   copy.copy_(t.detach());
   return copy;
 }

@@ -1,3 +1,4 @@
+#include <tests/kernels/test_device.h>
 #include <tests/op_table/sample.h>
 
 #include <binade/core/create.h>
@@ -204,13 +205,16 @@ Sample converted(const OpRow& row, const Sample& sample, DType dtype) {
 
 Array to_array(const Tensor& t) {
   Array x{t.sizes(), {}};
-  for (int64_t i = 0; i < t.numel(); ++i) {
-    x.values.push_back(t.at(i));
+  const Tensor host = t.to(Device{});
+  for (int64_t i = 0; i < host.numel(); ++i) {
+    x.values.push_back(host.at(i));
   }
   return x;
 }
 
-Tensor to_tensor(const Array& x, DType dtype) { return from_values(x.values, x.sizes, dtype); }
+Tensor to_tensor(const Array& x, DType dtype) {
+  return from_values(x.values, x.sizes, dtype, kernels::test_device());
+}
 
 Tensors random_upstream(const Tensors& outputs, uint64_t seed, bool integers) {
   Tensors upstream;
@@ -308,7 +312,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || !(a.sizes() == b.sizes())) {
     return false;
   }
-  const Tensor x = contiguous(a.detach()), y = contiguous(b.detach());
+  const Tensor x = contiguous(a.detach().to(Device{})), y = contiguous(b.detach().to(Device{}));
   const size_t bytes = static_cast<size_t>(x.numel()) * size_of(x.dtype());
   return bytes == 0 || std::memcmp(x.view().data, y.view().data, bytes) == 0;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts test cases in a JUnit file of ctest and prints "N passed, N failed, N skipped".
+"""Counts test cases in JUnit files of ctest and prints "N passed, N failed, N skipped".
 
 A GoogleTest program counts with its own cases, read from the summary at the end of its output; any
 other ctest counts as one. A program that crashes before its summary is one failure. Exits 1 if
@@ -40,18 +40,20 @@ def of_case(case):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file")
+    parser.add_argument("files", nargs="+")
     parser.add_argument("--failed", type=int, default=0, help="failures to add")
     options = parser.parse_args()
-    try:
-        cases = list(ElementTree.parse(options.file).getroot().iter("testcase"))
-    except (OSError, ElementTree.ParseError) as error:
-        print(f"count_results: {options.file}: {error}", file=sys.stderr)
-        cases = []
+    cases, unreadable = [], 0
+    for file in options.files:
+        try:
+            found = list(ElementTree.parse(file).getroot().iter("testcase"))
+        except (OSError, ElementTree.ParseError) as error:
+            print(f"count_results: {file}: {error}", file=sys.stderr)
+            found = []
+        unreadable += not found
+        cases += found
     passed, failed, skipped = (sum(column) for column in zip((0, 0, 0), *map(of_case, cases)))
-    failed += options.failed
-    if not cases and failed == 0:
-        failed = 1
+    failed += options.failed or unreadable
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 
