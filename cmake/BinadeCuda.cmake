@@ -23,8 +23,6 @@ if(BINADE_CUDA_MODE STREQUAL "ON")
     "GPU architectures to compile for")
   enable_language(CUDA)
   find_package(CUDAToolkit 12.0 REQUIRED)
-  set(CMAKE_CUDA_STANDARD 20)
-  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 endif()
 
 # binade_cuda_sources(TARGET): adds the CUDA sources of the target's folder: FOLDER/*.cu, FOLDER/cuda/*,
@@ -54,7 +52,7 @@ function(binade_cuda_sources target folder)
     target_sources(${target} PRIVATE ${kernels} ${runtime})
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:CUDA::cudart_static>)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
-      --expt-relaxed-constexpr -Xptxas=-warn-spills -Wno-deprecated-gpu-targets
+      -std=c++20 --expt-relaxed-constexpr -Xcompiler=-Wno-unknown-pragmas -Xptxas=-warn-spills -Wno-deprecated-gpu-targets
       $<$<BOOL:${BINADE_WERROR}>:-Werror=all-warnings>>)
   endif()
 endfunction()

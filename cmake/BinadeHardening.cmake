@@ -6,7 +6,8 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 add_library(binade_hardening INTERFACE)
 target_compile_options(binade_hardening INTERFACE -fstack-protector-strong)
-target_compile_definitions(binade_hardening INTERFACE _GLIBCXX_ASSERTIONS)
+# Not in device code, where a failed assertion has no function to call.
+target_compile_definitions(binade_hardening INTERFACE $<$<COMPILE_LANGUAGE:CXX>:_GLIBCXX_ASSERTIONS>)
 if(NOT BINADE_SANITIZE)  # fortified functions would bypass the sanitizers' own checks
   target_compile_options(binade_hardening INTERFACE
     $<$<CONFIG:Release,RelWithDebInfo,MinSizeRel>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>)

@@ -15,7 +15,7 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 # inlined across functions of a file, as it could be in a program.
 add_library(binade_base_flags INTERFACE)
 target_compile_options(binade_base_flags INTERFACE -Wall -Wextra -fno-semantic-interposition
-  $<$<BOOL:${BINADE_WERROR}>:-Werror>)
+  $<$<AND:$<BOOL:${BINADE_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # Pragmas for g++'s vectoriser; "a & b ? x : y", where b must be evaluated for the loop to vectorise.
   target_compile_options(binade_base_flags INTERFACE
