@@ -1,7 +1,9 @@
 // Convolution on a GPU: which kernel computes a call, and the operands as it needs them. The
 // kernels are in conv2d_tensor.cu, conv2d_simt.cu (both implicit GEMM: cuda/conv2d_loaders.cuh) and
 // conv2d_direct.cu.
+#include <binade/kernels/conv2d_provider.h>
 #include <binade/kernels/cuda/dense.h>
+#include <binade/kernels/cuda/device_facts.h>
 #include <binade/kernels/cuda/conv2d_kernels.cuh>
 
 #include <algorithm>
@@ -10,11 +12,14 @@
 namespace binade::kernels {
 namespace {
 
-constexpr int64_t kMultiprocessors = 132;
 constexpr int64_t kMinSplitPixels = 256;  // eight steps of a tile
 constexpr int64_t kStepPixels = 32;
 
-enum class Variant : uint8_t { direct, simt, tensor };
+// How a call is computed: tile 0 is direct.
+struct Plan {
+  int tile = 0;  // 64 or 128
+  bool tensor = false;
+};
 
 // The indices inside an image and along k are 32-bit, and so are the blocks of a launch.
 bool fits_tiles(const Conv2dSizes& d, const Conv2dGeometry& g, bool backward_data) {
@@ -32,12 +37,27 @@ bool fits_tiles(const Conv2dSizes& d, const Conv2dGeometry& g, bool backward_dat
   return fits && pixels / 64 * channels / 64 * static_cast<double>(d.groups) < 0x1p31;
 }
 
-Variant choose(const Conv2dSizes& d, const Conv2dGeometry& g, DType dtype, bool backward_data) {
-  const bool thin_groups = d.groups > 1 && std::max(d.group_c, d.group_o) <= 4;
-  if (thin_groups || !fits_tiles(d, g, backward_data)) {
-    return Variant::direct;
+// `fitting` is the tile for where the provider's name leaves the choice.
+Plan plan(Conv2dVariant variant, DType dtype, const DeviceFacts& facts, int fitting) {
+  switch (variant) {
+    case Conv2dVariant::direct: return {};
+    case Conv2dVariant::simt: return {fitting, false};
+    case Conv2dVariant::simt_64: return {64, false};
+    case Conv2dVariant::simt_128: return {128, false};
+    case Conv2dVariant::tensor_64: return {64, facts.tensor_cores(dtype)};
+    case Conv2dVariant::tensor_128: return {128, facts.tensor_cores(dtype)};
+    default: return {fitting, facts.tensor_cores(dtype)};
   }
-  return is_half(dtype) ? Variant::tensor : Variant::simt;
+}
+
+// The variant that was asked for, or direct where tiles cannot index the call or, with a channel or
+// two per group, would be nearly empty.
+Conv2dVariant variant_of(const Conv2dSizes& d, const Conv2dGeometry& g, bool backward_data) {
+  const Conv2dVariant variant = conv2d_variant();
+  const bool thin = d.groups > 1 && std::max(d.group_c, d.group_o) <= 4;
+  return !fits_tiles(d, g, backward_data) || (thin && variant == Conv2dVariant::fitting)
+             ? Conv2dVariant::direct
+             : variant;
 }
 
 int64_t chunk_of(DType dtype) { return 16 / static_cast<int64_t>(size_of(dtype)); }
@@ -98,19 +118,23 @@ Correlation correlation(const Conv2dSizes& d, const Conv2dGeometry& g, const Vie
   return p;
 }
 
+// The large tile, unless it leaves multiprocessors without work.
+int fitting_tile(const Correlation& p, const DeviceFacts& facts) {
+  return p.blocks(128, p.produced > 64 ? 128 : 64) >= facts.processors ? 128 : 64;
+}
+
 template <class T>
-void launch_correlation(const CorrelationProblem<T>& p, Variant variant, bool forward) {
-  const bool fills = p.shape.blocks(128, 128) >= kMultiprocessors;
+void launch_correlation(const CorrelationProblem<T>& p, const Plan& plan, bool forward) {
   if constexpr (sizeof(T) == 2) {
-    if (variant == Variant::tensor) {
-      launch_conv2d_tensor(p, forward, fills ? 128 : 64);
+    if (plan.tensor) {
+      launch_conv2d_tensor(p, forward, plan.tile);
       return;
     }
   }
-  launch_conv2d_simt(p, forward, fills && p.shape.produced > 64 ? 128 : 64);
+  launch_conv2d_simt(p, forward, plan.tile);
 }
 
-void forward_tiles(const Conv2dForward& a, const Conv2dSizes& size, Variant variant) {
+void forward_tiles(const Conv2dForward& a, const Conv2dSizes& size, Conv2dVariant variant) {
   const Pixels<DenseInput> x(a.x);
   const Pixels<DenseOutput> y(a.y);
   const DenseInput w(a.w, Order::channels_last);
@@ -119,6 +143,8 @@ void forward_tiles(const Conv2dForward& a, const Conv2dSizes& size, Variant vari
   y.strides(shape.target_strides);
   shape.vector_source = x.chunked(size.group_c);
   shape.vector_target = y.chunked(size.group_o);
+  const DeviceFacts facts = device_facts(a.y.device);
+  const Plan chosen = plan(variant, a.y.dtype, facts, fitting_tile(shape, facts));
   dispatch_floating("conv2d_forward", a.y.dtype, [&]<class T>(Type<T>) {
     launch_correlation(CorrelationProblem<T>{.shape = shape,
                                              .source = x.view().template as<T>(),
@@ -127,12 +153,13 @@ void forward_tiles(const Conv2dForward& a, const Conv2dSizes& size, Variant vari
                                              .bias = a.bias.as<T>(),
                                              .bias_stride = a.bias ? a.bias.strides[0] : 0,
                                              .activation = a.activation},
-                       variant, true);
+                       chosen, true);
   });
   y.store();
 }
 
-void backward_data_tiles(const Conv2dBackwardData& a, const Conv2dSizes& size, Variant variant) {
+void backward_data_tiles(const Conv2dBackwardData& a, const Conv2dSizes& size,
+                         Conv2dVariant variant) {
   const Pixels<DenseInput> dy(a.dy);
   const Pixels<DenseOutput> dx(a.dx);
   const DenseInput w(a.w, Order::channels_last);
@@ -141,12 +168,14 @@ void backward_data_tiles(const Conv2dBackwardData& a, const Conv2dSizes& size, V
   dx.strides(shape.target_strides);
   shape.vector_source = dy.chunked(size.group_o);
   shape.vector_target = dx.chunked(size.group_c);
+  const DeviceFacts facts = device_facts(a.dx.device);
+  const Plan chosen = plan(variant, a.dx.dtype, facts, fitting_tile(shape, facts));
   dispatch_floating("conv2d_backward_data", a.dx.dtype, [&]<class T>(Type<T>) {
     launch_correlation(CorrelationProblem<T>{.shape = shape,
                                              .source = dy.view().template as<T>(),
                                              .w = w.as<T>(),
                                              .target = dx.view().template as<T>()},
-                       variant, false);
+                       chosen, false);
   });
   dx.store();
 }
@@ -174,17 +203,27 @@ WeightGradient weight_gradient(const Conv2dSizes& d, const Conv2dGeometry& g) {
   return p;
 }
 
-// The pixels are split over as many blocks as two per multiprocessor leave room for.
-void split_pixels(WeightGradient& p, int tile) {
-  const int64_t wanted = std::max<int64_t>(2 * kMultiprocessors / weight_blocks(p, tile, tile), 1);
-  const int64_t most = (int64_t{1} << 29) / kStepPixels * kStepPixels;
-  const int64_t pixels = std::clamp(ceil_div(p.pixels, wanted), kMinSplitPixels, most);
+// As many splits of the pixels as two blocks per multiprocessor leave room for.
+int64_t splits_of(const WeightGradient& p, int tile, const DeviceFacts& facts) {
+  const int64_t room = 2 * int64_t{facts.processors} / weight_blocks(p, tile, tile);
+  return std::clamp<int64_t>(room, 1, std::max<int64_t>(p.pixels / kMinSplitPixels, 1));
+}
+
+void split_pixels(WeightGradient& p, int64_t splits) {
+  constexpr int64_t kMost = int64_t{1} << 29;
+  const int64_t pixels = std::min(ceil_div(p.pixels, splits), kMost);
   p.split_pixels = ceil_div(pixels, kStepPixels) * kStepPixels;
   p.splits = ceil_div(p.pixels, p.split_pixels);
 }
 
+// The large tile, if there is enough for it in both directions and blocks for the device.
+int fitting_tile(const WeightGradient& p, const DeviceFacts& facts) {
+  const int64_t blocks = weight_blocks(p, 128, 128) * splits_of(p, 128, facts);
+  return p.group_o > 64 && p.columns > 64 && blocks >= facts.processors ? 128 : 64;
+}
+
 void backward_weight_tiles(const Conv2dBackwardWeight& a, const Conv2dSizes& size,
-                           Variant variant) {
+                           Conv2dVariant variant) {
   const Pixels<DenseInput> x(a.x);
   const DenseInput dy(a.dy, Order::channels_last);
   WeightGradient shape = weight_gradient(size, a.geometry);
@@ -193,8 +232,9 @@ void backward_weight_tiles(const Conv2dBackwardWeight& a, const Conv2dSizes& siz
   shape.vector_x = x.chunked(size.group_c);
   shape.vector_dy = aligned(dy.view()) && size.group_o % chunk_of(a.dy.dtype) == 0;
   shape.vector_partials = shape.columns * size_of(compute_dtype(a.dw.dtype)) % 16 == 0;
-  const int tile = weight_blocks(shape, 128, 128) >= kMultiprocessors / 4 ? 128 : 64;
-  split_pixels(shape, tile);
+  const DeviceFacts facts = device_facts(a.dw.device);
+  const Plan chosen = plan(variant, a.dw.dtype, facts, fitting_tile(shape, facts));
+  split_pixels(shape, splits_of(shape, chosen.tile, facts));
   const Workspace partials(
       static_cast<size_t>(shape.splits * a.dw.numel) * size_of(compute_dtype(a.dw.dtype)),
       a.dw.device);
@@ -204,12 +244,12 @@ void backward_weight_tiles(const Conv2dBackwardWeight& a, const Conv2dSizes& siz
                                    .dy = dy.as<T>(),
                                    .partials = partials.as<Compute<T>>()};
     if constexpr (sizeof(T) == 2) {
-      if (variant == Variant::tensor) {
-        launch_conv2d_tensor(problem, tile);
+      if (chosen.tensor) {
+        launch_conv2d_tensor(problem, chosen.tile);
         return;
       }
     }
-    launch_conv2d_simt(problem, tile);
+    launch_conv2d_simt(problem, chosen.tile);
   });
   conv2d_sum_weight_partials(partials.as<void>(), shape.splits, a.dw);
 }
@@ -221,8 +261,9 @@ void cuda::conv2d_forward(const Conv2dForward& a) {
   if (a.y.numel == 0) {
     return;
   }
-  const Variant variant = choose(size, a.geometry, a.y.dtype, false);
-  variant == Variant::direct ? conv2d_forward_direct(a, size) : forward_tiles(a, size, variant);
+  const Conv2dVariant variant = variant_of(size, a.geometry, false);
+  variant == Conv2dVariant::direct ? conv2d_forward_direct(a, size)
+                                   : forward_tiles(a, size, variant);
 }
 
 void cuda::conv2d_backward_data(const Conv2dBackwardData& a) {
@@ -230,9 +271,9 @@ void cuda::conv2d_backward_data(const Conv2dBackwardData& a) {
   if (a.dx.numel == 0) {
     return;
   }
-  const Variant variant = choose(size, a.geometry, a.dx.dtype, true);
-  variant == Variant::direct ? conv2d_backward_data_direct(a, size)
-                             : backward_data_tiles(a, size, variant);
+  const Conv2dVariant variant = variant_of(size, a.geometry, true);
+  variant == Conv2dVariant::direct ? conv2d_backward_data_direct(a, size)
+                                   : backward_data_tiles(a, size, variant);
 }
 
 void cuda::conv2d_backward_weight(const Conv2dBackwardWeight& a) {
@@ -244,9 +285,9 @@ void cuda::conv2d_backward_weight(const Conv2dBackwardWeight& a) {
     conv2d_sum_weight_partials(nullptr, 0, a.dw);
     return;
   }
-  const Variant variant = choose(size, a.geometry, a.dw.dtype, false);
-  variant == Variant::direct ? conv2d_backward_weight_direct(a, size)
-                             : backward_weight_tiles(a, size, variant);
+  const Conv2dVariant variant = variant_of(size, a.geometry, false);
+  variant == Conv2dVariant::direct ? conv2d_backward_weight_direct(a, size)
+                                   : backward_weight_tiles(a, size, variant);
 }
 
 }  // namespace binade::kernels

@@ -1,7 +1,8 @@
 // conv2d in its three directions against a naive double-precision loop: exact on integers, within
 // the rounding bound on random data; strides, padding, dilation, groups, layouts, dtypes,
-// instruction sets and thread counts.
+// instruction sets and thread counts; every variant of a device.
 #include <binade/kernels/conv2d.h>
+#include <binade/kernels/conv2d_provider.h>
 #include <tests/kernels/strided_array.h>
 
 #include <array>
@@ -169,11 +170,19 @@ TEST(Conv2d, StrideDilationAndGroups) {
   run({1, 4, 9, 11, 6, 3, 2, {{2, 1}, {0, 2}, {1, 3}, 2}});
 }
 
+bool on_device() { return !test_device().is_cpu(); }
+
+// Large sizes are for the threads of a CPU; kernels executed by the host take smaller ones.
+int64_t scaled(int64_t cpu, int64_t device) { return on_device() ? device : cpu; }
+
 TEST(Conv2d, EveryDTypeAndLayout) {
   for (const DType dtype : kDTypes) {
     for (const auto& x : {kChannelsLast, kPlain, kOdd}) {
       for (const auto& w : {kChannelsLast, kPlain, kOdd}) {
         for (const auto& y : {kChannelsLast, kPlain, kOdd}) {
+          if (on_device() && dtype != DType::f16 && (x != w || w != y)) {
+            continue;  // a layout is packed alike in every dtype there
+          }
           run({2, 5, 6, 7, 19, 3, 3, geometry(1, 1), dtype, false, true, true, x, w, y, 3});
           run({2, 4, 6, 7, 6, 3, 2, geometry(2, 0, 1, 2), dtype, true, true, false, x, w, y});
         }
@@ -184,10 +193,10 @@ TEST(Conv2d, EveryDTypeAndLayout) {
 
 TEST(Conv2d, RandomDataWithinTheRoundingBound) {
   for (const DType dtype : kDTypes) {
-    run({3, 40, 11, 10, 34, 3, 3, geometry(1, 1), dtype, false, true, true});
-    run({9, 12, 7, 7, 40, 3, 3, geometry(2, 1), dtype, false, true});
-    run({17, 6, 4, 4, 35, 3, 3, geometry(1, 1), dtype, false, true, true});
-    run({2, 3, 40, 40, 24, 5, 5, geometry(1, 0), dtype, false});
+    run({scaled(3, 1), 40, 11, 10, 34, 3, 3, geometry(1, 1), dtype, false, true, true});
+    run({scaled(9, 3), 12, 7, 7, 40, 3, 3, geometry(2, 1), dtype, false, true});
+    run({scaled(17, 5), 6, 4, 4, 35, 3, 3, geometry(1, 1), dtype, false, true, true});
+    run({scaled(2, 1), 3, scaled(40, 12), scaled(40, 12), 24, 5, 5, geometry(1, 0), dtype, false});
   }
 }
 
@@ -201,6 +210,96 @@ TEST(Conv2d, EmptyImagesAndChannels) {
   w.each([&](const std::vector<int64_t>& at) { ASSERT_EQ(w.get(at), 0); });
   run({2, 0, 4, 4, 3, 3, 3, geometry(1, 1), DType::f32, true, true});
   run({2, 3, 4, 4, 0, 3, 3, geometry(1, 1)});
+}
+
+TEST(Conv2d, EveryVariantOfTheDevice) {
+  if (!on_device()) {
+    GTEST_SKIP() << "the CPU has one implementation";
+  }
+  for (const char* provider :
+       {"own:direct", "own:simt_64", "own:simt_128", "own:tensor_64", "own:tensor_128"}) {
+    set_conv2d_provider(provider);
+    SCOPED_TRACE(provider);
+    for (const DType dtype : kDTypes) {
+      if (std::strstr(provider, "tensor") && !is_half(dtype)) {
+        continue;
+      }
+      run({1, 3, 13, 11, 9, 7, 7, geometry(2, 3), dtype, true, true});  // few channels
+      run({2, 1, 7, 6, 5, 3, 3, geometry(1, 1), dtype, true, true, true});
+      run({2, 8, 6, 5, 16, 3, 3, geometry(1, 1), dtype, true, true});  // 16-byte chunks
+      run({2, 16, 7, 5, 8, 3, 3, geometry(2, 1), dtype});
+      run({1, 32, 5, 5, 16, 3, 3, geometry(2, 1, 1, 2), dtype, true, true, true});
+      run({1, 8, 9, 8, 8, 3, 2, geometry(2, 3, 2), dtype});
+      run({1, 2, 3, 3, 2, 2, 2, geometry(5, 5), dtype});  // phases without taps
+      run({1, 24, 5, 7, 40, 1, 1, {}, dtype});
+      run({3, 9, 9, 7, 130, 1, 1, {}, dtype, true, true});  // beyond a tile of 128
+    }
+  }
+  set_conv2d_provider("own");
+}
+
+// Pixels with gaps between them and channels off the 16 bytes are read and written where they are.
+TEST(Conv2d, PixelsWithGaps) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    Case gaps{2, 8, 5, 6, 16, 3, 3, geometry(1, 1), dtype, true, true};
+    for (const int64_t gap : {8, 3}) {
+      gaps.gap = gap;
+      run(gaps);
+    }
+    StridedArray x(dtype, {2, 9, 5, 6}, kChannelsLast), w(dtype, {16, 8, 3, 3}, kChannelsLast);
+    StridedArray aligned(dtype, {2, 8, 5, 6}, kChannelsLast);
+    StridedArray y(dtype, {2, 16, 3, 4}, kChannelsLast), y_aligned = y;
+    x.randomize(1, false);
+    w.randomize(2, false);
+    aligned.each([&](const std::vector<int64_t>& at) {
+      aligned.set(at, x.get({at[0], at[1] + 1, at[2], at[3]}));
+    });
+    View shifted = x.view();
+    shifted.data += size_of(dtype);
+    shifted.sizes[1] = 8;
+    shifted.numel = aligned.view().numel;
+    shifted.contiguous = false;
+    conv2d_forward({.x = shifted, .w = w.view(), .y = y.view()});
+    conv2d_forward({.x = aligned.view(), .w = w.view(), .y = y_aligned.view()});
+    EXPECT_EQ(y.bytes(), y_aligned.bytes());
+  }
+}
+
+// Also where the pixels of the weight gradient are split over blocks.
+TEST(Conv2d, RepeatsBitForBit) {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    std::vector<std::vector<std::byte>> first;
+    for (int i = 0; i < 2; ++i) {
+      StridedArray x(dtype, {2, 8, 20, 19}, kChannelsLast), dx = x;
+      StridedArray w(dtype, {12, 8, 3, 3}, kChannelsLast), dw = w;
+      StridedArray y(dtype, {2, 12, 20, 19}, kChannelsLast), dy = y;
+      x.randomize(1, false);
+      w.randomize(2, false);
+      dy.randomize(3, false);
+      const Conv2dGeometry g = geometry(1, 1);
+      conv2d_forward({.x = x.view(), .w = w.view(), .y = y.view(), .geometry = g});
+      conv2d_backward_data({.dy = dy.view(), .w = w.view(), .dx = dx.view(), .geometry = g});
+      conv2d_backward_weight({.x = x.view(), .dy = dy.view(), .dw = dw.view(), .geometry = g});
+      const std::vector<std::vector<std::byte>> now = {y.bytes(), dx.bytes(), dw.bytes()};
+      first = first.empty() ? now : first;
+      EXPECT_EQ(first, now);
+    }
+  }
+}
+
+TEST(Conv2d, ProviderNames) {
+  EXPECT_EQ(conv2d_provider(), "own");
+  const auto message = [](const char* name) {
+    try {
+      set_conv2d_provider(name);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(message("library").find("this build has no cuDNN"), std::string::npos);
+  EXPECT_NE(message("own:winograd").find("expected one of own, own:direct"), std::string::npos);
+  EXPECT_EQ(conv2d_provider(), "own");
 }
 
 TEST(Conv2d, SameBitsAtAnyThreadCount) {

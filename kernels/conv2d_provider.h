@@ -1,0 +1,35 @@
+// Which implementation of conv2d runs on GPUs: process-wide, from BINADE_CONV2D until set. On the
+// CPU there is one.
+//
+//   own            our kernels; which one follows from shape, dtype and device, never from timing
+//   own:VARIANT    one of them: direct (one thread per output element), or implicit GEMM as simt,
+//                  simt_64, simt_128 (register tiles of 64 or 128 squared, or the one that fits),
+//                  tensor, tensor_64, tensor_128. Tensor cores take f16 and bf16 (before sm_80
+//                  f16); other dtypes run the simt variant. Tiles that cannot index a call leave it
+//                  to direct.
+//   library        cuDNN: an error, this build has none
+//   auto           reserved for a saved table of timings; without one the same as own
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace binade::kernels {
+
+enum class Conv2dVariant : uint8_t {
+  fitting,
+  direct,
+  simt,
+  simt_64,
+  simt_128,
+  tensor,
+  tensor_64,
+  tensor_128,
+  library,
+};
+
+// Throws Error, with the valid names, for any other.
+void set_conv2d_provider(std::string_view name);
+std::string_view conv2d_provider();
+Conv2dVariant conv2d_variant();  // what the provider's name means
+
+}  // namespace binade::kernels
