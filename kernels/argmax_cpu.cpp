@@ -1,6 +1,6 @@
 // CPU argmax: one sequential scan per output.
 #include <binade/kernels/base/parallel.h>
-#include <binade/kernels/reduce.h>
+#include <binade/kernels/reduce_checks.h>
 
 namespace binade::kernels::cpu {
 namespace {
@@ -61,23 +61,6 @@ void argmax_of(const ArgMax& a) {
       a.y.as<int64_t>()[at.y] = scan(a.x.as<const T>() + at.x, stride, n);
     }
   });
-}
-
-void check_arguments(const ArgMax& a) {
-  check(a.dim >= 0 && a.dim < a.x.dim(), "argmax: got dim ", a.dim, " of sizes ", a.x.sizes,
-        ", expected 0 <= dim < rank");
-  check(a.y.dtype == DType::i64, "argmax: got a result of dtype ", a.y.dtype, ", expected i64");
-  Dims kept = a.x.sizes, dropped;
-  kept[a.dim] = 1;
-  for (int d = 0; d < a.x.dim(); ++d) {
-    if (d != a.dim) {
-      dropped.push_back(a.x.size(d));
-    }
-  }
-  check(a.y.sizes == kept || a.y.sizes == dropped, "argmax: got a result of sizes ", a.y.sizes,
-        ", expected ", kept, " or ", dropped);
-  check(a.x.size(a.dim) > 0 || a.y.numel == 0, "argmax: got sizes ", a.x.sizes,
-        ", expected at least one element along dim ", a.dim);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // CPU pointwise kernels: checks, one flat loop where all operands are row-major of the same sizes,
 // a coalesced strided loop otherwise. The bodies are in unary_isa.cpp and binary_isa.cpp.
+#include <binade/kernels/pointwise_checks.h>
 #include <binade/kernels/pointwise_isa.h>
 
 namespace binade::kernels::cpu {
@@ -12,31 +13,6 @@ StridedTile flat_tile(const View& y, const View& a, const View& b) {
           {0, 0, 0, 0},
           1,
           0};
-}
-
-void check_floating(const char* kernel, const char* op, DType dtype) {
-  check(is_floating(dtype), kernel, " ", op, ": got dtype ", dtype,
-        ", expected a floating dtype (f64, f32, f16, bf16); convert with a copy");
-}
-
-void check_same(const char* kernel, const char* op, const View& a, const View& b) {
-  check(a.dtype == b.dtype, kernel, " ", op, ": got dtypes ", a.dtype, " and ", b.dtype,
-        ", expected one dtype; convert with a copy");
-  check(a.sizes == b.sizes, kernel, " ", op, ": got sizes ", a.sizes, " and ", b.sizes,
-        ", expected equal sizes");
-}
-
-void check_dtypes(const char* kernel, const char* op, const View& a, const View& b) {
-  check(a.dtype == b.dtype, kernel, " ", op, ": got dtypes ", a.dtype, " and ", b.dtype,
-        ", expected one dtype; convert with a copy");
-}
-
-// x^1 and x^2 need no power function.
-Unary simplified(Unary op, double alpha) {
-  return op != Unary::pow_scalar ? op
-         : alpha == 2            ? Unary::square
-         : alpha == 1            ? Unary::mul_scalar
-                                 : op;
 }
 
 // Arithmetic on a few elements, where the way to the vector loops would cost more than the work.
@@ -69,13 +45,10 @@ bool few_elements(const BinaryForward& a) {
   }
 }
 
-bool reads_values(Binary op) { return op != Binary::add && op != Binary::sub; }
-
 }  // namespace
 
 void unary_forward(const UnaryForward& a) {
-  check_floating("unary_forward", to_string(a.op), a.y.dtype);
-  check_same("unary_forward", to_string(a.op), a.x, a.y);
+  check_arguments(a);
   const Unary op = simplified(a.op, a.alpha);
   const auto body = [&](const StridedTile& tile) {
     unary_forward_tile_best(op, a.y.dtype, a.alpha, a.beta, tile);
@@ -87,9 +60,7 @@ void unary_forward(const UnaryForward& a) {
 }
 
 void unary_backward(const UnaryBackward& a) {
-  check_floating("unary_backward", to_string(a.op), a.dx.dtype);
-  check_same("unary_backward", to_string(a.op), a.saved, a.dx);
-  check_same("unary_backward", to_string(a.op), a.dy, a.dx);
+  check_arguments(a);
   const Unary op = simplified(a.op, a.alpha);
   const auto body = [&](const StridedTile& tile) {
     unary_backward_tile_best(op, a.dx.dtype, a.alpha, a.beta, tile);
@@ -101,15 +72,8 @@ void unary_backward(const UnaryBackward& a) {
 }
 
 void binary_forward(const BinaryForward& a) {
+  check_arguments(a);
   const DType dtype = a.y.dtype;
-  check_dtypes("binary_forward", to_string(a.op), a.a, a.y);
-  check_dtypes("binary_forward", to_string(a.op), a.b, a.y);
-  if (!is_floating(dtype)) [[unlikely]] {
-    check(
-        (dtype == DType::i64 || dtype == DType::i32) && a.op != Binary::div && a.op != Binary::pow,
-        "binary_forward ", to_string(a.op), ": got dtype ", dtype,
-        ", expected a floating dtype, or i64 or i32 for add, sub, mul, maximum and minimum");
-  }
   const bool flat = all_flat(a.y, a.a, a.b);
   if (flat && a.y.numel <= kFewElements &&
       ((dtype == DType::f32 && few_elements<float>(a)) ||
@@ -124,21 +88,14 @@ void binary_forward(const BinaryForward& a) {
 }
 
 void binary_backward(const BinaryBackward& a) {
-  const char* name = to_string(a.op);
-  check_floating("binary_backward", name, a.dy.dtype);
-  // Where the values do not matter dy stands in for them.
-  const View& saved_a = reads_values(a.op) ? a.a : a.dy;
-  const View& saved_b = reads_values(a.op) ? a.b : a.dy;
-  check_dtypes("binary_backward", name, saved_a, a.dy);
-  check_dtypes("binary_backward", name, saved_b, a.dy);
+  const BinarySaved saved = check_arguments(a);
   const View* wanted[2] = {&a.da, &a.db};
   for (int which = 0; which < 2; ++which) {
     const View& out = *wanted[which];
     if (!out) {
       continue;
     }
-    check_same("binary_backward", name, out, a.dy);
-    StridedLoop("binary_backward", {&out, &saved_a, &saved_b, &a.dy})
+    StridedLoop("binary_backward", {&out, &saved.a, &saved.b, &a.dy})
         .run([&](const StridedTile& tile) {
           binary_backward_tile_best(a.op, which, a.dy.dtype, tile);
         });
@@ -146,9 +103,7 @@ void binary_backward(const BinaryBackward& a) {
 }
 
 void compare_forward(const CompareForward& a) {
-  check_dtypes("compare_forward", to_string(a.op), a.a, a.b);
-  check(a.y.dtype == DType::boolean, "compare_forward ", to_string(a.op),
-        ": got a result of dtype ", a.y.dtype, ", expected bool");
+  check_arguments(a);
   const auto body = [&](const StridedTile& tile) { compare_tile_best(a.op, a.a.dtype, tile); };
   if (all_flat(a.y, a.a, a.b)) {
     return run_flat(flat_tile(a.y, a.a, a.b), a.y.numel, body);

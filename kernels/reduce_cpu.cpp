@@ -4,6 +4,7 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy_isa.h>
+#include <binade/kernels/reduce_checks.h>
 #include <binade/kernels/reduce_isa.h>
 
 namespace binade::kernels::cpu {
@@ -75,7 +76,7 @@ Plan make_plan(const ReduceForward& a) {
   Plan p;
   const auto x_width = static_cast<int64_t>(size_of(a.x.dtype));
   for (int d = a.x.dim() - 1; d >= 0; --d) {
-    const bool reduced = a.y.size(d) == 1 && a.x.size(d) != 1;
+    const bool reduced = is_reduced(a, d);
     (reduced ? p.reduced : p.kept)
         .insert(a.x.size(d), a.x.strides[d] * x_width, reduced ? 0 : a.y.strides[d] * x_width);
   }
@@ -198,23 +199,6 @@ void reduce_chunked(const ReduceForward& a, const Plan& p) {
   }
 }
 
-void check_arguments(const ReduceForward& a) {
-  const DType dtype = a.x.dtype;
-  check(dtype == a.y.dtype, "reduce ", to_string(a.op), ": got dtypes ", dtype, " and ", a.y.dtype,
-        ", expected one dtype");
-  check(
-      is_floating(dtype) || ((dtype == DType::i64 || dtype == DType::i32) && a.op != Reduce::mean),
-      "reduce ", to_string(a.op), ": got dtype ", dtype,
-      ", expected a floating dtype, or i64 or i32 for sum, prod, max and min; convert with a copy");
-  check(a.x.dim() == a.y.dim(), "reduce ", to_string(a.op), ": got sizes ", a.x.sizes,
-        " and result ", a.y.sizes, ", expected equal ranks (reduced dimensions have size 1)");
-  for (int d = 0; d < a.x.dim(); ++d) {
-    check(a.y.size(d) == a.x.size(d) || a.y.size(d) == 1, "reduce ", to_string(a.op),
-          ": got sizes ", a.x.sizes, " and result ", a.y.sizes, ", expected a result size of ",
-          a.x.size(d), " or 1 in dimension ", d);
-  }
-}
-
 }  // namespace
 
 void reduce_forward(const ReduceForward& a) {
@@ -223,8 +207,6 @@ void reduce_forward(const ReduceForward& a) {
     return;
   }
   const Plan p = make_plan(a);
-  check(p.reduced.numel > 0 || (a.op != Reduce::max && a.op != Reduce::min), "reduce ",
-        to_string(a.op), ": got sizes ", a.x.sizes, ", expected at least one element to reduce");
   p.chunks > 1 ? reduce_chunked(a, p) : reduce_whole(a, p);
 }
 

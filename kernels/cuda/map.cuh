@@ -2,8 +2,8 @@
 // One kernel per f has two parts. Where each operand's innermost dimension is contiguous (or one
 // element repeated, for inputs) and aligned, a thread takes a vector of kVector elements; what is
 // left, and every other layout, goes element by element, kUnroll of them a thread so that enough
-// loads are in flight. Every thread reads its elements before it writes them, so y may be the same
-// memory as an input of the same layout.
+// loads are in flight (1 for rare variants of much code). Every thread reads its elements before it
+// writes them, so y may be the same memory as an input of the same layout.
 #pragma once
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>
@@ -11,7 +11,6 @@
 namespace binade::kernels {
 
 inline constexpr int kMapThreads = 256;
-inline constexpr int kMapUnroll = 4;
 
 // Units of a map kernel: `vectors` vectors, then `singles` elements. In one dimension vector i
 // starts at element head + i * step; in more the index counts vectors, or there are none.
@@ -37,13 +36,14 @@ __device__ __forceinline__ auto apply(const F& f, const In (&x)[kInputs][kCount]
   }
 }
 
-template <class Out, class In, int kInputs, int kVector, class F>
+template <class Out, class In, int kInputs, int kVector, int kUnroll, class F>
 __global__ void __launch_bounds__(kMapThreads)
     map_kernel(const __grid_constant__ MapPlan<kInputs + 1> plan, const F f) {
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kMapThreads + threadIdx.x;
   const int64_t threads = static_cast<int64_t>(gridDim.x) * kMapThreads;
   std::byte* at[kInputs + 1];
-  for (int64_t i = thread; i < plan.vectors; i += threads) {
+  // With vectors of one element there are none, and no code for them.
+  for (int64_t i = thread; kVector > 1 && i < plan.vectors; i += threads) {
     plan.index.locate(plan.head + i * plan.step, at);
     In x[kInputs][kVector];
 #pragma unroll
@@ -66,11 +66,11 @@ __global__ void __launch_bounds__(kMapThreads)
     }
     dev::store_from(reinterpret_cast<Out*>(at[0]), y);
   }
-  for (int64_t i = thread; i < plan.singles; i += threads * kMapUnroll) {
-    In x[kInputs][kMapUnroll];
-    Out* y[kMapUnroll];
+  for (int64_t i = thread; i < plan.singles; i += threads * kUnroll) {
+    In x[kInputs][kUnroll];
+    Out* y[kUnroll];
 #pragma unroll
-    for (int j = 0; j < kMapUnroll; ++j) {
+    for (int j = 0; j < kUnroll; ++j) {
       const int64_t single = i + j * threads < plan.singles ? i + j * threads : i;
       plan.index.locate(single < plan.head ? single : single + plan.vectors * kVector, at);
       y[j] = reinterpret_cast<Out*>(at[0]);
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kMapThreads)
       }
     }
 #pragma unroll
-    for (int j = 0; j < kMapUnroll; ++j) {
+    for (int j = 0; j < kUnroll; ++j) {
       if (i + j * threads < plan.singles) {
         *y[j] = apply(f, x, j);
       }
@@ -113,7 +113,7 @@ MapPlan<kInputs + 1> map_plan(const StridedLoop& loop) {
     rows = rows && (stride == 0 || stride == static_cast<int64_t>(sizeof(In)));
     plan.repeated |= static_cast<uint32_t>(stride == 0) << k;
   }
-  if (!rows) {
+  if (!rows || kVector == 1) {
     return plan;
   }
   if (loop.dims() == 1) {
@@ -148,17 +148,17 @@ MapPlan<kInputs + 1> map_plan(const StridedLoop& loop) {
 
 // Runs f over the operands of the loop: operand 0 of type Out = f(operands 1 .. kInputs of type
 // In), each at most 3. `name` is that of the launch.
-template <class Out, class In, int kInputs, int kVector, class F>
+template <class Out, class In, int kInputs, int kVector, int kUnroll = 4, class F>
 void map(const char* name, const StridedLoop& loop, const F& f) {
   static_assert(kInputs >= 1 && kInputs <= 3);
   if (loop.numel() == 0) {
     return;
   }
   const auto plan = detail::map_plan<Out, In, kInputs, kVector>(loop);
-  const int64_t groups = ceil_div(plan.singles, kMapUnroll);
+  const int64_t groups = ceil_div(plan.singles, kUnroll);
   const int64_t work = plan.vectors > groups ? plan.vectors : groups;
   launch({name, grid_blocks(work, kMapThreads), kMapThreads},
-         detail::map_kernel<Out, In, kInputs, kVector, F>, plan, f);
+         detail::map_kernel<Out, In, kInputs, kVector, kUnroll, F>, plan, f);
 }
 
 }  // namespace binade::kernels

@@ -67,6 +67,10 @@ struct StridedIndex {
     for (int k = 0; k < kOperands; ++k) {
       at[k] = data[k];
     }
+    advance(i, at);
+  }
+  // From the addresses of element 0 to those of element i.
+  BINADE_HD void advance(int64_t i, std::byte* (&at)[kOperands]) const {
     const int last = dims - 1;
     if (last == 0) {
       step(at, 0, i);

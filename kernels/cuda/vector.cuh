@@ -147,9 +147,11 @@ BINADE_HD VectorSpan vector_span(int64_t n, const T*... arrays) {
 
 // Thread `thread` of the `threads` that share the span calls f(width, first element), where width
 // is std::integral_constant<int, N> or <int, 1>. Neighbouring threads get neighbouring vectors.
-template <int N, class F>
+// kUnroll: calls in flight, for an f that loads but does not store.
+template <int N, int kUnroll = 1, class F>
 __device__ __forceinline__ void for_each_vector(const VectorSpan& span, int64_t thread,
                                                 int64_t threads, F&& f) {
+#pragma unroll kUnroll
   for (int64_t i = thread; i < span.vectors; i += threads) {
     f(std::integral_constant<int, N>(), span.head + i * N);
   }
