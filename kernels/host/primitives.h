@@ -32,7 +32,7 @@ T shuffle(uint32_t mask, T value, int argument, int width, Shuffle mode, const c
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 16);
   T result;
   ShuffleLane lane{&value, &result, argument, width, static_cast<int>(sizeof(T)), mode};
-  collective(mask, shuffle_lanes, &lane, what, options().shuffles_order_memory, site);
+  collective({mask, shuffle_lanes, what, options().shuffles_order_memory}, &lane, site);
   return result;
 }
 
@@ -40,18 +40,16 @@ struct VoteLane {
   uint32_t value, result;
 };
 void ballot_lanes(void* const* lanes, uint32_t mask);
-void sum_lanes(void* const* lanes, uint32_t mask);
-void max_lanes(void* const* lanes, uint32_t mask);
 void no_exchange(void* const* lanes, uint32_t mask);
 
-inline uint32_t vote(uint32_t mask, uint32_t value, Exchange exchange, const char* what,
-                     Site site) {
-  VoteLane lane{value, 0};
-  collective(mask, exchange, &lane, what, false, site);
+inline uint32_t ballot(uint32_t mask, bool vote, const char* what, Site site) {
+  VoteLane lane{vote, 0};
+  collective({mask, ballot_lanes, what, false}, &lane, site);
   return lane.result;
 }
 
-void copy_async(void* shared, const void* global, int bytes, int source_bytes);
+// 16 bytes, of which the last 16 - source_bytes become zero.
+void copy_async(void* shared, const void* global, int source_bytes, Site site);
 void commit_async();
 void wait_async(int pending_groups);
 
@@ -70,25 +68,26 @@ void product_f16_lanes(void* const* lanes, uint32_t mask);   // m16n8k16
 void product_bf16_lanes(void* const* lanes, uint32_t mask);  // m16n8k16
 
 // Out of line, so that the race detector sees one atomic access and no plain ones.
-float atomic_add(float* p, float value);
-double atomic_add(double* p, double value);
-int atomic_add(int* p, int value);
-unsigned atomic_add(unsigned* p, unsigned value);
-unsigned long long atomic_add(unsigned long long* p, unsigned long long value);
-unsigned atomic_max(unsigned* p, unsigned value);
-unsigned atomic_or(unsigned* p, unsigned value);
-unsigned atomic_cas(unsigned* p, unsigned expected, unsigned value);
-int atomic_cas(int* p, int expected, int value);
-// __threadfence(): makes this thread's earlier writes visible to whoever sees its later atomics.
+float atomic_add(float* p, float value, Site site);
+double atomic_add(double* p, double value, Site site);
+int atomic_add(int* p, int value, Site site);
+unsigned atomic_add(unsigned* p, unsigned value, Site site);
+unsigned long long atomic_add(unsigned long long* p, unsigned long long value, Site site);
+unsigned atomic_max(unsigned* p, unsigned value, Site site);
+unsigned atomic_or(unsigned* p, unsigned value, Site site);
+unsigned atomic_cas(unsigned* p, unsigned expected, unsigned value, Site site);
+int atomic_cas(int* p, int expected, int value, Site site);
+// __threadfence(): the writes that this thread has made or seen are visible to whoever sees its
+// later atomics, and after a fence of its own it sees what was so published by those whose atomics
+// it saw before.
 void thread_fence();
 
 }  // namespace binade::kernels::host
 
 inline void __syncthreads(BINADE_SITE) { binade::kernels::host::barrier(0, 0, site); }
 inline void __syncwarp(unsigned mask = ~0u, BINADE_SITE) {
-  int nothing = 0;
-  binade::kernels::host::collective(mask, binade::kernels::host::no_exchange, &nothing,
-                                    "__syncwarp", true, site);
+  binade::kernels::host::collective({mask, binade::kernels::host::no_exchange, "__syncwarp", true},
+                                    nullptr, site);
 }
 
 #define BINADE_SHUFFLE(name, mode)                                                            \
@@ -104,31 +103,29 @@ BINADE_SHUFFLE(__shfl_xor_sync, exclusive_or)
 #undef BINADE_SHUFFLE
 
 inline unsigned __ballot_sync(unsigned mask, int predicate, BINADE_SITE) {
-  return binade::kernels::host::vote(mask, predicate != 0, binade::kernels::host::ballot_lanes,
-                                     "__ballot_sync", site);
+  return binade::kernels::host::ballot(mask, predicate != 0, "__ballot_sync", site);
 }
 inline int __any_sync(unsigned mask, int predicate, BINADE_SITE) {
-  return binade::kernels::host::vote(mask, predicate != 0, binade::kernels::host::ballot_lanes,
-                                     "__any_sync", site) != 0;
+  return binade::kernels::host::ballot(mask, predicate != 0, "__any_sync", site) != 0;
 }
 inline int __all_sync(unsigned mask, int predicate, BINADE_SITE) {
-  return binade::kernels::host::vote(mask, predicate != 0, binade::kernels::host::ballot_lanes,
-                                     "__all_sync", site) == mask;
+  return binade::kernels::host::ballot(mask, predicate == 0, "__all_sync", site) == 0;
 }
 
 template <class T>
-inline T atomicAdd(T* p, std::type_identity_t<T> value) {
-  return binade::kernels::host::atomic_add(p, value);
+inline T atomicAdd(T* p, std::type_identity_t<T> value, BINADE_SITE) {
+  return binade::kernels::host::atomic_add(p, value, site);
 }
-inline unsigned atomicMax(unsigned* p, unsigned value) {
-  return binade::kernels::host::atomic_max(p, value);
+inline unsigned atomicMax(unsigned* p, unsigned value, BINADE_SITE) {
+  return binade::kernels::host::atomic_max(p, value, site);
 }
-inline unsigned atomicOr(unsigned* p, unsigned value) {
-  return binade::kernels::host::atomic_or(p, value);
+inline unsigned atomicOr(unsigned* p, unsigned value, BINADE_SITE) {
+  return binade::kernels::host::atomic_or(p, value, site);
 }
 template <class T>
-inline T atomicCAS(T* p, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
-  return binade::kernels::host::atomic_cas(p, expected, value);
+inline T atomicCAS(T* p, std::type_identity_t<T> expected, std::type_identity_t<T> value,
+                   BINADE_SITE) {
+  return binade::kernels::host::atomic_cas(p, expected, value, site);
 }
 inline void __threadfence() { binade::kernels::host::thread_fence(); }
 
@@ -157,8 +154,8 @@ inline T& shared_mem() {
   return *static_cast<T*>(host::shared_base(sizeof(T)));
 }
 
-inline void cp_async16(void* shared, const void* global, int source_bytes = 16) {
-  host::copy_async(shared, global, 16, source_bytes);
+inline void cp_async16(void* shared, const void* global, int source_bytes = 16, BINADE_SITE) {
+  host::copy_async(shared, global, source_bytes, site);
 }
 inline void cp_async_commit() { host::commit_async(); }
 template <int kPending>
@@ -168,11 +165,11 @@ inline void cp_async_wait() {
 
 inline void ldmatrix_x4(uint32_t (&fragment)[4], const void* row, BINADE_SITE) {
   host::LoadMatrixLane lane{fragment, row, false};
-  host::collective(~0u, host::load_matrix_lanes, &lane, "ldmatrix", false, site);
+  host::collective({~0u, host::load_matrix_lanes, "ldmatrix", false}, &lane, site);
 }
 inline void ldmatrix_x4_trans(uint32_t (&fragment)[4], const void* row, BINADE_SITE) {
   host::LoadMatrixLane lane{fragment, row, true};
-  host::collective(~0u, host::load_matrix_lanes, &lane, "ldmatrix.trans", false, site);
+  host::collective({~0u, host::load_matrix_lanes, "ldmatrix.trans", false}, &lane, site);
 }
 
 template <class T>
@@ -180,9 +177,9 @@ inline void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (
                          BINADE_SITE) {
   static_assert(std::is_same_v<T, half> || std::is_same_v<T, bfloat16>);
   host::ProductLane lane{d, a, b};
-  host::collective(~0u,
-                   std::is_same_v<T, half> ? host::product_f16_lanes : host::product_bf16_lanes,
-                   &lane, "mma.sync", false, site);
+  constexpr auto kExchange =
+      std::is_same_v<T, half> ? host::product_f16_lanes : host::product_bf16_lanes;
+  host::collective({~0u, kExchange, "mma.sync", false}, &lane, site);
 }
 
 inline void named_barrier(int id, int count, BINADE_SITE) { host::barrier(id, count, site); }

@@ -153,7 +153,7 @@ int enqueue_kernel(const char* name, dim3 grid, dim3 block, size_t shared_bytes,
     auto run = [name, grid, block, shared_bytes, thread = std::move(thread)]() mutable {
       try {
         run_grid(
-            grid, block, shared_bytes, [](void* f) { (*static_cast<std::function<void()>*>(f))(); },
+            {name, grid, block, shared_bytes}, [](void* f) { (*static_cast<std::function<void()>*>(f))(); },
             &thread);
       } catch (Error& error) {
         error.add_context(text("(in kernel ", name, ")"));

@@ -1,0 +1,59 @@
+// __syncthreads() and named barriers.
+#include <binade/kernels/host/executor_internal.h>
+#include <binade/kernels/host/race.h>
+
+namespace binade::kernels::host {
+namespace {
+
+void check_arrival(const Executor& x, const Barrier& barrier, int id, int expected, Site site) {
+  if (id == 0 && x.exited > 0) {
+    fail_thread("__syncthreads at ", site, " after ", x.exited, " threads of the block ended");
+  }
+  if (barrier.arrived == 0) {
+    return;
+  }
+  if (barrier.expected != expected) {
+    fail_thread("barrier ", id, " for ", expected, " threads at ", site, ", but others wait for ",
+                barrier.expected, " at ", barrier.site);
+  }
+  if (barrier.site.line != site.line || barrier.site.file != site.file) {
+    fail_thread("divergent barrier: this thread is at ", site, ", others wait at ", barrier.site);
+  }
+}
+
+}  // namespace
+
+void barrier(int id, int count, Site site) {
+  Executor& x = executor();
+  Thread& self = current_thread(x);
+  const int expected = id == 0 ? x.thread_count : count;
+  self.what = id == 0 ? "__syncthreads" : "named_barrier";
+  self.site = site;
+  if (id < 0 || id >= kBarriers) {
+    fail_thread("barrier ", id, " at ", site, "; a block has barriers 0 to 15");
+  }
+  if (id != 0 && (count <= 0 || count % 32 != 0 || count > (x.thread_count + 31) / 32 * 32)) {
+    fail_thread("barrier ", id, " for ", count, " threads at ", site,
+                "; expected a multiple of 32 up to the ", x.thread_count, " of the block");
+  }
+  Barrier& barrier = x.barriers[static_cast<size_t>(id)];
+  check_arrival(x, barrier, id, expected, site);
+  barrier.expected = expected;
+  barrier.site = site;
+  if (++barrier.arrived < expected) {
+    self.state = ThreadState::at_barrier;
+    self.barrier = static_cast<uint8_t>(id);
+    wait_until_ready(x);
+    return;
+  }
+  barrier.arrived = 0;
+  race::join_barrier(x, id);
+  for (int i = 0; i < x.thread_count; ++i) {
+    const Thread& thread = x.threads[static_cast<size_t>(i)];
+    if (thread.state == ThreadState::at_barrier && thread.barrier == id) {
+      set_ready(x, i);
+    }
+  }
+}
+
+}  // namespace binade::kernels::host

@@ -1,0 +1,84 @@
+// What the executor says when a kernel breaks a rule.
+#include <binade/kernels/host/executor_internal.h>
+
+#include <cstdio>
+#if BINADE_HOST_ASAN
+#include <sanitizer/asan_interface.h>
+extern "C" void __asan_describe_address(void* address);
+#endif
+
+namespace binade::kernels::host {
+
+std::string to_string(Index index) {
+  return text("(", index.value.x, ",", index.value.y, ",", index.value.z, ")");
+}
+std::string to_string(Site site) {
+  return text(site.file != nullptr ? site.file : "?", ":", site.line);
+}
+std::string to_string(const Waiting& waiting) {
+  const Thread& thread = waiting.x.threads[static_cast<size_t>(waiting.thread)];
+  return text("thread ", Index{thread.index}, " (warp ", waiting.thread / 32, " lane ",
+              waiting.thread % 32, ") at ", thread.what, " at ", thread.site);
+}
+std::string to_string(Mask mask) {
+  char digits[16];
+  std::snprintf(digits, sizeof digits, "0x%08x", mask.value);
+  return digits;
+}
+
+uint3 block_index(const Executor& x, uint64_t block) {
+  const dim3 grid = x.grid.grid;
+  return {static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
+          static_cast<unsigned>(block / grid.x / grid.y)};
+}
+
+void die(Executor& x, Fiber& self, std::string message) {
+  std::string where = text("kernel ", x.grid.kernel, ", block ", Index{block_index(x, x.block)},
+                           ", thread ", Index{current_thread(x).index}, ": ");
+  message.insert(0, where);
+  std::string().swap(where);
+  std::string().swap(x.error);
+  x.error.swap(message);
+  x.failed = true;
+  switch_fiber(self, x.main, true);
+  __builtin_unreachable();
+}
+
+void fail_kernel(std::string message) {
+  Executor& x = executor();
+  die(x, *current_thread(x).fiber, std::move(message));
+}
+
+void deadlock(Executor& x, Fiber& self) {
+  constexpr int kShown = 6;
+  std::string message = "deadlock: no thread of the block can run";
+  int shown = 0;
+  Site last{};
+  for (int i = 0; i < x.thread_count && shown < kShown; ++i) {
+    const Thread& thread = x.threads[static_cast<size_t>(i)];
+    const bool same = thread.site.file == last.file && thread.site.line == last.line;
+    if (thread.state != ThreadState::done && !same) {
+      message += text("\n    waits: ", Waiting{x, i});
+      last = thread.site;
+      ++shown;
+    }
+  }
+  if (x.exited > 0) {
+    message += text("\n    ended: ", x.exited, " threads");
+  }
+  die(x, self, std::move(message));
+}
+
+void check_address([[maybe_unused]] const void* p, [[maybe_unused]] size_t bytes,
+                   [[maybe_unused]] const char* what, [[maybe_unused]] Site site) {
+#if BINADE_HOST_ASAN
+  void* bad = __asan_region_is_poisoned(const_cast<void*>(p), bytes);
+  if (bad != nullptr) {
+    __asan_describe_address(bad);  // prints which allocation it is near
+    const auto offset = static_cast<const char*>(bad) - static_cast<const char*>(p);
+    fail_thread(what, " at ", site, ": byte ", offset, " of ", bytes, " is not valid memory");
+  }
+#endif
+}
+
+}  // namespace binade::kernels::host
