@@ -118,9 +118,14 @@ Correlation correlation(const Conv2dSizes& d, const Conv2dGeometry& g, const Vie
   return p;
 }
 
-// The large tile, unless it leaves multiprocessors without work.
-int fitting_tile(const Correlation& p, const DeviceFacts& facts) {
-  return p.blocks(128, p.produced > 64 ? 128 : 64) >= facts.processors ? 128 : 64;
+// The large tile, unless it leaves multiprocessors without work. Only tensor cores have one for few
+// columns.
+int fitting_tile(const Correlation& p, DType dtype, const DeviceFacts& facts) {
+  const bool few = p.produced <= 64;
+  if (few && !facts.tensor_cores(dtype)) {
+    return 64;
+  }
+  return p.blocks(128, few ? 64 : 128) >= facts.processors ? 128 : 64;
 }
 
 template <class T>
@@ -144,7 +149,7 @@ void forward_tiles(const Conv2dForward& a, const Conv2dSizes& size, Conv2dVarian
   shape.vector_source = x.chunked(size.group_c);
   shape.vector_target = y.chunked(size.group_o);
   const DeviceFacts facts = device_facts(a.y.device);
-  const Plan chosen = plan(variant, a.y.dtype, facts, fitting_tile(shape, facts));
+  const Plan chosen = plan(variant, a.y.dtype, facts, fitting_tile(shape, a.y.dtype, facts));
   dispatch_floating("conv2d_forward", a.y.dtype, [&]<class T>(Type<T>) {
     launch_correlation(CorrelationProblem<T>{.shape = shape,
                                              .source = x.view().template as<T>(),
@@ -169,7 +174,7 @@ void backward_data_tiles(const Conv2dBackwardData& a, const Conv2dSizes& size,
   shape.vector_source = dy.chunked(size.group_o);
   shape.vector_target = dx.chunked(size.group_c);
   const DeviceFacts facts = device_facts(a.dx.device);
-  const Plan chosen = plan(variant, a.dx.dtype, facts, fitting_tile(shape, facts));
+  const Plan chosen = plan(variant, a.dx.dtype, facts, fitting_tile(shape, a.dx.dtype, facts));
   dispatch_floating("conv2d_backward_data", a.dx.dtype, [&]<class T>(Type<T>) {
     launch_correlation(CorrelationProblem<T>{.shape = shape,
                                              .source = dy.view().template as<T>(),

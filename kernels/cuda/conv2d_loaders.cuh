@@ -40,31 +40,30 @@ struct SourcePixels {
   }
 
   __device__ __forceinline__ const T* chunk(const Place& place, int64_t k, int& valid) const {
-    const T* at = find(place, static_cast<int>(k));
-    valid = at ? kChunk<T> : 0;
-    return at ? at : source_;
+    int64_t offset;
+    const bool inside = find(place, static_cast<int>(k), offset);
+    valid = inside ? kChunk<T> : 0;
+    return source_ + (inside ? offset : 0);
   }
   __device__ __forceinline__ T element(const Place& place, int64_t k, int i) const {
-    const T* at = find(place, static_cast<int>(k) + i);
-    return at ? *at : T(0.0f);
+    int64_t offset;
+    return find(place, static_cast<int>(k) + i, offset) ? source_[offset] : T(0.0f);
   }
 
   bool vector;
 
  private:
-  // Where k of the pixel lies; null outside of the image.
-  __device__ __forceinline__ const T* find(const Place& place, int k) const {
+  // Where k of the pixel lies, and whether that is inside of the image.
+  __device__ __forceinline__ bool find(const Place& place, int k, int64_t& offset) const {
     int channel, j;
     const int tap = divide(p_.by_reduced, k, channel), i = divide(tile_.h->by_taps, tap, j);
     const int down = i * p_.vertical.tap_step, right = j * p_.horizontal.tap_step;
-    const bool inside =
-        k < tile_.k_end &&
-        static_cast<unsigned>(place.row + down) < static_cast<unsigned>(p_.vertical.source_size) &&
-        static_cast<unsigned>(place.column + right) <
-            static_cast<unsigned>(p_.horizontal.source_size);
-    return inside ? source_ + place.offset + down * p_.source_strides[1] +
-                        right * p_.source_strides[2] + channel
-                  : nullptr;
+    offset = place.offset + (down * p_.source_strides[1] + right * p_.source_strides[2] + channel);
+    return k < tile_.k_end &&
+           static_cast<unsigned>(place.row + down) <
+               static_cast<unsigned>(p_.vertical.source_size) &&
+           static_cast<unsigned>(place.column + right) <
+               static_cast<unsigned>(p_.horizontal.source_size);
   }
 
   const Correlation& p_;
@@ -157,29 +156,29 @@ struct ImagePatches {
   }
 
   __device__ __forceinline__ const T* chunk(const Place& place, int64_t k, int& valid) const {
-    const T* at = find(place, static_cast<int>(k));
-    valid = at ? kChunk<T> : 0;
-    return at ? at : x_;
+    int64_t offset;
+    const bool inside = find(place, static_cast<int>(k), offset);
+    valid = inside ? kChunk<T> : 0;
+    return x_ + (inside ? offset : 0);
   }
   __device__ __forceinline__ T element(const Place& place, int64_t k, int i) const {
-    const T* at = find(i == 0 ? place : this->place(place.outer + i), static_cast<int>(k));
-    return at ? *at : T(0.0f);
+    int64_t offset;
+    const Place one = i == 0 ? place : this->place(place.outer + i);
+    return find(one, static_cast<int>(k), offset) ? x_[offset] : T(0.0f);
   }
 
   bool vector;
 
  private:
-  __device__ __forceinline__ const T* find(const Place& place, int k) const {
+  __device__ __forceinline__ bool find(const Place& place, int k, int64_t& offset) const {
     int p, q;
     const int line = divide(p_.by_q, first_ + k, q), image = divide(p_.by_p, line, p);
     const int down = p * p_.row_step, right = q * p_.column_step;
-    const bool inside =
-        k < k_end_ && place.outer < p_.columns &&
-        static_cast<unsigned>(place.row + down) < static_cast<unsigned>(p_.height) &&
-        static_cast<unsigned>(place.column + right) < static_cast<unsigned>(p_.width);
-    return inside ? x_ + place.offset + image * p_.x_strides[0] + down * p_.x_strides[1] +
-                        right * p_.x_strides[2]
-                  : nullptr;
+    offset =
+        place.offset + (image * p_.x_strides[0] + down * p_.x_strides[1] + right * p_.x_strides[2]);
+    return k < k_end_ && place.outer < p_.columns &&
+           static_cast<unsigned>(place.row + down) < static_cast<unsigned>(p_.height) &&
+           static_cast<unsigned>(place.column + right) < static_cast<unsigned>(p_.width);
   }
 
   const WeightGradient& p_;

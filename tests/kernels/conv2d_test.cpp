@@ -143,21 +143,26 @@ Conv2dGeometry geometry(int64_t stride, int64_t padding, int64_t dilation = 1, i
   return {{stride, stride}, {padding, padding}, {dilation, dilation}, groups};
 }
 
+bool on_device() { return !test_device().is_cpu(); }
+
+// Large sizes are for the threads of a CPU; kernels executed by the host take smaller ones.
+int64_t scaled(int64_t cpu, int64_t device) { return on_device() ? device : cpu; }
+
 TEST(Conv2d, ExactOnIntegersAtManyShapes) {
   run({1, 1, 1, 1, 1, 1, 1});
-  run({2, 1, 28, 28, 32, 3, 3, geometry(1, 1)});
-  run({2, 3, 17, 19, 17, 3, 3, geometry(1, 1)});
-  run({3, 17, 9, 7, 33, 3, 3, geometry(1, 1)});
+  run({scaled(2, 1), 1, scaled(28, 11), scaled(28, 11), 32, 3, 3, geometry(1, 1)});
+  run({scaled(2, 1), 3, scaled(17, 9), scaled(19, 8), 17, 3, 3, geometry(1, 1)});
+  run({scaled(3, 1), 17, 9, 7, 33, 3, 3, geometry(1, 1)});
   run({1, 129, 5, 5, 17, 1, 1});
-  run({1, 17, 5, 5, 129, 3, 3, geometry(1, 1)});
-  run({20, 5, 4, 4, 7, 3, 3, geometry(1, 1)});
-  run({2, 8, 12, 15, 10, 5, 3, {{1, 1}, {2, 1}}});
-  run({2, 4, 6, 6, 4, 7, 7, geometry(1, 3)});
+  run({1, scaled(17, 5), 5, 5, 129, 3, 3, geometry(1, 1)});
+  run({scaled(20, 6), 5, 4, 4, 7, 3, 3, geometry(1, 1)});
+  run({scaled(2, 1), 8, scaled(12, 7), scaled(15, 6), 10, 5, 3, {{1, 1}, {2, 1}}});
+  run({scaled(2, 1), 4, 6, 6, 4, 7, 7, geometry(1, 3)});
   run({1, 2, 3, 3, 2, 2, 2, geometry(1, 5)});
 }
 
 TEST(Conv2d, StrideDilationAndGroups) {
-  run({2, 3, 32, 32, 20, 7, 7, geometry(2, 3)});
+  run({scaled(2, 1), 3, scaled(32, 13), scaled(32, 13), 20, 7, 7, geometry(2, 3)});
   run({2, 16, 15, 14, 18, 3, 3, geometry(2, 1)});
   run({2, 16, 15, 14, 18, 1, 1, geometry(2, 0)});
   run({2, 6, 17, 16, 5, 3, 3, geometry(3, 0)});
@@ -169,11 +174,6 @@ TEST(Conv2d, StrideDilationAndGroups) {
   run({2, 8, 9, 9, 8, 3, 3, geometry(2, 1, 1, 8)});
   run({1, 4, 9, 11, 6, 3, 2, {{2, 1}, {0, 2}, {1, 3}, 2}});
 }
-
-bool on_device() { return !test_device().is_cpu(); }
-
-// Large sizes are for the threads of a CPU; kernels executed by the host take smaller ones.
-int64_t scaled(int64_t cpu, int64_t device) { return on_device() ? device : cpu; }
 
 TEST(Conv2d, EveryDTypeAndLayout) {
   for (const DType dtype : kDTypes) {
