@@ -1,3 +1,4 @@
+#include <binade/core/device_memory.h>
 #include <binade/core/memory.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/workspace.h>
@@ -170,8 +171,12 @@ void release_small(void* block, size_t) noexcept { std::free(block); }
 // Kernels take their workspaces from the same caches.
 [[maybe_unused]] const bool kWorkspaceInstalled = [] {
   kernels::set_workspace_source(
-      {[](Device, size_t bytes) { return binade::allocate(bytes); },
-       [](Device, void* block, size_t bytes) noexcept { binade::release(block, bytes); }});
+      {[](Device device, size_t bytes) {
+         return device.is_cpu() ? binade::allocate(bytes) : device_allocate(device, bytes);
+       },
+       [](Device device, void* block, size_t bytes) noexcept {
+         device.is_cpu() ? binade::release(block, bytes) : device_release(device, block, bytes);
+       }});
   return true;
 }();
 

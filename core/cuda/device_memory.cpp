@@ -1,51 +1,104 @@
-// Device memory over the CUDA runtime.
+// Device memory over the CUDA runtime: the caching allocators, copies, waiting.
+#include <binade/core/cuda/caching_allocator.h>
+#include <binade/core/cuda/capture.h>
 #include <binade/core/device_memory.h>
-#include <binade/kernels/base/stream.h>
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/cuda/runtime_api.h>
+
+#include <array>
 
 namespace binade {
 namespace {
 
-cudaStream_t stream_of(Device device) {
+constexpr size_t kMaxDevices = 64;
+
+cudaStream_t current_stream_of(Device device) {
   return static_cast<cudaStream_t>(kernels::current_stream(device));
+}
+
+const char* what_reads(const char* copy) {
+  const auto* call = kernels::KernelCall::current();
+  return call ? call->name() : copy;
 }
 
 }  // namespace
 
+CachingAllocator& CachingAllocator::of(Device device) {
+  static std::array<std::once_flag, kMaxDevices> made;
+  static std::array<CachingAllocator*, kMaxDevices> allocators;  // never destroyed, as streams
+  check(!device.is_cpu() && device.index >= 0 && static_cast<size_t>(device.index) < kMaxDevices,
+        "device memory: got device ", device, ", expected a cuda or emulated one");
+  const auto index = static_cast<size_t>(device.index);
+  std::call_once(made[index], [&] {
+    kernels::select_device(device);
+    allocators[index] = new CachingAllocator(
+        device, {.growable = true, .poison = device.kind == Device::kEmulated});
+  });
+  return *allocators[index];
+}
+
 void* device_allocate(Device device, size_t bytes) {
-  kernels::select_device(device);
-  void* block = nullptr;
-  kernels::check_cuda(cudaMalloc(&block, bytes), "cudaMalloc");
-  return block;
+  return CachingAllocator::of(device).allocate(bytes);
 }
 
 void device_release(Device device, void* block, size_t) noexcept {
-  kernels::select_device(device);
-  cudaFree(block);
+  CachingAllocator::of(device).release(block);
+}
+
+void device_record_use(Device device, void* block, kernels::StreamHandle stream) {
+  CachingAllocator::of(device).record_use(block, stream);
 }
 
 void device_copy(void* to, Device to_device, const void* from, Device from_device, size_t bytes) {
   const Device device = to_device.is_cpu() ? from_device : to_device;
   kernels::select_device(device);
-  const cudaMemcpyKind kind = to_device.is_cpu()     ? cudaMemcpyDeviceToHost
-                              : from_device.is_cpu() ? cudaMemcpyHostToDevice
-                                                     : cudaMemcpyDeviceToDevice;
-  kernels::check_cuda(cudaMemcpyAsync(to, from, bytes, kind, stream_of(device)), "cudaMemcpyAsync");
+  const bool to_host = to_device.is_cpu();
+  if (to_host || from_device.is_cpu()) {
+    check_not_capturing(device, what_reads(to_host ? "copy to the cpu" : "copy from the cpu"),
+                        to_host ? to : from);
+  }
+  cudaError_t error = cudaSuccess;
+  if (!to_host && !from_device.is_cpu() && to_device != from_device) {
+    error = cudaMemcpyPeerAsync(to, to_device.index, from, from_device.index, bytes,
+                                current_stream_of(device));
+  } else {
+    const cudaMemcpyKind kind = to_host                ? cudaMemcpyDeviceToHost
+                                : from_device.is_cpu() ? cudaMemcpyHostToDevice
+                                                       : cudaMemcpyDeviceToDevice;
+    error = cudaMemcpyAsync(to, from, bytes, kind, current_stream_of(device));
+  }
+  kernels::check_cuda(error, to_host ? "copy to the cpu" : "copy to the device");
 }
 
 void synchronize_stream(Device device) {
   if (!device.is_cpu()) {
     kernels::select_device(device);
-    kernels::check_cuda(cudaStreamSynchronize(stream_of(device)), "cudaStreamSynchronize");
+    check_not_capturing(device, "synchronize_stream", nullptr);
+    kernels::check_cuda(cudaStreamSynchronize(current_stream_of(device)), "cudaStreamSynchronize");
   }
 }
 
 void synchronize(Device device) {
   if (!device.is_cpu()) {
     kernels::select_device(device);
+    check_not_capturing(device, "synchronize", nullptr);
     kernels::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
 }
+
+DeviceMemoryStats memory_stats(Device device) { return CachingAllocator::of(device).stats(); }
+void reset_peak_memory(Device device) { CachingAllocator::of(device).reset_peak(); }
+std::vector<LabelMemory> memory_by_label(Device device) {
+  return CachingAllocator::of(device).by_label();
+}
+std::vector<MemoryEvent> memory_timeline(Device device) {
+  return CachingAllocator::of(device).timeline();
+}
+void empty_cache(Device device) {
+  kernels::select_device(device);
+  check_not_capturing(device, "empty_cache", nullptr);
+  CachingAllocator::of(device).flush();
+}
+void fail_allocation(Device device, int64_t n) { CachingAllocator::of(device).fail_allocation(n); }
 
 }  // namespace binade

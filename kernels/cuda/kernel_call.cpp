@@ -137,6 +137,8 @@ void select_device(Device device) {
   }
 }
 
+int selected_device() { return calls.selected; }
+
 void throw_cuda_error(int code, const char* what, const std::string& details) {
   std::string message = error_text(code, what, details);
   cudaGetLastError();  // so that nobody finds this error again

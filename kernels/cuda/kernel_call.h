@@ -51,6 +51,7 @@ void forget_first_fault();
 
 // Makes `device` the one that runtime calls of this thread go to. Costs a comparison where it is.
 void select_device(Device device);
+int selected_device();
 
 // How many GPUs (or emulated devices) there are; 0 with the reason why not. Asks the driver once.
 struct DeviceCount {

@@ -105,15 +105,21 @@ cudaError_t copy_on(Runtime& r, void* to, const void* from, size_t bytes, cudaMe
 
 }  // namespace
 
+// Mapped memory may be one range made of several regions.
 bool Runtime::holds(const std::map<const std::byte*, Region>& memory, const void* at,
                     size_t bytes) const {
   const auto* first = static_cast<const std::byte*>(at);
+  const std::byte* last = first + bytes;
   auto found = memory.upper_bound(first);
   if (found == memory.begin()) {
     return false;
   }
   --found;
-  return first + bytes <= found->first + found->second.bytes;
+  const std::byte* end = found->first + found->second.bytes;
+  while (first < end && end < last && ++found != memory.end() && found->first == end) {
+    end += found->second.bytes;
+  }
+  return first < end && last <= end;
 }
 
 }  // namespace binade::kernels::host

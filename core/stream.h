@@ -1,0 +1,90 @@
+// Streams, events and their guards. A stream is an in-order queue of work on a device; work of
+// different streams runs in any order unless an event says otherwise. Kernels and copies go to the
+// calling thread's current stream of the device, at first its null stream.
+#pragma once
+#include <binade/kernels/base/stream.h>
+
+#include <memory>
+
+namespace binade {
+
+class Event;
+
+class Stream {
+ public:
+  enum Priority : uint8_t { normal, high };
+
+  // A stream of its own; its queue goes on after the last copy of this handle is gone.
+  explicit Stream(Device device, Priority priority = normal);
+  static Stream current(Device device);  // of the calling thread
+
+  Device device() const { return device_; }
+  kernels::StreamHandle handle() const { return handle_; }
+  bool operator==(const Stream& other) const {
+    return device_ == other.device_ && handle_ == other.handle_;
+  }
+
+  void wait(const Event& event) const;  // work queued from now on comes after the event
+  void synchronize() const;             // the host waits for all that is queued
+  bool done() const;
+
+ private:
+  Stream(Device device, kernels::StreamHandle handle) : device_(device), handle_(handle) {}
+  Device device_;
+  kernels::StreamHandle handle_;
+  std::shared_ptr<void> owner_;
+};
+
+// A point in a stream.
+class Event {
+ public:
+  explicit Event(Device device, bool timing = false);
+  Event(Event&&) noexcept = default;
+  Event& operator=(Event&&) noexcept = default;
+
+  void record() { record(Stream::current(device_)); }
+  void record(const Stream& stream);
+  // An event that was never recorded is over.
+  bool done() const;
+  void synchronize() const;
+  // Milliseconds from `start` to this event; both with timing and over.
+  double since(const Event& start) const;
+  Device device() const { return device_; }
+  void* handle() const { return handle_.get(); }
+
+ private:
+  Device device_;
+  std::unique_ptr<void, void (*)(void*)> handle_;
+};
+
+// Makes a stream the current one of its device for this thread.
+class StreamGuard {
+ public:
+  explicit StreamGuard(const Stream& stream)
+      : device_(stream.device()), stream_(stream), before_(kernels::current_stream(device_)) {
+    kernels::set_current_stream(device_, stream.handle());
+  }
+  ~StreamGuard() { kernels::set_current_stream(device_, before_); }
+  StreamGuard(const StreamGuard&) = delete;
+  StreamGuard& operator=(const StreamGuard&) = delete;
+
+ private:
+  Device device_;
+  Stream stream_;  // keeps it
+  kernels::StreamHandle before_;
+};
+
+// Makes a device the one that CUDA calls of this thread go to, for code that calls CUDA itself;
+// Binade selects the device of its operands by itself.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(Device device);
+  ~DeviceGuard();
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  Device before_;
+};
+
+}  // namespace binade
