@@ -1,5 +1,5 @@
-#include <binade/kernels/base/error.h>
 #include <binade/kernels/gemm_provider.h>
+#include <binade/kernels/provider.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -7,11 +7,7 @@
 namespace binade::kernels {
 namespace {
 
-struct Provider {
-  std::string_view name;
-  GemmVariant variant;
-};
-constexpr Provider kProviders[] = {
+constexpr Provider<GemmVariant> kProviders[] = {
     {"own", GemmVariant::fitting},
     {"own:naive", GemmVariant::naive},
     {"own:tiled", GemmVariant::tiled},
@@ -25,19 +21,12 @@ constexpr Provider kProviders[] = {
     {"auto", GemmVariant::fitting},
 };
 
-const Provider* find(std::string_view name, const char* source) {
-  std::string names;
-  for (const Provider& provider : kProviders) {
-    if (provider.name == name) {
-      return &provider;
-    }
-    names += (names.empty() ? "" : ", ") + std::string(provider.name);
-  }
-  fail(source, ": got the gemm provider \"", name, "\", expected one of ", names);
+const Provider<GemmVariant>* find(std::string_view name, const char* source) {
+  return find_provider<GemmVariant>(kProviders, name, "gemm", source);
 }
 
-std::atomic<const Provider*>& current() {
-  static std::atomic<const Provider*> provider = [] {
+std::atomic<const Provider<GemmVariant>*>& current() {
+  static std::atomic<const Provider<GemmVariant>*> provider = [] {
     const char* name = std::getenv("BINADE_GEMM");
     return name ? find(name, "BINADE_GEMM") : &kProviders[0];
   }();

@@ -9,7 +9,6 @@
 //   auto           reserved for a saved table of timings; without one the same as own
 #pragma once
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace binade::kernels {
