@@ -16,8 +16,8 @@ inline constexpr int kRowValues = sizeof(T) == 8 ? 4 : 8;
 
 // How a matrix is shared out among teams.
 struct RowPlan {
-  int64_t rows;
-  int cols;
+  int64_t rows = 0;
+  int cols = 0;
   int lanes = 1;  // of a team: a power of two up to 32, or a multiple of 32
   int threads = 32;
   bool vectors = false;
@@ -103,6 +103,9 @@ struct RowSlots {
 
   __device__ RowSlots(const RowPlan& plan, const Team& team, bool valid)
       : cols(valid ? plan.cols : 0), lanes(plan.lanes), lane(team.lane), vectors(plan.vectors) {}
+
+  __device__ RowSlots(int cols, int lanes, int lane, bool vectors)
+      : cols(cols), lanes(lanes), lane(lane), vectors(vectors) {}
 
   // Of the thread's i-th element; it exists if less than cols.
   __device__ __forceinline__ int column(int i) const {

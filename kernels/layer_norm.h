@@ -1,0 +1,40 @@
+// Layer normalisation of the rows of a matrix: y = (x - mean) * rstd * weight + bias, one mean and
+// rstd = 1 / sqrt(biased variance + eps) per row. x, y, dy, dx: [rows, cols], any strides and any
+// floating dtype; a tensor normalised over its last dimensions is seen as such a matrix. weight,
+// bias, dweight and dbias: [cols]; mean and rstd: [rows]; contiguous and in the stat dtype
+// compute_dtype(x.dtype). Sums over rows are taken over chunks of fixed size, then in double, so
+// results are the same for any number of threads.
+#pragma once
+#include <binade/kernels/base/kernel.h>
+
+namespace binade::kernels {
+
+// Writes y, mean and rstd. weight and bias may each be kNoView (1 and 0). y may be x.
+struct LayerNormForward {
+  const View& x;
+  const View& weight;
+  const View& bias;
+  const View& y;
+  const View& mean;
+  const View& rstd;
+  double eps;
+};
+BINADE_KERNEL(layer_norm_forward, LayerNormForward, y)
+
+// With u = (x - mean) * rstd and g = dy * weight, sums over a row in dx and over rows in the
+// others:
+//   dx = rstd (g - sum(g) / cols - u sum(g u) / cols), dweight = sum dy u, dbias = sum dy.
+// dx, dweight and dbias may each be kNoView where not wanted. dx may be dy.
+struct LayerNormBackward {
+  const View& x;
+  const View& dy;
+  const View& weight;
+  const View& mean;
+  const View& rstd;
+  const View& dx;
+  const View& dweight;
+  const View& dbias;
+};
+BINADE_KERNEL(layer_norm_backward, LayerNormBackward, x)
+
+}  // namespace binade::kernels

@@ -1,0 +1,37 @@
+// Row kernels of layer norm: `rows` rows of `cols` adjacent elements. Strides count elements
+// between rows; C is the stat dtype's type.
+#pragma once
+#include <binade/kernels/base/dtype.h>
+#include <binade/kernels/base/isa.h>
+
+namespace binade::kernels {
+
+struct LayerNormRows {
+  DType dtype;
+  const void* x;
+  void* y;
+  int64_t x_stride, y_stride, rows, cols;
+  const void* weight;  // C [cols] or null, as bias
+  const void* bias;
+  void* mean;  // C [rows], as rstd
+  void* rstd;
+  double eps;
+};
+
+struct LayerNormRowsBackward {
+  DType dtype;
+  const void* x;
+  const void* dy;
+  void* dx;  // null where not wanted
+  int64_t x_stride, dy_stride, dx_stride, rows, cols;
+  const void* weight;  // C [cols] or null
+  const void* mean;    // C [rows], as rstd
+  const void* rstd;
+  void* dweight;  // C [cols], sums over these rows; null where not wanted, as dbias
+  void* dbias;
+};
+
+BINADE_ISA_KERNEL(layer_norm_rows, const LayerNormRows& a)
+BINADE_ISA_KERNEL(layer_norm_rows_backward, const LayerNormRowsBackward& a)
+
+}  // namespace binade::kernels
