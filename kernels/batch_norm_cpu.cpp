@@ -2,7 +2,7 @@
 // task being kTaskRows rows of kTaskChannels channels, and tasks are added up in order in double,
 // so the result does not depend on the number of threads.
 #include <binade/kernels/base/parallel.h>
-#include <binade/kernels/batch_norm.h>
+#include <binade/kernels/batch_norm_checks.h>
 #include <binade/kernels/batch_norm_isa.h>
 #include <binade/kernels/packed_rows.h>
 
@@ -13,30 +13,6 @@ namespace binade::kernels {
 namespace {
 
 constexpr int64_t kTaskRows = 1024, kTaskChannels = 64, kElementsPerTask = 16384;
-
-void check_like(const char* op, const char* name, const View& view, const View& x) {
-  check(view.sizes == x.sizes && view.dtype == x.dtype, op, ": got ", name, " ", view.dtype, " ",
-        view.sizes, ", expected ", x.dtype, " ", x.sizes, " like x");
-}
-
-void check_input(const char* op, const View& x) {
-  check(is_floating(x.dtype) && x.dim() >= 2, op, ": got x ", x.dtype, " ", x.sizes,
-        ", expected a floating tensor [N, C, ...]");
-}
-
-void check_channels(const char* op, const char* name, const View& view, int64_t channels,
-                    DType stat) {
-  check(view.dtype == stat && view.sizes == Dims{channels} && view.contiguous, op, ": got ", name,
-        " ", view.dtype, " ", view.sizes, view.contiguous ? "" : " (not contiguous)",
-        ", expected a contiguous ", stat, " [", channels, "], one per channel");
-}
-
-void check_optional(const char* op, const char* name, const View& view, int64_t channels,
-                    DType stat) {
-  if (view) {
-    check_channels(op, name, view, channels, stat);
-  }
-}
 
 double get(const View& vector, int64_t c) {
   return vector.dtype == DType::f64 ? vector.as<double>()[c]
@@ -195,15 +171,9 @@ void normalize(const PackedRows& x, const PackedRows& y, DType dtype, Shape shap
 }  // namespace
 
 void cpu::batch_norm_forward(const BatchNormForward& a) {
-  const char* op = "batch_norm";
-  check_input(op, a.x);
-  check_like(op, "y", a.y, a.x);
+  check_arguments(a);
   const Shape shape = shape_of(a.x);
   const DType stat = compute_dtype(a.x.dtype);
-  check_optional(op, "weight", a.weight, shape.channels, stat);
-  check_optional(op, "bias", a.bias, shape.channels, stat);
-  check_channels(op, "mean", a.mean, shape.channels, stat);
-  check_channels(op, "rstd", a.rstd, shape.channels, stat);
   if (a.x.numel == 0) {
     return;
   }
@@ -222,15 +192,9 @@ void cpu::batch_norm_forward(const BatchNormForward& a) {
 }
 
 void cpu::batch_norm_inference(const BatchNormInference& a) {
-  const char* op = "batch_norm";
-  check_input(op, a.x);
-  check_like(op, "y", a.y, a.x);
+  check_arguments(a);
   const Shape shape = shape_of(a.x);
   const DType stat = compute_dtype(a.x.dtype);
-  check_optional(op, "weight", a.weight, shape.channels, stat);
-  check_optional(op, "bias", a.bias, shape.channels, stat);
-  check_channels(op, "running_mean", a.running_mean, shape.channels, stat);
-  check_channels(op, "running_var", a.running_var, shape.channels, stat);
   if (a.x.numel == 0) {
     return;
   }
@@ -246,17 +210,8 @@ void cpu::batch_norm_inference(const BatchNormInference& a) {
 }
 
 void cpu::batch_norm_running(const BatchNormRunning& a) {
-  const char* op = "batch_norm";
-  const DType stat = a.running_mean.dtype;
-  check(stat == DType::f32 || stat == DType::f64, op, ": got running_mean ", stat,
-        ", expected f32 or f64");
+  check_arguments(a);
   const int64_t channels = a.running_mean.numel;
-  check_channels(op, "running_mean", a.running_mean, channels, stat);
-  check_channels(op, "running_var", a.running_var, channels, stat);
-  check_channels(op, "mean", a.mean, channels, stat);
-  check_channels(op, "rstd", a.rstd, channels, stat);
-  check(a.count >= 2, op, ": got ", a.count,
-        " value per channel in training, expected 2 or more for an unbiased variance");
   const double n = static_cast<double>(a.count), unbiased = n / (n - 1);
   for (int64_t c = 0; c < channels; ++c) {
     const double rstd = get(a.rstd, c);
@@ -267,14 +222,6 @@ void cpu::batch_norm_running(const BatchNormRunning& a) {
 }
 
 namespace {
-
-void check_backward(const char* op, const View& x, const View& dy, const View& dx) {
-  check_input(op, x);
-  check_like(op, "dy", dy, x);
-  if (dx) {
-    check_like(op, "dx", dx, x);
-  }
-}
 
 // Gradients of an empty batch: sums of nothing.
 void clear_sums(const View& dweight, const View& dbias) {
@@ -288,15 +235,9 @@ void clear_sums(const View& dweight, const View& dbias) {
 }  // namespace
 
 void cpu::batch_norm_backward(const BatchNormBackward& a) {
-  const char* op = "batch_norm backward";
-  check_backward(op, a.x, a.dy, a.dx);
+  check_arguments(a);
   const Shape shape = shape_of(a.x);
   const DType stat = compute_dtype(a.x.dtype);
-  check_optional(op, "weight", a.weight, shape.channels, stat);
-  check_channels(op, "mean", a.mean, shape.channels, stat);
-  check_channels(op, "rstd", a.rstd, shape.channels, stat);
-  check_optional(op, "dweight", a.dweight, shape.channels, stat);
-  check_optional(op, "dbias", a.dbias, shape.channels, stat);
   if (a.x.numel == 0) {
     return clear_sums(a.dweight, a.dbias);
   }
@@ -338,15 +279,9 @@ void cpu::batch_norm_backward(const BatchNormBackward& a) {
 }
 
 void cpu::batch_norm_inference_backward(const BatchNormInferenceBackward& a) {
-  const char* op = "batch_norm backward";
-  check_backward(op, a.x, a.dy, a.dx);
+  check_arguments(a);
   const Shape shape = shape_of(a.x);
   const DType stat = compute_dtype(a.x.dtype);
-  check_optional(op, "weight", a.weight, shape.channels, stat);
-  check_channels(op, "running_mean", a.running_mean, shape.channels, stat);
-  check_channels(op, "running_var", a.running_var, shape.channels, stat);
-  check_optional(op, "dweight", a.dweight, shape.channels, stat);
-  check_optional(op, "dbias", a.dbias, shape.channels, stat);
   if (a.x.numel == 0) {
     return clear_sums(a.dweight, a.dbias);
   }

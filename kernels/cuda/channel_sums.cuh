@@ -1,0 +1,261 @@
+// Tensors [N, C, ...] seen per channel: two sums per channel in two stages, and maps with
+// coefficients per channel. Memory is either rows of channels (channels-last: [rows, C]) or planes
+// ([N, C, inner]).
+//  - sums over rows: a block takes a tile of channels and a chunk of rows. Lanes lie across
+//  channels
+//    with 16 bytes each and add up to kChunkRows rows in registers in the compute type; lanes of
+//    the same channels then add in double, by shuffles and in shared memory.
+//  - sums over planes: a block takes one channel and a chunk of its elements.
+//  Both write one pair of doubles per chunk and channel, which channel_totals_kernel adds in order.
+#pragma once
+#include <binade/kernels/base/workspace.h>
+#include <binade/kernels/cuda/column_sums.cuh>
+#include <binade/kernels/cuda/row_team.cuh>
+
+namespace binade::kernels {
+
+// How a tensor is cut for blocks of kThreads threads.
+struct ChannelPlan {
+  static constexpr int kThreads = 256, kChunkRows = 128;  // rows of a thread in one chunk at most
+  static constexpr int64_t kBlocks = 1024;                // enough to fill a device
+
+  int64_t count;     // elements of a channel
+  int64_t channels;  // C
+  int64_t inner;     // of a plane; 1 with rows of channels
+  int lanes;         // across channels, with rows
+  bool rows, vectors;
+  int64_t tiles, chunks, chunk;  // channel tiles; chunks of `chunk` rows, or vectors of a channel
+
+  BINADE_HD unsigned blocks() const { return static_cast<unsigned>(tiles * chunks); }
+};
+
+// arrays: the tensors of T in this layout that the kernels touch, or null.
+template <class T, class... P>
+ChannelPlan channel_plan(const View& x, bool rows, const P*... arrays) {
+  constexpr int kVector = dev::kVectorOf<T>, kValues = kRowValues<T>;
+  ChannelPlan p{};
+  p.channels = x.size(1);
+  p.count = x.numel / p.channels;
+  p.inner = rows ? 1 : p.count / x.size(0);
+  p.rows = rows;
+  p.vectors = (rows ? p.channels : p.inner) % kVector == 0 &&
+              ((reinterpret_cast<uintptr_t>(arrays) % 16 == 0) && ...);
+  int64_t work = p.count, parallel = p.kThreads;
+  if (rows) {
+    const int64_t needed = std::min<int64_t>(ceil_div(p.channels, kValues), 32);
+    p.lanes = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(needed)));
+    p.tiles = ceil_div(p.channels, int64_t{p.lanes} * kValues);
+    parallel = p.kThreads / p.lanes;
+  } else {
+    p.lanes = 1;
+    p.tiles = p.channels;
+    work = p.vectors ? p.count / kVector : p.count;
+  }
+  p.chunk = std::clamp(ceil_div(work * p.tiles, p.kBlocks), 4 * parallel,
+                       int64_t{ChannelPlan::kChunkRows} * parallel);
+  p.chunks = ceil_div(work, p.chunk);
+  return p;
+}
+
+using ChannelSums = dev::SumPair<double>;
+
+// Sum of x - first and of (x - first)^2, where `first` is the channel's first element: plain sums
+// in double, whatever the mean. A thread adds about its own first element, so that the compute type
+// is enough there.
+template <class T>
+struct MomentSums {
+  using C = Compute<T>;
+  const T* x;
+
+  struct Channel {
+    double first;
+    C shift = 0, sum = 0, squares = 0;
+
+    __device__ void start(const MomentSums& a, int64_t channel, const ChannelPlan& plan) {
+      first = static_cast<double>(a.x[channel * plan.inner]);
+    }
+    __device__ __forceinline__ void add(C value, C, bool begin) {
+      shift = begin ? value : shift;
+      const C d = value - shift;
+      sum += d;
+      squares += d * d;
+    }
+    __device__ ChannelSums total(int64_t count) const {
+      const double n = static_cast<double>(count), share = count ? static_cast<double>(sum) / n : 0;
+      const double mean = count ? static_cast<double>(shift) + share - first : 0;
+      return {n * mean,
+              static_cast<double>(squares) - share * static_cast<double>(sum) + n * mean * mean};
+    }
+  };
+  __device__ const T* other() const { return nullptr; }
+};
+
+// Sum of dy and of dy (x - mean).
+template <class T>
+struct GradientSums {
+  using C = Compute<T>;
+  const T* x;
+  const T* dy;
+  const C* mean;
+
+  struct Channel {
+    C mean, sum = 0, product = 0;
+
+    __device__ void start(const GradientSums& a, int64_t channel, const ChannelPlan&) {
+      mean = a.mean[channel];
+    }
+    __device__ __forceinline__ void add(C value, C upstream, bool) {
+      sum += upstream;
+      product += upstream * (value - mean);
+    }
+    __device__ ChannelSums total(int64_t) const {
+      return {static_cast<double>(sum), static_cast<double>(product)};
+    }
+  };
+  __device__ const T* other() const { return dy; }
+};
+
+template <class T>
+struct RowSumsSmem {
+  ChannelSums part[kRowValues<T>][ChannelPlan::kThreads / 32][32];
+};
+
+template <class T, class Sums>
+__global__ void __launch_bounds__(ChannelPlan::kThreads)
+    channel_sums_of_rows_kernel(Sums sums, ChannelPlan plan, ChannelSums* partial) {
+  using C = Compute<T>;
+  using Slots = dev::RowSlots<T>;
+  constexpr int kValues = Slots::kValues, kWarps = ChannelPlan::kThreads / 32;
+  auto& memory = dev::shared_mem<RowSumsSmem<T>>();
+  const int thread = static_cast<int>(threadIdx.x), lanes = plan.lanes, lane = thread % lanes;
+  const int64_t chunk = blockIdx.x / plan.tiles;
+  const int64_t channel = blockIdx.x % plan.tiles * lanes * kValues;
+  const int64_t left = plan.channels - channel, begin = chunk * plan.chunk;
+  const int64_t end = begin + plan.chunk < plan.count ? begin + plan.chunk : plan.count;
+  const Slots slots(static_cast<int>(left < lanes * kValues ? left : lanes * kValues), lanes, lane,
+                    plan.vectors);
+  typename Sums::Channel all[kValues];
+#pragma unroll
+  for (int i = 0; i < kValues; ++i) {
+    all[i].start(sums, channel + (slots.holds(i) ? slots.column(i) : 0), plan);
+  }
+  int64_t count = 0;
+  for (int64_t row = begin + thread / lanes; row < end; row += ChannelPlan::kThreads / lanes) {
+    const int64_t at = row * plan.channels + channel;
+    C x[kValues], other[kValues] = {};
+    slots.load(sums.x + at, C(0), x);
+    if (sums.other()) {
+      slots.load(sums.other() + at, C(0), other);
+    }
+#pragma unroll
+    for (int i = 0; i < kValues; ++i) {
+      all[i].add(x[i], other[i], count == 0);
+    }
+    ++count;
+  }
+#pragma unroll
+  for (int i = 0; i < kValues; ++i) {
+    ChannelSums total = all[i].total(count);
+    for (int offset = lanes; offset < 32; offset *= 2) {
+      total = total.merge(dev::shuffle_xor(total, offset));
+    }
+    memory.part[i][thread / 32][thread % 32] = total;
+  }
+  __syncthreads();
+  if (thread < lanes * kValues) {
+    const int i = thread / lanes;
+    ChannelSums total = memory.part[i][0][lane];
+    for (int warp = 1; warp < kWarps; ++warp) {
+      total = total.merge(memory.part[i][warp][lane]);
+    }
+    if (slots.holds(i)) {
+      partial[chunk * plan.channels + channel + slots.column(i)] = total;
+    }
+  }
+}
+
+// Position of the i-th vector of kWidth elements of a channel.
+template <int kWidth>
+__device__ __forceinline__ int64_t plane_position(const ChannelPlan& plan, int64_t channel,
+                                                  int64_t i) {
+  const int64_t per_plane = plan.inner / kWidth;
+  return (i / per_plane * plan.channels + channel) * plan.inner + i % per_plane * kWidth;
+}
+
+template <class T, int kWidth, class Sums>
+__device__ __forceinline__ ChannelSums plane_sums(const Sums& sums, const ChannelPlan& plan,
+                                                  int64_t channel, int64_t begin, int64_t end) {
+  using C = Compute<T>;
+  typename Sums::Channel all;
+  all.start(sums, channel, plan);
+  int64_t count = 0;
+  for (int64_t i = begin + threadIdx.x; i < end; i += ChannelPlan::kThreads) {
+    const int64_t at = plane_position<kWidth>(plan, channel, i);
+    C x[kWidth], other[kWidth] = {};
+    dev::load_as(sums.x + at, x);
+    if (sums.other()) {
+      dev::load_as(sums.other() + at, other);
+    }
+#pragma unroll
+    for (int j = 0; j < kWidth; ++j) {
+      all.add(x[j], other[j], count == 0);
+      ++count;
+    }
+  }
+  return all.total(count);
+}
+
+using PlaneSumsSmem = dev::BlockReduceMemory<ChannelSums, ChannelPlan::kThreads>;
+
+template <class T, class Sums>
+__global__ void __launch_bounds__(ChannelPlan::kThreads)
+    channel_sums_of_planes_kernel(Sums sums, ChannelPlan plan, ChannelSums* partial) {
+  constexpr int kVector = dev::kVectorOf<T>;
+  auto& memory = dev::shared_mem<PlaneSumsSmem>();
+  const int64_t chunk = blockIdx.x / plan.tiles, channel = blockIdx.x % plan.tiles;
+  const int64_t all = plan.vectors ? plan.count / kVector : plan.count;
+  const int64_t begin = chunk * plan.chunk;
+  const int64_t end = begin + plan.chunk < all ? begin + plan.chunk : all;
+  const ChannelSums mine = plan.vectors ? plane_sums<T, kVector>(sums, plan, channel, begin, end)
+                                        : plane_sums<T, 1>(sums, plan, channel, begin, end);
+  const ChannelSums total = dev::block_reduce<dev::Merge>(mine, memory);
+  if (threadIdx.x == 0) {
+    partial[chunk * plan.channels + channel] = total;
+  }
+}
+
+// Calls finish(channel, sums) for every channel with its chunks added in order.
+template <class Finish>
+__global__ void __launch_bounds__(dev::kColumns* dev::kParts)
+    channel_totals_kernel(const ChannelSums* partial, int64_t chunks, int64_t channels,
+                          Finish finish) {
+  auto& memory = dev::shared_mem<dev::ColumnSmem<ChannelSums>>();
+  const int64_t channel = int64_t{blockIdx.x} * dev::kColumns + threadIdx.x;
+  ChannelSums total{};
+  for (int64_t i = threadIdx.y; i < chunks && channel < channels; i += dev::kParts) {
+    total = total.merge(partial[i * channels + channel]);
+  }
+  total = dev::add_parts(total, memory);
+  if (threadIdx.y == 0 && channel < channels) {
+    finish(channel, total);
+  }
+}
+
+template <class T, class Sums, class Finish>
+void channel_sums(const Sums& sums, const ChannelPlan& plan, Device device, const Finish& finish) {
+  const Workspace memory(static_cast<size_t>(plan.chunks * plan.channels) * sizeof(ChannelSums),
+                         device);
+  ChannelSums* partial = memory.as<ChannelSums>();
+  if (plan.rows) {
+    launch({"channel_sums_of_rows_kernel", plan.blocks(), plan.kThreads, sizeof(RowSumsSmem<T>)},
+           channel_sums_of_rows_kernel<T, Sums>, sums, plan, partial);
+  } else {
+    launch({"channel_sums_of_planes_kernel", plan.blocks(), plan.kThreads, sizeof(PlaneSumsSmem)},
+           channel_sums_of_planes_kernel<T, Sums>, sums, plan, partial);
+  }
+  launch({"channel_totals_kernel", static_cast<unsigned>(ceil_div(plan.channels, dev::kColumns)),
+          dim3(dev::kColumns, dev::kParts), sizeof(dev::ColumnSmem<ChannelSums>)},
+         channel_totals_kernel<Finish>, partial, plan.chunks, plan.channels, finish);
+}
+
+}  // namespace binade::kernels
