@@ -3,7 +3,7 @@
 // of windows per row and column.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/packed_rows.h>
-#include <binade/kernels/pool2d.h>
+#include <binade/kernels/pool2d_checks.h>
 #include <binade/kernels/pool2d_isa.h>
 
 #include <algorithm>
@@ -11,43 +11,7 @@
 namespace binade::kernels {
 namespace {
 
-constexpr int64_t kElementsPerTask = 8192, kLargestExtent = int64_t{1} << 31;
-
-void check_image(const char* op, const char* name, const View& view) {
-  check(is_floating(view.dtype) && view.dim() == 4, op, ": got ", name, " ", view.dtype, " ",
-        view.sizes, ", expected a floating tensor [N, C, H, W]");
-}
-
-// x (or dx) and y (or dy) agree in all but height and width.
-void check_pair(const char* op, const View& x, const View& y) {
-  check_image(op, "input", x);
-  check_image(op, "output", y);
-  check(x.dtype == y.dtype && x.size(0) == y.size(0) && x.size(1) == y.size(1), op, ": got output ",
-        y.dtype, " ", y.sizes, " for input ", x.dtype, " ", x.sizes,
-        ", expected the same dtype, batch and channels");
-}
-
-void check_geometry(const char* op, const View& x, const View& y, const Pool2dGeometry& g) {
-  check_pair(op, x, y);
-  for (int i = 0; i < 2; ++i) {
-    const int64_t expected = pool2d_output_size(x.size(2 + i), g.kernel[i], g.stride[i],
-                                                g.padding[i], g.dilation[i], g.ceil_mode);
-    check(y.size(2 + i) == expected, op, ": got output ", y.sizes, " for input ", x.sizes,
-          ", expected size ", expected, " in dimension ", 2 + i);
-  }
-}
-
-void check_average(const char* op, const Pool2dGeometry& g) {
-  check(g.dilation[0] == 1 && g.dilation[1] == 1, op, ": got dilation ", g.dilation[0], ", ",
-        g.dilation[1], ", expected 1");
-}
-
-void check_index(const char* op, const View& index, const View& y, const Pool2dGeometry& g) {
-  check(index.dtype == DType::u8 && index.sizes == y.sizes, op, ": got index ", index.dtype, " ",
-        index.sizes, ", expected u8 ", y.sizes);
-  check(g.kernel[0] * g.kernel[1] <= 255, op, ": got kernel ", g.kernel[0], " x ", g.kernel[1],
-        ", expected at most 255 elements where an index is wanted");
-}
+constexpr int64_t kElementsPerTask = 8192;
 
 PoolAxis axis(const Pool2dGeometry& g, int i) {
   return {g.kernel[i], g.stride[i], g.padding[i], g.dilation[i]};
@@ -79,38 +43,22 @@ void for_rows(const View& view, int64_t work, F&& body) {
 // The windows of one dimension and, for the backward, which windows hold each input position.
 class WindowTable {
  public:
-  // window(o) gives the span of output o.
-  template <class F>
-  WindowTable(int64_t inputs, int64_t outputs, F&& window)
-      : inputs_(inputs),
-        outputs_(outputs),
-        workspace_(static_cast<size_t>(inputs + outputs) * sizeof(PoolSpan)) {
-    for (int64_t o = 0; o < outputs; ++o) {
-      windows()[o] = window(o);
+  explicit WindowTable(const PoolWindows& all)
+      : outputs_(all.outputs),
+        workspace_(static_cast<size_t>(all.inputs + all.outputs) * sizeof(PoolSpan)) {
+    for (int64_t o = 0; o < all.outputs; ++o) {
+      windows()[o] = all.window(o);
     }
-    find_cover();
+    for (int64_t i = 0; i < all.inputs; ++i) {
+      cover()[i] = all.cover(i);
+    }
   }
 
   PoolSpan* windows() const { return workspace_.as<PoolSpan>(); }
   PoolSpan* cover() const { return windows() + outputs_; }
 
  private:
-  // Windows begin and end in order, so those that hold a position are neighbours.
-  void find_cover() {
-    int64_t first = 0;
-    for (int64_t i = 0; i < inputs_; ++i) {
-      while (first < outputs_ && windows()[first].end <= i) {
-        ++first;
-      }
-      int64_t last = first;
-      while (last < outputs_ && windows()[last].begin <= i) {
-        ++last;
-      }
-      cover()[i] = {first, last, last - first};
-    }
-  }
-
-  int64_t inputs_, outputs_;
+  int64_t outputs_;
   Workspace workspace_;
 };
 
@@ -151,65 +99,18 @@ void average_backward(const View& dy_view, const View& dx_view, const WindowTabl
 struct Tables {
   WindowTable height, width;
 };
-WindowTable average_windows(int64_t inputs, int64_t outputs, const Pool2dGeometry& g, int i) {
-  return WindowTable(inputs, outputs, [&](int64_t o) -> PoolSpan {
-    const int64_t start = o * g.stride[i] - g.padding[i];
-    const int64_t stop = std::min(start + g.kernel[i], inputs + g.padding[i]);
-    const int64_t begin = std::max<int64_t>(start, 0), end = std::min(stop, inputs);
-    const int64_t count = g.count_include_pad ? stop - start : end - begin;
-    return {begin, end, std::max<int64_t>(count, 1)};
-  });
-}
-
 Tables average_tables(const View& x, const View& y, const Pool2dGeometry& g) {
-  return {average_windows(x.size(2), y.size(2), g, 0), average_windows(x.size(3), y.size(3), g, 1)};
+  return {WindowTable(pool_windows(x, y, g, 0)), WindowTable(pool_windows(x, y, g, 1))};
 }
 
-WindowTable adaptive_windows(int64_t inputs, int64_t outputs) {
-  return WindowTable(inputs, outputs, [&](int64_t o) -> PoolSpan {
-    const int64_t begin = o * inputs / outputs, end = ((o + 1) * inputs + outputs - 1) / outputs;
-    return {begin, end, end - begin};
-  });
-}
-
-Tables adaptive_tables(const char* op, const View& x, const View& y) {
-  check_pair(op, x, y);
-  for (int i = 2; i < 4; ++i) {
-    check(y.size(i) >= 1 && y.size(i) <= kLargestExtent && x.size(i) >= 1 &&
-              x.size(i) <= kLargestExtent,
-          op, ": got input ", x.sizes, " and output ", y.sizes,
-          ", expected heights and widths of at least 1");
-  }
-  return {adaptive_windows(x.size(2), y.size(2)), adaptive_windows(x.size(3), y.size(3))};
+Tables adaptive_tables(const View& x, const View& y) {
+  return {WindowTable(adaptive_pool_windows(x, y, 0)), WindowTable(adaptive_pool_windows(x, y, 1))};
 }
 
 }  // namespace
 
-int64_t pool2d_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
-                           int64_t dilation, bool ceil_mode) {
-  for (const int64_t value : {kernel, stride, dilation}) {
-    check(value >= 1 && value <= kLargestExtent, "pool2d: got kernel ", kernel, ", stride ", stride,
-          ", dilation ", dilation, ", expected 1 or more");
-  }
-  check(in >= 0 && in <= kLargestExtent, "pool2d: got input size ", in, ", expected 0 to 2^31");
-  check(padding >= 0 && padding <= kernel / 2, "pool2d: got padding ", padding, " for kernel ",
-        kernel, ", expected 0 to half the kernel");
-  const int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1;
-  check(in >= 1 && room >= 0, "pool2d: got input size ", in, " with padding ", padding,
-        ", smaller than kernel ", kernel, " with dilation ", dilation);
-  int64_t out = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
-  if (ceil_mode && (out - 1) * stride >= in + padding) {
-    --out;
-  }
-  return out;
-}
-
 void cpu::max_pool2d_forward(const MaxPool2dForward& a) {
-  const char* op = "max_pool2d";
-  check_geometry(op, a.x, a.y, a.geometry);
-  if (a.index) {
-    check_index(op, a.index, a.y, a.geometry);
-  }
+  check_arguments(a);
   if (a.y.numel == 0) {
     return;
   }
@@ -230,9 +131,7 @@ void cpu::max_pool2d_forward(const MaxPool2dForward& a) {
 }
 
 void cpu::max_pool2d_backward(const MaxPool2dBackward& a) {
-  const char* op = "max_pool2d backward";
-  check_geometry(op, a.dx, a.dy, a.geometry);
-  check_index(op, a.index, a.dy, a.geometry);
+  check_arguments(a);
   if (a.dx.numel == 0) {
     return;
   }
@@ -252,8 +151,7 @@ void cpu::max_pool2d_backward(const MaxPool2dBackward& a) {
 }
 
 void cpu::avg_pool2d_forward(const AvgPool2dForward& a) {
-  check_geometry("avg_pool2d", a.x, a.y, a.geometry);
-  check_average("avg_pool2d", a.geometry);
+  check_arguments(a);
   if (a.y.numel > 0) {
     const Tables tables = average_tables(a.x, a.y, a.geometry);
     average_forward(a.x, a.y, tables.height, tables.width);
@@ -261,8 +159,7 @@ void cpu::avg_pool2d_forward(const AvgPool2dForward& a) {
 }
 
 void cpu::avg_pool2d_backward(const AvgPool2dBackward& a) {
-  check_geometry("avg_pool2d backward", a.dx, a.dy, a.geometry);
-  check_average("avg_pool2d backward", a.geometry);
+  check_arguments(a);
   if (a.dx.numel > 0) {
     const Tables tables = average_tables(a.dx, a.dy, a.geometry);
     average_backward(a.dy, a.dx, tables.height, tables.width);
@@ -270,15 +167,17 @@ void cpu::avg_pool2d_backward(const AvgPool2dBackward& a) {
 }
 
 void cpu::adaptive_avg_pool2d_forward(const AdaptiveAvgPool2dForward& a) {
-  const Tables tables = adaptive_tables("adaptive_avg_pool2d", a.x, a.y);
+  check_arguments(a);
   if (a.y.numel > 0) {
+    const Tables tables = adaptive_tables(a.x, a.y);
     average_forward(a.x, a.y, tables.height, tables.width);
   }
 }
 
 void cpu::adaptive_avg_pool2d_backward(const AdaptiveAvgPool2dBackward& a) {
-  const Tables tables = adaptive_tables("adaptive_avg_pool2d backward", a.dx, a.dy);
+  check_arguments(a);
   if (a.dx.numel > 0) {
+    const Tables tables = adaptive_tables(a.dx, a.dy);
     average_backward(a.dy, a.dx, tables.height, tables.width);
   }
 }

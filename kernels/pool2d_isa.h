@@ -3,6 +3,7 @@
 #pragma once
 #include <binade/kernels/base/dtype.h>
 #include <binade/kernels/base/isa.h>
+#include <binade/kernels/pool2d_windows.h>
 
 namespace binade::kernels {
 
@@ -11,12 +12,6 @@ struct PixelPlane {
   void* data;
   int64_t row_stride, col_stride;  // elements
   int64_t rows, cols;
-};
-
-// Windows along one dimension, clipped to the input: [begin, end), and the divisor's factor.
-struct PoolSpan {
-  int64_t begin, end;
-  int64_t count;
 };
 
 // Kernel, stride, padding and dilation of one dimension.
