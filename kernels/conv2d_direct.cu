@@ -7,6 +7,7 @@
 // Backward to the weight has few outputs with long sums, so the pixels are split over threads; each
 // writes its partial sum, and a second kernel adds them in order.
 #include <binade/kernels/base/workspace.h>
+#include <binade/kernels/cuda/dense.h>
 #include <binade/kernels/cuda/conv2d_kernels.cuh>
 
 #include <algorithm>
@@ -18,6 +19,9 @@ constexpr int kThreads = 256;
 // each thread then takes several elements
 constexpr int64_t kSplitThreads = 256 * 1024;  // threads that fill a GPU
 constexpr int64_t kMinSplitPixels = 64;        // shorter sums cost more to add than to compute
+
+template <class T>
+inline constexpr int kSumVector = dev::kVectorOf<Compute<T>>;
 
 struct DirectConv2d {
   Conv2dSizes size;
@@ -131,39 +135,47 @@ __global__ void __launch_bounds__(kThreads)
   for (; i < elements; i += step) {
     Coordinates at{i};
     const int64_t c = at.next(d.group_c), s = at.next(d.s), r = at.next(d.r), o = at.rest;
+    const int64_t channel = o / d.group_o * d.group_c + c;
+    Coordinates pixel{first};
+    int64_t q = pixel.next(d.q), p = pixel.next(d.p), n = pixel.rest;
     Compute<T> sum = 0;
-    for (int64_t pixel = first; pixel < last; ++pixel) {
-      Coordinates of{pixel};
-      const int64_t q = of.next(d.q), p = of.next(d.p), n = of.rest;
+    for (int64_t left = last - first; left > 0; --left) {
       const int64_t h = p * g.stride[0] - g.padding[0] + r * g.dilation[0];
       const int64_t column = q * g.stride[1] - g.padding[1] + s * g.dilation[1];
       if (h >= 0 && h < d.h && column >= 0 && column < d.w) {
-        const int64_t channel = o / d.group_o * d.group_c + c;
         sum += static_cast<Compute<T>>(x[element_at(conv.x_strides, n, channel, h, column)]) *
                static_cast<Compute<T>>(dy[element_at(conv.y_strides, n, o, p, q)]);
+      }
+      if (++q == d.q) {
+        q = 0;
+        if (++p == d.p) {
+          p = 0;
+          ++n;
+        }
       }
     }
     partials[blockIdx.y * elements + i] = sum;
   }
 }
 
+// A thread adds the splits of one vector of elements. dw is as dense as the partials.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    conv2d_sum_weight_partials_kernel(const DirectConv2d conv, const Compute<T>* partials,
-                                      int64_t splits, T* dw) {
-  const Conv2dSizes& d = conv.size;
-  const int64_t elements = d.o * d.r * d.s * d.group_c;
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
-  int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  for (; i < elements; i += step) {
-    Compute<T> sum = 0;
+    conv2d_sum_weight_partials_kernel(const Compute<T>* partials, int64_t splits, T* dw,
+                                      dev::VectorSpan span) {
+  dev::for_each_vector<kSumVector<T>>(span, [&](auto width, int64_t at) {
+    constexpr int kWidth = decltype(width)::value;
+    Compute<T> sums[kWidth] = {};
     for (int64_t split = 0; split < splits; ++split) {
-      sum += partials[split * elements + i];
+      Compute<T> more[kWidth];
+      dev::load_as(partials + split * span.n + at, more);
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        sums[i] += more[i];
+      }
     }
-    Coordinates at{i};
-    const int64_t c = at.next(d.group_c), s = at.next(d.s), r = at.next(d.r);
-    dw[element_at(conv.w_strides, at.rest, c, r, s)] = static_cast<T>(sum);
-  }
+    dev::store_from(dw + at, sums);
+  });
 }
 
 }  // namespace
@@ -205,17 +217,17 @@ void conv2d_backward_weight_direct(const Conv2dBackwardWeight& a, const Conv2dSi
 }
 
 void conv2d_sum_weight_partials(const void* partials, int64_t splits, const View& dw) {
-  Conv2dSizes size{};
-  size.o = dw.size(0);
-  size.r = dw.size(2);
-  size.s = dw.size(3);
-  size.group_c = dw.size(1);
-  const DirectConv2d conv = direct_conv2d(size, {}, dw, dw, dw);
+  const DenseOutput out(dw, Order::channels_last);
   dispatch_floating("conv2d_backward_weight", dw.dtype, [&]<class T>(Type<T>) {
-    launch({"conv2d_sum_weight_partials_kernel", grid_blocks(dw.numel, kThreads), kThreads},
-           conv2d_sum_weight_partials_kernel<T>, conv, static_cast<const Compute<T>*>(partials),
-           splits, dw.as<T>());
+    constexpr int kVector = kSumVector<T>;
+    const auto* sums = static_cast<const Compute<T>*>(partials);
+    const bool aligned = dw.numel % kVector == 0;  // every split begins on a vector
+    const dev::VectorSpan span = aligned ? dev::vector_span<kVector>(dw.numel, sums, out.as<T>())
+                                         : dev::VectorSpan{dw.numel, dw.numel, 0};
+    launch({"conv2d_sum_weight_partials_kernel", grid_blocks(span, kVector, kThreads), kThreads},
+           conv2d_sum_weight_partials_kernel<T>, sums, splits, out.as<T>(), span);
   });
+  out.store();
 }
 
 }  // namespace binade::kernels

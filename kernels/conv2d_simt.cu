@@ -16,15 +16,21 @@
 namespace binade::kernels {
 namespace {
 
+// Blocks on a multiprocessor: two leave a thread 128 registers, too few for 64 sums of f32 or 16 of
+// f64 beside what the loaders keep. One block then has enough independent sums per thread to hide
+// the latency of the arithmetic, and 16 steps of k of it to hide that of the loads.
+template <class T, int kTile>
+inline constexpr int kBlocks = sizeof(T) == 8 || kTile == 128 ? 1 : 2;
+
 template <class T, int kTile, bool kForward>
-__global__ void __launch_bounds__(256, 2)
+__global__ void __launch_bounds__(256, kBlocks<T, kTile>)
     conv2d_correlation_register_tile_kernel(const __grid_constant__ CorrelationProblem<T> p) {
   using Tile = SimtTile<T, kTile>;
   correlate_tile<Tile, kForward>(dev::shared_mem<typename Tile::Shared>(), p);
 }
 
 template <class T, int kTile>
-__global__ void __launch_bounds__(256, 2)
+__global__ void __launch_bounds__(256, kBlocks<T, kTile>)
     conv2d_weight_register_tile_kernel(const __grid_constant__ WeightProblem<T> p) {
   using Tile = SimtTile<T, kTile>;
   weight_tile<Tile>(dev::shared_mem<typename Tile::Shared>(), p);
