@@ -132,11 +132,12 @@ void CachingAllocator::out_of_memory(size_t bytes, int error) {
   throw OutOfMemory(message);
 }
 
-void CachingAllocator::begin_capture(uint64_t graph) {
+void CachingAllocator::begin_capture(uint64_t graph, Stream origin) {
   std::lock_guard lock(mutex_);
   check(capture_graph_ == 0, "graph capture: got a second capture on ", device_,
         ", expected the first to be over");
   capture_graph_ = graph;
+  capture_origin_ = origin;
   capture_thread_ = std::this_thread::get_id();
 }
 

@@ -237,11 +237,13 @@ CachingAllocator::Block* CachingAllocator::merge(Block* left, Block* right) {
 }
 
 // In the order of the home stream: whoever still reads the block there has done so by then. A
-// graph's own blocks are filled while it is captured, so at every replay.
+// graph's own blocks are filled while it is captured, so at every replay; not on its other streams,
+// which may have joined by now.
 void CachingAllocator::poison(const Block* block) {
   const Key& key = block->piece->pool->key;
-  const bool in_order = key.graph == 0 ? capture_graph_ == 0 || !is_capturing(key.stream)
-                                       : key.graph == capture_graph_;
+  const bool in_order = key.graph == 0
+                            ? capture_graph_ == 0 || !is_capturing(key.stream)
+                            : key.graph == capture_graph_ && key.stream == capture_origin_;
   constexpr int kNan = 0xFF;
   if (options_.poison && in_order &&
       cudaMemsetAsync(block->data, kNan, block->bytes, raw(key.stream)) != cudaSuccess) {

@@ -48,7 +48,7 @@ class CachingAllocator {
 
   // Graph capture: allocations of this thread come from the private pool `graph`, which keeps its
   // memory until drop_graph(). One capture per device at a time.
-  void begin_capture(uint64_t graph);
+  void begin_capture(uint64_t graph, Stream origin);
   void end_capture();
   void drop_graph(uint64_t graph) noexcept;
 
@@ -130,6 +130,7 @@ class CachingAllocator {
   std::set<uint64_t> dropped_graphs_;  // destroyed, with blocks that live on
   uint64_t capture_graph_ = 0;         // 0: none
   std::thread::id capture_thread_;
+  Stream capture_origin_ = nullptr;
   std::vector<MemoryEvent> events_;
   size_t next_event_ = 0;
   DeviceMemoryStats stats_;

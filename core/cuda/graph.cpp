@@ -18,7 +18,7 @@ class CaptureScope {
   CaptureScope(Device device, const Stream& stream, uint64_t id)
       : device_(device), stream_(static_cast<cudaStream_t>(stream.handle())), guard_(stream) {
     kernels::select_device(device);
-    CachingAllocator::of(device).begin_capture(id);
+    CachingAllocator::of(device).begin_capture(id, stream.handle());
     const cudaError_t error = cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal);
     if (error != cudaSuccess) {
       CachingAllocator::of(device).end_capture();
@@ -29,8 +29,7 @@ class CaptureScope {
   ~CaptureScope() {
     if (active_) {
       cudaGraph_t graph = nullptr;
-      end(graph);
-      if (graph) {
+      if (end(graph) == cudaSuccess) {
         cudaGraphDestroy(graph);
       }
       cudaGetLastError();
@@ -43,6 +42,14 @@ class CaptureScope {
     active_ = false;
     capturing = {};
     const cudaError_t error = cudaStreamEndCapture(stream_, &graph);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (error != cudaSuccess && cudaStreamIsCapturing(stream_, &status) == cudaSuccess &&
+        status != cudaStreamCaptureStatusNone) {  // the call failed before it ended anything
+      cudaGraph_t unused = nullptr;
+      if (cudaStreamEndCapture(stream_, &unused) == cudaSuccess) {
+        cudaGraphDestroy(unused);
+      }
+    }
     CachingAllocator::of(device_).end_capture();
     return error;
   }

@@ -104,6 +104,12 @@ int Segment::grow(size_t bytes) {
   if (size_ + bytes > reserved_) {
     return cudaErrorMemoryAllocation;
   }
+  if (stale_ > 0) {
+    if (const CUresult error = driver().unmap(address_of(data_) + size_, stale_)) {
+      return error;
+    }
+    stale_ = 0;
+  }
   const CUmemAllocationProp properties = memory_of(device_);
   CUmemGenericAllocationHandle handle = 0;
   if (const CUresult error = driver().create(&handle, bytes, &properties, 0)) {
@@ -119,8 +125,8 @@ int Segment::grow(size_t bytes) {
                                       .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
       error = driver().set_access(end, bytes, &access, 1);
     }
-    if (error != CUDA_SUCCESS) {
-      driver().unmap(end, bytes);
+    if (error != CUDA_SUCCESS && driver().unmap(end, bytes) != CUDA_SUCCESS) {
+      stale_ = bytes;
     }
   }
   if (error != CUDA_SUCCESS) {
@@ -150,7 +156,9 @@ Segment::~Segment() {
   }
   if (growable()) {
     shrink(0);
-    driver().free_range(address_of(data_), reserved_);
+    if (size_ == 0 && stale_ == 0) {  // else the device is lost, and with it what is mapped
+      driver().free_range(address_of(data_), reserved_);
+    }
   } else if (cudaFree(data_) != cudaSuccess) {
     cudaGetLastError();
   }

@@ -42,6 +42,7 @@ class Segment {
   size_t size_ = 0;
   size_t reserved_ = 0;         // of addresses; 0 for a plain segment
   std::vector<size_t> pieces_;  // sizes of the mapped pieces, in order
+  size_t stale_ = 0;            // bytes behind the end that could not be unmapped after an error
   int64_t allocations_ = 0, frees_ = 0;
 };
 

@@ -183,7 +183,10 @@ void reset_faults() {
         }
       }
       stream->queue.clear();
+      stream->capture = nullptr;
+      stream->tail.clear();
     }
+    r.captures.clear();
   }
   r.sticky = cudaSuccess;
   forget_first_fault();

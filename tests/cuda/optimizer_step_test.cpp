@@ -1,0 +1,123 @@
+// A training step on the device: nobody waits for it, and it can be one graph.
+#include "device_kernels.h"
+
+#include <binade/optim/adamw.h>
+#include <binade/optim/loss_scaler.h>
+#include <binade/optim/schedule.h>
+#include <tests/optim/parameters.h>
+
+#include <cmath>
+
+namespace binade {
+namespace {
+
+namespace host = kernels::host;
+using OptimizerStepTest = DeviceTest;
+
+struct Run {
+  explicit Run(Device device)
+      : parameters({{"w", {9, 5}, DType::f16}, {"norm", {5}, DType::f32, true}}, true, device),
+        adam(parameters.list, {.lr = 0.01}),
+        scaler({.init_scale = 1024, .growth_interval = 3}) {
+    for (const Parameter& parameter : parameters.list) {
+      inputs.push_back(empty(parameter.value.sizes(), DType::f32, device));
+    }
+  }
+
+  // New inputs; the gradient of a parameter is its input.
+  void give(int step, bool bad) {
+    manual_seed(50 + static_cast<uint64_t>(step));
+    for (const Tensor& input : inputs) {
+      const Tensor x = randn(input.sizes());
+      if (bad) {
+        x.fill_(INFINITY);
+      }
+      input.copy_(x);
+    }
+  }
+  optim::StepResult step() {
+    Tensor loss;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor part = sum(cast(parameters.list[i].value, DType::f32) * inputs[i]);
+      loss = loss.defined() ? loss + part : part;
+    }
+    scaler.scale(loss).backward();
+    return scaler.step(adam, {.clip_norm = 1});
+  }
+
+  TestParameters parameters;
+  optim::AdamW adam;
+  optim::LossScaler scaler;
+  std::vector<Tensor> inputs;
+};
+
+bool bad_at(int step) { return step == 2 || step == 5 || step == 6; }
+
+void expect_same(const Run& device, const Run& cpu) {
+  EXPECT_EQ(device.scaler.state_scalars(), cpu.scaler.state_scalars());
+  EXPECT_EQ(device.adam.state_scalars(), cpu.adam.state_scalars());
+  for (size_t i = 0; i < cpu.inputs.size(); ++i) {
+    const std::vector<double> got = values_of(device.parameters.list[i].value);
+    const std::vector<double> expected = values_of(cpu.parameters.list[i].value);
+    for (size_t k = 0; k < got.size(); ++k) {
+      ASSERT_NEAR(got[k], expected[k], 2e-3 * (1 + std::abs(expected[k])));
+    }
+  }
+}
+
+TEST_F(OptimizerStepTest, NobodyWaitsAndTheDeviceDecides) {
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    host::stream_options().seed = seed;
+    manual_seed(1);
+    Run cpu(Device{});
+    manual_seed(1);
+    Run device(kDevice);
+    std::vector<optim::StepResult> results;
+    for (int step = 0; step < 10; ++step) {
+      cpu.give(step, bad_at(step));
+      (void)cpu.step();
+      device.give(step, bad_at(step));
+      const int64_t waits = host::runtime_counts().waits;
+      results.push_back(device.step());
+      device.adam.set_lr(0.01);
+      EXPECT_EQ(host::runtime_counts().waits, waits) << step;
+    }
+    for (int step = 0; step < 10; ++step) {
+      EXPECT_EQ(results[static_cast<size_t>(step)] == StepOutcome::overflow, bad_at(step));
+    }
+    expect_same(device, cpu);
+  }
+}
+
+TEST_F(OptimizerStepTest, IsOneGraph) {
+  manual_seed(1);
+  Run cpu(Device{});
+  manual_seed(1);
+  Run device(kDevice);
+  Graph graph(kDevice);
+  optim::StepResult result = StepOutcome::accumulating;
+  graph.capture([&] { result = device.step(); });
+  for (int step = 0; step < 10; ++step) {
+    if (step == 7) {
+      cpu.adam.set_lr(0.1);
+      device.adam.set_lr(0.1);
+    }
+    cpu.give(step, bad_at(step));
+    const StepOutcome expected = cpu.step();
+    device.give(step, bad_at(step));
+    graph.replay();
+    const optim::StepResult now = result;  // an unread copy: reading keeps the outcome
+    EXPECT_EQ(now, expected) << step;
+  }
+  expect_same(device, cpu);
+}
+
+TEST_F(OptimizerStepTest, AnOutcomeCannotBeReadDuringCapture) {
+  Run device(kDevice);
+  device.give(0, false);
+  Graph graph(kDevice);
+  EXPECT_THROW(graph.capture([&] { (void)device.step().value(); }), Error);
+}
+
+}  // namespace
+}  // namespace binade
