@@ -2,16 +2,11 @@
 // row-major go through a contiguous buffer.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
-#include <binade/kernels/random.h>
+#include <binade/kernels/random_checks.h>
 #include <binade/kernels/random_isa.h>
 
 namespace binade::kernels::cpu {
 namespace {
-
-void check_floating(const char* kernel, DType dtype) {
-  check(is_floating(dtype), kernel, ": got dtype ", dtype,
-        ", expected a floating dtype (f64, f32, f16, bf16)");
-}
 
 // Calls move(element, i) for the i-th of n logical elements from `first` on.
 template <class T, class Move>
@@ -83,22 +78,17 @@ void fill(const View& y, Distribution distribution, double low, double high, uin
 }  // namespace
 
 void fill_uniform(const FillUniform& a) {
-  check_floating("fill_uniform", a.y.dtype);
+  check_arguments(a);
   fill(a.y, Distribution::uniform, a.low, a.high, a.seed, a.offset);
 }
 
 void fill_normal(const FillNormal& a) {
-  check_floating("fill_normal", a.y.dtype);
+  check_arguments(a);
   fill(a.y, Distribution::normal, a.mean, a.std, a.seed, a.offset);
 }
 
 void dropout(const Dropout& a) {
-  check_floating("dropout", a.y.dtype);
-  check(a.x.dtype == a.y.dtype, "dropout: got dtypes ", a.x.dtype, " and ", a.y.dtype,
-        ", expected one dtype");
-  check(a.x.sizes == a.y.sizes, "dropout: got sizes ", a.x.sizes, " and ", a.y.sizes,
-        ", expected equal sizes");
-  check(a.p >= 0 && a.p <= 1, "dropout: got p = ", a.p, ", expected 0 <= p <= 1");
+  check_arguments(a);
   for_blocks(a.y.numel, [&](int64_t first, int64_t n) {
     alignas(64) std::byte x_block[kRandomBlock * 8], y_block[kRandomBlock * 8];
     const void* x = x_block;

@@ -3,8 +3,8 @@
 // gives the same bits: initial weights should not depend on the machine.
 #pragma GCC optimize("fp-contract=off")
 #include <binade/kernels/base/blocks.h>
-#include <binade/kernels/pointwise_math.h>
 #include <binade/kernels/random_isa.h>
+#include <binade/kernels/random_values.h>
 
 namespace binade::kernels::BINADE_ISA {
 namespace {
@@ -52,36 +52,12 @@ struct Numbers {
   }
 };
 
-inline float uniform(uint32_t bits) {
-  return static_cast<float>(static_cast<int32_t>(bits >> 8)) * 0x1p-24f;
-}
-
-// cos and sin of 2 pi u, 0 <= u < 1: reduced to an eighth of a turn, then Taylor polynomials.
-struct Turn {
-  float cosine, sine;
-};
-inline Turn turn(float u) {
-  const int32_t quadrant = static_cast<int32_t>(u * 4.0f + 0.5f);
-  const float r = (u - static_cast<float>(quadrant) * 0.25f) * 6.28318531f;  // exact difference
-  const float s = r * r;
-  const float sine =
-      r +
-      r * s * (-1.66666667e-1f + s * (8.33333333e-3f + s * (-1.98412698e-4f + s * 2.75573192e-6f)));
-  const float cosine =
-      1.0f + s * (-0.5f + s * (4.16666667e-2f + s * (-1.38888889e-3f + s * 2.48015873e-5f)));
-  const bool odd = quadrant & 1;
-  const float c = odd ? sine : cosine, d = odd ? cosine : sine;
-  return {(quadrant + 1) & 2 ? -c : c, quadrant & 2 ? -d : d};
-}
-
 // z[i], z[i + 1] from each pair of numbers.
 void box_muller(const uint32_t* bits, float* z, int64_t count) {
   for (int64_t i = 0; i < count; i += 2) {
-    const float u = static_cast<float>(static_cast<int32_t>((bits[i] >> 8) + 1)) * 0x1p-24f;
-    const float radius = math_sqrt(-2.0f * math_log(u));
-    const Turn t = turn(uniform(bits[i + 1]));
-    z[i] = radius * t.cosine;
-    z[i + 1] = radius * t.sine;
+    const NormalPair pair = normal_pair(bits[i], bits[i + 1]);
+    z[i] = pair.first;
+    z[i + 1] = pair.second;
   }
 }
 
@@ -105,7 +81,7 @@ void drop(const Numbers& numbers, float p, double scale, const void* x, void* y,
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     const C kept = from[i] * factor;
-    to[i] = uniform(bits[i]) >= p ? kept : C(0);
+    to[i] = uniform_value(bits[i]) >= p ? kept : C(0);
   }
   store_block<T>(to, static_cast<std::byte*>(y), sizeof(T), n);
 }
@@ -120,7 +96,7 @@ void random_block(Distribution distribution, double low, double high, uint64_t s
     box_muller(numbers.bits, value, numbers.count);
   } else {
     for (int64_t i = 0; i < numbers.count; ++i) {
-      value[i] = uniform(numbers.bits[i]);
+      value[i] = uniform_value(numbers.bits[i]);
     }
   }
   const double scale = distribution == Distribution::normal ? high : high - low;

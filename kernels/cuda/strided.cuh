@@ -55,6 +55,27 @@ struct StridedIndex {
     }
   }
 
+  // Elements in row-major order of the views, which have equal sizes.
+  static StridedIndex row_major(const View* const (&views)[kOperands]) {
+    StridedIndex index;
+    const View& first = *views[0];
+    index.numel = first.numel;
+    index.wide = index.numel >= int64_t(1) << 31;
+    index.dims = first.dim() > 0 ? first.dim() : 1;
+    index.set_size(0, 1);
+    for (int k = 0; k < kOperands; ++k) {
+      index.data[k] = views[k]->data;
+      index.stride[k][0] = 0;
+      for (int d = 0; d < first.dim(); ++d) {
+        const int from = first.dim() - 1 - d;
+        index.set_size(d, first.size(from));
+        index.stride[k][d] =
+            views[k]->strides[from] * static_cast<int64_t>(size_of(views[k]->dtype));
+      }
+    }
+    return index;
+  }
+
   void set_size(int d, int64_t n) {
     size[d] = n;
     if (!wide) {

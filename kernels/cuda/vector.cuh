@@ -58,6 +58,11 @@ struct Words<16> {
 
 }  // namespace detail
 
+template <int N, class T>
+BINADE_HD bool is_aligned(const T* p) {
+  return reinterpret_cast<uintptr_t>(p) % alignof(Vector<T, N>) == 0;
+}
+
 // p must be aligned as Vector<T, N> is. More than 16 bytes are several accesses of 16.
 template <int N, class T>
 __device__ __forceinline__ Vector<T, N> load_vector(const T* p) {
