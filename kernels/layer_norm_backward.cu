@@ -15,7 +15,8 @@ namespace binade::kernels {
 namespace {
 
 constexpr int kMostLanes = 512, kTeamThreads = 256, kRowThreads = 512;
-constexpr int64_t kMostBlocks = 4096, kTeamBlocks = 528;
+constexpr int64_t kMostBlocks = 4096;
+constexpr int64_t kTeamBlocks = 396;  // three on each of 132 multiprocessors: one round
 constexpr int kChunkRows = 64;
 
 template <class T, class C = Compute<T>>
@@ -68,6 +69,7 @@ __global__ void __launch_bounds__(kMostLanes)
   auto& memory = dev::shared_mem<TeamSmem<T>>();
   dev::Team team(plan);
   const Slots all(plan, team, true);
+  const C share = C(1) / C(plan.cols);
   C weight[Slots::kValues], dweight[Slots::kValues] = {}, dbias[Slots::kValues] = {};
 #pragma unroll
   for (int i = 0; i < Slots::kValues; ++i) {
@@ -96,7 +98,7 @@ __global__ void __launch_bounds__(kMostLanes)
     }
     if (p.dx) {
       pair = team.template reduce<dev::Merge>(pair, memory.pair);
-      const C g_mean = pair.first / C(plan.cols), gu_mean = pair.second / C(plan.cols);
+      const C g_mean = pair.first * share, gu_mean = pair.second * share;
 #pragma unroll
       for (int i = 0; i < Slots::kValues; ++i) {
         g[i] = (g[i] - g_mean - u[i] * gu_mean) * rstd;
@@ -121,6 +123,7 @@ __global__ void __launch_bounds__(kRowThreads)
   using C = Compute<T>;
   constexpr int kVector = dev::kVectorOf<T>;
   auto& memory = dev::shared_mem<dev::BlockReduceMemory<dev::SumPair<C>, kRowThreads>>();
+  const C share = C(1) / C(p.cols);
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
     const T *x = p.x + row * p.cols, *dy = p.dy + row * p.cols;
     T* dx = p.dx + row * p.cols;
@@ -145,7 +148,7 @@ __global__ void __launch_bounds__(kRowThreads)
       }
     });
     pair = dev::block_reduce<dev::Merge>(pair, memory);
-    const C g_mean = pair.first / C(p.cols), gu_mean = pair.second / C(p.cols);
+    const C g_mean = pair.first * share, gu_mean = pair.second * share;
     for_each([&]<int kWidth>(int64_t at, C(&u)[kWidth], C(&g)[kWidth]) {
       for (int i = 0; i < kWidth; ++i) {
         g[i] = (g[i] - g_mean - u[i] * gu_mean) * rstd;
@@ -192,7 +195,8 @@ __global__ void __launch_bounds__(dev::kColumns* dev::kParts)
   auto& memory = dev::shared_mem<dev::ColumnSmem<dev::SumPair<double>>>();
   const int64_t col = int64_t{blockIdx.x} * dev::kColumns + threadIdx.x;
   dev::SumPair<double> sums{};
-  for (int64_t i = threadIdx.y; i < parts && col < cols; i += dev::kParts) {
+#pragma unroll 8
+  for (int64_t i = threadIdx.y; i < (col < cols ? parts : 0); i += dev::kParts) {
     sums = sums.merge({dweight ? static_cast<double>(partial_dweight[i * cols + col]) : 0.0,
                        dbias ? static_cast<double>(partial_dbias[i * cols + col]) : 0.0});
   }

@@ -127,7 +127,8 @@ __global__ void __launch_bounds__(ChannelPlan::kThreads)
 }
 
 template <class T, class F>
-void channel_map(const F& f, const ChannelPlan& plan) {
+void channel_map(const F& f, ChannelPlan plan) {
+  plan.cut(ChannelPlan::kMapBlocks);
   if (plan.rows) {
     launch({"channel_map_of_rows_kernel", plan.blocks(), plan.kThreads},
            channel_map_of_rows_kernel<T, F>, f, plan);

@@ -17,16 +17,24 @@ namespace binade::kernels {
 // How a tensor is cut for blocks of kThreads threads.
 struct ChannelPlan {
   static constexpr int kThreads = 256, kChunkRows = 128;  // rows of a thread in one chunk at most
-  static constexpr int64_t kBlocks = 1024;                // enough to fill a device
+  // Enough to fill a device; no more for sums than the second stage adds up quickly.
+  static constexpr int64_t kSumBlocks = 1024, kMapBlocks = 4096;
 
   int64_t count;     // elements of a channel
   int64_t channels;  // C
   int64_t inner;     // of a plane; 1 with rows of channels
   int lanes;         // across channels, with rows
   bool rows, vectors;
-  int64_t tiles, chunks, chunk;  // channel tiles; chunks of `chunk` rows, or vectors of a channel
+  int64_t work;                  // rows, or vectors of a channel
+  int64_t tiles, chunks, chunk;  // tiles of channels, chunks of `chunk` units of work
 
   BINADE_HD unsigned blocks() const { return static_cast<unsigned>(tiles * chunks); }
+  // Cuts the work for about so many blocks.
+  void cut(int64_t wanted_blocks) {
+    const int64_t parallel = kThreads / lanes;
+    chunk = std::clamp(ceil_div(work * tiles, wanted_blocks), 4 * parallel, kChunkRows * parallel);
+    chunks = ceil_div(work, chunk);
+  }
 };
 
 // arrays: the tensors of T in this layout that the kernels touch, or null.
@@ -40,20 +48,17 @@ ChannelPlan channel_plan(const View& x, bool rows, const P*... arrays) {
   p.rows = rows;
   p.vectors = (rows ? p.channels : p.inner) % kVector == 0 &&
               ((reinterpret_cast<uintptr_t>(arrays) % 16 == 0) && ...);
-  int64_t work = p.count, parallel = p.kThreads;
   if (rows) {
     const int64_t needed = std::min<int64_t>(ceil_div(p.channels, kValues), 32);
     p.lanes = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(needed)));
     p.tiles = ceil_div(p.channels, int64_t{p.lanes} * kValues);
-    parallel = p.kThreads / p.lanes;
+    p.work = p.count;
   } else {
     p.lanes = 1;
     p.tiles = p.channels;
-    work = p.vectors ? p.count / kVector : p.count;
+    p.work = p.vectors ? p.count / kVector : p.count;
   }
-  p.chunk = std::clamp(ceil_div(work * p.tiles, p.kBlocks), 4 * parallel,
-                       int64_t{ChannelPlan::kChunkRows} * parallel);
-  p.chunks = ceil_div(work, p.chunk);
+  p.cut(ChannelPlan::kSumBlocks);
   return p;
 }
 
@@ -68,21 +73,21 @@ struct MomentSums {
   const T* x;
 
   struct Channel {
-    double first;
     C shift = 0, sum = 0, squares = 0;
 
-    __device__ void start(const MomentSums& a, int64_t channel, const ChannelPlan& plan) {
-      first = static_cast<double>(a.x[channel * plan.inner]);
-    }
+    __device__ void start(const MomentSums&, int64_t) {}
     __device__ __forceinline__ void add(C value, C, bool begin) {
       shift = begin ? value : shift;
       const C d = value - shift;
       sum += d;
       squares += d * d;
     }
-    __device__ ChannelSums total(int64_t count) const {
-      const double n = static_cast<double>(count), share = count ? static_cast<double>(sum) / n : 0;
-      const double mean = count ? static_cast<double>(shift) + share - first : 0;
+    __device__ ChannelSums total(const MomentSums& a, int64_t first, int64_t count) const {
+      if (count == 0) {
+        return {0, 0};
+      }
+      const double n = static_cast<double>(count), share = static_cast<double>(sum) / n;
+      const double mean = static_cast<double>(shift) + share - static_cast<double>(a.x[first]);
       return {n * mean,
               static_cast<double>(squares) - share * static_cast<double>(sum) + n * mean * mean};
     }
@@ -101,14 +106,12 @@ struct GradientSums {
   struct Channel {
     C mean, sum = 0, product = 0;
 
-    __device__ void start(const GradientSums& a, int64_t channel, const ChannelPlan&) {
-      mean = a.mean[channel];
-    }
+    __device__ void start(const GradientSums& a, int64_t channel) { mean = a.mean[channel]; }
     __device__ __forceinline__ void add(C value, C upstream, bool) {
       sum += upstream;
       product += upstream * (value - mean);
     }
-    __device__ ChannelSums total(int64_t) const {
+    __device__ ChannelSums total(const GradientSums&, int64_t, int64_t) const {
       return {static_cast<double>(sum), static_cast<double>(product)};
     }
   };
@@ -126,6 +129,7 @@ __global__ void __launch_bounds__(ChannelPlan::kThreads)
   using C = Compute<T>;
   using Slots = dev::RowSlots<T>;
   constexpr int kValues = Slots::kValues, kWarps = ChannelPlan::kThreads / 32;
+  constexpr int kRows = 2;  // in flight, so that fewer threads keep the memory busy
   auto& memory = dev::shared_mem<RowSumsSmem<T>>();
   const int thread = static_cast<int>(threadIdx.x), lanes = plan.lanes, lane = thread % lanes;
   const int64_t chunk = blockIdx.x / plan.tiles;
@@ -137,25 +141,43 @@ __global__ void __launch_bounds__(ChannelPlan::kThreads)
   typename Sums::Channel all[kValues];
 #pragma unroll
   for (int i = 0; i < kValues; ++i) {
-    all[i].start(sums, channel + (slots.holds(i) ? slots.column(i) : 0), plan);
+    all[i].start(sums, channel + (slots.holds(i) ? slots.column(i) : 0));
   }
-  int64_t count = 0;
-  for (int64_t row = begin + thread / lanes; row < end; row += ChannelPlan::kThreads / lanes) {
-    const int64_t at = row * plan.channels + channel;
-    C x[kValues], other[kValues] = {};
-    slots.load(sums.x + at, C(0), x);
+  const int step = ChannelPlan::kThreads / lanes;
+  int64_t count = 0, row = begin + thread / lanes;
+  C x[kRows][kValues], other[kRows][kValues] = {};
+  const auto load = [&](int i) {
+    const int64_t at = (row + i * step) * plan.channels + channel;
+    slots.load(sums.x + at, C(0), x[i]);
     if (sums.other()) {
-      slots.load(sums.other() + at, C(0), other);
+      slots.load(sums.other() + at, C(0), other[i]);
     }
+  };
+  const auto add = [&](int i) {
 #pragma unroll
-    for (int i = 0; i < kValues; ++i) {
-      all[i].add(x[i], other[i], count == 0);
+    for (int k = 0; k < kValues; ++k) {
+      all[k].add(x[i][k], other[i][k], count == 0);
     }
     ++count;
+  };
+  for (; row + (kRows - 1) * step < end; row += kRows * step) {
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      load(i);
+    }
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+      add(i);
+    }
+  }
+  for (; row < end; row += step) {
+    load(0);
+    add(0);
   }
 #pragma unroll
   for (int i = 0; i < kValues; ++i) {
-    ChannelSums total = all[i].total(count);
+    const int64_t first = channel + (slots.holds(i) ? slots.column(i) : 0);
+    ChannelSums total = all[i].total(sums, first, count);
     for (int offset = lanes; offset < 32; offset *= 2) {
       total = total.merge(dev::shuffle_xor(total, offset));
     }
@@ -187,7 +209,7 @@ __device__ __forceinline__ ChannelSums plane_sums(const Sums& sums, const Channe
                                                   int64_t channel, int64_t begin, int64_t end) {
   using C = Compute<T>;
   typename Sums::Channel all;
-  all.start(sums, channel, plan);
+  all.start(sums, channel);
   int64_t count = 0;
   for (int64_t i = begin + threadIdx.x; i < end; i += ChannelPlan::kThreads) {
     const int64_t at = plane_position<kWidth>(plan, channel, i);
@@ -202,7 +224,7 @@ __device__ __forceinline__ ChannelSums plane_sums(const Sums& sums, const Channe
       ++count;
     }
   }
-  return all.total(count);
+  return all.total(sums, channel * plan.inner, count);
 }
 
 using PlaneSumsSmem = dev::BlockReduceMemory<ChannelSums, ChannelPlan::kThreads>;
@@ -232,7 +254,8 @@ __global__ void __launch_bounds__(dev::kColumns* dev::kParts)
   auto& memory = dev::shared_mem<dev::ColumnSmem<ChannelSums>>();
   const int64_t channel = int64_t{blockIdx.x} * dev::kColumns + threadIdx.x;
   ChannelSums total{};
-  for (int64_t i = threadIdx.y; i < chunks && channel < channels; i += dev::kParts) {
+#pragma unroll 8
+  for (int64_t i = threadIdx.y; i < (channel < channels ? chunks : 0); i += dev::kParts) {
     total = total.merge(partial[i * channels + channel]);
   }
   total = dev::add_parts(total, memory);

@@ -187,7 +187,10 @@ TEST(Pool2d, MatchesReferenceForAllLayoutsAndDTypes) {
   for (DType dtype : kFloatingDTypes) {
     for (const Layout& layout : image_layouts()) {
       for (const Pool2dGeometry& geometry : kGeometries) {
-        for (int64_t channels : {5, 35}) {
+        for (int64_t channels : {5, 16, 35}) {
+          if (channels == 35 && !test_device().is_cpu()) {
+            continue;  // one vector and one odd number of channels are what differs there
+          }
           const Case c{dtype, {2, channels, 7, 8}, geometry, layout};
           check_max(c);
           check_average(c);
@@ -207,6 +210,7 @@ TEST(Pool2d, DilatedMax) {
                              .ceil_mode = ceil_mode};
       check_max({dtype, {2, 6, 9, 7}, g, {"row-major", {}, 0}});
       check_max({dtype, {2, 17, 9, 7}, g, {"channels-last", {0, 2, 3, 1}, 0}});
+      check_max({dtype, {2, 8, 9, 7}, g, {"channels-last", {0, 2, 3, 1}, 0}});
     }
   }
 }
@@ -219,6 +223,37 @@ TEST(Pool2d, AdaptiveAverage) {
       check_adaptive(c, 3, 2);
       check_adaptive(c, 7, 5);
       check_adaptive(c, 9, 13);
+    }
+    check_adaptive({dtype, {2, 24, 7, 7}, {}, {"channels-last", {0, 2, 3, 1}, 0}}, 1, 1);
+    check_adaptive({dtype, {1, 8, 7, 5}, {}, {"channels-last", {0, 2, 3, 1}, 0}}, 3, 8);
+  }
+}
+
+// Channels-last memory that vectors cannot reach: an odd first address, and pixels that are wider
+// than their channels.
+TEST(Pool2d, MisalignedChannelsLast) {
+  const Pool2dGeometry g{.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}};
+  for (DType dtype : kFloatingDTypes) {
+    const Dims in{1, 8, 5, 5}, out{1, 8, 3, 3};
+    for (int64_t pixel : {8, 9}) {
+      StridedArray x =
+          make_array(dtype, {25 * pixel + 1}, random_values(size_t(25 * pixel + 1), 1));
+      StridedArray y = make_array(dtype, {9 * pixel + 1}, Values(size_t(9 * pixel + 1)));
+      const auto shifted = [&](StridedArray& array, const Dims& sizes) {
+        View view = array.view();
+        return test_view(view.data + size_of(dtype), dtype, sizes,
+                         Dims{0, 1, sizes[3] * pixel, pixel});
+      };
+      max_pool2d_forward({shifted(x, in), shifted(y, out), kNoView, g});
+      Values values(200);
+      for (int64_t i = 0; i < 200; ++i) {
+        values[size_t(i)] = x.get({1 + i % 25 * pixel + i / 25});
+      }
+      const Values expected = max_reference(values, in, out, g).y;
+      for (int64_t i = 0; i < 72; ++i) {
+        EXPECT_EQ(y.get({1 + i % 9 * pixel + i / 9}), expected[size_t(i)]) << i;
+      }
+      EXPECT_EQ(y.get({0}), 0);
     }
   }
 }
@@ -267,7 +302,8 @@ TEST(Pool2d, SameBitsForAnyNumberOfThreads) {
   for (const Layout& layout : image_layouts()) {
     expect_thread_invariant([&layout] {
       const Pool2dGeometry g{.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}};
-      const Case c{DType::f32, {5, 21, 33, 31}, g, layout};
+      const int64_t images = test_device().is_cpu() ? 5 : 1;
+      const Case c{DType::f32, {images, 21, 33, 31}, g, layout};
       StridedArray x = draw(c, c.sizes, 1), dx(c.dtype, c.sizes, layout.order, layout.gap);
       const Dims out = output_sizes(c.sizes, g);
       StridedArray y(c.dtype, out), average(c.dtype, out);
