@@ -9,7 +9,7 @@ set(layers binade_kernels binade_core binade_nn binade_optim binade_data binade_
 install(TARGETS ${layers} binade EXPORT BinadeTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 foreach(folder kernels core nn optim data train)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/binade
-    FILES_MATCHING PATTERN "*.h" PATTERN "*_internal.h" EXCLUDE)
+    FILES_MATCHING PATTERN "*.h" PATTERN "*_internal.h" EXCLUDE PATTERN "kernels/host" EXCLUDE)
 endforeach()
 install(FILES ${PROJECT_SOURCE_DIR}/binade.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/binade)
 

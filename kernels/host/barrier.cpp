@@ -26,7 +26,8 @@ void check_arrival(const Executor& x, const Barrier& barrier, int id, int expect
 void barrier(int id, int count, Site site) {
   Executor& x = executor();
   Thread& self = current_thread(x);
-  const int expected = id == 0 ? x.thread_count : count;
+  // A count beyond the block names the lanes that its last warp lacks.
+  const int expected = id == 0 ? x.thread_count : std::min(count, x.thread_count);
   self.what = id == 0 ? "__syncthreads" : "named_barrier";
   self.site = site;
   if (id < 0 || id >= kBarriers) {

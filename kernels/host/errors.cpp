@@ -17,8 +17,12 @@ std::string to_string(Site site) {
 }
 std::string to_string(const Waiting& waiting) {
   const Thread& thread = waiting.x.threads[static_cast<size_t>(waiting.thread)];
-  return text("thread ", Index{thread.index}, " (warp ", waiting.thread / 32, " lane ",
-              waiting.thread % 32, ") at ", thread.what, " at ", thread.site);
+  std::string where = text("thread ", Index{thread.index}, " (warp ", waiting.thread / 32, " lane ",
+                           waiting.thread % 32, ") at ", thread.what, " at ", thread.site);
+  if (thread.state == ThreadState::at_barrier && thread.barrier != 0) {
+    where += text(" (barrier ", thread.barrier, ")");
+  }
+  return where;
 }
 std::string to_string(Mask mask) {
   char digits[16];
@@ -53,13 +57,14 @@ void deadlock(Executor& x, Fiber& self) {
   constexpr int kShown = 6;
   std::string message = "deadlock: no thread of the block can run";
   int shown = 0;
-  Site last{};
+  const Thread* last = nullptr;  // shown
   for (int i = 0; i < x.thread_count && shown < kShown; ++i) {
     const Thread& thread = x.threads[static_cast<size_t>(i)];
-    const bool same = thread.site.file == last.file && thread.site.line == last.line;
+    const bool same = last != nullptr && thread.site.file == last->site.file &&
+                      thread.site.line == last->site.line && thread.barrier == last->barrier;
     if (thread.state != ThreadState::done && !same) {
       message += text("\n    waits: ", Waiting{x, i});
-      last = thread.site;
+      last = &thread;
       ++shown;
     }
   }

@@ -1,15 +1,13 @@
 // Grids: options, checks of a launch, and the OS threads that run its blocks.
 #include <binade/kernels/host/executor_internal.h>
 #include <binade/kernels/host/race.h>
+#include <binade/kernels/host/sanitizer.h>
 
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <thread>
-#if BINADE_HOST_ASAN
-#include <sanitizer/asan_interface.h>
-#endif
 
 namespace binade::kernels::host {
 namespace {
@@ -72,10 +70,9 @@ void prepare(Executor& x, const Launch& launch) {
 #if BINADE_HOST_ASAN
   static thread_local const Fiber os_thread = fiber_of_os_thread();
   x.main = os_thread;
-  ASAN_UNPOISON_MEMORY_REGION(x.shared, x.grid.shared_bytes);
-  ASAN_POISON_MEMORY_REGION(x.shared + x.grid.shared_bytes,
-                            kMaxShared + kSharedEnd - x.grid.shared_bytes);
 #endif
+  unpoison(x.shared, x.grid.shared_bytes);
+  poison(x.shared + x.grid.shared_bytes, kMaxShared + kSharedEnd - x.grid.shared_bytes);
   const dim3 block = x.grid.block;
   x.thread_count = static_cast<int>(block.x * block.y * block.z);
   x.warp_count = (x.thread_count + 31) / 32;
@@ -110,9 +107,7 @@ void run_blocks(Launch& launch) {
   }
   current_executor = nullptr;
   race::end_grid(x);
-#if BINADE_HOST_ASAN
-  ASAN_UNPOISON_MEMORY_REGION(x.shared, kMaxShared + kSharedEnd);
-#endif
+  unpoison(x.shared, kMaxShared + kSharedEnd);
   executor_pool().put(std::move(own));
 }
 

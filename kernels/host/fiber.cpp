@@ -1,11 +1,9 @@
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/host/fiber.h>
+#include <binade/kernels/host/sanitizer.h>
 
 #include <pthread.h>
 #include <sys/mman.h>
-#if BINADE_HOST_ASAN
-#include <sanitizer/asan_interface.h>
-#endif
 
 #if !BINADE_HOST_UCONTEXT
 asm(R"(.text
@@ -64,9 +62,7 @@ FiberPool::FiberPool(int count, void (*entry)())
 }
 
 FiberPool::~FiberPool() {
-#if BINADE_HOST_ASAN
-  ASAN_UNPOISON_MEMORY_REGION(memory_, bytes_);
-#endif
+  unpoison(memory_, bytes_);
   munmap(memory_, bytes_);
 }
 
@@ -94,9 +90,7 @@ Fiber* FiberPool::take() {
 void FiberPool::start(Fiber& fiber) const {
   fiber.started = true;
   fiber.fake_stack = nullptr;
-#if BINADE_HOST_ASAN
-  ASAN_UNPOISON_MEMORY_REGION(fiber.stack, fiber.stack_size);
-#endif
+  unpoison(fiber.stack, fiber.stack_size);
 #if BINADE_HOST_UCONTEXT
   getcontext(&fiber.context);
   fiber.context.uc_stack.ss_sp = fiber.stack;

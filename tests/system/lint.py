@@ -2,9 +2,11 @@
 """Checks the layers and the form of the sources: lint.py includes|sources [--root DIR].
 
 includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade/folder/file.h>, and
-  public headers (all but *_internal.h) include only the standard library beside that.
-sources: lengths, #pragma once, no leftovers (TODO and the like), no raw kernel launch, and nothing in
-  a library that ends the process.
+  public headers (all but *_internal.h and those of kernels/host) include only the standard library
+  beside that; kernels/host is for kernels and tests alone.
+sources: lengths, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
+  process; and for CUDA: kernels start only through launch(), inline assembly only in the primitives,
+  shared memory only through shared_mem().
 Prints one line per finding and exits 1 if there is any.
 """
 import argparse
@@ -22,6 +24,7 @@ LAYERS = {
     "train": {"kernels", "core", "nn", "optim", "data", "dist", "train"},
 }
 PROGRAMS = ("samples", "bench", "tests")
+PRIVATE = "kernels/host"  # headers that are not installed, for kernels and tests
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 MAX_LINES = 400
 
@@ -36,12 +39,25 @@ string_view system_error thread tuple type_traits typeindex typeinfo unordered_m
 valarray variant vector version immintrin.h
 """.split())
 
+# What device code has beside that, under __CUDACC__: no user's program needs the toolkit.
+STANDARD |= {"cuda_bf16.h", "cuda_fp16.h"}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 COMMENT_OR_STRING = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 ENDS_PROCESS = re.compile(
     r"(?<![\w.>])(?:std\s*::\s*|::\s*)?(abort|exit|_exit|_Exit|quick_exit|terminate)\s*\(")
+# What stands in one place only: pattern, where it may (files, or folders that end in /), what to do.
+ONE_PLACE = (
+    (re.compile(r"<<<"), (), "a raw kernel launch; use launch()"),
+    (re.compile(r"\bcu(da)?LaunchKernel"), ("kernels/cuda/launch.cu",),
+     "a raw kernel launch; use launch()"),
+    (re.compile(r"\b(asm|__asm|__asm__)\b"), ("kernels/cuda/primitives.cuh", "kernels/host/"),
+     "inline assembly; make it a primitive"),
+    (re.compile(r"\b__shared__\b"), ("kernels/cuda/primitives.cuh",),
+     "__shared__; use shared_mem<Struct>()"),
+)
 
 
 def files(root, folders):
@@ -57,7 +73,8 @@ def code_only(text):
 
 
 def is_public(path):
-    return path.suffix == ".h" and not path.stem.endswith("_internal")
+    private = path.stem.endswith("_internal") or "/".join(path.parts[-3:-1]) == PRIVATE
+    return path.suffix == ".h" and not private
 
 
 def include_fault(folder, path, quote, name):
@@ -70,6 +87,8 @@ def include_fault(folder, path, quote, name):
             return f"<{name}>: libraries include single headers of a layer"
         if target not in LAYERS[folder]:
             return f"<{name}>: {folder} may include {', '.join(sorted(LAYERS[folder]))} only"
+        if name.startswith(f"binade/{PRIVATE}/") and folder != "kernels":
+            return f"<{name}>: only kernels and tests may include {PRIVATE}"
         return None
     if name.split("/")[0] in LAYERS:
         return f"<{name}>: write <binade/{name}>"
@@ -85,17 +104,20 @@ def lint_includes(root):
             fault = match and include_fault(folder, path, *match.groups())
             if fault:
                 yield path, number, fault
-    for _, path in files(root, PROGRAMS):
+    for folder, path in files(root, PROGRAMS):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = INCLUDE.match(line)
             if match and match.group(1) == "<" and match.group(2).split("/")[0] in LAYERS:
                 yield path, number, f"<{match.group(2)}>: write <binade/{match.group(2)}>"
+            if match and match.group(2).startswith(f"binade/{PRIVATE}/") and folder != "tests":
+                yield path, number, f"<{match.group(2)}>: only kernels and tests may include it"
 
 
 def lint_sources(root):
     for folder, path in files(root, [*LAYERS, *PROGRAMS]):
         text = path.read_text()
         lines = text.splitlines()
+        name = path.relative_to(root).as_posix()
         if len(lines) > MAX_LINES:
             yield path, len(lines), f"{len(lines)} lines, at most {MAX_LINES}: split by idea"
         if path.suffix in {".h", ".cuh"} and "#pragma once" not in lines:
@@ -104,8 +126,11 @@ def lint_sources(root):
             if LEFTOVER.search(line):
                 yield path, number, "a leftover; finish it or open an issue"
         for number, line in enumerate(code_only(text).splitlines(), 1):
-            if "<<<" in line:
-                yield path, number, "a raw kernel launch; use launch()"
+            for pattern, places, advice in ONE_PLACE:
+                if pattern.search(line) and not any(
+                        name == place or (place.endswith("/") and name.startswith(place))
+                        for place in places):
+                    yield path, number, advice
             ends = ENDS_PROCESS.search(line)
             if ends and folder in LAYERS:
                 yield path, number, f"{ends.group(1)}() in a library; throw binade::Error"

@@ -59,6 +59,41 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.findings(sources, "kernels/a.cu", "f<<<1, 2>>>(x);\n"), 1)
         self.assertEqual(self.findings(sources, "kernels/a.cu", "// f<<<1, 2>>>(x) is not used\n"), 0)
 
+    def test_cuda_sources(self):
+        sources = lint.lint_sources
+        self.assertEqual(self.findings(sources, "kernels/a.cu", "int a;\n" * 401), 1)
+        self.assertEqual(self.findings(sources, "kernels/cuda/a.cuh", "#pragma once\n" * 401), 1)
+        self.assertEqual(self.findings(sources, "kernels/cuda/a.cuh", "int a;\n"), 1)
+        for name in ("cudaLaunchKernelExC(c, k, a)", "cudaLaunchKernel(k, g, b, a, 0, s)",
+                     "cuLaunchKernel(f)"):
+            text = f"status = {name};\n"
+            self.assertEqual(self.findings(sources, "kernels/a.cu", text), 1, name)
+            self.assertEqual(self.findings(sources, "core/a.cpp", text), 1, name)
+            self.assertEqual(self.findings(sources, "kernels/cuda/launch.cu", text), 0, name)
+            self.assertEqual(self.findings(sources, "kernels/a.cu", f'call("{name}");\n'), 0, name)
+        for text in ('asm volatile("nanosleep.u32 1;");\n', '  __asm__("");\n'):
+            self.assertEqual(self.findings(sources, "kernels/a.cu", text), 1, text)
+            self.assertEqual(self.findings(sources, "kernels/cuda/vector.cpp", text), 1, text)
+            self.assertEqual(self.findings(sources, "kernels/cuda/primitives.cuh",
+                                           f"#pragma once\n{text}"), 0, text)
+            self.assertEqual(self.findings(sources, "kernels/host/fiber.cpp", text), 0, text)
+        text = "extern __shared__ float s[];\n"
+        self.assertEqual(self.findings(sources, "kernels/a.cu", text), 1)
+        self.assertEqual(self.findings(sources, "kernels/host/a.cpp", text), 1)
+        self.assertEqual(self.findings(sources, "kernels/a.cu", f"// no {text}"), 0)
+        self.assertEqual(self.findings(sources, "kernels/cuda/primitives.cuh",
+                                       f"#pragma once\n{text}"), 0)
+
+    def test_host_execution_is_private(self):
+        includes = lint.lint_includes
+        text = "#include <binade/kernels/host/executor.h>\n"
+        for path, count in (("kernels/a.cpp", 0), ("kernels/cuda/a.cuh", 0), ("tests/host/a.cpp", 0),
+                            ("core/a.cpp", 1), ("train/a.h", 1), ("samples/a.cpp", 1)):
+            self.assertEqual(self.findings(includes, path, text), count, path)
+        text = "#include <ucontext.h>\n"
+        self.assertEqual(self.findings(includes, "kernels/host/a.h", text), 0)
+        self.assertEqual(self.findings(includes, "kernels/a.h", text), 1)
+
     def test_process_ends(self):
         sources = lint.lint_sources
         for call in ("abort()", "std::abort()", "::exit(1)", "std::terminate ( )"):
