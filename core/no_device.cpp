@@ -1,5 +1,6 @@
 // Builds for the CPU only: streams, graphs, pinned memory and allocator statistics say so. Others
 // have core/cuda.
+#include <binade/core/device_info.h>
 #include <binade/core/device_stats.h>
 #include <binade/core/graph.h>
 #include <binade/core/pinned.h>
@@ -15,6 +16,10 @@ namespace {
 }
 
 }  // namespace
+
+DeviceReport device_report() {
+  return {.devices = {}, .reason = "this build has only the CPU", .toolkit = {}, .driver = {}};
+}
 
 DeviceMemoryStats memory_stats(Device) { no_device("memory_stats"); }
 void reset_peak_memory(Device) { no_device("reset_peak_memory"); }

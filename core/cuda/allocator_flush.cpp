@@ -2,7 +2,7 @@
 #include <binade/core/cuda/caching_allocator.h>
 #include <binade/core/label.h>
 #include <binade/kernels/cuda/kernel_call.h>
-#include <binade/kernels/cuda/runtime_api.h>
+#include <binade/kernels/cuda/runtime_api_internal.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include <binade/core/cuda/caching_allocator.h>
 #include <binade/core/memory.h>
 #include <binade/kernels/cuda/kernel_call.h>
-#include <binade/kernels/cuda/runtime_api.h>
+#include <binade/kernels/cuda/runtime_api_internal.h>
 
 #include <algorithm>
 #include <chrono>

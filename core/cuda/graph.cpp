@@ -3,7 +3,7 @@
 #include <binade/core/graph.h>
 #include <binade/core/label.h>
 #include <binade/kernels/cuda/kernel_call.h>
-#include <binade/kernels/cuda/runtime_api.h>
+#include <binade/kernels/cuda/runtime_api_internal.h>
 
 #include <atomic>
 

@@ -2,7 +2,7 @@
 #include <binade/core/device_stats.h>
 #include <binade/core/pinned.h>
 #include <binade/kernels/cuda/kernel_call.h>
-#include <binade/kernels/cuda/runtime_api.h>
+#include <binade/kernels/cuda/runtime_api_internal.h>
 
 #include <bit>
 #include <map>

@@ -1,7 +1,7 @@
 #include <binade/core/cuda/segment.h>
-#include <binade/kernels/cuda/driver_api.h>
+#include <binade/kernels/cuda/driver_api_internal.h>
 #include <binade/kernels/cuda/kernel_call.h>
-#include <binade/kernels/cuda/runtime_api.h>
+#include <binade/kernels/cuda/runtime_api_internal.h>
 
 namespace binade {
 namespace {

@@ -1,7 +1,7 @@
 #include <binade/core/cuda/capture.h>
 #include <binade/core/stream.h>
 #include <binade/kernels/cuda/kernel_call.h>
-#include <binade/kernels/cuda/runtime_api.h>
+#include <binade/kernels/cuda/runtime_api_internal.h>
 
 #include <map>
 #include <mutex>

@@ -6,7 +6,7 @@
 // that the library's heuristic names, asked once per problem and kept, never timed.
 #include <binade/kernels/base/stream.h>
 #include <binade/kernels/cuda/cublaslt_gemm.h>
-#include <binade/kernels/cuda/runtime_api.h>
+#include <binade/kernels/cuda/runtime_api_internal.h>
 #include <binade/kernels/gemm_checks.h>
 
 #include <atomic>

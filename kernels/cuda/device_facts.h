@@ -1,7 +1,7 @@
 // What the choice of a kernel depends on besides shape and dtype.
 #pragma once
 #include <binade/kernels/cuda/kernel_call.h>
-#include <binade/kernels/cuda/runtime_api.h>
+#include <binade/kernels/cuda/runtime_api_internal.h>
 
 namespace binade::kernels {
 

@@ -1,5 +1,5 @@
 #include <binade/kernels/cuda/kernel_call.h>
-#include <binade/kernels/cuda/runtime_api.h>
+#include <binade/kernels/cuda/runtime_api_internal.h>
 
 #include <mutex>
 #if !defined(BINADE_HOST_EXECUTION) && __has_include(<nvtx3/nvToolsExt.h>)

@@ -1,6 +1,6 @@
 // What launch() does around the launch itself, for the toolkit and for host execution.
 #include <binade/kernels/base/stream.h>
-#include <binade/kernels/cuda/runtime_api.h>
+#include <binade/kernels/cuda/runtime_api_internal.h>
 #include <binade/kernels/cuda/launch.cuh>
 
 #include <cstdlib>

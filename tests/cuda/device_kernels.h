@@ -4,7 +4,7 @@
 #include <binade/core/device_stats.h>
 #include <binade/core/graph.h>
 #include <binade/core/stream.h>
-#include <binade/kernels/cuda/runtime_api.h>
+#include <binade/kernels/cuda/runtime_api_internal.h>
 #include <binade/kernels/host/queue.h>
 #include <gtest/gtest.h>
 #include <binade/kernels/cuda/device.cuh>

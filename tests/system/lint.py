@@ -23,7 +23,7 @@ LAYERS = {
     "dist": {"kernels", "core", "dist"},
     "train": {"kernels", "core", "nn", "optim", "data", "dist", "train"},
 }
-PROGRAMS = ("samples", "bench", "tests")
+PROGRAMS = ("samples", "tools", "bench", "tests")
 PRIVATE = "kernels/host"  # headers that are not installed, for kernels and tests
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 MAX_LINES = 400

@@ -1,0 +1,27 @@
+// What devices there are, for reports.
+#pragma once
+#include <binade/kernels/base/device.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace binade {
+
+struct DeviceInfo {
+  Device device;
+  std::string name;
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  int64_t memory = 0, free = 0;  // bytes
+  bool growable = false;         // memory segments grow through the driver's virtual memory
+};
+
+struct DeviceReport {
+  std::vector<DeviceInfo> devices;  // other than the CPU
+  std::string reason;               // why there are none
+  std::string toolkit, driver;      // versions of CUDA, "" for none
+};
+DeviceReport device_report();
+
+}  // namespace binade

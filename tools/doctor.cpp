@@ -1,0 +1,74 @@
+#include "doctor.h"
+
+#include <binade/core/device_info.h>
+#include <binade/kernels/base/error.h>
+#include <binade/kernels/base/isa.h>
+#include <binade/kernels/base/parallel.h>
+
+#include <cstdio>
+#include <string_view>
+#include <thread>
+
+namespace binade {
+namespace {
+
+void line(const char* name, const std::string& value) {
+  std::printf("%-14s %s\n", name, value.c_str());
+}
+
+std::string gigabytes(int64_t bytes) {
+  return text(static_cast<double>(bytes * 10 / (int64_t{1} << 30)) / 10, " GiB");
+}
+
+// Which kind of build this is and why, and where programs run therefore.
+std::string mode(const DeviceReport& report) {
+  constexpr std::string_view kBuilt = BINADE_CUDA_BUILT, kAsked = BINADE_CUDA_ASKED;
+  if (kBuilt == "EMULATED") {
+    return "emulated CUDA, for tests: the device \"emulated\" runs the CUDA backend on the CPU; "
+           "auto is the CPU";
+  }
+  if (kBuilt == "OFF") {
+    return kAsked == "AUTO"
+               ? "CPU only: BINADE_CUDA=AUTO saw no GPU or no CUDA toolkit when it was configured"
+               : "CPU only: configured with BINADE_CUDA=OFF";
+  }
+  return report.devices.empty()
+             ? text("CUDA build on a machine without a GPU to use: ", report.reason,
+                    "; everything runs on the CPU")
+             : text("CUDA, on ", Device::best());
+}
+
+std::string in_or_out(bool in, const char* otherwise) {
+  return in ? "in" : text("out: ", otherwise);
+}
+
+}  // namespace
+
+int run_doctor() {
+  const DeviceReport report = device_report();
+  constexpr std::string_view kSanitizers = BINADE_SANITIZERS, kArchitectures = BINADE_ARCHITECTURES;
+  line("binade", text(BINADE_VERSION, ", ", BINADE_BUILD_TYPE, ", ", BINADE_COMPILER,
+                      kSanitizers.empty() ? std::string() : text(", sanitizers ", kSanitizers)));
+  line("mode", mode(report));
+  line("cuda", text(BINADE_CUDA_BUILT, " (BINADE_CUDA=", BINADE_CUDA_ASKED, ")"));
+  line("toolkit", report.toolkit.empty() ? "none" : text("CUDA ", report.toolkit));
+  line("driver", report.driver.empty() ? "none" : text("up to CUDA ", report.driver));
+  if (!kArchitectures.empty()) {
+    line("compiled for", std::string(kArchitectures));
+  }
+  line("cpu", text(kernels::to_string(kernels::isa()), ", ", kernels::threads(), " threads of ",
+                   std::thread::hardware_concurrency(), " cores"));
+  for (const DeviceInfo& info : report.devices) {
+    line(to_string(info.device).c_str(),
+         text(info.name, ", compute capability ", info.major, ".", info.minor, ", ",
+              info.multiprocessors, " multiprocessors, ", gigabytes(info.free), " of ",
+              gigabytes(info.memory), " free, ",
+              info.growable ? "growable segments" : "plain segments"));
+  }
+  line("auto device", to_string(Device::best()));
+  line("libjpeg", in_or_out(BINADE_HAS_JPEG, "JPEG files are read by stb_image"));
+  line("cuBLASLt", in_or_out(BINADE_HAS_CUBLASLT, "matrix products use Binade's own kernels"));
+  return 0;
+}
+
+}  // namespace binade
