@@ -13,7 +13,8 @@ namespace binade::kernels {
 namespace {
 
 template <class T, int kTile>
-__global__ void __launch_bounds__(256, 2) gemm_register_tile_kernel(GemmProblem<T> p) {
+__global__ void __launch_bounds__(256, kTile == 128 ? 1 : 2)
+    gemm_register_tile_kernel(GemmProblem<T> p) {
   using Tile = SimtTile<T, kTile>;
   multiply_tile<T, Tile>(dev::shared_mem<typename Tile::Shared>(), p, p.a_k == 1, p.b_k == 1);
 }

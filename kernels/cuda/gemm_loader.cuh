@@ -61,27 +61,19 @@ struct DenseLoader {
   }
 };
 
-// A chunk as a value, for tiles that go through registers.
+// A chunk as a value, for tiles that go through registers; loader.vector must be set.
 template <class T, class Loader>
 __device__ __forceinline__ Chunk<T> load_chunk(const Loader& loader,
                                                const typename Loader::Place& place, int64_t k) {
-  if (loader.vector) {
-    int valid;
-    const T* source = loader.chunk(place, k, valid);
-    if (valid == kChunk<T>) {
-      return dev::load_vector<kChunk<T>>(source);
-    }
-    Chunk<T> values;
-#pragma unroll
-    for (int i = 0; i < kChunk<T>; ++i) {
-      values[i] = i < valid ? source[i] : T(0.0f);
-    }
-    return values;
+  int valid;
+  const T* source = loader.chunk(place, k, valid);
+  if (valid == kChunk<T>) {
+    return dev::load_vector<kChunk<T>>(source);
   }
   Chunk<T> values;
 #pragma unroll
   for (int i = 0; i < kChunk<T>; ++i) {
-    values[i] = loader.element(place, k, i);
+    values[i] = i < valid ? source[i] : T(0.0f);
   }
   return values;
 }

@@ -33,33 +33,36 @@ struct SimtTile {
   template <class Loader>
   class Copier {
    public:
-    __device__ __forceinline__ Copier(const Loader& loader, int64_t outer) : loader_(loader) {
-#pragma unroll
-      for (int i = 0; i < kCopies; ++i) {
-        places_[i] = loader.place(outer + outer_of(i));
-      }
-    }
+    __device__ __forceinline__ Copier(const Loader& loader, int64_t outer)
+        : loader_(loader), place_(loader.place(outer + this->outer())) {}
+    // Chunks that are not vectors are fetched element by element when they are stored: without
+    // overlap, but also without their registers.
     __device__ __forceinline__ void load(int64_t k) {
+      if (loader_.vector) {
 #pragma unroll
-      for (int i = 0; i < kCopies; ++i) {
-        if (has(i)) {
-          values_[i] = load_chunk<T>(loader_, places_[i], k + k_of(i));
+        for (int i = 0; i < kCopies; ++i) {
+          if (has(i)) {
+            values_[i] = load_chunk<T>(loader_, place_, k + k_of(i));
+          }
         }
       }
     }
-    __device__ __forceinline__ void store(Buffer& buffer) const {
+    __device__ __forceinline__ void store(Buffer& buffer, int64_t k) const {
 #pragma unroll
       for (int i = 0; i < kCopies; ++i) {
-        if (has(i)) {
-          const int outer = outer_of(i), k = k_of(i);
+        if (!has(i)) {
+          continue;
+        }
+        const int outer = this->outer(), row = k_of(i);
+        if (loader_.vector) {
 #pragma unroll
           for (int e = 0; e < kChunk<T>; ++e) {
-            const C value = static_cast<C>(values_[i][e]);
-            if (loader_.k_contiguous) {
-              buffer[k + e][outer] = value;
-            } else {
-              buffer[k][outer + e] = value;
-            }
+            put(buffer, outer, row, e, values_[i][e]);
+          }
+        } else {
+#pragma unroll 1
+          for (int e = 0; e < kChunk<T>; ++e) {
+            put(buffer, outer, row, e, loader_.element(place_, k + row, e));
           }
         }
       }
@@ -69,12 +72,21 @@ struct SimtTile {
     static __device__ __forceinline__ int index(int i) {
       return static_cast<int>(threadIdx.x) + i * kThreads;
     }
+    __device__ __forceinline__ void put(Buffer& buffer, int outer, int k, int e, T value) const {
+      if (loader_.k_contiguous) {
+        buffer[k + e][outer] = static_cast<C>(value);
+      } else {
+        buffer[k][outer + e] = static_cast<C>(value);
+      }
+    }
     static __device__ __forceinline__ bool has(int i) {
       return kChunks % kThreads == 0 || index(i) < kChunks;
     }
-    // Chunks along k: a warp takes 16 rows of outer and two chunks (a sector or more) of each.
-    __device__ __forceinline__ int outer_of(int i) const {
-      return loader_.k_contiguous ? index(i) / 2 % kTile : index(i) % (kTile / kChunk<T>)*kChunk<T>;
+    // Chunks along k: a warp takes 16 rows of outer and two chunks (a sector or more) of each. All
+    // chunks of a thread are at the same place of outer.
+    static_assert(kThreads % (2 * kTile) == 0 && kThreads % (kTile / kChunk<T>) == 0);
+    __device__ __forceinline__ int outer() const {
+      return loader_.k_contiguous ? index(0) / 2 % kTile : index(0) % (kTile / kChunk<T>)*kChunk<T>;
     }
     __device__ __forceinline__ int k_of(int i) const {
       return loader_.k_contiguous ? (index(i) % 2 + index(i) / (2 * kTile) * 2) * kChunk<T>
@@ -82,7 +94,7 @@ struct SimtTile {
     }
 
     const Loader& loader_;
-    typename Loader::Place places_[kCopies];
+    typename Loader::Place place_;
     Chunk<T> values_[kCopies];
   };
 
@@ -101,8 +113,8 @@ struct SimtTile {
     if (k < k_end) {
       copy_a.load(k);
       copy_b.load(k);
-      copy_a.store(shared.a[0]);
-      copy_b.store(shared.b[0]);
+      copy_a.store(shared.a[0], k);
+      copy_b.store(shared.b[0], k);
     }
     __syncthreads();
     for (int buffer = 0; k < k_end; k += kK, buffer ^= 1) {
@@ -113,22 +125,29 @@ struct SimtTile {
       }
       multiply(shared.a[buffer], shared.b[buffer], thread_row, thread_column, sums);
       if (more) {
-        copy_a.store(shared.a[buffer ^ 1]);
-        copy_b.store(shared.b[buffer ^ 1]);
+        copy_a.store(shared.a[buffer ^ 1], k + kK);
+        copy_b.store(shared.b[buffer ^ 1], k + kK);
       }
       __syncthreads();
     }
-#pragma unroll
+#pragma unroll 1  // one copy of the epilogue: the rows of sums move up to where it takes them
     for (int i = 0; i < kPerThread; ++i) {
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {
         C values[kVector];
 #pragma unroll
         for (int j = 0; j < kVector; ++j) {
-          values[j] = sums[i][group * kVector + j];
+          values[j] = sums[0][group * kVector + j];
         }
         epilogue(row + i / kVector * kGroupStep + thread_row + i % kVector,
                  column + group * kGroupStep + thread_column, values);
+      }
+#pragma unroll
+      for (int next = 1; next < kPerThread; ++next) {
+#pragma unroll
+        for (int j = 0; j < kPerThread; ++j) {
+          sums[next - 1][j] = sums[next][j];
+        }
       }
     }
   }
