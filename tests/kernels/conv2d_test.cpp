@@ -232,6 +232,7 @@ TEST(Conv2d, EveryVariantOfTheDevice) {
       run({1, 8, 9, 8, 8, 3, 2, geometry(2, 3, 2), dtype});
       run({1, 2, 3, 3, 2, 2, 2, geometry(5, 5), dtype});  // phases without taps
       run({1, 24, 5, 7, 40, 1, 1, {}, dtype});
+      run({2, 8, 17, 16, 8, 1, 2, geometry(1, 1), dtype});  // pixels of dw in several splits
       run({3, 9, 9, 7, 130, 1, 1, {}, dtype, true, true});  // beyond a tile of 128
     }
   }
