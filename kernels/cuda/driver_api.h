@@ -1,8 +1,0 @@
-// Types and declarations of the CUDA driver API. Its functions are looked up at run time
-// (cudaGetDriverEntryPointByVersion): libcuda is never linked.
-#pragma once
-#ifdef BINADE_HOST_EXECUTION
-#include <binade/kernels/host/cuda_driver.h>
-#else
-#include <cuda.h>
-#endif
