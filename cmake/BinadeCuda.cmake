@@ -75,8 +75,9 @@ function(binade_host_objects name kernels runtime)
     target_link_libraries(${name}_${part} PRIVATE binade_flags)
     set_target_properties(${name}_${part} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   endforeach()
+  set(debug $<IF:$<CONFIG:Debug>,-g,-g1>)  # the executor names source lines
   # Kernels read memory as 16-byte vectors of another type; "#pragma unroll" is nvcc's.
-  target_compile_options(${name}_kernels PRIVATE -fno-strict-aliasing -Wno-unknown-pragmas -g1
-    ${arg_KERNEL_OPTIONS})
-  target_compile_options(${name}_runtime PRIVATE -O2 -g1 ${arg_RUNTIME_OPTIONS})
+  target_compile_options(${name}_kernels PRIVATE -fno-strict-aliasing -Wno-unknown-pragmas
+    ${debug} ${arg_KERNEL_OPTIONS})
+  target_compile_options(${name}_runtime PRIVATE -O2 ${debug} ${arg_RUNTIME_OPTIONS})
 endfunction()
