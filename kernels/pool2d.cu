@@ -198,8 +198,11 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t channel = at.group * kWidth;
     const PoolSpan rows = height.cover(at.row), cols = width.cover(at.col);
     C sum[kWidth] = {};
+    // Divisions of 64 bits are calls, across which an unrolled loop would spill.
+#pragma unroll 1
     for (int64_t p = rows.begin; p < rows.end; ++p) {
       const int64_t row_count = height.window(p).count;
+#pragma unroll 1
       for (int64_t q = cols.begin; q < cols.end; ++q) {
         const C count = static_cast<C>(row_count * width.window(q).count);
         C g[kWidth];
