@@ -13,6 +13,21 @@ Dims slot_strides(const ParameterSlot& slot, const Dims& sizes) {
   return slot.channels_last ? channels_last_strides(sizes) : row_major_strides(sizes);
 }
 
+// Where the slots' tensors are, all on one device.
+Device device_of(const std::vector<ParameterSlot>& slots) {
+  Device device;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const ParameterSlot& slot = slots[i];
+    check(!slot.handles.empty() && slot.handles[0]->defined(), "arena: parameter ", slot.name,
+          " is undefined");
+    const Device own = slot.handles[0]->device();
+    check(i == 0 || own == device, "arena: parameter ", slot.name, " is on ", own, ", but ",
+          slots[0].name, " is on ", device, "; move the whole model with to()");
+    device = own;
+  }
+  return device;
+}
+
 // The leaf of a parameter, whose gradient buffer is the arena range beside its value.
 Tensor make_leaf(const Arena::Segment& segment, const ParameterSlot& slot, const Dims& sizes,
                  int64_t offset) {
@@ -45,9 +60,8 @@ std::shared_ptr<Arena> Arena::build(const std::vector<ParameterSlot>& slots, boo
   NoGradGuard guard;
   auto arena = std::make_shared<Arena>();
   std::vector<Placement> placements;
+  const Device device = device_of(slots);
   for (const ParameterSlot& slot : slots) {
-    check(!slot.handles.empty() && slot.handles[0]->defined(), "arena: parameter ", slot.name,
-          " is undefined");
     check(is_floating(slot.dtype), "arena: parameter ", slot.name, " has dtype ", slot.dtype,
           ", expected a floating one");
     size_t index = 0;
@@ -63,11 +77,11 @@ std::shared_ptr<Arena> Arena::build(const std::vector<ParameterSlot>& slots, boo
   }
   for (Segment& segment : arena->segments_) {
     for (Tensor* tensor : {&segment.values, &segment.gradients}) {
-      *tensor = empty({segment.numel}, segment.dtype);
+      *tensor = empty({segment.numel}, segment.dtype, device);
       tensor->fill_(0);
     }
     if (masters && is_half(segment.dtype)) {
-      segment.masters = empty({segment.numel}, DType::f32);
+      segment.masters = empty({segment.numel}, DType::f32, device);
       segment.masters.fill_(0);
     }
   }
@@ -95,7 +109,7 @@ std::shared_ptr<Arena> Arena::build(const std::vector<ParameterSlot>& slots, boo
 std::vector<Tensor> Arena::make_state() const {
   std::vector<Tensor> state;
   for (const Segment& segment : segments_) {
-    state.push_back(empty({segment.numel}, segment.state_dtype()));
+    state.push_back(empty({segment.numel}, segment.state_dtype(), segment.values.device()));
     state.back().fill_(0);
   }
   return state;

@@ -85,6 +85,18 @@ std::string where(const Node& node) {
   return out + ")";
 }
 
+// Adding to a gradient needs one scale. Words that are not the same one are read and compared.
+void check_scale(const Leaf& leaf, const BackwardOptions& options) {
+  const Tensor& word = options.scale_word;
+  if (leaf.scale_word.handle().get() == word.handle().get() && leaf.scale == options.scale) {
+    return;
+  }
+  const double scale = word.defined() ? options.scale * word.item() : options.scale;
+  const double held = leaf.full_scale();
+  check(held == scale, "backward: got a loss scale of ", scale,
+        ", but a gradient is held at scale ", held, "; step or zero_grad before the scale changes");
+}
+
 Grads call(Node& node, const Tensor& dy) {
   try {
     return node.backward(dy);
@@ -99,14 +111,15 @@ Grads call(Node& node, const Tensor& dy) {
 void BackwardRun::deliver_to_leaf(Edge& edge, Tensor gradient) {
   auto& leaf = static_cast<Leaf&>(*edge);
   if (leaf.run != id_) {
-    check(!leaf.has_grad || leaf.scale == options_.scale, "backward: got a loss scale of ",
-          options_.scale, ", but a gradient is held at scale ", leaf.scale,
-          "; step or zero_grad before the scale changes");
+    if (leaf.has_grad) {
+      check_scale(leaf, options_);
+    }
     leaf.run = id_;
     touched_.push_back(edge.handle());
   }
   leaf.accumulate(std::move(gradient));
   leaf.scale = options_.scale;
+  leaf.scale_word = options_.scale_word;
 }
 
 void BackwardRun::deliver(Edge& edge, Tensor gradient) {

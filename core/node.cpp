@@ -3,6 +3,7 @@
 #include <binade/core/ops.h>
 #include <binade/kernels/copy.h>
 #include <binade/kernels/pointwise.h>
+#include <binade/kernels/step_words.h>
 
 #include <utility>
 
@@ -34,6 +35,7 @@ Tensor Leaf::destination() const {
 void Leaf::clear() {
   has_grad = false;
   scale = 1;
+  scale_word = {};
   if (buffer.requires_grad()) {  // recorded by create_graph: part of a graph, and perhaps shared
     buffer = {};
   }
@@ -101,14 +103,20 @@ Tensor Tensor::grad() const {
     return {};
   }
   const DType wide = compute_dtype(leaf.dtype);
-  if (leaf.scale == 1 && leaf.dtype == wide) {
+  const bool has_word = leaf.scale_word.defined();
+  if (leaf.scale == 1 && !has_word && leaf.dtype == wide) {
     return leaf.buffer;
   }
   NoGradGuard guard;
   Tensor value = empty_like(leaf.buffer, wide);
+  if (has_word && is_dense(leaf.buffer.sizes(), leaf.buffer.strides())) {
+    kernels::unscale_gradient(
+        {.x = leaf.buffer, .y = value, .scale = leaf.scale, .tag = leaf.scale_word});
+    return value;
+  }
   kernels::copy({.x = leaf.buffer, .y = value});
   kernels::unary_forward(
-      {.op = kernels::Unary::mul_scalar, .x = value, .y = value, .alpha = 1 / leaf.scale});
+      {.op = kernels::Unary::mul_scalar, .x = value, .y = value, .alpha = 1 / leaf.full_scale()});
   return value;
 }
 

@@ -108,7 +108,8 @@ class Edge {
 
 // A value that collects its gradient. The gradient has the value's dtype and may carry a scale
 // (optim/loss_scaler.h): `buffer` holds scale times the true gradient, and unscaling changes the
-// tag, never the storage, since rewriting f16 would flush what the scale saved.
+// tag, never the storage, since rewriting f16 would flush what the scale saved. On a device part of
+// the scale may be a number in device memory, which the tag names: nobody waits to know it.
 class Leaf final : public Node {
  public:
   using Node::Node;
@@ -124,6 +125,9 @@ class Leaf final : public Node {
   Tensor buffer;  // an arena range, or allocated at first use
   bool has_grad = false;
   double scale = 1;
+  Tensor scale_word;  // f64 [1], another factor of the scale; undefined is 1
+  // The whole scale. Reads the word: a synchronisation point on a device.
+  double full_scale() const { return scale_word.defined() ? scale * scale_word.item() : scale; }
   std::function<void(const Tensor&)>
       on_final;  // fires when this backward cannot add to it any more
 };

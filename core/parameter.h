@@ -51,12 +51,14 @@ class Arena {
     DType state_dtype() const { return compute_dtype(dtype); }
   };
 
-  // Copies the slots' present values into new segments and points every handle at its range; the
-  // masters keep the values before rounding.
+  // Copies the slots' present values into new segments on their device and points every handle at
+  // its range; the masters keep the values before rounding.
   static std::shared_ptr<Arena> build(const std::vector<ParameterSlot>& slots, bool masters);
 
   const std::vector<Segment>& segments() const { return segments_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
+
+  Device device() const { return segments_.empty() ? Device{} : segments_[0].values.device(); }
 
   // A zeroed state tensor per segment, with the segment's offsets: for moments.
   std::vector<Tensor> make_state() const;

@@ -6,6 +6,9 @@
 //   f16, bf16 without a master: param is updated in float and rounded (precision mode "half").
 // g = grad * grad_multiplier, where the multiplier holds unscaling, clip factor and accumulation
 // divisor. Arithmetic in the stat dtype; what depends on the step only is computed in double.
+// With `words` (StretchWords of kernels/step_rule.h, in the memory of the device) learning rate,
+// multiplier and number of the update are read from there instead of the arguments, and where its
+// `apply` is 0 nothing happens.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -31,6 +34,7 @@ struct SgdStep {
   bool nesterov;
   bool first_step;
   double grad_multiplier;
+  const View& words = kNoView;
 };
 BINADE_KERNEL(sgd_step, SgdStep, param)
 
@@ -49,6 +53,7 @@ struct AdamStep {
   int64_t step;
   double grad_multiplier;
   const View& max_exp_avg_sq = kNoView;
+  const View& words = kNoView;
 };
 BINADE_KERNEL(adam_step, AdamStep, param)
 

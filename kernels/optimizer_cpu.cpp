@@ -3,11 +3,10 @@
 // chunks of fixed size in order.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
-#include <binade/kernels/optimizer.h>
+#include <binade/kernels/optimizer_checks.h>
 #include <binade/kernels/optimizer_isa.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace binade::kernels {
 namespace {
@@ -17,24 +16,6 @@ constexpr int64_t kElementsPerTask = 16384;
 // Element `index` of a view, null where the view is absent.
 std::byte* element(const View& view, int64_t index) {
   return view ? view.data + index * static_cast<int64_t>(size_of(view.dtype)) : nullptr;
-}
-
-void check_flat(const char* op, const char* name, const View& view, const View& like, DType dtype) {
-  check(view.dtype == dtype && view.sizes == like.sizes && view.contiguous && view.dim() == 1, op,
-        ": got ", name, " ", view.dtype, " ", view.sizes,
-        view.contiguous ? "" : " (not contiguous)", ", expected a contiguous ", dtype,
-        " vector like param ", like.sizes);
-}
-
-void check_step(const char* op, const View& param, const View& master, const View& grad) {
-  check(is_floating(param.dtype), op, ": got param ", param.dtype, ", expected a floating dtype");
-  check_flat(op, "param", param, param, param.dtype);
-  check_flat(op, "grad", grad, param, param.dtype);
-  if (master) {
-    check(is_half(param.dtype), op, ": got a master for ", param.dtype,
-          " param, expected one for f16 and bf16 only");
-    check_flat(op, "master", master, param, compute_dtype(param.dtype));
-  }
 }
 
 // Calls body(begin, end) on ranges of elements that start at multiples of a block.
@@ -58,12 +39,7 @@ StepRange step_range(const View& param, const View& master, const View& grad, in
 }  // namespace
 
 void cpu::gradient_stats(const GradientStats& a) {
-  check(is_floating(a.grad.dtype), "gradient_stats: got ", a.grad.dtype,
-        ", expected a floating dtype");
-  check_flat("gradient_stats", "grad", a.grad, a.grad, a.grad.dtype);
-  check(a.result.dtype == DType::f64 && a.result.sizes == Dims{2} && a.result.contiguous,
-        "gradient_stats: got result ", a.result.dtype, " ", a.result.sizes,
-        ", expected a contiguous f64 [2]");
+  check_gradient_stats(a);
   const int64_t count = a.grad.numel;
   const int64_t chunks = (count + kElementsPerTask - 1) / kElementsPerTask;
   const Workspace partials(static_cast<size_t>(chunks) * 2 * sizeof(double));
@@ -87,43 +63,31 @@ void cpu::gradient_stats(const GradientStats& a) {
 }
 
 void cpu::sgd_step(const SgdStep& a) {
-  check_step("sgd_step", a.param, a.master, a.grad);
-  if (a.momentum_buffer) {
-    check_flat("sgd_step", "momentum_buffer", a.momentum_buffer, a.param,
-               compute_dtype(a.param.dtype));
+  check_sgd_step(a);
+  const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
+  if (w.apply == 0) {
+    return;
   }
-  check(a.momentum == 0 || a.momentum_buffer || a.param.numel == 0, "sgd_step: got momentum ",
-        a.momentum, " without a momentum_buffer, expected both or neither");
-  check(!a.nesterov || (a.momentum > 0 && a.dampening == 0),
-        "sgd_step: got nesterov with momentum ", a.momentum, " and dampening ", a.dampening,
-        ", expected momentum above 0 and dampening 0");
   for_blocks(a.param.numel, [&](int64_t begin, int64_t end) {
     sgd_range_best(
         SgdRange{.range = step_range(a.param, a.master, a.grad, begin, end),
                  .momentum_buffer = a.momentum == 0 ? nullptr : element(a.momentum_buffer, begin),
-                 .lr = a.lr,
+                 .lr = w.lr,
                  .momentum = a.momentum,
-                 .grad_scale = a.grad_multiplier,
+                 .grad_scale = w.multiplier,
                  .weight_decay = a.weight_decay,
                  .dampening = a.dampening,
                  .nesterov = a.nesterov,
-                 .first_step = a.first_step});
+                 .first_step = w.update == 1});
   });
 }
 
 void cpu::adam_step(const AdamStep& a) {
-  check_step("adam_step", a.param, a.master, a.grad);
-  const DType stat = compute_dtype(a.param.dtype);
-  check_flat("adam_step", "exp_avg", a.exp_avg, a.param, stat);
-  check_flat("adam_step", "exp_avg_sq", a.exp_avg_sq, a.param, stat);
-  if (a.max_exp_avg_sq) {
-    check_flat("adam_step", "max_exp_avg_sq", a.max_exp_avg_sq, a.param, stat);
+  check_adam_step(a);
+  const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
+  if (w.apply == 0) {
+    return;
   }
-  check(a.step >= 1, "adam_step: got step ", a.step, ", expected 1 or more");
-  check(a.beta1 >= 0 && a.beta1 < 1 && a.beta2 >= 0 && a.beta2 < 1, "adam_step: got betas ",
-        a.beta1, " and ", a.beta2, ", expected 0 to below 1");
-  const double t = static_cast<double>(a.step);
-  const double correction1 = 1 - std::pow(a.beta1, t), correction2 = 1 - std::pow(a.beta2, t);
   for_blocks(a.param.numel, [&](int64_t begin, int64_t end) {
     adam_range_best(AdamRange{.range = step_range(a.param, a.master, a.grad, begin, end),
                               .exp_avg = element(a.exp_avg, begin),
@@ -132,11 +96,11 @@ void cpu::adam_step(const AdamStep& a) {
                               .beta1 = a.beta1,
                               .beta2 = a.beta2,
                               .eps = a.eps,
-                              .step_size = a.lr / correction1,
-                              .second_scale = 1 / std::sqrt(correction2),
-                              .grad_scale = a.grad_multiplier,
+                              .step_size = w.step_size,
+                              .second_scale = w.second_scale,
+                              .grad_scale = w.multiplier,
                               .coupled_decay = a.decoupled ? 0 : a.weight_decay,
-                              .shrink = a.decoupled ? 1 - a.lr * a.weight_decay : 1});
+                              .shrink = a.decoupled ? 1 - w.lr * a.weight_decay : 1});
   });
 }
 

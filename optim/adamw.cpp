@@ -59,7 +59,8 @@ void AdamW::update(const Range& range) {
                       .decoupled = decoupled_,
                       .step = range.update,
                       .grad_multiplier = range.grad_multiplier,
-                      .max_exp_avg_sq = options_.amsgrad ? range.moments[2] : kNoView});
+                      .max_exp_avg_sq = options_.amsgrad ? range.moments[2] : kNoView,
+                      .words = range.words});
 }
 
 Adam::Adam(const ParameterList& parameters, const AdamOptions& options)

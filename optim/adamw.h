@@ -39,6 +39,7 @@ class AdamW : public Optimizer {
  private:
   void update(const Range& range) override;
   bool keeps_zeros() const override { return options_.eps > 0; }
+  std::array<double, 2> betas() const override { return options_.betas; }
   AdamWOptions options_;
   bool decoupled_;
 };

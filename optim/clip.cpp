@@ -1,68 +1,75 @@
 #include <binade/core/create.h>
+#include <binade/kernels/gradient_values.h>
 #include <binade/kernels/optimizer.h>
+#include <binade/kernels/step_words.h>
 #include <binade/optim/clip.h>
+#include <binade/optim/device_words.h>
 #include <binade/optim/gradients.h>
 
-#include <algorithm>
 #include <cmath>
 
 namespace binade::optim {
 namespace {
 
-constexpr double kClipEpsilon = 1e-6;
+// All elements of a gradient, in memory order.
+View flat_gradient(const Parameter& parameter, const Leaf& leaf) {
+  View flat = leaf.buffer;
+  check(is_dense(flat.sizes, flat.strides), "clip: the gradient of ", parameter.name,
+        " is not dense");
+  flat.sizes = {flat.numel};
+  flat.strides = {1};
+  flat.contiguous = true;
+  return flat;
+}
 
-// Calls f(leaf, pointer, count) with the elements of each gradient, in memory order.
 template <class F>
-void for_each_gradient(const ParameterList& parameters, F f) {
+void for_each_gradient(const ParameterList& parameters, F f) {  // f(leaf, flat)
   for (const Parameter& parameter : parameters) {
     if (Leaf* leaf = leaf_with_gradient(parameter)) {
-      const View& g = leaf->buffer;
-      check(is_dense(g.sizes, g.strides), "clip: the gradient of ", parameter.name,
-            " is not dense");
-      dispatch_floating("clip", g.dtype, [&]<class T>(Type<T>) { f(*leaf, g.as<T>(), g.numel); });
+      f(*leaf, flat_gradient(parameter, *leaf));
     }
   }
 }
 
-double largest_magnitude(const ParameterList& parameters) {
-  double largest = 0;
-  for_each_gradient(parameters, [&](const Leaf& leaf, const auto* g, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-      const double magnitude = std::abs(static_cast<double>(g[i])) / leaf.scale;
-      largest = magnitude > largest || std::isnan(magnitude) ? magnitude : largest;
-    }
+Device device_of(const ParameterList& parameters) {
+  return parameters.arena() ? parameters.arena()->device() : Device{};
+}
+
+// The sum of p-th powers, or the largest magnitude.
+double combined(const ParameterList& parameters, double p) {
+  const Tensor result = zeros({1}, DType::f64, device_of(parameters));
+  for_each_gradient(parameters, [&](const Leaf& leaf, const View& flat) {
+    kernels::gradient_norm(
+        {.grad = flat, .scale = leaf.scale, .tag = leaf.scale_word, .p = p, .result = result});
   });
-  return largest;
+  return result.item();
 }
 
 double power_norm(const ParameterList& parameters, double p) {
-  double sum = 0;
-  for_each_gradient(parameters, [&](const Leaf& leaf, const auto* g, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-      sum += std::pow(std::abs(static_cast<double>(g[i])) / leaf.scale, p);
-    }
-  });
-  return std::pow(sum, 1 / p);
+  return std::pow(combined(parameters, p), 1 / p);
 }
 
 double euclidean_norm(const ParameterList& parameters) {
-  double sum = 0;
-  int64_t non_finite = 0;
-  for (const Parameter& parameter : parameters) {
-    if (const Leaf* leaf = leaf_with_gradient(parameter)) {
-      const View& g = leaf->buffer;
-      check(is_dense(g.sizes, g.strides), "clip: the gradient of ", parameter.name,
-            " is not dense");
-      View flat = g;
-      flat.sizes = {g.numel};
-      flat.strides = {1};
-      flat.contiguous = true;
+  kernels::OptimizerWords words;
+  if (device_of(parameters).is_cpu()) {
+    for_each_gradient(parameters, [&](const Leaf& leaf, const View& flat) {
       const Squares part = squares(flat);
-      sum += part.sum / (leaf->scale * leaf->scale);
-      non_finite += part.non_finite;
-    }
+      words.squares += part.sum / (leaf.scale * leaf.scale);
+      words.non_finite += static_cast<double>(part.non_finite);
+    });
+  } else {  // one wait for all of them
+    const Tensor own = make_words(words, device_of(parameters));
+    for_each_gradient(parameters, [&](const Leaf& leaf, const View& flat) {
+      kernels::step_stats({.grad = flat,
+                           .scale = leaf.scale,
+                           .tag = leaf.scale_word,
+                           .position = 0,
+                           .first = false,
+                           .words = own});
+    });
+    words = read_words<kernels::OptimizerWords>(own);
   }
-  return non_finite ? power_norm(parameters, 2) : std::sqrt(sum);
+  return words.non_finite != 0 ? power_norm(parameters, 2) : std::sqrt(words.squares);
 }
 
 }  // namespace
@@ -70,7 +77,8 @@ double euclidean_norm(const ParameterList& parameters) {
 Squares squares(const View& flat) {
   const Tensor result = empty({2}, DType::f64, flat.device);
   kernels::gradient_stats({.grad = flat, .result = result});
-  return {result.at(0), static_cast<int64_t>(result.at(1))};
+  const Tensor host = result.to(Device{});
+  return {host.at(0), static_cast<int64_t>(host.at(1))};
 }
 
 double grad_norm(const ParameterList& parameters, double norm_type) {
@@ -79,14 +87,14 @@ double grad_norm(const ParameterList& parameters, double norm_type) {
   if (norm_type == 2) {
     return euclidean_norm(parameters);
   }
-  return norm_type == kInfinityNorm ? largest_magnitude(parameters)
+  return norm_type == kInfinityNorm ? combined(parameters, norm_type)
                                     : power_norm(parameters, norm_type);
 }
 
 double clip_grad_norm(const ParameterList& parameters, double max_norm, double norm_type) {
   check(max_norm >= 0, "clip_grad_norm: got max_norm = ", max_norm, ", expected a number >= 0");
   const double norm = grad_norm(parameters, norm_type);
-  const double factor = max_norm / (norm + kClipEpsilon);
+  const double factor = max_norm / (norm + kernels::kClipEpsilon);
   if (!std::isfinite(norm) || factor >= 1) {
     return norm;
   }
@@ -104,30 +112,15 @@ double clip_grad_norm(const ParameterList& parameters, double max_norm, double n
 
 void clip_grad_value(const ParameterList& parameters, double limit) {
   check(limit >= 0, "clip_grad_value: got limit = ", limit, ", expected a number >= 0");
-  for_each_gradient(parameters, [&]<class T>(const Leaf& leaf, T* g, int64_t count) {
-    const double bound = limit * leaf.scale;
-    for (int64_t i = 0; i < count; ++i) {
-      const auto value = static_cast<double>(g[i]);
-      if (std::isfinite(value) && std::abs(value) > bound) {
-        g[i] = static_cast<T>(static_cast<Compute<T>>(std::copysign(bound, value)));
-      }
-    }
+  for_each_gradient(parameters, [&](const Leaf& leaf, const View& flat) {
+    kernels::clamp_gradient(
+        {.grad = flat, .scale = leaf.scale, .tag = leaf.scale_word, .limit = limit});
   });
 }
 
 void replace_non_finite(const ParameterList& parameters) {
-  for_each_gradient(parameters, [&]<class T>(const Leaf& leaf, T* g, int64_t count) {
-    const double largest = leaf.dtype == DType::f16    ? 65504
-                           : leaf.dtype == DType::bf16 ? 0x1.fep127
-                           : leaf.dtype == DType::f32  ? std::numeric_limits<float>::max()
-                                                       : std::numeric_limits<double>::max();
-    for (int64_t i = 0; i < count; ++i) {
-      const auto value = static_cast<double>(g[i]);
-      if (!std::isfinite(value)) {
-        const double replacement = std::isnan(value) ? 0 : std::copysign(largest, value);
-        g[i] = static_cast<T>(static_cast<Compute<T>>(replacement));
-      }
-    }
+  for_each_gradient(parameters, [](const Leaf&, const View& flat) {
+    kernels::replace_non_finite({.grad = flat});
   });
 }
 

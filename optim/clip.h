@@ -1,4 +1,5 @@
-// Gradient clipping. Norms and limits are of the true gradients, whatever scale they carry.
+// Gradient clipping. Norms and limits are of the true gradients, whatever scale they carry. What
+// returns a norm waits for the device; StepOptions::clip_norm does not.
 #pragma once
 #include <binade/core/parameter.h>
 

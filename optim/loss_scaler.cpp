@@ -1,4 +1,5 @@
 #include <binade/core/create.h>
+#include <binade/kernels/step_words.h>
 #include <binade/optim/gradients.h>
 #include <binade/optim/loss_scaler.h>
 
@@ -8,8 +9,16 @@
 namespace binade::optim {
 
 void ScaledLoss::backward() {
-  const Tensor seed = full(loss_.sizes(), scale_ * weight_, loss_.dtype(), loss_.device());
-  binade::backward(loss_, seed, {.scale = scale_});
+  if (!device_) {
+    const Tensor seed = full(loss_.sizes(), scale_ * weight_, loss_.dtype());
+    binade::backward(loss_, seed, {.scale = scale_});
+    return;
+  }
+  const Tensor& tag = device_->tag_for_backward();
+  const Tensor seed = empty_like(loss_);
+  kernels::loss_seed(
+      {.loss = loss_, .scaler = device_->words, .tag = tag, .seed = seed, .weight = weight_});
+  binade::backward(loss_, seed, {.scale_word = tag});
 }
 
 LossScaler::LossScaler(const ScalerOptions& options) : state_(options) {}
@@ -31,14 +40,26 @@ ScaledLoss LossScaler::scale(const Tensor& loss, double weight) {
         ", expected one floating element");
   check(std::isfinite(weight) && weight >= 0, "loss scaler: got weight = ", weight,
         ", expected a number >= 0");
+  to(loss.device());
+  if (device_) {
+    return {loss, 1, weight, device_};
+  }
   last_loss_ = loss.detach();
-  return {loss, scale(), weight};
+  return {loss, state_.scale(), weight};
 }
 
-StepOutcome LossScaler::step(Optimizer& optimizer, const StepOptions& options) {
+StepResult LossScaler::step(Optimizer& optimizer, const StepOptions& options) {
   if (options.accumulating) {
     return StepOutcome::accumulating;
   }
+  to(optimizer.device());
+  if (device_) {
+    return optimizer.step_on_device(options, device_);
+  }
+  return step_on_host(optimizer, options);
+}
+
+StepOutcome LossScaler::step_on_host(Optimizer& optimizer, const StepOptions& options) {
   const GradientSummary summary = optimizer.gradient_summary();
   if (summary.non_finite > 0) {
     if (state_.at_floor()) {
@@ -64,7 +85,7 @@ StepOutcome LossScaler::overflow_at_floor(Optimizer& optimizer, const StepOption
     return outcome;
   }
   if (policy == AtFloor::error) {
-    const std::string cause = explain(optimizer);
+    const std::string cause = explain(floor_error(optimizer));
     optimizer.zero_grad();
     fail(cause);
   }
@@ -74,50 +95,68 @@ StepOutcome LossScaler::overflow_at_floor(Optimizer& optimizer, const StepOption
   return StepOutcome::overflow;
 }
 
-std::string LossScaler::explain(const Optimizer& optimizer) const {
-  const std::string what = text("loss scaler: the gradient of ", optimizer.first_non_finite(),
-                                " is not finite at the smallest scale, ", scale(), ": ");
+FloorError LossScaler::floor_error(const Optimizer& optimizer) const {
   std::set<double> scales;
   for (size_t i = 0; i < optimizer.group_count(); ++i) {
     for (const Parameter& parameter : optimizer.parameters(i)) {
       if (const Leaf* leaf = leaf_with_gradient(parameter)) {
-        scales.insert(leaf->scale);
+        scales.insert(leaf->full_scale());
       }
     }
   }
-  if (!last_loss_.defined() || scales.size() > 1) {
-    return what +
-           "stale gradients: some come from a backward without this scale; clear them with "
-           "zero_grad, and go backward only from scaler.scale(loss)";
-  }
-  if (!std::isfinite(last_loss_.item())) {
-    return what +
-           "the loss itself is not finite: bad data (NaN in inputs or labels), a diverged model, "
-           "or "
-           "a forward pass beyond the range of its dtype; no scale helps";
-  }
-  if (scale() > 1) {
-    return what +
-           "the scale is too high for these gradients and may not fall: lower min_scale (for a "
-           "fixed "
-           "scale, the scale)";
-  }
-  return what +
-         "the loss is finite, so the forward pass overflowed within a layer, or a backward divides "
-         "by "
-         "zero; run the step in fp32 to see which";
+  return {.parameter = optimizer.first_non_finite(),
+          .scale = state_.scale(),
+          .stale = !last_loss_.defined() || scales.size() > 1,
+          .loss = last_loss_.defined() ? last_loss_.item() : 0};
 }
 
+kernels::ScalerWords LossScaler::words() const {
+  return device_
+             ? read_words<kernels::ScalerWords>(device_->words)
+             : kernels::ScalerWords{.scale = state_.scale(),
+                                    .growth_tracker = static_cast<double>(state_.growth_tracker()),
+                                    .skipped_steps = static_cast<double>(state_.skipped_steps()),
+                                    .needs_full_precision = needs_full_precision_ ? 1.0 : 0.0};
+}
+
+void LossScaler::to(Device device) {
+  if ((device_ ? device_->device : Device{}) == device) {
+    return;
+  }
+  const kernels::ScalerWords now = words();
+  if (device_) {
+    device_->throw_if_halted();
+    state_.restore(now.scale, static_cast<int64_t>(now.growth_tracker),
+                   static_cast<int64_t>(now.skipped_steps));
+    needs_full_precision_ = now.needs_full_precision != 0;
+    device_ = nullptr;
+  }
+  if (!device.is_cpu()) {
+    device_ = std::make_shared<DeviceScaler>(device, state_.rule(), words());
+  }
+}
+
+double LossScaler::scale() const { return words().scale; }
+int64_t LossScaler::growth_tracker() const { return static_cast<int64_t>(words().growth_tracker); }
+int64_t LossScaler::skipped_steps() const { return static_cast<int64_t>(words().skipped_steps); }
+bool LossScaler::needs_full_precision() const { return words().needs_full_precision != 0; }
+
 NamedScalars LossScaler::state_scalars() const {
-  return {{"scale", scale()},
-          {"growth_tracker", static_cast<double>(growth_tracker())},
-          {"skipped_steps", static_cast<double>(skipped_steps())}};
+  if (device_) {
+    device_->throw_if_halted();
+  }
+  const kernels::ScalerWords now = words();
+  return {{"scale", now.scale},
+          {"growth_tracker", now.growth_tracker},
+          {"skipped_steps", now.skipped_steps}};
 }
 
 void LossScaler::load_state(const NamedScalars& scalars) {
   for (const char* name : {"scale", "growth_tracker", "skipped_steps"}) {
     check(scalars.contains(name), "loss scaler: got a state without ", name);
   }
+  needs_full_precision_ = needs_full_precision();
+  device_ = nullptr;
   state_.restore(scalars.at("scale"), static_cast<int64_t>(scalars.at("growth_tracker")),
                  static_cast<int64_t>(scalars.at("skipped_steps")));
 }

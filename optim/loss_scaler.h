@@ -5,7 +5,13 @@
 //
 // Gradients carry their scale as a tag (core/node.h). They are never rewritten: dividing f16
 // gradients in place would flush what scaling saved.
+//
+// With a model on a device the scaler's numbers live there: neither backward nor step waits for
+// them. The functions below that return one wait. An overflow at the floor with AtFloor::error
+// stops all updates on the device; the error is thrown by the next look at the outcome of a step,
+// or by state_scalars().
 #pragma once
+#include <binade/optim/device_words.h>
 #include <binade/optim/optimizer.h>
 #include <binade/optim/scaler_state.h>
 
@@ -18,15 +24,19 @@ class [[nodiscard]] ScaledLoss {
 
  private:
   friend class LossScaler;
-  ScaledLoss(const Tensor& loss, double scale, double weight)
-      : loss_(loss), scale_(scale), weight_(weight) {}
+  ScaledLoss(const Tensor& loss, double scale, double weight,
+             std::shared_ptr<DeviceScaler> device = nullptr)
+      : loss_(loss), scale_(scale), weight_(weight), device_(std::move(device)) {}
   Tensor loss_;
   double scale_, weight_;
+  std::shared_ptr<DeviceScaler> device_;  // holds the scale of a loss on a device
 };
 
 class LossScaler {
  public:
   explicit LossScaler(const ScalerOptions& options = {});
+  LossScaler(LossScaler&&) = default;
+  LossScaler& operator=(LossScaler&&) = default;
   // A constant scale. By default an overflow skips the step and changes nothing.
   static LossScaler fixed(double scale, AtFloor on_overflow = AtFloor::skip);
 
@@ -37,12 +47,16 @@ class LossScaler {
   // Checks all gradients, before clipping. If they are finite the optimizer's step is applied; else
   // nothing changes but the scale, and the gradients are cleared. At the floor an overflow does
   // what options().at_floor says.
-  StepOutcome step(Optimizer& optimizer, const StepOptions& options = {});
+  StepResult step(Optimizer& optimizer, const StepOptions& options = {});
 
-  double scale() const { return state_.scale(); }
-  int64_t growth_tracker() const { return state_.growth_tracker(); }
-  int64_t skipped_steps() const { return state_.skipped_steps(); }
-  bool needs_full_precision() const { return needs_full_precision_; }
+  // Moves the numbers to the device of the model. scale() and step() do so by themselves; before a
+  // step is captured into a graph it must have been done. Waits.
+  void to(Device device);
+
+  double scale() const;
+  int64_t growth_tracker() const;
+  int64_t skipped_steps() const;
+  bool needs_full_precision() const;
   const ScalerOptions& options() const { return state_.options(); }
 
   // "scale", "growth_tracker", "skipped_steps".
@@ -50,12 +64,16 @@ class LossScaler {
   void load_state(const NamedScalars& scalars);
 
  private:
+  StepOutcome step_on_host(Optimizer& optimizer, const StepOptions& options);
   StepOutcome overflow_at_floor(Optimizer& optimizer, const StepOptions& options);
-  std::string explain(const Optimizer& optimizer) const;
+  FloorError floor_error(const Optimizer& optimizer) const;
+  // The numbers as they are now, wherever.
+  kernels::ScalerWords words() const;
 
   ScalerState state_;
   Tensor last_loss_;  // detached: to tell bad data from overflow in backward
   bool needs_full_precision_ = false;
+  std::shared_ptr<DeviceScaler> device_;  // while the numbers are on a device
 };
 
 }  // namespace binade::optim

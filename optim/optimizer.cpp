@@ -1,4 +1,5 @@
 #include <binade/kernels/copy.h>
+#include <binade/optim/device_words.h>
 #include <binade/optim/gradients.h>
 #include <binade/optim/optimizer.h>
 
@@ -8,8 +9,6 @@
 
 namespace binade::optim {
 namespace {
-
-constexpr double kClipEpsilon = 1e-6;
 
 bool is_rate(double value) { return std::isfinite(value) && value >= 0; }
 
@@ -26,11 +25,6 @@ void move_into_arena(const Arena::Segment& segment, const Parameter& parameter, 
 }
 
 }  // namespace
-
-const char* to_string(StepOutcome outcome) {
-  constexpr const char* kName[] = {"applied", "overflow", "accumulating"};
-  return kName[static_cast<int>(outcome)];
-}
 
 std::vector<ParamGroup> single_group(const ParameterList& parameters) { return {{parameters}}; }
 
@@ -68,7 +62,12 @@ Optimizer::Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
     moments_.push_back(arena_->make_state());
   }
   arena_->has_optimizer = true;
+  if (!device().is_cpu()) {
+    create_device_state();
+  }
 }
+
+Optimizer::~Optimizer() = default;
 
 const Optimizer::Group& Optimizer::at(size_t group) const {
   check(group < groups_.size(), "optimizer: got group ", group, " of ", groups_.size());
@@ -85,6 +84,9 @@ void Optimizer::set_lr(size_t group, double lr) {
   check(is_rate(lr), "set_lr: got ", lr, ", expected a number >= 0");
   (void)at(group);
   groups_[group].lr = lr;
+  if (device_) {
+    word_at(device_->rates, static_cast<int64_t>(group)).fill_(lr);
+  }
 }
 
 void Optimizer::zero_grad() {
@@ -97,11 +99,12 @@ void Optimizer::zero_grad() {
   }
 }
 
-// Items that have a gradient, joined where they follow each other in memory and are updated alike.
-std::vector<Optimizer::Stretch> Optimizer::stretches(const Group& group) const {
+// Items that have a gradient, joined where they follow each other in memory and are updated alike,
+// or their gradients carry one scale.
+std::vector<Optimizer::Stretch> Optimizer::stretches(const Group& group, Join join) const {
   std::vector<Stretch> all;
   for (size_t i = 0; i < group.items.size(); ++i) {
-    const auto& [parameter, updates] = group.items[i];
+    const auto& [parameter, updates, counter] = group.items[i];
     Leaf* leaf = leaf_with_gradient(parameter);
     if (!leaf) {
       continue;
@@ -115,9 +118,11 @@ std::vector<Optimizer::Stretch> Optimizer::stretches(const Group& group) const {
                       parameter.numel(),
                       leaf->scale,
                       decays ? group.weight_decay : 0,
-                      updates};
+                      updates,
+                      counter,
+                      leaf->scale_word};
     Stretch* last = all.empty() ? nullptr : &all.back();
-    if (last && last->last == i && last->continues_in(own, keeps_zeros())) {
+    if (last && last->last == i && last->continues_in(own, join, keeps_zeros())) {
       last->last = i + 1;
       last->numel = own.offset + own.numel - last->offset;
     } else {
@@ -127,21 +132,34 @@ std::vector<Optimizer::Stretch> Optimizer::stretches(const Group& group) const {
   return all;
 }
 
-bool Optimizer::Stretch::continues_in(const Stretch& next, bool over_gaps) const {
+bool Optimizer::Stretch::continues_in(const Stretch& next, Join join, bool over_gaps) const {
   const int64_t end = offset + numel;
   const int64_t aligned = (end + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
-  return segment == next.segment && next.offset == (over_gaps ? aligned : end) &&
-         scale == next.scale && weight_decay == next.weight_decay && updates == next.updates;
+  const bool scaled_alike = scale == next.scale && tag.handle().get() == next.tag.handle().get();
+  if (segment != next.segment || !scaled_alike) {
+    return false;
+  }
+  if (join == Join::scaled_alike) {  // gaps between gradients are zeros
+    return next.offset == aligned;
+  }
+  return next.offset == (over_gaps ? aligned : end) && weight_decay == next.weight_decay &&
+         updates == next.updates && counter == next.counter;
+}
+
+View Optimizer::grad_of(const Stretch& stretch) const {
+  const Arena::Segment& segment = arena_->segments()[static_cast<size_t>(stretch.segment)];
+  return flat_view(segment.gradients, stretch.offset, stretch.numel);
 }
 
 GradientSummary Optimizer::gradient_summary() const {
   GradientSummary summary;
   double squared = 0;
   for (const Group& group : groups_) {
-    for (const Stretch& stretch : stretches(group)) {
-      const Arena::Segment& segment = arena_->segments()[static_cast<size_t>(stretch.segment)];
-      const Squares part = squares(flat_view(segment.gradients, stretch.offset, stretch.numel));
-      squared += part.sum / (stretch.scale * stretch.scale);
+    for (const Stretch& stretch : stretches(group, Join::updated_alike)) {
+      const Squares part = squares(grad_of(stretch));
+      const double scale =
+          stretch.tag.defined() ? stretch.scale * stretch.tag.item() : stretch.scale;
+      squared += part.sum / (scale * scale);
       summary.non_finite += part.non_finite;
       summary.parameters += static_cast<int64_t>(stretch.last - stretch.first);
     }
@@ -167,13 +185,32 @@ std::string Optimizer::first_non_finite() const {
   return {};
 }
 
-StepOutcome Optimizer::step(const StepOptions& options) { return step(options, nullptr); }
+StepResult Optimizer::step(const StepOptions& options) {
+  if (device_) {
+    return step_on_device(options, nullptr);
+  }
+  return step(options, nullptr);
+}
 
-StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* known) {
+int64_t Optimizer::step_count() const {
+  return device_ ? static_cast<int64_t>(
+                       read_words<kernels::OptimizerWords>(device_->words).applied_steps)
+                 : step_count_;
+}
+
+double Optimizer::last_norm() const {
+  return device_ ? read_words<kernels::OptimizerWords>(device_->words).norm : last_norm_;
+}
+
+void Optimizer::check_options(const StepOptions& options) {
   check(std::isfinite(options.divisor) && options.divisor > 0,
         "step: got divisor = ", options.divisor, ", expected a positive number");
   check(!options.clip_norm || *options.clip_norm > 0,
         "step: got clip_norm = ", options.clip_norm.value_or(0), ", expected a positive number");
+}
+
+StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* known) {
+  check_options(options);
   if (options.accumulating) {
     return StepOutcome::accumulating;
   }
@@ -187,9 +224,7 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
     }
     last_norm_ = summary.norm / options.divisor;
     if (options.clip_norm) {
-      // Like the limit for an infinite norm: finite elements become 0, the others NaN.
-      factor *=
-          summary.non_finite ? 0 : std::min(1.0, *options.clip_norm / (last_norm_ + kClipEpsilon));
+      factor *= kernels::clip_factor(*options.clip_norm, last_norm_, summary.non_finite == 0);
     }
   }
   bool any = false;
@@ -202,23 +237,31 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
   return StepOutcome::applied;
 }
 
+// What update() takes; multiplier and update are the caller's to set.
+Optimizer::Range Optimizer::range_of(const Group& group, const Stretch& stretch) const {
+  const auto index = static_cast<size_t>(stretch.segment);
+  const Arena::Segment& segment = arena_->segments()[index];
+  const auto flat = [&](const Tensor& t) { return flat_view(t, stretch.offset, stretch.numel); };
+  Range range{.param = flat(segment.values),
+              .master = flat(segment.masters),
+              .grad = flat(segment.gradients),
+              .moments = {},
+              .lr = group.lr,
+              .weight_decay = stretch.weight_decay,
+              .grad_multiplier = 1,
+              .update = 1};
+  for (const auto& moment : moments_) {
+    range.moments.push_back(flat(moment[index]));
+  }
+  return range;
+}
+
 bool Optimizer::apply(Group& group, double factor) {
-  const std::vector<Stretch> all = stretches(group);
+  const std::vector<Stretch> all = stretches(group, Join::updated_alike);
   for (const Stretch& stretch : all) {
-    const auto index = static_cast<size_t>(stretch.segment);
-    const Arena::Segment& segment = arena_->segments()[index];
-    const auto flat = [&](const Tensor& t) { return flat_view(t, stretch.offset, stretch.numel); };
-    Range range{.param = flat(segment.values),
-                .master = flat(segment.masters),
-                .grad = flat(segment.gradients),
-                .moments = {},
-                .lr = group.lr,
-                .weight_decay = stretch.weight_decay,
-                .grad_multiplier = factor / stretch.scale,
-                .update = stretch.updates + 1};
-    for (const auto& moment : moments_) {
-      range.moments.push_back(flat(moment[index]));
-    }
+    Range range = range_of(group, stretch);
+    range.grad_multiplier = factor / stretch.scale;
+    range.update = stretch.updates + 1;
     update(range);
     for (size_t i = stretch.first; i < stretch.last; ++i) {
       ++group.items[i].updates;

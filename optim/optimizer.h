@@ -3,10 +3,16 @@
 // gradient, which is never rewritten. Parameters without a gradient in a step are skipped, and
 // count their own updates. Masters and moments are f32 (f64 for f64 parameters) and lie beside the
 // values in the arena.
+//
+// On a device a step waits for nothing: the decision to apply or skip, the factor on the gradients,
+// learning rates and counters are words in device memory (kernels/step_rule.h), and the outcome is
+// read when somebody asks. Functions that return such a number wait for the device.
 #pragma once
 #include <binade/core/named_tensors.h>
 #include <binade/core/parameter.h>
+#include <binade/optim/step_result.h>
 
+#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -14,13 +20,6 @@
 namespace binade::optim {
 
 using NamedScalars = std::map<std::string, double>;
-
-enum class [[nodiscard]] StepOutcome : uint8_t{
-    applied,       // parameters were updated
-    overflow,      // a gradient was not finite: nothing was updated
-    accumulating,  // the window is not full: gradients are kept
-};
-const char* to_string(StepOutcome outcome);
 
 struct StepOptions {
   double divisor = 1;  // gradients are divided by it: the true count of an accumulation window
@@ -47,13 +46,13 @@ struct GradientSummary {
 
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
   // Updates the parameters and clears the gradients; gradients are also cleared after an overflow.
   // Throws if no parameter has a gradient.
-  StepOutcome step(const StepOptions& options = {});
+  StepResult step(const StepOptions& options = {});
   void zero_grad();
 
   size_t group_count() const { return groups_.size(); }
@@ -62,8 +61,9 @@ class Optimizer {
   void set_lr(double lr);  // of all groups
   void set_lr(size_t group, double lr);
   double weight_decay(size_t group = 0) const { return at(group).weight_decay; }
-  int64_t step_count() const { return step_count_; }  // applied steps
-  double last_norm() const { return last_norm_; }     // of the last step that measured it; else -1
+  int64_t step_count() const;  // applied steps
+  double last_norm() const;    // of the last step that measured it; else -1
+  Device device() const { return arena_->device(); }
 
   GradientSummary gradient_summary() const;
   // The first parameter whose gradient is not finite; empty if there is none.
@@ -89,7 +89,8 @@ class Optimizer {
     View param, master, grad;
     std::vector<View> moments;  // one per name given to the constructor
     double lr, weight_decay, grad_multiplier;
-    int64_t update;  // 1 in the first update of these parameters
+    int64_t update;        // 1 in the first update of these parameters
+    View words = kNoView;  // on a device: holds lr, grad_multiplier and update instead
   };
 
   Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
@@ -98,32 +99,59 @@ class Optimizer {
   // Whether an update keeps zeros zero where value, gradient and moments are: then ranges join over
   // the gaps between parameters.
   virtual bool keeps_zeros() const { return true; }
+  // Of Adam's moving averages, whose corrections depend on the update.
+  virtual std::array<double, 2> betas() const { return {0, 0}; }
 
  private:
   friend class LossScaler;
   struct Item {
     Parameter parameter;
-    int64_t updates = 0;
+    int64_t updates = 0;  // on a device: in counter `counter`
+    size_t counter = 0;
   };
   struct Group {
     ParameterList parameters;
     double lr, weight_decay;
     std::vector<Item> items;  // in the order of memory
   };
+  enum class Join : uint8_t { updated_alike, scaled_alike };
   struct Stretch {  // items [first, last) of a group
     size_t first, last;
     int segment;
     int64_t offset, numel;
     double scale, weight_decay;
     int64_t updates;
-    bool continues_in(const Stretch& next, bool over_gaps) const;
+    size_t counter;
+    Tensor tag;  // a factor of the scale on a device; undefined is 1
+    bool continues_in(const Stretch& next, Join join, bool over_gaps) const;
+  };
+  // A step as a device knows it.
+  struct DeviceState {
+    Tensor words;  // OptimizerWords
+    Tensor rates;  // f64 [groups]
+    // f64 [items]: how often the items that name it were updated. Items share a counter as long as
+    // they took part in the same steps, whether or not those were applied.
+    Tensor counters;
   };
 
+  static void check_options(const StepOptions& options);
   const Group& at(size_t group) const;
-  std::vector<Stretch> stretches(const Group& group) const;
+  std::vector<Stretch> stretches(const Group& group, Join join) const;
+  View grad_of(const Stretch& stretch) const;
+  Range range_of(const Group& group, const Stretch& stretch) const;
   StepOutcome step(const StepOptions& options, const GradientSummary* known);
   bool apply(Group& group, double factor);  // false: no parameter has a gradient
   void check_scalars(const NamedScalars& scalars) const;
+
+  void create_device_state();
+  StepResult step_on_device(const StepOptions& options,
+                            const std::shared_ptr<DeviceScaler>& scaler);
+  void measure(const std::vector<Stretch>& all, DeviceScaler* scaler);
+  Tensor decide(const StepOptions& options, DeviceScaler* scaler);
+  void apply_on_device();
+  void move_counters(std::vector<std::pair<size_t, size_t>>& moves);
+  std::vector<double> updates() const;  // of all items, group by group
+  void restore_updates(const std::vector<double>& updates);
 
   std::shared_ptr<Arena> arena_;
   std::vector<Group> groups_;
@@ -132,13 +160,10 @@ class Optimizer {
   bool decay_norms_and_biases_;
   int64_t step_count_ = 0;
   double last_norm_ = -1;
+  std::optional<DeviceState> device_;
 };
 
 // One group of all parameters.
 std::vector<ParamGroup> single_group(const ParameterList& parameters);
 
 }  // namespace binade::optim
-
-namespace binade {
-using optim::StepOutcome;
-}

@@ -1,4 +1,5 @@
 // What an optimizer saves and loads.
+#include <binade/optim/device_words.h>
 #include <binade/optim/optimizer.h>
 
 #include <cmath>
@@ -35,13 +36,17 @@ NamedTensors Optimizer::state_tensors() const {
 
 NamedScalars Optimizer::state_scalars() const {
   NamedScalars scalars;
-  scalars["step"] = static_cast<double>(step_count_);
+  const auto steps = static_cast<double>(step_count());
+  scalars["step"] = steps;
+  const std::vector<double> counts = updates();
+  size_t at = 0;
   for (size_t i = 0; i < groups_.size(); ++i) {
     scalars["lr." + std::to_string(i)] = groups_[i].lr;
     for (const Item& item : groups_[i].items) {
-      if (item.updates != step_count_) {
-        scalars["updates." + item.parameter.name] = static_cast<double>(item.updates);
+      if (counts[at] != steps) {
+        scalars["updates." + item.parameter.name] = counts[at];
       }
+      ++at;
     }
   }
   return scalars;
@@ -87,12 +92,18 @@ void Optimizer::load_state(const NamedTensors& tensors, const NamedScalars& scal
   for (size_t i = 0; i < own.size(); ++i) {
     own[i].second.copy_(sources[i]);
   }
-  step_count_ = static_cast<int64_t>(scalars.at("step"));
+  const double steps = scalars.at("step");
+  step_count_ = static_cast<int64_t>(steps);
+  if (device_) {
+    word_at(device_->words, offsetof(kernels::OptimizerWords, applied_steps) / sizeof(double))
+        .fill_(steps);
+  }
+  std::vector<double> counts;
   for (size_t i = 0; i < groups_.size(); ++i) {
-    groups_[i].lr = scalars.at("lr." + std::to_string(i));
+    set_lr(i, scalars.at("lr." + std::to_string(i)));
     for (Item& item : groups_[i].items) {
       const auto found = scalars.find("updates." + item.parameter.name);
-      item.updates = found == scalars.end() ? step_count_ : static_cast<int64_t>(found->second);
+      counts.push_back(found == scalars.end() ? steps : found->second);
       const Tensor& masters =
           arena_->segments()[static_cast<size_t>(item.parameter.segment)].masters;
       if (masters.defined()) {
@@ -100,6 +111,7 @@ void Optimizer::load_state(const NamedTensors& tensors, const NamedScalars& scal
       }
     }
   }
+  restore_updates(counts);
   zero_grad();
 }
 

@@ -1,7 +1,6 @@
 #include <binade/kernels/base/error.h>
 #include <binade/optim/scaler_state.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -39,25 +38,13 @@ ScalerState::ScalerState(const ScalerOptions& options)
         ", expected powers of two, which scale exactly; or set power_of_two = false");
 }
 
-bool ScalerState::at_floor() const {
-  return options_.backoff_factor == 1 || scale_ <= options_.min_scale;
-}
-
-void ScalerState::update(bool overflow) {
-  if (overflow) {
-    scale_ = std::max(scale_ * options_.backoff_factor, std::min(scale_, options_.min_scale));
-    growth_tracker_ = 0;
-    ++skipped_steps_;
-    return;
-  }
-  if (++growth_tracker_ < options_.growth_interval) {
-    return;
-  }
-  growth_tracker_ = 0;
-  const double grown = std::min(scale_ * options_.growth_factor, options_.max_scale);
-  if (is_float(grown)) {
-    scale_ = grown;
-  }
+kernels::ScaleRule ScalerState::rule() const {
+  return {.growth_factor = options_.growth_factor,
+          .backoff_factor = options_.backoff_factor,
+          .growth_interval = options_.growth_interval,
+          .min_scale = options_.min_scale,
+          .max_scale = options_.max_scale,
+          .at_floor = options_.at_floor};
 }
 
 void ScalerState::restore(double scale, int64_t growth_tracker, int64_t skipped_steps) {

@@ -4,17 +4,13 @@
 // overflow backs the scale off and returns the count to 0. A scale that is a power of two makes
 // scaling and unscaling exact; it may fall below 1, for losses beyond the range of f16.
 #pragma once
+#include <binade/kernels/step_rule.h>
+
 #include <cstdint>
 
 namespace binade::optim {
 
-// What an overflow does when the scale can fall no further.
-enum class AtFloor : uint8_t {
-  error,  // throw, with the cause
-  skip,   // skip the step and go on
-  fp32,   // skip the step and ask for full precision: needs_full_precision() becomes true
-  clip,   // replace inf by the largest finite number and NaN by 0, and apply the step
-};
+using kernels::AtFloor;
 
 struct ScalerOptions {
   double init_scale = 0x1p16;
@@ -33,9 +29,13 @@ class ScalerState {
 
   // Takes note of a step. Growth beyond max_scale stops there, growth beyond the largest float does
   // not happen; a scale does not fall below min_scale.
-  void update(bool overflow);
+  void update(bool overflow) {
+    kernels::update_scale(rule(), overflow, scale_, growth_tracker_, skipped_steps_);
+  }
   void clipped() { growth_tracker_ = 0; }  // an overflow at the floor that was clipped and applied
-  bool at_floor() const;                   // whether the scale can fall no further
+  // Whether the scale can fall no further.
+  bool at_floor() const { return kernels::scale_at_floor(rule(), scale_); }
+  kernels::ScaleRule rule() const;
 
   double scale() const { return scale_; }
   int64_t growth_tracker() const { return growth_tracker_; }

@@ -54,8 +54,8 @@ void Schedule::set_rates() {
   }
 }
 
-void Schedule::advance(StepOutcome outcome) {
-  if (outcome == StepOutcome::applied) {
+void Schedule::advance(const StepResult& result) {
+  if (result == StepOutcome::applied) {
     ++step_;
     set_rates();
   }

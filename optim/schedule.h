@@ -24,7 +24,8 @@ class Schedule {
   // The rate that step `step` uses, counted from 0.
   double rate(int64_t step, size_t group = 0) const { return formula_(base_.at(group), step); }
   // After an optimizer step: moves on and sets the rate of the next step, if this one was applied.
-  void advance(StepOutcome outcome);
+  // Waits for a step on a device.
+  void advance(const StepResult& result);
   int64_t step() const { return step_; }
   void set_step(int64_t step);  // for resume: sets the rates too
 

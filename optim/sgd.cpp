@@ -42,7 +42,8 @@ void Sgd::update(const Range& range) {
                      .weight_decay = range.weight_decay,
                      .nesterov = options_.nesterov,
                      .first_step = range.update == 1,
-                     .grad_multiplier = range.grad_multiplier});
+                     .grad_multiplier = range.grad_multiplier,
+                     .words = range.words});
 }
 
 }  // namespace binade::optim

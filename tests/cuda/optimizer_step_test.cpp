@@ -14,8 +14,8 @@ namespace {
 namespace host = kernels::host;
 using OptimizerStepTest = DeviceTest;
 
-struct Run {
-  explicit Run(Device device)
+struct Training {
+  explicit Training(Device device)
       : parameters({{"w", {9, 5}, DType::f16}, {"norm", {5}, DType::f32, true}}, true, device),
         adam(parameters.list, {.lr = 0.01}),
         scaler({.init_scale = 1024, .growth_interval = 3}) {
@@ -53,7 +53,7 @@ struct Run {
 
 bool bad_at(int step) { return step == 2 || step == 5 || step == 6; }
 
-void expect_same(const Run& device, const Run& cpu) {
+void expect_same(const Training& device, const Training& cpu) {
   EXPECT_EQ(device.scaler.state_scalars(), cpu.scaler.state_scalars());
   EXPECT_EQ(device.adam.state_scalars(), cpu.adam.state_scalars());
   for (size_t i = 0; i < cpu.inputs.size(); ++i) {
@@ -69,9 +69,9 @@ TEST_F(OptimizerStepTest, NobodyWaitsAndTheDeviceDecides) {
   for (uint64_t seed = 0; seed < 3; ++seed) {
     host::stream_options().seed = seed;
     manual_seed(1);
-    Run cpu(Device{});
+    Training cpu(Device{});
     manual_seed(1);
-    Run device(kDevice);
+    Training device(kDevice);
     std::vector<optim::StepResult> results;
     for (int step = 0; step < 10; ++step) {
       cpu.give(step, bad_at(step));
@@ -91,9 +91,10 @@ TEST_F(OptimizerStepTest, NobodyWaitsAndTheDeviceDecides) {
 
 TEST_F(OptimizerStepTest, IsOneGraph) {
   manual_seed(1);
-  Run cpu(Device{});
+  Training cpu(Device{});
   manual_seed(1);
-  Run device(kDevice);
+  Training device(kDevice);
+  device.scaler.to(kDevice);
   Graph graph(kDevice);
   optim::StepResult result = StepOutcome::accumulating;
   graph.capture([&] { result = device.step(); });
@@ -113,8 +114,9 @@ TEST_F(OptimizerStepTest, IsOneGraph) {
 }
 
 TEST_F(OptimizerStepTest, AnOutcomeCannotBeReadDuringCapture) {
-  Run device(kDevice);
+  Training device(kDevice);
   device.give(0, false);
+  device.scaler.to(kDevice);
   Graph graph(kDevice);
   EXPECT_THROW(graph.capture([&] { (void)device.step().value(); }), Error);
 }

@@ -27,14 +27,14 @@ TEST(GradNorm, IsOfTrueGradients) {
 TEST(ClipGradNorm, ScalesAllGradientsThroughTheirTags) {
   const TestParameters parameters = some_gradients();
   const double norm = grad_norm(parameters.list);
-  const float before = parameters.list[1].leaf().buffer.data<float>()[0];
+  const double before = parameters.list[1].leaf().buffer.at(0);
   EXPECT_EQ(clip_grad_norm(parameters.list, 100), norm);
   EXPECT_EQ(parameters.list[1].value.grad().at(0), 4);
   EXPECT_EQ(clip_grad_norm(parameters.list, 0.5), norm);
   const double factor = 0.5 / (norm + 1e-6);
   EXPECT_NEAR(parameters.list[0].value.grad().at(1), -2 * factor, 1e-6);
   EXPECT_NEAR(parameters.list[1].value.grad().at(0), 4 * factor, 1e-6);
-  EXPECT_EQ(parameters.list[1].leaf().buffer.data<float>()[0], before);
+  EXPECT_EQ(parameters.list[1].leaf().buffer.at(0), before);
   EXPECT_NEAR(grad_norm(parameters.list), 0.5, 1e-6);
 }
 

@@ -153,7 +153,7 @@ TEST(Optimizer, TakesAGradientThatLiesOutsideTheArena) {  // as a recorded backw
   const std::vector<double> before = values_of(parameters.list[1].value);
   parameters.set_gradient(0, zeros({2}));
   parameters.set_gradient(1, zeros({2}));
-  parameters.list[1].leaf().buffer = full({2}, 3);
+  parameters.list[1].leaf().buffer = full({2}, 3, DType::f32, test_device());
   ASSERT_EQ(optimizer.step(), StepOutcome::applied);
   EXPECT_NEAR(parameters.list[1].value.at(1), before[1] - 3, 1e-6);
 }

@@ -1,12 +1,16 @@
-// Parameters without a model, and gradients set by hand: for tests of optimizers.
+// Parameters without a model, and gradients set by hand: for tests of optimizers, on the test
+// device (tests/kernels/test_device.h).
 #pragma once
 #include <binade/core/create.h>
 #include <binade/core/ops.h>
 #include <binade/core/parameter.h>
+#include <tests/kernels/test_device.h>
 
 #include <deque>
 
 namespace binade {
+
+using kernels::test_device;
 
 struct ParameterSpec {
   std::string name;
@@ -19,10 +23,12 @@ struct ParameterSpec {
 // Owns the tensors behind a ParameterList; values are standard normal.
 class TestParameters {
  public:
-  explicit TestParameters(const std::vector<ParameterSpec>& specs, bool masters = false) {
+  explicit TestParameters(const std::vector<ParameterSpec>& specs, bool masters = false,
+                          Device device = test_device()) {
     std::vector<ParameterSlot> slots;
     for (const ParameterSpec& spec : specs) {
-      tensors.push_back(randn(spec.sizes, is_half(spec.dtype) ? DType::f32 : spec.dtype));
+      const DType dtype = is_half(spec.dtype) ? DType::f32 : spec.dtype;
+      tensors.push_back(randn(spec.sizes, dtype).to(device));
       slots.push_back({.name = spec.name,
                        .handles = {&tensors.back()},
                        .norm_or_bias = spec.norm_or_bias,
@@ -47,7 +53,10 @@ class TestParameters {
   ParameterList list;
 };
 
-inline std::vector<double> values_of(const Tensor& t) {
+inline Tensor on_test_device(const Tensor& t) { return t.to(test_device()); }
+
+inline std::vector<double> values_of(const Tensor& tensor) {
+  const Tensor t = tensor.detach().to(Device{});
   std::vector<double> values;
   for (int64_t i = 0; i < t.numel(); ++i) {
     values.push_back(t.at(i));
@@ -55,7 +64,8 @@ inline std::vector<double> values_of(const Tensor& t) {
   return values;
 }
 
-inline std::string bytes_of(const Tensor& t) {  // of a flat tensor
+inline std::string bytes_of(const Tensor& tensor) {  // of a flat tensor
+  const Tensor t = tensor.detach().to(Device{});
   return std::string(reinterpret_cast<const char*>(t.view().data),
                      static_cast<size_t>(t.numel()) * size_of(t.dtype()));
 }

@@ -40,7 +40,7 @@ double f16_gradient(double gradient, double scale) {
   const TestParameters parameters({{"w", {1}, DType::f16}}, true);
   LossScaler scaler = LossScaler::fixed(scale);
   const Tensor x = from_values({gradient}, {1});
-  scaler.scale(sum(cast(parameters.list[0].value, DType::f32) * x)).backward();
+  scaler.scale(sum(cast(parameters.list[0].value, DType::f32) * on_test_device(x))).backward();
   return parameters.list[0].value.grad().at(0);
 }
 
@@ -128,8 +128,8 @@ std::vector<double> trained(int64_t micro_batch, int64_t micro_batches) {
                                    {"w2", {4, 16}, DType::f64},
                                    {"b2", {4}, DType::f64}});
   constexpr int64_t kSamples = 131;
-  const Tensor x = randn({kSamples, 6}, DType::f64);
-  const Tensor y = argmax(randn({kSamples, 4}), 1);
+  const Tensor x = on_test_device(randn({kSamples, 6}, DType::f64));
+  const Tensor y = on_test_device(argmax(randn({kSamples, 4}), 1));
   AdamW adam(parameters.list, {.lr = 0.05});
   LossScaler scaler;
   for (int epoch = 0; epoch < 3; ++epoch) {
@@ -167,7 +167,7 @@ TEST(Truths, AccumulationEqualsTheLargeBatch) {
 
 TEST(Truths, EvaluationSavesNothing) {
   const TestParameters parameters({{"w", {8, 8}, DType::f16}}, true);
-  const Tensor x = randn({4, 8}, DType::f16);
+  const Tensor x = on_test_device(randn({4, 8}, DType::f16));
   const int64_t before = saved_bytes().live;
   reset_peak_saved_bytes();
   {

@@ -1,0 +1,226 @@
+// The numbers of a training step that a device keeps for itself, and the rules that change them.
+//
+// A step on a device waits for no host: loss scale, counters, learning rates and the decision to
+// apply or skip are f64 words in device memory, laid out as the structs below (vectors of doubles;
+// counts are exact up to 2^53). The rules are functions for both sides, so that a scaler in host
+// memory and one in device memory walk through the same scales.
+#pragma once
+#include <binade/kernels/base/host_device.h>
+
+#include <cmath>
+#include <cstdint>
+
+namespace binade::kernels {
+
+// What an overflow does when the scale can fall no further.
+enum class AtFloor : uint8_t {
+  error,  // throw, with the cause
+  skip,   // skip the step and go on
+  fp32,   // skip the step and ask for full precision: needs_full_precision() becomes true
+  clip,   // replace inf by the largest finite number and NaN by 0, and apply the step
+};
+
+struct ScaleRule {
+  double growth_factor = 2, backoff_factor = 0.5;
+  int64_t growth_interval = 2000;  // finite steps in a row
+  double min_scale = 0, max_scale = 0;
+  AtFloor at_floor = AtFloor::error;
+};
+
+// Whether the scale can fall no further.
+BINADE_HD inline bool scale_at_floor(const ScaleRule& rule, double scale) {
+  return rule.backoff_factor == 1 || scale <= rule.min_scale;
+}
+
+// Takes note of a step: a finite one counts up, and at growth_interval the scale grows and the
+// count returns to 0; an overflow backs the scale off and returns the count to 0. Growth beyond
+// max_scale stops there, growth beyond the largest float does not happen; a scale does not fall
+// below min_scale.
+template <class Count>
+BINADE_HD inline void update_scale(const ScaleRule& rule, bool overflow, double& scale,
+                                   Count& growth_tracker, Count& skipped_steps) {
+  constexpr double kLargestFloat = 0x1.fffffep127;
+  if (overflow) {
+    const double fallen = scale * rule.backoff_factor;
+    const double floor = scale < rule.min_scale ? scale : rule.min_scale;
+    scale = fallen > floor ? fallen : floor;
+    growth_tracker = 0;
+    skipped_steps += 1;
+    return;
+  }
+  growth_tracker += 1;
+  if (growth_tracker < static_cast<Count>(rule.growth_interval)) {
+    return;
+  }
+  growth_tracker = 0;
+  const double larger = scale * rule.growth_factor;
+  const double grown = larger < rule.max_scale ? larger : rule.max_scale;
+  if (grown <= kLargestFloat) {
+    scale = grown;
+  }
+}
+
+// Of a loss scaler.
+struct ScalerWords {
+  double scale = 0, growth_tracker = 0, skipped_steps = 0;
+  double needs_full_precision = 0;  // 1 after an overflow at the floor with AtFloor::fp32
+  double loss = 0;                  // with which the last scaled backward began
+  // An overflow at the floor with AtFloor::error: 1, or 2 where gradients did not all come from a
+  // backward with this scale. No step is applied until the host has read this and thrown.
+  double halted = 0;
+  double halted_loss = 0,
+         halted_position = 0;  // the loss then, and the first element that is not finite
+};
+
+// Of an optimizer.
+struct OptimizerWords {
+  // Of the true gradients of this step: sum of squares of the finite elements, number of the
+  // others, position of the first of those (its place in step_stats), -1 if there is none.
+  double squares = 0, non_finite = 0, first_position = 0;
+  double scale = 0, mixed = 0;  // of the first measured gradient; 1: another had a different one
+  double apply = 0;             // 1: this step changes parameters
+  double replaces = 0;          // 1: before that, elements that are not finite are replaced
+  double factor = 0;  // on the true gradients: clipping and division by an accumulation window
+  double norm = 0;    // of the true, divided gradients where the step measured it, else -1
+  double applied_steps = 0;  // so far
+};
+
+// Of a stretch of parameters that are updated alike in this step.
+struct StretchWords {
+  double apply = 0, multiplier = 0, lr = 0;
+  double update = 0;        // 1 in the first update of these parameters
+  double step_size = 0;     // lr / (1 - beta1^update)
+  double second_scale = 0;  // 1 / sqrt(1 - beta2^update)
+};
+
+template <class Words>
+inline constexpr int64_t kWordsOf = sizeof(Words) / sizeof(double);
+
+// The words of a stretch whose `update` is the given one.
+struct StretchNumbers {
+  double multiplier, lr, update, beta1, beta2;
+};
+BINADE_HD inline StretchWords stretch_words(const StretchNumbers& n) {
+  return {.apply = 1,
+          .multiplier = n.multiplier,
+          .lr = n.lr,
+          .update = n.update,
+          .step_size = n.lr / (1 - std::pow(n.beta1, n.update)),
+          .second_scale = 1 / std::sqrt(1 - std::pow(n.beta2, n.update))};
+}
+
+// What the words of a stretch come from; pointers to the memory of the device.
+struct StretchSource {
+  double scale;       // its gradients are scale * tag times the true ones
+  const double* tag;  // null for 1
+  const double* lr;
+  const double* counter;  // updates of its parameters, this one included
+};
+BINADE_HD inline StretchWords prepare_stretch(const StretchSource& source, double beta1,
+                                              double beta2, const OptimizerWords& words) {
+  const double scale = source.tag ? source.scale * *source.tag : source.scale;
+  StretchWords w = stretch_words({.multiplier = words.factor / scale,
+                                  .lr = *source.lr,
+                                  .update = *source.counter,
+                                  .beta1 = beta1,
+                                  .beta2 = beta2});
+  w.apply = words.apply;
+  return w;
+}
+
+// Statistics of true gradients.
+struct Measurement {
+  double squares, non_finite, first_position, scale;
+};
+BINADE_HD inline void begin_measurement(OptimizerWords& words) {
+  words.squares = words.non_finite = words.scale = words.mixed = 0;
+  words.first_position = -1;
+}
+BINADE_HD inline void add_measurement(const Measurement& part, OptimizerWords& words) {
+  words.mixed = words.mixed != 0 || (words.scale != 0 && words.scale != part.scale) ? 1 : 0;
+  words.scale = part.scale;
+  words.squares += part.squares;
+  words.non_finite += part.non_finite;
+  if (part.non_finite != 0 &&
+      (words.first_position < 0 || part.first_position < words.first_position)) {
+    words.first_position = part.first_position;
+  }
+}
+
+// How a step ended, as a word.
+inline constexpr double kStepApplied = 0, kStepOverflow = 1, kStepHalted = 3;
+
+// What the host knows about a step when it asks for it.
+struct StepRequest {
+  double divisor = 1;
+  double clip_norm = 0;       // 0: no clipping
+  bool check_finite = false;  // skip where an element is not finite; always with a scaler
+  bool measured = false;      // the gradients were measured
+  bool stale = false;         // they come from no backward of the scaler
+  ScaleRule rule = {};
+};
+
+inline constexpr double kClipEpsilon = 1e-6;
+
+// The factor on true gradients of this norm that keeps them within clip_norm. With elements that
+// are not finite it is that of an infinite norm: finite elements become 0, the others NaN.
+BINADE_HD inline double clip_factor(double clip_norm, double norm, bool finite) {
+  const double factor = clip_norm / (norm + kClipEpsilon);
+  return !finite ? 0 : factor < 1 ? factor : 1;
+}
+
+// Decides whether the measured gradients are applied, moves the scaler on (`scaler` may be null),
+// and returns how the step ends. Gradients whose bad elements were replaced are measured again
+// before.
+BINADE_HD inline double decide_step(const StepRequest& request, ScalerWords* scaler,
+                                    OptimizerWords& words) {
+  const bool finite = !request.measured || words.non_finite == 0;
+  words.apply = 0;
+  if (scaler) {
+    const bool replaced = words.replaces != 0;
+    if (scaler->halted != 0) {
+      return kStepHalted;
+    }
+    if (!finite && !replaced) {
+      const bool floor = scale_at_floor(request.rule, scaler->scale);
+      if (floor && request.rule.at_floor == AtFloor::error) {
+        scaler->halted = request.stale || words.mixed != 0 ? 2 : 1;
+        scaler->halted_loss = scaler->loss;
+        scaler->halted_position = words.first_position;
+        return kStepHalted;
+      }
+      if (floor && request.rule.at_floor == AtFloor::fp32) {
+        scaler->needs_full_precision = 1;
+      }
+      update_scale(request.rule, true, scaler->scale, scaler->growth_tracker,
+                   scaler->skipped_steps);
+      return kStepOverflow;
+    }
+    if (replaced) {
+      scaler->growth_tracker = 0;
+    } else {
+      update_scale(request.rule, false, scaler->scale, scaler->growth_tracker,
+                   scaler->skipped_steps);
+    }
+  } else if (!finite && request.check_finite) {
+    words.norm = -1;
+    return kStepOverflow;
+  }
+  words.norm = request.measured ? std::sqrt(words.squares) / request.divisor : -1;
+  words.factor = 1 / request.divisor;
+  if (request.clip_norm > 0) {
+    words.factor *= clip_factor(request.clip_norm, words.norm, finite);
+  }
+  words.apply = 1;
+  words.applied_steps += 1;
+  return kStepApplied;
+}
+
+// Whether a step with these measured gradients replaces what is not finite and is applied then.
+BINADE_HD inline bool must_replace(const ScaleRule& rule, const ScalerWords& scaler,
+                                   const OptimizerWords& words) {
+  return words.non_finite != 0 && scaler.halted == 0 && rule.at_floor == AtFloor::clip &&
+         scale_at_floor(rule, scaler.scale);
+}
+
+}  // namespace binade::kernels

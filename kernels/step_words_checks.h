@@ -1,0 +1,14 @@
+// Argument checks of kernels/step_words.h, for every device.
+#pragma once
+#include <binade/kernels/step_words.h>
+
+namespace binade::kernels {
+
+void check_loss_seed(const LossSeed& a);
+void check_unscale_gradient(const UnscaleGradient& a);
+void check_step_stats(const StepStats& a);
+void check_step_replaces(const StepReplaces& a);
+void check_step_decide(const StepDecide& a);
+void check_step_prepare(const StepPrepare& a);
+
+}  // namespace binade::kernels

@@ -1,0 +1,110 @@
+#include <binade/optim/device_words.h>
+#include <binade/optim/step_result.h>
+
+#include <cmath>
+
+namespace binade::optim {
+namespace {
+
+// A position is exact in a double: (arena * kSegments + segment) * kElements + offset.
+constexpr double kSegments = 8, kElements = 0x1p40;
+
+}  // namespace
+
+const char* to_string(StepOutcome outcome) {
+  constexpr const char* kName[] = {"applied", "overflow", "accumulating"};
+  return kName[static_cast<int>(outcome)];
+}
+
+StepOutcome StepResult::value() const {
+  if (!known()) {
+    const double word = word_.item();
+    if (word == kernels::kStepHalted) {
+      scaler_->throw_if_halted();  // another result of the same halt may have thrown before
+    }
+    outcome_ = word == kernels::kStepApplied ? StepOutcome::applied : StepOutcome::overflow;
+    word_ = {};
+  }
+  return outcome_;
+}
+
+DeviceScaler::DeviceScaler(Device device, const kernels::ScaleRule& rule,
+                           const kernels::ScalerWords& words)
+    : device(device),
+      rule(rule),
+      words(make_words(words, device)),
+      tag(empty({1}, DType::f64, device)) {}
+
+const Tensor& DeviceScaler::tag_for_backward() {
+  if (tag_is_old && !tag.sole_owner()) {
+    tag = empty({1}, DType::f64, device);
+  }
+  tag_is_old = false;
+  went_backward = true;
+  return tag;
+}
+
+double DeviceScaler::position(const std::shared_ptr<Arena>& arena, int segment, int64_t offset) {
+  size_t index = 0;
+  while (index < arenas.size() && arenas[index].lock() != arena) {
+    ++index;
+  }
+  if (index == arenas.size()) {
+    arenas.push_back(arena);
+  }
+  return (static_cast<double>(index) * kSegments + segment) * kElements +
+         static_cast<double>(offset);
+}
+
+std::string DeviceScaler::parameter_at(double position) const {
+  const double place = std::floor(position / kElements);
+  const auto offset = static_cast<int64_t>(position - place * kElements);
+  const auto index = static_cast<size_t>(place / kSegments);
+  const auto segment = static_cast<int>(std::fmod(place, kSegments));
+  if (const std::shared_ptr<Arena> arena = index < arenas.size() ? arenas[index].lock() : nullptr) {
+    for (const Parameter& parameter : arena->parameters()) {
+      if (parameter.segment == segment && offset >= parameter.offset &&
+          offset < parameter.offset + parameter.numel()) {
+        return parameter.name;
+      }
+    }
+  }
+  return "a parameter that is gone";
+}
+
+void DeviceScaler::throw_if_halted() {
+  const auto now = read_words<kernels::ScalerWords>(words);
+  if (now.halted == 0) {
+    return;
+  }
+  word_at(words, offsetof(kernels::ScalerWords, halted) / sizeof(double)).fill_(0);
+  fail(explain({.parameter = parameter_at(now.halted_position),
+                .scale = now.scale,
+                .stale = now.halted == 2,
+                .loss = now.halted_loss}));
+}
+
+std::string explain(const FloorError& error) {
+  const std::string what = text("loss scaler: the gradient of ", error.parameter,
+                                " is not finite at the smallest scale, ", error.scale, ": ");
+  if (error.stale) {
+    return what +
+           "stale gradients: some come from a backward without this scale; clear them with "
+           "zero_grad, and go backward only from scaler.scale(loss)";
+  }
+  if (!std::isfinite(error.loss)) {
+    return what +
+           "the loss itself is not finite: bad data (NaN in inputs or labels), a diverged model, "
+           "or a forward pass beyond the range of its dtype; no scale helps";
+  }
+  if (error.scale > 1) {
+    return what +
+           "the scale is too high for these gradients and may not fall: lower min_scale (for a "
+           "fixed scale, the scale)";
+  }
+  return what +
+         "the loss is finite, so the forward pass overflowed within a layer, or a backward divides "
+         "by zero; run the step in fp32 to see which";
+}
+
+}  // namespace binade::optim

@@ -1,0 +1,62 @@
+// The words of kernels/step_rule.h as tensors (internal to optim/).
+#pragma once
+#include <binade/core/parameter.h>
+#include <binade/kernels/step_rule.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace binade::optim {
+
+template <class W>
+Tensor make_words(const W& values, Device device) {
+  const Tensor host = empty({kernels::kWordsOf<W>}, DType::f64);
+  *host.view().as<W>() = values;
+  return host.to(device);
+}
+
+// A synchronisation point on a device.
+template <class W>
+W read_words(const Tensor& words) {
+  const Tensor host = words.to(Device{});
+  return *host.view().as<W>();
+}
+
+// One of several f64 in a vector.
+inline Tensor word_at(const Tensor& words, int64_t index) {
+  return make_view(words, {1}, {1}, index);
+}
+
+// What a LossScaler keeps on a device.
+struct DeviceScaler {
+  Device device;
+  kernels::ScaleRule rule;
+  Tensor words;  // ScalerWords
+  // The scale that gradients carry, until a step has moved the scale on: a copy, because other
+  // gradients may outlive that.
+  Tensor tag;
+  bool tag_is_old = true;
+  bool went_backward = false;                // from a scaled loss
+  std::vector<std::weak_ptr<Arena>> arenas;  // of the optimizers
+
+  DeviceScaler(Device device, const kernels::ScaleRule& rule, const kernels::ScalerWords& words);
+  const Tensor& tag_for_backward();
+  // Positions of elements, for the first that is not finite: arena, segment and offset.
+  double position(const std::shared_ptr<Arena>& arena, int segment, int64_t offset);
+  std::string parameter_at(double position) const;
+  // Throws once if a step met an overflow at the floor of the scale. Synchronises.
+  void throw_if_halted();
+};
+
+// Why a gradient is not finite at the smallest scale. `stale`: gradients did not all come from a
+// backward with this scale.
+struct FloorError {
+  std::string parameter;
+  double scale;
+  bool stale;
+  double loss;
+};
+std::string explain(const FloorError& error);
+
+}  // namespace binade::optim

@@ -1,0 +1,203 @@
+// A step on a device: launches only, no waiting.
+#include <binade/core/create.h>
+#include <binade/kernels/gradient_values.h>
+#include <binade/kernels/step_words.h>
+#include <binade/optim/device_words.h>
+#include <binade/optim/gradients.h>
+#include <binade/optim/optimizer.h>
+
+namespace binade::optim {
+
+using kernels::OptimizerWords;
+using kernels::StretchWords;
+
+void Optimizer::create_device_state() {
+  size_t items = 0;
+  std::vector<double> rates;
+  for (const Group& group : groups_) {
+    items += group.items.size();
+    rates.push_back(group.lr);
+  }
+  OptimizerWords words;
+  words.norm = -1;
+  const auto groups = static_cast<int64_t>(groups_.size());
+  device_ =
+      DeviceState{make_words(words, device()), from_values(rates, {groups}, DType::f64, device()),
+                  zeros({static_cast<int64_t>(items)}, DType::f64, device())};
+}
+
+StepResult Optimizer::step_on_device(const StepOptions& options,
+                                     const std::shared_ptr<DeviceScaler>& scaler) {
+  check_options(options);
+  if (options.accumulating) {
+    return StepOutcome::accumulating;
+  }
+  std::vector<Stretch> all;
+  for (const Group& group : groups_) {
+    for (Stretch& stretch : stretches(group, Join::scaled_alike)) {
+      all.push_back(std::move(stretch));
+    }
+  }
+  check(!all.empty(), "step: no parameter has a gradient; call backward before step");
+  const bool measured = scaler || options.clip_norm || options.check_finite;
+  if (measured) {
+    measure(all, scaler.get());
+  }
+  if (scaler && scaler->rule.at_floor == kernels::AtFloor::clip) {
+    kernels::step_replaces(
+        {.rule = scaler->rule, .scaler = scaler->words, .words = device_->words});
+    const Tensor replaces =
+        word_at(device_->words, offsetof(OptimizerWords, replaces) / sizeof(double));
+    for (const Stretch& stretch : all) {
+      kernels::replace_non_finite({.grad = grad_of(stretch), .when = replaces});
+    }
+    measure(all, scaler.get());
+  }
+  Tensor outcome = decide(options, scaler.get());
+  apply_on_device();
+  zero_grad();
+  return {std::move(outcome), scaler};
+}
+
+void Optimizer::measure(const std::vector<Stretch>& all, DeviceScaler* scaler) {
+  for (const Stretch& stretch : all) {
+    kernels::step_stats(
+        {.grad = grad_of(stretch),
+         .scale = stretch.scale,
+         .tag = stretch.tag,
+         .position = scaler ? scaler->position(arena_, stretch.segment, stretch.offset) : 0,
+         .first = &stretch == all.data(),
+         .words = device_->words});
+  }
+}
+
+// Returns the word of the step's outcome, which no later step writes.
+Tensor Optimizer::decide(const StepOptions& options, DeviceScaler* scaler) {
+  Tensor outcome = empty({1}, DType::f64, device());
+  kernels::StepRequest request{.divisor = options.divisor,
+                               .clip_norm = options.clip_norm.value_or(0),
+                               .check_finite = options.check_finite,
+                               .measured = scaler || options.clip_norm || options.check_finite};
+  if (scaler) {
+    request.stale = !scaler->went_backward;
+    request.rule = scaler->rule;
+    scaler->tag_is_old = true;
+  }
+  kernels::step_decide({.request = request,
+                        .scaler = scaler ? scaler->words.view() : kNoView,
+                        .words = device_->words,
+                        .outcome = outcome});
+  return outcome;
+}
+
+void Optimizer::apply_on_device() {
+  std::vector<std::pair<size_t, size_t>> moves;
+  move_counters(moves);
+  auto* counters = device_->counters.view().as<double>();
+  const auto* rates = device_->rates.view().as<double>();
+  std::vector<kernels::UpdateCounter> moved;
+  for (const auto& [from, to] : moves) {
+    moved.push_back({counters + from, counters + to});
+  }
+  std::vector<kernels::StretchSource> sources;
+  std::vector<Range> ranges;
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    for (const Stretch& stretch : stretches(groups_[i], Join::updated_alike)) {
+      sources.push_back({.scale = stretch.scale,
+                         .tag = stretch.tag.view().as<double>(),
+                         .lr = rates + i,
+                         .counter = counters + stretch.counter});
+      ranges.push_back(range_of(groups_[i], stretch));
+      for (size_t k = stretch.first; k < stretch.last; ++k) {
+        groups_[i].items[k].parameter.value.bump_version();
+      }
+    }
+  }
+  constexpr int64_t kWords = kernels::kWordsOf<StretchWords>;
+  const Tensor prepared =
+      empty({static_cast<int64_t>(ranges.size()) * kWords}, DType::f64, device());
+  kernels::step_prepare({.counters = moved,
+                         .stretches = sources,
+                         .beta1 = betas()[0],
+                         .beta2 = betas()[1],
+                         .words = device_->words,
+                         .result = prepared});
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    ranges[i].words = flat_view(prepared, static_cast<int64_t>(i) * kWords, kWords);
+    update(ranges[i]);
+  }
+}
+
+// Which counters this step moves on, and to where: to itself where all of a counter's items have a
+// gradient; else the items that have one get a counter of their own.
+void Optimizer::move_counters(std::vector<std::pair<size_t, size_t>>& moves) {
+  const auto count = static_cast<size_t>(device_->counters.numel());
+  std::vector<size_t> users(count), taking(count), target(count);
+  for (const Group& group : groups_) {
+    for (const Item& item : group.items) {
+      ++users[item.counter];
+      taking[item.counter] += leaf_with_gradient(item.parameter) != nullptr;
+    }
+  }
+  size_t unused = 0;
+  for (size_t from = 0; from < count; ++from) {
+    if (taking[from] == 0) {
+      continue;
+    }
+    target[from] = from;
+    if (taking[from] < users[from]) {
+      while (users[unused] != 0) {  // there are as many counters as items
+        ++unused;
+      }
+      users[unused] = taking[from];
+      target[from] = unused;
+    }
+    moves.emplace_back(from, target[from]);
+  }
+  for (Group& group : groups_) {
+    for (Item& item : group.items) {
+      if (leaf_with_gradient(item.parameter)) {
+        item.counter = target[item.counter];
+      }
+    }
+  }
+}
+
+std::vector<double> Optimizer::updates() const {
+  std::vector<double> updates;
+  const Tensor counters = device_ ? device_->counters.to(Device{}) : Tensor();
+  for (const Group& group : groups_) {
+    for (const Item& item : group.items) {
+      updates.push_back(device_ ? counters.data<double>()[item.counter]
+                                : static_cast<double>(item.updates));
+    }
+  }
+  return updates;
+}
+
+void Optimizer::restore_updates(const std::vector<double>& updates) {
+  std::vector<double> counters;
+  size_t i = 0;
+  for (Group& group : groups_) {
+    for (Item& item : group.items) {
+      if (!device_) {
+        item.updates = static_cast<int64_t>(updates[i++]);
+        continue;
+      }
+      item.counter = 0;
+      while (item.counter < counters.size() && counters[item.counter] != updates[i]) {
+        ++item.counter;
+      }
+      if (item.counter == counters.size()) {
+        counters.push_back(updates[i]);
+      }
+      ++i;
+    }
+  }
+  if (device_) {
+    counters.resize(updates.size());
+    device_->counters = from_values(counters, device_->counters.sizes(), DType::f64, device());
+  }
+}
+
+}  // namespace binade::optim

@@ -1,0 +1,49 @@
+// StepResult: what step() returns. On the CPU the outcome of a step is known at once. On a device
+// it is a number in device memory, which value() waits for: a training loop that does not look at
+// it never waits for the device.
+#pragma once
+#include <binade/core/tensor.h>
+
+#include <cstdint>
+#include <memory>
+
+namespace binade::optim {
+
+enum class [[nodiscard]] StepOutcome : uint8_t{
+    applied,       // parameters were updated
+    overflow,      // a gradient was not finite: nothing was updated
+    accumulating,  // the window is not full: gradients are kept
+};
+const char* to_string(StepOutcome outcome);
+
+struct DeviceScaler;
+
+class [[nodiscard]] StepResult {
+ public:
+  StepResult(StepOutcome outcome) : outcome_(outcome) {}  // NOLINT
+  // `word`: f64 [1], how the step ended (kernels/step_rule.h).
+  StepResult(Tensor word, std::shared_ptr<DeviceScaler> scaler)
+      : word_(std::move(word)), scaler_(std::move(scaler)) {}
+
+  // Synchronises where the outcome is on a device and was not read before; an error while a graph
+  // is captured. Throws the loss scaler's error where the step ended at the floor of the scale.
+  StepOutcome value() const;
+  bool known() const { return !word_.defined(); }
+  operator StepOutcome() const { return value(); }  // NOLINT
+  // Whether a step accumulates is always known.
+  friend bool operator==(const StepResult& result, StepOutcome outcome) {
+    return outcome == StepOutcome::accumulating && !result.known() ? false
+                                                                   : result.value() == outcome;
+  }
+
+ private:
+  mutable StepOutcome outcome_ = StepOutcome::accumulating;
+  mutable Tensor word_;  // undefined once the outcome is known
+  std::shared_ptr<DeviceScaler> scaler_;
+};
+
+}  // namespace binade::optim
+
+namespace binade {
+using optim::StepOutcome;
+}
