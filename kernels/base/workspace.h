@@ -1,5 +1,5 @@
 // Scratch memory for one kernel call, 64-byte aligned and uninitialised. Comes from the caching
-// allocator once core has installed it, from malloc before that (kernels used alone).
+// allocator once core has installed it; kernels used alone have malloc, or on a GPU the driver's pool.
 #pragma once
 #include <binade/kernels/base/device.h>
 
