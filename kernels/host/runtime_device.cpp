@@ -155,6 +155,9 @@ cudaError_t Runtime::fault_of(const char* what) {
 
 cudaError_t Runtime::enter(const char* name) {
   ++counts.calls;
+  if (options.devices == 0) {
+    return cudaErrorNoDevice;
+  }
   if (sticky == cudaSuccess) {
     const cudaError_t error = fault_of(name);
     if (!is_sticky(error)) {
