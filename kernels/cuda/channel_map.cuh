@@ -96,6 +96,8 @@ __device__ __forceinline__ void map_plane(const F& f, const ChannelPlan& plan, i
   using C = Compute<T>;
   typename F::Channel one;
   one.start(f, channel);
+  // Divisions of 64 bits are calls, across which an unrolled loop would spill.
+#pragma unroll 1
   for (int64_t i = begin + threadIdx.x; i < end; i += ChannelPlan::kThreads) {
     const int64_t at = plane_position<kWidth>(plan, channel, i);
     C x[kWidth], other[kWidth] = {};

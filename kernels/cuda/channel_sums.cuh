@@ -211,6 +211,8 @@ __device__ __forceinline__ ChannelSums plane_sums(const Sums& sums, const Channe
   typename Sums::Channel all;
   all.start(sums, channel);
   int64_t count = 0;
+  // Divisions of 64 bits are calls, across which an unrolled loop would spill.
+#pragma unroll 1
   for (int64_t i = begin + threadIdx.x; i < end; i += ChannelPlan::kThreads) {
     const int64_t at = plane_position<kWidth>(plan, channel, i);
     C x[kWidth], other[kWidth] = {};
