@@ -97,7 +97,9 @@ struct StridedIndex {
       step(at, 0, i);
     } else if (!wide) {
       auto rest = static_cast<uint32_t>(i);
+#ifdef __CUDACC__
 #pragma unroll 1
+#endif
       for (int d = 0; d < last; ++d) {
         const uint32_t above = divider[d].quotient(rest);
         step(at, d, rest - above * divider[d].divisor());
@@ -105,7 +107,9 @@ struct StridedIndex {
       }
       step(at, last, rest);
     } else {
+#ifdef __CUDACC__
 #pragma unroll 1
+#endif
       for (int d = 0; d < last; ++d) {
         const int64_t above = i / size[d];
         step(at, d, i - above * size[d]);

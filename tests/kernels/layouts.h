@@ -37,7 +37,8 @@ inline const std::vector<Dims>& test_shapes() {
 
 class Array {
  public:
-  Array(DType dtype, const Dims& sizes, Layout layout = Layout::contiguous)
+  // `start` elements of canary come before the first one.
+  Array(DType dtype, const Dims& sizes, Layout layout = Layout::contiguous, int64_t start = 0)
       : dtype_(dtype), sizes_(sizes), strides_(row_major_strides(sizes)) {
     const int rank = sizes.size();
     if (layout == Layout::transposed) {
@@ -63,7 +64,7 @@ class Array {
     } else if (layout == Layout::same_columns && rank > 0) {
       strides_[rank - 1] = 0;
     }
-    first_ = layout == Layout::offset ? 5 : 0;
+    first_ = layout == Layout::offset ? 5 : start;
     int64_t last = first_;
     for (int d = 0; d < rank; ++d) {
       last += (sizes[d] > 0 ? sizes[d] - 1 : 0) * strides_[d];

@@ -1,9 +1,13 @@
 // StridedLoop: merging of dimensions, and tiles that cover every element exactly once.
+// StridedIndex: addresses of elements by number, with fast and with 64-bit divisions.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <gtest/gtest.h>
+#include <binade/kernels/cuda/strided.cuh>
 
 #include <atomic>
+#include <random>
+#include <vector>
 
 #include "tests/kernels/layouts.h"
 
@@ -64,6 +68,56 @@ TEST(StridedLoop, TilesCoverEveryElementOnce) {
     }
   }
   set_threads(0);
+}
+
+TEST(FastDivider, IsDivision) {
+  std::mt19937 generator(1);
+  std::vector<uint32_t> numbers = {0, 1, 2, 3, 7, 255, 256, 257, 65535, 65536, 0x7fffffff};
+  for (int i = 0; i < 300; ++i) {
+    numbers.push_back(generator() >> (1 + i % 31));
+  }
+  for (uint32_t divisor : numbers) {
+    if (divisor == 0) {
+      continue;
+    }
+    const FastDivider divider(divisor);
+    for (uint32_t n : numbers) {
+      for (uint32_t near : {n, n / divisor * divisor, n / divisor * divisor + divisor - 1}) {
+        if (near <= 0x7fffffff) {
+          ASSERT_EQ(divider.quotient(near), near / divisor) << near << " / " << divisor;
+        }
+      }
+    }
+  }
+}
+
+TEST(StridedIndex, LocatesEveryElementOnce) {
+  for (const Dims& sizes : test_shapes()) {
+    for (Layout layout : kOutputLayouts) {
+      for (bool wide : {false, true}) {
+        Array y(DType::i64, sizes, layout), x(DType::i64, sizes, Layout::transposed);
+        for (int64_t i = 0; i < y.numel(); ++i) {
+          x.set(i, static_cast<double>(i));
+          y.set(i, 0);
+        }
+        const View yv = y.view(), xv = x.view();
+        StridedIndex<2> sorted(StridedLoop("test", {&yv, &xv}));
+        StridedIndex<2> row_major = StridedIndex<2>::row_major({&yv, &xv});
+        sorted.wide = row_major.wide = wide;
+        ASSERT_EQ(row_major.numel, y.numel());
+        for (int64_t i = 0; i < y.numel(); ++i) {
+          std::byte* at[2];
+          sorted.locate(i, at);
+          *reinterpret_cast<int64_t*>(at[0]) += *reinterpret_cast<int64_t*>(at[1]) + 1;
+          row_major.locate(i, at);
+          ASSERT_EQ(*reinterpret_cast<int64_t*>(at[1]), i);
+        }
+        for (int64_t i = 0; i < y.numel(); ++i) {
+          ASSERT_EQ(y[i], static_cast<double>(i + 1)) << describe(DType::i64, sizes, layout);
+        }
+      }
+    }
+  }
 }
 
 TEST(StridedLoop, SizesThatDoNotBroadcastAreAnError) {

@@ -14,6 +14,9 @@ inline Device test_device() {
   return device;
 }
 
+// Whether tests have the time for every combination: host execution of kernels is slow.
+inline bool every_combination() { return test_device().is_cpu(); }
+
 inline View on_test_device(View view) {
   view.device = test_device();
   return view;
