@@ -151,14 +151,9 @@ int enqueue_kernel(const char* name, dim3 grid, dim3 block, size_t shared_bytes,
       return cudaErrorStreamCaptureInvalidated;
     }
     auto run = [name, grid, block, shared_bytes, thread = std::move(thread)]() mutable {
-      try {
-        run_grid(
-            {name, grid, block, shared_bytes}, [](void* f) { (*static_cast<std::function<void()>*>(f))(); },
-            &thread);
-      } catch (Error& error) {
-        error.add_context(text("(in kernel ", name, ")"));
-        throw;
-      }
+      run_grid(
+          {name, grid, block, shared_bytes},
+          [](void* f) { (*static_cast<std::function<void()>*>(f))(); }, &thread);
     };
     r.push(*target, {Work::kernel, std::move(run), nullptr});
     return r.sticky;  // of an immediate stream
