@@ -165,6 +165,44 @@ TEST(Optimizer, AdamAndAdamWFollowTheirFormulas) {
   }
 }
 
+// Lengths around warps, vectors and blocks, and views that start at odd places: the same bits as
+// the whole arrays give element by element.
+TEST(Optimizer, AnyLengthAndAlignment) {
+  constexpr int64_t kMost = 1100;
+  for (DType dtype : kFloatingDTypes) {
+    for (int64_t count : {1, 7, 31, 33, 255, 257, 1025}) {
+      for (int64_t start : {0, 1, 3}) {
+        const auto part = [&](StridedArray& array) {
+          View view = array.view();
+          view.data += start * static_cast<int64_t>(size_of(view.dtype));
+          view.numel = count;
+          view.sizes = {count};
+          return view;
+        };
+        StridedArray p = make_array(dtype, {kMost}, random_values(kMost, 1)), untouched = p;
+        StridedArray g = make_array(dtype, {kMost}, random_values(kMost, 2));
+        StridedArray m = make_array(compute_dtype(dtype), {kMost}, Values(kMost)), v = m;
+        adam_step(
+            {part(p), kNoView, part(g), part(m), part(v), 0.1, 0.9, 0.99, 1e-8, 0.1, true, 1, 1.0});
+        StridedArray stats(DType::f64, {2});
+        gradient_stats({.grad = part(g), .result = stats.view()});
+        const Values before = values_of(untouched), after = values_of(p), grad = values_of(g);
+        double squares = 0;
+        for (int64_t k = 0; k < kMost; ++k) {
+          const auto i = static_cast<size_t>(k);
+          const bool inside = k >= start && k < start + count;
+          squares += inside ? grad[i] * grad[i] : 0;
+          const double step = grad[i] > 0 ? 0.1 : -0.1;  // the first of Adam has the size lr
+          const double expected = inside ? before[i] * 0.99 - step : before[i];
+          ASSERT_NEAR(after[i], expected, inside ? 4 * epsilon(dtype) + 1e-5 : 0)
+              << to_string(dtype) << " " << count << " from " << start << " element " << k;
+        }
+        EXPECT_NEAR(values_of(stats)[0], squares, 1e-12 * squares);
+      }
+    }
+  }
+}
+
 TEST(Optimizer, GradientStatsSkipAndCountWhatIsNotFinite) {
   const double inf = std::numeric_limits<double>::infinity();
   for (DType dtype : kFloatingDTypes) {

@@ -106,6 +106,27 @@ void expect_equivalent(MakeOptimizer make, DType dtype, bool masters) {
   expect_same_values(device, cpu, bound);
 }
 
+TEST(DeviceStep, TheArenaIsOnTheDeviceOfItsParameters) {
+  const TestParameters parameters({{"a", {2}, DType::f16}, {"b", {3}}}, true);
+  EXPECT_EQ(parameters.arena->device(), test_device());
+  for (const Arena::Segment& segment : parameters.arena->segments()) {
+    EXPECT_EQ(segment.gradients.device(), test_device());
+  }
+  EXPECT_EQ(parameters.arena->segments()[0].masters.device(), test_device());
+  EXPECT_EQ(parameters.arena->make_state()[0].device(), test_device());
+  if (test_device().is_cpu()) {
+    return;
+  }
+  Tensor here = ones({2}), there = on_test_device(here);
+  try {
+    (void)Arena::build(
+        {{.name = "here", .handles = {&here}}, {.name = "there", .handles = {&there}}}, false);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("there is on"), std::string::npos) << error.what();
+  }
+}
+
 TEST(DeviceStep, AdamWFollowsTheCpu) {
   const auto make = [](const ParameterList& list) {
     return std::make_unique<AdamW>(list, AdamWOptions{.lr = 0.01, .amsgrad = true});
