@@ -6,6 +6,7 @@
 
 #include <map>
 #include <random>
+#include <thread>
 
 namespace binade {
 namespace {
@@ -325,6 +326,31 @@ TEST_F(AllocatorTest, WhatOtherStreamsCachedIsFlushedBeforeAnAllocationFails) {
     EXPECT_EQ(allocator.stats().flushes, 1);
     allocator.release(block);
   }
+}
+
+TEST_F(AllocatorTest, ThreadsShareADevice) {
+  const int64_t before = memory_stats(kDevice).allocated;
+  std::vector<std::thread> threads;
+  for (uint64_t seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([seed] {
+      const Stream stream(kDevice);
+      const StreamGuard guard(stream);
+      std::mt19937_64 random(seed);
+      std::vector<DeviceArray> arrays;
+      for (int i = 0; i < 500; ++i) {
+        arrays.emplace_back(static_cast<int64_t>(1 + random() % 5000));
+        if (arrays.size() > 8) {
+          arrays.pop_back();
+          arrays.pop_back();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(memory_stats(kDevice).allocated, before);
+  EXPECT_TRUE(CachingAllocator::of(kDevice).consistent());
 }
 
 TEST_F(AllocatorTest, TheTimelineTellsWhatHappened) {
