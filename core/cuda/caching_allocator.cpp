@@ -181,6 +181,9 @@ void CachingAllocator::hold_for_events(Block* block) {
     if (!event || cudaEventRecord(static_cast<cudaEvent_t>(event), raw(stream)) != cudaSuccess) {
       cudaGetLastError();
       block->lost_event = true;
+      if (event) {
+        spare_events_.push_back(event);
+      }
       continue;
     }
     block->events.push_back(event);

@@ -240,11 +240,10 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   });
 }
 
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  return call("cudaEventDestroy", [&](Runtime&) {
-    delete event;
-    return cudaSuccess;
-  });
+cudaError_t cudaEventDestroy(cudaEvent_t event) {  // frees the object whatever it returns
+  std::lock_guard lock(runtime().mutex);
+  delete event;
+  return call("cudaEventDestroy", [](Runtime&) { return cudaSuccess; });
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {

@@ -185,15 +185,13 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   });
 }
 
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
-  return call("cudaGraphExecDestroy", [&](Runtime&) {
-    delete exec;
-    return cudaSuccess;
-  });
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {  // frees the object whatever it returns
+  std::lock_guard lock(runtime().mutex);
+  delete exec;
+  return call("cudaGraphExecDestroy", [](Runtime&) { return cudaSuccess; });
 }
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
-  return call("cudaGraphDestroy", [&](Runtime&) {
-    delete graph;
-    return cudaSuccess;
-  });
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {  // frees the object whatever it returns
+  std::lock_guard lock(runtime().mutex);
+  delete graph;
+  return call("cudaGraphDestroy", [](Runtime&) { return cudaSuccess; });
 }
