@@ -26,7 +26,7 @@ __device__ __forceinline__ T normalized(uint8_t x, float scale, float shift) {
 template <class T, int kChannels>
 __global__ void __launch_bounds__(kThreads)
     image_normalize_packed_kernel(const uint8_t* x, T* y, dev::VectorSpan span,
-                                  const Coefficients k) {
+                                  const __grid_constant__ Coefficients k) {
   dev::for_each_vector<dev::kVectorOf<T>>(span, [&](auto width, int64_t at) {
     constexpr int kWidth = decltype(width)::value;
     // The coefficients from the channel of the first element on.
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class T, int kChannels>
 __global__ void __launch_bounds__(kThreads)
     image_normalize_pixel_kernel(const uint8_t* x, const __grid_constant__ StridedIndex<1> pixels,
-                                 int64_t channel_stride, const Coefficients k) {
+                                 int64_t channel_stride, const __grid_constant__ Coefficients k) {
   const int64_t threads = static_cast<int64_t>(gridDim.x) * kThreads;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < pixels.numel;
        i += threads) {
