@@ -29,5 +29,6 @@
 #include <binade/optim/schedule.h>
 #include <binade/optim/sgd.h>
 #include <binade/train/classifier_data.h>
+#include <binade/train/graphed_step.h>
 #include <binade/train/model_file.h>
 #include <binade/train/trainer.h>

@@ -50,7 +50,8 @@ void fill_uniform(const Tensor& t, double low, double high) {
                          .low = low,
                          .high = high,
                          .seed = source.seed,
-                         .offset = source.take(static_cast<uint64_t>(t.numel()))});
+                         .offset = source.take(static_cast<uint64_t>(t.numel())),
+                         .advance = source.advance});
   t.bump_version();
 }
 
@@ -58,13 +59,12 @@ void fill_normal(const Tensor& t, double mean, double std) {
   check(is_floating(t.dtype()), "fill_normal: got dtype ", t.dtype(),
         ", expected a floating dtype");
   Generator& source = generator();
-  // Normal numbers come in pairs of draws: an even count keeps the next caller's numbers apart.
-  const auto count = static_cast<uint64_t>(t.numel());
   kernels::fill_normal({.y = t,
                         .mean = mean,
                         .std = std,
                         .seed = source.seed,
-                        .offset = source.take(count + count % 2)});
+                        .offset = source.take(static_cast<uint64_t>(t.numel())),
+                        .advance = source.advance});
   t.bump_version();
 }
 

@@ -23,13 +23,17 @@ Tensor from_values(std::initializer_list<double> values, const Dims& sizes,
 
 // The source of random numbers of a process: a Philox key and how many numbers were drawn. Ops that
 // draw n numbers take the offsets [offset, offset + n), so a run is repeated by restoring the
-// state.
+// state. Every draw begins at a multiple of 8 (kernels::kRandomGroup).
 struct Generator {
   uint64_t seed = 0;
   uint64_t offset = 0;
+  // While a graph is captured: a word on the device that kernels add to their offset, because the
+  // offsets themselves are part of the graph (train/graphed_step.h).
+  Tensor advance = {};
+
   uint64_t take(uint64_t count) {
     const uint64_t start = offset;
-    offset += count;
+    offset += (count + 7) / 8 * 8;
     return start;
   }
 };

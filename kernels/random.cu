@@ -12,18 +12,19 @@ namespace binade::kernels {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kNumbers = 8;  // of a thread at a time
+constexpr int kNumbers = kRandomGroup;  // of a thread at a time
 
 enum class Source : uint8_t { uniform, normal, dropout };
 
 struct RandomPlan {
-  StridedIndex<2> index = {};      // y, x
-  uint64_t seed = 0, counter = 0;  // of the first thread's numbers
-  int64_t groups = 0;              // of kNumbers numbers
-  int64_t skipped = 0;             // numbers of the first group before the first element
-  bool vectors = false;            // whole groups are aligned in y and x
-  double low = 0, scale = 0;       // y = low + scale * value
-  float p = 0;                     // dropout: y = scale * x where the number is at least p
+  StridedIndex<2> index = {};        // y, x
+  uint64_t seed = 0, counter = 0;    // of the first thread's numbers
+  const int64_t* advance = nullptr;  // numbers to pass over, a multiple of kNumbers
+  int64_t groups = 0;                // of kNumbers numbers
+  int64_t skipped = 0;               // numbers of the first group before the first element
+  bool vectors = false;              // whole groups are aligned in y and x
+  double low = 0, scale = 0;         // y = low + scale * value
+  float p = 0;                       // dropout: y = scale * x where the number is at least p
 };
 
 // Two roundings, as on the CPU: not one fused operation.
@@ -37,10 +38,11 @@ __device__ double scaled(double low, double scale, double value) {
 
 __device__ __forceinline__ void generate(const RandomPlan& p, int64_t group,
                                          uint32_t (&bits)[kNumbers]) {
+  const uint64_t counter = p.counter + (p.advance ? static_cast<uint64_t>(*p.advance / 4) : 0);
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const philox::Block block =
-        philox::generate(p.seed, p.counter + static_cast<uint64_t>(2 * group + half));
+        philox::generate(p.seed, counter + static_cast<uint64_t>(2 * group + half));
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       bits[4 * half + i] = block[static_cast<size_t>(i)];
@@ -141,20 +143,25 @@ namespace cuda {
 
 void fill_uniform(const FillUniform& a) {
   check_arguments(a);
-  run<Source::uniform>("fill_uniform_kernel", a.y, a.y, a.offset,
-                       {.seed = a.seed, .low = a.low, .scale = a.high - a.low});
+  run<Source::uniform>(
+      "fill_uniform_kernel", a.y, a.y, a.offset,
+      {.seed = a.seed, .advance = a.advance.as<int64_t>(), .low = a.low, .scale = a.high - a.low});
 }
 
 void fill_normal(const FillNormal& a) {
   check_arguments(a);
-  run<Source::normal>("fill_normal_kernel", a.y, a.y, a.offset,
-                      {.seed = a.seed, .low = a.mean, .scale = a.std});
+  run<Source::normal>(
+      "fill_normal_kernel", a.y, a.y, a.offset,
+      {.seed = a.seed, .advance = a.advance.as<int64_t>(), .low = a.mean, .scale = a.std});
 }
 
 void dropout(const Dropout& a) {
   check_arguments(a);
   run<Source::dropout>("dropout_kernel", a.x, a.y, a.offset,
-                       {.seed = a.seed, .scale = 1.0 / (1.0 - a.p), .p = static_cast<float>(a.p)});
+                       {.seed = a.seed,
+                        .advance = a.advance.as<int64_t>(),
+                        .scale = 1.0 / (1.0 - a.p),
+                        .p = static_cast<float>(a.p)});
 }
 
 }  // namespace cuda

@@ -1,10 +1,15 @@
 // Random fills and dropout. Element i in row-major logical order takes its number from the Philox
 // sequence of `seed` at position offset + i (two positions per Box-Muller pair), so results do not
 // depend on layout, thread count or device. Floating dtypes, any strides.
+//
+// advance: a word that is added to `offset` when the kernel runs, so that a captured graph draws
+// new numbers at every replay: i64 [1] on y's device, a multiple of kRandomGroup; kNoView for 0.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
 namespace binade::kernels {
+
+inline constexpr int64_t kRandomGroup = 8;
 
 // y uniform in [low, high), drawn with 24 bits; rounding to y's dtype may give high.
 struct FillUniform {
@@ -12,6 +17,7 @@ struct FillUniform {
   double low = 0, high = 1;
   uint64_t seed;
   uint64_t offset;
+  const View& advance = kNoView;
 };
 BINADE_KERNEL(fill_uniform, FillUniform, y)
 
@@ -21,6 +27,7 @@ struct FillNormal {
   double mean = 0, std = 1;
   uint64_t seed;
   uint64_t offset;
+  const View& advance = kNoView;
 };
 BINADE_KERNEL(fill_normal, FillNormal, y)
 
@@ -32,6 +39,7 @@ struct Dropout {
   double p;
   uint64_t seed;
   uint64_t offset;
+  const View& advance = kNoView;
 };
 BINADE_KERNEL(dropout, Dropout, y)
 

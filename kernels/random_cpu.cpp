@@ -75,20 +75,25 @@ void fill(const View& y, Distribution distribution, double low, double high, uin
   });
 }
 
+uint64_t position_of(uint64_t offset, const View& advance) {
+  return offset + (advance ? static_cast<uint64_t>(*advance.as<int64_t>()) : 0);
+}
+
 }  // namespace
 
 void fill_uniform(const FillUniform& a) {
   check_arguments(a);
-  fill(a.y, Distribution::uniform, a.low, a.high, a.seed, a.offset);
+  fill(a.y, Distribution::uniform, a.low, a.high, a.seed, position_of(a.offset, a.advance));
 }
 
 void fill_normal(const FillNormal& a) {
   check_arguments(a);
-  fill(a.y, Distribution::normal, a.mean, a.std, a.seed, a.offset);
+  fill(a.y, Distribution::normal, a.mean, a.std, a.seed, position_of(a.offset, a.advance));
 }
 
 void dropout(const Dropout& a) {
   check_arguments(a);
+  const uint64_t offset = position_of(a.offset, a.advance);
   for_blocks(a.y.numel, [&](int64_t first, int64_t n) {
     alignas(64) std::byte x_block[kRandomBlock * 8], y_block[kRandomBlock * 8];
     const void* x = x_block;
@@ -101,7 +106,7 @@ void dropout(const Dropout& a) {
     if (a.y.contiguous) {
       y = element(a.y, first);
     }
-    dropout_block_best(a.p, a.seed, a.offset + static_cast<uint64_t>(first), a.y.dtype, x, y, n);
+    dropout_block_best(a.p, a.seed, offset + static_cast<uint64_t>(first), a.y.dtype, x, y, n);
     if (!a.y.contiguous) {
       scatter(y_block, a.y, first, n);
     }

@@ -115,13 +115,17 @@ Tensor dropout(const Tensor& x_,
   check_floating(kOp.name, x);
   Generator& source = generator();
   const uint64_t seed = source.seed, offset = source.take(static_cast<uint64_t>(x.numel()));
+  const Tensor advance = source.advance;
   Tensor y = empty_like(x);
-  kernels::dropout({.x = x, .y = y, .p = p, .seed = seed, .offset = offset});
-  return kOp.record({x}, y, save(), [p, seed, offset](const Tensor& dy, Needs needs) -> Grads {
-    Tensor dx = needs.out_like(0, dy);
-    kernels::dropout({.x = dy, .y = dx, .p = p, .seed = seed, .offset = offset});
-    return {dx};
-  });
+  kernels::dropout({.x = x, .y = y, .p = p, .seed = seed, .offset = offset, .advance = advance});
+  return kOp.record(
+      {x}, y, save(advance),
+      [p, seed, offset](const Tensor& dy, Needs needs, const Tensor& advance) -> Grads {
+        Tensor dx = needs.out_like(0, dy);
+        kernels::dropout(
+            {.x = dy, .y = dx, .p = p, .seed = seed, .offset = offset, .advance = advance});
+        return {dx};
+      });
 }
 
 }  // namespace binade
