@@ -1,3 +1,4 @@
+#include <binade/core/upload.h>
 #include <binade/data/loader.h>
 #include <binade/data/loader_state.h>
 
@@ -8,7 +9,11 @@ Loader::Loader(const Dataset& dataset, LoaderOptions options)
              std::move(options)) {}
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
-    : state_(std::make_shared<LoaderState>(std::move(dataset), std::move(options))) {}
+    : state_(std::make_shared<LoaderState>(std::move(dataset), std::move(options))) {
+  if (!state_->options.device.is_cpu()) {
+    uploader_ = std::make_unique<Uploader>(state_->options.device);
+  }
+}
 
 Loader::~Loader() { state_->close(); }
 
@@ -21,8 +26,11 @@ bool Loader::next(Batch& batch) {
   if (!state_->next(batch)) {
     return false;
   }
-  batch.images = batch.images.to(state_->options.device);
-  batch.labels = batch.labels.to(state_->options.device);
+  if (uploader_) {
+    batch.images = upload(*uploader_, batch.images);
+    batch.labels = upload(*uploader_, batch.labels);
+    uploader_->ready();
+  }
   return true;
 }
 

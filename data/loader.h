@@ -12,6 +12,10 @@
 #include <string>
 #include <vector>
 
+namespace binade {
+class Uploader;
+}
+
 namespace binade::data {
 
 struct Batch {
@@ -43,7 +47,7 @@ struct LoaderOptions {
   int64_t max_bad = 100;                   // more distinct bad files than this is an error
   double timeout_seconds = 60;             // for one sample
   int64_t cache_bytes = int64_t(1) << 30;  // of decoded images kept in memory; 0: none
-  Device device = {};                      // batches are delivered there
+  Device device = {};  // batches are copied there, on a stream of the loader's own
   int64_t shard = 0,
           shard_count = 1;  // this process reads positions shard, shard + shard_count, ...
 };
@@ -97,6 +101,7 @@ class Loader {
 
  private:
   std::shared_ptr<LoaderState> state_;  // shared with the workers
+  std::unique_ptr<Uploader> uploader_;  // to a device other than the CPU
 };
 
 // An input iterator over the rest of the epoch.

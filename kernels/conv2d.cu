@@ -3,7 +3,7 @@
 // conv2d_direct.cu.
 #include <binade/kernels/conv2d_provider.h>
 #include <binade/kernels/cuda/dense.h>
-#include <binade/kernels/cuda/device_facts.h>
+#include <binade/kernels/cuda/device_facts_internal.h>
 #include <binade/kernels/cuda/conv2d_kernels.cuh>
 
 #include <algorithm>

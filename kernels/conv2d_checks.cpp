@@ -53,6 +53,8 @@ Conv2dSizes conv2d_sizes(const char* op, const View& x, const View& w, const Vie
 
 Conv2dSizes checked_sizes(const Conv2dForward& a) {
   const Conv2dSizes size = conv2d_sizes("conv2d_forward", a.x, a.w, a.y, a.geometry);
+  check(a.activation == Activation::none || a.activation == Activation::relu,
+        "conv2d_forward: got activation gelu_tanh, expected none or relu; apply it as an op");
   if (a.bias.data) {
     check(a.bias.dtype == a.y.dtype && a.bias.dim() == 1 && a.bias.size(0) == size.o,
           "conv2d_forward: got bias ", a.bias.dtype, " ", a.bias.sizes, ", expected ", a.y.dtype,

@@ -8,7 +8,7 @@
 // dtype and device alone, so results repeat bit for bit.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/cuda/cublaslt_gemm.h>
-#include <binade/kernels/cuda/device_facts.h>
+#include <binade/kernels/cuda/device_facts_internal.h>
 #include <binade/kernels/gemm_checks.h>
 #include <binade/kernels/gemm_provider.h>
 #include <binade/kernels/cuda/gemm_kernels.cuh>

@@ -87,8 +87,8 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t channel = at.group * kWidth;
     const int64_t top = at.row * height.stride - height.padding;
     const int64_t left = at.col * width.stride - width.padding;
-    C best[kWidth];
-    uint8_t where[kWidth];
+    C best[kWidth] = {};
+    uint8_t where[kWidth] = {};
     bool first = true;
     for (int64_t i = 0; i < height.kernel; ++i) {
       const int64_t h = top + i * height.dilation;

@@ -78,7 +78,7 @@ Outputs run_batch_norm(const Call& call) {
     if (!given.defined()) {
       return given;
     }
-    Tensor copy = empty(given.sizes(), compute_dtype(x.dtype()));
+    Tensor copy = empty(given.sizes(), compute_dtype(x.dtype()), x.device());
     copy.copy_(given.detach());
     return copy;
   };

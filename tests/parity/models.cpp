@@ -10,6 +10,7 @@
 
 #include <cmath>
 
+#include <tests/kernels/test_device.h>
 #include <tests/op_table/compare.h>
 #include <tests/parity/training_support.h>
 
@@ -66,7 +67,11 @@ std::unique_ptr<nn::Module> make_model(const CaseFile& file, const Case& c, DTyp
   } else {
     throw NotCovered{c.op};
   }
-  is_half(dtype) ? model->to(Device{}, Precision::mixed(dtype)) : model->to(dtype);
+  const Device device = kernels::test_device();
+  model->to(device, is_half(dtype) ? Precision::mixed(dtype) : Precision::full());
+  if (!is_half(dtype)) {
+    model->to(dtype);
+  }
   NamedTensors state;
   for (const auto& [name, tensor] : model->state()) {
     const auto input = c.inputs.find(name);

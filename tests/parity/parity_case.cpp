@@ -1,3 +1,4 @@
+#include <tests/kernels/test_device.h>
 #include <tests/parity/parity_case.h>
 
 #include <binade/core/create.h>
@@ -84,7 +85,8 @@ DType CaseFile::stored_dtype(const std::string& key) const { return file_.dtype_
 Tensor CaseFile::tensor(const std::string& key, DType floating) const {
   const DType stored = stored_dtype(key);
   const Array x = values(key);
-  return from_values(x.values, x.sizes, is_floating(stored) ? floating : stored);
+  return from_values(x.values, x.sizes, is_floating(stored) ? floating : stored,
+                     kernels::test_device());
 }
 
 void Checker::fail(const std::string& what) {

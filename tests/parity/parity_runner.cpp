@@ -11,7 +11,7 @@ namespace binade::parity {
 namespace {
 
 constexpr const char* kHelp =
-    R"(parity_runner FILE... [--device cpu] [--dtype f64|f32|f16|bf16] [--mode fast|precise]
+    R"(parity_runner FILE... [--device cpu|emulated|cuda] [--dtype f64|f32|f16|bf16] [--mode fast|precise]
               [--case NAME] [--allow-not-covered]
 
 Runs the cases of the files (format binade-parity-1) in the engine and compares results and
@@ -29,7 +29,7 @@ Exit status: 0 if all passed, 1 if anything failed or is not covered, 2 on wrong
 struct Arguments {
   std::vector<std::string> files;
   std::optional<DType> dtype;
-  std::string only_case;
+  std::string only_case, device = "cpu";
   bool allow_not_covered = false, help = false;
 };
 
@@ -58,10 +58,7 @@ Arguments parse_arguments(int argc, char** argv) {
     } else if (flag == "--dtype") {
       arguments.dtype = parse_dtype(value());
     } else if (flag == "--device") {
-      const std::string device = value();
-      if (device != "cpu") {
-        throw Usage(text("--device: got ", device, ", expected cpu: no other is built in"));
-      }
+      arguments.device = value();
     } else if (flag == "--mode") {
       const std::string mode = value();
       if (mode != "fast" && mode != "precise") {
@@ -77,6 +74,12 @@ Arguments parse_arguments(int argc, char** argv) {
       arguments.files.push_back(flag);
     }
   }
+  try {
+    Device::parse(arguments.device);
+  } catch (const Error& error) {
+    throw Usage(text("--device: ", error.what()));
+  }
+  setenv("BINADE_TEST_DEVICE", arguments.device.c_str(), 1);  // read by kernels::test_device()
   if (arguments.files.empty() && !arguments.help) {
     throw Usage("no case file given; see --help");
   }

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 
+#include <tests/kernels/test_device.h>
 #include <tests/op_table/compare.h>
 #include <tests/parity/training_support.h>
 
@@ -225,7 +226,7 @@ void check_draw(const Tensor& w, const nn::init::Statistics& s, bool uniform, Ch
 std::string run_init(const CaseFile& file, const Case& c, DType dtype) {
   const Dims shape = dims(c.attrs.at("shape"));
   const bool xavier = c.op.starts_with("xavier"), uniform = c.op.ends_with("uniform");
-  const Tensor w = empty(shape, dtype);
+  const Tensor w = empty(shape, dtype, kernels::test_device());
   nn::init::Statistics s{};
   manual_seed(0);
   if (xavier) {

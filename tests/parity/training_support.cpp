@@ -13,7 +13,7 @@ ParameterList make_parameters(const CaseFile& file, const Case& c, const std::st
   for (size_t i = 0; c.inputs.count(prefix + std::to_string(i)); ++i) {
     const std::string name = prefix + std::to_string(i);
     const Tensor given = file.tensor(c.inputs.at(name), dtype);
-    tensors.emplace_back(name, values ? given : zeros(given.sizes(), dtype));
+    tensors.emplace_back(name, values ? given : zeros(given.sizes(), dtype, given.device()));
   }
   std::vector<ParameterSlot> slots;
   for (auto& [name, tensor] : tensors) {
@@ -27,8 +27,8 @@ void set_gradients(const ParameterList& parameters, const std::vector<Tensor>& g
   std::vector<Seed> seeds;
   for (size_t i = 0; i < parameters.size(); ++i) {
     // d(p * g) / dp is g times an upstream gradient of 1.
-    seeds.push_back(
-        {mul(parameters[i].value, gradients[i]), ones(gradients[i].sizes(), gradients[i].dtype())});
+    seeds.push_back({mul(parameters[i].value, gradients[i]),
+                     ones(gradients[i].sizes(), gradients[i].dtype(), gradients[i].device())});
   }
   backward(seeds);
 }
