@@ -105,7 +105,8 @@ __global__ void __launch_bounds__(kThreads)
     if (p.contiguous) {
       const T* row = reinterpret_cast<const T*>(x) + begin;
       const auto span = dev::vector_span<kVector>(end - begin, row);
-      dev::for_each_vector<kVector, 4>(span, lane, lanes, [&](auto width, int64_t i) {
+      constexpr int kInFlight = sizeof(T) == 2 ? 2 : 4;  // vectors; more of 16-bit values spill
+      dev::for_each_vector<kVector, kInFlight>(span, lane, lanes, [&](auto width, int64_t i) {
         C values[decltype(width)::value];
         dev::load_as(row + i, values);
         const C total[1] = {dev::combine_all<Op>(values)};
