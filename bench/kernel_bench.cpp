@@ -142,4 +142,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "binade: error: %s\n", error.what());
     return 1;
   }
+  return 0;
 }

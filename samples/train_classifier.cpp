@@ -38,7 +38,7 @@ void announce(const Flags& f, const nn::Module& model, const Device& device,
               const train::Trainer& trainer) {
   std::printf("%s, %lld parameters, %s, on %s, data %s, run directory %s", f.model.c_str(),
               static_cast<long long>(model.parameter_count()), to_string(precision_of(f)).c_str(),
-              to_string(device).c_str(), f.data.c_str(), f.run.c_str());
+              describe(device).c_str(), f.data.c_str(), f.run.c_str());
   if (trainer.resumed()) {
     std::printf(", resumed in epoch %lld after step %lld",
                 static_cast<long long>(trainer.epoch() + 1),
@@ -114,4 +114,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%sbinade: error: %s\n", clear_progress, error.what());
     return 1;
   }
+  return 0;
 }

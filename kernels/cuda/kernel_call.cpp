@@ -1,3 +1,4 @@
+#include <binade/kernels/cuda/call_count_internal.h>
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 
@@ -129,6 +130,8 @@ KernelCall::~KernelCall() {
 }
 
 const KernelCall* KernelCall::current() { return calls.current; }
+
+unsigned started_calls() { return calls.calls; }
 
 void select_device(Device device) {
   if (calls.selected != device.index) [[unlikely]] {

@@ -50,16 +50,17 @@ TEST(Copy, EveryPairOfDTypesAndLayouts) {
 
 TEST(Copy, EveryHalfValueIsBitExact) {
   std::vector<uint16_t> bits(65536);
-  std::vector<float> wide(65536);
-  std::vector<uint16_t> back(65536);
+  TestValues<float> wide(65536);
+  TestValues<uint16_t> back(65536);
   for (size_t i = 0; i < bits.size(); ++i) {
     bits[i] = static_cast<uint16_t>(i);
   }
+  TestValues<uint16_t> device_bits(bits);
   for (DType dtype : {DType::f16, DType::bf16}) {
-    const View narrow = test_view(bits.data(), dtype, {65536});
-    const View value = test_view(wide.data(), DType::f32, {65536});
+    const View narrow = device_bits.view(dtype, {65536});
+    const View value = wide.view(DType::f32, {65536});
     copy({.x = narrow, .y = value});
-    copy({.x = value, .y = test_view(back.data(), dtype, {65536})});
+    copy({.x = value, .y = back.view(dtype, {65536})});
     for (size_t i = 0; i < bits.size(); ++i) {
       const float expected = dtype == DType::f16 ? static_cast<float>(half::from_bits(bits[i]))
                                                  : static_cast<float>(bfloat16::from_bits(bits[i]));
@@ -83,41 +84,43 @@ TEST(Copy, FloatsRoundBitExactly) {
     x.push_back(std::bit_cast<float>(i << 16 | 0x8000u));
   }
   const auto n = static_cast<int64_t>(x.size());
-  std::vector<uint16_t> y(x.size());
-  const View from = test_view(x.data(), DType::f32, {n});
-  copy({.x = from, .y = test_view(y.data(), DType::f16, {n})});
+  TestValues<float> values(x);
+  TestValues<uint16_t> y(x.size());
+  const View from = values.view(DType::f32, {n});
+  copy({.x = from, .y = y.view(DType::f16, {n})});
   for (size_t i = 0; i < x.size(); ++i) {
     ASSERT_EQ(y[i], half(x[i]).bits) << x[i];
   }
-  copy({.x = from, .y = test_view(y.data(), DType::bf16, {n})});
+  copy({.x = from, .y = y.view(DType::bf16, {n})});
   for (size_t i = 0; i < x.size(); ++i) {
     ASSERT_EQ(y[i], bfloat16(x[i]).bits) << x[i];
   }
 }
 
 TEST(Copy, DoubleIsRoundedOnce) {
-  double x = 1 + 0x1p-11 + 0x1p-40;  // a float would make it a tie
-  half y;
-  copy({.x = test_view(&x, DType::f64, {}), .y = test_view(&y, DType::f16, {})});
-  EXPECT_EQ(static_cast<double>(y), 1 + 0x1p-10);
+  TestValues<double> x{1 + 0x1p-11 + 0x1p-40};  // a float would make it a tie
+  TestValues<half> y(1);
+  copy({.x = x.view(DType::f64, {}), .y = y.view(DType::f16, {})});
+  EXPECT_EQ(static_cast<double>(y[0]), 1 + 0x1p-10);
 }
 
 TEST(Copy, FloatToIntegerTruncatesAndSaturates) {
   const double inf = std::numeric_limits<double>::infinity();
-  double x[] = {2.9, -2.9, 0.5, -0.5, 3e9, -3e9, 1e30, -1e30, inf, -inf, NAN, 300, 2147483647.5};
-  int32_t y[13];
-  int64_t wide[13];
-  uint8_t byte[13];
-  bool flag[13];
-  const View from = test_view(x, DType::f64, {13});
-  copy({.x = from, .y = test_view(y, DType::i32, {13})});
-  copy({.x = from, .y = test_view(wide, DType::i64, {13})});
-  copy({.x = from, .y = test_view(byte, DType::u8, {13})});
-  copy({.x = from, .y = test_view(flag, DType::boolean, {13})});
+  TestValues<double> x{2.9,   -2.9, 0.5,  -0.5, 3e9, -3e9,        1e30,
+                       -1e30, inf,  -inf, NAN,  300, 2147483647.5};
+  TestValues<int32_t> y(13);
+  TestValues<int64_t> wide(13);
+  TestValues<uint8_t> byte(13);
+  TestValues<bool> flag(13);
+  const View from = x.view(DType::f64, {13});
+  copy({.x = from, .y = y.view(DType::i32, {13})});
+  copy({.x = from, .y = wide.view(DType::i64, {13})});
+  copy({.x = from, .y = byte.view(DType::u8, {13})});
+  copy({.x = from, .y = flag.view(DType::boolean, {13})});
   const int32_t most = INT32_MAX, least = INT32_MIN;
   const int32_t expected[] = {2, -2, 0, 0, most, least, most, least, most, least, 0, 300, most};
   const uint8_t expected_byte[] = {2, 0, 0, 0, 255, 0, 255, 0, 255, 0, 0, 255, 255};
-  for (int i = 0; i < 13; ++i) {
+  for (size_t i = 0; i < 13; ++i) {
     EXPECT_EQ(y[i], expected[i]) << x[i];
     EXPECT_EQ(byte[i], expected_byte[i]) << x[i];
     EXPECT_EQ(flag[i], true);

@@ -42,7 +42,8 @@ Results run_case(const Case& c) {
   for (int64_t row = 0; row < c.rows; ++row) {
     run.target.push_back(row % 5 == 3 ? -100 : row * 7 % c.classes);
   }
-  const View target = test_view(run.target.data(), DType::i64, rows);
+  TestValues<int64_t> targets(run.target);
+  const View target = targets.view(DType::i64, rows);
   const View weight = c.weighted ? run.weight.view() : kNoView;
   const View logits = run.logits.view(), lse = run.lse.view();
   cross_entropy_forward({.logits = logits,
@@ -168,9 +169,9 @@ TEST(CrossEntropy, IgnoredClassAndTargetsThatAreNoClass) {
     StridedArray logits = make_array(DType::f32, {3, classes}, random_values(count, 1));
     StridedArray scale = make_array(DType::f32, {3}, {1, 1, 1}), loss = scale, weight = scale,
                  lse = scale, dlogits = logits;
-    std::vector<int64_t> target{1, 0, test_device().is_cpu() ? 0 : classes};
+    TestValues<int64_t> target{1, 0, test_device().is_cpu() ? 0 : classes};
     cross_entropy_forward_backward({.logits = logits.view(),
-                                    .target = test_view(target.data(), DType::i64, {3}),
+                                    .target = target.view(DType::i64, {3}),
                                     .weight = kNoView,
                                     .row_scale = scale.view(),
                                     .row_loss = loss.view(),
@@ -233,9 +234,9 @@ TEST(CrossEntropy, EmptyBatchAndStridedTarget) {
 
   StridedArray logits = make_array(DType::f64, {2, 3}, {0, 0, 0, 5, 1, 0});
   StridedArray loss(DType::f64, {2}), weight(DType::f64, {2}), lse(DType::f64, {2});
-  std::vector<int64_t> target{1, 99, 0};
+  TestValues<int64_t> target{1, 99, 0};
   cross_entropy_forward({.logits = logits.view(),
-                         .target = test_view(target.data(), DType::i64, {2}, Dims{2}),
+                         .target = target.view(DType::i64, {2}, Dims{2}),
                          .weight = kNoView,
                          .row_loss = loss.view(),
                          .row_weight = weight.view(),
@@ -244,11 +245,11 @@ TEST(CrossEntropy, EmptyBatchAndStridedTarget) {
   EXPECT_NEAR(values_of(loss)[1], std::log(std::exp(5) + std::exp(1) + 1) - 5, 1e-15);
 }
 
-std::string error_for(std::vector<int64_t> target, const Dims& sizes, double smoothing = 0) {
+std::string error_for(TestValues<int64_t> target, const Dims& sizes, double smoothing = 0) {
   StridedArray logits(DType::f32, sizes), loss(DType::f32, {2});
   return error_of([&] {
     cross_entropy_forward({.logits = logits.view(),
-                           .target = test_view(target.data(), DType::i64, {2}),
+                           .target = target.view(DType::i64, {2}),
                            .weight = kNoView,
                            .row_loss = loss.view(),
                            .row_weight = loss.view(),

@@ -71,10 +71,10 @@ TEST(Gemm, GeneralStridesInBothDimensions) {
   for (size_t i = 0; i < memory.size(); ++i) {
     memory[i] = static_cast<float>(static_cast<int>(i * 7 % 11) - 5);
   }
-  std::vector<float> out(20 * 20 * 4, 77);
-  const View a = test_view(memory.data(), DType::f32, {20, 13}, {80, 3});
-  const View b = test_view(memory.data(), DType::f32, {13, 20}, {2, 40});
-  gemm({.a = a, .b = b, .y = test_view(out.data(), DType::f32, {20, 20}, {80, 2})});
+  TestValues<float> device_memory(memory), out(20 * 20 * 4, 77);
+  const View a = device_memory.view(DType::f32, {20, 13}, {80, 3});
+  const View b = device_memory.view(DType::f32, {13, 20}, {2, 40});
+  gemm({.a = a, .b = b, .y = out.view(DType::f32, {20, 20}, {80, 2})});
   for (size_t i = 0; i < 20; ++i) {
     for (size_t j = 0; j < 20; ++j) {
       float sum = 0;

@@ -20,7 +20,8 @@ void check_normalize(DType dtype, const Dims& x_sizes, Layout layout, size_t x_o
     memory[i] = static_cast<uint8_t>(i * 37 + i / 251);
   }
   const uint8_t* x = memory.data() + x_offset;
-  const View xv = test_view(memory.data() + x_offset, DType::u8, x_sizes);
+  TestValues<uint8_t> device_memory(memory);
+  const View xv = device_memory.view(DType::u8, x_sizes, x_offset);
   Array y(dtype, {x_sizes[0], channels, x_sizes[1], x_sizes[2]}, layout);
   image_normalize({xv, y.view(), kScale, kShift});
   ASSERT_TRUE(y.gaps_untouched());

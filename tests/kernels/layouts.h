@@ -2,7 +2,7 @@
 // in row-major logical order. Memory between the elements holds a canary.
 #pragma once
 #include <binade/kernels/base/view.h>
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/device_bytes.h>
 
 #include <cstring>
 #include <random>
@@ -69,7 +69,8 @@ class Array {
     for (int d = 0; d < rank; ++d) {
       last += (sizes[d] > 0 ? sizes[d] - 1 : 0) * strides_[d];
     }
-    bytes_.assign(static_cast<size_t>(last + 1) * size_of(dtype), std::byte{0x5a});
+    bytes_ = DeviceBytes(
+        std::vector<std::byte>(static_cast<size_t>(last + 1) * size_of(dtype), std::byte{0x5a}));
     used_.assign(static_cast<size_t>(last + 1), false);
     for (int64_t i = 0; i < numel(); ++i) {
       used_[static_cast<size_t>(offset(i))] = true;
@@ -78,20 +79,22 @@ class Array {
 
   int64_t numel() const { return element_count(sizes_); }
   View view() {
-    return on_test_device(view_of(bytes_.data() + static_cast<size_t>(first_) * size_of(dtype_),
+    return on_test_device(view_of(bytes_.device() + static_cast<size_t>(first_) * size_of(dtype_),
                                   dtype_, sizes_, strides_));
   }
   double operator[](int64_t i) const {
     return dispatch("test", dtype_, [&]<class T>(Type<T>) {
       T value;
-      std::memcpy(&value, bytes_.data() + static_cast<size_t>(offset(i)) * sizeof(T), sizeof(T));
+      std::memcpy(&value, bytes_.host().data() + static_cast<size_t>(offset(i)) * sizeof(T),
+                  sizeof(T));
       return static_cast<double>(value);
     });
   }
   void set(int64_t i, double value) {
     dispatch("test", dtype_, [&]<class T>(Type<T>) {
       const T rounded(value);
-      std::memcpy(bytes_.data() + static_cast<size_t>(offset(i)) * sizeof(T), &rounded, sizeof(T));
+      std::memcpy(bytes_.writable() + static_cast<size_t>(offset(i)) * sizeof(T), &rounded,
+                  sizeof(T));
     });
   }
   Array& random(uint32_t seed, double low = -3, double high = 3) {
@@ -106,14 +109,14 @@ class Array {
     const size_t width = size_of(dtype_);
     for (size_t i = 0; i < used_.size(); ++i) {
       for (size_t b = 0; b < width && !used_[i]; ++b) {
-        if (bytes_[i * width + b] != std::byte{0x5a}) {
+        if (bytes()[i * width + b] != std::byte{0x5a}) {
           return false;
         }
       }
     }
     return true;
   }
-  const std::vector<std::byte>& bytes() const { return bytes_; }
+  const std::vector<std::byte>& bytes() const { return bytes_.host(); }
 
  private:
   int64_t offset(int64_t index) const {
@@ -128,7 +131,7 @@ class Array {
   DType dtype_;
   Dims sizes_, strides_;
   int64_t first_;
-  std::vector<std::byte> bytes_;
+  DeviceBytes bytes_;
   std::vector<bool> used_;
 };
 

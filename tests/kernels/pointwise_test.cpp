@@ -267,8 +267,8 @@ TEST(Binary, Broadcasts) {
 }
 
 TEST(Binary, TiesNanAndMissingOutputs) {
-  float a[] = {1, 2, 5}, b[] = {1, 3, 4}, dy[] = {2, 2, 2}, da[3], db[3];
-  const auto of = [](float* p) { return test_view(p, DType::f32, {3}); };
+  TestValues<float> a{1, 2, 5}, b{1, 3, 4}, dy{2, 2, 2}, da(3), db(3);
+  const auto of = [](TestValues<float>& p) { return p.view(DType::f32, {3}); };
   binary_backward({Binary::maximum, of(a), of(b), of(dy), of(da), of(db)});
   EXPECT_EQ(da[0], 1);
   EXPECT_EQ(db[0], 1);
@@ -281,7 +281,7 @@ TEST(Binary, TiesNanAndMissingOutputs) {
   binary_backward({Binary::sub, kNoView, kNoView, of(dy), of(da), of(db)});
   EXPECT_EQ(da[1], 2);
   EXPECT_EQ(db[1], -2);
-  float x[] = {NAN, 1, INFINITY}, z[] = {0, NAN, 1}, y[3];
+  TestValues<float> x{NAN, 1, INFINITY}, z{0, NAN, 1}, y(3);
   for (Binary op : {Binary::maximum, Binary::minimum}) {
     binary_forward({op, of(x), of(z), of(y)});
     EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[1]));
@@ -292,12 +292,12 @@ TEST(Binary, TiesNanAndMissingOutputs) {
 }
 
 TEST(Binary, IntegersWrapAndRejectDivision) {
-  int64_t a = INT64_MAX, b = 1, y = 0;
-  const auto of = [](int64_t* p) { return test_view(p, DType::i64, {1}); };
-  binary_forward({Binary::add, of(&a), of(&b), of(&y)});
-  EXPECT_EQ(y, INT64_MIN);
-  EXPECT_THROW(binary_forward({Binary::div, of(&a), of(&b), of(&y)}), Error);
-  EXPECT_THROW(binary_forward({Binary::add, kNoView, of(&b), of(&y)}), Error);
+  TestValues<int64_t> a{INT64_MAX}, b{1}, y{0};
+  const auto of = [](TestValues<int64_t>& p) { return p.view(DType::i64, {1}); };
+  binary_forward({Binary::add, of(a), of(b), of(y)});
+  EXPECT_EQ(y[0], INT64_MIN);
+  EXPECT_THROW(binary_forward({Binary::div, of(a), of(b), of(y)}), Error);
+  EXPECT_THROW(binary_forward({Binary::add, kNoView, of(b), of(y)}), Error);
 }
 
 TEST(Compare, AgreesWithDoubleForEveryDType) {
@@ -320,13 +320,13 @@ TEST(Compare, AgreesWithDoubleForEveryDType) {
       }
     }
   }
-  float nan = NAN, one = 1;
-  bool y = true;
-  const View x = test_view(&nan, DType::f32, {}), z = test_view(&one, DType::f32, {});
-  const View out = test_view(&y, DType::boolean, {});
+  TestValues<float> nan{NAN}, one{1};
+  TestValues<bool> y{true};
+  const View x = nan.view(DType::f32, {}), z = one.view(DType::f32, {});
+  const View out = y.view(DType::boolean, {});
   for (int op = 0; op < kCompareCount; ++op) {
     compare_forward({Compare(op), x, z, out});
-    EXPECT_EQ(y, Compare(op) == Compare::ne);
+    EXPECT_EQ(y[0], Compare(op) == Compare::ne);
   }
 }
 

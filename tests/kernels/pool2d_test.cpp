@@ -105,8 +105,8 @@ void check_max(const Case& c) {
   StridedArray y(c.dtype, out, c.layout.order, c.layout.gap);
   StridedArray dx(c.dtype, c.sizes, c.layout.order, c.layout.gap);
   const View y_view = y.view();
-  std::vector<uint8_t> indices(y.bytes().size());
-  const View index = test_view(indices.data(), DType::u8, out, y_view.strides);
+  TestValues<uint8_t> indices(y.bytes().size());
+  const View index = indices.view(DType::u8, out, y_view.strides);
   max_pool2d_forward({x.view(), y_view, index, c.geometry});
   const Chosen expected = max_reference(values_of(x), c.sizes, out, c.geometry);
   expect_close(y, c.dtype, expected.y, 0, c.name() + " max");
@@ -263,12 +263,12 @@ TEST(Pool2d, FirstOfTiesIsChosenAndNaNWins) {
   StridedArray x = make_array(DType::f32, {1, 1, 4, 4},
                               {1, 1, -kInf, -kInf, 1, 1, -kInf, -kInf, 3, nan, 2, 5, nan, 9, 5, 5});
   StridedArray y(DType::f32, {1, 1, 2, 2});
-  std::vector<uint8_t> index(4, 99);
+  TestValues<uint8_t> index(4, 99);
   max_pool2d_forward({x.view(),
                       y.view(),
-                      test_view(index.data(), DType::u8, {1, 1, 2, 2}),
+                      index.view(DType::u8, {1, 1, 2, 2}),
                       {.kernel = {2, 2}, .stride = {2, 2}}});
-  EXPECT_EQ(index, (std::vector<uint8_t>{0, 0, 1, 1}));
+  EXPECT_TRUE(index == (std::vector<uint8_t>{0, 0, 1, 1}));
   const Values got = values_of(y);
   EXPECT_EQ(got[0], 1);
   EXPECT_EQ(got[1], -kInf);
@@ -288,9 +288,9 @@ TEST(Pool2d, OutputSize) {
 TEST(Pool2d, EmptyBatch) {
   StridedArray x(DType::f32, {0, 3, 4, 4}), y(DType::f32, {0, 3, 2, 2});
   const Pool2dGeometry g{.kernel = {2, 2}, .stride = {2, 2}};
-  uint8_t none = 0;
+  TestValues<uint8_t> none(1);
   max_pool2d_forward({x.view(), y.view(), kNoView, g});
-  max_pool2d_backward({y.view(), test_view(&none, DType::u8, {0, 3, 2, 2}), x.view(), g});
+  max_pool2d_backward({y.view(), none.view(DType::u8, {0, 3, 2, 2}), x.view(), g});
   avg_pool2d_forward({x.view(), y.view(), g});
   avg_pool2d_backward({y.view(), x.view(), g});
   adaptive_avg_pool2d_forward({x.view(), y.view()});
@@ -307,8 +307,8 @@ TEST(Pool2d, SameBitsForAnyNumberOfThreads) {
       StridedArray x = draw(c, c.sizes, 1), dx(c.dtype, c.sizes, layout.order, layout.gap);
       const Dims out = output_sizes(c.sizes, g);
       StridedArray y(c.dtype, out), average(c.dtype, out);
-      std::vector<uint8_t> indices(static_cast<size_t>(element_count(out)));
-      const View index = test_view(indices.data(), DType::u8, out);
+      TestValues<uint8_t> indices(static_cast<size_t>(element_count(out)));
+      const View index = indices.view(DType::u8, out);
       max_pool2d_forward({x.view(), y.view(), index, g});
       avg_pool2d_forward({x.view(), average.view(), g});
       max_pool2d_backward({average.view(), index, dx.view(), g});
@@ -343,13 +343,11 @@ TEST(Pool2d, ErrorsNameTheProblem) {
             }),
             "avg_pool2d: got dilation 2, 2, expected 1");
   StridedArray large(DType::f32, {1, 1, 20, 20}), one(DType::f32, {1, 1, 5, 5});
-  std::vector<uint8_t> index(25);
+  TestValues<uint8_t> index(25);
   EXPECT_EQ(
       error_of([&] {
-        max_pool2d_forward({large.view(),
-                            one.view(),
-                            test_view(index.data(), DType::u8, {1, 1, 5, 5}),
-                            {.kernel = {16, 16}}});
+        max_pool2d_forward(
+            {large.view(), one.view(), index.view(DType::u8, {1, 1, 5, 5}), {.kernel = {16, 16}}});
       }),
       "max_pool2d: got kernel 16 x 16, expected at most 255 elements where an index is wanted");
 }

@@ -225,10 +225,10 @@ TEST(Reduce, NothingAndNan) {
 }
 
 TEST(Reduce, IntegerSumsWrapAndBadArgumentsAreErrors) {
-  int64_t x[] = {INT64_MAX, 1}, y = 0;
-  const View xv = test_view(x, DType::i64, {2}), yv = test_view(&y, DType::i64, {1});
+  TestValues<int64_t> x{INT64_MAX, 1}, y{0};
+  const View xv = x.view(DType::i64, {2}), yv = y.view(DType::i64, {1});
   reduce_forward({Reduce::sum, xv, yv});
-  EXPECT_EQ(y, INT64_MIN);
+  EXPECT_EQ(y[0], INT64_MIN);
   EXPECT_THROW(reduce_forward({Reduce::mean, xv, yv}), Error);
   Array a(DType::f32, {3, 4}), b(DType::f32, {3, 2}), c(DType::f32, {3}), d(DType::f64, {3, 1});
   EXPECT_THROW(reduce_forward({Reduce::sum, a.view(), b.view()}), Error);
@@ -273,14 +273,14 @@ TEST(ArgMax, FirstOfTiesInEveryDimension) {
 }
 
 TEST(ArgMax, NanWinsAndErrors) {
-  float x[] = {1, NAN, 9, NAN};
-  int64_t y = 0;
-  const View out = test_view(&y, DType::i64, {});
-  argmax({test_view(x, DType::f32, {4}), out, 0});
-  EXPECT_EQ(y, 1);
-  EXPECT_THROW(argmax({test_view(x, DType::f32, {4}), out, 1}), Error);
-  EXPECT_THROW(argmax({test_view(x, DType::f32, {0}), out, 0}), Error);
-  EXPECT_THROW(argmax({test_view(x, DType::f32, {2, 2}), out, 0}), Error);
+  TestValues<float> x{1, NAN, 9, NAN};
+  TestValues<int64_t> y{0};
+  const View out = y.view(DType::i64, {});
+  argmax({x.view(DType::f32, {4}), out, 0});
+  EXPECT_EQ(y[0], 1);
+  EXPECT_THROW(argmax({x.view(DType::f32, {4}), out, 1}), Error);
+  EXPECT_THROW(argmax({x.view(DType::f32, {0}), out, 0}), Error);
+  EXPECT_THROW(argmax({x.view(DType::f32, {2, 2}), out, 0}), Error);
 }
 
 TEST(NarrowerIsas, ReducePasses) { EXPECT_TRUE(passes_on_narrower_isas()); }

@@ -219,8 +219,8 @@ TEST(Softmax, ErrorsNameTheProblem) {
   EXPECT_EQ(run(x, x, 2), "softmax: got dimension 2, expected 0 to 1 for a tensor of shape [2, 3]");
   EXPECT_EQ(run(x, y, 1), "softmax: got y f32 [2, 4], expected f32 [2, 3]");
   EXPECT_EQ(run(x, h, 1), "softmax: got y f16 [2, 3], expected f32 [2, 3]");
-  std::vector<int64_t> integers(6);
-  const View integer = test_view(integers.data(), DType::i64, {2, 3});
+  TestValues<int64_t> integers(6);
+  const View integer = integers.view(DType::i64, {2, 3});
   EXPECT_EQ(error_of([&] { softmax_forward({.x = integer, .y = integer, .dim = 0}); }),
             "softmax: got i64, expected a floating dtype");
 }

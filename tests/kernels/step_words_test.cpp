@@ -15,10 +15,10 @@ template <class W>
 class Words {
  public:
   explicit Words(const W& values = {}) : array_(DType::f64, {kWordsOf<W>}) {
-    *array_.view().as<W>() = values;
+    *array_.host_as<W>() = values;
   }
   View view() { return array_.view(); }
-  W& operator*() { return *view().template as<W>(); }
+  W& operator*() { return *array_.host_as<W>(); }
   W* operator->() { return &**this; }
 
  private:
@@ -188,7 +188,7 @@ TEST(StepPrepare, MovesCountersAndFillsTheWordsOfEachStretch) {
                   .words = words.view(),
                   .result = result.view()});
     for (size_t i = 0; i < kMany; ++i) {
-      const StretchWords& w = result.view().as<StretchWords>()[i];
+      const StretchWords& w = result.host_as<StretchWords>()[i];
       EXPECT_EQ(w.apply, apply);
       EXPECT_EQ(w.update, 4 + apply);
       EXPECT_EQ(w.multiplier, i % 3 ? 0.5 / 32 : 0.25);
@@ -196,7 +196,7 @@ TEST(StepPrepare, MovesCountersAndFillsTheWordsOfEachStretch) {
       EXPECT_DOUBLE_EQ(w.step_size, w.lr / (1 - std::pow(0.9, w.update)));
       EXPECT_DOUBLE_EQ(w.second_scale, 1 / std::sqrt(1 - std::pow(0.99, w.update)));
     }
-    EXPECT_EQ(counter[kMany], 4);
+    EXPECT_EQ(values_of(counters)[kMany], 4);
   }
 }
 

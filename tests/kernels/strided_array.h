@@ -5,7 +5,7 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/view.h>
 #include <gtest/gtest.h>
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/device_bytes.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,19 +34,20 @@ class StridedArray {
       strides_[order[i]] = stride;
       stride = stride * std::max<int64_t>(sizes[order[i]], 1) + (i + 1 == order.size() ? gap : 0);
     }
-    bytes_.assign(static_cast<size_t>(stride) * size_of(dtype), std::byte{0x5a});
+    bytes_ = DeviceBytes(
+        std::vector<std::byte>(static_cast<size_t>(stride) * size_of(dtype), std::byte{0x5a}));
     used_.assign(static_cast<size_t>(stride), false);
     each([&](const std::vector<int64_t>& at) { used_[static_cast<size_t>(offset(at))] = true; });
   }
 
-  View view() { return on_test_device(view_of(bytes_.data(), dtype_, sizes_, strides_)); }
+  View view() { return on_test_device(view_of(bytes_.device(), dtype_, sizes_, strides_)); }
   const Dims& sizes() const { return sizes_; }
 
   template <class At>
   double get(const At& at) const {
     return dispatch_floating("test", dtype_, [&]<class T>(Type<T>) {
       T value;
-      std::memcpy(&value, bytes_.data() + offset(at) * sizeof(T), sizeof(T));
+      std::memcpy(&value, bytes_.host().data() + offset(at) * sizeof(T), sizeof(T));
       return static_cast<double>(value);
     });
   }
@@ -56,7 +57,7 @@ class StridedArray {
   void set(const std::vector<int64_t>& at, double value) {
     dispatch_floating("test", dtype_, [&]<class T>(Type<T>) {
       const T rounded(value);
-      std::memcpy(bytes_.data() + offset(at) * sizeof(T), &rounded, sizeof(T));
+      std::memcpy(bytes_.writable() + offset(at) * sizeof(T), &rounded, sizeof(T));
     });
   }
   // Small integers (exact in every dtype and sum) or normal numbers.
@@ -84,14 +85,19 @@ class StridedArray {
     const size_t width = size_of(dtype_);
     for (size_t i = 0; i < used_.size(); ++i) {
       for (size_t b = 0; b < width && !used_[i]; ++b) {
-        if (bytes_[i * width + b] != std::byte{0x5a}) {
+        if (bytes()[i * width + b] != std::byte{0x5a}) {
           return false;
         }
       }
     }
     return true;
   }
-  const std::vector<std::byte>& bytes() const { return bytes_; }
+  const std::vector<std::byte>& bytes() const { return bytes_.host(); }
+  // The first element on the host, to read and write whole structures of elements.
+  template <class T>
+  T* host_as() {
+    return reinterpret_cast<T*>(bytes_.writable());
+  }
 
  private:
   template <class At>
@@ -106,7 +112,7 @@ class StridedArray {
 
   DType dtype_;
   Dims sizes_, strides_;
-  std::vector<std::byte> bytes_;
+  DeviceBytes bytes_;
   std::vector<bool> used_;
 };
 

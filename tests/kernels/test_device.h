@@ -3,6 +3,7 @@
 #include <binade/kernels/base/view.h>
 
 #include <cstdlib>
+#include <string>
 
 namespace binade::kernels {
 
@@ -14,6 +15,16 @@ inline Device test_device() {
   return device;
 }
 
+// Whether the device cannot see the memory of the host (tests/kernels/device_bytes.h).
+inline bool memory_on_device() {
+  static const bool answer = [] {
+    const char* where = std::getenv("BINADE_TEST_MEMORY");
+    return test_device().kind == Device::kCuda ||
+           (!test_device().is_cpu() && where && where == std::string("device"));
+  }();
+  return answer;
+}
+
 // Whether tests have the time for every combination: host execution of kernels is slow.
 inline bool every_combination() { return test_device().is_cpu(); }
 
@@ -22,7 +33,7 @@ inline View on_test_device(View view) {
   return view;
 }
 
-// view_of on the device that tests run on.
+// view_of on the device that tests run on, of memory that its kernels can reach.
 inline View test_view(void* data, DType dtype, const Dims& sizes) {
   return on_test_device(view_of(data, dtype, sizes));
 }
