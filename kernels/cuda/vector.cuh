@@ -124,7 +124,7 @@ struct Alignment {
     return static_cast<uint32_t>(0 - address) % bytes / size;
   }
   BINADE_HD constexpr bool aligned_at(uint32_t i) const {
-    return (address + i * size) % bytes == 0;
+    return address == 0 || (address + i * size) % bytes == 0;
   }
 };
 
