@@ -63,7 +63,7 @@ inline void async_copies(Report& report) {
 struct RingSmem {
   int ring[2][64];
 };
-inline __global__ void named_barrier_kernel(int* y) {
+__global__ void named_barrier_kernel(int* y) {
   auto& smem = shared_mem<RingSmem>();
   const int half_of_block = static_cast<int>(threadIdx.x) / 64;
   const int i = static_cast<int>(threadIdx.x) % 64;
@@ -83,7 +83,7 @@ inline __global__ void named_barrier_kernel(int* y) {
 struct WarpRingSmem {
   int ring[4][32];
 };
-inline __global__ void sync_warp_kernel(int* y) {
+__global__ void sync_warp_kernel(int* y) {
   auto& smem = shared_mem<WarpRingSmem>();
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   int value = static_cast<int>(threadIdx.x);
@@ -129,8 +129,7 @@ struct Totals {
 struct AtomicSmem {
   unsigned sum;
 };
-inline __global__ void atomics_kernel(Totals* totals, unsigned* slots, int* signed_slots,
-                                      unsigned* wins) {
+__global__ void atomics_kernel(Totals* totals, unsigned* slots, int* signed_slots, unsigned* wins) {
   auto& smem = shared_mem<AtomicSmem>();
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
   if (threadIdx.x == 0) {
@@ -162,7 +161,7 @@ inline __global__ void atomics_kernel(Totals* totals, unsigned* slots, int* sign
 }
 
 // Each block publishes a sum; the last of them to arrive adds all of them up.
-inline __global__ void last_block_kernel(unsigned* partial, unsigned* arrived, unsigned* total) {
+__global__ void last_block_kernel(unsigned* partial, unsigned* arrived, unsigned* total) {
   if (threadIdx.x != 0) {
     return;
   }
@@ -265,7 +264,7 @@ inline void shared_memory(Report& report) {
 }
 
 // Counts blocks and notes the largest index.
-inline __global__ void count_blocks_kernel(unsigned* count, unsigned* largest) {
+__global__ void count_blocks_kernel(unsigned* count, unsigned* largest) {
   if (threadIdx.x == 0) {
     atomicAdd(count, 1u);
     atomicMax(largest, blockIdx.x + blockIdx.y + blockIdx.z);
@@ -309,8 +308,7 @@ inline void grids(Report& report) {
 struct LargeArgument {
   int64_t sizes[60];
 };
-inline __global__ void argument_kernel(LargeArgument argument, const uint4* x, uint4* y,
-                                       int64_t* sum) {
+__global__ void argument_kernel(LargeArgument argument, const uint4* x, uint4* y, int64_t* sum) {
   const uint4 value = x[threadIdx.x];
   y[threadIdx.x] = make_uint4(value.w, value.z, value.y, value.x);
   if (threadIdx.x == 0) {

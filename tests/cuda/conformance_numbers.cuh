@@ -87,7 +87,7 @@ inline void conversions(Report& report) {
   conversions_of<bfloat16>(report, "bfloat16");
 }
 
-inline __global__ void philox_kernel(uint64_t key, uint64_t low, uint64_t high, uint32_t* y) {
+__global__ void philox_kernel(uint64_t key, uint64_t low, uint64_t high, uint32_t* y) {
   const uint64_t i = blockIdx.x * blockDim.x + threadIdx.x;
   const philox::Block block = philox::generate(key, low + i, high);
   for (unsigned j = 0; j < 4; ++j) {
@@ -122,8 +122,8 @@ enum class Function {
   divide,
   fma,
 };
-inline __global__ void function_kernel(Function function, const float* x, const float* z, float* y,
-                                       int n) {
+__global__ void function_kernel(Function function, const float* x, const float* z, float* y,
+                                int n) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= n) {
     return;
@@ -233,7 +233,7 @@ inline void functions(Report& report) {
 }
 
 // Integer intrinsics and subnormal floats.
-inline __global__ void bits_kernel(const unsigned* x, uint64_t* y, float* tiny) {
+__global__ void bits_kernel(const unsigned* x, uint64_t* y, float* tiny) {
   const unsigned i = threadIdx.x, value = x[i];
   y[5 * i] = static_cast<uint64_t>(__popc(value));
   y[5 * i + 1] = static_cast<uint64_t>(__ffs(static_cast<int>(value)));

@@ -11,8 +11,8 @@ using kernels::dev::shared_mem;
 struct RowsSmem {
   alignas(16) uint16_t rows[64][8];
 };
-inline __global__ void load_matrix_kernel(const uint16_t* memory, const int* rows, bool transposed,
-                                          uint32_t* fragments) {
+__global__ void load_matrix_kernel(const uint16_t* memory, const int* rows, bool transposed,
+                                   uint32_t* fragments) {
   auto& smem = shared_mem<RowsSmem>();
   const auto lane = static_cast<int>(threadIdx.x);
   for (int i = lane; i < 64 * 8; i += 32) {
@@ -216,8 +216,8 @@ inline void shuffles(Report& report) {
 }
 
 // Votes of whole warps, then of the lanes that took a branch.
-inline __global__ void vote_kernel(const int* votes, unsigned* ballots, int* any, int* all,
-                                   unsigned* part) {
+__global__ void vote_kernel(const int* votes, unsigned* ballots, int* any, int* all,
+                            unsigned* part) {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;
   const bool vote = votes[i] != 0;
   ballots[i] = __ballot_sync(~0u, vote);

@@ -1,0 +1,82 @@
+// gpu-programs: the programs that scripts/gpu-check runs, in one, so that a bundle has the kernels
+// once. `gpu-programs NAME ...` is program NAME; `gpu-programs tests GROUP ...` runs the tests of
+// the folders tests/GROUP.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+// Of the programs' sources, compiled with `main` as these names.
+int cuda_conformance_main(int, char**);
+int kernel_bench_main(int, char**);
+int parity_runner_main(int, char**);
+int train_classifier_main(int, char**);
+int binade_main(int, char**);
+
+namespace {
+
+struct Program {
+  const char* name;
+  int (*main)(int, char**);
+};
+constexpr Program kPrograms[] = {
+    {"cuda_conformance", cuda_conformance_main}, {"kernel_bench", kernel_bench_main},
+    {"parity_runner", parity_runner_main},       {"train_classifier", train_classifier_main},
+    {"binade", binade_main},
+};
+
+// The tests of a folder as a filter, without those about instruction sets and threads of the CPU.
+std::string filter_of(const std::string& group) {
+  const std::string folder = "/tests/" + group + "/";
+  std::string filter;
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  for (int i = 0; i < all.total_test_suite_count(); ++i) {
+    const testing::TestSuite& suite = *all.GetTestSuite(i);
+    for (int j = 0; j < suite.total_test_count(); ++j) {
+      const testing::TestInfo& test = *suite.GetTestInfo(j);
+      const std::string name = std::string(suite.name()) + '.' + test.name();
+      if (std::string_view(test.file()).find(folder) != std::string_view::npos &&
+          name.find("Isas") == std::string::npos && name.find("ThreadCount") == std::string::npos) {
+        filter += (filter.empty() ? "" : ":") + name;
+      }
+    }
+  }
+  return filter;
+}
+
+int run_tests(int argc, char** argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: gpu-programs tests kernels|op_table|optim|cuda\n");
+    return 2;
+  }
+  const std::string group = argv[1];
+  testing::InitGoogleTest(&argc, argv);
+  const std::string filter = filter_of(group);
+  if (filter.empty()) {
+    std::fprintf(stderr, "no tests in %s\n", group.c_str());
+    return 2;
+  }
+  testing::GTEST_FLAG(filter) = filter;
+  return RUN_ALL_TESTS();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  if (name == "tests") {
+    return run_tests(argc - 1, argv + 1);
+  }
+  for (const Program& program : kPrograms) {
+    if (name == program.name) {
+      return program.main(argc - 1, argv + 1);
+    }
+  }
+  std::fprintf(stderr, "usage: gpu-programs NAME ...; NAME is tests");
+  for (const Program& program : kPrograms) {
+    std::fprintf(stderr, ", %s", program.name);
+  }
+  std::fprintf(stderr, "\n");
+  return 2;
+}
