@@ -3,11 +3,15 @@
 #pragma once
 #include <binade/core/autograd.h>
 #include <binade/core/create.h>
+#include <binade/core/device_info.h>
+#include <binade/core/device_stats.h>
 #include <binade/core/gradcheck.h>
+#include <binade/core/graph.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/parameter.h>
 #include <binade/core/safetensors.h>
+#include <binade/core/stream.h>
 #include <binade/data/idx.h>
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>

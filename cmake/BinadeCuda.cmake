@@ -50,10 +50,10 @@ function(binade_cuda_sources target folder)
     endif()
   else()
     target_sources(${target} PRIVATE ${kernels} ${runtime})
-    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:CUDA::cudart_static>)
+    target_link_libraries(${target} PRIVATE CUDA::cudart_static)
     if(TARGET CUDA::cublasLt)  # the second provider of gemm
       target_compile_definitions(${target} PRIVATE BINADE_WITH_CUBLASLT)
-      target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:CUDA::cublasLt>)
+      target_link_libraries(${target} PRIVATE CUDA::cublasLt)
     endif()
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
       -std=c++20 --expt-relaxed-constexpr -Xcompiler=-Wno-unknown-pragmas -Xptxas=-warn-spills -Wno-deprecated-gpu-targets

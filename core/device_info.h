@@ -24,4 +24,8 @@ struct DeviceReport {
 };
 DeviceReport device_report();
 
+// For the first line of a program: "cuda:0 (NVIDIA H100)", "cpu", or in a build with CUDA why it is
+// the CPU: "cpu (no GPU: no NVIDIA driver is installed)".
+std::string describe(Device device);
+
 }  // namespace binade

@@ -1,5 +1,6 @@
 // Kernels on raw pointers: no Tensor, no autograd. A view says where the memory is and how it is
 // laid out; kernels run on the calling thread's current stream (kernels/base/stream.h).
+#include <binade/core/device_info.h>
 #include <binade/core/device_memory.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy.h>
@@ -35,5 +36,5 @@ int main() {
   kernels::copy({.x = y, .y = on(device, wide_memory, DType::f32, {rows, cols})});
   float first = 0;
   device_copy(&first, Device{}, wide_memory.as<void>(), device, sizeof first);
-  std::printf("softmax(a b)[0] = %g on %s, expected 0.1\n", first, to_string(device).c_str());
+  std::printf("softmax(a b)[0] = %g on %s, expected 0.1\n", first, describe(device).c_str());
 }
