@@ -132,6 +132,9 @@ class Optimizer {
     // f64 [items]: how often the items that name it were updated. Items share a counter as long as
     // they took part in the same steps, whether or not those were applied.
     Tensor counters;
+    // f64 [items, words of a stretch], of the step under way: held, because nothing may fail once
+    // step_decide is queued.
+    Tensor prepared;
   };
 
   static void check_options(const StepOptions& options);

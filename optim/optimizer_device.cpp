@@ -21,9 +21,10 @@ void Optimizer::create_device_state() {
   OptimizerWords words;
   words.norm = -1;
   const auto groups = static_cast<int64_t>(groups_.size());
-  device_ =
-      DeviceState{make_words(words, device()), from_values(rates, {groups}, DType::f64, device()),
-                  zeros({static_cast<int64_t>(items)}, DType::f64, device())};
+  device_ = DeviceState{
+      make_words(words, device()), from_values(rates, {groups}, DType::f64, device()),
+      zeros({static_cast<int64_t>(items)}, DType::f64, device()),
+      empty({static_cast<int64_t>(items) * kernels::kWordsOf<StretchWords>}, DType::f64, device())};
 }
 
 StepResult Optimizer::step_on_device(const StepOptions& options,
@@ -114,8 +115,8 @@ void Optimizer::apply_on_device() {
     }
   }
   constexpr int64_t kWords = kernels::kWordsOf<StretchWords>;
-  const Tensor prepared =
-      empty({static_cast<int64_t>(ranges.size()) * kWords}, DType::f64, device());
+  const Tensor& words = device_->prepared;
+  const Tensor prepared = make_view(words, {static_cast<int64_t>(ranges.size()) * kWords}, {1});
   kernels::step_prepare({.counters = moved,
                          .stretches = sources,
                          .beta1 = betas()[0],

@@ -1,3 +1,4 @@
+#include <binade/core/autograd.h>
 #include <binade/core/create.h>
 #include <binade/core/device_memory.h>
 #include <binade/kernels/copy.h>

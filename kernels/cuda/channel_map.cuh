@@ -166,9 +166,10 @@ void inference_scale(const View& weight, const View& variance, double eps, C* sc
 }
 
 // The memory order that kernels over channels take x and its gradients in: row-major where x is so
-// (planes, or rows for [N, C]), else channels-last.
+// (planes of more than one element), else channels-last, which [N, C] and [N, C, 1, 1] are too.
 inline Order channel_order(const View& x) {
-  return x.contiguous && x.dim() > 2 ? Order::row_major : Order::channels_last;
+  const bool planes = x.dim() > 2 && x.numel != x.size(0) * x.size(1);
+  return x.contiguous && planes ? Order::row_major : Order::channels_last;
 }
 
 // `count` vectors [C] in the stat dtype of x, in one workspace.

@@ -15,10 +15,14 @@ constexpr int kStepsBefore = 2, kStepsAfter = 2;
 struct Training {
   Training() {
     manual_seed(5);
-    model = std::make_unique<nn::Cnn>(
-        nn::CnnOptions{.classes = kClasses, .height = kSide, .width = kSide, .dropout = 0});
-    model->to(kDevice, Precision::mixed(DType::f16));
-    adam = std::make_unique<optim::AdamW>(model->parameters(), optim::AdamWOptions{.lr = 0.01});
+    model.add<nn::Conv2d>({.in = 1, .out = 8, .kernel = 3, .padding = 1});
+    model.add<nn::BatchNorm2d>({.channels = 8});
+    model.add<nn::ReLU>();
+    model.add<nn::MaxPool2d>({.kernel = 2});
+    model.add<nn::Flatten>();
+    model.add<nn::Linear>({.in = 8 * kSide * kSide / 4, .out = kClasses});
+    model.to(kDevice, Precision::mixed(DType::f16));
+    adam = std::make_unique<optim::AdamW>(model.parameters(), optim::AdamWOptions{.lr = 0.01});
     scaler.to(kDevice);
     philox::Stream random(9, 0);
     const Dims sizes{kBatch, 1, kSide, kSide};
@@ -34,19 +38,19 @@ struct Training {
     labels = y.to(kDevice);
   }
   void step() {
-    const Tensor loss = nn::cross_entropy((*model)(images), labels);
+    const Tensor loss = nn::cross_entropy(model(images), labels);
     scaler.scale(loss).backward();
     (void)scaler.step(*adam, {.clip_norm = 1});
   }
   // Of parameters, moments and scaler; running statistics move in forward and are left out.
   std::string hash() const {
-    NamedTensors all = model->named_parameters();
+    NamedTensors all = model.named_parameters();
     for (auto& entry : adam->state_tensors()) {
       all.push_back(std::move(entry));
     }
     return train::state_hash(all) + text(" ", scaler.scale(), " ", adam->step_count());
   }
-  std::unique_ptr<nn::Module> model;
+  nn::Sequential model;
   std::unique_ptr<optim::AdamW> adam;
   optim::LossScaler scaler{optim::ScalerOptions{.init_scale = 1024}};
   Tensor images, labels;
@@ -66,7 +70,7 @@ TEST_F(TrainingFaultsTest, EveryAllocationOfAStepMayFail) {
     }
     expected = training.hash();
   }
-  ASSERT_GT(in_a_step, 50);
+  ASSERT_GT(in_a_step, 25);
   for (int64_t n = 1; n <= in_a_step; ++n) {
     Training training;
     for (int i = 0; i < kStepsBefore; ++i) {
