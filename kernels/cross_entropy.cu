@@ -16,10 +16,7 @@
 namespace binade::kernels {
 namespace {
 
-constexpr int kMostLanes = 1024;
-// Threads of a block that has one row; f64 needs more registers each.
-template <class C>
-inline constexpr int kRowThreads = sizeof(C) == 8 ? 256 : 512;
+constexpr int kMostLanes = 1024, kRowThreads = 512;
 constexpr int64_t kMostBlocks = int64_t{1} << 24;  // of a grid: more rows than that loop
 
 template <class T, class C = Compute<T>>
@@ -44,11 +41,11 @@ template <class C>
 struct Smem {
   union {
     dev::TeamMemory<C> one;
-    dev::BlockReduceMemory<dev::MaxSum<C>, kRowThreads<C>> denominator;
+    dev::BlockReduceMemory<dev::MaxSum<C>, kRowThreads> denominator;
   };
   union {
     dev::TeamMemory<dev::SumPair<C>> team_smooth;
-    dev::BlockReduceMemory<dev::SumPair<C>, kRowThreads<C>> block_smooth;
+    dev::BlockReduceMemory<dev::SumPair<C>, kRowThreads> block_smooth;
   };
 };
 
@@ -173,8 +170,9 @@ __global__ void __launch_bounds__(kMostLanes)
   }
 }
 
+// One block per multiprocessor is enough for the compiler: with more in mind it spills in f64.
 template <class T>
-__global__ void __launch_bounds__(kRowThreads<T>) cross_entropy_block_per_row_kernel(Problem<T> p) {
+__global__ void __launch_bounds__(kRowThreads, 1) cross_entropy_block_per_row_kernel(Problem<T> p) {
   using C = Compute<T>;
   constexpr int kVector = dev::kVectorOf<T>;
   auto& memory = dev::shared_mem<Smem<C>>();
@@ -183,7 +181,7 @@ __global__ void __launch_bounds__(kRowThreads<T>) cross_entropy_block_per_row_ke
     T* dx = p.dlogits ? p.dlogits + index * p.dlogits_stride : nullptr;
     const dev::VectorSpan span = dev::vector_span<kVector>(p.classes, x, dx);
     const auto for_each = [&](auto&& f) {
-      dev::for_each_vector<kVector>(span, threadIdx.x, kRowThreads<T>, [&](auto width, int64_t at) {
+      dev::for_each_vector<kVector>(span, threadIdx.x, kRowThreads, [&](auto width, int64_t at) {
         C v[decltype(width)::value];
         dev::load_as(x + at, v);
         f(at, v);
@@ -295,7 +293,7 @@ void run(const Operands& a) {
              cross_entropy_team_per_row_kernel<T>, p, plan);
     } else {
       launch({"cross_entropy_block_per_row_kernel",
-              static_cast<unsigned>(std::min(rows, kMostBlocks)), kRowThreads<T>, sizeof(Smem<C>)},
+              static_cast<unsigned>(std::min(rows, kMostBlocks)), kRowThreads, sizeof(Smem<C>)},
              cross_entropy_block_per_row_kernel<T>, p);
     }
   });
