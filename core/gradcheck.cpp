@@ -3,6 +3,7 @@
 #include <binade/core/gradcheck.h>
 
 #include <binade/core/autograd.h>
+#include <binade/core/device_memory.h>
 #include <binade/kernels/base/philox.h>
 
 #include <algorithm>
@@ -24,7 +25,8 @@ int64_t element_offset(const Tensor& t, int64_t index) {
   return offset;
 }
 
-std::vector<double> values_of(const Tensor& t) {
+std::vector<double> values_of(const Tensor& on_any_device) {
+  const Tensor t = on_any_device.detach().to(Device{});
   std::vector<double> values(static_cast<size_t>(t.numel()));
   const double* data = t.data<double>();
   for (int64_t i = 0; i < t.numel(); ++i) {
@@ -43,10 +45,7 @@ Tensor leaf_like(const Tensor& input, size_t index) {
         " has strides ", input.strides(), " for sizes ", input.sizes(),
         ", expected a dense tensor: slice or expand inside the function");
   Tensor leaf = empty_strided(input.sizes(), input.strides(), DType::f64, input.device());
-  for (int64_t i = 0; i < input.numel(); ++i) {
-    const int64_t offset = element_offset(input, i);
-    leaf.data<double>()[offset] = input.data<double>()[offset];
-  }
+  leaf.copy_(input.detach());
   leaf.require_grad();
   return leaf;
 }
@@ -61,14 +60,35 @@ Tensor call(const Function& function, const std::vector<Tensor>& leaves) {
 
 // Random, of either sign, nowhere near zero.
 Tensor random_upstream(const Tensor& y, uint64_t seed) {
-  Tensor upstream = empty(y.sizes(), DType::f64, y.device());
+  Tensor upstream = empty(y.sizes(), DType::f64);
   philox::Stream random(seed, 0x67726164);
   for (int64_t i = 0; i < y.numel(); ++i) {
     const double magnitude = 0.5 + random.next_uniform();
     upstream.data<double>()[i] = random.next_below(2) == 0 ? magnitude : -magnitude;
   }
-  return upstream;
+  return upstream.to(y.device());
 }
+
+// An element of a leaf, in the memory of any device.
+class Element {
+ public:
+  Element(const Tensor& leaf, int64_t index)
+      : at_(leaf.view().as<double>() + element_offset(leaf, index)), device_(leaf.device()) {}
+  double get() const {
+    double value = 0;
+    device_.is_cpu() ? void(value = *at_)
+                     : device_copy(&value, Device{}, at_, device_, sizeof value);
+    return value;
+  }
+  void set(double value) const {
+    device_.is_cpu() ? void(*at_ = value)
+                     : device_copy(at_, device_, &value, Device{}, sizeof value);
+  }
+
+ private:
+  double* at_;
+  Device device_;
+};
 
 // The gradient of each leaf by backward; zeros where backward left none.
 std::vector<std::vector<double>> analytic_gradients(const Function& function,
@@ -98,15 +118,15 @@ std::vector<std::vector<double>> analytic_gradients(const Function& function,
   return gradients;
 }
 
-double numeric_gradient(const Function& function, const std::vector<Tensor>& leaves, double& x,
-                        const std::vector<double>& upstream, double eps) {
-  const double middle = x, step = eps * std::max(1.0, std::fabs(middle));
+double numeric_gradient(const Function& function, const std::vector<Tensor>& leaves,
+                        const Element& x, const std::vector<double>& upstream, double eps) {
+  const double middle = x.get(), step = eps * std::max(1.0, std::fabs(middle));
   const double above = middle + step, below = middle - step;
-  x = above;
+  x.set(above);
   const std::vector<double> high = values_of(call(function, leaves));
-  x = below;
+  x.set(below);
   const std::vector<double> low = values_of(call(function, leaves));
-  x = middle;
+  x.set(middle);
   double sum = 0;
   for (size_t i = 0; i < upstream.size(); ++i) {
     sum += upstream[i] * (high[i] - low[i]);
@@ -146,7 +166,7 @@ void gradcheck(const Function& function, const std::vector<Tensor>& inputs,
       values_of(random_upstream(call(function, leaves), options.seed));
   for (size_t i = 0; i < leaves.size(); ++i) {
     for (size_t j = 0; j < analytic[i].size(); ++j) {
-      double& x = leaves[i].data<double>()[element_offset(leaves[i], static_cast<int64_t>(j))];
+      const Element x(leaves[i], static_cast<int64_t>(j));
       const double numeric = numeric_gradient(function, leaves, x, upstream, options.eps);
       const double error = std::fabs(analytic[i][j] - numeric);
       check(error <= options.atol + options.rtol * std::fabs(numeric), "gradcheck: input ", i,

@@ -21,8 +21,10 @@ struct Program {
   int (*main)(int, char**);
 };
 constexpr Program kPrograms[] = {
-    {"cuda_conformance", cuda_conformance_main}, {"kernel_bench", kernel_bench_main},
-    {"parity_runner", parity_runner_main},       {"train_classifier", train_classifier_main},
+    {"cuda_conformance", cuda_conformance_main},
+    {"kernel_bench", kernel_bench_main},
+    {"parity_runner", parity_runner_main},
+    {"train_classifier", train_classifier_main},
     {"binade", binade_main},
 };
 
