@@ -14,6 +14,17 @@ OpRow reshape_row(const Dims& wanted, const Dims& sizes, const std::vector<Shape
       [=](const Array& x) { return renamed(x, sizes); });
 }
 
+// To where the tensor is, and to the CPU: the two that every build has.
+void append_transfers(std::vector<OpRow>& rows) {
+  rows.push_back(move_row(
+      "to_device", "its own", {{{4, 6}}, {{2, 3, 4}}, {{}}, {{0, 3}}},
+      [](const Tensor& x) { return to_device(x, x.device()); }, [](const Array& x) { return x; }));
+  rows.push_back(move_row(
+      "to_device", "cpu and back", {{{4, 6}}, {{2, 3, 4}}, {{}}, {{0, 3}}},
+      [](const Tensor& x) { return to_device(to_device(x, Device{}), x.device()); },
+      [](const Array& x) { return x; }));
+}
+
 void append_reshapes(std::vector<OpRow>& rows) {
   rows.push_back(reshape_row({6, 4}, {6, 4}, {{{4, 6}}, {{2, 3, 4}}, {{24}}, {{2, 1, 3, 2, 2}}}));
   add_errors(rows.back(), {
@@ -261,6 +272,7 @@ void append_conversions(std::vector<OpRow>& rows) {
 
 std::vector<OpRow> shape_rows() {
   std::vector<OpRow> rows;
+  append_transfers(rows);
   append_reshapes(rows);
   append_views(rows);
   append_conversions(rows);

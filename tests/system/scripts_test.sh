@@ -6,6 +6,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 for script in "$scripts"/*; do
+  case $script in
+    *.gdb) continue ;;  # sourced in gdb
+  esac
   case $(head -n 1 "$script") in
     *bash) bash -n "$script" ;;
   esac
