@@ -8,7 +8,7 @@ namespace binade {
 
 Tensor to_device(const Tensor& x, Device device) {
   static constexpr Op kOp{"to_device", OpClass::movement, true};
-  check_defined("to", x);
+  check_defined(kOp.name, x);
   if (x.device() == device) {
     return x;
   }

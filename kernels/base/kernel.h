@@ -25,11 +25,11 @@ inline constexpr bool kWithCuda = false;
 
 #ifdef BINADE_WITH_CUDA
 #define BINADE_CUDA_KERNEL(name, a, decisive) \
-  const KernelCall call(#name, a.decisive);   \
+  const KernelCall call(#name, (a).decisive); \
   cuda::name(a)
 #else
 #define BINADE_CUDA_KERNEL(name, a, decisive) \
-  fail(#name ": got device ", a.decisive.device, ", but this build has only the CPU")
+  fail(#name ": got device ", (a).decisive.device, ", but this build has only the CPU")
 #endif
 
 #define BINADE_KERNEL(name, Arguments, decisive) \

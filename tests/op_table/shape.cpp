@@ -18,10 +18,14 @@ OpRow reshape_row(const Dims& wanted, const Dims& sizes, const std::vector<Shape
 void append_transfers(std::vector<OpRow>& rows) {
   rows.push_back(move_row(
       "to_device", "its own", {{{4, 6}}, {{2, 3, 4}}, {{}}, {{0, 3}}},
-      [](const Tensor& x) { return to_device(x, x.device()); }, [](const Array& x) { return x; }));
+      [](const Tensor& x) { return to_device(x, x.defined() ? x.device() : Device{}); },
+      [](const Array& x) { return x; }));
   rows.push_back(move_row(
       "to_device", "cpu and back", {{{4, 6}}, {{2, 3, 4}}, {{}}, {{0, 3}}},
-      [](const Tensor& x) { return to_device(to_device(x, Device{}), x.device()); },
+      [](const Tensor& x) {
+        const Tensor on_cpu = to_device(x, Device{});
+        return to_device(on_cpu, x.device());
+      },
       [](const Array& x) { return x; }));
 }
 
