@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Plants the mutants of mutants.txt in a copy of the sources, and runs them.
+
+  mutate.py plant SOURCE COPY     copies the tree, each mutant as (mutant(N) ? (wrong) : (right))
+  mutate.py run LIST BIN [N...]   runs the tests of every mutant (or of those named); the last line is
+                                  "N killed, N survived"
+
+A mutant is killed if one of its tests fails; before that all tests must pass without a mutant.
+"""
+import argparse
+import concurrent.futures
+import dataclasses
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+LIST = "tests/mutants/mutants.txt"
+FOLDERS = ("kernels", "core", "nn", "optim", "data", "train", "tests", "cmake", "tools", "samples", "bench")
+FILES = ("CMakeLists.txt", "CMakePresets.json", "binade.h")
+HEADER = "kernels/base/mutant.h"
+HEADER_TEXT = """#pragma once
+#include <cstdlib>
+
+namespace binade {
+inline const int chosen_mutant = std::getenv("BINADE_MUTANT") ? std::atoi(std::getenv("BINADE_MUTANT")) : 0;
+inline bool mutant(int number) { return number == chosen_mutant; }
+}  // namespace binade
+"""
+SECONDS = 300  # a mutant that hangs is killed
+
+
+@dataclasses.dataclass
+class Mutant:
+    number: int
+    file: str
+    tests: list  # of (driver, rows)
+    occurrence: int
+    text: str  # with [[right ~> wrong]]
+
+    def right(self):
+        return re.sub(r"\[\[(.*) ~> .*\]\]", lambda m: m[1], self.text)
+
+    def planted(self):
+        return re.sub(r"\[\[(.*) ~> (.*)\]\]",
+                      lambda m: f"(::binade::mutant({self.number}) ? ({m[2]}) : ({m[1]}))", self.text)
+
+    def __str__(self):
+        return f"mutant {self.number}, {self.file}: {self.text}"
+
+
+def read_list(path):
+    mutants, file = [], None
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            line = line.strip()
+            if not line or line.startswith("#"):
+                continue
+            if line.startswith("file "):
+                file = line[5:]
+                continue
+            match = re.fullmatch(r"(\S+)(?: @(\d+))? : (.*\[\[.+ ~> .+\]\].*)", line)
+            if not match or not file:
+                sys.exit(f"{path}:{number}: got '{line}', expected 'TESTS [@N] : text [[right ~> wrong]]'")
+            tests = [tuple(test.split("/", 1)) for test in match[1].split(",")]
+            mutants.append(Mutant(len(mutants) + 1, file, tests, int(match[2] or 0), match[3]))
+    return mutants
+
+
+def plant(mutant, text):
+    right = mutant.right()
+    count = text.count(right)
+    if count == 0 or (count > 1 and not mutant.occurrence) or mutant.occurrence > count:
+        sys.exit(f"{mutant}: the text occurs {count} times, expected one, or @N for the N-th")
+    at = -1
+    for _ in range(mutant.occurrence or 1):
+        at = text.index(right, at + 1)
+    return text[:at] + mutant.planted() + text[at + len(right):]
+
+
+def write(path, text):
+    """Only where it changes, so that the next build is a small one."""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            if file.read() == text:
+                return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def copy_tree(source, copy):
+    kept = set()
+    paths = list(FILES)
+    for folder in FOLDERS:
+        for base, _, names in os.walk(os.path.join(source, folder)):
+            paths += [os.path.relpath(os.path.join(base, name), source) for name in names]
+    planted = {}
+    mutants = read_list(os.path.join(source, LIST))
+    for mutant in mutants:
+        planted.setdefault(mutant.file, []).append(mutant)
+    for path in paths:
+        target = os.path.join(copy, path)
+        kept.add(target)
+        if path in planted:
+            continue
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        old = os.stat(target) if os.path.exists(target) else None
+        new = os.stat(os.path.join(source, path))
+        if not old or old.st_size != new.st_size or old.st_mtime < new.st_mtime:
+            shutil.copy2(os.path.join(source, path), target)
+    for file, several in planted.items():
+        with open(os.path.join(source, file), encoding="utf-8") as opened:
+            text = opened.read()
+        # Last ones first within equal texts, so that an earlier one does not move a later one.
+        for mutant in sorted(several, key=lambda m: -m.occurrence):
+            text = plant(mutant, text)
+        if "#pragma once\n" in text:
+            text = text.replace("#pragma once\n", f"#pragma once\n#include <binade/{HEADER}>\n", 1)
+        else:
+            text = f"#include <binade/{HEADER}>\n" + text
+        write(os.path.join(copy, file), text)
+    write(os.path.join(copy, HEADER), HEADER_TEXT)
+    kept.add(os.path.join(copy, HEADER))
+    for folder in FOLDERS:
+        for base, _, names in os.walk(os.path.join(copy, folder)):
+            for name in names:
+                path = os.path.join(base, name)
+                if path not in kept:
+                    os.remove(path)
+    print(f"{len(mutants)} mutants planted in {copy}")
+
+
+def run_test(bin_dir, test, number):
+    driver, rows = test
+    environment = dict(os.environ, BINADE_MUTANT=str(number), OMP_NUM_THREADS="1")
+    if driver.startswith("device-"):
+        driver = driver[len("device-"):]
+        environment["BINADE_TEST_DEVICE"] = "emulated"
+    command = [os.path.join(bin_dir, "op_table_" + driver), f"--gtest_filter=*/{rows}", "--gtest_fail_fast=1"]
+    try:
+        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return False, "out of time"
+    output = done.stdout.decode(errors="replace")
+    return done.returncode == 0, output
+
+
+def baseline(bin_dir, mutants):
+    bad = 0
+    tests = sorted({test for mutant in mutants for test in mutant.tests})
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for test, (passed, output) in zip(tests, pool.map(lambda t: run_test(bin_dir, t, 0), tests)):
+            if not passed or "0 tests from" in output:
+                bad += 1
+                print(f"without a mutant {'/'.join(test)} " + ("runs nothing" if passed else "fails"))
+    return bad == 0
+
+
+def run(path, bin_dir, numbers):
+    mutants = [m for m in read_list(path) if not numbers or m.number in numbers]
+    if not baseline(bin_dir, mutants):
+        sys.exit("mutants: the tests must pass without a mutant first")
+    survived = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        killed = pool.map(lambda m: any(not run_test(bin_dir, t, m.number)[0] for t in m.tests), mutants)
+        for mutant, dead in zip(mutants, killed):
+            if not dead:
+                survived += 1
+                print(f"survived: {mutant}")
+    print(f"{len(mutants) - survived} killed, {survived} survived")
+    return 1 if survived or not mutants else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    planting = commands.add_parser("plant")
+    planting.add_argument("source")
+    planting.add_argument("copy")
+    running = commands.add_parser("run")
+    running.add_argument("list")
+    running.add_argument("bin")
+    running.add_argument("numbers", nargs="*", type=int)
+    options = parser.parse_args()
+    if options.command == "plant":
+        copy_tree(options.source, options.copy)
+        return 0
+    return run(options.list, options.bin, options.numbers)
+
+
+sys.exit(main())
