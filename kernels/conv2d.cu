@@ -4,6 +4,7 @@
 #include <binade/kernels/conv2d_provider.h>
 #include <binade/kernels/cuda/dense.h>
 #include <binade/kernels/cuda/device_facts_internal.h>
+#include <binade/kernels/cuda/tuning_internal.h>
 #include <binade/kernels/cuda/conv2d_kernels.cuh>
 
 #include <algorithm>
@@ -52,8 +53,8 @@ Plan plan(Conv2dVariant variant, DType dtype, const DeviceFacts& facts, int fitt
 
 // The variant that was asked for, or direct where tiles cannot index the call or, with a channel or
 // two per group, would be nearly empty.
-Conv2dVariant variant_of(const Conv2dSizes& d, const Conv2dGeometry& g, bool backward_data) {
-  const Conv2dVariant variant = conv2d_variant();
+Conv2dVariant variant_of(Conv2dVariant variant, const Conv2dSizes& d, const Conv2dGeometry& g,
+                         bool backward_data) {
   const bool thin = d.groups > 1 && std::max(d.group_c, d.group_o) <= 4;
   return !fits_tiles(d, g, backward_data) || (thin && variant == Conv2dVariant::fitting)
              ? Conv2dVariant::direct
@@ -259,6 +260,40 @@ void backward_weight_tiles(const Conv2dBackwardWeight& a, const Conv2dSizes& siz
   conv2d_sum_weight_partials(partials.as<void>(), shape.splits, a.dw);
 }
 
+// The fastest of the variants for this call; run(variant) computes it.
+template <class Run>
+Conv2dVariant timed_variant(const char* name, DType dtype, const Conv2dSizes& d,
+                            const Conv2dGeometry& g, const DeviceFacts& facts, Run&& run) {
+  static constexpr std::string_view kNames[] = {"own",          "own:direct",    "own:simt_64",
+                                                "own:simt_128", "own:tensor_64", "own:tensor_128"};
+  static constexpr Conv2dVariant kVariants[] = {
+      Conv2dVariant::fitting,  Conv2dVariant::direct,    Conv2dVariant::simt_64,
+      Conv2dVariant::simt_128, Conv2dVariant::tensor_64, Conv2dVariant::tensor_128};
+  const std::string problem =
+      text(name, " ", dtype, " ", d.n, "x", d.c, "x", d.h, "x", d.w, " ", d.o, "x", d.r, "x", d.s,
+           " stride ", g.stride[0], ",", g.stride[1], " padding ", g.padding[0], ",", g.padding[1],
+           " dilation ", g.dilation[0], ",", g.dilation[1], " groups ", d.groups);
+  const size_t chosen = tuned(problem, kNames, [&](size_t i) {
+    if (kNames[i].starts_with("own:tensor") && !facts.tensor_cores(dtype)) {
+      return false;
+    }
+    run(kVariants[i]);
+    return true;
+  });
+  return kVariants[chosen];
+}
+
+// Runs the call as the provider says; run(variant) computes it.
+template <class Run>
+void run_chosen(const char* name, const View& result, const Conv2dSizes& size,
+                const Conv2dGeometry& geometry, Run&& run) {
+  Conv2dVariant variant = conv2d_variant();
+  if (variant == Conv2dVariant::timed) {
+    variant = timed_variant(name, result.dtype, size, geometry, device_facts(result.device), run);
+  }
+  run(variant);
+}
+
 }  // namespace
 
 void cuda::conv2d_forward(const Conv2dForward& a) {
@@ -266,9 +301,11 @@ void cuda::conv2d_forward(const Conv2dForward& a) {
   if (a.y.numel == 0) {
     return;
   }
-  const Conv2dVariant variant = variant_of(size, a.geometry, false);
-  variant == Conv2dVariant::direct ? conv2d_forward_direct(a, size)
-                                   : forward_tiles(a, size, variant);
+  run_chosen("conv2d_forward", a.y, size, a.geometry, [&](Conv2dVariant wanted) {
+    const Conv2dVariant variant = variant_of(wanted, size, a.geometry, false);
+    variant == Conv2dVariant::direct ? conv2d_forward_direct(a, size)
+                                     : forward_tiles(a, size, variant);
+  });
 }
 
 void cuda::conv2d_backward_data(const Conv2dBackwardData& a) {
@@ -276,9 +313,11 @@ void cuda::conv2d_backward_data(const Conv2dBackwardData& a) {
   if (a.dx.numel == 0) {
     return;
   }
-  const Conv2dVariant variant = variant_of(size, a.geometry, true);
-  variant == Conv2dVariant::direct ? conv2d_backward_data_direct(a, size)
-                                   : backward_data_tiles(a, size, variant);
+  run_chosen("conv2d_backward_data", a.dx, size, a.geometry, [&](Conv2dVariant wanted) {
+    const Conv2dVariant variant = variant_of(wanted, size, a.geometry, true);
+    variant == Conv2dVariant::direct ? conv2d_backward_data_direct(a, size)
+                                     : backward_data_tiles(a, size, variant);
+  });
 }
 
 void cuda::conv2d_backward_weight(const Conv2dBackwardWeight& a) {
@@ -290,9 +329,11 @@ void cuda::conv2d_backward_weight(const Conv2dBackwardWeight& a) {
     conv2d_sum_weight_partials(nullptr, 0, a.dw);
     return;
   }
-  const Conv2dVariant variant = variant_of(size, a.geometry, false);
-  variant == Conv2dVariant::direct ? conv2d_backward_weight_direct(a, size)
-                                   : backward_weight_tiles(a, size, variant);
+  run_chosen("conv2d_backward_weight", a.dw, size, a.geometry, [&](Conv2dVariant wanted) {
+    const Conv2dVariant variant = variant_of(wanted, size, a.geometry, false);
+    variant == Conv2dVariant::direct ? conv2d_backward_weight_direct(a, size)
+                                     : backward_weight_tiles(a, size, variant);
+  });
 }
 
 }  // namespace binade::kernels

@@ -1,9 +1,6 @@
 #include <binade/kernels/conv2d_provider.h>
 #include <binade/kernels/provider.h>
 
-#include <atomic>
-#include <cstdlib>
-
 namespace binade::kernels {
 namespace {
 
@@ -16,29 +13,19 @@ constexpr Provider<Conv2dVariant> kProviders[] = {
     {"own:tensor", Conv2dVariant::tensor},
     {"own:tensor_64", Conv2dVariant::tensor_64},
     {"own:tensor_128", Conv2dVariant::tensor_128},
-    {"library", Conv2dVariant::library},
-    {"auto", Conv2dVariant::fitting},
+    {"library", Conv2dVariant::library, "this build has no cuDNN"},
+    {"auto", Conv2dVariant::timed},
 };
 
-const Provider<Conv2dVariant>* find(std::string_view name, const char* source) {
-  const auto* provider = find_provider<Conv2dVariant>(kProviders, name, "conv2d", source);
-  check(provider->variant != Conv2dVariant::library, source,
-        ": got the conv2d provider \"library\", but this build has no cuDNN; use \"own\"");
-  return provider;
-}
-
-std::atomic<const Provider<Conv2dVariant>*>& current() {
-  static std::atomic<const Provider<Conv2dVariant>*> provider = [] {
-    const char* name = std::getenv("BINADE_CONV2D");
-    return name ? find(name, "BINADE_CONV2D") : &kProviders[0];
-  }();
-  return provider;
+ProviderChoice<Conv2dVariant>& choice() {
+  static ProviderChoice<Conv2dVariant> instance(kProviders, "conv2d", "BINADE_CONV2D");
+  return instance;
 }
 
 }  // namespace
 
-void set_conv2d_provider(std::string_view name) { current() = find(name, "set_conv2d_provider"); }
-std::string_view conv2d_provider() { return current().load()->name; }
-Conv2dVariant conv2d_variant() { return current().load()->variant; }
+void set_conv2d_provider(std::string_view name) { choice().set(name, "set_conv2d_provider"); }
+std::string_view conv2d_provider() { return choice().get().name; }
+Conv2dVariant conv2d_variant() { return choice().get().variant; }
 
 }  // namespace binade::kernels

@@ -8,7 +8,7 @@
 //                  f16); other dtypes run the simt variant. Tiles that cannot index a call leave it
 //                  to direct.
 //   library        cuDNN: an error, this build has none
-//   auto           reserved for a saved table of timings; without one the same as own
+//   auto           the fastest of them, timed once per problem (kernels/tuning.h)
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -17,6 +17,7 @@ namespace binade::kernels {
 
 enum class Conv2dVariant : uint8_t {
   fitting,
+  timed,
   direct,
   simt,
   simt_64,

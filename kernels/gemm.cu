@@ -9,10 +9,12 @@
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/cuda/cublaslt_gemm.h>
 #include <binade/kernels/cuda/device_facts_internal.h>
+#include <binade/kernels/cuda/tuning_internal.h>
 #include <binade/kernels/gemm_checks.h>
 #include <binade/kernels/gemm_provider.h>
 #include <binade/kernels/cuda/gemm_kernels.cuh>
 
+#include <optional>
 #include <type_traits>
 
 namespace binade::kernels {
@@ -135,7 +137,7 @@ void run_tiles(GemmProblem<T>& p, Device device, bool tensor, int tile, int proc
 }
 
 template <class T>
-void run(const Gemm& g, GemmVariant variant) {
+void run_own(const Gemm& g, GemmVariant variant) {
   GemmProblem<T> p = problem_of<T>(g);
   const DeviceFacts facts = device_facts(g.y.device);
   const bool tensor = facts.tensor_cores(g.y.dtype);
@@ -151,6 +153,61 @@ void run(const Gemm& g, GemmVariant variant) {
   }
 }
 
+bool run(const Gemm& g, GemmVariant variant) {
+  if (variant == GemmVariant::library) {
+    return library_gemm(g);
+  }
+  dispatch_floating("gemm", g.y.dtype, [&]<class T>(Type<T>) { run_own<T>(g, variant); });
+  return true;
+}
+
+// What the time of a product depends on.
+std::string problem_name(const Gemm& g) {
+  const auto layout = [](const View& v) {
+    const MatrixStrides s = matrix_strides(v);
+    return s.column == 1 ? "n" : s.row == 1 ? "t" : "s";
+  };
+  return text("gemm ", g.y.dtype, " ", g.a.sizes, " ", g.b.sizes, " ", layout(g.a), layout(g.b),
+              layout(g.y), g.accumulate ? " accumulate" : "", g.bias ? " bias" : "",
+              g.activation == Activation::none ? "" : " activation");
+}
+
+GemmVariant timed_variant(const Gemm& g) {
+  static constexpr std::string_view kNames[] = {"own",           "own:simt_64",    "own:simt_128",
+                                                "own:tensor_64", "own:tensor_128", "library"};
+  static constexpr GemmVariant kVariants[] = {GemmVariant::fitting,    GemmVariant::simt_64,
+                                              GemmVariant::simt_128,   GemmVariant::tensor_64,
+                                              GemmVariant::tensor_128, GemmVariant::library};
+  const bool tensor = device_facts(g.y.device).tensor_cores(g.y.dtype);
+  // y keeps what it holds: it may be added to.
+  int64_t last = 0;
+  for (int i = 0; i < g.y.dim(); ++i) {
+    last += (g.y.size(i) - 1) * g.y.strides[i];
+  }
+  std::optional<Workspace> memory;
+  const size_t chosen = tuned(problem_name(g), kNames, [&](size_t i) {
+    const GemmVariant variant = kVariants[i];
+    const bool uses_tensor =
+        variant == GemmVariant::tensor_64 || variant == GemmVariant::tensor_128;
+    if (uses_tensor && !tensor) {
+      return false;
+    }
+    if (!memory) {
+      memory.emplace(static_cast<size_t>(last + 1) * size_of(g.y.dtype), g.y.device);
+    }
+    View scratch = g.y;
+    scratch.data = memory->as<std::byte>();
+    return run({.a = g.a,
+                .b = g.b,
+                .y = scratch,
+                .bias = g.bias,
+                .activation = g.activation,
+                .accumulate = g.accumulate},
+               variant);
+  });
+  return kVariants[chosen];
+}
+
 }  // namespace
 
 void cuda::gemm(const Gemm& g) {
@@ -158,11 +215,13 @@ void cuda::gemm(const Gemm& g) {
   if (g.y.numel == 0) {
     return;
   }
-  const GemmVariant variant = gemm_variant();
-  if (variant == GemmVariant::library && library_gemm(g)) {
-    return;
+  GemmVariant variant = gemm_variant();
+  if (variant == GemmVariant::timed) {
+    variant = timed_variant(g);
   }
-  dispatch_floating("gemm", g.y.dtype, [&]<class T>(Type<T>) { run<T>(g, variant); });
+  if (!run(g, variant)) {
+    run(g, GemmVariant::fitting);
+  }
 }
 
 }  // namespace binade::kernels

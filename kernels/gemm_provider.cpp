@@ -1,9 +1,6 @@
 #include <binade/kernels/gemm_provider.h>
 #include <binade/kernels/provider.h>
 
-#include <atomic>
-#include <cstdlib>
-
 namespace binade::kernels {
 namespace {
 
@@ -18,25 +15,18 @@ constexpr Provider<GemmVariant> kProviders[] = {
     {"own:tensor_64", GemmVariant::tensor_64},
     {"own:tensor_128", GemmVariant::tensor_128},
     {"library", GemmVariant::library},
-    {"auto", GemmVariant::fitting},
+    {"auto", GemmVariant::timed},
 };
 
-const Provider<GemmVariant>* find(std::string_view name, const char* source) {
-  return find_provider<GemmVariant>(kProviders, name, "gemm", source);
-}
-
-std::atomic<const Provider<GemmVariant>*>& current() {
-  static std::atomic<const Provider<GemmVariant>*> provider = [] {
-    const char* name = std::getenv("BINADE_GEMM");
-    return name ? find(name, "BINADE_GEMM") : &kProviders[0];
-  }();
-  return provider;
+ProviderChoice<GemmVariant>& choice() {
+  static ProviderChoice<GemmVariant> instance(kProviders, "gemm", "BINADE_GEMM");
+  return instance;
 }
 
 }  // namespace
 
-void set_gemm_provider(std::string_view name) { current() = find(name, "set_gemm_provider"); }
-std::string_view gemm_provider() { return current().load()->name; }
-GemmVariant gemm_variant() { return current().load()->variant; }
+void set_gemm_provider(std::string_view name) { choice().set(name, "set_gemm_provider"); }
+std::string_view gemm_provider() { return choice().get().name; }
+GemmVariant gemm_variant() { return choice().get().variant; }
 
 }  // namespace binade::kernels

@@ -6,7 +6,7 @@
 //                  64 or 128 squared, or the one that fits), tensor, tensor_64, tensor_128. Tensor
 //                  cores take f16 and bf16 (before sm_80 f16); other dtypes run the simt variant.
 //   library        cuBLASLt; what it does not do (strides in both dimensions) runs as own
-//   auto           reserved for a saved table of timings; without one the same as own
+//   auto           the fastest of them, timed once per problem (kernels/tuning.h)
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -15,6 +15,7 @@ namespace binade::kernels {
 
 enum class GemmVariant : uint8_t {
   fitting,
+  timed,
   naive,
   tiled,
   simt,

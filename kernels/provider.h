@@ -3,6 +3,8 @@
 #pragma once
 #include <binade/kernels/base/error.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,21 +15,40 @@ template <class Variant>
 struct Provider {
   std::string_view name;
   Variant variant;
+  const char* missing = nullptr;  // why this build does not have it
 };
 
-// The provider of this name; throws Error with the valid names. `source` is who asks: the setter or
-// the environment variable; `op` what is provided.
+// The process-wide choice among the providers of an operation: the first of the list, or what the
+// environment variable names, until set() is called. The list must outlive it.
 template <class Variant>
-const Provider<Variant>* find_provider(std::span<const Provider<Variant>> providers,
-                                       std::string_view name, const char* op, const char* source) {
-  std::string names;
-  for (const Provider<Variant>& provider : providers) {
-    if (provider.name == name) {
-      return &provider;
-    }
-    names += (names.empty() ? "" : ", ") + std::string(provider.name);
+class ProviderChoice {
+ public:
+  ProviderChoice(std::span<const Provider<Variant>> providers, const char* op, const char* variable)
+      : providers_(providers), op_(op) {
+    const char* name = std::getenv(variable);
+    current_ = name ? find(name, variable) : &providers_[0];
   }
-  fail(source, ": got the ", op, " provider \"", name, "\", expected one of ", names);
-}
+  // Throws Error with the valid names; `source` is who asks.
+  void set(std::string_view name, const char* source) { current_ = find(name, source); }
+  const Provider<Variant>& get() const { return *current_.load(); }
+
+ private:
+  const Provider<Variant>* find(std::string_view name, const char* source) const {
+    std::string names;
+    for (const Provider<Variant>& provider : providers_) {
+      if (provider.name == name) {
+        check(!provider.missing, source, ": got the ", op_, " provider \"", name, "\", but ",
+              provider.missing, "; use \"own\"");
+        return &provider;
+      }
+      names += (names.empty() ? "" : ", ") + std::string(provider.name);
+    }
+    fail(source, ": got the ", op_, " provider \"", name, "\", expected one of ", names);
+  }
+
+  std::span<const Provider<Variant>> providers_;
+  const char* op_;
+  std::atomic<const Provider<Variant>*> current_;
+};
 
 }  // namespace binade::kernels

@@ -192,7 +192,7 @@ TEST(GemmProvider, NamesAreKeptAndWrongOnesRefused) {
   }
   EXPECT_EQ(gemm_provider(), "own:tiled");
   set_gemm_provider("auto");
-  EXPECT_EQ(gemm_variant(), GemmVariant::fitting);
+  EXPECT_EQ(gemm_variant(), GemmVariant::timed);
   set_gemm_provider("own");
 }
 
