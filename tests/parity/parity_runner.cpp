@@ -1,6 +1,7 @@
 // parity_runner: checks the engine against files of PyTorch cases. See --help.
 #include <binade/kernels/base/error.h>
 
+#include <charconv>
 #include <cstdio>
 #include <optional>
 #include <set>
@@ -12,7 +13,7 @@ namespace {
 
 constexpr const char* kHelp =
     R"(parity_runner FILE... [--device cpu|emulated|cuda] [--dtype f64|f32|f16|bf16] [--mode fast|precise]
-              [--case NAME] [--allow-not-covered]
+              [--case NAME] [--every N] [--allow-not-covered]
 
 Runs the cases of the files (format binade-parity-1) in the engine and compares results and
 gradients. Without --dtype all four dtypes are run in turn: every case in f64 and f32, and the
@@ -20,7 +21,8 @@ cases whose inputs are exact in 16 bits (name ends in _f16) in f16 and bf16. Opt
 schedules, scaler and initialisation run in f64 and f32 only.
 
 --mode is accepted for either value: every contraction is computed directly, which is precise.
---case runs the cases of this name only. Cases of ops that the engine does not have count as not
+--case runs the cases of this name only, --every N the first case of each op and every N-th after
+it. Cases of ops that the engine does not have count as not
 covered, which is a failure unless --allow-not-covered is given.
 
 Exit status: 0 if all passed, 1 if anything failed or is not covered, 2 on wrong usage.
@@ -30,6 +32,7 @@ struct Arguments {
   std::vector<std::string> files;
   std::optional<DType> dtype;
   std::string only_case, device = "cpu";
+  int every = 1;
   bool allow_not_covered = false, help = false;
 };
 
@@ -44,6 +47,16 @@ DType parse_dtype(const std::string& name) {
     }
   }
   throw Usage(text("--dtype: got ", name, ", expected f64, f32, f16 or bf16"));
+}
+
+int parse_every(const std::string& text) {
+  int every = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, status] = std::from_chars(text.data(), end, every);
+  if (status != std::errc() || rest != end || every < 1) {
+    throw Usage("--every: got " + text + ", expected a number from 1");
+  }
+  return every;
 }
 
 Arguments parse_arguments(int argc, char** argv) {
@@ -66,6 +79,8 @@ Arguments parse_arguments(int argc, char** argv) {
       }
     } else if (flag == "--case") {
       arguments.only_case = value();
+    } else if (flag == "--every") {
+      arguments.every = parse_every(value());
     } else if (flag == "--allow-not-covered") {
       arguments.allow_not_covered = true;
     } else if (flag.starts_with("-")) {
@@ -121,9 +136,11 @@ void run_file(const std::string& path, const Arguments& arguments, Counts& total
       continue;
     }
     Counts counts;
+    std::map<std::string, int> seen;
     for (const Case& c : file.cases()) {
       if (applies(file, c, dtype) &&
-          (arguments.only_case.empty() || c.name == arguments.only_case)) {
+          (arguments.only_case.empty() || c.name == arguments.only_case) &&
+          seen[c.op]++ % arguments.every == 0) {
         run_one(file, c, dtype, counts, missing);
       }
     }

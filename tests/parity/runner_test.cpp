@@ -100,6 +100,10 @@ INSTANTIATE_TEST_SUITE_P(
                           .counts = "4 passed, 0 failed, 0 skipped, 0 not covered",
                           .status = 0,
                           .flags = ""},
+                    Fault{.name = "every_second",
+                          .counts = "1 passed, 0 failed, 0 skipped, 0 not covered",
+                          .status = 0,
+                          .flags = "--dtype f64 --every 2"},
                     Fault{.name = "wrong_input",
                           .x1 = 2.5f,
                           .counts = "1 passed, 1 failed, 0 skipped, 0 not covered",
@@ -128,8 +132,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ParityRunnerUsage, IsRejected) {
-  for (const char* arguments :
-       {"--unknown-flag", "", "--dtype f8 file", "--device cuda file", "--dtype"}) {
+  for (const char* arguments : {"--unknown-flag", "", "--dtype f8 file", "--device cuda file",
+                                "--every 0 file", "--dtype"}) {
     const Finished run = run_parity(arguments);
     EXPECT_EQ(run.status, 2) << arguments;
     EXPECT_EQ(run.output.rfind("binade: error: ", 0), 0u) << run.output;
