@@ -51,6 +51,7 @@ struct Counter {
   std::vector<Last> last = std::vector<Last>(kMaxThreads);
   std::map<Key, Executions> block;
   std::map<std::tuple<std::string, Key>, Totals> totals;  // by kernel
+  std::map<std::string, LaunchRow> launches;
 };
 Counter& counter() {
   static auto& counter = *new Counter;
@@ -178,6 +179,10 @@ void count::access(const Executor& x, const race::Access& access, Site site) {
 
 void count::end_block(const Executor& x) {
   Counter& counter = host::counter();
+  LaunchRow& launch = counter.launches[x.grid.kernel];
+  launch.kernel = x.grid.kernel;
+  launch.threads = std::max(launch.threads, x.grid.block.x * x.grid.block.y * x.grid.block.z);
+  launch.shared_bytes = std::max(launch.shared_bytes, x.grid.shared_bytes);
   for (const auto& [key, executions] : counter.block) {
     Totals& totals = counter.totals[{x.grid.kernel, key}];
     for (const auto& requests : executions.requests) {
@@ -215,6 +220,16 @@ std::vector<AccessRow> access_report() {
   }
   return report;
 }
-void reset_access_report() { counter().totals.clear(); }
+std::vector<LaunchRow> launch_report() {
+  std::vector<LaunchRow> report;
+  for (const auto& [kernel, launch] : counter().launches) {
+    report.push_back(launch);
+  }
+  return report;
+}
+void reset_access_report() {
+  counter().totals.clear();
+  counter().launches.clear();
+}
 
 }  // namespace binade::kernels::host

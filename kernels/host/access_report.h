@@ -27,8 +27,16 @@ struct AccessRow {
   double wavefronts_per_request() const;
 };
 
+// How a kernel was launched, the largest of its launches.
+struct LaunchRow {
+  std::string kernel;
+  uint32_t threads;     // per block
+  size_t shared_bytes;  // per block
+};
+
 // Rows since the last reset, in the order of kernel, file and line.
 std::vector<AccessRow> access_report();
+std::vector<LaunchRow> launch_report();
 void reset_access_report();
 
 }  // namespace binade::kernels::host

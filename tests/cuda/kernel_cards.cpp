@@ -3,7 +3,9 @@
 // or takes more passes over the banks of shared memory than its budget fails, and so does one
 // without a budget. Counted are the host compiler's loads and stores, not those of the GPU's code.
 //   kernel_cards [--write] BUDGETS.json     checks, or writes the file anew
-//   kernel_cards --table                    prints the cards as a Markdown table
+//   kernel_cards --table [RESOURCES.json]   prints the cards as a Markdown table, with what ptxas
+//   says
+//                                           of the kernels (bench/kernel_resources.py) beside it
 #include <bench/kernel_cases.h>
 #include <binade/kernels/host/access_report.h>
 #include <binade/kernels/host/executor.h>
@@ -22,6 +24,9 @@ namespace {
 struct Card {
   uint64_t requests = 0, sectors = 0, bytes_used = 0;  // global memory
   uint64_t shared_requests = 0, wavefronts = 0;        // shared memory
+  uint32_t threads = 0;                                // per block
+  size_t shared_bytes = 0;
+  double bytes = 0, flops = 0;  // that the case needs at least
 };
 using Cards = std::map<std::string, Card>;  // "case dtype kernel"
 
@@ -57,6 +62,13 @@ Cards count() {
         card.bytes_used += shared ? 0 : row.bytes_used;
         card.wavefronts += row.wavefronts;
       }
+      for (const kernels::host::LaunchRow& launch : kernels::host::launch_report()) {
+        Card& card = cards[text(one.name, " ", dtype, " ", launch.kernel)];
+        card.threads = launch.threads;
+        card.shared_bytes = launch.shared_bytes;
+        card.bytes = work.bytes;
+        card.flops = work.flops;
+      }
     }
   }
   return cards;
@@ -73,10 +85,14 @@ int write(const Cards& cards, const char* path) {
   return file ? 0 : 1;
 }
 
-int check_budgets(const Cards& cards, const char* path) {
+json read_json(const char* path) {
   std::ifstream file(path);
   check(file.good(), "kernel_cards: cannot read ", path);
-  const json budgets = json::parse(file);
+  return json::parse(file);
+}
+
+int check_budgets(const Cards& cards, const char* path) {
+  const json budgets = read_json(path);
   int failed = 0;
   const auto complain = [&](const std::string& name, const std::string& what) {
     std::printf("%s: %s\n", name.c_str(), what.c_str());
@@ -105,17 +121,73 @@ int check_budgets(const Cards& cards, const char* path) {
   return failed == 0 ? 0 : 1;
 }
 
-int print_table(const Cards& cards) {
-  std::printf(
-      "| case, dtype, kernel | sectors per request | share of moved bytes used | "
-      "wavefronts per shared request |\n| --- | --- | --- | --- |\n");
+// What one multiprocessor of a card holds at a time.
+struct Multiprocessor {
+  uint32_t warps, blocks;
+  size_t shared_bytes, reserved_bytes;  // reserved for every block
+};
+constexpr uint32_t kRegisters = 65536;
+Multiprocessor multiprocessor(const std::string& card) {
+  if (card == "sm_75") {
+    return {32, 16, 64 << 10, 0};
+  }
+  return {64, 32, card == "sm_80" ? size_t{164} << 10 : size_t{228} << 10, 1 << 10};
+}
+
+// The share of a multiprocessor's warps that can be there at once.
+double occupancy(const Card& card, uint32_t registers, const Multiprocessor& sm) {
+  const uint32_t warps = (card.threads + 31) / 32;
+  const uint32_t per_warp = (registers * 32 + 255) / 256 * 256;  // handed out by 256
+  const uint32_t by_registers = kRegisters / std::max(per_warp, 256u) / warps;
+  const size_t by_memory = sm.shared_bytes / (card.shared_bytes + sm.reserved_bytes + 1);
+  const auto blocks = static_cast<uint32_t>(
+      std::min<size_t>(std::min({sm.warps / warps, sm.blocks, by_registers}), by_memory));
+  return static_cast<double>(blocks * warps) / sm.warps;
+}
+
+// Registers, spilled bytes and occupancy on each card of the resources. A kernel is there under its
+// name and dtype, or under its name alone.
+std::string on_cards(const json& resources, const std::string& name, const Card& card) {
+  const std::string kernel = name.substr(name.rfind(' ') + 1);
+  const size_t first = name.find(' ');
+  const std::string dtype = name.substr(first + 1, name.rfind(' ') - first - 1);
+  std::string columns;
+  for (const auto& [sm, kernels] : resources.items()) {
+    const auto found = kernels.contains(kernel + " " + dtype) ? kernels.find(kernel + " " + dtype)
+                                                              : kernels.find(kernel);
+    if (found == kernels.end()) {
+      columns += " | | |";
+      continue;
+    }
+    const auto registers = (*found)["registers"].get<uint32_t>();
+    char line[96];
+    std::snprintf(line, sizeof line, " %u | %u | %.0f%% |", registers,
+                  (*found)["spilled_bytes"].get<uint32_t>(),
+                  100 * occupancy(card, registers, multiprocessor(sm)));
+    columns += line;
+  }
+  return columns;
+}
+
+int print_table(const Cards& cards, const json& resources) {
+  std::string header =
+      "| case, dtype, kernel | bytes | FLOPs | sectors per request | moved bytes used | wavefronts "
+      "per shared request | threads | shared bytes |";
+  std::string rule = "| --- | --- | --- | --- | --- | --- | --- | --- |";
+  for (const auto& [sm, unused] : resources.items()) {
+    header += " " + sm + " registers | spilled bytes | occupancy |";
+    rule += " --- | --- | --- |";
+  }
+  std::printf("%s\n%s\n", header.c_str(), rule.c_str());
   for (const auto& [name, card] : cards) {
     const auto ratio = [](uint64_t a, uint64_t b) {
       return b ? static_cast<double>(a) / static_cast<double>(b) : 0;
     };
-    std::printf("| %s | %.2f | %.0f%% | %.2f |\n", name.c_str(), ratio(card.sectors, card.requests),
+    std::printf("| %s | %.0f | %.0f | %.2f | %.0f%% | %.2f | %u | %zu |%s\n", name.c_str(),
+                card.bytes, card.flops, ratio(card.sectors, card.requests),
                 100 * ratio(card.bytes_used, 32 * card.sectors),
-                ratio(card.wavefronts, card.shared_requests));
+                ratio(card.wavefronts, card.shared_requests), card.threads, card.shared_bytes,
+                on_cards(resources, name, card).c_str());
   }
   return 0;
 }
@@ -125,11 +197,11 @@ int print_table(const Cards& cards) {
 int main(int argc, char** argv) {
   try {
     const Cards cards = count();
-    if (argc == 2 && std::strcmp(argv[1], "--table") == 0) {
-      return print_table(cards);
+    if ((argc == 2 || argc == 3) && std::strcmp(argv[1], "--table") == 0) {
+      return print_table(cards, argc == 3 ? read_json(argv[2]) : json::object());
     }
     check(argc == 2 || (argc == 3 && std::strcmp(argv[1], "--write") == 0),
-          "usage: kernel_cards [--write] BUDGETS.json | --table");
+          "usage: kernel_cards [--write] BUDGETS.json | --table [RESOURCES.json]");
     return argc == 3 ? write(cards, argv[2]) : check_budgets(cards, argv[1]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "binade: error: %s\n", error.what());

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""What ptxas says of every kernel: registers and spilled bytes, per card.
+
+  bench/kernel_resources.py [--arch sm_90a]... [--source NAME]... bench/kernel_resources.json
+
+Compiles kernels/*.cu with nvcc, device code only, and writes {card: {"KERNEL DTYPE": {"registers": N,
+"spilled_bytes": N}}}; cards and kernels that are not compiled now keep what the file says. Of several
+instances with one name and dtype the one with most registers counts. Pointwise kernels go by the name of
+their launch. `kernel_cards --table FILE` prints them beside what the kernels move.
+"""
+import argparse
+import concurrent.futures
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DTYPES = {"float": "f32", "double": "f64", "binade::half": "f16", "binade::bfloat16": "bf16"}
+POINTWISE = {"pointwise_unary": "unary_forward", "pointwise_unary_backward": "unary_backward",
+             "pointwise_binary": "binary_forward", "pointwise_binary_backward": "binary_backward"}
+ENTRY = re.compile(r"Compiling entry function '(?P<function>.*)' for '")
+SPILL = re.compile(r"(\d+) bytes spill stores")
+REGISTERS = re.compile(r"Used (\d+) registers")
+
+
+def snake(name):
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def name_of(source, function):
+    """The launch's name and the dtype of a demangled kernel."""
+    function = function.replace("(anonymous namespace)::", "")
+    kernel = re.search(r"(\w+)(?=<|\()", re.sub(r"^void ", "", function).replace("binade::kernels::", "")
+                       .replace("dev::", "").replace("detail::", ""))[1]
+    functor = re.search(r"functor::(\w+)", function)
+    if functor and source in POINTWISE:
+        kernel = f"{POINTWISE[source]}_{snake(functor[1])}_kernel"
+    dtype = re.search(r"<(float|double|binade::half|binade::bfloat16)\b", function)
+    return kernel + (" " + DTYPES[dtype[1]] if dtype else "")
+
+
+def resources(path, arch, include):
+    source = os.path.splitext(os.path.basename(path))[0]
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as out:
+        done = subprocess.run(
+            ["nvcc", "-std=c++20", "--expt-relaxed-constexpr", "-DBINADE_WITH_CUDA", "-I" + include, "-arch=" + arch,
+             "-Wno-deprecated-gpu-targets", "-Xptxas", "-v", "-cubin", path, "-o", out.name],
+            capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{path}: {done.stderr}")
+    lines = subprocess.run(["c++filt"], input=done.stderr, capture_output=True, text=True, check=True).stdout
+    found, name, spilled = {}, None, 0
+    for line in lines.splitlines():
+        if entry := ENTRY.search(line):
+            name, spilled = name_of(source, entry["function"]), 0
+        elif spill := SPILL.search(line):
+            spilled = int(spill[1])
+        elif (used := REGISTERS.search(line)) and name:
+            registers = int(used[1])
+            if name not in found or registers > found[name]["registers"]:
+                found[name] = {"registers": registers, "spilled_bytes": spilled}
+            name = None
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arch", action="append")
+    parser.add_argument("--source", action="append")
+    parser.add_argument("file")
+    options = parser.parse_args()
+    result = {}
+    if os.path.exists(options.file):
+        with open(options.file, encoding="utf-8") as file:
+            result = json.load(file)
+    sources = [s for s in sorted(glob.glob(os.path.join(ROOT, "kernels", "*.cu")))
+               if not options.source or os.path.splitext(os.path.basename(s))[0] in options.source]
+    with tempfile.TemporaryDirectory() as include, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        os.symlink(ROOT, os.path.join(include, "binade"))
+        for arch in options.arch or ["sm_90a"]:
+            kernels = result.setdefault(arch, {})
+            for found in pool.map(lambda path, arch=arch: resources(path, arch, include), sources):
+                kernels.update(found)
+    with open(options.file, "w", encoding="utf-8") as file:
+        file.write("{" + ",".join(f"\n{json.dumps(arch)}: {{" + ",".join(
+            f"\n {json.dumps(name)}: {json.dumps(kernels[name])}" for name in sorted(kernels)) + "\n}"
+            for arch, kernels in sorted(result.items())) + "\n}\n")
+    for arch, kernels in result.items():
+        spills = {name: k for name, k in kernels.items() if k["spilled_bytes"]}
+        print(f"{arch}: {len(kernels)} kernels, {len(spills)} spill", *sorted(spills))
+
+
+if __name__ == "__main__":
+    main()
