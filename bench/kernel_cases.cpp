@@ -61,16 +61,6 @@ namespace {
 
 constexpr int64_t kImageSide = 16;
 
-double bytes_of(const View& v) {
-  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
-}
-template <class... Views>
-double bytes_of(const View& first, const Views&... rest) {
-  return bytes_of(first) + bytes_of(rest...);
-}
-
-using Shared = std::shared_ptr<Operands>;
-
 template <Unary kOp>
 Prepared unary_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
@@ -337,10 +327,8 @@ Prepared conv2d(int64_t rows, int64_t cols, DType dtype, Device device) {
 constexpr const char* kMatrix = "rows x cols elements";
 constexpr const char* kImages = "rows images of 16x16 with cols channels";
 
-}  // namespace
-
-const std::vector<KernelCase>& kernel_cases() {
-  static const std::vector<KernelCase> cases = {
+std::vector<KernelCase> all_cases() {
+  std::vector<KernelCase> cases = {
       {"relu_forward", kMatrix, unary_forward<Unary::relu>},
       {"relu_backward", kMatrix, unary_backward<Unary::relu>},
       {"gelu_forward", kMatrix, unary_forward<Unary::gelu>},
@@ -371,6 +359,16 @@ const std::vector<KernelCase>& kernel_cases() {
       {"conv2d_backward_data", kImages, conv2d<1>},
       {"conv2d_backward_weight", kImages, conv2d<2>},
   };
+  for (const auto& more : {selection_cases()}) {
+    cases.insert(cases.end(), more.begin(), more.end());
+  }
+  return cases;
+}
+
+}  // namespace
+
+const std::vector<KernelCase>& kernel_cases() {
+  static const std::vector<KernelCase> cases = all_cases();
   return cases;
 }
 
