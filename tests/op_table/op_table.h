@@ -68,6 +68,8 @@ struct OpRow {
 
 std::vector<OpRow> pointwise_rows();
 std::vector<OpRow> reduce_rows();
+std::vector<OpRow> statistics_rows();
+std::vector<OpRow> sort_rows();
 std::vector<OpRow> contraction_rows();
 std::vector<OpRow> pool_rows();
 std::vector<OpRow> norm_rows();

@@ -89,7 +89,8 @@ struct Call {
   const Json& attr(const char* name) const { return c.attrs.at(name); }
 };
 using Handler = std::function<Outputs(const Call&)>;
-const std::map<std::string, Handler>& tensor_ops();  // elementwise, reductions, shapes
+const std::map<std::string, Handler>& tensor_ops();  // elementwise, softmax, shapes
+const std::map<std::string, Handler>& reduce_ops();  // reductions, sorts
 const std::map<std::string, Handler>& layer_ops();   // contractions, pooling, norms, losses
 
 bool is_training_op(const std::string& family);
