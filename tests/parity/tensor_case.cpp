@@ -48,7 +48,7 @@ std::map<std::string, Tensor> make_leaves(const CaseFile& file, const Case& c, D
 }
 
 const Handler& handler_of(const std::string& op) {
-  for (const auto* ops : {&tensor_ops(), &pointwise_ops(), &layer_ops()}) {
+  for (const auto* ops : {&tensor_ops(), &pointwise_ops(), &layer_ops(), &reduce_ops()}) {
     const auto found = ops->find(op);
     if (found != ops->end()) {
       return found->second;
@@ -59,7 +59,8 @@ const Handler& handler_of(const std::string& op) {
 
 // Ops whose results are input elements, moved or selected.
 bool moves_data(const CaseFile& file, const Case& c) {
-  return file.family() == "shape" || c.op == "max_pool2d";
+  static const std::set<std::string> ops = {"max_pool2d", "amax", "amin", "max", "min"};
+  return file.family() == "shape" || file.family() == "sort" || ops.count(c.op) > 0;
 }
 
 void check_outputs(const CaseFile& file, const Case& c, const Outputs& outputs, Checker& checker) {
