@@ -238,6 +238,7 @@ OpRow one_hot_row(int64_t classes) {
     })};
   };
   row.output_dtype = DType::i64;
+  row.many_zeros = true;
   row.differentiable = false;
   row.errors = {fails("class out of range",
                       [] {
