@@ -9,6 +9,9 @@
 #include <binade/core/graph.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/index.h>
+#include <binade/core/ops/interpolate.h>
+#include <binade/core/ops/rearrange.h>
 #include <binade/core/parameter.h>
 #include <binade/core/safetensors.h>
 #include <binade/core/stream.h>
@@ -19,12 +22,14 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/nn/activation.h>
 #include <binade/nn/conv.h>
+#include <binade/nn/embedding.h>
 #include <binade/nn/init.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/losses.h>
 #include <binade/nn/models.h>
 #include <binade/nn/norm.h>
 #include <binade/nn/pool.h>
+#include <binade/nn/resize.h>
 #include <binade/nn/sequential.h>
 #include <binade/optim/accumulation.h>
 #include <binade/optim/adamw.h>

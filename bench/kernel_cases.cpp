@@ -338,7 +338,7 @@ std::vector<KernelCase> all_cases() {
       {"conv2d_backward_data", kImages, conv2d<1>},
       {"conv2d_backward_weight", kImages, conv2d<2>},
   };
-  for (const auto& more : {selection_cases(), reduce_cases()}) {
+  for (const auto& more : {selection_cases(), reduce_cases(), index_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;

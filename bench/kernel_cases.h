@@ -58,6 +58,7 @@ using Shared = std::shared_ptr<Operands>;
 const std::vector<KernelCase>& kernel_cases();
 std::vector<KernelCase> selection_cases();  // those of bench/selection_cases.cpp
 std::vector<KernelCase> reduce_cases();  // those of bench/reduce_cases.cpp
+std::vector<KernelCase> index_cases();  // those of bench/index_cases.cpp
 // Throws with the list of names where there is none.
 const KernelCase& find_case(const std::string& name);
 

@@ -80,6 +80,9 @@ std::vector<OpRow> norm_rows();
 std::vector<OpRow> loss_rows();
 std::vector<OpRow> shape_rows();
 std::vector<OpRow> join_rows();
+std::vector<OpRow> rearrange_rows();
+std::vector<OpRow> index_rows();
+std::vector<OpRow> interpolate_rows();
 
 // All rows, in a fixed order.
 const std::vector<OpRow>& op_table();
