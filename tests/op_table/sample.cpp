@@ -15,8 +15,8 @@ namespace binade::op_table {
 const std::vector<OpRow>& op_table() {
   static const std::vector<OpRow> table = [] {
     std::vector<OpRow> rows;
-    for (auto family : {pointwise_rows, reduce_rows, contraction_rows, pool_rows, norm_rows,
-                        loss_rows, shape_rows, join_rows}) {
+    for (auto family : {pointwise_rows, reduce_rows, contraction_rows, conv_rows, pool_rows,
+                        norm_rows, group_norm_rows, loss_rows, shape_rows, join_rows}) {
       for (OpRow& row : family()) {
         rows.push_back(std::move(row));
       }

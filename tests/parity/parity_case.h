@@ -91,6 +91,7 @@ struct Call {
 using Handler = std::function<Outputs(const Call&)>;
 const std::map<std::string, Handler>& tensor_ops();  // elementwise, reductions, shapes
 const std::map<std::string, Handler>& layer_ops();   // contractions, pooling, norms, losses
+const std::map<std::string, Handler>& conv_ops();    // conv1d, transposed, norms of rows and groups
 
 bool is_training_op(const std::string& family);
 std::string run_training_case(const CaseFile& file, const Case& c, DType dtype);
