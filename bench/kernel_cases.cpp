@@ -1,11 +1,8 @@
 #include <bench/kernel_cases.h>
-#include <binade/kernels/batch_norm.h>
 #include <binade/kernels/conv2d.h>
 #include <binade/kernels/copy.h>
 #include <binade/kernels/cross_entropy.h>
 #include <binade/kernels/gemm.h>
-#include <binade/kernels/group_norm.h>
-#include <binade/kernels/layer_norm.h>
 #include <binade/kernels/optimizer.h>
 #include <binade/kernels/pointwise.h>
 #include <binade/kernels/pool2d.h>
@@ -60,18 +57,6 @@ const View& Operands::channels_last(const View& of) {
 }
 
 namespace {
-
-constexpr int64_t kImageSide = 16;
-
-double bytes_of(const View& v) {
-  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
-}
-template <class... Views>
-double bytes_of(const View& first, const Views&... rest) {
-  return bytes_of(first) + bytes_of(rest...);
-}
-
-using Shared = std::shared_ptr<Operands>;
 
 template <Unary kOp>
 Prepared unary_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -181,151 +166,6 @@ Prepared cross_entropy_forward_backward(int64_t rows, int64_t cols, DType dtype,
           bytes_of(z, dz, target, loss, weight, lse, scale), 0};
 }
 
-struct NormOperands {
-  const View &x, &weight, &bias, &mean, &rstd, &y;
-};
-
-NormOperands norm_operands(Operands& o, int64_t rows, int64_t cols, DType dtype) {
-  const DType stat = compute_dtype(dtype);
-  return {o.channels_last(o.random(dtype, {rows, cols, 1, 1})),
-          o.random(stat, {cols}),
-          o.random(stat, {cols}),
-          o.zeros(stat, {cols}),
-          o.random(stat, {cols}),
-          o.channels_last(o.empty(dtype, {rows, cols, 1, 1}))};
-}
-
-Prepared batch_norm_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const NormOperands v = norm_operands(*o, rows, cols, dtype);
-  return {o,
-          [v] {
-            kernels::batch_norm_forward({.x = v.x,
-                                         .weight = v.weight,
-                                         .bias = v.bias,
-                                         .y = v.y,
-                                         .mean = v.mean,
-                                         .rstd = v.rstd,
-                                         .eps = 1e-5});
-          },
-          bytes_of(v.x, v.x, v.y), 0};
-}
-
-Prepared batch_norm_backward(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const NormOperands v = norm_operands(*o, rows, cols, dtype);
-  const View& dx = o->channels_last(o->empty(dtype, {rows, cols, 1, 1}));
-  const View &dw = o->empty(v.mean.dtype, {cols}), &db = o->empty(v.mean.dtype, {cols});
-  kernels::fill_normal({.y = v.y, .seed = 9, .offset = 0});  // stands for dy
-  return {o,
-          [v, &dx, &dw, &db] {
-            kernels::batch_norm_backward({.x = v.x,
-                                          .dy = v.y,
-                                          .weight = v.weight,
-                                          .mean = v.mean,
-                                          .rstd = v.rstd,
-                                          .dx = dx,
-                                          .dweight = dw,
-                                          .dbias = db});
-          },
-          bytes_of(v.x, v.y, dx) + bytes_of(v.x, v.y), 0};
-}
-
-// Layer norm, or without a mean RMS norm.
-template <bool kCentred>
-Prepared row_norm_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const DType stat = compute_dtype(dtype);
-  const View &x = o->random(dtype, {rows, cols}), &y = o->empty(dtype, {rows, cols}),
-             &weight = o->random(stat, {cols}), &bias = o->random(stat, {cols}),
-             &mean = o->empty(stat, {rows}), &rstd = o->empty(stat, {rows});
-  return {o,
-          [&x, &y, &weight, &bias, &mean, &rstd] {
-            kernels::layer_norm_forward({.x = x,
-                                         .weight = weight,
-                                         .bias = kCentred ? bias : kNoView,
-                                         .y = y,
-                                         .mean = kCentred ? mean : kNoView,
-                                         .rstd = rstd,
-                                         .eps = 1e-5});
-          },
-          bytes_of(x, y, rstd), 0};
-}
-
-template <bool kCentred>
-Prepared row_norm_backward(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const DType stat = compute_dtype(dtype);
-  const View &x = o->random(dtype, {rows, cols}), &dy = o->random(dtype, {rows, cols}),
-             &dx = o->empty(dtype, {rows, cols}), &weight = o->random(stat, {cols}),
-             &mean = o->zeros(stat, {rows}), &rstd = o->random(stat, {rows}),
-             &dw = o->empty(stat, {cols}), &db = o->empty(stat, {cols});
-  return {o,
-          [&x, &dy, &dx, &weight, &mean, &rstd, &dw, &db] {
-            kernels::layer_norm_backward({.x = x,
-                                          .dy = dy,
-                                          .weight = weight,
-                                          .mean = kCentred ? mean : kNoView,
-                                          .rstd = rstd,
-                                          .dx = dx,
-                                          .dweight = dw,
-                                          .dbias = kCentred ? db : kNoView});
-          },
-          bytes_of(x, dy, dx, rstd), 0};
-}
-
-// Groups of 8 channels, or one where 8 do not divide them.
-struct GroupNormOperands {
-  const View &x, &y, &weight, &bias, &mean, &rstd;
-};
-
-GroupNormOperands group_norm_operands(Operands& o, int64_t images, int64_t channels, DType dtype) {
-  const DType stat = compute_dtype(dtype);
-  const Dims sizes{images, channels, kImageSide, kImageSide};
-  const int64_t groups = channels % 8 == 0 ? channels / 8 : 1;
-  return {o.channels_last(o.random(dtype, sizes)),
-          o.channels_last(o.random(dtype, sizes)),
-          o.random(stat, {channels}),
-          o.random(stat, {channels}),
-          o.zeros(stat, {images, groups}),
-          o.random(stat, {images, groups})};
-}
-
-Prepared group_norm_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const GroupNormOperands v = group_norm_operands(*o, rows, cols, dtype);
-  return {o,
-          [v] {
-            kernels::group_norm_forward({.x = v.x,
-                                         .weight = v.weight,
-                                         .bias = v.bias,
-                                         .y = v.y,
-                                         .mean = v.mean,
-                                         .rstd = v.rstd,
-                                         .eps = 1e-5});
-          },
-          bytes_of(v.x, v.x, v.y), 0};
-}
-
-Prepared group_norm_backward(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const GroupNormOperands v = group_norm_operands(*o, rows, cols, dtype);
-  const View& dx = o->channels_last(o->empty(dtype, v.x.sizes));
-  const View &dw = o->empty(v.mean.dtype, {cols}), &db = o->empty(v.mean.dtype, {cols});
-  return {o,
-          [v, &dx, &dw, &db] {
-            kernels::group_norm_backward({.x = v.x,
-                                          .dy = v.y,
-                                          .weight = v.weight,
-                                          .mean = v.mean,
-                                          .rstd = v.rstd,
-                                          .dx = dx,
-                                          .dweight = dw,
-                                          .dbias = db});
-          },
-          bytes_of(v.x, v.y, dx) + bytes_of(v.x, v.y), 0};
-}
-
 constexpr kernels::Pool2dGeometry kPool{.kernel = {2, 2}, .stride = {2, 2}};
 
 Prepared max_pool2d_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -431,13 +271,8 @@ Prepared conv2d(int64_t rows, int64_t cols, DType dtype, Device device) {
   return {o, run, bytes_of(x, y, w), flops};
 }
 
-constexpr const char* kMatrix = "rows x cols elements";
-constexpr const char* kImages = "rows images of 16x16 with cols channels";
-
-}  // namespace
-
-const std::vector<KernelCase>& kernel_cases() {
-  static const std::vector<KernelCase> cases = {
+std::vector<KernelCase> other_cases() {
+  return {
       {"relu_forward", kMatrix, unary_forward<Unary::relu>},
       {"relu_backward", kMatrix, unary_backward<Unary::relu>},
       {"gelu_forward", kMatrix, unary_forward<Unary::gelu>},
@@ -455,14 +290,6 @@ const std::vector<KernelCase>& kernel_cases() {
       {"softmax_forward", kMatrix, softmax_forward},
       {"softmax_backward", kMatrix, softmax_backward},
       {"cross_entropy_forward_backward", kMatrix, cross_entropy_forward_backward},
-      {"layer_norm_forward", kMatrix, row_norm_forward<true>},
-      {"layer_norm_backward", kMatrix, row_norm_backward<true>},
-      {"rms_norm_forward", kMatrix, row_norm_forward<false>},
-      {"rms_norm_backward", kMatrix, row_norm_backward<false>},
-      {"group_norm_forward", kImages, group_norm_forward},
-      {"group_norm_backward", kImages, group_norm_backward},
-      {"batch_norm_forward", "rows positions, cols channels", batch_norm_forward},
-      {"batch_norm_backward", "rows positions, cols channels", batch_norm_backward},
       {"max_pool2d_forward", kImages, max_pool2d_forward},
       {"max_pool2d_backward", kImages, max_pool2d_backward},
       {"fill_normal", kMatrix, fill_normal},
@@ -474,6 +301,18 @@ const std::vector<KernelCase>& kernel_cases() {
       {"conv2d_backward_data", kImages, conv2d<1>},
       {"conv2d_backward_weight", kImages, conv2d<2>},
   };
+}
+
+}  // namespace
+
+const std::vector<KernelCase>& kernel_cases() {
+  static const std::vector<KernelCase> cases = [] {
+    std::vector<KernelCase> all = other_cases();
+    for (const KernelCase& one : norm_cases()) {
+      all.push_back(one);
+    }
+    return all;
+  }();
   return cases;
 }
 

@@ -4,6 +4,8 @@
 // force (core/precision.h). Where a dim is an argument, negative values count from the end.
 #pragma once
 #include <binade/core/autograd.h>
+#include <binade/core/ops/conv.h>
+#include <binade/core/ops/norm.h>
 #include <binade/kernels/conv2d.h>
 #include <binade/kernels/pool2d.h>
 

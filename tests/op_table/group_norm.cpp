@@ -96,7 +96,7 @@ OpRow row_norm_row(bool with_mean, int parameters, int trailing) {
   OpRow row = norm_row(with_mean ? "layer_norm" : "rms_norm",
                        text(trailing, " dims, ", parameters, " parameters"));
   const std::vector<Dims> shapes = trailing == 1
-                                       ? std::vector<Dims>{{4, 9}, {2, 3, 33}, {7}, {0, 5}, {3, 4}}
+                                       ? std::vector<Dims>{{4, 9}, {2, 1, 33}, {7}, {0, 5}, {3, 4}}
                                        : std::vector<Dims>{{3, 4, 5}, {2, 6}, {2, 2, 3, 1}};
   for (const Dims& x : shapes) {
     row.shapes.push_back(with_parameters(x, parameters, last_of(x, trailing)));
@@ -115,7 +115,7 @@ OpRow row_norm_row(bool with_mean, int parameters, int trailing) {
 OpRow group_row(int64_t groups, int parameters) {
   OpRow row = norm_row("group_norm", text(groups, " groups, ", parameters, " parameters"));
   for (const Dims& x :
-       {Dims{2, 6, 3, 4}, {3, 12, 5}, {4, 24}, {0, 6, 4}, {1, 6, 2, 3, 3}, {2, 6, 5, 4}}) {
+       {Dims{2, 6, 3, 2}, {2, 12, 3}, {2, 24}, {0, 6, 4}, {1, 6, 1, 3, 2}, {1, 6, 5, 4}}) {
     row.shapes.push_back(with_parameters(x, parameters, {x[1]}));
   }
   row.large = with_parameters({4, 66, 23, 21}, parameters, {66});
@@ -128,7 +128,7 @@ OpRow group_row(int64_t groups, int parameters) {
 
 OpRow instance_row(int parameters) {
   OpRow row = norm_row("instance_norm", text(parameters, " parameters"));
-  for (const Dims& x : {Dims{2, 3, 3, 4}, {3, 5, 7}, {0, 6, 4}, {2, 4, 5, 4}}) {
+  for (const Dims& x : {Dims{2, 3, 3, 2}, {2, 3, 7}, {0, 6, 4}, {1, 2, 5, 4}}) {
     row.shapes.push_back(with_parameters(x, parameters, {x[1]}));
   }
   row.large = with_parameters({4, 33, 23, 21}, parameters, {33});
