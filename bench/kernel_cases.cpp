@@ -1,5 +1,4 @@
 #include <bench/kernel_cases.h>
-#include <binade/kernels/batch_norm.h>
 #include <binade/kernels/conv2d.h>
 #include <binade/kernels/copy.h>
 #include <binade/kernels/cross_entropy.h>
@@ -56,8 +55,6 @@ const View& Operands::channels_last(const View& of) {
 }
 
 namespace {
-
-constexpr int64_t kImageSide = 16;
 
 template <Unary kOp>
 Prepared unary_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -149,56 +146,6 @@ Prepared cross_entropy_forward_backward(int64_t rows, int64_t cols, DType dtype,
                                                      .dlogits = dz});
           },
           bytes_of(z, dz, target, loss, weight, lse, scale), 0};
-}
-
-struct NormOperands {
-  const View &x, &weight, &bias, &mean, &rstd, &y;
-};
-
-NormOperands norm_operands(Operands& o, int64_t rows, int64_t cols, DType dtype) {
-  const DType stat = compute_dtype(dtype);
-  return {o.channels_last(o.random(dtype, {rows, cols, 1, 1})),
-          o.random(stat, {cols}),
-          o.random(stat, {cols}),
-          o.zeros(stat, {cols}),
-          o.random(stat, {cols}),
-          o.channels_last(o.empty(dtype, {rows, cols, 1, 1}))};
-}
-
-Prepared batch_norm_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const NormOperands v = norm_operands(*o, rows, cols, dtype);
-  return {o,
-          [v] {
-            kernels::batch_norm_forward({.x = v.x,
-                                         .weight = v.weight,
-                                         .bias = v.bias,
-                                         .y = v.y,
-                                         .mean = v.mean,
-                                         .rstd = v.rstd,
-                                         .eps = 1e-5});
-          },
-          bytes_of(v.x, v.x, v.y), 0};
-}
-
-Prepared batch_norm_backward(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const NormOperands v = norm_operands(*o, rows, cols, dtype);
-  const View& dx = o->channels_last(o->empty(dtype, {rows, cols, 1, 1}));
-  const View &dw = o->empty(v.mean.dtype, {cols}), &db = o->empty(v.mean.dtype, {cols});
-  kernels::fill_normal({.y = v.y, .seed = 9, .offset = 0});  // stands for dy
-  return {o,
-          [v, &dx, &dw, &db] {
-            kernels::batch_norm_backward({.x = v.x,
-                                          .dy = v.y,
-                                          .weight = v.weight,
-                                          .mean = v.mean,
-                                          .rstd = v.rstd,
-                                          .dx = dx,
-                                          .dweight = dw,
-                                          .dbias = db});
-          },
-          bytes_of(v.x, v.y, dx) + bytes_of(v.x, v.y), 0};
 }
 
 constexpr kernels::Pool2dGeometry kPool{.kernel = {2, 2}, .stride = {2, 2}};
@@ -306,9 +253,6 @@ Prepared conv2d(int64_t rows, int64_t cols, DType dtype, Device device) {
   return {o, run, bytes_of(x, y, w), flops};
 }
 
-constexpr const char* kMatrix = "rows x cols elements";
-constexpr const char* kImages = "rows images of 16x16 with cols channels";
-
 std::vector<KernelCase> all_cases() {
   std::vector<KernelCase> cases = {
       {"relu_forward", kMatrix, unary_forward<Unary::relu>},
@@ -325,8 +269,6 @@ std::vector<KernelCase> all_cases() {
       {"softmax_forward", kMatrix, softmax_forward},
       {"softmax_backward", kMatrix, softmax_backward},
       {"cross_entropy_forward_backward", kMatrix, cross_entropy_forward_backward},
-      {"batch_norm_forward", "rows positions, cols channels", batch_norm_forward},
-      {"batch_norm_backward", "rows positions, cols channels", batch_norm_backward},
       {"max_pool2d_forward", kImages, max_pool2d_forward},
       {"max_pool2d_backward", kImages, max_pool2d_backward},
       {"fill_normal", kMatrix, fill_normal},
@@ -338,7 +280,7 @@ std::vector<KernelCase> all_cases() {
       {"conv2d_backward_data", kImages, conv2d<1>},
       {"conv2d_backward_weight", kImages, conv2d<2>},
   };
-  for (const auto& more : {selection_cases(), reduce_cases(), index_cases()}) {
+  for (const auto& more : {selection_cases(), reduce_cases(), index_cases(), norm_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;

@@ -59,7 +59,22 @@ const std::vector<KernelCase>& kernel_cases();
 std::vector<KernelCase> selection_cases();  // those of bench/selection_cases.cpp
 std::vector<KernelCase> reduce_cases();  // those of bench/reduce_cases.cpp
 std::vector<KernelCase> index_cases();  // those of bench/index_cases.cpp
+std::vector<KernelCase> norm_cases();  // those of norm_cases.cpp
 // Throws with the list of names where there is none.
 const KernelCase& find_case(const std::string& name);
+
+// For writing cases.
+using Shared = std::shared_ptr<Operands>;
+inline constexpr int64_t kImageSide = 16;
+inline constexpr const char* kMatrix = "rows x cols elements";
+inline constexpr const char* kImages = "rows images of 16x16 with cols channels";
+
+inline double bytes_of(const View& v) {
+  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
+}
+template <class... Views>
+double bytes_of(const View& first, const Views&... rest) {
+  return bytes_of(first) + bytes_of(rest...);
+}
 
 }  // namespace binade::bench

@@ -5,6 +5,8 @@
 #pragma once
 #include <binade/core/autograd.h>
 #include <binade/core/ops/pointwise.h>
+#include <binade/core/ops/conv.h>
+#include <binade/core/ops/norm.h>
 #include <binade/kernels/conv2d.h>
 #include <binade/kernels/pool2d.h>
 

@@ -26,7 +26,7 @@ struct Problem {
   T* dx;  // null where not wanted, as the partial sums
   int64_t rows, cols;
   const C* weight;  // null: 1
-  const C* mean;
+  const C* mean;    // null: 0 in its place
   const C* rstd;
   C* dweight;  // [parts, cols]
   C* dbias;
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kMostLanes)
     const int64_t row = base + team.index;
     const bool valid = row < plan.rows;
     const Slots slots(plan, team, valid);
-    const C mean = valid ? p.mean[row] : C(0), rstd = valid ? p.rstd[row] : C(0);
+    const C mean = valid && p.mean ? p.mean[row] : C(0), rstd = valid ? p.rstd[row] : C(0);
     C u[Slots::kValues], g[Slots::kValues];
     slots.load(p.x + row * plan.cols, mean, u);
     slots.load(p.dy + row * plan.cols, C(0), g);
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kMostLanes)
     }
     if (p.dx) {
       pair = team.template reduce<dev::Merge>(pair, memory.pair);
-      const C g_mean = pair.first * share, gu_mean = pair.second * share;
+      const C g_mean = p.mean ? pair.first * share : C(0), gu_mean = pair.second * share;
 #pragma unroll
       for (int i = 0; i < Slots::kValues; ++i) {
         g[i] = (g[i] - g_mean - u[i] * gu_mean) * rstd;
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(kRowThreads)
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
     const T *x = p.x + row * p.cols, *dy = p.dy + row * p.cols;
     T* dx = p.dx + row * p.cols;
-    const C mean = p.mean[row], rstd = p.rstd[row];
+    const C mean = p.mean ? p.mean[row] : C(0), rstd = p.rstd[row];
     const dev::VectorSpan span = dev::vector_span<kVector>(p.cols, x, dy, dx);
     const auto for_each = [&](auto&& f) {
       dev::for_each_vector<kVector>(span, threadIdx.x, kRowThreads, [&](auto width, int64_t at) {
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kRowThreads)
       }
     });
     pair = dev::block_reduce<dev::Merge>(pair, memory);
-    const C g_mean = pair.first * share, gu_mean = pair.second * share;
+    const C g_mean = p.mean ? pair.first * share : C(0), gu_mean = pair.second * share;
     for_each([&]<int kWidth>(int64_t at, C(&u)[kWidth], C(&g)[kWidth]) {
       for (int i = 0; i < kWidth; ++i) {
         g[i] = (g[i] - g_mean - u[i] * gu_mean) * rstd;
@@ -172,7 +172,8 @@ __global__ void __launch_bounds__(dev::kColumns* dev::kParts)
     dev::SumPair<C> sums{};
     for (int64_t row = begin + threadIdx.y; row < end && col < p.cols; row += dev::kParts) {
       const C dy = static_cast<C>(p.dy[row * p.cols + col]);
-      const C u = (static_cast<C>(p.x[row * p.cols + col]) - p.mean[row]) * p.rstd[row];
+      const C mean = p.mean ? p.mean[row] : C(0);
+      const C u = (static_cast<C>(p.x[row * p.cols + col]) - mean) * p.rstd[row];
       sums = sums.merge({dy * u, dy});
     }
     sums = dev::add_parts(sums, memory);

@@ -50,7 +50,7 @@ std::set<std::string> declared_ops() {
 
 TEST(Closure, EveryOpHasARow) {
   const std::set<std::string> declared = declared_ops();
-  ASSERT_GT(declared.size(), 50u) << "the declarations of core/ops.h were not understood";
+  ASSERT_GT(declared.size(), 50u) << "the declarations were not understood";
   std::set<std::string> rows;
   for (const OpRow& row : op_table()) {
     rows.insert(row.name + (row.number ? "(number)" : ""));
