@@ -72,6 +72,9 @@ std::vector<OpRow> contraction_rows();
 std::vector<OpRow> pool_rows();
 std::vector<OpRow> norm_rows();
 std::vector<OpRow> loss_rows();
+std::vector<OpRow> pointwise_loss_rows();
+std::vector<OpRow> class_loss_rows();
+std::vector<OpRow> matmul_rows();
 std::vector<OpRow> shape_rows();
 std::vector<OpRow> join_rows();
 
