@@ -337,10 +337,8 @@ Prepared conv2d(int64_t rows, int64_t cols, DType dtype, Device device) {
 constexpr const char* kMatrix = "rows x cols elements";
 constexpr const char* kImages = "rows images of 16x16 with cols channels";
 
-}  // namespace
-
-const std::vector<KernelCase>& kernel_cases() {
-  static const std::vector<KernelCase> cases = {
+std::vector<KernelCase> all_cases() {
+  std::vector<KernelCase> cases = {
       {"relu_forward", kMatrix, unary_forward<Unary::relu>},
       {"relu_backward", kMatrix, unary_backward<Unary::relu>},
       {"gelu_forward", kMatrix, unary_forward<Unary::gelu>},
@@ -371,6 +369,16 @@ const std::vector<KernelCase>& kernel_cases() {
       {"conv2d_backward_data", kImages, conv2d<1>},
       {"conv2d_backward_weight", kImages, conv2d<2>},
   };
+  for (const auto& more : {loss_cases()}) {
+    cases.insert(cases.end(), more.begin(), more.end());
+  }
+  return cases;
+}
+
+}  // namespace
+
+const std::vector<KernelCase>& kernel_cases() {
+  static const std::vector<KernelCase> cases = all_cases();
   return cases;
 }
 
