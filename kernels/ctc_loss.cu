@@ -28,7 +28,7 @@ struct Problem {
   bool mean, zero_infinity;
   C* alpha;        // [samples, times, states]
   C* beta;         // the same
-  int64_t* chain;  // [samples, most_labels]: the next equal label, or -1; -2 - next if not first
+  int64_t* chain;  // [samples, most_labels]: the next equal label, or -1; -3 - next if not first
   C *nll, *loss;
   const C* dy;
   int64_t dy_stride;
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(kThreads) ctc_beta_block_per_sample_kernel(Pro
         first = first && !(equal && j < i);
         next = equal && j > i && next < 0 ? j : next;
       }
-      p.chain[n * p.most_labels + i] = first ? next : -2 - next;
+      p.chain[n * p.most_labels + i] = first ? next : -3 - next;
     }
     for (int64_t t = sample.valid ? sample.times - 1 : -1; t >= 0; --t) {
       C* now = p.beta_row(n, t);
@@ -197,7 +197,7 @@ __device__ __forceinline__ void gradient_row(const Problem<C>& p, const Sample<C
       continue;
     }
     C posterior = 0;
-    for (int64_t k = i; k >= 0; k = chain[k] < -1 ? -2 - chain[k] : chain[k]) {
+    for (int64_t k = i; k >= 0; k = chain[k] < -1 ? -3 - chain[k] : chain[k]) {
       posterior += std::exp(alpha[2 * k + 1] + beta[2 * k + 1] - top);
     }
     row[c * stride] = static_cast<T>(scale * (std::exp(log_probs[c]) - posterior / sums.first));

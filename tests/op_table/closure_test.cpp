@@ -29,7 +29,8 @@ std::set<std::string> declared_ops() {
   }
   const std::string header = all.str();
   const std::regex declaration(
-      R"(\n(?:std::vector<Tensor>|Tensor) (\w+)\((?:const (?:Tensor|std::vector<Tensor>)&|std::string_view) \w+(, double)?)");
+      R"(\n(?:std::vector<Tensor>|Tensor) (\w+)\()"
+      R"((?:const (?:Tensor|std::vector<Tensor>)&|std::string_view) \w+(, double)?)");
   std::vector<std::pair<std::string, bool>> found;
   std::map<std::string, int> overloads;
   for (std::sregex_iterator i(header.begin(), header.end(), declaration), end; i != end; ++i) {
