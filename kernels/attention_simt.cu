@@ -129,8 +129,13 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int64_t query = place.first + t.y + 16 * r;
-      scores[r][0] = scorer(scores[r][0], query, j + t.x);
-      scores[r][1] = scorer(scores[r][1], query, j + t.x + 16);
+      const ColumnRange seen = scorer.template columns<false>(query, j, kSide);
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        const int key = t.x + 16 * c;
+        scores[r][c] = key < seen.end ? scorer(scores[r][c], query, j + key)
+                                      : -std::numeric_limits<C>::infinity();
+      }
       const C top = dev::warp_reduce<dev::Max, kLanesX>(scores[r][0] > scores[r][1] ? scores[r][0]
                                                                                     : scores[r][1]);
       const C factor = state[r].template raise<T>(top);
@@ -175,17 +180,25 @@ __device__ __forceinline__ void make_gradients(SimtShared<Compute<T>>& memory,
                 Rows<T>(kOwnKeys ? p.q : p.k, b, h, other), weights);
   multiply_rows(memory, Rows<T>(kOwnKeys ? p.v : p.dout, b, h, own),
                 Rows<T>(kOwnKeys ? p.dout : p.v, b, h, other), gradients);
+  const C* lse = p.lse + p.row(b, h, kOwnKeys ? other : 0);
+  const C* delta = p.delta + p.row(b, h, kOwnKeys ? other : 0);
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
+    const int64_t row = own + t.y + 16 * r;
+    const ColumnRange seen = scorer.template columns<kOwnKeys>(row, other, kSide);
 #pragma unroll
     for (int c = 0; c < 2; ++c) {
-      const int64_t row = own + t.y + 16 * r, column = other + t.x + 16 * c;
-      const int64_t query = kOwnKeys ? column : row, key = kOwnKeys ? row : column;
-      const bool valid = query < p.queries();
-      const int64_t at = p.row(b, h, valid ? query : 0);
-      const C score = scorer(weights[r][c], query, key);
-      weights[r][c] = valid ? probability<T>(score, p.lse[at]) : C(0);
-      gradients[r][c] = weights[r][c] * (gradients[r][c] - p.delta[at]);
+      const int column = t.x + 16 * c;
+      C weight = 0, gradient = 0;
+      if (seen.has(column)) {
+        const int64_t at = kOwnKeys ? column : row;
+        const C score =
+            scorer(weights[r][c], kOwnKeys ? other + column : row, kOwnKeys ? row : other + column);
+        weight = probability<T>(score, lse[at]);
+        gradient = weight * (gradients[r][c] - delta[at]);
+      }
+      weights[r][c] = weight;
+      gradients[r][c] = gradient;
     }
   }
 }

@@ -26,12 +26,15 @@ __device__ __forceinline__ void softmax_step(const Scorer<T>& scorer, int64_t qu
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int64_t row = query + lane / 4 + r * 8;
+    const ColumnRange seen = scorer.template columns<false>(row, key, kKeyTile);
     float top = -std::numeric_limits<float>::infinity();
 #pragma unroll
     for (int n = 0; n < kKeyTile / 8; ++n) {
 #pragma unroll
       for (int i = 2 * r; i < 2 * r + 2; ++i) {
-        scores[n][i] = scorer(scores[n][i], row, key + n * 8 + lane % 4 * 2 + i % 2);
+        const int column = n * 8 + lane % 4 * 2 + i % 2;
+        scores[n][i] = column < seen.end ? scorer(scores[n][i], row, key + column)
+                                         : -std::numeric_limits<float>::infinity();
         top = scores[n][i] > top ? scores[n][i] : top;
       }
     }

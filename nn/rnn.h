@@ -19,7 +19,7 @@ struct RnnOptions {
 
 // Undefined start states are zeros.
 struct RnnState {
-  Tensor h, c;  // [layers * directions, batch, hidden]; c of an LSTM
+  Tensor h = {}, c = {};  // [layers * directions, batch, hidden]; c of an LSTM
 };
 struct RnnResult {
   Tensor output;  // [steps, batch, directions * hidden], or batch first

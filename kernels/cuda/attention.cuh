@@ -6,6 +6,7 @@
 // order of additions, and nothing of [queries, keys] reaches memory.
 #pragma once
 #include <binade/kernels/attention_checks.h>
+#include <binade/kernels/cuda/gemm_loader.cuh>
 #include <binade/kernels/cuda/row_team.cuh>
 #include <binade/kernels/cuda/vector.cuh>
 
@@ -50,6 +51,12 @@ struct AttentionProblem {
   }
 };
 
+// Columns [begin, end) of a tile.
+struct ColumnRange {
+  int begin, end;
+  __device__ __forceinline__ bool has(int column) const { return column >= begin && column < end; }
+};
+
 // The scores of one head.
 template <class T>
 struct Scorer {
@@ -65,25 +72,36 @@ struct Scorer {
       mask += first * (p.mask_kind == MaskKind::keep ? 1 : kSize);
     }
   }
-  // Of the product q k^T; minus infinity where the query does not see the key or there is none.
-  __device__ __forceinline__ C operator()(C product, int64_t query, int64_t key) const {
-    constexpr C kHidden = -std::numeric_limits<C>::infinity();
-    if (query >= p.queries() || key >= p.keys() || (p.causal && key > query)) {
-      return kHidden;
+  // Which of `width` columns from `first` a row has scores with, but for a mask. Rows are queries
+  // and columns keys, or with kOwnKeys the other way round.
+  template <bool kOwnKeys>
+  __device__ __forceinline__ ColumnRange columns(int64_t row, int64_t first, int width) const {
+    if (row >= (kOwnKeys ? p.keys() : p.queries())) {
+      return {0, 0};
     }
+    if (kOwnKeys) {
+      return {p.causal ? clamp_count(row - first, width) : 0,
+              clamp_count(p.queries() - first, width)};
+    }
+    const int64_t end = p.causal && row + 1 < p.keys() ? row + 1 : p.keys();
+    return {0, clamp_count(end - first, width)};
+  }
+  // Of the product q k^T.
+  __device__ __forceinline__ C operator()(C product, int64_t query, int64_t key) const {
     const C score = product * p.scale;
     if (p.mask_kind == MaskKind::none) {
       return score;
     }
     const int64_t at = p.mask.offset(query, key);
     if (p.mask_kind == MaskKind::keep) {
-      return reinterpret_cast<const uint8_t*>(mask)[at] ? score : kHidden;
+      return reinterpret_cast<const uint8_t*>(mask)[at] ? score
+                                                        : -std::numeric_limits<C>::infinity();
     }
     return score + static_cast<C>(reinterpret_cast<const T*>(mask)[at]);
   }
 };
 
-// exp(score - lse), 0 for what is not seen.
+// exp(score - lse).
 template <class T, class C>
 __device__ __forceinline__ C probability(C score, C lse) {
   return dev::exp_for<T>(score - lse);

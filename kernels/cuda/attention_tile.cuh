@@ -7,7 +7,6 @@
 // lane / 4 + 8 of it and columns 2 (lane % 4) and the next of every 8.
 #pragma once
 #include <binade/kernels/cuda/attention.cuh>
-#include <binade/kernels/cuda/gemm_loader.cuh>
 
 namespace binade::kernels {
 

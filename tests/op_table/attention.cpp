@@ -11,6 +11,8 @@
 namespace binade::op_table {
 namespace {
 
+const Domain kOperand{.low = -1, .high = 1};
+
 struct Variant {
   std::string name;
   bool add = false, keep = false, causal = false;
@@ -80,8 +82,9 @@ OpRow attention_row(const Variant& variant, std::vector<Shapes> shapes, const Sh
   row.attributes = variant.name;
   row.shapes = std::move(shapes);
   row.large = large;
+  row.domains = {kOperand};
   if (variant.keep) {
-    row.domains = {{}, {}, {}, {.classes = 2}};
+    row.domains = {kOperand, kOperand, kOperand, {.classes = 7}};  // 0: not seen
   }
   row.function = [variant](const Tensors& x) {
     AttentionOptions options{.is_causal = variant.causal, .scale = variant.scale};
@@ -132,7 +135,7 @@ std::vector<OpRow> attention_rows() {
                                 {{2, 2, 3, 4}, {1, 2, 5, 4}, {2, 1, 5, 2}},
                                 {{2, 1, 2, 3, 4}, {2, 1, 2, 2, 4}, {1, 2, 2, 2, 3}},
                                 {{0, 2, 3, 4}, {0, 2, 5, 4}, {0, 2, 5, 4}},
-                                {{2, 3, 4}, {2, 0, 4}, {2, 0, 3}},
+                                {{2, 3, 4}, {2, 0, 4}, {2, 0, 2}},
                                 {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}},
                                large));
   rows.back().errors = attention_errors();
