@@ -61,6 +61,7 @@ std::vector<KernelCase> reduce_cases();  // those of bench/reduce_cases.cpp
 std::vector<KernelCase> index_cases();  // those of bench/index_cases.cpp
 std::vector<KernelCase> norm_cases();  // those of norm_cases.cpp
 std::vector<KernelCase> loss_cases();  // those of bench/loss_cases.cpp
+std::vector<KernelCase> sequence_kernel_cases();  // a part of them
 // Throws with the list of names where there is none.
 const KernelCase& find_case(const std::string& name);
 

@@ -88,6 +88,8 @@ std::vector<OpRow> join_rows();
 std::vector<OpRow> rearrange_rows();
 std::vector<OpRow> index_rows();
 std::vector<OpRow> interpolate_rows();
+std::vector<OpRow> attention_rows();
+std::vector<OpRow> rnn_rows();
 
 // All rows, in a fixed order.
 const std::vector<OpRow>& op_table();

@@ -94,6 +94,8 @@ const std::map<std::string, Handler>& pointwise_ops();  // options, selection
 const std::map<std::string, Handler>& layer_ops();      // contractions, pooling, norms, losses
 const std::map<std::string, Handler>& tensor_ops();  // elementwise, softmax, shapes
 const std::map<std::string, Handler>& reduce_ops();  // reductions, sorts
+const std::map<std::string, Handler>& tensor_ops();  // elementwise, reductions, shapes
+const std::map<std::string, Handler>& sequence_ops();  // attention, recurrent layers
 const std::map<std::string, Handler>& layer_ops();   // contractions, pooling, norms, losses
 const std::map<std::string, Handler>& index_ops();   // rearranging, indexing, resampling
 const std::map<std::string, Handler>& conv_ops();    // conv1d, transposed, norms of rows and groups
