@@ -3,7 +3,6 @@
 #include <binade/kernels/copy.h>
 #include <binade/kernels/cross_entropy.h>
 #include <binade/kernels/gemm.h>
-#include <binade/kernels/optimizer.h>
 #include <binade/kernels/pointwise.h>
 #include <binade/kernels/pool2d.h>
 #include <binade/kernels/random.h>
@@ -189,38 +188,6 @@ Prepared dropout(int64_t rows, int64_t cols, DType dtype, Device device) {
           bytes_of(x, y), 0};
 }
 
-Prepared gradient_stats(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const View &g = o->random(dtype, {rows * cols}), &result = o->empty(DType::f64, {2});
-  return {o, [&] { kernels::gradient_stats({.grad = g, .result = result}); }, bytes_of(g), 0};
-}
-
-Prepared adam_step(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const Dims flat{rows * cols};
-  const DType stat = compute_dtype(dtype);
-  const View &param = o->random(dtype, flat), &grad = o->random(dtype, flat),
-             &m = o->zeros(stat, flat), &v = o->zeros(stat, flat);
-  const View& master = is_half(dtype) ? o->random(DType::f32, flat) : kNoView;
-  return {o,
-          [&param, &grad, &m, &v, &master] {
-            kernels::adam_step({.param = param,
-                                .master = master,
-                                .grad = grad,
-                                .exp_avg = m,
-                                .exp_avg_sq = v,
-                                .lr = 1e-3,
-                                .beta1 = 0.9,
-                                .beta2 = 0.999,
-                                .eps = 1e-8,
-                                .weight_decay = 0.01,
-                                .decoupled = true,
-                                .step = 1,
-                                .grad_multiplier = 1});
-          },
-          bytes_of(grad, m, m, v, v, param) + (master ? 2 * bytes_of(master) : bytes_of(param)), 0};
-}
-
 Prepared gemm(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &a = o->random(dtype, {rows, cols}), &b = o->random(dtype, {cols, cols}),
@@ -273,14 +240,13 @@ std::vector<KernelCase> all_cases() {
       {"max_pool2d_backward", kImages, max_pool2d_backward},
       {"fill_normal", kMatrix, fill_normal},
       {"dropout", kMatrix, dropout},
-      {"gradient_stats", kMatrix, gradient_stats},
-      {"adam_step", kMatrix, adam_step},
       {"gemm", "[rows, cols] x [cols, cols]", gemm},
       {"conv2d_forward", kImages, conv2d<0>},
       {"conv2d_backward_data", kImages, conv2d<1>},
       {"conv2d_backward_weight", kImages, conv2d<2>},
   };
-  for (const auto& more : {selection_cases(), reduce_cases(), index_cases(), norm_cases(), loss_cases(), sequence_kernel_cases()}) {
+  for (const auto& more : {selection_cases(), reduce_cases(), index_cases(), norm_cases(),
+                           loss_cases(), sequence_kernel_cases(), optimizer_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;

@@ -28,8 +28,9 @@ void Node::destroy(Node* node) noexcept {
 }
 
 Tensor Leaf::destination() const {
-  return !has_grad && buffer.defined() && !buffer.requires_grad() && !grad_enabled() ? buffer
-                                                                                     : Tensor();
+  return !has_grad && !frozen && buffer.defined() && !buffer.requires_grad() && !grad_enabled()
+             ? buffer
+             : Tensor();
 }
 
 void Leaf::clear() {
@@ -54,6 +55,9 @@ void Leaf::own_buffer() {
 }
 
 void Leaf::accumulate(Tensor gradient) {
+  if (frozen) {
+    return;
+  }
   const bool recorded = grad_enabled() && gradient.requires_grad();
   if (!recorded) {
     own_buffer();

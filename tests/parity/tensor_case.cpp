@@ -50,7 +50,8 @@ std::map<std::string, Tensor> make_leaves(const CaseFile& file, const Case& c, D
 }
 
 const Handler& handler_of(const std::string& op) {
-  for (const auto* ops : {&tensor_ops(), &pointwise_ops(), &layer_ops(), &reduce_ops(), &index_ops(), &conv_ops(), &loss_ops(), &matmul_ops(), &sequence_ops()}) {
+  for (const auto* ops : {&tensor_ops(), &pointwise_ops(), &layer_ops(), &reduce_ops(),
+                          &index_ops(), &conv_ops(), &loss_ops(), &matmul_ops(), &sequence_ops()}) {
     const auto found = ops->find(op);
     if (found != ops->end()) {
       return found->second;
@@ -61,7 +62,7 @@ const Handler& handler_of(const std::string& op) {
 
 // Ops whose results are input elements, moved or selected.
 bool moves_data(const CaseFile& file, const Case& c) {
-  static const std::set<std::string> ops = {"max_pool2d", "amax", "amin",     "max",
+  static const std::set<std::string> ops = {"max_pool2d", "amax",      "amin",   "max",
                                             "min",        "embedding", "one_hot"};
   return (file.family() == "shape" && c.op != "scatter_add") || file.family() == "sort" ||
          ops.count(c.op) > 0;
