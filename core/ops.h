@@ -4,11 +4,18 @@
 // force (core/precision.h). Where a dim is an argument, negative values count from the end.
 #pragma once
 #include <binade/core/autograd.h>
-#include <binade/core/ops/pointwise.h>
+#include <binade/core/ops/attention.h>
 #include <binade/core/ops/conv.h>
-#include <binade/core/ops/norm.h>
+#include <binade/core/ops/index.h>
+#include <binade/core/ops/interpolate.h>
 #include <binade/core/ops/loss.h>
 #include <binade/core/ops/matmul.h>
+#include <binade/core/ops/norm.h>
+#include <binade/core/ops/pointwise.h>
+#include <binade/core/ops/rearrange.h>
+#include <binade/core/ops/reduce.h>
+#include <binade/core/ops/rnn.h>
+#include <binade/core/ops/sort.h>
 #include <binade/kernels/conv2d.h>
 #include <binade/kernels/pool2d.h>
 

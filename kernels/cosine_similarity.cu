@@ -4,7 +4,7 @@
 // warps of a block share out their elements. The backward writes both gradients in one pass.
 #include <binade/kernels/copy.h>
 #include <binade/kernels/cosine_similarity_checks.h>
-#include <binade/kernels/cuda/accumulator.cuh>
+#include <binade/kernels/cuda/reducers.cuh>
 #include <binade/kernels/cuda/block_reduce.cuh>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kThreads)
     const bool active = line < p.lines;
     std::byte* at[4];
     p.index.locate(active ? line : 0, at);
-    dev::Accumulator<dev::Sum, C, 3> sum;
+    dev::Accumulator<dev::Scalar<dev::Sum>, C, 3> sum;
 #pragma unroll 4
     for (int64_t i = p.lane(); i < (active ? p.length : 0); i += p.lanes) {
       const C u = value_at<T, C>(at[0], i * p.stride[0]),

@@ -6,7 +6,7 @@
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/pointwise_loss_checks.h>
 #include <binade/kernels/pointwise_loss_functors.h>
-#include <binade/kernels/cuda/accumulator.cuh>
+#include <binade/kernels/cuda/reducers.cuh>
 #include <binade/kernels/cuda/block_reduce.cuh>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const int64_t threads = static_cast<int64_t>(gridDim.x) * kThreads;
   std::byte* at[kOperands];
-  dev::Accumulator<dev::Sum, C, 1> sum;
+  dev::Accumulator<dev::Scalar<dev::Sum>, C, 1> sum;
   for (int64_t i = thread; i < plan.vectors; i += threads) {
     plan.index.locate(i * plan.step, at);
     const C total[1] = {run_elements<T, kPass, kVector, C>(plan, at)};
