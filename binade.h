@@ -9,6 +9,8 @@
 #include <binade/core/graph.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/attention.h>
+#include <binade/core/ops/rnn.h>
 #include <binade/core/parameter.h>
 #include <binade/core/safetensors.h>
 #include <binade/core/stream.h>
@@ -18,6 +20,7 @@
 #include <binade/data/transforms.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/nn/activation.h>
+#include <binade/nn/attention.h>
 #include <binade/nn/conv.h>
 #include <binade/nn/init.h>
 #include <binade/nn/linear.h>
@@ -25,6 +28,7 @@
 #include <binade/nn/models.h>
 #include <binade/nn/norm.h>
 #include <binade/nn/pool.h>
+#include <binade/nn/rnn.h>
 #include <binade/nn/sequential.h>
 #include <binade/optim/accumulation.h>
 #include <binade/optim/adamw.h>

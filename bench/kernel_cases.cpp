@@ -337,10 +337,17 @@ Prepared conv2d(int64_t rows, int64_t cols, DType dtype, Device device) {
 constexpr const char* kMatrix = "rows x cols elements";
 constexpr const char* kImages = "rows images of 16x16 with cols channels";
 
+std::vector<KernelCase> with_sequences(std::vector<KernelCase> cases) {
+  for (const KernelCase& one : sequence_kernel_cases()) {
+    cases.push_back(one);
+  }
+  return cases;
+}
+
 }  // namespace
 
 const std::vector<KernelCase>& kernel_cases() {
-  static const std::vector<KernelCase> cases = {
+  static const std::vector<KernelCase> cases = with_sequences({
       {"relu_forward", kMatrix, unary_forward<Unary::relu>},
       {"relu_backward", kMatrix, unary_backward<Unary::relu>},
       {"gelu_forward", kMatrix, unary_forward<Unary::gelu>},
@@ -370,7 +377,7 @@ const std::vector<KernelCase>& kernel_cases() {
       {"conv2d_forward", kImages, conv2d<0>},
       {"conv2d_backward_data", kImages, conv2d<1>},
       {"conv2d_backward_weight", kImages, conv2d<2>},
-  };
+  });
   return cases;
 }
 

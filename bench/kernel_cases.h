@@ -47,6 +47,7 @@ struct KernelCase {
 };
 
 const std::vector<KernelCase>& kernel_cases();
+std::vector<KernelCase> sequence_kernel_cases();  // a part of them
 // Throws with the list of names where there is none.
 const KernelCase& find_case(const std::string& name);
 

@@ -74,6 +74,8 @@ std::vector<OpRow> norm_rows();
 std::vector<OpRow> loss_rows();
 std::vector<OpRow> shape_rows();
 std::vector<OpRow> join_rows();
+std::vector<OpRow> attention_rows();
+std::vector<OpRow> rnn_rows();
 
 // All rows, in a fixed order.
 const std::vector<OpRow>& op_table();

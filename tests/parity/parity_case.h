@@ -90,6 +90,7 @@ struct Call {
 };
 using Handler = std::function<Outputs(const Call&)>;
 const std::map<std::string, Handler>& tensor_ops();  // elementwise, reductions, shapes
+const std::map<std::string, Handler>& sequence_ops();  // attention, recurrent layers
 const std::map<std::string, Handler>& layer_ops();   // contractions, pooling, norms, losses
 
 bool is_training_op(const std::string& family);

@@ -1,0 +1,167 @@
+// Scaled dot-product attention. Inputs of any rank become [batch, heads, length, size] views.
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/attention.h>
+#include <binade/core/ops/checks.h>
+#include <binade/kernels/attention.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace binade {
+namespace {
+
+constexpr const char* kName = "scaled_dot_product_attention";
+constexpr Op kOp{kName, OpClass::contraction};
+
+// The sizes but the last two.
+Dims leading(const Tensor& t) {
+  return Dims(std::span(t.sizes().begin(), static_cast<size_t>(std::max(0, t.dim() - 2))));
+}
+
+Dims joined(Dims lead, int64_t rows, int64_t cols) {
+  lead.push_back(rows);
+  lead.push_back(cols);
+  return lead;
+}
+
+// [..., rows, cols] as [batch, heads, rows, cols], where `lead` is that of the result. Recorded.
+Tensor four_dims(const Tensor& t, const Dims& lead, int64_t rows, int64_t cols) {
+  const Tensor wide = expand(t, joined(lead, rows, cols));
+  const int n = lead.size();
+  if (n == 2) {
+    return wide;
+  }
+  const int64_t heads = n == 0 ? 1 : lead[n - 1];
+  int64_t batch = 1;
+  for (int i = 0; i + 1 < n; ++i) {
+    batch *= lead[i];
+  }
+  return reshape(wide, {batch, heads, rows, cols});
+}
+
+// The mask as [batch or 1, heads or 1, queries, keys]: what it repeats over batch and heads stays
+// unrepeated, so that its gradient is summed by the kernel.
+Tensor four_dims_mask(const Tensor& mask, const Dims& lead, int64_t queries, int64_t keys) {
+  if (!mask.defined()) {
+    return mask;
+  }
+  const Dims own = leading(mask);
+  const bool shared = std::all_of(own.begin(), own.end(), [](int64_t n) { return n == 1; });
+  if (shared) {
+    return reshape(expand(mask, joined(own, queries, keys)), {1, 1, queries, keys});
+  }
+  if (own.size() > 2 || lead.size() > 2) {
+    return four_dims(mask, lead, queries, keys);
+  }
+  const int n = own.size();
+  return reshape(expand(mask, joined(own, queries, keys)),
+                 {n == 2 ? own[0] : 1, own[n - 1], queries, keys});
+}
+
+// A view of the mask that repeats over batch and heads.
+Tensor repeated(const Tensor& mask, const Dims& sizes) {
+  if (!mask.defined()) {
+    return mask;
+  }
+  Dims strides = mask.strides();
+  for (int i = 0; i < 2; ++i) {
+    strides[i] = mask.sizes()[i] == 1 ? 0 : strides[i];
+  }
+  return make_view(mask, {sizes[0], sizes[1], mask.sizes()[2], mask.sizes()[3]}, strides);
+}
+
+// Memory in the order of q: heads inside of queries where a model splits heads off a feature
+// dimension, so that joining them again is a view.
+Tensor result_like(const Tensor& q, int64_t value_size) {
+  const int64_t batch = q.size(0), heads = q.size(1), queries = q.size(2);
+  Dims strides{heads * queries * value_size, queries * value_size, value_size, 1};
+  if (q.strides()[1] < q.strides()[2]) {
+    strides[1] = value_size;
+    strides[2] = heads * value_size;
+  }
+  return empty_strided({batch, heads, queries, value_size}, strides, q.dtype(), q.device());
+}
+
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, double scale,
+              bool causal) {
+  Tensor out = result_like(q, v.size(3));
+  Tensor lse = empty({q.size(0), q.size(1), q.size(2)}, compute_dtype(q.dtype()), q.device());
+  const Tensor shown = repeated(mask, q.sizes());
+  kernels::attention_forward({.q = q,
+                              .k = k,
+                              .v = v,
+                              .out = out,
+                              .lse = lse,
+                              .scale = scale,
+                              .visible = {.mask = shown, .causal = causal}});
+  return kOp.record({q, k, v, mask}, out, save(q, k, v, mask, out, lse),
+                    [scale, causal](const Tensor& dout, Needs needs, const Tensor& q,
+                                    const Tensor& k, const Tensor& v, const Tensor& mask,
+                                    const Tensor& out, const Tensor& lse) -> Grads {
+                      Tensor dq = needs.out_like(0, q), dk = needs.out_like(1, k),
+                             dv = needs.out_like(2, v);
+                      Tensor dmask = needs.out(3);
+                      const Tensor shown = repeated(mask, q.sizes());
+                      kernels::attention_backward({.q = q,
+                                                   .k = k,
+                                                   .v = v,
+                                                   .out = out,
+                                                   .lse = lse,
+                                                   .dout = dout,
+                                                   .dq = dq,
+                                                   .dk = dk,
+                                                   .dv = dv,
+                                                   .dmask = dmask,
+                                                   .scale = scale,
+                                                   .visible = {.mask = shown, .causal = causal}});
+                      return {dq, dk, dv, dmask};
+                    });
+}
+
+void check_operands(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
+  check_floating(kName, q);
+  for (const Tensor* t : {&k, &v}) {
+    check_defined(kName, *t);
+    check(t->dtype() == q.dtype(), kName, ": got dtypes ", q.dtype(), " and ", t->dtype(),
+          ", expected one floating dtype");
+  }
+  check(q.dim() >= 2 && k.dim() >= 2 && v.dim() >= 2 && q.size(-1) == k.size(-1) &&
+            k.size(-2) == v.size(-2) && q.size(-1) > 0,
+        kName, ": got q ", q.sizes(), ", k ", k.sizes(), ", v ", v.sizes(),
+        ", expected [..., queries, size], [..., keys, size], [..., keys, value_size]");
+  check(!mask.defined() || mask.dtype() == DType::boolean || mask.dtype() == q.dtype(), kName,
+        ": got a mask of dtype ", mask.defined() ? mask.dtype() : q.dtype(), ", expected bool or ",
+        q.dtype(), ", the dtype of q");
+}
+
+// The leading sizes of the result.
+Dims result_lead(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
+  Dims lead = broadcast_sizes(kName, broadcast_sizes(kName, leading(q), leading(k)), leading(v));
+  if (!mask.defined()) {
+    return lead;
+  }
+  const int n = mask.dim();
+  const int64_t rows = n >= 2 ? mask.sizes()[n - 2] : 1, cols = n >= 1 ? mask.sizes()[n - 1] : 1;
+  check((rows == 1 || rows == q.size(-2)) && (cols == 1 || cols == k.size(-2)), kName,
+        ": got a mask of shape ", mask.sizes(), ", expected one that broadcasts to [..., ",
+        q.size(-2), ", ", k.size(-2), "], queries and keys");
+  return broadcast_sizes(kName, lead, leading(mask));
+}
+
+}  // namespace
+
+Tensor scaled_dot_product_attention(const Tensor& q_, const Tensor& k_, const Tensor& v_,
+                                    const AttentionOptions& options) {
+  auto [q, k, v, mask] = kOp.enter(q_, k_, v_, options.mask);
+  check_operands(q, k, v, mask);
+  const Dims lead = result_lead(q, k, v, mask);
+  const int64_t queries = q.size(-2), keys = k.size(-2), size = q.size(-1), values = v.size(-1);
+  const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(size)));
+  const Tensor out = attend(four_dims(q, lead, queries, size), four_dims(k, lead, keys, size),
+                            four_dims(v, lead, keys, values),
+                            four_dims_mask(mask, lead, queries, keys), scale, options.is_causal);
+  return lead.size() == 2 ? out : reshape(out, joined(lead, queries, values));
+}
+
+}  // namespace binade

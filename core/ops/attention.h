@@ -1,0 +1,23 @@
+// Attention.
+#pragma once
+#include <binade/core/tensor.h>
+
+#include <optional>
+
+namespace binade {
+
+struct AttentionOptions {
+  // Broadcasts to [..., queries, keys]. bool: true takes part; of the dtype of q: added to the
+  // scaled scores, and gets a gradient if it wants one.
+  Tensor mask = {};
+  bool is_causal = false;            // query i sees keys 0 to i, also when the lengths differ
+  std::optional<double> scale = {};  // 1 / sqrt(size) where not given
+};
+// softmax(q k^T scale + mask) v over the last two dimensions: q [..., queries, size],
+// k [..., keys, size], v [..., keys, value_size] -> [..., queries, value_size]; the leading
+// dimensions broadcast. Keeps q, k, v, the result and one number per query for the backward, never
+// a matrix of queries by keys. A query that sees no key gives zeros.
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                                    const AttentionOptions& options = {});
+
+}  // namespace binade

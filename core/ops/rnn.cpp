@@ -1,0 +1,289 @@
+// Recurrent layers: rnn_tanh, gru, lstm. Sequences are [steps, batch, ...] inside. The hidden and
+// cell states of all steps lie in one array each, with the start state at the end where the first
+// step begins, so that the gradient of the recurrent weights is one product over the sequence.
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/checks.h>
+#include <binade/core/ops/rnn.h>
+#include <binade/kernels/copy.h>
+#include <binade/kernels/gemm.h>
+#include <binade/kernels/reduce.h>
+#include <binade/kernels/rnn_cell.h>
+
+namespace binade {
+namespace {
+
+using kernels::RnnCell;
+
+struct Sizes {
+  int64_t steps, batch, input, hidden, gates;  // gates: rows of the weights
+};
+
+// What the backward captures beside tensors.
+struct Plan {
+  RnnCell cell;
+  bool reverse;
+  Sizes n;
+
+  // Where step i of the computation lies in a sequence, and in an array of states before it; the
+  // state after it lies at `after`.
+  int64_t step(int64_t i) const { return reverse ? n.steps - 1 - i : i; }
+  int64_t before(int64_t i) const { return reverse ? n.steps - i : i; }
+  int64_t after(int64_t i) const { return before(i + 1); }
+  int64_t start() const { return before(0); }
+};
+
+// [columns] of every batch row at one place of a sequence.
+Tensor at_step(const Tensor& sequence, int64_t place) {
+  const Dims& sizes = sequence.sizes();
+  return make_view(sequence, {sizes[1], sizes[2]}, {sequence.strides()[1], sequence.strides()[2]},
+                   place * sequence.strides()[0]);
+}
+// `count` places of a sequence, as rows of one matrix.
+Tensor as_rows(const Tensor& sequence, int64_t first, int64_t count) {
+  const int64_t batch = sequence.sizes()[1], columns = sequence.sizes()[2];
+  return make_view(sequence, {count * batch, columns}, {columns, 1}, first * batch * columns);
+}
+Tensor all_rows(const Tensor& sequence) { return as_rows(sequence, 0, sequence.sizes()[0]); }
+
+Tensor flipped(const Tensor& m) {
+  return make_view(m, {m.sizes()[1], m.sizes()[0]}, {m.strides()[1], m.strides()[0]});
+}
+
+struct Inputs {
+  const Tensor &x, &h0, &c0, &w_ih, &w_hh, &b_ih, &b_hh;
+};
+
+// What the backward needs of the forward, in the order of save.
+struct States {
+  Tensor gates;     // [steps, batch, gates * hidden]
+  Tensor h;         // [steps + 1, batch, hidden]
+  Tensor c;         // lstm: likewise, compute dtype
+  Tensor products;  // gru: as gates
+};
+
+// The states after all steps.
+States run_steps(const Plan& plan, const Inputs& in) {
+  const Sizes& n = plan.n;
+  const DType dtype = in.x.dtype();
+  const Device device = in.x.device();
+  States s;
+  s.gates = empty({n.steps, n.batch, n.gates}, dtype, device);
+  s.h = empty({n.steps + 1, n.batch, n.hidden}, dtype, device);
+  kernels::copy({.x = in.h0, .y = at_step(s.h, plan.start())});
+  if (plan.cell == RnnCell::lstm) {
+    s.c = empty({n.steps + 1, n.batch, n.hidden}, compute_dtype(dtype), device);
+    kernels::copy({.x = in.c0, .y = at_step(s.c, plan.start())});
+  } else if (plan.cell == RnnCell::gru) {
+    s.products = empty({n.steps, n.batch, n.gates}, dtype, device);
+  }
+  kernels::gemm(
+      {.a = all_rows(in.x), .b = flipped(in.w_ih), .y = all_rows(s.gates), .bias = in.b_ih});
+  const Tensor recurrent = flipped(in.w_hh), none;
+  for (int64_t i = 0; i < n.steps; ++i) {
+    const Tensor gates = at_step(s.gates, plan.step(i));
+    const Tensor h_before = at_step(s.h, plan.before(i)), h = at_step(s.h, plan.after(i));
+    const Tensor products = s.products.defined() ? at_step(s.products, plan.step(i)) : Tensor();
+    kernels::gemm({.a = h_before,
+                   .b = recurrent,
+                   .y = products.defined() ? products : gates,
+                   .bias = in.b_hh,
+                   .accumulate = !products.defined()});
+    kernels::rnn_cell_forward({.cell = plan.cell,
+                               .gates = gates,
+                               .h = h,
+                               .c = s.c.defined() ? at_step(s.c, plan.after(i)) : none,
+                               .c_before = s.c.defined() ? at_step(s.c, plan.before(i)) : none,
+                               .products = products,
+                               .h_before = h_before});
+  }
+  return s;
+}
+
+// The gradients of what the steps add up: of the gates, and of the states before the first step.
+struct StepGradients {
+  Tensor gates, products;  // sequences
+  Tensor h, c;             // [batch, hidden]
+};
+
+StepGradients run_back(const Plan& plan, const States& s, const Tensor& w_hh,
+                       std::span<const Tensor> dys) {
+  const Sizes& n = plan.n;
+  const DType dtype = s.h.dtype();
+  const Device device = s.h.device();
+  StepGradients d;
+  d.gates = empty({n.steps, n.batch, n.gates}, dtype, device);
+  d.h = empty({n.batch, n.hidden}, dtype, device);
+  if (plan.cell == RnnCell::lstm) {
+    d.c = empty({n.batch, n.hidden}, s.c.dtype(), device);
+    dys[2].defined() ? kernels::copy({.x = dys[2], .y = d.c})
+                     : kernels::fill({.y = d.c, .value = 0});
+  } else if (plan.cell == RnnCell::gru) {
+    d.products = empty({n.steps, n.batch, n.gates}, dtype, device);
+  }
+  if (dys[1].defined()) {
+    kernels::copy({.x = dys[1], .y = d.h});
+  }
+  const Tensor none;
+  for (int64_t i = n.steps - 1; i >= 0; --i) {
+    const int64_t step = plan.step(i);
+    const bool lstm = s.c.defined(), gru = s.products.defined();
+    const Tensor dgates = at_step(d.gates, step);
+    const Tensor dproducts = gru ? at_step(d.products, step) : none;
+    const bool first = i == n.steps - 1 && !dys[1].defined();
+    kernels::rnn_cell_backward({.cell = plan.cell,
+                                .gates = at_step(s.gates, step),
+                                .h = at_step(s.h, plan.after(i)),
+                                .c = lstm ? at_step(s.c, plan.after(i)) : none,
+                                .c_before = lstm ? at_step(s.c, plan.before(i)) : none,
+                                .products = gru ? at_step(s.products, step) : none,
+                                .h_before = gru ? at_step(s.h, plan.before(i)) : none,
+                                .dh_out = dys[0].defined() ? at_step(dys[0], step) : none,
+                                .dh_next = first ? none : d.h,
+                                .dgates = dgates,
+                                .dc = d.c,
+                                .dproducts = dproducts,
+                                .dh_before = gru ? d.h : none});
+    kernels::gemm({.a = gru ? dproducts : dgates, .b = w_hh, .y = d.h, .accumulate = gru});
+  }
+  return d;
+}
+
+void sum_rows(const Tensor& m, const Tensor& target) {
+  if (target.defined()) {
+    kernels::reduce_forward(
+        {.op = kernels::Reduce::sum,
+         .x = m,
+         .y = make_view(target, {1, target.numel()}, {0, target.strides()[0]})});
+  }
+}
+
+Grads backward_of(const Plan& plan, std::span<const Tensor> dys, Needs needs,
+                  std::span<const Tensor> saved) {
+  const Tensor &x = saved[0], &w_ih = saved[1], &w_hh = saved[2];
+  const States s{saved[3], saved[4], saved[5], saved[6]};
+  const StepGradients d = run_back(plan, s, w_hh, dys);
+  const Tensor gates = all_rows(d.gates);
+  const Tensor products = d.products.defined() ? all_rows(d.products) : gates;
+  std::vector<Tensor> out(7);
+  for (int i : {0, 3, 4, 5, 6}) {
+    out[static_cast<size_t>(i)] = needs.out(i);
+  }
+  if (out[0].defined()) {
+    kernels::gemm({.a = gates, .b = w_ih, .y = all_rows(out[0])});
+  }
+  if (out[3].defined()) {
+    kernels::gemm({.a = flipped(gates), .b = all_rows(x), .y = out[3]});
+  }
+  if (out[4].defined()) {
+    const Tensor before = as_rows(s.h, plan.reverse ? 1 : 0, plan.n.steps);
+    kernels::gemm({.a = flipped(products), .b = before, .y = out[4]});
+  }
+  sum_rows(gates, out[5]);
+  sum_rows(products, out[6]);
+  out[1] = needs[1] ? d.h : Tensor();
+  if (needs[2]) {
+    out[2] = cast(d.c, x.dtype());
+  }
+  return Grads(std::move(out));
+}
+
+void check_bias(const Op& op, const char* name, const Tensor& b, const Tensor& w) {
+  check(b.dim() == 1 && b.size(0) == w.size(0) && b.dtype() == w.dtype(), op.name, ": got ", name,
+        " ", b.dtype(), " ", b.sizes(), ", expected ", w.dtype(), " [", w.size(0), "]");
+}
+
+Sizes check_inputs(const Op& op, RnnCell cell, const Inputs& in) {
+  const int64_t gates = gate_count(cell);
+  for (const Tensor* t : {&in.x, &in.h0, &in.w_ih, &in.w_hh}) {
+    check_floating(op.name, *t);
+    check(t->dtype() == in.x.dtype(), op.name, ": got dtypes ", in.x.dtype(), " and ", t->dtype(),
+          ", expected one floating dtype");
+  }
+  check(in.x.dim() == 3 && in.x.sizes()[0] > 0, op.name, ": got x of shape ", in.x.sizes(),
+        ", expected steps, batch and input with at least one step");
+  check(in.w_ih.dim() == 2 && in.w_ih.size(1) == in.x.size(2) && in.w_ih.size(0) % gates == 0,
+        op.name, ": got weight_ih ", in.w_ih.sizes(), ", expected [", gates, " * hidden, ",
+        in.x.size(2), "]");
+  const Sizes n{in.x.size(0), in.x.size(1), in.x.size(2), in.w_ih.size(0) / gates, in.w_ih.size(0)};
+  const Dims recurrent{n.gates, n.hidden}, state{n.batch, n.hidden};
+  check(in.w_hh.sizes() == recurrent, op.name, ": got weight_hh ", in.w_hh.sizes(), ", expected ",
+        recurrent);
+  check(in.h0.sizes() == state, op.name, ": got h0 ", in.h0.sizes(), ", expected ", state);
+  if (cell == RnnCell::lstm) {
+    check_floating(op.name, in.c0);
+    check(in.c0.sizes() == state && in.c0.dtype() == in.x.dtype(), op.name, ": got c0 ",
+          in.c0.dtype(), " ", in.c0.sizes(), ", expected ", in.x.dtype(), " ", state);
+  }
+  check(in.b_ih.defined() == in.b_hh.defined(), op.name,
+        ": got one of bias_ih and bias_hh, expected both or neither");
+  if (in.b_ih.defined()) {
+    check_bias(op, "bias_ih", in.b_ih, in.w_ih);
+    check_bias(op, "bias_hh", in.b_hh, in.w_ih);
+  }
+  return n;
+}
+
+// x is [steps, batch, input] and contiguous.
+RecurrentOutput run(const Op& op, const Plan& plan, const Inputs& in) {
+  const States s = run_steps(plan, in);
+  const Sizes& n = plan.n;
+  const auto last_of = [&](const Tensor& states) {
+    Tensor last = empty({n.batch, n.hidden}, in.x.dtype(), in.x.device());
+    kernels::copy({.x = at_step(states, plan.after(n.steps - 1)), .y = last});
+    return last;
+  };
+  const int64_t row = n.batch * n.hidden;
+  std::vector<Tensor> out{
+      make_view(s.h, {n.steps, n.batch, n.hidden}, {row, n.hidden, 1}, plan.reverse ? 0 : row),
+      last_of(s.h)};
+  if (plan.cell == RnnCell::lstm) {
+    out.push_back(last_of(s.c));
+  }
+  const Tensor inputs[] = {in.x, in.h0, in.c0, in.w_ih, in.w_hh, in.b_ih, in.b_hh};
+  const Tensor keep[] = {in.x, in.w_ih, in.w_hh, s.gates, s.h, s.c, s.products};
+  op.record_many(inputs, out, keep,
+                 [plan](std::span<const Tensor> dys, Needs needs, std::span<const Tensor> saved) {
+                   return backward_of(plan, dys, needs, saved);
+                 });
+  return {out[0], out[1], out.size() > 2 ? out[2] : Tensor()};
+}
+
+RecurrentOutput recurrent(const Op& op, RnnCell cell, const Tensor& x_, const Tensor& h0_,
+                          const Tensor& c0_, const RecurrentWeights& weights,
+                          const RecurrentOptions& options) {
+  auto [x, h0, c0, w_ih, w_hh, b_ih, b_hh] = op.enter(
+      x_, h0_, c0_, weights.weight_ih, weights.weight_hh, weights.bias_ih, weights.bias_hh);
+  check_floating(op.name, x);
+  check(x.dim() == 3, op.name, ": got x of shape ", x.sizes(), ", expected three dimensions");
+  const Tensor sequence = contiguous(options.batch_first ? transpose(x, 0, 1) : x);
+  const Inputs in{sequence, h0, c0, w_ih, w_hh, b_ih, b_hh};
+  const Plan plan{cell, options.reverse, check_inputs(op, cell, in)};
+  RecurrentOutput out = run(op, plan, in);
+  if (options.batch_first) {
+    out.output = transpose(out.output, 0, 1);
+  }
+  return out;
+}
+
+}  // namespace
+
+RecurrentOutput rnn_tanh(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
+                         const RecurrentOptions& options) {
+  static constexpr Op kOp{"rnn_tanh", OpClass::contraction};
+  return recurrent(kOp, RnnCell::tanh, x, h0, Tensor(), weights, options);
+}
+
+RecurrentOutput gru(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
+                    const RecurrentOptions& options) {
+  static constexpr Op kOp{"gru", OpClass::contraction};
+  return recurrent(kOp, RnnCell::gru, x, h0, Tensor(), weights, options);
+}
+
+RecurrentOutput lstm(const Tensor& x, const Tensor& h0, const Tensor& c0,
+                     const RecurrentWeights& weights, const RecurrentOptions& options) {
+  static constexpr Op kOp{"lstm", OpClass::contraction};
+  return recurrent(kOp, RnnCell::lstm, x, h0, c0, weights, options);
+}
+
+}  // namespace binade

@@ -1,0 +1,37 @@
+// Recurrent layers over a whole sequence.
+#pragma once
+#include <binade/core/tensor.h>
+
+namespace binade {
+
+// The parameters of one layer and direction, gates in the rows in PyTorch's order: i, f, g, o of an
+// LSTM, r, z, n of a GRU. With gates = 4, 3 or 1 (rnn_tanh):
+struct RecurrentWeights {
+  Tensor weight_ih;     // [gates * hidden, input]
+  Tensor weight_hh;     // [gates * hidden, hidden]
+  Tensor bias_ih = {};  // [gates * hidden], both or none
+  Tensor bias_hh = {};
+};
+struct RecurrentOptions {
+  bool batch_first = false;
+  bool reverse = false;  // from the last step to the first
+};
+struct RecurrentOutput {
+  Tensor output;  // the hidden states of all steps, in the layout of x
+  Tensor h_n;     // [batch, hidden], of the step that came last
+  Tensor c_n;     // likewise, lstm only
+};
+
+// x [steps, batch, input], or [batch, steps, input] with batch_first; h0 and c0 [batch, hidden].
+// One matrix product for all inputs, then per step a product and one kernel for the rest.
+// h = tanh(W x + b + U h + d)
+RecurrentOutput rnn_tanh(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
+                         const RecurrentOptions& options = {});
+// r, z = sigmoid(W x + b + U h + d), n = tanh(W x + b + r (U h + d)), h = (1 - z) n + z h
+RecurrentOutput gru(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
+                    const RecurrentOptions& options = {});
+// i, f, o = sigmoid(..), g = tanh(..) of W x + b + U h + d; c = f c + i g, h = o tanh(c)
+RecurrentOutput lstm(const Tensor& x, const Tensor& h0, const Tensor& c0,
+                     const RecurrentWeights& weights, const RecurrentOptions& options = {});
+
+}  // namespace binade

@@ -1,0 +1,220 @@
+// Attention backward on the CPU. Every tile is made again from q, k and lse: once for dq by tasks
+// that own a block of queries, once for dk and dv by tasks that own a block of keys, so that each
+// gradient has one writer and one order of additions.
+#include <binade/kernels/attention_tiles.h>
+#include <binade/kernels/base/parallel.h>
+
+namespace binade::kernels {
+namespace {
+
+// delta = sum(dout out) of every query: [batch, heads, queries].
+template <class T, class C>
+void write_delta(const AttentionBackward& a, const AttentionSizes& n, C* delta) {
+  const Dims &s = a.out.strides, &g = a.dout.strides;
+  parallel_for(n.batch * n.heads * n.queries, 8192 / (n.value_size + 1) + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row) {
+                   const int64_t i = row % n.queries, head = row / n.queries % n.heads,
+                                 batch = row / n.queries / n.heads;
+                   const T* out = a.out.as<T>() + batch * s[0] + head * s[1] + i * s[2];
+                   const T* dout = a.dout.as<T>() + batch * g[0] + head * g[1] + i * g[2];
+                   C sum = 0;
+                   for (int64_t d = 0; d < n.value_size; ++d) {
+                     sum += static_cast<C>(out[d * s[3]]) * static_cast<C>(dout[d * g[3]]);
+                   }
+                   delta[row] = sum;
+                 }
+               });
+}
+
+class Backward {
+ public:
+  Backward(const AttentionBackward& a, const AttentionSizes& n, const std::byte* delta)
+      : a_(a),
+        n_(n),
+        delta_(delta),
+        memory_(a.q.dtype, n),
+        compute_(memory_.compute()),
+        scores_(tile()),
+        gradients_(tile()),
+        bias_(memory_.take(kQueryRows * kKeyRows)) {}
+
+  // dq of queries [i, i + rows).
+  void query_block(TilePlace at) {
+    const Matrix sum = zeros(kQueryRows, n_.size);
+    std::byte* buffer = memory_.take(kKeyRows * n_.size);
+    for (at.j = 0; at.j < n_.keys; at.j += kKeyRows) {
+      at.cols = std::min(kKeyRows, n_.keys - at.j);
+      if (hidden(a_.visible, at)) {
+        break;
+      }
+      make_tile(at);
+      const Matrix k =
+          memory_.in_compute(matrix_of(a_.k, at.batch, at.head, at.j), buffer, at.cols, n_.size);
+      memory_.multiply(gradients_, k, sum, at.rows, n_.size, at.cols, true);
+    }
+    store(sum, a_.dq, at, at.i, at.rows, n_.size, a_.scale);
+  }
+
+  // dk and dv of keys [j, j + cols).
+  void key_block(TilePlace at) {
+    const Matrix dk = zeros(kKeyRows, n_.size), dv = zeros(kKeyRows, n_.value_size);
+    std::byte* queries = memory_.take(kQueryRows * n_.size);
+    std::byte* upstream = memory_.take(kQueryRows * n_.value_size);
+    for (at.i = 0; at.i < n_.queries; at.i += kQueryRows) {
+      at.rows = std::min(kQueryRows, n_.queries - at.i);
+      if (hidden(a_.visible, at)) {
+        continue;
+      }
+      make_tile(at);
+      if (a_.dv) {
+        const Matrix dout = memory_.in_compute(matrix_of(a_.dout, at.batch, at.head, at.i),
+                                               upstream, at.rows, n_.value_size);
+        memory_.multiply(scores_.transposed(), dout, dv, at.cols, n_.value_size, at.rows, true);
+      }
+      if (a_.dk) {
+        const Matrix q =
+            memory_.in_compute(matrix_of(a_.q, at.batch, at.head, at.i), queries, at.rows, n_.size);
+        memory_.multiply(gradients_.transposed(), q, dk, at.cols, n_.size, at.rows, true);
+      }
+    }
+    store(dk, a_.dk, at, at.j, at.cols, n_.size, a_.scale);
+    store(dv, a_.dv, at, at.j, at.cols, n_.value_size, 1);
+  }
+
+  // dmask of queries [i, i + rows) and all keys, summed over the batch or the heads where dmask has
+  // one of them; at.batch and at.head are those of dmask.
+  void mask_block(TilePlace at) {
+    const int64_t batch = at.batch, head = at.head;
+    const int64_t batches = a_.dmask.size(0) == 1 ? n_.batch : 1;
+    const int64_t heads = a_.dmask.size(1) == 1 ? n_.heads : 1;
+    const Matrix sum = tile();
+    for (at.j = 0; at.j < n_.keys; at.j += kKeyRows) {
+      at.cols = std::min(kKeyRows, n_.keys - at.j);
+      clear(sum, kQueryRows * kKeyRows);
+      for (int64_t one = 0; one < batches * heads && !hidden(a_.visible, at); ++one) {
+        at.batch = batch + one / heads;
+        at.head = head + one % heads;
+        make_tile(at);
+        add_tile(sum, at);
+      }
+      at.batch = batch;
+      at.head = head;
+      Matrix target = matrix_of(a_.dmask, batch, head, at.i);
+      target.data += at.j * target.column * static_cast<int64_t>(size_of(target.dtype));
+      convert(sum, target, at.rows, at.cols);
+    }
+  }
+
+ private:
+  Matrix tile() { return dense_matrix(memory_.take(kQueryRows * kKeyRows), compute_, kKeyRows); }
+  void clear(const Matrix& m, int64_t count) const {
+    std::fill_n(m.data, static_cast<size_t>(count) * size_of(compute_), std::byte{0});
+  }
+  Matrix zeros(int64_t rows, int64_t width) {
+    const Matrix m = dense_matrix(memory_.take(rows * width), compute_, width);
+    clear(m, rows * width);
+    return m;
+  }
+
+  // p in scores_, ds in gradients_.
+  void make_tile(const TilePlace& at) {
+    const Matrix q = matrix_of(a_.q, at.batch, at.head, at.i);
+    const Matrix k = matrix_of(a_.k, at.batch, at.head, at.j);
+    const Matrix v = matrix_of(a_.v, at.batch, at.head, at.j);
+    const Matrix dout = matrix_of(a_.dout, at.batch, at.head, at.i);
+    memory_.multiply(q, k.transposed(), scores_, at.rows, at.cols, n_.size, false);
+    memory_.multiply(dout, v.transposed(), gradients_, at.rows, at.cols, n_.value_size, false);
+    const int64_t row = ((at.batch * n_.heads + at.head) * n_.queries + at.i) *
+                        static_cast<int64_t>(size_of(compute_));
+    attention_gradient_best(
+        AttentionGradient{.tile = attention_tile(a_.visible, at, a_.scale, compute_, bias_),
+                          .scores = scores_.data,
+                          .gradients = gradients_.data,
+                          .lse = a_.lse.data + row,
+                          .delta = delta_ + row});
+  }
+
+  template <class C>
+  void add_as(const Matrix& sum, const TilePlace& at) const {
+    C* to = reinterpret_cast<C*>(sum.data);
+    const C* from = reinterpret_cast<const C*>(gradients_.data);
+    for (int64_t i = 0; i < at.rows; ++i) {
+      for (int64_t j = i * kKeyRows; j < i * kKeyRows + at.cols; ++j) {
+        to[j] += from[j];
+      }
+    }
+  }
+  void add_tile(const Matrix& sum, const TilePlace& at) const {
+    compute_ == DType::f64 ? add_as<double>(sum, at) : add_as<float>(sum, at);
+  }
+
+  template <class C>
+  static void scale_by(const Matrix& m, int64_t count, double factor) {
+    C* values = reinterpret_cast<C*>(m.data);
+    for (int64_t i = 0; i < count; ++i) {
+      values[i] *= static_cast<C>(factor);
+    }
+  }
+  void store(const Matrix& sum, const View& target, const TilePlace& at, int64_t first,
+             int64_t rows, int64_t width, double factor) const {
+    if (!target) {
+      return;
+    }
+    compute_ == DType::f64 ? scale_by<double>(sum, rows * width, factor)
+                           : scale_by<float>(sum, rows * width, factor);
+    convert(sum, matrix_of(target, at.batch, at.head, first), rows, width);
+  }
+
+  const AttentionBackward& a_;
+  const AttentionSizes& n_;
+  const std::byte* delta_;
+  TileMemory memory_;
+  DType compute_;
+  Matrix scores_, gradients_;
+  std::byte* bias_;
+};
+
+// Calls f(place of the block) for every block of `rows` of `length` in every head.
+template <class F>
+void for_blocks(const Dims& heads, int64_t length, int64_t rows, int64_t grain, const F& f) {
+  const int64_t blocks = (length + rows - 1) / rows;
+  parallel_for(heads[0] * heads[1] * blocks, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t head = task / blocks, first = task % blocks * rows;
+      f(head / heads[1], head % heads[1], first, std::min(rows, length - first));
+    }
+  });
+}
+
+}  // namespace
+
+void cpu::attention_backward(const AttentionBackward& a) {
+  const AttentionSizes n = check_arguments(a);
+  const DType compute = compute_dtype(a.q.dtype);
+  const Workspace delta(static_cast<size_t>(n.batch * n.heads * n.queries) * size_of(compute));
+  dispatch_floating("attention backward", a.q.dtype,
+                    [&]<class T>(Type<T>) { write_delta<T>(a, n, delta.as<Compute<T>>()); });
+  const Dims heads{n.batch, n.heads};
+  const int64_t grain = attention_grain(n, kQueryRows, n.keys);
+  if (a.dq) {
+    for_blocks(heads, n.queries, kQueryRows, grain,
+               [&](int64_t batch, int64_t head, int64_t i, int64_t rows) {
+                 Backward(a, n, delta.as<std::byte>()).query_block({batch, head, i, rows, 0, 0});
+               });
+  }
+  if (a.dk || a.dv) {
+    for_blocks(heads, n.keys, kKeyRows, attention_grain(n, kKeyRows, n.queries),
+               [&](int64_t batch, int64_t head, int64_t j, int64_t cols) {
+                 Backward(a, n, delta.as<std::byte>()).key_block({batch, head, 0, 0, j, cols});
+               });
+  }
+  if (a.dmask) {
+    for_blocks({a.dmask.size(0), a.dmask.size(1)}, n.queries, kQueryRows, 1,
+               [&](int64_t batch, int64_t head, int64_t i, int64_t rows) {
+                 Backward(a, n, delta.as<std::byte>()).mask_block({batch, head, i, rows, 0, 0});
+               });
+  }
+}
+
+}  // namespace binade::kernels

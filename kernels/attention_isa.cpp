@@ -1,0 +1,107 @@
+#include <binade/kernels/attention_isa.h>
+#include <binade/kernels/vector_math.h>
+
+namespace binade::kernels::BINADE_ISA {
+namespace {
+
+int64_t visible_columns(const AttentionTile& tile, int64_t row) {
+  const int64_t end = tile.visible + row;
+  return !tile.causal || end > tile.cols ? tile.cols : end < 0 ? 0 : end;
+}
+
+template <class C>
+C exp_one(C x) {
+  return exp(broadcast(x))[0];
+}
+
+template <class C>
+struct Row {
+  C* scores;
+  const C* bias;
+  C scale;
+
+  template <bool kPart>
+  BINADE_INLINE Vector<C> load(int64_t i, int64_t n) const {
+    Vector<C> s = load_some<kPart>(scores + i, n) * scale;
+    if (bias) {
+      s += load_some<kPart>(bias + i, n);
+    }
+    return s;
+  }
+};
+
+template <class C>
+Row<C> row_of(const AttentionTile& tile, void* scores, int64_t row) {
+  const C* bias = static_cast<const C*>(tile.bias);
+  return {static_cast<C*>(scores) + row * tile.row_stride,
+          bias ? bias + row * tile.row_stride : nullptr, static_cast<C>(tile.scale)};
+}
+
+template <class C>
+void softmax_row(const AttentionSoftmax& a, int64_t i) {
+  const Row<C> row = row_of<C>(a.tile, a.scores, i);
+  const int64_t seen = visible_columns(a.tile, i);
+  Vector<C> best = broadcast(-kInfinity<C>);
+  for_vectors<C>(seen, [&](auto part, int64_t j, int64_t n) {
+    Vector<C> s = row.template load<part()>(j, n);
+    store_some<part()>(row.scores + j, s, n);
+    using Signed = decltype(Mask<C>{}[0] + 0);
+    s = !part() || lane_numbers<C>() < static_cast<Signed>(n) ? s : broadcast(-kInfinity<C>);
+    best = max<C>(best, s);
+  });
+  C &largest = static_cast<C*>(a.max)[i], &sum = static_cast<C*>(a.sum)[i];
+  const C in_tile = reduce_max<C>(best);
+  const C top = in_tile > largest ? in_tile : largest;
+  const C base = top == -kInfinity<C> ? C(0) : top;  // nothing seen yet: no inf - inf
+  Vector<C> sums{};
+  for_vectors<C>(seen, [&](auto part, int64_t j, int64_t n) {
+    const Vector<C> p = exp(load_some<part()>(row.scores + j, n, -kInfinity<C>) - base);
+    sums += p;
+    store_some<part()>(row.scores + j, p, n);
+  });
+  for_vectors<C>(a.tile.cols - seen, [&](auto part, int64_t j, int64_t n) {
+    store_some<part()>(row.scores + seen + j, Vector<C>{}, n);
+  });
+  const C factor = largest == top ? C(1) : exp_one(largest - base);
+  sum = sum * factor + reduce_add<C>(sums);
+  largest = top;
+  if (factor != C(1)) {
+    C* accumulated = static_cast<C*>(a.accumulated) + i * a.width;
+    for_vectors<C>(a.width, [&](auto part, int64_t j, int64_t n) {
+      store_some<part()>(accumulated + j, load_some<part()>(accumulated + j, n) * factor, n);
+    });
+  }
+}
+
+template <class C>
+void gradient_row(const AttentionGradient& a, int64_t i) {
+  const Row<C> row = row_of<C>(a.tile, a.scores, i);
+  C* gradients = static_cast<C*>(a.gradients) + i * a.tile.row_stride;
+  const int64_t seen = visible_columns(a.tile, i);
+  const C lse = static_cast<const C*>(a.lse)[i], delta = static_cast<const C*>(a.delta)[i];
+  for_vectors<C>(seen, [&](auto part, int64_t j, int64_t n) {
+    const Vector<C> p = exp(row.template load<part()>(j, n) - lse);
+    store_some<part()>(row.scores + j, p, n);
+    store_some<part()>(gradients + j, p * (load_some<part()>(gradients + j, n) - delta), n);
+  });
+  for_vectors<C>(a.tile.cols - seen, [&](auto part, int64_t j, int64_t n) {
+    store_some<part()>(row.scores + seen + j, Vector<C>{}, n);
+    store_some<part()>(gradients + seen + j, Vector<C>{}, n);
+  });
+}
+
+}  // namespace
+
+void attention_softmax(const AttentionSoftmax& a) {
+  for (int64_t i = 0; i < a.tile.rows; ++i) {
+    a.tile.compute == DType::f64 ? softmax_row<double>(a, i) : softmax_row<float>(a, i);
+  }
+}
+
+void attention_gradient(const AttentionGradient& a) {
+  for (int64_t i = 0; i < a.tile.rows; ++i) {
+    a.tile.compute == DType::f64 ? gradient_row<double>(a, i) : gradient_row<float>(a, i);
+  }
+}
+
+}  // namespace binade::kernels::BINADE_ISA

@@ -1,0 +1,53 @@
+// One step of a recurrent layer, the part after its matrix products: gates, cell state and hidden
+// state in one pass. Views are contiguous unless said otherwise; those of sequences are slices of
+// one step. Arithmetic in the compute type; the state c of an LSTM is kept in it.
+//
+//   tanh:  h = tanh(a)
+//   lstm:  i, f, o = sigmoid(a_i), sigmoid(a_f), sigmoid(a_o), g = tanh(a_g)
+//          c = f c_before + i g, h = o tanh(c)
+//   gru:   r, z = sigmoid(a_r + b_r), sigmoid(a_z + b_z), n = tanh(a_n + r b_n)
+//          h = (1 - z) n + z h_before
+#pragma once
+#include <binade/kernels/base/kernel.h>
+
+namespace binade::kernels {
+
+enum class RnnCell : uint8_t { tanh, lstm, gru };
+constexpr int gate_count(RnnCell cell) {
+  return cell == RnnCell::tanh ? 1 : cell == RnnCell::lstm ? 4 : 3;
+}
+
+// a: `gates` [batch, gates x hidden], overwritten by the values of the gates (tanh: unchanged).
+// b: `products` [batch, 3 x hidden], gru only.
+struct RnnCellForward {
+  RnnCell cell;
+  const View& gates;
+  const View& h;                   // [batch, hidden], written
+  const View& c = kNoView;         // lstm: [batch, hidden], written, compute dtype
+  const View& c_before = kNoView;  // lstm, compute dtype
+  const View& products = kNoView;  // gru
+  const View& h_before = kNoView;  // gru
+};
+BINADE_KERNEL(rnn_cell_forward, RnnCellForward, h)
+
+// dh = dh_out + dh_next, each possibly kNoView; dh_out has any strides. Writes da to dgates and,
+// for gru, db to dproducts and the direct part of the gradient of h_before, dh z, to dh_before
+// (which may be dh_next). dc [batch, hidden], compute dtype: of c in, of c_before out.
+struct RnnCellBackward {
+  RnnCell cell;
+  const View& gates;  // as the forward left them
+  const View& h;
+  const View& c = kNoView;
+  const View& c_before = kNoView;
+  const View& products = kNoView;
+  const View& h_before = kNoView;
+  const View& dh_out = kNoView;
+  const View& dh_next = kNoView;
+  const View& dgates;
+  const View& dc = kNoView;
+  const View& dproducts = kNoView;
+  const View& dh_before = kNoView;
+};
+BINADE_KERNEL(rnn_cell_backward, RnnCellBackward, h)
+
+}  // namespace binade::kernels

@@ -1,0 +1,119 @@
+#include <binade/core/create.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/attention.h>
+#include <binade/nn/attention.h>
+#include <binade/nn/init.h>
+
+#include <cmath>
+
+namespace binade::nn {
+namespace {
+
+MultiheadAttentionOptions checked(MultiheadAttentionOptions o) {
+  check(o.embed > 0 && o.heads > 0 && o.embed % o.heads == 0,
+        "MultiheadAttention: got embed = ", o.embed, ", heads = ", o.heads,
+        ", expected a positive multiple of heads");
+  check(o.dropout >= 0 && o.dropout < 1 && o.key_size >= 0 && o.value_size >= 0,
+        "MultiheadAttention: got dropout = ", o.dropout, ", key_size = ", o.key_size,
+        ", value_size = ", o.value_size, ", expected dropout in [0, 1) and no negative size");
+  o.key_size = o.key_size == 0 ? o.embed : o.key_size;
+  o.value_size = o.value_size == 0 ? o.embed : o.value_size;
+  return o;
+}
+
+// What to add to scores, from a bool mask: 0 or minus infinity.
+Tensor added(const Tensor& mask, DType dtype) {
+  return mask.dtype() == DType::boolean ? log(cast(mask, dtype)) : mask;
+}
+
+// One tensor, not two with equal values.
+bool same(const Tensor& a, const Tensor& b) {
+  return a.handle().get() == b.handle().get() && a.history().get() == b.history().get();
+}
+
+}  // namespace
+
+MultiheadAttention::MultiheadAttention(const MultiheadAttentionOptions& options)
+    : out_proj({.in = checked(options).embed, .out = options.embed, .bias = options.bias}),
+      options_(checked(options)) {
+  const int64_t embed = options_.embed;
+  if (options_.key_size == embed && options_.value_size == embed) {
+    in_proj_weight = empty({3 * embed, embed});
+    init::xavier_uniform(in_proj_weight);
+    register_parameter("in_proj_weight", in_proj_weight);
+  } else {
+    q_proj_weight = empty({embed, embed});
+    k_proj_weight = empty({embed, options_.key_size});
+    v_proj_weight = empty({embed, options_.value_size});
+    for (const Tensor* w : {&q_proj_weight, &k_proj_weight, &v_proj_weight}) {
+      init::xavier_uniform(*w);
+    }
+    register_parameter("q_proj_weight", q_proj_weight);
+    register_parameter("k_proj_weight", k_proj_weight);
+    register_parameter("v_proj_weight", v_proj_weight);
+  }
+  if (options_.bias) {
+    in_proj_bias = zeros({3 * embed});
+    register_parameter("in_proj_bias", in_proj_bias, {.norm_or_bias = true});
+    init::zeros(out_proj.bias);
+  }
+  register_module("out_proj", out_proj);
+}
+
+// Query, key or value (part 0 to 2) of x.
+Tensor MultiheadAttention::projection(const Tensor& x, int part) const {
+  const int64_t embed = options_.embed;
+  const Tensor bias =
+      in_proj_bias.defined() ? slice(in_proj_bias, 0, part * embed, (part + 1) * embed) : Tensor();
+  if (in_proj_weight.defined()) {
+    return linear(x, slice(in_proj_weight, 0, part * embed, (part + 1) * embed), bias);
+  }
+  return linear(x, part == 0 ? q_proj_weight : part == 1 ? k_proj_weight : v_proj_weight, bias);
+}
+
+// [batch, heads, length, embed / heads], a view.
+Tensor MultiheadAttention::split_heads(const Tensor& x) const {
+  const int64_t heads = options_.heads;
+  const Tensor split = reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads});
+  return permute(split, options_.batch_first ? Dims{0, 2, 1, 3} : Dims{1, 2, 0, 3});
+}
+
+Tensor MultiheadAttention::attend_with_dropout(const Tensor& q, const Tensor& k, const Tensor& v,
+                                               const AttentionMask& mask) const {
+  Tensor scores = mul(matmul(q, transpose(k, -1, -2)), 1 / std::sqrt(double(q.size(-1))));
+  if (mask.mask.defined()) {
+    scores = add(scores, added(mask.mask, scores.dtype()));
+  }
+  if (mask.is_causal) {
+    const Tensor query = unsqueeze(arange(q.size(-2), DType::i64, q.device()), 1);
+    const Tensor key = arange(k.size(-2), DType::i64, q.device());
+    scores = add(scores, added(ge(query, key), scores.dtype()));
+  }
+  return matmul(dropout(softmax(scores), options_.dropout), v);
+}
+
+Tensor MultiheadAttention::attend(const Tensor& query, const Tensor& key, const Tensor& value,
+                                  const AttentionMask& mask) {
+  check(query.defined() && query.dim() == 3 && key.defined() && key.dim() == 3 && value.defined() &&
+            value.dim() == 3,
+        "MultiheadAttention: expected query, key and value of three dimensions, ",
+        options_.batch_first ? "[batch, length, size]" : "[length, batch, size]");
+  const bool self = in_proj_weight.defined() && same(query, key) && same(key, value);
+  Tensor q, k, v;
+  if (self) {  // one product for all three
+    const std::vector<Tensor> parts =
+        split(linear(query, in_proj_weight, in_proj_bias), options_.embed, -1);
+    q = parts[0], k = parts[1], v = parts[2];
+  } else {
+    q = projection(query, 0), k = projection(key, 1), v = projection(value, 2);
+  }
+  q = split_heads(q), k = split_heads(k), v = split_heads(v);
+  const Tensor out =
+      is_training() && options_.dropout > 0
+          ? attend_with_dropout(q, k, v, mask)
+          : scaled_dot_product_attention(q, k, v, {.mask = mask.mask, .is_causal = mask.is_causal});
+  const Tensor joined = permute(out, options_.batch_first ? Dims{0, 2, 1, 3} : Dims{2, 0, 1, 3});
+  return out_proj(reshape(joined, {joined.size(0), joined.size(1), options_.embed}));
+}
+
+}  // namespace binade::nn

@@ -1,0 +1,47 @@
+// Multi-head attention (Vaswani et al., "Attention Is All You Need", 2017).
+#pragma once
+#include <binade/nn/linear.h>
+
+namespace binade::nn {
+
+struct MultiheadAttentionOptions {
+  int64_t embed;  // of queries and results; a multiple of heads
+  int64_t heads;
+  double dropout = 0;  // of the attention weights, in training
+  bool bias = true;
+  int64_t key_size = 0;  // of keys and values where they differ from embed
+  int64_t value_size = 0;
+  bool batch_first = false;
+};
+
+// Who sees whom: mask broadcasts to [batch, heads, queries, keys], bool (true takes part) or added.
+struct AttentionMask {
+  Tensor mask = {};
+  bool is_causal = false;
+};
+
+// Inputs [length, batch, size], or [batch, length, size] with batch_first.
+class MultiheadAttention : public Module {
+ public:
+  using Options = MultiheadAttentionOptions;
+  explicit MultiheadAttention(const MultiheadAttentionOptions& options);
+  Tensor forward(const Tensor& x) override { return attend(x, x, x); }  // self-attention
+  // With dropout in training the attention weights are a matrix in memory; else they never are.
+  Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value,
+                const AttentionMask& mask = {});
+
+  Tensor in_proj_weight;  // [3 embed, embed], or undefined where sizes differ, and then:
+  Tensor q_proj_weight, k_proj_weight, v_proj_weight;  // [embed, size]
+  Tensor in_proj_bias;                                 // [3 embed] or undefined
+  Linear out_proj;
+
+ private:
+  Tensor projection(const Tensor& x, int part) const;
+  Tensor split_heads(const Tensor& x) const;
+  Tensor attend_with_dropout(const Tensor& q, const Tensor& k, const Tensor& v,
+                             const AttentionMask& mask) const;
+
+  MultiheadAttentionOptions options_;
+};
+
+}  // namespace binade::nn

@@ -1,0 +1,89 @@
+#include <binade/core/create.h>
+#include <binade/core/ops.h>
+#include <binade/nn/init.h>
+#include <binade/nn/rnn.h>
+
+#include <cmath>
+
+namespace binade::nn {
+
+Recurrent::Recurrent(const char* name, Cell cell, const RnnOptions& options)
+    : name_(name), cell_(cell), options_(options) {
+  check(options.input > 0 && options.hidden > 0 && options.layers > 0, name,
+        ": got input = ", options.input, ", hidden = ", options.hidden,
+        ", layers = ", options.layers, ", expected positive numbers");
+  check(options.dropout >= 0 && options.dropout < 1, name, ": got dropout = ", options.dropout,
+        ", expected a probability below 1");
+  const int64_t directions = options.bidirectional ? 2 : 1, hidden = options.hidden;
+  const int64_t rows = (cell == Cell::tanh ? 1 : cell == Cell::gru ? 3 : 4) * hidden;
+  weights.resize(static_cast<size_t>(options.layers * directions));
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const auto layer = static_cast<int64_t>(i) / directions;
+    const std::string suffix =
+        "_l" + std::to_string(layer) + (static_cast<int64_t>(i) % directions ? "_reverse" : "");
+    RecurrentWeights& w = weights[i];
+    w.weight_ih = empty({rows, layer == 0 ? options.input : directions * hidden});
+    w.weight_hh = empty({rows, hidden});
+    register_parameter("weight_ih" + suffix, w.weight_ih);
+    register_parameter("weight_hh" + suffix, w.weight_hh);
+    if (options.bias) {
+      w.bias_ih = empty({rows});
+      w.bias_hh = empty({rows});
+      register_parameter("bias_ih" + suffix, w.bias_ih, {.norm_or_bias = true});
+      register_parameter("bias_hh" + suffix, w.bias_hh, {.norm_or_bias = true});
+    }
+    const double bound = 1 / std::sqrt(static_cast<double>(hidden));
+    for (const Tensor* t : {&w.weight_ih, &w.weight_hh, &w.bias_ih, &w.bias_hh}) {
+      if (t->defined()) {
+        init::uniform(*t, -bound, bound);
+      }
+    }
+  }
+}
+
+// Layer and direction `index`.
+RecurrentOutput Recurrent::run_layer(const Tensor& x, const RnnState& start, int64_t index) const {
+  const RecurrentWeights& w = weights[static_cast<size_t>(index)];
+  const RecurrentOptions options{.batch_first = options_.batch_first,
+                                 .reverse = options_.bidirectional && index % 2 == 1};
+  const auto first = [&](const Tensor& states) {
+    return states.defined() ? select(states, 0, index)
+                            : zeros({x.size(options_.batch_first ? 0 : 1), options_.hidden},
+                                    x.dtype(), x.device());
+  };
+  switch (cell_) {
+    case Cell::tanh: return rnn_tanh(x, first(start.h), w, options);
+    case Cell::gru: return gru(x, first(start.h), w, options);
+    default: return lstm(x, first(start.h), first(start.c), w, options);
+  }
+}
+
+RnnResult Recurrent::run(const Tensor& x, const RnnState& start) {
+  check(x.defined() && x.dim() == 3 && x.size(2) == options_.input, name_, ": got ",
+        x.defined() ? text("shape ", x.sizes()) : std::string("an undefined tensor"), ", expected ",
+        options_.batch_first ? "[batch, steps, " : "[steps, batch, ", options_.input, "]");
+  const auto count = static_cast<int64_t>(weights.size());
+  for (const Tensor* t : {&start.h, &start.c}) {
+    check(!t->defined() || (t->dim() == 3 && t->size(0) == count), name_,
+          ": got a start state that is not [", count, ", batch, ", options_.hidden, "]");
+  }
+  const int64_t directions = options_.bidirectional ? 2 : 1;
+  Tensor h = x;
+  std::vector<Tensor> h_n, c_n;
+  for (int64_t index = 0; index < count; index += directions) {
+    if (index > 0 && is_training() && options_.dropout > 0) {
+      h = dropout(h, options_.dropout);
+    }
+    std::vector<Tensor> outputs;
+    for (int64_t direction = 0; direction < directions; ++direction) {
+      const RecurrentOutput out = run_layer(h, start, index + direction);
+      outputs.push_back(out.output);
+      h_n.push_back(out.h_n);
+      c_n.push_back(out.c_n);
+    }
+    h = directions == 1 ? outputs[0] : cat(outputs, 2);
+  }
+  return {h, {stack(h_n), cell_ == Cell::lstm ? stack(c_n) : Tensor()}};
+}
+
+}  // namespace binade::nn

@@ -1,0 +1,64 @@
+// Recurrent networks: RNN, GRU, LSTM of several layers and both directions.
+#pragma once
+#include <binade/core/ops/rnn.h>
+#include <binade/nn/module.h>
+
+#include <vector>
+
+namespace binade::nn {
+
+struct RnnOptions {
+  int64_t input;
+  int64_t hidden;
+  int64_t layers = 1;
+  bool bias = true;
+  bool batch_first = false;
+  double dropout = 0;  // between layers, in training
+  bool bidirectional = false;
+};
+
+// Undefined start states are zeros.
+struct RnnState {
+  Tensor h = {}, c = {};  // [layers * directions, batch, hidden]; c of an LSTM
+};
+struct RnnResult {
+  Tensor output;  // [steps, batch, directions * hidden], or batch first
+  RnnState state;
+};
+
+// Parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, then _l0_reverse, then _l1 ...
+class Recurrent : public Module {
+ public:
+  using Options = RnnOptions;
+  Tensor forward(const Tensor& x) override { return run(x).output; }
+  // x [steps, batch, input], or [batch, steps, input] with batch_first.
+  RnnResult run(const Tensor& x, const RnnState& start = {});
+
+  std::vector<RecurrentWeights> weights;  // [layers * directions]
+
+ protected:
+  enum class Cell : uint8_t { tanh, gru, lstm };
+  Recurrent(const char* name, Cell cell, const RnnOptions& options);
+
+ private:
+  RecurrentOutput run_layer(const Tensor& x, const RnnState& start, int64_t index) const;
+
+  const char* name_;
+  Cell cell_;
+  RnnOptions options_;
+};
+
+class RNN : public Recurrent {
+ public:
+  explicit RNN(const RnnOptions& options) : Recurrent("RNN", Cell::tanh, options) {}
+};
+class GRU : public Recurrent {
+ public:
+  explicit GRU(const RnnOptions& options) : Recurrent("GRU", Cell::gru, options) {}
+};
+class LSTM : public Recurrent {
+ public:
+  explicit LSTM(const RnnOptions& options) : Recurrent("LSTM", Cell::lstm, options) {}
+};
+
+}  // namespace binade::nn

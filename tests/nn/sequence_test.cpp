@@ -1,0 +1,156 @@
+// MultiheadAttention, RNN, GRU and LSTM against the formulas, written with other ops.
+#include <binade/core/create.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/attention.h>
+#include <binade/nn/attention.h>
+#include <binade/nn/rnn.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace binade::nn {
+namespace {
+
+double largest_difference(const Tensor& a, const Tensor& b) {
+  EXPECT_EQ(a.sizes(), b.sizes());
+  double largest = 0;
+  for (int64_t i = 0; i < a.numel(); ++i) {
+    largest = std::max(largest, std::abs(a.at(i) - b.at(i)));
+  }
+  return largest;
+}
+
+std::vector<std::string> names_of(const Module& module) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : module.named_parameters()) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+// Heads one by one, batch first.
+Tensor attention_of(const MultiheadAttention& layer, const Tensor& query, const Tensor& key,
+                    int64_t heads, const Tensor& added) {
+  const std::vector<Tensor> w = split(layer.in_proj_weight, query.size(2), 0);
+  const std::vector<Tensor> b = split(layer.in_proj_bias, query.size(2), 0);
+  const int64_t size = query.size(2) / heads;
+  std::vector<Tensor> parts;
+  for (int64_t head = 0; head < heads; ++head) {
+    const auto part = [&](const Tensor& x, size_t i) {
+      return slice(linear(x, w[i], b[i]), 2, head * size, (head + 1) * size);
+    };
+    Tensor scores = matmul(part(query, 0), transpose(part(key, 1), 1, 2)) / std::sqrt(double(size));
+    scores = added.defined() ? scores + added : scores;
+    parts.push_back(matmul(softmax(scores), part(key, 2)));
+  }
+  return linear(cat(parts, 2), layer.out_proj.weight, layer.out_proj.bias);
+}
+
+TEST(MultiheadAttention, MatchesItsHeads) {
+  manual_seed(1);
+  MultiheadAttention layer({.embed = 6, .heads = 2, .batch_first = true});
+  EXPECT_EQ(names_of(layer), (std::vector<std::string>{"in_proj_weight", "in_proj_bias",
+                                                       "out_proj.weight", "out_proj.bias"}));
+  EXPECT_EQ(mean(abs(layer.in_proj_bias)).item() + mean(abs(layer.out_proj.bias)).item(), 0);
+  const Tensor x = randn({3, 5, 6}), memory = randn({3, 4, 6}), added = randn({5, 4});
+  EXPECT_LT(largest_difference(layer(x), attention_of(layer, x, x, 2, {})), 1e-5);
+  EXPECT_LT(largest_difference(layer.attend(x, memory, memory, {.mask = added}),
+                               attention_of(layer, x, memory, 2, added)),
+            1e-5);
+  Tensor hidden = zeros({5, 5});
+  for (int64_t i = 0; i < 25; ++i) {
+    hidden.data<float>()[i] = i % 5 > i / 5 ? -1e30f : 0.0f;
+  }
+  EXPECT_LT(largest_difference(layer.attend(x, x, x, {.is_causal = true}),
+                               attention_of(layer, x, x, 2, hidden)),
+            1e-5);
+}
+
+TEST(MultiheadAttention, LayoutsOtherSizesAndDropout) {
+  manual_seed(2);
+  MultiheadAttention layer({.embed = 8, .heads = 4}),
+      first({.embed = 8, .heads = 4, .batch_first = true});
+  first.load_state(layer.state());
+  const Tensor x = randn({5, 2, 8});
+  EXPECT_LT(largest_difference(layer(x), transpose(first(transpose(x, 0, 1)), 0, 1)), 1e-6);
+
+  MultiheadAttention other({.embed = 8, .heads = 2, .bias = false, .key_size = 3, .value_size = 5});
+  EXPECT_EQ(names_of(other), (std::vector<std::string>{"q_proj_weight", "k_proj_weight",
+                                                       "v_proj_weight", "out_proj.weight"}));
+  EXPECT_EQ(other.attend(x, randn({7, 2, 3}), randn({7, 2, 5})).sizes(), x.sizes());
+
+  MultiheadAttention dropping({.embed = 8, .heads = 2, .dropout = 0.5});
+  const Tensor keep = ge(randn({5, 5}), full({}, -3));
+  const auto run = [&] { return dropping.attend(x, x, x, {.mask = keep, .is_causal = true}); };
+  EXPECT_GT(largest_difference(run(), run()), 1e-3);
+  dropping.eval();
+  EXPECT_EQ(largest_difference(run(), run()), 0);
+  EXPECT_THROW(MultiheadAttention({.embed = 8, .heads = 3}), Error);
+  EXPECT_THROW(layer(randn({5, 8})), Error);
+}
+
+// A tiny rate of dropout keeps nearly everything: the path with the matrix in memory agrees.
+TEST(MultiheadAttention, BothPathsAgree) {
+  manual_seed(3);
+  MultiheadAttention layer({.embed = 4, .heads = 2, .dropout = 1e-7});
+  const Tensor x = randn({6, 2, 4}), scores = randn({6, 6});
+  for (int64_t i = 0; i < 6; ++i) {
+    scores.data<float>()[i * 7] = 1;  // everyone sees itself
+  }
+  const AttentionMask kept{.mask = ge(scores, full({}, -0.5)), .is_causal = true};
+  const Tensor trained = layer.attend(x, x, x, kept);
+  layer.eval();
+  EXPECT_LT(largest_difference(trained, layer.attend(x, x, x, kept)), 1e-5);
+}
+
+TEST(LSTM, LayersAndDirections) {
+  manual_seed(4);
+  LSTM layer({.input = 3, .hidden = 4, .layers = 2, .bidirectional = true});
+  const std::vector<std::string> names = names_of(layer);
+  ASSERT_EQ(names.size(), 16u);
+  EXPECT_EQ(names[0], "weight_ih_l0");
+  EXPECT_EQ(names[7], "bias_hh_l0_reverse");
+  EXPECT_EQ(names[12], "weight_ih_l1_reverse");
+  EXPECT_EQ(layer.weights[2].weight_ih.sizes(), (Dims{16, 8}));
+  EXPECT_LE(layer.weights[0].weight_hh.at(5), 0.5);
+  const Tensor x = randn({5, 2, 3});
+  const RnnState start{randn({4, 2, 4}), randn({4, 2, 4})};
+  const RnnResult got = layer.run(x, start);
+  Tensor h = x;
+  for (int64_t l = 0; l < 2; ++l) {
+    std::vector<Tensor> outputs;
+    for (int64_t d = 0; d < 2; ++d) {
+      const int64_t i = 2 * l + d;
+      const RecurrentOutput y = lstm(h, select(start.h, 0, i), select(start.c, 0, i),
+                                     layer.weights[size_t(i)], {.reverse = d == 1});
+      EXPECT_EQ(largest_difference(select(got.state.h, 0, i), y.h_n), 0);
+      EXPECT_EQ(largest_difference(select(got.state.c, 0, i), y.c_n), 0);
+      outputs.push_back(y.output);
+    }
+    h = cat(outputs, 2);
+  }
+  EXPECT_EQ(largest_difference(got.output, h), 0);
+}
+
+TEST(Recurrent, LayoutsStatesDropoutAndErrors) {
+  manual_seed(5);
+  GRU gru_layer({.input = 3, .hidden = 4}), first({.input = 3, .hidden = 4, .batch_first = true});
+  first.load_state(gru_layer.state());
+  const Tensor x = randn({5, 2, 3});
+  const RnnResult y = gru_layer.run(x);
+  EXPECT_LT(largest_difference(y.output, transpose(first(transpose(x, 0, 1)), 0, 1)), 1e-6);
+  EXPECT_FALSE(y.state.c.defined());
+  EXPECT_EQ(largest_difference(select(y.state.h, 0, 0), select(y.output, 0, 4)), 0);
+
+  RNN dropping({.input = 3, .hidden = 4, .layers = 2, .dropout = 0.5});
+  EXPECT_GT(largest_difference(dropping(x), dropping(x)), 1e-4);
+  dropping.eval();
+  EXPECT_EQ(largest_difference(dropping(x), dropping(x)), 0);
+
+  EXPECT_THROW(gru_layer(randn({5, 2, 4})), Error);
+  EXPECT_THROW(gru_layer.run(x, {.h = randn({2, 2, 4})}), Error);
+  EXPECT_THROW(GRU({.input = 3, .hidden = 0}), Error);
+}
+
+}  // namespace
+}  // namespace binade::nn

@@ -1,0 +1,196 @@
+// Rows of the recurrent layers.
+#include <binade/core/ops/rnn.h>
+#include <tests/op_table/op_table.h>
+
+#include <binade/core/create.h>
+
+#include <cmath>
+
+namespace binade::op_table {
+namespace {
+
+enum class Cell { tanh, gru, lstm };
+
+struct Variant {
+  Cell cell;
+  bool bias, batch_first, reverse;
+
+  size_t states() const { return cell == Cell::lstm ? 2 : 1; }
+  int64_t gates() const { return cell == Cell::tanh ? 1 : cell == Cell::gru ? 3 : 4; }
+  std::string name() const {
+    return cell == Cell::tanh ? "rnn_tanh" : cell == Cell::gru ? "gru" : "lstm";
+  }
+};
+
+double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
+
+// One sequence of one batch row at a time. Inputs: x, h0, (c0,) weight_ih, weight_hh, biases.
+class Reference {
+ public:
+  Reference(const Variant& v, const Arrays& in)
+      : v_(v),
+        in_(in),
+        steps_(in[0].sizes[v.batch_first]),
+        batch_(in[0].sizes[!v.batch_first]),
+        hidden_(in[1].sizes[1]) {}
+
+  Arrays run() {
+    Dims sizes = in_[0].sizes;
+    sizes[2] = hidden_;
+    Array output = generate(sizes, [](const Dims&) { return 0.0; }), h = in_[1],
+          c = in_[v_.states()];
+    for (int64_t b = 0; b < batch_; ++b) {
+      for (int64_t i = 0; i < steps_; ++i) {
+        const int64_t t = v_.reverse ? steps_ - 1 - i : i;
+        step(b, t, h, c);
+        for (int64_t j = 0; j < hidden_; ++j) {
+          const int64_t row = v_.batch_first ? b * steps_ + t : t * batch_ + b;
+          output.values[size_t(row * hidden_ + j)] = h.values[size_t(b * hidden_ + j)];
+        }
+      }
+    }
+    return v_.cell == Cell::lstm ? Arrays{output, h, c} : Arrays{output, h};
+  }
+
+ private:
+  // Row `row` of weight number `which` (0: of x, 1: of h) times the vector, plus its bias.
+  double product(int which, int64_t row, const std::vector<double>& vector) const {
+    const size_t first = 1 + v_.states();
+    double sum = v_.bias ? in_[first + 2 + size_t(which)].at({row}) : 0;
+    for (size_t i = 0; i < vector.size(); ++i) {
+      sum += in_[first + size_t(which)].at({row, int64_t(i)}) * vector[i];
+    }
+    return sum;
+  }
+
+  void step(int64_t b, int64_t t, Array& h, Array& c) const {
+    std::vector<double> x, before;
+    for (int64_t i = 0; i < in_[0].sizes[2]; ++i) {
+      x.push_back(v_.batch_first ? in_[0].at({b, t, i}) : in_[0].at({t, b, i}));
+    }
+    for (int64_t j = 0; j < hidden_; ++j) {
+      before.push_back(h.at({b, j}));
+    }
+    for (int64_t j = 0; j < hidden_; ++j) {
+      const auto a = [&](int64_t gate) { return product(0, gate * hidden_ + j, x); };
+      const auto u = [&](int64_t gate) { return product(1, gate * hidden_ + j, before); };
+      double& out = h.values[size_t(b * hidden_ + j)];
+      if (v_.cell == Cell::tanh) {
+        out = std::tanh(a(0) + u(0));
+      } else if (v_.cell == Cell::gru) {
+        const double r = sigmoid_of(a(0) + u(0)), z = sigmoid_of(a(1) + u(1));
+        out = (1 - z) * std::tanh(a(2) + r * u(2)) + z * before[size_t(j)];
+      } else {
+        double& state = c.values[size_t(b * hidden_ + j)];
+        state = sigmoid_of(a(1) + u(1)) * state + sigmoid_of(a(0) + u(0)) * std::tanh(a(2) + u(2));
+        out = sigmoid_of(a(3) + u(3)) * std::tanh(state);
+      }
+    }
+  }
+
+  const Variant& v_;
+  const Arrays& in_;
+  int64_t steps_, batch_, hidden_;
+};
+
+Tensors run(const Variant& v, const Tensors& in) {
+  const size_t first = 1 + v.states();
+  RecurrentWeights weights{in[first], in[first + 1]};
+  if (v.bias) {
+    weights.bias_ih = in[first + 2];
+    weights.bias_hh = in[first + 3];
+  }
+  const RecurrentOptions options{.batch_first = v.batch_first, .reverse = v.reverse};
+  const RecurrentOutput y = v.cell == Cell::tanh  ? rnn_tanh(in[0], in[1], weights, options)
+                            : v.cell == Cell::gru ? gru(in[0], in[1], weights, options)
+                                                  : lstm(in[0], in[1], in[2], weights, options);
+  return y.c_n.defined() ? Tensors{y.output, y.h_n, y.c_n} : Tensors{y.output, y.h_n};
+}
+
+Shapes shapes_of(const Variant& v, int64_t steps, int64_t batch, int64_t input, int64_t hidden) {
+  const int64_t rows = v.gates() * hidden;
+  Shapes shapes{v.batch_first ? Dims{batch, steps, input} : Dims{steps, batch, input},
+                {batch, hidden}};
+  if (v.cell == Cell::lstm) {
+    shapes.push_back({batch, hidden});
+  }
+  shapes.push_back({rows, input});
+  shapes.push_back({rows, hidden});
+  if (v.bias) {
+    shapes.push_back({rows});
+    shapes.push_back({rows});
+  }
+  return shapes;
+}
+
+std::vector<ErrorCase> errors_of(const Variant& v) {
+  const auto with = [v](std::function<void(Tensors&)> change) {
+    return [v, change] {
+      Tensors in;
+      for (const Dims& sizes : shapes_of(v, 3, 2, 4, 5)) {
+        in.push_back(ones(sizes));
+      }
+      change(in);
+      run(v, in);
+    };
+  };
+  const size_t w = 1 + v.states();
+  const int64_t rows = v.gates() * 5;
+  return {
+      {"no steps", with([](Tensors& in) {
+         in[0] = ones({0, 2, 4});
+       })},
+      {"input of two dimensions", with([](Tensors& in) {
+         in[0] = ones({3, 4});
+       })},
+      {"start of another batch", with([](Tensors& in) {
+         in[1] = ones({3, 5});
+       })},
+      {"input size that differs", with([=](Tensors& in) {
+         in[w] = ones({rows, 3});
+       })},
+      {"hidden sizes that differ", with([=](Tensors& in) {
+         in[w + 1] = ones({rows, 6});
+       })},
+      {"bias size that differs", with([=](Tensors& in) { in[w + 2] = ones({3}); })},
+      {"one bias", with([=](Tensors& in) { in[w + 3] = Tensor(); })},
+      {"dtypes that differ", with([=](Tensors& in) {
+         in[w] = ones({rows, 4}, DType::f64);
+       })},
+      {"integer input", with([](Tensors& in) {
+         in[0] = ones({3, 2, 4}, DType::i64);
+       })},
+      {"undefined start", with([](Tensors& in) { in[1] = Tensor(); })},
+      {"undefined weight", with([=](Tensors& in) { in[w] = Tensor(); })},
+  };
+}
+
+OpRow rnn_row(const Variant& v) {
+  OpRow row;
+  row.name = v.name();
+  row.attributes = text(v.bias ? "bias" : "no bias", v.batch_first ? " batch first" : "",
+                        v.reverse ? " reverse" : "");
+  row.shapes = {shapes_of(v, 3, 2, 1, 2), shapes_of(v, 1, 1, 2, 1), shapes_of(v, 2, 0, 1, 2)};
+  row.domains = {{.low = -0.5, .high = 0.5}};  // far from saturation, where f16 states are coarse
+  row.function = [v](const Tensors& in) { return run(v, in); };
+  row.reference = [v](const Arrays& in) { return Reference(v, in).run(); };
+  row.accuracy = Accuracy::sums;
+  row.large = shapes_of(v, 3, 33, 40, 70);
+  if (v.bias) {
+    row.errors = errors_of(v);
+  }
+  return row;
+}
+
+}  // namespace
+
+std::vector<OpRow> rnn_rows() {
+  std::vector<OpRow> rows;
+  for (const Cell cell : {Cell::tanh, Cell::gru, Cell::lstm}) {
+    rows.push_back(rnn_row({cell, true, false, false}));
+    rows.push_back(rnn_row({cell, false, true, true}));
+  }
+  return rows;
+}
+
+}  // namespace binade::op_table
