@@ -9,6 +9,7 @@
 // another thread may have overwritten: dlogits may be logits.
 #include <binade/kernels/cross_entropy_checks.h>
 #include <binade/kernels/cuda/dense.h>
+#include <binade/kernels/cuda/fault.cuh>
 #include <binade/kernels/cuda/row_team.cuh>
 
 #include <numeric>
@@ -35,6 +36,7 @@ struct Problem {
   int64_t dlogits_stride;
   int64_t ignore_index;
   C smoothing;
+  FaultSite site;
 };
 
 template <class C>
@@ -77,6 +79,9 @@ struct Row {
     return s > C(0) ? nll + s / C(p.classes) * (smooth.first + log_sum * smooth.second) : nll;
   }
   __device__ void write_statistics(const Problem<T>& p, int64_t row, C at_target) const {
+    if (bad) {
+      dev::report_fault(p.site, target, p.classes);
+    }
     p.row_loss[row] = loss(p, at_target);
     p.row_weight[row] = target_weight;
     p.lse[row] = denominator.max + std::log(denominator.sum);
@@ -285,7 +290,8 @@ void run(const Operands& a) {
                        .dlogits = dlogits.as<T>(),
                        .dlogits_stride = dlogits ? dlogits.strides[0] : 0,
                        .ignore_index = a.ignore_index,
-                       .smoothing = static_cast<C>(a.label_smoothing)};
+                       .smoothing = static_cast<C>(a.label_smoothing),
+                       .site = fault_site(logits.device, "cross_entropy", "target")};
     if (fits_team<T>(classes, kMostLanes)) {
       const RowPlan plan = row_plan<T>(rows, classes, std::gcd(p.stride, p.dlogits_stride),
                                        kMostBlocks, p.logits, p.dlogits, p.weight);

@@ -6,8 +6,8 @@
 // logits_c, a row's loss is
 //   (1 - s) w_t nll_t + s / C sum_c w_c nll_c.
 // A row whose target is ignore_index has loss, weight and gradient 0. Any other target outside
-// [0, classes) is an error that names the row and the value on the CPU; a GPU writes NaN into the
-// row's loss, weight and gradient.
+// [0, classes) is an error that names the row and the value on the CPU; a device writes NaN into
+// the row's loss, weight and gradient, and reports it (kernels/base/fault.h).
 #pragma once
 #include <binade/kernels/base/kernel.h>
 

@@ -2,6 +2,7 @@
 #include <binade/core/cuda/caching_allocator.h>
 #include <binade/core/cuda/capture.h>
 #include <binade/core/device_memory.h>
+#include <binade/kernels/cuda/fault.h>
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 
@@ -68,6 +69,9 @@ void device_copy(void* to, Device to_device, const void* from, Device from_devic
     error = cudaMemcpyAsync(to, from, bytes, kind, current_stream_of(device));
   }
   kernels::check_cuda(error, to_host ? "copy to the cpu" : "copy to the device");
+  if (to_host) {
+    kernels::throw_reported_fault(device);
+  }
 }
 
 void synchronize_stream(Device device) {
@@ -75,6 +79,7 @@ void synchronize_stream(Device device) {
     kernels::select_device(device);
     check_not_capturing(device, "synchronize_stream", nullptr);
     kernels::check_cuda(cudaStreamSynchronize(current_stream_of(device)), "cudaStreamSynchronize");
+    kernels::throw_reported_fault(device);
   }
 }
 
@@ -83,6 +88,7 @@ void synchronize(Device device) {
     kernels::select_device(device);
     check_not_capturing(device, "synchronize", nullptr);
     kernels::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    kernels::throw_reported_fault(device);
   }
 }
 

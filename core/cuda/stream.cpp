@@ -1,5 +1,6 @@
 #include <binade/core/cuda/capture.h>
 #include <binade/core/stream.h>
+#include <binade/kernels/cuda/fault.h>
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 
@@ -87,6 +88,7 @@ void Stream::synchronize() const {
   kernels::select_device(device_);
   check_not_capturing(device_, "Stream::synchronize", nullptr);
   kernels::check_cuda(cudaStreamSynchronize(raw(*this)), "cudaStreamSynchronize");
+  kernels::throw_reported_fault(device_);
 }
 
 bool Stream::done() const {

@@ -1,0 +1,28 @@
+// A stable order of integer keys on a device: a radix sort of (key, position) by 8 bits at a time,
+// least significant first. Nothing in it depends on the order in which threads run.
+#pragma once
+#include <binade/kernels/base/workspace.h>
+
+#include <cstdint>
+
+namespace binade::kernels {
+
+class RadixOrder {
+ public:
+  // For `count` keys of `bits` bits. Takes memory of 32 bytes a key until it is gone.
+  RadixOrder(Device device, int64_t count, int bits);
+
+  int64_t* input_keys() const { return pairs_.as<int64_t>(); }  // to be written before sort()
+  void sort();
+  const int64_t* keys() const { return keys_; }    // ascending
+  const int64_t* order() const { return order_; }  // the position that each had in the input
+
+ private:
+  int64_t count_;
+  int bits_;
+  Workspace pairs_;    // two arrays of keys and two of positions
+  Workspace offsets_;  // [digits, blocks]
+  const int64_t *keys_ = nullptr, *order_ = nullptr;
+};
+
+}  // namespace binade::kernels

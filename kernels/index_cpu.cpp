@@ -1,0 +1,195 @@
+// Index kernels on the CPU. Indices are checked before anything is written. scatter_add sorts the
+// indices of a range by counting, so that each element of y is written once, by one thread.
+#include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/strided.h>
+#include <binade/kernels/base/workspace.h>
+#include <binade/kernels/copy.h>
+#include <binade/kernels/index_checks.h>
+#include <binade/kernels/index_isa.h>
+
+#include <cstring>
+
+namespace binade::kernels::cpu {
+namespace {
+
+// The view itself, or a row-major copy.
+class Packed {
+ public:
+  explicit Packed(const View& source)
+      : memory_(source.contiguous ? 0 : static_cast<size_t>(source.numel) * size_of(source.dtype)),
+        view_(source) {
+    if (!source.contiguous) {
+      view_.data = memory_.as<std::byte>();
+      view_.strides = row_major_strides(source.sizes);
+      view_.contiguous = true;
+      copy({.x = source, .y = view_});
+    }
+  }
+  const View& view() const { return view_; }
+
+ private:
+  Workspace memory_;
+  View view_;
+};
+
+// Offsets in elements of x from the first to the last index of dimensions [first, last).
+int64_t offset_of(const View& x, int first, int last, int64_t i) {
+  int64_t offset = 0;
+  for (int d = last - 1; d >= first; --d) {
+    offset += i % x.size(d) * x.strides[d];
+    i /= x.size(d);
+  }
+  return offset;
+}
+
+bool has_adjacent_elements(const View& x, int first) {
+  int64_t stride = 1;
+  for (int d = x.dim() - 1; d >= first; --d) {
+    if (x.size(d) != 1 && x.strides[d] != stride) {
+      return false;
+    }
+    stride *= x.size(d);
+  }
+  return true;
+}
+
+int64_t grain_of(int64_t elements) { return kSerialElements / (elements > 0 ? elements : 1) + 1; }
+
+template <class W>
+void gather_rows(const Gather& a, const IndexShape& s, const int64_t* index) {
+  const int64_t along = a.x.strides[a.dim];
+  const bool adjacent = has_adjacent_elements(a.x, a.dim + 1);
+  const Workspace offsets(static_cast<size_t>(s.inner) * sizeof(int64_t));
+  int64_t* inner_at = offsets.as<int64_t>();
+  for (int64_t i = 0; i < s.inner; ++i) {
+    inner_at[i] = offset_of(a.x, a.dim + 1, a.x.dim(), i);
+  }
+  parallel_for(s.outer * s.count, grain_of(s.inner), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const W* x = a.x.as<const W>() + offset_of(a.x, 0, a.dim, row / s.count);
+      W* y = a.y.as<W>() + row * s.inner;
+      const int64_t* k = index + row * s.index_inner;
+      if (s.rows && *k != a.exempt && adjacent) {
+        std::memcpy(y, x + *k * along, static_cast<size_t>(s.inner) * sizeof(W));
+        continue;
+      }
+      for (int64_t i = 0; i < s.inner; ++i) {
+        const int64_t at = k[s.rows ? 0 : i];
+        y[i] = at == a.exempt ? W(0) : x[at * along + inner_at[i]];
+      }
+    }
+  });
+}
+
+// The positions of `count` indices, `stride` apart, sorted by index; those of index k are
+// order[starts[k]] to order[starts[k + 1] - 1]. starts has bound + 1 elements.
+void counting_sort(const int64_t* index, int64_t stride, const IndexShape& s, int64_t exempt,
+                   int64_t* starts, int64_t* order) {
+  std::memset(starts, 0, static_cast<size_t>(s.bound + 1) * sizeof(int64_t));
+  for (int64_t j = 0; j < s.count; ++j) {
+    const int64_t k = index[j * stride];
+    starts[k + 1] += k != exempt;
+  }
+  for (int64_t k = 0; k < s.bound; ++k) {
+    starts[k + 1] += starts[k];
+  }
+  for (int64_t j = 0; j < s.count; ++j) {
+    if (const int64_t k = index[j * stride]; k != exempt) {
+      order[starts[k]++] = j;
+    }
+  }
+  for (int64_t k = s.bound; k > 0; --k) {  // each start has moved to the next one
+    starts[k] = starts[k - 1];
+  }
+  starts[0] = 0;
+}
+
+struct Scatter {
+  const ScatterAdd& a;
+  const IndexShape& s;
+  const int64_t* index;
+  const std::byte* src;
+  int64_t width;
+
+  // Adds line (o, i): all terms of one range of indices, for s.inner columns where rows are added.
+  void add_line(int64_t o, int64_t i, int64_t* starts, int64_t* order) const {
+    const int64_t columns = s.rows ? s.inner : 1;
+    counting_sort(index + o * s.count * s.index_inner + i, s.index_inner, s, a.exempt, starts,
+                  order);
+    const std::byte* from = src + (o * s.count * s.inner + i) * width;
+    std::byte* to = a.y.data + (o * s.bound * s.inner + i) * width;
+    parallel_for(s.bound, grain_of(columns), [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) {
+        if (starts[k + 1] > starts[k]) {
+          sum_rows_best(SumRows{.dtype = a.y.dtype,
+                                .src = from,
+                                .order = order + starts[k],
+                                .count = starts[k + 1] - starts[k],
+                                .stride = s.inner,
+                                .columns = columns,
+                                .y = to + k * s.inner * width});
+        }
+      }
+    });
+  }
+
+  void add_lines(int64_t begin, int64_t end) const {
+    const Workspace memory(static_cast<size_t>(s.bound + 1 + s.count) * sizeof(int64_t));
+    int64_t* starts = memory.as<int64_t>();
+    for (int64_t line = begin; line < end; ++line) {
+      add_line(line / s.index_inner, line % s.index_inner, starts, starts + s.bound + 1);
+    }
+  }
+};
+
+}  // namespace
+
+void gather(const Gather& a) {
+  check_arguments(a);
+  if (a.y.numel == 0) {
+    return;
+  }
+  const IndexShape s = index_shape(a.index, a.dim, a.x.size(a.dim));
+  const Packed index(distinct_indices(a.index, a.dim, s));
+  check_indices(index.view(), {a.op, "index", s.bound, a.exempt});
+  dispatch_width(a.y.dtype,
+                 [&]<class W>(Type<W>) { gather_rows<W>(a, s, index.view().as<int64_t>()); });
+}
+
+void scatter_add(const ScatterAdd& a) {
+  check_arguments(a);
+  if (a.src.numel == 0) {
+    return;
+  }
+  const IndexShape s = index_shape(a.index, a.dim, a.y.size(a.dim));
+  const Packed index(distinct_indices(a.index, a.dim, s)), src(a.src);
+  check_indices(index.view(), {a.op, "index", s.bound, a.exempt});
+  const Scatter scatter{a, s, index.view().as<int64_t>(), src.view().data,
+                        static_cast<int64_t>(size_of(a.y.dtype))};
+  const int64_t lines = s.outer * s.index_inner;
+  if (lines == 1) {  // the threads share it
+    return scatter.add_lines(0, 1);
+  }
+  parallel_for(lines, grain_of(s.bound * s.inner / s.index_inner + s.count),
+               [&](int64_t begin, int64_t end) { scatter.add_lines(begin, end); });
+}
+
+void one_hot(const OneHot& a) {
+  check_arguments(a);
+  const int64_t classes = a.y.sizes.back();
+  check_indices(a.index, {"one_hot", "index", classes});
+  if (a.y.numel == 0) {
+    return;
+  }
+  const Packed index(a.index);
+  parallel_for(a.index.numel, grain_of(classes), [&](int64_t begin, int64_t end) {
+    int64_t* y = a.y.as<int64_t>();
+    std::memset(y + begin * classes, 0,
+                static_cast<size_t>((end - begin) * classes) * sizeof(int64_t));
+    for (int64_t i = begin; i < end; ++i) {
+      y[i * classes + index.view().as<int64_t>()[i]] = 1;
+    }
+  });
+}
+
+}  // namespace binade::kernels::cpu
