@@ -16,7 +16,8 @@ const std::vector<OpRow>& op_table() {
   static const std::vector<OpRow> table = [] {
     std::vector<OpRow> rows;
     for (auto family : {pointwise_rows, reduce_rows, contraction_rows, pool_rows, norm_rows,
-                        loss_rows, shape_rows, join_rows, attention_rows, rnn_rows}) {
+                        loss_rows, shape_rows, join_rows, attention_rows, rnn_rows, rearrange_rows,
+                        index_rows, interpolate_rows}) {
       for (OpRow& row : family()) {
         rows.push_back(std::move(row));
       }

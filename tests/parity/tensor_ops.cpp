@@ -1,5 +1,6 @@
 // Parity names of elementwise ops, reductions, softmax and shape ops.
 #include <binade/core/ops.h>
+#include <binade/core/ops/rearrange.h>
 #include <binade/nn/activation.h>
 
 #include <limits>
@@ -122,10 +123,8 @@ void add_shapes(Ops& ops) {
     return one(permute(call.in("x"), dims(call.attr("dims"))));
   };
   ops["squeeze"] = [](const Call& call) {
-    if (call.attr("dim").is_null()) {
-      throw NotCovered{"squeeze of all dims"};
-    }
-    return one(squeeze(call.in("x"), call.attr("dim")));
+    const Json& dim = call.attr("dim");
+    return one(dim.is_null() ? squeeze(call.in("x")) : squeeze(call.in("x"), dim));
   };
   ops["unsqueeze"] = [](const Call& call) {
     return one(unsqueeze(call.in("x"), call.attr("dim")));
@@ -142,10 +141,9 @@ void add_shapes(Ops& ops) {
   ops["cat"] = [](const Call& call) { return one(cat(operands(call), call.attr("dim"))); };
   ops["stack"] = [](const Call& call) { return one(stack(operands(call), call.attr("dim"))); };
   ops["split"] = [](const Call& call) {
-    if (!call.attr("split_size").is_number()) {
-      throw NotCovered{"split by a list of sizes"};
-    }
-    return numbered(split(call.in("x"), call.attr("split_size"), call.attr("dim")));
+    const Json &size = call.attr("split_size"), &dim = call.attr("dim");
+    return numbered(size.is_number() ? split(call.in("x"), size.get<int64_t>(), dim)
+                                     : split(call.in("x"), size.get<std::vector<int64_t>>(), dim));
   };
 }
 

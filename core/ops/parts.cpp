@@ -1,0 +1,110 @@
+// Parts of a tensor, as views.
+#include <binade/core/create.h>
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/checks.h>
+#include <binade/core/ops/rearrange.h>
+#include <binade/kernels/copy.h>
+
+#include <algorithm>
+
+namespace binade {
+namespace {
+
+Tensor piece_of(const Tensor& t, int d, int64_t at, int64_t size) {
+  Dims sizes = t.sizes();
+  sizes[d] = size;
+  return make_view(t, sizes, t.strides(), at * t.strides()[d]);
+}
+
+// The gradient of split; a piece without one counts as zeros.
+Tensor joined(std::span<const Tensor> dys, const std::vector<int64_t>& sizes, int d, Needs needs) {
+  if (grad_enabled()) {
+    const auto given = std::find_if(dys.begin(), dys.end(), [](auto& dy) { return dy.defined(); });
+    std::vector<Tensor> parts(dys.begin(), dys.end());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (!parts[i].defined()) {
+        Dims missing = given->sizes();
+        missing[d] = sizes[i];
+        parts[i] = zeros(missing, given->dtype(), given->device());
+      }
+    }
+    return cat(parts, d);
+  }
+  Tensor dx = needs.out(0);
+  int64_t at = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const Tensor piece = piece_of(dx, d, at, sizes[i]);
+    if (dys[i].defined()) {
+      kernels::copy({.x = dys[i], .y = piece});
+    } else {
+      kernels::fill({.y = piece, .value = 0});
+    }
+    at += sizes[i];
+  }
+  return dx;
+}
+
+}  // namespace
+
+Tensor narrow(const Tensor& x, int dim, int64_t start, int64_t length) {
+  check_defined("narrow", x);
+  check(x.dim() > 0, "narrow: got a scalar, expected a dimension");
+  const int d = wrap_dim("narrow", dim, x.dim());
+  const int64_t size = x.sizes()[d], from = start < 0 ? start + size : start;
+  check(from >= 0 && from <= size && length >= 0 && length <= size - from, "narrow: got start ",
+        start, " and length ", length, " in dimension ", d, " of shape ", x.sizes(),
+        ", expected a range inside");
+  return slice(x, d, from, from + length);
+}
+
+Tensor squeeze(const Tensor& x) {
+  check_defined("squeeze", x);
+  Dims sizes;
+  for (int64_t size : x.sizes()) {
+    if (size != 1) {
+      sizes.push_back(size);
+    }
+  }
+  return reshape(x, sizes);
+}
+
+std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int dim) {
+  static constexpr Op kOp{"split", OpClass::movement, true};
+  check_defined("split", x);
+  check(x.dim() > 0, "split: got a scalar, expected a dimension");
+  const int d = wrap_dim("split", dim, x.dim());
+  int64_t left = x.sizes()[d];
+  for (int64_t size : sizes) {
+    check(size >= 0 && size <= left, "split: got sizes that are negative or exceed the ",
+          x.sizes()[d], " of dimension ", d, " of shape ", x.sizes());
+    left -= size;
+  }
+  check(left == 0, "split: got sizes that leave ", left, " of the ", x.sizes()[d], " of dimension ",
+        d, ", expected all");
+  std::vector<Tensor> pieces;
+  int64_t at = 0;
+  for (int64_t size : sizes) {
+    pieces.push_back(piece_of(x, d, at, size));
+    at += size;
+  }
+  kOp.record_many(
+      std::span(&x, 1), pieces, {},
+      [d, sizes](std::span<const Tensor> dys, Needs needs, std::span<const Tensor>) -> Grads {
+        return {joined(dys, sizes, d, needs)};
+      });
+  return pieces;
+}
+
+std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int dim) {
+  check_defined("chunk", x);
+  check(x.dim() > 0 && chunks >= 1, "chunk: got shape ", x.sizes(), " and ", chunks,
+        " chunks, expected a dimension and at least one chunk");
+  const int64_t size = x.sizes()[wrap_dim("chunk", dim, x.dim())];
+  if (size == 0) {  // that many empty pieces
+    return split(x, std::vector<int64_t>(static_cast<size_t>(chunks), 0), dim);
+  }
+  return split(x, (size - 1) / chunks + 1, dim);
+}
+
+}  // namespace binade
