@@ -10,6 +10,9 @@
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/attention.h>
+#include <binade/core/ops/index.h>
+#include <binade/core/ops/interpolate.h>
+#include <binade/core/ops/rearrange.h>
 #include <binade/core/ops/rnn.h>
 #include <binade/core/parameter.h>
 #include <binade/core/safetensors.h>
@@ -22,12 +25,14 @@
 #include <binade/nn/activation.h>
 #include <binade/nn/attention.h>
 #include <binade/nn/conv.h>
+#include <binade/nn/embedding.h>
 #include <binade/nn/init.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/losses.h>
 #include <binade/nn/models.h>
 #include <binade/nn/norm.h>
 #include <binade/nn/pool.h>
+#include <binade/nn/resize.h>
 #include <binade/nn/rnn.h>
 #include <binade/nn/sequential.h>
 #include <binade/optim/accumulation.h>

@@ -337,9 +337,9 @@ Prepared conv2d(int64_t rows, int64_t cols, DType dtype, Device device) {
 constexpr const char* kMatrix = "rows x cols elements";
 constexpr const char* kImages = "rows images of 16x16 with cols channels";
 
-std::vector<KernelCase> with_sequences(std::vector<KernelCase> cases) {
-  for (const KernelCase& one : sequence_kernel_cases()) {
-    cases.push_back(one);
+std::vector<KernelCase> with_other_files(std::vector<KernelCase> cases) {
+  for (const auto& file : {sequence_kernel_cases(), index_kernel_cases()}) {
+    cases.insert(cases.end(), file.begin(), file.end());
   }
   return cases;
 }
@@ -347,7 +347,7 @@ std::vector<KernelCase> with_sequences(std::vector<KernelCase> cases) {
 }  // namespace
 
 const std::vector<KernelCase>& kernel_cases() {
-  static const std::vector<KernelCase> cases = with_sequences({
+  static const std::vector<KernelCase> cases = with_other_files({
       {"relu_forward", kMatrix, unary_forward<Unary::relu>},
       {"relu_backward", kMatrix, unary_backward<Unary::relu>},
       {"gelu_forward", kMatrix, unary_forward<Unary::gelu>},

@@ -1,0 +1,96 @@
+// Cases of the kernels that index, rearrange and resample.
+#include <bench/kernel_cases.h>
+#include <binade/kernels/copy.h>
+#include <binade/kernels/index.h>
+#include <binade/kernels/interpolate.h>
+#include <binade/kernels/masked_select.h>
+#include <binade/kernels/triangle.h>
+
+namespace binade::bench {
+namespace {
+
+using Shared = std::shared_ptr<Operands>;
+constexpr int64_t kTable = 256;  // rows: what random() draws integers below
+constexpr int64_t kSide = 16;
+
+double bytes_of(const View& v) {
+  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
+}
+
+// Rows of a table of 256: an embedding, and its gradient.
+template <bool kAdd>
+Prepared rows_of_table(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View& index = o->view(o->random(DType::i64, {rows}), {rows, cols}, {1, 0});
+  const View &table = o->random(dtype, {kTable, cols}), &y = o->random(dtype, {rows, cols});
+  const double bytes = 8.0 * static_cast<double>(rows) + bytes_of(table) + bytes_of(y);
+  const auto run = [&] {
+    if constexpr (kAdd) {
+      kernels::scatter_add({.op = "bench", .index = index, .src = y, .y = table, .dim = 0});
+    } else {
+      kernels::gather({.op = "bench", .x = table, .index = index, .y = y, .dim = 0});
+    }
+  };
+  return {o, run, bytes, 0};
+}
+
+Prepared one_hot(int64_t rows, int64_t, DType, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &index = o->random(DType::i64, {rows}), &y = o->empty(DType::i64, {rows, kTable});
+  return {o, [&] { kernels::one_hot({.index = index, .y = y}); }, bytes_of(index) + bytes_of(y), 0};
+}
+
+Prepared triangle(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &x = o->random(dtype, {rows, cols}), &y = o->empty(dtype, {rows, cols});
+  return {o, [&] { kernels::triangle({.x = x, .y = y, .diagonal = 0, .upper = false}); },
+          1.5 * bytes_of(y), 0};
+}
+
+// Every second element; the count is taken with it.
+Prepared masked_select(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &x = o->random(dtype, {rows, cols}), &mask = o->zeros(DType::boolean, {rows, cols});
+  kernels::fill({.y = o->view(mask, {x.numel / 2}, {2}), .value = 1});
+  const View& offsets = o->empty(DType::i64, {kernels::mask_offsets(x.numel)});
+  const View& y = o->empty(dtype, {x.numel / 2});
+  const auto run = [&] {
+    kernels::mask_count({.mask = mask, .offsets = offsets});
+    kernels::masked_select({.x = x, .mask = mask, .offsets = offsets, .y = y});
+  };
+  return {o, run, bytes_of(x) + 2 * bytes_of(mask) + bytes_of(y), 0};
+}
+
+template <bool kBackward>
+Prepared bilinear(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View& x = o->random(dtype, {rows, cols, kSide, kSide});
+  const View& y = o->random(dtype, {rows, cols, 2 * kSide, 2 * kSide});
+  const auto run = [&] {
+    if constexpr (kBackward) {
+      kernels::interpolate_backward({.dy = y, .dx = x, .mode = kernels::Interpolation::bilinear});
+    } else {
+      kernels::interpolate_forward({.x = x, .y = y, .mode = kernels::Interpolation::bilinear});
+    }
+  };
+  return {o, run, bytes_of(x) + bytes_of(y), 0};
+}
+
+constexpr const char* kRows = "rows of cols elements from a table of 256";
+constexpr const char* kImages = "rows images of 16x16 with cols channels, to twice the size";
+
+}  // namespace
+
+std::vector<KernelCase> index_kernel_cases() {
+  return {
+      {"gather_rows", kRows, rows_of_table<false>},
+      {"scatter_add_rows", kRows, rows_of_table<true>},
+      {"one_hot", "rows indices of 256 classes", one_hot},
+      {"triangle", "rows x cols elements", triangle},
+      {"masked_select", "rows x cols elements", masked_select},
+      {"bilinear_forward", kImages, bilinear<false>},
+      {"bilinear_backward", kImages, bilinear<true>},
+  };
+}
+
+}  // namespace binade::bench

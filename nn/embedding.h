@@ -1,0 +1,27 @@
+// A table of vectors, looked up by index.
+#pragma once
+#include <binade/nn/module.h>
+
+namespace binade::nn {
+
+struct EmbeddingOptions {
+  int64_t count;  // of vectors
+  int64_t width;  // of each
+  // This vector is zero at first and gets no gradient; negative: from the end.
+  std::optional<int64_t> padding_idx = std::nullopt;
+};
+
+// index i64 [...] -> [..., width]. Initial values are standard normal.
+class Embedding : public Module {
+ public:
+  using Options = EmbeddingOptions;
+  explicit Embedding(const EmbeddingOptions& options);
+  Tensor forward(const Tensor& index) override;
+
+  Tensor weight;  // [count, width]
+
+ private:
+  std::optional<int64_t> padding_idx_;
+};
+
+}  // namespace binade::nn

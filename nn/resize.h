@@ -1,0 +1,69 @@
+// Layers without parameters that change sizes: upsampling, padding, unflattening.
+#pragma once
+#include <binade/core/ops/interpolate.h>
+#include <binade/nn/conv.h>
+
+#include <array>
+
+namespace binade::nn {
+
+struct UpsampleOptions {
+  // One of the two. A factor multiplies the sizes and rounds down.
+  std::optional<Pair> size = std::nullopt;
+  std::optional<double> scale_factor = std::nullopt;
+  Interpolation mode = Interpolation::nearest;
+  bool align_corners = false;
+};
+
+// [N, C, H, W] -> [N, C, size].
+class Upsample : public Module {
+ public:
+  using Options = UpsampleOptions;
+  explicit Upsample(const UpsampleOptions& options);
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  UpsampleOptions options_;
+};
+
+struct Pad2dOptions {
+  int64_t left = 0, right = 0, top = 0, bottom = 0;
+};
+
+// Pads the last two dimensions: with zeros (negative pads cut off), or by reflection.
+class ZeroPad2d : public Module {
+ public:
+  using Options = Pad2dOptions;
+  explicit ZeroPad2d(const Pad2dOptions& options) : options_(options) {}
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  Pad2dOptions options_;
+};
+
+class ReflectionPad2d : public Module {
+ public:
+  using Options = Pad2dOptions;
+  explicit ReflectionPad2d(const Pad2dOptions& options) : options_(options) {}
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  Pad2dOptions options_;
+};
+
+struct UnflattenOptions {
+  int dim;
+  Dims sizes;  // in its place; one may be -1
+};
+
+class Unflatten : public Module {
+ public:
+  using Options = UnflattenOptions;
+  explicit Unflatten(const UnflattenOptions& options) : options_(options) {}
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  UnflattenOptions options_;
+};
+
+}  // namespace binade::nn

@@ -1,0 +1,72 @@
+// Embedding, and the layers that change sizes.
+#include <binade/core/create.h>
+#include <binade/core/ops.h>
+#include <binade/kernels/base/fault.h>
+#include <binade/nn/embedding.h>
+#include <binade/nn/resize.h>
+#include <gtest/gtest.h>
+
+namespace binade::nn {
+namespace {
+
+TEST(Embedding, LooksUpRowsAndLeavesPaddingAlone) {
+  manual_seed(1);
+  Embedding layer({.count = 5, .width = 3, .padding_idx = -1});
+  EXPECT_EQ(layer.named_parameters()[0].first, "weight");
+  EXPECT_EQ(layer.weight.sizes(), (Dims{5, 3}));
+  EXPECT_EQ(layer.weight.at(12), 0);
+  EXPECT_NE(layer.weight.at(0), 0);
+  layer.parameters();
+  const Tensor index = from_values({4, 1, 1, 0}, {2, 2}, DType::i64);
+  const Tensor y = layer(index);
+  ASSERT_EQ(y.sizes(), (Dims{2, 2, 3}));
+  EXPECT_EQ(y.at(4), layer.weight.at(4));
+  y.backward(ones({2, 2, 3}));
+  const Tensor gradient = layer.weight.grad();
+  const double expected[] = {1, 2, 0, 0, 0};
+  for (int64_t row = 0; row < 5; ++row) {
+    EXPECT_EQ(gradient.at(3 * row), expected[row]) << row;
+  }
+  EXPECT_THROW(layer(from_values({5}, {1}, DType::i64)), kernels::IndexError);
+  EXPECT_THROW(layer(ones({2})), Error);
+  EXPECT_THROW(Embedding({.count = 0, .width = 3}), Error);
+  EXPECT_THROW(Embedding({.count = 4, .width = 3, .padding_idx = 4}), Error);
+}
+
+TEST(Upsample, BySizeAndByFactor) {
+  const Tensor x = channels_last(reshape(arange(8, DType::f32), {1, 2, 2, 2}));
+  const Tensor y = Upsample({.scale_factor = 2.0})(x);
+  ASSERT_EQ(y.sizes(), (Dims{1, 2, 4, 4}));
+  EXPECT_TRUE(y.is_channels_last());
+  EXPECT_EQ(y.at(3), 1);
+  EXPECT_EQ(y.at(31), 7);
+  Upsample corners({.size = Pair{3, 5}, .mode = Interpolation::bilinear, .align_corners = true});
+  EXPECT_EQ(corners(x).sizes(), (Dims{1, 2, 3, 5}));
+  EXPECT_EQ(corners(x).at(7), 1.5);
+  EXPECT_THROW(Upsample({}), Error);
+  EXPECT_THROW(Upsample({.size = Pair{3}, .scale_factor = 2.0}), Error);
+  EXPECT_THROW(corners(ones({2, 2})), Error);
+}
+
+TEST(Pads, ZerosAndReflections) {
+  const Tensor x = reshape(arange(9, DType::f32), {1, 1, 3, 3});
+  ZeroPad2d zeros({.left = 1, .bottom = 2});
+  EXPECT_EQ(zeros(x).sizes(), (Dims{1, 1, 5, 4}));
+  EXPECT_EQ(zeros(x).at(0), 0);
+  EXPECT_EQ(zeros(x).at(7), 5);
+  ReflectionPad2d mirror({.left = 2, .right = 0, .top = 1});
+  EXPECT_EQ(mirror(x).sizes(), (Dims{1, 1, 4, 5}));
+  EXPECT_EQ(mirror(x).at(0), 5);
+  EXPECT_THROW(ReflectionPad2d({.left = 3})(x), Error);
+  EXPECT_THROW(zeros(ones({3})), Error);
+}
+
+TEST(Unflatten, InfersOneSize) {
+  EXPECT_EQ(Unflatten({.dim = 1, .sizes = {2, -1}})(ones({3, 8})).sizes(), (Dims{3, 2, 4}));
+  EXPECT_EQ(Unflatten({.dim = -1, .sizes = {2, 4}})(ones({3, 8})).sizes(), (Dims{3, 2, 4}));
+  EXPECT_THROW(Unflatten({.dim = 1, .sizes = {3, -1}})(ones({3, 8})), Error);
+  EXPECT_THROW(Unflatten({.dim = 2, .sizes = {3}})(ones({3, 8})), Error);
+}
+
+}  // namespace
+}  // namespace binade::nn
