@@ -1,12 +1,15 @@
 // The umbrella header: all of Binade's public interface but single kernels, which
 // <binade/kernels/...> has.
 #pragma once
+#include <binade/core/anomaly.h>
 #include <binade/core/autograd.h>
 #include <binade/core/create.h>
 #include <binade/core/device_info.h>
 #include <binade/core/device_stats.h>
 #include <binade/core/gradcheck.h>
 #include <binade/core/graph.h>
+#include <binade/core/hooks.h>
+#include <binade/core/host_sync.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/attention.h>
@@ -15,8 +18,10 @@
 #include <binade/core/ops/rearrange.h>
 #include <binade/core/ops/rnn.h>
 #include <binade/core/parameter.h>
+#include <binade/core/recompute.h>
 #include <binade/core/safetensors.h>
 #include <binade/core/stream.h>
+#include <binade/core/warning.h>
 #include <binade/data/idx.h>
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>
