@@ -6,6 +6,7 @@
 #include <binade/data/sample.h>
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace binade::data {

@@ -4,6 +4,8 @@
 #pragma once
 #include <binade/data/sample.h>
 
+#include <string>
+
 namespace binade::data {
 
 struct GlyphOptions {

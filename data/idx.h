@@ -4,6 +4,8 @@
 #pragma once
 #include <binade/data/dataset.h>
 
+#include <string>
+
 namespace binade::data {
 
 struct IdxArray {

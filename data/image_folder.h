@@ -6,6 +6,8 @@
 #include <binade/data/decode.h>
 #include <binade/data/idx.h>
 
+#include <string>
+
 namespace binade::data {
 
 struct ImageFolderOptions {

@@ -36,7 +36,7 @@ TEST_F(Diagnostics, ItemNamesTheLineAndTheModule) {
   EXPECT_EQ(sync.count, 3);
   EXPECT_EQ(guard.count(), 3);
   const std::string text = to_string(sync);
-  EXPECT_NE(text.find("item on emulated, 3 times, "), std::string::npos) << text;
+  EXPECT_NE(text.find("item on emulated:0, 3 times, "), std::string::npos) << text;
   EXPECT_NE(text.find("(in module head)"), std::string::npos) << text;
 }
 

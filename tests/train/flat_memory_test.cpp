@@ -14,7 +14,7 @@ constexpr int64_t kWidth = 16, kLongest = 48;
 // A block of self-attention over [T, kWidth], made of ops.
 class Block : public nn::Module {
  public:
-  Block() {
+  Block() : qkv_({.in = kWidth, .out = 3 * kWidth}), out_({.in = kWidth, .out = kWidth}) {
     register_module("qkv", qkv_);
     register_module("out", out_);
   }
@@ -25,12 +25,12 @@ class Block : public nn::Module {
   }
 
  private:
-  nn::Linear qkv_{{.in = kWidth, .out = 3 * kWidth}}, out_{{.in = kWidth, .out = kWidth}};
+  nn::Linear qkv_, out_;
 };
 
 class Model : public nn::Module {
  public:
-  Model() {
+  Model() : head_({.in = kWidth, .out = 2}) {
     register_module("first", first_);
     register_module("second", second_);
     register_module("head", head_);
@@ -42,7 +42,7 @@ class Model : public nn::Module {
 
  private:
   Block first_, second_;
-  nn::Linear head_{{.in = kWidth, .out = 2}};
+  nn::Linear head_;
 };
 
 TEST(FlatMemory, TenThousandStepsOfChangingLengths) {
