@@ -28,9 +28,7 @@ void synchronize_stream(Device device, SourceLine) {
     no_device(device);
   }
 }
-void synchronize(Device device, SourceLine where) {
-  synchronize_stream(device, where);
-}
+void synchronize(Device device, SourceLine where) { synchronize_stream(device, where); }
 
 }  // namespace binade
 
