@@ -1,26 +1,37 @@
 // The umbrella header: all of Binade's public interface but single kernels, which
 // <binade/kernels/...> has.
 #pragma once
+#include <binade/core/anomaly.h>
 #include <binade/core/autograd.h>
 #include <binade/core/create.h>
 #include <binade/core/device_info.h>
 #include <binade/core/device_stats.h>
 #include <binade/core/gradcheck.h>
 #include <binade/core/graph.h>
+#include <binade/core/hooks.h>
+#include <binade/core/host_sync.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/index.h>
 #include <binade/core/ops/interpolate.h>
 #include <binade/core/ops/rearrange.h>
+#include <binade/core/ops/attention.h>
+#include <binade/core/ops/index.h>
+#include <binade/core/ops/interpolate.h>
+#include <binade/core/ops/rearrange.h>
+#include <binade/core/ops/rnn.h>
 #include <binade/core/parameter.h>
+#include <binade/core/recompute.h>
 #include <binade/core/safetensors.h>
 #include <binade/core/stream.h>
+#include <binade/core/warning.h>
 #include <binade/data/idx.h>
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>
 #include <binade/data/transforms.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/nn/activation.h>
+#include <binade/nn/attention.h>
 #include <binade/nn/conv.h>
 #include <binade/nn/embedding.h>
 #include <binade/nn/init.h>
@@ -30,6 +41,7 @@
 #include <binade/nn/norm.h>
 #include <binade/nn/pool.h>
 #include <binade/nn/resize.h>
+#include <binade/nn/rnn.h>
 #include <binade/nn/sequential.h>
 #include <binade/optim/accumulation.h>
 #include <binade/optim/adagrad.h>

@@ -1,7 +1,10 @@
-// The backward engine (core/backward_run.h) and ops with several outputs.
+// The backward engine (core/backward_run.h).
+#include <binade/core/anomaly.h>
 #include <binade/core/autograd.h>
 #include <binade/core/backward_run.h>
 #include <binade/core/create.h>
+#include <binade/core/graph_growth.h>
+#include <binade/core/hooks.h>
 #include <binade/core/label.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
@@ -12,70 +15,6 @@
 namespace binade {
 
 namespace {
-
-// An op with several outputs is one node, the whole, with one Part per output. A part puts its
-// gradient into the whole's list; the whole runs once, after all of its parts.
-class Whole final : public Node {
- public:
-  Whole(const Op* op, const Tensor& y, std::span<const Tensor> keep, size_t outputs,
-        detail::ManyBackward backward)
-      : Node(op, y), gradients(outputs), backward_(std::move(backward)) {
-    for (const Tensor& t : keep) {
-      saved_.push_back(t.defined() ? Saved(t) : Saved());
-    }
-  }
-  ~Whole() override { Whole::release(); }
-  Grads backward(const Tensor&) override {
-    std::vector<Tensor> saved;
-    for (const Saved& s : saved_) {
-      saved.push_back(s.get(*this));
-    }
-    std::vector<Tensor> dys(gradients.size());
-    dys.swap(gradients);
-    return backward_(dys, Needs(edges, edge_count), saved);
-  }
-  void drop_gradient() noexcept override { gradients.assign(gradients.size(), Tensor()); }
-  void release() noexcept override {
-    if (std::exchange(released, true)) {
-      return;
-    }
-    backward_ = nullptr;
-    saved_.clear();
-    for (Edge& edge : inputs) {
-      edge.drop();
-    }
-  }
-
-  std::vector<Edge> inputs;
-  std::vector<Tensor> gradients;
-
- private:
-  std::vector<Saved> saved_;
-  detail::ManyBackward backward_;
-};
-
-class Part final : public Node {
- public:
-  Part(const Op* op, const Tensor& y, const Ref<Node>& whole, size_t index)
-      : Node(op, y), index_(index), whole_(whole) {
-    part = true;
-    edges = &whole_;
-    edge_count = 1;
-  }
-  Grads backward(const Tensor& dy) override {
-    static_cast<Whole&>(*whole_).gradients[index_] = dy;
-    return {};
-  }
-  void release() noexcept override {
-    if (!std::exchange(released, true)) {
-      whole_.drop();
-    }
-  }
-
- private:
-  size_t index_;
-  Edge whole_;
-};
 
 std::string where(const Node& node) {
   std::string out = std::string("(in backward of ") + node.name();
@@ -108,6 +47,31 @@ Grads call(Node& node, const Tensor& dy) {
 
 }  // namespace
 
+void BackwardRun::finish(Leaf& leaf) {
+  leaf.run = 0;
+  if (leaf.hooked) [[unlikely]] {
+    Tensor gradient = leaf.buffer;
+    detail::run_hooks(leaf, gradient);
+    if (gradient.handle().get() != leaf.buffer.handle().get()) {
+      if (gradient.handle()->storage.get() == leaf.buffer.handle()->storage.get()) {
+        gradient = mul(gradient, 1);  // another view of what is written now
+      }
+      leaf.clear_gradient();
+      leaf.accumulate(std::move(gradient));
+    }
+  }
+  if (leaf.on_final) {
+    leaf.on_final(leaf.buffer);
+  }
+}
+
+void BackwardRun::collect(const Node& node, const Tensor& gradient) {
+  if (const auto target = targets_->gradients.find(&node); target != targets_->gradients.end()) {
+    Tensor& into = target->second;
+    into = into.defined() ? add(into, gradient) : gradient;
+  }
+}
+
 void BackwardRun::deliver_to_leaf(Edge& edge, Tensor gradient) {
   auto& leaf = static_cast<Leaf&>(*edge);
   if (leaf.run != id_) {
@@ -120,6 +84,9 @@ void BackwardRun::deliver_to_leaf(Edge& edge, Tensor gradient) {
   leaf.accumulate(std::move(gradient));
   leaf.scale = options_.scale;
   leaf.scale_word = options_.scale_word;
+  if (AnomalyGuard* guard = detail::thread_state.anomaly) [[unlikely]] {
+    guard->check_upstream(leaf, leaf.buffer);
+  }
 }
 
 void BackwardRun::deliver(Edge& edge, Tensor gradient) {
@@ -131,7 +98,7 @@ void BackwardRun::deliver(Edge& edge, Tensor gradient) {
         sum_to(gradient, node.sizes, node.leaf ? static_cast<Leaf&>(node).destination() : Tensor());
   }
   if (node.leaf) {
-    deliver_to_leaf(edge, std::move(gradient));
+    targets_ ? collect(node, gradient) : deliver_to_leaf(edge, std::move(gradient));
     return;
   }
   Tensor& into = node.grad;
@@ -158,6 +125,12 @@ void BackwardRun::deliver_all(Node& node, Grads& gradients) {
     if (!edge) {
       continue;
     }
+    if (targets_ && !targets_->leads(*edge)) {
+      if (!retain_) {
+        edge.drop();
+      }
+      continue;
+    }
     if (node.part) {  // the whole runs once, however many of its parts got a gradient
       if (edge->run != id_) {
         check(!edge->released, "backward: the graph of ", edge->name(),
@@ -180,16 +153,39 @@ void BackwardRun::deliver_all(Node& node, Grads& gradients) {
   }
 }
 
+// Whether the node's backward is wanted.
+bool BackwardRun::arrive(Node& node, Tensor& dy) {
+  if (node.hooked) {
+    detail::run_hooks(node, dy);
+  }
+  if (!targets_) {
+    return true;
+  }
+  collect(node, dy);
+  return targets_->inner.contains(&node);
+}
+
 void BackwardRun::step() {
   std::pop_heap(heap_.begin(), heap_.end());
   Edge node = std::move(heap_.back().node);
   heap_.pop_back();
   current_ = node.get();
+  Tensor dy = std::move(node->grad);
+  if ((node->hooked || targets_) && !arrive(*node, dy)) [[unlikely]] {
+    node->run = 0;
+    return;
+  }
   check(!options_.create_graph || node->part || node->op->twice, "backward: double backward of ",
         node->name(), " is not implemented");
-  Tensor dy = std::move(node->grad);
   try {
+    AnomalyGuard* anomaly = detail::thread_state.anomaly;
+    if (anomaly) [[unlikely]] {
+      anomaly->check_upstream(*node, dy);
+    }
     Grads gradients = call(*node, dy);
+    if (anomaly) [[unlikely]] {
+      anomaly->check_gradients(*node, gradients);
+    }
     dy = {};
     deliver_all(*node, gradients);
   } catch (...) {
@@ -233,6 +229,9 @@ void backward(std::span<const Seed> seeds, const BackwardOptions& options) {
     run.deliver(edge, seed.gradient);
   }
   run.run();
+  if (run.outermost()) {
+    detail::sample_live_graph();
+  }
 }
 
 void backward(const Tensor& root, const Tensor& seed, const BackwardOptions& options) {
@@ -259,39 +258,7 @@ void begin_node(Node& node, const Input* inputs, size_t count) {
     }
   }
   node.sequence = thread_state.clock = sequence + 1;
-}
-
-void record_many(const Op* op, std::span<const Tensor> inputs, std::span<Tensor> outputs,
-                 std::span<const Tensor> keep, ManyBackward backward) {
-  const bool wanted =
-      std::any_of(inputs.begin(), inputs.end(), [](auto& t) { return t.requires_grad(); });
-  if (!wanted || !grad_enabled() || outputs.empty()) {
-    return;
-  }
-  check(inputs.size() <= UINT16_MAX, op->name, ": got ", inputs.size(),
-        " inputs, expected at most 65535");
-  auto* whole = new (allocate(sizeof(Whole)))
-      Whole(op, outputs[0], keep, outputs.size(), std::move(backward));
-  const auto owner = Ref<Node>::adopt(whole);
-  whole->bytes = sizeof(Whole);
-  whole->inputs.resize(inputs.size());
-  whole->edges = whole->inputs.data();
-  whole->edge_count = static_cast<uint16_t>(inputs.size());
-  uint64_t sequence = thread_state.clock;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (const Ref<Node>& from = inputs[i].history()) {
-      whole->inputs[i] = Edge(from);
-      sequence = std::max(sequence, from->sequence);
-    }
-  }
-  whole->sequence = ++sequence;
-  for (size_t k = 0; k < outputs.size(); ++k) {
-    auto* part = new (allocate(sizeof(Part))) Part(op, outputs[k], owner, k);
-    part->bytes = sizeof(Part);
-    part->sequence = ++sequence;
-    outputs[k] = Tensor(std::move(outputs[k]), Ref<Node>::adopt(part));
-  }
-  thread_state.clock = sequence;
+  begin(node);
 }
 
 }  // namespace detail

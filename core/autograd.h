@@ -42,7 +42,7 @@ class GradGuard {
 class Needs {
  public:
   Needs(const Edge* edges, int count) : edges_(edges), count_(count) {}
-  bool operator[](int i) const { return static_cast<bool>(edges_[i]); }
+  bool operator[](int i) const { return edges_[i] && (!detail::thread_state.pruned || reaches(i)); }
   // Memory for gradient i with the input's sizes: a parameter's arena range when this is its first
   // contribution, else new memory (dense, row-major). Undefined if gradient i is not
   // wanted; else it must be fully written and returned.
@@ -54,6 +54,7 @@ class Needs {
   int size() const { return count_; }
 
  private:
+  bool reaches(int i) const;
   Tensor direct(int i) const;
   const Edge* edges_;
   int count_;
@@ -110,6 +111,21 @@ struct Seed {
   Tensor root, gradient;
 };
 void backward(std::span<const Seed> seeds, const BackwardOptions& options = {});
+
+struct GradOptions {
+  std::vector<Tensor> upstream = {};  // one gradient per output; may be left out for one element
+  bool retain_graph = false;
+  bool create_graph = false;  // the gradients can be differentiated again
+  bool allow_unused = false;  // undefined for an input that the outputs do not depend on: no error
+};
+// The gradients of the outputs with respect to the inputs, leaves or results of ops, each with the
+// dtype of its input. No .grad is read or changed; only what leads to an input is computed.
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                         const GradOptions& options = {});
+inline std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& inputs,
+                                const GradOptions& options = {}) {
+  return grad(std::vector<Tensor>{output}, inputs, options);
+}
 
 namespace detail {
 
@@ -175,11 +191,17 @@ void record_many(const Op* op, std::span<const Tensor> inputs, std::span<Tensor>
 
 void begin_node(Node& node, const Input* inputs, size_t count);
 
+// For who watches the ops of this thread: an AnomalyGuard, recompute().
+void watch_op(const Op& op, const Input* inputs, size_t count, const Tensor& y);
+
 template <size_t kInputs, size_t kSaved, class F>
 Tensor record(const Op* op, const Input (&inputs)[kInputs], Tensor& y,
               const std::array<ToSave, kSaved>& keep, F backward) {
   static_assert(std::is_trivially_copyable_v<F>,
                 "a backward captures plain values only: list the tensors it needs in save()");
+  if (thread_state.watched) [[unlikely]] {
+    watch_op(*op, inputs, kInputs, y);
+  }
   bool wanted = false;
   for (const Input& input : inputs) {
     wanted |= input.tensor.requires_grad();

@@ -7,17 +7,33 @@
 #include <binade/core/autograd.h>
 
 #include <memory>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace binade {
 
+// What grad() collects: the gradients of some nodes, which go nowhere else.
+struct GradTargets {
+  // Finds the nodes from which an input can be reached, looking at nothing behind the boundary.
+  GradTargets(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+              std::span<const Tensor> boundary);
+  bool leads(const Node& node) const { return leading.contains(&node); }
+
+  std::unordered_map<const Node*, Tensor> gradients;  // by target, undefined until one arrives
+  std::unordered_set<const Node*> leading;            // to a target, targets included
+  std::unordered_set<const Node*> inner;              // those whose backward must run
+};
+
 class BackwardRun {
  public:
-  explicit BackwardRun(const BackwardOptions& options)
+  explicit BackwardRun(const BackwardOptions& options, GradTargets* targets = nullptr)
       : options_(options),
+        targets_(targets),
         retain_(options.retain_graph || options.create_graph),
         grad_before_(std::exchange(detail::thread_state.grad_enabled, options.create_graph)),
         precision_before_(std::exchange(detail::thread_state.precision, nullptr)),
+        pruned_before_(std::exchange(detail::thread_state.pruned, targets != nullptr)),
         outer_(std::exchange(detail::thread_state.run, this)) {
     static std::atomic<uint32_t> next{1};
     id_ = next.fetch_add(1, std::memory_order_relaxed);
@@ -32,6 +48,7 @@ class BackwardRun {
       }
     }
     detail::thread_state.precision = precision_before_;
+    detail::thread_state.pruned = pruned_before_;
     detail::thread_state.run = outer_;
     detail::thread_state.grad_enabled = grad_before_;
   }
@@ -41,6 +58,8 @@ class BackwardRun {
   void deliver(Edge& edge, Tensor gradient);
   void run();
   Node* current() const { return current_; }
+  bool outermost() const { return outer_ == nullptr; }
+  bool leads_to_input(const Node& node) const { return !targets_ || targets_->leads(node); }
   // Keeps a saved tensor with its history alive until the running node is done.
   const Tensor& keep(Tensor t) {
     return *kept_.emplace_back(std::make_unique<Tensor>(std::move(t)));
@@ -61,19 +80,18 @@ class BackwardRun {
   void deliver_to_leaf(Edge& edge, Tensor gradient);
   void deliver_all(Node& node, Grads& gradients);
   void step();
-  void finish(Leaf& leaf) {
-    leaf.run = 0;
-    if (leaf.on_final) {
-      leaf.on_final(leaf.buffer);
-    }
-  }
+  void collect(const Node& node, const Tensor& gradient);
+  bool arrive(Node& node, Tensor& dy);
+  void finish(Leaf& leaf);
 
   BackwardOptions options_;
+  GradTargets* targets_;  // null: gradients go to the leaves
   bool retain_;
   bool finished_ = false;
   bool grad_before_;
   const PrecisionScope* precision_before_;  // a gradient has the dtype of its value
   uint32_t id_ = 0;
+  bool pruned_before_;
   BackwardRun* outer_;
   Node* current_ = nullptr;
   std::vector<Entry> heap_;

@@ -23,12 +23,12 @@ void device_copy(void* to, Device to_device, const void* from, Device from_devic
   }
   std::memcpy(to, from, bytes);
 }
-void synchronize_stream(Device device) {
+void synchronize_stream(Device device, SourceLine) {
   if (!device.is_cpu()) {
     no_device(device);
   }
 }
-void synchronize(Device device) { synchronize_stream(device); }
+void synchronize(Device device, SourceLine where) { synchronize_stream(device, where); }
 
 }  // namespace binade
 

@@ -2,6 +2,7 @@
 // the CPU; they come from core/cuda in builds with CUDA or the emulated device, and are errors that
 // say so in builds without.
 #pragma once
+#include <binade/core/source_line.h>
 #include <binade/kernels/base/device.h>
 
 #include <cstddef>
@@ -20,7 +21,7 @@ void device_copy(void* to, Device to_device, const void* from, Device from_devic
 
 // Waits for all work of the current stream, or of the whole device. Reports faults that kernels
 // found (a target class out of range) as errors.
-void synchronize_stream(Device device);
-void synchronize(Device device);
+void synchronize_stream(Device device, SourceLine where = SourceLine::here());
+void synchronize(Device device, SourceLine where = SourceLine::here());
 
 }  // namespace binade

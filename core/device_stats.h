@@ -1,5 +1,6 @@
 // What the caching allocator of a device holds, and its levers.
 #pragma once
+#include <binade/core/source_line.h>
 #include <binade/kernels/base/stream.h>
 
 #include <cstddef>
@@ -42,7 +43,7 @@ struct MemoryEvent {
 std::vector<MemoryEvent> memory_timeline(Device device);
 
 // Waits for the device, then returns unused memory to it.
-void empty_cache(Device device);
+void empty_cache(Device device, SourceLine where = SourceLine::here());
 
 // For tests: the n-th allocation from now (1 is the next) runs out of memory; 0 turns it off.
 void fail_allocation(Device device, int64_t n);

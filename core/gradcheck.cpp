@@ -4,6 +4,7 @@
 
 #include <binade/core/autograd.h>
 #include <binade/core/device_memory.h>
+#include <binade/core/ops.h>
 #include <binade/kernels/base/philox.h>
 
 #include <algorithm>
@@ -174,6 +175,40 @@ void gradcheck(const Function& function, const std::vector<Tensor>& inputs,
             ", expected a difference of at most ", options.atol, " + ", options.rtol, " |numeric|");
     }
   }
+}
+
+void gradgradcheck(const Function& function, const std::vector<Tensor>& inputs,
+                   const GradcheckOptions& options) {
+  std::vector<size_t> wanted;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].requires_grad()) {
+      wanted.push_back(i);
+    }
+  }
+  std::vector<Tensor> all = inputs;
+  {
+    const NoGradGuard no_grad;
+    all.push_back(random_upstream(call(function, inputs), options.seed));
+  }
+  all.back().require_grad();
+  const auto gradients = [&](const std::vector<Tensor>& in) {
+    const GradGuard record;
+    const Tensor y = call(function, {in.begin(), in.end() - 1});
+    check(y.requires_grad(), "gradgradcheck: the function's result does not depend on any input ",
+          "that requires a gradient");
+    std::vector<Tensor> leaves, flat;
+    for (size_t i : wanted) {
+      leaves.push_back(in[i]);
+    }
+    for (const Tensor& g :
+         grad({y}, leaves, {.upstream = {in.back()}, .create_graph = true, .allow_unused = true})) {
+      if (g.defined()) {
+        flat.push_back(reshape(g, {g.numel()}));
+      }
+    }
+    return cat(flat);
+  };
+  gradcheck(gradients, all, options);
 }
 
 }  // namespace binade

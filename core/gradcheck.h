@@ -27,4 +27,10 @@ struct GradcheckOptions {
 void gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
 
+// The same for second derivatives: checks the gradients of the function's gradients, with respect
+// to its inputs and to the upstream gradient. Every op of the function must be differentiable
+// twice.
+void gradgradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+                   const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
+
 }  // namespace binade

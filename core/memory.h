@@ -23,9 +23,13 @@ namespace binade {
 
 class Node;
 class BackwardRun;
+class AnomalyGuard;
+class HostSyncGuard;
 struct PrecisionScope;
 
 namespace detail {
+
+class LeafCollector;
 
 inline constexpr size_t kSmallBytes = 1024, kLineBytes = 64;
 inline constexpr size_t kSmallClasses = kSmallBytes / kLineBytes + 1, kMagazineBlocks = 256;
@@ -42,11 +46,19 @@ struct ThreadState {
   uint32_t count[kSmallClasses] = {};
   bool grad_enabled = true;
   bool draining = false;
-  uint32_t label = 0;                         // module path of the code that runs (core/label.h)
-  uint64_t clock = 0;                         // Lamport clock of recorded ops
-  Node* doomed = nullptr;                     // nodes that wait for iterative destruction
-  BackwardRun* run = nullptr;                 // the backward in progress on this thread
+  bool watched = false;        // somebody looks at every op: `anomaly` or `collector`
+  bool pruned = false;         // `run` leaves out what grad() was not asked for
+  bool recomputing = false;    // a function runs again for its gradient (core/recompute.h)
+  bool tracing_nodes = false;  // new nodes are listed (core/graph_growth.h)
+  uint32_t label = 0;          // module path of the code that runs (core/label.h)
+  uint64_t clock = 0;          // Lamport clock of recorded ops
+  int64_t live_nodes = 0;      // recorded less destroyed on this thread
+  Node* doomed = nullptr;      // nodes that wait for iterative destruction
+  BackwardRun* run = nullptr;  // the backward in progress on this thread
   const PrecisionScope* precision = nullptr;  // null: full precision
+  AnomalyGuard* anomaly = nullptr;
+  HostSyncGuard* syncs = nullptr;
+  LeafCollector* collector = nullptr;
 };
 extern constinit thread_local ThreadState thread_state;
 

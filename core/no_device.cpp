@@ -25,7 +25,7 @@ DeviceMemoryStats memory_stats(Device) { no_device("memory_stats"); }
 void reset_peak_memory(Device) { no_device("reset_peak_memory"); }
 std::vector<LabelMemory> memory_by_label(Device) { no_device("memory_by_label"); }
 std::vector<MemoryEvent> memory_timeline(Device) { no_device("memory_timeline"); }
-void empty_cache(Device) { no_device("empty_cache"); }
+void empty_cache(Device, SourceLine) { no_device("empty_cache"); }
 void fail_allocation(Device, int64_t) { no_device("fail_allocation"); }
 void device_record_use(Device, void*, kernels::StreamHandle) { no_device("device_record_use"); }
 

@@ -1,3 +1,4 @@
+#include <binade/core/graph_growth.h>
 #include <binade/core/node.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
@@ -21,6 +22,10 @@ void Node::destroy(Node* node) noexcept {
   while (Node* doomed = state.doomed) {
     state.doomed = doomed->next;
     const size_t bytes = doomed->bytes;
+    state.live_nodes -= !doomed->leaf;
+    if (doomed->hooked || doomed->traced) [[unlikely]] {
+      detail::forget(*doomed);
+    }
     doomed->~Node();
     binade::release(doomed, bytes);
   }
@@ -28,15 +33,18 @@ void Node::destroy(Node* node) noexcept {
 }
 
 Tensor Leaf::destination() const {
-  return !has_grad && !frozen && buffer.defined() && !buffer.requires_grad() && !grad_enabled()
-             ? buffer
-             : Tensor();
+  const bool free = !has_grad && !frozen && buffer.defined() && !buffer.requires_grad();
+  return free && !grad_enabled() && !detail::thread_state.pruned ? buffer : Tensor();
 }
 
 void Leaf::clear() {
-  has_grad = false;
+  clear_gradient();
   scale = 1;
   scale_word = {};
+}
+
+void Leaf::clear_gradient() {
+  has_grad = false;
   if (buffer.requires_grad()) {  // recorded by create_graph: part of a graph, and perhaps shared
     buffer = {};
   }

@@ -57,6 +57,7 @@ class Node {
   DType dtype;
   Device device;
   bool leaf = false, released = false, part = false;
+  bool hooked = false, traced = false;  // known to core/hooks.cpp, core/graph_growth.cpp
   uint64_t sequence = 0;  // newer than all inputs: the order of backward is reversed program order
   const Op* op;           // null for leaves
   Tensor grad;            // slot: the gradient collected so far in this backward
@@ -116,7 +117,8 @@ class Leaf final : public Node {
   Grads backward(const Tensor&) override { return {}; }
   void release() noexcept override {}
   void accumulate(Tensor gradient);
-  void clear();  // forgets the gradient; nothing is written
+  void clear();           // forgets the gradient; nothing is written
+  void clear_gradient();  // the same, but its scale stays
   // Where a first contribution may be written directly; undefined if it may not.
   Tensor destination() const;
 

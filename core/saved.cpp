@@ -76,6 +76,8 @@ void reset_peak_saved_bytes() { peak_saved_bytes.store(live_saved_bytes.load());
 // needs
 // ---------------------------------------------------------------------------------------------
 
+bool Needs::reaches(int i) const { return detail::thread_state.run->leads_to_input(*edges_[i]); }
+
 Tensor Needs::direct(int i) const {
   const Node& to = *edges_[i];
   if (!to.leaf) {
@@ -90,11 +92,11 @@ Tensor Needs::direct(int i) const {
 }
 
 Tensor Needs::out(int i) const {
-  return edges_[i] ? out_strided(i, row_major_strides(edges_[i]->sizes)) : Tensor();
+  return (*this)[i] ? out_strided(i, row_major_strides(edges_[i]->sizes)) : Tensor();
 }
 
 Tensor Needs::out_strided(int i, const Dims& strides) const {
-  if (!edges_[i]) {
+  if (!(*this)[i]) {
     return {};
   }
   Tensor place = direct(i);

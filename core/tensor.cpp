@@ -1,5 +1,6 @@
 #include <binade/core/create.h>
 #include <binade/core/device_memory.h>
+#include <binade/core/host_sync.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor.h>
 #include <binade/kernels/copy.h>
@@ -137,27 +138,32 @@ void Tensor::check_dtype(DType wanted) const {
         ", expected one on the cpu; call to(Device{}) first");
 }
 
-double Tensor::item() const {
+double Tensor::item(SourceLine where) const {
   check(defined() && numel() == 1, "item: got ",
         defined() ? to_string(sizes()) : "an undefined tensor",
         ", expected a tensor with one element");
-  return at(0);
+  return element(0, "item", where);
 }
 
-double Tensor::at(int64_t index) const {
+double Tensor::at(int64_t index, SourceLine where) const {
   check(index >= 0 && index < numel(), "at: got index ", index, " of a tensor with ", numel(),
         " elements");
+  return element(index, "at", where);
+}
+
+double Tensor::element(int64_t index, const char* call, SourceLine where) const {
   int64_t offset = 0;
   for (int i = dim() - 1; i >= 0; --i) {
     offset += index % sizes()[i] * strides()[i];
     index /= sizes()[i];
   }
-  return dispatch("at", dtype(), [&]<class T>(Type<T>) {
+  return dispatch(call, dtype(), [&]<class T>(Type<T>) {
     const T* element = view().as<T>() + offset;
     T value;
     if (device().is_cpu()) {
       value = *element;
     } else {
+      const detail::HostSyncCall reads(call, where);
       device_copy(&value, Device{}, element, device(), sizeof value);
     }
     return static_cast<double>(value);
@@ -180,7 +186,10 @@ void Tensor::copy_(const Tensor& source) const {
 }
 
 Tensor Tensor::to(DType dtype) const { return cast(*this, dtype); }
-Tensor Tensor::to(Device device) const { return to_device(*this, device); }
+Tensor Tensor::to(Device device, SourceLine where) const {
+  const detail::HostSyncCall moves("to", where);
+  return to_device(*this, device);
+}
 Tensor Tensor::reshape(const Dims& sizes) const { return binade::reshape(*this, sizes); }
 Tensor Tensor::transpose(int i, int j) const { return binade::transpose(*this, i, j); }
 Tensor Tensor::contiguous() const { return binade::contiguous(*this); }

@@ -8,6 +8,7 @@
 #pragma once
 #include <binade/core/memory.h>
 #include <binade/core/ref.h>
+#include <binade/core/source_line.h>
 #include <binade/kernels/base/view.h>
 
 #include <functional>
@@ -67,9 +68,9 @@ class Tensor {
     return data_->view.as<T>();
   }
   // The value of a tensor with one element. Every call is a synchronisation point on a GPU.
-  double item() const;
+  double item(SourceLine where = SourceLine::here()) const;
   // The element at a row-major index, as a double.
-  double at(int64_t index) const;
+  double at(int64_t index, SourceLine where = SourceLine::here()) const;
 
   Tensor detach() const { return Tensor(data_); }  // the same data without history: no allocation
   bool requires_grad() const { return static_cast<bool>(history_); }
@@ -87,7 +88,7 @@ class Tensor {
   void copy_(const Tensor& source) const;  // casts and broadcasts
 
   Tensor to(DType dtype) const;  // differentiable
-  Tensor to(Device device) const;
+  Tensor to(Device device, SourceLine where = SourceLine::here()) const;
   Tensor reshape(const Dims& sizes) const;
   Tensor transpose(int i, int j) const;
   Tensor contiguous() const;
@@ -101,6 +102,7 @@ class Tensor {
 
  private:
   void check_dtype(DType wanted) const;
+  double element(int64_t index, const char* call, SourceLine where) const;
 
   Ref<TensorData> data_;
   Ref<Node> history_;

@@ -148,15 +148,15 @@ Image decode_image(std::span<const uint8_t> bytes, std::string_view path,
   return internal::apply_orientation(std::move(image), internal::tiff_orientation(exif));
 }
 
-std::vector<uint8_t> read_file(const std::filesystem::path& path, int64_t max_bytes) {
+std::vector<uint8_t> read_file(const std::string& path, int64_t max_bytes) {
   // O_NONBLOCK: opening a FIFO that nobody writes must not block; regular files ignore it.
   const File file(path.c_str());
   struct stat status {};
   if (file.descriptor() < 0 || ::fstat(file.descriptor(), &status) != 0) {
-    fail(path.native(), ": cannot read the file: ", std::strerror(errno));
+    fail(path, ": cannot read the file: ", std::strerror(errno));
   }
-  check(S_ISREG(status.st_mode), path.native(), ": not a regular file");
-  check(status.st_size <= max_bytes, path.native(), ": the file has ", int64_t(status.st_size),
+  check(S_ISREG(status.st_mode), path, ": not a regular file");
+  check(status.st_size <= max_bytes, path, ": the file has ", int64_t(status.st_size),
         " bytes, the limit is ", max_bytes);
   std::vector<uint8_t> bytes(static_cast<size_t>(status.st_size));
   for (size_t done = 0; done < bytes.size();) {
@@ -164,15 +164,15 @@ std::vector<uint8_t> read_file(const std::filesystem::path& path, int64_t max_by
     if (count < 0 && errno == EINTR) {
       continue;
     }
-    check(count >= 0, path.native(), ": cannot read the file: ", std::strerror(errno));
-    check(count > 0, path.native(), ": the file became shorter while it was read");
+    check(count >= 0, path, ": cannot read the file: ", std::strerror(errno));
+    check(count > 0, path, ": the file became shorter while it was read");
     done += static_cast<size_t>(count);
   }
   return bytes;
 }
 
-Image read_image(const std::filesystem::path& path, const DecodeOptions& options) {
-  return decode_image(read_file(path, options.limits.max_file_bytes), path.native(), options);
+Image read_image(const std::string& path, const DecodeOptions& options) {
+  return decode_image(read_file(path, options.limits.max_file_bytes), path, options);
 }
 
 namespace internal {

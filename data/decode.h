@@ -5,8 +5,8 @@
 #pragma once
 #include <binade/data/sample.h>
 
-#include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace binade::data {
@@ -31,10 +31,10 @@ Image decode_image(std::span<const uint8_t> bytes, std::string_view path,
                    const DecodeOptions& options = {});
 
 // Reads a regular file of at most limits.max_file_bytes and decodes it. Never blocks on a FIFO.
-Image read_image(const std::filesystem::path& path, const DecodeOptions& options = {});
+Image read_image(const std::string& path, const DecodeOptions& options = {});
 
 // The bytes of a regular file. Throws Error where it is missing, no regular file, or larger.
-std::vector<uint8_t> read_file(const std::filesystem::path& path, int64_t max_bytes);
+std::vector<uint8_t> read_file(const std::string& path, int64_t max_bytes);
 
 // True if libjpeg-turbo is built in; stb_image decodes JPEG otherwise, and nothing encodes it.
 bool has_libjpeg();

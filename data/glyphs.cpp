@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -198,7 +199,7 @@ Image draw_glyph(int label, const GlyphOptions& options, int part, int number) {
   return painter.finish();
 }
 
-bool make_glyph_folder(const fs::path& directory, const GlyphOptions& options) {
+bool make_glyph_folder(const std::string& directory, const GlyphOptions& options) {
   check_options(options);
   fs::path target = directory;
   if (!target.has_filename()) {

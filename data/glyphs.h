@@ -4,7 +4,7 @@
 #pragma once
 #include <binade/data/sample.h>
 
-#include <filesystem>
+#include <string>
 
 namespace binade::data {
 
@@ -19,7 +19,7 @@ struct GlyphOptions {
 // Makes DIR, or reuses one whose marker file names the same options. It is written beside DIR and
 // renamed at the end, so DIR is complete or absent. Throws where DIR holds anything else.
 // Returns true if it was made now.
-bool make_glyph_folder(const std::filesystem::path& directory, const GlyphOptions& options = {});
+bool make_glyph_folder(const std::string& directory, const GlyphOptions& options = {});
 
 // One picture: glyph `label`, drawn with the random numbers of (seed, part, number). [size, size,
 // 3]

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 
 namespace binade::data {
 namespace {
@@ -117,37 +118,37 @@ uint64_t saturated_product(const std::vector<int64_t>& sizes) {
   return product > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(product);
 }
 
-std::filesystem::path idx_file(const std::filesystem::path& directory, Part part, bool images) {
+std::string idx_file(const std::filesystem::path& directory, Part part, bool images) {
   const std::string name = std::string(part == Part::train ? "train" : "t10k") +
                            (images ? "-images-idx3-ubyte" : "-labels-idx1-ubyte");
   const std::filesystem::path plain = directory / name;
   const std::filesystem::path packed = directory / (name + ".gz");
   std::error_code ignored;
   return !std::filesystem::exists(plain, ignored) && std::filesystem::exists(packed, ignored)
-             ? packed
-             : plain;
+             ? packed.native()
+             : plain.native();
 }
 
 }  // namespace
 
-IdxArray read_idx(const std::filesystem::path& path, int64_t max_bytes) {
-  Source source(path.native(), max_bytes);
+IdxArray read_idx(const std::string& path, int64_t max_bytes) {
+  Source source(path, max_bytes);
   IdxArray array;
   array.sizes = read_header(source);
   const uint64_t count = saturated_product(array.sizes);
-  check(count <= static_cast<uint64_t>(std::max<int64_t>(max_bytes, 0)), path.native(),
+  check(count <= static_cast<uint64_t>(std::max<int64_t>(max_bytes, 0)), path,
         ": the idx header says ", count, " bytes, the limit is ", max_bytes);
-  check(count <= source.capacity(), path.native(), ": truncated or corrupt: the idx header says ",
-        count, " bytes, the file holds at most ", source.capacity());
+  check(count <= source.capacity(), path, ": truncated or corrupt: the idx header says ", count,
+        " bytes, the file holds at most ", source.capacity());
   array.elements.resize(count);
   const size_t got = source.read(array.elements.data(), count);
-  check(got == count, path.native(), ": truncated: the idx header says ", count,
-        " bytes, the file holds ", got);
+  check(got == count, path, ": truncated: the idx header says ", count, " bytes, the file holds ",
+        got);
   source.expect_end();
   return array;
 }
 
-bool has_idx_files(const std::filesystem::path& directory) {
+bool has_idx_files(const std::string& directory) {
   for (Part part : {Part::train, Part::test}) {
     for (bool images : {true, false}) {
       std::error_code ignored;
@@ -159,21 +160,17 @@ bool has_idx_files(const std::filesystem::path& directory) {
   return true;
 }
 
-IdxDataset::IdxDataset(const std::filesystem::path& directory, Part part, int64_t classes)
+IdxDataset::IdxDataset(const std::string& directory, Part part, int64_t classes)
     : IdxDataset(idx_file(directory, part, true), idx_file(directory, part, false), classes) {}
 
-IdxDataset::IdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
-                       int64_t classes)
-    : path_(images.native()),
-      images_(read_idx(images)),
-      labels_(read_idx(labels)),
-      classes_(classes) {
+IdxDataset::IdxDataset(const std::string& images, const std::string& labels, int64_t classes)
+    : path_(images), images_(read_idx(images)), labels_(read_idx(labels)), classes_(classes) {
   check(images_.sizes.size() >= 3, path_, ": idx rank ", images_.sizes.size(),
         ", expected images [count, height, width]");
-  check(labels_.sizes.size() == 1, labels.native(), ": idx rank ", labels_.sizes.size(),
+  check(labels_.sizes.size() == 1, labels, ": idx rank ", labels_.sizes.size(),
         ", expected labels [count]");
   check(images_.sizes[0] == labels_.sizes[0], path_, ": ", images_.sizes[0], " images, but ",
-        labels.native(), " has ", labels_.sizes[0], " labels");
+        labels, " has ", labels_.sizes[0], " labels");
   constexpr int64_t kMaxSide = 32'768;
   check(images_.sizes[1] >= 1 && images_.sizes[1] <= kMaxSide && images_.sizes[2] >= 1 &&
             images_.sizes[2] <= kMaxSide,
@@ -183,7 +180,7 @@ IdxDataset::IdxDataset(const std::filesystem::path& images, const std::filesyste
   check(channels == 1 || channels == 3, path_, ": ", channels, " channels, expected 1 or 3");
   channels_ = static_cast<int>(channels);
   for (size_t i = 0; i < labels_.elements.size(); ++i) {
-    check(labels_.elements[i] < classes, labels.native(), ": label ", int{labels_.elements[i]},
+    check(labels_.elements[i] < classes, labels, ": label ", int{labels_.elements[i]},
           " at index ", i, ", expected less than ", classes, " classes");
   }
 }

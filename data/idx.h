@@ -4,7 +4,7 @@
 #pragma once
 #include <binade/data/dataset.h>
 
-#include <filesystem>
+#include <string>
 
 namespace binade::data {
 
@@ -15,15 +15,14 @@ struct IdxArray {
 
 // Reads one file; gzip is recognised by content. Throws Error naming the path where the file is
 // missing, truncated, longer than its header says, corrupt, or larger than `max_bytes` unpacked.
-IdxArray read_idx(const std::filesystem::path& path, int64_t max_bytes = int64_t(4) << 30);
+IdxArray read_idx(const std::string& path, int64_t max_bytes = int64_t(4) << 30);
 
 // The images and labels of one part: DIR/{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz].
 class IdxDataset : public Dataset {
  public:
-  IdxDataset(const std::filesystem::path& directory, Part part, int64_t classes = 10);
+  IdxDataset(const std::string& directory, Part part, int64_t classes = 10);
   // Any pair of files: images [n, h, w] or [n, h, w, c], labels [n] < classes.
-  IdxDataset(const std::filesystem::path& images, const std::filesystem::path& labels,
-             int64_t classes = 10);
+  IdxDataset(const std::string& images, const std::string& labels, int64_t classes = 10);
 
   int64_t size() const override { return images_.sizes[0]; }
   Sample get(int64_t index) const override;
@@ -43,6 +42,6 @@ class IdxDataset : public Dataset {
 };
 
 // True if the directory holds all four files, each plain or as .gz.
-bool has_idx_files(const std::filesystem::path& directory);
+bool has_idx_files(const std::string& directory);
 
 }  // namespace binade::data

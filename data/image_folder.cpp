@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
 
 namespace binade::data {
 namespace {
@@ -81,8 +82,9 @@ double split_position(uint64_t seed, const std::string& name) {
 
 }  // namespace
 
-ImageFolder::ImageFolder(const fs::path& directory, Part part, ImageFolderOptions options)
-    : root_(directory), options_(options) {
+ImageFolder::ImageFolder(const std::string& directory_name, Part part, ImageFolderOptions options)
+    : root_(directory_name), options_(options) {
+  const fs::path directory = directory_name;
   check(options_.decode.channels == 1 || options_.decode.channels == 3,
         "image folder: got channels ", options_.decode.channels, ", expected 1 or 3");
   check(options_.test_share > 0 && options_.test_share < 1, "image folder: got test_share ",
@@ -101,19 +103,19 @@ ImageFolder::ImageFolder(const fs::path& directory, Part part, ImageFolderOption
         " but no train folder");
   check(!test.empty(), directory.native(), ": has train but neither test nor val folder");
   classes_ = class_folders(train);
-  root_ = part == Part::train ? train : test;
+  root_ = (part == Part::train ? train : test).native();
   const std::vector<std::string> present = part == Part::train ? classes_ : class_folders(test);
   for (const std::string& name : present) {
     const auto found = std::lower_bound(classes_.begin(), classes_.end(), name);
-    check(found != classes_.end() && *found == name, root_.native(), ": class ", name,
-          " has no folder in ", train.native());
+    check(found != classes_.end() && *found == name, root_, ": class ", name, " has no folder in ",
+          train.native());
     list_class(name, found - classes_.begin());
   }
 }
 
 void ImageFolder::list_class(const std::string& name, int64_t label) {
   const size_t before = files_.size();
-  for (const auto& entry : sorted_entries(root_ / name)) {
+  for (const auto& entry : sorted_entries(fs::path(root_) / name)) {
     const std::string file = entry.path().filename().native();
     std::error_code ignored;
     if (entry.is_regular_file(ignored) && has_image_extension(file)) {
@@ -122,7 +124,7 @@ void ImageFolder::list_class(const std::string& name, int64_t label) {
       ++ignored_;
     }
   }
-  check(files_.size() > before, (root_ / name).native(),
+  check(files_.size() > before, root_ + "/" + name,
         ": class folder without images, expected jpg, jpeg, png, bmp, ppm, pgm, pnm or tga files");
 }
 
@@ -142,27 +144,29 @@ void ImageFolder::keep_part(Part part) {
       }
     }
   }
-  check(!kept.empty(), root_.native(), ": too few images for a ",
-        part == Part::test ? "test" : "train", " part: ", files_.size(), " in all");
+  check(!kept.empty(), root_, ": too few images for a ", part == Part::test ? "test" : "train",
+        " part: ", files_.size(), " in all");
   files_ = std::move(kept);
 }
 
+std::string ImageFolder::path_of(const File& file) const {
+  return (fs::path(root_) / file.name).native();
+}
+
 Sample ImageFolder::get(int64_t index) const {
-  check(index >= 0 && index < size(), root_.native(), ": got index ", index, ", expected one of ",
-        size());
+  check(index >= 0 && index < size(), root_, ": got index ", index, ", expected one of ", size());
   const File& file = files_[static_cast<size_t>(index)];
-  return {read_image(root_ / file.name, options_.decode), file.label};
+  return {read_image(path_of(file), options_.decode), file.label};
 }
 
 std::string ImageFolder::describe(int64_t index) const {
-  check(index >= 0 && index < size(), root_.native(), ": got index ", index, ", expected one of ",
-        size());
-  return (root_ / files_[static_cast<size_t>(index)].name).native();
+  check(index >= 0 && index < size(), root_, ": got index ", index, ", expected one of ", size());
+  return path_of(files_[static_cast<size_t>(index)]);
 }
 
-TrainTest open_dataset(const fs::path& directory, Format format,
+TrainTest open_dataset(const std::string& directory, Format format,
                        const ImageFolderOptions& options) {
-  check(folder_exists(directory), directory.native(), ": no such folder");
+  check(folder_exists(directory), directory, ": no such folder");
   if (format == Format::idx || (format == Format::automatic && has_idx_files(directory))) {
     return {std::make_shared<IdxDataset>(directory, Part::train),
             std::make_shared<IdxDataset>(directory, Part::test), Format::idx};

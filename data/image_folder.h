@@ -6,7 +6,7 @@
 #include <binade/data/decode.h>
 #include <binade/data/idx.h>
 
-#include <filesystem>
+#include <string>
 
 namespace binade::data {
 
@@ -20,7 +20,7 @@ class ImageFolder : public Dataset {
  public:
   // Lists one part of the folder. Throws Error where the folder is missing, has no class folders,
   // a class without images, or a test class that train has not.
-  ImageFolder(const std::filesystem::path& directory, Part part, ImageFolderOptions options = {});
+  ImageFolder(const std::string& directory, Part part, ImageFolderOptions options = {});
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   Sample get(int64_t index) const override;
@@ -38,8 +38,9 @@ class ImageFolder : public Dataset {
   };
   void list_class(const std::string& name, int64_t label);
   void keep_part(Part part);
+  std::string path_of(const File& file) const;
 
-  std::filesystem::path root_;  // DIR, DIR/train, DIR/test or DIR/val
+  std::string root_;  // DIR, DIR/train, DIR/test or DIR/val
   ImageFolderOptions options_;
   std::vector<std::string> classes_;
   std::vector<File> files_;
@@ -55,7 +56,7 @@ struct TrainTest {
 
 // Both parts of a directory. `automatic`: idx if all four files are there, else an image folder;
 // the error lists what was looked for.
-TrainTest open_dataset(const std::filesystem::path& directory, Format format = Format::automatic,
+TrainTest open_dataset(const std::string& directory, Format format = Format::automatic,
                        const ImageFolderOptions& options = {});
 
 }  // namespace binade::data

@@ -8,4 +8,6 @@ namespace binade {
 // pinned memory: such a call would have to wait for work that does not run yet.
 void check_not_capturing(Device device, const char* what, const void* host);
 
+bool is_pinned(const void* host);
+
 }  // namespace binade

@@ -2,6 +2,7 @@
 #include <binade/core/cuda/caching_allocator.h>
 #include <binade/core/cuda/capture.h>
 #include <binade/core/device_memory.h>
+#include <binade/core/host_sync.h>
 #include <binade/kernels/cuda/fault.h>
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
@@ -54,6 +55,9 @@ void device_copy(void* to, Device to_device, const void* from, Device from_devic
   const Device device = to_device.is_cpu() ? from_device : to_device;
   kernels::select_device(device);
   const bool to_host = to_device.is_cpu();
+  if (to_host && detail::thread_state.syncs && !is_pinned(to)) {
+    detail::note_host_sync("copy to the cpu", device);
+  }
   if (to_host || from_device.is_cpu()) {
     check_not_capturing(device, what_reads(to_host ? "copy to the cpu" : "copy from the cpu"),
                         to_host ? to : from);
@@ -74,19 +78,23 @@ void device_copy(void* to, Device to_device, const void* from, Device from_devic
   }
 }
 
-void synchronize_stream(Device device) {
+void synchronize_stream(Device device, SourceLine where) {
   if (!device.is_cpu()) {
     kernels::select_device(device);
     check_not_capturing(device, "synchronize_stream", nullptr);
+    const detail::HostSyncCall call("synchronize_stream", where);
+    detail::note_host_sync("synchronize_stream", device);
     kernels::check_cuda(cudaStreamSynchronize(current_stream_of(device)), "cudaStreamSynchronize");
     kernels::throw_reported_fault(device);
   }
 }
 
-void synchronize(Device device) {
+void synchronize(Device device, SourceLine where) {
   if (!device.is_cpu()) {
     kernels::select_device(device);
     check_not_capturing(device, "synchronize", nullptr);
+    const detail::HostSyncCall call("synchronize", where);
+    detail::note_host_sync("synchronize", device);
     kernels::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     kernels::throw_reported_fault(device);
   }
@@ -100,9 +108,11 @@ std::vector<LabelMemory> memory_by_label(Device device) {
 std::vector<MemoryEvent> memory_timeline(Device device) {
   return CachingAllocator::of(device).timeline();
 }
-void empty_cache(Device device) {
+void empty_cache(Device device, SourceLine where) {
   kernels::select_device(device);
   check_not_capturing(device, "empty_cache", nullptr);
+  const detail::HostSyncCall call("empty_cache", where);
+  detail::note_host_sync("empty_cache", device);
   CachingAllocator::of(device).flush();
 }
 void fail_allocation(Device device, int64_t n) { CachingAllocator::of(device).fail_allocation(n); }

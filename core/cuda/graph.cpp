@@ -65,17 +65,21 @@ class CaptureScope {
 
 bool is_capturing(Device device) { return !device.is_cpu() && capturing == device; }
 
+bool is_pinned(const void* host) {
+  cudaPointerAttributes attributes = {};
+  const cudaError_t error = cudaPointerGetAttributes(&attributes, host);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+  }
+  return error == cudaSuccess && attributes.type == cudaMemoryTypeHost;
+}
+
 void check_not_capturing(Device device, const char* what, const void* host) {
   if (!is_capturing(device)) [[likely]] {
     return;
   }
-  if (host) {
-    cudaPointerAttributes attributes = {};
-    if (cudaPointerGetAttributes(&attributes, host) == cudaSuccess &&
-        attributes.type == cudaMemoryTypeHost) {
-      return;
-    }
-    cudaGetLastError();
+  if (host && is_pinned(host)) {
+    return;
   }
   const uint32_t label = detail::thread_state.label;
   fail("graph capture: got ", what, label ? text(" in ", label_text(label)) : std::string(),

@@ -1,4 +1,5 @@
 #include <binade/core/cuda/capture.h>
+#include <binade/core/host_sync.h>
 #include <binade/core/stream.h>
 #include <binade/kernels/cuda/fault.h>
 #include <binade/kernels/cuda/kernel_call.h>
@@ -87,6 +88,7 @@ void Stream::wait(const Event& event) const {
 void Stream::synchronize() const {
   kernels::select_device(device_);
   check_not_capturing(device_, "Stream::synchronize", nullptr);
+  detail::note_host_sync("Stream::synchronize", device_);
   kernels::check_cuda(cudaStreamSynchronize(raw(*this)), "cudaStreamSynchronize");
   kernels::throw_reported_fault(device_);
 }
@@ -123,6 +125,7 @@ bool Event::done() const {
 
 void Event::synchronize() const {
   check_not_capturing(device_, "Event::synchronize", nullptr);
+  detail::note_host_sync("Event::synchronize", device_);
   kernels::check_cuda(cudaEventSynchronize(raw(*this)), "cudaEventSynchronize");
 }
 

@@ -32,7 +32,7 @@ Tensor normalize_by_batch(const Tensor& x, const Tensor& w, const Tensor& b,
   Tensor mean = empty({x.size(1)}, stat, x.device()), rstd = empty({x.size(1)}, stat, x.device());
   kernels::batch_norm_forward(
       {.x = x, .weight = w, .bias = b, .y = y, .mean = mean, .rstd = rstd, .eps = options.eps});
-  if (running_mean.defined() && x.numel() > 0) {
+  if (running_mean.defined() && x.numel() > 0 && !detail::thread_state.recomputing) {
     kernels::batch_norm_running({.mean = mean,
                                  .rstd = rstd,
                                  .running_mean = running_mean,

@@ -1,4 +1,5 @@
 // Parts of a tensor, as views.
+#include <binade/core/create.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/checks.h>
@@ -8,6 +9,43 @@
 #include <algorithm>
 
 namespace binade {
+namespace {
+
+Tensor piece_of(const Tensor& t, int d, int64_t at, int64_t size) {
+  Dims sizes = t.sizes();
+  sizes[d] = size;
+  return make_view(t, sizes, t.strides(), at * t.strides()[d]);
+}
+
+// The gradient of split; a piece without one counts as zeros.
+Tensor joined(std::span<const Tensor> dys, const std::vector<int64_t>& sizes, int d, Needs needs) {
+  if (grad_enabled()) {
+    const auto given = std::find_if(dys.begin(), dys.end(), [](auto& dy) { return dy.defined(); });
+    std::vector<Tensor> parts(dys.begin(), dys.end());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (!parts[i].defined()) {
+        Dims missing = given->sizes();
+        missing[d] = sizes[i];
+        parts[i] = zeros(missing, given->dtype(), given->device());
+      }
+    }
+    return cat(parts, d);
+  }
+  Tensor dx = needs.out(0);
+  int64_t at = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const Tensor piece = piece_of(dx, d, at, sizes[i]);
+    if (dys[i].defined()) {
+      kernels::copy({.x = dys[i], .y = piece});
+    } else {
+      kernels::fill({.y = piece, .value = 0});
+    }
+    at += sizes[i];
+  }
+  return dx;
+}
+
+}  // namespace
 
 Tensor narrow(const Tensor& x, int dim, int64_t start, int64_t length) {
   check_defined("narrow", x);
@@ -32,7 +70,7 @@ Tensor squeeze(const Tensor& x) {
 }
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int dim) {
-  static constexpr Op kOp{"split", OpClass::movement};
+  static constexpr Op kOp{"split", OpClass::movement, true};
   check_defined("split", x);
   check(x.dim() > 0, "split: got a scalar, expected a dimension");
   const int d = wrap_dim("split", dim, x.dim());
@@ -44,33 +82,17 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   }
   check(left == 0, "split: got sizes that leave ", left, " of the ", x.sizes()[d], " of dimension ",
         d, ", expected all");
-  const auto piece_of = [d](const Tensor& t, int64_t at, int64_t size) {
-    Dims piece = t.sizes();
-    piece[d] = size;
-    return make_view(t, piece, t.strides(), at * t.strides()[d]);
-  };
   std::vector<Tensor> pieces;
   int64_t at = 0;
   for (int64_t size : sizes) {
-    pieces.push_back(piece_of(x, at, size));
+    pieces.push_back(piece_of(x, d, at, size));
     at += size;
   }
-  kOp.record_many(std::span(&x, 1), pieces, {},
-                  [piece_of, sizes](std::span<const Tensor> dys, Needs needs,
-                                    std::span<const Tensor>) -> Grads {
-                    Tensor dx = needs.out(0);
-                    int64_t at = 0;
-                    for (size_t i = 0; i < sizes.size(); ++i) {
-                      const Tensor piece = piece_of(dx, at, sizes[i]);
-                      if (dys[i].defined()) {
-                        kernels::copy({.x = dys[i], .y = piece});
-                      } else {  // counts as zeros
-                        kernels::fill({.y = piece, .value = 0});
-                      }
-                      at += sizes[i];
-                    }
-                    return {dx};
-                  });
+  kOp.record_many(
+      std::span(&x, 1), pieces, {},
+      [d, sizes](std::span<const Tensor> dys, Needs needs, std::span<const Tensor>) -> Grads {
+        return {joined(dys, sizes, d, needs)};
+      });
   return pieces;
 }
 

@@ -4,6 +4,7 @@
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/checks.h>
+#include <binade/core/ops/rearrange.h>
 #include <binade/kernels/copy.h>
 
 #include <algorithm>
@@ -154,8 +155,37 @@ Tensor expand(const Tensor& x, const Dims& wanted) {
   return kOp.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {dy}; });
 }
 
+namespace {
+
+// Elements from, from + step, ... of dimension d.
+struct Steps {
+  int d;
+  int64_t from, step;
+};
+
+// dx = dy where slice looked, 0 elsewhere.
+void write_steps(const Tensor& dy, const Tensor& dx, const Steps& at) {
+  kernels::fill({.y = dx, .value = 0});
+  Dims strides = dx.strides();
+  strides[at.d] *= at.step;
+  kernels::copy({.x = dy, .y = make_view(dx, dy.sizes(), strides, at.from * dx.strides()[at.d])});
+}
+
+// The transpose of slice, as an op.
+Tensor unslice(const Tensor& dy, const Dims& sizes, const Steps& at) {
+  static constexpr Op kOp{"slice", OpClass::movement, true};
+  Tensor dx = empty(sizes, dy.dtype(), dy.device());
+  write_steps(dy, dx, at);
+  const int64_t end = at.from + dy.sizes()[at.d] * at.step;
+  return kOp.record({dy}, dx, save(), [at, end](const Tensor& ddx) -> Grads {
+    return {slice(ddx, at.d, at.from, end, at.step)};
+  });
+}
+
+}  // namespace
+
 Tensor slice(const Tensor& x, int dim, int64_t start, int64_t end, int64_t step) {
-  static constexpr Op kOp{"slice", OpClass::movement};
+  static constexpr Op kOp{"slice", OpClass::movement, true};
   check_defined("slice", x);
   check(x.dim() > 0 && step >= 1, "slice: got shape ", x.sizes(), " and step ", step,
         ", expected a dimension and a step of at least 1");
@@ -168,14 +198,16 @@ Tensor slice(const Tensor& x, int dim, int64_t start, int64_t end, int64_t step)
   sizes[d] = (to - from + step - 1) / step;
   strides[d] *= step;
   Tensor y = make_view(x, sizes, strides, from * x.strides()[d]);
-  return kOp.record({x}, y, save(), [d, from, step](const Tensor& dy, Needs needs) -> Grads {
-    Tensor dx = needs.out(0);  // zero but where y looks
-    kernels::fill({.y = dx, .value = 0});
-    Dims strides = dx.strides();
-    strides[d] *= step;
-    kernels::copy({.x = dy, .y = make_view(dx, dy.sizes(), strides, from * dx.strides()[d])});
-    return {dx};
-  });
+  const Steps at{d, from, step};
+  return kOp.record({x}, y, save(),
+                    [at, sizes = x.sizes()](const Tensor& dy, Needs needs) -> Grads {
+                      if (grad_enabled()) {
+                        return {unslice(dy, sizes, at)};
+                      }
+                      Tensor dx = needs.out(0);
+                      write_steps(dy, dx, at);
+                      return {dx};
+                    });
 }
 
 Tensor select(const Tensor& x, int dim, int64_t index) {
@@ -218,7 +250,7 @@ Tensor squeeze(const Tensor& x, int dim) {
 }
 
 Tensor cat(const std::vector<Tensor>& parts, int dim) {
-  static constexpr Op kOp{"cat", OpClass::movement};
+  static constexpr Op kOp{"cat", OpClass::movement, true};
   check(!parts.empty(), "cat: got no tensors, expected at least one");
   const Tensor& first = parts[0];
   check(first.defined() && first.dim() > 0, "cat: got a scalar or an undefined tensor");
@@ -274,36 +306,15 @@ Tensor stack(const std::vector<Tensor>& parts, int dim) {
 }
 
 std::vector<Tensor> split(const Tensor& x, int64_t size, int dim) {
-  static constexpr Op kOp{"split", OpClass::movement};
   check_defined("split", x);
   check(x.dim() > 0 && size >= 1, "split: got shape ", x.sizes(), " and size ", size,
         ", expected a dimension and a size of at least 1");
-  const int d = wrap_dim("split", dim, x.dim());
-  std::vector<Tensor> pieces;
-  for (int64_t at = 0; at < std::max<int64_t>(x.sizes()[d], 1); at += size) {
-    Dims sizes = x.sizes();
-    sizes[d] = std::min(size, x.sizes()[d] - at);
-    pieces.push_back(make_view(x, sizes, x.strides(), at * x.strides()[d]));
+  const int64_t whole = x.sizes()[wrap_dim("split", dim, x.dim())];
+  std::vector<int64_t> sizes;
+  for (int64_t at = 0; at < std::max<int64_t>(whole, 1); at += size) {
+    sizes.push_back(std::min(size, whole - at));
   }
-  kOp.record_many(
-      std::span(&x, 1), pieces, {},
-      [d, size](std::span<const Tensor> dys, Needs needs, std::span<const Tensor>) -> Grads {
-        Tensor dx = needs.out(0);
-        int64_t at = 0;
-        for (const Tensor& dy : dys) {  // a piece without a gradient counts as zeros
-          Dims sizes = dx.sizes();
-          sizes[d] = std::min(size, dx.sizes()[d] - at);
-          Tensor piece = make_view(dx, sizes, dx.strides(), at * dx.strides()[d]);
-          if (dy.defined()) {
-            kernels::copy({.x = dy, .y = piece});
-          } else {
-            kernels::fill({.y = piece, .value = 0});
-          }
-          at += size;
-        }
-        return {dx};
-      });
-  return pieces;
+  return split(x, sizes, dim);
 }
 
 Tensor cast(const Tensor& x, DType dtype) {

@@ -1,35 +1,11 @@
-#include <binade/core/create.h>
 #include <binade/core/op.h>
-#include <binade/core/ops.h>
-#include <gtest/gtest.h>
 
 #include <thread>
 
+#include "tests/core/autograd_testing.h"
+
 namespace binade {
 namespace {
-
-Tensor leaf(std::initializer_list<double> values, const Dims& sizes) {
-  Tensor t = from_values(values, sizes, DType::f64);
-  t.require_grad();
-  return t;
-}
-
-std::vector<double> values(const Tensor& t) {
-  std::vector<double> out;
-  for (int64_t i = 0; i < t.numel(); ++i) {
-    out.push_back(t.at(i));
-  }
-  return out;
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 TEST(Autograd, SharedInputAndDiamond) {
   Tensor x = leaf({2, 3}, {2});

@@ -216,7 +216,6 @@ std::string fault_of(const std::function<void()>& run) {
     run();
 #ifdef BINADE_WITH_CUDA
     if (!test_device().is_cpu()) {
-      Array(DType::f32, {1}).set(0, 0);
       throw_reported_fault(test_device());
     }
 #endif
@@ -232,6 +231,7 @@ void expect_fault(const std::function<void()>& run, const std::string& begin) {
 }
 
 TEST(Index, OutOfRangeIsOneTypedError) {
+  fault_of([] {});  // what tests before this one left
   for (int64_t bad : {int64_t{3}, int64_t{-1}, INT64_MAX}) {
     for (size_t count : {size_t{4}, size_t{40}}) {
       const auto n = static_cast<int64_t>(count);

@@ -18,7 +18,7 @@ double position(int64_t i, int64_t source, int64_t result, const InterpolateOpti
   if (options.align_corners) {
     return result > 1 ? double(i) * (n - 1) / (m - 1) : 0;
   }
-  return std::max(0.0, (double(i) + 0.5) * n / m - 0.5);
+  return std::clamp((double(i) + 0.5) * n / m - 0.5, 0.0, n - 1);
 }
 
 Array resampled(const Array& x, int64_t height, int64_t width, const InterpolateOptions& options) {

@@ -175,6 +175,7 @@ void append_pads(std::vector<OpRow>& rows) {
           return y;
         });
       }));
+  rows.back().many_zeros = true;
   add_errors(rows.back(), {fails("odd list",
                                  [] {
                                    pad(ones({3, 4}), {1});
@@ -226,7 +227,7 @@ void append_pads(std::vector<OpRow>& rows) {
 void append_triangles(std::vector<OpRow>& rows) {
   const std::vector<Shapes> matrices = {
       {{5, 7}}, {{7, 5}}, {{2, 4, 4}}, {{0, 3, 3}}, {{1, 2, 3, 2}}};
-  for (const int64_t diagonal : {0, 1, -2, 9, -9}) {
+  for (const int64_t diagonal : {0, 1, -9}) {
     for (const bool upper : {false, true}) {
       rows.push_back(move_row(
           upper ? "triu" : "tril", text("diagonal ", diagonal), matrices,

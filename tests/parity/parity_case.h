@@ -98,6 +98,10 @@ const std::map<std::string, Handler>& index_ops();      // rearranging, indexing
 const std::map<std::string, Handler>& conv_ops();
 const std::map<std::string, Handler>& loss_ops();
 const std::map<std::string, Handler>& matmul_ops();
+const std::map<std::string, Handler>& tensor_ops();    // elementwise, reductions, shapes
+const std::map<std::string, Handler>& sequence_ops();  // attention, recurrent layers
+const std::map<std::string, Handler>& layer_ops();     // contractions, pooling, norms, losses
+const std::map<std::string, Handler>& index_ops();     // rearranging, indexing, resampling
 
 bool is_training_op(const std::string& family);
 std::string run_training_case(const CaseFile& file, const Case& c, DType dtype);

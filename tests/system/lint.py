@@ -3,7 +3,8 @@
 
 includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade/folder/file.h>, and
   public headers (all but *_internal.h and those of kernels/host) include only the standard library
-  beside that; kernels/host is for kernels and tests alone.
+  beside that; kernels/host is for kernels and tests alone. What binade.h leads to includes no header of
+  the standard library that takes long to compile: every user's source would pay for it.
 sources: lengths, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
   process; and for CUDA: kernels start only through launch(), inline assembly only in the primitives,
   shared memory only through shared_mem().
@@ -37,6 +38,13 @@ memory_resource mutex new numbers numeric optional ostream queue random ranges r
 semaphore set shared_mutex source_location span sstream stack stdexcept stop_token streambuf string
 string_view system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility
 valarray variant vector version immintrin.h
+""".split())
+
+# Those that cost a user's translation unit 50 ms and more beside what the tensors need.
+HEAVY = set("""
+algorithm barrier chrono codecvt complex condition_variable execution filesystem fstream future iomanip
+iostream istream latch locale memory_resource mutex ostream random ranges regex semaphore shared_mutex sstream
+stop_token strstream syncstream thread valarray
 """.split())
 
 # What device code has beside that, under __CUDACC__: no user's program needs the toolkit.
@@ -97,7 +105,27 @@ def include_fault(folder, path, quote, name):
     return None
 
 
+def umbrella_includes(root):
+    """(file, line, header of the standard library) for all that binade.h leads to."""
+    seen, open_files = set(), [root / "binade.h"]
+    while open_files:
+        path = open_files.pop()
+        if path in seen or not path.is_file():
+            continue
+        seen.add(path)
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            if match and match.group(2).startswith("binade/"):
+                open_files.append(root / match.group(2).removeprefix("binade/"))
+            elif match:
+                yield path, number, match.group(2)
+
+
 def lint_includes(root):
+    for path, number, name in umbrella_includes(root):
+        if name in HEAVY:
+            yield path, number, (f"<{name}>: too dear for a header that binade.h includes; declare what is "
+                                 "needed and include it in the source")
     for folder, path in files(root, LAYERS):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = INCLUDE.match(line)

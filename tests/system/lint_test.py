@@ -49,6 +49,15 @@ class LintTest(unittest.TestCase):
             self.assertEqual(self.findings(includes, "data/a.cpp", text), 0, name)
         self.assertEqual(self.findings(includes, "data/a.h", "#include <vector>\n"), 0)
 
+    def test_umbrella_stays_light(self):
+        root = pathlib.Path(self.folder.name)
+        (root / "binade.h").write_text("#include <binade/data/a.h>\n")
+        (root / "data").mkdir()
+        (root / "data/a.h").write_text("#include <binade/data/b.h>\n#include <vector>\n")
+        self.assertEqual(self.findings(lint.lint_includes, "data/b.h", "#include <filesystem>\n"), 1)
+        self.assertEqual(self.findings(lint.lint_includes, "data/b.h", "#include <string>\n"), 0)
+        self.assertEqual(self.findings(lint.lint_includes, "data/unused.h", "#include <thread>\n"), 0)
+
     def test_sources(self):
         sources = lint.lint_sources
         self.assertEqual(self.findings(sources, "nn/a.cpp", "int a;\n" * 400), 0)

@@ -81,7 +81,7 @@ constexpr const char* kImages = "rows images of 16x16 with cols channels, to twi
 
 }  // namespace
 
-std::vector<KernelCase> index_cases() {
+std::vector<KernelCase> index_kernel_cases() {
   return {
       {"gather_rows", kRows, rows_of_table<false>},
       {"scatter_add_rows", kRows, rows_of_table<true>},

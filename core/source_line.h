@@ -1,0 +1,17 @@
+// SourceLine: the line of a call, as a default argument. (std::source_location is not in clang 14.)
+#pragma once
+#include <cstdint>
+
+namespace binade {
+
+struct SourceLine {
+  const char* file = "";
+  uint32_t line = 0;
+
+  static constexpr SourceLine here(const char* file = __builtin_FILE(),
+                                   uint32_t line = __builtin_LINE()) {
+    return {file, line};
+  }
+};
+
+}  // namespace binade
