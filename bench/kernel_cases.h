@@ -50,12 +50,11 @@ const std::vector<KernelCase>& kernel_cases();
 // Parts of them, each in the source of its name.
 std::vector<KernelCase> selection_cases();
 std::vector<KernelCase> reduce_cases();
+std::vector<KernelCase> index_kernel_cases();
 std::vector<KernelCase> norm_cases();
 std::vector<KernelCase> loss_cases();
 std::vector<KernelCase> sequence_kernel_cases();
 std::vector<KernelCase> optimizer_cases();
-std::vector<KernelCase> sequence_kernel_cases();  // parts of them, in files of their own
-std::vector<KernelCase> index_kernel_cases();
 // Throws with the list of names where there is none.
 const KernelCase& find_case(const std::string& name);
 
