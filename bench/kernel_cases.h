@@ -49,6 +49,7 @@ struct KernelCase {
 const std::vector<KernelCase>& kernel_cases();
 std::vector<KernelCase> sequence_kernel_cases();  // parts of them, in files of their own
 std::vector<KernelCase> index_kernel_cases();
+std::vector<KernelCase> selection_cases();
 // Throws with the list of names where there is none.
 const KernelCase& find_case(const std::string& name);
 

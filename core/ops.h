@@ -4,6 +4,7 @@
 // force (core/precision.h). Where a dim is an argument, negative values count from the end.
 #pragma once
 #include <binade/core/autograd.h>
+#include <binade/core/ops/pointwise.h>
 #include <binade/kernels/conv2d.h>
 #include <binade/kernels/pool2d.h>
 
@@ -33,7 +34,8 @@ Tensor gelu_tanh(const Tensor& x);  // the tanh approximation
 Tensor silu(const Tensor& x);
 Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20);
 Tensor elu(const Tensor& x, double alpha = 1);
-Tensor clamp(const Tensor& x, double low, double high);
+// One bound may be absent; gradient 1 at the bounds.
+Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> high = {});
 Tensor pow(const Tensor& x, double exponent);
 Tensor add(const Tensor& x, double value);
 Tensor mul(const Tensor& x, double value);
@@ -65,8 +67,15 @@ inline Tensor operator+(const Tensor& a, double b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, double b) { return add(a, -b); }
 inline Tensor operator*(const Tensor& a, double b) { return mul(a, b); }
 inline Tensor operator*(double a, const Tensor& b) { return mul(b, a); }
+inline Tensor operator+(double a, const Tensor& b) { return add(b, a); }
 inline Tensor operator/(const Tensor& a, double b) { return mul(a, 1 / b); }
 inline Tensor operator-(const Tensor& a) { return neg(a); }
+inline Tensor operator==(const Tensor& a, const Tensor& b) { return eq(a, b); }
+inline Tensor operator!=(const Tensor& a, const Tensor& b) { return ne(a, b); }
+inline Tensor operator<(const Tensor& a, const Tensor& b) { return lt(a, b); }
+inline Tensor operator<=(const Tensor& a, const Tensor& b) { return le(a, b); }
+inline Tensor operator>(const Tensor& a, const Tensor& b) { return gt(a, b); }
+inline Tensor operator>=(const Tensor& a, const Tensor& b) { return ge(a, b); }
 
 // Reductions. dims empty: all dimensions.
 // ------------------------------------------------------------

@@ -12,7 +12,8 @@
 // X(enum name, functor, what the gradient reads: input x or output y). alpha and beta per
 // operation:
 //   leaky_relu: negative slope   elu: alpha            softplus: beta, threshold
-//   clamp, hardtanh: low, high   add_scalar, mul_scalar, pow_scalar: the number
+//   clamp, hardtanh: low, high
+//   add_scalar, rsub_scalar, mul_scalar, rdiv_scalar, pow_scalar: the number (rsub: number - x)
 #define BINADE_UNARY_OPS(X)         \
   X(neg, Neg, input)                \
   X(abs, Abs, input)                \
@@ -35,7 +36,9 @@
   X(elu, Elu, input)                \
   X(clamp, Clamp, input)            \
   X(add_scalar, AddScalar, input)   \
+  X(rsub_scalar, RsubScalar, input) \
   X(mul_scalar, MulScalar, input)   \
+  X(rdiv_scalar, RdivScalar, input) \
   X(pow_scalar, PowScalar, input)   \
   X(expm1, Expm1, output)           \
   X(log1p, Log1p, input)            \
@@ -135,12 +138,13 @@ struct BinaryBackward {
 BINADE_KERNEL(binary_backward, BinaryBackward, dy)
 
 // y = a op b, y boolean; a and b of one dtype (any), broadcast to y's sizes. False with NaN, but
-// ne.
+// ne. b may be kNoView: `number`, converted to a's dtype as by Fill, stands there.
 struct CompareForward {
   Compare op;
   const View& a;
   const View& b;
   const View& y;
+  double number = 0;
 };
 BINADE_KERNEL(compare_forward, CompareForward, y)
 

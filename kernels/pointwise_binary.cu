@@ -1,9 +1,12 @@
 // CUDA binary operations and comparisons as maps (cuda/map.cuh): one kernel per operation and
 // dtype, 16 bytes a thread. Broadcasts are strides of 0: along a whole row they stay on the vector
 // path, so adding a bias costs what a plain addition costs.
+#include <binade/kernels/number.h>
 #include <binade/kernels/pointwise_checks.h>
 #include <binade/kernels/pointwise_functors.h>
 #include <binade/kernels/cuda/map.cuh>
+
+#include <cstring>
 
 namespace binade::kernels {
 namespace {
@@ -35,10 +38,13 @@ void forward(Binary op, const StridedLoop& loop) {
   }
 }
 
+// With a number `b` is a again: its second read comes from the cache.
 template <Compare kOp, class T>
 struct Comparison {
+  Wide<T> number;
+  bool is_number;
   __device__ uint8_t operator()(T a, T b) const {
-    const auto x = static_cast<Wide<T>>(a), z = static_cast<Wide<T>>(b);
+    const auto x = static_cast<Wide<T>>(a), z = is_number ? number : static_cast<Wide<T>>(b);
     switch (kOp) {
 #define BINADE_CASE(name, symbol) \
   case Compare::name: return x symbol z ? 1 : 0;
@@ -50,12 +56,17 @@ struct Comparison {
 };
 
 template <class T>
-void compare(Compare op, const StridedLoop& loop) {
-  switch (op) {
+void compare(const CompareForward& a, const StridedLoop& loop) {
+  const bool is_number = is_absent(a.b);
+  const uint64_t bits = bits_of(a.a.dtype, a.number);
+  T value;
+  std::memcpy(static_cast<void*>(&value), &bits, sizeof value);
+  const auto number = static_cast<Wide<T>>(value);
+  switch (a.op) {
 #define BINADE_CASE(name, symbol)                                                  \
   case Compare::name:                                                              \
     return map<uint8_t, T, 2, dev::kVectorOf<T>>("compare_" #name "_kernel", loop, \
-                                                 Comparison<Compare::name, T>{});
+                                                 Comparison<Compare::name, T>{number, is_number});
     BINADE_COMPARE_OPS(BINADE_CASE)
 #undef BINADE_CASE
   }
@@ -79,15 +90,15 @@ void binary_forward(const BinaryForward& a) {
 
 void compare_forward(const CompareForward& a) {
   check_arguments(a);
-  const StridedLoop loop("compare_forward", {&a.y, &a.a, &a.b});
+  const StridedLoop loop("compare_forward", {&a.y, &a.a, is_absent(a.b) ? &a.a : &a.b});
   switch (a.a.dtype) {
-    case DType::i64: return compare<int64_t>(a.op, loop);
-    case DType::i32: return compare<int32_t>(a.op, loop);
+    case DType::i64: return compare<int64_t>(a, loop);
+    case DType::i32: return compare<int32_t>(a, loop);
     case DType::u8:
-    case DType::boolean: return compare<uint8_t>(a.op, loop);
+    case DType::boolean: return compare<uint8_t>(a, loop);
     default:
       dispatch_floating("compare_forward", a.a.dtype,
-                        [&]<class T>(Type<T>) { compare<T>(a.op, loop); });
+                        [&]<class T>(Type<T>) { compare<T>(a, loop); });
   }
 }
 

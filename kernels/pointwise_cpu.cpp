@@ -1,5 +1,6 @@
 // CPU pointwise kernels: checks, one flat loop where all operands are row-major of the same sizes,
 // a coalesced strided loop otherwise. The bodies are in unary_isa.cpp and binary_isa.cpp.
+#include <binade/kernels/number.h>
 #include <binade/kernels/pointwise_checks.h>
 #include <binade/kernels/pointwise_isa.h>
 
@@ -104,11 +105,14 @@ void binary_backward(const BinaryBackward& a) {
 
 void compare_forward(const CompareForward& a) {
   check_arguments(a);
+  uint64_t bits = bits_of(a.a.dtype, a.number);
+  const View number = view_of(&bits, a.a.dtype, {});
+  const View& b = is_absent(a.b) ? number : a.b;
   const auto body = [&](const StridedTile& tile) { compare_tile_best(a.op, a.a.dtype, tile); };
-  if (all_flat(a.y, a.a, a.b)) {
-    return run_flat(flat_tile(a.y, a.a, a.b), a.y.numel, body);
+  if (all_flat(a.y, a.a, b)) {
+    return run_flat(flat_tile(a.y, a.a, b), a.y.numel, body);
   }
-  StridedLoop("compare_forward", {&a.y, &a.a, &a.b}).run(body);
+  StridedLoop("compare_forward", {&a.y, &a.a, &b}).run(body);
 }
 
 }  // namespace binade::kernels::cpu

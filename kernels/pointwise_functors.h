@@ -152,9 +152,19 @@ struct AddScalar {
   BINADE_BACKWARD_X { return dy; }
 };
 
+struct RsubScalar {
+  BINADE_FORWARD { return alpha - x; }
+  BINADE_BACKWARD_X { return -dy; }
+};
+
 struct MulScalar {
   BINADE_FORWARD { return x * alpha; }
   BINADE_BACKWARD_X { return dy * alpha; }
+};
+
+struct RdivScalar {
+  BINADE_FORWARD { return alpha / x; }
+  BINADE_BACKWARD_X { return -dy * (alpha / x / x); }
 };
 
 struct PowScalar {
@@ -191,7 +201,8 @@ struct Erf {
 };
 
 struct Hardswish {
-  BINADE_FORWARD { return x * Clamp::forward(x + T(3), T(0), T(6)) / T(6); }
+  // The product comes last: it must not overflow.
+  BINADE_FORWARD { return x * (Clamp::forward(x + T(3), T(0), T(6)) / T(6)); }
   BINADE_BACKWARD_X {
     const T between = dy * (x / T(3) + T(0.5));
     return x < T(-3) ? T(0) : x > T(3) ? dy : between;

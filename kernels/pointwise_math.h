@@ -30,6 +30,10 @@ BINADE_HD inline T math_log1p(T x) {
   return log1p(x);
 }
 template <class T>
+BINADE_HD inline T math_log1p_unit(T x) {
+  return log1p(x);
+}
+template <class T>
 BINADE_HD inline T math_tanh(T x) {
   return tanh(x);
 }
@@ -64,6 +68,7 @@ inline double math_exp(double x) { return __builtin_exp(x); }
 inline double math_expm1(double x) { return __builtin_expm1(x); }
 inline double math_log(double x) { return __builtin_log(x); }
 inline double math_log1p(double x) { return __builtin_log1p(x); }
+inline double math_log1p_unit(double x) { return __builtin_log1p(x); }
 inline double math_tanh(double x) { return __builtin_tanh(x); }
 inline double math_sqrt(double x) { return __builtin_sqrt(x); }
 inline double math_sin(double x) { return __builtin_sin(x); }
@@ -119,14 +124,8 @@ inline float math_expm1(float x) {
   return x == 0.0f ? x : value;
 }
 
-inline float math_log(float x) {
-  const bool subnormal = x < 1.17549435e-38f;
-  const float scaled = subnormal ? x * 8388608.0f : x;
-  // Relative to sqrt(1/2); unsigned, because -0 would overflow.
-  const auto bits = static_cast<int32_t>(static_cast<uint32_t>(to_bits(scaled)) - 0x3f3504f3u);
-  const int32_t exponent = bits >> 23;
-  const float f = from_bits((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
-  const float n = static_cast<float>(exponent - (subnormal ? 23 : 0));
+// n ln 2 + log(1 + f), f from sqrt(1/2) - 1 to sqrt(2) - 1.
+inline float scaled_log(float n, float f) {
   float q = -6.201505399e-2f;
   q = q * f + 0.1053086474f;
   q = q * f + -0.1064619164f;
@@ -139,7 +138,18 @@ inline float math_log(float x) {
   q = q * f + 0.3333333328f;
   const float square = f * f;
   const float tail = q * (square * f) + n * 1.42860677e-6f - 0.5f * square;
-  float value = n * 0.693145752f + (f + tail);
+  return n * 0.693145752f + (f + tail);
+}
+
+inline float math_log(float x) {
+  const bool subnormal = x < 1.17549435e-38f;
+  const float scaled = subnormal ? x * 8388608.0f : x;
+  // Relative to sqrt(1/2); unsigned, because -0 would overflow.
+  const auto bits = static_cast<int32_t>(static_cast<uint32_t>(to_bits(scaled)) - 0x3f3504f3u);
+  const int32_t exponent = bits >> 23;
+  const float f = from_bits((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
+  const float n = static_cast<float>(exponent - (subnormal ? 23 : 0));
+  float value = scaled_log(n, f);
   value = x < 3.40282347e38f ? value : x;  // infinity and NaN
   value = x == 0.0f ? -__builtin_inff() : value;
   return x < 0.0f ? __builtin_nanf("") : value;
@@ -150,6 +160,12 @@ inline float math_log1p(float x) {
   const float lost = (x - (u - 1.0f)) / u;  // what rounding 1 + x dropped
   const float value = math_log(u) + (u < 3.0e38f && u > 0.0f ? lost : 0.0f);
   return x == 0.0f ? x : value;
+}
+
+// log(1 + x) for 0 <= x <= 1, which needs no special values: 1 + x = 2^n (1 + f).
+inline float math_log1p_unit(float x) {
+  const bool upper = x > 0.414213562f;
+  return scaled_log(upper ? 1.0f : 0.0f, upper ? (x - 1.0f) * 0.5f : x);
 }
 
 inline float math_tanh(float x) {
@@ -211,16 +227,26 @@ BINADE_HD inline T math_normal_density(T x) {
   return T(0.39894228040143267794) * math_exp(T(-0.5) * x * x);
 }
 
+// 1 / (1 + exp(-x)), with exp(x) for negative x: exp(-x) would overflow before the result is 0.
 template <class T>
 BINADE_HD inline T math_sigmoid(T x) {
-  return T(1) / (T(1) + math_exp(-x));
+  const T e = math_exp(x < T(0) ? x : -x);
+  return (x < T(0) ? e : T(1)) / (T(1) + e);
 }
 
 // log(1 + exp(x)) without overflow.
 template <class T>
 BINADE_HD inline T math_softplus(T x) {
   const T magnitude = x < T(0) ? -x : x;
-  return (x > T(0) ? x : T(0)) + math_log1p(math_exp(-magnitude));
+  return (x > T(0) ? x : T(0)) + math_log1p_unit(math_exp(-magnitude));
+}
+
+// a + w (b - a), exactly a at w = 0 and b at w = 1.
+template <class T>
+BINADE_HD inline T math_lerp(T a, T b, T w) {
+  const T difference = b - a;
+  const T from_a = a + w * difference, from_b = b - (T(1) - w) * difference;
+  return (w < T(0.5)) & (w > T(-0.5)) ? from_a : from_b;
 }
 
 }  // namespace

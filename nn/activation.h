@@ -2,6 +2,8 @@
 #pragma once
 #include <binade/nn/module.h>
 
+#include <string>
+
 namespace binade::nn {
 
 class ReLU : public Module {
@@ -21,6 +23,97 @@ class LeakyReLU : public Module {
 
  private:
   LeakyReLUOptions options_;
+};
+
+class ReLU6 : public Module {
+ public:
+  Tensor forward(const Tensor& x) override;
+};
+
+class Sigmoid : public Module {
+ public:
+  Tensor forward(const Tensor& x) override;
+};
+
+class Tanh : public Module {
+ public:
+  Tensor forward(const Tensor& x) override;
+};
+
+class SiLU : public Module {
+ public:
+  Tensor forward(const Tensor& x) override;
+};
+
+class Hardswish : public Module {
+ public:
+  Tensor forward(const Tensor& x) override;
+};
+
+class Mish : public Module {
+ public:
+  Tensor forward(const Tensor& x) override;
+};
+
+class LogSigmoid : public Module {
+ public:
+  Tensor forward(const Tensor& x) override;
+};
+
+struct GELUOptions {
+  std::string approximate = "none";  // or "tanh"
+};
+
+class GELU : public Module {
+ public:
+  using Options = GELUOptions;
+  explicit GELU(const GELUOptions& options = {});
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  GELUOptions options_;
+};
+
+struct ELUOptions {
+  double alpha = 1;
+};
+
+class ELU : public Module {
+ public:
+  using Options = ELUOptions;
+  explicit ELU(const ELUOptions& options = {}) : options_(options) {}
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  ELUOptions options_;
+};
+
+struct SoftplusOptions {
+  double beta = 1, threshold = 20;
+};
+
+class Softplus : public Module {
+ public:
+  using Options = SoftplusOptions;
+  explicit Softplus(const SoftplusOptions& options = {}) : options_(options) {}
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  SoftplusOptions options_;
+};
+
+struct HardtanhOptions {
+  double min_val = -1, max_val = 1;
+};
+
+class Hardtanh : public Module {
+ public:
+  using Options = HardtanhOptions;
+  explicit Hardtanh(const HardtanhOptions& options = {});
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  HardtanhOptions options_;
 };
 
 struct DropoutOptions {

@@ -2,6 +2,7 @@
 // sums the broadcast dimensions away.
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/checks.h>
 #include <binade/kernels/pointwise.h>
 
 namespace binade {
@@ -55,6 +56,16 @@ Tensor compare(const char* op, Compare f, const Tensor& a_, const Tensor& b_) {
   check_inputs(op, a, b);
   Tensor y = result_of(op, a, b, DType::boolean);
   kernels::compare_forward({.op = f, .a = a, .b = b, .y = y});
+  return y;
+}
+
+Tensor compare(const char* op, Compare f, const Tensor& x_, double value) {
+  const Op pointwise{op, OpClass::pointwise};
+  auto [x] = pointwise.enter(x_);
+  check_defined(op, x);
+  check_number(op, value, x.dtype());
+  Tensor y = empty_like(x, DType::boolean);
+  kernels::compare_forward({.op = f, .a = x, .b = kNoView, .y = y, .number = value});
   return y;
 }
 
@@ -112,5 +123,12 @@ Tensor lt(const Tensor& a, const Tensor& b) { return compare("lt", Compare::lt, 
 Tensor le(const Tensor& a, const Tensor& b) { return compare("le", Compare::le, a, b); }
 Tensor gt(const Tensor& a, const Tensor& b) { return compare("gt", Compare::gt, a, b); }
 Tensor ge(const Tensor& a, const Tensor& b) { return compare("ge", Compare::ge, a, b); }
+
+Tensor eq(const Tensor& x, double value) { return compare("eq", Compare::eq, x, value); }
+Tensor ne(const Tensor& x, double value) { return compare("ne", Compare::ne, x, value); }
+Tensor lt(const Tensor& x, double value) { return compare("lt", Compare::lt, x, value); }
+Tensor le(const Tensor& x, double value) { return compare("le", Compare::le, x, value); }
+Tensor gt(const Tensor& x, double value) { return compare("gt", Compare::gt, x, value); }
+Tensor ge(const Tensor& x, double value) { return compare("ge", Compare::ge, x, value); }
 
 }  // namespace binade

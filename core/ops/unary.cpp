@@ -7,6 +7,8 @@
 #include <binade/kernels/pointwise.h>
 #include <binade/kernels/random.h>
 
+#include <limits>
+
 namespace binade {
 namespace {
 
@@ -50,6 +52,13 @@ BINADE_UNARY_OP(relu, pointwise)
 BINADE_UNARY_OP(gelu, pointwise)
 BINADE_UNARY_OP(gelu_tanh, pointwise)
 BINADE_UNARY_OP(silu, pointwise)
+BINADE_UNARY_OP(expm1, wide_pointwise)
+BINADE_UNARY_OP(log1p, wide_pointwise)
+BINADE_UNARY_OP(sign, pointwise)
+BINADE_UNARY_OP(erf, pointwise)
+BINADE_UNARY_OP(hardswish, pointwise)
+BINADE_UNARY_OP(mish, pointwise)
+BINADE_UNARY_OP(log_sigmoid, wide_pointwise)
 #undef BINADE_UNARY_OP
 
 Tensor leaky_relu(const Tensor& x, double negative_slope) {
@@ -67,9 +76,28 @@ Tensor elu(const Tensor& x, double alpha) {
   return unary(kOp, Unary::elu, x, alpha);
 }
 
-Tensor clamp(const Tensor& x, double low, double high) {
+Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> high) {
   static constexpr Op kOp{"clamp", OpClass::pointwise};
-  return unary(kOp, Unary::clamp, x, low, high);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  check(low || high, "clamp: got no bound, expected at least one of low and high");
+  return unary(kOp, Unary::clamp, x, low.value_or(-kInfinity), high.value_or(kInfinity));
+}
+
+Tensor hardtanh(const Tensor& x, double low, double high) {
+  static constexpr Op kOp{"hardtanh", OpClass::pointwise};
+  check(low <= high, "hardtanh: got low ", low, " and high ", high, ", expected low <= high");
+  return unary(kOp, Unary::hardtanh, x, low, high);
+}
+
+Tensor relu6(const Tensor& x) {
+  static constexpr Op kOp{"relu6", OpClass::pointwise};
+  return unary(kOp, Unary::hardtanh, x, 0, 6);
+}
+
+Tensor gelu(const Tensor& x, std::string_view approximate) {
+  check(approximate == "none" || approximate == "tanh", "gelu: got approximate = '",
+        std::string(approximate), "', expected 'none' or 'tanh'");
+  return approximate == "tanh" ? gelu_tanh(x) : gelu(x);
 }
 
 Tensor pow(const Tensor& x, double exponent) {
@@ -95,6 +123,20 @@ Tensor add(const Tensor& x_, double value) {  // y = x + value
   Tensor y = empty_like(x);
   kernels::unary_forward({.op = Unary::add_scalar, .x = x, .y = y, .alpha = value});
   return kOp.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {dy}; });
+}
+
+Tensor sub(double value, const Tensor& x_) {  // y = value - x
+  static constexpr Op kOp{"sub", OpClass::pointwise, true};
+  auto [x] = kOp.enter(x_);
+  check_floating(kOp.name, x);
+  Tensor y = empty_like(x);
+  kernels::unary_forward({.op = Unary::rsub_scalar, .x = x, .y = y, .alpha = value});
+  return kOp.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {neg(dy)}; });
+}
+
+Tensor div(double value, const Tensor& x) {  // y = value / x
+  static constexpr Op kOp{"div", OpClass::wide_pointwise};
+  return unary(kOp, Unary::rdiv_scalar, x, value);
 }
 
 Tensor mul(const Tensor& x_, double value) {  // y = x value

@@ -24,19 +24,40 @@ struct MapPlan {
 
 namespace detail {
 
-// f of element j of each input.
-template <class In, class F, int kInputs, int kCount>
-__device__ __forceinline__ auto apply(const F& f, const In (&x)[kInputs][kCount], int j) {
-  if constexpr (kInputs == 1) {
-    return f(x[0][j]);
-  } else if constexpr (kInputs == 2) {
-    return f(x[0][j], x[1][j]);
+// Elements of every input in registers; the first input may have a type of its own.
+template <class First, class In, int kInputs, int kCount>
+struct Elements {
+  First first[kCount];
+  In others[kInputs > 1 ? kInputs - 1 : 1][kCount];
+
+  // f of element j of each input.
+  template <class F>
+  __device__ __forceinline__ auto apply(const F& f, int j) const {
+    if constexpr (kInputs == 1) {
+      return f(first[j]);
+    } else if constexpr (kInputs == 2) {
+      return f(first[j], others[0][j]);
+    } else {
+      return f(first[j], others[0][j], others[1][j]);
+    }
+  }
+};
+
+template <class T, int kVector>
+__device__ __forceinline__ void load_input(const std::byte* at, bool repeated, T (&x)[kVector]) {
+  const auto* from = reinterpret_cast<const T*>(at);
+  if (repeated) {
+    const T value = *from;
+#pragma unroll
+    for (int j = 0; j < kVector; ++j) {
+      x[j] = value;
+    }
   } else {
-    return f(x[0][j], x[1][j], x[2][j]);
+    dev::load_as(from, x);
   }
 }
 
-template <class Out, class In, int kInputs, int kVector, int kUnroll, class F>
+template <class Out, class First, class In, int kInputs, int kVector, int kUnroll, class F>
 __global__ void __launch_bounds__(kMapThreads)
     map_kernel(const __grid_constant__ MapPlan<kInputs + 1> plan, const F f) {
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kMapThreads + threadIdx.x;
@@ -45,44 +66,37 @@ __global__ void __launch_bounds__(kMapThreads)
   // With vectors of one element there are none, and no code for them.
   for (int64_t i = thread; kVector > 1 && i < plan.vectors; i += threads) {
     plan.index.locate(plan.head + i * plan.step, at);
-    In x[kInputs][kVector];
+    Elements<First, In, kInputs, kVector> x;
+    load_input(at[1], plan.repeated >> 1 & 1u, x.first);
 #pragma unroll
-    for (int k = 0; k < kInputs; ++k) {
-      const auto* from = reinterpret_cast<const In*>(at[k + 1]);
-      if (plan.repeated >> (k + 1) & 1u) {
-        const In value = *from;
-#pragma unroll
-        for (int j = 0; j < kVector; ++j) {
-          x[k][j] = value;
-        }
-      } else {
-        dev::load_as(from, x[k]);
-      }
+    for (int k = 1; k < kInputs; ++k) {
+      load_input(at[k + 1], plan.repeated >> (k + 1) & 1u, x.others[k - 1]);
     }
     Out y[kVector];
 #pragma unroll
     for (int j = 0; j < kVector; ++j) {
-      y[j] = apply(f, x, j);
+      y[j] = x.apply(f, j);
     }
     dev::store_from(reinterpret_cast<Out*>(at[0]), y);
   }
   for (int64_t i = thread; i < plan.singles; i += threads * kUnroll) {
-    In x[kInputs][kUnroll];
+    Elements<First, In, kInputs, kUnroll> x;
     Out* y[kUnroll];
 #pragma unroll
     for (int j = 0; j < kUnroll; ++j) {
       const int64_t single = i + j * threads < plan.singles ? i + j * threads : i;
       plan.index.locate(single < plan.head ? single : single + plan.vectors * kVector, at);
       y[j] = reinterpret_cast<Out*>(at[0]);
+      x.first[j] = *reinterpret_cast<const First*>(at[1]);
 #pragma unroll
-      for (int k = 0; k < kInputs; ++k) {
-        x[k][j] = *reinterpret_cast<const In*>(at[k + 1]);
+      for (int k = 1; k < kInputs; ++k) {
+        x.others[k - 1][j] = *reinterpret_cast<const In*>(at[k + 1]);
       }
     }
 #pragma unroll
     for (int j = 0; j < kUnroll; ++j) {
       if (i + j * threads < plan.singles) {
-        *y[j] = apply(f, x, j);
+        *y[j] = x.apply(f, j);
       }
     }
   }
@@ -103,34 +117,38 @@ bool vectorizable(const StridedLoop& loop, int k) {
   return aligned;
 }
 
-template <class Out, class In, int kInputs, int kVector>
+// A pointer to what operand k reads one after the other; null, which is aligned, for others.
+template <class T>
+const T* row_of(const StridedLoop& loop, int inputs, int k) {
+  return k > inputs || loop.stride(k, 0) == 0 ? nullptr : reinterpret_cast<const T*>(loop.data(k));
+}
+
+template <class Out, class First, class In, int kInputs, int kVector>
 MapPlan<kInputs + 1> map_plan(const StridedLoop& loop) {
   MapPlan<kInputs + 1> plan = {.index = StridedIndex<kInputs + 1>(loop)};
   plan.singles = loop.numel();
   bool rows = loop.stride(0, 0) == static_cast<int64_t>(sizeof(Out));
   for (int k = 1; k <= kInputs; ++k) {
-    const int64_t stride = loop.stride(k, 0);
-    rows = rows && (stride == 0 || stride == static_cast<int64_t>(sizeof(In)));
+    const int64_t stride = loop.stride(k, 0), width = k == 1 ? sizeof(First) : sizeof(In);
+    rows = rows && (stride == 0 || stride == width);
     plan.repeated |= static_cast<uint32_t>(stride == 0) << k;
   }
   if (!rows || kVector == 1) {
     return plan;
   }
   if (loop.dims() == 1) {
-    const auto input = [&](int k) {
-      return k > kInputs || loop.stride(k, 0) == 0 ? nullptr
-                                                   : reinterpret_cast<const In*>(loop.data(k));
-    };
     const dev::VectorSpan span = dev::vector_span<kVector>(
-        loop.numel(), reinterpret_cast<const Out*>(loop.data(0)), input(1), input(2), input(3));
+        loop.numel(), reinterpret_cast<const Out*>(loop.data(0)), row_of<First>(loop, kInputs, 1),
+        row_of<In>(loop, kInputs, 2), row_of<In>(loop, kInputs, 3));
     plan.vectors = span.vectors;
     plan.head = span.head;
     plan.singles = span.n - span.vectors * kVector;
     plan.step = kVector;
     return plan;
   }
-  bool whole = loop.size(0) % kVector == 0 && vectorizable<Out, kVector>(loop, 0);
-  for (int k = 1; k <= kInputs; ++k) {
+  bool whole = loop.size(0) % kVector == 0 && vectorizable<Out, kVector>(loop, 0) &&
+               vectorizable<First, kVector>(loop, 1);
+  for (int k = 2; k <= kInputs; ++k) {
     whole = whole && vectorizable<In, kVector>(loop, k);
   }
   if (whole) {
@@ -146,19 +164,19 @@ MapPlan<kInputs + 1> map_plan(const StridedLoop& loop) {
 
 }  // namespace detail
 
-// Runs f over the operands of the loop: operand 0 of type Out = f(operands 1 .. kInputs of type
-// In), each at most 3. `name` is that of the launch.
-template <class Out, class In, int kInputs, int kVector, int kUnroll = 4, class F>
+// Runs f over the operands of the loop: operand 0 of type Out = f(operand 1 of type First, operands
+// 2 .. kInputs of type In), at most 3 inputs. `name` is that of the launch.
+template <class Out, class In, int kInputs, int kVector, int kUnroll = 4, class First = In, class F>
 void map(const char* name, const StridedLoop& loop, const F& f) {
   static_assert(kInputs >= 1 && kInputs <= 3);
   if (loop.numel() == 0) {
     return;
   }
-  const auto plan = detail::map_plan<Out, In, kInputs, kVector>(loop);
+  const auto plan = detail::map_plan<Out, First, In, kInputs, kVector>(loop);
   const int64_t groups = ceil_div(plan.singles, kUnroll);
   const int64_t work = plan.vectors > groups ? plan.vectors : groups;
   launch({name, grid_blocks(work, kMapThreads), kMapThreads},
-         detail::map_kernel<Out, In, kInputs, kVector, kUnroll, F>, plan, f);
+         detail::map_kernel<Out, First, In, kInputs, kVector, kUnroll, F>, plan, f);
 }
 
 }  // namespace binade::kernels

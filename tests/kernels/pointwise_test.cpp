@@ -330,6 +330,24 @@ TEST(Compare, AgreesWithDoubleForEveryDType) {
   }
 }
 
+TEST(Compare, WithANumber) {
+  for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
+    for (Layout layout : {Layout::contiguous, Layout::transposed, Layout::step2}) {
+      Array a(DType(dtype), {7, 50}, layout), y(DType::boolean, {7, 50}, layout);
+      a.random(1, 0, 4);
+      compare_forward({Compare::eq, a.view(), kNoView, y.view(), 1});
+      for (int64_t i = 0; i < y.numel(); ++i) {
+        ASSERT_EQ(y[i] != 0, a[i] == 1) << to_string(DType(dtype));
+      }
+      compare_forward({Compare::gt, a.view(), kNoView, y.view(), 1});
+      for (int64_t i = 0; i < y.numel(); ++i) {
+        ASSERT_EQ(y[i] != 0, a[i] > 1) << to_string(DType(dtype));
+      }
+      EXPECT_TRUE(y.gaps_untouched());
+    }
+  }
+}
+
 TEST(Pointwise, BitsDoNotDependOnThreadsAndInPlaceWorks) {
   for (DType dtype : kFloatingDTypes) {
     const int64_t n = every_combination() ? 100003 : 10003;

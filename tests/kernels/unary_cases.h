@@ -46,6 +46,8 @@ inline const std::vector<UnaryCase>& unary_cases() {
       {Unary::elu, [](double x) { return x > 0 ? x : 1.5 * std::expm1(x); }, -3, 3, 1.5},
       {Unary::clamp, [](double x) { return std::fmin(std::fmax(x, -1), 2); }, -3, 3, -1, 2},
       {Unary::add_scalar, [](double x) { return x + 0.75; }, -3, 3, 0.75},
+      {Unary::rsub_scalar, [](double x) { return 0.75 - x; }, -3, 3, 0.75},
+      {Unary::rdiv_scalar, [](double x) { return 0.75 / x; }, 0.2, 3, 0.75},
       {Unary::mul_scalar, [](double x) { return x * 0.75; }, -3, 3, 0.75},
       {Unary::pow_scalar, [](double x) { return std::pow(x, 2.5); }, 0.1, 3, 2.5},
       {Unary::pow_scalar, [](double x) { return x * x; }, -3, 3, 2},

@@ -28,7 +28,7 @@ std::string mistrusted(const OpRow& row, const Sample& sample, const Array& expe
   }
   for (size_t i = 0; i < sample.values.size(); ++i) {
     const std::set<double> distinct(sample.values[i].values.begin(), sample.values[i].values.end());
-    if (sample.values[i].numel() >= 8 && distinct.size() < 3) {
+    if (!domain_of(row, i).mask && sample.values[i].numel() >= 8 && distinct.size() < 3) {
       return text("input ", i, " has only ", distinct.size(), " distinct values");
     }
   }

@@ -113,7 +113,8 @@ bool are_equal(const Shapes& shapes) {
 
 // Rows that can take one tensor for all operands.
 bool takes_one_twice(const OpRow& row) {
-  return row.differentiable && !domain_of(row, 1).fixed &&
+  const bool mask = domain_of(row, 0).mask || domain_of(row, 1).mask;
+  return row.differentiable && !domain_of(row, 1).fixed && !mask &&
          std::any_of(row.shapes.begin(), row.shapes.end(), are_equal);
 }
 

@@ -27,6 +27,7 @@ struct Domain {
   int64_t classes = 0;     // not 0: i64 in [0, classes)
   bool statistic = false;  // f32 where the first input is f16 or bf16
   bool fixed = false;      // never differentiated
+  bool mask = false;       // bool
 };
 
 enum class Accuracy : uint8_t {
@@ -63,10 +64,13 @@ struct OpRow {
   std::function<int64_t(const Shapes&)> depth = {};
   std::vector<Shapes> exact_shapes = {};
   Shapes large = {};  // enough work for several threads
+  Shapes timed = {};  // what bench/op_bench times, where that is not `large`
   std::vector<ErrorCase> errors = {};
 };
 
 std::vector<OpRow> pointwise_rows();
+std::vector<OpRow> activation_rows();
+std::vector<OpRow> selection_rows();
 std::vector<OpRow> reduce_rows();
 std::vector<OpRow> contraction_rows();
 std::vector<OpRow> pool_rows();

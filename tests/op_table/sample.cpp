@@ -15,9 +15,9 @@ namespace binade::op_table {
 const std::vector<OpRow>& op_table() {
   static const std::vector<OpRow> table = [] {
     std::vector<OpRow> rows;
-    for (auto family : {pointwise_rows, reduce_rows, contraction_rows, pool_rows, norm_rows,
-                        loss_rows, shape_rows, join_rows, attention_rows, rnn_rows, rearrange_rows,
-                        index_rows, interpolate_rows}) {
+    for (auto family : {pointwise_rows, activation_rows, selection_rows, reduce_rows,
+                        contraction_rows, pool_rows, norm_rows, loss_rows, shape_rows, join_rows,
+                        attention_rows, rnn_rows, rearrange_rows, index_rows, interpolate_rows}) {
       for (OpRow& row : family()) {
         rows.push_back(std::move(row));
       }
@@ -176,9 +176,10 @@ Sample make_sample(const OpRow& row, const Shapes& shapes, const std::vector<Lay
   for (size_t i = 0; i < shapes.size(); ++i) {
     const Domain& domain = domain_of(row, i);
     philox::Stream random(seed, i);
-    const DType wanted = domain.classes > 0 ? DType::i64
-                         : domain.statistic ? compute_dtype(dtype)
-                                            : dtype;
+    const DType wanted = domain.mask          ? DType::boolean
+                         : domain.classes > 0 ? DType::i64
+                         : domain.statistic   ? compute_dtype(dtype)
+                                              : dtype;
     const Array base =
         round_to(wanted, draw(domain, base_sizes(layouts[i], shapes[i]), random, wanted, integers));
     sample.bases.push_back(to_tensor(base, wanted));

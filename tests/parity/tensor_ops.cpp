@@ -43,22 +43,6 @@ void add_unary(Ops& ops) {
   ops["softplus"] = [](const Call& call) {
     return one(softplus(call.in("x"), call.attr("beta"), call.attr("threshold")));
   };
-  ops["gelu"] = [](const Call& call) {
-    const std::string form = call.attr("approximate");
-    if (form != "none" && form != "tanh") {
-      throw NotCovered{"gelu: the form is a function's name"};
-    }
-    return one(form == "tanh" ? gelu_tanh(call.in("x")) : gelu(call.in("x")));
-  };
-  ops["clamp"] = [](const Call& call) {
-    constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    const Json &low = call.attr("min"), &high = call.attr("max");
-    if (low.is_null() && high.is_null()) {
-      throw NotCovered{"clamp: there are always two bounds"};
-    }
-    return one(clamp(call.in("x"), low.is_null() ? -kInfinity : number(low),
-                     high.is_null() ? kInfinity : number(high)));
-  };
   ops["dropout"] = [](const Call& call) {
     nn::Dropout layer({.p = call.attr("p")});
     layer.train(call.attr("training"));

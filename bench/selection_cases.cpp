@@ -1,0 +1,73 @@
+// Cases of the kernels that select, interpolate and compare with a number.
+#include <bench/kernel_cases.h>
+#include <binade/kernels/pointwise.h>
+#include <binade/kernels/ternary.h>
+
+namespace binade::bench {
+namespace {
+
+using Shared = std::shared_ptr<Operands>;
+
+double bytes_of(const View& v) {
+  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
+}
+template <class... Views>
+double bytes_of(const View& first, const Views&... rest) {
+  return bytes_of(first) + bytes_of(rest...);
+}
+
+// A mask of the positive among random numbers.
+const View& random_mask(const Shared& o, const Dims& sizes) {
+  const View &x = o->random(DType::f32, sizes), &mask = o->empty(DType::boolean, sizes);
+  kernels::compare_forward(
+      {.op = kernels::Compare::gt, .a = x, .b = kNoView, .y = mask, .number = 0});
+  return mask;
+}
+
+Prepared where(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &mask = random_mask(o, {rows, cols}), &a = o->random(dtype, {rows, cols}),
+             &b = o->random(dtype, {rows, cols}), &y = o->empty(dtype, {rows, cols});
+  return {o, [&] { kernels::where_forward({.condition = mask, .a = a, .b = b, .y = y}); },
+          bytes_of(mask, a, b, y), 0};
+}
+
+Prepared masked_fill(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &mask = random_mask(o, {rows, cols}), &x = o->random(dtype, {rows, cols}),
+             &y = o->empty(dtype, {rows, cols});
+  return {o, [&] { kernels::where_forward({.condition = mask, .a = kNoView, .b = x, .y = y}); },
+          bytes_of(mask, x, y), 0};
+}
+
+Prepared lerp(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &a = o->random(dtype, {rows, cols}), &b = o->random(dtype, {rows, cols}),
+             &weight = o->random(dtype, {rows, cols}), &y = o->empty(dtype, {rows, cols});
+  return {o, [&] { kernels::lerp_forward({.a = a, .b = b, .weight = weight, .y = y}); },
+          bytes_of(a, b, weight, y), 0};
+}
+
+Prepared compare_number(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &x = o->random(dtype, {rows, cols}), &y = o->empty(DType::boolean, {rows, cols});
+  return {o,
+          [&] {
+            kernels::compare_forward(
+                {.op = kernels::Compare::gt, .a = x, .b = kNoView, .y = y, .number = 0});
+          },
+          bytes_of(x, y), 0};
+}
+
+constexpr const char* kMatrix = "rows x cols elements";
+
+}  // namespace
+
+std::vector<KernelCase> selection_cases() {
+  return {{"where", kMatrix, where},
+          {"masked_fill", kMatrix, masked_fill},
+          {"lerp", kMatrix, lerp},
+          {"compare_number", kMatrix, compare_number}};
+}
+
+}  // namespace binade::bench

@@ -1,0 +1,154 @@
+// Pointwise ops of three operands that broadcast, and logic. Gradients have the output's sizes; the
+// engine sums the broadcast dimensions away. All are made of ops.
+#include <binade/core/create.h>
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/checks.h>
+#include <binade/kernels/ternary.h>
+
+namespace binade {
+namespace {
+
+// Memory for the result: the strides of the first operand that has its sizes, else row-major.
+Tensor result_of(const Dims& sizes, std::initializer_list<const Tensor*> operands, DType dtype) {
+  for (const Tensor* operand : operands) {
+    if (operand->sizes() == sizes) {
+      return empty_like(*operand, dtype);
+    }
+  }
+  return empty(sizes, dtype, (*operands.begin())->device());
+}
+
+void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
+  check(a.dtype() == b.dtype(), op, ": got dtypes ", a.dtype(), " and ", b.dtype(),
+        ", expected equal ones; convert one with to()");
+}
+
+void check_mask(const char* op, const Tensor& mask, const Tensor& x) {
+  check_defined(op, mask);
+  check_defined(op, x);
+  check(mask.dtype() == DType::boolean, op, ": got a condition of dtype ", mask.dtype(),
+        ", expected bool; compare with ne(x, 0)");
+}
+
+// mask ? x : value, or mask ? value : x.
+Tensor choose(const Op& op, const Tensor& mask_, const Tensor& x_, double value, bool x_if_true) {
+  auto [mask, x] = op.enter(mask_, x_);
+  check_mask(op.name, mask, x);
+  check_number(op.name, value, x.dtype());
+  const Dims sizes = broadcast_sizes(op.name, mask.sizes(), x.sizes());
+  Tensor y = result_of(sizes, {&x, &mask}, x.dtype());
+  const View &a = x_if_true ? x.view() : kNoView, &b = x_if_true ? kNoView : x.view();
+  kernels::where_forward({.condition = mask, .a = a, .b = b, .y = y, .value = value});
+  return op.record({mask, x}, y, save(mask),
+                   [x_if_true](const Tensor& dy, const Tensor& mask) -> Grads {
+                     return {Tensor(), x_if_true ? where(mask, dy, 0.0) : where(mask, 0.0, dy)};
+                   });
+}
+
+}  // namespace
+
+Tensor where(const Tensor& condition_, const Tensor& a_, const Tensor& b_) {
+  static constexpr Op kOp{"where", OpClass::pointwise, true};
+  auto [condition, a, b] = kOp.enter(condition_, a_, b_);
+  check_mask(kOp.name, condition, a);
+  check_defined(kOp.name, b);
+  check_same_dtype(kOp.name, a, b);
+  const Dims both = broadcast_sizes(kOp.name, a.sizes(), b.sizes());
+  const Dims sizes = broadcast_sizes(kOp.name, condition.sizes(), both);
+  Tensor y = result_of(sizes, {&a, &b}, a.dtype());
+  kernels::where_forward({.condition = condition, .a = a, .b = b, .y = y});
+  return kOp.record({condition, a, b}, y, save(condition),
+                    [](const Tensor& dy, Needs needs, const Tensor& condition) -> Grads {
+                      return {Tensor(), needs[1] ? where(condition, dy, 0.0) : Tensor(),
+                              needs[2] ? where(condition, 0.0, dy) : Tensor()};
+                    });
+}
+
+Tensor where(const Tensor& condition, const Tensor& a, double b) {
+  static constexpr Op kOp{"where", OpClass::pointwise, true};
+  return choose(kOp, condition, a, b, true);
+}
+
+Tensor where(const Tensor& condition, double a, const Tensor& b) {
+  static constexpr Op kOp{"where", OpClass::pointwise, true};
+  return choose(kOp, condition, b, a, false);
+}
+
+Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
+  static constexpr Op kOp{"masked_fill", OpClass::pointwise, true};
+  return choose(kOp, mask, x, value, false);
+}
+
+Tensor lerp(const Tensor& a_, const Tensor& b_, double weight) {  // y = a + weight (b - a)
+  static constexpr Op kOp{"lerp", OpClass::pointwise, true};
+  auto [a, b] = kOp.enter(a_, b_);
+  check_floating(kOp.name, a);
+  check_floating(kOp.name, b);
+  check_same_dtype(kOp.name, a, b);
+  Tensor y = result_of(broadcast_sizes(kOp.name, a.sizes(), b.sizes()), {&a, &b}, a.dtype());
+  kernels::lerp_forward({.a = a, .b = b, .weight = kNoView, .y = y, .number = weight});
+  return kOp.record({a, b}, y, save(), [weight](const Tensor& dy, Needs needs) -> Grads {
+    return {needs[0] ? mul(dy, 1 - weight) : Tensor(), needs[1] ? mul(dy, weight) : Tensor()};
+  });
+}
+
+Tensor lerp(const Tensor& a_, const Tensor& b_, const Tensor& weight_) {
+  static constexpr Op kOp{"lerp", OpClass::pointwise, true};
+  auto [a, b, weight] = kOp.enter(a_, b_, weight_);
+  for (const Tensor* operand : {&a, &b, &weight}) {
+    check_floating(kOp.name, *operand);
+    check_same_dtype(kOp.name, a, *operand);
+  }
+  const Dims both = broadcast_sizes(kOp.name, a.sizes(), b.sizes());
+  const Dims sizes = broadcast_sizes(kOp.name, weight.sizes(), both);
+  Tensor y = result_of(sizes, {&a, &b, &weight}, a.dtype());
+  kernels::lerp_forward({.a = a, .b = b, .weight = weight, .y = y});
+  const bool of_weight = weight.requires_grad(), of_ends = a.requires_grad() || b.requires_grad();
+  return kOp.record(
+      {a, b, weight}, y, save(when(of_weight, a), when(of_weight, b), when(of_ends, weight)),
+      [](const Tensor& dy, Needs needs, const Tensor& a, const Tensor& b,
+         const Tensor& weight) -> Grads {
+        return {needs[0] ? mul(dy, sub(1, weight)) : Tensor(),
+                needs[1] ? mul(dy, weight) : Tensor(), needs[2] ? mul(dy, sub(b, a)) : Tensor()};
+      });
+}
+
+namespace {
+
+Tensor as_mask(const Tensor& x) { return x.dtype() == DType::boolean ? x : ne(x, 0); }
+
+// a ? b : value for logical_and, a ? value : b for logical_or; b is a mask.
+Tensor logical(const char* op, const Tensor& a, const Tensor& b, bool b_if_true) {
+  for (const Tensor* x : {&a, &b}) {
+    check_defined(op, *x);
+  }
+  const Op pointwise{op, OpClass::movement};
+  auto [x, z] = pointwise.enter(a, b);
+  const Tensor condition = as_mask(x.detach()), other = as_mask(z.detach());
+  const Dims sizes = broadcast_sizes(op, condition.sizes(), other.sizes());
+  Tensor y = result_of(sizes, {&condition, &other}, DType::boolean);
+  kernels::where_forward({.condition = condition,
+                          .a = b_if_true ? other.view() : kNoView,
+                          .b = b_if_true ? kNoView : other.view(),
+                          .y = y,
+                          .value = b_if_true ? 0.0 : 1.0});
+  return y;
+}
+
+}  // namespace
+
+Tensor logical_not(const Tensor& x) {
+  check_defined("logical_not", x);
+  return eq(x.detach(), 0);
+}
+Tensor logical_and(const Tensor& a, const Tensor& b) { return logical("logical_and", a, b, true); }
+Tensor logical_or(const Tensor& a, const Tensor& b) { return logical("logical_or", a, b, false); }
+Tensor logical_xor(const Tensor& a, const Tensor& b) {
+  check_defined("logical_xor", a);
+  check_defined("logical_xor", b);
+  static_cast<void>(broadcast_sizes("logical_xor", a.sizes(), b.sizes()));  // names the op
+  return ne(as_mask(a.detach()), as_mask(b.detach()));
+}
+
+}  // namespace binade

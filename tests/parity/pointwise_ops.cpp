@@ -1,0 +1,57 @@
+// Parity names of activations with options, of selection and of interpolation.
+#include <binade/core/ops.h>
+
+#include <tests/parity/parity_case.h>
+
+namespace binade::parity {
+namespace {
+
+Outputs one(Tensor y) { return {{"out", std::move(y)}}; }
+
+std::optional<double> bound(const Json& value) {
+  return value.is_null() ? std::nullopt : std::optional<double>(number(value));
+}
+
+void add_activations(std::map<std::string, Handler>& ops) {
+  using Plain = Tensor (*)(const Tensor&);
+  const std::map<std::string, Plain> plain = {{"expm1", binade::expm1},   {"log1p", binade::log1p},
+                                              {"erf", binade::erf},       {"sign", sign},
+                                              {"hardswish", hardswish},   {"mish", mish},
+                                              {"logsigmoid", log_sigmoid}};
+  for (const auto& [name, op] : plain) {
+    ops[name] = [op = op](const Call& call) { return one(op(call.in("x"))); };
+  }
+  ops["gelu"] = [](const Call& call) {
+    return one(gelu(call.in("x"), call.attr("approximate").get<std::string>()));
+  };
+  ops["hardtanh"] = [](const Call& call) {
+    return one(hardtanh(call.in("x"), call.attr("min_val"), call.attr("max_val")));
+  };
+  ops["clamp"] = [](const Call& call) {
+    return one(clamp(call.in("x"), bound(call.attr("min")), bound(call.attr("max"))));
+  };
+}
+
+}  // namespace
+
+const std::map<std::string, Handler>& pointwise_ops() {
+  static const std::map<std::string, Handler> ops = [] {
+    std::map<std::string, Handler> made;
+    add_activations(made);
+    made["where"] = [](const Call& call) {
+      return one(where(call.in("cond"), call.in("x"), call.in("y")));
+    };
+    made["masked_fill"] = [](const Call& call) {
+      return one(masked_fill(call.in("x"), call.in("mask"), number(call.attr("value"))));
+    };
+    made["lerp"] = [](const Call& call) {
+      const Tensor &x = call.in("x"), &y = call.in("y");
+      return one(call.inputs.count("weight") ? lerp(x, y, call.in("weight"))
+                                             : lerp(x, y, number(call.attr("weight"))));
+    };
+    return made;
+  }();
+  return ops;
+}
+
+}  // namespace binade::parity
