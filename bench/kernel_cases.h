@@ -55,6 +55,7 @@ std::vector<KernelCase> norm_cases();
 std::vector<KernelCase> loss_cases();
 std::vector<KernelCase> sequence_kernel_cases();
 std::vector<KernelCase> optimizer_cases();
+std::vector<KernelCase> selection_cases();
 // Throws with the list of names where there is none.
 const KernelCase& find_case(const std::string& name);
 

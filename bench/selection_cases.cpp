@@ -1,9 +1,20 @@
+// Cases of the kernels that select, interpolate and compare with a number.
 #include <bench/kernel_cases.h>
 #include <binade/kernels/pointwise.h>
 #include <binade/kernels/ternary.h>
 
 namespace binade::bench {
 namespace {
+
+using Shared = std::shared_ptr<Operands>;
+
+double bytes_of(const View& v) {
+  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
+}
+template <class... Views>
+double bytes_of(const View& first, const Views&... rest) {
+  return bytes_of(first) + bytes_of(rest...);
+}
 
 // A mask of the positive among random numbers.
 const View& random_mask(const Shared& o, const Dims& sizes) {
@@ -47,6 +58,8 @@ Prepared compare_number(int64_t rows, int64_t cols, DType dtype, Device device) 
           },
           bytes_of(x, y), 0};
 }
+
+constexpr const char* kMatrix = "rows x cols elements";
 
 }  // namespace
 

@@ -16,6 +16,7 @@
 #include <binade/core/ops/reduce.h>
 #include <binade/core/ops/rnn.h>
 #include <binade/core/ops/sort.h>
+#include <binade/core/ops/pointwise.h>
 #include <binade/kernels/conv2d.h>
 #include <binade/kernels/pool2d.h>
 

@@ -147,6 +147,7 @@ Tensor logical_or(const Tensor& a, const Tensor& b) { return logical("logical_or
 Tensor logical_xor(const Tensor& a, const Tensor& b) {
   check_defined("logical_xor", a);
   check_defined("logical_xor", b);
+  static_cast<void>(broadcast_sizes("logical_xor", a.sizes(), b.sizes()));  // names the op
   return ne(as_mask(a.detach()), as_mask(b.detach()));
 }
 

@@ -23,7 +23,7 @@ const std::vector<Shapes> kTernaryShapes = {{{4, 6}, {4, 6}, {4, 6}},
                                             {{2, 1, 3, 2, 2}, {1, 3, 1, 2}, {2, 1, 1, 1, 2}}};
 const std::vector<Shapes> kMaskedShapes = {
     {{4, 6}, {4, 6}}, {{4, 6}, {6}}, {{3, 4}, {3, 1}}, {{4}, {3, 4}},
-    {{}, {}},         {{0, 3}, {3}}, {{1, 5, 1}, {1}}, {{2, 3, 2, 2}, {2, 1, 2}}};
+    {{}, {}},         {{0, 3}, {3}}, {{1, 5, 1}, {1}}, {{2, 3, 2, 2}, {3, 1, 2}}};
 
 std::vector<ErrorCase> mask_errors(const std::function<void(const Tensor&, const Tensor&)>& op) {
   return {{"a condition that is not bool", [op] { op(ones({3}), ones({3})); }},
@@ -105,7 +105,7 @@ OpRow lerp_row(const char* attributes, size_t inputs,
 }
 
 OpRow logical(const char* name, BinaryOp op, Real2 f) {
-  OpRow row = binary(name, op, f, {{.low = -1, .high = 1, .whole = true}});
+  OpRow row = binary(name, op, f, {{.low = -2, .high = 2, .whole = true}});
   row.any_dtype = true;
   row.differentiable = false;
   row.many_zeros = true;
@@ -121,7 +121,7 @@ OpRow logical(const char* name, BinaryOp op, Real2 f) {
 void append_logic(std::vector<OpRow>& rows) {
   OpRow negation =
       exact(unary("logical_not", "", logical_not, [](double x) { return double(x == 0); },
-                  {.low = -1, .high = 1, .whole = true}));
+                  {.low = -2, .high = 2, .whole = true}));
   negation.any_dtype = true;
   negation.differentiable = false;
   negation.many_zeros = true;
