@@ -8,13 +8,11 @@
 #include <binade/kernels/pointwise.h>
 #include <binade/kernels/pool2d.h>
 #include <binade/kernels/random.h>
-#include <binade/kernels/reduce.h>
 #include <binade/kernels/softmax.h>
 
 namespace binade::bench {
 
 using kernels::Binary;
-using kernels::Reduce;
 using kernels::Unary;
 
 const View& Operands::empty(DType dtype, const Dims& sizes) {
@@ -126,22 +124,6 @@ Prepared add_into(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &x = o->random(dtype, {rows, cols}), &y = o->zeros(dtype, {rows, cols});
   return {o, [&] { kernels::add_into({.x = x, .y = y}); }, bytes_of(x, y, y), 0};
-}
-
-// kDim is the reduced one: 1 sums rows, 0 columns.
-template <int kDim>
-Prepared reduce_sum(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const View &x = o->random(dtype, {rows, cols}),
-             &y = o->empty(dtype, kDim == 1 ? Dims{rows, 1} : Dims{1, cols});
-  return {o, [&] { kernels::reduce_forward({.op = Reduce::sum, .x = x, .y = y}); }, bytes_of(x, y),
-          0};
-}
-
-Prepared argmax(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const View &x = o->random(dtype, {rows, cols}), &y = o->empty(DType::i64, {rows});
-  return {o, [&] { kernels::argmax({.x = x, .y = y, .dim = 1}); }, bytes_of(x, y), 0};
 }
 
 Prepared softmax_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -338,7 +320,8 @@ constexpr const char* kMatrix = "rows x cols elements";
 constexpr const char* kImages = "rows images of 16x16 with cols channels";
 
 std::vector<KernelCase> with_other_files(std::vector<KernelCase> cases) {
-  for (const auto& file : {sequence_kernel_cases(), index_kernel_cases(), selection_cases()}) {
+  for (const auto& file :
+       {sequence_kernel_cases(), index_kernel_cases(), selection_cases(), reduce_cases()}) {
     cases.insert(cases.end(), file.begin(), file.end());
   }
   return cases;
@@ -359,9 +342,6 @@ const std::vector<KernelCase>& kernel_cases() {
       {"transpose", kMatrix, transpose},
       {"fill", kMatrix, fill},
       {"add_into", kMatrix, add_into},
-      {"reduce_sum_rows", kMatrix, reduce_sum<1>},
-      {"reduce_sum_columns", kMatrix, reduce_sum<0>},
-      {"argmax", kMatrix, argmax},
       {"softmax_forward", kMatrix, softmax_forward},
       {"softmax_backward", kMatrix, softmax_backward},
       {"cross_entropy_forward_backward", kMatrix, cross_entropy_forward_backward},

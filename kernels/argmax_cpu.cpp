@@ -1,4 +1,4 @@
-// CPU argmax: one sequential scan per output.
+// CPU argmax and argmin: one sequential scan per output.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/reduce_checks.h>
 
@@ -20,45 +20,44 @@ bool is_nan(T value) {
 }
 
 template <class T>
-int64_t scan(const T* x, int64_t stride, int64_t n) {
+int64_t scan(const T* x, int64_t stride, int64_t n, bool smallest) {
   int64_t best = 0;
-  auto largest = comparable(x[0]);
-  for (int64_t i = 1; i < n && !is_nan(largest); ++i) {  // the first NaN wins
+  auto most = comparable(x[0]);
+  for (int64_t i = 1; i < n && !is_nan(most); ++i) {  // the first NaN wins
     const auto value = comparable(x[i * stride]);
-    if (value > largest || is_nan(value)) {
-      largest = value;
+    if ((smallest ? value < most : value > most) || is_nan(value)) {
+      most = value;
       best = i;
     }
   }
   return best;
 }
 
-// Offsets of output `index` (row-major over all dimensions but `dim`) in x and y.
-struct Offsets {
-  int64_t x = 0, y = 0;
+// y, values and x with size 1 at `dim`.
+struct Outputs {
+  View y, values, x;
 };
-Offsets offsets_at(const ArgMax& a, int64_t index) {
-  Offsets at;
-  const bool kept = a.y.dim() == a.x.dim();
-  for (int d = a.x.dim() - 1; d >= 0; --d) {
-    if (d == a.dim) {
-      continue;
-    }
-    const int64_t i = index % a.x.size(d);
-    index /= a.x.size(d);
-    at.x += i * a.x.strides[d];
-    at.y += i * a.y.strides[kept || d < a.dim ? d : d - 1];
-  }
-  return at;
-}
 
 template <class T>
-void argmax_of(const ArgMax& a) {
+void argmax_of(const ArgMax& a, const Outputs& at) {
   const int64_t n = a.x.size(a.dim), stride = a.x.strides[a.dim];
+  const int rank = a.x.dim();
   parallel_for(a.y.numel, 32768 / n + 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const Offsets at = offsets_at(a, i);
-      a.y.as<int64_t>()[at.y] = scan(a.x.as<const T>() + at.x, stride, n);
+      int64_t rest = i, x = 0, y = 0, value = 0;
+      for (int d = rank - 1; d >= 0; --d) {
+        const int64_t index = rest % at.x.size(d);
+        rest /= at.x.size(d);
+        x += index * at.x.strides[d];
+        y += index * at.y.strides[d];
+        value += at.values ? index * at.values.strides[d] : 0;
+      }
+      const T* from = a.x.as<const T>() + x;
+      const int64_t best = scan(from, stride, n, a.smallest);
+      at.y.as<int64_t>()[y] = best;
+      if (at.values) {
+        at.values.as<T>()[value] = from[best * stride];
+      }
     }
   });
 }
@@ -70,12 +69,14 @@ void argmax(const ArgMax& a) {
   if (a.y.numel == 0) {
     return;
   }
+  Outputs at = {with_reduced_dim(a, a.y), with_reduced_dim(a, a.values), a.x};
+  at.x.sizes[a.dim] = 1;
   switch (a.x.dtype) {
-    case DType::i64: return argmax_of<int64_t>(a);
-    case DType::i32: return argmax_of<int32_t>(a);
+    case DType::i64: return argmax_of<int64_t>(a, at);
+    case DType::i32: return argmax_of<int32_t>(a, at);
     default:
       dispatch_floating("argmax", a.x.dtype,
-                        [&](auto type) { argmax_of<typename decltype(type)::type>(a); });
+                        [&](auto type) { argmax_of<typename decltype(type)::type>(a, at); });
   }
 }
 

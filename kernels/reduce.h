@@ -1,34 +1,80 @@
-// Reductions over any set of dimensions. Sums accumulate in Compute<T> in blocks of a structure
-// that depends on the shape only (error grows like the logarithm of the count; the same bits at any
-// thread count) and are rounded once on store. Views may have any strides.
+// Reductions over any set of dimensions, and what their gradients need. Sums accumulate in
+// Compute<T> in blocks of a structure that depends on the shape only (error grows like the
+// logarithm of the count; the same bits at any thread count) and are rounded once on store. Views
+// may have any strides.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
 namespace binade::kernels {
 
-enum class Reduce : uint8_t { sum, mean, max, min, prod };
+// var and std: deviations from the mean of each part, merged (Chan et al., 1979), so a large mean
+// costs no digits. norm2 squares in Compute<T>: finite for every f16 input.
+enum class Reduce : uint8_t {
+  sum,
+  mean,
+  max,
+  min,
+  prod,
+  norm1,
+  norm2,
+  norm_inf,
+  logsumexp,
+  var,
+  std
+};
 
 constexpr const char* to_string(Reduce op) {
-  constexpr const char* kName[] = {"sum", "mean", "max", "min", "prod"};
+  constexpr const char* kName[] = {"sum",   "mean",     "max",       "min", "prod", "norm1",
+                                   "norm2", "norm_inf", "logsumexp", "var", "std"};
   return kName[static_cast<int>(op)];
 }
 
-// y has x's rank and dtype; a dimension of size 1 in y is reduced, the others have x's size. All
-// floating dtypes; sum, max, min and prod also i64 and i32 (wrapping). Of nothing the sum is 0, the
-// product 1, the mean NaN, and max or min an error. NaN wins in max and min.
+// y has x's rank, and x's dtype or its compute dtype; a dimension of size 1 in y is reduced, the
+// others have x's size. All floating dtypes; sum, max, min and prod also i64 and i32 (wrapping),
+// max and min also u8 and bool. Of nothing the sum and the norms are 0, the product 1, the mean,
+// var and std NaN, logsumexp -inf, and max, min or norm_inf an error. NaN wins in max, min and
+// norm_inf. var and std divide by max(0, n - correction). aux, if defined, has y's sizes and the
+// compute dtype and gets what the gradient needs:
+//   max, min, norm_inf   how many elements have the value of the result
+//   prod                 the product of the other elements where exactly one is zero, else 0
+//   var, std             the mean
 struct ReduceForward {
   Reduce op;
   const View& x;
   const View& y;
+  const View& aux = kNoView;
+  double correction = 0;
 };
 BINADE_KERNEL(reduce_forward, ReduceForward, y)
 
-// y (i64) = index of the first largest element of x along `dim` (0 <= dim < rank); NaN wins. y has
-// x's sizes without `dim`, or with size 1 there. An empty `dim` is an error. x: floating, i64, i32.
+// dx = f(x, a, b), element by element. a and b have the compute dtype and broadcast to x's sizes;
+// an undefined b is 0. dx has x's sizes and dtype and may be x.
+enum class ReduceSlope : uint8_t {
+  deviation,    // a (x - b)
+  sign,         // a sign(x)
+  equal,        // a where x = b, else 0
+  equal_abs,    // a sign(x) where |x| = b, else 0
+  exponential,  // a exp(x - b)
+  quotient      // a / x where x is not 0, else b
+};
+struct ReduceBackward {
+  ReduceSlope op;
+  const View& x;
+  const View& a;
+  const View& b;
+  const View& dx;
+};
+BINADE_KERNEL(reduce_backward, ReduceBackward, dx)
+
+// y (i64) = index of the first largest (or smallest) element of x along `dim` (0 <= dim < rank);
+// NaN wins. y has x's sizes without `dim`, or with size 1 there; values, if defined, gets the
+// elements and has y's sizes and x's dtype. An empty `dim` is an error. x: floating, i64, i32.
 struct ArgMax {
   const View& x;
   const View& y;
   int dim;
+  const View& values = kNoView;
+  bool smallest = false;
 };
 BINADE_KERNEL(argmax, ArgMax, y)
 

@@ -1,79 +1,9 @@
 // Reductions, along contiguous runs or across columns. Sums are pairwise: leaves of a fixed number
 // of elements, then a cascade in which level k holds the sum of 2^k leaves, like a binary counter.
-#include <binade/kernels/base/blocks.h>
-#include <binade/kernels/reduce_isa.h>
+#include <binade/kernels/reduce_sequence.h>
 
 namespace binade::kernels::BINADE_ISA {
 namespace {
-
-struct Sum {
-  template <class C>
-  static C identity() {
-    return C(0);
-  }
-  template <class C>
-  static C combine(C a, C b) {
-    return a + b;
-  }
-};
-struct Product {
-  template <class C>
-  static C identity() {
-    return C(1);
-  }
-  template <class C>
-  static C combine(C a, C b) {
-    return a * b;
-  }
-};
-struct Max {
-  template <class C>
-  static C identity();
-  template <class C>
-  static C combine(C a, C b) {
-    return (a > b) | (a != a) ? a : b;
-  }
-};
-struct Min {
-  template <class C>
-  static C identity();
-  template <class C>
-  static C combine(C a, C b) {
-    return (a < b) | (a != a) ? a : b;
-  }
-};
-template <>
-double Max::identity() {
-  return -__builtin_inf();
-}
-template <>
-float Max::identity() {
-  return -__builtin_inff();
-}
-template <>
-int64_t Max::identity() {
-  return INT64_MIN;
-}
-template <>
-int32_t Max::identity() {
-  return INT32_MIN;
-}
-template <>
-double Min::identity() {
-  return __builtin_inf();
-}
-template <>
-float Min::identity() {
-  return __builtin_inff();
-}
-template <>
-int64_t Min::identity() {
-  return INT64_MAX;
-}
-template <>
-int32_t Min::identity() {
-  return INT32_MAX;
-}
 
 inline constexpr int kLevels = 40;
 inline constexpr int64_t kLeafRows = 32;
@@ -114,91 +44,6 @@ class Cascade {
   int depth_ = 0;
   uint64_t count_ = 0;
   C level_[kLevels][ReduceTask::kColumns];
-};
-
-// The same for single values.
-template <class C, class Op>
-class ScalarCascade {
- public:
-  void push(C value) {
-    for (uint64_t bits = ++count_; (bits & 1) == 0; bits >>= 1) {
-      value = Op::combine(level_[--depth_], value);
-    }
-    level_[depth_++] = value;
-  }
-  C finish() {
-    while (depth_ > 1) {
-      --depth_;
-      level_[depth_ - 1] = Op::combine(level_[depth_ - 1], level_[depth_]);
-    }
-    return level_[0];
-  }
-
- private:
-  int depth_ = 0;
-  uint64_t count_ = 0;
-  C level_[64];
-};
-
-// n <= kBlockSize contiguous values: each of the lanes takes every kLanes-th, then a tree.
-template <class C, class Op>
-C reduce_block(const C* x, int64_t n) {
-  constexpr int64_t kLanes = 256 / sizeof(C);
-  C lane[kLanes];
-  if (n < kLanes) {
-    C value = x[0];
-    for (int64_t i = 1; i < n; ++i) {
-      value = Op::combine(value, x[i]);
-    }
-    return value;
-  }
-  for (int64_t j = 0; j < kLanes; ++j) {
-    lane[j] = x[j];
-  }
-  int64_t i = kLanes;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t j = 0; j < kLanes; ++j) {
-      lane[j] = Op::combine(lane[j], x[i + j]);
-    }
-  }
-  for (int64_t j = 0; i + j < n; ++j) {
-    lane[j] = Op::combine(lane[j], x[i + j]);
-  }
-  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-    for (int64_t j = 0; j < width; ++j) {
-      lane[j] = Op::combine(lane[j], lane[j + width]);
-    }
-  }
-  return lane[0];
-}
-
-// A position in the sequence over dimensions first .. dims - 1.
-class Rows {
- public:
-  Rows(const ReduceTask& task, int first, int64_t begin) : task_(task), first_(first) {
-    for (int d = first; d < task.dims; ++d) {
-      index_[d] = begin % task.size[d];
-      begin /= task.size[d];
-      offset_ += index_[d] * task.stride[d];
-    }
-  }
-  int64_t offset() const { return offset_; }
-  void next() {
-    for (int d = first_; d < task_.dims; ++d) {
-      offset_ += task_.stride[d];
-      if (++index_[d] < task_.size[d]) {
-        return;
-      }
-      offset_ -= task_.size[d] * task_.stride[d];
-      index_[d] = 0;
-    }
-  }
-
- private:
-  const ReduceTask& task_;
-  int first_;
-  int64_t index_[kMaxDims];
-  int64_t offset_ = 0;
 };
 
 template <class T, class C, class Op>
@@ -288,27 +133,31 @@ void reduce_dtype(DType dtype, const ReduceTask& task) {
       } else {
         return reduce<int64_t, int64_t, Op>(task);
       }
-    default:
+    case DType::i32:
       if constexpr (kModular) {
         return reduce<uint32_t, uint32_t, Op>(task);
       } else {
         return reduce<int32_t, int32_t, Op>(task);
+      }
+    default:
+      if constexpr (!kModular) {
+        return reduce<uint8_t, uint8_t, Op>(task);
       }
   }
 }
 
 }  // namespace
 
-void reduce_rows(Reduce op, DType dtype, const ReduceTask& task) {
-  switch (op) {
-    case Reduce::max: return reduce_dtype<Max>(dtype, task);
-    case Reduce::min: return reduce_dtype<Min>(dtype, task);
-    case Reduce::prod: return reduce_dtype<Product>(dtype, task);
+void reduce_rows(Reducer reducer, DType dtype, const ReduceTask& task) {
+  switch (reducer) {
+    case Reducer::max: return reduce_dtype<Max>(dtype, task);
+    case Reducer::min: return reduce_dtype<Min>(dtype, task);
+    case Reducer::product: return reduce_dtype<Product>(dtype, task);
     default: return reduce_dtype<Sum>(dtype, task);
   }
 }
 
-void reduce_partials(Reduce op, DType dtype, void* partial, int64_t chunks, int64_t columns) {
+void reduce_partials(Reducer reducer, DType dtype, void* partial, int64_t chunks, int64_t columns) {
   // The partials are themselves a matrix of the accumulator type, to be reduced across its columns.
   const DType type = is_floating(dtype) ? compute_dtype(dtype) : dtype;
   const auto width = static_cast<int64_t>(size_of(type));
@@ -322,8 +171,9 @@ void reduce_partials(Reduce op, DType dtype, void* partial, int64_t chunks, int6
                      0,
                      chunks,
                      true,
+                     Term::plain,
                      combined};
-  reduce_rows(op, type, task);
+  reduce_rows(reducer, type, task);
   __builtin_memcpy(partial, combined, static_cast<size_t>(columns * width));
 }
 

@@ -1,17 +1,15 @@
-// Reductions and softmax.
+// Sum, mean and softmax, and what all reductions share.
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/checks.h>
+#include <binade/core/ops/reduced.h>
+#include <binade/kernels/copy.h>
 #include <binade/kernels/reduce.h>
 #include <binade/kernels/softmax.h>
 
 namespace binade {
-namespace {
 
-using kernels::Reduce;
-
-// Sizes of x with the reduced dimensions 1; no dims means all of them.
-Dims kept_sizes(const char* op, const Tensor& x, const Dims& dims) {
+Dims detail::kept_sizes(const char* op, const Tensor& x, const Dims& dims) {
   Dims sizes = x.sizes();
   for (int i = 0; i < sizes.size() && dims.empty(); ++i) {
     sizes[i] = 1;
@@ -28,13 +26,12 @@ Dims kept_sizes(const char* op, const Tensor& x, const Dims& dims) {
   return sizes;
 }
 
-// A view of y [.., 1, ..] without the reduced dimensions.
-Tensor drop_reduced(const Tensor& y, const Tensor& x, const Dims& dims, const char* op) {
+Tensor detail::drop_reduced(const char* op, const Tensor& y, const Dims& dims) {
   Dims sizes, strides;
-  for (int i = 0; i < x.dim(); ++i) {
+  for (int i = 0; i < y.dim(); ++i) {
     bool reduced = dims.empty();
     for (int64_t d : dims) {
-      reduced |= wrap_dim(op, d, x.dim()) == i;
+      reduced |= wrap_dim(op, d, y.dim()) == i;
     }
     if (!reduced) {
       sizes.push_back(y.sizes()[i]);
@@ -44,6 +41,22 @@ Tensor drop_reduced(const Tensor& y, const Tensor& x, const Dims& dims, const ch
   return make_view(y, sizes, strides);
 }
 
+Tensor detail::finish_reduction(const char* op, const Tensor& x, const Tensor& y, const Dims& dims,
+                                bool keepdim) {
+  Tensor result = y;
+  if (y.dtype() != x.dtype()) {
+    result = empty(y.sizes(), x.dtype(), x.device());
+    kernels::copy({.x = y, .y = result});
+  }
+  return keepdim ? result : drop_reduced(op, result, dims);
+}
+
+namespace {
+
+using detail::drop_reduced;
+using detail::kept_sizes;
+using kernels::Reduce;
+
 // Sum and mean: the gradient spreads dy over the reduced elements.
 Tensor reduce(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, bool keepdim) {
   auto [x] = op.enter(x_);
@@ -51,7 +64,7 @@ Tensor reduce(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, boo
   const Dims kept = kept_sizes(op.name, x, dims);
   Tensor full = empty(kept, x.dtype(), x.device());
   kernels::reduce_forward({.op = kind, .x = x, .y = full});
-  Tensor y = keepdim ? full : drop_reduced(full, x, dims, op.name);
+  Tensor y = keepdim ? full : drop_reduced(op.name, full, dims);
   const double factor =
       kind == Reduce::mean ? static_cast<double>(full.numel()) / static_cast<double>(x.numel()) : 1;
   return op.record({x}, y, save(), [kept, sizes = x.sizes(), factor](const Tensor& dy) -> Grads {
@@ -86,20 +99,6 @@ Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
   static constexpr Op kOp{"mean", OpClass::reduction, true};
   return reduce(kOp, Reduce::mean, x, dims, keepdim);
-}
-
-Tensor argmax(const Tensor& x, int dim) {
-  check_defined("argmax", x);
-  const int d = wrap_dim("argmax", dim, x.dim());
-  Dims sizes;
-  for (int i = 0; i < x.dim(); ++i) {
-    if (i != d) {
-      sizes.push_back(x.sizes()[i]);
-    }
-  }
-  Tensor y = empty(sizes, DType::i64, x.device());
-  kernels::argmax({.x = x, .y = y, .dim = d});
-  return y;
 }
 
 Tensor softmax(const Tensor& x, int dim) {

@@ -7,60 +7,53 @@ namespace binade::kernels::dev {
 
 inline constexpr unsigned kLeaf = 32;
 
-struct Product {
-  template <class T>
-  __device__ static T combine(T a, T b) {
-    return a * b;
-  }
-};
-
-template <class Op, class C>
-__device__ C identity() {
-  using Limits = std::numeric_limits<C>;
-  if constexpr (std::is_same_v<Op, Sum> || std::is_same_v<Op, Product>) {
-    return std::is_same_v<Op, Product> ? C(1) : C(0);
-  } else if constexpr (std::is_same_v<Op, Max>) {
-    return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-  } else {
-    return Limits::has_infinity ? Limits::infinity() : Limits::max();
-  }
-}
-
-// kCount running results, each in levels: a level takes kLeaf values before it goes to the next.
-template <class Op, class C, int kCount>
+// kCount running states of a reducer (reducers.cuh), each in R::kLevels levels (1 or 3): a level
+// takes kLeaf states before it goes to the next.
+template <class R, class C, int kCount>
 class Accumulator {
  public:
+  using State = typename R::template State<C>;
+
   __device__ Accumulator() {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      level_[0][i] = level_[1][i] = level_[2][i] = identity<Op, C>();
-    }
-  }
-  __device__ __forceinline__ void add(const C (&values)[kCount]) {
+    for (int level = 0; level < R::kLevels; ++level) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      level_[0][i] = Op::combine(level_[0][i], values[i]);
-    }
-    if (++count_ % kLeaf == 0) {
-      carry(0);
-      if (count_ % (kLeaf * kLeaf) == 0) {
-        carry(1);
+      for (int i = 0; i < kCount; ++i) {
+        level_[level][i] = R::template none<C>();
       }
     }
   }
-  __device__ C total(int i) const {
-    return Op::combine(Op::combine(level_[0][i], level_[1][i]), level_[2][i]);
+  __device__ __forceinline__ void add(const State (&states)[kCount]) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      level_[0][i] = R::combine(level_[0][i], states[i]);
+    }
+    if constexpr (R::kLevels > 1) {
+      if (++count_ % kLeaf == 0) {
+        carry(0);
+        if (count_ % (kLeaf * kLeaf) == 0) {
+          carry(1);
+        }
+      }
+    }
+  }
+  __device__ State total(int i) const {
+    if constexpr (R::kLevels == 1) {
+      return level_[0][i];
+    } else {
+      return R::combine(R::combine(level_[0][i], level_[1][i]), level_[2][i]);
+    }
   }
 
  private:
   __device__ __forceinline__ void carry(int from) {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      level_[from + 1][i] = Op::combine(level_[from + 1][i], level_[from][i]);
-      level_[from][i] = identity<Op, C>();
+      level_[from + 1][i] = R::combine(level_[from + 1][i], level_[from][i]);
+      level_[from][i] = R::template none<C>();
     }
   }
-  C level_[3][kCount];
+  State level_[R::kLevels][kCount];
   unsigned count_ = 0;
 };
 

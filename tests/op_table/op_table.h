@@ -72,6 +72,8 @@ std::vector<OpRow> pointwise_rows();
 std::vector<OpRow> activation_rows();
 std::vector<OpRow> selection_rows();
 std::vector<OpRow> reduce_rows();
+std::vector<OpRow> statistics_rows();
+std::vector<OpRow> sort_rows();
 std::vector<OpRow> contraction_rows();
 std::vector<OpRow> pool_rows();
 std::vector<OpRow> norm_rows();

@@ -50,8 +50,8 @@ std::map<std::string, Tensor> make_leaves(const CaseFile& file, const Case& c, D
 }
 
 const Handler& handler_of(const std::string& op) {
-  for (const auto* ops :
-       {&tensor_ops(), &pointwise_ops(), &layer_ops(), &sequence_ops(), &index_ops()}) {
+  for (const auto* ops : {&tensor_ops(), &pointwise_ops(), &reduce_ops(), &layer_ops(),
+                          &sequence_ops(), &index_ops()}) {
     const auto found = ops->find(op);
     if (found != ops->end()) {
       return found->second;
@@ -62,8 +62,10 @@ const Handler& handler_of(const std::string& op) {
 
 // Ops whose results are input elements, moved or selected.
 bool moves_data(const CaseFile& file, const Case& c) {
-  return (file.family() == "shape" && c.op != "scatter_add") || c.op == "max_pool2d" ||
-         c.op == "embedding" || c.op == "one_hot";
+  static const std::set<std::string> ops = {"max_pool2d", "embedding", "one_hot", "amax",
+                                            "amin",       "max",       "min"};
+  return (file.family() == "shape" && c.op != "scatter_add") || file.family() == "sort" ||
+         ops.count(c.op) > 0;
 }
 
 void check_outputs(const CaseFile& file, const Case& c, const Outputs& outputs, Checker& checker) {

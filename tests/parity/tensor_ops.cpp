@@ -1,4 +1,4 @@
-// Parity names of elementwise ops, reductions, softmax and shape ops.
+// Parity names of elementwise ops, softmax and shape ops.
 #include <binade/core/ops.h>
 #include <binade/core/ops/rearrange.h>
 #include <binade/nn/activation.h>
@@ -61,24 +61,7 @@ void add_binary(Ops& ops) {
   }
 }
 
-void add_reductions(Ops& ops) {
-  const auto dims_or_all = [](const Call& call) {
-    return call.attr("dim").is_null() ? Dims{} : dims(call.attr("dim"));
-  };
-  ops["sum"] = [=](const Call& call) {
-    return one(sum(call.in("x"), dims_or_all(call), call.attr("keepdim")));
-  };
-  ops["mean"] = [=](const Call& call) {
-    return one(mean(call.in("x"), dims_or_all(call), call.attr("keepdim")));
-  };
-  ops["argmax"] = [](const Call& call) {
-    if (call.attr("dim").is_null()) {
-      throw NotCovered{"argmax over all dims"};
-    }
-    const int dim = call.attr("dim");
-    const Tensor y = argmax(call.in("x"), dim);
-    return one(call.attr("keepdim") ? unsqueeze(y, dim) : y);
-  };
+void add_softmax(Ops& ops) {
   ops["softmax"] = [](const Call& call) { return one(softmax(call.in("x"), call.attr("dim"))); };
   ops["log_softmax"] = [](const Call& call) {
     return one(log_softmax(call.in("x"), call.attr("dim")));
@@ -138,7 +121,7 @@ const std::map<std::string, Handler>& tensor_ops() {
     Ops made;
     add_unary(made);
     add_binary(made);
-    add_reductions(made);
+    add_softmax(made);
     add_shapes(made);
     return made;
   }();

@@ -1,0 +1,100 @@
+// Cases of reductions, running sums and sorts.
+#include <bench/kernel_cases.h>
+#include <binade/kernels/cumsum.h>
+#include <binade/kernels/reduce.h>
+#include <binade/kernels/sort.h>
+
+namespace binade::bench {
+namespace {
+
+using kernels::Reduce;
+using Shared = std::shared_ptr<Operands>;
+
+constexpr const char* kMatrix = "rows x cols elements";
+
+template <class... Views>
+double bytes_of(const Views&... views) {
+  return ((static_cast<double>(views.numel) * static_cast<double>(size_of(views.dtype))) + ...);
+}
+
+// kDim is the reduced one: 1 reduces rows, 0 columns.
+template <Reduce kOp, int kDim>
+Prepared reduce(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &x = o->random(dtype, {rows, cols}),
+             &y = o->empty(dtype, kDim == 1 ? Dims{rows, 1} : Dims{1, cols});
+  return {o, [&] { kernels::reduce_forward({.op = kOp, .x = x, .y = y}); }, bytes_of(x, y), 0};
+}
+
+Prepared reduce_backward(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const DType wide = compute_dtype(dtype);
+  const View &x = o->random(dtype, {rows, cols}), &a = o->random(wide, {rows, 1}),
+             &b = o->random(wide, {rows, 1}), &dx = o->empty(dtype, {rows, cols});
+  return {o,
+          [&] {
+            kernels::reduce_backward(
+                {.op = kernels::ReduceSlope::deviation, .x = x, .a = a, .b = b, .dx = dx});
+          },
+          bytes_of(x, a, b, dx), 0};
+}
+
+template <int kDim>
+Prepared cumsum(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &x = o->random(dtype, {rows, cols}), &y = o->empty(dtype, {rows, cols});
+  return {o, [&] { kernels::cumsum({.x = x, .y = y, .dim = kDim}); }, bytes_of(x, y), 0};
+}
+
+Prepared sort(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &x = o->random(dtype, {rows, cols}), &values = o->empty(dtype, {rows, cols}),
+             &indices = o->empty(DType::i64, {rows, cols});
+  return {o, [&] { kernels::sort({.x = x, .values = values, .indices = indices, .dim = 1}); },
+          bytes_of(x, values, indices), 0};
+}
+
+Prepared topk(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const Dims few = {rows, cols < 16 ? cols : 16};
+  const View &x = o->random(dtype, {rows, cols}), &values = o->empty(dtype, few),
+             &indices = o->empty(DType::i64, few);
+  return {o, [&] { kernels::topk({.x = x, .values = values, .indices = indices, .dim = 1}); },
+          bytes_of(x, values, indices), 0};
+}
+
+Prepared scatter_distinct(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &dy = o->random(dtype, {rows, 1}), &index = o->zeros(DType::i64, {rows, 1}),
+             &dx = o->empty(dtype, {rows, cols});
+  return {o, [&] { kernels::scatter_distinct({.dy = dy, .index = index, .dx = dx, .dim = 1}); },
+          bytes_of(dy, index, dx), 0};
+}
+
+Prepared argmax(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &x = o->random(dtype, {rows, cols}), &y = o->empty(DType::i64, {rows});
+  return {o, [&] { kernels::argmax({.x = x, .y = y, .dim = 1}); }, bytes_of(x, y), 0};
+}
+
+}  // namespace
+
+std::vector<KernelCase> reduce_cases() {
+  return {
+      {"reduce_sum_rows", kMatrix, reduce<Reduce::sum, 1>},
+      {"reduce_sum_columns", kMatrix, reduce<Reduce::sum, 0>},
+      {"reduce_var_rows", kMatrix, reduce<Reduce::var, 1>},
+      {"reduce_var_columns", kMatrix, reduce<Reduce::var, 0>},
+      {"reduce_norm_rows", kMatrix, reduce<Reduce::norm2, 1>},
+      {"reduce_logsumexp_rows", kMatrix, reduce<Reduce::logsumexp, 1>},
+      {"reduce_backward", kMatrix, reduce_backward},
+      {"argmax", kMatrix, argmax},
+      {"cumsum_rows", kMatrix, cumsum<1>},
+      {"cumsum_columns", kMatrix, cumsum<0>},
+      {"sort", kMatrix, sort},
+      {"topk", "the 16 largest of each row of rows x cols elements", topk},
+      {"scatter_distinct", "one element into each row of rows x cols", scatter_distinct},
+  };
+}
+
+}  // namespace binade::bench

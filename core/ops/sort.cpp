@@ -1,0 +1,87 @@
+// Sort and topk, whose gradient goes back to where the elements were, and cumulative sums, whose
+// gradient is the same from the other end.
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/checks.h>
+#include <binade/core/ops/reduced.h>
+#include <binade/core/ops/sort.h>
+#include <binade/kernels/cumsum.h>
+#include <binade/kernels/sort.h>
+
+namespace binade {
+namespace {
+
+using detail::at_least_1d;
+
+// The elements of x that indices [.., k, ..] chose along dim, as results.
+ValuesIndices results(const Op& op, const Tensor& x, int dim, const Tensor& values,
+                      const Tensor& indices) {
+  // topk of a scalar may choose nothing, which has no scalar shape.
+  const bool scalar = x.dim() == 0 && indices.numel() == 1;
+  const auto shown = [&](const Tensor& y) { return scalar ? make_view(y, {}, {}) : y; };
+  return {detail::record_chosen(op, x, dim, shown(values), indices), shown(indices)};
+}
+
+// y_i = sum of x_j for j <= i, or j >= i in reverse; dx is the same of dy in the other direction.
+Tensor cumulative_sum(const Tensor& x_, int dim, bool reverse) {
+  static constexpr Op kOp{"cumsum", OpClass::reduction, true};
+  auto [x] = kOp.enter(x_);
+  check_defined("cumsum", x);
+  check(is_floating(x.dtype()) || x.dtype() == DType::i64 || x.dtype() == DType::i32,
+        "cumsum: got dtype ", x.dtype(),
+        ", expected a floating dtype, i64 or i32; convert with to()");
+  const int d = wrap_dim("cumsum", dim, x.dim());
+  Tensor y = empty_like(x);
+  kernels::cumsum({.x = at_least_1d(x), .y = at_least_1d(y), .dim = d, .reverse = reverse});
+  return kOp.record({x}, y, save(), [d, reverse](const Tensor& dy) -> Grads {
+    return {cumulative_sum(dy, d, !reverse)};
+  });
+}
+
+}  // namespace
+
+Tensor detail::record_chosen(const Op& op, const Tensor& x, int dim, const Tensor& values,
+                             const Tensor& indices) {
+  Tensor y = values;
+  return op.record({x}, y, save(indices),
+                   [dim](const Tensor& dy, Needs needs, const Tensor& indices) -> Grads {
+                     Tensor dx = needs.out(0);
+                     kernels::scatter_distinct({.dy = reshape(dy, indices.sizes()),
+                                                .index = indices,
+                                                .dx = at_least_1d(dx),
+                                                .dim = dim});
+                     return {dx};
+                   });
+}
+
+ValuesIndices sort(const Tensor& x_, int dim, bool descending) {
+  static constexpr Op kOp{"sort", OpClass::movement};
+  auto [x] = kOp.enter(x_);
+  check_defined("sort", x);
+  const int d = wrap_dim("sort", dim, x.dim());
+  const Tensor lines = at_least_1d(x);
+  Tensor values = empty_like(lines), indices = empty_like(lines, DType::i64);
+  kernels::sort(
+      {.x = lines, .values = values, .indices = indices, .dim = d, .descending = descending});
+  return results(kOp, x, d, values, indices);
+}
+
+ValuesIndices topk(const Tensor& x_, int64_t k, int dim, bool largest) {
+  static constexpr Op kOp{"topk", OpClass::movement};
+  auto [x] = kOp.enter(x_);
+  check_defined("topk", x);
+  const int d = wrap_dim("topk", dim, x.dim());
+  const Tensor lines = at_least_1d(x);
+  check(k >= 0 && k <= lines.size(d), "topk: got k = ", k, ", expected 0 to ", lines.size(d),
+        ", the size of dimension ", dim, " of ", x.sizes());
+  Dims sizes = lines.sizes();
+  sizes[d] = k;
+  Tensor values = empty(sizes, x.dtype(), x.device()),
+         indices = empty(sizes, DType::i64, x.device());
+  kernels::topk({.x = lines, .values = values, .indices = indices, .dim = d, .largest = largest});
+  return results(kOp, x, d, values, indices);
+}
+
+Tensor cumsum(const Tensor& x, int dim) { return cumulative_sum(x, dim, false); }
+
+}  // namespace binade

@@ -1,0 +1,40 @@
+// Sorting and the largest elements along one dimension, and the way back to where they came from.
+// NaN counts as larger than everything; of equal elements the first comes first, whichever the
+// direction. All dtypes, any strides; a line has at most 2^32 - 2 elements.
+#pragma once
+#include <binade/kernels/base/kernel.h>
+
+namespace binade::kernels {
+
+// values = x sorted along `dim` (0 <= dim < rank), indices (i64) = where in x they were. Both have
+// x's sizes, and neither may overlap x.
+struct Sort {
+  const View& x;
+  const View& values;
+  const View& indices;
+  int dim;
+  bool descending = false;
+};
+BINADE_KERNEL(sort, Sort, values)
+
+// The k = values.size(dim) largest (or smallest) elements along `dim`, in that order.
+struct TopK {
+  const View& x;
+  const View& values;
+  const View& indices;
+  int dim;
+  bool largest = true;
+};
+BINADE_KERNEL(topk, TopK, values)
+
+// dx = 0, but dx[.., index[.., j, ..], ..] = dy[.., j, ..] along `dim`, as the gradient of values
+// that were chosen by distinct indices. index and dy have equal sizes, dx those of x; one dtype.
+struct ScatterDistinct {
+  const View& dy;
+  const View& index;
+  const View& dx;
+  int dim;
+};
+BINADE_KERNEL(scatter_distinct, ScatterDistinct, dx)
+
+}  // namespace binade::kernels

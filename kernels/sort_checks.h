@@ -1,0 +1,11 @@
+// Checks of the arguments of sorts that every backend makes.
+#pragma once
+#include <binade/kernels/sort.h>
+
+namespace binade::kernels {
+
+void check_arguments(const Sort& a);
+void check_arguments(const TopK& a);
+void check_arguments(const ScatterDistinct& a);
+
+}  // namespace binade::kernels

@@ -1,0 +1,203 @@
+// Rows of the ops that look along one dimension: max and min with indices, argmax and argmin, sort,
+// topk and cumsum.
+#include <tests/op_table/op_table.h>
+
+#include <binade/core/create.h>
+#include <binade/core/ops/sort.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace binade::op_table {
+namespace {
+
+using Line = std::vector<double>;
+// What each line along a dimension becomes: one sequence for every output.
+using LineFunction = std::function<std::vector<Line>(const Line&)>;
+
+// Outputs with the dimension as long as the sequences are, or without it.
+Arrays along(const Array& x_, int dim_, bool keepdim, const LineFunction& f) {
+  const Array x = x_.dim() > 0 ? x_ : Array{{1}, x_.values};
+  const int dim = dim_ < 0 ? dim_ + x.dim() : dim_;
+  Arrays outputs;
+  for (const Line& result : f(Line(size_t(x.sizes[dim]), 0.0))) {
+    Dims sizes = x.sizes;
+    sizes[dim] = int64_t(result.size());
+    outputs.push_back(generate(sizes, [](const Dims&) { return 0.0; }));
+  }
+  Dims first = x.sizes;
+  first[dim] = 1;
+  for_each(first, [&](const Dims& start) {
+    Line line;
+    for (Dims at = start; at[dim] < x.sizes[dim]; ++at[dim]) {
+      line.push_back(x.at(at));
+    }
+    const std::vector<Line> results = f(line);
+    for (size_t k = 0; k < results.size(); ++k) {
+      Array& y = outputs[k];
+      for (Dims at = start; at[dim] < y.sizes[dim]; ++at[dim]) {
+        int64_t flat = 0;
+        for (int d = 0; d < y.dim(); ++d) {
+          flat = flat * y.sizes[d] + at[d];
+        }
+        y.values[size_t(flat)] = results[k][size_t(at[dim])];
+      }
+    }
+  });
+  for (Array& y : outputs) {
+    Dims sizes;
+    for (int d = 0; d < x.dim(); ++d) {
+      if (x_.dim() > 0 && (keepdim || d != dim)) {
+        sizes.push_back(y.sizes[d]);
+      }
+    }
+    y.sizes = sizes;
+  }
+  return outputs;
+}
+
+// The first k of a line sorted stably, and where they were.
+std::vector<Line> sorted(const Line& line, size_t k, bool descending) {
+  std::vector<size_t> order(line.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return descending ? line[a] > line[b] : line[a] < line[b];
+  });
+  std::vector<Line> results(2);
+  for (size_t i = 0; i < k; ++i) {
+    results[0].push_back(line[order[i]]);
+    results[1].push_back(double(order[i]));
+  }
+  return results;
+}
+
+using DimOp = std::function<Tensors(const Tensor&, int)>;
+
+OpRow line_row(const std::string& name, const std::string& attributes, int dim, bool keepdim,
+               const DimOp& op, const LineFunction& reference) {
+  OpRow row;
+  row.name = name;
+  row.attributes = text(attributes, " dim ", dim);
+  row.shapes = dim == 1 ? std::vector<Shapes>{{{2, 9, 2, 2}}, {{4, 6}}, {{3, 1}}}
+                        : std::vector<Shapes>{{{5, 6}}, {{7}}, {{33}}, {{2, 1, 3, 2, 2}}, {{}}};
+  row.domains = {{.distinct = true}};
+  row.function = [=](const Tensors& x) { return op(x[0], dim); };
+  row.reference = [=](const Arrays& x) { return along(x[0], dim, keepdim, reference); };
+  row.outputs_with_gradient = 1;
+  row.many_zeros = true;
+  row.large = {{257, 301}};
+  row.errors = {{"dim out of range",
+                 [op] {
+                   op(ones({3, 4}), 2);
+                 }},
+                {"negative dim out of range",
+                 [op] {
+                   op(ones({3, 4}), -3);
+                 }},
+                {"undefined operand", [op] { op(Tensor(), 0); }}};
+  return row;
+}
+
+void append_extremes(std::vector<OpRow>& rows, bool smallest) {
+  const LineFunction first = [=](const Line& line) { return sorted(line, 1, !smallest); };
+  const LineFunction index = [=](const Line& line) {
+    return std::vector<Line>{sorted(line, 1, !smallest)[1]};
+  };
+  for (int dim : {-1, 0, 1}) {
+    const bool keepdim = dim == 0;
+    rows.push_back(line_row(
+        smallest ? "min" : "max", keepdim ? "keepdim" : "", dim, keepdim,
+        [=](const Tensor& x, int d) {
+          const ValuesIndices y = smallest ? min(x, d, keepdim) : max(x, d, keepdim);
+          return Tensors{y.values, y.indices};
+        },
+        first));
+    rows.push_back(line_row(
+        smallest ? "argmin" : "argmax", keepdim ? "keepdim" : "", dim, keepdim,
+        [=](const Tensor& x, int d) {
+          return Tensors{smallest ? argmin(x, d, keepdim) : argmax(x, d, keepdim)};
+        },
+        index));
+    rows.back().differentiable = false;
+    rows.back().output_dtype = DType::i64;
+    for (size_t i = rows.size() - 2; i < rows.size(); ++i) {
+      rows[i].errors.push_back(
+          {"nothing to reduce", [op = rows[i].function, dim] {
+             op({zeros(dim == 1 ? Dims{3, 0} : dim == 0 ? Dims{0, 3} : Dims{3, 0})});
+           }});
+    }
+  }
+  rows.push_back(rows.back());  // of all elements
+  OpRow& row = rows.back();
+  row.attributes = "all elements";
+  row.shapes = {{{4, 6}}, {{}}, {{33}}, {{2, 3, 2, 2}}};
+  row.function = [=](const Tensors& x) { return Tensors{smallest ? argmin(x[0]) : argmax(x[0])}; };
+  row.reference = [=](const Arrays& x) {
+    return along({{x[0].numel()}, x[0].values}, 0, false, index);
+  };
+  row.errors = {{"nothing to reduce", [=] { smallest ? argmin(zeros({0})) : argmax(zeros({0})); }}};
+}
+
+void append_sorts(std::vector<OpRow>& rows) {
+  for (bool descending : {false, true}) {
+    for (int dim : {-1, 0, 1}) {
+      rows.push_back(line_row(
+          "sort", descending ? "descending" : "", dim, true,
+          [=](const Tensor& x, int d) {
+            const ValuesIndices y = sort(x, d, descending);
+            return Tensors{y.values, y.indices};
+          },
+          [=](const Line& line) { return sorted(line, line.size(), descending); }));
+      rows.back().shapes.push_back({{3, 0}});
+      rows.back().any_dtype = true;
+      rows.push_back(line_row(
+          "topk", text("one", descending ? " largest" : ""), dim, true,
+          [=](const Tensor& x, int d) {
+            const ValuesIndices y = topk(x, 1, d, descending);
+            return Tensors{y.values, y.indices};
+          },
+          [=](const Line& line) { return sorted(line, 1, descending); }));
+    }
+    rows.push_back(line_row(
+        "topk", text("three", descending ? " largest" : ""), 1, true,
+        [=](const Tensor& x, int d) {
+          const ValuesIndices y = topk(x, 3, d, descending);
+          return Tensors{y.values, y.indices};
+        },
+        [=](const Line& line) { return sorted(line, 3, descending); }));
+    rows.back().shapes = {{{5, 6}}, {{2, 3, 2}}, {{3, 33}}};
+    rows.back().errors.push_back({"k above the size", [] { topk(ones({3, 4}), 5, 1); }});
+    rows.back().errors.push_back({"negative k", [] { topk(ones({3, 4}), -1, 1); }});
+  }
+}
+
+void append_cumsums(std::vector<OpRow>& rows) {
+  for (int dim : {-1, 0, 1}) {
+    rows.push_back(line_row(
+        "cumsum", "", dim, true, [](const Tensor& x, int d) { return Tensors{cumsum(x, d)}; },
+        [](const Line& line) {
+          std::vector<Line> y = {line};
+          std::partial_sum(line.begin(), line.end(), y[0].begin());
+          return y;
+        }));
+    rows.back().domains = {{}};
+    rows.back().accuracy = Accuracy::sums;
+    rows.back().shapes.push_back({{3, 0}});
+    rows.back().errors.push_back({"bool operand", [=] {
+                                    cumsum(zeros({3, 3}, DType::boolean), dim);
+                                  }});
+  }
+}
+
+}  // namespace
+
+std::vector<OpRow> sort_rows() {
+  std::vector<OpRow> rows;
+  append_extremes(rows, false);
+  append_extremes(rows, true);
+  append_sorts(rows);
+  append_cumsums(rows);
+  return rows;
+}
+
+}  // namespace binade::op_table
