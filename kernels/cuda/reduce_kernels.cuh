@@ -92,13 +92,17 @@ struct RowsMemory {
   dev::BlockReduceMemory<typename R::template State<C>, kThreads> block;
 };
 
+// Terms that a thread has in flight: more spill where a state is more than one value.
+template <class R, class C>
+inline constexpr int kInFlightOf = sizeof(typename R::template State<C>) > sizeof(C) ? 1 : 4;
+
 // p.lanes threads (a warp or the block) share the sequence of an output, or one chunk of it.
 template <class R, class T>
 __global__ void __launch_bounds__(kThreads)
     reduce_rows_kernel(const __grid_constant__ ReducePlan p) {
   using C = Wide<T>;
   using State = typename R::template State<C>;
-  constexpr int kVector = dev::kVectorOf<T>;
+  constexpr int kVector = dev::kVectorOf<T>, kUnroll = kInFlightOf<R, C>;
   auto& memory = dev::shared_mem<RowsMemory<R, C>>();
   const int lanes = p.lanes;
   const int lane = static_cast<int>(threadIdx.x) % lanes;
@@ -119,7 +123,7 @@ __global__ void __launch_bounds__(kThreads)
     if (p.contiguous) {
       const T* row = reinterpret_cast<const T*>(at[0]) + begin;
       const auto span = dev::vector_span<kVector>(end - begin, row);
-      constexpr int kInFlight = sizeof(T) <= 2 || sizeof(State) > sizeof(C) ? 2 : 4;  // more spill
+      constexpr int kInFlight = kUnroll == 1 ? 1 : sizeof(T) <= 2 ? 2 : 4;
       dev::for_each_vector<kVector, kInFlight>(span, lane, lanes, [&](auto width, int64_t i) {
         C values[decltype(width)::value];
         dev::load_as(row + i, values);
@@ -127,7 +131,7 @@ __global__ void __launch_bounds__(kThreads)
         sum.add(state);
       });
     } else if (p.terms == 1) {
-#pragma unroll 4
+#pragma unroll kUnroll
       for (int64_t i = begin + lane; i < end; i += lanes) {
         std::byte* term[1] = {at[0]};
         p.reduced.advance(i, term);
@@ -164,6 +168,7 @@ __global__ void __launch_bounds__(kThreads)
     reduce_columns_kernel(const __grid_constant__ ReducePlan p) {
   using C = Wide<T>;
   using State = typename R::template State<C>;
+  [[maybe_unused]] constexpr int kUnroll = kInFlightOf<R, C>;
   auto& memory = dev::shared_mem<ColumnsMemory<R, C, kColumns>>();
   const int lanes = p.lanes, rows = kThreads / lanes;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % lanes, row = thread / lanes;
@@ -177,7 +182,7 @@ __global__ void __launch_bounds__(kThreads)
     std::byte* at[3];
     p.kept.locate(active ? unit : 0, at);
     dev::Accumulator<R, C, kColumns> sum;
-#pragma unroll 4
+#pragma unroll kUnroll
     for (int64_t i = begin + row; active && i < end; i += rows) {
       std::byte* term[1] = {at[0]};
       p.reduced.advance(i, term);
@@ -227,6 +232,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t output = static_cast<int64_t>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
        output < p.units; output += warps) {
     dev::Accumulator<R, C, 1> sum;
+#pragma unroll 1
     for (int64_t i = lane; i < p.length; i += 32) {
       const typename R::template State<C> state[1] = {partials[output * p.length + i]};
       sum.add(state);

@@ -154,11 +154,22 @@ struct LogSumExp {
   }
   template <class T, class C, int N>
   __device__ static MaxSum<C> of(const C (&x)[N], Term, int64_t) {
-    return add_exponentials<T>(MaxSum<C>::none(), x);
+    const C top = combine_all<Max>(x);
+    // Only minus infinities: exp(-inf - -inf) would be NaN.
+    const C shift = top == -std::numeric_limits<C>::infinity() ? C(0) : top;
+    C terms[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      terms[i] = exp_for<T>(x[i] - shift);
+    }
+    return {top, combine_all<Sum>(terms)};
   }
   template <class C>
   __device__ static MaxSum<C> combine(const MaxSum<C>& a, const MaxSum<C>& b) {
-    return a.merge(b);
+    const C top = Max::combine(a.max, b.max), low = Min::combine(a.max, b.max);
+    const C share = low == top ? C(1) : std::exp(low - top);
+    const bool first = a.max == top;
+    return {top, (first ? a.sum : b.sum) + (first ? b.sum : a.sum) * share};
   }
   template <class C>
   __device__ static void finish(const MaxSum<C>& state, const Reading&, C& y, C&) {
@@ -253,11 +264,11 @@ struct Candidate {
   }
   // NaN is above everything; of equals the first.
   __device__ bool above(const Candidate& other) const {
+    // Without branches: nvcc spills a register for them.
     const bool nan = value != value, other_nan = other.value != other.value;
-    if (value > other.value || nan != other_nan) {
-      return value > other.value || nan;
-    }
-    return (value == other.value || nan) && index() < other.index();
+    const bool more = (value > other.value) | (nan & !other_nan);
+    const bool equal = (value == other.value) | (nan & other_nan);
+    return more | (equal & (index() < other.index()));
   }
 };
 
@@ -286,7 +297,7 @@ struct First {
 #pragma unroll
     for (int i = 1; i < N; ++i) {
       const C value = term_of(term, x[i]);
-      if (value > best || (value != value && best == best)) {
+      if ((value > best) | ((value != value) & (best == best))) {
         best = value;
         first = index + i;
       }

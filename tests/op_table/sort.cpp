@@ -20,6 +20,11 @@ Arrays along(const Array& x_, int dim_, bool keepdim, const LineFunction& f) {
   const Array x = x_.dim() > 0 ? x_ : Array{{1}, x_.values};
   const int dim = dim_ < 0 ? dim_ + x.dim() : dim_;
   Arrays outputs;
+  for (const Line& result : f(Line(size_t(x.sizes[dim]), 0.0))) {
+    Dims sizes = x.sizes;
+    sizes[dim] = int64_t(result.size());
+    outputs.push_back(generate(sizes, [](const Dims&) { return 0.0; }));
+  }
   Dims first = x.sizes;
   first[dim] = 1;
   for_each(first, [&](const Dims& start) {
@@ -28,25 +33,14 @@ Arrays along(const Array& x_, int dim_, bool keepdim, const LineFunction& f) {
       line.push_back(x.at(at));
     }
     const std::vector<Line> results = f(line);
-    outputs.resize(results.size());
     for (size_t k = 0; k < results.size(); ++k) {
-      Dims sizes = x.sizes;
-      sizes[dim] = int64_t(results[k].size());
       Array& y = outputs[k];
-      if (y.values.empty()) {
-        y = generate(sizes, [](const Dims&) { return 0.0; });
-      }
-      int64_t inner = 1, outer = 0;
-      for (int d = 0; d < x.dim(); ++d) {
-        outer = d < dim ? outer * x.sizes[d] + start[d] : outer;
-        inner = d > dim ? inner * x.sizes[d] : inner;
-      }
-      int64_t within = 0;
-      for (int d = dim + 1; d < x.dim(); ++d) {
-        within = within * x.sizes[d] + start[d];
-      }
-      for (int64_t i = 0; i < sizes[dim]; ++i) {
-        y.values[size_t((outer * sizes[dim] + i) * inner + within)] = results[k][size_t(i)];
+      for (Dims at = start; at[dim] < y.sizes[dim]; ++at[dim]) {
+        int64_t flat = 0;
+        for (int d = 0; d < y.dim(); ++d) {
+          flat = flat * y.sizes[d] + at[d];
+        }
+        y.values[size_t(flat)] = results[k][size_t(at[dim])];
       }
     }
   });
