@@ -338,7 +338,8 @@ constexpr const char* kMatrix = "rows x cols elements";
 constexpr const char* kImages = "rows images of 16x16 with cols channels";
 
 std::vector<KernelCase> with_other_files(std::vector<KernelCase> cases) {
-  for (const auto& file : {sequence_kernel_cases(), index_kernel_cases(), selection_cases()}) {
+  for (const auto& file :
+       {sequence_kernel_cases(), index_kernel_cases(), selection_cases(), loss_cases()}) {
     cases.insert(cases.end(), file.begin(), file.end());
   }
   return cases;

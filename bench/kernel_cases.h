@@ -50,6 +50,8 @@ const std::vector<KernelCase>& kernel_cases();
 std::vector<KernelCase> sequence_kernel_cases();  // parts of them, in files of their own
 std::vector<KernelCase> index_kernel_cases();
 std::vector<KernelCase> selection_cases();
+std::vector<KernelCase> sequence_kernel_cases();  // a part of them
+std::vector<KernelCase> loss_cases();  // those of bench/loss_cases.cpp
 // Throws with the list of names where there is none.
 const KernelCase& find_case(const std::string& name);
 

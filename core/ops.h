@@ -5,6 +5,8 @@
 #pragma once
 #include <binade/core/autograd.h>
 #include <binade/core/ops/pointwise.h>
+#include <binade/core/ops/loss.h>
+#include <binade/core/ops/matmul.h>
 #include <binade/kernels/conv2d.h>
 #include <binade/kernels/pool2d.h>
 
@@ -85,10 +87,8 @@ Tensor argmax(const Tensor& x, int dim);  // i64, the first of ties; no gradient
 Tensor softmax(const Tensor& x, int dim = -1);
 Tensor log_softmax(const Tensor& x, int dim = -1);
 
-// Contractions
-// --------------------------------------------------------------------------------------- [m, k]
-// [k, n] -> [m, n], or [batch, m, k] [batch, k, n] -> [batch, m, n] (a batch of 1 broadcasts).
-Tensor matmul(const Tensor& a, const Tensor& b);
+// Contractions (more: core/ops/matmul.h)
+// --------------------------------------------------------------------------------------------
 // x weight^T + bias: x [..., in], weight [out, in], bias [out] or undefined.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 // x [N, C, H, W], weight [O, C / groups, R, S], bias [O] or undefined -> [N, O, P, Q],
@@ -115,20 +115,6 @@ struct BatchNormOptions {
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                   const Tensor& running_mean, const Tensor& running_var,
                   const BatchNormOptions& options = {});
-
-// Losses
-// ---------------------------------------------------------------------------------------------
-enum class Reduction : uint8_t { none, mean, sum };
-struct CrossEntropyOptions {
-  Reduction reduction = Reduction::mean;
-  int64_t ignore_index = -100;
-  double label_smoothing = 0;
-  Tensor weight = {};  // [C], one factor per class
-};
-// logits [N, C, ...], target i64 [N, ...] -> f32 (f64 for f64 logits). The mean divides by the sum
-// of the weights of the targets that are not ignored.
-Tensor cross_entropy(const Tensor& logits, const Tensor& target,
-                     const CrossEntropyOptions& options = {});
 
 // Shape
 // ----------------------------------------------------------------------------------------------

@@ -2,17 +2,57 @@
 
 namespace binade::nn {
 
-Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
-  check(input.defined() && target.defined() && input.sizes() == target.sizes(), "mse_loss: got ",
-        input.defined() ? to_string(input.sizes()) : "nothing", " and ",
-        target.defined() ? to_string(target.sizes()) : "nothing", ", expected equal shapes");
-  const DType wide = compute_dtype(input.dtype());
-  const Tensor loss = square(cast(input, wide) - cast(target, wide));
-  switch (reduction) {
-    case Reduction::none: return loss;
-    case Reduction::sum: return sum(loss);
-    default: return mean(loss);
-  }
+Tensor MSELoss::operator()(const Tensor& input, const Tensor& target) const {
+  return mse_loss(input, target, reduction_);
+}
+
+Tensor L1Loss::operator()(const Tensor& input, const Tensor& target) const {
+  return l1_loss(input, target, reduction_);
+}
+
+SmoothL1Loss::SmoothL1Loss(const SmoothL1LossOptions& options) : options_(options) {
+  check(options.beta >= 0, "SmoothL1Loss: got beta ", options.beta, ", expected 0 or more");
+}
+
+Tensor SmoothL1Loss::operator()(const Tensor& input, const Tensor& target) const {
+  return smooth_l1_loss(input, target, options_.beta, options_.reduction);
+}
+
+HuberLoss::HuberLoss(const HuberLossOptions& options) : options_(options) {
+  check(options.delta > 0, "HuberLoss: got delta ", options.delta, ", expected more than 0");
+}
+
+Tensor HuberLoss::operator()(const Tensor& input, const Tensor& target) const {
+  return huber_loss(input, target, options_.delta, options_.reduction);
+}
+
+Tensor BCELoss::operator()(const Tensor& input, const Tensor& target) const {
+  return bce(input, target, options_);
+}
+
+Tensor BCEWithLogitsLoss::operator()(const Tensor& logits, const Tensor& target) const {
+  return bce_with_logits(logits, target, options_);
+}
+
+Tensor KLDivLoss::operator()(const Tensor& input, const Tensor& target) const {
+  return kl_div(input, target, options_);
+}
+
+Tensor NLLLoss::operator()(const Tensor& log_probs, const Tensor& target) const {
+  return nll_loss(log_probs, target, options_);
+}
+
+Tensor CrossEntropyLoss::operator()(const Tensor& logits, const Tensor& target) const {
+  return cross_entropy(logits, target, options_);
+}
+
+Tensor CTCLoss::operator()(const Tensor& log_probs, const Tensor& targets,
+                           const Tensor& input_lengths, const Tensor& target_lengths) const {
+  return ctc_loss(log_probs, targets, input_lengths, target_lengths, options_);
+}
+
+Tensor CosineSimilarity::operator()(const Tensor& x1, const Tensor& x2) const {
+  return cosine_similarity(x1, x2, options_.dim, options_.eps);
 }
 
 double accuracy(const Tensor& logits, const Tensor& target) {

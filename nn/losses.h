@@ -1,16 +1,135 @@
-// Losses: f32 results whatever the precision of their inputs (f64 for f64).
+// Losses as objects that hold their options, under PyTorch's names, and as functions
+// (core/ops/loss.h). They have no parameters and no state, so they are no modules: values that can
+// be copied. f32 results whatever the precision of their inputs (f64 for f64).
 #pragma once
 #include <binade/core/ops.h>
 
 namespace binade::nn {
 
-// logits [N, C, ...], target i64 [N, ...]; see core/ops.h.
 using binade::cross_entropy;
 using binade::CrossEntropyOptions;
+using binade::mse_loss;
 using binade::Reduction;
 
-// (input - target)^2, reduced. Sizes must be equal.
-Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);
+class MSELoss {
+ public:
+  explicit MSELoss(Reduction reduction = Reduction::mean) : reduction_(reduction) {}
+  Tensor operator()(const Tensor& input, const Tensor& target) const;
+
+ private:
+  Reduction reduction_;
+};
+
+class L1Loss {
+ public:
+  explicit L1Loss(Reduction reduction = Reduction::mean) : reduction_(reduction) {}
+  Tensor operator()(const Tensor& input, const Tensor& target) const;
+
+ private:
+  Reduction reduction_;
+};
+
+struct SmoothL1LossOptions {
+  Reduction reduction = Reduction::mean;
+  double beta = 1;
+};
+
+class SmoothL1Loss {
+ public:
+  explicit SmoothL1Loss(const SmoothL1LossOptions& options = {});
+  Tensor operator()(const Tensor& input, const Tensor& target) const;
+
+ private:
+  SmoothL1LossOptions options_;
+};
+
+struct HuberLossOptions {
+  Reduction reduction = Reduction::mean;
+  double delta = 1;
+};
+
+class HuberLoss {
+ public:
+  explicit HuberLoss(const HuberLossOptions& options = {});
+  Tensor operator()(const Tensor& input, const Tensor& target) const;
+
+ private:
+  HuberLossOptions options_;
+};
+
+// Of probabilities.
+class BCELoss {
+ public:
+  explicit BCELoss(const BceOptions& options = {}) : options_(options) {}
+  Tensor operator()(const Tensor& input, const Tensor& target) const;
+
+ private:
+  BceOptions options_;
+};
+
+class BCEWithLogitsLoss {
+ public:
+  explicit BCEWithLogitsLoss(const BceOptions& options = {}) : options_(options) {}
+  Tensor operator()(const Tensor& logits, const Tensor& target) const;
+
+ private:
+  BceOptions options_;
+};
+
+// Of log-probabilities and, unless options say otherwise, probabilities.
+class KLDivLoss {
+ public:
+  explicit KLDivLoss(const KlDivOptions& options = {}) : options_(options) {}
+  Tensor operator()(const Tensor& input, const Tensor& target) const;
+
+ private:
+  KlDivOptions options_;
+};
+
+// Of log-probabilities [N, C, ...] and classes [N, ...].
+class NLLLoss {
+ public:
+  explicit NLLLoss(const NllLossOptions& options = {}) : options_(options) {}
+  Tensor operator()(const Tensor& log_probs, const Tensor& target) const;
+
+ private:
+  NllLossOptions options_;
+};
+
+// Of logits [N, C, ...] and classes [N, ...] or probabilities [N, C, ...].
+class CrossEntropyLoss {
+ public:
+  explicit CrossEntropyLoss(const CrossEntropyOptions& options = {}) : options_(options) {}
+  Tensor operator()(const Tensor& logits, const Tensor& target) const;
+
+ private:
+  CrossEntropyOptions options_;
+};
+
+// Of log-probabilities or logits [T, N, C]; see ctc_loss.
+class CTCLoss {
+ public:
+  explicit CTCLoss(const CtcLossOptions& options = {}) : options_(options) {}
+  Tensor operator()(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                    const Tensor& target_lengths) const;
+
+ private:
+  CtcLossOptions options_;
+};
+
+struct CosineSimilarityOptions {
+  int dim = 1;
+  double eps = 1e-8;
+};
+
+class CosineSimilarity {
+ public:
+  explicit CosineSimilarity(const CosineSimilarityOptions& options = {}) : options_(options) {}
+  Tensor operator()(const Tensor& x1, const Tensor& x2) const;
+
+ private:
+  CosineSimilarityOptions options_;
+};
 
 // Share of rows of logits [N, C] whose largest entry is at target i64 [N], in [0, 1].
 double accuracy(const Tensor& logits, const Tensor& target);

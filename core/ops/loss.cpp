@@ -1,10 +1,13 @@
-// Losses: computed in f32 (f64 for f64), from logits of any floating dtype.
+// Losses of classes: cross_entropy, with class indices or probabilities, and nll_loss.
 #include <binade/core/create.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/checks.h>
 #include <binade/kernels/cross_entropy.h>
+#include <binade/kernels/nll_loss.h>
 #include <binade/kernels/pointwise.h>
 #include <binade/kernels/reduce.h>
+#include <binade/kernels/soft_cross_entropy.h>
 
 namespace binade {
 namespace {
@@ -15,13 +18,75 @@ void total(const Tensor& rows, const Tensor& sum) {  // [rows] -> []
   kernels::reduce_forward({.op = kernels::Reduce::sum, .x = rows, .y = make_view(sum, {1}, {1})});
 }
 
+// Losses of rows as the reduction asks: `loss` becomes their sum, divided by that of the weights
+// for the mean. The result is what a row's gradient is divided by.
+Tensor reduce_rows(Reduction reduction, const Tensor& row_weight, Tensor& loss) {
+  Tensor divisor = full({}, 1, loss.dtype(), loss.device());
+  if (reduction == Reduction::none) {
+    return divisor;
+  }
+  const auto flat = [](const Tensor& t) { return make_view(t, {t.numel()}, {1}); };
+  Tensor sum = empty({}, loss.dtype(), loss.device());
+  total(flat(loss), sum);
+  if (reduction == Reduction::mean) {
+    total(flat(row_weight), divisor);
+    kernels::binary_forward({.op = kernels::Binary::div, .a = sum, .b = divisor, .y = sum});
+  }
+  loss = sum;
+  return divisor;
+}
+
+// dloss / dloss_i for every row, of these sizes.
+Tensor row_scale_of(const Tensor& dy, const Tensor& divisor, const Dims& rows) {
+  Tensor scale = empty(rows, dy.dtype(), dy.device());
+  kernels::binary_forward({.op = kernels::Binary::div, .a = dy, .b = divisor, .y = scale});
+  return scale;
+}
+
+Tensor statistic(const Tensor& weight, DType stat) {
+  return weight.defined() ? contiguous(cast(weight.detach(), stat)) : Tensor();
+}
+
+void check_options(const char* op, Reduction reduction, const Tensor& weight, const Tensor& logits,
+                   const Tensor& target) {
+  check(reduction == Reduction::none || reduction == Reduction::mean || reduction == Reduction::sum,
+        op, ": got a reduction that is not none, mean or sum");
+  check(target.device() == logits.device() &&
+            (!weight.defined() || weight.device() == logits.device()),
+        op, ": got an input on ", logits.device(), " and a target on ", target.device(),
+        weight.defined() ? text(", a weight on ", weight.device()) : "",
+        ", expected one device; move them with to()");
+  const int64_t classes = logits.size(1);
+  check(!weight.defined() ||
+            (weight.dim() == 1 && weight.size(0) == classes && is_floating(weight.dtype())),
+        op, ": got a weight that is not [", classes, "], one factor per class");
+}
+
+// [N, C, ...] without C.
+Dims sizes_of_targets(const Tensor& logits) {
+  Dims sizes{logits.size(0)};
+  for (int i = 2; i < logits.dim(); ++i) {
+    sizes.push_back(logits.sizes()[i]);
+  }
+  return sizes;
+}
+
+// [N, C, ...] as [rows, C].
+Tensor as_rows(const Tensor& logits, int64_t rows) {
+  Dims order{0};
+  for (int i = 2; i < logits.dim(); ++i) {
+    order.push_back(i);
+  }
+  order.push_back(1);
+  return logits.dim() == 2 ? logits : reshape(permute(logits, order), {rows, logits.size(1)});
+}
+
 // loss_i = (1 - s) w_t (lse - z_t) + s / C sum_c w_c (lse - z_c); logits [rows, classes]
 Tensor rows_cross_entropy(const Tensor& z, const Tensor& target,
                           const CrossEntropyOptions& options) {
   const DType stat = compute_dtype(z.dtype());
   const Dims rows{z.size(0)};
-  const Tensor weight =
-      options.weight.defined() ? contiguous(cast(options.weight.detach(), stat)) : Tensor();
+  const Tensor weight = statistic(options.weight, stat);
   const Device device = z.device();
   Tensor loss = empty(rows, stat, device), row_weight = empty(rows, stat, device),
          lse = empty(rows, stat, device);
@@ -33,23 +98,12 @@ Tensor rows_cross_entropy(const Tensor& z, const Tensor& target,
                                   .lse = lse,
                                   .ignore_index = options.ignore_index,
                                   .label_smoothing = options.label_smoothing});
-  Tensor divisor = full({}, 1, stat, device);
-  if (options.reduction != Reduction::none) {
-    Tensor sum = empty({}, stat, device);
-    total(loss, sum);
-    if (options.reduction == Reduction::mean) {
-      total(row_weight, divisor);
-      kernels::binary_forward({.op = kernels::Binary::div, .a = sum, .b = divisor, .y = sum});
-    }
-    loss = sum;
-  }
+  const Tensor divisor = reduce_rows(options.reduction, row_weight, loss);
   return kOp.record({z}, loss, save(z, target, weight, lse, divisor),
                     [ignore = options.ignore_index, smoothing = options.label_smoothing](
                         const Tensor& dy, Needs needs, const Tensor& z, const Tensor& target,
                         const Tensor& weight, const Tensor& lse, const Tensor& divisor) -> Grads {
-                      Tensor row_scale = empty_like(lse);  // dloss / dloss_i
-                      kernels::binary_forward(
-                          {.op = kernels::Binary::div, .a = dy, .b = divisor, .y = row_scale});
+                      const Tensor row_scale = row_scale_of(dy, divisor, lse.sizes());
                       Tensor dz = needs.out_like(0, z);
                       kernels::cross_entropy_backward({.logits = z,
                                                        .target = target,
@@ -63,6 +117,61 @@ Tensor rows_cross_entropy(const Tensor& z, const Tensor& target,
                     });
 }
 
+// loss_i = sum_c w_c q_c (lse - z_c), q the smoothed probabilities; z, p [rows, classes]
+Tensor rows_soft_cross_entropy(const Tensor& z, const Tensor& p,
+                               const CrossEntropyOptions& options) {
+  const DType stat = compute_dtype(z.dtype());
+  const Tensor weight = statistic(options.weight, stat);
+  Tensor loss = empty({z.size(0)}, stat, z.device());
+  kernels::soft_cross_entropy_forward({.logits = z,
+                                       .target = p,
+                                       .weight = weight,
+                                       .row_loss = loss,
+                                       .label_smoothing = options.label_smoothing});
+  const Tensor divisor =
+      reduce_rows(options.reduction, full({z.size(0)}, 1, stat, z.device()), loss);
+  return kOp.record({z}, loss, save(z, p, weight, divisor),
+                    [smoothing = options.label_smoothing](
+                        const Tensor& dy, Needs needs, const Tensor& z, const Tensor& p,
+                        const Tensor& weight, const Tensor& divisor) -> Grads {
+                      const Tensor row_scale = row_scale_of(dy, divisor, {z.size(0)});
+                      Tensor dz = needs.out_like(0, z);
+                      kernels::soft_cross_entropy_backward({.logits = z,
+                                                            .target = p,
+                                                            .weight = weight,
+                                                            .row_scale = row_scale,
+                                                            .dlogits = dz,
+                                                            .label_smoothing = smoothing});
+                      return {dz};
+                    });
+}
+
+// The same of ops, for targets that want a gradient themselves.
+Tensor recorded_soft_cross_entropy(const Tensor& z_, const Tensor& p_,
+                                   const CrossEntropyOptions& options) {
+  const DType stat = compute_dtype(z_.dtype());
+  const double classes = static_cast<double>(z_.size(1));
+  Tensor q = cast(p_, stat) * (1 - options.label_smoothing) + options.label_smoothing / classes;
+  if (options.weight.defined()) {
+    q = q * statistic(options.weight, stat);
+  }
+  const Tensor rows = neg(sum(q * log_softmax(cast(z_, stat), 1), {1}));
+  return options.reduction == Reduction::none  ? rows
+         : options.reduction == Reduction::sum ? sum(rows)
+                                               : mean(rows);
+}
+
+Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target,
+                          const CrossEntropyOptions& options) {
+  const Dims rows = sizes_of_targets(logits);
+  const int64_t count = element_count(rows);
+  const Tensor z = as_rows(logits, count);
+  const Tensor p = as_rows(cast(target, logits.dtype()), count);
+  Tensor loss = p.requires_grad() ? recorded_soft_cross_entropy(z, p, options)
+                                  : rows_soft_cross_entropy(z, p, options);
+  return options.reduction == Reduction::none ? reshape(loss, rows) : loss;
+}
+
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits_, const Tensor& target,
@@ -72,31 +181,65 @@ Tensor cross_entropy(const Tensor& logits_, const Tensor& target,
   check(logits.dim() >= 2 && is_floating(logits.dtype()), "cross_entropy: got logits of shape ",
         logits.sizes(), " and dtype ", logits.dtype(),
         ", expected [N, C, ...] of a floating dtype");
-  Dims expected = logits.sizes();
-  Dims order{0};
-  for (int i = 2; i < logits.dim(); ++i) {
-    expected[i - 1] = logits.sizes()[i];
-    order.push_back(i);
-  }
-  order.push_back(1);
-  expected = Dims(std::span(expected.begin(), static_cast<size_t>(logits.dim() - 1)));
-  check(target.dtype() == DType::i64 && target.sizes() == expected,
+  const Dims expected = sizes_of_targets(logits);
+  const bool soft = is_floating(target.dtype()) && target.sizes() == logits.sizes();
+  check(soft || (target.dtype() == DType::i64 && target.sizes() == expected),
         "cross_entropy: got a target of shape ", target.sizes(), " and dtype ", target.dtype(),
-        ", expected i64 ", expected, " for logits ", logits.sizes());
-  check(target.device() == logits.device() &&
-            (!options.weight.defined() || options.weight.device() == logits.device()),
-        "cross_entropy: got logits on ", logits.device(), " and a target on ", target.device(),
-        options.weight.defined() ? text(", a weight on ", options.weight.device()) : "",
-        ", expected one device; move them with to()");
-  const int64_t classes = logits.size(1);
-  check(
-      !options.weight.defined() || (options.weight.dim() == 1 && options.weight.size(0) == classes),
-      "cross_entropy: got a weight that is not [", classes, "], one factor per class");
+        ", expected i64 ", expected, " or probabilities of the shape of logits ", logits.sizes());
+  check_options("cross_entropy", options.reduction, options.weight, logits, target);
   check(options.label_smoothing >= 0 && options.label_smoothing <= 1,
         "cross_entropy: got label_smoothing ", options.label_smoothing, ", expected 0 to 1");
+  if (soft) {
+    return soft_cross_entropy(logits, target, options);
+  }
   const int64_t rows = target.numel();
-  const Tensor z = logits.dim() == 2 ? logits : reshape(permute(logits, order), {rows, classes});
-  Tensor loss = rows_cross_entropy(z, reshape(target, {rows}), options);
+  Tensor loss = rows_cross_entropy(as_rows(logits, rows), reshape(target, {rows}), options);
+  return options.reduction == Reduction::none ? reshape(loss, expected) : loss;
+}
+
+Tensor nll_loss(const Tensor& log_probs_, const Tensor& target, const NllLossOptions& options) {
+  static constexpr Op kNll{"nll_loss", OpClass::loss};
+  auto [log_probs] = kNll.enter(log_probs_);
+  check_floating("nll_loss", log_probs);
+  check_defined("nll_loss", target);
+  check(log_probs.dim() >= 2, "nll_loss: got log-probabilities of shape ", log_probs.sizes(),
+        ", expected [N, C, ...]");
+  const Dims expected = sizes_of_targets(log_probs);
+  check(target.dtype() == DType::i64 && target.sizes() == expected,
+        "nll_loss: got a target of shape ", target.sizes(), " and dtype ", target.dtype(),
+        ", expected i64 ", expected);
+  check_options("nll_loss", options.reduction, options.weight, log_probs, target);
+  const int64_t samples = log_probs.size(0), classes = log_probs.size(1);
+  int64_t inner = 1;
+  for (int i = 2; i < log_probs.dim(); ++i) {
+    inner *= log_probs.sizes()[i];
+  }
+  const Tensor x = reshape(log_probs, {samples, classes, inner});
+  const Tensor t = reshape(target, {samples, inner});
+  const DType stat = compute_dtype(x.dtype());
+  const Tensor weight = statistic(options.weight, stat);
+  Tensor loss = empty({samples, inner}, stat, x.device());
+  const Tensor row_weight = empty_like(loss);
+  kernels::nll_loss_forward({.log_probs = x,
+                             .target = t,
+                             .weight = weight,
+                             .row_loss = loss,
+                             .row_weight = row_weight,
+                             .ignore_index = options.ignore_index});
+  const Tensor divisor = reduce_rows(options.reduction, row_weight, loss);
+  loss = kNll.record(
+      {x}, loss, save(t, weight, divisor),
+      [ignore = options.ignore_index](const Tensor& dy, Needs needs, const Tensor& t,
+                                      const Tensor& weight, const Tensor& divisor) -> Grads {
+        const Tensor row_scale = row_scale_of(dy, divisor, t.sizes());
+        Tensor dx = needs.out(0);
+        kernels::nll_loss_backward({.target = t,
+                                    .weight = weight,
+                                    .row_scale = row_scale,
+                                    .dlog_probs = dx,
+                                    .ignore_index = ignore});
+        return {dx};
+      });
   return options.reduction == Reduction::none ? reshape(loss, expected) : loss;
 }
 

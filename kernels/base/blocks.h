@@ -162,7 +162,7 @@ void map_tile(MapLoop<C> loop, int inputs, const StridedTile& tile, C alpha, C b
     direct = direct && tile.inner[k] == static_cast<int64_t>(sizeof(T));
   }
   C y_block[kBlockSize], x_block[3][kBlockSize];
-  std::byte* at[kMaxOperands];
+  std::byte* at[kTileOperands];
   const C* x[3] = {nullptr, nullptr, nullptr};
   for (int64_t row = 0; row < tile.rows; ++row) {
     for (int k = 0; k <= inputs; ++k) {

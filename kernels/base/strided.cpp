@@ -1,6 +1,8 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 
+#include <cassert>
+
 namespace binade::kernels {
 namespace {
 
@@ -70,6 +72,7 @@ StridedLoop::StridedLoop(const char* op, std::initializer_list<const View*> oper
 }
 
 void StridedLoop::run(TileBody body) const {
+  assert(operands_ <= kTileOperands);
   if (numel_ == 0) {
     return;
   }
@@ -136,7 +139,7 @@ void run_flat(StridedTile tile, int64_t numel, TileBody body) {
   parallel_for((numel + kBlock - 1) / kBlock, kSerialElements / kBlock,
                [&](int64_t begin, int64_t end) {
                  StridedTile part = tile;
-                 for (int k = 0; k < kMaxOperands; ++k) {
+                 for (int k = 0; k < kTileOperands; ++k) {
                    part.data[k] += begin * kBlock * tile.inner[k];
                  }
                  part.n = (end * kBlock < numel ? end * kBlock : numel) - begin * kBlock;

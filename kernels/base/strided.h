@@ -1,4 +1,4 @@
-// Iteration over up to 4 strided operands of a pointwise kernel. Operand 0 (the output) decides the
+// Iteration over a few strided operands of a pointwise kernel. Operand 0 (the output) decides the
 // order: dimensions of size 1 are dropped, the rest are sorted by operand 0's strides and
 // neighbours that are one range in every operand are merged, so plain, transposed and channels-last
 // tensors all become one or a few long inner loops.
@@ -12,15 +12,16 @@
 
 namespace binade::kernels {
 
-inline constexpr int kMaxOperands = 4;
+inline constexpr int kMaxOperands = 8;   // of a loop
+inline constexpr int kTileOperands = 4;  // of a loop that runs over tiles
 // Below this many elements a kernel stays on the calling thread.
 inline constexpr int64_t kSerialElements = 32768;
 
 // Up to two dimensions of all operands; strides in bytes. rows x n elements, n along `inner`.
 struct StridedTile {
-  std::byte* data[kMaxOperands];
-  int64_t inner[kMaxOperands];
-  int64_t outer[kMaxOperands];
+  std::byte* data[kTileOperands];
+  int64_t inner[kTileOperands];
+  int64_t outer[kTileOperands];
   int64_t rows, n;
 };
 
@@ -50,7 +51,8 @@ class StridedLoop {
   // operand has null data and stride 0. `op` names the caller in the error about sizes.
   StridedLoop(const char* op, std::initializer_list<const View*> operands);
 
-  // Calls body on tiles that cover all elements, on several threads where that pays.
+  // Calls body on tiles that cover all elements, on several threads where that pays. REQUIRES: at
+  // most kTileOperands operands.
   void run(TileBody body) const;
 
   int64_t numel() const { return numel_; }

@@ -17,16 +17,20 @@ namespace {
 // "add" and "add(number)", the overload whose second argument is a number.
 std::set<std::string> declared_ops() {
   const std::filesystem::path core = std::filesystem::path(BINADE_SOURCE_DIR) / "core";
-  std::stringstream all;
-  all << std::ifstream(core / "ops.h").rdbuf();
+  std::vector<std::filesystem::path> headers = {core / "ops.h"};
   for (const auto& entry : std::filesystem::directory_iterator(core / "ops")) {
     if (entry.path().extension() == ".h") {
-      all << std::ifstream(entry.path()).rdbuf();
+      headers.push_back(entry.path());
     }
+  }
+  std::stringstream all;
+  for (const auto& path : headers) {
+    all << std::ifstream(path).rdbuf() << "\n";
   }
   const std::string header = all.str();
   const std::regex declaration(
-      R"(\n(?:std::vector<Tensor>|Tensor|RecurrentOutput) (\w+)\(const (?:Tensor|std::vector<Tensor>)& \w+(, double)?)");
+      R"(\n(?:std::vector<Tensor>|Tensor|RecurrentOutput) (\w+)\()"
+      R"((?:const (?:Tensor|std::vector<Tensor>)&|std::string_view) \w+(, double)?)");
   std::vector<std::pair<std::string, bool>> found;
   std::map<std::string, int> overloads;
   for (std::sregex_iterator i(header.begin(), header.end(), declaration), end; i != end; ++i) {

@@ -15,9 +15,10 @@ namespace binade::op_table {
 const std::vector<OpRow>& op_table() {
   static const std::vector<OpRow> table = [] {
     std::vector<OpRow> rows;
-    for (auto family : {pointwise_rows, activation_rows, selection_rows, reduce_rows,
-                        contraction_rows, pool_rows, norm_rows, loss_rows, shape_rows, join_rows,
-                        attention_rows, rnn_rows, rearrange_rows, index_rows, interpolate_rows}) {
+    for (auto family :
+         {pointwise_rows, activation_rows, selection_rows, reduce_rows, contraction_rows, pool_rows,
+          norm_rows, loss_rows, shape_rows, join_rows, attention_rows, rnn_rows, rearrange_rows,
+          index_rows, interpolate_rows, pointwise_loss_rows, class_loss_rows, matmul_rows}) {
       for (OpRow& row : family()) {
         rows.push_back(std::move(row));
       }

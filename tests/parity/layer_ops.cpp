@@ -1,8 +1,6 @@
-// Parity names of contractions, pooling, normalisation and losses. Parameters and statistics of
-// norms and class weights of losses are given in the dtype that the engine keeps them in: f32
-// beside f16 and bf16 activations.
+// Parity names of convolution, pooling and normalisation. Parameters and statistics of norms are
+// given in the dtype that the engine keeps them in: f32 beside f16 and bf16 activations.
 #include <binade/core/ops.h>
-#include <binade/nn/losses.h>
 
 #include <tests/parity/parity_case.h>
 
@@ -22,19 +20,7 @@ Tensor as_statistic(const Tensor& t, const Tensor& x) {
   return t.defined() ? cast(t, compute_dtype(x.dtype())) : t;
 }
 
-Reduction reduction_of(const Call& call) {
-  const std::string name = call.attr("reduction");
-  return name == "none"   ? Reduction::none
-         : name == "mean" ? Reduction::mean
-         : name == "sum"  ? Reduction::sum
-                          : throw NotCovered{"reduction " + name + " is no enumerator"};
-}
-
 void add_contractions(Ops& ops) {
-  ops["matmul"] = [](const Call& call) { return one(matmul(call.in("a"), call.in("b"))); };
-  ops["linear"] = [](const Call& call) {
-    return one(linear(call.in("x"), call.in("weight"), call.optional("bias")));
-  };
   ops["conv2d"] = [](const Call& call) {
     kernels::Conv2dGeometry geometry;
     pair(call.attr("stride"), geometry.stride);
@@ -95,26 +81,6 @@ Outputs run_batch_norm(const Call& call) {
   return outputs;
 }
 
-Outputs run_cross_entropy(const Call& call) {
-  const Tensor &x = call.in("input"), &target = call.in("target");
-  if (is_floating(target.dtype()) && !call.c.expects_error) {
-    throw NotCovered{"cross_entropy with probabilities"};
-  }
-  return one(cross_entropy(x, target,
-                           {.reduction = reduction_of(call),
-                            .ignore_index = call.attr("ignore_index"),
-                            .label_smoothing = call.attr("label_smoothing"),
-                            .weight = as_statistic(call.optional("weight"), x)}));
-}
-
-Outputs run_mse_loss(const Call& call) {
-  const Tensor &input = call.in("input"), &target = call.in("target");
-  if (!(input.sizes() == target.sizes()) && !call.c.expects_error) {
-    throw NotCovered{"mse_loss with a broadcast"};
-  }
-  return one(nn::mse_loss(input, target, reduction_of(call)));
-}
-
 }  // namespace
 
 const std::map<std::string, Handler>& layer_ops() {
@@ -123,8 +89,6 @@ const std::map<std::string, Handler>& layer_ops() {
     add_contractions(made);
     add_pooling(made);
     made["batch_norm"] = run_batch_norm;
-    made["cross_entropy"] = run_cross_entropy;
-    made["mse_loss"] = run_mse_loss;
     return made;
   }();
   return ops;

@@ -1,0 +1,59 @@
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/checks.h>
+#include <binade/core/ops/views.h>
+#include <binade/kernels/cosine_similarity.h>
+
+namespace binade {
+
+Tensor cosine_similarity(const Tensor& a_, const Tensor& b_, int dim, double eps) {
+  static constexpr Op kOp{"cosine_similarity", OpClass::loss};
+  auto [a, b] = kOp.enter(a_, b_);
+  check_floating("cosine_similarity", a);
+  check_floating("cosine_similarity", b);
+  check(a.dtype() == b.dtype(), "cosine_similarity: got dtypes ", a.dtype(), " and ", b.dtype(),
+        ", expected equal ones; convert one with to()");
+  check(eps > 0, "cosine_similarity: got eps ", eps, ", expected more than 0");
+  const Dims sizes = broadcast_sizes("cosine_similarity", a.sizes(), b.sizes());
+  check(!sizes.empty(), "cosine_similarity: got scalars, expected at least one dimension");
+  const int d = wrap_dim("cosine_similarity", dim, sizes.size());
+  Dims kept;
+  for (int i = 0; i < sizes.size(); ++i) {
+    if (i != d) {
+      kept.push_back(sizes[i]);
+    }
+  }
+  Tensor y = empty(kept, compute_dtype(a.dtype()), a.device());
+  Tensor inverse1 = empty_like(y), inverse2 = empty_like(y);
+  kernels::cosine_similarity_forward({.x1 = broadcast_view(a, sizes),
+                                      .x2 = broadcast_view(b, sizes),
+                                      .y = y,
+                                      .inverse1 = inverse1,
+                                      .inverse2 = inverse2,
+                                      .dim = d,
+                                      .eps = eps});
+  const Tensor saved_y = y.detach();
+  return kOp.record(
+      {a, b}, y, save(a, b, saved_y, inverse1, inverse2),
+      [sizes, d](const Tensor& dy, Needs needs, const Tensor& a, const Tensor& b, const Tensor& y,
+                 const Tensor& inverse1, const Tensor& inverse2) -> Grads {
+        const auto memory = [&](int i, const Tensor& like) {
+          return !needs[i]               ? Tensor()
+                 : like.sizes() == sizes ? needs.out_like(i, like)
+                                         : empty(sizes, like.dtype(), like.device());
+        };
+        Tensor da = memory(0, a), db = memory(1, b);
+        kernels::cosine_similarity_backward({.x1 = broadcast_view(a, sizes),
+                                             .x2 = broadcast_view(b, sizes),
+                                             .y = y,
+                                             .inverse1 = inverse1,
+                                             .inverse2 = inverse2,
+                                             .dy = contiguous(dy),
+                                             .dx1 = da,
+                                             .dx2 = db,
+                                             .dim = d});
+        return {da, db};
+      });
+}
+
+}  // namespace binade
