@@ -114,6 +114,7 @@ Prepared ctc_loss_forward(int64_t rows, int64_t cols, DType dtype, Device device
 }  // namespace
 
 std::vector<KernelCase> loss_cases() {
+  constexpr const char* kMatrix = "rows x cols elements";
   constexpr const char* kRows = "rows positions, cols classes";
   return {
       {"mse_loss_forward", kMatrix, pointwise_forward<PointwiseLoss::mse>},

@@ -3,6 +3,7 @@
 #include <binade/kernels/copy.h>
 #include <binade/kernels/nll_loss_checks.h>
 #include <binade/kernels/cuda/device.cuh>
+#include <binade/kernels/cuda/fault.cuh>
 #include <binade/kernels/cuda/vector.cuh>
 
 #include <limits>
@@ -23,6 +24,7 @@ struct Problem {
   C* row_loss;  // forward
   C* row_weight;
   const C* row_scale;  // backward
+  FaultSite site;
 };
 
 template <class T>
@@ -44,6 +46,9 @@ __global__ void __launch_bounds__(kThreads) nll_loss_thread_per_target_kernel(Pr
         p.log_probs[first] = static_cast<T>(nan);
       }
     } else {
+      if (!valid && !ignored) {
+        dev::report_fault(p.site, t, p.classes);
+      }
       const bool read = valid && !ignored;
       const C value = read ? static_cast<C>(p.log_probs[first + t * p.stride[1]]) : C(0);
       p.row_loss[row] = ignored ? C(0) : -w * value;
@@ -68,7 +73,8 @@ Problem<T> problem_of(const View& log_probs, const View& target, const View& wei
           .weight = weight.as<Compute<T>>(),
           .row_loss = nullptr,
           .row_weight = nullptr,
-          .row_scale = nullptr};
+          .row_scale = nullptr,
+          .site = fault_site(log_probs.device, "nll_loss", "target")};
 }
 
 template <class T>

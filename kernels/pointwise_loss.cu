@@ -8,6 +8,7 @@
 #include <binade/kernels/pointwise_loss_functors.h>
 #include <binade/kernels/cuda/reducers.cuh>
 #include <binade/kernels/cuda/block_reduce.cuh>
+#include <binade/kernels/cuda/fault.cuh>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>
 
@@ -30,7 +31,8 @@ struct LossPlan {
   uint32_t repeated;              // bit k: operand k is one element all along the vector
   PointwiseLoss op;
   C alpha, scale;
-  C* sums;  // one per block, or y
+  C* sums;         // one per block, or y
+  FaultSite site;  // of bce
 };
 
 template <Pass kPass, class C, int N>
@@ -70,6 +72,18 @@ __device__ __forceinline__ void load(const std::byte* at, bool repeated, C (&val
   }
 }
 
+// A probability outside [0, 1], rounded away from it because reports hold integers.
+template <class C, int N>
+__device__ __forceinline__ void check_probabilities(const FaultSite& site, const C (&x)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) {
+    if (x[i] < C(0) || x[i] > C(1)) {
+      dev::report_fault(site,
+                        static_cast<int64_t>(x[i] < C(0) ? std::floor(x[i]) : std::ceil(x[i])), 2);
+    }
+  }
+}
+
 // N elements, from the addresses of the first: their sum, or stored results.
 template <class T, Pass kPass, int N, class C>
 __device__ __forceinline__ C run_elements(const LossPlan<T>& plan, std::byte* (&at)[kOperands]) {
@@ -83,6 +97,9 @@ __device__ __forceinline__ C run_elements(const LossPlan<T>& plan, std::byte* (&
   }
   if (plan.index.data[kPosWeight]) {
     load<T>(at[kPosWeight], repeated(kPosWeight), p);
+  }
+  if ((kPass == Pass::sum || kPass == Pass::each) && plan.op == PointwiseLoss::bce) {
+    check_probabilities(plan.site, x);
   }
   evaluate<kPass>(plan.op, x, t, p, plan.alpha, y);
   if (plan.index.data[kWeight]) {
@@ -244,6 +261,7 @@ void cuda::pointwise_loss_forward(const PointwiseLossForward& a) {
     auto plan = plan_of<T>(loop, static_cast<int64_t>(size_of(out.dtype)));
     plan.op = a.op;
     plan.alpha = static_cast<Compute<T>>(a.alpha);
+    plan.site = fault_site(a.x.device, "bce", "input");
     a.each ? start<T, Pass::each>(plan, blocks_of(plan)) : reduce(plan, a.y, a.divisor);
   });
 }

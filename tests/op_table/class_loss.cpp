@@ -130,8 +130,9 @@ std::vector<ErrorCase> nll_errors() {
   };
 }
 
-Array cosine_of(const Array& a, const Array& b, int dim, double eps) {
+Array cosine_of(const Array& a, const Array& b, int from, double eps) {
   const Dims sizes = broadcast(a.sizes, b.sizes);
+  const int dim = from < 0 ? from + sizes.size() : from;
   Dims kept;
   for (int d = 0; d < sizes.size(); ++d) {
     if (d != dim) {

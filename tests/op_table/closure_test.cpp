@@ -14,27 +14,23 @@
 namespace binade::op_table {
 namespace {
 
-std::string op_headers() {
-  namespace fs = std::filesystem;
-  const fs::path core = fs::path(BINADE_SOURCE_DIR) / "core";
-  std::vector<fs::path> paths = {core / "ops.h"};
-  for (const fs::directory_entry& entry : fs::directory_iterator(core / "ops")) {
+// "add" and "add(number)", the overload whose second argument is a number.
+std::set<std::string> declared_ops() {
+  const std::filesystem::path core = std::filesystem::path(BINADE_SOURCE_DIR) / "core";
+  std::vector<std::filesystem::path> headers = {core / "ops.h"};
+  for (const auto& entry : std::filesystem::directory_iterator(core / "ops")) {
     if (entry.path().extension() == ".h") {
-      paths.push_back(entry.path());
+      headers.push_back(entry.path());
     }
   }
   std::stringstream all;
-  for (const fs::path& path : paths) {
-    all << std::ifstream(path).rdbuf();
+  for (const auto& path : headers) {
+    all << std::ifstream(path).rdbuf() << "\n";
   }
-  return all.str();
-}
-
-// "add" and "add(number)", the overload whose second argument is a number.
-std::set<std::string> declared_ops() {
-  const std::string header = op_headers();
+  const std::string header = all.str();
   const std::regex declaration(
-      R"(\n(?:std::vector<Tensor>|Tensor|[A-Z]\w+) (\w+)\(const (?:Tensor|std::vector<Tensor>)& \w+(, double)?)");
+      R"(\n(?:std::vector<Tensor>|Tensor|RecurrentOutput) (\w+)\()"
+      R"((?:const (?:Tensor|std::vector<Tensor>)&|std::string_view) \w+(, double)?)");
   std::vector<std::pair<std::string, bool>> found;
   std::map<std::string, int> overloads;
   for (std::sregex_iterator i(header.begin(), header.end(), declaration), end; i != end; ++i) {

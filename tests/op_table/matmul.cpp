@@ -53,6 +53,7 @@ struct EinsumCase {
   std::vector<std::string> terms;
   std::string out;  // the same without "..."
   std::vector<Shapes> shapes;
+  Shapes large = {};
 };
 
 OpRow contraction_row(const std::string& name, const EinsumCase& c,
@@ -61,7 +62,7 @@ OpRow contraction_row(const std::string& name, const EinsumCase& c,
   row.name = name;
   row.attributes = c.equation;
   row.shapes = c.shapes;
-  row.large = c.shapes.back();
+  row.large = c.large.empty() ? c.shapes[0] : c.large;
   row.function = [op](const Tensors& x) { return Tensors{op(x)}; };
   row.reference = [c](const Arrays& x) { return Arrays{einsum_of(c.terms, c.out, x)}; };
   row.accuracy = Accuracy::sums;
@@ -69,15 +70,14 @@ OpRow contraction_row(const std::string& name, const EinsumCase& c,
 }
 
 void add_plain(std::vector<OpRow>& rows) {
-  OpRow row = contraction_row("bmm",
-                              {"bmm",
-                               {"bij", "bjk"},
-                               "bik",
-                               {{{2, 3, 4}, {2, 4, 5}},
-                                {{0, 2, 3}, {0, 3, 4}},
-                                {{1, 1, 1}, {1, 1, 1}},
-                                {{5, 31, 65}, {5, 65, 33}}}},
-                              [](const Tensors& x) { return bmm(x[0], x[1]); });
+  OpRow row =
+      contraction_row("bmm",
+                      {"bmm",
+                       {"bij", "bjk"},
+                       "bik",
+                       {{{2, 3, 4}, {2, 4, 5}}, {{0, 2, 3}, {0, 3, 4}}, {{1, 1, 1}, {1, 1, 1}}},
+                       {{5, 31, 65}, {5, 65, 33}}},
+                      [](const Tensors& x) { return bmm(x[0], x[1]); });
   row.depth = [](const Shapes& s) { return s[0].back(); };
   row.exact_shapes = {{{3, 17, 129}, {3, 129, 5}}, {{2, 1, 7}, {2, 7, 1}}};
   row.errors = {
@@ -104,7 +104,7 @@ void add_plain(std::vector<OpRow>& rows) {
   };
   rows.push_back(row);
   row = contraction_row(
-      "outer", {"outer", {"i", "j"}, "ij", {{{5}, {7}}, {{1}, {1}}, {{0}, {3}}, {{257}, {129}}}},
+      "outer", {"outer", {"i", "j"}, "ij", {{{5}, {7}}, {{1}, {1}}, {{0}, {3}}}, {{257}, {129}}},
       [](const Tensors& x) { return outer(x[0], x[1]); });
   row.errors = {
       {"an operand of two dimensions",
@@ -129,10 +129,11 @@ void add_matmul_forms(std::vector<OpRow>& rows) {
            {"b and 2-d",
             {"abij", "jk"},
             "abik",
-            {{{2, 3, 4, 5}, {5, 6}}, {{7, 5, 9, 33}, {33, 17}}}},
-           {"2-d and b", {"ij", "bjk"}, "bik", {{{3, 4}, {2, 4, 5}}, {{31, 65}, {7, 65, 9}}}},
+            {{{2, 3, 4, 5}, {5, 6}}},
+            {{7, 5, 9, 33}, {33, 17}}},
+           {"2-d and b", {"ij", "bjk"}, "bik", {{{3, 4}, {2, 4, 5}}}, {{31, 65}, {7, 65, 9}}},
            {"3-d and 4-d", {"bij", "abjk"}, "abik", {{{3, 2, 4}, {2, 3, 4, 5}}}},
-           {"vectors", {"i", "i"}, "", {{{7}, {7}}, {{0}, {0}}, {{300}, {300}}}},
+           {"vectors", {"i", "i"}, "", {{{7}, {7}}, {{0}, {0}}}, {{300}, {300}}},
            {"vector and matrices", {"j", "bjk"}, "bk", {{{4}, {2, 4, 3}}, {{4}, {1, 4, 3}}}},
            {"matrices and vector", {"abij", "j"}, "abi", {{{2, 3, 2, 4}, {4}}}},
        }) {
@@ -199,7 +200,7 @@ void add_addmm(std::vector<OpRow>& rows) {
 
 void add_einsum(std::vector<OpRow>& rows) {
   const std::vector<EinsumCase> cases = {
-      {"ij,jk->ik", {"ij", "jk"}, "ik", {{{3, 4}, {4, 5}}, {{65, 129}, {129, 33}}}},
+      {"ij,jk->ik", {"ij", "jk"}, "ik", {{{3, 4}, {4, 5}}}, {{65, 129}, {129, 33}}},
       {"ij,jk", {"ij", "jk"}, "ik", {{{3, 4}, {4, 5}}}},
       {"bhqd,bhkd->bhqk", {"bhqd", "bhkd"}, "bhqk", {{{2, 3, 4, 5}, {2, 3, 2, 5}}}},
       {"bij,kj->bik", {"bij", "kj"}, "bik", {{{2, 3, 5}, {4, 5}}}},

@@ -39,7 +39,7 @@ OpRow row_of(const LossRow& loss) {
   row.name = loss.name;
   row.attributes = loss.attributes;
   std::vector<std::pair<Dims, Dims>> shapes = {
-      {{4, 5}, {4, 5}}, {{1}, {1}}, {{2, 3, 4}, {2, 3, 4}}, {{2, 1, 3, 2, 2}, {2, 1, 3, 2, 2}}};
+      {{4, 5}, {4, 5}}, {{1}, {1}}, {{2, 1, 3, 2, 2}, {2, 1, 3, 2, 2}}};
   if (loss.reduction != Reduction::batch_mean) {
     shapes.push_back({{}, {}});
   }
@@ -48,10 +48,13 @@ OpRow row_of(const LossRow& loss) {
   }
   if (loss.broadcasts) {
     shapes.push_back({{3, 1}, {1, 4}});
-    shapes.push_back({{2, 3, 4}, {4}});
+    shapes.push_back({{2, 2, 3}, {3}});
   }
   shapes.push_back({{1033, 9}, {1033, 9}});
   for (const auto& [x, t] : shapes) {
+    if (loss.weights > 0 && x.size() < 2) {
+      continue;  // a weight of the input's sizes would be the input in some tests, but is fixed
+    }
     Shapes all = {x, t};
     const int64_t cols = x.empty() ? 1 : x.back();
     if (loss.weights > 0) {

@@ -114,6 +114,10 @@ const std::map<std::string, Handler>& index_ops();     // rearranging, indexing,
 const std::map<std::string, Handler>& tensor_ops();  // elementwise, softmax, shapes
 const std::map<std::string, Handler>& reduce_ops();  // reductions, sorts
 const std::map<std::string, Handler>& layer_ops();   // contractions, pooling, norms, losses
+const std::map<std::string, Handler>& layer_ops();   // contractions, pooling, norms, losses
+const std::map<std::string, Handler>& layer_ops();   // convolution, pooling, norms
+const std::map<std::string, Handler>& loss_ops();
+const std::map<std::string, Handler>& matmul_ops();
 
 bool is_training_op(const std::string& family);
 std::string run_training_case(const CaseFile& file, const Case& c, DType dtype);
