@@ -12,6 +12,7 @@
 
 #include <tests/kernels/test_device.h>
 #include <tests/op_table/compare.h>
+#include <tests/parity/sequence_models.h>
 #include <tests/parity/training_support.h>
 
 namespace binade::parity {
@@ -65,7 +66,7 @@ std::unique_ptr<nn::Module> make_model(const CaseFile& file, const Case& c, DTyp
                                                        c.attrs.at("bn_eps"),
                                                        c.attrs.at("bn_momentum")});
   } else {
-    throw NotCovered{c.op};
+    model = make_sequence_model(file, c);
   }
   const Device device = kernels::test_device();
   model->to(device, is_half(dtype) ? Precision::mixed(dtype) : Precision::full());
@@ -84,10 +85,12 @@ std::unique_ptr<nn::Module> make_model(const CaseFile& file, const Case& c, DTyp
 
 std::unique_ptr<optim::Optimizer> optimizer_for(const Case& c, nn::Module& model) {
   const Json& hyper = c.attrs.at("optimizer");
-  if (!c.attrs.at("clip").is_null()) {
-    throw NotCovered{"models with clipping"};
-  }
   return make_optimizer(hyper.at("op"), hyper, optim::single_group(model.parameters()));
+}
+
+// The mean cross entropy over all positions.
+Tensor loss_of(const Tensor& logits, const Tensor& y) {
+  return nn::cross_entropy(flatten(logits, 0, -2), flatten(y));
 }
 
 Array losses_of(const CaseFile& file, const Case& c, const Tensor& x, const Tensor& y,
@@ -95,12 +98,17 @@ Array losses_of(const CaseFile& file, const Case& c, const Tensor& x, const Tens
   const auto model = make_model(file, c, dtype);
   const auto optimizer = optimizer_for(c, *model);
   const int64_t steps = c.attrs.at("steps");
+  std::optional<double> clip;
+  if (!c.attrs.at("clip").is_null()) {
+    clip = number(c.attrs.at("clip"));
+  }
   Array losses{{steps + 1}, {}};
   for (int64_t k = 0; k <= steps; ++k) {
-    const Tensor loss = nn::cross_entropy((*model)(x), y);
+    const Tensor loss = loss_of((*model)(x), y);
     losses.values.push_back(loss.item());
     loss.backward();
-    check(optimizer->step() == optim::StepOutcome::applied, "step ", k, " was not applied");
+    check(optimizer->step({.clip_norm = clip}) == optim::StepOutcome::applied, "step ", k,
+          " was not applied");
   }
   return losses;
 }
@@ -126,7 +134,7 @@ std::string run_model_case(const CaseFile& file, const Case& c, DType dtype) {
   const auto model = make_model(file, c, dtype);
   const Tensor x = file.tensor(c.inputs.at("x"), dtype), y = file.tensor(c.inputs.at("y"), dtype);
   const Tensor logits = (*model)(x);
-  const Tensor loss = nn::cross_entropy(logits, y);
+  const Tensor loss = loss_of(logits, y);
   loss.backward();
   Checker checker(c.len);
   const double units = is_half(dtype) ? 64 : 8;

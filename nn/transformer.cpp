@@ -1,0 +1,47 @@
+#include <binade/core/ops.h>
+#include <binade/nn/transformer.h>
+
+namespace binade::nn {
+
+TransformerEncoderLayer::TransformerEncoderLayer(const TransformerEncoderLayerOptions& options)
+    : self_attn({.embed = options.embed,
+                 .heads = options.heads,
+                 .dropout = options.dropout,
+                 .bias = options.bias,
+                 .batch_first = options.batch_first}),
+      linear1({.in = options.embed, .out = options.feedforward, .bias = options.bias}),
+      linear2({.in = options.feedforward, .out = options.embed, .bias = options.bias}),
+      norm1({.normalized_shape = {options.embed}, .eps = options.eps, .bias = options.bias}),
+      norm2({.normalized_shape = {options.embed}, .eps = options.eps, .bias = options.bias}),
+      options_(options) {
+  register_module("self_attn", self_attn);
+  register_module("linear1", linear1);
+  register_module("linear2", linear2);
+  register_module("norm1", norm1);
+  register_module("norm2", norm2);
+}
+
+Tensor TransformerEncoderLayer::encode(const Tensor& x, const AttentionMask& mask) {
+  if (options_.norm_first) {
+    const Tensor h = x + attention_branch(norm1(x), mask);
+    return h + feedforward_branch(norm2(h));
+  }
+  const Tensor h = norm1(x + attention_branch(x, mask));
+  return norm2(h + feedforward_branch(h));
+}
+
+Tensor TransformerEncoderLayer::attention_branch(const Tensor& x, const AttentionMask& mask) {
+  return drop(self_attn.attend(x, x, x, mask));
+}
+
+Tensor TransformerEncoderLayer::feedforward_branch(const Tensor& x) {
+  const Tensor h = linear1(x);
+  const bool is_relu = options_.activation == FeedforwardActivation::relu;
+  return drop(linear2(drop(is_relu ? relu(h) : gelu(h))));
+}
+
+Tensor TransformerEncoderLayer::drop(const Tensor& x) const {
+  return is_training() && options_.dropout > 0 ? dropout(x, options_.dropout) : x;
+}
+
+}  // namespace binade::nn
