@@ -41,9 +41,14 @@
 #include <binade/nn/rnn.h>
 #include <binade/nn/sequential.h>
 #include <binade/optim/accumulation.h>
+#include <binade/optim/adagrad.h>
 #include <binade/optim/adamw.h>
 #include <binade/optim/clip.h>
+#include <binade/optim/lamb.h>
+#include <binade/optim/lars.h>
 #include <binade/optim/loss_scaler.h>
+#include <binade/optim/plateau.h>
+#include <binade/optim/rmsprop.h>
 #include <binade/optim/schedule.h>
 #include <binade/optim/sgd.h>
 #include <binade/train/classifier_data.h>

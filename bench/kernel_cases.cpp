@@ -4,7 +4,6 @@
 #include <binade/kernels/copy.h>
 #include <binade/kernels/cross_entropy.h>
 #include <binade/kernels/gemm.h>
-#include <binade/kernels/optimizer.h>
 #include <binade/kernels/pointwise.h>
 #include <binade/kernels/pool2d.h>
 #include <binade/kernels/random.h>
@@ -60,16 +59,6 @@ const View& Operands::channels_last(const View& of) {
 namespace {
 
 constexpr int64_t kImageSide = 16;
-
-double bytes_of(const View& v) {
-  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
-}
-template <class... Views>
-double bytes_of(const View& first, const Views&... rest) {
-  return bytes_of(first) + bytes_of(rest...);
-}
-
-using Shared = std::shared_ptr<Operands>;
 
 template <Unary kOp>
 Prepared unary_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -270,38 +259,6 @@ Prepared dropout(int64_t rows, int64_t cols, DType dtype, Device device) {
           bytes_of(x, y), 0};
 }
 
-Prepared gradient_stats(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const View &g = o->random(dtype, {rows * cols}), &result = o->empty(DType::f64, {2});
-  return {o, [&] { kernels::gradient_stats({.grad = g, .result = result}); }, bytes_of(g), 0};
-}
-
-Prepared adam_step(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const Dims flat{rows * cols};
-  const DType stat = compute_dtype(dtype);
-  const View &param = o->random(dtype, flat), &grad = o->random(dtype, flat),
-             &m = o->zeros(stat, flat), &v = o->zeros(stat, flat);
-  const View& master = is_half(dtype) ? o->random(DType::f32, flat) : kNoView;
-  return {o,
-          [&param, &grad, &m, &v, &master] {
-            kernels::adam_step({.param = param,
-                                .master = master,
-                                .grad = grad,
-                                .exp_avg = m,
-                                .exp_avg_sq = v,
-                                .lr = 1e-3,
-                                .beta1 = 0.9,
-                                .beta2 = 0.999,
-                                .eps = 1e-8,
-                                .weight_decay = 0.01,
-                                .decoupled = true,
-                                .step = 1,
-                                .grad_multiplier = 1});
-          },
-          bytes_of(grad, m, m, v, v, param) + (master ? 2 * bytes_of(master) : bytes_of(param)), 0};
-}
-
 Prepared gemm(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &a = o->random(dtype, {rows, cols}), &b = o->random(dtype, {cols, cols}),
@@ -338,7 +295,8 @@ constexpr const char* kMatrix = "rows x cols elements";
 constexpr const char* kImages = "rows images of 16x16 with cols channels";
 
 std::vector<KernelCase> with_other_files(std::vector<KernelCase> cases) {
-  for (const auto& file : {sequence_kernel_cases(), index_kernel_cases(), selection_cases()}) {
+  for (const auto& file : {sequence_kernel_cases(), index_kernel_cases(), selection_cases(),
+                           optimizer_kernel_cases()}) {
     cases.insert(cases.end(), file.begin(), file.end());
   }
   return cases;
@@ -371,8 +329,6 @@ const std::vector<KernelCase>& kernel_cases() {
       {"max_pool2d_backward", kImages, max_pool2d_backward},
       {"fill_normal", kMatrix, fill_normal},
       {"dropout", kMatrix, dropout},
-      {"gradient_stats", kMatrix, gradient_stats},
-      {"adam_step", kMatrix, adam_step},
       {"gemm", "[rows, cols] x [cols, cols]", gemm},
       {"conv2d_forward", kImages, conv2d<0>},
       {"conv2d_backward_data", kImages, conv2d<1>},

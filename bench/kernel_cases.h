@@ -46,10 +46,21 @@ struct KernelCase {
   Prepared (*prepare)(int64_t rows, int64_t cols, DType dtype, Device device);
 };
 
+inline double bytes_of(const View& v) {
+  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
+}
+template <class... Views>
+double bytes_of(const View& first, const Views&... rest) {
+  return bytes_of(first) + bytes_of(rest...);
+}
+using Shared = std::shared_ptr<Operands>;
+
 const std::vector<KernelCase>& kernel_cases();
 std::vector<KernelCase> sequence_kernel_cases();  // parts of them, in files of their own
 std::vector<KernelCase> index_kernel_cases();
 std::vector<KernelCase> selection_cases();
+std::vector<KernelCase> sequence_kernel_cases();  // a part of them
+std::vector<KernelCase> optimizer_kernel_cases();  // some of them (bench/optimizer_kernel_cases.cpp)
 // Throws with the list of names where there is none.
 const KernelCase& find_case(const std::string& name);
 

@@ -33,7 +33,7 @@ void Node::destroy(Node* node) noexcept {
 }
 
 Tensor Leaf::destination() const {
-  const bool free = !has_grad && buffer.defined() && !buffer.requires_grad();
+  const bool free = !has_grad && !frozen && buffer.defined() && !buffer.requires_grad();
   return free && !grad_enabled() && !detail::thread_state.pruned ? buffer : Tensor();
 }
 
@@ -63,6 +63,9 @@ void Leaf::own_buffer() {
 }
 
 void Leaf::accumulate(Tensor gradient) {
+  if (frozen) {
+    return;
+  }
   const bool recorded = grad_enabled() && gradient.requires_grad();
   if (!recorded) {
     own_buffer();

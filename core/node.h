@@ -126,6 +126,7 @@ class Leaf final : public Node {
 
   Tensor buffer;  // an arena range, or allocated at first use
   bool has_grad = false;
+  bool frozen = false;  // what a backward recorded before the freezing brings is dropped
   double scale = 1;
   Tensor scale_word;  // f64 [1], another factor of the scale; undefined is 1
   // The whole scale. Reads the word: a synchronisation point on a device.

@@ -66,8 +66,9 @@ class Arena {
   // Forgets all gradients (nothing is written: the next backward overwrites).
   void clear_gradients() const;
 
-  // An optimizer holds the arena: moving the model is an error from then on.
-  bool has_optimizer = false;
+  // Optimizers that hold the arena: moving the model is an error while there is one.
+  int optimizers = 0;
+  bool has_optimizer() const { return optimizers > 0; }
 
  private:
   std::vector<Segment> segments_;

@@ -4,7 +4,7 @@
 // master and the rounded parameter. The numbers of the step come by value or, where the host does
 // not know them, from words in device memory; a step that those skip ends at once.
 #include <binade/kernels/optimizer_checks.h>
-#include <binade/kernels/cuda/vector.cuh>
+#include <binade/kernels/cuda/step_arrays.cuh>
 
 #include <cmath>
 
@@ -13,41 +13,11 @@ namespace {
 
 constexpr int kThreads = 256;
 
-template <class T>
-struct Arrays {
-  using C = Compute<T>;
-  T* param;
-  C* master;  // or null
-  const T* grad;
-};
-
-template <class T>
-Arrays<T> arrays(const View& param, const View& master, const View& grad) {
-  return {param.as<T>(), master.as<Compute<T>>(), grad.as<T>()};
-}
-
-template <class T, int kWidth>
-__device__ __forceinline__ void load_parameters(const Arrays<T>& a, int64_t at,
-                                                Compute<T> (&p)[kWidth]) {
-  if (a.master) {
-    dev::load_as(a.master + at, p);
-  } else {
-    dev::load_as(a.param + at, p);
-  }
-}
-
-template <class T, int kWidth>
-__device__ __forceinline__ void store_parameters(const Arrays<T>& a, int64_t at,
-                                                 const Compute<T> (&p)[kWidth]) {
-  if (a.master) {
-    dev::store_from(a.master + at, p);
-  }
-  dev::store_from(a.param + at, p);
-}
+using dev::Arrays, dev::load_parameters, dev::store_parameters;
 
 template <class C>
 struct SgdNumbers {
-  C momentum, undamped, decay;
+  C undamped, decay;
   bool nesterov;
 };
 
@@ -61,6 +31,7 @@ __global__ void __launch_bounds__(kThreads)
     return;
   }
   const C lr = static_cast<C>(w.lr), scale = static_cast<C>(w.multiplier);
+  const C momentum = static_cast<C>(w.momentum);
   const bool first = w.update == 1;
   dev::for_each_vector<dev::kVectorOf<T>>(span, [&](auto width, int64_t at) {
     constexpr int kWidth = decltype(width)::value;
@@ -77,8 +48,8 @@ __global__ void __launch_bounds__(kThreads)
         g[i] += o.decay * p[i];
       }
       if (buffer) {
-        b[i] = first ? g[i] : b[i] * o.momentum + o.undamped * g[i];
-        g[i] = o.nesterov ? g[i] + o.momentum * b[i] : b[i];
+        b[i] = first ? g[i] : b[i] * momentum + o.undamped * g[i];
+        g[i] = o.nesterov ? g[i] + momentum * b[i] : b[i];
       }
       p[i] -= lr * g[i];
     }
@@ -91,7 +62,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class C>
 struct AdamNumbers {
-  C beta1, rest1, beta2, rest2, eps, coupled_decay;
+  C beta2, rest2, eps, coupled_decay;
   double decoupled_decay;
 };
 
@@ -109,7 +80,9 @@ __global__ void __launch_bounds__(kThreads)
   if (w.apply == 0) {
     return;
   }
-  const C scale = static_cast<C>(w.multiplier), step_size = static_cast<C>(w.step_size);
+  const C scale = static_cast<C>(w.multiplier);
+  const C beta1 = static_cast<C>(w.momentum), rest1 = static_cast<C>(1 - w.momentum);
+  const C step_size = static_cast<C>(w.lr * w.first_scale);
   const C second_scale = static_cast<C>(w.second_scale);
   const C shrink = static_cast<C>(1 - w.lr * o.decoupled_decay);
   dev::for_each_vector<dev::kVectorOf<T>>(span, [&](auto width, int64_t at) {
@@ -128,7 +101,7 @@ __global__ void __launch_bounds__(kThreads)
       if (o.coupled_decay != 0) {
         g[i] += o.coupled_decay * p[i];
       }
-      m[i] = o.beta1 * m[i] + o.rest1 * g[i];
+      m[i] = beta1 * m[i] + rest1 * g[i];
       v[i] = o.beta2 * v[i] + o.rest2 * g[i] * g[i];
       top[i] = state.largest && !(v[i] > top[i]) ? top[i] : v[i];
       p[i] = p[i] * shrink - step_size * m[i] / (std::sqrt(top[i]) * second_scale + o.eps);
@@ -152,12 +125,12 @@ void cuda::sgd_step(const SgdStep& a) {
   dispatch_floating("sgd_step", a.param.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     constexpr int kVector = dev::kVectorOf<T>;
-    const Arrays<T> own = arrays<T>(a.param, a.master, a.grad);
-    C* buffer = a.momentum == 0 ? nullptr : a.momentum_buffer.as<C>();
+    const Arrays<T> own = dev::arrays<T>(a.param, a.master, a.grad);
+    C* buffer = a.momentum_buffer.as<C>();
     const auto span =
         dev::vector_span<kVector>(a.param.numel, own.param, own.master, own.grad, buffer);
-    const SgdNumbers<C> numbers{static_cast<C>(a.momentum), static_cast<C>(1 - a.dampening),
-                                static_cast<C>(a.weight_decay), a.nesterov};
+    const SgdNumbers<C> numbers{static_cast<C>(1 - a.dampening), static_cast<C>(a.weight_decay),
+                                a.nesterov};
     launch({"sgd_step_kernel", grid_blocks(span, kVector, kThreads), kThreads}, sgd_step_kernel<T>,
            span, own, buffer, numbers, words_of(a), a.words.as<StretchWords>());
   });
@@ -171,13 +144,11 @@ void cuda::adam_step(const AdamStep& a) {
   dispatch_floating("adam_step", a.param.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     constexpr int kVector = dev::kVectorOf<T>;
-    const Arrays<T> own = arrays<T>(a.param, a.master, a.grad);
+    const Arrays<T> own = dev::arrays<T>(a.param, a.master, a.grad);
     const AdamState<C> state{a.exp_avg.as<C>(), a.exp_avg_sq.as<C>(), a.max_exp_avg_sq.as<C>()};
     const auto span = dev::vector_span<kVector>(a.param.numel, own.param, own.master, own.grad,
                                                 state.first, state.second, state.largest);
-    const AdamNumbers<C> numbers{.beta1 = static_cast<C>(a.beta1),
-                                 .rest1 = static_cast<C>(1 - a.beta1),
-                                 .beta2 = static_cast<C>(a.beta2),
+    const AdamNumbers<C> numbers{.beta2 = static_cast<C>(a.beta2),
                                  .rest2 = static_cast<C>(1 - a.beta2),
                                  .eps = static_cast<C>(a.eps),
                                  .coupled_decay = static_cast<C>(a.decoupled ? 0 : a.weight_decay),

@@ -7,8 +7,8 @@
 // g = grad * grad_multiplier, where the multiplier holds unscaling, clip factor and accumulation
 // divisor. Arithmetic in the stat dtype; what depends on the step only is computed in double.
 // With `words` (StretchWords of kernels/step_rule.h, in the memory of the device) learning rate,
-// multiplier and number of the update are read from there instead of the arguments, and where its
-// `apply` is 0 nothing happens.
+// momentum (of Adam and its like beta1), multiplier and number of the update are read from there
+// instead of the arguments, and where its `apply` is 0 nothing happens.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -24,7 +24,7 @@ BINADE_KERNEL(gradient_stats, GradientStats, result)
 
 // g += weight_decay p; buffer = momentum buffer + (1 - dampening) g, but g itself where first_step;
 // g = nesterov ? g + momentum buffer : buffer; p -= lr g.
-// momentum_buffer is kNoView exactly where momentum is 0, and is not read where first_step.
+// momentum_buffer may be kNoView where momentum is 0, and is not read where first_step.
 struct SgdStep {
   const View& param;
   const View& master;

@@ -1,7 +1,6 @@
 #include <binade/kernels/optimizer_checks.h>
 
 namespace binade::kernels {
-namespace {
 
 void check_flat(const char* op, const char* name, const View& view, const View& like, DType dtype) {
   check(view.dtype == dtype && view.sizes == like.sizes && view.contiguous && view.dim() == 1, op,
@@ -24,8 +23,6 @@ void check_step(const char* op, const View& param, const View& master, const Vie
     check_words(op, "words", words, kWordsOf<StretchWords>);
   }
 }
-
-}  // namespace
 
 void check_words(const char* op, const char* name, const View& view, int64_t length) {
   check(view.dtype == DType::f64 && view.dim() == 1 && view.contiguous && view.numel == length, op,
@@ -73,16 +70,17 @@ StretchWords words_of(const SgdStep& a) {
   return {.apply = 1,
           .multiplier = a.grad_multiplier,
           .lr = a.lr,
+          .momentum = a.momentum,
           .update = a.first_step ? 1.0 : 2.0,
-          .step_size = a.lr,
+          .first_scale = 1,
           .second_scale = 1};
 }
 
 StretchWords words_of(const AdamStep& a) {
   return stretch_words({.multiplier = a.grad_multiplier,
                         .lr = a.lr,
+                        .momentum = a.beta1,
                         .update = static_cast<double>(a.step),
-                        .beta1 = a.beta1,
                         .beta2 = a.beta2});
 }
 

@@ -10,6 +10,11 @@ void check_gradient_stats(const GradientStats& a);
 void check_sgd_step(const SgdStep& a);
 void check_adam_step(const AdamStep& a);
 
+// A contiguous vector of this dtype and of param's length.
+void check_flat(const char* op, const char* name, const View& view, const View& like, DType dtype);
+// What every step has.
+void check_step(const char* op, const View& param, const View& master, const View& grad,
+                const View& words);
 // A contiguous f64 vector of this length.
 void check_words(const char* op, const char* name, const View& view, int64_t length);
 void check_flat_gradient(const char* op, const View& grad);

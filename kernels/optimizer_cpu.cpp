@@ -1,42 +1,11 @@
 // Optimizer steps on the CPU. Threads get whole blocks of elements, so an element's place in a
 // vector, and with it every bit of the result, depends on its index only. gradient_stats adds up
 // chunks of fixed size in order.
-#include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
+#include <binade/kernels/optimizer_blocks.h>
 #include <binade/kernels/optimizer_checks.h>
-#include <binade/kernels/optimizer_isa.h>
-
-#include <algorithm>
 
 namespace binade::kernels {
-namespace {
-
-constexpr int64_t kElementsPerTask = 16384;
-
-// Element `index` of a view, null where the view is absent.
-std::byte* element(const View& view, int64_t index) {
-  return view ? view.data + index * static_cast<int64_t>(size_of(view.dtype)) : nullptr;
-}
-
-// Calls body(begin, end) on ranges of elements that start at multiples of a block.
-template <class F>
-void for_blocks(int64_t count, F&& body) {
-  constexpr int64_t kBlock = 4096;
-  parallel_for(
-      (count + kBlock - 1) / kBlock, kElementsPerTask / kBlock,
-      [&](int64_t begin, int64_t end) { body(begin * kBlock, std::min(end * kBlock, count)); });
-}
-
-StepRange step_range(const View& param, const View& master, const View& grad, int64_t begin,
-                     int64_t end) {
-  return {.dtype = param.dtype,
-          .param = element(param, begin),
-          .master = element(master, begin),
-          .grad = element(grad, begin),
-          .count = end - begin};
-}
-
-}  // namespace
 
 void cpu::gradient_stats(const GradientStats& a) {
   check_gradient_stats(a);
@@ -69,16 +38,15 @@ void cpu::sgd_step(const SgdStep& a) {
     return;
   }
   for_blocks(a.param.numel, [&](int64_t begin, int64_t end) {
-    sgd_range_best(
-        SgdRange{.range = step_range(a.param, a.master, a.grad, begin, end),
-                 .momentum_buffer = a.momentum == 0 ? nullptr : element(a.momentum_buffer, begin),
-                 .lr = w.lr,
-                 .momentum = a.momentum,
-                 .grad_scale = w.multiplier,
-                 .weight_decay = a.weight_decay,
-                 .dampening = a.dampening,
-                 .nesterov = a.nesterov,
-                 .first_step = w.update == 1});
+    sgd_range_best(SgdRange{.range = step_range(a.param, a.master, a.grad, begin, end),
+                            .momentum_buffer = element(a.momentum_buffer, begin),
+                            .lr = w.lr,
+                            .momentum = w.momentum,
+                            .grad_scale = w.multiplier,
+                            .weight_decay = a.weight_decay,
+                            .dampening = a.dampening,
+                            .nesterov = a.nesterov,
+                            .first_step = w.update == 1});
   });
 }
 
@@ -93,10 +61,10 @@ void cpu::adam_step(const AdamStep& a) {
                               .exp_avg = element(a.exp_avg, begin),
                               .exp_avg_sq = element(a.exp_avg_sq, begin),
                               .max_exp_avg_sq = element(a.max_exp_avg_sq, begin),
-                              .beta1 = a.beta1,
+                              .beta1 = w.momentum,
                               .beta2 = a.beta2,
                               .eps = a.eps,
-                              .step_size = w.step_size,
+                              .step_size = w.lr * w.first_scale,
                               .second_scale = w.second_scale,
                               .grad_scale = w.multiplier,
                               .coupled_decay = a.decoupled ? 0 : a.weight_decay,

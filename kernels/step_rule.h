@@ -88,8 +88,9 @@ struct OptimizerWords {
 // Of a stretch of parameters that are updated alike in this step.
 struct StretchWords {
   double apply = 0, multiplier = 0, lr = 0;
+  double momentum = 0;      // beta1 of Adam and its like
   double update = 0;        // 1 in the first update of these parameters
-  double step_size = 0;     // lr / (1 - beta1^update)
+  double first_scale = 0;   // 1 / (1 - beta1^update)
   double second_scale = 0;  // 1 / sqrt(1 - beta2^update)
 };
 
@@ -98,14 +99,15 @@ inline constexpr int64_t kWordsOf = sizeof(Words) / sizeof(double);
 
 // The words of a stretch whose `update` is the given one.
 struct StretchNumbers {
-  double multiplier, lr, update, beta1, beta2;
+  double multiplier, lr, momentum, update, beta2;
 };
 BINADE_HD inline StretchWords stretch_words(const StretchNumbers& n) {
   return {.apply = 1,
           .multiplier = n.multiplier,
           .lr = n.lr,
+          .momentum = n.momentum,
           .update = n.update,
-          .step_size = n.lr / (1 - std::pow(n.beta1, n.update)),
+          .first_scale = 1 / (1 - std::pow(n.momentum, n.update)),
           .second_scale = 1 / std::sqrt(1 - std::pow(n.beta2, n.update))};
 }
 
@@ -114,18 +116,29 @@ struct StretchSource {
   double scale;       // its gradients are scale * tag times the true ones
   const double* tag;  // null for 1
   const double* lr;
+  const double* momentum;
   const double* counter;  // updates of its parameters, this one included
 };
-BINADE_HD inline StretchWords prepare_stretch(const StretchSource& source, double beta1,
-                                              double beta2, const OptimizerWords& words) {
+BINADE_HD inline StretchWords prepare_stretch(const StretchSource& source, double beta2,
+                                              const OptimizerWords& words) {
   const double scale = source.tag ? source.scale * *source.tag : source.scale;
   StretchWords w = stretch_words({.multiplier = words.factor / scale,
                                   .lr = *source.lr,
+                                  .momentum = *source.momentum,
                                   .update = *source.counter,
-                                  .beta1 = beta1,
                                   .beta2 = beta2});
   w.apply = words.apply;
   return w;
+}
+
+// Of a schedule: its position, the number of applied steps since it began, and that of the first
+// row of its table.
+struct ScheduleWords {
+  double position = 0, first = 0;
+};
+BINADE_HD inline int64_t schedule_row(const ScheduleWords& words, int64_t rows) {
+  const auto row = static_cast<int64_t>(words.position - words.first);
+  return row < 0 ? 0 : row < rows ? row : rows - 1;
 }
 
 // Statistics of true gradients.

@@ -64,10 +64,31 @@ __global__ void step_counters_kernel(Batch<UpdateCounter> counters, const Optimi
   }
 }
 
-__global__ void step_prepare_kernel(Batch<StretchSource> stretches, double beta1, double beta2,
+__global__ void step_prepare_kernel(Batch<StretchSource> stretches, double beta2,
                                     const OptimizerWords* words, StretchWords* result) {
   if (static_cast<int>(threadIdx.x) < stretches.count) {
-    result[threadIdx.x] = prepare_stretch(stretches.items[threadIdx.x], beta1, beta2, *words);
+    result[threadIdx.x] = prepare_stretch(stretches.items[threadIdx.x], beta2, *words);
+  }
+}
+
+// The rates of a group are k neighbouring words at group * stride.
+struct RateShape {
+  int64_t rows, groups, k, group_stride, stride;
+};
+
+__global__ void schedule_step_kernel(RateShape shape, const double* outcome, ScheduleWords* words,
+                                     const double* table, double* rates) {
+  ScheduleWords now = *words;
+  const bool applied = *outcome == kStepApplied;
+  now.position += applied ? 1 : 0;
+  __syncthreads();  // all have read the words
+  const int64_t count = applied ? shape.groups * shape.k : 0;
+  const double* row = table + schedule_row(now, shape.rows) * shape.groups * shape.k;
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
+    rates[i / shape.k * shape.group_stride + i % shape.k * shape.stride] = row[i];
+  }
+  if (threadIdx.x == 0) {
+    *words = now;
   }
 }
 
@@ -121,9 +142,17 @@ void cuda::step_prepare(const StepPrepare& a) {
     launch({"step_counters_kernel", 1, kBatch}, step_counters_kernel, batch, words);
   });
   for_batches(a.stretches, [&](const Batch<StretchSource>& batch, size_t at) {
-    launch({"step_prepare_kernel", 1, kBatch}, step_prepare_kernel, batch, a.beta1, a.beta2, words,
+    launch({"step_prepare_kernel", 1, kBatch}, step_prepare_kernel, batch, a.beta2, words,
            a.result.as<StretchWords>() + at);
   });
+}
+
+void cuda::schedule_step(const ScheduleStep& a) {
+  check_schedule_step(a);
+  const RateShape shape{a.table.sizes[0], a.rates.sizes[0], a.rates.sizes[1], a.rates.strides[0],
+                        a.rates.strides[1]};
+  launch({"schedule_step_kernel", 1, kBatch}, schedule_step_kernel, shape, a.outcome.as<double>(),
+         a.words.as<ScheduleWords>(), a.table.as<double>(), a.rates.as<double>());
 }
 
 }  // namespace binade::kernels

@@ -4,7 +4,8 @@
 //   step_stats     measures the scaled gradients, one call per stretch of memory with one scale
 //   step_decide    applies or skips, moves the scale, computes the factor on the gradients
 //   step_prepare   numbers of each stretch that is updated alike, and its update counter
-//   sgd_step, adam_step (kernels/optimizer.h) with those words
+//   sgd_step, adam_step, ... (kernels/optimizer*.h) with those words
+//   schedule_step  the rates of the next step
 // No call reads device memory on the host.
 #pragma once
 #include <binade/kernels/base/kernel.h>
@@ -70,10 +71,20 @@ struct UpdateCounter {
 struct StepPrepare {  // the words of every stretch, after its counter moved on
   std::span<const UpdateCounter> counters;  // no `to` is another's `from`
   std::span<const StretchSource> stretches;
-  double beta1, beta2;  // of Adam; 0 without
-  const View& words;    // OptimizerWords
-  const View& result;   // f64 [stretches, kWordsOf<StretchWords>]
+  double beta2;        // of Adam; 0 without
+  const View& words;   // OptimizerWords
+  const View& result;  // f64 [stretches, kWordsOf<StretchWords>]
 };
 BINADE_KERNEL(step_prepare, StepPrepare, words)
+
+// After a step: where it was applied, words.position moves on by one and rates become the row of
+// the table for it; the last row stands for what comes after.
+struct ScheduleStep {
+  const View& outcome;  // f64 [1], of step_decide
+  const View& words;    // ScheduleWords
+  const View& table;    // f64 [rows, groups, k], contiguous
+  const View& rates;    // f64 [groups, k]
+};
+BINADE_KERNEL(schedule_step, ScheduleStep, rates)
 
 }  // namespace binade::kernels

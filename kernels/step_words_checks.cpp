@@ -50,4 +50,16 @@ void check_step_prepare(const StepPrepare& a) {
         ", expected a contiguous f64 [", stretches, ", ", kWordsOf<StretchWords>, "]");
 }
 
+void check_schedule_step(const ScheduleStep& a) {
+  check_words("schedule_step", "outcome", a.outcome, 1);
+  check_words("schedule_step", "words", a.words, kWordsOf<ScheduleWords>);
+  check(a.rates.dtype == DType::f64 && a.rates.dim() == 2, "schedule_step: got rates ",
+        a.rates.dtype, " ", a.rates.sizes, ", expected f64 [groups, k]");
+  check(a.table.dtype == DType::f64 && a.table.dim() == 3 && a.table.contiguous &&
+            a.table.sizes[0] >= 1 && a.table.sizes[1] == a.rates.sizes[0] &&
+            a.table.sizes[2] == a.rates.sizes[1],
+        "schedule_step: got a table ", a.table.dtype, " ", a.table.sizes,
+        ", expected a contiguous f64 [rows, ", a.rates.sizes[0], ", ", a.rates.sizes[1], "]");
+}
+
 }  // namespace binade::kernels

@@ -10,5 +10,6 @@ void check_step_stats(const StepStats& a);
 void check_step_replaces(const StepReplaces& a);
 void check_step_decide(const StepDecide& a);
 void check_step_prepare(const StepPrepare& a);
+void check_schedule_step(const ScheduleStep& a);
 
 }  // namespace binade::kernels

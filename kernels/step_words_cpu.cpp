@@ -80,7 +80,22 @@ void cpu::step_prepare(const StepPrepare& a) {
   }
   auto* result = a.result.as<StretchWords>();
   for (const StretchSource& stretch : a.stretches) {
-    *result++ = prepare_stretch(stretch, a.beta1, a.beta2, words);
+    *result++ = prepare_stretch(stretch, a.beta2, words);
+  }
+}
+
+void cpu::schedule_step(const ScheduleStep& a) {
+  check_schedule_step(a);
+  if (*a.outcome.as<double>() != kStepApplied) {
+    return;
+  }
+  auto& words = *a.words.as<ScheduleWords>();
+  words.position += 1;
+  const int64_t row = schedule_row(words, a.table.sizes[0]);
+  const int64_t groups = a.rates.sizes[0], k = a.rates.sizes[1];
+  for (int64_t i = 0; i < groups * k; ++i) {
+    a.rates.as<double>()[i / k * a.rates.strides[0] + i % k * a.rates.strides[1]] =
+        a.table.as<double>()[row * groups * k + i];
   }
 }
 

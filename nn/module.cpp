@@ -2,6 +2,11 @@
 #include <binade/nn/module_walk.h>
 
 namespace binade::nn {
+namespace {
+
+Leaf& leaf_of(const Tensor& tensor) { return static_cast<Leaf&>(*tensor.history()); }
+
+}  // namespace
 
 Module::~Module() = default;
 
@@ -22,7 +27,7 @@ void Module::check_name(std::string_view name) const {
     used |= child->name_ == name;
   }
   check(!used, "register: the name '", name, "' is used twice in one module");
-  check(!root().arena_ || !root().arena_->has_optimizer, "register: got '", name,
+  check(!root().arena_ || !root().arena_->has_optimizer(), "register: got '", name,
         "' after an optimizer was made; build the whole model first");
 }
 
@@ -202,9 +207,11 @@ void Module::set_trainable(std::string_view prefix, bool trainable) {
       if (!trainable && own.tensor->requires_grad()) {
         own.tensor->zero_grad();  // a gradient that waits for a step would still be applied
         own.leaf = *own.tensor;
+        leaf_of(own.leaf).frozen = true;  // and so would one that a recorded graph still brings
         *own.tensor = own.tensor->detach();
       } else if (trainable && own.leaf.defined()) {
         *own.tensor = std::exchange(own.leaf, Tensor());
+        leaf_of(*own.tensor).frozen = false;
       }
       own.trainable = trainable;
     }

@@ -44,7 +44,7 @@ void Module::leave_arena() {
   if (!arena_) {
     return;
   }
-  check(!arena_->has_optimizer,
+  check(!arena_->has_optimizer(),
         "module: an optimizer holds the parameters; convert, tie and compose modules before it");
   for (const Shared& parameter : shared_parameters()) {
     Tensor master = master_of(parameter.tensor());
@@ -150,7 +150,7 @@ void Module::to_dtype(DType dtype) {
 
 void Module::convert(Device device, DType wide, Precision precision) {
   Module& top = root();
-  check(!top.arena_ || !top.arena_->has_optimizer,
+  check(!top.arena_ || !top.arena_->has_optimizer(),
         "to: an optimizer holds the parameters; move the model before making the optimizer");
   empty({0}, DType::f32, device);  // throws before anything is changed
   const NoGradGuard guard;

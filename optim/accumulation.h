@@ -27,6 +27,7 @@ class AccumulationWindow {
   bool full() const { return closed_ || count_ == micro_batches_; }
   double divisor() const;  // sum of the weights
   int64_t samples() const { return samples_; }
+  int64_t nominal_batch() const { return nominal_batch_; }
   void reset();
 
  private:

@@ -40,7 +40,8 @@ AdamW::AdamW(std::vector<ParamGroup> groups, const AdamWOptions& options)
 
 AdamW::AdamW(std::vector<ParamGroup> groups, const AdamWOptions& options, bool decoupled)
     : Optimizer(std::move(groups),
-                {checked(options).lr, options.weight_decay, options.decay_norms_and_biases},
+                {checked(options).lr, options.weight_decay, options.decay_norms_and_biases,
+                 options.betas[0]},
                 moments(options.amsgrad)),
       options_(options),
       decoupled_(decoupled) {}
@@ -52,7 +53,7 @@ void AdamW::update(const Range& range) {
                       .exp_avg = range.moments[0],
                       .exp_avg_sq = range.moments[1],
                       .lr = range.lr,
-                      .beta1 = options_.betas[0],
+                      .beta1 = range.momentum,
                       .beta2 = options_.betas[1],
                       .eps = options_.eps,
                       .weight_decay = range.weight_decay,

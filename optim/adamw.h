@@ -39,7 +39,7 @@ class AdamW : public Optimizer {
  private:
   void update(const Range& range) override;
   bool keeps_zeros() const override { return options_.eps > 0; }
-  std::array<double, 2> betas() const override { return options_.betas; }
+  double beta2() const override { return options_.betas[1]; }
   AdamWOptions options_;
   bool decoupled_;
 };

@@ -91,9 +91,12 @@ double grad_norm(const ParameterList& parameters, double norm_type) {
                                     : power_norm(parameters, norm_type);
 }
 
-double clip_grad_norm(const ParameterList& parameters, double max_norm, double norm_type) {
+double clip_grad_norm(const ParameterList& parameters, double max_norm, double norm_type,
+                      bool error_if_nonfinite) {
   check(max_norm >= 0, "clip_grad_norm: got max_norm = ", max_norm, ", expected a number >= 0");
   const double norm = grad_norm(parameters, norm_type);
+  check(!error_if_nonfinite || std::isfinite(norm), "clip_grad_norm: got gradients of norm ", norm,
+        ", expected a finite one, which error_if_nonfinite insists on; nothing was clipped");
   const double factor = max_norm / (norm + kernels::kClipEpsilon);
   if (!std::isfinite(norm) || factor >= 1) {
     return norm;

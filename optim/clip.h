@@ -14,9 +14,10 @@ inline constexpr double kInfinityNorm = std::numeric_limits<double>::infinity();
 double grad_norm(const ParameterList& parameters, double norm_type = 2);
 
 // Scales all gradients by min(1, max_norm / (norm + 1e-6)) and returns the norm before. Only the
-// scale tags change, so nothing is flushed; a norm that is not finite leaves the gradients as they
-// are, for the step's finite check to find.
-double clip_grad_norm(const ParameterList& parameters, double max_norm, double norm_type = 2);
+// scale tags change, so nothing is flushed. A norm that is not finite leaves the gradients as they
+// are, for the step's finite check to find, and is an error with error_if_nonfinite.
+double clip_grad_norm(const ParameterList& parameters, double max_norm, double norm_type = 2,
+                      bool error_if_nonfinite = false);
 
 // Clamps every element of the true gradients to [-limit, limit]. NaN and infinities stay, for
 // the step's finite check to find.

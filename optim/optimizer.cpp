@@ -31,15 +31,21 @@ std::vector<ParamGroup> single_group(const ParameterList& parameters) { return {
 Optimizer::Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
                      std::vector<std::string> moment_names)
     : moment_names_(std::move(moment_names)),
-      decay_norms_and_biases_(settings.decay_norms_and_biases) {
+      decay_norms_and_biases_(settings.decay_norms_and_biases),
+      has_momentum_(settings.momentum.has_value()) {
   std::set<std::pair<int, int64_t>> seen;
   for (ParamGroup& given : groups) {
     Group group{std::move(given.parameters),
                 given.lr.value_or(settings.lr),
                 given.weight_decay.value_or(settings.weight_decay),
+                given.momentum.value_or(settings.momentum.value_or(0)),
                 {}};
     check(is_rate(group.lr), "optimizer: got lr = ", group.lr, ", expected a number >= 0");
     check(is_rate(group.weight_decay), "optimizer: got weight_decay = ", group.weight_decay,
+          ", expected a number >= 0");
+    check(!given.momentum || has_momentum_,
+          "optimizer: got a group with a momentum, but the optimizer has none");
+    check(is_rate(group.momentum), "optimizer: got momentum = ", group.momentum,
           ", expected a number >= 0");
     check(group.parameters.size() > 0, "optimizer: got a group without parameters");
     arena_ = arena_ ? arena_ : group.parameters.arena();
@@ -61,31 +67,30 @@ Optimizer::Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
   for (size_t i = 0; i < moment_names_.size(); ++i) {
     moments_.push_back(arena_->make_state());
   }
-  arena_->has_optimizer = true;
   if (!device().is_cpu()) {
     create_device_state();
   }
+  ++arena_->optimizers;
 }
 
-Optimizer::~Optimizer() = default;
+Optimizer::~Optimizer() { --arena_->optimizers; }
 
 const Optimizer::Group& Optimizer::at(size_t group) const {
   check(group < groups_.size(), "optimizer: got group ", group, " of ", groups_.size());
   return groups_[group];
 }
 
-void Optimizer::set_lr(double lr) {
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    set_lr(i, lr);
+std::vector<Optimizer::Extent> Optimizer::extents(size_t group) const {
+  std::vector<Extent> all;
+  for (const Item& item : at(group).items) {
+    all.push_back({item.parameter.name, item.parameter.offset, item.parameter.numel()});
   }
+  return all;
 }
 
-void Optimizer::set_lr(size_t group, double lr) {
-  check(is_rate(lr), "set_lr: got ", lr, ", expected a number >= 0");
-  (void)at(group);
-  groups_[group].lr = lr;
-  if (device_) {
-    word_at(device_->rates, static_cast<int64_t>(group)).fill_(lr);
+void Optimizer::fill_moment(size_t moment, double value) const {
+  for (const Tensor& segment : moments_.at(moment)) {
+    segment.fill_(value);
   }
 }
 
@@ -228,7 +233,7 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
     }
   }
   bool any = false;
-  for (Group& group : groups_) {
+  for (size_t group = 0; group < groups_.size(); ++group) {
     any |= apply(group, factor);
   }
   check(any, "step: no parameter has a gradient; call backward before step");
@@ -238,7 +243,7 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
 }
 
 // What update() takes; multiplier and update are the caller's to set.
-Optimizer::Range Optimizer::range_of(const Group& group, const Stretch& stretch) const {
+Optimizer::Range Optimizer::range_of(size_t group, const Stretch& stretch) const {
   const auto index = static_cast<size_t>(stretch.segment);
   const Arena::Segment& segment = arena_->segments()[index];
   const auto flat = [&](const Tensor& t) { return flat_view(t, stretch.offset, stretch.numel); };
@@ -246,20 +251,25 @@ Optimizer::Range Optimizer::range_of(const Group& group, const Stretch& stretch)
               .master = flat(segment.masters),
               .grad = flat(segment.gradients),
               .moments = {},
-              .lr = group.lr,
+              .lr = groups_[group].lr,
               .weight_decay = stretch.weight_decay,
+              .momentum = groups_[group].momentum,
               .grad_multiplier = 1,
-              .update = 1};
+              .update = 1,
+              .group = group,
+              .first = stretch.first,
+              .last = stretch.last};
   for (const auto& moment : moments_) {
     range.moments.push_back(flat(moment[index]));
   }
   return range;
 }
 
-bool Optimizer::apply(Group& group, double factor) {
+bool Optimizer::apply(size_t index, double factor) {
+  Group& group = groups_[index];
   const std::vector<Stretch> all = stretches(group, Join::updated_alike);
   for (const Stretch& stretch : all) {
-    Range range = range_of(group, stretch);
+    Range range = range_of(index, stretch);
     range.grad_multiplier = factor / stretch.scale;
     range.update = stretch.updates + 1;
     update(range);

@@ -1,4 +1,4 @@
-// Optimizer: what SGD, Adam and AdamW share. A step is one pass over flat ranges of the parameter
+// Optimizer: what all optimizers share. A step is one pass over flat ranges of the parameter
 // arena: unscaling, clip factor and division by an accumulation window are one factor on the
 // gradient, which is never rewritten. Parameters without a gradient in a step are skipped, and
 // count their own updates. Masters and moments are f32 (f64 for f64 parameters) and lie beside the
@@ -12,7 +12,6 @@
 #include <binade/core/parameter.h>
 #include <binade/optim/step_result.h>
 
-#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -35,6 +34,7 @@ struct ParamGroup {
   ParameterList parameters;
   std::optional<double> lr = std::nullopt;
   std::optional<double> weight_decay = std::nullopt;
+  std::optional<double> momentum = std::nullopt;  // of Adam and its like: beta1
 };
 
 // Of the true gradients (unscaled, not divided) of all parameters that have one.
@@ -57,9 +57,14 @@ class Optimizer {
 
   size_t group_count() const { return groups_.size(); }
   const ParameterList& parameters(size_t group = 0) const { return at(group).parameters; }
-  double lr(size_t group = 0) const { return at(group).lr; }
+  double lr(size_t group = 0) const;
   void set_lr(double lr);  // of all groups
   void set_lr(size_t group, double lr);
+  // Of Adam, AdamW and LAMB beta1. An error for an optimizer that was made without momentum.
+  double momentum(size_t group = 0) const;
+  void set_momentum(double momentum);  // of all groups
+  void set_momentum(size_t group, double momentum);
+  bool has_momentum() const { return has_momentum_; }
   double weight_decay(size_t group = 0) const { return at(group).weight_decay; }
   int64_t step_count() const;  // applied steps
   double last_norm() const;    // of the last step that measured it; else -1
@@ -72,7 +77,8 @@ class Optimizer {
   // "master.<parameter>" and the moments, e.g. "exp_avg.<parameter>", in logical shape and in a
   // fixed order. They share memory with the optimizer.
   NamedTensors state_tensors() const;
-  // "step", "lr.<group>", and "updates.<parameter>" where it differs from "step".
+  // "step", "lr.<group>", "momentum.<group>" where there is one, and "updates.<parameter>" where it
+  // differs from "step".
   NamedScalars state_scalars() const;
   // Everything or nothing: one error lists all missing, unexpected and wrongly shaped names. Values
   // of f16 and bf16 parameters become the rounded masters.
@@ -82,15 +88,22 @@ class Optimizer {
   struct Settings {
     double lr, weight_decay;
     bool decay_norms_and_biases;
+    std::optional<double> momentum = std::nullopt;  // none: the optimizer has none
   };
   // A stretch of a segment whose parameters are updated alike. The views are flat and of one
   // length.
   struct Range {
     View param, master, grad;
     std::vector<View> moments;  // one per name given to the constructor
-    double lr, weight_decay, grad_multiplier;
+    double lr, weight_decay, momentum, grad_multiplier;
     int64_t update;        // 1 in the first update of these parameters
-    View words = kNoView;  // on a device: holds lr, grad_multiplier and update instead
+    View words = kNoView;  // on a device: holds lr, momentum, grad_multiplier and update instead
+    // Which parameters: items [first, last) of extents(group).
+    size_t group, first, last;
+  };
+  struct Extent {
+    std::string name;
+    int64_t offset, numel;
   };
 
   Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
@@ -99,11 +112,16 @@ class Optimizer {
   // Whether an update keeps zeros zero where value, gradient and moments are: then ranges join over
   // the gaps between parameters.
   virtual bool keeps_zeros() const { return true; }
-  // Of Adam's moving averages, whose corrections depend on the update.
-  virtual std::array<double, 2> betas() const { return {0, 0}; }
+  // Of Adam's second moment, whose correction depends on the update.
+  virtual double beta2() const { return 0; }
+  // The parameters of a group in the order of memory.
+  std::vector<Extent> extents(size_t group) const;
+  // Before the first step: all of a moment's elements.
+  void fill_moment(size_t moment, double value) const;
 
  private:
   friend class LossScaler;
+  friend class Schedule;
   struct Item {
     Parameter parameter;
     int64_t updates = 0;  // on a device: in counter `counter`
@@ -111,7 +129,7 @@ class Optimizer {
   };
   struct Group {
     ParameterList parameters;
-    double lr, weight_decay;
+    double lr, weight_decay, momentum;
     std::vector<Item> items;  // in the order of memory
   };
   enum class Join : uint8_t { updated_alike, scaled_alike };
@@ -127,8 +145,9 @@ class Optimizer {
   };
   // A step as a device knows it.
   struct DeviceState {
-    Tensor words;  // OptimizerWords
-    Tensor rates;  // f64 [groups]
+    Tensor words;              // OptimizerWords
+    Tensor rates;              // f64 [groups, 2]: lr and momentum
+    bool rates_moved = false;  // by a schedule on the device: the groups do not know them
     // f64 [items]: how often the items that name it were updated. Items share a counter as long as
     // they took part in the same steps, whether or not those were applied.
     Tensor counters;
@@ -141,9 +160,11 @@ class Optimizer {
   const Group& at(size_t group) const;
   std::vector<Stretch> stretches(const Group& group, Join join) const;
   View grad_of(const Stretch& stretch) const;
-  Range range_of(const Group& group, const Stretch& stretch) const;
+  Range range_of(size_t group, const Stretch& stretch) const;
   StepOutcome step(const StepOptions& options, const GradientSummary* known);
-  bool apply(Group& group, double factor);  // false: no parameter has a gradient
+  bool apply(size_t index, double factor);        // false: no parameter has a gradient
+  double rate(size_t group, size_t which) const;  // 0: lr, 1: momentum
+  void set_rate(size_t group, size_t which, double value);
   void check_scalars(const NamedScalars& scalars) const;
 
   void create_device_state();
@@ -160,7 +181,7 @@ class Optimizer {
   std::vector<Group> groups_;
   std::vector<std::string> moment_names_;
   std::vector<std::vector<Tensor>> moments_;  // [moment][segment]
-  bool decay_norms_and_biases_;
+  bool decay_norms_and_biases_, has_momentum_;
   int64_t step_count_ = 0;
   double last_norm_ = -1;
   std::optional<DeviceState> device_;

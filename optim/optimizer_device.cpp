@@ -16,15 +16,17 @@ void Optimizer::create_device_state() {
   std::vector<double> rates;
   for (const Group& group : groups_) {
     items += group.items.size();
-    rates.push_back(group.lr);
+    rates.insert(rates.end(), {group.lr, group.momentum});
   }
   OptimizerWords words;
   words.norm = -1;
   const auto groups = static_cast<int64_t>(groups_.size());
-  device_ = DeviceState{
-      make_words(words, device()), from_values(rates, {groups}, DType::f64, device()),
-      zeros({static_cast<int64_t>(items)}, DType::f64, device()),
-      empty({static_cast<int64_t>(items) * kernels::kWordsOf<StretchWords>}, DType::f64, device())};
+  device_ =
+      DeviceState{.words = make_words(words, device()),
+                  .rates = from_values(rates, {groups, 2}, DType::f64, device()),
+                  .counters = zeros({static_cast<int64_t>(items)}, DType::f64, device()),
+                  .prepared = empty({static_cast<int64_t>(items) * kernels::kWordsOf<StretchWords>},
+                                    DType::f64, device())};
 }
 
 StepResult Optimizer::step_on_device(const StepOptions& options,
@@ -106,9 +108,10 @@ void Optimizer::apply_on_device() {
     for (const Stretch& stretch : stretches(groups_[i], Join::updated_alike)) {
       sources.push_back({.scale = stretch.scale,
                          .tag = stretch.tag.view().as<double>(),
-                         .lr = rates + i,
+                         .lr = rates + 2 * i,
+                         .momentum = rates + 2 * i + 1,
                          .counter = counters + stretch.counter});
-      ranges.push_back(range_of(groups_[i], stretch));
+      ranges.push_back(range_of(i, stretch));
       for (size_t k = stretch.first; k < stretch.last; ++k) {
         groups_[i].items[k].parameter.value.bump_version();
       }
@@ -119,8 +122,7 @@ void Optimizer::apply_on_device() {
   const Tensor prepared = make_view(words, {static_cast<int64_t>(ranges.size()) * kWords}, {1});
   kernels::step_prepare({.counters = moved,
                          .stretches = sources,
-                         .beta1 = betas()[0],
-                         .beta2 = betas()[1],
+                         .beta2 = beta2(),
                          .words = device_->words,
                          .result = prepared});
   for (size_t i = 0; i < ranges.size(); ++i) {

@@ -41,7 +41,10 @@ NamedScalars Optimizer::state_scalars() const {
   const std::vector<double> counts = updates();
   size_t at = 0;
   for (size_t i = 0; i < groups_.size(); ++i) {
-    scalars["lr." + std::to_string(i)] = groups_[i].lr;
+    scalars["lr." + std::to_string(i)] = lr(i);
+    if (has_momentum_) {
+      scalars["momentum." + std::to_string(i)] = momentum(i);
+    }
     for (const Item& item : groups_[i].items) {
       if (counts[at] != steps) {
         scalars["updates." + item.parameter.name] = counts[at];
@@ -68,6 +71,9 @@ void Optimizer::check_scalars(const NamedScalars& scalars) const {
   take("step", true, true);
   for (size_t i = 0; i < groups_.size(); ++i) {
     take("lr." + std::to_string(i), true, false);
+    if (has_momentum_) {
+      take("momentum." + std::to_string(i), false, false);
+    }
     for (const Item& item : groups_[i].items) {
       take("updates." + item.parameter.name, false, true);
     }
@@ -101,6 +107,9 @@ void Optimizer::load_state(const NamedTensors& tensors, const NamedScalars& scal
   std::vector<double> counts;
   for (size_t i = 0; i < groups_.size(); ++i) {
     set_lr(i, scalars.at("lr." + std::to_string(i)));
+    if (const auto found = scalars.find("momentum." + std::to_string(i)); found != scalars.end()) {
+      set_rate(i, 1, found->second);
+    }
     for (Item& item : groups_[i].items) {
       const auto found = scalars.find("updates." + item.parameter.name);
       counts.push_back(found == scalars.end() ? steps : found->second);

@@ -1,3 +1,7 @@
+#include <binade/core/create.h>
+#include <binade/core/graph.h>
+#include <binade/kernels/step_words.h>
+#include <binade/optim/device_words.h>
 #include <binade/optim/schedule.h>
 
 #include <algorithm>
@@ -35,34 +39,84 @@ double warm_restart_position(int64_t t, int64_t t_0, int64_t t_mult) {
 
 }  // namespace
 
-Schedule::Schedule(const ScheduleTarget& target, Formula formula)
-    : optimizer_(target.optimizer), formula_(std::move(formula)) {
-  if (optimizer_) {
-    for (size_t i = 0; i < optimizer_->group_count(); ++i) {
-      base_.push_back(optimizer_->lr(i));
-    }
-  } else {
+Schedule::Schedule(const ScheduleTarget& target, Formula formula, Formula momentum)
+    : optimizer_(target.optimizer),
+      formula_(std::move(formula)),
+      momentum_formula_(std::move(momentum)) {
+  for (size_t i = 0; optimizer_ && i < optimizer_->group_count(); ++i) {
+    base_.push_back(optimizer_->lr(i));
+    base_momentum_.push_back(drives_momentum() ? optimizer_->momentum(i) : 0);
+  }
+  if (!optimizer_) {
     base_.push_back(target.base_lr);
+    base_momentum_.push_back(0);
   }
   (void)rate(0);  // an error in the options shows here
   set_rates();
 }
 
+double Schedule::momentum(int64_t step, size_t group) const {
+  check(drives_momentum(), "schedule: this one does not drive the momentum");
+  return momentum_formula_(base_momentum_.at(group), step);
+}
+
 void Schedule::set_rates() {
   for (size_t i = 0; optimizer_ && i < base_.size(); ++i) {
     optimizer_->set_lr(i, rate(step_, i));
+    if (drives_momentum()) {
+      optimizer_->set_momentum(i, momentum(step_, i));
+    }
   }
 }
 
 void Schedule::advance(const StepResult& result) {
-  if (result == StepOutcome::applied) {
-    ++step_;
-    set_rates();
+  if (result.known() || !optimizer_) {
+    if (result == StepOutcome::applied) {
+      set_step(step() + 1);
+    }
+    return;
   }
+  check(!is_capturing(optimizer_->device()),
+        "schedule: got advance() while a graph is captured, expected it after each replay");
+  if (!device_ || device_->steps + 1 == kRows) {
+    start_on_device(step());
+  }
+  const auto groups = static_cast<int64_t>(base_.size());
+  const Tensor rates =
+      make_view(optimizer_->device_->rates, {groups, device_->table.size(2)}, {2, 1});
+  kernels::schedule_step(
+      {.outcome = result.word(), .words = device_->words, .table = device_->table, .rates = rates});
+  optimizer_->device_->rates_moved = true;
+  ++device_->steps;
+}
+
+void Schedule::start_on_device(int64_t position) {
+  const auto groups = static_cast<int64_t>(base_.size());
+  const int64_t k = drives_momentum() ? 2 : 1;
+  std::vector<double> table;
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (size_t i = 0; i < base_.size(); ++i) {
+      table.push_back(rate(position + row, i));
+      if (drives_momentum()) {
+        table.push_back(momentum(position + row, i));
+      }
+    }
+  }
+  const auto at = static_cast<double>(position);
+  const Device device = optimizer_->device();
+  device_ = OnDevice{.words = make_words(kernels::ScheduleWords{at, at}, device),
+                     .table = from_values(table, {kRows, groups, k}, DType::f64, device),
+                     .first = position};
+}
+
+int64_t Schedule::step() const {
+  return device_ ? static_cast<int64_t>(read_words<kernels::ScheduleWords>(device_->words).position)
+                 : step_;
 }
 
 void Schedule::set_step(int64_t step) {
   check(step >= 0, "schedule: got step ", step, ", expected at least 0");
+  device_.reset();
   step_ = step;
   set_rates();
 }
@@ -127,5 +181,56 @@ WarmupCosine::WarmupCosine(const ScheduleTarget& target, const WarmupCosineOptio
             o.total > o.warmup ? std::min(1.0, ratio(t - o.warmup, o.total - o.warmup)) : 1;
         return b * (o.min_ratio + (1 - o.min_ratio) * cosine_fall(q));
       }) {}
+
+namespace {
+
+// Phases of a cycle: from the end of the last one to `end`, between two values each.
+struct Phase {
+  double end, from, to, momentum_from, momentum_to;
+};
+
+std::vector<Phase> phases_of(const OneCycleOptions& o) {
+  check(o.total_steps >= 1 && o.pct_start >= 0 && o.pct_start <= 1 && o.div_factor > 0 &&
+            o.final_div_factor > 0,
+        "OneCycle: got total_steps = ", o.total_steps, ", pct_start = ", o.pct_start,
+        ", div_factor = ", o.div_factor, ", final_div_factor = ", o.final_div_factor,
+        ", expected at least 1 step, a share in [0, 1] and positive factors");
+  const double initial = o.max_lr / o.div_factor, last = initial / o.final_div_factor;
+  const double total = static_cast<double>(o.total_steps), up = o.pct_start * total;
+  const double low = o.base_momentum, high = o.max_momentum;
+  if (o.three_phase) {
+    return {{up - 1, initial, o.max_lr, high, low},
+            {2 * up - 2, o.max_lr, initial, low, high},
+            {total - 1, initial, last, high, high}};
+  }
+  return {{up - 1, initial, o.max_lr, high, low}, {total - 1, o.max_lr, last, low, high}};
+}
+
+// The value of a cycle at step t, of rates or momenta.
+double cycle_value(const OneCycleOptions& o, int64_t t, double Phase::*from, double Phase::*to) {
+  const double at = std::min(static_cast<double>(t), static_cast<double>(o.total_steps - 1));
+  double start = 0;
+  const std::vector<Phase> phases = phases_of(o);
+  for (const Phase& phase : phases) {
+    if (at <= phase.end || &phase == &phases.back()) {
+      const double q = phase.end > start ? (at - start) / (phase.end - start) : 1;
+      const double a = phase.*from, b = phase.*to;
+      return o.cosine ? b + (a - b) * cosine_fall(q) : a + (b - a) * q;
+    }
+    start = phase.end;
+  }
+  return phases.back().*to;
+}
+
+}  // namespace
+
+OneCycle::OneCycle(const ScheduleTarget& target, const OneCycleOptions& options)
+    : Schedule(
+          target,
+          [o = options](double, int64_t t) { return cycle_value(o, t, &Phase::from, &Phase::to); },
+          options.cycle_momentum ? Formula([o = options](double, int64_t t) {
+            return cycle_value(o, t, &Phase::momentum_from, &Phase::momentum_to);
+          })
+                                 : Formula()) {}
 
 }  // namespace binade::optim

@@ -1,5 +1,9 @@
 // Learning rate schedules: closed forms of the number of applied steps t, from the rate b that the
-// optimizer had at construction (per group). Creating one sets the rate of step 0.
+// optimizer had at construction (per group). Creating one sets the rate of step 0. One that follows
+// a metric instead is in optim/plateau.h.
+//
+// Where the outcome of a step is known to the device only, the device takes the next rates from a
+// table of the coming ones: nobody waits, but for one look at the position per kRows steps.
 //
 //   optim::WarmupCosine schedule(adam, {.warmup = 500, .total = 50'000});
 //   schedule.advance(scaler.step(adam));           // a skipped step does not advance the schedule
@@ -19,23 +23,37 @@ struct ScheduleTarget {
 class Schedule {
  public:
   using Formula = std::function<double(double base_lr, int64_t step)>;
-  Schedule(const ScheduleTarget& target, Formula formula);
+  // momentum(base momentum, step): also drives the optimizer's momentum.
+  Schedule(const ScheduleTarget& target, Formula formula, Formula momentum = nullptr);
+  Schedule(Schedule&&) = default;
+  Schedule& operator=(Schedule&&) = default;
 
   // The rate that step `step` uses, counted from 0.
   double rate(int64_t step, size_t group = 0) const { return formula_(base_.at(group), step); }
+  // The momentum, of a schedule that drives it.
+  double momentum(int64_t step, size_t group = 0) const;
+  bool drives_momentum() const { return momentum_formula_ != nullptr; }
   // After an optimizer step: moves on and sets the rate of the next step, if this one was applied.
-  // Waits for a step on a device.
+  // Not within a captured graph, but after each of its replays.
   void advance(const StepResult& result);
-  int64_t step() const { return step_; }
+  int64_t step() const;         // waits for a device that knows it
   void set_step(int64_t step);  // for resume: sets the rates too
 
  private:
+  static constexpr int64_t kRows = 1024;
+  struct OnDevice {
+    Tensor words, table;  // ScheduleWords; f64 [kRows, groups, 1 or 2]
+    int64_t first;        // position of the first row
+    int64_t steps = 0;    // since then: how far the position may have moved
+  };
   void set_rates();
+  void start_on_device(int64_t position);
 
   Optimizer* optimizer_;
-  std::vector<double> base_;  // per group
-  Formula formula_;
+  std::vector<double> base_, base_momentum_;  // per group
+  Formula formula_, momentum_formula_;
   int64_t step_ = 0;
+  std::optional<OnDevice> device_;  // while the position is there
 };
 
 struct Constant : Schedule {
@@ -115,6 +133,25 @@ struct WarmupCosineOptions {
 };
 struct WarmupCosine : Schedule {
   WarmupCosine(const ScheduleTarget& target, const WarmupCosineOptions& options);
+};
+
+// One cycle (Smith and Topin, 2018), whatever b is: from max_lr / div_factor up to max_lr at step
+// pct_start total_steps - 1, then down to max_lr / div_factor / final_div_factor at step
+// total_steps - 1, in three phases by way of max_lr / div_factor at step
+// 2 pct_start total_steps - 2. After that it stays. The momentum (beta1 of Adam) falls from
+// max_momentum to base_momentum in the first phase and rises back in the second.
+struct OneCycleOptions {
+  double max_lr;
+  int64_t total_steps;
+  double pct_start = 0.3;
+  bool cosine = true;  // else linear
+  bool cycle_momentum = true;
+  double base_momentum = 0.85, max_momentum = 0.95;
+  double div_factor = 25, final_div_factor = 1e4;
+  bool three_phase = false;
+};
+struct OneCycle : Schedule {
+  OneCycle(const ScheduleTarget& target, const OneCycleOptions& options);
 };
 
 }  // namespace binade::optim

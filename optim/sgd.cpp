@@ -27,7 +27,8 @@ Sgd::Sgd(const ParameterList& parameters, const SgdOptions& options)
 
 Sgd::Sgd(std::vector<ParamGroup> groups, const SgdOptions& options)
     : Optimizer(std::move(groups),
-                {checked(options).lr, options.weight_decay, options.decay_norms_and_biases},
+                {checked(options).lr, options.weight_decay, options.decay_norms_and_biases,
+                 options.momentum == 0 ? std::nullopt : std::optional(options.momentum)},
                 moments(options)),
       options_(options) {}
 
@@ -37,7 +38,7 @@ void Sgd::update(const Range& range) {
                      .grad = range.grad,
                      .momentum_buffer = range.moments.empty() ? kNoView : range.moments[0],
                      .lr = range.lr,
-                     .momentum = options_.momentum,
+                     .momentum = range.momentum,
                      .dampening = options_.dampening,
                      .weight_decay = range.weight_decay,
                      .nesterov = options_.nesterov,

@@ -29,6 +29,7 @@ class [[nodiscard]] StepResult {
   // is captured. Throws the loss scaler's error where the step ended at the floor of the scale.
   StepOutcome value() const;
   bool known() const { return !word_.defined(); }
+  const Tensor& word() const { return word_; }      // on a device, f64 [1], while it is not known
   operator StepOutcome() const { return value(); }  // NOLINT
   // Whether a step accumulates is always known.
   friend bool operator==(const StepResult& result, StepOutcome outcome) {

@@ -12,22 +12,57 @@ using namespace classifier;
 
 namespace {
 
-std::unique_ptr<optim::Optimizer> make_optimizer(const Flags& f, const ParameterList& parameters) {
+std::unique_ptr<optim::Optimizer> make_optimizer(const Flags& f, const ParameterList& list) {
+  const double decay = std::max(f.weight_decay, 0.0);
+  const double decoupled = f.weight_decay < 0 ? 0.01 : f.weight_decay;
   if (f.optimizer == "adamw") {
     return std::make_unique<optim::AdamW>(
-        parameters, optim::AdamWOptions{
-                        .lr = f.lr, .weight_decay = f.weight_decay < 0 ? 0.01 : f.weight_decay});
+        list, optim::AdamWOptions{.lr = f.lr, .weight_decay = decoupled});
+  }
+  if (f.optimizer == "lamb") {
+    return std::make_unique<optim::Lamb>(list,
+                                         optim::LambOptions{.lr = f.lr, .weight_decay = decoupled});
+  }
+  if (f.optimizer == "adam") {
+    return std::make_unique<optim::Adam>(list,
+                                         optim::AdamOptions{.lr = f.lr, .weight_decay = decay});
+  }
+  if (f.optimizer == "rmsprop") {
+    return std::make_unique<optim::Rmsprop>(
+        list,
+        optim::RmspropOptions{
+            .lr = f.lr, .weight_decay = decay, .momentum = f.momentum_given ? f.momentum : 0});
+  }
+  if (f.optimizer == "adagrad") {
+    return std::make_unique<optim::Adagrad>(
+        list, optim::AdagradOptions{.lr = f.lr, .weight_decay = decay});
+  }
+  if (f.optimizer == "lars") {
+    return std::make_unique<optim::Lars>(
+        list, optim::LarsOptions{.lr = f.lr,
+                                 .momentum = f.momentum,
+                                 .weight_decay = f.weight_decay < 0 ? 1e-4 : f.weight_decay});
   }
   return std::make_unique<optim::Sgd>(
-      parameters,
-      optim::SgdOptions{
-          .lr = f.lr, .momentum = f.momentum, .weight_decay = std::max(f.weight_decay, 0.0)});
+      list, optim::SgdOptions{.lr = f.lr, .momentum = f.momentum, .weight_decay = decay});
 }
 
-optim::Schedule make_schedule(const Flags& f, optim::Optimizer& optimizer, int64_t total) {
+std::optional<optim::Schedule> make_schedule(const Flags& f, optim::Optimizer& optimizer,
+                                             int64_t total) {
+  if (f.schedule == "plateau") {
+    return std::nullopt;
+  }
   if (f.schedule == "cosine") {
     return optim::WarmupCosine(optimizer,
                                {.warmup = std::min<int64_t>(500, total / 10), .total = total});
+  }
+  if (f.schedule == "one-cycle") {
+    return optim::OneCycle(
+        optimizer,
+        {.max_lr = f.lr, .total_steps = total, .cycle_momentum = optimizer.has_momentum()});
+  }
+  if (f.schedule == "linear") {
+    return optim::LinearLr(optimizer, {.start_factor = 1, .end_factor = 0, .total_iters = total});
   }
   return f.schedule == "step" ? optim::Schedule(optim::StepLr(
                                     optimizer, {.step_size = std::max<int64_t>(total / 3, 1)}))
@@ -73,19 +108,23 @@ void run(Flags f) {
   auto optimizer = make_optimizer(f, model->parameters());
   const int64_t steps_per_epoch =
       (data.train->batches_per_epoch() + f.accumulate - 1) / f.accumulate;
-  optim::Schedule schedule = make_schedule(f, *optimizer, f.epochs * steps_per_epoch);
+  auto schedule = make_schedule(f, *optimizer, f.epochs * steps_per_epoch);
+  optim::ReduceLrOnPlateau plateau(*optimizer, {.factor = 0.1, .patience = 2});
   train::prepare_run_directory(f.run, f.resume, f.overwrite);
-  train::Trainer trainer({*model, *optimizer, scaler ? &*scaler : nullptr, &schedule},
-                         {.epochs = f.epochs,
-                          .accumulate = f.accumulate,
-                          .clip_norm = f.clip > 0 ? std::optional(f.clip) : std::nullopt,
-                          .patience = f.patience,
-                          .run = f.run,
-                          .resume = f.resume,
-                          .checkpoint_every = f.checkpoint_every,
-                          .settings = settings_of(f, data),
-                          .precision = f.precision,
-                          .augment = train::to_string(data.augment)});
+  train::Trainer trainer(
+      {*model, *optimizer, scaler ? &*scaler : nullptr, schedule ? &*schedule : nullptr,
+       schedule ? nullptr : &plateau},
+      {.epochs = f.epochs,
+       .accumulate = f.accumulate,
+       .clip_norm = f.clip > 0 ? std::optional(f.clip) : std::nullopt,
+       .patience = f.patience,
+       .run = f.run,
+       .resume = f.resume,
+       .checkpoint_every = f.checkpoint_every,
+       .graph = f.graph == "off" ? train::StepGraph::off : train::StepGraph::automatic,
+       .settings = settings_of(f, data),
+       .precision = f.precision,
+       .augment = train::to_string(data.augment)});
   announce(f, *model, device, trainer);
   trainer.fit(*data.train, data.validation.get());
   train::save_model(f.run + "/model.safetensors", *model);
@@ -106,6 +145,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     check_combinations(app, flags);
+    flags.momentum_given = app.get_option("--momentum")->count() > 0;
     run(flags);
   } catch (const CLI::Success& help) {
     return app.exit(help);

@@ -16,12 +16,12 @@ struct Flags {
                          loss_scale = "dynamic";
   std::string optimizer = "adamw", schedule = "cosine", format = "auto", augment = "auto",
               device = "auto";
-  std::string workers = "auto";
+  std::string workers = "auto", graph = "auto";
   std::vector<std::string> predict;
   int64_t epochs = 6, batch = 64, accumulate = 1, patience = 10, checkpoint_every = 0, seed = 0;
   int threads = 0, image_size = 0;
   double lr = 1e-3, momentum = 0.9, weight_decay = -1, clip = 0, validation_split = 0.1;
-  bool resume = false, overwrite = false;
+  bool resume = false, overwrite = false, momentum_given = false;
 };
 
 // A number from low to high; unlike CLI::Range no nan.
@@ -42,7 +42,8 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
   auto only_with = [&app](const char* flag, bool works, const char* what) {
     check(works || app.get_option(flag)->count() == 0, flag, ": has no effect without ", what);
   };
-  only_with("--momentum", f.optimizer == "sgd", "--optimizer sgd");
+  only_with("--momentum", f.optimizer == "sgd" || f.optimizer == "lars" || f.optimizer == "rmsprop",
+            "--optimizer sgd, lars or rmsprop");
   only_with("--policy", f.precision != "fp32", "--precision fp16 or bf16");
   only_with("--format", !f.data.empty(), "--data");
   only_with("--resume", !f.run.empty(), "--run DIR");
@@ -66,11 +67,17 @@ inline void add_flags(CLI::App& app, Flags& f) {
   app.add_option("--epochs", f.epochs)->check(positive);
   app.add_option("--batch", f.batch, "samples per micro-batch")->check(positive);
   app.add_option("--lr", f.lr, "learning rate")->check(within(1e-12, 1e6));
-  app.add_option("--optimizer", f.optimizer)->check(CLI::IsMember({"adamw", "sgd"}));
-  app.add_option("--momentum", f.momentum, "of sgd")->check(within(0.0, 1.0));
-  app.add_option("--weight-decay", f.weight_decay, "default 0.01 for adamw, 0 for sgd")
+  app.add_option("--optimizer", f.optimizer)
+      ->check(CLI::IsMember({"adamw", "adam", "sgd", "rmsprop", "adagrad", "lamb", "lars"}));
+  app.add_option("--momentum", f.momentum, "of sgd and lars, and of rmsprop where it is given")
+      ->check(within(0.0, 1.0));
+  app.add_option("--weight-decay", f.weight_decay,
+                 "default 0.01 for adamw and lamb, 0.0001 for lars, else 0")
       ->check(within(0.0, 1e3));
-  app.add_option("--schedule", f.schedule)->check(CLI::IsMember({"cosine", "step", "constant"}));
+  app.add_option("--schedule", f.schedule,
+                 "of the learning rate; plateau: a tenth after three epochs without a better "
+                 "validation loss")
+      ->check(CLI::IsMember({"cosine", "step", "linear", "one-cycle", "plateau", "constant"}));
   app.add_option("--clip", f.clip, "largest gradient norm")->check(within(1e-12, 1e12));
   app.add_option("--accumulate", f.accumulate, "micro-batches per step")->check(positive);
   app.add_option("--validation-split", f.validation_split, "share of the training part")
@@ -87,6 +94,8 @@ inline void add_flags(CLI::App& app, Flags& f) {
       ->check(CLI::Range(0, 1024));
   app.add_option("--seed", f.seed)->check(CLI::Range(int64_t(0), int64_t(1) << 62));
   app.add_option("--device", f.device, "auto, cpu, cuda[:N] or emulated");
+  app.add_option("--graph", f.graph, "auto: replay a step on a GPU as one CUDA graph; off")
+      ->check(CLI::IsMember({"auto", "off"}));
   app.add_option("--run", f.run,
                  "directory for metrics and checkpoints; default: the next free runs/MODEL-N");
   app.add_flag("--resume", f.resume, "continue the run in --run, or start it");

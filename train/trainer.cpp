@@ -53,12 +53,11 @@ class EvaluationMode {
 
 }  // namespace
 
-Tensor classification_step(nn::Module& model, const data::Batch& batch) {
-  return cross_entropy(model(batch.images), batch.labels);
-}
-
 Trainer::Trainer(const TrainingParts& parts, TrainerOptions options)
-    : parts_(parts), options_(std::move(options)), window_(options_.accumulate, 1) {
+    : parts_(parts),
+      options_(std::move(options)),
+      window_(options_.accumulate, 1),
+      applied_before_(parts_.optimizer.step_count()) {
   check(options_.epochs >= 1, "trainer: got epochs ", options_.epochs, ", expected at least 1");
   check(options_.patience >= 0 && options_.checkpoint_every >= 0, "trainer: got patience ",
         options_.patience, " and checkpoint_every ", options_.checkpoint_every,
@@ -80,6 +79,7 @@ void Trainer::fit(data::Loader& train, data::Loader* validation) {
   window_ = optim::AccumulationWindow(options_.accumulate, train.options().batch);
   parts_.optimizer.zero_grad();
   parts_.model.train();
+  choose_graph(train);
   while (state_.epoch < options_.epochs && !state_.finished) {
     const double start = now();
     const int64_t samples_before = state_.samples;
@@ -91,7 +91,7 @@ void Trainer::fit(data::Loader& train, data::Loader* validation) {
 }
 
 void Trainer::train_epoch(data::Loader& loader) {
-  const double start = now();
+  const double start = now(), interval = shows_progress() ? 0.5 : 10;
   const int64_t samples_before = state_.samples;
   double shown = start;
   const int64_t batches = loader.batches_per_epoch();
@@ -104,55 +104,24 @@ void Trainer::train_epoch(data::Loader& loader) {
         !last) {
       save();
     }
-    if (now() - shown > 0.5) {
+    if (now() - shown > interval) {
       shown = now();
+      check_scaler();
       show_progress(loader, shown - start, state_.samples - samples_before);
     }
   }
 }
 
-// Returns true if the batch completed a step.
-bool Trainer::train_batch(const data::Batch& batch, bool last) {
-  const double weight = window_.add(batch.size);
-  Tensor loss = options_.step(parts_.model, batch);
-  state_.loss.add(loss, static_cast<double>(batch.size));
-  if (parts_.scaler) {
-    parts_.scaler->scale(loss, weight).backward();
-  } else {
-    backward(loss, full({}, weight, loss.dtype(), loss.device()));
-  }
-  state_.samples += batch.size;
-  if (last) {
-    window_.close();
-  }
-  if (!window_.full()) {
-    return false;
-  }
-  const StepOutcome outcome = step();
-  window_.reset();
-  ++state_.steps;
-  state_.skipped += outcome == StepOutcome::overflow;
-  if (parts_.schedule) {
-    parts_.schedule->advance(outcome);
-  }
-  return true;
-}
-
-StepOutcome Trainer::step() {
-  const optim::StepOptions options{.divisor = window_.divisor(), .clip_norm = options_.clip_norm};
-  return parts_.scaler ? parts_.scaler->step(parts_.optimizer, options)
-                       : parts_.optimizer.step(options);
-}
-
 void Trainer::end_epoch(data::Loader& train, data::Loader* validation, double seconds,
                         int64_t samples) {
+  check_scaler();
   EpochMetrics m;
   m.epoch = state_.epoch;
   m.train_loss = state_.loss.total() / static_cast<double>(std::max<int64_t>(state_.samples, 1));
   m.samples_per_second = static_cast<double>(samples) / std::max(seconds, 1e-9);
   m.learning_rate = parts_.optimizer.lr();
   m.loss_scale = parts_.scaler ? parts_.scaler->scale() : 1;
-  m.skipped_steps = state_.skipped;
+  m.skipped_steps = skipped();
   m.precision = options_.precision;
   m.augment = options_.augment;
   m.workers = train.stats().workers;
@@ -169,6 +138,9 @@ void Trainer::end_epoch(data::Loader& train, data::Loader* validation, double se
     m.validation_accuracy = evaluation.accuracy;
     best = improved(evaluation.loss);
     m.decode_errors += validation->stats().decode_errors;
+  }
+  if (parts_.plateau) {
+    parts_.plateau->advance(m.validation_loss.value_or(m.train_loss));
   }
   metrics_.add(m);
   show_epoch(m);
@@ -237,8 +209,10 @@ NamedTensors Trainer::all_state() const {
   return all;
 }
 
+bool Trainer::shows_progress() const { return options_.progress && isatty(STDERR_FILENO) != 0; }
+
 void Trainer::show_progress(const data::Loader& loader, double seconds, int64_t samples) const {
-  if (!options_.progress || isatty(STDERR_FILENO) == 0) {
+  if (!shows_progress()) {
     return;
   }
   const data::LoaderStats stats = loader.stats();
@@ -249,7 +223,7 @@ void Trainer::show_progress(const data::Loader& loader, double seconds, int64_t 
       static_cast<long long>(state_.epoch + 1), static_cast<long long>(options_.epochs),
       100.0 * static_cast<double>(state_.batch) / static_cast<double>(loader.batches_per_epoch()),
       state_.loss.total() / static_cast<double>(state_.samples), parts_.optimizer.lr(),
-      parts_.scaler ? parts_.scaler->scale() : 1.0, static_cast<long long>(state_.skipped),
+      parts_.scaler ? parts_.scaler->scale() : 1.0, static_cast<long long>(skipped()),
       static_cast<double>(samples) / seconds,
       100 * stats.wait_seconds / std::max(stats.total_seconds, 1e-9));
   std::fflush(stderr);

@@ -7,6 +7,10 @@
 //   trainer.fit(train_loader, &validation_loader);
 //   train::Evaluation test = trainer.test(test_loader);
 //
+// On a device the training loop waits for nothing: how a step ended and what the counters say is
+// read when a progress line, a checkpoint or the end of an epoch needs it. Where every step does
+// the same, the whole step becomes one CUDA graph (train/graphed_step.h).
+//
 // A run directory holds metrics.jsonl and checkpoint/ (train/checkpoint_store.h). A resumed run
 // continues bit for bit, also in the middle of an epoch: weights, moments, scaler, schedule, random
 // numbers, position in the data and the sums of the metrics are in the checkpoint.
@@ -15,8 +19,9 @@
 #include <binade/nn/module.h>
 #include <binade/optim/accumulation.h>
 #include <binade/optim/loss_scaler.h>
-#include <binade/optim/schedule.h>
+#include <binade/optim/plateau.h>
 #include <binade/train/checkpoint_store.h>
+#include <binade/train/graphed_step.h>
 #include <binade/train/metrics.h>
 #include <binade/train/running_loss.h>
 
@@ -26,18 +31,28 @@
 
 namespace binade::train {
 
-// The parts of a run. Scaler and schedule are optional.
+// The parts of a run. Scaler and schedules are optional.
 struct TrainingParts {
   nn::Module& model;
   optim::Optimizer& optimizer;
   optim::LossScaler* scaler = nullptr;
   optim::Schedule* schedule = nullptr;
+  // Gets the validation loss after each epoch; without validation data the training loss.
+  optim::ReduceLrOnPlateau* plateau = nullptr;
 };
 
 // The mean loss over a batch, with a gradient.
 using TrainingStep = std::function<Tensor(nn::Module& model, const data::Batch& batch)>;
 // What a classifier does: cross entropy of the model's logits.
 Tensor classification_step(nn::Module& model, const data::Batch& batch);
+
+// Whether a step on a device becomes one CUDA graph, which replays what its first full batches did.
+enum class StepGraph : uint8_t {
+  automatic,  // for classification_step
+  off,
+  on,  // also for a step of the user's: its kernels must not depend on anything but the batch's
+       // tensors, and it must not read any
+};
 
 struct TrainerOptions {
   int64_t epochs = 10;
@@ -48,7 +63,8 @@ struct TrainerOptions {
   bool resume = false;           // from the newest good checkpoint of `run`, if there is one
   int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch only
   bool progress = true;          // a line on standard output per epoch, a live one on a terminal
-  TrainingStep step = classification_step;
+  TrainingStep step = nullptr;   // null: classification_step
+  StepGraph graph = StepGraph::automatic;
   // Settings that a resumed run must share with the one before: a difference is an error by name.
   std::map<std::string, std::string> settings = {};
   std::string precision = "fp32", augment = "none";  // for the metrics
@@ -83,12 +99,15 @@ class Trainer {
   int64_t epoch() const { return state_.epoch; }  // the next one, or the one under way
   int64_t steps() const { return state_.steps; }
   bool resumed() const { return resumed_; }
+  // Steps that were replays of a graph; why steps are not, empty where they can be.
+  int64_t graph_replays() const { return graph_ ? graph_->replays() : 0; }
+  const std::string& why_no_graph() const { return why_no_graph_; }
 
  private:
   // All that a resumed run needs beside tensors.
   struct State {
     int64_t epoch = 0, batch = 0;  // the next batch to train on
-    int64_t steps = 0, skipped = 0;
+    int64_t steps = 0;
     RunningLoss loss;  // summed over the samples of the epoch so far
     int64_t samples = 0;
     double best_loss = 0;
@@ -99,7 +118,13 @@ class Trainer {
   void resume();
   void train_epoch(data::Loader& loader);
   bool train_batch(const data::Batch& batch, bool last);
-  StepOutcome step();
+  Tensor run_batch(const data::Batch& batch, double weight, optim::StepResult& result);
+  Tensor run_graph(const data::Batch& batch, optim::StepResult& result);
+  optim::StepResult step();
+  void choose_graph(const data::Loader& train);
+  void give_up_graph(const std::string& reason);
+  int64_t skipped() const;    // these two wait for a device
+  void check_scaler() const;  // throws where a step met an overflow at the floor of the scale
   void end_epoch(data::Loader& train, data::Loader* validation, double seconds, int64_t samples);
   bool improved(double loss);
   void restore_best();
@@ -108,6 +133,7 @@ class Trainer {
   std::map<std::string, std::string> fields() const;
   void read_fields(const std::map<std::string, std::string>& fields);
   std::vector<CheckpointFile> files(const NamedTensors& model, const NamedTensors& optimizer) const;
+  bool shows_progress() const;
   void show_progress(const data::Loader& loader, double seconds, int64_t samples) const;
   void show_epoch(const EpochMetrics& metrics) const;
 
@@ -117,7 +143,10 @@ class Trainer {
   optim::AccumulationWindow window_;
   std::unique_ptr<CheckpointStore> store_;
   MetricsFile metrics_;
-  NamedTensors best_;  // copies of the model's state at the best validation loss
+  NamedTensors best_;           // copies of the model's state at the best validation loss
+  int64_t applied_before_ = 0;  // steps of the optimizer that are not ours
+  std::unique_ptr<GraphedStep> graph_;
+  std::string why_no_graph_;
   bool resumed_ = false;
 };
 

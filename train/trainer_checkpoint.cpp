@@ -70,7 +70,7 @@ Fields Trainer::fields() const {
   fields["epoch"] = shortest(state_.epoch);
   fields["batch"] = shortest(state_.batch);
   fields["steps"] = shortest(state_.steps);
-  fields["skipped"] = shortest(state_.skipped);
+  fields["skipped"] = shortest(skipped());
   fields["loss_sum"] = shortest(state_.loss.total());
   fields["samples"] = shortest(state_.samples);
   fields["best_loss"] = shortest(state_.best_loss);
@@ -86,6 +86,9 @@ Fields Trainer::fields() const {
   if (parts_.schedule) {
     fields["schedule_step"] = shortest(parts_.schedule->step());
   }
+  if (parts_.plateau) {
+    add_scalars(fields, "plateau.", parts_.plateau->state_scalars());
+  }
   for (const auto& [name, value] : options_.settings) {
     fields["setting." + name] = value;
   }
@@ -96,7 +99,8 @@ void Trainer::read_fields(const Fields& fields) {
   state_.epoch = number<int64_t>(fields, "epoch");
   state_.batch = number<int64_t>(fields, "batch");
   state_.steps = number<int64_t>(fields, "steps");
-  state_.skipped = number<int64_t>(fields, "skipped");
+  applied_before_ =
+      parts_.optimizer.step_count() - state_.steps + number<int64_t>(fields, "skipped");
   state_.loss = RunningLoss(number<double>(fields, "loss_sum"));
   state_.samples = number<int64_t>(fields, "samples");
   state_.best_loss = number<double>(fields, "best_loss");
@@ -110,6 +114,9 @@ void Trainer::read_fields(const Fields& fields) {
   }
   if (parts_.schedule) {
     parts_.schedule->set_step(number<int64_t>(fields, "schedule_step"));
+  }
+  if (parts_.plateau) {
+    parts_.plateau->load_state(scalars_of(fields, "plateau."));
   }
 }
 

@@ -2,6 +2,7 @@
 #include "device_kernels.h"
 
 #include <binade/optim/adamw.h>
+#include <binade/optim/lamb.h>
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/schedule.h>
 #include <tests/optim/parameters.h>
@@ -111,6 +112,79 @@ TEST_F(OptimizerStepTest, IsOneGraph) {
     EXPECT_EQ(now, expected) << step;
   }
   expect_same(device, cpu);
+}
+
+// Steps with norms of each parameter, as one graph, and a schedule that follows its outcomes.
+struct LayerwiseTraining {
+  explicit LayerwiseTraining(Device device)
+      : parameters({{"w", {90, 130}, DType::f16}, {"norm", {5}, DType::f32, true}}, true, device),
+        lamb(parameters.list, {.lr = 0.01}),
+        scaler({.init_scale = 1024, .growth_interval = 3}),
+        schedule(lamb, {.max_lr = 0.1, .total_steps = 10}) {
+    scaler.to(device);
+    for (const Parameter& parameter : parameters.list) {
+      inputs.push_back(empty(parameter.value.sizes(), DType::f32, device));
+    }
+  }
+  void give(int step) {
+    manual_seed(50 + static_cast<uint64_t>(step));
+    for (const Tensor& input : inputs) {
+      const Tensor x = randn(input.sizes());
+      if (bad_at(step)) {
+        x.fill_(NAN);
+      }
+      input.copy_(x);
+    }
+  }
+  optim::StepResult step() {
+    Tensor loss;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor part = sum(cast(parameters.list[i].value, DType::f32) * inputs[i]);
+      loss = loss.defined() ? loss + part : part;
+    }
+    scaler.scale(loss).backward();
+    return scaler.step(lamb);
+  }
+  TestParameters parameters;
+  optim::Lamb lamb;
+  optim::LossScaler scaler;
+  optim::OneCycle schedule;
+  std::vector<Tensor> inputs;
+};
+
+TEST_F(OptimizerStepTest, AScheduleFollowsTheOutcomesOfAGraph) {
+  manual_seed(1);
+  LayerwiseTraining cpu(Device{});
+  manual_seed(1);
+  LayerwiseTraining device(kDevice);
+  device.give(0);
+  device.schedule.advance(device.step());  // makes the table
+  cpu.give(0);
+  cpu.schedule.advance(cpu.step());
+  Graph graph(kDevice);
+  optim::StepResult result = StepOutcome::accumulating;
+  graph.capture([&] { result = device.step(); });
+  EXPECT_THROW(graph.capture([&] { device.schedule.advance(device.step()); }), Error);
+  device.parameters.arena->clear_gradients();
+  graph.capture([&] { result = device.step(); });
+  for (int step = 1; step < 10; ++step) {
+    cpu.give(step);
+    cpu.schedule.advance(cpu.step());
+    device.give(step);
+    const int64_t waits = host::runtime_counts().waits;
+    graph.replay();
+    device.schedule.advance(result);
+    EXPECT_EQ(host::runtime_counts().waits, waits) << step;
+  }
+  EXPECT_EQ(device.schedule.step(), 7);
+  EXPECT_EQ(device.lamb.state_scalars(), cpu.lamb.state_scalars());
+  for (size_t i = 0; i < 2; ++i) {
+    const std::vector<double> got = values_of(device.parameters.list[i].value);
+    const std::vector<double> expected = values_of(cpu.parameters.list[i].value);
+    for (size_t k = 0; k < got.size(); ++k) {
+      ASSERT_NEAR(got[k], expected[k], 2e-3 * (1 + std::abs(expected[k])));
+    }
+  }
 }
 
 TEST_F(OptimizerStepTest, AnOutcomeCannotBeReadDuringCapture) {

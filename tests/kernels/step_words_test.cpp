@@ -167,7 +167,7 @@ TEST(StepPrepare, MovesCountersAndFillsTheWordsOfEachStretch) {
   constexpr size_t kMany = 70;
   for (double apply : {0.0, 1.0}) {
     Words<OptimizerWords> words({.apply = apply, .factor = 0.5});
-    StridedArray lr = make_array(DType::f64, {2}, {0.1, 0.2});
+    StridedArray lr = make_array(DType::f64, {2, 2}, {0.1, 0.9, 0.2, 0.8});
     StridedArray tag = make_array(DType::f64, {1}, {16});
     StridedArray counters = make_array(DType::f64, {kMany + 1}, Values(kMany + 1, 4));
     double* counter = counters.view().as<double>();
@@ -177,13 +177,13 @@ TEST(StepPrepare, MovesCountersAndFillsTheWordsOfEachStretch) {
       moves.push_back({i == 0 ? counter + kMany : counter + i, counter + i});
       stretches.push_back({.scale = 2,
                            .tag = i % 3 ? tag.view().as<double>() : nullptr,
-                           .lr = lr.view().as<double>() + i % 2,
+                           .lr = lr.view().as<double>() + i % 2 * 2,
+                           .momentum = lr.view().as<double>() + i % 2 * 2 + 1,
                            .counter = counter + i});
     }
     StridedArray result(DType::f64, {kMany, kWordsOf<StretchWords>});
     step_prepare({.counters = moves,
                   .stretches = stretches,
-                  .beta1 = 0.9,
                   .beta2 = 0.99,
                   .words = words.view(),
                   .result = result.view()});
@@ -193,10 +193,46 @@ TEST(StepPrepare, MovesCountersAndFillsTheWordsOfEachStretch) {
       EXPECT_EQ(w.update, 4 + apply);
       EXPECT_EQ(w.multiplier, i % 3 ? 0.5 / 32 : 0.25);
       EXPECT_EQ(w.lr, i % 2 ? 0.2 : 0.1);
-      EXPECT_DOUBLE_EQ(w.step_size, w.lr / (1 - std::pow(0.9, w.update)));
+      EXPECT_EQ(w.momentum, i % 2 ? 0.8 : 0.9);
+      EXPECT_DOUBLE_EQ(w.first_scale, 1 / (1 - std::pow(w.momentum, w.update)));
       EXPECT_DOUBLE_EQ(w.second_scale, 1 / std::sqrt(1 - std::pow(0.99, w.update)));
     }
     EXPECT_EQ(values_of(counters)[kMany], 4);
+  }
+}
+
+TEST(ScheduleStep, TakesTheRowOfThePositionWhereTheStepWasApplied) {
+  constexpr int64_t kRows = 3, kGroups = 50;
+  for (int64_t k : {1, 2}) {
+    Values table;
+    for (int64_t i = 0; i < kRows * kGroups * k; ++i) {
+      table.push_back(1000 + static_cast<double>(i));
+    }
+    StridedArray rows = make_array(DType::f64, {kRows, kGroups, k}, table);
+    StridedArray rates = make_array(DType::f64, {kGroups, 2}, Values(2 * kGroups, 7));
+    Words<ScheduleWords> words({.position = 10, .first = 10});
+    View part = rates.view();
+    part.sizes = {kGroups, k};
+    part.numel = kGroups * k;
+    part.contiguous = k == 2;
+    const auto expect_row = [&](double first) {
+      for (int64_t group = 0; group < kGroups; ++group) {
+        for (int64_t i = 0; i < 2; ++i) {
+          const double expected =
+              first < 0 || i >= k ? 7 : first + static_cast<double>(group * k + i);
+          ASSERT_EQ(values_of(rates)[static_cast<size_t>(2 * group + i)], expected);
+        }
+      }
+    };
+    double position = 10;
+    for (double outcome : {kStepOverflow, kStepHalted, kStepApplied, kStepApplied, kStepApplied}) {
+      StridedArray word = make_array(DType::f64, {1}, {outcome});
+      schedule_step({word.view(), words.view(), rows.view(), part});
+      position += outcome == kStepApplied;
+      EXPECT_EQ(words->position, position);
+      const double row = std::min(position - 10, double(kRows - 1));
+      expect_row(position == 10 ? -1 : 1000 + row * double(kGroups * k));
+    }
   }
 }
 
@@ -208,18 +244,19 @@ TEST(StepWords, OptimizersReadTheirNumbersThere) {
         StridedArray g = make_array(dtype, {100}, random_values(100, 2));
         StridedArray m = make_array(compute_dtype(dtype), {100}, Values(100)), v = m, b = m;
         const bool given = !words;
-        adam_step({p.view(), kNoView, g.view(), m.view(), v.view(), given ? 0.1 : 9.0, 0.9, 0.99,
-                   1e-8, 0.1, true, given ? 3 : 7, given ? 0.5 : 9.0, kNoView, words});
-        sgd_step({p.view(), kNoView, g.view(), b.view(), given ? 0.1 : 9.0, 0.9, 0.5, 0.1, false,
-                  false, given ? 0.5 : 9.0, words});
+        adam_step({p.view(), kNoView, g.view(), m.view(), v.view(), given ? 0.1 : 9.0,
+                   given ? 0.9 : 0.3, 0.99, 1e-8, 0.1, true, given ? 3 : 7, given ? 0.5 : 9.0,
+                   kNoView, words});
+        sgd_step({p.view(), kNoView, g.view(), b.view(), given ? 0.1 : 9.0, given ? 0.9 : 0.3, 0.5,
+                  0.1, false, false, given ? 0.5 : 9.0, words});
         std::vector<std::byte> all;
         for (const StridedArray* array : {&p, &m, &v, &b}) {
           append(all, *array);
         }
         return all;
       };
-      StretchWords numbers =
-          stretch_words({.multiplier = 0.5, .lr = 0.1, .update = 3, .beta1 = 0.9, .beta2 = 0.99});
+      StretchWords numbers = stretch_words(
+          {.multiplier = 0.5, .lr = 0.1, .momentum = 0.9, .update = 3, .beta2 = 0.99});
       const std::vector<std::byte> expected = run(kNoView);
       numbers.apply = apply;
       Words<StretchWords> words(numbers);

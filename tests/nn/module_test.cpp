@@ -172,6 +172,20 @@ TEST(Module, FreezingDropsAPendingGradient) {
   }
 }
 
+TEST(Module, FreezingBetweenForwardAndBackwardDropsTheGradient) {
+  Net net;
+  const ParameterList list = net.parameters();
+  const Tensor loss = sum(net(randn({2, 2, 4, 4})));
+  net.freeze("conv");
+  loss.backward();
+  for (const Parameter& parameter : list) {
+    EXPECT_EQ(parameter.leaf().has_grad, !parameter.name.starts_with("conv")) << parameter.name;
+  }
+  net.unfreeze("conv");
+  sum(net(randn({2, 2, 4, 4}))).backward();
+  EXPECT_TRUE(net.conv.weight.grad().defined());
+}
+
 TEST(Module, ToConvertsByPolicy) {
   struct Row {
     Precision precision;
@@ -219,7 +233,7 @@ TEST(Module, ToAndBackKeepsValuesThroughMasters) {
   for (int64_t i = 0; i < before.numel(); ++i) {
     EXPECT_EQ(net.conv.weight.at(i), before.at(i));
   }
-  net.parameters().arena()->has_optimizer = true;
+  net.parameters().arena()->optimizers = 1;
   expect_part(error_of([&] { net.to({}); }), "move the model before making the optimizer");
   net.fc.weight = ones({3, 6});
   EXPECT_THROW(net.parameters(), Error);

@@ -53,6 +53,8 @@ TEST(ClipGradNorm, LeavesGradientsThatAreNotFinite) {
   parameters.set_gradient(0, from_values({1, NAN, 2}, {3}));
   EXPECT_TRUE(std::isnan(clip_grad_norm(parameters.list, 1)));
   EXPECT_TRUE(std::isnan(grad_norm(parameters.list, kInfinityNorm)));
+  EXPECT_THROW(clip_grad_norm(parameters.list, 1, 2, true), Error);
+  EXPECT_EQ(parameters.list[0].value.grad().at(2), 2);
 }
 
 TEST(ClipGradNorm, ZeroLimitGivesZeroGradients) {

@@ -2,9 +2,13 @@
 // parameters, in every precision. Training with BINADE_TEST_DEVICE; on the CPU it compares that
 // with itself.
 #include <binade/optim/accumulation.h>
+#include <binade/optim/adagrad.h>
 #include <binade/optim/adamw.h>
 #include <binade/optim/clip.h>
+#include <binade/optim/lamb.h>
+#include <binade/optim/lars.h>
 #include <binade/optim/loss_scaler.h>
+#include <binade/optim/rmsprop.h>
 #include <binade/optim/schedule.h>
 #include <binade/optim/sgd.h>
 #include <gtest/gtest.h>
@@ -147,6 +151,24 @@ TEST(DeviceStep, SgdFollowsTheCpu) {
   expect_equivalent(make, DType::bf16, true);
 }
 
+TEST(DeviceStep, OtherOptimizersFollowTheCpu) {
+  const auto all = [](const auto& make) {
+    expect_equivalent(make, DType::f32, false);
+    expect_equivalent(make, DType::f16, true);
+  };
+  all([](const ParameterList& list) {
+    return std::make_unique<Rmsprop>(
+        list, RmspropOptions{.eps = 1e-3, .weight_decay = 0.01, .momentum = 0.9, .centered = true});
+  });
+  all([](const ParameterList& list) {
+    return std::make_unique<Adagrad>(list, AdagradOptions{.lr = 0.1, .lr_decay = 0.1});
+  });
+  all([](const ParameterList& list) {
+    return std::make_unique<Lamb>(list, LambOptions{.lr = 0.02});
+  });
+  all([](const ParameterList& list) { return std::make_unique<Lars>(list, LarsOptions{}); });
+}
+
 TEST(DeviceStep, GroupsHaveTheirOwnRates) {
   const auto make = [](const ParameterList& list) {
     const auto is_matrix = [](const Parameter& p) { return p.name == "matrix"; };
@@ -173,6 +195,39 @@ TEST(DeviceStep, AScheduleMovesWithAppliedSteps) {
   EXPECT_EQ(other.step(), 6);
   EXPECT_EQ(on_device.lr(), on_cpu.lr());
   expect_same_values(device, cpu, 1e-5);
+}
+
+// The device reads rates and momenta from a table, which is filled anew where it ends.
+TEST(DeviceStep, AScheduleOfManySteps) {
+  if (test_device().is_cpu()) {
+    GTEST_SKIP() << "for a device";
+  }
+  TestParameters parameters({{"a", {2}}, {"b", {2}}});
+  const auto only = [&](const std::string& name) {
+    return parameters.list.filter([&](const Parameter& p) { return p.name == name; });
+  };
+  AdamW adam({{only("a")}, {only("b"), 0.5}}, {.lr = 1});
+  OneCycle schedule(adam, {.max_lr = 0.1, .total_steps = 2500});
+  const Tensor applied = zeros({1}, DType::f64, test_device());
+  const Tensor skipped = ones({1}, DType::f64, test_device());
+  int64_t position = 0;
+  for (int64_t step = 0; step < 3000; ++step) {
+    const bool skips = step % 7 == 3;
+    schedule.advance(StepResult(skips ? skipped : applied, nullptr));
+    position += !skips;
+    if (step % 500 == 499 || step == 1023 || step == 1024) {
+      EXPECT_EQ(adam.lr(0), schedule.rate(position)) << step;
+      EXPECT_EQ(adam.lr(1), schedule.rate(position));
+      EXPECT_EQ(adam.momentum(1), schedule.momentum(position));
+      EXPECT_EQ(adam.state_scalars().at("lr.0"), schedule.rate(position));
+    }
+  }
+  EXPECT_EQ(schedule.step(), position);
+  schedule.set_step(7);
+  EXPECT_EQ(adam.lr(0), schedule.rate(7));
+  schedule.advance(StepOutcome::applied);
+  EXPECT_EQ(schedule.step(), 8);
+  EXPECT_EQ(adam.momentum(0), schedule.momentum(8));
 }
 
 TEST(DeviceStep, AccumulatesOneScaleOverAWindow) {

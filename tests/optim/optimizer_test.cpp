@@ -264,10 +264,15 @@ TEST(Optimizer, RefusesSettingsThatMakeNoSense) {
   EXPECT_THROW(Adam(list, {.betas = {1.0, 0.9}}), Error);
   EXPECT_THROW(AdamW(list, {.weight_decay = -1}), Error);
   EXPECT_THROW(Sgd(ParameterList(), {}), Error);
-  EXPECT_FALSE(parameters.arena->has_optimizer);
+  EXPECT_FALSE(parameters.arena->has_optimizer());
   EXPECT_THROW(Sgd({{list}, {list}}, {}), Error);
   Sgd optimizer(list, {});
-  EXPECT_TRUE(parameters.arena->has_optimizer);
+  EXPECT_TRUE(parameters.arena->has_optimizer());
+  {
+    const Sgd second(list, {});
+    EXPECT_EQ(parameters.arena->optimizers, 2);
+  }
+  EXPECT_EQ(parameters.arena->optimizers, 1);
   EXPECT_NE(error_of([&] { (void)optimizer.step(); }).find("no parameter has a gradient"),
             std::string::npos);
   EXPECT_THROW((void)optimizer.step({.divisor = 0}), Error);

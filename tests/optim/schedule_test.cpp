@@ -1,3 +1,5 @@
+#include <binade/optim/adamw.h>
+#include <binade/optim/plateau.h>
 #include <binade/optim/schedule.h>
 #include <binade/optim/sgd.h>
 #include <gtest/gtest.h>
@@ -42,6 +44,73 @@ TEST(Schedule, ClosedForms) {
   EXPECT_DOUBLE_EQ(warmup.rate(3), b);
   EXPECT_DOUBLE_EQ(warmup.rate(8), b * (0.1 + 0.9 * 0.5));
   EXPECT_DOUBLE_EQ(warmup.rate(100), b * 0.1);
+}
+
+TEST(Schedule, OneCycleGoesUpAndDown) {
+  const OneCycle two(9.0, {.max_lr = 1, .total_steps = 101, .pct_start = 0.4});
+  EXPECT_DOUBLE_EQ(two.rate(0), 1 / 25.0);
+  EXPECT_NEAR(two.rate(39), 1, 2e-3);
+  EXPECT_DOUBLE_EQ(two.rate(100), 1 / 25e4);
+  EXPECT_DOUBLE_EQ(two.rate(1000), 1 / 25e4);
+  EXPECT_DOUBLE_EQ(two.momentum(0), 0.95);
+  EXPECT_NEAR(two.momentum(39), 0.85, 1e-3);
+  EXPECT_DOUBLE_EQ(two.momentum(100), 0.95);
+  const OneCycle three(0.0, {.max_lr = 1,
+                             .total_steps = 100,
+                             .pct_start = 0.25,
+                             .cosine = false,
+                             .cycle_momentum = false,
+                             .three_phase = true});
+  EXPECT_DOUBLE_EQ(three.rate(24), 1);
+  EXPECT_DOUBLE_EQ(three.rate(12), 1 / 25.0 + (1 - 1 / 25.0) / 2);
+  EXPECT_DOUBLE_EQ(three.rate(48), 1 / 25.0);
+  EXPECT_DOUBLE_EQ(three.rate(99), 1 / 25e4);
+  EXPECT_FALSE(three.drives_momentum());
+  EXPECT_THROW(three.momentum(0), Error);
+  const OneCycle short_rise(1.0, {.max_lr = 1, .total_steps = 10, .pct_start = 0});
+  EXPECT_TRUE(std::isfinite(short_rise.rate(0)));
+}
+
+TEST(Schedule, OneCycleDrivesTheMomentum) {
+  const TestParameters parameters({{"a", {2}}});
+  AdamW adam(parameters.list, {});
+  OneCycle schedule(adam, {.max_lr = 0.5, .total_steps = 20});
+  EXPECT_DOUBLE_EQ(adam.lr(), 0.5 / 25);
+  EXPECT_DOUBLE_EQ(adam.momentum(), 0.95);
+  schedule.set_step(5);
+  EXPECT_DOUBLE_EQ(adam.momentum(), 0.85);
+  Sgd plain(parameters.list, {});
+  EXPECT_THROW(OneCycle(plain, {.max_lr = 0.5, .total_steps = 20}), Error);
+  EXPECT_NO_THROW(OneCycle(plain, {.max_lr = 0.5, .total_steps = 20, .cycle_momentum = false}));
+}
+
+TEST(ReduceLrOnPlateau, LowersTheRateAfterPatience) {
+  const TestParameters parameters({{"a", {2}}, {"b", {2}}});
+  const auto only = [&](const std::string& name) {
+    return parameters.list.filter([&](const Parameter& p) { return p.name == name; });
+  };
+  Sgd optimizer({{only("a")}, {only("b"), 0.5}}, {.lr = 1});
+  const PlateauOptions options{.factor = 0.5, .patience = 1, .cooldown = 1, .min_lr = 0.3};
+  ReduceLrOnPlateau plateau(optimizer, options);
+  for (double metric : {3.0, 2.0, 2.0, 2.0}) {
+    plateau.advance(metric);
+  }
+  EXPECT_EQ(optimizer.lr(0), 0.5);
+  EXPECT_EQ(optimizer.lr(1), 0.3);
+  plateau.advance(NAN);  // in the cooldown
+  plateau.advance(NAN);
+  EXPECT_EQ(optimizer.lr(0), 0.5);
+  Sgd other({{only("a")}, {only("b"), 0.5}}, {.lr = 0.5});
+  ReduceLrOnPlateau resumed(other, options);
+  resumed.load_state(plateau.state_scalars());
+  EXPECT_EQ(resumed.best(), 2);
+  resumed.advance(2.5);
+  plateau.advance(2.5);
+  EXPECT_EQ(optimizer.lr(0), 0.3);
+  EXPECT_EQ(other.lr(0), 0.3);
+  EXPECT_THROW(ReduceLrOnPlateau(1.0, {.factor = 1}), Error);
+  EXPECT_THROW(ReduceLrOnPlateau(1.0, {.patience = -1}), Error);
+  EXPECT_FALSE(ReduceLrOnPlateau(1.0, {}).state_scalars().contains("best"));
 }
 
 TEST(Schedule, MovesOnlyWithAppliedSteps) {

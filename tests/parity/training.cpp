@@ -4,6 +4,7 @@
 #include <binade/core/ops.h>
 #include <binade/nn/init.h>
 #include <binade/optim/clip.h>
+#include <binade/optim/plateau.h>
 #include <binade/optim/scaler_state.h>
 #include <binade/optim/schedule.h>
 
@@ -93,9 +94,6 @@ std::string run_optimizer(const CaseFile& file, const Case& c, DType dtype) {
 }
 
 std::string run_clip(const CaseFile& file, const Case& c, DType dtype) {
-  if (c.expects_error) {
-    throw NotCovered{"clip_grad_norm leaves a norm that is not finite to the step's check"};
-  }
   const ParameterList parameters = make_parameters(file, c, "g", false, dtype);
   std::vector<Tensor> gradients;
   for (size_t i = 0; i < parameters.size(); ++i) {
@@ -105,7 +103,8 @@ std::string run_clip(const CaseFile& file, const Case& c, DType dtype) {
   double total = 0;
   if (c.op == "clip_grad_norm") {
     total =
-        optim::clip_grad_norm(parameters, c.attrs.at("max_norm"), number(c.attrs.at("norm_type")));
+        optim::clip_grad_norm(parameters, c.attrs.at("max_norm"), number(c.attrs.at("norm_type")),
+                              c.attrs.value("error_if_nonfinite", false));
   } else if (c.op == "clip_grad_value") {
     optim::clip_grad_value(parameters, c.attrs.at("clip_value"));
   } else {
@@ -153,22 +152,70 @@ optim::Schedule make_schedule(const Case& c) {
     return optim::WarmupCosine(
         base, {.warmup = a.at("warmup"), .total = a.at("total"), .min_ratio = a.at("min_ratio")});
   }
+  if (c.op == "one_cycle_lr") {
+    return optim::OneCycle(base, {.max_lr = a.at("max_lr"),
+                                  .total_steps = a.at("total_steps"),
+                                  .pct_start = a.at("pct_start"),
+                                  .cosine = a.at("anneal_strategy") == "cos",
+                                  .cycle_momentum = a.at("cycle_momentum"),
+                                  .base_momentum = a.at("base_momentum"),
+                                  .max_momentum = a.at("max_momentum"),
+                                  .div_factor = a.at("div_factor"),
+                                  .final_div_factor = a.at("final_div_factor"),
+                                  .three_phase = a.at("three_phase")});
+  }
   throw NotCovered{c.op};
 }
 
-std::string run_schedule(const CaseFile& file, const Case& c) {
-  const optim::Schedule schedule = make_schedule(c);
-  const Array got = op_table::generate({c.attrs.at("steps").get<int64_t>()},
-                                       [&](const Dims& t) { return schedule.rate(t[0]); });
-  const Array want = file.values(c.outputs.at("lr"));
-  // Relative to the largest rate: where the curve touches zero, cos(pi) leaves its rounding.
-  Checker checker(c.len);
-  for (size_t t = 0; t < want.values.size(); ++t) {
+// Relative to the largest rate: where the curve touches zero, cos(pi) leaves its rounding.
+void expect_curve(const std::string& name, const std::vector<double>& got, const Array& want,
+                  Checker& checker) {
+  if (got.size() != want.values.size()) {
+    checker.fail(text(name, " has ", got.size(), " values, expected ", want.values.size()));
+    return;
+  }
+  for (size_t t = 0; t < got.size(); ++t) {
     const double allowed =
         1e-12 * std::max(std::fabs(want.values[t]), 1e-3 * op_table::largest_magnitude(want));
-    if (!op_table::close(got.values[t], want.values[t], allowed)) {
-      checker.fail(text("lr[", t, "] is ", got.values[t], ", expected ", want.values[t]));
+    if (!op_table::close(got[t], want.values[t], allowed)) {
+      checker.fail(text(name, "[", t, "] is ", got[t], ", expected ", want.values[t]));
     }
+  }
+}
+
+std::string run_plateau(const CaseFile& file, const Case& c) {
+  const Json& a = c.attrs;
+  optim::ReduceLrOnPlateau plateau(a.at("base_lr").get<double>(),
+                                   {.larger_is_better = a.at("mode") == "max",
+                                    .factor = a.at("factor"),
+                                    .patience = a.at("patience"),
+                                    .threshold = a.at("threshold"),
+                                    .relative = a.at("threshold_mode") == "rel",
+                                    .cooldown = a.at("cooldown"),
+                                    .min_lr = a.at("min_lr"),
+                                    .eps = a.at("eps")});
+  std::vector<double> lr;
+  for (double metric : file.values(c.inputs.at("metric")).values) {
+    lr.push_back(plateau.rate());
+    plateau.advance(metric);
+  }
+  Checker checker(c.len);
+  expect_curve("lr", lr, file.values(c.outputs.at("lr")), checker);
+  return checker.failure();
+}
+
+std::string run_schedule(const CaseFile& file, const Case& c) {
+  if (c.op == "reduce_lr_on_plateau") {
+    return run_plateau(file, c);
+  }
+  const optim::Schedule schedule = make_schedule(c);
+  Checker checker(c.len);
+  for (const auto& [name, key] : c.outputs) {
+    std::vector<double> curve;
+    for (int64_t t = 0; t < c.attrs.at("steps").get<int64_t>(); ++t) {
+      curve.push_back(name == "momentum" ? schedule.momentum(t) : schedule.rate(t));
+    }
+    expect_curve(name, curve, file.values(key), checker);
   }
   return checker.failure();
 }

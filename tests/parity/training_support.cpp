@@ -2,7 +2,11 @@
 
 #include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/optim/adagrad.h>
 #include <binade/optim/adamw.h>
+#include <binade/optim/lamb.h>
+#include <binade/optim/lars.h>
+#include <binade/optim/rmsprop.h>
 #include <binade/optim/sgd.h>
 
 namespace binade::parity {
@@ -43,11 +47,45 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& op, const Js
                                                           .weight_decay = hyper.at("weight_decay"),
                                                           .nesterov = hyper.at("nesterov")});
   }
-  if (op != "adam" && op != "adamw") {
+  if (op == "rmsprop") {
+    return std::make_unique<optim::Rmsprop>(
+        std::move(groups), optim::RmspropOptions{.lr = hyper.at("lr"),
+                                                 .alpha = hyper.at("alpha"),
+                                                 .eps = hyper.at("eps"),
+                                                 .weight_decay = hyper.at("weight_decay"),
+                                                 .momentum = hyper.at("momentum"),
+                                                 .centered = hyper.at("centered")});
+  }
+  if (op == "adagrad") {
+    return std::make_unique<optim::Adagrad>(
+        std::move(groups),
+        optim::AdagradOptions{.lr = hyper.at("lr"),
+                              .lr_decay = hyper.at("lr_decay"),
+                              .weight_decay = hyper.at("weight_decay"),
+                              .initial_accumulator_value = hyper.at("initial_accumulator_value"),
+                              .eps = hyper.at("eps")});
+  }
+  if (op == "lars") {
+    return std::make_unique<optim::Lars>(
+        std::move(groups), optim::LarsOptions{.lr = hyper.at("lr"),
+                                              .momentum = hyper.at("momentum"),
+                                              .weight_decay = hyper.at("weight_decay"),
+                                              .trust_coefficient = hyper.at("trust_coefficient"),
+                                              .eps = hyper.at("eps")});
+  }
+  if (op != "adam" && op != "adamw" && op != "lamb") {
     throw NotCovered{op};
   }
+  const std::array<double, 2> betas{hyper.at("betas").at(0), hyper.at("betas").at(1)};
+  if (op == "lamb") {
+    return std::make_unique<optim::Lamb>(
+        std::move(groups), optim::LambOptions{.lr = hyper.at("lr"),
+                                              .betas = betas,
+                                              .eps = hyper.at("eps"),
+                                              .weight_decay = hyper.at("weight_decay")});
+  }
   optim::AdamWOptions options{.lr = hyper.at("lr"),
-                              .betas = {hyper.at("betas").at(0), hyper.at("betas").at(1)},
+                              .betas = betas,
                               .eps = hyper.at("eps"),
                               .weight_decay = hyper.at("weight_decay"),
                               .amsgrad = hyper.at("amsgrad")};

@@ -15,7 +15,7 @@ ParameterList make_parameters(const CaseFile& file, const Case& c, const std::st
 // Makes the gradients of the parameters exactly these.
 void set_gradients(const ParameterList& parameters, const std::vector<Tensor>& gradients);
 
-// "sgd", "adam" or "adamw" with the settings of the cases.
+// The optimizers of the family optim, with the settings of the cases.
 std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& op, const Json& hyper,
                                                  std::vector<optim::ParamGroup> groups);
 

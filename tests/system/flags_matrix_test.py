@@ -12,9 +12,20 @@ MATRIX = (
        for precision in ("fp16", "bf16") for policy in ("mixed", "autocast", "half")]
     + [("mlp", 1, ("--optimizer", "adamw", "--weight-decay", 0.1), {}),
        ("mlp", 1, ("--optimizer", "sgd", "--momentum", 0.5, "--lr", 0.01), {}),
+       ("mlp", 1, ("--optimizer", "adam", "--weight-decay", 0.05), {}),
+       ("mlp", 1, ("--optimizer", "rmsprop", "--momentum", 0.5), {}),
+       ("mlp", 1, ("--optimizer", "rmsprop"), {}),
+       ("mlp", 1, ("--optimizer", "adagrad", "--lr", 0.01), {}),
+       ("mlp", 1, ("--optimizer", "lamb", "--lr", 0.01), {}),
+       ("mlp", 1, ("--optimizer", "lars", "--lr", 0.1, "--momentum", 0.8), {}),
        ("mlp", 2, ("--schedule", "cosine"), {}),
        ("mlp", 2, ("--schedule", "step"), {}),
+       ("mlp", 2, ("--schedule", "linear"), {}),
+       ("mlp", 2, ("--schedule", "one-cycle"), {}),
+       ("mlp", 1, ("--schedule", "one-cycle", "--optimizer", "adagrad"), {}),
+       ("mlp", 2, ("--schedule", "plateau", "--weight-decay", 0.02), {"learning_rate": 0.001}),
        ("mlp", 2, ("--schedule", "constant"), {"learning_rate": 0.001}),
+       ("mlp", 1, ("--graph", "off"), {}),
        ("mlp", 1, ("--clip", 1), {}),
        ("mlp", 1, ("--accumulate", 3), {}),
        ("mlp", 1, ("--loss-scale", 1024), {"loss_scale": 1024}),
@@ -30,7 +41,7 @@ MATRIX = (
 
 # The default is mixed fp16, which these leave as it is.
 WITHOUT_EFFECT = (("--precision", "fp16", "--policy", "mixed"), ("--threads", 2), ("--workers", 2),
-                  ("--format", "idx", "--device", "cpu"))
+                  ("--format", "idx", "--device", "cpu"), ("--graph", "off"))
 
 ACCURACY = re.compile(r"test accuracy: (\d{1,3}\.\d\d)%")
 

@@ -1,0 +1,31 @@
+// LAMB (You et al., ICLR 2020). With Adam's moments in update t from 1:
+//   r = (exp_avg / (1 - beta1^t)) / (sqrt(exp_avg_sq / (1 - beta2^t)) + eps) + weight_decay p;
+//   p -= lr |p| / |r| r, with the norms of the whole parameter; lr r where either is 0.
+#pragma once
+#include <binade/optim/layerwise.h>
+
+#include <array>
+
+namespace binade::optim {
+
+struct LambOptions {
+  double lr = 1e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-6;
+  double weight_decay = 0.01;
+  bool decay_norms_and_biases = true;
+};
+
+class Lamb : public LayerwiseOptimizer {
+ public:
+  using Options = LambOptions;
+  Lamb(const ParameterList& parameters, const LambOptions& options = {});
+  Lamb(std::vector<ParamGroup> groups, const LambOptions& options = {});
+
+ private:
+  void update(const Range& range) override;
+  double beta2() const override { return options_.betas[1]; }
+  LambOptions options_;
+};
+
+}  // namespace binade::optim

@@ -1,0 +1,31 @@
+// LARS (You, Gitman and Ginsburg, 2017). With gradient g and parameter p, norms of the whole
+// parameter:
+//   ratio = trust_coefficient |p| / (|g| + weight_decay |p| + eps), 1 where |p| or |g| is 0;
+//   momentum_buffer = momentum momentum_buffer + lr ratio (g + weight_decay p);
+//   p -= momentum_buffer.
+#pragma once
+#include <binade/optim/layerwise.h>
+
+namespace binade::optim {
+
+struct LarsOptions {
+  double lr = 1e-1;
+  double momentum = 0.9;
+  double weight_decay = 1e-4;
+  double trust_coefficient = 1e-3;
+  double eps = 1e-9;
+  bool decay_norms_and_biases = true;
+};
+
+class Lars : public LayerwiseOptimizer {
+ public:
+  using Options = LarsOptions;
+  Lars(const ParameterList& parameters, const LarsOptions& options = {});
+  Lars(std::vector<ParamGroup> groups, const LarsOptions& options = {});
+
+ private:
+  void update(const Range& range) override;
+  LarsOptions options_;
+};
+
+}  // namespace binade::optim

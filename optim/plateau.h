@@ -1,0 +1,46 @@
+// ReduceLrOnPlateau: lowers the learning rate where a metric, such as the validation loss, has not
+// become better for `patience` looks.
+//
+//   optim::ReduceLrOnPlateau plateau(adam, {.factor = 0.1, .patience = 5});
+//   plateau.advance(trainer.validate(validation).loss);              // after each epoch
+#pragma once
+#include <binade/optim/schedule.h>
+
+namespace binade::optim {
+
+struct PlateauOptions {
+  bool larger_is_better = false;
+  double factor = 0.1;
+  int64_t patience = 10;    // looks without a better metric that change nothing
+  double threshold = 1e-4;  // better: by this share of the best so far,
+  bool relative = true;     // or, if this is false, by this much
+  int64_t cooldown = 0;     // looks after a reduction that are not counted
+  double min_lr = 0;
+  double eps = 1e-8;  // a smaller change of the rate is left out
+};
+
+class ReduceLrOnPlateau {
+ public:
+  ReduceLrOnPlateau(const ScheduleTarget& target, const PlateauOptions& options);
+
+  void advance(double metric);
+  double rate(size_t group = 0) const { return rates_.at(group); }
+  double best() const { return best_; }
+
+  // "best", "bad_looks", "cooldown"; "best" is left out before the first look. The rates are in the
+  // state of the optimizer.
+  NamedScalars state_scalars() const;
+  void load_state(const NamedScalars& scalars);
+
+ private:
+  bool is_better(double metric) const;
+  void read_rates();
+
+  Optimizer* optimizer_;
+  PlateauOptions options_;
+  std::vector<double> rates_;  // per group
+  double best_;
+  int64_t bad_looks_ = 0, cooldown_ = 0;
+};
+
+}  // namespace binade::optim

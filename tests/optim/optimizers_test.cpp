@@ -1,0 +1,290 @@
+// RMSprop, Adagrad, LAMB and LARS: their formulas over an arena, state, settings; momentum of all
+// optimizers.
+#include <binade/optim/adagrad.h>
+#include <binade/optim/adamw.h>
+#include <binade/optim/lamb.h>
+#include <binade/optim/lars.h>
+#include <binade/optim/rmsprop.h>
+#include <binade/optim/sgd.h>
+#include <gtest/gtest.h>
+#include <tests/optim/parameters.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+
+namespace binade::optim {
+namespace {
+
+struct Reference {  // of one parameter
+  std::vector<double> p, a, b, c;
+  int64_t updates = 0;
+};
+
+double norm(const std::vector<double>& x) {
+  double sum = 0;
+  for (double value : x) {
+    sum += value * value;
+  }
+  return std::sqrt(sum);
+}
+
+void step(Reference& r, const std::vector<double>& gradient, const RmspropOptions& o) {
+  for (size_t i = 0; i < r.p.size(); ++i) {
+    const double g = gradient[i] + o.weight_decay * r.p[i];
+    r.a[i] = o.alpha * r.a[i] + (1 - o.alpha) * g * g;
+    r.b[i] = o.alpha * r.b[i] + (1 - o.alpha) * g;
+    const double spread = o.centered ? r.a[i] - r.b[i] * r.b[i] : r.a[i];
+    r.c[i] = o.momentum * r.c[i] + g / (std::sqrt(spread) + o.eps);
+    r.p[i] -= o.lr * r.c[i];
+  }
+}
+
+void step(Reference& r, const std::vector<double>& gradient, const AdagradOptions& o) {
+  const auto t = static_cast<double>(++r.updates);
+  for (size_t i = 0; i < r.p.size(); ++i) {
+    const double g = gradient[i] + o.weight_decay * r.p[i];
+    r.a[i] += g * g + (t == 1 ? o.initial_accumulator_value : 0);
+    r.p[i] -= o.lr / (1 + (t - 1) * o.lr_decay) * g / (std::sqrt(r.a[i]) + o.eps);
+  }
+}
+
+void step(Reference& r, const std::vector<double>& gradient, const LambOptions& o) {
+  const auto t = static_cast<double>(++r.updates);
+  for (size_t i = 0; i < r.p.size(); ++i) {
+    const double g = gradient[i];
+    r.a[i] = o.betas[0] * r.a[i] + (1 - o.betas[0]) * g;
+    r.b[i] = o.betas[1] * r.b[i] + (1 - o.betas[1]) * g * g;
+    r.c[i] = r.a[i] / (1 - std::pow(o.betas[0], t)) /
+                 (std::sqrt(r.b[i] / (1 - std::pow(o.betas[1], t))) + o.eps) +
+             o.weight_decay * r.p[i];
+  }
+  const double p = norm(r.p), d = norm(r.c), ratio = p > 0 && d > 0 ? p / d : 1;
+  for (size_t i = 0; i < r.p.size(); ++i) {
+    r.p[i] -= o.lr * ratio * r.c[i];
+  }
+}
+
+void step(Reference& r, const std::vector<double>& gradient, const LarsOptions& o) {
+  const double p = norm(r.p), g = norm(gradient);
+  const double ratio =
+      p > 0 && g > 0 ? o.trust_coefficient * p / (g + o.weight_decay * p + o.eps) : 1;
+  for (size_t i = 0; i < r.p.size(); ++i) {
+    r.a[i] = o.momentum * r.a[i] + o.lr * ratio * (gradient[i] + o.weight_decay * r.p[i]);
+    r.p[i] -= r.a[i];
+  }
+}
+
+const std::vector<ParameterSpec> kMixedBag = {{"conv", {5, 3, 3, 3}, DType::f64, false, true},
+                                              {"bias", {7}, DType::f64, true},
+                                              {"empty", {0}, DType::f64},
+                                              {"scalar", {}, DType::f64},
+                                              {"matrix", {128, 3}, DType::f64}};
+
+template <class O, class Options>
+void follow(const Options& options) {
+  const TestParameters parameters(kMixedBag);
+  O optimizer(parameters.list, options);
+  std::vector<Reference> references;
+  for (const Parameter& parameter : parameters.list) {
+    const std::vector<double> p = values_of(parameter.value), zeros(p.size());
+    references.push_back({p, zeros, zeros, zeros});
+  }
+  for (int t = 0; t < 6; ++t) {
+    for (size_t i = 0; i < parameters.list.size(); ++i) {
+      if (t == 2 && i == 1) {
+        continue;  // a step without this parameter's gradient
+      }
+      const Tensor g = randn(parameters.list[i].value.sizes(), DType::f64);
+      parameters.set_gradient(i, g, t % 2 ? 1024 : 1);
+      std::vector<double> halved = values_of(g);
+      for (double& value : halved) {
+        value /= 2;
+      }
+      step(references[i], halved, options);
+    }
+    ASSERT_EQ(optimizer.step({.divisor = 2}), StepOutcome::applied);
+    for (size_t i = 0; i < parameters.list.size(); ++i) {
+      const std::vector<double> got = values_of(parameters.list[i].value);
+      for (size_t k = 0; k < got.size(); ++k) {
+        ASSERT_NEAR(got[k], references[i].p[k], 1e-11 * (1 + std::abs(got[k])))
+            << parameters.list[i].name << " step " << t;
+      }
+    }
+  }
+}
+
+TEST(Rmsprop, FollowsTheFormula) {
+  follow<Rmsprop>(RmspropOptions{});
+  follow<Rmsprop>(RmspropOptions{.alpha = 0.9, .eps = 1e-3, .weight_decay = 0.1, .momentum = 0.5});
+  follow<Rmsprop>(RmspropOptions{.eps = 1e-3, .momentum = 0.9, .centered = true});
+}
+
+TEST(Adagrad, FollowsTheFormula) {
+  follow<Adagrad>(AdagradOptions{});
+  follow<Adagrad>(AdagradOptions{
+      .lr = 0.1, .lr_decay = 0.2, .weight_decay = 0.1, .initial_accumulator_value = 0.5});
+}
+
+TEST(Lamb, FollowsTheFormula) {
+  follow<Lamb>(LambOptions{.lr = 0.02});
+  follow<Lamb>(LambOptions{.betas = {0.5, 0.9}, .eps = 1e-3, .weight_decay = 0});
+}
+
+TEST(Lars, FollowsTheFormula) {
+  follow<Lars>(LarsOptions{});
+  follow<Lars>(LarsOptions{.momentum = 0, .weight_decay = 0.1, .trust_coefficient = 0.1});
+}
+
+using Maker = std::function<std::unique_ptr<Optimizer>(const ParameterList&)>;
+
+std::map<std::string, Maker> makers() {
+  return {{"rmsprop",
+           [](const ParameterList& list) {
+             return std::make_unique<Rmsprop>(list,
+                                              RmspropOptions{.momentum = 0.9, .centered = true});
+           }},
+          {"adagrad",
+           [](const ParameterList& list) {
+             return std::make_unique<Adagrad>(
+                 list, AdagradOptions{.lr_decay = 0.1, .initial_accumulator_value = 0.25});
+           }},
+          {"lamb",
+           [](const ParameterList& list) {
+             return std::make_unique<Lamb>(list, LambOptions{.lr = 0.01});
+           }},
+          {"lars",
+           [](const ParameterList& list) { return std::make_unique<Lars>(list, LarsOptions{}); }}};
+}
+
+TEST(Optimizers, StateRoundTripContinuesBitIdentically) {
+  const std::vector<ParameterSpec> specs = {{"w", {40, 30, 3, 3}, DType::f16, false, true},
+                                            {"norm", {5}, DType::f32, true}};
+  const std::map<std::string, std::set<std::string>> names = {
+      {"rmsprop", {"grad_avg", "momentum_buffer", "square_avg"}},
+      {"adagrad", {"sum"}},
+      {"lamb", {"exp_avg", "exp_avg_sq"}},
+      {"lars", {"momentum_buffer"}}};
+  for (const auto& [name, make] : makers()) {
+    SCOPED_TRACE(name);
+    manual_seed(1);
+    const TestParameters first(specs, true), second(specs, true);
+    const std::unique_ptr<Optimizer> a = make(first.list), b = make(second.list);
+    const auto run = [](const TestParameters& parameters, Optimizer& optimizer, uint64_t seed) {
+      manual_seed(seed);
+      for (size_t i = seed % 2; i < 2; ++i) {  // odd seeds leave the first parameter out
+        parameters.set_gradient(i, randn(parameters.list[i].value.sizes()));
+      }
+      ASSERT_EQ(optimizer.step(), StepOutcome::applied);
+    };
+    for (uint64_t seed : {2, 3, 4}) {
+      run(first, *a, seed);
+    }
+    std::set<std::string> found;
+    for (const auto& [key, tensor] : a->state_tensors()) {
+      if (key.ends_with(".norm")) {
+        found.insert(key.substr(0, key.size() - 5));
+      }
+    }
+    EXPECT_EQ(found, names.at(name));
+    NoGradGuard guard;
+    for (size_t i = 0; i < 2; ++i) {
+      second.list[i].value.copy_(first.list[i].value);
+    }
+    b->load_state(a->state_tensors(), a->state_scalars());
+    for (uint64_t seed : {5, 6}) {
+      run(first, *a, seed);
+      run(second, *b, seed);
+    }
+    for (size_t s = 0; s < first.arena->segments().size(); ++s) {
+      EXPECT_EQ(bytes_of(first.arena->segments()[s].values),
+                bytes_of(second.arena->segments()[s].values));
+    }
+    EXPECT_EQ(bytes_of(first.arena->segments()[0].masters),
+              bytes_of(second.arena->segments()[0].masters));
+  }
+}
+
+// A parameter's update does not depend on what lies beside it in the arena, to the bit.
+TEST(Optimizers, LayerwiseStepsOfAParameterDoNotDependOnTheOthers) {
+  const std::vector<ParameterSpec> specs = {{"a", {128}}, {"b", {97, 130}}, {"c", {256}}};
+  for (const auto& name : {"lamb", "lars"}) {
+    manual_seed(3);
+    const TestParameters all(specs);
+    const Tensor start = from_values(values_of(all.list[1].value), specs[1].sizes);
+    const TestParameters alone({specs[1]});
+    {
+      NoGradGuard guard;
+      alone.list[0].value.copy_(start);
+    }
+    const auto both = makers().at(name)(all.list), one = makers().at(name)(alone.list);
+    for (uint64_t t = 0; t < 3; ++t) {
+      for (size_t i = 0; i < 3; ++i) {
+        manual_seed(10 * t + i);
+        const Tensor g = randn(all.list[i].value.sizes());
+        all.set_gradient(i, g);
+        if (i == 1) {
+          alone.set_gradient(0, g);
+        }
+      }
+      ASSERT_EQ(both->step(), StepOutcome::applied);
+      ASSERT_EQ(one->step(), StepOutcome::applied);
+    }
+    EXPECT_EQ(values_of(all.list[1].value), values_of(alone.list[0].value)) << name;
+    const auto ratios = dynamic_cast<LayerwiseOptimizer&>(*both).trust_ratios();
+    EXPECT_EQ(ratios.size(), 3u);
+    EXPECT_EQ(ratios.at("b"), dynamic_cast<LayerwiseOptimizer&>(*one).trust_ratios().at("b"));
+    EXPECT_NE(ratios.at("b"), ratios.at("a"));
+  }
+}
+
+TEST(Optimizers, MomentumCanBeSet) {
+  const TestParameters parameters({{"a", {2}}, {"b", {2}}});
+  const auto only = [&](const std::string& name) {
+    return parameters.list.filter([&](const Parameter& p) { return p.name == name; });
+  };
+  Sgd sgd({{.parameters = only("a"), .momentum = 0.25}, {.parameters = only("b")}},
+          {.lr = 1, .momentum = 0.5});
+  EXPECT_EQ(sgd.momentum(0), 0.25);
+  EXPECT_EQ(sgd.momentum(1), 0.5);
+  const std::vector<double> before = values_of(parameters.list[0].value);
+  for (int t = 0; t < 2; ++t) {
+    parameters.set_gradient(0, ones({2}));
+    parameters.set_gradient(1, ones({2}));
+    ASSERT_EQ(sgd.step(), StepOutcome::applied);
+    sgd.set_momentum(0, 0.75);
+  }
+  EXPECT_NEAR(values_of(parameters.list[0].value)[0], before[0] - 1 - 1.75, 1e-6);
+  EXPECT_EQ(sgd.state_scalars().at("momentum.0"), 0.75);
+  EXPECT_EQ(sgd.state_scalars().at("momentum.1"), 0.5);
+  NamedScalars scalars = sgd.state_scalars();
+  scalars["momentum.1"] = 0.125;
+  sgd.load_state(sgd.state_tensors(), scalars);
+  EXPECT_EQ(sgd.momentum(1), 0.125);
+  EXPECT_EQ(AdamW(parameters.list, {.betas = {0.8, 0.99}}).momentum(), 0.8);
+  EXPECT_THROW(sgd.set_momentum(1.0), Error);
+  Adagrad adagrad(parameters.list);
+  EXPECT_FALSE(adagrad.has_momentum());
+  EXPECT_THROW(adagrad.set_momentum(0.5), Error);
+  EXPECT_THROW(Sgd(parameters.list, {}).momentum(), Error);
+  EXPECT_THROW(Sgd({{.parameters = only("a"), .momentum = 0.5}}, {}), Error);
+}
+
+TEST(Optimizers, RefuseSettingsThatMakeNoSense) {
+  const TestParameters parameters({{"a", {2}}});
+  const auto& list = parameters.list;
+  EXPECT_THROW(Rmsprop(list, {.alpha = 1.5}), Error);
+  EXPECT_THROW(Rmsprop(list, {.eps = -1}), Error);
+  EXPECT_THROW(Rmsprop(list, {.momentum = -0.1}), Error);
+  EXPECT_THROW(Adagrad(list, {.lr_decay = -1}), Error);
+  EXPECT_THROW(Adagrad(list, {.initial_accumulator_value = -1}), Error);
+  EXPECT_THROW(Lamb(list, {.betas = {0.9, 1}}), Error);
+  EXPECT_THROW(Lars(list, {.trust_coefficient = 0}), Error);
+  EXPECT_THROW(Lars(list, {.lr = -1}), Error);
+  EXPECT_FALSE(parameters.arena->has_optimizer());
+}
+
+}  // namespace
+}  // namespace binade::optim

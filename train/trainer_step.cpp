@@ -1,0 +1,122 @@
+// A step of the Trainer, from a batch to new weights. Nothing here waits for a device: how a step
+// ended is counted by the optimizer and moves the schedule where it is known.
+#include <binade/core/create.h>
+#include <binade/core/ops.h>
+#include <binade/train/trainer.h>
+
+#include <cstdio>
+
+namespace binade::train {
+
+Tensor classification_step(nn::Module& model, const data::Batch& batch) {
+  return cross_entropy(model(batch.images), batch.labels);
+}
+
+// Returns true if the batch completed a step.
+bool Trainer::train_batch(const data::Batch& batch, bool last) {
+  const double weight = window_.add(batch.size);
+  if (last) {
+    window_.close();
+  }
+  optim::StepResult result = StepOutcome::accumulating;
+  const bool full = batch.size == window_.nominal_batch();
+  const Tensor loss = graph_ && full ? run_graph(batch, result) : run_batch(batch, weight, result);
+  state_.loss.add(loss, static_cast<double>(batch.size));
+  state_.samples += batch.size;
+  if (!window_.full()) {
+    return false;
+  }
+  window_.reset();
+  ++state_.steps;
+  if (parts_.schedule) {
+    parts_.schedule->advance(result);
+  }
+  return true;
+}
+
+Tensor Trainer::run_batch(const data::Batch& batch, double weight, optim::StepResult& result) {
+  const Tensor loss =
+      options_.step ? options_.step(parts_.model, batch) : classification_step(parts_.model, batch);
+  if (parts_.scaler) {
+    parts_.scaler->scale(loss, weight).backward();
+  } else {
+    backward(loss, full({}, weight, loss.dtype(), loss.device()));
+  }
+  if (window_.full()) {
+    result = step();
+  }
+  return loss.detach();
+}
+
+optim::StepResult Trainer::step() {
+  const optim::StepOptions options{.divisor = window_.divisor(), .clip_norm = options_.clip_norm};
+  return parts_.scaler ? parts_.scaler->step(parts_.optimizer, options)
+                       : parts_.optimizer.step(options);
+}
+
+// A batch that is a whole step, as a graph.
+Tensor Trainer::run_graph(const data::Batch& batch, optim::StepResult& result) {
+  std::vector<Tensor> out;
+  try {
+    out = (*graph_)({batch.images, batch.labels});
+  } catch (const Error& error) {
+    // Nothing ran on the device. If the step itself is wrong, it says so again now.
+    give_up_graph(error.what());
+    parts_.optimizer.zero_grad();
+    return run_batch(batch, 1, result);
+  }
+  result = optim::StepResult(out[1], nullptr);
+  return out[0];
+}
+
+void Trainer::choose_graph(const data::Loader& train) {
+  graph_.reset();
+  why_no_graph_.clear();
+  const Device device = parts_.optimizer.device();
+  if (device.is_cpu() || options_.graph == StepGraph::off) {
+    why_no_graph_ = device.is_cpu() ? "on the CPU there are none" : "they are switched off";
+    return;
+  }
+  if (options_.accumulate > 1) {
+    give_up_graph(text("gradients accumulate over ", options_.accumulate, " micro-batches"));
+    return;
+  }
+  if (options_.step && options_.graph == StepGraph::automatic) {
+    give_up_graph("the step is not the Trainer's own; StepGraph::on says that it may be replayed");
+    return;
+  }
+  if (train.samples_per_epoch() < train.options().batch) {
+    give_up_graph("no batch is full");
+    return;
+  }
+  graph_ = std::make_unique<GraphedStep>(device, [this](std::span<const Tensor> in) {
+    data::Batch batch;
+    batch.images = in[0];
+    batch.labels = in[1];
+    batch.size = in[0].size(0);
+    optim::StepResult result = StepOutcome::accumulating;
+    const Tensor loss = run_batch(batch, 1, result);
+    return std::vector<Tensor>{loss, result.word()};
+  });
+}
+
+void Trainer::give_up_graph(const std::string& reason) {
+  graph_.reset();
+  why_no_graph_ = reason;
+  if (options_.progress) {
+    std::printf("steps are not replayed as a graph: %s\n", reason.c_str());
+    std::fflush(stdout);
+  }
+}
+
+int64_t Trainer::skipped() const {
+  return state_.steps - (parts_.optimizer.step_count() - applied_before_);
+}
+
+void Trainer::check_scaler() const {
+  if (parts_.scaler) {
+    (void)parts_.scaler->state_scalars();
+  }
+}
+
+}  // namespace binade::train
