@@ -215,7 +215,8 @@ double cycle_value(const OneCycleOptions& o, int64_t t, double Phase::*from, dou
     if (at <= phase.end || &phase == &phases.back()) {
       const double q = phase.end > start ? (at - start) / (phase.end - start) : 1;
       const double a = phase.*from, b = phase.*to;
-      return o.cosine ? b + (a - b) * cosine_fall(q) : a + (b - a) * q;
+      const double rest = o.cosine ? cosine_fall(q) : 1 - q;  // exact at both ends
+      return a * rest + b * (1 - rest);
     }
     start = phase.end;
   }

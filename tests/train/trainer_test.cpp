@@ -145,6 +145,22 @@ TEST(TrainerTest, ClippingBoundsTheNormOfTheTrueGradient) {
   }
 }
 
+TEST(TrainerTest, APlateauGetsTheValidationLoss) {
+  ScriptedModel model({3, 2, 2, 2, 2});
+  optim::Sgd optimizer(model.parameters(), {.lr = 1});
+  optim::ReduceLrOnPlateau plateau(optimizer, {.factor = 0.5, .patience = 1});
+  Trainer trainer({.model = model, .optimizer = optimizer, .plateau = &plateau},
+                  {.epochs = 5, .patience = 0, .progress = false, .step = test::unit_step(model)});
+  const LitPixels pictures(1);
+  data::Loader train(pictures, {.batch = 1, .workers = 0});
+  data::Loader validation(pictures, {.batch = 1, .workers = 0});
+  trainer.fit(train, &validation);
+  EXPECT_EQ(optimizer.lr(), 0.5);
+  EXPECT_NEAR(plateau.best(), 2, 1e-6);
+  EXPECT_EQ(plateau.state_scalars().at("bad_looks"), 1);
+  EXPECT_EQ(trainer.why_no_graph(), "on the CPU there are none");
+}
+
 TEST(TrainerTest, ValidationIsTheMeanOverSamples) {
   ScriptedModel model;
   optim::Sgd optimizer(model.parameters(), {.lr = 1});
