@@ -59,8 +59,6 @@ const std::vector<KernelCase>& kernel_cases();
 std::vector<KernelCase> sequence_kernel_cases();  // parts of them, in files of their own
 std::vector<KernelCase> index_kernel_cases();
 std::vector<KernelCase> selection_cases();
-std::vector<KernelCase> sequence_kernel_cases();  // a part of them
-std::vector<KernelCase> optimizer_kernel_cases();  // some of them (bench/optimizer_kernel_cases.cpp)
 std::vector<KernelCase> optimizer_kernel_cases();
 // Throws with the list of names where there is none.
 const KernelCase& find_case(const std::string& name);
