@@ -46,6 +46,15 @@ struct KernelCase {
   Prepared (*prepare)(int64_t rows, int64_t cols, DType dtype, Device device);
 };
 
+inline double bytes_of(const View& v) {
+  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
+}
+template <class... Views>
+double bytes_of(const View& first, const Views&... rest) {
+  return bytes_of(first) + bytes_of(rest...);
+}
+using Shared = std::shared_ptr<Operands>;
+
 const std::vector<KernelCase>& kernel_cases();
 // Parts of them, each in the source of its name.
 std::vector<KernelCase> selection_cases();
@@ -60,6 +69,7 @@ std::vector<KernelCase> sequence_kernel_cases();  // a part of them
 std::vector<KernelCase> reduce_cases();  // those of bench/reduce_cases.cpp
 std::vector<KernelCase> sequence_kernel_cases();  // a part of them
 std::vector<KernelCase> loss_cases();  // those of bench/loss_cases.cpp
+std::vector<KernelCase> optimizer_kernel_cases();
 // Throws with the list of names where there is none.
 const KernelCase& find_case(const std::string& name);
 

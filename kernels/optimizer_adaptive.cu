@@ -53,18 +53,20 @@ __global__ void __launch_bounds__(kThreads)
         g[i] += o.decay * p[i];
       }
       v[i] = o.alpha * v[i] + o.rest * g[i] * g[i];
-      C spread = v[i];
-      if (state.means) {
-        mean[i] = o.alpha * mean[i] + o.rest * g[i];
-        spread -= mean[i] * mean[i];
-        spread = spread < C(0) ? C(0) : spread;  // a NaN stays
-      }
-      b[i] = g[i] / (std::sqrt(spread) + o.eps) + (state.buffer ? momentum * b[i] : C(0));
-      p[i] -= lr * b[i];
+      mean[i] = o.alpha * mean[i] + o.rest * g[i];
     }
-    dev::store_from(state.squares + at, v);
+    dev::store_from(state.squares + at, v);  // before the divisions, which need registers
     if (state.means) {
       dev::store_from(state.means + at, mean);
+    }
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      if (state.means) {
+        v[i] -= mean[i] * mean[i];
+        v[i] = v[i] < C(0) ? C(0) : v[i];  // a NaN stays
+      }
+      b[i] = momentum * b[i] + g[i] / (std::sqrt(v[i]) + o.eps);  // without a buffer b was 0
+      p[i] -= lr * b[i];
     }
     if (state.buffer) {
       dev::store_from(state.buffer + at, b);
@@ -103,9 +105,12 @@ __global__ void __launch_bounds__(kThreads)
         g[i] += o.decay * p[i];
       }
       total[i] += g[i] * g[i];
+    }
+    dev::store_from(sum + at, total);  // before the divisions, which need registers
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
       p[i] -= rate * g[i] / (std::sqrt(total[i]) + o.eps);
     }
-    dev::store_from(sum + at, total);
     store_parameters(a, at, p);
   });
 }

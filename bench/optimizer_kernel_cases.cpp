@@ -1,0 +1,179 @@
+// The kernels of a training step as cases, over flat ranges of rows x cols elements.
+#include <bench/kernel_cases.h>
+#include <binade/kernels/copy.h>
+#include <binade/kernels/optimizer.h>
+#include <binade/kernels/optimizer_adaptive.h>
+#include <binade/kernels/optimizer_trust.h>
+
+#include <algorithm>
+
+namespace binade::bench {
+namespace {
+
+// What every step has, with two moments.
+struct StepOperands {
+  const View &param, &grad, &first, &second, &master;
+  double bytes;  // of a step that reads and writes both moments
+
+  StepOperands(Operands& o, int64_t count, DType dtype)
+      : param(o.random(dtype, {count})),
+        grad(o.random(dtype, {count})),
+        first(o.zeros(compute_dtype(dtype), {count})),
+        second(o.zeros(compute_dtype(dtype), {count})),
+        master(is_half(dtype) ? o.random(DType::f32, {count}) : kNoView),
+        bytes(bytes_of(grad, first, first, second, second, param) +
+              (master ? 2 * bytes_of(master) : bytes_of(param))) {}
+};
+
+Prepared gradient_stats(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &g = o->random(dtype, {rows * cols}), &result = o->empty(DType::f64, {2});
+  return {o, [&] { kernels::gradient_stats({.grad = g, .result = result}); }, bytes_of(g), 0};
+}
+
+Prepared adam_step(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const StepOperands s(*o, rows * cols, dtype);
+  return {o,
+          [s] {
+            kernels::adam_step({.param = s.param,
+                                .master = s.master,
+                                .grad = s.grad,
+                                .exp_avg = s.first,
+                                .exp_avg_sq = s.second,
+                                .lr = 1e-3,
+                                .beta1 = 0.9,
+                                .beta2 = 0.999,
+                                .eps = 1e-8,
+                                .weight_decay = 0.01,
+                                .decoupled = true,
+                                .step = 1,
+                                .grad_multiplier = 1});
+          },
+          s.bytes, 0};
+}
+
+Prepared rmsprop_step(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const StepOperands s(*o, rows * cols, dtype);
+  return {o,
+          [s] {
+            kernels::rmsprop_step({.param = s.param,
+                                   .master = s.master,
+                                   .grad = s.grad,
+                                   .square_avg = s.first,
+                                   .lr = 1e-3,
+                                   .alpha = 0.99,
+                                   .eps = 1e-8,
+                                   .weight_decay = 0,
+                                   .momentum = 0.9,
+                                   .grad_multiplier = 1,
+                                   .momentum_buffer = s.second});
+          },
+          s.bytes, 0};
+}
+
+Prepared adagrad_step(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const StepOperands s(*o, rows * cols, dtype);
+  return {o,
+          [s] {
+            kernels::adagrad_step({.param = s.param,
+                                   .master = s.master,
+                                   .grad = s.grad,
+                                   .sum = s.first,
+                                   .lr = 1e-3,
+                                   .lr_decay = 0,
+                                   .eps = 1e-10,
+                                   .weight_decay = 0,
+                                   .step = 1,
+                                   .grad_multiplier = 1});
+          },
+          s.bytes - 2 * bytes_of(s.second), 0};
+}
+
+// One parameter of all elements.
+kernels::TrustTable one_parameter(Operands& o, int64_t count) {
+  const int64_t chunks = (count + kernels::kTrustChunk - 1) / kernels::kTrustChunk;
+  const View& rows = o.zeros(DType::i64, {chunks, 3});
+  const auto set = [](const View& table, int64_t at, int64_t value) {
+    View cell = table;
+    cell.data += at * static_cast<int64_t>(sizeof(int64_t));
+    cell.numel = 1;
+    cell.sizes = {1};
+    cell.strides = {1};
+    kernels::fill({.y = cell, .value = static_cast<double>(value)});
+  };
+  for (int64_t i = 0; i < chunks; ++i) {
+    const int64_t begin = i * kernels::kTrustChunk;
+    set(rows, 3 * i, begin);
+    set(rows, 3 * i + 1, std::min(kernels::kTrustChunk, count - begin));
+  }
+  const View& items = o.zeros(DType::i64, {1, 2});
+  set(items, 1, chunks);
+  return {.chunks = rows,
+          .items = items,
+          .origin = 0,
+          .first_chunk = 0,
+          .first_item = 0,
+          .ratios = o.zeros(DType::f64, {1})};
+}
+
+// Reads parameter or master and both moments twice: for the norms, and for the update.
+Prepared lamb_step(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const StepOperands s(*o, rows * cols, dtype);
+  const kernels::TrustTable table = one_parameter(*o, rows * cols);
+  return {o,
+          [s, table] {
+            kernels::lamb_step({.param = s.param,
+                                .master = s.master,
+                                .grad = s.grad,
+                                .exp_avg = s.first,
+                                .exp_avg_sq = s.second,
+                                .table = table,
+                                .lr = 1e-3,
+                                .beta1 = 0.9,
+                                .beta2 = 0.999,
+                                .eps = 1e-6,
+                                .weight_decay = 0.01,
+                                .step = 1,
+                                .grad_multiplier = 1});
+          },
+          s.bytes + bytes_of(s.first, s.second) + bytes_of(s.master ? s.master : s.param), 0};
+}
+
+// Reads parameter or master and gradient twice.
+Prepared lars_step(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const StepOperands s(*o, rows * cols, dtype);
+  const kernels::TrustTable table = one_parameter(*o, rows * cols);
+  return {
+      o,
+      [s, table] {
+        kernels::lars_step({.param = s.param,
+                            .master = s.master,
+                            .grad = s.grad,
+                            .momentum_buffer = s.first,
+                            .table = table,
+                            .lr = 0.1,
+                            .momentum = 0.9,
+                            .weight_decay = 1e-4,
+                            .trust_coefficient = 1e-3,
+                            .eps = 1e-9,
+                            .grad_multiplier = 1});
+      },
+      s.bytes - 2 * bytes_of(s.second) + bytes_of(s.grad) + bytes_of(s.master ? s.master : s.param),
+      0};
+}
+
+}  // namespace
+
+std::vector<KernelCase> optimizer_kernel_cases() {
+  constexpr const char* kElements = "rows x cols elements";
+  return {{"gradient_stats", kElements, gradient_stats}, {"adam_step", kElements, adam_step},
+          {"rmsprop_step", kElements, rmsprop_step},     {"adagrad_step", kElements, adagrad_step},
+          {"lamb_step", kElements, lamb_step},           {"lars_step", kElements, lars_step}};
+}
+
+}  // namespace binade::bench
