@@ -1,5 +1,4 @@
 #include <bench/kernel_cases.h>
-#include <binade/kernels/batch_norm.h>
 #include <binade/kernels/conv2d.h>
 #include <binade/kernels/copy.h>
 #include <binade/kernels/cross_entropy.h>
@@ -58,18 +57,6 @@ const View& Operands::channels_last(const View& of) {
 }
 
 namespace {
-
-constexpr int64_t kImageSide = 16;
-
-double bytes_of(const View& v) {
-  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
-}
-template <class... Views>
-double bytes_of(const View& first, const Views&... rest) {
-  return bytes_of(first) + bytes_of(rest...);
-}
-
-using Shared = std::shared_ptr<Operands>;
 
 template <Unary kOp>
 Prepared unary_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -179,56 +166,6 @@ Prepared cross_entropy_forward_backward(int64_t rows, int64_t cols, DType dtype,
           bytes_of(z, dz, target, loss, weight, lse, scale), 0};
 }
 
-struct NormOperands {
-  const View &x, &weight, &bias, &mean, &rstd, &y;
-};
-
-NormOperands norm_operands(Operands& o, int64_t rows, int64_t cols, DType dtype) {
-  const DType stat = compute_dtype(dtype);
-  return {o.channels_last(o.random(dtype, {rows, cols, 1, 1})),
-          o.random(stat, {cols}),
-          o.random(stat, {cols}),
-          o.zeros(stat, {cols}),
-          o.random(stat, {cols}),
-          o.channels_last(o.empty(dtype, {rows, cols, 1, 1}))};
-}
-
-Prepared batch_norm_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const NormOperands v = norm_operands(*o, rows, cols, dtype);
-  return {o,
-          [v] {
-            kernels::batch_norm_forward({.x = v.x,
-                                         .weight = v.weight,
-                                         .bias = v.bias,
-                                         .y = v.y,
-                                         .mean = v.mean,
-                                         .rstd = v.rstd,
-                                         .eps = 1e-5});
-          },
-          bytes_of(v.x, v.x, v.y), 0};
-}
-
-Prepared batch_norm_backward(int64_t rows, int64_t cols, DType dtype, Device device) {
-  const Shared o = std::make_shared<Operands>(device);
-  const NormOperands v = norm_operands(*o, rows, cols, dtype);
-  const View& dx = o->channels_last(o->empty(dtype, {rows, cols, 1, 1}));
-  const View &dw = o->empty(v.mean.dtype, {cols}), &db = o->empty(v.mean.dtype, {cols});
-  kernels::fill_normal({.y = v.y, .seed = 9, .offset = 0});  // stands for dy
-  return {o,
-          [v, &dx, &dw, &db] {
-            kernels::batch_norm_backward({.x = v.x,
-                                          .dy = v.y,
-                                          .weight = v.weight,
-                                          .mean = v.mean,
-                                          .rstd = v.rstd,
-                                          .dx = dx,
-                                          .dweight = dw,
-                                          .dbias = db});
-          },
-          bytes_of(v.x, v.y, dx) + bytes_of(v.x, v.y), 0};
-}
-
 constexpr kernels::Pool2dGeometry kPool{.kernel = {2, 2}, .stride = {2, 2}};
 
 Prepared max_pool2d_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -334,11 +271,8 @@ Prepared conv2d(int64_t rows, int64_t cols, DType dtype, Device device) {
   return {o, run, bytes_of(x, y, w), flops};
 }
 
-constexpr const char* kMatrix = "rows x cols elements";
-constexpr const char* kImages = "rows images of 16x16 with cols channels";
-
 std::vector<KernelCase> with_other_files(std::vector<KernelCase> cases) {
-  for (const auto& file : {sequence_kernel_cases(), index_kernel_cases()}) {
+  for (const auto& file : {norm_cases(), sequence_kernel_cases(), index_kernel_cases()}) {
     cases.insert(cases.end(), file.begin(), file.end());
   }
   return cases;
@@ -365,8 +299,6 @@ const std::vector<KernelCase>& kernel_cases() {
       {"softmax_forward", kMatrix, softmax_forward},
       {"softmax_backward", kMatrix, softmax_backward},
       {"cross_entropy_forward_backward", kMatrix, cross_entropy_forward_backward},
-      {"batch_norm_forward", "rows positions, cols channels", batch_norm_forward},
-      {"batch_norm_backward", "rows positions, cols channels", batch_norm_backward},
       {"max_pool2d_forward", kImages, max_pool2d_forward},
       {"max_pool2d_backward", kImages, max_pool2d_backward},
       {"fill_normal", kMatrix, fill_normal},

@@ -49,7 +49,23 @@ struct KernelCase {
 const std::vector<KernelCase>& kernel_cases();
 std::vector<KernelCase> sequence_kernel_cases();  // parts of them, in files of their own
 std::vector<KernelCase> index_kernel_cases();
+std::vector<KernelCase> sequence_kernel_cases();  // a part of them
+std::vector<KernelCase> norm_cases();  // those of norm_cases.cpp
 // Throws with the list of names where there is none.
 const KernelCase& find_case(const std::string& name);
+
+// For writing cases.
+using Shared = std::shared_ptr<Operands>;
+inline constexpr int64_t kImageSide = 16;
+inline constexpr const char* kMatrix = "rows x cols elements";
+inline constexpr const char* kImages = "rows images of 16x16 with cols channels";
+
+inline double bytes_of(const View& v) {
+  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
+}
+template <class... Views>
+double bytes_of(const View& first, const Views&... rest) {
+  return bytes_of(first) + bytes_of(rest...);
+}
 
 }  // namespace binade::bench

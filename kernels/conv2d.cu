@@ -180,7 +180,9 @@ void backward_data_tiles(const Conv2dBackwardData& a, const Conv2dSizes& size,
     launch_correlation(CorrelationProblem<T>{.shape = shape,
                                              .source = dy.view().template as<T>(),
                                              .w = w.as<T>(),
-                                             .target = dx.view().template as<T>()},
+                                             .target = dx.view().template as<T>(),
+                                             .bias = a.bias.as<T>(),
+                                             .bias_stride = a.bias ? a.bias.strides[0] : 0},
                        chosen, false);
   });
   dx.store();

@@ -27,11 +27,13 @@ struct Conv2dForward {         // y = activation(x * w + bias)
 };
 BINADE_KERNEL(conv2d_forward, Conv2dForward, y)
 
+// Also the forward of a transposed convolution, for which the bias is.
 struct Conv2dBackwardData {
   const View& dy;  // [N, O, P, Q]
   const View& w;   // [O, C / groups, R, S]
   const View& dx;  // [N, C, H, W], overwritten
   Conv2dGeometry geometry = {};
+  const View& bias = kNoView;  // [C], added to dx
 };
 BINADE_KERNEL(conv2d_backward_data, Conv2dBackwardData, dx)
 

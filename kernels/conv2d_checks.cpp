@@ -49,22 +49,26 @@ Conv2dSizes conv2d_sizes(const char* op, const View& x, const View& w, const Vie
           w.size(0) / g.groups};
 }
 
+void check_bias(const char* op, const View& bias, const View& target) {
+  check(!bias || (bias.dtype == target.dtype && bias.sizes == Dims{target.size(1)}), op,
+        ": got bias ", bias.dtype, " ", bias.sizes, ", expected ", target.dtype, " [",
+        target.size(1), "]");
+}
+
 }  // namespace
 
 Conv2dSizes checked_sizes(const Conv2dForward& a) {
   const Conv2dSizes size = conv2d_sizes("conv2d_forward", a.x, a.w, a.y, a.geometry);
   check(a.activation == Activation::none || a.activation == Activation::relu,
         "conv2d_forward: got activation gelu_tanh, expected none or relu; apply it as an op");
-  if (a.bias.data) {
-    check(a.bias.dtype == a.y.dtype && a.bias.dim() == 1 && a.bias.size(0) == size.o,
-          "conv2d_forward: got bias ", a.bias.dtype, " ", a.bias.sizes, ", expected ", a.y.dtype,
-          " [", size.o, "]");
-  }
+  check_bias("conv2d_forward", a.bias, a.y);
   return size;
 }
 
 Conv2dSizes checked_sizes(const Conv2dBackwardData& a) {
-  return conv2d_sizes("conv2d_backward_data", a.dx, a.w, a.dy, a.geometry);
+  const Conv2dSizes size = conv2d_sizes("conv2d_backward_data", a.dx, a.w, a.dy, a.geometry);
+  check_bias("conv2d_backward_data", a.bias, a.dx);
+  return size;
 }
 
 Conv2dSizes checked_sizes(const Conv2dBackwardWeight& a) {

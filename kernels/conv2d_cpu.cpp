@@ -311,6 +311,30 @@ class Correlator {
   int64_t block_images_ = 1, block_rows_ = 0, blocks_ = 0;
 };
 
+// A bias as the tiles read it: in the compute dtype, with room beyond its end.
+class PackedBias {
+ public:
+  PackedBias(const View& bias, DType compute)
+      : padded_(bias ? bias.size(0) + kMaxTileWidth : 0),
+        workspace_(static_cast<size_t>(padded_) * size_of(compute)) {
+    if (bias) {
+      copy_strided_best(StridedCopy{.source = bias.data,
+                                    .from = bias.dtype,
+                                    .to = compute,
+                                    .source_strides = {0, 0, bias.strides[0]},
+                                    .target = workspace_.as<std::byte>(),
+                                    .target_strides = {0, padded_, 1},
+                                    .sizes = {1, 1, bias.size(0)},
+                                    .padded_columns = padded_});
+    }
+  }
+  const std::byte* data() const { return padded_ > 0 ? workspace_.as<std::byte>() : nullptr; }
+
+ private:
+  int64_t padded_;
+  Workspace workspace_;
+};
+
 }  // namespace
 
 void cpu::conv2d_forward(const Conv2dForward& a) {
@@ -318,19 +342,7 @@ void cpu::conv2d_forward(const Conv2dForward& a) {
   if (a.y.numel == 0) {
     return;
   }
-  const DType compute = compute_dtype(a.y.dtype);
-  const int64_t padded = size.o + kMaxTileWidth;
-  const Workspace bias(a.bias.data ? padded * size_of(compute) : 0);
-  if (a.bias.data) {
-    copy_strided_best(StridedCopy{.source = a.bias.data,
-                                  .from = a.y.dtype,
-                                  .to = compute,
-                                  .source_strides = {0, 0, a.bias.strides[0]},
-                                  .target = bias.as<std::byte>(),
-                                  .target_strides = {0, padded, 1},
-                                  .sizes = {1, 1, size.o},
-                                  .padded_columns = padded});
-  }
+  const PackedBias bias(a.bias, compute_dtype(a.y.dtype));
   const Correlation correlation{.source = a.x,
                                 .target = a.y,
                                 .w = a.w,
@@ -342,7 +354,7 @@ void cpu::conv2d_forward(const Conv2dForward& a) {
                                 .group_stride = size.group_o * a.w.strides[0],
                                 .vertical = forward_axis(a.geometry, 0, size.r),
                                 .horizontal = forward_axis(a.geometry, 1, size.s),
-                                .bias = bias.as<std::byte>(),
+                                .bias = bias.data(),
                                 .relu = a.activation == Activation::relu};
   Correlator(correlation).run();
 }
@@ -352,6 +364,7 @@ void cpu::conv2d_backward_data(const Conv2dBackwardData& a) {
   if (a.dx.numel == 0) {
     return;
   }
+  const PackedBias bias(a.bias, compute_dtype(a.dx.dtype));
   const Correlation correlation{.source = a.dy,
                                 .target = a.dx,
                                 .w = a.w,
@@ -362,7 +375,8 @@ void cpu::conv2d_backward_data(const Conv2dBackwardData& a) {
                                 .produced_stride = a.w.strides[1],
                                 .group_stride = size.group_o * a.w.strides[0],
                                 .vertical = backward_axis(a.geometry, 0, size.r, size.h),
-                                .horizontal = backward_axis(a.geometry, 1, size.s, size.w)};
+                                .horizontal = backward_axis(a.geometry, 1, size.s, size.w),
+                                .bias = bias.data()};
   Correlator(correlation).run();
 }
 

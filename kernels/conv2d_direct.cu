@@ -90,7 +90,8 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    conv2d_backward_data_direct_kernel(const DirectConv2d conv, const T* dy, const T* w, T* dx) {
+    conv2d_backward_data_direct_kernel(const DirectConv2d conv, const T* dy, const T* w,
+                                       const T* bias, int64_t bias_stride, T* dx) {
   const Conv2dSizes& d = conv.size;
   const Conv2dGeometry& g = conv.geometry;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
@@ -99,7 +100,7 @@ __global__ void __launch_bounds__(kThreads)
     Coordinates at{i};
     const int64_t c = at.next(d.c), column = at.next(d.w), h = at.next(d.h), n = at.rest;
     const int64_t o0 = c / d.group_c * d.group_o;
-    Compute<T> sum = 0;
+    Compute<T> sum = bias ? static_cast<Compute<T>>(bias[c * bias_stride]) : Compute<T>(0);
     for (int64_t r = 0; r < d.r; ++r) {  // pixel h is tap r of output row p, if of any
       const int64_t top = h + g.padding[0] - r * g.dilation[0], p = top / g.stride[0];
       if (top < 0 || top % g.stride[0] != 0 || p >= d.p) {
@@ -193,7 +194,8 @@ void conv2d_backward_data_direct(const Conv2dBackwardData& a, const Conv2dSizes&
   const DirectConv2d conv = direct_conv2d(size, a.geometry, a.dx, a.w, a.dy);
   dispatch_floating("conv2d_backward_data", a.dx.dtype, [&]<class T>(Type<T>) {
     launch({"conv2d_backward_data_direct_kernel", grid_blocks(a.dx.numel, kThreads), kThreads},
-           conv2d_backward_data_direct_kernel<T>, conv, a.dy.as<T>(), a.w.as<T>(), a.dx.as<T>());
+           conv2d_backward_data_direct_kernel<T>, conv, a.dy.as<T>(), a.w.as<T>(), a.bias.as<T>(),
+           a.bias ? a.bias.strides[0] : 0, a.dx.as<T>());
   });
 }
 

@@ -11,7 +11,9 @@
 namespace binade::kernels {
 namespace {
 
-constexpr int kMostLanes = 1024, kRowThreads = 512;
+template <class T>
+constexpr int kMostLanes = sizeof(T) == 8 ? 512 : 1024;  // doubles need their registers
+constexpr int kRowThreads = 512;
 constexpr int64_t kMostBlocks = 4096;
 
 template <class T, class C = Compute<T>>
@@ -21,7 +23,7 @@ struct Problem {
   int64_t rows, cols;
   const C* weight;  // null: 1
   const C* bias;    // null: 0
-  C* mean;
+  C* mean;          // null: 0 in its place
   C* rstd;
   C eps;
 };
@@ -38,7 +40,7 @@ struct TeamSmem {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kMostLanes)
+__global__ void __launch_bounds__(kMostLanes<T>)
     layer_norm_forward_team_per_row_kernel(Problem<T> p, RowPlan plan) {
   using C = Compute<T>;
   using Slots = dev::RowSlots<T>;
@@ -68,7 +70,7 @@ __global__ void __launch_bounds__(kMostLanes)
       sum += v[i];
     }
     const C count = C(plan.cols);
-    const C first = team.template reduce<dev::Sum>(sum, memory.sum) / count;
+    const C first = p.mean ? team.template reduce<dev::Sum>(sum, memory.sum) / count : C(0);
     dev::SumPair<C> pair{};
 #pragma unroll
     for (int i = 0; i < Slots::kValues; ++i) {
@@ -76,7 +78,7 @@ __global__ void __launch_bounds__(kMostLanes)
       pair = pair.merge({v[i], v[i] * v[i]});
     }
     pair = team.template reduce<dev::Merge>(pair, memory.pair);
-    const C delta = pair.first / count;
+    const C delta = p.mean ? pair.first / count : C(0);
     const C rstd = rstd_of(pair.second / count - delta * delta, p.eps);
 #pragma unroll
     for (int i = 0; i < Slots::kValues; ++i) {
@@ -84,8 +86,10 @@ __global__ void __launch_bounds__(kMostLanes)
     }
     slots.store(p.y + row * plan.cols, v);
     if (team.lane == 0 && row < plan.rows) {
-      p.mean[row] = first + delta;
       p.rstd[row] = rstd;
+      if (p.mean) {
+        p.mean[row] = first + delta;
+      }
     }
   }
 }
@@ -104,7 +108,7 @@ __global__ void __launch_bounds__(kRowThreads)
     dev::for_each_vector<kVector>(span, threadIdx.x, kRowThreads, [&](auto width, int64_t at) {
       C v[decltype(width)::value];
       dev::load_as(x + at, v);
-      shift = count == C(0) ? v[0] : shift;
+      shift = count == C(0) && p.mean ? v[0] : shift;
       count += C(width());
       for (const C value : v) {
         const C d = value - shift;
@@ -112,10 +116,12 @@ __global__ void __launch_bounds__(kRowThreads)
         squares += d * d;
       }
     });
-    const C share = count > C(0) ? sum / count : C(0);
+    // Without a mean, moments about 0: what merges of equal means leave are plain sums of squares.
+    const C share = count > C(0) && p.mean ? sum / count : C(0);
     const dev::Moments<C> moments = dev::block_reduce<dev::Merge>(
         dev::Moments<C>{count, shift + share, squares - share * sum}, memory);
-    const C mean = moments.mean, rstd = rstd_of(moments.m2 / moments.count, p.eps);
+    const C mean = p.mean ? moments.mean : C(0);
+    const C rstd = rstd_of(moments.m2 / moments.count, p.eps);
     dev::for_each_vector<kVector>(span, threadIdx.x, kRowThreads, [&](auto width, int64_t at) {
       C v[decltype(width)::value];
       dev::load_as(x + at, v);
@@ -126,8 +132,10 @@ __global__ void __launch_bounds__(kRowThreads)
       dev::store_from(y + at, v);
     });
     if (threadIdx.x == 0) {
-      p.mean[row] = mean;
       p.rstd[row] = rstd;
+      if (p.mean) {
+        p.mean[row] = mean;
+      }
     }
   }
 }
@@ -153,7 +161,7 @@ void cuda::layer_norm_forward(const LayerNormForward& a) {
                        .mean = a.mean.as<C>(),
                        .rstd = a.rstd.as<C>(),
                        .eps = static_cast<C>(a.eps)};
-    if (fits_team<T>(cols, kMostLanes)) {
+    if (fits_team<T>(cols, kMostLanes<T>)) {
       const RowPlan plan = row_plan<T>(rows, cols, cols, kMostBlocks, p.x, p.y, p.weight, p.bias);
       launch({"layer_norm_forward_team_per_row_kernel", plan.blocks, plan.threads,
               sizeof(TeamSmem<C>)},

@@ -26,7 +26,7 @@ struct Problem {
   T* dx;  // null where not wanted, as the partial sums
   int64_t rows, cols;
   const C* weight;  // null: 1
-  const C* mean;
+  const C* mean;    // null: 0 in its place
   const C* rstd;
   C* dweight;  // [parts, cols]
   C* dbias;
@@ -61,7 +61,8 @@ __device__ __forceinline__ void add_teams(C (&sums)[kValues], const RowPlan& pla
   }
 }
 
-template <class T>
+// kCentred: with a mean. A choice at run time would cost registers that are not there.
+template <class T, bool kCentred>
 __global__ void __launch_bounds__(kMostLanes)
     layer_norm_backward_team_per_row_kernel(Problem<T> p, RowPlan plan) {
   using C = Compute<T>;
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(kMostLanes)
     const int64_t row = base + team.index;
     const bool valid = row < plan.rows;
     const Slots slots(plan, team, valid);
-    const C mean = valid ? p.mean[row] : C(0), rstd = valid ? p.rstd[row] : C(0);
+    const C mean = kCentred && valid ? p.mean[row] : C(0), rstd = valid ? p.rstd[row] : C(0);
     C u[Slots::kValues], g[Slots::kValues];
     slots.load(p.x + row * plan.cols, mean, u);
     slots.load(p.dy + row * plan.cols, C(0), g);
@@ -92,13 +93,15 @@ __global__ void __launch_bounds__(kMostLanes)
     for (int i = 0; i < Slots::kValues; ++i) {
       u[i] = (u[i] - mean) * rstd;
       dweight[i] += g[i] * u[i];
-      dbias[i] += g[i];
+      if constexpr (kCentred) {
+        dbias[i] += g[i];
+      }
       g[i] *= weight[i];
       pair = pair.merge({g[i], g[i] * u[i]});
     }
     if (p.dx) {
       pair = team.template reduce<dev::Merge>(pair, memory.pair);
-      const C g_mean = pair.first * share, gu_mean = pair.second * share;
+      const C g_mean = kCentred ? pair.first * share : C(0), gu_mean = pair.second * share;
 #pragma unroll
       for (int i = 0; i < Slots::kValues; ++i) {
         g[i] = (g[i] - g_mean - u[i] * gu_mean) * rstd;
@@ -127,7 +130,7 @@ __global__ void __launch_bounds__(kRowThreads)
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
     const T *x = p.x + row * p.cols, *dy = p.dy + row * p.cols;
     T* dx = p.dx + row * p.cols;
-    const C mean = p.mean[row], rstd = p.rstd[row];
+    const C mean = p.mean ? p.mean[row] : C(0), rstd = p.rstd[row];
     const dev::VectorSpan span = dev::vector_span<kVector>(p.cols, x, dy, dx);
     const auto for_each = [&](auto&& f) {
       dev::for_each_vector<kVector>(span, threadIdx.x, kRowThreads, [&](auto width, int64_t at) {
@@ -148,7 +151,7 @@ __global__ void __launch_bounds__(kRowThreads)
       }
     });
     pair = dev::block_reduce<dev::Merge>(pair, memory);
-    const C g_mean = pair.first * share, gu_mean = pair.second * share;
+    const C g_mean = p.mean ? pair.first * share : C(0), gu_mean = pair.second * share;
     for_each([&]<int kWidth>(int64_t at, C(&u)[kWidth], C(&g)[kWidth]) {
       for (int i = 0; i < kWidth; ++i) {
         g[i] = (g[i] - g_mean - u[i] * gu_mean) * rstd;
@@ -172,7 +175,8 @@ __global__ void __launch_bounds__(dev::kColumns* dev::kParts)
     dev::SumPair<C> sums{};
     for (int64_t row = begin + threadIdx.y; row < end && col < p.cols; row += dev::kParts) {
       const C dy = static_cast<C>(p.dy[row * p.cols + col]);
-      const C u = (static_cast<C>(p.x[row * p.cols + col]) - p.mean[row]) * p.rstd[row];
+      const C mean = p.mean ? p.mean[row] : C(0);
+      const C u = (static_cast<C>(p.x[row * p.cols + col]) - mean) * p.rstd[row];
       sums = sums.merge({dy * u, dy});
     }
     sums = dev::add_parts(sums, memory);
@@ -236,7 +240,9 @@ void run(const LayerNormBackward& a, Problem<T> p) {
   if (team) {
     launch(
         {"layer_norm_backward_team_per_row_kernel", plan.blocks, plan.threads, sizeof(TeamSmem<T>)},
-        layer_norm_backward_team_per_row_kernel<T>, p, plan);
+        p.mean ? layer_norm_backward_team_per_row_kernel<T, true>
+               : layer_norm_backward_team_per_row_kernel<T, false>,
+        p, plan);
   } else if (p.rows > 0) {
     if (p.dx) {
       launch({"layer_norm_backward_block_per_row_kernel",

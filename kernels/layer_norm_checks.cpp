@@ -23,10 +23,15 @@ void check_vector(const char* op, const char* name, const View& view, const View
         dim == 0 ? "row" : "column");
 }
 
-void check_optional(const char* op, const char* name, const View& view, const View& x) {
+void check_optional(const char* op, const char* name, const View& view, const View& x, int dim) {
   if (view) {
-    check_vector(op, name, view, x, 1);
+    check_vector(op, name, view, x, dim);
   }
+}
+
+void check_bias(const char* op, const View& bias, const View& mean, const View& x) {
+  check(!bias || mean || x.size(0) == 0, op,
+        ": got a bias without a mean, expected none: RMS norm has no bias");
 }
 
 }  // namespace
@@ -35,10 +40,11 @@ void check_arguments(const LayerNormForward& a) {
   const char* op = "layer_norm";
   check_input(op, a.x);
   check_like(op, "y", a.y, a.x);
-  check_optional(op, "weight", a.weight, a.x);
-  check_optional(op, "bias", a.bias, a.x);
-  check_vector(op, "mean", a.mean, a.x, 0);
+  check_optional(op, "weight", a.weight, a.x, 1);
+  check_optional(op, "bias", a.bias, a.x, 1);
+  check_optional(op, "mean", a.mean, a.x, 0);
   check_vector(op, "rstd", a.rstd, a.x, 0);
+  check_bias(op, a.bias, a.mean, a.x);
 }
 
 void check_arguments(const LayerNormBackward& a) {
@@ -48,11 +54,12 @@ void check_arguments(const LayerNormBackward& a) {
   if (a.dx) {
     check_like(op, "dx", a.dx, a.x);
   }
-  check_optional(op, "weight", a.weight, a.x);
-  check_vector(op, "mean", a.mean, a.x, 0);
+  check_optional(op, "weight", a.weight, a.x, 1);
+  check_optional(op, "mean", a.mean, a.x, 0);
   check_vector(op, "rstd", a.rstd, a.x, 0);
-  check_optional(op, "dweight", a.dweight, a.x);
-  check_optional(op, "dbias", a.dbias, a.x);
+  check_optional(op, "dweight", a.dweight, a.x, 1);
+  check_optional(op, "dbias", a.dbias, a.x, 1);
+  check_bias(op, a.dbias, a.mean, a.x);
 }
 
 }  // namespace binade::kernels

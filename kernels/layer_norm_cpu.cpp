@@ -14,8 +14,9 @@ constexpr int64_t kElementsPerTask = 8192, kChunkRows = 64;
 
 int64_t row_grain(int64_t cols) { return std::max<int64_t>(1, kElementsPerTask / cols); }
 
+// Null for kNoView.
 std::byte* element(const View& vector, int64_t i) {
-  return vector.data + i * static_cast<int64_t>(size_of(vector.dtype));
+  return !vector ? nullptr : vector.data + i * static_cast<int64_t>(size_of(vector.dtype));
 }
 
 // A vector [cols] of sums per chunk.

@@ -19,21 +19,26 @@ void forward_row(const LayerNormRows& a, int64_t row) {
   const C* weight = static_cast<const C*>(a.weight);
   const C* bias = static_cast<const C*>(a.bias);
   const C count = static_cast<C>(a.cols);
-  Vector<C> sums{};
-  for_vectors<C>(a.cols,
-                 [&](auto part, int64_t i, int64_t n) { sums += load_some<part()>(x + i, n); });
-  const C first = reduce_add<C>(sums) / count;
+  C first = 0;
+  if (a.mean) {
+    Vector<C> sums{};
+    for_vectors<C>(a.cols,
+                   [&](auto part, int64_t i, int64_t n) { sums += load_some<part()>(x + i, n); });
+    first = reduce_add<C>(sums) / count;
+  }
   Vector<C> rest{}, squares{};
   for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
     const Vector<C> d = load_some<part()>(x + i, n, first) - first;
     rest += d;
     squares += d * d;
   });
-  const C delta = reduce_add<C>(rest) / count;
+  const C delta = a.mean ? reduce_add<C>(rest) / count : C(0);
   const C variance = reduce_add<C>(squares) / count - delta * delta;
   const C rstd = 1 / square_root<C>((variance > 0 ? variance : 0) + static_cast<C>(a.eps));
-  static_cast<C*>(a.mean)[row] = first + delta;
   static_cast<C*>(a.rstd)[row] = rstd;
+  if (a.mean) {
+    static_cast<C*>(a.mean)[row] = first + delta;
+  }
   for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
     Vector<C> u = (load_some<part()>(x + i, n) - first - delta) * rstd;
     if (weight) {
@@ -61,7 +66,8 @@ void backward_row(const LayerNormRowsBackward& a, int64_t row) {
   const C* weight = static_cast<const C*>(a.weight);
   C* dweight = static_cast<C*>(a.dweight);
   C* dbias = static_cast<C*>(a.dbias);
-  const C mean = static_cast<const C*>(a.mean)[row], rstd = static_cast<const C*>(a.rstd)[row];
+  const C mean = a.mean ? static_cast<const C*>(a.mean)[row] : C(0);
+  const C rstd = static_cast<const C*>(a.rstd)[row];
   Vector<C> g_sums{}, gu_sums{};
   for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
     const Vector<C> u = (load_some<part()>(x + i, n, mean) - mean) * rstd;
@@ -77,7 +83,8 @@ void backward_row(const LayerNormRowsBackward& a, int64_t row) {
   }
   T* dx = static_cast<T*>(a.dx) + row * a.dx_stride;
   const C count = static_cast<C>(a.cols);
-  const C g_mean = reduce_add<C>(g_sums) / count, gu_mean = reduce_add<C>(gu_sums) / count;
+  const C g_mean = a.mean ? reduce_add<C>(g_sums) / count : C(0);
+  const C gu_mean = reduce_add<C>(gu_sums) / count;
   for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
     const Vector<C> u = (load_some<part()>(x + i, n) - mean) * rstd;
     const Vector<C> d = load_some<part()>(dy + i, n);

@@ -13,7 +13,7 @@ struct LayerNormRows {
   int64_t x_stride, y_stride, rows, cols;
   const void* weight;  // C [cols] or null, as bias
   const void* bias;
-  void* mean;  // C [rows], as rstd
+  void* mean;  // C [rows], as rstd; null: 0 in its place
   void* rstd;
   double eps;
 };
@@ -25,7 +25,7 @@ struct LayerNormRowsBackward {
   void* dx;  // null where not wanted
   int64_t x_stride, dy_stride, dx_stride, rows, cols;
   const void* weight;  // C [cols] or null
-  const void* mean;    // C [rows], as rstd
+  const void* mean;    // C [rows], as rstd; null: 0 in its place
   const void* rstd;
   void* dweight;  // C [cols], sums over these rows; null where not wanted, as dbias
   void* dbias;

@@ -1,5 +1,7 @@
-// Two-dimensional convolution (cross-correlation) with zero padding.
+// Convolution (cross-correlation) with zero padding over images and sequences, and its transpose.
+// Results are in channels-last order.
 #pragma once
+#include <binade/core/ops/conv.h>
 #include <binade/kernels/conv2d.h>
 #include <binade/nn/module.h>
 
@@ -24,7 +26,7 @@ struct Conv2dOptions {
   bool bias = true;
 };
 
-// x [N, in, H, W] -> [N, out, P, Q] in channels-last order.
+// x [N, in, H, W] -> [N, out, P, Q].
 class Conv2d : public Module {
  public:
   using Options = Conv2dOptions;
@@ -36,6 +38,83 @@ class Conv2d : public Module {
 
  private:
   kernels::Conv2dGeometry geometry_;
+};
+
+struct Conv1dOptions {
+  int64_t in;
+  int64_t out;
+  int64_t kernel;
+  int64_t stride = 1;
+  int64_t padding = 0;
+  int64_t dilation = 1;
+  int64_t groups = 1;
+  bool bias = true;
+};
+
+// x [N, in, L] -> [N, out, Q].
+class Conv1d : public Module {
+ public:
+  using Options = Conv1dOptions;
+  explicit Conv1d(const Conv1dOptions& options);
+  Tensor forward(const Tensor& x) override;
+
+  Tensor weight;  // [out, in / groups, kernel], channels-last
+  Tensor bias;    // [out] or undefined
+
+ private:
+  binade::Conv1dOptions geometry_;
+};
+
+struct ConvTranspose2dOptions {
+  int64_t in;
+  int64_t out;
+  Pair kernel;
+  Pair stride = 1;
+  Pair padding = 0;
+  Pair output_padding = 0;
+  int64_t groups = 1;
+  bool bias = true;
+  Pair dilation = 1;
+};
+
+// x [N, in, H, W] -> [N, out, P, Q].
+class ConvTranspose2d : public Module {
+ public:
+  using Options = ConvTranspose2dOptions;
+  explicit ConvTranspose2d(const ConvTranspose2dOptions& options);
+  Tensor forward(const Tensor& x) override;
+
+  Tensor weight;  // [in, out / groups, kernel], channels-last
+  Tensor bias;    // [out] or undefined
+
+ private:
+  binade::ConvTranspose2dOptions geometry_;
+};
+
+struct ConvTranspose1dOptions {
+  int64_t in;
+  int64_t out;
+  int64_t kernel;
+  int64_t stride = 1;
+  int64_t padding = 0;
+  int64_t output_padding = 0;
+  int64_t groups = 1;
+  bool bias = true;
+  int64_t dilation = 1;
+};
+
+// x [N, in, L] -> [N, out, Q].
+class ConvTranspose1d : public Module {
+ public:
+  using Options = ConvTranspose1dOptions;
+  explicit ConvTranspose1d(const ConvTranspose1dOptions& options);
+  Tensor forward(const Tensor& x) override;
+
+  Tensor weight;  // [in, out / groups, kernel], channels-last
+  Tensor bias;    // [out] or undefined
+
+ private:
+  binade::ConvTranspose1dOptions geometry_;
 };
 
 }  // namespace binade::nn

@@ -1,6 +1,8 @@
-// Batch normalisation over the channels of images.
+// Normalisation layers. Parameters and statistics stay f32 under the policy `mixed`.
 #pragma once
 #include <binade/nn/module.h>
+
+#include <optional>
 
 namespace binade::nn {
 
@@ -9,19 +11,132 @@ struct BatchNorm2dOptions {
   double eps = 1e-5;
   double momentum = 0.1;  // share of the new batch in the running statistics
 };
+using BatchNorm1dOptions = BatchNorm2dOptions;
 
-// x [N, channels, H, W]. Parameters and statistics stay f32 under the policy `mixed`.
-class BatchNorm2d : public Module {
+// What BatchNorm1d and BatchNorm2d share.
+class BatchNorm : public Module {
  public:
-  using Options = BatchNorm2dOptions;
-  explicit BatchNorm2d(const BatchNorm2dOptions& options);
-  Tensor forward(const Tensor& x) override;
-
   Tensor weight, bias;               // [channels]
   Tensor running_mean, running_var;  // [channels]
 
+ protected:
+  BatchNorm(const char* name, const BatchNorm2dOptions& options);
+  Tensor normalize(const Tensor& x);
+
  private:
   BatchNorm2dOptions options_;
+};
+
+// x [N, channels] or [N, channels, L].
+class BatchNorm1d : public BatchNorm {
+ public:
+  using Options = BatchNorm1dOptions;
+  explicit BatchNorm1d(const BatchNorm1dOptions& options) : BatchNorm("BatchNorm1d", options) {}
+  Tensor forward(const Tensor& x) override;
+};
+
+// x [N, channels, H, W].
+class BatchNorm2d : public BatchNorm {
+ public:
+  using Options = BatchNorm2dOptions;
+  explicit BatchNorm2d(const BatchNorm2dOptions& options) : BatchNorm("BatchNorm2d", options) {}
+  Tensor forward(const Tensor& x) override;
+};
+
+struct LayerNormOptions {
+  Dims normalized_shape;  // the last sizes of x; one number for the last dimension alone
+  double eps = 1e-5;
+  bool affine = true;  // weight and bias
+  bool bias = true;
+};
+
+class LayerNorm : public Module {
+ public:
+  using Options = LayerNormOptions;
+  explicit LayerNorm(const LayerNormOptions& options);
+  Tensor forward(const Tensor& x) override;
+
+  Tensor weight, bias;  // [normalized_shape] or undefined
+
+ private:
+  LayerNormOptions options_;
+};
+
+struct RMSNormOptions {
+  Dims normalized_shape;
+  std::optional<double> eps = std::nullopt;  // the machine epsilon of the statistics
+  bool affine = true;                        // weight
+};
+
+class RMSNorm : public Module {
+ public:
+  using Options = RMSNormOptions;
+  explicit RMSNorm(const RMSNormOptions& options);
+  Tensor forward(const Tensor& x) override;
+
+  Tensor weight;  // [normalized_shape] or undefined
+
+ private:
+  RMSNormOptions options_;
+};
+
+struct GroupNormOptions {
+  int64_t groups;
+  int64_t channels;
+  double eps = 1e-5;
+  bool affine = true;
+};
+
+// x [N, channels, ...].
+class GroupNorm : public Module {
+ public:
+  using Options = GroupNormOptions;
+  explicit GroupNorm(const GroupNormOptions& options);
+  Tensor forward(const Tensor& x) override;
+
+  Tensor weight, bias;  // [channels] or undefined
+
+ private:
+  GroupNormOptions options_;
+};
+
+struct InstanceNorm2dOptions {
+  int64_t channels;
+  double eps = 1e-5;
+  bool affine = false;
+};
+using InstanceNorm1dOptions = InstanceNorm2dOptions;
+
+// What InstanceNorm1d and InstanceNorm2d share. Without running statistics: training and evaluation
+// are the same.
+class InstanceNorm : public Module {
+ public:
+  Tensor weight, bias;  // [channels] or undefined
+
+ protected:
+  InstanceNorm(const char* name, const InstanceNorm2dOptions& options);
+  Tensor normalize(const char* name, int dim, const Tensor& x) const;
+
+ private:
+  InstanceNorm2dOptions options_;
+};
+
+// x [N, channels, L].
+class InstanceNorm1d : public InstanceNorm {
+ public:
+  using Options = InstanceNorm1dOptions;
+  explicit InstanceNorm1d(const InstanceNorm1dOptions& options)
+      : InstanceNorm("InstanceNorm1d", options) {}
+  Tensor forward(const Tensor& x) override { return normalize("InstanceNorm1d", 3, x); }
+};
+
+// x [N, channels, H, W].
+class InstanceNorm2d : public InstanceNorm {
+ public:
+  using Options = InstanceNorm2dOptions;
+  explicit InstanceNorm2d(const InstanceNorm2dOptions& options)
+      : InstanceNorm("InstanceNorm2d", options) {}
+  Tensor forward(const Tensor& x) override { return normalize("InstanceNorm2d", 4, x); }
 };
 
 }  // namespace binade::nn

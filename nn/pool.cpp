@@ -23,6 +23,28 @@ Tensor AvgPool2d::forward(const Tensor& x) {
                         .count_include_pad = count_include_pad});
 }
 
+Tensor MaxPool1d::forward(const Tensor& x) {
+  const auto& [kernel, stride, padding, dilation, ceil_mode] = options_;
+  check(x.dim() == 3, "MaxPool1d: got shape ", x.sizes(), ", expected [N, C, L]");
+  const Tensor y = max_pool2d(unsqueeze(x, 2), {.kernel = {1, kernel},
+                                                .stride = {1, stride.value_or(kernel)},
+                                                .padding = {0, padding},
+                                                .dilation = {1, dilation},
+                                                .ceil_mode = ceil_mode});
+  return squeeze(y, 2);
+}
+
+Tensor AvgPool1d::forward(const Tensor& x) {
+  const auto& [kernel, stride, padding, ceil_mode, count_include_pad] = options_;
+  check(x.dim() == 3, "AvgPool1d: got shape ", x.sizes(), ", expected [N, C, L]");
+  const Tensor y = avg_pool2d(unsqueeze(x, 2), {.kernel = {1, kernel},
+                                                .stride = {1, stride.value_or(kernel)},
+                                                .padding = {0, padding},
+                                                .ceil_mode = ceil_mode,
+                                                .count_include_pad = count_include_pad});
+  return squeeze(y, 2);
+}
+
 Tensor AdaptiveAvgPool2d::forward(const Tensor& x) {
   return adaptive_avg_pool2d(x, options_.output.vertical, options_.output.horizontal);
 }

@@ -1,4 +1,5 @@
-// Pooling layers. All take [N, C, H, W] and keep its memory order.
+// Pooling layers. They take [N, C, H, W] and keep its memory order; those over sequences take
+// [N, C, L], an image of height 1.
 #pragma once
 #include <binade/nn/conv.h>
 
@@ -38,6 +39,42 @@ class AvgPool2d : public Module {
 
  private:
   AvgPool2dOptions options_;
+};
+
+struct MaxPool1dOptions {
+  int64_t kernel;
+  std::optional<int64_t> stride = std::nullopt;  // the kernel where not given
+  int64_t padding = 0;
+  int64_t dilation = 1;
+  bool ceil_mode = false;
+};
+
+class MaxPool1d : public Module {
+ public:
+  using Options = MaxPool1dOptions;
+  explicit MaxPool1d(const MaxPool1dOptions& options) : options_(options) {}
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  MaxPool1dOptions options_;
+};
+
+struct AvgPool1dOptions {
+  int64_t kernel;
+  std::optional<int64_t> stride = std::nullopt;
+  int64_t padding = 0;
+  bool ceil_mode = false;
+  bool count_include_pad = true;
+};
+
+class AvgPool1d : public Module {
+ public:
+  using Options = AvgPool1dOptions;
+  explicit AvgPool1d(const AvgPool1dOptions& options) : options_(options) {}
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  AvgPool1dOptions options_;
 };
 
 struct AdaptiveAvgPool2dOptions {

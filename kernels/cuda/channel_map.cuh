@@ -65,17 +65,17 @@ __global__ void __launch_bounds__(ChannelPlan::kThreads)
   using Slots = dev::RowSlots<T>;
   constexpr int kValues = Slots::kValues;
   const int thread = static_cast<int>(threadIdx.x), lanes = plan.lanes;
-  const int64_t channel = blockIdx.x % plan.tiles * lanes * kValues;
-  const int64_t left = plan.channels - channel, begin = blockIdx.x / plan.tiles * plan.chunk;
-  const int64_t end = begin + plan.chunk < plan.count ? begin + plan.chunk : plan.count;
+  const RowsPart part(plan, kValues);
+  const int64_t channel = part.channel, left = plan.channels - channel;
   const Slots slots(static_cast<int>(left < lanes * kValues ? left : lanes * kValues), lanes,
                     thread % lanes, plan.vectors);
   typename F::Channel all[kValues];
 #pragma unroll
   for (int i = 0; i < kValues; ++i) {
-    all[i].start(f, channel + (slots.holds(i) ? slots.column(i) : 0));
+    all[i].start(f, part.image * plan.channels + channel + (slots.holds(i) ? slots.column(i) : 0));
   }
-  for (int64_t row = begin + thread / lanes; row < end; row += ChannelPlan::kThreads / lanes) {
+  const int step = ChannelPlan::kThreads / lanes;
+  for (int64_t row = part.begin + thread / lanes; row < part.end; row += step) {
     const int64_t at = row * plan.channels + channel;
     C x[kValues], other[kValues] = {};
     slots.load(f.x + at, C(0), x);

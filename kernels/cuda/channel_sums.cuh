@@ -7,6 +7,8 @@
 //    the same channels then add in double, by shuffles and in shared memory.
 //  - sums over planes: a block takes one channel and a chunk of its elements.
 //  Both write one pair of doubles per chunk and channel, which channel_totals_kernel adds in order.
+// Sums and maps per image and channel are the same: planes [N, C, inner] are [1, N C, inner], and
+// rows carry the number of images, so that a tile is one of an image.
 #pragma once
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/cuda/column_sums.cuh>
@@ -20,14 +22,17 @@ struct ChannelPlan {
   // Enough to fill a device; no more for sums than the second stage adds up quickly.
   static constexpr int64_t kSumBlocks = 1024, kMapBlocks = 4096;
 
-  int64_t count;     // elements of a channel
+  int64_t count;     // elements of a channel; with images, of a channel of one image
   int64_t channels;  // C
+  int64_t images;    // of rows with sums of their own, else 1
   int64_t inner;     // of a plane; 1 with rows of channels
   int lanes;         // across channels, with rows
   bool rows, vectors;
   int64_t work;                  // rows, or vectors of a channel
-  int64_t tiles, chunks, chunk;  // tiles of channels, chunks of `chunk` units of work
+  int64_t tiles, chunks, chunk;  // tiles of channels (of images), chunks of `chunk` units of work
 
+  // Channels, or pairs of image and channel.
+  BINADE_HD int64_t sums() const { return images * channels; }
   BINADE_HD unsigned blocks() const { return static_cast<unsigned>(tiles * chunks); }
   // Cuts the work for about so many blocks.
   void cut(int64_t wanted_blocks) {
@@ -37,12 +42,29 @@ struct ChannelPlan {
   }
 };
 
+// The block's part of rows.
+struct RowsPart {
+  int64_t channel, begin, end;  // first channel of the tile, and rows
+  int64_t image;
+
+  __device__ __forceinline__ RowsPart(const ChannelPlan& plan, int values) {
+    const int64_t tiles = plan.tiles / plan.images, tile = blockIdx.x % plan.tiles;
+    image = plan.images > 1 ? tile / tiles : 0;
+    channel = (tile - image * tiles) * plan.lanes * values;
+    const int64_t first = blockIdx.x / plan.tiles * plan.chunk;
+    const int64_t last = first + plan.chunk < plan.count ? first + plan.chunk : plan.count;
+    begin = image * plan.count + first;
+    end = image * plan.count + last;
+  }
+};
+
 // arrays: the tensors of T in this layout that the kernels touch, or null.
 template <class T, class... P>
 ChannelPlan channel_plan(const View& x, bool rows, const P*... arrays) {
   constexpr int kVector = dev::kVectorOf<T>, kValues = kRowValues<T>;
   ChannelPlan p{};
   p.channels = x.size(1);
+  p.images = 1;
   p.count = x.numel / p.channels;
   p.inner = rows ? 1 : p.count / x.size(0);
   p.rows = rows;
@@ -57,6 +79,25 @@ ChannelPlan channel_plan(const View& x, bool rows, const P*... arrays) {
     p.lanes = 1;
     p.tiles = p.channels;
     p.work = p.vectors ? p.count / kVector : p.count;
+  }
+  p.cut(ChannelPlan::kSumBlocks);
+  return p;
+}
+
+// The same for sums per image and channel; `inner` is the number of elements of a plane.
+template <class T, class... P>
+ChannelPlan image_channel_plan(const View& x, bool rows, int64_t inner, const P*... arrays) {
+  const int64_t images = x.size(0), channels = x.size(1);
+  ChannelPlan p;
+  if (rows) {
+    p = channel_plan<T>(x, true, arrays...);
+    p.images = images;
+    p.tiles *= images;
+    p.count = p.work = inner;
+  } else {
+    View planes = x;
+    planes.sizes = Dims{1, images * channels, inner};
+    p = channel_plan<T>(planes, false, arrays...);
   }
   p.cut(ChannelPlan::kSumBlocks);
   return p;
@@ -132,19 +173,18 @@ __global__ void __launch_bounds__(ChannelPlan::kThreads)
   constexpr int kRows = 2;  // in flight, so that fewer threads keep the memory busy
   auto& memory = dev::shared_mem<RowSumsSmem<T>>();
   const int thread = static_cast<int>(threadIdx.x), lanes = plan.lanes, lane = thread % lanes;
-  const int64_t chunk = blockIdx.x / plan.tiles;
-  const int64_t channel = blockIdx.x % plan.tiles * lanes * kValues;
-  const int64_t left = plan.channels - channel, begin = chunk * plan.chunk;
-  const int64_t end = begin + plan.chunk < plan.count ? begin + plan.chunk : plan.count;
+  const RowsPart part(plan, kValues);
+  const int64_t channel = part.channel, left = plan.channels - channel, end = part.end;
+  const int64_t first_sum = part.image * plan.channels + channel;
   const Slots slots(static_cast<int>(left < lanes * kValues ? left : lanes * kValues), lanes, lane,
                     plan.vectors);
   typename Sums::Channel all[kValues];
 #pragma unroll
   for (int i = 0; i < kValues; ++i) {
-    all[i].start(sums, channel + (slots.holds(i) ? slots.column(i) : 0));
+    all[i].start(sums, first_sum + (slots.holds(i) ? slots.column(i) : 0));
   }
   const int step = ChannelPlan::kThreads / lanes;
-  int64_t count = 0, row = begin + thread / lanes;
+  int64_t count = 0, row = part.begin + thread / lanes;
   C x[kRows][kValues], other[kRows][kValues] = {};
   const auto load = [&](int i) {
     const int64_t at = (row + i * step) * plan.channels + channel;
@@ -176,8 +216,8 @@ __global__ void __launch_bounds__(ChannelPlan::kThreads)
   }
 #pragma unroll
   for (int i = 0; i < kValues; ++i) {
-    const int64_t first = channel + (slots.holds(i) ? slots.column(i) : 0);
-    ChannelSums total = all[i].total(sums, first, count);
+    const int64_t first = part.image * plan.count * plan.channels + channel;
+    ChannelSums total = all[i].total(sums, first + (slots.holds(i) ? slots.column(i) : 0), count);
     for (int offset = lanes; offset < 32; offset *= 2) {
       total = total.merge(dev::shuffle_xor(total, offset));
     }
@@ -191,7 +231,8 @@ __global__ void __launch_bounds__(ChannelPlan::kThreads)
       total = total.merge(memory.part[i][warp][lane]);
     }
     if (slots.holds(i)) {
-      partial[chunk * plan.channels + channel + slots.column(i)] = total;
+      const int64_t chunk = blockIdx.x / plan.tiles;
+      partial[chunk * plan.sums() + first_sum + slots.column(i)] = total;
     }
   }
 }
@@ -268,7 +309,7 @@ __global__ void __launch_bounds__(dev::kColumns* dev::kParts)
 
 template <class T, class Sums, class Finish>
 void channel_sums(const Sums& sums, const ChannelPlan& plan, Device device, const Finish& finish) {
-  const Workspace memory(static_cast<size_t>(plan.chunks * plan.channels) * sizeof(ChannelSums),
+  const Workspace memory(static_cast<size_t>(plan.chunks * plan.sums()) * sizeof(ChannelSums),
                          device);
   ChannelSums* partial = memory.as<ChannelSums>();
   if (plan.rows) {
@@ -278,9 +319,9 @@ void channel_sums(const Sums& sums, const ChannelPlan& plan, Device device, cons
     launch({"channel_sums_of_planes_kernel", plan.blocks(), plan.kThreads, sizeof(PlaneSumsSmem)},
            channel_sums_of_planes_kernel<T, Sums>, sums, plan, partial);
   }
-  launch({"channel_totals_kernel", static_cast<unsigned>(ceil_div(plan.channels, dev::kColumns)),
+  launch({"channel_totals_kernel", static_cast<unsigned>(ceil_div(plan.sums(), dev::kColumns)),
           dim3(dev::kColumns, dev::kParts), sizeof(dev::ColumnSmem<ChannelSums>)},
-         channel_totals_kernel<Finish>, partial, plan.chunks, plan.channels, finish);
+         channel_totals_kernel<Finish>, partial, plan.chunks, plan.sums(), finish);
 }
 
 }  // namespace binade::kernels

@@ -6,7 +6,7 @@
 
 namespace binade::kernels {
 
-// conv2d_forward, or conv2d_backward_data, which has neither bias nor activation.
+// conv2d_forward, or conv2d_backward_data, which has no activation.
 template <class T>
 struct CorrelationProblem {
   Correlation shape;

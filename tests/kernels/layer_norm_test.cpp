@@ -1,4 +1,4 @@
-// Layer norm against naive f64 references.
+// Layer norm and RMS norm (without a mean) against naive f64 references.
 #include <binade/kernels/layer_norm.h>
 #include <tests/kernels/array_values.h>
 
@@ -12,12 +12,13 @@ struct Case {
   int64_t rows, cols;
   Layout layout;
   bool affine;
+  bool centred = true;  // false: RMS norm
 
   DType stat() const { return compute_dtype(dtype); }
   size_t count() const { return static_cast<size_t>(rows * cols); }
   std::string name() const {
     return "[" + std::to_string(rows) + ", " + std::to_string(cols) + "] " + layout.name +
-           (affine ? " affine" : "");
+           (affine ? " affine" : "") + (centred ? "" : " without a mean");
   }
 };
 
@@ -41,12 +42,13 @@ struct Arrays {
   }
   void forward(const Case& c) {
     layer_norm_forward({x.view(), c.affine ? weight.view() : kNoView,
-                        c.affine ? bias.view() : kNoView, y.view(), mean.view(), rstd.view(),
-                        kEps});
+                        c.affine && c.centred ? bias.view() : kNoView, y.view(),
+                        c.centred ? mean.view() : kNoView, rstd.view(), kEps});
   }
   void backward(const Case& c) {
-    layer_norm_backward({x.view(), dy.view(), c.affine ? weight.view() : kNoView, mean.view(),
-                         rstd.view(), dx.view(), dweight.view(), dbias.view()});
+    layer_norm_backward({x.view(), dy.view(), c.affine ? weight.view() : kNoView,
+                         c.centred ? mean.view() : kNoView, rstd.view(), dx.view(), dweight.view(),
+                         c.centred ? dbias.view() : kNoView});
   }
 };
 
@@ -58,7 +60,7 @@ Reference reference(const Case& c, const Arrays& t) {
   const size_t rows = static_cast<size_t>(c.rows), cols = static_cast<size_t>(c.cols);
   const Values x = values_of(t.x), dy = values_of(t.dy);
   const Values weight = c.affine ? values_of(t.weight) : Values(cols, 1);
-  const Values bias = c.affine ? values_of(t.bias) : Values(cols, 0);
+  const Values bias = c.affine && c.centred ? values_of(t.bias) : Values(cols, 0);
   const double n = static_cast<double>(cols);
   Reference r{Values(x.size()), Values(rows), Values(rows),
               Values(x.size()), Values(cols), Values(cols)};
@@ -66,7 +68,7 @@ Reference reference(const Case& c, const Arrays& t) {
     const double* xs = x.data() + row * cols;
     long double sum = 0, squares = 0, g_sum = 0, gu_sum = 0;
     for (size_t i = 0; i < cols; ++i) {
-      sum += xs[i];
+      sum += c.centred ? xs[i] : 0;
     }
     const double mean = r.mean[row] = static_cast<double>(sum / n);
     for (size_t i = 0; i < cols; ++i) {
@@ -78,7 +80,7 @@ Reference reference(const Case& c, const Arrays& t) {
       r.y[row * cols + i] = u * weight[i] + bias[i];
       r.dweight[i] += d * u;
       r.dbias[i] += d;
-      g_sum += d * weight[i];
+      g_sum += c.centred ? d * weight[i] : 0;
       gu_sum += d * weight[i] * u;
     }
     for (size_t i = 0; i < cols; ++i) {
@@ -96,7 +98,9 @@ void check_case(const Case& c) {
   const double units = 8 + std::sqrt(static_cast<double>(c.cols)) / 4;
   t.forward(c);
   expect_close(t.y, c.dtype, r.y, units, c.name() + " y");
-  expect_close(t.mean, c.stat(), r.mean, units, c.name() + " mean", 1);
+  if (c.centred) {
+    expect_close(t.mean, c.stat(), r.mean, units, c.name() + " mean", 1);
+  }
   expect_close(t.rstd, c.stat(), r.rstd, units, c.name() + " rstd");
   t.backward(c);
   const double sum_units = units + 2 * std::sqrt(static_cast<double>(c.rows));
@@ -104,7 +108,9 @@ void check_case(const Case& c) {
   const double scale = *std::max_element(r.rstd.begin(), r.rstd.end());
   expect_close(t.dx, c.dtype, r.dx, units, c.name() + " dx", scale);
   expect_close(t.dweight, c.stat(), r.dweight, sum_units, c.name() + " dweight", 1);
-  expect_close(t.dbias, c.stat(), r.dbias, sum_units, c.name() + " dbias", 1);
+  if (c.centred) {
+    expect_close(t.dbias, c.stat(), r.dbias, sum_units, c.name() + " dbias", 1);
+  }
 }
 
 const Layout kRowMajor{"row-major", {}, 0};
@@ -117,6 +123,7 @@ TEST(LayerNorm, MatchesReferenceForAllLayoutsAndDTypes) {
         for (bool affine : {false, true}) {
           check_case({dtype, 5, cols, layout, affine});
         }
+        check_case({dtype, 5, cols, layout, true, false});
       }
     }
   }
@@ -128,6 +135,7 @@ TEST(LayerNorm, MatchesReferenceForAllSizes) {
   for (DType dtype : kFloatingDTypes) {
     for (int64_t cols : {8, 9, 31, 255, 256, 257, 768, 2049, 4097}) {
       check_case({dtype, 3, cols, kRowMajor, true});
+      check_case({dtype, 3, cols, kRowMajor, true, false});
     }
     check_case({dtype, 1, 64, kRowMajor, true});
     check_case({dtype, 257, 16, kRowMajor, true});
@@ -136,6 +144,7 @@ TEST(LayerNorm, MatchesReferenceForAllSizes) {
   }
   check_case({DType::f16, 67, 4104, kRowMajor, false});  // two chunks of rows
   check_case({DType::f16, 2, 8193, kRowMajor, true});
+  check_case({DType::f16, 2, 8193, kRowMajor, true, false});
 }
 
 TEST(LayerNorm, ManyRows) {
@@ -253,6 +262,11 @@ TEST(LayerNorm, ErrorsNameTheProblem) {
             "layer_norm: got weight f32 [5], expected a contiguous f32 [3], one per column");
   EXPECT_EQ(run(t.x, half),
             "layer_norm: got weight f16 [3], expected a contiguous f32 [3], one per column");
+  EXPECT_EQ(error_of([&] {
+              layer_norm_forward(
+                  {t.x.view(), kNoView, t.bias.view(), t.y.view(), kNoView, t.rstd.view(), kEps});
+            }),
+            "layer_norm: got a bias without a mean, expected none: RMS norm has no bias");
   StridedArray wide(DType::f16, {2, 4});
   EXPECT_EQ(run(wide, five), "layer_norm: got y f16 [2, 3], expected f16 [2, 4] like x");
 }

@@ -69,8 +69,10 @@ struct OpRow {
 std::vector<OpRow> pointwise_rows();
 std::vector<OpRow> reduce_rows();
 std::vector<OpRow> contraction_rows();
+std::vector<OpRow> conv_rows();
 std::vector<OpRow> pool_rows();
 std::vector<OpRow> norm_rows();
+std::vector<OpRow> group_norm_rows();
 std::vector<OpRow> loss_rows();
 std::vector<OpRow> shape_rows();
 std::vector<OpRow> join_rows();

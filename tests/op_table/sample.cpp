@@ -17,7 +17,7 @@ const std::vector<OpRow>& op_table() {
     std::vector<OpRow> rows;
     for (auto family : {pointwise_rows, reduce_rows, contraction_rows, pool_rows, norm_rows,
                         loss_rows, shape_rows, join_rows, attention_rows, rnn_rows, rearrange_rows,
-                        index_rows, interpolate_rows}) {
+                        index_rows, interpolate_rows, conv_rows, group_norm_rows}) {
       for (OpRow& row : family()) {
         rows.push_back(std::move(row));
       }

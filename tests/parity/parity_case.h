@@ -93,6 +93,7 @@ const std::map<std::string, Handler>& tensor_ops();    // elementwise, reduction
 const std::map<std::string, Handler>& sequence_ops();  // attention, recurrent layers
 const std::map<std::string, Handler>& layer_ops();     // contractions, pooling, norms, losses
 const std::map<std::string, Handler>& index_ops();     // rearranging, indexing, resampling
+const std::map<std::string, Handler>& conv_ops();  // conv1d, transposed, norms of rows and groups
 
 bool is_training_op(const std::string& family);
 std::string run_training_case(const CaseFile& file, const Case& c, DType dtype);

@@ -50,7 +50,8 @@ std::map<std::string, Tensor> make_leaves(const CaseFile& file, const Case& c, D
 }
 
 const Handler& handler_of(const std::string& op) {
-  for (const auto* ops : {&tensor_ops(), &layer_ops(), &sequence_ops(), &index_ops()}) {
+  for (const auto* ops :
+       {&tensor_ops(), &layer_ops(), &sequence_ops(), &index_ops(), &conv_ops()}) {
     const auto found = ops->find(op);
     if (found != ops->end()) {
       return found->second;

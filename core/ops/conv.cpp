@@ -1,0 +1,207 @@
+// Convolution over images and sequences, and its transpose. The kernels know images: a sequence
+// [N, C, L] is one of height 1, seen through views. A transposed convolution is a convolution's
+// gradient with respect to its input, so its own gradients are the other two directions.
+#include <binade/core/create.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/bias_gradient.h>
+#include <binade/core/ops/conv.h>
+
+namespace binade {
+namespace {
+
+using kernels::Conv2dGeometry;
+
+constexpr int64_t kLimit = int64_t{1} << 31;  // sizes and strides below it cannot overflow products
+
+// [N, C, L] as [N, C, 1, L], without recording.
+Tensor image(const Tensor& t) {
+  if (!t.defined() || t.dim() == 4) {
+    return t;
+  }
+  const Dims& strides = t.strides();
+  return make_view(t, {t.size(0), t.size(1), 1, t.size(2)},
+                   {strides[0], strides[1], t.size(2) * strides[2], strides[2]});
+}
+
+// Checks what both kinds of convolution need. A sequence has axis 1 only.
+void check_operands(const char* op, const Tensor& x, const Tensor& w, int rank,
+                    const Conv2dGeometry& g) {
+  check(x.defined() && w.defined(), op, ": got an undefined tensor");
+  check(is_floating(x.dtype()) && x.dtype() == w.dtype(), op, ": got dtypes ", x.dtype(), " and ",
+        w.dtype(), ", expected one floating dtype; convert one with to()");
+  check(x.dim() == rank && w.dim() == rank, op, ": got x of shape ", x.sizes(),
+        " and weight of shape ", w.sizes(), ", expected ", rank, " dimensions each, [N, C, ...]");
+  for (int axis = 4 - rank; axis < 2; ++axis) {
+    check(g.stride[axis] >= 1 && g.dilation[axis] >= 1 && g.padding[axis] >= 0 &&
+              g.stride[axis] < kLimit && g.dilation[axis] < kLimit && g.padding[axis] < kLimit,
+          op, ": got stride ", g.stride[axis], ", padding ", g.padding[axis], ", dilation ",
+          g.dilation[axis],
+          ", expected stride and dilation of at least 1, no negative padding, all below 2^31");
+    const int64_t size = x.size(rank - 2 + axis), kernel = w.size(rank - 2 + axis);
+    check(size < kLimit && kernel >= 1 && kernel < kLimit, op, ": got x of shape ", x.sizes(),
+          " and weight of shape ", w.sizes(), ", expected a kernel, and sides below 2^31");
+  }
+}
+
+void check_bias(const char* op, const Tensor& bias, const Tensor& w, int64_t channels) {
+  check(
+      !bias.defined() || (bias.dim() == 1 && bias.size(0) == channels && bias.dtype() == w.dtype()),
+      op, ": got a bias that is not [", channels, "] of dtype ", w.dtype());
+}
+
+Dims convolution_sizes(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias,
+                       int rank, const Conv2dGeometry& g) {
+  check_operands(op, x, w, rank, g);
+  check(g.groups >= 1 && w.size(0) % g.groups == 0 && x.size(1) == w.size(1) * g.groups, op,
+        ": got x of shape ", x.sizes(), ", weight of shape ", w.sizes(), " and groups ", g.groups,
+        ", expected C = weight.size(1) * groups and O divisible by groups");
+  check_bias(op, bias, w, w.size(0));
+  Dims sizes = x.sizes();
+  sizes[1] = w.size(0);
+  for (int axis = 4 - rank; axis < 2; ++axis) {
+    const int dim = rank - 2 + axis;
+    const int64_t padded = x.size(dim) + 2 * g.padding[axis],
+                  reach = g.dilation[axis] * (w.size(dim) - 1) + 1;
+    check(padded >= reach, op, ": got x of shape ", x.sizes(), " and weight of shape ", w.sizes(),
+          ", expected a kernel that fits into the padded input");
+    sizes[dim] = (padded - reach) / g.stride[axis] + 1;
+  }
+  element_count(sizes, op);
+  return sizes;
+}
+
+Tensor empty_pixels(const Dims& sizes, const Tensor& like) {
+  return empty_strided(sizes, channels_last_strides(sizes), like.dtype(), like.device());
+}
+
+// `rank` is the number of dimensions that the op documents.
+Tensor convolution(const Op& op, const Entered<3>& operands, int rank,
+                   const Conv2dGeometry& geometry) {
+  const auto& [x, w, b] = operands;
+  const Dims sizes = convolution_sizes(op.name, x, w, b, rank, geometry);
+  Tensor y = empty_pixels(sizes, x);
+  kernels::conv2d_forward(
+      {.x = image(x), .w = image(w), .y = image(y), .bias = b, .geometry = geometry});
+  return op.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
+                   [geometry, x_strides = x.strides(), w_strides = w.strides()](
+                       const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
+                     Tensor dx = needs.out_strided(0, x_strides),
+                            dw = needs.out_strided(1, w_strides);
+                     if (dx.defined()) {
+                       kernels::conv2d_backward_data(
+                           {.dy = image(dy), .w = image(w), .dx = image(dx), .geometry = geometry});
+                     }
+                     if (dw.defined()) {
+                       kernels::conv2d_backward_weight(
+                           {.x = image(x), .dy = image(dy), .dw = image(dw), .geometry = geometry});
+                     }
+                     return {dx, dw, bias_gradient(dy, 1, needs, 2)};
+                   });
+}
+
+Dims transposed_sizes(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias,
+                      int rank, const Conv2dGeometry& g, const int64_t (&output_padding)[2]) {
+  check_operands(op, x, w, rank, g);
+  check(g.groups >= 1 && x.size(1) == w.size(0) && x.size(1) % g.groups == 0, op,
+        ": got x of shape ", x.sizes(), ", weight of shape ", w.sizes(), " and groups ", g.groups,
+        ", expected C = weight.size(0), divisible by groups");
+  check(w.size(1) < kLimit && g.groups < kLimit, op, ": got weight of shape ", w.sizes(), " and ",
+        g.groups, " groups, expected less than 2^31 of each");
+  check_bias(op, bias, w, w.size(1) * g.groups);
+  Dims sizes = x.sizes();
+  sizes[1] = w.size(1) * g.groups;
+  for (int axis = 4 - rank; axis < 2; ++axis) {
+    const int dim = rank - 2 + axis;
+    const int64_t extra = output_padding[axis];
+    check(extra >= 0 && (extra < g.stride[axis] || extra < g.dilation[axis]), op,
+          ": got output_padding ", extra, " with stride ", g.stride[axis], " and dilation ",
+          g.dilation[axis], ", expected it to be less than one of them");
+    sizes[dim] = (x.size(dim) - 1) * g.stride[axis] - 2 * g.padding[axis] +
+                 g.dilation[axis] * (w.size(dim) - 1) + extra + 1;
+    check(x.size(dim) >= 1 && sizes[dim] >= 1, op, ": got x of shape ", x.sizes(), " and output ",
+          sizes, ", expected sides of at least 1");
+  }
+  element_count(sizes, op);
+  return sizes;
+}
+
+// x with `count` zeros after the last elements of a dimension.
+Tensor followed_by_zeros(const Tensor& x, int dim, int64_t count) {
+  Dims sizes = x.sizes();
+  sizes[dim] = count;
+  return cat({x, zeros(sizes, x.dtype(), x.device())}, dim);
+}
+
+Tensor transposed_convolution(const Op& op, const Entered<3>& operands, int rank,
+                              const Conv2dGeometry& geometry, const int64_t (&output_padding)[2]) {
+  const auto& [given, w, b] = operands;
+  const Dims sizes = transposed_sizes(op.name, given, w, b, rank, geometry, output_padding);
+  Tensor x = given;
+  for (int axis = 4 - rank; axis < 2; ++axis) {
+    // A convolution of the result would find so many pixels more than x has.
+    if (const int64_t more = output_padding[axis] / geometry.stride[axis]) {
+      x = followed_by_zeros(x, rank - 2 + axis, more);
+    }
+  }
+  Tensor y = empty_pixels(sizes, x);
+  kernels::conv2d_backward_data(
+      {.dy = image(x), .w = image(w), .dx = image(y), .geometry = geometry, .bias = b});
+  return op.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
+                   [geometry, x_strides = x.strides(), w_strides = w.strides()](
+                       const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
+                     Tensor dx = needs.out_strided(0, x_strides),
+                            dw = needs.out_strided(1, w_strides);
+                     if (dx.defined()) {
+                       kernels::conv2d_forward(
+                           {.x = image(dy), .w = image(w), .y = image(dx), .geometry = geometry});
+                     }
+                     if (dw.defined()) {
+                       kernels::conv2d_backward_weight(
+                           {.x = image(dy), .dy = image(x), .dw = image(dw), .geometry = geometry});
+                     }
+                     return {dx, dw, bias_gradient(dy, 1, needs, 2)};
+                   });
+}
+
+}  // namespace
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv1dOptions& options) {
+  static constexpr Op kOp{"conv1d", OpClass::contraction};
+  return convolution(kOp, kOp.enter(x, weight, bias), 3,
+                     {.stride = {1, options.stride},
+                      .padding = {0, options.padding},
+                      .dilation = {1, options.dilation},
+                      .groups = options.groups});
+}
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+              const Conv2dGeometry& geometry) {
+  static constexpr Op kOp{"conv2d", OpClass::contraction};
+  return convolution(kOp, kOp.enter(x, weight, bias), 4, geometry);
+}
+
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTranspose1dOptions& options) {
+  static constexpr Op kOp{"conv_transpose1d", OpClass::contraction};
+  return transposed_convolution(kOp, kOp.enter(x, weight, bias), 3,
+                                {.stride = {1, options.stride},
+                                 .padding = {0, options.padding},
+                                 .dilation = {1, options.dilation},
+                                 .groups = options.groups},
+                                {0, options.output_padding});
+}
+
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTranspose2dOptions& options) {
+  static constexpr Op kOp{"conv_transpose2d", OpClass::contraction};
+  const auto& [stride, padding, dilation, groups, output_padding] = options;
+  return transposed_convolution(kOp, kOp.enter(x, weight, bias), 4,
+                                {.stride = {stride[0], stride[1]},
+                                 .padding = {padding[0], padding[1]},
+                                 .dilation = {dilation[0], dilation[1]},
+                                 .groups = groups},
+                                output_padding);
+}
+
+}  // namespace binade

@@ -1,0 +1,37 @@
+// Convolution of sequences and transposed convolution. conv2d is in core/ops.h.
+#pragma once
+#include <binade/core/autograd.h>
+
+namespace binade {
+
+struct Conv1dOptions {
+  int64_t stride = 1, padding = 0, dilation = 1, groups = 1;
+};
+// x [N, C, L], weight [O, C / groups, K], bias [O] or undefined -> [N, O, Q], channels-last;
+// Q = (L + 2 padding - dilation (K - 1) - 1) / stride + 1.
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+              const Conv1dOptions& options = {});
+
+// The gradient of a convolution with respect to its input, as an op. output_padding, less than the
+// stride or the dilation, chooses among the input sizes that such a convolution takes to one size.
+struct ConvTranspose1dOptions {
+  int64_t stride = 1, padding = 0, dilation = 1, groups = 1, output_padding = 0;
+};
+// x [N, C, L], weight [C, O / groups, K], bias [O] or undefined -> [N, O, Q], channels-last;
+// Q = (L - 1) stride - 2 padding + dilation (K - 1) + output_padding + 1.
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTranspose1dOptions& options = {});
+
+struct ConvTranspose2dOptions {  // each pair is {vertical, horizontal}
+  int64_t stride[2] = {1, 1};
+  int64_t padding[2] = {0, 0};
+  int64_t dilation[2] = {1, 1};
+  int64_t groups = 1;
+  int64_t output_padding[2] = {0, 0};
+};
+// x [N, C, H, W], weight [C, O / groups, R, S], bias [O] or undefined -> [N, O, P, Q],
+// channels-last; P and Q as Q above.
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTranspose2dOptions& options = {});
+
+}  // namespace binade

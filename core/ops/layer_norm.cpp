@@ -1,0 +1,119 @@
+// Layer norm and RMS norm: one pair of kernels over rows, the second without a mean.
+#include <binade/core/create.h>
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/checks.h>
+#include <binade/core/ops/norm.h>
+#include <binade/kernels/layer_norm.h>
+
+#include <limits>
+
+namespace binade {
+namespace {
+
+// The product of normalized_shape, once x and the parameters are known to have it.
+int64_t checked_cols(const char* op, const Tensor& x, const Dims& normalized_shape,
+                     const Tensor& weight, const Tensor& bias) {
+  check_floating(op, x);
+  const int count = normalized_shape.size(), before = x.dim() - count;
+  bool trailing = count >= 1 && before >= 0;
+  int64_t cols = 1;
+  for (int i = 0; trailing && i < count; ++i) {
+    trailing = normalized_shape[i] == x.size(before + i) && normalized_shape[i] > 0;
+    cols *= normalized_shape[i];
+  }
+  check(trailing, op, ": got x of shape ", x.sizes(), " and normalized_shape ", normalized_shape,
+        ", expected the last sizes of x, none of them 0");
+  for (const Tensor* t : {&weight, &bias}) {
+    check(!t->defined() || t->sizes() == normalized_shape, op, ": got a ",
+          t == &weight ? "weight" : "bias", " of shape ", t->defined() ? t->sizes() : Dims{},
+          ", expected ", normalized_shape);
+  }
+  return cols;
+}
+
+// A parameter as the kernels take it. Both steps are differentiable.
+Tensor stat_vector(const Tensor& t, DType stat) {
+  return t.defined() ? contiguous(cast(t, stat)) : t;
+}
+
+Tensor flat(const Tensor& t) { return t.defined() ? make_view(t, {t.numel()}, {1}) : t; }
+
+// A row-major tensor as a matrix, without recording.
+Tensor rows_of(const Tensor& t, int64_t cols) {
+  return t.defined() ? make_view(t, {t.numel() / cols, cols}, {cols, 1}) : t;
+}
+
+// The kernel arguments of a backward. mean is undefined for RMS norm.
+void rows_backward(const Tensor& x, const Tensor& dy_, const Tensor& w, const Tensor& mean,
+                   const Tensor& rstd, int64_t cols, const Tensor& dx, const Tensor& dw,
+                   const Tensor& db) {
+  const Tensor dy = contiguous(dy_);
+  kernels::layer_norm_backward({.x = rows_of(x, cols),
+                                .dy = rows_of(dy, cols),
+                                .weight = flat(w),
+                                .mean = mean,
+                                .rstd = rstd,
+                                .dx = rows_of(dx, cols),
+                                .dweight = flat(dw),
+                                .dbias = flat(db)});
+}
+
+}  // namespace
+
+Tensor layer_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& weight,
+                  const Tensor& bias, double eps) {
+  static constexpr Op kOp{"layer_norm", OpClass::norm};
+  auto [given] = kOp.enter(x_);
+  const int64_t cols = checked_cols(kOp.name, given, normalized_shape, weight, bias);
+  const DType stat = compute_dtype(given.dtype());
+  const Tensor x = contiguous(given), w = stat_vector(weight, stat), b = stat_vector(bias, stat);
+  Tensor y = empty(x.sizes(), x.dtype(), x.device());
+  const Tensor mean = empty({x.numel() / cols}, stat, x.device()),
+               rstd = empty({x.numel() / cols}, stat, x.device());
+  kernels::layer_norm_forward({.x = rows_of(x, cols),
+                               .weight = flat(w),
+                               .bias = flat(b),
+                               .y = rows_of(y, cols),
+                               .mean = mean,
+                               .rstd = rstd,
+                               .eps = eps});
+  return kOp.record({x, w, b}, y, save(x, w, mean, rstd),
+                    [cols](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
+                           const Tensor& mean, const Tensor& rstd) -> Grads {
+                      // With g = dy w: dx = rstd (g - mean(g) - xhat mean(g xhat))
+                      Tensor dx = needs.out(0), dw = needs.out(1), db = needs.out(2);
+                      rows_backward(x, dy, w, mean, rstd, cols, dx, dw, db);
+                      return {dx, dw, db};
+                    });
+}
+
+Tensor rms_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& weight,
+                std::optional<double> eps) {
+  static constexpr Op kOp{"rms_norm", OpClass::norm};
+  auto [given] = kOp.enter(x_);
+  const int64_t cols = checked_cols(kOp.name, given, normalized_shape, weight, Tensor());
+  const DType stat = compute_dtype(given.dtype());
+  const Tensor x = contiguous(given), w = stat_vector(weight, stat);
+  Tensor y = empty(x.sizes(), x.dtype(), x.device());
+  const Tensor rstd = empty({x.numel() / cols}, stat, x.device());
+  const double machine = stat == DType::f64 ? std::numeric_limits<double>::epsilon()
+                                            : std::numeric_limits<float>::epsilon();
+  kernels::layer_norm_forward({.x = rows_of(x, cols),
+                               .weight = flat(w),
+                               .bias = kNoView,
+                               .y = rows_of(y, cols),
+                               .mean = kNoView,
+                               .rstd = rstd,
+                               .eps = eps.value_or(machine)});
+  return kOp.record({x, w}, y, save(x, w, rstd),
+                    [cols](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
+                           const Tensor& rstd) -> Grads {
+                      // With g = dy w and u = x rstd: dx = rstd (g - u mean(g u))
+                      Tensor dx = needs.out(0), dw = needs.out(1);
+                      rows_backward(x, dy, w, Tensor(), rstd, cols, dx, dw, Tensor());
+                      return {dx, dw};
+                    });
+}
+
+}  // namespace binade

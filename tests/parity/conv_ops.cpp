@@ -1,0 +1,76 @@
+// Parity names of convolutions and of the norms over rows and groups. Weights and biases of norms
+// are given in the dtype that the engine keeps them in: f32 beside f16 and bf16 activations.
+#include <binade/core/ops.h>
+#include <binade/core/ops/conv.h>
+#include <binade/core/ops/norm.h>
+
+#include <tests/parity/parity_case.h>
+
+namespace binade::parity {
+namespace {
+
+using Ops = std::map<std::string, Handler>;
+
+Outputs one(Tensor y) { return {{"out", std::move(y)}}; }
+
+void pair(const Json& list, int64_t (&out)[2]) {
+  out[0] = list.at(0);
+  out[1] = list.at(1);
+}
+
+Tensor statistic(const Call& call, const char* name) {
+  const Tensor t = call.optional(name);
+  return t.defined() ? cast(t, compute_dtype(call.in("x").dtype())) : t;
+}
+
+Outputs run_conv1d(const Call& call) {
+  return one(conv1d(call.in("x"), call.in("weight"), call.optional("bias"),
+                    {.stride = call.attr("stride").at(0),
+                     .padding = call.attr("padding").at(0),
+                     .dilation = call.attr("dilation").at(0),
+                     .groups = call.attr("groups")}));
+}
+
+Outputs run_conv_transpose2d(const Call& call) {
+  ConvTranspose2dOptions options;
+  pair(call.attr("stride"), options.stride);
+  pair(call.attr("padding"), options.padding);
+  pair(call.attr("dilation"), options.dilation);
+  pair(call.attr("output_padding"), options.output_padding);
+  options.groups = call.attr("groups");
+  return one(conv_transpose2d(call.in("x"), call.in("weight"), call.optional("bias"), options));
+}
+
+void add_norms(Ops& ops) {
+  ops["layer_norm"] = [](const Call& call) {
+    return one(layer_norm(call.in("x"), dims(call.attr("normalized_shape")),
+                          statistic(call, "weight"), statistic(call, "bias"), call.attr("eps")));
+  };
+  ops["rms_norm"] = [](const Call& call) {
+    return one(rms_norm(call.in("x"), dims(call.attr("normalized_shape")),
+                        statistic(call, "weight"), call.attr("eps").get<double>()));
+  };
+  ops["group_norm"] = [](const Call& call) {
+    return one(group_norm(call.in("x"), call.attr("num_groups"), statistic(call, "weight"),
+                          statistic(call, "bias"), call.attr("eps")));
+  };
+  ops["instance_norm"] = [](const Call& call) {
+    return one(instance_norm(call.in("x"), statistic(call, "weight"), statistic(call, "bias"),
+                             call.attr("eps")));
+  };
+}
+
+}  // namespace
+
+const std::map<std::string, Handler>& conv_ops() {
+  static const Ops ops = [] {
+    Ops made;
+    made["conv1d"] = run_conv1d;
+    made["conv_transpose2d"] = run_conv_transpose2d;
+    add_norms(made);
+    return made;
+  }();
+  return ops;
+}
+
+}  // namespace binade::parity
