@@ -9,13 +9,8 @@
 namespace binade::bench {
 namespace {
 
-using Shared = std::shared_ptr<Operands>;
 constexpr int64_t kTable = 256;  // rows: what random() draws integers below
 constexpr int64_t kSide = 16;
-
-double bytes_of(const View& v) {
-  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
-}
 
 // Rows of a table of 256: an embedding, and its gradient.
 template <bool kAdd>
@@ -77,7 +72,7 @@ Prepared bilinear(int64_t rows, int64_t cols, DType dtype, Device device) {
 }
 
 constexpr const char* kRows = "rows of cols elements from a table of 256";
-constexpr const char* kImages = "rows images of 16x16 with cols channels, to twice the size";
+constexpr const char* kDoubled = "rows images of 16x16 with cols channels, to twice the size";
 
 }  // namespace
 
@@ -88,8 +83,8 @@ std::vector<KernelCase> index_kernel_cases() {
       {"one_hot", "rows indices of 256 classes", one_hot},
       {"triangle", "rows x cols elements", triangle},
       {"masked_select", "rows x cols elements", masked_select},
-      {"bilinear_forward", kImages, bilinear<false>},
-      {"bilinear_backward", kImages, bilinear<true>},
+      {"bilinear_forward", kDoubled, bilinear<false>},
+      {"bilinear_backward", kDoubled, bilinear<true>},
   };
 }
 

@@ -70,6 +70,8 @@ std::vector<KernelCase> reduce_cases();  // those of bench/reduce_cases.cpp
 std::vector<KernelCase> sequence_kernel_cases();  // a part of them
 std::vector<KernelCase> loss_cases();  // those of bench/loss_cases.cpp
 std::vector<KernelCase> optimizer_kernel_cases();
+std::vector<KernelCase> sequence_kernel_cases();  // a part of them
+std::vector<KernelCase> norm_cases();  // those of norm_cases.cpp
 // Throws with the list of names where there is none.
 const KernelCase& find_case(const std::string& name);
 

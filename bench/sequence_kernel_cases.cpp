@@ -9,7 +9,6 @@ namespace binade::bench {
 namespace {
 
 using kernels::RnnCell;
-using Shared = std::shared_ptr<Operands>;
 
 double bytes_of(std::initializer_list<const View*> views) {
   double bytes = 0;

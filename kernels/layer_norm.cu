@@ -11,7 +11,9 @@
 namespace binade::kernels {
 namespace {
 
-constexpr int kMostLanes = 1024, kRowThreads = 512;
+template <class T>
+constexpr int kMostLanes = sizeof(T) == 8 ? 512 : 1024;  // doubles need their registers
+constexpr int kRowThreads = 512;
 constexpr int64_t kMostBlocks = 4096;
 
 template <class T, class C = Compute<T>>
@@ -38,7 +40,7 @@ struct TeamSmem {
 };
 
 template <class T>
-__global__ void __launch_bounds__(kMostLanes)
+__global__ void __launch_bounds__(kMostLanes<T>)
     layer_norm_forward_team_per_row_kernel(Problem<T> p, RowPlan plan) {
   using C = Compute<T>;
   using Slots = dev::RowSlots<T>;
@@ -159,7 +161,7 @@ void cuda::layer_norm_forward(const LayerNormForward& a) {
                        .mean = a.mean.as<C>(),
                        .rstd = a.rstd.as<C>(),
                        .eps = static_cast<C>(a.eps)};
-    if (fits_team<T>(cols, kMostLanes)) {
+    if (fits_team<T>(cols, kMostLanes<T>)) {
       const RowPlan plan = row_plan<T>(rows, cols, cols, kMostBlocks, p.x, p.y, p.weight, p.bias);
       launch({"layer_norm_forward_team_per_row_kernel", plan.blocks, plan.threads,
               sizeof(TeamSmem<C>)},

@@ -1,10 +1,10 @@
 // Layer normalisation of the rows of a matrix: y = (x - mean) * rstd * weight + bias, one mean and
 // rstd = 1 / sqrt(biased variance + eps) per row; and root mean square normalisation, where mean is
-// kNoView: the same with 0 in its place, rstd = 1 / sqrt(mean(x^2) + eps). x, y, dy, dx: [rows,
-// cols], any strides and any floating dtype; a tensor normalised over its last dimensions is seen
-// as such a matrix. weight, bias, dweight and dbias: [cols]; mean and rstd: [rows]; contiguous and
-// in the stat dtype compute_dtype(x.dtype). Sums over rows are taken over chunks of fixed size,
-// then in double, so results are the same for any number of threads.
+// kNoView: the same with 0 in its place, rstd = 1 / sqrt(mean(x^2) + eps), and without a bias. x,
+// y, dy, dx: [rows, cols], any strides and any floating dtype; a tensor normalised over its last
+// dimensions is seen as such a matrix. weight, bias, dweight and dbias: [cols]; mean and rstd:
+// [rows]; contiguous and in the stat dtype compute_dtype(x.dtype). Sums over rows are taken over
+// chunks of fixed size, then in double, so results are the same for any number of threads.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 

@@ -61,7 +61,8 @@ __device__ __forceinline__ void add_teams(C (&sums)[kValues], const RowPlan& pla
   }
 }
 
-template <class T>
+// kCentred: with a mean. A choice at run time would cost registers that are not there.
+template <class T, bool kCentred>
 __global__ void __launch_bounds__(kMostLanes)
     layer_norm_backward_team_per_row_kernel(Problem<T> p, RowPlan plan) {
   using C = Compute<T>;
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(kMostLanes)
     const int64_t row = base + team.index;
     const bool valid = row < plan.rows;
     const Slots slots(plan, team, valid);
-    const C mean = valid && p.mean ? p.mean[row] : C(0), rstd = valid ? p.rstd[row] : C(0);
+    const C mean = kCentred && valid ? p.mean[row] : C(0), rstd = valid ? p.rstd[row] : C(0);
     C u[Slots::kValues], g[Slots::kValues];
     slots.load(p.x + row * plan.cols, mean, u);
     slots.load(p.dy + row * plan.cols, C(0), g);
@@ -92,13 +93,15 @@ __global__ void __launch_bounds__(kMostLanes)
     for (int i = 0; i < Slots::kValues; ++i) {
       u[i] = (u[i] - mean) * rstd;
       dweight[i] += g[i] * u[i];
-      dbias[i] += g[i];
+      if constexpr (kCentred) {
+        dbias[i] += g[i];
+      }
       g[i] *= weight[i];
       pair = pair.merge({g[i], g[i] * u[i]});
     }
     if (p.dx) {
       pair = team.template reduce<dev::Merge>(pair, memory.pair);
-      const C g_mean = p.mean ? pair.first * share : C(0), gu_mean = pair.second * share;
+      const C g_mean = kCentred ? pair.first * share : C(0), gu_mean = pair.second * share;
 #pragma unroll
       for (int i = 0; i < Slots::kValues; ++i) {
         g[i] = (g[i] - g_mean - u[i] * gu_mean) * rstd;
@@ -237,7 +240,9 @@ void run(const LayerNormBackward& a, Problem<T> p) {
   if (team) {
     launch(
         {"layer_norm_backward_team_per_row_kernel", plan.blocks, plan.threads, sizeof(TeamSmem<T>)},
-        layer_norm_backward_team_per_row_kernel<T>, p, plan);
+        p.mean ? layer_norm_backward_team_per_row_kernel<T, true>
+               : layer_norm_backward_team_per_row_kernel<T, false>,
+        p, plan);
   } else if (p.rows > 0) {
     if (p.dx) {
       launch({"layer_norm_backward_block_per_row_kernel",

@@ -29,6 +29,11 @@ void check_optional(const char* op, const char* name, const View& view, const Vi
   }
 }
 
+void check_bias(const char* op, const View& bias, const View& mean, const View& x) {
+  check(!bias || mean || x.size(0) == 0, op,
+        ": got a bias without a mean, expected none: RMS norm has no bias");
+}
+
 }  // namespace
 
 void check_arguments(const LayerNormForward& a) {
@@ -39,6 +44,7 @@ void check_arguments(const LayerNormForward& a) {
   check_optional(op, "bias", a.bias, a.x, 1);
   check_optional(op, "mean", a.mean, a.x, 0);
   check_vector(op, "rstd", a.rstd, a.x, 0);
+  check_bias(op, a.bias, a.mean, a.x);
 }
 
 void check_arguments(const LayerNormBackward& a) {
@@ -53,6 +59,7 @@ void check_arguments(const LayerNormBackward& a) {
   check_vector(op, "rstd", a.rstd, a.x, 0);
   check_optional(op, "dweight", a.dweight, a.x, 1);
   check_optional(op, "dbias", a.dbias, a.x, 1);
+  check_bias(op, a.dbias, a.mean, a.x);
 }
 
 }  // namespace binade::kernels

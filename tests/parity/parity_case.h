@@ -118,6 +118,7 @@ const std::map<std::string, Handler>& layer_ops();   // contractions, pooling, n
 const std::map<std::string, Handler>& layer_ops();   // convolution, pooling, norms
 const std::map<std::string, Handler>& loss_ops();
 const std::map<std::string, Handler>& matmul_ops();
+const std::map<std::string, Handler>& conv_ops();  // conv1d, transposed, norms of rows and groups
 
 bool is_training_op(const std::string& family);
 std::string run_training_case(const CaseFile& file, const Case& c, DType dtype);
