@@ -12,16 +12,6 @@
 #include <binade/core/host_sync.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/index.h>
-#include <binade/core/ops/interpolate.h>
-#include <binade/core/ops/rearrange.h>
-#include <binade/core/ops/attention.h>
-#include <binade/core/ops/index.h>
-#include <binade/core/ops/interpolate.h>
-#include <binade/core/ops/rearrange.h>
-#include <binade/core/ops/reduce.h>
-#include <binade/core/ops/rnn.h>
-#include <binade/core/ops/sort.h>
 #include <binade/core/parameter.h>
 #include <binade/core/recompute.h>
 #include <binade/core/safetensors.h>

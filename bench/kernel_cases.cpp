@@ -246,7 +246,7 @@ std::vector<KernelCase> all_cases() {
       {"conv2d_backward_weight", kImages, conv2d<2>},
   };
   for (const auto& more : {selection_cases(), reduce_cases(), index_kernel_cases(), norm_cases(),
-                           loss_cases(), sequence_kernel_cases(), optimizer_cases(), optimizer_kernel_cases()}) {
+                           loss_cases(), sequence_kernel_cases(), optimizer_kernel_cases()}) {
     cases.insert(cases.end(), more.begin(), more.end());
   }
   return cases;

@@ -56,22 +56,14 @@ double bytes_of(const View& first, const Views&... rest) {
 using Shared = std::shared_ptr<Operands>;
 
 const std::vector<KernelCase>& kernel_cases();
-// Parts of them, each in the source of its name.
-std::vector<KernelCase> selection_cases();
-std::vector<KernelCase> reduce_cases();
+// Parts of them, each in a source of its name.
 std::vector<KernelCase> index_kernel_cases();
-std::vector<KernelCase> norm_cases();
 std::vector<KernelCase> loss_cases();
-std::vector<KernelCase> sequence_kernel_cases();
-std::vector<KernelCase> optimizer_cases();
-std::vector<KernelCase> selection_cases();
-std::vector<KernelCase> sequence_kernel_cases();  // a part of them
-std::vector<KernelCase> reduce_cases();  // those of bench/reduce_cases.cpp
-std::vector<KernelCase> sequence_kernel_cases();  // a part of them
-std::vector<KernelCase> loss_cases();  // those of bench/loss_cases.cpp
+std::vector<KernelCase> norm_cases();
 std::vector<KernelCase> optimizer_kernel_cases();
-std::vector<KernelCase> sequence_kernel_cases();  // a part of them
-std::vector<KernelCase> norm_cases();  // those of norm_cases.cpp
+std::vector<KernelCase> reduce_cases();
+std::vector<KernelCase> selection_cases();
+std::vector<KernelCase> sequence_kernel_cases();
 // Throws with the list of names where there is none.
 const KernelCase& find_case(const std::string& name);
 

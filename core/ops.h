@@ -16,9 +16,6 @@
 #include <binade/core/ops/reduce.h>
 #include <binade/core/ops/rnn.h>
 #include <binade/core/ops/sort.h>
-#include <binade/core/ops/pointwise.h>
-#include <binade/core/ops/loss.h>
-#include <binade/core/ops/matmul.h>
 #include <binade/kernels/conv2d.h>
 #include <binade/kernels/pool2d.h>
 

@@ -180,8 +180,8 @@ IdxDataset::IdxDataset(const std::string& images, const std::string& labels, int
   check(channels == 1 || channels == 3, path_, ": ", channels, " channels, expected 1 or 3");
   channels_ = static_cast<int>(channels);
   for (size_t i = 0; i < labels_.elements.size(); ++i) {
-    check(labels_.elements[i] < classes, labels, ": label ", int{labels_.elements[i]},
-          " at index ", i, ", expected less than ", classes, " classes");
+    check(labels_.elements[i] < classes, labels, ": label ", int{labels_.elements[i]}, " at index ",
+          i, ", expected less than ", classes, " classes");
   }
 }
 

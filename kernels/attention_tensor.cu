@@ -59,7 +59,7 @@ __device__ __forceinline__ void softmax_step(const Scorer<T>& scorer, int64_t qu
 }
 
 template <class T, int kD>
-__global__ void __launch_bounds__(kTensorThreads)
+__global__ void __launch_bounds__(kTensorThreads, 2)
     attention_forward_tensor_kernel(const __grid_constant__ AttentionProblem<T> p) {
   auto& memory = dev::shared_mem<ForwardShared<T, kD>>();
   const BlockPlace place(blockIdx.x, ceil_div(p.queries(), kOwnRows), kOwnRows, p.heads);

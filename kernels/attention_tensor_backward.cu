@@ -53,7 +53,7 @@ __device__ __forceinline__ void make_gradients(const AttentionProblem<T>& p,
 }
 
 template <class T, int kD, bool kOwnKeys>
-__global__ void __launch_bounds__(kTensorThreads)
+__global__ void __launch_bounds__(kTensorThreads, 2)
     attention_backward_tensor_kernel(const __grid_constant__ AttentionProblem<T> p) {
   constexpr int kOther = kOtherRows<kD, kOwnKeys>;
   auto& memory = dev::shared_mem<BackwardShared<T, kD, kOther>>();

@@ -4,8 +4,8 @@
 // warps of a block share out their elements. The backward writes both gradients in one pass.
 #include <binade/kernels/copy.h>
 #include <binade/kernels/cosine_similarity_checks.h>
-#include <binade/kernels/cuda/reducers.cuh>
 #include <binade/kernels/cuda/block_reduce.cuh>
+#include <binade/kernels/cuda/reducers.cuh>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>
 

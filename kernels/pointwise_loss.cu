@@ -6,9 +6,9 @@
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/pointwise_loss_checks.h>
 #include <binade/kernels/pointwise_loss_functors.h>
-#include <binade/kernels/cuda/reducers.cuh>
 #include <binade/kernels/cuda/block_reduce.cuh>
 #include <binade/kernels/cuda/fault.cuh>
+#include <binade/kernels/cuda/reducers.cuh>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>
 

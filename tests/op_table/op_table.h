@@ -90,11 +90,6 @@ std::vector<OpRow> index_rows();
 std::vector<OpRow> interpolate_rows();
 std::vector<OpRow> attention_rows();
 std::vector<OpRow> rnn_rows();
-std::vector<OpRow> attention_rows();
-std::vector<OpRow> rnn_rows();
-std::vector<OpRow> rearrange_rows();
-std::vector<OpRow> index_rows();
-std::vector<OpRow> interpolate_rows();
 
 // All rows, in a fixed order.
 const std::vector<OpRow>& op_table();

@@ -98,27 +98,6 @@ const std::map<std::string, Handler>& index_ops();      // rearranging, indexing
 const std::map<std::string, Handler>& conv_ops();
 const std::map<std::string, Handler>& loss_ops();
 const std::map<std::string, Handler>& matmul_ops();
-const std::map<std::string, Handler>& tensor_ops();    // elementwise, reductions, shapes
-const std::map<std::string, Handler>& sequence_ops();  // attention, recurrent layers
-const std::map<std::string, Handler>& layer_ops();     // contractions, pooling, norms, losses
-const std::map<std::string, Handler>& index_ops();     // rearranging, indexing, resampling
-const std::map<std::string, Handler>& tensor_ops();     // elementwise, reductions, shapes
-const std::map<std::string, Handler>& sequence_ops();   // attention, recurrent layers
-const std::map<std::string, Handler>& pointwise_ops();  // options, selection
-const std::map<std::string, Handler>& layer_ops();      // contractions, pooling, norms, losses
-const std::map<std::string, Handler>& index_ops();      // rearranging, indexing, resampling
-const std::map<std::string, Handler>& tensor_ops();    // elementwise, reductions, shapes
-const std::map<std::string, Handler>& sequence_ops();  // attention, recurrent layers
-const std::map<std::string, Handler>& layer_ops();     // contractions, pooling, norms, losses
-const std::map<std::string, Handler>& index_ops();     // rearranging, indexing, resampling
-const std::map<std::string, Handler>& tensor_ops();  // elementwise, softmax, shapes
-const std::map<std::string, Handler>& reduce_ops();  // reductions, sorts
-const std::map<std::string, Handler>& layer_ops();   // contractions, pooling, norms, losses
-const std::map<std::string, Handler>& layer_ops();   // contractions, pooling, norms, losses
-const std::map<std::string, Handler>& layer_ops();   // convolution, pooling, norms
-const std::map<std::string, Handler>& loss_ops();
-const std::map<std::string, Handler>& matmul_ops();
-const std::map<std::string, Handler>& conv_ops();  // conv1d, transposed, norms of rows and groups
 
 bool is_training_op(const std::string& family);
 std::string run_training_case(const CaseFile& file, const Case& c, DType dtype);
