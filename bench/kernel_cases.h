@@ -46,15 +46,6 @@ struct KernelCase {
   Prepared (*prepare)(int64_t rows, int64_t cols, DType dtype, Device device);
 };
 
-inline double bytes_of(const View& v) {
-  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
-}
-template <class... Views>
-double bytes_of(const View& first, const Views&... rest) {
-  return bytes_of(first) + bytes_of(rest...);
-}
-using Shared = std::shared_ptr<Operands>;
-
 const std::vector<KernelCase>& kernel_cases();
 // Parts of them, each in a source of its name.
 std::vector<KernelCase> index_kernel_cases();

@@ -10,8 +10,6 @@ namespace {
 using kernels::Reduce;
 using Shared = std::shared_ptr<Operands>;
 
-constexpr const char* kMatrix = "rows x cols elements";
-
 template <class... Views>
 double bytes_of(const Views&... views) {
   return ((static_cast<double>(views.numel) * static_cast<double>(size_of(views.dtype))) + ...);

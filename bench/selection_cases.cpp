@@ -59,8 +59,6 @@ Prepared compare_number(int64_t rows, int64_t cols, DType dtype, Device device) 
           bytes_of(x, y), 0};
 }
 
-constexpr const char* kMatrix = "rows x cols elements";
-
 }  // namespace
 
 std::vector<KernelCase> selection_cases() {

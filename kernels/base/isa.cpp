@@ -29,6 +29,9 @@ Isa widest() {
 }
 
 Isa choose() {
+#ifdef BINADE_BASELINE_ONLY
+  return Isa::baseline;
+#endif
   const Isa best = widest();
   const char* forced = std::getenv("BINADE_FORCE_ISA");
   if (forced && std::strcmp(forced, "baseline") == 0) {

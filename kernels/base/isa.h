@@ -20,6 +20,18 @@ const char* to_string(Isa isa);
 
 }  // namespace binade::kernels
 
+// A build for sanitizers has the baseline alone (BINADE_BASELINE_ONLY): the three differ in the
+// compiler's flags, not in their source.
+#ifdef BINADE_BASELINE_ONLY
+#define BINADE_ISA_KERNEL(name, ...)                     \
+  namespace baseline {                                   \
+  void name(__VA_ARGS__);                                \
+  }                                                      \
+  template <class... Args>                               \
+  inline void name##_best(Args&&... args) {              \
+    return baseline::name(static_cast<Args&&>(args)...); \
+  }
+#else
 #define BINADE_ISA_KERNEL(name, ...)                                       \
   namespace baseline {                                                     \
   void name(__VA_ARGS__);                                                  \
@@ -38,3 +50,4 @@ const char* to_string(Isa isa);
       default: return baseline::name(static_cast<Args&&>(args)...);        \
     }                                                                      \
   }
+#endif
