@@ -39,6 +39,12 @@ Shape shape_of(const std::string& name) {
   if (name.starts_with("conv2d") || name.starts_with("max_pool2d")) {
     return {2, 32};
   }
+  if (name.starts_with("attention")) {
+    return {72, 64};
+  }
+  if (name.starts_with("conv") || name.starts_with("group_norm") || name.starts_with("bilinear")) {
+    return {2, 40};
+  }
   return name == "gemm" ? Shape{192, 128} : Shape{100, 264};
 }
 
