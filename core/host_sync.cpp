@@ -60,11 +60,11 @@ void note_host_sync_slow(const char* what, Device device) {
     label = run->current()->label;
     sync.op = text("in backward of ", run->current()->name());
   }
-  if constexpr (kernels::kWithCuda) {
-    if (const auto* call = kernels::KernelCall::current(); call && sync.op.empty()) {
-      sync.op = text("in ", call->name());
-    }
+#ifdef BINADE_WITH_CUDA
+  if (const auto* call = kernels::KernelCall::current(); call && sync.op.empty()) {
+    sync.op = text("in ", call->name());
   }
+#endif
   sync.module = label_text(label);
   if (const HostSyncCall* call = HostSyncCall::current()) {
     sync.what = call->what();
