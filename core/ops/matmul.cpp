@@ -239,8 +239,8 @@ Tensor addmm(const Tensor& input_, const Tensor& a_, const Tensor& b_,
   check(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(0), "addmm: got a of shape ", a.sizes(),
         " and b of shape ", b.sizes(), ", expected [m, k] and [k, n]");
   const Dims sizes{a.size(0), b.size(1)};
-  const auto fits = [&](int from_end) {
-    const int64_t size = input.dim() >= from_end ? input.size(-from_end) : 1;
+  const auto fits = [&sizes, &t = input](int from_end) {
+    const int64_t size = t.dim() >= from_end ? t.size(-from_end) : 1;
     return size == 1 || size == sizes[2 - from_end];
   };
   check(input.dim() <= 2 && fits(1) && fits(2), "addmm: got an input of shape ", input.sizes(),
