@@ -127,7 +127,8 @@ Constant::Constant(const ScheduleTarget& target)
 StepLr::StepLr(const ScheduleTarget& target, const StepLrOptions& options)
     : Schedule(target, [o = options](double b, int64_t t) {
         check_positive("StepLr", "step_size", o.step_size);
-        return b * std::pow(o.gamma, static_cast<double>(t / o.step_size));
+        const int64_t falls = t / o.step_size;
+        return b * std::pow(o.gamma, static_cast<double>(falls));
       }) {}
 
 MultiStepLr::MultiStepLr(const ScheduleTarget& target, const MultiStepLrOptions& options)
