@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kThreads) ctc_alpha_block_per_sample_kernel(Pr
 
 // beta_t(s): the log-probability of what comes after time t, from state s.
 template <class C>
-__global__ void __launch_bounds__(kThreads) ctc_beta_block_per_sample_kernel(Problem<C> p) {
+__global__ void __launch_bounds__(kThreads, 4) ctc_beta_block_per_sample_kernel(Problem<C> p) {
   for (int64_t n = blockIdx.x; n < p.samples; n += gridDim.x) {
     const Sample<C> sample(p, n);
     const int64_t labels = sample.valid ? sample.labels : 0;

@@ -98,7 +98,7 @@ inline constexpr int kInFlightOf = sizeof(typename R::template State<C>) > sizeo
 
 // p.lanes threads (a warp or the block) share the sequence of an output, or one chunk of it.
 template <class R, class T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 2)
     reduce_rows_kernel(const __grid_constant__ ReducePlan p) {
   using C = Wide<T>;
   using State = typename R::template State<C>;
