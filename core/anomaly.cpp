@@ -6,7 +6,6 @@
 #include <binade/core/graph.h>
 #include <binade/core/label.h>
 #include <binade/core/op.h>
-#include <binade/core/watch.h>
 #include <binade/kernels/copy.h>
 #include <binade/kernels/gradient_values.h>
 
@@ -15,28 +14,6 @@
 
 namespace binade {
 namespace {
-
-// While the guard computes, nobody watches it.
-class Unwatched {
- public:
-  Unwatched()
-      : watched_(std::exchange(detail::thread_state.watched, false)),
-        syncs_(std::exchange(detail::thread_state.syncs, nullptr)),
-        precision_(std::exchange(detail::thread_state.precision, nullptr)) {}
-  ~Unwatched() {
-    detail::thread_state.watched = watched_;
-    detail::thread_state.syncs = syncs_;
-    detail::thread_state.precision = precision_;
-  }
-  Unwatched(const Unwatched&) = delete;
-  Unwatched& operator=(const Unwatched&) = delete;
-
- private:
-  NoGradGuard no_grad_;
-  bool watched_;
-  HostSyncGuard* syncs_;
-  const PrecisionScope* precision_;
-};
 
 Tensor packed(const Tensor& t, DType dtype) {
   Tensor y = empty(t.sizes(), dtype, t.device());
@@ -83,23 +60,12 @@ std::string place(const Anomaly& anomaly) {
 
 }  // namespace
 
-AnomalyGuard::AnomalyGuard(const AnomalyOptions& options)
-    : options_(options), outer_(std::exchange(detail::thread_state.anomaly, this)) {
-  detail::update_watched();
-}
-
-AnomalyGuard::~AnomalyGuard() {
-  detail::thread_state.anomaly = outer_;
-  detail::update_watched();
-}
-
 AnomalyGuard::Worst AnomalyGuard::worst_of(const Tensor& t) const {
   const bool over = found_ && !options_.throws;
   if (over || !t.defined() || t.numel() == 0 || !is_floating(t.dtype()) ||
       is_capturing(t.device())) {
     return Worst::finite;
   }
-  const Unwatched unwatched;
   const double largest = largest_magnitude(t);
   return std::isnan(largest) ? Worst::nan : std::isinf(largest) ? Worst::infinite : Worst::finite;
 }
@@ -111,10 +77,7 @@ bool AnomalyGuard::is_bad(const Tensor& t) const {
 
 void AnomalyGuard::report(Anomaly anomaly, const Tensor& bad, const std::string& what,
                           const std::string& remark) {
-  {
-    const Unwatched unwatched;
-    count(bad, options_.infinities, anomaly);
-  }
+  count(bad, options_.infinities, anomaly);
   anomaly.text = text("anomaly: ", what, ", of shape ", anomaly.sizes, ", has ", anomaly.nan,
                       " NaN and ", anomaly.infinite, " infinite values, the first at ",
                       anomaly.first, "; ", remark, place(anomaly));
@@ -122,49 +85,56 @@ void AnomalyGuard::report(Anomaly anomaly, const Tensor& bad, const std::string&
   if (options_.throws) {
     throw Error(found_->text);
   }
-  detail::thread_state.anomaly = nullptr;  // what follows is a consequence
-  detail::update_watched();
+}
+
+void AnomalyGuard::result(const OpEvent& event) {
+  for (size_t i = 0; i < event.outputs.size() && !event.in_backward; ++i) {
+    check_result(event, i);  // in backward the gradient is what matters
+  }
 }
 
 // Infinities of the inputs may be meant, as those of a mask: then only a NaN is news.
-void AnomalyGuard::check_result(const Op& op, std::span<const Tensor* const> inputs,
-                                const Tensor& y, size_t output) {
+void AnomalyGuard::check_result(const OpEvent& event, size_t output) {
+  const Tensor& y = event.outputs[output];
   const Worst worst = worst_of(y);
   if (worst == Worst::finite || (worst == Worst::infinite && !options_.infinities)) {
     return;
   }
-  const Anomaly anomaly{.op = op.name, .module = label_text(detail::thread_state.label)};
+  const char* op = event.op.name;
+  const Anomaly anomaly{.op = op, .module = label_text(event.module)};
   bool infinite = false;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Worst input = worst_of(*inputs[i]);
+  for (size_t i = 0; i < event.inputs.size(); ++i) {
+    const Worst input = worst_of(*event.inputs[i]);
     infinite |= input == Worst::infinite;
     if (input == Worst::nan) {
-      report(anomaly, *inputs[i], text("input ", i, " of ", op.name),
+      report(anomaly, *event.inputs[i], text("input ", i, " of ", op),
              "no op under the guard made it so: it is data, a parameter or an older result");
       return;
     }
   }
   if (worst == Worst::nan || !infinite) {
-    report(anomaly, y,
-           output ? text("output ", output, " of ", op.name) : text("the result of ", op.name),
+    report(anomaly, y, output ? text("output ", output, " of ", op) : text("the result of ", op),
            infinite ? "its inputs hold infinities, but no NaN" : "its inputs are finite");
   }
 }
 
-void AnomalyGuard::check_upstream(const Node& node, const Tensor& dy) {
-  if (is_bad(dy)) {
+void AnomalyGuard::upstream(const GradientEvent& event) {
+  const Node& node = event.node;
+  if (is_bad(event.upstream)) {
     report(
-        {.op = node.name(), .module = label_text(node.label), .in_backward = true}, dy,
+        {.op = node.name(), .module = label_text(node.label), .in_backward = true}, event.upstream,
         node.leaf ? "the gradient of a leaf" : text("the gradient of the result of ", node.name()),
         "no op's backward made it so: it is a seed, a sum of finite gradients, or from a hook");
   }
 }
 
-void AnomalyGuard::check_gradients(const Node& node, Grads& gradients) {
+void AnomalyGuard::gradients(const GradientEvent& event) {
+  const Node& node = event.node;
   for (int i = 0; i < node.edge_count && !node.part; ++i) {
-    if (node.edges[i] && is_bad(gradients[i])) {
-      report({.op = node.name(), .module = label_text(node.label), .in_backward = true},
-             gradients[i], text("the gradient that ", node.name(), " gives its input ", i),
+    const Tensor& gradient = (*event.gradients)[i];
+    if (node.edges[i] && is_bad(gradient)) {
+      report({.op = node.name(), .module = label_text(node.label), .in_backward = true}, gradient,
+             text("the gradient that ", node.name(), " gives its input ", i),
              "the gradient of its result is finite");
       return;
     }

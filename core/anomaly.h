@@ -9,16 +9,12 @@
 // does not. Without a guard an op pays nothing. In-place changes of tensors and optimizer steps are
 // not watched, nor is what is recorded into a Graph.
 #pragma once
-#include <binade/core/tensor.h>
+#include <binade/core/observer.h>
 
 #include <optional>
-#include <span>
 #include <string>
 
 namespace binade {
-
-class Grads;
-struct Op;
 
 struct AnomalyOptions {
   bool infinities = true;  // false: NaN only, for models that use -inf as a mask
@@ -34,31 +30,27 @@ struct Anomaly {
   std::string text = {};          // all of it as one sentence
 };
 
-class AnomalyGuard {
+class AnomalyGuard final : public OpObserver {
  public:
-  explicit AnomalyGuard(const AnomalyOptions& options = {});
-  ~AnomalyGuard();
-  AnomalyGuard(const AnomalyGuard&) = delete;
-  AnomalyGuard& operator=(const AnomalyGuard&) = delete;
+  explicit AnomalyGuard(const AnomalyOptions& options = {}) : options_(options) {}
 
   const std::optional<Anomaly>& found() const { return found_; }
 
-  // For the engine.
-  void check_result(const Op& op, std::span<const Tensor* const> inputs, const Tensor& y,
-                    size_t output);
-  void check_upstream(const Node& node, const Tensor& dy);
-  void check_gradients(const Node& node, Grads& gradients);
+  void result(const OpEvent& event) override;
+  void upstream(const GradientEvent& event) override;
+  void gradients(const GradientEvent& event) override;
 
  private:
   enum class Worst : uint8_t { finite, infinite, nan };
   Worst worst_of(const Tensor& t) const;
   bool is_bad(const Tensor& t) const;
+  void check_result(const OpEvent& event, size_t output);
   void report(Anomaly anomaly, const Tensor& bad, const std::string& what,
               const std::string& remark);
 
   AnomalyOptions options_;
   std::optional<Anomaly> found_;
-  AnomalyGuard* outer_;
+  ObserverScope scope_{*this};
 };
 
 }  // namespace binade

@@ -1,11 +1,11 @@
 // The backward engine (core/backward_run.h).
-#include <binade/core/anomaly.h>
 #include <binade/core/autograd.h>
 #include <binade/core/backward_run.h>
 #include <binade/core/create.h>
 #include <binade/core/graph_growth.h>
 #include <binade/core/hooks.h>
 #include <binade/core/label.h>
+#include <binade/core/observer.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
 #include <binade/kernels/copy.h>
@@ -84,8 +84,8 @@ void BackwardRun::deliver_to_leaf(Edge& edge, Tensor gradient) {
   leaf.accumulate(std::move(gradient));
   leaf.scale = options_.scale;
   leaf.scale_word = options_.scale_word;
-  if (AnomalyGuard* guard = detail::thread_state.anomaly) [[unlikely]] {
-    guard->check_upstream(leaf, leaf.buffer);
+  if (detail::thread_state.observers) [[unlikely]] {
+    detail::notify_upstream({leaf, options_, leaf.buffer, nullptr});
   }
 }
 
@@ -178,13 +178,12 @@ void BackwardRun::step() {
   check(!options_.create_graph || node->part || node->op->twice, "backward: double backward of ",
         node->name(), " is not implemented");
   try {
-    AnomalyGuard* anomaly = detail::thread_state.anomaly;
-    if (anomaly) [[unlikely]] {
-      anomaly->check_upstream(*node, dy);
+    if (detail::thread_state.observers) [[unlikely]] {
+      detail::notify_upstream({*node, options_, dy, nullptr});
     }
     Grads gradients = call(*node, dy);
-    if (anomaly) [[unlikely]] {
-      anomaly->check_gradients(*node, gradients);
+    if (detail::thread_state.observers) [[unlikely]] {
+      detail::notify_gradients({*node, options_, dy, &gradients});
     }
     dy = {};
     deliver_all(*node, gradients);

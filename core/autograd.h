@@ -191,16 +191,16 @@ void record_many(const Op* op, std::span<const Tensor> inputs, std::span<Tensor>
 
 void begin_node(Node& node, const Input* inputs, size_t count);
 
-// For who watches the ops of this thread: an AnomalyGuard, recompute().
-void watch_op(const Op& op, const Input* inputs, size_t count, const Tensor& y);
+// Tells the observers of this thread (core/observer.h).
+void notify_result(const Op& op, const Input* inputs, size_t count, const Tensor& y);
 
 template <size_t kInputs, size_t kSaved, class F>
 Tensor record(const Op* op, const Input (&inputs)[kInputs], Tensor& y,
               const std::array<ToSave, kSaved>& keep, F backward) {
   static_assert(std::is_trivially_copyable_v<F>,
                 "a backward captures plain values only: list the tensors it needs in save()");
-  if (thread_state.watched) [[unlikely]] {
-    watch_op(*op, inputs, kInputs, y);
+  if (thread_state.observers) [[unlikely]] {
+    notify_result(*op, inputs, kInputs, y);
   }
   bool wanted = false;
   for (const Input& input : inputs) {

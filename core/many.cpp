@@ -1,8 +1,8 @@
 // Ops with any number of inputs, saved tensors or outputs.
 #include <binade/core/autograd.h>
 #include <binade/core/graph_growth.h>
+#include <binade/core/observer.h>
 #include <binade/core/op.h>
-#include <binade/core/watch.h>
 
 #include <algorithm>
 
@@ -80,8 +80,8 @@ namespace detail {
 
 void record_many(const Op* op, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                  std::span<const Tensor> keep, ManyBackward backward) {
-  if (thread_state.watched) [[unlikely]] {
-    watch_outputs(*op, inputs, outputs);
+  if (thread_state.observers) [[unlikely]] {
+    notify_results(*op, inputs, outputs);
   }
   const bool wanted =
       std::any_of(inputs.begin(), inputs.end(), [](auto& t) { return t.requires_grad(); });

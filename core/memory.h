@@ -23,13 +23,11 @@ namespace binade {
 
 class Node;
 class BackwardRun;
-class AnomalyGuard;
 class HostSyncGuard;
+class ObserverScope;
 struct PrecisionScope;
 
 namespace detail {
-
-class LeafCollector;
 
 inline constexpr size_t kSmallBytes = 1024, kLineBytes = 64;
 inline constexpr size_t kSmallClasses = kSmallBytes / kLineBytes + 1, kMagazineBlocks = 256;
@@ -46,7 +44,6 @@ struct ThreadState {
   uint32_t count[kSmallClasses] = {};
   bool grad_enabled = true;
   bool draining = false;
-  bool watched = false;        // somebody looks at every op: `anomaly` or `collector`
   bool pruned = false;         // `run` leaves out what grad() was not asked for
   bool recomputing = false;    // a function runs again for its gradient (core/recompute.h)
   bool tracing_nodes = false;  // new nodes are listed (core/graph_growth.h)
@@ -56,9 +53,8 @@ struct ThreadState {
   Node* doomed = nullptr;      // nodes that wait for iterative destruction
   BackwardRun* run = nullptr;  // the backward in progress on this thread
   const PrecisionScope* precision = nullptr;  // null: full precision
-  AnomalyGuard* anomaly = nullptr;
   HostSyncGuard* syncs = nullptr;
-  LeafCollector* collector = nullptr;
+  ObserverScope* observers = nullptr;  // who looks at every op (core/observer.h)
 };
 extern constinit thread_local ThreadState thread_state;
 

@@ -3,8 +3,10 @@
 #include <binade/core/create.h>
 #include <binade/core/grad_internal.h>
 #include <binade/core/label.h>
+#include <binade/core/observer.h>
 #include <binade/core/op.h>
-#include <binade/core/watch.h>
+
+#include <algorithm>
 
 namespace binade {
 namespace {
@@ -42,22 +44,25 @@ class Again {
   GradGuard record_;
 };
 
-class CollectScope {
+// Collects the tensors with a history that ops without recording read: what a function captured.
+class CaptureCollector final : public OpObserver {
  public:
-  CollectScope() : before_(std::exchange(detail::thread_state.collector, &collector_)) {
-    detail::update_watched();
+  void result(const OpEvent& event) override {
+    for (const Tensor* input : event.inputs) {
+      if (!event.recording && input->history() && !knows(*input)) {
+        tensors_.push_back(*input);
+      }
+    }
   }
-  ~CollectScope() {
-    detail::thread_state.collector = before_;
-    detail::update_watched();
-  }
-  CollectScope(const CollectScope&) = delete;
-  CollectScope& operator=(const CollectScope&) = delete;
-  const std::vector<Tensor>& tensors() const { return collector_.tensors(); }
+  const std::vector<Tensor>& tensors() const { return tensors_; }
 
  private:
-  detail::LeafCollector collector_;
-  detail::LeafCollector* before_;
+  bool knows(const Tensor& t) const {
+    return std::any_of(tensors_.begin(), tensors_.end(), [&t](const Tensor& known) {
+      return known.history().get() == t.history().get();
+    });
+  }
+  std::vector<Tensor> tensors_;
 };
 
 // The argument of the second run: a value of its own, so that its gradient is told from that of
@@ -155,7 +160,8 @@ std::vector<Tensor> recompute_many(ManyToMany function, const std::vector<Tensor
   }
   {
     const NoGradGuard no_grad;
-    const CollectScope captured;
+    CaptureCollector captured;
+    const ObserverScope scope(captured);
     outputs = run(segment.function, detached);
     segment.captured = captured.tensors();
   }

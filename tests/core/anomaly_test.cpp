@@ -127,7 +127,7 @@ TEST(Anomaly, NestsAndEnds) {
     EXPECT_EQ(outer.found()->op, "reciprocal");
   }
   EXPECT_EQ(error_of([&] { log(x); }), "no error");
-  EXPECT_FALSE(detail::thread_state.watched);
+  EXPECT_EQ(detail::thread_state.observers, nullptr);
 }
 
 TEST(Anomaly, InsideARecomputedFunction) {
