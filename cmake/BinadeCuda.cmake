@@ -34,9 +34,9 @@ function(binade_cuda_sources target folder)
   file(GLOB kernels CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/${folder}/*.cu ${PROJECT_SOURCE_DIR}/${folder}/cuda/*.cu)
   file(GLOB runtime CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/cuda/*.cpp)
-  target_compile_definitions(${target} PUBLIC BINADE_WITH_CUDA)
+  target_compile_definitions(${target} PUBLIC $<BUILD_INTERFACE:BINADE_WITH_CUDA>)
   if(BINADE_CUDA_MODE STREQUAL "EMULATED")
-    target_compile_definitions(${target} PUBLIC BINADE_HOST_EXECUTION)
+    target_compile_definitions(${target} PUBLIC $<BUILD_INTERFACE:BINADE_HOST_EXECUTION>)
     file(GLOB host CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/host/*.cpp)
     if(kernels OR host)
       # Objects of their own, because the kernel tests link them in sanitized variants.

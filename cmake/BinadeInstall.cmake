@@ -11,7 +11,8 @@ foreach(folder kernels core nn optim data train)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/binade
     FILES_MATCHING PATTERN "*.h" PATTERN "*_internal.h" EXCLUDE PATTERN "kernels/host" EXCLUDE)
 endforeach()
-install(FILES ${PROJECT_SOURCE_DIR}/binade.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/binade)
+install(FILES ${PROJECT_SOURCE_DIR}/binade.h ${BINADE_INCLUDE_DIR}/binade/build_config.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/binade)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Binade)
 install(EXPORT BinadeTargets NAMESPACE binade:: DESTINATION ${package_dir})

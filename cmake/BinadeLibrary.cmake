@@ -8,6 +8,10 @@ foreach(folder kernels core nn optim data train)
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${BINADE_INCLUDE_DIR}/binade/${folder} SYMBOLIC)
 endforeach()
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/binade.h ${BINADE_INCLUDE_DIR}/binade/binade.h SYMBOLIC)
+if(NOT BINADE_CUDA_MODE STREQUAL "OFF")
+  set(BINADE_WITH_CUDA 1)
+endif()
+configure_file(${PROJECT_SOURCE_DIR}/cmake/build_config.h.in ${BINADE_INCLUDE_DIR}/binade/build_config.h)
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 

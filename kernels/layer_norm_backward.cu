@@ -18,6 +18,13 @@ constexpr int kMostLanes = 512, kTeamThreads = 256, kRowThreads = 512;
 constexpr int64_t kMostBlocks = 4096;
 constexpr int64_t kTeamBlocks = 396;  // three on each of 132 multiprocessors: one round
 constexpr int kChunkRows = 64;
+// Blocks that must fit a multiprocessor; 0: the compiler weighs it. On Turing it would spill for
+// two.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int kResident = 1;
+#else
+constexpr int kResident = 0;
+#endif
 
 template <class T, class C = Compute<T>>
 struct Problem {
@@ -63,7 +70,7 @@ __device__ __forceinline__ void add_teams(C (&sums)[kValues], const RowPlan& pla
 
 // kCentred: with a mean. A choice at run time would cost registers that are not there.
 template <class T, bool kCentred>
-__global__ void __launch_bounds__(kMostLanes)
+__global__ void __launch_bounds__(kMostLanes, kResident)
     layer_norm_backward_team_per_row_kernel(Problem<T> p, RowPlan plan) {
   using C = Compute<T>;
   using Slots = dev::RowSlots<T>;

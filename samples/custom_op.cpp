@@ -33,10 +33,12 @@ int main() {
   std::puts("gradcheck: passed");
 
   // 2. Under autocast it runs in the dtype of its class, like the ops of the library.
+  const Device device = Device::best();  // the GPU where there is one
   const PrecisionScope scope(Precision::autocast(DType::bf16));
-  Tensor w = randn({5, 5}).require_grad(), scale = ones({5}).require_grad();
-  const Tensor y = softsign(matmul(randn({3, 5}), w), scale.to(DType::bf16));
+  Tensor w = randn({5, 5}).to(device).require_grad(), scale = ones({5}).to(device).require_grad();
+  const Tensor y = softsign(matmul(randn({3, 5}).to(device), w), scale.to(DType::bf16));
   sum(square(y)).backward();
-  std::printf("result %s, gradient of w %s, of scale %s\n", to_string(y.dtype()),
-              to_string(w.grad().dtype()), to_string(scale.grad().dtype()));
+  std::printf("result %s, gradient of w %s, of scale %s, on %s\n", to_string(y.dtype()),
+              to_string(w.grad().dtype()), to_string(scale.grad().dtype()),
+              describe(device).c_str());
 }

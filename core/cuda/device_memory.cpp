@@ -8,6 +8,7 @@
 #include <binade/kernels/cuda/runtime_api_internal.h>
 
 #include <array>
+#include <cstring>
 
 namespace binade {
 namespace {
@@ -53,6 +54,10 @@ void device_record_use(Device device, void* block, kernels::StreamHandle stream)
 
 void device_copy(void* to, Device to_device, const void* from, Device from_device, size_t bytes) {
   const Device device = to_device.is_cpu() ? from_device : to_device;
+  if (device.is_cpu()) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
   kernels::select_device(device);
   const bool to_host = to_device.is_cpu();
   if (to_host && detail::thread_state.syncs && !is_pinned(to)) {

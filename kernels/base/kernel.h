@@ -8,7 +8,9 @@
 // kernels::softmax_forward({.x = x, .y = y}). cuda:: functions are in kernels/softmax.cu, for CUDA
 // devices and for the emulated one alike; in a build without either they are never referenced.
 #pragma once
+#include <binade/build_config.h>
 #include <binade/kernels/base/view.h>
+
 #ifdef BINADE_WITH_CUDA
 #include <binade/kernels/cuda/kernel_call.h>
 #endif

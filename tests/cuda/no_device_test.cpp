@@ -26,5 +26,12 @@ TEST(NoDeviceTest, DeviceMemoryIsAnErrorThatNamesTheCall) {
   EXPECT_THROW(Stream{kDevice}, Error);
 }
 
+TEST(NoDeviceTest, CopiesOnTheCpuNeedNone) {
+  const float from = 3;
+  float to = 0;
+  device_copy(&to, Device{}, &from, Device{}, sizeof from);
+  EXPECT_EQ(to, 3);
+}
+
 }  // namespace
 }  // namespace binade
