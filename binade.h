@@ -6,6 +6,7 @@
 #include <binade/core/create.h>
 #include <binade/core/device_info.h>
 #include <binade/core/device_stats.h>
+#include <binade/core/exponents.h>
 #include <binade/core/gradcheck.h>
 #include <binade/core/graph.h>
 #include <binade/core/hooks.h>

@@ -1,6 +1,7 @@
 // The kernels of a training step as cases, over flat ranges of rows x cols elements.
 #include <bench/kernel_cases.h>
 #include <binade/kernels/copy.h>
+#include <binade/kernels/exponents.h>
 #include <binade/kernels/optimizer.h>
 #include <binade/kernels/optimizer_adaptive.h>
 #include <binade/kernels/optimizer_trust.h>
@@ -29,6 +30,22 @@ Prepared gradient_stats(int64_t rows, int64_t cols, DType dtype, Device device) 
   const Shared o = std::make_shared<Operands>(device);
   const View &g = o->random(dtype, {rows * cols}), &result = o->empty(DType::f64, {2});
   return {o, [&] { kernels::gradient_stats({.grad = g, .result = result}); }, bytes_of(g), 0};
+}
+
+Prepared count_exponents(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &x = o->random(dtype, {rows * cols}),
+             &result = o->zeros(DType::i64, {kernels::kExponentWords});
+  return {o, [&] { kernels::count_exponents({.x = x, .result = result}); }, bytes_of(x), 0};
+}
+
+Prepared count_lost_updates(int64_t rows, int64_t cols, DType, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &before = o->random(DType::f32, {rows * cols}),
+             &after = o->random(DType::f32, {rows * cols}), &result = o->zeros(DType::i64, {3});
+  return {
+      o, [&] { kernels::count_lost_updates({.before = before, .after = after, .result = result}); },
+      bytes_of(before, after), 0};
 }
 
 Prepared adam_step(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -171,9 +188,14 @@ Prepared lars_step(int64_t rows, int64_t cols, DType dtype, Device device) {
 
 std::vector<KernelCase> optimizer_kernel_cases() {
   constexpr const char* kElements = "rows x cols elements";
-  return {{"gradient_stats", kElements, gradient_stats}, {"adam_step", kElements, adam_step},
-          {"rmsprop_step", kElements, rmsprop_step},     {"adagrad_step", kElements, adagrad_step},
-          {"lamb_step", kElements, lamb_step},           {"lars_step", kElements, lars_step}};
+  return {{"gradient_stats", kElements, gradient_stats},
+          {"count_exponents", kElements, count_exponents},
+          {"count_lost_updates", kElements, count_lost_updates},
+          {"adam_step", kElements, adam_step},
+          {"rmsprop_step", kElements, rmsprop_step},
+          {"adagrad_step", kElements, adagrad_step},
+          {"lamb_step", kElements, lamb_step},
+          {"lars_step", kElements, lars_step}};
 }
 
 }  // namespace binade::bench

@@ -1,0 +1,72 @@
+// Exponent counts on the CPU. Threads get chunks of fixed size with tables of their own; integers
+// add up to the same in any order.
+#include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/workspace.h>
+#include <binade/kernels/exponent_keys.h>
+#include <binade/kernels/exponents_checks.h>
+#include <binade/kernels/exponents_isa.h>
+
+#include <algorithm>
+#include <mutex>
+
+namespace binade::kernels {
+namespace {
+
+constexpr int64_t kChunk = int64_t(1) << 18;
+
+}  // namespace
+
+void cpu::count_exponents(const CountExponents& a) {
+  check_count_exponents(a);
+  auto* result = a.result.as<int64_t>();
+  std::mutex mutex;
+  parallel_for((a.x.numel + kChunk - 1) / kChunk, 1, [&](int64_t begin, int64_t end) {
+    constexpr size_t kBytes = kExponentTables * kExponentKeys * sizeof(uint32_t);
+    const Workspace memory(kBytes);
+    using Table = uint32_t[kExponentKeys];
+    auto* tables = memory.as<Table>();
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      const int64_t first = chunk * kChunk;
+      std::fill_n(&tables[0][0], kExponentTables * kExponentKeys, 0);
+      ExponentRange range{.dtype = a.x.dtype,
+                          .x = a.x.data + first * static_cast<int64_t>(size_of(a.x.dtype)),
+                          .count = std::min(kChunk, a.x.numel - first),
+                          .tables = tables};
+      count_exponents_range_best(range);
+      const std::lock_guard lock(mutex);
+      for (int64_t key = 0; key < kExponentKeys; ++key) {
+        for (int table = 0; table < kExponentTables; ++table) {
+          result[key] += tables[table][key];
+        }
+      }
+      int64_t* extremes = result + kExponentKeys;
+      extremes[0] = std::max<int64_t>(extremes[0], range.largest);
+      extremes[1] = std::max<int64_t>(extremes[1], range.smallest);
+    }
+  });
+}
+
+void cpu::count_lost_updates(const CountLostUpdates& a) {
+  check_count_lost_updates(a);
+  const auto* before = a.before.as<float>();
+  const auto* after = a.after.as<float>();
+  auto* result = a.result.as<int64_t>();
+  std::mutex mutex;
+  parallel_for(a.before.numel, kChunk / 16, [&](int64_t begin, int64_t end) {
+    int64_t changed = 0, lost_half = 0, lost_bfloat16 = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      const double update = static_cast<double>(after[i]) - static_cast<double>(before[i]);
+      if (update != 0) {  // NaN counts as a change that is not lost
+        ++changed;
+        lost_half += update_is_lost<half>(before[i], update);
+        lost_bfloat16 += update_is_lost<bfloat16>(before[i], update);
+      }
+    }
+    const std::lock_guard lock(mutex);
+    result[0] += changed;
+    result[1] += lost_half;
+    result[2] += lost_bfloat16;
+  });
+}
+
+}  // namespace binade::kernels
