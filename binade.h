@@ -50,5 +50,7 @@
 #include <binade/optim/sgd.h>
 #include <binade/train/classifier_data.h>
 #include <binade/train/graphed_step.h>
+#include <binade/train/lens.h>
+#include <binade/train/lens_report.h>
 #include <binade/train/model_file.h>
 #include <binade/train/trainer.h>

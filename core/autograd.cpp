@@ -26,6 +26,10 @@ std::string where(const Node& node) {
 
 // Adding to a gradient needs one scale. Words that are not the same one are read and compared.
 void check_scale(const Leaf& leaf, const BackwardOptions& options) {
+  check(!leaf.clipped_norm && !leaf.clipped_value,
+        "backward: got a gradient that is clipped already, expected to add to one that is not: "
+        "clipping the parts of a sum does not clip the sum; clip after the last micro-batch, or "
+        "step and zero_grad first");
   const Tensor& word = options.scale_word;
   if (leaf.scale_word.handle().get() == word.handle().get() && leaf.scale == options.scale) {
     return;

@@ -34,13 +34,18 @@ int exponent_of(const char* what, double power) {
 
 }  // namespace
 
-Tensor count_exponents(const Tensor& x) {
+void count_exponents(const Tensor& x, const Tensor& counts) {
   check(x.defined() && is_floating(x.dtype()), "count_exponents: got ",
         x.defined() ? text(x.dtype(), " ", x.sizes()) : "an undefined tensor",
         ", expected a floating dtype");
-  Tensor result = zeros({kernels::kExponentWords}, DType::i64, x.device());
-  kernels::count_exponents({.x = flat(x), .result = result});
-  return result;
+  kernels::count_exponents({.x = flat(x), .result = counts});
+}
+
+Tensor count_exponents(const Tensor& x) {
+  check(x.defined(), "count_exponents: got an undefined tensor, expected a floating dtype");
+  Tensor counts = zeros({kernels::kExponentWords}, DType::i64, x.device());
+  count_exponents(x, counts);
+  return counts;
 }
 
 ExponentCounts::ExponentCounts() : keys_(kernels::kExponentKeys) {}

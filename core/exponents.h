@@ -18,6 +18,8 @@ namespace binade {
 // Counts the elements of x, a tensor of a floating dtype and any strides, into i64
 // [kernels::kExponentWords] on its device. Waits for nothing.
 Tensor count_exponents(const Tensor& x);
+// The same, added to an earlier result.
+void count_exponents(const Tensor& x, const Tensor& counts);
 
 // Numbers of elements, other than 0, inf and NaN, with these fates.
 struct HalfCounts {

@@ -41,6 +41,7 @@ void Leaf::clear() {
   clear_gradient();
   scale = 1;
   scale_word = {};
+  clipped_norm = clipped_value = false;
 }
 
 void Leaf::clear_gradient() {

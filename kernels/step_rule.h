@@ -80,8 +80,9 @@ struct OptimizerWords {
   double scale = 0, mixed = 0;  // of the first measured gradient; 1: another had a different one
   double apply = 0;             // 1: this step changes parameters
   double replaces = 0;          // 1: before that, elements that are not finite are replaced
-  double factor = 0;  // on the true gradients: clipping and division by an accumulation window
-  double norm = 0;    // of the true, divided gradients where the step measured it, else -1
+  double factor = 0;            // on the true gradients: division by an accumulation window
+  double clip = 1;              // and clipping
+  double norm = 0;           // of the true, divided gradients where the step measured it, else -1
   double applied_steps = 0;  // so far
 };
 
@@ -119,14 +120,20 @@ struct StretchSource {
   const double* momentum;
   const double* counter;  // updates of its parameters, this one included
 };
+// What multiplies the stored gradient, `scale` times the true one. Written so that a clip of the
+// step and one that has changed the scale before (optim/clip.h) give the same bits.
+BINADE_HD inline double gradient_multiplier(double factor, double clip, double scale) {
+  return factor / (scale / clip);
+}
 BINADE_HD inline StretchWords prepare_stretch(const StretchSource& source, double beta2,
                                               const OptimizerWords& words) {
   const double scale = source.tag ? source.scale * *source.tag : source.scale;
-  StretchWords w = stretch_words({.multiplier = words.factor / scale,
-                                  .lr = *source.lr,
-                                  .momentum = *source.momentum,
-                                  .update = *source.counter,
-                                  .beta2 = beta2});
+  StretchWords w =
+      stretch_words({.multiplier = gradient_multiplier(words.factor, words.clip, scale),
+                     .lr = *source.lr,
+                     .momentum = *source.momentum,
+                     .update = *source.counter,
+                     .beta2 = beta2});
   w.apply = words.apply;
   return w;
 }
@@ -221,8 +228,9 @@ BINADE_HD inline double decide_step(const StepRequest& request, ScalerWords* sca
   }
   words.norm = request.measured ? std::sqrt(words.squares) / request.divisor : -1;
   words.factor = 1 / request.divisor;
+  words.clip = 1;
   if (request.clip_norm > 0) {
-    words.factor *= clip_factor(request.clip_norm, words.norm, finite);
+    words.clip = clip_factor(request.clip_norm, words.norm, finite);
   }
   words.apply = 1;
   words.applied_steps += 1;

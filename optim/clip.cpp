@@ -1,9 +1,7 @@
 #include <binade/core/create.h>
 #include <binade/kernels/gradient_values.h>
-#include <binade/kernels/optimizer.h>
-#include <binade/kernels/step_words.h>
+#include <binade/kernels/step_rule.h>
 #include <binade/optim/clip.h>
-#include <binade/optim/device_words.h>
 #include <binade/optim/gradients.h>
 
 #include <cmath>
@@ -31,6 +29,14 @@ void for_each_gradient(const ParameterList& parameters, F f) {  // f(leaf, flat)
   }
 }
 
+std::vector<const Parameter*> pointers_to(const ParameterList& parameters) {
+  std::vector<const Parameter*> all;
+  for (const Parameter& parameter : parameters) {
+    all.push_back(&parameter);
+  }
+  return all;
+}
+
 Device device_of(const ParameterList& parameters) {
   return parameters.arena() ? parameters.arena()->device() : Device{};
 }
@@ -50,36 +56,15 @@ double power_norm(const ParameterList& parameters, double p) {
 }
 
 double euclidean_norm(const ParameterList& parameters) {
-  kernels::OptimizerWords words;
-  if (device_of(parameters).is_cpu()) {
-    for_each_gradient(parameters, [&](const Leaf& leaf, const View& flat) {
-      const Squares part = squares(flat);
-      words.squares += part.sum / (leaf.scale * leaf.scale);
-      words.non_finite += static_cast<double>(part.non_finite);
-    });
-  } else {  // one wait for all of them
-    const Tensor own = make_words(words, device_of(parameters));
-    for_each_gradient(parameters, [&](const Leaf& leaf, const View& flat) {
-      kernels::step_stats({.grad = flat,
-                           .scale = leaf.scale,
-                           .tag = leaf.scale_word,
-                           .position = 0,
-                           .first = false,
-                           .words = own});
-    });
-    words = read_words<kernels::OptimizerWords>(own);
+  if (!parameters.arena()) {
+    return 0;
   }
-  return words.non_finite != 0 ? power_norm(parameters, 2) : std::sqrt(words.squares);
+  const Squares all =
+      squares(gradient_ranges(*parameters.arena(), pointers_to(parameters)), device_of(parameters));
+  return all.non_finite != 0 ? power_norm(parameters, 2) : std::sqrt(all.sum);
 }
 
 }  // namespace
-
-Squares squares(const View& flat) {
-  const Tensor result = empty({2}, DType::f64, flat.device);
-  kernels::gradient_stats({.grad = flat, .result = result});
-  const Tensor host = result.to(Device{});
-  return {host.at(0), static_cast<int64_t>(host.at(1))};
-}
 
 double grad_norm(const ParameterList& parameters, double norm_type) {
   check(norm_type > 0, "grad_norm: got norm_type = ", norm_type,
@@ -97,25 +82,25 @@ double clip_grad_norm(const ParameterList& parameters, double max_norm, double n
   const double norm = grad_norm(parameters, norm_type);
   check(!error_if_nonfinite || std::isfinite(norm), "clip_grad_norm: got gradients of norm ", norm,
         ", expected a finite one, which error_if_nonfinite insists on; nothing was clipped");
+  for_each_gradient(parameters, [](Leaf& leaf, const View&) { leaf.clipped_norm = true; });
   const double factor = max_norm / (norm + kernels::kClipEpsilon);
   if (!std::isfinite(norm) || factor >= 1) {
     return norm;
   }
-  for (const Parameter& parameter : parameters) {
-    if (Leaf* leaf = leaf_with_gradient(parameter)) {
-      if (factor > 0) {
-        leaf->scale /= factor;
-      } else {
-        leaf->buffer.fill_(0);
-      }
+  for_each_gradient(parameters, [factor](Leaf& leaf, const View&) {
+    if (factor > 0) {
+      leaf.scale /= factor;
+    } else {
+      leaf.buffer.fill_(0);
     }
-  }
+  });
   return norm;
 }
 
 void clip_grad_value(const ParameterList& parameters, double limit) {
   check(limit >= 0, "clip_grad_value: got limit = ", limit, ", expected a number >= 0");
-  for_each_gradient(parameters, [&](const Leaf& leaf, const View& flat) {
+  for_each_gradient(parameters, [&](Leaf& leaf, const View& flat) {
+    leaf.clipped_value = true;
     kernels::clamp_gradient(
         {.grad = flat, .scale = leaf.scale, .tag = leaf.scale_word, .limit = limit});
   });

@@ -85,26 +85,37 @@ void DeviceScaler::throw_if_halted() {
 }
 
 std::string explain(const FloorError& error) {
-  const std::string what = text("loss scaler: the gradient of ", error.parameter,
-                                " is not finite at the smallest scale, ", error.scale, ": ");
+  const size_t dot = error.parameter.rfind('.');
+  const std::string layer =
+      dot == std::string::npos ? "" : " (layer " + error.parameter.substr(0, dot) + ")";
+  const std::string what =
+      text("loss scaler: the gradient of ", error.parameter, layer,
+           " is not finite at the smallest scale, ", error.scale, "; nothing was updated. Cause: ");
   if (error.stale) {
     return what +
            "stale gradients: some come from a backward without this scale; clear them with "
            "zero_grad, and go backward only from scaler.scale(loss)";
   }
-  if (!std::isfinite(error.loss)) {
+  if (std::isnan(error.loss)) {
     return what +
-           "the loss itself is not finite: bad data (NaN in inputs or labels), a diverged model, "
-           "or a forward pass beyond the range of its dtype; no scale helps";
+           "bad data: the loss itself is NaN, so no scale helps; look for NaN in inputs, labels "
+           "and weights. If there is none, the forward pass overflowed on the way: AnomalyGuard "
+           "names the op";
+  }
+  if (std::isinf(error.loss)) {
+    return what +
+           "forward overflow: the loss itself is infinite, so no scale helps; the forward pass "
+           "left the range of its dtype, or the model diverged: AnomalyGuard names the op";
   }
   if (error.scale > 1) {
     return what +
-           "the scale is too high for these gradients and may not fall: lower min_scale (for a "
-           "fixed scale, the scale)";
+           "scale too high: it is more than these gradients bear and may not fall; lower "
+           "min_scale (for a fixed scale, the scale)";
   }
   return what +
-         "the loss is finite, so the forward pass overflowed within a layer, or a backward divides "
-         "by zero; run the step in fp32 to see which";
+         "forward overflow: the loss is finite and the scale cannot be to blame, so a value "
+         "overflowed within a layer, or a backward divides by zero; AnomalyGuard names the op, or "
+         "run the step in fp32";
 }
 
 }  // namespace binade::optim

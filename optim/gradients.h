@@ -2,6 +2,8 @@
 #pragma once
 #include <binade/core/parameter.h>
 
+#include <vector>
+
 namespace binade::optim {
 
 // The leaf of a parameter that has a gradient now, else null.
@@ -12,6 +14,24 @@ inline Leaf* leaf_with_gradient(const Parameter& parameter) {
   auto* leaf = static_cast<Leaf*>(parameter.value.history().get());
   return leaf->has_grad ? leaf : nullptr;
 }
+
+// A stretch of an arena's gradients that carry one scale.
+struct GradientRange {
+  View grad;  // flat; gaps between parameters are zeros
+  int segment;
+  int64_t offset;
+  double scale;
+  Tensor tag;  // a factor of the scale on a device; undefined is 1
+};
+
+// Those of the parameters that have a gradient, in the order of memory: the same for any order and
+// grouping of the parameters, so that sums over them have the same bits. Moves gradients that lie
+// elsewhere into the arena.
+std::vector<GradientRange> gradient_ranges(const Arena& arena,
+                                           std::vector<const Parameter*> parameters);
+
+// Moves a gradient that lies elsewhere, as a recorded backward (create_graph) leaves it.
+void move_into_arena(const Arena& arena, const Parameter& parameter, Leaf& leaf);
 
 // `numel` elements of a flat tensor, from `offset`; a null view where the tensor is undefined.
 inline View flat_view(const Tensor& flat, int64_t offset, int64_t numel) {
@@ -31,6 +51,8 @@ struct Squares {
   int64_t non_finite = 0;
 };
 Squares squares(const View& flat);
+// Of true gradients; waits for the device once.
+Squares squares(const std::vector<GradientRange>& ranges, Device device);
 
 // Replaces inf by the largest finite number of the dtype and NaN by 0, in all gradients.
 void replace_non_finite(const ParameterList& parameters);

@@ -141,6 +141,13 @@ int64_t LossScaler::growth_tracker() const { return static_cast<int64_t>(words()
 int64_t LossScaler::skipped_steps() const { return static_cast<int64_t>(words().skipped_steps); }
 bool LossScaler::needs_full_precision() const { return words().needs_full_precision != 0; }
 
+void LossScaler::set_at_floor(AtFloor policy) {
+  state_.set_at_floor(policy);
+  if (device_) {
+    device_->rule.at_floor = policy;
+  }
+}
+
 NamedScalars LossScaler::state_scalars() const {
   if (device_) {
     device_->throw_if_halted();
@@ -148,14 +155,16 @@ NamedScalars LossScaler::state_scalars() const {
   const kernels::ScalerWords now = words();
   return {{"scale", now.scale},
           {"growth_tracker", now.growth_tracker},
-          {"skipped_steps", now.skipped_steps}};
+          {"skipped_steps", now.skipped_steps},
+          {"needs_full_precision", now.needs_full_precision}};
 }
 
 void LossScaler::load_state(const NamedScalars& scalars) {
   for (const char* name : {"scale", "growth_tracker", "skipped_steps"}) {
     check(scalars.contains(name), "loss scaler: got a state without ", name);
   }
-  needs_full_precision_ = needs_full_precision();
+  const auto full = scalars.find("needs_full_precision");  // not in files of earlier versions
+  needs_full_precision_ = full != scalars.end() && full->second != 0;
   device_ = nullptr;
   state_.restore(scalars.at("scale"), static_cast<int64_t>(scalars.at("growth_tracker")),
                  static_cast<int64_t>(scalars.at("skipped_steps")));

@@ -56,10 +56,13 @@ class LossScaler {
   double scale() const;
   int64_t growth_tracker() const;
   int64_t skipped_steps() const;
+  // An overflow at the floor asked for full precision (AtFloor::fp32).
   bool needs_full_precision() const;
+  // What an overflow at the floor does from now on. Steps captured into a graph keep what they had.
+  void set_at_floor(AtFloor policy);
   const ScalerOptions& options() const { return state_.options(); }
 
-  // "scale", "growth_tracker", "skipped_steps".
+  // "scale", "growth_tracker", "skipped_steps", "needs_full_precision".
   NamedScalars state_scalars() const;
   void load_state(const NamedScalars& scalars);
 

@@ -1,4 +1,3 @@
-#include <binade/kernels/copy.h>
 #include <binade/optim/device_words.h>
 #include <binade/optim/gradients.h>
 #include <binade/optim/optimizer.h>
@@ -11,18 +10,6 @@ namespace binade::optim {
 namespace {
 
 bool is_rate(double value) { return std::isfinite(value) && value >= 0; }
-
-// A recorded backward (create_graph) replaces a leaf's buffer: the step reads the arena.
-void move_into_arena(const Arena::Segment& segment, const Parameter& parameter, Leaf& leaf) {
-  const View& value = parameter.value;
-  const View range = flat_view(segment.gradients, parameter.offset, value.numel);
-  if (leaf.buffer.view().data == range.data) {
-    return;
-  }
-  Tensor own = make_range(segment.gradients, value.sizes, value.strides, parameter.offset);
-  kernels::copy({.x = leaf.buffer, .y = own});
-  leaf.buffer = std::move(own);
-}
 
 }  // namespace
 
@@ -104,9 +91,8 @@ void Optimizer::zero_grad() {
   }
 }
 
-// Items that have a gradient, joined where they follow each other in memory and are updated alike,
-// or their gradients carry one scale.
-std::vector<Optimizer::Stretch> Optimizer::stretches(const Group& group, Join join) const {
+// Items that have a gradient, joined where they follow each other in memory and are updated alike.
+std::vector<Optimizer::Stretch> Optimizer::stretches(const Group& group) const {
   std::vector<Stretch> all;
   for (size_t i = 0; i < group.items.size(); ++i) {
     const auto& [parameter, updates, counter] = group.items[i];
@@ -114,7 +100,7 @@ std::vector<Optimizer::Stretch> Optimizer::stretches(const Group& group, Join jo
     if (!leaf) {
       continue;
     }
-    move_into_arena(arena_->segments()[static_cast<size_t>(parameter.segment)], parameter, *leaf);
+    move_into_arena(*arena_, parameter, *leaf);
     const bool decays = decay_norms_and_biases_ || !parameter.norm_or_bias;
     const Stretch own{i,
                       i + 1,
@@ -127,7 +113,7 @@ std::vector<Optimizer::Stretch> Optimizer::stretches(const Group& group, Join jo
                       counter,
                       leaf->scale_word};
     Stretch* last = all.empty() ? nullptr : &all.back();
-    if (last && last->last == i && last->continues_in(own, join, keeps_zeros())) {
+    if (last && last->last == i && last->continues_in(own, keeps_zeros())) {
       last->last = i + 1;
       last->numel = own.offset + own.numel - last->offset;
     } else {
@@ -137,39 +123,35 @@ std::vector<Optimizer::Stretch> Optimizer::stretches(const Group& group, Join jo
   return all;
 }
 
-bool Optimizer::Stretch::continues_in(const Stretch& next, Join join, bool over_gaps) const {
+bool Optimizer::Stretch::continues_in(const Stretch& next, bool over_gaps) const {
   const int64_t end = offset + numel;
   const int64_t aligned = (end + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
   const bool scaled_alike = scale == next.scale && tag.handle().get() == next.tag.handle().get();
   if (segment != next.segment || !scaled_alike) {
     return false;
   }
-  if (join == Join::scaled_alike) {  // gaps between gradients are zeros
-    return next.offset == aligned;
-  }
   return next.offset == (over_gaps ? aligned : end) && weight_decay == next.weight_decay &&
          updates == next.updates && counter == next.counter;
 }
 
-View Optimizer::grad_of(const Stretch& stretch) const {
-  const Arena::Segment& segment = arena_->segments()[static_cast<size_t>(stretch.segment)];
-  return flat_view(segment.gradients, stretch.offset, stretch.numel);
+std::vector<GradientRange> Optimizer::gradients() const {
+  std::vector<const Parameter*> all;
+  for (const Group& group : groups_) {
+    for (const Item& item : group.items) {
+      all.push_back(&item.parameter);
+    }
+  }
+  return gradient_ranges(*arena_, std::move(all));
 }
 
 GradientSummary Optimizer::gradient_summary() const {
-  GradientSummary summary;
-  double squared = 0;
+  const Squares all = squares(gradients(), device());
+  GradientSummary summary{.norm = std::sqrt(all.sum), .non_finite = all.non_finite};
   for (const Group& group : groups_) {
-    for (const Stretch& stretch : stretches(group, Join::updated_alike)) {
-      const Squares part = squares(grad_of(stretch));
-      const double scale =
-          stretch.tag.defined() ? stretch.scale * stretch.tag.item() : stretch.scale;
-      squared += part.sum / (scale * scale);
-      summary.non_finite += part.non_finite;
-      summary.parameters += static_cast<int64_t>(stretch.last - stretch.first);
+    for (const Item& item : group.items) {
+      summary.parameters += leaf_with_gradient(item.parameter) != nullptr;
     }
   }
-  summary.norm = std::sqrt(squared);
   return summary;
 }
 
@@ -180,8 +162,8 @@ std::string Optimizer::first_non_finite() const {
       if (!leaf) {
         continue;
       }
+      move_into_arena(*arena_, parameter, *leaf);
       const Arena::Segment& segment = arena_->segments()[static_cast<size_t>(parameter.segment)];
-      move_into_arena(segment, parameter, *leaf);
       if (squares(flat_view(segment.gradients, parameter.offset, parameter.numel())).non_finite) {
         return parameter.name;
       }
@@ -207,11 +189,27 @@ double Optimizer::last_norm() const {
   return device_ ? read_words<kernels::OptimizerWords>(device_->words).norm : last_norm_;
 }
 
-void Optimizer::check_options(const StepOptions& options) {
+void Optimizer::check_options(const StepOptions& options) const {
   check(std::isfinite(options.divisor) && options.divisor > 0,
         "step: got divisor = ", options.divisor, ", expected a positive number");
   check(!options.clip_norm || *options.clip_norm > 0,
         "step: got clip_norm = ", options.clip_norm.value_or(0), ", expected a positive number");
+  if (options.accumulating || (options.divisor == 1 && !options.clip_norm)) {
+    return;
+  }
+  for (const Group& group : groups_) {
+    for (const Item& item : group.items) {
+      const Leaf* leaf = leaf_with_gradient(item.parameter);
+      check(!leaf || options.divisor == 1 || !(leaf->clipped_norm || leaf->clipped_value),
+            "step: got divisor = ", options.divisor, " for gradients that are clipped already (",
+            item.parameter.name,
+            "): the limit held for the sum of the window, not for its mean; leave the clipping to "
+            "the step (clip_norm), or the division to the weights of the losses");
+      check(!leaf || !options.clip_norm || !leaf->clipped_norm,
+            "step: got clip_norm for gradients that clip_grad_norm has clipped already (",
+            item.parameter.name, "); use one of them");
+    }
+  }
 }
 
 StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* known) {
@@ -219,7 +217,8 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
   if (options.accumulating) {
     return StepOutcome::accumulating;
   }
-  double factor = 1 / options.divisor;
+  const double factor = 1 / options.divisor;
+  double clip = 1;
   last_norm_ = -1;
   if (known || options.clip_norm || options.check_finite) {
     const GradientSummary summary = known ? *known : gradient_summary();
@@ -229,12 +228,12 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
     }
     last_norm_ = summary.norm / options.divisor;
     if (options.clip_norm) {
-      factor *= kernels::clip_factor(*options.clip_norm, last_norm_, summary.non_finite == 0);
+      clip = kernels::clip_factor(*options.clip_norm, last_norm_, summary.non_finite == 0);
     }
   }
   bool any = false;
   for (size_t group = 0; group < groups_.size(); ++group) {
-    any |= apply(group, factor);
+    any |= apply(group, factor, clip);
   }
   check(any, "step: no parameter has a gradient; call backward before step");
   zero_grad();
@@ -265,12 +264,12 @@ Optimizer::Range Optimizer::range_of(size_t group, const Stretch& stretch) const
   return range;
 }
 
-bool Optimizer::apply(size_t index, double factor) {
+bool Optimizer::apply(size_t index, double factor, double clip) {
   Group& group = groups_[index];
-  const std::vector<Stretch> all = stretches(group, Join::updated_alike);
+  const std::vector<Stretch> all = stretches(group);
   for (const Stretch& stretch : all) {
     Range range = range_of(index, stretch);
-    range.grad_multiplier = factor / stretch.scale;
+    range.grad_multiplier = kernels::gradient_multiplier(factor, clip, stretch.scale);
     range.update = stretch.updates + 1;
     update(range);
     for (size_t i = stretch.first; i < stretch.last; ++i) {

@@ -18,6 +18,8 @@
 
 namespace binade::optim {
 
+struct GradientRange;
+
 using NamedScalars = std::map<std::string, double>;
 
 struct StepOptions {
@@ -132,7 +134,6 @@ class Optimizer {
     double lr, weight_decay, momentum;
     std::vector<Item> items;  // in the order of memory
   };
-  enum class Join : uint8_t { updated_alike, scaled_alike };
   struct Stretch {  // items [first, last) of a group
     size_t first, last;
     int segment;
@@ -141,7 +142,7 @@ class Optimizer {
     int64_t updates;
     size_t counter;
     Tensor tag;  // a factor of the scale on a device; undefined is 1
-    bool continues_in(const Stretch& next, Join join, bool over_gaps) const;
+    bool continues_in(const Stretch& next, bool over_gaps) const;
   };
   // A step as a device knows it.
   struct DeviceState {
@@ -156,21 +157,21 @@ class Optimizer {
     Tensor prepared;
   };
 
-  static void check_options(const StepOptions& options);
+  void check_options(const StepOptions& options) const;
   const Group& at(size_t group) const;
-  std::vector<Stretch> stretches(const Group& group, Join join) const;
-  View grad_of(const Stretch& stretch) const;
+  std::vector<Stretch> stretches(const Group& group) const;
+  std::vector<GradientRange> gradients() const;
   Range range_of(size_t group, const Stretch& stretch) const;
   StepOutcome step(const StepOptions& options, const GradientSummary* known);
-  bool apply(size_t index, double factor);        // false: no parameter has a gradient
-  double rate(size_t group, size_t which) const;  // 0: lr, 1: momentum
+  bool apply(size_t index, double factor, double clip);  // false: no parameter has a gradient
+  double rate(size_t group, size_t which) const;         // 0: lr, 1: momentum
   void set_rate(size_t group, size_t which, double value);
   void check_scalars(const NamedScalars& scalars) const;
 
   void create_device_state();
   StepResult step_on_device(const StepOptions& options,
                             const std::shared_ptr<DeviceScaler>& scaler);
-  void measure(const std::vector<Stretch>& all, DeviceScaler* scaler);
+  void measure(const std::vector<GradientRange>& all, DeviceScaler* scaler);
   Tensor decide(const StepOptions& options, DeviceScaler* scaler);
   void apply_on_device();
   void move_counters(std::vector<std::pair<size_t, size_t>>& moves);

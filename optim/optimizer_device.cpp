@@ -35,12 +35,7 @@ StepResult Optimizer::step_on_device(const StepOptions& options,
   if (options.accumulating) {
     return StepOutcome::accumulating;
   }
-  std::vector<Stretch> all;
-  for (const Group& group : groups_) {
-    for (Stretch& stretch : stretches(group, Join::scaled_alike)) {
-      all.push_back(std::move(stretch));
-    }
-  }
+  const std::vector<GradientRange> all = gradients();
   check(!all.empty(), "step: no parameter has a gradient; call backward before step");
   const bool measured = scaler || options.clip_norm || options.check_finite;
   if (measured) {
@@ -51,8 +46,8 @@ StepResult Optimizer::step_on_device(const StepOptions& options,
         {.rule = scaler->rule, .scaler = scaler->words, .words = device_->words});
     const Tensor replaces =
         word_at(device_->words, offsetof(OptimizerWords, replaces) / sizeof(double));
-    for (const Stretch& stretch : all) {
-      kernels::replace_non_finite({.grad = grad_of(stretch), .when = replaces});
+    for (const GradientRange& range : all) {
+      kernels::replace_non_finite({.grad = range.grad, .when = replaces});
     }
     measure(all, scaler.get());
   }
@@ -62,14 +57,14 @@ StepResult Optimizer::step_on_device(const StepOptions& options,
   return {std::move(outcome), scaler};
 }
 
-void Optimizer::measure(const std::vector<Stretch>& all, DeviceScaler* scaler) {
-  for (const Stretch& stretch : all) {
+void Optimizer::measure(const std::vector<GradientRange>& all, DeviceScaler* scaler) {
+  for (const GradientRange& range : all) {
     kernels::step_stats(
-        {.grad = grad_of(stretch),
-         .scale = stretch.scale,
-         .tag = stretch.tag,
-         .position = scaler ? scaler->position(arena_, stretch.segment, stretch.offset) : 0,
-         .first = &stretch == all.data(),
+        {.grad = range.grad,
+         .scale = range.scale,
+         .tag = range.tag,
+         .position = scaler ? scaler->position(arena_, range.segment, range.offset) : 0,
+         .first = &range == all.data(),
          .words = device_->words});
   }
 }
@@ -105,7 +100,7 @@ void Optimizer::apply_on_device() {
   std::vector<kernels::StretchSource> sources;
   std::vector<Range> ranges;
   for (size_t i = 0; i < groups_.size(); ++i) {
-    for (const Stretch& stretch : stretches(groups_[i], Join::updated_alike)) {
+    for (const Stretch& stretch : stretches(groups_[i])) {
       sources.push_back({.scale = stretch.scale,
                          .tag = stretch.tag.view().as<double>(),
                          .lr = rates + 2 * i,

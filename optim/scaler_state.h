@@ -41,6 +41,7 @@ class ScalerState {
   int64_t growth_tracker() const { return growth_tracker_; }
   int64_t skipped_steps() const { return skipped_steps_; }
   const ScalerOptions& options() const { return options_; }
+  void set_at_floor(AtFloor policy) { options_.at_floor = policy; }
   void restore(double scale, int64_t growth_tracker, int64_t skipped_steps);
 
  private:

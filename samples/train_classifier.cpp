@@ -122,6 +122,8 @@ void run(Flags f) {
        .resume = f.resume,
        .checkpoint_every = f.checkpoint_every,
        .graph = f.graph == "off" ? train::StepGraph::off : train::StepGraph::automatic,
+       .lens = f.lens,
+       .lens_layers = f.lens_layers,
        .settings = settings_of(f, data),
        .precision = f.precision,
        .augment = train::to_string(data.augment)});

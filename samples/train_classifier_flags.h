@@ -16,9 +16,10 @@ struct Flags {
                          loss_scale = "dynamic";
   std::string optimizer = "adamw", schedule = "cosine", format = "auto", augment = "auto",
               device = "auto";
-  std::string workers = "auto", graph = "auto";
+  std::string workers = "auto", graph = "auto", lens_layers = "*";
   std::vector<std::string> predict;
-  int64_t epochs = 6, batch = 64, accumulate = 1, patience = 10, checkpoint_every = 0, seed = 0;
+  int64_t epochs = 6, batch = 64, accumulate = 1, patience = 10, checkpoint_every = 0, seed = 0,
+          lens = 0;
   int threads = 0, image_size = 0;
   double lr = 1e-3, momentum = 0.9, weight_decay = -1, clip = 0, validation_split = 0.1;
   bool resume = false, overwrite = false, momentum_given = false;
@@ -46,6 +47,7 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
             "--optimizer sgd, lars or rmsprop");
   only_with("--policy", f.precision != "fp32", "--precision fp16 or bf16");
   only_with("--format", !f.data.empty(), "--data");
+  only_with("--lens-layers", f.lens > 0, "--lens K");
   only_with("--resume", !f.run.empty(), "--run DIR");
   for (const char* flag : {"--data", "--run"}) {
     const CLI::Option* option = app.get_option(flag);
@@ -103,6 +105,12 @@ inline void add_flags(CLI::App& app, Flags& f) {
   app.add_option("--checkpoint-every", f.checkpoint_every,
                  "steps between checkpoints within an epoch")
       ->check(positive);
+  app.add_option("--lens", f.lens,
+                 "steps between looks of the exponent lens, which writes lens.jsonl and lens.html "
+                 "to the run directory; 0: none")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 30));
+  app.add_option("--lens-layers", f.lens_layers,
+                 "the layers that it watches: a pattern of module paths with * and ?");
   app.add_option("--predict", f.predict, "image files to classify after training");
   for (CLI::Option* option :
        app.get_options([](CLI::Option* o) { return o->get_expected_max() == 1; })) {

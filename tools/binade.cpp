@@ -1,9 +1,15 @@
-// binade: the tool. binade doctor says what a build can do on this machine.
+// binade: the tool. binade doctor says what a build can do on this machine, binade lens what the
+// exponent lens saw in a run.
 #include "doctor.h"
+
+#include <binade/core/file_system.h>
+#include <binade/train/lens_report.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <string>
 
 int main(int argc, char** argv) {
   CLI::App app{"Binade's tool"};
@@ -12,6 +18,20 @@ int main(int argc, char** argv) {
   int result = 0;
   app.add_subcommand("doctor", "what this build is made of, and which device programs use")
       ->callback([&] { result = binade::run_doctor(); });
+  std::string run, page;
+  auto* lens = app.add_subcommand(
+      "lens", "the heat map of layers and exponents of a run, and the static loss scale it bears");
+  lens->add_option("DIR", run, "the run, or its lens.jsonl")->required();
+  lens->add_option("--html", page, "write the page there instead");
+  lens->callback([&] {
+    const bool is_run = std::filesystem::is_directory(run);
+    const auto report = binade::train::read_lens(is_run ? run + "/lens.jsonl" : run);
+    if (page.empty()) {
+      std::fputs(binade::train::to_text(report).c_str(), stdout);
+    } else {
+      binade::write_file_durably(page, binade::train::to_html(report));
+    }
+  });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

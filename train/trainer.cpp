@@ -1,5 +1,7 @@
 #include <binade/core/create.h>
+#include <binade/core/file_system.h>
 #include <binade/core/ops.h>
+#include <binade/train/lens_report.h>
 #include <binade/train/model_file.h>
 #include <binade/train/trainer.h>
 #include <unistd.h>
@@ -62,7 +64,10 @@ Trainer::Trainer(const TrainingParts& parts, TrainerOptions options)
   check(options_.patience >= 0 && options_.checkpoint_every >= 0, "trainer: got patience ",
         options_.patience, " and checkpoint_every ", options_.checkpoint_every,
         ", expected no negative number");
+  check(options_.lens >= 0, "trainer: got lens ", options_.lens, ", expected no negative number");
   if (options_.run.empty()) {
+    check(options_.lens == 0, "trainer: got lens ", options_.lens,
+          " without a run directory, which its file goes to");
     check(!options_.resume, "trainer: got resume without a run directory");
     return;
   }
@@ -71,6 +76,7 @@ Trainer::Trainer(const TrainingParts& parts, TrainerOptions options)
     resume();
   }
   metrics_ = MetricsFile(options_.run + "/metrics.jsonl", state_.epoch);
+  open_lens();
 }
 
 Trainer::~Trainer() = default;
@@ -88,6 +94,30 @@ void Trainer::fit(data::Loader& train, data::Loader* validation) {
     end_epoch(train, validation, now() - start, samples);
   }
   restore_best();
+  write_lens_page();
+}
+
+// Lines of steps that a resumed run repeats are dropped.
+void Trainer::open_lens() {
+  if (options_.lens == 0) {
+    return;
+  }
+  const std::string file = options_.run + "/lens.jsonl";
+  if (resumed_) {
+    keep_lens_lines(file, state_.steps);
+  }
+  lens_ = std::make_unique<Lens>(parts_.model.parameters(), parts_.optimizer,
+                                 LensOptions{.every = options_.lens,
+                                             .layers = options_.lens_layers,
+                                             .file = file,
+                                             .append = resumed_});
+}
+
+void Trainer::write_lens_page() const {
+  if (lens_) {
+    write_file_durably(options_.run + "/lens.html",
+                       to_html(read_lens(options_.run + "/lens.jsonl")));
+  }
 }
 
 void Trainer::train_epoch(data::Loader& loader) {

@@ -31,6 +31,8 @@
 
 namespace binade::train {
 
+class Lens;
+
 // The parts of a run. Scaler and schedules are optional.
 struct TrainingParts {
   nn::Module& model;
@@ -65,6 +67,10 @@ struct TrainerOptions {
   bool progress = true;          // a line on standard output per epoch, a live one on a terminal
   TrainingStep step = nullptr;   // null: classification_step
   StepGraph graph = StepGraph::automatic;
+  // Every so many steps the exponent lens looks at a step (train/lens.h) and adds to
+  // RUN/lens.jsonl; fit() ends with RUN/lens.html. 0: never.
+  int64_t lens = 0;
+  std::string lens_layers = "*";  // module paths, a pattern
   // Settings that a resumed run must share with the one before: a difference is an error by name.
   std::map<std::string, std::string> settings = {};
   std::string precision = "fp32", augment = "none";  // for the metrics
@@ -121,6 +127,8 @@ class Trainer {
   Tensor run_batch(const data::Batch& batch, double weight, optim::StepResult& result);
   Tensor run_graph(const data::Batch& batch, optim::StepResult& result);
   optim::StepResult step();
+  void open_lens();
+  void write_lens_page() const;
   void choose_graph(const data::Loader& train);
   void give_up_graph(const std::string& reason);
   int64_t skipped() const;    // these two wait for a device
@@ -147,6 +155,7 @@ class Trainer {
   int64_t applied_before_ = 0;  // steps of the optimizer that are not ours
   std::unique_ptr<GraphedStep> graph_;
   std::string why_no_graph_;
+  std::unique_ptr<Lens> lens_;
   bool resumed_ = false;
 };
 

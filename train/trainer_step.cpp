@@ -2,6 +2,7 @@
 // ended is counted by the optimizer and moves the schedule where it is known.
 #include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/train/lens.h>
 #include <binade/train/trainer.h>
 
 #include <cstdio>
@@ -20,7 +21,12 @@ bool Trainer::train_batch(const data::Batch& batch, bool last) {
   }
   optim::StepResult result = StepOutcome::accumulating;
   const bool full = batch.size == window_.nominal_batch();
-  const Tensor loss = graph_ && full ? run_graph(batch, result) : run_batch(batch, weight, result);
+  const bool looks = lens_ && lens_->looks_at(state_.steps);
+  if (looks && window_.samples() == batch.size) {
+    lens_->begin(state_.steps);
+  }
+  const Tensor loss =
+      graph_ && full && !looks ? run_graph(batch, result) : run_batch(batch, weight, result);
   state_.loss.add(loss, static_cast<double>(batch.size));
   state_.samples += batch.size;
   if (!window_.full()) {
@@ -43,7 +49,13 @@ Tensor Trainer::run_batch(const data::Batch& batch, double weight, optim::StepRe
     backward(loss, full({}, weight, loss.dtype(), loss.device()));
   }
   if (window_.full()) {
+    if (lens_) {
+      lens_->before_update();
+    }
     result = step();
+    if (lens_) {
+      lens_->end();
+    }
   }
   return loss.detach();
 }

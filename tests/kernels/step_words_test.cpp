@@ -104,12 +104,13 @@ TEST(StepDecide, WithoutAScaler) {
   const StepRequest clipped{.divisor = 2, .clip_norm = 2.5, .measured = true};
   EXPECT_EQ(decide(clipped, nullptr, words), kStepApplied);
   EXPECT_EQ(words->norm, 5);
-  EXPECT_NEAR(words->factor, 0.25, 1e-6);
+  EXPECT_EQ(words->factor, 0.5);
+  EXPECT_NEAR(words->clip, 0.5, 1e-6);
   EXPECT_EQ(words->apply, 1);
   EXPECT_EQ(words->applied_steps, 4);
   words->non_finite = 1;
   EXPECT_EQ(decide(clipped, nullptr, words), kStepApplied);
-  EXPECT_EQ(words->factor, 0);
+  EXPECT_EQ(words->clip, 0);
   EXPECT_EQ(decide({.check_finite = true, .measured = true}, nullptr, words), kStepOverflow);
   EXPECT_EQ(words->apply, 0);
   EXPECT_EQ(words->applied_steps, 5);
@@ -280,7 +281,7 @@ TEST(StepWords, ErrorsNameTheProblem) {
   EXPECT_EQ(error_of([&] {
               step_stats({g.view(), 1, kNoView, 0, true, g.view()});
             }),
-            "step_stats: got words f32 [4], expected a contiguous f64 [10]");
+            "step_stats: got words f32 [4], expected a contiguous f64 [11]");
   EXPECT_EQ(error_of([&] {
               step_decide({{}, kNoView, words.view(), outcome.view()});
             }),

@@ -1,0 +1,80 @@
+#include <binade/core/create.h>
+#include <binade/kernels/copy.h>
+#include <binade/kernels/optimizer.h>
+#include <binade/kernels/step_words.h>
+#include <binade/optim/device_words.h>
+#include <binade/optim/gradients.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace binade::optim {
+
+void move_into_arena(const Arena& arena, const Parameter& parameter, Leaf& leaf) {
+  const Arena::Segment& segment = arena.segments()[static_cast<size_t>(parameter.segment)];
+  const View& value = parameter.value;
+  const View range = flat_view(segment.gradients, parameter.offset, value.numel);
+  if (leaf.buffer.view().data == range.data) {
+    return;
+  }
+  Tensor own = make_range(segment.gradients, value.sizes, value.strides, parameter.offset);
+  kernels::copy({.x = leaf.buffer, .y = own});
+  leaf.buffer = std::move(own);
+}
+
+std::vector<GradientRange> gradient_ranges(const Arena& arena,
+                                           std::vector<const Parameter*> parameters) {
+  std::sort(parameters.begin(), parameters.end(), [](const Parameter* a, const Parameter* b) {
+    return std::pair(a->segment, a->offset) < std::pair(b->segment, b->offset);
+  });
+  std::vector<GradientRange> ranges;
+  for (const Parameter* parameter : parameters) {
+    Leaf* leaf = leaf_with_gradient(*parameter);
+    if (!leaf) {
+      continue;
+    }
+    move_into_arena(arena, *parameter, *leaf);
+    const Tensor& gradients = arena.segments()[static_cast<size_t>(parameter->segment)].gradients;
+    int64_t offset = parameter->offset;
+    if (!ranges.empty()) {
+      const GradientRange& last = ranges.back();
+      constexpr int64_t kUnit = Arena::kAlignment;
+      const int64_t next = (last.offset + last.grad.numel + kUnit - 1) / kUnit * kUnit;
+      if (last.segment == parameter->segment && next == offset && last.scale == leaf->scale &&
+          last.tag.handle().get() == leaf->scale_word.handle().get()) {
+        offset = last.offset;
+        ranges.pop_back();
+      }
+    }
+    ranges.push_back(
+        {.grad = flat_view(gradients, offset, parameter->offset + parameter->numel() - offset),
+         .segment = parameter->segment,
+         .offset = offset,
+         .scale = leaf->scale,
+         .tag = leaf->scale_word});
+  }
+  return ranges;
+}
+
+Squares squares(const View& flat) {
+  const Tensor result = empty({2}, DType::f64, flat.device);
+  kernels::gradient_stats({.grad = flat, .result = result});
+  const Tensor host = result.to(Device{});
+  return {host.at(0), static_cast<int64_t>(host.at(1))};
+}
+
+Squares squares(const std::vector<GradientRange>& ranges, Device device) {
+  const Tensor words = make_words(kernels::OptimizerWords(), device);
+  for (const GradientRange& range : ranges) {
+    kernels::step_stats({.grad = range.grad,
+                         .scale = range.scale,
+                         .tag = range.tag,
+                         .position = 0,
+                         .first = &range == ranges.data(),
+                         .words = words});
+  }
+  const auto result = read_words<kernels::OptimizerWords>(words);
+  return {result.squares, static_cast<int64_t>(result.non_finite)};
+}
+
+}  // namespace binade::optim

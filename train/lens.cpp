@@ -1,0 +1,308 @@
+#include <binade/core/autograd.h>
+#include <binade/core/create.h>
+#include <binade/core/label.h>
+#include <binade/core/observer.h>
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/kernels/exponents.h>
+#include <binade/train/lens.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace binade::train {
+namespace {
+
+// Counts on their way, on the device.
+struct Entry {
+  LensKind kind;
+  std::string layer, tensor;
+  double scale;
+  Tensor counts, lost;
+};
+
+bool is_power_of_two(double value) {
+  int exponent = 0;
+  return std::frexp(value, &exponent) == 0.5;
+}
+
+std::string layer_of(const std::string& parameter) {
+  const size_t dot = parameter.rfind('.');
+  return dot == std::string::npos ? "" : parameter.substr(0, dot);
+}
+
+bool is_view(const OpEvent& event, const Tensor& y) {
+  return std::any_of(event.inputs.begin(), event.inputs.end(), [&y](const Tensor* x) {
+    return x->defined() && x->handle()->storage.get() == y.handle()->storage.get();
+  });
+}
+
+Tensor copy_of(const Tensor& t) {
+  Tensor copy = empty_like(t, DType::f32);
+  copy.copy_(t);
+  return copy;
+}
+
+}  // namespace
+
+const char* to_string(LensKind kind) {
+  constexpr const char* kNames[kLensKinds] = {"activation", "activation_gradient",
+                                              "weight_gradient", "weight", "update"};
+  return kNames[static_cast<int>(kind)];
+}
+
+std::string to_json(const LensRecord& r) {
+  nlohmann::ordered_json line;
+  const auto elements = static_cast<double>(std::max<int64_t>(r.counts.numel(), 1));
+  const auto share = [elements](int64_t count) { return static_cast<double>(count) / elements; };
+  const HalfCounts f16 = r.counts.in_f16();
+  line["step"] = r.step;
+  line["kind"] = to_string(r.kind);
+  line["layer"] = r.layer;
+  line["tensor"] = r.tensor;
+  line["elements"] = r.counts.numel();
+  line["scale"] = r.scale;
+  line["zeros"] = r.counts.zeros();
+  line["nans"] = r.counts.nans();
+  line["infinities"] = r.counts.infinities();
+  line["largest"] = r.counts.largest();
+  line["smallest"] = r.counts.smallest();
+  line["f16_overflow"] = share(f16.overflow);
+  line["f16_subnormal"] = share(f16.subnormal);
+  line["f16_flushed"] = share(f16.flushed);
+  line["bf16_changed"] = share(r.counts.changed_in_bf16());
+  if (r.kind == LensKind::update) {
+    line["changed"] = share(r.lost.changed);
+    line["f16_lost"] = share(r.lost.in_f16);
+    line["bf16_lost"] = share(r.lost.in_bf16);
+  }
+  if (r.kind == LensKind::activation_gradient || r.kind == LensKind::weight_gradient) {
+    for (const ScaleFates& row : scale_table(r.counts, kLensScales)) {
+      line["static_scales"].push_back({{"scale", row.scale},
+                                       {"flushed", row.fates.flushed},
+                                       {"subnormal", row.fates.subnormal},
+                                       {"overflow", row.fates.overflow}});
+    }
+  }
+  int least = ExponentCounts::kMost + 1, most = least - 1;
+  for (int e = ExponentCounts::kLeast - 1; e <= ExponentCounts::kMost; ++e) {
+    if (r.counts.at(e) > 0) {
+      least = std::min(least, e);
+      most = e;
+    }
+  }
+  line["least_exponent"] = least;
+  line["exponents"] = nlohmann::ordered_json::array();
+  for (int e = least; e <= most && least <= ExponentCounts::kMost; ++e) {
+    line["exponents"].push_back(r.counts.at(e));
+  }
+  return line.dump();
+}
+
+// A step that is looked at.
+class Lens::Watch : public OpObserver {
+ public:
+  Watch(const Lens& lens, int64_t step) : lens_(lens), step_(step) {
+    scope_.emplace(*this);
+    if (wants(LensKind::update)) {
+      const Unobserved unobserved;
+      for (const auto& [name, tensor] : weights()) {
+        before_.emplace_back(name, copy_of(tensor));
+      }
+    }
+  }
+
+  void result(const OpEvent& event) override {
+    if (event.in_backward || !wants(LensKind::activation)) {
+      return;
+    }
+    for (const Tensor& y : event.outputs) {
+      if (is_floating(y.dtype()) && std::string_view(event.op.name) != "cast" &&
+          !is_view(event, y)) {
+        count_op(LensKind::activation, event.module, event.op.name, y, 1);
+      }
+    }
+  }
+
+  void upstream(const GradientEvent& event) override {
+    // Not the seed, which no policy stores in f16.
+    const bool wanted = wants(LensKind::activation_gradient) && !event.node.leaf &&
+                        event.upstream.defined() && event.upstream.numel() > 1;
+    if (wanted && std::string_view(event.node.name()) != "cast") {
+      count_op(LensKind::activation_gradient, event.node.label, event.node.name(), event.upstream,
+               scale_of(event.run));
+    }
+  }
+
+  // Gradients and weights as the step finds them.
+  void look_at_parameters() {
+    scope_.reset();
+    const Unobserved unobserved;
+    for (const Parameter& parameter : lens_.parameters_) {
+      if (!parameter.value.requires_grad() || !wants(LensKind::weight_gradient)) {
+        continue;
+      }
+      const Leaf& leaf = parameter.leaf();
+      if (leaf.has_grad && shows(layer_of(parameter.name))) {
+        count({LensKind::weight_gradient, layer_of(parameter.name), parameter.name}, leaf.buffer,
+              leaf.full_scale());
+      }
+    }
+    if (wants(LensKind::weight)) {
+      for (const auto& [name, tensor] : weights()) {
+        count({LensKind::weight, layer_of(name), name}, tensor, 1);
+      }
+    }
+  }
+
+  std::vector<LensRecord> finish() {
+    scope_.reset();
+    const Unobserved unobserved;
+    const NamedTensors after = weights();
+    for (size_t i = 0; i < before_.size(); ++i) {
+      const auto& [name, old] = before_[i];
+      const Tensor now = copy_of(after[i].second);
+      Entry& entry = count({LensKind::update, layer_of(name), name}, sub(now, old), 1);
+      entry.lost = count_lost_updates(old, now);
+    }
+    std::vector<LensRecord> records;
+    for (const Entry& e : entries_) {
+      const bool exact = is_power_of_two(e.scale);
+      records.push_back({step_, e.kind, e.layer, e.tensor, e.scale,
+                         ExponentCounts(e.counts, exact ? e.scale : 1),
+                         e.lost.defined() ? lost_updates(e.lost) : LostUpdates{}});
+    }
+    return records;
+  }
+
+ private:
+  struct Place {
+    LensKind kind;
+    std::string layer, tensor;
+  };
+
+  bool wants(LensKind kind) const {
+    const auto& kinds = lens_.options_.kinds;
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  }
+  bool shows(const std::string& layer) const {
+    return fnmatch(lens_.options_.layers.c_str(), layer.c_str(), 0) == 0;
+  }
+
+  // Masters, and values that are their own.
+  NamedTensors weights() const {
+    std::map<std::string, Tensor> masters;
+    for (const auto& [name, tensor] : lens_.optimizer_.state_tensors()) {
+      if (name.rfind("master.", 0) == 0) {
+        masters.emplace(name.substr(7), tensor);
+      }
+    }
+    NamedTensors all;
+    for (const Parameter& parameter : lens_.parameters_) {
+      if (parameter.value.requires_grad() && shows(layer_of(parameter.name))) {
+        const auto master = masters.find(parameter.name);
+        all.emplace_back(parameter.name, master != masters.end() ? master->second.detach()
+                                                                 : parameter.value.detach());
+      }
+    }
+    return all;
+  }
+
+  // The scale may be a number on the device, which does not change during the step.
+  double scale_of(const BackwardOptions& run) {
+    if (!run.scale_word.defined()) {
+      return run.scale;
+    }
+    if (run.scale_word.handle().get() != known_word_.handle().get()) {
+      known_word_ = run.scale_word;
+      known_scale_ = run.scale_word.item();
+    }
+    return run.scale * known_scale_;
+  }
+
+  void count_op(LensKind kind, uint32_t module, const char* op, const Tensor& x, double scale) {
+    const std::string layer = label_text(module);
+    if (shows(layer)) {
+      count({kind, layer, layer.empty() ? op : layer + "/" + op}, x, scale);
+    }
+  }
+
+  Entry& count(const Place& place, const Tensor& x, double scale) {
+    const auto key = std::pair(place.kind, place.tensor);
+    auto [at, is_new] = index_.try_emplace(key, entries_.size());
+    if (!is_new && entries_[at->second].scale != scale) {  // a scale of its own: another line
+      at->second = entries_.size();
+      is_new = true;
+    }
+    if (is_new) {
+      entries_.push_back({place.kind, place.layer, place.tensor, scale,
+                          zeros({kernels::kExponentWords}, DType::i64, x.device()), Tensor()});
+    }
+    Entry& entry = entries_[at->second];
+    count_exponents(is_power_of_two(scale) ? x : mul(copy_of(x), 1 / scale), entry.counts);
+    return entry;
+  }
+
+  const Lens& lens_;
+  int64_t step_;
+  std::optional<ObserverScope> scope_;
+  std::vector<Entry> entries_;
+  std::map<std::pair<LensKind, std::string>, size_t> index_;
+  NamedTensors before_;
+  Tensor known_word_;
+  double known_scale_ = 1;
+};
+
+Lens::Lens(const ParameterList& parameters, const optim::Optimizer& optimizer,
+           const LensOptions& options)
+    : options_(options), parameters_(parameters), optimizer_(optimizer) {
+  check(options.every >= 1, "lens: got every = ", options.every, ", expected at least 1");
+  if (!options.file.empty()) {
+    const auto mode = options.append ? std::ios::app : std::ios::trunc;
+    check(std::ofstream(options.file, std::ios::out | mode).good(), "lens: cannot write ",
+          options.file);
+  }
+}
+
+Lens::~Lens() = default;
+
+bool Lens::looks_at(int64_t step) const { return step % options_.every == 0; }
+
+void Lens::begin(int64_t step) {
+  watch_.reset();
+  if (looks_at(step)) {
+    watch_ = std::make_unique<Watch>(*this, step);
+  }
+}
+
+void Lens::before_update() {
+  if (watch_) {
+    watch_->look_at_parameters();
+  }
+}
+
+void Lens::end() {
+  if (!watch_) {
+    return;
+  }
+  records_ = watch_->finish();
+  watch_.reset();
+  std::string lines;
+  for (const LensRecord& record : records_) {
+    lines += to_json(record) + "\n";
+    if (record.kind == LensKind::activation_gradient || record.kind == LensKind::weight_gradient) {
+      gradients_.add(record.counts);
+    }
+  }
+  if (!options_.file.empty()) {
+    std::ofstream file(options_.file, std::ios::app);
+    check((file << lines).flush().good(), "lens: cannot write ", options_.file);
+  }
+}
+
+}  // namespace binade::train

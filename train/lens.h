@@ -1,0 +1,91 @@
+// Lens: the exponent lens (core/exponents.h) on a training loop. At every so many steps it counts
+// the exponents of what the step computes, per layer, and what f16 and bf16 would do to it.
+//
+//   train::Lens lens(model.parameters(), adam, {.every = 10, .file = "run/lens.jsonl"});
+//   lens.begin(step);                             // before the first forward of a step
+//   scaler.scale(loss).backward();
+//   lens.before_update();                         // gradients are complete
+//   StepResult result = scaler.step(adam);
+//   lens.end();                                   // writes the step's lines
+//
+// Gradients are seen at their true value, the loss scale divided out exactly. It works under every
+// precision policy. A step that is looked at costs one more read of each watched tensor, a copy of
+// the watched weights for the updates, and on a device one wait; other steps cost nothing. Begin
+// and end belong to the thread that runs the step.
+#pragma once
+#include <binade/core/exponents.h>
+#include <binade/optim/optimizer.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace binade::train {
+
+enum class LensKind : uint8_t {
+  activation,           // results of ops in forward, but views and casts
+  activation_gradient,  // of those results, but losses: of more than one element
+  weight_gradient,
+  weight,  // masters where there are any, before the step
+  update,  // what the step added to them
+};
+inline constexpr int kLensKinds = 5;
+const char* to_string(LensKind kind);  // "activation_gradient"
+
+struct LensOptions {
+  int64_t every = 10;        // steps
+  std::string layers = "*";  // module paths, * for any characters, ? for one: "block?.conv*"
+  std::string file = {};     // JSON lines, one object per tensor and step; empty: none
+  bool append = false;       // to the file, instead of replacing it
+  std::vector<LensKind> kinds = {LensKind::activation, LensKind::activation_gradient,
+                                 LensKind::weight_gradient, LensKind::weight, LensKind::update};
+};
+
+// One tensor of a step. Several micro-batches, and several results of one op in one layer, are one
+// tensor.
+struct LensRecord {
+  int64_t step;
+  LensKind kind;
+  std::string layer;   // module path; empty for the root
+  std::string tensor;  // the parameter, else the layer and the op: "conv1.weight", "conv1/conv2d"
+  double scale;        // the loss scale that was divided out; 1 where there is none
+  ExponentCounts counts;
+  LostUpdates lost;  // of updates
+};
+std::string to_json(const LensRecord& record);
+
+// The scales whose losses the records of gradients tell: what a static loss scale would do.
+inline constexpr double kLensScales[] = {1, 8, 128, 1024, 8192, 32768, 65536, 0x1p20};
+
+class Lens {
+ public:
+  // Throws where the file cannot be written. The optimizer must outlive the lens.
+  Lens(const ParameterList& parameters, const optim::Optimizer& optimizer,
+       const LensOptions& options = {});
+  ~Lens();
+  Lens(const Lens&) = delete;
+  Lens& operator=(const Lens&) = delete;
+
+  bool looks_at(int64_t step) const;  // a multiple of `every`
+  // Does nothing at other steps, nor do the next two then. Forgets a step that did not end.
+  void begin(int64_t step);
+  void before_update();
+  void end();
+
+  // Of the last step that was looked at, in the order in which the step made them.
+  const std::vector<LensRecord>& records() const { return records_; }
+  // All gradients seen so far, of weights and of activations: static_scale(gradients().largest())
+  // is the static loss scale that they bear.
+  const ExponentCounts& gradients() const { return gradients_; }
+
+ private:
+  class Watch;
+  const LensOptions options_;
+  ParameterList parameters_;
+  const optim::Optimizer& optimizer_;
+  std::unique_ptr<Watch> watch_;  // during a step that is looked at
+  std::vector<LensRecord> records_;
+  ExponentCounts gradients_;
+};
+
+}  // namespace binade::train

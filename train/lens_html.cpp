@@ -1,0 +1,137 @@
+// The heat map of a lens as one HTML file: an inline SVG per kind of tensor, and tables.
+#include <binade/train/lens_report.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace binade::train {
+namespace {
+
+constexpr int kCell = 11, kRow = 15, kLabel = 230, kTop = 18;
+
+constexpr const char* kHead = R"(<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Exponent lens</title><style>
+body{font:14px/1.4 system-ui,sans-serif;margin:2em auto;max-width:1200px;color:#222}
+svg text{font:11px monospace;fill:#222}table{border-collapse:collapse}
+td,th{padding:2px 12px;text-align:right;border-bottom:1px solid #ddd}
+figure{margin:0 0 1.5em;overflow-x:auto}figcaption{font-weight:600;margin:.5em 0}
+</style></head><body><h1>Exponent lens</h1>
+)";
+
+std::string escaped(const std::string& s) {
+  std::string out;
+  for (char c : s) {
+    out += c == '<'   ? "&lt;"
+           : c == '>' ? "&gt;"
+           : c == '&' ? "&amp;"
+           : c == '"' ? "&quot;"
+                      : std::string(1, c);
+  }
+  return out;
+}
+
+std::string color(double share) {  // white to dark blue, logarithmic over four decades
+  const double depth = std::clamp(1 + std::log10(share) / 4, 0.04, 1.0);
+  const auto mix = [depth](int dark) { return static_cast<int>(245 + depth * (dark - 245)); };
+  return text("rgb(", mix(8), ",", mix(48), ",", mix(107), ")");
+}
+
+std::string number(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.3g", value);
+  return buffer;
+}
+
+std::string cells(const LensRow& row, const ExponentSpan& span, int y) {
+  std::string out;
+  for (int e = span.least; e <= span.most; ++e) {
+    const double share = elements_at(row, span, e) / std::max(row.elements, 1.0);
+    if (share > 0) {
+      out += text("<rect x=\"", kLabel + (e - span.least) * kCell, "\" y=\"", y, "\" width=\"",
+                  kCell, "\" height=\"", kRow - 1, "\" fill=\"", color(share), "\"><title>",
+                  escaped(row.tensor), ": 2^", e, e == span.least ? " and below" : "", ": ",
+                  number(100 * share), "%</title></rect>");
+    }
+  }
+  return out;
+}
+
+// Where f16 flushes, becomes subnormal, and overflows.
+std::string borders(const ExponentSpan& span, int height) {
+  const struct {
+    int exponent;
+    const char* name;
+  } all[] = {{-25, "2^-25"}, {-14, "2^-14"}, {16, "2^16"}};
+  std::string out;
+  for (const auto& border : all) {
+    if (border.exponent >= span.least && border.exponent <= span.most + 1) {
+      const int x = kLabel + (border.exponent - span.least) * kCell;
+      out +=
+          text("<line x1=\"", x, "\" x2=\"", x, "\" y1=\"", kTop, "\" y2=\"", height,
+               "\" stroke=\"#c0392b\"/><text x=\"", x + 2, "\" y=\"12\">", border.name, "</text>");
+    }
+  }
+  return out;
+}
+
+std::string figure(const LensReport& report, const std::string& kind) {
+  const ExponentSpan span = span_of(report);
+  std::string body;
+  int y = kTop;
+  for (const LensRow& row : report.rows) {
+    if (row.kind != kind) {
+      continue;
+    }
+    const std::string name =
+        row.tensor.size() > 33 ? "..." + row.tensor.substr(row.tensor.size() - 30) : row.tensor;
+    body += text("<text x=\"0\" y=\"", y + 11, "\">", escaped(name), "</text>", cells(row, span, y),
+                 "<text x=\"", kLabel + (span.most - span.least + 1) * kCell + 8, "\" y=\"", y + 11,
+                 "\">", escaped(fates_of(row)), "</text>\n");
+    y += kRow;
+  }
+  const int width = kLabel + (span.most - span.least + 1) * kCell + 480;
+  return text("<figure><figcaption>", escaped(kind), ", exponents ", span.least, " to ", span.most,
+              "</figcaption><svg width=\"", width, "\" height=\"", y, "\">", body, borders(span, y),
+              "</svg></figure>\n");
+}
+
+std::string scales(const LensReport& report) {
+  if (report.static_scale == 0) {
+    return "";
+  }
+  std::string out =
+      text("<p>Largest gradient ", report.largest_gradient,
+           ": the static loss scale it bears is <b>", report.static_scale,
+           "</b>, the largest power of two that keeps it below 65504.</p>\n<table><tr><th>static "
+           "scale</th><th>flushed to 0</th><th>subnormal</th><th>overflow</th></tr>\n");
+  const auto cell = [&report](double part) {
+    return "<td>" + number(100 * part / report.gradients) + "%</td>";
+  };
+  for (const LensScale& row : report.scales) {
+    out += text("<tr><td>", row.scale, "</td>") + cell(row.flushed) + cell(row.subnormal) +
+           cell(row.overflow) + "</tr>\n";
+  }
+  return out + "</table>\n";
+}
+
+}  // namespace
+
+std::string to_html(const LensReport& report) {
+  std::string out =
+      text(kHead, "<p>", report.steps, " steps, ", report.first_step, " to ", report.last_step,
+           ". A column is an exponent; darker is a larger share of the tensor (logarithmic). f16 "
+           "flushes "
+           "to 0 left of 2^-25, is subnormal up to 2^-14 and overflows from 2^16; gradients are at "
+           "their true value.</p>\n");
+  std::vector<std::string> kinds;
+  for (const LensRow& row : report.rows) {
+    if (std::find(kinds.begin(), kinds.end(), row.kind) == kinds.end()) {
+      kinds.push_back(row.kind);
+      out += figure(report, row.kind);
+    }
+  }
+  return out + scales(report) + "</body></html>\n";
+}
+
+}  // namespace binade::train

@@ -1,0 +1,54 @@
+// What the lines of a lens (train/lens.h) say together: the steps of a run summed up per tensor, as
+// a heat map of layers and exponents in text or as one HTML file, and the static loss scale that
+// the gradients bear.
+#pragma once
+#include <binade/train/lens.h>
+
+namespace binade::train {
+
+// A tensor, over all steps that were looked at.
+struct LensRow {
+  std::string kind, layer, tensor;
+  double elements = 0, zeros = 0, nans = 0, infinities = 0;
+  double overflow = 0, subnormal = 0, flushed = 0, changed_in_bf16 = 0;  // elements
+  double changed = 0, lost_in_f16 = 0, lost_in_bf16 = 0;                 // of updates
+  double largest = 0;
+  std::vector<double> exponents = {};  // elements per exponent, from ExponentCounts::kLeast - 1
+};
+
+struct LensScale {
+  double scale, flushed = 0, subnormal = 0, overflow = 0;  // elements of all gradients
+};
+
+struct LensReport {
+  std::vector<LensRow> rows;  // in the order of their first line
+  int64_t steps = 0, first_step = 0, last_step = 0;
+  double gradients = 0;  // elements that are finite and not 0
+  double largest_gradient = 0;
+  double static_scale = 0;  // 0: no gradient was seen
+  std::vector<LensScale> scales;
+};
+
+// Throws where the file cannot be read or a line is no record of a lens. A last line without its
+// end, of a run that was killed, is passed over.
+LensReport read_lens(const std::string& file);
+
+// Drops the lines of steps from `first_step` on, where the file exists: they will come again.
+void keep_lens_lines(const std::string& file, int64_t first_step);
+
+// For a terminal of any encoding.
+std::string to_text(const LensReport& report);
+// One file without references to others.
+std::string to_html(const LensReport& report);
+
+// The exponents that the rows have, at most 64 of them from the top.
+struct ExponentSpan {
+  int least, most;
+};
+ExponentSpan span_of(const LensReport& report);
+// Elements of a row in exponent e; in the first of a span also those below it.
+double elements_at(const LensRow& row, const ExponentSpan& span, int e);
+// The shares of a row that decide its fate, as words: "flushed 1.2%, overflow 0.1%".
+std::string fates_of(const LensRow& row);
+
+}  // namespace binade::train
