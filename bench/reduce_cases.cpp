@@ -1,6 +1,8 @@
 // Cases of reductions, running sums and sorts.
 #include <bench/kernel_cases.h>
+#include <binade/kernels/copy.h>
 #include <binade/kernels/cumsum.h>
+#include <binade/kernels/index.h>
 #include <binade/kernels/reduce.h>
 #include <binade/kernels/sort.h>
 
@@ -61,11 +63,16 @@ Prepared topk(int64_t rows, int64_t cols, DType dtype, Device device) {
           bytes_of(x, values, indices), 0};
 }
 
-Prepared scatter_distinct(int64_t rows, int64_t cols, DType dtype, Device device) {
+Prepared scatter(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &dy = o->random(dtype, {rows, 1}), &index = o->zeros(DType::i64, {rows, 1}),
              &dx = o->empty(dtype, {rows, cols});
-  return {o, [&] { kernels::scatter_distinct({.dy = dy, .index = index, .dx = dx, .dim = 1}); },
+  return {o,
+          [&] {
+            kernels::fill({.y = dx, .value = 0});
+            kernels::scatter(
+                {.op = "bench", .index = index, .src = dy, .y = dx, .dim = 1, .distinct = true});
+          },
           bytes_of(dy, index, dx), 0};
 }
 
@@ -91,7 +98,7 @@ std::vector<KernelCase> reduce_cases() {
       {"cumsum_columns", kMatrix, cumsum<0>},
       {"sort", kMatrix, sort},
       {"topk", "the 16 largest of each row of rows x cols elements", topk},
-      {"scatter_distinct", "one element into each row of rows x cols", scatter_distinct},
+      {"scatter", "one element into each row of rows x cols", scatter},
   };
 }
 

@@ -1,6 +1,6 @@
-// Reading and adding at indices along one dimension. Indices are i64; those out of range are
-// IndexErrors (kernels/base/fault.h), which a device reports late: there they read as zeros and add
-// nothing. `op` and the name of the argument are for that error.
+// Reading, adding and writing at indices along one dimension. Indices are i64; those out of range
+// are IndexErrors (kernels/base/fault.h), which a device reports late: there they read as zeros and
+// add nothing. `op` and the name of the argument are for that error.
 #pragma once
 #include <binade/kernels/base/fault.h>
 #include <binade/kernels/base/kernel.h>
@@ -33,6 +33,20 @@ struct ScatterAdd {
   int64_t exempt = kNoExemption;
 };
 BINADE_KERNEL(scatter_add, ScatterAdd, y)
+
+// y[.., index[.., i, ..], ..] = src[.., i, ..], of equal indices the last one's: any dtype, src,
+// index and y as above but that y may have any strides that keep its elements apart. distinct: the
+// indices are known to be in range and to differ along `dim`, as those of a sort; then no pass
+// looks for equal ones.
+struct Scatter {
+  const char* op;
+  const View& index;
+  const View& src;
+  const View& y;
+  int dim;
+  bool distinct = false;
+};
+BINADE_KERNEL(scatter, Scatter, y)
 
 // y[.., c] = 1 where c is index[..], else 0. y: i64, one dimension more than index, contiguous.
 struct OneHot {

@@ -29,6 +29,8 @@ void check_arguments(const ScatterAdd& a) {
         a.y.contiguous ? "" : ", not contiguous", ", expected a contiguous floating one");
 }
 
+void check_arguments(const Scatter& a) { check_index(a.op, a.index, a.src, a.y, a.dim); }
+
 void check_arguments(const OneHot& a) {
   bool matches = a.index.dtype == DType::i64 && a.y.dtype == DType::i64 && a.y.contiguous &&
                  a.y.dim() == a.index.dim() + 1;
@@ -60,6 +62,15 @@ View distinct_indices(const View& index, int dim, const IndexShape& shape) {
     view.contiguous = is_row_major(view.sizes, view.strides);
   }
   return view;
+}
+
+View target_lines(const Scatter& a) {
+  View lines = a.y;
+  lines.sizes = a.index.sizes;
+  lines.numel = a.index.numel;
+  lines.strides[a.dim] = 0;
+  lines.contiguous = false;
+  return lines;
 }
 
 }  // namespace binade::kernels

@@ -6,6 +6,7 @@ namespace binade::kernels {
 
 void check_arguments(const Gather& a);
 void check_arguments(const ScatterAdd& a);
+void check_arguments(const Scatter& a);
 void check_arguments(const OneHot& a);
 
 // [outer, count, inner] around the dimension that is indexed, which has `bound` elements on the
@@ -19,5 +20,8 @@ IndexShape index_shape(const View& index, int dim, int64_t bound);
 
 // The indices that differ: without the dimensions behind `dim` where rows are indexed.
 View distinct_indices(const View& index, int dim, const IndexShape& shape);
+
+// y as seen by the entries of index: their sizes, and stride 0 along `dim`.
+View target_lines(const Scatter& a);
 
 }  // namespace binade::kernels

@@ -104,7 +104,43 @@ void counting_sort(const int64_t* index, int64_t stride, const IndexShape& s, in
   starts[0] = 0;
 }
 
-struct Scatter {
+// The entries of index that share coordinate `dim` with none: without that dimension.
+View first_entries(View view, int dim) {
+  view.numel /= view.size(dim);
+  view.sizes[dim] = 1;
+  return view;
+}
+
+// Writes src to y. The tiles have all entries where they are distinct; else one of each line, which
+// then goes along it in order, so that the last one stays.
+template <class W>
+void write_entries(const Scatter& a) {
+  const int64_t count = a.distinct ? 1 : a.index.size(a.dim);
+  const View lines = target_lines(a), y = a.distinct ? lines : first_entries(lines, a.dim),
+             index = a.distinct ? a.index : first_entries(a.index, a.dim),
+             src = a.distinct ? a.src : first_entries(a.src, a.dim);
+  const int64_t y_step = a.y.strides[a.dim], src_step = a.src.strides[a.dim],
+                index_step = a.index.strides[a.dim];
+  StridedLoop(a.op, {&y, &index, &src}).run([&](const StridedTile& tile) {
+    const auto write = [&](int64_t row, int64_t i, int64_t j) {
+      const auto at = [&](int k) { return tile.data[k] + row * tile.outer[k] + i * tile.inner[k]; };
+      const int64_t k = reinterpret_cast<const int64_t*>(at(1))[j * index_step];
+      reinterpret_cast<W*>(at(0))[k * y_step] = reinterpret_cast<const W*>(at(2))[j * src_step];
+    };
+    // The inner loop is the one whose indices are closer together.
+    const bool across = tile.inner[1] < index_step * static_cast<int64_t>(sizeof(int64_t));
+    const int64_t inner = across ? tile.n : count, outer = across ? count : tile.n;
+    for (int64_t row = 0; row < tile.rows; ++row) {
+      for (int64_t m = 0; m < outer; ++m) {
+        for (int64_t n = 0; n < inner; ++n) {
+          write(row, across ? n : m, across ? m : n);
+        }
+      }
+    }
+  });
+}
+
+struct LineSums {
   const ScatterAdd& a;
   const IndexShape& s;
   const int64_t* index;
@@ -164,14 +200,25 @@ void scatter_add(const ScatterAdd& a) {
   const IndexShape s = index_shape(a.index, a.dim, a.y.size(a.dim));
   const Packed index(distinct_indices(a.index, a.dim, s)), src(a.src);
   check_indices(index.view(), {a.op, "index", s.bound, a.exempt});
-  const Scatter scatter{a, s, index.view().as<int64_t>(), src.view().data,
-                        static_cast<int64_t>(size_of(a.y.dtype))};
+  const LineSums sums{a, s, index.view().as<int64_t>(), src.view().data,
+                      static_cast<int64_t>(size_of(a.y.dtype))};
   const int64_t lines = s.outer * s.index_inner;
   if (lines == 1) {  // the threads share it
-    return scatter.add_lines(0, 1);
+    return sums.add_lines(0, 1);
   }
   parallel_for(lines, grain_of(s.bound * s.inner / s.index_inner + s.count),
-               [&](int64_t begin, int64_t end) { scatter.add_lines(begin, end); });
+               [&](int64_t begin, int64_t end) { sums.add_lines(begin, end); });
+}
+
+void scatter(const Scatter& a) {
+  check_arguments(a);
+  if (a.src.numel == 0) {
+    return;
+  }
+  if (!a.distinct) {
+    check_indices(a.index, {a.op, "index", a.y.size(a.dim)});
+  }
+  dispatch_width(a.y.dtype, [&]<class W>(Type<W>) { write_entries<W>(a); });
 }
 
 void one_hot(const OneHot& a) {

@@ -1,5 +1,5 @@
-// CUDA sort, topk, and the scatter of their gradients. Elements become items of a key and an index
-// (sort_keys.h), all different, so any order of comparisons is stable.
+// CUDA sort and topk. Elements become items of a key and an index (sort_keys.h), all different, so
+// any order of comparisons is stable.
 //
 // sort_tiles_kernel: a block sorts kTile items in shared memory by a bitonic network; short lines
 // share a tile, each in a power of two of slots, and are written as results at once.
@@ -182,18 +182,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <class T>
-__global__ void __launch_bounds__(kThreads)
-    scatter_distinct_kernel(const __grid_constant__ StridedIndex<3> loop, int64_t step) {
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < loop.numel;
-       i += static_cast<int64_t>(gridDim.x) * kThreads) {
-    std::byte* at[3];  // dy, index, dx
-    loop.locate(i, at);
-    const int64_t index = *reinterpret_cast<const int64_t*>(at[1]);
-    *reinterpret_cast<T*>(at[2] + index * step) = *reinterpret_cast<const T*>(at[0]);
-  }
-}
-
 // Launchers ---------------------------------------------------------------------------------------
 
 View first_of_lines(const View& view, int dim) {
@@ -308,23 +296,6 @@ void cuda::sort(const Sort& a) {
 void cuda::topk(const TopK& a) {
   check_arguments(a);
   run(a);
-}
-
-void cuda::scatter_distinct(const ScatterDistinct& a) {
-  check_arguments(a);
-  if (!(a.dy.sizes == a.dx.sizes)) {
-    kernels::fill({.y = a.dx, .value = 0});
-  }
-  if (a.dy.numel == 0) {
-    return;
-  }
-  const View lines = first_of_lines(a.dx, a.dim);
-  const StridedIndex<3> loop(StridedLoop("scatter_distinct", {&a.dy, &a.index, &lines}));
-  const int64_t step = a.dx.strides[a.dim] * static_cast<int64_t>(size_of(a.dx.dtype));
-  dispatch_width(a.dx.dtype, [&]<class T>(Type<T>) {
-    launch({"scatter_distinct_kernel", grid_blocks(loop.numel, kThreads), kThreads},
-           scatter_distinct_kernel<T>, loop, step);
-  });
 }
 
 }  // namespace binade::kernels

@@ -1,4 +1,4 @@
-// Sorting and the largest elements along one dimension, and the way back to where they came from.
+// Sorting and the largest elements along one dimension.
 // NaN counts as larger than everything; of equal elements the first comes first, whichever the
 // direction. All dtypes, any strides; a line has at most 2^32 - 2 elements.
 #pragma once
@@ -26,15 +26,5 @@ struct TopK {
   bool largest = true;
 };
 BINADE_KERNEL(topk, TopK, values)
-
-// dx = 0, but dx[.., index[.., j, ..], ..] = dy[.., j, ..] along `dim`, as the gradient of values
-// that were chosen by distinct indices. index and dy have equal sizes, dx those of x; one dtype.
-struct ScatterDistinct {
-  const View& dy;
-  const View& index;
-  const View& dx;
-  int dim;
-};
-BINADE_KERNEL(scatter_distinct, ScatterDistinct, dx)
 
 }  // namespace binade::kernels

@@ -36,8 +36,4 @@ void check_arguments(const Sort& a) {
 
 void check_arguments(const TopK& a) { check_lines({"topk", a.x, a.values, a.indices, a.dim}); }
 
-void check_arguments(const ScatterDistinct& a) {
-  check_lines({"scatter_distinct", a.dx, a.dy, a.index, a.dim});
-}
-
 }  // namespace binade::kernels

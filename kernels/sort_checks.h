@@ -6,6 +6,5 @@ namespace binade::kernels {
 
 void check_arguments(const Sort& a);
 void check_arguments(const TopK& a);
-void check_arguments(const ScatterDistinct& a);
 
 }  // namespace binade::kernels

@@ -135,32 +135,4 @@ void topk(const TopK& a) {
   sort_lines(a);
 }
 
-void scatter_distinct(const ScatterDistinct& a) {
-  check_arguments(a);
-  if (!(a.dy.sizes == a.dx.sizes)) {
-    fill({.y = a.dx, .value = 0});
-  }
-  View lines = a.dx;  // with size 1 at the dimension
-  lines.sizes[a.dim] = 1;
-  lines.numel = a.dx.numel > 0 ? a.dx.numel / a.dx.size(a.dim) : 0;
-  if (a.dy.numel == 0) {
-    return;
-  }
-  const int64_t step = a.dx.strides[a.dim];
-  const StridedLoop loop("scatter_distinct", {&a.dy, &a.index, &lines});
-  dispatch_width(a.dx.dtype, [&]<class T>(Type<T>) {
-    loop.run([&](const StridedTile& tile) {
-      for (int64_t row = 0; row < tile.rows; ++row) {
-        for (int64_t i = 0; i < tile.n; ++i) {
-          const auto at = [&](int k) {
-            return tile.data[k] + row * tile.outer[k] + i * tile.inner[k];
-          };
-          const int64_t index = *reinterpret_cast<const int64_t*>(at(1));
-          reinterpret_cast<T*>(at(2))[index * step] = *reinterpret_cast<const T*>(at(0));
-        }
-      }
-    });
-  });
-}
-
 }  // namespace binade::kernels::cpu

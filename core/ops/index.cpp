@@ -132,6 +132,69 @@ Tensor gather(const Tensor& x, int dim, const Tensor& index) {
   return take(reached(kOp, "x", x, index.sizes(), d), index, {&kOp, d});
 }
 
+namespace {
+
+constexpr Op kScatter{"scatter", OpClass::movement, true};
+
+// The entries of index (along d) that are not overwritten by a later one with the same target.
+Tensor last_writers(const Tensor& index, int64_t bound, int d) {
+  Dims sizes = index.sizes(), strides = Dims::of(index.dim());
+  sizes[d] = bound;
+  strides[d] = 1;
+  const Tensor order =
+      make_view(arange(index.size(d), DType::i64, index.device()), index.sizes(), strides);
+  Tensor last = empty(sizes, DType::i64, index.device());
+  kernels::scatter({.op = kScatter.name, .index = index, .src = order, .y = last, .dim = d});
+  return eq(gather(last, d, index), order);
+}
+
+// src has the sizes of index; it may be expanded.
+Tensor write_at(const Tensor& x, int d, const Tensor& index, const Tensor& src) {
+  const Dims target = reached(kScatter, "x", x, index.sizes(), d).sizes();
+  Tensor y = empty(x.sizes(), x.dtype(), x.device());
+  kernels::copy({.x = x, .y = y});
+  kernels::scatter({.op = kScatter.name,
+                    .index = index,
+                    .src = src,
+                    .y = make_view(y, target, y.strides()),
+                    .dim = d});
+  return kScatter.record({x, src}, y, save(index),
+                         [d](const Tensor& dy, Needs needs, const Tensor& index) -> Grads {
+                           Tensor dsrc;
+                           if (needs[1]) {
+                             dsrc = gather(dy, d, index);
+                             if (index.size(d) > 1) {
+                               dsrc = where(last_writers(index, dy.size(d), d), dsrc, 0.0);
+                             }
+                           }
+                           return {needs[0] ? scatter(dy, d, index, 0.0) : Tensor(), dsrc};
+                         });
+}
+
+}  // namespace
+
+Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Tensor& src) {
+  check_index(kScatter.name, x, index);
+  check_index(kScatter.name, src, index);
+  check(src.dtype() == x.dtype(), "scatter: got x of dtype ", x.dtype(), " and src of dtype ",
+        src.dtype(), ", expected one dtype");
+  const int d = wrap_dim(kScatter.name, dim, x.dim());
+  if (x.dim() == 0 && index.dim() == 0 && src.dim() == 0) {
+    return reshape(scatter(with_dim(x), 0, with_dim(index), with_dim(src)), {});
+  }
+  return write_at(x, d, index, used_part(kScatter, src, index.sizes(), d));
+}
+
+Tensor scatter(const Tensor& x, int dim, const Tensor& index, double value) {
+  check_index(kScatter.name, x, index);
+  const int d = wrap_dim(kScatter.name, dim, x.dim());
+  if (x.dim() == 0 && index.dim() == 0) {
+    return reshape(scatter(with_dim(x), 0, with_dim(index), value), {});
+  }
+  const Tensor number = full({}, value, x.dtype(), x.device());
+  return write_at(x, d, index, make_view(number, index.sizes(), Dims::of(index.dim())));
+}
+
 Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src) {
   static constexpr Op kOp{"scatter_add", OpClass::movement, true};
   check_index(kOp.name, x, index);

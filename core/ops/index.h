@@ -1,6 +1,6 @@
-// Reading and adding at indices. Indices are i64 and are not negative; one that is out of range is
-// a kernels::IndexError, on a device at the next synchronisation (kernels/base/fault.h). Gradients
-// are deterministic: terms of one element are added in a fixed order. All but one_hot are
+// Reading, adding and writing at indices. Indices are i64 and are not negative; one that is out of
+// range is a kernels::IndexError, on a device at the next synchronisation (kernels/base/fault.h).
+// Gradients are deterministic: terms of one element are added in a fixed order. All but one_hot are
 // differentiable any number of times.
 #pragma once
 #include <binade/core/tensor.h>
@@ -18,6 +18,13 @@ Tensor gather(const Tensor& x, int dim, const Tensor& index);
 // x plus src[.., i, ..] added at [.., index[.., i, ..], ..]. index has the rank of x and src and,
 // but in `dim`, no larger size than x; no larger one than src at all.
 Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
+
+// x with src[.., i, ..] written at [.., index[.., i, ..], ..]; sizes as in scatter_add. Of entries
+// with one target the last one is written, and only it gets a gradient.
+Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
+
+// The same with one number everywhere.
+Tensor scatter(const Tensor& x, int dim, const Tensor& index, double value);
 
 // The elements of x where mask (bool, x's sizes) is true, in row-major order. On a device this
 // waits for their number.

@@ -5,7 +5,9 @@
 #include <binade/core/ops/checks.h>
 #include <binade/core/ops/reduced.h>
 #include <binade/core/ops/sort.h>
+#include <binade/kernels/copy.h>
 #include <binade/kernels/cumsum.h>
+#include <binade/kernels/index.h>
 #include <binade/kernels/sort.h>
 
 namespace binade {
@@ -43,15 +45,21 @@ Tensor cumulative_sum(const Tensor& x_, int dim, bool reverse) {
 Tensor detail::record_chosen(const Op& op, const Tensor& x, int dim, const Tensor& values,
                              const Tensor& indices) {
   Tensor y = values;
-  return op.record({x}, y, save(indices),
-                   [dim](const Tensor& dy, Needs needs, const Tensor& indices) -> Grads {
-                     Tensor dx = needs.out(0);
-                     kernels::scatter_distinct({.dy = reshape(dy, indices.sizes()),
-                                                .index = indices,
-                                                .dx = at_least_1d(dx),
-                                                .dim = dim});
-                     return {dx};
-                   });
+  return op.record(
+      {x}, y, save(indices),
+      [op = op.name, dim](const Tensor& dy, Needs needs, const Tensor& indices) -> Grads {
+        Tensor dx = needs.out(0);
+        if (dx.numel() != indices.numel()) {
+          kernels::fill({.y = dx, .value = 0});
+        }
+        kernels::scatter({.op = op,
+                          .index = indices,
+                          .src = reshape(dy, indices.sizes()),
+                          .y = at_least_1d(dx),
+                          .dim = dim,
+                          .distinct = true});
+        return {dx};
+      });
 }
 
 ValuesIndices sort(const Tensor& x_, int dim, bool descending) {

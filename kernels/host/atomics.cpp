@@ -47,6 +47,10 @@ unsigned long long atomic_add(unsigned long long* p, unsigned long long value, S
 unsigned atomic_max(unsigned* p, unsigned value, Site site) {
   return read_modify_write<uint32_t>(p, site, [=](unsigned old) { return std::max(old, value); });
 }
+unsigned long long atomic_max(unsigned long long* p, unsigned long long value, Site site) {
+  return read_modify_write<uint64_t>(p, site,
+                                     [=](unsigned long long old) { return std::max(old, value); });
+}
 unsigned atomic_or(unsigned* p, unsigned value, Site site) {
   return read_modify_write<uint32_t>(p, site, [=](unsigned old) { return old | value; });
 }

@@ -74,6 +74,7 @@ int atomic_add(int* p, int value, Site site);
 unsigned atomic_add(unsigned* p, unsigned value, Site site);
 unsigned long long atomic_add(unsigned long long* p, unsigned long long value, Site site);
 unsigned atomic_max(unsigned* p, unsigned value, Site site);
+unsigned long long atomic_max(unsigned long long* p, unsigned long long value, Site site);
 unsigned atomic_or(unsigned* p, unsigned value, Site site);
 unsigned atomic_cas(unsigned* p, unsigned expected, unsigned value, Site site);
 int atomic_cas(int* p, int expected, int value, Site site);
@@ -116,7 +117,8 @@ template <class T>
 inline T atomicAdd(T* p, std::type_identity_t<T> value, BINADE_SITE) {
   return binade::kernels::host::atomic_add(p, value, site);
 }
-inline unsigned atomicMax(unsigned* p, unsigned value, BINADE_SITE) {
+template <class T>
+inline T atomicMax(T* p, std::type_identity_t<T> value, BINADE_SITE) {
   return binade::kernels::host::atomic_max(p, value, site);
 }
 inline unsigned atomicOr(unsigned* p, unsigned value, BINADE_SITE) {

@@ -1,5 +1,5 @@
-// gather, scatter_add and one_hot against plain loops: rows and single elements, layouts, dtypes,
-// few and many indices, repeated ones, and those that are out of range.
+// gather, scatter_add, scatter and one_hot against plain loops: rows and single elements, layouts,
+// dtypes, few and many indices, repeated ones, and those that are out of range.
 #include <binade/kernels/index.h>
 #include <gtest/gtest.h>
 #ifdef BINADE_WITH_CUDA
@@ -118,6 +118,38 @@ void check_scatter(const Case& c, DType dtype) {
   }
 }
 
+// The last entry of a target stays. distinct: entry j of a line goes to the (2 j + 1)-th element.
+void check_overwrite(const Case& c, DType dtype, bool distinct) {
+  Array src(dtype, c.sizes, c.layout), y(dtype, c.other(), c.layout);
+  src.random(1, 1, 100);
+  y.random(2, 1, 100);
+  std::vector<double> expected;
+  for (int64_t i = 0; i < y.numel(); ++i) {
+    expected.push_back(y[i]);
+  }
+  Indices index(c, 3);
+  if (distinct) {
+    int64_t inner = 1;
+    for (int d = c.sizes.size() - 1; d > c.dim; --d) {
+      inner *= c.sizes[d];
+    }
+    for (size_t i = 0; i < index.values.size(); ++i) {
+      index.values[i] = (2 * (static_cast<int64_t>(i) / inner % c.sizes[c.dim]) + 1) % c.bound;
+    }
+  }
+  TestValues<int64_t> values(index.values);
+  scatter({"scatter", values.view(DType::i64, c.sizes, index.strides), src.view(), y.view(), c.dim,
+           distinct});
+  for (int64_t i = 0; i < src.numel(); ++i) {
+    expected[static_cast<size_t>(target(c, i, index.at(i)))] = src[i];
+  }
+  ASSERT_TRUE(y.gaps_untouched());
+  for (int64_t i = 0; i < y.numel(); ++i) {
+    ASSERT_EQ(y[i], expected[static_cast<size_t>(i)])
+        << c.describe() << " " << to_string(dtype) << " element " << i;
+  }
+}
+
 const std::vector<Case> kCases = {
     {{7}, 0, 5},
     {{2, 3, 4}, 1, 6},
@@ -147,6 +179,24 @@ TEST(Index, ScatterAddMatchesLoops) {
   for (const Case& c : kCases) {
     for (DType dtype : kFloatingDTypes) {
       check_scatter(c, dtype);
+    }
+  }
+}
+
+TEST(Index, ScatterKeepsTheLast) {
+  for (const Case& c : kCases) {
+    for (DType dtype : {DType::f64, DType::f32, DType::bf16, DType::u8}) {
+      check_overwrite(c, dtype, false);
+    }
+  }
+  check_overwrite({{1, 3000}, 1, 2}, DType::i64, false);
+}
+
+TEST(Index, ScatterOfDistinctIndices) {
+  for (Layout layout : kOutputLayouts) {
+    for (DType dtype : kFloatingDTypes) {
+      check_overwrite({{3, 3, 4}, 1, 9, false, layout}, dtype, true);
+      check_overwrite({{5, 7}, 1, 7, false, layout}, dtype, true);
     }
   }
 }
@@ -253,6 +303,13 @@ TEST(Index, OutOfRangeIsOneTypedError) {
           text("embedding ", bad, ": embedding: got index ", bad));
       expect_fault(
           [&] {
+            scatter({"write", at, y.view(), sums.view(), 0});
+            EXPECT_EQ(sums[1], y[n - 1]);
+          },
+          text("write ", bad, ": write: got index ", bad));
+      sums.set(1, 0);
+      expect_fault(
+          [&] {
             gather({"take", x.view(), at, y.view(), 0});
             EXPECT_EQ(y[2], 0);
             EXPECT_EQ(y[3], x[1]);
@@ -277,6 +334,8 @@ TEST(Index, Errors) {
   EXPECT_THROW(gather({"gather", x.view(), y.view(), y.view(), 0}), Error);
   EXPECT_THROW(gather({"gather", x.view(), index, strided.view(), 0}), Error);
   EXPECT_THROW(scatter_add({"scatter_add", index, y.view(), x.view(), 2}), Error);
+  EXPECT_THROW(scatter({"scatter", index, x.view(), y.view(), 0}), Error);
+  EXPECT_THROW(scatter({"scatter", index, y.view(), index, 0}), Error);
   EXPECT_THROW(one_hot({index, index}), Error);
 }
 

@@ -141,29 +141,6 @@ TEST(Sort, NanIsLargestAndZerosAreEqual) {
   EXPECT_EQ(order[3], 2);
 }
 
-TEST(ScatterDistinct, PutsGradientsBack) {
-  for (DType dtype : kFloatingDTypes) {
-    for (Layout layout : kOutputLayouts) {
-      const Dims sizes = {3, 8, 4}, chosen = {3, 3, 4};
-      Array dy(dtype, chosen, layout), index(DType::i64, chosen, Layout::step2),
-          dx(dtype, sizes, layout);
-      dy.random(1);
-      const auto at = [](int64_t a, int64_t j, int64_t b) { return (j * 3 + a + b) % 8; };
-      std::vector<double> expected(96, 0.0);
-      for (int64_t i = 0; i < dy.numel(); ++i) {
-        const int64_t a = i / 12, j = i / 4 % 3, b = i % 4;
-        index.set(i, static_cast<double>(at(a, j, b)));
-        expected[static_cast<size_t>((a * 8 + at(a, j, b)) * 4 + b)] = dy[i];
-      }
-      scatter_distinct({dy.view(), index.view(), dx.view(), 1});
-      ASSERT_TRUE(dx.gaps_untouched());
-      for (int64_t i = 0; i < dx.numel(); ++i) {
-        ASSERT_EQ(dx[i], expected[static_cast<size_t>(i)]) << describe(dtype, sizes, layout);
-      }
-    }
-  }
-}
-
 TEST(Sort, BadArgumentsAreErrors) {
   Array x(DType::f32, {3, 4}), y(DType::f32, {3, 4}), few(DType::f32, {3, 2}),
       many(DType::f32, {3, 5});

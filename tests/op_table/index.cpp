@@ -150,6 +150,76 @@ OpRow scatter_add_row() {
   return row;
 }
 
+// y with x[2], or `value` where there is no x[2], at the indices of x[1] along dimension 1.
+Array overwritten(const Arrays& x, double value) {
+  Array y = x[0];
+  for_each(x[1].sizes, [&](const Dims& index) {
+    int64_t at = 0;
+    for (int d = 0; d < index.size(); ++d) {
+      at = at * y.sizes[d] + (d == 1 ? whole(x[1].at(index)) : index[d]);
+    }
+    y.values[size_t(at)] = x.size() > 2 ? x[2].at(index) : value;
+  });
+  return y;
+}
+
+OpRow scatter_row() {
+  OpRow row = index_row("scatter", "dim 1",
+                        {{{3, 4}, {3, 6}, {3, 6}},
+                         {{2, 3, 5}, {2, 4, 4}, {2, 5, 4}},
+                         {{5, 3}, {4, 1}, {4, 1}},
+                         {{5, 3}, {5, 0}, {5, 2}},
+                         {{4, 3}, {3, 40}, {4, 40}},
+                         {{0, 3}, {0, 2}, {0, 2}}},
+                        {{}, indices(3), {}});
+  row.function = [](const Tensors& x) { return Tensors{scatter(x[0], 1, x[1], x[2])}; };
+  row.reference = [](const Arrays& x) { return Arrays{overwritten(x, 0)}; };
+  const auto write = [](const Dims& x, const Tensor& index, const Dims& src) {
+    scatter(ones(x), 1, index, ones(src));
+  };
+  row.errors = {
+      fails("index out of range",
+            [=] {
+              write({3, 4}, index_of({0, 4}, {1, 2}), {1, 2});
+            }),
+      fails("index larger than src",
+            [=] {
+              write({3, 4}, index_of({0, 1}, {1, 2}), {1, 1});
+            }),
+      fails("index larger than x",
+            [=] {
+              write({1, 4}, index_of({0, 1}, {2, 1}), {2, 1});
+            }),
+      fails("dtypes that differ",
+            [] {
+              scatter(ones({3, 4}), 1, index_of({0}, {1, 1}), ones({1, 1}, DType::f64));
+            }),
+      fails("float index",
+            [=] {
+              write({3, 4}, ones({3, 4}), {3, 4});
+            }),
+      fails("undefined operand", [] { scatter(Tensor(), 0, index_of({0}, {1}), ones({1})); })};
+  return row;
+}
+
+OpRow scatter_number_row() {
+  OpRow row =
+      index_row("scatter", "dim 1, a number",
+                {{{3, 4}, {3, 6}}, {{2, 3, 5}, {2, 4, 4}}, {{4, 3}, {3, 40}}}, {{}, indices(3)});
+  row.function = [](const Tensors& x) { return Tensors{scatter(x[0], 1, x[1], 1.0)}; };
+  row.reference = [](const Arrays& x) { return Arrays{overwritten(x, 1)}; };
+  row.errors = {fails("index out of range",
+                      [] {
+                        scatter(ones({3, 4}), 1, index_of({-1}, {1, 1}), 2.0);
+                      }),
+                fails("index larger than x",
+                      [] {
+                        scatter(ones({1, 4}), 1, index_of({0, 1}, {2, 1}), 2.0);
+                      }),
+                fails("undefined operand", [] { scatter(Tensor(), 0, index_of({0}, {1}), 2.0); })};
+  return row;
+}
+
 // The mask follows from the first input's sizes: two of three elements.
 OpRow masked_select_row() {
   const auto chosen = [](int64_t i) { return i % 3 != 1; };
@@ -255,9 +325,9 @@ OpRow one_hot_row(int64_t classes) {
 }  // namespace
 
 std::vector<OpRow> index_rows() {
-  return {index_select_row(0), index_select_row(1), gather_row(),     scatter_add_row(),
-          masked_select_row(), embedding_row({}),   embedding_row(1), embedding_row(-1),
-          one_hot_row(4),      one_hot_row(-1)};
+  return {index_select_row(0), index_select_row(1),  gather_row(),        scatter_add_row(),
+          scatter_row(),       scatter_number_row(), masked_select_row(), embedding_row({}),
+          embedding_row(1),    embedding_row(-1),    one_hot_row(4),      one_hot_row(-1)};
 }
 
 }  // namespace binade::op_table
