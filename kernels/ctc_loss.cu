@@ -6,6 +6,7 @@
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/ctc_loss_checks.h>
 #include <binade/kernels/cuda/block_reduce.cuh>
+#include <binade/kernels/cuda/fault.cuh>
 #include <binade/kernels/cuda/vector.cuh>
 
 #include <algorithm>
@@ -26,6 +27,7 @@ struct Problem {
   const int64_t *input_lengths, *target_lengths;
   int64_t input_stride, length_stride, blank;
   bool mean, zero_infinity;
+  FaultSite input_site, target_site, label_site, blank_site;
   C* alpha;        // [samples, times, states]
   C* beta;         // the same
   int64_t* chain;  // [samples, most_labels]: the next equal label, or -1; -3 - next if not first
@@ -72,6 +74,21 @@ struct Sample {
         labels(problem.target_lengths[index * problem.length_stride]),
         valid(times >= 0 && times <= problem.times && labels >= 0 &&
               labels <= problem.most_labels) {}
+  // Reports what is out of range: all threads of the block.
+  __device__ void check() const {
+    if (threadIdx.x == 0) {
+      dev::in_range(p.input_site, times, p.times + 1);
+      dev::in_range(p.target_site, labels, p.most_labels + 1);
+    }
+    for (int64_t i = threadIdx.x; valid && i < labels; i += kThreads) {
+      const int64_t label = p.label(n, i);
+      if (label == p.blank) {
+        dev::report_fault(p.blank_site, label, p.classes);
+      } else {
+        dev::in_range(p.label_site, label, p.classes);
+      }
+    }
+  }
   __device__ int64_t states() const { return 2 * labels + 1; }
   __device__ int64_t state_class(int64_t s) const { return s % 2 ? p.label(n, s / 2) : p.blank; }
   __device__ C log_prob(int64_t t, int64_t s) const {
@@ -92,6 +109,7 @@ template <class C>
 __global__ void __launch_bounds__(kThreads) ctc_alpha_block_per_sample_kernel(Problem<C> p) {
   for (int64_t n = blockIdx.x; n < p.samples; n += gridDim.x) {
     const Sample<C> sample(p, n);
+    sample.check();
     const int64_t states = sample.valid ? sample.states() : 0;
     const int64_t times = sample.valid ? sample.times : 0;
     for (int64_t t = 0; t < times; ++t) {
@@ -265,6 +283,10 @@ void cuda::ctc_loss_forward(const CtcLossForward& a) {
   const auto run = [&]<class C>(Type<C>) {
     Problem<C> p = problem_of<C>(a.sequences, a.alpha, a.nll);
     p.loss = a.loss.as<C>();
+    p.input_site = fault_site(a.loss.device, "ctc_loss", "input length");
+    p.target_site = fault_site(a.loss.device, "ctc_loss", "target length");
+    p.label_site = fault_site(a.loss.device, "ctc_loss", "label");
+    p.blank_site = fault_site(a.loss.device, "ctc_loss", "label (that of the blank)");
     launch({"ctc_alpha_block_per_sample_kernel", blocks_for(p.samples), kThreads},
            ctc_alpha_block_per_sample_kernel<C>, p);
   };

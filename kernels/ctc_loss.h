@@ -6,7 +6,7 @@
 // targets: i64 [N, S], of which the first target_lengths[n] count and none is blank. input_lengths,
 // target_lengths: i64 [N]. A loss that no path explains is infinite; zero_infinity makes it and its
 // gradient 0. With `mean` loss n is divided by N max(target_lengths[n], 1). Lengths or labels out
-// of range are an error that names them on the CPU and NaN on a GPU.
+// of range are IndexErrors (kernels/base/fault.h); where a device goes on, their losses are NaN.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 

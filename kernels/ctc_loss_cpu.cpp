@@ -1,4 +1,5 @@
 // ctc_loss on the CPU: samples are split over threads, each is one sequential recursion.
+#include <binade/kernels/base/fault.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy.h>
@@ -23,20 +24,26 @@ void write(const View& v, int64_t i, double x) {
   v.dtype == DType::f64 ? v.as<double>()[i] = x : v.as<float>()[i] = static_cast<float>(x);
 }
 
+template <class... Parts>
+void check_value(bool good, int64_t value, const Parts&... message) {
+  if (!good) [[unlikely]] {
+    throw IndexError(text("ctc_loss: got ", message...), "ctc_loss", value);
+  }
+}
+
 void check_lengths(const CtcSequences& s) {
   const int64_t times = s.log_probs.size(0), classes = s.log_probs.size(2);
   for (int64_t n = 0; n < s.log_probs.size(1); ++n) {
     const int64_t input = value(s.input_lengths, n), target = value(s.target_lengths, n);
-    check(input >= 0 && input <= times, "ctc_loss: got input length ", input, " of sample ", n,
-          ", expected 0 to ", times);
-    check(target >= 0 && target <= s.targets.size(1), "ctc_loss: got target length ", target,
-          " of sample ", n, ", expected 0 to ", s.targets.size(1));
+    check_value(input >= 0 && input <= times, input, "input length ", input, " of sample ", n,
+                ", expected 0 to ", times);
+    check_value(target >= 0 && target <= s.targets.size(1), target, "target length ", target,
+                " of sample ", n, ", expected 0 to ", s.targets.size(1));
     for (int64_t i = 0; i < target; ++i) {
       const int64_t label =
           s.targets.as<int64_t>()[n * s.targets.strides[0] + i * s.targets.strides[1]];
-      check(label >= 0 && label < classes && label != s.blank, "ctc_loss: got label ", label,
-            " at ", i, " of sample ", n, ", expected 0 to ", classes - 1, " but not blank ",
-            s.blank);
+      check_value(label >= 0 && label < classes && label != s.blank, label, "label ", label, " at ",
+                  i, " of sample ", n, ", expected 0 to ", classes - 1, " but not blank ", s.blank);
     }
   }
 }

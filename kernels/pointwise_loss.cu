@@ -72,14 +72,13 @@ __device__ __forceinline__ void load(const std::byte* at, bool repeated, C (&val
   }
 }
 
-// A probability outside [0, 1], rounded away from it because reports hold integers.
+// Reports probabilities outside [0, 1].
 template <class C, int N>
 __device__ __forceinline__ void check_probabilities(const FaultSite& site, const C (&x)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     if (x[i] < C(0) || x[i] > C(1)) {
-      dev::report_fault(site,
-                        static_cast<int64_t>(x[i] < C(0) ? std::floor(x[i]) : std::ceil(x[i])), 2);
+      dev::report_number(site, static_cast<double>(x[i]), 1);
     }
   }
 }

@@ -1,5 +1,6 @@
 // Pointwise losses on the CPU. The loop nest is cut into units of about kUnit elements by the shape
 // alone; each has a partial sum, and these are added in order.
+#include <binade/kernels/base/fault.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/base/workspace.h>
@@ -66,8 +67,11 @@ void check_probabilities(const View& x) {
         rest /= x.size(d);
       }
       const auto value = static_cast<double>(x.as<T>()[at]);
-      check(!(value < 0 || value > 1), "bce: got input ", value, " at element ", i,
-            ", expected probabilities, 0 to 1; bce_with_logits takes any numbers");
+      if (value < 0 || value > 1) {
+        throw ValueError(text("bce: got input ", value, " at element ", i,
+                              ", expected 0 to 1, a probability; bce_with_logits takes any number"),
+                         "bce", value);
+      }
     }
   });
 }

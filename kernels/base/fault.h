@@ -1,7 +1,7 @@
-// Values in index tensors that are out of range: one typed error on every device. The CPU checks
-// before it computes. A device cannot stop, and nobody waits for it in every call: its kernels
-// leave zeros (cross entropy: NaN) where the bad value was used and write a report, which the next
-// synchronisation (item(), a copy to the host, synchronize()) throws as this error.
+// Values in tensors that are out of range, indices and others: one typed error on every device. The
+// CPU checks before it computes. A device cannot stop, and nobody waits for it in every call: its
+// kernels leave zeros (cross entropy: NaN) where the bad value was used and write a report, which
+// the next synchronisation (item(), a copy to the host, synchronize()) throws as this error.
 #pragma once
 #include <binade/kernels/base/view.h>
 
@@ -17,6 +17,19 @@ class IndexError : public Error {
  private:
   const char* op_;
   int64_t value_;
+};
+
+// The same of values that are not integers.
+class ValueError : public Error {
+ public:
+  ValueError(const std::string& message, const char* op, double value)
+      : Error(message), op_(op), value_(value) {}
+  const char* op() const { return op_; }
+  double value() const { return value_; }
+
+ private:
+  const char* op_;
+  double value_;
 };
 
 // What stands for "no value is exempt".

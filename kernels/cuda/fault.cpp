@@ -52,10 +52,15 @@ void throw_reported_fault(Device device) {
   }
   const FaultReport found = *report;
   state.store(0, std::memory_order_release);
-  throw IndexError(text(found.op, ": got ", found.what, " ", found.value, ", expected 0 to ",
-                        found.bound - 1, "; found by a kernel on ", device,
-                        ", which works asynchronously: results since then are not valid"),
-                   found.op, found.value);
+  const std::string tail = text("; found by a kernel on ", device,
+                                ", which works asynchronously: results since then are not valid");
+  const std::string got = text(found.op, ": got ", found.what, " ");
+  if (found.real) {
+    throw ValueError(text(got, found.number, ", expected 0 to ", found.bound, tail), found.op,
+                     found.number);
+  }
+  throw IndexError(text(got, found.value, ", expected 0 to ", found.bound - 1, tail), found.op,
+                   found.value);
 }
 
 }  // namespace binade::kernels

@@ -14,15 +14,33 @@ __device__ __forceinline__ void fence_for_host() {
 #endif
 }
 
-__device__ __forceinline__ void report_fault(const FaultSite& site, int64_t value, int64_t bound) {
+// Fills in the report by f(report), if it is the first one.
+template <class F>
+__device__ __forceinline__ void report(const FaultSite& site, const F& f) {
   if (atomicCAS(&site.report->state, 0u, 1u) == 0u) {
     site.report->op = site.op;
     site.report->what = site.what;
-    site.report->value = value;
-    site.report->bound = bound;
+    f(*site.report);
     fence_for_host();
     atomicCAS(&site.report->state, 1u, 2u);
   }
+}
+
+__device__ __forceinline__ void report_fault(const FaultSite& site, int64_t value, int64_t bound) {
+  report(site, [=](FaultReport& r) {
+    r.real = false;
+    r.value = value;
+    r.bound = bound;
+  });
+}
+
+// A number outside [0, bound].
+__device__ __forceinline__ void report_number(const FaultSite& site, double number, int64_t bound) {
+  report(site, [=](FaultReport& r) {
+    r.real = true;
+    r.number = number;
+    r.bound = bound;
+  });
 }
 
 // Whether value is 0 to bound - 1; reports it otherwise.

@@ -10,7 +10,9 @@ struct FaultReport {
   unsigned state;  // 0: none, 1: somebody writes it, 2: complete
   const char* op;
   const char* what;
-  int64_t value, bound;
+  bool real;             // not an index: `number` was outside [0, bound]
+  int64_t value, bound;  // else `value` was not in 0 to bound - 1
+  double number;
 };
 
 // What a kernel takes along to report: the report, and the names to put in.
@@ -23,8 +25,8 @@ struct FaultSite {
 // The names are literals: they are read when nobody knows the call any more.
 FaultSite fault_site(Device device, const char* op, const char* what);
 
-// Throws the IndexError that the device has reported, if any, and forgets it. For the host, after
-// it has waited.
+// Throws the IndexError or ValueError that the device has reported, if any, and forgets it. For the
+// host, after it has waited.
 void throw_reported_fault(Device device);
 
 }  // namespace binade::kernels

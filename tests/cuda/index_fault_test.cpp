@@ -1,4 +1,4 @@
-// Indices and targets out of range on the device: the call goes through, and the next
+// Indices, targets and other values out of range on the device: the call goes through, and the next
 // synchronisation is one typed error that names the op and the value; after it all is well.
 #include "device_kernels.h"
 
@@ -49,11 +49,48 @@ TEST_F(IndexFaultTest, EveryOpNamesItselfAndTheValue) {
   expect_fault("scatter_add", 4, [&] {
     return scatter_add(row, 1, device_index({1, 4}, {1, 2}), device_ones({1, 2}));
   });
+  expect_fault("scatter", 4, [&] {
+    return scatter(row, 1, device_index({1, 4}, {1, 2}), device_ones({1, 2}));
+  });
   expect_fault("one_hot", 5, [&] { return one_hot(device_index({1, 5}, {2}), 3); });
   expect_fault("cross_entropy", 9, [&] {
     return cross_entropy(device_ones({2, 3}), device_index({1, 9}, {2}),
                          {.reduction = Reduction::none});
   });
+}
+
+// Lengths and labels of sequences; lengths of input and target, and the label, of two samples.
+TEST_F(IndexFaultTest, SequencesOfCtcLoss) {
+  const auto loss = [](double input, double target, double label) {
+    return ctc_loss(device_ones({3, 2, 3}), device_index({1, label}, {2, 1}),
+                    device_index({3, input}, {2}), device_index({1, target}, {2}),
+                    {.reduction = Reduction::none});
+  };
+  const auto expect = [](const Tensor& y, int64_t value, const std::string& start) {
+    try {
+      y.at(0);
+      ADD_FAILURE() << start << ": no error";
+    } catch (const kernels::IndexError& error) {
+      EXPECT_EQ(error.value(), value);
+      EXPECT_EQ(std::string(error.what()).substr(0, start.size()), start);
+    }
+    EXPECT_EQ(y.at(0), y.at(0));
+  };
+  expect(loss(4, 1, 1), 4, "ctc_loss: got input length 4, expected 0 to 3; found");
+  expect(loss(3, -1, 1), -1, "ctc_loss: got target length -1, expected 0 to 1; found");
+  expect(loss(3, 1, 7), 7, "ctc_loss: got label 7, expected 0 to 2; found");
+  expect(loss(3, 1, 0), 0, "ctc_loss: got label (that of the blank) 0, expected 0 to 2; found");
+}
+
+TEST_F(IndexFaultTest, ProbabilitiesOfBce) {
+  const Tensor y = bce(full({2}, 1.25, DType::f32, kDevice), device_ones({2}));
+  try {
+    y.item();
+    ADD_FAILURE() << "no error";
+  } catch (const kernels::ValueError& error) {
+    EXPECT_EQ(error.value(), 1.25);
+    expect_parts(error.what(), {"bce: got input 1.25, expected 0 to 1; found by", "emulated:0"});
+  }
 }
 
 TEST_F(IndexFaultTest, EverySynchronisationReports) {

@@ -222,8 +222,8 @@ TEST(PointwiseLoss, ErrorsNameTheProblem) {
   if (test_device().is_cpu()) {
     StridedArray p = make_array(DType::f32, {2, 3}, {0, 1, 0.5, 0.5, 1.5, 0});
     EXPECT_EQ(run(PointwiseLoss::bce, p.view(), p.view(), y.view()),
-              "bce: got input 1.5 at element 4, expected probabilities, 0 to 1; bce_with_logits "
-              "takes any numbers");
+              "bce: got input 1.5 at element 4, expected 0 to 1, a probability; bce_with_logits "
+              "takes any number");
   }
 }
 
