@@ -1,6 +1,7 @@
 // Batch norm on the CPU. The tensor is seen as rows [N * spatial, C]; sums are taken per task, a
 // task being kTaskRows rows of kTaskChannels channels, and tasks are added up in order in double,
 // so the result does not depend on the number of threads.
+#include <binade/kernels/base/moments.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/batch_norm_checks.h>
 #include <binade/kernels/batch_norm_isa.h>
@@ -111,15 +112,12 @@ void batch_moments(DType dtype, const PackedRows& x, Shape shape, F&& out) {
                                 .deviations = sums.second(chunk) + channel});
   });
   for (int64_t c = 0; c < shape.channels; ++c) {
-    double mean = 0, deviations = 0;
+    Moments<double> all;
     for (int64_t chunk = 0; chunk < sums.chunks(); ++chunk) {
-      const double before = static_cast<double>(chunk * kTaskRows);
-      const double n = static_cast<double>(sums.rows_of(chunk)), share = n / (before + n);
-      const double delta = sums.first(chunk)[c] - mean;
-      mean += delta * share;
-      deviations += sums.second(chunk)[c] + delta * delta * before * share;
+      const auto n = static_cast<double>(sums.rows_of(chunk));
+      all = all.merge({n, sums.first(chunk)[c], sums.second(chunk)[c]});
     }
-    out(c, mean, std::max(0.0, deviations / static_cast<double>(shape.rows)));
+    out(c, all.mean, std::max(0.0, all.deviations / static_cast<double>(shape.rows)));
   }
 }
 

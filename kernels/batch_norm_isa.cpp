@@ -1,3 +1,4 @@
+#include <binade/kernels/base/moments.h>
 #include <binade/kernels/batch_norm_isa.h>
 #include <binade/kernels/vector_math.h>
 
@@ -9,15 +10,6 @@ constexpr int64_t kBlockRows = 128;
 // Vectors of channels that one pass over the rows takes: whole cache lines, enough sums to hide
 // latency.
 constexpr int kVectors = 4;
-
-// Combines the moments of `n` more rows with those of `before` rows (Chan, Golub, LeVeque 1979).
-struct Moments {
-  double mean, deviations;
-};
-BINADE_INLINE Moments combine(Moments a, double before, Moments b, double n) {
-  const double delta = b.mean - a.mean, share = n / (before + n);
-  return {a.mean + delta * share, a.deviations + b.deviations + delta * delta * before * share};
-}
 
 // Moments of kGroup vectors of channels; with kPart of the first n channels of one vector. Within a
 // block deviations are from its first row: whatever that row holds, squares lose no more than
@@ -46,9 +38,9 @@ void moments(const T* x, int64_t stride, int64_t rows, int64_t n, double* mean,
     const C* squares = reinterpret_cast<const C*>(square);
     for (int64_t i = 0; i < (kPart ? n : kWidth); ++i) {
       const double mean_shift = sums[i] / count;
-      const Moments block{shifts[i] + mean_shift, squares[i] - mean_shift * sums[i]};
-      const Moments all =
-          combine({mean[i], deviations[i]}, static_cast<double>(begin), block, count);
+      const Moments<double> before{static_cast<double>(begin), mean[i], deviations[i]};
+      const Moments<double> all =
+          before.merge({count, shifts[i] + mean_shift, squares[i] - mean_shift * sums[i]});
       mean[i] = all.mean;
       deviations[i] = all.deviations;
     }

@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kGroupThreads)
   if (group >= all.count) {
     return;
   }
-  const double variance = moments.m2 / moments.count;
+  const double variance = moments.deviations / moments.count;
   const double rstd = 1 / std::sqrt((variance > 0 ? variance : 0) + p.eps);
   if (lane == 0) {
     p.mean[group] = static_cast<C>(moments.mean);

@@ -2,6 +2,7 @@
 // tiny, else rows [N * inner, C]. Two sums per image and channel are taken per task, a task being
 // kTaskElements elements of kTaskChannels channels of an image; tasks are added up in order in
 // double, channels then into groups. Each channel of each image has its own map in the second half.
+#include <binade/kernels/base/moments.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy.h>
@@ -155,17 +156,6 @@ void for_groups(const GroupNormSizes& d, int64_t chunks, F&& f) {
   });
 }
 
-struct Moments {
-  double count = 0, mean = 0, deviations = 0;
-
-  void add(double n, double other_mean, double other_deviations) {  // Chan, Golub, LeVeque 1979
-    const double share = n / (count + n), delta = other_mean - mean;
-    deviations += other_deviations + delta * delta * count * share;
-    mean += delta * share;
-    count += n;
-  }
-};
-
 bool by_planes(const View& x, const GroupNormSizes& d) {
   return x.contiguous && d.inner >= kSmallPlane;
 }
@@ -187,11 +177,11 @@ void find_moments(const GroupNormForward& a, const GroupNormSizes& d, bool plane
   const View mean = map[0], scale = map[1], bias = map[2];
   for_groups(d, sums.chunks(), [&](int64_t image, int64_t group) {
     const int64_t begin = group * d.group_channels, end = begin + d.group_channels;
-    Moments all;
+    Moments<double> all;
     for (int64_t chunk = 0; chunk < sums.chunks(); ++chunk) {
       const double n = static_cast<double>(sums.pixels_of(chunk));
       for (int64_t c = begin; c < end; ++c) {
-        all.add(n, sums.first(image, chunk)[c], sums.second(image, chunk)[c]);
+        all = all.merge({n, sums.first(image, chunk)[c], sums.second(image, chunk)[c]});
       }
     }
     const double variance = std::max(0.0, all.deviations / all.count);

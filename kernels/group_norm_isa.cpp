@@ -1,3 +1,4 @@
+#include <binade/kernels/base/moments.h>
 #include <binade/kernels/group_norm_isa.h>
 #include <binade/kernels/vector_math.h>
 
@@ -16,11 +17,11 @@ BINADE_INLINE void for_blocks(int64_t count, F&& f) {
 }
 
 // Of one block: the first pass gives a mean to rounding, the second its remainder and the
-// deviations. Blocks are merged by Chan's formula.
+// deviations.
 template <class T>
 void plane_moments(const T* plane, int64_t count, double& mean, double& deviations) {
   using C = Compute<T>;
-  mean = deviations = 0;
+  Moments<double> all;
   for_blocks(count, [&](int64_t begin, int64_t size) {
     const T* x = plane + begin;
     Vector<C> sums{}, rest{}, squares{};
@@ -32,13 +33,13 @@ void plane_moments(const T* plane, int64_t count, double& mean, double& deviatio
       rest += d;
       squares += d * d;
     });
-    const double n = static_cast<double>(size), before = static_cast<double>(begin);
+    const double n = static_cast<double>(size);
     const double sum = static_cast<double>(reduce_add<C>(rest)), remainder = sum / n;
-    const double delta = static_cast<double>(first) + remainder - mean, share = n / (before + n);
-    mean += delta * share;
-    deviations += static_cast<double>(reduce_add<C>(squares)) - remainder * sum +
-                  delta * delta * before * share;
+    all = all.merge({n, static_cast<double>(first) + remainder,
+                     static_cast<double>(reduce_add<C>(squares)) - remainder * sum});
   });
+  mean = all.mean;
+  deviations = all.deviations;
 }
 
 template <class T>

@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kRowThreads)
     const dev::Moments<C> moments = dev::block_reduce<dev::Merge>(
         dev::Moments<C>{count, shift + share, squares - share * sum}, memory);
     const C mean = p.mean ? moments.mean : C(0);
-    const C rstd = rstd_of(moments.m2 / moments.count, p.eps);
+    const C rstd = rstd_of(moments.deviations / moments.count, p.eps);
     dev::for_each_vector<kVector>(span, threadIdx.x, kRowThreads, [&](auto width, int64_t at) {
       C v[decltype(width)::value];
       dev::load_as(x + at, v);

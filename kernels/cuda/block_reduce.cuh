@@ -3,6 +3,7 @@
 // 4-byte words; an operation is a type with a static combine(a, b), associative in exact
 // arithmetic, called with the values of lower threads first.
 #pragma once
+#include <binade/kernels/base/moments.h>
 #include <binade/kernels/cuda/device.cuh>
 
 #include <cmath>
@@ -66,16 +67,7 @@ struct SumPair {
   }
 };
 
-// Count, mean and sum of squared deviations (Chan et al., 1979). Nothing seen is all zero.
-template <class C>
-struct Moments {
-  C count, mean, m2;
-  __device__ Moments merge(const Moments& other) const {
-    const C total = count + other.count, delta = other.mean - mean;
-    const C share = total > C(0) ? other.count / total : C(0);
-    return {total, mean + delta * share, m2 + other.m2 + delta * delta * count * share};
-  }
-};
+using kernels::Moments;
 
 // The largest x and the sum of exp(x - max): a softmax denominator. Nothing seen is {-inf, 0}.
 template <class C>

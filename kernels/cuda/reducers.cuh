@@ -127,14 +127,13 @@ struct Deviations {
     }
     return {C(N), mean, combine_all<Sum>(squares)};
   }
-  // Nothing changes nothing, also where the square of the mean overflows.
   template <class C>
   __device__ static Moments<C> combine(const Moments<C>& a, const Moments<C>& b) {
-    return a.count == C(0) ? b : b.count == C(0) ? a : a.merge(b);
+    return a.merge(b);
   }
   template <class C>
   __device__ static void finish(const Moments<C>& state, const Reading& reading, C& y, C& aux) {
-    const C variance = state.m2 / static_cast<C>(reading.divisor);
+    const C variance = state.deviations / static_cast<C>(reading.divisor);
     y = reading.root ? std::sqrt(variance) : variance;
     aux = state.mean;
   }

@@ -231,6 +231,14 @@ TEST(BatchNorm, VarianceFarFromZeroIsAccurate) {
   }
 }
 
+TEST(BatchNorm, AMeanWhoseSquareOverflows) {
+  StridedArray x = make_array(DType::f64, {3000, 2}, Values(6000, 0x1p600));
+  StridedArray y(x), mean(DType::f64, {2}), rstd(DType::f64, {2});
+  batch_norm_forward({x.view(), kNoView, kNoView, y.view(), mean.view(), rstd.view(), kEps});
+  EXPECT_EQ(values_of(mean)[1], 0x1p600);
+  EXPECT_NEAR(values_of(rstd)[1], 1 / std::sqrt(kEps), 1e-9);
+}
+
 TEST(BatchNorm, RunningStatistics) {
   for (DType dtype : {DType::f32, DType::f64}) {
     StridedArray mean = make_array(dtype, {2}, {1, -2}), rstd = make_array(dtype, {2}, {0.5, 2});

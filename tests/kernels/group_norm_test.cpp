@@ -163,6 +163,19 @@ TEST(GroupNorm, VarianceFarFromZeroIsAccurate) {
   }
 }
 
+TEST(GroupNorm, AMeanWhoseSquareOverflows) {
+  for (const Layout& layout : {kRowMajor, kChannelsLast}) {
+    const Case c{DType::f64, 2, 4, 20, 20, 2, layout, false};
+    Arrays t(c);
+    assign(t.x, Values(c.count(), 0x1p600));
+    t.forward(c);
+    for (size_t group = 0; group < 4; ++group) {
+      EXPECT_EQ(values_of(t.mean)[group], 0x1p600);
+      EXPECT_NEAR(values_of(t.rstd)[group], 1 / std::sqrt(kEps), 1e-9);
+    }
+  }
+}
+
 TEST(GroupNorm, UnwantedGradientsAndOutputsOverInputs) {
   for (const Layout& layout : {kRowMajor, kChannelsLast}) {
     const Case c{DType::f16, 2, 6, 17, 16, 3, layout};
