@@ -92,7 +92,6 @@ inline Tensor operator>=(const Tensor& a, const Tensor& b) { return ge(a, b); }
 // ------------------------------------------------------------
 Tensor sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor mean(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
-Tensor argmax(const Tensor& x, int dim);  // i64, the first of ties; no gradient
 Tensor softmax(const Tensor& x, int dim = -1);
 Tensor log_softmax(const Tensor& x, int dim = -1);
 

@@ -143,7 +143,6 @@ ValuesIndices min(const Tensor& x, int dim, bool keepdim) {
 Tensor argmax(const Tensor& x) { return index_of_all("argmax", x, false); }
 Tensor argmin(const Tensor& x) { return index_of_all("argmin", x, true); }
 
-Tensor argmax(const Tensor& x, int dim) { return argmax(x, dim, false); }
 Tensor argmax(const Tensor& x, int dim, bool keepdim) {
   return index_along("argmax", x, dim, false, keepdim);
 }

@@ -1,10 +1,13 @@
 // Variance, norms, products and logsumexp. Their kernels give the result in the compute dtype,
 // which the gradient uses: it has the form dx = f(x, a, b) with a and b per result (ReduceSlope).
+#include <binade/core/create.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/checks.h>
 #include <binade/core/ops/reduce.h>
 #include <binade/core/ops/reduced.h>
+#include <binade/kernels/copy.h>
+#include <binade/kernels/pointwise.h>
 #include <binade/kernels/reduce.h>
 
 #include <cmath>
@@ -14,8 +17,10 @@ namespace {
 
 using detail::finish_reduction;
 using detail::kept_sizes;
+using kernels::Binary;
 using kernels::Reduce;
 using kernels::ReduceSlope;
+using kernels::Unary;
 
 // Memory for what a reduction of x to these sizes keeps in the compute dtype.
 Tensor wide_result(const Tensor& x, const Dims& kept) {
@@ -64,15 +69,82 @@ Tensor spread(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, boo
       });
 }
 
-// dx = dy sign(x), dy x / y, or dy sign(x) / count where |x| = y
-Tensor norm_gradient(const Needs& needs, Reduce kind, const Tensor& dy, const Tensor& x,
+// |x| in the compute dtype.
+Tensor magnitude(const Tensor& x) {
+  Tensor a = wide_result(x, x.sizes());
+  kernels::copy({.x = x, .y = a});
+  kernels::unary_forward({.op = Unary::abs, .x = a, .y = a});
+  return a;
+}
+
+// y = how many elements are not 0.
+void count_nonzero(const Tensor& x, const Tensor& y) {
+  Tensor mask = empty(x.sizes(), DType::boolean, x.device()), ones = wide_result(x, x.sizes());
+  const Tensor zero = zeros({}, x.dtype(), x.device());
+  kernels::compare_forward({.op = kernels::Compare::ne, .a = x, .b = zero, .y = mask});
+  kernels::copy({.x = mask, .y = ones});
+  kernels::reduce_forward({.op = Reduce::sum, .x = ones, .y = y});
+}
+
+// y = m (sum (|x| / m)^p)^(1/p), where m is the element that counts most: powers neither overflow
+// nor vanish.
+void power_norm(const Tensor& x, double p, const Tensor& y) {
+  if (x.numel() == 0) {
+    kernels::fill({.y = y, .value = 0});
+    return;
+  }
+  const Tensor a = magnitude(x), m = empty_like(y);
+  const bool wide = y.dtype() == DType::f64;
+  kernels::reduce_forward({.op = p > 0 ? Reduce::max : Reduce::min, .x = a, .y = m});
+  kernels::unary_forward({.op = Unary::clamp,
+                          .x = m,
+                          .y = m,
+                          .alpha = wide ? 0x1p-1022 : 0x1p-126,
+                          .beta = wide ? 0x1.fffffffffffffp1023 : 0x1.fffffep127});
+  kernels::binary_forward({.op = Binary::div, .a = a, .b = m, .y = a});
+  kernels::unary_forward({.op = Unary::pow_scalar, .x = a, .y = a, .alpha = p});
+  kernels::reduce_forward({.op = Reduce::sum, .x = a, .y = y});
+  kernels::unary_forward({.op = Unary::pow_scalar, .x = y, .y = y, .alpha = 1 / p});
+  kernels::binary_forward({.op = Binary::mul, .a = y, .b = m, .y = y});
+}
+
+// y = norm of order p; count, where p is infinite, gets how many elements have that magnitude.
+void norm_forward(const Tensor& x, double p, const Tensor& y, const Tensor& count) {
+  if (p == 0) {
+    count_nonzero(x, y);
+  } else if (p == 1 || p == 2) {
+    kernels::reduce_forward({.op = p == 1 ? Reduce::norm1 : Reduce::norm2, .x = x, .y = y});
+  } else if (std::isinf(p)) {
+    kernels::reduce_forward({.op = p > 0 ? Reduce::norm_inf : Reduce::min,
+                             .x = p > 0 ? x : magnitude(x),
+                             .y = y,
+                             .aux = count});
+  } else {
+    power_norm(x, p, y);
+  }
+}
+
+// dx = dy sign(x) / count where |x| = y for infinite p, else dy sign(x) (|x| / y)^(p - 1), which is
+// 0 where x is 0.
+Tensor norm_gradient(const Needs& needs, double p, const Tensor& dy, const Tensor& x,
                      const Tensor& y, const Tensor& count) {
   const Tensor g = wide_gradient(dy, y);
-  switch (kind) {
-    case Reduce::norm1: return slope(needs, ReduceSlope::sign, x, g, {});
-    case Reduce::norm2: return slope(needs, ReduceSlope::deviation, x, quotient_or_zero(g, y), {});
-    default: return slope(needs, ReduceSlope::equal_abs, x, div(g, count), y);
+  if (std::isinf(p)) {
+    return slope(needs, ReduceSlope::equal_abs, x, div(g, count), y);
   }
+  if (p == 0) {
+    Tensor dx = needs.out_like(0, x);
+    kernels::fill({.y = dx, .value = 0});
+    return dx;
+  }
+  if (p == 1) {
+    return slope(needs, ReduceSlope::sign, x, g, {});
+  }
+  if (p == 2) {
+    return slope(needs, ReduceSlope::deviation, x, quotient_or_zero(g, y), {});
+  }
+  const Tensor terms = pow(div(magnitude(x), y), p);
+  return slope(needs, ReduceSlope::quotient, x, mul(terms, mul(g, y)), {});
 }
 
 }  // namespace
@@ -91,21 +163,18 @@ Tensor norm(const Tensor& x_, double p, const Dims& dims, bool keepdim) {
   static constexpr Op kOp{"norm", OpClass::reduction};
   auto [x] = kOp.enter(x_);
   check_floating("norm", x);
-  check(p == 1 || p == 2 || (std::isinf(p) && p > 0), "norm: got p = ", p,
-        ", expected 1, 2 or infinity");
-  const Reduce kind = p == 1 ? Reduce::norm1 : p == 2 ? Reduce::norm2 : Reduce::norm_inf;
+  check(p == p, "norm: got p = nan, expected a number or an infinity");
   const Dims kept = kept_sizes("norm", x, dims);
-  check(kind != Reduce::norm_inf || x.numel() > 0 || element_count(kept) == 0, "norm: got shape ",
-        x.sizes(), ", expected at least one element for p = infinity");
+  check((p >= 0 && !std::isinf(p)) || x.numel() > 0 || element_count(kept) == 0, "norm: got shape ",
+        x.sizes(), ", expected at least one element for p = ", p);
   Tensor y = wide_result(x, kept);
-  Tensor count = kind == Reduce::norm_inf ? wide_result(x, kept) : Tensor();
-  kernels::reduce_forward({.op = kind, .x = x, .y = y, .aux = count});
+  Tensor count = std::isinf(p) ? wide_result(x, kept) : Tensor();
+  norm_forward(x, p, y, count);
   Tensor result = finish_reduction("norm", x, y, dims, keepdim);
-  return kOp.record({x}, result, save(x, y, count),
-                    [kind](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& y,
-                           const Tensor& count) -> Grads {
-                      return {norm_gradient(needs, kind, dy, x, y, count)};
-                    });
+  return kOp.record(
+      {x}, result, save(x, y, count),
+      [p](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& y,
+          const Tensor& count) -> Grads { return {norm_gradient(needs, p, dy, x, y, count)}; });
 }
 
 Tensor prod(const Tensor& x_, const Dims& dims, bool keepdim) {

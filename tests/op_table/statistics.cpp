@@ -57,13 +57,16 @@ double variance(const Values& x, bool unbiased) {
 }
 
 double norm_of(const Values& x, double p) {
-  double largest = 0;
+  double largest = 0, least = std::numeric_limits<double>::infinity(), nonzero = 0;
   for (double v : x) {
     largest = std::max(largest, std::fabs(v));
+    least = std::min(least, std::fabs(v));
+    nonzero += v != 0;
   }
-  return std::isinf(p)
-             ? largest
-             : std::pow(sum_of(x, [p](double v) { return std::pow(std::fabs(v), p); }), 1 / p);
+  if (p == 0 || std::isinf(p)) {
+    return p == 0 ? nonzero : p > 0 ? largest : least;
+  }
+  return std::pow(sum_of(x, [p](double v) { return std::pow(std::fabs(v), p); }), 1 / p);
 }
 
 struct Case {
@@ -147,7 +150,7 @@ void append_spreads(std::vector<OpRow>& rows) {
 
 void append_norms(std::vector<OpRow>& rows) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  for (double p : {1.0, 2.0, kInfinity}) {
+  for (double p : {1.0, 2.0, kInfinity, 0.0, 0.5, 3.0, -1.0, -kInfinity}) {
     const Family family = {
         "norm",
         text("p ", p),
@@ -157,9 +160,10 @@ void append_norms(std::vector<OpRow>& rows) {
         Domain{.avoid = {0}, .gap = 0.1}};
     append(rows, family, plain_cases());
   }
-  const auto empty = [] { norm(zeros({0, 3}), kInfinity, {0}); };
-  rows.back().errors.push_back({"maximum of nothing", empty});
-  rows.back().errors.push_back({"p = 3", [] { norm(ones({3}), 3); }});
+  for (double p : {kInfinity, -kInfinity, -1.0}) {
+    rows.back().errors.push_back({text("nothing, p ", p), [p] { norm(zeros({0, 3}), p, {0}); }});
+  }
+  rows.back().errors.push_back({"p = nan", [] { norm(ones({3}), std::nan("")); }});
   rows.back().errors.push_back({"integer operand", [] { norm(zeros({3}, DType::i64)); }});
 }
 
