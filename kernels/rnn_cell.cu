@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kThreads) rnn_cell_forward_kernel(CellArrays<T
     const int64_t row = at / a.hidden, column = at % a.hidden;
     CellValues<Compute<T>> v = load_values<kCell>(a, at, row, column);
     cell_forward<kCell>(v);
-    if constexpr (kCell != RnnCell::tanh) {
+    if constexpr (!is_plain(kCell)) {
 #pragma unroll
       for (int k = 0; k < gate_count(kCell); ++k) {
         a.gates[a.template gate<kCell>(row, column, k)] = static_cast<T>(v.gate[k]);
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads)
     if constexpr (kCell == RnnCell::lstm) {
       v.c = a.c[at];
       g.dc = d.dc[at];
-    } else if constexpr (kCell == RnnCell::tanh) {
+    } else if constexpr (is_plain(kCell)) {
       v.h = static_cast<C>(a.h[at]);
     }
     cell_backward<kCell>(v, g);
@@ -150,6 +150,7 @@ void cuda::rnn_cell_forward(const RnnCellForward& a) {
   dispatch_floating("rnn_cell", a.h.dtype, [&]<class T>(Type<T>) {
     switch (a.cell) {
       case RnnCell::tanh: return forward<RnnCell::tanh, T>(a);
+      case RnnCell::relu: return forward<RnnCell::relu, T>(a);
       case RnnCell::lstm: return forward<RnnCell::lstm, T>(a);
       default: return forward<RnnCell::gru, T>(a);
     }
@@ -164,6 +165,7 @@ void cuda::rnn_cell_backward(const RnnCellBackward& a) {
   dispatch_floating("rnn_cell backward", a.h.dtype, [&]<class T>(Type<T>) {
     switch (a.cell) {
       case RnnCell::tanh: return backward<RnnCell::tanh, T>(a);
+      case RnnCell::relu: return backward<RnnCell::relu, T>(a);
       case RnnCell::lstm: return backward<RnnCell::lstm, T>(a);
       default: return backward<RnnCell::gru, T>(a);
     }

@@ -3,6 +3,7 @@
 // one step. Arithmetic in the compute type; the state c of an LSTM is kept in it.
 //
 //   tanh:  h = tanh(a)
+//   relu:  h = max(a, 0)
 //   lstm:  i, f, o = sigmoid(a_i), sigmoid(a_f), sigmoid(a_o), g = tanh(a_g)
 //          c = f c_before + i g, h = o tanh(c)
 //   gru:   r, z = sigmoid(a_r + b_r), sigmoid(a_z + b_z), n = tanh(a_n + r b_n)
@@ -12,13 +13,15 @@
 
 namespace binade::kernels {
 
-enum class RnnCell : uint8_t { tanh, lstm, gru };
+enum class RnnCell : uint8_t { tanh, relu, lstm, gru };
+// Without gates: its gradient needs h alone.
+constexpr bool is_plain(RnnCell cell) { return cell == RnnCell::tanh || cell == RnnCell::relu; }
 constexpr int gate_count(RnnCell cell) {
-  return cell == RnnCell::tanh ? 1 : cell == RnnCell::lstm ? 4 : 3;
+  return is_plain(cell) ? 1 : cell == RnnCell::lstm ? 4 : 3;
 }
 
-// a: `gates` [batch, gates x hidden], overwritten by the values of the gates (tanh: unchanged).
-// b: `products` [batch, 3 x hidden], gru only.
+// a: `gates` [batch, gates x hidden], overwritten by the values of the gates (without gates:
+// unchanged). b: `products` [batch, 3 x hidden], gru only.
 struct RnnCellForward {
   RnnCell cell;
   const View& gates;

@@ -80,7 +80,7 @@ void forward(const RnnCellRows& a) {
         v.c[i] = one.c;
         v.h[i] = one.h;
       }
-      for (int k = 0; k < kGates && kCell != RnnCell::tanh; ++k) {
+      for (int k = 0; k < kGates && !is_plain(kCell); ++k) {
         write<T>(a.gates, (row * kGates + k) * a.hidden + j, v.gate[k], n);
       }
       write<T>(a.h, row * a.hidden + j, v.h, n);
@@ -154,6 +154,7 @@ void rnn_cell_rows(const RnnCellRows& a) {
   dispatch_floating("rnn_cell", a.dtype, [&]<class T>(Type<T>) {
     switch (a.cell) {
       case RnnCell::tanh: return forward<RnnCell::tanh, T>(a);
+      case RnnCell::relu: return forward<RnnCell::relu, T>(a);
       case RnnCell::lstm: return forward<RnnCell::lstm, T>(a);
       default: return forward<RnnCell::gru, T>(a);
     }
@@ -164,6 +165,7 @@ void rnn_cell_gradient_rows(const RnnCellGradientRows& a) {
   dispatch_floating("rnn_cell", a.values.dtype, [&]<class T>(Type<T>) {
     switch (a.values.cell) {
       case RnnCell::tanh: return backward<RnnCell::tanh, T>(a);
+      case RnnCell::relu: return backward<RnnCell::relu, T>(a);
       case RnnCell::lstm: return backward<RnnCell::lstm, T>(a);
       default: return backward<RnnCell::gru, T>(a);
     }

@@ -27,6 +27,8 @@ template <RnnCell kCell, class C>
 BINADE_HD inline void cell_forward(CellValues<C>& v) {
   if constexpr (kCell == RnnCell::tanh) {
     v.h = math_tanh(v.gate[0]);
+  } else if constexpr (kCell == RnnCell::relu) {
+    v.h = v.gate[0] < C(0) ? C(0) : v.gate[0];
   } else if constexpr (kCell == RnnCell::lstm) {
     v.gate[0] = math_sigmoid(v.gate[0]);
     v.gate[1] = math_sigmoid(v.gate[1]);
@@ -47,6 +49,8 @@ template <RnnCell kCell, class C>
 BINADE_HD inline void cell_backward(const CellValues<C>& v, CellGradients<C>& g) {
   if constexpr (kCell == RnnCell::tanh) {
     g.gate[0] = g.dh * (C(1) - v.h * v.h);
+  } else if constexpr (kCell == RnnCell::relu) {
+    g.gate[0] = v.h > C(0) ? g.dh : C(0);
   } else if constexpr (kCell == RnnCell::lstm) {
     const C i = v.gate[0], f = v.gate[1], n = v.gate[2], o = v.gate[3];
     const C t = math_tanh(v.c);

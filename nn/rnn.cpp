@@ -15,7 +15,7 @@ Recurrent::Recurrent(const char* name, Cell cell, const RnnOptions& options)
   check(options.dropout >= 0 && options.dropout < 1, name, ": got dropout = ", options.dropout,
         ", expected a probability below 1");
   const int64_t directions = options.bidirectional ? 2 : 1, hidden = options.hidden;
-  const int64_t rows = (cell == Cell::tanh ? 1 : cell == Cell::gru ? 3 : 4) * hidden;
+  const int64_t rows = (cell == Cell::lstm ? 4 : cell == Cell::gru ? 3 : 1) * hidden;
   weights.resize(static_cast<size_t>(options.layers * directions));
   for (size_t i = 0; i < weights.size(); ++i) {
     const auto layer = static_cast<int64_t>(i) / directions;
@@ -53,6 +53,7 @@ RecurrentOutput Recurrent::run_layer(const Tensor& x, const RnnState& start, int
   };
   switch (cell_) {
     case Cell::tanh: return rnn_tanh(x, first(start.h), w, options);
+    case Cell::relu: return rnn_relu(x, first(start.h), w, options);
     case Cell::gru: return gru(x, first(start.h), w, options);
     default: return lstm(x, first(start.h), first(start.c), w, options);
   }

@@ -37,7 +37,7 @@ class Recurrent : public Module {
   std::vector<RecurrentWeights> weights;  // [layers * directions]
 
  protected:
-  enum class Cell : uint8_t { tanh, gru, lstm };
+  enum class Cell : uint8_t { tanh, relu, gru, lstm };
   Recurrent(const char* name, Cell cell, const RnnOptions& options);
 
  private:
@@ -48,9 +48,11 @@ class Recurrent : public Module {
   RnnOptions options_;
 };
 
+enum class Nonlinearity : uint8_t { tanh, relu };
 class RNN : public Recurrent {
  public:
-  explicit RNN(const RnnOptions& options) : Recurrent("RNN", Cell::tanh, options) {}
+  explicit RNN(const RnnOptions& options, Nonlinearity nonlinearity = Nonlinearity::tanh)
+      : Recurrent("RNN", nonlinearity == Nonlinearity::relu ? Cell::relu : Cell::tanh, options) {}
 };
 class GRU : public Recurrent {
  public:

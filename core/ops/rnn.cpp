@@ -1,6 +1,7 @@
-// Recurrent layers: rnn_tanh, gru, lstm. Sequences are [steps, batch, ...] inside. The hidden and
-// cell states of all steps lie in one array each, with the start state at the end where the first
-// step begins, so that the gradient of the recurrent weights is one product over the sequence.
+// Recurrent layers: rnn_tanh, rnn_relu, gru, lstm. Sequences are [steps, batch, ...] inside. The
+// hidden and cell states of all steps lie in one array each, with the start state at the end where
+// the first step begins, so that the gradient of the recurrent weights is one product over the
+// sequence.
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/checks.h>
@@ -272,6 +273,12 @@ RecurrentOutput rnn_tanh(const Tensor& x, const Tensor& h0, const RecurrentWeigh
                          const RecurrentOptions& options) {
   static constexpr Op kOp{"rnn_tanh", OpClass::contraction};
   return recurrent(kOp, RnnCell::tanh, x, h0, Tensor(), weights, options);
+}
+
+RecurrentOutput rnn_relu(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
+                         const RecurrentOptions& options) {
+  static constexpr Op kOp{"rnn_relu", OpClass::contraction};
+  return recurrent(kOp, RnnCell::relu, x, h0, Tensor(), weights, options);
 }
 
 RecurrentOutput gru(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,

@@ -5,7 +5,7 @@
 namespace binade {
 
 // The parameters of one layer and direction, gates in the rows in PyTorch's order: i, f, g, o of an
-// LSTM, r, z, n of a GRU. With gates = 4, 3 or 1 (rnn_tanh):
+// LSTM, r, z, n of a GRU. With gates = 4, 3 or 1 (rnn_tanh, rnn_relu):
 struct RecurrentWeights {
   Tensor weight_ih;     // [gates * hidden, input]
   Tensor weight_hh;     // [gates * hidden, hidden]
@@ -26,6 +26,9 @@ struct RecurrentOutput {
 // One matrix product for all inputs, then per step a product and one kernel for the rest.
 // h = tanh(W x + b + U h + d)
 RecurrentOutput rnn_tanh(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
+                         const RecurrentOptions& options = {});
+// h = max(W x + b + U h + d, 0)
+RecurrentOutput rnn_relu(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
                          const RecurrentOptions& options = {});
 // r, z = sigmoid(W x + b + U h + d), n = tanh(W x + b + r (U h + d)), h = (1 - z) n + z h
 RecurrentOutput gru(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,

@@ -15,9 +15,9 @@ struct Element {
   double dgate[4], dproduct[3], dh_before, dc_before;  // gradients
 
   void run(double dh, double dc) {
-    if (cell == RnnCell::tanh) {
-      h = std::tanh(gate[0]);
-      dgate[0] = dh * (1 - h * h);
+    if (is_plain(cell)) {
+      h = cell == RnnCell::tanh ? std::tanh(gate[0]) : std::max(gate[0], 0.0);
+      dgate[0] = dh * (cell == RnnCell::tanh ? 1 - h * h : h > 0);
       return;
     }
     cell == RnnCell::lstm ? lstm(dh, dc) : gru(dh);
@@ -152,13 +152,13 @@ struct Problem {
       expect_close(dproducts, dtype, vp, units, what + " dproducts", 1);
       expect_close(dh_before, dtype, vdh, units, what + " dh_before", 1);
     }
-    if (cell != RnnCell::tanh) {
+    if (!is_plain(cell)) {
       expect_close(gate, dtype, values, 8, what + " gates", 1);
     }
   }
 };
 
-constexpr RnnCell kCells[] = {RnnCell::tanh, RnnCell::lstm, RnnCell::gru};
+constexpr RnnCell kCells[] = {RnnCell::tanh, RnnCell::relu, RnnCell::lstm, RnnCell::gru};
 
 TEST(RnnCell, MatchesFormulasForAllSizesAndDTypes) {
   for (DType dtype : kFloatingDTypes) {

@@ -147,6 +147,14 @@ TEST(Recurrent, LayoutsStatesDropoutAndErrors) {
   dropping.eval();
   EXPECT_EQ(largest_difference(dropping(x), dropping(x)), 0);
 
+  RNN rectified({.input = 3, .hidden = 4}, Nonlinearity::relu);
+  const RecurrentWeights& w = rectified.weights[0];
+  Tensor h = zeros({2, 4});
+  for (int64_t t = 0; t < 5; ++t) {
+    h = relu(linear(select(x, 0, t), w.weight_ih, w.bias_ih) + linear(h, w.weight_hh, w.bias_hh));
+  }
+  EXPECT_LT(largest_difference(select(rectified.run(x).output, 0, 4), h), 1e-6);
+
   EXPECT_THROW(gru_layer(randn({5, 2, 4})), Error);
   EXPECT_THROW(gru_layer.run(x, {.h = randn({2, 2, 4})}), Error);
   EXPECT_THROW(GRU({.input = 3, .hidden = 0}), Error);

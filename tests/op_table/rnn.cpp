@@ -9,16 +9,19 @@
 namespace binade::op_table {
 namespace {
 
-enum class Cell { tanh, gru, lstm };
+enum class Cell { tanh, relu, gru, lstm };
 
 struct Variant {
   Cell cell;
   bool bias, batch_first, reverse;
 
   size_t states() const { return cell == Cell::lstm ? 2 : 1; }
-  int64_t gates() const { return cell == Cell::tanh ? 1 : cell == Cell::gru ? 3 : 4; }
+  int64_t gates() const { return cell == Cell::lstm ? 4 : cell == Cell::gru ? 3 : 1; }
   std::string name() const {
-    return cell == Cell::tanh ? "rnn_tanh" : cell == Cell::gru ? "gru" : "lstm";
+    return cell == Cell::tanh   ? "rnn_tanh"
+           : cell == Cell::relu ? "rnn_relu"
+           : cell == Cell::gru  ? "gru"
+                                : "lstm";
   }
 };
 
@@ -77,6 +80,8 @@ class Reference {
       double& out = h.values[size_t(b * hidden_ + j)];
       if (v_.cell == Cell::tanh) {
         out = std::tanh(a(0) + u(0));
+      } else if (v_.cell == Cell::relu) {
+        out = std::max(a(0) + u(0), 0.0);
       } else if (v_.cell == Cell::gru) {
         const double r = sigmoid_of(a(0) + u(0)), z = sigmoid_of(a(1) + u(1));
         out = (1 - z) * std::tanh(a(2) + r * u(2)) + z * before[size_t(j)];
@@ -101,9 +106,10 @@ Tensors run(const Variant& v, const Tensors& in) {
     weights.bias_hh = in[first + 3];
   }
   const RecurrentOptions options{.batch_first = v.batch_first, .reverse = v.reverse};
-  const RecurrentOutput y = v.cell == Cell::tanh  ? rnn_tanh(in[0], in[1], weights, options)
-                            : v.cell == Cell::gru ? gru(in[0], in[1], weights, options)
-                                                  : lstm(in[0], in[1], in[2], weights, options);
+  const RecurrentOutput y = v.cell == Cell::tanh   ? rnn_tanh(in[0], in[1], weights, options)
+                            : v.cell == Cell::relu ? rnn_relu(in[0], in[1], weights, options)
+                            : v.cell == Cell::gru  ? gru(in[0], in[1], weights, options)
+                                                   : lstm(in[0], in[1], in[2], weights, options);
   return y.c_n.defined() ? Tensors{y.output, y.h_n, y.c_n} : Tensors{y.output, y.h_n};
 }
 
@@ -186,7 +192,7 @@ OpRow rnn_row(const Variant& v) {
 
 std::vector<OpRow> rnn_rows() {
   std::vector<OpRow> rows;
-  for (const Cell cell : {Cell::tanh, Cell::gru, Cell::lstm}) {
+  for (const Cell cell : {Cell::tanh, Cell::relu, Cell::gru, Cell::lstm}) {
     rows.push_back(rnn_row({cell, true, false, false}));
     rows.push_back(rnn_row({cell, false, true, true}));
   }
