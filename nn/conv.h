@@ -15,16 +15,35 @@ struct Pair {
   Pair(int64_t vertical, int64_t horizontal) : vertical(vertical), horizontal(horizontal) {}
 };
 
-struct Conv2dOptions {
+// Size: int64_t for one dimension, Pair for two.
+template <class Size>
+struct ConvOptions {
   int64_t in;
   int64_t out;
-  Pair kernel;
-  Pair stride = 1;
-  Pair padding = 0;
-  Pair dilation = 1;
+  Size kernel;
+  Size stride = 1;
+  Size padding = 0;
+  Size dilation = 1;
   int64_t groups = 1;
   bool bias = true;
 };
+using Conv1dOptions = ConvOptions<int64_t>;
+using Conv2dOptions = ConvOptions<Pair>;
+
+template <class Size>
+struct ConvTransposeOptions {
+  int64_t in;
+  int64_t out;
+  Size kernel;
+  Size stride = 1;
+  Size padding = 0;
+  Size output_padding = 0;
+  int64_t groups = 1;
+  bool bias = true;
+  Size dilation = 1;
+};
+using ConvTranspose1dOptions = ConvTransposeOptions<int64_t>;
+using ConvTranspose2dOptions = ConvTransposeOptions<Pair>;
 
 // x [N, in, H, W] -> [N, out, P, Q].
 class Conv2d : public Module {
@@ -38,17 +57,6 @@ class Conv2d : public Module {
 
  private:
   kernels::Conv2dGeometry geometry_;
-};
-
-struct Conv1dOptions {
-  int64_t in;
-  int64_t out;
-  int64_t kernel;
-  int64_t stride = 1;
-  int64_t padding = 0;
-  int64_t dilation = 1;
-  int64_t groups = 1;
-  bool bias = true;
 };
 
 // x [N, in, L] -> [N, out, Q].
@@ -65,18 +73,6 @@ class Conv1d : public Module {
   binade::Conv1dOptions geometry_;
 };
 
-struct ConvTranspose2dOptions {
-  int64_t in;
-  int64_t out;
-  Pair kernel;
-  Pair stride = 1;
-  Pair padding = 0;
-  Pair output_padding = 0;
-  int64_t groups = 1;
-  bool bias = true;
-  Pair dilation = 1;
-};
-
 // x [N, in, H, W] -> [N, out, P, Q].
 class ConvTranspose2d : public Module {
  public:
@@ -89,18 +85,6 @@ class ConvTranspose2d : public Module {
 
  private:
   binade::ConvTranspose2dOptions geometry_;
-};
-
-struct ConvTranspose1dOptions {
-  int64_t in;
-  int64_t out;
-  int64_t kernel;
-  int64_t stride = 1;
-  int64_t padding = 0;
-  int64_t output_padding = 0;
-  int64_t groups = 1;
-  bool bias = true;
-  int64_t dilation = 1;
 };
 
 // x [N, in, L] -> [N, out, Q].

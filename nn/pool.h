@@ -5,13 +5,28 @@
 
 namespace binade::nn {
 
-struct MaxPool2dOptions {
-  Pair kernel;
-  std::optional<Pair> stride = std::nullopt;  // the kernel where not given
-  Pair padding = 0;
-  Pair dilation = 1;
+// Size: int64_t for one dimension, Pair for two.
+template <class Size>
+struct MaxPoolOptions {
+  Size kernel;
+  std::optional<Size> stride = std::nullopt;  // the kernel where not given
+  Size padding = 0;
+  Size dilation = 1;
   bool ceil_mode = false;
 };
+using MaxPool1dOptions = MaxPoolOptions<int64_t>;
+using MaxPool2dOptions = MaxPoolOptions<Pair>;
+
+template <class Size>
+struct AvgPoolOptions {
+  Size kernel;
+  std::optional<Size> stride = std::nullopt;
+  Size padding = 0;
+  bool ceil_mode = false;
+  bool count_include_pad = true;
+};
+using AvgPool1dOptions = AvgPoolOptions<int64_t>;
+using AvgPool2dOptions = AvgPoolOptions<Pair>;
 
 class MaxPool2d : public Module {
  public:
@@ -21,14 +36,6 @@ class MaxPool2d : public Module {
 
  private:
   MaxPool2dOptions options_;
-};
-
-struct AvgPool2dOptions {
-  Pair kernel;
-  std::optional<Pair> stride = std::nullopt;
-  Pair padding = 0;
-  bool ceil_mode = false;
-  bool count_include_pad = true;
 };
 
 class AvgPool2d : public Module {
@@ -41,14 +48,6 @@ class AvgPool2d : public Module {
   AvgPool2dOptions options_;
 };
 
-struct MaxPool1dOptions {
-  int64_t kernel;
-  std::optional<int64_t> stride = std::nullopt;  // the kernel where not given
-  int64_t padding = 0;
-  int64_t dilation = 1;
-  bool ceil_mode = false;
-};
-
 class MaxPool1d : public Module {
  public:
   using Options = MaxPool1dOptions;
@@ -57,14 +56,6 @@ class MaxPool1d : public Module {
 
  private:
   MaxPool1dOptions options_;
-};
-
-struct AvgPool1dOptions {
-  int64_t kernel;
-  std::optional<int64_t> stride = std::nullopt;
-  int64_t padding = 0;
-  bool ceil_mode = false;
-  bool count_include_pad = true;
 };
 
 class AvgPool1d : public Module {
