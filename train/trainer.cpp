@@ -1,6 +1,7 @@
 #include <binade/core/create.h>
 #include <binade/core/file_system.h>
 #include <binade/core/ops.h>
+#include <binade/train/checkpoint_store.h>
 #include <binade/train/lens_report.h>
 #include <binade/train/model_file.h>
 #include <binade/train/trainer.h>

@@ -20,7 +20,6 @@
 #include <binade/optim/accumulation.h>
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/plateau.h>
-#include <binade/train/checkpoint_store.h>
 #include <binade/train/graphed_step.h>
 #include <binade/train/metrics.h>
 #include <binade/train/running_loss.h>
@@ -31,7 +30,9 @@
 
 namespace binade::train {
 
+class CheckpointStore;
 class Lens;
+struct CheckpointFile;
 
 // The parts of a run. Scaler and schedules are optional.
 struct TrainingParts {

@@ -1,5 +1,6 @@
 // What the Trainer keeps in a checkpoint, and how it comes back.
 #include <binade/core/create.h>
+#include <binade/train/checkpoint_store.h>
 #include <binade/train/model_file.h>
 #include <binade/train/trainer.h>
 
