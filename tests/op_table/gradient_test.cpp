@@ -1,6 +1,6 @@
 // Numeric gradients in f64, with random upstream gradients: every differentiable row in its shapes
 // (broadcasts, 0-d, sizes of 1, empty, 5-d) and memory layouts, with non-contiguous and stride-0
-// upstream gradients, operands without a gradient, and one tensor given twice.
+// upstream gradients, operands or results without a gradient, and one tensor given twice.
 #include <tests/kernels/test_device.h>
 #include <tests/op_table/sample.h>
 
@@ -30,8 +30,9 @@ Tensor with_upstream(const Tensor& y, Upstream form) {
 
 struct Pattern {
   Upstream upstream = Upstream::plain;
-  int without_grad = -1;  // this input does not require a gradient
-  bool twice = false;     // input 0 is given in the place of every input
+  int without_grad = -1;      // this input does not require a gradient
+  int without_upstream = -1;  // this output gets none
+  bool twice = false;         // input 0 is given in the place of every input
 };
 
 bool differentiable(const OpRow& row, const Tensor& base, size_t input) {
@@ -56,7 +57,9 @@ void check_gradient(const OpRow& row, const Sample& sample, const Pattern& patte
     const Tensors outputs = row.function(views);
     Tensors flat;
     for (size_t i = 0; i < std::min(outputs.size(), row.outputs_with_gradient); ++i) {
-      flat.push_back(reshape(with_upstream(outputs[i], pattern.upstream), {-1}));
+      if (int(i) != pattern.without_upstream) {
+        flat.push_back(reshape(with_upstream(outputs[i], pattern.upstream), {-1}));
+      }
     }
     return flat.size() == 1 ? flat[0] : cat(flat, 0);
   };
@@ -65,7 +68,8 @@ void check_gradient(const OpRow& row, const Sample& sample, const Pattern& patte
   } catch (const std::exception& error) {
     ADD_FAILURE() << error.what() << ": " << sample.label
                   << " upstream=" << static_cast<int>(pattern.upstream)
-                  << " without_grad=" << pattern.without_grad << " twice=" << pattern.twice;
+                  << " without_grad=" << pattern.without_grad
+                  << " without_upstream=" << pattern.without_upstream << " twice=" << pattern.twice;
   }
 }
 
@@ -117,6 +121,16 @@ TEST_P(Gradient, OneOperandWithout) {
     }
   }
   EXPECT_GE(candidates, 1) << sample.label;
+}
+
+TEST_P(Gradient, OneResultWithout) {
+  const OpRow& row = op_table()[GetParam()];
+  const Sample sample =
+      make_sample(row, row.shapes[0], layout_choices(row.shapes[0])[0], DType::f64, 4001);
+  const size_t outputs = std::min(row.function(sample.views).size(), row.outputs_with_gradient);
+  for (size_t i = 0; i < outputs && outputs > 1; ++i) {
+    check_gradient(row, sample, {.without_upstream = static_cast<int>(i)});
+  }
 }
 
 bool are_equal(const Shapes& shapes) {

@@ -201,9 +201,9 @@ std::vector<OpRow> reduce_rows() {
     rows.push_back(sum_row(name, op, mean, {2, 3}, false, images));
     rows.push_back(sum_row(name, op, mean, {0, 2, 3}, true, {{{2, 3, 4, 2}}, {{1, 1, 1, 1}}}));
   }
-  const std::vector<Shapes> lines = {{{4, 6}},          {{1}},   {{7}},    {{1, 5, 1}},
-                                     {{2, 1, 3, 2, 2}}, {{33}},  {{0, 3}}, {{2, 0}},
-                                     {{2, 3, 2, 2}},    {{5, 1}}};
+  const std::vector<Shapes> lines = {{{4, 6}},          {{1}},    {{7}},    {{1, 5, 1}},
+                                     {{2, 1, 3, 2, 2}}, {{33}},   {{0, 3}}, {{2, 0}},
+                                     {{2, 3, 2, 2}},    {{5, 1}}, {{40, 3}}};
   rows.push_back(softmax_row("softmax", softmax, false, -1, lines, {{61, 1025}}));
   rows.push_back(softmax_row("softmax", softmax, false, 0, lines, {{61, 1025}}));
   rows.push_back(softmax_row("softmax", softmax, false, 1, images, {{16, 9, 21, 23}}));
