@@ -1,0 +1,49 @@
+// What the experiments train on: small pictures of glyphs and a text of a toy language, both drawn
+// by the program from a seed, or files of the user's.
+#pragma once
+#include <binade/binade.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace study {
+
+using namespace binade;
+
+struct Pictures {
+  Tensor images;  // [N, C, H, W] f32, about zero mean and unit deviation
+  Tensor labels;  // [N] i64
+  int64_t count() const { return images.size(0); }
+};
+
+struct PictureSet {
+  std::string source;  // what the page says of it
+  int64_t classes;
+  Pictures train, test;
+};
+
+// Characters as numbers 0, 1, ... below `symbols`.
+struct Text {
+  std::string source;
+  int64_t symbols;
+  std::vector<int64_t> train, test;
+};
+
+// Reads or draws each set when it is first asked for.
+class Data {
+ public:
+  // `directory`: empty, or where idx files (also in mnist/ or fashion-mnist/) and input.txt (also
+  // in tinyshakespeare/) are looked for. What is not there is drawn; a directory with neither is
+  // an error.
+  explicit Data(const std::string& directory);
+  const PictureSet& pictures();
+  const Text& text();
+
+ private:
+  std::string idx_directory_, text_file_;
+  std::unique_ptr<PictureSet> pictures_;
+  std::unique_ptr<Text> text_;
+};
+
+}  // namespace study

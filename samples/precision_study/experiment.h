@@ -1,0 +1,30 @@
+// An experiment: a claim of Micikevicius et al., "Mixed Precision Training" (ICLR 2018), and a
+// function that puts it to the test at small scale.
+#pragma once
+#include "report.h"
+#include "tasks.h"
+
+namespace study {
+
+struct Lab {
+  Data& data;
+  // The mechanism that the claim is about is switched off: the checks must notice.
+  bool broken = false;
+};
+
+struct Experiment {
+  const char* name;  // of --only and --break
+  const char* title;
+  const char* section;    // of the paper
+  const char* claim;      // what the paper says
+  const char* method;     // what is run here
+  const char* mechanism;  // what --break switches off
+  void (*run)(const Lab&, Report&);
+};
+
+// One in each file; experiments.cpp has the list.
+extern const Experiment kThreeCurves, kGradientRange, kSwallowedUpdates, kLossScales,
+    kUnscaledStall, kAccumulation, kReductions, kPolicies, kPairedSeeds;
+const std::vector<const Experiment*>& experiments();
+
+}  // namespace study

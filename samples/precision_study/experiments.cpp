@@ -1,0 +1,12 @@
+#include "experiment.h"
+
+namespace study {
+
+const std::vector<const Experiment*>& experiments() {
+  static const std::vector<const Experiment*> all = {
+      &kThreeCurves,  &kGradientRange, &kSwallowedUpdates, &kLossScales, &kUnscaledStall,
+      &kAccumulation, &kReductions,    &kPolicies,         &kPairedSeeds};
+  return all;
+}
+
+}  // namespace study

@@ -1,0 +1,250 @@
+#include "plot.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace study {
+namespace {
+
+constexpr double kWidth = 620, kHeight = 320;
+constexpr double kLeft = 64, kRight = 16, kTop = 22, kBottom = 46;
+
+std::string format(const char* form, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, form, value);
+  return text;
+}
+std::string px(double value) { return format("%.1f", value); }
+
+// Maps values to [0, 1] and knows where the ticks are.
+class Ruler {
+ public:
+  Ruler(const Axis& axis, double low, double high) : axis_(axis) {
+    low_ = scaled(low);
+    high_ = scaled(high);
+    if (!axis.categories.empty()) {
+      low_ = -0.5;
+      high_ = static_cast<double>(axis.categories.size()) - 0.5;
+    } else if (high_ - low_ < 1e-12) {
+      low_ -= 0.5;
+      high_ += 0.5;
+    }
+  }
+  double operator()(double value) const { return (scaled(value) - low_) / (high_ - low_); }
+  bool shows(double value) const {
+    return std::isfinite(value) && (axis_.scale == Axis::linear || value > 0);
+  }
+
+  struct Tick {
+    double at;  // in [0, 1]
+    std::string label;
+  };
+  std::vector<Tick> ticks() const {
+    std::vector<Tick> all;
+    if (!axis_.categories.empty()) {
+      for (size_t i = 0; i < axis_.categories.size(); ++i) {
+        all.push_back({position(static_cast<double>(i)), axis_.categories[i]});
+      }
+      return all;
+    }
+    const double step = nice_step();
+    for (double v = std::ceil(low_ / step - 1e-9) * step; v <= high_ + step * 1e-9; v += step) {
+      all.push_back({position(v), label(std::abs(v) < step * 1e-9 ? 0 : v)});
+    }
+    return all;
+  }
+
+ private:
+  double scaled(double v) const {
+    return axis_.scale == Axis::linear ? v
+           : axis_.scale == Axis::log2 ? std::log2(v)
+                                       : std::log10(v);
+  }
+  double position(double v) const { return (v - low_) / (high_ - low_); }
+  double nice_step() const {
+    const double wanted = (high_ - low_) / 7;
+    const double power = std::pow(10, std::floor(std::log10(wanted)));
+    double step = wanted > 5 * power   ? 10 * power
+                  : wanted > 2 * power ? 5 * power
+                  : wanted > power     ? 2 * power
+                                       : power;
+    return axis_.scale == Axis::linear ? step : std::max(1.0, std::round(step));
+  }
+  std::string label(double v) const {
+    if (axis_.scale == Axis::linear) {
+      return format("%g", v);
+    }
+    // Exponents are raised by hand: SVG has no markup for it that all browsers draw alike.
+    return std::string(axis_.scale == Axis::log2 ? "2" : "10") +
+           "<tspan dy=\"-4\" font-size=\"9\">" + format("%g", v) + "</tspan>";
+  }
+
+  const Axis& axis_;
+  double low_, high_;
+};
+
+struct Bounds {
+  double low = INFINITY, high = -INFINITY;
+  void take(double v, Axis::Scale scale) {
+    if (std::isfinite(v) && (scale == Axis::linear || v > 0)) {
+      low = std::min(low, v);
+      high = std::max(high, v);
+    }
+  }
+};
+
+class Canvas {
+ public:
+  Canvas(const Plot& plot, const Bounds& x, const Bounds& y)
+      : plot_(plot), x_(plot.x, x.low, x.high), y_(plot.y, y.low, y.high) {}
+
+  std::string draw() {
+    svg_ = "<svg viewBox=\"0 0 " + px(kWidth) + ' ' + px(kHeight) +
+           "\" role=\"img\" aria-label=\"" + escaped(plot_.title) + "\">\n";
+    axes();
+    for (const Mark& mark : plot_.marks) {
+      const double x = at_x(mark.x);
+      line("mark", x, kTop, x, kHeight - kBottom);
+      text(x + 4, kTop + 10, "start", escaped(mark.label));
+    }
+    for (size_t i = 0; i < plot_.series.size(); ++i) {
+      series(plot_.series[i], i);
+    }
+    return svg_ + "</svg>\n";
+  }
+
+ private:
+  double at_x(double v) const { return kLeft + x_(v) * (kWidth - kLeft - kRight); }
+  double at_y(double v) const { return kHeight - kBottom - y_(v) * (kHeight - kTop - kBottom); }
+
+  void line(const std::string& css, double x1, double y1, double x2, double y2) {
+    svg_ += "<line class=\"" + css + "\" x1=\"" + px(x1) + "\" y1=\"" + px(y1) + "\" x2=\"" +
+            px(x2) + "\" y2=\"" + px(y2) + "\"/>\n";
+  }
+  void text(double x, double y, const char* anchor, const std::string& body,
+            const std::string& more = "") {
+    svg_ += "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" text-anchor=\"" + anchor + "\"" + more +
+            ">" + body + "</text>\n";
+  }
+
+  void axes() {
+    const double bottom = kHeight - kBottom, right = kWidth - kRight;
+    for (const Ruler::Tick& tick : x_.ticks()) {
+      const double x = kLeft + tick.at * (right - kLeft);
+      line("grid", x, kTop, x, bottom);
+      text(x, bottom + 16, "middle", tick.label);
+    }
+    for (const Ruler::Tick& tick : y_.ticks()) {
+      const double y = bottom - tick.at * (bottom - kTop);
+      line("grid", kLeft, y, right, y);
+      text(kLeft - 6, y + 4, "end", tick.label);
+    }
+    line("axis", kLeft, bottom, right, bottom);
+    line("axis", kLeft, kTop, kLeft, bottom);
+    text((kLeft + right) / 2, kHeight - 8, "middle", escaped(plot_.x.label));
+    const double middle = (kTop + bottom) / 2;
+    text(14, middle, "middle", escaped(plot_.y.label),
+         " transform=\"rotate(-90 14 " + px(middle) + ")\"");
+  }
+
+  void series(const Series& s, size_t index) {
+    const std::string css = "c" + std::to_string(index);
+    if (s.kind == Series::points) {
+      points(s, css);
+      return;
+    }
+    std::string path;
+    bool pen_down = false;
+    const double half = s.kind == Series::steps && s.x.size() > 1 ? (s.x[1] - s.x[0]) / 2 : 0;
+    for (size_t i = 0; i < s.x.size(); ++i) {
+      if (!x_.shows(s.x[i]) || !y_.shows(s.y[i])) {
+        pen_down = false;
+        continue;
+      }
+      path += pen_down ? 'L' : 'M';
+      path += px(at_x(s.x[i] - half)) + ' ' + px(at_y(s.y[i]));
+      if (half > 0) {
+        path += 'L' + px(at_x(s.x[i] + half)) + ' ' + px(at_y(s.y[i]));
+      }
+      pen_down = true;
+    }
+    svg_ += "<path class=\"" + css + "\" d=\"" + path + "\"/>\n";
+    if (s.kind == Series::line && s.x.size() <= 24) {
+      points(s, css);
+    }
+  }
+
+  void points(const Series& s, const std::string& css) {
+    for (size_t i = 0; i < s.x.size(); ++i) {
+      if (!x_.shows(s.x[i]) || !y_.shows(s.y[i])) {
+        continue;
+      }
+      const double x = at_x(s.x[i]);
+      svg_ += "<circle class=\"" + css + "\" cx=\"" + px(x) + "\" cy=\"" + px(at_y(s.y[i])) +
+              "\" r=\"3\"/>\n";
+      if (!s.error.empty()) {
+        const double low = at_y(s.y[i] - s.error[i]), high = at_y(s.y[i] + s.error[i]);
+        line(css, x, low, x, high);
+        line(css, x - 5, low, x + 5, low);
+        line(css, x - 5, high, x + 5, high);
+      }
+    }
+  }
+
+  const Plot& plot_;
+  Ruler x_, y_;
+  std::string svg_;
+};
+
+}  // namespace
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+std::string to_svg(const Plot& plot) {
+  Bounds x, y;
+  for (const Series& s : plot.series) {
+    for (size_t i = 0; i < s.x.size(); ++i) {
+      x.take(s.x[i], plot.x.scale);
+      const double error = s.error.empty() ? 0 : s.error[i];
+      y.take(s.y[i] - error, plot.y.scale);
+      y.take(s.y[i] + error, plot.y.scale);
+    }
+  }
+  for (const Mark& mark : plot.marks) {
+    x.take(mark.x, plot.x.scale);
+  }
+  if (x.low > x.high || y.low > y.high) {
+    return "<p>(nothing finite to plot)</p>\n";
+  }
+  if (plot.y.scale == Axis::linear) {  // some air
+    const double air = 0.05 * (y.high - y.low);
+    y.low = y.low >= 0 && y.low - air < 0 ? 0 : y.low - air;
+    y.high += air;
+  }
+  return Canvas(plot, x, y).draw();
+}
+
+std::string legend_of(const Plot& plot) {
+  std::string html = "<p class=\"legend\">";
+  for (size_t i = 0; i < plot.series.size(); ++i) {
+    const std::string css = "c" + std::to_string(i);
+    html += "<span><svg viewBox=\"0 0 28 10\" class=\"swatch\"><path class=\"" + css +
+            "\" d=\"M1 5H27\"/></svg>" + escaped(plot.series[i].name) + "</span> ";
+  }
+  return html + "</p>\n";
+}
+
+}  // namespace study

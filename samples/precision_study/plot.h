@@ -1,0 +1,42 @@
+// Plots as SVG text. Colours are those of the page's style sheet (classes c0, c1, ...), so that a
+// plot follows light and dark mode; each series has a dash pattern of its own besides.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace study {
+
+struct Axis {
+  enum Scale { linear, log2, log10 };
+  std::string label;  // with the unit
+  Scale scale = linear;
+  std::vector<std::string> categories = {};  // names for x = 0, 1, ...; the scale is linear
+};
+
+struct Series {
+  enum Kind { line, points, steps };  // steps: a histogram whose bins are centred on x
+  std::string name;
+  std::vector<double> x, y;
+  Kind kind = line;
+  std::vector<double> error = {};  // half lengths of error bars, of points
+};
+
+// A vertical line.
+struct Mark {
+  double x;
+  std::string label;
+};
+
+struct Plot {
+  std::string title, caption;
+  Axis x, y;
+  std::vector<Series> series;
+  std::vector<Mark> marks = {};
+};
+
+std::string to_svg(const Plot& plot);
+// Swatches with names, as HTML.
+std::string legend_of(const Plot& plot);
+std::string escaped(const std::string& text);  // for HTML and SVG
+
+}  // namespace study

@@ -1,0 +1,43 @@
+// What an experiment hands in: checks with their bounds, tables, plots and remarks.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "plot.h"
+
+namespace study {
+
+// A number that must lie in [low, high]; one that is not a number does not.
+struct Check {
+  std::string what;
+  double value;
+  double low, high;  // infinite where there is no such bound
+  bool holds() const { return value >= low && value <= high; }
+  std::string bound() const;  // "<= 0.01"
+};
+
+struct Table {
+  std::string caption;
+  std::vector<std::string> head;
+  std::vector<std::vector<std::string>> rows;
+};
+
+class Report {
+ public:
+  std::vector<Check> checks;
+  std::vector<Table> tables;
+  std::vector<Plot> plots;
+  std::vector<std::string> remarks;
+
+  void at_most(const std::string& what, double value, double bound);
+  void at_least(const std::string& what, double value, double bound);
+  bool holds() const;  // all checks, of which there is at least one
+};
+
+std::string number(double value);  // three digits: "0.0123", "1.23e-05", "inf"
+std::string fixed(double value, int digits);
+std::string percent(double share);       // "12.3%"
+std::string power_of_two(double value);  // "2^-14"
+std::string bytes(double count);         // "1.18 MB"
+
+}  // namespace study

@@ -1,0 +1,108 @@
+#include "training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <numeric>
+
+namespace study {
+namespace {
+
+double mean_of(const double* begin, const double* end) {
+  return std::accumulate(begin, end, 0.0) / static_cast<double>(end - begin);
+}
+
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const ParameterList& list, const Recipe& recipe) {
+  const double lr = recipe.lr / recipe.loss_factor;
+  if (recipe.adam) {
+    return std::make_unique<optim::AdamW>(
+        list, optim::AdamWOptions{.lr = lr, .weight_decay = recipe.decay});
+  }
+  return std::make_unique<optim::Sgd>(
+      list, optim::SgdOptions{.lr = lr, .momentum = recipe.momentum, .weight_decay = recipe.decay});
+}
+
+// A dynamic scale finds its place within a short run: it starts at 2^16 and grows after 500 steps.
+// At its floor it leaves steps out, so that a run that cannot work goes on to its bad end.
+optim::LossScaler make_scaler(const Recipe& recipe) {
+  if (recipe.loss_scale == kDynamic) {
+    return optim::LossScaler({.growth_interval = 500, .at_floor = optim::AtFloor::skip});
+  }
+  return optim::LossScaler::fixed(recipe.loss_scale);
+}
+
+void evaluate(nn::Module& model, const Task& task, Run& run) {
+  NoGradGuard no_grad;
+  model.eval();
+  double loss = 0;
+  int64_t right = 0, count = 0;
+  for (const Batch& batch : task.test) {
+    const Tensor logits = model(batch.x);
+    const int64_t size = batch.y.numel();
+    loss += cross_entropy(logits, batch.y).item() * static_cast<double>(size);
+    right += static_cast<int64_t>(sum(eq(argmax(logits, 1), batch.y).to(DType::f32)).item());
+    count += size;
+  }
+  run.test_loss = loss / static_cast<double>(count);
+  run.accuracy = static_cast<double>(right) / static_cast<double>(count);
+}
+
+}  // namespace
+
+double Run::end_loss() const {
+  const size_t count = std::max<size_t>(losses.size() / 10, 1);
+  return mean_of(losses.data() + losses.size() - count, losses.data() + losses.size());
+}
+
+Run train_model(const Task& task, const Recipe& recipe, const Look& look) {
+  Run run;
+  const double start = cpu_seconds();
+  reset_peak_memory();
+  const int64_t allocated = memory_stats().allocated;
+  manual_seed(recipe.seed);
+  const std::unique_ptr<nn::Module> model = task.make_model();
+  model->to({}, recipe.precision);
+  const auto optimizer = make_optimizer(model->parameters(), recipe);
+  optim::LossScaler scaler = make_scaler(recipe);
+  std::optional<optim::WarmupCosine> schedule;
+  if (recipe.cosine) {
+    schedule.emplace(
+        *optimizer, optim::WarmupCosineOptions{.warmup = recipe.steps / 10, .total = recipe.steps});
+  }
+  for (int64_t step = 0; step < recipe.steps && run.finite; ++step) {
+    const Batch batch = task.draw(recipe.seed, step);
+    const int64_t saved = saved_bytes().live;
+    const Tensor loss = cross_entropy((*model)(batch.x), batch.y);
+    run.saved_bytes = saved_bytes().live - saved;
+    run.losses.push_back(loss.item());
+    run.finite = std::isfinite(run.losses.back());
+    scaler.scale(loss, recipe.loss_factor).backward();
+    if (look) {
+      look({step, *model, *optimizer});
+    }
+    const StepOutcome outcome = scaler.step(*optimizer);
+    if (schedule) {
+      schedule->advance(outcome);
+    }
+  }
+  run.skipped = scaler.skipped_steps();
+  run.last_scale = scaler.scale();
+  run.peak_bytes = memory_stats().peak - allocated;
+  evaluate(*model, task, run);
+  run.cpu_seconds = cpu_seconds() - start;
+  return run;
+}
+
+Curve smooth(const std::vector<double>& losses, int64_t width) {
+  Curve curve;
+  for (size_t end = static_cast<size_t>(width); end <= losses.size();
+       end += static_cast<size_t>(width)) {
+    curve.x.push_back(static_cast<double>(end));
+    curve.y.push_back(mean_of(losses.data() + end - width, losses.data() + end));
+  }
+  return curve;
+}
+
+}  // namespace study

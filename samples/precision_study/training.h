@@ -1,0 +1,53 @@
+// Training runs: one loop for all experiments, and what is measured of it.
+#pragma once
+#include "tasks.h"
+
+namespace study {
+
+inline constexpr double kDynamic = 0, kUnscaled = 1;
+
+struct Recipe {
+  Precision precision = Precision::full();
+  double loss_scale = kDynamic;  // or a constant; f32 runs need none and take kUnscaled
+  bool adam = false;             // AdamW, else SGD
+  double lr = 0.1;
+  double momentum = 0;  // of SGD
+  double decay = 0;
+  bool cosine = false;  // lr falls to 0 along a cosine after a warm-up
+  int64_t steps = 300;
+  uint64_t seed = 1;
+  // Makes gradients smaller or larger without another change: the loss is multiplied by it and lr
+  // divided. With SGD and a power of two an f32 run is the same bit for bit.
+  double loss_factor = 1;
+};
+
+struct Run {
+  std::vector<double> losses;  // of every step, on its batch
+  double test_loss = 0, accuracy = 0;
+  int64_t skipped = 0;
+  double last_scale = 1;
+  bool finite = true;  // a run ends at a loss that is not
+  double cpu_seconds = 0;
+  int64_t saved_bytes = 0;  // kept for backward at the end of a forward
+  int64_t peak_bytes = 0;   // most memory in use, above what was before the run
+
+  double end_loss() const;  // mean over the last tenth of the steps
+};
+
+// After each backward, before the step: what an experiment looks at.
+struct Moment {
+  int64_t step;
+  nn::Module& model;
+  optim::Optimizer& optimizer;
+};
+using Look = std::function<void(const Moment&)>;
+
+Run train_model(const Task& task, const Recipe& recipe, const Look& look = {});
+
+// The means over windows of `width` steps, at the steps where they end: a curve that can be read.
+struct Curve {
+  std::vector<double> x, y;
+};
+Curve smooth(const std::vector<double>& losses, int64_t width);
+
+}  // namespace study
