@@ -37,17 +37,19 @@ struct Errors {
 };
 
 // Of `kRows` dot products: rows of a with vector b, both uniform in [0, 1) / sqrt(8).
-Errors errors_at(int64_t length, bool f16_everywhere) {
+Errors errors_at(int64_t length, const Lab& lab) {
   const Tensor a = (rand({kRows, length}) * 0.35).to(DType::f16);
   const Tensor b = (rand({length, 1}) * 0.35).to(DType::f16);
-  const Tensor y = matmul(a, b);  // f16 in, f32 accumulators, f16 out
+  const Device device = lab.data.device();
+  const Tensor y =
+      matmul(a.to(device), b.to(device)).to(Device{});  // f16 in, f32 accumulators, f16 out
   std::vector<double> in_f16, in_f32;
   for (int64_t row = 0; row < kRows; ++row) {
     const half* from = a.data<half>() + row * length;
     const double exact = dot_exact(from, b.data<half>(), length);
     const double low = dot_in_f16(from, b.data<half>(), length);
     in_f16.push_back(std::abs(low / exact - 1));
-    in_f32.push_back(std::abs((f16_everywhere ? low : y.at(row)) / exact - 1));
+    in_f32.push_back(std::abs((lab.broken ? low : y.at(row)) / exact - 1));
   }
   return {median(in_f16), median(in_f32)};
 }
@@ -58,7 +60,7 @@ void run(const Lab& lab, Report& report) {
   Series f32{.name = "f32 accumulator (Binade's matmul)", .x = {}, .y = {}};
   double worst = 0, last = 0;
   for (int64_t length = 16; length <= 65536; length *= 2) {
-    const Errors errors = errors_at(length, lab.broken);
+    const Errors errors = errors_at(length, lab);
     f16.x.push_back(static_cast<double>(length));
     f16.y.push_back(errors.f16);
     f32.x.push_back(static_cast<double>(length));

@@ -106,7 +106,7 @@ std::string read_text(const std::string& path) {
 
 }  // namespace
 
-Data::Data(const std::string& directory) {
+Data::Data(const std::string& directory, Device device) : device_(device) {
   if (directory.empty()) {
     return;
   }

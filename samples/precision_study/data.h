@@ -35,12 +35,14 @@ class Data {
  public:
   // `directory`: empty, or where idx files (also in mnist/ or fashion-mnist/) and input.txt (also
   // in tinyshakespeare/) are looked for. What is not there is drawn; a directory with neither is
-  // an error.
-  explicit Data(const std::string& directory);
+  // an error. Sets are on the CPU; `device` is where models are trained on them.
+  Data(const std::string& directory, Device device);
+  Device device() const { return device_; }
   const PictureSet& pictures();
   const Text& text();
 
  private:
+  Device device_;
   std::string idx_directory_, text_file_;
   std::unique_ptr<PictureSet> pictures_;
   std::unique_ptr<Text> text_;

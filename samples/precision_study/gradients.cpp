@@ -12,7 +12,7 @@ constexpr double kLargestHalf = 65504;
 }  // namespace
 
 void Samples::add(const Tensor& t) {
-  const Tensor wide = t.detach().to(DType::f32).contiguous();
+  const Tensor wide = t.detach().to(Device{}).to(DType::f32).contiguous();
   values_.insert(values_.end(), wide.data<float>(), wide.data<float>() + wide.numel());
 }
 
@@ -69,7 +69,7 @@ Series Samples::histogram(const std::string& name) const {
   }
   Series series{.name = name, .x = {}, .y = {}, .kind = Series::steps};
   const int last = bins.empty() ? 0 : bins.rbegin()->first;
-  for (int exponent = -50; exponent <= last + 1; ++exponent) {
+  for (int exponent = -42; exponent <= last + 1; ++exponent) {
     const auto bin = bins.find(exponent);
     const double hits = bin == bins.end() ? 0 : static_cast<double>(bin->second);
     series.x.push_back(exponent);

@@ -18,7 +18,7 @@ using namespace study;
 namespace {
 
 struct Flags {
-  std::string run = "runs/precision_study", data, only, broken;
+  std::string run = "runs/precision_study", data, only, broken, device = "auto";
   int threads = 0;
   bool list = false;
 };
@@ -86,11 +86,14 @@ bool run(const Flags& flags) {
   if (!only.empty()) {
     check_name(flags.broken.empty() ? "--only" : "--break", only);
   }
-  Data data(flags.data);
+  const Device device = Device::parse(flags.device);
+  Data data(flags.data, device);
+  std::printf("on %s\n", describe(device).c_str());
   std::filesystem::create_directories(flags.run);
   Study study{.outcomes = {},
               .pictures = data.pictures().source,
               .text = data.text().source,
+              .device = describe(device),
               .broken = flags.broken};
   for (const Experiment* experiment : experiments()) {
     if (only.empty() || only == experiment->name) {
@@ -121,6 +124,8 @@ int main(int argc, char** argv) {
   app.add_option("--only", flags.only, "Run one experiment");
   app.add_option("--break", flags.broken,
                  "Run one experiment with its mechanism switched off: it must fail");
+  app.add_option("--device", flags.device, "auto, cpu, cuda[:N] or emulated")
+      ->capture_default_str();
   app.add_option("--threads", flags.threads, "Threads; 0: as many as there are cores")
       ->check(CLI::NonNegativeNumber);
   try {

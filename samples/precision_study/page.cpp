@@ -28,7 +28,7 @@ figure { margin: 0; padding: 12px; background: var(--card); border-radius: 8px; 
 figure h3 { margin: 0; font-size: 15px; } figcaption { font-size: 13px; color: var(--soft); }
 .legend { margin: .3em 0; font-size: 13px; } .legend span { margin-right: 1.1em; white-space: nowrap; }
 svg { width: 100%; height: auto; } .swatch { width: 28px; height: 10px; margin-right: .4em; }
-svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
+svg text { fill: var(--ink); font: 14px system-ui, sans-serif; }
 svg .grid { stroke: var(--grid); } svg .axis { stroke: var(--soft); }
 svg .mark { stroke: var(--soft); stroke-dasharray: 2 3; }
 svg path, svg line { fill: none; stroke-width: 1.2; } svg path { stroke-width: 2; }
@@ -100,8 +100,8 @@ std::string section_of(const Outcome& outcome) {
   for (const std::string& remark : outcome.report.remarks) {
     html += "<p>" + escaped(remark) + "</p>\n";
   }
-  return html + "<p class=\"soft\">--break " + std::string(e.name) + ": " + escaped(e.mechanism) +
-         "</p>\n";
+  return html + "<p class=\"soft\">--break " + std::string(e.name) +
+         " switches off: " + escaped(e.mechanism) + "</p>\n";
 }
 
 nlohmann::ordered_json json_number(double value) {
@@ -157,7 +157,8 @@ std::string to_html(const Study& study) {
       "whether the bound held; <code>--break NAME</code> switches its mechanism off, and then "
       "the bound must fail. All arithmetic is direct (no Winograd), and a run repeats bit for "
       "bit at any number of threads.</p>\n<p class=\"soft\">Pictures: " +
-      escaped(study.pictures) + ". Text: " + escaped(study.text) + ".</p>\n";
+      escaped(study.pictures) + ". Text: " + escaped(study.text) +
+      ". Trained on: " + escaped(study.device) + ".</p>\n";
   if (!study.broken.empty()) {
     html += "<p class=\"bad\">The mechanism of " + escaped(study.broken) +
             " was switched off for this run.</p>\n";
@@ -178,7 +179,8 @@ std::string to_html(const Study& study) {
 }
 
 std::string to_json(const Study& study) {
-  nlohmann::ordered_json json = {{"pictures", study.pictures}, {"text", study.text}};
+  nlohmann::ordered_json json = {
+      {"pictures", study.pictures}, {"text", study.text}, {"device", study.device}};
   if (!study.broken.empty()) {
     json["broken"] = study.broken;
   }

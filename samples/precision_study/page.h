@@ -15,7 +15,8 @@ struct Outcome {
 struct Study {
   std::vector<Outcome> outcomes;
   std::string pictures, text;  // the data's sources
-  std::string broken;          // the experiment whose mechanism was off, if any
+  std::string device;
+  std::string broken;  // the experiment whose mechanism was off, if any
 };
 
 std::string to_html(const Study& study);

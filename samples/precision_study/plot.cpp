@@ -8,7 +8,7 @@ namespace study {
 namespace {
 
 constexpr double kWidth = 620, kHeight = 320;
-constexpr double kLeft = 64, kRight = 16, kTop = 22, kBottom = 46;
+constexpr double kLeft = 70, kRight = 16, kTop = 22, kBottom = 50;
 
 std::string format(const char* form, double value) {
   char text[48];
@@ -77,7 +77,7 @@ class Ruler {
     }
     // Exponents are raised by hand: SVG has no markup for it that all browsers draw alike.
     return std::string(axis_.scale == Axis::log2 ? "2" : "10") +
-           "<tspan dy=\"-4\" font-size=\"9\">" + format("%g", v) + "</tspan>";
+           "<tspan dy=\"-4\" font-size=\"11\">" + format("%g", v) + "</tspan>";
   }
 
   const Axis& axis_;

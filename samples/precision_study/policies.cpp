@@ -20,7 +20,7 @@ struct Arm {
 // Parameters, and the masters behind them.
 int64_t weight_bytes(const Task& task, const Precision& precision) {
   const auto model = task.make_model();
-  model->to({}, precision);
+  model->to(Device{}, precision);
   return model->parameter_count() *
          ((precision.low_weights() ? 2 : 4) + (precision.masters() ? 4 : 0));
 }

@@ -76,7 +76,8 @@ void compare(const Op& op, const Lab& lab, Report& report) {
     f16.x.push_back(static_cast<double>(n));
     f16.y.push_back(error_of(low, exact));
     f32.x.push_back(static_cast<double>(n));
-    f32.y.push_back(error_of(lab.broken ? low : op.plain(x), exact));
+    f32.y.push_back(
+        error_of(lab.broken ? low : op.plain(x.to(lab.data.device())).to(Device{}), exact));
     worst = std::max(worst, f32.y.back());
   }
   const double last = f16.y.back();

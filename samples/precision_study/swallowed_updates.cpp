@@ -1,5 +1,6 @@
 // Which updates an f16 weight does not feel.
 #include <cmath>
+#include <map>
 
 #include "experiment.h"
 #include "training.h"
@@ -48,10 +49,11 @@ Lost count_lost(const Moment& moment) {
     masters.emplace(name, tensor);
   }
   for (const Parameter& parameter : moment.model.parameters()) {
-    const Tensor gradient = parameter.value.grad().contiguous();
+    const Tensor gradient = parameter.value.grad().to(Device{}).contiguous();
     const auto master = masters.find("master." + parameter.name);
     const bool has_master = master != masters.end();
-    const Tensor kept = (has_master ? master->second : parameter.value).detach().contiguous();
+    const Tensor kept =
+        (has_master ? master->second : parameter.value).detach().to(Device{}).contiguous();
     for (int64_t i = 0; i < gradient.numel(); ++i) {
       const double update = kRate * gradient.data<float>()[i];
       if (update == 0) {

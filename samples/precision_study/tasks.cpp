@@ -2,6 +2,7 @@
 
 #include <binade/kernels/base/philox.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -64,31 +65,33 @@ std::vector<Batch> test_text(const std::vector<int64_t>& text) {
   return batches;
 }
 
-Task picture_task(const char* name, const PictureSet& set) {
+Task picture_task(const char* name, const PictureSet& set, Device device) {
   return {
       .name = name,
       .classifies = true,
       .chance_loss = std::log(static_cast<double>(set.classes)),
       .make_model = {},
       .draw = [&set](uint64_t seed, int64_t step) { return draw_pictures(set.train, seed, step); },
-      .test = test_pictures(set.test)};
+      .test = test_pictures(set.test),
+      .device = device};
 }
 
-Task text_task(const char* name, const Text& text) {
+Task text_task(const char* name, const Text& text, Device device) {
   return {
       .name = name,
       .classifies = false,
       .chance_loss = std::log(static_cast<double>(text.symbols)),
       .make_model = {},
       .draw = [&text](uint64_t seed, int64_t step) { return draw_text(text.train, seed, step); },
-      .test = test_text(text.test)};
+      .test = test_text(text.test),
+      .device = device};
 }
 
 }  // namespace
 
 Task mlp_task(Data& data) {
   const PictureSet& set = data.pictures();
-  Task task = picture_task("MLP", set);
+  Task task = picture_task("MLP", set, data.device());
   const int64_t in = set.train.images.numel() / set.train.count(), classes = set.classes;
   task.make_model = [in, classes] {
     return std::make_unique<Perceptron>(in, std::vector<int64_t>{128, 64}, classes);
@@ -98,7 +101,7 @@ Task mlp_task(Data& data) {
 
 Task cnn_task(Data& data) {
   const PictureSet& set = data.pictures();
-  Task task = picture_task("CNN with batch norm", set);
+  Task task = picture_task("CNN with batch norm", set, data.device());
   const int64_t channels = set.train.images.size(1), edge = set.train.images.size(2);
   const int64_t classes = set.classes;
   task.make_model = [channels, edge, classes] {
@@ -109,7 +112,7 @@ Task cnn_task(Data& data) {
 
 Task gpt_task(Data& data) {
   const Text& text = data.text();
-  Task task = text_task("char-GPT", text);
+  Task task = text_task("char-GPT", text, data.device());
   const int64_t symbols = text.symbols;
   task.make_model = [symbols] { return std::make_unique<CharGpt>(symbols, kContext); };
   return task;
@@ -117,7 +120,7 @@ Task gpt_task(Data& data) {
 
 Task lstm_task(Data& data) {
   const Text& text = data.text();
-  Task task = text_task("char-LSTM", text);
+  Task task = text_task("char-LSTM", text, data.device());
   const int64_t symbols = text.symbols;
   task.make_model = [symbols] { return std::make_unique<CharLstm>(symbols); };
   return task;

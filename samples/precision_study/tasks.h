@@ -18,6 +18,7 @@ struct Task {
   std::function<std::unique_ptr<nn::Module>()> make_model;
   std::function<Batch(uint64_t seed, int64_t step)> draw;
   std::vector<Batch> test;
+  Device device = {};  // where models are trained; batches are on the CPU
 };
 
 Task mlp_task(Data& data);

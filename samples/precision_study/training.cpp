@@ -4,6 +4,7 @@
 #include <cmath>
 #include <ctime>
 #include <numeric>
+#include <optional>
 
 namespace study {
 namespace {
@@ -12,7 +13,30 @@ double mean_of(const double* begin, const double* end) {
   return std::accumulate(begin, end, 0.0) / static_cast<double>(end - begin);
 }
 
-double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+double seconds_on(Device device) {
+  if (device.is_cpu()) {
+    return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  }
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+struct MemoryUse {
+  int64_t allocated, peak;
+};
+MemoryUse memory_of(Device device) {
+  if (device.is_cpu()) {
+    return {memory_stats().allocated, memory_stats().peak};
+  }
+  const DeviceMemoryStats stats = memory_stats(device);
+  return {stats.allocated, stats.peak};
+}
+void forget_peak(Device device) {
+  device.is_cpu() ? reset_peak_memory() : reset_peak_memory(device);
+}
+
+Batch on(Device device, const Batch& batch) { return {batch.x.to(device), batch.y.to(device)}; }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const ParameterList& list, const Recipe& recipe) {
   const double lr = recipe.lr / recipe.loss_factor;
@@ -38,7 +62,8 @@ void evaluate(nn::Module& model, const Task& task, Run& run) {
   model.eval();
   double loss = 0;
   int64_t right = 0, count = 0;
-  for (const Batch& batch : task.test) {
+  for (const Batch& rows : task.test) {
+    const Batch batch = on(task.device, rows);
     const Tensor logits = model(batch.x);
     const int64_t size = batch.y.numel();
     loss += cross_entropy(logits, batch.y).item() * static_cast<double>(size);
@@ -58,12 +83,12 @@ double Run::end_loss() const {
 
 Run train_model(const Task& task, const Recipe& recipe, const Look& look) {
   Run run;
-  const double start = cpu_seconds();
-  reset_peak_memory();
-  const int64_t allocated = memory_stats().allocated;
+  const double start = seconds_on(task.device);
+  forget_peak(task.device);
+  const int64_t allocated = memory_of(task.device).allocated;
   manual_seed(recipe.seed);
   const std::unique_ptr<nn::Module> model = task.make_model();
-  model->to({}, recipe.precision);
+  model->to(task.device, recipe.precision);
   const auto optimizer = make_optimizer(model->parameters(), recipe);
   optim::LossScaler scaler = make_scaler(recipe);
   std::optional<optim::WarmupCosine> schedule;
@@ -72,7 +97,7 @@ Run train_model(const Task& task, const Recipe& recipe, const Look& look) {
         *optimizer, optim::WarmupCosineOptions{.warmup = recipe.steps / 10, .total = recipe.steps});
   }
   for (int64_t step = 0; step < recipe.steps && run.finite; ++step) {
-    const Batch batch = task.draw(recipe.seed, step);
+    const Batch batch = on(task.device, task.draw(recipe.seed, step));
     const int64_t saved = saved_bytes().live;
     const Tensor loss = cross_entropy((*model)(batch.x), batch.y);
     run.saved_bytes = saved_bytes().live - saved;
@@ -89,9 +114,9 @@ Run train_model(const Task& task, const Recipe& recipe, const Look& look) {
   }
   run.skipped = scaler.skipped_steps();
   run.last_scale = scaler.scale();
-  run.peak_bytes = memory_stats().peak - allocated;
+  run.peak_bytes = memory_of(task.device).peak - allocated;
   evaluate(*model, task, run);
-  run.cpu_seconds = cpu_seconds() - start;
+  run.seconds = seconds_on(task.device) - start;
   return run;
 }
 

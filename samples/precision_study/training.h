@@ -26,8 +26,8 @@ struct Run {
   double test_loss = 0, accuracy = 0;
   int64_t skipped = 0;
   double last_scale = 1;
-  bool finite = true;  // a run ends at a loss that is not
-  double cpu_seconds = 0;
+  bool finite = true;       // a run ends at a loss that is not
+  double seconds = 0;       // of CPU time; of the clock where the model is on a device
   int64_t saved_bytes = 0;  // kept for backward at the end of a forward
   int64_t peak_bytes = 0;   // most memory in use, above what was before the run
 

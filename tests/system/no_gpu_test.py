@@ -11,7 +11,7 @@ ARGUMENTS = {
     "custom_op": [],
     "raw_pointers": [],
     "train_classifier": ["--model", "mlp", "--epochs", "1"],
-    "precision_study": ["--only", "long-dot"],
+    "precision_study": ["--only", "accumulation"],
 }
 HIDDEN = dict(os.environ, BINADE_HOST_DEVICES="0")
 
