@@ -249,13 +249,14 @@ void Trainer::show_progress(const data::Loader& loader, double seconds, int64_t 
   const data::LoaderStats stats = loader.stats();
   std::fprintf(
       stderr,
-      "\repoch %lld/%lld  %5.1f%%  loss %.4f  lr %.2e  scale %g  skipped %lld  %.0f samples/s  "
+      "\repoch %lld/%lld  %5.1f%%  loss %.4f  lr %.2e  scale %g  skipped %lld/%lld  %.0f samples/s "
+      " "
       "stalled %.0f%% ",
       static_cast<long long>(state_.epoch + 1), static_cast<long long>(options_.epochs),
       100.0 * static_cast<double>(state_.batch) / static_cast<double>(loader.batches_per_epoch()),
       state_.loss.total() / static_cast<double>(state_.samples), parts_.optimizer.lr(),
       parts_.scaler ? parts_.scaler->scale() : 1.0, static_cast<long long>(skipped()),
-      static_cast<double>(samples) / seconds,
+      static_cast<long long>(state_.steps), static_cast<double>(samples) / seconds,
       100 * stats.wait_seconds / std::max(stats.total_seconds, 1e-9));
   std::fflush(stderr);
 }
@@ -274,10 +275,11 @@ void Trainer::show_epoch(const EpochMetrics& m) const {
   if (isatty(STDERR_FILENO) != 0) {
     std::fprintf(stderr, "\r\033[K");
   }
-  std::printf("epoch %lld/%lld  loss %.4f%s  lr %.2e  scale %g  skipped %lld  %.0f samples/s\n",
-              static_cast<long long>(m.epoch + 1), static_cast<long long>(options_.epochs),
-              m.train_loss, validation.c_str(), m.learning_rate, m.loss_scale,
-              static_cast<long long>(m.skipped_steps), m.samples_per_second);
+  std::printf(
+      "epoch %lld/%lld  loss %.4f%s  lr %.2e  scale %g  skipped %lld/%lld  %.0f samples/s\n",
+      static_cast<long long>(m.epoch + 1), static_cast<long long>(options_.epochs), m.train_loss,
+      validation.c_str(), m.learning_rate, m.loss_scale, static_cast<long long>(m.skipped_steps),
+      static_cast<long long>(state_.steps), m.samples_per_second);
   std::fflush(stdout);
 }
 

@@ -20,6 +20,7 @@
 #include <binade/optim/accumulation.h>
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/plateau.h>
+#include <binade/optim/scaler_notes.h>
 #include <binade/train/graphed_step.h>
 #include <binade/train/metrics.h>
 #include <binade/train/running_loss.h>
@@ -132,8 +133,10 @@ class Trainer {
   void write_lens_page() const;
   void choose_graph(const data::Loader& train);
   void give_up_graph(const std::string& reason);
-  int64_t skipped() const;    // these two wait for a device
-  void check_scaler() const;  // throws where a step met an overflow at the floor of the scale
+  int64_t skipped() const;  // these two wait for a device
+  // Throws where a step met an overflow at the floor of the scale; says what there is to say about
+  // skipped steps.
+  void check_scaler();
   void end_epoch(data::Loader& train, data::Loader* validation, double seconds, int64_t samples);
   bool improved(double loss);
   void restore_best();
@@ -157,6 +160,7 @@ class Trainer {
   std::unique_ptr<GraphedStep> graph_;
   std::string why_no_graph_;
   std::unique_ptr<Lens> lens_;
+  std::unique_ptr<optim::ScalerNotes> notes_;
   bool resumed_ = false;
 };
 

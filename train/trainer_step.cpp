@@ -2,6 +2,7 @@
 // ended is counted by the optimizer and moves the schedule where it is known.
 #include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/warning.h>
 #include <binade/train/lens.h>
 #include <binade/train/trainer.h>
 
@@ -125,9 +126,21 @@ int64_t Trainer::skipped() const {
   return state_.steps - (parts_.optimizer.step_count() - applied_before_);
 }
 
-void Trainer::check_scaler() const {
-  if (parts_.scaler) {
-    (void)parts_.scaler->state_scalars();
+void Trainer::check_scaler() {
+  if (!parts_.scaler) {
+    return;
+  }
+  const optim::NamedScalars state = parts_.scaler->state_scalars();
+  if (!notes_) {
+    notes_ = std::make_unique<optim::ScalerNotes>(parts_.scaler->options());
+  }
+  const optim::ScalerNote note = notes_->look(
+      state_.steps, static_cast<int64_t>(state.at("skipped_steps")), state.at("scale"));
+  if (note.warning) {
+    warn(note.text);
+  } else if (!note.text.empty() && options_.progress) {
+    std::printf("%s%s\n", shows_progress() ? "\r\033[K" : "", note.text.c_str());
+    std::fflush(stdout);
   }
 }
 
