@@ -13,7 +13,10 @@
 #include <binade/core/host_sync.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/observer.h>
 #include <binade/core/parameter.h>
+#include <binade/core/precision_ledger.h>
+#include <binade/core/precision_rules.h>
 #include <binade/core/recompute.h>
 #include <binade/core/safetensors.h>
 #include <binade/core/stream.h>

@@ -18,4 +18,5 @@ if(JPEG_FOUND)
 endif()
 
 find_package(nlohmann_json REQUIRED)
+target_link_libraries(binade_core PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 target_link_libraries(binade_train PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)

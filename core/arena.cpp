@@ -96,6 +96,7 @@ std::shared_ptr<Arena> Arena::build(const std::vector<ParameterSlot>& slots, boo
       kernels::copy({.x = source,
                      .y = make_view(segment.masters, sizes, slot_strides(slot, sizes),
                                     placements[i].offset)});
+      static_cast<Leaf&>(*value.history()).has_master = true;
     }
     for (Tensor* handle : slot.handles) {
       *handle = value;

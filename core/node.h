@@ -126,7 +126,8 @@ class Leaf final : public Node {
 
   Tensor buffer;  // an arena range, or allocated at first use
   bool has_grad = false;
-  bool frozen = false;  // what a backward recorded before the freezing brings is dropped
+  bool has_master = false;  // an f32 value behind this f16 or bf16 one takes the updates
+  bool frozen = false;      // what a backward recorded before the freezing brings is dropped
   double scale = 1;
   Tensor scale_word;  // f64 [1], another factor of the scale; undefined is 1
   // What optim/clip.h did to the gradient: no micro-batch can be added to it any more.

@@ -21,6 +21,7 @@ namespace binade {
 struct BackwardOptions;
 struct Decision;
 struct Op;
+struct Precision;
 class Grads;
 
 // An op has its results. Ops inside an op of the user's own come before that op.
@@ -40,6 +41,7 @@ struct PolicyEvent {
   enum class Cast : uint8_t { none, made, cached };
   const Op& op;
   uint32_t module;
+  const Precision& precision;
   const Decision& decision;               // core/precision.h
   std::span<const Tensor* const> inputs;  // as they were given; some may be undefined
   std::span<const Cast> casts;

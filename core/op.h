@@ -20,6 +20,7 @@
 #include <binade/kernels/base/kernel.h>
 
 #include <tuple>
+#include <vector>
 
 namespace binade {
 
@@ -41,6 +42,14 @@ struct Op {
                 const std::array<detail::ToSave, kSaved>& keep, F backward) const {
     return detail::record(this, inputs, y, keep, backward);
   }
+  // A result that has no gradient.
+  template <size_t kInputs>
+  Tensor plain(const detail::Input (&inputs)[kInputs], Tensor& y) const {
+    if (detail::thread_state.observers) [[unlikely]] {
+      detail::notify_result(*this, inputs, kInputs, y);
+    }
+    return std::move(y);
+  }
   void record_many(std::span<const Tensor> inputs, std::span<Tensor> outputs,
                    std::span<const Tensor> keep, detail::ManyBackward backward) const {
     detail::record_many(this, inputs, outputs, keep, std::move(backward));
@@ -50,8 +59,9 @@ struct Op {
 namespace detail {
 // One device for all inputs of an op.
 void check_devices(const Op& op, const Tensor* const* inputs, size_t count);
-// The dtype in which an op of this class runs under the policy, given its inputs; applies to
-// floating inputs only.
+// Casts the inputs as the policy asks; `casts` holds what the pointers then point to.
+// The tensors as one dtype where a policy acts: that of the widest.
+std::vector<Tensor> enter_joined(const Op& op, const std::vector<Tensor>& inputs);
 void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inputs, Tensor* casts,
                   size_t count);
 }  // namespace detail

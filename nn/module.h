@@ -51,7 +51,9 @@ class Module {
   // Moves and converts everything below this module. Under `mixed`, parameters become f16 or bf16
   // with f32 masters, but norms and buffers stay f32; under `half` everything becomes low, without
   // masters. Throws once an optimizer holds the parameters.
-  void to(Device device, Precision precision = {});
+  void to(Device device, const Precision& precision);
+  // In the precision that BINADE_PRECISION asks for, else full.
+  void to(Device device);
   // f32 or f64, full precision. (A template so that to({}) is the device.)
   template <std::same_as<DType> T>
   void to(T dtype) {
@@ -77,6 +79,10 @@ class Module {
 
   // A table: name, shape, dtype, number of elements, remarks.
   std::string describe() const;
+  // What the precision does in each module of the tree: how its parameters are stored, and per
+  // class of ops the dtype in which inputs are taken, with the rules that apply there. A
+  // PrecisionLedger tells what a run did.
+  std::string explain_precision() const;
 
  protected:
   // REQUIRES: the member lives as long as the module. A name has no dot and is used once.
@@ -120,8 +126,8 @@ class Module {
   void check_name(std::string_view name) const;
   void set_trainable(std::string_view prefix, bool trainable);
   void to_dtype(DType dtype);
-  void convert(Device device, DType wide, Precision precision);
-  DType wanted_dtype(const Shared& parameter) const;
+  void convert(Device device, DType wide, const Precision& precision);
+  DType wanted_dtype(const Shared& parameter, const std::string& path) const;
   bool arena_is_current() const;
   void build_arena();
   void leave_arena();

@@ -1,4 +1,5 @@
 // Where a module's tensors live: building the arena, moving and converting.
+#include <binade/core/precision_rules.h>
 #include <binade/nn/module.h>
 #include <binade/nn/module_walk.h>
 
@@ -62,36 +63,38 @@ void Module::leave_arena() {
   arena_.reset();
 }
 
-// The dtype that to() asks for; else the one it has.
-DType Module::wanted_dtype(const Shared& parameter) const {
+// The dtype that to() asks for; else the one it has. `path` is this module's.
+DType Module::wanted_dtype(const Shared& parameter, const std::string& path) const {
   if (!precision_) {
     return parameter.tensor().dtype();
   }
-  const bool stays = precision_->masters() && parameter.traits().keep_f32;
+  const PrecisionRule* rule = precision_->rules ? precision_->rules->find_module(path) : nullptr;
+  const bool stays =
+      (precision_->masters() && parameter.traits().keep_f32) || (rule && rule->dtype == DType::f32);
   return precision_->low_weights() && !stays ? precision_->low : wide_;
 }
 
 void Module::build_arena() {
   leave_arena();
-  std::map<const OwnParameter*, const Module*> owners;
+  std::map<const OwnParameter*, std::pair<const Module*, std::string>> owners;
   bool masters = false;
-  walk("", [&](const std::string&, const Module& module) {
+  walk("", [&](const std::string& at, const Module& module) {
     masters |= module.precision_ && module.precision_->masters();
     for (const auto& own : module.own_parameters_) {
-      owners.emplace(own.get(), &module);
+      owners.emplace(own.get(), std::pair(&module, at));
     }
   });
   const std::vector<Shared> shared = shared_parameters();
   std::vector<ParameterSlot> slots;
   for (const Shared& parameter : shared) {
     const ParameterTraits& traits = parameter.traits();
-    const Module& owner = *owners.at(parameter.members[0].own);
+    const auto& [owner, path] = owners.at(parameter.members[0].own);
     ParameterSlot slot{.name = parameter.name(),
                        .handles = {},
                        .norm_or_bias = traits.norm_or_bias,
                        .trainable = true,
                        .channels_last = traits.channels_last,
-                       .dtype = owner.wanted_dtype(parameter)};
+                       .dtype = owner->wanted_dtype(parameter, path)};
     for (const Member& member : parameter.members) {
       slot.handles.push_back(member.own->tensor);
     }
@@ -139,7 +142,11 @@ Device Module::device() const {
   return {};
 }
 
-void Module::to(Device device, Precision precision) { convert(device, DType::f32, precision); }
+void Module::to(Device device, const Precision& precision) {
+  convert(device, DType::f32, precision);
+}
+
+void Module::to(Device device) { to(device, environment_precision()); }
 
 void Module::to_dtype(DType dtype) {
   check(dtype == DType::f32 || dtype == DType::f64, "to: got ", dtype,
@@ -148,8 +155,13 @@ void Module::to_dtype(DType dtype) {
   convert(device(), dtype, Precision::full());
 }
 
-void Module::convert(Device device, DType wide, Precision precision) {
+void Module::convert(Device device, DType wide, const Precision& precision) {
   Module& top = root();
+  if (precision.rules) {
+    std::vector<std::string> paths;
+    top.walk("", [&](const std::string& at, const Module&) { paths.push_back(at); });
+    precision.rules->check_modules(paths);
+  }
   check(!top.arena_ || !top.arena_->has_optimizer(),
         "to: an optimizer holds the parameters; move the model before making the optimizer");
   empty({0}, DType::f32, device);  // throws before anything is changed

@@ -16,7 +16,7 @@ struct Flags {
                          loss_scale = "dynamic";
   std::string optimizer = "adamw", schedule = "cosine", format = "auto", augment = "auto",
               device = "auto";
-  std::string workers = "auto", graph = "auto", lens_layers = "*";
+  std::string workers = "auto", graph = "auto", lens_layers = "*", store = "by-policy", overrides;
   std::vector<std::string> predict;
   int64_t epochs = 6, batch = 64, accumulate = 1, patience = 10, checkpoint_every = 0, seed = 0,
           lens = 0;
@@ -46,10 +46,11 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
   only_with("--momentum", f.optimizer == "sgd" || f.optimizer == "lars" || f.optimizer == "rmsprop",
             "--optimizer sgd, lars or rmsprop");
   only_with("--policy", f.precision != "fp32", "--precision fp16 or bf16");
+  only_with("--store", f.precision != "fp32", "--precision fp16 or bf16");
   only_with("--format", !f.data.empty(), "--data");
   only_with("--lens-layers", f.lens > 0, "--lens K");
   only_with("--resume", !f.run.empty(), "--run DIR");
-  for (const char* flag : {"--data", "--run"}) {
+  for (const char* flag : {"--data", "--run", "--overrides"}) {
     const CLI::Option* option = app.get_option(flag);
     check(option->count() == 0 || !option->as<std::string>().empty(), flag, ": got an empty path");
   }
@@ -65,6 +66,12 @@ inline void add_flags(CLI::App& app, Flags& f) {
   app.add_option("--precision", f.precision)->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
   app.add_option("--policy", f.policy, "of fp16 and bf16")
       ->check(CLI::IsMember({"mixed", "autocast", "half"}));
+  app.add_option(
+         "--store", f.store,
+         "of ops that compute in f32: paper keeps the dtype of the inputs, apex returns f32")
+      ->check(CLI::IsMember({"by-policy", "paper", "apex"}));
+  app.add_option("--overrides", f.overrides,
+                 "JSON file of exceptions by op and module (docs/mixed_precision.md)");
   app.add_option("--loss-scale", f.loss_scale, "dynamic, or a number");
   app.add_option("--epochs", f.epochs)->check(positive);
   app.add_option("--batch", f.batch, "samples per micro-batch")->check(positive);
@@ -138,10 +145,12 @@ inline int workers(const Flags& f) {
 
 inline Precision precision_of(const Flags& f) {
   const DType low = f.precision == "bf16" ? DType::bf16 : DType::f16;
-  return f.precision == "fp32"    ? Precision::full()
-         : f.policy == "mixed"    ? Precision::mixed(low)
-         : f.policy == "autocast" ? Precision::autocast(low)
-                                  : Precision::half(low);
+  const Precision policy = f.precision == "fp32"    ? Precision::full()
+                           : f.policy == "mixed"    ? Precision::mixed(low)
+                           : f.policy == "autocast" ? Precision::autocast(low)
+                                                    : Precision::half(low);
+  const Precision stored = f.store == "by-policy" ? policy : policy.with(parse_store(f.store));
+  return f.overrides.empty() ? stored : read_precision(f.overrides, stored);
 }
 
 inline std::optional<optim::LossScaler> make_scaler(const Flags& f) {
@@ -184,6 +193,11 @@ inline std::map<std::string, std::string> settings_of(const Flags& f,
       {"model", f.model},           {"policy", to_string(precision_of(f))},
       {"optimizer", f.optimizer},   {"schedule", f.schedule},
       {"loss-scale", f.loss_scale}, {"augment", train::to_string(data.augment)}};
+  if (const auto& rules = precision_of(f).rules) {
+    for (const PrecisionRule& rule : rules->list()) {
+      out["overrides"] += (out["overrides"].empty() ? "" : "; ") + to_string(rule);
+    }
+  }
   auto add = [&out](const char* name, double value) { out[name] = text(value); };
   add("epochs", static_cast<double>(f.epochs)), add("batch", static_cast<double>(f.batch));
   add("accumulate", static_cast<double>(f.accumulate)), add("seed", static_cast<double>(f.seed));

@@ -1,8 +1,9 @@
 // binade: the tool. binade doctor says what a build can do on this machine, binade lens what the
-// exponent lens saw in a run.
+// exponent lens saw in a run; binade op-classes writes docs/op_classes.md.
 #include "doctor.h"
 
 #include <binade/core/file_system.h>
+#include <binade/core/op_class.h>
 #include <binade/train/lens_report.h>
 
 #include <CLI/CLI.hpp>
@@ -32,6 +33,8 @@ int main(int argc, char** argv) {
       binade::write_file_durably(page, binade::train::to_html(report));
     }
   });
+  app.add_subcommand("op-classes", "every op with its precision class: docs/op_classes.md")
+      ->callback([] { std::fputs(binade::op_classes_page().c_str(), stdout); });
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

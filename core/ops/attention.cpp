@@ -11,8 +11,8 @@
 namespace binade {
 namespace {
 
-constexpr const char* kName = "scaled_dot_product_attention";
-constexpr Op kOp{kName, OpClass::contraction};
+constexpr Op kOp{"scaled_dot_product_attention", OpClass::contraction};
+constexpr const char* kName = kOp.name;
 
 // The sizes but the last two.
 Dims leading(const Tensor& t) {

@@ -50,23 +50,28 @@ Tensor binary(const Op& op, Binary f, const Tensor& a_, const Tensor& b_) {
       });
 }
 
-Tensor compare(const char* op, Compare f, const Tensor& a_, const Tensor& b_) {
-  const Op pointwise{op, OpClass::pointwise};
-  auto [a, b] = pointwise.enter(a_, b_);
-  check_inputs(op, a, b);
-  Tensor y = result_of(op, a, b, DType::boolean);
+constexpr Op kEq{"eq", OpClass::pointwise};
+constexpr Op kNe{"ne", OpClass::pointwise};
+constexpr Op kLt{"lt", OpClass::pointwise};
+constexpr Op kLe{"le", OpClass::pointwise};
+constexpr Op kGt{"gt", OpClass::pointwise};
+constexpr Op kGe{"ge", OpClass::pointwise};
+
+Tensor compare(const Op& op, Compare f, const Tensor& a_, const Tensor& b_) {
+  auto [a, b] = op.enter(a_, b_);
+  check_inputs(op.name, a, b);
+  Tensor y = result_of(op.name, a, b, DType::boolean);
   kernels::compare_forward({.op = f, .a = a, .b = b, .y = y});
-  return y;
+  return op.plain({a, b}, y);
 }
 
-Tensor compare(const char* op, Compare f, const Tensor& x_, double value) {
-  const Op pointwise{op, OpClass::pointwise};
-  auto [x] = pointwise.enter(x_);
-  check_defined(op, x);
-  check_number(op, value, x.dtype());
+Tensor compare(const Op& op, Compare f, const Tensor& x_, double value) {
+  auto [x] = op.enter(x_);
+  check_defined(op.name, x);
+  check_number(op.name, value, x.dtype());
   Tensor y = empty_like(x, DType::boolean);
   kernels::compare_forward({.op = f, .a = x, .b = kNoView, .y = y, .number = value});
-  return y;
+  return op.plain({x}, y);
 }
 
 }  // namespace
@@ -117,18 +122,18 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
   return binary(kOp, Binary::minimum, a, b);
 }
 
-Tensor eq(const Tensor& a, const Tensor& b) { return compare("eq", Compare::eq, a, b); }
-Tensor ne(const Tensor& a, const Tensor& b) { return compare("ne", Compare::ne, a, b); }
-Tensor lt(const Tensor& a, const Tensor& b) { return compare("lt", Compare::lt, a, b); }
-Tensor le(const Tensor& a, const Tensor& b) { return compare("le", Compare::le, a, b); }
-Tensor gt(const Tensor& a, const Tensor& b) { return compare("gt", Compare::gt, a, b); }
-Tensor ge(const Tensor& a, const Tensor& b) { return compare("ge", Compare::ge, a, b); }
+Tensor eq(const Tensor& a, const Tensor& b) { return compare(kEq, Compare::eq, a, b); }
+Tensor ne(const Tensor& a, const Tensor& b) { return compare(kNe, Compare::ne, a, b); }
+Tensor lt(const Tensor& a, const Tensor& b) { return compare(kLt, Compare::lt, a, b); }
+Tensor le(const Tensor& a, const Tensor& b) { return compare(kLe, Compare::le, a, b); }
+Tensor gt(const Tensor& a, const Tensor& b) { return compare(kGt, Compare::gt, a, b); }
+Tensor ge(const Tensor& a, const Tensor& b) { return compare(kGe, Compare::ge, a, b); }
 
-Tensor eq(const Tensor& x, double value) { return compare("eq", Compare::eq, x, value); }
-Tensor ne(const Tensor& x, double value) { return compare("ne", Compare::ne, x, value); }
-Tensor lt(const Tensor& x, double value) { return compare("lt", Compare::lt, x, value); }
-Tensor le(const Tensor& x, double value) { return compare("le", Compare::le, x, value); }
-Tensor gt(const Tensor& x, double value) { return compare("gt", Compare::gt, x, value); }
-Tensor ge(const Tensor& x, double value) { return compare("ge", Compare::ge, x, value); }
+Tensor eq(const Tensor& x, double value) { return compare(kEq, Compare::eq, x, value); }
+Tensor ne(const Tensor& x, double value) { return compare(kNe, Compare::ne, x, value); }
+Tensor lt(const Tensor& x, double value) { return compare(kLt, Compare::lt, x, value); }
+Tensor le(const Tensor& x, double value) { return compare(kLe, Compare::le, x, value); }
+Tensor gt(const Tensor& x, double value) { return compare(kGt, Compare::gt, x, value); }
+Tensor ge(const Tensor& x, double value) { return compare(kGe, Compare::ge, x, value); }
 
 }  // namespace binade

@@ -249,9 +249,13 @@ Tensor squeeze(const Tensor& x, int dim) {
   return reshape(x, sizes);
 }
 
-Tensor cat(const std::vector<Tensor>& parts, int dim) {
+Tensor cat(const std::vector<Tensor>& parts_, int dim) {
   static constexpr Op kOp{"cat", OpClass::movement, true};
-  check(!parts.empty(), "cat: got no tensors, expected at least one");
+  check(!parts_.empty(), "cat: got no tensors, expected at least one");
+  const bool policy = detail::thread_state.precision;
+  const std::vector<Tensor> joined =
+      policy ? detail::enter_joined(kOp, parts_) : std::vector<Tensor>{};
+  const std::vector<Tensor>& parts = policy ? joined : parts_;
   const Tensor& first = parts[0];
   check(first.defined() && first.dim() > 0, "cat: got a scalar or an undefined tensor");
   const int d = wrap_dim("cat", dim, first.dim());
@@ -297,8 +301,9 @@ Tensor stack(const std::vector<Tensor>& parts, int dim) {
   std::vector<Tensor> rows;
   for (const Tensor& part : parts) {
     check_defined("stack", part);
-    check(part.sizes() == parts[0].sizes() && part.dtype() == parts[0].dtype(), "stack: got ",
-          parts[0].dtype(), " ", parts[0].sizes(), " and ", part.dtype(), " ", part.sizes(),
+    const bool joins = part.dtype() == parts[0].dtype() || detail::thread_state.precision;
+    check(part.sizes() == parts[0].sizes() && joins, "stack: got ", parts[0].dtype(), " ",
+          parts[0].sizes(), " and ", part.dtype(), " ", part.sizes(),
           ", expected equal dtypes and shapes");
     rows.push_back(unsqueeze(part, wrap_dim("stack", dim, part.dim() + 1)));
   }

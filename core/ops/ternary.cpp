@@ -119,21 +119,20 @@ namespace {
 Tensor as_mask(const Tensor& x) { return x.dtype() == DType::boolean ? x : ne(x, 0); }
 
 // a ? b : value for logical_and, a ? value : b for logical_or; b is a mask.
-Tensor logical(const char* op, const Tensor& a, const Tensor& b, bool b_if_true) {
+Tensor logical(const Op& op, const Tensor& a, const Tensor& b, bool b_if_true) {
   for (const Tensor* x : {&a, &b}) {
-    check_defined(op, *x);
+    check_defined(op.name, *x);
   }
-  const Op pointwise{op, OpClass::movement};
-  auto [x, z] = pointwise.enter(a, b);
+  auto [x, z] = op.enter(a, b);
   const Tensor condition = as_mask(x.detach()), other = as_mask(z.detach());
-  const Dims sizes = broadcast_sizes(op, condition.sizes(), other.sizes());
+  const Dims sizes = broadcast_sizes(op.name, condition.sizes(), other.sizes());
   Tensor y = result_of(sizes, {&condition, &other}, DType::boolean);
   kernels::where_forward({.condition = condition,
                           .a = b_if_true ? other.view() : kNoView,
                           .b = b_if_true ? kNoView : other.view(),
                           .y = y,
                           .value = b_if_true ? 0.0 : 1.0});
-  return y;
+  return op.plain({x, z}, y);
 }
 
 }  // namespace
@@ -142,8 +141,14 @@ Tensor logical_not(const Tensor& x) {
   check_defined("logical_not", x);
   return eq(x.detach(), 0);
 }
-Tensor logical_and(const Tensor& a, const Tensor& b) { return logical("logical_and", a, b, true); }
-Tensor logical_or(const Tensor& a, const Tensor& b) { return logical("logical_or", a, b, false); }
+Tensor logical_and(const Tensor& a, const Tensor& b) {
+  static constexpr Op kOp{"logical_and", OpClass::movement};
+  return logical(kOp, a, b, true);
+}
+Tensor logical_or(const Tensor& a, const Tensor& b) {
+  static constexpr Op kOp{"logical_or", OpClass::movement};
+  return logical(kOp, a, b, false);
+}
 Tensor logical_xor(const Tensor& a, const Tensor& b) {
   check_defined("logical_xor", a);
   check_defined("logical_xor", b);

@@ -135,7 +135,7 @@ Tensor sub(double value, const Tensor& x_) {  // y = value - x
 }
 
 Tensor div(double value, const Tensor& x) {  // y = value / x
-  static constexpr Op kOp{"div", OpClass::wide_pointwise};
+  static constexpr Op kOp{"rdiv_scalar", OpClass::wide_pointwise};
   return unary(kOp, Unary::rdiv_scalar, x, value);
 }
 

@@ -161,6 +161,8 @@ FLAGS = [
     (["--loss-scale", 0], ["--loss-scale", "0"]),
     (["--precision", "fp8"], ["--precision", "fp8"]),
     (["--policy", "quarter"], ["--policy", "quarter"]),
+    (["--store", "f16"], ["--store", "f16"]),
+    (["--overrides", "nowhere.json"], ["nowhere.json", "cannot be read"]),
     (["--optimizer", "lion"], ["--optimizer", "lion"]),
     (["--schedule", "never"], ["--schedule", "never"]),
     (["--model", "vgg"], ["--model", "vgg"]),
@@ -211,7 +213,7 @@ def bad_flags(checks, data):
     for flag in ("--data", "--run"):
         checks.fails(f"empty {flag}", [*(["--data", data] if flag == "--run" else []), flag, ""],
                      [flag, "empty"])
-    for flag, value in (("--momentum", 0.5), ("--policy", "half")):
+    for flag, value in (("--momentum", 0.5), ("--policy", "half"), ("--store", "apex")):
         checks.fails(f"{flag} without effect", ["--data", data, "--run", "run", flag, value,
                                                 "--precision", "fp32"], [flag, "no effect"])
     checks.fails("format without data", ["--run", "run", "--format", "idx"], ["--format", "--data"])

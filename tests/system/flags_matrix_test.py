@@ -10,7 +10,8 @@ MATRIX = (
     [("mlp", 1, ("--precision", "fp32"), {"precision": "fp32", "loss_scale": 1})]
     + [("mlp", 1, ("--precision", precision, "--policy", policy), {"precision": precision})
        for precision in ("fp16", "bf16") for policy in ("mixed", "autocast", "half")]
-    + [("mlp", 1, ("--optimizer", "adamw", "--weight-decay", 0.1), {}),
+    + [("mlp", 1, ("--policy", "autocast", "--store", "paper"), {"precision": "fp16"}),
+       ("mlp", 1, ("--optimizer", "adamw", "--weight-decay", 0.1), {}),
        ("mlp", 1, ("--optimizer", "sgd", "--momentum", 0.5, "--lr", 0.01), {}),
        ("mlp", 1, ("--optimizer", "adam", "--weight-decay", 0.05), {}),
        ("mlp", 1, ("--optimizer", "rmsprop", "--momentum", 0.5), {}),

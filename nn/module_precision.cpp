@@ -1,0 +1,66 @@
+// Module::explain_precision(): the policy and its rules, module by module.
+#include <binade/core/label.h>
+#include <binade/core/precision_ledger.h>
+#include <binade/core/precision_rules.h>
+#include <binade/core/text_table.h>
+#include <binade/nn/module.h>
+#include <binade/nn/module_walk.h>
+
+namespace binade::nn {
+namespace {
+
+uint32_t label_of(std::string_view path) {
+  uint32_t label = 0;
+  while (!path.empty()) {
+    const size_t dot = path.find('.');
+    label = intern_label(label, path.substr(0, dot));
+    path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
+  }
+  return label;
+}
+
+// "f16" where f32 and low inputs are taken alike, else "as given".
+std::string taken(OpClass op_class, uint32_t label, const Precision& precision) {
+  const Decision wide = decide("", op_class, label, precision, DType::f32);
+  const Decision low = decide("", op_class, label, precision, precision.low);
+  const std::string dtype = wide.dtype == low.dtype ? to_string(wide.dtype) : "as given";
+  return wide.why == Decision::kRule ? dtype + " (rule)" : dtype;
+}
+
+}  // namespace
+
+std::string Module::explain_precision() const {
+  const Precision precision = precision_.value_or(Precision::full());
+  std::vector<std::vector<std::string>> cells{{"module", "parameters", "stored", "masters"}};
+  for (OpClass op_class : kOpClasses) {
+    if (op_class != OpClass::movement) {
+      cells[0].push_back(to_string(op_class));
+    }
+  }
+  std::string rules;
+  walk(path(), [&](const std::string& at, const Module& module) {
+    int64_t count = 0;
+    std::string stored, masters = "-";
+    for (const auto& own : module.own_parameters_) {
+      const std::string dtype = to_string(own->tensor->dtype());
+      stored += stored.find(dtype) == std::string::npos ? (stored.empty() ? "" : " ") + dtype : "";
+      masters = master_of(*own->tensor).defined() ? "f32" : masters;
+      count += own->tensor->numel();
+    }
+    const Precision& its = module.precision_ ? *module.precision_ : precision;
+    cells.push_back({at.empty() ? "(root)" : at, std::to_string(count),
+                     stored.empty() ? "-" : stored, masters});
+    for (OpClass op_class : kOpClasses) {
+      if (op_class != OpClass::movement) {
+        cells.back().push_back(taken(op_class, label_of(at), its));
+      }
+    }
+  });
+  for (size_t i = 0; precision.rules && i < precision.rules->list().size(); ++i) {
+    rules += "rule " + to_string(precision.rules->list()[i]) + "\n";
+  }
+  return to_string(precision) + (precision.from_environment ? ", from BINADE_PRECISION" : "") +
+         "\n" + text_table(cells) + rules;
+}
+
+}  // namespace binade::nn
