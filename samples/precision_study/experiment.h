@@ -23,8 +23,8 @@ struct Experiment {
 };
 
 // One in each file; experiments.cpp has the list.
-extern const Experiment kThreeCurves, kGradientRange, kSwallowedUpdates, kLossScales,
-    kUnscaledStall, kAccumulation, kReductions, kPolicies, kPairedSeeds;
+extern const Experiment kThreeCurves, kGradientRange, kSwallowedUpdates, kLossScales, kUnscaledRun,
+    kAccumulation, kReductions, kPolicies, kPairedSeeds;
 const std::vector<const Experiment*>& experiments();
 
 }  // namespace study

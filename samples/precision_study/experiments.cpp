@@ -4,7 +4,7 @@ namespace study {
 
 const std::vector<const Experiment*>& experiments() {
   static const std::vector<const Experiment*> all = {
-      &kThreeCurves,  &kGradientRange, &kSwallowedUpdates, &kLossScales, &kUnscaledStall,
+      &kThreeCurves,  &kGradientRange, &kSwallowedUpdates, &kLossScales, &kUnscaledRun,
       &kAccumulation, &kReductions,    &kPolicies,         &kPairedSeeds};
   return all;
 }

@@ -47,14 +47,14 @@ void run(const Lab& lab, Report& report) {
   report.remarks.push_back(
       "In the paper the SSD detector diverges without a scale, and the big LSTM after 300,000 "
       "steps (section 4.5, Figure 5). A model of this size has neither fate within minutes at its "
-      "own gradients, so they are made small by a factor on the loss; the unscaled run then "
-      "stalls.");
+      "own gradients, so they are made small by a factor on the loss. The unscaled run then sees "
+      "only the largest of them, and diverges.");
 }
 
 }  // namespace
 
-const Experiment kUnscaledStall{
-    .name = "unscaled-stall",
+const Experiment kUnscaledRun{
+    .name = "unscaled-run",
     .title = "A run that fails unscaled and converges scaled",
     .section = "sections 3.2 and 4.5, Figure 5",
     .claim =
