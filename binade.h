@@ -11,9 +11,9 @@
 #include <binade/core/graph.h>
 #include <binade/core/hooks.h>
 #include <binade/core/host_sync.h>
+#include <binade/core/observer.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/observer.h>
 #include <binade/core/parameter.h>
 #include <binade/core/precision_ledger.h>
 #include <binade/core/precision_rules.h>

@@ -5,7 +5,7 @@
 
 Compiles kernels/*.cu with nvcc, device code only, and writes {card: {"KERNEL DTYPE": {"registers": N,
 "spilled_bytes": N}}}; cards and kernels that are not compiled now keep what the file says. Of several
-instances with one name and dtype the one with most registers counts. Pointwise kernels go by the name of
+instances with one name and dtype the largest numbers count. Pointwise kernels go by the name of
 their launch. `kernel_cards --table FILE` prints them beside what the kernels move.
 """
 import argparse
@@ -60,9 +60,9 @@ def resources(path, arch, include):
         elif spill := SPILL.search(line):
             spilled = int(spill[1])
         elif (used := REGISTERS.search(line)) and name:
-            registers = int(used[1])
-            if name not in found or registers > found[name]["registers"]:
-                found[name] = {"registers": registers, "spilled_bytes": spilled}
+            largest = found.setdefault(name, {"registers": 0, "spilled_bytes": 0})
+            largest["registers"] = max(largest["registers"], int(used[1]))
+            largest["spilled_bytes"] = max(largest["spilled_bytes"], spilled)
             name = None
     return found
 
@@ -80,7 +80,11 @@ def main():
     sources = [s for s in sorted(glob.glob(os.path.join(ROOT, "kernels", "*.cu")))
                if not options.source or os.path.splitext(os.path.basename(s))[0] in options.source]
     with tempfile.TemporaryDirectory() as include, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        os.symlink(ROOT, os.path.join(include, "binade"))
+        os.mkdir(os.path.join(include, "binade"))
+        for folder in "kernels", "core":
+            os.symlink(os.path.join(ROOT, folder), os.path.join(include, "binade", folder))
+        with open(os.path.join(include, "binade", "build_config.h"), "w", encoding="utf-8") as config:
+            config.write("#define BINADE_WITH_CUDA 1\n")
         for arch in options.arch or ["sm_90a"]:
             kernels = result.setdefault(arch, {})
             for found in pool.map(lambda path, arch=arch: resources(path, arch, include), sources):

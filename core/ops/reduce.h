@@ -16,8 +16,8 @@ struct ValuesIndices {
 Tensor var(const Tensor& x, const Dims& dims = {}, bool unbiased = true, bool keepdim = false);
 Tensor std(const Tensor& x, const Dims& dims = {}, bool unbiased = true, bool keepdim = false);
 
-// (sum |x|^p)^(1/p); max and min |x| for p = inf and -inf, the number of elements that are not 0 for
-// p = 0. Gradient 0 at 0, shared at ties. As torch.linalg.vector_norm.
+// (sum |x|^p)^(1/p); max and min |x| for p = inf and -inf, the number of elements that are not 0
+// for p = 0. Gradient 0 at 0, shared at ties. As torch.linalg.vector_norm.
 Tensor norm(const Tensor& x, double p = 2, const Dims& dims = {}, bool keepdim = false);
 
 Tensor prod(const Tensor& x, const Dims& dims = {}, bool keepdim = false);  // also i64, i32
