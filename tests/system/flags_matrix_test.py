@@ -91,6 +91,9 @@ def main():
     # work is done must leave them so.
     equal = [states.pop(flags) for flags in WITHOUT_EFFECT]
     assert len(set(equal)) == 1, f"{WITHOUT_EFFECT}: got states {equal}"
+    # Here each f32 result of "apex" goes to an op that rounds it to f16 at once, as "paper" stores it.
+    assert states.pop(("--policy", "autocast", "--store", "paper")) == states[
+        ("--precision", "fp16", "--policy", "autocast")]
     states.pop(("--loss-scale", 1024))  # a power of two, which need not be seen in a short run
     different = [equal[0], *states.values()]
     assert len(set(different)) == len(different), f"got states {states}, and {equal[0]} by default"
