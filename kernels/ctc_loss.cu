@@ -15,7 +15,9 @@
 namespace binade::kernels {
 namespace {
 
-constexpr int kThreads = 128;
+// With four blocks on a multiprocessor, not as many as fit, doubles have registers across calls of
+// exp.
+constexpr int kThreads = 128, kResident = 4;
 constexpr int64_t kMostBlocks = 65536;
 
 template <class C>
@@ -106,7 +108,8 @@ struct Sample {
 };
 
 template <class C>
-__global__ void __launch_bounds__(kThreads) ctc_alpha_block_per_sample_kernel(Problem<C> p) {
+__global__ void __launch_bounds__(kThreads, kResident)
+    ctc_alpha_block_per_sample_kernel(Problem<C> p) {
   for (int64_t n = blockIdx.x; n < p.samples; n += gridDim.x) {
     const Sample<C> sample(p, n);
     sample.check();
@@ -142,7 +145,8 @@ __global__ void __launch_bounds__(kThreads) ctc_alpha_block_per_sample_kernel(Pr
 
 // beta_t(s): the log-probability of what comes after time t, from state s.
 template <class C>
-__global__ void __launch_bounds__(kThreads, 4) ctc_beta_block_per_sample_kernel(Problem<C> p) {
+__global__ void __launch_bounds__(kThreads, kResident)
+    ctc_beta_block_per_sample_kernel(Problem<C> p) {
   for (int64_t n = blockIdx.x; n < p.samples; n += gridDim.x) {
     const Sample<C> sample(p, n);
     const int64_t labels = sample.valid ? sample.labels : 0;
