@@ -29,7 +29,7 @@ std::string flow(OpClass op_class, const Precision& precision, DType given) {
 }  // namespace
 
 std::string op_classes_page() {
-  constexpr DType low = DType::f16;
+  const DType low = DType::f16;
   const Precision columns[] = {Precision::autocast(low),
                                Precision::autocast(low).with(Store::paper), Precision::mixed(low),
                                Precision::mixed(low).with(Store::apex), Precision::half(low)};

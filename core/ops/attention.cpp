@@ -27,7 +27,7 @@ Dims joined(Dims lead, int64_t rows, int64_t cols) {
 
 // [..., rows, cols] as [batch, heads, rows, cols], where `lead` is that of the result. Recorded.
 Tensor four_dims(const Tensor& t, const Dims& lead, int64_t rows, int64_t cols) {
-  const Tensor wide = expand(t, joined(lead, rows, cols));
+  Tensor wide = expand(t, joined(lead, rows, cols));
   const int n = lead.size();
   if (n == 2) {
     return wide;
