@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 #include <tests/kernels/test_device.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <random>
 #include <vector>
 
@@ -18,7 +18,7 @@ namespace {
 template <class T>
 Tensor tensor_of(const std::vector<T>& values, const Dims& sizes) {
   const Tensor host = empty(sizes, dtype_of<T>);
-  std::memcpy(host.view().data, values.data(), values.size() * sizeof(T));
+  std::copy(values.begin(), values.end(), static_cast<T*>(host.view().data));
   return host.to(kernels::test_device());
 }
 
