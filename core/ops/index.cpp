@@ -173,9 +173,11 @@ Tensor write_at(const Tensor& x, int d, const Tensor& index, const Tensor& src) 
 
 }  // namespace
 
-Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Tensor& src) {
-  check_index(kScatter.name, x, index);
-  check_index(kScatter.name, src, index);
+Tensor scatter(const Tensor& x_, int dim, const Tensor& index, const Tensor& src_) {
+  check_index(kScatter.name, x_, index);
+  check_index(kScatter.name, src_, index);
+  const std::vector<Tensor> joined = detail::enter_joined(kScatter, {x_, src_});
+  const Tensor &x = joined[0], &src = joined[1];
   check(src.dtype() == x.dtype(), "scatter: got x of dtype ", x.dtype(), " and src of dtype ",
         src.dtype(), ", expected one dtype");
   const int d = wrap_dim(kScatter.name, dim, x.dim());
@@ -195,11 +197,12 @@ Tensor scatter(const Tensor& x, int dim, const Tensor& index, double value) {
   return write_at(x, d, index, make_view(number, index.sizes(), Dims::of(index.dim())));
 }
 
-Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src) {
-  static constexpr Op kOp{"scatter_add", OpClass::movement, true};
-  check_index(kOp.name, x, index);
-  check_index(kOp.name, src, index);
-  check_floating(kOp.name, x);
+Tensor scatter_add(const Tensor& x_, int dim, const Tensor& index, const Tensor& src_) {
+  static constexpr Op kOp{"scatter_add", OpClass::pointwise, true};
+  check_index(kOp.name, x_, index);
+  check_index(kOp.name, src_, index);
+  check_floating(kOp.name, x_);
+  auto [x, src] = kOp.enter(x_, src_);
   check(src.dtype() == x.dtype(), "scatter_add: got x of dtype ", x.dtype(), " and src of dtype ",
         src.dtype(), ", expected one dtype");
   const int d = wrap_dim(kOp.name, dim, x.dim());

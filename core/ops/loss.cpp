@@ -146,9 +146,11 @@ Tensor rows_soft_cross_entropy(const Tensor& z, const Tensor& p,
                     });
 }
 
-// The same of ops, for targets that want a gradient themselves.
+// The same of ops, for targets that want a gradient themselves. They are parts of a loss: f32 under
+// every policy.
 Tensor recorded_soft_cross_entropy(const Tensor& z_, const Tensor& p_,
                                    const CrossEntropyOptions& options) {
+  const PrecisionScope exact(Precision::full());
   const DType stat = compute_dtype(z_.dtype());
   const double classes = static_cast<double>(z_.size(1));
   Tensor q = cast(p_, stat) * (1 - options.label_smoothing) + options.label_smoothing / classes;

@@ -153,6 +153,45 @@ TEST_P(Policy, GradientsHaveTheDtypesOfTheInputs) {
   }
 }
 
+// Inputs of two dtypes: the op takes them as one and is as exact as with that one.
+TEST_P(Policy, TakesMixedInputs) {
+  const OpRow& row = op_table()[GetParam()];
+  uint64_t seed = 1;
+  for (const Precision& precision :
+       {Precision::autocast(DType::f16), Precision::mixed(DType::bf16), Precision::half(DType::f16),
+        Precision::mixed(DType::f16).with(Store::apex)}) {
+    for (size_t wide : {0, 1}) {  // the f32 inputs: the even ones or the odd ones
+      const Shapes& shapes = row.shapes[0];
+      Sample sample = make_sample(row, shapes, layout_choices(shapes)[0], precision.low, seed++);
+      const Sample same_in_f32 = converted(row, sample, DType::f32);
+      for (size_t i = wide; i < sample.views.size(); i += 2) {
+        sample.bases[i] = same_in_f32.bases[i];
+        sample.views[i] = same_in_f32.views[i];
+      }
+      SCOPED_TRACE(text(to_string(precision), ", every second input f32: ", sample.label));
+      FollowsClasses follows(precision);
+      const PrecisionScope scope(precision);
+      Tensors got;
+      {
+        const ObserverScope observe(follows);
+        got = row.function(sample.views);
+      }
+      const Arrays expected = row.reference(sample.values);
+      for (size_t i = 0; i < got.size(); ++i) {
+        if (!is_floating(got[i].dtype()) || follows.ran.size() <= 1) {
+          EXPECT_EQ(mismatch(row, sample, got[i], expected[i]), "");
+        }
+      }
+      if (row.differentiable) {
+        const Result result = run_with_gradient(row, sample, random_upstream(got, 7));
+        for (const Tensor& gradient : result.gradients) {
+          EXPECT_TRUE(!gradient.defined() || gradient.dtype() == DType::f32);
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(OpTable, Policy,
                          testing::ValuesIn(row_indices([](const OpRow&) { return true; })),
                          [](const auto& info) { return row_name(info.param); });
