@@ -3,11 +3,11 @@ include(CMakePackageConfigHelpers)
 
 add_library(binade INTERFACE)
 add_library(binade::binade ALIAS binade)
-target_link_libraries(binade INTERFACE binade_train)
+target_link_libraries(binade INTERFACE binade_train binade_dist)
 
-set(layers binade_kernels binade_core binade_nn binade_optim binade_data binade_train)
+set(layers binade_kernels binade_core binade_nn binade_optim binade_data binade_dist binade_train)
 install(TARGETS ${layers} binade EXPORT BinadeTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-foreach(folder kernels core nn optim data train)
+foreach(folder kernels core nn optim data dist train)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/binade
     FILES_MATCHING PATTERN "*.h" PATTERN "*_internal.h" EXCLUDE PATTERN "kernels/host" EXCLUDE)
 endforeach()

@@ -4,7 +4,7 @@
 
 set(BINADE_INCLUDE_DIR ${CMAKE_BINARY_DIR}/include)
 file(MAKE_DIRECTORY ${BINADE_INCLUDE_DIR}/binade)
-foreach(folder kernels core nn optim data train)
+foreach(folder kernels core nn optim data dist train)
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${BINADE_INCLUDE_DIR}/binade/${folder} SYMBOLIC)
 endforeach()
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/binade.h ${BINADE_INCLUDE_DIR}/binade/binade.h SYMBOLIC)

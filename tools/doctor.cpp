@@ -67,6 +67,7 @@ int run_doctor() {
   }
   line("auto device", to_string(Device::best()));
   line("libjpeg", in_or_out(BINADE_HAS_JPEG, "JPEG files are read by stb_image"));
+  line("MPI", in_or_out(BINADE_HAS_MPI, "processes talk over TCP"));
   line("cuBLASLt", in_or_out(BINADE_HAS_CUBLASLT, "matrix products use Binade's own kernels"));
   return 0;
 }

@@ -1,0 +1,72 @@
+#include <binade/dist/transport.h>
+
+#include <chrono>
+
+namespace binade::dist {
+
+void Transport::add(bool is_send, int peer, std::byte* data, size_t bytes) {
+  check(in_group_, "transport: got a message outside of a group; call group_start() first");
+  check(peer >= 0 && peer < size_ && peer != rank_, "transport: rank ", rank_, " got peer ", peer,
+        ", expected another rank of 0 .. ", size_ - 1);
+  if (bytes > 0) {
+    group_.push_back({is_send, peer, data, bytes});
+    bytes_sent_ += is_send ? bytes : 0;
+  }
+}
+
+void Transport::send(int peer, const void* data, size_t bytes) {
+  add(true, peer, static_cast<std::byte*>(const_cast<void*>(data)), bytes);
+}
+
+void Transport::receive(int peer, void* data, size_t bytes) {
+  add(false, peer, static_cast<std::byte*>(data), bytes);
+}
+
+void Transport::group_start() {
+  check(!in_group_, "transport: group_start() within a group");
+  in_group_ = true;
+}
+
+uint64_t Transport::group_end() {
+  check(in_group_, "transport: group_end() without group_start()");
+  in_group_ = false;
+  if (is_aborted()) {
+    group_.clear();
+    throw TransportError("the transport was aborted");
+  }
+  ++posted_;
+  post(group_);
+  group_.clear();
+  return posted_;
+}
+
+void Transport::wait(uint64_t ticket) {
+  try {
+    wait_until(ticket);
+  } catch (...) {
+    abort();
+    abandon();
+    throw;
+  }
+}
+
+void Transport::wait_until(uint64_t ticket) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  while (done_ < ticket) {
+    if (is_aborted()) {
+      throw TransportError("the transport was aborted");
+    }
+    done_ = progress();
+    if (done_ < ticket && std::chrono::duration<double>(Clock::now() - start).count() > timeout_) {
+      throw TransportError(text("no answer in ", timeout_, " s"));
+    }
+  }
+}
+
+void Transport::abort() noexcept {
+  aborted_.store(true, std::memory_order_release);
+  wake();
+}
+
+}  // namespace binade::dist

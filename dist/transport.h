@@ -1,0 +1,91 @@
+// Transport: bytes between the ranks of a group, point to point.
+//
+// Operations come in groups, as with NCCL: the sends and receives between group_start() and
+// group_end() are posted together, so that a ring in which everyone sends cannot lock up.
+// group_end() returns at once with a ticket; wait(ticket) returns when that group and all before it
+// are done. Until then the memory belongs to the transport. Messages from one rank to another
+// arrive in the order in which they were posted, and both ends name the same size.
+//
+// One thread at a time uses a transport, but abort() may come from any.
+#pragma once
+#include <binade/kernels/base/error.h>
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace binade::dist {
+
+// A message that cannot arrive: the peer is gone, late, or the transport was aborted.
+class TransportError : public Error {
+ public:
+  using Error::Error;
+};
+
+struct Message {
+  bool is_send;
+  int peer;
+  std::byte* data;
+  size_t bytes;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  virtual const char* name() const = 0;  // "threads", "mpi", "tcp"
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // Between group_start() and group_end(). Empty messages are left out on both sides. Throws Error
+  // for a rank that there is not, or this rank itself.
+  void send(int peer, const void* data, size_t bytes);
+  void receive(int peer, void* data, size_t bytes);
+  void group_start();
+  uint64_t group_end();
+  // Throws TransportError after timeout() seconds in which the group was not done, at once when a
+  // peer is gone or the transport was aborted. After an error nothing can be posted any more.
+  void wait(uint64_t ticket);
+
+  double timeout() const { return timeout_; }
+  void set_timeout(double seconds) { timeout_ = seconds; }
+
+  // Makes waits under way and to come throw: from any thread, without waiting for anything.
+  void abort() noexcept;
+  bool is_aborted() const { return aborted_.load(std::memory_order_acquire); }
+
+  // A transport for some of the ranks, in this order: rank i of it is members[i] here. Called by
+  // all members with the same list, in the same order beside their other splits.
+  virtual std::unique_ptr<Transport> split(const std::vector<int>& members) = 0;
+
+  // Payload handed to send() so far.
+  uint64_t bytes_sent() const { return bytes_sent_; }
+
+ protected:
+  Transport(int rank, int size) : rank_(rank), size_(size) {}
+
+  // Starts the messages of the next group. Groups are numbered 1, 2, ...
+  virtual void post(const std::vector<Message>& group) = 0;
+  // Moves messages along, waiting some milliseconds at most while there is nothing to do. Returns
+  // the number of the last group of which, and of all before, every message is done.
+  virtual uint64_t progress() = 0;
+  virtual void wake() noexcept {}  // ends the waiting of progress(), from any thread
+  // After an error: lets go of the memory of messages under way.
+  virtual void abandon() noexcept {}
+
+ private:
+  void wait_until(uint64_t ticket);
+  void add(bool is_send, int peer, std::byte* data, size_t bytes);
+
+  int rank_, size_;
+  double timeout_ = 60;
+  std::vector<Message> group_;
+  bool in_group_ = false;
+  uint64_t posted_ = 0, done_ = 0, bytes_sent_ = 0;
+  std::atomic<bool> aborted_{false};
+};
+
+}  // namespace binade::dist

@@ -1,0 +1,79 @@
+#include <tests/dist/ranks.h>
+#include <tests/dist/transport_cases.h>
+
+#include <chrono>
+
+namespace binade::dist {
+namespace {
+
+class ThreadTransport : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, ThreadTransport, testing::Values(1, 2, 3, 7));
+
+TEST_P(ThreadTransport, PassesOn) { expect_no_errors(run_ranks(GetParam(), pass_on)); }
+TEST_P(ThreadTransport, KeepsOrder) { expect_no_errors(run_ranks(GetParam(), keep_order)); }
+TEST_P(ThreadTransport, Splits) { expect_no_errors(run_ranks(GetParam(), split_in_two)); }
+
+TEST(ThreadTransportErrors, ALateRankEndsTheWait) {
+  const auto errors = run_ranks(2, [](Transport& t) {
+    t.set_timeout(0.1);
+    char byte = 0;
+    t.group_start();
+    if (t.rank() == 0) {
+      t.receive(1, &byte, 1);
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    }
+    t.wait(t.group_end());
+  });
+  EXPECT_EQ(errors[0], "no answer in 0.1 s");
+  EXPECT_EQ(errors[1], "");
+}
+
+TEST(ThreadTransportErrors, ARankThatLeftEndsTheWaitAtOnce) {
+  const auto errors = run_ranks(3, [](Transport& t) {
+    char byte = 0;
+    if (t.rank() < 2) {
+      t.group_start();
+      t.receive(t.rank() + 1, &byte, 1);
+      t.wait(t.group_end());
+    }
+  });
+  EXPECT_EQ(errors[1], "rank 2 has left");
+  EXPECT_EQ(errors[0], "rank 1 has left");
+}
+
+TEST(ThreadTransportErrors, AbortEndsAWait) {
+  const auto errors = run_ranks(1, [](Transport& t) {
+    t.abort();
+    t.group_start();
+    t.wait(t.group_end());
+  });
+  EXPECT_EQ(errors[0], "the transport was aborted");
+}
+
+TEST(ThreadTransportErrors, SizesMustAgree) {
+  const auto errors = run_ranks(2, [](Transport& t) {
+    char bytes[8] = {};
+    t.group_start();
+    if (t.rank() == 0) {
+      t.send(1, bytes, 8);
+    } else {
+      t.receive(0, bytes, 4);
+    }
+    t.wait(t.group_end());
+  });
+  EXPECT_EQ(errors[0], "rank 1 has left");
+  EXPECT_EQ(errors[1], "rank 0 sent 8 bytes, rank 1 expected 4");
+}
+
+TEST(ThreadTransportErrors, PeersAreChecked) {
+  const auto errors = run_ranks(2, [](Transport& t) {
+    t.group_start();
+    t.send(t.rank() == 0 ? 2 : 1, nullptr, 1);
+  });
+  EXPECT_EQ(errors[0], "transport: rank 0 got peer 2, expected another rank of 0 .. 1");
+  EXPECT_EQ(errors[1], "transport: rank 1 got peer 1, expected another rank of 0 .. 1");
+}
+
+}  // namespace
+}  // namespace binade::dist
