@@ -44,7 +44,7 @@ class MpiTransport final : public Transport {
   ~MpiTransport() override {
     int finished = 0;
     MPI_Finalized(&finished);
-    if (!finished && groups_.empty() && !is_aborted()) {
+    if (!finished && groups_.empty() && !is_interrupted()) {
       MPI_Comm_free(&comm_);
     }
   }

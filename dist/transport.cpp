@@ -30,9 +30,9 @@ void Transport::group_start() {
 uint64_t Transport::group_end() {
   check(in_group_, "transport: group_end() without group_start()");
   in_group_ = false;
-  if (is_aborted()) {
+  if (is_interrupted()) {
     group_.clear();
-    throw TransportError("the transport was aborted");
+    throw TransportError("the transport was interrupted");
   }
   ++posted_;
   post(group_);
@@ -44,7 +44,7 @@ void Transport::wait(uint64_t ticket) {
   try {
     wait_until(ticket);
   } catch (...) {
-    abort();
+    interrupt();
     abandon();
     throw;
   }
@@ -54,8 +54,8 @@ void Transport::wait_until(uint64_t ticket) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   while (done_ < ticket) {
-    if (is_aborted()) {
-      throw TransportError("the transport was aborted");
+    if (is_interrupted()) {
+      throw TransportError("the transport was interrupted");
     }
     done_ = progress();
     if (done_ < ticket && std::chrono::duration<double>(Clock::now() - start).count() > timeout_) {
@@ -64,8 +64,8 @@ void Transport::wait_until(uint64_t ticket) {
   }
 }
 
-void Transport::abort() noexcept {
-  aborted_.store(true, std::memory_order_release);
+void Transport::interrupt() noexcept {
+  interrupted_.store(true, std::memory_order_release);
   wake();
 }
 

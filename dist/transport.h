@@ -6,7 +6,7 @@
 // are done. Until then the memory belongs to the transport. Messages from one rank to another
 // arrive in the order in which they were posted, and both ends name the same size.
 //
-// One thread at a time uses a transport, but abort() may come from any.
+// One thread at a time uses a transport, but interrupt() may come from any.
 #pragma once
 #include <binade/kernels/base/error.h>
 
@@ -17,7 +17,7 @@
 
 namespace binade::dist {
 
-// A message that cannot arrive: the peer is gone, late, or the transport was aborted.
+// A message that cannot arrive: the peer is gone, late, or the transport was interrupted.
 class TransportError : public Error {
  public:
   using Error::Error;
@@ -47,15 +47,15 @@ class Transport {
   void group_start();
   uint64_t group_end();
   // Throws TransportError after timeout() seconds in which the group was not done, at once when a
-  // peer is gone or the transport was aborted. After an error nothing can be posted any more.
+  // peer is gone or the transport was interrupted. After an error nothing can be posted any more.
   void wait(uint64_t ticket);
 
   double timeout() const { return timeout_; }
   void set_timeout(double seconds) { timeout_ = seconds; }
 
   // Makes waits under way and to come throw: from any thread, without waiting for anything.
-  void abort() noexcept;
-  bool is_aborted() const { return aborted_.load(std::memory_order_acquire); }
+  void interrupt() noexcept;
+  bool is_interrupted() const { return interrupted_.load(std::memory_order_acquire); }
 
   // A transport for some of the ranks, in this order: rank i of it is members[i] here. Called by
   // all members with the same list, in the same order beside their other splits.
@@ -85,7 +85,7 @@ class Transport {
   std::vector<Message> group_;
   bool in_group_ = false;
   uint64_t posted_ = 0, done_ = 0, bytes_sent_ = 0;
-  std::atomic<bool> aborted_{false};
+  std::atomic<bool> interrupted_{false};
 };
 
 }  // namespace binade::dist

@@ -42,13 +42,13 @@ TEST(ThreadTransportErrors, ARankThatLeftEndsTheWaitAtOnce) {
   EXPECT_EQ(errors[0], "rank 1 has left");
 }
 
-TEST(ThreadTransportErrors, AbortEndsAWait) {
+TEST(ThreadTransportErrors, InterruptEndsAWait) {
   const auto errors = run_ranks(1, [](Transport& t) {
-    t.abort();
+    t.interrupt();
     t.group_start();
     t.wait(t.group_end());
   });
-  EXPECT_EQ(errors[0], "the transport was aborted");
+  EXPECT_EQ(errors[0], "the transport was interrupted");
 }
 
 TEST(ThreadTransportErrors, SizesMustAgree) {
