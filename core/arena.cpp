@@ -116,6 +116,45 @@ std::vector<Tensor> Arena::make_state() const {
   return state;
 }
 
+void Arena::widen() {
+  const NoGradGuard guard;
+  std::vector<Segment> wide = segments_;
+  for (Segment& segment : wide) {
+    if (is_half(segment.dtype)) {
+      segment.dtype = DType::f32;
+      segment.gradients = empty({segment.numel}, DType::f32, segment.values.device());
+      segment.gradients.fill_(0);
+      segment.values = segment.masters.defined() ? segment.masters : segment.values.to(DType::f32);
+      segment.masters = {};
+    }
+  }
+  std::vector<Tensor> values, gradients;  // of each parameter: what can fail comes first
+  for (const Parameter& parameter : parameters_) {
+    const Segment& segment = wide[static_cast<size_t>(parameter.segment)];
+    const Dims &sizes = parameter.value.sizes(), &strides = parameter.value.strides();
+    values.push_back(make_range(segment.values, sizes, strides, parameter.offset));
+    gradients.push_back(make_range(segment.gradients, sizes, strides, parameter.offset));
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& value = parameters_[i].value;
+    if (!is_half(value.dtype())) {
+      continue;
+    }
+    // Graphs recorded before see a parameter that has changed.
+    values[i].handle()->storage->version.store(value.version() + 1, std::memory_order_relaxed);
+    value.handle()->storage = values[i].handle()->storage;
+    value.handle()->view = values[i].handle()->view;
+    if (value.requires_grad()) {
+      auto& leaf = static_cast<Leaf&>(*value.history());
+      leaf.clear();
+      leaf.dtype = DType::f32;
+      leaf.has_master = false;
+      leaf.buffer = gradients[i];
+    }
+  }
+  segments_ = std::move(wide);
+}
+
 void Arena::clear_gradients() const {
   for (const Parameter& parameter : parameters_) {
     if (parameter.trainable) {

@@ -66,6 +66,11 @@ class Arena {
   // Forgets all gradients (nothing is written: the next backward overwrites).
   void clear_gradients() const;
 
+  // Makes the f16 and bf16 segments f32, with the values of their masters where there are any. All
+  // handles of the parameters follow; offsets stay, and so do the states of optimizers. Gradients
+  // are forgotten. All or nothing.
+  void widen();
+
   // Optimizers that hold the arena: moving the model is an error while there is one.
   int optimizers = 0;
   bool has_optimizer() const { return optimizers > 0; }

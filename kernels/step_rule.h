@@ -16,11 +16,11 @@ struct ScalerWords {
   double scale = 0, growth_tracker = 0, skipped_steps = 0;
   double needs_full_precision = 0;  // 1 after an overflow at the floor with AtFloor::fp32
   double loss = 0;                  // with which the last scaled backward began
+  double overflow_position = -1;    // the first element that was not finite, in the last overflow
   // An overflow at the floor with AtFloor::error: 1, or 2 where gradients did not all come from a
   // backward with this scale. No step is applied until the host has read this and thrown.
   double halted = 0;
-  double halted_loss = 0,
-         halted_position = 0;  // the loss then, and the first element that is not finite
+  double halted_loss = 0, halted_after = 0;  // the loss then, and how many steps came after
 };
 
 // Of an optimizer.
@@ -150,14 +150,16 @@ BINADE_HD inline double decide_step(const StepRequest& request, ScalerWords* sca
   if (scaler) {
     const bool replaced = words.replaces != 0;
     if (scaler->halted != 0) {
+      scaler->halted_after += 1;
       return kStepHalted;
     }
     if (!finite && !replaced) {
+      scaler->overflow_position = words.first_position;
       const bool floor = scale_at_floor(request.rule, scaler->scale);
       if (floor && request.rule.at_floor == AtFloor::error) {
         scaler->halted = request.stale || words.mixed != 0 ? 2 : 1;
         scaler->halted_loss = scaler->loss;
-        scaler->halted_position = words.first_position;
+        scaler->halted_after = 0;
         return kStepHalted;
       }
       if (floor && request.rule.at_floor == AtFloor::fp32) {
@@ -188,11 +190,14 @@ BINADE_HD inline double decide_step(const StepRequest& request, ScalerWords* sca
   return kStepApplied;
 }
 
-// Whether a step with these measured gradients replaces what is not finite and is applied then.
-BINADE_HD inline bool must_replace(const ScaleRule& rule, const ScalerWords& scaler,
+// Whether a step with these measured gradients replaces what is not finite and is applied then: an
+// overflow of which the scaler takes note.
+BINADE_HD inline bool must_replace(const ScaleRule& rule, ScalerWords& scaler,
                                    const OptimizerWords& words) {
-  return words.non_finite != 0 && scaler.halted == 0 && rule.at_floor == AtFloor::clip &&
-         scale_at_floor(rule, scaler.scale);
+  const bool replaces = words.non_finite != 0 && scaler.halted == 0 &&
+                        rule.at_floor == AtFloor::clip && scale_at_floor(rule, scaler.scale);
+  scaler.overflow_position = replaces ? words.first_position : scaler.overflow_position;
+  return replaces;
 }
 
 }  // namespace binade::kernels

@@ -47,8 +47,7 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-__global__ void step_replaces_kernel(ScaleRule rule, const ScalerWords* scaler,
-                                     OptimizerWords* words) {
+__global__ void step_replaces_kernel(ScaleRule rule, ScalerWords* scaler, OptimizerWords* words) {
   words->replaces = must_replace(rule, *scaler, *words);
 }
 

@@ -52,6 +52,10 @@ class Module {
   // with f32 masters, but norms and buffers stay f32; under `half` everything becomes low, without
   // masters. Throws once an optimizer holds the parameters.
   void to(Device device, const Precision& precision);
+  // The whole tree goes on in full precision: f16 and bf16 parameters become f32, with the values
+  // of their masters where they have them, and ops follow no policy. Unlike to() also while an
+  // optimizer holds the parameters, which goes on with its state. Gradients are forgotten.
+  void to_full_precision();
   // In the precision that BINADE_PRECISION asks for, else full.
   void to(Device device);
   // f32 or f64, full precision. (A template so that to({}) is the device.)

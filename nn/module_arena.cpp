@@ -148,6 +148,17 @@ void Module::to(Device device, const Precision& precision) {
 
 void Module::to(Device device) { to(device, environment_precision()); }
 
+void Module::to_full_precision() {
+  Module& top = root();
+  if (top.arena_) {
+    top.arena_->widen();
+  }
+  top.walk("", [](const std::string&, const Module& module) {
+    auto& precision = const_cast<Module&>(module).precision_;
+    precision = precision ? std::optional(Precision::full()) : precision;
+  });
+}
+
 void Module::to_dtype(DType dtype) {
   check(dtype == DType::f32 || dtype == DType::f64, "to: got ", dtype,
         ", expected f32 or f64; for f16 and bf16 choose a policy: to(device, "

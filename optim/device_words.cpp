@@ -78,10 +78,11 @@ void DeviceScaler::throw_if_halted() {
     return;
   }
   word_at(words, offsetof(kernels::ScalerWords, halted) / sizeof(double)).fill_(0);
-  fail(explain({.parameter = parameter_at(now.halted_position),
-                .scale = now.scale,
-                .stale = now.halted == 2,
-                .loss = now.halted_loss}));
+  throw OverflowAtFloor(explain({.parameter = parameter_at(now.overflow_position),
+                                 .scale = now.scale,
+                                 .stale = now.halted == 2,
+                                 .loss = now.halted_loss}),
+                        static_cast<int64_t>(now.halted_after));
 }
 
 std::string explain(const FloorError& error) {

@@ -1,5 +1,6 @@
 // The words of kernels/step_rule.h as tensors (internal to optim/).
 #pragma once
+#include <binade/core/observer.h>
 #include <binade/core/parameter.h>
 #include <binade/kernels/step_rule.h>
 
@@ -11,6 +12,7 @@ namespace binade::optim {
 
 template <class W>
 Tensor make_words(const W& values, Device device) {
+  const Unobserved unobserved;  // a scaler may move to the device in the midst of a step
   const Tensor host = empty({kernels::kWordsOf<W>}, DType::f64);
   *host.view().as<W>() = values;
   return host.to(device);

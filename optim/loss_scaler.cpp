@@ -62,6 +62,7 @@ StepResult LossScaler::step(Optimizer& optimizer, const StepOptions& options) {
 StepOutcome LossScaler::step_on_host(Optimizer& optimizer, const StepOptions& options) {
   const GradientSummary summary = optimizer.gradient_summary();
   if (summary.non_finite > 0) {
+    last_overflow_ = optimizer.first_non_finite();
     if (state_.at_floor()) {
       return overflow_at_floor(optimizer, options);
     }
@@ -87,7 +88,7 @@ StepOutcome LossScaler::overflow_at_floor(Optimizer& optimizer, const StepOption
   if (policy == AtFloor::error) {
     const std::string cause = explain(floor_error(optimizer));
     optimizer.zero_grad();
-    fail(cause);
+    throw OverflowAtFloor(cause, 0);
   }
   optimizer.zero_grad();
   state_.update(true);
@@ -104,7 +105,7 @@ FloorError LossScaler::floor_error(const Optimizer& optimizer) const {
       }
     }
   }
-  return {.parameter = optimizer.first_non_finite(),
+  return {.parameter = last_overflow_,
           .scale = state_.scale(),
           .stale = !last_loss_.defined() || scales.size() > 1,
           .loss = last_loss_.defined() ? last_loss_.item() : 0};
@@ -129,6 +130,7 @@ void LossScaler::to(Device device) {
     state_.restore(now.scale, static_cast<int64_t>(now.growth_tracker),
                    static_cast<int64_t>(now.skipped_steps));
     needs_full_precision_ = now.needs_full_precision != 0;
+    last_overflow_ = last_overflow();
     device_ = nullptr;
   }
   if (!device.is_cpu()) {
@@ -140,6 +142,11 @@ double LossScaler::scale() const { return words().scale; }
 int64_t LossScaler::growth_tracker() const { return static_cast<int64_t>(words().growth_tracker); }
 int64_t LossScaler::skipped_steps() const { return static_cast<int64_t>(words().skipped_steps); }
 bool LossScaler::needs_full_precision() const { return words().needs_full_precision != 0; }
+
+std::string LossScaler::last_overflow() const {
+  const double position = device_ ? words().overflow_position : -1;
+  return position < 0 ? last_overflow_ : device_->parameter_at(position);
+}
 
 void LossScaler::set_at_floor(AtFloor policy) {
   state_.set_at_floor(policy);

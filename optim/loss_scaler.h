@@ -58,6 +58,8 @@ class LossScaler {
   int64_t skipped_steps() const;
   // An overflow at the floor asked for full precision (AtFloor::fp32).
   bool needs_full_precision() const;
+  // The first parameter whose gradient was not finite in the last overflow; empty before one.
+  std::string last_overflow() const;
   // What an overflow at the floor does from now on. Steps captured into a graph keep what they had.
   void set_at_floor(AtFloor policy);
   const ScalerOptions& options() const { return state_.options(); }
@@ -76,6 +78,7 @@ class LossScaler {
   ScalerState state_;
   Tensor last_loss_;  // detached: to tell bad data from overflow in backward
   bool needs_full_precision_ = false;
+  std::string last_overflow_;
   std::shared_ptr<DeviceScaler> device_;  // while the numbers are on a device
 };
 

@@ -3,9 +3,11 @@
 // it never waits for the device.
 #pragma once
 #include <binade/core/tensor.h>
+#include <binade/kernels/base/error.h>
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace binade::optim {
 
@@ -17,6 +19,19 @@ enum class [[nodiscard]] StepOutcome : uint8_t{
 const char* to_string(StepOutcome outcome);
 
 struct DeviceScaler;
+
+// An overflow at the floor of the loss scale, under AtFloor::error.
+class OverflowAtFloor : public Error {
+ public:
+  OverflowAtFloor(const std::string& text, int64_t steps_since)
+      : Error(text), steps_since_(steps_since) {}
+  // Steps taken after the one that overflowed, none of them applied: on a device the error comes
+  // when somebody looks. 0 on the CPU.
+  int64_t steps_since() const { return steps_since_; }
+
+ private:
+  int64_t steps_since_;
+};
 
 class [[nodiscard]] StepResult {
  public:

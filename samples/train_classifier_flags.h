@@ -13,7 +13,7 @@ using namespace binade;
 
 struct Flags {
   std::string data, run, model = "cnn", precision = "fp16", policy = "mixed",
-                         loss_scale = "dynamic";
+                         loss_scale = "dynamic", at_floor = "auto";
   std::string optimizer = "adamw", schedule = "cosine", format = "auto", augment = "auto",
               device = "auto";
   std::string workers = "auto", graph = "auto", lens_layers = "*", store = "by-policy", overrides;
@@ -47,6 +47,7 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
             "--optimizer sgd, lars or rmsprop");
   only_with("--policy", f.precision != "fp32", "--precision fp16 or bf16");
   only_with("--store", f.precision != "fp32", "--precision fp16 or bf16");
+  only_with("--at-floor", f.precision == "fp16" || f.loss_scale != "dynamic", "a loss scale");
   only_with("--format", !f.data.empty(), "--data");
   only_with("--lens-layers", f.lens > 0, "--lens K");
   only_with("--resume", !f.run.empty(), "--run DIR");
@@ -73,6 +74,10 @@ inline void add_flags(CLI::App& app, Flags& f) {
   app.add_option("--overrides", f.overrides,
                  "JSON file of exceptions by op and module (docs/mixed_precision.md)");
   app.add_option("--loss-scale", f.loss_scale, "dynamic, or a number");
+  app.add_option("--at-floor", f.at_floor,
+                 "what an overflow does when the loss scale can fall no further; auto: error, and "
+                 "skip with a number as loss scale")
+      ->check(CLI::IsMember({"auto", "error", "skip", "fp32", "clip"}));
   app.add_option("--epochs", f.epochs)->check(positive);
   app.add_option("--batch", f.batch, "samples per micro-batch")->check(positive);
   app.add_option("--lr", f.lr, "learning rate")->check(within(1e-12, 1e6));
@@ -154,10 +159,21 @@ inline Precision precision_of(const Flags& f) {
 }
 
 inline std::optional<optim::LossScaler> make_scaler(const Flags& f) {
-  if (f.loss_scale != "dynamic") {
-    return optim::LossScaler::fixed(number("--loss-scale", f.loss_scale, 0x1p-24, 0x1p24));
+  using optim::AtFloor;
+  const std::map<std::string, AtFloor> policies{{"error", AtFloor::error},
+                                                {"skip", AtFloor::skip},
+                                                {"fp32", AtFloor::fp32},
+                                                {"clip", AtFloor::clip}};
+  const bool dynamic = f.loss_scale == "dynamic";
+  const AtFloor at_floor = f.at_floor != "auto" ? policies.at(f.at_floor)
+                           : dynamic            ? AtFloor::error
+                                                : AtFloor::skip;
+  if (!dynamic) {
+    return optim::LossScaler::fixed(number("--loss-scale", f.loss_scale, 0x1p-24, 0x1p24),
+                                    at_floor);
   }
-  return f.precision == "fp16" ? std::optional(optim::LossScaler()) : std::nullopt;
+  return f.precision == "fp16" ? std::optional(optim::LossScaler({.at_floor = at_floor}))
+                               : std::nullopt;
 }
 
 // Draws the images that stand in for missing --data.

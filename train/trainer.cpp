@@ -133,6 +133,8 @@ void Trainer::train_epoch(data::Loader& loader) {
     const bool stepped = train_batch(batch, last);
     if (stepped && options_.checkpoint_every > 0 && state_.steps % options_.checkpoint_every == 0 &&
         !last) {
+      check_scaler();
+      follow_floor();
       save();
     }
     if (now() - shown > interval) {
@@ -146,6 +148,7 @@ void Trainer::train_epoch(data::Loader& loader) {
 void Trainer::end_epoch(data::Loader& train, data::Loader* validation, double seconds,
                         int64_t samples) {
   check_scaler();
+  follow_floor();
   EpochMetrics m;
   m.epoch = state_.epoch;
   m.train_loss = state_.loss.total() / static_cast<double>(std::max<int64_t>(state_.samples, 1));
@@ -153,7 +156,7 @@ void Trainer::end_epoch(data::Loader& train, data::Loader* validation, double se
   m.learning_rate = parts_.optimizer.lr();
   m.loss_scale = parts_.scaler ? parts_.scaler->scale() : 1;
   m.skipped_steps = skipped();
-  m.precision = options_.precision;
+  m.precision = full_precision_ ? "fp32" : options_.precision;
   m.augment = options_.augment;
   m.workers = train.stats().workers;
   m.decode_errors = train.stats().decode_errors;
@@ -249,14 +252,13 @@ void Trainer::show_progress(const data::Loader& loader, double seconds, int64_t 
   const data::LoaderStats stats = loader.stats();
   std::fprintf(
       stderr,
-      "\repoch %lld/%lld  %5.1f%%  loss %.4f  lr %.2e  scale %g  skipped %lld/%lld  %.0f samples/s "
-      " "
+      "\repoch %lld/%lld  %5.1f%%  loss %.4f  lr %.2e  scale %g  skipped %s  %.0f samples/s  "
       "stalled %.0f%% ",
       static_cast<long long>(state_.epoch + 1), static_cast<long long>(options_.epochs),
       100.0 * static_cast<double>(state_.batch) / static_cast<double>(loader.batches_per_epoch()),
       state_.loss.total() / static_cast<double>(state_.samples), parts_.optimizer.lr(),
-      parts_.scaler ? parts_.scaler->scale() : 1.0, static_cast<long long>(skipped()),
-      static_cast<long long>(state_.steps), static_cast<double>(samples) / seconds,
+      parts_.scaler ? parts_.scaler->scale() : 1.0, skipped_words().c_str(),
+      static_cast<double>(samples) / seconds,
       100 * stats.wait_seconds / std::max(stats.total_seconds, 1e-9));
   std::fflush(stderr);
 }
@@ -275,11 +277,10 @@ void Trainer::show_epoch(const EpochMetrics& m) const {
   if (isatty(STDERR_FILENO) != 0) {
     std::fprintf(stderr, "\r\033[K");
   }
-  std::printf(
-      "epoch %lld/%lld  loss %.4f%s  lr %.2e  scale %g  skipped %lld/%lld  %.0f samples/s\n",
-      static_cast<long long>(m.epoch + 1), static_cast<long long>(options_.epochs), m.train_loss,
-      validation.c_str(), m.learning_rate, m.loss_scale, static_cast<long long>(m.skipped_steps),
-      static_cast<long long>(state_.steps), m.samples_per_second);
+  std::printf("epoch %lld/%lld  loss %.4f%s  lr %.2e  scale %g  skipped %s  %.0f samples/s\n",
+              static_cast<long long>(m.epoch + 1), static_cast<long long>(options_.epochs),
+              m.train_loss, validation.c_str(), m.learning_rate, m.loss_scale,
+              skipped_words().c_str(), m.samples_per_second);
   std::fflush(stdout);
 }
 

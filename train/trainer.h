@@ -11,6 +11,11 @@
 // read when a progress line, a checkpoint or the end of an epoch needs it. Where every step does
 // the same, the whole step becomes one CUDA graph (train/graphed_step.h).
 //
+// An overflow at the floor of the loss scale does what the scaler's AtFloor says; its error names
+// the samples of the batch. With AtFloor::fp32 the run goes on in full precision, without a loss
+// scale: weights are what their masters were, and an overflow in f32 is an error. A device is asked
+// every 256 steps, at checkpoints and at the end of an epoch, so that runs repeat bit for bit.
+//
 // A run directory holds metrics.jsonl and checkpoint/ (train/checkpoint_store.h). A resumed run
 // continues bit for bit, also in the middle of an epoch: weights, moments, scaler, schedule, random
 // numbers, position in the data and the sums of the metrics are in the checkpoint.
@@ -132,11 +137,18 @@ class Trainer {
   void open_lens();
   void write_lens_page() const;
   void choose_graph(const data::Loader& train);
+  void make_graph();
   void give_up_graph(const std::string& reason);
   int64_t skipped() const;  // these two wait for a device
-  // Throws where a step met an overflow at the floor of the scale; says what there is to say about
-  // skipped steps.
-  void check_scaler();
+  // Of the scaler (trainer_scaler.cpp).
+  void begin_step(const data::Batch& batch);  // notes the samples
+  void end_step();
+  void
+  check_scaler();  // throws where a step met an overflow at the floor; says what there is to say
+  void follow_floor();  // goes on in full precision where the scaler asks for it
+  void go_on_in_full_precision();
+  void name_samples(optim::OverflowAtFloor& error, int64_t newest) const;
+  std::string skipped_words() const;  // "3/200, last in conv1"
   void end_epoch(data::Loader& train, data::Loader* validation, double seconds, int64_t samples);
   bool improved(double loss);
   void restore_best();
@@ -161,6 +173,10 @@ class Trainer {
   std::string why_no_graph_;
   std::unique_ptr<Lens> lens_;
   std::unique_ptr<optim::ScalerNotes> notes_;
+  bool full_precision_ = false;  // AtFloor::fp32 came into effect
+  // Samples of the step under way, and of steps that the scaler has not been asked about.
+  std::vector<int64_t> samples_;
+  std::vector<std::vector<int64_t>> unasked_;
   bool resumed_ = false;
 };
 

@@ -90,6 +90,9 @@ Fields Trainer::fields() const {
   if (parts_.plateau) {
     add_scalars(fields, "plateau.", parts_.plateau->state_scalars());
   }
+  if (full_precision_) {
+    fields["full_precision"] = "1";
+  }
   for (const auto& [name, value] : options_.settings) {
     fields["setting." + name] = value;
   }
@@ -149,6 +152,9 @@ void Trainer::resume() {
   // Loads that can fail come before anything changes but the tensors that they set all or nothing.
   const NamedTensors model = load_tensors(found->file(kModelFile));
   const NamedTensors optimizer = load_tensors(found->file(kOptimizerFile));
+  if (found->fields.contains("full_precision")) {
+    go_on_in_full_precision();
+  }
   parts_.model.load_state(model);
   parts_.optimizer.load_state(optimizer, scalars_of(found->fields, "optimizer."));
   read_fields(found->fields);

@@ -2,7 +2,6 @@
 // ended is counted by the optimizer and moves the schedule where it is known.
 #include <binade/core/create.h>
 #include <binade/core/ops.h>
-#include <binade/core/warning.h>
 #include <binade/train/lens.h>
 #include <binade/train/trainer.h>
 
@@ -20,6 +19,7 @@ bool Trainer::train_batch(const data::Batch& batch, bool last) {
   if (last) {
     window_.close();
   }
+  begin_step(batch);
   optim::StepResult result = StepOutcome::accumulating;
   const bool full = batch.size == window_.nominal_batch();
   const bool looks = lens_ && lens_->looks_at(state_.steps);
@@ -38,6 +38,7 @@ bool Trainer::train_batch(const data::Batch& batch, bool last) {
   if (parts_.schedule) {
     parts_.schedule->advance(result);
   }
+  end_step();
   return true;
 }
 
@@ -63,8 +64,13 @@ Tensor Trainer::run_batch(const data::Batch& batch, double weight, optim::StepRe
 
 optim::StepResult Trainer::step() {
   const optim::StepOptions options{.divisor = window_.divisor(), .clip_norm = options_.clip_norm};
-  return parts_.scaler ? parts_.scaler->step(parts_.optimizer, options)
-                       : parts_.optimizer.step(options);
+  try {
+    return parts_.scaler ? parts_.scaler->step(parts_.optimizer, options)
+                         : parts_.optimizer.step(options);
+  } catch (optim::OverflowAtFloor& error) {
+    name_samples(error, state_.steps);
+    throw;
+  }
 }
 
 // A batch that is a whole step, as a graph.
@@ -102,15 +108,20 @@ void Trainer::choose_graph(const data::Loader& train) {
     give_up_graph("no batch is full");
     return;
   }
-  graph_ = std::make_unique<GraphedStep>(device, [this](std::span<const Tensor> in) {
-    data::Batch batch;
-    batch.images = in[0];
-    batch.labels = in[1];
-    batch.size = in[0].size(0);
-    optim::StepResult result = StepOutcome::accumulating;
-    const Tensor loss = run_batch(batch, 1, result);
-    return std::vector<Tensor>{loss, result.word()};
-  });
+  make_graph();
+}
+
+void Trainer::make_graph() {
+  graph_ =
+      std::make_unique<GraphedStep>(parts_.optimizer.device(), [this](std::span<const Tensor> in) {
+        data::Batch batch;
+        batch.images = in[0];
+        batch.labels = in[1];
+        batch.size = in[0].size(0);
+        optim::StepResult result = StepOutcome::accumulating;
+        const Tensor loss = run_batch(batch, 1, result);
+        return std::vector<Tensor>{loss, result.word()};
+      });
 }
 
 void Trainer::give_up_graph(const std::string& reason) {
@@ -118,28 +129,6 @@ void Trainer::give_up_graph(const std::string& reason) {
   why_no_graph_ = reason;
   if (options_.progress) {
     std::printf("steps are not replayed as a graph: %s\n", reason.c_str());
-    std::fflush(stdout);
-  }
-}
-
-int64_t Trainer::skipped() const {
-  return state_.steps - (parts_.optimizer.step_count() - applied_before_);
-}
-
-void Trainer::check_scaler() {
-  if (!parts_.scaler) {
-    return;
-  }
-  const optim::NamedScalars state = parts_.scaler->state_scalars();
-  if (!notes_) {
-    notes_ = std::make_unique<optim::ScalerNotes>(parts_.scaler->options());
-  }
-  const optim::ScalerNote note = notes_->look(
-      state_.steps, static_cast<int64_t>(state.at("skipped_steps")), state.at("scale"));
-  if (note.warning) {
-    warn(note.text);
-  } else if (!note.text.empty() && options_.progress) {
-    std::printf("%s%s\n", shows_progress() ? "\r\033[K" : "", note.text.c_str());
     std::fflush(stdout);
   }
 }

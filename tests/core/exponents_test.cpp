@@ -18,7 +18,7 @@ namespace {
 template <class T>
 Tensor tensor_of(const std::vector<T>& values, const Dims& sizes) {
   const Tensor host = empty(sizes, dtype_of<T>);
-  std::copy(values.begin(), values.end(), static_cast<T*>(host.view().data));
+  std::copy(values.begin(), values.end(), host.view().as<T>());
   return host.to(kernels::test_device());
 }
 

@@ -153,12 +153,13 @@ TEST(StepDecide, AtTheFloor) {
     EXPECT_EQ(scaler->scale, 1);
     EXPECT_EQ(scaler->needs_full_precision, policy == AtFloor::fp32);
     EXPECT_EQ(scaler->growth_tracker, policy == AtFloor::error ? 1 : 0);
+    EXPECT_EQ(scaler->overflow_position, 70);
     if (policy == AtFloor::error) {  // and nothing is applied until the host has seen it
       EXPECT_EQ(scaler->halted, 2);
       EXPECT_EQ(scaler->halted_loss, 5);
-      EXPECT_EQ(scaler->halted_position, 70);
       words->non_finite = 0;
       EXPECT_EQ(decide(request, &scaler, words), kStepHalted);
+      EXPECT_EQ(scaler->halted_after, 1);
       EXPECT_EQ(words->apply, 0);
     }
   }
