@@ -42,6 +42,11 @@ bool is_view(const OpEvent& event, const Tensor& y) {
   });
 }
 
+// Whether results of the op are its input again, in another dtype or place.
+bool only_copies(std::string_view op) {
+  return op == "cast" || op == "policy_cast" || op == "to_device";
+}
+
 Tensor copy_of(const Tensor& t) {
   Tensor copy = empty_like(t, DType::f32);
   copy.copy_(t);
@@ -122,8 +127,7 @@ class Lens::Watch : public OpObserver {
       return;
     }
     for (const Tensor& y : event.outputs) {
-      if (is_floating(y.dtype()) && std::string_view(event.op.name) != "cast" &&
-          !is_view(event, y)) {
+      if (is_floating(y.dtype()) && !only_copies(event.op.name) && !is_view(event, y)) {
         count_op(LensKind::activation, event.module, event.op.name, y, 1);
       }
     }
@@ -133,7 +137,7 @@ class Lens::Watch : public OpObserver {
     // Not the seed, which no policy stores in f16.
     const bool wanted = wants(LensKind::activation_gradient) && !event.node.leaf &&
                         event.upstream.defined() && event.upstream.numel() > 1;
-    if (wanted && std::string_view(event.node.name()) != "cast") {
+    if (wanted && !only_copies(event.node.name())) {
       count_op(LensKind::activation_gradient, event.node.label, event.node.name(), event.upstream,
                scale_of(event.run));
     }

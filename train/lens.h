@@ -23,7 +23,7 @@
 namespace binade::train {
 
 enum class LensKind : uint8_t {
-  activation,           // results of ops in forward, but views and casts
+  activation,           // results of ops in forward, but views, casts and copies to a device
   activation_gradient,  // of those results, but losses: of more than one element
   weight_gradient,
   weight,  // masters where there are any, before the step

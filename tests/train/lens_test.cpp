@@ -138,6 +138,21 @@ TEST(Lens, TrueValuesDoNotDependOnTheScale) {
   }
 }
 
+TEST(Lens, LeavesOutCopies) {
+  SmallRun run(1024, Precision::autocast(DType::f16));
+  Lens lens(run.model->parameters(), *run.adam);
+  lens.begin(0);
+  run.backward(1);
+  lens.before_update();
+  (void)run.scaler->step(*run.adam).value();
+  lens.end();
+  (void)record(lens, LensKind::activation, "first/linear");
+  for (const LensRecord& r : lens.records()) {
+    EXPECT_EQ(r.tensor.find("cast"), std::string::npos) << r.tensor;
+    EXPECT_EQ(r.tensor.find("to_device"), std::string::npos) << r.tensor;
+  }
+}
+
 TEST(Lens, CountsUpdatesThatNeedAMaster) {
   SmallRun run(1024, Precision::mixed(DType::f16), 1e-6f);
   Lens lens(run.model->parameters(), *run.adam, {.kinds = {LensKind::update}});
