@@ -1,4 +1,5 @@
 #include <binade/dist/mpi_transport.h>
+#include <binade/kernels/combine.h>
 
 #include <deque>
 
@@ -30,15 +31,34 @@ int rank_in(MPI_Comm comm) {
   return rank;
 }
 
-int size_of(MPI_Comm comm) {
+int ranks_of(MPI_Comm comm) {
   int size = 0;
   check_mpi(MPI_Comm_size(comm, &size), "MPI_Comm_size");
   return size;
 }
 
+MPI_Op mpi_op(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::max: return MPI_MAX;
+    case ReduceOp::min: return MPI_MIN;
+    default: return MPI_SUM;
+  }
+}
+
+MPI_Datatype mpi_type(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return MPI_DOUBLE;
+    case DType::f32: return MPI_FLOAT;
+    case DType::i64: return MPI_INT64_T;
+    case DType::i32: return MPI_INT32_T;
+    default:
+      fail("all_reduce: MPI has no ", dtype, ", expected f64, f32, i64 or i32; use the ring");
+  }
+}
+
 class MpiTransport final : public Transport {
  public:
-  explicit MpiTransport(MPI_Comm comm) : Transport(rank_in(comm), size_of(comm)), comm_(comm) {}
+  explicit MpiTransport(MPI_Comm comm) : Transport(rank_in(comm), ranks_of(comm)), comm_(comm) {}
 
   // Messages under way would make MPI_Comm_free wait; a transport that failed leaves it out.
   ~MpiTransport() override {
@@ -62,6 +82,25 @@ class MpiTransport final : public Transport {
     MPI_Group_free(&all);
     MPI_Comm_set_errhandler(part, MPI_ERRORS_RETURN);
     return std::make_unique<MpiTransport>(part);
+  }
+
+  void library_all_reduce(const View& x, ReduceOp op) override {
+    const MPI_Datatype type = mpi_type(x.dtype);
+    const auto width = static_cast<int64_t>(size_of(x.dtype));
+    constexpr int64_t kMost = int64_t(1) << 28;  // elements of a call
+    for (int64_t begin = 0; begin < x.numel; begin += kMost) {
+      check_mpi(MPI_Allreduce(MPI_IN_PLACE, x.data + begin * width,
+                              static_cast<int>(std::min(kMost, x.numel - begin)), type, mpi_op(op),
+                              comm_),
+                "MPI_Allreduce");
+    }
+    if (op == ReduceOp::avg && x.numel > 0) {
+      kernels::cpu::combine({.op = kernels::CombineOp::sum,
+                             .received = kNoView,
+                             .x = x,
+                             .y = x,
+                             .after = static_cast<double>(size())});
+    }
   }
 
  protected:
@@ -91,20 +130,25 @@ class MpiTransport final : public Transport {
         groups_.pop_front();
         ++finished_;
         spin = -1;
-      } else if (spin % 16 == 15) {
-        sched_yield();  // there may be more ranks than cores
+        idle_ = 0;
       }
+    }
+    if (!groups_.empty()) {
+      if (++idle_ > kPatience) {
+        sched_yield();
+      }  // there may be more ranks than cores
     }
     return finished_;
   }
 
  private:
   static constexpr size_t kPart = size_t(1) << 30;
-  static constexpr int kTag = 0, kSpins = 1000;
+  static constexpr int kTag = 0, kSpins = 1000, kPatience = 4;
 
   MPI_Comm comm_;
   std::deque<std::vector<MPI_Request>> groups_;  // not done yet
   uint64_t finished_ = 0;
+  int idle_ = 0;  // calls of progress() without any
 };
 
 }  // namespace

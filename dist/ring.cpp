@@ -2,7 +2,6 @@
 // r sends segment r - 1 - s and receives segment r - 2 - s. Steps below n - 1 reduce, the n - 1
 // after them gather. Item i is sent when item i - pieces, the same piece one step before, has been
 // combined, so up to `pieces` items can be under way.
-#include <binade/core/tensor.h>
 #include <binade/dist/ring.h>
 #include <binade/kernels/combine.h>
 
@@ -59,9 +58,12 @@ class Ring {
  private:
   void run(int64_t first_step, int64_t last_step) {
     if (first_step < n_ - 1) {
-      const int64_t width = static_cast<int64_t>(size_of(wire_));
-      partial_ = empty({slot_ * pieces_ * width}, DType::u8);
-      received_ = empty({slot_ * under_way_ * width}, DType::u8);
+      // Two ranks that need not change what they send have no partial results to keep.
+      const bool partial = n_ > 2 || makes_first();
+      const int64_t width = static_cast<int64_t>(size_of(wire_)), received = slot_ * under_way_;
+      received_ =
+          t_.workspace(static_cast<size_t>((received + (partial ? slot_ * pieces_ : 0)) * width));
+      partial_ = received_ + received * width;
     }
     const int64_t first = first_step * pieces_, last = last_step * pieces_;
     uint64_t tickets[kUnderWay];
@@ -76,6 +78,9 @@ class Ring {
       }
     }
   }
+
+  // Whether the first step sends something else than the values as they are.
+  bool makes_first() const { return before_ != 1 || wire_ != x_.dtype; }
 
   uint64_t post(int64_t i) {
     const int64_t step = i / pieces_, k = i % pieces_;
@@ -95,10 +100,10 @@ class Ring {
       return result(range);
     }
     const View own = view(x_.data, x_.dtype, range.begin, range.count);
-    if (step == 0 && before_ == 1 && wire_ == x_.dtype) {
+    if (step == 0 && !makes_first()) {
       return own;
     }
-    const View partial = view(partial_.view().data, wire_, k * slot_, range.count);
+    const View partial = view(partial_, wire_, k * slot_, range.count);
     if (step == 0) {
       kernels::cpu::combine(
           {.op = combine_op(op_), .received = kNoView, .x = own, .y = partial, .before = before_});
@@ -108,8 +113,7 @@ class Ring {
 
   View arriving(int64_t step, int64_t k, int64_t slot) const {
     const Range range = piece(t_.rank() - 2 - step, k);
-    return step < n_ - 1 ? view(received_.view().data, wire_, slot * slot_, range.count)
-                         : result(range);
+    return step < n_ - 1 ? view(received_, wire_, slot * slot_, range.count) : result(range);
   }
 
   void combine(int64_t i) {
@@ -123,7 +127,7 @@ class Ring {
         {.op = combine_op(op_),
          .received = arriving(step, k, i % under_way_),
          .x = view(x_.data, x_.dtype, range.begin, range.count),
-         .y = complete ? result(range) : view(partial_.view().data, wire_, k * slot_, range.count),
+         .y = complete ? result(range) : view(partial_, wire_, k * slot_, range.count),
          .before = before_,
          .after = complete ? after_ : 1});
   }
@@ -156,7 +160,7 @@ class Ring {
   const DType wire_;  // of partial results
   int64_t pieces_, under_way_, slot_;
   double before_ = 1, after_ = 1;
-  Tensor partial_, received_;
+  std::byte *partial_ = nullptr, *received_ = nullptr;
 };
 
 void copy_bytes(const View& x, std::byte* to) {

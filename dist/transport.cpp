@@ -3,6 +3,11 @@
 #include <chrono>
 
 namespace binade::dist {
+namespace {
+
+constexpr size_t kWorkspaceAlignment = 64;
+
+}  // namespace
 
 void Transport::add(bool is_send, int peer, std::byte* data, size_t bytes) {
   check(in_group_, "transport: got a message outside of a group; call group_start() first");
@@ -62,6 +67,19 @@ void Transport::wait_until(uint64_t ticket) {
       throw TransportError(text("no answer in ", timeout_, " s"));
     }
   }
+}
+
+void Transport::library_all_reduce(const View&, ReduceOp) {
+  fail("all_reduce: the transport ", name(), " has no all-reduce of a library; use the ring");
+}
+
+std::byte* Transport::workspace(size_t bytes) {
+  if (workspace_.size() < bytes + kWorkspaceAlignment) {
+    workspace_ = std::vector<std::byte>(bytes + kWorkspaceAlignment);
+  }
+  void* begin = workspace_.data();
+  size_t space = workspace_.size();
+  return static_cast<std::byte*>(std::align(kWorkspaceAlignment, bytes, begin, space));
 }
 
 void Transport::interrupt() noexcept {

@@ -8,7 +8,8 @@
 //
 // One thread at a time uses a transport, but interrupt() may come from any.
 #pragma once
-#include <binade/kernels/base/error.h>
+#include <binade/dist/reduce_op.h>
+#include <binade/kernels/base/view.h>
 
 #include <atomic>
 #include <cstddef>
@@ -61,6 +62,15 @@ class Transport {
   // all members with the same list, in the same order beside their other splits.
   virtual std::unique_ptr<Transport> split(const std::vector<int>& members) = 0;
 
+  // The all-reduce of the library behind this transport: contiguous memory of the CPU, in place.
+  // Throws Error where there is none. May not be interrupted.
+  virtual void library_all_reduce(const View& x, ReduceOp op);
+
+  // At least this much memory for a collective, 64-byte aligned. It is kept for the next one,
+  // because fresh pages cost more than the sums that are made in them. Invalidates what it returned
+  // before.
+  std::byte* workspace(size_t bytes);
+
   // Payload handed to send() so far.
   uint64_t bytes_sent() const { return bytes_sent_; }
 
@@ -83,6 +93,7 @@ class Transport {
   int rank_, size_;
   double timeout_ = 60;
   std::vector<Message> group_;
+  std::vector<std::byte> workspace_;
   bool in_group_ = false;
   uint64_t posted_ = 0, done_ = 0, bytes_sent_ = 0;
   std::atomic<bool> interrupted_{false};

@@ -1,0 +1,74 @@
+// all_reduce_bench: Binade's ring against MPI_Allreduce in the same processes, taking turns. Start it
+// with mpirun -np 2; prints the median times and what the ring reaches of the library's bandwidth.
+#include <binade/core/create.h>
+#include <binade/dist/mpi_transport.h>
+#include <binade/dist/ring.h>
+#include <binade/kernels/base/parallel.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace binade::dist {
+namespace {
+
+template <class F>
+double seconds(F&& f) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  const double start = MPI_Wtime();
+  f();
+  MPI_Barrier(MPI_COMM_WORLD);
+  return MPI_Wtime() - start;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+void run(int64_t piece_bytes, int repeats) {
+  const auto transport = make_mpi_transport();
+  kernels::set_threads(1);  // as many processes as cores
+  if (transport->rank() == 0) {
+    std::printf("%8s  %12s  %12s  %s\n", "MiB f32", "ring ms", "MPI ms", "MPI time / ring time");
+  }
+  for (const int64_t mebibytes : {1, 4, 16, 64}) {
+    const int64_t count = mebibytes << 18;
+    const Tensor x = full({count}, 1), y = full({count}, 1);
+    std::vector<double> ring, library;
+    for (int i = 0; i < repeats + 2; ++i) {
+      const double a = seconds([&] {
+        ring_all_reduce(*transport, x, ReduceOp::sum, {.piece_bytes = piece_bytes});
+      });
+      const double b = seconds([&] {
+        MPI_Allreduce(MPI_IN_PLACE, y.data<float>(), static_cast<int>(count), MPI_FLOAT, MPI_SUM,
+                      MPI_COMM_WORLD);
+      });
+      if (i >= 2) {
+        ring.push_back(a);
+        library.push_back(b);
+      }
+    }
+    if (transport->rank() == 0) {
+      std::printf("%8lld  %12.3f  %12.3f  %.2f\n", static_cast<long long>(mebibytes),
+                  median(ring) * 1e3, median(library) * 1e3, median(library) / median(ring));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace binade::dist
+
+int main(int argc, char** argv) {
+  try {
+    binade::dist::run(argc > 1 ? std::atoll(argv[1]) << 10 : binade::dist::RingOptions{}.piece_bytes,
+                      argc > 2 ? std::atoi(argv[2]) : 21);
+    binade::dist::finish_mpi();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "all_reduce_bench: error: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,198 @@
+#include <binade/core/autograd.h>
+#include <binade/core/create.h>
+#include <binade/dist/communicator.h>
+
+#include <algorithm>
+#include <tuple>
+
+namespace binade::dist {
+namespace {
+
+// What a rank tells the next one before a collective.
+struct Header {
+  uint64_t sequence;
+  Signature signature;
+  bool operator==(const Header&) const = default;
+};
+
+// The values of x in contiguous memory of the CPU: x itself where they are.
+Tensor on_host(const Tensor& x) { return x.detach().to(Device{}).contiguous(); }
+
+void write_back(const Tensor& host, const Tensor& x) {
+  if (host.view().data == x.view().data) {
+    x.bump_version();
+  } else {
+    const NoGradGuard guard;
+    x.detach().copy_(host);
+  }
+}
+
+void check_reducible(const char* what, const Tensor& x) {
+  check(x.defined(), what, ": got an undefined tensor");
+  check(is_floating(x.dtype()) || x.dtype() == DType::i64 || x.dtype() == DType::i32, what,
+        ": got dtype ", x.dtype(), ", expected f64, f32, f16, bf16, i64 or i32");
+}
+
+uint8_t variant(const AllReduceOptions& options) {
+  return static_cast<uint8_t>((options.f32_carry ? 1 : 0) |
+                              (options.algorithm == Algorithm::library ? 2 : 0));
+}
+
+Dims with_front(int64_t front, const Dims& rest) {
+  Dims sizes{front};
+  for (const int64_t size : rest) {
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+Communicator::Communicator(std::shared_ptr<Transport> transport, std::shared_ptr<Health> health,
+                           const CommunicatorOptions& options, std::string name)
+    : transport_(std::move(transport)),
+      health_(std::move(health)),
+      options_(options),
+      name_(std::move(name)) {
+  health_->watch(transport_);
+}
+
+void Communicator::end(const std::string& cause) { throw CollectiveError(health_->report(cause)); }
+
+template <class F>
+void Communicator::run(const Signature& signature, F&& body) {
+  Progress& progress = health_->progress();
+  progress.enter(name_, ++sequence_, signature);
+  const auto describe = [&](const char* reason) {
+    return text("rank ", rank(), " could not finish #", sequence_, " ", to_string(signature), ": ",
+                reason);
+  };
+  try {
+    transport_->set_timeout(sequence_ == 1 ? options_.first_timeout : options_.timeout);
+    compare_signatures(signature);
+    body();
+  } catch (const TransportError& error) {
+    end(describe(error.what()));
+  }
+  progress.leave();
+}
+
+void Communicator::compare_signatures(const Signature& signature) {
+  const int n = size(), before = (rank() + n - 1) % n;
+  if (n == 1) {
+    return;
+  }
+  const Header mine{sequence_, signature};
+  Header theirs{};
+  transport_->group_start();
+  transport_->send((rank() + 1) % n, &mine, sizeof mine);
+  transport_->receive(before, &theirs, sizeof theirs);
+  transport_->wait(transport_->group_end());
+  if (mine != theirs) {
+    end(text("ranks call different collectives: rank ", rank(), " #", mine.sequence, " ",
+             to_string(mine.signature), ", rank ", before, " #", theirs.sequence, " ",
+             to_string(theirs.signature)));
+  }
+}
+
+void Communicator::all_reduce(const Tensor& x, ReduceOp op, const AllReduceOptions& options) {
+  check_reducible("all_reduce", x);
+  const Tensor host = on_host(x);
+  run({.collective = Collective::all_reduce,
+       .dtype = x.dtype(),
+       .op = op,
+       .variant = variant(options),
+       .count = x.numel(),
+       .piece = options.piece_bytes},
+      [&] {
+        if (options.algorithm == Algorithm::library) {
+          transport_->library_all_reduce(host, op);
+        } else {
+          ring_all_reduce(*transport_, host, op,
+                          {.f32_carry = options.f32_carry, .piece_bytes = options.piece_bytes});
+        }
+      });
+  write_back(host, x);
+}
+
+void Communicator::broadcast(const Tensor& x, int root) {
+  check(x.defined(), "broadcast: got an undefined tensor");
+  check(root >= 0 && root < size(), "broadcast: got root ", root, ", expected a rank of 0 .. ",
+        size() - 1);
+  const Tensor host = on_host(x);
+  run({.collective = Collective::broadcast, .dtype = x.dtype(), .root = root, .count = x.numel()},
+      [&] { ring_broadcast(*transport_, host, root); });
+  write_back(host, x);
+}
+
+Tensor Communicator::all_gather(const Tensor& x) {
+  check(x.defined(), "all_gather: got an undefined tensor");
+  const Tensor host = on_host(x), all = empty(with_front(size(), x.sizes()), x.dtype());
+  run({.collective = Collective::all_gather, .dtype = x.dtype(), .count = x.numel()},
+      [&] { ring_all_gather(*transport_, host, all); });
+  return all.to(x.device());
+}
+
+Tensor Communicator::reduce_scatter(const Tensor& x, ReduceOp op, const AllReduceOptions& options) {
+  check_reducible("reduce_scatter", x);
+  check(x.dim() >= 1 && x.size(0) == size(), "reduce_scatter: got sizes ", x.sizes(),
+        ", expected a first dimension of ", size(), ", the number of ranks");
+  check(options.algorithm == Algorithm::ring, "reduce_scatter: only the ring does this");
+  Dims sizes;
+  for (int i = 1; i < x.dim(); ++i) {
+    sizes.push_back(x.size(i));
+  }
+  const Tensor host = on_host(x), part = empty(sizes, x.dtype());
+  run({.collective = Collective::reduce_scatter,
+       .dtype = x.dtype(),
+       .op = op,
+       .variant = variant(options),
+       .count = x.numel(),
+       .piece = options.piece_bytes},
+      [&] {
+        ring_reduce_scatter(*transport_, host, part, op,
+                            {.f32_carry = options.f32_carry, .piece_bytes = options.piece_bytes});
+      });
+  return part.to(x.device());
+}
+
+// Everyone has been told by everyone, in ever longer steps (D. Hensgen, R. Finkel, U. Manber, "Two
+// algorithms for barrier synchronization", 1988).
+void Communicator::barrier() {
+  run({.collective = Collective::barrier}, [&] {
+    const int n = size();
+    for (int distance = 1; distance < n; distance *= 2) {
+      char out = 1, in = 0;
+      transport_->group_start();
+      transport_->send((rank() + distance) % n, &out, 1);
+      transport_->receive((rank() + n - distance) % n, &in, 1);
+      transport_->wait(transport_->group_end());
+    }
+  });
+}
+
+std::unique_ptr<Communicator> Communicator::split(int color, int key) {
+  const Tensor mine = from_values({static_cast<double>(color), static_cast<double>(key)}, {2},
+                                  DType::i64),
+               all = empty({size(), 2}, DType::i64);
+  run({.collective = Collective::split, .dtype = DType::i64, .count = 2},
+      [&] { ring_all_gather(*transport_, mine, all); });
+  if (color < 0) {
+    return nullptr;
+  }
+  std::vector<std::tuple<int64_t, int>> chosen;  // key, rank
+  for (int peer = 0; peer < size(); ++peer) {
+    if (all.data<int64_t>()[2 * peer] == color) {
+      chosen.emplace_back(all.data<int64_t>()[2 * peer + 1], peer);
+    }
+  }
+  std::sort(chosen.begin(), chosen.end());
+  std::vector<int> members;
+  for (const auto& entry : chosen) {
+    members.push_back(std::get<1>(entry));
+  }
+  return std::make_unique<Communicator>(transport_->split(members), health_, options_,
+                                        text("group ", color));
+}
+
+}  // namespace binade::dist

@@ -1,0 +1,78 @@
+// Communicator: the collectives of a group of ranks, on tensors.
+//
+// All ranks of the group call the same collectives in the same order. Every call carries a sequence
+// number and a signature (what, dtype, elements, operation), which neighbours compare before any
+// data move: a call that differs, a rank that is dead, gone or late ends the job on every rank with
+// a CollectiveError that shows who is where. After one, every further call throws it too.
+// One thread at a time calls a communicator.
+//
+// Tensors on a device other than the CPU pass through host memory.
+#pragma once
+#include <binade/core/tensor.h>
+#include <binade/dist/health.h>
+#include <binade/dist/ring.h>
+
+namespace binade::dist {
+
+enum class Algorithm : uint8_t {
+  ring,     // dist/ring.h: the same on every transport, bit-identical everywhere
+  library,  // the transport's own, for example MPI_Allreduce
+};
+
+struct AllReduceOptions {
+  Algorithm algorithm = Algorithm::ring;
+  bool f32_carry = false;  // of the ring, for f16 and bf16
+  int64_t piece_bytes = RingOptions{}.piece_bytes;
+};
+
+struct CommunicatorOptions {
+  double timeout = 60;         // seconds in which a collective must make progress
+  double first_timeout = 600;  // the same for the first one, as ranks start at different times
+};
+
+class Communicator {
+ public:
+  // `name` is empty for the group of all ranks.
+  Communicator(std::shared_ptr<Transport> transport, std::shared_ptr<Health> health,
+               const CommunicatorOptions& options = {}, std::string name = {});
+
+  int rank() const { return transport_->rank(); }
+  int size() const { return transport_->size(); }
+  bool is_root() const { return rank() == 0; }
+
+  // x = the reduction of every rank's x, in place. Floating dtypes, i64 and i32.
+  void all_reduce(const Tensor& x, ReduceOp op = ReduceOp::sum,
+                  const AllReduceOptions& options = {});
+  // x = rank root's x. Any dtype.
+  void broadcast(const Tensor& x, int root = 0);
+  // [n, sizes of x...], by rank. Any dtype.
+  Tensor all_gather(const Tensor& x);
+  // x: [n, ...] to [...]: this rank's part of the reduction.
+  Tensor reduce_scatter(const Tensor& x, ReduceOp op = ReduceOp::sum,
+                        const AllReduceOptions& options = {});
+  void barrier();
+
+  // The ranks that give the same color, ordered by key and rank. color -1: no group, an undefined
+  // result (nullptr). Collective over this group.
+  std::unique_ptr<Communicator> split(int color, int key = 0);
+
+  // The step of training, for the table of an error.
+  void set_step(int64_t step) { health_->progress().set_step(step); }
+  uint64_t bytes_sent() const { return transport_->bytes_sent(); }
+  uint64_t collectives() const { return sequence_; }
+  Transport& transport() { return *transport_; }
+
+ private:
+  template <class F>
+  void run(const Signature& signature, F&& body);
+  void compare_signatures(const Signature& signature);
+  [[noreturn]] void end(const std::string& cause);
+
+  std::shared_ptr<Transport> transport_;
+  std::shared_ptr<Health> health_;
+  CommunicatorOptions options_;
+  std::string name_;
+  uint64_t sequence_ = 0;
+};
+
+}  // namespace binade::dist
