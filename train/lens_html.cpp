@@ -8,14 +8,14 @@
 namespace binade::train {
 namespace {
 
-constexpr int kCell = 11, kRow = 15, kLabel = 230, kTop = 18;
+constexpr int kCell = 8, kRow = 15, kLabel = 230, kTop = 18, kAxis = 18;
 
 constexpr const char* kHead = R"(<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Exponent lens</title><style>
 body{font:14px/1.4 system-ui,sans-serif;margin:2em auto;max-width:1200px;color:#222}
-svg text{font:11px monospace;fill:#222}table{border-collapse:collapse}
+svg text{font:11px monospace;fill:#222}svg .row{fill:#f8f9fa}svg .axis{fill:#666}table{border-collapse:collapse}
 td,th{padding:2px 12px;text-align:right;border-bottom:1px solid #ddd}
-figure{margin:0 0 1.5em;overflow-x:auto}figcaption{font-weight:600;margin:.5em 0}
+figure{margin:0 0 1.5em;overflow-x:auto}sup{font-size:.75em;line-height:0}figcaption{font-weight:600;margin:.5em 0}
 </style></head><body><h1>Exponent lens</h1>
 )";
 
@@ -33,7 +33,7 @@ std::string escaped(const std::string& s) {
 
 std::string color(double share) {  // white to dark blue, logarithmic over four decades
   const double depth = std::clamp(1 + std::log10(share) / 4, 0.04, 1.0);
-  const auto mix = [depth](int dark) { return static_cast<int>(245 + depth * (dark - 245)); };
+  const auto mix = [depth](int dark) { return static_cast<int>(232 + depth * (dark - 232)); };
   return text("rgb(", mix(8), ",", mix(48), ",", mix(107), ")");
 }
 
@@ -44,7 +44,8 @@ std::string number(double value) {
 }
 
 std::string cells(const LensRow& row, const ExponentSpan& span, int y) {
-  std::string out;
+  std::string out = text("<rect class=\"row\" x=\"", kLabel, "\" y=\"", y, "\" width=\"",
+                         (span.most - span.least + 1) * kCell, "\" height=\"", kRow - 1, "\"/>");
   for (int e = span.least; e <= span.most; ++e) {
     const double share = elements_at(row, span, e) / std::max(row.elements, 1.0);
     if (share > 0) {
@@ -62,17 +63,50 @@ std::string borders(const ExponentSpan& span, int height) {
   const struct {
     int exponent;
     const char* name;
-  } all[] = {{-25, "2^-25"}, {-14, "2^-14"}, {16, "2^16"}};
+  } all[] = {{-25, "0 in f16"}, {-14, "subnormal"}, {16, "inf"}};
   std::string out;
   for (const auto& border : all) {
     if (border.exponent >= span.least && border.exponent <= span.most + 1) {
       const int x = kLabel + (border.exponent - span.least) * kCell;
-      out +=
-          text("<line x1=\"", x, "\" x2=\"", x, "\" y1=\"", kTop, "\" y2=\"", height,
-               "\" stroke=\"#c0392b\"/><text x=\"", x + 2, "\" y=\"12\">", border.name, "</text>");
+      out += text("<line x1=\"", x, "\" x2=\"", x, "\" y1=\"", kTop, "\" y2=\"", height,
+                  "\" stroke=\"#c0392b\"/><text x=\"", border.exponent < 16 ? x - 4 : x + 4,
+                  "\" y=\"12\" text-anchor=\"", border.exponent < 16 ? "end" : "start", "\">",
+                  border.name, "</text>");
     }
   }
   return out;
+}
+
+// The exponents below their columns.
+std::string axis(const ExponentSpan& span, int y) {
+  std::string out;
+  for (int e = span.least; e <= span.most; ++e) {
+    if (e % 5 == 0) {
+      out += text("<text class=\"axis\" text-anchor=\"middle\" x=\"",
+                  kLabel + (e - span.least) * kCell + kCell / 2, "\" y=\"", y + 13, "\">", e,
+                  "</text>");
+    }
+  }
+  return out;
+}
+
+std::string title_of(const std::string& kind) {  // "activation gradients"
+  std::string title = kind + "s";
+  std::replace(title.begin(), title.end(), '_', ' ');
+  return title;
+}
+
+// What the shades mean.
+std::string legend() {
+  std::string out = "<p><svg width=\"420\" height=\"18\">";
+  int x = 0;
+  for (const auto& [share, name] :
+       {std::pair(1e-4, "0.01%"), {1e-3, "0.1%"}, {1e-2, "1%"}, {0.1, "10%"}, {1.0, "100%"}}) {
+    out += text("<rect x=\"", x, "\" y=\"2\" width=\"22\" height=\"14\" fill=\"", color(share),
+                "\"/><text x=\"", x + 27, "\" y=\"13\">", name, "</text>");
+    x += 84;
+  }
+  return out + "</svg></p>\n";
 }
 
 std::string figure(const LensReport& report, const std::string& kind) {
@@ -91,8 +125,8 @@ std::string figure(const LensReport& report, const std::string& kind) {
     y += kRow;
   }
   const int width = kLabel + (span.most - span.least + 1) * kCell + 480;
-  return text("<figure><figcaption>", escaped(kind), ", exponents ", span.least, " to ", span.most,
-              "</figcaption><svg width=\"", width, "\" height=\"", y, "\">", body, borders(span, y),
+  return text("<figure><figcaption>", escaped(title_of(kind)), "</figcaption><svg width=\"", width,
+              "\" height=\"", y + kAxis, "\">", body, borders(span, y), axis(span, y),
               "</svg></figure>\n");
 }
 
@@ -118,12 +152,14 @@ std::string scales(const LensReport& report) {
 }  // namespace
 
 std::string to_html(const LensReport& report) {
-  std::string out =
-      text(kHead, "<p>", report.steps, " steps, ", report.first_step, " to ", report.last_step,
-           ". A column is an exponent; darker is a larger share of the tensor (logarithmic). f16 "
-           "flushes "
-           "to 0 left of 2^-25, is subnormal up to 2^-14 and overflows from 2^16; gradients are at "
-           "their true value.</p>\n");
+  std::string out = text(
+      kHead, "<p>", report.steps, " steps, ", report.first_step, " to ", report.last_step,
+      ". A row is a tensor, a column an exponent e: magnitudes from 2<sup>e</sup> to "
+      "2<sup>e+1</sup>; what lies farther left is in the first column. Darker is a larger share "
+      "of the tensor. f16 flushes to 0 left of 2<sup>-25</sup>, is subnormal up to "
+      "2<sup>-14</sup> and overflows from 2<sup>16</sup>: the red lines. Gradients are at their "
+      "true value.</p>\n",
+      legend());
   std::vector<std::string> kinds;
   for (const LensRow& row : report.rows) {
     if (std::find(kinds.begin(), kinds.end(), row.kind) == kinds.end()) {
