@@ -1,100 +1,52 @@
 #include "gradients.h"
 
-#include <algorithm>
 #include <cmath>
-#include <map>
 
 namespace study {
 namespace {
 
-constexpr double kLargestHalf = 65504;
+constexpr int kFirstDrawn = -42;
+
+double share_of_others(const ExponentCounts& counts, int64_t part) {
+  const int64_t others = counts.numel() - counts.zeros();
+  return others ? static_cast<double>(part) / static_cast<double>(others) : 0;
+}
+
+HalfCounts in_f16(const ExponentCounts& counts, double scale) {
+  return counts.in_f16(std::ilogb(scale));
+}
 
 }  // namespace
 
-void Samples::add(const Tensor& t) {
-  const Tensor wide = t.detach().to(Device{}).to(DType::f32).contiguous();
-  values_.insert(values_.end(), wide.data<float>(), wide.data<float>() + wide.numel());
+double zeros_of(const ExponentCounts& counts) {
+  return static_cast<double>(counts.zeros()) / static_cast<double>(counts.numel());
 }
 
-template <class F>
-double Samples::share(F&& counts) const {
-  int64_t of = 0, hits = 0;
-  for (const float value : values_) {
-    if (value != 0) {
-      ++of;
-      hits += counts(value) ? 1 : 0;
-    }
+double below(const ExponentCounts& counts, int exponent) {
+  int64_t part = 0;
+  for (int e = ExponentCounts::kLeast - 1; e < exponent; ++e) {
+    part += counts.at(e);
   }
-  return of ? static_cast<double>(hits) / static_cast<double>(of) : 0;
+  return share_of_others(counts, part);
 }
 
-double Samples::zeros() const {
-  const auto zeros = std::count(values_.begin(), values_.end(), 0.0F);
-  return static_cast<double>(zeros) / static_cast<double>(count());
+double flushed(const ExponentCounts& counts, double scale) {
+  return share_of_others(counts, in_f16(counts, scale).flushed);
 }
 
-double Samples::below(double bound) const {
-  return share([bound](float value) { return std::abs(value) < bound; });
+double overflown(const ExponentCounts& counts, double scale) {
+  return share_of_others(counts, in_f16(counts, scale).overflow);
 }
 
-double Samples::flushed(double scale) const {
-  const auto factor = static_cast<float>(scale);
-  return share([factor](float value) { return static_cast<float>(half(value * factor)) == 0; });
-}
-
-double Samples::overflown(double scale) const {
-  const auto factor = static_cast<float>(scale);
-  return share(
-      [factor](float value) { return std::isinf(static_cast<float>(half(value * factor))); });
-}
-
-double Samples::largest() const {
-  float largest = 0;
-  for (const float value : values_) {
-    largest = std::max(largest, std::abs(value));
-  }
-  return largest;
-}
-
-double Samples::best_scale() const {
-  return std::exp2(std::floor(std::log2(kLargestHalf / largest())));
-}
-
-Series Samples::histogram(const std::string& name) const {
-  std::map<int, int64_t> bins;
-  for (const float value : values_) {
-    if (value != 0) {
-      ++bins[std::ilogb(value)];
-    }
-  }
+Series histogram(const ExponentCounts& counts, const std::string& name) {
   Series series{.name = name, .x = {}, .y = {}, .kind = Series::steps};
-  const int last = bins.empty() ? 0 : bins.rbegin()->first;
-  for (int exponent = -42; exponent <= last + 1; ++exponent) {
-    const auto bin = bins.find(exponent);
-    const double hits = bin == bins.end() ? 0 : static_cast<double>(bin->second);
+  const int last = counts.largest() > 0 ? std::ilogb(counts.largest()) : 0;
+  for (int exponent = kFirstDrawn; exponent <= last + 1; ++exponent) {
     series.x.push_back(exponent);
-    series.y.push_back(100 * hits / static_cast<double>(count()));
+    series.y.push_back(100 * static_cast<double>(counts.at(exponent)) /
+                       static_cast<double>(counts.numel()));
   }
   return series;
-}
-
-GradientSamples sample_gradients(const Task& task, const Recipe& recipe, int64_t every) {
-  GradientSamples samples;
-  bool wanted = true;  // in step 0
-  const ActivationWatch watch([&](const Tensor& gradient) {
-    if (wanted) {
-      samples.activations.add(gradient);
-    }
-  });
-  (void)train_model(task, recipe, [&](const Moment& moment) {
-    for (const Parameter& parameter : moment.model.parameters()) {
-      if (wanted && parameter.value.grad().defined()) {
-        samples.weights.add(parameter.value.grad());
-      }
-    }
-    wanted = (moment.step + 1) % every == 0;
-  });
-  return samples;
 }
 
 }  // namespace study

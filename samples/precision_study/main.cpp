@@ -4,6 +4,8 @@
 // Where to read: experiments.cpp has the list, each experiment is in a file of its own, and
 // training.cpp is the one training loop. The status is 0 if all bounds hold, 1 if one does not, 2
 // if the study could not run.
+#include <binade/core/text_table.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -63,6 +65,11 @@ void print(const Outcome& outcome) {
   for (const Check& check : outcome.report.checks) {
     std::printf("  %s %s: %s, bound %s\n", check.holds() ? "    " : "FAIL", check.what.c_str(),
                 number(check.value).c_str(), check.bound().c_str());
+  }
+  for (const Table& table : outcome.report.tables) {
+    std::vector<std::vector<std::string>> rows{table.head};
+    rows.insert(rows.end(), table.rows.begin(), table.rows.end());
+    std::printf("\n%s\n%s\n", table.caption.c_str(), text_table(rows).c_str());
   }
   if (!outcome.error.empty()) {
     std::printf("  FAIL %s\n", outcome.error.c_str());

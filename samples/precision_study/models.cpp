@@ -3,8 +3,6 @@
 namespace study {
 namespace {
 
-thread_local const ActivationWatch::Sink* current_sink = nullptr;
-
 nn::TransformerEncoderLayerOptions gpt_layer(int64_t width) {
   return {.embed = width,
           .heads = 4,
@@ -21,20 +19,6 @@ Tensor halve(const Tensor& x) { return max_pool2d(x, {.kernel = {2, 2}, .stride 
 
 }  // namespace
 
-ActivationWatch::ActivationWatch(Sink sink) : sink_(std::move(sink)) { current_sink = &sink_; }
-ActivationWatch::~ActivationWatch() { current_sink = nullptr; }
-
-Tensor watched(const Tensor& activation) {
-  if (current_sink && activation.requires_grad()) {
-    on_gradient(activation, [](Tensor& gradient) {
-      if (current_sink) {
-        (*current_sink)(gradient);
-      }
-    });
-  }
-  return activation;
-}
-
 Perceptron::Perceptron(int64_t in, const std::vector<int64_t>& hidden, int64_t classes) {
   for (size_t i = 0; i <= hidden.size(); ++i) {
     const int64_t out = i < hidden.size() ? hidden[i] : classes;
@@ -47,7 +31,7 @@ Perceptron::Perceptron(int64_t in, const std::vector<int64_t>& hidden, int64_t c
 Tensor Perceptron::forward(const Tensor& x) {
   Tensor y = flatten(x, 1);
   for (size_t i = 0; i < layers_.size(); ++i) {
-    y = watched((*layers_[i])(i ? relu(y) : y));
+    y = (*layers_[i])(i ? relu(y) : y);
   }
   return y;
 }
@@ -66,9 +50,9 @@ ConvNet::ConvNet(int64_t channels, int64_t edge, int64_t classes)
 }
 
 Tensor ConvNet::forward(const Tensor& x) {
-  Tensor y = halve(relu(watched(bn1_(watched(conv1_(x))))));
-  y = halve(relu(watched(bn2_(watched(conv2_(y))))));
-  return watched(fc_(flatten(y, 1)));
+  Tensor y = halve(relu(bn1_(conv1_(x))));
+  y = halve(relu(bn2_(conv2_(y))));
+  return fc_(flatten(y, 1));
 }
 
 CharGpt::CharGpt(int64_t symbols, int64_t context)
@@ -90,9 +74,9 @@ CharGpt::CharGpt(int64_t symbols, int64_t context)
 
 Tensor CharGpt::forward(const Tensor& x) {
   Tensor h = tokens_(x) + slice(positions_.weight, 0, 0, x.size(1));
-  h = watched(first_.encode(watched(h), {.is_causal = true}));
-  h = watched(second_.encode(h, {.is_causal = true}));
-  return watched(flatten(head_(norm_(h)), 0, 1));
+  h = first_.encode(h, {.is_causal = true});
+  h = second_.encode(h, {.is_causal = true});
+  return flatten(head_(norm_(h)), 0, 1);
 }
 
 CharLstm::CharLstm(int64_t symbols)
@@ -105,7 +89,7 @@ CharLstm::CharLstm(int64_t symbols)
 }
 
 Tensor CharLstm::forward(const Tensor& x) {
-  return watched(flatten(head_(watched(lstm_.run(watched(embed_(x))).output)), 0, 1));
+  return flatten(head_(lstm_.run(embed_(x)).output), 0, 1);
 }
 
 }  // namespace study

@@ -2,26 +2,9 @@
 #pragma once
 #include <binade/binade.h>
 
-#include <functional>
-
 namespace study {
 
 using namespace binade;
-
-// While one exists, sink(dy) is called in every backward with the gradient of each activation that
-// the models below pass through watched(), in the dtype that the gradient is kept in.
-class ActivationWatch {
- public:
-  using Sink = std::function<void(const Tensor& gradient)>;
-  explicit ActivationWatch(Sink sink);
-  ~ActivationWatch();
-  ActivationWatch(const ActivationWatch&) = delete;
-  ActivationWatch& operator=(const ActivationWatch&) = delete;
-
- private:
-  Sink sink_;
-};
-Tensor watched(const Tensor& activation);
 
 // [N, C, H, W] -> [N, classes]: linear layers with relu between them.
 class Perceptron : public nn::Module {

@@ -17,7 +17,7 @@ constexpr const char* kStyle = R"(
 body { margin: 0 auto; max-width: 1040px; padding: 24px; background: var(--paper);
   color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
 h1 { line-height: 1.2; } h2 { margin: 2.2em 0 .3em; border-top: 1px solid var(--grid); padding-top: .8em; }
-a { color: var(--c0); } .soft { color: var(--soft); } .good { color: var(--good); } .bad { color: var(--bad); }
+a { color: var(--c0); } td a { white-space: nowrap; } .soft { color: var(--soft); } .good { color: var(--good); } .bad { color: var(--bad); }
 blockquote { margin: .6em 0; padding: .1em 1em; border-left: 3px solid var(--c0); }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; margin: .8em 0; font-size: 14px; font-variant-numeric: tabular-nums; }
@@ -26,6 +26,7 @@ th, td { padding: .25em .8em .25em 0; text-align: left; border-bottom: 1px solid
 .plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(440px, 100%), 1fr)); gap: 16px; }
 figure { margin: 0; padding: 12px; background: var(--card); border-radius: 8px; }
 figure h3 { margin: 0; font-size: 15px; } figcaption { font-size: 13px; color: var(--soft); }
+sup { font-size: .75em; line-height: 0; }
 .legend { margin: .3em 0; font-size: 13px; } .legend span { margin-right: 1.1em; white-space: nowrap; }
 svg { width: 100%; height: auto; } .swatch { width: 28px; height: 10px; margin-right: .4em; }
 svg text { fill: var(--ink); font: 14px system-ui, sans-serif; }
@@ -45,63 +46,63 @@ std::string verdict(bool holds) {
 }
 
 std::string cells(const char* tag, const std::vector<std::string>& texts) {
-  std::string html = "<tr>";
+  std::string page = "<tr>";
   for (const std::string& text : texts) {
-    html += std::string("<") + tag + ">" + text + "</" + tag + ">";
+    page += std::string("<") + tag + ">" + text + "</" + tag + ">";
   }
-  return html + "</tr>\n";
+  return page + "</tr>\n";
 }
 
-std::vector<std::string> all_escaped(std::vector<std::string> texts) {
+std::vector<std::string> all_html(std::vector<std::string> texts) {
   for (std::string& text : texts) {
-    text = escaped(text);
+    text = html(text);
   }
   return texts;
 }
 
 std::string table_of(const Table& table) {
-  std::string html = "<div class=\"wide\"><table><caption>" + escaped(table.caption) +
-                     "</caption>\n" + cells("th", all_escaped(table.head));
+  std::string page = "<div class=\"wide\"><table><caption>" + html(table.caption) + "</caption>\n" +
+                     cells("th", all_html(table.head));
   for (const auto& row : table.rows) {
-    html += cells("td", all_escaped(row));
+    page += cells("td", all_html(row));
   }
-  return html + "</table></div>\n";
+  return page + "</table></div>\n";
 }
 
 std::string checks_of(const Report& report) {
-  std::string html = "<div class=\"wide\"><table><caption>What must hold</caption>\n" +
+  std::string page = "<div class=\"wide\"><table><caption>What must hold</caption>\n" +
                      cells("th", {"figure", "value", "bound", "verdict"});
   for (const Check& check : report.checks) {
-    html += cells("td", {escaped(check.what), number(check.value), escaped(check.bound()),
-                         verdict(check.holds())});
+    page += cells(
+        "td", {html(check.what), number(check.value), html(check.bound()), verdict(check.holds())});
   }
-  return html + "</table></div>\n";
+  return page + "</table></div>\n";
 }
 
 std::string section_of(const Outcome& outcome) {
   const Experiment& e = *outcome.experiment;
-  std::string html = "<h2 id=\"" + std::string(e.name) + "\">" + escaped(e.title) + "</h2>\n";
-  html += "<p class=\"soft\">" + std::string(e.name) + " \u00b7 " + escaped(e.section) +
-          " \u00b7 " + number(outcome.cpu_seconds) + " CPU seconds \u00b7 " +
-          verdict(outcome.holds()) + "</p>\n<blockquote><p>" + escaped(e.claim) +
-          "</p></blockquote>\n<p>" + escaped(e.method) + "</p>\n";
+  std::string page = "<h2 id=\"" + std::string(e.name) + "\">" + html(e.title) + "</h2>\n";
+  page += "<p class=\"soft\">" + std::string(e.name) + " \u00b7 " + html(e.section) + " \u00b7 " +
+          number(outcome.cpu_seconds) + " CPU seconds \u00b7 " + verdict(outcome.holds()) +
+          "</p>\n<blockquote><p>" + html(e.claim) + "</p></blockquote>\n<p>" + html(e.method) +
+          "</p>\n";
   if (!outcome.error.empty()) {
-    html += "<p class=\"bad\">" + escaped(outcome.error) + "</p>\n";
+    page += "<p class=\"bad\">" + html(outcome.error) + "</p>\n";
   }
-  html += checks_of(outcome.report) + "<div class=\"plots\">\n";
+  page += checks_of(outcome.report) + "<div class=\"plots\">\n";
   for (const Plot& plot : outcome.report.plots) {
-    html += "<figure><h3>" + escaped(plot.title) + "</h3>" + legend_of(plot) + to_svg(plot) +
-            "<figcaption>" + escaped(plot.caption) + "</figcaption></figure>\n";
+    page += "<figure><h3>" + html(plot.title) + "</h3>" + legend_of(plot) + to_svg(plot) +
+            "<figcaption>" + html(plot.caption) + "</figcaption></figure>\n";
   }
-  html += "</div>\n";
+  page += "</div>\n";
   for (const Table& table : outcome.report.tables) {
-    html += table_of(table);
+    page += table_of(table);
   }
   for (const std::string& remark : outcome.report.remarks) {
-    html += "<p>" + escaped(remark) + "</p>\n";
+    page += "<p>" + html(remark) + "</p>\n";
   }
-  return html + "<p class=\"soft\">--break " + std::string(e.name) +
-         " switches off: " + escaped(e.mechanism) + "</p>\n";
+  return page + "<p class=\"soft\">--break " + std::string(e.name) +
+         " switches off: " + html(e.mechanism) + "</p>\n";
 }
 
 nlohmann::ordered_json json_number(double value) {
@@ -144,12 +145,12 @@ nlohmann::ordered_json json_of(const Outcome& outcome) {
 }  // namespace
 
 std::string to_html(const Study& study) {
-  std::string html =
+  std::string page =
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
       "<meta name=\"viewport\" content=\"width=device-width\">"
       "<title>Mixed precision training, claim by claim</title><style>" +
       std::string(kStyle) + "</style></head><body>\n";
-  html +=
+  page +=
       "<h1>Mixed precision training, claim by claim</h1>\n"
       "<p>The claims of Micikevicius et al., <i>Mixed Precision Training</i> (ICLR 2018), each as "
       "an experiment small enough for a laptop, run by Binade's sample "
@@ -157,25 +158,25 @@ std::string to_html(const Study& study) {
       "whether the bound held; <code>--break NAME</code> switches its mechanism off, and then "
       "the bound must fail. All arithmetic is direct (no Winograd), and a run repeats bit for "
       "bit at any number of threads.</p>\n<p class=\"soft\">Pictures: " +
-      escaped(study.pictures) + ". Text: " + escaped(study.text) +
-      ". Trained on: " + escaped(study.device) + ".</p>\n";
+      html(study.pictures) + ". Text: " + html(study.text) + ". Trained on: " + html(study.device) +
+      ".</p>\n";
   if (!study.broken.empty()) {
-    html += "<p class=\"bad\">The mechanism of " + escaped(study.broken) +
+    page += "<p class=\"bad\">The mechanism of " + html(study.broken) +
             " was switched off for this run.</p>\n";
   }
-  html += "<div class=\"wide\"><table>" +
+  page += "<div class=\"wide\"><table>" +
           cells("th", {"experiment", "claim", "section of the paper", "CPU seconds", "verdict"});
   for (const Outcome& outcome : study.outcomes) {
     const Experiment& e = *outcome.experiment;
-    html += cells("td",
-                  {"<a href=\"#" + std::string(e.name) + "\">" + e.name + "</a>", escaped(e.title),
-                   escaped(e.section), number(outcome.cpu_seconds), verdict(outcome.holds())});
+    page +=
+        cells("td", {"<a href=\"#" + std::string(e.name) + "\">" + e.name + "</a>", html(e.title),
+                     html(e.section), number(outcome.cpu_seconds), verdict(outcome.holds())});
   }
-  html += "</table></div>\n";
+  page += "</table></div>\n";
   for (const Outcome& outcome : study.outcomes) {
-    html += section_of(outcome);
+    page += section_of(outcome);
   }
-  return html + "</body></html>\n";
+  return page + "</body></html>\n";
 }
 
 std::string to_json(const Study& study) {

@@ -8,13 +8,35 @@ namespace study {
 namespace {
 
 constexpr double kWidth = 620, kHeight = 320;
-constexpr double kLeft = 70, kRight = 16, kTop = 22, kBottom = 50;
+constexpr double kLeft = 70, kRight = 28, kTop = 22, kBottom = 56;
 
 std::string format(const char* form, double value) {
   char text[48];
   std::snprintf(text, sizeof text, form, value);
   return text;
 }
+
+// Escaped, with the exponents of powers ("2^-24") between the two tags.
+std::string with_powers(const std::string& text, const char* begin, const char* end) {
+  const std::string plain = escaped(text);
+  std::string out;
+  for (size_t i = 0; i < plain.size(); ++i) {
+    const size_t digits = plain.find_first_not_of("-0123456789", i + 1);
+    const size_t after = digits == std::string::npos ? plain.size() : digits;
+    if (plain[i] == '^' && after > i + 1) {
+      out += begin + plain.substr(i + 1, after - i - 1) + end;
+      i = after - 1;
+    } else {
+      out += plain[i];
+    }
+  }
+  return out;
+}
+// Raised by hand: SVG has no markup for it that all browsers draw alike.
+std::string svg_text(const std::string& text) {
+  return with_powers(text, "<tspan dy=\"-4\" font-size=\"11\">", "</tspan>");
+}
+
 std::string px(double value) { return format("%.1f", value); }
 
 // Maps values to [0, 1] and knows where the ticks are.
@@ -75,14 +97,16 @@ class Ruler {
     if (axis_.scale == Axis::linear) {
       return format("%g", v);
     }
-    // Exponents are raised by hand: SVG has no markup for it that all browsers draw alike.
-    return std::string(axis_.scale == Axis::log2 ? "2" : "10") +
-           "<tspan dy=\"-4\" font-size=\"11\">" + format("%g", v) + "</tspan>";
+    return svg_text((axis_.scale == Axis::log2 ? "2^" : "10^") + format("%g", v));
   }
 
   const Axis& axis_;
   double low_, high_;
 };
+
+double half_bin(const Series& s) {  // of a histogram
+  return s.kind == Series::steps && s.x.size() > 1 ? (s.x[1] - s.x[0]) / 2 : 0;
+}
 
 struct Bounds {
   double low = INFINITY, high = -INFINITY;
@@ -106,7 +130,7 @@ class Canvas {
     for (const Mark& mark : plot_.marks) {
       const double x = at_x(mark.x);
       line("mark", x, kTop, x, kHeight - kBottom);
-      text(x + 4, kTop + 10, "start", escaped(mark.label));
+      text(x + 4, kTop + 10, "start", svg_text(mark.label));
     }
     for (size_t i = 0; i < plot_.series.size(); ++i) {
       series(plot_.series[i], i);
@@ -133,7 +157,7 @@ class Canvas {
     for (const Ruler::Tick& tick : x_.ticks()) {
       const double x = kLeft + tick.at * (right - kLeft);
       line("grid", x, kTop, x, bottom);
-      text(x, bottom + 16, "middle", tick.label);
+      text(x, bottom + 20, "middle", tick.label);
     }
     for (const Ruler::Tick& tick : y_.ticks()) {
       const double y = bottom - tick.at * (bottom - kTop);
@@ -156,7 +180,7 @@ class Canvas {
     }
     std::string path;
     bool pen_down = false;
-    const double half = s.kind == Series::steps && s.x.size() > 1 ? (s.x[1] - s.x[0]) / 2 : 0;
+    const double half = half_bin(s);
     for (size_t i = 0; i < s.x.size(); ++i) {
       if (!x_.shows(s.x[i]) || !y_.shows(s.y[i])) {
         pen_down = false;
@@ -213,11 +237,15 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
+std::string html(const std::string& text) { return with_powers(text, "<sup>", "</sup>"); }
+
 std::string to_svg(const Plot& plot) {
   Bounds x, y;
   for (const Series& s : plot.series) {
     for (size_t i = 0; i < s.x.size(); ++i) {
-      x.take(s.x[i], plot.x.scale);
+      const double half = half_bin(s);
+      x.take(s.x[i] - half, plot.x.scale);
+      x.take(s.x[i] + half, plot.x.scale);
       const double error = s.error.empty() ? 0 : s.error[i];
       y.take(s.y[i] - error, plot.y.scale);
       y.take(s.y[i] + error, plot.y.scale);
@@ -238,13 +266,13 @@ std::string to_svg(const Plot& plot) {
 }
 
 std::string legend_of(const Plot& plot) {
-  std::string html = "<p class=\"legend\">";
+  std::string legend = "<p class=\"legend\">";
   for (size_t i = 0; i < plot.series.size(); ++i) {
     const std::string css = "c" + std::to_string(i);
-    html += "<span><svg viewBox=\"0 0 28 10\" class=\"swatch\"><path class=\"" + css +
-            "\" d=\"M1 5H27\"/></svg>" + escaped(plot.series[i].name) + "</span> ";
+    legend += "<span><svg viewBox=\"0 0 28 10\" class=\"swatch\"><path class=\"" + css +
+              "\" d=\"M1 5H27\"/></svg>" + html(plot.series[i].name) + "</span> ";
   }
-  return html + "</p>\n";
+  return legend + "</p>\n";
 }
 
 }  // namespace study

@@ -38,5 +38,6 @@ std::string to_svg(const Plot& plot);
 // Swatches with names, as HTML.
 std::string legend_of(const Plot& plot);
 std::string escaped(const std::string& text);  // for HTML and SVG
+std::string html(const std::string& text);     // escaped, with raised exponents: "2^-24"
 
 }  // namespace study

@@ -57,6 +57,39 @@ optim::LossScaler make_scaler(const Recipe& recipe) {
   return optim::LossScaler::fixed(recipe.loss_scale);
 }
 
+// The lens on the gradients of a run, if its recipe wants it.
+class GradientLens {
+ public:
+  GradientLens(const ParameterList& list, const optim::Optimizer& optimizer, const Recipe& recipe) {
+    if (recipe.lens > 0) {
+      lens_.emplace(list, optimizer,
+                    train::LensOptions{.every = recipe.lens, .kinds = {kActivations, kWeights}});
+    }
+  }
+  void begin(int64_t step) {
+    if (lens_) {
+      lens_->begin(step);
+    }
+  }
+  // After the backward.
+  void end(int64_t step, Run& run) {
+    if (!lens_ || !lens_->looks_at(step)) {
+      return;
+    }
+    lens_->before_update();
+    lens_->end();
+    for (const train::LensRecord& record : lens_->records()) {
+      (record.kind == kActivations ? run.activation_gradients : run.weight_gradients)
+          .add(record.counts);
+    }
+  }
+
+ private:
+  static constexpr train::LensKind kActivations = train::LensKind::activation_gradient,
+                                   kWeights = train::LensKind::weight_gradient;
+  std::optional<train::Lens> lens_;
+};
+
 void evaluate(nn::Module& model, const Task& task, Run& run) {
   NoGradGuard no_grad;
   model.eval();
@@ -96,8 +129,10 @@ Run train_model(const Task& task, const Recipe& recipe, const Look& look) {
     schedule.emplace(
         *optimizer, optim::WarmupCosineOptions{.warmup = recipe.steps / 10, .total = recipe.steps});
   }
+  GradientLens lens(model->parameters(), *optimizer, recipe);
   for (int64_t step = 0; step < recipe.steps && run.finite; ++step) {
     const Batch batch = on(task.device, task.draw(recipe.seed, step));
+    lens.begin(step);
     const int64_t saved = saved_bytes().live;
     const Tensor loss = cross_entropy((*model)(batch.x), batch.y);
     run.saved_bytes = saved_bytes().live - saved;
@@ -107,6 +142,7 @@ Run train_model(const Task& task, const Recipe& recipe, const Look& look) {
     if (look) {
       look({step, *model, *optimizer});
     }
+    lens.end(step, run);
     const StepOutcome outcome = scaler.step(*optimizer);
     if (schedule) {
       schedule->advance(outcome);

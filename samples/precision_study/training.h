@@ -16,6 +16,7 @@ struct Recipe {
   bool cosine = false;  // lr falls to 0 along a cosine after a warm-up
   int64_t steps = 300;
   uint64_t seed = 1;
+  int64_t lens = 0;  // steps between looks of the exponent lens at gradients; 0: none
   // Makes gradients smaller or larger without another change: the loss is multiplied by it and lr
   // divided. With SGD and a power of two an f32 run is the same bit for bit.
   double loss_factor = 1;
@@ -30,6 +31,9 @@ struct Run {
   double seconds = 0;       // of CPU time; of the clock where the model is on a device
   int64_t saved_bytes = 0;  // kept for backward at the end of a forward
   int64_t peak_bytes = 0;   // most memory in use, above what was before the run
+
+  // True gradients, of the steps that the lens looked at.
+  ExponentCounts activation_gradients = {}, weight_gradients = {};
 
   double end_loss() const;  // mean over the last tenth of the steps
 };
