@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """precision_study: its bounds hold, fail when the mechanism is off, and its files say the same.
 
-precision_study_test.py PROGRAM [all]: the quick experiments, or the whole study and every --break."""
+precision_study_test.py PROGRAM [all|DEVICE]: the quick experiments, the whole study and every --break, or
+the quick experiments on a device."""
 import json
 import pathlib
 import resource
@@ -11,6 +12,7 @@ import tempfile
 
 PROGRAM = str(pathlib.Path(sys.argv[1]).resolve())
 ALL = sys.argv[2:] == ["all"]
+DEVICE = ["--device", sys.argv[2]] if len(sys.argv) > 2 and not ALL else []
 QUICK = ["swallowed-updates", "accumulation", "reductions"]
 EXPERIMENTS = 9
 MOST_CPU_SECONDS = 1200  # of a whole run: ten minutes on two cores
@@ -76,14 +78,14 @@ names = [line.split()[0] for line in listed.stdout.splitlines()]
 expect(listed.returncode == 0 and len(names) == EXPERIMENTS, f"--list: {listed.stdout}")
 with tempfile.TemporaryDirectory() as temporary:
     directory = pathlib.Path(temporary)
-    for name in names if ALL else QUICK:
+    for name in names if ALL else QUICK if not DEVICE else []:
         check_run(directory, [name], ["--break", name], f"--break {name}")
     if ALL:
         spent = check_run(directory, names, [], "the whole study")
         expect(spent <= MOST_CPU_SECONDS, f"the whole study took {spent:.0f} CPU seconds")
     else:
         for name in QUICK:
-            check_run(directory, [name], ["--only", name], f"--only {name}")
+            check_run(directory, [name], ["--only", name, *DEVICE], f"--only {name} {' '.join(DEVICE)}")
     check_error(["--run", temporary, "--only", "nothing"], "'nothing'", "three-curves")
     check_error(["--run", temporary, "--break", "nothing"], "'nothing'", "three-curves")
     check_error(["--run", temporary, "--data", temporary], temporary, "input.txt")
