@@ -77,7 +77,9 @@ std::string who_is_where(const std::string& cause, const std::vector<RankReport>
                     where.step < 0 ? std::string("-") : std::to_string(where.step),
                     report.process});
   }
-  return cause + "\n" + text_table(rows);
+  std::string table = cause + "\n" + text_table(rows);
+  table.pop_back();  // the last line's end
+  return table;
 }
 
 }  // namespace binade::dist

@@ -119,8 +119,10 @@ class TcpTransport final : public Transport {
   }
 
   void abandon() noexcept override {
-    links_.clear();
-    links_.resize(members_.size());
+    for (Link& link : links_) {  // which stay open: this rank has not left
+      link.sends.clear();
+      link.receives.clear();
+    }
     left_.clear();
   }
 

@@ -1,9 +1,11 @@
 // binade: the tool. binade doctor says what a build can do on this machine, binade lens what the
-// exponent lens saw in a run; binade op-classes writes docs/op_classes.md.
+// exponent lens saw in a run, binade launch starts the processes of a distributed program;
+// binade op-classes writes docs/op_classes.md.
 #include "doctor.h"
 
 #include <binade/core/file_system.h>
 #include <binade/core/op_class.h>
+#include <binade/dist/launch.h>
 #include <binade/train/lens_report.h>
 
 #include <CLI/CLI.hpp>
@@ -33,6 +35,12 @@ int main(int argc, char** argv) {
       binade::write_file_durably(page, binade::train::to_html(report));
     }
   });
+  binade::dist::LaunchOptions processes;
+  auto* launch = app.add_subcommand(
+      "launch", "start a distributed program on this machine: binade launch -n 4 program ...");
+  launch->add_option("-n", processes.ranks, "processes")->capture_default_str();
+  launch->prefix_command();  // the rest is the program's
+  launch->callback([&] { result = binade::dist::launch(launch->remaining(), processes); });
   app.add_subcommand("op-classes", "every op with its precision class: docs/op_classes.md")
       ->callback([] { std::fputs(binade::op_classes_page().c_str(), stdout); });
   try {

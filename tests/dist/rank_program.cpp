@@ -1,11 +1,19 @@
-// dist_ranks MODE: what one process of a test does. Tests start it with mpirun or binade launch.
+// dist_ranks MODE [RANK [STEP]]: what one process of a test does. Tests start it with mpirun, or
+// with dist_ranks launch N.
+#include <binade/dist/launch.h>
 #include <binade/dist/mpi_transport.h>
+#include <binade/dist/world.h>
 #include <tests/dist/ring_cases.h>
 #include <tests/dist/transport_cases.h>
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
+#include <thread>
 
 namespace binade::dist {
 namespace {
@@ -41,13 +49,71 @@ void mpi_ring() {
   finish_mpi();
 }
 
-int run(const std::string& mode) {
+// Collectives of a world, however it was started.
+void world_collectives() {
+  World world;
+  Communicator& all = world.communicator();
+  const int n = world.size();
+  for (const DType dtype : kReducedDTypes) {
+    const Tensor x = rank_values(1003, world.rank(), n, dtype);
+    all.all_reduce(x, ReduceOp::avg);
+    check_values(x, 0, n, ReduceOp::avg, "all_reduce");
+  }
+  if (all.transport().name() == std::string("mpi")) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::max, ReduceOp::min}) {
+      for (const DType dtype : {DType::f64, DType::f32, DType::i64, DType::i32}) {
+        const Tensor x = rank_values(1003, world.rank(), n, dtype);
+        all.all_reduce(x, op, {.algorithm = Algorithm::library});
+        check_values(x, 0, n, op, "library");
+      }
+    }
+  }
+  const auto half = world.split(world.rank() % 2);
+  const Tensor y = full({1}, 1);
+  half->all_reduce(y);
+  check(y.item() == half->size(), "the half counts ", y.item());
+  all.barrier();
+  world.log(text(n, " ranks over ", all.transport().name()));
+}
+
+// Steps of an all-reduce; in the given step the rank that is named does what the mode says.
+void fail_on_purpose(const std::string& how, int victim, int when) {
+  World world({.collectives = {.timeout = 1.5, .first_timeout = 20}});
+  const Tensor x = full({1000}, 1);
+  for (int step = 0; step < 1000; ++step) {
+    world.communicator().set_step(step);
+    if (step == when && world.rank() == victim) {
+      if (how == "kill") {
+        ::raise(SIGKILL);
+      } else if (how == "stop") {
+        ::raise(SIGSTOP);
+      } else if (how == "exit") {
+        std::exit(0);
+      } else if (how == "throw") {
+        fail("this rank has had enough");
+      } else if (how == "loop") {
+        for (std::atomic<int> i = 0;; ++i) {
+        }
+      } else if (how == "return") {
+        return;
+      } else if (how == "mismatch") {
+        world.communicator().barrier();
+      }
+    }
+    world.communicator().all_reduce(x, ReduceOp::avg);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+int run(const std::string& mode, int victim, int step) {
   if (mode == "mpi-transport") {
     mpi_transport();
   } else if (mode == "mpi-ring") {
     mpi_ring();
+  } else if (mode == "world") {
+    world_collectives();
   } else {
-    fail("got mode ", mode);
+    fail_on_purpose(mode, victim, step);
   }
   return 0;
 }
@@ -57,7 +123,11 @@ int run(const std::string& mode) {
 
 int main(int argc, char** argv) {
   try {
-    return binade::dist::run(argc > 1 ? argv[1] : "");
+    if (argc > 3 && argv[1] == std::string("launch")) {  // as binade launch -n N program ...
+      return binade::dist::launch({argv + 3, argv + argc}, {.ranks = std::atoi(argv[2])});
+    }
+    return binade::dist::run(argc > 1 ? argv[1] : "", argc > 2 ? std::atoi(argv[2]) : 0,
+                             argc > 3 ? std::atoi(argv[3]) : 20);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "dist_ranks: error: %s\n", error.what());
     return 1;
