@@ -14,7 +14,7 @@
 namespace binade::dist {
 namespace {
 
-constexpr double kVerdictSeconds = 3;  // the server needs one at most
+constexpr double kVerdictSeconds = 2.5;  // the server needs one at most
 
 std::string host_name() {
   char name[64] = "";
@@ -71,7 +71,10 @@ ControlClient::ControlClient(const std::string& address, int port, int rank, int
   try {
     s.frames = FrameSocket(connect_to(address, port, deadline));
     s.frames.write(FrameType::hello, bytes_of(request));
-    const Frame frame = s.frames.read_until(deadline + 5);
+    Frame frame = s.frames.read_until(deadline + 5);
+    while (frame.type == FrameType::query) {
+      frame = s.frames.read_until(deadline + 5);
+    }
     if (frame.type != FrameType::roster) {
       throw CollectiveError(frame.bytes);
     }
@@ -104,11 +107,16 @@ std::string ControlClient::report(const std::string& cause) {
     } catch (const SocketError&) {  // the thread sees that too
     }
   }
-  std::unique_lock lock(s.mutex);
-  s.changed.wait_for(lock, std::chrono::duration<double>(kVerdictSeconds),
-                     [&] { return !s.verdict.empty(); });
-  return s.verdict.empty() ? text(cause, "\n(rank 0, which knows where the others are, is silent)")
-                           : s.verdict;
+  {
+    std::unique_lock lock(s.mutex);
+    if (s.changed.wait_for(lock, std::chrono::duration<double>(kVerdictSeconds),
+                           [&] { return !s.verdict.empty(); })) {
+      return s.verdict;
+    }
+  }
+  s.set_verdict(*this, who_is_where(cause + "; rank 0, which knows where the others are, is silent",
+                                    {{s.rank, progress().now(), "", ""}}));
+  return verdict();
 }
 
 void ControlClient::say_goodbye() {
@@ -171,7 +179,7 @@ void ControlClient::State::run(ControlClient& client) {
           frames.write(FrameType::state, bytes_of(now));
           told = now;
         }
-        if (verdict.empty()) {
+        if (client.verdict().empty()) {
           watch_library_calls(client);
         }
       } catch (const SocketError&) {

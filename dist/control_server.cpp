@@ -252,7 +252,9 @@ void ControlServer::State::collect_answers() {
 }
 
 void ControlServer::State::fail(const std::string& cause) {
-  collect_answers();
+  if (joined == members.size()) {
+    collect_answers();
+  }
   std::vector<RankReport> reports;
   for (size_t rank = 0; rank < members.size(); ++rank) {
     const Member& member = members[rank];
@@ -261,6 +263,7 @@ void ControlServer::State::fail(const std::string& cause) {
     // What is known of a rank that is gone is a moment old.
     reports.push_back({static_cast<int>(rank), member.where,
                        !member.joined                       ? "missing"
+                       : joined < members.size()            ? "here"
                        : member.alive() && !member.answered ? "no answer"
                                                             : member.state,
                        process});

@@ -21,6 +21,29 @@ std::string state_of(const RankReport& report) {
   return report.where.sequence == 0 ? "before" : report.where.inside ? "in" : "after";
 }
 
+// Those for whom the others wait: " (waiting for rank 2: no answer, rank 5: after #7)".
+std::string laggards(const std::vector<RankReport>& ranks) {
+  uint64_t latest = 0;
+  for (const RankReport& report : ranks) {
+    latest = std::max(latest, report.where.sequence);
+  }
+  std::string names;
+  size_t count = 0;
+  for (const RankReport& report : ranks) {
+    const Whereabouts& where = report.where;
+    if (where.sequence == latest && where.inside && report.state.empty()) {
+      continue;
+    }
+    if (++count <= 8) {
+      names += text(names.empty() ? "" : ", ", "rank ", report.rank, ": ", state_of(report), " #",
+                    where.sequence);
+    }
+  }
+  return count == 0 || count == ranks.size()
+             ? std::string()
+             : text(" (waiting for ", names, count > 8 ? ", ..." : "", ")");
+}
+
 }  // namespace
 
 struct Progress::State {
@@ -77,7 +100,7 @@ std::string who_is_where(const std::string& cause, const std::vector<RankReport>
                     where.step < 0 ? std::string("-") : std::to_string(where.step),
                     report.process});
   }
-  std::string table = cause + "\n" + text_table(rows);
+  std::string table = cause + laggards(ranks) + "\n" + text_table(rows);
   table.pop_back();  // the last line's end
   return table;
 }

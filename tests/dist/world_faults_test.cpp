@@ -56,7 +56,7 @@ TEST(WorldFaults, AStuckRankEndsAll) {
   std::mt19937 random(8);
   for (const char* how : {"stop", "loop"}) {
     for (int i = 0; i < points(1); ++i) {
-      expect_end(kRanks + "launch 3 ", random_fault(random, how), kCollectiveTimeout + 5.5);
+      expect_end(kRanks + "launch 3 ", random_fault(random, how), kCollectiveTimeout + 7);
     }
   }
 }
