@@ -1,5 +1,7 @@
 // One axis of a resampling, on the host and on the device: position i of the result is at
-// (slope i + offset) / divisor of the source, an exact fraction.
+// (slope i + offset) / divisor of the source, an exact fraction. The weight of a neighbour is exact
+// to the last rounding in f32; in f64 the position is rounded as PyTorch does, whose f64 results
+// are the reference.
 #pragma once
 #include <binade/kernels/interpolate.h>
 #include <binade/kernels/cuda/strided.cuh>
@@ -17,11 +19,15 @@ struct ResampleAxis {
   int64_t source, result;  // sizes
   int64_t slope, offset, divisor;
   FastDivider by_divisor;
-  bool wide;   // 64-bit divisions
-  bool blend;  // bilinear
+  bool wide;     // 64-bit divisions
+  bool blend;    // bilinear
+  bool corners;  // align_corners
 
   ResampleAxis(int64_t source_size, int64_t result_size, Interpolation mode, bool align_corners)
-      : source(source_size), result(result_size), blend(mode == Interpolation::bilinear) {
+      : source(source_size),
+        result(result_size),
+        blend(mode == Interpolation::bilinear),
+        corners(align_corners) {
     if (!blend) {
       slope = source, offset = 0, divisor = result;
     } else if (align_corners) {
@@ -43,8 +49,20 @@ struct ResampleAxis {
     const int64_t low =
         wide ? numerator / divisor : int64_t{by_divisor.quotient(static_cast<uint32_t>(numerator))};
     const int64_t high = low + 1 < source ? low + 1 : low;
-    const C weight = blend ? C(numerator - low * divisor) / C(divisor) : C(0);
+    C weight = 0;
+    if (blend && sizeof(C) == 8) {
+      const C rounded = rounded_place<C>(i);
+      weight = rounded > C(low) ? rounded - C(low) : C(0);
+    } else if (blend) {
+      weight = C(numerator - low * divisor) / C(divisor);
+    }
     return {low, blend ? high : low, weight};
+  }
+
+  template <class C>
+  BINADE_HD C rounded_place(int64_t i) const {
+    const C scale = C(slope) / C(divisor);
+    return corners ? scale * C(i) : scale * (C(i) + C(0.5)) - C(0.5);
   }
 
   // The results that source position h may have a part in: [first, end).

@@ -114,7 +114,10 @@ struct GeluTanh {
 
 struct Silu {
   BINADE_FORWARD { return x * math_sigmoid(x); }
-  BINADE_BACKWARD_X { return dy * math_sigmoid(x) * (T(1) + x * math_sigmoid(-x)); }
+  BINADE_BACKWARD_X {
+    const T s = math_sigmoid(x);
+    return dy * s * (T(1) + x * math_sigmoid_rest(x, s));
+  }
 };
 
 struct Softplus {

@@ -234,6 +234,13 @@ BINADE_HD inline T math_sigmoid(T x) {
   return (x < T(0) ? e : T(1)) / (T(1) + e);
 }
 
+// 1 - s, where s is the sigmoid of x. In f32 without cancellation; in f64 as PyTorch has it, whose
+// f64 results are the reference.
+template <class T>
+BINADE_HD inline T math_sigmoid_rest(T x, T s) {
+  return sizeof(T) == 8 ? T(1) - s : math_sigmoid(-x);
+}
+
 // log(1 + exp(x)) without overflow.
 template <class T>
 BINADE_HD inline T math_softplus(T x) {

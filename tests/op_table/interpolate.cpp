@@ -16,9 +16,9 @@ double position(int64_t i, int64_t source, int64_t result, const InterpolateOpti
     return std::floor(double(i) * n / m + 1e-9);
   }
   if (options.align_corners) {
-    return result > 1 ? double(i) * (n - 1) / (m - 1) : 0;
+    return result > 1 ? double(i) * ((n - 1) / (m - 1)) : 0;
   }
-  return std::clamp((double(i) + 0.5) * n / m - 0.5, 0.0, n - 1);
+  return std::clamp((double(i) + 0.5) * (n / m) - 0.5, 0.0, n - 1);
 }
 
 Array resampled(const Array& x, int64_t height, int64_t width, const InterpolateOptions& options) {

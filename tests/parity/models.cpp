@@ -122,9 +122,12 @@ void check_gradients(const CaseFile& file, const Case& c, nn::Module& model, dou
       checker.fail("no gradient of " + parameter.name);
       return;
     }
-    checker.expect("gradient of " + parameter.name,
-                   is_half(dtype) ? cast(gradient, dtype) : gradient,
-                   file.values(c.grads.at(parameter.name)), c_units);
+    const std::string name = "gradient of " + parameter.name;
+    const Array want = file.values(c.grads.at(parameter.name));
+    // In half precision a rounded activation may fall on the other side of a kink of relu, which
+    // changes single gradients by any amount.
+    is_half(dtype) ? checker.expect_on_the_whole(name, cast(gradient, dtype), want, c_units)
+                   : checker.expect(name, gradient, want, c_units);
   }
 }
 

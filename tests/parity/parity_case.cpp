@@ -127,6 +127,24 @@ void Checker::expect(const std::string& name, const Tensor& got, const Array& wa
   compare(name, op_table::to_array(got), held, [allowed](double) { return allowed; });
 }
 
+void Checker::expect_on_the_whole(const std::string& name, const Tensor& got, const Array& want,
+                                  double c) {
+  const Array values = op_table::to_array(got);
+  double squares = 0;
+  for (size_t i = 0; i < want.values.size() && values.sizes == want.sizes; ++i) {
+    const double difference = values.values[i] - want.values[i];
+    squares += difference * difference;
+  }
+  const Array mean{{}, {std::sqrt(squares / double(std::max(want.values.size(), size_t{1})))}};
+  const double allowed =
+      op_table::sum_tolerance(got.dtype(), len_, op_table::largest_magnitude(want)) * c / 8;
+  if (!(values.sizes == want.sizes)) {
+    fail(text(name, " has sizes ", values.sizes, ", expected ", want.sizes));
+  }
+  compare(name + ", root mean square of the differences", mean, {{}, {0}},
+          [allowed](double) { return allowed; });
+}
+
 void Checker::expect_exact(const std::string& name, const Tensor& got, const Array& want) {
   compare(name, op_table::to_array(got), op_table::round_to(got.dtype(), want),
           [](double) { return 0.0; });

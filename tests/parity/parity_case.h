@@ -58,6 +58,8 @@ class Checker {
   // `fallback` where only zeros are expected.
   void expect(const std::string& name, const Tensor& got, const Array& want, double c = 8,
               double fallback = 0);
+  // The same tolerance for the root mean square of all differences.
+  void expect_on_the_whole(const std::string& name, const Tensor& got, const Array& want, double c);
   void expect_exact(const std::string& name, const Tensor& got, const Array& want);
   // Each element within `relative` of its expected value.
   void expect_relative(const std::string& name, const Array& got, const Array& want,
