@@ -14,7 +14,12 @@ Recurrent::Recurrent(const char* name, Cell cell, const RnnOptions& options)
         ", layers = ", options.layers, ", expected positive numbers");
   check(options.dropout >= 0 && options.dropout < 1, name, ": got dropout = ", options.dropout,
         ", expected a probability below 1");
+  check(options.projection == 0 ||
+            (cell == Cell::lstm && options.projection > 0 && options.projection < options.hidden),
+        name, ": got projection = ", options.projection,
+        ", expected 1 to hidden - 1 = ", options.hidden - 1, ", of an LSTM only");
   const int64_t directions = options.bidirectional ? 2 : 1, hidden = options.hidden;
+  const int64_t state = options.projection > 0 ? options.projection : hidden;
   const int64_t rows = (cell == Cell::lstm ? 4 : cell == Cell::gru ? 3 : 1) * hidden;
   weights.resize(static_cast<size_t>(options.layers * directions));
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -22,8 +27,8 @@ Recurrent::Recurrent(const char* name, Cell cell, const RnnOptions& options)
     const std::string suffix =
         "_l" + std::to_string(layer) + (static_cast<int64_t>(i) % directions ? "_reverse" : "");
     RecurrentWeights& w = weights[i];
-    w.weight_ih = empty({rows, layer == 0 ? options.input : directions * hidden});
-    w.weight_hh = empty({rows, hidden});
+    w.weight_ih = empty({rows, layer == 0 ? options.input : directions * state});
+    w.weight_hh = empty({rows, state});
     register_parameter("weight_ih" + suffix, w.weight_ih);
     register_parameter("weight_hh" + suffix, w.weight_hh);
     if (options.bias) {
@@ -32,8 +37,12 @@ Recurrent::Recurrent(const char* name, Cell cell, const RnnOptions& options)
       register_parameter("bias_ih" + suffix, w.bias_ih, {.norm_or_bias = true});
       register_parameter("bias_hh" + suffix, w.bias_hh, {.norm_or_bias = true});
     }
+    if (options.projection > 0) {
+      w.weight_hr = empty({options.projection, hidden});
+      register_parameter("weight_hr" + suffix, w.weight_hr);
+    }
     const double bound = 1 / std::sqrt(static_cast<double>(hidden));
-    for (const Tensor* t : {&w.weight_ih, &w.weight_hh, &w.bias_ih, &w.bias_hh}) {
+    for (const Tensor* t : {&w.weight_ih, &w.weight_hh, &w.bias_ih, &w.bias_hh, &w.weight_hr}) {
       if (t->defined()) {
         init::uniform(*t, -bound, bound);
       }
@@ -46,16 +55,17 @@ RecurrentOutput Recurrent::run_layer(const Tensor& x, const RnnState& start, int
   const RecurrentWeights& w = weights[static_cast<size_t>(index)];
   const RecurrentOptions options{.batch_first = options_.batch_first,
                                  .reverse = options_.bidirectional && index % 2 == 1};
-  const auto first = [&](const Tensor& states) {
+  const int64_t batch = x.size(options_.batch_first ? 0 : 1), hidden = options_.hidden;
+  const auto first = [&](const Tensor& states, int64_t columns) {
     return states.defined() ? select(states, 0, index)
-                            : zeros({x.size(options_.batch_first ? 0 : 1), options_.hidden},
-                                    x.dtype(), x.device());
+                            : zeros({batch, columns}, x.dtype(), x.device());
   };
+  const Tensor h = first(start.h, options_.projection > 0 ? options_.projection : hidden);
   switch (cell_) {
-    case Cell::tanh: return rnn_tanh(x, first(start.h), w, options);
-    case Cell::relu: return rnn_relu(x, first(start.h), w, options);
-    case Cell::gru: return gru(x, first(start.h), w, options);
-    default: return lstm(x, first(start.h), first(start.c), w, options);
+    case Cell::tanh: return rnn_tanh(x, h, w, options);
+    case Cell::relu: return rnn_relu(x, h, w, options);
+    case Cell::gru: return gru(x, h, w, options);
+    default: return lstm(x, h, first(start.c, hidden), w, options);
   }
 }
 
@@ -66,7 +76,7 @@ RnnResult Recurrent::run(const Tensor& x, const RnnState& start) {
   const auto count = static_cast<int64_t>(weights.size());
   for (const Tensor* t : {&start.h, &start.c}) {
     check(!t->defined() || (t->dim() == 3 && t->size(0) == count), name_,
-          ": got a start state that is not [", count, ", batch, ", options_.hidden, "]");
+          ": got a start state that is not [", count, ", batch, size]");
   }
   const int64_t directions = options_.bidirectional ? 2 : 1;
   Tensor h = x;

@@ -15,18 +15,22 @@ struct RnnOptions {
   bool batch_first = false;
   double dropout = 0;  // between layers, in training
   bool bidirectional = false;
+  int64_t projection = 0;  // LSTM: size of the hidden states where smaller (PyTorch's proj_size)
 };
 
 // Undefined start states are zeros.
 struct RnnState {
-  Tensor h = {}, c = {};  // [layers * directions, batch, hidden]; c of an LSTM
+  // [layers * directions, batch, hidden], h with `projection` columns where there is one; c of an
+  // LSTM
+  Tensor h = {}, c = {};
 };
 struct RnnResult {
-  Tensor output;  // [steps, batch, directions * hidden], or batch first
+  Tensor output;  // [steps, batch, directions * columns of h], or batch first
   RnnState state;
 };
 
-// Parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, then _l0_reverse, then _l1 ...
+// Parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 and of a projection weight_hr_l0,
+// then _l0_reverse, then _l1 ...
 class Recurrent : public Module {
  public:
   using Options = RnnOptions;

@@ -18,6 +18,7 @@ using kernels::RnnCell;
 
 struct Sizes {
   int64_t steps, batch, input, hidden, gates;  // gates: rows of the weights
+  int64_t state;                               // of h: that of the projection, or hidden
 };
 
 // What the backward captures beside tensors.
@@ -52,15 +53,16 @@ Tensor flipped(const Tensor& m) {
 }
 
 struct Inputs {
-  const Tensor &x, &h0, &c0, &w_ih, &w_hh, &b_ih, &b_hh;
+  const Tensor &x, &h0, &c0, &w_ih, &w_hh, &b_ih, &b_hh, &w_hr;
 };
 
 // What the backward needs of the forward, in the order of save.
 struct States {
   Tensor gates;     // [steps, batch, gates * hidden]
-  Tensor h;         // [steps + 1, batch, hidden]
-  Tensor c;         // lstm: likewise, compute dtype
+  Tensor h;         // [steps + 1, batch, state]
+  Tensor c;         // lstm: [steps + 1, batch, hidden], compute dtype
   Tensor products;  // gru: as gates
+  Tensor inner;     // with a projection: [steps, batch, hidden], what is projected
 };
 
 // The states after all steps.
@@ -70,7 +72,10 @@ States run_steps(const Plan& plan, const Inputs& in) {
   const Device device = in.x.device();
   States s;
   s.gates = empty({n.steps, n.batch, n.gates}, dtype, device);
-  s.h = empty({n.steps + 1, n.batch, n.hidden}, dtype, device);
+  s.h = empty({n.steps + 1, n.batch, n.state}, dtype, device);
+  if (in.w_hr.defined()) {
+    s.inner = empty({n.steps, n.batch, n.hidden}, dtype, device);
+  }
   kernels::copy({.x = in.h0, .y = at_step(s.h, plan.start())});
   if (plan.cell == RnnCell::lstm) {
     s.c = empty({n.steps + 1, n.batch, n.hidden}, compute_dtype(dtype), device);
@@ -85,6 +90,7 @@ States run_steps(const Plan& plan, const Inputs& in) {
     const Tensor gates = at_step(s.gates, plan.step(i));
     const Tensor h_before = at_step(s.h, plan.before(i)), h = at_step(s.h, plan.after(i));
     const Tensor products = s.products.defined() ? at_step(s.products, plan.step(i)) : Tensor();
+    const Tensor inner = s.inner.defined() ? at_step(s.inner, plan.step(i)) : h;
     kernels::gemm({.a = h_before,
                    .b = recurrent,
                    .y = products.defined() ? products : gates,
@@ -92,11 +98,14 @@ States run_steps(const Plan& plan, const Inputs& in) {
                    .accumulate = !products.defined()});
     kernels::rnn_cell_forward({.cell = plan.cell,
                                .gates = gates,
-                               .h = h,
+                               .h = inner,
                                .c = s.c.defined() ? at_step(s.c, plan.after(i)) : none,
                                .c_before = s.c.defined() ? at_step(s.c, plan.before(i)) : none,
                                .products = products,
                                .h_before = h_before});
+    if (s.inner.defined()) {
+      kernels::gemm({.a = inner, .b = flipped(in.w_hr), .y = h});
+    }
   }
   return s;
 }
@@ -104,17 +113,31 @@ States run_steps(const Plan& plan, const Inputs& in) {
 // The gradients of what the steps add up: of the gates, and of the states before the first step.
 struct StepGradients {
   Tensor gates, products;  // sequences
-  Tensor h, c;             // [batch, hidden]
+  Tensor h, c;             // [batch, state], [batch, hidden]
+  Tensor states;           // with a projection: [steps, batch, state], of h after each step
 };
 
-StepGradients run_back(const Plan& plan, const States& s, const Tensor& w_hh,
-                       std::span<const Tensor> dys) {
+// What comes to the states from outside.
+Tensor upstream_of_states(const Plan& plan, const Tensor& like, std::span<const Tensor> dys) {
+  const Sizes& n = plan.n;
+  const int64_t last = plan.step(n.steps - 1);
+  Tensor d = empty({n.steps, n.batch, n.state}, like.dtype(), like.device());
+  dys[0].defined() ? kernels::copy({.x = dys[0], .y = d}) : kernels::fill({.y = d, .value = 0});
+  if (dys[1].defined()) {
+    const NoGradGuard guard;
+    kernels::copy({.x = dys[0].defined() ? add(at_step(dys[0], last), dys[1]) : dys[1],
+                   .y = at_step(d, last)});
+  }
+  return d;
+}
+
+StepGradients start_back(const Plan& plan, const States& s, std::span<const Tensor> dys) {
   const Sizes& n = plan.n;
   const DType dtype = s.h.dtype();
   const Device device = s.h.device();
   StepGradients d;
   d.gates = empty({n.steps, n.batch, n.gates}, dtype, device);
-  d.h = empty({n.batch, n.hidden}, dtype, device);
+  d.h = empty({n.batch, n.state}, dtype, device);
   if (plan.cell == RnnCell::lstm) {
     d.c = empty({n.batch, n.hidden}, s.c.dtype(), device);
     dys[2].defined() ? kernels::copy({.x = dys[2], .y = d.c})
@@ -122,30 +145,48 @@ StepGradients run_back(const Plan& plan, const States& s, const Tensor& w_hh,
   } else if (plan.cell == RnnCell::gru) {
     d.products = empty({n.steps, n.batch, n.gates}, dtype, device);
   }
-  if (dys[1].defined()) {
+  if (s.inner.defined()) {
+    d.states = upstream_of_states(plan, s.h, dys);
+  } else if (dys[1].defined()) {
     kernels::copy({.x = dys[1], .y = d.h});
   }
+  return d;
+}
+
+StepGradients run_back(const Plan& plan, const States& s, const Tensor& w_hh, const Tensor& w_hr,
+                       std::span<const Tensor> dys) {
+  StepGradients d = start_back(plan, s, dys);
+  const bool lstm = s.c.defined(), gru = s.products.defined(), projected = s.inner.defined();
+  const Tensor dinner =
+      projected ? empty({plan.n.batch, plan.n.hidden}, s.h.dtype(), s.h.device()) : d.h;
   const Tensor none;
-  for (int64_t i = n.steps - 1; i >= 0; --i) {
+  for (int64_t i = plan.n.steps - 1; i >= 0; --i) {
     const int64_t step = plan.step(i);
-    const bool lstm = s.c.defined(), gru = s.products.defined();
+    if (projected) {
+      kernels::gemm({.a = at_step(d.states, step), .b = w_hr, .y = dinner});
+    }
     const Tensor dgates = at_step(d.gates, step);
     const Tensor dproducts = gru ? at_step(d.products, step) : none;
-    const bool first = i == n.steps - 1 && !dys[1].defined();
-    kernels::rnn_cell_backward({.cell = plan.cell,
-                                .gates = at_step(s.gates, step),
-                                .h = at_step(s.h, plan.after(i)),
-                                .c = lstm ? at_step(s.c, plan.after(i)) : none,
-                                .c_before = lstm ? at_step(s.c, plan.before(i)) : none,
-                                .products = gru ? at_step(s.products, step) : none,
-                                .h_before = gru ? at_step(s.h, plan.before(i)) : none,
-                                .dh_out = dys[0].defined() ? at_step(dys[0], step) : none,
-                                .dh_next = first ? none : d.h,
-                                .dgates = dgates,
-                                .dc = d.c,
-                                .dproducts = dproducts,
-                                .dh_before = gru ? d.h : none});
-    kernels::gemm({.a = gru ? dproducts : dgates, .b = w_hh, .y = d.h, .accumulate = gru});
+    const bool first = i == plan.n.steps - 1 && !dys[1].defined() && !projected;
+    kernels::rnn_cell_backward(
+        {.cell = plan.cell,
+         .gates = at_step(s.gates, step),
+         .h = projected ? at_step(s.inner, step) : at_step(s.h, plan.after(i)),
+         .c = lstm ? at_step(s.c, plan.after(i)) : none,
+         .c_before = lstm ? at_step(s.c, plan.before(i)) : none,
+         .products = gru ? at_step(s.products, step) : none,
+         .h_before = gru ? at_step(s.h, plan.before(i)) : none,
+         .dh_out = dys[0].defined() && !projected ? at_step(dys[0], step) : none,
+         .dh_next = first ? none : dinner,
+         .dgates = dgates,
+         .dc = d.c,
+         .dproducts = dproducts,
+         .dh_before = gru ? d.h : none});
+    const bool joins = projected && i > 0;  // what came to the state before from outside
+    kernels::gemm({.a = gru ? dproducts : dgates,
+                   .b = w_hh,
+                   .y = joins ? at_step(d.states, plan.step(i - 1)) : d.h,
+                   .accumulate = gru || joins});
   }
   return d;
 }
@@ -161,13 +202,13 @@ void sum_rows(const Tensor& m, const Tensor& target) {
 
 Grads backward_of(const Plan& plan, std::span<const Tensor> dys, Needs needs,
                   std::span<const Tensor> saved) {
-  const Tensor &x = saved[0], &w_ih = saved[1], &w_hh = saved[2];
-  const States s{saved[3], saved[4], saved[5], saved[6]};
-  const StepGradients d = run_back(plan, s, w_hh, dys);
+  const Tensor &x = saved[0], &w_ih = saved[1], &w_hh = saved[2], &w_hr = saved[3];
+  const States s{saved[4], saved[5], saved[6], saved[7], saved[8]};
+  const StepGradients d = run_back(plan, s, w_hh, w_hr, dys);
   const Tensor gates = all_rows(d.gates);
   const Tensor products = d.products.defined() ? all_rows(d.products) : gates;
-  std::vector<Tensor> out(7);
-  for (int i : {0, 3, 4, 5, 6}) {
+  std::vector<Tensor> out(8);
+  for (int i : {0, 3, 4, 5, 6, 7}) {
     out[static_cast<size_t>(i)] = needs.out(i);
   }
   if (out[0].defined()) {
@@ -179,6 +220,9 @@ Grads backward_of(const Plan& plan, std::span<const Tensor> dys, Needs needs,
   if (out[4].defined()) {
     const Tensor before = as_rows(s.h, plan.reverse ? 1 : 0, plan.n.steps);
     kernels::gemm({.a = flipped(products), .b = before, .y = out[4]});
+  }
+  if (out[7].defined()) {
+    kernels::gemm({.a = flipped(all_rows(d.states)), .b = all_rows(s.inner), .y = out[7]});
   }
   sum_rows(gates, out[5]);
   sum_rows(products, out[6]);
@@ -206,15 +250,23 @@ Sizes check_inputs(const Op& op, RnnCell cell, const Inputs& in) {
   check(in.w_ih.dim() == 2 && in.w_ih.size(1) == in.x.size(2) && in.w_ih.size(0) % gates == 0,
         op.name, ": got weight_ih ", in.w_ih.sizes(), ", expected [", gates, " * hidden, ",
         in.x.size(2), "]");
-  const Sizes n{in.x.size(0), in.x.size(1), in.x.size(2), in.w_ih.size(0) / gates, in.w_ih.size(0)};
-  const Dims recurrent{n.gates, n.hidden}, state{n.batch, n.hidden};
+  Sizes n{in.x.size(0),    in.x.size(1),           in.x.size(2), in.w_ih.size(0) / gates,
+          in.w_ih.size(0), in.w_ih.size(0) / gates};
+  if (in.w_hr.defined()) {
+    check(cell == RnnCell::lstm && in.w_hr.dim() == 2 && in.w_hr.size(1) == n.hidden &&
+              in.w_hr.dtype() == in.x.dtype(),
+          op.name, ": got weight_hr ", in.w_hr.dtype(), " ", in.w_hr.sizes(),
+          ", expected [projection, ", n.hidden, "] of ", in.x.dtype(), ", for lstm only");
+    n.state = in.w_hr.size(0);
+  }
+  const Dims recurrent{n.gates, n.state}, state{n.batch, n.state}, cell_state{n.batch, n.hidden};
   check(in.w_hh.sizes() == recurrent, op.name, ": got weight_hh ", in.w_hh.sizes(), ", expected ",
         recurrent);
   check(in.h0.sizes() == state, op.name, ": got h0 ", in.h0.sizes(), ", expected ", state);
   if (cell == RnnCell::lstm) {
     check_floating(op.name, in.c0);
-    check(in.c0.sizes() == state && in.c0.dtype() == in.x.dtype(), op.name, ": got c0 ",
-          in.c0.dtype(), " ", in.c0.sizes(), ", expected ", in.x.dtype(), " ", state);
+    check(in.c0.sizes() == cell_state && in.c0.dtype() == in.x.dtype(), op.name, ": got c0 ",
+          in.c0.dtype(), " ", in.c0.sizes(), ", expected ", in.x.dtype(), " ", cell_state);
   }
   check(in.b_ih.defined() == in.b_hh.defined(), op.name,
         ": got one of bias_ih and bias_hh, expected both or neither");
@@ -230,19 +282,19 @@ RecurrentOutput run(const Op& op, const Plan& plan, const Inputs& in) {
   const States s = run_steps(plan, in);
   const Sizes& n = plan.n;
   const auto last_of = [&](const Tensor& states) {
-    Tensor last = empty({n.batch, n.hidden}, in.x.dtype(), in.x.device());
+    Tensor last = empty({n.batch, states.sizes()[2]}, in.x.dtype(), in.x.device());
     kernels::copy({.x = at_step(states, plan.after(n.steps - 1)), .y = last});
     return last;
   };
-  const int64_t row = n.batch * n.hidden;
+  const int64_t row = n.batch * n.state;
   std::vector<Tensor> out{
-      make_view(s.h, {n.steps, n.batch, n.hidden}, {row, n.hidden, 1}, plan.reverse ? 0 : row),
+      make_view(s.h, {n.steps, n.batch, n.state}, {row, n.state, 1}, plan.reverse ? 0 : row),
       last_of(s.h)};
   if (plan.cell == RnnCell::lstm) {
     out.push_back(last_of(s.c));
   }
-  const Tensor inputs[] = {in.x, in.h0, in.c0, in.w_ih, in.w_hh, in.b_ih, in.b_hh};
-  const Tensor keep[] = {in.x, in.w_ih, in.w_hh, s.gates, s.h, s.c, s.products};
+  const Tensor inputs[] = {in.x, in.h0, in.c0, in.w_ih, in.w_hh, in.b_ih, in.b_hh, in.w_hr};
+  const Tensor keep[] = {in.x, in.w_ih, in.w_hh, in.w_hr, s.gates, s.h, s.c, s.products, s.inner};
   op.record_many(inputs, out, keep,
                  [plan](std::span<const Tensor> dys, Needs needs, std::span<const Tensor> saved) {
                    return backward_of(plan, dys, needs, saved);
@@ -253,12 +305,13 @@ RecurrentOutput run(const Op& op, const Plan& plan, const Inputs& in) {
 RecurrentOutput recurrent(const Op& op, RnnCell cell, const Tensor& x_, const Tensor& h0_,
                           const Tensor& c0_, const RecurrentWeights& weights,
                           const RecurrentOptions& options) {
-  auto [x, h0, c0, w_ih, w_hh, b_ih, b_hh] = op.enter(
-      x_, h0_, c0_, weights.weight_ih, weights.weight_hh, weights.bias_ih, weights.bias_hh);
+  auto [x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr] =
+      op.enter(x_, h0_, c0_, weights.weight_ih, weights.weight_hh, weights.bias_ih, weights.bias_hh,
+               weights.weight_hr);
   check_floating(op.name, x);
   check(x.dim() == 3, op.name, ": got x of shape ", x.sizes(), ", expected three dimensions");
   const Tensor sequence = contiguous(options.batch_first ? transpose(x, 0, 1) : x);
-  const Inputs in{sequence, h0, c0, w_ih, w_hh, b_ih, b_hh};
+  const Inputs in{sequence, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr};
   const Plan plan{cell, options.reverse, check_inputs(op, cell, in)};
   RecurrentOutput out = run(op, plan, in);
   if (options.batch_first) {

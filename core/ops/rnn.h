@@ -11,6 +11,11 @@ struct RecurrentWeights {
   Tensor weight_hh;     // [gates * hidden, hidden]
   Tensor bias_ih = {};  // [gates * hidden], both or none
   Tensor bias_hh = {};
+  // [projection, hidden], lstm only, or undefined. With it the hidden states are weight_hr times
+  // what the cell gives: h0, output and h_n have `projection` columns, weight_hh too, c0 and c_n
+  // have `hidden` (Sak et al., "Long Short-Term Memory Recurrent Neural Network Architectures for
+  // Large Scale Acoustic Modeling", 2014).
+  Tensor weight_hr = {};
 };
 struct RecurrentOptions {
   bool batch_first = false;
@@ -33,7 +38,8 @@ RecurrentOutput rnn_relu(const Tensor& x, const Tensor& h0, const RecurrentWeigh
 // r, z = sigmoid(W x + b + U h + d), n = tanh(W x + b + r (U h + d)), h = (1 - z) n + z h
 RecurrentOutput gru(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
                     const RecurrentOptions& options = {});
-// i, f, o = sigmoid(..), g = tanh(..) of W x + b + U h + d; c = f c + i g, h = o tanh(c)
+// i, f, o = sigmoid(..), g = tanh(..) of W x + b + U h + d; c = f c + i g, h = o tanh(c), or with
+// weight_hr h = weight_hr (o tanh(c))
 RecurrentOutput lstm(const Tensor& x, const Tensor& h0, const Tensor& c0,
                      const RecurrentWeights& weights, const RecurrentOptions& options = {});
 

@@ -89,8 +89,8 @@ TEST(MultiheadAttention, LayoutsOtherSizesAndDropout) {
   EXPECT_THROW(layer(randn({5, 8})), Error);
 }
 
-// A tiny rate of dropout keeps nearly everything: the path with the matrix in memory agrees.
-TEST(MultiheadAttention, BothPathsAgree) {
+// A tiny rate of dropout keeps nearly everything.
+TEST(MultiheadAttention, DropoutKeepsTheRest) {
   manual_seed(3);
   MultiheadAttention layer({.embed = 4, .heads = 2, .dropout = 1e-7});
   const Tensor x = randn({6, 2, 4}), scores = randn({6, 6});
@@ -130,6 +130,67 @@ TEST(LSTM, LayersAndDirections) {
     h = cat(outputs, 2);
   }
   EXPECT_EQ(largest_difference(got.output, h), 0);
+}
+
+// Hidden states projected, both directions of two layers, forward and backward, step by step.
+TEST(LSTM, Projection) {
+  manual_seed(6);
+  LSTM layer({.input = 3, .hidden = 5, .layers = 2, .bidirectional = true, .projection = 2});
+  const std::vector<std::string> names = names_of(layer);
+  ASSERT_EQ(names.size(), 20u);
+  EXPECT_EQ(names[4], "weight_hr_l0");
+  EXPECT_EQ(layer.weights[2].weight_ih.sizes(), (Dims{20, 4}));
+  EXPECT_EQ(layer.weights[2].weight_hh.sizes(), (Dims{20, 2}));
+  EXPECT_EQ(layer.weights[3].weight_hr.sizes(), (Dims{2, 5}));
+  const Tensor x = randn({4, 2, 3}), upstream = randn({4, 2, 4}), last = randn({4, 2, 2});
+  const RnnState start{randn({4, 2, 2}), randn({4, 2, 5})};
+
+  const auto gradients = [&](const RnnResult& y) {
+    (sum(y.output * upstream) + sum(y.state.h * last) + sum(y.state.c)).backward();
+    std::vector<Tensor> all{y.output.detach(), y.state.h.detach(), y.state.c.detach()};
+    for (const auto& [name, parameter] : layer.named_parameters()) {
+      all.push_back(parameter.grad());
+      parameter.zero_grad();
+    }
+    return all;
+  };
+  const auto composed = [&] {
+    Tensor input = x;
+    std::vector<Tensor> h_n, c_n;
+    for (int64_t l = 0; l < 2; ++l) {
+      std::vector<Tensor> sides;
+      for (int64_t d = 0; d < 2; ++d) {
+        const int64_t i = 2 * l + d;
+        const RecurrentWeights& w = layer.weights[size_t(i)];
+        Tensor h = select(start.h, 0, i), c = select(start.c, 0, i);
+        std::vector<Tensor> steps(4);
+        for (int64_t t = 0; t < 4; ++t) {
+          const int64_t at = d == 0 ? t : 3 - t;
+          const std::vector<Tensor> a = split(linear(select(input, 0, at), w.weight_ih, w.bias_ih) +
+                                                  linear(h, w.weight_hh, w.bias_hh),
+                                              5, 1);
+          c = sigmoid(a[1]) * c + sigmoid(a[0]) * tanh(a[2]);
+          h = linear(sigmoid(a[3]) * tanh(c), w.weight_hr, {});
+          steps[size_t(at)] = h;
+        }
+        sides.push_back(stack(steps));
+        h_n.push_back(h);
+        c_n.push_back(c);
+      }
+      input = cat(sides, 2);
+    }
+    return RnnResult{input, {stack(h_n), stack(c_n)}};
+  };
+  const std::vector<Tensor> got = gradients(layer.run(x, start)), expected = gradients(composed());
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_LT(largest_difference(got[i], expected[i]), 2e-6) << i;
+  }
+  EXPECT_THROW(LSTM({.input = 3, .hidden = 4, .projection = 4}), Error);
+  EXPECT_THROW(GRU({.input = 3, .hidden = 4, .projection = 2}), Error);
+  RecurrentWeights gates{.weight_ih = randn({15, 3}), .weight_hh = randn({15, 5})};
+  gates.weight_hr = randn({5, 5});
+  EXPECT_THROW(gru(x, randn({2, 5}), gates), Error);
 }
 
 TEST(Recurrent, LayoutsStatesDropoutAndErrors) {

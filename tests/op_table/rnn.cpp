@@ -14,6 +14,7 @@ enum class Cell { tanh, relu, gru, lstm };
 struct Variant {
   Cell cell;
   bool bias, batch_first, reverse;
+  bool projected = false;  // lstm: the last input is weight_hr
 
   size_t states() const { return cell == Cell::lstm ? 2 : 1; }
   int64_t gates() const { return cell == Cell::lstm ? 4 : cell == Cell::gru ? 3 : 1; }
@@ -27,7 +28,8 @@ struct Variant {
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
-// One sequence of one batch row at a time. Inputs: x, h0, (c0,) weight_ih, weight_hh, biases.
+// One sequence of one batch row at a time. Inputs: x, h0, (c0,) weight_ih, weight_hh, biases,
+// weight_hr.
 class Reference {
  public:
   Reference(const Variant& v, const Arrays& in)
@@ -35,20 +37,21 @@ class Reference {
         in_(in),
         steps_(in[0].sizes[v.batch_first]),
         batch_(in[0].sizes[!v.batch_first]),
-        hidden_(in[1].sizes[1]) {}
+        state_(in[1].sizes[1]),
+        hidden_(in[v.states()].sizes[1]) {}
 
   Arrays run() {
     Dims sizes = in_[0].sizes;
-    sizes[2] = hidden_;
+    sizes[2] = state_;
     Array output = generate(sizes, [](const Dims&) { return 0.0; }), h = in_[1],
           c = in_[v_.states()];
     for (int64_t b = 0; b < batch_; ++b) {
       for (int64_t i = 0; i < steps_; ++i) {
         const int64_t t = v_.reverse ? steps_ - 1 - i : i;
         step(b, t, h, c);
-        for (int64_t j = 0; j < hidden_; ++j) {
+        for (int64_t j = 0; j < state_; ++j) {
           const int64_t row = v_.batch_first ? b * steps_ + t : t * batch_ + b;
-          output.values[size_t(row * hidden_ + j)] = h.values[size_t(b * hidden_ + j)];
+          output.values[size_t(row * state_ + j)] = h.values[size_t(b * state_ + j)];
         }
       }
     }
@@ -71,13 +74,14 @@ class Reference {
     for (int64_t i = 0; i < in_[0].sizes[2]; ++i) {
       x.push_back(v_.batch_first ? in_[0].at({b, t, i}) : in_[0].at({t, b, i}));
     }
-    for (int64_t j = 0; j < hidden_; ++j) {
+    for (int64_t j = 0; j < state_; ++j) {
       before.push_back(h.at({b, j}));
     }
+    std::vector<double> inner(size_t(hidden_), 0.0);
     for (int64_t j = 0; j < hidden_; ++j) {
       const auto a = [&](int64_t gate) { return product(0, gate * hidden_ + j, x); };
       const auto u = [&](int64_t gate) { return product(1, gate * hidden_ + j, before); };
-      double& out = h.values[size_t(b * hidden_ + j)];
+      double& out = inner[size_t(j)];
       if (v_.cell == Cell::tanh) {
         out = std::tanh(a(0) + u(0));
       } else if (v_.cell == Cell::relu) {
@@ -91,11 +95,18 @@ class Reference {
         out = sigmoid_of(a(3) + u(3)) * std::tanh(state);
       }
     }
+    for (int64_t j = 0; j < state_; ++j) {
+      double& out = h.values[size_t(b * state_ + j)];
+      out = v_.projected ? 0 : inner[size_t(j)];
+      for (int64_t k = 0; v_.projected && k < hidden_; ++k) {
+        out += in_.back().at({j, k}) * inner[size_t(k)];
+      }
+    }
   }
 
   const Variant& v_;
   const Arrays& in_;
-  int64_t steps_, batch_, hidden_;
+  int64_t steps_, batch_, state_, hidden_;
 };
 
 Tensors run(const Variant& v, const Tensors& in) {
@@ -104,6 +115,9 @@ Tensors run(const Variant& v, const Tensors& in) {
   if (v.bias) {
     weights.bias_ih = in[first + 2];
     weights.bias_hh = in[first + 3];
+  }
+  if (v.projected) {
+    weights.weight_hr = in.back();
   }
   const RecurrentOptions options{.batch_first = v.batch_first, .reverse = v.reverse};
   const RecurrentOutput y = v.cell == Cell::tanh   ? rnn_tanh(in[0], in[1], weights, options)
@@ -114,17 +128,20 @@ Tensors run(const Variant& v, const Tensors& in) {
 }
 
 Shapes shapes_of(const Variant& v, int64_t steps, int64_t batch, int64_t input, int64_t hidden) {
-  const int64_t rows = v.gates() * hidden;
+  const int64_t rows = v.gates() * hidden, state = v.projected ? hidden / 2 + 1 : hidden;
   Shapes shapes{v.batch_first ? Dims{batch, steps, input} : Dims{steps, batch, input},
-                {batch, hidden}};
+                {batch, state}};
   if (v.cell == Cell::lstm) {
     shapes.push_back({batch, hidden});
   }
   shapes.push_back({rows, input});
-  shapes.push_back({rows, hidden});
+  shapes.push_back({rows, state});
   if (v.bias) {
     shapes.push_back({rows});
     shapes.push_back({rows});
+  }
+  if (v.projected) {
+    shapes.push_back({state, hidden});
   }
   return shapes;
 }
@@ -171,11 +188,30 @@ std::vector<ErrorCase> errors_of(const Variant& v) {
   };
 }
 
+std::vector<ErrorCase> projection_errors(const Variant& v) {
+  const auto with = [v](const Tensor& weight) {
+    return [v, weight] {
+      Tensors in;
+      for (const Dims& sizes : shapes_of(v, 3, 2, 4, 5)) {
+        in.push_back(ones(sizes));
+      }
+      in.back() = weight;
+      run(v, in);
+    };
+  };
+  return {
+      {"projection of another size", with(ones({3, 4}))},
+      {"projection to another size", with(ones({4, 5}))},
+      {"projection of another dtype", with(ones({3, 5}, DType::f64))},
+      {"projection in one dimension", with(ones({5}))},
+  };
+}
+
 OpRow rnn_row(const Variant& v) {
   OpRow row;
   row.name = v.name();
   row.attributes = text(v.bias ? "bias" : "no bias", v.batch_first ? " batch first" : "",
-                        v.reverse ? " reverse" : "");
+                        v.reverse ? " reverse" : "", v.projected ? " projected" : "");
   row.shapes = {shapes_of(v, 3, 2, 1, 2), shapes_of(v, 1, 1, 2, 1), shapes_of(v, 2, 0, 1, 2)};
   row.domains = {{.low = -0.5, .high = 0.5}};  // far from saturation, where f16 states are coarse
   row.function = [v](const Tensors& in) { return run(v, in); };
@@ -195,6 +231,13 @@ std::vector<OpRow> rnn_rows() {
   for (const Cell cell : {Cell::tanh, Cell::relu, Cell::gru, Cell::lstm}) {
     rows.push_back(rnn_row({cell, true, false, false}));
     rows.push_back(rnn_row({cell, false, true, true}));
+  }
+  for (const bool reverse : {false, true}) {
+    const Variant v{Cell::lstm, !reverse, reverse, reverse, true};
+    rows.push_back(rnn_row(v));
+    if (v.bias) {
+      rows.back().errors = projection_errors(v);
+    }
   }
   return rows;
 }
