@@ -51,6 +51,7 @@ void forward(const AttentionForward& a, const AttentionSizes& n) {
   p.scale = static_cast<Compute<T>>(a.scale);
   p.heads = n.heads;
   set_visible(p, a.visible);
+  set_dropout(p, a.dropout);
   if constexpr (sizeof(T) == 2) {
     if (use_tensor<T>(n, a.q)) {
       return launch_attention_tensor(p, n);
@@ -79,6 +80,7 @@ void backward(const AttentionBackward& a, const AttentionSizes& n) {
   p.scale = static_cast<C>(a.scale);
   p.heads = n.heads;
   set_visible(p, a.visible);
+  set_dropout(p, a.dropout);
   if (rows > 0) {
     launch({"attention_delta_kernel", grid_blocks(rows * 32, kDeltaThreads), kDeltaThreads},
            attention_delta_kernel<T>, p, rows);

@@ -3,6 +3,11 @@
 // "FlashAttention" (2022). The forward keeps one number per query, the logarithm of its softmax
 // denominator; the backward makes the tiles again from it.
 //
+// Dropout of the weights keeps no mask either: the weight of (batch, head, query, key) takes the
+// number of the Philox sequence of `seed` at position offset + its row-major index in [batch,
+// heads, queries, keys], and is dropped where that is below p. So the backward, another device and
+// the kernel `dropout` on the whole matrix (kernels/random.h) drop the same ones.
+//
 // Views have any strides (stride 0 broadcasts an input) and one floating dtype, lse and sums the
 // compute type. A query that sees no key gets out = 0, lse = +inf and gradients of 0. Results
 // depend neither on the number of threads nor on the schedule of a device.
@@ -18,6 +23,15 @@ struct AttentionVisibility {
   bool causal = false;
 };
 
+// Each weight is dropped with probability p, the others are divided by 1 - p, after the softmax:
+// lse does not depend on it. advance: as in kernels/random.h.
+struct AttentionDropout {
+  double p = 0;
+  uint64_t seed = 0;
+  uint64_t offset = 0;
+  const View& advance = kNoView;
+};
+
 struct AttentionForward {
   const View& q;    // [batch, heads, queries, size]
   const View& k;    // [batch, heads, keys, size]
@@ -26,11 +40,13 @@ struct AttentionForward {
   const View& lse;  // [batch, heads, queries], compute dtype, contiguous
   double scale;
   AttentionVisibility visible = {};
+  AttentionDropout dropout = {};
 };
 BINADE_KERNEL(attention_forward, AttentionForward, out)
 
-// With p = exp(q k^T scale + mask - lse) and ds = p (dout v^T - sum(dout out)):
-//   dq = scale ds k, dk = scale ds^T q, dv = p^T dout, dmask = ds.
+// With w = exp(q k^T scale + mask - lse), d(w) = w after dropout and
+// ds = w (d(dout v^T) - sum(dout out)):
+//   dq = scale ds k, dk = scale ds^T q, dv = d(w)^T dout, dmask = ds.
 // dq, dk, dv: the sizes of q, k, v; dmask: those of the mask, where its batch or heads may be 1:
 // the gradient is summed over them then. Each may be kNoView where not wanted.
 struct AttentionBackward {
@@ -46,6 +62,7 @@ struct AttentionBackward {
   const View& dmask;
   double scale;
   AttentionVisibility visible = {};
+  AttentionDropout dropout = {};
 };
 BINADE_KERNEL(attention_backward, AttentionBackward, q)
 

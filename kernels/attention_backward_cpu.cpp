@@ -68,6 +68,7 @@ class Backward {
       }
       make_tile(at);
       if (a_.dv) {
+        drop_weights(a_.dropout, n_, at, scores_);
         const Matrix dout = memory_.in_compute(matrix_of(a_.dout, at.batch, at.head, at.i),
                                                upstream, at.rows, n_.value_size);
         memory_.multiply(scores_.transposed(), dout, dv, at.cols, n_.value_size, at.rows, true);
@@ -117,7 +118,7 @@ class Backward {
     return m;
   }
 
-  // p in scores_, ds in gradients_.
+  // The weights in scores_, before dropout, and ds in gradients_.
   void make_tile(const TilePlace& at) {
     const Matrix q = matrix_of(a_.q, at.batch, at.head, at.i);
     const Matrix k = matrix_of(a_.k, at.batch, at.head, at.j);
@@ -125,6 +126,7 @@ class Backward {
     const Matrix dout = matrix_of(a_.dout, at.batch, at.head, at.i);
     memory_.multiply(q, k.transposed(), scores_, at.rows, at.cols, n_.size, false);
     memory_.multiply(dout, v.transposed(), gradients_, at.rows, at.cols, n_.value_size, false);
+    drop_weights(a_.dropout, n_, at, gradients_);
     const int64_t row = ((at.batch * n_.heads + at.head) * n_.queries + at.i) *
                         static_cast<int64_t>(size_of(compute_));
     attention_gradient_best(

@@ -1,4 +1,5 @@
 #include <binade/kernels/attention_checks.h>
+#include <binade/kernels/random_checks.h>
 
 namespace binade::kernels {
 namespace {
@@ -29,12 +30,19 @@ void check_rest(const char* op, const View& q, const View& out, const View& lse,
   }
 }
 
+void check_dropout(const char* op, const AttentionDropout& dropout, const View& q) {
+  check(dropout.p >= 0 && dropout.p <= 1, op, ": got a dropout of ", dropout.p,
+        ", expected 0 to 1");
+  check_advance(op, dropout.advance, q);
+}
+
 }  // namespace
 
 AttentionSizes check_arguments(const AttentionForward& a) {
   const char* op = "attention";
   const AttentionSizes n = sizes_of(op, a.q, a.k, a.v);
   check_rest(op, a.q, a.out, a.lse, a.visible.mask, n);
+  check_dropout(op, a.dropout, a.q);
   return n;
 }
 
@@ -42,6 +50,7 @@ AttentionSizes check_arguments(const AttentionBackward& a) {
   const char* op = "attention backward";
   const AttentionSizes n = sizes_of(op, a.q, a.k, a.v);
   check_rest(op, a.q, a.out, a.lse, a.visible.mask, n);
+  check_dropout(op, a.dropout, a.q);
   check_view(op, "dout", a.dout, a.q.dtype, a.out.sizes);
   const View* gradients[] = {&a.dq, &a.dk, &a.dv};
   const View* values[] = {&a.q, &a.k, &a.v};

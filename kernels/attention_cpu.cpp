@@ -2,6 +2,8 @@
 // of keys with a running maximum and sum per query.
 #include <binade/kernels/attention_tiles.h>
 #include <binade/kernels/base/parallel.h>
+#include <binade/kernels/random_checks.h>
+#include <binade/kernels/random_isa.h>
 
 #include <cmath>
 #include <limits>
@@ -71,6 +73,7 @@ void forward_block(const AttentionForward& a, const AttentionSizes& n, TilePlace
                          .sum = sum,
                          .accumulated = accumulated,
                          .width = n.value_size});
+    drop_weights(a.dropout, n, at, scores);
     const Matrix v =
         memory.in_compute(matrix_of(a.v, at.batch, at.head, at.j), values, at.cols, n.value_size);
     memory.multiply(scores, v, dense_matrix(accumulated, dtype_of<C>, n.value_size), at.rows,
@@ -98,6 +101,21 @@ AttentionTile attention_tile(const AttentionVisibility& visible, const TilePlace
           .visible = at.i - at.j + 1,
           .bias = mask ? bias : nullptr,
           .scale = scale};
+}
+
+void drop_weights(const AttentionDropout& dropout, const AttentionSizes& n, const TilePlace& at,
+                  const Matrix& tile) {
+  if (dropout.p == 0) {
+    return;
+  }
+  const uint64_t position = position_of(dropout.offset, dropout.advance);
+  for (int64_t i = 0; i < at.rows; ++i) {
+    const int64_t query = (at.batch * n.heads + at.head) * n.queries + at.i + i;
+    std::byte* row = tile.data + i * tile.row * static_cast<int64_t>(size_of(tile.dtype));
+    dropout_block_best(dropout.p, dropout.seed,
+                       position + static_cast<uint64_t>(query * n.keys + at.j), tile.dtype,
+                       static_cast<const void*>(row), static_cast<void*>(row), at.cols);
+  }
 }
 
 int64_t attention_grain(const AttentionSizes& n, int64_t rows, int64_t other) {

@@ -109,6 +109,24 @@ __device__ __forceinline__ void store_rows(const HeadArray<T>& target, const Blo
   }
 }
 
+// Which of the pairs of this thread dropout keeps: bit 2 r + c. One after the other, for registers.
+template <bool kOwnKeys, class T>
+__device__ __forceinline__ uint32_t kept_bits(const AttentionProblem<T>& p, const BlockPlace& place,
+                                              int64_t other) {
+  if (p.dropout.p == 0) {
+    return 0xf;
+  }
+  const Thread t;
+  const Keeper kept(p, place.batch, place.head);
+  uint32_t bits = 0;
+#pragma unroll 1
+  for (int j = 0; j < 4; ++j) {
+    const int64_t row = place.first + t.y + j / 2 * 16, column = other + t.x + j % 2 * 16;
+    bits |= uint32_t{kOwnKeys ? kept(column, row) : kept(row, column)} << j;
+  }
+  return bits;
+}
+
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     attention_forward_simt_kernel(const __grid_constant__ AttentionProblem<T> p) {
@@ -124,6 +142,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t end = p.causal && place.first + kSide < p.keys() ? place.first + kSide : p.keys();
 #pragma unroll 1
   for (int64_t j = 0; j < end; j += kSide) {
+    const uint32_t kept = kept_bits<false>(p, place, j);
     C scores[2][2];
     multiply_rows(memory, q, Rows<T>(p.k, place.batch, place.head, j), scores);
 #pragma unroll
@@ -142,8 +161,8 @@ __global__ void __launch_bounds__(kThreads)
       const C base = state[r].base();
       const C p0 = dev::exp_for<T>(scores[r][0] - base), p1 = dev::exp_for<T>(scores[r][1] - base);
       state[r].sum += dev::warp_reduce<dev::Sum, kLanesX>(p0 + p1);
-      memory.weights[t.y + 16 * r][t.x] = p0;
-      memory.weights[t.y + 16 * r][t.x + 16] = p1;
+      memory.weights[t.y + 16 * r][t.x] = kept >> 2 * r & 1 ? p0 : C(0);
+      memory.weights[t.y + 16 * r][t.x + 16] = kept >> (2 * r + 1) & 1 ? p1 : C(0);
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
         totals[r][c] *= factor;
@@ -154,7 +173,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const int64_t query = place.first + t.y + 16 * r;
-    const C scale = state[r].inverse();
+    const C scale = state[r].inverse() * static_cast<C>(p.dropout.scale);
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
       totals[r][c] *= scale;
@@ -166,7 +185,8 @@ __global__ void __launch_bounds__(kThreads)
   store_rows(p.result, place, column, totals);
 }
 
-// p and ds of the pairs of this thread, where rows are queries (kOwnKeys: keys).
+// The weights, those that dropout keeps, and ds of the pairs of this thread, where rows are queries
+// (kOwnKeys: keys).
 template <class T, bool kOwnKeys>
 __device__ __forceinline__ void make_gradients(SimtShared<Compute<T>>& memory,
                                                const AttentionProblem<T>& p,
@@ -176,10 +196,12 @@ __device__ __forceinline__ void make_gradients(SimtShared<Compute<T>>& memory,
   using C = Compute<T>;
   const Thread t;
   const int64_t b = place.batch, h = place.head, own = place.first;
+  const uint32_t kept = kept_bits<kOwnKeys>(p, place, other);
   multiply_rows(memory, Rows<T>(kOwnKeys ? p.k : p.q, b, h, own),
                 Rows<T>(kOwnKeys ? p.q : p.k, b, h, other), weights);
   multiply_rows(memory, Rows<T>(kOwnKeys ? p.v : p.dout, b, h, own),
                 Rows<T>(kOwnKeys ? p.dout : p.v, b, h, other), gradients);
+  const C keep_scale = static_cast<C>(p.dropout.scale);
   const C* lse = p.lse + p.row(b, h, kOwnKeys ? other : 0);
   const C* delta = p.delta + p.row(b, h, kOwnKeys ? other : 0);
 #pragma unroll
@@ -192,10 +214,12 @@ __device__ __forceinline__ void make_gradients(SimtShared<Compute<T>>& memory,
       C weight = 0, gradient = 0;
       if (seen.has(column)) {
         const int64_t at = kOwnKeys ? column : row;
-        const C score =
-            scorer(weights[r][c], kOwnKeys ? other + column : row, kOwnKeys ? row : other + column);
-        weight = probability<T>(score, lse[at]);
-        gradient = weight * (gradients[r][c] - delta[at]);
+        const int64_t query = kOwnKeys ? other + column : row,
+                      key = kOwnKeys ? row : other + column;
+        const C whole = probability<T>(scorer(weights[r][c], query, key), lse[at]);
+        const bool keep = kept >> (2 * r + c) & 1;
+        weight = keep ? whole : C(0);
+        gradient = whole * ((keep ? gradients[r][c] * keep_scale : C(0)) - delta[at]);
       }
       weights[r][c] = weight;
       gradients[r][c] = gradient;
@@ -236,7 +260,7 @@ __global__ void __launch_bounds__(kThreads)
     const HeadArray<const T>& factor = !kOwnKeys ? p.k : values ? p.dout : p.q;
     add_weighted(memory, Rows<T>(factor, place.batch, place.head, other), column, totals);
   }
-  const C scale = values ? C(1) : p.scale;
+  const C scale = values ? static_cast<C>(p.dropout.scale) : p.scale;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
 #pragma unroll

@@ -58,7 +58,7 @@ __device__ __forceinline__ void softmax_step(const Scorer<T>& scorer, int64_t qu
   }
 }
 
-template <class T, int kD>
+template <class T, int kD, bool kDropout>
 __global__ void __launch_bounds__(kTensorThreads, 2)
     attention_forward_tensor_kernel(const __grid_constant__ AttentionProblem<T> p) {
   auto& memory = dev::shared_mem<ForwardShared<T, kD>>();
@@ -90,10 +90,16 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
     }
     dev::cp_async_commit();
     softmax_step<T, kD>(scorer, place.first + row, key, scores, state, totals);
+    if constexpr (kDropout) {
+      const uint32_t kept =
+          kept_bits<false, kKeyTile>(Keeper(p, place.batch, place.head), place.first + row, key);
+      drop_weights<kKeyTile>(kept, scores);
+    }
     add_weighted<T, kKeyTile, kD>(scores, memory.v, totals);
   }
   dev::cp_async_wait<0>();
-  const float scale[2] = {state[0].inverse(), state[1].inverse()};
+  const float keep_scale = kDropout ? static_cast<float>(p.dropout.scale) : 1;
+  const float scale[2] = {state[0].inverse() * keep_scale, state[1].inverse() * keep_scale};
   store_rows<T, kD>(p.result, p.result.head(place.batch, place.head), place.first + row, totals,
                     scale);
 #pragma unroll
@@ -105,11 +111,16 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
   }
 }
 
-template <class T, int kD>
+template <class T, int kD, bool kDropout>
 void launch_forward(const AttentionProblem<T>& p, const AttentionSizes& n) {
   launch({"attention_forward_tensor_kernel", attention_blocks(n, n.queries, kOwnRows),
           kTensorThreads, sizeof(ForwardShared<T, kD>)},
-         attention_forward_tensor_kernel<T, kD>, p);
+         attention_forward_tensor_kernel<T, kD, kDropout>, p);
+}
+
+template <class T, int kD>
+void launch_forward(const AttentionProblem<T>& p, const AttentionSizes& n) {
+  p.dropout.p > 0 ? launch_forward<T, kD, true>(p, n) : launch_forward<T, kD, false>(p, n);
 }
 
 }  // namespace

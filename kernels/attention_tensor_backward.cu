@@ -18,14 +18,16 @@ struct BackwardShared {
   HeadTile<T, kOther, kD> other_first, other_second;  // k and v, or q and dout
 };
 
-// The products become p and ds = p (dp - delta).
-template <class T, bool kOwnKeys, int kOther>
+// The products become the weights and ds; `kept` has the bits of kept_bits where weights are
+// dropped.
+template <class T, bool kOwnKeys, int kOther, bool kDropout>
 __device__ __forceinline__ void make_gradients(const AttentionProblem<T>& p,
                                                const Scorer<T>& scorer, const BlockPlace& place,
-                                               int64_t own, int64_t other,
+                                               int64_t own, int64_t other, uint32_t kept,
                                                float (&weights)[kOther / 8][4],
                                                float (&gradients)[kOther / 8][4]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  const float keep_scale = kDropout ? static_cast<float>(p.dropout.scale) : 1;
   const float* lse = p.lse + p.row(place.batch, place.head, kOwnKeys ? other : 0);
   const float* delta = p.delta + p.row(place.batch, place.head, kOwnKeys ? other : 0);
 #pragma unroll
@@ -42,8 +44,11 @@ __device__ __forceinline__ void make_gradients(const AttentionProblem<T>& p,
           const int64_t at = kOwnKeys ? column : row;
           const float score = scorer(weights[n][i], kOwnKeys ? other + column : row,
                                      kOwnKeys ? row : other + column);
+          const bool keep = !kDropout || (kept >> (4 * n + i) & 1);
+          const float dropped = keep ? gradients[n][i] * keep_scale : 0;
           weight = probability<T>(score, lse[at]);
-          gradient = weight * (gradients[n][i] - delta[at]);
+          gradient = weight * (dropped - delta[at]);
+          weight = keep ? weight : 0;
         }
         weights[n][i] = weight;
         gradients[n][i] = gradient;
@@ -52,7 +57,7 @@ __device__ __forceinline__ void make_gradients(const AttentionProblem<T>& p,
   }
 }
 
-template <class T, int kD, bool kOwnKeys>
+template <class T, int kD, bool kOwnKeys, bool kDropout>
 __global__ void __launch_bounds__(kTensorThreads, 2)
     attention_backward_tensor_kernel(const __grid_constant__ AttentionProblem<T> p) {
   constexpr int kOther = kOtherRows<kD, kOwnKeys>;
@@ -84,8 +89,10 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
     float weights[kOther / 8][4], gradients[kOther / 8][4];
     multiply_rows(memory.own_first, row, memory.other_first, p.q.columns, weights);
     multiply_rows(memory.own_second, row, memory.other_second, p.v.columns, gradients);
-    make_gradients<T, kOwnKeys, kOther>(p, scorer, place, place.first + row, other, weights,
-                                        gradients);
+    const uint32_t kept =
+        kDropout ? kept_bits<kOwnKeys, kOther>(Keeper(p, b, h), place.first + row, other) : 0;
+    make_gradients<T, kOwnKeys, kOther, kDropout>(p, scorer, place, place.first + row, other, kept,
+                                                  weights, gradients);
     add_weighted<T, kOther, kD>(gradients, memory.other_first, totals);
     if constexpr (kOwnKeys) {
       add_weighted<T, kOther, kD>(weights, memory.other_second, value_totals);
@@ -98,25 +105,31 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
     store_rows<T, kD>(target, target.head(b, h), place.first + row, totals, scale);
   }
   if constexpr (kOwnKeys) {
-    const float one[2] = {1, 1};
+    const float keep = kDropout ? static_cast<float>(p.dropout.scale) : 1;
+    const float value_scale[2] = {keep, keep};
     if (p.dv.data) {
-      store_rows<T, kD>(p.dv, p.dv.head(b, h), place.first + row, value_totals, one);
+      store_rows<T, kD>(p.dv, p.dv.head(b, h), place.first + row, value_totals, value_scale);
     }
+  }
+}
+
+template <class T, int kD, bool kDropout>
+void launch_backward(const AttentionProblem<T>& p, const AttentionSizes& n) {
+  if (p.dq.data) {
+    launch({"attention_backward_tensor_kernel", attention_blocks(n, n.queries, kOwnRows),
+            kTensorThreads, sizeof(BackwardShared<T, kD, kOtherRows<kD, false>>)},
+           attention_backward_tensor_kernel<T, kD, false, kDropout>, p);
+  }
+  if (p.dk.data || p.dv.data) {
+    launch({"attention_backward_tensor_kernel", attention_blocks(n, n.keys, kOwnRows),
+            kTensorThreads, sizeof(BackwardShared<T, kD, kOtherRows<kD, true>>)},
+           attention_backward_tensor_kernel<T, kD, true, kDropout>, p);
   }
 }
 
 template <class T, int kD>
 void launch_backward(const AttentionProblem<T>& p, const AttentionSizes& n) {
-  if (p.dq.data) {
-    launch({"attention_backward_tensor_kernel", attention_blocks(n, n.queries, kOwnRows),
-            kTensorThreads, sizeof(BackwardShared<T, kD, kOtherRows<kD, false>>)},
-           attention_backward_tensor_kernel<T, kD, false>, p);
-  }
-  if (p.dk.data || p.dv.data) {
-    launch({"attention_backward_tensor_kernel", attention_blocks(n, n.keys, kOwnRows),
-            kTensorThreads, sizeof(BackwardShared<T, kD, kOtherRows<kD, true>>)},
-           attention_backward_tensor_kernel<T, kD, true>, p);
-  }
+  p.dropout.p > 0 ? launch_backward<T, kD, true>(p, n) : launch_backward<T, kD, false>(p, n);
 }
 
 }  // namespace

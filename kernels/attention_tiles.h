@@ -111,6 +111,10 @@ struct TilePlace {
 AttentionTile attention_tile(const AttentionVisibility& visible, const TilePlace& at, double scale,
                              DType compute, std::byte* bias);
 
+// Drops elements of a tile of weights, or of their gradients, and scales the others.
+void drop_weights(const AttentionDropout& dropout, const AttentionSizes& n, const TilePlace& at,
+                  const Matrix& tile);
+
 // How many tasks of `rows` rows against `other` rows are worth a thread.
 int64_t attention_grain(const AttentionSizes& n, int64_t rows, int64_t other);
 

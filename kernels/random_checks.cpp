@@ -8,14 +8,14 @@ void check_floating(const char* kernel, DType dtype) {
         ", expected a floating dtype (f64, f32, f16, bf16)");
 }
 
+}  // namespace
+
 void check_advance(const char* kernel, const View& advance, const View& y) {
   check(
       !advance || (advance.dtype == DType::i64 && advance.numel == 1 && advance.device == y.device),
       kernel, ": got advance ", advance.dtype, " ", advance.sizes, " on ", advance.device,
       ", expected i64 [1] on ", y.device);
 }
-
-}  // namespace
 
 void check_arguments(const FillUniform& a) {
   check_floating("fill_uniform", a.y.dtype);

@@ -75,10 +75,6 @@ void fill(const View& y, Distribution distribution, double low, double high, uin
   });
 }
 
-uint64_t position_of(uint64_t offset, const View& advance) {
-  return offset + (advance ? static_cast<uint64_t>(*advance.as<int64_t>()) : 0);
-}
-
 }  // namespace
 
 void fill_uniform(const FillUniform& a) {

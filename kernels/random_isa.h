@@ -14,7 +14,8 @@ enum class Distribution : uint8_t { uniform, normal };
 BINADE_ISA_KERNEL(random_block, Distribution distribution, double low, double high, uint64_t seed,
                   uint64_t position, DType dtype, void* y, int64_t n)
 
-// y[i] = x[i] / (1 - p) where the number at position + i is at least p, else 0. Contiguous.
+// y[i] = x[i] / (1 - p) where the number at position + i is at least p, else 0. Contiguous; y may
+// be x.
 BINADE_ISA_KERNEL(dropout_block, double p, uint64_t seed, uint64_t position, DType dtype,
                   const void* x, void* y, int64_t n)
 

@@ -4,8 +4,6 @@
 #include <binade/nn/attention.h>
 #include <binade/nn/init.h>
 
-#include <cmath>
-
 namespace binade::nn {
 namespace {
 
@@ -19,11 +17,6 @@ MultiheadAttentionOptions checked(MultiheadAttentionOptions o) {
   o.key_size = o.key_size == 0 ? o.embed : o.key_size;
   o.value_size = o.value_size == 0 ? o.embed : o.value_size;
   return o;
-}
-
-// What to add to scores, from a bool mask: 0 or minus infinity.
-Tensor added(const Tensor& mask, DType dtype) {
-  return mask.dtype() == DType::boolean ? log(cast(mask, dtype)) : mask;
 }
 
 // One tensor, not two with equal values.
@@ -78,20 +71,6 @@ Tensor MultiheadAttention::split_heads(const Tensor& x) const {
   return permute(split, options_.batch_first ? Dims{0, 2, 1, 3} : Dims{1, 2, 0, 3});
 }
 
-Tensor MultiheadAttention::attend_with_dropout(const Tensor& q, const Tensor& k, const Tensor& v,
-                                               const AttentionMask& mask) const {
-  Tensor scores = mul(matmul(q, transpose(k, -1, -2)), 1 / std::sqrt(double(q.size(-1))));
-  if (mask.mask.defined()) {
-    scores = add(scores, added(mask.mask, scores.dtype()));
-  }
-  if (mask.is_causal) {
-    const Tensor query = unsqueeze(arange(q.size(-2), DType::i64, q.device()), 1);
-    const Tensor key = arange(k.size(-2), DType::i64, q.device());
-    scores = add(scores, added(ge(query, key), scores.dtype()));
-  }
-  return matmul(dropout(softmax(scores), options_.dropout), v);
-}
-
 Tensor MultiheadAttention::attend(const Tensor& query, const Tensor& key, const Tensor& value,
                                   const AttentionMask& mask) {
   check(query.defined() && query.dim() == 3 && key.defined() && key.dim() == 3 && value.defined() &&
@@ -109,9 +88,10 @@ Tensor MultiheadAttention::attend(const Tensor& query, const Tensor& key, const 
   }
   q = split_heads(q), k = split_heads(k), v = split_heads(v);
   const Tensor out =
-      is_training() && options_.dropout > 0
-          ? attend_with_dropout(q, k, v, mask)
-          : scaled_dot_product_attention(q, k, v, {.mask = mask.mask, .is_causal = mask.is_causal});
+      scaled_dot_product_attention(q, k, v,
+                                   {.mask = mask.mask,
+                                    .is_causal = mask.is_causal,
+                                    .dropout = is_training() ? options_.dropout : 0});
   const Tensor joined = permute(out, options_.batch_first ? Dims{0, 2, 1, 3} : Dims{2, 0, 1, 3});
   return out_proj(reshape(joined, {joined.size(0), joined.size(1), options_.embed}));
 }

@@ -26,7 +26,7 @@ class MultiheadAttention : public Module {
   using Options = MultiheadAttentionOptions;
   explicit MultiheadAttention(const MultiheadAttentionOptions& options);
   Tensor forward(const Tensor& x) override { return attend(x, x, x); }  // self-attention
-  // With dropout in training the attention weights are a matrix in memory; else they never are.
+  // The attention weights are never a matrix in memory, with dropout or without.
   Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value,
                 const AttentionMask& mask = {});
 
@@ -38,8 +38,6 @@ class MultiheadAttention : public Module {
  private:
   Tensor projection(const Tensor& x, int part) const;
   Tensor split_heads(const Tensor& x) const;
-  Tensor attend_with_dropout(const Tensor& q, const Tensor& k, const Tensor& v,
-                             const AttentionMask& mask) const;
 
   MultiheadAttentionOptions options_;
 };

@@ -1,4 +1,5 @@
 // Scaled dot-product attention. Inputs of any rank become [batch, heads, length, size] views.
+#include <binade/core/create.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/attention.h>
@@ -83,8 +84,16 @@ Tensor result_like(const Tensor& q, int64_t value_size) {
   return empty_strided({batch, heads, queries, value_size}, strides, q.dtype(), q.device());
 }
 
-Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask, double scale,
-              bool causal) {
+// What the backward captures beside tensors.
+struct Settings {
+  double scale;
+  bool causal;
+  double dropout;
+  uint64_t seed = 0, offset = 0;  // of the numbers for dropout
+};
+
+Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+              const Settings& s, const Tensor& advance) {
   Tensor out = result_like(q, v.size(3));
   Tensor lse = empty({q.size(0), q.size(1), q.size(2)}, compute_dtype(q.dtype()), q.device());
   const Tensor shown = repeated(mask, q.sizes());
@@ -93,30 +102,32 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m
                               .v = v,
                               .out = out,
                               .lse = lse,
-                              .scale = scale,
-                              .visible = {.mask = shown, .causal = causal}});
-  return kOp.record({q, k, v, mask}, out, save(q, k, v, mask, out, lse),
-                    [scale, causal](const Tensor& dout, Needs needs, const Tensor& q,
-                                    const Tensor& k, const Tensor& v, const Tensor& mask,
-                                    const Tensor& out, const Tensor& lse) -> Grads {
-                      Tensor dq = needs.out_like(0, q), dk = needs.out_like(1, k),
-                             dv = needs.out_like(2, v);
-                      Tensor dmask = needs.out(3);
-                      const Tensor shown = repeated(mask, q.sizes());
-                      kernels::attention_backward({.q = q,
-                                                   .k = k,
-                                                   .v = v,
-                                                   .out = out,
-                                                   .lse = lse,
-                                                   .dout = dout,
-                                                   .dq = dq,
-                                                   .dk = dk,
-                                                   .dv = dv,
-                                                   .dmask = dmask,
-                                                   .scale = scale,
-                                                   .visible = {.mask = shown, .causal = causal}});
-                      return {dq, dk, dv, dmask};
-                    });
+                              .scale = s.scale,
+                              .visible = {.mask = shown, .causal = s.causal},
+                              .dropout = {s.dropout, s.seed, s.offset, advance}});
+  return kOp.record(
+      {q, k, v, mask}, out, save(q, k, v, mask, out, lse, advance),
+      [s](const Tensor& dout, Needs needs, const Tensor& q, const Tensor& k, const Tensor& v,
+          const Tensor& mask, const Tensor& out, const Tensor& lse,
+          const Tensor& advance) -> Grads {
+        Tensor dq = needs.out_like(0, q), dk = needs.out_like(1, k), dv = needs.out_like(2, v);
+        Tensor dmask = needs.out(3);
+        const Tensor shown = repeated(mask, q.sizes());
+        kernels::attention_backward({.q = q,
+                                     .k = k,
+                                     .v = v,
+                                     .out = out,
+                                     .lse = lse,
+                                     .dout = dout,
+                                     .dq = dq,
+                                     .dk = dk,
+                                     .dv = dv,
+                                     .dmask = dmask,
+                                     .scale = s.scale,
+                                     .visible = {.mask = shown, .causal = s.causal},
+                                     .dropout = {s.dropout, s.seed, s.offset, advance}});
+        return {dq, dk, dv, dmask};
+      });
 }
 
 void check_operands(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
@@ -155,12 +166,24 @@ Tensor scaled_dot_product_attention(const Tensor& q_, const Tensor& k_, const Te
                                     const AttentionOptions& options) {
   auto [q, k, v, mask] = kOp.enter(q_, k_, v_, options.mask);
   check_operands(q, k, v, mask);
+  check(options.dropout >= 0 && options.dropout <= 1, kName, ": got dropout = ", options.dropout,
+        ", expected 0 to 1");
   const Dims lead = result_lead(q, k, v, mask);
   const int64_t queries = q.size(-2), keys = k.size(-2), size = q.size(-1), values = v.size(-1);
-  const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(size)));
+  Settings settings{.scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(size))),
+                    .causal = options.is_causal,
+                    .dropout = options.dropout};
+  Tensor advance;
+  if (options.dropout > 0) {
+    Generator& source = generator();
+    settings.seed = source.seed;
+    settings.offset =
+        source.take(static_cast<uint64_t>(element_count(joined(lead, queries, keys))));
+    advance = source.advance;
+  }
   const Tensor out = attend(four_dims(q, lead, queries, size), four_dims(k, lead, keys, size),
                             four_dims(v, lead, keys, values),
-                            four_dims_mask(mask, lead, queries, keys), scale, options.is_causal);
+                            four_dims_mask(mask, lead, queries, keys), settings, advance);
   return lead.size() == 2 ? out : reshape(out, joined(lead, queries, values));
 }
 

@@ -6,6 +6,8 @@
 // order of additions, and nothing of [queries, keys] reaches memory.
 #pragma once
 #include <binade/kernels/attention_checks.h>
+#include <binade/kernels/base/philox.h>
+#include <binade/kernels/random_values.h>
 #include <binade/kernels/cuda/gemm_loader.cuh>
 #include <binade/kernels/cuda/row_team.cuh>
 #include <binade/kernels/cuda/vector.cuh>
@@ -29,6 +31,14 @@ struct HeadArray {
   }
 };
 
+// Dropout of the weights, as kernels::AttentionDropout.
+struct WeightDropout {
+  uint64_t seed = 0, offset = 0;
+  const int64_t* advance = nullptr;
+  float p = 0;       // 0: none
+  double scale = 1;  // of what is kept
+};
+
 enum class MaskKind : uint8_t { none, keep, add };
 
 template <class T>
@@ -40,6 +50,7 @@ struct AttentionProblem {
   MaskKind mask_kind = MaskKind::none;
   bool causal = false;
   C scale = 1;
+  WeightDropout dropout;
   C* lse = nullptr;    // [batch, heads, queries]
   C* delta = nullptr;  // likewise
   int64_t heads = 1;
@@ -98,6 +109,46 @@ struct Scorer {
                                                         : -std::numeric_limits<C>::infinity();
     }
     return score + static_cast<C>(reinterpret_cast<const T*>(mask)[at]);
+  }
+};
+
+// Which weights of one head dropout keeps.
+struct Keeper {
+  uint64_t seed, first;  // first: the position of query 0 and key 0
+  int64_t keys;
+  float p;
+
+  template <class T>
+  __device__ Keeper(const AttentionProblem<T>& problem, int64_t batch, int64_t head)
+      : seed(problem.dropout.seed),
+        first(problem.dropout.offset +
+              static_cast<uint64_t>((problem.dropout.advance ? *problem.dropout.advance : 0) +
+                                    problem.row(batch, head, 0) * problem.keys())),
+        keys(problem.keys()),
+        p(problem.dropout.p) {}
+
+  __device__ __forceinline__ bool operator()(int64_t query, int64_t key) const {
+    const uint64_t at = position(query, key);
+    return keeps(philox::generate(seed, at / 4), at);
+  }
+  // Of a key and the next one, as bits 0 and 1: mostly numbers of one counter.
+  __device__ __forceinline__ uint32_t pair(int64_t query, int64_t key) const {
+    const uint64_t at = position(query, key);
+    philox::Block block = philox::generate(seed, at / 4);
+    const uint32_t even = keeps(block, at);
+    if (at % 4 == 3) {
+      block = philox::generate(seed, at / 4 + 1);
+    }
+    return even | uint32_t{keeps(block, at + 1)} << 1;
+  }
+
+ private:
+  __device__ __forceinline__ uint64_t position(int64_t query, int64_t key) const {
+    return first + static_cast<uint64_t>(query * keys + key);
+  }
+  __device__ __forceinline__ bool keeps(const philox::Block& block, uint64_t at) const {
+    const uint32_t low = at & 1 ? block[1] : block[0], high = at & 1 ? block[3] : block[2];
+    return uniform_value(at & 2 ? high : low) >= p;
   }
 };
 
@@ -169,6 +220,15 @@ void set_visible(AttentionProblem<T>& p, const AttentionVisibility& visible) {
     p.mask = head_array<const std::byte>(visible.mask);
     p.mask_kind = visible.mask.dtype == DType::boolean ? MaskKind::keep : MaskKind::add;
   }
+}
+
+template <class T>
+void set_dropout(AttentionProblem<T>& p, const AttentionDropout& dropout) {
+  p.dropout = {.seed = dropout.seed,
+               .offset = dropout.offset,
+               .advance = dropout.advance.as<int64_t>(),
+               .p = static_cast<float>(dropout.p),
+               .scale = dropout.p < 1 ? 1 / (1 - dropout.p) : 0};
 }
 
 // Blocks of `rows` rows that cover `length` rows of every head.

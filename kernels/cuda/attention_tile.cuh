@@ -119,6 +119,33 @@ __device__ __forceinline__ void add_weighted(const float (&weights)[kOther / 8][
   }
 }
 
+// Which of the scores of a lane dropout keeps: bit 4 n + i is of scores[n][i]. Own rows from `own`
+// against kOther others from `other`; queries against keys, or with kOwnKeys keys against queries.
+template <bool kOwnKeys, int kOther>
+__device__ __forceinline__ uint32_t kept_bits(const Keeper& kept, int64_t own, int64_t other) {
+  static_assert(kOther <= 64);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  uint32_t bits = 0;
+#pragma unroll 1
+  for (int j = 0; j < kOther / 2; j += 2) {
+    const int64_t row = own + lane / 4 + j % 4 * 4, column = other + j / 4 * 8 + lane % 4 * 2;
+    if constexpr (kOwnKeys) {
+      bits |= uint32_t{kept(column, row)} << j | uint32_t{kept(column + 1, row)} << (j + 1);
+    } else {
+      bits |= kept.pair(row, column) << j;
+    }
+  }
+  return bits;
+}
+
+template <int kOther>
+__device__ __forceinline__ void drop_weights(uint32_t kept, float (&weights)[kOther / 8][4]) {
+#pragma unroll
+  for (int i = 0; i < kOther / 2; ++i) {
+    weights[i / 4][i % 4] = kept >> i & 1 ? weights[i / 4][i % 4] : 0;
+  }
+}
+
 // Writes the 16 rows from `row` of a warp's totals, times scale[0] and scale[1].
 template <class T, int kD>
 __device__ __forceinline__ void store_rows(const HeadArray<T>& target, T* data, int64_t row,

@@ -1,37 +1,84 @@
-// What attention keeps for its backward grows with the length of a sequence, not with its square.
+// What attention keeps for its backward grows with the length of a sequence, not with its square,
+// with dropout of the weights too, which is that of the composed form.
 #include <binade/core/create.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/attention.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace binade {
 namespace {
 
-// Bytes that a forward keeps beside its inputs and result, and that it uses at most.
+// Bytes that a forward keeps beside its inputs and result, that are kept at most, and that forward
+// and backward have allocated at most.
 struct Bytes {
-  int64_t saved, peak;
+  int64_t saved, peak, allocated;
 };
 
-Bytes bytes_of(int64_t length) {
+Bytes bytes_of(int64_t length, double dropout) {
   Tensor x[3];
   for (Tensor& t : x) {
     t = randn({2, length, 8});
     t.require_grad();
   }
   reset_peak_saved_bytes();
-  const int64_t before = saved_bytes().live;
-  const Tensor y = scaled_dot_product_attention(x[0], x[1], x[2], {.is_causal = true});
+  reset_peak_memory();
+  const int64_t before = saved_bytes().live, allocated = memory_stats().allocated;
+  const Tensor y =
+      scaled_dot_product_attention(x[0], x[1], x[2], {.is_causal = true, .dropout = dropout});
   const int64_t saved = saved_bytes().live - before;
   y.backward(randn(y.sizes()));
-  return {saved, saved_bytes().peak - before};
+  return {saved, saved_bytes().peak - before, memory_stats().peak - allocated};
 }
 
 TEST(Attention, SavedBytesGrowWithTheLength) {
-  const Bytes once = bytes_of(512), four_times = bytes_of(2048);
-  EXPECT_GT(once.saved, 0);
-  EXPECT_LE(four_times.saved, 4 * once.saved + 1024);
-  EXPECT_LE(four_times.peak, 4 * once.peak + 1024);
-  EXPECT_LT(four_times.saved, 2 * 2048 * 2048 * 4 / 10) << "as much as a matrix of scores";
+  for (double dropout : {0.0, 0.1}) {
+    const Bytes once = bytes_of(512, dropout), four_times = bytes_of(2048, dropout);
+    EXPECT_GT(once.saved, 0);
+    EXPECT_LE(four_times.saved, 4 * once.saved + 1024);
+    EXPECT_LE(four_times.peak, 4 * once.peak + 1024);
+    EXPECT_LT(four_times.allocated, 2048 * 2048) << "a byte for each of one head's weights";
+  }
+}
+
+// Masks of one seed are those of dropout(softmax(scores)): results, gradients and what is drawn.
+TEST(Attention, DropoutIsThatOfTheMatrixOfWeights) {
+  const Tensor inputs[] = {randn({2, 3, 9, 4}, DType::f64), randn({3, 7, 4}, DType::f64),
+                           randn({2, 1, 7, 5}, DType::f64), randn({9, 7}, DType::f64)};
+  const Tensor upstream = randn({2, 3, 9, 5}, DType::f64);
+  const auto results = [&](bool composed) {
+    std::vector<Tensor> x, out;
+    for (const Tensor& input : inputs) {
+      x.push_back(input.detach());
+      x.back().require_grad();
+    }
+    manual_seed(5);
+    const Tensor y =
+        composed
+            ? matmul(
+                  dropout(softmax(add(mul(matmul(x[0], transpose(x[1], -1, -2)), 0.5), x[3])), 0.3),
+                  x[2])
+            : scaled_dot_product_attention(x[0], x[1], x[2], {.mask = x[3], .dropout = 0.3});
+    y.backward(upstream);
+    out.push_back(y.detach());
+    for (const Tensor& t : x) {
+      out.push_back(t.grad());
+    }
+    out.push_back(randn({3}, DType::f64));
+    return out;
+  };
+  const std::vector<Tensor> got = results(false), expected = results(true);
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_LT(amax(abs(sub(got[i], expected[i]))).item(), 1e-12) << i;
+  }
+}
+
+TEST(Attention, DropsTheShareThatItSays) {
+  manual_seed(6);
+  const Tensor y = scaled_dot_product_attention(zeros({100, 1}), zeros({500, 1}), ones({500, 1}),
+                                                {.dropout = 0.25});
+  EXPECT_NEAR(mean(y).item(), 1, 4 * std::sqrt(0.25 / 0.75 / 50000));
 }
 
 TEST(Attention, HasNoSecondDerivative) {

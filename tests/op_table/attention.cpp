@@ -17,7 +17,10 @@ struct Variant {
   std::string name;
   bool add = false, keep = false, causal = false;
   std::optional<double> scale = {};
+  double dropout = 0;
 };
+
+constexpr uint64_t kSeed = 11;
 
 Dims lead(const Dims& sizes) {
   Dims out;
@@ -25,6 +28,22 @@ Dims lead(const Dims& sizes) {
     out.push_back(sizes[i]);
   }
   return out;
+}
+
+// What the op dropout makes of a matrix of ones.
+Tensor kept_weights(const Dims& sizes, double p) {
+  if (p == 0) {
+    return {};
+  }
+  manual_seed(kSeed);
+  return dropout(ones(sizes, DType::f64), p);
+}
+double value_at(const Tensor& t, const Dims& index) {
+  int64_t at = 0;
+  for (int i = 0; i < index.size(); ++i) {
+    at = at * t.sizes()[i] + index[i];
+  }
+  return t.data<double>()[at];
 }
 
 // softmax(q k^T scale + mask) v, the weights of a query made anew for every element.
@@ -39,6 +58,9 @@ Array attention_of(const Arrays& in, const Variant& variant) {
   sizes.push_back(v.sizes[v.dim() - 1]);
   const int64_t size = q.sizes[q.dim() - 1], keys = k.sizes[k.dim() - 2];
   const double scale = variant.scale.value_or(1 / std::sqrt(double(size)));
+  Dims weights = sizes;
+  weights[rank - 1] = keys;
+  const Tensor kept = kept_weights(weights, variant.dropout);
   return generate(sizes, [&](const Dims& index) {
     std::vector<double> scores(static_cast<size_t>(keys), 0.0);
     const auto at = [&](const Array& x, int64_t row, int64_t column) {
@@ -70,7 +92,10 @@ Array attention_of(const Arrays& in, const Variant& variant) {
       sum += s;
     }
     for (int64_t j = 0; j < keys; ++j) {
-      out += sum == 0 ? 0 : scores[size_t(j)] / sum * at(v, j, index[rank - 1]);
+      Dims place = index;
+      place[rank - 1] = j;
+      const double factor = variant.dropout > 0 ? value_at(kept, place) : 1;
+      out += sum == 0 ? 0 : factor * scores[size_t(j)] / sum * at(v, j, index[rank - 1]);
     }
     return out;
   });
@@ -87,7 +112,9 @@ OpRow attention_row(const Variant& variant, std::vector<Shapes> shapes, const Sh
     row.domains = {kOperand, kOperand, kOperand, {.classes = 7}};  // 0: not seen
   }
   row.function = [variant](const Tensors& x) {
-    AttentionOptions options{.is_causal = variant.causal, .scale = variant.scale};
+    AttentionOptions options{
+        .is_causal = variant.causal, .scale = variant.scale, .dropout = variant.dropout};
+    manual_seed(kSeed);
     if (x.size() > 3) {
       options.mask = variant.keep ? ne(x[3], zeros({}, DType::i64, x[3].device())) : x[3];
     }
@@ -99,6 +126,12 @@ OpRow attention_row(const Variant& variant, std::vector<Shapes> shapes, const Sh
 }
 
 std::vector<ErrorCase> attention_errors() {
+  const auto dropping = [](double p) {
+    return [p] {
+      const Tensor x = ones({2, 3});
+      scaled_dot_product_attention(x, x, x, {.dropout = p});
+    };
+  };
   const auto with = [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask = {}) {
     return [=] { scaled_dot_product_attention(q, k, v, {.mask = mask}); };
   };
@@ -116,6 +149,8 @@ std::vector<ErrorCase> attention_errors() {
       {"integer operands",
        with(ones({5, 4}, DType::i64), ones({5, 4}, DType::i64), ones({5, 4}, DType::i64))},
       {"undefined operand", with(q, Tensor(), k)},
+      {"dropout above one", dropping(1.5)},
+      {"negative dropout", dropping(-0.1)},
   };
 }
 
@@ -155,6 +190,10 @@ std::vector<OpRow> attention_rows() {
       {.name = "kept causal", .keep = true, .causal = true},
       {{{2, 2, 3, 1}, {2, 2, 3, 1}, {2, 2, 3, 2}, {2, 1, 1, 3}}, {{3, 2}, {5, 2}, {5, 2}, {3, 5}}},
       masked({140, 150})));
+  rows.push_back(
+      attention_row({.name = "added mask dropout 0.4", .add = true, .dropout = 0.4},
+                    {{{2, 3, 2}, {2, 5, 2}, {2, 5, 3}, {3, 5}}, {{3, 1}, {2, 1}, {2, 2}, {1, 2}}},
+                    masked({1, 4, 140, 150})));
   return rows;
 }
 
