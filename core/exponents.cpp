@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 namespace binade {
 namespace {
@@ -111,21 +112,17 @@ int64_t ExponentCounts::at(int exponent) const {
 HalfCounts ExponentCounts::in_f16(int power) const {
   check(std::abs(power) <= 96, "ExponentCounts: got a power of ", power,
         ", expected one from -96 to 96");
-  HalfCounts counts;
-  for (int key = 1; key < kSpecial * kClasses; ++key) {
-    const int exponent = key / kClasses - kBias + power, kind = key % kClasses;
-    const bool overflow = exponent > 15 || (exponent == 15 && kind >= kNearHalf);
-    const bool flushed = exponent < -25 || (exponent == -25 && kind == kPowerOfTwo);
-    const bool below = exponent < -15 || (exponent == -15 && kind < kNearSubnormal);
-    int64_t* fate = overflow  ? &counts.overflow
-                    : flushed ? &counts.flushed
-                    : below   ? &counts.subnormal
-                              : nullptr;
-    if (fate) {
-      *fate += at_key(key);
-    }
-  }
-  return counts;
+  // Keys ascend with the magnitude: each fate is a range of them.
+  const auto key_of = [power](int exponent, int kind) {
+    return std::clamp((exponent - power + kBias) * kClasses + kind, 1, kSpecial * kClasses);
+  };
+  const auto sum = [this](int first, int end) {
+    return std::accumulate(keys_.begin() + first, keys_.begin() + end, int64_t{0});
+  };
+  const int normal = key_of(-15, kNearSubnormal), not_zero = key_of(-25, kPowerOfTwo + 1);
+  return {.overflow = sum(key_of(15, kNearHalf), kSpecial * kClasses),
+          .subnormal = sum(not_zero, normal),
+          .flushed = sum(1, not_zero)};
 }
 
 int64_t ExponentCounts::changed_in_bf16() const {

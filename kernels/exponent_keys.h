@@ -72,23 +72,33 @@ BINADE_HD inline uint32_t exponent_key(double x) {
 }
 
 // Whether T(w) + update rounds to T(w) again, ties to even. No sum is formed: what counts is half
-// the distance from T(w) to its neighbour. False where T(w) is not finite.
+// the distance from T(w) to its neighbour. False where T(w) is not finite. Without a branch, as no
+// processor would guess it.
 template <class T>
 BINADE_HD inline bool update_is_lost(float w, double update) {
   constexpr bool kHalf = std::is_same_v<T, half>;
-  constexpr int kDigits = kHalf ? 11 : 8, kLeast = kHalf ? -14 : -126;
-  const T rounded(w);
-  const uint32_t bits = magnitude_bits(static_cast<float>(rounded));
-  if (bits >= kInfinityBits) {
-    return false;
+  constexpr int kDigits = kHalf ? 11 : 8, kLeast = kHalf ? -14 : -126, kDropped = 24 - kDigits;
+  constexpr uint32_t kTooLarge = kHalf ? 0x47800000 : kInfinityBits;  // 2^16: inf in f16
+  const uint32_t size = magnitude_bits(w);
+  // |T(w)| as f32 bits, and whether its last digit is even.
+  uint32_t rounded = size + (1u << (kDropped - 1)) - 1 + (size >> kDropped & 1);
+  rounded &= ~((1u << kDropped) - 1);
+  bool even = (rounded >> kDropped & 1) == 0;
+  if constexpr (kHalf) {  // subnormals are multiples of 2^-24, the last digit of numbers near 0.5
+    const bool subnormal = size < 0x38800000;
+    const float moved = std::bit_cast<float>(size) + 0.5f;
+    rounded = subnormal ? std::bit_cast<uint32_t>(moved - 0.5f) : rounded;
+    even = subnormal ? (std::bit_cast<uint32_t>(moved) & 1) == 0 : even;
   }
-  int exponent = static_cast<int>(bits >> 23) - 127;
+  int exponent = static_cast<int>(rounded >> 23) - 127;
   exponent = exponent < kLeast ? kLeast : exponent;
-  const bool shrinks = (static_cast<float>(rounded) < 0) == (update > 0);
-  const bool finer_below = shrinks && (bits & 0x7fffffu) == 0 && exponent > kLeast;
-  const double half_unit = std::ldexp(1.0, exponent - kDigits - finer_below);
-  const double size = update < 0 ? -update : update;
-  return size < half_unit || (size == half_unit && rounded.bits % 2 == 0);
+  const bool shrinks = (w < 0) == (update > 0);
+  const bool finer_below = shrinks & ((rounded & 0x7fffffu) == 0) & (exponent > kLeast);
+  // A number too large would have an exponent that no double has; 0 stands for its half unit.
+  const int power = rounded < kTooLarge ? exponent - kDigits - finer_below : -1023;
+  const auto half_unit = std::bit_cast<double>(static_cast<uint64_t>(1023 + power) << 52);
+  const double distance = update < 0 ? -update : update;
+  return (distance < half_unit) | ((distance == half_unit) & even & (power != -1023));
 }
 
 }  // namespace

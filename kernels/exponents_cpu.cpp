@@ -56,11 +56,10 @@ void cpu::count_lost_updates(const CountLostUpdates& a) {
     int64_t changed = 0, lost_half = 0, lost_bfloat16 = 0;
     for (int64_t i = begin; i < end; ++i) {
       const double update = static_cast<double>(after[i]) - static_cast<double>(before[i]);
-      if (update != 0) {  // NaN counts as a change that is not lost
-        ++changed;
-        lost_half += update_is_lost<half>(before[i], update);
-        lost_bfloat16 += update_is_lost<bfloat16>(before[i], update);
-      }
+      const bool differs = update != 0;  // NaN counts as a change that is not lost
+      changed += differs;
+      lost_half += differs & update_is_lost<half>(before[i], update);
+      lost_bfloat16 += differs & update_is_lost<bfloat16>(before[i], update);
     }
     const std::lock_guard lock(mutex);
     result[0] += changed;

@@ -1,5 +1,6 @@
 #include <binade/core/autograd.h>
 #include <binade/core/create.h>
+#include <binade/core/json_text.h>
 #include <binade/core/label.h>
 #include <binade/core/observer.h>
 #include <binade/core/op.h>
@@ -12,7 +13,6 @@
 #include <cmath>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 namespace binade::train {
@@ -62,37 +62,40 @@ const char* to_string(LensKind kind) {
 }
 
 std::string to_json(const LensRecord& r) {
-  nlohmann::ordered_json line;
+  std::string line;
+  const auto add = [&line](const char* name, const auto& value) {
+    line += text(line.empty() ? "{\"" : ",\"", name, "\":", value);
+  };
   const auto elements = static_cast<double>(std::max<int64_t>(r.counts.numel(), 1));
   const auto share = [elements](int64_t count) { return static_cast<double>(count) / elements; };
   const HalfCounts f16 = r.counts.in_f16();
-  line["step"] = r.step;
-  line["kind"] = to_string(r.kind);
-  line["layer"] = r.layer;
-  line["tensor"] = r.tensor;
-  line["elements"] = r.counts.numel();
-  line["scale"] = r.scale;
-  line["zeros"] = r.counts.zeros();
-  line["nans"] = r.counts.nans();
-  line["infinities"] = r.counts.infinities();
-  line["largest"] = r.counts.largest();
-  line["smallest"] = r.counts.smallest();
-  line["f16_overflow"] = share(f16.overflow);
-  line["f16_subnormal"] = share(f16.subnormal);
-  line["f16_flushed"] = share(f16.flushed);
-  line["bf16_changed"] = share(r.counts.changed_in_bf16());
+  add("step", r.step);
+  add("kind", json_quoted(to_string(r.kind)));
+  add("layer", json_quoted(r.layer));
+  add("tensor", json_quoted(r.tensor));
+  add("elements", r.counts.numel());
+  add("scale", r.scale);
+  add("zeros", r.counts.zeros());
+  add("nans", r.counts.nans());
+  add("infinities", r.counts.infinities());
+  add("largest", r.counts.largest());
+  add("smallest", r.counts.smallest());
+  add("f16_overflow", share(f16.overflow));
+  add("f16_subnormal", share(f16.subnormal));
+  add("f16_flushed", share(f16.flushed));
+  add("bf16_changed", share(r.counts.changed_in_bf16()));
   if (r.kind == LensKind::update) {
-    line["changed"] = share(r.lost.changed);
-    line["f16_lost"] = share(r.lost.in_f16);
-    line["bf16_lost"] = share(r.lost.in_bf16);
+    add("changed", share(r.lost.changed));
+    add("f16_lost", share(r.lost.in_f16));
+    add("bf16_lost", share(r.lost.in_bf16));
   }
   if (r.kind == LensKind::activation_gradient || r.kind == LensKind::weight_gradient) {
-    for (const ScaleFates& row : scale_table(r.counts, kLensScales)) {
-      line["static_scales"].push_back({{"scale", row.scale},
-                                       {"flushed", row.fates.flushed},
-                                       {"subnormal", row.fates.subnormal},
-                                       {"overflow", row.fates.overflow}});
+    std::string rows;
+    for (const auto& [scale, fates] : scale_table(r.counts, kLensScales)) {
+      rows += text(rows.empty() ? "" : ",", "{\"scale\":", scale, ",\"flushed\":", fates.flushed,
+                   ",\"subnormal\":", fates.subnormal, ",\"overflow\":", fates.overflow, "}");
     }
+    add("static_scales", "[" + rows + "]");
   }
   int least = ExponentCounts::kMost + 1, most = least - 1;
   for (int e = ExponentCounts::kLeast - 1; e <= ExponentCounts::kMost; ++e) {
@@ -101,12 +104,13 @@ std::string to_json(const LensRecord& r) {
       most = e;
     }
   }
-  line["least_exponent"] = least;
-  line["exponents"] = nlohmann::ordered_json::array();
-  for (int e = least; e <= most && least <= ExponentCounts::kMost; ++e) {
-    line["exponents"].push_back(r.counts.at(e));
+  std::string exponents;
+  for (int e = least; e <= most; ++e) {
+    exponents += text(e == least ? "" : ",", r.counts.at(e));
   }
-  return line.dump();
+  add("least_exponent", least);
+  add("exponents", "[" + exponents + "]");
+  return line + "}";
 }
 
 // A step that is looked at.
