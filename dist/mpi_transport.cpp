@@ -8,7 +8,7 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <climits>
+#include <thread>
 #endif
 
 namespace binade::dist {
@@ -37,6 +37,15 @@ int ranks_of(MPI_Comm comm) {
   return size;
 }
 
+bool is_crowded(MPI_Comm comm) {
+  MPI_Comm machine;
+  check_mpi(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine),
+            "MPI_Comm_split_type");
+  const int ranks = ranks_of(machine);
+  MPI_Comm_free(&machine);
+  return ranks > static_cast<int>(std::thread::hardware_concurrency());
+}
+
 MPI_Op mpi_op(ReduceOp op) {
   switch (op) {
     case ReduceOp::max: return MPI_MAX;
@@ -58,7 +67,8 @@ MPI_Datatype mpi_type(DType dtype) {
 
 class MpiTransport final : public Transport {
  public:
-  explicit MpiTransport(MPI_Comm comm) : Transport(rank_in(comm), ranks_of(comm)), comm_(comm) {}
+  explicit MpiTransport(MPI_Comm comm)
+      : Transport(rank_in(comm), ranks_of(comm)), comm_(comm), crowded_(is_crowded(comm)) {}
 
   // Messages under way would make MPI_Comm_free wait; a transport that failed leaves it out.
   ~MpiTransport() override {
@@ -133,22 +143,21 @@ class MpiTransport final : public Transport {
         idle_ = 0;
       }
     }
-    if (!groups_.empty()) {
-      if (++idle_ > kPatience) {
-        sched_yield();
-      }  // there may be more ranks than cores
+    if (!groups_.empty() && (crowded_ || ++idle_ > kPatience)) {
+      sched_yield();
     }
     return finished_;
   }
 
  private:
   static constexpr size_t kPart = size_t(1) << 30;
-  static constexpr int kTag = 0, kSpins = 1000, kPatience = 4;
+  static constexpr int kTag = 0, kSpins = 1000, kPatience = 20;
 
   MPI_Comm comm_;
   std::deque<std::vector<MPI_Request>> groups_;  // not done yet
   uint64_t finished_ = 0;
-  int idle_ = 0;  // calls of progress() without any
+  int idle_ = 0;        // calls of progress() without any
+  const bool crowded_;  // more ranks on this machine than cores: waiting must not spin
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ struct RingOptions {
   // f16 and bf16 travel as f32 while they are added and are rounded once, at the end: twice the
   // bytes on the way for one rounding instead of n - 1.
   bool f32_carry = false;
-  int64_t piece_bytes = int64_t(1) << 20;
+  int64_t piece_bytes = int64_t(1) << 18;
 };
 
 // x = the reduction of every rank's x. dtypes f64, f32, f16, bf16, i64, i32.
