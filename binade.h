@@ -25,6 +25,9 @@
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>
 #include <binade/data/transforms.h>
+#include <binade/dist/distributed_data_parallel.h>
+#include <binade/dist/threads.h>
+#include <binade/dist/world.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/nn/activation.h>
 #include <binade/nn/attention.h>

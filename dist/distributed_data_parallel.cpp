@@ -1,0 +1,307 @@
+// Hooks of the leaves count each bucket down. The last hook of a backward waits for the thread that
+// reduces, so what follows backward finds averages.
+#include <binade/core/crc32c.h>
+#include <binade/core/create.h>
+#include <binade/core/hooks.h>
+#include <binade/dist/distributed_data_parallel.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <span>
+#include <thread>
+
+namespace binade::dist {
+namespace {
+
+// A range of one segment's gradients.
+struct Bucket {
+  int segment;
+  int64_t begin, end;           // elements
+  std::vector<size_t> members;  // trainable parameters, last first
+  size_t waiting = 0;           // members whose gradient is not final yet
+  Tensor gradients;
+};
+
+int64_t end_of(const Parameter& p) {
+  constexpr int64_t kUnit = Arena::kAlignment;
+  return p.offset + (p.numel() + kUnit - 1) / kUnit * kUnit;
+}
+
+// Parameters from the last to the first, cut where the next one does not lie before the one at hand
+// or the bucket is full.
+std::vector<Bucket> make_buckets(const std::vector<Parameter>& parameters, const Arena& arena,
+                                 int64_t bucket_bytes) {
+  std::vector<Bucket> buckets;
+  for (size_t i = parameters.size(); i-- > 0;) {
+    const Parameter& p = parameters[i];
+    const auto width =
+        static_cast<int64_t>(size_of(arena.segments()[static_cast<size_t>(p.segment)].dtype));
+    if (buckets.empty() || buckets.back().segment != p.segment ||
+        buckets.back().begin != end_of(p) ||
+        (buckets.back().end - p.offset) * width > bucket_bytes) {
+      buckets.push_back({p.segment, end_of(p), end_of(p), {}, 0, {}});
+    }
+    buckets.back().begin = p.offset;
+    buckets.back().members.push_back(i);
+  }
+  for (Bucket& bucket : buckets) {
+    const Tensor& all = arena.segments()[static_cast<size_t>(bucket.segment)].gradients;
+    bucket.gradients = make_range(all, {bucket.end - bucket.begin}, {1}, bucket.begin);
+  }
+  return buckets;
+}
+
+uint32_t checksum(const Tensor& x) {
+  const Tensor host = x.detach().to(Device{}).contiguous();
+  return crc32c(
+      std::span(host.view().data, static_cast<size_t>(host.numel()) * size_of(host.dtype())));
+}
+
+uint32_t checksum(const std::string& text) {
+  return crc32c(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+}  // namespace
+
+struct DistributedDataParallel::State {
+  void on_gradient_final(size_t bucket, size_t parameter, const Tensor& gradient);
+  void launch_complete();
+  void begin_window();
+  void wait_for_all();
+  void reduce_bucket(size_t bucket);
+  void serve();
+  std::string missing() const;
+  void compare_parameters();
+
+  std::unique_ptr<Communicator> group;
+  std::shared_ptr<Arena> arena;
+  DataParallelOptions options;
+  std::vector<Parameter> parameters;  // trainable
+  std::vector<Bucket> buckets;
+  std::vector<HookHandle> hooks;
+  std::vector<bool> final_now;  // by parameter, in this window
+  bool reduce = true, in_window = false;
+  size_t next = 0;  // the bucket to be launched next
+  int64_t reductions = 0;
+
+  // The thread that reduces; on a device other than the CPU the last hook does it.
+  bool threaded = false;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<size_t> queue;
+  size_t finished = 0;
+  std::exception_ptr error;
+  bool stop = false;
+  std::thread thread;
+};
+
+DistributedDataParallel::DistributedDataParallel(Communicator& group,
+                                                 const ParameterList& parameters,
+                                                 const DataParallelOptions& options)
+    : state_(std::make_unique<State>()) {
+  check(options.bucket_bytes > 0 && options.check_every >= 0, "data parallel: got bucket_bytes ",
+        options.bucket_bytes, " and check_every ", options.check_every,
+        ", expected more than 0 and 0 or more");
+  State& s = *state_;
+  s.group = group.split(0, group.rank());
+  s.arena = parameters.arena();
+  s.options = options;
+  for (const Parameter& parameter : parameters) {
+    if (parameter.trainable) {
+      s.parameters.push_back(parameter);
+    }
+  }
+  check(!s.parameters.empty(), "data parallel: got no trainable parameters");
+  s.compare_parameters();
+  s.buckets = make_buckets(s.parameters, *s.arena, options.bucket_bytes);
+  s.final_now.resize(s.parameters.size());
+  for (size_t b = 0; b < s.buckets.size(); ++b) {
+    for (const size_t i : s.buckets[b].members) {
+      s.hooks.push_back(on_gradient(s.parameters[i].value, [&s, b, i](Tensor& gradient) {
+        s.on_gradient_final(b, i, gradient);
+      }));
+    }
+  }
+  s.threaded = s.arena->device().is_cpu() && s.group->size() > 1;
+  if (s.threaded) {
+    s.thread = std::thread([&s] { s.serve(); });
+  }
+}
+
+DistributedDataParallel::~DistributedDataParallel() {
+  State& s = *state_;
+  for (HookHandle& hook : s.hooks) {
+    hook.remove();
+  }
+  if (s.threaded) {
+    {
+      const std::lock_guard lock(s.mutex);
+      s.stop = true;
+    }
+    s.changed.notify_all();
+    if (s.in_window) {  // an exception in backward: the thread must not wait for the other ranks
+      s.group->transport().interrupt();
+    }
+    s.thread.join();
+  }
+}
+
+void DistributedDataParallel::set_reduce(bool reduce) { state_->reduce = reduce; }
+int64_t DistributedDataParallel::buckets() const {
+  return static_cast<int64_t>(state_->buckets.size());
+}
+int64_t DistributedDataParallel::reductions() const { return state_->reductions; }
+uint64_t DistributedDataParallel::bytes_sent() const { return state_->group->bytes_sent(); }
+
+void DistributedDataParallel::finish() const {
+  if (state_->in_window) {
+    fail(state_->missing());
+  }
+}
+
+void DistributedDataParallel::compare_parameters() { state_->compare_parameters(); }
+
+// The parameters that the others of an unfinished window wait for.
+std::string DistributedDataParallel::State::missing() const {
+  std::string names;
+  size_t count = 0;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (!final_now[i] && ++count <= 8) {
+      names += (names.empty() ? "" : ", ") + parameters[i].name;
+    }
+  }
+  return text("data parallel: the last backward did not reach ", count, " of ", parameters.size(),
+              " parameters: ", names, count > 8 ? ", ..." : "",
+              "; their gradients were not reduced. Freeze them, or use them in every loss");
+}
+
+void DistributedDataParallel::State::begin_window() {
+  in_window = true;
+  next = 0;
+  std::fill(final_now.begin(), final_now.end(), false);
+  for (Bucket& bucket : buckets) {
+    bucket.waiting = bucket.members.size();
+  }
+  {
+    const std::lock_guard lock(mutex);
+    finished = 0;
+  }
+  if (options.check_every > 0 && reductions > 0 && reductions % options.check_every == 0) {
+    compare_parameters();
+  }
+}
+
+void DistributedDataParallel::State::on_gradient_final(size_t bucket, size_t parameter,
+                                                       const Tensor& gradient) {
+  if (!reduce) {
+    return;
+  }
+  if (!in_window) {
+    begin_window();
+  }
+  if (final_now[parameter]) {  // a new backward, but the one before is not complete
+    fail(missing());
+  }
+  const Parameter& p = parameters[parameter];
+  const Tensor& range = buckets[bucket].gradients;
+  const auto width = static_cast<int64_t>(size_of(range.dtype()));
+  check(gradient.view().data == range.view().data + (p.offset - buckets[bucket].begin) * width,
+        "data parallel: the gradient of ", p.name,
+        " is not in the arena (a backward with create_graph?)");
+  final_now[parameter] = true;
+  --buckets[bucket].waiting;
+  launch_complete();
+  if (next == buckets.size()) {
+    wait_for_all();
+    in_window = false;
+    ++reductions;
+  }
+}
+
+// Buckets start in their order on every rank, whatever order their gradients came in.
+void DistributedDataParallel::State::launch_complete() {
+  for (; next < buckets.size() && buckets[next].waiting == 0; ++next) {
+    if (threaded) {
+      {
+        const std::lock_guard lock(mutex);
+        queue.push_back(next);
+      }
+      changed.notify_all();
+    }
+  }
+}
+
+void DistributedDataParallel::State::wait_for_all() {
+  if (!threaded) {
+    for (size_t bucket = 0; bucket < buckets.size(); ++bucket) {
+      reduce_bucket(bucket);
+    }
+    return;
+  }
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return finished == buckets.size() || error; });
+  if (error) {
+    std::rethrow_exception(error);
+  }
+}
+
+void DistributedDataParallel::State::reduce_bucket(size_t bucket) {
+  group->all_reduce(buckets[bucket].gradients, ReduceOp::avg, options.reduce);
+}
+
+void DistributedDataParallel::State::serve() {
+  for (;;) {
+    size_t bucket;
+    {
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return stop || !queue.empty(); });
+      if (stop) {
+        return;
+      }
+      bucket = queue.front();
+      queue.pop_front();
+    }
+    std::exception_ptr failure;
+    try {
+      reduce_bucket(bucket);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    {
+      const std::lock_guard lock(mutex);
+      ++finished;
+      error = error ? error : failure;
+    }
+    changed.notify_all();
+  }
+}
+
+// Two numbers per parameter: what it is, and its values.
+void DistributedDataParallel::State::compare_parameters() {
+  const auto count = static_cast<int64_t>(parameters.size());
+  const Tensor mine = empty({count, 2}, DType::i64);
+  for (int64_t i = 0; i < count; ++i) {
+    const Parameter& p = parameters[static_cast<size_t>(i)];
+    mine.data<int64_t>()[2 * i] =
+        checksum(text(p.name, " ", p.value.dtype(), " ", p.value.sizes(), " ", p.offset));
+    mine.data<int64_t>()[2 * i + 1] = checksum(p.value);
+  }
+  const Tensor all = group->all_gather(mine);
+  const auto* first = all.data<int64_t>();
+  for (int rank = 1; rank < group->size(); ++rank) {
+    const int64_t* other = first + rank * 2 * count;
+    for (int64_t i = 0; i < count; ++i) {
+      const Parameter& p = parameters[static_cast<size_t>(i)];
+      check(other[2 * i] == first[2 * i], "data parallel: parameter ", i, " of rank ", rank,
+            " is another one than on rank 0 (here ", p.name, " ", p.value.sizes(),
+            "): build the same model on every rank");
+      check(other[2 * i + 1] == first[2 * i + 1], "data parallel: the values of ", p.name,
+            " on rank ", rank, " differ from rank 0; give every rank the same seed or checkpoint");
+    }
+  }
+}
+
+}  // namespace binade::dist
