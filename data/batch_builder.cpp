@@ -42,7 +42,8 @@ BatchBuilder::BatchBuilder(std::shared_ptr<const Dataset> dataset, const LoaderO
   check(options.batch >= 1, "loader: got batch ", options.batch, ", expected at least 1");
   check(shards >= 1 && options.shard >= 0 && options.shard < shards, "loader: got shard ",
         options.shard, " of ", shards, ", expected 0 <= shard < shard_count");
-  samples_ = (size + shards - 1) / shards;
+  const bool pad = options.uneven_shards == UnevenShards::pad;
+  samples_ = (size + (pad ? shards - 1 : 0)) / shards;
   batches_ = samples_ / options.batch + (!options.drop_last && samples_ % options.batch != 0);
   check(batches_ > 0, "loader: ", samples_, " samples give no full batch of ", options.batch,
         "; use a smaller batch or drop_last = false");

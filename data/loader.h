@@ -33,6 +33,12 @@ struct Batch {
 // The number of batches never changes.
 enum class BadFilePolicy { fail, replace, skip };
 
+// What becomes of the rest where the dataset cannot be divided evenly: every shard has the same
+// number of samples.
+//   pad:  the first samples of the epoch's order come a second time, one each in some shards.
+//   drop: the last samples of the order are left out, other ones in every epoch.
+enum class UnevenShards { pad, drop };
+
 struct LoaderOptions {
   int64_t batch = 64;
   int workers = -1;  // threads; 0 decodes in the calling thread, -1 means min(cores, 8)
@@ -50,6 +56,7 @@ struct LoaderOptions {
   Device device = {};  // batches are copied there, on a stream of the loader's own
   int64_t shard = 0,
           shard_count = 1;  // this process reads positions shard, shard + shard_count, ...
+  UnevenShards uneven_shards = UnevenShards::pad;
 };
 
 struct BadFile {

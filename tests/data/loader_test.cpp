@@ -143,6 +143,19 @@ TEST(Loader, drop_last_and_shards) {
     seen.insert(stream.indices.begin(), stream.indices.end());
   }
   EXPECT_EQ(std::set<int64_t>(seen.begin(), seen.end()).size(), 23u);
+  seen.clear();
+  for (int64_t shard = 0; shard < 3; ++shard) {
+    Loader loader(dataset, {.batch = 3,
+                            .workers = 1,
+                            .shard = shard,
+                            .shard_count = 3,
+                            .uneven_shards = UnevenShards::drop});
+    EXPECT_EQ(loader.samples_per_epoch(), 7);
+    const Stream stream = read_stream(loader, 1);
+    seen.insert(stream.indices.begin(), stream.indices.end());
+  }
+  EXPECT_EQ(seen.size(), 21u);  // two are left out, none comes twice
+  EXPECT_EQ(std::set<int64_t>(seen.begin(), seen.end()).size(), 21u);
 }
 
 TEST(Loader, exceptions_reach_next_with_index_and_path) {

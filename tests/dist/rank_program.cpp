@@ -1,8 +1,12 @@
 // dist_ranks MODE [RANK [STEP]]: what one process of a test does. Tests start it with mpirun, or
 // with dist_ranks launch N.
+#include <binade/dist/distributed_data_parallel.h>
 #include <binade/dist/launch.h>
 #include <binade/dist/mpi_transport.h>
 #include <binade/dist/world.h>
+#include <binade/nn/losses.h>
+#include <binade/nn/models.h>
+#include <binade/optim/adamw.h>
 #include <tests/dist/ring_cases.h>
 #include <tests/dist/transport_cases.h>
 
@@ -76,6 +80,28 @@ void world_collectives() {
   world.log(text(n, " ranks over ", all.transport().name()));
 }
 
+// A few steps of data parallel training; rank 0 prints a checksum of what all hold.
+void train() {
+  World world;
+  manual_seed(3);
+  nn::Mlp model({.in = 6, .hidden = {32, 16}, .classes = 4});
+  DistributedDataParallel ddp(world.communicator(), model.parameters(),
+                              {.bucket_bytes = 1000, .check_every = 5});
+  optim::AdamW adam(model.parameters(), {.lr = 0.01});
+  for (int step = 0; step < 30; ++step) {
+    world.communicator().set_step(step);
+    manual_seed(static_cast<uint64_t>(1000 * step + world.rank()));
+    const Tensor labels = full({8}, (step + world.rank()) % 4, DType::i64);
+    nn::cross_entropy(model(randn({8, 6})), labels).backward();
+    check(adam.step() == optim::StepOutcome::applied, "the step was skipped");
+    adam.zero_grad();
+  }
+  ddp.compare_parameters();
+  const Tensor& values = model.parameters().arena()->segments()[0].values;
+  world.log(text("trained to ",
+                 crc32c(std::span(values.view().data, static_cast<size_t>(values.numel()) * 4))));
+}
+
 // Steps of an all-reduce; in the given step the rank that is named does what the mode says.
 void fail_on_purpose(const std::string& how, int victim, int when) {
   World world({.collectives = {.timeout = 1.5, .first_timeout = 20}});
@@ -110,6 +136,8 @@ int run(const std::string& mode, int victim, int step) {
     mpi_transport();
   } else if (mode == "mpi-ring") {
     mpi_ring();
+  } else if (mode == "train") {
+    train();
   } else if (mode == "world") {
     world_collectives();
   } else {

@@ -47,6 +47,16 @@ TEST(World, StartedLikeTorchrun) {
   expect_output(run_program(command + "wait"), 0, "3 ranks over tcp");
 }
 
+// The same bits whatever carries them, because the ring fixes the order of every sum.
+TEST(World, TrainsDataParallel) {
+  const auto tcp = run_program(launched(3) + kRanks + "train");
+  expect_output(tcp, 0, "trained to ");
+  if (has_mpi() && has_mpirun()) {
+    const auto mpi = run_program(mpirun(3) + kRanks + "train");
+    expect_output(mpi, 0, tcp.output);
+  }
+}
+
 TEST(World, LogsTheRanksThatAreAskedFor) {
   const auto result = run_program("BINADE_LOG_RANKS=all " + launched(2) + kRanks + "world");
   expect_output(result, 0, "[rank 0] 2 ranks over tcp");
