@@ -7,6 +7,7 @@
 #include <binade/kernels/exponents_isa.h>
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 
 namespace binade::kernels {
@@ -21,21 +22,19 @@ void cpu::count_exponents(const CountExponents& a) {
   auto* result = a.result.as<int64_t>();
   std::mutex mutex;
   parallel_for((a.x.numel + kChunk - 1) / kChunk, 1, [&](int64_t begin, int64_t end) {
-    constexpr size_t kBytes = kExponentTables * kExponentKeys * sizeof(uint32_t);
-    const Workspace memory(kBytes);
-    using Table = uint32_t[kExponentKeys];
-    auto* tables = memory.as<Table>();
+    const Workspace memory(kExponentTables * sizeof(ExponentTable));
+    auto* tables = memory.as<ExponentTable>();
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       const int64_t first = chunk * kChunk;
-      std::fill_n(&tables[0][0], kExponentTables * kExponentKeys, 0);
+      std::memset(tables, 0, kExponentTables * sizeof(ExponentTable));
       ExponentRange range{.dtype = a.x.dtype,
                           .x = a.x.data + first * static_cast<int64_t>(size_of(a.x.dtype)),
                           .count = std::min(kChunk, a.x.numel - first),
                           .tables = tables};
       count_exponents_range_best(range);
       const std::lock_guard lock(mutex);
-      for (int64_t key = 0; key < kExponentKeys; ++key) {
-        for (int table = 0; table < kExponentTables; ++table) {
+      for (int table = 0; table < kExponentTables; ++table) {
+        for (int64_t key = 0; key < kExponentKeys; ++key) {
           result[key] += tables[table][key];
         }
       }

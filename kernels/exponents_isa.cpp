@@ -8,16 +8,13 @@ namespace {
 
 constexpr int64_t kBlock = 2048;
 
-void increment(const uint16_t* keys, int64_t count, uint32_t (*tables)[kExponentKeys]) {
+void increment(const uint16_t* keys, int64_t count, ExponentTable* tables) {
   int64_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    uint64_t four[2];
+  for (; i + kExponentTables <= count; i += kExponentTables) {
+    uint64_t four[kExponentTables / 4];
     __builtin_memcpy(four, keys + i, sizeof four);
     for (int j = 0; j < kExponentTables; ++j) {
-      ++tables[j][four[0] >> 16 * j & 0xffff];
-    }
-    for (int j = 0; j < kExponentTables; ++j) {
-      ++tables[j][four[1] >> 16 * j & 0xffff];
+      ++tables[j][four[j / 4] >> 16 * (j % 4) & 0xffff];
     }
   }
   for (; i < count; ++i) {
@@ -25,26 +22,33 @@ void increment(const uint16_t* keys, int64_t count, uint32_t (*tables)[kExponent
   }
 }
 
+// Magnitudes are compared as signed numbers, which all instruction sets do in one go.
 template <class T>
 void keys_of(const T* x, int64_t count, uint16_t* keys, ExponentRange& a) {
-  Bits<float> largest{}, smallest{};
+  constexpr int kInfinity = kInfinityBits;
+  Mask<float> largest{};
+  Bits<float> least = ~Bits<float>{};  // of magnitudes - 1, where 0 is the largest
   for_vectors<float>(count, [&](auto part, int64_t i, int64_t n) {
     const Bits<float> bits = bits_as<Bits<float>>(load_some<part()>(x + i, n)) & 0x7fffffffu;
-    const Bits<float> fraction = bits & 0x7fffffu;
+    const auto fraction = bits_as<Mask<float>>(bits & 0x7fffffu);
     // True is -1.
-    const Mask<float> kind = (fraction != 0) + ((fraction & 0xffffu) != 0) +
-                             (fraction >= kNearSubnormalUnit) + (fraction >= kNearHalfUnit);
+    const Mask<float> kind = (fraction > 0) + ((fraction & 0xffff) > 0) +
+                             (fraction > int(kNearSubnormalUnit) - 1) +
+                             (fraction > int(kNearHalfUnit) - 1);
     const Bits<float> key = (bits >> 20 & 0x7f8u) - bits_as<Bits<float>>(kind);
     const HalfBits narrow = __builtin_convertvector(key, HalfBits);
     __builtin_memcpy(keys + i, &narrow, sizeof narrow);
-    const Bits<float> finite = bits < kInfinityBits ? bits : Bits<float>{};
+    const auto magnitude = bits_as<Mask<float>>(bits);
+    const Mask<float> finite = magnitude & (magnitude < kInfinity);
     largest = finite > largest ? finite : largest;
-    const Bits<float> least = finite != 0 ? ~finite : Bits<float>{};
-    smallest = least > smallest ? least : smallest;
+    const Bits<float> before = bits - 1;
+    least = before < least ? before : least;
   });
   for (int lane = 0; lane < kLanes<float>; ++lane) {
-    a.largest = largest[lane] > a.largest ? largest[lane] : a.largest;
-    a.smallest = smallest[lane] > a.smallest ? smallest[lane] : a.smallest;
+    const auto most = static_cast<uint32_t>(largest[lane]);
+    a.largest = most > a.largest ? most : a.largest;
+    const uint32_t smallest = least[lane] < kLargestBits ? ~(least[lane] + 1) : 0;
+    a.smallest = smallest > a.smallest ? smallest : a.smallest;
   }
 }
 

@@ -6,14 +6,17 @@
 
 namespace binade::kernels {
 
-// Several tables, because an increment waits for the one before to the same address.
-inline constexpr int kExponentTables = 4;
+// Several tables, because an increment waits for the one before to the same address. Equal keys of
+// two tables must not be a multiple of 4096 bytes apart either: processors take the one for the
+// other until they have compared all of their addresses.
+inline constexpr int kExponentTables = 8;
+using ExponentTable = uint32_t[kExponentKeys + 144];
 
 struct ExponentRange {
   DType dtype;
   const void* x;
   int64_t count;                       // < 2^32
-  uint32_t (*tables)[kExponentKeys];   // kExponentTables of them, added to
+  ExponentTable* tables;               // kExponentTables of them, added to
   uint32_t largest = 0, smallest = 0;  // as in CountExponents
 };
 BINADE_ISA_KERNEL(count_exponents_range, ExponentRange& a)
