@@ -73,6 +73,11 @@ void Communicator::run(const Signature& signature, F&& body) {
     body();
   } catch (const TransportError& error) {
     end(describe(error.what()));
+  } catch (const CollectiveError&) {
+    throw;  // where the rank was when the job ended stays
+  } catch (...) {
+    progress.leave();
+    throw;
   }
   progress.leave();
 }

@@ -110,6 +110,8 @@ class LintTest(unittest.TestCase):
         for text in ("loop.exit(1);", 'g("abort() called");', "// never abort()", "on_exit(g);"):
             self.assertEqual(self.findings(sources, "core/a.cpp", f"{text}\n"), 0, text)
         self.assertEqual(self.findings(sources, "samples/a.cpp", "int main() { exit(1); }\n"), 0)
+        self.assertEqual(self.findings(sources, "dist/process_exit.cpp", "void f() { ::_exit(1); }\n"), 0)
+        self.assertEqual(self.findings(sources, "dist/launch.cpp", "void f() { ::_exit(1); }\n"), 1)
 
 
 class CountTest(unittest.TestCase):
