@@ -101,7 +101,7 @@ void Trainer::check_scaler() {
 void Trainer::follow_floor() {
   if (parts_.scaler && parts_.scaler->needs_full_precision()) {
     warn(text("loss scale: gradients overflow at the smallest scale, ", parts_.scaler->scale(),
-              " (", parts_.scaler->last_overflow(), "): the run goes on in fp32 after step ",
+              " (", parts_.scaler->last_overflow(), "): the run goes on in fp32 from step ",
               state_.steps));
     go_on_in_full_precision();
   }

@@ -176,7 +176,7 @@ TEST(TrainerAtTheFloor, GoesOnInFullPrecision) {
       EXPECT_EQ(parameter.value.dtype(), DType::f32);
     }
     ASSERT_EQ(warnings.size(), 1U);
-    EXPECT_NE(warnings[0].find(text("the run goes on in fp32 after step ", steps_in_f16())),
+    EXPECT_NE(warnings[0].find(text("the run goes on in fp32 from step ", steps_in_f16())),
               std::string::npos)
         << warnings[0];
     EXPECT_NE(warnings[0].find("first.weight"), std::string::npos) << warnings[0];
