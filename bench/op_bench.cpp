@@ -3,8 +3,8 @@
 // in the sizes of OpRow::timed, else OpRow::large.
 //
 // bytes_per_second: inputs and outputs once each; in backward the inputs, the upstream gradients
-// and the gradients. FLOP/s: 2 OpRow::depth for an output element of a contraction (twice that in
-// backward), else one operation for each element of the largest operand.
+// and the gradients. FLOP/s: OpRow::flops, or 2 OpRow::depth for an output element of a contraction
+// (twice that in backward), else one operation for each element of the largest operand.
 //
 //     op_bench [--device cpu|cuda|emulated] [--benchmark_filter=^softmax/] [--benchmark_out=FILE]
 #include <benchmark/benchmark.h>
@@ -49,10 +49,30 @@ const op_table::Shapes& sizes_of(const OpRow& row) {
 
 Sample make_inputs(const OpRow& row, DType dtype) {
   const op_table::Shapes& shapes = sizes_of(row);
-  return op_table::make_sample(row, shapes, op_table::layout_choices(shapes)[0], dtype, 1);
+  OpRow timed = row;
+  if (!row.timed_domains.empty()) {
+    timed.domains = row.timed_domains;
+  }
+  return op_table::make_sample(timed, shapes, op_table::layout_choices(shapes)[0], dtype, 1);
+}
+
+// Kept for the next call, since drawing inputs takes longer than most ops.
+const Tensors& inputs_of(const OpRow& row, DType dtype) {
+  static const OpRow* kept_row = nullptr;
+  static DType kept_dtype = DType::f32;
+  static Sample kept;
+  if (kept_row != &row || kept_dtype != dtype) {
+    kept = make_inputs(row, dtype);
+    kept_row = &row;
+    kept_dtype = dtype;
+  }
+  return kept.views;
 }
 
 double forward_flops(const OpRow& row, const Tensors& inputs, const Tensors& outputs) {
+  if (row.flops) {
+    return row.flops(sizes_of(row));
+  }
   return row.depth ? 2.0 * double(row.depth(sizes_of(row))) * double(outputs[0].numel())
                    : largest_of(outputs, largest_of(inputs));
 }
@@ -72,18 +92,19 @@ void measure(benchmark::State& state, double bytes, double flops, const F& step)
 }
 
 void run_forward(benchmark::State& state, const OpRow& row, DType dtype) {
-  const Sample sample = make_inputs(row, dtype);
+  const Tensors& inputs = inputs_of(row, dtype);
   const NoGradGuard guard;
-  const Tensors outputs = row.function(sample.views);
-  measure(state, bytes_of(sample.views) + bytes_of(outputs),
-          forward_flops(row, sample.views, outputs),
-          [&] { benchmark::DoNotOptimize(row.function(sample.views)); });
+  const Tensors outputs = row.function(inputs);
+  measure(state, bytes_of(inputs) + bytes_of(outputs), forward_flops(row, inputs, outputs),
+          [&] { benchmark::DoNotOptimize(row.function(inputs)); });
 }
 
 // The graph is kept, so only backward is in the loop; each call starts from no gradients.
 void run_backward(benchmark::State& state, const OpRow& row, DType dtype) {
-  Tensors leaves = make_inputs(row, dtype).views, wanted;
-  for (size_t i = 0; i < leaves.size(); ++i) {
+  Tensors leaves, wanted;
+  for (const Tensor& input : inputs_of(row, dtype)) {
+    leaves.push_back(input.detach());
+    const size_t i = leaves.size() - 1;
     if (is_floating(leaves[i].dtype()) && !op_table::domain_of(row, i).fixed) {
       wanted.push_back(leaves[i].require_grad());
     }
@@ -96,8 +117,8 @@ void run_backward(benchmark::State& state, const OpRow& row, DType dtype) {
       seeds.push_back({outputs[i], upstream[i]});
     }
   }
-  const double flops =
-      row.depth ? 2 * forward_flops(row, leaves, outputs) : largest_of(outputs, largest_of(leaves));
+  const double flops = row.depth || row.flops ? 2 * forward_flops(row, leaves, outputs)
+                                              : largest_of(outputs, largest_of(leaves));
   measure(state, bytes_of(leaves) + bytes_of(upstream) + bytes_of(wanted), flops, [&] {
     backward(seeds, {.retain_graph = true});
     for (const Tensor& leaf : wanted) {

@@ -107,6 +107,13 @@ OpRow attention_row(const Variant& variant, std::vector<Shapes> shapes, const Sh
   row.attributes = variant.name;
   row.shapes = std::move(shapes);
   row.large = large;
+  row.timed = {{2, 8, 256, 64}, {2, 8, 256, 64}, {2, 8, 256, 64}};
+  if (large.size() > 3) {
+    row.timed.push_back({256, 256});
+  }
+  row.flops = [causal = variant.causal](const Shapes& s) {
+    return (causal ? 2.0 : 4.0) * double(element_count(s[0]) * s[1][2]);
+  };
   row.domains = {kOperand};
   if (variant.keep) {
     row.domains = {kOperand, kOperand, kOperand, {.classes = 7}};  // 0: not seen

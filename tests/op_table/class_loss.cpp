@@ -89,6 +89,11 @@ OpRow class_row(const std::string& name, const ClassCase& c, bool soft) {
   }
   row.large = row.shapes.back();
   row.shapes.pop_back();
+  const Dims many{4096, 1000};
+  row.timed = {many, soft ? many : Dims{4096}};
+  if (c.weighted) {
+    row.timed.push_back({1000});
+  }
   const Domain target =
       soft ? Domain{.low = 0.05, .high = 1, .fixed = c.fixed_target} : Domain{.classes = kClasses};
   row.domains = {{}, target, {.low = 0.5, .high = 2, .statistic = true, .fixed = true}};
@@ -160,6 +165,7 @@ OpRow cosine_row(int dim, double eps, const std::vector<Shapes>& shapes, const S
   row.attributes = text("dim ", dim, " eps ", eps);
   row.shapes = shapes;
   row.large = large;
+  row.timed = {{1024, 1024}, {1024, 1024}};
   row.domains = {{.avoid = {0}}};
   row.function = [=](const Tensors& x) { return Tensors{cosine_similarity(x[0], x[1], dim, eps)}; };
   row.reference = [=](const Arrays& x) { return Arrays{cosine_of(x[0], x[1], dim, eps)}; };
@@ -240,6 +246,7 @@ OpRow ctc_row(Reduction reduction, int64_t blank, bool joined) {
   row.attributes = text("reduction ", int(reduction), " blank ", blank, joined ? " joined" : "");
   row.shapes = {{{5, 2, 4}}, {{1, 1, 3}}, {{6, 3, 5}}, {{3, 1, 3}}};
   row.large = {{31, 17, 11}};
+  row.timed = {{200, 64, 64}};
   row.function = [=](const Tensors& x) {
     const Dims sizes = x[0].sizes();
     std::vector<double> labels, inputs, lengths;

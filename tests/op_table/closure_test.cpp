@@ -78,5 +78,22 @@ TEST(Closure, RowsAreComplete) {
   }
 }
 
+// A benchmark of a few elements times the call, not the op.
+TEST(Closure, EveryOpIsTimedOnManyElements) {
+  std::map<std::string, int64_t> most;
+  for (const OpRow& row : op_table()) {
+    const Shapes& shapes = row.timed.empty() ? row.large : row.timed;
+    for (const Dims& sizes : shapes) {
+      most[row.name] = std::max(most[row.name], element_count(sizes));
+    }
+    if (row.flops) {
+      most[row.name] = std::max(most[row.name], static_cast<int64_t>(row.flops(shapes)));
+    }
+  }
+  for (const auto& [name, elements] : most) {
+    EXPECT_GE(elements, 1 << 16) << name;
+  }
+}
+
 }  // namespace
 }  // namespace binade::op_table

@@ -44,6 +44,7 @@ OpRow matmul_row() {
   row.exact_shapes.push_back({{3, 31, 65}, {3, 65, 33}});
   row.exact_shapes.push_back({{2, 7, 300}, {2, 300, 5}});
   row.large = {{131, 257}, {257, 129}};
+  row.timed = {{512, 512}, {512, 512}};
   row.errors = {
       {"inner sizes that differ",
        [] {
@@ -79,6 +80,8 @@ OpRow broadcast_matmul_row() {
   row.depth = nullptr;
   row.exact_shapes = {};
   row.large = {{7, 31, 65}, {1, 65, 33}};
+  row.timed = {{8, 256, 256}, {1, 256, 256}};
+  row.flops = [](const Shapes& s) { return 2.0 * double(element_count(s[0]) * s[1][2]); };
   return row;
 }
 
@@ -120,6 +123,7 @@ OpRow linear_row(bool bias) {
     row.exact_shapes.push_back(with_bias(s));
   }
   row.large = with_bias(row.large);
+  row.timed = with_bias({{512, 512}, {512, 512}});
   row.function = [](const Tensors& x) {
     return Tensors{linear(x[0], x[1], x.size() > 2 ? x[2] : Tensor())};
   };
@@ -177,6 +181,17 @@ Array conv2d_of(const Arrays& in, const Conv2dGeometry& g) {
   });
 }
 
+// 32 channels into 32 where nothing is grouped, images of 56 x 56.
+Shapes timed_conv2d(const Shapes& shapes, int64_t groups) {
+  const Dims& w = shapes[1];
+  const int64_t channels = 32 / groups * groups, per_group = w[1] == 1 ? 1 : channels / groups;
+  Shapes timed{{4, per_group * groups, 56, 56}, {channels, per_group, w[2], w[3]}};
+  if (shapes.size() > 2) {
+    timed.push_back({channels});
+  }
+  return timed;
+}
+
 OpRow conv2d_row(const std::string& attributes, const Conv2dGeometry& g,
                  const std::vector<Shapes>& shapes, const std::vector<Shapes>& exact = {},
                  const Shapes& large = {}) {
@@ -186,6 +201,7 @@ OpRow conv2d_row(const std::string& attributes, const Conv2dGeometry& g,
   row.shapes = shapes;
   row.exact_shapes = exact.empty() ? shapes : exact;
   row.large = large.empty() ? shapes[0] : large;
+  row.timed = timed_conv2d(shapes[0], g.groups);
   row.function = [g](const Tensors& x) {
     return Tensors{conv2d(x[0], x[1], x.size() > 2 ? x[2] : Tensor(), g)};
   };

@@ -79,6 +79,8 @@ OpRow conv1d_row(const std::string& attributes, const Geometry& g,
   row.attributes = attributes;
   row.shapes = row.exact_shapes = shapes;
   row.large = large;
+  row.timed = large;  // the batch longer
+  row.timed[0][0] = 16;
   const Conv1dOptions options{g.stride[1], g.padding[1], g.dilation[1], g.groups};
   row.function = [=](const Tensors& x) { return Tensors{conv1d(x[0], x[1], bias_of(x), options)}; };
   row.reference = [g](const Arrays& x) { return Arrays{conv_of(x, g)}; };
@@ -98,6 +100,9 @@ OpRow transpose1d_row(const std::string& attributes, const Geometry& g,
   };
   row.reference = [g](const Arrays& x) { return Arrays{conv_transpose_of(x, g)}; };
   row.depth = [g](const Shapes& s) { return s[1][0] / g.groups * s[1][2] + 1; };
+  row.flops = [](const Shapes& s) {  // depth is that of an element that all of the kernel reaches
+    return 2.0 * double(element_count(s[0])) * double(element_count(s[1]) / s[1][0]);
+  };
   return row;
 }
 

@@ -103,6 +103,8 @@ OpRow row_norm_row(bool with_mean, int parameters, int trailing) {
   }
   const Dims large = trailing == 1 ? Dims{600, 129} : Dims{600, 3, 43};
   row.large = with_parameters(large, parameters, last_of(large, trailing));
+  const Dims timed = trailing == 1 ? Dims{4096, 256} : Dims{4096, 4, 64};
+  row.timed = with_parameters(timed, parameters, last_of(timed, trailing));
   row.function = [=](const Tensors& in) {
     const Dims sizes = last_of(in[0].sizes(), trailing);
     return Tensors{with_mean ? layer_norm(in[0], sizes, at_or_none(in, 1), at_or_none(in, 2), kEps)
@@ -119,6 +121,7 @@ OpRow group_row(int64_t groups, int parameters) {
     row.shapes.push_back(with_parameters(x, parameters, {x[1]}));
   }
   row.large = with_parameters({4, 66, 23, 21}, parameters, {66});
+  row.timed = with_parameters({16, 66, 32, 32}, parameters, {66});
   row.function = [=](const Tensors& in) {
     return Tensors{group_norm(in[0], groups, at_or_none(in, 1), at_or_none(in, 2), kEps)};
   };
@@ -132,6 +135,7 @@ OpRow instance_row(int parameters) {
     row.shapes.push_back(with_parameters(x, parameters, {x[1]}));
   }
   row.large = with_parameters({4, 33, 23, 21}, parameters, {33});
+  row.timed = with_parameters({32, 33, 32, 32}, parameters, {33});
   row.function = [=](const Tensors& in) {
     return Tensors{instance_norm(in[0], at_or_none(in, 1), at_or_none(in, 2), kEps)};
   };

@@ -31,6 +31,8 @@ OpRow index_select_row(int dim) {
   OpRow row = index_row("index_select", text("dim ", dim),
                         {{{3, 4}, {5}}, {{3, 3, 3, 4}, {2}}, {{5, 3}, {0}}, {{4, 7}, {40}}},
                         {{}, indices(3)});
+  row.timed = {{1024, 1024}, {1024}};
+  row.timed_domains = {{}, indices(1024)};
   row.function = [=](const Tensors& x) { return Tensors{index_select(x[0], dim, x[1])}; };
   row.reference = [=](const Arrays& x) {
     Dims sizes = x[0].sizes;
@@ -72,6 +74,8 @@ OpRow gather_row() {
                          {{4, 3}, {3, 40}},
                          {{0, 3}, {0, 2}}},
                         {{}, indices(3)});
+  row.timed = {{1024, 1024}, {1024, 1024}};
+  row.timed_domains = {{}, indices(1024)};
   row.function = [](const Tensors& x) { return Tensors{gather(x[0], 1, x[1])}; };
   row.reference = [](const Arrays& x) {
     return Arrays{generate(x[1].sizes, [&](const Dims& y) {
@@ -108,6 +112,8 @@ OpRow scatter_add_row() {
                          {{4, 3}, {3, 40}, {4, 40}},
                          {{0, 3}, {0, 2}, {0, 2}}},
                         {{}, indices(3), {}});
+  row.timed = {{1024, 1024}, {1024, 1024}, {1024, 1024}};
+  row.timed_domains = {{}, indices(1024), {}};
   row.any_dtype = false;
   row.accuracy = Accuracy::sums;
   row.function = [](const Tensors& x) { return Tensors{scatter_add(x[0], 1, x[1], x[2])}; };
@@ -172,6 +178,8 @@ OpRow scatter_row() {
                          {{4, 3}, {3, 40}, {4, 40}},
                          {{0, 3}, {0, 2}, {0, 2}}},
                         {{}, indices(3), {}});
+  row.timed = {{1024, 1024}, {1024, 1024}, {1024, 1024}};
+  row.timed_domains = {{}, indices(1024), {}};
   row.function = [](const Tensors& x) { return Tensors{scatter(x[0], 1, x[1], x[2])}; };
   row.reference = [](const Arrays& x) { return Arrays{overwritten(x, 0)}; };
   const auto write = [](const Dims& x, const Tensor& index, const Dims& src) {
@@ -206,6 +214,8 @@ OpRow scatter_number_row() {
   OpRow row =
       index_row("scatter", "dim 1, a number",
                 {{{3, 4}, {3, 6}}, {{2, 3, 5}, {2, 4, 4}}, {{4, 3}, {3, 40}}}, {{}, indices(3)});
+  row.timed = {{1024, 1024}, {1024, 1024}};
+  row.timed_domains = {{}, indices(1024)};
   row.function = [](const Tensors& x) { return Tensors{scatter(x[0], 1, x[1], 1.0)}; };
   row.reference = [](const Arrays& x) { return Arrays{overwritten(x, 1)}; };
   row.errors = {fails("index out of range",
@@ -256,6 +266,8 @@ OpRow embedding_row(std::optional<int64_t> padding) {
       index_row("embedding", padding ? text("padding ", *padding) : "",
                 {{{3, 4}, {5}}, {{7, 33}, {2, 3}}, {{4, 1}, {}}, {{5, 3}, {0}}, {{3, 2}, {70}}},
                 {{}, indices(3)});
+  row.timed = {{8192, 256}, {4096}};
+  row.timed_domains = {{}, indices(8192)};
   row.any_dtype = false;
   row.function = [=](const Tensors& x) { return Tensors{embedding(x[0], x[1], padding)}; };
   row.reference = [](const Arrays& x) {
@@ -294,6 +306,7 @@ OpRow embedding_row(std::optional<int64_t> padding) {
 OpRow one_hot_row(int64_t classes) {
   OpRow row = index_row("one_hot", text(classes, " classes"), {{{5}}, {{2, 3}}, {{}}, {{70}}},
                         {indices(3)});
+  row.timed = {{int64_t{1} << 18}};
   row.function = [=](const Tensors& x) { return Tensors{one_hot(x[0], classes)}; };
   row.reference = [=](const Arrays& x) {
     const double most = *std::max_element(x[0].values.begin(), x[0].values.end());

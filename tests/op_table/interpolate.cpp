@@ -45,6 +45,7 @@ OpRow interpolate_row(const char* name, int64_t height, int64_t width,
       [=](const Tensor& x) { return interpolate(x, height, width, options); },
       [=](const Array& x) { return resampled(x, height, width, options); });
   row.any_dtype = false;
+  row.timed = {{64, 64, 16, 16}};
   row.accuracy = options.mode == Interpolation::nearest ? Accuracy::exact : Accuracy::sums;
   add_errors(row, {fails("three dims",
                          [=] {

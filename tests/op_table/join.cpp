@@ -46,6 +46,7 @@ OpRow join_row(bool is_stack, int dim, const std::vector<Shapes>& shapes) {
   row.reference = [=](const Arrays& x) { return Arrays{joined(x, dim, is_stack)}; };
   row.any_dtype = true;
   row.large = shapes[0];
+  row.timed.assign(shapes[0].size(), Dims{512, 1024});
   const auto op = [=](const Tensors& x, int d) { is_stack ? stack(x, d) : cat(x, d); };
   row.errors = {
       {"sizes that differ",
@@ -93,6 +94,7 @@ OpRow split_row() {
   };
   row.any_dtype = true;
   row.large = {{3, 5}};
+  row.timed = {{131072, 8}};
   row.errors = {
       {"zero size",
        [] {
@@ -129,6 +131,7 @@ OpRow sum_to_row() {
   row.differentiable = false;
   row.many_zeros = true;
   row.large = {{40, 3, 301}};
+  row.timed = {{350, 3, 1000}};
   row.errors = {
       {"sizes that do not broadcast",
        [] {

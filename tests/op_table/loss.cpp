@@ -93,6 +93,10 @@ OpRow cross_entropy_row(const LossCase& c) {
   }
   row.large =
       c.weighted ? Shapes{{1033, kClasses}, {1033}, {kClasses}} : Shapes{{1033, kClasses}, {1033}};
+  row.timed = {{4096, 1000}, {4096}};
+  if (c.weighted) {
+    row.timed.push_back({1000});
+  }
   row.domains = {
       {}, {.classes = kClasses}, {.low = 0.5, .high = 2, .statistic = true, .fixed = true}};
   row.function = [c](const Tensors& in) {

@@ -5,7 +5,10 @@
 #include <binade/core/create.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numeric>
+#include <set>
 
 namespace binade::op_table {
 namespace {
@@ -56,6 +59,36 @@ struct EinsumCase {
   Shapes large = {};
 };
 
+// Sizes of the operands where all letters have one size, and the operations of multiplying them
+// from left to right: two for every combination of the letters that a product and its operands
+// have.
+Shapes timed_operands(const EinsumCase& c) {
+  const std::string all = std::accumulate(c.terms.begin(), c.terms.end(), std::string());
+  const size_t letters = std::set<char>(all.begin(), all.end()).size();
+  const int64_t size = letters <= 2 ? 1024 : letters == 3 ? 256 : letters == 4 ? 64 : 24;
+  Shapes shapes;
+  for (const std::string& term : c.terms) {
+    Dims sizes;
+    for (size_t i = 0; i < term.size(); ++i) {
+      sizes.push_back(size);
+    }
+    shapes.push_back(sizes);
+  }
+  return shapes;
+}
+double operations(const EinsumCase& c, const Shapes& shapes) {
+  double sum = 0;
+  std::set<char> open(c.terms[0].begin(), c.terms[0].end());
+  for (size_t k = 1; k < c.terms.size(); ++k) {
+    open.insert(c.terms[k].begin(), c.terms[k].end());
+    sum += 2 * std::pow(double(shapes[0][0]), double(open.size()));
+    const std::string needed =
+        std::accumulate(c.terms.begin() + std::ptrdiff_t(k) + 1, c.terms.end(), c.out);
+    std::erase_if(open, [&](char letter) { return needed.find(letter) == std::string::npos; });
+  }
+  return sum;
+}
+
 OpRow contraction_row(const std::string& name, const EinsumCase& c,
                       std::function<Tensor(const Tensors&)> op) {
   OpRow row;
@@ -63,6 +96,10 @@ OpRow contraction_row(const std::string& name, const EinsumCase& c,
   row.attributes = c.equation;
   row.shapes = c.shapes;
   row.large = c.large.empty() ? c.shapes[0] : c.large;
+  row.timed = timed_operands(c);
+  if (c.terms.size() > 1) {
+    row.flops = [c](const Shapes& s) { return operations(c, s); };
+  }
   row.function = [op](const Tensors& x) { return Tensors{op(x)}; };
   row.reference = [c](const Arrays& x) { return Arrays{einsum_of(c.terms, c.out, x)}; };
   row.accuracy = Accuracy::sums;
@@ -153,6 +190,8 @@ void add_addmm(std::vector<OpRow>& rows) {
                   {{}, {4, 5}, {5, 6}},     {{1, 6}, {4, 5}, {5, 6}}, {{1}, {1, 3}, {3, 1}},
                   {{0, 3}, {0, 2}, {2, 3}}, {{3}, {2, 0}, {0, 3}}};
     row.large = {{131, 129}, {131, 65}, {65, 129}};
+    row.timed = {{512, 512}, {512, 512}, {512, 512}};
+    row.flops = [](const Shapes& x) { return 2.0 * double(element_count(x[1]) * x[2][1]); };
     row.function = [options](const Tensors& x) {
       return Tensors{addmm(x[0], x[1], x[2], options)};
     };

@@ -17,6 +17,7 @@ inline OpRow move_row(const std::string& name, const std::string& attributes,
   row.reference = [reference](const Arrays& x) { return Arrays{reference(x[0])}; };
   row.any_dtype = true;
   row.large = shapes[0];
+  row.timed = lengthened(shapes[0]);
   row.errors = {{"undefined operand", [op] { op(Tensor()); }}};
   return row;
 }

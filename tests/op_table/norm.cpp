@@ -74,6 +74,9 @@ OpRow batch_norm_row(bool training, bool affine) {
   }
   const Dims c{19};
   row.large = affine ? Shapes{{8, 19, 23, 21}, c, c, c, c} : Shapes{{8, 19, 23, 21}, c, c};
+  const Dims timed{32};
+  row.timed = affine ? Shapes{{32, 32, 32, 32}, timed, timed, timed, timed}
+                     : Shapes{{32, 32, 32, 32}, timed, timed};
   const Domain statistic{.low = 0.5, .high = 2, .statistic = true};
   const Domain running{.low = 0.5, .high = 2, .statistic = true, .fixed = true};
   row.domains = {{.low = -1, .high = 3}, running, running, statistic, statistic};

@@ -4,6 +4,7 @@
 #pragma once
 #include <binade/core/ops.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -64,9 +65,22 @@ struct OpRow {
   std::function<int64_t(const Shapes&)> depth = {};
   std::vector<Shapes> exact_shapes = {};
   Shapes large = {};  // enough work for several threads
-  Shapes timed = {};  // what bench/op_bench times, where that is not `large`
+  // What bench/op_bench times, where that is not `large`, and what its inputs are drawn from.
+  Shapes timed = {};
+  std::vector<Domain> timed_domains = {};
+  // Operations of one forward, where they are neither those of `depth` nor one for each element.
+  std::function<double(const Shapes&)> flops = {};
   std::vector<ErrorCase> errors = {};
 };
+
+// The shapes with so long a first dimension of the first input that it has 2^20 elements.
+inline Shapes lengthened(Shapes shapes) {
+  Dims& first = shapes[0];
+  if (first.size() > 0 && element_count(first) > 0) {
+    first[0] *= std::max<int64_t>(1, (int64_t{1} << 20) / element_count(first));
+  }
+  return shapes;
+}
 
 std::vector<OpRow> pointwise_rows();
 std::vector<OpRow> activation_rows();

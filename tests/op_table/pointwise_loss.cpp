@@ -67,6 +67,8 @@ OpRow row_of(const LossRow& loss) {
   }
   row.large = row.shapes.back();
   row.shapes.pop_back();
+  row.timed = {{1024, 1024}, {1024, 1024}, {1024}, {1024, 1024}};
+  row.timed.resize(row.large.size());
   const Domain weight = {.low = 0.5, .high = 2, .fixed = true};
   row.domains = {loss.x, loss.t, weight, weight};
   row.function = [loss](const Tensors& in) {

@@ -108,6 +108,7 @@ OpRow pool_row(const char* name, const std::string& attributes, const Pool2dGeom
     return Arrays{is_max ? max_pool_of(x[0], g) : avg_pool_of(x[0], g)};
   };
   row.large = {{4, 17, 33, 31}};
+  row.timed = {{8, 32, 64, 64}};
   return row;
 }
 
@@ -158,6 +159,7 @@ std::vector<OpRow> pool_rows() {
     };
     row.accuracy = Accuracy::sums;
     row.large = {{4, 17, 33, 31}};
+    row.timed = {{8, 32, 64, 64}};
     row.errors = {
         {"no output rows",
          [] {

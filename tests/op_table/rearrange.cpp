@@ -276,6 +276,7 @@ OpRow pieces_row(const std::string& name, const std::string& attributes,
   };
   row.any_dtype = true;
   row.large = shapes[0];
+  row.timed = lengthened(shapes[0]);
   row.errors = {fails("undefined operand", [op] { op(Tensor()); })};
   return row;
 }

@@ -57,6 +57,7 @@ OpRow sum_row(const char* name, Sum op, bool mean, const Dims& dims, bool keepdi
   row.reference = [=](const Arrays& x) { return Arrays{sum_of(x[0], dims, keepdim, mean)}; };
   row.accuracy = Accuracy::sums;
   row.large = shapes[0][0].size() == 2 ? Shapes{{257, 301}} : Shapes{{16, 9, 21, 23}};
+  row.timed = shapes[0][0].size() == 2 ? Shapes{{1024, 1024}} : Shapes{{32, 32, 32, 32}};
   row.errors = {
       {"dim out of range",
        [op] {
@@ -109,6 +110,7 @@ OpRow softmax_row(const char* name, Softmax op, bool logarithm, int dim,
   row.reference = [=](const Arrays& x) { return Arrays{softmax_of(x[0], dim, logarithm)}; };
   row.accuracy = Accuracy::sums;
   row.large = large;
+  row.timed = shapes[0][0].size() <= 2 ? Shapes{{1024, 1024}} : lengthened(large);
   row.errors = {
       {"dim out of range",
        [op] {
@@ -164,6 +166,7 @@ OpRow argmax_row(int dim, const std::vector<Shapes>& shapes) {
   row.many_zeros = true;
   row.output_dtype = DType::i64;
   row.large = {{257, 301}};
+  row.timed = {{1024, 1024}};
   row.errors = {
       {"dim out of range",
        [] {

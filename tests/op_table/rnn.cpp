@@ -218,6 +218,13 @@ OpRow rnn_row(const Variant& v) {
   row.reference = [v](const Arrays& in) { return Reference(v, in).run(); };
   row.accuracy = Accuracy::sums;
   row.large = shapes_of(v, 3, 33, 40, 70);
+  row.timed = shapes_of(v, 32, 32, 128, 128);
+  row.flops = [v](const Shapes& s) {
+    const size_t w = 1 + v.states();
+    const auto rows = double(s[0][0] * s[0][1]);  // steps and batch
+    const double gates = double(element_count(s[w]) + element_count(s[w + 1]));
+    return 2 * rows * (gates + (v.projected ? double(element_count(s.back())) : 0));
+  };
   if (v.bias) {
     row.errors = errors_of(v);
   }

@@ -9,9 +9,11 @@ namespace binade::op_table {
 namespace {
 
 OpRow reshape_row(const Dims& wanted, const Dims& sizes, const std::vector<Shapes>& shapes) {
-  return move_row(
+  OpRow row = move_row(
       "reshape", text("to ", wanted), shapes, [=](const Tensor& x) { return reshape(x, wanted); },
       [=](const Array& x) { return renamed(x, sizes); });
+  row.timed = std::count(wanted.begin(), wanted.end(), -1) > 0 ? lengthened(shapes[0]) : shapes[0];
+  return row;
 }
 
 // To where the tensor is, and to the CPU: the two that every build has.
@@ -159,6 +161,14 @@ void append_views(std::vector<OpRow>& rows) {
                                     }),
                           });
   rows.push_back(move_row(
+      "expand", "to 2, -1, 3", {{{4, 3}}, {{5, 1}}, {{1, 3}}},
+      [](const Tensor& x) {
+        return expand(x, {2, -1, 3});
+      },
+      [](const Array& x) {
+        return generate({2, x.sizes[0], 3}, [&](const Dims& y) { return x.at(y); });
+      }));
+  rows.push_back(move_row(
       "expand", "to 2, 4, 3", {{{4, 3}}, {{4, 1}}, {{1, 1}}, {{}}, {{3}}, {{2, 1, 3}}},
       [](const Tensor& x) {
         return expand(x, {2, 4, 3});
@@ -166,6 +176,7 @@ void append_views(std::vector<OpRow>& rows) {
       [](const Array& x) {
         return generate({2, 4, 3}, [&](const Dims& y) { return x.at(y); });
       }));
+  rows.back().timed = rows.back().shapes[0];
   add_errors(rows.back(), {
                               fails("size that does not expand",
                                     [] {

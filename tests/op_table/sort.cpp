@@ -86,6 +86,7 @@ OpRow line_row(const std::string& name, const std::string& attributes, int dim, 
   row.outputs_with_gradient = 1;
   row.many_zeros = true;
   row.large = {{257, 301}};
+  row.timed = {{1024, 1024}};
   row.errors = {{"dim out of range",
                  [op] {
                    op(ones({3, 4}), 2);

@@ -110,6 +110,7 @@ void append(std::vector<OpRow>& rows, const Family& family, const std::vector<Ca
     };
     row.accuracy = family.accuracy;
     row.large = shapes[0][0].size() <= 2 ? Shapes{{257, 301}} : Shapes{{16, 9, 21, 23}};
+    row.timed = shapes[0][0].size() <= 2 ? Shapes{{1024, 1024}} : Shapes{{32, 32, 32, 32}};
     row.errors = bad_dims(family.op);
     rows.push_back(row);
   }
