@@ -45,7 +45,8 @@ MATRIX = (
 
 # The default is mixed fp16, which these leave as it is.
 WITHOUT_EFFECT = (("--precision", "fp16", "--policy", "mixed"), ("--threads", 2), ("--workers", 2),
-                  ("--format", "idx", "--device", "cpu"), ("--graph", "off"))
+                  ("--format", "idx", "--device", "cpu"), ("--graph", "off"), ("--at-floor", "skip"),
+                  ("--at-floor", "fp32"))
 
 ACCURACY = re.compile(r"test accuracy: (\d{1,3}\.\d\d)%")
 
