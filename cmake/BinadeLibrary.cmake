@@ -13,6 +13,8 @@ if(NOT BINADE_CUDA_MODE STREQUAL "OFF")
 endif()
 configure_file(${PROJECT_SOURCE_DIR}/cmake/build_config.h.in ${BINADE_INCLUDE_DIR}/binade/build_config.h)
 
+include(BinadePrecompile)
+
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
 # Flags of every source here, none of which reaches a user's program. Position independent code may be
@@ -64,6 +66,7 @@ function(binade_library name)
     $<BUILD_INTERFACE:${BINADE_INCLUDE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:binade_flags>)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  binade_precompile(${target})
   foreach(layer ${arg_DEPENDS})
     target_link_libraries(${target} PUBLIC binade_${layer})
   endforeach()
@@ -89,6 +92,7 @@ function(binade_library name)
       target_compile_options(${object} PRIVATE
         ${isa_flags_${isa}} -fno-math-errno -fno-trapping-math)
       set_target_properties(${object} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+      binade_precompile(${object})
       target_sources(${target} PRIVATE $<TARGET_OBJECTS:${object}>)
     endforeach()
   endif()

@@ -46,8 +46,8 @@ class Cascade {
   C level_[kLevels][ReduceTask::kColumns];
 };
 
-template <class T, class C, class Op>
-void reduce_along(const ReduceTask& task) {
+template <class C, class Op>
+void reduce_along(const ReduceTask& task, LoadBlock<C> load) {
   C* y = static_cast<C*>(task.partial);
   C block[kBlockSize];
   for (int64_t column = 0; column < task.columns; ++column) {
@@ -60,7 +60,7 @@ void reduce_along(const ReduceTask& task) {
       const int64_t i = b * kBlockSize;
       const int64_t n = task.size[0] - i < kBlockSize ? task.size[0] - i : kBlockSize;
       const std::byte* from = x + rows.offset() + i * task.stride[0];
-      cascade.push(reduce_block<C, Op>(load_block<T>(from, task.stride[0], n, block), n));
+      cascade.push(reduce_block<C, Op>(load(from, task.stride[0], n, block), n));
       if (++b == blocks) {
         b = 0;
         rows.next();
@@ -70,34 +70,34 @@ void reduce_along(const ReduceTask& task) {
   }
 }
 
-template <class T, class C, class Op>
-void reduce_across(const ReduceTask& task) {
+template <class C, class Op>
+void reduce_across(const ReduceTask& task, LoadBlock<C> load) {
   const int64_t n = task.columns;
   C block[4][ReduceTask::kColumns];
   Cascade<C, Op> cascade(n);
   Rows rows(task, 0, task.begin);
-  const auto load = [&](int k) {
-    const C* row = load_block<T>(task.x + rows.offset(), task.column_stride, n, block[k]);
+  const auto next_row = [&](int k) {
+    const C* row = load(task.x + rows.offset(), task.column_stride, n, block[k]);
     rows.next();
     return row;
   };
   for (int64_t begin = task.begin; begin < task.end; begin += kLeafRows) {
     const int64_t end = begin + kLeafRows < task.end ? begin + kLeafRows : task.end;
     C* y = cascade.leaf();
-    const C* first = load(0);
+    const C* first = next_row(0);
     for (int64_t i = 0; i < n; ++i) {
       y[i] = first[i];
     }
     int64_t r = begin + 1;
     for (; r + 4 <= end; r += 4) {
-      const C *a = load(0), *b = load(1), *c = load(2), *d = load(3);
+      const C *a = next_row(0), *b = next_row(1), *c = next_row(2), *d = next_row(3);
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) {
         y[i] = Op::combine(y[i], Op::combine(Op::combine(a[i], b[i]), Op::combine(c[i], d[i])));
       }
     }
     for (; r < end; ++r) {
-      const C* a = load(0);
+      const C* a = next_row(0);
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) {
         y[i] = Op::combine(y[i], a[i]);
@@ -116,7 +116,8 @@ void reduce(const ReduceTask& task) {
     }
     return;
   }
-  task.across ? reduce_across<T, C, Op>(task) : reduce_along<T, C, Op>(task);
+  task.across ? reduce_across<C, Op>(task, load_block<T, C>)
+              : reduce_along<C, Op>(task, load_block<T, C>);
 }
 
 template <class Op>

@@ -93,9 +93,14 @@ class ScalarCascade {
   C level_[64];
 };
 
+// load_block of a dtype, called through a pointer, so that dtypes with one compute type share
+// loops.
+template <class C>
+using LoadBlock = const C* (*)(const std::byte* x, int64_t stride, int64_t n, C* block);
+
 // n <= kBlockSize contiguous values: each of the lanes takes every kLanes-th, then a tree.
 template <class C, class Op>
-C reduce_block(const C* x, int64_t n) {
+[[gnu::noinline]] C reduce_block(const C* x, int64_t n) {
   constexpr int64_t kLanes = 256 / sizeof(C);
   C lane[kLanes];
   if (n < kLanes) {

@@ -133,8 +133,29 @@ struct Zeros {
 template <class C, class R>
 using States = ScalarCascade<ReduceState<C>, R>;
 
-template <class T, class C, class R>
-void along(const ReduceTask& task, ReduceState<C>* y) {
+// A tile of outputs: n rows of up to kTile columns, each column a block in the compute type.
+constexpr int64_t kTile = 16, kRows = 256;
+template <class C>
+using ReadTile = void (*)(const std::byte* x, int64_t column_stride, int64_t columns, Rows& rows,
+                          int64_t n, C (*block)[kRows]);
+template <class T, class C>
+void read_tile(const std::byte* x, int64_t column_stride, int64_t columns, Rows& rows, int64_t n,
+               C (*block)[kRows]) {
+  T tile[kTile][kRows];
+  for (int64_t r = 0; r < n; ++r, rows.next()) {
+    const std::byte* from = x + rows.offset();
+    for (int64_t c = 0; c < columns; ++c) {
+      tile[c][r] = *reinterpret_cast<const T*>(from + c * column_stride);
+    }
+  }
+  for (int64_t c = 0; c < columns; ++c) {
+    to_compute(tile[c], block[c], n);
+  }
+}
+
+// What depends on the dtype is called through pointers, so that dtypes share the loops.
+template <class C, class R>
+void along(const ReduceTask& task, ReduceState<C>* y, LoadBlock<C> load) {
   C block[kBlockSize], scratch[kBlockSize];
   const int64_t blocks = (task.size[0] + kBlockSize - 1) / kBlockSize;
   for (int64_t column = 0; column < task.columns; ++column) {
@@ -146,7 +167,7 @@ void along(const ReduceTask& task, ReduceState<C>* y) {
       const int64_t i = b * kBlockSize;
       const int64_t n = task.size[0] - i < kBlockSize ? task.size[0] - i : kBlockSize;
       const std::byte* from = x + rows.offset() + i * task.stride[0];
-      states.push(R::of(task.term, load_block<T>(from, task.stride[0], n, block), n, scratch));
+      states.push(R::of(task.term, load(from, task.stride[0], n, block), n, scratch));
       if (++b == blocks) {
         b = 0;
         rows.next();
@@ -156,26 +177,18 @@ void along(const ReduceTask& task, ReduceState<C>* y) {
   }
 }
 
-template <class T, class C, class R>
-void across(const ReduceTask& task, ReduceState<C>* y) {
-  constexpr int64_t kTile = 16, kRows = 256;
-  T tile[kTile][kRows];
-  C block[kRows], scratch[kRows];
+template <class C, class R>
+void across(const ReduceTask& task, ReduceState<C>* y, ReadTile<C> read) {
+  C block[kTile][kRows], scratch[kRows];
   for (int64_t first = 0; first < task.columns; first += kTile) {
     const int64_t columns = task.columns - first < kTile ? task.columns - first : kTile;
     States<C, R> states[kTile];
     Rows rows(task, 0, task.begin);
     for (int64_t begin = task.begin; begin < task.end; begin += kRows) {
       const int64_t n = task.end - begin < kRows ? task.end - begin : kRows;
-      for (int64_t r = 0; r < n; ++r, rows.next()) {
-        const std::byte* from = task.x + first * task.column_stride + rows.offset();
-        for (int64_t c = 0; c < columns; ++c) {
-          tile[c][r] = *reinterpret_cast<const T*>(from + c * task.column_stride);
-        }
-      }
+      read(task.x + first * task.column_stride, task.column_stride, columns, rows, n, block);
       for (int64_t c = 0; c < columns; ++c) {
-        to_compute(tile[c], block, n);
-        states[c].push(R::of(task.term, block, n, scratch));
+        states[c].push(R::of(task.term, block[c], n, scratch));
       }
     }
     for (int64_t c = 0; c < columns; ++c) {
@@ -189,7 +202,7 @@ void reduce(DType dtype, const ReduceTask& task) {
   dispatch_floating("reduce", dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     auto* y = static_cast<ReduceState<C>*>(task.partial);
-    task.across ? across<T, C, R>(task, y) : along<T, C, R>(task, y);
+    task.across ? across<C, R>(task, y, read_tile<T, C>) : along<C, R>(task, y, load_block<T, C>);
   });
 }
 

@@ -19,6 +19,9 @@ inline constexpr bool kSame = false;
 template <class A>
 inline constexpr bool kSame<A, A> = true;
 
+// What moves a block is called, not inlined: every loop over blocks would hold a copy for each dtype.
+#define BINADE_OUTLINE [[gnu::noinline]] inline
+
 // Contiguous conversions between a storage type and its compute type. The full masks below keep g++
 // 12 from warning about the undefined operand of the unmasked forms.
 template <class T>
@@ -30,12 +33,12 @@ inline void from_compute(const T* x, T* y, int64_t n) {
   __builtin_memcpy(y, x, static_cast<size_t>(n) * sizeof(T));
 }
 
-inline void to_compute(const bfloat16* x, float* y, int64_t n) {
+BINADE_OUTLINE void to_compute(const bfloat16* x, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     y[i] = __builtin_bit_cast(float, static_cast<uint32_t>(x[i].bits) << 16);
   }
 }
-inline void from_compute(const float* x, bfloat16* y, int64_t n) {
+BINADE_OUTLINE void from_compute(const float* x, bfloat16* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const uint32_t bits = __builtin_bit_cast(uint32_t, x[i]);
     const uint32_t rounded = (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
@@ -44,7 +47,7 @@ inline void from_compute(const float* x, bfloat16* y, int64_t n) {
   }
 }
 
-inline void to_compute(const half* x, float* y, int64_t n) {
+BINADE_OUTLINE void to_compute(const half* x, float* y, int64_t n) {
   int64_t i = 0;
 #if defined(__AVX512F__)
   for (; i + 16 <= n; i += 16) {
@@ -62,7 +65,7 @@ inline void to_compute(const half* x, float* y, int64_t n) {
     y[i] = static_cast<float>(x[i]);
   }
 }
-inline void from_compute(const float* x, half* y, int64_t n) {
+BINADE_OUTLINE void from_compute(const float* x, half* y, int64_t n) {
   int64_t i = 0;
 #if defined(__AVX512F__)
   for (; i + 16 <= n; i += 16) {
@@ -84,7 +87,7 @@ inline void from_compute(const float* x, half* y, int64_t n) {
 
 // Copies n strided elements (stride in bytes) to contiguous memory, and back.
 template <class T>
-inline void gather(const std::byte* x, int64_t stride, int64_t n, T* y) {
+BINADE_OUTLINE void gather(const std::byte* x, int64_t stride, int64_t n, T* y) {
   if (stride == 0) {
     const T value = *reinterpret_cast<const T*>(x);
     for (int64_t i = 0; i < n; ++i) {
@@ -97,7 +100,7 @@ inline void gather(const std::byte* x, int64_t stride, int64_t n, T* y) {
   }
 }
 template <class T>
-inline void scatter(const T* x, std::byte* y, int64_t stride, int64_t n) {
+BINADE_OUTLINE void scatter(const T* x, std::byte* y, int64_t stride, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     *reinterpret_cast<T*>(y + i * stride) = x[i];
   }
