@@ -19,7 +19,8 @@ inline constexpr bool kSame = false;
 template <class A>
 inline constexpr bool kSame<A, A> = true;
 
-// What moves a block is called, not inlined: every loop over blocks would hold a copy for each dtype.
+// What moves a block is called, not inlined: every loop over blocks would hold a copy for each
+// dtype.
 #define BINADE_OUTLINE [[gnu::noinline]] inline
 
 // Contiguous conversions between a storage type and its compute type. The full masks below keep g++
