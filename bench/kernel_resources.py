@@ -67,6 +67,13 @@ def resources(path, arch, include):
     return found
 
 
+def write(path, result):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("{" + ",".join(f"\n{json.dumps(arch)}: {{" + ",".join(
+            f"\n {json.dumps(name)}: {json.dumps(kernels[name])}" for name in sorted(kernels)) + "\n}"
+            for arch, kernels in sorted(result.items())) + "\n}\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", action="append")
@@ -89,10 +96,7 @@ def main():
             kernels = result.setdefault(arch, {})
             for found in pool.map(lambda path, arch=arch: resources(path, arch, include), sources):
                 kernels.update(found)
-    with open(options.file, "w", encoding="utf-8") as file:
-        file.write("{" + ",".join(f"\n{json.dumps(arch)}: {{" + ",".join(
-            f"\n {json.dumps(name)}: {json.dumps(kernels[name])}" for name in sorted(kernels)) + "\n}"
-            for arch, kernels in sorted(result.items())) + "\n}\n")
+            write(options.file, result)
     for arch, kernels in result.items():
         spills = {name: k for name, k in kernels.items() if k["spilled_bytes"]}
         print(f"{arch}: {len(kernels)} kernels, {len(spills)} spill", *sorted(spills))
