@@ -3,6 +3,9 @@
 
 #include <binade/kernels/base/parallel.h>
 #include <gtest/gtest.h>
+#include <tests/kernels/test_device.h>
+
+#include <vector>
 
 namespace binade::op_table {
 namespace {
@@ -29,6 +32,11 @@ void expect_same(const Result& got, const Result& first, const std::string& labe
   }
 }
 
+// A device's results depend on the host's threads only by mistake: one more run tells.
+std::vector<int> thread_counts() {
+  return kernels::test_device().is_cpu() ? std::vector<int>{1, 2, 4} : std::vector<int>{4};
+}
+
 TEST_P(Repeat, SameBitsAtAnyThreadCount) {
   const OpRow& row = op_table()[GetParam()];
   for (DType dtype : {DType::f32, DType::bf16}) {
@@ -39,7 +47,7 @@ TEST_P(Repeat, SameBitsAtAnyThreadCount) {
         kernels::set_threads(1);
         const Tensors upstream = random_upstream(row.function(sample.views), 7);
         const Result first = run(row, sample, upstream);
-        for (int threads : {1, 2, 4}) {
+        for (int threads : thread_counts()) {
           kernels::set_threads(threads);
           expect_same(run(row, sample, upstream), first, text(sample.label, " threads=", threads));
         }
