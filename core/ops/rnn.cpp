@@ -102,7 +102,7 @@ States run_steps(const Plan& plan, const Inputs& in) {
                                .c = s.c.defined() ? at_step(s.c, plan.after(i)) : none,
                                .c_before = s.c.defined() ? at_step(s.c, plan.before(i)) : none,
                                .products = products,
-                               .h_before = h_before});
+                               .h_before = products.defined() ? h_before : none});
     if (s.inner.defined()) {
       kernels::gemm({.a = inner, .b = flipped(in.w_hr), .y = h});
     }
