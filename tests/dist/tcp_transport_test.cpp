@@ -51,15 +51,7 @@ TEST_P(TcpTransport, RunsTheRing) {
 TEST(TcpTransportErrors, ALateRankEndsTheWait) {
   const auto errors = run_tcp_ranks(2, [](Transport& t) {
     pass_on(t);
-    t.set_timeout(0.1);
-    char byte = 0;
-    t.group_start();
-    if (t.rank() == 0) {
-      t.receive(1, &byte, 1);
-    } else {
-      std::this_thread::sleep_for(std::chrono::milliseconds(500));
-    }
-    t.wait(t.group_end());
+    wait_for_a_late_rank(t);
   });
   EXPECT_EQ(errors[0], "no answer in 0.1 s");
 }

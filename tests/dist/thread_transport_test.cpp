@@ -1,8 +1,6 @@
 #include <tests/dist/ranks.h>
 #include <tests/dist/transport_cases.h>
 
-#include <chrono>
-
 namespace binade::dist {
 namespace {
 
@@ -14,17 +12,7 @@ TEST_P(ThreadTransport, KeepsOrder) { expect_no_errors(run_ranks(GetParam(), kee
 TEST_P(ThreadTransport, Splits) { expect_no_errors(run_ranks(GetParam(), split_in_two)); }
 
 TEST(ThreadTransportErrors, ALateRankEndsTheWait) {
-  const auto errors = run_ranks(2, [](Transport& t) {
-    t.set_timeout(0.1);
-    char byte = 0;
-    t.group_start();
-    if (t.rank() == 0) {
-      t.receive(1, &byte, 1);
-    } else {
-      std::this_thread::sleep_for(std::chrono::milliseconds(400));
-    }
-    t.wait(t.group_end());
-  });
+  const auto errors = run_ranks(2, wait_for_a_late_rank);
   EXPECT_EQ(errors[0], "no answer in 0.1 s");
   EXPECT_EQ(errors[1], "");
 }

@@ -2,8 +2,10 @@
 #pragma once
 #include <binade/dist/transport.h>
 
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace binade::dist {
@@ -71,6 +73,19 @@ inline void split_in_two(Transport& t) {
   const auto again = t.split(members);
   keep_order(*again);
   pass_on(*part);
+}
+
+// Two ranks: the second does nothing for longer than the first waits.
+inline void wait_for_a_late_rank(Transport& t) {
+  t.set_timeout(0.1);
+  char byte = 0;
+  t.group_start();
+  if (t.rank() == 0) {
+    t.receive(1, &byte, 1);
+  } else {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+  t.wait(t.group_end());
 }
 
 }  // namespace binade::dist
