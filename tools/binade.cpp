@@ -1,18 +1,38 @@
 // binade: the tool. binade doctor says what a build can do on this machine, binade lens what the
-// exponent lens saw in a run, binade launch starts the processes of a distributed program;
+// exponent lens saw in a run, binade launch starts the processes of a distributed program, binade
+// slurm submit gives one to SLURM, binade ring-lens shows what an all-reduce does to numbers;
 // binade op-classes writes docs/op_classes.md.
+#include "commands.h"
 #include "doctor.h"
 
 #include <binade/core/file_system.h>
 #include <binade/core/op_class.h>
-#include <binade/dist/launch.h>
 #include <binade/train/lens_report.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <string_view>
+
+namespace {
+
+binade::Tail tail_of(int argc, char** argv) {
+  const std::string_view command = argc > 1 ? argv[1] : "";
+  const auto separator = std::find(argv, argv + argc, std::string_view("--"));
+  if (separator == argv + argc || (command != "launch" && command != "slurm")) {
+    return {};
+  }
+  return {true, {separator + 1, argv + argc}};
+}
+
+int tail_length(const binade::Tail& tail) {
+  return tail.separated ? static_cast<int>(tail.words.size()) + 1 : 0;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Binade's tool"};
@@ -35,16 +55,14 @@ int main(int argc, char** argv) {
       binade::write_file_durably(page, binade::train::to_html(report));
     }
   });
-  binade::dist::LaunchOptions processes;
-  auto* launch = app.add_subcommand(
-      "launch", "start a distributed program on this machine: binade launch -n 4 program ...");
-  launch->add_option("-n", processes.ranks, "processes")->capture_default_str();
-  launch->prefix_command();  // the rest is the program's
-  launch->callback([&] { result = binade::dist::launch(launch->remaining(), processes); });
+  const binade::Tail tail = tail_of(argc, argv);
+  binade::add_launch(app, tail, result);
+  binade::add_slurm(app, tail, result);
+  binade::add_ring_lens(app);
   app.add_subcommand("op-classes", "every op with its precision class: docs/op_classes.md")
       ->callback([] { std::fputs(binade::op_classes_page().c_str(), stdout); });
   try {
-    app.parse(argc, argv);
+    app.parse(argc - tail_length(tail), argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   } catch (const std::exception& error) {
