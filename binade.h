@@ -26,6 +26,8 @@
 #include <binade/data/loader.h>
 #include <binade/data/transforms.h>
 #include <binade/dist/distributed_data_parallel.h>
+#include <binade/dist/pipeline.h>
+#include <binade/dist/ring_lens.h>
 #include <binade/dist/threads.h>
 #include <binade/dist/world.h>
 #include <binade/kernels/base/parallel.h>

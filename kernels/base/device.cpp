@@ -10,6 +10,8 @@
 namespace binade {
 namespace {
 
+constexpr int kCpus = 8;
+
 struct Backend {  // the devices of this build other than the CPU
   Device::Kind kind = Device::kCpu;
   int count = 0;
@@ -60,11 +62,13 @@ Device Device::parse(std::string_view text) {
   if (text == "auto") {
     return best();
   }
-  if (text == "cpu") {
-    return {};
-  }
   const size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
+  if (name == "cpu") {
+    const int index = index_of(text, colon);
+    check(index < kCpus, "device: got ", text, ", expected cpu or cpu:0 to cpu:", kCpus - 1);
+    return {kCpu, static_cast<int8_t>(index)};
+  }
   check(name == "cuda" || name == "emulated", "device: got '", text,
         "', expected auto, cpu, cuda, cuda:N or emulated");
   const Kind kind = name == "cuda" ? kCuda : kEmulated;
@@ -79,8 +83,8 @@ Device Device::parse(std::string_view text) {
 }
 
 std::string to_string(Device device) {
-  constexpr const char* kName[] = {"cpu", "cuda:", "emulated:"};
-  return device.is_cpu() ? "cpu" : kName[device.kind] + std::to_string(device.index);
+  constexpr const char* kName[] = {"cpu:", "cuda:", "emulated:"};
+  return device == Device{} ? "cpu" : kName[device.kind] + std::to_string(device.index);
 }
 
 }  // namespace binade
