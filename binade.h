@@ -31,6 +31,7 @@
 #include <binade/dist/threads.h>
 #include <binade/dist/world.h>
 #include <binade/kernels/base/parallel.h>
+#include <binade/kernels/math_mode.h>
 #include <binade/nn/activation.h>
 #include <binade/nn/attention.h>
 #include <binade/nn/conv.h>

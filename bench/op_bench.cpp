@@ -131,6 +131,7 @@ using Run = void (*)(benchmark::State&, const OpRow&, DType);
 
 void guarded(benchmark::State& state, const OpRow& row, DType dtype, Run run) {
   try {
+    const op_table::AlgorithmGuard guard(row);
     run(state, row, dtype);
   } catch (const std::exception& error) {
     ++failures;

@@ -7,6 +7,8 @@
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/contraction.h>
 #include <binade/kernels/conv2d_window.h>
+#include <binade/kernels/packed_bias.h>
+#include <binade/kernels/winograd.h>
 
 #include <algorithm>
 #include <vector>
@@ -311,30 +313,6 @@ class Correlator {
   int64_t block_images_ = 1, block_rows_ = 0, blocks_ = 0;
 };
 
-// A bias as the tiles read it: in the compute dtype, with room beyond its end.
-class PackedBias {
- public:
-  PackedBias(const View& bias, DType compute)
-      : padded_(bias ? bias.size(0) + kMaxTileWidth : 0),
-        workspace_(static_cast<size_t>(padded_) * size_of(compute)) {
-    if (bias) {
-      copy_strided_best(StridedCopy{.source = bias.data,
-                                    .from = bias.dtype,
-                                    .to = compute,
-                                    .source_strides = {0, 0, bias.strides[0]},
-                                    .target = workspace_.as<std::byte>(),
-                                    .target_strides = {0, padded_, 1},
-                                    .sizes = {1, 1, bias.size(0)},
-                                    .padded_columns = padded_});
-    }
-  }
-  const std::byte* data() const { return padded_ > 0 ? workspace_.as<std::byte>() : nullptr; }
-
- private:
-  int64_t padded_;
-  Workspace workspace_;
-};
-
 }  // namespace
 
 void cpu::conv2d_forward(const Conv2dForward& a) {
@@ -342,7 +320,11 @@ void cpu::conv2d_forward(const Conv2dForward& a) {
   if (a.y.numel == 0) {
     return;
   }
-  const PackedBias bias(a.bias, compute_dtype(a.y.dtype));
+  if (winograd_runs(a.y.dtype, size, a.geometry, Conv2dPass::forward)) {
+    winograd_forward(a);
+    return;
+  }
+  const PackedBias bias(a.bias);
   const Correlation correlation{.source = a.x,
                                 .target = a.y,
                                 .w = a.w,
@@ -364,7 +346,11 @@ void cpu::conv2d_backward_data(const Conv2dBackwardData& a) {
   if (a.dx.numel == 0) {
     return;
   }
-  const PackedBias bias(a.bias, compute_dtype(a.dx.dtype));
+  if (winograd_runs(a.dx.dtype, size, a.geometry, Conv2dPass::backward_data)) {
+    winograd_backward_data(a);
+    return;
+  }
+  const PackedBias bias(a.bias);
   const Correlation correlation{.source = a.dy,
                                 .target = a.dx,
                                 .w = a.w,

@@ -7,6 +7,7 @@ namespace {
 constexpr Provider<Conv2dVariant> kProviders[] = {
     {"own", Conv2dVariant::fitting},
     {"own:direct", Conv2dVariant::direct},
+    {"own:winograd", Conv2dVariant::winograd},
     {"own:simt", Conv2dVariant::simt},
     {"own:simt_64", Conv2dVariant::simt_64},
     {"own:simt_128", Conv2dVariant::simt_128},

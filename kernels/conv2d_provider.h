@@ -1,12 +1,14 @@
-// Which implementation of conv2d runs on GPUs: process-wide, from BINADE_CONV2D until set. On the
-// CPU there is one.
+// Which implementation of conv2d runs: process-wide, from BINADE_CONV2D until set.
 //
-//   own            our kernels; which one follows from shape, dtype and device, never from timing
-//   own:VARIANT    one of them: direct (one thread per output element), or implicit GEMM as simt,
-//                  simt_64, simt_128 (register tiles of 64 or 128 squared, or the one that fits),
-//                  tensor, tensor_64, tensor_128. Tensor cores take f16 and bf16 (before sm_80
-//                  f16); other dtypes run the simt variant. Tiles that cannot index a call leave it
-//                  to direct.
+//   own            our kernels; which one follows from shape, dtype and device, never from timing;
+//                  on the CPU also from the mode (math_mode.h)
+//   own:VARIANT    one of them. On the CPU: direct (sums over padded images), or winograd where it
+//                  can compute the call (winograd.h), else direct. On GPUs: direct (one thread per
+//                  output element), or implicit GEMM as simt, simt_64, simt_128 (register tiles of
+//                  64 or 128 squared, or the one that fits), tensor, tensor_64, tensor_128. Tensor
+//                  cores take f16 and bf16 (before sm_80 f16); other dtypes run the simt variant.
+//                  Tiles that cannot index a call leave it to direct. A variant that a device does
+//                  not have is own there.
 //   library        cuDNN: an error, this build has none
 //   auto           the fastest of them, timed once per problem (kernels/tuning.h)
 #pragma once
@@ -19,6 +21,7 @@ enum class Conv2dVariant : uint8_t {
   fitting,
   timed,
   direct,
+  winograd,
   simt,
   simt_64,
   simt_128,

@@ -6,6 +6,7 @@
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/contraction.h>
 #include <binade/kernels/conv2d_window.h>
+#include <binade/kernels/winograd.h>
 
 #include <algorithm>
 #include <vector>
@@ -247,6 +248,10 @@ void cpu::conv2d_backward_weight(const Conv2dBackwardWeight& a) {
   }
   if (a.dy.numel == 0) {  // no images
     zero_fill(a.dw);
+    return;
+  }
+  if (winograd_runs(a.dw.dtype, size, a.geometry, Conv2dPass::backward_weight)) {
+    winograd_backward_weight(a);
     return;
   }
   WeightGradient(a, size).run();

@@ -5,6 +5,7 @@
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/contraction.h>
 #include <binade/kernels/gemm_checks.h>
+#include <binade/kernels/packed_bias.h>
 #include <binade/kernels/pointwise_functors.h>
 
 #include <algorithm>
@@ -172,30 +173,16 @@ void cpu::gemm(const Gemm& g) {
   read_strides(g.a, p.a_strides);
   read_strides(g.b, p.b_strides);
   read_strides(g.y, p.y_strides);
-  if (!g.bias.data) {
-    if (p.y_strides[1] == 1 && p.y_strides[2] != 1) {  // y^T = b^T a^T has contiguous rows
-      std::swap(p.a, p.b);
-      std::swap(p.m, p.n);
-      std::swap_ranges(p.a_strides, p.a_strides + 3, p.b_strides);
-      std::swap(p.a_strides[1], p.a_strides[2]);
-      std::swap(p.b_strides[1], p.b_strides[2]);
-      std::swap(p.y_strides[1], p.y_strides[2]);
-    }
-    multiply(p);
-    return;
+  if (!g.bias && p.y_strides[1] == 1 && p.y_strides[2] != 1) {  // y^T = b^T a^T has contiguous rows
+    std::swap(p.a, p.b);
+    std::swap(p.m, p.n);
+    std::swap_ranges(p.a_strides, p.a_strides + 3, p.b_strides);
+    std::swap(p.a_strides[1], p.a_strides[2]);
+    std::swap(p.b_strides[1], p.b_strides[2]);
+    std::swap(p.y_strides[1], p.y_strides[2]);
   }
-  const DType compute = compute_dtype(p.dtype);
-  const int64_t padded = ceil_div(p.n, kMaxTileWidth) * kMaxTileWidth;
-  const Workspace bias(padded * size_of(compute));
-  copy_strided_best(StridedCopy{.source = g.bias.data,
-                                .from = p.dtype,
-                                .to = compute,
-                                .source_strides = {0, 0, g.bias.strides[0]},
-                                .target = bias.as<std::byte>(),
-                                .target_strides = {0, padded, 1},
-                                .sizes = {1, 1, p.n},
-                                .padded_columns = padded});
-  p.bias = bias.as<std::byte>();
+  const PackedBias bias(g.bias);
+  p.bias = bias.data();
   multiply(p);
 }
 

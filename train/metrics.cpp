@@ -23,6 +23,7 @@ std::string to_json(const EpochMetrics& m) {
   line["loss_scale"] = m.loss_scale;
   line["skipped_steps"] = m.skipped_steps;
   line["precision"] = m.precision;
+  line["mode"] = m.mode;
   line["workers"] = m.workers;
   line["augment"] = m.augment;
   line["decode_errors"] = m.decode_errors;

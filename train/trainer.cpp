@@ -1,6 +1,7 @@
 #include <binade/core/create.h>
 #include <binade/core/file_system.h>
 #include <binade/core/ops.h>
+#include <binade/kernels/math_mode.h>
 #include <binade/train/checkpoint_store.h>
 #include <binade/train/lens_report.h>
 #include <binade/train/model_file.h>
@@ -66,6 +67,7 @@ Trainer::Trainer(const TrainingParts& parts, TrainerOptions options)
         options_.patience, " and checkpoint_every ", options_.checkpoint_every,
         ", expected no negative number");
   check(options_.lens >= 0, "trainer: got lens ", options_.lens, ", expected no negative number");
+  options_.settings.emplace("mode", kernels::to_string(kernels::math_mode()));
   if (options_.run.empty()) {
     check(options_.lens == 0, "trainer: got lens ", options_.lens,
           " without a run directory, which its file goes to");
@@ -157,6 +159,7 @@ void Trainer::end_epoch(data::Loader& train, data::Loader* validation, double se
   m.loss_scale = parts_.scaler ? parts_.scaler->scale() : 1;
   m.skipped_steps = skipped();
   m.precision = full_precision_ ? "fp32" : options_.precision;
+  m.mode = kernels::to_string(kernels::math_mode());
   m.augment = options_.augment;
   m.workers = train.stats().workers;
   m.decode_errors = train.stats().decode_errors;

@@ -5,6 +5,7 @@
 // training.cpp is the one training loop. The status is 0 if all bounds hold, 1 if one does not, 2
 // if the study could not run.
 #include <binade/core/text_table.h>
+#include <binade/kernels/math_mode.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -87,6 +88,7 @@ void write(const std::string& path, const std::string& text) {
 // Returns whether every bound held.
 bool run(const Flags& flags) {
   kernels::set_threads(flags.threads);
+  kernels::set_math_mode(kernels::MathMode::precise);
   const std::string& only = flags.broken.empty() ? flags.only : flags.broken;
   check(flags.only.empty() || flags.broken.empty() || flags.only == flags.broken,
         "--break runs one experiment: got --only ", flags.only, " and --break ", flags.broken);

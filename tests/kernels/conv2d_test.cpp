@@ -3,6 +3,7 @@
 // instruction sets and thread counts; every variant of a device.
 #include <binade/kernels/conv2d.h>
 #include <binade/kernels/conv2d_provider.h>
+#include <binade/kernels/math_mode.h>
 #include <tests/kernels/strided_array.h>
 
 #include <array>
@@ -96,6 +97,7 @@ void compare(const Case& k, const StridedArray& got, const Reference& want, doub
 }
 
 void run(const Case& k) {
+  const MathModeGuard precise(MathMode::precise);
   const Conv2dGeometry& g = k.geometry;
   SCOPED_TRACE(text(k.dtype, " n", k.n, " c", k.c, " ", k.h, "x", k.w, " o", k.o, " kernel ", k.r,
                     "x", k.s, " stride ", g.stride[0], " padding ", g.padding[0], " dilation ",
@@ -220,7 +222,7 @@ TEST(Conv2d, EmptyImagesAndChannels) {
 
 TEST(Conv2d, EveryVariantOfTheDevice) {
   if (!on_device()) {
-    GTEST_SKIP() << "the CPU has one implementation";
+    GTEST_SKIP() << "of the CPU, winograd_test.cpp has the other one";
   }
   for (const char* provider :
        {"own:direct", "own:simt_64", "own:simt_128", "own:tensor_64", "own:tensor_128"}) {
@@ -305,7 +307,7 @@ TEST(Conv2d, ProviderNames) {
     return std::string();
   };
   EXPECT_NE(message("library").find("this build has no cuDNN"), std::string::npos);
-  EXPECT_NE(message("own:winograd").find("expected one of own, own:direct"), std::string::npos);
+  EXPECT_NE(message("own:fft").find("expected one of own, own:direct"), std::string::npos);
   EXPECT_EQ(conv2d_provider(), "own");
 }
 

@@ -211,6 +211,23 @@ OpRow conv2d_row(const std::string& attributes, const Conv2dGeometry& g,
   return row;
 }
 
+// Winograd on odd sizes, few channels and tiles that images clip. What |A^T|, |G| and |B^T| make of
+// equal magnitudes is at most 63 times their sum, in every direction.
+OpRow winograd_row() {
+  OpRow row = conv2d_row("3x3 padding 1, 0 bias Winograd", {.padding = {1, 0}},
+                         {{{2, 3, 5, 4}, {4, 3, 3, 3}, {4}},
+                          {{1, 1, 1, 3}, {1, 1, 3, 3}, {1}},
+                          {{0, 2, 4, 4}, {3, 2, 3, 3}, {3}}},
+                         {{{2, 17, 9, 7}, {33, 17, 3, 3}, {33}},
+                          {{1, 1, 17, 17}, {1, 1, 3, 3}, {1}},
+                          {{1, 129, 3, 5}, {17, 129, 3, 3}, {17}},
+                          {{5, 18, 17, 23}, {35, 18, 3, 3}, {35}}},
+                         {{4, 40, 33, 31}, {72, 40, 3, 3}, {72}});
+  row.algorithm = "own:winograd";
+  row.amplification = 63;
+  return row;
+}
+
 std::vector<ErrorCase> conv2d_errors() {
   const auto with = [](const Dims& x, const Dims& w, const Conv2dGeometry& g) {
     return [x, w, g] { conv2d(ones(x), ones(w), Tensor(), g); };
@@ -256,6 +273,7 @@ std::vector<OpRow> contraction_rows() {
                              {{1, 129, 3, 5}, {17, 129, 3, 3}, {17}}},
                             {{4, 16, 33, 31}, {32, 16, 3, 3}, {32}}));
   rows.back().errors = conv2d_errors();
+  rows.push_back(winograd_row());
   rows.push_back(conv2d_row("1x1", {}, {{{2, 3, 4, 3}, {4, 3, 1, 1}}},
                             {{{1, 17, 5, 3}, {129, 17, 1, 1}}}, {{4, 32, 33, 31}, {48, 32, 1, 1}}));
   rows.push_back(conv2d_row("stride 2, 1 padding 2, 0", {.stride = {2, 1}, .padding = {2, 0}},

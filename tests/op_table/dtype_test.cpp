@@ -45,6 +45,7 @@ class DtypeGradient : public testing::TestWithParam<size_t> {};
 
 TEST_P(DtypeGradient, MatchesF64) {
   const OpRow& row = op_table()[GetParam()];
+  const AlgorithmGuard guard(row);
   uint64_t seed = 1;
   for (const Shapes& shapes : row.shapes) {
     for (const std::vector<Layout>& layouts : layout_choices(shapes, false)) {

@@ -56,6 +56,7 @@ void check_sample(const OpRow& row, const Sample& sample, DType dtype) {
 
 TEST_P(Forward, MatchesReference) {
   const OpRow& row = op_table()[GetParam()];
+  const AlgorithmGuard guard(row);
   uint64_t seed = 1;
   for (const Shapes& shapes : row.shapes) {
     for (const std::vector<Layout>& layouts : layout_choices(shapes)) {

@@ -64,6 +64,10 @@ struct OpRow {
   // the error-bound tests.
   std::function<int64_t(const Shapes&)> depth = {};
   std::vector<Shapes> exact_shapes = {};
+  // Where results are another algorithm's than the sum: its provider (conv2d_provider.h), and how
+  // far its transforms can amplify the terms of a sum, whose roundings its errors are.
+  const char* algorithm = nullptr;
+  double amplification = 1;
   Shapes large = {};  // enough work for several threads
   // What bench/op_bench times, where that is not `large`, and what its inputs are drawn from.
   Shapes timed = {};

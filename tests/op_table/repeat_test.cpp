@@ -39,6 +39,7 @@ std::vector<int> thread_counts() {
 
 TEST_P(Repeat, SameBitsAtAnyThreadCount) {
   const OpRow& row = op_table()[GetParam()];
+  const AlgorithmGuard guard(row);
   for (DType dtype : {DType::f32, DType::bf16}) {
     for (const Shapes& shapes : {row.large, row.shapes[0]}) {
       const auto choices = layout_choices(shapes);

@@ -3,6 +3,7 @@
 
 #include <binade/core/create.h>
 #include <binade/kernels/base/philox.h>
+#include <binade/kernels/conv2d_provider.h>
 
 #include <algorithm>
 #include <cctype>
@@ -232,6 +233,14 @@ Tensors random_upstream(const Tensors& outputs, uint64_t seed, bool integers) {
   }
   return upstream;
 }
+
+AlgorithmGuard::AlgorithmGuard(const OpRow& row) : before_(kernels::conv2d_provider()) {
+  if (row.algorithm) {
+    kernels::set_conv2d_provider(row.algorithm);
+  }
+}
+
+AlgorithmGuard::~AlgorithmGuard() { kernels::set_conv2d_provider(before_); }
 
 Result run_with_gradient(const OpRow& row, const Sample& sample, const Tensors& upstream) {
   Tensors leaves, views;

@@ -1,5 +1,6 @@
 // Samples of a row: its inputs drawn from a seed, presented through memory layouts.
 #pragma once
+#include <binade/kernels/math_mode.h>
 #include <tests/op_table/op_table.h>
 
 namespace binade::op_table {
@@ -51,6 +52,19 @@ Tensor to_tensor(const Array& values, DType dtype);
 
 // Upstream gradients for some outputs: drawn from the seed, in the outputs' dtypes.
 Tensors random_upstream(const Tensors& outputs, uint64_t seed, bool integers = false);
+
+// The row's algorithm until the end of a scope, and sums as they are in the other rows.
+class AlgorithmGuard {
+ public:
+  explicit AlgorithmGuard(const OpRow& row);
+  ~AlgorithmGuard();
+  AlgorithmGuard(const AlgorithmGuard&) = delete;
+  AlgorithmGuard& operator=(const AlgorithmGuard&) = delete;
+
+ private:
+  kernels::MathModeGuard precise_{kernels::MathMode::precise};
+  std::string_view before_;
+};
 
 // Runs forward and backward on fresh leaves with the layouts of the sample. Gradients are those of
 // the bases, undefined for inputs that are not floating.

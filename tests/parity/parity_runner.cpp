@@ -1,5 +1,6 @@
 // parity_runner: checks the engine against files of PyTorch cases. See --help.
 #include <binade/kernels/base/error.h>
+#include <binade/kernels/math_mode.h>
 
 #include <charconv>
 #include <cstdio>
@@ -20,10 +21,10 @@ gradients. Without --dtype all four dtypes are run in turn: every case in f64 an
 cases whose inputs are exact in 16 bits (name ends in _f16) in f16 and bf16. Optimizers, clipping,
 schedules, scaler and initialisation run in f64 and f32 only.
 
---mode is accepted for either value: every contraction is computed directly, which is precise.
---case runs the cases of this name only, --every N the first case of each op and every N-th after
-it. Cases of ops that the engine does not have count as not
-covered, which is a failure unless --allow-not-covered is given.
+--mode sets which algorithms f32 on the CPU may use, fast unless given: fast includes Winograd's
+convolution, precise computes plain sums. --case runs the cases of this name only, --every N the
+first case of each op and every N-th after it. Cases of ops that the engine does not have count as
+not covered, which is a failure unless --allow-not-covered is given.
 
 Exit status: 0 if all passed, 1 if anything failed or is not covered, 2 on wrong usage.
 )";
@@ -33,6 +34,7 @@ struct Arguments {
   std::optional<DType> dtype;
   std::string only_case, device = "cpu";
   int every = 1;
+  kernels::MathMode mode = kernels::MathMode::fast;
   bool allow_not_covered = false, help = false;
 };
 
@@ -47,6 +49,14 @@ DType parse_dtype(const std::string& name) {
     }
   }
   throw Usage(text("--dtype: got ", name, ", expected f64, f32, f16 or bf16"));
+}
+
+kernels::MathMode parse_mode(const std::string& name) {
+  try {
+    return kernels::parse_math_mode(name, "--mode");
+  } catch (const Error& error) {
+    throw Usage(error.what());
+  }
 }
 
 int parse_every(const std::string& text) {
@@ -73,10 +83,7 @@ Arguments parse_arguments(int argc, char** argv) {
     } else if (flag == "--device") {
       arguments.device = value();
     } else if (flag == "--mode") {
-      const std::string mode = value();
-      if (mode != "fast" && mode != "precise") {
-        throw Usage(text("--mode: got ", mode, ", expected fast or precise"));
-      }
+      arguments.mode = parse_mode(value());
     } else if (flag == "--case") {
       arguments.only_case = value();
     } else if (flag == "--every") {
@@ -161,6 +168,7 @@ int run(int argc, char** argv) {
     std::fputs(kHelp, stdout);
     return 0;
   }
+  kernels::set_math_mode(arguments.mode);
   Counts total;
   for (const std::string& path : arguments.files) {
     run_file(path, arguments, total);

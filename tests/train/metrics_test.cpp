@@ -34,6 +34,7 @@ EpochMetrics metrics_of(int64_t epoch) {
   m.validation_loss = 1.0 / 3;
   m.samples_per_second = 12.5;
   m.precision = "fp16";
+  m.mode = "fast";
   m.state_hash = "0123456789abcdef";
   return m;
 }
@@ -44,6 +45,7 @@ TEST_F(MetricsFileTest, WritesOneLinePerEpoch) {
   file.add(metrics_of(1));
   EXPECT_EQ(contents(), to_json(metrics_of(0)) + "\n" + to_json(metrics_of(1)) + "\n");
   EXPECT_NE(contents().find("\"validation_loss\":0.3333333333333333,"), std::string::npos);
+  EXPECT_NE(contents().find("\"precision\":\"fp16\",\"mode\":\"fast\","), std::string::npos);
 }
 
 TEST_F(MetricsFileTest, ResumedFileKeepsEarlierEpochsOnly) {

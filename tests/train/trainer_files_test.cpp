@@ -71,10 +71,11 @@ TEST_F(TrainerFileTest, WritesALineOfMetricsPerEpoch) {
   ASSERT_GT(first.size(), 2U);
   EXPECT_NEAR(std::stod(first[2].substr(first[2].find('=') + 1)), std::log(2), 1e-6) << first[2];
   first[2] = "validation_loss=*";
-  EXPECT_EQ(first, (Fields{"epoch=0", "train_loss=0.0", "validation_loss=*",
-                           "validation_accuracy=1.0", "samples_per_second=*", "learning_rate=1.0",
-                           "loss_scale=1.0", "skipped_steps=0", "precision=\"bf16\"", "workers=0",
-                           "augment=\"crop\"", "decode_errors=0", "state_hash=*"}));
+  EXPECT_EQ(first,
+            (Fields{"epoch=0", "train_loss=0.0", "validation_loss=*", "validation_accuracy=1.0",
+                    "samples_per_second=*", "learning_rate=1.0", "loss_scale=1.0",
+                    "skipped_steps=0", "precision=\"bf16\"", "mode=\"fast\"", "workers=0",
+                    "augment=\"crop\"", "decode_errors=0", "state_hash=*"}));
   Fields second = fields_of(lines[1]);
   ASSERT_GT(second.size(), 4U);
   EXPECT_EQ(second[1], "train_loss=-4.0");

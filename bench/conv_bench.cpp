@@ -1,0 +1,94 @@
+// Convolution in f32 on the CPU by layer, direction, algorithm and threads, on channels-last
+// memory: layers of the MNIST CNN (batch 64) and of ResNet-18 on 32 x 32 images (batch 32). FLOP/s
+// are those of the plain sum, whatever the algorithm. bench/peers/conv.py compares with PyTorch.
+#include <benchmark/benchmark.h>
+#include <binade/core/create.h>
+#include <binade/core/ops.h>
+#include <binade/kernels/base/parallel.h>
+#include <binade/kernels/conv2d.h>
+#include <binade/kernels/conv2d_provider.h>
+
+#include <string>
+
+namespace binade {
+namespace {
+
+struct Layer {
+  const char* name;
+  int64_t batch, channels, side, outputs, kernel = 3, stride = 1, padding = 1;
+};
+
+constexpr Layer kLayers[] = {
+    {"mnist1", 64, 1, 28, 32, 3, 1, 0},
+    {"mnist2", 64, 32, 26, 64, 3, 1, 0},
+    {"stem", 32, 3, 32, 64},
+    {"rn64", 32, 64, 32, 64},
+    {"rn128", 32, 128, 16, 128},
+    {"rn256", 32, 256, 8, 256},
+    {"rn512", 32, 512, 4, 512},
+    {"stride2", 32, 64, 32, 128, 3, 2, 1},
+    {"1x1", 32, 64, 32, 128, 1, 1, 0},
+    {"1x1_stride2", 32, 64, 32, 128, 1, 2, 0},
+};
+
+enum class Pass { forward, backward_data, backward_weight };
+constexpr const char* kPassNames[] = {"forward", "backward_data", "backward_weight"};
+
+void run(benchmark::State& state, const Layer& layer, Pass pass, const char* provider) {
+  kernels::set_threads(static_cast<int>(state.range(0)));
+  kernels::set_conv2d_provider(provider);
+  const int64_t side = (layer.side + 2 * layer.padding - layer.kernel) / layer.stride + 1;
+  const kernels::Conv2dGeometry geometry{.stride = {layer.stride, layer.stride},
+                                         .padding = {layer.padding, layer.padding}};
+  const Tensor x = channels_last(randn({layer.batch, layer.channels, layer.side, layer.side}));
+  const Tensor w =
+      channels_last(randn({layer.outputs, layer.channels, layer.kernel, layer.kernel}));
+  const Tensor y = channels_last(randn({layer.batch, layer.outputs, side, side}));
+  const auto call = [&] {
+    if (pass == Pass::forward) {
+      kernels::conv2d_forward({.x = x, .w = w, .y = y, .geometry = geometry});
+    } else if (pass == Pass::backward_data) {
+      kernels::conv2d_backward_data({.dy = y, .w = w, .dx = x, .geometry = geometry});
+    } else {
+      kernels::conv2d_backward_weight({.x = x, .dy = y, .dw = w, .geometry = geometry});
+    }
+  };
+  call();
+  for (auto _ : state) {
+    call();
+  }
+  const double flops = 2.0 * static_cast<double>(y.numel()) *
+                       static_cast<double>(layer.channels * layer.kernel * layer.kernel);
+  state.counters["FLOP/s"] =
+      benchmark::Counter(flops, benchmark::Counter::kIsIterationInvariantRate);
+  kernels::set_conv2d_provider("own");
+  kernels::set_threads(0);
+}
+
+const bool kRegistered = [] {
+  for (const Layer& layer : kLayers) {
+    for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weight}) {
+      if (layer.channels == 1 && pass == Pass::backward_data) {
+        continue;  // images have no gradient
+      }
+      for (const char* provider : {"own", "own:direct", "own:winograd"}) {
+        const bool winograd = layer.kernel == 3 && layer.stride == 1;
+        if (!winograd && std::string(provider) != "own") {
+          continue;  // there is one algorithm
+        }
+        const std::string name =
+            std::string(layer.name) + "/" + kPassNames[static_cast<int>(pass)] + "/" + provider;
+        benchmark::RegisterBenchmark(name.c_str(), run, layer, pass, provider)
+            ->ArgName("threads")
+            ->Arg(1)
+            ->Arg(2)
+            ->Unit(benchmark::kMillisecond)
+            ->UseRealTime();
+      }
+    }
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace binade

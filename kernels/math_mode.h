@@ -1,0 +1,37 @@
+// Which algorithms kernels may choose: process-wide, from BINADE_MODE=fast|precise until set.
+//
+//   fast      also those whose rounding differs from that of the plain sum: Winograd for 3 x 3
+//             convolutions in f32 on the CPU (kernels/winograd.h), 2 to 4 times the error
+//   precise   every result is the sum that the formula says, exact wherever the sum is. What f64
+//             always does, and GPUs
+//
+// Either way the choice follows from shapes, never from time or threads: results repeat bit for
+// bit.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace binade::kernels {
+
+enum class MathMode : uint8_t { fast, precise };
+
+MathMode math_mode();
+void set_math_mode(MathMode mode);
+
+const char* to_string(MathMode mode);
+// Throws Error for other names than fast and precise; `source` is who asks.
+MathMode parse_math_mode(std::string_view name, const char* source);
+
+// A mode until the end of a scope.
+class MathModeGuard {
+ public:
+  explicit MathModeGuard(MathMode mode) : before_(math_mode()) { set_math_mode(mode); }
+  ~MathModeGuard() { set_math_mode(before_); }
+  MathModeGuard(const MathModeGuard&) = delete;
+  MathModeGuard& operator=(const MathModeGuard&) = delete;
+
+ private:
+  MathMode before_;
+};
+
+}  // namespace binade::kernels

@@ -1,0 +1,67 @@
+// Sizes of Winograd's convolution, and the rule that says where it runs.
+#include <binade/kernels/conv2d_provider.h>
+#include <binade/kernels/math_mode.h>
+#include <binade/kernels/winograd.h>
+
+#include <algorithm>
+
+namespace binade::kernels {
+namespace {
+
+// Fewer channels or tiles leave the transforms too little to save.
+constexpr int64_t kMinReduced = 16, kMinProduced = 32, kMinTiles = 32;
+
+int64_t tiles_along(int64_t side) { return (side + kWinogradTile - 1) / kWinogradTile; }
+
+}  // namespace
+
+WinogradTensor::WinogradTensor(const View& view, Access access)
+    : pixels_(view, 1, access),
+      zeros_(access == Access::read ? static_cast<size_t>(view.size(1)) * sizeof(float) : 0) {
+  if (access == Access::read) {
+    std::fill_n(zeros_.as<float>(), view.size(1), 0.0F);
+  }
+  images_ = {.data = reinterpret_cast<float*>(pixels_.data()),
+             .image_stride = view.size(2) * view.size(3) * pixels_.stride(),
+             .row_stride = view.size(3) * pixels_.stride(),
+             .column_stride = pixels_.stride(),
+             .rows = view.size(2),
+             .columns = view.size(3),
+             .channels = view.size(1),
+             .zeros = zeros_.as<float>()};
+}
+
+WinogradTiles winograd_tiles(const View& outputs) {
+  const int64_t high = tiles_along(outputs.size(2)), wide = tiles_along(outputs.size(3));
+  return {.high = high, .wide = wide, .first = 0, .count = outputs.size(0) * high * wide};
+}
+
+bool winograd_can(DType dtype, const Conv2dSizes& size, const Conv2dGeometry& geometry) {
+  const bool plain = geometry.stride[0] == 1 && geometry.stride[1] == 1 &&
+                     geometry.dilation[0] == 1 && geometry.dilation[1] == 1 && geometry.groups == 1;
+  return dtype == DType::f32 && size.r == 3 && size.s == 3 && plain && size.n > 0 && size.c > 0 &&
+         size.o > 0;
+}
+
+bool winograd_pays(const Conv2dSizes& size, Conv2dPass pass) {
+  const bool turned = pass == Conv2dPass::backward_data;
+  const int64_t tiles =
+      size.n * tiles_along(turned ? size.h : size.p) * tiles_along(turned ? size.w : size.q);
+  const int64_t reduced = turned ? size.o : size.c, produced = turned ? size.c : size.o;
+  return isa() != Isa::baseline && reduced >= kMinReduced && produced >= kMinProduced &&
+         tiles >= kMinTiles;
+}
+
+bool winograd_runs(DType dtype, const Conv2dSizes& size, const Conv2dGeometry& geometry,
+                   Conv2dPass pass) {
+  if (!winograd_can(dtype, size, geometry)) {
+    return false;
+  }
+  switch (conv2d_variant()) {
+    case Conv2dVariant::winograd: return true;
+    case Conv2dVariant::direct: return false;
+    default: return math_mode() == MathMode::fast && winograd_pays(size, pass);
+  }
+}
+
+}  // namespace binade::kernels

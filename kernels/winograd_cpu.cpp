@@ -1,0 +1,232 @@
+// Winograd on the CPU, forward and backward to the data: both reduce the channels of one side to
+// those of the other. Every output is one tile's, whose sums run over the channels in one order, so
+// threads may take any tiles.
+//
+// Blocks of tiles stay in the second-level cache through all three steps; the transformed weight is
+// shared. Where the weight is larger than all tiles together (deep layers with small images) it is
+// the other way round: the tiles are transformed once, and panels of output channels go through
+// the three steps, so that the transformed weight never exists as a whole.
+#include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/workspace.h>
+#include <binade/kernels/contraction.h>
+#include <binade/kernels/packed_bias.h>
+#include <binade/kernels/winograd.h>
+
+#include <algorithm>
+
+namespace binade::kernels {
+namespace {
+
+constexpr int64_t kBlockFloats = 96 * 1024;  // of v and m of a block of tiles
+constexpr int64_t kMaxBlockRows = 7;         // in register tiles
+constexpr int64_t kPanel = kMaxTileWidth;    // output channels whose weight is transformed together
+constexpr int64_t kDepth = 64;               // input channels of a panel's transformed weight
+constexpr int64_t kTransformTiles = 8;       // a thread's least share of a transform
+constexpr int64_t kMinBlocks = 8;            // so that few images keep several threads busy
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct Correlation {
+  WinogradImages source, target;  // channels: those that are summed, those that come out
+  WinogradTiles tiles;            // of the target
+  int64_t top, left;              // of the source's window before the target's tile
+  const View& w;
+  int64_t source_stride, target_stride;  // of w, by channels
+  bool turned;
+  const float* bias;
+  bool relu;
+};
+
+class WinogradCorrelator {
+ public:
+  explicit WinogradCorrelator(const Correlation& c)
+      : c_(c), reduced_(c.source.channels), produced_(c.target.channels) {
+    TileSet<double> f64;
+    tile_sets_best(tiles_, f64);
+  }
+
+  void run() {
+    const bool weight_is_larger = reduced_ * produced_ > c_.tiles.count * (reduced_ + produced_);
+    weight_is_larger ? run_panels() : run_blocks();
+  }
+
+ private:
+  // Panels are as wide as register tiles, the last one a vector where that is enough.
+  int64_t padded(int64_t columns) const { return ceil_div(columns, tiles_.lanes) * tiles_.lanes; }
+
+  void transform_input(int64_t first, int64_t count, const WinogradPlanes& v) const {
+    WinogradTiles tiles = c_.tiles;
+    tiles.first = first;
+    tiles.count = count;
+    winograd_input_best(
+        WinogradInput{.x = c_.source, .tiles = tiles, .top = c_.top, .left = c_.left, .v = v});
+  }
+
+  // Weights of `rows` input channels and at most kPanel output channels as panels at every
+  // frequency. `taps` holds kWinogradTaps * rows * kPanel.
+  void transform_weight(int64_t row, int64_t rows, int64_t column, int64_t columns, float* taps,
+                        const WinogradPlanes& u) const {
+    const int64_t count = rows * padded(columns);
+    for (int64_t tap = 0; tap < kWinogradTaps; ++tap) {
+      const int64_t offset = tap / 3 * c_.w.strides[2] + tap % 3 * c_.w.strides[3] +
+                             row * c_.source_stride + column * c_.target_stride;
+      pack_panels_best(PanelPacking{.source = c_.w.as<float>() + offset,
+                                    .from = DType::f32,
+                                    .row_stride = c_.source_stride,
+                                    .column_stride = c_.target_stride,
+                                    .rows = rows,
+                                    .columns = columns,
+                                    .first_row = 0,
+                                    .total_rows = rows,
+                                    .target = taps + tap * count});
+    }
+    winograd_weight_best(WinogradWeight{
+        .taps = taps, .tap_stride = count, .count = count, .turned = c_.turned, .u = u});
+  }
+
+  // m[f] (+)= v[f] u[f] for every frequency.
+  static void multiply(int64_t rows, int64_t depth, int64_t columns, const WinogradPlanes& v,
+                       const WinogradPlanes& u, const WinogradPlanes& m, bool accumulate) {
+    static constexpr int64_t kNoOffset = 0;
+    for (int64_t f = 0; f < kWinogradFrequencies; ++f) {
+      tile_grid_best(TileGrid{.rows = rows,
+                              .columns = columns,
+                              .a = v.data + f * v.plane,
+                              .a_row = v.row,
+                              .offsets = &kNoOffset,
+                              .length = depth,
+                              .b = u.data + f * u.plane,
+                              .c = m.data + f * m.plane,
+                              .c_row = m.row,
+                              .accumulate = accumulate});
+    }
+  }
+
+  void run_blocks() {
+    const int64_t u_plane = odd_lines(reduced_ * padded(produced_));
+    const Workspace weights(kWinogradFrequencies * u_plane * sizeof(float));
+    const WinogradPlanes u{weights.as<float>(), u_plane, 0};
+    parallel_for(ceil_div(produced_, kPanel), 1, [&](int64_t begin, int64_t end) {
+      const Workspace taps(kWinogradTaps * reduced_ * kPanel * sizeof(float));
+      for (int64_t column = begin * kPanel; column < std::min(end * kPanel, produced_);
+           column += kPanel) {
+        transform_weight(0, reduced_, column, std::min(kPanel, produced_ - column),
+                         taps.as<float>(), {u.data + column * reduced_, u_plane, 0});
+      }
+    });
+    const int64_t step = block_tiles();
+    parallel_for(ceil_div(c_.tiles.count, step), 1, [&](int64_t begin, int64_t end) {
+      WinogradPlanes v{.row = odd_lines(reduced_)}, m{.row = odd_lines(produced_)};
+      v.plane = odd_lines(step * v.row);
+      m.plane = odd_lines(step * m.row);
+      const Workspace block(kWinogradFrequencies * (v.plane + m.plane) * sizeof(float));
+      v.data = block.as<float>();
+      m.data = v.data + kWinogradFrequencies * v.plane;
+      for (int64_t first = begin * step; first < std::min(end * step, c_.tiles.count);
+           first += step) {
+        WinogradTiles tiles = c_.tiles;
+        tiles.first = first;
+        tiles.count = std::min(step, c_.tiles.count - first);
+        transform_input(first, tiles.count, v);
+        multiply(tiles.count, reduced_, produced_, v, u, m, false);
+        winograd_output_best(WinogradOutput{
+            .m = m, .tiles = tiles, .bias = c_.bias, .relu = c_.relu, .y = c_.target});
+      }
+    });
+  }
+
+  // Whole register tiles of rows, as many as the cache holds.
+  int64_t block_tiles() const {
+    const int64_t unit = tiles_.max_rows;
+    const int64_t by_cache = kBlockFloats / (kWinogradFrequencies * (reduced_ + produced_)) / unit;
+    const int64_t by_threads = ceil_div(ceil_div(c_.tiles.count, kMinBlocks), unit);
+    return unit * std::max<int64_t>(1, std::min({by_cache, by_threads, kMaxBlockRows}));
+  }
+
+  void run_panels() {
+    WinogradPlanes v{.row = odd_lines(reduced_)};
+    v.plane = odd_lines(c_.tiles.count * v.row);
+    const Workspace tiles(kWinogradFrequencies * v.plane * sizeof(float));
+    v.data = tiles.as<float>();
+    parallel_for(c_.tiles.count, kTransformTiles, [&](int64_t begin, int64_t end) {
+      transform_input(begin, end - begin, {v.data + begin * v.row, v.plane, v.row});
+    });
+    parallel_for(ceil_div(produced_, kPanel), 1, [&](int64_t begin, int64_t end) {
+      const int64_t depth = std::min(kDepth, reduced_);
+      WinogradPlanes u{.plane = odd_lines(depth * kPanel)}, m{.row = odd_lines(kPanel)};
+      m.plane = odd_lines(c_.tiles.count * m.row);
+      const int64_t taps_floats = kWinogradTaps * depth * kPanel;
+      const Workspace panel((kWinogradFrequencies * (u.plane + m.plane) + taps_floats) *
+                            sizeof(float));
+      u.data = panel.as<float>();
+      m.data = u.data + kWinogradFrequencies * u.plane;
+      float* taps = m.data + kWinogradFrequencies * m.plane;
+      for (int64_t column = begin * kPanel; column < std::min(end * kPanel, produced_);
+           column += kPanel) {
+        run_panel(column, std::min(kPanel, produced_ - column), v, u, m, taps);
+      }
+    });
+  }
+
+  void run_panel(int64_t column, int64_t columns, const WinogradPlanes& v, const WinogradPlanes& u,
+                 const WinogradPlanes& m, float* taps) const {
+    for (int64_t row = 0; row < reduced_; row += kDepth) {
+      const int64_t depth = std::min(kDepth, reduced_ - row);
+      transform_weight(row, depth, column, columns, taps, u);
+      multiply(c_.tiles.count, depth, columns, {v.data + row, v.plane, v.row}, u, m, row > 0);
+    }
+    WinogradImages target = c_.target;
+    target.data += column;
+    target.channels = columns;
+    winograd_output_best(WinogradOutput{.m = m,
+                                        .tiles = c_.tiles,
+                                        .bias = c_.bias ? c_.bias + column : nullptr,
+                                        .relu = c_.relu,
+                                        .y = target});
+  }
+
+  const Correlation& c_;
+  const int64_t reduced_, produced_;
+  TileSet<float> tiles_;
+};
+
+}  // namespace
+
+void winograd_forward(const Conv2dForward& a) {
+  const PackedBias bias(a.bias);
+  const WinogradTensor x(a.x, Access::read), y(a.y, Access::write);
+  const Correlation correlation{.source = x.images(),
+                                .target = y.images(),
+                                .tiles = winograd_tiles(a.y),
+                                .top = a.geometry.padding[0],
+                                .left = a.geometry.padding[1],
+                                .w = a.w,
+                                .source_stride = a.w.strides[1],
+                                .target_stride = a.w.strides[0],
+                                .turned = false,
+                                .bias = reinterpret_cast<const float*>(bias.data()),
+                                .relu = a.activation == Activation::relu};
+  WinogradCorrelator(correlation).run();
+  y.finish();
+}
+
+// dx is dy, padded by 2 - padding, with the turned kernel.
+void winograd_backward_data(const Conv2dBackwardData& a) {
+  const PackedBias bias(a.bias);
+  const WinogradTensor dy(a.dy, Access::read), dx(a.dx, Access::write);
+  const Correlation correlation{.source = dy.images(),
+                                .target = dx.images(),
+                                .tiles = winograd_tiles(a.dx),
+                                .top = 2 - a.geometry.padding[0],
+                                .left = 2 - a.geometry.padding[1],
+                                .w = a.w,
+                                .source_stride = a.w.strides[0],
+                                .target_stride = a.w.strides[1],
+                                .turned = true,
+                                .bias = reinterpret_cast<const float*>(bias.data()),
+                                .relu = false};
+  WinogradCorrelator(correlation).run();
+  dx.finish();
+}
+
+}  // namespace binade::kernels
