@@ -28,6 +28,7 @@
 #include <binade/dist/distributed_data_parallel.h>
 #include <binade/dist/pipeline.h>
 #include <binade/dist/ring_lens.h>
+#include <binade/dist/share.h>
 #include <binade/dist/threads.h>
 #include <binade/dist/world.h>
 #include <binade/kernels/base/parallel.h>

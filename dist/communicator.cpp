@@ -1,4 +1,5 @@
 #include <binade/core/autograd.h>
+#include <binade/core/crc32c.h>
 #include <binade/core/create.h>
 #include <binade/dist/communicator.h>
 
@@ -36,6 +37,11 @@ void check_reducible(const char* what, const Tensor& x) {
 uint8_t variant(const AllReduceOptions& options) {
   return static_cast<uint8_t>((options.f32_carry ? 1 : 0) |
                               (options.algorithm == Algorithm::library ? 2 : 0));
+}
+
+// Ranks that name other ranges differ in their signatures.
+int32_t digest(std::span<const int64_t> bounds) {
+  return static_cast<int32_t>(crc32c(std::as_bytes(bounds)));
 }
 
 Dims with_front(int64_t front, const Dims& rest) {
@@ -159,6 +165,37 @@ Tensor Communicator::reduce_scatter(const Tensor& x, ReduceOp op, const AllReduc
                             {.f32_carry = options.f32_carry, .piece_bytes = options.piece_bytes});
       });
   return part.to(x.device());
+}
+
+void Communicator::reduce_scatter_ranges(const Tensor& x, std::span<const int64_t> bounds,
+                                         ReduceOp op, const AllReduceOptions& options) {
+  check_reducible("reduce_scatter", x);
+  check(options.algorithm == Algorithm::ring, "reduce_scatter: only the ring does this");
+  const Tensor host = on_host(x);
+  run({.collective = Collective::reduce_scatter,
+       .dtype = x.dtype(),
+       .op = op,
+       .variant = variant(options),
+       .root = digest(bounds),
+       .count = x.numel(),
+       .piece = options.piece_bytes},
+      [&] {
+        ring_reduce_scatter_ranges(
+            *transport_, host, op,
+            {.f32_carry = options.f32_carry, .piece_bytes = options.piece_bytes, .bounds = bounds});
+      });
+  write_back(host, x);
+}
+
+void Communicator::gather_ranges(const Tensor& x, std::span<const int64_t> bounds) {
+  check(x.defined(), "all_gather: got an undefined tensor");
+  const Tensor host = on_host(x);
+  run({.collective = Collective::all_gather,
+       .dtype = x.dtype(),
+       .root = digest(bounds),
+       .count = x.numel()},
+      [&] { ring_all_gather_ranges(*transport_, host, {.bounds = bounds}); });
+  write_back(host, x);
 }
 
 // Everyone has been told by everyone, in ever longer steps (D. Hensgen, R. Finkel, U. Manber, "Two

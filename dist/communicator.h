@@ -8,7 +8,7 @@
 //
 // Tensors on a device other than the CPU pass through host memory.
 #pragma once
-#include <binade/core/tensor.h>
+#include <binade/core/rank_group.h>
 #include <binade/dist/health.h>
 #include <binade/dist/ring.h>
 
@@ -30,14 +30,14 @@ struct CommunicatorOptions {
   double first_timeout = 600;  // the same for the first one, as ranks start at different times
 };
 
-class Communicator {
+class Communicator : public RankGroup {
  public:
   // `name` is empty for the group of all ranks.
   Communicator(std::shared_ptr<Transport> transport, std::shared_ptr<Health> health,
                const CommunicatorOptions& options = {}, std::string name = {});
 
-  int rank() const { return transport_->rank(); }
-  int size() const { return transport_->size(); }
+  int rank() const override { return transport_->rank(); }
+  int size() const override { return transport_->size(); }
   bool is_root() const { return rank() == 0; }
 
   // x = the reduction of every rank's x, in place. Floating dtypes, i64 and i32.
@@ -51,6 +51,12 @@ class Communicator {
   Tensor reduce_scatter(const Tensor& x, ReduceOp op = ReduceOp::sum,
                         const AllReduceOptions& options = {});
   void barrier();
+  // x [n] in place: elements [bounds[r], bounds[r + 1]) belong to rank r
+  // (see RankGroup). This rank's become the reduction, the others stay as they are.
+  void reduce_scatter_ranges(const Tensor& x, std::span<const int64_t> bounds, ReduceOp op,
+                             const AllReduceOptions& options = {});
+  void gather_ranges(const Tensor& x, std::span<const int64_t> bounds) override;
+  void sum(const Tensor& x) override { all_reduce(x); }
 
   // The ranks that give the same color, ordered by key and rank. color -1: no group, an undefined
   // result (nullptr). Collective over this group.

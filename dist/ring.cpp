@@ -36,11 +36,15 @@ class Ring {
         y_(y),
         whole_(whole),
         op_(op),
-        wire_(is_half(x.dtype) && options.f32_carry ? DType::f32 : x.dtype) {
+        wire_(is_half(x.dtype) && options.f32_carry ? DType::f32 : x.dtype),
+        bounds_(options.bounds) {
     check(x.contiguous && y.contiguous && x.device.is_cpu() && y.device.is_cpu(),
           "ring: got views on ", x.device, " and ", y.device,
           ", expected contiguous memory of the CPU");
-    const int64_t longest = (x.numel + n_ - 1) / n_;
+    int64_t longest = 0;
+    for (int64_t segment = 0; segment < n_; ++segment) {
+      longest = std::max(longest, bound(segment + 1) - bound(segment));
+    }
     const int64_t piece =
         std::max<int64_t>(1, options.piece_bytes / static_cast<int64_t>(size_of(wire_)));
     pieces_ = std::max<int64_t>(1, (longest + piece - 1) / piece);
@@ -134,13 +138,17 @@ class Ring {
 
   Range piece(int64_t segment, int64_t k) const {
     segment = (segment % n_ + n_) % n_;
-    const int64_t begin = x_.numel * segment / n_, end = x_.numel * (segment + 1) / n_;
+    const int64_t begin = bound(segment), end = bound(segment + 1);
     const int64_t first = (end - begin) * k / pieces_, last = (end - begin) * (k + 1) / pieces_;
     return {begin + first, last - first};
   }
 
+  int64_t bound(int64_t segment) const {  // where it begins
+    return bounds_.empty() ? x_.numel * segment / n_ : bounds_[static_cast<size_t>(segment)];
+  }
+
   View result(const Range& range) const {
-    const int64_t origin = whole_ ? 0 : x_.numel * t_.rank() / n_;
+    const int64_t origin = whole_ ? 0 : bound(t_.rank());
     return view(y_.data, y_.dtype, range.begin - origin, range.count);
   }
 
@@ -158,6 +166,7 @@ class Ring {
   const bool whole_;
   const ReduceOp op_;
   const DType wire_;  // of partial results
+  const std::span<const int64_t> bounds_;
   int64_t pieces_, under_way_, slot_;
   double before_ = 1, after_ = 1;
   std::byte *partial_ = nullptr, *received_ = nullptr;
@@ -173,6 +182,14 @@ void check_equal(const char* what, const View& whole, const View& part, int rank
   check(whole.dtype == part.dtype && whole.numel == part.numel * ranks, what, ": got ", whole.dtype,
         " of ", whole.numel, " elements for all ranks and ", part.dtype, " of ", part.numel,
         " for one, expected ", ranks, " times the elements of one");
+}
+
+void check_bounds(const char* what, const View& x, int ranks, std::span<const int64_t> bounds) {
+  check(bounds.size() == static_cast<size_t>(ranks) + 1 && bounds.front() == 0 &&
+            bounds.back() == x.numel && std::is_sorted(bounds.begin(), bounds.end()),
+        what, ": got ", bounds.size(), " bounds",
+        bounds.empty() ? "" : text(" up to ", bounds.back()), ", expected ", ranks + 1,
+        " that rise from 0 to the ", x.numel, " elements");
 }
 
 }  // namespace
@@ -199,6 +216,21 @@ void ring_all_gather(Transport& transport, const View& x, const View& y,
   copy_bytes(x, y.data + transport.rank() * x.numel * static_cast<int64_t>(size_of(x.dtype)));
   if (transport.size() > 1) {
     Ring(transport, y, y, true, ReduceOp::sum, options).all_gather();
+  }
+}
+
+void ring_reduce_scatter_ranges(Transport& transport, const View& x, ReduceOp op,
+                                const RingOptions& options) {
+  check_bounds("reduce_scatter", x, transport.size(), options.bounds);
+  if (transport.size() > 1) {
+    Ring(transport, x, x, true, op, options).reduce_scatter();
+  }
+}
+
+void ring_all_gather_ranges(Transport& transport, const View& x, const RingOptions& options) {
+  check_bounds("all_gather", x, transport.size(), options.bounds);
+  if (transport.size() > 1) {
+    Ring(transport, x, x, true, ReduceOp::sum, options).all_gather();
   }
 }
 

@@ -14,6 +14,8 @@
 #include <binade/dist/transport.h>
 #include <binade/kernels/base/view.h>
 
+#include <span>
+
 namespace binade::dist {
 
 struct RingOptions {
@@ -21,6 +23,9 @@ struct RingOptions {
   // bytes on the way for one rounding instead of n - 1.
   bool f32_carry = false;
   int64_t piece_bytes = int64_t(1) << 18;
+  // n + 1 rising offsets from 0 to the number of elements, the same on all ranks: segment r is
+  // [bounds[r], bounds[r + 1]). Empty: n nearly equal segments.
+  std::span<const int64_t> bounds = {};
 };
 
 // x = the reduction of every rank's x. dtypes f64, f32, f16, bf16, i64, i32.
@@ -32,6 +37,11 @@ void ring_reduce_scatter(Transport& transport, const View& x, const View& y, Red
 // y = every rank's x, by rank. Any dtype.
 void ring_all_gather(Transport& transport, const View& x, const View& y,
                      const RingOptions& options = {});
+// The same in place, over the segments that options.bounds names: this rank's segment of x becomes
+// the reduction and the others stay as they are; or every rank's segment of x comes to all.
+void ring_reduce_scatter_ranges(Transport& transport, const View& x, ReduceOp op,
+                                const RingOptions& options);
+void ring_all_gather_ranges(Transport& transport, const View& x, const RingOptions& options);
 // x = rank root's x, passed along the ring in pieces. Any dtype.
 void ring_broadcast(Transport& transport, const View& x, int root, const RingOptions& options = {});
 
