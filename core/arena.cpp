@@ -76,6 +76,7 @@ std::shared_ptr<Arena> Arena::build(const std::vector<ParameterSlot>& slots, boo
     segment.numel += (slot.handles[0]->numel() + kAlignment - 1) / kAlignment * kAlignment;
   }
   for (Segment& segment : arena->segments_) {
+    segment.own_end = segment.numel;
     for (Tensor* tensor : {&segment.values, &segment.gradients}) {
       *tensor = empty({segment.numel}, segment.dtype, device);
       tensor->fill_(0);
@@ -110,7 +111,7 @@ std::shared_ptr<Arena> Arena::build(const std::vector<ParameterSlot>& slots, boo
 std::vector<Tensor> Arena::make_state() const {
   std::vector<Tensor> state;
   for (const Segment& segment : segments_) {
-    state.push_back(empty({segment.numel}, segment.state_dtype(), segment.values.device()));
+    state.push_back(empty({segment.own_numel()}, segment.state_dtype(), segment.values.device()));
     state.back().fill_(0);
   }
   return state;
@@ -122,9 +123,11 @@ void Arena::widen() {
   for (Segment& segment : wide) {
     if (is_half(segment.dtype)) {
       segment.dtype = DType::f32;
-      segment.gradients = empty({segment.numel}, DType::f32, segment.values.device());
+      segment.gradients = empty(segment.gradients.sizes(), DType::f32, segment.values.device());
       segment.gradients.fill_(0);
-      segment.values = segment.masters.defined() ? segment.masters : segment.values.to(DType::f32);
+      const auto index = static_cast<int>(&segment - wide.data());
+      segment.values =
+          segment.masters.defined() ? whole(segment.masters, index) : segment.values.to(DType::f32);
       segment.masters = {};
     }
   }
@@ -133,7 +136,9 @@ void Arena::widen() {
     const Segment& segment = wide[static_cast<size_t>(parameter.segment)];
     const Dims &sizes = parameter.value.sizes(), &strides = parameter.value.strides();
     values.push_back(make_range(segment.values, sizes, strides, parameter.offset));
-    gradients.push_back(make_range(segment.gradients, sizes, strides, parameter.offset));
+    gradients.push_back(sharding_ == Sharding::gradients
+                            ? Tensor()
+                            : make_range(segment.gradients, sizes, strides, parameter.offset));
   }
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& value = parameters_[i].value;

@@ -56,7 +56,8 @@ void BackwardRun::finish(Leaf& leaf) {
   if (leaf.hooked) [[unlikely]] {
     Tensor gradient = leaf.buffer;
     detail::run_hooks(leaf, gradient);
-    if (gradient.handle().get() != leaf.buffer.handle().get()) {
+    // A hook that leaves no buffer has taken the gradient (dist/distributed_data_parallel.h).
+    if (leaf.buffer.defined() && gradient.handle().get() != leaf.buffer.handle().get()) {
       if (gradient.handle()->storage.get() == leaf.buffer.handle()->storage.get()) {
         gradient = mul(gradient, 1);  // another view of what is written now
       }

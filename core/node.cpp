@@ -67,6 +67,10 @@ void Leaf::accumulate(Tensor gradient) {
   if (frozen) {
     return;
   }
+  check(!has_grad || buffer.defined(),
+        "backward: got a gradient to add to one that was reduced into the shards of its ranks "
+        "(ZeRO-2); step or zero_grad before the next backward, or reduce the last of an "
+        "accumulation window only");
   const bool recorded = grad_enabled() && gradient.requires_grad();
   if (!recorded) {
     own_buffer();
@@ -112,7 +116,7 @@ Tensor Tensor::grad() const {
   check(history_ && history_->leaf,
         "grad: got a tensor that is no leaf; only leaves keep a gradient");
   const auto& leaf = static_cast<const Leaf&>(*history_);
-  if (!leaf.has_grad) {
+  if (!leaf.has_grad || !leaf.buffer.defined()) {
     return {};
   }
   const DType wide = compute_dtype(leaf.dtype);

@@ -125,6 +125,7 @@ class Leaf final : public Node {
   void own_buffer();
 
   Tensor buffer;  // an arena range, or allocated at first use
+  // Without a buffer: the gradient went into a shard of the arena (Sharding::gradients).
   bool has_grad = false;
   bool has_master = false;  // an f32 value behind this f16 or bf16 one takes the updates
   bool frozen = false;      // what a backward recorded before the freezing brings is dropped

@@ -24,6 +24,8 @@
 
 namespace binade {
 
+class RankGroup;
+
 // Pointwise, one input
 // ------------------------------------------------------------------------------
 Tensor neg(const Tensor& x);
@@ -116,6 +118,9 @@ struct BatchNormOptions {
   bool training = true;
   double momentum = 0.1;
   double eps = 1e-5;
+  // In training the batch is that of all ranks together, of whatever sizes; forward and backward
+  // are collective. Null: this rank's. It outlives the graph.
+  RankGroup* group = nullptr;
 };
 // x [N, C, ...]; weight and bias [C] or undefined. In training normalises by the batch (biased
 // variance) and updates running_mean and running_var [C] in place (unbiased variance), if defined;

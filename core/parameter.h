@@ -5,6 +5,10 @@
 // state an optimizer adds. All of them share offsets, so an optimizer step is one pass over ranges,
 // and a DDP bucket or a ZeRO shard is a range. Ranges start at multiples of kAlignment elements
 // (256 bytes or more) and the gaps hold zeros. Every range has a version of its own.
+//
+// An arena may be spread over the ranks of a group (ZeRO: S. Rajbhandari et al., "ZeRO: memory
+// optimizations toward training trillion parameter models", SC 2020). Of each segment every rank
+// owns one of as many equal ranges, padded to kAlignment; the last ones are shorter or empty.
 #pragma once
 #include <binade/core/autograd.h>
 
@@ -15,6 +19,15 @@
 namespace binade {
 
 class Arena;
+class RankGroup;
+
+// What a rank keeps of its own range only. Values are whole everywhere.
+enum class Sharding : uint8_t {
+  none,
+  states,     // ZeRO-1: masters and moments. The step updates the own range and gathers the values.
+  gradients,  // ZeRO-2: gradients too. Backward reduces them into the rank that owns them.
+};
+const char* to_string(Sharding sharding);
 
 // What a module registers: its name, the handles that hold it (more than one for tied weights).
 struct ParameterSlot {
@@ -46,9 +59,14 @@ class Arena {
     DType dtype;
     int64_t numel;
     Tensor values;     // [numel]
-    Tensor gradients;  // [numel]
-    Tensor masters;    // [numel] f32, undefined where the values are their own masters
+    Tensor gradients;  // [numel], or of the own range alone: gradients_begin
+    Tensor masters;    // f32 of the own range, undefined where the values are their own masters
+    // Of the ranks: [begin of the first, ..., numel]; empty where the arena is not sharded.
+    std::vector<int64_t> bounds = {};
+    int64_t own_begin = 0, own_end = -1;  // of states; all of it where the arena is not sharded
+    int64_t gradients_begin = 0;
     DType state_dtype() const { return compute_dtype(dtype); }
+    int64_t own_numel() const { return own_end - own_begin; }
   };
 
   // Copies the slots' present values into new segments on their device and points every handle at
@@ -60,8 +78,25 @@ class Arena {
 
   Device device() const { return segments_.empty() ? Device{} : segments_[0].values.device(); }
 
-  // A zeroed state tensor per segment, with the segment's offsets: for moments.
+  // A zeroed state tensor per segment, of the own range: for moments.
   std::vector<Tensor> make_state() const;
+
+  // Spreads the arena over a group, which outlives it. REQUIRES: every rank has the same arena.
+  // Throws where an optimizer or a sharding exists. Gradients are forgotten. Alone, a rank owns all
+  // and nothing changes.
+  void shard(RankGroup& group, Sharding sharding);
+  Sharding sharding() const { return sharding_; }
+  RankGroup* group() const { return group_; }  // null where not sharded
+  // The whole of a state tensor: the tensor itself, or gathered from the ranks (collective).
+  Tensor whole(const Tensor& state, int segment) const;
+  // Sets a parameter's part of a state tensor from a tensor of the parameter's shape: what this
+  // rank has of it.
+  void put(const Tensor& state, const Parameter& parameter, const Tensor& source) const;
+  // After a step, in which each rank changed its range: every rank gets all values. Collective
+  // where sharded.
+  void gather_values() const;
+  // In memory now: values, gradients and masters. Optimizer::state_bytes() has the moments.
+  int64_t bytes() const;
 
   // Forgets all gradients (nothing is written: the next backward overwrites).
   void clear_gradients() const;
@@ -78,6 +113,8 @@ class Arena {
  private:
   std::vector<Segment> segments_;
   std::vector<Parameter> parameters_;
+  Sharding sharding_ = Sharding::none;
+  RankGroup* group_ = nullptr;
 };
 
 // The parameters of a model or a subset of them, all in one arena.
@@ -93,6 +130,8 @@ class ParameterList {
   const Parameter& operator[](size_t i) const { return parameters_[i]; }
   int64_t numel() const;
   const std::shared_ptr<Arena>& arena() const { return arena_; }
+  // Of the whole arena; before the optimizer is made. See Arena::shard().
+  void shard(RankGroup& group, Sharding sharding) const { arena_->shard(group, sharding); }
   // Those for which keep(parameter) is true.
   template <class F>
   ParameterList filter(F keep) const {
@@ -109,5 +148,13 @@ class ParameterList {
   std::shared_ptr<Arena> arena_;
   std::vector<Parameter> parameters_;
 };
+
+// What a rank needs for the parameters of an arena, in bytes, with `moments` state tensors per
+// parameter (AdamW: 2). Of the rank with most.
+struct ShardBytes {
+  int64_t values = 0, gradients = 0, masters = 0, moments = 0;
+  int64_t total() const { return values + gradients + masters + moments; }
+};
+ShardBytes predict_bytes(const Arena& arena, int64_t moments, Sharding sharding, int ranks);
 
 }  // namespace binade

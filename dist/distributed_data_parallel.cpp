@@ -1,8 +1,8 @@
 // Hooks of the leaves count each bucket down. The last hook of a backward waits for the thread that
 // reduces, so what follows backward finds averages.
-#include <binade/core/crc32c.h>
 #include <binade/core/create.h>
 #include <binade/core/hooks.h>
+#include <binade/dist/compare_parameters.h>
 #include <binade/dist/distributed_data_parallel.h>
 
 #include <algorithm>
@@ -10,7 +10,6 @@
 #include <deque>
 #include <exception>
 #include <mutex>
-#include <span>
 #include <thread>
 
 namespace binade::dist {
@@ -22,7 +21,8 @@ struct Bucket {
   int64_t begin, end;           // elements
   std::vector<size_t> members;  // trainable parameters, last first
   size_t waiting = 0;           // members whose gradient is not final yet
-  Tensor gradients;
+  Tensor gradients;             // in the arena; sharded: of its own, while there is something in it
+  std::vector<int64_t> bounds;  // sharded: what of it which rank owns
 };
 
 int64_t end_of(const Parameter& p) {
@@ -42,26 +42,23 @@ std::vector<Bucket> make_buckets(const std::vector<Parameter>& parameters, const
     if (buckets.empty() || buckets.back().segment != p.segment ||
         buckets.back().begin != end_of(p) ||
         (buckets.back().end - p.offset) * width > bucket_bytes) {
-      buckets.push_back({p.segment, end_of(p), end_of(p), {}, 0, {}});
+      buckets.push_back({p.segment, end_of(p), end_of(p), {}, 0, {}, {}});
     }
     buckets.back().begin = p.offset;
     buckets.back().members.push_back(i);
   }
   for (Bucket& bucket : buckets) {
-    const Tensor& all = arena.segments()[static_cast<size_t>(bucket.segment)].gradients;
-    bucket.gradients = make_range(all, {bucket.end - bucket.begin}, {1}, bucket.begin);
+    const Arena::Segment& segment = arena.segments()[static_cast<size_t>(bucket.segment)];
+    if (arena.sharding() != Sharding::gradients) {
+      bucket.gradients =
+          make_range(segment.gradients, {bucket.end - bucket.begin}, {1}, bucket.begin);
+      continue;
+    }
+    for (const int64_t bound : segment.bounds) {
+      bucket.bounds.push_back(std::clamp(bound, bucket.begin, bucket.end) - bucket.begin);
+    }
   }
   return buckets;
-}
-
-uint32_t checksum(const Tensor& x) {
-  const Tensor host = x.detach().to(Device{}).contiguous();
-  return crc32c(
-      std::span(host.view().data, static_cast<size_t>(host.numel()) * size_of(host.dtype())));
-}
-
-uint32_t checksum(const std::string& text) {
-  return crc32c(std::as_bytes(std::span(text.data(), text.size())));
 }
 
 }  // namespace
@@ -72,9 +69,11 @@ struct DistributedDataParallel::State {
   void begin_window();
   void wait_for_all();
   void reduce_bucket(size_t bucket);
+  void reduce_into_shards(Bucket& bucket);
+  void take(Bucket& bucket, const Parameter& p, const Tensor& gradient);
   void serve();
   std::string missing() const;
-  void compare_parameters();
+  void compare() { compare_over_ranks(*group, parameters, reductions); }
 
   std::unique_ptr<Communicator> group;
   std::shared_ptr<Arena> arena;
@@ -115,7 +114,7 @@ DistributedDataParallel::DistributedDataParallel(Communicator& group,
     }
   }
   check(!s.parameters.empty(), "data parallel: got no trainable parameters");
-  s.compare_parameters();
+  s.compare();
   s.buckets = make_buckets(s.parameters, *s.arena, options.bucket_bytes);
   s.final_now.resize(s.parameters.size());
   for (size_t b = 0; b < s.buckets.size(); ++b) {
@@ -162,7 +161,7 @@ void DistributedDataParallel::finish() const {
   }
 }
 
-void DistributedDataParallel::compare_parameters() { state_->compare_parameters(); }
+void DistributedDataParallel::compare_parameters() { state_->compare(); }
 
 // The parameters that the others of an unfinished window wait for.
 std::string DistributedDataParallel::State::missing() const {
@@ -190,7 +189,7 @@ void DistributedDataParallel::State::begin_window() {
     finished = 0;
   }
   if (options.check_every > 0 && reductions > 0 && reductions % options.check_every == 0) {
-    compare_parameters();
+    compare();
   }
 }
 
@@ -206,11 +205,15 @@ void DistributedDataParallel::State::on_gradient_final(size_t bucket, size_t par
     fail(missing());
   }
   const Parameter& p = parameters[parameter];
-  const Tensor& range = buckets[bucket].gradients;
-  const auto width = static_cast<int64_t>(size_of(range.dtype()));
-  check(gradient.view().data == range.view().data + (p.offset - buckets[bucket].begin) * width,
-        "data parallel: the gradient of ", p.name,
-        " is not in the arena (a backward with create_graph?)");
+  if (arena->sharding() == Sharding::gradients) {
+    take(buckets[bucket], p, gradient);
+  } else {
+    const Tensor& range = buckets[bucket].gradients;
+    const auto width = static_cast<int64_t>(size_of(range.dtype()));
+    check(gradient.view().data == range.view().data + (p.offset - buckets[bucket].begin) * width,
+          "data parallel: the gradient of ", p.name,
+          " is not in the arena (a backward with create_graph?)");
+  }
   final_now[parameter] = true;
   --buckets[bucket].waiting;
   launch_complete();
@@ -249,7 +252,38 @@ void DistributedDataParallel::State::wait_for_all() {
 }
 
 void DistributedDataParallel::State::reduce_bucket(size_t bucket) {
-  group->all_reduce(buckets[bucket].gradients, ReduceOp::avg, options.reduce);
+  if (arena->sharding() == Sharding::gradients) {
+    reduce_into_shards(buckets[bucket]);
+  } else {
+    group->all_reduce(buckets[bucket].gradients, ReduceOp::avg, options.reduce);
+  }
+}
+
+// Moves a gradient from its leaf into the bucket, as the arena would hold it.
+void DistributedDataParallel::State::take(Bucket& bucket, const Parameter& p,
+                                          const Tensor& gradient) {
+  check(!gradient.requires_grad(), "data parallel: the gradient of ", p.name,
+        " was recorded by a backward with create_graph, expected a plain one");
+  const NoGradGuard guard;
+  if (!bucket.gradients.defined()) {
+    bucket.gradients = zeros({bucket.end - bucket.begin}, gradient.dtype(), gradient.device());
+  }
+  make_view(bucket.gradients, p.value.sizes(), p.value.strides(), p.offset - bucket.begin)
+      .copy_(gradient);
+  p.leaf().buffer = {};
+}
+
+void DistributedDataParallel::State::reduce_into_shards(Bucket& bucket) {
+  group->reduce_scatter_ranges(bucket.gradients, bucket.bounds, ReduceOp::avg, options.reduce);
+  const Arena::Segment& segment = arena->segments()[static_cast<size_t>(bucket.segment)];
+  const auto rank = static_cast<size_t>(group->rank());
+  const int64_t begin = bucket.bounds[rank], count = bucket.bounds[rank + 1] - begin;
+  if (count > 0) {
+    const NoGradGuard guard;
+    make_view(segment.gradients, {count}, {1}, bucket.begin + begin - segment.gradients_begin)
+        .copy_(make_view(bucket.gradients, {count}, {1}, begin));
+  }
+  bucket.gradients = {};
 }
 
 void DistributedDataParallel::State::serve() {
@@ -276,31 +310,6 @@ void DistributedDataParallel::State::serve() {
       error = error ? error : failure;
     }
     changed.notify_all();
-  }
-}
-
-// Two numbers per parameter: what it is, and its values.
-void DistributedDataParallel::State::compare_parameters() {
-  const auto count = static_cast<int64_t>(parameters.size());
-  const Tensor mine = empty({count, 2}, DType::i64);
-  for (int64_t i = 0; i < count; ++i) {
-    const Parameter& p = parameters[static_cast<size_t>(i)];
-    mine.data<int64_t>()[2 * i] =
-        checksum(text(p.name, " ", p.value.dtype(), " ", p.value.sizes(), " ", p.offset));
-    mine.data<int64_t>()[2 * i + 1] = checksum(p.value);
-  }
-  const Tensor all = group->all_gather(mine);
-  const auto* first = all.data<int64_t>();
-  for (int rank = 1; rank < group->size(); ++rank) {
-    const int64_t* other = first + rank * 2 * count;
-    for (int64_t i = 0; i < count; ++i) {
-      const Parameter& p = parameters[static_cast<size_t>(i)];
-      check(other[2 * i] == first[2 * i], "data parallel: parameter ", i, " of rank ", rank,
-            " is another one than on rank 0 (here ", p.name, " ", p.value.sizes(),
-            "): build the same model on every rank");
-      check(other[2 * i + 1] == first[2 * i + 1], "data parallel: the values of ", p.name,
-            " on rank ", rank, " differ from rank 0; give every rank the same seed or checkpoint");
-    }
   }
 }
 

@@ -9,6 +9,10 @@
 // to the first: the order in which backward makes them. A bucket starts when it and all before it
 // are complete, on a thread of its own. A loss is the mean over the rank's samples; with equal
 // parts the result is the gradient of the whole batch.
+//
+// With gradients sharded over the same ranks (Sharding::gradients, core/parameter.h) a bucket is
+// reduced into the ranges of the ranks that own them, half the bytes, and its memory is given back:
+// .grad is then undefined, and the optimizer's step finds what it needs in the arena.
 #pragma once
 #include <binade/core/parameter.h>
 #include <binade/dist/communicator.h>
@@ -18,14 +22,15 @@ namespace binade::dist {
 struct DataParallelOptions {
   int64_t bucket_bytes = int64_t(25) << 20;
   AllReduceOptions reduce = {};
-  // Every so many reductions the ranks compare checksums of all parameters; 0: never.
+  // Every so many reductions the ranks compare checksums of all parameters: a rank that differs
+  // from most is an error that names it and the first parameter. 0: never.
   int64_t check_every = 100;
 };
 
 class DistributedDataParallel {
  public:
   // Collective over the group. The ranks compare names, sizes, dtypes and values: a rank that
-  // differs from rank 0 is an error that names it and the parameter (give all the same seed or
+  // differs from most is an error that names it and the parameter (give all the same seed or
   // checkpoint). The group may go on with its own collectives; it and the parameters outlive this.
   DistributedDataParallel(Communicator& group, const ParameterList& parameters,
                           const DataParallelOptions& options = {});

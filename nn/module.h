@@ -66,6 +66,12 @@ class Module {
   const std::optional<Precision>& precision() const { return precision_; }
   Device device() const;  // of its first parameter or buffer; cpu where it has none
 
+  // From now on the batch norms below this module take, in training, mean and variance over the
+  // batches of all ranks of the group, as if they were one batch: forward and backward become
+  // collective. Null: over their own again. Returns how many there are. The group outlives the
+  // module.
+  int64_t synchronize_batch_norms(RankGroup* group);
+
   // A frozen parameter gets neither gradient nor update. `prefix` is a path from this module
   // ("conv1", "conv1.bias", "": all); one that names nothing is an error. Tied parameters freeze
   // together.
@@ -136,6 +142,7 @@ class Module {
   void build_arena();
   void leave_arena();
   Tensor master_of(const Tensor& value) const;
+  void set_value(const Tensor& value, const Tensor& source) const;
 
   std::string name_;  // in the parent; empty at the root
   Module* parent_ = nullptr;

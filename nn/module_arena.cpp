@@ -40,6 +40,24 @@ Tensor Module::master_of(const Tensor& value) const {
   return {};
 }
 
+// Sets a parameter or buffer from a tensor of its shape; a master takes the value before rounding.
+void Module::set_value(const Tensor& value, const Tensor& source) const {
+  const Module& top = root();
+  if (top.arena_) {
+    for (const Parameter& parameter : top.arena_->parameters()) {
+      const Tensor& masters =
+          top.arena_->segments()[static_cast<size_t>(parameter.segment)].masters;
+      if (masters.defined() && parameter.value.handle().get() == value.handle().get()) {
+        const Tensor wide = source.to(value.device()).to(DType::f32);
+        top.arena_->put(masters, parameter, wide);
+        value.copy_(wide);
+        return;
+      }
+    }
+  }
+  value.copy_(source);
+}
+
 // Gives up the arena; what had a master goes on with its exact value.
 void Module::leave_arena() {
   if (!arena_) {
@@ -47,6 +65,8 @@ void Module::leave_arena() {
   }
   check(!arena_->has_optimizer(),
         "module: an optimizer holds the parameters; convert, tie and compose modules before it");
+  check(arena_->sharding() == Sharding::none,
+        "module: the parameters are sharded; convert, tie and compose modules before that");
   for (const Shared& parameter : shared_parameters()) {
     Tensor master = master_of(parameter.tensor());
     if (!master.defined()) {

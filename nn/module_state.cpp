@@ -48,11 +48,7 @@ void Module::load_state(const NamedTensors& state) {
   const std::vector<Tensor> sources = match_named("load_state", targets, given);
   const NoGradGuard guard;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const Tensor master = master_of(tensors[i]);
-    if (master.defined()) {
-      master.copy_(sources[i]);
-    }
-    tensors[i].copy_(master.defined() ? master : sources[i]);
+    set_value(tensors[i], sources[i]);
   }
 }
 

@@ -1,6 +1,7 @@
 #include <binade/core/create.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/norm.h>
+#include <binade/nn/module_walk.h>
 #include <binade/nn/norm.h>
 
 namespace binade::nn {
@@ -41,9 +42,22 @@ BatchNorm::BatchNorm(const char* name, const BatchNorm2dOptions& options) : opti
 }
 
 Tensor BatchNorm::normalize(const Tensor& x) {
-  return batch_norm(
-      x, weight, bias, running_mean, running_var,
-      {.training = is_training(), .momentum = options_.momentum, .eps = options_.eps});
+  return batch_norm(x, weight, bias, running_mean, running_var,
+                    {.training = is_training(),
+                     .momentum = options_.momentum,
+                     .eps = options_.eps,
+                     .group = group_});
+}
+
+int64_t Module::synchronize_batch_norms(RankGroup* group) {
+  int64_t count = 0;
+  walk("", [&](const std::string&, const Module& module) {
+    if (const auto* norm = dynamic_cast<const BatchNorm*>(&module)) {
+      const_cast<BatchNorm*>(norm)->group_ = group;
+      ++count;
+    }
+  });
+  return count;
 }
 
 Tensor BatchNorm1d::forward(const Tensor& x) {

@@ -24,7 +24,9 @@ class BatchNorm : public Module {
   Tensor normalize(const Tensor& x);
 
  private:
+  friend class Module;  // synchronize_batch_norms()
   BatchNorm2dOptions options_;
+  RankGroup* group_ = nullptr;
 };
 
 // x [N, channels] or [N, channels, L].

@@ -22,6 +22,9 @@ View flat_gradient(const Parameter& parameter, const Leaf& leaf) {
 
 template <class F>
 void for_each_gradient(const ParameterList& parameters, F f) {  // f(leaf, flat)
+  check(!parameters.arena() || parameters.arena()->sharding() != Sharding::gradients,
+        "clip: the gradients are in the shards of several ranks (ZeRO-2); let the step clip, with "
+        "StepOptions::clip_norm");
   for (const Parameter& parameter : parameters) {
     if (Leaf* leaf = leaf_with_gradient(parameter)) {
       f(*leaf, flat_gradient(parameter, *leaf));
@@ -59,8 +62,9 @@ double euclidean_norm(const ParameterList& parameters) {
   if (!parameters.arena()) {
     return 0;
   }
-  const Squares all =
-      squares(gradient_ranges(*parameters.arena(), pointers_to(parameters)), device_of(parameters));
+  const Arena& arena = *parameters.arena();
+  const Squares all = squares_of_ranks(
+      arena, squares(gradient_ranges(arena, pointers_to(parameters)), device_of(parameters)));
   return all.non_finite != 0 ? power_norm(parameters, 2) : std::sqrt(all.sum);
 }
 
@@ -107,9 +111,9 @@ void clip_grad_value(const ParameterList& parameters, double limit) {
 }
 
 void replace_non_finite(const ParameterList& parameters) {
-  for_each_gradient(parameters, [](const Leaf&, const View& flat) {
-    kernels::replace_non_finite({.grad = flat});
-  });
+  for (const GradientRange& range : gradient_ranges(*parameters.arena(), pointers_to(parameters))) {
+    kernels::replace_non_finite({.grad = range.grad});
+  }
 }
 
 }  // namespace binade::optim

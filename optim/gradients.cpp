@@ -1,4 +1,5 @@
 #include <binade/core/create.h>
+#include <binade/core/rank_group.h>
 #include <binade/kernels/copy.h>
 #include <binade/kernels/optimizer.h>
 #include <binade/kernels/step_words.h>
@@ -13,6 +14,13 @@ namespace binade::optim {
 void move_into_arena(const Arena& arena, const Parameter& parameter, Leaf& leaf) {
   const Arena::Segment& segment = arena.segments()[static_cast<size_t>(parameter.segment)];
   const View& value = parameter.value;
+  if (arena.sharding() == Sharding::gradients) {
+    check(
+        !leaf.buffer.defined(), "step: the gradient of ", parameter.name,
+        " was not reduced into the shards of the ranks; make a dist::DistributedDataParallel over "
+        "the parameters, and let it reduce the last micro-batch of a window");
+    return;
+  }
   const View range = flat_view(segment.gradients, parameter.offset, value.numel);
   if (leaf.buffer.view().data == range.data) {
     return;
@@ -34,8 +42,14 @@ std::vector<GradientRange> gradient_ranges(const Arena& arena,
       continue;
     }
     move_into_arena(arena, *parameter, *leaf);
-    const Tensor& gradients = arena.segments()[static_cast<size_t>(parameter->segment)].gradients;
-    int64_t offset = parameter->offset;
+    const Arena::Segment& segment = arena.segments()[static_cast<size_t>(parameter->segment)];
+    const bool sharded = arena.sharding() == Sharding::gradients;
+    int64_t offset = sharded ? std::max(parameter->offset, segment.own_begin) : parameter->offset;
+    const int64_t end = parameter->offset + parameter->numel(),
+                  own_end = sharded ? std::min(end, segment.own_end) : end;
+    if (sharded && offset >= own_end) {
+      continue;
+    }
     if (!ranges.empty()) {
       const GradientRange& last = ranges.back();
       constexpr int64_t kUnit = Arena::kAlignment;
@@ -47,7 +61,7 @@ std::vector<GradientRange> gradient_ranges(const Arena& arena,
       }
     }
     ranges.push_back(
-        {.grad = flat_view(gradients, offset, parameter->offset + parameter->numel() - offset),
+        {.grad = flat_view(segment.gradients, offset - segment.gradients_begin, own_end - offset),
          .segment = parameter->segment,
          .offset = offset,
          .scale = leaf->scale,
@@ -75,6 +89,15 @@ Squares squares(const std::vector<GradientRange>& ranges, Device device) {
   }
   const auto result = read_words<kernels::OptimizerWords>(words);
   return {result.squares, static_cast<int64_t>(result.non_finite)};
+}
+
+Squares squares_of_ranks(const Arena& arena, const Squares& own) {
+  if (arena.sharding() != Sharding::gradients) {
+    return own;
+  }
+  const Tensor all = from_values({own.sum, static_cast<double>(own.non_finite)}, {2}, DType::f64);
+  arena.group()->sum(all);
+  return {all.at(0), static_cast<int64_t>(all.at(1))};
 }
 
 }  // namespace binade::optim

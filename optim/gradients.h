@@ -24,13 +24,14 @@ struct GradientRange {
   Tensor tag;  // a factor of the scale on a device; undefined is 1
 };
 
-// Those of the parameters that have a gradient, in the order of memory: the same for any order and
-// grouping of the parameters, so that sums over them have the same bits. Moves gradients that lie
-// elsewhere into the arena.
+// Those of the parameters that have a gradient, what this rank has of them, in the order of memory:
+// the same for any order and grouping of the parameters, so that sums over them have the same bits.
+// Moves gradients that lie elsewhere into the arena.
 std::vector<GradientRange> gradient_ranges(const Arena& arena,
                                            std::vector<const Parameter*> parameters);
 
-// Moves a gradient that lies elsewhere, as a recorded backward (create_graph) leaves it.
+// Moves a gradient that lies elsewhere, as a recorded backward (create_graph) leaves it. Throws for
+// one that belongs into the shards of several ranks and was not reduced.
 void move_into_arena(const Arena& arena, const Parameter& parameter, Leaf& leaf);
 
 // `numel` elements of a flat tensor, from `offset`; a null view where the tensor is undefined.
@@ -53,6 +54,9 @@ struct Squares {
 Squares squares(const View& flat);
 // Of true gradients; waits for the device once.
 Squares squares(const std::vector<GradientRange>& ranges, Device device);
+
+// Over the ranks, where each has the gradients of its own range only. Collective there.
+Squares squares_of_ranks(const Arena& arena, const Squares& own);
 
 // Replaces inf by the largest finite number of the dtype and NaN by 0, in all gradients.
 void replace_non_finite(const ParameterList& parameters);

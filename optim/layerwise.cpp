@@ -27,6 +27,9 @@ View rows_of(const Tensor& t, int64_t first, int64_t last) {
 LayerwiseOptimizer::LayerwiseOptimizer(std::vector<ParamGroup> groups, const Settings& settings,
                                        std::vector<std::string> moment_names)
     : Optimizer(std::move(groups), settings, std::move(moment_names)) {
+  check(!is_sharded(),
+        "optimizer: got sharded parameters for LAMB or LARS, whose steps need the "
+        "norms of whole parameters; use AdamW, Adam, SGD, RMSprop or Adagrad, or do not shard");
   for (size_t group = 0; group < group_count(); ++group) {
     tables_.push_back(make_tables(group));
   }

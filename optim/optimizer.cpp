@@ -51,6 +51,9 @@ Optimizer::Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
     groups_.push_back(std::move(group));
   }
   check(arena_ != nullptr, "optimizer: got no parameters");
+  check(device().is_cpu() || arena_->sharding() != Sharding::gradients,
+        "optimizer: got gradients sharded over ranks on ", device(),
+        ", which is for the CPU yet; shard the states alone (Sharding::states)");
   for (size_t i = 0; i < moment_names_.size(); ++i) {
     moments_.push_back(arena_->make_state());
   }
@@ -144,8 +147,18 @@ std::vector<GradientRange> Optimizer::gradients() const {
   return gradient_ranges(*arena_, std::move(all));
 }
 
+// Of a sharded arena: the part of this rank.
+bool Optimizer::own_part(Stretch& stretch) const {
+  const Arena::Segment& segment = arena_->segments()[static_cast<size_t>(stretch.segment)];
+  const int64_t begin = std::max(stretch.offset, segment.own_begin),
+                end = std::min(stretch.offset + stretch.numel, segment.own_end);
+  stretch.offset = begin;
+  stretch.numel = end - begin;
+  return stretch.numel > 0 || arena_->sharding() == Sharding::none;
+}
+
 GradientSummary Optimizer::gradient_summary() const {
-  const Squares all = squares(gradients(), device());
+  const Squares all = squares_of_ranks(*arena_, squares(gradients(), device()));
   GradientSummary summary{.norm = std::sqrt(all.sum), .non_finite = all.non_finite};
   for (const Group& group : groups_) {
     for (const Item& item : group.items) {
@@ -158,13 +171,11 @@ GradientSummary Optimizer::gradient_summary() const {
 std::string Optimizer::first_non_finite() const {
   for (const Group& group : groups_) {
     for (const Parameter& parameter : group.parameters) {
-      Leaf* leaf = leaf_with_gradient(parameter);
-      if (!leaf) {
-        continue;
+      Squares own;
+      for (const GradientRange& range : gradient_ranges(*arena_, {&parameter})) {
+        own.non_finite += squares(range.grad).non_finite;
       }
-      move_into_arena(*arena_, parameter, *leaf);
-      const Arena::Segment& segment = arena_->segments()[static_cast<size_t>(parameter.segment)];
-      if (squares(flat_view(segment.gradients, parameter.offset, parameter.numel())).non_finite) {
+      if (squares_of_ranks(*arena_, own).non_finite > 0) {
         return parameter.name;
       }
     }
@@ -236,6 +247,7 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
     any |= apply(group, factor, clip);
   }
   check(any, "step: no parameter has a gradient; call backward before step");
+  arena_->gather_values();
   zero_grad();
   ++step_count_;
   return StepOutcome::applied;
@@ -245,10 +257,12 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
 Optimizer::Range Optimizer::range_of(size_t group, const Stretch& stretch) const {
   const auto index = static_cast<size_t>(stretch.segment);
   const Arena::Segment& segment = arena_->segments()[index];
-  const auto flat = [&](const Tensor& t) { return flat_view(t, stretch.offset, stretch.numel); };
-  Range range{.param = flat(segment.values),
-              .master = flat(segment.masters),
-              .grad = flat(segment.gradients),
+  const auto flat = [&](const Tensor& t, int64_t begin) {
+    return flat_view(t, stretch.offset - begin, stretch.numel);
+  };
+  Range range{.param = flat(segment.values, 0),
+              .master = flat(segment.masters, segment.own_begin),
+              .grad = flat(segment.gradients, segment.gradients_begin),
               .moments = {},
               .lr = groups_[group].lr,
               .weight_decay = stretch.weight_decay,
@@ -259,7 +273,7 @@ Optimizer::Range Optimizer::range_of(size_t group, const Stretch& stretch) const
               .first = stretch.first,
               .last = stretch.last};
   for (const auto& moment : moments_) {
-    range.moments.push_back(flat(moment[index]));
+    range.moments.push_back(flat(moment[index], segment.own_begin));
   }
   return range;
 }
@@ -267,11 +281,13 @@ Optimizer::Range Optimizer::range_of(size_t group, const Stretch& stretch) const
 bool Optimizer::apply(size_t index, double factor, double clip) {
   Group& group = groups_[index];
   const std::vector<Stretch> all = stretches(group);
-  for (const Stretch& stretch : all) {
-    Range range = range_of(index, stretch);
-    range.grad_multiplier = kernels::gradient_multiplier(factor, clip, stretch.scale);
-    range.update = stretch.updates + 1;
-    update(range);
+  for (Stretch stretch : all) {
+    if (own_part(stretch)) {
+      Range range = range_of(index, stretch);
+      range.grad_multiplier = kernels::gradient_multiplier(factor, clip, stretch.scale);
+      range.update = stretch.updates + 1;
+      update(range);
+    }
     for (size_t i = stretch.first; i < stretch.last; ++i) {
       ++group.items[i].updates;
       group.items[i].parameter.value.bump_version();

@@ -77,8 +77,11 @@ class Optimizer {
   std::string first_non_finite() const;
 
   // "master.<parameter>" and the moments, e.g. "exp_avg.<parameter>", in logical shape and in a
-  // fixed order. They share memory with the optimizer.
+  // fixed order. They share memory with the optimizer. With a sharded arena (core/parameter.h) this
+  // is collective and gives copies, the whole of them on every rank: what is saved does not depend
+  // on the number of ranks.
   NamedTensors state_tensors() const;
+  int64_t state_bytes() const;  // of the moments that this process holds
   // "step", "lr.<group>", "momentum.<group>" where there is one, and "updates.<parameter>" where it
   // differs from "step".
   NamedScalars state_scalars() const;
@@ -116,6 +119,7 @@ class Optimizer {
   virtual bool keeps_zeros() const { return true; }
   // Of Adam's second moment, whose correction depends on the update.
   virtual double beta2() const { return 0; }
+  bool is_sharded() const { return arena_->sharding() != Sharding::none; }
   // The parameters of a group in the order of memory.
   std::vector<Extent> extents(size_t group) const;
   // Before the first step: all of a moment's elements.
@@ -160,6 +164,7 @@ class Optimizer {
   void check_options(const StepOptions& options) const;
   const Group& at(size_t group) const;
   std::vector<Stretch> stretches(const Group& group) const;
+  bool own_part(Stretch& stretch) const;  // cuts off what other ranks own; false: nothing is left
   std::vector<GradientRange> gradients() const;
   Range range_of(size_t group, const Stretch& stretch) const;
   StepOutcome step(const StepOptions& options, const GradientSummary* known);
@@ -167,6 +172,8 @@ class Optimizer {
   double rate(size_t group, size_t which) const;         // 0: lr, 1: momentum
   void set_rate(size_t group, size_t which, double value);
   void check_scalars(const NamedScalars& scalars) const;
+  template <class F>
+  void for_each_state(F f) const;
 
   void create_device_state();
   StepResult step_on_device(const StepOptions& options,

@@ -53,6 +53,7 @@ StepResult Optimizer::step_on_device(const StepOptions& options,
   }
   Tensor outcome = decide(options, scaler.get());
   apply_on_device();
+  arena_->gather_values();
   zero_grad();
   return {std::move(outcome), scaler};
 }
@@ -100,16 +101,19 @@ void Optimizer::apply_on_device() {
   std::vector<kernels::StretchSource> sources;
   std::vector<Range> ranges;
   for (size_t i = 0; i < groups_.size(); ++i) {
-    for (const Stretch& stretch : stretches(groups_[i])) {
+    for (Stretch stretch : stretches(groups_[i])) {
+      for (size_t k = stretch.first; k < stretch.last; ++k) {
+        groups_[i].items[k].parameter.value.bump_version();
+      }
+      if (!own_part(stretch)) {
+        continue;
+      }
       sources.push_back({.scale = stretch.scale,
                          .tag = stretch.tag.view().as<double>(),
                          .lr = rates + 2 * i,
                          .momentum = rates + 2 * i + 1,
                          .counter = counters + stretch.counter});
       ranges.push_back(range_of(i, stretch));
-      for (size_t k = stretch.first; k < stretch.last; ++k) {
-        groups_[i].items[k].parameter.value.bump_version();
-      }
     }
   }
   constexpr int64_t kWords = kernels::kWordsOf<StretchWords>;

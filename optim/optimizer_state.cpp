@@ -16,22 +16,50 @@ bool is_count(double value) { return value >= 0 && value <= 0x1p53 && value == s
 
 }  // namespace
 
-NamedTensors Optimizer::state_tensors() const {
-  NamedTensors state;
+// f(name, parameter, moment) for every state tensor; moment -1 is the master.
+template <class F>
+void Optimizer::for_each_state(F f) const {
   for (const Group& group : groups_) {
     for (const Parameter& parameter : group.parameters) {
-      const auto index = static_cast<size_t>(parameter.segment);
-      const Tensor& masters = arena_->segments()[index].masters;
-      if (masters.defined()) {
-        state.emplace_back("master." + parameter.name, part_of(masters, parameter));
+      if (arena_->segments()[static_cast<size_t>(parameter.segment)].masters.defined()) {
+        f("master." + parameter.name, parameter, -1);
       }
       for (size_t k = 0; k < moments_.size(); ++k) {
-        state.emplace_back(moment_names_[k] + "." + parameter.name,
-                           part_of(moments_[k][index], parameter));
+        f(moment_names_[k] + "." + parameter.name, parameter, static_cast<int>(k));
       }
     }
   }
+}
+
+NamedTensors Optimizer::state_tensors() const {
+  std::vector<Tensor> masters;
+  std::vector<std::vector<Tensor>> moments(moments_.size());  // [moment][segment]
+  for (size_t i = 0; i < arena_->segments().size(); ++i) {
+    const Arena::Segment& segment = arena_->segments()[i];
+    const auto index = static_cast<int>(i);
+    masters.push_back(segment.masters.defined() ? arena_->whole(segment.masters, index) : Tensor());
+    for (size_t k = 0; k < moments_.size(); ++k) {
+      moments[k].push_back(arena_->whole(moments_[k][i], index));
+    }
+  }
+  NamedTensors state;
+  for_each_state([&](const std::string& name, const Parameter& parameter, int moment) {
+    const auto segment = static_cast<size_t>(parameter.segment);
+    state.emplace_back(
+        name, part_of(moment < 0 ? masters[segment] : moments[static_cast<size_t>(moment)][segment],
+                      parameter));
+  });
   return state;
+}
+
+int64_t Optimizer::state_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& moment : moments_) {
+    for (const Tensor& state : moment) {
+      bytes += state.numel() * static_cast<int64_t>(size_of(state.dtype()));
+    }
+  }
+  return bytes;
 }
 
 NamedScalars Optimizer::state_scalars() const {
@@ -87,17 +115,24 @@ void Optimizer::check_scalars(const NamedScalars& scalars) const {
 }
 
 void Optimizer::load_state(const NamedTensors& tensors, const NamedScalars& scalars) {
-  const NamedTensors own = state_tensors();
   std::vector<LoadTarget> targets;
-  for (const auto& [name, tensor] : own) {
-    targets.push_back({{name}, tensor.sizes()});
-  }
+  for_each_state([&](const std::string& name, const Parameter& parameter, int) {
+    targets.push_back({{name}, parameter.value.sizes()});
+  });
   const std::vector<Tensor> sources = match_named("optimizer load_state", targets, tensors);
   check_scalars(scalars);
   const NoGradGuard guard;
-  for (size_t i = 0; i < own.size(); ++i) {
-    own[i].second.copy_(sources[i]);
-  }
+  size_t next = 0;
+  for_each_state([&](const std::string&, const Parameter& parameter, int moment) {
+    const auto segment = static_cast<size_t>(parameter.segment);
+    const Tensor& state = moment < 0 ? arena_->segments()[segment].masters
+                                     : moments_[static_cast<size_t>(moment)][segment];
+    const Tensor& source = sources[next++];
+    arena_->put(state, parameter, source);
+    if (moment < 0) {
+      parameter.value.copy_(source.to(device()).to(state.dtype()));
+    }
+  });
   const double steps = scalars.at("step");
   step_count_ = static_cast<int64_t>(steps);
   if (device_) {
@@ -113,11 +148,6 @@ void Optimizer::load_state(const NamedTensors& tensors, const NamedScalars& scal
     for (Item& item : groups_[i].items) {
       const auto found = scalars.find("updates." + item.parameter.name);
       counts.push_back(found == scalars.end() ? steps : found->second);
-      const Tensor& masters =
-          arena_->segments()[static_cast<size_t>(item.parameter.segment)].masters;
-      if (masters.defined()) {
-        item.parameter.value.copy_(part_of(masters, item.parameter));
-      }
     }
   }
   restore_updates(counts);

@@ -2,6 +2,8 @@
 #include <binade/core/create.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/batch_norm_ranks_internal.h>
+#include <binade/core/rank_group.h>
 #include <binade/kernels/batch_norm.h>
 
 namespace binade {
@@ -26,6 +28,15 @@ Tensor normalize_by_batch(const Tensor& x, const Tensor& w, const Tensor& b,
                           const Tensor& running_mean, const Tensor& running_var,
                           const BatchNormOptions& options) {
   const DType stat = compute_dtype(x.dtype());
+  if (options.group && options.group->size() > 1) {
+    return batch_norm_of_ranks({.op = kOp,
+                                .x = x,
+                                .w = w,
+                                .b = b,
+                                .running_mean = running_mean,
+                                .running_var = running_var,
+                                .options = options});
+  }
   check(x.numel() != x.size(1), "batch_norm: got x of shape ", x.sizes(),
         ", expected more than one value per channel in training");
   Tensor y = empty_like(x);

@@ -1,58 +1,22 @@
 // Ranks are threads here; the model of each is its own.
-#include <binade/core/create.h>
 #include <binade/core/hooks.h>
 #include <binade/dist/distributed_data_parallel.h>
 #include <binade/dist/threads.h>
 #include <binade/nn/losses.h>
-#include <binade/nn/models.h>
 #include <binade/optim/adamw.h>
 #include <binade/optim/clip.h>
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/sgd.h>
 #include <gtest/gtest.h>
+#include <tests/dist/training_cases.h>
 
 #include <cmath>
 
 namespace binade::dist {
 namespace {
 
-constexpr int64_t kBatch = 12, kFeatures = 5, kClasses = 3;
-
-struct Data {
-  Tensor x, labels;
-};
-
-// Rows [first, first + count) of step's batch of kBatch.
-Data batch(int64_t step, int64_t first, int64_t count, DType dtype) {
-  std::vector<double> x, labels;
-  for (int64_t i = first; i < first + count; ++i) {
-    for (int64_t j = 0; j < kFeatures; ++j) {
-      x.push_back(std::sin(static_cast<double>(31 * step + 7 * i + 3 * j)));
-    }
-    labels.push_back(static_cast<double>((step + i) % kClasses));
-  }
-  return {from_values(std::span<const double>(x), {count, kFeatures}, dtype),
-          from_values(std::span<const double>(labels), {count}, DType::i64)};
-}
-
-// The same values wherever it is made.
-struct Model : nn::Mlp {
-  explicit Model(DType dtype) : Mlp(seeded()) { to(dtype); }
-  static nn::MlpOptions seeded() {
-    manual_seed(5);
-    return {.in = kFeatures, .hidden = {16, 8}, .classes = kClasses};
-  }
-};
-
-std::vector<double> values_of(const ParameterList& parameters) {
-  std::vector<double> values;
-  for (const Parameter& parameter : parameters) {
-    for (int64_t i = 0; i < parameter.numel(); ++i) {
-      values.push_back(parameter.value.detach().at(i));
-    }
-  }
-  return values;
-}
+constexpr int64_t kBatch = 12;
+using Model = SmallModel;
 
 struct Run {
   int64_t steps = 60, micro_batches = 1;
@@ -79,7 +43,7 @@ std::vector<double> train(const Run& run, Communicator* group) {
       if (ddp) {
         ddp->set_reduce(m == run.micro_batches - 1);
       }
-      const Data data = batch(step, rank * own + m * micro, micro, run.dtype);
+      const Rows data = rows_of(step, rank * own + m * micro, micro, run.dtype);
       mul(nn::cross_entropy(model(data.x), data.labels), 1.0 / run.micro_batches).backward();
     }
     if (run.clip > 0) {
@@ -92,18 +56,13 @@ std::vector<double> train(const Run& run, Communicator* group) {
       ddp->compare_parameters();  // bit-identical after every step
     }
   }
-  return values_of(model.parameters());
+  return values_of(model.state());
 }
 
 void expect_equal_to_one_rank(const Run& run, int ranks, double tolerance) {
   const std::vector<double> alone = train(run, nullptr);
-  run_threads(ranks, [&](Communicator& world) {
-    const std::vector<double> mine = train(run, &world);
-    for (size_t i = 0; i < alone.size(); ++i) {
-      check(std::abs(mine[i] - alone[i]) <= tolerance * std::max(1.0, std::abs(alone[i])), "value ",
-            i, " is ", mine[i], ", alone ", alone[i]);
-    }
-  });
+  run_threads(ranks,
+              [&](Communicator& world) { check_close(train(run, &world), alone, tolerance); });
 }
 
 TEST(DistributedDataParallel, EqualsOneRankWithTheWholeBatch) {
@@ -132,7 +91,7 @@ TEST(DistributedDataParallel, AWindowIsReducedOnce) {
       const uint64_t start = ddp.bytes_sent();
       for (int m = 0; m < micro_batches; ++m) {
         ddp.set_reduce(m == micro_batches - 1);
-        const Data data = batch(m, world.rank(), 3, DType::f32);
+        const Rows data = rows_of(m, world.rank(), 3, DType::f32);
         nn::cross_entropy(model(data.x), data.labels).backward();
       }
       once = once ? once : ddp.bytes_sent() - start;
@@ -151,7 +110,7 @@ TEST(DistributedDataParallel, AnOverflowOnOneRankIsSeenByAll) {
     optim::Sgd sgd(model.parameters(), {.lr = 0.1});
     optim::LossScaler scaler;
     for (int step = 0; step < 6; ++step) {
-      const Data data = batch(step, world.rank(), 3, DType::f32);
+      const Rows data = rows_of(step, world.rank(), 3, DType::f32);
       if (step == 3 && world.rank() == 1) {
         data.x.fill_(INFINITY);
       }
@@ -187,6 +146,26 @@ TEST(DistributedDataParallelErrors, ARankWithOtherValuesIsNamed) {
                }),
       "data parallel: the values of fc1.bias on rank 2 differ from rank 0; give every rank the "
       "same seed or checkpoint");
+}
+
+TEST(DistributedDataParallelErrors, ARankThatDriftsAwayIsNamed) {
+  EXPECT_EQ(error_of(3,
+                     [](Communicator& world) {
+                       Model model(DType::f32);
+                       DistributedDataParallel ddp(world, model.parameters(), {.check_every = 4});
+                       optim::Sgd sgd(model.parameters(), {.lr = 0.1});
+                       for (int step = 0; step < 20; ++step) {
+                         if (step == 5 && world.rank() == 0) {  // one bit
+                           float& value = model.parameters()[2].value.detach().data<float>()[3];
+                           value = std::nextafter(value, 1e9F);
+                         }
+                         const Rows data = rows_of(step, world.rank(), 3, DType::f32);
+                         nn::cross_entropy(model(data.x), data.labels).backward();
+                         (void)sgd.step().value();
+                       }
+                     }),
+            "data parallel: the values of fc2.weight on rank 0 differ from rank 1 after 8 "
+            "reductions: that rank changed them by itself, or its memory is faulty");
 }
 
 TEST(DistributedDataParallelErrors, AnotherModelIsNamed) {
@@ -227,7 +206,7 @@ TEST(DistributedDataParallelErrors, AnExceptionInBackwardEndsAllAtOnce) {
                          fault = on_gradient(model.parameters()[0].value,
                                              [](Tensor&) { fail("rank 1 is out of ideas"); });
                        }
-                       const Data data = batch(0, world.rank(), 3, DType::f32);
+                       const Rows data = rows_of(0, world.rank(), 3, DType::f32);
                        nn::cross_entropy(model(data.x), data.labels).backward();
                      }),
             "rank 1 is out of ideas");

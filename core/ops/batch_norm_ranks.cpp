@@ -1,0 +1,168 @@
+// Each rank takes the moments of its part; all combine the moments of all in the order of the
+// ranks, and normalise by them as by running statistics. Backward adds up the two sums per channel
+// that the gradient through mean and variance needs:
+//   u = (x - mean) rstd, over the m elements of a channel on all ranks
+//   dx = w rstd (dy - sum(dy) / m - u sum(dy u) / m)
+// dw and db are this rank's sums: like every parameter's gradient they are averaged later.
+#include <binade/core/create.h>
+#include <binade/core/ops/batch_norm_ranks_internal.h>
+#include <binade/core/rank_group.h>
+#include <binade/kernels/batch_norm.h>
+#include <binade/kernels/copy.h>
+
+#include <cmath>
+#include <vector>
+
+namespace binade {
+namespace {
+
+struct BatchMoments {
+  std::vector<double> mean, variance;  // biased, per channel
+  double count = 0;                    // elements per channel
+};
+
+Tensor on_device(const std::vector<double>& values, const Tensor& like) {
+  return from_values(std::span<const double>(values), {static_cast<int64_t>(values.size())},
+                     like.dtype(), like.device());
+}
+
+// Moments of parts as those of the whole (T. Chan, G. Golub, R. LeVeque, "Updating formulae and a
+// pairwise algorithm for computing sample variances", 1982).
+void merge(BatchMoments& all, double count, const double* mean, const double* variance) {
+  const double total = all.count + count;
+  for (size_t c = 0; total > 0 && c < all.mean.size(); ++c) {
+    const double delta = mean[c] - all.mean[c];
+    all.mean[c] += delta * count / total;
+    all.variance[c] = (all.variance[c] * all.count + variance[c] * count +
+                       delta * delta * all.count * count / total) /
+                      total;
+  }
+  all.count = total;
+}
+
+// mean, rstd: of this rank's part, [C].
+BatchMoments moments_of_ranks(RankGroup& group, const Tensor& mean, const Tensor& rstd, double eps,
+                              int64_t count) {
+  const int64_t channels = mean.numel(), row = 2 * channels + 1;
+  const Tensor rows = zeros({group.size() * row}, DType::f64);
+  double* own = rows.data<double>() + group.rank() * row;
+  const Tensor m = mean.to(Device{}), r = rstd.to(Device{});
+  own[0] = static_cast<double>(count);
+  for (int64_t c = 0; c < channels; ++c) {
+    own[1 + c] = m.at(c);
+    own[1 + channels + c] = std::max(0.0, 1 / (r.at(c) * r.at(c)) - eps);
+  }
+  std::vector<int64_t> bounds;
+  for (int rank = 0; rank <= group.size(); ++rank) {
+    bounds.push_back(rank * row);
+  }
+  group.gather_ranges(rows, bounds);
+  BatchMoments all{.mean = std::vector<double>(static_cast<size_t>(channels)),
+                   .variance = std::vector<double>(static_cast<size_t>(channels))};
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const double* part = rows.data<double>() + rank * row;
+    merge(all, part[0], part + 1, part + 1 + channels);
+  }
+  return all;
+}
+
+// Adds what dx has through mean and variance: -w rstd (sum(dy) + u sum(dy u)) / m, which is a batch
+// norm of x with other weights.
+void add_through_moments(const Tensor& x, const Tensor& w, const Tensor& mean,
+                         const Tensor& variance, const Tensor& sums, double eps, double count,
+                         const Tensor& dx) {
+  const auto channels = static_cast<size_t>(mean.numel());
+  const Tensor host_w = w.defined() ? w.to(Device{}) : Tensor(), v = variance.to(Device{});
+  std::vector<double> weight(channels), bias(channels);
+  for (size_t c = 0; c < channels; ++c) {
+    const auto i = static_cast<int64_t>(c);
+    const double scale = -(host_w.defined() ? host_w.at(i) : 1) / std::sqrt(v.at(i) + eps) / count;
+    weight[c] = scale * sums.at(i);
+    bias[c] = scale * sums.at(i + mean.numel());
+  }
+  const Tensor through = empty_like(x), weights = on_device(weight, mean),
+               biases = on_device(bias, mean);
+  kernels::batch_norm_inference({.x = x,
+                                 .weight = weights,
+                                 .bias = biases,
+                                 .running_mean = mean,
+                                 .running_var = variance,
+                                 .y = through,
+                                 .eps = eps});
+  kernels::add_into({.x = through, .y = dx});
+}
+
+Tensor both(const Tensor& dw, const Tensor& db) {
+  const Tensor sums = empty({2 * dw.numel()}, DType::f64), w = dw.to(Device{}), b = db.to(Device{});
+  for (int64_t c = 0; c < dw.numel(); ++c) {
+    sums.data<double>()[c] = w.at(c);
+    sums.data<double>()[c + dw.numel()] = b.at(c);
+  }
+  return sums;
+}
+
+}  // namespace
+
+Tensor batch_norm_of_ranks(const BatchNormOfRanks& a) {
+  const auto& [op, x, w, b, running_mean, running_var, options] = a;
+  check(x.numel() > 0, "batch_norm: got an empty x of shape ", x.sizes(), " on rank ",
+        options.group->rank(), ", expected samples on every rank");
+  const DType stat = compute_dtype(x.dtype());
+  const double eps = options.eps;
+  Tensor y = empty_like(x);
+  Tensor mean = empty({x.size(1)}, stat, x.device()), rstd = empty_like(mean);
+  kernels::batch_norm_forward(
+      {.x = x, .weight = kNoView, .bias = kNoView, .y = y, .mean = mean, .rstd = rstd, .eps = eps});
+  RankGroup* group = options.group;
+  const BatchMoments all = moments_of_ranks(*group, mean, rstd, eps, x.numel() / x.size(1));
+  mean = on_device(all.mean, mean);
+  const Tensor variance = on_device(all.variance, mean);
+  kernels::batch_norm_inference({.x = x,
+                                 .weight = w,
+                                 .bias = b,
+                                 .running_mean = mean,
+                                 .running_var = variance,
+                                 .y = y,
+                                 .eps = eps});
+  if (running_mean.defined() && !detail::thread_state.recomputing) {
+    std::vector<double> rstd_of_all;
+    for (const double v : all.variance) {
+      rstd_of_all.push_back(1 / std::sqrt(v + eps));
+    }
+    rstd = on_device(rstd_of_all, mean);
+    kernels::batch_norm_running({.mean = mean,
+                                 .rstd = rstd,
+                                 .running_mean = running_mean,
+                                 .running_var = running_var,
+                                 .eps = eps,
+                                 .momentum = options.momentum,
+                                 .count = static_cast<int64_t>(all.count)});
+    running_mean.bump_version();
+    running_var.bump_version();
+  }
+  return op.record({x, w, b}, y, save(x, w, mean, variance),
+                   [group, eps, count = all.count](const Tensor& dy, Needs needs, const Tensor& x,
+                                                   const Tensor& w, const Tensor& mean,
+                                                   const Tensor& variance) -> Grads {
+                     Tensor dx = needs.out_like(0, x), dw = needs.out(1), db = needs.out(2);
+                     const Tensor own_dw = dw.defined() ? dw : empty_like(mean),
+                                  own_db = db.defined() ? db : empty_like(mean);
+                     kernels::batch_norm_inference_backward({.x = x,
+                                                             .dy = dy,
+                                                             .weight = w,
+                                                             .running_mean = mean,
+                                                             .running_var = variance,
+                                                             .dx = dx,
+                                                             .dweight = own_dw,
+                                                             .dbias = own_db,
+                                                             .eps = eps});
+                     const Tensor sums = both(own_dw, own_db);
+                     group->sum(sums);
+                     if (dx.defined()) {
+                       add_through_moments(x, w, mean, variance, sums, eps, count, dx);
+                     }
+                     return {dx, dw, db};
+                   });
+}
+
+}  // namespace binade

@@ -1,0 +1,17 @@
+// Synchronised batch norm, for batch_norm() in core/ops.h: the batch is spread over ranks.
+#pragma once
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+
+namespace binade {
+
+// What batch_norm() has checked. options.group has several ranks; w and b are in the stat dtype.
+struct BatchNormOfRanks {
+  const Op& op;
+  const Tensor &x, &w, &b, &running_mean, &running_var;
+  const BatchNormOptions& options;
+};
+// In training.
+Tensor batch_norm_of_ranks(const BatchNormOfRanks& a);
+
+}  // namespace binade
