@@ -42,10 +42,14 @@ BatchBuilder::BatchBuilder(std::shared_ptr<const Dataset> dataset, const LoaderO
   check(options.batch >= 1, "loader: got batch ", options.batch, ", expected at least 1");
   check(shards >= 1 && options.shard >= 0 && options.shard < shards, "loader: got shard ",
         options.shard, " of ", shards, ", expected 0 <= shard < shard_count");
-  const bool pad = options.uneven_shards == UnevenShards::pad;
-  samples_ = (size + (pad ? shards - 1 : 0)) / shards;
+  const bool keep = options.uneven_shards == UnevenShards::keep;
+  const bool one_more = options.uneven_shards == UnevenShards::pad
+                            ? size % shards != 0
+                            : keep && options.shard < size % shards;
+  samples_ = size / shards + one_more;
   batches_ = samples_ / options.batch + (!options.drop_last && samples_ % options.batch != 0);
-  check(batches_ > 0, "loader: ", samples_, " samples give no full batch of ", options.batch,
+  check(batches_ > 0 || (keep && samples_ == 0), "loader: ", samples_,
+        " samples give no full batch of ", options.batch,
         "; use a smaller batch or drop_last = false");
 }
 

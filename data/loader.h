@@ -33,11 +33,13 @@ struct Batch {
 // The number of batches never changes.
 enum class BadFilePolicy { fail, replace, skip };
 
-// What becomes of the rest where the dataset cannot be divided evenly: every shard has the same
-// number of samples.
-//   pad:  the first samples of the epoch's order come a second time, one each in some shards.
-//   drop: the last samples of the order are left out, other ones in every epoch.
-enum class UnevenShards { pad, drop };
+// What becomes of the rest where the dataset cannot be divided evenly.
+//   pad:  every shard has the same number of samples: the first ones of the epoch's order come a
+//         second time, one each in some shards.
+//   drop: the same: the last samples of the order are left out, other ones in every epoch.
+//   keep: each sample is in one shard, and shards may differ by a sample: for evaluation, where
+//         ranks need not take the same number of steps. A shard may be empty.
+enum class UnevenShards { pad, drop, keep };
 
 struct LoaderOptions {
   int64_t batch = 64;

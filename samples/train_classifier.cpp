@@ -1,5 +1,6 @@
 // Trains an image classifier from files to accuracy, in mixed precision unless told otherwise.
-// Without --data it draws its own images. `train_classifier --help` lists the flags.
+// Without --data it draws its own images. `train_classifier --help` lists the flags. On several
+// processes, under `binade launch -n 2` or mpirun, each takes --batch samples per step.
 #include <binade/binade.h>
 #include <unistd.h>
 
@@ -70,10 +71,14 @@ std::optional<optim::Schedule> make_schedule(const Flags& f, optim::Optimizer& o
 }
 
 void announce(const Flags& f, const nn::Module& model, const Device& device,
-              const train::Trainer& trainer) {
+              const train::Trainer& trainer, const dist::World& world) {
   std::printf("%s, %lld parameters, %s, on %s, data %s, run directory %s", f.model.c_str(),
               static_cast<long long>(model.parameter_count()), to_string(precision_of(f)).c_str(),
               describe(device).c_str(), f.data.c_str(), f.run.c_str());
+  if (world.size() > 1) {
+    std::printf(", %d ranks x batch %lld = %lld", world.size(), static_cast<long long>(f.batch),
+                static_cast<long long>(f.batch * world.size()));
+  }
   if (trainer.resumed()) {
     std::printf(", resumed in epoch %lld after step %lld",
                 static_cast<long long>(trainer.epoch() + 1),
@@ -85,17 +90,38 @@ void announce(const Flags& f, const nn::Module& model, const Device& device,
   std::fflush(stdout);
 }
 
-// Whatever can be wrong with the input fails before the run directory is touched.
-void run(Flags f) {
-  kernels::set_threads(f.threads);
-  const Device device = Device::parse(f.device);
-  std::optional<optim::LossScaler> scaler = make_scaler(f);
-  workers(f);
-  f.run = f.run.empty() ? train::fresh_run_directory("runs/" + f.model) : f.run;
-  if (f.data.empty()) {
-    draw_data(f);
+// A run that a signal ended can go on.
+int report_stop(const Flags& f, const train::Trainer& trainer, const dist::World& world) {
+  world.log(text("stopped by signal ", trainer.stopped_by(), " after step ", trainer.steps(),
+                 "; --run ", f.run, " --resume continues"));
+  return 128 + trainer.stopped_by();
+}
+
+void report_results(const Flags& f, const train::ClassifierData& data,
+                    const std::vector<Tensor>& pictures, train::Trainer& trainer, double accuracy) {
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    const auto label = static_cast<size_t>(trainer.predict(pictures[i]).at(0));
+    std::printf("%s: %s\n", f.predict[i].c_str(), data.class_names[label].c_str());
   }
-  const train::ClassifierData data = open_data(f);
+  std::printf("test accuracy: %.2f%%\n", 100 * accuracy);
+}
+
+// Whatever can be wrong with the input fails before the run directory is touched. Returns the exit
+// status.
+int run(Flags f) {
+  kernels::set_threads(f.threads);
+  dist::World world;
+  const Device device = device_of(f, world);
+  std::optional<optim::LossScaler> scaler = make_scaler(f);
+  workers(f, world);
+  if (f.run.empty()) {
+    f.run =
+        dist::broadcast_text(world.communicator(), train::fresh_run_directory("runs/" + f.model));
+  }
+  if (f.data.empty()) {
+    draw_data(f, world);
+  }
+  const train::ClassifierData data = open_data(f, world);
   std::vector<Tensor> pictures;
   for (const std::string& file : f.predict) {
     pictures.push_back(data.read_image(file));
@@ -105,12 +131,21 @@ void run(Flags f) {
   auto model = nn::make_model(
       f.model, {data.channels, data.height, data.width, int64_t(data.class_names.size())});
   model->to(device, precision_of(f));
+  if (f.zero > 0) {
+    model->parameters().shard(world.communicator(),
+                              f.zero == 1 ? Sharding::states : Sharding::gradients);
+  }
+  if (f.sync_batch_norm) {
+    model->synchronize_batch_norms(&world.communicator());
+  }
   auto optimizer = make_optimizer(f, model->parameters());
   const int64_t steps_per_epoch =
       (data.train->batches_per_epoch() + f.accumulate - 1) / f.accumulate;
   auto schedule = make_schedule(f, *optimizer, f.epochs * steps_per_epoch);
   optim::ReduceLrOnPlateau plateau(*optimizer, {.factor = 0.1, .patience = 2});
-  train::prepare_run_directory(f.run, f.resume, f.overwrite);
+  if (world.is_root()) {
+    train::prepare_run_directory(f.run, f.resume, f.overwrite);
+  }
   train::Trainer trainer(
       {*model, *optimizer, scaler ? &*scaler : nullptr, schedule ? &*schedule : nullptr,
        schedule ? nullptr : &plateau},
@@ -124,18 +159,26 @@ void run(Flags f) {
        .graph = f.graph == "off" ? train::StepGraph::off : train::StepGraph::automatic,
        .lens = f.lens,
        .lens_layers = f.lens_layers,
-       .settings = settings_of(f, data),
+       .group = &world.communicator(),
+       .stop_on_signal = true,
+       .settings = settings_of(f, data, world),
        .precision = f.precision,
        .augment = train::to_string(data.augment)});
-  announce(f, *model, device, trainer);
-  trainer.fit(*data.train, data.validation.get());
-  train::save_model(f.run + "/model.safetensors", *model);
-  const train::Evaluation test = trainer.test(*data.test);
-  for (size_t i = 0; i < pictures.size(); ++i) {
-    const auto label = static_cast<size_t>(trainer.predict(pictures[i]).at(0));
-    std::printf("%s: %s\n", f.predict[i].c_str(), data.class_names[label].c_str());
+  if (world.is_root()) {
+    announce(f, *model, device, trainer, world);
   }
-  std::printf("test accuracy: %.2f%%\n", 100 * test.accuracy);
+  trainer.fit(*data.train, data.validation.get());
+  if (trainer.stopped_by() != 0) {
+    return report_stop(f, trainer, world);
+  }
+  if (world.is_root()) {
+    train::save_model(f.run + "/model.safetensors", *model);
+  }
+  const train::Evaluation test = trainer.test(*data.test);
+  if (world.is_root()) {
+    report_results(f, data, pictures, trainer, test.accuracy);
+  }
+  return 0;
 }
 
 }  // namespace
@@ -148,7 +191,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     check_combinations(app, flags);
     flags.momentum_given = app.get_option("--momentum")->count() > 0;
-    run(flags);
+    return run(flags);
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const std::exception& error) {
@@ -156,5 +199,4 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%sbinade: error: %s\n", clear_progress, error.what());
     return 1;
   }
-  return 0;
 }

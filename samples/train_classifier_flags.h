@@ -20,9 +20,9 @@ struct Flags {
   std::vector<std::string> predict;
   int64_t epochs = 6, batch = 64, accumulate = 1, patience = 10, checkpoint_every = 0, seed = 0,
           lens = 0;
-  int threads = 0, image_size = 0;
+  int threads = 0, image_size = 0, zero = 0;
   double lr = 1e-3, momentum = 0.9, weight_decay = -1, clip = 0, validation_split = 0.1;
-  bool resume = false, overwrite = false, momentum_given = false;
+  bool resume = false, overwrite = false, momentum_given = false, sync_batch_norm = false;
 };
 
 // A number from low to high; unlike CLI::Range no nan.
@@ -79,7 +79,7 @@ inline void add_flags(CLI::App& app, Flags& f) {
                  "skip with a number as loss scale")
       ->check(CLI::IsMember({"auto", "error", "skip", "fp32", "clip"}));
   app.add_option("--epochs", f.epochs)->check(positive);
-  app.add_option("--batch", f.batch, "samples per micro-batch")->check(positive);
+  app.add_option("--batch", f.batch, "samples per micro-batch, of each rank")->check(positive);
   app.add_option("--lr", f.lr, "learning rate")->check(within(1e-12, 1e6));
   app.add_option("--optimizer", f.optimizer)
       ->check(CLI::IsMember({"adamw", "adam", "sgd", "rmsprop", "adagrad", "lamb", "lars"}));
@@ -110,6 +110,11 @@ inline void add_flags(CLI::App& app, Flags& f) {
   app.add_option("--device", f.device, "auto, cpu, cuda[:N] or emulated");
   app.add_option("--graph", f.graph, "auto: replay a step on a GPU as one CUDA graph; off")
       ->check(CLI::IsMember({"auto", "off"}));
+  app.add_option("--zero", f.zero,
+                 "with several ranks: 1 spreads the optimizer's states over them, 2 gradients too")
+      ->check(CLI::Range(0, 2));
+  app.add_flag("--sync-batch-norm", f.sync_batch_norm,
+               "with several ranks: batch norms see the batches of all");
   app.add_option("--run", f.run,
                  "directory for metrics and checkpoints; default: the next free runs/MODEL-N");
   app.add_flag("--resume", f.resume, "continue the run in --run, or start it");
@@ -137,10 +142,10 @@ inline double number(const std::string& flag, const std::string& value, double l
   return parsed;
 }
 
-// Loader threads, or -1 for the loader's own choice.
-inline int workers(const Flags& f) {
+// Loader threads, or -1 for the loader's own choice. Ranks on one machine share its cores.
+inline int workers(const Flags& f, const dist::World& world) {
   if (f.workers == "auto") {
-    return -1;
+    return world.local_size() > 1 ? std::max(1, kernels::threads()) : -1;
   }
   const double value = number("--workers", f.workers, 0, 256);
   check(value == static_cast<int>(value), "--workers: got ", f.workers,
@@ -176,14 +181,21 @@ inline std::optional<optim::LossScaler> make_scaler(const Flags& f) {
                                : std::nullopt;
 }
 
-// Draws the images that stand in for missing --data.
-inline void draw_data(Flags& f) {
+// Draws the images that stand in for missing --data, once per machine.
+inline void draw_data(Flags& f, dist::World& world) {
   f.data = "runs/glyphs-" + std::to_string(f.seed);
   f.augment = f.augment == "auto" ? "crop" : f.augment;  // a mirrored letter is another one
-  data::make_glyph_folder(f.data, {.seed = static_cast<uint64_t>(f.seed)});
+  if (world.local_rank() == 0) {
+    data::make_glyph_folder(f.data, {.seed = static_cast<uint64_t>(f.seed)});
+  }
+  world.communicator().barrier();
 }
 
-inline train::ClassifierData open_data(const Flags& f) {
+inline Device device_of(const Flags& f, const dist::World& world) {
+  return f.device == "auto" ? world.device() : Device::parse(f.device);
+}
+
+inline train::ClassifierData open_data(const Flags& f, const dist::World& world) {
   const std::map<std::string, train::Augment> augments{{"auto", train::Augment::automatic},
                                                        {"none", train::Augment::none},
                                                        {"crop", train::Augment::crop},
@@ -197,14 +209,18 @@ inline train::ClassifierData open_data(const Flags& f) {
                                       .augment = augments.at(f.augment),
                                       .image_size = f.image_size,
                                       .batch = f.batch,
-                                      .workers = workers(f),
+                                      .workers = workers(f, world),
                                       .seed = static_cast<uint64_t>(f.seed),
-                                      .device = Device::parse(f.device)});
+                                      .device = device_of(f, world),
+                                      .shard = world.rank(),
+                                      .shard_count = world.size()});
 }
 
-// What a resumed run must share with the one before, the data's statistics included.
+// What a resumed run must share with the one before, the data's statistics included. Of the number
+// of ranks only the batch of all of them.
 inline std::map<std::string, std::string> settings_of(const Flags& f,
-                                                      const train::ClassifierData& data) {
+                                                      const train::ClassifierData& data,
+                                                      const dist::World& world) {
   std::map<std::string, std::string> out{
       {"model", f.model},           {"policy", to_string(precision_of(f))},
       {"optimizer", f.optimizer},   {"schedule", f.schedule},
@@ -215,13 +231,14 @@ inline std::map<std::string, std::string> settings_of(const Flags& f,
     }
   }
   auto add = [&out](const char* name, double value) { out[name] = text(value); };
-  add("epochs", static_cast<double>(f.epochs)), add("batch", static_cast<double>(f.batch));
+  add("epochs", static_cast<double>(f.epochs)),
+      add("batch", static_cast<double>(f.batch * world.size()));
   add("accumulate", static_cast<double>(f.accumulate)), add("seed", static_cast<double>(f.seed));
   add("lr", f.lr), add("weight-decay", f.weight_decay), add("clip", f.clip),
       add("momentum", f.momentum);
   add("validation-split", f.validation_split);
   add("height", data.height), add("width", data.width);
-  add("train samples", static_cast<double>(data.train->samples_per_epoch()));
+  add("train samples", static_cast<double>(data.train_samples));
   for (size_t c = 0; c < data.mean.size(); ++c) {
     add(("mean " + std::to_string(c)).c_str(), data.mean[c]);
     add(("deviation " + std::to_string(c)).c_str(), data.deviation[c]);

@@ -87,10 +87,14 @@ ClassifierData open_classifier_data(const ClassifierDataOptions& options) {
       .transform = chain(fit, augmentation(out.augment, out.height, out.width)),
       .mean = out.mean,
       .deviation = out.deviation,
-      .device = options.device};
+      .device = options.device,
+      .shard = options.shard,
+      .shard_count = options.shard_count};
+  out.train_samples = split.first->size();
   out.train = std::make_unique<data::Loader>(split.first, loader);
   loader.transform = fit;
   loader.shuffle = false;
+  loader.uneven_shards = data::UnevenShards::keep;
   loader.batch = std::max<int64_t>(options.batch, 256);
   if (split.second) {
     out.validation = std::make_unique<data::Loader>(split.second, loader);

@@ -27,11 +27,14 @@ struct ClassifierDataOptions {
   int workers = -1;  // as in data::LoaderOptions
   uint64_t seed = 0;
   Device device = {};  // of the batches
+  // Of this rank. Training shards are padded to one size; validation and test are exact.
+  int64_t shard = 0, shard_count = 1;
 };
 
 struct ClassifierData {
   std::unique_ptr<data::Loader> train, validation, test;  // validation may be null
   std::vector<std::string> class_names;
+  int64_t train_samples = 0;  // of all shards
   int channels = 0, height = 0, width = 0;
   std::vector<float> mean, deviation;  // [channels], of the training part
   Augment augment = Augment::none;     // never automatic

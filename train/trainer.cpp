@@ -5,6 +5,7 @@
 #include <binade/train/checkpoint_store.h>
 #include <binade/train/lens_report.h>
 #include <binade/train/model_file.h>
+#include <binade/train/stop_signal.h>
 #include <binade/train/trainer.h>
 #include <unistd.h>
 
@@ -55,11 +56,27 @@ class EvaluationMode {
   NoGradGuard no_grad_;
 };
 
+// Ranks draw different random numbers while they train, as for dropout; rank 0 those of a run
+// alone, so that its generator is what a checkpoint holds.
+class RankSeed {
+ public:
+  explicit RankSeed(int rank) : change_(static_cast<uint64_t>(rank) * 0x9E3779B97F4A7C15U) {
+    generator().seed ^= change_;
+  }
+  ~RankSeed() { generator().seed ^= change_; }
+  RankSeed(const RankSeed&) = delete;
+  RankSeed& operator=(const RankSeed&) = delete;
+
+ private:
+  uint64_t change_;
+};
+
 }  // namespace
 
 Trainer::Trainer(const TrainingParts& parts, TrainerOptions options)
     : parts_(parts),
       options_(std::move(options)),
+      ranks_(options_.group),
       window_(options_.accumulate, 1),
       applied_before_(parts_.optimizer.step_count()) {
   check(options_.epochs >= 1, "trainer: got epochs ", options_.epochs, ", expected at least 1");
@@ -68,35 +85,57 @@ Trainer::Trainer(const TrainingParts& parts, TrainerOptions options)
         ", expected no negative number");
   check(options_.lens >= 0, "trainer: got lens ", options_.lens, ", expected no negative number");
   options_.settings.emplace("mode", kernels::to_string(kernels::math_mode()));
+  const ParameterList parameters = parts_.model.parameters();
+  check(
+      options_.lens == 0 || !parameters.arena() || parameters.arena()->sharding() == Sharding::none,
+      "trainer: got lens ", options_.lens,
+      " with sharded parameters, expected whole ones, as the "
+      "lens looks at all of a moment on one rank; leave one of them out");
+  options_.progress = options_.progress && ranks_.is_root();
   if (options_.run.empty()) {
     check(options_.lens == 0, "trainer: got lens ", options_.lens,
           " without a run directory, which its file goes to");
     check(!options_.resume, "trainer: got resume without a run directory");
-    return;
+  } else if (ranks_.is_root()) {
+    store_ = std::make_unique<CheckpointStore>(options_.run);
   }
-  store_ = std::make_unique<CheckpointStore>(options_.run);
   if (options_.resume) {
     resume();
   }
-  metrics_ = MetricsFile(options_.run + "/metrics.jsonl", state_.epoch);
-  open_lens();
+  if (store_) {
+    metrics_ = MetricsFile(options_.run + "/metrics.jsonl", state_.epoch);
+    open_lens();
+  }
+  make_data_parallel();
 }
 
 Trainer::~Trainer() = default;
 
 void Trainer::fit(data::Loader& train, data::Loader* validation) {
+  check_loader(train, "training", true);
+  check_position(train);
+  if (validation) {
+    check_loader(*validation, "validation", false);
+  }
+  const StopSignal signal(options_.stop_on_signal);
+  const RankSeed seed(ranks_.rank());
   window_ = optim::AccumulationWindow(options_.accumulate, train.options().batch);
+  stopped_by_ = 0;
   parts_.optimizer.zero_grad();
   parts_.model.train();
   choose_graph(train);
-  while (state_.epoch < options_.epochs && !state_.finished) {
+  while (state_.epoch < options_.epochs && !state_.finished && stopped_by_ == 0) {
     const double start = now();
     const int64_t samples_before = state_.samples;
-    train_epoch(train);
+    train_epoch(train, signal);
     const int64_t samples = state_.samples - samples_before;
-    end_epoch(train, validation, now() - start, samples);
+    if (state_.batch == train.batches_per_epoch()) {
+      end_epoch(train, validation, now() - start, samples);
+    }
   }
-  restore_best();
+  if (stopped_by_ == 0) {
+    restore_best();
+  }
   write_lens_page();
 }
 
@@ -123,7 +162,7 @@ void Trainer::write_lens_page() const {
   }
 }
 
-void Trainer::train_epoch(data::Loader& loader) {
+void Trainer::train_epoch(data::Loader& loader, const StopSignal& signal) {
   const double start = now(), interval = shows_progress() ? 0.5 : 10;
   const int64_t samples_before = state_.samples;
   double shown = start;
@@ -133,11 +172,15 @@ void Trainer::train_epoch(data::Loader& loader) {
   while (loader.next(batch)) {
     const bool last = ++state_.batch == batches;
     const bool stepped = train_batch(batch, last);
-    if (stepped && options_.checkpoint_every > 0 && state_.steps % options_.checkpoint_every == 0 &&
-        !last) {
+    const bool stops = stepped && asked_to_stop(signal);
+    const bool due = options_.checkpoint_every > 0 && state_.steps % options_.checkpoint_every == 0;
+    if (stepped && !last && (due || stops)) {
       check_scaler();
       follow_floor();
       save();
+    }
+    if (stops) {
+      return;
     }
     if (now() - shown > interval) {
       shown = now();
@@ -151,9 +194,10 @@ void Trainer::end_epoch(data::Loader& train, data::Loader* validation, double se
                         int64_t samples) {
   check_scaler();
   follow_floor();
+  agree();
   EpochMetrics m;
   m.epoch = state_.epoch;
-  m.train_loss = state_.loss.total() / static_cast<double>(std::max<int64_t>(state_.samples, 1));
+  m.train_loss = loss_of_all() / static_cast<double>(std::max<int64_t>(state_.samples, 1));
   m.samples_per_second = static_cast<double>(samples) / std::max(seconds, 1e-9);
   m.learning_rate = parts_.optimizer.lr();
   m.loss_scale = parts_.scaler ? parts_.scaler->scale() : 1;
@@ -163,7 +207,7 @@ void Trainer::end_epoch(data::Loader& train, data::Loader* validation, double se
   m.augment = options_.augment;
   m.workers = train.stats().workers;
   m.decode_errors = train.stats().decode_errors;
-  m.state_hash = state_hash(all_state());
+  m.state_hash = hash_of_state();
   ++state_.epoch;
   state_.batch = 0;
   state_.loss = RunningLoss();
@@ -176,14 +220,17 @@ void Trainer::end_epoch(data::Loader& train, data::Loader* validation, double se
     best = improved(evaluation.loss);
     m.decode_errors += validation->stats().decode_errors;
   }
+  m.decode_errors = static_cast<int64_t>(ranks_.sum({static_cast<double>(m.decode_errors)})[0]);
   if (parts_.plateau) {
     parts_.plateau->advance(m.validation_loss.value_or(m.train_loss));
   }
   metrics_.add(m);
   show_epoch(m);
-  if (best && store_) {
+  if (best && !options_.run.empty()) {
     const NamedTensors optimizer_state = parts_.optimizer.state_tensors();
-    store_->save_best(state_.steps, files(best_, optimizer_state), fields());
+    if (store_) {
+      store_->save_best(state_.steps, files(best_, optimizer_state), fields());
+    }
   }
   save();
 }
@@ -208,6 +255,8 @@ void Trainer::restore_best() {
 }
 
 Evaluation Trainer::validate(data::Loader& loader) {
+  check_loader(loader, "validation", false);
+  agree();
   EvaluationMode mode(parts_.model);
   Evaluation result;
   loader.epoch(0);
@@ -220,10 +269,12 @@ Evaluation Trainer::validate(data::Loader& loader) {
     correct += count_correct(logits, batch.labels);
     result.samples += batch.size;
   }
-  check(result.samples > 0, "trainer: got no samples to evaluate on");
-  result.loss = loss.total() / static_cast<double>(result.samples);
-  result.accuracy = static_cast<double>(correct) / static_cast<double>(result.samples);
-  return result;
+  const std::vector<double> all =
+      ranks_.sum({loss.total(), static_cast<double>(correct), static_cast<double>(result.samples)});
+  check(all[2] > 0, "trainer: got no samples to evaluate on");
+  return {.loss = all[0] / all[2],
+          .accuracy = all[1] / all[2],
+          .samples = static_cast<int64_t>(all[2])};
 }
 
 Evaluation Trainer::test(data::Loader& loader) {
@@ -238,12 +289,12 @@ std::vector<int64_t> Trainer::predict(const Tensor& images) {
   return {classes.data<int64_t>(), classes.data<int64_t>() + classes.numel()};
 }
 
-NamedTensors Trainer::all_state() const {
+std::string Trainer::hash_of_state() const {
   NamedTensors all = parts_.model.state();
   for (auto& entry : parts_.optimizer.state_tensors()) {
     all.push_back(std::move(entry));
   }
-  return all;
+  return ranks_.is_root() ? state_hash(all) : std::string();
 }
 
 bool Trainer::shows_progress() const { return options_.progress && isatty(STDERR_FILENO) != 0; }
@@ -259,7 +310,7 @@ void Trainer::show_progress(const data::Loader& loader, double seconds, int64_t 
       "stalled %.0f%% ",
       static_cast<long long>(state_.epoch + 1), static_cast<long long>(options_.epochs),
       100.0 * static_cast<double>(state_.batch) / static_cast<double>(loader.batches_per_epoch()),
-      state_.loss.total() / static_cast<double>(state_.samples), parts_.optimizer.lr(),
+      loss_of_all() / static_cast<double>(state_.samples), parts_.optimizer.lr(),
       parts_.scaler ? parts_.scaler->scale() : 1.0, skipped_words().c_str(),
       static_cast<double>(samples) / seconds,
       100 * stats.wait_seconds / std::max(stats.total_seconds, 1e-9));

@@ -16,11 +16,19 @@
 // scale: weights are what their masters were, and an overflow in f32 is an error. A device is asked
 // every 256 steps, at checkpoints and at the end of an epoch, so that runs repeat bit for bit.
 //
+// With a group of ranks (TrainerOptions::group) each has its own Trainer, model and loaders:
+// gradients are averaged by dist/distributed_data_parallel.h, so the batch of a step is ranks x
+// accumulate x batch. Metrics are over all ranks, and with them every decision is the same on all;
+// rank 0 alone prints and keeps the run directory. Statistics of batch norms are each rank's own;
+// their running means are averaged before they are used or kept.
+//
 // A run directory holds metrics.jsonl and checkpoint/ (train/checkpoint_store.h). A resumed run
 // continues bit for bit, also in the middle of an epoch: weights, moments, scaler, schedule, random
-// numbers, position in the data and the sums of the metrics are in the checkpoint.
+// numbers, position in the data and the sums of the metrics are in the checkpoint. It may have
+// another number of ranks; in the middle of an epoch ranks x batch must be the same.
 #pragma once
 #include <binade/data/loader.h>
+#include <binade/dist/distributed_data_parallel.h>
 #include <binade/nn/module.h>
 #include <binade/optim/accumulation.h>
 #include <binade/optim/loss_scaler.h>
@@ -28,6 +36,7 @@
 #include <binade/optim/scaler_notes.h>
 #include <binade/train/graphed_step.h>
 #include <binade/train/metrics.h>
+#include <binade/train/ranks.h>
 #include <binade/train/running_loss.h>
 
 #include <functional>
@@ -38,6 +47,7 @@ namespace binade::train {
 
 class CheckpointStore;
 class Lens;
+class StopSignal;
 struct CheckpointFile;
 
 // The parts of a run. Scaler and schedules are optional.
@@ -78,6 +88,13 @@ struct TrainerOptions {
   // RUN/lens.jsonl; fit() ends with RUN/lens.html. 0: never.
   int64_t lens = 0;
   std::string lens_layers = "*";  // module paths, a pattern
+  // All ranks of the run; null: this process alone. It outlives the Trainer, whose functions are
+  // collective but for predict(). Loaders read the rank's shard; those for training have shards of
+  // one size.
+  dist::Communicator* group = nullptr;
+  dist::DataParallelOptions data_parallel = {};
+  // SIGINT or SIGTERM, to any rank, ends fit() on all after the step under way, with a checkpoint.
+  bool stop_on_signal = false;
   // Settings that a resumed run must share with the one before: a difference is an error by name.
   std::map<std::string, std::string> settings = {};
   std::string precision = "fp32", augment = "none";  // for the metrics
@@ -112,6 +129,7 @@ class Trainer {
   int64_t epoch() const { return state_.epoch; }  // the next one, or the one under way
   int64_t steps() const { return state_.steps; }
   bool resumed() const { return resumed_; }
+  int stopped_by() const { return stopped_by_; }  // the signal that ended fit(), else 0
   // Steps that were replays of a graph; why steps are not, empty where they can be.
   int64_t graph_replays() const { return graph_ ? graph_->replays() : 0; }
   const std::string& why_no_graph() const { return why_no_graph_; }
@@ -121,15 +139,24 @@ class Trainer {
   struct State {
     int64_t epoch = 0, batch = 0;  // the next batch to train on
     int64_t steps = 0;
-    RunningLoss loss;  // summed over the samples of the epoch so far
-    int64_t samples = 0;
+    RunningLoss loss;     // summed over this rank's samples of the epoch so far
+    int64_t samples = 0;  // of all ranks
     double best_loss = 0;
     int64_t best_epoch = -1, bad_epochs = 0;
     bool finished = false;
   };
 
+  struct Resumed;
+  Resumed read_checkpoint();
   void resume();
-  void train_epoch(data::Loader& loader);
+  // Of several ranks (trainer_ranks.cpp).
+  void check_loader(const data::Loader& loader, const char* what, bool equal_shards) const;
+  void check_position(const data::Loader& train);
+  void make_data_parallel();
+  void agree();
+  double loss_of_all() const;
+  bool asked_to_stop(const StopSignal& signal);
+  void train_epoch(data::Loader& loader, const StopSignal& signal);
   bool train_batch(const data::Batch& batch, bool last);
   Tensor run_batch(const data::Batch& batch, double weight, optim::StepResult& result);
   Tensor run_graph(const data::Batch& batch, optim::StepResult& result);
@@ -153,7 +180,7 @@ class Trainer {
   bool improved(double loss);
   void restore_best();
   void save();
-  NamedTensors all_state() const;
+  std::string hash_of_state() const;
   std::map<std::string, std::string> fields() const;
   void read_fields(const std::map<std::string, std::string>& fields);
   std::vector<CheckpointFile> files(const NamedTensors& model, const NamedTensors& optimizer) const;
@@ -163,6 +190,7 @@ class Trainer {
 
   TrainingParts parts_;
   TrainerOptions options_;
+  Ranks ranks_;
   State state_;
   optim::AccumulationWindow window_;
   std::unique_ptr<CheckpointStore> store_;
@@ -178,6 +206,10 @@ class Trainer {
   std::vector<int64_t> samples_;
   std::vector<std::vector<int64_t>> unasked_;
   bool resumed_ = false;
+  std::unique_ptr<dist::DistributedDataParallel> data_parallel_;  // null where alone
+  bool apart_ = false;        // ranks have sums and buffers that the others do not know
+  int64_t global_batch_ = 0;  // ranks x batch of the checkpoint, 0: not known
+  int stopped_by_ = 0;
 };
 
 }  // namespace binade::train

@@ -72,8 +72,9 @@ Fields Trainer::fields() const {
   fields["batch"] = shortest(state_.batch);
   fields["steps"] = shortest(state_.steps);
   fields["skipped"] = shortest(skipped());
-  fields["loss_sum"] = shortest(state_.loss.total());
+  fields["loss_sum"] = shortest(loss_of_all());
   fields["samples"] = shortest(state_.samples);
+  fields["global_batch"] = shortest(global_batch_);
   fields["best_loss"] = shortest(state_.best_loss);
   fields["best_epoch"] = shortest(state_.best_epoch);
   fields["bad_epochs"] = shortest(state_.bad_epochs);
@@ -105,8 +106,9 @@ void Trainer::read_fields(const Fields& fields) {
   state_.steps = number<int64_t>(fields, "steps");
   applied_before_ =
       parts_.optimizer.step_count() - state_.steps + number<int64_t>(fields, "skipped");
-  state_.loss = RunningLoss(number<double>(fields, "loss_sum"));
+  state_.loss = RunningLoss(number<double>(fields, "loss_sum") / ranks_.count());
   state_.samples = number<int64_t>(fields, "samples");
+  global_batch_ = fields.contains("global_batch") ? number<int64_t>(fields, "global_batch") : 0;
   state_.best_loss = number<double>(fields, "best_loss");
   state_.best_epoch = number<int64_t>(fields, "best_epoch");
   state_.bad_epochs = number<int64_t>(fields, "bad_epochs");
@@ -133,37 +135,62 @@ std::vector<CheckpointFile> Trainer::files(const NamedTensors& model,
 }
 
 void Trainer::save() {
-  if (!store_) {
+  if (options_.run.empty()) {
     return;
   }
+  agree();
   const NamedTensors model = parts_.model.state(), optimizer = parts_.optimizer.state_tensors();
-  store_->save(state_.steps, files(model, optimizer), fields());
+  if (store_) {
+    store_->save(state_.steps, files(model, optimizer), fields());
+  }
 }
 
-void Trainer::resume() {
+// What a checkpoint holds; rank 0 reads it for all.
+struct Trainer::Resumed {
+  Fields fields;  // empty: there is no checkpoint
+  NamedTensors model, optimizer, best;
+};
+
+Trainer::Resumed Trainer::read_checkpoint() {
+  if (!store_) {
+    return {};
+  }
   const std::optional<Checkpoint> found = store_->newest_verified();
   for (const std::string& warning : store_->take_warnings()) {
     std::fprintf(stderr, "binade: warning: %s\n", warning.c_str());
   }
   if (!found) {
-    return;
+    return {};
   }
   check_settings(*found, options_.settings);
-  // Loads that can fail come before anything changes but the tensors that they set all or nothing.
-  const NamedTensors model = load_tensors(found->file(kModelFile));
-  const NamedTensors optimizer = load_tensors(found->file(kOptimizerFile));
-  if (found->fields.contains("full_precision")) {
-    go_on_in_full_precision();
-  }
-  parts_.model.load_state(model);
-  parts_.optimizer.load_state(optimizer, scalars_of(found->fields, "optimizer."));
-  read_fields(found->fields);
-  if (state_.best_epoch >= 0) {
+  Resumed all{.fields = found->fields,
+              .model = load_tensors(found->file(kModelFile)),
+              .optimizer = load_tensors(found->file(kOptimizerFile)),
+              .best = {}};
+  if (number<int64_t>(all.fields, "best_epoch") >= 0) {
     const std::optional<Checkpoint> best = store_->best_verified();
     check(best.has_value(), "resume: got no readable ", store_->path(),
           "/best, which holds the best weights so far; train into another run directory");
-    best_ = load_tensors(best->file(kModelFile));
+    all.best = load_tensors(best->file(kModelFile));
   }
+  return all;
+}
+
+void Trainer::resume() {
+  // Loads that can fail come before anything changes but the tensors that they set all or nothing.
+  Resumed all = read_checkpoint();
+  all.fields = ranks_.share(all.fields);
+  if (all.fields.empty()) {
+    return;
+  }
+  const NamedTensors model = ranks_.share(all.model), optimizer = ranks_.share(all.optimizer);
+  if (all.fields.contains("full_precision")) {
+    go_on_in_full_precision();
+  }
+  parts_.model.load_state(model);
+  parts_.optimizer.load_state(optimizer, scalars_of(all.fields, "optimizer."));
+  read_fields(all.fields);
+  best_ = ranks_.share(all.best);
   resumed_ = true;
 }
 

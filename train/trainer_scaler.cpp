@@ -91,7 +91,9 @@ void Trainer::check_scaler() {
   const optim::ScalerNote note = notes_->look(
       state_.steps, static_cast<int64_t>(state.at("skipped_steps")), state.at("scale"));
   if (note.warning) {
-    warn(note.text);
+    if (ranks_.is_root()) {
+      warn(note.text);
+    }
   } else if (!note.text.empty() && options_.progress) {
     std::printf("%s%s\n", shows_progress() ? "\r\033[K" : "", note.text.c_str());
     std::fflush(stdout);
@@ -100,15 +102,21 @@ void Trainer::check_scaler() {
 
 void Trainer::follow_floor() {
   if (parts_.scaler && parts_.scaler->needs_full_precision()) {
-    warn(text("loss scale: gradients overflow at the smallest scale, ", parts_.scaler->scale(),
-              " (", parts_.scaler->last_overflow(), "): the run goes on in fp32 from step ",
-              state_.steps));
+    const std::string warning =
+        text("loss scale: gradients overflow at the smallest scale, ", parts_.scaler->scale(), " (",
+             parts_.scaler->last_overflow(), "): the run goes on in fp32 from step ", state_.steps);
+    if (ranks_.is_root()) {
+      warn(warning);
+    }
     go_on_in_full_precision();
   }
 }
 
 void Trainer::go_on_in_full_precision() {
   parts_.model.to_full_precision();
+  if (data_parallel_) {
+    make_data_parallel();
+  }
   if (parts_.scaler) {
     *parts_.scaler = optim::LossScaler::fixed(1, optim::AtFloor::error);
   }

@@ -29,12 +29,16 @@ bool Trainer::train_batch(const data::Batch& batch, bool last) {
   const Tensor loss =
       graph_ && full && !looks ? run_graph(batch, result) : run_batch(batch, weight, result);
   state_.loss.add(loss, static_cast<double>(batch.size));
-  state_.samples += batch.size;
+  state_.samples += batch.size * ranks_.count();
+  apart_ = !ranks_.alone();
   if (!window_.full()) {
     return false;
   }
   window_.reset();
   ++state_.steps;
+  if (ranks_.group()) {
+    ranks_.group()->set_step(state_.steps);
+  }
   if (parts_.schedule) {
     parts_.schedule->advance(result);
   }
@@ -43,6 +47,9 @@ bool Trainer::train_batch(const data::Batch& batch, bool last) {
 }
 
 Tensor Trainer::run_batch(const data::Batch& batch, double weight, optim::StepResult& result) {
+  if (data_parallel_) {
+    data_parallel_->set_reduce(window_.full());
+  }
   const Tensor loss =
       options_.step ? options_.step(parts_.model, batch) : classification_step(parts_.model, batch);
   if (parts_.scaler) {
@@ -51,6 +58,9 @@ Tensor Trainer::run_batch(const data::Batch& batch, double weight, optim::StepRe
     backward(loss, full({}, weight, loss.dtype(), loss.device()));
   }
   if (window_.full()) {
+    if (data_parallel_) {
+      data_parallel_->finish();
+    }
     if (lens_) {
       lens_->before_update();
     }
@@ -94,6 +104,10 @@ void Trainer::choose_graph(const data::Loader& train) {
   const Device device = parts_.optimizer.device();
   if (device.is_cpu() || options_.graph == StepGraph::off) {
     why_no_graph_ = device.is_cpu() ? "on the CPU there are none" : "they are switched off";
+    return;
+  }
+  if (!ranks_.alone()) {
+    give_up_graph("ranks average their gradients, and the host takes part in that");
     return;
   }
   if (options_.accumulate > 1) {

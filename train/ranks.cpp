@@ -1,0 +1,50 @@
+#include <binade/dist/share.h>
+#include <binade/train/ranks.h>
+
+namespace binade::train {
+
+std::vector<double> Ranks::sum(const std::vector<double>& numbers) const {
+  return group_ ? dist::reduce_numbers(*group_, numbers) : numbers;
+}
+
+double Ranks::largest(double number) const {
+  return group_ ? dist::reduce_numbers(*group_, {number}, dist::ReduceOp::max)[0] : number;
+}
+
+std::string Ranks::share(const std::string& text) const {
+  return group_ ? dist::broadcast_text(*group_, text) : text;
+}
+
+std::map<std::string, std::string> Ranks::share(
+    const std::map<std::string, std::string>& fields) const {
+  if (!group_) {
+    return fields;
+  }
+  std::string all;  // name, zero byte, value, zero byte, ...
+  for (const auto& [name, value] : fields) {
+    all.append(name).append(1, '\0').append(value).append(1, '\0');
+  }
+  all = dist::broadcast_text(*group_, all);
+  std::map<std::string, std::string> out;
+  for (size_t at = 0; at < all.size();) {
+    const std::string name = all.c_str() + at;
+    const std::string value = all.c_str() + at + name.size() + 1;
+    at += name.size() + value.size() + 2;
+    out[name] = value;
+  }
+  return out;
+}
+
+NamedTensors Ranks::share(const NamedTensors& tensors) const {
+  return group_ ? dist::broadcast_tensors(*group_, tensors) : tensors;
+}
+
+void Ranks::average(const NamedTensors& tensors) const {
+  for (const auto& [name, tensor] : tensors) {
+    if (group_) {
+      group_->all_reduce(tensor, dist::ReduceOp::avg);
+    }
+  }
+}
+
+}  // namespace binade::train
