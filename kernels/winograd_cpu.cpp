@@ -18,11 +18,11 @@ namespace binade::kernels {
 namespace {
 
 constexpr int64_t kBlockFloats = 96 * 1024;  // of v and m of a block of tiles
-constexpr int64_t kMaxBlockRows = 7;         // in register tiles
+constexpr int64_t kMaxBlock = 96;            // tiles
 constexpr int64_t kPanel = kMaxTileWidth;    // output channels whose weight is transformed together
 constexpr int64_t kDepth = 64;               // input channels of a panel's transformed weight
 constexpr int64_t kTransformTiles = 8;       // a thread's least share of a transform
-constexpr int64_t kMinBlocks = 8;            // so that few images keep several threads busy
+constexpr int64_t kMinBlocks = 4;            // so that few images keep several threads busy
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -135,12 +135,14 @@ class WinogradCorrelator {
     });
   }
 
-  // Whole register tiles of rows, as many as the cache holds.
+  // Whole register tiles of rows: as many as the cache holds, or so many that u, which every block
+  // reads, is at most twice as many transfers as the block's v and m.
   int64_t block_tiles() const {
-    const int64_t unit = tiles_.max_rows;
-    const int64_t by_cache = kBlockFloats / (kWinogradFrequencies * (reduced_ + produced_)) / unit;
-    const int64_t by_threads = ceil_div(ceil_div(c_.tiles.count, kMinBlocks), unit);
-    return unit * std::max<int64_t>(1, std::min({by_cache, by_threads, kMaxBlockRows}));
+    const int64_t channels = reduced_ + produced_, unit = tiles_.max_rows;
+    const int64_t best = std::max(kBlockFloats / (kWinogradFrequencies * channels),
+                                  reduced_ * produced_ / (4 * channels));
+    const int64_t by_threads = ceil_div(c_.tiles.count, kMinBlocks) + unit - 1;
+    return std::max<int64_t>(1, std::min({best, by_threads, kMaxBlock}) / unit) * unit;
   }
 
   void run_panels() {

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Convolution in f32, Binade against PyTorch on the CPU: layers and directions of bench/conv_bench.cpp.
 
-    bench/peers/conv.py build/release/bin/conv_bench [--threads 1,2] [--rounds 5] [--filter rn64] [--json FILE]
+    bench/peers/conv.py build/release/bin/conv_bench [--threads 1,2] [--rounds 5] [--filter rn64] [--cpu-time]
 
 The two take turns: in every round a slice of Binade's benchmark, then one of PyTorch in each memory format.
 The figures are medians over the rounds, the ratio is that of the medians, against PyTorch's better format.
 A slice during which other processes used the processors is repeated, at most six times; what is left of
-their use is printed. PyTorch runs in its strongest form: one OpenMP pool, memory kept by malloc."""
+their use is printed. On a busy machine --cpu-time counts processor time in place of the clock, which says
+little of more than one thread. PyTorch runs in its strongest form: one OpenMP pool, memory kept by malloc."""
 import argparse
 import json
 import os
@@ -47,9 +48,9 @@ def busy():
     return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
-def quiet(slice_of):
+def quiet(slice_of, most):
     """The result of a slice, repeated while others use more than 6% of a processor, and that use."""
-    for _ in range(6):
+    for _ in range(most):
         start, before, own = time.perf_counter(), busy(), sum(os.times()[:4])
         result = slice_of()
         spent = time.perf_counter() - start
@@ -60,12 +61,12 @@ def quiet(slice_of):
     return result, max(0.0, foreign)
 
 
-def binade_slice(program, name, threads):
+def binade_slice(program, name, threads, cpu_time):
     """Milliseconds per call."""
     command = [program, f"--benchmark_filter=^{re.escape(name)}/own/threads:{threads}/real_time$",
                f"--benchmark_min_time={SLICE}", "--benchmark_format=json"]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return json.loads(out)["benchmarks"][0]["real_time"]
+    return json.loads(out)["benchmarks"][0]["cpu_time" if cpu_time else "real_time"]
 
 
 def torch_call(torch, layer, direction, channels_last):
@@ -81,26 +82,27 @@ def torch_call(torch, layer, direction, channels_last):
         dy, x, w, None, [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], 1, mask)
 
 
-def torch_slice(call):
+def torch_slice(call, cpu_time):
+    clock = time.process_time if cpu_time else time.perf_counter
     call()
-    start, calls = time.perf_counter(), 0
-    while time.perf_counter() - start < SLICE:
+    start, calls = clock(), 0
+    while clock() - start < SLICE:
         call()
         calls += 1
-    return 1e3 * (time.perf_counter() - start) / calls
+    return 1e3 * (clock() - start) / calls
 
 
-def measure(torch, program, name, direction, threads, rounds):
+def measure(torch, flags, name, direction, threads):
     torch.set_num_threads(threads)
     layer = LAYERS[name]
-    work = {"binade": lambda: binade_slice(program, f"{name}/{direction}", threads)}
+    work = {"binade": lambda: binade_slice(flags.program, f"{name}/{direction}", threads, flags.cpu_time)}
     for order, last in (("nchw", False), ("channels_last", True)):
         call = torch_call(torch, layer, direction, last)
-        work[order] = lambda call=call: torch_slice(call)
+        work[order] = lambda call=call: torch_slice(call, flags.cpu_time)
     times, foreign = {key: [] for key in work}, []
-    for _ in range(rounds):
+    for _ in range(flags.rounds):
         for key, slice_of in work.items():
-            result, others = quiet(slice_of)
+            result, others = quiet(slice_of, 1 if flags.cpu_time else 6)
             times[key].append(result)
             foreign.append(others)
     median = {key: statistics.median(values) for key, values in times.items()}
@@ -116,6 +118,7 @@ def main():
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--filter", default="", help="regular expression on LAYER/DIRECTION")
+    parser.add_argument("--cpu-time", action="store_true", help="processor time in place of the clock")
     parser.add_argument("--json", metavar="FILE")
     flags = parser.parse_args()
     strongest()
@@ -132,7 +135,7 @@ def main():
                 for direction in PASSES:
                     if not re.search(flags.filter, f"{name}/{direction}") or (name, direction) == ("mnist1", "backward_data"):
                         continue
-                    row = measure(torch, flags.program, name, direction, threads, flags.rounds)
+                    row = measure(torch, flags, name, direction, threads)
                     batch, channels, side, outputs, kernel, stride, padding = LAYERS[name]
                     pixels = ((side + 2 * padding - kernel) // stride + 1) ** 2
                     gflops = 2e-6 * batch * channels * outputs * kernel**2 * pixels / row["binade_ms"]
