@@ -111,6 +111,9 @@ void report_results(const Flags& f, const train::ClassifierData& data,
 int run(Flags f) {
   kernels::set_threads(f.threads);
   dist::World world;
+  check(world.size() > 1 || (f.zero == 0 && !f.sync_batch_norm),
+        "--zero, --sync-batch-norm: got "
+        "one process, expected several; start them with binade launch -n N or mpirun -np N");
   const Device device = device_of(f, world);
   std::optional<optim::LossScaler> scaler = make_scaler(f);
   workers(f, world);

@@ -158,6 +158,28 @@ TEST(Loader, drop_last_and_shards) {
   EXPECT_EQ(std::set<int64_t>(seen.begin(), seen.end()).size(), 21u);
 }
 
+TEST(Loader, shards_of_other_sizes_have_every_sample_once) {
+  for (const int64_t size : {2, 7, 24}) {
+    const FakeDataset dataset(size);
+    std::vector<int64_t> seen;
+    for (int64_t shard = 0; shard < 5; ++shard) {
+      Loader loader(dataset, {.batch = 2,
+                              .workers = static_cast<int>(shard % 2),
+                              .shard = shard,
+                              .shard_count = 5,
+                              .uneven_shards = UnevenShards::keep});
+      EXPECT_EQ(loader.samples_per_epoch(), size / 5 + (shard < size % 5));  // may be 0
+      const Stream stream = read_stream(loader, 1);
+      seen.insert(seen.end(), stream.indices.begin(), stream.indices.end());
+    }
+    std::sort(seen.begin(), seen.end());
+    for (int64_t i = 0; i < size; ++i) {
+      EXPECT_EQ(seen.at(static_cast<size_t>(i)), i);
+    }
+    EXPECT_EQ(static_cast<int64_t>(seen.size()), size);
+  }
+}
+
 TEST(Loader, exceptions_reach_next_with_index_and_path) {
   for (int workers : {0, 1, 3}) {
     for (int64_t bad : {0, 5, 19}) {

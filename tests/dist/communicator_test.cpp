@@ -47,6 +47,45 @@ TEST(Communicator, WritesBackToAnyLayout) {
   });
 }
 
+TEST(Communicator, ReducesAndGathersRangesInPlace) {
+  run_threads(3, [](Communicator& world) {
+    const std::vector<int64_t> bounds{0, 4, 4, 6};
+    const Tensor x = full({6}, world.rank() + 1);
+    world.reduce_scatter_ranges(x, bounds, ReduceOp::sum);
+    const bool first = world.rank() == 0, last = world.rank() == 2;
+    check(x.at(0) == (first ? 6 : world.rank() + 1), "element 0 is ", x.at(0));
+    check(x.at(5) == (last ? 6 : world.rank() + 1), "element 5 is ", x.at(5));
+    world.gather_ranges(x, bounds);
+    check(x.at(3) == 6 && x.at(4) == 6, "gathered ", x.at(3), " and ", x.at(4));
+    world.sum(x);
+    check(x.at(2) == 18, "sum ", x.at(2));
+  });
+}
+
+TEST(CommunicatorErrors, RangesThatDifferBetweenRanks) {
+  for (const auto& bounds : {std::vector<int64_t>{0, 3, 6}, std::vector<int64_t>{0, 4, 5}}) {
+    try {
+      run_threads(2, [&](Communicator& world) {
+        const Tensor x = ones({6});
+        world.gather_ranges(x, world.rank() == 0 ? std::vector<int64_t>{0, 4, 6} : bounds);
+      });
+      ADD_FAILURE() << "went on";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("different collectives"), std::string::npos)
+          << error.what();
+    }
+  }
+  try {
+    run_threads(2, [](Communicator& world) {
+      world.gather_ranges(ones({6}), std::vector<int64_t>{0, 4, 5});
+    });
+    ADD_FAILURE() << "went on";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "all_gather: got 3 bounds up to 5, expected 3 that rise from 0 to the 6 elements");
+  }
+}
+
 TEST(Communicator, Splits) {
   run_threads(5, [](Communicator& world) {
     const int color = world.rank() == 4 ? -1 : world.rank() % 2;

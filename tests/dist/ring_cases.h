@@ -4,6 +4,7 @@
 #include <binade/core/create.h>
 #include <binade/dist/ring.h>
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
@@ -95,6 +96,40 @@ inline void gather_and_broadcast(Transport& t, const std::vector<int64_t>& sizes
 }
 
 // The checksum of an all-reduced tensor of random values.
+// Ranges of all lengths: rank r owns r mod 3 parts, the last rank the rest.
+inline std::vector<int64_t> uneven_bounds(int64_t size, int n) {
+  std::vector<int64_t> bounds{0};
+  for (int rank = 0; rank + 1 < n; ++rank) {
+    bounds.push_back(std::min(size, bounds.back() + rank % 3 * (size / (2 * n))));
+  }
+  bounds.push_back(size);
+  return bounds;
+}
+
+// In place, over ranges of other lengths, some of them empty.
+inline void exact_ranges(Transport& t, const std::vector<int64_t>& sizes, RingOptions options) {
+  const int n = t.size();
+  for (const DType dtype : kReducedDTypes) {
+    for (const int64_t size : sizes) {
+      const std::vector<int64_t> bounds = uneven_bounds(size, n);
+      options.bounds = bounds;
+      const auto rank = static_cast<size_t>(t.rank());
+      const int64_t begin = bounds[rank], count = bounds[rank + 1] - begin;
+      const Tensor x = rank_values(size, t.rank(), n, dtype),
+                   before = rank_values(size, t.rank(), n, dtype);
+      ring_reduce_scatter_ranges(t, x, ReduceOp::avg, options);
+      const std::string what = text(t.name(), " ", n, " ranks ", dtype, " ", size);
+      check_values(make_view(x, {count}, {1}, begin), begin, n, ReduceOp::avg, "ranges " + what);
+      for (int64_t i = 0; i < size; ++i) {
+        check((i >= begin && i < begin + count) || x.at(i) == before.at(i), what, ": element ", i,
+              " of another rank has changed");
+      }
+      ring_all_gather_ranges(t, x, options);
+      check_values(x, 0, n, ReduceOp::avg, "gathered " + what);
+    }
+  }
+}
+
 inline uint32_t reduced_bits(Transport& t, int64_t size, DType dtype, ReduceOp op,
                              const RingOptions& options) {
   manual_seed(static_cast<uint64_t>(100 + t.rank()));

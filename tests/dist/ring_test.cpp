@@ -29,6 +29,14 @@ TEST_P(Ring, IsExactWithF32Carry) {
   }));
 }
 
+TEST_P(Ring, ReducesAndGathersRangesOfAnyLength) {
+  expect_no_errors(run_ranks(GetParam(), [](Transport& t) {
+    exact_ranges(t, kSizes, {});
+    exact_ranges(t, {1, 300}, {.piece_bytes = 16});
+    exact_ranges(t, {77}, {.f32_carry = true, .piece_bytes = 32});
+  }));
+}
+
 TEST_P(Ring, GathersAndBroadcasts) {
   expect_no_errors(
       run_ranks(GetParam(), [](Transport& t) { gather_and_broadcast(t, kSizes, {}); }));

@@ -37,13 +37,16 @@ Tensor wave(const Dims& sizes, double phase, DType dtype) {
 }
 
 // Rows [first, first + count) of a batch of 12 images, forward and backward.
-Result normalize(int64_t first, int64_t count, DType dtype, bool affine, RankGroup* group) {
+Result normalize(int64_t first, int64_t count, DType dtype, bool affine, RankGroup* group,
+                 Device device = {}) {
   const DType stat = compute_dtype(dtype);
   const auto part = [&](double phase) {
-    return contiguous(slice(wave({12, kChannels, 2, 3}, phase, dtype), 0, first, first + count));
+    return contiguous(slice(wave({12, kChannels, 2, 3}, phase, dtype), 0, first, first + count))
+        .to(device);
   };
-  Tensor x = part(0), w = wave({kChannels}, 1, stat), b = wave({kChannels}, 2, stat);
-  const Tensor mean = zeros({kChannels}, stat), var = ones({kChannels}, stat);
+  const auto vector = [&](double phase) { return wave({kChannels}, phase, stat).to(device); };
+  Tensor x = part(0), w = vector(1), b = vector(2);
+  const Tensor mean = zeros({kChannels}, stat, device), var = ones({kChannels}, stat, device);
   x.require_grad(), w.require_grad(), b.require_grad();
   const Tensor y = batch_norm(x, affine ? w : Tensor(), affine ? b : Tensor(), mean, var,
                               {.momentum = 0.3, .group = group});
@@ -56,14 +59,14 @@ Result normalize(int64_t first, int64_t count, DType dtype, bool affine, RankGro
   return result;
 }
 
-void expect_one_batch(const std::vector<int64_t>& parts, DType dtype, bool affine,
-                      double tolerance) {
+void expect_one_batch(const std::vector<int64_t>& parts, DType dtype, bool affine, double tolerance,
+                      Device device = {}) {
   const Result whole = normalize(0, 12, dtype, affine, nullptr);
   run_threads(static_cast<int>(parts.size()), [&](Communicator& group) {
     const auto rank = static_cast<size_t>(group.rank());
     const int64_t first = std::accumulate(parts.begin(), parts.begin() + group.rank(), int64_t(0)),
                   last = first + parts[rank];
-    const Result part = normalize(first, parts[rank], dtype, affine, &group);
+    const Result part = normalize(first, parts[rank], dtype, affine, &group, device);
     check_close(values_of({{"y", part.y}}), values_of({{"y", slice(whole.y, 0, first, last)}}),
                 tolerance);
     check_close(values_of({{"dx", part.dx}}), values_of({{"dx", slice(whole.dx, 0, first, last)}}),
@@ -86,6 +89,14 @@ TEST(SyncBatchNorm, EqualsOneRankWithTheWholeBatch) {
     expect_one_batch({6, 6}, DType::f32, affine, 1e-5);
     expect_one_batch({5, 7}, DType::f16, affine, 1e-2);
   }
+}
+
+TEST(SyncBatchNorm, OnADevice) {
+  if (Device::best().is_cpu()) {
+    GTEST_SKIP() << "skipped: no device";
+  }
+  expect_one_batch({5, 7}, DType::f32, true, 1e-5, Device::best());
+  expect_one_batch({1, 7, 4}, DType::f16, true, 1e-2, Device::best());
 }
 
 TEST(SyncBatchNorm, RanksWithOtherStatisticsMakeADifference) {

@@ -38,6 +38,7 @@ struct Training {
   int64_t infinite_at = -1;  // this step has an infinite gradient on the last rank
   optim::AtFloor at_floor = optim::AtFloor::skip;
   bool freeze = false;
+  Device device = {};
 };
 
 struct State {
@@ -60,7 +61,10 @@ NamedTensors copies(const NamedTensors& tensors) {
 State train(const Training& run, Communicator& group, Sharding sharding,
             const State* from = nullptr) {
   SmallModel model;
-  run.dtype == DType::f16 ? model.to(Device{}, Precision::mixed(DType::f16)) : model.to(run.dtype);
+  model.to(run.device, run.dtype == DType::f16 ? Precision::mixed(DType::f16) : Precision::full());
+  if (run.dtype == DType::f64) {
+    model.to(run.dtype);
+  }
   if (run.freeze) {
     model.freeze("fc2");
   }
@@ -80,7 +84,8 @@ State train(const Training& run, Communicator& group, Sharding sharding,
     for (int64_t m = 0; m < run.micro_batches; ++m) {
       ddp.set_reduce(m == run.micro_batches - 1);
       const Rows rows = rows_of(step, group.rank() * own + m * micro, micro, input);
-      Tensor loss = mul(nn::cross_entropy(model(rows.x), rows.labels), 1.0 / run.micro_batches);
+      const Tensor x = rows.x.to(run.device), labels = rows.labels.to(run.device);
+      Tensor loss = mul(nn::cross_entropy(model(x), labels), 1.0 / run.micro_batches);
       if (step == run.infinite_at && group.rank() == group.size() - 1) {
         loss = mul(loss, INFINITY);
       }
@@ -106,6 +111,7 @@ State train(const Training& run, Communicator& group, Sharding sharding,
 void expect_as_unsharded(const Training& run, Sharding sharding, int ranks, double tolerance) {
   run_threads(ranks, [&](Communicator& group) {
     const State whole = train(run, group, Sharding::none), parts = train(run, group, sharding);
+    check(values_of(whole.optimizer).size() >= values_of(whole.model).size(), "too few states");
     check_close(values_of(parts.model), values_of(whole.model), tolerance);
     check_close(values_of(parts.optimizer), values_of(whole.optimizer), tolerance);
     check(parts.scalars == whole.scalars, "the counters differ");
@@ -148,6 +154,19 @@ TEST(Zero, ShardedStatesEqualWholeOnesBitForBit) {
   expect_as_unsharded({.last = 200}, Sharding::states, 4, kSameBits);
 }
 
+TEST(Zero, ShardedStatesOnADevice) {
+  if (Device::best().is_cpu()) {
+    GTEST_SKIP() << "skipped: no device";
+  }
+  const Device device = Device::best();
+  expect_as_unsharded({.last = 10, .dtype = DType::f32, .clip = 0.05, .device = device},
+                      Sharding::states, 2, kSameBits);
+  expect_as_unsharded(
+      {.last = 10, .dtype = DType::f16, .scaler = true, .infinite_at = 4, .device = device},
+      Sharding::states, 3, kSameBits);
+  EXPECT_THROW(expect_as_unsharded({.device = device}, Sharding::gradients, 2, 0), Error);
+}
+
 // Two numbers have one sum; of three and more the order depends on who owns the range.
 TEST(Zero, ShardedGradientsEqualWholeOnes) {
   expect_as_unsharded({.dtype = DType::f32}, Sharding::gradients, 2, kSameBits);
@@ -156,7 +175,8 @@ TEST(Zero, ShardedGradientsEqualWholeOnes) {
   expect_as_unsharded({.micro_batches = 3}, Sharding::gradients, 2, kSameBits);
   expect_as_unsharded({.freeze = true}, Sharding::gradients, 2, kSameBits);
   for (const int ranks : {2, 3, 4}) {
-    expect_as_unsharded({.last = 200, .clip = 0.05}, Sharding::gradients, ranks, 1e-12);
+    expect_as_unsharded({.last = ranks == 3 ? 200 : 30, .clip = 0.05}, Sharding::gradients, ranks,
+                        1e-12);
     expect_as_unsharded({.clip = 0.05, .scaler = true, .infinite_at = 3}, Sharding::gradients,
                         ranks, 1e-12);
   }
