@@ -1,5 +1,6 @@
 // The kernels of a training step as cases, over flat ranges of rows x cols elements.
 #include <bench/kernel_cases.h>
+#include <binade/kernels/combine.h>
 #include <binade/kernels/copy.h>
 #include <binade/kernels/exponents.h>
 #include <binade/kernels/optimizer.h>
@@ -30,6 +31,18 @@ Prepared gradient_stats(int64_t rows, int64_t cols, DType dtype, Device device) 
   const Shared o = std::make_shared<Operands>(device);
   const View &g = o->random(dtype, {rows * cols}), &result = o->empty(DType::f64, {2});
   return {o, [&] { kernels::gradient_stats({.grad = g, .result = result}); }, bytes_of(g), 0};
+}
+
+// A hop of an all-reduce.
+Prepared combine(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &received = o->random(dtype, {rows * cols}), &x = o->random(dtype, {rows * cols}),
+             &y = o->empty(dtype, {rows * cols});
+  return {o,
+          [&] {
+            kernels::combine({.op = kernels::CombineOp::sum, .received = received, .x = x, .y = y});
+          },
+          bytes_of(received, x, y), 0};
 }
 
 Prepared count_exponents(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -189,6 +202,7 @@ Prepared lars_step(int64_t rows, int64_t cols, DType dtype, Device device) {
 std::vector<KernelCase> optimizer_kernel_cases() {
   constexpr const char* kElements = "rows x cols elements";
   return {{"gradient_stats", kElements, gradient_stats},
+          {"combine", kElements, combine},
           {"count_exponents", kElements, count_exponents},
           {"count_lost_updates", kElements, count_lost_updates},
           {"adam_step", kElements, adam_step},

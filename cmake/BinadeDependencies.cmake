@@ -21,6 +21,8 @@ find_package(nlohmann_json REQUIRED)
 target_link_libraries(binade_core PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 target_link_libraries(binade_train PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
+target_link_libraries(binade_dist PRIVATE ${CMAKE_DL_LIBS})  # NCCL is looked for when it is needed
+
 # MPI, one of the transports between processes. Programs that use no World do not load its library.
 set(BINADE_HAS_MPI FALSE)
 if(NOT BINADE_MPI STREQUAL "OFF")

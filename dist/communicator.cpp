@@ -2,6 +2,7 @@
 #include <binade/core/crc32c.h>
 #include <binade/core/create.h>
 #include <binade/dist/communicator.h>
+#include <binade/dist/nccl_transport.h>
 
 #include <algorithm>
 #include <tuple>
@@ -16,15 +17,17 @@ struct Header {
   bool operator==(const Header&) const = default;
 };
 
-// The values of x in contiguous memory of the CPU: x itself where they are.
-Tensor on_host(const Tensor& x) { return x.detach().to(Device{}).contiguous(); }
+// The values of x in contiguous memory that the transport reaches: x itself where they are.
+Tensor within_reach(const Transport& transport, const Tensor& x) {
+  return x.detach().to(transport.device()).contiguous();
+}
 
-void write_back(const Tensor& host, const Tensor& x) {
-  if (host.view().data == x.view().data) {
+void write_back(const Tensor& values, const Tensor& x) {
+  if (values.view().data == x.view().data) {
     x.bump_version();
   } else {
     const NoGradGuard guard;
-    x.detach().copy_(host);
+    x.detach().copy_(values);
   }
 }
 
@@ -74,7 +77,11 @@ void Communicator::run(const Signature& signature, F&& body) {
                 reason);
   };
   try {
-    transport_->set_timeout(sequence_ == 1 ? options_.first_timeout : options_.timeout);
+    const double timeout = sequence_ == 1 ? options_.first_timeout : options_.timeout;
+    transport_->set_timeout(timeout);
+    if (device_transport_) {
+      device_transport_->set_timeout(timeout);
+    }
     compare_signatures(signature);
     body();
   } catch (const TransportError& error) {
@@ -108,7 +115,8 @@ void Communicator::compare_signatures(const Signature& signature) {
 
 void Communicator::all_reduce(const Tensor& x, ReduceOp op, const AllReduceOptions& options) {
   check_reducible("all_reduce", x);
-  const Tensor host = on_host(x);
+  Transport& transport = carrier(x);
+  const Tensor values = within_reach(transport, x);
   run({.collective = Collective::all_reduce,
        .dtype = x.dtype(),
        .op = op,
@@ -117,30 +125,33 @@ void Communicator::all_reduce(const Tensor& x, ReduceOp op, const AllReduceOptio
        .piece = options.piece_bytes},
       [&] {
         if (options.algorithm == Algorithm::library) {
-          transport_->library_all_reduce(host, op);
+          transport.library_all_reduce(values, op);
         } else {
-          ring_all_reduce(*transport_, host, op,
+          ring_all_reduce(transport, values, op,
                           {.f32_carry = options.f32_carry, .piece_bytes = options.piece_bytes});
         }
       });
-  write_back(host, x);
+  write_back(values, x);
 }
 
 void Communicator::broadcast(const Tensor& x, int root) {
   check(x.defined(), "broadcast: got an undefined tensor");
   check(root >= 0 && root < size(), "broadcast: got root ", root, ", expected a rank of 0 .. ",
         size() - 1);
-  const Tensor host = on_host(x);
+  Transport& transport = carrier(x);
+  const Tensor values = within_reach(transport, x);
   run({.collective = Collective::broadcast, .dtype = x.dtype(), .root = root, .count = x.numel()},
-      [&] { ring_broadcast(*transport_, host, root); });
-  write_back(host, x);
+      [&] { ring_broadcast(transport, values, root); });
+  write_back(values, x);
 }
 
 Tensor Communicator::all_gather(const Tensor& x) {
   check(x.defined(), "all_gather: got an undefined tensor");
-  const Tensor host = on_host(x), all = empty(with_front(size(), x.sizes()), x.dtype());
+  Transport& transport = carrier(x);
+  const Tensor values = within_reach(transport, x),
+               all = empty(with_front(size(), x.sizes()), x.dtype(), transport.device());
   run({.collective = Collective::all_gather, .dtype = x.dtype(), .count = x.numel()},
-      [&] { ring_all_gather(*transport_, host, all); });
+      [&] { ring_all_gather(transport, values, all); });
   return all.to(x.device());
 }
 
@@ -153,7 +164,9 @@ Tensor Communicator::reduce_scatter(const Tensor& x, ReduceOp op, const AllReduc
   for (int i = 1; i < x.dim(); ++i) {
     sizes.push_back(x.size(i));
   }
-  const Tensor host = on_host(x), part = empty(sizes, x.dtype());
+  Transport& transport = carrier(x);
+  const Tensor values = within_reach(transport, x),
+               part = empty(sizes, x.dtype(), transport.device());
   run({.collective = Collective::reduce_scatter,
        .dtype = x.dtype(),
        .op = op,
@@ -161,7 +174,7 @@ Tensor Communicator::reduce_scatter(const Tensor& x, ReduceOp op, const AllReduc
        .count = x.numel(),
        .piece = options.piece_bytes},
       [&] {
-        ring_reduce_scatter(*transport_, host, part, op,
+        ring_reduce_scatter(transport, values, part, op,
                             {.f32_carry = options.f32_carry, .piece_bytes = options.piece_bytes});
       });
   return part.to(x.device());
@@ -171,7 +184,8 @@ void Communicator::reduce_scatter_ranges(const Tensor& x, std::span<const int64_
                                          ReduceOp op, const AllReduceOptions& options) {
   check_reducible("reduce_scatter", x);
   check(options.algorithm == Algorithm::ring, "reduce_scatter: only the ring does this");
-  const Tensor host = on_host(x);
+  Transport& transport = carrier(x);
+  const Tensor values = within_reach(transport, x);
   run({.collective = Collective::reduce_scatter,
        .dtype = x.dtype(),
        .op = op,
@@ -181,21 +195,22 @@ void Communicator::reduce_scatter_ranges(const Tensor& x, std::span<const int64_
        .piece = options.piece_bytes},
       [&] {
         ring_reduce_scatter_ranges(
-            *transport_, host, op,
+            transport, values, op,
             {.f32_carry = options.f32_carry, .piece_bytes = options.piece_bytes, .bounds = bounds});
       });
-  write_back(host, x);
+  write_back(values, x);
 }
 
 void Communicator::gather_ranges(const Tensor& x, std::span<const int64_t> bounds) {
   check(x.defined(), "all_gather: got an undefined tensor");
-  const Tensor host = on_host(x);
+  Transport& transport = carrier(x);
+  const Tensor values = within_reach(transport, x);
   run({.collective = Collective::all_gather,
        .dtype = x.dtype(),
        .root = digest(bounds),
        .count = x.numel()},
-      [&] { ring_all_gather_ranges(*transport_, host, {.bounds = bounds}); });
-  write_back(host, x);
+      [&] { ring_all_gather_ranges(transport, values, {.bounds = bounds}); });
+  write_back(values, x);
 }
 
 // Everyone has been told by everyone, in ever longer steps (D. Hensgen, R. Finkel, U. Manber, "Two
@@ -233,8 +248,36 @@ std::unique_ptr<Communicator> Communicator::split(int color, int key) {
   for (const auto& entry : chosen) {
     members.push_back(std::get<1>(entry));
   }
-  return std::make_unique<Communicator>(transport_->split(members), health_, options_,
-                                        text("group ", color));
+  auto part = std::make_unique<Communicator>(transport_->split(members), health_, options_,
+                                             text("group ", color));
+  if (device_transport_) {
+    part->connect_devices(device_transport_->device());
+  }
+  return part;
+}
+
+void Communicator::connect_devices(Device device) {
+  const std::string missing = size() > 1 ? nccl_missing() : std::string();
+  const Tensor all = all_gather(full({1}, missing.empty() ? 1 : 0, DType::i64));
+  for (int peer = 0; peer < size(); ++peer) {
+    check(all.data<int64_t>()[peer] == 1, "connect_devices: rank ", peer, " has no NCCL",
+          peer == rank() ? ": " + missing : std::string());
+  }
+  if (size() > 1) {
+    run({.collective = Collective::connect}, [&] {
+      device_transport_ = make_nccl_transport(transport_, device);
+      health_->watch(device_transport_);
+    });
+  }
+}
+
+Transport& Communicator::carrier(const Tensor& x) const {
+  const bool direct = device_transport_ && x.device() == device_transport_->device();
+  return direct ? *device_transport_ : *transport_;
+}
+
+uint64_t Communicator::bytes_sent() const {
+  return transport_->bytes_sent() + (device_transport_ ? device_transport_->bytes_sent() : 0);
 }
 
 }  // namespace binade::dist

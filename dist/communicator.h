@@ -6,7 +6,8 @@
 // a CollectiveError that shows who is where. After one, every further call throws it too.
 // One thread at a time calls a communicator.
 //
-// Tensors on a device other than the CPU pass through host memory.
+// Tensors on a device other than the CPU pass through host memory, unless connect_devices() has
+// connected the devices of all ranks.
 #pragma once
 #include <binade/core/rank_group.h>
 #include <binade/dist/health.h>
@@ -16,7 +17,7 @@ namespace binade::dist {
 
 enum class Algorithm : uint8_t {
   ring,     // dist/ring.h: the same on every transport, bit-identical everywhere
-  library,  // the transport's own, for example MPI_Allreduce
+  library,  // the transport's own: MPI_Allreduce, ncclAllReduce
 };
 
 struct AllReduceOptions {
@@ -62,19 +63,27 @@ class Communicator : public RankGroup {
   // result (nullptr). Collective over this group.
   std::unique_ptr<Communicator> split(int color, int key = 0);
 
+  // Tensors on `device`, one of this rank's, travel between devices from now on, over NCCL; groups
+  // that are split off later do the same. Collective. Throws Error on every rank where one has no
+  // NCCL.
+  void connect_devices(Device device);
+  bool has_devices() const { return device_transport_ != nullptr; }
+
   // The step of training, for the table of an error.
   void set_step(int64_t step) { health_->progress().set_step(step); }
-  uint64_t bytes_sent() const { return transport_->bytes_sent(); }
+  uint64_t bytes_sent() const;
   uint64_t collectives() const { return sequence_; }
   Transport& transport() { return *transport_; }
 
  private:
+  // The transport that reaches a tensor, or its copy on the CPU.
+  Transport& carrier(const Tensor& x) const;
   template <class F>
   void run(const Signature& signature, F&& body);
   void compare_signatures(const Signature& signature);
   [[noreturn]] void end(const std::string& cause);
 
-  std::shared_ptr<Transport> transport_;
+  std::shared_ptr<Transport> transport_, device_transport_;
   std::shared_ptr<Health> health_;
   CommunicatorOptions options_;
   std::string name_;

@@ -8,7 +8,7 @@
 //   decoder.to(Device::parse("cuda:1"));
 //   dist::Pipeline pipeline({{encoder.device(), [&](const Tensor& x) { return encoder(x); }},
 //                            {decoder.device(), [&](const Tensor& x) { return decoder(x); }}});
-//   pipeline.step(images, labels, nn::cross_entropy);    // gradients of the mean over the batch
+//   pipeline.step(images, labels, loss);                 // gradients of the mean over the batch
 //   adam.step(); ...
 //
 // Micro-batches add up in their order under either schedule, so both leave the same bits.

@@ -2,11 +2,11 @@
 // r sends segment r - 1 - s and receives segment r - 2 - s. Steps below n - 1 reduce, the n - 1
 // after them gather. Item i is sent when item i - pieces, the same piece one step before, has been
 // combined, so up to `pieces` items can be under way.
+#include <binade/core/device_memory.h>
 #include <binade/dist/ring.h>
 #include <binade/kernels/combine.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace binade::dist {
 namespace {
@@ -16,6 +16,21 @@ constexpr int64_t kUnderWay = 4;  // items whose messages are posted at a time
 struct Range {
   int64_t begin, count;  // elements
 };
+
+void check_place(const char* what, const Transport& transport, const View& x) {
+  const Device device = transport.device();
+  check(x.contiguous && (device.is_cpu() ? x.device.is_cpu() : x.device == device), what,
+        ": got a view on ", x.device, x.contiguous ? "" : " (not contiguous)",
+        ", expected contiguous memory of ", device);
+}
+
+// The host waits for what the current stream and the transport have been given.
+void complete(Transport& transport) {
+  if (!transport.device().is_cpu()) {
+    transport.group_start();
+    transport.wait(transport.group_end());
+  }
+}
 
 kernels::CombineOp combine_op(ReduceOp op) {
   switch (op) {
@@ -38,9 +53,8 @@ class Ring {
         op_(op),
         wire_(is_half(x.dtype) && options.f32_carry ? DType::f32 : x.dtype),
         bounds_(options.bounds) {
-    check(x.contiguous && y.contiguous && x.device.is_cpu() && y.device.is_cpu(),
-          "ring: got views on ", x.device, " and ", y.device,
-          ", expected contiguous memory of the CPU");
+    check_place("ring", transport, x);
+    check_place("ring", transport, y);
     int64_t longest = 0;
     for (int64_t segment = 0; segment < n_; ++segment) {
       longest = std::max(longest, bound(segment + 1) - bound(segment));
@@ -75,12 +89,13 @@ class Ring {
       tickets[i % under_way_] = post(i);
     }
     for (int64_t i = first; i < last; ++i) {
-      t_.wait(tickets[i % under_way_]);
+      t_.order(tickets[i % under_way_]);
       combine(i);
       if (i + under_way_ < last) {
         tickets[i % under_way_] = post(i + under_way_);
       }
     }
+    complete(t_);
   }
 
   // Whether the first step sends something else than the values as they are.
@@ -109,7 +124,7 @@ class Ring {
     }
     const View partial = view(partial_, wire_, k * slot_, range.count);
     if (step == 0) {
-      kernels::cpu::combine(
+      kernels::combine(
           {.op = combine_op(op_), .received = kNoView, .x = own, .y = partial, .before = before_});
     }
     return partial;
@@ -127,13 +142,12 @@ class Ring {
     }
     const bool complete = step == n_ - 2;
     const Range range = piece(t_.rank() - 2 - step, k);
-    kernels::cpu::combine(
-        {.op = combine_op(op_),
-         .received = arriving(step, k, i % under_way_),
-         .x = view(x_.data, x_.dtype, range.begin, range.count),
-         .y = complete ? result(range) : view(partial_, wire_, k * slot_, range.count),
-         .before = before_,
-         .after = complete ? after_ : 1});
+    kernels::combine({.op = combine_op(op_),
+                      .received = arriving(step, k, i % under_way_),
+                      .x = view(x_.data, x_.dtype, range.begin, range.count),
+                      .y = complete ? result(range) : view(partial_, wire_, k * slot_, range.count),
+                      .before = before_,
+                      .after = complete ? after_ : 1});
   }
 
   Range piece(int64_t segment, int64_t k) const {
@@ -152,9 +166,11 @@ class Ring {
     return view(y_.data, y_.dtype, range.begin - origin, range.count);
   }
 
-  static View view(std::byte* data, DType dtype, int64_t begin, int64_t count) {
-    return view_of(data ? data + begin * static_cast<int64_t>(size_of(dtype)) : data, dtype,
-                   {count});
+  View view(std::byte* data, DType dtype, int64_t begin, int64_t count) const {
+    View out =
+        view_of(data ? data + begin * static_cast<int64_t>(size_of(dtype)) : data, dtype, {count});
+    out.device = x_.device;
+    return out;
   }
   static size_t bytes(const View& view) {
     return static_cast<size_t>(view.numel) * size_of(view.dtype);
@@ -174,7 +190,7 @@ class Ring {
 
 void copy_bytes(const View& x, std::byte* to) {
   if (x.numel > 0 && x.data != to) {
-    std::memcpy(to, x.data, static_cast<size_t>(x.numel) * size_of(x.dtype));
+    device_copy(to, x.device, x.data, x.device, static_cast<size_t>(x.numel) * size_of(x.dtype));
   }
 }
 
@@ -207,6 +223,7 @@ void ring_reduce_scatter(Transport& transport, const View& x, const View& y, Red
     Ring(transport, x, y, false, op, options).reduce_scatter();
   } else {
     copy_bytes(x, y.data);
+    complete(transport);
   }
 }
 
@@ -216,6 +233,8 @@ void ring_all_gather(Transport& transport, const View& x, const View& y,
   copy_bytes(x, y.data + transport.rank() * x.numel * static_cast<int64_t>(size_of(x.dtype)));
   if (transport.size() > 1) {
     Ring(transport, y, y, true, ReduceOp::sum, options).all_gather();
+  } else {
+    complete(transport);
   }
 }
 
@@ -237,8 +256,7 @@ void ring_all_gather_ranges(Transport& transport, const View& x, const RingOptio
 void ring_broadcast(Transport& transport, const View& x, int root, const RingOptions& options) {
   const int n = transport.size();
   check(root >= 0 && root < n, "broadcast: got root ", root, ", expected a rank of 0 .. ", n - 1);
-  check(x.contiguous && x.device.is_cpu(), "broadcast: got a view on ", x.device,
-        ", expected contiguous memory of the CPU");
+  check_place("broadcast", transport, x);
   const int place = (transport.rank() - root + n) % n;  // in the chain from the root
   const auto size = static_cast<size_t>(x.numel) * size_of(x.dtype);
   const auto piece = static_cast<size_t>(options.piece_bytes);
@@ -253,8 +271,9 @@ void ring_broadcast(Transport& transport, const View& x, int root, const RingOpt
     if (place < n - 1 && i > 0) {
       transport.send((transport.rank() + 1) % n, x.data + (i - 1) * piece, range(i - 1));
     }
-    transport.wait(transport.group_end());
+    transport.order(transport.group_end());
   }
+  complete(transport);
 }
 
 }  // namespace binade::dist

@@ -8,7 +8,9 @@
 // while others are added.
 //
 // All ranks call with the same sizes, dtypes and options (dist/communicator.h checks that). Views
-// are contiguous and on the CPU. Results are bit-identical on all ranks and from run to run.
+// are contiguous and lie where the transport's messages do: on the CPU or on its device, where sums
+// are made by a kernel on the current stream while other pieces travel. Results are bit-identical
+// on all ranks, on every transport and from run to run, and complete when the call returns.
 #pragma once
 #include <binade/dist/reduce_op.h>
 #include <binade/dist/transport.h>

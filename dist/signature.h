@@ -13,12 +13,13 @@ enum class Collective : uint8_t {
   all_gather,
   broadcast,
   barrier,
-  split
+  split,
+  connect,  // of devices
 };
 
 constexpr const char* to_string(Collective collective) {
-  constexpr const char* kName[] = {"all_reduce", "reduce_scatter", "all_gather",
-                                   "broadcast",  "barrier",        "split"};
+  constexpr const char* kName[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
+                                   "barrier",    "split",          "connect"};
   return kName[static_cast<int>(collective)];
 }
 

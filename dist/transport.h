@@ -37,7 +37,9 @@ class Transport {
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
 
-  virtual const char* name() const = 0;  // "threads", "mpi", "tcp"
+  virtual const char* name() const = 0;  // "threads", "mpi", "tcp", "nccl"
+  // Where the memory of messages is: the CPU, or the one device that this transport serves.
+  virtual Device device() const { return {}; }
   int rank() const { return rank_; }
   int size() const { return size_; }
 
@@ -50,6 +52,9 @@ class Transport {
   // Throws TransportError after timeout() seconds in which the group was not done, at once when a
   // peer is gone or the transport was interrupted. After an error nothing can be posted any more.
   void wait(uint64_t ticket);
+  // What the calling thread does with the memory from now on comes after that group: on the CPU
+  // this waits, on a device only the thread's current stream does.
+  virtual void order(uint64_t ticket) { wait(ticket); }
 
   double timeout() const { return timeout_; }
   void set_timeout(double seconds) { timeout_ = seconds; }
@@ -62,14 +67,14 @@ class Transport {
   // all members with the same list, in the same order beside their other splits.
   virtual std::unique_ptr<Transport> split(const std::vector<int>& members) = 0;
 
-  // The all-reduce of the library behind this transport: contiguous memory of the CPU, in place.
-  // Throws Error where there is none. May not be interrupted.
+  // The all-reduce of the library behind this transport: contiguous memory of device(), in place.
+  // Throws Error where there is none. MPI's may not be interrupted.
   virtual void library_all_reduce(const View& x, ReduceOp op);
 
-  // At least this much memory for a collective, 64-byte aligned. It is kept for the next one,
-  // because fresh pages cost more than the sums that are made in them. Invalidates what it returned
-  // before.
-  std::byte* workspace(size_t bytes);
+  // At least this much memory of device() for a collective, 64-byte aligned. It is kept for the
+  // next one, because fresh pages cost more than the sums that are made in them. Invalidates what
+  // it returned before.
+  virtual std::byte* workspace(size_t bytes);
 
   // Payload handed to send() so far.
   uint64_t bytes_sent() const { return bytes_sent_; }

@@ -1,7 +1,9 @@
+#include <binade/core/create.h>
 #include <binade/core/device_info.h>
 #include <binade/dist/control.h>
 #include <binade/dist/discovery.h>
 #include <binade/dist/mpi_transport.h>
+#include <binade/dist/nccl_transport.h>
 #include <binade/dist/tcp_transport.h>
 #include <binade/dist/thread_transport.h>
 #include <binade/dist/world.h>
@@ -57,6 +59,29 @@ bool wants_mpi(const Placement& p) {
   return wanted.empty() ? p.launcher == Launcher::open_mpi : wanted == "mpi";
 }
 
+#if defined(BINADE_WITH_CUDA) && !defined(BINADE_HOST_EXECUTION)
+constexpr bool kForGpus = true;
+#else
+constexpr bool kForGpus = false;
+#endif
+
+// The device of a process, and whether no other process of its machine has it too. NCCL takes two
+// processes on one device for a mistake, unless NCCL_HOSTID says that they are on two machines.
+struct OwnDevice {
+  Device device = Device::best();
+  bool alone = true;
+};
+
+OwnDevice own_device(const Placement& p) {
+  OwnDevice own;
+  if (!own.device.is_cpu()) {
+    const auto count = std::max(1, static_cast<int>(device_report().devices.size()));
+    own.device.index = static_cast<int8_t>(p.local_rank % count);
+    own.alone = p.local_size <= count || !variable("NCCL_HOSTID").empty();
+  }
+  return own;
+}
+
 // Where the control channel is, as rank 0 tells it over MPI.
 struct Meeting {
   char address[64] = "";
@@ -84,6 +109,7 @@ struct World::State {
   void start(const WorldOptions& options);
   void start_over_mpi(const ControlOptions& control);
   void start_over_tcp(const ControlOptions& control);
+  void connect_devices();
   void end() noexcept;
 
   Placement placement;
@@ -117,6 +143,7 @@ void World::State::start(const WorldOptions& options) {
     transport = make_thread_transport(make_thread_hub(1), 0);
   }
   communicator = std::make_unique<Communicator>(transport, health, collectives);
+  connect_devices();
 }
 
 void World::State::start_over_mpi(const ControlOptions& control) {
@@ -167,6 +194,27 @@ void World::State::start_over_tcp(const ControlOptions& control) {
   transport = make_tcp_transport(p.rank, client->roster(), std::move(data), p.secret);
 }
 
+// Over NCCL where every rank can, and says so.
+void World::State::connect_devices() {
+  const std::string wanted = variable("BINADE_NCCL");
+  check(wanted.empty() || wanted == "auto" || wanted == "on" || wanted == "off",
+        "world: got BINADE_NCCL='", wanted, "', expected auto, on or off");
+  if (placement.size == 1 || wanted == "off" || (!kForGpus && wanted != "on")) {
+    return;
+  }
+  const OwnDevice own = own_device(placement);
+  const bool usable =
+      !own.device.is_cpu() && own.alone && (wanted == "on" || nccl_missing().empty());
+  const Tensor all = communicator->all_gather(full({1}, usable, DType::i64));
+  for (int rank = 0; rank < placement.size; ++rank) {
+    if (all.data<int64_t>()[rank] == 0) {
+      check(wanted != "on", "world: BINADE_NCCL=on, but rank ", rank, " has no GPU of its own");
+      return;
+    }
+  }
+  communicator->connect_devices(own.device);
+}
+
 void World::State::end() noexcept {
   const bool failed = std::uncaught_exceptions() > exceptions;
   if (client) {
@@ -199,14 +247,7 @@ int World::size() const { return state_->placement.size; }
 int World::local_rank() const { return state_->placement.local_rank; }
 int World::local_size() const { return state_->placement.local_size; }
 
-Device World::device() const {
-  Device device = Device::best();
-  if (!device.is_cpu()) {
-    const auto count = static_cast<int>(device_report().devices.size());
-    device.index = static_cast<int8_t>(count > 0 ? local_rank() % count : 0);
-  }
-  return device;
-}
+Device World::device() const { return own_device(state_->placement).device; }
 
 std::unique_ptr<Communicator> World::split(int color, int key) {
   return communicator().split(color, key);

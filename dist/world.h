@@ -25,8 +25,10 @@ class World {
  public:
   // Returns when all processes have come. Throws Error where the environment is contradictory (see
   // dist/discovery.h) or not all came in time. BINADE_TRANSPORT=tcp|mpi chooses; else it is MPI
-  // under mpirun and TCP otherwise. Kernels of processes that share a machine share its cores,
-  // unless OMP_NUM_THREADS is set or the launcher has bound them.
+  // under mpirun and TCP otherwise. Where every process has a GPU of its own and NCCL is installed,
+  // tensors on the GPUs travel over it; BINADE_NCCL=off leaves that out, on makes its absence an
+  // error. Kernels of processes that share a machine share its cores, unless OMP_NUM_THREADS is set
+  // or the launcher has bound them.
   explicit World(const WorldOptions& options = {});
   World(int argc, char** argv, const WorldOptions& options = {});
   // Rank 0 waits for the others. A world that is destroyed by an exception ends the job.

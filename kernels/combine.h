@@ -1,6 +1,6 @@
 // One hop of a reduction between ranks: what arrived is combined with this rank's own values.
 #pragma once
-#include <binade/kernels/base/view.h>
+#include <binade/kernels/base/kernel.h>
 
 namespace binade::kernels {
 
@@ -18,9 +18,6 @@ struct Combine {
   const View& y;
   double before = 1, after = 1;
 };
-
-namespace cpu {
-void combine(const Combine& a);
-}
+BINADE_KERNEL(combine, Combine, x)
 
 }  // namespace binade::kernels

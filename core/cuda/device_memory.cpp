@@ -3,6 +3,7 @@
 #include <binade/core/cuda/capture.h>
 #include <binade/core/device_memory.h>
 #include <binade/core/host_sync.h>
+#include <binade/core/stream.h>
 #include <binade/kernels/cuda/fault.h>
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
@@ -69,8 +70,14 @@ void device_copy(void* to, Device to_device, const void* from, Device from_devic
   }
   cudaError_t error = cudaSuccess;
   if (!to_host && !from_device.is_cpu() && to_device != from_device) {
+    // Behind what made the source, and before what may overwrite it.
+    Event made(from_device), copied(device);
+    made.record();
+    Stream::current(device).wait(made);
     error = cudaMemcpyPeerAsync(to, to_device.index, from, from_device.index, bytes,
                                 current_stream_of(device));
+    copied.record();
+    Stream::current(from_device).wait(copied);
   } else {
     const cudaMemcpyKind kind = to_host                ? cudaMemcpyDeviceToHost
                                 : from_device.is_cpu() ? cudaMemcpyHostToDevice

@@ -71,6 +71,37 @@ TEST(DevicesTest, KernelsRunWhereTheirOperandsAreAndCopiesCross) {
   EXPECT_EQ(memory_stats(kSecond).allocated, 0);
 }
 
+// Nobody waits: the order of the two streams is that of the copy.
+TEST(DevicesTest, ACopyComesAfterItsSourceIsMadeAndBeforeItChanges) {
+  const size_t bytes = kCount * sizeof(float);
+  const std::vector<float> values = repeated(3, kCount);
+  for (const uint64_t run : {0, 1, 2, 3, 4, 5, 6, 7}) {
+    const uint64_t seed = run / 2;
+    host::stream_options().seed = seed;
+    void* source = device_allocate(kFirst, bytes);
+    void* target = device_allocate(kSecond, bytes);
+    device_copy(source, kFirst, values.data(), Device{}, bytes);
+    scale(floats_at(source, kFirst), floats_at(source, kFirst), 2);
+    device_copy(target, kSecond, source, kFirst, bytes);
+    scale(floats_at(source, kFirst), floats_at(source, kFirst), 5);
+    const auto expect = [&](void* block, Device device, float value) {
+      std::vector<float> read(static_cast<size_t>(kCount));
+      device_copy(read.data(), Device{}, block, device, bytes);
+      EXPECT_EQ(read, repeated(value, kCount)) << seed;
+    };
+    if (run % 2 == 0) {  // who waits first decides what runs first
+      expect(source, kFirst, 30);
+    }
+    expect(target, kSecond, 6);
+    expect(source, kFirst, 30);
+    device_release(kFirst, source, bytes);
+    device_release(kSecond, target, bytes);
+    synchronize(kFirst);
+    synchronize(kSecond);
+  }
+  host::stream_options().seed = 0;
+}
+
 TEST(DevicesTest, GuardsRestoreWhatWasSelected) {
   int device = -1;
   {

@@ -195,7 +195,7 @@ TEST_P(PipelineOnRanks, EqualsOneDevice) {
       if (shape.stages == 3) {
         return model.run(stage, x);
       }
-      return model.run(2, model.run(1, model.run(0, x)));
+      return model.run(2, model.run(1, model.run(0, x.to(Device{}))).to(x.device()));
     };
     // The arena of each stage that this rank has.
     const int first = shape.stages == 3 ? stage : 2;

@@ -80,6 +80,24 @@ void world_collectives() {
   world.log(text(n, " ranks over ", all.transport().name()));
 }
 
+// Collectives of tensors on the emulated device.
+void nccl() {
+  const Device device = Device::parse("emulated");
+  World world({.collectives = {.timeout = 1.5, .first_timeout = 20}});
+  Communicator& all = world.communicator();
+  all.barrier();
+  all.connect_devices(device);
+  for (int step = 0; step < 3; ++step) {
+    all.set_step(step);
+    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::library}) {
+      const Tensor x = rank_values(1003, world.rank(), world.size(), DType::f32).to(device);
+      all.all_reduce(x, ReduceOp::avg, {.algorithm = algorithm});
+      check_values(x, 0, world.size(), ReduceOp::avg, "all_reduce");
+    }
+  }
+  world.log(text(world.size(), " ranks over nccl"));
+}
+
 // A few steps of data parallel training; rank 0 prints a checksum of what all hold.
 void train() {
   World world;
@@ -138,6 +156,8 @@ int run(const std::string& mode, int victim, int step) {
     mpi_ring();
   } else if (mode == "train") {
     train();
+  } else if (mode == "nccl") {
+    nccl();
   } else if (mode == "world") {
     world_collectives();
   } else {

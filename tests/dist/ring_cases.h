@@ -43,7 +43,7 @@ inline Tensor rank_values(int64_t count, int rank, int ranks, DType dtype) {
 
 inline void check_values(const Tensor& x, int64_t first, int ranks, ReduceOp op,
                          const std::string& what) {
-  const Tensor wide = x.to(DType::f64);
+  const Tensor wide = x.to(Device{}).to(DType::f64);
   const auto* got = wide.data<double>();
   for (int64_t i = 0; i < x.numel(); ++i) {
     const double expected = reduced_value(first + i, ranks, op);
@@ -64,11 +64,12 @@ inline void exact_collectives(Transport& t, const std::vector<int64_t>& sizes,
       for (const int64_t size : sizes) {
         const std::string what =
             text(t.name(), " ", n, " ranks ", dtype, " ", to_string(op), " ", size);
-        const Tensor x = rank_values(size, t.rank(), n, dtype);
+        const Tensor x = rank_values(size, t.rank(), n, dtype).to(t.device());
         ring_all_reduce(t, x, op, options);
         check_values(x, 0, n, op, "all_reduce " + what);
 
-        const Tensor whole = rank_values(size * n, t.rank(), n, dtype), part = empty({size}, dtype);
+        const Tensor whole = rank_values(size * n, t.rank(), n, dtype).to(t.device()),
+                     part = empty({size}, dtype, t.device());
         ring_reduce_scatter(t, whole, part, op, options);
         check_values(part, t.rank() * size, n, op, "reduce_scatter " + what);
       }
@@ -79,15 +80,17 @@ inline void exact_collectives(Transport& t, const std::vector<int64_t>& sizes,
 inline void gather_and_broadcast(Transport& t, const std::vector<int64_t>& sizes,
                                  const RingOptions& options) {
   for (const int64_t size : sizes) {
-    const Tensor x = full({size}, t.rank() + 1, DType::u8),
-                 all = empty({size * t.size()}, DType::u8);
-    ring_all_gather(t, x, all, options);
+    const Tensor x = full({size}, t.rank() + 1, DType::u8, t.device()),
+                 gathered = empty({size * t.size()}, DType::u8, t.device());
+    ring_all_gather(t, x, gathered, options);
+    const Tensor all = gathered.to(Device{});
     for (int64_t i = 0; i < all.numel(); ++i) {
       check(all.data<uint8_t>()[i] == i / size + 1, "all_gather: element ", i, " of ", size);
     }
     for (int root = 0; root < t.size(); ++root) {
-      const Tensor y = full({size}, 10 * t.rank(), DType::i32);
-      ring_broadcast(t, y, root, options);
+      const Tensor sent = full({size}, 10 * t.rank(), DType::i32, t.device());
+      ring_broadcast(t, sent, root, options);
+      const Tensor y = sent.to(Device{});
       for (int64_t i = 0; i < size; ++i) {
         check(y.data<int32_t>()[i] == 10 * root, "broadcast from ", root, ": element ", i);
       }
@@ -133,10 +136,12 @@ inline void exact_ranges(Transport& t, const std::vector<int64_t>& sizes, RingOp
 inline uint32_t reduced_bits(Transport& t, int64_t size, DType dtype, ReduceOp op,
                              const RingOptions& options) {
   manual_seed(static_cast<uint64_t>(100 + t.rank()));
-  const Tensor x =
-      (is_floating(dtype) ? randn({size}) : rank_values(size, t.rank(), 3, DType::f32)).to(dtype);
+  const Tensor x = (is_floating(dtype) ? randn({size}) : rank_values(size, t.rank(), 3, DType::f32))
+                       .to(dtype)
+                       .to(t.device());
   ring_all_reduce(t, x, op, options);
-  return crc32c(std::span(x.view().data, static_cast<size_t>(size) * binade::size_of(dtype)));
+  const Tensor y = x.to(Device{});
+  return crc32c(std::span(y.view().data, static_cast<size_t>(size) * binade::size_of(dtype)));
 }
 
 // The same bits on every rank and every time.
@@ -148,8 +153,10 @@ inline void same_bits(Transport& t, int64_t size, const RingOptions& options) {
         check(reduced_bits(t, size, dtype, op, options) == first, "all_reduce of ", dtype,
               " does not repeat");
       }
-      const Tensor mine = full({1}, first, DType::i64), all = empty({t.size()}, DType::i64);
-      ring_all_gather(t, mine, all);
+      const Tensor mine = full({1}, first, DType::i64, t.device()),
+                   gathered = empty({t.size()}, DType::i64, t.device());
+      ring_all_gather(t, mine, gathered);
+      const Tensor all = gathered.to(Device{});
       for (int rank = 0; rank < t.size(); ++rank) {
         check(all.data<int64_t>()[rank] == first, "all_reduce of ", dtype, " differs on rank ",
               rank);

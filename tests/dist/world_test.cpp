@@ -1,6 +1,7 @@
 // Worlds of processes that find each other, however they were started.
 #include <binade/dist/mpi_transport.h>
 #include <binade/dist/world.h>
+#include <binade/kernels/base/device.h>
 #include <gtest/gtest.h>
 #include <tests/dist/run_program.h>
 
@@ -90,6 +91,15 @@ TEST(WorldErrors, StrangersDoNotDisturbTheRendezvous) {
       kRanks + "world; wait");
   expect_output(result, 0, "the secret is another one");
   expect_output(result, 0, "2 ranks over tcp");
+}
+
+TEST(WorldErrors, NcclThatIsAskedForMustBeThere) {
+  expect_output(run_program("BINADE_NCCL=yes " + launched(2) + kRanks + "world"), 1,
+                "world: got BINADE_NCCL='yes', expected auto, on or off");
+  if (Device::best().is_cpu()) {
+    expect_output(run_program("BINADE_NCCL=on " + launched(2) + kRanks + "world"), 1,
+                  "world: BINADE_NCCL=on, but rank 0 has no GPU of its own");
+  }
 }
 
 TEST(WorldErrors, LaunchSaysWhatFailed) {
