@@ -1,6 +1,7 @@
 #include "doctor.h"
 
 #include <binade/core/device_info.h>
+#include <binade/dist/nccl_transport.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/base/parallel.h>
@@ -72,6 +73,8 @@ int run_doctor() {
   line("auto device", to_string(Device::best()));
   line("libjpeg", in_or_out(BINADE_HAS_JPEG, "JPEG files are read by stb_image"));
   line("MPI", in_or_out(BINADE_HAS_MPI, "processes talk over TCP"));
+  const std::string nccl = dist::nccl_missing();
+  line("NCCL", nccl.empty() ? "found" : text("not found: ", nccl));
   line("cuBLASLt", in_or_out(BINADE_HAS_CUBLASLT, "matrix products use Binade's own kernels"));
   return 0;
 }

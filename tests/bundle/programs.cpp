@@ -13,6 +13,7 @@ int kernel_bench_main(int, char**);
 int parity_runner_main(int, char**);
 int train_classifier_main(int, char**);
 int binade_main(int, char**);
+int nccl_check_main(int, char**);
 
 namespace {
 
@@ -26,6 +27,7 @@ constexpr Program kPrograms[] = {
     {"parity_runner", parity_runner_main},
     {"train_classifier", train_classifier_main},
     {"binade", binade_main},
+    {"nccl_check", nccl_check_main},
 };
 
 // The tests of a folder as a filter, without those about instruction sets and threads of the CPU.
