@@ -70,6 +70,14 @@ std::optional<optim::Schedule> make_schedule(const Flags& f, optim::Optimizer& o
                               : optim::Schedule(optim::Constant(optimizer));
 }
 
+// Parameters, gradients and the optimizer's states in this process.
+void announce_shards(const Flags& f, const ParameterList& parameters,
+                     const optim::Optimizer& optimizer) {
+  const int64_t bytes = parameters.arena()->bytes() + optimizer.state_bytes();
+  std::printf("ZeRO-%d: %.1f MB of weights, gradients and states per rank\n", f.zero,
+              static_cast<double>(bytes) / 1e6);
+}
+
 void announce(const Flags& f, const nn::Module& model, const Device& device,
               const train::Trainer& trainer, const dist::World& world) {
   std::printf("%s, %lld parameters, %s, on %s, data %s, run directory %s", f.model.c_str(),
@@ -169,6 +177,9 @@ int run(Flags f) {
        .augment = train::to_string(data.augment)});
   if (world.is_root()) {
     announce(f, *model, device, trainer, world);
+    if (f.zero > 0) {
+      announce_shards(f, model->parameters(), *optimizer);
+    }
   }
   trainer.fit(*data.train, data.validation.get());
   if (trainer.stopped_by() != 0) {

@@ -10,6 +10,7 @@
 #include <binade/optim/adamw.h>
 #include <gtest/gtest.h>
 #include <tests/dist/training_cases.h>
+#include <tests/kernels/test_device.h>
 
 #include <numeric>
 
@@ -92,11 +93,11 @@ TEST(SyncBatchNorm, EqualsOneRankWithTheWholeBatch) {
 }
 
 TEST(SyncBatchNorm, OnADevice) {
-  if (Device::best().is_cpu()) {
+  if (kernels::test_device().is_cpu()) {
     GTEST_SKIP() << "skipped: no device";
   }
-  expect_one_batch({5, 7}, DType::f32, true, 1e-5, Device::best());
-  expect_one_batch({1, 7, 4}, DType::f16, true, 1e-2, Device::best());
+  expect_one_batch({5, 7}, DType::f32, true, 1e-5, kernels::test_device());
+  expect_one_batch({1, 7, 4}, DType::f16, true, 1e-2, kernels::test_device());
 }
 
 TEST(SyncBatchNorm, RanksWithOtherStatisticsMakeADifference) {

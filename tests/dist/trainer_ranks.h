@@ -5,6 +5,7 @@
 #include <binade/core/ops.h>
 #include <binade/dist/threads.h>
 #include <binade/nn/linear.h>
+#include <binade/nn/norm.h>
 #include <binade/optim/adamw.h>
 #include <binade/train/trainer.h>
 #include <gtest/gtest.h>
@@ -22,21 +23,32 @@ using dist::Communicator;
 
 inline constexpr int64_t kSamples = 120, kGlobalBatch = 12, kSteps = kSamples / kGlobalBatch;
 
-// Two layers over all pixels, in the dtype of its weights; the same wherever it is made.
+// Two layers over all pixels, in the dtype of its weights; the same wherever it is made. With a
+// batch norm between them the first has no bias, whose gradient would be zero but for rounding.
 class TwoLayers : public nn::Module {
  public:
-  TwoLayers() : TwoLayers(seed()) {}
+  explicit TwoLayers(bool batch_norm = false) : TwoLayers(batch_norm, seed()) {}
   Tensor forward(const Tensor& x) override {
-    return fc2(tanh(fc1(mul(flatten(x.to(fc1.weight.dtype()), 1), 0.3))));
+    const Tensor h = fc1(mul(flatten(x.to(fc1.weight.dtype()), 1), 0.3));
+    return fc2(tanh(has_norm ? norm(h) : h));
   }
+  bool has_norm;
   nn::Linear fc1, fc2;
+  nn::BatchNorm1d norm;
 
  private:
   static int seed() {
     manual_seed(11);
     return 0;
   }
-  explicit TwoLayers(int) : fc1({.in = 48, .out = 16}), fc2({.in = 16, .out = 10}) {
+  TwoLayers(bool batch_norm, int)
+      : has_norm(batch_norm),
+        fc1({.in = 48, .out = 16, .bias = !batch_norm}),
+        fc2({.in = 16, .out = 10}),
+        norm({.channels = 16}) {
+    if (has_norm) {
+      register_module("norm", norm);
+    }
     register_module("fc1", fc1);
     register_module("fc2", fc2);
   }
@@ -55,6 +67,7 @@ struct Training {
   int64_t checkpoint_every = 0;
   bool stop_on_signal = false;
   Sharding sharding = Sharding::none;
+  bool batch_norm = false, synchronized = false;
   // Called before each batch with what it trains on.
   std::function<void(const Trainer&, const data::Batch&, int rank)> watch = {};
 };
@@ -69,7 +82,10 @@ struct Outcome {
 // Trains as one rank of `group`, or alone.
 inline Outcome train(const Training& run, Communicator* group) {
   const int ranks = group ? group->size() : 1, rank = group ? group->rank() : 0;
-  TwoLayers model;
+  TwoLayers model(run.batch_norm);
+  if (run.synchronized) {
+    model.synchronize_batch_norms(group);
+  }
   run.f16 ? model.to(Device{}, Precision::mixed(DType::f16)) : model.to(run.dtype);
   if (group && run.sharding != Sharding::none) {
     model.parameters().shard(*group, run.sharding);

@@ -5,6 +5,9 @@
 #include <tests/dist/trainer_ranks.h>
 
 #include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
 
 namespace binade::train {
 namespace {
@@ -40,6 +43,14 @@ TEST(TrainerRanks, EqualOneRankWithTheirBatchesTogether) {
         .poisoned = 7,
         .sharding = Sharding::gradients},
        1e-12},
+      {"synchronised batch norm",
+       2,
+       {.epochs = 20, .batch_norm = true, .synchronized = true},
+       1e-12},
+      {"synchronised batch norm and sharded gradients",
+       3,
+       {.clip = 0.05, .sharding = Sharding::gradients, .batch_norm = true, .synchronized = true},
+       1e-12},
       {"a rank without validation samples", 4, {.validation = 3}, 1e-12},
   };
   for (const Equality& c : cases) {
@@ -54,6 +65,25 @@ TEST(TrainerRanks, EqualOneRankWithTheirBatchesTogether) {
     EXPECT_EQ(many.validation.accuracy, one.validation.accuracy);
     EXPECT_NEAR(many.validation.loss, one.validation.loss, c.tolerance);
   }
+}
+
+TEST(TrainerRanks, RunningStatisticsOfRanksAreAveraged) {
+  const Outcome one = train_on(1, {.batch_norm = true}), many = train_on(2, {.batch_norm = true});
+  EXPECT_GT(difference(many, one), 1e-6);  // batches of half the size; but all ranks agree
+  EXPECT_NEAR(many.validation.loss, one.validation.loss, 0.2);
+}
+
+TEST(TrainerRanks, DrawOtherRandomNumbersWhileTheyTrain) {
+  std::mutex mutex;
+  std::map<int, std::set<uint64_t>> seeds;  // by rank
+  const Outcome many = train_on(3, {.watch = [&](const Trainer&, const data::Batch&, int rank) {
+                                  const std::lock_guard lock(mutex);
+                                  seeds[rank].insert(generator().seed);
+                                }});
+  EXPECT_EQ(many.steps, 3 * kSteps);
+  EXPECT_EQ(seeds[0], std::set<uint64_t>{11});  // as alone
+  EXPECT_EQ(seeds[1].size() + seeds[2].size(), 2U);
+  EXPECT_TRUE(*seeds[1].begin() != 11 && *seeds[2].begin() != 11 && seeds[1] != seeds[2]);
 }
 
 TEST(TrainerRanks, AnOverflowInF16OnOneRankIsSkippedByAll) {

@@ -13,6 +13,7 @@
 #include <binade/optim/sgd.h>
 #include <gtest/gtest.h>
 #include <tests/dist/training_cases.h>
+#include <tests/kernels/test_device.h>
 
 #include <atomic>
 #include <cmath>
@@ -155,10 +156,10 @@ TEST(Zero, ShardedStatesEqualWholeOnesBitForBit) {
 }
 
 TEST(Zero, ShardedStatesOnADevice) {
-  if (Device::best().is_cpu()) {
+  if (kernels::test_device().is_cpu()) {
     GTEST_SKIP() << "skipped: no device";
   }
-  const Device device = Device::best();
+  const Device device = kernels::test_device();
   expect_as_unsharded({.last = 10, .dtype = DType::f32, .clip = 0.05, .device = device},
                       Sharding::states, 2, kSameBits);
   expect_as_unsharded(
