@@ -1,6 +1,7 @@
 // Convolution in f32 on the CPU by layer, direction, algorithm and threads, on channels-last
-// memory: layers of the MNIST CNN (batch 64) and of ResNet-18 on 32 x 32 images (batch 32). FLOP/s
-// are those of the plain sum, whatever the algorithm. bench/peers/conv.py compares with PyTorch.
+// memory: layers of the MNIST CNN (batch 64) and of ResNet-18 on 32 x 32 images (batch 32),
+// and two at the edge of where Winograd pays. FLOP/s are those of the plain sum, whatever the
+// algorithm. bench/peers/conv.py compares with PyTorch.
 #include <benchmark/benchmark.h>
 #include <binade/core/create.h>
 #include <binade/core/ops.h>
@@ -26,6 +27,8 @@ constexpr Layer kLayers[] = {
     {"rn128", 32, 128, 16, 128},
     {"rn256", 32, 256, 8, 256},
     {"rn512", 32, 512, 4, 512},
+    {"narrow", 32, 16, 32, 32},
+    {"few", 8, 512, 7, 512},
     {"stride2", 32, 64, 32, 128, 3, 2, 1},
     {"1x1", 32, 64, 32, 128, 1, 1, 0},
     {"1x1_stride2", 32, 64, 32, 128, 1, 2, 0},

@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kBlockFloats = 96 * 1024;  // of v and m of a block of tiles
 constexpr int64_t kMaxBlock = 96;            // tiles
 constexpr int64_t kPanel = kMaxTileWidth;    // output channels whose weight is transformed together
-constexpr int64_t kDepth = 64;               // input channels of a panel's transformed weight
+constexpr int64_t kDepth = 128;              // input channels of a panel's transformed weight
 constexpr int64_t kTransformTiles = 8;       // a thread's least share of a transform
 constexpr int64_t kMinBlocks = 4;            // so that few images keep several threads busy
 

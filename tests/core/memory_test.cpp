@@ -39,6 +39,9 @@ TEST(Memory, ASteadyStateReachesTheSystemNoMore) {
   auto step = [] {
     Tensor x = full({64, 300}, 1), w = full({300, 50}, 1).require_grad();
     sum(relu(matmul(x, w))).backward();
+    Tensor images = full({8, 32, 8, 8}, 1).require_grad();  // where Winograd runs
+    Tensor taps = full({32, 32, 3, 3}, 1).require_grad();
+    sum(conv2d(images, taps, Tensor(), {.padding = {1, 1}})).backward();
   };
   step();
   step();
