@@ -276,6 +276,13 @@ Transport& Communicator::carrier(const Tensor& x) const {
   return direct ? *device_transport_ : *transport_;
 }
 
+void Communicator::interrupt() noexcept {
+  transport_->interrupt();
+  if (device_transport_) {
+    device_transport_->interrupt();
+  }
+}
+
 uint64_t Communicator::bytes_sent() const {
   return transport_->bytes_sent() + (device_transport_ ? device_transport_->bytes_sent() : 0);
 }

@@ -69,6 +69,9 @@ class Communicator : public RankGroup {
   void connect_devices(Device device);
   bool has_devices() const { return device_transport_ != nullptr; }
 
+  // Makes a collective under way, and those to come, throw: from any thread.
+  void interrupt() noexcept;
+
   // The step of training, for the table of an error.
   void set_step(int64_t step) { health_->progress().set_step(step); }
   uint64_t bytes_sent() const;

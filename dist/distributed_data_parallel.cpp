@@ -2,6 +2,7 @@
 // reduces, so what follows backward finds averages.
 #include <binade/core/create.h>
 #include <binade/core/hooks.h>
+#include <binade/core/stream.h>
 #include <binade/dist/compare_parameters.h>
 #include <binade/dist/distributed_data_parallel.h>
 
@@ -10,6 +11,7 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace binade::dist {
@@ -86,8 +88,10 @@ struct DistributedDataParallel::State {
   size_t next = 0;  // the bucket to be launched next
   int64_t reductions = 0;
 
-  // The thread that reduces; on a device other than the CPU the last hook does it.
+  // The thread that reduces. Where gradients of a device pass through host memory, or into shards
+  // of it, the last hook does it: the host would wait for the device in either case.
   bool threaded = false;
+  std::vector<Event> ready;  // on a device: each bucket's gradients, on the stream of backward
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<size_t> queue;
@@ -124,8 +128,12 @@ DistributedDataParallel::DistributedDataParallel(Communicator& group,
       }));
     }
   }
-  s.threaded = s.arena->device().is_cpu() && s.group->size() > 1;
+  const bool between_devices = s.group->has_devices() && s.arena->sharding() != Sharding::gradients;
+  s.threaded = s.group->size() > 1 && (s.arena->device().is_cpu() || between_devices);
   if (s.threaded) {
+    for (size_t b = 0; b < s.buckets.size() && !s.arena->device().is_cpu(); ++b) {
+      s.ready.emplace_back(s.arena->device());
+    }
     s.thread = std::thread([&s] { s.serve(); });
   }
 }
@@ -142,7 +150,7 @@ DistributedDataParallel::~DistributedDataParallel() {
     }
     s.changed.notify_all();
     if (s.in_window) {  // an exception in backward: the thread must not wait for the other ranks
-      s.group->transport().interrupt();
+      s.group->interrupt();
     }
     s.thread.join();
   }
@@ -228,6 +236,9 @@ void DistributedDataParallel::State::on_gradient_final(size_t bucket, size_t par
 void DistributedDataParallel::State::launch_complete() {
   for (; next < buckets.size() && buckets[next].waiting == 0; ++next) {
     if (threaded) {
+      if (!ready.empty()) {
+        ready[next].record();
+      }
       {
         const std::lock_guard lock(mutex);
         queue.push_back(next);
@@ -287,6 +298,10 @@ void DistributedDataParallel::State::reduce_into_shards(Bucket& bucket) {
 }
 
 void DistributedDataParallel::State::serve() {
+  std::optional<StreamGuard> stream;  // beside that of backward
+  if (!ready.empty()) {
+    stream.emplace(Stream(arena->device(), Stream::high));
+  }
   for (;;) {
     size_t bucket;
     {
@@ -300,6 +315,9 @@ void DistributedDataParallel::State::serve() {
     }
     std::exception_ptr failure;
     try {
+      if (!ready.empty()) {
+        Stream::current(arena->device()).wait(ready[bucket]);
+      }
       reduce_bucket(bucket);
     } catch (...) {
       failure = std::current_exception();

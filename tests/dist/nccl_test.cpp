@@ -5,11 +5,14 @@
 #include <binade/dist/distributed_data_parallel.h>
 #include <binade/dist/nccl_transport.h>
 #include <binade/dist/threads.h>
+#include <binade/nn/losses.h>
+#include <binade/nn/models.h>
 #include <tests/dist/ranks.h>
 #include <tests/dist/ring_cases.h>
 #include <tests/dist/run_program.h>
 #include <tests/dist/transport_cases.h>
 
+#include <cmath>
 #include <cstdlib>
 
 namespace binade::dist {
@@ -125,11 +128,12 @@ TEST(NcclCommunicator, KeepsTensorsOnTheirDevice) {
             group.broadcast(y, 2);
             check(y.at(1) == 2, "broadcast: ", y.at(1));
             const std::vector<int64_t> bounds = {0, 5, 5, 7};
-    const Tensor ranges = full({7}, rank + 1, DType::f32, kEmulated);
-    group.reduce_scatter_ranges(ranges, bounds, ReduceOp::sum);
-    group.gather_ranges(ranges, bounds);
-    check(ranges.at(0) == 6 && ranges.at(6) == 6, "ranges: ", ranges.at(0), " ", ranges.at(6));
-    // What went over the host are the signatures alone.
+            const Tensor ranges = full({7}, rank + 1, DType::f32, kEmulated);
+            group.reduce_scatter_ranges(ranges, bounds, ReduceOp::sum);
+            group.gather_ranges(ranges, bounds);
+            check(ranges.at(0) == 6 && ranges.at(6) == 6, "ranges: ", ranges.at(0), " ",
+                  ranges.at(6));
+            // What went over the host are the signatures alone.
             const uint64_t each = 40;
             check(group.transport().bytes_sent() - before <= each * 60, "the host carried ",
                   group.transport().bytes_sent() - before, " bytes");
@@ -170,6 +174,53 @@ TEST(NcclCommunicator, FollowsTheCurrentStream) {
                                  }
                                  check(x.at(399) == ((3 * 2 + 1) * 4 + 1) * 4 + 1, "got ",
                                        x.at(399));
+                               }),
+            "");
+}
+
+// Buckets travel while backward goes on, on a thread and streams of their own: the same parameters
+// as over the CPU.
+TEST(NcclCommunicator, TrainsDataParallel) {
+  const auto train = [](Communicator& group, Device device) {
+    manual_seed(3);
+    nn::Mlp model({.in = 6, .hidden = {32, 16}, .classes = 4});
+    model.to(device);
+    model.to(DType::f64);
+    DistributedDataParallel ddp(group, model.parameters(), {.bucket_bytes = 2000});
+    check(ddp.buckets() > 2, "one bucket");
+    for (int step = 0; step < 3; ++step) {
+      manual_seed(static_cast<uint64_t>(10 * step + group.rank()));
+      const Tensor x = randn({8, 6}).to(DType::f64).to(device),
+                   target = full({8}, (step + group.rank()) % 4, DType::i64, device);
+      nn::cross_entropy(model(x), target).backward();
+      const NoGradGuard guard;
+      for (const Parameter& p : model.parameters()) {
+        p.value.copy_(p.value.detach() - p.value.grad() * 0.1);
+      }
+      for (const Parameter& p : model.parameters()) {
+        p.value.zero_grad();
+      }
+    }
+    ddp.compare_parameters();
+    std::vector<double> values;
+    for (const Parameter& p : model.parameters()) {
+      const Tensor host = p.value.detach().to(Device{});
+      for (int64_t i = 0; i < host.numel(); ++i) {
+        values.push_back(host.at(i));
+      }
+    }
+    return values;
+  };
+  EXPECT_EQ(communicator_error(2,
+                               [&](Communicator& group) {
+                                 const std::vector<double> expected = train(group, Device{});
+                                 group.connect_devices(kEmulated);
+                                 const std::vector<double> got = train(group, kEmulated);
+                                 check(got.size() == expected.size(), "sizes");
+                                 for (size_t i = 0; i < got.size(); ++i) {
+                                   check(std::abs(got[i] - expected[i]) < 1e-12, "value ", i,
+                                         " is ", got[i], ", expected ", expected[i]);
+                                 }
                                }),
             "");
 }
