@@ -1,5 +1,6 @@
 // The Trainer and the disk: the lines of metrics.jsonl, and a run that has no directory.
 #include <binade/core/file_system.h>
+#include <binade/kernels/math_mode.h>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -86,6 +87,21 @@ TEST_F(TrainerFileTest, WritesALineOfMetricsPerEpoch) {
   ASSERT_TRUE(std::regex_match(lines[0], hashes[0], hash)) << lines[0];
   ASSERT_TRUE(std::regex_match(lines[1], hashes[1], hash)) << lines[1];
   EXPECT_NE(hashes[0][1].str(), hashes[1][1].str());
+}
+
+// The modes round differently, so a run goes on in the one it began with.
+TEST_F(TrainerFileTest, ResumesInTheSameModeOnly) {
+  fs::create_directory("run");
+  ScriptedRun({0.5}, {.epochs = 1, .run = "run"}).fit();
+  EXPECT_TRUE(ScriptedRun({}, {.epochs = 1, .run = "run", .resume = true}).trainer.resumed());
+  const kernels::MathModeGuard guard(kernels::MathMode::precise);
+  try {
+    ScriptedRun({}, {.epochs = 1, .run = "run", .resume = true});
+    FAIL() << "a run was resumed in another mode";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("resume: got mode = precise"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST_F(TrainerFileTest, SkippedStepsAndTheScaleAreInTheMetrics) {
