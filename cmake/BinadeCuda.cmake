@@ -81,4 +81,5 @@ function(binade_host_objects name kernels runtime)
     -Wno-maybe-uninitialized $<$<NOT:$<CONFIG:Debug>>:-O2>
     ${debug} ${arg_KERNEL_OPTIONS})
   target_compile_options(${name}_runtime PRIVATE -O2 ${debug} ${arg_RUNTIME_OPTIONS})
+  binade_precompile(${name}_kernels)
 endfunction()

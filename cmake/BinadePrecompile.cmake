@@ -1,5 +1,5 @@
-# binade_precompile(TARGET): the target's sources find the standard headers already parsed, which is
-# half of what most of them cost. Sources still include what they use: clang's front end (.ci/run) and the
+# binade_precompile(TARGET [HEADER...]): the target's sources find the standard headers already parsed,
+# which is half of what most of them cost, and the given ones (<gtest/gtest.h>). Sources still include what they use: clang's front end (.ci/run) and the
 # lint of headers compile them without this. Not together with ccache, which cannot tell one
 # precompiled header from another of the same content.
 set(precompile ON)
@@ -17,9 +17,12 @@ function(binade_precompile target)
     # g++ forgets that a precompiled header was the system's, and tells of its bug 105651 there.
     target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow)
   endif()
+  set(own ${ARGN})
   get_target_property(options ${target} COMPILE_OPTIONS)
   get_target_property(definitions ${target} COMPILE_DEFINITIONS)
-  string(SHA1 key "${options} ${definitions}")
+  get_target_property(libraries ${target} LINK_LIBRARIES)
+  list(FILTER libraries INCLUDE REGEX "flags")
+  string(SHA1 key "${own} ${options} ${definitions} ${libraries}")
   get_property(first GLOBAL PROPERTY binade_precompiled_${key})
   if(first)
     target_precompile_headers(${target} REUSE_FROM ${first})
@@ -29,7 +32,9 @@ function(binade_precompile target)
   set(headers)
   foreach(name algorithm array atomic cmath cstdint cstdio cstdlib cstring functional limits map memory
           mutex optional span string string_view type_traits utility vector)
-    list(APPEND headers $<$<COMPILE_LANGUAGE:CXX>:<${name}$<ANGLE-R>>)
+    list(APPEND headers <${name}>)
   endforeach()
+  list(APPEND headers ${own})
+  list(TRANSFORM headers REPLACE "<(.+)>" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>")
   target_precompile_headers(${target} PRIVATE ${headers})
 endfunction()

@@ -59,7 +59,7 @@ void study_model(const Task& task, const Lab& lab, double lr, int64_t steps, Rep
   for (const Arm& arm : arms) {
     const Run run = train_model(task, {.precision = arm.precision,
                                        .loss_scale = arm.scale,
-                                       .lr = lr,
+                                       .lr = lr * task.step_factor,
                                        .momentum = 0.9,
                                        .steps = steps,
                                        .loss_factor = kLossFactor});

@@ -65,6 +65,13 @@ std::vector<Batch> test_text(const std::vector<int64_t>& text) {
   return batches;
 }
 
+// Values of one picture.
+int64_t pixels(const Pictures& pictures) { return pictures.images.numel() / pictures.count(); }
+
+// The learning rates of the experiments are made for the built-in pictures, of so many values. A
+// unit of the first layer sums gradients as large over more pixels in larger ones.
+constexpr int64_t kDrawnPixels = 16 * 16;
+
 Task picture_task(const char* name, const PictureSet& set, Device device) {
   return {
       .name = name,
@@ -73,6 +80,7 @@ Task picture_task(const char* name, const PictureSet& set, Device device) {
       .make_model = {},
       .draw = [&set](uint64_t seed, int64_t step) { return draw_pictures(set.train, seed, step); },
       .test = test_pictures(set.test),
+      .step_factor = static_cast<double>(kDrawnPixels) / pixels(set.train),
       .device = device};
 }
 
@@ -92,7 +100,7 @@ Task text_task(const char* name, const Text& text, Device device) {
 Task mlp_task(Data& data) {
   const PictureSet& set = data.pictures();
   Task task = picture_task("MLP", set, data.device());
-  const int64_t in = set.train.images.numel() / set.train.count(), classes = set.classes;
+  const int64_t in = pixels(set.train), classes = set.classes;
   task.make_model = [in, classes] {
     return std::make_unique<Perceptron>(in, std::vector<int64_t>{128, 64}, classes);
   };

@@ -18,7 +18,8 @@ struct Task {
   std::function<std::unique_ptr<nn::Module>()> make_model;
   std::function<Batch(uint64_t seed, int64_t step)> draw;
   std::vector<Batch> test;
-  Device device = {};  // where models are trained; batches are on the CPU
+  double step_factor = 1;  // of a learning rate, so that updates are as small for larger pictures
+  Device device = {};      // where models are trained; batches are on the CPU
 };
 
 Task mlp_task(Data& data);

@@ -13,6 +13,7 @@ constexpr double kSameLoss = 0.01, kWorse = 0.2;
 
 void run(const Lab& lab, Report& report) {
   const Task task = mlp_task(lab.data);
+  const double rate = kRate * task.step_factor;
   struct Arm {
     const char* name;
     Precision precision;
@@ -24,9 +25,9 @@ void run(const Lab& lab, Report& report) {
       {"f16, f32 masters", lab.broken ? low : Precision::mixed(DType::f16), kLossScale},
       {"f16, no masters", low, kLossScale}};
   Plot plot{.title = "Training loss of an MLP",
-            .caption =
-                "SGD, learning rate 0.0005, momentum 0.9; means over 100 steps. Without "
-                "masters the f16 weights do not take in the small updates.",
+            .caption = "SGD, learning rate " + number(rate) +
+                       ", momentum 0.9; means over 100 steps. Without masters the f16 weights do "
+                       "not take in the small updates.",
             .x = {.label = "step"},
             .y = {.label = "cross-entropy (nats)"},
             .series = {}};
@@ -37,7 +38,7 @@ void run(const Lab& lab, Report& report) {
   for (const Arm& arm : arms) {
     runs.push_back(train_model(task, {.precision = arm.precision,
                                       .loss_scale = arm.scale,
-                                      .lr = kRate,
+                                      .lr = rate,
                                       .momentum = kMomentum,
                                       .steps = kSteps}));
     const Run& run = runs.back();

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """precision_study: its bounds hold, fail when the mechanism is off, and its files say the same.
 
-precision_study_test.py PROGRAM [all|DEVICE]: the quick experiments, the whole study and every --break, or
-the quick experiments on a device."""
+precision_study_test.py PROGRAM [all|DEVICE]: the quick experiments, the whole study (also on the data sets
+of ../shared, where it is) and every --break, or the quick experiments on a device."""
 import json
 import pathlib
 import resource
@@ -14,6 +14,7 @@ PROGRAM = str(pathlib.Path(sys.argv[1]).resolve())
 ALL = sys.argv[2:] == ["all"]
 DEVICE = ["--device", sys.argv[2]] if len(sys.argv) > 2 and not ALL else []
 QUICK = ["swallowed-updates", "accumulation", "reductions"]
+DATA = pathlib.Path(__file__).resolve().parents[3] / "shared/data"
 EXPERIMENTS = 9
 MOST_CPU_SECONDS = 1200  # of a whole run: ten minutes on two cores
 
@@ -83,6 +84,10 @@ with tempfile.TemporaryDirectory() as temporary:
     if ALL:
         spent = check_run(directory, names, [], "the whole study")
         expect(spent <= MOST_CPU_SECONDS, f"the whole study took {spent:.0f} CPU seconds")
+        if DATA.is_dir():
+            check_run(directory, names, ["--data", str(DATA)], "the whole study on data sets")
+        else:
+            print("the whole study on data sets: skipped: no ../shared")
     else:
         for name in QUICK:
             check_run(directory, [name], ["--only", name, *DEVICE], f"--only {name} {' '.join(DEVICE)}")
