@@ -57,6 +57,7 @@ function(binade_cuda_sources target folder)
     endif()
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
       -std=c++20 --expt-relaxed-constexpr -Xcompiler=-Wno-unknown-pragmas -Xptxas=-warn-spills -Wno-deprecated-gpu-targets
+      $<$<CONFIG:Release>:-Xcompiler=-O1>  # the host's part: what starts kernels
       $<$<BOOL:${BINADE_WERROR}>:-Werror=all-warnings>>)
   endif()
 endfunction()

@@ -1,4 +1,4 @@
-# binade_library(NAME [DEPENDS LAYER...]): one static library per folder, binade::NAME.
+# binade_library(NAME [DEPENDS LAYER...] [PRECOMPILE HEADER...]): one static library per folder, binade::NAME.
 # Sources are all *.cpp below the folder. Those named *_isa.cpp are compiled once per instruction set
 # (kernels/base/isa.h); no -march flag reaches a user's program.
 
@@ -51,7 +51,7 @@ if(BINADE_SANITIZE OR BINADE_BASELINE_ONLY)
 endif()
 
 function(binade_library name)
-  cmake_parse_arguments(arg "" "" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "DEPENDS;PRECOMPILE" ${ARGN})
   set(target binade_${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/${name}/(cuda|host)/")  # binade_cuda_sources adds them
@@ -66,7 +66,7 @@ function(binade_library name)
     $<BUILD_INTERFACE:${BINADE_INCLUDE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:binade_flags>)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
-  binade_precompile(${target})
+  binade_precompile(${target} ${arg_PRECOMPILE})
   foreach(layer ${arg_DEPENDS})
     target_link_libraries(${target} PUBLIC binade_${layer})
   endforeach()

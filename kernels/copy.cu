@@ -65,11 +65,17 @@ void dispatch_source(DType dtype, const F& f) {
   dtype == DType::boolean ? f(Type<uint8_t>{}) : dispatch("copy", dtype, f);
 }
 
+template <class T>
+inline constexpr bool kTrained =
+    std::is_same_v<T, float> || std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+
 template <class To, class From>
 void copy_converted(const StridedLoop& loop) {
   constexpr int kNarrowest = sizeof(To) < sizeof(From) ? sizeof(To) : sizeof(From);
   constexpr int kVector = 16 / kNarrowest < 8 ? 16 / kNarrowest : 8;
-  map<To, From, 1, kVector>("copy_convert_kernel", loop, Convert<To, From>{});
+  // Between the floats that models are made of, strided reads too shall keep memory busy.
+  constexpr int kUnroll = kTrained<To> && kTrained<From> ? 4 : 1;
+  map<To, From, 1, kVector, kUnroll>("copy_convert_kernel", loop, Convert<To, From>{});
 }
 
 void copy_mapped(const StridedLoop& loop, const Copy& a) {
