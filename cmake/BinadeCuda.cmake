@@ -18,9 +18,13 @@ if(BINADE_CUDA STREQUAL "AUTO")
 endif()
 
 if(BINADE_CUDA_MODE STREQUAL "ON")
-  # sm_75 Turing, sm_80 Ampere, sm_90a Hopper, and PTX for what comes later.
-  set(CMAKE_CUDA_ARCHITECTURES "75-real;80-real;90a-real;90-virtual" CACHE STRING
-    "GPU architectures to compile for")
+  # One card: that of this machine, else Hopper. All of them, and PTX for what comes later: preset cuda-all.
+  set(card 90a-real)
+  if(EXISTS /dev/nvidiactl)
+    set(card native)
+  endif()
+  set(CMAKE_CUDA_ARCHITECTURES ${card} CACHE STRING "GPU architectures to compile for")
+  message(STATUS "CUDA kernels for ${CMAKE_CUDA_ARCHITECTURES} (CMAKE_CUDA_ARCHITECTURES; preset cuda-all: all cards)")
   enable_language(CUDA)
   find_package(CUDAToolkit 12.0 REQUIRED)
 endif()

@@ -1,6 +1,7 @@
 // CUDA unary operations: y = f(x) as a map (cuda/map.cuh). One kernel per operation and dtype with
 // 16 bytes a thread for f32, f16 and bf16; for f64, which is for reference, one kernel that
 // switches over the operations.
+#include <binade/kernels/cuda/unary_unroll.h>
 #include <binade/kernels/pointwise_checks.h>
 #include <binade/kernels/pointwise_functors.h>
 #include <binade/kernels/cuda/map.cuh>
@@ -30,16 +31,12 @@ struct ForwardDouble {
   }
 };
 
-// The range reductions of sin and cos need the registers that more loads in flight would take.
-template <Unary kOp>
-inline constexpr int kUnroll = kOp == Unary::sin || kOp == Unary::cos ? 2 : 4;
-
 template <class T>
 void forward(Unary op, const StridedLoop& loop, float alpha, float beta) {
   switch (op) {
-#define BINADE_CASE(name, Functor, ...)                           \
-  case Unary::name:                                               \
-    return map<T, T, 1, dev::kVectorOf<T>, kUnroll<Unary::name>>( \
+#define BINADE_CASE(name, Functor, ...)                                \
+  case Unary::name:                                                    \
+    return map<T, T, 1, dev::kVectorOf<T>, unary_unroll(Unary::name)>( \
         "unary_forward_" #name "_kernel", loop, Forward<functor::Functor, T>{alpha, beta});
     BINADE_UNARY_OPS(BINADE_CASE)
 #undef BINADE_CASE

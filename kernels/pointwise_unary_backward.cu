@@ -1,6 +1,7 @@
 // Gradients of CUDA unary operations: dx = dy f'(x) as a map (cuda/map.cuh). One kernel per
 // operation and dtype with 16 bytes a thread for f32, f16 and bf16; for f64, which is for
 // reference, one kernel that switches over the operations.
+#include <binade/kernels/cuda/unary_unroll.h>
 #include <binade/kernels/pointwise_checks.h>
 #include <binade/kernels/pointwise_functors.h>
 #include <binade/kernels/cuda/map.cuh>
@@ -31,16 +32,12 @@ struct BackwardDouble {
   }
 };
 
-// The range reductions of sin and cos need the registers that more loads in flight would take.
-template <Unary kOp>
-inline constexpr int kUnroll = kOp == Unary::sin || kOp == Unary::cos ? 2 : 4;
-
 template <class T>
 void backward(Unary op, const StridedLoop& loop, float alpha, float beta) {
   switch (op) {
-#define BINADE_CASE(name, Functor, ...)                           \
-  case Unary::name:                                               \
-    return map<T, T, 2, dev::kVectorOf<T>, kUnroll<Unary::name>>( \
+#define BINADE_CASE(name, Functor, ...)                                \
+  case Unary::name:                                                    \
+    return map<T, T, 2, dev::kVectorOf<T>, unary_unroll(Unary::name)>( \
         "unary_backward_" #name "_kernel", loop, Backward<functor::Functor, T>{alpha, beta});
     BINADE_UNARY_OPS(BINADE_CASE)
 #undef BINADE_CASE
