@@ -115,8 +115,8 @@ std::string explain(const FloorError& error) {
   }
   return what +
          "forward overflow: the loss is finite and the scale cannot be to blame, so a value "
-         "overflowed within a layer, or a backward divides by zero; AnomalyGuard names the op, or "
-         "run the step in fp32";
+         "overflowed within a layer, or a backward divides by zero; AnomalyGuard names the op. "
+         "In half precision a step in fp32 tells whether the dtype is to blame";
 }
 
 }  // namespace binade::optim
