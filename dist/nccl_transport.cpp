@@ -224,7 +224,7 @@ class NcclTransport final : public Transport {
   void until(F&& done) {
     const auto start = Clock::now();
     for (idle_ = 0; !done(); pause()) {
-      if (is_interrupted()) {
+      if (is_interrupted() || meeting_->is_interrupted()) {  // who connects is not watched yet
         throw TransportError("the transport was interrupted");
       }
       if (seconds_since(start) > timeout()) {
