@@ -30,7 +30,7 @@ std::unique_ptr<optim::Optimizer> adamw(const ParameterList& p) {
 }
 
 struct Training {
-  int64_t first = 0, last = 30;  // steps
+  int64_t first = 0, last = 15;  // steps
   int64_t micro_batches = 1;
   DType dtype = DType::f64;  // f16: mixed precision
   Make make = adamw;
