@@ -51,9 +51,6 @@ Optimizer::Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
     groups_.push_back(std::move(group));
   }
   check(arena_ != nullptr, "optimizer: got no parameters");
-  check(device().is_cpu() || arena_->sharding() != Sharding::gradients,
-        "optimizer: got gradients sharded over ranks on ", device(),
-        ", which is for the CPU yet; shard the states alone (Sharding::states)");
   for (size_t i = 0; i < moment_names_.size(); ++i) {
     moments_.push_back(arena_->make_state());
   }

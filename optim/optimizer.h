@@ -175,10 +175,12 @@ class Optimizer {
   template <class F>
   void for_each_state(F f) const;
 
+  bool has_gradient() const;
   void create_device_state();
   StepResult step_on_device(const StepOptions& options,
                             const std::shared_ptr<DeviceScaler>& scaler);
   void measure(const std::vector<GradientRange>& all, DeviceScaler* scaler);
+  void join_measurements(bool measured);
   Tensor decide(const StepOptions& options, DeviceScaler* scaler);
   void apply_on_device();
   void move_counters(std::vector<std::pair<size_t, size_t>>& moves);

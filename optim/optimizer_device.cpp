@@ -1,5 +1,6 @@
 // A step on a device: launches only, no waiting.
 #include <binade/core/create.h>
+#include <binade/core/rank_group.h>
 #include <binade/kernels/gradient_values.h>
 #include <binade/kernels/step_words.h>
 #include <binade/optim/device_words.h>
@@ -29,6 +30,17 @@ void Optimizer::create_device_state() {
                                     DType::f64, device())};
 }
 
+bool Optimizer::has_gradient() const {
+  for (const Group& group : groups_) {
+    for (const Item& item : group.items) {
+      if (leaf_with_gradient(item.parameter)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 StepResult Optimizer::step_on_device(const StepOptions& options,
                                      const std::shared_ptr<DeviceScaler>& scaler) {
   check_options(options);
@@ -36,7 +48,8 @@ StepResult Optimizer::step_on_device(const StepOptions& options,
     return StepOutcome::accumulating;
   }
   const std::vector<GradientRange> all = gradients();
-  check(!all.empty(), "step: no parameter has a gradient; call backward before step");
+  check(!all.empty() || has_gradient(),  // of which this rank owns nothing
+        "step: no parameter has a gradient; call backward before step");
   const bool measured = scaler || options.clip_norm || options.check_finite;
   if (measured) {
     measure(all, scaler.get());
@@ -68,6 +81,41 @@ void Optimizer::measure(const std::vector<GradientRange>& all, DeviceScaler* sca
          .first = &range == all.data(),
          .words = device_->words});
   }
+  if (arena_->sharding() == Sharding::gradients) {
+    join_measurements(!all.empty());
+  }
+}
+
+// Each rank has measured its shard (or has nothing in it): the words become those of a measurement
+// of all, in the order of the ranks. Waits for the device, as the reduction did before.
+void Optimizer::join_measurements(bool measured) {
+  constexpr int64_t kRow = 5;
+  RankGroup& group = *arena_->group();
+  auto words = read_words<OptimizerWords>(device_->words);
+  const Tensor rows = zeros({group.size() * kRow}, DType::f64);
+  if (measured) {
+    double* own = rows.data<double>() + group.rank() * kRow;
+    own[0] = words.squares, own[1] = words.non_finite, own[2] = words.first_position;
+    own[3] = words.scale, own[4] = words.mixed;
+  }
+  std::vector<int64_t> bounds;
+  for (int rank = 0; rank <= group.size(); ++rank) {
+    bounds.push_back(rank * kRow);
+  }
+  group.gather_ranges(rows, bounds);
+  kernels::begin_measurement(words);
+  bool mixed = false;
+  for (const double* row = rows.data<double>(); row < rows.data<double>() + rows.numel();
+       row += kRow) {
+    mixed |= row[4] != 0;
+    if (row[3] != 0) {  // the scale of a rank that has measured something
+      kernels::add_measurement(
+          {.squares = row[0], .non_finite = row[1], .first_position = row[2], .scale = row[3]},
+          words);
+    }
+  }
+  words.mixed = mixed || words.mixed != 0 ? 1 : 0;
+  device_->words.copy_(make_words(words, Device{}));
 }
 
 // Returns the word of the step's outcome, which no later step writes.

@@ -155,7 +155,7 @@ TEST(Zero, ShardedStatesEqualWholeOnesBitForBit) {
   expect_as_unsharded({.last = 200}, Sharding::states, 4, kSameBits);
 }
 
-TEST(Zero, ShardedStatesOnADevice) {
+TEST(Zero, ShardsOnADevice) {
   if (kernels::test_device().is_cpu()) {
     GTEST_SKIP() << "skipped: no device";
   }
@@ -165,7 +165,19 @@ TEST(Zero, ShardedStatesOnADevice) {
   expect_as_unsharded(
       {.last = 10, .dtype = DType::f16, .scaler = true, .infinite_at = 4, .device = device},
       Sharding::states, 3, kSameBits);
-  EXPECT_THROW(expect_as_unsharded({.device = device}, Sharding::gradients, 2, 0), Error);
+  // Of six ranks the last one owns nothing.
+  expect_as_unsharded({.last = 10, .dtype = DType::f32, .clip = 0.05, .device = device},
+                      Sharding::gradients, 6, 1e-5);
+  expect_as_unsharded(
+      {.last = 10, .dtype = DType::f16, .scaler = true, .infinite_at = 4, .device = device},
+      Sharding::gradients, 2, kSameBits);
+  expect_as_unsharded({.last = 6,
+                       .dtype = DType::f32,
+                       .scaler = true,
+                       .infinite_at = 3,
+                       .at_floor = optim::AtFloor::clip,
+                       .device = device},
+                      Sharding::gradients, 2, kSameBits);
 }
 
 // Two numbers have one sum; of three and more the order depends on who owns the range.
@@ -175,7 +187,7 @@ TEST(Zero, ShardedGradientsEqualWholeOnes) {
                       2, kSameBits);
   expect_as_unsharded({.micro_batches = 3}, Sharding::gradients, 2, kSameBits);
   expect_as_unsharded({.freeze = true}, Sharding::gradients, 2, kSameBits);
-  for (const int ranks : {2, 3, 4}) {
+  for (const int ranks : {2, 3, 6}) {  // of six the last one owns nothing
     expect_as_unsharded({.last = ranks == 3 ? 200 : 30, .clip = 0.05}, Sharding::gradients, ranks,
                         1e-12);
     expect_as_unsharded({.clip = 0.05, .scaler = true, .infinite_at = 3}, Sharding::gradients,
