@@ -15,6 +15,7 @@ namespace {
 constexpr double kAnswerSeconds = 1;    // a living rank answers a query in this time
 constexpr double kStrangerSeconds = 5;  // a connection says who it is in this time
 constexpr double kDrainSeconds = 1;     // ranks take the verdict in this time
+constexpr double kOwnRankSeconds = 10;  // rank 0 comes in this time, which is of this process
 
 std::string text_of(const char* chars, size_t most) {
   return std::string(chars, strnlen(chars, most));
@@ -62,6 +63,7 @@ struct ControlServer::State {
   std::vector<Member> members;
   std::list<Stranger> strangers;
   size_t joined = 0;
+  bool heard_own_rank = false;
   double start, failed_at = 0;
   std::string verdict, pending;  // pending: the cause of a failure that is to be told
   std::thread thread;
@@ -103,8 +105,8 @@ void ControlServer::State::serve() {
     if (!pending.empty() && verdict.empty()) {
       fail(pending);
     }
-    const bool over = joined == members.size() || !verdict.empty();
-    if (over && (all_gone() || (!verdict.empty() && now - failed_at > kDrainSeconds))) {
+    const double wait = heard_own_rank ? kDrainSeconds : kOwnRankSeconds;
+    if ((joined == members.size() && all_gone()) || (!verdict.empty() && now - failed_at > wait)) {
       return;
     }
   }
@@ -144,6 +146,7 @@ bool ControlServer::State::join(FrameSocket& frames, const JoinRequest& request)
   if (text_of(request.secret, sizeof request.secret) != secret) {
     return refuse("rendezvous: the secret is another one: this is not the job that listens there");
   }
+  heard_own_rank |= request.rank == 0;
   if (!verdict.empty()) {
     return refuse(verdict);
   }
