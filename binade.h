@@ -3,6 +3,7 @@
 #pragma once
 #include <binade/core/anomaly.h>
 #include <binade/core/autograd.h>
+#include <binade/core/chrome_trace.h>
 #include <binade/core/create.h>
 #include <binade/core/device_info.h>
 #include <binade/core/device_stats.h>
@@ -24,7 +25,9 @@
 #include <binade/data/idx.h>
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>
+#include <binade/data/text_lines.h>
 #include <binade/data/transforms.h>
+#include <binade/dist/data_parallel.h>
 #include <binade/dist/distributed_data_parallel.h>
 #include <binade/dist/pipeline.h>
 #include <binade/dist/ring_lens.h>

@@ -8,6 +8,8 @@
 #include <binade/optim/adamw.h>
 #include <binade/optim/loss_scaler.h>
 
+#include <string>
+
 namespace binade {
 namespace {
 
@@ -37,8 +39,8 @@ void train_step(benchmark::State& state, const Work& work) {
   kernels::set_threads(0);
 }
 
-void add(const char* name, const Work& work) {
-  benchmark::RegisterBenchmark(name, train_step, work)
+void add(const std::string& name, const Work& work) {
+  benchmark::RegisterBenchmark(name.c_str(), train_step, work)
       ->Arg(1)
       ->Arg(2)
       ->Unit(benchmark::kMillisecond)
@@ -46,14 +48,20 @@ void add(const char* name, const Work& work) {
 }
 
 const bool kRegistered = [] {
-  const Precision fp32 = Precision::full(), fp16 = Precision::mixed(DType::f16);
-  add("mnist_cnn_fp32", {"cnn", 64, 1, 28, fp32});
-  add("mnist_cnn_fp16", {"cnn", 64, 1, 28, fp16});
-  add("mnist_cnn_bf16", {"cnn", 64, 1, 28, Precision::mixed(DType::bf16)});
-  add("mlp_fp32", {"mlp", 64, 1, 28, fp32});
-  add("mlp_fp16", {"mlp", 64, 1, 28, fp16});
-  add("resnet18_fp32", {"resnet18", 32, 3, 32, fp32});
-  add("resnet18_fp16", {"resnet18", 32, 3, 32, fp16});
+  struct Named {
+    const char* name;
+    Precision precision;
+  };
+  const Named precisions[] = {{"_fp32", Precision::full()},
+                              {"_fp16", Precision::mixed(DType::f16)},
+                              {"_bf16", Precision::mixed(DType::bf16)},
+                              {"_fp16_autocast", Precision::autocast(DType::f16)},
+                              {"_bf16_autocast", Precision::autocast(DType::bf16)}};
+  for (const Named& one : precisions) {
+    add(std::string("mnist_cnn") + one.name, {"cnn", 64, 1, 28, one.precision});
+    add(std::string("mlp") + one.name, {"mlp", 64, 1, 28, one.precision});
+    add(std::string("resnet18") + one.name, {"resnet18", 32, 3, 32, one.precision});
+  }
   return true;
 }();
 

@@ -51,6 +51,9 @@ class Needs {
   // input's sizes, for example the strides of the input.
   Tensor out_strided(int i, const Dims& strides) const;
   Tensor out_like(int i, const Tensor& like) const { return out_strided(i, like.strides()); }
+  // The same with the strides of dy, but dy's own memory, to be overwritten, where it has the
+  // input's sizes and nobody else holds it. For kernels in which the gradient may be dy.
+  Tensor out_over(int i, const Tensor& dy) const;
   int size() const { return count_; }
 
  private:

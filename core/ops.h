@@ -121,6 +121,9 @@ struct BatchNormOptions {
   // In training the batch is that of all ranks together, of whatever sizes; forward and backward
   // are collective. Null: this rank's. It outlives the graph.
   RankGroup* group = nullptr;
+  // In the same pass: relu(y + residual). residual is like x or undefined.
+  Tensor residual = {};
+  bool relu = false;
 };
 // x [N, C, ...]; weight and bias [C] or undefined. In training normalises by the batch (biased
 // variance) and updates running_mean and running_var [C] in place (unbiased variance), if defined;

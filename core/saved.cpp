@@ -109,4 +109,13 @@ Tensor Needs::out_strided(int i, const Dims& strides) const {
              : empty(to.sizes, to.dtype, to.device);
 }
 
+Tensor Needs::out_over(int i, const Tensor& dy) const {
+  // Observers look at dy after the backward.
+  const bool free = (*this)[i] && dy.sole_owner() && !dy.requires_grad() &&
+                    dy.sizes() == edges_[i]->sizes && dy.dtype() == edges_[i]->dtype &&
+                    is_dense(dy.sizes(), dy.strides()) && !detail::thread_state.observers &&
+                    !direct(i).defined();
+  return free ? dy : out_like(i, dy);
+}
+
 }  // namespace binade

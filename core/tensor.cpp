@@ -10,19 +10,48 @@
 namespace binade {
 namespace {
 
+using detail::kLineBytes;
+
+// Up to a line of data on the host lies behind its Storage, in one block. Under AddressSanitizer it
+// has a block of its own, whose bounds are watched.
+constexpr size_t kStorageBytes = (sizeof(Storage) + kLineBytes - 1) / kLineBytes * kLineBytes;
+#ifdef BINADE_PLAIN_MALLOC
+constexpr size_t kInlineBytes = 0;
+#else
+constexpr size_t kInlineBytes = kLineBytes;
+#endif
+
+size_t block_bytes(const Storage& storage) {
+  const bool inlined =
+      storage.bytes && storage.bytes <= kInlineBytes && !storage.parent && storage.device.is_cpu();
+  return inlined ? kStorageBytes + kInlineBytes : sizeof(Storage);
+}
+
+Ref<Storage> allocate_storage(size_t bytes, Device device) {
+  if (bytes && bytes <= kInlineBytes && device.is_cpu()) [[likely]] {
+    auto* block = static_cast<std::byte*>(allocate(kStorageBytes + kInlineBytes));
+    auto* storage = new (block) Storage;
+    storage->device = device;
+    storage->data = block + kStorageBytes;
+    storage->bytes = bytes;
+    return Ref<Storage>::adopt(storage);
+  }
+  auto owner = Ref<Storage>::adopt(new (allocate(sizeof(Storage))) Storage);
+  owner->device = device;
+  owner->data = !bytes            ? nullptr
+                : device.is_cpu() ? static_cast<std::byte*>(allocate(bytes))
+                                  : static_cast<std::byte*>(device_allocate(device, bytes));
+  owner->bytes = bytes;
+  return owner;
+}
+
 // New memory for numel elements; the caller sets sizes, strides and `contiguous`.
 Ref<TensorData> allocate_data(int64_t numel, DType dtype, Device device) {
-  const size_t bytes = static_cast<size_t>(numel) * size_of(dtype);
-  auto* storage = new (allocate(sizeof(Storage))) Storage;
-  auto owner = Ref<Storage>::adopt(storage);
-  storage->device = device;
-  storage->data = bytes ? static_cast<std::byte*>(device.is_cpu() ? allocate(bytes)
-                                                                  : device_allocate(device, bytes))
-                        : nullptr;
-  storage->bytes = bytes;
+  auto storage = allocate_storage(static_cast<size_t>(numel) * size_of(dtype), device);
+  std::byte* memory = storage->data;
   auto* data = new (allocate(sizeof(TensorData))) TensorData;
-  data->storage = std::move(owner);
-  data->view.data = storage->data;
+  data->storage = std::move(storage);
+  data->view.data = memory;
   data->view.numel = numel;
   data->view.dtype = dtype;
   data->view.device = device;
@@ -56,12 +85,13 @@ void check_in_place(const char* op, const Tensor& t) {
 }  // namespace
 
 void Storage::destroy(Storage* storage) noexcept {
-  if (storage->bytes && !storage->parent) {
+  const size_t block = block_bytes(*storage);
+  if (block == sizeof(Storage) && storage->bytes && !storage->parent) {
     storage->device.is_cpu() ? release(storage->data, storage->bytes)
                              : device_release(storage->device, storage->data, storage->bytes);
   }
   storage->~Storage();
-  release(storage, sizeof(Storage));
+  release(storage, block);
 }
 
 void TensorData::destroy(TensorData* data) noexcept {
@@ -88,12 +118,16 @@ Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device
 
 Tensor empty_like(const Tensor& t, DType dtype) {
   const View& from = t;
-  Ref<TensorData> data = allocate_data(from.numel, dtype, from.device);
-  data->view.sizes = from.sizes;
-  const bool keep = from.contiguous || is_dense(from.sizes, from.strides);
-  data->view.strides = keep ? from.strides : row_major_strides(from.sizes);
-  data->view.contiguous = from.contiguous || !keep;
-  return Tensor(std::move(data));
+  if (!from.contiguous && !is_dense(from.sizes, from.strides)) {
+    return empty(from.sizes, dtype, from.device);
+  }
+  auto storage = allocate_storage(static_cast<size_t>(from.numel) * size_of(dtype), from.device);
+  std::byte* memory = storage->data;
+  auto* data =
+      new (allocate(sizeof(TensorData))) TensorData{.storage = std::move(storage), .view = from};
+  data->view.data = memory;
+  data->view.dtype = dtype;
+  return Tensor(Ref<TensorData>::adopt(data));
 }
 
 Tensor empty_like(const Tensor& t) { return empty_like(t, t.dtype()); }

@@ -1,4 +1,5 @@
-// BatchBuilder: makes batch `number` of an epoch, as a pure function of (seed, epoch, number).
+// BatchBuilder: makes batch `number` of an epoch, as a pure function of (seed, epoch, number) and,
+// of an IterableDataset, of the rows whose turn it is.
 // Internal to the loader; used by every worker at once.
 #pragma once
 #include <binade/data/loader.h>
@@ -6,8 +7,11 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <optional>
 
 namespace binade::data {
+
+class RowSource;
 
 // What a worker is doing, readable by others while it does it.
 class SampleWatch {
@@ -38,6 +42,7 @@ struct BuiltBatch {
   Batch batch;
   std::vector<BadFile> bad;  // met on the way, in order
   std::exception_ptr error;  // then `batch` is empty
+  bool is_end = false;       // the epoch has no such batch
   double decode_seconds = 0, transform_seconds = 0, normalize_seconds = 0;
 };
 
@@ -45,26 +50,42 @@ class BatchBuilder {
  public:
   // Throws Error on bad options. `options` must outlive the builder.
   BatchBuilder(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
+  BatchBuilder(std::shared_ptr<const IterableDataset> dataset, const LoaderOptions& options);
 
-  int64_t samples() const { return samples_; }  // per epoch, of this shard
-  int64_t batches() const { return batches_; }
+  // Per epoch, of this shard; -1 where that is not known.
+  int64_t samples() const;
+  int64_t batches() const;
+  // The rows of an epoch from a batch on; null where the dataset has random access.
+  std::shared_ptr<RowSource> open(int64_t epoch, int64_t first_batch) const;
   // Never throws: errors are in the result. A cancelled batch comes back incomplete.
-  BuiltBatch build(int64_t epoch, int64_t number, SampleWatch& watch) const;
+  BuiltBatch build(int64_t epoch, int64_t number, SampleWatch& watch, RowSource* rows) const;
   std::string describe(int64_t index) const;
+  const char* size_advice() const;  // the end of an error about samples of several sizes
 
  private:
   struct Job;
+  struct Counts {
+    int64_t samples, batches;
+  };
+  void check_options() const;
+  Counts count(int64_t size) const;
   void fill(Job& job) const;
+  void fill_from(Job& job, RowSource& rows) const;
+  template <class Get>
+  bool take(Job& job, int64_t index, Get&& get) const;
   bool take(Job& job, int64_t index) const;
   void replace(Job& job, int64_t position) const;
   void assemble(Job& job) const;
+  void assemble_images(Job& job) const;
+  void assemble_values(Job& job) const;
   int64_t order(const Job& job, int64_t position) const;
   [[noreturn]] void rethrow_named(int64_t index) const;
 
-  std::shared_ptr<const Dataset> dataset_;
+  std::shared_ptr<const Dataset> dataset_;  // one of the two
+  std::shared_ptr<const IterableDataset> iterable_;
   const LoaderOptions& options_;
-  Normalizer normalizer_;
-  int64_t samples_ = 0, batches_ = 0;
+  int channels_;
+  std::optional<Normalizer> normalizer_;  // of images
 };
 
 }  // namespace binade::data

@@ -9,7 +9,17 @@ Loader::Loader(const Dataset& dataset, LoaderOptions options)
              std::move(options)) {}
 
 Loader::Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
-    : state_(std::make_shared<LoaderState>(std::move(dataset), std::move(options))) {
+    : Loader(std::make_shared<LoaderState>(std::move(dataset), std::move(options))) {}
+
+Loader::Loader(const IterableDataset& dataset, LoaderOptions options)
+    : Loader(std::shared_ptr<const IterableDataset>(std::shared_ptr<const IterableDataset>(),
+                                                    &dataset),
+             std::move(options)) {}
+
+Loader::Loader(std::shared_ptr<const IterableDataset> dataset, LoaderOptions options)
+    : Loader(std::make_shared<LoaderState>(std::move(dataset), std::move(options))) {}
+
+Loader::Loader(std::shared_ptr<LoaderState> state) : state_(std::move(state)) {
   if (!state_->options.device.is_cpu()) {
     uploader_ = std::make_unique<Uploader>(state_->options.device);
   }

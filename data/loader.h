@@ -1,9 +1,11 @@
 // Loader: batches of a dataset, decoded by worker threads ahead of use and delivered in order.
 // The stream of batches is a pure function of (seed, epoch, batch number): it does not depend on
-// the number of workers, nor on the batch at which an epoch is entered.
+// the number of workers, nor on the batch at which an epoch is entered. Datasets have random access
+// (data/dataset.h) or give one row after another (data/iterable.h).
 #pragma once
 #include <binade/core/tensor.h>
 #include <binade/data/dataset.h>
+#include <binade/data/iterable.h>
 #include <binade/data/transforms.h>
 
 #include <cstddef>
@@ -19,17 +21,19 @@ class Uploader;
 namespace binade::data {
 
 struct Batch {
-  Tensor images;                 // [N, C, H, W] f32, channels-last strides
+  Tensor images;                 // [N, C, H, W] f32, channels-last strides; of numbers: [N, values]
   Tensor labels;                 // [N] i64, on the same device
   int64_t first = 0;             // position in the epoch of the first sample
   int64_t size = 0;              // N
-  std::vector<int64_t> indices;  // [N] dataset index of each sample
+  std::vector<int64_t> indices;  // [N] dataset index (or row) of each sample
 };
 
 // What happens to a sample that cannot be read.
 //   fail:    the error reaches next().
-//   replace: the next readable sample of the epoch's order takes its place.
-//   skip:    its batch is smaller by one; a batch that would be empty gets one replacement.
+//   replace: the next readable sample of the epoch's order takes its place; of rows, the next one
+//            of the batch.
+//   skip:    its batch is smaller by one; a batch that would be empty gets one replacement (of
+//            rows: is an error).
 // The number of batches never changes.
 enum class BadFilePolicy { fail, replace, skip };
 
@@ -46,6 +50,7 @@ struct LoaderOptions {
   int workers = -1;  // threads; 0 decodes in the calling thread, -1 means min(cores, 8)
   uint64_t seed = 0;
   bool shuffle = true;
+  int64_t shuffle_buffer = 1000;      // of an IterableDataset: rows that are shuffled at a time
   bool drop_last = false;             // leave out a last batch that is not full
   int prefetch = 4;                   // batches ready or in work ahead of use
   Transform transform = {};           // after decoding; none: as decoded
@@ -88,6 +93,8 @@ class Loader {
   // destroyed.
   Loader(const Dataset& dataset, LoaderOptions options);
   Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
+  Loader(const IterableDataset& dataset, LoaderOptions options);
+  Loader(std::shared_ptr<const IterableDataset> dataset, LoaderOptions options);
   // Stops the workers. One that is stuck in get() for two seconds is left behind.
   ~Loader();
   Loader(const Loader&) = delete;
@@ -96,19 +103,23 @@ class Loader {
   class Iterator;
   class Epoch;
 
-  // Starts epoch `number` at batch `first_batch`; an epoch under way is abandoned.
+  // Starts epoch `number` at batch `first_batch`; an epoch under way is abandoned. Of rows, those
+  // before are read again, but not decoded.
   Epoch epoch(int64_t number, int64_t first_batch = 0);
   // The next batch of the epoch; false at its end. Throws Error with path, index and cause where a
   // sample failed or took longer than the timeout; after an error every further call throws.
   bool next(Batch& batch);
 
+  // Of this shard. -1 for an IterableDataset that does not know its size.
   int64_t batches_per_epoch() const;
-  int64_t samples_per_epoch() const;  // of this shard
+  int64_t samples_per_epoch() const;
   const LoaderOptions& options() const;
   LoaderStats stats() const;
   std::vector<BadFile> bad_files() const;  // distinct, in the order of the stream
 
  private:
+  explicit Loader(std::shared_ptr<LoaderState> state);
+
   std::shared_ptr<LoaderState> state_;  // shared with the workers
   std::unique_ptr<Uploader> uploader_;  // to a device other than the CPU
 };

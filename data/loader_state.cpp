@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace binade::data {
 namespace {
@@ -48,27 +49,44 @@ LoaderState::LoaderState(std::shared_ptr<const Dataset> dataset, LoaderOptions g
   stats_.workers = options.workers;
 }
 
+LoaderState::LoaderState(std::shared_ptr<const IterableDataset> dataset, LoaderOptions given)
+    : options(checked(std::move(given))),
+      builder(std::move(dataset), options),
+      ring_(static_cast<size_t>(std::max(options.prefetch, options.workers))) {
+  stats_.workers = options.workers;
+}
+
 void LoaderState::start_epoch(int64_t number, int64_t first_batch) {
   constexpr int64_t kMaxEpoch = int64_t(1) << 23;
   check(number >= 0 && number < kMaxEpoch, "loader: got epoch ", number,
         ", expected 0 to 2^23 - 1");
-  check(first_batch >= 0 && first_batch <= builder.batches(), "loader: got first batch ",
-        first_batch, ", expected at most ", builder.batches());
+  const int64_t batches = builder.batches();
+  check(first_batch >= 0 && (batches < 0 || first_batch <= batches), "loader: got first batch ",
+        first_batch, ", expected at most ", batches);
   std::unique_lock lock(mutex_);
   check(!failed_, "loader: stopped by an earlier error");
   ++generation_;
-  for (Worker& worker : workers_) {
-    worker.watch.cancel();
-  }
+  cancel_work();
   for (Slot& slot : ring_) {
     slot = {};
   }
   epoch_ = number;
   next_claim_ = next_delivery_ = first_batch;
+  rows_ = builder.open(number, first_batch);
+  end_ = rows_ ? std::numeric_limits<int64_t>::max() : batches;
   open_ = true;
   last_time_ = Clock::now();
   start_workers();
   work_.notify_all();
+}
+
+void LoaderState::cancel_work() {
+  for (Worker& worker : workers_) {
+    worker.watch.cancel();
+  }
+  if (rows_) {
+    rows_->cancel();
+  }
 }
 
 void LoaderState::start_workers() {
@@ -90,20 +108,22 @@ void LoaderState::work(Worker& worker) {
   std::unique_lock lock(mutex_);
   while (true) {
     work_.wait(lock, [&] {
-      return stop_ || (open_ && !failed_ && next_claim_ < builder.batches() &&
-                       next_claim_ < next_delivery_ + window);
+      return stop_ ||
+             (open_ && !failed_ && next_claim_ < end_ && next_claim_ < next_delivery_ + window);
     });
     if (stop_) {
       break;
     }
     const int64_t number = next_claim_++, epoch = epoch_, generation = generation_;
+    const std::shared_ptr<RowSource> rows = rows_;
     Slot& slot = ring_[static_cast<size_t>(number % window)];
     slot.worker = &worker;
     worker.watch.rearm();
     lock.unlock();
-    BuiltBatch built = builder.build(epoch, number, worker.watch);
+    BuiltBatch built = builder.build(epoch, number, worker.watch, rows.get());
     lock.lock();
     if (generation == generation_) {
+      end_ = built.is_end ? std::min(end_, number) : end_;
       slot.built = std::move(built);
       slot.ready = true;
       ready_.notify_all();
@@ -123,30 +143,28 @@ bool LoaderState::next(Batch& batch) {
   check(!failed_, "loader: stopped by an earlier error");
   check(open_, "loader: no epoch is under way; call epoch() first");
   batch = {};
-  if (next_delivery_ >= builder.batches()) {
-    note_time();
-    open_ = false;
-    return false;
-  }
+  bool is_end = next_delivery_ >= end_;
   try {
     BuiltBatch built;
-    if (options.workers == 0) {
+    if (!is_end && options.workers == 0) {
       SampleWatch watch;
-      built = builder.build(epoch_, next_delivery_, watch);
-    } else {
+      built = builder.build(epoch_, next_delivery_, watch, rows_.get());
+    } else if (!is_end) {
       built = wait_for_batch(lock);
     }
-    deliver(built, batch);
+    is_end = is_end || built.is_end;
+    if (!is_end) {
+      deliver(built, batch);
+    }
   } catch (...) {
     failed_ = true;
     batch = {};
-    for (Worker& worker : workers_) {
-      worker.watch.cancel();
-    }
+    cancel_work();
     throw;
   }
   note_time();
-  return true;
+  open_ = !is_end;
+  return !is_end;
 }
 
 BuiltBatch LoaderState::wait_for_batch(std::unique_lock<std::mutex>& lock) {
@@ -211,14 +229,17 @@ void LoaderState::deliver(BuiltBatch& built, Batch& batch) {
          "; the last: ", bad_.back().reason);
   }
   batch = std::move(built.batch);
-  const Dims& sizes = batch.images.sizes();
-  const Dims image_sizes = {sizes[1], sizes[2], sizes[3]};
+  Dims image_sizes;
+  for (int i = 1; i < batch.images.dim(); ++i) {
+    image_sizes.push_back(batch.images.size(i));
+  }
   if (image_sizes_.empty()) {
     image_sizes_ = image_sizes;
   }
   check(image_sizes == image_sizes_, "loader: sample ", batch.indices[0], " (",
-        builder.describe(batch.indices[0]), ") is ", image_sizes, " (channels, height, width), ",
-        "earlier batches are ", image_sizes_, "; set an image size, so that all are resized");
+        builder.describe(batch.indices[0]), ") is ", image_sizes,
+        image_sizes.size() == 3 ? " (channels, height, width), " : " (values), ",
+        "earlier batches are ", image_sizes_, builder.size_advice());
   ++next_delivery_;
   ++stats_.batches;
   stats_.samples += batch.size;
@@ -254,9 +275,7 @@ std::vector<BadFile> LoaderState::bad_files() const {
 void LoaderState::close() {
   std::unique_lock lock(mutex_);
   stop_ = true;
-  for (Worker& worker : workers_) {
-    worker.watch.cancel();
-  }
+  cancel_work();
   work_.notify_all();
   done_.wait_for(lock, kCloseTimeout, [&] { return running_ == 0; });
   for (Worker& worker : workers_) {

@@ -3,6 +3,7 @@
 // The workers share ownership, so one that never comes back leaves no dangling memory.
 #pragma once
 #include <binade/data/batch_builder.h>
+#include <binade/data/row_source.h>
 
 #include <condition_variable>
 #include <deque>
@@ -15,6 +16,7 @@ namespace binade::data {
 class LoaderState : public std::enable_shared_from_this<LoaderState> {
  public:
   LoaderState(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
+  LoaderState(std::shared_ptr<const IterableDataset> dataset, LoaderOptions options);
 
   void start_epoch(int64_t number, int64_t first_batch);
   bool next(Batch& batch);
@@ -39,6 +41,7 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
     BuiltBatch built;
   };
 
+  void cancel_work();
   void start_workers();
   void work(Worker& worker);
   BuiltBatch wait_for_batch(std::unique_lock<std::mutex>& lock);
@@ -53,8 +56,10 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
   std::vector<Slot> ring_;  // batch b is in slot b % size
   int64_t generation_ = 0;  // counts epochs started, so that late results are dropped
   int64_t epoch_ = 0, next_claim_ = 0, next_delivery_ = 0;
-  bool open_ = false;    // an epoch is under way
-  bool failed_ = false;  // an error was delivered
+  int64_t end_ = 0;                  // no batch has this number, as far as is known
+  std::shared_ptr<RowSource> rows_;  // of the epoch; null for random access
+  bool open_ = false;                // an epoch is under way
+  bool failed_ = false;              // an error was delivered
   bool stop_ = false;
   int running_ = 0;
   Dims image_sizes_;  // [C, H, W] of the first batch

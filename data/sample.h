@@ -1,4 +1,4 @@
-// Image and Sample: what a dataset gives for one index. Plain memory, no tensors.
+// Image and Sample: what a dataset gives for one index or row. Plain memory, no tensors.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +29,7 @@ Image make_image(int height, int width, int channels);
 struct Sample {
   Image image;
   int64_t label = 0;
+  std::vector<float> values = {};  // instead of an image: a row of numbers (data/iterable.h)
 };
 
 }  // namespace binade::data

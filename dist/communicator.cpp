@@ -1,6 +1,7 @@
 #include <binade/core/autograd.h>
 #include <binade/core/crc32c.h>
 #include <binade/core/create.h>
+#include <binade/core/device_memory.h>
 #include <binade/dist/communicator.h>
 #include <binade/dist/nccl_transport.h>
 
@@ -155,6 +156,54 @@ Tensor Communicator::all_gather(const Tensor& x) {
   return all.to(x.device());
 }
 
+void Communicator::scatter(const Tensor& all, const Tensor& part, int root) {
+  move_parts(Collective::scatter, all, part, root);
+}
+
+void Communicator::gather(const Tensor& part, const Tensor& all, int root) {
+  move_parts(Collective::gather, all, part, root);
+}
+
+// Straight between the root and every other rank.
+void Communicator::move_parts(Collective collective, const Tensor& all, const Tensor& part,
+                              int root) {
+  const char* what = to_string(collective);
+  const bool outwards = collective == Collective::scatter, is_root = rank() == root;
+  check(part.defined() && (!is_root || all.defined()), what, ": got an undefined tensor");
+  check(root >= 0 && root < size(), what, ": got root ", root, ", expected a rank of 0 .. ",
+        size() - 1);
+  check(!is_root || (all.dtype() == part.dtype() && all.numel() == size() * part.numel()), what,
+        ": got ", is_root ? all.numel() : 0, " elements for ", size(), " parts of ", part.numel(),
+        ", expected ", size() * part.numel(), " of the same dtype");
+  Transport& transport = carrier(part);
+  const Tensor own = within_reach(transport, part),
+               whole = is_root ? within_reach(transport, all) : Tensor();
+  const auto bytes = static_cast<size_t>(part.numel()) * size_of(part.dtype());
+  run({.collective = collective, .dtype = part.dtype(), .root = root, .count = part.numel()}, [&] {
+    transport.group_start();
+    if (!is_root) {
+      outwards ? transport.receive(root, own.view().data, bytes)
+               : transport.send(root, own.view().data, bytes);
+    }
+    for (int peer = 0; is_root && peer < size(); ++peer) {
+      std::byte* at = whole.view().data + static_cast<size_t>(peer) * bytes;
+      if (peer == root) {
+        const Device device = transport.device();
+        outwards ? device_copy(own.view().data, device, at, device, bytes)
+                 : device_copy(at, device, own.view().data, device, bytes);
+      } else {
+        outwards ? transport.send(peer, at, bytes) : transport.receive(peer, at, bytes);
+      }
+    }
+    transport.wait(transport.group_end());
+  });
+  if (outwards) {
+    write_back(own, part);
+  } else if (is_root) {
+    write_back(whole, all);
+  }
+}
+
 Tensor Communicator::reduce_scatter(const Tensor& x, ReduceOp op, const AllReduceOptions& options) {
   check_reducible("reduce_scatter", x);
   check(x.dim() >= 1 && x.size(0) == size(), "reduce_scatter: got sizes ", x.sizes(),
@@ -285,6 +334,11 @@ void Communicator::interrupt() noexcept {
 
 uint64_t Communicator::bytes_sent() const {
   return transport_->bytes_sent() + (device_transport_ ? device_transport_->bytes_sent() : 0);
+}
+
+uint64_t Communicator::bytes_received() const {
+  return transport_->bytes_received() +
+         (device_transport_ ? device_transport_->bytes_received() : 0);
 }
 
 }  // namespace binade::dist

@@ -10,6 +10,7 @@
 // connected the devices of all ranks.
 #pragma once
 #include <binade/core/rank_group.h>
+#include <binade/dist/delayed_transport.h>
 #include <binade/dist/health.h>
 #include <binade/dist/ring.h>
 
@@ -29,6 +30,8 @@ struct AllReduceOptions {
 struct CommunicatorOptions {
   double timeout = 60;         // seconds in which a collective must make progress
   double first_timeout = 600;  // the same for the first one, as ranks start at different times
+  // Of run_threads() and World: messages take as long as over such a link, to try that.
+  LinkDelay link = {};
 };
 
 class Communicator : public RankGroup {
@@ -48,6 +51,10 @@ class Communicator : public RankGroup {
   void broadcast(const Tensor& x, int root = 0);
   // [n, sizes of x...], by rank. Any dtype.
   Tensor all_gather(const Tensor& x);
+  // part = this rank's of the n equal parts of rank root's `all`; and the way back: `all` of rank
+  // root = the parts of all ranks. Elsewhere `all` is not looked at. Any dtype.
+  void scatter(const Tensor& all, const Tensor& part, int root = 0);
+  void gather(const Tensor& part, const Tensor& all, int root = 0);
   // x: [n, ...] to [...]: this rank's part of the reduction.
   Tensor reduce_scatter(const Tensor& x, ReduceOp op = ReduceOp::sum,
                         const AllReduceOptions& options = {});
@@ -75,6 +82,7 @@ class Communicator : public RankGroup {
   // The step of training, for the table of an error.
   void set_step(int64_t step) { health_->progress().set_step(step); }
   uint64_t bytes_sent() const;
+  uint64_t bytes_received() const;
   uint64_t collectives() const { return sequence_; }
   Transport& transport() { return *transport_; }
 
@@ -84,6 +92,7 @@ class Communicator : public RankGroup {
   template <class F>
   void run(const Signature& signature, F&& body);
   void compare_signatures(const Signature& signature);
+  void move_parts(Collective collective, const Tensor& all, const Tensor& part, int root);
   [[noreturn]] void end(const std::string& cause);
 
   std::shared_ptr<Transport> transport_, device_transport_;

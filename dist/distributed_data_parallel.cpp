@@ -7,6 +7,7 @@
 #include <binade/dist/distributed_data_parallel.h>
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -16,6 +17,8 @@
 
 namespace binade::dist {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 // A range of one segment's gradients.
 struct Bucket {
@@ -73,6 +76,7 @@ struct DistributedDataParallel::State {
   void reduce_bucket(size_t bucket);
   void reduce_into_shards(Bucket& bucket);
   void take(Bucket& bucket, const Parameter& p, const Tensor& gradient);
+  void note(size_t bucket, double BucketTimes::*what);
   void serve();
   std::string missing() const;
   void compare() { compare_over_ranks(*group, parameters, reductions); }
@@ -88,11 +92,13 @@ struct DistributedDataParallel::State {
   size_t next = 0;  // the bucket to be launched next
   int64_t reductions = 0;
 
-  // The thread that reduces. Where gradients of a device pass through host memory, or into shards
-  // of it, the last hook does it: the host would wait for the device in either case.
+  // The thread that reduces, where there are other ranks. On a device it has a stream beside that
+  // of backward; the host waits for what it does there, but backward goes on.
   bool threaded = false;
   std::vector<Event> ready;  // on a device: each bucket's gradients, on the stream of backward
+  Clock::time_point start;   // of the window
   std::mutex mutex;
+  std::vector<BucketTimes> times;
   std::condition_variable changed;
   std::deque<size_t> queue;
   size_t finished = 0;
@@ -128,8 +134,7 @@ DistributedDataParallel::DistributedDataParallel(Communicator& group,
       }));
     }
   }
-  const bool between_devices = s.group->has_devices() && s.arena->sharding() != Sharding::gradients;
-  s.threaded = s.group->size() > 1 && (s.arena->device().is_cpu() || between_devices);
+  s.threaded = s.group->size() > 1;
   if (s.threaded) {
     for (size_t b = 0; b < s.buckets.size() && !s.arena->device().is_cpu(); ++b) {
       s.ready.emplace_back(s.arena->device());
@@ -163,6 +168,11 @@ int64_t DistributedDataParallel::buckets() const {
 int64_t DistributedDataParallel::reductions() const { return state_->reductions; }
 uint64_t DistributedDataParallel::bytes_sent() const { return state_->group->bytes_sent(); }
 
+std::vector<BucketTimes> DistributedDataParallel::last_reduction() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->times;
+}
+
 void DistributedDataParallel::finish() const {
   if (state_->in_window) {
     fail(state_->missing());
@@ -192,9 +202,15 @@ void DistributedDataParallel::State::begin_window() {
   for (Bucket& bucket : buckets) {
     bucket.waiting = bucket.members.size();
   }
+  start = Clock::now();
   {
     const std::lock_guard lock(mutex);
     finished = 0;
+    times.clear();
+    for (const Bucket& bucket : buckets) {
+      const size_t width = size_of(arena->segments()[static_cast<size_t>(bucket.segment)].dtype);
+      times.push_back({.bytes = (bucket.end - bucket.begin) * static_cast<int64_t>(width)});
+    }
   }
   if (options.check_every > 0 && reductions > 0 && reductions % options.check_every == 0) {
     compare();
@@ -235,6 +251,7 @@ void DistributedDataParallel::State::on_gradient_final(size_t bucket, size_t par
 // Buckets start in their order on every rank, whatever order their gradients came in.
 void DistributedDataParallel::State::launch_complete() {
   for (; next < buckets.size() && buckets[next].waiting == 0; ++next) {
+    note(next, &BucketTimes::ready);
     if (threaded) {
       if (!ready.empty()) {
         ready[next].record();
@@ -262,12 +279,26 @@ void DistributedDataParallel::State::wait_for_all() {
   }
 }
 
+void DistributedDataParallel::State::note(size_t bucket, double BucketTimes::*what) {
+  const double now = std::chrono::duration<double>(Clock::now() - start).count();
+  const std::lock_guard lock(mutex);
+  times[bucket].*what = now;
+}
+
 void DistributedDataParallel::State::reduce_bucket(size_t bucket) {
+  note(bucket, &BucketTimes::begin);
   if (arena->sharding() == Sharding::gradients) {
     reduce_into_shards(buckets[bucket]);
   } else {
     group->all_reduce(buckets[bucket].gradients, ReduceOp::avg, options.reduce);
   }
+  if (!ready.empty()) {  // copies from the host and into the shard
+    Stream::current(arena->device()).synchronize();
+  }
+  if (arena->sharding() == Sharding::gradients) {
+    buckets[bucket].gradients = {};
+  }
+  note(bucket, &BucketTimes::end);
 }
 
 // Moves a gradient from its leaf into the bucket, as the arena would hold it.
@@ -294,7 +325,6 @@ void DistributedDataParallel::State::reduce_into_shards(Bucket& bucket) {
     make_view(segment.gradients, {count}, {1}, bucket.begin + begin - segment.gradients_begin)
         .copy_(make_view(bucket.gradients, {count}, {1}, begin));
   }
-  bucket.gradients = {};
 }
 
 void DistributedDataParallel::State::serve() {

@@ -16,6 +16,7 @@
 #pragma once
 #include <binade/core/parameter.h>
 #include <binade/dist/communicator.h>
+#include <binade/dist/overlap.h>
 
 namespace binade::dist {
 
@@ -50,6 +51,8 @@ class DistributedDataParallel {
   int64_t buckets() const;
   int64_t reductions() const;   // of all buckets
   uint64_t bytes_sent() const;  // by this rank, for gradients and comparisons
+  // Of the last backward that reduced, by bucket; during one, as far as it is. From any thread.
+  std::vector<BucketTimes> last_reduction() const;
 
  private:
   struct State;

@@ -1,4 +1,5 @@
 // The launcher listens for rank 0, so that no rank can come too early, and hands the socket over.
+#include <binade/dist/delayed_transport.h>
 #include <binade/dist/launch.h>
 #include <binade/dist/process_exit.h>
 #include <binade/dist/socket.h>
@@ -37,7 +38,8 @@ std::string random_secret() {
 
 // In the child: only what is safe between fork and exec of a process with one thread.
 [[noreturn]] void become(const std::vector<std::string>& command, int rank, int ranks, int port,
-                         int listener, const std::string& secret, pid_t parent) {
+                         int listener, const std::string& secret, const std::string& link_delay,
+                         pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives its launcher
   if (::getppid() != parent) {
     end_process(127, "");
@@ -52,6 +54,9 @@ std::string random_secret() {
   set("BINADE_ADDRESS", "127.0.0.1");
   set("BINADE_PORT", std::to_string(port));
   set("BINADE_SECRET", secret);
+  if (!link_delay.empty()) {
+    set("BINADE_LINK_DELAY", link_delay);
+  }
   ::unsetenv("BINADE_LISTEN_FD");
   if (rank == 0) {
     ::fcntl(listener, F_SETFD, 0);
@@ -123,7 +128,10 @@ int wait_for_all(std::vector<Child>& children, double grace) {
 int launch(const std::vector<std::string>& command, const LaunchOptions& options) {
   check(options.ranks >= 1 && options.ranks <= 4096, "launch: got ", options.ranks,
         " processes, expected 1 to 4096");
+  check(options.grace_seconds >= 0, "launch: got a grace of ", options.grace_seconds,
+        " s, expected 0 or more");
   check(!command.empty(), "launch: got no program; binade launch -n 4 program arguments...");
+  parse_link_delay(options.link_delay);  // so that one process complains, not all
   Socket listener = listen_at("127.0.0.1", 0, options.ranks);
   const int port = listener.port();
   const std::string secret = random_secret();
@@ -138,7 +146,8 @@ int launch(const std::vector<std::string>& command, const LaunchOptions& options
   for (int rank = 0; rank < options.ranks; ++rank) {
     const pid_t pid = ::fork();
     if (pid == 0) {
-      become(command, rank, options.ranks, port, listener.file(), secret, parent);
+      become(command, rank, options.ranks, port, listener.file(), secret, options.link_delay,
+             parent);
     }
     if (pid < 0) {
       const std::string reason = std::strerror(errno);

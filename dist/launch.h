@@ -7,9 +7,10 @@ namespace binade::dist {
 
 struct LaunchOptions {
   int ranks = 1;
-  // After one has failed, the others have this long to end by themselves (more than
-  // WorldOptions::grace_seconds).
+  // After one has failed or a signal was passed on, those left have this long to end by themselves
+  // (more than WorldOptions::grace_seconds); then they get SIGKILL.
   double grace_seconds = 3.5;
+  std::string link_delay = {};  // of all messages: BINADE_LINK_DELAY (dist/delayed_transport.h)
 };
 
 // Runs `command` once per rank and waits for all. Returns 0, or what the first that failed exited

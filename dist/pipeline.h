@@ -79,11 +79,12 @@ class Pipeline {
   std::vector<std::unique_ptr<StageRunner>> runners_;
 };
 
-// One stage in this process; the others on other ranks, every stage on as many. Ranks of a stage
-// are replicas in the order of their numbers: each has a pipeline with the replicas of its number.
+// One stage in this process; the others on other ranks, each on any number of them. Ranks of a
+// stage are replicas in the order of their numbers: each has an equal part of the rows of every
+// micro-batch and exchanges them with those ranks of the neighbouring stages that have them.
 class PipelineRank {
  public:
-  // Collective over `all`. Throws Error where stages differ in their number of ranks.
+  // Collective over `all`. Throws Error where ranks differ in `stages` or a stage has no rank.
   PipelineRank(Communicator& all, int stage, int stages);
   ~PipelineRank();
 
@@ -92,14 +93,21 @@ class PipelineRank {
   // What this rank runs; before the first step.
   void set_stage(PipelineStage stage, const PipelineOptions& options = {});
 
+  // Which rows of the batch of all ranks this rank has: for x on the first stage and target on the
+  // last. After set_stage(); `batch` is a multiple of micro-batches x ranks of the stage. Where all
+  // stages have as many ranks, replicas may divide a batch in any way that is the same in both.
+  std::vector<int64_t> rows(int64_t batch) const;
+
   // As Pipeline::step(), called by all ranks with the same options. x is read by the first stage,
-  // target and loss by the last, which gets the loss; the others get 0.
+  // target and loss by the last, which gets the loss; the others get 0. x and target are those of
+  // this rank. Throws Error where the ranks of two stages cannot share the rows of a micro-batch.
   double step(const Tensor& x, const Tensor& target, const PipelineLoss& loss,
               const BackwardOptions& options = {});
   int most_held() const;
 
  private:
   class Link;
+  void connect(Communicator& all, int earlier, int ranks_before, int ranks_after);
   Tensor input(int micro_batch, const Tensor& x);
 
   int stage_, stages_;

@@ -14,6 +14,9 @@ std::vector<double> reduce_numbers(Communicator& group, const std::vector<double
                                    ReduceOp op = ReduceOp::sum);
 // What rank `root` gives; the others' arguments are not looked at.
 std::string broadcast_text(Communicator& group, const std::string& text, int root = 0);
+// An uninitialized tensor on `device` of the dtype and the sizes that x has on rank `root`; there x
+// itself. To receive it in.
+Tensor broadcast_kind(Communicator& group, const Tensor& x, Device device, int root = 0);
 // Names, dtypes, sizes and values of rank `root`, there the tensors themselves; on the CPU.
 NamedTensors broadcast_tensors(Communicator& group, const NamedTensors& tensors, int root = 0);
 

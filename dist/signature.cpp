@@ -10,7 +10,8 @@ std::string to_string(const Signature& s) {
       return text(name, " ", s.dtype, " ", to_string(s.op), " ", s.count,
                   s.variant & 1 ? " f32 carry" : "", s.variant & 2 ? " library" : "");
     case Collective::broadcast:
-      return text(name, " ", s.dtype, " ", s.count, " from rank ", s.root);
+    case Collective::scatter: return text(name, " ", s.dtype, " ", s.count, " from rank ", s.root);
+    case Collective::gather: return text(name, " ", s.dtype, " ", s.count, " to rank ", s.root);
     case Collective::all_gather: return text(name, " ", s.dtype, " ", s.count);
     default: return name;
   }

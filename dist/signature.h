@@ -13,13 +13,16 @@ enum class Collective : uint8_t {
   all_gather,
   broadcast,
   barrier,
+  scatter,
+  gather,
   split,
   connect,  // of devices
 };
 
 constexpr const char* to_string(Collective collective) {
-  constexpr const char* kName[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
-                                   "barrier",    "split",          "connect"};
+  constexpr const char* kName[] = {"all_reduce", "reduce_scatter", "all_gather",
+                                   "broadcast",  "barrier",        "scatter",
+                                   "gather",     "split",          "connect"};
   return kName[static_cast<int>(collective)];
 }
 

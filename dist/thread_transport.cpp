@@ -63,6 +63,9 @@ class ThreadTransport final : public Transport {
       part = known.lock();
       if (!part) {
         known = part = std::make_shared<ThreadHub>(static_cast<int>(members.size()));
+        for (size_t i = 0; i < members.size(); ++i) {  // some may have come and gone
+          part->present[i] = hub_->present[static_cast<size_t>(members[i])];
+        }
       }
       hub_parts_.push_back(part);  // until all members have come
     }

@@ -68,7 +68,8 @@ void run_threads(int size, const std::function<void(Communicator&)>& body,
         health->state = now;
       };
       // The transport goes last, when the state is known: others see at once that it is gone.
-      const std::shared_ptr<Transport> transport = make_thread_transport(hub, rank);
+      const std::shared_ptr<Transport> transport =
+          with_delay(make_thread_transport(hub, rank), options.link);
       try {
         Communicator communicator(transport, health, options);
         body(communicator);

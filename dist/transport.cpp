@@ -15,7 +15,7 @@ void Transport::add(bool is_send, int peer, std::byte* data, size_t bytes) {
         ", expected another rank of 0 .. ", size_ - 1);
   if (bytes > 0) {
     group_.push_back({is_send, peer, data, bytes});
-    bytes_sent_ += is_send ? bytes : 0;
+    (is_send ? bytes_sent_ : bytes_received_) += bytes;
   }
 }
 

@@ -76,8 +76,9 @@ class Transport {
   // it returned before.
   virtual std::byte* workspace(size_t bytes);
 
-  // Payload handed to send() so far.
+  // Payload handed to send() and receive() so far.
   uint64_t bytes_sent() const { return bytes_sent_; }
+  uint64_t bytes_received() const { return bytes_received_; }
 
  protected:
   Transport(int rank, int size) : rank_(rank), size_(size) {}
@@ -100,7 +101,7 @@ class Transport {
   std::vector<Message> group_;
   std::vector<std::byte> workspace_;
   bool in_group_ = false;
-  uint64_t posted_ = 0, done_ = 0, bytes_sent_ = 0;
+  uint64_t posted_ = 0, done_ = 0, bytes_sent_ = 0, bytes_received_ = 0;
   std::atomic<bool> interrupted_{false};
 };
 

@@ -129,6 +129,9 @@ void World::State::start(const WorldOptions& options) {
   CommunicatorOptions collectives = options.collectives;
   collectives.timeout = seconds_in("BINADE_TIMEOUT", collectives.timeout);
   collectives.first_timeout = seconds_in("BINADE_TIMEOUT", collectives.first_timeout);
+  if (const std::string link = variable("BINADE_LINK_DELAY"); !link.empty()) {
+    collectives.link = parse_link_delay(link);
+  }
   const ControlOptions control{
       .rendezvous_seconds = seconds_in("BINADE_RENDEZVOUS_TIMEOUT", options.rendezvous_seconds),
       .late_seconds = collectives.timeout,
@@ -142,6 +145,7 @@ void World::State::start(const WorldOptions& options) {
     health = std::make_shared<LoneHealth>();
     transport = make_thread_transport(make_thread_hub(1), 0);
   }
+  transport = with_delay(std::move(transport), collectives.link);
   communicator = std::make_unique<Communicator>(transport, health, collectives);
   connect_devices();
 }

@@ -16,8 +16,9 @@
 namespace binade::dist {
 
 struct WorldOptions {
-  CommunicatorOptions collectives = {};  // BINADE_TIMEOUT overrides both times
-  double rendezvous_seconds = 60;        // until all processes have come; BINADE_RENDEZVOUS_TIMEOUT
+  // BINADE_TIMEOUT overrides both times, BINADE_LINK_DELAY the link.
+  CommunicatorOptions collectives = {};
+  double rendezvous_seconds = 60;  // until all processes have come; BINADE_RENDEZVOUS_TIMEOUT
   double grace_seconds = 3;
 };
 

@@ -2,6 +2,8 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/reduce_checks.h>
 
+#include <algorithm>
+
 namespace binade::kernels::cpu {
 namespace {
 
@@ -19,8 +21,45 @@ bool is_nan(T value) {
   return value != value;  // NOLINT(misc-redundant-expression): also for integers
 }
 
+// Of adjacent elements: the extreme value in lanes, without branches, then where it is first.
+template <class T>
+int64_t scan_adjacent(const T* x, int64_t n, bool smallest) {
+  using C = decltype(comparable(x[0]));
+  constexpr int64_t kLanes = 16;
+  C most[kLanes];
+  bool nan = false;
+  std::fill_n(most, kLanes, comparable(x[0]));
+  const auto pass = [&](auto before) {
+    int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        const C value = comparable(x[i + lane]);
+        most[lane] = before(value, most[lane]) ? value : most[lane];
+        nan |= is_nan(value);
+      }
+    }
+    for (; i < n; ++i) {
+      const C value = comparable(x[i]);
+      most[0] = before(value, most[0]) ? value : most[0];
+      nan |= is_nan(value);
+    }
+    for (int64_t lane = 1; lane < kLanes; ++lane) {
+      most[0] = before(most[lane], most[0]) ? most[lane] : most[0];
+    }
+  };
+  smallest ? pass([](C a, C b) { return a < b; }) : pass([](C a, C b) { return a > b; });
+  int64_t i = 0;
+  while (nan ? !is_nan(comparable(x[i])) : comparable(x[i]) != most[0]) {
+    ++i;
+  }
+  return i;
+}
+
 template <class T>
 int64_t scan(const T* x, int64_t stride, int64_t n, bool smallest) {
+  if (stride == 1) {
+    return scan_adjacent(x, n, smallest);
+  }
   int64_t best = 0;
   auto most = comparable(x[0]);
   for (int64_t i = 1; i < n && !is_nan(most); ++i) {  // the first NaN wins

@@ -1,6 +1,6 @@
-// Attention backward on the CPU. Every tile is made again from q, k and lse: once for dq by tasks
-// that own a block of queries, once for dk and dv by tasks that own a block of keys, so that each
-// gradient has one writer and one order of additions.
+// Attention backward on the CPU. Tiles are made again from q, k and lse. Where there are heads for
+// all threads, a task owns a head and makes every tile once; else it owns a block of queries for
+// dq, or a block of keys for dk and dv. Each gradient has one writer and one order of additions.
 #include <binade/kernels/attention_tiles.h>
 #include <binade/kernels/base/parallel.h>
 
@@ -44,10 +44,10 @@ class Backward {
     const Matrix sum = zeros(kQueryRows, n_.size);
     std::byte* buffer = memory_.take(kKeyRows * n_.size);
     for (at.j = 0; at.j < n_.keys; at.j += kKeyRows) {
-      at.cols = std::min(kKeyRows, n_.keys - at.j);
       if (hidden(a_.visible, at)) {
         break;
       }
+      at.cols = seen_columns(a_.visible, at, std::min(kKeyRows, n_.keys - at.j));
       make_tile(at);
       const Matrix k =
           memory_.in_compute(matrix_of(a_.k, at.batch, at.head, at.j), buffer, at.cols, n_.size);
@@ -58,29 +58,19 @@ class Backward {
 
   // dk and dv of keys [j, j + cols).
   void key_block(TilePlace at) {
-    const Matrix dk = zeros(kKeyRows, n_.size), dv = zeros(kKeyRows, n_.value_size);
-    std::byte* queries = memory_.take(kQueryRows * n_.size);
-    std::byte* upstream = memory_.take(kQueryRows * n_.value_size);
-    for (at.i = 0; at.i < n_.queries; at.i += kQueryRows) {
-      at.rows = std::min(kQueryRows, n_.queries - at.i);
-      if (hidden(a_.visible, at)) {
-        continue;
-      }
-      make_tile(at);
-      if (a_.dv) {
-        drop_weights(a_.dropout, n_, at, scores_);
-        const Matrix dout = memory_.in_compute(matrix_of(a_.dout, at.batch, at.head, at.i),
-                                               upstream, at.rows, n_.value_size);
-        memory_.multiply(scores_.transposed(), dout, dv, at.cols, n_.value_size, at.rows, true);
-      }
-      if (a_.dk) {
-        const Matrix q =
-            memory_.in_compute(matrix_of(a_.q, at.batch, at.head, at.i), queries, at.rows, n_.size);
-        memory_.multiply(gradients_.transposed(), q, dk, at.cols, n_.size, at.rows, true);
-      }
+    take_key_sums();
+    add_keys(at, {});
+  }
+
+  // dq, dk and dv of a head; `memory` has [queries, size] of the compute type for dq.
+  void whole_head(int64_t batch, int64_t head, std::byte* memory) {
+    take_key_sums();
+    const Matrix dq = dense_matrix(memory, compute_, n_.size);
+    clear(dq, n_.queries * n_.size);
+    for (int64_t j = 0; j < n_.keys; j += kKeyRows) {
+      add_keys({batch, head, 0, 0, j, std::min(kKeyRows, n_.keys - j)}, dq);
     }
-    store(dk, a_.dk, at, at.j, at.cols, n_.size, a_.scale);
-    store(dv, a_.dv, at, at.j, at.cols, n_.value_size, 1);
+    store(dq, a_.dq, {batch, head, 0, 0, 0, 0}, 0, n_.queries, n_.size, a_.scale);
   }
 
   // dmask of queries [i, i + rows) and all keys, summed over the batch or the heads where dmask has
@@ -116,6 +106,51 @@ class Backward {
     const Matrix m = dense_matrix(memory_.take(rows * width), compute_, width);
     clear(m, rows * width);
     return m;
+  }
+
+  // Accumulators and buffers of add_keys.
+  void take_key_sums() {
+    dk_ = dense_matrix(memory_.take(kKeyRows * n_.size), compute_, n_.size);
+    dv_ = dense_matrix(memory_.take(kKeyRows * n_.value_size), compute_, n_.value_size);
+    keys_ = memory_.take(kKeyRows * n_.size);
+    queries_ = memory_.take(kQueryRows * n_.size);
+    upstream_ = memory_.take(kQueryRows * n_.value_size);
+  }
+
+  // dk and dv of keys [j, j + cols), and what they add to dq where that has memory.
+  void add_keys(TilePlace at, const Matrix& dq) {
+    clear(dk_, kKeyRows * n_.size);
+    clear(dv_, kKeyRows * n_.value_size);
+    const int64_t cols = at.cols;
+    const Matrix k =
+        dq.data ? memory_.in_compute(matrix_of(a_.k, at.batch, at.head, at.j), keys_, cols, n_.size)
+                : Matrix{};
+    for (at.i = 0; at.i < n_.queries; at.i += kQueryRows) {
+      at.rows = std::min(kQueryRows, n_.queries - at.i);
+      if (hidden(a_.visible, at)) {
+        continue;
+      }
+      at.cols = seen_columns(a_.visible, at, cols);
+      make_tile(at);
+      if (dq.data) {
+        Matrix rows = dq;
+        rows.data += at.i * dq.row * static_cast<int64_t>(size_of(compute_));
+        memory_.multiply(gradients_, k, rows, at.rows, n_.size, at.cols, true);
+      }
+      if (a_.dv) {
+        drop_weights(a_.dropout, n_, at, scores_);
+        const Matrix dout = memory_.in_compute(matrix_of(a_.dout, at.batch, at.head, at.i),
+                                               upstream_, at.rows, n_.value_size);
+        memory_.multiply(scores_.transposed(), dout, dv_, at.cols, n_.value_size, at.rows, true);
+      }
+      if (a_.dk) {
+        const Matrix q = memory_.in_compute(matrix_of(a_.q, at.batch, at.head, at.i), queries_,
+                                            at.rows, n_.size);
+        memory_.multiply(gradients_.transposed(), q, dk_, at.cols, n_.size, at.rows, true);
+      }
+    }
+    store(dk_, a_.dk, at, at.j, cols, n_.size, a_.scale);
+    store(dv_, a_.dv, at, at.j, cols, n_.value_size, 1);
   }
 
   // The weights in scores_, before dropout, and ds in gradients_.
@@ -175,6 +210,8 @@ class Backward {
   DType compute_;
   Matrix scores_, gradients_;
   std::byte* bias_;
+  Matrix dk_{}, dv_{};
+  std::byte *keys_ = nullptr, *queries_ = nullptr, *upstream_ = nullptr;
 };
 
 // Calls f(place of the block) for every block of `rows` of `length` in every head.
@@ -198,14 +235,25 @@ void cpu::attention_backward(const AttentionBackward& a) {
   dispatch_floating("attention backward", a.q.dtype,
                     [&]<class T>(Type<T>) { write_delta<T>(a, n, delta.as<Compute<T>>()); });
   const Dims heads{n.batch, n.heads};
+  // By the shape alone: heads enough for the threads of most machines, and a dq that fits into L2.
+  const bool by_head = n.batch * n.heads >= 8 && n.queries * n.size <= 65536 && a.dq && a.dk;
+  if (by_head) {
+    parallel_for(n.batch * n.heads, 1, [&](int64_t begin, int64_t end) {
+      const Workspace dq(static_cast<size_t>(n.queries * n.size) * size_of(compute));
+      for (int64_t head = begin; head < end; ++head) {
+        Backward(a, n, delta.as<std::byte>())
+            .whole_head(head / n.heads, head % n.heads, dq.as<std::byte>());
+      }
+    });
+  }
   const int64_t grain = attention_grain(n, kQueryRows, n.keys);
-  if (a.dq) {
+  if (a.dq && !by_head) {
     for_blocks(heads, n.queries, kQueryRows, grain,
                [&](int64_t batch, int64_t head, int64_t i, int64_t rows) {
                  Backward(a, n, delta.as<std::byte>()).query_block({batch, head, i, rows, 0, 0});
                });
   }
-  if (a.dk || a.dv) {
+  if ((a.dk || a.dv) && !by_head) {
     for_blocks(heads, n.keys, kKeyRows, attention_grain(n, kKeyRows, n.queries),
                [&](int64_t batch, int64_t head, int64_t j, int64_t cols) {
                  Backward(a, n, delta.as<std::byte>()).key_block({batch, head, 0, 0, j, cols});

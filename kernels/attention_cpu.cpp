@@ -60,10 +60,10 @@ void forward_block(const AttentionForward& a, const AttentionSizes& n, TilePlace
   std::fill_n(accumulated, at.rows * n.value_size, C(0));
   const Matrix q = matrix_of(a.q, at.batch, at.head, at.i);
   for (at.j = 0; at.j < n.keys; at.j += kKeyRows) {
-    at.cols = std::min(kKeyRows, n.keys - at.j);
     if (hidden(a.visible, at)) {
       break;
     }
+    at.cols = seen_columns(a.visible, at, std::min(kKeyRows, n.keys - at.j));
     const Matrix k = matrix_of(a.k, at.batch, at.head, at.j);
     memory.multiply(q, k.transposed(), scores, at.rows, at.cols, n.size, false);
     attention_softmax_best(

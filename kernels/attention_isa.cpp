@@ -14,6 +14,12 @@ C exp_one(C x) {
   return exp(broadcast(x))[0];
 }
 
+// e^x for x <= 0 to rounding.
+template <class C>
+BINADE_INLINE Vector<C> unit_exp(Vector<C> x) {
+  return lifted_exp(x) * (1 / kLift<C>);
+}
+
 template <class C>
 struct Row {
   C* scores;
@@ -55,7 +61,7 @@ void softmax_row(const AttentionSoftmax& a, int64_t i) {
   const C base = top == -kInfinity<C> ? C(0) : top;  // nothing seen yet: no inf - inf
   Vector<C> sums{};
   for_vectors<C>(seen, [&](auto part, int64_t j, int64_t n) {
-    const Vector<C> p = exp(load_some<part()>(row.scores + j, n, -kInfinity<C>) - base);
+    const Vector<C> p = unit_exp<C>(load_some<part()>(row.scores + j, n, -kInfinity<C>) - base);
     sums += p;
     store_some<part()>(row.scores + j, p, n);
   });
@@ -80,7 +86,7 @@ void gradient_row(const AttentionGradient& a, int64_t i) {
   const int64_t seen = visible_columns(a.tile, i);
   const C lse = static_cast<const C*>(a.lse)[i], delta = static_cast<const C*>(a.delta)[i];
   for_vectors<C>(seen, [&](auto part, int64_t j, int64_t n) {
-    const Vector<C> p = exp(row.template load<part()>(j, n) - lse);
+    const Vector<C> p = unit_exp<C>(row.template load<part()>(j, n) - lse);
     store_some<part()>(row.scores + j, p, n);
     store_some<part()>(gradients + j, p * (load_some<part()>(gradients + j, n) - delta), n);
   });

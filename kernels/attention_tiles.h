@@ -118,6 +118,12 @@ void drop_weights(const AttentionDropout& dropout, const AttentionSizes& n, cons
 // How many tasks of `rows` rows against `other` rows are worth a thread.
 int64_t attention_grain(const AttentionSizes& n, int64_t rows, int64_t other);
 
+// The columns of a tile at at.j that some of its rows see, of at most `columns`; hidden() is false.
+inline int64_t seen_columns(const AttentionVisibility& visible, const TilePlace& at,
+                            int64_t columns) {
+  return visible.causal ? std::min(columns, at.i + at.rows - at.j) : columns;
+}
+
 // Whether a causal tile is all hidden.
 inline bool hidden(const AttentionVisibility& visible, const TilePlace& at) {
   return visible.causal && at.j > at.i + at.rows - 1;

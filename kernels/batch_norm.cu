@@ -54,13 +54,13 @@ void cuda::batch_norm_forward(const BatchNormForward& a) {
     return;
   }
   const Order order = channel_order(a.x);
-  const DenseInput x(a.x, order);
+  const DenseInput x(a.x, order), residual(a.residual, order);
   const DenseOutput y(a.y, order);
   const ChannelVectors vectors(1, a.x);
   dispatch_floating("batch_norm", a.x.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     const ChannelPlan plan =
-        channel_plan<T>(a.x, order == Order::channels_last, x.as<T>(), y.as<T>());
+        channel_plan<T>(a.x, order == Order::channels_last, x.as<T>(), y.as<T>(), residual.as<T>());
     C* scale = vectors.get<C>(0);
     channel_sums<T>(MomentSums<T>{x.as<T>()}, plan, a.x.device,
                     FinishMoments<T>{.x = x.as<T>(),
@@ -71,7 +71,14 @@ void cuda::batch_norm_forward(const BatchNormForward& a) {
                                      .mean = a.mean.as<C>(),
                                      .rstd = a.rstd.as<C>(),
                                      .scale = scale});
-    channel_map<T>(Normalize<T>{x.as<T>(), y.as<T>(), a.mean.as<C>(), scale, a.bias.as<C>()}, plan);
+    channel_map<T>(Normalize<T>{.x = x.as<T>(),
+                                .y = y.as<T>(),
+                                .mean = a.mean.as<C>(),
+                                .scale = scale,
+                                .bias = a.bias.as<C>(),
+                                .residual = residual.as<T>(),
+                                .relu = a.relu},
+                   plan);
   });
   y.store();
 }
@@ -82,17 +89,23 @@ void cuda::batch_norm_inference(const BatchNormInference& a) {
     return;
   }
   const Order order = channel_order(a.x);
-  const DenseInput x(a.x, order);
+  const DenseInput x(a.x, order), residual(a.residual, order);
   const DenseOutput y(a.y, order);
   const ChannelVectors vectors(1, a.x);
   dispatch_floating("batch_norm", a.x.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     const ChannelPlan plan =
-        channel_plan<T>(a.x, order == Order::channels_last, x.as<T>(), y.as<T>());
+        channel_plan<T>(a.x, order == Order::channels_last, x.as<T>(), y.as<T>(), residual.as<T>());
     C* scale = vectors.get<C>(0);
     inference_scale<C>(a.weight, a.running_var, a.eps, scale);
-    channel_map<T>(
-        Normalize<T>{x.as<T>(), y.as<T>(), a.running_mean.as<C>(), scale, a.bias.as<C>()}, plan);
+    channel_map<T>(Normalize<T>{.x = x.as<T>(),
+                                .y = y.as<T>(),
+                                .mean = a.running_mean.as<C>(),
+                                .scale = scale,
+                                .bias = a.bias.as<C>(),
+                                .residual = residual.as<T>(),
+                                .relu = a.relu},
+                   plan);
   });
   y.store();
 }

@@ -1,8 +1,9 @@
-// Batch normalisation: y = (x - mean) * rstd * weight + bias, one mean and rstd per channel.
-// x, y, dy, dx: [N, C, ...] of any rank >= 2, any strides and any floating dtype; the fast paths
-// are channels-last and row-major. Per-channel vectors [C] are contiguous and in the stat dtype
-// compute_dtype(x.dtype), f64 for f64 and f32 for the others.
-// Statistics are accumulated about a shift near the mean, in double, over chunks of fixed size.
+// Batch normalisation: y = (x - mean) * rstd * weight + bias, one mean and rstd per channel. In the
+// same pass a residual like x may be added to that, and relu applied to the sum.
+// x, y, dy, dx, residual: [N, C, ...] of any rank >= 2, any strides and any floating dtype; the
+// fast paths are channels-last and row-major. Per-channel vectors [C] are contiguous and in the
+// stat dtype compute_dtype(x.dtype), f64 for f64 and f32 for the others. Statistics are accumulated
+// about a shift near the mean, in double, over chunks of fixed size.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -18,6 +19,8 @@ struct BatchNormForward {
   const View& mean;
   const View& rstd;
   double eps;
+  const View& residual = kNoView;
+  bool relu = false;
 };
 BINADE_KERNEL(batch_norm_forward, BatchNormForward, y)
 
@@ -30,12 +33,16 @@ struct BatchNormInference {
   const View& running_var;
   const View& y;
   double eps;
+  const View& residual = kNoView;
+  bool relu = false;
 };
 BINADE_KERNEL(batch_norm_inference, BatchNormInference, y)
 
 // Training: with u = (x - mean) * rstd and m elements per channel,
 //   dbias = sum dy, dweight = sum dy u, dx = weight rstd (dy - dbias / m - u dweight / m).
 // dx, dweight and dbias may each be kNoView where not wanted. dx may be dy.
+// After relu `y` is its output, and dy counts where y is not 0 or below: that is dresidual, which
+// may be kNoView, or dy, but not dx. Without relu dresidual would be dy and must be kNoView.
 struct BatchNormBackward {
   const View& x;
   const View& dy;
@@ -45,6 +52,8 @@ struct BatchNormBackward {
   const View& dx;
   const View& dweight;
   const View& dbias;
+  const View& y = kNoView;
+  const View& dresidual = kNoView;
 };
 BINADE_KERNEL(batch_norm_backward, BatchNormBackward, x)
 

@@ -3,6 +3,7 @@
 // (cuda/channel_map.cuh). In training x and dy are read twice, in evaluation once for dx.
 #include <binade/kernels/batch_norm_checks.h>
 #include <binade/kernels/cuda/dense.h>
+#include <binade/kernels/pointwise.h>
 #include <binade/kernels/cuda/channel_map.cuh>
 
 namespace binade::kernels {
@@ -67,12 +68,36 @@ void clear_sums(const View& x, const View& dweight, const View& dbias) {
   });
 }
 
+// What relu lets through first, into dresidual or workspace, then the gradient as without relu.
+void backward_through_relu(const BatchNormBackward& a) {
+  const Workspace memory(a.dresidual ? 0 : static_cast<size_t>(a.x.numel) * size_of(a.x.dtype),
+                         a.x.device);
+  View own = a.x;
+  own.data = memory.as<std::byte>();
+  own.strides = channel_order(a.x) == Order::row_major ? row_major_strides(a.x.sizes)
+                                                       : channels_last_strides(a.x.sizes);
+  own.contiguous = is_row_major(own.sizes, own.strides);
+  const View& dz = a.dresidual ? a.dresidual : own;
+  cuda::unary_backward({.op = Unary::relu, .saved = a.y, .dy = a.dy, .dx = dz});
+  cuda::batch_norm_backward({.x = a.x,
+                             .dy = dz,
+                             .weight = a.weight,
+                             .mean = a.mean,
+                             .rstd = a.rstd,
+                             .dx = a.dx,
+                             .dweight = a.dweight,
+                             .dbias = a.dbias});
+}
+
 }  // namespace
 
 void cuda::batch_norm_backward(const BatchNormBackward& a) {
   check_arguments(a);
   if (a.x.numel == 0) {
     return clear_sums(a.x, a.dweight, a.dbias);
+  }
+  if (a.y) {
+    return backward_through_relu(a);
   }
   const Order order = channel_order(a.x);
   const DenseInput x(a.x, order), dy(a.dy, order);

@@ -27,6 +27,12 @@ void check_optional(const char* op, const char* name, const View& view, int64_t 
   }
 }
 
+void check_residual(const char* op, const View& residual, const View& x) {
+  if (residual) {
+    check_like(op, "residual", residual, x);
+  }
+}
+
 void check_backward(const char* op, const View& x, const View& dy, const View& dx) {
   check_input(op, x);
   check_like(op, "dy", dy, x);
@@ -47,6 +53,7 @@ void check_arguments(const BatchNormForward& a) {
   check_optional(op, "bias", a.bias, channels, stat);
   check_channels(op, "mean", a.mean, channels, stat);
   check_channels(op, "rstd", a.rstd, channels, stat);
+  check_residual(op, a.residual, a.x);
 }
 
 void check_arguments(const BatchNormInference& a) {
@@ -59,6 +66,7 @@ void check_arguments(const BatchNormInference& a) {
   check_optional(op, "bias", a.bias, channels, stat);
   check_channels(op, "running_mean", a.running_mean, channels, stat);
   check_channels(op, "running_var", a.running_var, channels, stat);
+  check_residual(op, a.residual, a.x);
 }
 
 void check_arguments(const BatchNormBackward& a) {
@@ -71,6 +79,13 @@ void check_arguments(const BatchNormBackward& a) {
   check_channels(op, "rstd", a.rstd, channels, stat);
   check_optional(op, "dweight", a.dweight, channels, stat);
   check_optional(op, "dbias", a.dbias, channels, stat);
+  if (a.y) {
+    check_like(op, "y", a.y, a.x);
+  }
+  if (a.dresidual) {
+    check_like(op, "dresidual", a.dresidual, a.x);
+    check(bool(a.y), op, ": got dresidual without y, expected both: without relu it is dy");
+  }
 }
 
 void check_arguments(const BatchNormInferenceBackward& a) {

@@ -121,23 +121,44 @@ void batch_moments(DType dtype, const PackedRows& x, Shape shape, F&& out) {
   }
 }
 
-// sum dy and sum dy (x - mean) of each channel into out(channel, sum_dy, sum_dy_x).
+// The upstream gradient, and where relu follows its output and, if wanted, the gradient that it
+// lets through.
+struct Upstream {
+  const PackedRows& dy;
+  const PackedRows* y = nullptr;
+  const PackedRows* dz = nullptr;  // written by gradient_sums()
+};
+
+std::byte* row_of(const PackedRows* rows, int64_t index) {
+  return rows ? rows->row(index) : nullptr;
+}
+int64_t stride_of(const PackedRows* rows) { return rows ? rows->stride() : 0; }
+
+// The sums of what relu lets through of dy, and of that times (x - mean), of each channel into
+// out(channel, sum_dy, sum_dy_x).
 template <class F>
-void gradient_sums(const PackedRows& x, const PackedRows& dy, const View& mean, DType dtype,
+void gradient_sums(const PackedRows& x, const Upstream& upstream, const View& mean, DType dtype,
                    Shape shape, F&& out) {
   const ChunkSums sums(shape);
   const int64_t size = static_cast<int64_t>(size_of(dtype));
   sums.for_tasks([&](int64_t chunk, int64_t channel, int64_t channels) {
+    const auto at = [&](const PackedRows* rows) {
+      return rows ? rows->row(chunk * kTaskRows) + channel * size : nullptr;
+    };
     gradient_sum_rows_best(GradientSumRows{.dtype = dtype,
-                                           .x = x.row(chunk * kTaskRows) + channel * size,
-                                           .dy = dy.row(chunk * kTaskRows) + channel * size,
+                                           .x = at(&x),
+                                           .dy = at(&upstream.dy),
                                            .x_stride = x.stride(),
-                                           .dy_stride = dy.stride(),
+                                           .dy_stride = upstream.dy.stride(),
                                            .rows = sums.rows_of(chunk),
                                            .channels = channels,
                                            .mean = element(mean, channel),
                                            .sum_dy = sums.first(chunk) + channel,
-                                           .sum_dy_x = sums.second(chunk) + channel});
+                                           .sum_dy_x = sums.second(chunk) + channel,
+                                           .y = at(upstream.y),
+                                           .dz = at(upstream.dz),
+                                           .y_stride = stride_of(upstream.y),
+                                           .dz_stride = stride_of(upstream.dz)});
   });
   for (int64_t c = 0; c < shape.channels; ++c) {
     double sum_dy = 0, sum_dy_x = 0;
@@ -149,9 +170,15 @@ void gradient_sums(const PackedRows& x, const PackedRows& dy, const View& mean, 
   }
 }
 
-// y = (x - mean) scale + bias over all rows.
+// What is added to the normalised rows, if anything, and whether relu follows.
+struct Epilogue {
+  const PackedRows* residual = nullptr;
+  bool relu = false;
+};
+
+// y = (x - mean) scale + bias over all rows, and the epilogue.
 void normalize(const PackedRows& x, const PackedRows& y, DType dtype, Shape shape, const View& mean,
-               const View& scale, const View& bias) {
+               const View& scale, const View& bias, const Epilogue& epilogue = {}) {
   parallel_for(shape.rows, row_grain(shape.channels), [&](int64_t begin, int64_t end) {
     normalize_rows_best(NormalizeRows{.dtype = dtype,
                                       .x = x.row(begin),
@@ -162,7 +189,10 @@ void normalize(const PackedRows& x, const PackedRows& y, DType dtype, Shape shap
                                       .channels = shape.channels,
                                       .mean = mean.data,
                                       .scale = scale.data,
-                                      .bias = bias.data});
+                                      .bias = bias.data,
+                                      .residual = row_of(epilogue.residual, begin),
+                                      .residual_stride = stride_of(epilogue.residual),
+                                      .relu = epilogue.relu});
   });
 }
 
@@ -176,6 +206,7 @@ void cpu::batch_norm_forward(const BatchNormForward& a) {
     return;
   }
   const PackedRows x(a.x, 1, Access::read), y(a.y, 1, Access::write);
+  const PackedRows residual(a.residual, 1, Access::read);
   const ChannelVectors vectors(2, shape.channels, stat);
   const View scale = vectors[0], bias = vectors[1];
   batch_moments(a.x.dtype, x, shape, [&](int64_t c, double mean, double variance) {
@@ -185,7 +216,8 @@ void cpu::batch_norm_forward(const BatchNormForward& a) {
     set(scale, c, get_or(a.weight, c, 1) * rstd);
     set(bias, c, get_or(a.bias, c, 0));
   });
-  normalize(x, y, a.x.dtype, shape, a.mean, scale, bias);
+  normalize(x, y, a.x.dtype, shape, a.mean, scale, bias,
+            {.residual = a.residual ? &residual : nullptr, .relu = a.relu});
   y.finish();
 }
 
@@ -197,13 +229,15 @@ void cpu::batch_norm_inference(const BatchNormInference& a) {
     return;
   }
   const PackedRows x(a.x, 1, Access::read), y(a.y, 1, Access::write);
+  const PackedRows residual(a.residual, 1, Access::read);
   const ChannelVectors vectors(2, shape.channels, stat);
   const View scale = vectors[0], bias = vectors[1];
   for (int64_t c = 0; c < shape.channels; ++c) {
     set(scale, c, get_or(a.weight, c, 1) / std::sqrt(get(a.running_var, c) + a.eps));
     set(bias, c, get_or(a.bias, c, 0));
   }
-  normalize(x, y, a.x.dtype, shape, a.running_mean, scale, bias);
+  normalize(x, y, a.x.dtype, shape, a.running_mean, scale, bias,
+            {.residual = a.residual ? &residual : nullptr, .relu = a.relu});
   y.finish();
 }
 
@@ -240,38 +274,47 @@ void cpu::batch_norm_backward(const BatchNormBackward& a) {
     return clear_sums(a.dweight, a.dbias);
   }
   const PackedRows x(a.x, 1, Access::read), dy(a.dy, 1, Access::read), dx(a.dx, 1, Access::write);
+  const PackedRows y(a.y, 1, Access::read), dz(a.dresidual, 1, Access::write);
+  const Upstream upstream{.dy = dy, .y = a.y ? &y : nullptr, .dz = a.dresidual ? &dz : nullptr};
   const ChannelVectors vectors(3, shape.channels, stat);
   const View scale = vectors[0], dy_mean = vectors[1], slope = vectors[2];
   const double count = static_cast<double>(shape.rows);
-  gradient_sums(x, dy, a.mean, a.x.dtype, shape, [&](int64_t c, double sum_dy, double sum_dy_x) {
-    const double rstd = get(a.rstd, c);
-    if (a.dweight) {
-      set(a.dweight, c, sum_dy_x * rstd);
-    }
-    if (a.dbias) {
-      set(a.dbias, c, sum_dy);
-    }
-    set(scale, c, get_or(a.weight, c, 1) * rstd);
-    set(dy_mean, c, sum_dy / count);
-    set(slope, c, sum_dy_x * rstd * rstd / count);
-  });
+  gradient_sums(x, upstream, a.mean, a.x.dtype, shape,
+                [&](int64_t c, double sum_dy, double sum_dy_x) {
+                  const double rstd = get(a.rstd, c);
+                  if (a.dweight) {
+                    set(a.dweight, c, sum_dy_x * rstd);
+                  }
+                  if (a.dbias) {
+                    set(a.dbias, c, sum_dy);
+                  }
+                  set(scale, c, get_or(a.weight, c, 1) * rstd);
+                  set(dy_mean, c, sum_dy / count);
+                  set(slope, c, sum_dy_x * rstd * rstd / count);
+                });
+  dz.finish();
   if (!a.dx) {
     return;
   }
+  // What relu lets through was written where it is wanted itself.
+  const PackedRows& gradient = a.dresidual ? dz : dy;
+  const PackedRows* gate = a.dresidual ? nullptr : upstream.y;
   parallel_for(shape.rows, row_grain(shape.channels), [&](int64_t begin, int64_t end) {
     normalize_rows_backward_best(NormalizeRowsBackward{.dtype = a.x.dtype,
                                                        .x = x.row(begin),
-                                                       .dy = dy.row(begin),
+                                                       .dy = gradient.row(begin),
                                                        .dx = dx.row(begin),
                                                        .x_stride = x.stride(),
-                                                       .dy_stride = dy.stride(),
+                                                       .dy_stride = gradient.stride(),
                                                        .dx_stride = dx.stride(),
                                                        .rows = end - begin,
                                                        .channels = shape.channels,
                                                        .mean = a.mean.data,
                                                        .scale = scale.data,
                                                        .dy_mean = dy_mean.data,
-                                                       .slope = slope.data});
+                                                       .slope = slope.data,
+                                                       .y = row_of(gate, begin),
+                                                       .y_stride = stride_of(gate)});
   });
   dx.finish();
 }
@@ -287,7 +330,7 @@ void cpu::batch_norm_inference_backward(const BatchNormInferenceBackward& a) {
   const auto rstd = [&](int64_t c) { return 1 / std::sqrt(get(a.running_var, c) + a.eps); };
   if (a.dweight || a.dbias) {
     const PackedRows x(a.x, 1, Access::read);
-    gradient_sums(x, dy, a.running_mean, a.x.dtype, shape,
+    gradient_sums(x, {.dy = dy}, a.running_mean, a.x.dtype, shape,
                   [&](int64_t c, double sum_dy, double sum_dy_x) {
                     if (a.dweight) {
                       set(a.dweight, c, sum_dy_x * rstd(c));

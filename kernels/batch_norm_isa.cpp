@@ -47,12 +47,20 @@ void moments(const T* x, int64_t stride, int64_t rows, int64_t n, double* mean,
   }
 }
 
-template <bool kPart, int kGroup, class T>
+// What relu with output y lets through of g: where y is NaN, too.
+template <class C>
+BINADE_INLINE Vector<C> relu_gradient(Vector<C> y, Vector<C> g) {
+  return y <= Vector<C>{} ? Vector<C>{} : g;
+}
+
+template <bool kPart, int kGroup, bool kRelu, class T>
 void gradient_sums(const GradientSumRows& a, int64_t channel, int64_t n) {
   using C = Compute<T>;
   constexpr int kWidth = kGroup * kLanes<C>;
   const T* x = static_cast<const T*>(a.x) + channel;
   const T* dy = static_cast<const T*>(a.dy) + channel;
+  const T* y = kRelu ? static_cast<const T*>(a.y) + channel : nullptr;
+  T* dz = a.dz ? static_cast<T*>(a.dz) + channel : nullptr;
   Vector<C> mean[kGroup];
   for (int v = 0; v < kGroup; ++v) {
     mean[v] = load_some<kPart>(static_cast<const C*>(a.mean) + channel + v * kLanes<C>, n);
@@ -62,7 +70,13 @@ void gradient_sums(const GradientSumRows& a, int64_t channel, int64_t n) {
     Vector<C> sum[kGroup] = {}, product[kGroup] = {};
     for (int64_t row = begin; row < end; ++row) {
       for (int v = 0; v < kGroup; ++v) {
-        const Vector<C> g = load_some<kPart>(dy + row * a.dy_stride + v * kLanes<C>, n);
+        Vector<C> g = load_some<kPart>(dy + row * a.dy_stride + v * kLanes<C>, n);
+        if constexpr (kRelu) {
+          g = relu_gradient<C>(load_some<kPart>(y + row * a.y_stride + v * kLanes<C>, n), g);
+          if (dz) {
+            store_some<kPart>(dz + row * a.dz_stride + v * kLanes<C>, g, n);
+          }
+        }
         const Vector<C> d = load_some<kPart>(x + row * a.x_stride + v * kLanes<C>, n) - mean[v];
         sum[v] += g;
         product[v] += g * d;
@@ -92,7 +106,7 @@ BINADE_INLINE void for_channel_groups(int64_t channels, F&& f) {
   }
 }
 
-template <class T>
+template <class T, bool kResidual, bool kRelu>
 void normalize(const NormalizeRows& a) {
   using C = Compute<T>;
   const C* mean = static_cast<const C*>(a.mean);
@@ -100,16 +114,25 @@ void normalize(const NormalizeRows& a) {
   const C* bias = static_cast<const C*>(a.bias);
   for (int64_t row = 0; row < a.rows; ++row) {
     const T* x = static_cast<const T*>(a.x) + row * a.x_stride;
+    const T* residual =
+        kResidual ? static_cast<const T*>(a.residual) + row * a.residual_stride : nullptr;
     T* y = static_cast<T*>(a.y) + row * a.y_stride;
     for_vectors<C>(a.channels, [&](auto part, int64_t i, int64_t n) {
       const Vector<C> d = load_some<part()>(x + i, n) - load_some<part()>(mean + i, n);
       const Vector<C> u = d * load_some<part()>(scale + i, n);
-      store_some<part()>(y + i, u + load_some<part()>(bias + i, n), n);
+      Vector<C> z = u + load_some<part()>(bias + i, n);
+      if constexpr (kResidual) {
+        z += load_some<part()>(residual + i, n);
+      }
+      if constexpr (kRelu) {
+        z = z < Vector<C>{} ? Vector<C>{} : z;
+      }
+      store_some<part()>(y + i, z, n);
     });
   }
 }
 
-template <class T>
+template <class T, bool kRelu>
 void normalize_backward(const NormalizeRowsBackward& a) {
   using C = Compute<T>;
   const C* mean = static_cast<const C*>(a.mean);
@@ -119,10 +142,15 @@ void normalize_backward(const NormalizeRowsBackward& a) {
   for (int64_t row = 0; row < a.rows; ++row) {
     const T* x = static_cast<const T*>(a.x) + row * a.x_stride;
     const T* dy = static_cast<const T*>(a.dy) + row * a.dy_stride;
+    const T* y = kRelu ? static_cast<const T*>(a.y) + row * a.y_stride : nullptr;
     T* dx = static_cast<T*>(a.dx) + row * a.dx_stride;
     for_vectors<C>(a.channels, [&](auto part, int64_t i, int64_t n) {
       const Vector<C> d = load_some<part()>(x + i, n) - load_some<part()>(mean + i, n);
-      Vector<C> g = load_some<part()>(dy + i, n) - load_some<part()>(dy_mean + i, n);
+      Vector<C> g = load_some<part()>(dy + i, n);
+      if constexpr (kRelu) {
+        g = relu_gradient<C>(load_some<part()>(y + i, n), g);
+      }
+      g -= load_some<part()>(dy_mean + i, n);
       g -= d * load_some<part()>(slope + i, n);
       store_some<part()>(dx + i, g * load_some<part()>(scale + i, n), n);
     });
@@ -152,17 +180,29 @@ void gradient_sum_rows(const GradientSumRows& a) {
   dispatch_floating("batch_norm", a.dtype, [&]<class T>(Type<T>) {
     for_channel_groups<Compute<T>>(a.channels,
                                    [&]<bool kPart, int kGroup>(int64_t channel, int64_t n) {
-                                     gradient_sums<kPart, kGroup, T>(a, channel, n);
+                                     if (a.y) {
+                                       gradient_sums<kPart, kGroup, true, T>(a, channel, n);
+                                     } else {
+                                       gradient_sums<kPart, kGroup, false, T>(a, channel, n);
+                                     }
                                    });
   });
 }
 
 void normalize_rows(const NormalizeRows& a) {
-  dispatch_floating("batch_norm", a.dtype, [&]<class T>(Type<T>) { normalize<T>(a); });
+  dispatch_floating("batch_norm", a.dtype, [&]<class T>(Type<T>) {
+    if (a.residual) {
+      a.relu ? normalize<T, true, true>(a) : normalize<T, true, false>(a);
+    } else {
+      a.relu ? normalize<T, false, true>(a) : normalize<T, false, false>(a);
+    }
+  });
 }
 
 void normalize_rows_backward(const NormalizeRowsBackward& a) {
-  dispatch_floating("batch_norm", a.dtype, [&]<class T>(Type<T>) { normalize_backward<T>(a); });
+  dispatch_floating("batch_norm", a.dtype, [&]<class T>(Type<T>) {
+    a.y ? normalize_backward<T, true>(a) : normalize_backward<T, false>(a);
+  });
 }
 
 }  // namespace binade::kernels::BINADE_ISA

@@ -15,7 +15,8 @@ struct MomentRows {
   double* deviations;
 };
 
-// Per channel: sum dy and sum dy (x - mean).
+// Per channel: sum dz and sum dz (x - mean), where dz is dy, or with y, the output of relu, what
+// relu lets through; dz may be null.
 struct GradientSumRows {
   DType dtype;
   const void* x;
@@ -24,9 +25,12 @@ struct GradientSumRows {
   const void* mean;  // C [channels]
   double* sum_dy;
   double* sum_dy_x;
+  const void* y = nullptr;
+  void* dz = nullptr;
+  int64_t y_stride = 0, dz_stride = 0;
 };
 
-// y = (x - mean) scale + bias.
+// y = (x - mean) scale + bias + residual, or relu of it. residual may be null.
 struct NormalizeRows {
   DType dtype;
   const void* x;
@@ -35,9 +39,12 @@ struct NormalizeRows {
   const void* mean;  // C [channels], as scale and bias
   const void* scale;
   const void* bias;
+  const void* residual = nullptr;
+  int64_t residual_stride = 0;
+  bool relu = false;
 };
 
-// dx = scale (dy - dy_mean - (x - mean) slope).
+// dx = scale (dz - dy_mean - (x - mean) slope), dz as above.
 struct NormalizeRowsBackward {
   DType dtype;
   const void* x;
@@ -48,6 +55,8 @@ struct NormalizeRowsBackward {
   const void* scale;
   const void* dy_mean;
   const void* slope;
+  const void* y = nullptr;
+  int64_t y_stride = 0;
 };
 
 BINADE_ISA_KERNEL(moment_rows, const MomentRows& a)

@@ -70,11 +70,18 @@ struct GemmBlock {
   bool accumulate = false, relu = false;
   void* packed_a = nullptr;  // min(m, kPackRows) * min(k, kPackDepth) elements
   void* packed_b = nullptr;  // round_up(n, kMaxTileWidth) * min(k, kPackDepth) elements
+  // packed_b holds all of b after the call, for calls with other rows and b_is_packed. REQUIRES of
+  // both: k <= kPackDepth.
+  bool keeps_b = false, b_is_packed = false;
 };
 
 inline constexpr int64_t kMaxTileWidth = 32;
-inline constexpr int64_t kPackRows = 252;   // a panel block of a stays in the second-level cache
-inline constexpr int64_t kPackDepth = 384;  // depends on nothing: it fixes the order of additions
+inline constexpr int64_t kUnpackedColumns =
+    128;                                   // gemm_block reads rows of a in place up to this n
+inline constexpr int64_t kPackRows = 252;  // a panel block of a stays in the second-level cache
+// Of k that is summed at a time, in as few and as equal parts as it takes. Depends on nothing else:
+// it fixes the order of additions.
+inline constexpr int64_t kPackDepth = 384;
 
 // Packs a matrix [rows, columns] into rows [first_row, first_row + rows) of panels as wide as a
 // tile. Panel p of a packed matrix of total_rows rows starts at p * total_rows * (width of a tile).

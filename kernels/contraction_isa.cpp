@@ -9,8 +9,10 @@ namespace {
 
 #if defined(__AVX512F__)
 constexpr int kMaxRows = 14;
+#define BINADE_UNROLL_SUM _Pragma("GCC unroll 2")
 #else
 constexpr int kMaxRows = 6;
+#define BINADE_UNROLL_SUM _Pragma("GCC unroll 4")
 #endif
 
 // Loops over registers must unroll completely, or the accumulators live in memory.
@@ -66,9 +68,15 @@ void tile(const Tile<T>& t) {
     }
   }
   const int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step, length = t.length;
+  BINADE_UNROLL
+  for (int i = 0; i < kRows; ++i) {  // c is on its way while the sums are made
+    __builtin_prefetch(t.c + i * t.c_row, 1);
+    __builtin_prefetch(t.c + i * t.c_row + kVectors * kLanes<T> - 1, 1);
+  }
   const T* b = t.b;
   for (int64_t s = 0; s < t.segments; ++s) {
     const T* a = t.a + t.offsets[s];
+    BINADE_UNROLL_SUM
     for (int64_t k = 0; k < length; ++k) {
       Vector<T> row[kVectors];
       BINADE_UNROLL
@@ -121,34 +129,75 @@ BINADE_INLINE void copy_row(const From* source, To* target, int64_t count, int64
   }
 }
 
+// Rows narrower than a vector, adjacent in the target: each is written as a whole vector, of which
+// the rows after it overwrite what is not its own. The last rows, which have none after them, are
+// written to their length.
+template <class C>
+int64_t overwritten_rows(int64_t rows, int64_t columns) {
+  return rows - (kLanes<C> + columns - 1) / columns + 1;
+}
+
+template <class From, class To>
+void copy_narrow_rows(const From* source, int64_t source_row, To* target, int64_t rows,
+                      int columns) {
+  using C = Compute<From>;
+  const int64_t whole = source_row >= kLanes<C> ? overwritten_rows<C>(rows, columns) - 1 : 0;
+  int64_t i = 0;
+  for (; i < whole; ++i) {
+    store(target + i * columns, load(source + i * source_row));
+  }
+  for (; i < rows; ++i) {
+    store(target + i * columns, load(source + i * source_row, columns), columns);
+  }
+}
+
+// Rows as wide as a register tile.
+template <class From, class To>
+void copy_tile_rows(const From* source, int64_t source_row, To* target, int64_t target_row,
+                    int64_t rows) {
+  constexpr int kCount = kLanes<Compute<From>>;
+#pragma GCC unroll 4
+  for (int64_t i = 0; i < rows; ++i) {
+    const Vector<Compute<From>> low = load(source + i * source_row),
+                                high = load(source + i * source_row + kCount);
+    store(target + i * target_row, low);
+    store(target + i * target_row + kCount, high);
+  }
+}
+
 // target[i][j] = source[j][i]: both contiguous in their last index, [rows, columns] of the target.
 template <class From, class To>
 void copy_transposed(const From* source, int64_t source_row, To* target, int64_t target_row,
                      int64_t rows, int64_t columns, int64_t padded) {
-  constexpr int kCount = kLanes<Compute<From>>;
+  using C = Compute<From>;
+  constexpr int kCount = kLanes<C>;
+  const bool narrow = columns > 0 && columns < kCount && target_row == columns && padded <= columns;
+  const int64_t overwritten = narrow ? overwritten_rows<C>(rows, columns) : 0;
   for (int64_t i = 0; i < rows; i += kCount) {
     const int height = static_cast<int>(rows - i < kCount ? rows - i : kCount);
     for (int64_t j = 0; j < columns; j += kCount) {
       const int width = static_cast<int>(columns - j < kCount ? columns - j : kCount);
-      Vector<Compute<From>> r[kCount];
+      Vector<C> r[kCount];
       const From* from = source + j * source_row + i;
       To* to = target + i * target_row + j;
-      if (height == kCount && width == kCount) {
+      if (height == kCount) {
         for (int q = 0; q < kCount; ++q) {
-          r[q] = load(from + q * source_row);
+          r[q] = q < width ? load(from + q * source_row) : Vector<C>{};
         }
-        transpose<Compute<From>>(r);
+      } else {
+        for (int q = 0; q < kCount; ++q) {
+          r[q] = q < width ? load(from + q * source_row, height) : Vector<C>{};
+        }
+      }
+      transpose<C>(r);
+      if (height == kCount && (width == kCount || i + kCount <= overwritten)) {
         for (int q = 0; q < kCount; ++q) {
           store(to + q * target_row, r[q]);
         }
-        continue;
-      }
-      for (int q = 0; q < kCount; ++q) {
-        r[q] = q < width ? load(from + q * source_row, height) : Vector<Compute<From>>{};
-      }
-      transpose<Compute<From>>(r);
-      for (int q = 0; q < height; ++q) {
-        store(to + q * target_row, r[q], width);
+      } else {
+        for (int q = 0; q < height; ++q) {
+          store(to + q * target_row, r[q], width);
+        }
       }
     }
     for (int q = 0; q < height; ++q) {
@@ -180,7 +229,13 @@ void copy_typed(const StridedCopy& s) {
   for (int64_t i = 0; i < s.sizes[0]; ++i) {
     const From* source = static_cast<const From*>(s.source) + i * from[0];
     To* target = static_cast<To*>(s.target) + i * to[0];
-    if (to[2] == 1 && from[2] == 1) {
+    if (to[2] == 1 && from[2] == 1 && to[1] == s.sizes[2] && s.padded_columns <= to[1] &&
+        s.sizes[2] > 0 && s.sizes[2] < kLanes<Compute<From>>) {
+      copy_narrow_rows(source, from[1], target, s.sizes[1], static_cast<int>(s.sizes[2]));
+    } else if (to[2] == 1 && from[2] == 1 && s.sizes[2] == 2 * kLanes<Compute<From>> &&
+               s.padded_columns <= s.sizes[2]) {
+      copy_tile_rows(source, from[1], target, to[1], s.sizes[1]);
+    } else if (to[2] == 1 && from[2] == 1) {
       for (int64_t j = 0; j < s.sizes[1]; ++j) {
         copy_row(source + j * from[1], target + j * to[1], s.sizes[2], s.padded_columns);
       }

@@ -69,6 +69,10 @@ void move_row(const std::byte* x, int64_t x_stride, std::byte* y, int64_t y_stri
 
 template <class T>
 void move_tile(const StridedTile& tile) {
+  if (tile.nontemporal && tile.inner[1] == int64_t{sizeof(T)}) {
+    store_nontemporal(tile.data[1], tile.data[0], tile.n * int64_t{sizeof(T)});
+    return finish_nontemporal();
+  }
   for (int64_t row = 0; row < tile.rows; ++row) {
     move_row<T>(tile.data[1] + row * tile.outer[1], tile.inner[1],
                 tile.data[0] + row * tile.outer[0], tile.inner[0], tile.n);
@@ -99,13 +103,26 @@ void convert_block(const Source& from, DType dtype, const std::byte* x, int64_t 
   convert(from.load(x, stride, n, block), to, n);
 }
 
+// By tiles of a cache line squared: every line of x and of y is touched once, as lines that are a
+// power of two apart evict each other.
 template <class T>
 void transpose(const std::byte* x, int64_t x_stride, const TransposeBlock& b) {
-  for (int64_t j = 0; j < b.n_j; ++j) {
-    T* y = reinterpret_cast<T*>(b.y + j * b.y_stride_j);
-    const std::byte* column = x + j * static_cast<int64_t>(sizeof(T));
-    for (int64_t i = 0; i < b.n_i; ++i) {
-      y[i] = *reinterpret_cast<const T*>(column + i * x_stride);
+  constexpr int64_t kSide = 64 / sizeof(T);
+  T tile[kSide][kSide];
+  for (int64_t i0 = 0; i0 < b.n_i; i0 += kSide) {
+    const int64_t n_i = b.n_i - i0 < kSide ? b.n_i - i0 : kSide;
+    for (int64_t j0 = 0; j0 < b.n_j; j0 += kSide) {
+      const int64_t n_j = b.n_j - j0 < kSide ? b.n_j - j0 : kSide;
+      for (int64_t i = 0; i < n_i; ++i) {
+        const T* from = reinterpret_cast<const T*>(x + (i0 + i) * x_stride) + j0;
+        for (int64_t j = 0; j < n_j; ++j) {
+          tile[j][i] = from[j];
+        }
+      }
+      for (int64_t j = 0; j < n_j; ++j) {
+        T* to = reinterpret_cast<T*>(b.y + (j0 + j) * b.y_stride_j) + i0;
+        __builtin_memcpy(to, tile[j], static_cast<size_t>(n_i) * sizeof(T));
+      }
     }
   }
 }

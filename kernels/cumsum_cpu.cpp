@@ -1,16 +1,17 @@
 // CPU cumulative sums: lines are split over threads, and a thread walks several neighbouring lines
-// at once, so that their additions overlap and neighbours in memory share cache lines. f32 is
-// summed in f64.
+// at once, so that their additions overlap. Lines whose elements are neighbours are walked as
+// vectors; else a few at a time, each with its sum in a register. f32 is summed in f64.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/cumsum_checks.h>
 
+#include <algorithm>
 #include <type_traits>
 
 namespace binade::kernels::cpu {
 namespace {
 
-constexpr int64_t kLines = 16;  // walked at once
+constexpr int64_t kLines = 256;  // walked at once, as vectors
 
 template <class T>
 using Total =
@@ -32,21 +33,65 @@ void locate(const Lines& lines, int64_t index, int64_t& x, int64_t& y) {
   }
 }
 
-template <class T>
-void walk(const Lines& lines, int64_t begin, int64_t count) {
-  const T* x[kLines];
-  T* y[kLines];
-  Total<T> total[kLines] = {};
-  for (int64_t l = 0; l < count; ++l) {
+// Lines `begin` to begin + kCount - 1, of any strides.
+template <class T, int kCount>
+void walk(const Lines& lines, int64_t begin) {
+  const T* x[kCount];
+  T* y[kCount];
+  Total<T> total[kCount] = {};
+  for (int l = 0; l < kCount; ++l) {
     int64_t from, to;
     locate(lines, begin + l, from, to);
     x[l] = lines.x.as<const T>() + from;
     y[l] = lines.y.as<T>() + to;
   }
+  const int64_t x_step = lines.x_step, y_step = lines.y_step;
   for (int64_t i = 0; i < lines.n; ++i) {
+#pragma GCC unroll 4
+    for (int l = 0; l < kCount; ++l) {
+      total[l] += static_cast<Total<T>>(x[l][i * x_step]);
+      y[l][i * y_step] = static_cast<T>(total[l]);
+    }
+  }
+}
+
+// `count` lines whose first elements are neighbours in x and in y.
+template <class T>
+void walk_neighbours(const Lines& lines, int64_t begin, int64_t count) {
+  Total<T> total[kLines] = {};
+  int64_t from, to;
+  locate(lines, begin, from, to);
+  const T* x = lines.x.as<const T>() + from;
+  T* y = lines.y.as<T>() + to;
+  for (int64_t i = 0; i < lines.n; ++i, x += lines.x_step, y += lines.y_step) {
+#pragma GCC ivdep
     for (int64_t l = 0; l < count; ++l) {
-      total[l] += static_cast<Total<T>>(x[l][i * lines.x_step]);
-      y[l][i * lines.y_step] = static_cast<T>(total[l]);
+      total[l] += static_cast<Total<T>>(x[l]);
+      y[l] = static_cast<T>(total[l]);
+    }
+  }
+}
+
+// How many lines from the first of a last dimension on are neighbours: 1 where none are.
+int64_t neighbours(const Lines& lines) {
+  const int last = lines.x.dim() - 1;
+  const bool adjacent = lines.x.strides[last] == 1 && lines.y.strides[last] == 1;
+  return adjacent ? lines.x.size(last) : 1;
+}
+
+template <class T>
+void walk_range(const Lines& lines, int64_t begin, int64_t end) {
+  const int64_t row = neighbours(lines);
+  while (begin < end) {
+    const int64_t left = std::min({kLines, end - begin, row - begin % row});
+    if (row > 1) {
+      walk_neighbours<T>(lines, begin, left);
+      begin += left;
+    } else if (end - begin >= 4) {
+      walk<T, 4>(lines, begin);
+      begin += 4;
+    } else {
+      walk<T, 1>(lines, begin++);
     }
   }
 }
@@ -67,14 +112,9 @@ void cumsum(const CumulativeSum& a) {
     lines.x_step = -lines.x_step;
     lines.y_step = -lines.y_step;
   }
-  const int64_t count = a.x.numel / lines.n, groups = (count + kLines - 1) / kLines;
   dispatch_sums(a.x.dtype, [&]<class T>(Type<T>) {
-    parallel_for(groups, kSerialElements / (lines.n * kLines) + 1, [&](int64_t begin, int64_t end) {
-      for (int64_t g = begin; g < end; ++g) {
-        const int64_t first = g * kLines;
-        walk<T>(lines, first, count - first < kLines ? count - first : kLines);
-      }
-    });
+    parallel_for(a.x.numel / lines.n, kSerialElements / lines.n + 1,
+                 [&](int64_t begin, int64_t end) { walk_range<T>(lines, begin, end); });
   });
 }
 

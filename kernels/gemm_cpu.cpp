@@ -1,12 +1,15 @@
 // CPU matrix product. The output is cut into panels along its longer side; every thread computes a
 // range of panels alone with private packed operands, so there is one join and nothing shared. The
 // bits do not depend on the cut (kernels/contraction.h).
+//
+// A product of few rows with a transposed b (a linear layer of a small batch) is computed as y^T =
+// b^T a^T: register tiles read b as it lies, where packing it would cost a good part of the whole.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/contraction.h>
 #include <binade/kernels/gemm_checks.h>
 #include <binade/kernels/packed_bias.h>
-#include <binade/kernels/pointwise_functors.h>
+#include <binade/kernels/pointwise_isa.h>
 
 #include <algorithm>
 
@@ -17,6 +20,8 @@ constexpr double kSerialFlops = 1.5e6;  // below, starting threads costs more th
 constexpr int64_t kRowUnit = 28, kColumnUnit = kMaxTileWidth;
 constexpr int64_t kDirectColumns = 2048;                         // packed b of one block
 constexpr int64_t kBufferedRows = 1008, kBufferedColumns = 512;  // where y needs a float copy
+constexpr int64_t kNearRows =
+    126;  // of it where sums are made at once; more than gemm_block reads b in place for
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -27,6 +32,7 @@ struct Problem {
   int64_t a_strides[3] = {}, b_strides[3] = {}, y_strides[3] = {};  // batch, row, column
   const std::byte* bias = nullptr;                                  // compute dtype, padded
   bool relu = false, gelu = false, accumulate = false;
+  bool flipped = false;  // the bias is of rows
 
   bool direct() const { return y_strides[2] == 1 && compute_dtype(dtype) == dtype; }
 };
@@ -54,15 +60,31 @@ void copy_block(const Problem& p, std::byte* y, std::byte* buffer, int64_t rows,
   copy_strided_best(copy);
 }
 
-// gelu_tanh on a block of sums in contiguous rows.
+// Adds a bias of rows and applies relu, as register tiles do it with a bias of columns.
 template <class T>
-void apply_gelu(T* c, int64_t row_stride, int64_t rows, int64_t columns) {
+void finish_rows(std::byte* sums, int64_t row_stride, const std::byte* bias, bool relu,
+                 int64_t rows, int64_t columns) {
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) {
-      T& element = c[i * row_stride + j];
-      element = functor::GeluTanh::forward(element, T(0), T(0));
+    T* row = reinterpret_cast<T*>(sums) + i * row_stride;
+    const T shift = bias ? reinterpret_cast<const T*>(bias)[i] : T(0);
+    for (int64_t j = 0; j < columns && bias; ++j) {
+      row[j] += shift;
+    }
+    for (int64_t j = 0; j < columns && relu; ++j) {
+      row[j] = row[j] < 0 ? T(0) : row[j];  // keeps NaN
     }
   }
+}
+
+// gelu_tanh on a block of sums.
+void apply_gelu(DType dtype, std::byte* sums, int64_t row_stride, int64_t rows, int64_t columns) {
+  const auto size = static_cast<int64_t>(size_of(dtype)), outer = row_stride * size;
+  unary_forward_tile_best(Unary::gelu_tanh, dtype, 0, 0,
+                          StridedTile{.data = {sums, sums},
+                                      .inner = {size, size},
+                                      .outer = {outer, outer},
+                                      .rows = rows,
+                                      .n = columns});
 }
 
 // Rows [row0, row1) and columns [column0, column1) of one matrix of the batch, on this thread.
@@ -74,7 +96,9 @@ void multiply_region(const Problem& p, const Region& region) {
   const int64_t size = size_of(p.dtype), compute_size = size_of(compute_dtype(p.dtype));
   const bool direct = p.direct();
   const int64_t rows = region.row1 - region.row0, columns = region.column1 - region.column0;
-  const int64_t block_rows = direct ? rows : std::min(rows, kBufferedRows);
+  const bool at_once = p.k <= kPackDepth;
+  const int64_t buffered_rows = at_once ? kNearRows : kBufferedRows;
+  const int64_t block_rows = direct ? rows : std::min(rows, buffered_rows);
   const int64_t block_columns = std::min(columns, direct ? kDirectColumns : kBufferedColumns);
   const int64_t depth = std::min(p.k, kPackDepth);
   const int64_t elements_a = ceil_div(std::min(block_rows, kPackRows) * depth, 16) * 16;
@@ -85,8 +109,8 @@ void multiply_region(const Problem& p, const Region& region) {
   std::byte* packed_b = packed_a + elements_a * compute_size;
   std::byte* buffer = packed_b + elements_b * compute_size;
 
-  for (int64_t i = region.row0; i < region.row1; i += block_rows) {
-    for (int64_t j = region.column0; j < region.column1; j += block_columns) {
+  for (int64_t j = region.column0; j < region.column1; j += block_columns) {
+    for (int64_t i = region.row0; i < region.row1; i += block_rows) {
       const int64_t m = std::min(block_rows, region.row1 - i);
       const int64_t n = std::min(block_columns, region.column1 - j);
       std::byte* y =
@@ -105,16 +129,22 @@ void multiply_region(const Problem& p, const Region& region) {
                     .b_strides = {p.b_strides[1], p.b_strides[2]},
                     .c = direct ? y : buffer,
                     .c_row = direct ? p.y_strides[1] : n,
-                    .bias = p.bias ? p.bias + j * compute_size : nullptr,
+                    .bias = p.bias && !p.flipped ? p.bias + j * compute_size : nullptr,
                     .accumulate = p.accumulate,
-                    .relu = p.relu,
+                    .relu = p.relu && !p.flipped,
                     .packed_a = packed_a,
-                    .packed_b = packed_b});
+                    .packed_b = packed_b,
+                    .keeps_b = at_once && !direct && block_rows < rows,
+                    .b_is_packed = at_once && !direct && i > region.row0});
+      std::byte* sums = direct ? y : buffer;
+      const int64_t row_stride = direct ? p.y_strides[1] : n;
+      if (p.flipped) {
+        const std::byte* bias = p.bias ? p.bias + i * compute_size : nullptr;
+        p.dtype == DType::f64 ? finish_rows<double>(sums, row_stride, bias, p.relu, m, n)
+                              : finish_rows<float>(sums, row_stride, bias, p.relu, m, n);
+      }
       if (p.gelu) {
-        std::byte* sums = direct ? y : buffer;
-        const int64_t row_stride = direct ? p.y_strides[1] : n;
-        p.dtype == DType::f64 ? apply_gelu(reinterpret_cast<double*>(sums), row_stride, m, n)
-                              : apply_gelu(reinterpret_cast<float*>(sums), row_stride, m, n);
+        apply_gelu(compute_dtype(p.dtype), sums, row_stride, m, n);
       }
       if (!direct) {
         copy_block(p, y, buffer, m, n, true);
@@ -151,6 +181,13 @@ void multiply(const Problem& p) {
   }
 }
 
+// Whether copying y and packing a is less than packing b, and b's rows are read so few times that
+// they need no packing.
+bool reads_b_in_place_flipped(const Problem& p) {
+  return compute_dtype(p.dtype) == p.dtype && p.b_strides[1] == 1 && p.b_strides[2] != 1 &&
+         p.m <= kUnpackedColumns && p.m * (p.n + p.k) < p.n * p.k;
+}
+
 }  // namespace
 
 void cpu::gemm(const Gemm& g) {
@@ -173,7 +210,9 @@ void cpu::gemm(const Gemm& g) {
   read_strides(g.a, p.a_strides);
   read_strides(g.b, p.b_strides);
   read_strides(g.y, p.y_strides);
-  if (!g.bias && p.y_strides[1] == 1 && p.y_strides[2] != 1) {  // y^T = b^T a^T has contiguous rows
+  // y^T = b^T a^T where that has contiguous rows, or spares the packing of b.
+  if (p.y_strides[2] != 1 ? !g.bias && p.y_strides[1] == 1 : reads_b_in_place_flipped(p)) {
+    p.flipped = p.y_strides[2] == 1;
     std::swap(p.a, p.b);
     std::swap(p.m, p.n);
     std::swap_ranges(p.a_strides, p.a_strides + 3, p.b_strides);

@@ -1,13 +1,13 @@
-// One single-threaded block of a matrix product: packs b into panels as wide as a register tile and
-// a into panels as high, kPackDepth of k at a time, then runs the tiles. Operands that a tile can
+// One single-threaded block of a matrix product: packs a into panels as high as a register tile and
+// b into panels as wide, kPackDepth of k at a time, and runs the tiles. Operands that a tile can
 // read in place are not packed where they would be read only a few times.
 #include <binade/kernels/contraction.h>
 
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-constexpr int64_t kUnpackedColumns = 128;  // up to this n a row of a is read at most 4 times
-constexpr int64_t kUnpackedRows = 28;      // likewise for b: at most 2 tiles high (AVX-512)
+constexpr int64_t kUnpackedSteps = 32;  // the same where rows of a are strided
+constexpr int64_t kUnpackedRows = 64;   // up to this m rows of b are read at most 11 times
 
 int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -18,14 +18,14 @@ class Block {
       : g_(g),
         tiles_(tiles),
         a_in_place_(sizeof(T) == size_of(g.dtype) && (g.a_strides[0] == 1 || g.a_strides[1] == 1) &&
-                    g.n <= kUnpackedColumns),
+                    (g.a_strides[1] == 1 ? g.k <= kPackDepth || g.n <= kUnpackedColumns
+                                         : g.n <= kUnpackedSteps)),
         b_in_place_(sizeof(T) == size_of(g.dtype) && g.b_strides[1] == 1 && g.m <= kUnpackedRows) {}
 
   void run() {
     int64_t begin = 0;
     do {  // once for k = 0
-      const int64_t depth = smaller(g_.k - begin, kPackDepth);
-      pack_b(begin, depth);
+      const int64_t depth = smaller(g_.k - begin, depth_of_part(g_.k));
       for (int64_t row = 0; row < g_.m; row += kPackRows) {
         const int64_t rows = smaller(g_.m - row, kPackRows);
         pack_a(row, rows, begin, depth);
@@ -36,6 +36,10 @@ class Block {
   }
 
  private:
+  static int64_t depth_of_part(int64_t k) {
+    const int64_t parts = k > kPackDepth ? (k + kPackDepth - 1) / kPackDepth : 1;
+    return ((k + parts - 1) / parts + 7) / 8 * 8;
+  }
   // The last panel is one vector wide where that is enough.
   int64_t panel_width(int64_t columns) const {
     return columns > tiles_.lanes ? tiles_.width() : tiles_.lanes;
@@ -61,17 +65,6 @@ class Block {
                   .padded_columns = width});
   }
 
-  void pack_b(int64_t begin, int64_t depth) {
-    T* panel = static_cast<T*>(g_.packed_b);
-    for (int64_t j = 0; j < g_.n; j += tiles_.width(), panel += tiles_.width() * depth) {
-      const int64_t columns = smaller(g_.n - j, tiles_.width());
-      if (!panel_in_place(columns)) {
-        pack(at(g_.b, begin * g_.b_strides[0] + j * g_.b_strides[1]), g_.b_strides, depth, columns,
-             panel_width(columns), panel);
-      }
-    }
-  }
-
   void pack_a(int64_t row, int64_t rows, int64_t begin, int64_t depth) {
     if (a_in_place_) {
       return;
@@ -91,10 +84,18 @@ class Block {
     t.c_row = g_.c_row;
     t.accumulate = g_.accumulate || begin > 0;
     t.relu = g_.relu && last;
-    const T* panel = static_cast<const T*>(g_.packed_b);
-    for (int64_t j = 0; j < g_.n; j += tiles_.width(), panel += tiles_.width() * depth) {
+    // A panel is packed when its first rows come; one that no other rows need makes room for the
+    // next.
+    const bool packs = row == 0 && !g_.b_is_packed;
+    const bool stays = g_.m > kPackRows || g_.keeps_b || g_.b_is_packed;
+    for (int64_t j = 0; j < g_.n; j += tiles_.width()) {
+      T* panel = static_cast<T*>(g_.packed_b) + (stays ? j * depth : 0);
       t.columns = smaller(g_.n - j, tiles_.width());
       const bool in_place = panel_in_place(t.columns);
+      if (packs && !in_place) {
+        pack(at(g_.b, begin * g_.b_strides[0] + j * g_.b_strides[1]), g_.b_strides, depth,
+             t.columns, panel_width(t.columns), panel);
+      }
       t.b = in_place ? static_cast<const T*>(g_.b) + begin * g_.b_strides[0] + j : panel;
       t.b_step = in_place ? g_.b_strides[0] : panel_width(t.columns);
       t.bias = g_.bias && last ? static_cast<const T*>(g_.bias) + j : nullptr;

@@ -23,7 +23,8 @@ BINADE_KERNEL(gather, Gather, y)
 
 // y[.., index[.., i, ..], ..] += src[.., i, ..]: floating; src and index as x and index above, of
 // equal sizes, any strides; y contiguous. An element of y gets the sum of all of its terms, taken
-// in a fixed order in Compute<T>, rounded once. Terms whose index is `exempt` are left out.
+// in a fixed order in at least Compute<T>, rounded once. Terms whose index is `exempt` are left
+// out.
 struct ScatterAdd {
   const char* op;
   const View& index;

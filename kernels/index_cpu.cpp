@@ -1,5 +1,7 @@
-// Index kernels on the CPU. Indices are checked before anything is written. scatter_add sorts the
-// indices of a range by counting, so that each element of y is written once, by one thread.
+// Index kernels on the CPU. Indices are checked before anything is written, or in a gather of
+// single elements, whose result an error drops, block by block while they are in the cache. In
+// scatter_add each element of y is written once, by one thread: rows after the indices were sorted
+// by counting, single elements from sums beside each other.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/base/workspace.h>
@@ -7,7 +9,9 @@
 #include <binade/kernels/index_checks.h>
 #include <binade/kernels/index_isa.h>
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 namespace binade::kernels::cpu {
 namespace {
@@ -55,9 +59,63 @@ bool has_adjacent_elements(const View& x, int first) {
 
 int64_t grain_of(int64_t elements) { return kSerialElements / (elements > 0 ? elements : 1) + 1; }
 
+// What the rows of y with one outer index take from x: a line of `bound` entries, `along` apart.
+template <class W>
+struct GatherLine {
+  const W* x;
+  int64_t along, exempt;
+
+  // Single elements, each with its own index.
+  void elements(const int64_t* index, int64_t n, W* y) const {
+    if (along == 1 && exempt == kNoExemption) {
+      for (int64_t i = 0; i < n; ++i) {
+        y[i] = x[index[i]];
+      }
+      return;
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      y[i] = index[i] == exempt ? W(0) : x[index[i] * along];
+    }
+  }
+  // Elements at `inner_at` of the entries: of one entry each, or all of one.
+  void row(const int64_t* index, bool shared, const int64_t* inner_at, int64_t n, W* y) const {
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t at = index[shared ? 0 : i];
+      y[i] = at == exempt ? W(0) : x[at * along + inner_at[i]];
+    }
+  }
+};
+
+// Throws the error of the whole view where indices [first, first + count) have one.
+void check_part(const View& index, const IndexRange& range, int64_t first, int64_t count) {
+  try {
+    check_indices(view_of(index.data + first * int64_t{sizeof(int64_t)}, DType::i64, Dims{count}),
+                  range);
+  } catch (const IndexError&) {
+    check_indices(index, range);
+    throw;
+  }
+}
+
+// Every inner range is one element.
+template <class W>
+void gather_elements(const Gather& a, const IndexShape& s, const View& index) {
+  constexpr int64_t kBlock = 2048;
+  parallel_for(s.outer * s.count, kSerialElements, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t outer = begin / s.count;
+      const int64_t n = std::min({kBlock, end - begin, (outer + 1) * s.count - begin});
+      check_part(index, {a.op, "index", s.bound, a.exempt}, begin, n);
+      const GatherLine<W> line{a.x.as<const W>() + offset_of(a.x, 0, a.dim, outer),
+                               a.x.strides[a.dim], a.exempt};
+      line.elements(index.as<const int64_t>() + begin, n, a.y.as<W>() + begin);
+      begin += n;
+    }
+  });
+}
+
 template <class W>
 void gather_rows(const Gather& a, const IndexShape& s, const int64_t* index) {
-  const int64_t along = a.x.strides[a.dim];
   const bool adjacent = has_adjacent_elements(a.x, a.dim + 1);
   const Workspace offsets(static_cast<size_t>(s.inner) * sizeof(int64_t));
   int64_t* inner_at = offsets.as<int64_t>();
@@ -65,17 +123,18 @@ void gather_rows(const Gather& a, const IndexShape& s, const int64_t* index) {
     inner_at[i] = offset_of(a.x, a.dim + 1, a.x.dim(), i);
   }
   parallel_for(s.outer * s.count, grain_of(s.inner), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const W* x = a.x.as<const W>() + offset_of(a.x, 0, a.dim, row / s.count);
-      W* y = a.y.as<W>() + row * s.inner;
-      const int64_t* k = index + row * s.index_inner;
-      if (s.rows && *k != a.exempt && adjacent) {
-        std::memcpy(y, x + *k * along, static_cast<size_t>(s.inner) * sizeof(W));
-        continue;
-      }
-      for (int64_t i = 0; i < s.inner; ++i) {
-        const int64_t at = k[s.rows ? 0 : i];
-        y[i] = at == a.exempt ? W(0) : x[at * along + inner_at[i]];
+    while (begin < end) {
+      const int64_t outer = begin / s.count, stop = std::min(end, (outer + 1) * s.count);
+      const GatherLine<W> line{a.x.as<const W>() + offset_of(a.x, 0, a.dim, outer),
+                               a.x.strides[a.dim], a.exempt};
+      W* y = a.y.as<W>() + begin * s.inner;
+      const int64_t* k = index + begin * s.index_inner;
+      for (; begin < stop; ++begin, y += s.inner, k += s.index_inner) {
+        if (s.rows && *k != a.exempt && adjacent) {
+          std::memcpy(y, line.x + *k * line.along, static_cast<size_t>(s.inner) * sizeof(W));
+        } else {
+          line.row(k, s.rows, inner_at, s.inner, y);
+        }
       }
     }
   });
@@ -140,21 +199,20 @@ void write_entries(const Scatter& a) {
   });
 }
 
-struct LineSums {
+// Rows that share an index: a row of y is the sum of rows of src, which the threads that own it
+// find by counting.
+struct RowSums {
   const ScatterAdd& a;
   const IndexShape& s;
   const int64_t* index;
   const std::byte* src;
   int64_t width;
 
-  // Adds line (o, i): all terms of one range of indices, for s.inner columns where rows are added.
-  void add_line(int64_t o, int64_t i, int64_t* starts, int64_t* order) const {
-    const int64_t columns = s.rows ? s.inner : 1;
-    counting_sort(index + o * s.count * s.index_inner + i, s.index_inner, s, a.exempt, starts,
-                  order);
-    const std::byte* from = src + (o * s.count * s.inner + i) * width;
-    std::byte* to = a.y.data + (o * s.bound * s.inner + i) * width;
-    parallel_for(s.bound, grain_of(columns), [&](int64_t begin, int64_t end) {
+  void add_line(int64_t o, int64_t* starts, int64_t* order) const {
+    counting_sort(index + o * s.count, 1, s, a.exempt, starts, order);
+    const std::byte* from = src + o * s.count * s.inner * width;
+    std::byte* to = a.y.data + o * s.bound * s.inner * width;
+    parallel_for(s.bound, grain_of(s.inner), [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
         if (starts[k + 1] > starts[k]) {
           sum_rows_best(SumRows{.dtype = a.y.dtype,
@@ -162,7 +220,7 @@ struct LineSums {
                                 .order = order + starts[k],
                                 .count = starts[k + 1] - starts[k],
                                 .stride = s.inner,
-                                .columns = columns,
+                                .columns = s.inner,
                                 .y = to + k * s.inner * width});
         }
       }
@@ -173,7 +231,69 @@ struct LineSums {
     const Workspace memory(static_cast<size_t>(s.bound + 1 + s.count) * sizeof(int64_t));
     int64_t* starts = memory.as<int64_t>();
     for (int64_t line = begin; line < end; ++line) {
-      add_line(line / s.index_inner, line % s.index_inner, starts, starts + s.bound + 1);
+      add_line(line, starts, starts + s.bound + 1);
+    }
+  }
+};
+
+// Elements with an index each: the sums of some neighbouring lines are kept in double, beside each
+// other, while their terms are read in order.
+template <class T>
+struct ElementSums {
+  const ScatterAdd& a;
+  const IndexShape& s;
+  const int64_t* index;
+  const T* src;
+
+  // Columns of a tile, by the shape alone: their sums fit into 512 KiB where they can.
+  int64_t width() const {
+    const int64_t most = std::clamp<int64_t>(65536 / std::max<int64_t>(s.bound, 1), 1, 16);
+    return std::min(most, s.inner);
+  }
+  int64_t tiles() const { return (s.inner + width() - 1) / width(); }
+
+  void add_tiles(int64_t begin, int64_t end) const {
+    const Workspace memory(static_cast<size_t>(s.bound * width()) * sizeof(double));
+    double* sums = memory.as<double>();
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const int64_t outer = tile / tiles(), first = tile % tiles() * width();
+      const int64_t columns = std::min(width(), s.inner - first);
+      std::fill_n(sums, s.bound * columns, 0.0);
+      const int64_t from = outer * s.count * s.inner + first;
+      T* y = a.y.as<T>() + outer * s.bound * s.inner + first;
+      if (s.inner == 1) {
+        constexpr std::integral_constant<int64_t, 1> kOne;
+        add_terms(from, kOne, kOne, sums);
+        add_sums(sums, kOne, kOne, y);
+      } else {
+        add_terms(from, columns, s.inner, sums);
+        add_sums(sums, columns, s.inner, y);
+      }
+    }
+  }
+
+ private:
+  template <class N>
+  void add_sums(const double* sums, N columns, N inner, T* y) const {
+    for (int64_t k = 0; k < s.bound; ++k) {
+      for (int64_t i = 0; i < columns; ++i) {
+        T& target = y[k * inner + i];
+        target = static_cast<T>(
+            static_cast<Compute<T>>(static_cast<double>(target) + sums[k * columns + i]));
+      }
+    }
+  }
+
+  template <class N>
+  void add_terms(int64_t from, N columns, N inner, double* sums) const {
+    for (int64_t j = 0; j < s.count; ++j) {
+      const int64_t* k = index + from + j * inner;
+      const T* x = src + from + j * inner;
+      for (int64_t i = 0; i < columns; ++i) {
+        if (k[i] != a.exempt) {
+          sums[k[i] * columns + i] += static_cast<double>(x[i]);
+        }
+      }
     }
   }
 };
@@ -187,6 +307,10 @@ void gather(const Gather& a) {
   }
   const IndexShape s = index_shape(a.index, a.dim, a.x.size(a.dim));
   const Packed index(distinct_indices(a.index, a.dim, s));
+  if (s.inner == 1) {
+    return dispatch_width(a.y.dtype,
+                          [&]<class W>(Type<W>) { gather_elements<W>(a, s, index.view()); });
+  }
   check_indices(index.view(), {a.op, "index", s.bound, a.exempt});
   dispatch_width(a.y.dtype,
                  [&]<class W>(Type<W>) { gather_rows<W>(a, s, index.view().as<int64_t>()); });
@@ -200,13 +324,19 @@ void scatter_add(const ScatterAdd& a) {
   const IndexShape s = index_shape(a.index, a.dim, a.y.size(a.dim));
   const Packed index(distinct_indices(a.index, a.dim, s)), src(a.src);
   check_indices(index.view(), {a.op, "index", s.bound, a.exempt});
-  const LineSums sums{a, s, index.view().as<int64_t>(), src.view().data,
-                      static_cast<int64_t>(size_of(a.y.dtype))};
-  const int64_t lines = s.outer * s.index_inner;
-  if (lines == 1) {  // the threads share it
+  if (!s.rows || s.inner == 1) {
+    return dispatch_floating(a.op, a.y.dtype, [&]<class T>(Type<T>) {
+      const ElementSums<T> sums{a, s, index.view().as<int64_t>(), src.view().template as<T>()};
+      parallel_for(s.outer * sums.tiles(), grain_of((s.bound + s.count) * sums.width()),
+                   [&](int64_t begin, int64_t end) { sums.add_tiles(begin, end); });
+    });
+  }
+  const RowSums sums{a, s, index.view().as<int64_t>(), src.view().data,
+                     static_cast<int64_t>(size_of(a.y.dtype))};
+  if (s.outer == 1) {  // the threads share it
     return sums.add_lines(0, 1);
   }
-  parallel_for(lines, grain_of(s.bound * s.inner / s.index_inner + s.count),
+  parallel_for(s.outer, grain_of(s.bound * s.inner + s.count),
                [&](int64_t begin, int64_t end) { sums.add_lines(begin, end); });
 }
 

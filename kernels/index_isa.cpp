@@ -49,7 +49,21 @@ void sum_column(const SumRows& a) {
 }
 
 template <class T>
+void add_row(const SumRows& a) {
+  using C = Compute<T>;
+  const T* src = reinterpret_cast<const T*>(a.src) + a.order[0] * a.stride;
+  T* y = reinterpret_cast<T*>(a.y);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < a.columns; ++i) {
+    y[i] = static_cast<T>(static_cast<C>(y[i]) + static_cast<C>(src[i]));
+  }
+}
+
+template <class T>
 void sum_rows_of(const SumRows& a) {
+  if (a.count == 1) {
+    return add_row<T>(a);
+  }
   if (a.columns == 1) {
     return sum_column<T>(a);
   }

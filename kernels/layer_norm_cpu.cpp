@@ -1,6 +1,7 @@
 // Layer norm on the CPU: rows are independent and split over threads. Gradients of weight and bias
 // are summed per chunk of kChunkRows rows in the compute type, and chunks in order in double.
 #include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/strided.h>
 #include <binade/kernels/layer_norm_checks.h>
 #include <binade/kernels/layer_norm_isa.h>
 #include <binade/kernels/packed_rows.h>
@@ -13,6 +14,10 @@ namespace {
 constexpr int64_t kElementsPerTask = 8192, kChunkRows = 64;
 
 int64_t row_grain(int64_t cols) { return std::max<int64_t>(1, kElementsPerTask / cols); }
+
+bool is_large(const View& view) {
+  return view.numel * static_cast<int64_t>(size_of(view.dtype)) >= kNontemporalBytes;
+}
 
 // Null for kNoView.
 std::byte* element(const View& vector, int64_t i) {
@@ -75,7 +80,8 @@ void cpu::layer_norm_forward(const LayerNormForward& a) {
                                        .bias = a.bias.data,
                                        .mean = element(a.mean, begin),
                                        .rstd = element(a.rstd, begin),
-                                       .eps = a.eps});
+                                       .eps = a.eps,
+                                       .nontemporal = is_large(a.y) && a.y.data != a.x.data});
   });
   y.finish();
 }
@@ -90,6 +96,7 @@ void cpu::layer_norm_backward(const LayerNormBackward& a) {
     return dbias.add_up();
   }
   const PackedRows x(a.x, 1, Access::read), dy(a.dy, 1, Access::read), dx(a.dx, 1, Access::write);
+  const bool nontemporal = is_large(a.dx) && a.dx.data != a.x.data && a.dx.data != a.dy.data;
   parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t row = i * kChunkRows;
@@ -106,7 +113,8 @@ void cpu::layer_norm_backward(const LayerNormBackward& a) {
                                                           .mean = element(a.mean, row),
                                                           .rstd = element(a.rstd, row),
                                                           .dweight = dweight.chunk(i),
-                                                          .dbias = dbias.chunk(i)});
+                                                          .dbias = dbias.chunk(i),
+                                                          .nontemporal = nontemporal});
     }
   });
   dweight.add_up();

@@ -10,8 +10,9 @@ BINADE_INLINE C square_root(C x) {
 }
 
 // The first pass gives a mean to rounding, the second its remainder and the deviations, so that
-// neither digits of a large mean nor of a small variance are lost.
-template <class T>
+// neither digits of a large mean nor of a small variance are lost. The second also prefetches the
+// next row: memory is read in the first pass only.
+template <bool kNontemporal, class T>
 void forward_row(const LayerNormRows& a, int64_t row) {
   using C = Compute<T>;
   const T* x = static_cast<const T*>(a.x) + row * a.x_stride;
@@ -21,16 +22,18 @@ void forward_row(const LayerNormRows& a, int64_t row) {
   const C count = static_cast<C>(a.cols);
   C first = 0;
   if (a.mean) {
-    Vector<C> sums{};
-    for_vectors<C>(a.cols,
-                   [&](auto part, int64_t i, int64_t n) { sums += load_some<part()>(x + i, n); });
+    Vector<C> sums[kWays] = {};
+    for_vectors_in_ways<C>(a.cols, [&](auto part, auto way, int64_t i, int64_t n) {
+      sums[way()] += load_some<part()>(x + i, n);
+    });
     first = reduce_add<C>(sums) / count;
   }
-  Vector<C> rest{}, squares{};
-  for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
+  Vector<C> rest[kWays] = {}, squares[kWays] = {};
+  for_vectors_in_ways<C>(a.cols, [&](auto part, auto way, int64_t i, int64_t n) {
+    prefetch(x + a.x_stride + i);
     const Vector<C> d = load_some<part()>(x + i, n, first) - first;
-    rest += d;
-    squares += d * d;
+    rest[way()] += d;
+    squares[way()] += d * d;
   });
   const C delta = a.mean ? reduce_add<C>(rest) / count : C(0);
   const C variance = reduce_add<C>(squares) / count - delta * delta;
@@ -47,7 +50,7 @@ void forward_row(const LayerNormRows& a, int64_t row) {
     if (bias) {
       u += load_some<part()>(bias + i, n);
     }
-    store_some<part()>(y + i, u, n);
+    store_result<kNontemporal, part()>(y + i, u, n);
   });
 }
 
@@ -58,7 +61,7 @@ BINADE_INLINE void accumulate(C* sums, int64_t i, Vector<C> v, int64_t n) {
   }
 }
 
-template <class T>
+template <bool kNontemporal, class T>
 void backward_row(const LayerNormRowsBackward& a, int64_t row) {
   using C = Compute<T>;
   const T* x = static_cast<const T*>(a.x) + row * a.x_stride;
@@ -89,31 +92,53 @@ void backward_row(const LayerNormRowsBackward& a, int64_t row) {
     const Vector<C> u = (load_some<part()>(x + i, n) - mean) * rstd;
     const Vector<C> d = load_some<part()>(dy + i, n);
     const Vector<C> g = weight ? d * load_some<part()>(weight + i, n) : d;
-    store_some<part()>(dx + i, (g - g_mean - u * gu_mean) * rstd, n);
+    prefetch(x + a.x_stride + i);
+    prefetch(dy + a.dy_stride + i);
+    store_result<kNontemporal, part()>(dx + i, (g - g_mean - u * gu_mean) * rstd, n);
   });
+}
+
+template <bool kNontemporal, class T>
+void rows_of(const LayerNormRows& a) {
+  for (int64_t row = 0; row < a.rows; ++row) {
+    forward_row<kNontemporal, T>(a, row);
+  }
+  if (kNontemporal) {
+    finish_nontemporal();
+  }
+}
+
+template <bool kNontemporal, class T>
+void rows_of(const LayerNormRowsBackward& a) {
+  using C = Compute<T>;
+  for (C* sums : {static_cast<C*>(a.dweight), static_cast<C*>(a.dbias)}) {
+    for (int64_t i = 0; sums && i < a.cols; ++i) {
+      sums[i] = 0;
+    }
+  }
+  for (int64_t row = 0; row < a.rows; ++row) {
+    backward_row<kNontemporal, T>(a, row);
+  }
+  if (kNontemporal) {
+    finish_nontemporal();
+  }
 }
 
 }  // namespace
 
 void layer_norm_rows(const LayerNormRows& a) {
   dispatch_floating("layer_norm", a.dtype, [&]<class T>(Type<T>) {
-    for (int64_t row = 0; row < a.rows; ++row) {
-      forward_row<T>(a, row);
-    }
+    a.nontemporal&& fits_nontemporal(static_cast<T*>(a.y), a.y_stride, a.cols)
+        ? rows_of<true, T>(a)
+        : rows_of<false, T>(a);
   });
 }
 
 void layer_norm_rows_backward(const LayerNormRowsBackward& a) {
   dispatch_floating("layer_norm", a.dtype, [&]<class T>(Type<T>) {
-    using C = Compute<T>;
-    for (C* sums : {static_cast<C*>(a.dweight), static_cast<C*>(a.dbias)}) {
-      for (int64_t i = 0; sums && i < a.cols; ++i) {
-        sums[i] = 0;
-      }
-    }
-    for (int64_t row = 0; row < a.rows; ++row) {
-      backward_row<T>(a, row);
-    }
+    a.nontemporal&& fits_nontemporal(static_cast<T*>(a.dx), a.dx_stride, a.cols)
+        ? rows_of<true, T>(a)
+        : rows_of<false, T>(a);
   });
 }
 

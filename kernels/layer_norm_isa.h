@@ -16,6 +16,7 @@ struct LayerNormRows {
   void* mean;  // C [rows], as rstd; null: 0 in its place
   void* rstd;
   double eps;
+  bool nontemporal;  // y is large (base/strided.h, kNontemporalBytes) and not x
 };
 
 struct LayerNormRowsBackward {
@@ -29,6 +30,7 @@ struct LayerNormRowsBackward {
   const void* rstd;
   void* dweight;  // C [cols], sums over these rows; null where not wanted, as dbias
   void* dbias;
+  bool nontemporal;  // of dx, which is neither x nor dy
 };
 
 BINADE_ISA_KERNEL(layer_norm_rows, const LayerNormRows& a)

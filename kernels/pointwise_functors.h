@@ -97,19 +97,13 @@ struct LeakyRelu {
 };
 
 struct Gelu {
-  BINADE_FORWARD { return x * math_normal_cdf(x); }
-  BINADE_BACKWARD_X { return dy * (math_normal_cdf(x) + x * math_normal_density(x)); }
+  BINADE_FORWARD { return math_gelu(x); }
+  BINADE_BACKWARD_X { return dy * math_gelu_slope(x); }
 };
 
-// x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), as x sigmoid(2 u).
 struct GeluTanh {
-  static constexpr double kTwoSlope = 1.5957691216057307117, kCubic = 0.044715;
-  BINADE_FORWARD { return x * math_sigmoid(T(kTwoSlope) * x * (T(1) + T(kCubic) * x * x)); }
-  BINADE_BACKWARD_X {
-    const T z = T(kTwoSlope) * x * (T(1) + T(kCubic) * x * x);
-    const T rest = math_sigmoid(-z);  // 1 - s would cancel
-    return dy * math_sigmoid(z) * (T(1) + x * rest * T(kTwoSlope) * (T(1) + T(3 * kCubic) * x * x));
-  }
+  BINADE_FORWARD { return math_gelu_tanh(x); }
+  BINADE_BACKWARD_X { return dy * math_gelu_tanh_slope(x); }
 };
 
 struct Silu {

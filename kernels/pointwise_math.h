@@ -87,6 +87,17 @@ inline float math_pow(float x, float e) { return __builtin_powf(x, e); }
 inline float from_bits(int32_t bits) { return __builtin_bit_cast(float, bits); }
 inline int32_t to_bits(float x) { return __builtin_bit_cast(int32_t, x); }
 
+// exp(r) - 1 for |r| <= ln(2) / 2.
+inline float small_expm1(float r) {
+  float q = 1.988352445e-4f;
+  q = q * r + 1.392692661e-3f;
+  q = q * r + 8.333320387e-3f;
+  q = q * r + 4.166655011e-2f;
+  q = q * r + 0.1666666667f;
+  q = q * r + 0.5f;
+  return q * (r * r) + r;
+}
+
 // x = n ln 2 + r, |r| <= ln(2) / 2, and p = exp(r) - 1.
 struct ExpParts {
   int32_t n;
@@ -97,13 +108,7 @@ inline ExpParts exp_parts(float x) {
   const float shifted = x * 1.44269504f + kRound;
   const float n = shifted - kRound;
   const float r = (x - n * 0.693145752f) - n * 1.42860677e-6f;  // the first constant has 15 bits
-  float q = 1.988352445e-4f;
-  q = q * r + 1.392692661e-3f;
-  q = q * r + 8.333320387e-3f;
-  q = q * r + 4.166655011e-2f;
-  q = q * r + 0.1666666667f;
-  q = q * r + 0.5f;
-  return {to_bits(shifted) - to_bits(kRound), q * (r * r) + r};
+  return {to_bits(shifted) - to_bits(kRound), small_expm1(r)};
 }
 inline float power_of_two(int32_t n) { return from_bits((n + 127) << 23); }  // -126 <= n <= 127
 
@@ -113,6 +118,31 @@ inline float math_exp(float x) {
   const ExpParts e = exp_parts(limited);
   const int32_t half = e.n >> 1;  // 2^n in two factors: n reaches from -150 to 128
   return (1.0f + e.p) * power_of_two(half) * power_of_two(e.n - half);
+}
+
+// 2^40 exp(x) for -115 <= x <= 0. Lifted it is a normal number, so the product that takes the lift
+// off again is the one place where a subnormal result is rounded.
+inline constexpr float kUnlifted = 0x1p-40f;
+struct LiftedPower {
+  float n, scale;  // 2^(n + 40), n the integer next to x / ln 2
+};
+inline LiftedPower lifted_power(float x) {
+  // Its last bits are 127 + 40, so those of the rounded sum are the exponent field of 2^(n + 40).
+  constexpr float kRound = 12582912.0f + 167.0f;
+  const float shifted = x * 1.44269504f + kRound;
+  const auto bits = static_cast<uint32_t>(to_bits(shifted)) << 23;
+  return {shifted - kRound, from_bits(static_cast<int32_t>(bits))};
+}
+inline float lifted_exp(float x) {
+  const LiftedPower power = lifted_power(x);
+  const float r = (x - power.n * 0.693145752f) - power.n * 1.42860677e-6f;
+  return small_expm1(r) * power.scale + power.scale;
+}
+// Of x + rest, where rest is far below 1.
+inline float lifted_exp(float x, float rest) {
+  const LiftedPower power = lifted_power(x + rest);
+  const float r = ((x - power.n * 0.693145752f) - power.n * 1.42860677e-6f) + rest;
+  return small_expm1(r) * power.scale + power.scale;
 }
 
 inline float math_expm1(float x) {
@@ -168,11 +198,28 @@ inline float math_log1p_unit(float x) {
   return scaled_log(upper ? 1.0f : 0.0f, upper ? (x - 1.0f) * 0.5f : x);
 }
 
+// |x|, at most `limit`. As integers, which order magnitudes like the numbers; NaN becomes the
+// limit.
+inline float magnitude_up_to(float limit, float x) {
+  const int32_t bits = to_bits(x) & 0x7fffffff;
+  return from_bits(bits < to_bits(limit) ? bits : to_bits(limit));
+}
+
+// z P(z^2) / Q(z^2), which is 1 to rounding from the limit on.
 inline float math_tanh(float x) {
-  float magnitude = __builtin_fabsf(x);
-  magnitude = magnitude > 10.0f ? 10.0f : magnitude;
-  const float e = math_expm1(2.0f * magnitude);
-  return __builtin_copysignf(e / (e + 2.0f), x);
+  const float z = magnitude_up_to(9.02f, x), s = z * z;
+  float p = 1.3341869542e-8f;
+  p = p * s + 2.0602693305e-5f;
+  p = p * s + 3.4953248646e-3f;
+  p = p * s + 0.13380846344f;
+  p = p * s + 1.0f;
+  float q = 7.7721596784e-7f;
+  q = q * s + 3.2851159841e-4f;
+  q = q * s + 2.5876111485e-2f;
+  q = q * s + 0.46714163592f;
+  q = q * s + 1.0f;
+  const float y = __builtin_copysignf(magnitude_up_to(1.0f, z * p / q), x);
+  return x != x ? x : y;
 }
 
 // exp(-factor z^2), factor 1 or 1/2, without the error that rounding z^2 would bring; z >= 0.
@@ -211,20 +258,92 @@ inline float math_erf(float x) {
   return z < 1.0f ? x * p : far;
 }
 
-// Standard normal distribution function, relative accuracy in the lower tail too.
-inline float math_normal_cdf(float x) {
-  float z = __builtin_fabsf(x);
-  z = z > 15.0f ? 15.0f : z;
-  const float tail = 0.5f * gauss(z, 0.5f) * scaled_erfc(z * 0.707106781f);
-  return x > 0.0f ? 1.0f - tail : tail;
+// The upper tail of the standard normal distribution at z, 0 <= z <= 15, is exp(-z^2 / 2) ratio:
+// the lifted exponential, and erfc(z / sqrt(2)) exp(z^2 / 2) / 2 as a quotient of polynomials.
+struct NormalTail {
+  float lifted_bell, ratio;
+};
+inline NormalTail normal_tail(float z) {
+#ifdef __FMA__
+  const float square = z * z, rest = __builtin_fmaf(z, z, -square);
+#else
+  const float high = from_bits(to_bits(z) & ~0xfff);  // 12 bits: the square is exact
+  const float square = high * high, rest = (z - high) * (z + high);
+#endif
+  float p = 4.0772087277e-3f;
+  p = p * z + 4.0386493758e-2f;
+  p = p * z + 0.18253041464f;
+  p = p * z + 0.43738763232f;
+  p = p * z + 0.50000000237f;
+  float q = 1.0219923841e-2f;
+  q = q * z + 0.10124052978f;
+  q = q * z + 0.46760292655f;
+  q = q * z + 1.1996463989f;
+  q = q * z + 1.6726601752f;
+  q = q * z + 1.0f;
+  return {lifted_exp(-0.5f * square, -0.5f * rest), p / q};
+}
+
+// Activations of the form x S(x) with S(x) = 1 - S(-x) are relu(x) - |x| S(-|x|). `above` is the
+// relu; for minus infinity it gives NaN, as the formula does, and it is where NaN comes through.
+inline float above(float x) { return x < 0.0f ? x * 0.0f : x; }
+inline float math_gelu(float x) {
+  const float z = magnitude_up_to(15.0f, x);
+  const NormalTail tail = normal_tail(z);
+  return above(x) - z * (tail.lifted_bell * tail.ratio) * kUnlifted;
+}
+
+inline float math_gelu_slope(float x) {
+  const float z = magnitude_up_to(15.0f, x);
+  const NormalTail tail = normal_tail(z);
+  const float below = tail.lifted_bell * (tail.ratio - 0.398942280f * z) * kUnlifted;
+  const float slope = x > 0.0f ? 1.0f - below : below;
+  return x != x ? x : slope;
+}
+
+// v = 2 sqrt(2 / pi) z (1 + 0.044715 z^2), so that gelu_tanh is x sigmoid(v); exp(-v) as
+// lifted_exp.
+struct TanhGate {
+  float lifted_e, sum;  // 1 + exp(-v)
+};
+inline TanhGate tanh_gate(float z) {
+  const float e = lifted_exp(-1.59576912f * z * (1.0f + 0.044715f * z * z));
+  return {e, e * kUnlifted + 1.0f};
+}
+
+inline float math_gelu_tanh(float x) {
+  const float z = magnitude_up_to(11.0f, x);
+  const TanhGate gate = tanh_gate(z);
+  return above(x) - z * (gate.lifted_e / gate.sum) * kUnlifted;
+}
+
+inline float math_gelu_tanh_slope(float x) {
+  const float z = magnitude_up_to(11.0f, x);
+  const TanhGate gate = tanh_gate(z);
+  const float upper = 1.0f / gate.sum;  // sigmoid(v)
+  const float slope = 1.59576912f * (1.0f + 0.134145f * z * z);
+  const float below = (gate.lifted_e * upper) * (1.0f - z * upper * slope) * kUnlifted;
+  const float whole = x > 0.0f ? 1.0f - below : below;
+  return x != x ? x : whole;
+}
+
+// exp(x) for negative x: exp(-x) would overflow before the result is 0.
+inline float math_sigmoid(float x) {
+  const float e = lifted_exp(-magnitude_up_to(104.0f, x)) * kUnlifted;
+  const float y = (x < 0.0f ? e : 1.0f) / (1.0f + e);
+  return x != x ? x : y;
 }
 
 #endif
 
-// exp(-x^2 / 2) / sqrt(2 pi)
+// x times the standard normal distribution function, and the derivative of that.
 template <class T>
-BINADE_HD inline T math_normal_density(T x) {
-  return T(0.39894228040143267794) * math_exp(T(-0.5) * x * x);
+BINADE_HD inline T math_gelu(T x) {
+  return x * math_normal_cdf(x);
+}
+template <class T>
+BINADE_HD inline T math_gelu_slope(T x) {
+  return math_normal_cdf(x) + x * (T(0.39894228040143267794) * math_exp(T(-0.5) * x * x));
 }
 
 // 1 / (1 + exp(-x)), with exp(x) for negative x: exp(-x) would overflow before the result is 0.
@@ -232,6 +351,20 @@ template <class T>
 BINADE_HD inline T math_sigmoid(T x) {
   const T e = math_exp(x < T(0) ? x : -x);
   return (x < T(0) ? e : T(1)) / (T(1) + e);
+}
+
+// x (1 + tanh(u)) / 2 with u = sqrt(2 / pi) (x + 0.044715 x^3), as x sigmoid(2 u), and its
+// derivative.
+template <class T>
+BINADE_HD inline T math_gelu_tanh(T x) {
+  return x * math_sigmoid(T(1.5957691216057307117) * x * (T(1) + T(0.044715) * x * x));
+}
+template <class T>
+BINADE_HD inline T math_gelu_tanh_slope(T x) {
+  constexpr double kTwoSlope = 1.5957691216057307117, kCubic = 0.044715;
+  const T z = T(kTwoSlope) * x * (T(1) + T(kCubic) * x * x);
+  const T rest = math_sigmoid(-z);  // 1 - s would cancel
+  return math_sigmoid(z) * (T(1) + x * rest * T(kTwoSlope) * (T(1) + T(3 * kCubic) * x * x));
 }
 
 // 1 - s, where s is the sigmoid of x. In f32 without cancellation; in f64 as PyTorch has it, whose

@@ -5,48 +5,78 @@
 #include <binade/kernels/base/blocks.h>
 #include <binade/kernels/random_isa.h>
 #include <binade/kernels/random_values.h>
+#include <binade/kernels/vector_math.h>
 
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-constexpr int kLanes = 16;
+typedef uint64_t Wide __attribute__((vector_size(kVectorBytes)));
+constexpr int kCounters = kVectorBytes / 8;  // one in each 64-bit lane
+constexpr int kPairs = 2;                    // vectors of counters at a time, independent
 
-// 4 * kLanes numbers of kLanes consecutive counters.
-void generate_lanes(uint64_t key, uint64_t counter, uint32_t* y) {
-  uint32_t c0[kLanes], c1[kLanes], c2[kLanes] = {}, c3[kLanes] = {};
-  for (int j = 0; j < kLanes; ++j) {
-    const uint64_t c = counter + static_cast<uint64_t>(j);
-    c0[j] = static_cast<uint32_t>(c);
-    c1[j] = static_cast<uint32_t>(c >> 32);
+// Products of the lower halves of the lanes.
+BINADE_INLINE Wide multiply_lower(Wide a, Wide b) {
+#if defined(__AVX512F__)
+  return bits_as<Wide>(_mm512_maskz_mul_epu32(0xff, bits_as<__m512i>(a), bits_as<__m512i>(b)));
+#elif defined(__AVX2__)
+  return bits_as<Wide>(_mm256_mul_epu32(bits_as<__m256i>(a), bits_as<__m256i>(b)));
+#else
+  return bits_as<Wide>(_mm_mul_epu32(bits_as<__m128i>(a), bits_as<__m128i>(b)));
+#endif
+}
+
+// 4 numbers of each of kPairs * kCounters consecutive counters. Words of the state are the lower
+// halves of lanes; what is in the upper halves does not matter.
+BINADE_INLINE void generate_lanes(uint64_t key, uint64_t counter, uint32_t* y) {
+  constexpr uint64_t kLower = 0xffffffffu;
+  constexpr uint64_t kLane[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  Wide lane, c0[kPairs] = {}, c1[kPairs] = {}, c2[kPairs] = {}, c3[kPairs] = {};
+  __builtin_memcpy(&lane, kLane, sizeof lane);
+  for (int v = 0; v < kPairs; ++v) {
+    c0[v] = lane + (counter + static_cast<uint64_t>(v * kCounters));
+    c1[v] = c0[v] >> 32;
   }
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
-    for (int j = 0; j < kLanes; ++j) {
-      const uint64_t p0 = uint64_t(0xD2511F53u) * c0[j], p1 = uint64_t(0xCD9E8D57u) * c2[j];
-      c0[j] = static_cast<uint32_t>(p1 >> 32) ^ c1[j] ^ k0;
-      c2[j] = static_cast<uint32_t>(p0 >> 32) ^ c3[j] ^ k1;
-      c1[j] = static_cast<uint32_t>(p1);
-      c3[j] = static_cast<uint32_t>(p0);
+    for (int v = 0; v < kPairs; ++v) {
+      const Wide p0 = multiply_lower(c0[v], Wide{} + 0xD2511F53u);
+      const Wide p1 = multiply_lower(c2[v], Wide{} + 0xCD9E8D57u);
+      c0[v] = (p1 >> 32) ^ c1[v] ^ uint64_t(k0);
+      c2[v] = (p0 >> 32) ^ c3[v] ^ uint64_t(k1);
+      c1[v] = p1;
+      c3[v] = p0;
     }
     k0 += 0x9E3779B9u;
     k1 += 0xBB67AE85u;
   }
-  for (int j = 0; j < kLanes; ++j) {
-    y[4 * j] = c0[j];
-    y[4 * j + 1] = c1[j];
-    y[4 * j + 2] = c2[j];
-    y[4 * j + 3] = c3[j];
+  for (int v = 0; v < kPairs; ++v) {
+    const Wide first = (c0[v] & kLower) | c1[v] << 32, second = (c2[v] & kLower) | c3[v] << 32;
+    // A counter's numbers are a lane of `first` and one of `second`.
+#if defined(__AVX512F__)
+    const Wide low = __builtin_shufflevector(first, second, 0, 8, 1, 9, 2, 10, 3, 11);
+    const Wide high = __builtin_shufflevector(first, second, 4, 12, 5, 13, 6, 14, 7, 15);
+#elif defined(__AVX2__)
+    const Wide low = __builtin_shufflevector(first, second, 0, 4, 1, 5);
+    const Wide high = __builtin_shufflevector(first, second, 2, 6, 3, 7);
+#else
+    const Wide low = __builtin_shufflevector(first, second, 0, 2);
+    const Wide high = __builtin_shufflevector(first, second, 1, 3);
+#endif
+    __builtin_memcpy(y + 4 * v * kCounters, &low, sizeof low);
+    __builtin_memcpy(y + 4 * v * kCounters + 2 * kCounters, &high, sizeof high);
   }
 }
 
+constexpr int kBatch = 4 * kPairs * kCounters;  // numbers of one call
+
 // Numbers of whole counters that cover n positions from `position` on.
 struct Numbers {
-  uint32_t bits[kRandomBlock + 2 * 4 * kLanes];
+  uint32_t bits[kRandomBlock + 4 + kBatch];
   int64_t first;  // where `position` is
   int64_t count;  // numbers generated, even
 
   Numbers(uint64_t seed, uint64_t position, int64_t n) : first(static_cast<int64_t>(position % 4)) {
-    for (count = 0; count < first + n; count += 4 * kLanes) {
+    for (count = 0; count < first + n; count += kBatch) {
       generate_lanes(seed, position / 4 + static_cast<uint64_t>(count / 4), bits + count);
     }
   }

@@ -76,8 +76,16 @@ void reduce_across(const ReduceTask& task, LoadBlock<C> load) {
   C block[4][ReduceTask::kColumns];
   Cascade<C, Op> cascade(n);
   Rows rows(task, 0, task.begin);
+  // Rows may be a page apart, where no hardware looks ahead.
+  constexpr int64_t kAhead = 8, kLine = 64;
+  const bool adjacent = task.column_stride > 0 && task.column_stride <= 8;
+  const int64_t bytes = adjacent ? n * task.column_stride : 0;
   const auto next_row = [&](int k) {
-    const C* row = load(task.x + rows.offset(), task.column_stride, n, block[k]);
+    const std::byte* from = task.x + rows.offset();
+    for (int64_t line = 0; line < bytes; line += kLine) {
+      __builtin_prefetch(from + kAhead * task.stride[0] + line);
+    }
+    const C* row = load(from, task.column_stride, n, block[k]);
     rows.next();
     return row;
   };

@@ -54,7 +54,8 @@ struct Max {
   }
   template <class C>
   static C combine(C a, C b) {
-    return (a > b) | (a != a) ? a : b;
+    const C larger = a > b ? a : b;  // b where one is NaN
+    return a != a ? a : larger;
   }
 };
 struct Min {
@@ -64,7 +65,8 @@ struct Min {
   }
   template <class C>
   static C combine(C a, C b) {
-    return (a < b) | (a != a) ? a : b;
+    const C smaller = a < b ? a : b;
+    return a != a ? a : smaller;
   }
 };
 

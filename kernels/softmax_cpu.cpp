@@ -1,6 +1,7 @@
 // Softmax on the CPU: rows are independent and split over threads; a dimension whose elements are
 // not adjacent is packed first.
 #include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/strided.h>
 #include <binade/kernels/packed_rows.h>
 #include <binade/kernels/softmax_checks.h>
 #include <binade/kernels/softmax_isa.h>
@@ -13,6 +14,10 @@ namespace {
 constexpr int64_t kElementsPerTask = 8192;
 
 int64_t row_grain(int64_t cols) { return std::max<int64_t>(1, kElementsPerTask / cols); }
+
+int64_t bytes_of(const View& view) {
+  return view.numel * static_cast<int64_t>(size_of(view.dtype));
+}
 
 View at_least_1d(View view) {
   if (view && view.dim() == 0) {
@@ -31,7 +36,9 @@ void cpu::softmax_forward(const SoftmaxForward& a) {
   const View x_view = at_least_1d(a.x), y_view = at_least_1d(a.y);
   const PackedRows x(x_view, a.dim, Access::read), y(y_view, a.dim, Access::write);
   const int64_t cols = x_view.size(a.dim);
+  const bool nontemporal = a.y.data != a.x.data && bytes_of(a.y) >= kNontemporalBytes;
   parallel_for(a.x.numel / cols, row_grain(cols), [&](int64_t begin, int64_t end) {
+    const Workspace scratch(static_cast<size_t>(cols) * size_of(compute_dtype(a.x.dtype)));
     softmax_rows_best(SoftmaxRows{.dtype = a.x.dtype,
                                   .x = x.row(begin),
                                   .y = y.row(begin),
@@ -39,7 +46,9 @@ void cpu::softmax_forward(const SoftmaxForward& a) {
                                   .y_stride = y.stride(),
                                   .rows = end - begin,
                                   .cols = cols,
-                                  .log = a.log});
+                                  .log = a.log,
+                                  .scratch = scratch.as<void>(),
+                                  .nontemporal = nontemporal});
   });
   y.finish();
 }
@@ -53,6 +62,8 @@ void cpu::softmax_backward(const SoftmaxBackward& a) {
   const PackedRows y(y_view, a.dim, Access::read), dy(dy_view, a.dim, Access::read);
   const PackedRows dx(dx_view, a.dim, Access::write);
   const int64_t cols = y_view.size(a.dim);
+  const bool nontemporal =
+      a.dx.data != a.y.data && a.dx.data != a.dy.data && bytes_of(a.dx) >= kNontemporalBytes;
   parallel_for(a.y.numel / cols, row_grain(cols), [&](int64_t begin, int64_t end) {
     softmax_rows_backward_best(SoftmaxRowsBackward{.dtype = a.y.dtype,
                                                    .y = y.row(begin),
@@ -63,7 +74,8 @@ void cpu::softmax_backward(const SoftmaxBackward& a) {
                                                    .dx_stride = dx.stride(),
                                                    .rows = end - begin,
                                                    .cols = cols,
-                                                   .log = a.log});
+                                                   .log = a.log,
+                                                   .nontemporal = nontemporal});
   });
   dx.finish();
 }

@@ -12,6 +12,8 @@ struct SoftmaxRows {
   int64_t x_stride, y_stride;
   int64_t rows, cols;
   bool log;
+  void* scratch;     // [cols] in the compute type: exponentials between two passes
+  bool nontemporal;  // y is large (base/strided.h, kNontemporalBytes) and not x
 };
 
 struct SoftmaxRowsBackward {
@@ -22,6 +24,7 @@ struct SoftmaxRowsBackward {
   int64_t y_stride, dy_stride, dx_stride;
   int64_t rows, cols;
   bool log;
+  bool nontemporal;  // of dx, which is neither y nor dy
 };
 
 BINADE_ISA_KERNEL(softmax_rows, const SoftmaxRows& a)

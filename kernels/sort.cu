@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t tiles = ceil_div(n, kTile);
   for (int64_t task = blockIdx.x; task < lines * tiles; task += gridDim.x) {
     const int64_t line = task / tiles, out = (task - line * tiles) * kTile;
-    const int64_t start = out / (2 * run) * (2 * run);
+    const int64_t start = out & -(2 * run);  // run is a power of two
     const int64_t middle = start + run < n ? start + run : n;
     const int64_t end = middle + run < n ? middle + run : n;
     const Item *a = from + line * n + start, *b = from + line * n + middle;

@@ -165,6 +165,31 @@ BINADE_INLINE void store_part(T* p, Vector<Compute<T>> v, int64_t n) {
   __builtin_memcpy(static_cast<void*>(p), buffer, static_cast<size_t>(n) * sizeof(T));
 }
 
+// store past the caches (base/strided.h, kNontemporalBytes). p is aligned to the bytes of the
+// store, and finish_nontemporal() makes the stores visible to other threads.
+template <class T>
+BINADE_INLINE void store_nontemporal(T* p, Vector<Compute<T>> v) {
+  if constexpr (sizeof(T) == 2) {
+    store(p, v);
+  } else {
+#if defined(__AVX512F__)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(p), bits_as<__m512i>(v));
+#elif defined(__AVX2__)
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(p), bits_as<__m256i>(v));
+#else
+    _mm_stream_si128(reinterpret_cast<__m128i*>(p), bits_as<__m128i>(v));
+#endif
+  }
+}
+BINADE_INLINE void finish_nontemporal() { _mm_sfence(); }
+
+// Whether rows of `cols` elements, `stride` apart, can be stored so: whole aligned vectors.
+template <class T>
+BINADE_INLINE bool fits_nontemporal(const T* p, int64_t stride, int64_t cols) {
+  return sizeof(T) > 2 && reinterpret_cast<uintptr_t>(p) % kVectorBytes == 0 &&
+         stride % kLanes<T> == 0 && cols % kLanes<T> == 0;
+}
+
 // load and store of a whole vector or of its first n elements, the choice made at compile time.
 template <bool kPart, class T>
 BINADE_INLINE Vector<Compute<T>> load_some(const T* p, int64_t n, Compute<T> fill = 0) {
@@ -174,6 +199,15 @@ BINADE_INLINE Vector<Compute<T>> load_some(const T* p, int64_t n, Compute<T> fil
 template <bool kPart, class T>
 BINADE_INLINE void store_some(T* p, Vector<Compute<T>> v, int64_t n) {
   kPart ? store_part(p, v, n) : store(p, v);
+}
+
+template <bool kNontemporal, bool kPart, class T>
+BINADE_INLINE void store_result(T* p, Vector<Compute<T>> v, int64_t n) {
+  if constexpr (kNontemporal && !kPart) {
+    store_nontemporal(p, v);
+  } else {
+    store_some<kPart>(p, v, n);
+  }
 }
 
 // Calls f(part, i, n) for i = 0, kLanes, ... below size with n elements from i: part() is a
@@ -193,6 +227,34 @@ BINADE_INLINE void for_vectors(int64_t size, F&& f) {
   }
 }
 
+// for_vectors with f(part, way, i, n), where way() counts 0 .. kWays - 1 round and round at compile
+// time: sums in kWays accumulators, whose additions overlap.
+template <int kValue>
+struct Way {
+  constexpr int operator()() const { return kValue; }
+};
+inline constexpr int kWays = 4;
+template <class C, class F>
+BINADE_INLINE void for_vectors_in_ways(int64_t size, F&& f) {
+  constexpr int64_t kStep = kLanes<C>;
+  int64_t i = 0;
+  for (; i + kWays * kStep <= size; i += kWays * kStep) {
+    f(Part<false>{}, Way<0>{}, i, kStep);
+    f(Part<false>{}, Way<1>{}, i + kStep, kStep);
+    f(Part<false>{}, Way<2>{}, i + 2 * kStep, kStep);
+    f(Part<false>{}, Way<3>{}, i + 3 * kStep, kStep);
+  }
+  for (; i + kStep <= size; i += kStep) {
+    f(Part<false>{}, Way<0>{}, i, kStep);
+  }
+  if (i < size) {
+    f(Part<true>{}, Way<1>{}, i, size - i);
+  }
+}
+
+// Of the line that holds p, for a row that comes next; any address will do.
+BINADE_INLINE void prefetch(const void* p) { __builtin_prefetch(p); }
+
 template <class C>
 BINADE_INLINE Vector<C> max(Vector<C> a, Vector<C> b) {
   return a > b ? a : b;
@@ -208,6 +270,11 @@ BINADE_INLINE C reduce_add(Vector<C> v) {
     }
   }
   return lanes[0];
+}
+
+template <class C>
+BINADE_INLINE C reduce_add(const Vector<C> (&sums)[kWays]) {
+  return reduce_add<C>((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
 // A NaN is skipped; all NaN gives NaN or the largest of the rest.
@@ -269,6 +336,27 @@ BINADE_INLINE Vector<float> exp(Vector<float> x) {
   return q * bits_as<Vector<float>>(first_bits) * bits_as<Vector<float>>(second_bits);
 }
 
+// 2^kLift e^x for x <= 0: lifted, so that one factor scales it and what is subnormal in the end is
+// rounded where the lift is taken off. For sums of exponentials, whose quotients it leaves alone.
+template <class C>
+inline constexpr C kLift = sizeof(C) == 4 ? C(0x1p40) : C(1);
+BINADE_INLINE Vector<float> lifted_exp(Vector<float> x) {
+  constexpr float kRound = 0x1.8p23f + 167;  // 127 + 40 in the last bits of a rounded sum
+  x = x < -104.0f ? broadcast(-104.0f) : x;
+  const Vector<float> shifted = x * 0x1.715476p0f + kRound;
+  const Vector<float> n = shifted - kRound;
+  Vector<float> r = x - n * 0x1.62ep-1f;
+  r = r - n * 0x1.0bfbe8p-15f;
+  Vector<float> q = r * 1.988352445e-4f + 1.392692661e-3f;
+  q = q * r + 8.333320387e-3f;
+  q = q * r + 4.166655011e-2f;
+  q = q * r + 0.1666666667f;
+  q = q * r + 0.5f;
+  q = q * (r * r) + r;
+  const Vector<float> scale = bits_as<Vector<float>>(bits_as<Bits<float>>(shifted) << 23);
+  return q * scale + scale;
+}
+
 BINADE_INLINE Vector<double> exp(Vector<double> x) {
   constexpr double kRound = 0x1.8p52;
   x = x < -746.0 ? broadcast(-746.0) : x;
@@ -293,6 +381,8 @@ BINADE_INLINE Vector<double> exp(Vector<double> x) {
   const Bits<double> second_bits = (bits_as<Bits<double>>(second) + 1023u) << 52;
   return q * bits_as<Vector<double>>(first_bits) * bits_as<Vector<double>>(second_bits);
 }
+
+BINADE_INLINE Vector<double> lifted_exp(Vector<double> x) { return exp(x); }
 
 }  // namespace
 }  // namespace binade::kernels::BINADE_ISA

@@ -17,18 +17,20 @@ int64_t tiles_along(int64_t side) { return (side + kWinogradTile - 1) / kWinogra
 
 WinogradTensor::WinogradTensor(const View& view, Access access)
     : pixels_(view, 1, access),
-      zeros_(access == Access::read ? static_cast<size_t>(view.size(1)) * sizeof(float) : 0) {
+      zeros_(access == Access::read ? static_cast<size_t>(view.size(1)) * size_of(view.dtype) : 0) {
   if (access == Access::read) {
-    std::fill_n(zeros_.as<float>(), view.size(1), 0.0F);
+    std::fill_n(zeros_.as<std::byte>(), static_cast<size_t>(view.size(1)) * size_of(view.dtype),
+                std::byte{0});
   }
-  images_ = {.data = reinterpret_cast<float*>(pixels_.data()),
+  images_ = {.data = pixels_.data(),
+             .dtype = view.dtype,
              .image_stride = view.size(2) * view.size(3) * pixels_.stride(),
              .row_stride = view.size(3) * pixels_.stride(),
              .column_stride = pixels_.stride(),
              .rows = view.size(2),
              .columns = view.size(3),
              .channels = view.size(1),
-             .zeros = zeros_.as<float>()};
+             .zeros = zeros_.as<std::byte>()};
 }
 
 WinogradTiles winograd_tiles(const View& outputs) {
@@ -39,7 +41,7 @@ WinogradTiles winograd_tiles(const View& outputs) {
 bool winograd_can(DType dtype, const Conv2dSizes& size, const Conv2dGeometry& geometry) {
   const bool plain = geometry.stride[0] == 1 && geometry.stride[1] == 1 &&
                      geometry.dilation[0] == 1 && geometry.dilation[1] == 1 && geometry.groups == 1;
-  return dtype == DType::f32 && size.r == 3 && size.s == 3 && plain && size.n > 0 && size.c > 0 &&
+  return dtype != DType::f64 && size.r == 3 && size.s == 3 && plain && size.n > 0 && size.c > 0 &&
          size.o > 0;
 }
 

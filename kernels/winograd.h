@@ -1,4 +1,4 @@
-// Winograd's convolution F(4x4, 3x3) in f32: a tile of 4 x 4 outputs costs 36 multiplications for a
+// Winograd's convolution F(4x4, 3x3): a tile of 4 x 4 outputs costs 36 multiplications for a
 // pair of channels where the sum takes 144 (Lavin and Gray 2016). Three steps read and write
 // channels-last images as they are: tiles of 6 x 6 inputs become 36 numbers for a channel, for
 // every one of these frequencies a small matrix product runs over the channels, and 36 sums become
@@ -11,7 +11,9 @@
 // a = 5/8 and b = 3/2 keep every power of the points exact; errors are 2 to 4 times smaller than
 // with 1 and 2.
 //
-// Internal to kernels/. All memory is f32; strides count elements.
+// Images of f16 and bf16 become f32 in the first step and are rounded once, in the last.
+//
+// Internal to kernels/. All memory but that of images is f32; strides count elements.
 #pragma once
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/conv2d_checks.h>
@@ -23,12 +25,13 @@ namespace binade::kernels {
 
 inline constexpr int kWinogradTile = 4, kWinogradFrequencies = 36, kWinogradTaps = 9;
 
-// Channels-last images [.., rows, columns, channels].
+// Channels-last images [.., rows, columns, channels] of f32, f16 or bf16.
 struct WinogradImages {
-  float* data = nullptr;
+  std::byte* data = nullptr;
+  DType dtype = DType::f32;
   int64_t image_stride = 0, row_stride = 0, column_stride = 0;
   int64_t rows = 0, columns = 0, channels = 0;
-  float* zeros = nullptr;  // [channels], read where a window leaves the image
+  std::byte* zeros = nullptr;  // [channels], read where a window leaves the image
 };
 
 // Tiles [first, first + count), numbered over images, then rows and columns of tiles.
@@ -107,7 +110,7 @@ BINADE_ISA_KERNEL(winograd_weight_gradient, const WinogradWeightGradient&)
 // planes then never compete for one cache set.
 inline int64_t odd_lines(int64_t floats) { return ((floats + 15) / 16 | 1) * 16; }
 
-// A tensor [N, C, H, W] of f32 as such images, through a copy where its strides ask for one.
+// A tensor [N, C, H, W] as such images, through a copy where its strides ask for one.
 class WinogradTensor {
  public:
   WinogradTensor(const View& view, Access access);
@@ -122,7 +125,8 @@ class WinogradTensor {
 
 WinogradTiles winograd_tiles(const View& outputs);  // all of them
 
-// Whether Winograd computes this convolution: 3 x 3 taps, stride, dilation and groups of 1, f32.
+// Whether Winograd computes this convolution: 3 x 3 taps, stride, dilation and groups of 1, not
+// f64.
 bool winograd_can(DType dtype, const Conv2dSizes& size, const Conv2dGeometry& geometry);
 enum class Conv2dPass : uint8_t { forward, backward_data, backward_weight };
 // Whether it is also the faster way: a rule of shape and instruction set, never of time.

@@ -26,6 +26,8 @@ constexpr int64_t kMinBlocks = 4;            // so that few images keep several 
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+int64_t element_size(const View& view) { return static_cast<int64_t>(size_of(view.dtype)); }
+
 struct Correlation {
   WinogradImages source, target;  // channels: those that are summed, those that come out
   WinogradTiles tiles;            // of the target
@@ -70,8 +72,8 @@ class WinogradCorrelator {
     for (int64_t tap = 0; tap < kWinogradTaps; ++tap) {
       const int64_t offset = tap / 3 * c_.w.strides[2] + tap % 3 * c_.w.strides[3] +
                              row * c_.source_stride + column * c_.target_stride;
-      pack_panels_best(PanelPacking{.source = c_.w.as<float>() + offset,
-                                    .from = DType::f32,
+      pack_panels_best(PanelPacking{.source = c_.w.data + offset * element_size(c_.w),
+                                    .from = c_.w.dtype,
                                     .row_stride = c_.source_stride,
                                     .column_stride = c_.target_stride,
                                     .rows = rows,
@@ -178,7 +180,7 @@ class WinogradCorrelator {
       multiply(c_.tiles.count, depth, columns, {v.data + row, v.plane, v.row}, u, m, row > 0);
     }
     WinogradImages target = c_.target;
-    target.data += column;
+    target.data += column * static_cast<int64_t>(size_of(target.dtype));
     target.channels = columns;
     winograd_output_best(WinogradOutput{.m = m,
                                         .tiles = c_.tiles,

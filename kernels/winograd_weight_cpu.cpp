@@ -215,16 +215,18 @@ class WeightGradientSum {
   // Writes the taps of a part to dw.
   void store(const WinogradWeightGradient& taps, const Part& part) const {
     const Dims& strides = a_.dw.strides;
+    const auto size = static_cast<int64_t>(size_of(a_.dw.dtype));
     for (int64_t tap = 0; tap < kWinogradTaps; ++tap) {
-      copy_strided_best(StridedCopy{.source = taps.taps + tap * taps.tap_stride,
-                                    .from = DType::f32,
-                                    .to = DType::f32,
-                                    .source_strides = {0, taps.tap_row, 1},
-                                    .target = a_.dw.as<float>() + part.row * strides[1] +
-                                              part.column * strides[0] + tap / 3 * strides[2] +
-                                              tap % 3 * strides[3],
-                                    .target_strides = {0, strides[1], strides[0]},
-                                    .sizes = {1, part.rows, part.columns}});
+      copy_strided_best(
+          StridedCopy{.source = taps.taps + tap * taps.tap_stride,
+                      .from = DType::f32,
+                      .to = a_.dw.dtype,
+                      .source_strides = {0, taps.tap_row, 1},
+                      .target = a_.dw.data + (part.row * strides[1] + part.column * strides[0] +
+                                              tap / 3 * strides[2] + tap % 3 * strides[3]) *
+                                                 size,
+                      .target_strides = {0, strides[1], strides[0]},
+                      .sizes = {1, part.rows, part.columns}});
     }
   }
 

@@ -74,9 +74,9 @@ Tensor Cnn::forward(const Tensor& x) {
             x.size(3) == options_.width,
         "Cnn: got shape ", x.sizes(), ", expected [N, ", options_.channels, ", ", options_.height,
         ", ", options_.width, "]");
-  Tensor y = halve(relu(bn1(conv1(x))));
-  y = halve(relu(bn2(conv2(y))));
-  y = halve(relu(bn3(conv3(y))));
+  Tensor y = halve(bn1.relu(conv1(x)));
+  y = halve(bn2.relu(conv2(y)));
+  y = halve(bn3.relu(conv3(y)));
   if (averages(options_)) {
     y = adaptive_avg_pool2d(y, kAveragedMap, kAveragedMap);
   }
@@ -120,7 +120,7 @@ ResNet::ResNet(const ResNetOptions& options)
 }
 
 Tensor ResNet::forward(const Tensor& x) {
-  Tensor y = relu(bn1(conv1(x)));
+  Tensor y = bn1.relu(conv1(x));
   if (!small_images_) {
     y = max_pool2d(y, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
   }

@@ -167,20 +167,16 @@ uint32_t Module::label() {
 }
 
 Tensor Module::operator()(const Tensor& x) {
-  const LabelScope scope(label());
-  try {
+  return scoped([&] {
     check(x.defined(), "module: got an undefined tensor");
-    if (!precision_) {
-      return forward(x);
-    }
-    const PrecisionScope precision(*precision_);
     return forward(x);
-  } catch (Error& error) {
-    const std::string where = label_text(detail::thread_state.label);
-    if (!where.empty() && std::string_view(error.what()).find("(in module ") == std::string::npos) {
-      error.add_context("(in module " + where + ")");
-    }
-    throw;
+  });
+}
+
+void Module::add_path(Error& error) {
+  const std::string where = label_text(detail::thread_state.label);
+  if (!where.empty() && std::string_view(error.what()).find("(in module ") == std::string::npos) {
+    error.add_context("(in module " + where + ")");
   }
 }
 

@@ -95,6 +95,22 @@ class Module {
   std::string explain_precision() const;
 
  protected:
+  // f() under this module's path and precision: for modules with more entries than forward().
+  template <class F>
+  Tensor scoped(F&& f) {
+    const LabelScope scope(label());
+    try {
+      if (!precision_) {
+        return f();
+      }
+      const PrecisionScope precision(*precision_);
+      return f();
+    } catch (Error& error) {
+      add_path(error);
+      throw;
+    }
+  }
+
   // REQUIRES: the member lives as long as the module. A name has no dot and is used once.
   void register_parameter(std::string_view name, Tensor& parameter, ParameterTraits traits = {});
   void register_buffer(std::string_view name, Tensor& buffer);
@@ -132,6 +148,7 @@ class Module {
   Module& root();
   std::string path() const;  // from the root
   uint32_t label();
+  static void add_path(Error& error);  // of the module that runs, once
 
   void check_name(std::string_view name) const;
   void set_trainable(std::string_view prefix, bool trainable);

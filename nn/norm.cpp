@@ -41,12 +41,20 @@ BatchNorm::BatchNorm(const char* name, const BatchNorm2dOptions& options) : opti
   register_buffer("running_var", running_var);
 }
 
-Tensor BatchNorm::normalize(const Tensor& x) {
+Tensor BatchNorm::relu(const Tensor& x, const Tensor& residual) {
+  return scoped([&] { return normalize(x, residual, true); });
+}
+
+Tensor BatchNorm::normalize(const Tensor& x, const Tensor& residual, bool relu) {
+  check(x.defined(), "batch norm: got an undefined tensor");
+  check_input(x);
   return batch_norm(x, weight, bias, running_mean, running_var,
                     {.training = is_training(),
                      .momentum = options_.momentum,
                      .eps = options_.eps,
-                     .group = group_});
+                     .group = group_,
+                     .residual = residual,
+                     .relu = relu});
 }
 
 int64_t Module::synchronize_batch_norms(RankGroup* group) {
@@ -60,15 +68,13 @@ int64_t Module::synchronize_batch_norms(RankGroup* group) {
   return count;
 }
 
-Tensor BatchNorm1d::forward(const Tensor& x) {
+void BatchNorm1d::check_input(const Tensor& x) const {
   check(x.dim() == 2 || x.dim() == 3, "BatchNorm1d: got shape ", x.sizes(),
         ", expected [N, C] or [N, C, L]");
-  return normalize(x);
 }
 
-Tensor BatchNorm2d::forward(const Tensor& x) {
+void BatchNorm2d::check_input(const Tensor& x) const {
   check(x.dim() == 4, "BatchNorm2d: got shape ", x.sizes(), ", expected [N, C, H, W]");
-  return normalize(x);
 }
 
 LayerNorm::LayerNorm(const LayerNormOptions& options) : options_(options) {

@@ -16,12 +16,16 @@ using BatchNorm1dOptions = BatchNorm2dOptions;
 // What BatchNorm1d and BatchNorm2d share.
 class BatchNorm : public Module {
  public:
+  // relu(norm(x) + residual) in one pass; the residual is like x or undefined.
+  Tensor relu(const Tensor& x, const Tensor& residual = {});
+
   Tensor weight, bias;               // [channels]
   Tensor running_mean, running_var;  // [channels]
 
  protected:
   BatchNorm(const char* name, const BatchNorm2dOptions& options);
-  Tensor normalize(const Tensor& x);
+  virtual void check_input(const Tensor& x) const = 0;
+  Tensor normalize(const Tensor& x, const Tensor& residual = {}, bool relu = false);
 
  private:
   friend class Module;  // synchronize_batch_norms()
@@ -34,7 +38,10 @@ class BatchNorm1d : public BatchNorm {
  public:
   using Options = BatchNorm1dOptions;
   explicit BatchNorm1d(const BatchNorm1dOptions& options) : BatchNorm("BatchNorm1d", options) {}
-  Tensor forward(const Tensor& x) override;
+  Tensor forward(const Tensor& x) override { return normalize(x); }
+
+ private:
+  void check_input(const Tensor& x) const override;
 };
 
 // x [N, channels, H, W].
@@ -42,7 +49,10 @@ class BatchNorm2d : public BatchNorm {
  public:
   using Options = BatchNorm2dOptions;
   explicit BatchNorm2d(const BatchNorm2dOptions& options) : BatchNorm("BatchNorm2d", options) {}
-  Tensor forward(const Tensor& x) override;
+  Tensor forward(const Tensor& x) override { return normalize(x); }
+
+ private:
+  void check_input(const Tensor& x) const override;
 };
 
 struct LayerNormOptions {

@@ -48,8 +48,8 @@ ResidualBlock::ResidualBlock(const ResidualBlockOptions& options)
 }
 
 Tensor ResidualBlock::forward(const Tensor& x) {
-  const Tensor y = bn2(conv2(relu(bn1(conv1(x)))));
-  return relu(y + (downsample.size() > 0 ? downsample(x) : x));
+  const Tensor y = conv2(bn1.relu(conv1(x)));
+  return bn2.relu(y, downsample.size() > 0 ? downsample(x) : x);
 }
 
 }  // namespace binade::nn

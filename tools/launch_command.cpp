@@ -21,6 +21,13 @@ void add_launch(CLI::App& app, const Tail& tail, int& result) {
       "launch", "start a distributed program on this machine: binade launch -n 4 program ...");
   const auto processes = std::make_shared<dist::LaunchOptions>();
   launch->add_option("-n", processes->ranks, "processes")->capture_default_str();
+  launch
+      ->add_option("--grace", processes->grace_seconds,
+                   "seconds that processes have after the first failure or a signal")
+      ->capture_default_str();
+  launch->add_option("--link-delay", processes->link_delay,
+                     "let messages take as long as over a link: milliseconds, or "
+                     "milliseconds,MB/s");
   launch->prefix_command();  // the rest is the program's
   launch->callback([launch, processes, &tail, &result] {
     result = dist::launch(program_of(launch->remaining(), tail), *processes);

@@ -2,7 +2,7 @@
 #include <binade/core/create.h>
 #include <binade/train/checkpoint_store.h>
 #include <binade/train/model_file.h>
-#include <binade/train/trainer.h>
+#include <binade/train/trainer_run.h>
 
 #include <charconv>
 #include <cstdio>
@@ -66,7 +66,7 @@ void check_settings(const Checkpoint& checkpoint,
 
 }  // namespace
 
-Fields Trainer::fields() const {
+Fields TrainerRun::fields() const {
   Fields fields;
   fields["epoch"] = shortest(state_.epoch);
   fields["batch"] = shortest(state_.batch);
@@ -100,7 +100,7 @@ Fields Trainer::fields() const {
   return fields;
 }
 
-void Trainer::read_fields(const Fields& fields) {
+void TrainerRun::read_fields(const Fields& fields) {
   state_.epoch = number<int64_t>(fields, "epoch");
   state_.batch = number<int64_t>(fields, "batch");
   state_.steps = number<int64_t>(fields, "steps");
@@ -126,15 +126,15 @@ void Trainer::read_fields(const Fields& fields) {
   }
 }
 
-std::vector<CheckpointFile> Trainer::files(const NamedTensors& model,
-                                           const NamedTensors& optimizer) const {
+std::vector<CheckpointFile> TrainerRun::files(const NamedTensors& model,
+                                              const NamedTensors& optimizer) const {
   return {
       {kModelFile, tensor_bytes(model), [&model](OutputFile& file) { write_tensors(file, model); }},
       {kOptimizerFile, tensor_bytes(optimizer),
        [&optimizer](OutputFile& file) { write_tensors(file, optimizer); }}};
 }
 
-void Trainer::save() {
+void TrainerRun::save() {
   if (options_.run.empty()) {
     return;
   }
@@ -146,12 +146,12 @@ void Trainer::save() {
 }
 
 // What a checkpoint holds; rank 0 reads it for all.
-struct Trainer::Resumed {
+struct TrainerRun::Resumed {
   Fields fields;  // empty: there is no checkpoint
   NamedTensors model, optimizer, best;
 };
 
-Trainer::Resumed Trainer::read_checkpoint() {
+TrainerRun::Resumed TrainerRun::read_checkpoint() {
   if (!store_) {
     return {};
   }
@@ -176,7 +176,7 @@ Trainer::Resumed Trainer::read_checkpoint() {
   return all;
 }
 
-void Trainer::resume() {
+void TrainerRun::resume() {
   // Loads that can fail come before anything changes but the tensors that they set all or nothing.
   Resumed all = read_checkpoint();
   all.fields = ranks_.share(all.fields);

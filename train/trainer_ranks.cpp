@@ -1,10 +1,13 @@
 // What the Trainer does on several ranks beside what it does on one.
 #include <binade/train/stop_signal.h>
-#include <binade/train/trainer.h>
+#include <binade/train/trainer_run.h>
 
 namespace binade::train {
 
-void Trainer::check_loader(const data::Loader& loader, const char* what, bool equal_shards) const {
+void TrainerRun::check_loader(const data::Loader& loader, const char* what,
+                              bool equal_shards) const {
+  check(loader.batches_per_epoch() >= 0, "trainer: got a ", what,
+        " loader of a dataset of unknown length, expected one whose size() is known");
   if (ranks_.alone()) {
     return;
   }
@@ -21,7 +24,7 @@ void Trainer::check_loader(const data::Loader& loader, const char* what, bool eq
 }
 
 // In the middle of an epoch the position counts batches of all ranks.
-void Trainer::check_position(const data::Loader& train) {
+void TrainerRun::check_position(const data::Loader& train) {
   const int64_t batch = train.options().batch * ranks_.count();
   check(state_.batch == 0 || global_batch_ == 0 || global_batch_ == batch, "resume: got ",
         ranks_.count(), " ranks with batches of ", train.options().batch, ", but epoch ",
@@ -30,7 +33,7 @@ void Trainer::check_position(const data::Loader& train) {
   global_batch_ = batch;
 }
 
-void Trainer::make_data_parallel() {
+void TrainerRun::make_data_parallel() {
   data_parallel_.reset();
   if (!ranks_.alone()) {
     data_parallel_ = std::make_unique<dist::DistributedDataParallel>(
@@ -41,7 +44,7 @@ void Trainer::make_data_parallel() {
 // Every rank gets the mean of the running statistics, and its share of the sum of losses, so that a
 // run which goes on and one that resumes are the same. Moving averages commute with the mean over
 // ranks: how often they are averaged makes no difference but in rounding.
-void Trainer::agree() {
+void TrainerRun::agree() {
   if (!apart_) {
     return;
   }
@@ -57,9 +60,9 @@ void Trainer::agree() {
 }
 
 // Between calls of agree() an estimate from this rank's share.
-double Trainer::loss_of_all() const { return state_.loss.total() * ranks_.count(); }
+double TrainerRun::loss_of_all() const { return state_.loss.total() * ranks_.count(); }
 
-bool Trainer::asked_to_stop(const StopSignal& signal) {
+bool TrainerRun::asked_to_stop(const StopSignal& signal) {
   if (options_.stop_on_signal) {
     stopped_by_ = static_cast<int>(ranks_.largest(signal.noted()));
   }

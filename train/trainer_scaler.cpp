@@ -2,7 +2,7 @@
 // at the floor met, and going on in full precision. On the CPU the scaler is asked at every step;
 // on a device that is a wait, so only now and then, at steps that do not depend on the clock.
 #include <binade/core/warning.h>
-#include <binade/train/trainer.h>
+#include <binade/train/trainer_run.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -25,18 +25,18 @@ std::string list_of(const std::vector<int64_t>& samples) {
 
 }  // namespace
 
-int64_t Trainer::skipped() const {
+int64_t TrainerRun::skipped() const {
   return state_.steps - (parts_.optimizer.step_count() - applied_before_);
 }
 
-std::string Trainer::skipped_words() const {
+std::string TrainerRun::skipped_words() const {
   const std::string parameter = parts_.scaler ? parts_.scaler->last_overflow() : "";
   const size_t dot = parameter.rfind('.');
   return text(skipped(), "/", state_.steps,
               parameter.empty() ? "" : text(", last in ", parameter.substr(0, dot)));
 }
 
-void Trainer::begin_step(const data::Batch& batch) {
+void TrainerRun::begin_step(const data::Batch& batch) {
   if (!parts_.scaler) {
     return;
   }
@@ -47,7 +47,7 @@ void Trainer::begin_step(const data::Batch& batch) {
   }
 }
 
-void Trainer::end_step() {
+void TrainerRun::end_step() {
   if (!parts_.scaler) {
     return;
   }
@@ -61,7 +61,7 @@ void Trainer::end_step() {
 }
 
 // `newest`: the step whose samples came last.
-void Trainer::name_samples(optim::OverflowAtFloor& error, int64_t newest) const {
+void TrainerRun::name_samples(optim::OverflowAtFloor& error, int64_t newest) const {
   const int64_t since = error.steps_since();
   if (since < static_cast<int64_t>(unasked_.size())) {
     error.add_context(text("(step ", newest - since, ", samples ",
@@ -70,7 +70,7 @@ void Trainer::name_samples(optim::OverflowAtFloor& error, int64_t newest) const 
   }
 }
 
-void Trainer::check_scaler() {
+void TrainerRun::check_scaler() {
   if (!parts_.scaler) {
     return;
   }
@@ -100,7 +100,7 @@ void Trainer::check_scaler() {
   }
 }
 
-void Trainer::follow_floor() {
+void TrainerRun::follow_floor() {
   if (parts_.scaler && parts_.scaler->needs_full_precision()) {
     const std::string warning =
         text("loss scale: gradients overflow at the smallest scale, ", parts_.scaler->scale(), " (",
@@ -112,7 +112,7 @@ void Trainer::follow_floor() {
   }
 }
 
-void Trainer::go_on_in_full_precision() {
+void TrainerRun::go_on_in_full_precision() {
   parts_.model.to_full_precision();
   if (data_parallel_) {
     make_data_parallel();

@@ -3,7 +3,7 @@
 #include <binade/core/create.h>
 #include <binade/core/ops.h>
 #include <binade/train/lens.h>
-#include <binade/train/trainer.h>
+#include <binade/train/trainer_run.h>
 
 #include <cstdio>
 
@@ -14,7 +14,7 @@ Tensor classification_step(nn::Module& model, const data::Batch& batch) {
 }
 
 // Returns true if the batch completed a step.
-bool Trainer::train_batch(const data::Batch& batch, bool last) {
+bool TrainerRun::train_batch(const data::Batch& batch, bool last) {
   const double weight = window_.add(batch.size);
   if (last) {
     window_.close();
@@ -46,7 +46,7 @@ bool Trainer::train_batch(const data::Batch& batch, bool last) {
   return true;
 }
 
-Tensor Trainer::run_batch(const data::Batch& batch, double weight, optim::StepResult& result) {
+Tensor TrainerRun::run_batch(const data::Batch& batch, double weight, optim::StepResult& result) {
   if (data_parallel_) {
     data_parallel_->set_reduce(window_.full());
   }
@@ -72,7 +72,7 @@ Tensor Trainer::run_batch(const data::Batch& batch, double weight, optim::StepRe
   return loss.detach();
 }
 
-optim::StepResult Trainer::step() {
+optim::StepResult TrainerRun::step() {
   const optim::StepOptions options{.divisor = window_.divisor(), .clip_norm = options_.clip_norm};
   try {
     return parts_.scaler ? parts_.scaler->step(parts_.optimizer, options)
@@ -84,7 +84,7 @@ optim::StepResult Trainer::step() {
 }
 
 // A batch that is a whole step, as a graph.
-Tensor Trainer::run_graph(const data::Batch& batch, optim::StepResult& result) {
+Tensor TrainerRun::run_graph(const data::Batch& batch, optim::StepResult& result) {
   std::vector<Tensor> out;
   try {
     out = (*graph_)({batch.images, batch.labels});
@@ -98,7 +98,7 @@ Tensor Trainer::run_graph(const data::Batch& batch, optim::StepResult& result) {
   return out[0];
 }
 
-void Trainer::choose_graph(const data::Loader& train) {
+void TrainerRun::choose_graph(const data::Loader& train) {
   graph_.reset();
   why_no_graph_.clear();
   const Device device = parts_.optimizer.device();
@@ -125,7 +125,7 @@ void Trainer::choose_graph(const data::Loader& train) {
   make_graph();
 }
 
-void Trainer::make_graph() {
+void TrainerRun::make_graph() {
   graph_ =
       std::make_unique<GraphedStep>(parts_.optimizer.device(), [this](std::span<const Tensor> in) {
         data::Batch batch;
@@ -138,7 +138,7 @@ void Trainer::make_graph() {
       });
 }
 
-void Trainer::give_up_graph(const std::string& reason) {
+void TrainerRun::give_up_graph(const std::string& reason) {
   graph_.reset();
   why_no_graph_ = reason;
   if (options_.progress) {

@@ -23,26 +23,40 @@ Tensor channel_vector(const Tensor& t, DType stat) {
   return t.defined() ? contiguous(cast(t, stat)) : t;
 }
 
-// y = (x - mean) rstd w + b with the batch's mean and rstd
-Tensor normalize_by_batch(const Tensor& x, const Tensor& w, const Tensor& b,
+// relu(y + residual), by their own ops.
+Tensor finish(Tensor y, const Tensor& residual, bool is_relu) {
+  y = residual.defined() ? y + residual : y;
+  return is_relu ? relu(y) : y;
+}
+
+// y = relu((x - mean) rstd w + b + residual) with the batch's mean and rstd
+Tensor normalize_by_batch(const Tensor& x, const Tensor& residual, const Tensor& w, const Tensor& b,
                           const Tensor& running_mean, const Tensor& running_var,
                           const BatchNormOptions& options) {
   const DType stat = compute_dtype(x.dtype());
   if (options.group && options.group->size() > 1) {
-    return batch_norm_of_ranks({.op = kOp,
-                                .x = x,
-                                .w = w,
-                                .b = b,
-                                .running_mean = running_mean,
-                                .running_var = running_var,
-                                .options = options});
+    return finish(batch_norm_of_ranks({.op = kOp,
+                                       .x = x,
+                                       .w = w,
+                                       .b = b,
+                                       .running_mean = running_mean,
+                                       .running_var = running_var,
+                                       .options = options}),
+                  residual, options.relu);
   }
   check(x.numel() != x.size(1), "batch_norm: got x of shape ", x.sizes(),
         ", expected more than one value per channel in training");
   Tensor y = empty_like(x);
   Tensor mean = empty({x.size(1)}, stat, x.device()), rstd = empty({x.size(1)}, stat, x.device());
-  kernels::batch_norm_forward(
-      {.x = x, .weight = w, .bias = b, .y = y, .mean = mean, .rstd = rstd, .eps = options.eps});
+  kernels::batch_norm_forward({.x = x,
+                               .weight = w,
+                               .bias = b,
+                               .y = y,
+                               .mean = mean,
+                               .rstd = rstd,
+                               .eps = options.eps,
+                               .residual = residual,
+                               .relu = options.relu});
   if (running_mean.defined() && x.numel() > 0 && !detail::thread_state.recomputing) {
     kernels::batch_norm_running({.mean = mean,
                                  .rstd = rstd,
@@ -54,27 +68,49 @@ Tensor normalize_by_batch(const Tensor& x, const Tensor& w, const Tensor& b,
     running_mean.bump_version();
     running_var.bump_version();
   }
-  return kOp.record({x, w, b}, y, save(x, w, mean, rstd),
-                    [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
-                       const Tensor& mean, const Tensor& rstd) -> Grads {
-                      // dx = w rstd (dy - mean(dy) - xhat mean(dy xhat)), dw = sum(dy xhat), db =
-                      // sum(dy)
-                      Tensor dx = needs.out_like(0, x), dw = needs.out(1), db = needs.out(2);
-                      kernels::batch_norm_backward({.x = x,
-                                                    .dy = dy,
-                                                    .weight = w,
-                                                    .mean = mean,
-                                                    .rstd = rstd,
-                                                    .dx = dx,
-                                                    .dweight = dw,
-                                                    .dbias = db});
-                      return {dx, dw, db};
-                    });
+  return kOp.record(
+      {x, w, b, residual}, y, save(x, w, mean, rstd, when(options.relu, y)),
+      [relu = options.relu](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
+                            const Tensor& mean, const Tensor& rstd, const Tensor& y) -> Grads {
+        // With dz = dy where y > 0: dx = w rstd (dz - mean(dz) - xhat mean(dz xhat)),
+        // dw = sum(dz xhat), db = sum(dz), dresidual = dz
+        const bool alike = dy.strides() == x.strides();
+        Tensor dz = !relu ? Tensor() : alike ? needs.out_over(3, dy) : needs.out_like(3, x);
+        Tensor dx = alike && !needs[3] ? needs.out_over(0, dy) : needs.out_like(0, x);
+        Tensor dw = needs.out(1), db = needs.out(2);
+        kernels::batch_norm_backward({.x = x,
+                                      .dy = dy,
+                                      .weight = w,
+                                      .mean = mean,
+                                      .rstd = rstd,
+                                      .dx = dx,
+                                      .dweight = dw,
+                                      .dbias = db,
+                                      .y = y,
+                                      .dresidual = dz});
+        return {dx, dw, db, relu ? dz : dy};
+      });
 }
 
-Tensor normalize_by_running(const Tensor& x, const Tensor& w, const Tensor& b,
-                            const Tensor& running_mean, const Tensor& running_var, double eps) {
+Tensor normalize_by_running(const Tensor& x, const Tensor& residual, const Tensor& w,
+                            const Tensor& b, const Tensor& running_mean, const Tensor& running_var,
+                            const BatchNormOptions& options) {
+  const double eps = options.eps;
+  const bool recorded = grad_enabled() && (x.requires_grad() || w.requires_grad() ||
+                                           b.requires_grad() || residual.requires_grad());
   Tensor y = empty_like(x);
+  if (!recorded && (residual.defined() || options.relu)) {
+    kernels::batch_norm_inference({.x = x,
+                                   .weight = w,
+                                   .bias = b,
+                                   .running_mean = running_mean,
+                                   .running_var = running_var,
+                                   .y = y,
+                                   .eps = eps,
+                                   .residual = residual,
+                                   .relu = options.relu});
+    return kOp.plain({x, w, b, residual}, y);
+  }
   kernels::batch_norm_inference({.x = x,
                                  .weight = w,
                                  .bias = b,
@@ -82,21 +118,22 @@ Tensor normalize_by_running(const Tensor& x, const Tensor& w, const Tensor& b,
                                  .running_var = running_var,
                                  .y = y,
                                  .eps = eps});
-  return kOp.record({x, w, b}, y, save(x, w, running_mean, running_var),
-                    [eps](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
-                          const Tensor& running_mean, const Tensor& running_var) -> Grads {
-                      Tensor dx = needs.out_like(0, x), dw = needs.out(1), db = needs.out(2);
-                      kernels::batch_norm_inference_backward({.x = x,
-                                                              .dy = dy,
-                                                              .weight = w,
-                                                              .running_mean = running_mean,
-                                                              .running_var = running_var,
-                                                              .dx = dx,
-                                                              .dweight = dw,
-                                                              .dbias = db,
-                                                              .eps = eps});
-                      return {dx, dw, db};
-                    });
+  y = kOp.record({x, w, b}, y, save(x, w, running_mean, running_var),
+                 [eps](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
+                       const Tensor& running_mean, const Tensor& running_var) -> Grads {
+                   Tensor dx = needs.out_like(0, x), dw = needs.out(1), db = needs.out(2);
+                   kernels::batch_norm_inference_backward({.x = x,
+                                                           .dy = dy,
+                                                           .weight = w,
+                                                           .running_mean = running_mean,
+                                                           .running_var = running_var,
+                                                           .dx = dx,
+                                                           .dweight = dw,
+                                                           .dbias = db,
+                                                           .eps = eps});
+                   return {dx, dw, db};
+                 });
+  return finish(y, residual, options.relu);
 }
 
 }  // namespace
@@ -104,7 +141,7 @@ Tensor normalize_by_running(const Tensor& x, const Tensor& w, const Tensor& b,
 Tensor batch_norm(const Tensor& x_, const Tensor& weight, const Tensor& bias,
                   const Tensor& running_mean, const Tensor& running_var,
                   const BatchNormOptions& options) {
-  auto [x] = kOp.enter(x_);
+  auto [x, residual] = kOp.enter(x_, options.residual);
   check(x.defined() && x.dim() >= 2 && is_floating(x.dtype()), "batch_norm: got ",
         x.defined() ? text("x of shape ", x.sizes(), " and dtype ", x.dtype())
                     : "an undefined tensor",
@@ -113,6 +150,10 @@ Tensor batch_norm(const Tensor& x_, const Tensor& weight, const Tensor& bias,
   check_channels("bias", bias, x);
   check_channels("running_mean", running_mean, x);
   check_channels("running_var", running_var, x);
+  check(!residual.defined() || (residual.sizes() == x.sizes() && residual.dtype() == x.dtype()),
+        "batch_norm: got a residual of shape ", residual.defined() ? residual.sizes() : Dims{},
+        " and dtype ", residual.defined() ? residual.dtype() : x.dtype(), ", expected ", x.sizes(),
+        " of ", x.dtype(), " like x");
   const DType stat = compute_dtype(x.dtype());
   check(running_mean.defined() == running_var.defined(),
         "batch_norm: got one of running_mean and running_var, expected both or neither");
@@ -121,10 +162,10 @@ Tensor batch_norm(const Tensor& x_, const Tensor& weight, const Tensor& bias,
         "batch_norm: got running statistics that are not contiguous or not of dtype ", stat);
   const Tensor w = channel_vector(weight, stat), b = channel_vector(bias, stat);
   if (options.training || !running_mean.defined()) {
-    return normalize_by_batch(x, w, b, options.training ? running_mean : Tensor(), running_var,
-                              options);
+    return normalize_by_batch(x, residual, w, b, options.training ? running_mean : Tensor(),
+                              running_var, options);
   }
-  return normalize_by_running(x, w, b, running_mean, running_var, options.eps);
+  return normalize_by_running(x, residual, w, b, running_mean, running_var, options);
 }
 
 }  // namespace binade

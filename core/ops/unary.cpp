@@ -23,7 +23,7 @@ Tensor unary(const Op& op, Unary f, const Tensor& x_, double alpha = 0, double b
   return op.record(
       {x}, y, save(output ? y : x),
       [f, alpha, beta](const Tensor& dy, Needs needs, const Tensor& saved) -> Grads {
-        Tensor dx = needs.out_like(0, dy);
+        Tensor dx = needs.out_over(0, dy);
         kernels::unary_backward(
             {.op = f, .saved = saved, .dy = dy, .dx = dx, .alpha = alpha, .beta = beta});
         return {dx};

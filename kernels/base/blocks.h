@@ -5,9 +5,7 @@
 #include <binade/kernels/base/dtype.h>
 #include <binade/kernels/base/strided.h>
 
-#if defined(__AVX2__) || defined(__AVX512F__)
 #include <immintrin.h>
-#endif
 
 namespace binade::kernels {
 namespace {
@@ -154,6 +152,50 @@ inline void store_block(const C* block, std::byte* y, int64_t stride, int64_t n)
   }
 }
 
+// Copies to memory past the caches. The stores become visible to other threads with
+// finish_nontemporal().
+BINADE_OUTLINE void store_nontemporal(const std::byte* x, std::byte* y, int64_t bytes) {
+#if defined(__AVX512F__)
+  using Line = __m512i;
+#elif defined(__AVX2__)
+  using Line = __m256i;
+#else
+  using Line = __m128i;
+#endif
+  constexpr int64_t kWidth = sizeof(Line);
+  int64_t i = -reinterpret_cast<intptr_t>(y) & (kWidth - 1);
+  if (i + kWidth > bytes) {
+    __builtin_memcpy(y, x, static_cast<size_t>(bytes));
+    return;
+  }
+  __builtin_memcpy(y, x, static_cast<size_t>(i));
+  for (; i + kWidth <= bytes; i += kWidth) {
+    Line line;
+    __builtin_memcpy(&line, x + i, sizeof line);
+#if defined(__AVX512F__)
+    _mm512_stream_si512(reinterpret_cast<Line*>(y + i), line);
+#elif defined(__AVX2__)
+    _mm256_stream_si256(reinterpret_cast<Line*>(y + i), line);
+#else
+    _mm_stream_si128(reinterpret_cast<Line*>(y + i), line);
+#endif
+  }
+  __builtin_memcpy(y + i, x + i, static_cast<size_t>(bytes - i));
+}
+inline void finish_nontemporal() { _mm_sfence(); }
+
+// store_block past the caches; y is dense.
+template <class T, class C>
+inline void store_block_nontemporal(const C* block, std::byte* y, int64_t n) {
+  if constexpr (kSame<T, C>) {
+    store_nontemporal(reinterpret_cast<const std::byte*>(block), y, n * int64_t{sizeof(T)});
+  } else {
+    T narrow[kBlockSize];
+    from_compute(block, narrow, n);
+    store_nontemporal(reinterpret_cast<const std::byte*>(narrow), y, n * int64_t{sizeof(T)});
+  }
+}
+
 // A loop over contiguous arrays: y[i] = f(x1[i], x2[i], x3[i]). y may be one of the inputs.
 template <class C>
 using MapLoop = void (*)(C* y, const C* x1, const C* x2, const C* x3, int64_t n, C alpha, C beta);
@@ -161,7 +203,7 @@ using MapLoop = void (*)(C* y, const C* x1, const C* x2, const C* x3, int64_t n,
 // Runs `loop` over a tile of operands y, x1 .. x<inputs>, all of storage type T.
 template <class T, class C>
 void map_tile(MapLoop<C> loop, int inputs, const StridedTile& tile, C alpha, C beta) {
-  bool direct = kSame<T, C>;
+  bool direct = kSame<T, C> && !tile.nontemporal;
   for (int k = 0; k <= inputs; ++k) {
     direct = direct && tile.inner[k] == static_cast<int64_t>(sizeof(T));
   }
@@ -185,10 +227,17 @@ void map_tile(MapLoop<C> loop, int inputs, const StridedTile& tile, C alpha, C b
         x[k] = load_block<T>(at[k + 1] + i * tile.inner[k + 1], tile.inner[k + 1], n, x_block[k]);
       }
       std::byte* y = at[0] + i * tile.inner[0];
-      C* result = result_block<T>(y, tile.inner[0], y_block);
+      C* result = tile.nontemporal ? y_block : result_block<T>(y, tile.inner[0], y_block);
       loop(result, x[0], x[1], x[2], n, alpha, beta);
-      store_block<T>(result, y, tile.inner[0], n);
+      if (tile.nontemporal) {
+        store_block_nontemporal<T>(result, y, n);
+      } else {
+        store_block<T>(result, y, tile.inner[0], n);
+      }
     }
+  }
+  if (tile.nontemporal) {
+    finish_nontemporal();
   }
 }
 

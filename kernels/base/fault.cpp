@@ -12,9 +12,22 @@ Dims position_of(int64_t i, const Dims& sizes) {
   return at;
 }
 
+// Without a branch per element, so that it runs as vectors.
+bool all_inside(const int64_t* index, int64_t count, const IndexRange& range) {
+  const auto bound = static_cast<uint64_t>(range.bound);
+  bool outside = false;
+  for (int64_t i = 0; i < count; ++i) {
+    outside |= (static_cast<uint64_t>(index[i]) >= bound) & (index[i] != range.exempt);
+  }
+  return !outside;
+}
+
 }  // namespace
 
 void check_indices(const View& index, const IndexRange& range) {
+  if (index.contiguous && all_inside(index.as<const int64_t>(), index.numel, range)) {
+    return;
+  }
   for (int64_t i = 0; i < index.numel; ++i) {
     int64_t offset = i;
     if (!index.contiguous) {

@@ -1,9 +1,11 @@
-#include <binade/kernels/base/isa.h>
+#include <binade/kernels/base/error.h>
+#include <binade/kernels/base/forced_isa.h>
 
 #include <cpuid.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
+#include <string_view>
 
 namespace binade::kernels {
 namespace {
@@ -32,15 +34,7 @@ Isa choose() {
 #ifdef BINADE_BASELINE_ONLY
   return Isa::baseline;
 #endif
-  const Isa best = widest();
-  const char* forced = std::getenv("BINADE_FORCE_ISA");
-  if (forced && std::strcmp(forced, "baseline") == 0) {
-    return Isa::baseline;
-  }
-  if (forced && std::strcmp(forced, "avx2") == 0 && best >= Isa::avx2) {
-    return Isa::avx2;
-  }
-  return best;
+  return narrowed(widest(), std::getenv("BINADE_FORCE_ISA"));
 }
 
 }  // namespace
@@ -48,6 +42,18 @@ Isa choose() {
 Isa isa() {
   static const Isa chosen = choose();
   return chosen;
+}
+
+Isa narrowed(Isa widest, const char* forced) {
+  if (!forced || !*forced) {
+    return widest;
+  }
+  for (const Isa asked : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+    if (std::string_view(forced) == to_string(asked)) {
+      return std::min(asked, widest);
+    }
+  }
+  fail("BINADE_FORCE_ISA: got '", forced, "', expected baseline, avx2 or avx512");
 }
 
 const char* to_string(Isa isa) {

@@ -135,6 +135,9 @@ void run_flat(StridedTile tile, int64_t numel, TileBody body) {
   if (numel <= kSerialElements) [[likely]] {
     return body(tile);
   }
+  const bool in_place =
+      tile.data[0] == tile.data[1] || tile.data[0] == tile.data[2] || tile.data[0] == tile.data[3];
+  tile.nontemporal = !in_place && numel * tile.inner[0] >= kNontemporalBytes;
   constexpr int64_t kBlock = StridedLoop::kBlock;
   parallel_for((numel + kBlock - 1) / kBlock, kSerialElements / kBlock,
                [&](int64_t begin, int64_t end) {

@@ -17,12 +17,17 @@ inline constexpr int kTileOperands = 4;  // of a loop that runs over tiles
 // Below this many elements a kernel stays on the calling thread.
 inline constexpr int64_t kSerialElements = 32768;
 
+// Results of at least this many bytes go past the caches (non-temporal stores), whose lines they
+// would only replace. A fixed number, so that the same code runs whatever the machine.
+inline constexpr int64_t kNontemporalBytes = int64_t(32) << 20;
+
 // Up to two dimensions of all operands; strides in bytes. rows x n elements, n along `inner`.
 struct StridedTile {
   std::byte* data[kTileOperands];
   int64_t inner[kTileOperands];
   int64_t outer[kTileOperands];
   int64_t rows, n;
+  bool nontemporal = false;  // a hint for operand 0, which is dense and none of the inputs then
 };
 
 // A borrowed callable that works on one tile.

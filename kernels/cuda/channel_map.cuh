@@ -7,7 +7,7 @@
 
 namespace binade::kernels {
 
-// y = (x - mean) scale + bias. mean and bias may be null (0).
+// y = (x - mean) scale + bias + residual, or relu of it. mean, bias and residual may be null (0).
 template <class T>
 struct Normalize {
   using C = Compute<T>;
@@ -16,18 +16,25 @@ struct Normalize {
   const C* mean;
   const C* scale;
   const C* bias;
+  const T* residual = nullptr;
+  bool relu = false;
 
   struct Channel {
     C mean, scale, bias;
+    bool relu;
 
     __device__ __forceinline__ void start(const Normalize& a, int64_t channel) {
       mean = a.mean ? a.mean[channel] : C(0);
       scale = a.scale[channel];
       bias = a.bias ? a.bias[channel] : C(0);
+      relu = a.relu;
     }
-    __device__ __forceinline__ C value(C x, C) const { return (x - mean) * scale + bias; }
+    __device__ __forceinline__ C value(C x, C residual) const {
+      const C z = (x - mean) * scale + bias + residual;
+      return relu && z < C(0) ? C(0) : z;
+    }
   };
-  __device__ const T* other() const { return nullptr; }
+  __device__ const T* other() const { return residual; }
 };
 
 // dx = scale (dy - dy_mean - (x - mean) slope).

@@ -68,9 +68,14 @@ std::vector<Batch> test_text(const std::vector<int64_t>& text) {
 // Values of one picture.
 int64_t pixels(const Pictures& pictures) { return pictures.images.numel() / pictures.count(); }
 
-// The learning rates of the experiments are made for the built-in pictures, of so many values. A
-// unit of the first layer sums gradients as large over more pixels in larger ones.
-constexpr int64_t kDrawnPixels = 16 * 16;
+// Of a picture: the sum of the squares of its values. Gradients of the first layer go with its
+// root, and so do what they change, so a stable step goes with its inverse.
+double mean_energy(const Pictures& pictures) {
+  return sum(pictures.images * pictures.images).item() / static_cast<double>(pictures.count());
+}
+
+// The learning rates of the experiments are made for the built-in pictures.
+constexpr double kDrawnEnergy = 876;
 
 Task picture_task(const char* name, const PictureSet& set, Device device) {
   return {
@@ -80,7 +85,7 @@ Task picture_task(const char* name, const PictureSet& set, Device device) {
       .make_model = {},
       .draw = [&set](uint64_t seed, int64_t step) { return draw_pictures(set.train, seed, step); },
       .test = test_pictures(set.test),
-      .step_factor = static_cast<double>(kDrawnPixels) / pixels(set.train),
+      .step_factor = kDrawnEnergy / mean_energy(set.train),
       .device = device};
 }
 

@@ -18,7 +18,7 @@ struct Task {
   std::function<std::unique_ptr<nn::Module>()> make_model;
   std::function<Batch(uint64_t seed, int64_t step)> draw;
   std::vector<Batch> test;
-  double step_factor = 1;  // of a learning rate, so that updates are as small for larger pictures
+  double step_factor = 1;  // of a learning rate: steps as stable for brighter or larger pictures
   Device device = {};      // where models are trained; batches are on the CPU
 };
 

@@ -9,6 +9,7 @@
 
 #include <random>
 
+#include "tests/core/error_of.h"
 #include "tests/core/faulty_file_system.h"
 #include "tests/core/model_file_system.h"
 #include "tests/core/temporary_directory.h"
@@ -32,16 +33,6 @@ std::string contents(const std::string& path, FileSystem& files) {
 
 std::span<const std::byte> as_bytes(const std::string& text) {
   return std::as_bytes(std::span(text.data(), text.size()));
-}
-
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 TEST(Crc32c, KnownValues) {

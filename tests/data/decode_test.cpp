@@ -69,7 +69,7 @@ TEST(Decode, every_truncation_is_rejected) {
       const std::vector<uint8_t> cut(file.begin(), file.begin() + static_cast<ptrdiff_t>(length));
       EXPECT_ERROR(decode(cut), "file.img");
     }
-    EXPECT_EQ(test::error_of([&] { decode(file); }), "no error");
+    EXPECT_EQ(error_of([&] { decode(file); }), "none");
   }
 }
 

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/core/error_of.h"
+
 namespace binade::data::test {
 
 namespace fs = std::filesystem;
@@ -63,25 +65,14 @@ inline Image picture(int height, int width, int channels, uint64_t seed) {
   return image;
 }
 
-// The text of the Error that f throws, or "no error".
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 inline bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
-#define EXPECT_ERROR(statement, part)                                           \
-  do {                                                                          \
-    const std::string got = ::binade::data::test::error_of([&] { statement; }); \
-    EXPECT_TRUE(::binade::data::test::contains(got, part)) << got;              \
-    EXPECT_EQ(got.find('\n'), std::string::npos) << got;                        \
+#define EXPECT_ERROR(statement, part)                               \
+  do {                                                              \
+    const std::string got = ::binade::error_of([&] { statement; }); \
+    EXPECT_TRUE(::binade::data::test::contains(got, part)) << got;  \
+    EXPECT_EQ(got.find('\n'), std::string::npos) << got;            \
   } while (false)
 
 // The folder of shared test data, or empty.

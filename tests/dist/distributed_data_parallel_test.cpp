@@ -8,8 +8,10 @@
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/sgd.h>
 #include <gtest/gtest.h>
+#include <tests/core/error_of.h>
 #include <tests/dist/training_cases.h>
 
+#include <atomic>
 #include <cmath>
 
 namespace binade::dist {
@@ -125,12 +127,7 @@ TEST(DistributedDataParallel, AnOverflowOnOneRankIsSeenByAll) {
 }
 
 std::string error_of(int ranks, const std::function<void(Communicator&)>& body) {
-  try {
-    run_threads(ranks, body);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "none";
+  return binade::error_of([&] { run_threads(ranks, body); });
 }
 
 TEST(DistributedDataParallelErrors, ARankWithOtherValuesIsNamed) {
@@ -175,6 +172,29 @@ TEST(DistributedDataParallelErrors, AnotherModelIsNamed) {
   });
   EXPECT_NE(error.find("parameter 0 of rank 1 is another one than on rank 0"), std::string::npos)
       << error;
+}
+
+// Ranks that feed themselves: the one whose data ends first leaves, or does something else.
+TEST(DistributedDataParallelErrors, UnevenDataEndAllInThatStep) {
+  for (const bool leaves : {false, true}) {
+    std::atomic<int> steps = 0;
+    const std::string error = error_of(3, [&](Communicator& world) {
+      Model model(DType::f32);
+      DistributedDataParallel ddp(world, model.parameters());
+      for (int step = 0; step < (world.rank() == 1 ? 2 : 4); ++step) {
+        const Rows data = rows_of(step, world.rank(), 3, DType::f32);
+        nn::cross_entropy(model(data.x), data.labels).backward();
+        steps += world.rank() == 0;
+      }
+      if (!leaves) {
+        ddp.compare_parameters();
+      }
+    });
+    EXPECT_EQ(steps, 2);
+    EXPECT_NE(error.find("rank  state"), std::string::npos) << error;
+    EXPECT_NE(error.find(leaves ? "rank 1" : "ranks call different collectives"), std::string::npos)
+        << error;
+  }
 }
 
 TEST(DistributedDataParallelErrors, UnusedParametersAreNamed) {

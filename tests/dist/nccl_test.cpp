@@ -7,6 +7,7 @@
 #include <binade/dist/threads.h>
 #include <binade/nn/losses.h>
 #include <binade/nn/models.h>
+#include <binade/optim/adamw.h>
 #include <tests/dist/ranks.h>
 #include <tests/dist/ring_cases.h>
 #include <tests/dist/run_program.h>
@@ -220,6 +221,41 @@ TEST(NcclCommunicator, TrainsDataParallel) {
                                  for (size_t i = 0; i < got.size(); ++i) {
                                    check(std::abs(got[i] - expected[i]) < 1e-12, "value ", i,
                                          " is ", got[i], ", expected ", expected[i]);
+                                 }
+                               }),
+            "");
+}
+
+// The same with gradients in shards, reduced while backward goes on.
+TEST(NcclCommunicator, TrainsWithShardedGradients) {
+  const auto train = [](Communicator& group, Device device) {
+    manual_seed(3);
+    nn::Mlp model({.in = 6, .hidden = {32, 16}, .classes = 4});
+    model.to(device);
+    model.to(DType::f64);
+    model.parameters().shard(group, Sharding::gradients);
+    DistributedDataParallel ddp(group, model.parameters(), {.bucket_bytes = 2000});
+    check(ddp.buckets() > 2, "one bucket");
+    optim::AdamW adam(model.parameters(), {.lr = 0.01});
+    for (int step = 0; step < 4; ++step) {
+      manual_seed(static_cast<uint64_t>(10 * step + group.rank()));
+      const Tensor x = randn({8, 6}).to(DType::f64).to(device),
+                   target = full({8}, (step + group.rank()) % 4, DType::i64, device);
+      nn::cross_entropy(model(x), target).backward();
+      (void)adam.step().value();
+      adam.zero_grad();
+    }
+    ddp.compare_parameters();
+    return model.parameters().arena()->segments()[0].values.to(Device{});
+  };
+  EXPECT_EQ(communicator_error(2,
+                               [&](Communicator& group) {
+                                 const Tensor expected = train(group, Device{});
+                                 group.connect_devices(kEmulated);
+                                 const Tensor got = train(group, kEmulated);
+                                 for (int64_t i = 0; i < got.numel(); ++i) {
+                                   check(std::abs(got.at(i) - expected.at(i)) < 1e-12, "value ", i,
+                                         " is ", got.at(i), ", expected ", expected.at(i));
                                  }
                                }),
             "");

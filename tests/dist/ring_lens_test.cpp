@@ -1,6 +1,7 @@
 #include <binade/core/create.h>
 #include <binade/dist/ring.h>
 #include <binade/dist/ring_lens.h>
+#include <tests/core/error_of.h>
 #include <tests/dist/ranks.h>
 
 #include <cstring>
@@ -136,19 +137,11 @@ TEST(RingLens, TablesEveryChoice) {
 }
 
 TEST(RingLens, NamesWhatDoesNotFit) {
-  const auto error = [](auto&& run) {
-    try {
-      run();
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
-    return std::string();
-  };
-  EXPECT_EQ(error([] { ring_lens(full({3}, 1, DType::i32), "x"); }),
+  EXPECT_EQ(error_of([] { ring_lens(full({3}, 1, DType::i32), "x"); }),
             "ring lens: got i32 of 3 elements, expected 1 to 2^31 - 1 floating ones");
-  EXPECT_EQ(error([] { ring_lens(full({3}, 1), "x", {.ranks = {1}}); }),
+  EXPECT_EQ(error_of([] { ring_lens(full({3}, 1), "x", {.ranks = {1}}); }),
             "ring lens: got 1 ranks, expected 2 to 4096");
-  EXPECT_EQ(error([] {
+  EXPECT_EQ(error_of([] {
               reduce_as({full({3}, 1), full({3}, 1)}, {});
             }),
             "ring lens: got f32 of 3 elements, expected 3 contiguous elements of f64 on the CPU");

@@ -3,6 +3,7 @@
 #include <binade/dist/slurm_submit.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <tests/core/error_of.h>
 #include <tests/dist/run_program.h>
 
 #include <fstream>
@@ -35,12 +36,7 @@ std::string golden(const std::string& name) {
 }
 
 std::string error_of(const SlurmJob& job) {
-  try {
-    slurm_script(job);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
+  return binade::error_of([&] { slurm_script(job); });
 }
 
 // A folder of programs that stand for those of SLURM; they write what they do to standard output.

@@ -1,4 +1,5 @@
 #include <binade/dist/tcp_transport.h>
+#include <tests/core/error_of.h>
 #include <tests/dist/ranks.h>
 #include <tests/dist/ring_cases.h>
 #include <tests/dist/transport_cases.h>
@@ -88,18 +89,10 @@ TEST(TcpTransportErrors, StrangersAreNotHeard) {
 
 TEST(Sockets, ErrorsNameTheAddress) {
   const Socket taken = listen_at("127.0.0.1", 0, 1);
-  const auto error = [](auto&& f) {
-    try {
-      f();
-    } catch (const SocketError& e) {
-      return std::string(e.what());
-    }
-    return std::string();
-  };
-  EXPECT_EQ(error([&] { listen_at("127.0.0.1", taken.port(), 1); }),
+  EXPECT_EQ(error_of([&] { listen_at("127.0.0.1", taken.port(), 1); }),
             text("listening at 127.0.0.1 port ", taken.port(),
                  ": Address already in use; BINADE_PORT names another port"));
-  EXPECT_EQ(error([&] { connect_to("127.0.0.1", 1, monotonic_seconds() + 0.2); }),
+  EXPECT_EQ(error_of([&] { connect_to("127.0.0.1", 1, monotonic_seconds() + 0.2); }),
             "no connection to 127.0.0.1 port 1: Connection refused");
 }
 

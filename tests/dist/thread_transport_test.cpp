@@ -1,3 +1,4 @@
+#include <tests/core/error_of.h>
 #include <tests/dist/ranks.h>
 #include <tests/dist/transport_cases.h>
 
@@ -37,6 +38,21 @@ TEST(ThreadTransportErrors, InterruptEndsAWait) {
     t.wait(t.group_end());
   });
   EXPECT_EQ(errors[0], "the transport was interrupted");
+}
+
+// A rank fails between a split and the first message over it, while another has yet to split.
+TEST(ThreadTransportErrors, ARankMayLeaveASplitBeforeOthersCome) {
+  const auto hub = make_thread_hub(2);
+  auto quick = make_thread_transport(hub, 0), slow = make_thread_transport(hub, 1);
+  quick->split({0, 1});
+  quick.reset();
+  const auto part = slow->split({0, 1});
+  part->set_timeout(5);
+  char byte = 0;
+  part->group_start();
+  part->receive(0, &byte, 1);
+  const uint64_t ticket = part->group_end();
+  EXPECT_EQ(error_of([&] { part->wait(ticket); }), "rank 0 has left");
 }
 
 TEST(ThreadTransportErrors, SizesMustAgree) {

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <functional>
 
+#include "tests/data/dataset_rows.h"
 #include "tests/data/fake_dataset.h"
 
 namespace binade::train {
@@ -68,6 +69,9 @@ struct Training {
   bool stop_on_signal = false;
   Sharding sharding = Sharding::none;
   bool batch_norm = false, synchronized = false;
+  bool rows = false;         // samples come one after another (data/iterable.h)
+  bool knows_length = true;  // and how many is known
+  int workers = 0;
   // Called before each batch with what it trains on.
   std::function<void(const Trainer&, const data::Batch&, int rank)> watch = {};
 };
@@ -116,18 +120,22 @@ inline Outcome train(const Training& run, Communicator* group) {
                    .data_parallel = {.bucket_bytes = 4000, .check_every = 1},
                    .stop_on_signal = run.stop_on_signal});
   at = &trainer;
-  const FakeDataset pictures(kSamples), others(run.validation);
+  const auto pictures = std::make_shared<FakeDataset>(kSamples);
+  const FakeDataset others(run.validation);
   data::LoaderOptions options{.batch = kGlobalBatch / ranks / run.accumulate,
-                              .workers = 0,
+                              .workers = run.workers,
                               .seed = 4,
+                              .shuffle_buffer = 32,
                               .shard = rank,
                               .shard_count = ranks};
-  data::Loader loader(pictures, options);
+  const auto rows = std::make_shared<data::test::DatasetRows>(pictures, run.knows_length);
+  const auto loader = run.rows ? std::make_unique<data::Loader>(rows, options)
+                               : std::make_unique<data::Loader>(pictures, options);
   options.batch = 5;
   options.shuffle = false;
   options.uneven_shards = data::UnevenShards::keep;
   data::Loader validation(others, options);
-  trainer.fit(loader, &validation);
+  trainer.fit(*loader, &validation);
   Outcome outcome{.weights = {},
                   .validation = trainer.validate(validation),
                   .steps = trainer.steps(),

@@ -34,9 +34,13 @@ struct Link {
   Sharding sharding = Sharding::none;
 };
 
-TEST(TrainerRanks, ResumeOnAnyNumberOfRanksSeesEverySampleOncePerEpoch) {
+void resume_on_any_number_of_ranks(bool rows, int workers) {
   const testing::TemporaryDirectory directory;
-  Training run{.epochs = 5, .directory = directory.path() + "/run", .checkpoint_every = 3};
+  Training run{.epochs = 5,
+               .directory = directory.path() + "/run",
+               .checkpoint_every = 3,
+               .rows = rows,
+               .workers = workers};
   SeenSamples seen;
   Outcome last;
   for (const Link& link : {Link{4, 8},
@@ -69,7 +73,17 @@ TEST(TrainerRanks, ResumeOnAnyNumberOfRanksSeesEverySampleOncePerEpoch) {
   }
   expect_every_sample_once_per_epoch(seen, run.epochs);
   EXPECT_EQ(last.steps, run.epochs * kSteps);
-  EXPECT_LE(difference(last, train_on(1, {.epochs = run.epochs})), 1e-12);
+  EXPECT_LE(difference(last, train_on(1, {.epochs = run.epochs, .rows = rows})), 1e-12);
+}
+
+TEST(TrainerRanks, ResumeOnAnyNumberOfRanksSeesEverySampleOncePerEpoch) {
+  resume_on_any_number_of_ranks(false, 0);
+}
+
+TEST(TrainerRanks, ResumeWithRowsOneAfterAnotherSeesEachOncePerEpoch) {
+  for (const int workers : {0, 1, 3}) {
+    resume_on_any_number_of_ranks(true, workers);
+  }
 }
 
 TEST(TrainerRanks, ASignalEndsAllAtOneStepWithACheckpoint) {
@@ -92,6 +106,18 @@ TEST(TrainerRanks, ASignalEndsAllAtOneStepWithACheckpoint) {
     EXPECT_EQ(resumed.stopped_by, 0);
     EXPECT_EQ(resumed.weights, whole.weights);  // bit for bit
     EXPECT_EQ(resumed.validation.loss, whole.validation.loss);
+  }
+}
+
+TEST(TrainerRanksErrors, RowsOfUnknownNumber) {
+  try {
+    train_on(2, {.rows = true, .knows_length = false});
+    ADD_FAILURE() << "trained";
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "trainer: got a training loader of a dataset of unknown length, expected one whose "
+        "size() is known");
   }
 }
 

@@ -12,6 +12,7 @@
 #include <binade/optim/rmsprop.h>
 #include <binade/optim/sgd.h>
 #include <gtest/gtest.h>
+#include <tests/core/error_of.h>
 #include <tests/dist/training_cases.h>
 #include <tests/kernels/test_device.h>
 
@@ -284,12 +285,7 @@ TEST(Zero, GradientsAreGivenBackAfterTheReduction) {
 }
 
 std::string error_of(const std::function<void(Communicator&)>& body) {
-  try {
-    run_threads(2, body);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "none";
+  return binade::error_of([&] { run_threads(2, body); });
 }
 
 void expect_error(const std::string& part, const std::function<void(Communicator&)>& body) {

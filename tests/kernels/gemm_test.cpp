@@ -44,9 +44,38 @@ TEST(Gemm, EpilogueCombinationsAcrossDepthBlocks) {
 
 TEST(Gemm, BlocksLargerThanTheBuffers) {
   run({1030, 530, 9, DType::f16, false});
+  run({290, 1050, 40, DType::f16, true, true, true, true});
+  run({255, 700, 385, DType::bf16, true, true});
+  run({300, 70, 33, DType::f32, true, false, false, true, {0, 1}, {0, 1}, {1, 0}, 2});
   run({1030, 530, 9, DType::f32, false});
   run({5, 2100, 11, DType::f32, true, true});
   run({300, 35, 390, DType::bf16, false, true, true, true, {1, 0}, {1, 0}, {1, 0}});
+}
+
+// Few rows times a transposed matrix: computed the other way round, with every epilogue.
+TEST(Gemm, FewRowsTimesATransposedMatrix) {
+  for (const DType dtype : kDTypes) {
+    for (int flags = 0; flags < 16; ++flags) {
+      for (const int64_t m : {1, 5, 64}) {
+        GemmCase c{m, 83, 401, dtype, false, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0};
+        c.b = {1, 0};
+        c.gelu = (flags & 8) != 0 && !c.relu;
+        run(c);
+      }
+    }
+  }
+  run({7, 300, 35, DType::f32, true, true, true, true, {1, 0}, {1, 0}, {0, 1}, 3});
+}
+
+// Panels of a that are narrower than a vector, from both orders of memory, at every height.
+TEST(Gemm, EveryHeightOfARegisterTile) {
+  for (int64_t m = 1; m <= 29; ++m) {
+    for (const std::vector<int>& order : {std::vector<int>{0, 1}, std::vector<int>{1, 0}}) {
+      for (const DType dtype : kDTypes) {
+        run({m, 150, 21, dtype, true, false, false, false, order, {0, 1}, {0, 1}, m % 3});
+      }
+    }
+  }
 }
 
 TEST(Gemm, BatchWithBroadcastOperandAndPermutedHeads) {
@@ -102,18 +131,22 @@ TEST(Gemm, SameBitsAtAnyThreadCount) {
     int64_t m, n, k;
   };
   for (const Size s : {Size{257, 130, 500}, Size{64, 512, 512}, Size{129, 784, 64}}) {
-    for (const DType dtype : {DType::f32, DType::f16}) {
-      std::vector<std::byte> first;
-      for (const int count : {1, 2, 4}) {
-        set_threads(count);
-        StridedArray a(dtype, {s.m, s.k}), b(dtype, {s.k, s.n}, {1, 0}), y(dtype, {s.m, s.n});
-        a.randomize(1, false);
-        b.randomize(2, false);
-        gemm({.a = a.view(), .b = b.view(), .y = y.view()});
-        first = first.empty() ? y.bytes() : first;
-        EXPECT_EQ(first, y.bytes()) << count << " threads";
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      for (const std::vector<int>& order : {std::vector<int>{0, 1}, std::vector<int>{1, 0}}) {
+        std::vector<std::byte> first;
+        for (const int count : {1, 2, 4}) {
+          set_threads(count);
+          StridedArray a(dtype, {s.m, s.k}, order), b(dtype, {s.k, s.n}, {1, 0}),
+              y(dtype, {s.m, s.n}), bias(dtype, {s.n});
+          a.randomize(1, false);
+          b.randomize(2, false);
+          bias.randomize(3, false);
+          gemm({.a = a.view(), .b = b.view(), .y = y.view(), .bias = bias.view()});
+          first = first.empty() ? y.bytes() : first;
+          EXPECT_EQ(first, y.bytes()) << count << " threads";
+        }
+        set_threads(0);
       }
-      set_threads(0);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <binade/kernels/conv2d.h>
 #include <binade/kernels/conv2d_provider.h>
 #include <binade/kernels/math_mode.h>
+#include <binade/kernels/winograd.h>
 #include <tests/kernels/array_values.h>
 
 #include <cmath>
@@ -32,13 +33,13 @@ struct Results {
   }
 };
 
-// The values are the same in every dtype.
-Results run(const Case& k, DType dtype, const char* provider) {
+// The values are the same in every dtype: those that `rounded` has.
+Results run(const Case& k, DType dtype, const char* provider, DType rounded = DType::f32) {
   set_conv2d_provider(provider);
   const auto make = [&](const Dims& sizes, uint32_t seed) {
-    StridedArray array(DType::f32, sizes, k.order, k.gap);
+    StridedArray array(rounded, sizes, k.order, k.gap);
     array.randomize(seed, false);
-    return dtype == DType::f32 ? array : make_array(dtype, sizes, values_of(array), k.order, k.gap);
+    return dtype == rounded ? array : make_array(dtype, sizes, values_of(array), k.order, k.gap);
   };
   const auto make_vector = [&](int64_t size, uint32_t seed) {
     StridedArray array(dtype, {size});
@@ -153,9 +154,39 @@ TEST_F(Winograd, ErrorAgainstF64) {
   check({2, 512, 4, 4, 512}, {2.4e-6, 1.6e-5});
 }
 
+// f16 and bf16 are rounded once: within half a unit of the exact result, and as much beside it as
+// f32 is.
+TEST_F(Winograd, RoundsHalfOnce) {
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    for (const Case& k :
+         {Case{1, 17, 9, 7, 33, {1, 0}, true, true}, kBlocks, kPanels, Case{3, 132, 8, 8, 70}}) {
+      SCOPED_TRACE(text(dtype, " n", k.n, " c", k.c));
+      const Results got = run(k, dtype, "own:winograd", dtype),
+                    want = run(k, DType::f64, "own", dtype);
+      const StridedArray* const arrays[3][2] = {
+          {&got.y, &want.y}, {&got.dx, &want.dx}, {&got.dw, &want.dw}};
+      for (const auto& pair : arrays) {
+        const StridedArray &rounded = *pair[0], &exact = *pair[1];
+        double squares = 0;
+        exact.each([&](const std::vector<int64_t>& at) { squares += std::pow(exact.get(at), 2); });
+        const double slack = 3e-5 * std::sqrt(squares / double(element_count(exact.sizes())));
+        int failures = 0;
+        exact.each([&](const std::vector<int64_t>& at) {
+          const double bound = 1.001 * unit_roundoff(dtype) * std::fabs(exact.get(at)) + slack;
+          failures += !(std::fabs(rounded.get(at) - exact.get(at)) <= bound);
+        });
+        EXPECT_EQ(failures, 0);
+        EXPECT_TRUE(rounded.gaps_untouched());
+      }
+    }
+  }
+}
+
 TEST_F(Winograd, SameBitsAtAnyThreadCount) {
-  for (const Case& k : {kBlocks, kPanels}) {
-    expect_thread_invariant([&] { return run(k, DType::f32, "own:winograd").bytes(); });
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    for (const Case& k : {kBlocks, kPanels}) {
+      expect_thread_invariant([&] { return run(k, dtype, "own:winograd", dtype).bytes(); });
+    }
   }
 }
 
@@ -167,6 +198,30 @@ TEST_F(Winograd, ManyTilesOfAWideLayer) {
   set_threads(0);
   EXPECT_EQ(one.bytes(), run(k, DType::f32, "own:winograd").bytes());
   expect_within(one, run(k, DType::f32, "own:direct"), {4e-6, 6e-5});
+}
+
+TEST_F(Winograd, HalfRunsWhereF32Does) {
+  const Conv2dSizes size{.n = 8,
+                         .c = 16,
+                         .h = 8,
+                         .w = 8,
+                         .o = 32,
+                         .r = 3,
+                         .s = 3,
+                         .p = 8,
+                         .q = 8,
+                         .groups = 1,
+                         .group_c = 16,
+                         .group_o = 32};
+  const Conv2dGeometry geometry{.padding = {1, 1}};
+  for (const MathMode mode : {MathMode::fast, MathMode::precise}) {
+    const MathModeGuard guard(mode);
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      EXPECT_EQ(winograd_runs(dtype, size, geometry, Conv2dPass::forward),
+                mode == MathMode::fast && isa() != Isa::baseline);
+    }
+    EXPECT_FALSE(winograd_runs(DType::f64, size, geometry, Conv2dPass::forward));
+  }
 }
 
 // Fast runs Winograd where it pays, precise never does; a forced algorithm does as it is told.

@@ -56,6 +56,74 @@ TEST(LayerNorm, NormalizesTheLastDimensions) {
   EXPECT_THROW(LayerNorm({.normalized_shape = {4, 0}}), Error);
 }
 
+// Outputs and gradients of relu(norm(x) + residual), by one op or by three.
+struct NormReluRun {
+  Tensor y, dx, dresidual, dweight, dbias, running_mean;
+};
+NormReluRun run_norm_relu(bool fused, bool training, bool with_residual, DType dtype) {
+  manual_seed(7);
+  BatchNorm2d norm({.channels = 5});
+  norm.to(dtype);
+  norm.train(training);
+  fill_normal(norm.weight, 1, 0.3);
+  fill_normal(norm.bias, 0, 0.3);
+  Tensor x = channels_last(randn({4, 5, 3, 6}, dtype)).require_grad();
+  Tensor residual =
+      with_residual ? channels_last(randn({4, 5, 3, 6}, dtype)).require_grad() : Tensor();
+  const Tensor dy = randn({4, 5, 3, 6}, dtype);
+  norm.parameters();
+  NormReluRun run;
+  if (fused) {
+    run.y = norm.relu(x, residual);
+  } else {
+    const Tensor y = norm(x);
+    run.y = relu(residual.defined() ? y + residual : y);
+  }
+  run.y.backward(dy);
+  run.dx = x.grad(), run.dresidual = with_residual ? residual.grad() : x.grad();
+  run.dweight = norm.weight.grad(), run.dbias = norm.bias.grad();
+  run.running_mean = norm.running_mean;
+  return run;
+}
+
+void expect_near(const Tensor& got, const Tensor& expected, double bound, const char* what) {
+  ASSERT_EQ(got.sizes(), expected.sizes()) << what;
+  for (int64_t i = 0; i < got.numel(); ++i) {
+    ASSERT_NEAR(got.at(i), expected.at(i), bound) << what << " " << i;
+  }
+}
+
+TEST(BatchNorm2d, ReluAndResidualInOnePassAreTheSameFunction) {
+  for (DType dtype : {DType::f64, DType::f32}) {
+    const double bound = dtype == DType::f64 ? 1e-12 : 2e-5;
+    for (bool training : {true, false}) {
+      for (bool residual : {true, false}) {
+        const NormReluRun one = run_norm_relu(true, training, residual, dtype),
+                          three = run_norm_relu(false, training, residual, dtype);
+        expect_near(one.y, three.y, bound, "y");
+        expect_near(one.dx, three.dx, bound, "dx");
+        expect_near(one.dresidual, three.dresidual, bound, "dresidual");
+        expect_near(one.dweight, three.dweight, 10 * bound, "dweight");
+        expect_near(one.dbias, three.dbias, 10 * bound, "dbias");
+        expect_near(one.running_mean, three.running_mean, bound, "running_mean");
+      }
+    }
+  }
+}
+
+TEST(BatchNorm2d, ReluInEvaluationWithoutGradients) {
+  BatchNorm2d norm({.channels = 3});
+  norm.eval();
+  fill_normal(norm.running_mean, 0, 1);
+  const Tensor x = randn({2, 3, 4, 4}), residual = randn({2, 3, 4, 4});
+  const Tensor expected = relu(norm(x) + residual).detach();
+  NoGradGuard no_grad;
+  expect_near(norm.relu(x, residual), expected, 1e-6, "y");
+  EXPECT_THROW(norm.relu(x, randn({2, 3, 4, 5})), Error);
+  EXPECT_THROW(norm.relu(randn({2, 3}), {}), Error);
+  EXPECT_THROW(norm.relu({}, {}), Error);
+}
+
 TEST(RMSNorm, HasUnitMeanSquare) {
   RMSNorm layer({.normalized_shape = {16}});
   EXPECT_EQ(names_of(layer), (Names{"weight"}));

@@ -34,9 +34,9 @@ std::vector<Statistics> statistics_of(const Array& x) {
   return stats;
 }
 
-// Inputs: x, running mean, running variance, and weight and bias if affine. Outputs: y, and in
-// training the new running statistics.
-Arrays batch_norm_of(const Arrays& in, bool training, bool affine) {
+// Inputs: x, running mean, running variance, weight and bias if affine, and a residual. Outputs: y,
+// and in training the new running statistics.
+Arrays batch_norm_of(const Arrays& in, bool training, bool affine, bool residual) {
   const Array& x = in[0];
   std::vector<Statistics> stats = statistics_of(x);
   Array running_mean = in[1], running_var = in[2];
@@ -53,7 +53,8 @@ Arrays batch_norm_of(const Arrays& in, bool training, bool affine) {
   const Array y = generate(x.sizes, [&](const Dims& index) {
     const Statistics& s = stats[static_cast<size_t>(index[1])];
     const double normal = (x.at(index) - s.mean) / std::sqrt(s.variance + kEps);
-    return affine ? normal * in[3].at({index[1]}) + in[4].at({index[1]}) : normal;
+    const double y = affine ? normal * in[3].at({index[1]}) + in[4].at({index[1]}) : normal;
+    return residual ? y + in.back().at(index) : y;
   });
   return training ? Arrays{y, running_mean, running_var} : Arrays{y};
 }
@@ -64,31 +65,49 @@ Tensor copy_of(const Tensor& t) {
   return copy;
 }
 
-OpRow batch_norm_row(bool training, bool affine) {
+Shapes batch_norm_shapes(const Dims& x, bool affine, bool residual) {
+  const Dims c{x[1]};
+  Shapes shapes{x, c, c};
+  if (affine) {
+    shapes.insert(shapes.end(), {c, c});
+  }
+  if (residual) {
+    shapes.push_back(x);
+  }
+  return shapes;
+}
+
+OpRow batch_norm_row(bool training, bool affine, bool residual = false) {
   OpRow row;
   row.name = "batch_norm";
-  row.attributes = text(training ? "training" : "evaluation", affine ? " affine" : "");
+  row.attributes = text(training ? "training" : "evaluation", affine ? " affine" : "",
+                        residual ? " residual" : "");
   for (const Dims& x : {Dims{5, 4}, {2, 3, 4, 2}, {3, 2, 5}, {2, 2, 1, 3, 2}, {6, 1, 1, 1}}) {
-    const Dims c{x[1]};
-    row.shapes.push_back(affine ? Shapes{x, c, c, c, c} : Shapes{x, c, c});
+    row.shapes.push_back(batch_norm_shapes(x, affine, residual));
   }
-  const Dims c{19};
-  row.large = affine ? Shapes{{8, 19, 23, 21}, c, c, c, c} : Shapes{{8, 19, 23, 21}, c, c};
-  const Dims timed{32};
-  row.timed = affine ? Shapes{{32, 32, 32, 32}, timed, timed, timed, timed}
-                     : Shapes{{32, 32, 32, 32}, timed, timed};
+  row.large = batch_norm_shapes({8, 19, 23, 21}, affine, residual);
+  row.timed = batch_norm_shapes({32, 32, 32, 32}, affine, residual);
   const Domain statistic{.low = 0.5, .high = 2, .statistic = true};
   const Domain running{.low = 0.5, .high = 2, .statistic = true, .fixed = true};
-  row.domains = {{.low = -1, .high = 3}, running, running, statistic, statistic};
+  row.domains = {{.low = -1, .high = 3}, running, running};
+  if (affine) {
+    row.domains.insert(row.domains.end(), {statistic, statistic});
+  }
+  if (residual) {
+    row.domains.push_back({.low = -2, .high = 2});
+  }
   row.outputs_with_gradient = 1;
   row.function = [=](const Tensors& in) {
     const Tensor running_mean = copy_of(in[1]), running_var = copy_of(in[2]);
-    const BatchNormOptions options{.training = training, .momentum = kMomentum, .eps = kEps};
+    const BatchNormOptions options{.training = training,
+                                   .momentum = kMomentum,
+                                   .eps = kEps,
+                                   .residual = residual ? in.back() : Tensor()};
     const Tensor y = batch_norm(in[0], affine ? in[3] : Tensor(), affine ? in[4] : Tensor(),
                                 running_mean, running_var, options);
     return training ? Tensors{y, running_mean, running_var} : Tensors{y};
   };
-  row.reference = [=](const Arrays& in) { return batch_norm_of(in, training, affine); };
+  row.reference = [=](const Arrays& in) { return batch_norm_of(in, training, affine, residual); };
   row.accuracy = Accuracy::sums;
   const Tensor none;
   row.errors = {
@@ -109,6 +128,10 @@ OpRow batch_norm_row(bool training, bool affine) {
        [=] {
          batch_norm(ones({4, 6}), none, none, zeros({6}), none);
        }},
+      {"residual of another size",
+       [=] {
+         batch_norm(ones({4, 6}), none, none, none, none, {.residual = ones({4, 5})});
+       }},
       {"integer input",
        [=] {
          batch_norm(zeros({4, 6}, DType::i64), none, none, none, none);
@@ -121,8 +144,9 @@ OpRow batch_norm_row(bool training, bool affine) {
 }  // namespace
 
 std::vector<OpRow> norm_rows() {
-  return {batch_norm_row(true, true), batch_norm_row(true, false), batch_norm_row(false, true),
-          batch_norm_row(false, false)};
+  return {batch_norm_row(true, true),       batch_norm_row(true, false),
+          batch_norm_row(false, true),      batch_norm_row(false, false),
+          batch_norm_row(true, true, true), batch_norm_row(false, true, true)};
 }
 
 }  // namespace binade::op_table

@@ -14,6 +14,7 @@ PROGRAM = str(pathlib.Path(sys.argv[1]).resolve())
 ALL = sys.argv[2:] == ["all"]
 DEVICE = ["--device", sys.argv[2]] if len(sys.argv) > 2 and not ALL else []
 QUICK = ["swallowed-updates", "accumulation", "reductions"]
+TRAINED = "three-curves"  # whose steps must suit the data
 DATA = pathlib.Path(__file__).resolve().parents[3] / "shared/data"
 EXPERIMENTS = 9
 MOST_CPU_SECONDS = 1200  # of a whole run: ten minutes on two cores
@@ -89,7 +90,7 @@ with tempfile.TemporaryDirectory() as temporary:
         else:
             print("the whole study on data sets: skipped: no ../shared")
     else:
-        for name in QUICK:
+        for name in QUICK if DEVICE else [*QUICK, TRAINED]:
             check_run(directory, [name], ["--only", name, *DEVICE], f"--only {name} {' '.join(DEVICE)}")
     check_error(["--run", temporary, "--only", "nothing"], "'nothing'", "three-curves")
     check_error(["--run", temporary, "--break", "nothing"], "'nothing'", "three-curves")

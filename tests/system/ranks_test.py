@@ -2,7 +2,7 @@
 """train_classifier on two processes, under binade launch and under mpirun: as accurate as one process
 with their batches together; ended by a signal to one rank, and resumed by another number of ranks.
 
-ranks_test.py PROGRAM BINADE
+ranks_test.py PROGRAM BINADE [mnist]: on a small data set, or on MNIST.
 """
 import os
 import pathlib
@@ -12,7 +12,8 @@ import subprocess
 import sys
 import time
 
-from classifier_runs import PROGRAM, make_idx, metrics, newest_manifest, temporary_directory, train
+from classifier_runs import (PROGRAM, make_idx, metrics, newest_manifest, shared, temporary_directory,
+                             train)
 
 BINADE = str(pathlib.Path(sys.argv[2]).resolve())
 LAUNCH = (BINADE, "launch", "-n", "2", PROGRAM)
@@ -43,13 +44,18 @@ def rank_one(launcher):
     return None
 
 
+def launchers():
+    commands = {"launch": LAUNCH}
+    if shutil.which("mpirun"):
+        commands["mpirun"] = MPIRUN
+    return commands
+
+
 def compare_with_one_process(settings):
     train(*settings, "--epochs", 3, "--batch", 16, "--run", "one")
     expected = metrics("one")
     hashes = []
-    commands = {"launch": LAUNCH}
-    if shutil.which("mpirun"):
-        commands["mpirun"] = MPIRUN
+    commands = launchers()
     for name, command in commands.items():
         output = run_all(command, *settings, "--epochs", 3, "--batch", 8, "--run", name)
         assert "2 ranks x batch 8 = 16" in output, output
@@ -67,15 +73,15 @@ def compare_with_one_process(settings):
     return list(commands)
 
 
-def stop_one_rank(settings):
-    """SIGTERM to rank 1 ends both with a checkpoint. Returns its step."""
-    arguments = [*LAUNCH, *map(str, (*settings, "--batch", 8, "--checkpoint-every", 2))]
+def stop_one_rank(arguments, after=1):
+    """SIGTERM to rank 1 (or to the only one), once there is a checkpoint of step `after` or later,
+    ends all of run "stop" with a checkpoint. Returns its step."""
     with open("stop.log", "wb") as log, subprocess.Popen(arguments, stdout=log, stderr=log) as launcher:
-        deadline = time.monotonic() + 60
-        while not newest_manifest("stop"):
+        deadline = time.monotonic() + 200
+        while (newest_manifest("stop") or {"step": 0})["step"] < after:
             assert time.monotonic() < deadline and launcher.poll() is None, open("stop.log").read()
             time.sleep(0.01)
-        os.kill(rank_one(launcher.pid), signal.SIGTERM)
+        os.kill(rank_one(launcher.pid) or launcher.pid, signal.SIGTERM)
         status = launcher.wait(timeout=60)
     output = pathlib.Path("stop.log").read_text(encoding="utf-8")
     assert status == 128 + signal.SIGTERM, f"{status}: {output}"
@@ -84,13 +90,50 @@ def stop_one_rank(settings):
     return step
 
 
+def on_ranks(count):
+    return (PROGRAM,) if count == 1 else (BINADE, "launch", "-n", str(count), PROGRAM)
+
+
+def mnist():
+    """The accuracy of one process, at the same batch of all ranks; and from 2 to 4 to 1 to 2 ranks."""
+    epochs, batch = 2, 64
+    data = shared("data", "mnist")
+    settings = ("--data", data, *SETTINGS, "--epochs", epochs)
+    train(*settings, "--batch", batch, "--run", "one")
+    alone = metrics("one")[-1]
+    results = {}
+    for name, command in launchers().items():
+        run_all(command, *settings, "--batch", batch // 2, "--run", name)
+        results[name] = metrics(name)[-1]
+    steps = newest_manifest("one")["step"]
+    settings += ("--run", "stop", "--checkpoint-every", 25)
+    at = []
+    for i, count in enumerate((2, 4, 1)):
+        resume = ("--resume",) if i > 0 else ()
+        arguments = (*on_ranks(count), *settings, *resume, "--batch", batch // count)
+        at.append(stop_one_rank([str(a) for a in arguments], (at[-1] if at else 0) + 100))
+    run_all(LAUNCH, *settings, "--resume", "--batch", batch // 2)
+    # Every sample once per epoch: as many steps, and the same mean loss over all samples.
+    assert newest_manifest("stop")["step"] == steps, (newest_manifest("stop"), steps)
+    assert at == sorted(set(at)) and at[-1] < steps, at
+    results["resumed"] = metrics("stop")[-1]
+    for name, result in results.items():
+        print(f"{name}: test accuracy {100 * result['test_accuracy']:.2f}%, alone "
+              f"{100 * alone['test_accuracy']:.2f}%; training loss {result['train_loss']:.4f}, alone "
+              f"{alone['train_loss']:.4f}")
+        assert abs(result["test_accuracy"] - alone["test_accuracy"]) <= 0.003, (name, result, alone)
+        assert abs(result["train_loss"] - alone["train_loss"]) <= 0.005, (name, result, alone)
+    assert alone["test_accuracy"] >= 0.97, alone
+    print(f"stopped and resumed on 2, 4, 1 and 2 ranks after steps {at} of {steps}")
+
+
 def main():
     with temporary_directory():
         data = make_idx("images", train_count=400)
         settings = ("--data", data, *SETTINGS)
         commands = compare_with_one_process(settings)
         settings += ("--epochs", EPOCHS, "--patience", 0, "--run", "stop")
-        step = stop_one_rank(settings)
+        step = stop_one_rank([*LAUNCH, *map(str, settings), "--batch", "8", "--checkpoint-every", "2"])
         output = run_all(LAUNCH, *settings, "--resume", "--batch", 16, status=1)
         assert "batch = 32" in output and "trained with batch = 16" in output, output
         output = train(*settings, "--resume", "--batch", 16)
@@ -99,4 +142,8 @@ def main():
     print(f"as one process: {', '.join(commands)}; stopped at step {step}")
 
 
-main()
+if "mnist" in sys.argv[3:]:
+    with temporary_directory():
+        mnist()
+else:
+    main()

@@ -9,24 +9,15 @@ import subprocess
 import sys
 
 from classifier_runs import skip, temporary_directory, train
+from python_with import python_with
 
-MODULES = "import numpy, safetensors, torch"
 EXPORT_LOGITS = os.path.abspath(sys.argv[2])
 
 
-def find_python():
-    for python in (os.environ.get("BINADE_PYTHON"), sys.executable, "python3", "/usr/bin/python3"):
-        try:
-            if python and subprocess.run([python, "-c", MODULES], capture_output=True,
-                                         check=False).returncode == 0:
-                return python
-        except OSError:
-            continue
-    return skip("no Python with safetensors, numpy and torch ($BINADE_PYTHON)")
-
-
 def main():
-    python = find_python()
+    python = python_with("numpy", "safetensors", "torch")
+    if python is None:
+        skip("no Python with safetensors, numpy and torch ($BINADE_PYTHON)")
     with temporary_directory() as here:
         train("--model", "cnn", "--precision", "fp32", "--epochs", 1, "--run", "run")
         model = here / "run" / "model.safetensors"

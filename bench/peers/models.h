@@ -1,0 +1,38 @@
+// Models of the comparison that nn does not have. Parameters have the names that torch_models.py
+// gives them.
+#pragma once
+#include <binade/nn/embedding.h>
+#include <binade/nn/sequential.h>
+#include <binade/nn/transformer.h>
+
+namespace binade::peers {
+
+// PyTorch's MNIST example without dropout: two 3x3 convolutions without padding, one 2x2 pooling,
+// two fully connected layers; 1.2 million parameters. x [N, 1, 28, 28] -> [N, 10].
+std::unique_ptr<nn::Module> make_mnist_cnn();
+
+struct CharGptOptions {
+  int64_t layers = 4;
+  int64_t embed = 128;
+  int64_t heads = 4;
+  int64_t context = 128;
+  int64_t vocabulary = 65;
+};
+
+// A GPT on characters without dropout: norms first, exact gelu, a head that is not tied.
+// index i64 [N, context] -> [N context, vocabulary].
+class CharGpt : public nn::Module {
+ public:
+  using Options = CharGptOptions;
+  explicit CharGpt(const CharGptOptions& options = {});
+  Tensor forward(const Tensor& index) override;
+
+  nn::Embedding tokens, positions;
+  nn::LayerNorm norm;
+  nn::Linear head;
+
+ private:
+  std::vector<std::unique_ptr<nn::TransformerEncoderLayer>> layers_;
+};
+
+}  // namespace binade::peers

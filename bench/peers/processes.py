@@ -1,0 +1,93 @@
+"""Long-lived processes that answer commands, a line of JSON each, and what makes PyTorch fastest."""
+import json
+import os
+import pathlib
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+OPENBLAS = "/usr/lib/x86_64-linux-gnu/openblas-openmp"
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "17179869184",
+               "MALLOC_TOP_PAD_": "268435456"}
+
+
+def strongest_environment(threads=None):
+    """The environment in which PyTorch is fastest on the CPU: OpenBLAS chooses its own kernels and
+    shares PyTorch's OpenMP pool, freed memory stays with the process (or every large tensor costs page
+    faults), and PyTorch 1.13 uses AVX-512, which it does not by itself."""
+    env = {name: value for name, value in os.environ.items()
+           if not name.startswith(("OPENBLAS_", "ATEN_", "OMP_", "GOMP_"))}
+    env.update(KEEP_MEMORY)
+    if os.path.isdir(OPENBLAS):
+        env["LD_LIBRARY_PATH"] = OPENBLAS
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        if "avx512f" in file.read():
+            env["ATEN_CPU_CAPABILITY"] = "avx512"
+    if threads:
+        env["OMP_NUM_THREADS"] = env["OPENBLAS_NUM_THREADS"] = str(threads)
+    return env
+
+
+class WorkerError(Exception):
+    pass
+
+
+class Worker:
+    """A process that reads commands from its standard input."""
+
+    def __init__(self, name, command, env=None):
+        self.name = name
+        try:
+            self.process = subprocess.Popen([str(word) for word in command], env=env, text=True,
+                                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        except OSError as error:
+            raise WorkerError(f"{name}: {error}") from error
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def ask(self, *words):
+        """The answer to a command, a dictionary."""
+        command = " ".join(str(word) for word in words)
+        try:
+            self.process.stdin.write(command + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise WorkerError(f"{self.name}: ended with status {self.process.wait()} at '{command}'")
+        try:
+            answer = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise WorkerError(f"{self.name}: answered '{line.strip()}' to '{command}'") from error
+        if "error" in answer:
+            raise WorkerError(f"{self.name}: {answer['error']}")
+        return answer
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def binade(program):
+    return Worker("peer_work", [program])
+
+
+def torch(python, threads=None):
+    return Worker("torch_work.py", [python, "-B", HERE / "torch_work.py"],
+                  strongest_environment(threads))
+
+
+def default_program():
+    """The newest peer_work of the release builds."""
+    found = [path for path in (ROOT / "build").glob("*/bin/peer_work") if "release" in path.parts[-3]]
+    return max(found, key=os.path.getmtime, default=ROOT / "build/release/bin/peer_work")

@@ -1,0 +1,44 @@
+// IterableDataset: rows that come one after another, as from a file too large to index, a pipe or a
+// generator. data::Loader makes batches of them as of a Dataset (data/loader.h).
+//
+// The split over ranks and workers is that of the Loader, the same as for random access: the rows,
+// shuffled within a buffer, have one order per epoch; shard s of n takes positions s, s + n, ...,
+// and uneven_shards says what becomes of the rest. Every shard reads all rows, one thread at a
+// time, and decodes its own, on all workers: no row can come twice or be missed, all shards know
+// the end, and batches depend neither on the number of workers nor on where an epoch is entered.
+#pragma once
+#include <binade/data/sample.h>
+
+#include <memory>
+#include <string>
+
+namespace binade::data {
+
+// The rows of one epoch. One thread at a time uses it.
+class RowReader {
+ public:
+  virtual ~RowReader() = default;
+  // Replaces `bytes` by the next row; false at the end. Throws Error, whose text names the file,
+  // where it cannot be read: that ends the epoch under every BadFilePolicy.
+  virtual bool next(std::string& bytes) = 0;
+};
+
+// Every const function may be called from several threads at once.
+class IterableDataset {
+ public:
+  virtual ~IterableDataset() = default;
+
+  // A reader before the first row. All shards get the same rows in the same order.
+  virtual std::unique_ptr<RowReader> open(int64_t epoch) const = 0;
+  // What the bytes of row `index` (from 0, in the order of the reader) hold. Throws Error where
+  // they hold no sample.
+  virtual Sample decode(const std::string& bytes, int64_t index) const = 0;
+  // Channels of every image; 0 where samples are rows of numbers (Sample::values).
+  virtual int channels() const = 0;
+  // Rows of an epoch, -1 where that is not known. train::Trainer needs it.
+  virtual int64_t size() const { return -1; }
+  // Where row `index` comes from, for messages: "file:line".
+  virtual std::string describe(int64_t index) const;
+};
+
+}  // namespace binade::data

@@ -1,0 +1,60 @@
+// Partial and narrow forms of kernels/contraction_vector.h for AVX-512, by masks. Part of it.
+#pragma once
+#include <binade/kernels/contraction_vector_types.h>
+
+#if defined(__AVX512F__)
+
+namespace binade::kernels::BINADE_ISA {
+namespace {
+
+BINADE_INLINE __mmask16 first(int n) { return static_cast<__mmask16>((1u << n) - 1u); }
+// Vector arithmetic and zero-masked forms: the plain intrinsics trip g++ 12's warnings.
+typedef uint32_t Bits __attribute__((vector_size(kVectorBytes)));
+BINADE_INLINE Vector<float> widen(__m256i bits, half) {
+  return _mm512_maskz_cvtph_ps(0xffff, bits);
+}
+BINADE_INLINE Vector<float> widen(__m256i bits, bfloat16) {
+  return (Vector<float>)((Bits)_mm512_maskz_cvtepu16_epi32(0xffff, bits) << 16);
+}
+BINADE_INLINE __m256i narrow(Vector<float> v, half) {
+  return _mm512_maskz_cvtps_ph(0xffff, v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+BINADE_INLINE __m256i narrow(Vector<float> v, bfloat16) {
+  const Bits bits = (Bits)v, high = bits >> 16;
+  const Bits rounded = (bits + 0x7fff + (high & 1)) >> 16;
+  const Bits result = v == v ? rounded : high | 0x40;
+  return _mm512_maskz_cvtepi32_epi16(0xffff, (__m512i)result);
+}
+template <class S>
+BINADE_INLINE Vector<float> load_narrow(const S* p) {
+  return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), S{});
+}
+template <class S>
+BINADE_INLINE Vector<float> load_narrow(const S* p, int n) {
+  return widen(_mm256_maskz_loadu_epi16(first(n), p), S{});
+}
+template <class S>
+BINADE_INLINE void store_narrow(S* p, Vector<float> v) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(v, S{}));
+}
+template <class S>
+BINADE_INLINE void store_narrow(S* p, Vector<float> v, int n) {
+  _mm256_mask_storeu_epi16(p, first(n), narrow(v, S{}));
+}
+BINADE_INLINE Vector<float> load(const float* p, int n) {
+  return _mm512_maskz_loadu_ps(first(n), p);
+}
+BINADE_INLINE Vector<double> load(const double* p, int n) {
+  return _mm512_maskz_loadu_pd(static_cast<__mmask8>(first(n)), p);
+}
+BINADE_INLINE void store(float* p, Vector<float> v, int n) {
+  _mm512_mask_storeu_ps(p, first(n), v);
+}
+BINADE_INLINE void store(double* p, Vector<double> v, int n) {
+  _mm512_mask_storeu_pd(p, static_cast<__mmask8>(first(n)), v);
+}
+
+}  // namespace
+}  // namespace binade::kernels::BINADE_ISA
+
+#endif

@@ -1,0 +1,86 @@
+#include <binade/data/text_lines.h>
+#include <tests/core/temporary_directory.h>
+
+#include <fstream>
+
+#include "tests/data/row_stream.h"
+#include "tests/data/test_files.h"
+
+namespace binade::data {
+namespace {
+
+using test::read_stream;
+using test::Stream;
+
+class TextLinesFiles : public ::testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& contents) const {
+    std::ofstream(directory / name, std::ios::binary) << contents;
+    return directory / name;
+  }
+  testing::TemporaryDirectory directory;
+};
+
+TEST_F(TextLinesFiles, AreReadLineByLine) {
+  const TextLines rows({write("a.csv", "class,x,y\r\n3,1.5,-2\r\n\r\n0,7,1e3"),
+                        write("empty.csv", ""), write("b.csv", "class,x,y\n9,0.25,4\n")},
+                       csv_sample, {.header_lines = 1});
+  EXPECT_EQ(rows.size(), -1);
+  for (const int workers : {0, 2}) {
+    Loader loader(rows, {.batch = 2, .workers = workers, .shuffle = false});
+    const Stream stream = read_stream(loader, 0);
+    EXPECT_EQ(stream.labels, (std::vector<int64_t>{3, 0, 9}));
+    EXPECT_EQ(stream.values, (std::vector<float>{1.5f, -2, 7, 1000, 0.25f, 4}));
+    EXPECT_EQ(loader.batches_per_epoch(), 2);  // known by now
+  }
+  EXPECT_EQ(rows.describe(0), directory / "a.csv:2");
+  EXPECT_EQ(rows.describe(1), directory / "a.csv:4");
+  EXPECT_EQ(rows.describe(2), directory / "b.csv:2");
+}
+
+TEST_F(TextLinesFiles, LongLinesAndManyOfThem) {
+  std::string contents;
+  for (int i = 0; i < 3000; ++i) {
+    contents += text(i % 10, ",", i, i % 700 == 0 ? std::string(70000, '0') : "", "e0\n");
+  }
+  contents += "1";
+  const TextLines rows({write("long.csv", contents)}, [](std::string_view line) {
+    return Sample{{}, 0, {static_cast<float>(line.size())}};
+  });
+  EXPECT_EQ(rows.count_rows(), 3001);
+  Loader loader(rows, {.batch = 100, .workers = 2, .shuffle = false});
+  const Stream stream = read_stream(loader, 0);
+  ASSERT_EQ(stream.values.size(), 3001u);
+  EXPECT_EQ(stream.values[700], 2 + 3 + 70000 + 2);
+  EXPECT_EQ(stream.values[2999], 2 + 4 + 2);
+  EXPECT_EQ(stream.values[3000], 1);
+}
+
+TEST_F(TextLinesFiles, NameWhatIsWrong) {
+  const std::string good = write("good.csv", "1,2\n"), bad = write("bad.csv", "1,2\n3,4x\n");
+  const auto error_of = [](const TextLines& rows, int workers) {
+    Loader loader(rows, {.batch = 1, .workers = workers, .shuffle = false});
+    try {
+      read_stream(loader, 0);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  for (const int workers : {0, 2}) {
+    EXPECT_EQ(error_of(TextLines({good, bad}, csv_sample), workers),
+              text("loader: sample 2 (", bad, ":2): csv: got '4x' in column 2, expected a number"));
+    EXPECT_EQ(
+        error_of(TextLines({good, directory / "none.csv"}, csv_sample), workers),
+        text("text lines: cannot open ", directory / "none.csv", ": No such file or directory"));
+    EXPECT_TRUE(test::contains(error_of(TextLines({directory.path()}, csv_sample), workers),
+                               "text lines: cannot read " + directory.path()));
+  }
+  EXPECT_ERROR(csv_sample("-1,2"), "'-1' in column 1, expected a class");
+  EXPECT_ERROR(csv_sample("1,,2"), "got '' in column 2");
+  EXPECT_ERROR(csv_sample("1"), "a class without values");
+  EXPECT_ERROR(TextLines({good}, nullptr), "no function");
+}
+
+}  // namespace
+}  // namespace binade::data
