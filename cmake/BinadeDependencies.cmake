@@ -24,13 +24,21 @@ target_link_libraries(binade_train PRIVATE $<BUILD_INTERFACE:nlohmann_json::nloh
 target_link_libraries(binade_dist PRIVATE ${CMAKE_DL_LIBS})  # NCCL is looked for when it is needed
 
 # MPI, one of the transports between processes. Programs that use no World do not load its library.
+# FindMPI stops at a wrapper without headers, as Debian's openmpi-bin alone installs it.
 set(BINADE_HAS_MPI FALSE)
-if(NOT BINADE_MPI STREQUAL "OFF")
+set(mpi_compiles 0)
+find_program(BINADE_MPICXX mpicxx)
+mark_as_advanced(BINADE_MPICXX)
+if(BINADE_MPICXX AND NOT BINADE_MPI STREQUAL "OFF")
+  execute_process(COMMAND ${BINADE_MPICXX} -E -include mpi.h -x c++ /dev/null
+                  RESULT_VARIABLE mpi_compiles OUTPUT_QUIET ERROR_QUIET)
+endif()
+if(NOT BINADE_MPI STREQUAL "OFF" AND mpi_compiles EQUAL 0)
   find_package(MPI QUIET COMPONENTS CXX)
   set(BINADE_HAS_MPI ${MPI_CXX_FOUND})
-  if(BINADE_MPI STREQUAL "ON" AND NOT MPI_CXX_FOUND)
-    message(FATAL_ERROR "BINADE_MPI=ON, but no MPI was found: install libopenmpi-dev, or use AUTO or OFF")
-  endif()
+endif()
+if(BINADE_MPI STREQUAL "ON" AND NOT BINADE_HAS_MPI)
+  message(FATAL_ERROR "BINADE_MPI=ON, but no MPI was found: install libopenmpi-dev, or use AUTO or OFF")
 endif()
 if(BINADE_HAS_MPI)
   target_link_libraries(binade_dist PRIVATE -Wl,--push-state,--as-needed MPI::MPI_CXX -Wl,--pop-state)
