@@ -99,25 +99,19 @@ Tensor normalize_by_running(const Tensor& x, const Tensor& residual, const Tenso
   const bool recorded = grad_enabled() && (x.requires_grad() || w.requires_grad() ||
                                            b.requires_grad() || residual.requires_grad());
   Tensor y = empty_like(x);
-  if (!recorded && (residual.defined() || options.relu)) {
-    kernels::batch_norm_inference({.x = x,
-                                   .weight = w,
-                                   .bias = b,
-                                   .running_mean = running_mean,
-                                   .running_var = running_var,
-                                   .y = y,
-                                   .eps = eps,
-                                   .residual = residual,
-                                   .relu = options.relu});
-    return kOp.plain({x, w, b, residual}, y);
-  }
+  const bool at_once = !recorded && (residual.defined() || options.relu);
   kernels::batch_norm_inference({.x = x,
                                  .weight = w,
                                  .bias = b,
                                  .running_mean = running_mean,
                                  .running_var = running_var,
                                  .y = y,
-                                 .eps = eps});
+                                 .eps = eps,
+                                 .residual = at_once ? residual : Tensor(),
+                                 .relu = at_once && options.relu});
+  if (at_once) {
+    return kOp.plain({x, w, b, residual}, y);
+  }
   y = kOp.record({x, w, b}, y, save(x, w, running_mean, running_var),
                  [eps](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
                        const Tensor& running_mean, const Tensor& running_var) -> Grads {

@@ -4,11 +4,11 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <random>
 
+#include "tests/core/child_process.h"
 #include "tests/core/error_of.h"
 #include "tests/core/faulty_file_system.h"
 #include "tests/core/model_file_system.h"
@@ -21,6 +21,7 @@ using testing::Choices;
 using testing::Fault;
 using testing::FaultyFileSystem;
 using testing::ModelFileSystem;
+using testing::run_child;
 using testing::TemporaryDirectory;
 
 std::string as_text(const std::vector<std::byte>& bytes) {
@@ -294,23 +295,6 @@ TEST(Faults, AWriteThatDoesNothingIsAnErrorNotALoop) {
 }
 
 // --- killed processes ---
-
-// Runs `work` in a child; returns true if it ended by itself.
-template <class F>
-bool run_child(F&& work, unsigned kill_after_microseconds = 0) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    work();
-    ::_exit(0);
-  }
-  if (kill_after_microseconds > 0) {
-    ::usleep(kill_after_microseconds);
-    ::kill(child, SIGKILL);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 TEST(Kill, AtEveryCall) {
   const TemporaryDirectory directory;

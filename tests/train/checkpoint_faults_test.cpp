@@ -1,7 +1,6 @@
 #include <binade/train/checkpoint_store.h>
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +8,7 @@
 #include <functional>
 #include <random>
 
+#include "tests/core/child_process.h"
 #include "tests/core/faulty_file_system.h"
 #include "tests/core/model_file_system.h"
 #include "tests/core/temporary_directory.h"
@@ -20,6 +20,7 @@ namespace {
 using binade::testing::Fault;
 using binade::testing::FaultyFileSystem;
 using binade::testing::ModelFileSystem;
+using binade::testing::run_child;
 using binade::testing::TemporaryDirectory;
 
 using Save = std::function<void(CheckpointStore&, int64_t step, FaultyFileSystem&)>;
@@ -192,23 +193,6 @@ TEST(Faults, InterruptsAndShortCallsDoNotMatter) {
       hit = files.hit();
     }
   }
-}
-
-// Runs `work` in a child; returns true if it ended by itself.
-template <class F>
-bool run_child(F&& work, unsigned kill_after_microseconds = 0) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    work();
-    ::_exit(0);
-  }
-  if (kill_after_microseconds > 0) {
-    ::usleep(kill_after_microseconds);
-    ::kill(child, SIGKILL);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 TEST(Kill, AtEveryCallOfASave) {
