@@ -2,6 +2,7 @@
 #include <binade/core/observer.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/cast.h>
 #include <binade/core/precision_rules.h>
 #include <binade/kernels/copy.h>
 
@@ -112,8 +113,9 @@ Tensor policy_cast(const PrecisionScope& scope, const Tensor& x, DType dtype,
       cache->keep(x, value);
     }
   }
-  return kOp.record({x}, value, save(),
-                    [from = x.dtype()](const Tensor& dy) -> Grads { return {cast(dy, from)}; });
+  return kOp.record({x}, value, save(), [from = x.dtype()](const Tensor& dy, Needs needs) -> Grads {
+    return cast_gradient(dy, from, needs);
+  });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <binade/core/create.h>
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/cast.h>
 #include <binade/core/ops/checks.h>
 #include <binade/core/ops/rearrange.h>
 #include <binade/kernels/copy.h>
@@ -322,8 +323,23 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int dim) {
   return split(x, sizes, dim);
 }
 
+namespace {
+constexpr Op kCast{"cast", OpClass::movement, true};
+}  // namespace
+
+Grads detail::cast_gradient(const Tensor& dy, DType dtype, Needs needs) {
+  if (grad_enabled()) {
+    return {cast(dy, dtype)};
+  }
+  Tensor dx = needs.out_like(0, dy);
+  if (dx.defined()) {
+    kernels::copy({.x = dy, .y = dx});
+    dx = kCast.plain({dy}, dx);
+  }
+  return {dx};
+}
+
 Tensor cast(const Tensor& x, DType dtype) {
-  static constexpr Op kOp{"cast", OpClass::movement, true};
   check_defined("cast", x);
   if (x.dtype() == dtype) {
     return x;
@@ -333,8 +349,9 @@ Tensor cast(const Tensor& x, DType dtype) {
   if (!is_floating(dtype) || !is_floating(x.dtype())) {
     return y;
   }
-  return kOp.record({x}, y, save(),
-                    [from = x.dtype()](const Tensor& dy) -> Grads { return {cast(dy, from)}; });
+  return kCast.record({x}, y, save(), [from = x.dtype()](const Tensor& dy, Needs needs) -> Grads {
+    return detail::cast_gradient(dy, from, needs);
+  });
 }
 
 namespace {

@@ -1,6 +1,8 @@
-// Needs::out_over(): a gradient takes the memory of the upstream gradient where nobody else holds
-// that, and only there.
+// Where gradients go: Needs::out_over() takes the memory of the upstream gradient where nobody else
+// holds that, and only there; the gradient of a cast is written where that of its input goes.
 #include <binade/core/hooks.h>
+#include <binade/core/observer.h>
+#include <binade/core/op.h>
 #include <binade/core/ops/norm.h>
 
 #include "tests/core/autograd_testing.h"
@@ -71,6 +73,33 @@ TEST(GradientMemory, AResidualBesideTheNormOfTheSameTensor) {
   for (size_t i = 0; i < one.size(); ++i) {
     EXPECT_NEAR(one[i], three[i], 1e-12);
   }
+}
+
+struct LastCast : OpObserver {
+  void result(const OpEvent& event) override {
+    if (std::string(event.op.name) == "cast" && event.in_backward) {
+      at = event.outputs[0].view().data;
+    }
+  }
+  const void* at = nullptr;
+};
+
+TEST(GradientMemory, ACastsGradientIsWrittenIntoTheLeafsBuffer) {
+  Tensor w = leaf({1, 2, 3, 4}, {2, 2});
+  const Tensor buffer = zeros({2, 2}, DType::f64);
+  static_cast<Leaf&>(*w.history()).buffer = buffer;  // as an arena range
+  LastCast last;
+  const ObserverScope scope(last);
+  backward(matmul(ones({1, 2}), cast(w, DType::f32)), from_values({1, 2}, {1, 2}, DType::f32));
+  EXPECT_EQ(values(buffer), (Numbers{1, 2, 1, 2}));
+  EXPECT_EQ(last.at, buffer.view().data);
+}
+
+// Which is added to where there is one already.
+TEST(GradientMemory, CastsOfOneLeafAddUp) {
+  Tensor w = leaf({1, 2}, {2});
+  sum(cast(w, DType::f32) * 3.0 + cast(w, DType::f16).to(DType::f32)).backward();
+  EXPECT_EQ(values(w.grad()), (Numbers{4, 4}));
 }
 
 }  // namespace
