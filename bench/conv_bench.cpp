@@ -1,7 +1,7 @@
-// Convolution in f32 on the CPU by layer, direction, algorithm and threads, on channels-last
-// memory: layers of the MNIST CNN (batch 64) and of ResNet-18 on 32 x 32 images (batch 32),
-// and two at the edge of where Winograd pays. FLOP/s are those of the plain sum, whatever the
-// algorithm. bench/peers/conv.py compares with PyTorch.
+// Convolution in f32 and bf16 on the CPU by layer, direction, algorithm and threads, on
+// channels-last memory: layers of the MNIST CNN (batch 64) and of ResNet-18 on 32 x 32 images
+// (batch 32), and two at the edge of where Winograd pays. FLOP/s are those of the plain sum,
+// whatever the algorithm. bench/peers/conv.py compares with PyTorch.
 #include <benchmark/benchmark.h>
 #include <binade/core/create.h>
 #include <binade/core/ops.h>
@@ -37,16 +37,18 @@ constexpr Layer kLayers[] = {
 enum class Pass { forward, backward_data, backward_weight };
 constexpr const char* kPassNames[] = {"forward", "backward_data", "backward_weight"};
 
-void run(benchmark::State& state, const Layer& layer, Pass pass, const char* provider) {
+void run(benchmark::State& state, const Layer& layer, Pass pass, const char* provider,
+         DType dtype) {
   kernels::set_threads(static_cast<int>(state.range(0)));
   kernels::set_conv2d_provider(provider);
   const int64_t side = (layer.side + 2 * layer.padding - layer.kernel) / layer.stride + 1;
   const kernels::Conv2dGeometry geometry{.stride = {layer.stride, layer.stride},
                                          .padding = {layer.padding, layer.padding}};
-  const Tensor x = channels_last(randn({layer.batch, layer.channels, layer.side, layer.side}));
+  const Tensor x =
+      channels_last(randn({layer.batch, layer.channels, layer.side, layer.side}).to(dtype));
   const Tensor w =
-      channels_last(randn({layer.outputs, layer.channels, layer.kernel, layer.kernel}));
-  const Tensor y = channels_last(randn({layer.batch, layer.outputs, side, side}));
+      channels_last(randn({layer.outputs, layer.channels, layer.kernel, layer.kernel}).to(dtype));
+  const Tensor y = channels_last(randn({layer.batch, layer.outputs, side, side}).to(dtype));
   const auto call = [&] {
     if (pass == Pass::forward) {
       kernels::conv2d_forward({.x = x, .w = w, .y = y, .geometry = geometry});
@@ -79,14 +81,17 @@ const bool kRegistered = [] {
         if (!winograd && std::string(provider) != "own") {
           continue;  // there is one algorithm
         }
-        const std::string name =
-            std::string(layer.name) + "/" + kPassNames[static_cast<int>(pass)] + "/" + provider;
-        benchmark::RegisterBenchmark(name.c_str(), run, layer, pass, provider)
-            ->ArgName("threads")
-            ->Arg(1)
-            ->Arg(2)
-            ->Unit(benchmark::kMillisecond)
-            ->UseRealTime();
+        for (const DType dtype : {DType::f32, DType::bf16}) {
+          const std::string name = std::string(layer.name) + "/" +
+                                   kPassNames[static_cast<int>(pass)] + "/" + provider +
+                                   (dtype == DType::bf16 ? "/bf16" : "");
+          benchmark::RegisterBenchmark(name.c_str(), run, layer, pass, provider, dtype)
+              ->ArgName("threads")
+              ->Arg(1)
+              ->Arg(2)
+              ->Unit(benchmark::kMillisecond)
+              ->UseRealTime();
+        }
       }
     }
   }

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Matrix products in f32, Binade against torch.mm (OpenBLAS) on the CPU: the shapes of bench/gemm_bench.cpp.
+"""Matrix products, Binade against torch.mm on the CPU: the shapes of bench/gemm_bench.cpp. PyTorch multiplies f32
+with OpenBLAS, bf16 with oneDNN.
 
-    bench/peers/gemm.py build/release/bin/gemm_bench [--threads 1,2] [--rounds 5] [--filter '^NT'] [--cpu-time]
+    bench/peers/gemm.py build/release/bin/gemm_bench [--dtype bf16] [--threads 1,2] [--rounds 5] [--filter '^NT']
+                        [--cpu-time]
 
 NT is the forward of a linear layer, TN the gradient of its weight, NN that of its input. PyTorch writes into an
 output that exists. bench/peers/kernel_rows.py says how times are taken."""
@@ -24,8 +26,9 @@ def shapes():
 
 
 def main():
-    flags = kernel_rows.parse_flags(__doc__, "gemm_bench", "KIND/MxNxK")
+    flags = kernel_rows.parse_flags(__doc__, "gemm_bench", "KIND/MxNxK", dtypes=("f32", "bf16"))
     torch = kernel_rows.import_torch()
+    dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[flags.dtype]
     kernel_rows.print_header(torch, "m x n x k")
     results = []
     with torch.no_grad():
@@ -34,11 +37,11 @@ def main():
                 work = f"{kind}/{m}x{n}x{k}"
                 if not re.search(flags.filter, work):
                     continue
-                a = torch.randn(k, m).t() if kind[0] == "T" else torch.randn(m, k)
-                b = torch.randn(n, k).t() if kind[1] == "T" else torch.randn(k, n)
-                y = torch.empty(m, n)
+                a = torch.randn(k, m).to(dtype).t() if kind[0] == "T" else torch.randn(m, k).to(dtype)
+                b = torch.randn(n, k).to(dtype).t() if kind[1] == "T" else torch.randn(k, n).to(dtype)
+                y = torch.empty(m, n, dtype=dtype)
                 forms = {"mm": lambda: torch.mm(a, b, out=y)}
-                row = kernel_rows.measure(torch, flags, work, f"{work}/f32/threads:{threads}/real_time", forms, threads)
+                row = kernel_rows.measure(torch, flags, work, f"{work}/{flags.dtype}/threads:{threads}/real_time", forms, threads)
                 kernel_rows.print_row(row, 2 * m * n * k)
                 results.append(row)
     kernel_rows.write_json(flags, results)

@@ -37,13 +37,15 @@ def import_torch():
     return torch
 
 
-def parse_flags(description, program, filtered):
+def parse_flags(description, program, filtered, dtypes=()):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", help=program)
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--filter", default="", help=f"regular expression on {filtered}")
     parser.add_argument("--cpu-time", action="store_true", help="processor time in place of the clock")
+    if dtypes:
+        parser.add_argument("--dtype", choices=dtypes, default=dtypes[0])
     parser.add_argument("--json", metavar="FILE")
     return parser.parse_args()
 
