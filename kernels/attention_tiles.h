@@ -5,6 +5,7 @@
 #include <binade/kernels/attention_isa.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/contraction.h>
+#include <binade/kernels/gemm_pairs.h>
 
 #include <algorithm>
 
@@ -48,6 +49,7 @@ class TileMemory {
  public:
   TileMemory(DType dtype, const AttentionSizes& n)
       : compute_(compute_dtype(dtype)),
+        pairs_(pairs_run(dtype)),
         wide_((std::max(n.size, n.value_size) + 31) / 32 * 32),
         workspace_(static_cast<size_t>(packed_a() + packed_b() + 3 * kTile + 4 * kKeyRows * wide_ +
                                        kVectors) *
@@ -67,19 +69,20 @@ class TileMemory {
   // c [m, n] (+)= a [m, k] b [k, n]; a and b of one dtype.
   void multiply(const Matrix& a, const Matrix& b, const Matrix& c, int64_t m, int64_t n, int64_t k,
                 bool accumulate) const {
-    gemm_block_best(GemmBlock{.dtype = a.dtype,
-                              .m = m,
-                              .n = n,
-                              .k = k,
-                              .a = a.data,
-                              .b = b.data,
-                              .a_strides = {a.row, a.column},
-                              .b_strides = {b.row, b.column},
-                              .c = c.data,
-                              .c_row = c.row,
-                              .accumulate = accumulate,
-                              .packed_a = packed_a_,
-                              .packed_b = packed_b_});
+    const GemmBlock block{.dtype = a.dtype,
+                          .m = m,
+                          .n = n,
+                          .k = k,
+                          .a = a.data,
+                          .b = b.data,
+                          .a_strides = {a.row, a.column},
+                          .b_strides = {b.row, b.column},
+                          .c = c.data,
+                          .c_row = c.row,
+                          .accumulate = accumulate,
+                          .packed_a = packed_a_,
+                          .packed_b = packed_b_};
+    pairs_&& a.dtype == DType::bf16 ? avx512_bf16::gemm_block_pairs(block) : gemm_block_best(block);
   }
   // The matrix in the compute type: itself, or converted into `buffer`.
   Matrix in_compute(const Matrix& source, std::byte* buffer, int64_t rows, int64_t columns) const {
@@ -97,6 +100,7 @@ class TileMemory {
   int64_t packed_b() const { return kKeyRows * wide_; }
 
   DType compute_;
+  bool pairs_;
   int64_t wide_;
   Workspace workspace_;
   std::byte *next_, *packed_a_ = nullptr, *packed_b_ = nullptr;

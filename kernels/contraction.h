@@ -6,27 +6,46 @@
 // tile around it: how the work is cut into tiles and threads never changes a bit of the result.
 #pragma once
 #include <binade/kernels/base/dtype.h>
+#include <binade/kernels/base/half.h>
 #include <binade/kernels/base/isa.h>
 
 #include <cstdint>
 
 namespace binade::kernels {
 
+// Elements k and k + 1 of a bf16 operand, which vdpbf16ps multiplies and adds together.
+struct BfloatPair {
+  bfloat16 even, odd;
+};
+
+// What products of T are summed in.
+template <class T>
+struct SumOf {
+  using type = T;
+};
+template <>
+struct SumOf<BfloatPair> {
+  using type = float;
+};
+
 // c[i][j] = relu?(c[i][j]? + sum_k a(i, k) b[k][j] + bias[j]?). k runs over `segments` runs of
 // `length`; run s of row i starts at a + offsets[s] + i * a_row and advances by a_step. Either
-// a_row or a_step is 1. Rows of b follow each other at b_step through all segments.
+// a_row or a_step is 1. Rows of b follow each other at b_step through all segments. Of pairs, k
+// counts pairs and the sum runs over both halves.
 template <class T>
 struct Tile {
+  using Sum = typename SumOf<T>::type;
   const T* a = nullptr;
   int64_t a_row = 1, a_step = 1;
   const int64_t* offsets = nullptr;  // [segments]
   int64_t segments = 1, length = 0;
   const T* b = nullptr;  // every row readable to the full width of the tile
   int64_t b_step = 0;
-  T* c = nullptr;
+  void* c = nullptr;  // of Sum; of pairs also bfloat16
   int64_t c_row = 0;
-  int64_t columns = 0;      // written; at most the width of the tile
-  const T* bias = nullptr;  // readable to the full width
+  bool c_is_bf16 = false;
+  int64_t columns = 0;        // written; at most the width of the tile
+  const Sum* bias = nullptr;  // readable to the full width
   bool accumulate = false, relu = false;
 };
 
@@ -46,7 +65,7 @@ struct TileSet {
 };
 
 // target[i][j][k] = source[i][j][k], converted; columns k from sizes[2] to padded_columns become 0.
-// From a storage dtype to its compute dtype or back.
+// From a storage dtype to its compute dtype or back, or bf16 to bf16.
 struct StridedCopy {
   const void* source = nullptr;
   DType from = DType::f32, to = DType::f32;
@@ -58,6 +77,7 @@ struct StridedCopy {
 };
 
 // c [m, n] (+)= a [m, k] b [k, n] on one thread; c holds the compute dtype in contiguous rows.
+// Elements of packed operands are of the compute dtype, of products in pairs BfloatPair.
 struct GemmBlock {
   DType dtype = DType::f32;  // of a and b
   int64_t m = 0, n = 0, k = 0;
@@ -73,15 +93,26 @@ struct GemmBlock {
   // packed_b holds all of b after the call, for calls with other rows and b_is_packed. REQUIRES of
   // both: k <= kPackDepth.
   bool keeps_b = false, b_is_packed = false;
+  bool c_is_bf16 = false;  // gemm_block_pairs alone. REQUIRES: k <= 2 * kPackDepth
 };
 
 inline constexpr int64_t kMaxTileWidth = 32;
 inline constexpr int64_t kUnpackedColumns =
-    128;                                   // gemm_block reads rows of a in place up to this n
+    128;                                   // gemm_block reads rows of a as they lie up to this n
 inline constexpr int64_t kPackRows = 252;  // a panel block of a stays in the second-level cache
-// Of k that is summed at a time, in as few and as equal parts as it takes. Depends on nothing else:
-// it fixes the order of additions.
+// Of k (or of pairs) that is summed at a time, in as few and as equal parts as it takes. Depends on
+// nothing else: it fixes the order of additions.
 inline constexpr int64_t kPackDepth = 384;
+
+// Steps of k of some rows of a, or columns of b, to be packed as [steps][step_width] elements of a
+// tile's operands.
+struct StepPacking {
+  const void* source = nullptr;
+  DType dtype = DType::f32;
+  int64_t k_stride = 0, column_stride = 0;  // of the source
+  int64_t k = 0, columns = 0;               // of the source; an odd last k is a pair with 0
+  int64_t step_width = 0;                   // columns beyond `columns` become 0
+};
 
 // Packs a matrix [rows, columns] into rows [first_row, first_row + rows) of panels as wide as a
 // tile. Panel p of a packed matrix of total_rows rows starts at p * total_rows * (width of a tile).
@@ -91,7 +122,7 @@ struct PanelPacking {
   int64_t row_stride = 0, column_stride = 1;
   int64_t rows = 0, columns = 0;
   int64_t first_row = 0, total_rows = 0;
-  void* target = nullptr;  // compute dtype
+  void* target = nullptr;  // compute dtype, or pairs of rows; then first_row is even
 };
 
 // Tiles over outer[0] x outer[1] matrices: c[o][i][j] (+)= sum_k a[o](i, k) b[k][j] with one b,
@@ -105,10 +136,11 @@ struct TileGrid {
   int64_t segments = 1, length = 0;
   const void* b = nullptr;  // panels of segments * length rows; or, with b_step, rows as they are
   int64_t b_step = 0;       // elements from row to row where columns fill whole tiles, else 0
-  void* c = nullptr;
+  void* c = nullptr;        // compute dtype
   int64_t c_outer[2] = {}, c_row = 0;
   const void* bias = nullptr;
   bool accumulate = false, relu = false;
+  bool c_is_bf16 = false;  // tile_grid_pairs alone
 };
 
 BINADE_ISA_KERNEL(pack_panels, const PanelPacking&)

@@ -1,116 +1,9 @@
-// Register tiles and converting copies of kernels/contraction.h. The largest tile is 14 x 2 vectors
-// with the 32 registers of AVX-512, 6 x 2 with the 16 of the others: accumulators fill the register
-// file but for the two vectors of b and the broadcast of a.
+// Register tiles and converting copies of kernels/contraction.h.
 #include <binade/kernels/contraction.h>
-#include <binade/kernels/contraction_vector.h>
+#include <binade/kernels/contraction_tile.h>
 
 namespace binade::kernels::BINADE_ISA {
 namespace {
-
-#if defined(__AVX512F__)
-constexpr int kMaxRows = 14;
-#define BINADE_UNROLL_SUM _Pragma("GCC unroll 2")
-#else
-constexpr int kMaxRows = 6;
-#define BINADE_UNROLL_SUM _Pragma("GCC unroll 4")
-#endif
-
-// Loops over registers must unroll completely, or the accumulators live in memory.
-#define BINADE_UNROLL _Pragma("GCC unroll 14")
-
-template <class T, int kRows, int kVectors>
-struct Sums {
-  Vector<T> at[kRows][kVectors];
-};
-
-template <class T, int kRows, int kVectors>
-BINADE_INLINE void finish(const Tile<T>& t, Sums<T, kRows, kVectors>& sums) {
-  BINADE_UNROLL
-  for (int v = 0; v < kVectors; ++v) {
-    T* c = t.c + v * kLanes<T>;
-    const int64_t left = t.columns - v * kLanes<T>;
-    const int count = static_cast<int>(left < 0 ? 0 : left);
-    const bool full = left >= kLanes<T>;
-    if (t.accumulate) {
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        sums.at[i][v] += full ? load(c + i * t.c_row) : load(c + i * t.c_row, count);
-      }
-    }
-    if (t.bias) {
-      const Vector<T> bias = load(t.bias + v * kLanes<T>);
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        sums.at[i][v] += bias;
-      }
-    }
-    if (t.relu) {
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {  // keeps NaN
-        sums.at[i][v] = sums.at[i][v] < Vector<T>{} ? Vector<T>{} : sums.at[i][v];
-      }
-    }
-    BINADE_UNROLL
-    for (int i = 0; i < kRows; ++i) {
-      full ? store(c + i * t.c_row, sums.at[i][v]) : store(c + i * t.c_row, sums.at[i][v], count);
-    }
-  }
-}
-
-template <class T, int kRows, int kVectors, bool kRowsContiguous>
-void tile(const Tile<T>& t) {
-  Sums<T, kRows, kVectors> sums;
-  BINADE_UNROLL
-  for (int i = 0; i < kRows; ++i) {
-    BINADE_UNROLL
-    for (int v = 0; v < kVectors; ++v) {
-      sums.at[i][v] = Vector<T>{};
-    }
-  }
-  const int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step, length = t.length;
-  BINADE_UNROLL
-  for (int i = 0; i < kRows; ++i) {  // c is on its way while the sums are made
-    __builtin_prefetch(t.c + i * t.c_row, 1);
-    __builtin_prefetch(t.c + i * t.c_row + kVectors * kLanes<T> - 1, 1);
-  }
-  const T* b = t.b;
-  for (int64_t s = 0; s < t.segments; ++s) {
-    const T* a = t.a + t.offsets[s];
-    BINADE_UNROLL_SUM
-    for (int64_t k = 0; k < length; ++k) {
-      Vector<T> row[kVectors];
-      BINADE_UNROLL
-      for (int v = 0; v < kVectors; ++v) {
-        row[v] = load(b + v * kLanes<T>);
-      }
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        const T factor = kRowsContiguous ? a[i] : a[i * a_row];
-        BINADE_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-          sums.at[i][v] += factor * row[v];
-        }
-      }
-      a += kRowsContiguous ? a_step : 1;
-      b += b_step;
-    }
-  }
-  finish(t, sums);
-}
-
-template <class T, int... kRow>
-TileSet<T> make_tile_set(Indices<kRow...>) {
-  static constexpr TileFunction<T> kFunctions[] = {
-      tile<T, kRow + 1, 1, false>..., tile<T, kRow + 1, 1, true>..., tile<T, kRow + 1, 2, false>...,
-      tile<T, kRow + 1, 2, true>...};
-  return {kMaxRows, kLanes<T>, kFunctions};
-}
-
-#if defined(__AVX512F__)
-using Rows = Indices<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13>;
-#else
-using Rows = Indices<0, 1, 2, 3, 4, 5>;
-#endif
 
 // target[j] = source[j] for contiguous rows.
 template <class From, class To>
@@ -252,8 +145,8 @@ void copy_typed(const StridedCopy& s) {
 }  // namespace
 
 void tile_sets(TileSet<float>& f32, TileSet<double>& f64) {
-  f32 = make_tile_set<float>(Rows{});
-  f64 = make_tile_set<double>(Rows{});
+  f32 = make_tile_set<float>(TileRows{});
+  f64 = make_tile_set<double>(TileRows{});
 }
 
 void copy_strided(const StridedCopy& s) {
@@ -261,6 +154,8 @@ void copy_strided(const StridedCopy& s) {
     copy_typed<double, double>(s);
   } else if (s.from == DType::f16) {
     copy_typed<half, float>(s);
+  } else if (s.from == DType::bf16 && s.to == DType::bf16) {
+    copy_typed<bfloat16, bfloat16>(s);
   } else if (s.from == DType::bf16) {
     copy_typed<bfloat16, float>(s);
   } else if (s.to == DType::f16) {

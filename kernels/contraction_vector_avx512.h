@@ -19,11 +19,20 @@ BINADE_INLINE Vector<float> widen(__m256i bits, bfloat16) {
 BINADE_INLINE __m256i narrow(Vector<float> v, half) {
   return _mm512_maskz_cvtps_ph(0xffff, v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-BINADE_INLINE __m256i narrow(Vector<float> v, bfloat16) {
+BINADE_INLINE __m256i narrow_by_bits(Vector<float> v) {
   const Bits bits = (Bits)v, high = bits >> 16;
   const Bits rounded = (bits + 0x7fff + (high & 1)) >> 16;
   const Bits result = v == v ? rounded : high | 0x40;
   return _mm512_maskz_cvtepi32_epi16(0xffff, (__m512i)result);
+}
+BINADE_INLINE __m256i narrow(Vector<float> v, bfloat16) {
+#if defined(__AVX512BF16__)
+  constexpr int kSubnormal = 0x20;  // the instruction takes them for 0
+  if (!_mm512_fpclass_ps_mask(v, kSubnormal)) {
+    return (__m256i)_mm512_cvtneps_pbh(v);
+  }
+#endif
+  return narrow_by_bits(v);
 }
 template <class S>
 BINADE_INLINE Vector<float> load_narrow(const S* p) {

@@ -1,6 +1,7 @@
 // Matrix product: y = activation(a b + bias), batched or not, operands of any strides.
-// f16 and bf16 are converted while packing, accumulated in float and rounded once on store. The
-// order of the additions of an output element depends on the shape only, never on the threads.
+// f16 and bf16 are converted while packing, accumulated in float and rounded once on store; mode
+// fast may multiply bf16 as it is (kernels/math_mode.h). The order of the additions of an output
+// element depends on the shape only, never on the threads.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 

@@ -3,11 +3,13 @@
 // bits do not depend on the cut (kernels/contraction.h).
 //
 // A product of few rows with a transposed b (a linear layer of a small batch) is computed as y^T =
-// b^T a^T: register tiles read b as it lies, where packing it would cost a good part of the whole.
+// b^T a^T: register tiles read b as it lies, or converted row by row, where packing it would cost a
+// good part of the whole.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/contraction.h>
 #include <binade/kernels/gemm_checks.h>
+#include <binade/kernels/gemm_pairs.h>
 #include <binade/kernels/packed_bias.h>
 #include <binade/kernels/pointwise_isa.h>
 
@@ -33,8 +35,13 @@ struct Problem {
   const std::byte* bias = nullptr;                                  // compute dtype, padded
   bool relu = false, gelu = false, accumulate = false;
   bool flipped = false;  // the bias is of rows
+  bool pairs = false;    // kernels/gemm_pairs.h
 
-  bool direct() const { return y_strides[2] == 1 && compute_dtype(dtype) == dtype; }
+  int64_t steps() const { return pairs ? (k + 1) / 2 : k; }  // of k
+  bool at_once() const { return steps() <= kPackDepth; }
+  // Whether tiles of pairs round their sums, which are then whole.
+  bool rounds() const { return pairs && at_once() && !flipped && !gelu; }
+  bool direct() const { return y_strides[2] == 1 && (compute_dtype(dtype) == dtype || rounds()); }
 };
 
 void read_strides(const View& view, int64_t strides[3]) {
@@ -96,11 +103,11 @@ void multiply_region(const Problem& p, const Region& region) {
   const int64_t size = size_of(p.dtype), compute_size = size_of(compute_dtype(p.dtype));
   const bool direct = p.direct();
   const int64_t rows = region.row1 - region.row0, columns = region.column1 - region.column0;
-  const bool at_once = p.k <= kPackDepth;
+  const bool at_once = p.at_once();
   const int64_t buffered_rows = at_once ? kNearRows : kBufferedRows;
   const int64_t block_rows = direct ? rows : std::min(rows, buffered_rows);
   const int64_t block_columns = std::min(columns, direct ? kDirectColumns : kBufferedColumns);
-  const int64_t depth = std::min(p.k, kPackDepth);
+  const int64_t depth = std::min(p.steps(), kPackDepth);
   const int64_t elements_a = ceil_div(std::min(block_rows, kPackRows) * depth, 16) * 16;
   const int64_t elements_b = ceil_div(block_columns, kMaxTileWidth) * kMaxTileWidth * depth;
   const int64_t elements_c = direct ? 0 : block_rows * block_columns;
@@ -118,24 +125,25 @@ void multiply_region(const Problem& p, const Region& region) {
       if (!direct && p.accumulate) {
         copy_block(p, y, buffer, m, n, false);
       }
-      gemm_block_best(
-          GemmBlock{.dtype = p.dtype,
-                    .m = m,
-                    .n = n,
-                    .k = p.k,
-                    .a = p.a + (region.matrix * p.a_strides[0] + i * p.a_strides[1]) * size,
-                    .b = p.b + (region.matrix * p.b_strides[0] + j * p.b_strides[2]) * size,
-                    .a_strides = {p.a_strides[1], p.a_strides[2]},
-                    .b_strides = {p.b_strides[1], p.b_strides[2]},
-                    .c = direct ? y : buffer,
-                    .c_row = direct ? p.y_strides[1] : n,
-                    .bias = p.bias && !p.flipped ? p.bias + j * compute_size : nullptr,
-                    .accumulate = p.accumulate,
-                    .relu = p.relu && !p.flipped,
-                    .packed_a = packed_a,
-                    .packed_b = packed_b,
-                    .keeps_b = at_once && !direct && block_rows < rows,
-                    .b_is_packed = at_once && !direct && i > region.row0});
+      const GemmBlock block{.dtype = p.dtype,
+                            .m = m,
+                            .n = n,
+                            .k = p.k,
+                            .a = p.a + (region.matrix * p.a_strides[0] + i * p.a_strides[1]) * size,
+                            .b = p.b + (region.matrix * p.b_strides[0] + j * p.b_strides[2]) * size,
+                            .a_strides = {p.a_strides[1], p.a_strides[2]},
+                            .b_strides = {p.b_strides[1], p.b_strides[2]},
+                            .c = direct ? y : buffer,
+                            .c_row = direct ? p.y_strides[1] : n,
+                            .bias = p.bias && !p.flipped ? p.bias + j * compute_size : nullptr,
+                            .accumulate = p.accumulate,
+                            .relu = p.relu && !p.flipped,
+                            .packed_a = packed_a,
+                            .packed_b = packed_b,
+                            .keeps_b = at_once && !direct && block_rows < rows,
+                            .b_is_packed = at_once && !direct && i > region.row0,
+                            .c_is_bf16 = direct && p.pairs};
+      p.pairs ? avx512_bf16::gemm_block_pairs(block) : gemm_block_best(block);
       std::byte* sums = direct ? y : buffer;
       const int64_t row_stride = direct ? p.y_strides[1] : n;
       if (p.flipped) {
@@ -183,9 +191,9 @@ void multiply(const Problem& p) {
 
 // Whether copying y and packing a is less than packing b, and b's rows are read so few times that
 // they need no packing.
-bool reads_b_in_place_flipped(const Problem& p) {
-  return compute_dtype(p.dtype) == p.dtype && p.b_strides[1] == 1 && p.b_strides[2] != 1 &&
-         p.m <= kUnpackedColumns && p.m * (p.n + p.k) < p.n * p.k;
+bool reads_b_by_rows_flipped(const Problem& p) {
+  return p.b_strides[1] == 1 && p.b_strides[2] != 1 && p.m <= kUnpackedColumns &&
+         p.m * (p.n + p.k) < p.n * p.k;
 }
 
 }  // namespace
@@ -206,12 +214,13 @@ void cpu::gemm(const Gemm& g) {
             .y = g.y.data,
             .relu = g.activation == Activation::relu,
             .gelu = g.activation == Activation::gelu_tanh,
-            .accumulate = g.accumulate};
+            .accumulate = g.accumulate,
+            .pairs = pairs_run(g.y.dtype)};
   read_strides(g.a, p.a_strides);
   read_strides(g.b, p.b_strides);
   read_strides(g.y, p.y_strides);
   // y^T = b^T a^T where that has contiguous rows, or spares the packing of b.
-  if (p.y_strides[2] != 1 ? !g.bias && p.y_strides[1] == 1 : reads_b_in_place_flipped(p)) {
+  if (p.y_strides[2] != 1 ? !g.bias && p.y_strides[1] == 1 : reads_b_by_rows_flipped(p)) {
     p.flipped = p.y_strides[2] == 1;
     std::swap(p.a, p.b);
     std::swap(p.m, p.n);

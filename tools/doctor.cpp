@@ -5,6 +5,7 @@
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/base/parallel.h>
+#include <binade/kernels/gemm_pairs.h>
 #include <binade/kernels/math_mode.h>
 
 #include <cstdio>
@@ -61,7 +62,9 @@ int run_doctor() {
   line("cpu", text(kernels::to_string(kernels::isa()), ", ", kernels::threads(), " threads of ",
                    std::thread::hardware_concurrency(), " cores"));
   line("math mode", kernels::math_mode() == kernels::MathMode::fast
-                        ? "fast: Winograd where it pays (BINADE_MODE=precise: plain sums only)"
+                        ? text("fast: Winograd where it pays",
+                               kernels::pairs_run(DType::bf16) ? ", bf16 by AVX512-BF16" : "",
+                               " (BINADE_MODE=precise: plain sums only)")
                         : "precise: plain sums only (BINADE_MODE=fast: Winograd where it pays)");
   for (const DeviceInfo& info : report.devices) {
     line(to_string(info.device).c_str(),

@@ -18,6 +18,12 @@ bool has_v3_extras() {
   return basic && __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT);
 }
 
+// Also not known by name in every compiler.
+bool has_avx512_bf16() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit_AVX512BF16);
+}
+
 // What x86-64-v3 and x86-64-v4 let the compiler use.
 Isa widest() {
   __builtin_cpu_init();
@@ -27,7 +33,10 @@ Isa widest() {
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl");
-  return v4 ? Isa::avx512 : v3 ? Isa::avx2 : Isa::baseline;
+  if (v4) {
+    return has_avx512_bf16() ? Isa::avx512_bf16 : Isa::avx512;
+  }
+  return v3 ? Isa::avx2 : Isa::baseline;
 }
 
 Isa choose() {
@@ -48,16 +57,16 @@ Isa narrowed(Isa widest, const char* forced) {
   if (!forced || !*forced) {
     return widest;
   }
-  for (const Isa asked : {Isa::baseline, Isa::avx2, Isa::avx512}) {
+  for (const Isa asked : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16}) {
     if (std::string_view(forced) == to_string(asked)) {
       return std::min(asked, widest);
     }
   }
-  fail("BINADE_FORCE_ISA: got '", forced, "', expected baseline, avx2 or avx512");
+  fail("BINADE_FORCE_ISA: got '", forced, "', expected baseline, avx2, avx512 or avx512_bf16");
 }
 
 const char* to_string(Isa isa) {
-  constexpr const char* kName[] = {"baseline", "avx2", "avx512"};
+  constexpr const char* kName[] = {"baseline", "avx2", "avx512", "avx512_bf16"};
   return kName[static_cast<int>(isa)];
 }
 

@@ -1,8 +1,9 @@
 // Instruction sets, chosen at run time. A source named *_isa.cpp is compiled three times (baseline
 // x86-64-v2, avx2 + fma + f16c, avx512 f/bw/dq/vl) with BINADE_ISA set to the namespace of that
-// build; BINADE_ISA_KERNEL declares the three and a chooser.
+// build; BINADE_ISA_KERNEL declares the three and a chooser. A source named *_avx512_bf16.cpp is
+// compiled once, for that set; BINADE_AVX512_BF16_KERNEL declares what it defines.
 //
-// Rules for *_isa.cpp files: everything lives in namespace binade::kernels::BINADE_ISA, helpers in
+// Rules for these files: everything lives in namespace binade::kernels::BINADE_ISA, helpers in
 // headers that they share are in an anonymous namespace or in that namespace too, and they
 // instantiate no std:: template that could be emitted out of line: the linker keeps one copy of an
 // inline function for the whole program, and that copy must not need AVX-512.
@@ -11,10 +12,12 @@
 
 namespace binade::kernels {
 
-enum class Isa : uint8_t { baseline, avx2, avx512 };
+// avx512_bf16 is avx512 with products of bf16 (kernels/gemm_pairs.h); all else of it runs as
+// avx512.
+enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16 };
 
-// The widest set of this machine, or a narrower one where BINADE_FORCE_ISA=baseline|avx2 asks for
-// it.
+// The widest set of this machine, or a narrower one where BINADE_FORCE_ISA=baseline|avx2|avx512
+// asks for it.
 Isa isa();
 const char* to_string(Isa isa);
 
@@ -31,7 +34,16 @@ const char* to_string(Isa isa);
   inline void name##_best(Args&&... args) {              \
     return baseline::name(static_cast<Args&&>(args)...); \
   }
+#define BINADE_AVX512_BF16_KERNEL(name, ...) \
+  namespace avx512_bf16 {                    \
+  inline void name(__VA_ARGS__) {}           \
+  }
 #else
+// REQUIRES of a call of avx512_bf16::name: isa() == Isa::avx512_bf16.
+#define BINADE_AVX512_BF16_KERNEL(name, ...) \
+  namespace avx512_bf16 {                    \
+  void name(__VA_ARGS__);                    \
+  }
 #define BINADE_ISA_KERNEL(name, ...)                                       \
   namespace baseline {                                                     \
   void name(__VA_ARGS__);                                                  \
@@ -45,6 +57,7 @@ const char* to_string(Isa isa);
   template <class... Args>                                                 \
   inline void name##_best(Args&&... args) {                                \
     switch (isa()) {                                                       \
+      case Isa::avx512_bf16:                                               \
       case Isa::avx512: return avx512::name(static_cast<Args&&>(args)...); \
       case Isa::avx2: return avx2::name(static_cast<Args&&>(args)...);     \
       default: return baseline::name(static_cast<Args&&>(args)...);        \

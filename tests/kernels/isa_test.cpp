@@ -15,6 +15,9 @@ TEST(Isa, ForcedSetsAreNoWiderThanTheMachine) {
   EXPECT_EQ(narrowed(Isa::avx512, "baseline"), Isa::baseline);
   EXPECT_EQ(narrowed(Isa::baseline, "avx2"), Isa::baseline);
   EXPECT_EQ(narrowed(Isa::avx2, "avx512"), Isa::avx2);
+  EXPECT_EQ(narrowed(Isa::avx512_bf16, nullptr), Isa::avx512_bf16);
+  EXPECT_EQ(narrowed(Isa::avx512_bf16, "avx512"), Isa::avx512);
+  EXPECT_EQ(narrowed(Isa::avx512, "avx512_bf16"), Isa::avx512);
 }
 
 TEST(Isa, UnknownNamesAreAnError) {

@@ -159,6 +159,15 @@ OpRow linear_row(bool bias) {
   return row;
 }
 
+// The same in mode fast, where bf16 may be multiplied in pairs of k: odd and even k, and more than
+// one part of it.
+OpRow fast(OpRow row, const std::vector<Shapes>& exact) {
+  row.attributes += row.attributes.empty() ? "fast" : ", fast";
+  row.fast = true;
+  row.exact_shapes.insert(row.exact_shapes.end(), exact.begin(), exact.end());
+  return row;
+}
+
 Array conv2d_of(const Arrays& in, const Conv2dGeometry& g) {
   const Array &x = in[0], &w = in[1];
   const int64_t per_group = w.sizes[1], outputs = w.sizes[0] / g.groups;
@@ -264,6 +273,9 @@ std::vector<ErrorCase> conv2d_errors() {
 std::vector<OpRow> contraction_rows() {
   std::vector<OpRow> rows = {matmul_row(), broadcast_matmul_row(), linear_row(true),
                              linear_row(false)};
+  rows.push_back(fast(matmul_row(), {{{18, 64}, {64, 40}}, {{5, 785}, {785, 34}}}));
+  rows.push_back(
+      fast(linear_row(true), {{{18, 64}, {130, 64}, {130}}, {{3, 784}, {20, 784}, {20}}}));
   rows.push_back(conv2d_row("3x3 padding 1 bias", {.padding = {1, 1}},
                             {{{2, 3, 5, 4}, {4, 3, 3, 3}, {4}},
                              {{1, 1, 1, 1}, {1, 1, 3, 3}, {1}},

@@ -67,6 +67,7 @@ struct OpRow {
   // Where results are another algorithm's than the sum: its provider (conv2d_provider.h), and how
   // far its transforms can amplify the terms of a sum, whose roundings its errors are.
   const char* algorithm = nullptr;
+  bool fast = false;  // runs in mode fast (math_mode.h), all other rows in precise
   double amplification = 1;
   Shapes large = {};  // enough work for several threads
   // What bench/op_bench times, where that is not `large`, and what its inputs are drawn from.

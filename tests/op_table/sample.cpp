@@ -234,7 +234,9 @@ Tensors random_upstream(const Tensors& outputs, uint64_t seed, bool integers) {
   return upstream;
 }
 
-AlgorithmGuard::AlgorithmGuard(const OpRow& row) : before_(kernels::conv2d_provider()) {
+AlgorithmGuard::AlgorithmGuard(const OpRow& row)
+    : mode_(row.fast ? kernels::MathMode::fast : kernels::MathMode::precise),
+      before_(kernels::conv2d_provider()) {
   if (row.algorithm) {
     kernels::set_conv2d_provider(row.algorithm);
   }

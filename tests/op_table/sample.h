@@ -53,7 +53,7 @@ Tensor to_tensor(const Array& values, DType dtype);
 // Upstream gradients for some outputs: drawn from the seed, in the outputs' dtypes.
 Tensors random_upstream(const Tensors& outputs, uint64_t seed, bool integers = false);
 
-// The row's algorithm until the end of a scope, and sums as they are in the other rows.
+// The row's algorithm and mode until the end of a scope.
 class AlgorithmGuard {
  public:
   explicit AlgorithmGuard(const OpRow& row);
@@ -62,7 +62,7 @@ class AlgorithmGuard {
   AlgorithmGuard& operator=(const AlgorithmGuard&) = delete;
 
  private:
-  kernels::MathModeGuard precise_{kernels::MathMode::precise};
+  kernels::MathModeGuard mode_;
   std::string_view before_;
 };
 

@@ -1,0 +1,32 @@
+// Panels and grids of tiles of pairs.
+#include <binade/kernels/contraction_grid.h>
+#include <binade/kernels/contraction_tile.h>
+#include <binade/kernels/gemm_pairs.h>
+#include <binade/kernels/pair_packing.h>
+
+namespace binade::kernels::BINADE_ISA {
+
+void pack_panels_pairs(const PanelPacking& p) {
+  constexpr int64_t kWidth = 2 * kLanes<BfloatPair>;
+  const bfloat16* source = static_cast<const bfloat16*>(p.source);
+  BfloatPair* panel = static_cast<BfloatPair*>(p.target);
+  const int64_t steps = (p.total_rows + 1) / 2;
+  for (int64_t j = 0; j < p.columns; j += kWidth, panel += steps * kWidth) {
+    const int64_t width = p.columns - j > kWidth / 2 ? kWidth : kWidth / 2;
+    pack_pairs({.source = source + j * p.column_stride,
+                .dtype = p.from,
+                .k_stride = p.row_stride,
+                .column_stride = p.column_stride,
+                .k = p.rows,
+                .columns = smaller(p.columns - j, width),
+                .step_width = width},
+               panel + p.first_row / 2 * width);
+  }
+}
+
+void tile_grid_pairs(const TileGrid& g) {
+  const TileSet<BfloatPair> tiles = make_tile_set<BfloatPair>(TileRows{});
+  Grid<BfloatPair>(g, tiles).run();
+}
+
+}  // namespace binade::kernels::BINADE_ISA

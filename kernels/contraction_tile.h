@@ -1,0 +1,160 @@
+// Register tiles of one instruction set (kernels/contraction.h). The largest is 14 x 2 vectors with
+// the 32 registers of AVX-512, 6 x 2 with the 16 of the others: accumulators fill the register file
+// but for the two vectors of b and the broadcast of a. Included by sources that are compiled per
+// instruction set only (kernels/base/isa.h has their rules).
+#pragma once
+#include <binade/kernels/contraction.h>
+#include <binade/kernels/contraction_vector.h>
+
+#include <type_traits>
+
+namespace binade::kernels::BINADE_ISA {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kMaxRows = 14;
+#define BINADE_UNROLL_SUM _Pragma("GCC unroll 2")
+#else
+constexpr int kMaxRows = 6;
+#define BINADE_UNROLL_SUM _Pragma("GCC unroll 4")
+#endif
+
+// Loops over registers must unroll completely, or the accumulators live in memory.
+#define BINADE_UNROLL _Pragma("GCC unroll 14")
+
+template <class Sum, int kRows, int kVectors>
+struct Sums {
+  Vector<Sum> at[kRows][kVectors];
+};
+
+// Adds what the tile's flags ask for and writes the sums, rounded where C is narrower.
+template <class T, class Sum, int kRows, int kVectors, class C>
+BINADE_INLINE void finish(const Tile<T>& t, Sums<Sum, kRows, kVectors>& sums, C* target) {
+  BINADE_UNROLL
+  for (int v = 0; v < kVectors; ++v) {
+    C* c = target + v * kLanes<Sum>;
+    const int64_t left = t.columns - v * kLanes<Sum>;
+    const int count = static_cast<int>(left < 0 ? 0 : left);
+    const bool full = left >= kLanes<Sum>;
+    if (t.accumulate) {
+      BINADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        sums.at[i][v] += full ? load(c + i * t.c_row) : load(c + i * t.c_row, count);
+      }
+    }
+    if (t.bias) {
+      const Vector<Sum> bias = load(t.bias + v * kLanes<Sum>);
+      BINADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        sums.at[i][v] += bias;
+      }
+    }
+    if (t.relu) {
+      BINADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {  // keeps NaN
+        sums.at[i][v] = sums.at[i][v] < Vector<Sum>{} ? Vector<Sum>{} : sums.at[i][v];
+      }
+    }
+    BINADE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      full ? store(c + i * t.c_row, sums.at[i][v]) : store(c + i * t.c_row, sums.at[i][v], count);
+    }
+  }
+}
+
+// A step of k: a factor of each row of a times a row of b.
+template <class T>
+struct Step {
+  using Factor = T;
+  using Row = Vector<T>;
+  BINADE_INLINE static Factor factor(const T* a) { return *a; }
+  BINADE_INLINE static Row row(const T* b) { return load(b); }
+  BINADE_INLINE static Vector<T> add(Vector<T> sum, Factor factor, Row row) {
+    return sum + factor * row;
+  }
+};
+
+#if defined(__AVX512BF16__)
+// Two of k. The products are exact; the processor rounds sums to nearest, and takes subnormal
+// numbers, in and out, for 0.
+template <>
+struct Step<BfloatPair> {
+  using Factor = __m512bh;
+  using Row = __m512bh;
+  BINADE_INLINE static Factor factor(const BfloatPair* a) {
+    int bits;
+    __builtin_memcpy(&bits, a, sizeof bits);
+    return (__m512bh)_mm512_set1_epi32(bits);
+  }
+  BINADE_INLINE static Row row(const BfloatPair* b) { return (__m512bh)_mm512_loadu_si512(b); }
+  BINADE_INLINE static Vector<float> add(Vector<float> sum, Factor factor, Row row) {
+    return _mm512_dpbf16_ps(sum, row, factor);
+  }
+};
+#endif
+
+template <class T, int kRows, int kVectors, bool kRowsContiguous>
+void tile(const Tile<T>& t) {
+  using Sum = typename Tile<T>::Sum;
+  Sums<Sum, kRows, kVectors> sums;
+  BINADE_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    BINADE_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      sums.at[i][v] = Vector<Sum>{};
+    }
+  }
+  const int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step, length = t.length;
+  const int64_t c_size = t.c_is_bf16 ? sizeof(bfloat16) : sizeof(Sum), c_row = t.c_row * c_size;
+  const char* c = static_cast<const char*>(t.c);
+  BINADE_UNROLL
+  for (int i = 0; i < kRows; ++i) {  // c is on its way while the sums are made
+    __builtin_prefetch(c + i * c_row, 1);
+    __builtin_prefetch(c + i * c_row + (kVectors * kLanes<Sum> - 1) * c_size, 1);
+  }
+  const T* b = t.b;
+  for (int64_t s = 0; s < t.segments; ++s) {
+    const T* a = t.a + t.offsets[s];
+    BINADE_UNROLL_SUM
+    for (int64_t k = 0; k < length; ++k) {
+      typename Step<T>::Row row[kVectors];
+      BINADE_UNROLL
+      for (int v = 0; v < kVectors; ++v) {
+        row[v] = Step<T>::row(b + v * kLanes<T>);
+      }
+      BINADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        const auto factor = Step<T>::factor(kRowsContiguous ? a + i : a + i * a_row);
+        BINADE_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          sums.at[i][v] = Step<T>::add(sums.at[i][v], factor, row[v]);
+        }
+      }
+      a += kRowsContiguous ? a_step : 1;
+      b += b_step;
+    }
+  }
+  if constexpr (std::is_same_v<T, BfloatPair>) {
+    if (t.c_is_bf16) {
+      return finish(t, sums, static_cast<bfloat16*>(t.c));
+    }
+  }
+  finish(t, sums, static_cast<Sum*>(t.c));
+}
+
+template <class T, int... kRow>
+TileSet<T> make_tile_set(Indices<kRow...>) {
+  static constexpr TileFunction<T> kFunctions[] = {
+      tile<T, kRow + 1, 1, false>..., tile<T, kRow + 1, 1, true>..., tile<T, kRow + 1, 2, false>...,
+      tile<T, kRow + 1, 2, true>...};
+  return {kMaxRows, kLanes<T>, kFunctions};
+}
+
+#if defined(__AVX512F__)
+using TileRows = Indices<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13>;
+#else
+using TileRows = Indices<0, 1, 2, 3, 4, 5>;
+#endif
+
+}  // namespace
+}  // namespace binade::kernels::BINADE_ISA

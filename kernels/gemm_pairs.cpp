@@ -1,0 +1,10 @@
+#include <binade/kernels/gemm_pairs.h>
+#include <binade/kernels/math_mode.h>
+
+namespace binade::kernels {
+
+bool pairs_run(DType dtype) {
+  return dtype == DType::bf16 && isa() == Isa::avx512_bf16 && math_mode() == MathMode::fast;
+}
+
+}  // namespace binade::kernels

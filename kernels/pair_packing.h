@@ -1,0 +1,90 @@
+// Packs matrices of bf16 into steps of pairs (StepPacking, BfloatPair). Included by
+// *_avx512_bf16.cpp files only; empty for other instruction sets.
+#pragma once
+#include <binade/kernels/contraction.h>
+#include <binade/kernels/contraction_vector.h>
+
+#if defined(__AVX512BF16__)
+
+namespace binade::kernels::BINADE_ISA {
+namespace {
+
+constexpr int kPairs = kLanes<BfloatPair>;
+
+BINADE_INLINE __mmask16 lanes(int64_t count) {
+  return first(count < kPairs ? static_cast<int>(count) : kPairs);
+}
+// The lanes of one vector of bf16.
+BINADE_INLINE __mmask32 elements(int64_t count) {
+  return count < 2 * kPairs ? (1u << count) - 1u : ~0u;
+}
+
+// Rows k and k + 1 of a matrix whose columns are contiguous, element by element.
+inline void interleave_rows(const bfloat16* even, const bfloat16* odd, int64_t columns,
+                            int64_t width, BfloatPair* target) {
+  for (int64_t j = 0; j < width; j += kPairs) {
+    const __mmask16 read = lanes(columns > j ? columns - j : 0);
+    const Bits low =
+        (Bits)_mm512_maskz_cvtepu16_epi32(0xffff, _mm256_maskz_loadu_epi16(read, even + j));
+    const Bits high = (Bits)_mm512_maskz_cvtepu16_epi32(
+        0xffff, _mm256_maskz_loadu_epi16(odd ? read : __mmask16{0}, odd ? odd + j : even));
+    _mm512_mask_storeu_epi32(target + j, lanes(width - j), (__m512i)(low | high << 16));
+  }
+}
+
+// target[i][j] = pair i of column j, whose elements are contiguous.
+inline void transpose_pairs(const StepPacking& p, BfloatPair* target) {
+  const bfloat16* source = static_cast<const bfloat16*>(p.source);
+  const int64_t steps = (p.k + 1) / 2;
+  for (int64_t i = 0; i < steps; i += kPairs) {
+    const int height = static_cast<int>(steps - i < kPairs ? steps - i : kPairs);
+    const __mmask32 read = elements(p.k - 2 * i);
+    for (int64_t j = 0; j < p.step_width; j += kPairs) {
+      Vector<float> r[kPairs];
+      for (int q = 0; q < kPairs; ++q) {
+        r[q] = j + q < p.columns ? (Vector<float>)_mm512_maskz_loadu_epi16(
+                                       read, source + (j + q) * p.column_stride + 2 * i)
+                                 : Vector<float>{};
+      }
+      transpose<float>(r);
+      const __mmask16 written = lanes(p.step_width - j);
+      for (int q = 0; q < height; ++q) {
+        _mm512_mask_storeu_ps(target + (i + q) * p.step_width + j, written, r[q]);
+      }
+    }
+  }
+}
+
+inline void pack_elements(const StepPacking& p, BfloatPair* target) {
+  const bfloat16* source = static_cast<const bfloat16*>(p.source);
+  for (int64_t k = 0; k < p.k; k += 2) {
+    for (int64_t j = 0; j < p.step_width; ++j) {
+      const bfloat16* from = source + k * p.k_stride + j * p.column_stride;
+      BfloatPair pair{};
+      if (j < p.columns) {
+        pair.even = *from;
+        pair.odd = k + 1 < p.k ? from[p.k_stride] : bfloat16{};
+      }
+      *target++ = pair;
+    }
+  }
+}
+
+inline void pack_pairs(const StepPacking& p, BfloatPair* target) {
+  if (p.column_stride == 1) {
+    const bfloat16* row = static_cast<const bfloat16*>(p.source);
+    for (int64_t k = 0; k < p.k; k += 2, row += 2 * p.k_stride, target += p.step_width) {
+      interleave_rows(row, k + 1 < p.k ? row + p.k_stride : nullptr, p.columns, p.step_width,
+                      target);
+    }
+  } else if (p.k_stride == 1) {
+    transpose_pairs(p, target);
+  } else {
+    pack_elements(p, target);
+  }
+}
+
+}  // namespace
+}  // namespace binade::kernels::BINADE_ISA
+
+#endif
