@@ -3,10 +3,15 @@
 // d for every tap d, a run of contiguous channels. Forward has one class; backward has stride x
 // stride of them, each with the taps that hit it, so no multiplication by an inserted zero is ever
 // done. Every output element is one chain of additions, so threads may take any rows.
+//
+// bf16 is multiplied in pairs of channels where kernels/gemm_pairs.h says so: source and weights
+// then stay bf16, and tiles round what they write.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/contraction.h>
+#include <binade/kernels/conv2d_axis.h>
 #include <binade/kernels/conv2d_window.h>
+#include <binade/kernels/gemm_pairs.h>
 #include <binade/kernels/packed_bias.h>
 #include <binade/kernels/winograd.h>
 
@@ -27,64 +32,6 @@ constexpr double kSerialFlops = 1.5e6;
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t pad_columns(int64_t n) { return ceil_div(n, kMaxTileWidth) * kMaxTileWidth; }
 
-struct Tap {
-  int64_t d, kernel;  // source offset, index in the kernel
-};
-
-// Output coordinates first, first + output_step, ... of one axis; number j reads j * source_step +
-// d.
-struct AxisClass {
-  int64_t first = 0, output_step = 1, source_step = 1;
-  std::vector<Tap> taps;                    // ascending in d
-  int64_t index_of(int64_t output) const {  // smallest j at or after an output coordinate
-    return output <= first ? 0 : ceil_div(output - first, output_step);
-  }
-};
-using Axis = std::vector<AxisClass>;
-
-Axis forward_axis(const Conv2dGeometry& g, int axis, int64_t kernel) {
-  AxisClass all;
-  all.source_step = g.stride[axis];
-  for (int64_t i = 0; i < kernel; ++i) {
-    all.taps.push_back({i * g.dilation[axis] - g.padding[axis], i});
-  }
-  return {all};
-}
-
-// dx[h] sums dy[(h + padding - i dilation) / stride] w[i] over the i that divide.
-Axis backward_axis(const Conv2dGeometry& g, int axis, int64_t kernel, int64_t size) {
-  Axis classes;
-  for (int64_t first = 0; first < std::min(g.stride[axis], size); ++first) {
-    AxisClass one;
-    one.first = first;
-    one.output_step = g.stride[axis];
-    for (int64_t i = kernel; i-- > 0;) {
-      const int64_t position = first + g.padding[axis] - i * g.dilation[axis];
-      if (position % g.stride[axis] == 0) {
-        one.taps.push_back({position / g.stride[axis], i});
-      }
-    }
-    classes.push_back(one);
-  }
-  return classes;
-}
-
-// Source coordinates [low, high) that outputs [begin, end) read; empty if no tap hits.
-void source_range(const Axis& axis, int64_t begin, int64_t end, int64_t& low, int64_t& high) {
-  low = INT64_MAX;
-  high = INT64_MIN;
-  for (const AxisClass& one : axis) {
-    const int64_t j0 = one.index_of(begin), j1 = one.index_of(end);
-    if (j0 < j1 && !one.taps.empty()) {
-      low = std::min(low, j0 * one.source_step + one.taps.front().d);
-      high = std::max(high, (j1 - 1) * one.source_step + one.taps.back().d + 1);
-    }
-  }
-  if (low > high) {
-    low = high = 0;
-  }
-}
-
 struct Correlation {
   const View& source;  // [N, groups * reduced, ...]
   const View& target;  // [N, groups * produced, ...]
@@ -102,8 +49,12 @@ class Correlator {
       : c_(c),
         compute_(compute_dtype(c.target.dtype)),
         size_(static_cast<int64_t>(size_of(compute_))),
-        direct_(compute_ == c.target.dtype && (c.target.strides[1] == 1 || c.target.size(1) == 1)),
-        weights_(weight_elements() * size_) {
+        pairs_(pairs_run(c.target.dtype) && c.reduced % 2 == 0),
+        operand_(pairs_ ? c.source.dtype : compute_),
+        operand_size_(static_cast<int64_t>(size_of(operand_))),
+        direct_((pairs_ || compute_ == c.target.dtype) &&
+                (c.target.strides[1] == 1 || c.target.size(1) == 1)),
+        weights_(weight_elements() * operand_size_) {
     source_range(c.horizontal, 0, c.target.size(3), columns_.column0, columns_.column1);
   }
 
@@ -151,8 +102,8 @@ class Correlator {
   // Packed weights of a pair of classes: panels whose rows are (vertical tap, horizontal tap,
   // channel).
   std::byte* packed(int64_t taps_before, int64_t taps, int64_t group) const {
-    return weights_.as<std::byte>() +
-           (taps_before * c_.groups + taps * group) * c_.reduced * pad_columns(c_.produced) * size_;
+    return weights_.as<std::byte>() + (taps_before * c_.groups + taps * group) * c_.reduced *
+                                          pad_columns(c_.produced) * operand_size_;
   }
 
   void pack_weights() {
@@ -178,17 +129,17 @@ class Correlator {
 
   void pack_tap(int64_t r, int64_t s, int64_t tap, int64_t taps, int64_t group, std::byte* target) {
     const int64_t offset = r * c_.w.strides[2] + s * c_.w.strides[3];
-    pack_panels_best(
-        PanelPacking{.source = c_.w.data + (offset + group * c_.group_stride) *
-                                               static_cast<int64_t>(size_of(c_.w.dtype)),
-                     .from = c_.w.dtype,
-                     .row_stride = c_.reduced_stride,
-                     .column_stride = c_.produced_stride,
-                     .rows = c_.reduced,
-                     .columns = c_.produced,
-                     .first_row = tap * c_.reduced,
-                     .total_rows = taps * c_.reduced,
-                     .target = target});
+    const PanelPacking packing{.source = c_.w.data + (offset + group * c_.group_stride) *
+                                                         static_cast<int64_t>(size_of(c_.w.dtype)),
+                               .from = c_.w.dtype,
+                               .row_stride = c_.reduced_stride,
+                               .column_stride = c_.produced_stride,
+                               .rows = c_.reduced,
+                               .columns = c_.produced,
+                               .first_row = tap * c_.reduced,
+                               .total_rows = taps * c_.reduced,
+                               .target = target};
+    pairs_ ? avx512_bf16::pack_panels_pairs(packing) : pack_panels_best(packing);
   }
 
   void run_blocks(int64_t begin, int64_t end) {
@@ -199,14 +150,14 @@ class Correlator {
       window_elements =
           std::max(window_elements, (high - low) * columns_.columns() * c_.source.size(1));
     }
-    window_elements = ceil_div(window_elements * block_images_, 16) * 16;
+    const int64_t window_bytes = ceil_div(window_elements * block_images_, 32) * 32 * operand_size_;
     const int64_t row_elements = direct_ ? 0 : block_images_ * c_.target.size(3) * c_.produced;
-    const Workspace workspace((window_elements + block_rows_ * row_elements) * size_);
+    const Workspace workspace(window_bytes + block_rows_ * row_elements * size_);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / blocks_ * block_images_, row0 = i % blocks_ * block_rows_;
       run_block({image, std::min(block_images_, c_.target.size(0) - image), row0,
                  std::min(row0 + block_rows_, c_.target.size(2))},
-                workspace.as<std::byte>(), workspace.as<std::byte>() + window_elements * size_);
+                workspace.as<std::byte>(), workspace.as<std::byte>() + window_bytes);
     }
   }
 
@@ -217,7 +168,7 @@ class Correlator {
   void run_block(const Block& block, std::byte* buffer, std::byte* out) {
     Window window = columns_;
     source_range(c_.vertical, block.row0, block.row1, window.row0, window.row1);
-    const WindowData source = read_window(c_.source, block.image, block.images, window, buffer);
+    const WindowData source = read_source_window(block, window, buffer);
     int64_t before = 0;
     for (const AxisClass& v : c_.vertical) {
       for (const AxisClass& h : c_.horizontal) {
@@ -234,6 +185,15 @@ class Correlator {
         before += taps;
       }
     }
+  }
+
+  // Pairs are read in place only where every pixel begins with a whole one.
+  WindowData read_source_window(const Block& block, const Window& window, std::byte* buffer) const {
+    const Dims& s = c_.source.strides;
+    const bool whole = s[0] % 2 == 0 && s[2] % 2 == 0 && s[3] % 2 == 0;
+    return pairs_ && !whole
+               ? copy_window(c_.source, operand_, block.image, block.images, window, buffer)
+               : read_window(c_.source, operand_, block.image, block.images, window, buffer);
   }
 
   struct Rows {
@@ -266,7 +226,13 @@ class Correlator {
       grid.c_outer[i] = c_strides[outer[i]];
     }
     grid.c = direct_ ? y : out;
-    tile_grid_best(grid);
+    if (pairs_) {
+      grid.c_is_bf16 = direct_;
+      count_pairs(grid);
+      avx512_bf16::tile_grid_pairs(grid);
+    } else {
+      tile_grid_best(grid);
+    }
     for (int64_t image = 0; image < block.images && !direct_; ++image) {
       copy_strided_best(StridedCopy{
           .source = out + image * dense[0] * size_,
@@ -277,6 +243,14 @@ class Correlator {
           .target_strides = {y_strides[1], y_strides[2], strides[1]},
           .sizes = {rows.count, pixels, c_.produced}});
     }
+  }
+
+  // Offsets are those of read_source.
+  static void count_pairs(TileGrid& grid) {
+    grid.a_row /= 2;
+    grid.a_outer[0] /= 2;
+    grid.a_outer[1] /= 2;
+    grid.length /= 2;
   }
 
   // Runs of channels that the first output pixel of a class row reads. Neighbouring taps form one
@@ -293,8 +267,9 @@ class Correlator {
     const int64_t row = row0 * v.source_step - window.row0;
     for (const Tap& tv : v.taps) {
       for (size_t i = 0; i < h.taps.size(); i += run) {
-        offsets.push_back((row + tv.d) * source.row_stride + group * c_.reduced +
-                          (h.taps[i].d - window.column0) * source.column_stride);
+        const int64_t offset = (row + tv.d) * source.row_stride + group * c_.reduced +
+                               (h.taps[i].d - window.column0) * source.column_stride;
+        offsets.push_back(pairs_ ? offset / 2 : offset);
       }
     }
     grid.a = source.data;
@@ -306,6 +281,9 @@ class Correlator {
   const Correlation& c_;
   const DType compute_;
   const int64_t size_;
+  const bool pairs_;
+  const DType operand_;  // of source and weights in tiles
+  const int64_t operand_size_;
   const bool direct_;
   const Workspace weights_;
   Window columns_{};

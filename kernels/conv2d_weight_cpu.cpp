@@ -103,7 +103,8 @@ class WeightGradient {
         window.row1 = window.row0 + window_rows(chunk.rows);
         // A copy even where x could be read in place: tiles read it in steps of a pixel, which only
         // a nearby cache serves well.
-        const WindowData x = copy_window(a_.x, image, images, window, workspace.as<std::byte>());
+        const WindowData x =
+            copy_window(a_.x, compute_, image, images, window, workspace.as<std::byte>());
         for (int64_t group = 0; group < d_.groups; ++group) {
           std::byte* packed = workspace.as<std::byte>() + x_bytes;
           multiply(chunk, x, group, o0, o1, packed, sum, !fresh);

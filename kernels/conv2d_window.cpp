@@ -11,16 +11,15 @@ int64_t stride_of(const View& view, int dim) { return view.size(dim) == 1 ? 1 : 
 
 }  // namespace
 
-bool window_in_place(const View& x, const Window& window) {
-  return x.numel > 0 && compute_dtype(x.dtype) == x.dtype && stride_of(x, 1) == 1 &&
-         window.row0 >= 0 && window.row1 <= x.size(2) && window.column0 >= 0 &&
-         window.column1 <= x.size(3);
+bool window_in_place(const View& x, DType to, const Window& window) {
+  return x.numel > 0 && to == x.dtype && stride_of(x, 1) == 1 && window.row0 >= 0 &&
+         window.row1 <= x.size(2) && window.column0 >= 0 && window.column1 <= x.size(3);
 }
 
-WindowData read_window(const View& x, int64_t first, int64_t count, const Window& window,
+WindowData read_window(const View& x, DType to, int64_t first, int64_t count, const Window& window,
                        std::byte* buffer) {
-  if (!window_in_place(x, window)) {
-    return copy_window(x, first, count, window, buffer);
+  if (!window_in_place(x, to, window)) {
+    return copy_window(x, to, first, count, window, buffer);
   }
   const int64_t at =
       first * x.strides[0] + window.row0 * x.strides[2] + window.column0 * x.strides[3];
@@ -28,13 +27,12 @@ WindowData read_window(const View& x, int64_t first, int64_t count, const Window
           x.strides[3]};
 }
 
-WindowData copy_window(const View& x, int64_t first, int64_t count, const Window& window,
+WindowData copy_window(const View& x, DType to, int64_t first, int64_t count, const Window& window,
                        std::byte* buffer) {
   const int64_t size = static_cast<int64_t>(size_of(x.dtype));
   const int64_t channels = x.size(1);
   const Dims& strides = x.strides;
-  const DType compute = compute_dtype(x.dtype);
-  const int64_t compute_size = static_cast<int64_t>(size_of(compute));
+  const int64_t to_size = static_cast<int64_t>(size_of(to));
   const WindowData result{buffer, window.rows() * window.columns() * channels,
                           window.columns() * channels, channels};
   // The part of the window that lies in the image; empty parts sit anywhere inside the window.
@@ -45,12 +43,11 @@ WindowData copy_window(const View& x, int64_t first, int64_t count, const Window
   auto zero = [&](int64_t image, int64_t row, int64_t column, int64_t pixels) {
     const int64_t at = image * result.image_stride + row * result.row_stride + column * channels;
     if (pixels * channels > 0) {
-      std::memset(buffer + at * compute_size, 0,
-                  static_cast<size_t>(pixels * channels * compute_size));
+      std::memset(buffer + at * to_size, 0, static_cast<size_t>(pixels * channels * to_size));
     }
   };
   StridedCopy copy{.from = x.dtype,
-                   .to = compute,
+                   .to = to,
                    .source_strides = {strides[2], strides[3], strides[1]},
                    .target_strides = {result.row_stride, channels, 1},
                    .sizes = {row1 - row0, column1 - column0, channels}};
@@ -77,7 +74,7 @@ WindowData copy_window(const View& x, int64_t first, int64_t count, const Window
         x.data + ((first + image) * strides[0] + row0 * strides[2] + column0 * strides[3]) * size;
     copy.target = buffer + (image * result.image_stride + (row0 - window.row0) * result.row_stride +
                             (column0 - window.column0) * channels) *
-                               compute_size;
+                               to_size;
     copy_strided_best(copy);
   }
   return result;
