@@ -28,6 +28,13 @@ struct SumOf<BfloatPair> {
   using type = float;
 };
 
+// What f32 sums are rounded to where they are written.
+enum class Rounded : uint8_t { no, f16, bf16 };
+
+inline Rounded rounded_to(DType dtype) {
+  return dtype == DType::f16 ? Rounded::f16 : dtype == DType::bf16 ? Rounded::bf16 : Rounded::no;
+}
+
 // c[i][j] = relu?(c[i][j]? + sum_k a(i, k) b[k][j] + bias[j]?). k runs over `segments` runs of
 // `length`; run s of row i starts at a + offsets[s] + i * a_row and advances by a_step. Either
 // a_row or a_step is 1. Rows of b follow each other at b_step through all segments. Of pairs, k
@@ -41,9 +48,9 @@ struct Tile {
   int64_t segments = 1, length = 0;
   const T* b = nullptr;  // every row readable to the full width of the tile
   int64_t b_step = 0;
-  void* c = nullptr;  // of Sum; of pairs also bfloat16
+  void* c = nullptr;  // of Sum, or of float sums rounded to what `rounded` says
   int64_t c_row = 0;
-  bool c_is_bf16 = false;
+  Rounded rounded = Rounded::no;
   int64_t columns = 0;        // written; at most the width of the tile
   const Sum* bias = nullptr;  // readable to the full width
   bool accumulate = false, relu = false;
@@ -93,7 +100,8 @@ struct GemmBlock {
   // packed_b holds all of b after the call, for calls with other rows and b_is_packed. REQUIRES of
   // both: k <= kPackDepth.
   bool keeps_b = false, b_is_packed = false;
-  bool c_is_bf16 = false;  // gemm_block_pairs alone. REQUIRES: k <= 2 * kPackDepth
+  // What c holds where that is not the compute dtype. REQUIRES: k (of pairs k / 2) <= kPackDepth.
+  Rounded rounded = Rounded::no;
 };
 
 inline constexpr int64_t kMaxTileWidth = 32;
@@ -136,11 +144,11 @@ struct TileGrid {
   int64_t segments = 1, length = 0;
   const void* b = nullptr;  // panels of segments * length rows; or, with b_step, rows as they are
   int64_t b_step = 0;       // elements from row to row where columns fill whole tiles, else 0
-  void* c = nullptr;        // compute dtype
+  void* c = nullptr;
   int64_t c_outer[2] = {}, c_row = 0;
   const void* bias = nullptr;
   bool accumulate = false, relu = false;
-  bool c_is_bf16 = false;  // tile_grid_pairs alone
+  Rounded rounded = Rounded::no;  // what c holds where that is not the compute dtype
 };
 
 BINADE_ISA_KERNEL(pack_panels, const PanelPacking&)

@@ -28,7 +28,9 @@ class Grid {
 
  public:
   Grid(const TileGrid& given, const TileSet<T>& tiles)
-      : g_(given), tiles_(tiles), c_size_(given.c_is_bf16 ? sizeof(bfloat16) : sizeof(Sum)) {
+      : g_(given),
+        tiles_(tiles),
+        c_size_(given.rounded == Rounded::no ? sizeof(Sum) : sizeof(half)) {
     for (int i = 1; i >= 0; --i) {  // matrices whose rows follow each other are one
       if (g_.a_outer[i] == g_.rows * g_.a_row && g_.c_outer[i] == g_.rows * g_.c_row) {
         g_.rows *= g_.outer[i];
@@ -45,7 +47,7 @@ class Grid {
     t_.segments = g_.segments;
     t_.length = g_.length;
     t_.c_row = g_.c_row;
-    t_.c_is_bf16 = g_.c_is_bf16;
+    t_.rounded = g_.rounded;
     t_.accumulate = g_.accumulate;
     t_.relu = g_.relu;
   }

@@ -105,7 +105,8 @@ void tile(const Tile<T>& t) {
     }
   }
   const int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step, length = t.length;
-  const int64_t c_size = t.c_is_bf16 ? sizeof(bfloat16) : sizeof(Sum), c_row = t.c_row * c_size;
+  const int64_t c_size = t.rounded == Rounded::no ? sizeof(Sum) : sizeof(half);
+  const int64_t c_row = t.c_row * c_size;
   const char* c = static_cast<const char*>(t.c);
   BINADE_UNROLL
   for (int i = 0; i < kRows; ++i) {  // c is on its way while the sums are made
@@ -134,9 +135,14 @@ void tile(const Tile<T>& t) {
       b += b_step;
     }
   }
-  if constexpr (std::is_same_v<T, BfloatPair>) {
-    if (t.c_is_bf16) {
+  if constexpr (std::is_same_v<Sum, float>) {
+    if (t.rounded == Rounded::bf16) {
       return finish(t, sums, static_cast<bfloat16*>(t.c));
+    }
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (t.rounded == Rounded::f16) {
+      return finish(t, sums, static_cast<half*>(t.c));
     }
   }
   finish(t, sums, static_cast<Sum*>(t.c));

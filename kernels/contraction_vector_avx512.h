@@ -19,11 +19,19 @@ BINADE_INLINE Vector<float> widen(__m256i bits, bfloat16) {
 BINADE_INLINE __m256i narrow(Vector<float> v, half) {
   return _mm512_maskz_cvtps_ph(0xffff, v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
+// The high halves of bits that half a unit and, for ties, the last bit were added to.
+alignas(64) constexpr uint16_t kHighHalves[32] = {1,  3,  5,  7,  9,  11, 13, 15,
+                                                  17, 19, 21, 23, 25, 27, 29, 31};
 BINADE_INLINE __m256i narrow_by_bits(Vector<float> v) {
-  const Bits bits = (Bits)v, high = bits >> 16;
-  const Bits rounded = (bits + 0x7fff + (high & 1)) >> 16;
-  const Bits result = v == v ? rounded : high | 0x40;
-  return _mm512_maskz_cvtepi32_epi16(0xffff, (__m512i)result);
+  const __m512i bits = (__m512i)v, one = _mm512_set1_epi32(1);
+  const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+  __m512i up = (__m512i)((Bits)bits + 0x7fff);
+  up = _mm512_mask_add_epi32(up, odd, up, one);
+  const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+  up = _mm512_mask_or_epi32(up, nan, bits, _mm512_set1_epi32(0x400000));
+  const __m512i halves = _mm512_load_si512(kHighHalves);
+  const __m512i low = _mm512_maskz_permutexvar_epi16(~0u, halves, up);
+  return (__m256i)__builtin_shufflevector(low, low, 0, 1, 2, 3);
 }
 BINADE_INLINE __m256i narrow(Vector<float> v, bfloat16) {
 #if defined(__AVX512BF16__)

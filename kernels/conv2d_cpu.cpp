@@ -52,8 +52,7 @@ class Correlator {
         pairs_(pairs_run(c.target.dtype) && c.reduced % 2 == 0),
         operand_(pairs_ ? c.source.dtype : compute_),
         operand_size_(static_cast<int64_t>(size_of(operand_))),
-        direct_((pairs_ || compute_ == c.target.dtype) &&
-                (c.target.strides[1] == 1 || c.target.size(1) == 1)),
+        direct_(c.target.strides[1] == 1 || c.target.size(1) == 1),
         weights_(weight_elements() * operand_size_) {
     source_range(c.horizontal, 0, c.target.size(3), columns_.column0, columns_.column1);
   }
@@ -226,8 +225,8 @@ class Correlator {
       grid.c_outer[i] = c_strides[outer[i]];
     }
     grid.c = direct_ ? y : out;
+    grid.rounded = direct_ ? rounded_to(c_.target.dtype) : Rounded::no;
     if (pairs_) {
-      grid.c_is_bf16 = direct_;
       count_pairs(grid);
       avx512_bf16::tile_grid_pairs(grid);
     } else {
@@ -284,7 +283,7 @@ class Correlator {
   const bool pairs_;
   const DType operand_;  // of source and weights in tiles
   const int64_t operand_size_;
-  const bool direct_;
+  const bool direct_;  // tiles write the target
   const Workspace weights_;
   Window columns_{};
   bool across_images_ = false;

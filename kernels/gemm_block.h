@@ -23,7 +23,7 @@ class Block {
       : g_(g),
         tiles_(tiles),
         steps_((g.k + Operands::kPerStep - 1) / Operands::kPerStep),
-        c_size_(g.c_is_bf16 ? sizeof(bfloat16) : sizeof(typename Tile<T>::Sum)),
+        c_size_(g.rounded == Rounded::no ? sizeof(typename Tile<T>::Sum) : sizeof(half)),
         a_in_place_(Operands::a_can_stay(g) &&
                     (g.a_strides[1] == 1 ? steps_ <= kPackDepth || g.n <= kUnpackedColumns
                                          : g.n <= kUnpackedSteps)),
@@ -107,7 +107,7 @@ class Block {
     const bool last = begin + depth >= steps_;
     Tile<T> t{.offsets = &kNoOffset, .segments = 1, .length = depth};
     t.c_row = g_.c_row;
-    t.c_is_bf16 = g_.c_is_bf16;
+    t.rounded = g_.rounded;
     t.accumulate = g_.accumulate || begin > 0;
     t.relu = g_.relu && last;
     // A panel is packed when its first rows come; one that no other rows need makes room for the

@@ -39,8 +39,8 @@ struct Problem {
 
   int64_t steps() const { return pairs ? (k + 1) / 2 : k; }  // of k
   bool at_once() const { return steps() <= kPackDepth; }
-  // Whether tiles of pairs round their sums, which are then whole.
-  bool rounds() const { return pairs && at_once() && !flipped && !gelu; }
+  // Whether tiles may round their sums: those are whole then.
+  bool rounds() const { return at_once() && !flipped && !gelu; }
   bool direct() const { return y_strides[2] == 1 && (compute_dtype(dtype) == dtype || rounds()); }
 };
 
@@ -142,7 +142,7 @@ void multiply_region(const Problem& p, const Region& region) {
                             .packed_b = packed_b,
                             .keeps_b = at_once && !direct && block_rows < rows,
                             .b_is_packed = at_once && !direct && i > region.row0,
-                            .c_is_bf16 = direct && p.pairs};
+                            .rounded = direct ? rounded_to(p.dtype) : Rounded::no};
       p.pairs ? avx512_bf16::gemm_block_pairs(block) : gemm_block_best(block);
       std::byte* sums = direct ? y : buffer;
       const int64_t row_stride = direct ? p.y_strides[1] : n;
