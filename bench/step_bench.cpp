@@ -1,5 +1,7 @@
-// One training step of a classifier by precision: forward, loss, backward and AdamW on one batch.
+// One training step by precision: forward, loss, backward and AdamW on one batch. Classifiers of
+// images, and the char-GPT of bench/peers on 16 texts of 128 characters.
 // The argument is the number of threads. bench/RESULTS.md says how to run it and what it gave.
+#include <bench/peers/models.h>
 #include <benchmark/benchmark.h>
 #include <binade/core/create.h>
 #include <binade/core/ops.h>
@@ -15,24 +17,37 @@ namespace {
 
 struct Work {
   const char* model;
-  int64_t batch, channels, side;
+  int64_t batch, channels, side;  // the side of images, the length of texts
   Precision precision;
 };
+
+Tensor classes(const Dims& sizes, int64_t count) {
+  const Tensor all = empty(sizes, DType::i64);
+  for (int64_t i = 0; i < all.numel(); ++i) {
+    all.data<int64_t>()[i] = i % count;
+  }
+  return all;
+}
 
 void train_step(benchmark::State& state, const Work& work) {
   kernels::set_threads(static_cast<int>(state.range(0)));
   manual_seed(0);
-  auto model = nn::make_model(work.model, {work.channels, work.side, work.side, 10});
+  const bool text = std::string(work.model) == "char_gpt";
+  std::unique_ptr<nn::Module> model;
+  if (text) {
+    model = std::make_unique<peers::CharGpt>();
+  } else {
+    model = nn::make_model(work.model, {work.channels, work.side, work.side, 10});
+  }
   model->to({}, work.precision);
   optim::AdamW adam(model->parameters());
   optim::LossScaler scaler;
-  const Tensor images = channels_last(randn({work.batch, work.channels, work.side, work.side}));
-  const Tensor labels = empty({work.batch}, DType::i64);
-  for (int64_t i = 0; i < work.batch; ++i) {
-    labels.data<int64_t>()[i] = i % 10;
-  }
+  const Tensor inputs =
+      text ? classes({work.batch, work.side}, 65)
+           : channels_last(randn({work.batch, work.channels, work.side, work.side}));
+  const Tensor labels = text ? classes({work.batch * work.side}, 65) : classes({work.batch}, 10);
   for (auto _ : state) {
-    scaler.scale(cross_entropy((*model)(images), labels)).backward();
+    scaler.scale(cross_entropy((*model)(inputs), labels)).backward();
     benchmark::DoNotOptimize(scaler.step(adam));
   }
   state.SetItemsProcessed(state.iterations() * work.batch);
@@ -61,6 +76,7 @@ const bool kRegistered = [] {
     add(std::string("mnist_cnn") + one.name, {"cnn", 64, 1, 28, one.precision});
     add(std::string("mlp") + one.name, {"mlp", 64, 1, 28, one.precision});
     add(std::string("resnet18") + one.name, {"resnet18", 32, 3, 32, one.precision});
+    add(std::string("char_gpt") + one.name, {"char_gpt", 16, 1, 128, one.precision});
   }
   return true;
 }();
