@@ -24,6 +24,23 @@ void pack_panels_pairs(const PanelPacking& p) {
   }
 }
 
+void join_pairs(const PairJoin& p) {
+  constexpr int64_t kWidth = 2 * kLanes<BfloatPair>;
+  const int64_t step = p.in_panels ? kWidth : p.columns;
+  BfloatPair* panel = static_cast<BfloatPair*>(p.target);
+  for (int64_t j = 0; j < p.columns; j += step, panel += p.total_rows * step) {
+    const bool narrow = p.in_panels && p.columns - j <= kWidth / 2;
+    const int64_t width = narrow ? kWidth / 2 : step;
+    for (int64_t i = 0; i < p.rows; ++i) {
+      const int64_t at = i * p.row_stride + j * p.column_stride;
+      const bfloat16* even = static_cast<const bfloat16*>(p.even) + at;
+      const bfloat16* odd = p.odd ? static_cast<const bfloat16*>(p.odd) + at : nullptr;
+      join_rows(even, odd, p.column_stride, smaller(p.columns - j, width), width,
+                panel + (p.first_row + i) * width);
+    }
+  }
+}
+
 void tile_grid_pairs(const TileGrid& g) {
   const TileSet<BfloatPair> tiles = make_tile_set<BfloatPair>(TileRows{});
   Grid<BfloatPair>(g, tiles).run();

@@ -1,11 +1,13 @@
 // CPU convolution, backward to the weight: dw[r, s, c][o] = sum over pixels of x[pixel(r, s)][c]
 // dy[o], a product of the transposed padded image with packed dy, pixels being the reduction. The
 // images are split into partial sums whose number depends on the shape only; they are added in
-// order.
+// order. Where bf16 is multiplied in pairs (kernels/gemm_pairs.h), those are the same pixel of two
+// images, whatever kernel and stride; a last image without another is paired with zeros.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/contraction.h>
 #include <binade/kernels/conv2d_window.h>
+#include <binade/kernels/gemm_pairs.h>
 #include <binade/kernels/winograd.h>
 
 #include <algorithm>
@@ -32,6 +34,7 @@ class WeightGradient {
         d_(size),
         compute_(compute_dtype(a.dw.dtype)),
         size_(static_cast<int64_t>(size_of(compute_))),
+        per_unit_(pairs_run(a.dw.dtype) && size.n > 1 ? 2 : 1),
         pitch_(ceil_div(size.group_o, kMaxTileWidth) * kMaxTileWidth),
         dw_elements_(size.groups * size.r * size.s * size.group_c * pitch_) {
     const int64_t stride = a.geometry.stride[1], padding = a.geometry.padding[1];
@@ -87,24 +90,26 @@ class WeightGradient {
     }
   }
 
+  bool pairs() const { return per_unit_ == 2; }
+
   // Adds images of one partial into `sum` for the output channels [o0, o1) of every group.
   void accumulate(int64_t partial, int64_t o0, int64_t o1, std::byte* sum) {
     const int64_t first = d_.n * partial / partials_, last = d_.n * (partial + 1) / partials_;
     const int64_t x_elements = chunk_images_ * window_rows(chunk_rows_) * window_.columns() * d_.c;
     const int64_t x_bytes = ceil_div(x_elements, 16) * 16 * size_;
-    const Workspace workspace(x_bytes + chunk_images_ * chunk_rows_ * d_.q * pitch_ * size_);
+    const int64_t dy_bytes = chunk_images_ * chunk_rows_ * d_.q * pitch_ * size_;
+    const Workspace workspace(x_bytes + dy_bytes + (pairs() ? x_bytes : 0));
+    const int64_t step = chunk_images_ * per_unit_;
     bool fresh = true;
-    for (int64_t image = first; image < last; image += chunk_images_) {
-      const int64_t images = std::min(chunk_images_, last - image);
+    for (int64_t image = first; image < last; image += step) {
+      const int64_t images = std::min(step, last - image);
       for (int64_t row = 0; row < d_.p; row += chunk_rows_) {
         const Chunk chunk{image, images, row, std::min(chunk_rows_, d_.p - row)};
         Window window = window_;
         window.row0 = row * a_.geometry.stride[0] - a_.geometry.padding[0];
         window.row1 = window.row0 + window_rows(chunk.rows);
-        // A copy even where x could be read in place: tiles read it in steps of a pixel, which only
-        // a nearby cache serves well.
-        const WindowData x =
-            copy_window(a_.x, compute_, image, images, window, workspace.as<std::byte>());
+        const WindowData x = read_x(chunk, window, workspace.as<std::byte>(),
+                                    workspace.as<std::byte>() + x_bytes + dy_bytes);
         for (int64_t group = 0; group < d_.groups; ++group) {
           std::byte* packed = workspace.as<std::byte>() + x_bytes;
           multiply(chunk, x, group, o0, o1, packed, sum, !fresh);
@@ -117,25 +122,65 @@ class WeightGradient {
   struct Chunk {
     int64_t image, images, row, rows;
   };
+  // What the sum runs over: images, or pairs of them.
+  int64_t units(const Chunk& chunk) const { return ceil_div(chunk.images, per_unit_); }
+
+  // A copy even where x could be read in place: tiles read it in steps of a pixel, which only a
+  // nearby cache serves well.
+  WindowData read_x(const Chunk& chunk, const Window& window, std::byte* target,
+                    std::byte* images) const {
+    if (!pairs()) {
+      return copy_window(a_.x, compute_, chunk.image, chunk.images, window, target);
+    }
+    WindowData x = copy_window(a_.x, a_.x.dtype, chunk.image, chunk.images, window, images);
+    const int64_t bytes = x.image_stride * static_cast<int64_t>(size_of(a_.x.dtype));
+    for (int64_t i = 0; i < chunk.images; i += 2) {
+      avx512_bf16::join_pairs(
+          PairJoin{.even = x.data + i * bytes,
+                   .odd = i + 1 < chunk.images ? x.data + (i + 1) * bytes : nullptr,
+                   .columns = x.image_stride,
+                   .target = target + i / 2 * x.image_stride * size_});
+    }
+    x.data = target;
+    return x;
+  }
 
   void pack_dy(const Chunk& chunk, int64_t o, int64_t columns, std::byte* target) {
     const View& dy = a_.dy;
     const bool dense = dy.strides[2] == d_.q * dy.strides[3];  // rows follow each other like pixels
     const int64_t runs = dense ? 1 : chunk.rows, length = dense ? chunk.rows * d_.q : d_.q;
-    for (int64_t image = 0; image < chunk.images; ++image) {
+    const auto element = static_cast<int64_t>(size_of(dy.dtype));
+    for (int64_t unit = 0; unit < units(chunk); ++unit) {
+      const int64_t image = unit * per_unit_;
       for (int64_t run = 0; run < runs; ++run) {
         const int64_t at = (chunk.image + image) * dy.strides[0] + o * dy.strides[1] +
                            (chunk.row + run) * dy.strides[2];
-        pack_panels_best(
-            PanelPacking{.source = dy.data + at * static_cast<int64_t>(size_of(dy.dtype)),
-                         .from = dy.dtype,
-                         .row_stride = dy.strides[3],
-                         .column_stride = dy.strides[1],
-                         .rows = length,
-                         .columns = columns,
-                         .first_row = (image * runs + run) * length,
-                         .total_rows = chunk.images * chunk.rows * d_.q,
-                         .target = target});
+        const int64_t first_row = (unit * runs + run) * length;
+        const int64_t total_rows = units(chunk) * chunk.rows * d_.q;
+        if (pairs()) {
+          const bool both = image + 1 < chunk.images;
+          avx512_bf16::join_pairs(
+              PairJoin{.even = dy.data + at * element,
+                       .odd = both ? dy.data + (at + dy.strides[0]) * element : nullptr,
+                       .row_stride = dy.strides[3],
+                       .column_stride = dy.strides[1],
+                       .rows = length,
+                       .columns = columns,
+                       .in_panels = true,
+                       .first_row = first_row,
+                       .total_rows = total_rows,
+                       .target = target});
+          continue;
+        }
+        pack_panels_best(PanelPacking{.source = dy.data + at * element,
+                                      .from = dy.dtype,
+                                      .row_stride = dy.strides[3],
+                                      .column_stride = dy.strides[1],
+                                      .rows = length,
+                                      .columns = columns,
+                                      .first_row = first_row,
+                                      .total_rows = total_rows,
+                                      .target = target});
       }
     }
   }
@@ -143,9 +188,9 @@ class WeightGradient {
   void multiply(const Chunk& chunk, const WindowData& x, int64_t group, int64_t o0, int64_t o1,
                 std::byte* packed, std::byte* sum, bool add) {
     std::vector<int64_t> offsets;
-    for (int64_t image = 0; image < chunk.images; ++image) {
+    for (int64_t unit = 0; unit < units(chunk); ++unit) {
       for (int64_t row = 0; row < chunk.rows; ++row) {
-        offsets.push_back(image * x.image_stride + row * a_.geometry.stride[0] * x.row_stride);
+        offsets.push_back(unit * x.image_stride + row * a_.geometry.stride[0] * x.row_stride);
       }
     }
     // Neighbouring taps of a kernel row are one run of channels where pixels touch.
@@ -175,7 +220,7 @@ class WeightGradient {
     } else {
       pack_dy(chunk, group * d_.group_o + o0, o1 - o0, packed);
     }
-    tile_grid_best(grid);
+    pairs() ? avx512_bf16::tile_grid_pairs(grid) : tile_grid_best(grid);
   }
 
   // Where a tile or two read all of dy, packing it would cost more than it saves.
@@ -222,7 +267,9 @@ class WeightGradient {
   const Conv2dBackwardWeight& a_;
   const Conv2dSizes& d_;
   const DType compute_;
-  const int64_t size_, pitch_, dw_elements_;
+  const int64_t size_;      // of an element of the compute dtype, and of a pair
+  const int64_t per_unit_;  // images: 2 where they are multiplied in pairs
+  const int64_t pitch_, dw_elements_;
   Window window_{};
   int64_t partials_ = 1, parts_ = 1, chunk_rows_ = 1, chunk_images_ = 1;
 };

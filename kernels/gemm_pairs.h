@@ -8,6 +8,18 @@
 
 namespace binade::kernels {
 
+// Pairs of one element each of two matrices [rows, columns] of bf16, such as the same pixels of two
+// images: in panels as PanelPacking's, or as one dense row.
+struct PairJoin {
+  const void* even = nullptr;
+  const void* odd = nullptr;  // null: zeros
+  int64_t row_stride = 0, column_stride = 1;
+  int64_t rows = 1, columns = 0;
+  bool in_panels = false;
+  int64_t first_row = 0, total_rows = 1;  // of the panels
+  void* target = nullptr;
+};
+
 // Whether products of two operands of this dtype are computed in pairs, now and on this machine.
 bool pairs_run(DType dtype);
 
@@ -17,5 +29,6 @@ BINADE_AVX512_BF16_KERNEL(gemm_block_pairs, const GemmBlock&)
 // b_step count pairs.
 BINADE_AVX512_BF16_KERNEL(pack_panels_pairs, const PanelPacking&)
 BINADE_AVX512_BF16_KERNEL(tile_grid_pairs, const TileGrid&)
+BINADE_AVX512_BF16_KERNEL(join_pairs, const PairJoin&)
 
 }  // namespace binade::kernels

@@ -32,6 +32,22 @@ inline void interleave_rows(const bfloat16* even, const bfloat16* odd, int64_t c
   }
 }
 
+// The same with any stride between columns.
+inline void join_rows(const bfloat16* even, const bfloat16* odd, int64_t column_stride,
+                      int64_t columns, int64_t width, BfloatPair* target) {
+  if (column_stride == 1) {
+    return interleave_rows(even, odd, columns, width, target);
+  }
+  for (int64_t j = 0; j < width; ++j) {
+    BfloatPair pair{};
+    if (j < columns) {
+      pair.even = even[j * column_stride];
+      pair.odd = odd ? odd[j * column_stride] : bfloat16{};
+    }
+    target[j] = pair;
+  }
+}
+
 // target[i][j] = pair i of column j, whose elements are contiguous.
 inline void transpose_pairs(const StepPacking& p, BfloatPair* target) {
   const bfloat16* source = static_cast<const bfloat16*>(p.source);
@@ -55,32 +71,14 @@ inline void transpose_pairs(const StepPacking& p, BfloatPair* target) {
   }
 }
 
-inline void pack_elements(const StepPacking& p, BfloatPair* target) {
-  const bfloat16* source = static_cast<const bfloat16*>(p.source);
-  for (int64_t k = 0; k < p.k; k += 2) {
-    for (int64_t j = 0; j < p.step_width; ++j) {
-      const bfloat16* from = source + k * p.k_stride + j * p.column_stride;
-      BfloatPair pair{};
-      if (j < p.columns) {
-        pair.even = *from;
-        pair.odd = k + 1 < p.k ? from[p.k_stride] : bfloat16{};
-      }
-      *target++ = pair;
-    }
-  }
-}
-
 inline void pack_pairs(const StepPacking& p, BfloatPair* target) {
-  if (p.column_stride == 1) {
-    const bfloat16* row = static_cast<const bfloat16*>(p.source);
-    for (int64_t k = 0; k < p.k; k += 2, row += 2 * p.k_stride, target += p.step_width) {
-      interleave_rows(row, k + 1 < p.k ? row + p.k_stride : nullptr, p.columns, p.step_width,
-                      target);
-    }
-  } else if (p.k_stride == 1) {
-    transpose_pairs(p, target);
-  } else {
-    pack_elements(p, target);
+  if (p.k_stride == 1 && p.column_stride != 1) {
+    return transpose_pairs(p, target);
+  }
+  const bfloat16* row = static_cast<const bfloat16*>(p.source);
+  for (int64_t k = 0; k < p.k; k += 2, row += 2 * p.k_stride, target += p.step_width) {
+    join_rows(row, k + 1 < p.k ? row + p.k_stride : nullptr, p.column_stride, p.columns,
+              p.step_width, target);
   }
 }
 

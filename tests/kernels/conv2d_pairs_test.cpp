@@ -1,4 +1,5 @@
-// Convolutions of bf16 where the processor multiplies pairs of channels (kernels/gemm_pairs.h).
+// Convolutions of bf16 where the processor multiplies pairs of channels, or of images
+// for the gradient of the weight (kernels/gemm_pairs.h).
 #include <tests/kernels/conv2d_case.h>
 
 namespace binade::kernels {
@@ -37,7 +38,7 @@ TEST(Conv2dPairs, SameBitsAtAnyThreadCount) {
   for (const int count : {1, 2, 4}) {
     set_threads(count);
     StridedArray x(DType::bf16, {9, 24, 14, 14}, kChannelsLast), dx = x;
-    StridedArray w(DType::bf16, {70, 24, 3, 3}, kChannelsLast);
+    StridedArray w(DType::bf16, {70, 24, 3, 3}, kChannelsLast), dw = w;
     StridedArray y(DType::bf16, {9, 70, 7, 7}, kChannelsLast), dy = y;
     x.randomize(1, false);
     w.randomize(2, false);
@@ -45,7 +46,8 @@ TEST(Conv2dPairs, SameBitsAtAnyThreadCount) {
     const Conv2dGeometry g = geometry(2, 1);
     conv2d_forward({.x = x.view(), .w = w.view(), .y = y.view(), .geometry = g});
     conv2d_backward_data({.dy = dy.view(), .w = w.view(), .dx = dx.view(), .geometry = g});
-    const std::vector<std::vector<std::byte>> now = {y.bytes(), dx.bytes()};
+    conv2d_backward_weight({.x = x.view(), .dy = dy.view(), .dw = dw.view(), .geometry = g});
+    const std::vector<std::vector<std::byte>> now = {y.bytes(), dx.bytes(), dw.bytes()};
     first = first.empty() ? now : first;
     EXPECT_EQ(first, now) << count << " threads";
   }
