@@ -105,6 +105,20 @@ struct UnaryForward {
 };
 BINADE_KERNEL(unary_forward, UnaryForward, y)
 
+// y = f(x) and slope = f'(x) together, for operations whose two formulas share what is costly. On
+// the CPU alone: elsewhere memory is what costs, and the slope is one more array of it. x, y,
+// slope: f32, same sizes, row-major; y may be x. Errors: other views, other operations.
+constexpr bool has_slope(Unary op) { return op == Unary::gelu || op == Unary::gelu_tanh; }
+struct UnaryForwardSlope {
+  Unary op;  // has_slope
+  const View& x;
+  const View& y;
+  const View& slope;
+};
+namespace cpu {
+void unary_forward_slope(const UnaryForwardSlope& a);
+}
+
 // dx = dy * f'(x). saved, dy, dx: same sizes, same floating dtype.
 struct UnaryBackward {
   Unary op;

@@ -60,6 +60,16 @@ void unary_forward(const UnaryForward& a) {
   StridedLoop("unary_forward", {&a.y, &a.x}).run(body);
 }
 
+void unary_forward_slope(const UnaryForwardSlope& a) {
+  check(has_slope(a.op) && a.y.dtype == DType::f32 && all_flat(a.y, a.x, a.slope) &&
+            a.x.dtype == DType::f32 && a.slope.dtype == DType::f32,
+        "unary_forward_slope: got ", to_string(a.op), " of ", a.x.dtype, " ", a.x.sizes, " to ",
+        a.y.dtype, " ", a.y.sizes, " and ", a.slope.dtype, " ", a.slope.sizes,
+        ", expected gelu or gelu_tanh of row-major f32 views of one size");
+  run_flat(flat_tile(a.y, a.x, a.slope), a.y.numel,
+           [&](const StridedTile& tile) { unary_slope_tile_best(a.op, tile); });
+}
+
 void unary_backward(const UnaryBackward& a) {
   check_arguments(a);
   const Unary op = simplified(a.op, a.alpha);

@@ -10,6 +10,8 @@ namespace binade::kernels {
 // y, x
 BINADE_ISA_KERNEL(unary_forward_tile, Unary op, DType dtype, double alpha, double beta,
                   const StridedTile& tile)
+// y, x, slope: f32, dense
+BINADE_ISA_KERNEL(unary_slope_tile, Unary op, const StridedTile& tile)
 // dx, saved, dy
 BINADE_ISA_KERNEL(unary_backward_tile, Unary op, DType dtype, double alpha, double beta,
                   const StridedTile& tile)

@@ -23,6 +23,16 @@ void backward_loop(C* dx, const C* saved, const C* dy, const C*, int64_t n, C al
   }
 }
 
+template <class Functor>
+void slope_loop(float* y, const float* x, float* slope, int64_t n) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    const float at = x[i];
+    y[i] = Functor::forward(at, 0.0f, 0.0f);
+    slope[i] = Functor::backward(at, 1.0f, 0.0f, 0.0f);
+  }
+}
+
 template <class C>
 struct Loops {
 #define BINADE_ENTRY(name, Functor, saved) forward_loop<C, functor::Functor>,
@@ -39,6 +49,15 @@ void unary_forward_tile(Unary op, DType dtype, double alpha, double beta, const 
   const int i = static_cast<int>(op);
   map_floating_tile(dtype, Loops<float>::kForward[i], Loops<double>::kForward[i], 1, tile, alpha,
                     beta);
+}
+
+void unary_slope_tile(Unary op, const StridedTile& tile) {
+  const auto loop = op == Unary::gelu ? slope_loop<functor::Gelu> : slope_loop<functor::GeluTanh>;
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    const auto at = [&](int k) { return tile.data[k] + row * tile.outer[k]; };
+    loop(reinterpret_cast<float*>(at(0)), reinterpret_cast<const float*>(at(1)),
+         reinterpret_cast<float*>(at(2)), tile.n);
+  }
 }
 
 void unary_backward_tile(Unary op, DType dtype, double alpha, double beta,

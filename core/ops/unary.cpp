@@ -14,9 +14,31 @@ namespace {
 
 using kernels::Unary;
 
+// Whether f' is made beside f and kept in place of x, for a backward that multiplies. In f32 on the
+// CPU: a slope in f16 would be rounded once more.
+bool keeps_slope(Unary f, const Tensor& x) {
+  return kernels::has_slope(f) && x.dtype() == DType::f32 && x.device().is_cpu() &&
+         x.is_contiguous() && grad_enabled() && x.requires_grad();
+}
+
+Tensor with_slope(const Op& op, Unary f, const Tensor& x) {
+  Tensor y = empty_like(x);
+  const Tensor slope = empty_like(x);
+  kernels::cpu::unary_forward_slope({.op = f, .x = x, .y = y, .slope = slope});
+  return op.record(
+      {x}, y, save(slope), [](const Tensor& dy, Needs needs, const Tensor& slope) -> Grads {
+        Tensor dx = needs.out_over(0, dy);
+        kernels::binary_forward({.op = kernels::Binary::mul, .a = dy, .b = slope, .y = dx});
+        return {dx};
+      });
+}
+
 Tensor unary(const Op& op, Unary f, const Tensor& x_, double alpha = 0, double beta = 0) {
   auto [x] = op.enter(x_);
   check_floating(op.name, x);
+  if (keeps_slope(f, x)) {
+    return with_slope(op, f, x);
+  }
   Tensor y = empty_like(x);
   kernels::unary_forward({.op = f, .x = x, .y = y, .alpha = alpha, .beta = beta});
   const bool output = kernels::backward_uses_output(f);
