@@ -7,24 +7,45 @@
 namespace binade::kernels {
 namespace {
 
-// delta = sum(dout out) of every query: [batch, heads, queries].
-template <class T, class C>
-void write_delta(const AttentionBackward& a, const AttentionSizes& n, C* delta) {
+// Queries [i, i + rows) of a head.
+template <class T>
+void write_delta(const AttentionBackward& a, const TilePlace& at, Compute<T>* delta) {
   const Dims &s = a.out.strides, &g = a.dout.strides;
-  parallel_for(n.batch * n.heads * n.queries, 8192 / (n.value_size + 1) + 1,
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) {
-                   const int64_t i = row % n.queries, head = row / n.queries % n.heads,
-                                 batch = row / n.queries / n.heads;
-                   const T* out = a.out.as<T>() + batch * s[0] + head * s[1] + i * s[2];
-                   const T* dout = a.dout.as<T>() + batch * g[0] + head * g[1] + i * g[2];
-                   C sum = 0;
-                   for (int64_t d = 0; d < n.value_size; ++d) {
-                     sum += static_cast<C>(out[d * s[3]]) * static_cast<C>(dout[d * g[3]]);
-                   }
-                   delta[row] = sum;
-                 }
-               });
+  const T* out = a.out.as<T>() + at.batch * s[0] + at.head * s[1] + at.i * s[2];
+  const T* dout = a.dout.as<T>() + at.batch * g[0] + at.head * g[1] + at.i * g[2];
+  const int64_t width = a.out.size(3);
+  if (s[3] == 1 && g[3] == 1) {
+    return attention_delta_best(AttentionDelta{.dtype = a.out.dtype,
+                                               .out = out,
+                                               .dout = dout,
+                                               .out_stride = s[2],
+                                               .dout_stride = g[2],
+                                               .rows = at.rows,
+                                               .width = width,
+                                               .delta = delta});
+  }
+  for (int64_t i = 0; i < at.rows; ++i) {
+    Compute<T> sum = 0;
+    for (int64_t d = 0; d < width; ++d) {
+      sum += static_cast<Compute<T>>(out[i * s[2] + d * s[3]]) *
+             static_cast<Compute<T>>(dout[i * g[2] + d * g[3]]);
+    }
+    delta[i] = sum;
+  }
+}
+
+// delta = sum(dout out) of every query: [batch, heads, queries].
+template <class T>
+void write_delta(const AttentionBackward& a, const AttentionSizes& n, Compute<T>* delta) {
+  const int64_t grain = 8192 / (n.value_size + 1) + 1, blocks = (n.queries + grain - 1) / grain;
+  parallel_for(n.batch * n.heads * blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t head = task / blocks, i = task % blocks * grain;
+      const int64_t rows = std::min(grain, n.queries - i);
+      write_delta<T>(a, TilePlace{head / n.heads, head % n.heads, i, rows, 0, 0},
+                     delta + head * n.queries + i);
+    }
+  });
 }
 
 class Backward {
@@ -51,7 +72,8 @@ class Backward {
       make_tile(at);
       const Matrix k =
           memory_.in_compute(matrix_of(a_.k, at.batch, at.head, at.j), buffer, at.cols, n_.size);
-      memory_.multiply(gradients_, k, sum, at.rows, n_.size, at.cols, true);
+      memory_.multiply(gradients_, k, sum, at.rows, n_.size, at.cols, true,
+                       seen_part(a_.visible, at, Triangle::a));
     }
     store(sum, a_.dq, at, at.i, at.rows, n_.size, a_.scale);
   }
@@ -135,18 +157,21 @@ class Backward {
       if (dq.data) {
         Matrix rows = dq;
         rows.data += at.i * dq.row * static_cast<int64_t>(size_of(compute_));
-        memory_.multiply(gradients_, k, rows, at.rows, n_.size, at.cols, true);
+        memory_.multiply(gradients_, k, rows, at.rows, n_.size, at.cols, true,
+                         seen_part(a_.visible, at, Triangle::a));
       }
       if (a_.dv) {
         drop_weights(a_.dropout, n_, at, scores_);
         const Matrix dout = memory_.in_compute(matrix_of(a_.dout, at.batch, at.head, at.i),
                                                upstream_, at.rows, n_.value_size);
-        memory_.multiply(scores_.transposed(), dout, dv_, at.cols, n_.value_size, at.rows, true);
+        memory_.multiply(scores_.transposed(), dout, dv_, at.cols, n_.value_size, at.rows, true,
+                         seen_part(a_.visible, at, Triangle::a_transposed));
       }
       if (a_.dk) {
         const Matrix q = memory_.in_compute(matrix_of(a_.q, at.batch, at.head, at.i), queries_,
                                             at.rows, n_.size);
-        memory_.multiply(gradients_.transposed(), q, dk_, at.cols, n_.size, at.rows, true);
+        memory_.multiply(gradients_.transposed(), q, dk_, at.cols, n_.size, at.rows, true,
+                         seen_part(a_.visible, at, Triangle::a_transposed));
       }
     }
     store(dk_, a_.dk, at, at.j, cols, n_.size, a_.scale);
@@ -159,8 +184,10 @@ class Backward {
     const Matrix k = matrix_of(a_.k, at.batch, at.head, at.j);
     const Matrix v = matrix_of(a_.v, at.batch, at.head, at.j);
     const Matrix dout = matrix_of(a_.dout, at.batch, at.head, at.i);
-    memory_.multiply(q, k.transposed(), scores_, at.rows, at.cols, n_.size, false);
-    memory_.multiply(dout, v.transposed(), gradients_, at.rows, at.cols, n_.value_size, false);
+    const Seen seen = seen_part(a_.visible, at, Triangle::result);
+    memory_.multiply(q, k.transposed(), scores_, at.rows, at.cols, n_.size, false, seen);
+    memory_.multiply(dout, v.transposed(), gradients_, at.rows, at.cols, n_.value_size, false,
+                     seen);
     drop_weights(a_.dropout, n_, at, gradients_);
     const int64_t row = ((at.batch * n_.heads + at.head) * n_.queries + at.i) *
                         static_cast<int64_t>(size_of(compute_));

@@ -35,6 +35,17 @@ struct AttentionGradient {
   const void* delta;  // [rows]
 };
 
+// delta = sum(dout out) of some rows, each of `width` adjacent elements; strides in elements.
+struct AttentionDelta {
+  DType dtype;
+  const void* out;
+  const void* dout;
+  int64_t out_stride, dout_stride;
+  int64_t rows, width;
+  void* delta;  // [rows], compute type
+};
+
+BINADE_ISA_KERNEL(attention_delta, const AttentionDelta& a)
 BINADE_ISA_KERNEL(attention_softmax, const AttentionSoftmax& a)
 BINADE_ISA_KERNEL(attention_gradient, const AttentionGradient& a)
 

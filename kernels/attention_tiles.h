@@ -44,6 +44,12 @@ inline void convert(const Matrix& source, const Matrix& target, int64_t rows, in
                                 .sizes = {1, rows, columns}});
 }
 
+// The part of a tile that a causal query sees, in a product with it.
+struct Seen {
+  Triangle shape = Triangle::none;
+  int64_t visible = 0;
+};
+
 // Memory of one task: arrays of the compute type, and what gemm packs into.
 class TileMemory {
  public:
@@ -68,7 +74,7 @@ class TileMemory {
 
   // c [m, n] (+)= a [m, k] b [k, n]; a and b of one dtype.
   void multiply(const Matrix& a, const Matrix& b, const Matrix& c, int64_t m, int64_t n, int64_t k,
-                bool accumulate) const {
+                bool accumulate, const Seen& seen = {}) const {
     const GemmBlock block{.dtype = a.dtype,
                           .m = m,
                           .n = n,
@@ -81,7 +87,9 @@ class TileMemory {
                           .c_row = c.row,
                           .accumulate = accumulate,
                           .packed_a = packed_a_,
-                          .packed_b = packed_b_};
+                          .packed_b = packed_b_,
+                          .triangle = seen.shape,
+                          .visible = seen.visible};
     pairs_&& a.dtype == DType::bf16 ? avx512_bf16::gemm_block_pairs(block) : gemm_block_best(block);
   }
   // The matrix in the compute type: itself, or converted into `buffer`.
@@ -126,6 +134,11 @@ int64_t attention_grain(const AttentionSizes& n, int64_t rows, int64_t other);
 inline int64_t seen_columns(const AttentionVisibility& visible, const TilePlace& at,
                             int64_t columns) {
   return visible.causal ? std::min(columns, at.i + at.rows - at.j) : columns;
+}
+
+// The part of a tile that is seen, for the product in which the tile is `shape`.
+inline Seen seen_part(const AttentionVisibility& visible, const TilePlace& at, Triangle shape) {
+  return visible.causal ? Seen{shape, at.i - at.j + 1} : Seen{};
 }
 
 // Whether a causal tile is all hidden.

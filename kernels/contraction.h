@@ -54,6 +54,8 @@ struct Tile {
   int64_t columns = 0;        // written; at most the width of the tile
   const Sum* bias = nullptr;  // readable to the full width
   bool accumulate = false, relu = false;
+  const Sum* other = nullptr;  // brought near: as much of it as of c
+  int64_t other_row = 0;
 };
 
 template <class T>
@@ -83,6 +85,12 @@ struct StridedCopy {
   int64_t padded_columns = 0;  // at least sizes[2] where not 0; then target_strides[2] is 1
 };
 
+// What a block may leave out, where row i of a matrix has `visible` + i columns that count: those
+// of the result, the others being nobody's concern; those of a, the others being zeros; or those of
+// the transpose of a. It is left out by whole tiles: a few more columns may be written or
+// multiplied.
+enum class Triangle : uint8_t { none, result, a, a_transposed };
+
 // c [m, n] (+)= a [m, k] b [k, n] on one thread; c holds the compute dtype in contiguous rows.
 // Elements of packed operands are of the compute dtype, of products in pairs BfloatPair.
 struct GemmBlock {
@@ -100,6 +108,13 @@ struct GemmBlock {
   // packed_b holds all of b after the call, for calls with other rows and b_is_packed. REQUIRES of
   // both: k <= kPackDepth.
   bool keeps_b = false, b_is_packed = false;
+  Triangle triangle = Triangle::none;
+  int64_t visible = 0;
+  // [m] of the compute dtype: the sums of the rows of a are added.
+  void* row_sums = nullptr;
+  // [m, n] of the compute dtype, contiguous rows: brought near for what comes after.
+  const void* other = nullptr;
+  int64_t other_row = 0;
   // What c holds where that is not the compute dtype. REQUIRES: k (of pairs k / 2) <= kPackDepth.
   Rounded rounded = Rounded::no;
 };

@@ -93,6 +93,10 @@ struct Step<BfloatPair> {
 };
 #endif
 
+// Operands are looked for ahead, where no hardware does: in rows of a, at the tile below, a line at
+// a time; where a and b advance by strides, which may be pages, some steps on.
+constexpr int64_t kLine = 64, kAhead = 16;
+
 template <class T, int kRows, int kVectors, bool kRowsContiguous>
 void tile(const Tile<T>& t) {
   using Sum = typename Tile<T>::Sum;
@@ -113,26 +117,48 @@ void tile(const Tile<T>& t) {
     __builtin_prefetch(c + i * c_row, 1);
     __builtin_prefetch(c + i * c_row + (kVectors * kLanes<Sum> - 1) * c_size, 1);
   }
+  for (int i = 0; i < kRows && t.other; ++i) {
+    __builtin_prefetch(t.other + i * t.other_row);
+    __builtin_prefetch(t.other + i * t.other_row + kVectors * kLanes<Sum> - 1);
+  }
   const T* b = t.b;
   for (int64_t s = 0; s < t.segments; ++s) {
     const T* a = t.a + t.offsets[s];
-    BINADE_UNROLL_SUM
-    for (int64_t k = 0; k < length; ++k) {
-      typename Step<T>::Row row[kVectors];
-      BINADE_UNROLL
-      for (int v = 0; v < kVectors; ++v) {
-        row[v] = Step<T>::row(b + v * kLanes<T>);
-      }
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        const auto factor = Step<T>::factor(kRowsContiguous ? a + i : a + i * a_row);
+    constexpr int64_t kChunk = kRowsContiguous ? INT64_MAX / 2 : kLine / int64_t{sizeof(T)};
+    for (int64_t left = length; left > 0; left -= kChunk) {
+      if (!kRowsContiguous && left >= kChunk) {
         BINADE_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
-          sums.at[i][v] = Step<T>::add(sums.at[i][v], factor, row[v]);
+        for (int i = 0; i < kRows; ++i) {
+          __builtin_prefetch(a + (kRows + i) * a_row);
         }
       }
-      a += kRowsContiguous ? a_step : 1;
-      b += b_step;
+      const int64_t steps = left < kChunk ? left : kChunk;
+      BINADE_UNROLL_SUM
+      for (int64_t k = 0; k < steps; ++k) {
+        if (kRowsContiguous) {
+          __builtin_prefetch(a + kAhead * a_step);
+          __builtin_prefetch(a + kAhead * a_step + kRows - 1);
+          BINADE_UNROLL
+          for (int v = 0; v < kVectors; ++v) {
+            __builtin_prefetch(b + kAhead * b_step + v * kLanes<T>);
+          }
+        }
+        typename Step<T>::Row row[kVectors];
+        BINADE_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+          row[v] = Step<T>::row(b + v * kLanes<T>);
+        }
+        BINADE_UNROLL
+        for (int i = 0; i < kRows; ++i) {
+          const auto factor = Step<T>::factor(kRowsContiguous ? a + i : a + i * a_row);
+          BINADE_UNROLL
+          for (int v = 0; v < kVectors; ++v) {
+            sums.at[i][v] = Step<T>::add(sums.at[i][v], factor, row[v]);
+          }
+        }
+        a += kRowsContiguous ? a_step : 1;
+        b += b_step;
+      }
     }
   }
   if constexpr (std::is_same_v<Sum, float>) {

@@ -24,4 +24,23 @@ struct Gemm {
 };
 BINADE_KERNEL(gemm, Gemm, y)
 
+// gemm of matrices (no batch) that also sums the rows of a into sums [m], of the dtype of y: with
+// dw = dy^T x that is the gradient of a bias, for which dy is then not read again. On the CPU
+// alone.
+namespace cpu {
+void gemm_with_row_sums(const Gemm& g, const View& sums);
+}
+
+// The products around a gelu in f32, on the CPU alone: blocks of y are finished while they are
+// near. y and `other` are of one size, with adjacent columns; g has neither an activation nor a
+// batch. Errors: other views.
+enum class Finish : uint8_t {
+  none,
+  gelu,   // y = gelu(sum), and the slope of gelu at the sum to `other`
+  times,  // y = sum * other
+};
+namespace cpu {
+void gemm_finished(const Gemm& g, Finish finish, const View& other);
+}
+
 }  // namespace binade::kernels

@@ -12,6 +12,7 @@
 #include <binade/kernels/gemm_pairs.h>
 #include <binade/kernels/packed_bias.h>
 #include <binade/kernels/pointwise_isa.h>
+#include <binade/kernels/reduce.h>
 
 #include <algorithm>
 
@@ -22,8 +23,7 @@ constexpr double kSerialFlops = 1.5e6;  // below, starting threads costs more th
 constexpr int64_t kRowUnit = 28, kColumnUnit = kMaxTileWidth;
 constexpr int64_t kDirectColumns = 2048;                         // packed b of one block
 constexpr int64_t kBufferedRows = 1008, kBufferedColumns = 512;  // where y needs a float copy
-constexpr int64_t kNearRows =
-    126;  // of it where sums are made at once; more than gemm_block reads b in place for
+constexpr int64_t kNearRows = 126;  // of it where sums are made at once
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -34,8 +34,12 @@ struct Problem {
   int64_t a_strides[3] = {}, b_strides[3] = {}, y_strides[3] = {};  // batch, row, column
   const std::byte* bias = nullptr;                                  // compute dtype, padded
   bool relu = false, gelu = false, accumulate = false;
-  bool flipped = false;  // the bias is of rows
-  bool pairs = false;    // kernels/gemm_pairs.h
+  bool flipped = false;           // the bias is of rows
+  bool pairs = false;             // kernels/gemm_pairs.h
+  std::byte* row_sums = nullptr;  // [m], compute dtype, zeros
+  Finish finish = Finish::none;
+  std::byte* other = nullptr;
+  int64_t other_row = 0;
 
   int64_t steps() const { return pairs ? (k + 1) / 2 : k; }  // of k
   bool at_once() const { return steps() <= kPackDepth; }
@@ -94,6 +98,28 @@ void apply_gelu(DType dtype, std::byte* sums, int64_t row_stride, int64_t rows, 
                                       .n = columns});
 }
 
+// Finishes a block whose first element is y: f32, in place.
+void finish_block(const Problem& p, std::byte* y, int64_t row, int64_t column, int64_t rows,
+                  int64_t columns) {
+  constexpr int64_t kSize = sizeof(float);
+  std::byte* other = p.other + (row * p.other_row + column) * kSize;
+  const int64_t outer = p.y_strides[1] * kSize, other_outer = p.other_row * kSize;
+  if (p.finish == Finish::gelu) {
+    unary_slope_tile_best(Unary::gelu, StridedTile{.data = {y, y, other},
+                                                   .inner = {kSize, kSize, kSize},
+                                                   .outer = {outer, outer, other_outer},
+                                                   .rows = rows,
+                                                   .n = columns});
+  } else {
+    binary_forward_tile_best(Binary::mul, DType::f32,
+                             StridedTile{.data = {y, y, other},
+                                         .inner = {kSize, kSize, kSize},
+                                         .outer = {outer, outer, other_outer},
+                                         .rows = rows,
+                                         .n = columns});
+  }
+}
+
 // Rows [row0, row1) and columns [column0, column1) of one matrix of the batch, on this thread.
 struct Region {
   int64_t matrix, row0, row1, column0, column1;
@@ -104,8 +130,9 @@ void multiply_region(const Problem& p, const Region& region) {
   const bool direct = p.direct();
   const int64_t rows = region.row1 - region.row0, columns = region.column1 - region.column0;
   const bool at_once = p.at_once();
-  const int64_t buffered_rows = at_once ? kNearRows : kBufferedRows;
-  const int64_t block_rows = direct ? rows : std::min(rows, buffered_rows);
+  const int64_t near_rows = at_once ? kNearRows : kBufferedRows;
+  const bool whole = direct && p.finish == Finish::none;
+  const int64_t block_rows = whole ? rows : std::min(rows, near_rows);
   const int64_t block_columns = std::min(columns, direct ? kDirectColumns : kBufferedColumns);
   const int64_t depth = std::min(p.steps(), kPackDepth);
   const int64_t elements_a = ceil_div(std::min(block_rows, kPackRows) * depth, 16) * 16;
@@ -125,24 +152,28 @@ void multiply_region(const Problem& p, const Region& region) {
       if (!direct && p.accumulate) {
         copy_block(p, y, buffer, m, n, false);
       }
-      const GemmBlock block{.dtype = p.dtype,
-                            .m = m,
-                            .n = n,
-                            .k = p.k,
-                            .a = p.a + (region.matrix * p.a_strides[0] + i * p.a_strides[1]) * size,
-                            .b = p.b + (region.matrix * p.b_strides[0] + j * p.b_strides[2]) * size,
-                            .a_strides = {p.a_strides[1], p.a_strides[2]},
-                            .b_strides = {p.b_strides[1], p.b_strides[2]},
-                            .c = direct ? y : buffer,
-                            .c_row = direct ? p.y_strides[1] : n,
-                            .bias = p.bias && !p.flipped ? p.bias + j * compute_size : nullptr,
-                            .accumulate = p.accumulate,
-                            .relu = p.relu && !p.flipped,
-                            .packed_a = packed_a,
-                            .packed_b = packed_b,
-                            .keeps_b = at_once && !direct && block_rows < rows,
-                            .b_is_packed = at_once && !direct && i > region.row0,
-                            .rounded = direct ? rounded_to(p.dtype) : Rounded::no};
+      const GemmBlock block{
+          .dtype = p.dtype,
+          .m = m,
+          .n = n,
+          .k = p.k,
+          .a = p.a + (region.matrix * p.a_strides[0] + i * p.a_strides[1]) * size,
+          .b = p.b + (region.matrix * p.b_strides[0] + j * p.b_strides[2]) * size,
+          .a_strides = {p.a_strides[1], p.a_strides[2]},
+          .b_strides = {p.b_strides[1], p.b_strides[2]},
+          .c = direct ? y : buffer,
+          .c_row = direct ? p.y_strides[1] : n,
+          .bias = p.bias && !p.flipped ? p.bias + j * compute_size : nullptr,
+          .accumulate = p.accumulate,
+          .relu = p.relu && !p.flipped,
+          .packed_a = packed_a,
+          .packed_b = packed_b,
+          .keeps_b = at_once && block_rows < rows,
+          .b_is_packed = at_once && i > region.row0,
+          .row_sums = p.row_sums && j == 0 ? p.row_sums + i * compute_size : nullptr,
+          .other = p.other ? p.other + (i * p.other_row + j) * compute_size : nullptr,
+          .other_row = p.other_row,
+          .rounded = direct ? rounded_to(p.dtype) : Rounded::no};
       p.pairs ? avx512_bf16::gemm_block_pairs(block) : gemm_block_best(block);
       std::byte* sums = direct ? y : buffer;
       const int64_t row_stride = direct ? p.y_strides[1] : n;
@@ -150,6 +181,9 @@ void multiply_region(const Problem& p, const Region& region) {
         const std::byte* bias = p.bias ? p.bias + i * compute_size : nullptr;
         p.dtype == DType::f64 ? finish_rows<double>(sums, row_stride, bias, p.relu, m, n)
                               : finish_rows<float>(sums, row_stride, bias, p.relu, m, n);
+      }
+      if (p.finish != Finish::none) {
+        finish_block(p, y, i, j, m, n);
       }
       if (p.gelu) {
         apply_gelu(compute_dtype(p.dtype), sums, row_stride, m, n);
@@ -196,13 +230,22 @@ bool reads_b_by_rows_flipped(const Problem& p) {
          p.m * (p.n + p.k) < p.n * p.k;
 }
 
-}  // namespace
-
-void cpu::gemm(const Gemm& g) {
-  check_arguments(g);
-  if (g.y.numel == 0) {
-    return;
+// Turns the problem into y^T = b^T a^T where that has contiguous rows, or spares the packing of b.
+bool turn(const Gemm& g, Problem& p) {
+  if (p.y_strides[2] != 1 ? g.bias || p.y_strides[1] != 1 : !reads_b_by_rows_flipped(p)) {
+    return false;
   }
+  p.flipped = p.y_strides[2] == 1;
+  std::swap(p.a, p.b);
+  std::swap(p.m, p.n);
+  std::swap_ranges(p.a_strides, p.a_strides + 3, p.b_strides);
+  std::swap(p.a_strides[1], p.a_strides[2]);
+  std::swap(p.b_strides[1], p.b_strides[2]);
+  std::swap(p.y_strides[1], p.y_strides[2]);
+  return true;
+}
+
+Problem problem_of(const Gemm& g) {
   const int dim = g.y.dim();
   Problem p{.batch = dim == 3 ? g.y.size(0) : 1,
             .m = g.y.size(dim - 2),
@@ -219,19 +262,68 @@ void cpu::gemm(const Gemm& g) {
   read_strides(g.a, p.a_strides);
   read_strides(g.b, p.b_strides);
   read_strides(g.y, p.y_strides);
-  // y^T = b^T a^T where that has contiguous rows, or spares the packing of b.
-  if (p.y_strides[2] != 1 ? !g.bias && p.y_strides[1] == 1 : reads_b_by_rows_flipped(p)) {
-    p.flipped = p.y_strides[2] == 1;
-    std::swap(p.a, p.b);
-    std::swap(p.m, p.n);
-    std::swap_ranges(p.a_strides, p.a_strides + 3, p.b_strides);
-    std::swap(p.a_strides[1], p.a_strides[2]);
-    std::swap(p.b_strides[1], p.b_strides[2]);
-    std::swap(p.y_strides[1], p.y_strides[2]);
-  }
+  return p;
+}
+
+void run(const Gemm& g, Problem& p) {
   const PackedBias bias(g.bias);
   p.bias = bias.data();
   multiply(p);
+}
+
+}  // namespace
+
+void cpu::gemm(const Gemm& g) {
+  check_arguments(g);
+  if (g.y.numel == 0) {
+    return;
+  }
+  Problem p = problem_of(g);
+  turn(g, p);
+  run(g, p);
+}
+
+void cpu::gemm_with_row_sums(const Gemm& g, const View& sums) {
+  check_arguments(g);
+  check(g.y.dim() == 2 && sums.dim() == 1 && sums.size(0) == g.y.size(0) && sums.dtype == g.y.dtype,
+        "gemm_with_row_sums: got y ", g.y.dtype, " ", g.y.sizes, " and sums ", sums.dtype, " ",
+        sums.sizes, ", expected [m, n] and [m] of one dtype");
+  Problem p = problem_of(g);
+  if (g.y.numel == 0 || p.pairs || turn(g, p)) {
+    cpu::gemm(g);
+    const View column = view_of(sums.data, sums.dtype, {sums.numel, 1}, {sums.strides[0], 1});
+    return cpu::reduce_forward({.op = Reduce::sum, .x = g.a, .y = column});
+  }
+  const DType compute = compute_dtype(p.dtype);
+  const size_t bytes = static_cast<size_t>(p.m) * size_of(compute);
+  const Workspace workspace(bytes);
+  p.row_sums = workspace.as<std::byte>();
+  std::fill_n(p.row_sums, bytes, std::byte{0});
+  run(g, p);
+  copy_strided_best(StridedCopy{.source = p.row_sums,
+                                .from = compute,
+                                .to = p.dtype,
+                                .source_strides = {0, 1, 1},
+                                .target = sums.data,
+                                .target_strides = {0, sums.strides[0], 1},
+                                .sizes = {1, p.m, 1}});
+}
+
+void cpu::gemm_finished(const Gemm& g, Finish finish, const View& other) {
+  check_arguments(g);
+  check(g.y.dtype == DType::f32 && other.dtype == DType::f32 && g.y.dim() == 2 &&
+            other.sizes == g.y.sizes && matrix_strides(g.y).column == 1 &&
+            matrix_strides(other).column == 1 && g.activation == Activation::none,
+        "gemm_finished: got y ", g.y.dtype, " ", g.y.sizes, " and other ", other.dtype, " ",
+        other.sizes, ", expected f32 [m, n] twice, with adjacent columns");
+  if (g.y.numel == 0) {
+    return;
+  }
+  Problem p = problem_of(g);
+  p.finish = finish;
+  p.other = other.data;
+  p.other_row = matrix_strides(other).row;
+  run(g, p);
 }
 
 }  // namespace binade::kernels

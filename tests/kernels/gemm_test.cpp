@@ -151,6 +151,47 @@ TEST(Gemm, SameBitsAtAnyThreadCount) {
   }
 }
 
+// Beside the product itself, in both orders of a, where blocks are by rows and by columns, where y
+// is computed as its transpose, in several depths, and of nothing.
+TEST(Gemm, RowSumsAreThoseOfA) {
+  struct Size {
+    int64_t m, n, k;
+  };
+  for (const Size s : {Size{515, 128, 900}, Size{37, 50, 70}, Size{20, 300, 403}, Size{5, 600, 600},
+                       Size{3, 4, 1}, Size{3, 4, 0}, Size{0, 4, 3}, Size{3, 0, 5}}) {
+    for (const DType dtype : kDTypes) {
+      for (const std::vector<int>& order : {std::vector<int>{0, 1}, std::vector<int>{1, 0}}) {
+        std::vector<std::byte> first;
+        for (const int count : {1, 2, 4}) {
+          StridedArray a(dtype, {s.m, s.k}, order), b(dtype, {s.k, s.n}, {1, 0}),
+              sums(dtype, {s.m}), y(dtype, {s.m, s.n}), plain(dtype, {s.m, s.n});
+          if (!y.view().device.is_cpu()) {
+            GTEST_SKIP() << "a kernel of the CPU";
+          }
+          a.randomize(1, is_half(dtype));
+          b.randomize(2, false);
+          set_threads(count);
+          cpu::gemm_with_row_sums({.a = a.view(), .b = b.view(), .y = y.view()}, sums.view());
+          gemm({.a = a.view(), .b = b.view(), .y = plain.view()});
+          EXPECT_EQ(y.bytes(), plain.bytes());
+          for (int64_t i = 0; i < s.m; ++i) {
+            double sum = 0, scale = 0;
+            for (int64_t j = 0; j < s.k; ++j) {
+              sum += a.get({i, j});
+              scale += std::fabs(a.get({i, j}));
+            }
+            const double rounding = is_half(dtype) ? epsilon(dtype) * std::fabs(sum) : 0;
+            ASSERT_NEAR(sums.get({i}), sum, rounding + 10 * epsilon(compute_dtype(dtype)) * scale);
+          }
+          first = first.empty() ? sums.bytes() : first;
+          EXPECT_EQ(first, sums.bytes()) << count << " threads";
+        }
+        set_threads(0);
+      }
+    }
+  }
+}
+
 TEST(Gemm, ErrorsNameShapesAndDTypes) {
   StridedArray a(DType::f32, {2, 3}), b(DType::f32, {4, 5}), y(DType::f32, {2, 5});
   try {
