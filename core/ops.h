@@ -6,6 +6,7 @@
 #include <binade/core/autograd.h>
 #include <binade/core/ops/attention.h>
 #include <binade/core/ops/conv.h>
+#include <binade/core/ops/feedforward.h>
 #include <binade/core/ops/index.h>
 #include <binade/core/ops/interpolate.h>
 #include <binade/core/ops/loss.h>

@@ -35,6 +35,11 @@ Tensor TransformerEncoderLayer::attention_branch(const Tensor& x, const Attentio
 }
 
 Tensor TransformerEncoderLayer::feedforward_branch(const Tensor& x) {
+  const bool drops = is_training() && options_.dropout > 0;
+  if (options_.activation == FeedforwardActivation::gelu && !drops && feedforward_is_one_op(x) &&
+      !linear1.precision() && !linear2.precision()) {
+    return feedforward(x, linear1.weight, linear1.bias, linear2.weight, linear2.bias);
+  }
   const Tensor h = linear1(x);
   const bool is_relu = options_.activation == FeedforwardActivation::relu;
   return drop(linear2(drop(is_relu ? relu(h) : gelu(h))));

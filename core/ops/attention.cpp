@@ -92,6 +92,39 @@ struct Settings {
   uint64_t seed = 0, offset = 0;  // of the numbers for dropout
 };
 
+// Whether q, k and v are the three parts of one matrix of features, as one product makes them:
+// heads beside each other, behind those of q the ones of k and v, and nothing else in the rows.
+bool are_thirds(const Tensor& q, const Tensor& k, const Tensor& v) {
+  const Dims &n = q.sizes(), &s = q.strides();
+  const int64_t width = n[1] * n[3], row = 3 * width;
+  const auto bytes = width * static_cast<int64_t>(size_of(q.dtype()));
+  const auto follows = [&](const Tensor& a, const Tensor& b) {
+    return b.sizes() == n && b.strides() == s &&
+           b.handle()->view.data == a.handle()->view.data + bytes &&
+           b.handle()->storage.get() == q.handle()->storage.get();
+  };
+  const bool rows =
+      (s[2] == row && s[0] == n[2] * row) || (s[0] == row && s[2] == n[0] * row);  // batch outside
+  return q.numel() > 0 && s[3] == 1 && s[1] == n[3] && rows && follows(q, k) && follows(k, v);
+}
+
+// Memory for dq, dk and dv. That of thirds is of thirds again, so that split need not join them.
+struct OperandGradients {
+  Tensor dq, dk, dv;
+
+  OperandGradients(Needs needs, const Tensor& q, const Tensor& k, const Tensor& v) {
+    if (needs[0] && needs[1] && needs[2] && are_thirds(q, k, v)) {
+      const Tensor whole = empty({3 * q.numel()}, q.dtype(), q.device());
+      const int64_t width = q.size(1) * q.size(3);
+      dq = make_view(whole, q.sizes(), q.strides());
+      dk = make_view(whole, q.sizes(), q.strides(), width);
+      dv = make_view(whole, q.sizes(), q.strides(), 2 * width);
+    } else {
+      dq = needs.out_like(0, q), dk = needs.out_like(1, k), dv = needs.out_like(2, v);
+    }
+  }
+};
+
 Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
               const Settings& s, const Tensor& advance) {
   Tensor out = result_like(q, v.size(3));
@@ -110,7 +143,7 @@ Tensor attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m
       [s](const Tensor& dout, Needs needs, const Tensor& q, const Tensor& k, const Tensor& v,
           const Tensor& mask, const Tensor& out, const Tensor& lse,
           const Tensor& advance) -> Grads {
-        Tensor dq = needs.out_like(0, q), dk = needs.out_like(1, k), dv = needs.out_like(2, v);
+        auto [dq, dk, dv] = OperandGradients(needs, q, k, v);
         Tensor dmask = needs.out(3);
         const Tensor shown = repeated(mask, q.sizes());
         kernels::attention_backward({.q = q,

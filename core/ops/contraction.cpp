@@ -1,9 +1,7 @@
 // Linear layers. Operands are views: a transpose is swapped strides, never a
 // copy.
 #include <binade/core/ops.h>
-#include <binade/core/ops/bias_gradient.h>
-#include <binade/core/ops/views.h>
-#include <binade/kernels/gemm.h>
+#include <binade/core/ops/linear_gradient.h>
 
 namespace binade {
 namespace {
@@ -35,14 +33,12 @@ Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_) {  /
   kernels::gemm({.a = x, .b = flipped(w), .y = y, .bias = b});
   return kOp.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
                     [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
-                      Tensor dx = needs.out(0), dw = needs.out(1);
+                      Tensor dx = needs.out(0);
                       if (dx.defined()) {  // dx = dy w
                         kernels::gemm({.a = dy, .b = w, .y = dx});
                       }
-                      if (dw.defined()) {  // dw = dy^T x
-                        kernels::gemm({.a = flipped(dy), .b = x, .y = dw});
-                      }
-                      return {dx, dw, bias_gradient(dy, 1, needs, 2)};
+                      const auto [dw, db] = linear_gradients(dy, x, needs, 1, 2);
+                      return {dx, dw, db};
                     });
 }
 

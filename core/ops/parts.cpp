@@ -17,6 +17,29 @@ Tensor piece_of(const Tensor& t, int d, int64_t at, int64_t size) {
   return make_view(t, sizes, t.strides(), at * t.strides()[d]);
 }
 
+// Pieces that lie in memory as those of one tensor do: that tensor. Attention makes the gradients
+// of q, k and v so (core/ops/attention.cpp). Else undefined.
+Tensor whole_of(std::span<const Tensor> pieces, const std::vector<int64_t>& sizes, int d) {
+  if (pieces.empty() || !pieces[0].defined()) {
+    return {};
+  }
+  const Tensor& first = pieces[0];
+  const int64_t step = first.strides()[d] * static_cast<int64_t>(size_of(first.dtype()));
+  int64_t at = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Tensor& piece = pieces[i];
+    if (!piece.defined() || piece.handle()->storage.get() != first.handle()->storage.get() ||
+        !(piece.strides() == first.strides()) ||
+        piece.handle()->view.data != first.handle()->view.data + at * step) {
+      return {};
+    }
+    at += sizes[i];
+  }
+  Dims whole = first.sizes();
+  whole[d] = at;
+  return make_view(first, whole, first.strides());
+}
+
 // The gradient of split; a piece without one counts as zeros.
 Tensor joined(std::span<const Tensor> dys, const std::vector<int64_t>& sizes, int d, Needs needs) {
   if (grad_enabled()) {
@@ -30,6 +53,9 @@ Tensor joined(std::span<const Tensor> dys, const std::vector<int64_t>& sizes, in
       }
     }
     return cat(parts, d);
+  }
+  if (Tensor whole = whole_of(dys, sizes, d); whole.defined()) {
+    return whole;
   }
   Tensor dx = needs.out(0);
   int64_t at = 0;

@@ -81,6 +81,55 @@ TEST(Attention, DropsTheShareThatItSays) {
   EXPECT_NEAR(mean(y).item(), 1, 4 * std::sqrt(0.25 / 0.75 / 50000));
 }
 
+// Heads of q, k and v split off one matrix, in both orders of batch and length, as against copies
+// of them: bits of the result and of the gradient, which needs no joining then.
+TEST(Attention, PartsOfOneMatrixGetPartsOfOneGradient) {
+  const int64_t heads = 3, size = 4;
+  const Tensor input = randn({2, 5, 3 * heads * size});
+  const Tensor upstream = randn({2, heads, 5, size});
+  for (const bool batch_first : {true, false}) {
+    std::vector<Tensor> results[2];
+    for (const bool copied : {false, true}) {
+      Tensor x = batch_first ? input.detach() : contiguous(transpose(input, 0, 1)).detach();
+      x.require_grad();
+      Tensor part[3];
+      int i = 0;
+      for (const Tensor& t : split(mul(x, 2), heads * size, -1)) {
+        part[i] = permute(reshape(t, {t.size(0), t.size(1), heads, size}),
+                          batch_first ? Dims{0, 2, 1, 3} : Dims{1, 2, 0, 3});
+        part[i] = copied ? contiguous(part[i]) : part[i];
+        ++i;
+      }
+      const Tensor y = scaled_dot_product_attention(part[0], part[1], part[2]);
+      y.backward(upstream);
+      results[copied] = {contiguous(y.detach()), x.grad()};
+    }
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(amax(abs(sub(results[0][i], results[1][i]))).item(), 0) << i;
+    }
+  }
+}
+
+// Only some of the parts are wanted, or they are parts of more.
+TEST(Attention, PartsThatAreNotThirds) {
+  for (const int64_t parts : {3, 4}) {
+    Tensor x = randn({2, 5, parts * 8});
+    x.require_grad();
+    Tensor dense[2];
+    for (const bool copied : {false, true}) {
+      std::vector<Tensor> p = split(x, 8, -1);
+      for (Tensor& t : p) {
+        t = permute(reshape(t, {2, 5, 2, 4}), {0, 2, 1, 3});
+        t = copied ? contiguous(t) : t;
+      }
+      const Tensor y = scaled_dot_product_attention(parts == 3 ? p[0].detach() : p[0], p[1], p[2]);
+      dense[copied] = grad({sum(mul(y, y))}, {x})[0];
+    }
+    EXPECT_EQ(amax(abs(sub(dense[0], dense[1]))).item(), 0) << parts;
+    EXPECT_GT(amax(abs(dense[0])).item(), 0);
+  }
+}
+
 TEST(Attention, HasNoSecondDerivative) {
   Tensor q = randn({2, 3, 4});
   q.require_grad();

@@ -3,6 +3,8 @@
 
 #include <binade/core/create.h>
 
+#include <cmath>
+
 namespace binade::op_table {
 namespace {
 
@@ -268,11 +270,79 @@ std::vector<ErrorCase> conv2d_errors() {
   };
 }
 
+Array feedforward_of(const Arrays& x) {
+  const bool biased = x.size() > 3;
+  const auto product = [&](const Array& a, size_t weight, size_t bias) {
+    return linear_of(biased ? Arrays{a, x[weight], x[bias]} : Arrays{a, x[weight]});
+  };
+  const Array first = product(x[0], 1, 3);
+  const Array h = generate(first.sizes, [&](const Dims& index) {
+    const double at = first.at(index);
+    return at * 0.5 * std::erfc(-at / std::sqrt(2.0));
+  });
+  return product(h, 2, 4);
+}
+
+OpRow feedforward_row(bool bias) {
+  OpRow row;
+  row.name = "feedforward";
+  row.attributes = bias ? "bias" : "no bias";
+  const auto complete = [bias](Shapes s) {  // x, w1, w2, then b1 and b2
+    if (bias) {
+      s.push_back({s[1][0]});
+      s.push_back({s[2][0]});
+    }
+    return s;
+  };
+  for (const Shapes& s : {Shapes{{3, 4}, {5, 4}, {2, 5}}, Shapes{{1, 1}, {1, 1}, {1, 1}},
+                          Shapes{{2, 3, 4}, {7, 4}, {4, 7}}, Shapes{{4}, {3, 4}, {2, 3}},
+                          Shapes{{0, 4}, {3, 4}, {4, 3}}}) {
+    row.shapes.push_back(complete(s));
+  }
+  row.large = complete({{300, 33}, {130, 33}, {31, 130}});
+  row.timed = complete({{2048, 128}, {512, 128}, {128, 512}});
+  row.domains = {{.low = -1, .high = 1}};
+  row.function = [](const Tensors& x) {
+    const bool biased = x.size() > 3;
+    const Tensor none;
+    return Tensors{feedforward(x[0], x[1], biased ? x[3] : none, x[2], biased ? x[4] : none)};
+  };
+  row.reference = [](const Arrays& x) { return Arrays{feedforward_of(x)}; };
+  row.accuracy = Accuracy::sums;
+  row.flops = [](const Shapes& s) {
+    const double rows = double(element_count(s[0])) / double(s[0].back());
+    return 2.0 * rows * double(element_count(s[1]) + element_count(s[2]));
+  };
+  row.errors = {
+      {"hidden sizes that differ",
+       [] {
+         feedforward(ones({3, 4}), ones({5, 4}), Tensor(), ones({2, 6}), Tensor());
+       }},
+      {"inner sizes that differ",
+       [] {
+         feedforward(ones({3, 4}), ones({5, 3}), Tensor(), ones({2, 5}), Tensor());
+       }},
+      {"bias size that differs",
+       [] {
+         feedforward(ones({3, 4}), ones({5, 4}), ones({4}), ones({2, 5}), Tensor());
+       }},
+      {"dtypes that differ",
+       [] {
+         feedforward(ones({3, 4}), ones({5, 4}), Tensor(), ones({2, 5}, DType::f64), Tensor());
+       }},
+      {"undefined operand",
+       [] {
+         feedforward(ones({3, 4}), ones({5, 4}), Tensor(), Tensor(), Tensor());
+       }},
+  };
+  return row;
+}
+
 }  // namespace
 
 std::vector<OpRow> contraction_rows() {
-  std::vector<OpRow> rows = {matmul_row(), broadcast_matmul_row(), linear_row(true),
-                             linear_row(false)};
+  std::vector<OpRow> rows = {matmul_row(),      broadcast_matmul_row(), linear_row(true),
+                             linear_row(false), feedforward_row(true),  feedforward_row(false)};
   rows.push_back(fast(matmul_row(), {{{18, 64}, {64, 40}}, {{5, 785}, {785, 34}}}));
   rows.push_back(
       fast(linear_row(true), {{{18, 64}, {130, 64}, {130}}, {{3, 784}, {20, 784}, {20}}}));
