@@ -29,6 +29,16 @@ if(BINADE_CUDA_MODE STREQUAL "ON")
   find_package(CUDAToolkit 12.0 REQUIRED)
 endif()
 
+# binade_nvcc_options(TARGET): how its CUDA sources are compiled.
+function(binade_nvcc_options target)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
+    -std=c++20 --expt-relaxed-constexpr -Xcompiler=-Wno-unknown-pragmas -Xptxas=-warn-spills -Wno-deprecated-gpu-targets
+    $<$<CONFIG:Release>:-Xcompiler=-O1>  # the host's part: what starts kernels
+    # A fifth of the bytes; drivers of CUDA 13 read it.
+    $<$<VERSION_GREATER_EQUAL:${CMAKE_CUDA_COMPILER_VERSION},13>:--compress-mode=size>
+    $<$<BOOL:${BINADE_WERROR}>:-Werror=all-warnings>>)
+endfunction()
+
 # binade_cuda_sources(TARGET): adds the CUDA sources of the target's folder: FOLDER/*.cu, FOLDER/cuda/*,
 # and for host execution FOLDER/host/*.cpp.
 function(binade_cuda_sources target folder)
@@ -59,10 +69,7 @@ function(binade_cuda_sources target folder)
       target_compile_definitions(${target} PRIVATE BINADE_WITH_CUBLASLT)
       target_link_libraries(${target} PRIVATE CUDA::cublasLt)
     endif()
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
-      -std=c++20 --expt-relaxed-constexpr -Xcompiler=-Wno-unknown-pragmas -Xptxas=-warn-spills -Wno-deprecated-gpu-targets
-      $<$<CONFIG:Release>:-Xcompiler=-O1>  # the host's part: what starts kernels
-      $<$<BOOL:${BINADE_WERROR}>:-Werror=all-warnings>>)
+    binade_nvcc_options(${target})
   endif()
 endfunction()
 
