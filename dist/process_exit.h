@@ -12,4 +12,8 @@ inline constexpr int kJobFailed = 75;
 // functions, which might wait for a rank that is gone.
 [[noreturn]] void end_process(int status, const std::string& text);
 
+// From now on SIGTERM ends the process a second later, where nothing handles it: mpirun sends it to
+// all as soon as one process is gone, and they have to say first which one that was, and where.
+void delay_termination();
+
 }  // namespace binade::dist

@@ -4,6 +4,7 @@
 #include <binade/dist/discovery.h>
 #include <binade/dist/mpi_transport.h>
 #include <binade/dist/nccl_transport.h>
+#include <binade/dist/process_exit.h>
 #include <binade/dist/tcp_transport.h>
 #include <binade/dist/thread_transport.h>
 #include <binade/dist/world.h>
@@ -152,6 +153,7 @@ void World::State::start(const WorldOptions& options) {
 
 void World::State::start_over_mpi(const ControlOptions& control) {
   transport = make_mpi_transport();
+  delay_termination();
   check(transport->size() == placement.size && transport->rank() == placement.rank,
         "world: the launcher says rank ", placement.rank, " of ", placement.size,
         ", MPI says rank ", transport->rank(), " of ", transport->size());
