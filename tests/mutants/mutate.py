@@ -2,6 +2,7 @@
 """Plants the mutants of mutants.txt in a copy of the sources, and runs them.
 
   mutate.py plant SOURCE COPY     copies the tree, each mutant as (mutant(N) ? (wrong) : (right))
+  mutate.py check SOURCE          says of which mutants the text is not in the sources
   mutate.py run LIST BIN [N...]   runs the tests of every mutant (or of those named); the last line is
                                   "N killed, N survived"
 
@@ -68,15 +69,32 @@ def read_list(path):
     return mutants
 
 
+class NotFound(Exception):
+    pass
+
+
 def plant(mutant, text):
     right = mutant.right()
     count = text.count(right)
     if count == 0 or (count > 1 and not mutant.occurrence) or mutant.occurrence > count:
-        sys.exit(f"{mutant}: the text occurs {count} times, expected one, or @N for the N-th")
+        raise NotFound(f"{mutant}: the text occurs {count} times, expected one, or @N for the N-th")
     at = -1
     for _ in range(mutant.occurrence or 1):
         at = text.index(right, at + 1)
     return text[:at] + mutant.planted() + text[at + len(right):]
+
+
+def check(source):
+    mutants, missing = read_list(os.path.join(source, LIST)), 0
+    for mutant in mutants:
+        with open(os.path.join(source, mutant.file), encoding="utf-8") as opened:
+            try:
+                plant(mutant, opened.read())
+            except NotFound as error:
+                missing += 1
+                print(error)
+    print(f"{len(mutants) - missing} of {len(mutants)} mutants have their place")
+    return 1 if missing else 0
 
 
 def write(path, text):
@@ -180,13 +198,20 @@ def main():
     planting = commands.add_parser("plant")
     planting.add_argument("source")
     planting.add_argument("copy")
+    checking = commands.add_parser("check")
+    checking.add_argument("source")
     running = commands.add_parser("run")
     running.add_argument("list")
     running.add_argument("bin")
     running.add_argument("numbers", nargs="*", type=int)
     options = parser.parse_args()
+    if options.command == "check":
+        return check(options.source)
     if options.command == "plant":
-        copy_tree(options.source, options.copy)
+        try:
+            copy_tree(options.source, options.copy)
+        except NotFound as error:
+            sys.exit(str(error))
         return 0
     return run(options.list, options.bin, options.numbers)
 

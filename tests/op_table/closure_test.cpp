@@ -29,7 +29,7 @@ std::set<std::string> declared_ops() {
   }
   const std::string header = all.str();
   const std::regex declaration(
-      R"(\n(?:std::vector<Tensor>|Tensor|(?!Reduction )[A-Z]\w+) (\w+)\()"
+      R"(\n(?:std::vector<Tensor>|Tensor|(?!(?:Reduction|Grads) )[A-Z]\w+) (\w+)\()"
       R"((?:const (?:Tensor|std::vector<Tensor>)&|std::string_view) \w+(, double)?)");
   std::vector<std::pair<std::string, bool>> found;
   std::map<std::string, int> overloads;
