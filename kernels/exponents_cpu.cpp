@@ -14,6 +14,7 @@ namespace binade::kernels {
 namespace {
 
 constexpr int64_t kChunk = int64_t(1) << 18;
+constexpr int64_t kChunksPerTable = int64_t(1) << 13;  // 2^31 elements, whose counts fit 32 bits
 
 }  // namespace
 
@@ -24,12 +25,13 @@ void cpu::count_exponents(const CountExponents& a) {
   parallel_for((a.x.numel + kChunk - 1) / kChunk, 1, [&](int64_t begin, int64_t end) {
     const Workspace memory(kExponentTables * sizeof(ExponentTable));
     auto* tables = memory.as<ExponentTable>();
-    for (int64_t chunk = begin; chunk < end; ++chunk) {
-      const int64_t first = chunk * kChunk;
+    for (int64_t last = 0; begin < end; begin = last) {
+      last = std::min(end, begin + kChunksPerTable);
       std::memset(tables, 0, kExponentTables * sizeof(ExponentTable));
+      const int64_t first = begin * kChunk;
       ExponentRange range{.dtype = a.x.dtype,
                           .x = a.x.data + first * static_cast<int64_t>(size_of(a.x.dtype)),
-                          .count = std::min(kChunk, a.x.numel - first),
+                          .count = std::min(last * kChunk, a.x.numel) - first,
                           .tables = tables};
       count_exponents_range_best(range);
       const std::lock_guard lock(mutex);
@@ -52,18 +54,12 @@ void cpu::count_lost_updates(const CountLostUpdates& a) {
   auto* result = a.result.as<int64_t>();
   std::mutex mutex;
   parallel_for(a.before.numel, kChunk / 16, [&](int64_t begin, int64_t end) {
-    int64_t changed = 0, lost_half = 0, lost_bfloat16 = 0;
-    for (int64_t i = begin; i < end; ++i) {
-      const double update = static_cast<double>(after[i]) - static_cast<double>(before[i]);
-      const bool differs = update != 0;  // NaN counts as a change that is not lost
-      changed += differs;
-      lost_half += differs & update_is_lost<half>(before[i], update);
-      lost_bfloat16 += differs & update_is_lost<bfloat16>(before[i], update);
-    }
+    LostUpdates lost{.before = before + begin, .after = after + begin, .count = end - begin};
+    count_lost_updates_range_best(lost);
     const std::lock_guard lock(mutex);
-    result[0] += changed;
-    result[1] += lost_half;
-    result[2] += lost_bfloat16;
+    result[0] += lost.changed;
+    result[1] += lost.in_half;
+    result[2] += lost.in_bfloat16;
   });
 }
 

@@ -11,10 +11,8 @@ constexpr int64_t kBlock = 2048;
 void increment(const uint16_t* keys, int64_t count, ExponentTable* tables) {
   int64_t i = 0;
   for (; i + kExponentTables <= count; i += kExponentTables) {
-    uint64_t four[kExponentTables / 4];
-    __builtin_memcpy(four, keys + i, sizeof four);
     for (int j = 0; j < kExponentTables; ++j) {
-      ++tables[j][four[j / 4] >> 16 * (j % 4) & 0xffff];
+      ++tables[j][keys[i + j]];
     }
   }
   for (; i < count; ++i) {
@@ -22,25 +20,60 @@ void increment(const uint16_t* keys, int64_t count, ExponentTable* tables) {
   }
 }
 
-// Magnitudes are compared as signed numbers, which all instruction sets do in one go.
+// Writes the keys, of which AVX-512 leaves out those of 0, and gives the end of what is written.
 template <class T>
-void keys_of(const T* x, int64_t count, uint16_t* keys, ExponentRange& a) {
+uint16_t* store_keys(Bits<float> bits, int64_t n, uint16_t* keys) {
+#if defined(__AVX512F__)
+  const __m512i fraction = bits_as<__m512i>(bits & 0x7fffffu), one = _mm512_set1_epi32(1);
+  __m512i key = bits_as<__m512i>(bits >> 20 & 0x7f8u);
+  key = _mm512_mask_add_epi32(key, _mm512_test_epi32_mask(fraction, fraction), key, one);
+  if constexpr (dtype_of<T> != DType::bf16) {
+    const __m512i low = _mm512_set1_epi32(0xffff), near = _mm512_set1_epi32(kNearSubnormalUnit);
+    key = _mm512_mask_add_epi32(key, _mm512_test_epi32_mask(fraction, low), key, one);
+    key = _mm512_mask_add_epi32(key, _mm512_cmpge_epi32_mask(fraction, near), key, one);
+  }
+  if constexpr (dtype_of<T> == DType::f32) {  // f16 has no such digits
+    const __m512i near = _mm512_set1_epi32(kNearHalfUnit);
+    key = _mm512_mask_add_epi32(key, _mm512_cmpge_epi32_mask(fraction, near), key, one);
+  }
+  const __mmask16 kept = _mm512_test_epi32_mask(bits_as<__m512i>(bits), bits_as<__m512i>(bits));
+  key = _mm512_maskz_compress_epi32(kept, key);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(keys), _mm512_maskz_cvtepi32_epi16(0xffff, key));
+  (void)n;
+  return keys + __builtin_popcount(kept);
+#else
+  const auto fraction = bits_as<Mask<float>>(bits & 0x7fffffu);
+  // True is -1.
+  const Mask<float> kind = (fraction > 0) + ((fraction & 0xffff) > 0) +
+                           (fraction > int(kNearSubnormalUnit) - 1) +
+                           (fraction > int(kNearHalfUnit) - 1);
+  const Bits<float> key = (bits >> 20 & 0x7f8u) - bits_as<Bits<float>>(kind);
+  const HalfBits narrow = __builtin_convertvector(key, HalfBits);
+  __builtin_memcpy(keys, &narrow, sizeof narrow);
+  return keys + n;
+#endif
+}
+
+// The number of keys that were written; the others are 0. Magnitudes are compared as signed
+// numbers, which all instruction sets do in one go.
+template <class T>
+int64_t keys_of(const T* x, int64_t count, uint16_t* keys, ExponentRange& a) {
+  uint16_t* end = keys;
   constexpr int kInfinity = kInfinityBits;
   Mask<float> largest{};
   Bits<float> least = ~Bits<float>{};  // of magnitudes - 1, where 0 is the largest
   for_vectors<float>(count, [&](auto part, int64_t i, int64_t n) {
     const Bits<float> bits = bits_as<Bits<float>>(load_some<part()>(x + i, n)) & 0x7fffffffu;
-    const auto fraction = bits_as<Mask<float>>(bits & 0x7fffffu);
-    // True is -1.
-    const Mask<float> kind = (fraction > 0) + ((fraction & 0xffff) > 0) +
-                             (fraction > int(kNearSubnormalUnit) - 1) +
-                             (fraction > int(kNearHalfUnit) - 1);
-    const Bits<float> key = (bits >> 20 & 0x7f8u) - bits_as<Bits<float>>(kind);
-    const HalfBits narrow = __builtin_convertvector(key, HalfBits);
-    __builtin_memcpy(keys + i, &narrow, sizeof narrow);
+    end = store_keys<T>(bits, n, end);
     const auto magnitude = bits_as<Mask<float>>(bits);
+#if defined(__AVX512F__)
+    const auto most = bits_as<__m512i>(largest), now = bits_as<__m512i>(magnitude);
+    const __mmask16 finite = _mm512_cmplt_epi32_mask(now, _mm512_set1_epi32(kInfinity));
+    largest = bits_as<Mask<float>>(_mm512_mask_max_epi32(most, finite, most, now));
+#else
     const Mask<float> finite = magnitude & (magnitude < kInfinity);
     largest = finite > largest ? finite : largest;
+#endif
     const Bits<float> before = bits - 1;
     least = before < least ? before : least;
   });
@@ -50,9 +83,10 @@ void keys_of(const T* x, int64_t count, uint16_t* keys, ExponentRange& a) {
     const uint32_t smallest = least[lane] < kLargestBits ? ~(least[lane] + 1) : 0;
     a.smallest = smallest > a.smallest ? smallest : a.smallest;
   }
+  return end - keys;
 }
 
-void keys_of(const double* x, int64_t count, uint16_t* keys, ExponentRange& a) {
+int64_t keys_of(const double* x, int64_t count, uint16_t* keys, ExponentRange& a) {
   for (int64_t i = 0; i < count; ++i) {
     keys[i] = static_cast<uint16_t>(exponent_key(x[i]));
     const uint32_t bits = magnitude_bits(x[i]);
@@ -61,6 +95,7 @@ void keys_of(const double* x, int64_t count, uint16_t* keys, ExponentRange& a) {
       a.smallest = ~bits > a.smallest ? ~bits : a.smallest;
     }
   }
+  return count;
 }
 
 }  // namespace
@@ -71,10 +106,25 @@ void count_exponents_range(ExponentRange& a) {
     const T* x = static_cast<const T*>(a.x);
     for (int64_t first = 0; first < a.count; first += kBlock) {
       const int64_t count = a.count - first < kBlock ? a.count - first : kBlock;
-      keys_of(x + first, count, keys, a);
-      increment(keys, count, a.tables);
+      const int64_t written = keys_of(x + first, count, keys, a);
+      increment(keys, written, a.tables);
+      a.tables[0][0] += static_cast<uint32_t>(count - written);
     }
   });
+}
+
+void count_lost_updates_range(LostUpdates& a) {
+  int64_t changed = 0, in_half = 0, in_bfloat16 = 0;
+  for (int64_t i = 0; i < a.count; ++i) {
+    const double update = static_cast<double>(a.after[i]) - static_cast<double>(a.before[i]);
+    const bool differs = update != 0;  // NaN counts as a change that is not lost
+    changed += differs;
+    in_half += differs & update_is_lost<half>(a.before[i], update);
+    in_bfloat16 += differs & update_is_lost<bfloat16>(a.before[i], update);
+  }
+  a.changed = changed;
+  a.in_half = in_half;
+  a.in_bfloat16 = in_bfloat16;
 }
 
 }  // namespace binade::kernels::BINADE_ISA

@@ -1,4 +1,4 @@
-// The counting loop of kernels/exponents_cpu.cpp.
+// The counting loops of kernels/exponents_cpu.cpp.
 #pragma once
 #include <binade/kernels/base/dtype.h>
 #include <binade/kernels/base/isa.h>
@@ -20,5 +20,12 @@ struct ExponentRange {
   uint32_t largest = 0, smallest = 0;  // as in CountExponents
 };
 BINADE_ISA_KERNEL(count_exponents_range, ExponentRange& a)
+
+struct LostUpdates {
+  const float *before, *after;
+  int64_t count;
+  int64_t changed = 0, in_half = 0, in_bfloat16 = 0;  // set, as in CountLostUpdates
+};
+BINADE_ISA_KERNEL(count_lost_updates_range, LostUpdates& a)
 
 }  // namespace binade::kernels
