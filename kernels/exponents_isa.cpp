@@ -98,6 +98,31 @@ int64_t keys_of(const double* x, int64_t count, uint16_t* keys, ExponentRange& a
   return count;
 }
 
+// update_is_lost() of a vector of weights, from the bits of their size as f32, their size, whether
+// the update shrinks them, and its size.
+template <class T>
+Mask<double> are_lost(Bits<double> bits, Vector<double> size, Mask<double> shrinks,
+                      Vector<double> distance) {
+  constexpr bool kHalf = std::is_same_v<T, half>;
+  constexpr int kDigits = kHalf ? 11 : 8, kLeast = kHalf ? -14 : -126, kDropped = 24 - kDigits;
+  constexpr int64_t kTooLarge = kHalf ? 0x47800000 : kInfinityBits;
+  Bits<double> rounded = bits + ((1u << (kDropped - 1)) - 1) + (bits >> kDropped & 1);
+  rounded &= ~((uint64_t(1) << kDropped) - 1);
+  Mask<double> even = (bits_as<Mask<double>>(rounded >> kDropped) & 1) == 0;
+  if constexpr (kHalf) {  // the last digit of size + 2^28 is 2^-24
+    const Mask<double> moved = bits_as<Mask<double>>(size + 0x1p28);
+    even = size < 0x1p-14 ? (moved & 1) == 0 : even;
+  }
+  Mask<double> exponent = bits_as<Mask<double>>(rounded >> 23) - 127;
+  exponent = exponent < kLeast ? Mask<double>{} + kLeast : exponent;
+  const Mask<double> finer_below =
+      shrinks & ((bits_as<Mask<double>>(rounded) & 0x7fffff) == 0) & (exponent > kLeast);
+  const Mask<double> fits = bits_as<Mask<double>>(rounded) < kTooLarge;
+  const auto half_unit = bits_as<Vector<double>>(
+      fits & ((exponent + finer_below + (1023 - kDigits)) << 52));  // true is -1
+  return (distance < half_unit) | ((distance == half_unit) & even & fits);
+}
+
 }  // namespace
 
 void count_exponents_range(ExponentRange& a) {
@@ -114,10 +139,34 @@ void count_exponents_range(ExponentRange& a) {
 }
 
 void count_lost_updates_range(LostUpdates& a) {
+  constexpr int kCount = kLanes<double>;
+  typedef float Floats __attribute__((vector_size(kCount * sizeof(float))));
+  typedef uint32_t Words __attribute__((vector_size(kCount * sizeof(float))));
+  Mask<double> differing{}, half_lost{}, bfloat16_lost{};
+  int64_t i = 0;
+  for (; i + kCount <= a.count; i += kCount) {
+    Floats before, after;
+    __builtin_memcpy(&before, a.before + i, sizeof before);
+    __builtin_memcpy(&after, a.after + i, sizeof after);
+    const auto w = __builtin_convertvector(before, Vector<double>);
+    const Vector<double> update = __builtin_convertvector(after, Vector<double>) - w;
+    const Vector<double> size = w < 0 ? -w : w, distance = update < 0 ? -update : update;
+    const auto bits = __builtin_convertvector(bits_as<Words>(before) & 0x7fffffffu, Bits<double>);
+    const Mask<double> differs = update != 0;  // NaN counts as a change that is not lost
+    const Mask<double> shrinks = ~((w < 0) ^ (update > 0));
+    differing += differs;
+    half_lost += differs & are_lost<half>(bits, size, shrinks, distance);
+    bfloat16_lost += differs & are_lost<bfloat16>(bits, size, shrinks, distance);
+  }
   int64_t changed = 0, in_half = 0, in_bfloat16 = 0;
-  for (int64_t i = 0; i < a.count; ++i) {
+  for (int lane = 0; lane < kCount; ++lane) {
+    changed -= differing[lane];
+    in_half -= half_lost[lane];
+    in_bfloat16 -= bfloat16_lost[lane];
+  }
+  for (; i < a.count; ++i) {
     const double update = static_cast<double>(a.after[i]) - static_cast<double>(a.before[i]);
-    const bool differs = update != 0;  // NaN counts as a change that is not lost
+    const bool differs = update != 0;
     changed += differs;
     in_half += differs & update_is_lost<half>(a.before[i], update);
     in_bfloat16 += differs & update_is_lost<bfloat16>(a.before[i], update);
