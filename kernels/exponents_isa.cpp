@@ -111,10 +111,12 @@ Mask<double> are_lost(Bits<double> bits, Vector<double> size, Mask<double> shrin
   Mask<double> even = (bits_as<Mask<double>>(rounded >> kDropped) & 1) == 0;
   if constexpr (kHalf) {  // the last digit of size + 2^28 is 2^-24
     const Mask<double> moved = bits_as<Mask<double>>(size + 0x1p28);
-    even = size < 0x1p-14 ? (moved & 1) == 0 : even;
+    const Mask<double> subnormal = size < 0x1p-14;
+    even = (subnormal & ((moved & 1) == 0)) | (~subnormal & even);
   }
   Mask<double> exponent = bits_as<Mask<double>>(rounded >> 23) - 127;
-  exponent = exponent < kLeast ? Mask<double>{} + kLeast : exponent;
+  const Mask<double> low = exponent < kLeast;
+  exponent = (low & int64_t{kLeast}) | (~low & exponent);
   const Mask<double> finer_below =
       shrinks & ((bits_as<Mask<double>>(rounded) & 0x7fffff) == 0) & (exponent > kLeast);
   const Mask<double> fits = bits_as<Mask<double>>(rounded) < kTooLarge;

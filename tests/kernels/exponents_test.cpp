@@ -98,6 +98,37 @@ TEST(CountLostUpdates, AddsToTheResultForAnyNumberOfThreads) {
   });
 }
 
+// Weights of every size about the rounding of f16 and bf16, and updates about half a unit: each
+// one eight times, as many as a vector has at most, against the rule for one.
+TEST(CountLostUpdates, EveryLaneFollowsTheRule) {
+  int64_t half_lost = 0;
+  for (int exponent = -30; exponent <= 18; ++exponent) {
+    for (const double fraction :
+         {1.0, 1.0 + 0x1p-11, 1.0 + 0x1p-10, 1.0 + 0x1p-8, 1.0 + 0x1p-7, 1.4142, 2 - 0x1p-12}) {
+      for (const double unit :
+           {0x1p-26, 0x1p-25, 0x1p-24, 0x1p-13, 0x1p-12, 0x1p-11, 0x1p-9, 0x1p-8}) {
+        for (const double sign : {1.0, -1.0, 1.001, -0.999}) {
+          const double scale = unit < 0x1p-20 ? 1 : std::ldexp(1.0, exponent);
+          const auto w = static_cast<float>(std::ldexp(fraction, exponent));
+          const auto after = static_cast<float>(w + sign * unit * scale);
+          const double update = static_cast<double>(after) - static_cast<double>(w);
+          const Values many(8, w), moved(8, after);
+          StridedArray a = make_array(DType::f32, {8}, many),
+                       b = make_array(DType::f32, {8}, moved);
+          Counts result({0, 0, 0});
+          count_lost_updates({.before = a.view(), .after = b.view(), .result = result.view()});
+          const int64_t differs = update != 0 ? 8 : 0;
+          const std::vector<int64_t> expected = {differs, differs * update_is_lost<half>(w, update),
+                                                 differs * update_is_lost<bfloat16>(w, update)};
+          EXPECT_EQ(result.values(), expected) << w << " + " << update;
+          half_lost += expected[1];
+        }
+      }
+    }
+  }
+  EXPECT_GT(half_lost, 1000);
+}
+
 TEST(CountExponents, ErrorsNameTheProblem) {
   StridedArray x(DType::f32, {4});
   Counts whole({1, 2, 3, 4}), result = counts();
