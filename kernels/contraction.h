@@ -54,8 +54,11 @@ struct Tile {
   int64_t columns = 0;        // written; at most the width of the tile
   const Sum* bias = nullptr;  // readable to the full width
   bool accumulate = false, relu = false;
+  int64_t below = 0,
+          below_rows = 0;      // rows of a to bring near, from `below` rows under this tile's
   const Sum* other = nullptr;  // brought near: as much of it as of c
   int64_t other_row = 0;
+  bool times = false;  // what is written is multiplied by `other`
 };
 
 template <class T>
@@ -112,9 +115,11 @@ struct GemmBlock {
   int64_t visible = 0;
   // [m] of the compute dtype: the sums of the rows of a are added.
   void* row_sums = nullptr;
-  // [m, n] of the compute dtype, contiguous rows: brought near for what comes after.
+  // [m, n] of the compute dtype, contiguous rows: brought near for what comes after, or multiplied
+  // by (`times`) what is written.
   const void* other = nullptr;
   int64_t other_row = 0;
+  bool times = false;
   // What c holds where that is not the compute dtype. REQUIRES: k (of pairs k / 2) <= kPackDepth.
   Rounded rounded = Rounded::no;
 };

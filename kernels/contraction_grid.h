@@ -98,6 +98,7 @@ class Grid {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t high = low_ + (i < higher_);
       t_.a = a + first * g_.a_row;
+      t_.below_rows = high;
       t_.c = c + first * g_.c_row * c_size_;
       tiles_.get(high, t_.columns, rows_contiguous_)(t_);
       first += high;

@@ -55,6 +55,14 @@ BINADE_INLINE void finish(const Tile<T>& t, Sums<Sum, kRows, kVectors>& sums, C*
         sums.at[i][v] = sums.at[i][v] < Vector<Sum>{} ? Vector<Sum>{} : sums.at[i][v];
       }
     }
+    if (t.times) {
+      const Sum* other = t.other + v * kLanes<Sum>;
+      BINADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        const Sum* factors = other + i * t.other_row;
+        sums.at[i][v] *= full ? load(factors) : load(factors, count);
+      }
+    }
     BINADE_UNROLL
     for (int i = 0; i < kRows; ++i) {
       full ? store(c + i * t.c_row, sums.at[i][v]) : store(c + i * t.c_row, sums.at[i][v], count);
@@ -97,6 +105,57 @@ struct Step<BfloatPair> {
 // a time; where a and b advance by strides, which may be pages, some steps on.
 constexpr int64_t kLine = 64, kAhead = 16;
 
+// Rows of the results, and of what they will meet, on their way while the sums are made: a few
+// every so many steps, for all at once would keep everything else from the processor's fill
+// buffers.
+template <int64_t kRowBytes, int kRowsOfPart>
+class ResultsAhead {
+ public:
+  ResultsAhead(const char* c, int64_t c_row, const char* other, int64_t other_row, int64_t rows,
+               int64_t parts)
+      : c_(c), other_(other), c_row_(c_row), other_row_(other_row), left_(rows) {
+    for (int64_t extra = rows - kRowsOfPart * parts; extra > 0; --extra) {
+      row();
+    }
+  }
+  BINADE_INLINE void part() {
+    for (int i = 0; i < kRowsOfPart && left_ > 0; ++i) {
+      row();
+    }
+  }
+
+ private:
+  BINADE_INLINE void row() {
+    __builtin_prefetch(c_, 1);
+    __builtin_prefetch(c_ + kRowBytes - 1, 1);
+    c_ += c_row_;
+    if (other_) {
+      __builtin_prefetch(other_);
+      __builtin_prefetch(other_ + kRowBytes - 1);
+      other_ += other_row_;
+    }
+    --left_;
+  }
+
+  const char *c_, *other_;
+  int64_t c_row_, other_row_, left_;
+};
+
+// A line of `count` rows from row `first`.
+template <int kRows, class T>
+BINADE_INLINE void rows_ahead(const T* a, int64_t a_row, int64_t first, int64_t count) {
+  if (count == kRows) {
+    BINADE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      __builtin_prefetch(a + i * a_row);
+    }
+    return;
+  }
+  for (int64_t i = first; i < first + count; ++i) {
+    __builtin_prefetch(a + i * a_row);
+  }
+}
+
 template <class T, int kRows, int kVectors, bool kRowsContiguous>
 void tile(const Tile<T>& t) {
   using Sum = typename Tile<T>::Sum;
@@ -108,30 +167,20 @@ void tile(const Tile<T>& t) {
       sums.at[i][v] = Vector<Sum>{};
     }
   }
+  constexpr int64_t kChunk = (kRowsContiguous ? 4 : 1) * kLine / int64_t{sizeof(T)};  // steps
   const int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step, length = t.length;
   const int64_t c_size = t.rounded == Rounded::no ? sizeof(Sum) : sizeof(half);
-  const int64_t c_row = t.c_row * c_size;
-  const char* c = static_cast<const char*>(t.c);
-  BINADE_UNROLL
-  for (int i = 0; i < kRows; ++i) {  // c is on its way while the sums are made
-    __builtin_prefetch(c + i * c_row, 1);
-    __builtin_prefetch(c + i * c_row + (kVectors * kLanes<Sum> - 1) * c_size, 1);
-  }
-  for (int i = 0; i < kRows && t.other; ++i) {
-    __builtin_prefetch(t.other + i * t.other_row);
-    __builtin_prefetch(t.other + i * t.other_row + kVectors * kLanes<Sum> - 1);
-  }
+  ResultsAhead<kVectors * kLanes<Sum> * int64_t{sizeof(Sum)}, kRowsContiguous ? 7 : 2> ahead(
+      static_cast<const char*>(t.c), t.c_row * c_size, reinterpret_cast<const char*>(t.other),
+      t.other_row * int64_t{sizeof(*t.other)}, kRows, t.segments * (length / kChunk));
   const T* b = t.b;
   for (int64_t s = 0; s < t.segments; ++s) {
     const T* a = t.a + t.offsets[s];
-    constexpr int64_t kChunk = kRowsContiguous ? INT64_MAX / 2 : kLine / int64_t{sizeof(T)};
     for (int64_t left = length; left > 0; left -= kChunk) {
       if (!kRowsContiguous && left >= kChunk) {
-        BINADE_UNROLL
-        for (int i = 0; i < kRows; ++i) {
-          __builtin_prefetch(a + (kRows + i) * a_row);
-        }
+        rows_ahead<kRows>(a + kRows * a_row, a_row, t.below, t.below_rows);
       }
+      ahead.part();
       const int64_t steps = left < kChunk ? left : kChunk;
       BINADE_UNROLL_SUM
       for (int64_t k = 0; k < steps; ++k) {

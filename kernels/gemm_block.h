@@ -37,14 +37,18 @@ class Block {
                          : g.n <= kUnpackedSteps)),
         a_by_rows_(!a_in_place_ && !g.row_sums && g.a_strides[1] == 1 && g.n <= kUnpackedColumns),
         b_in_place_(Operands::b_can_stay(g) && g.m <= kUnpackedRows && !g.keeps_b &&
-                    !g.b_is_packed) {}
+                    !g.b_is_packed),
+        tile_by_tile_(a_in_place_ && g.a_strides[1] == 1 && g.n > tiles.width() &&
+                      depth_of_part(steps_) >= kLongRows &&
+                      g.n * depth_of_part(steps_) * int64_t{sizeof(T)} <= kNearBytes),
+        row_parts_(tile_by_tile_ ? tiles_high(g.m) : (g.m + kPackRows - 1) / kPackRows) {}
 
   void run() {
     int64_t begin = 0;
     do {  // once for k = 0
       const int64_t depth = smaller(steps_ - begin, depth_of_part(steps_));
-      for (int64_t row = 0; row < g_.m; row += kPackRows) {
-        const int64_t rows = smaller(g_.m - row, kPackRows);
+      for (int64_t i = 0; i < row_parts_; ++i) {
+        const int64_t row = first_row(i), rows = first_row(i + 1) - row;
         pack_a(row, rows, begin, depth);
         multiply(row, rows, begin, depth);
       }
@@ -55,6 +59,7 @@ class Block {
  private:
   static constexpr int64_t kPerStep = Operands::kPerStep;
   static constexpr int64_t kRowsAhead = 16;  // steps of a that sums look ahead
+  static constexpr int64_t kNearBytes = 256 * 1024, kLongRows = 192;
 
   static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
   static int64_t within(int64_t x, int64_t end) { return x < 0 ? 0 : smaller(x, end); }
@@ -73,6 +78,10 @@ class Block {
   // First row of tile i of `count` tiles of nearly equal height.
   static int64_t cut(int64_t rows, int64_t i, int64_t count) { return rows * i / count; }
   int64_t tiles_high(int64_t rows) const { return (rows + tiles_.max_rows - 1) / tiles_.max_rows; }
+
+  int64_t first_row(int64_t part) const {
+    return tile_by_tile_ ? cut(g_.m, part, row_parts_) : smaller(part * kPackRows, g_.m);
+  }
 
   const char* a_at(int64_t row, int64_t step) const {
     return at(g_.a, row * g_.a_strides[0] + step * Operands::kPerStep * g_.a_strides[1]);
@@ -204,10 +213,11 @@ class Block {
     t.other_row = g_.other_row;
     t.accumulate = g_.accumulate || begin > 0;
     t.relu = g_.relu && last;
+    t.times = g_.times && last;
     // A panel is packed when its first rows come; one that no other rows need makes room for the
     // next.
     const bool packs = row == 0 && !g_.b_is_packed;
-    const bool stays = g_.m > kPackRows || g_.keeps_b || g_.b_is_packed;
+    const bool stays = row_parts_ > 1 || g_.keeps_b || g_.b_is_packed;
     for (int64_t j = 0; j < g_.n; j += tiles_.width()) {
       T* panel = static_cast<T*>(g_.packed_b) + (stays ? j * depth : 0);
       t.columns = smaller(g_.n - j, tiles_.width());
@@ -271,6 +281,8 @@ class Block {
       t.b = b + part.first * t.b_step;
       t.length = part.end - part.first;
       t.c = c + first * t.c_row * c_size_;
+      t.below = tile_by_tile_ ? high * column / g_.n : 0;
+      t.below_rows = (tile_by_tile_ ? high * (column + t.columns) / g_.n : high) - t.below;
       t.other = other ? other + first * t.other_row : nullptr;
       tiles_.get(high, t.columns, rows_contiguous)(t);
     }
@@ -281,6 +293,11 @@ class Block {
   const TileSet<T>& tiles_;
   const int64_t steps_, c_size_;
   const bool a_in_place_, a_by_rows_, b_in_place_;
+  // Whether each tile of rows meets all panels of b before the next one comes: where a is read as
+  // it lies, perhaps from far away. Its rows stay in the first-level cache and the next ones come
+  // while all panels are met; the panels stay in the second-level cache.
+  const bool tile_by_tile_;
+  const int64_t row_parts_;
 };
 
 }  // namespace

@@ -98,26 +98,16 @@ void apply_gelu(DType dtype, std::byte* sums, int64_t row_stride, int64_t rows, 
                                       .n = columns});
 }
 
-// Finishes a block whose first element is y: f32, in place.
-void finish_block(const Problem& p, std::byte* y, int64_t row, int64_t column, int64_t rows,
-                  int64_t columns) {
+// gelu of a block of f32 sums, in place; its slope goes to `other`.
+void apply_gelu_with_slope(const Problem& p, std::byte* y, std::byte* other, int64_t rows,
+                           int64_t columns) {
   constexpr int64_t kSize = sizeof(float);
-  std::byte* other = p.other + (row * p.other_row + column) * kSize;
-  const int64_t outer = p.y_strides[1] * kSize, other_outer = p.other_row * kSize;
-  if (p.finish == Finish::gelu) {
-    unary_slope_tile_best(Unary::gelu, StridedTile{.data = {y, y, other},
-                                                   .inner = {kSize, kSize, kSize},
-                                                   .outer = {outer, outer, other_outer},
-                                                   .rows = rows,
-                                                   .n = columns});
-  } else {
-    binary_forward_tile_best(Binary::mul, DType::f32,
-                             StridedTile{.data = {y, y, other},
-                                         .inner = {kSize, kSize, kSize},
-                                         .outer = {outer, outer, other_outer},
-                                         .rows = rows,
-                                         .n = columns});
-  }
+  const int64_t outer = p.y_strides[1] * kSize;
+  unary_slope_tile_best(Unary::gelu, StridedTile{.data = {y, y, other},
+                                                 .inner = {kSize, kSize, kSize},
+                                                 .outer = {outer, outer, p.other_row * kSize},
+                                                 .rows = rows,
+                                                 .n = columns});
 }
 
 // Rows [row0, row1) and columns [column0, column1) of one matrix of the batch, on this thread.
@@ -131,7 +121,7 @@ void multiply_region(const Problem& p, const Region& region) {
   const int64_t rows = region.row1 - region.row0, columns = region.column1 - region.column0;
   const bool at_once = p.at_once();
   const int64_t near_rows = at_once ? kNearRows : kBufferedRows;
-  const bool whole = direct && p.finish == Finish::none;
+  const bool whole = direct && p.finish != Finish::gelu;
   const int64_t block_rows = whole ? rows : std::min(rows, near_rows);
   const int64_t block_columns = std::min(columns, direct ? kDirectColumns : kBufferedColumns);
   const int64_t depth = std::min(p.steps(), kPackDepth);
@@ -152,6 +142,7 @@ void multiply_region(const Problem& p, const Region& region) {
       if (!direct && p.accumulate) {
         copy_block(p, y, buffer, m, n, false);
       }
+      std::byte* other = p.other ? p.other + (i * p.other_row + j) * compute_size : nullptr;
       const GemmBlock block{
           .dtype = p.dtype,
           .m = m,
@@ -171,8 +162,9 @@ void multiply_region(const Problem& p, const Region& region) {
           .keeps_b = at_once && block_rows < rows,
           .b_is_packed = at_once && i > region.row0,
           .row_sums = p.row_sums && j == 0 ? p.row_sums + i * compute_size : nullptr,
-          .other = p.other ? p.other + (i * p.other_row + j) * compute_size : nullptr,
+          .other = other,
           .other_row = p.other_row,
+          .times = p.finish == Finish::times,
           .rounded = direct ? rounded_to(p.dtype) : Rounded::no};
       p.pairs ? avx512_bf16::gemm_block_pairs(block) : gemm_block_best(block);
       std::byte* sums = direct ? y : buffer;
@@ -182,8 +174,8 @@ void multiply_region(const Problem& p, const Region& region) {
         p.dtype == DType::f64 ? finish_rows<double>(sums, row_stride, bias, p.relu, m, n)
                               : finish_rows<float>(sums, row_stride, bias, p.relu, m, n);
       }
-      if (p.finish != Finish::none) {
-        finish_block(p, y, i, j, m, n);
+      if (p.finish == Finish::gelu) {
+        apply_gelu_with_slope(p, y, other, m, n);
       }
       if (p.gelu) {
         apply_gelu(compute_dtype(p.dtype), sums, row_stride, m, n);

@@ -153,6 +153,32 @@ TEST(Gemm, SameBitsAtAnyThreadCount) {
 
 // Beside the product itself, in both orders of a, where blocks are by rows and by columns, where y
 // is computed as its transpose, in several depths, and of nothing.
+// Sums in one part of k and in three, tiles of two vectors and of one, odd heights.
+TEST(Gemm, ResultsAreMultipliedOnTheirWay) {
+  if (!StridedArray(DType::f32, {1}).view().device.is_cpu()) {
+    GTEST_SKIP() << "a kernel of the CPU";
+  }
+  for (const int64_t m : {1, 17, 300}) {
+    for (const int64_t n : {5, 45, 128}) {
+      for (const int64_t k : {0, 1, 70, 256, 900}) {
+        StridedArray a(DType::f32, {m, k}), b(DType::f32, {k, n}), factors(DType::f32, {m, n}),
+            y(DType::f32, {m, n}), plain(DType::f32, {m, n});
+        a.randomize(1, false);
+        b.randomize(2, false);
+        factors.randomize(3, false);
+        cpu::gemm_finished({.a = a.view(), .b = b.view(), .y = y.view()}, Finish::times,
+                           factors.view());
+        gemm({.a = a.view(), .b = b.view(), .y = plain.view()});
+        y.each([&](const std::vector<int64_t>& at) {
+          ASSERT_EQ(static_cast<float>(y.get(at)),
+                    static_cast<float>(plain.get(at)) * static_cast<float>(factors.get(at)))
+              << m << " x " << n << " x " << k;
+        });
+      }
+    }
+  }
+}
+
 TEST(Gemm, RowSumsAreThoseOfA) {
   struct Size {
     int64_t m, n, k;
