@@ -196,6 +196,20 @@ inline void store_block_nontemporal(const C* block, std::byte* y, int64_t n) {
   }
 }
 
+// A block on its way past the caches: small, so that its stores, first to the block and then to
+// memory, all wait in the processor's store buffer while the next block is computed.
+inline constexpr int64_t kNontemporalBlock = 256;
+
+// Asks for the next block's n elements, to arrive while this one is computed. x may be past the
+// end.
+template <class T>
+inline void prefetch_block(const std::byte* x, int64_t stride, int64_t n) {
+  constexpr int64_t kLine = 64;
+  for (int64_t i = 0; stride == int64_t{sizeof(T)} && i < n * stride; i += kLine) {
+    __builtin_prefetch(x + i);
+  }
+}
+
 // A loop over contiguous arrays: y[i] = f(x1[i], x2[i], x3[i]). y may be one of the inputs.
 template <class C>
 using MapLoop = void (*)(C* y, const C* x1, const C* x2, const C* x3, int64_t n, C alpha, C beta);
@@ -221,10 +235,15 @@ void map_tile(MapLoop<C> loop, int inputs, const StridedTile& tile, C alpha, C b
       loop(reinterpret_cast<C*>(at[0]), x[0], x[1], x[2], tile.n, alpha, beta);
       continue;
     }
-    for (int64_t i = 0; i < tile.n; i += kBlockSize) {
-      const int64_t n = tile.n - i < kBlockSize ? tile.n - i : kBlockSize;
+    const int64_t block = tile.nontemporal ? kNontemporalBlock : kBlockSize;
+    for (int64_t i = 0; i < tile.n; i += block) {
+      const int64_t n = tile.n - i < block ? tile.n - i : block;
       for (int k = 0; k < inputs; ++k) {
-        x[k] = load_block<T>(at[k + 1] + i * tile.inner[k + 1], tile.inner[k + 1], n, x_block[k]);
+        const int64_t stride = tile.inner[k + 1];
+        if (tile.nontemporal) {
+          prefetch_block<T>(at[k + 1] + (i + block) * stride, stride, block);
+        }
+        x[k] = load_block<T>(at[k + 1] + i * stride, stride, n, x_block[k]);
       }
       std::byte* y = at[0] + i * tile.inner[0];
       C* result = tile.nontemporal ? y_block : result_block<T>(y, tile.inner[0], y_block);
