@@ -22,7 +22,8 @@ constexpr int64_t kMaxBlock = 96;            // tiles
 constexpr int64_t kPanel = kMaxTileWidth;    // output channels whose weight is transformed together
 constexpr int64_t kDepth = 128;              // input channels of a panel's transformed weight
 constexpr int64_t kTransformTiles = 8;       // a thread's least share of a transform
-constexpr int64_t kMinBlocks = 4;            // so that few images keep several threads busy
+constexpr int64_t kFewBlocks = 16;           // below, a block more is felt
+constexpr int64_t kEvenBlocks = 4;           // which 2 and 4 threads share evenly
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -116,20 +117,19 @@ class WinogradCorrelator {
                          taps.as<float>(), {u.data + column * reduced_, u_plane, 0});
       }
     });
-    const int64_t step = block_tiles();
-    parallel_for(ceil_div(c_.tiles.count, step), 1, [&](int64_t begin, int64_t end) {
+    const int64_t count = c_.tiles.count, blocks = block_count();
+    parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
       WinogradPlanes v{.row = odd_lines(reduced_)}, m{.row = odd_lines(produced_)};
-      v.plane = odd_lines(step * v.row);
-      m.plane = odd_lines(step * m.row);
+      v.plane = odd_lines(ceil_div(count, blocks) * v.row);
+      m.plane = odd_lines(ceil_div(count, blocks) * m.row);
       const Workspace block(kWinogradFrequencies * (v.plane + m.plane) * sizeof(float));
       v.data = block.as<float>();
       m.data = v.data + kWinogradFrequencies * v.plane;
-      for (int64_t first = begin * step; first < std::min(end * step, c_.tiles.count);
-           first += step) {
+      for (int64_t i = begin; i < end; ++i) {
         WinogradTiles tiles = c_.tiles;
-        tiles.first = first;
-        tiles.count = std::min(step, c_.tiles.count - first);
-        transform_input(first, tiles.count, v);
+        tiles.first = count * i / blocks;
+        tiles.count = count * (i + 1) / blocks - tiles.first;
+        transform_input(tiles.first, tiles.count, v);
         multiply(tiles.count, reduced_, produced_, v, u, m, false);
         winograd_output_best(WinogradOutput{
             .m = m, .tiles = tiles, .bias = c_.bias, .relu = c_.relu, .y = c_.target});
@@ -137,14 +137,18 @@ class WinogradCorrelator {
     });
   }
 
-  // Whole register tiles of rows: as many as the cache holds, or so many that u, which every block
-  // reads, is at most twice as many transfers as the block's v and m.
-  int64_t block_tiles() const {
-    const int64_t channels = reduced_ + produced_, unit = tiles_.max_rows;
-    const int64_t best = std::max(kBlockFloats / (kWinogradFrequencies * channels),
-                                  reduced_ * produced_ / (4 * channels));
-    const int64_t by_threads = ceil_div(c_.tiles.count, kMinBlocks) + unit - 1;
-    return std::max<int64_t>(1, std::min({best, by_threads, kMaxBlock}) / unit) * unit;
+  // Blocks of equal size: of about as many tiles as the cache holds, or so many that u, which every
+  // block reads, is at most twice as many transfers as the block's v and m. Many are of whole
+  // register tiles; few are as many for each thread.
+  int64_t block_count() const {
+    const int64_t count = c_.tiles.count, channels = reduced_ + produced_, unit = tiles_.max_rows;
+    const int64_t best = std::min(std::max(kBlockFloats / (kWinogradFrequencies * channels),
+                                           reduced_ * produced_ / (4 * channels)),
+                                  kMaxBlock);
+    const int64_t many = ceil_div(count, std::max<int64_t>(1, best / unit) * unit);
+    const int64_t even =
+        ceil_div(ceil_div(count, std::max<int64_t>(best, 1)), kEvenBlocks) * kEvenBlocks;
+    return std::min(many < kFewBlocks ? even : many, count);
   }
 
   void run_panels() {
