@@ -1,9 +1,10 @@
-// gradcheck works on leaves of its own, copies of the inputs with the same strides. The numeric
-// gradient is sum(u * (f(x + h) - f(x - h))) / 2h, differences first: little cancels that way.
+// gradcheck works on leaves of its own, copies of the inputs with the same strides. The derivative
+// along d is sum(u * (f(x + h d) - f(x - h d))) / 2h, differences first: little cancels that way.
+// An element is the direction that is 1 there and 0 elsewhere.
 #include <binade/core/gradcheck.h>
 
 #include <binade/core/autograd.h>
-#include <binade/core/device_memory.h>
+#include <binade/core/create.h>
 #include <binade/core/ops.h>
 #include <binade/kernels/base/philox.h>
 
@@ -59,37 +60,20 @@ Tensor call(const Function& function, const std::vector<Tensor>& leaves) {
   return y;
 }
 
-// Random, of either sign, nowhere near zero.
+// Of either sign, of a magnitude from 0.5 to 0.5 + spread: nowhere near zero.
+double random_number(philox::Stream& random, double spread) {
+  const double magnitude = 0.5 + spread * random.next_uniform();
+  return random.next_below(2) == 0 ? magnitude : -magnitude;
+}
+
 Tensor random_upstream(const Tensor& y, uint64_t seed) {
   Tensor upstream = empty(y.sizes(), DType::f64);
   philox::Stream random(seed, 0x67726164);
   for (int64_t i = 0; i < y.numel(); ++i) {
-    const double magnitude = 0.5 + random.next_uniform();
-    upstream.data<double>()[i] = random.next_below(2) == 0 ? magnitude : -magnitude;
+    upstream.data<double>()[i] = random_number(random, 1);
   }
   return upstream.to(y.device());
 }
-
-// An element of a leaf, in the memory of any device.
-class Element {
- public:
-  Element(const Tensor& leaf, int64_t index)
-      : at_(leaf.view().as<double>() + element_offset(leaf, index)), device_(leaf.device()) {}
-  double get() const {
-    double value = 0;
-    device_.is_cpu() ? void(value = *at_)
-                     : device_copy(&value, Device{}, at_, device_, sizeof value);
-    return value;
-  }
-  void set(double value) const {
-    device_.is_cpu() ? void(*at_ = value)
-                     : device_copy(at_, device_, &value, Device{}, sizeof value);
-  }
-
- private:
-  double* at_;
-  Device device_;
-};
 
 // The gradient of each leaf by backward; zeros where backward left none.
 std::vector<std::vector<double>> analytic_gradients(const Function& function,
@@ -119,20 +103,76 @@ std::vector<std::vector<double>> analytic_gradients(const Function& function,
   return gradients;
 }
 
-double numeric_gradient(const Function& function, const std::vector<Tensor>& leaves,
-                        const Element& x, const std::vector<double>& upstream, double eps) {
-  const double middle = x.get(), step = eps * std::max(1.0, std::fabs(middle));
-  const double above = middle + step, below = middle - step;
-  x.set(above);
-  const std::vector<double> high = values_of(call(function, leaves));
-  x.set(below);
-  const std::vector<double> low = values_of(call(function, leaves));
-  x.set(middle);
-  double sum = 0;
-  for (size_t i = 0; i < upstream.size(); ++i) {
-    sum += upstream[i] * (high[i] - low[i]);
+// What an input is moved along.
+struct Direction {
+  std::string name;
+  std::vector<double> d;  // per element, in row-major order
+  double step;
+};
+
+double scale_of(double x) { return std::max(1.0, std::fabs(x)); }
+
+Direction along_element(const std::vector<double>& x, size_t j, double eps) {
+  Direction element{text("element ", j), std::vector<double>(x.size()), eps * scale_of(x[j])};
+  element.d[j] = 1;
+  return element;
+}
+
+Direction random_direction(const std::vector<double>& x, size_t k, double eps,
+                           philox::Stream& random) {
+  Direction all{text("direction ", k), x, eps};
+  for (double& d : all.d) {
+    d = random_number(random, 0.5) * scale_of(d);
   }
-  return sum / (above - below);
+  return all;
+}
+
+void set_values(const Tensor& leaf, const std::vector<double>& values) {
+  leaf.detach().copy_(from_values(values, leaf.sizes(), DType::f64, leaf.device()));
+}
+
+// The numeric side of a check: the function at leaves under one upstream gradient.
+struct Probe {
+  const Function& function;
+  const std::vector<Tensor>& leaves;
+  std::vector<double> upstream;
+
+  std::vector<double> at(size_t input, const std::vector<double>& x, const Direction& line,
+                         double distance) const {
+    std::vector<double> moved = x;
+    for (size_t j = 0; j < x.size(); ++j) {
+      moved[j] += distance * line.d[j];
+    }
+    set_values(leaves[input], moved);
+    return values_of(call(function, leaves));
+  }
+
+  double derivative(size_t input, const std::vector<double>& x, const Direction& line) const {
+    const std::vector<double> high = at(input, x, line, line.step);
+    const std::vector<double> low = at(input, x, line, -line.step);
+    set_values(leaves[input], x);
+    double sum = 0;
+    for (size_t i = 0; i < upstream.size(); ++i) {
+      sum += upstream[i] * (high[i] - low[i]);
+    }
+    return sum / (2 * line.step);
+  }
+};
+
+void check_direction(size_t input, const Direction& line, const std::vector<double>& gradient,
+                     double numeric, const GradcheckOptions& options) {
+  double analytic = 0, magnitude = 0;
+  for (size_t j = 0; j < gradient.size(); ++j) {
+    if (line.d[j] != 0) {  // an element is judged by its own gradient, whatever the others are
+      analytic += gradient[j] * line.d[j];
+      magnitude += std::fabs(gradient[j] * line.d[j]);
+    }
+  }
+  const double error = std::fabs(analytic - numeric);
+  check(std::isfinite(error) && error <= options.atol + options.rtol * magnitude,
+        "gradcheck: input ", input, ", ", line.name, ": analytic gradient ", analytic, ", numeric ",
+        numeric, ", expected a difference of at most ", options.atol, " + ", options.rtol, " * ",
+        magnitude);
 }
 
 void check_repeats(const std::vector<std::vector<double>>& first,
@@ -151,6 +191,8 @@ void check_repeats(const std::vector<std::vector<double>>& first,
 
 void gradcheck(const Function& function, const std::vector<Tensor>& inputs,
                const GradcheckOptions& options) {
+  check(options.directions >= 0, "gradcheck: got ", options.directions,
+        " directions, expected 0 (every element) or more");
   std::vector<Tensor> leaves;
   for (size_t i = 0; i < inputs.size(); ++i) {
     leaves.push_back(leaf_like(inputs[i], i));
@@ -163,16 +205,20 @@ void gradcheck(const Function& function, const std::vector<Tensor>& inputs,
   check_repeats(analytic, analytic_gradients(function, leaves, options.seed));
 
   const NoGradGuard no_grad;
-  const std::vector<double> upstream =
-      values_of(random_upstream(call(function, leaves), options.seed));
+  const Probe probe{function, leaves,
+                    values_of(random_upstream(call(function, leaves), options.seed))};
+  philox::Stream random(options.seed, 0x6c696e65);
   for (size_t i = 0; i < leaves.size(); ++i) {
-    for (size_t j = 0; j < analytic[i].size(); ++j) {
-      const Element x(leaves[i], static_cast<int64_t>(j));
-      const double numeric = numeric_gradient(function, leaves, x, upstream, options.eps);
-      const double error = std::fabs(analytic[i][j] - numeric);
-      check(error <= options.atol + options.rtol * std::fabs(numeric), "gradcheck: input ", i,
-            ", element ", j, ": analytic gradient ", analytic[i][j], ", numeric ", numeric,
-            ", expected a difference of at most ", options.atol, " + ", options.rtol, " |numeric|");
+    if (analytic[i].empty()) {
+      continue;
+    }
+    const std::vector<double> x = values_of(leaves[i]);
+    const bool whole = options.directions > 0;
+    const size_t count = whole ? static_cast<size_t>(options.directions) : x.size();
+    for (size_t k = 0; k < count; ++k) {
+      const Direction line =
+          whole ? random_direction(x, k, options.eps, random) : along_element(x, k, options.eps);
+      check_direction(i, line, analytic[i], probe.derivative(i, x, line), options);
     }
   }
 }
