@@ -284,7 +284,7 @@ TEST(BatchNorm, EmptyBatch) {
   EXPECT_EQ(values_of(sums), Values(3));
 }
 
-TEST(BatchNorm, SameBitsForAnyNumberOfThreads) {
+TEST(BatchNorm, SameBitsForAnyThreadCount) {
   for (const Layout& layout : image_layouts()) {
     expect_thread_invariant([&layout] {
       const int64_t images = test_device().is_cpu() ? 13 : 2;

@@ -188,7 +188,7 @@ TEST(Copy, SizesAroundVectorsAndTiles) {
   }
 }
 
-TEST(Copy, BitsDoNotDependOnThreads) {
+TEST(Copy, BitsDoNotDependOnThreadCount) {
   Array x(DType::f32, {70, 40, 33}), first(DType::f16, {70, 40, 33}, Layout::transposed);
   x.random(3);
   set_threads(1);

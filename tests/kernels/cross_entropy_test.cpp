@@ -219,7 +219,7 @@ TEST(CrossEntropy, GradientIsTheSlopeOfTheLoss) {
   }
 }
 
-TEST(CrossEntropy, SameBitsForAnyNumberOfThreads) {
+TEST(CrossEntropy, SameBitsForAnyThreadCount) {
   expect_thread_invariant([] {
     const Results run = run_case({DType::f32, 501, 103, true, 0.1, {"row-major", {}, 0}});
     std::vector<std::byte> all;

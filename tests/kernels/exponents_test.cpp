@@ -99,10 +99,11 @@ TEST(CountLostUpdates, AddsToTheResultForAnyNumberOfThreads) {
 }
 
 // Weights of every size about the rounding of f16 and bf16, and updates about half a unit: each
-// one eight times, as many as a vector has at most, against the rule for one.
+// one eight times, as many as a vector has at most, against the rule for one. A device,
+// whose threads all follow that rule, takes some of the exponents.
 TEST(CountLostUpdates, EveryLaneFollowsTheRule) {
   int64_t half_lost = 0;
-  for (int exponent = -30; exponent <= 18; ++exponent) {
+  for (int exponent = -30; exponent <= 18; exponent += every_combination() ? 1 : 5) {
     for (const double fraction :
          {1.0, 1.0 + 0x1p-11, 1.0 + 0x1p-10, 1.0 + 0x1p-8, 1.0 + 0x1p-7, 1.4142, 2 - 0x1p-12}) {
       for (const double unit :
@@ -126,7 +127,7 @@ TEST(CountLostUpdates, EveryLaneFollowsTheRule) {
       }
     }
   }
-  EXPECT_GT(half_lost, 1000);
+  EXPECT_GT(half_lost, every_combination() ? 1000 : 200);
 }
 
 TEST(CountExponents, ErrorsNameTheProblem) {

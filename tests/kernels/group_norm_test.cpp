@@ -220,7 +220,7 @@ TEST(GroupNorm, EmptyBatch) {
   EXPECT_EQ(values_of(t.dbias), Values(6));
 }
 
-TEST(GroupNorm, SameBitsForAnyNumberOfThreads) {
+TEST(GroupNorm, SameBitsForAnyThreadCount) {
   expect_thread_invariant([] {
     std::vector<std::byte> all;
     for (const Layout& layout : {kRowMajor, kChannelsLast}) {

@@ -233,7 +233,7 @@ TEST(LayerNorm, EmptyBatch) {
   EXPECT_EQ(values_of(t.dbias), Values(5));
 }
 
-TEST(LayerNorm, SameBitsForAnyNumberOfThreads) {
+TEST(LayerNorm, SameBitsForAnyThreadCount) {
   expect_thread_invariant([] {
     const Case c{DType::f32, 301, 203, kRowMajor, true};
     Arrays t(c);

@@ -233,7 +233,7 @@ TEST(Optimizer, SquaresOfLargeGradientsDoNotOverflow) {
   EXPECT_EQ(values_of(result)[1], 0);
 }
 
-TEST(Optimizer, SameBitsForAnyNumberOfThreads) {
+TEST(Optimizer, SameBitsForAnyThreadCount) {
   constexpr int64_t kMany = 100003;
   for (DType dtype : {DType::f32, DType::bf16}) {
     expect_thread_invariant([dtype] {

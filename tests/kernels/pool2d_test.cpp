@@ -298,7 +298,7 @@ TEST(Pool2d, EmptyBatch) {
   EXPECT_TRUE(y.gaps_untouched());
 }
 
-TEST(Pool2d, SameBitsForAnyNumberOfThreads) {
+TEST(Pool2d, SameBitsForAnyThreadCount) {
   for (const Layout& layout : image_layouts()) {
     expect_thread_invariant([&layout] {
       const Pool2dGeometry g{.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}};

@@ -183,7 +183,7 @@ TEST(Reduce, ErrorStaysSmallOverAMillionTerms) {
   EXPECT_EQ(mean[0], 1);  // the f16 sum would be infinite
 }
 
-TEST(Reduce, BitsDoNotDependOnThreads) {
+TEST(Reduce, BitsDoNotDependOnThreadCount) {
   const Dims shapes[][2] = {{{200000}, {1}}, {{3000, 70}, {1, 70}}, {{70, 3000}, {70, 1}}};
   for (const auto& [sizes, y_sizes] : shapes) {
     Array x(DType::f32, sizes), first(DType::f32, y_sizes);

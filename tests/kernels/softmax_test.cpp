@@ -196,7 +196,7 @@ TEST(Softmax, OutputMayBeTheInput) {
   }
 }
 
-TEST(Softmax, SameBitsForAnyNumberOfThreads) {
+TEST(Softmax, SameBitsForAnyThreadCount) {
   for (int dim : {0, 1}) {
     expect_thread_invariant([dim] {
       StridedArray x = make_array(DType::f32, {301, 203}, random_values(301 * 203, 4));
