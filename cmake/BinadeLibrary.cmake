@@ -1,6 +1,6 @@
 # binade_library(NAME [DEPENDS LAYER...] [PRECOMPILE HEADER...]): one static library per folder, binade::NAME.
 # Sources are all *.cpp below the folder. Those named *_isa.cpp are compiled once per instruction set
-# (kernels/base/isa.h), those named *_avx512_bf16.cpp for that set alone; no -march flag reaches a user's program.
+# (kernels/base/isa.h), those named *_avx512_bf16.cpp and *_amx_bf16.cpp for that set alone; no -march flag reaches a user's program.
 
 set(BINADE_INCLUDE_DIR ${CMAKE_BINARY_DIR}/include)
 file(MAKE_DIRECTORY ${BINADE_INCLUDE_DIR}/binade)
@@ -44,7 +44,7 @@ if(BINADE_SANITIZE)
   add_compile_options(-fsanitize=${BINADE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${BINADE_SANITIZE})
 endif()
-set(BINADE_ISAS baseline avx2 avx512 avx512_bf16)
+set(BINADE_ISAS baseline avx2 avx512 avx512_bf16 amx_bf16)
 if(BINADE_SANITIZE OR BINADE_BASELINE_ONLY)
   set(BINADE_ISAS baseline)
   add_compile_definitions(BINADE_BASELINE_ONLY)  # kernels/base/isa.h
@@ -57,9 +57,11 @@ function(binade_library name)
   list(FILTER sources EXCLUDE REGEX "/${name}/(cuda|host)/")  # binade_cuda_sources adds them
   set(isa_sources ${sources})
   list(FILTER isa_sources INCLUDE REGEX "_isa\\.cpp$")
-  set(bf16_sources ${sources})
-  list(FILTER bf16_sources INCLUDE REGEX "_avx512_bf16\\.cpp$")
-  list(FILTER sources EXCLUDE REGEX "_(isa|avx512_bf16)\\.cpp$")
+  foreach(isa avx512_bf16 amx_bf16)
+    set(sources_${isa} ${sources})
+    list(FILTER sources_${isa} INCLUDE REGEX "_${isa}\\.cpp$")
+  endforeach()
+  list(FILTER sources EXCLUDE REGEX "_(isa|avx512_bf16|amx_bf16)\\.cpp$")
 
   add_library(${target} STATIC ${sources})
   add_library(binade::${name} ALIAS ${target})
@@ -84,7 +86,7 @@ function(binade_library name)
   set(isa_flags_avx2 -O3 -march=x86-64-v3 -mtune=generic)
   set(isa_flags_avx512 -O3 -march=x86-64-v4 -mtune=generic -mprefer-vector-width=512)
   set(isa_flags_avx512_bf16 ${isa_flags_avx512} -mavx512bf16)
-  set(sources_avx512_bf16 ${bf16_sources})
+  set(isa_flags_amx_bf16 ${isa_flags_avx512_bf16} -mamx-tile -mamx-bf16)
   foreach(isa baseline avx2 avx512)
     set(sources_${isa} ${isa_sources})
   endforeach()

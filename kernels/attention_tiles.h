@@ -90,7 +90,7 @@ class TileMemory {
                           .packed_b = packed_b_,
                           .triangle = seen.shape,
                           .visible = seen.visible};
-    pairs_&& a.dtype == DType::bf16 ? avx512_bf16::gemm_block_pairs(block) : gemm_block_best(block);
+    pairs_&& a.dtype == DType::bf16 ? gemm_block_pairs_best(block) : gemm_block_best(block);
   }
   // The matrix in the compute type: itself, or converted into `buffer`.
   Matrix in_compute(const Matrix& source, std::byte* buffer, int64_t rows, int64_t columns) const {

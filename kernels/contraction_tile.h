@@ -70,6 +70,22 @@ BINADE_INLINE void finish(const Tile<T>& t, Sums<Sum, kRows, kVectors>& sums, C*
   }
 }
 
+// The same for what `rounded` says that c holds.
+template <class T, class Sum, int kRows, int kVectors>
+BINADE_INLINE void finish_rounded(const Tile<T>& t, Sums<Sum, kRows, kVectors>& sums) {
+  if constexpr (std::is_same_v<Sum, float>) {
+    if (t.rounded == Rounded::bf16) {
+      return finish(t, sums, static_cast<bfloat16*>(t.c));
+    }
+  }
+  if constexpr (std::is_same_v<T, float>) {
+    if (t.rounded == Rounded::f16) {
+      return finish(t, sums, static_cast<half*>(t.c));
+    }
+  }
+  finish(t, sums, static_cast<Sum*>(t.c));
+}
+
 // A step of k: a factor of each row of a times a row of b.
 template <class T>
 struct Step {
@@ -210,17 +226,7 @@ void tile(const Tile<T>& t) {
       }
     }
   }
-  if constexpr (std::is_same_v<Sum, float>) {
-    if (t.rounded == Rounded::bf16) {
-      return finish(t, sums, static_cast<bfloat16*>(t.c));
-    }
-  }
-  if constexpr (std::is_same_v<T, float>) {
-    if (t.rounded == Rounded::f16) {
-      return finish(t, sums, static_cast<half*>(t.c));
-    }
-  }
-  finish(t, sums, static_cast<Sum*>(t.c));
+  finish_rounded(t, sums);
 }
 
 template <class T, int... kRow>

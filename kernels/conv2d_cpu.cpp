@@ -228,7 +228,7 @@ class Correlator {
     grid.rounded = direct_ ? rounded_to(c_.target.dtype) : Rounded::no;
     if (pairs_) {
       count_pairs(grid);
-      avx512_bf16::tile_grid_pairs(grid);
+      tile_grid_pairs_best(grid);
     } else {
       tile_grid_best(grid);
     }

@@ -220,7 +220,7 @@ class WeightGradient {
     } else {
       pack_dy(chunk, group * d_.group_o + o0, o1 - o0, packed);
     }
-    pairs() ? avx512_bf16::tile_grid_pairs(grid) : tile_grid_best(grid);
+    pairs() ? tile_grid_pairs_best(grid) : tile_grid_best(grid);
   }
 
   // Where a tile or two read all of dy, packing it would cost more than it saves.

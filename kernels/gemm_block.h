@@ -20,7 +20,8 @@ constexpr int64_t kUnpackedSteps = 32, kUnpackedRows = 64;
 #endif
 
 // Operands says what a step of k is: its Element, of which there are kPerStep in k, pack(), and
-// can_stay() for a tile to read a or b as they lie.
+// can_stay() for a tile to read a or b as they lie; whether a is only packed by rows; and the unit
+// in steps of the parts of k.
 template <class Operands>
 class Block {
   using T = typename Operands::Element;
@@ -35,7 +36,8 @@ class Block {
                     (g.a_strides[1] == 1
                          ? !g.row_sums && (steps_ <= kPackDepth || g.n <= kUnpackedColumns)
                          : g.n <= kUnpackedSteps)),
-        a_by_rows_(!a_in_place_ && !g.row_sums && g.a_strides[1] == 1 && g.n <= kUnpackedColumns),
+        a_by_rows_(!a_in_place_ && (Operands::kPacksRows || (!g.row_sums && g.a_strides[1] == 1 &&
+                                                             g.n <= kUnpackedColumns))),
         b_in_place_(Operands::b_can_stay(g) && g.m <= kUnpackedRows && !g.keeps_b &&
                     !g.b_is_packed),
         tile_by_tile_(a_in_place_ && g.a_strides[1] == 1 && g.n > tiles.width() &&
@@ -65,7 +67,8 @@ class Block {
   static int64_t within(int64_t x, int64_t end) { return x < 0 ? 0 : smaller(x, end); }
   static int64_t depth_of_part(int64_t k) {
     const int64_t parts = k > kPackDepth ? (k + kPackDepth - 1) / kPackDepth : 1;
-    return ((k + parts - 1) / parts + 7) / 8 * 8;
+    constexpr int64_t kUnit = Operands::kDepthUnit;
+    return ((k + parts - 1) / parts + kUnit - 1) / kUnit * kUnit;
   }
   // The last panel is one vector wide where that is enough.
   int64_t panel_width(int64_t columns) const {
@@ -107,7 +110,7 @@ class Block {
     if (a_by_rows_) {
       Operands::pack_rows({.source = a_at(row, begin),
                            .dtype = g_.dtype,
-                           .k_stride = 1,
+                           .k_stride = g_.a_strides[1],
                            .column_stride = g_.a_strides[0],
                            .k = elements(begin, depth),
                            .columns = rows,

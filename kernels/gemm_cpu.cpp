@@ -166,7 +166,7 @@ void multiply_region(const Problem& p, const Region& region) {
           .other_row = p.other_row,
           .times = p.finish == Finish::times,
           .rounded = direct ? rounded_to(p.dtype) : Rounded::no};
-      p.pairs ? avx512_bf16::gemm_block_pairs(block) : gemm_block_best(block);
+      p.pairs ? gemm_block_pairs_best(block) : gemm_block_best(block);
       std::byte* sums = direct ? y : buffer;
       const int64_t row_stride = direct ? p.y_strides[1] : n;
       if (p.flipped) {

@@ -9,6 +9,8 @@ template <class T>
 struct Reals {
   using Element = T;
   static constexpr int64_t kPerStep = 1;
+  static constexpr int64_t kDepthUnit = 8;
+  static constexpr bool kPacksRows = false;
 
   static bool a_can_stay(const GemmBlock& g) {
     return sizeof(T) == size_of(g.dtype) && (g.a_strides[0] == 1 || g.a_strides[1] == 1);

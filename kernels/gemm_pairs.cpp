@@ -4,7 +4,7 @@
 namespace binade::kernels {
 
 bool pairs_run(DType dtype) {
-  return dtype == DType::bf16 && isa() == Isa::avx512_bf16 && math_mode() == MathMode::fast;
+  return dtype == DType::bf16 && isa() >= Isa::avx512_bf16 && math_mode() == MathMode::fast;
 }
 
 }  // namespace binade::kernels

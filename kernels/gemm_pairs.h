@@ -23,12 +23,20 @@ struct PairJoin {
 // Whether products of two operands of this dtype are computed in pairs, now and on this machine.
 bool pairs_run(DType dtype);
 
-// gemm_block of bf16. REQUIRES: pairs_run was true.
+// gemm_block of bf16. REQUIRES of all here: pairs_run was true.
 BINADE_AVX512_BF16_KERNEL(gemm_block_pairs, const GemmBlock&)
+BINADE_AMX_BF16_KERNEL(gemm_block_pairs, const GemmBlock&)
+inline void gemm_block_pairs_best(const GemmBlock& g) {
+  isa() == Isa::amx_bf16 ? amx_bf16::gemm_block_pairs(g) : avx512_bf16::gemm_block_pairs(g);
+}
 // The same of pack_panels and tile_grid, where a, a_outer, a_row, a_step, offsets, length and
 // b_step count pairs.
 BINADE_AVX512_BF16_KERNEL(pack_panels_pairs, const PanelPacking&)
-BINADE_AVX512_BF16_KERNEL(tile_grid_pairs, const TileGrid&)
 BINADE_AVX512_BF16_KERNEL(join_pairs, const PairJoin&)
+BINADE_AVX512_BF16_KERNEL(tile_grid_pairs, const TileGrid&)
+BINADE_AMX_BF16_KERNEL(tile_grid_pairs, const TileGrid&)
+inline void tile_grid_pairs_best(const TileGrid& g) {
+  isa() == Isa::amx_bf16 ? amx_bf16::tile_grid_pairs(g) : avx512_bf16::tile_grid_pairs(g);
+}
 
 }  // namespace binade::kernels

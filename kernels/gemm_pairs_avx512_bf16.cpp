@@ -11,6 +11,8 @@ namespace {
 struct Pairs {
   using Element = BfloatPair;
   static constexpr int64_t kPerStep = 2;
+  static constexpr int64_t kDepthUnit = 8;
+  static constexpr bool kPacksRows = false;
 
   static bool a_can_stay(const GemmBlock& g) {
     return g.a_strides[1] == 1 && g.a_strides[0] % 2 == 0 && g.k % 2 == 0;
@@ -18,18 +20,7 @@ struct Pairs {
   static bool b_can_stay(const GemmBlock&) { return false; }
 
   static void pack(const StepPacking& p, BfloatPair* target) { pack_pairs(p, target); }
-  // target[column][step]
-  static void pack_rows(const StepPacking& p, BfloatPair* target) {
-    for (int64_t j = 0; j < p.columns; ++j) {
-      const bfloat16* row = static_cast<const bfloat16*>(p.source) + j * p.column_stride;
-      BfloatPair* to = target + j * p.step_width;
-      for (int64_t k = 0; k < p.k; k += 2 * kPairs) {
-        const int64_t left = p.k - k;
-        _mm512_mask_storeu_epi32(to + k / 2, lanes((left + 1) / 2),
-                                 _mm512_maskz_loadu_epi16(elements(left), row + k));
-      }
-    }
-  }
+  static void pack_rows(const StepPacking& p, BfloatPair* target) { copy_pair_rows(p, target); }
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Packs matrices of bf16 into steps of pairs (StepPacking, BfloatPair). Included by
-// *_avx512_bf16.cpp files only; empty for other instruction sets.
+// Packs matrices of bf16 into steps of pairs (StepPacking, BfloatPair), or into rows of them.
+// Included by *_avx512_bf16.cpp and *_amx_bf16.cpp files only; empty for other instruction sets.
 #pragma once
 #include <binade/kernels/contraction.h>
 #include <binade/kernels/contraction_vector.h>
@@ -71,6 +71,33 @@ inline void transpose_pairs(const StepPacking& p, BfloatPair* target) {
   }
 }
 
+// target[column][step] of at most 16 steps, one at each `step`, of as many columns; zeros fill 16.
+BINADE_INLINE void transpose_steps(const BfloatPair* source, int64_t step, int64_t steps,
+                                   int columns, BfloatPair* target, int64_t target_row) {
+  Vector<float> r[kPairs];
+  for (int k = 0; k < kPairs; ++k) {
+    r[k] = k < steps ? (Vector<float>)_mm512_maskz_loadu_ps(lanes(columns), source + k * step)
+                     : Vector<float>{};
+  }
+  transpose<float>(r);
+  for (int i = 0; i < columns; ++i) {
+    _mm512_storeu_ps(target + i * target_row, r[i]);
+  }
+}
+
+// Columns whose elements are contiguous become rows [column][step].
+inline void copy_pair_rows(const StepPacking& p, BfloatPair* target) {
+  for (int64_t j = 0; j < p.columns; ++j) {
+    const bfloat16* row = static_cast<const bfloat16*>(p.source) + j * p.column_stride;
+    BfloatPair* to = target + j * p.step_width;
+    for (int64_t k = 0; k < p.k; k += 2 * kPairs) {
+      const int64_t left = p.k - k;
+      _mm512_mask_storeu_epi32(to + k / 2, lanes((left + 1) / 2),
+                               _mm512_maskz_loadu_epi16(elements(left), row + k));
+    }
+  }
+}
+
 inline void pack_pairs(const StepPacking& p, BfloatPair* target) {
   if (p.k_stride == 1 && p.column_stride != 1) {
     return transpose_pairs(p, target);
@@ -79,6 +106,31 @@ inline void pack_pairs(const StepPacking& p, BfloatPair* target) {
   for (int64_t k = 0; k < p.k; k += 2, row += 2 * p.k_stride, target += p.step_width) {
     join_rows(row, k + 1 < p.k ? row + p.k_stride : nullptr, p.column_stride, p.columns,
               p.step_width, target);
+  }
+}
+
+// target[column][step], step_width steps apart.
+inline void pack_pair_rows(const StepPacking& p, BfloatPair* target) {
+  if (p.k_stride == 1) {
+    return copy_pair_rows(p, target);
+  }
+  const bfloat16* source = static_cast<const bfloat16*>(p.source);
+  alignas(64) BfloatPair steps[kPairs * kPairs], rows[kPairs * kPairs];
+  for (int64_t j = 0; j < p.columns; j += kPairs) {
+    const int columns = static_cast<int>(p.columns - j < kPairs ? p.columns - j : kPairs);
+    for (int64_t k = 0; k < p.k; k += 2 * kPairs) {
+      const int64_t left = p.k - k < 2 * kPairs ? p.k - k : 2 * kPairs;
+      const bfloat16* part = source + k * p.k_stride + j * p.column_stride;
+      for (int64_t i = 0; i < left; i += 2, part += 2 * p.k_stride) {
+        join_rows(part, i + 1 < left ? part + p.k_stride : nullptr, p.column_stride, columns,
+                  kPairs, steps + i / 2 * kPairs);
+      }
+      transpose_steps(steps, kPairs, (left + 1) / 2, columns, rows, kPairs);
+      for (int i = 0; i < columns; ++i) {
+        _mm512_mask_storeu_epi32(target + (j + i) * p.step_width + k / 2, lanes((left + 1) / 2),
+                                 _mm512_load_si512(rows + i * kPairs));
+      }
+    }
   }
 }
 

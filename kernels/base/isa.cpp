@@ -2,6 +2,8 @@
 #include <binade/kernels/base/forced_isa.h>
 
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -18,10 +20,31 @@ bool has_v3_extras() {
   return basic && __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT);
 }
 
+// What the system saves of the registers. REQUIRES: OSXSAVE.
+__attribute__((target("xsave"))) uint64_t read_xcr0() { return __builtin_ia32_xgetbv(0); }
+
 // Also not known by name in every compiler.
 bool has_avx512_bf16() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit_AVX512BF16);
+}
+
+// AMX with products of bf16, and a system that keeps its registers.
+bool has_amx_bf16() {
+  constexpr unsigned kTile = 1u << 24, kBf16 = 1u << 22, kOsSaves = 3u << 17;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) ||
+      !__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & (kTile | kBf16)) != (kTile | kBf16)) {
+    return false;
+  }
+  return (read_xcr0() & kOsSaves) == kOsSaves;
+}
+
+// Asks Linux for the registers of AMX, for all threads of this process. Only who uses them asks:
+// signal stacks must be larger from then on.
+bool amx_is_permitted() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
 // What x86-64-v3 and x86-64-v4 let the compiler use.
@@ -34,7 +57,7 @@ Isa widest() {
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl");
   if (v4) {
-    return has_avx512_bf16() ? Isa::avx512_bf16 : Isa::avx512;
+    return !has_avx512_bf16() ? Isa::avx512 : has_amx_bf16() ? Isa::amx_bf16 : Isa::avx512_bf16;
   }
   return v3 ? Isa::avx2 : Isa::baseline;
 }
@@ -43,7 +66,8 @@ Isa choose() {
 #ifdef BINADE_BASELINE_ONLY
   return Isa::baseline;
 #endif
-  return narrowed(widest(), std::getenv("BINADE_FORCE_ISA"));
+  const Isa wanted = narrowed(widest(), std::getenv("BINADE_FORCE_ISA"));
+  return wanted == Isa::amx_bf16 && !amx_is_permitted() ? Isa::avx512_bf16 : wanted;
 }
 
 }  // namespace
@@ -57,16 +81,17 @@ Isa narrowed(Isa widest, const char* forced) {
   if (!forced || !*forced) {
     return widest;
   }
-  for (const Isa asked : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16}) {
+  for (const Isa asked : {Isa::baseline, Isa::avx2, Isa::avx512, Isa::avx512_bf16, Isa::amx_bf16}) {
     if (std::string_view(forced) == to_string(asked)) {
       return std::min(asked, widest);
     }
   }
-  fail("BINADE_FORCE_ISA: got '", forced, "', expected baseline, avx2, avx512 or avx512_bf16");
+  fail("BINADE_FORCE_ISA: got '", forced,
+       "', expected baseline, avx2, avx512, avx512_bf16 or amx_bf16");
 }
 
 const char* to_string(Isa isa) {
-  constexpr const char* kName[] = {"baseline", "avx2", "avx512", "avx512_bf16"};
+  constexpr const char* kName[] = {"baseline", "avx2", "avx512", "avx512_bf16", "amx_bf16"};
   return kName[static_cast<int>(isa)];
 }
 

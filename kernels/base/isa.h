@@ -1,7 +1,8 @@
 // Instruction sets, chosen at run time. A source named *_isa.cpp is compiled three times (baseline
 // x86-64-v2, avx2 + fma + f16c, avx512 f/bw/dq/vl) with BINADE_ISA set to the namespace of that
 // build; BINADE_ISA_KERNEL declares the three and a chooser. A source named *_avx512_bf16.cpp is
-// compiled once, for that set; BINADE_AVX512_BF16_KERNEL declares what it defines.
+// compiled once, for that set, and so is *_amx_bf16.cpp; BINADE_AVX512_BF16_KERNEL and
+// BINADE_AMX_BF16_KERNEL declare what they define.
 //
 // Rules for these files: everything lives in namespace binade::kernels::BINADE_ISA, helpers in
 // headers that they share are in an anonymous namespace or in that namespace too, and they
@@ -12,12 +13,13 @@
 
 namespace binade::kernels {
 
-// avx512_bf16 is avx512 with products of bf16 (kernels/gemm_pairs.h); all else of it runs as
+// avx512_bf16 is avx512 with products of bf16 (kernels/gemm_pairs.h), amx_bf16 has them by AMX and
+// is a set only where the system lets this process use its registers; all else of both runs as
 // avx512.
-enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16 };
+enum class Isa : uint8_t { baseline, avx2, avx512, avx512_bf16, amx_bf16 };
 
-// The widest set of this machine, or a narrower one where BINADE_FORCE_ISA=baseline|avx2|avx512
-// asks for it.
+// The widest set of this machine, or a narrower one where
+// BINADE_FORCE_ISA=baseline|avx2|avx512|avx512_bf16 asks for it.
 Isa isa();
 const char* to_string(Isa isa);
 
@@ -38,11 +40,19 @@ const char* to_string(Isa isa);
   namespace avx512_bf16 {                    \
   inline void name(__VA_ARGS__) {}           \
   }
+#define BINADE_AMX_BF16_KERNEL(name, ...) \
+  namespace amx_bf16 {                    \
+  inline void name(__VA_ARGS__) {}        \
+  }
 #else
-// REQUIRES of a call of avx512_bf16::name: isa() == Isa::avx512_bf16.
+// REQUIRES of a call of avx512_bf16::name: isa() >= Isa::avx512_bf16; likewise amx_bf16.
 #define BINADE_AVX512_BF16_KERNEL(name, ...) \
   namespace avx512_bf16 {                    \
   void name(__VA_ARGS__);                    \
+  }
+#define BINADE_AMX_BF16_KERNEL(name, ...) \
+  namespace amx_bf16 {                    \
+  void name(__VA_ARGS__);                 \
   }
 #define BINADE_ISA_KERNEL(name, ...)                                       \
   namespace baseline {                                                     \
@@ -57,6 +67,7 @@ const char* to_string(Isa isa);
   template <class... Args>                                                 \
   inline void name##_best(Args&&... args) {                                \
     switch (isa()) {                                                       \
+      case Isa::amx_bf16:                                                  \
       case Isa::avx512_bf16:                                               \
       case Isa::avx512: return avx512::name(static_cast<Args&&>(args)...); \
       case Isa::avx2: return avx2::name(static_cast<Args&&>(args)...);     \

@@ -32,6 +32,24 @@ TEST(Conv2dPairs, EveryParityOfChannelsAndPixels) {
   }
 }
 
+// Runs of channels about 16 pairs, which AMX multiplies at once, and tiles about 16 and 32 pixels.
+TEST(Conv2dPairs, RunsAndRowsAboutTiles) {
+  if (on_device()) {
+    GTEST_SKIP() << "pairs are the CPU's";
+  }
+  for (const bool integers : {true, false}) {
+    for (const int64_t channels : {30, 32, 34, 64, 66}) {
+      for (const int64_t width : {15, 16, 17, 31, 33}) {
+        ConvCase c{2, channels, 2, width, channels, 1, 1};
+        c.dtype = DType::bf16, c.integers = integers, c.bias = true, c.relu = width == 16;
+        run(c);
+        c.r = c.s = 3, c.geometry = geometry(2, 1);
+        run(c);
+      }
+    }
+  }
+}
+
 TEST(Conv2dPairs, SameBitsAtAnyThreadCount) {
   const MathModeGuard fast(MathMode::fast);
   std::vector<std::vector<std::byte>> first;
@@ -55,7 +73,7 @@ TEST(Conv2dPairs, SameBitsAtAnyThreadCount) {
 }
 
 TEST(Conv2dPairs, PassesOnNarrowerIsas) {
-  EXPECT_TRUE(passes_on_narrower_isas({"avx512", "avx2", "baseline"}));
+  EXPECT_TRUE(passes_on_narrower_isas({"avx512_bf16", "avx512", "avx2", "baseline"}));
 }
 
 }  // namespace

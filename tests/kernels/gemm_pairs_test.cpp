@@ -42,6 +42,36 @@ TEST_F(GemmPairs, WithinTheBoundOnRandomNumbers) {
   }
 }
 
+// Tiles of AMX are 16 or 32 rows and columns and 16 pairs of k: sizes about those, with all that a
+// tile does with its sums, and a in rows and in steps.
+TEST_F(GemmPairs, SizesAboutTilesAndWhatIsDoneWithSums) {
+  int flags = 0;
+  for (const int64_t m : {1, 2, 15, 16, 17, 31, 32, 33, 48, 63, 65, 253, 285}) {
+    for (const int64_t n : {1, 15, 16, 17, 31, 32, 33, 49}) {
+      for (const int64_t k : {1, 2, 30, 31, 32, 33, 34, 63, 65, 96}) {
+        GemmCase c{m, n, k, DType::bf16};
+        ++flags;
+        c.bias = flags & 1, c.relu = flags & 2, c.accumulate = flags & 4;
+        c.a = flags & 8 ? std::vector<int>{1, 0} : std::vector<int>{0, 1};
+        c.gap = flags / 16 % 3;
+        run(c);
+      }
+    }
+  }
+}
+
+// Parts of k end where its length says, wherever a is read from.
+TEST_F(GemmPairs, LongSumsInParts) {
+  for (const int64_t k : {767, 768, 769, 770, 1535, 1537, 1600}) {
+    for (const int64_t n : {20, 140}) {
+      GemmCase c{37, n, k, DType::bf16};
+      run(c);
+      c.integers = false, c.accumulate = true;
+      run(c);
+    }
+  }
+}
+
 TEST_F(GemmPairs, BatchesAndSharedOperands) {
   for (const bool share : {false, true}) {
     GemmCase c{33, 40, 31, DType::bf16};
@@ -136,7 +166,7 @@ TEST_F(GemmPairs, PreciseKeepsSubnormalNumbers) {
   StridedArray a(DType::bf16, {2, 2}), b(DType::bf16, {2, 2}), y(DType::bf16, {2, 2});
   a.each([&](const std::vector<int64_t>& at) { a.set(at, 0x1p-130); });
   b.each([&](const std::vector<int64_t>& at) { b.set(at, 0x1p100); });
-  const bool pairs = isa() == Isa::avx512_bf16;
+  const bool pairs = isa() >= Isa::avx512_bf16;
   EXPECT_EQ(pairs_run(DType::bf16), pairs);
   gemm({.a = a.view(), .b = b.view(), .y = y.view()});
   EXPECT_EQ(y.get({0, 0}), pairs ? 0 : 0x1p-29);
@@ -169,7 +199,7 @@ TEST_F(GemmPairs, SameBitsAtAnyThreadCount) {
 }
 
 TEST_F(GemmPairs, PassesOnNarrowerIsas) {
-  EXPECT_TRUE(passes_on_narrower_isas({"avx512", "avx2", "baseline"}));
+  EXPECT_TRUE(passes_on_narrower_isas({"avx512_bf16", "avx512", "avx2", "baseline"}));
 }
 
 }  // namespace

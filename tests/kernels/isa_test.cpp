@@ -18,6 +18,9 @@ TEST(Isa, ForcedSetsAreNoWiderThanTheMachine) {
   EXPECT_EQ(narrowed(Isa::avx512_bf16, nullptr), Isa::avx512_bf16);
   EXPECT_EQ(narrowed(Isa::avx512_bf16, "avx512"), Isa::avx512);
   EXPECT_EQ(narrowed(Isa::avx512, "avx512_bf16"), Isa::avx512);
+  EXPECT_EQ(narrowed(Isa::amx_bf16, ""), Isa::amx_bf16);
+  EXPECT_EQ(narrowed(Isa::amx_bf16, "avx512_bf16"), Isa::avx512_bf16);
+  EXPECT_EQ(narrowed(Isa::avx512_bf16, "amx_bf16"), Isa::avx512_bf16);
 }
 
 TEST(Isa, UnknownNamesAreAnError) {

@@ -120,7 +120,7 @@ class StridedArray {
 inline double unit_roundoff(DType dtype) { return epsilon(dtype) / 2; }
 
 // Runs this test program again with these instruction sets, if they are narrower; true if all pass.
-// avx512 differs from avx512_bf16 where bf16 is multiplied.
+// avx512 differs from avx512_bf16, and that from amx_bf16, where bf16 is multiplied.
 inline bool passes_on_narrower_isas(const std::vector<const char*>& sets = {"avx2", "baseline"}) {
   char path[4096];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);

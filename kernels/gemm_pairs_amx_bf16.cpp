@@ -1,0 +1,33 @@
+// Blocks of matrix products of bf16 by AMX. Tiles read rows of a, in place where they are whole
+// pairs, else packed; b is packed as for vectors.
+#include <binade/kernels/contraction_tile_amx.h>
+#include <binade/kernels/gemm_block.h>
+#include <binade/kernels/gemm_pairs.h>
+
+namespace binade::kernels::BINADE_ISA {
+namespace {
+
+struct Pairs {
+  using Element = BfloatPair;
+  static constexpr int64_t kPerStep = 2;
+  static constexpr int64_t kDepthUnit = kPairs;
+  static constexpr bool kPacksRows = true;
+
+  static bool a_can_stay(const GemmBlock& g) {
+    return g.a_strides[1] == 1 && g.a_strides[0] % 2 == 0 && g.k % 2 == 0;
+  }
+  static bool b_can_stay(const GemmBlock&) { return false; }
+
+  static void pack(const StepPacking& p, BfloatPair* target) { pack_pairs(p, target); }
+  static void pack_rows(const StepPacking& p, BfloatPair* target) { pack_pair_rows(p, target); }
+};
+
+}  // namespace
+
+void gemm_block_pairs(const GemmBlock& g) {
+  const TileRegisters registers;
+  const TileSet<BfloatPair> tiles = amx_tile_set();
+  Block<Pairs>(g, tiles).run();
+}
+
+}  // namespace binade::kernels::BINADE_ISA
