@@ -1,13 +1,13 @@
 // Tiles of pairs of bf16 by AMX: up to 32 rows and 32 columns in four accumulators, 16 pairs of k
 // in an instruction (tdpbf16ps), which sums the even products and the odd ones apart from zero,
 // adds the two and then the result to the accumulator. Groups of 16 are counted from the first pair
-// of each segment, so the order of sums depends on k alone. Included by *_amx_bf16.cpp files only
-// (kernels/base/isa.h has their rules).
+// of each segment, or of all where steps of a are transposed: the order of sums depends on k alone.
+// Included by *_amx_bf16.cpp files only (kernels/base/isa.h has their rules).
 //
 // An accumulator's rows are 16, or all of a lower tile: then the two halves of a tile of 17 to 32
 // rows overlap, and rows in both are computed twice, alike. So no row outside of a is read, and one
-// configuration of the tile registers serves all tiles of a product. The last pairs of a segment
-// are copied and filled up with zeros.
+// configuration of the tile registers serves all tiles of a product. Fewer pairs
+// than 16 are copied and filled up with zeros.
 #pragma once
 #include <binade/kernels/contraction_tile.h>
 #include <binade/kernels/pair_packing.h>
@@ -103,42 +103,73 @@ BINADE_INLINE void multiply_steps(const TileSteps& s) {
   }
 }
 
-template <bool kTall, bool kWide, bool kRowsContiguous>
-BINADE_INLINE void sum_segments(const Tile<BfloatPair>& t, int rows) {
-  alignas(64) BfloatPair a_part[kAmxRows * kPairs], b_part[2 * kPairs * kPairs];
+// Fewer than 16 steps of b, filled up with zeros.
+template <bool kWide>
+BINADE_INLINE void copy_steps(TileSteps& s, int64_t steps, BfloatPair* target) {
   constexpr int kWidth = kWide ? 2 * kPairs : kPairs;
-  const int high = kTall ? kTileRows : rows, second = rows - high;
+  for (int i = 0; i < kPairs; ++i) {
+    for (int v = 0; v < kWidth; v += kPairs) {
+      _mm512_storeu_si512(target + i * kWidth + v,
+                          _mm512_maskz_loadu_epi32(i < steps ? 0xffff : 0, s.b + i * s.b_step + v));
+    }
+  }
+  s.b = target;
+  s.b_step = kWidth;
+}
+
+// A tile whose rows of a lie in memory as its registers hold them.
+template <bool kTall, bool kWide>
+BINADE_INLINE void sum_rows(const Tile<BfloatPair>& t, int rows) {
+  alignas(64) BfloatPair a_part[kAmxRows * kPairs], b_part[2 * kPairs * kPairs];
+  const int high = kTall ? kTileRows : rows;
+  const int64_t second = (rows - high) * t.a_row;
   const BfloatPair* b = t.b;
   for (int64_t segment = 0; segment < t.segments; ++segment) {
     const BfloatPair* a = t.a + t.offsets[segment];
-    for (int64_t k = 0; k < t.length; k += kPairs) {
-      const int64_t steps = t.length - k < kPairs ? t.length - k : kPairs;
-      TileSteps s{{a, a + second * t.a_row}, t.a_row, b, t.b_step};
-      if (kRowsContiguous || steps < kPairs) {
-        for (int i = 0; i <= kTall; ++i) {
-          BfloatPair* part = a_part + i * kTileRows * kPairs;
-          kRowsContiguous ? transpose_steps(a + i * second, t.a_step, steps, high, part, kPairs)
-                          : copy_rows(s.a[i], t.a_row, high, steps, part);
-          s.a[i] = part;
-        }
-        s.a_row = kPairs;
+    int64_t left = t.length;
+    for (; left >= kPairs; left -= kPairs, a += kPairs, b += kPairs * t.b_step) {
+      multiply_steps<kTall, kWide>({{a, a + second}, t.a_row, b, t.b_step});
+    }
+    if (left) {
+      TileSteps s{{a_part, a_part + kTileRows * kPairs}, kPairs, b, t.b_step};
+      for (int i = 0; i <= kTall; ++i) {
+        copy_rows(a + i * second, t.a_row, high, left, a_part + i * kTileRows * kPairs);
       }
-      if (steps < kPairs) {
-        for (int i = 0; i < kPairs; ++i) {
-          for (int v = 0; v < kWidth; v += kPairs) {
-            _mm512_storeu_si512(
-                b_part + i * kWidth + v,
-                _mm512_maskz_loadu_epi32(i < steps ? 0xffff : 0, b + i * t.b_step + v));
-          }
-        }
-        s.b = b_part;
-        s.b_step = kWidth;
-      }
+      copy_steps<kWide>(s, left, b_part);
       before_tile_loads();
       multiply_steps<kTall, kWide>(s);
-      a += steps * (kRowsContiguous ? t.a_step : 1);
-      b += steps * t.b_step;
+      b += left * t.b_step;
     }
+  }
+}
+
+// A tile with steps of adjacent rows, which are transposed; the segments follow each other.
+template <bool kTall, bool kWide>
+BINADE_INLINE void sum_steps(const Tile<BfloatPair>& t, int rows) {
+  alignas(64) BfloatPair a_part[kAmxRows * kPairs], b_part[2 * kPairs * kPairs];
+  const int high = kTall ? kTileRows : rows, second = rows - high;
+  const BfloatPair* b = t.b;
+  const BfloatPair* step[kPairs] = {};
+  int64_t segment = 0, at = 0, left = t.segments * t.length;
+  for (; left > 0; left -= kPairs, b += kPairs * t.b_step) {
+    const int64_t steps = left < kPairs ? left : kPairs;
+    for (int64_t i = 0; i < steps; ++i) {
+      step[i] = t.a + t.offsets[segment] + at * t.a_step;
+      if (++at == t.length) {
+        at = 0;
+        ++segment;
+      }
+    }
+    TileSteps s{{a_part, a_part + kTileRows * kPairs}, kPairs, b, t.b_step};
+    for (int i = 0; i <= kTall; ++i) {
+      transpose_steps([&](int k) { return step[k] + i * second; }, steps, high,
+                      a_part + i * kTileRows * kPairs);
+    }
+    if (steps < kPairs) {
+      copy_steps<kWide>(s, steps, b_part);
+    }
+    before_tile_loads();
+    multiply_steps<kTall, kWide>(s);
   }
 }
 
@@ -167,7 +198,8 @@ void multiply_tile(const Tile<BfloatPair>& t, int rows) {
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  sum_segments<kTall, kWide, kRowsContiguous>(t, rows);
+  before_tile_loads();
+  kRowsContiguous ? sum_steps<kTall, kWide>(t, rows) : sum_rows<kTall, kWide>(t, rows);
   _tile_stored(0, sums, kRow);
   if constexpr (kWide) {
     _tile_stored(1, sums + kPairs, kRow);

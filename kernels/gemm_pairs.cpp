@@ -7,4 +7,6 @@ bool pairs_run(DType dtype) {
   return dtype == DType::bf16 && isa() >= Isa::avx512_bf16 && math_mode() == MathMode::fast;
 }
 
+bool amx_runs(DType dtype) { return pairs_run(dtype) && isa() == Isa::amx_bf16; }
+
 }  // namespace binade::kernels

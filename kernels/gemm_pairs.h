@@ -22,6 +22,8 @@ struct PairJoin {
 
 // Whether products of two operands of this dtype are computed in pairs, now and on this machine.
 bool pairs_run(DType dtype);
+// Whether that is by AMX, where a product costs so little that saving products does not pay.
+bool amx_runs(DType dtype);
 
 // gemm_block of bf16. REQUIRES of all here: pairs_run was true.
 BINADE_AVX512_BF16_KERNEL(gemm_block_pairs, const GemmBlock&)

@@ -71,17 +71,19 @@ inline void transpose_pairs(const StepPacking& p, BfloatPair* target) {
   }
 }
 
-// target[column][step] of at most 16 steps, one at each `step`, of as many columns; zeros fill 16.
-BINADE_INLINE void transpose_steps(const BfloatPair* source, int64_t step, int64_t steps,
-                                   int columns, BfloatPair* target, int64_t target_row) {
+// target[column][step] of at most 16 steps, which begin at step(k), of as many columns; zeros fill
+// 16.
+template <class Step>
+BINADE_INLINE void transpose_steps(const Step& step, int64_t steps, int columns,
+                                   BfloatPair* target) {
   Vector<float> r[kPairs];
   for (int k = 0; k < kPairs; ++k) {
-    r[k] = k < steps ? (Vector<float>)_mm512_maskz_loadu_ps(lanes(columns), source + k * step)
-                     : Vector<float>{};
+    r[k] =
+        k < steps ? (Vector<float>)_mm512_maskz_loadu_ps(lanes(columns), step(k)) : Vector<float>{};
   }
   transpose<float>(r);
   for (int i = 0; i < columns; ++i) {
-    _mm512_storeu_ps(target + i * target_row, r[i]);
+    _mm512_storeu_ps(target + i * kPairs, r[i]);
   }
 }
 
@@ -125,7 +127,7 @@ inline void pack_pair_rows(const StepPacking& p, BfloatPair* target) {
         join_rows(part, i + 1 < left ? part + p.k_stride : nullptr, p.column_stride, columns,
                   kPairs, steps + i / 2 * kPairs);
       }
-      transpose_steps(steps, kPairs, (left + 1) / 2, columns, rows, kPairs);
+      transpose_steps([&](int i) { return steps + i * kPairs; }, (left + 1) / 2, columns, rows);
       for (int i = 0; i < columns; ++i) {
         _mm512_mask_storeu_epi32(target + (j + i) * p.step_width + k / 2, lanes((left + 1) / 2),
                                  _mm512_load_si512(rows + i * kPairs));

@@ -1,5 +1,6 @@
 // Sizes of Winograd's convolution, and the rule that says where it runs.
 #include <binade/kernels/conv2d_provider.h>
+#include <binade/kernels/gemm_pairs.h>
 #include <binade/kernels/math_mode.h>
 #include <binade/kernels/winograd.h>
 
@@ -54,6 +55,15 @@ bool winograd_pays(const Conv2dSizes& size, Conv2dPass pass) {
          tiles >= kMinTiles;
 }
 
+// Whether AMX multiplies all of the sum: pairs of channels, or of images for the weight.
+static bool amx_sums(DType dtype, const Conv2dSizes& size, Conv2dPass pass) {
+  switch (pass) {
+    case Conv2dPass::forward: return amx_runs(dtype) && size.group_c % 2 == 0;
+    case Conv2dPass::backward_data: return amx_runs(dtype) && size.group_o % 2 == 0;
+    default: return amx_runs(dtype) && size.n > 1;
+  }
+}
+
 bool winograd_runs(DType dtype, const Conv2dSizes& size, const Conv2dGeometry& geometry,
                    Conv2dPass pass) {
   if (!winograd_can(dtype, size, geometry)) {
@@ -62,7 +72,9 @@ bool winograd_runs(DType dtype, const Conv2dSizes& size, const Conv2dGeometry& g
   switch (conv2d_variant()) {
     case Conv2dVariant::winograd: return true;
     case Conv2dVariant::direct: return false;
-    default: return math_mode() == MathMode::fast && winograd_pays(size, pass);
+    default:
+      return math_mode() == MathMode::fast && winograd_pays(size, pass) &&
+             !amx_sums(dtype, size, pass);
   }
 }
 
