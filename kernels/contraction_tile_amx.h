@@ -6,13 +6,13 @@
 //
 // An accumulator's rows are 16, or all of a lower tile: then the two halves of a tile of 17 to 32
 // rows overlap, and rows in both are computed twice, alike. So no row outside of a is read, and one
-// configuration of the tile registers serves all tiles of a product. Fewer pairs
-// than 16 are copied and filled up with zeros.
+// configuration of the tile registers serves all tiles of a product. Fewer pairs than 16 are copied
+// and filled up with zeros.
 #pragma once
 #include <binade/kernels/contraction_tile.h>
 #include <binade/kernels/pair_packing.h>
 
-#if defined(__AMX_BF16__)
+#if defined(__AMX_BF16__) || defined(__AMXBF16__)  // clang++ 14 calls it so
 
 namespace binade::kernels::BINADE_ISA {
 namespace {

@@ -3,6 +3,10 @@
 // together, in another order than that of kernels/gemm.h, and subnormal numbers, in and out, count
 // as 0. So they run in mode `fast` only (kernels/math_mode.h), and where the processor has the
 // instruction. Internal to kernels/.
+//
+// AMX has tiles of 16 x 16 sums and of 16 pairs of k (kernels/contraction_tile_amx.h), which are
+// used instead where the processor and the system allow it (isa() is amx_bf16): the same products
+// and roundings, but the even and the odd ones of 32 elements of k are summed apart first.
 #pragma once
 #include <binade/kernels/contraction.h>
 

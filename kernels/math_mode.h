@@ -3,8 +3,8 @@
 //   fast      also those whose rounding differs from that of the plain sum: Winograd for 3 x 3
 //             convolutions on the CPU (kernels/winograd.h), 2 to 4 times the error of an f32 sum,
 //             which for f16 and bf16 is far less than the rounding of the result; and products of
-//             bf16 by AVX512-BF16 where the processor has it, which sums in f32 as well, but two
-//             elements at a time, and takes subnormal numbers for 0 (kernels/gemm_pairs.h)
+//             bf16 by AVX512-BF16 or AMX where the processor has it, which sum in f32 as well, but
+//             two elements at a time, and take subnormal numbers for 0 (kernels/gemm_pairs.h)
 //   precise   every result is the sum that the formula says, exact wherever the sum is. What f64
 //             always does, and GPUs
 //

@@ -63,7 +63,9 @@ int run_doctor() {
                    std::thread::hardware_concurrency(), " cores"));
   line("math mode", kernels::math_mode() == kernels::MathMode::fast
                         ? text("fast: Winograd where it pays",
-                               kernels::pairs_run(DType::bf16) ? ", bf16 by AVX512-BF16" : "",
+                               kernels::amx_runs(DType::bf16)    ? ", bf16 by AMX"
+                               : kernels::pairs_run(DType::bf16) ? ", bf16 by AVX512-BF16"
+                                                                 : "",
                                " (BINADE_MODE=precise: plain sums only)")
                         : "precise: plain sums only (BINADE_MODE=fast: Winograd where it pays)");
   for (const DeviceInfo& info : report.devices) {
