@@ -184,6 +184,7 @@ BINADE_INLINE void finish_rows(Tile<BfloatPair> t, const float* sums, int first)
   }
   const int64_t size = t.rounded == Rounded::no ? sizeof(float) : sizeof(bfloat16);
   t.c = static_cast<char*>(t.c) + first * t.c_row * size;
+  t.other = t.other ? t.other + first * t.other_row : nullptr;
   finish_rounded(t, some);
 }
 

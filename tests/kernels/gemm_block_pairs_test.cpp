@@ -156,6 +156,33 @@ TEST_P(GemmBlockPairsOn, Triangles) {
   }
 }
 
+TEST_P(GemmBlockPairsOn, SumsTimesFactors) {
+  constexpr int64_t kM = 39, kN = 45, kK = 66;
+  std::vector<bfloat16> a(kM * kK, bfloat16(2.0f)), b(kK * kN, bfloat16(1.0f));
+  std::vector<float> c(kM * kN), factors(kM * kN), packed_a(kM * kK), packed_b(64 * kK);
+  for (size_t i = 0; i < factors.size(); ++i) {
+    factors[i] = static_cast<float>(i);
+  }
+  multiply()({.dtype = DType::bf16,
+              .m = kM,
+              .n = kN,
+              .k = kK,
+              .a = a.data(),
+              .b = b.data(),
+              .a_strides = {kK, 1},
+              .b_strides = {kN, 1},
+              .c = c.data(),
+              .c_row = kN,
+              .packed_a = packed_a.data(),
+              .packed_b = packed_b.data(),
+              .other = factors.data(),
+              .other_row = kN,
+              .times = true});
+  for (size_t i = 0; i < c.size(); ++i) {
+    ASSERT_EQ(c[i], 2 * kK * static_cast<float>(i));
+  }
+}
+
 // Bits do not depend on the rows and columns that are computed together.
 TEST_P(GemmBlockPairsOn, SameBitsInAnyCut) {
   constexpr int64_t kM = 70, kN = 90, kK = 802;
