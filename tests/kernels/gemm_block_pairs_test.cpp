@@ -52,7 +52,7 @@ float small_integer(size_t i) { return static_cast<float>(i * 7 % 5) - 2; }
 
 TEST(GemmBlockPairs, NothingOutsideOfOperandsIsTouched) {
   const MathModeGuard fast(MathMode::fast);
-  for (const int64_t m : {1, 15, 17, 32, 33, 60}) {
+  for (const int64_t m : {1, 15, 17, 32, 33, 60, 253}) {
     for (const int64_t n : {1, 10, 16, 33}) {
       for (const int64_t k : {1, 2, 31, 32, 46, 66}) {
         for (int layout = 0; layout < 8; ++layout) {
