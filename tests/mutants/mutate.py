@@ -18,7 +18,6 @@ import subprocess
 import sys
 
 LIST = "tests/mutants/mutants.txt"
-FOLDERS = ("kernels", "core", "nn", "optim", "data", "train", "tests", "cmake", "tools", "samples", "bench")
 FILES = ("CMakeLists.txt", "CMakePresets.json", "binade.h")
 HEADER = "kernels/base/mutant.h"
 HEADER_TEXT = """#pragma once
@@ -108,10 +107,15 @@ def write(path, text):
         file.write(text)
 
 
+def folders_of_build(source):
+    with open(os.path.join(source, "CMakeLists.txt"), encoding="utf-8") as file:
+        return ["cmake", *re.findall(r"(?:binade_library|add_subdirectory)\((\w+)", file.read())]
+
+
 def copy_tree(source, copy):
     kept = set()
-    paths = list(FILES)
-    for folder in FOLDERS:
+    paths, folders = list(FILES), folders_of_build(source)
+    for folder in folders:
         for base, _, names in os.walk(os.path.join(source, folder)):
             paths += [os.path.relpath(os.path.join(base, name), source) for name in names]
     planted = {}
@@ -141,7 +145,7 @@ def copy_tree(source, copy):
         write(os.path.join(copy, file), text)
     write(os.path.join(copy, HEADER), HEADER_TEXT)
     kept.add(os.path.join(copy, HEADER))
-    for folder in FOLDERS:
+    for folder in folders:
         for base, _, names in os.walk(os.path.join(copy, folder)):
             for name in names:
                 path = os.path.join(base, name)
