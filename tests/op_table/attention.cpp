@@ -178,7 +178,8 @@ std::vector<OpRow> attention_rows() {
                                 {{2, 1, 2, 2, 1}, {2, 1, 2, 2, 1}, {1, 2, 2, 2, 1}},
                                 {{0, 2, 3, 4}, {0, 2, 5, 4}, {0, 2, 5, 4}},
                                 {{2, 3, 4}, {2, 0, 4}, {2, 0, 2}},
-                                {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}},
+                                {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}},
+                                {{3, 2}, {200, 2}, {200, 1}}},  // beyond a tile of keys
                                large));
   rows.back().errors = attention_errors();
   rows.push_back(attention_row({.name = "causal scale 0.3", .causal = true, .scale = 0.3},
