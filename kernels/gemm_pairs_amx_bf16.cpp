@@ -7,18 +7,9 @@
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-struct Pairs {
-  using Element = BfloatPair;
-  static constexpr int64_t kPerStep = 2;
+struct Pairs : PairOperands {
   static constexpr int64_t kDepthUnit = kPairs;
   static constexpr bool kPacksRows = true;
-
-  static bool a_can_stay(const GemmBlock& g) {
-    return g.a_strides[1] == 1 && g.a_strides[0] % 2 == 0 && g.k % 2 == 0;
-  }
-  static bool b_can_stay(const GemmBlock&) { return false; }
-
-  static void pack(const StepPacking& p, BfloatPair* target) { pack_pairs(p, target); }
   static void pack_rows(const StepPacking& p, BfloatPair* target) { pack_pair_rows(p, target); }
 };
 
