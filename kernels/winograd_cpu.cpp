@@ -3,9 +3,9 @@
 // threads may take any tiles.
 //
 // Blocks of tiles stay in the second-level cache through all three steps; the transformed weight is
-// shared. Where the weight is larger than all tiles together (deep layers with small images) it is
-// the other way round: the tiles are transformed once, and panels of output channels go through
-// the three steps, so that the transformed weight never exists as a whole.
+// shared. Where the weight is not much smaller than all tiles together (deep layers with small
+// images) it is the other way round: the tiles are transformed once, and panels of output channels
+// go through the three steps, so that the transformed weight never exists as a whole.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/contraction.h>
@@ -21,6 +21,7 @@ constexpr int64_t kBlockFloats = 96 * 1024;  // of v and m of a block of tiles
 constexpr int64_t kMaxBlock = 96;            // tiles
 constexpr int64_t kPanel = kMaxTileWidth;    // output channels whose weight is transformed together
 constexpr int64_t kDepth = 128;              // input channels of a panel's transformed weight
+constexpr int64_t kPanelRatio = 2;           // of tiles to weight, below which panels are run
 constexpr int64_t kTransformTiles = 8;       // a thread's least share of a transform
 constexpr int64_t kFewBlocks = 16;           // below, a block more is felt
 constexpr int64_t kEvenBlocks = 4;           // which 2 and 4 threads share evenly
@@ -49,8 +50,9 @@ class WinogradCorrelator {
   }
 
   void run() {
-    const bool weight_is_larger = reduced_ * produced_ > c_.tiles.count * (reduced_ + produced_);
-    weight_is_larger ? run_panels() : run_blocks();
+    const bool by_panels =
+        kPanelRatio * reduced_ * produced_ > c_.tiles.count * (reduced_ + produced_);
+    by_panels ? run_panels() : run_blocks();
   }
 
  private:
@@ -159,35 +161,43 @@ class WinogradCorrelator {
     parallel_for(c_.tiles.count, kTransformTiles, [&](int64_t begin, int64_t end) {
       transform_input(begin, end - begin, {v.data + begin * v.row, v.plane, v.row});
     });
-    parallel_for(ceil_div(produced_, kPanel), 1, [&](int64_t begin, int64_t end) {
+    // With more threads than panels, several have the same panel of different tiles.
+    const int64_t panels = ceil_div(produced_, kPanel),
+                  parts = std::min(ceil_div(threads(), panels), c_.tiles.count);
+    parallel_for(panels * parts, 1, [&](int64_t begin, int64_t end) {
       const int64_t depth = std::min(kDepth, reduced_);
       WinogradPlanes u{.plane = odd_lines(depth * kPanel)}, m{.row = odd_lines(kPanel)};
-      m.plane = odd_lines(c_.tiles.count * m.row);
+      m.plane = odd_lines(ceil_div(c_.tiles.count, parts) * m.row);
       const int64_t taps_floats = kWinogradTaps * depth * kPanel;
       const Workspace panel((kWinogradFrequencies * (u.plane + m.plane) + taps_floats) *
                             sizeof(float));
       u.data = panel.as<float>();
       m.data = u.data + kWinogradFrequencies * u.plane;
       float* taps = m.data + kWinogradFrequencies * m.plane;
-      for (int64_t column = begin * kPanel; column < std::min(end * kPanel, produced_);
-           column += kPanel) {
-        run_panel(column, std::min(kPanel, produced_ - column), v, u, m, taps);
+      for (int64_t i = begin; i < end; ++i) {
+        WinogradTiles part = c_.tiles;
+        part.first = c_.tiles.count * (i % parts) / parts;
+        part.count = c_.tiles.count * (i % parts + 1) / parts - part.first;
+        run_panel(i / parts * kPanel, part, v, u, m, taps);
       }
     });
   }
 
-  void run_panel(int64_t column, int64_t columns, const WinogradPlanes& v, const WinogradPlanes& u,
-                 const WinogradPlanes& m, float* taps) const {
+  // A panel's output of some tiles.
+  void run_panel(int64_t column, const WinogradTiles& tiles, const WinogradPlanes& v,
+                 const WinogradPlanes& u, const WinogradPlanes& m, float* taps) const {
+    const int64_t columns = std::min(kPanel, produced_ - column);
     for (int64_t row = 0; row < reduced_; row += kDepth) {
       const int64_t depth = std::min(kDepth, reduced_ - row);
       transform_weight(row, depth, column, columns, taps, u);
-      multiply(c_.tiles.count, depth, columns, {v.data + row, v.plane, v.row}, u, m, row > 0);
+      float* source = v.data + tiles.first * v.row + row;
+      multiply(tiles.count, depth, columns, {source, v.plane, v.row}, u, m, row > 0);
     }
     WinogradImages target = c_.target;
     target.data += column * static_cast<int64_t>(size_of(target.dtype));
     target.channels = columns;
     winograd_output_best(WinogradOutput{.m = m,
-                                        .tiles = c_.tiles,
+                                        .tiles = tiles,
                                         .bias = c_.bias ? c_.bias + column : nullptr,
                                         .relu = c_.relu,
                                         .y = target});
