@@ -50,6 +50,33 @@ TEST(ParallelFor, UsesSeveralThreads) {
   EXPECT_TRUE(met);
 }
 
+// Which thread does each of 8 parts, when two keep step.
+std::vector<std::thread::id> threads_of_parts() {
+  std::vector<std::thread::id> ids(8);
+  std::atomic<int> begun{0};
+  parallel_for(8, 1, [&](int64_t begin, int64_t) {
+    const int step = static_cast<int>(begin) % 4 + 1;
+    ids[static_cast<size_t>(begin)] = std::this_thread::get_id();
+    ++begun;
+    for (int i = 0; i < 20000 && begun < 2 * step; ++i) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  });
+  return ids;
+}
+
+TEST(ParallelFor, NeighbouringPartsAreOneThreads) {
+  Threads scope(2);
+  const std::thread::id here = std::this_thread::get_id();
+  bool seen = false;
+  for (int round = 0; round < 20 && !seen; ++round) {  // one that is late may upset a round
+    const std::vector<std::thread::id> ids = threads_of_parts();
+    const std::thread::id other = ids[7];
+    seen = other != here && ids == std::vector{here, here, here, here, other, other, other, other};
+  }
+  EXPECT_TRUE(seen);
+}
+
 TEST(ParallelFor, ThrowsTheBodysExceptionAndGoesOn) {
   Threads scope(4);
   for (int round = 0; round < 50; ++round) {
