@@ -100,12 +100,16 @@ Tensor log_softmax(const Tensor& x, int dim = -1);
 
 // Contractions (more: core/ops/matmul.h)
 // --------------------------------------------------------------------------------------------
-// x weight^T + bias: x [..., in], weight [out, in], bias [out] or undefined.
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
-// x [N, C, H, W], weight [O, C / groups, R, S], bias [O] or undefined -> [N, O, P, Q],
-// channels-last.
+// activation(x weight^T + bias): x [..., in], weight [out, in], bias [out] or undefined. relu takes
+// no pass of its own, except under a precision policy or an observer.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+              kernels::Activation activation = kernels::Activation::none);
+// activation(x * weight + bias): x [N, C, H, W], weight [O, C / groups, R, S], bias [O] or
+// undefined
+// -> [N, O, P, Q], channels-last. relu as above.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
-              const kernels::Conv2dGeometry& geometry = {});
+              const kernels::Conv2dGeometry& geometry = {},
+              kernels::Activation activation = kernels::Activation::none);
 
 // Pooling, x [N, C, H, W]
 // ----------------------------------------------------------------------------

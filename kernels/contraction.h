@@ -35,10 +35,10 @@ inline Rounded rounded_to(DType dtype) {
   return dtype == DType::f16 ? Rounded::f16 : dtype == DType::bf16 ? Rounded::bf16 : Rounded::no;
 }
 
-// c[i][j] = relu?(c[i][j]? + sum_k a(i, k) b[k][j] + bias[j]?). k runs over `segments` runs of
-// `length`; run s of row i starts at a + offsets[s] + i * a_row and advances by a_step. Either
-// a_row or a_step is 1. Rows of b follow each other at b_step through all segments. Of pairs, k
-// counts pairs and the sum runs over both halves.
+// c[i][j] = relu?(c[i][j]? + sum_k a(i, k) b[k][j] scale[j]? + bias[j]? + other[i][j]?). k runs
+// over `segments` runs of `length`; run s of row i starts at a + offsets[s] + i * a_row and
+// advances by a_step. Either a_row or a_step is 1. Rows of b follow each other at b_step through
+// all segments. Of pairs, k counts pairs and the sum runs over both halves.
 template <class T>
 struct Tile {
   using Sum = typename SumOf<T>::type;
@@ -51,13 +51,15 @@ struct Tile {
   void* c = nullptr;  // of Sum, or of float sums rounded to what `rounded` says
   int64_t c_row = 0;
   Rounded rounded = Rounded::no;
-  int64_t columns = 0;        // written; at most the width of the tile
-  const Sum* bias = nullptr;  // readable to the full width
-  bool accumulate = false, relu = false;
+  int64_t columns = 0;                          // written; at most the width of the tile
+  const Sum *scale = nullptr, *bias = nullptr;  // readable to the full width
+  bool accumulate = false;                      // not with a scale
+  bool relu = false;
   int64_t below = 0,
           below_rows = 0;      // rows of a to bring near, from `below` rows under this tile's
   const Sum* other = nullptr;  // brought near: as much of it as of c
   int64_t other_row = 0;
+  bool plus = false;   // `other` is added before relu
   bool times = false;  // what is written is multiplied by `other`
 };
 
@@ -166,7 +168,8 @@ struct TileGrid {
   int64_t b_step = 0;       // elements from row to row where columns fill whole tiles, else 0
   void* c = nullptr;
   int64_t c_outer[2] = {}, c_row = 0;
-  const void* bias = nullptr;
+  const void *scale = nullptr, *bias = nullptr;
+  const void* plus = nullptr;  // of the compute dtype, lies as c does: added before relu
   bool accumulate = false, relu = false;
   Rounded rounded = Rounded::no;  // what c holds where that is not the compute dtype
 };

@@ -50,6 +50,8 @@ class Grid {
     t_.rounded = g_.rounded;
     t_.accumulate = g_.accumulate;
     t_.relu = g_.relu;
+    t_.plus = g_.plus != nullptr;
+    t_.other_row = g_.c_row;
   }
 
   void run() {
@@ -87,6 +89,7 @@ class Grid {
       t_.columns = smaller(g_.columns - j, tiles_.width());
       t_.b = static_cast<const T*>(g_.b) + (g_.b_step ? j : j * g_.segments * g_.length);
       t_.b_step = g_.b_step ? g_.b_step : panel_width(tiles_, t_.columns);
+      t_.scale = g_.scale ? static_cast<const Sum*>(g_.scale) + j : nullptr;
       t_.bias = g_.bias ? static_cast<const Sum*>(g_.bias) + j : nullptr;
       f(j);
     }
@@ -100,6 +103,10 @@ class Grid {
       t_.a = a + first * g_.a_row;
       t_.below_rows = high;
       t_.c = c + first * g_.c_row * c_size_;
+      if (g_.plus) {
+        t_.other = static_cast<const Sum*>(g_.plus) +
+                   (static_cast<char*>(t_.c) - static_cast<char*>(g_.c)) / c_size_;
+      }
       tiles_.get(high, t_.columns, rows_contiguous_)(t_);
       first += high;
     }

@@ -42,11 +42,26 @@ BINADE_INLINE void finish(const Tile<T>& t, Sums<Sum, kRows, kVectors>& sums, C*
         sums.at[i][v] += full ? load(c + i * t.c_row) : load(c + i * t.c_row, count);
       }
     }
+    if (t.scale) {
+      const Vector<Sum> scale = load(t.scale + v * kLanes<Sum>);
+      BINADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        sums.at[i][v] *= scale;
+      }
+    }
     if (t.bias) {
       const Vector<Sum> bias = load(t.bias + v * kLanes<Sum>);
       BINADE_UNROLL
       for (int i = 0; i < kRows; ++i) {
         sums.at[i][v] += bias;
+      }
+    }
+    const Sum* other = t.plus || t.times ? t.other + v * kLanes<Sum> : nullptr;
+    if (t.plus) {
+      BINADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        const Sum* terms = other + i * t.other_row;
+        sums.at[i][v] += full ? load(terms) : load(terms, count);
       }
     }
     if (t.relu) {
@@ -56,7 +71,6 @@ BINADE_INLINE void finish(const Tile<T>& t, Sums<Sum, kRows, kVectors>& sums, C*
       }
     }
     if (t.times) {
-      const Sum* other = t.other + v * kLanes<Sum>;
       BINADE_UNROLL
       for (int i = 0; i < kRows; ++i) {
         const Sum* factors = other + i * t.other_row;

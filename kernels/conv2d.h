@@ -27,6 +27,16 @@ struct Conv2dForward {         // y = activation(x * w + bias)
 };
 BINADE_KERNEL(conv2d_forward, Conv2dForward, y)
 
+// What a convolution in f32 on the CPU may do to its sums while they are in registers:
+// y = activation((x * w) scale + bias + residual). y is in channels-last order.
+struct Conv2dFinish {
+  const View& scale = kNoView;     // [O]
+  const View& residual = kNoView;  // [N, O, P, Q] with the strides of y
+};
+namespace cpu {
+void conv2d_finished(const Conv2dForward& a, const Conv2dFinish& finish);
+}
+
 // Also the forward of a transposed convolution, for which the bias is.
 struct Conv2dBackwardData {
   const View& dy;  // [N, O, P, Q]

@@ -41,6 +41,8 @@ struct Correlation {
   Axis vertical, horizontal;
   const std::byte* bias = nullptr;  // compute dtype, readable kMaxTileWidth beyond its end
   bool relu = false;
+  const std::byte* scale = nullptr;     // as the bias; before it
+  const std::byte* residual = nullptr;  // lies as the target does, added before relu
 };
 
 class Correlator {
@@ -178,6 +180,7 @@ class Correlator {
           read_source(v, h, window, source, row0, group, grid);
           grid.b = packed(before, taps, group);
           grid.bias = c_.bias ? c_.bias + group * c_.produced * size_ : nullptr;
+          grid.scale = c_.scale ? c_.scale + group * c_.produced * size_ : nullptr;
           grid.relu = c_.relu;
           run_class(v, h, block, {group, row0, row1 - row0}, source, grid, out);
         }
@@ -225,6 +228,7 @@ class Correlator {
       grid.c_outer[i] = c_strides[outer[i]];
     }
     grid.c = direct_ ? y : out;
+    grid.plus = c_.residual ? c_.residual + (y - c_.target.data) : nullptr;
     grid.rounded = direct_ ? rounded_to(c_.target.dtype) : Rounded::no;
     if (pairs_) {
       count_pairs(grid);
@@ -290,18 +294,16 @@ class Correlator {
   int64_t block_images_ = 1, block_rows_ = 0, blocks_ = 0;
 };
 
-}  // namespace
-
-void cpu::conv2d_forward(const Conv2dForward& a) {
+void forward(const Conv2dForward& a, const Conv2dFinish& finish) {
   const Conv2dSizes size = checked_sizes(a);
   if (a.y.numel == 0) {
     return;
   }
   if (winograd_runs(a.y.dtype, size, a.geometry, Conv2dPass::forward)) {
-    winograd_forward(a);
+    winograd_forward(a, finish);
     return;
   }
-  const PackedBias bias(a.bias);
+  const PackedBias bias(a.bias), scale(finish.scale);
   const Correlation correlation{.source = a.x,
                                 .target = a.y,
                                 .w = a.w,
@@ -314,8 +316,27 @@ void cpu::conv2d_forward(const Conv2dForward& a) {
                                 .vertical = forward_axis(a.geometry, 0, size.r),
                                 .horizontal = forward_axis(a.geometry, 1, size.s),
                                 .bias = bias.data(),
-                                .relu = a.activation == Activation::relu};
+                                .relu = a.activation == Activation::relu,
+                                .scale = scale.data(),
+                                .residual = finish.residual.data};
   Correlator(correlation).run();
+}
+
+}  // namespace
+
+void cpu::conv2d_forward(const Conv2dForward& a) { forward(a, {}); }
+
+void cpu::conv2d_finished(const Conv2dForward& a, const Conv2dFinish& finish) {
+  const View &scale = finish.scale, &residual = finish.residual;
+  check(a.y.dtype == DType::f32 && (a.y.strides[1] == 1 || a.y.size(1) == 1) &&
+            (!scale || (scale.dtype == DType::f32 && scale.sizes == Dims{a.y.size(1)})) &&
+            (!residual || (residual.dtype == DType::f32 && residual.sizes == a.y.sizes &&
+                           residual.strides == a.y.strides)),
+        "conv2d_finished: got y ", a.y.dtype, " ", a.y.sizes, " with strides ", a.y.strides,
+        ", scale ", scale.dtype, " ", scale.sizes, " and residual ", residual.dtype, " ",
+        residual.sizes, " with strides ", residual.strides,
+        ", expected f32, y [N, O, P, Q] in channels-last order, a scale [O] and a residual like y");
+  forward(a, finish);
 }
 
 void cpu::conv2d_backward_data(const Conv2dBackwardData& a) {

@@ -60,7 +60,8 @@ struct WinogradInput {
 struct WinogradOutput {
   WinogradPlanes m = {};
   WinogradTiles tiles = {};
-  const float* bias = nullptr;  // [channels]
+  const float *scale = nullptr, *bias = nullptr;  // [channels]; y = m-transform * scale + bias
+  WinogradImages residual = {};                   // added before relu where it has data
   bool relu = false;
   WinogradImages y = {};
 };
@@ -137,7 +138,7 @@ bool winograd_runs(DType dtype, const Conv2dSizes& size, const Conv2dGeometry& g
                    Conv2dPass pass);
 
 // The three directions on the CPU. REQUIRES: winograd_can.
-void winograd_forward(const Conv2dForward& a);
+void winograd_forward(const Conv2dForward& a, const Conv2dFinish& finish);
 void winograd_backward_data(const Conv2dBackwardData& a);
 void winograd_backward_weight(const Conv2dBackwardWeight& a);
 

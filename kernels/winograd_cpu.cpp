@@ -13,6 +13,7 @@
 #include <binade/kernels/winograd.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace binade::kernels {
 namespace {
@@ -39,6 +40,8 @@ struct Correlation {
   bool turned;
   const float* bias;
   bool relu;
+  const float* scale = nullptr;  // of the sums, before the bias
+  WinogradImages residual = {};  // added before relu
 };
 
 class WinogradCorrelator {
@@ -133,8 +136,7 @@ class WinogradCorrelator {
         tiles.count = count * (i + 1) / blocks - tiles.first;
         transform_input(tiles.first, tiles.count, v);
         multiply(tiles.count, reduced_, produced_, v, u, m, false);
-        winograd_output_best(WinogradOutput{
-            .m = m, .tiles = tiles, .bias = c_.bias, .relu = c_.relu, .y = c_.target});
+        write_output(tiles, m, 0, produced_);
       }
     });
   }
@@ -193,14 +195,23 @@ class WinogradCorrelator {
       float* source = v.data + tiles.first * v.row + row;
       multiply(tiles.count, depth, columns, {source, v.plane, v.row}, u, m, row > 0);
     }
-    WinogradImages target = c_.target;
-    target.data += column * static_cast<int64_t>(size_of(target.dtype));
-    target.channels = columns;
+    write_output(tiles, m, column, columns);
+  }
+
+  void write_output(const WinogradTiles& tiles, const WinogradPlanes& m, int64_t column,
+                    int64_t columns) const {
+    const auto part = [&](WinogradImages images) {
+      images.data += images.data ? column * static_cast<int64_t>(size_of(images.dtype)) : 0;
+      images.channels = columns;
+      return images;
+    };
     winograd_output_best(WinogradOutput{.m = m,
                                         .tiles = tiles,
+                                        .scale = c_.scale ? c_.scale + column : nullptr,
                                         .bias = c_.bias ? c_.bias + column : nullptr,
+                                        .residual = part(c_.residual),
                                         .relu = c_.relu,
-                                        .y = target});
+                                        .y = part(c_.target)});
   }
 
   const Correlation& c_;
@@ -210,9 +221,13 @@ class WinogradCorrelator {
 
 }  // namespace
 
-void winograd_forward(const Conv2dForward& a) {
-  const PackedBias bias(a.bias);
+void winograd_forward(const Conv2dForward& a, const Conv2dFinish& finish) {
+  const PackedBias bias(a.bias), scale(finish.scale);
   const WinogradTensor x(a.x, Access::read), y(a.y, Access::write);
+  std::optional<WinogradTensor> residual;
+  if (finish.residual) {
+    residual.emplace(finish.residual, Access::read);
+  }
   const Correlation correlation{.source = x.images(),
                                 .target = y.images(),
                                 .tiles = winograd_tiles(a.y),
@@ -223,7 +238,9 @@ void winograd_forward(const Conv2dForward& a) {
                                 .target_stride = a.w.strides[0],
                                 .turned = false,
                                 .bias = reinterpret_cast<const float*>(bias.data()),
-                                .relu = a.activation == Activation::relu};
+                                .relu = a.activation == Activation::relu,
+                                .scale = reinterpret_cast<const float*>(scale.data()),
+                                .residual = residual ? residual->images() : WinogradImages{}};
   WinogradCorrelator(correlation).run();
   y.finish();
 }

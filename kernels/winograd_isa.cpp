@@ -118,14 +118,19 @@ BINADE_INLINE void transform_patch(const Patch<T, kSide>& p, int64_t channels, c
 
 template <bool kWhole, class T>
 BINADE_INLINE void output_vector(const WinogradOutput& a, const Patch<T, kWinogradTile>& p,
-                                 const float* m, int64_t c, int n) {
+                                 const Patch<T, kWinogradTile>& residual, const float* m, int64_t c,
+                                 int n) {
   const V bias = a.bias ? read<kWhole>(a.bias + c, n) : V{};
+  const V scale = a.scale ? read<kWhole>(a.scale + c, n) : V{} + 1.0F;
   transform<Output>([&](int i, int j) { return load(m + (i * 6 + j) * a.m.plane + c); },
                     [&](int i, int j, V v) {
                       if (i >= p.rows || j >= p.columns) {
                         return;
                       }
-                      v += bias;
+                      v = v * scale + bias;
+                      if (a.residual.data) {
+                        v += read<kWhole>(residual.pixels[i][j] + c, n);
+                      }
                       if (a.relu) {
                         v = v < V{} ? V{} : v;  // keeps NaN
                       }
@@ -146,10 +151,13 @@ void input_of(const WinogradInput& a) {
 template <class T>
 void output_of(const WinogradOutput& a) {
   for (int64_t t = 0; t < a.tiles.count; ++t) {
-    const auto p = patch_of<T, kWinogradTile>(a.y, a.tiles, a.tiles.first + t, 0, 0);
+    const auto patch = [&](const WinogradImages& images) {
+      return patch_of<T, kWinogradTile>(images, a.tiles, a.tiles.first + t, 0, 0);
+    };
+    const auto p = patch(a.y), residual = a.residual.data ? patch(a.residual) : p;
     const float* m = a.m.data + t * a.m.row;
     each_vector(a.y.channels, [&](int64_t c, int n, auto whole) {
-      output_vector<decltype(whole)::kValue>(a, p, m, c, n);
+      output_vector<decltype(whole)::kValue>(a, p, residual, m, c, n);
     });
   }
 }

@@ -16,6 +16,7 @@ class Linear : public Module {
   using Options = LinearOptions;
   explicit Linear(const LinearOptions& options);
   Tensor forward(const Tensor& x) override;
+  Tensor relu(const Tensor& x);  // of the result, in one pass
 
   Tensor weight;  // [out, in]
   Tensor bias;    // [out] or undefined

@@ -42,7 +42,7 @@ Tensor Mlp::forward(const Tensor& x) {
   check(x.dim() >= 2, "Mlp: got shape ", x.sizes(), ", expected [N, ...]");
   Tensor y = flatten(x, 1);
   for (size_t i = 0; i < layers_.size(); ++i) {
-    y = (*layers_[i])(i ? relu(y) : y);
+    y = i + 1 < layers_.size() ? layers_[i]->relu(y) : (*layers_[i])(y);
   }
   return y;
 }
@@ -74,13 +74,13 @@ Tensor Cnn::forward(const Tensor& x) {
             x.size(3) == options_.width,
         "Cnn: got shape ", x.sizes(), ", expected [N, ", options_.channels, ", ", options_.height,
         ", ", options_.width, "]");
-  Tensor y = halve(bn1.relu(conv1(x)));
-  y = halve(bn2.relu(conv2(y)));
-  y = halve(bn3.relu(conv3(y)));
+  Tensor y = halve(bn1.relu_after(conv1, x));
+  y = halve(bn2.relu_after(conv2, y));
+  y = halve(bn3.relu_after(conv3, y));
   if (averages(options_)) {
     y = adaptive_avg_pool2d(y, kAveragedMap, kAveragedMap);
   }
-  return fc2(relu(fc1(dropout(flatten(y, 1)))));
+  return fc2(fc1.relu(dropout(flatten(y, 1))));
 }
 
 ResNet::ResNet(const ResNetOptions& options)
@@ -120,7 +120,7 @@ ResNet::ResNet(const ResNetOptions& options)
 }
 
 Tensor ResNet::forward(const Tensor& x) {
-  Tensor y = bn1.relu(conv1(x));
+  Tensor y = bn1.relu_after(conv1, x);
   if (!small_images_) {
     y = max_pool2d(y, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
   }

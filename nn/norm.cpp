@@ -1,5 +1,6 @@
 #include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/conv_batch_norm.h>
 #include <binade/core/ops/norm.h>
 #include <binade/nn/module_walk.h>
 #include <binade/nn/norm.h>
@@ -48,13 +49,16 @@ Tensor BatchNorm::relu(const Tensor& x, const Tensor& residual) {
 Tensor BatchNorm::normalize(const Tensor& x, const Tensor& residual, bool relu) {
   check(x.defined(), "batch norm: got an undefined tensor");
   check_input(x);
-  return batch_norm(x, weight, bias, running_mean, running_var,
-                    {.training = is_training(),
-                     .momentum = options_.momentum,
-                     .eps = options_.eps,
-                     .group = group_,
-                     .residual = residual,
-                     .relu = relu});
+  return batch_norm(x, weight, bias, running_mean, running_var, op_options(residual, relu));
+}
+
+BatchNormOptions BatchNorm::op_options(const Tensor& residual, bool relu) const {
+  return {.training = is_training(),
+          .momentum = options_.momentum,
+          .eps = options_.eps,
+          .group = group_,
+          .residual = residual,
+          .relu = relu};
 }
 
 int64_t Module::synchronize_batch_norms(RankGroup* group) {
@@ -75,6 +79,26 @@ void BatchNorm1d::check_input(const Tensor& x) const {
 
 void BatchNorm2d::check_input(const Tensor& x) const {
   check(x.dim() == 4, "BatchNorm2d: got shape ", x.sizes(), ", expected [N, C, H, W]");
+}
+
+Tensor BatchNorm2d::after(Conv2d& conv, const Tensor& x) {
+  return normalize_after(conv, x, {}, false);
+}
+
+Tensor BatchNorm2d::relu_after(Conv2d& conv, const Tensor& x, const Tensor& residual) {
+  return normalize_after(conv, x, residual, true);
+}
+
+Tensor BatchNorm2d::normalize_after(Conv2d& conv, const Tensor& x, const Tensor& residual,
+                                    bool relu) {
+  const Conv2dOperands operands{x, conv.weight, conv.bias, conv.geometry()};
+  const BatchNormOperands norm{weight, bias, running_mean, running_var};
+  const BatchNormOptions options = op_options(residual, relu);
+  if (!conv.precision() && !precision() && conv2d_batch_norm_is_one_op(operands, norm, options)) {
+    return scoped([&] { return conv2d_batch_norm(operands, norm, options); });
+  }
+  const Tensor y = conv(x);
+  return scoped([&] { return normalize(y, residual, relu); });
 }
 
 LayerNorm::LayerNorm(const LayerNormOptions& options) : options_(options) {

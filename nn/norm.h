@@ -1,8 +1,13 @@
 // Normalisation layers. Parameters and statistics stay f32 under the policy `mixed`.
 #pragma once
+#include <binade/nn/conv.h>
 #include <binade/nn/module.h>
 
 #include <optional>
+
+namespace binade {
+struct BatchNormOptions;  // of the op: core/ops.h
+}
 
 namespace binade::nn {
 
@@ -26,6 +31,7 @@ class BatchNorm : public Module {
   BatchNorm(const char* name, const BatchNorm2dOptions& options);
   virtual void check_input(const Tensor& x) const = 0;
   Tensor normalize(const Tensor& x, const Tensor& residual = {}, bool relu = false);
+  BatchNormOptions op_options(const Tensor& residual, bool relu) const;
 
  private:
   friend class Module;  // synchronize_batch_norms()
@@ -51,8 +57,14 @@ class BatchNorm2d : public BatchNorm {
   explicit BatchNorm2d(const BatchNorm2dOptions& options) : BatchNorm("BatchNorm2d", options) {}
   Tensor forward(const Tensor& x) override { return normalize(x); }
 
+  // norm(conv(x)) and relu(norm(conv(x)) + residual): in evaluation, without gradients, one pass
+  // (core/ops/conv_batch_norm.h).
+  Tensor after(Conv2d& conv, const Tensor& x);
+  Tensor relu_after(Conv2d& conv, const Tensor& x, const Tensor& residual = {});
+
  private:
   void check_input(const Tensor& x) const override;
+  Tensor normalize_after(Conv2d& conv, const Tensor& x, const Tensor& residual, bool relu);
 };
 
 struct LayerNormOptions {

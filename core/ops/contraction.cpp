@@ -1,10 +1,13 @@
 // Linear layers. Operands are views: a transpose is swapped strides, never a
 // copy.
 #include <binade/core/ops.h>
+#include <binade/core/ops/activation.h>
 #include <binade/core/ops/linear_gradient.h>
 
 namespace binade {
 namespace {
+
+using kernels::Activation;
 
 void check_floating(const char* op, const Tensor& a, const Tensor& b) {
   check(a.defined() && b.defined(), op, ": got an undefined tensor");
@@ -14,7 +17,8 @@ void check_floating(const char* op, const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_) {  // y = x w^T + b
+// y = x w^T + b
+Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_, Activation activation) {
   static constexpr Op kOp{"linear", OpClass::contraction};
   auto [x, w, b] = kOp.enter(x_, weight_, bias_);
   check_floating("linear", x, w);
@@ -27,19 +31,24 @@ Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_) {  /
     sizes[x.dim() - 1] = 1;
     const int64_t rows = element_count(sizes, "linear");
     sizes[x.dim() - 1] = w.size(0);
-    return reshape(linear(reshape(x, {rows, x.size(-1)}), w, b), sizes);
+    return reshape(linear(reshape(x, {rows, x.size(-1)}), w, b, activation), sizes);
   }
   Tensor y = empty({x.size(0), w.size(0)}, x.dtype(), x.device());
-  kernels::gemm({.a = x, .b = flipped(w), .y = y, .bias = b});
-  return kOp.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
-                    [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
-                      Tensor dx = needs.out(0);
-                      if (dx.defined()) {  // dx = dy w
-                        kernels::gemm({.a = dy, .b = w, .y = dx});
-                      }
-                      const auto [dw, db] = linear_gradients(dy, x, needs, 1, 2);
-                      return {dx, dw, db};
-                    });
+  kernels::gemm({.a = x,
+                 .b = flipped(w),
+                 .y = y,
+                 .bias = b,
+                 .activation = kernel_applies(activation) ? activation : Activation::none});
+  y = kOp.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
+                 [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
+                   Tensor dx = needs.out(0);
+                   if (dx.defined()) {  // dx = dy w
+                     kernels::gemm({.a = dy, .b = w, .y = dx});
+                   }
+                   const auto [dw, db] = linear_gradients(dy, x, needs, 1, 2);
+                   return {dx, dw, db};
+                 });
+  return activated(y, activation);
 }
 
 }  // namespace binade

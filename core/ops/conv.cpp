@@ -3,12 +3,16 @@
 // gradient with respect to its input, so its own gradients are the other two directions.
 #include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/activation.h>
 #include <binade/core/ops/bias_gradient.h>
 #include <binade/core/ops/conv.h>
+#include <binade/core/ops/conv_internal.h>
+#include <binade/kernels/copy.h>
 
 namespace binade {
 namespace {
 
+using kernels::Activation;
 using kernels::Conv2dGeometry;
 
 constexpr int64_t kLimit = int64_t{1} << 31;  // sizes and strides below it cannot overflow products
@@ -76,27 +80,32 @@ Tensor empty_pixels(const Dims& sizes, const Tensor& like) {
 
 // `rank` is the number of dimensions that the op documents.
 Tensor convolution(const Op& op, const Entered<3>& operands, int rank,
-                   const Conv2dGeometry& geometry) {
+                   const Conv2dGeometry& geometry, Activation activation = Activation::none) {
   const auto& [x, w, b] = operands;
   const Dims sizes = convolution_sizes(op.name, x, w, b, rank, geometry);
   Tensor y = empty_pixels(sizes, x);
   kernels::conv2d_forward(
-      {.x = image(x), .w = image(w), .y = image(y), .bias = b, .geometry = geometry});
-  return op.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
-                   [geometry, x_strides = x.strides(), w_strides = w.strides()](
-                       const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
-                     Tensor dx = needs.out_strided(0, x_strides),
-                            dw = needs.out_strided(1, w_strides);
-                     if (dx.defined()) {
-                       kernels::conv2d_backward_data(
-                           {.dy = image(dy), .w = image(w), .dx = image(dx), .geometry = geometry});
-                     }
-                     if (dw.defined()) {
-                       kernels::conv2d_backward_weight(
-                           {.x = image(x), .dy = image(dy), .dw = image(dw), .geometry = geometry});
-                     }
-                     return {dx, dw, bias_gradient(dy, 1, needs, 2)};
-                   });
+      {.x = image(x),
+       .w = image(w),
+       .y = image(y),
+       .bias = b,
+       .geometry = geometry,
+       .activation = kernel_applies(activation) ? activation : Activation::none});
+  y = op.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
+                [geometry, x_strides = x.strides(), w_strides = w.strides()](
+                    const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
+                  Tensor dx = needs.out_strided(0, x_strides), dw = needs.out_strided(1, w_strides);
+                  if (dx.defined()) {
+                    kernels::conv2d_backward_data(
+                        {.dy = image(dy), .w = image(w), .dx = image(dx), .geometry = geometry});
+                  }
+                  if (dw.defined()) {
+                    kernels::conv2d_backward_weight(
+                        {.x = image(x), .dy = image(dy), .dw = image(dw), .geometry = geometry});
+                  }
+                  return {dx, dw, bias_gradient(dy, 1, needs, 2)};
+                });
+  return activated(y, activation);
 }
 
 Dims transposed_sizes(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias,
@@ -176,9 +185,31 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-              const Conv2dGeometry& geometry) {
+              const Conv2dGeometry& geometry, Activation activation) {
   static constexpr Op kOp{"conv2d", OpClass::contraction};
-  return convolution(kOp, kOp.enter(x, weight, bias), 4, geometry);
+  return convolution(kOp, kOp.enter(x, weight, bias), 4, geometry, activation);
+}
+
+Tensor finished_conv2d(const Tensor& x, const Tensor& w, const Conv2dGeometry& geometry,
+                       const Tensor& scale, const Tensor& shift, const Tensor& residual,
+                       bool relu) {
+  static constexpr Op kOp{"conv2d", OpClass::contraction};
+  const Dims sizes = convolution_sizes(kOp.name, x, w, shift, 4, geometry);
+  check(!residual.defined() || residual.sizes() == sizes, kOp.name, ": got a residual of shape ",
+        residual.defined() ? residual.sizes() : Dims{}, ", expected ", sizes, " like the result");
+  Tensor y = empty_pixels(sizes, x), same = residual;
+  if (residual.defined() && residual.strides() != y.strides()) {
+    same = empty_pixels(sizes, x);
+    kernels::copy({.x = residual, .y = same});
+  }
+  kernels::cpu::conv2d_finished({.x = x,
+                                 .w = w,
+                                 .y = y,
+                                 .bias = shift,
+                                 .geometry = geometry,
+                                 .activation = relu ? Activation::relu : Activation::none},
+                                {.scale = scale, .residual = same});
+  return y;
 }
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,

@@ -1,0 +1,44 @@
+#include <binade/core/create.h>
+#include <binade/core/op.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/activation.h>
+#include <binade/kernels/pointwise.h>
+
+namespace binade {
+namespace {
+
+using kernels::Activation;
+
+// The gradient of relu needs its output alone, so the sums before it need not exist: the node of
+// relu follows that of the op, over one memory.
+Tensor applied_relu(const Tensor& sums) {
+  static constexpr Op kOp{"relu", OpClass::pointwise};
+  if (!sums.requires_grad() || !grad_enabled()) {
+    return sums;
+  }
+  Tensor y = sums.detach();
+  return kOp.record(
+      {sums}, y, save(y), [](const Tensor& dy, Needs needs, const Tensor& y) -> Grads {
+        Tensor dx = needs.out_over(0, dy);
+        kernels::unary_backward({.op = kernels::Unary::relu, .saved = y, .dy = dy, .dx = dx});
+        return {dx};
+      });
+}
+
+}  // namespace
+
+bool kernel_applies(Activation activation) {
+  return activation == Activation::relu && !detail::thread_state.precision &&
+         !detail::thread_state.observers;
+}
+
+Tensor activated(Tensor y, Activation activation) {
+  switch (activation) {
+    case Activation::none: return y;
+    case Activation::relu: return kernel_applies(activation) ? applied_relu(y) : relu(y);
+    case Activation::gelu_tanh: return gelu_tanh(y);
+  }
+  return y;
+}
+
+}  // namespace binade

@@ -1,0 +1,15 @@
+// Activations that the kernel of another op applies to its result. Internal to core.
+#pragma once
+#include <binade/core/tensor.h>
+#include <binade/kernels/gemm.h>
+
+namespace binade {
+
+// Whether the kernel may apply it. Under a precision policy and while an observer looks the
+// activation is an op of its own.
+bool kernel_applies(kernels::Activation activation);
+
+// activation(y) of an op whose kernel has applied it if kernel_applies().
+Tensor activated(Tensor y, kernels::Activation activation);
+
+}  // namespace binade

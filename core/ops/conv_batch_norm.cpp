@@ -1,0 +1,75 @@
+#include <binade/core/create.h>
+#include <binade/core/ops/conv_batch_norm.h>
+#include <binade/core/ops/conv_internal.h>
+
+#include <cmath>
+
+namespace binade {
+namespace {
+
+// y = sums * scale + shift
+struct Affine {
+  Tensor scale, shift;
+};
+
+bool is_vector(const Tensor& t, int64_t channels) {
+  return t.dtype() == DType::f32 && t.is_contiguous() && t.sizes() == Dims{channels};
+}
+
+Affine affine_of(const Tensor& conv_bias, const BatchNormOperands& norm, double eps) {
+  const int64_t channels = norm.running_mean.numel();
+  Affine affine{empty({channels}), empty({channels})};
+  const auto at = [](const Tensor& t, int64_t c, float otherwise) {
+    return t.defined() ? t.data<float>()[c] : otherwise;
+  };
+  for (int64_t c = 0; c < channels; ++c) {
+    const double rstd = 1 / std::sqrt(double{at(norm.running_var, c, 1)} + eps);
+    const double scale = rstd * at(norm.weight, c, 1);
+    affine.scale.data<float>()[c] = static_cast<float>(scale);
+    affine.shift.data<float>()[c] = static_cast<float>(
+        at(norm.bias, c, 0) +
+        (double{at(conv_bias, c, 0)} - double{at(norm.running_mean, c, 0)}) * scale);
+  }
+  return affine;
+}
+
+}  // namespace
+
+// What the two ops refuse, they shall refuse.
+bool conv2d_batch_norm_is_one_op(const Conv2dOperands& conv, const BatchNormOperands& norm,
+                                 const BatchNormOptions& options) {
+  const auto& [x, w, b, geometry] = conv;
+  if (options.training || detail::thread_state.precision || detail::thread_state.observers ||
+      !x.defined() || !w.defined() || !x.device().is_cpu() || x.dtype() != DType::f32 ||
+      w.dtype() != DType::f32 || x.dim() != 4 || w.dim() != 4 ||
+      x.size(1) != w.size(1) * geometry.groups) {
+    return false;
+  }
+  for (const Tensor* t : {&norm.running_mean, &norm.running_var, &norm.weight, &norm.bias, &b}) {
+    const bool is_needed = t == &norm.running_mean || t == &norm.running_var;
+    if (t->defined() ? !is_vector(*t, w.size(0)) : is_needed) {
+      return false;
+    }
+  }
+  const Tensor& residual = options.residual;
+  if (residual.defined() && residual.dtype() != DType::f32) {
+    return false;
+  }
+  return !grad_enabled() ||
+         !(x.requires_grad() || w.requires_grad() || b.requires_grad() ||
+           norm.weight.requires_grad() || norm.bias.requires_grad() || residual.requires_grad());
+}
+
+Tensor conv2d_batch_norm(const Conv2dOperands& conv, const BatchNormOperands& norm,
+                         const BatchNormOptions& options) {
+  const auto& [x, w, b, geometry] = conv;
+  if (!conv2d_batch_norm_is_one_op(conv, norm, options)) {
+    return batch_norm(conv2d(x, w, b, geometry), norm.weight, norm.bias, norm.running_mean,
+                      norm.running_var, options);
+  }
+  const Affine affine = affine_of(b, norm, options.eps);
+  return finished_conv2d(x, w, geometry, affine.scale, affine.shift, options.residual,
+                         options.relu);
+}
+
+}  // namespace binade

@@ -1,0 +1,31 @@
+// A convolution and the batch norm after it.
+#pragma once
+#include <binade/core/ops.h>
+
+namespace binade {
+
+struct Conv2dOperands {  // of conv2d
+  const Tensor& x;
+  const Tensor& weight;
+  const Tensor& bias;
+  const kernels::Conv2dGeometry& geometry;
+};
+struct BatchNormOperands {  // of batch_norm
+  const Tensor& weight;
+  const Tensor& bias;
+  const Tensor& running_mean;
+  const Tensor& running_var;
+};
+
+// batch_norm(conv2d(...), ...). In evaluation, without gradients, in f32 on the CPU one op named
+// "conv2d": the tiles of the convolution finish with what the norm does, so its input is never
+// written. In training, elsewhere, under a precision policy and while an observer looks, those two
+// ops.
+Tensor conv2d_batch_norm(const Conv2dOperands& conv, const BatchNormOperands& norm,
+                         const BatchNormOptions& options);
+
+// Whether it would be one op now.
+bool conv2d_batch_norm_is_one_op(const Conv2dOperands& conv, const BatchNormOperands& norm,
+                                 const BatchNormOptions& options);
+
+}  // namespace binade
