@@ -69,19 +69,19 @@ struct Cell {
   Record write, reads[2];
 };
 
-// The cells of some memory: one per `granule` bytes, 4 until there was a smaller access.
+// The cells of some memory: one per 1 << `shift` bytes, 4 until there was a smaller access.
 struct Page {
   static constexpr size_t kBytes = 1024;
-  size_t granule = 4;
-  std::vector<Cell> cells = std::vector<Cell>(kBytes / 4);
+  unsigned shift = 2;
+  std::unique_ptr<Cell[]> cells = std::make_unique<Cell[]>(kBytes >> 2);
 
-  void refine(size_t smaller) {
-    std::vector<Cell> finer(kBytes / smaller);
-    for (size_t i = 0; i < finer.size(); ++i) {
-      finer[i] = cells[i * smaller / granule];
+  void refine(unsigned smaller) {
+    auto finer = std::make_unique<Cell[]>(kBytes >> smaller);
+    for (size_t i = 0; i < kBytes >> smaller; ++i) {
+      finer[i] = cells[i >> (shift - smaller)];
     }
     cells.swap(finer);
-    granule = smaller;
+    shift = smaller;
   }
 };
 
@@ -131,9 +131,10 @@ struct Current {
   const Access& access;
   Record record;
   bool shared;
+  uint32_t generation;  // of the cells that are not empty
 };
 
-bool ordered(const Current& now, const Record& before) {
+inline bool ordered(const Current& now, const Record& before) {
   if (!before.used) {
     return true;
   }
@@ -207,17 +208,16 @@ void note_read(Current& now, Cell& cell) {
       ordered(now, first)) {
     first = self;
   } else if (!second.used || (second.block == self.block && second.thread == self.thread) ||
-             ordered(now, second) ||
-             (first.block == second.block && first.thread / 32 == second.thread / 32)) {
+             (first.block == second.block && first.thread / 32 == second.thread / 32) ||
+             ordered(now, second)) {
     second = self;
   }
 }
 
 void visit(Current& now, Cell& cell) {
   const Kind kind = now.record.kind;
-  const uint32_t generation = now.shared ? now.d.block_generation : now.d.grid_generation;
-  if (cell.generation != generation) {
-    cell.generation = generation;
+  if (cell.generation != now.generation) {
+    cell.generation = now.generation;
     cell.write.used = cell.reads[0].used = cell.reads[1].used = false;
   }
   if (!cell.write.used && now.shared && (kind == Kind::read || kind == Kind::atomic)) {
@@ -246,20 +246,19 @@ void visit_range(Current& now) {
     Page& page = now.d.shadow.page(address / Page::kBytes);
     const size_t offset = address % Page::kBytes;
     const size_t bytes = std::min(left, Page::kBytes - offset);
-    if ((offset | bytes) % page.granule != 0) {
-      page.refine((offset | bytes) % 2 == 0 ? 2 : 1);
+    if (((offset | bytes) & ((size_t{1} << page.shift) - 1)) != 0) {
+      page.refine((offset | bytes) % 2 == 0 ? 1 : 0);
     }
-    const size_t end = (offset + bytes) / page.granule;
-    for (size_t i = offset / page.granule; i < end; ++i) {
-      visit(now, page.cells[i]);
+    Cell* const end = page.cells.get() + ((offset + bytes) >> page.shift);
+    for (Cell* cell = page.cells.get() + (offset >> page.shift); cell != end; ++cell) {
+      visit(now, *cell);
     }
     address += bytes;
     left -= bytes;
   }
 }
 
-void access_at(Executor& x, const Access& access, Place place) {
-  Detector& d = detector();
+void access_at(Executor& x, Detector& d, const Access& access, Place place) {
   const auto* address = static_cast<const char*>(access.address);
   const bool shared = static_cast<size_t>(address - x.shared) < kMaxShared;
   Current now{x,
@@ -271,7 +270,8 @@ void access_at(Executor& x, const Access& access, Place place) {
                .thread = static_cast<uint16_t>(access.thread),
                .kind = access.kind,
                .used = true},
-              shared};
+              shared,
+              shared ? d.block_generation : d.grid_generation};
   visit_range(now);
 }
 
@@ -308,11 +308,11 @@ void access(Executor& x, const Access& access, Site site) {
   if (x.options.count_accesses) {
     count::access(x, access, site);
   }
-  access_at(x, access, Place::of(site));
+  access_at(x, detector(), access, Place::of(site));
 }
 
 void access_by_instruction(Executor& x, const Access& access, const void* instruction) {
-  const Detector& d = detector();
+  Detector& d = detector();
   const auto* address = static_cast<const char*>(access.address);
   if (x.fibers.contains(address) || static_cast<size_t>(address - d.builtins) < d.builtins_bytes) {
     return;
@@ -320,7 +320,7 @@ void access_by_instruction(Executor& x, const Access& access, const void* instru
   if (x.options.count_accesses) {
     count::access(x, access, instruction);
   }
-  access_at(x, access, Place::of(instruction));
+  access_at(x, d, access, Place::of(instruction));
 }
 
 void join_barrier(Executor& x, int id) {

@@ -70,16 +70,15 @@ class Clocks {
   void begin_grid();
   void begin_block(int threads, uint32_t block);
 
-  uint32_t epoch(int thread) const { return threads_[static_cast<size_t>(thread)].epoch; }
+  uint32_t epoch(int thread) const { return threads_.data()[thread].epoch; }
   // Whether `thread` has seen what thread `by` did in that epoch. Across blocks it takes fences and
   // atomics.
   bool seen(int thread, int by, uint32_t epoch) const {
-    const auto index = static_cast<size_t>(by);
-    if (thread == by || (*floor_)[index] >= epoch) {
+    if (thread == by || floor_->data()[by] >= epoch) {
       return true;
     }
-    const ThreadClock& self = threads_[static_cast<size_t>(thread)];
-    return (self.seen != nullptr && (*self.seen)[index] >= epoch) ||
+    const Clock* const own = threads_.data()[thread].seen.get();
+    return (own != nullptr && own->data()[by] >= epoch) ||
            (any_known_ && seen_in_logs(thread, block_, by, epoch));
   }
   bool seen_in_logs(int thread, uint32_t block, int by, uint32_t epoch) const;
