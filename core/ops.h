@@ -101,12 +101,11 @@ Tensor log_softmax(const Tensor& x, int dim = -1);
 // Contractions (more: core/ops/matmul.h)
 // --------------------------------------------------------------------------------------------
 // activation(x weight^T + bias): x [..., in], weight [out, in], bias [out] or undefined. relu takes
-// no pass of its own, except under a precision policy or an observer.
+// no pass of its own, but while an observer looks or where a precision policy has rules or casts.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               kernels::Activation activation = kernels::Activation::none);
-// activation(x * weight + bias): x [N, C, H, W], weight [O, C / groups, R, S], bias [O] or
-// undefined
-// -> [N, O, P, Q], channels-last. relu as above.
+// activation(x * weight + bias), relu as above: x [N, C, H, W], weight [O, C / groups, R, S], bias
+// [O] or undefined -> [N, O, P, Q], channels-last.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const kernels::Conv2dGeometry& geometry = {},
               kernels::Activation activation = kernels::Activation::none);

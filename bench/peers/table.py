@@ -13,6 +13,7 @@ TITLES = {
     "mnist_cnn": "MNIST CNN, batch 64: step",
     "resnet18": "ResNet-18 on 32x32, batch 32: step",
     "resnet18_inference": "ResNet-18, batch 32: inference",
+    "resnet18_frozen": "the same against a graph frozen for this shape",
     "char_gpt": "char-GPT 4x128, context 128, batch 16, Adam: step",
     "copy": "copy of 16M floats",
     "gelu": "gelu (erf), 16M floats",

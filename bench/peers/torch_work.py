@@ -9,6 +9,7 @@ each with one line of JSON.
   curve WORK FILE STEPS LR BATCH loss of each step, from the weights and batches of the file
 
 Forms: "channels_last" is a memory order, "out" writes into existing memory, "compile" is torch.compile,
+"frozen" is what torch.jit.optimize_for_inference makes of the traced model, for this one shape,
 "c++" is PyTorch without Python (torch_overhead.cpp)."""
 import ctypes
 import json
@@ -53,6 +54,8 @@ def forms(work):
         return ["eager"] + ["c++"] * HAS_OVERHEAD_LIBRARY
     elif work == "copy":
         return ["out"]
+    elif work == "resnet18_frozen":
+        return ["frozen", "frozen_channels_last"]
     else:
         return ["eager"] if work == "layer_norm" else ["eager", "out"]
     return found + [found[-1] + "+compile"] * IS_2
@@ -118,9 +121,13 @@ def training_call(work, form):
 
 
 def inference_call(form):
-    model = make_model("resnet18", form).eval()
+    order = form.removeprefix("frozen_")
+    model = make_model("resnet18", order).eval()
     call_model = compiled(model, form)
-    x = ordered(torch.randn(32, 3, 32, 32), form)
+    x = ordered(torch.randn(32, 3, 32, 32), order)
+    if form.startswith("frozen"):
+        with torch.no_grad():
+            call_model = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(model, x)))
 
     def call():
         with torch.no_grad():
@@ -178,7 +185,7 @@ def make_call(work, form):
     """What to repeat, and how many units of work it does."""
     if work in TRAINING:
         return training_call(work, form), 1
-    if work == "resnet18_inference":
+    if work in ("resnet18_inference", "resnet18_frozen"):
         return inference_call(form), 1
     if work in OVERHEAD:
         return overhead_call(work, form), 1000 if work == "add" else 100

@@ -117,6 +117,7 @@ struct Entry {
 };
 constexpr Entry kEntries[] = {
     {"resnet18_inference", make<Inference>},
+    {"resnet18_frozen", make<Inference>},  // PyTorch's side freezes its graph
     {"copy", make<Copy>},
     {"gelu", elementwise<gelu>},
     {"gelu_tanh", elementwise<gelu_tanh>},

@@ -2,6 +2,7 @@
 #include <binade/core/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/activation.h>
+#include <binade/core/precision.h>
 #include <binade/kernels/pointwise.h>
 
 namespace binade {
@@ -9,15 +10,16 @@ namespace {
 
 using kernels::Activation;
 
+constexpr Op kRelu{"relu", OpClass::pointwise};
+
 // The gradient of relu needs its output alone, so the sums before it need not exist: the node of
 // relu follows that of the op, over one memory.
 Tensor applied_relu(const Tensor& sums) {
-  static constexpr Op kOp{"relu", OpClass::pointwise};
   if (!sums.requires_grad() || !grad_enabled()) {
     return sums;
   }
   Tensor y = sums.detach();
-  return kOp.record(
+  return kRelu.record(
       {sums}, y, save(y), [](const Tensor& dy, Needs needs, const Tensor& y) -> Grads {
         Tensor dx = needs.out_over(0, dy);
         kernels::unary_backward({.op = kernels::Unary::relu, .saved = y, .dy = dy, .dx = dx});
@@ -27,15 +29,23 @@ Tensor applied_relu(const Tensor& sums) {
 
 }  // namespace
 
-bool kernel_applies(Activation activation) {
-  return activation == Activation::relu && !detail::thread_state.precision &&
-         !detail::thread_state.observers;
+bool kernel_applies(Activation activation, DType result) {
+  if (activation != Activation::relu || detail::thread_state.observers) {
+    return false;
+  }
+  const PrecisionScope* scope = detail::thread_state.precision;
+  if (!scope) {
+    return true;
+  }
+  const Decision decision =
+      decide(kRelu.name, kRelu.op_class, detail::thread_state.label, scope->precision, result);
+  return !scope->precision.rules && !(decision.casts && decision.dtype != result);
 }
 
 Tensor activated(Tensor y, Activation activation) {
   switch (activation) {
     case Activation::none: return y;
-    case Activation::relu: return kernel_applies(activation) ? applied_relu(y) : relu(y);
+    case Activation::relu: return kernel_applies(activation, y.dtype()) ? applied_relu(y) : relu(y);
     case Activation::gelu_tanh: return gelu_tanh(y);
   }
   return y;

@@ -5,9 +5,9 @@
 
 namespace binade {
 
-// Whether the kernel may apply it. Under a precision policy and while an observer looks the
-// activation is an op of its own.
-bool kernel_applies(kernels::Activation activation);
+// Whether the kernel may apply it to a result of this dtype. While an observer looks, and where a
+// precision policy has rules or would cast, the activation is an op of its own.
+bool kernel_applies(kernels::Activation activation, DType result);
 
 // activation(y) of an op whose kernel has applied it if kernel_applies().
 Tensor activated(Tensor y, kernels::Activation activation);

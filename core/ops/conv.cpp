@@ -90,7 +90,7 @@ Tensor convolution(const Op& op, const Entered<3>& operands, int rank,
        .y = image(y),
        .bias = b,
        .geometry = geometry,
-       .activation = kernel_applies(activation) ? activation : Activation::none});
+       .activation = kernel_applies(activation, x.dtype()) ? activation : Activation::none});
   y = op.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
                 [geometry, x_strides = x.strides(), w_strides = w.strides()](
                     const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
@@ -190,25 +190,24 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   return convolution(kOp, kOp.enter(x, weight, bias), 4, geometry, activation);
 }
 
-Tensor finished_conv2d(const Tensor& x, const Tensor& w, const Conv2dGeometry& geometry,
-                       const Tensor& scale, const Tensor& shift, const Tensor& residual,
-                       bool relu) {
+Tensor finished_conv2d(const FinishedConv2d& a) {
   static constexpr Op kOp{"conv2d", OpClass::contraction};
-  const Dims sizes = convolution_sizes(kOp.name, x, w, shift, 4, geometry);
-  check(!residual.defined() || residual.sizes() == sizes, kOp.name, ": got a residual of shape ",
-        residual.defined() ? residual.sizes() : Dims{}, ", expected ", sizes, " like the result");
-  Tensor y = empty_pixels(sizes, x), same = residual;
+  const Dims sizes = convolution_sizes(kOp.name, a.x, a.w, a.shift, 4, a.geometry);
+  check(!a.residual.defined() || a.residual.sizes() == sizes, kOp.name,
+        ": got a residual of shape ", a.residual.defined() ? a.residual.sizes() : Dims{},
+        ", expected ", sizes, " like the result");
+  Tensor y = empty_pixels(sizes, a.x), residual = a.residual;
   if (residual.defined() && residual.strides() != y.strides()) {
-    same = empty_pixels(sizes, x);
-    kernels::copy({.x = residual, .y = same});
+    residual = empty_pixels(sizes, a.x);
+    kernels::copy({.x = a.residual, .y = residual});
   }
-  kernels::cpu::conv2d_finished({.x = x,
-                                 .w = w,
+  kernels::cpu::conv2d_finished({.x = a.x,
+                                 .w = a.w,
                                  .y = y,
-                                 .bias = shift,
-                                 .geometry = geometry,
-                                 .activation = relu ? Activation::relu : Activation::none},
-                                {.scale = scale, .residual = same});
+                                 .bias = a.shift,
+                                 .geometry = a.geometry,
+                                 .activation = a.relu ? Activation::relu : Activation::none},
+                                {.scale = a.scale, .residual = residual});
   return y;
 }
 

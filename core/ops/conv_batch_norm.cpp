@@ -68,8 +68,13 @@ Tensor conv2d_batch_norm(const Conv2dOperands& conv, const BatchNormOperands& no
                       norm.running_var, options);
   }
   const Affine affine = affine_of(b, norm, options.eps);
-  return finished_conv2d(x, w, geometry, affine.scale, affine.shift, options.residual,
-                         options.relu);
+  return finished_conv2d({.x = x,
+                          .w = w,
+                          .geometry = geometry,
+                          .scale = affine.scale,
+                          .shift = affine.shift,
+                          .residual = options.residual,
+                          .relu = options.relu});
 }
 
 }  // namespace binade
