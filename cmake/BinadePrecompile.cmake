@@ -8,7 +8,8 @@ if("${CMAKE_CXX_COMPILER_LAUNCHER}" MATCHES "ccache" OR CMAKE_EXPORT_COMPILE_COM
 endif()
 option(BINADE_PRECOMPILE "Precompile standard headers (default: unless ccache is the launcher)" ${precompile})
 
-# Targets compiled with the same flags share what the first of them has precompiled.
+# Targets share what the first with the same flags has precompiled. g++ asks that all macros of that one
+# are those of the others; they may have more, and other folders, warnings and rules of aliasing.
 function(binade_precompile target)
   if(NOT BINADE_PRECOMPILE)
     return()
@@ -19,11 +20,11 @@ function(binade_precompile target)
   endif()
   set(own ${ARGN})
   get_target_property(options ${target} COMPILE_OPTIONS)
-  get_target_property(definitions ${target} COMPILE_DEFINITIONS)
+  list(FILTER options EXCLUDE REGEX "^-([DIW]|fno-strict-aliasing)")
   get_target_property(libraries ${target} LINK_LIBRARIES)
   list(FILTER libraries INCLUDE REGEX "flags")
   get_target_property(type ${target} TYPE)
-  string(SHA1 key "${own} ${options} ${definitions} ${libraries} ${type}")
+  string(SHA1 key "${own} ${options} ${libraries} ${type}")
   get_property(first GLOBAL PROPERTY binade_precompiled_${key})
   if(first)
     target_precompile_headers(${target} REUSE_FROM ${first})
