@@ -90,7 +90,7 @@ function(binade_host_objects name kernels runtime)
   set(debug $<IF:$<CONFIG:Debug>,-g,-g1>)  # the executor names source lines
   # Kernels read memory as 16-byte vectors of another type; "#pragma unroll" is nvcc's.
   target_compile_options(${name}_kernels PRIVATE -fno-strict-aliasing -Wno-unknown-pragmas
-    -Wno-maybe-uninitialized $<$<NOT:$<CONFIG:Debug>>:-O2>
+    -Wno-maybe-uninitialized $<$<NOT:$<CONFIG:Debug>>:-O1>
     ${debug} ${arg_KERNEL_OPTIONS})
   target_compile_options(${name}_runtime PRIVATE -O2 ${debug} ${arg_RUNTIME_OPTIONS})
   binade_precompile(${name}_kernels)
