@@ -1,4 +1,5 @@
 """Long-lived processes that answer commands, a line of JSON each, and what makes PyTorch fastest."""
+import contextlib
 import json
 import os
 import pathlib
@@ -67,7 +68,8 @@ class Worker:
         return answer
 
     def close(self):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it has ended without reading the last command
+            self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
 

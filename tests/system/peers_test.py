@@ -150,7 +150,7 @@ class WorkerTest(unittest.TestCase):
         return processes.Worker("stand-in", [sys.executable, "-c", program])
 
     def test_answers_errors_and_ends(self):
-        with self.worker("print('{\"x\": 2}', flush=True); input(); print('{\"error\": \"why\"}', flush=True); "
+        with self.worker("input(); print('{\"x\": 2}', flush=True); input(); print('{\"error\": \"why\"}', flush=True); "
                          "input(); print('no json', flush=True)") as worker:
             self.assertEqual(worker.ask("one"), {"x": 2})
             with self.assertRaisesRegex(processes.WorkerError, "stand-in: why"):
