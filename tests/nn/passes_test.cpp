@@ -44,11 +44,17 @@ void add_layers(Sequential& model) {
   model.add<Linear>({.in = 7, .out = 5});
 }
 
-// While an observer looks everything is an op of its own.
-class Ops : public OpObserver {
+// While one exists every op has a pass of its own, for an observer looks.
+class Apart : public OpObserver {
  public:
-  void result(const OpEvent&) override { ++count; }
-  int64_t count = 0;
+  explicit Apart(bool apart) {
+    if (apart) {
+      scope_.emplace(*this);
+    }
+  }
+
+ private:
+  std::optional<ObserverScope> scope_;
 };
 
 std::vector<double> values(const Tensor& t) {
@@ -80,12 +86,7 @@ Values run(bool apart, bool training, bool recorded) {
   disturb(model);
   model.train(training);
   const Tensor x = randn({8, 3, 13, 11});
-  std::optional<Ops> ops;
-  std::optional<ObserverScope> scope;
-  if (apart) {
-    ops.emplace();
-    scope.emplace(*ops);
-  }
+  const Apart look(apart);
   Values result;
   if (!recorded) {
     const NoGradGuard guard;
@@ -153,12 +154,7 @@ TEST(Passes, MixedPrecisionIsTheSameBits) {
     add_layers(model);
     model.to(Device{}, Precision::mixed(DType::bf16));
     const Tensor x = randn({8, 3, 13, 11});
-    std::optional<Ops> ops;
-    std::optional<ObserverScope> scope;
-    if (apart) {
-      ops.emplace();
-      scope.emplace(*ops);
-    }
+    const Apart look(apart);
     y[apart] = values(model(x));
   }
   EXPECT_EQ(y[0], y[1]);
