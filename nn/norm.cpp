@@ -16,7 +16,7 @@ void check_channels(const char* name, int64_t channels, double eps) {
 }
 
 void check_shape(const char* name, const Dims& sizes, double eps) {
-  bool positive = sizes.size() >= 1;
+  bool positive = !sizes.empty();
   for (const int64_t size : sizes) {
     positive = positive && size > 0;
   }
