@@ -49,7 +49,7 @@ Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_, Acti
                    const auto [dw, db] = linear_gradients(dy, x, needs, 1, 2);
                    return {dx, dw, db};
                  });
-  return activated(y, activation);
+  return activated(std::move(y), activation);
 }
 
 }  // namespace binade

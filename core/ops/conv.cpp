@@ -105,7 +105,7 @@ Tensor convolution(const Op& op, const Entered<3>& operands, int rank,
                   }
                   return {dx, dw, bias_gradient(dy, 1, needs, 2)};
                 });
-  return activated(y, activation);
+  return activated(std::move(y), activation);
 }
 
 Dims transposed_sizes(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias,

@@ -12,8 +12,8 @@ struct Affine {
   Tensor scale, shift;
 };
 
-bool is_vector(const Tensor& t, int64_t channels) {
-  return t.dtype() == DType::f32 && t.is_contiguous() && t.sizes() == Dims{channels};
+bool is_f32_beside(const Tensor& x, const Tensor& t) {
+  return t.dtype() == DType::f32 && t.device() == x.device();
 }
 
 Affine affine_of(const Tensor& conv_bias, const BatchNormOperands& norm, double eps) {
@@ -40,19 +40,22 @@ bool conv2d_batch_norm_is_one_op(const Conv2dOperands& conv, const BatchNormOper
                                  const BatchNormOptions& options) {
   const auto& [x, w, b, geometry] = conv;
   if (options.training || detail::thread_state.precision || detail::thread_state.observers ||
-      !x.defined() || !w.defined() || !x.device().is_cpu() || x.dtype() != DType::f32 ||
-      w.dtype() != DType::f32 || x.dim() != 4 || w.dim() != 4 ||
+      !x.defined() || !w.defined() || !x.device().is_cpu() || !is_f32_beside(x, x) ||
+      !is_f32_beside(x, w) || x.dim() != 4 || w.dim() != 4 ||
       x.size(1) != w.size(1) * geometry.groups) {
     return false;
   }
   for (const Tensor* t : {&norm.running_mean, &norm.running_var, &norm.weight, &norm.bias, &b}) {
     const bool is_needed = t == &norm.running_mean || t == &norm.running_var;
-    if (t->defined() ? !is_vector(*t, w.size(0)) : is_needed) {
+    const bool fits =
+        t->defined() ? is_f32_beside(x, *t) && t->is_contiguous() && t->sizes() == Dims{w.size(0)}
+                     : !is_needed;
+    if (!fits) {
       return false;
     }
   }
   const Tensor& residual = options.residual;
-  if (residual.defined() && residual.dtype() != DType::f32) {
+  if (residual.defined() && !is_f32_beside(x, residual)) {
     return false;
   }
   return !grad_enabled() ||

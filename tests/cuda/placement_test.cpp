@@ -112,5 +112,19 @@ TEST(Placement, OpsOfTwoDevicesAreRefused) {
   }
 }
 
+// Nor is a batch norm in the tiles of its convolution a way around.
+TEST(Placement, OperandsOfAConvolutionAndItsNormAreOnOneDevice) {
+  nn::Conv2d conv({.in = 3, .out = 4, .kernel = 3});
+  nn::BatchNorm2d norm({.channels = 4});
+  norm.eval();
+  const NoGradGuard guard;
+  const Tensor x = ones({2, 3, 5, 5}), residual = ones({2, 4, 3, 3});
+  norm.relu_after(conv, x, residual);
+  for (const Device elsewhere : {kFirst, Device::parse("cpu:3")}) {
+    EXPECT_THROW(norm.relu_after(conv, x, residual.to(elsewhere)), Error);
+    EXPECT_THROW(norm.relu_after(conv, x.to(elsewhere), residual), Error);
+  }
+}
+
 }  // namespace
 }  // namespace binade
