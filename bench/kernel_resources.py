@@ -3,7 +3,7 @@
 
   bench/kernel_resources.py [--arch sm_90a]... [--source NAME]... bench/kernel_resources.json
 
-Compiles kernels/*.cu with nvcc, device code only, and writes {card: {"KERNEL DTYPE": {"registers": N,
+Compiles the *.cu of kernels/ with nvcc, device code only, and writes {card: {"KERNEL DTYPE": {"registers": N,
 "spilled_bytes": N}}}; cards and kernels that are not compiled now keep what the file says. Of several
 instances with one name and dtype the largest numbers count. Pointwise kernels go by the name of
 their launch. `kernel_cards --table FILE` prints them beside what the kernels move.
@@ -84,8 +84,11 @@ def main():
     if os.path.exists(options.file):
         with open(options.file, encoding="utf-8") as file:
             result = json.load(file)
-    sources = [s for s in sorted(glob.glob(os.path.join(ROOT, "kernels", "*.cu")))
-               if not options.source or os.path.splitext(os.path.basename(s))[0] in options.source]
+    sources = {os.path.splitext(os.path.basename(s))[0]: s
+               for s in sorted(glob.glob(os.path.join(ROOT, "kernels", "**", "*.cu"), recursive=True))}
+    if unknown := [name for name in [*(options.source or []), *POINTWISE] if name not in sources]:
+        sys.exit(f"kernel_resources: there is no {unknown[0]}.cu below kernels/")
+    sources = [sources[name] for name in options.source or sources]
     with tempfile.TemporaryDirectory() as include, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         os.mkdir(os.path.join(include, "binade"))
         for folder in "kernels", "core":

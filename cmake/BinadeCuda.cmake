@@ -39,19 +39,20 @@ function(binade_nvcc_options target)
     $<$<BOOL:${BINADE_WERROR}>:-Werror=all-warnings>>)
 endfunction()
 
-# binade_cuda_sources(TARGET): adds the CUDA sources of the target's folder: FOLDER/*.cu, FOLDER/cuda/*,
-# and for host execution FOLDER/host/*.cpp.
+# binade_cuda_sources(TARGET FOLDER): adds the CUDA sources below the folder: all *.cu, the *.cpp of its folders
+# named cuda, those named *_cuda.cpp, and for host execution those of its folders named host.
 function(binade_cuda_sources target folder)
   if(BINADE_CUDA_MODE STREQUAL "OFF")
     return()
   endif()
-  file(GLOB kernels CONFIGURE_DEPENDS
-    ${PROJECT_SOURCE_DIR}/${folder}/*.cu ${PROJECT_SOURCE_DIR}/${folder}/cuda/*.cu)
-  file(GLOB runtime CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/cuda/*.cpp)
+  file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cu)
+  file(GLOB_RECURSE runtime CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  set(host ${runtime})
+  list(FILTER runtime INCLUDE REGEX "/cuda/[^/]*\\.cpp$|_cuda\\.cpp$")
+  list(FILTER host INCLUDE REGEX "/host/[^/]*\\.cpp$")
   target_compile_definitions(${target} PUBLIC $<BUILD_INTERFACE:BINADE_WITH_CUDA>)
   if(BINADE_CUDA_MODE STREQUAL "EMULATED")
     target_compile_definitions(${target} PUBLIC $<BUILD_INTERFACE:BINADE_HOST_EXECUTION>)
-    file(GLOB host CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/host/*.cpp)
     if(kernels OR host)
       # Objects of their own, because the kernel tests link them in sanitized variants.
       set(BINADE_HOST_KERNELS ${kernels} PARENT_SCOPE)

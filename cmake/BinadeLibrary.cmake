@@ -54,7 +54,7 @@ function(binade_library name)
   cmake_parse_arguments(arg "" "" "DEPENDS;PRECOMPILE" ${ARGN})
   set(target binade_${name})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${name}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/${name}/(cuda|host)/")  # binade_cuda_sources adds them
+  list(FILTER sources EXCLUDE REGEX "/(cuda|host)/[^/]*$|_cuda\\.cpp$")  # binade_cuda_sources adds them
   set(isa_sources ${sources})
   list(FILTER isa_sources INCLUDE REGEX "_isa\\.cpp$")
   foreach(isa avx512_bf16 amx_bf16)

@@ -1,5 +1,5 @@
 # library_ops() of core/op_class.cpp: made anew whenever an op's source changes.
-file(GLOB op_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/ops/*.cpp)
+binade_glob(op_sources ${PROJECT_SOURCE_DIR}/core/ops/*.cpp)
 list(APPEND op_sources ${PROJECT_SOURCE_DIR}/core/precision.cpp ${PROJECT_SOURCE_DIR}/core/recompute.cpp)
 set(op_classes ${CMAKE_CURRENT_BINARY_DIR}/generated/op_class_table.cpp)
 add_custom_command(OUTPUT ${op_classes}

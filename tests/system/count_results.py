@@ -2,8 +2,8 @@
 """Counts test cases in JUnit files of ctest and prints "N passed, N failed, N skipped".
 
 A GoogleTest program counts with its own cases, read from the summary at the end of its output; any
-other ctest counts as one. A program that crashes before its summary is one failure. Exits 1 if
-anything failed or nothing ran.
+other ctest counts as one. A program that crashes before its summary is one failure, and so is one whose
+filter selects no test. Exits 1 if anything failed or nothing ran.
 """
 import argparse
 import re
@@ -11,6 +11,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 SUMMARY = re.compile(r"^\[  (PASSED|FAILED|SKIPPED) [ ]?\] (\d+) tests?[.,]", re.MULTILINE)
+NO_TEST = re.compile(r"^\[==========\] 0 tests from 0 test (suites|cases) ran", re.MULTILINE)
 INTENDED_SKIP = re.compile(r"SKIP_(RETURN_CODE|REGULAR_EXPRESSION)")
 
 
@@ -31,10 +32,14 @@ def of_case(case):
         skipped = case.find("skipped")
         message = "" if skipped is None else skipped.get("message", "")
         return (0, 0, 1) if INTENDED_SKIP.search(message) else (0, 1, 0)
-    counts = of_gtest(case.findtext("system-out") or "")
+    output = case.findtext("system-out") or ""
+    counts = of_gtest(output)
     passed, failed, skipped = (counts.get(k, 0) for k in ("PASSED", "FAILED", "SKIPPED"))
     if status != "run":
         return passed, max(failed, 1), skipped
+    if NO_TEST.search(output):
+        print(f"count_results: {case.get('name')}: its filter selects no test", file=sys.stderr)
+        return 0, 1, 0
     return (passed, failed, skipped) if counts else (1, 0, 0)
 
 

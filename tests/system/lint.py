@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the layers and the form of the sources: lint.py includes|sources [--root DIR].
+"""Checks the layers and the form of the sources: lint.py includes|sources|selections [--root DIR].
 
 includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade/folder/file.h>, and
   public headers (all but *_internal.h and those of kernels/host) include only the standard library
@@ -8,9 +8,12 @@ includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade
 sources: lengths, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
   process; and for CUDA: kernels start only through launch(), inline assembly only in the primitives,
   shared memory only through shared_mem().
+selections: a filter of GoogleTest in a build file or a script selects a test, and a test program that is
+  named there has a source.
 Prints one line per finding and exits 1 if there is any.
 """
 import argparse
+import fnmatch
 import pathlib
 import re
 import sys
@@ -167,14 +170,44 @@ def lint_sources(root):
                 yield path, number, f"{ends.group(1)}() in a library; throw binade::Error"
 
 
+TEST = re.compile(r"^(?:TYPED_)?TEST(?P<kind>_F|_P)?\((?P<suite>\w+),\s*(?P<name>\w+)\)", re.MULTILINE)
+FILTER = re.compile(r"--gtest_filter=(-?)([\w.*?/:-]+)")
+PROGRAM = re.compile(r"(?<![\w.])(?:kernels|core|nn|optim|data|dist|train|cuda)_(\w+_test)\b(?![.*])")
+
+
+def test_names(root):
+    for path in sorted((root / "tests").rglob("*.[ch]*")):
+        for match in TEST.finditer(path.read_text()):
+            name = f"{match['suite']}.{match['name']}"
+            # Instances of a parametrised test: PREFIX/SUITE.NAME/PARAMETER.
+            yield f"-/{name}/-" if match["kind"] == "_P" else name
+
+
+def lint_selections(root):
+    names = list(test_names(root))
+    programs = {path.stem for path in (root / "tests").rglob("*_test.cpp")}
+    sources = [path for path in root.rglob("CMakeLists.txt") if "build" not in path.relative_to(root).parts]
+    sources += [*(root / "cmake").glob("*.cmake"), *(root / "scripts").glob("*"), root / ".ci/run"]
+    for path in sorted(source for source in sources if source.is_file()):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for match in FILTER.finditer(line):
+                for pattern in filter(None, re.split(r":|(?<=[*\w])-", match[2].strip("-"))):
+                    if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
+                        yield path, number, f"{pattern}: this filter selects no test"
+            for match in PROGRAM.finditer(line):
+                if match[1] not in programs:
+                    yield path, number, f"{match[0]}: there is no tests/.../{match[1]}.cpp"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rules", choices=["includes", "sources"])
+    parser.add_argument("rules", choices=["includes", "sources", "selections"])
     parser.add_argument("--root", type=pathlib.Path,
                         default=pathlib.Path(__file__).resolve().parents[2])
     options = parser.parse_args()
-    findings = list({"includes": lint_includes, "sources": lint_sources}[options.rules](options.root))
+    rules = {"includes": lint_includes, "sources": lint_sources, "selections": lint_selections}
+    findings = list(rules[options.rules](options.root))
     for path, number, fault in findings:
         print(f"{path.relative_to(options.root)}:{number}: {fault}")
     return 1 if findings else 0

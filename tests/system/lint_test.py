@@ -114,6 +114,18 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.findings(sources, "dist/launch.cpp", "void f() { ::_exit(1); }\n"), 1)
 
 
+    def test_selections(self):
+        selections = lint.lint_selections
+        root = pathlib.Path(self.folder.name)
+        (root / "tests/core").mkdir(parents=True)
+        (root / "tests/core/a_test.cpp").write_text("TEST(Suite, Name) {}\nTEST_P(Cases, Each) {}\n")
+        for text, count in (("--gtest_filter=Suite.*", 0), ("--gtest_filter=-*Name*:Suite.Name", 0),
+                            ("--gtest_filter=*/Cases.Each/*", 0), ("--gtest_filter=Gone.*", 1),
+                            ("--gtest_filter=Suite.*:Gone.*", 1), ("core_a_test", 0), ("core_gone_test", 1),
+                            ("dist_${stem}_test", 0)):
+            self.assertEqual(self.findings(selections, "tests/CMakeLists.txt", text + "\n"), count, text)
+
+
 class CountTest(unittest.TestCase):
     def count(self, status, output="", skipped=""):
         case = ElementTree.Element("testcase", status=status)
@@ -137,6 +149,10 @@ class CountTest(unittest.TestCase):
         self.assertEqual(self.count("fail", output), (3, 2, 1))
         self.assertEqual(self.count("run", f"{ran}[  PASSED  ] 6 tests.\n"), (6, 0, 0))
         self.assertEqual(self.count("fail", f"{ran}[  PASSED  ] 6 tests.\nleak\n"), (6, 1, 0))
+
+    def test_a_filter_that_selects_nothing_has_failed(self):
+        output = "[==========] 0 tests from 0 test suites ran. (0 ms total)\n[  PASSED  ] 0 tests.\n"
+        self.assertEqual(self.count("run", output), (0, 1, 0))
 
 
 if __name__ == "__main__":
