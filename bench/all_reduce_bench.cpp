@@ -1,9 +1,9 @@
 // all_reduce_bench: Binade's ring against MPI_Allreduce in the same processes, taking turns. Start
 // it with mpirun -np 2; prints the median times and what the ring reaches of the library's
 // bandwidth.
-#include <binade/core/create.h>
-#include <binade/dist/mpi_transport.h>
-#include <binade/dist/ring.h>
+#include <binade/core/tensor/create.h>
+#include <binade/dist/collective/ring.h>
+#include <binade/dist/transport/mpi_transport.h>
 #include <binade/kernels/base/parallel.h>
 #include <mpi.h>
 

@@ -3,11 +3,11 @@
 // (batch 32), and two at the edge of where Winograd pays. FLOP/s are those of the plain sum,
 // whatever the algorithm. bench/peers/conv.py compares with PyTorch.
 #include <benchmark/benchmark.h>
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/kernels/base/parallel.h>
-#include <binade/kernels/conv2d.h>
-#include <binade/kernels/conv2d_provider.h>
+#include <binade/kernels/conv/conv2d.h>
+#include <binade/kernels/conv/conv2d_provider.h>
 
 #include <string>
 

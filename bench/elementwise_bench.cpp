@@ -6,21 +6,21 @@
 //
 //     elementwise_bench [--benchmark_filter=^gelu/]
 #include <benchmark/benchmark.h>
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
-#include <binade/kernels/attention.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/attention/attention.h>
 #include <binade/kernels/base/parallel.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/cross_entropy.h>
-#include <binade/kernels/cumsum.h>
-#include <binade/kernels/group_norm.h>
-#include <binade/kernels/index.h>
-#include <binade/kernels/layer_norm.h>
-#include <binade/kernels/pointwise.h>
-#include <binade/kernels/random.h>
-#include <binade/kernels/reduce.h>
-#include <binade/kernels/softmax.h>
-#include <binade/kernels/sort.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/index/index.h>
+#include <binade/kernels/loss/cross_entropy.h>
+#include <binade/kernels/norm/group_norm.h>
+#include <binade/kernels/norm/layer_norm.h>
+#include <binade/kernels/pointwise/pointwise.h>
+#include <binade/kernels/random/random.h>
+#include <binade/kernels/reduce/reduce.h>
+#include <binade/kernels/softmax/softmax.h>
+#include <binade/kernels/sort/cumsum.h>
+#include <binade/kernels/sort/sort.h>
 
 #include <cmath>
 #include <cstring>

@@ -2,10 +2,10 @@
 // layer (m samples or tokens, n outputs, k inputs), TN the gradient of its weight, NN that of its
 // input. bench/peers/gemm.py compares the lines in f32 with PyTorch.
 #include <benchmark/benchmark.h>
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/kernels/base/parallel.h>
-#include <binade/kernels/gemm.h>
+#include <binade/kernels/gemm/gemm.h>
 
 #include <string>
 

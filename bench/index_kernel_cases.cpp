@@ -1,10 +1,10 @@
 // Cases of the kernels that index, rearrange and resample.
 #include <bench/kernel_cases.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/index.h>
-#include <binade/kernels/interpolate.h>
-#include <binade/kernels/masked_select.h>
-#include <binade/kernels/triangle.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/copy/triangle.h>
+#include <binade/kernels/image/interpolate.h>
+#include <binade/kernels/index/index.h>
+#include <binade/kernels/index/masked_select.h>
 
 namespace binade::bench {
 namespace {

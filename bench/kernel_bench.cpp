@@ -1,6 +1,6 @@
 // bench/one: times one kernel alone on raw memory, beside a copy of as many bytes.
 #include <bench/kernel_cases.h>
-#include <binade/core/device_memory.h>
+#include <binade/core/device/device_memory.h>
 #include <binade/kernels/base/parallel.h>
 
 #include <CLI/CLI.hpp>

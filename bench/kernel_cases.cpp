@@ -1,12 +1,12 @@
 #include <bench/kernel_cases.h>
-#include <binade/kernels/conv2d.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/cross_entropy.h>
-#include <binade/kernels/gemm.h>
-#include <binade/kernels/pointwise.h>
-#include <binade/kernels/pool2d.h>
-#include <binade/kernels/random.h>
-#include <binade/kernels/softmax.h>
+#include <binade/kernels/conv/conv2d.h>
+#include <binade/kernels/conv/pool2d.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/gemm/gemm.h>
+#include <binade/kernels/loss/cross_entropy.h>
+#include <binade/kernels/pointwise/pointwise.h>
+#include <binade/kernels/random/random.h>
+#include <binade/kernels/softmax/softmax.h>
 
 namespace binade::bench {
 

@@ -4,8 +4,8 @@
 // the others add to it in percent of the round's own; `least` takes the quickest step of each kind
 // instead, for machines with other work. The argument is the number of threads.
 #include <benchmark/benchmark.h>
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/nn/models.h>
 #include <binade/optim/adamw.h>

@@ -1,11 +1,11 @@
 // Cases of the loss kernels.
 #include <bench/kernel_cases.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/cosine_similarity.h>
-#include <binade/kernels/ctc_loss.h>
-#include <binade/kernels/nll_loss.h>
-#include <binade/kernels/pointwise_loss.h>
-#include <binade/kernels/soft_cross_entropy.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/loss/ctc_loss.h>
+#include <binade/kernels/loss/nll_loss.h>
+#include <binade/kernels/loss/pointwise_loss.h>
+#include <binade/kernels/loss/soft_cross_entropy.h>
+#include <binade/kernels/reduce/cosine_similarity.h>
 
 namespace binade::bench {
 namespace {

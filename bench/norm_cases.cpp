@@ -1,9 +1,9 @@
 // Cases of the normalisation kernels.
 #include <bench/kernel_cases.h>
-#include <binade/kernels/batch_norm.h>
-#include <binade/kernels/group_norm.h>
-#include <binade/kernels/layer_norm.h>
-#include <binade/kernels/random.h>
+#include <binade/kernels/norm/batch_norm.h>
+#include <binade/kernels/norm/group_norm.h>
+#include <binade/kernels/norm/layer_norm.h>
+#include <binade/kernels/random/random.h>
 
 namespace binade::bench {
 namespace {

@@ -8,10 +8,10 @@
 //
 //     op_bench [--device cpu|cuda|emulated] [--benchmark_filter=^softmax/] [--benchmark_out=FILE]
 #include <benchmark/benchmark.h>
-#include <binade/core/device_memory.h>
+#include <binade/core/device/device_memory.h>
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/base/parallel.h>
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/support/test_device.h>
 #include <tests/op_table/sample.h>
 
 #include <algorithm>

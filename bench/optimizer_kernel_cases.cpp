@@ -1,11 +1,11 @@
 // The kernels of a training step as cases, over flat ranges of rows x cols elements.
 #include <bench/kernel_cases.h>
-#include <binade/kernels/combine.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/exponents.h>
-#include <binade/kernels/optimizer.h>
-#include <binade/kernels/optimizer_adaptive.h>
-#include <binade/kernels/optimizer_trust.h>
+#include <binade/kernels/copy/combine.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/exponents/exponents.h>
+#include <binade/kernels/optimizer/optimizer.h>
+#include <binade/kernels/optimizer/optimizer_adaptive.h>
+#include <binade/kernels/optimizer/optimizer_trust.h>
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 // Tensors have one element, so that next to nothing is computed. Times are per op ("per_op"), by
 // one thread. bench/RESULTS.md says how to run it and what it gave.
 #include <benchmark/benchmark.h>
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 
 namespace binade {
 namespace {

@@ -1,14 +1,15 @@
 // overlap_bench: data parallel training over links of several speeds, made of threads and a delay
-// (dist/delayed_transport.h). Prints how much of the communication is exposed behind backward, and
-// writes a trace: chrome://tracing or Perfetto shows the buckets beside the backward of rank 0.
+// (dist/transport/delayed_transport.h). Prints how much of the communication is exposed behind
+// backward, and writes a trace: chrome://tracing or Perfetto shows the buckets beside the backward
+// of rank 0.
 //
 //   overlap_bench [RANKS [TRACE.json]]
-#include <binade/core/chrome_trace.h>
-#include <binade/core/create.h>
-#include <binade/core/node.h>
-#include <binade/core/observer.h>
-#include <binade/dist/distributed_data_parallel.h>
-#include <binade/dist/threads.h>
+#include <binade/core/autograd/node.h>
+#include <binade/core/observe/chrome_trace.h>
+#include <binade/core/observe/observer.h>
+#include <binade/core/tensor/create.h>
+#include <binade/dist/job/threads.h>
+#include <binade/dist/parallel/distributed_data_parallel.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/nn/losses.h>
 #include <binade/nn/models.h>

@@ -1,10 +1,10 @@
 // Cases of reductions, running sums and sorts.
 #include <bench/kernel_cases.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/cumsum.h>
-#include <binade/kernels/index.h>
-#include <binade/kernels/reduce.h>
-#include <binade/kernels/sort.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/index/index.h>
+#include <binade/kernels/reduce/reduce.h>
+#include <binade/kernels/sort/cumsum.h>
+#include <binade/kernels/sort/sort.h>
 
 namespace binade::bench {
 namespace {

@@ -1,7 +1,7 @@
 // Cases of the kernels that select, interpolate and compare with a number.
 #include <bench/kernel_cases.h>
-#include <binade/kernels/pointwise.h>
-#include <binade/kernels/ternary.h>
+#include <binade/kernels/pointwise/pointwise.h>
+#include <binade/kernels/pointwise/ternary.h>
 
 namespace binade::bench {
 namespace {

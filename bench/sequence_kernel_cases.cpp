@@ -1,7 +1,7 @@
 // Attention and recurrent cells.
 #include <bench/kernel_cases.h>
-#include <binade/kernels/attention.h>
-#include <binade/kernels/rnn_cell.h>
+#include <binade/kernels/attention/attention.h>
+#include <binade/kernels/rnn/rnn_cell.h>
 
 #include <algorithm>
 

@@ -3,8 +3,8 @@
 // The argument is the number of threads. bench/RESULTS.md says how to run it and what it gave.
 #include <bench/peers/models.h>
 #include <benchmark/benchmark.h>
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/nn/models.h>
 #include <binade/optim/adamw.h>

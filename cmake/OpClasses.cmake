@@ -31,7 +31,7 @@ foreach(name ${names})
   string(APPEND rows "    {\"${name}\", OpClass::${class_of_${name}}},\n")
 endforeach()
 file(WRITE ${OUTPUT} "// Made by cmake/OpClasses.cmake.
-#include <binade/core/op_class.h>
+#include <binade/core/precision/op_class.h>
 
 namespace binade::detail {
 std::vector<OpInfo> library_ops() {

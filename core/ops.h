@@ -1,9 +1,10 @@
 // The operations on tensors. Each is defined in core/ops/<family>.cpp, forward and backward
 // together, and has a row in tests/op_table. Shapes broadcast as in NumPy. Results have the device
 // of the inputs; floating inputs of one op must have one dtype unless a precision policy is in
-// force (core/precision.h). Where a dim is an argument, negative values count from the end.
+// force (core/precision/precision.h). Where a dim is an argument, negative values count from the
+// end.
 #pragma once
-#include <binade/core/autograd.h>
+#include <binade/core/autograd/autograd.h>
 #include <binade/core/ops/attention.h>
 #include <binade/core/ops/conv.h>
 #include <binade/core/ops/feedforward.h>
@@ -17,8 +18,8 @@
 #include <binade/core/ops/reduce.h>
 #include <binade/core/ops/rnn.h>
 #include <binade/core/ops/sort.h>
-#include <binade/kernels/conv2d.h>
-#include <binade/kernels/pool2d.h>
+#include <binade/kernels/conv/conv2d.h>
+#include <binade/kernels/conv/pool2d.h>
 
 #include <optional>
 #include <vector>

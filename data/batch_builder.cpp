@@ -1,6 +1,6 @@
-#include <binade/data/batch_builder.h>
+#include <binade/data/batch_builder_internal.h>
 #include <binade/data/permutation.h>
-#include <binade/data/row_source.h>
+#include <binade/data/row_source_internal.h>
 
 #include <algorithm>
 

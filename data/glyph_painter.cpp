@@ -1,4 +1,4 @@
-#include <binade/data/glyph_painter.h>
+#include <binade/data/glyph_painter_internal.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include <binade/data/glyph_shapes.h>
+#include <binade/data/glyph_shapes_internal.h>
 
 #include <array>
 #include <utility>

@@ -1,6 +1,6 @@
 #include <binade/data/decode.h>
 #include <binade/data/encode.h>
-#include <binade/data/glyph_painter.h>
+#include <binade/data/glyph_painter_internal.h>
 #include <binade/data/glyphs.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/parallel.h>

@@ -1,6 +1,6 @@
-#include <binade/core/upload.h>
+#include <binade/core/device/upload.h>
 #include <binade/data/loader.h>
-#include <binade/data/loader_state.h>
+#include <binade/data/loader_state_internal.h>
 
 namespace binade::data {
 

@@ -3,7 +3,7 @@
 // the number of workers, nor on the batch at which an epoch is entered. Datasets have random access
 // (data/dataset.h) or give one row after another (data/iterable.h).
 #pragma once
-#include <binade/core/tensor.h>
+#include <binade/core/tensor/tensor.h>
 #include <binade/data/dataset.h>
 #include <binade/data/iterable.h>
 #include <binade/data/transforms.h>

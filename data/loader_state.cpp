@@ -1,4 +1,4 @@
-#include <binade/data/loader_state.h>
+#include <binade/data/loader_state_internal.h>
 #include <binade/kernels/base/parallel.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include <binade/data/row_source.h>
+#include <binade/data/row_source_internal.h>
 
 #include <utility>
 

@@ -1,6 +1,6 @@
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/attention.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/attention.h>
 #include <binade/nn/init.h>
 

@@ -2,7 +2,7 @@
 // Results are in channels-last order.
 #pragma once
 #include <binade/core/ops/conv.h>
-#include <binade/kernels/conv2d.h>
+#include <binade/kernels/conv/conv2d.h>
 #include <binade/nn/module.h>
 
 namespace binade::nn {

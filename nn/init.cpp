@@ -1,5 +1,5 @@
-#include <binade/core/autograd.h>
-#include <binade/core/create.h>
+#include <binade/core/autograd/autograd.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/init.h>
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // Initial values of weights (Glorot and Bengio 2010; He et al. 2015). Shapes are [out, in, ...]:
 // the receptive field is the product of the further dimensions. Draws come from generator().
 #pragma once
-#include <binade/core/tensor.h>
+#include <binade/core/tensor/tensor.h>
 
 #include <string>
 

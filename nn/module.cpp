@@ -1,5 +1,5 @@
 #include <binade/nn/module.h>
-#include <binade/nn/module_walk.h>
+#include <binade/nn/module_walk_internal.h>
 
 namespace binade::nn {
 namespace {

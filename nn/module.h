@@ -5,10 +5,10 @@
 // built at the root by the first parameters() or to(); until then each is a tensor of its own.
 // Names are paths from the root: "conv1.weight".
 #pragma once
-#include <binade/core/label.h>
-#include <binade/core/named_tensors.h>
-#include <binade/core/parameter.h>
-#include <binade/core/precision.h>
+#include <binade/core/io/named_tensors.h>
+#include <binade/core/observe/label.h>
+#include <binade/core/precision/precision.h>
+#include <binade/core/tensor/parameter.h>
 
 #include <concepts>
 #include <optional>

@@ -1,7 +1,7 @@
 // Where a module's tensors live: building the arena, moving and converting.
-#include <binade/core/precision_rules.h>
+#include <binade/core/precision/precision_rules.h>
 #include <binade/nn/module.h>
-#include <binade/nn/module_walk.h>
+#include <binade/nn/module_walk_internal.h>
 
 #include <algorithm>
 #include <set>

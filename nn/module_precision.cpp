@@ -1,10 +1,10 @@
 // Module::explain_precision(): the policy and its rules, module by module.
-#include <binade/core/label.h>
-#include <binade/core/precision_ledger.h>
-#include <binade/core/precision_rules.h>
-#include <binade/core/text_table.h>
+#include <binade/core/observe/label.h>
+#include <binade/core/observe/text_table.h>
+#include <binade/core/precision/precision_ledger.h>
+#include <binade/core/precision/precision_rules.h>
 #include <binade/nn/module.h>
-#include <binade/nn/module_walk.h>
+#include <binade/nn/module_walk_internal.h>
 
 namespace binade::nn {
 namespace {

@@ -1,6 +1,6 @@
 // What a module saves, loads and prints.
 #include <binade/nn/module.h>
-#include <binade/nn/module_walk.h>
+#include <binade/nn/module_walk_internal.h>
 
 #include <algorithm>
 #include <array>

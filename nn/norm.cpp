@@ -1,8 +1,8 @@
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/conv_batch_norm.h>
 #include <binade/core/ops/norm.h>
-#include <binade/nn/module_walk.h>
+#include <binade/core/tensor/create.h>
+#include <binade/nn/module_walk_internal.h>
 #include <binade/nn/norm.h>
 
 namespace binade::nn {

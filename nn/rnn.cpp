@@ -1,5 +1,5 @@
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/init.h>
 #include <binade/nn/rnn.h>
 

@@ -1,4 +1,4 @@
-#include <binade/kernels/optimizer_adaptive.h>
+#include <binade/kernels/optimizer/optimizer_adaptive.h>
 #include <binade/optim/adagrad.h>
 
 namespace binade::optim {

@@ -1,8 +1,8 @@
-#include <binade/core/create.h>
-#include <binade/kernels/gradient_values.h>
-#include <binade/kernels/step_rule.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/optimizer/gradient_values.h>
+#include <binade/kernels/optimizer/step_rule.h>
 #include <binade/optim/clip.h>
-#include <binade/optim/gradients.h>
+#include <binade/optim/gradients_internal.h>
 
 #include <cmath>
 

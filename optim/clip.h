@@ -1,7 +1,7 @@
 // Gradient clipping. Norms and limits are of the true gradients, whatever scale they carry. What
 // returns a norm waits for the device; StepOptions::clip_norm does not.
 #pragma once
-#include <binade/core/parameter.h>
+#include <binade/core/tensor/parameter.h>
 
 #include <limits>
 

@@ -1,8 +1,8 @@
-// The words of kernels/step_rule.h as tensors (internal to optim/).
+// The words of kernels/optimizer/step_rule.h as tensors (internal to optim/).
 #pragma once
-#include <binade/core/observer.h>
-#include <binade/core/parameter.h>
-#include <binade/kernels/step_rule.h>
+#include <binade/core/observe/observer.h>
+#include <binade/core/tensor/parameter.h>
+#include <binade/kernels/optimizer/step_rule.h>
 
 #include <memory>
 #include <string>

@@ -1,10 +1,10 @@
-#include <binade/core/create.h>
-#include <binade/core/rank_group.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/optimizer.h>
-#include <binade/kernels/step_words.h>
+#include <binade/core/tensor/create.h>
+#include <binade/core/tensor/rank_group.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/optimizer/optimizer.h>
+#include <binade/kernels/optimizer/step_words.h>
 #include <binade/optim/device_words.h>
-#include <binade/optim/gradients.h>
+#include <binade/optim/gradients_internal.h>
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 #include <binade/optim/layerwise.h>
 
 #include <algorithm>

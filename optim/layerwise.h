@@ -1,7 +1,7 @@
 // LayerwiseOptimizer: what LAMB and LARS share. Their steps depend on the norms of each parameter,
 // so they tell the kernels where the parameters lie: tables beside the parameters, made once.
 #pragma once
-#include <binade/kernels/optimizer_trust.h>
+#include <binade/kernels/optimizer/optimizer_trust.h>
 #include <binade/optim/optimizer.h>
 
 namespace binade::optim {

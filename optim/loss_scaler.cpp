@@ -1,6 +1,6 @@
-#include <binade/core/create.h>
-#include <binade/kernels/step_words.h>
-#include <binade/optim/gradients.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/optimizer/step_words.h>
+#include <binade/optim/gradients_internal.h>
 #include <binade/optim/loss_scaler.h>
 
 #include <cmath>

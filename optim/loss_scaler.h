@@ -3,8 +3,8 @@
 //   scaler.scale(loss).backward();               // gradients are scale times too large, and say so
 //   StepOutcome outcome = scaler.step(adam);     // finite check, unscale, update, clear
 //
-// Gradients carry their scale as a tag (core/node.h). They are never rewritten: dividing f16
-// gradients in place would flush what scaling saved.
+// Gradients carry their scale as a tag (core/autograd/node.h). They are never rewritten: dividing
+// f16 gradients in place would flush what scaling saved.
 //
 // With a model on a device the scaler's numbers live there: neither backward nor step waits for
 // them. The functions below that return one wait. An overflow at the floor with AtFloor::error

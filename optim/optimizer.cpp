@@ -1,5 +1,5 @@
 #include <binade/optim/device_words.h>
-#include <binade/optim/gradients.h>
+#include <binade/optim/gradients_internal.h>
 #include <binade/optim/optimizer.h>
 
 #include <algorithm>

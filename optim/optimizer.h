@@ -5,11 +5,11 @@
 // values in the arena.
 //
 // On a device a step waits for nothing: the decision to apply or skip, the factor on the gradients,
-// learning rates and counters are words in device memory (kernels/step_rule.h), and the outcome is
-// read when somebody asks. Functions that return such a number wait for the device.
+// learning rates and counters are words in device memory (kernels/optimizer/step_rule.h), and the
+// outcome is read when somebody asks. Functions that return such a number wait for the device.
 #pragma once
-#include <binade/core/named_tensors.h>
-#include <binade/core/parameter.h>
+#include <binade/core/io/named_tensors.h>
+#include <binade/core/tensor/parameter.h>
 #include <binade/optim/step_result.h>
 
 #include <map>
@@ -77,9 +77,9 @@ class Optimizer {
   std::string first_non_finite() const;
 
   // "master.<parameter>" and the moments, e.g. "exp_avg.<parameter>", in logical shape and in a
-  // fixed order. They share memory with the optimizer. With a sharded arena (core/parameter.h) this
-  // is collective and gives copies, the whole of them on every rank: what is saved does not depend
-  // on the number of ranks.
+  // fixed order. They share memory with the optimizer. With a sharded arena
+  // (core/tensor/parameter.h) this is collective and gives copies, the whole of them on every rank:
+  // what is saved does not depend on the number of ranks.
   NamedTensors state_tensors() const;
   int64_t state_bytes() const;  // of the moments that this process holds
   // "step", "lr.<group>", "momentum.<group>" where there is one, and "updates.<parameter>" where it

@@ -1,10 +1,10 @@
 // A step on a device: launches only, no waiting.
-#include <binade/core/create.h>
-#include <binade/core/rank_group.h>
-#include <binade/kernels/gradient_values.h>
-#include <binade/kernels/step_words.h>
+#include <binade/core/tensor/create.h>
+#include <binade/core/tensor/rank_group.h>
+#include <binade/kernels/optimizer/gradient_values.h>
+#include <binade/kernels/optimizer/step_words.h>
 #include <binade/optim/device_words.h>
-#include <binade/optim/gradients.h>
+#include <binade/optim/gradients_internal.h>
 #include <binade/optim/optimizer.h>
 
 namespace binade::optim {

@@ -4,7 +4,7 @@
 // overflow backs the scale off and returns the count to 0. A scale that is a power of two makes
 // scaling and unscaling exact; it may fall below 1, for losses beyond the range of f16.
 #pragma once
-#include <binade/kernels/scale_rule.h>
+#include <binade/kernels/optimizer/scale_rule.h>
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
-#include <binade/core/create.h>
-#include <binade/core/graph.h>
-#include <binade/kernels/step_words.h>
+#include <binade/core/device/graph.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/optimizer/step_words.h>
 #include <binade/optim/device_words.h>
 #include <binade/optim/schedule.h>
 

@@ -1,4 +1,4 @@
-#include <binade/kernels/optimizer.h>
+#include <binade/kernels/optimizer/optimizer.h>
 #include <binade/optim/sgd.h>
 
 #include <cmath>

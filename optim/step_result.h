@@ -2,7 +2,7 @@
 // it is a number in device memory, which value() waits for: a training loop that does not look at
 // it never waits for the device.
 #pragma once
-#include <binade/core/tensor.h>
+#include <binade/core/tensor/tensor.h>
 #include <binade/kernels/base/error.h>
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class OverflowAtFloor : public Error {
 class [[nodiscard]] StepResult {
  public:
   StepResult(StepOutcome outcome) : outcome_(outcome) {}  // NOLINT
-  // `word`: f64 [1], how the step ended (kernels/step_rule.h).
+  // `word`: f64 [1], how the step ended (kernels/optimizer/step_rule.h).
   StepResult(Tensor word, std::shared_ptr<DeviceScaler> scaler)
       : word_(std::move(word)), scaler_(std::move(scaler)) {}
 

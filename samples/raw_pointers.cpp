@@ -1,11 +1,11 @@
 // Kernels on raw pointers: no Tensor, no autograd. A view says where the memory is and how it is
 // laid out; kernels run on the calling thread's current stream (kernels/base/stream.h).
-#include <binade/core/device_info.h>
-#include <binade/core/device_memory.h>
+#include <binade/core/device/device_info.h>
+#include <binade/core/device/device_memory.h>
 #include <binade/kernels/base/workspace.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/gemm.h>
-#include <binade/kernels/softmax.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/gemm/gemm.h>
+#include <binade/kernels/softmax/softmax.h>
 
 #include <cstdio>
 

@@ -5,8 +5,8 @@
 #include "commands.h"
 #include "doctor.h"
 
-#include <binade/core/file_system.h>
-#include <binade/core/op_class.h>
+#include <binade/core/io/file_system.h>
+#include <binade/core/precision/op_class.h>
 #include <binade/train/lens_report.h>
 
 #include <CLI/CLI.hpp>

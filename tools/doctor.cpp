@@ -1,12 +1,12 @@
 #include "doctor.h"
 
-#include <binade/core/device_info.h>
-#include <binade/dist/nccl_transport.h>
+#include <binade/core/device/device_info.h>
+#include <binade/dist/transport/nccl_transport.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/isa.h>
+#include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/base/parallel.h>
-#include <binade/kernels/gemm_pairs.h>
-#include <binade/kernels/math_mode.h>
+#include <binade/kernels/gemm/gemm_pairs.h>
 
 #include <cstdio>
 #include <string_view>

@@ -1,7 +1,7 @@
 // binade launch: the processes of a distributed program on this machine.
 #include "commands.h"
 
-#include <binade/dist/launch.h>
+#include <binade/dist/job/launch.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>

@@ -1,9 +1,9 @@
 // binade ring-lens: what each way of an all-reduce does to the numbers of a tensor.
 #include "commands.h"
 
-#include <binade/core/create.h>
-#include <binade/core/safetensors.h>
-#include <binade/dist/ring_lens.h>
+#include <binade/core/io/safetensors.h>
+#include <binade/core/tensor/create.h>
+#include <binade/dist/collective/ring_lens.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // binade slurm submit: a distributed program as a batch job.
 #include "commands.h"
 
-#include <binade/dist/slurm_submit.h>
+#include <binade/dist/job/slurm_submit.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

@@ -1,6 +1,6 @@
-#include <binade/core/crc32c.h>
+#include <binade/core/io/crc32c.h>
 #include <binade/kernels/base/error.h>
-#include <binade/train/checkpoint_manifest.h>
+#include <binade/train/checkpoint_manifest_internal.h>
 
 #include <nlohmann/json.hpp>
 

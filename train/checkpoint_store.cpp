@@ -1,4 +1,4 @@
-#include <binade/train/checkpoint_manifest.h>
+#include <binade/train/checkpoint_manifest_internal.h>
 #include <binade/train/checkpoint_store.h>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 // synced, then renamed and the parent synced: a crash leaves the old checkpoints or also the whole
 // new one. Old ones are deleted only after that. One process at a time writes to a store.
 #pragma once
-#include <binade/core/file_system.h>
+#include <binade/core/io/file_system.h>
 
 #include <cstdint>
 #include <functional>

@@ -1,4 +1,4 @@
-#include <binade/core/file_system.h>
+#include <binade/core/io/file_system.h>
 #include <binade/data/decode.h>
 #include <binade/data/transforms.h>
 #include <binade/train/classifier_data.h>

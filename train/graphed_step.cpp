@@ -1,8 +1,8 @@
-#include <binade/core/autograd.h>
-#include <binade/core/create.h>
-#include <binade/core/device_memory.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/pointwise.h>
+#include <binade/core/autograd/autograd.h>
+#include <binade/core/device/device_memory.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/pointwise/pointwise.h>
 #include <binade/train/graphed_step.h>
 
 namespace binade::train {

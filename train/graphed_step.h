@@ -16,8 +16,8 @@
 // from the calling thread's generator(): a replayed run computes what the plain one does. What host
 // code in the step does (a counter, a schedule) happens in the recording only.
 #pragma once
-#include <binade/core/graph.h>
-#include <binade/core/tensor.h>
+#include <binade/core/device/graph.h>
+#include <binade/core/tensor/tensor.h>
 
 #include <functional>
 #include <memory>

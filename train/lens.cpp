@@ -1,11 +1,11 @@
-#include <binade/core/autograd.h>
-#include <binade/core/create.h>
-#include <binade/core/json_text.h>
-#include <binade/core/label.h>
-#include <binade/core/observer.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/autograd.h>
+#include <binade/core/autograd/op.h>
+#include <binade/core/io/json_text.h>
+#include <binade/core/observe/label.h>
+#include <binade/core/observe/observer.h>
 #include <binade/core/ops.h>
-#include <binade/kernels/exponents.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/exponents/exponents.h>
 #include <binade/train/lens.h>
 #include <fnmatch.h>
 

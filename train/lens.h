@@ -1,5 +1,5 @@
-// Lens: the exponent lens (core/exponents.h) on a training loop. At every so many steps it counts
-// the exponents of what the step computes, per layer, and what f16 and bf16 would do to it.
+// Lens: the exponent lens (core/observe/exponents.h) on a training loop. At every so many steps it
+// counts the exponents of what the step computes, per layer, and what f16 and bf16 would do to it.
 //
 //   train::Lens lens(model.parameters(), adam, {.every = 10, .file = "run/lens.jsonl"});
 //   lens.begin(step);                             // before the first forward of a step
@@ -13,7 +13,7 @@
 // the watched weights for the updates, and on a device one wait; other steps cost nothing. Begin
 // and end belong to the thread that runs the step.
 #pragma once
-#include <binade/core/exponents.h>
+#include <binade/core/observe/exponents.h>
 #include <binade/optim/optimizer.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-#include <binade/core/file_system.h>
+#include <binade/core/io/file_system.h>
 #include <binade/train/metrics.h>
 
 #include <filesystem>

@@ -18,7 +18,7 @@ struct EpochMetrics {
   double loss_scale = 1;
   int64_t skipped_steps = 0;  // since the start
   std::string precision;
-  std::string mode;  // of the arithmetic, fast or precise (kernels/math_mode.h)
+  std::string mode;  // of the arithmetic, fast or precise (kernels/base/math_mode.h)
   int workers = 0;
   std::string augment;
   int64_t decode_errors = 0;

@@ -1,5 +1,5 @@
+#include <binade/core/io/safetensors.h>
 #include <binade/core/ops.h>
-#include <binade/core/safetensors.h>
 #include <binade/train/model_file.h>
 
 #include <cstring>

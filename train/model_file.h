@@ -1,8 +1,8 @@
 // Tensors by name, to and from safetensors files. Files hold logical row-major order, so PyTorch
 // reads them whatever the memory order here is.
 #pragma once
-#include <binade/core/file_system.h>
-#include <binade/core/named_tensors.h>
+#include <binade/core/io/file_system.h>
+#include <binade/core/io/named_tensors.h>
 #include <binade/nn/module.h>
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace binade::train {
 
-// Writes durably (core/file_system.h): after a crash the path holds the old or the new file.
+// Writes durably (core/io/file_system.h): after a crash the path holds the old or the new file.
 void save_tensors(const std::string& path, const NamedTensors& tensors,
                   const std::map<std::string, std::string>& metadata = {});
 NamedTensors load_tensors(const std::string& path);

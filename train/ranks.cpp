@@ -1,5 +1,5 @@
-#include <binade/dist/share.h>
-#include <binade/train/ranks.h>
+#include <binade/dist/collective/share.h>
+#include <binade/train/ranks_internal.h>
 
 namespace binade::train {
 

@@ -1,5 +1,5 @@
 #include <binade/core/ops.h>
-#include <binade/train/running_loss.h>
+#include <binade/train/running_loss_internal.h>
 
 namespace binade::train {
 

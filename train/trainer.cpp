@@ -1,5 +1,5 @@
 #include <binade/train/trainer.h>
-#include <binade/train/trainer_run.h>
+#include <binade/train/trainer_run_internal.h>
 
 namespace binade::train {
 

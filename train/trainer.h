@@ -17,10 +17,10 @@
 // every 256 steps, at checkpoints and at the end of an epoch, so that runs repeat bit for bit.
 //
 // With a group of ranks (TrainerOptions::group) each has its own Trainer, model and loaders:
-// gradients are averaged by dist/distributed_data_parallel.h, so the batch of a step is ranks x
-// accumulate x batch. Metrics are over all ranks, and with them every decision is the same on all;
-// rank 0 alone prints and keeps the run directory. Statistics of batch norms are each rank's own;
-// their running means are averaged before they are used or kept.
+// gradients are averaged by dist/parallel/distributed_data_parallel.h, so the batch of a step is
+// ranks x accumulate x batch. Metrics are over all ranks, and with them every decision is the same
+// on all; rank 0 alone prints and keeps the run directory. Statistics of batch norms are each
+// rank's own; their running means are averaged before they are used or kept.
 //
 // A run directory holds metrics.jsonl and checkpoint/ (train/checkpoint_store.h). A resumed run
 // continues bit for bit, also in the middle of an epoch: weights, moments, scaler, schedule, random
@@ -28,7 +28,7 @@
 // another number of ranks; in the middle of an epoch ranks x batch must be the same.
 #pragma once
 #include <binade/data/loader.h>
-#include <binade/dist/distributed_data_parallel.h>
+#include <binade/dist/parallel/distributed_data_parallel.h>
 #include <binade/nn/module.h>
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/plateau.h>

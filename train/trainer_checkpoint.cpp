@@ -1,8 +1,8 @@
 // What the Trainer keeps in a checkpoint, and how it comes back.
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 #include <binade/train/checkpoint_store.h>
 #include <binade/train/model_file.h>
-#include <binade/train/trainer_run.h>
+#include <binade/train/trainer_run_internal.h>
 
 #include <charconv>
 #include <cstdio>

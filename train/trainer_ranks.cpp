@@ -1,6 +1,6 @@
 // What the Trainer does on several ranks beside what it does on one.
 #include <binade/train/stop_signal.h>
-#include <binade/train/trainer_run.h>
+#include <binade/train/trainer_run_internal.h>
 
 namespace binade::train {
 

@@ -1,12 +1,12 @@
-#include <binade/core/create.h>
-#include <binade/core/file_system.h>
+#include <binade/core/io/file_system.h>
 #include <binade/core/ops.h>
-#include <binade/kernels/math_mode.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/base/math_mode.h>
 #include <binade/train/checkpoint_store.h>
 #include <binade/train/lens_report.h>
 #include <binade/train/model_file.h>
 #include <binade/train/stop_signal.h>
-#include <binade/train/trainer_run.h>
+#include <binade/train/trainer_run_internal.h>
 #include <unistd.h>
 
 #include <chrono>

@@ -1,8 +1,8 @@
 // What the Trainer makes of the loss scaler: words about skipped steps, which samples an overflow
 // at the floor met, and going on in full precision. On the CPU the scaler is asked at every step;
 // on a device that is a wait, so only now and then, at steps that do not depend on the clock.
-#include <binade/core/warning.h>
-#include <binade/train/trainer_run.h>
+#include <binade/core/observe/warning.h>
+#include <binade/train/trainer_run_internal.h>
 
 #include <algorithm>
 #include <cstdio>

@@ -1,9 +1,9 @@
 // A step of the Trainer, from a batch to new weights. Nothing here waits for a device: how a step
 // ended is counted by the optimizer and moves the schedule where it is known.
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/train/lens.h>
-#include <binade/train/trainer_run.h>
+#include <binade/train/trainer_run_internal.h>
 
 #include <cstdio>
 

@@ -7,8 +7,8 @@
 //   peak                              largest resident memory so far, MiB
 //   curve WORK FILE STEPS LR BATCH    the losses of a short training (bench/peers/loss_curves.py)
 #include <bench/peers/work.h>
-#include <binade/core/json_text.h>
-#include <binade/core/memory.h>
+#include <binade/core/device/memory.h>
+#include <binade/core/io/json_text.h>
 #include <binade/kernels/base/parallel.h>
 
 #include <cstdio>

@@ -1,7 +1,7 @@
 #include <bench/peers/models.h>
 #include <bench/peers/training.h>
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/models.h>
 #include <binade/optim/adamw.h>
 #include <binade/optim/sgd.h>

@@ -1,7 +1,7 @@
 #include <bench/peers/training.h>
 #include <bench/peers/work.h>
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 
 namespace binade::peers {
 namespace {

@@ -1,7 +1,7 @@
 // The work that bench/peers/run times: here in Binade, in torch_work.py the same in PyTorch. Sizes
 // are those of small models as people train them on a processor.
 #pragma once
-#include <binade/core/named_tensors.h>
+#include <binade/core/io/named_tensors.h>
 
 #include <memory>
 #include <string>

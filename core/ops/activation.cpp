@@ -1,9 +1,9 @@
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/activation.h>
-#include <binade/core/precision.h>
-#include <binade/kernels/pointwise.h>
+#include <binade/core/ops/activation_internal.h>
+#include <binade/core/precision/precision.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/pointwise/pointwise.h>
 
 namespace binade {
 namespace {

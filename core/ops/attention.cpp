@@ -1,10 +1,10 @@
 // Scaled dot-product attention. Inputs of any rank become [batch, heads, length, size] views.
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/attention.h>
-#include <binade/core/ops/checks.h>
-#include <binade/kernels/attention.h>
+#include <binade/core/ops/checks_internal.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/attention/attention.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Attention.
 #pragma once
-#include <binade/core/tensor.h>
+#include <binade/core/tensor/tensor.h>
 
 #include <optional>
 

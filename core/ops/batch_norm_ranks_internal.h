@@ -1,6 +1,6 @@
 // Synchronised batch norm, for batch_norm() in core/ops.h: the batch is spread over ranks.
 #pragma once
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 
 namespace binade {

@@ -1,9 +1,9 @@
 // Pointwise ops of two inputs that broadcast. The gradients have the output's sizes; the engine
 // sums the broadcast dimensions away.
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
-#include <binade/kernels/pointwise.h>
+#include <binade/core/ops/checks_internal.h>
+#include <binade/kernels/pointwise/pointwise.h>
 
 namespace binade {
 namespace {

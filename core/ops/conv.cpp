@@ -1,13 +1,13 @@
 // Convolution over images and sequences, and its transpose. The kernels know images: a sequence
 // [N, C, L] is one of height 1, seen through views. A transposed convolution is a convolution's
 // gradient with respect to its input, so its own gradients are the other two directions.
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/activation.h>
-#include <binade/core/ops/bias_gradient.h>
+#include <binade/core/ops/activation_internal.h>
+#include <binade/core/ops/bias_gradient_internal.h>
 #include <binade/core/ops/conv.h>
 #include <binade/core/ops/conv_internal.h>
-#include <binade/kernels/copy.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/copy/copy.h>
 
 namespace binade {
 namespace {

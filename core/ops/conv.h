@@ -1,6 +1,6 @@
 // Convolution of sequences and transposed convolution. conv2d is in core/ops.h.
 #pragma once
-#include <binade/core/autograd.h>
+#include <binade/core/autograd/autograd.h>
 
 namespace binade {
 

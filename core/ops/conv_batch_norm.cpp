@@ -1,6 +1,6 @@
-#include <binade/core/create.h>
 #include <binade/core/ops/conv_batch_norm.h>
 #include <binade/core/ops/conv_internal.h>
+#include <binade/core/tensor/create.h>
 
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // What conv2d_batch_norm asks of the convolution. Internal to core.
 #pragma once
-#include <binade/core/tensor.h>
-#include <binade/kernels/conv2d.h>
+#include <binade/core/tensor/tensor.h>
+#include <binade/kernels/conv/conv2d.h>
 
 namespace binade {
 

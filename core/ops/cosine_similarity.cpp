@@ -1,8 +1,8 @@
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
-#include <binade/core/ops/views.h>
-#include <binade/kernels/cosine_similarity.h>
+#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/views_internal.h>
+#include <binade/kernels/reduce/cosine_similarity.h>
 
 namespace binade {
 

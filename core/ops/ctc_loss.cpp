@@ -1,12 +1,12 @@
 // ctc_loss: log-softmax, then one kernel; the gradient goes to the logits directly.
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/ctc_loss.h>
-#include <binade/kernels/reduce.h>
-#include <binade/kernels/softmax.h>
+#include <binade/core/ops/checks_internal.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/loss/ctc_loss.h>
+#include <binade/kernels/reduce/reduce.h>
+#include <binade/kernels/softmax/softmax.h>
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // einsum: operands are contracted from the left, each contraction one matrix product of permuted
 // views. A letter is kept as long as the result or a later operand has it.
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 
 #include <algorithm>

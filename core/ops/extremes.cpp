@@ -1,11 +1,11 @@
 // Largest and smallest elements, where they are, and any and all.
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
+#include <binade/core/ops/checks_internal.h>
 #include <binade/core/ops/reduce.h>
-#include <binade/core/ops/reduced.h>
-#include <binade/kernels/reduce.h>
+#include <binade/core/ops/reduced_internal.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/reduce/reduce.h>
 
 namespace binade {
 namespace {

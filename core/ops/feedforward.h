@@ -1,6 +1,6 @@
 // The feed-forward part of a transformer.
 #pragma once
-#include <binade/core/tensor.h>
+#include <binade/core/tensor/tensor.h>
 
 namespace binade {
 

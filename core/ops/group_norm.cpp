@@ -1,9 +1,9 @@
 // Group norm, and instance norm, which is group norm with one channel per group.
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/norm.h>
-#include <binade/kernels/group_norm.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/norm/group_norm.h>
 
 namespace binade {
 namespace {

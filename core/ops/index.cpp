@@ -1,13 +1,13 @@
 // Ops with indices. Reading and adding are each other's gradient: both are made of `take`, which
 // reads, and `give`, which adds to zeros.
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
+#include <binade/core/ops/checks_internal.h>
 #include <binade/core/ops/index.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/index.h>
-#include <binade/kernels/masked_select.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/index/index.h>
+#include <binade/kernels/index/masked_select.h>
 
 #include <algorithm>
 

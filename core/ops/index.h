@@ -3,7 +3,7 @@
 // Gradients are deterministic: terms of one element are added in a fixed order. All but one_hot are
 // differentiable any number of times.
 #pragma once
-#include <binade/core/tensor.h>
+#include <binade/core/tensor/tensor.h>
 
 #include <optional>
 

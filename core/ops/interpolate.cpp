@@ -1,8 +1,8 @@
 #include <binade/core/ops/interpolate.h>
 
-#include <binade/core/create.h>
-#include <binade/core/op.h>
-#include <binade/core/ops/checks.h>
+#include <binade/core/autograd/op.h>
+#include <binade/core/ops/checks_internal.h>
+#include <binade/core/tensor/create.h>
 
 namespace binade {
 namespace {

@@ -1,7 +1,7 @@
 // Resampling of images.
 #pragma once
-#include <binade/core/tensor.h>
-#include <binade/kernels/interpolate.h>
+#include <binade/core/tensor/tensor.h>
+#include <binade/kernels/image/interpolate.h>
 
 namespace binade {
 
@@ -11,7 +11,7 @@ struct InterpolateOptions {
   bool align_corners = false;  // bilinear: the corner pixels stay where they are
 };
 
-// x [N, C, H, W] -> [N, C, height, width], in x's memory order; kernels/interpolate.h has the
+// x [N, C, H, W] -> [N, C, height, width], in x's memory order; kernels/image/interpolate.h has the
 // positions. Differentiable any number of times.
 Tensor interpolate(const Tensor& x, int64_t height, int64_t width,
                    const InterpolateOptions& options = {});

@@ -1,13 +1,13 @@
 // Losses of classes: cross_entropy, with class indices or probabilities, and nll_loss.
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
-#include <binade/kernels/cross_entropy.h>
-#include <binade/kernels/nll_loss.h>
-#include <binade/kernels/pointwise.h>
-#include <binade/kernels/reduce.h>
-#include <binade/kernels/soft_cross_entropy.h>
+#include <binade/core/ops/checks_internal.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/loss/cross_entropy.h>
+#include <binade/kernels/loss/nll_loss.h>
+#include <binade/kernels/loss/soft_cross_entropy.h>
+#include <binade/kernels/pointwise/pointwise.h>
+#include <binade/kernels/reduce/reduce.h>
 
 namespace binade {
 namespace {

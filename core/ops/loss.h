@@ -2,7 +2,7 @@
 // results have that dtype. Classes and lengths that do not fit are errors on the CPU and give NaN
 // on a GPU, where nobody waits to look.
 #pragma once
-#include <binade/core/autograd.h>
+#include <binade/core/autograd/autograd.h>
 
 #include <string_view>
 

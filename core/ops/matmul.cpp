@@ -1,13 +1,13 @@
 // Matrix products: matmul, bmm, addmm, outer. The kernel has one batch dimension with one stride
 // per operand; batches that need more are several kernel calls, so a broadcast is a stride of 0 and
 // never a copy.
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
-#include <binade/core/ops/views.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/gemm.h>
+#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/views_internal.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/gemm/gemm.h>
 
 namespace binade {
 namespace {

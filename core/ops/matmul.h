@@ -1,7 +1,7 @@
 // Matrix products. Operands may have any strides: transposes and broadcast batches are never copied
 // for the product. f16 and bf16 accumulate in f32 and are rounded once.
 #pragma once
-#include <binade/core/autograd.h>
+#include <binade/core/autograd/autograd.h>
 
 #include <string_view>
 #include <vector>

@@ -2,7 +2,7 @@
 // Statistics, weights and biases are f32 (f64 for f64 x) whatever x is; narrower ones are converted
 // first. Variances are biased, eps is added under the root.
 #pragma once
-#include <binade/core/autograd.h>
+#include <binade/core/autograd/autograd.h>
 
 #include <optional>
 

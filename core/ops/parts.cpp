@@ -1,10 +1,10 @@
 // Parts of a tensor, as views.
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
+#include <binade/core/ops/checks_internal.h>
 #include <binade/core/ops/rearrange.h>
-#include <binade/kernels/copy.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/copy/copy.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Pointwise ops: more activations, comparisons with a number, selection, interpolation, logic on
 // masks, and the operators. Included by core/ops.h.
 #pragma once
-#include <binade/core/tensor.h>
+#include <binade/core/tensor/tensor.h>
 
 #include <string_view>
 

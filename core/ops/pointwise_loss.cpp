@@ -1,12 +1,12 @@
 // Losses of input and target element by element: mse, l1, smooth_l1, huber, bce, bce_with_logits,
 // kl_div. Forward and backward are one fused kernel each; where the backward itself is recorded it
 // is made of ops.
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
-#include <binade/core/ops/views.h>
-#include <binade/kernels/pointwise_loss.h>
+#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/views_internal.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/loss/pointwise_loss.h>
 
 #include <limits>
 

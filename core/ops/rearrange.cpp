@@ -1,11 +1,11 @@
 // flip, roll and pad copy boxes: ranges of each dimension, forwards or mirrored. Their gradients
 // are the same ops, with the shifts or pads negated.
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
+#include <binade/core/ops/checks_internal.h>
 #include <binade/core/ops/rearrange.h>
-#include <binade/kernels/copy.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/copy/copy.h>
 
 #include <algorithm>
 #include <functional>

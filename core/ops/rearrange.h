@@ -1,7 +1,7 @@
 // Ops that rearrange elements: copies in another order, with borders, or in part. All are
 // differentiable any number of times, in every dtype.
 #pragma once
-#include <binade/core/tensor.h>
+#include <binade/core/tensor/tensor.h>
 
 #include <vector>
 

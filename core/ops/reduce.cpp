@@ -1,11 +1,11 @@
 // Sum, mean and softmax, and what all reductions share.
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
-#include <binade/core/ops/reduced.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/reduce.h>
-#include <binade/kernels/softmax.h>
+#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/reduced_internal.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/reduce/reduce.h>
+#include <binade/kernels/softmax/softmax.h>
 
 namespace binade {
 

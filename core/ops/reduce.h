@@ -2,7 +2,7 @@
 // size
 // 1. f16 and bf16 are computed in f32 and rounded once. NaN is larger and smaller than everything.
 #pragma once
-#include <binade/core/tensor.h>
+#include <binade/core/tensor/tensor.h>
 
 namespace binade {
 

@@ -2,14 +2,14 @@
 // hidden and cell states of all steps lie in one array each, with the start state at the end where
 // the first step begins, so that the gradient of the recurrent weights is one product over the
 // sequence.
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
+#include <binade/core/ops/checks_internal.h>
 #include <binade/core/ops/rnn.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/gemm.h>
-#include <binade/kernels/reduce.h>
-#include <binade/kernels/rnn_cell.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/gemm/gemm.h>
+#include <binade/kernels/reduce/reduce.h>
+#include <binade/kernels/rnn/rnn_cell.h>
 
 namespace binade {
 namespace {

@@ -1,6 +1,6 @@
 // Recurrent layers over a whole sequence.
 #pragma once
-#include <binade/core/tensor.h>
+#include <binade/core/tensor/tensor.h>
 
 namespace binade {
 

@@ -1,12 +1,12 @@
 // Ops that rename elements: views where strides allow, copies where they do not. Their gradients
 // are made of shape ops again.
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/cast.h>
-#include <binade/core/ops/checks.h>
+#include <binade/core/ops/cast_internal.h>
+#include <binade/core/ops/checks_internal.h>
 #include <binade/core/ops/rearrange.h>
-#include <binade/kernels/copy.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/copy/copy.h>
 
 #include <algorithm>
 

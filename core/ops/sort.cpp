@@ -1,14 +1,14 @@
 // Sort and topk, whose gradient goes back to where the elements were, and cumulative sums, whose
 // gradient is the same from the other end.
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
-#include <binade/core/ops/reduced.h>
+#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/reduced_internal.h>
 #include <binade/core/ops/sort.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/cumsum.h>
-#include <binade/kernels/index.h>
-#include <binade/kernels/sort.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/index/index.h>
+#include <binade/kernels/sort/cumsum.h>
+#include <binade/kernels/sort/sort.h>
 
 namespace binade {
 namespace {

@@ -1,14 +1,14 @@
 // Variance, norms, products and logsumexp. Their kernels give the result in the compute dtype,
 // which the gradient uses: it has the form dx = f(x, a, b) with a and b per result (ReduceSlope).
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
+#include <binade/core/ops/checks_internal.h>
 #include <binade/core/ops/reduce.h>
-#include <binade/core/ops/reduced.h>
-#include <binade/kernels/copy.h>
-#include <binade/kernels/pointwise.h>
-#include <binade/kernels/reduce.h>
+#include <binade/core/ops/reduced_internal.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/pointwise/pointwise.h>
+#include <binade/kernels/reduce/reduce.h>
 
 #include <cmath>
 

@@ -1,10 +1,10 @@
 // Pointwise ops of three operands that broadcast, and logic. Gradients have the output's sizes; the
 // engine sums the broadcast dimensions away. All are made of ops.
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
-#include <binade/kernels/ternary.h>
+#include <binade/core/ops/checks_internal.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/pointwise/ternary.h>
 
 namespace binade {
 namespace {

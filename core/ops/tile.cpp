@@ -1,9 +1,9 @@
 // Repetitions, made of views and one copy, and triangular parts.
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
+#include <binade/core/ops/checks_internal.h>
 #include <binade/core/ops/rearrange.h>
-#include <binade/kernels/triangle.h>
+#include <binade/kernels/copy/triangle.h>
 
 namespace binade {
 namespace {

@@ -1,8 +1,8 @@
 // Moving a tensor to another device. The gradient moves back.
-#include <binade/core/device_memory.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
+#include <binade/core/device/device_memory.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
+#include <binade/core/ops/checks_internal.h>
 
 namespace binade {
 

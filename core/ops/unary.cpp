@@ -1,11 +1,11 @@
 // Pointwise ops of one input: y = f(x), dx = dy f'(x). f and f' are the functor pairs of
-// kernels/pointwise_functors.h; an op here is its class and its name.
-#include <binade/core/create.h>
-#include <binade/core/op.h>
+// kernels/pointwise/pointwise_functors.h; an op here is its class and its name.
+#include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks.h>
-#include <binade/kernels/pointwise.h>
-#include <binade/kernels/random.h>
+#include <binade/core/ops/checks_internal.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/pointwise/pointwise.h>
+#include <binade/kernels/random/random.h>
 
 #include <limits>
 

@@ -1,5 +1,5 @@
 #include <binade/kernels/base/error.h>
-#include <binade/kernels/base/forced_isa.h>
+#include <binade/kernels/base/forced_isa_internal.h>
 
 #include <cpuid.h>
 #include <sys/syscall.h>

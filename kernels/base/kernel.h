@@ -1,12 +1,14 @@
 // BINADE_KERNEL: declares a kernel for every backend and the chooser that picks one by device.
 //
 //   struct SoftmaxForward { const View& x; const View& y; };   // one argument struct per kernel
-//   BINADE_KERNEL(softmax_forward, SoftmaxForward, y)          // in kernels/softmax.h
-//   void cpu::softmax_forward(const SoftmaxForward& a) {...}   // in kernels/softmax_cpu.cpp
+//   BINADE_KERNEL(softmax_forward, SoftmaxForward, y)          // in kernels/softmax/softmax.h
+//   void cpu::softmax_forward(const SoftmaxForward& a) {...}   // in
+//   kernels/softmax/softmax_cpu.cpp
 //
 // The third argument names the view whose device decides. Callers write
-// kernels::softmax_forward({.x = x, .y = y}). cuda:: functions are in kernels/softmax.cu, for CUDA
-// devices and for the emulated one alike; in a build without either they are never referenced.
+// kernels::softmax_forward({.x = x, .y = y}). cuda:: functions are in kernels/softmax/softmax.cu,
+// for CUDA devices and for the emulated one alike; in a build without either they are never
+// referenced.
 #pragma once
 #include <binade/build_config.h>
 #include <binade/kernels/base/view.h>

@@ -1,7 +1,7 @@
 // Each pass counts the digits of every block's keys, sums the counts up (digit by digit, block by
 // block), and moves each key behind the equal digits that come before it. Within a block, warp w
 // has the kPerWarp keys that follow those of warp w - 1, and takes 32 at a time.
-#include <binade/kernels/cuda/radix_order.h>
+#include <binade/kernels/cuda/radix_order_internal.h>
 #include <binade/kernels/cuda/device.cuh>
 #include <binade/kernels/cuda/scan.cuh>
 #include <binade/kernels/cuda/vector.cuh>

@@ -1,8 +1,8 @@
 // Timing the candidates of a problem that the table does not know.
+#include <binade/kernels/base/tuning.h>
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 #include <binade/kernels/cuda/tuning_internal.h>
-#include <binade/kernels/tuning.h>
 
 #include <algorithm>
 #include <limits>

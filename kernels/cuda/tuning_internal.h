@@ -1,4 +1,4 @@
-// Choosing by time among implementations of one operation on a device (kernels/tuning.h).
+// Choosing by time among implementations of one operation on a device (kernels/base/tuning.h).
 #pragma once
 #include <binade/kernels/base/device.h>
 

@@ -1,4 +1,4 @@
-// Which share of counted gradients (core/exponents.h) f16 cannot hold.
+// Which share of counted gradients (core/observe/exponents.h) f16 cannot hold.
 #pragma once
 #include "plot.h"
 #include "training.h"

@@ -1,8 +1,8 @@
 // The caching allocator against a model, and what it promises.
 #include "device_kernels.h"
 
-#include <binade/core/cuda/caching_allocator.h>
-#include <binade/core/label.h>
+#include <binade/core/device/cuda/caching_allocator_internal.h>
+#include <binade/core/observe/label.h>
 
 #include <map>
 #include <random>

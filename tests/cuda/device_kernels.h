@@ -1,9 +1,9 @@
 // Small kernels, arrays and a fixture for tests of the runtime on the emulated device.
 #pragma once
-#include <binade/core/device_memory.h>
-#include <binade/core/device_stats.h>
-#include <binade/core/graph.h>
-#include <binade/core/stream.h>
+#include <binade/core/device/device_memory.h>
+#include <binade/core/device/device_stats.h>
+#include <binade/core/device/graph.h>
+#include <binade/core/device/stream.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 #include <binade/kernels/host/queue.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Two emulated devices whose driver has no virtual memory.
 #include "device_kernels.h"
 
-#include <binade/core/device_info.h>
+#include <binade/core/device/device_info.h>
 
 #include <cstdlib>
 

@@ -1,7 +1,7 @@
 // Errors of the CUDA runtime: each code at each call, each allocation that fails.
 #include "device_kernels.h"
 
-#include <binade/core/pinned.h>
+#include <binade/core/device/pinned.h>
 
 namespace binade {
 namespace {

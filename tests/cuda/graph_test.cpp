@@ -1,8 +1,8 @@
 // Graph capture on the emulated device.
 #include "device_kernels.h"
 
-#include <binade/core/label.h>
-#include <binade/core/pinned.h>
+#include <binade/core/device/pinned.h>
+#include <binade/core/observe/label.h>
 
 #include <cmath>
 #include <optional>

@@ -2,9 +2,9 @@
 // synchronisation is one typed error that names the op and the value; after it all is well.
 #include "device_kernels.h"
 
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/index.h>
+#include <binade/core/tensor/create.h>
 #include <binade/kernels/base/fault.h>
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // A machine without a device: what a program is told, and that it runs on the CPU.
 #include "device_kernels.h"
 
-#include <binade/core/device_info.h>
+#include <binade/core/device/device_info.h>
 
 #include <cstdlib>
 

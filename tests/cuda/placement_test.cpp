@@ -1,9 +1,9 @@
 // Parts of a model on two emulated devices whose streams run late: the numbers are those of the
 // CPU.
-#include <binade/core/create.h>
+#include <binade/core/device/stream.h>
 #include <binade/core/ops.h>
-#include <binade/core/stream.h>
-#include <binade/dist/pipeline.h>
+#include <binade/core/tensor/create.h>
+#include <binade/dist/parallel/pipeline.h>
 #include <binade/kernels/host/queue.h>
 #include <binade/nn/losses.h>
 #include <binade/nn/models.h>

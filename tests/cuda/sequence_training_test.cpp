@@ -6,7 +6,7 @@
 #include <binade/nn/rnn.h>
 #include <binade/nn/transformer.h>
 #include <gtest/gtest.h>
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/support/test_device.h>
 
 #include <cmath>
 #include <functional>

@@ -1,7 +1,7 @@
 // Streams and events of the emulated device: the deferred mode catches what CUDA leaves undefined.
 #include "device_kernels.h"
 
-#include <binade/core/pinned.h>
+#include <binade/core/device/pinned.h>
 #include <binade/kernels/host/executor.h>
 
 #include <cmath>

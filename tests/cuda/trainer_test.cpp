@@ -3,8 +3,8 @@
 #include "device_kernels.h"
 
 #include <binade/binade.h>
-#include <tests/core/temporary_directory.h>
 #include <tests/data/fake_dataset.h>
+#include <tests/support/temporary_directory.h>
 
 namespace binade {
 namespace {

@@ -2,7 +2,7 @@
 // batches and random numbers, in fp32 and in fp16 mixed precision with a dynamic scaler.
 #include <binade/binade.h>
 #include <gtest/gtest.h>
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/support/test_device.h>
 
 #include <cmath>
 #include <functional>

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/core/error_of.h"
+#include "tests/support/error_of.h"
 
 namespace binade::data::test {
 

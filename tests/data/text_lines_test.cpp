@@ -1,5 +1,5 @@
 #include <binade/data/text_lines.h>
-#include <tests/core/temporary_directory.h>
+#include <tests/support/temporary_directory.h>
 
 #include <fstream>
 

@@ -1,6 +1,6 @@
 // Activation layers compute their op with their options, which default to PyTorch's.
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/activation.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Embedding, and the layers that change sizes.
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/kernels/base/fault.h>
 #include <binade/nn/embedding.h>
 #include <binade/nn/resize.h>

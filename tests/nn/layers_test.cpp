@@ -1,5 +1,5 @@
 // Shapes, memory orders and values of layers; initial values; losses.
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/init.h>
 #include <binade/nn/losses.h>
 #include <binade/nn/models.h>

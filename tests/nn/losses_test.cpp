@@ -1,5 +1,5 @@
 // Losses as objects and functions: values, options, dtypes of results, second derivatives.
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/losses.h>
 #include <gtest/gtest.h>
 

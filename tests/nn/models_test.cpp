@@ -1,5 +1,5 @@
 // The samples' models: shapes for many image sizes, size and cost, and that they learn.
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/losses.h>
 #include <binade/nn/models.h>
 #include <gtest/gtest.h>

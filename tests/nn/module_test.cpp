@@ -1,6 +1,6 @@
 // Names, tying, freezing, conversion, state and errors of modules.
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/models.h>
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Modules that run in one pass with their neighbours give what they give apart.
-#include <binade/core/create.h>
-#include <binade/core/observer.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
+#include <binade/core/observe/observer.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/activation.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/models.h>

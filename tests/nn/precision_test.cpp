@@ -1,7 +1,7 @@
 // Policies on modules: rules by path, what their parameters become, BINADE_PRECISION.
 #include <binade/core/ops.h>
-#include <binade/core/precision_ledger.h>
-#include <binade/core/precision_rules.h>
+#include <binade/core/precision/precision_ledger.h>
+#include <binade/core/precision/precision_rules.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/norm.h>
 #include <binade/nn/sequential.h>
@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "tests/core/autograd_testing.h"
+#include "tests/core/autograd/autograd_testing.h"
 
 namespace binade::nn {
 namespace {

@@ -1,7 +1,7 @@
 // MultiheadAttention, RNN, GRU and LSTM against the formulas, written with other ops.
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/attention.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/attention.h>
 #include <binade/nn/rnn.h>
 #include <gtest/gtest.h>

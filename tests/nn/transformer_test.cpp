@@ -1,7 +1,7 @@
 // TransformerEncoderLayer against its formula, written with its own layers and other ops: both
 // places of the norms, both activations, masks, layouts, dropout.
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/transformer.h>
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include <binade/core/ops/attention.h>
 #include <tests/op_table/op_table.h>
 
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 
 #include <algorithm>
 #include <cmath>

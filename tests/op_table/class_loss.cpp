@@ -1,7 +1,7 @@
 // Rows of cross entropy with probabilities, nll_loss, cosine_similarity and ctc_loss.
 #include <tests/op_table/op_table.h>
 
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Rows of the contractions.
 #include <tests/op_table/op_table.h>
 
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 
 #include <cmath>
 

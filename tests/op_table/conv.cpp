@@ -3,7 +3,7 @@
 #include <binade/core/ops/conv.h>
 #include <tests/op_table/op_table.h>
 
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 
 namespace binade::op_table {
 namespace {

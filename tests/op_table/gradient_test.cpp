@@ -1,10 +1,10 @@
 // Numeric gradients in f64, with random upstream gradients: every differentiable row in its shapes
 // (broadcasts, 0-d, sizes of 1, empty, 5-d) and memory layouts, with non-contiguous and stride-0
 // upstream gradients, operands or results without a gradient, and one tensor given twice.
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/support/test_device.h>
 #include <tests/op_table/sample.h>
 
-#include <binade/core/gradcheck.h>
+#include <binade/core/autograd/gradcheck.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // Rows of the ops with indices.
 #include <tests/op_table/move_row.h>
 
-#include <binade/core/create.h>
 #include <binade/core/ops/index.h>
+#include <binade/core/tensor/create.h>
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 // Rows of interpolate: every mode, larger, smaller and equal sizes.
 #include <tests/op_table/move_row.h>
 
-#include <binade/core/create.h>
 #include <binade/core/ops/interpolate.h>
+#include <binade/core/tensor/create.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Rows of the ops that join, split and sum back: cat, stack, split, sum_to.
 #include <tests/op_table/op_table.h>
 
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // matmul with vectors and batches that broadcast.
 #include <tests/op_table/op_table.h>
 
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 
 #include <algorithm>
 #include <cmath>

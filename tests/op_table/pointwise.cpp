@@ -1,7 +1,7 @@
 // Rows of the pointwise ops.
 #include <tests/op_table/pointwise_row.h>
 
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 
 #include <cmath>
 #include <limits>

@@ -1,7 +1,7 @@
 // Rows of the losses that compare input and target element by element.
 #include <tests/op_table/op_table.h>
 
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 
 #include <algorithm>
 #include <cmath>

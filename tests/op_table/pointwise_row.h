@@ -1,6 +1,6 @@
 // What the rows of pointwise ops share.
 #pragma once
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 #include <tests/op_table/op_table.h>
 
 namespace binade::op_table {

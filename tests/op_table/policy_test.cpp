@@ -1,14 +1,14 @@
 // Precision policies: under autocast, mixed and half, every op takes its inputs and stores its
 // results in the dtypes of its class, and computes as exactly as the class promises. And the table
 // of op classes is that of the ops that ran.
-#include <binade/core/observer.h>
-#include <binade/core/op.h>
+#include <binade/core/autograd/op.h>
+#include <binade/core/observe/observer.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/support/test_device.h>
 #include <tests/op_table/compare.h>
 
 namespace binade::op_table {
@@ -25,8 +25,8 @@ const std::map<std::string, OpClass>& table() {
   return *known;
 }
 
-// The law, written down independently of core/precision.cpp: the dtype of the inputs, given what
-// they were.
+// The law, written down independently of core/precision/precision.cpp: the dtype of the inputs,
+// given what they were.
 DType expected_input(OpClass op_class, const Precision& precision, DType widest) {
   const bool narrow = op_class == OpClass::contraction || op_class == OpClass::pointwise;
   const bool f32_store =

@@ -1,7 +1,7 @@
 // Rows of the pooling ops.
 #include <tests/op_table/op_table.h>
 
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,8 +1,8 @@
 // Rows of the ops that rearrange elements: exact in every dtype.
 #include <tests/op_table/move_row.h>
 
-#include <binade/core/create.h>
 #include <binade/core/ops/rearrange.h>
+#include <binade/core/tensor/create.h>
 
 #include <algorithm>
 

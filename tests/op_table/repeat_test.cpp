@@ -3,7 +3,7 @@
 
 #include <binade/kernels/base/parallel.h>
 #include <gtest/gtest.h>
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/support/test_device.h>
 
 #include <vector>
 

@@ -1,9 +1,9 @@
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/support/test_device.h>
 #include <tests/op_table/sample.h>
 
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 #include <binade/kernels/base/philox.h>
-#include <binade/kernels/conv2d_provider.h>
+#include <binade/kernels/conv/conv2d_provider.h>
 
 #include <algorithm>
 #include <cctype>

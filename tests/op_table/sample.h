@@ -1,6 +1,6 @@
 // Samples of a row: its inputs drawn from a seed, presented through memory layouts.
 #pragma once
-#include <binade/kernels/math_mode.h>
+#include <binade/kernels/base/math_mode.h>
 #include <tests/op_table/op_table.h>
 
 namespace binade::op_table {

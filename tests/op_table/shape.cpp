@@ -1,7 +1,7 @@
 // Rows of the ops that move data: exact in every dtype.
 #include <tests/op_table/move_row.h>
 
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 // topk and cumsum.
 #include <tests/op_table/op_table.h>
 
-#include <binade/core/create.h>
 #include <binade/core/ops/sort.h>
+#include <binade/core/tensor/create.h>
 
 #include <algorithm>
 #include <numeric>

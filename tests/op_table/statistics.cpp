@@ -1,8 +1,8 @@
 // Rows of variance, norms, products, logsumexp, amax and amin, any and all.
 #include <tests/op_table/op_table.h>
 
-#include <binade/core/create.h>
 #include <binade/core/ops/reduce.h>
+#include <binade/core/tensor/create.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Storms of overflows: what is not finite never reaches a weight, the scale ends at its floor, and
 // the one error says where and why.
-#include <binade/core/hooks.h>
+#include <binade/core/autograd/hooks.h>
 #include <binade/optim/adamw.h>
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/sgd.h>

@@ -1,10 +1,10 @@
 // Parameters without a model, and gradients set by hand: for tests of optimizers, on the test
-// device (tests/kernels/test_device.h).
+// device (tests/kernels/support/test_device.h).
 #pragma once
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
-#include <binade/core/parameter.h>
-#include <tests/kernels/test_device.h>
+#include <binade/core/tensor/create.h>
+#include <binade/core/tensor/parameter.h>
+#include <tests/kernels/support/test_device.h>
 
 #include <deque>
 

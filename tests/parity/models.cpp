@@ -1,7 +1,7 @@
 // The family models: logits, loss and gradients, then the losses of a few optimizer steps. In f16
 // and bf16 the models run under the policy `mixed`, as they would be trained.
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/conv.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/losses.h>
@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/support/test_device.h>
 #include <tests/op_table/compare.h>
 #include <tests/parity/sequence_models.h>
 #include <tests/parity/training_support.h>

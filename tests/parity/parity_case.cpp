@@ -1,7 +1,7 @@
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/support/test_device.h>
 #include <tests/parity/parity_case.h>
 
-#include <binade/core/create.h>
+#include <binade/core/tensor/create.h>
 
 #include <cmath>
 #include <cstring>

@@ -1,8 +1,8 @@
 // Parity cases: reading the files, and what every runner of a family shares. The format and the
 // meaning of every field are those of binade-parity-1.
 #pragma once
-#include <binade/core/safetensors.h>
-#include <binade/core/tensor.h>
+#include <binade/core/io/safetensors.h>
+#include <binade/core/tensor/tensor.h>
 
 #include <map>
 #include <nlohmann/json.hpp>

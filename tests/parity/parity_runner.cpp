@@ -1,6 +1,6 @@
 // parity_runner: checks the engine against files of PyTorch cases. See --help.
 #include <binade/kernels/base/error.h>
-#include <binade/kernels/math_mode.h>
+#include <binade/kernels/base/math_mode.h>
 
 #include <charconv>
 #include <cstdio>

@@ -1,5 +1,5 @@
 // The parity runner can fail: case files made here, right and with one planted fault each.
-#include <binade/core/safetensors.h>
+#include <binade/core/io/safetensors.h>
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,9 +1,9 @@
 // model_gpt and model_lstm, as the cases describe them.
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/attention.h>
 #include <binade/core/ops/index.h>
 #include <binade/core/ops/rnn.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/embedding.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/norm.h>

@@ -1,12 +1,12 @@
 // Cases of one op on tensors: inputs through their layouts, the op, backward from all outputs that
 // have an upstream gradient at once, and the comparison of results and gradients.
-#include <binade/core/device_memory.h>
+#include <binade/core/device/device_memory.h>
 #include <binade/core/ops.h>
 
 #include <algorithm>
 #include <set>
 
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/support/test_device.h>
 #include <tests/op_table/compare.h>
 #include <tests/parity/parity_case.h>
 

@@ -1,7 +1,7 @@
 // The families optim, clip, schedulers, grad_scaler and init, through the public interfaces of
 // optim/ and nn/init.h.
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/init.h>
 #include <binade/optim/clip.h>
 #include <binade/optim/plateau.h>
@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/support/test_device.h>
 #include <tests/op_table/compare.h>
 #include <tests/parity/training_support.h>
 

@@ -1,7 +1,7 @@
 #include <tests/parity/training_support.h>
 
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/optim/adagrad.h>
 #include <binade/optim/adamw.h>
 #include <binade/optim/lamb.h>

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Checks the layers and the form of the sources: lint.py includes|sources|selections [--root DIR].
 
-includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade/folder/file.h>, and
+includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade/folder/file.h>; below
+  kernels/ every source is in a family, which includes base, cuda and the families that FAMILIES lists;
   public headers (all but *_internal.h and those of kernels/host) include only the standard library
   beside that; kernels/host is for kernels and tests alone. What binade.h leads to includes no header of
   the standard library that takes long to compile: every user's source would pay for it.
-sources: lengths, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
+sources: lengths, at most 60 sources in a folder, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
   process; and for CUDA: kernels start only through launch(), inline assembly only in the primitives,
   shared memory only through shared_mem().
 selections: a filter of GoogleTest in a build file or a script selects a test, and a test program that is
@@ -13,6 +14,7 @@ selections: a filter of GoogleTest in a build file or a script selects a test, a
 Prints one line per finding and exits 1 if there is any.
 """
 import argparse
+import collections
 import fnmatch
 import pathlib
 import re
@@ -27,10 +29,33 @@ LAYERS = {
     "dist": {"kernels", "core", "dist"},
     "train": {"kernels", "core", "nn", "optim", "data", "dist", "train"},
 }
+# The families of kernels, each with those that it includes beside base and cuda.
+FAMILIES = {
+    "base": set(),
+    "cuda": {"host"},
+    "host": set(),
+    "pointwise": set(),
+    "exponents": set(),
+    "image": set(),
+    "optimizer": set(),
+    "random": set(),
+    "rnn": set(),
+    "copy": {"pointwise"},
+    "index": {"copy"},
+    "reduce": {"copy"},
+    "softmax": {"copy"},
+    "sort": {"copy"},
+    "norm": {"copy", "pointwise"},
+    "loss": {"copy", "reduce"},
+    "gemm": {"pointwise", "reduce"},
+    "conv": {"copy", "gemm"},
+    "attention": {"gemm", "random"},
+}
 PROGRAMS = ("samples", "tools", "bench", "tests")
 PRIVATE = "kernels/host"  # headers that are not installed, for kernels and tests
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
 MAX_LINES = 400
+MAX_FILES = 60
 
 STANDARD = set("""
 algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes
@@ -59,7 +84,7 @@ COMMENT_OR_STRING = re.compile(
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 ENDS_PROCESS = re.compile(
     r"(?<![\w.>])(?:std\s*::\s*|::\s*)?(abort|exit|_exit|_Exit|quick_exit|terminate)\s*\(")
-ENDS_PROCESS_IN = "dist/process_exit.cpp"  # for ranks that nothing else can reach
+ENDS_PROCESS_IN = "dist/job/process_exit.cpp"  # for ranks that nothing else can reach
 # What stands in one place only: pattern, where it may (files, or folders that end in /), what to do.
 ONE_PLACE = (
     (re.compile(r"<<<"), (), "a raw kernel launch; use launch()"),
@@ -111,6 +136,20 @@ def include_fault(folder, path, quote, name):
     return None
 
 
+def family_fault(path, name):
+    """Why a source of kernels/ may not stand here or include this header, or None. name is None for the place."""
+    family = path.parent.name
+    if path.parent.parent.name != "kernels" or family not in FAMILIES:
+        return "not in a family of kernels (FAMILIES in lint.py)" if name is None else None
+    parts = (name or "").split("/")
+    if parts[:2] != ["binade", "kernels"]:
+        return None
+    allowed = {family, "base", "cuda"} | FAMILIES[family]
+    if len(parts) == 4 and parts[2] in allowed:
+        return None
+    return f"<{name}>: the family {family} may include {', '.join(sorted(allowed - {family}))} only"
+
+
 def umbrella_includes(root):
     """(file, line, header of the standard library) for all that binade.h leads to."""
     seen, open_files = set(), [root / "binade.h"]
@@ -133,9 +172,13 @@ def lint_includes(root):
             yield path, number, (f"<{name}>: too dear for a header that binade.h includes; declare what is "
                                  "needed and include it in the source")
     for folder, path in files(root, LAYERS):
+        in_kernels = folder == "kernels"
+        if in_kernels and (fault := family_fault(path, None)):
+            yield path, 1, fault
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = INCLUDE.match(line)
-            fault = match and include_fault(folder, path, *match.groups())
+            fault = match and (include_fault(folder, path, *match.groups()) or
+                               in_kernels and family_fault(path, match.group(2)))
             if fault:
                 yield path, number, fault
     for folder, path in files(root, PROGRAMS):
@@ -148,6 +191,10 @@ def lint_includes(root):
 
 
 def lint_sources(root):
+    counts = collections.Counter(path.parent for _, path in files(root, [*LAYERS, *PROGRAMS]))
+    for place, count in counts.items():
+        if count > MAX_FILES:
+            yield place, 1, f"{count} sources in a folder, at most {MAX_FILES}: make rooms"
     for folder, path in files(root, [*LAYERS, *PROGRAMS]):
         text = path.read_text()
         lines = text.splitlines()

@@ -27,11 +27,30 @@ class LintTest(unittest.TestCase):
 
     def test_layers(self):
         includes = lint.lint_includes
-        self.assertEqual(self.findings(includes, "core/a.cpp", "#include <binade/kernels/b.h>\n"), 0)
-        self.assertEqual(self.findings(includes, "kernels/a.cpp", "#include <binade/core/b.h>\n"), 1)
+        self.assertEqual(self.findings(includes, "core/a.cpp", "#include <binade/kernels/base/b.h>\n"), 0)
+        self.assertEqual(self.findings(includes, "kernels/copy/a.cpp", "#include <binade/core/b.h>\n"), 1)
         self.assertEqual(self.findings(includes, "optim/a.cpp", "#include <binade/nn/b.h>\n"), 1)
         self.assertEqual(self.findings(includes, "train/a.cpp", "#include <binade/nn/b.h>\n"), 0)
         self.assertEqual(self.findings(includes, "nn/a.cpp", "#include <binade/binade.h>\n"), 1)
+
+    def test_families(self):
+        includes = lint.lint_includes
+        for path, name, count in (("copy/a.cu", "base/b.h", 0), ("copy/a.cu", "cuda/b.cuh", 0),
+                                  ("copy/a.cu", "copy/b.h", 0), ("copy/a.cu", "pointwise/b.h", 0),
+                                  ("pointwise/a.cu", "copy/b.h", 1), ("base/a.h", "gemm/b.h", 1),
+                                  ("copy/a.cu", "b.h", 1), ("cuda/a.cuh", "host/b.h", 0)):
+            text = f"#include <binade/kernels/{name}>\n"
+            self.assertEqual(self.findings(includes, f"kernels/{path}", text), count, (path, name))
+        for path in ("kernels/a.cpp", "kernels/new/a.cpp", "kernels/copy/more/a.cpp"):
+            self.assertEqual(self.findings(includes, path, ""), 1, path)
+
+    def test_rooms(self):
+        root = pathlib.Path(self.folder.name)
+        (root / "nn").mkdir()
+        for number in range(60):
+            (root / f"nn/a{number}.cpp").write_text("")
+        self.assertEqual(self.findings(lint.lint_sources, "data/a.cpp", ""), 0)
+        self.assertEqual(self.findings(lint.lint_sources, "nn/a.cpp", ""), 1)
 
     def test_form_of_includes(self):
         includes = lint.lint_includes
@@ -65,43 +84,43 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.findings(sources, "nn/a.h", "int a;\n"), 1)
         self.assertEqual(self.findings(sources, "nn/a.h", "#pragma once\n"), 0)
         self.assertEqual(self.findings(sources, "nn/a.cpp", "// TO" "DO: more\n"), 1)
-        self.assertEqual(self.findings(sources, "kernels/a.cu", "f<<<1, 2>>>(x);\n"), 1)
-        self.assertEqual(self.findings(sources, "kernels/a.cu", "// f<<<1, 2>>>(x) is not used\n"), 0)
+        self.assertEqual(self.findings(sources, "kernels/copy/a.cu", "f<<<1, 2>>>(x);\n"), 1)
+        self.assertEqual(self.findings(sources, "kernels/copy/a.cu", "// f<<<1, 2>>>(x) is not used\n"), 0)
 
     def test_cuda_sources(self):
         sources = lint.lint_sources
-        self.assertEqual(self.findings(sources, "kernels/a.cu", "int a;\n" * 401), 1)
+        self.assertEqual(self.findings(sources, "kernels/copy/a.cu", "int a;\n" * 401), 1)
         self.assertEqual(self.findings(sources, "kernels/cuda/a.cuh", "#pragma once\n" * 401), 1)
         self.assertEqual(self.findings(sources, "kernels/cuda/a.cuh", "int a;\n"), 1)
         for name in ("cudaLaunchKernelExC(c, k, a)", "cudaLaunchKernel(k, g, b, a, 0, s)",
                      "cuLaunchKernel(f)"):
             text = f"status = {name};\n"
-            self.assertEqual(self.findings(sources, "kernels/a.cu", text), 1, name)
+            self.assertEqual(self.findings(sources, "kernels/copy/a.cu", text), 1, name)
             self.assertEqual(self.findings(sources, "core/a.cpp", text), 1, name)
             self.assertEqual(self.findings(sources, "kernels/cuda/launch.cu", text), 0, name)
-            self.assertEqual(self.findings(sources, "kernels/a.cu", f'call("{name}");\n'), 0, name)
+            self.assertEqual(self.findings(sources, "kernels/copy/a.cu", f'call("{name}");\n'), 0, name)
         for text in ('asm volatile("nanosleep.u32 1;");\n', '  __asm__("");\n'):
-            self.assertEqual(self.findings(sources, "kernels/a.cu", text), 1, text)
+            self.assertEqual(self.findings(sources, "kernels/copy/a.cu", text), 1, text)
             self.assertEqual(self.findings(sources, "kernels/cuda/vector.cpp", text), 1, text)
             self.assertEqual(self.findings(sources, "kernels/cuda/primitives.cuh",
                                            f"#pragma once\n{text}"), 0, text)
             self.assertEqual(self.findings(sources, "kernels/host/fiber.cpp", text), 0, text)
         text = "extern __shared__ float s[];\n"
-        self.assertEqual(self.findings(sources, "kernels/a.cu", text), 1)
+        self.assertEqual(self.findings(sources, "kernels/copy/a.cu", text), 1)
         self.assertEqual(self.findings(sources, "kernels/host/a.cpp", text), 1)
-        self.assertEqual(self.findings(sources, "kernels/a.cu", f"// no {text}"), 0)
+        self.assertEqual(self.findings(sources, "kernels/copy/a.cu", f"// no {text}"), 0)
         self.assertEqual(self.findings(sources, "kernels/cuda/primitives.cuh",
                                        f"#pragma once\n{text}"), 0)
 
     def test_host_execution_is_private(self):
         includes = lint.lint_includes
         text = "#include <binade/kernels/host/executor.h>\n"
-        for path, count in (("kernels/a.cpp", 0), ("kernels/cuda/a.cuh", 0), ("tests/host/a.cpp", 0),
+        for path, count in (("kernels/cuda/a.cpp", 0), ("kernels/cuda/a.cuh", 0), ("kernels/copy/a.cpp", 1), ("tests/host/a.cpp", 0),
                             ("core/a.cpp", 1), ("train/a.h", 1), ("samples/a.cpp", 1)):
             self.assertEqual(self.findings(includes, path, text), count, path)
         text = "#include <ucontext.h>\n"
         self.assertEqual(self.findings(includes, "kernels/host/a.h", text), 0)
-        self.assertEqual(self.findings(includes, "kernels/a.h", text), 1)
+        self.assertEqual(self.findings(includes, "kernels/copy/a.h", text), 1)
 
     def test_process_ends(self):
         sources = lint.lint_sources
@@ -110,8 +129,8 @@ class LintTest(unittest.TestCase):
         for text in ("loop.exit(1);", 'g("abort() called");', "// never abort()", "on_exit(g);"):
             self.assertEqual(self.findings(sources, "core/a.cpp", f"{text}\n"), 0, text)
         self.assertEqual(self.findings(sources, "samples/a.cpp", "int main() { exit(1); }\n"), 0)
-        self.assertEqual(self.findings(sources, "dist/process_exit.cpp", "void f() { ::_exit(1); }\n"), 0)
-        self.assertEqual(self.findings(sources, "dist/launch.cpp", "void f() { ::_exit(1); }\n"), 1)
+        self.assertEqual(self.findings(sources, "dist/job/process_exit.cpp", "void f() { ::_exit(1); }\n"), 0)
+        self.assertEqual(self.findings(sources, "dist/job/launch.cpp", "void f() { ::_exit(1); }\n"), 1)
 
 
     def test_selections(self):

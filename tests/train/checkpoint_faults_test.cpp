@@ -8,10 +8,10 @@
 #include <functional>
 #include <random>
 
-#include "tests/core/child_process.h"
-#include "tests/core/faulty_file_system.h"
-#include "tests/core/model_file_system.h"
-#include "tests/core/temporary_directory.h"
+#include "tests/core/io/faulty_file_system.h"
+#include "tests/core/io/model_file_system.h"
+#include "tests/support/child_process.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/train/checkpoint_samples.h"
 
 namespace binade::train {

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/core/model_file_system.h"
-#include "tests/core/temporary_directory.h"
+#include "tests/core/io/model_file_system.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/train/checkpoint_samples.h"
 
 namespace binade::train {

@@ -1,7 +1,7 @@
 // to_full_precision(): 16-bit parameters become f32 under the hands of an optimizer.
 #include <binade/binade.h>
 #include <gtest/gtest.h>
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/support/test_device.h>
 
 namespace binade {
 namespace {

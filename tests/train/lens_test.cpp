@@ -1,9 +1,9 @@
 // The lens on a training loop: what it sees, where, and that it changes nothing.
 #include <binade/binade.h>
 #include <gtest/gtest.h>
-#include <tests/core/temporary_directory.h>
 #include <tests/data/fake_dataset.h>
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/support/test_device.h>
+#include <tests/support/temporary_directory.h>
 
 #include <algorithm>
 #include <cmath>

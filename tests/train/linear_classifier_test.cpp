@@ -1,6 +1,6 @@
 // The drawn images need more than a template per class: a linear classifier stays below 80 %.
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/data/glyphs.h>
 #include <binade/nn/linear.h>
 #include <binade/optim/adamw.h>

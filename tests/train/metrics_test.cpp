@@ -1,5 +1,5 @@
 // metrics.jsonl: what a line holds, and what a resumed run keeps of it.
-#include <binade/core/file_system.h>
+#include <binade/core/io/file_system.h>
 #include <binade/train/metrics.h>
 
 #include <gtest/gtest.h>

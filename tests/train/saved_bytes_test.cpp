@@ -1,7 +1,7 @@
 // What a training step of the MNIST net keeps for backward: f16 about halves it, evaluation none.
-#include <binade/core/autograd.h>
-#include <binade/core/create.h>
+#include <binade/core/autograd/autograd.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/models.h>
 
 #include <gtest/gtest.h>

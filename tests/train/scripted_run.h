@@ -1,7 +1,7 @@
 // A run of the Trainer whose validation losses and gradients a test chooses.
 #pragma once
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/kernels/base/error.h>
 #include <binade/optim/sgd.h>
 #include <binade/train/trainer.h>

@@ -1,6 +1,6 @@
 // A model that another library trained on MNIST, from its safetensors file: y = W2 leaky(W1 x).
-#include <binade/core/create.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/data/idx.h>
 #include <binade/train/model_file.h>
 

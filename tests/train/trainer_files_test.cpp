@@ -1,6 +1,6 @@
 // The Trainer and the disk: the lines of metrics.jsonl, and a run that has no directory.
-#include <binade/core/file_system.h>
-#include <binade/kernels/math_mode.h>
+#include <binade/core/io/file_system.h>
+#include <binade/kernels/base/math_mode.h>
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,11 +1,11 @@
 // A model whose activations f16 cannot hold, in the Trainer, under each policy for an overflow at
 // the floor of the loss scale.
 #include <binade/binade.h>
-#include <binade/core/warning.h>
+#include <binade/core/observe/warning.h>
 #include <gtest/gtest.h>
-#include <tests/core/temporary_directory.h>
 #include <tests/data/fake_dataset.h>
-#include <tests/kernels/test_device.h>
+#include <tests/kernels/support/test_device.h>
+#include <tests/support/temporary_directory.h>
 
 #include <cmath>
 #include <fstream>

@@ -1,0 +1,271 @@
+// The backward engine (core/autograd/backward_run_internal.h).
+#include <binade/core/autograd/autograd.h>
+#include <binade/core/autograd/backward_run_internal.h>
+#include <binade/core/autograd/hooks.h>
+#include <binade/core/autograd/op.h>
+#include <binade/core/observe/graph_growth_internal.h>
+#include <binade/core/observe/label.h>
+#include <binade/core/observe/observer.h>
+#include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/copy/copy.h>
+
+#include <algorithm>
+
+namespace binade {
+
+namespace {
+
+std::string where(const Node& node) {
+  std::string out = std::string("(in backward of ") + node.name();
+  if (node.label) {
+    out += ", module " + label_text(node.label);
+  }
+  return out + ")";
+}
+
+// Adding to a gradient needs one scale. Words that are not the same one are read and compared.
+void check_scale(const Leaf& leaf, const BackwardOptions& options) {
+  check(!leaf.clipped_norm && !leaf.clipped_value,
+        "backward: got a gradient that is clipped already, expected to add to one that is not: "
+        "clipping the parts of a sum does not clip the sum; clip after the last micro-batch, or "
+        "step and zero_grad first");
+  const Tensor& word = options.scale_word;
+  if (leaf.scale_word.handle().get() == word.handle().get() && leaf.scale == options.scale) {
+    return;
+  }
+  const double scale = word.defined() ? options.scale * word.item() : options.scale;
+  const double held = leaf.full_scale();
+  check(held == scale, "backward: got a loss scale of ", scale,
+        ", but a gradient is held at scale ", held, "; step or zero_grad before the scale changes");
+}
+
+Grads call(Node& node, const Tensor& dy) {
+  try {
+    return node.backward(dy);
+  } catch (Error& error) {
+    error.add_context(where(node));
+    throw;
+  }
+}
+
+}  // namespace
+
+void BackwardRun::finish(Leaf& leaf) {
+  leaf.run = 0;
+  if (leaf.hooked) [[unlikely]] {
+    Tensor gradient = leaf.buffer;
+    detail::run_hooks(leaf, gradient);
+    // A hook that leaves no buffer has taken the gradient
+    // (dist/parallel/distributed_data_parallel.h).
+    if (leaf.buffer.defined() && gradient.handle().get() != leaf.buffer.handle().get()) {
+      if (gradient.handle()->storage.get() == leaf.buffer.handle()->storage.get()) {
+        gradient = mul(gradient, 1);  // another view of what is written now
+      }
+      leaf.clear_gradient();
+      leaf.accumulate(std::move(gradient));
+    }
+  }
+  if (leaf.on_final) {
+    leaf.on_final(leaf.buffer);
+  }
+}
+
+void BackwardRun::collect(const Node& node, const Tensor& gradient) {
+  if (const auto target = targets_->gradients.find(&node); target != targets_->gradients.end()) {
+    Tensor& into = target->second;
+    into = into.defined() ? add(into, gradient) : gradient;
+  }
+}
+
+void BackwardRun::deliver_to_leaf(Edge& edge, Tensor gradient) {
+  auto& leaf = static_cast<Leaf&>(*edge);
+  if (leaf.run != id_) {
+    if (leaf.has_grad) {
+      check_scale(leaf, options_);
+    }
+    leaf.run = id_;
+    touched_.push_back(edge.handle());
+  }
+  leaf.accumulate(std::move(gradient));
+  leaf.scale = options_.scale;
+  leaf.scale_word = options_.scale_word;
+  if (detail::thread_state.observers) [[unlikely]] {
+    detail::notify_upstream({leaf, options_, leaf.buffer, nullptr});
+  }
+}
+
+void BackwardRun::deliver(Edge& edge, Tensor gradient) {
+  Node& node = *edge;
+  check(gradient.dtype() == node.dtype, "backward: the gradient of ", node.name(), " has dtype ",
+        gradient.dtype(), ", expected ", node.dtype);
+  if (!(gradient.sizes() == node.sizes)) [[unlikely]] {
+    gradient =
+        sum_to(gradient, node.sizes, node.leaf ? static_cast<Leaf&>(node).destination() : Tensor());
+  }
+  if (node.leaf) {
+    targets_ ? collect(node, gradient) : deliver_to_leaf(edge, std::move(gradient));
+    return;
+  }
+  Tensor& into = node.grad;
+  if (!into.defined()) {
+    check(!node.released, "backward: the graph of ", node.name(),
+          " was freed by an earlier backward; pass retain_graph there");
+    into = std::move(gradient);
+    push(edge);
+    return;
+  }
+  check(node.run == id_, "backward: ", node.name(),
+        " is part of another backward that is still running");
+  // Not into a broadcast view: one element may stand for many.
+  if (!grad_enabled() && into.sole_owner() && is_dense(into.sizes(), into.strides())) {
+    kernels::add_into({.x = gradient, .y = into});
+  } else {
+    into = add(into, gradient);
+  }
+}
+
+void BackwardRun::deliver_all(Node& node, Grads& gradients) {
+  for (int i = 0; i < node.edge_count; ++i) {
+    Edge& edge = node.edges[i];
+    if (!edge) {
+      continue;
+    }
+    if (targets_ && !targets_->leads(*edge)) {
+      if (!retain_) {
+        edge.drop();
+      }
+      continue;
+    }
+    if (node.part) {  // the whole runs once, however many of its parts got a gradient
+      if (edge->run != id_) {
+        check(!edge->released, "backward: the graph of ", edge->name(),
+              " was freed; pass retain_graph");
+        push(edge);
+      }
+      continue;
+    }
+    Leaf* leaf = edge->leaf ? static_cast<Leaf*>(edge.get()) : nullptr;
+    if (gradients[i].defined()) {
+      deliver(edge, std::move(gradients[i]));
+    }
+    if (retain_ || !leaf) {
+      continue;
+    }
+    const bool touched = leaf->run == id_;  // then `touched_` keeps it alive
+    if (edge.drop() && touched) {
+      finish(*leaf);
+    }
+  }
+}
+
+// Whether the node's backward is wanted.
+bool BackwardRun::arrive(Node& node, Tensor& dy) {
+  if (node.hooked) {
+    detail::run_hooks(node, dy);
+  }
+  if (!targets_) {
+    return true;
+  }
+  collect(node, dy);
+  return targets_->inner.contains(&node);
+}
+
+void BackwardRun::step() {
+  std::pop_heap(heap_.begin(), heap_.end());
+  Edge node = std::move(heap_.back().node);
+  heap_.pop_back();
+  current_ = node.get();
+  Tensor dy = std::move(node->grad);
+  if ((node->hooked || targets_) && !arrive(*node, dy)) [[unlikely]] {
+    node->run = 0;
+    return;
+  }
+  check(!options_.create_graph || node->part || node->op->twice, "backward: double backward of ",
+        node->name(), " is not implemented");
+  try {
+    if (detail::thread_state.observers) [[unlikely]] {
+      detail::notify_upstream({*node, options_, dy, nullptr});
+    }
+    Grads gradients = call(*node, dy);
+    if (detail::thread_state.observers) [[unlikely]] {
+      detail::notify_gradients({*node, options_, dy, &gradients});
+    }
+    dy = {};
+    deliver_all(*node, gradients);
+  } catch (...) {
+    if (!retain_) {  // some edges may be gone: a second backward must not pass over them in silence
+      node->release();
+    }
+    throw;
+  }
+  kept_.clear();
+  if (!retain_) {
+    node->release();
+  }
+  node->run = 0;
+}
+
+void BackwardRun::run() {
+  while (!heap_.empty()) {
+    step();
+  }
+  finished_ = true;
+  // Leaves that a graph outside shares, or that are retained, are final only now.
+  for (const Ref<Node>& leaf : touched_) {
+    if (leaf->run == id_) {
+      finish(static_cast<Leaf&>(*leaf));
+    }
+  }
+}
+
+void backward(std::span<const Seed> seeds, const BackwardOptions& options) {
+  for (const Seed& seed : seeds) {
+    check(seed.root.defined() && seed.root.requires_grad(),
+          "backward: nothing in this tensor's history wants a gradient");
+    check(seed.gradient.defined() && seed.gradient.sizes() == seed.root.sizes(),
+          "backward: got a seed of shape ",
+          seed.gradient.defined() ? seed.gradient.sizes() : Dims{}, ", expected ",
+          seed.root.sizes(), ", the shape of the tensor");
+  }
+  BackwardRun run(options);
+  for (const Seed& seed : seeds) {
+    Edge edge(seed.root.history());
+    run.deliver(edge, seed.gradient);
+  }
+  run.run();
+  if (run.outermost()) {
+    detail::sample_live_graph();
+  }
+}
+
+void backward(const Tensor& root, const Tensor& seed, const BackwardOptions& options) {
+  const Seed one{root, seed};
+  backward(std::span(&one, 1), options);
+}
+
+void backward(const Tensor& root, const BackwardOptions& options) {
+  check(root.defined() && root.numel() == 1, "backward: got shape ",
+        root.defined() ? to_string(root.sizes()) : "of an undefined tensor",
+        ", expected one element or an explicit upstream gradient");
+  backward(root, full(root.sizes(), options.scale, root.dtype(), root.device()), options);
+}
+
+namespace detail {
+
+void begin_node(Node& node, const Input* inputs, size_t count) {
+  uint64_t sequence =
+      thread_state.clock;  // newer than all this thread recorded and than its inputs
+  for (size_t i = 0; i < count; ++i) {
+    if (const Ref<Node>& from = inputs[i].tensor.history()) {
+      node.edges[i] = Edge(from);
+      sequence = std::max(sequence, from->sequence);
+    }
+  }
+  node.sequence = thread_state.clock = sequence + 1;
+  begin(node);
+}
+
+}  // namespace detail
+
+}  // namespace binade

@@ -1,0 +1,236 @@
+// Recording ops and running backward.
+//
+// An op records one node: its edges, what it saved and its backward closure in a single allocation.
+// A backward returns one gradient per input and never accumulates; only the engine accumulates, and
+// only the engine sums a broadcast away. Ops use this through core/autograd/op.h.
+#pragma once
+#include <binade/core/autograd/node.h>
+
+#include <array>
+#include <span>
+#include <type_traits>
+
+namespace binade {
+
+inline bool grad_enabled() { return detail::thread_state.grad_enabled; }
+
+// While one exists, ops on this thread record nothing and save nothing.
+class NoGradGuard {
+ public:
+  NoGradGuard() : before_(std::exchange(detail::thread_state.grad_enabled, false)) {}
+  ~NoGradGuard() { detail::thread_state.grad_enabled = before_; }
+  NoGradGuard(const NoGradGuard&) = delete;
+  NoGradGuard& operator=(const NoGradGuard&) = delete;
+
+ private:
+  bool before_;
+};
+
+// Turns recording on again, for example inside a backward that calls backward.
+class GradGuard {
+ public:
+  GradGuard() : before_(std::exchange(detail::thread_state.grad_enabled, true)) {}
+  ~GradGuard() { detail::thread_state.grad_enabled = before_; }
+  GradGuard(const GradGuard&) = delete;
+  GradGuard& operator=(const GradGuard&) = delete;
+
+ private:
+  bool before_;
+};
+
+// Which gradients of a running backward are wanted, and where they may be written.
+class Needs {
+ public:
+  Needs(const Edge* edges, int count) : edges_(edges), count_(count) {}
+  bool operator[](int i) const { return edges_[i] && (!detail::thread_state.pruned || reaches(i)); }
+  // Memory for gradient i with the input's sizes: a parameter's arena range when this is its first
+  // contribution, else new memory (dense, row-major). Undefined if gradient i is not
+  // wanted; else it must be fully written and returned.
+  Tensor out(int i) const;
+  // The same, but new memory gets these strides where they are those of a dense tensor of the
+  // input's sizes, for example the strides of the input.
+  Tensor out_strided(int i, const Dims& strides) const;
+  Tensor out_like(int i, const Tensor& like) const { return out_strided(i, like.strides()); }
+  // The same with the strides of dy, but dy's own memory, to be overwritten, where it has the
+  // input's sizes and nobody else holds it. For kernels in which the gradient may be dy.
+  Tensor out_over(int i, const Tensor& dy) const;
+  int size() const { return count_; }
+
+ private:
+  bool reaches(int i) const;
+  Tensor direct(int i) const;
+  const Edge* edges_;
+  int count_;
+};
+
+// What a backward keeps: data without history, and the version it had. Reading it after the data
+// was changed in place is an error.
+class Saved {
+ public:
+  Saved() = default;
+  explicit Saved(const Tensor& t) { hold(t); }
+  Saved(Saved&& other) noexcept
+      : data_(std::move(other.data_)),
+        history_(other.history_),
+        version_(other.version_),
+        counted_(std::exchange(other.counted_, false)) {}
+  Saved& operator=(Saved&& other) noexcept;
+  ~Saved() { drop(); }
+  void hold(const Tensor& t);  // REQUIRES: holds nothing
+  void drop() noexcept;
+  const Tensor& get(const Node& node) const;
+
+ private:
+  Tensor data_;
+  const Node* history_ = nullptr;  // compared with the edges of the running node, never followed
+  uint32_t version_ = 0;
+  bool counted_ = false;
+};
+
+// Bytes that backward graphs hold beside the parameters, now and at most since the last reset.
+struct SavedBytes {
+  int64_t live = 0, peak = 0;
+};
+SavedBytes saved_bytes();
+void reset_peak_saved_bytes();
+
+struct BackwardOptions {
+  bool retain_graph = false;  // keep the graph for another backward
+  // Record the backward itself, for higher derivatives. Such a gradient keeps its graph, and with
+  // it the leaf, alive until zero_grad().
+  bool create_graph = false;
+  double scale = 1;        // the loss scale that the seed carries; tags the gradients
+  Tensor scale_word = {};  // f64 [1], another factor of it that only the device knows
+};
+
+// Adds d(root)/d(leaf) to the gradient of every leaf below root. Without a seed root must have one
+// element; the seed is then 1. Throws if nothing below root wants a gradient, or if the graph was
+// freed.
+void backward(const Tensor& root, const BackwardOptions& options = {});
+void backward(const Tensor& root, const Tensor& seed, const BackwardOptions& options = {});
+
+// From several outputs at once, each with its upstream gradient.
+struct Seed {
+  Tensor root, gradient;
+};
+void backward(std::span<const Seed> seeds, const BackwardOptions& options = {});
+
+struct GradOptions {
+  std::vector<Tensor> upstream = {};  // one gradient per output; may be left out for one element
+  bool retain_graph = false;
+  bool create_graph = false;  // the gradients can be differentiated again
+  bool allow_unused = false;  // undefined for an input that the outputs do not depend on: no error
+};
+// The gradients of the outputs with respect to the inputs, leaves or results of ops, each with the
+// dtype of its input. No .grad is read or changed; only what leads to an input is computed.
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                         const GradOptions& options = {});
+inline std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& inputs,
+                                const GradOptions& options = {}) {
+  return grad(std::vector<Tensor>{output}, inputs, options);
+}
+
+namespace detail {
+
+struct Input {
+  const Tensor& tensor;
+  Input(const Tensor& t) : tensor(t) {}  // NOLINT
+};
+
+struct ToSave {  // null: not wanted
+  const Tensor* tensor;
+};
+
+template <class F, size_t kInputs, size_t kSaved>
+class OpNode final : public Node {
+ public:
+  OpNode(const Op* op, const Tensor& y, const std::array<ToSave, kSaved>& keep, F f)
+      : Node(op, y), fn_(f) {
+    edges = inputs_;
+    edge_count = kInputs;
+    for (size_t i = 0; i < kSaved; ++i) {
+      if (keep[i].tensor && keep[i].tensor->defined()) {
+        saved_[i].hold(*keep[i].tensor);
+      }
+    }
+  }
+  ~OpNode() override { OpNode::release(); }
+
+  Grads backward(const Tensor& dy) override { return call(dy, std::make_index_sequence<kSaved>{}); }
+  void release() noexcept override {
+    if (std::exchange(released, true)) {
+      return;
+    }
+    for (Saved& saved : saved_) {
+      saved.drop();
+    }
+    for (Edge& edge : inputs_) {
+      edge.drop();
+    }
+  }
+
+ private:
+  template <size_t... I>
+  Grads call(const Tensor& dy, std::index_sequence<I...>) {
+    const Needs needs(inputs_, kInputs);
+    if constexpr (std::is_invocable_v<F&, const Tensor&, Needs, decltype((void(I), dy))...>) {
+      return fn_(dy, needs, saved_[I].get(*this)...);
+    } else {
+      return fn_(dy, saved_[I].get(*this)...);
+    }
+  }
+
+  Edge inputs_[kInputs];
+  std::array<Saved, kSaved> saved_;
+  F fn_;
+};
+
+// Ops with any number of inputs, saved tensors or outputs: cat, stack, split. dys has one entry per
+// output, undefined where an output got no gradient.
+using ManyBackward =
+    std::function<Grads(std::span<const Tensor> dys, Needs needs, std::span<const Tensor> saved)>;
+void record_many(const Op* op, std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                 std::span<const Tensor> keep, ManyBackward backward);
+
+void begin_node(Node& node, const Input* inputs, size_t count);
+
+// Tells the observers of this thread (core/observe/observer.h).
+void notify_result(const Op& op, const Input* inputs, size_t count, const Tensor& y);
+
+template <size_t kInputs, size_t kSaved, class F>
+Tensor record(const Op* op, const Input (&inputs)[kInputs], Tensor& y,
+              const std::array<ToSave, kSaved>& keep, F backward) {
+  static_assert(std::is_trivially_copyable_v<F>,
+                "a backward captures plain values only: list the tensors it needs in save()");
+  if (thread_state.observers) [[unlikely]] {
+    notify_result(*op, inputs, kInputs, y);
+  }
+  bool wanted = false;
+  for (const Input& input : inputs) {
+    wanted |= input.tensor.requires_grad();
+  }
+  if (!wanted || !thread_state.grad_enabled) {
+    return std::move(y);
+  }
+  using Recorded = OpNode<F, kInputs, kSaved>;
+  static_assert(sizeof(Recorded) <= UINT16_MAX);
+  auto* node = new (allocate(sizeof(Recorded))) Recorded(op, y, keep, backward);
+  node->bytes = sizeof(Recorded);
+  begin_node(*node, inputs, kInputs);
+  return Tensor(std::move(y), Ref<Node>::adopt(node));
+}
+
+}  // namespace detail
+
+// save(a, b): what the backward receives, in this order. when(c, a): an undefined tensor unless c.
+inline detail::ToSave when(bool wanted, const Tensor& t) { return {wanted ? &t : nullptr}; }
+namespace detail {
+inline ToSave to_save(const Tensor& t) { return {&t}; }
+inline ToSave to_save(ToSave t) { return t; }
+}  // namespace detail
+template <class... T>
+std::array<detail::ToSave, sizeof...(T)> save(const T&... tensors) {
+  return {detail::to_save(tensors)...};
+}
+
+}  // namespace binade

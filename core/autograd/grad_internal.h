@@ -1,0 +1,11 @@
+// grad() without its checks, for core. Undefined for inputs without a gradient.
+#pragma once
+#include <binade/core/autograd/autograd.h>
+
+namespace binade::detail {
+
+// Nothing behind the tensors of `boundary` is looked at: they stand for independent variables.
+std::vector<Tensor> grad_of(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                            const GradOptions& options, std::span<const Tensor> boundary);
+
+}  // namespace binade::detail

@@ -1,0 +1,81 @@
+#include <binade/core/autograd/autograd.h>
+#include <binade/core/autograd/hooks.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+namespace binade {
+namespace {
+
+struct Entry {
+  uint64_t id;
+  std::shared_ptr<GradientHook> hook;
+};
+
+// Beside the nodes, so that a node without hooks pays nothing but a flag.
+struct Table {
+  std::mutex mutex;
+  std::unordered_map<const Node*, std::vector<Entry>> hooks;
+  uint64_t next = 1;
+};
+Table& table() {
+  static Table* instance = new Table;
+  return *instance;
+}
+
+}  // namespace
+
+HookHandle on_gradient(const Tensor& t, GradientHook hook) {
+  check(t.defined() && t.requires_grad(),
+        "on_gradient: got a tensor without history, expected one that wants a gradient");
+  check(static_cast<bool>(hook), "on_gradient: got an empty function");
+  Node& node = *t.history();
+  std::lock_guard lock(table().mutex);
+  const uint64_t id = table().next++;
+  table().hooks[&node].push_back({id, std::make_shared<GradientHook>(std::move(hook))});
+  node.hooked = true;
+  return HookHandle(id);
+}
+
+void HookHandle::remove() {
+  std::lock_guard lock(table().mutex);
+  for (auto& [node, entries] : table().hooks) {
+    std::erase_if(entries, [this](const Entry& entry) { return entry.id == id_; });
+  }
+}
+
+namespace detail {
+
+void run_hooks(Node& node, Tensor& gradient) {
+  std::vector<Entry> entries;  // a copy: a hook may add or remove hooks
+  {
+    std::lock_guard lock(table().mutex);
+    entries = table().hooks[&node];
+  }
+  for (const Entry& entry : entries) {
+    const Tensor before = gradient;
+    (*entry.hook)(gradient);
+    check(gradient.defined() && gradient.sizes() == before.sizes() &&
+              gradient.dtype() == before.dtype() && gradient.device() == before.device(),
+          "on_gradient: a hook of ", node.name(), " put in ",
+          gradient.defined() ? text("a gradient of shape ", gradient.sizes(), ", ",
+                                    gradient.dtype(), " on ", gradient.device())
+                             : "an undefined tensor",
+          ", expected shape ", before.sizes(), ", ", before.dtype(), " on ", before.device());
+  }
+}
+
+void drop_hooks(Node& node) {
+  std::vector<Entry> entries;  // destroyed outside of the lock: a hook may hold tensors
+  std::lock_guard lock(table().mutex);
+  if (const auto found = table().hooks.find(&node); found != table().hooks.end()) {
+    entries = std::move(found->second);
+    table().hooks.erase(found);
+  }
+}
+
+}  // namespace detail
+}  // namespace binade

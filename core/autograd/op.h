@@ -1,0 +1,105 @@
+// Op: the one definition of an operation. Its form is the same everywhere (core/ops/*.cpp):
+//
+//   static constexpr Op kSoftmax{"softmax", OpClass::reduction};
+//
+//   Tensor softmax(const Tensor& x_) {            // y_i = exp(x_i) / sum_j exp(x_j)
+//     auto [x] = kSoftmax.enter(x_);              // precision policy
+//     check(...);
+//     Tensor y = empty_like(x);
+//     kernels::softmax_forward({.x = x, .y = y});
+//     return kSoftmax.record({x}, y, save(y), [](const Tensor& dy, Needs needs, const Tensor& y) ->
+//     Grads {
+//       Tensor dx = needs.out(0);                 // dx = y * (dy - sum(dy * y))
+//       kernels::softmax_backward({.y = y, .dy = dy, .dx = dx});
+//       return {dx};
+//     });
+//   }
+#pragma once
+#include <binade/core/autograd/autograd.h>
+#include <binade/core/precision/precision.h>
+#include <binade/kernels/base/kernel.h>
+
+#include <tuple>
+#include <vector>
+
+namespace binade {
+
+template <size_t N>
+class Entered;
+
+struct Op {
+  const char* name;
+  OpClass op_class;
+  bool twice = false;  // the backward is made of ops, so it can be differentiated again
+
+  // The inputs as the op shall see them: cast as the thread's precision policy asks. Casts are
+  // differentiable. Undefined (optional) inputs pass through.
+  template <class... T>
+  Entered<sizeof...(T)> enter(const T&... inputs) const;
+
+  template <size_t kInputs, size_t kSaved, class F>
+  Tensor record(const detail::Input (&inputs)[kInputs], Tensor& y,
+                const std::array<detail::ToSave, kSaved>& keep, F backward) const {
+    return detail::record(this, inputs, y, keep, backward);
+  }
+  // A result that has no gradient.
+  template <size_t kInputs>
+  Tensor plain(const detail::Input (&inputs)[kInputs], Tensor& y) const {
+    if (detail::thread_state.observers) [[unlikely]] {
+      detail::notify_result(*this, inputs, kInputs, y);
+    }
+    return std::move(y);
+  }
+  void record_many(std::span<const Tensor> inputs, std::span<Tensor> outputs,
+                   std::span<const Tensor> keep, detail::ManyBackward backward) const {
+    detail::record_many(this, inputs, outputs, keep, std::move(backward));
+  }
+};
+
+namespace detail {
+// One device for all inputs of an op.
+void check_devices(const Op& op, const Tensor* const* inputs, size_t count);
+// Casts the inputs as the policy asks; `casts` holds what the pointers then point to.
+// The tensors as one dtype where a policy acts: that of the widest.
+std::vector<Tensor> enter_joined(const Op& op, const std::vector<Tensor>& inputs);
+void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inputs, Tensor* casts,
+                  size_t count);
+}  // namespace detail
+
+template <size_t N>
+class Entered {
+ public:
+  template <class... T>
+  explicit Entered(const Op& op, const T&... inputs) : at_{&inputs...} {
+    if constexpr (kernels::kWithCuda && N > 1) {
+      detail::check_devices(op, at_, N);
+    }
+    if (const PrecisionScope* scope = detail::thread_state.precision) [[unlikely]] {
+      detail::enter_policy(op, *scope, at_, casts_, N);
+    }
+  }
+  Entered(const Entered&) = delete;
+  Entered& operator=(const Entered&) = delete;
+  template <size_t I>
+  const Tensor& get() const {
+    return *at_[I];
+  }
+
+ private:
+  const Tensor* at_[N];
+  Tensor casts_[N];
+};
+
+template <class... T>
+Entered<sizeof...(T)> Op::enter(const T&... inputs) const {
+  return Entered<sizeof...(T)>(*this, inputs...);
+}
+
+}  // namespace binade
+
+template <size_t N>
+struct std::tuple_size<binade::Entered<N>> : std::integral_constant<size_t, N> {};
+template <size_t I, size_t N>
+struct std::tuple_element<I, binade::Entered<N>> {
+  using type = const binade::Tensor;
+};

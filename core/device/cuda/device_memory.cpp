@@ -1,0 +1,132 @@
+// Device memory over the CUDA runtime: the caching allocators, copies, waiting.
+#include <binade/core/device/cuda/caching_allocator_internal.h>
+#include <binade/core/device/cuda/capture_internal.h>
+#include <binade/core/device/device_memory.h>
+#include <binade/core/device/host_sync.h>
+#include <binade/core/device/stream.h>
+#include <binade/kernels/cuda/fault.h>
+#include <binade/kernels/cuda/kernel_call.h>
+#include <binade/kernels/cuda/runtime_api_internal.h>
+
+#include <array>
+#include <cstring>
+
+namespace binade {
+namespace {
+
+constexpr size_t kMaxDevices = 64;
+
+cudaStream_t current_stream_of(Device device) {
+  return static_cast<cudaStream_t>(kernels::current_stream(device));
+}
+
+const char* what_reads(const char* copy) {
+  const auto* call = kernels::KernelCall::current();
+  return call ? call->name() : copy;
+}
+
+}  // namespace
+
+CachingAllocator& CachingAllocator::of(Device device) {
+  static std::array<std::once_flag, kMaxDevices> made;
+  static std::array<CachingAllocator*, kMaxDevices> allocators;  // never destroyed, as streams
+  check(!device.is_cpu() && device.index >= 0 && static_cast<size_t>(device.index) < kMaxDevices,
+        "device memory: got device ", device, ", expected a cuda or emulated one");
+  const auto index = static_cast<size_t>(device.index);
+  std::call_once(made[index], [&] {
+    kernels::select_device(device);
+    allocators[index] = new CachingAllocator(
+        device, {.growable = true, .poison = device.kind == Device::kEmulated});
+  });
+  return *allocators[index];
+}
+
+void* device_allocate(Device device, size_t bytes) {
+  return CachingAllocator::of(device).allocate(bytes);
+}
+
+void device_release(Device device, void* block, size_t) noexcept {
+  CachingAllocator::of(device).release(block);
+}
+
+void device_record_use(Device device, void* block, kernels::StreamHandle stream) {
+  CachingAllocator::of(device).record_use(block, stream);
+}
+
+void device_copy(void* to, Device to_device, const void* from, Device from_device, size_t bytes) {
+  const Device device = to_device.is_cpu() ? from_device : to_device;
+  if (device.is_cpu()) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  kernels::select_device(device);
+  const bool to_host = to_device.is_cpu();
+  if (to_host && detail::thread_state.syncs && !is_pinned(to)) {
+    detail::note_host_sync("copy to the cpu", device);
+  }
+  if (to_host || from_device.is_cpu()) {
+    check_not_capturing(device, what_reads(to_host ? "copy to the cpu" : "copy from the cpu"),
+                        to_host ? to : from);
+  }
+  cudaError_t error = cudaSuccess;
+  if (!to_host && !from_device.is_cpu() && to_device != from_device) {
+    // Behind what made the source, and before what may overwrite it.
+    Event made(from_device), copied(device);
+    made.record();
+    Stream::current(device).wait(made);
+    error = cudaMemcpyPeerAsync(to, to_device.index, from, from_device.index, bytes,
+                                current_stream_of(device));
+    copied.record();
+    Stream::current(from_device).wait(copied);
+  } else {
+    const cudaMemcpyKind kind = to_host                ? cudaMemcpyDeviceToHost
+                                : from_device.is_cpu() ? cudaMemcpyHostToDevice
+                                                       : cudaMemcpyDeviceToDevice;
+    error = cudaMemcpyAsync(to, from, bytes, kind, current_stream_of(device));
+  }
+  kernels::check_cuda(error, to_host ? "copy to the cpu" : "copy to the device");
+  if (to_host) {
+    kernels::throw_reported_fault(device);
+  }
+}
+
+void synchronize_stream(Device device, SourceLine where) {
+  if (!device.is_cpu()) {
+    kernels::select_device(device);
+    check_not_capturing(device, "synchronize_stream", nullptr);
+    const detail::HostSyncCall call("synchronize_stream", where);
+    detail::note_host_sync("synchronize_stream", device);
+    kernels::check_cuda(cudaStreamSynchronize(current_stream_of(device)), "cudaStreamSynchronize");
+    kernels::throw_reported_fault(device);
+  }
+}
+
+void synchronize(Device device, SourceLine where) {
+  if (!device.is_cpu()) {
+    kernels::select_device(device);
+    check_not_capturing(device, "synchronize", nullptr);
+    const detail::HostSyncCall call("synchronize", where);
+    detail::note_host_sync("synchronize", device);
+    kernels::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    kernels::throw_reported_fault(device);
+  }
+}
+
+DeviceMemoryStats memory_stats(Device device) { return CachingAllocator::of(device).stats(); }
+void reset_peak_memory(Device device) { CachingAllocator::of(device).reset_peak(); }
+std::vector<LabelMemory> memory_by_label(Device device) {
+  return CachingAllocator::of(device).by_label();
+}
+std::vector<MemoryEvent> memory_timeline(Device device) {
+  return CachingAllocator::of(device).timeline();
+}
+void empty_cache(Device device, SourceLine where) {
+  kernels::select_device(device);
+  check_not_capturing(device, "empty_cache", nullptr);
+  const detail::HostSyncCall call("empty_cache", where);
+  detail::note_host_sync("empty_cache", device);
+  CachingAllocator::of(device).flush();
+}
+void fail_allocation(Device device, int64_t n) { CachingAllocator::of(device).fail_allocation(n); }
+
+}  // namespace binade

@@ -1,0 +1,97 @@
+// HostSyncGuard: finds where a program waits for the device without meaning to.
+//
+//   HostSyncGuard guard(HostSyncGuard::record);
+//   train_step();
+//   for (const HostSync& sync : guard.found()) std::puts(to_string(sync).c_str());
+//
+// Counted are item() and at(), copies to the host that is not pinned, synchronize(), and
+// empty_cache(), on this thread while the guard exists, each with the line of the call where it is
+// known, the module and the op in backward. Nothing on the CPU waits, so nothing is found there.
+#pragma once
+#include <binade/core/device/memory.h>
+#include <binade/core/tensor/source_line.h>
+#include <binade/kernels/base/device.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace binade {
+
+struct HostSync {
+  std::string what = {};    // "item", "copy to the cpu", ...
+  std::string module = {};  // path; empty outside of modules
+  std::string op = {};      // whose backward or kernel waits, where known
+  std::string file = {};    // of the call, where known
+  uint32_t line = 0;
+  Device device = {};
+  int64_t count = 0;
+  bool same_place(const HostSync& other) const;
+};
+// "item on cuda:0, 3 times, train.cpp:40 (in module head)"
+std::string to_string(const HostSync& sync);
+
+class HostSyncGuard {
+ public:
+  enum Mode : uint8_t { record, raise };  // raise: an Error before the wait
+
+  explicit HostSyncGuard(Mode mode = raise)
+      : mode_(mode), outer_(std::exchange(detail::thread_state.syncs, this)) {}
+  ~HostSyncGuard() { detail::thread_state.syncs = outer_; }
+  HostSyncGuard(const HostSyncGuard&) = delete;
+  HostSyncGuard& operator=(const HostSyncGuard&) = delete;
+
+  const std::vector<HostSync>& found() const { return found_; }
+  int64_t count() const;
+
+  void note(HostSync sync);  // for the runtime
+
+ private:
+  Mode mode_;
+  HostSyncGuard* outer_;
+  std::vector<HostSync> found_;
+};
+
+// Inside one the program means to wait: no guard outside of it counts that.
+class AllowHostSync {
+ public:
+  AllowHostSync() : before_(std::exchange(detail::thread_state.syncs, nullptr)) {}
+  ~AllowHostSync() { detail::thread_state.syncs = before_; }
+  AllowHostSync(const AllowHostSync&) = delete;
+  AllowHostSync& operator=(const AllowHostSync&) = delete;
+
+ private:
+  HostSyncGuard* before_;
+};
+
+namespace detail {
+
+void note_host_sync_slow(const char* what, Device device);
+// Before the host waits for the device.
+inline void note_host_sync(const char* what, Device device) {
+  if (thread_state.syncs) [[unlikely]] {
+    note_host_sync_slow(what, device);
+  }
+}
+
+// The call in the user's program that is about to wait, for what the runtime notes meanwhile.
+class HostSyncCall {
+ public:
+  HostSyncCall(const char* what, SourceLine where)
+      : what_(what), where_(where), outer_(std::exchange(current(), this)) {}
+  ~HostSyncCall() { current() = outer_; }
+  HostSyncCall(const HostSyncCall&) = delete;
+  HostSyncCall& operator=(const HostSyncCall&) = delete;
+
+  static const HostSyncCall*& current();
+  const char* what() const { return what_; }
+  SourceLine where() const { return where_; }
+
+ private:
+  const char* what_;
+  SourceLine where_;
+  const HostSyncCall* outer_;
+};
+
+}  // namespace detail
+}  // namespace binade

@@ -1,0 +1,110 @@
+// Host memory for tensors, graph nodes and workspaces: a caching allocator.
+//
+// Blocks up to 1 KiB come in 64-byte classes from two magazines per thread and class (Bonwick and
+// Adams, "Magazines and Vmem", 2001), so an allocation is a few instructions; larger blocks come
+// from locked lists, four classes per doubling. A block may be freed by any thread. Freed memory is
+// kept until empty_cache(). Under AddressSanitizer every block goes to malloc, so that it sees them
+// all.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define BINADE_PLAIN_MALLOC 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define BINADE_PLAIN_MALLOC 1
+#endif
+#endif
+
+namespace binade {
+
+class Node;
+class BackwardRun;
+class HostSyncGuard;
+class ObserverScope;
+struct PrecisionScope;
+
+namespace detail {
+
+inline constexpr size_t kSmallBytes = 1024, kLineBytes = 64;
+inline constexpr size_t kSmallClasses = kSmallBytes / kLineBytes + 1, kMagazineBlocks = 256;
+
+struct FreeBlock {
+  FreeBlock* next;
+};
+
+// Everything that an op looks up per thread, in one trivially destructible block: no guard on
+// access.
+struct ThreadState {
+  FreeBlock* free[kSmallClasses] = {};
+  FreeBlock* spare[kSmallClasses] = {};  // null or a full magazine
+  uint32_t count[kSmallClasses] = {};
+  bool grad_enabled = true;
+  bool draining = false;
+  bool pruned = false;         // `run` leaves out what grad() was not asked for
+  bool recomputing = false;    // a function runs again for its gradient (core/autograd/recompute.h)
+  bool tracing_nodes = false;  // new nodes are listed (core/observe/graph_growth_internal.h)
+  uint32_t label = 0;          // module path of the code that runs (core/observe/label.h)
+  uint64_t clock = 0;          // Lamport clock of recorded ops
+  int64_t live_nodes = 0;      // recorded less destroyed on this thread
+  Node* doomed = nullptr;      // nodes that wait for iterative destruction
+  BackwardRun* run = nullptr;  // the backward in progress on this thread
+  const PrecisionScope* precision = nullptr;  // null: full precision
+  HostSyncGuard* syncs = nullptr;
+  ObserverScope* observers = nullptr;  // who looks at every op (core/observe/observer.h)
+};
+extern constinit thread_local ThreadState thread_state;
+
+void* allocate_slow(size_t bytes);
+void release_slow(void* block, size_t bytes) noexcept;
+
+}  // namespace detail
+
+// 64-byte aligned, uninitialised. Throws OutOfMemory. release() wants the size that was asked for.
+inline void* allocate(size_t bytes) {
+#ifndef BINADE_PLAIN_MALLOC
+  auto& state = detail::thread_state;
+  const size_t index = (bytes + detail::kLineBytes - 1) / detail::kLineBytes;
+  if (bytes <= detail::kSmallBytes && state.free[index]) [[likely]] {
+    detail::FreeBlock* block = state.free[index];
+    state.free[index] = block->next;
+    --state.count[index];
+    return block;
+  }
+#endif
+  return detail::allocate_slow(bytes);
+}
+
+inline void release(void* block, size_t bytes) noexcept {
+#ifndef BINADE_PLAIN_MALLOC
+  auto& state = detail::thread_state;
+  const size_t index = (bytes + detail::kLineBytes - 1) / detail::kLineBytes;
+  if (bytes <= detail::kSmallBytes && state.count[index] < detail::kMagazineBlocks) [[likely]] {
+    state.free[index] = new (block) detail::FreeBlock{state.free[index]};
+    ++state.count[index];
+    return;
+  }
+#endif
+  detail::release_slow(block, bytes);
+}
+
+struct MemoryStats {
+  int64_t allocated = 0;           // bytes in live blocks above 1 KiB
+  int64_t reserved = 0;            // bytes taken from the system, small blocks and caches included
+  int64_t peak = 0;                // largest `allocated` since the last reset_peak_memory()
+  int64_t system_allocations = 0;  // calls that reached the system: constant in a steady state
+};
+MemoryStats memory_stats();
+void reset_peak_memory();
+
+// Returns cached large blocks to the system.
+void empty_cache();
+
+// For tests: the n-th allocation above 1 KiB from now (1 is the next) throws OutOfMemory; 0 turns
+// it off.
+void fail_allocation(int64_t n);
+
+}  // namespace binade

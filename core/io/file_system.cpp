@@ -1,0 +1,226 @@
+#include <binade/core/io/crc32c.h>
+#include <binade/core/io/file_system.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+namespace binade {
+namespace {
+
+template <class... Parts>
+[[noreturn]] void fail_file(int code, const std::string& path, const Parts&... doing) {
+  const std::string reason = std::generic_category().message(code);
+  throw FileError(text(path, ": cannot ", doing..., ": ", reason), code);
+}
+
+// Repeats a call that a signal interrupted.
+template <class Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) {
+    result = call();
+  }
+  return result;
+}
+
+// Creates a file beside `path` under a name that no other writer uses. A name left over from a
+// killed process with our number is passed over.
+std::unique_ptr<OutputFile> create_temporary(const std::string& path, FileSystem& files) {
+  static std::atomic<uint64_t> counter{0};
+  for (;;) {
+    try {
+      const std::string name = text(path, ".", int64_t{::getpid()}, "-", counter++, ".tmp");
+      return std::make_unique<OutputFile>(name, files);
+    } catch (const FileError& error) {
+      if (error.code() != EEXIST) {
+        throw;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+OutputFile::OutputFile(std::string path, FileSystem& files)
+    : path_(std::move(path)), files_(files) {
+  file_ = uninterrupted([&] { return files_.open_new(path_); });
+  if (file_ < 0) {
+    fail_file(errno, path_, "create the file");
+  }
+}
+
+OutputFile::~OutputFile() {
+  if (file_ >= 0) {
+    files_.close(file_);
+  }
+}
+
+void OutputFile::write(std::span<const std::byte> bytes) {
+  check(file_ >= 0, path_, ": cannot write, the file is already finished");
+  const std::span<const std::byte> all = bytes;
+  while (!bytes.empty()) {
+    const int64_t count =
+        uninterrupted([&] { return files_.write(file_, bytes.data(), bytes.size()); });
+    if (count <= 0) {
+      const int code = count == 0 ? EIO : errno;
+      fail_file(code, path_, "write ", bytes.size(), " bytes at byte ", size_);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    size_ += static_cast<uint64_t>(count);
+  }
+  checksum_ = crc32c(all, checksum_);
+}
+
+void OutputFile::finish() {
+  check(file_ >= 0, path_, ": cannot finish, the file is already finished");
+  if (uninterrupted([&] { return files_.sync(file_); }) != 0) {
+    fail_file(errno, path_, "sync the file of ", size_, " bytes");
+  }
+  const int closed = files_.close(std::exchange(file_, -1));
+  if (closed != 0 && errno != EINTR) {  // interrupted, it is closed all the same
+    fail_file(errno, path_, "close the file of ", size_, " bytes");
+  }
+}
+
+InputFile::InputFile(std::string path, FileSystem& files) : path_(std::move(path)), files_(&files) {
+  file_ = uninterrupted([&] { return files_->open_read(path_); });
+  if (file_ < 0) {
+    const char* hint = errno == EINVAL ? " (expected a regular file)" : "";
+    fail_file(errno, path_, "open the file", hint);
+  }
+  const int64_t size = files_->size(file_);
+  if (size < 0) {
+    const int code = errno;
+    files_->close(file_);
+    fail_file(code, path_, "get the size of the file");
+  }
+  size_ = static_cast<uint64_t>(size);
+}
+
+InputFile::~InputFile() {
+  if (file_ >= 0) {
+    files_->close(file_);
+  }
+}
+
+InputFile::InputFile(InputFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      files_(other.files_),
+      file_(std::exchange(other.file_, -1)),
+      size_(other.size_) {}
+
+void InputFile::read(uint64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const int64_t count =
+        uninterrupted([&] { return files_->read(file_, bytes.data(), bytes.size(), offset); });
+    if (count < 0) {
+      fail_file(errno, path_, "read ", bytes.size(), " bytes at byte ", offset);
+    }
+    check(count > 0, path_, ": the file ends at byte ", offset, ", expected ", bytes.size(),
+          " more bytes (is it being written, or cut off?)");
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += static_cast<uint64_t>(count);
+  }
+}
+
+std::vector<std::byte> read_file(const std::string& path, uint64_t max_bytes, FileSystem& files) {
+  const InputFile file(path, files);
+  check(file.size() <= max_bytes, path, ": the file has ", file.size(), " bytes, expected at most ",
+        max_bytes);
+  std::vector<std::byte> bytes(file.size());
+  file.read(0, bytes);
+  return bytes;
+}
+
+void write_file_durably(const std::string& path, const std::function<void(OutputFile&)>& write,
+                        FileSystem& files) {
+  const std::unique_ptr<OutputFile> file = create_temporary(path, files);
+  try {
+    write(*file);
+    file->finish();
+    rename_path(file->path(), path, files);
+  } catch (...) {
+    files.remove_file(file->path());
+    throw;
+  }
+  sync_directory(parent_directory(path), files);
+}
+
+void write_file_durably(const std::string& path, std::string_view bytes, FileSystem& files) {
+  write_file_durably(
+      path, [&](OutputFile& file) { file.write(bytes); }, files);
+}
+
+void rename_path(const std::string& from, const std::string& to, FileSystem& files) {
+  if (uninterrupted([&] { return files.rename(from, to); }) != 0) {
+    fail_file(errno, from, "rename to ", to);
+  }
+}
+
+void sync_directory(const std::string& path, FileSystem& files) {
+  if (uninterrupted([&] { return files.sync_directory(path); }) != 0) {
+    fail_file(errno, path, "sync the directory");
+  }
+}
+
+void make_directories(const std::string& path, FileSystem& files) {
+  const std::string parent = parent_directory(path);
+  int result = uninterrupted([&] { return files.make_directory(path); });
+  if (result != 0 && errno == ENOENT && parent != path) {
+    make_directories(parent, files);
+    result = uninterrupted([&] { return files.make_directory(path); });
+  }
+  if (result == 0) {
+    sync_directory(parent, files);
+    return;
+  }
+  const int code = errno;
+  if (code != EEXIST) {
+    fail_file(code, path, "make the directory");
+  }
+  list_directory(path, files);  // what exists must be a directory
+}
+
+std::vector<DirectoryEntry> list_directory(const std::string& path, FileSystem& files) {
+  std::vector<DirectoryEntry> entries;
+  const int result = uninterrupted([&] {
+    entries.clear();
+    return files.list(path, entries);
+  });
+  if (result != 0) {
+    fail_file(errno, path, "list the directory");
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const DirectoryEntry& a, const DirectoryEntry& b) { return a.name < b.name; });
+  return entries;
+}
+
+void remove_path(const DirectoryEntry& entry, const std::string& parent, FileSystem& files) {
+  const std::string path = parent + "/" + entry.name;
+  const int result = uninterrupted(
+      [&] { return entry.is_directory ? files.remove_directory(path) : files.remove_file(path); });
+  if (result != 0) {
+    fail_file(errno, path, "remove it");
+  }
+}
+
+std::string parent_directory(const std::string& path) {
+  const size_t last = path.find_last_not_of('/');
+  if (last == std::string::npos) {
+    return path.empty() ? "." : "/";
+  }
+  const size_t slash = path.find_last_of('/', last);
+  if (slash == std::string::npos) {
+    return ".";
+  }
+  const size_t end = path.find_last_not_of('/', slash);
+  return end == std::string::npos ? "/" : path.substr(0, end + 1);
+}
+
+}  // namespace binade

@@ -1,0 +1,113 @@
+// The safetensors format: 8 bytes header length (little endian), a JSON header, then the tensors'
+// bytes, row-major, without holes. Reading is strict (every rule of the format is checked before a
+// byte of data is touched) and goes through owned memory, never a memory map: a file that shrinks
+// is an error, not a signal. Errors are one line and begin with the path. docs: format limits
+// below.
+#pragma once
+#include <binade/core/io/file_system.h>
+#include <binade/kernels/base/dims.h>
+#include <binade/kernels/base/dtype.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace binade {
+
+inline constexpr uint64_t kSafetensorsMaxHeader = 100'000'000;  // bytes
+inline constexpr size_t kSafetensorsMaxTensors = 1'000'000;
+inline constexpr size_t kSafetensorsMaxName = 1024;  // bytes
+
+// One tensor of a file. `type` is the format's name ("F32", "F8_E4M3", ...; static storage);
+// `dtype` is empty where Binade has no such element type: such a tensor can only be read as bytes.
+struct TensorEntry {
+  std::string name;
+  std::string_view type;
+  std::optional<DType> dtype;
+  Dims sizes;
+  uint64_t begin = 0, end = 0;  // byte range within the data section
+
+  uint64_t bytes() const { return end - begin; }
+};
+
+struct SafetensorsHeader {
+  std::vector<TensorEntry> entries;  // in the order of the data
+  std::map<std::string, std::string> metadata;
+  std::vector<std::string> warnings;  // fields that the format does not know
+};
+
+// Parses and validates a header that describes `data_bytes` bytes of data. `path` is for messages.
+SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view header,
+                                           uint64_t data_bytes);
+
+// An open file whose header was validated. Tensors are read on demand.
+class SafetensorsFile {
+ public:
+  static SafetensorsFile open(const std::string& path, FileSystem& files = file_system());
+
+  const std::string& path() const { return file_.path(); }
+  const std::vector<TensorEntry>& entries() const { return header_.entries; }
+  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
+  const std::vector<std::string>& warnings() const { return header_.warnings; }
+
+  const TensorEntry* find(std::string_view name) const;  // null if absent
+  const TensorEntry& at(std::string_view name) const;    // an error if absent
+  // The dtype of the tensor; an error that names the type where Binade has none.
+  DType dtype_of(const TensorEntry& entry) const;
+
+  // Reads the tensor, row-major. `bytes` must be exactly entry.bytes() long. Bytes of a BOOL tensor
+  // must be 0 or 1.
+  void read(const TensorEntry& entry, std::span<std::byte> bytes) const;
+  std::vector<std::byte> read(const TensorEntry& entry) const;
+
+ private:
+  SafetensorsFile(InputFile file, SafetensorsHeader header, uint64_t data_offset);
+
+  InputFile file_;
+  SafetensorsHeader header_;
+  std::vector<uint32_t> by_name_;  // indices of entries
+  uint64_t data_offset_;
+};
+
+using ByteSink = std::function<void(std::span<const std::byte>)>;
+
+// One tensor to write: row-major bytes in memory, or, where `produce` is set, bytes that it hands
+// to the sink (in any number of pieces) when their turn comes: for tensors that are strided or on a
+// GPU.
+struct TensorSource {
+  std::string name;
+  DType dtype = DType::f32;
+  Dims sizes;
+  std::span<const std::byte> bytes;
+  std::function<void(const ByteSink&)> produce;
+};
+
+// Lays out a file: equal input gives equal bytes. Tensors are ordered by falling element size, then
+// name. `sources` and the memory behind them must outlive the writer.
+class SafetensorsWriter {
+ public:
+  explicit SafetensorsWriter(std::span<const TensorSource> sources,
+                             const std::map<std::string, std::string>& metadata = {});
+
+  uint64_t file_bytes() const;
+  void write(OutputFile& file) const;
+
+ private:
+  std::span<const TensorSource> sources_;
+  std::vector<uint32_t> order_;
+  std::string header_;  // with its length in front
+  uint64_t data_bytes_ = 0;
+};
+
+// Writes a file durably (write_file_durably).
+void write_safetensors(const std::string& path, std::span<const TensorSource> sources,
+                       const std::map<std::string, std::string>& metadata = {},
+                       FileSystem& files = file_system());
+
+}  // namespace binade

@@ -1,0 +1,56 @@
+// AnomalyGuard: finds the first op whose result or gradient is not finite though what it was given
+// was.
+//
+//   AnomalyGuard guard;       // on this thread, while it exists
+//   loss = model(x); loss.backward();   // throws: "anomaly: log gave 2 values ... in module head"
+//
+// Every op under it reads its result once more and waits for the device: it is for a search, not
+// for training. An infinite input is taken as meant (a mask): infinities made from it pass, NaN
+// does not. Without a guard an op pays nothing. In-place changes of tensors and optimizer steps are
+// not watched, nor is what is recorded into a Graph.
+#pragma once
+#include <binade/core/observe/observer.h>
+
+#include <optional>
+#include <string>
+
+namespace binade {
+
+struct AnomalyOptions {
+  bool infinities = true;  // false: NaN only, for models that use -inf as a mask
+  bool throws = true;      // false: goes on, and keeps the first in found()
+};
+
+struct Anomaly {
+  std::string op = {};
+  std::string module = {};        // path; empty outside of modules
+  bool in_backward = false;       // a gradient, else a result
+  int64_t nan = 0, infinite = 0;  // how many values
+  Dims sizes = {}, first = {};    // of the tensor; index of its first such value
+  std::string text = {};          // all of it as one sentence
+};
+
+class AnomalyGuard final : public OpObserver {
+ public:
+  explicit AnomalyGuard(const AnomalyOptions& options = {}) : options_(options) {}
+
+  const std::optional<Anomaly>& found() const { return found_; }
+
+  void result(const OpEvent& event) override;
+  void upstream(const GradientEvent& event) override;
+  void gradients(const GradientEvent& event) override;
+
+ private:
+  enum class Worst : uint8_t { finite, infinite, nan };
+  Worst worst_of(const Tensor& t) const;
+  bool is_bad(const Tensor& t) const;
+  void check_result(const OpEvent& event, size_t output);
+  void report(Anomaly anomaly, const Tensor& bad, const std::string& what,
+              const std::string& remark);
+
+  AnomalyOptions options_;
+  std::optional<Anomaly> found_;
+  ObserverScope scope_{*this};
+};
+
+}  // namespace binade

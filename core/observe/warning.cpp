@@ -1,0 +1,39 @@
+#include <binade/core/observe/warning.h>
+
+#include <cstdio>
+#include <mutex>
+#include <utility>
+
+namespace binade {
+namespace {
+
+std::mutex& handler_mutex() {
+  static std::mutex* instance = new std::mutex;
+  return *instance;
+}
+WarningHandler& current_handler() {
+  static auto* instance = new WarningHandler;
+  return *instance;
+}
+
+}  // namespace
+
+WarningHandler set_warning_handler(WarningHandler handler) {
+  std::lock_guard lock(handler_mutex());
+  return std::exchange(current_handler(), std::move(handler));
+}
+
+void warn(const std::string& text) {
+  WarningHandler handler;
+  {
+    std::lock_guard lock(handler_mutex());
+    handler = current_handler();
+  }
+  if (handler) {
+    handler(text);
+  } else {
+    std::fprintf(stderr, "binade: warning: %s\n", text.c_str());
+  }
+}
+
+}  // namespace binade

@@ -1,0 +1,40 @@
+// Checks of arguments that many ops share.
+#pragma once
+#include <binade/core/tensor/tensor.h>
+
+#include <cmath>
+
+namespace binade {
+
+inline void check_defined(const char* op, const Tensor& x) {
+  check(x.defined(), op, ": got an undefined tensor");
+}
+
+inline void check_floating(const char* op, const Tensor& x) {
+  check_defined(op, x);
+  check(is_floating(x.dtype()), op, ": got dtype ", x.dtype(),
+        ", expected a floating dtype; convert it with to()");
+}
+
+// A number beside a tensor of the dtype: floating dtypes round it, the others must hold it.
+inline void check_number(const char* op, double value, DType dtype) {
+  const double limit = dtype == DType::i64   ? 0x1p63
+                       : dtype == DType::i32 ? 0x1p31
+                       : dtype == DType::u8  ? 256
+                                             : 2;
+  const bool is_signed = dtype == DType::i64 || dtype == DType::i32;
+  check(is_floating(dtype) ||
+            (value < limit && value >= (is_signed ? -limit : 0) && value == std::floor(value)),
+        op, ": got the number ", value, " for a tensor of dtype ", dtype,
+        ", expected one that the dtype holds; convert the tensor with to()");
+}
+
+// `dim` counted from 0, for a tensor of `rank` dimensions (a scalar counts as one dimension).
+inline int wrap_dim(const char* op, int64_t dim, int rank) {
+  const int64_t range = rank > 0 ? rank : 1;
+  check(dim >= -range && dim < range, op, ": got dimension ", dim, ", expected ", -range, " to ",
+        range - 1, " for a tensor of ", rank, " dimensions");
+  return static_cast<int>(dim < 0 ? dim + range : dim);
+}
+
+}  // namespace binade

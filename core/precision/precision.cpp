@@ -1,0 +1,190 @@
+#include <binade/core/autograd/op.h>
+#include <binade/core/observe/observer.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/cast_internal.h>
+#include <binade/core/precision/cast_cache_internal.h>
+#include <binade/core/precision/precision_rules.h>
+#include <binade/kernels/copy/copy.h>
+
+#include <array>
+
+namespace binade {
+
+Precision Precision::checked(Policy policy, DType low) {
+  check(is_half(low), "precision: got ", low, ", expected f16 or bf16");
+  Precision precision;
+  precision.policy = policy;
+  precision.low = low;
+  return precision;
+}
+
+Precision Precision::with(Store wanted) const {
+  Precision out = *this;
+  out.store = wanted;
+  return out;
+}
+
+Precision Precision::with(const std::vector<PrecisionRule>& more) const {
+  Precision out = *this;
+  std::vector<PrecisionRule> all = rules ? rules->list() : std::vector<PrecisionRule>{};
+  all.insert(all.end(), more.begin(), more.end());
+  out.rules = all.empty() ? nullptr : std::make_shared<const PrecisionRules>(std::move(all));
+  return out;
+}
+
+bool Precision::operator==(const Precision& other) const {
+  const bool same_rules =
+      rules == other.rules || (rules && other.rules && rules->list() == other.rules->list());
+  return policy == other.policy && (policy == kFull || low == other.low) &&
+         returns_f32() == other.returns_f32() && same_rules;
+}
+
+namespace {
+
+constexpr DType kNone = DType::boolean;  // no dtype asked for
+
+// What the policy itself asks of a class.
+Decision decide_by_class(OpClass op_class, const Precision& precision, DType widest) {
+  const Decision promoted{true, widest, Decision::kPromoted, nullptr};
+  const bool returns_f32 = precision.returns_f32();
+  switch (precision.policy) {
+    case Precision::kFull: return {true, widest, Decision::kFullPolicy, nullptr};
+    case Precision::kHalf: break;
+    default:
+      if (op_class == OpClass::contraction) {
+        return {true, precision.low, Decision::kClass, nullptr};
+      }
+      if (op_class == OpClass::pointwise || !returns_f32) {
+        return promoted;
+      }
+  }
+  const bool narrow = op_class == OpClass::contraction || op_class == OpClass::pointwise;
+  const DType dtype =
+      precision.policy == Precision::kHalf && (narrow || !returns_f32) ? precision.low : DType::f32;
+  return {true, dtype, Decision::kClass, nullptr};
+}
+
+}  // namespace
+
+Decision decide(const char* op, OpClass op_class, uint32_t module, const Precision& precision,
+                DType widest, bool any) {
+  if (op_class == OpClass::movement) {
+    return {.why = Decision::kMovement};
+  }
+  if (!any) {
+    return {};
+  }
+  if (precision.rules) {
+    if (const PrecisionRule* rule = precision.rules->find(op, op_class, module)) {
+      return {true, rule->dtype, Decision::kRule, rule};
+    }
+  }
+  return decide_by_class(op_class, precision, widest);
+}
+
+namespace detail {
+namespace {
+
+// f32 where two floating dtypes meet, so that nothing is lost; else the one of the inputs.
+DType widest_dtype(const Tensor* const* inputs, size_t count) {
+  DType widest = kNone;
+  for (size_t i = 0; i < count; ++i) {
+    if (inputs[i]->defined() && is_floating(inputs[i]->dtype())) {
+      const DType dtype = inputs[i]->dtype();
+      widest = widest == kNone || widest == dtype ? dtype : DType::f32;
+    }
+  }
+  return widest;
+}
+
+// A cast that the policy inserts, recorded anew for every use, whoever computed the value.
+Tensor policy_cast(const PrecisionScope& scope, const Tensor& x, DType dtype,
+                   PolicyEvent::Cast& done) {
+  static constexpr Op kOp{"policy_cast", OpClass::movement, true};
+  const bool keeps = CastCache::wants(x);
+  CastCache*& cache = scope.root->cache;
+  Tensor value = keeps && cache ? cache->find(x, dtype) : Tensor();
+  done = value.defined() ? PolicyEvent::Cast::cached : PolicyEvent::Cast::made;
+  if (!value.defined()) {
+    value = empty_like(x, dtype);
+    kernels::copy({.x = x, .y = value});
+    if (keeps) {
+      cache = cache ? cache : new CastCache;
+      cache->keep(x, value);
+    }
+  }
+  return kOp.record({x}, value, save(), [from = x.dtype()](const Tensor& dy, Needs needs) -> Grads {
+    return cast_gradient(dy, from, needs);
+  });
+}
+
+}  // namespace
+
+void check_devices(const Op& op, const Tensor* const* inputs, size_t count) {
+  const Tensor* first = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    if (!inputs[i]->defined()) {
+      continue;
+    }
+    first = first ? first : inputs[i];
+    check(inputs[i]->device() == first->device(), op.name, ": got inputs on ", first->device(),
+          " and ", inputs[i]->device(), ", expected one device; move them with to()");
+  }
+}
+
+void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inputs, Tensor* casts,
+                  size_t count) {
+  const DType widest = widest_dtype(inputs, count);
+  const Decision decision =
+      decide(op.name, op.op_class, thread_state.label, scope.precision, widest, widest != kNone);
+  constexpr size_t kMost = 16;
+  std::array<PolicyEvent::Cast, kMost> done{};
+  std::array<const Tensor*, kMost> given{};
+  check(count <= kMost, op.name, ": got ", count, " inputs, expected at most ", kMost);
+  for (size_t i = 0; i < count; ++i) {
+    const Tensor& input = *inputs[i];
+    given[i] = inputs[i];
+    if (decision.casts && input.defined() && is_floating(input.dtype()) &&
+        input.dtype() != DType::f64 && input.dtype() != decision.dtype) {
+      casts[i] = policy_cast(scope, input, decision.dtype, done[i]);
+      inputs[i] = &casts[i];
+    }
+  }
+  if (thread_state.observers) [[unlikely]] {
+    notify_policy({op, thread_state.label, scope.precision, decision,
+                   std::span(given.data(), count), std::span(done.data(), count)});
+  }
+}
+
+std::vector<Tensor> enter_joined(const Op& op, const std::vector<Tensor>& inputs) {
+  const PrecisionScope* scope = thread_state.precision;
+  std::vector<const Tensor*> given;
+  for (const Tensor& input : inputs) {
+    given.push_back(&input);
+  }
+  const DType widest = widest_dtype(given.data(), given.size());
+  if (!scope || widest == kNone) {
+    return inputs;
+  }
+  std::vector<Tensor> joined = inputs;
+  std::vector<PolicyEvent::Cast> done(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& input = inputs[i];
+    if (input.defined() && is_floating(input.dtype()) && input.dtype() != DType::f64 &&
+        input.dtype() != widest) {
+      joined[i] = policy_cast(*scope, input, widest, done[i]);
+    }
+  }
+  if (thread_state.observers) [[unlikely]] {
+    notify_policy({op,
+                   thread_state.label,
+                   scope->precision,
+                   {true, widest, Decision::kPromoted, nullptr},
+                   given,
+                   done});
+  }
+  return joined;
+}
+
+}  // namespace detail
+}  // namespace binade

@@ -1,0 +1,88 @@
+#include <binade/core/precision/precision_rules.h>
+#include <binade/kernels/base/error.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace binade {
+namespace {
+
+using nlohmann::json;
+
+DType parse_dtype(const std::string& name) {
+  if (name == "fp32" || name == "f32") {
+    return DType::f32;
+  }
+  if (name == "fp16" || name == "f16") {
+    return DType::f16;
+  }
+  check(name == "bf16", "dtype: got '", name, "', expected fp32, fp16 or bf16");
+  return DType::bf16;
+}
+
+std::string string_of(const json& value, const std::string& key) {
+  check(value.is_string(), key, ": got ", value.dump(), ", expected a string");
+  return value.get<std::string>();
+}
+
+PrecisionRule rule_of(const json& entry) {
+  check(entry.is_object(), "got ", entry.dump(),
+        ", expected an object with op, class, module and dtype");
+  PrecisionRule rule;
+  bool has_dtype = false;
+  for (const auto& [key, value] : entry.items()) {
+    if (key == "op") {
+      rule.op = string_of(value, key);
+    } else if (key == "class") {
+      rule.op_class = parse_op_class(string_of(value, key));
+    } else if (key == "module") {
+      rule.module = string_of(value, key);
+    } else if (key == "dtype") {
+      rule.dtype = parse_dtype(string_of(value, key));
+      has_dtype = true;
+    } else {
+      fail("got the key '", key, "', expected op, class, module and dtype");
+    }
+  }
+  check(has_dtype, "has no dtype; expected fp32, fp16 or bf16");
+  return rule;
+}
+
+Precision with_all(const json& whole, Precision precision) {
+  check(whole.is_object(), "expected an object with store and overrides");
+  for (const auto& [key, value] : whole.items()) {
+    if (key == "store") {
+      precision = precision.with(parse_store(string_of(value, key)));
+      continue;
+    }
+    check(key == "overrides" && value.is_array(), "got the key '", key,
+          "', expected store, or overrides with an array");
+    for (size_t i = 0; i < value.size(); ++i) {
+      try {
+        precision = precision.with({rule_of(value[i])});
+      } catch (Error& error) {
+        fail("overrides[", i, "]: ", error.what());
+      }
+    }
+  }
+  return precision;
+}
+
+}  // namespace
+
+Precision read_precision(const std::string& path, const Precision& base) {
+  std::ifstream file(path);
+  std::stringstream content;
+  content << file.rdbuf();
+  check(file.good(), path, ": cannot be read, expected a JSON file of precision overrides");
+  try {
+    return with_all(json::parse(content.str()), base);
+  } catch (const json::exception& error) {
+    fail(path, ": ", error.what());
+  } catch (const Error& error) {
+    fail(path, ": ", error.what());
+  }
+}
+
+}  // namespace binade

@@ -1,0 +1,171 @@
+#include <binade/core/tensor/parameter.h>
+#include <binade/kernels/copy/copy.h>
+
+namespace binade {
+namespace {
+
+struct Placement {
+  size_t segment;
+  int64_t offset;
+};
+
+Dims slot_strides(const ParameterSlot& slot, const Dims& sizes) {
+  return slot.channels_last ? channels_last_strides(sizes) : row_major_strides(sizes);
+}
+
+// Where the slots' tensors are, all on one device.
+Device device_of(const std::vector<ParameterSlot>& slots) {
+  Device device;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const ParameterSlot& slot = slots[i];
+    check(!slot.handles.empty() && slot.handles[0]->defined(), "arena: parameter ", slot.name,
+          " is undefined");
+    const Device own = slot.handles[0]->device();
+    check(i == 0 || own == device, "arena: parameter ", slot.name, " is on ", own, ", but ",
+          slots[0].name, " is on ", device, "; move the whole model with to()");
+    device = own;
+  }
+  return device;
+}
+
+// The leaf of a parameter, whose gradient buffer is the arena range beside its value.
+Tensor make_leaf(const Arena::Segment& segment, const ParameterSlot& slot, const Dims& sizes,
+                 int64_t offset) {
+  const Dims strides = slot_strides(slot, sizes);
+  Tensor value = make_range(segment.values, sizes, strides, offset);
+  if (slot.trainable) {
+    value.require_grad();
+    static_cast<Leaf&>(*value.history()).buffer =
+        make_range(segment.gradients, sizes, strides, offset);
+  }
+  return value;
+}
+
+}  // namespace
+
+Leaf& Parameter::leaf() const {
+  check(value.requires_grad(), "parameter ", name, ": is frozen and has no gradient");
+  return static_cast<Leaf&>(*value.history());
+}
+
+int64_t ParameterList::numel() const {
+  int64_t count = 0;
+  for (const Parameter& parameter : parameters_) {
+    count += parameter.numel();
+  }
+  return count;
+}
+
+std::shared_ptr<Arena> Arena::build(const std::vector<ParameterSlot>& slots, bool masters) {
+  NoGradGuard guard;
+  auto arena = std::make_shared<Arena>();
+  std::vector<Placement> placements;
+  const Device device = device_of(slots);
+  for (const ParameterSlot& slot : slots) {
+    check(is_floating(slot.dtype), "arena: parameter ", slot.name, " has dtype ", slot.dtype,
+          ", expected a floating one");
+    size_t index = 0;
+    while (index < arena->segments_.size() && arena->segments_[index].dtype != slot.dtype) {
+      ++index;
+    }
+    if (index == arena->segments_.size()) {
+      arena->segments_.push_back({slot.dtype, 0, {}, {}, {}});
+    }
+    Segment& segment = arena->segments_[index];
+    placements.push_back({index, segment.numel});
+    segment.numel += (slot.handles[0]->numel() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  for (Segment& segment : arena->segments_) {
+    segment.own_end = segment.numel;
+    for (Tensor* tensor : {&segment.values, &segment.gradients}) {
+      *tensor = empty({segment.numel}, segment.dtype, device);
+      tensor->fill_(0);
+    }
+    if (masters && is_half(segment.dtype)) {
+      segment.masters = empty({segment.numel}, DType::f32, device);
+      segment.masters.fill_(0);
+    }
+  }
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const ParameterSlot& slot = slots[i];
+    const Segment& segment = arena->segments_[placements[i].segment];
+    const Tensor source = slot.handles[0]->detach();
+    const Dims sizes = source.sizes();
+    Tensor value = make_leaf(segment, slot, sizes, placements[i].offset);
+    kernels::copy({.x = source, .y = value});
+    if (segment.masters.defined()) {
+      kernels::copy({.x = source,
+                     .y = make_view(segment.masters, sizes, slot_strides(slot, sizes),
+                                    placements[i].offset)});
+      static_cast<Leaf&>(*value.history()).has_master = true;
+    }
+    for (Tensor* handle : slot.handles) {
+      *handle = value;
+    }
+    arena->parameters_.push_back({slot.name, value, static_cast<int>(placements[i].segment),
+                                  placements[i].offset, slot.norm_or_bias, slot.trainable});
+  }
+  return arena;
+}
+
+std::vector<Tensor> Arena::make_state() const {
+  std::vector<Tensor> state;
+  for (const Segment& segment : segments_) {
+    state.push_back(empty({segment.own_numel()}, segment.state_dtype(), segment.values.device()));
+    state.back().fill_(0);
+  }
+  return state;
+}
+
+void Arena::widen() {
+  const NoGradGuard guard;
+  std::vector<Segment> wide = segments_;
+  for (Segment& segment : wide) {
+    if (is_half(segment.dtype)) {
+      segment.dtype = DType::f32;
+      segment.gradients = empty(segment.gradients.sizes(), DType::f32, segment.values.device());
+      segment.gradients.fill_(0);
+      const auto index = static_cast<int>(&segment - wide.data());
+      segment.values =
+          segment.masters.defined() ? whole(segment.masters, index) : segment.values.to(DType::f32);
+      segment.masters = {};
+    }
+  }
+  std::vector<Tensor> values, gradients;  // of each parameter: what can fail comes first
+  for (const Parameter& parameter : parameters_) {
+    const Segment& segment = wide[static_cast<size_t>(parameter.segment)];
+    const Dims &sizes = parameter.value.sizes(), &strides = parameter.value.strides();
+    values.push_back(make_range(segment.values, sizes, strides, parameter.offset));
+    gradients.push_back(sharding_ == Sharding::gradients
+                            ? Tensor()
+                            : make_range(segment.gradients, sizes, strides, parameter.offset));
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& value = parameters_[i].value;
+    if (!is_half(value.dtype())) {
+      continue;
+    }
+    // Graphs recorded before see a parameter that has changed.
+    values[i].handle()->storage->version.store(value.version() + 1, std::memory_order_relaxed);
+    value.handle()->storage = values[i].handle()->storage;
+    value.handle()->view = values[i].handle()->view;
+    if (value.requires_grad()) {
+      auto& leaf = static_cast<Leaf&>(*value.history());
+      leaf.clear();
+      leaf.dtype = DType::f32;
+      leaf.has_master = false;
+      leaf.buffer = gradients[i];
+    }
+  }
+  segments_ = std::move(wide);
+}
+
+void Arena::clear_gradients() const {
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.trainable) {
+      parameter.value.zero_grad();
+    }
+  }
+}
+
+}  // namespace binade

@@ -1,0 +1,160 @@
+// Parameters and the arena they live in.
+//
+// An Arena holds a model's parameters in flat segments, one per dtype: values and gradients (the
+// same dtype), f32 masters behind f16/bf16 values where the precision asks for them, and whatever
+// state an optimizer adds. All of them share offsets, so an optimizer step is one pass over ranges,
+// and a DDP bucket or a ZeRO shard is a range. Ranges start at multiples of kAlignment elements
+// (256 bytes or more) and the gaps hold zeros. Every range has a version of its own.
+//
+// An arena may be spread over the ranks of a group (ZeRO: S. Rajbhandari et al., "ZeRO: memory
+// optimizations toward training trillion parameter models", SC 2020). Of each segment every rank
+// owns one of as many equal ranges, padded to kAlignment; the last ones are shorter or empty.
+#pragma once
+#include <binade/core/autograd/autograd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace binade {
+
+class Arena;
+class RankGroup;
+
+// What a rank keeps of its own range only. Values are whole everywhere.
+enum class Sharding : uint8_t {
+  none,
+  states,     // ZeRO-1: masters and moments. The step updates the own range and gathers the values.
+  gradients,  // ZeRO-2: gradients too. Backward reduces them into the rank that owns them.
+};
+const char* to_string(Sharding sharding);
+
+// What a module registers: its name, the handles that hold it (more than one for tied weights).
+struct ParameterSlot {
+  std::string name;
+  std::vector<Tensor*> handles;
+  bool norm_or_bias = false;  // not decayed on request
+  bool trainable = true;
+  bool channels_last = false;  // memory order of a convolution weight [O, C, R, S]: OHWI
+  DType dtype = DType::f32;    // wanted; the arena converts
+};
+
+struct Parameter {
+  std::string name;
+  Tensor value;  // the leaf; its data is the arena range
+  int segment = 0;
+  int64_t offset = 0;  // elements, in the segment
+  bool norm_or_bias = false;
+  bool trainable = true;
+
+  int64_t numel() const { return value.numel(); }
+  Leaf& leaf() const;  // REQUIRES: trainable
+};
+
+class Arena {
+ public:
+  static constexpr int64_t kAlignment = 128;
+
+  struct Segment {
+    DType dtype;
+    int64_t numel;
+    Tensor values;     // [numel]
+    Tensor gradients;  // [numel], or of the own range alone: gradients_begin
+    Tensor masters;    // f32 of the own range, undefined where the values are their own masters
+    // Of the ranks: [begin of the first, ..., numel]; empty where the arena is not sharded.
+    std::vector<int64_t> bounds = {};
+    int64_t own_begin = 0, own_end = -1;  // of states; all of it where the arena is not sharded
+    int64_t gradients_begin = 0;
+    DType state_dtype() const { return compute_dtype(dtype); }
+    int64_t own_numel() const { return own_end - own_begin; }
+  };
+
+  // Copies the slots' present values into new segments on their device and points every handle at
+  // its range; the masters keep the values before rounding.
+  static std::shared_ptr<Arena> build(const std::vector<ParameterSlot>& slots, bool masters);
+
+  const std::vector<Segment>& segments() const { return segments_; }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+
+  Device device() const { return segments_.empty() ? Device{} : segments_[0].values.device(); }
+
+  // A zeroed state tensor per segment, of the own range: for moments.
+  std::vector<Tensor> make_state() const;
+
+  // Spreads the arena over a group, which outlives it. REQUIRES: every rank has the same arena.
+  // Throws where an optimizer or a sharding exists. Gradients are forgotten. Alone, a rank owns all
+  // and nothing changes.
+  void shard(RankGroup& group, Sharding sharding);
+  Sharding sharding() const { return sharding_; }
+  RankGroup* group() const { return group_; }  // null where not sharded
+  // The whole of a state tensor: the tensor itself, or gathered from the ranks (collective).
+  Tensor whole(const Tensor& state, int segment) const;
+  // Sets a parameter's part of a state tensor from a tensor of the parameter's shape: what this
+  // rank has of it.
+  void put(const Tensor& state, const Parameter& parameter, const Tensor& source) const;
+  // After a step, in which each rank changed its range: every rank gets all values. Collective
+  // where sharded.
+  void gather_values() const;
+  // In memory now: values, gradients and masters. Optimizer::state_bytes() has the moments.
+  int64_t bytes() const;
+
+  // Forgets all gradients (nothing is written: the next backward overwrites).
+  void clear_gradients() const;
+
+  // Makes the f16 and bf16 segments f32, with the values of their masters where there are any. All
+  // handles of the parameters follow; offsets stay, and so do the states of optimizers. Gradients
+  // are forgotten. All or nothing.
+  void widen();
+
+  // Optimizers that hold the arena: moving the model is an error while there is one.
+  int optimizers = 0;
+  bool has_optimizer() const { return optimizers > 0; }
+
+ private:
+  std::vector<Segment> segments_;
+  std::vector<Parameter> parameters_;
+  Sharding sharding_ = Sharding::none;
+  RankGroup* group_ = nullptr;
+};
+
+// The parameters of a model or a subset of them, all in one arena.
+class ParameterList {
+ public:
+  ParameterList() = default;
+  ParameterList(std::shared_ptr<Arena> arena, std::vector<Parameter> parameters)
+      : arena_(std::move(arena)), parameters_(std::move(parameters)) {}
+
+  auto begin() const { return parameters_.begin(); }
+  auto end() const { return parameters_.end(); }
+  size_t size() const { return parameters_.size(); }
+  const Parameter& operator[](size_t i) const { return parameters_[i]; }
+  int64_t numel() const;
+  const std::shared_ptr<Arena>& arena() const { return arena_; }
+  // Of the whole arena; before the optimizer is made. See Arena::shard().
+  void shard(RankGroup& group, Sharding sharding) const { arena_->shard(group, sharding); }
+  // Those for which keep(parameter) is true.
+  template <class F>
+  ParameterList filter(F keep) const {
+    std::vector<Parameter> kept;
+    for (const Parameter& parameter : parameters_) {
+      if (keep(parameter)) {
+        kept.push_back(parameter);
+      }
+    }
+    return {arena_, std::move(kept)};
+  }
+
+ private:
+  std::shared_ptr<Arena> arena_;
+  std::vector<Parameter> parameters_;
+};
+
+// What a rank needs for the parameters of an arena, in bytes, with `moments` state tensors per
+// parameter (AdamW: 2). Of the rank with most.
+struct ShardBytes {
+  int64_t values = 0, gradients = 0, masters = 0, moments = 0;
+  int64_t total() const { return values + gradients + masters + moments; }
+};
+ShardBytes predict_bytes(const Arena& arena, int64_t moments, Sharding sharding, int ranks);
+
+}  // namespace binade

@@ -1,0 +1,129 @@
+// Tensor: a 16-byte handle {data, history}.
+//
+// `data` is a counted View of a counted Storage; tensors that share a storage see each other's
+// writes. `history` is null for a plain tensor; else it is the graph node that computed the value,
+// or the leaf that collects a parameter's gradient. Data never points to history, so no reference
+// cycle can exist. Copying a Tensor copies the handle, never the data. Handles may be used from
+// several threads; the data is not locked.
+#pragma once
+#include <binade/core/device/memory.h>
+#include <binade/core/tensor/ref.h>
+#include <binade/core/tensor/source_line.h>
+#include <binade/kernels/base/view.h>
+
+#include <functional>
+
+namespace binade {
+
+struct Storage {
+  std::atomic<uint32_t> refs{1};
+  std::atomic<uint32_t> version{0};  // bumped by every in-place write
+  std::atomic<uint32_t> saves{0};    // how often backward graphs hold it
+  Device device;
+  std::byte* data = nullptr;
+  size_t bytes = 0;
+  Ref<Storage> parent;  // set for a range of an arena, which owns the memory
+  static void destroy(Storage* storage) noexcept;
+};
+
+struct TensorData {
+  std::atomic<uint32_t> refs{1};
+  Ref<Storage> storage;
+  View view;
+  static void destroy(TensorData* data) noexcept;
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(Ref<TensorData> data, Ref<Node> history = {}) noexcept
+      : data_(std::move(data)), history_(std::move(history)) {}
+  Tensor(Tensor&& data, Ref<Node> history) noexcept
+      : data_(std::move(data.data_)), history_(std::move(history)) {}
+  Tensor(const Tensor&) noexcept;
+  Tensor(Tensor&&) noexcept;
+  Tensor& operator=(const Tensor&) noexcept;
+  Tensor& operator=(Tensor&&) noexcept;
+  ~Tensor();
+
+  bool defined() const { return static_cast<bool>(data_); }
+  const Dims& sizes() const { return data_->view.sizes; }
+  const Dims& strides() const { return data_->view.strides; }
+  int dim() const { return data_->view.sizes.size(); }
+  int64_t size(int i) const;  // negative i counts from the end
+  int64_t numel() const { return data_->view.numel; }
+  DType dtype() const { return data_->view.dtype; }
+  Device device() const { return data_->view.device; }
+  bool is_contiguous() const { return data_->view.contiguous; }  // row-major and dense
+  bool is_channels_last() const;                                 // dense with channels innermost
+
+  // What kernels take; an undefined tensor gives a null view.
+  operator const View&() const { return data_ ? data_->view : kNoView; }  // NOLINT
+  const View& view() const { return *this; }
+
+  // Host pointer to the first element; the caller minds the strides. Throws on a wrong dtype.
+  template <class T>
+  T* data() const {
+    check_dtype(dtype_of<T>);
+    return data_->view.as<T>();
+  }
+  // The value of a tensor with one element. Every call is a synchronisation point on a GPU.
+  double item(SourceLine where = SourceLine::here()) const;
+  // The element at a row-major index, as a double.
+  double at(int64_t index, SourceLine where = SourceLine::here()) const;
+
+  Tensor detach() const { return Tensor(data_); }  // the same data without history: no allocation
+  bool requires_grad() const { return static_cast<bool>(history_); }
+  // Makes this handle a leaf that collects gradients. Copies made before do not become leaves.
+  Tensor& require_grad();
+  // The gradient of a leaf, unscaled, f32 (f64 for f64 leaves); undefined if there is none yet.
+  Tensor grad() const;
+  void zero_grad() const;
+  // Fills the gradients of all leaves from this tensor; see core/autograd/autograd.h for the
+  // options.
+  void backward() const;
+  void backward(const Tensor& seed) const;
+
+  // In-place changes; errors on a tensor that has a graph history (a leaf only under NoGradGuard).
+  void fill_(double value) const;
+  void copy_(const Tensor& source) const;  // casts and broadcasts
+
+  Tensor to(DType dtype) const;  // differentiable
+  Tensor to(Device device, SourceLine where = SourceLine::here()) const;
+  Tensor reshape(const Dims& sizes) const;
+  Tensor transpose(int i, int j) const;
+  Tensor contiguous() const;
+  Tensor channels_last() const;
+
+  uint32_t version() const { return data_->storage->version.load(std::memory_order_relaxed); }
+  void bump_version() const { data_->storage->version.fetch_add(1, std::memory_order_relaxed); }
+  const Ref<TensorData>& handle() const { return data_; }
+  const Ref<Node>& history() const { return history_; }
+  bool sole_owner() const { return data_.unique() && data_->storage.unique(); }
+
+ private:
+  void check_dtype(DType wanted) const;
+  double element(int64_t index, const char* call, SourceLine where) const;
+
+  Ref<TensorData> data_;
+  Ref<Node> history_;
+};
+
+// Uninitialised memory.
+Tensor empty(const Dims& sizes, DType dtype = DType::f32, Device device = {});
+Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device device = {});
+// The sizes, dtype, device and, where they are dense, the strides of t.
+Tensor empty_like(const Tensor& t);
+Tensor empty_like(const Tensor& t, DType dtype);
+
+// A view of t's storage, without history: for ops that define their own gradient. Offset in
+// elements.
+Tensor make_view(const Tensor& t, const Dims& sizes, const Dims& strides, int64_t offset = 0);
+// A range of t's storage that has a version of its own: for arenas.
+Tensor make_range(const Tensor& t, const Dims& sizes, const Dims& strides, int64_t offset);
+
+static_assert(sizeof(Tensor) == 16);
+
+}  // namespace binade
+
+#include <binade/core/autograd/node.h>

@@ -1,0 +1,72 @@
+// LoaderState: the bounded, ordered queue between the workers and next(). Internal to the loader.
+// Workers claim batch numbers in order and put the results in a ring; next() takes them in order.
+// The workers share ownership, so one that never comes back leaves no dangling memory.
+#pragma once
+#include <binade/data/batch_builder_internal.h>
+#include <binade/data/row_source_internal.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace binade::data {
+
+class LoaderState : public std::enable_shared_from_this<LoaderState> {
+ public:
+  LoaderState(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
+  LoaderState(std::shared_ptr<const IterableDataset> dataset, LoaderOptions options);
+
+  void start_epoch(int64_t number, int64_t first_batch);
+  bool next(Batch& batch);
+  // Stops the workers, waits for them, leaves those behind that are stuck.
+  void close();
+
+  const LoaderOptions options;
+  const BatchBuilder builder;
+  LoaderStats stats() const;
+  std::vector<BadFile> bad_files() const;
+
+ private:
+  using Clock = SampleWatch::Clock;
+  struct Worker {
+    SampleWatch watch;
+    std::thread thread;
+    bool done = false;
+  };
+  struct Slot {
+    bool ready = false;
+    Worker* worker = nullptr;  // who builds it
+    BuiltBatch built;
+  };
+
+  void cancel_work();
+  void start_workers();
+  void work(Worker& worker);
+  BuiltBatch wait_for_batch(std::unique_lock<std::mutex>& lock);
+  void check_timeout(const Slot& slot, Clock::time_point wait_start) const;
+  [[noreturn]] void fail_stuck(const Worker& worker) const;
+  void deliver(BuiltBatch& built, Batch& batch);
+  void note_time();
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_, ready_, done_;
+  std::deque<Worker> workers_;
+  std::vector<Slot> ring_;  // batch b is in slot b % size
+  int64_t generation_ = 0;  // counts epochs started, so that late results are dropped
+  int64_t epoch_ = 0, next_claim_ = 0, next_delivery_ = 0;
+  int64_t end_ = 0;                  // no batch has this number, as far as is known
+  std::shared_ptr<RowSource> rows_;  // of the epoch; null for random access
+  bool open_ = false;                // an epoch is under way
+  bool failed_ = false;              // an error was delivered
+  bool stop_ = false;
+  int running_ = 0;
+  Dims image_sizes_;  // [C, H, W] of the first batch
+  std::vector<BadFile> bad_;
+  std::set<int64_t> bad_indices_;
+  LoaderStats stats_;
+  Clock::time_point last_time_;
+};
+
+}  // namespace binade::data

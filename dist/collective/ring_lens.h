@@ -1,0 +1,66 @@
+// Ring lens: what an all-reduce does to the numbers of a tensor, choice by choice. Every hop is
+// made in one process, with the kernel that the ring itself uses (kernels/copy/combine.h), and
+// compared with the exact partial sum of the same ranks.
+#pragma once
+#include <binade/core/tensor/tensor.h>
+
+#include <string>
+#include <vector>
+
+namespace binade::dist {
+
+enum class Division : uint8_t { none, before, after };  // sum; the average, divided before or after
+enum class ReductionOrder : uint8_t {
+  ring,  // dist/collective/ring.h: segment j from rank j + 1 around to rank j
+  tree,  // pairs, pairs of pairs, ...: recursive doubling, as libraries do for short messages
+};
+
+struct ReductionChoice {
+  DType dtype = DType::f16;
+  bool f32_carry = false;  // f16 and bf16 travel as f32 and are rounded at the end
+  Division division = Division::none;
+  ReductionOrder order = ReductionOrder::ring;
+};
+std::string to_string(const ReductionChoice& choice);  // "f16 carried in f32, average, ring"
+
+// How far the partial results of one hop are from the exact ones.
+struct HopError {
+  double relative = 0;   // sqrt(sum of squared errors / sum of squared exact values), finite ones
+  double ulps = 0;       // the largest error in units of the last place of the tensor's dtype
+  int64_t infinite = 0;  // elements that are not finite where the exact value is
+  int64_t lost = 0;      // elements that are 0 where the exact value is not
+};
+
+// The reduction of ranks[0], ranks[1], ... (contiguous f64 vectors of one length on the CPU, each
+// rounded to the dtype first; the exact sum is that of the rounded values). `hops`, if given, gets
+// an entry per hop of the ring, n - 1, or per level of the tree; the last is that of the result.
+Tensor reduce_as(const std::vector<Tensor>& ranks, const ReductionChoice& choice,
+                 std::vector<HopError>* hops = nullptr);
+
+struct RingLensRow {
+  ReductionChoice choice;
+  int ranks;
+  std::vector<HopError> hops;
+};
+
+struct RingLensReport {
+  std::string source;  // of the values
+  int64_t elements = 0;
+  std::vector<RingLensRow> rows;
+};
+
+struct RingLensOptions {
+  std::vector<int> ranks = {2, 8, 64};
+  std::vector<DType> dtypes = {DType::f16, DType::bf16, DType::f32};
+  uint64_t seed = 0;
+};
+
+// Every choice for every number of ranks. Each rank holds the values of x in an order of its own,
+// so that the terms of a sum are independent and have x's distribution.
+RingLensReport ring_lens(const Tensor& x, const std::string& source,
+                         const RingLensOptions& options = {});
+
+std::string to_text(const RingLensReport& report);
+std::string to_json(const RingLensReport& report);
+
+}  // namespace binade::dist

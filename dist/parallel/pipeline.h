@@ -1,0 +1,120 @@
+// Pipelines: a model in stages that lie on different devices of one process (Pipeline) or on
+// different ranks (PipelineRank). A batch is cut into micro-batches; a stage works on one while
+// others are elsewhere. Y. Huang et al., "GPipe: efficient training of giant neural networks using
+// pipeline parallelism" (2019); D. Narayanan et al., "PipeDream: generalized pipeline parallelism
+// for DNN training" (2019), here with one version of the weights and a flush after each batch.
+//
+//   encoder.to(Device::parse("cuda:0"));
+//   decoder.to(Device::parse("cuda:1"));
+//   dist::Pipeline pipeline({{encoder.device(), [&](const Tensor& x) { return encoder(x); }},
+//                            {decoder.device(), [&](const Tensor& x) { return decoder(x); }}});
+//   pipeline.step(images, labels, loss);                 // gradients of the mean over the batch
+//   adam.step(); ...
+//
+// Micro-batches add up in their order under either schedule, so both leave the same bits.
+// Without micro-batches no class is needed: decoder(encoder(x).to(decoder.device())).
+#pragma once
+#include <binade/core/autograd/autograd.h>
+#include <binade/dist/collective/communicator.h>
+
+#include <functional>
+
+namespace binade::dist {
+
+class DistributedDataParallel;
+
+enum class PipelineSchedule : uint8_t {
+  gpipe,                     // all forwards, then all backwards
+  one_forward_one_backward,  // a backward as soon as there is one: a stage holds no more
+                             // micro-batches than there are stages from it to the end
+};
+
+struct PipelineStep {
+  bool is_forward;
+  int micro_batch;
+  bool operator==(const PipelineStep&) const = default;
+};
+// What a stage does in one batch, in order.
+std::vector<PipelineStep> pipeline_steps(PipelineSchedule schedule, int stage, int stages,
+                                         int micro_batches);
+
+struct PipelineStage {
+  Device device;
+  std::function<Tensor(const Tensor&)> forward;
+  // Where the stage has replicas on other ranks: averages their gradients, once in a batch.
+  DistributedDataParallel* replicas = nullptr;
+};
+
+struct PipelineOptions {
+  int micro_batches = 4;
+  PipelineSchedule schedule = PipelineSchedule::gpipe;
+};
+
+// (output of the last stage, target) to a scalar: a mean over the samples of a micro-batch.
+using PipelineLoss = std::function<Tensor(const Tensor&, const Tensor&)>;
+
+class StageRunner;
+
+// All stages in this process. One thread queues the work of all devices, which run side by side;
+// stages on the CPU run one after the other.
+class Pipeline {
+ public:
+  // Throws Error where there are no stages or fewer than one micro-batch.
+  explicit Pipeline(std::vector<PipelineStage> stages, const PipelineOptions& options = {});
+  ~Pipeline();
+
+  // Adds the gradients of the mean loss over the batch to the leaves of all stages and returns that
+  // loss. x and target, on any device, are cut along their first dimension, as evenly as it goes.
+  // options.scale multiplies the loss that gradients are of.
+  double step(const Tensor& x, const Tensor& target, const PipelineLoss& loss,
+              const BackwardOptions& options = {});
+  // The output for x in one piece, for evaluation.
+  Tensor forward(const Tensor& x) const;
+  // The largest number of micro-batches whose values a stage held at a time.
+  int most_held(int stage) const;
+
+ private:
+  std::vector<PipelineStage> stages_;
+  PipelineOptions options_;
+  std::vector<std::unique_ptr<StageRunner>> runners_;
+};
+
+// One stage in this process; the others on other ranks, each on any number of them. Ranks of a
+// stage are replicas in the order of their numbers: each has an equal part of the rows of every
+// micro-batch and exchanges them with those ranks of the neighbouring stages that have them.
+class PipelineRank {
+ public:
+  // Collective over `all`. Throws Error where ranks differ in `stages` or a stage has no rank.
+  PipelineRank(Communicator& all, int stage, int stages);
+  ~PipelineRank();
+
+  // The ranks that have this stage: for DistributedDataParallel, and for their share of the data.
+  Communicator& replicas() { return *replicas_; }
+  // What this rank runs; before the first step.
+  void set_stage(PipelineStage stage, const PipelineOptions& options = {});
+
+  // Which rows of the batch of all ranks this rank has: for x on the first stage and target on the
+  // last. After set_stage(); `batch` is a multiple of micro-batches x ranks of the stage. Where all
+  // stages have as many ranks, replicas may divide a batch in any way that is the same in both.
+  std::vector<int64_t> rows(int64_t batch) const;
+
+  // As Pipeline::step(), called by all ranks with the same options. x is read by the first stage,
+  // target and loss by the last, which gets the loss; the others get 0. x and target are those of
+  // this rank. Throws Error where the ranks of two stages cannot share the rows of a micro-batch.
+  double step(const Tensor& x, const Tensor& target, const PipelineLoss& loss,
+              const BackwardOptions& options = {});
+  int most_held() const;
+
+ private:
+  class Link;
+  void connect(Communicator& all, int earlier, int ranks_before, int ranks_after);
+  Tensor input(int micro_batch, const Tensor& x);
+
+  int stage_, stages_;
+  PipelineOptions options_;
+  std::unique_ptr<Communicator> replicas_;
+  std::unique_ptr<Link> before_, after_;  // to the neighbouring stages; null at the ends
+  std::unique_ptr<StageRunner> runner_;
+};
+
+}  // namespace binade::dist

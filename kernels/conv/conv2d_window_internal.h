@@ -1,0 +1,32 @@
+// Shared by the CPU passes of conv2d: windows of an image copied to padded channels-last rows, as
+// `to`: the compute dtype, or the image's own. Internal to kernels/.
+#pragma once
+#include <binade/kernels/conv/conv2d_checks.h>
+
+namespace binade::kernels {
+
+// Rows [row0, row1) and columns [column0, column1) of an image; what lies outside it is zero.
+struct Window {
+  int64_t row0, row1, column0, column1;
+  int64_t rows() const { return row1 - row0; }
+  int64_t columns() const { return column1 - column0; }
+};
+
+// Where a window lies as [images][rows][columns][channels]; strides in elements.
+struct WindowData {
+  const std::byte* data = nullptr;
+  int64_t image_stride = 0, row_stride = 0, column_stride = 0;
+};
+
+// True if tiles may read the window straight from x [N, C, H, W].
+bool window_in_place(const View& x, DType to, const Window& window);
+
+// The window of images [first, first + count) copied into `buffer`, which holds them densely.
+WindowData copy_window(const View& x, DType to, int64_t first, int64_t count, const Window& window,
+                       std::byte* buffer);
+
+// The same in place where that is possible.
+WindowData read_window(const View& x, DType to, int64_t first, int64_t count, const Window& window,
+                       std::byte* buffer);
+
+}  // namespace binade::kernels

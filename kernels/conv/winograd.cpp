@@ -1,0 +1,81 @@
+// Sizes of Winograd's convolution, and the rule that says where it runs.
+#include <binade/kernels/base/math_mode.h>
+#include <binade/kernels/conv/conv2d_provider.h>
+#include <binade/kernels/conv/winograd_internal.h>
+#include <binade/kernels/gemm/gemm_pairs.h>
+
+#include <algorithm>
+
+namespace binade::kernels {
+namespace {
+
+// Fewer channels or tiles leave the transforms too little to save.
+constexpr int64_t kMinReduced = 16, kMinProduced = 32, kMinTiles = 32;
+
+int64_t tiles_along(int64_t side) { return (side + kWinogradTile - 1) / kWinogradTile; }
+
+}  // namespace
+
+WinogradTensor::WinogradTensor(const View& view, Access access)
+    : pixels_(view, 1, access),
+      zeros_(access == Access::read ? static_cast<size_t>(view.size(1)) * size_of(view.dtype) : 0) {
+  if (access == Access::read) {
+    std::fill_n(zeros_.as<std::byte>(), static_cast<size_t>(view.size(1)) * size_of(view.dtype),
+                std::byte{0});
+  }
+  images_ = {.data = pixels_.data(),
+             .dtype = view.dtype,
+             .image_stride = view.size(2) * view.size(3) * pixels_.stride(),
+             .row_stride = view.size(3) * pixels_.stride(),
+             .column_stride = pixels_.stride(),
+             .rows = view.size(2),
+             .columns = view.size(3),
+             .channels = view.size(1),
+             .zeros = zeros_.as<std::byte>()};
+}
+
+WinogradTiles winograd_tiles(const View& outputs) {
+  const int64_t high = tiles_along(outputs.size(2)), wide = tiles_along(outputs.size(3));
+  return {.high = high, .wide = wide, .first = 0, .count = outputs.size(0) * high * wide};
+}
+
+bool winograd_can(DType dtype, const Conv2dSizes& size, const Conv2dGeometry& geometry) {
+  const bool plain = geometry.stride[0] == 1 && geometry.stride[1] == 1 &&
+                     geometry.dilation[0] == 1 && geometry.dilation[1] == 1 && geometry.groups == 1;
+  return dtype != DType::f64 && size.r == 3 && size.s == 3 && plain && size.n > 0 && size.c > 0 &&
+         size.o > 0;
+}
+
+bool winograd_pays(const Conv2dSizes& size, Conv2dPass pass) {
+  const bool turned = pass == Conv2dPass::backward_data;
+  const int64_t tiles =
+      size.n * tiles_along(turned ? size.h : size.p) * tiles_along(turned ? size.w : size.q);
+  const int64_t reduced = turned ? size.o : size.c, produced = turned ? size.c : size.o;
+  return isa() != Isa::baseline && reduced >= kMinReduced && produced >= kMinProduced &&
+         tiles >= kMinTiles;
+}
+
+// Whether AMX multiplies all of the sum: pairs of channels, or of images for the weight.
+static bool amx_sums(DType dtype, const Conv2dSizes& size, Conv2dPass pass) {
+  switch (pass) {
+    case Conv2dPass::forward: return amx_runs(dtype) && size.group_c % 2 == 0;
+    case Conv2dPass::backward_data: return amx_runs(dtype) && size.group_o % 2 == 0;
+    default: return amx_runs(dtype) && size.n > 1;
+  }
+}
+
+bool winograd_runs(DType dtype, const Conv2dSizes& size, const Conv2dGeometry& geometry,
+                   Conv2dPass pass) {
+  if (!winograd_can(dtype, size, geometry)) {
+    return false;
+  }
+  switch (conv2d_variant()) {
+    case Conv2dVariant::winograd: return true;
+    case Conv2dVariant::direct: return false;
+    default:
+      return math_mode() == MathMode::fast && winograd_pays(size, pass) &&
+             !amx_sums(dtype, size, pass);
+  }
+}
+
+}  // namespace binade::kernels

@@ -1,0 +1,267 @@
+// Winograd on the CPU, forward and backward to the data: both reduce the channels of one side to
+// those of the other. Every output is one tile's, whose sums run over the channels in one order, so
+// threads may take any tiles.
+//
+// Blocks of tiles stay in the second-level cache through all three steps; the transformed weight is
+// shared. Where the weight is not much smaller than all tiles together (deep layers with small
+// images) it is the other way round: the tiles are transformed once, and panels of output channels
+// go through the three steps, so that the transformed weight never exists as a whole.
+#include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/workspace.h>
+#include <binade/kernels/conv/winograd_internal.h>
+#include <binade/kernels/gemm/contraction_internal.h>
+#include <binade/kernels/gemm/packed_bias_internal.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace binade::kernels {
+namespace {
+
+constexpr int64_t kBlockFloats = 96 * 1024;  // of v and m of a block of tiles
+constexpr int64_t kMaxBlock = 96;            // tiles
+constexpr int64_t kPanel = kMaxTileWidth;    // output channels whose weight is transformed together
+constexpr int64_t kDepth = 128;              // input channels of a panel's transformed weight
+constexpr int64_t kPanelRatio = 2;           // of tiles to weight, below which panels are run
+constexpr int64_t kTransformTiles = 8;       // a thread's least share of a transform
+constexpr int64_t kFewBlocks = 16;           // below, a block more is felt
+constexpr int64_t kEvenBlocks = 4;           // which 2 and 4 threads share evenly
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t element_size(const View& view) { return static_cast<int64_t>(size_of(view.dtype)); }
+
+struct Correlation {
+  WinogradImages source, target;  // channels: those that are summed, those that come out
+  WinogradTiles tiles;            // of the target
+  int64_t top, left;              // of the source's window before the target's tile
+  const View& w;
+  int64_t source_stride, target_stride;  // of w, by channels
+  bool turned;
+  const float* bias;
+  bool relu;
+  const float* scale = nullptr;  // of the sums, before the bias
+  WinogradImages residual = {};  // added before relu
+};
+
+class WinogradCorrelator {
+ public:
+  explicit WinogradCorrelator(const Correlation& c)
+      : c_(c), reduced_(c.source.channels), produced_(c.target.channels) {
+    TileSet<double> f64;
+    tile_sets_best(tiles_, f64);
+  }
+
+  void run() {
+    const bool by_panels =
+        kPanelRatio * reduced_ * produced_ > c_.tiles.count * (reduced_ + produced_);
+    by_panels ? run_panels() : run_blocks();
+  }
+
+ private:
+  // Panels are as wide as register tiles, the last one a vector where that is enough.
+  int64_t padded(int64_t columns) const { return ceil_div(columns, tiles_.lanes) * tiles_.lanes; }
+
+  void transform_input(int64_t first, int64_t count, const WinogradPlanes& v) const {
+    WinogradTiles tiles = c_.tiles;
+    tiles.first = first;
+    tiles.count = count;
+    winograd_input_best(
+        WinogradInput{.x = c_.source, .tiles = tiles, .top = c_.top, .left = c_.left, .v = v});
+  }
+
+  // Weights of `rows` input channels and at most kPanel output channels as panels at every
+  // frequency. `taps` holds kWinogradTaps * rows * kPanel.
+  void transform_weight(int64_t row, int64_t rows, int64_t column, int64_t columns, float* taps,
+                        const WinogradPlanes& u) const {
+    const int64_t count = rows * padded(columns);
+    for (int64_t tap = 0; tap < kWinogradTaps; ++tap) {
+      const int64_t offset = tap / 3 * c_.w.strides[2] + tap % 3 * c_.w.strides[3] +
+                             row * c_.source_stride + column * c_.target_stride;
+      pack_panels_best(PanelPacking{.source = c_.w.data + offset * element_size(c_.w),
+                                    .from = c_.w.dtype,
+                                    .row_stride = c_.source_stride,
+                                    .column_stride = c_.target_stride,
+                                    .rows = rows,
+                                    .columns = columns,
+                                    .first_row = 0,
+                                    .total_rows = rows,
+                                    .target = taps + tap * count});
+    }
+    winograd_weight_best(WinogradWeight{
+        .taps = taps, .tap_stride = count, .count = count, .turned = c_.turned, .u = u});
+  }
+
+  // m[f] (+)= v[f] u[f] for every frequency.
+  static void multiply(int64_t rows, int64_t depth, int64_t columns, const WinogradPlanes& v,
+                       const WinogradPlanes& u, const WinogradPlanes& m, bool accumulate) {
+    static constexpr int64_t kNoOffset = 0;
+    for (int64_t f = 0; f < kWinogradFrequencies; ++f) {
+      tile_grid_best(TileGrid{.rows = rows,
+                              .columns = columns,
+                              .a = v.data + f * v.plane,
+                              .a_row = v.row,
+                              .offsets = &kNoOffset,
+                              .length = depth,
+                              .b = u.data + f * u.plane,
+                              .c = m.data + f * m.plane,
+                              .c_row = m.row,
+                              .accumulate = accumulate});
+    }
+  }
+
+  void run_blocks() {
+    const int64_t u_plane = odd_lines(reduced_ * padded(produced_));
+    const Workspace weights(kWinogradFrequencies * u_plane * sizeof(float));
+    const WinogradPlanes u{weights.as<float>(), u_plane, 0};
+    parallel_for(ceil_div(produced_, kPanel), 1, [&](int64_t begin, int64_t end) {
+      const Workspace taps(kWinogradTaps * reduced_ * kPanel * sizeof(float));
+      for (int64_t column = begin * kPanel; column < std::min(end * kPanel, produced_);
+           column += kPanel) {
+        transform_weight(0, reduced_, column, std::min(kPanel, produced_ - column),
+                         taps.as<float>(), {u.data + column * reduced_, u_plane, 0});
+      }
+    });
+    const int64_t count = c_.tiles.count, blocks = block_count();
+    parallel_for(blocks, 1, [&](int64_t begin, int64_t end) {
+      WinogradPlanes v{.row = odd_lines(reduced_)}, m{.row = odd_lines(produced_)};
+      v.plane = odd_lines(ceil_div(count, blocks) * v.row);
+      m.plane = odd_lines(ceil_div(count, blocks) * m.row);
+      const Workspace block(kWinogradFrequencies * (v.plane + m.plane) * sizeof(float));
+      v.data = block.as<float>();
+      m.data = v.data + kWinogradFrequencies * v.plane;
+      for (int64_t i = begin; i < end; ++i) {
+        WinogradTiles tiles = c_.tiles;
+        tiles.first = count * i / blocks;
+        tiles.count = count * (i + 1) / blocks - tiles.first;
+        transform_input(tiles.first, tiles.count, v);
+        multiply(tiles.count, reduced_, produced_, v, u, m, false);
+        write_output(tiles, m, 0, produced_);
+      }
+    });
+  }
+
+  // Blocks of equal size: of about as many tiles as the cache holds, or so many that u, which every
+  // block reads, is at most twice as many transfers as the block's v and m. Many are of whole
+  // register tiles; few are as many for each thread.
+  int64_t block_count() const {
+    const int64_t count = c_.tiles.count, channels = reduced_ + produced_, unit = tiles_.max_rows;
+    const int64_t best = std::min(std::max(kBlockFloats / (kWinogradFrequencies * channels),
+                                           reduced_ * produced_ / (4 * channels)),
+                                  kMaxBlock);
+    const int64_t many = ceil_div(count, std::max<int64_t>(1, best / unit) * unit);
+    const int64_t even =
+        ceil_div(ceil_div(count, std::max<int64_t>(best, 1)), kEvenBlocks) * kEvenBlocks;
+    return std::min(many < kFewBlocks ? even : many, count);
+  }
+
+  void run_panels() {
+    WinogradPlanes v{.row = odd_lines(reduced_)};
+    v.plane = odd_lines(c_.tiles.count * v.row);
+    const Workspace tiles(kWinogradFrequencies * v.plane * sizeof(float));
+    v.data = tiles.as<float>();
+    parallel_for(c_.tiles.count, kTransformTiles, [&](int64_t begin, int64_t end) {
+      transform_input(begin, end - begin, {v.data + begin * v.row, v.plane, v.row});
+    });
+    // With more threads than panels, several have the same panel of different tiles.
+    const int64_t panels = ceil_div(produced_, kPanel),
+                  parts = std::min(ceil_div(threads(), panels), c_.tiles.count);
+    parallel_for(panels * parts, 1, [&](int64_t begin, int64_t end) {
+      const int64_t depth = std::min(kDepth, reduced_);
+      WinogradPlanes u{.plane = odd_lines(depth * kPanel)}, m{.row = odd_lines(kPanel)};
+      m.plane = odd_lines(ceil_div(c_.tiles.count, parts) * m.row);
+      const int64_t taps_floats = kWinogradTaps * depth * kPanel;
+      const Workspace panel((kWinogradFrequencies * (u.plane + m.plane) + taps_floats) *
+                            sizeof(float));
+      u.data = panel.as<float>();
+      m.data = u.data + kWinogradFrequencies * u.plane;
+      float* taps = m.data + kWinogradFrequencies * m.plane;
+      for (int64_t i = begin; i < end; ++i) {
+        WinogradTiles part = c_.tiles;
+        part.first = c_.tiles.count * (i % parts) / parts;
+        part.count = c_.tiles.count * (i % parts + 1) / parts - part.first;
+        run_panel(i / parts * kPanel, part, v, u, m, taps);
+      }
+    });
+  }
+
+  // A panel's output of some tiles.
+  void run_panel(int64_t column, const WinogradTiles& tiles, const WinogradPlanes& v,
+                 const WinogradPlanes& u, const WinogradPlanes& m, float* taps) const {
+    const int64_t columns = std::min(kPanel, produced_ - column);
+    for (int64_t row = 0; row < reduced_; row += kDepth) {
+      const int64_t depth = std::min(kDepth, reduced_ - row);
+      transform_weight(row, depth, column, columns, taps, u);
+      float* source = v.data + tiles.first * v.row + row;
+      multiply(tiles.count, depth, columns, {source, v.plane, v.row}, u, m, row > 0);
+    }
+    write_output(tiles, m, column, columns);
+  }
+
+  void write_output(const WinogradTiles& tiles, const WinogradPlanes& m, int64_t column,
+                    int64_t columns) const {
+    const auto part = [&](WinogradImages images) {
+      images.data += images.data ? column * static_cast<int64_t>(size_of(images.dtype)) : 0;
+      images.channels = columns;
+      return images;
+    };
+    winograd_output_best(WinogradOutput{.m = m,
+                                        .tiles = tiles,
+                                        .scale = c_.scale ? c_.scale + column : nullptr,
+                                        .bias = c_.bias ? c_.bias + column : nullptr,
+                                        .residual = part(c_.residual),
+                                        .relu = c_.relu,
+                                        .y = part(c_.target)});
+  }
+
+  const Correlation& c_;
+  const int64_t reduced_, produced_;
+  TileSet<float> tiles_;
+};
+
+}  // namespace
+
+void winograd_forward(const Conv2dForward& a, const Conv2dFinish& finish) {
+  const PackedBias bias(a.bias), scale(finish.scale);
+  const WinogradTensor x(a.x, Access::read), y(a.y, Access::write);
+  std::optional<WinogradTensor> residual;
+  if (finish.residual) {
+    residual.emplace(finish.residual, Access::read);
+  }
+  const Correlation correlation{.source = x.images(),
+                                .target = y.images(),
+                                .tiles = winograd_tiles(a.y),
+                                .top = a.geometry.padding[0],
+                                .left = a.geometry.padding[1],
+                                .w = a.w,
+                                .source_stride = a.w.strides[1],
+                                .target_stride = a.w.strides[0],
+                                .turned = false,
+                                .bias = reinterpret_cast<const float*>(bias.data()),
+                                .relu = a.activation == Activation::relu,
+                                .scale = reinterpret_cast<const float*>(scale.data()),
+                                .residual = residual ? residual->images() : WinogradImages{}};
+  WinogradCorrelator(correlation).run();
+  y.finish();
+}
+
+// dx is dy, padded by 2 - padding, with the turned kernel.
+void winograd_backward_data(const Conv2dBackwardData& a) {
+  const PackedBias bias(a.bias);
+  const WinogradTensor dy(a.dy, Access::read), dx(a.dx, Access::write);
+  const Correlation correlation{.source = dy.images(),
+                                .target = dx.images(),
+                                .tiles = winograd_tiles(a.dx),
+                                .top = 2 - a.geometry.padding[0],
+                                .left = 2 - a.geometry.padding[1],
+                                .w = a.w,
+                                .source_stride = a.w.strides[0],
+                                .target_stride = a.w.strides[1],
+                                .turned = true,
+                                .bias = reinterpret_cast<const float*>(bias.data()),
+                                .relu = false};
+  WinogradCorrelator(correlation).run();
+  dx.finish();
+}
+
+}  // namespace binade::kernels

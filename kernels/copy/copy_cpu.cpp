@@ -1,0 +1,103 @@
+// CPU copies, fills and accumulation. A copy between layouts with different innermost dimensions
+// (matrix transpose, NCHW to NHWC) goes through square blocks; all others through coalesced rows.
+#include <binade/kernels/base/parallel.h>
+#include <binade/kernels/copy/copy_checks.h>
+#include <binade/kernels/copy/copy_isa_internal.h>
+#include <binade/kernels/pointwise/pointwise_isa_internal.h>
+
+namespace binade::kernels::cpu {
+namespace {
+
+int64_t width(DType dtype) { return static_cast<int64_t>(size_of(dtype)); }
+
+// The dimension along which x is contiguous where that is not y's innermost one, else 0.
+int transposed_dim(const StridedLoop& loop, const Copy& a) {
+  if (loop.stride(0, 0) != width(a.y.dtype) || loop.stride(1, 0) == width(a.x.dtype) ||
+      loop.stride(1, 0) == 0) {
+    return 0;
+  }
+  for (int d = 1; d < loop.dims(); ++d) {
+    if (loop.stride(1, d) == width(a.x.dtype)) {
+      return d;
+    }
+  }
+  return 0;
+}
+
+int64_t blocks(int64_t size) { return (size + TransposeBlock::kSide - 1) / TransposeBlock::kSide; }
+
+// Runs over (the other dimensions) x (blocks of dimension 0) x (blocks of dimension j).
+void copy_transposed(const StridedLoop& loop, int j, const Copy& a) {
+  constexpr int64_t kSide = TransposeBlock::kSide;
+  const int64_t n_i = loop.size(0), n_j = loop.size(j);
+  const int64_t blocks_i = blocks(n_i), blocks_j = blocks(n_j);
+  const int64_t units = loop.numel() / (n_i * n_j) * blocks_i * blocks_j;
+  const int64_t per_unit = (n_i < kSide ? n_i : kSide) * (n_j < kSide ? n_j : kSide);
+  parallel_for(units, (kSerialElements + per_unit - 1) / per_unit, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      int64_t rest = unit;
+      const int64_t i0 = rest % blocks_i * kSide;
+      rest /= blocks_i;
+      const int64_t j0 = rest % blocks_j * kSide;
+      rest /= blocks_j;
+      int64_t y_offset = i0 * loop.stride(0, 0) + j0 * loop.stride(0, j);
+      int64_t x_offset = i0 * loop.stride(1, 0) + j0 * loop.stride(1, j);
+      for (int d = 1; d < loop.dims(); ++d) {
+        if (d != j) {
+          y_offset += rest % loop.size(d) * loop.stride(0, d);
+          x_offset += rest % loop.size(d) * loop.stride(1, d);
+          rest /= loop.size(d);
+        }
+      }
+      transpose_block_best(
+          a.x.dtype, a.y.dtype,
+          TransposeBlock{loop.data(0) + y_offset, loop.data(1) + x_offset, loop.stride(0, j),
+                         loop.stride(1, 0), n_i - i0 < kSide ? n_i - i0 : kSide,
+                         n_j - j0 < kSide ? n_j - j0 : kSide});
+    }
+  });
+}
+
+}  // namespace
+
+void copy(const Copy& a) {
+  const auto body = [&](const StridedTile& tile) { convert_tile_best(a.x.dtype, a.y.dtype, tile); };
+  if (all_flat(a.y, a.x)) {
+    return run_flat({{a.y.data, a.x.data}, {width(a.y.dtype), width(a.x.dtype)}, {}, 1, 0},
+                    a.y.numel, body);
+  }
+  const StridedLoop loop("copy", {&a.y, &a.x});
+  if (loop.numel() == 0) {
+    return;
+  }
+  if (const int j = transposed_dim(loop, a)) {
+    return copy_transposed(loop, j, a);
+  }
+  loop.run(body);
+}
+
+void fill(const Fill& a) {
+  double value = a.value;
+  alignas(8) std::byte converted[8];
+  const View element = view_of(converted, a.y.dtype, {});
+  copy({.x = view_of(&value, DType::f64, {}), .y = element});
+  const auto body = [&](const StridedTile& tile) { convert_tile_best(a.y.dtype, a.y.dtype, tile); };
+  if (a.y.contiguous) {
+    return run_flat({{a.y.data, converted}, {width(a.y.dtype), 0}, {}, 1, 0}, a.y.numel, body);
+  }
+  StridedLoop("fill", {&a.y, &element}).run(body);
+}
+
+void add_into(const AddInto& a) {
+  check_arguments(a);
+  const auto body = [&](const StridedTile& tile) {
+    binary_forward_tile_best(Binary::add, a.y.dtype, tile);
+  };
+  if (all_flat(a.y, a.x)) [[likely]] {
+    const int64_t w = width(a.y.dtype);
+    return run_flat({{a.y.data, a.y.data, a.x.data}, {w, w, w}, {}, 1, 0}, a.y.numel, body);
+  }
+  StridedLoop("add_into", {&a.y, &a.y, &a.x}).run(body);
+}
+
+}  // namespace binade::kernels::cpu

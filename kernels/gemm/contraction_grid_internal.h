@@ -1,0 +1,124 @@
+// A grid of register tiles (TileGrid). Included by sources that are compiled per instruction set
+// only (kernels/base/isa.h has their rules).
+#pragma once
+#include <binade/kernels/gemm/contraction_internal.h>
+
+namespace binade::kernels::BINADE_ISA {
+namespace {
+
+constexpr int64_t kNearBytes = 64 * 1024;
+constexpr int64_t kNearTiles = 8;
+
+template <class T>
+constexpr T smaller(T a, T b) {
+  return a < b ? a : b;
+}
+
+// The last panel is one vector wide where that is enough.
+template <class T>
+int64_t panel_width(const TileSet<T>& tiles, int64_t columns) {
+  return columns > tiles.lanes ? tiles.width() : tiles.lanes;
+}
+
+// Where all of b is near, rows and results are kept near too: a few tiles of rows meet all panels.
+// Else a panel meets all rows.
+template <class T>
+class Grid {
+  using Sum = typename Tile<T>::Sum;
+
+ public:
+  Grid(const TileGrid& given, const TileSet<T>& tiles)
+      : g_(given),
+        tiles_(tiles),
+        c_size_(given.rounded == Rounded::no ? sizeof(Sum) : sizeof(half)) {
+    for (int i = 1; i >= 0; --i) {  // matrices whose rows follow each other are one
+      if (g_.a_outer[i] == g_.rows * g_.a_row && g_.c_outer[i] == g_.rows * g_.c_row) {
+        g_.rows *= g_.outer[i];
+        g_.outer[i] = 1;
+      }
+    }
+    count_ = (g_.rows + tiles.max_rows - 1) / tiles.max_rows;
+    low_ = count_ ? g_.rows / count_ : 0;
+    higher_ = g_.rows - low_ * count_;
+    rows_contiguous_ = g_.a_step != 1 || g_.a_row == 1;
+    t_.a_row = g_.a_row;
+    t_.a_step = g_.a_step;
+    t_.offsets = g_.offsets;
+    t_.segments = g_.segments;
+    t_.length = g_.length;
+    t_.c_row = g_.c_row;
+    t_.rounded = g_.rounded;
+    t_.accumulate = g_.accumulate;
+    t_.relu = g_.relu;
+    t_.plus = g_.plus != nullptr;
+    t_.other_row = g_.c_row;
+  }
+
+  void run() {
+    const int64_t b_elements = g_.segments * g_.length * g_.columns;
+    if (b_elements * static_cast<int64_t>(sizeof(T)) <= kNearBytes) {
+      each_matrix([&](const T* a, char* c) {
+        for (int64_t i = 0; i < count_; i += kNearTiles) {
+          each_panel([&](int64_t column) {
+            rows(a, c + column * c_size_, i, smaller(i + kNearTiles, count_));
+          });
+        }
+      });
+    } else {
+      each_panel([&](int64_t column) {
+        each_matrix([&](const T* a, char* c) { rows(a, c + column * c_size_, 0, count_); });
+      });
+    }
+  }
+
+ private:
+  template <class F>
+  void each_matrix(const F& f) {
+    for (int64_t o = 0; o < g_.outer[0]; ++o) {
+      for (int64_t p = 0; p < g_.outer[1]; ++p) {
+        f(static_cast<const T*>(g_.a) + o * g_.a_outer[0] + p * g_.a_outer[1],
+          static_cast<char*>(g_.c) + (o * g_.c_outer[0] + p * g_.c_outer[1]) * c_size_);
+      }
+    }
+  }
+
+  // Calls f(first column) with t_ set to the panel.
+  template <class F>
+  void each_panel(const F& f) {
+    for (int64_t j = 0; j < g_.columns; j += tiles_.width()) {
+      t_.columns = smaller(g_.columns - j, tiles_.width());
+      t_.b = static_cast<const T*>(g_.b) + (g_.b_step ? j : j * g_.segments * g_.length);
+      t_.b_step = g_.b_step ? g_.b_step : panel_width(tiles_, t_.columns);
+      t_.scale = g_.scale ? static_cast<const Sum*>(g_.scale) + j : nullptr;
+      t_.bias = g_.bias ? static_cast<const Sum*>(g_.bias) + j : nullptr;
+      f(j);
+    }
+  }
+
+  // Tiles [begin, end) of the rows of a matrix; the first ones are one row higher than the others.
+  void rows(const T* a, char* c, int64_t begin, int64_t end) {
+    int64_t first = begin * low_ + smaller(begin, higher_);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t high = low_ + (i < higher_);
+      t_.a = a + first * g_.a_row;
+      t_.below_rows = high;
+      t_.c = c + first * g_.c_row * c_size_;
+      if (g_.plus) {
+        t_.other = static_cast<const Sum*>(g_.plus) +
+                   (static_cast<char*>(t_.c) - static_cast<char*>(g_.c)) / c_size_;
+      }
+      tiles_.get(high, t_.columns, rows_contiguous_)(t_);
+      first += high;
+    }
+  }
+
+  TileGrid g_;
+  const TileSet<T>& tiles_;
+  const int64_t c_size_;
+  Tile<T> t_;
+  int64_t count_, low_, higher_;
+  bool rows_contiguous_;
+};
+
+}  // namespace
+}  // namespace binade::kernels::BINADE_ISA

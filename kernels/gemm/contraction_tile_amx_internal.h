@@ -1,0 +1,245 @@
+// Tiles of pairs of bf16 by AMX: up to 32 rows and 32 columns in four accumulators, 16 pairs of k
+// in an instruction (tdpbf16ps), which sums the even products and the odd ones apart from zero,
+// adds the two and then the result to the accumulator. Groups of 16 are counted from the first pair
+// of each segment, or of all where steps of a are transposed: the order of sums depends on k alone.
+// Included by *_amx_bf16.cpp files only (kernels/base/isa.h has their rules).
+//
+// An accumulator's rows are 16, or all of a lower tile: then the two halves of a tile of 17 to 32
+// rows overlap, and rows in both are computed twice, alike. So no row outside of a is read, and one
+// configuration of the tile registers serves all tiles of a product. Fewer pairs than 16 are copied
+// and filled up with zeros.
+#pragma once
+#include <binade/kernels/gemm/contraction_tile_internal.h>
+#include <binade/kernels/gemm/pair_packing_internal.h>
+
+#if defined(__AMX_BF16__) || defined(__AMXBF16__)  // clang++ 14 calls it so
+
+namespace binade::kernels::BINADE_ISA {
+namespace {
+
+constexpr int kTileRows = 16;  // of a tile register, of 64 bytes each
+constexpr int kAmxRows = 2 * kTileRows;
+
+struct alignas(64) TileConfiguration {
+  uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+
+// Registers 0 to 3 hold sums [row half][column half], 4 and 5 hold a, 6 and 7 b.
+struct TileConfigurations {
+  TileConfiguration of[kTileRows + 1];
+
+  constexpr TileConfigurations() : of{} {
+    for (int rows = 1; rows <= kTileRows; ++rows) {
+      for (int i = 0; i < 8; ++i) {
+        of[rows].row_bytes[i] = 64;
+        of[rows].rows[i] = static_cast<uint8_t>(i < 6 ? rows : kTileRows);
+      }
+    }
+  }
+};
+constexpr TileConfigurations kTileConfigurations;
+
+thread_local int configured_rows = 0;
+
+// While one exists, tiles may be multiplied. A thread leaves no state of tiles behind, which each
+// switch between threads would save and load.
+struct TileRegisters {
+  TileRegisters() = default;
+  TileRegisters(const TileRegisters&) = delete;
+  TileRegisters& operator=(const TileRegisters&) = delete;
+  ~TileRegisters() {
+    if (configured_rows) {
+      _tile_release();
+      configured_rows = 0;
+    }
+  }
+  static void configure(int rows) {
+    if (rows != configured_rows) {
+      _tile_loadconfig(&kTileConfigurations.of[rows]);
+      configured_rows = rows;
+    }
+  }
+};
+
+// What is written before is in memory when tiles are loaded: the intrinsics of g++ 12 do not say
+// that they read it.
+BINADE_INLINE void before_tile_loads() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
+
+// Up to 16 steps of a tile: of a one row after the other, of b one step after the other.
+struct TileSteps {
+  const BfloatPair* a[2];  // per row half
+  int64_t a_row;
+  const BfloatPair* b;
+  int64_t b_step;
+};
+
+// target[row][step], zeros from `steps` on.
+BINADE_INLINE void copy_rows(const BfloatPair* a, int64_t a_row, int rows, int64_t steps,
+                             BfloatPair* target) {
+  for (int i = 0; i < rows; ++i) {
+    _mm512_storeu_si512(target + i * kPairs, _mm512_maskz_loadu_epi32(lanes(steps), a + i * a_row));
+  }
+}
+
+template <bool kTall, bool kWide>
+BINADE_INLINE void multiply_steps(const TileSteps& s) {
+  constexpr int64_t kPairBytes = sizeof(BfloatPair);
+  const int64_t a_row = s.a_row * kPairBytes, b_step = s.b_step * kPairBytes;
+  _tile_loadd(4, s.a[0], a_row);
+  _tile_loadd(6, s.b, b_step);
+  _tile_dpbf16ps(0, 4, 6);
+  if constexpr (kWide) {
+    _tile_loadd(7, s.b + kPairs, b_step);
+    _tile_dpbf16ps(1, 4, 7);
+  }
+  if constexpr (kTall) {
+    _tile_loadd(5, s.a[1], a_row);
+    _tile_dpbf16ps(2, 5, 6);
+    if constexpr (kWide) {
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+}
+
+// Fewer than 16 steps of b, filled up with zeros.
+template <bool kWide>
+BINADE_INLINE void copy_steps(TileSteps& s, int64_t steps, BfloatPair* target) {
+  constexpr int kWidth = kWide ? 2 * kPairs : kPairs;
+  for (int i = 0; i < kPairs; ++i) {
+    for (int v = 0; v < kWidth; v += kPairs) {
+      _mm512_storeu_si512(target + i * kWidth + v,
+                          _mm512_maskz_loadu_epi32(i < steps ? 0xffff : 0, s.b + i * s.b_step + v));
+    }
+  }
+  s.b = target;
+  s.b_step = kWidth;
+}
+
+// A tile whose rows of a lie in memory as its registers hold them.
+template <bool kTall, bool kWide>
+BINADE_INLINE void sum_rows(const Tile<BfloatPair>& t, int rows) {
+  alignas(64) BfloatPair a_part[kAmxRows * kPairs], b_part[2 * kPairs * kPairs];
+  const int high = kTall ? kTileRows : rows;
+  const int64_t second = (rows - high) * t.a_row;
+  const BfloatPair* b = t.b;
+  for (int64_t segment = 0; segment < t.segments; ++segment) {
+    const BfloatPair* a = t.a + t.offsets[segment];
+    int64_t left = t.length;
+    for (; left >= kPairs; left -= kPairs, a += kPairs, b += kPairs * t.b_step) {
+      multiply_steps<kTall, kWide>({{a, a + second}, t.a_row, b, t.b_step});
+    }
+    if (left) {
+      TileSteps s{{a_part, a_part + kTileRows * kPairs}, kPairs, b, t.b_step};
+      for (int i = 0; i <= kTall; ++i) {
+        copy_rows(a + i * second, t.a_row, high, left, a_part + i * kTileRows * kPairs);
+      }
+      copy_steps<kWide>(s, left, b_part);
+      before_tile_loads();
+      multiply_steps<kTall, kWide>(s);
+      b += left * t.b_step;
+    }
+  }
+}
+
+// A tile with steps of adjacent rows, which are transposed; the segments follow each other.
+template <bool kTall, bool kWide>
+BINADE_INLINE void sum_steps(const Tile<BfloatPair>& t, int rows) {
+  alignas(64) BfloatPair a_part[kAmxRows * kPairs], b_part[2 * kPairs * kPairs];
+  const int high = kTall ? kTileRows : rows, second = rows - high;
+  const BfloatPair* b = t.b;
+  const BfloatPair* step[kPairs] = {};
+  int64_t segment = 0, at = 0, left = t.segments * t.length;
+  for (; left > 0; left -= kPairs, b += kPairs * t.b_step) {
+    const int64_t steps = left < kPairs ? left : kPairs;
+    for (int64_t i = 0; i < steps; ++i) {
+      step[i] = t.a + t.offsets[segment] + at * t.a_step;
+      if (++at == t.length) {
+        at = 0;
+        ++segment;
+      }
+    }
+    TileSteps s{{a_part, a_part + kTileRows * kPairs}, kPairs, b, t.b_step};
+    for (int i = 0; i <= kTall; ++i) {
+      transpose_steps([&](int k) { return step[k] + i * second; }, steps, high,
+                      a_part + i * kTileRows * kPairs);
+    }
+    if (steps < kPairs) {
+      copy_steps<kWide>(s, steps, b_part);
+    }
+    before_tile_loads();
+    multiply_steps<kTall, kWide>(s);
+  }
+}
+
+// Hands rows [first, first + kRows) of the sums on.
+template <int kRows, int kVectors>
+BINADE_INLINE void finish_rows(Tile<BfloatPair> t, const float* sums, int first) {
+  Sums<float, kRows, kVectors> some;
+  for (int i = 0; i < kRows; ++i) {
+    for (int v = 0; v < kVectors; ++v) {
+      some.at[i][v] = load(sums + (first + i) * kAmxRows + v * kPairs);
+    }
+  }
+  const int64_t size = t.rounded == Rounded::no ? sizeof(float) : sizeof(bfloat16);
+  t.c = static_cast<char*>(t.c) + first * t.c_row * size;
+  t.other = t.other ? t.other + first * t.other_row : nullptr;
+  finish_rounded(t, some);
+}
+
+template <bool kTall, bool kWide, bool kRowsContiguous>
+void multiply_tile(const Tile<BfloatPair>& t, int rows) {
+  constexpr int64_t kRow = kAmxRows * sizeof(float);
+  constexpr int kVectors = kWide ? 2 : 1, kAtOnce = 4;
+  alignas(64) float sums[kAmxRows * kAmxRows];
+  const int high = kTall ? kTileRows : rows;
+  TileRegisters::configure(high);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  before_tile_loads();
+  kRowsContiguous ? sum_steps<kTall, kWide>(t, rows) : sum_rows<kTall, kWide>(t, rows);
+  _tile_stored(0, sums, kRow);
+  if constexpr (kWide) {
+    _tile_stored(1, sums + kPairs, kRow);
+  }
+  if constexpr (kTall) {
+    float* low = sums + (rows - kTileRows) * kAmxRows;
+    _tile_stored(2, low, kRow);
+    if constexpr (kWide) {
+      _tile_stored(3, low + kPairs, kRow);
+    }
+  }
+  int i = 0;
+  for (; i + kAtOnce <= rows; i += kAtOnce) {
+    finish_rows<kAtOnce, kVectors>(t, sums, i);
+  }
+  for (; i < rows; ++i) {
+    finish_rows<1, kVectors>(t, sums, i);
+  }
+}
+
+template <int kRows, bool kWide, bool kRowsContiguous>
+void amx_tile(const Tile<BfloatPair>& t) {
+  multiply_tile<(kRows > kTileRows), kWide, kRowsContiguous>(t, kRows);
+}
+
+template <int... kRow>
+TileSet<BfloatPair> make_amx_tile_set(Indices<kRow...>) {
+  static constexpr TileFunction<BfloatPair> kFunctions[] = {
+      amx_tile<kRow + 1, false, false>..., amx_tile<kRow + 1, false, true>...,
+      amx_tile<kRow + 1, true, false>..., amx_tile<kRow + 1, true, true>...};
+  return {kAmxRows, kPairs, kFunctions};
+}
+
+inline TileSet<BfloatPair> amx_tile_set() {
+  return make_amx_tile_set(Indices<0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18,
+                                   19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31>{});
+}
+
+}  // namespace
+}  // namespace binade::kernels::BINADE_ISA
+
+#endif

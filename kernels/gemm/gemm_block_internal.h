@@ -1,0 +1,307 @@
+// One single-threaded block of a matrix product (GemmBlock): packs a into panels as high as a
+// register tile and b into panels as wide, kPackDepth steps of k at a time, and runs the tiles.
+// Operands that a tile can read where they are stay there if they are read only a few times.
+// Included by sources that are compiled per instruction set only (kernels/base/isa.h has their
+// rules).
+#pragma once
+#include <binade/kernels/gemm/contraction_internal.h>
+#include <binade/kernels/gemm/contraction_vector_internal.h>
+
+namespace binade::kernels::BINADE_ISA {
+namespace {
+
+// Up to so many columns of b is a with strided rows read in place, and up to so many rows of a is
+// b: that often is a panel read again. Tiles look ahead, so a stride between steps costs little
+// where a step is many multiplications.
+#if defined(__AVX512F__)
+constexpr int64_t kUnpackedSteps = 512, kUnpackedRows = 512;
+#else
+constexpr int64_t kUnpackedSteps = 32, kUnpackedRows = 64;
+#endif
+
+// Operands says what a step of k is: its Element, of which there are kPerStep in k, pack(), and
+// can_stay() for a tile to read a or b as they lie; whether a is only packed by rows; and the unit
+// in steps of the parts of k.
+template <class Operands>
+class Block {
+  using T = typename Operands::Element;
+
+ public:
+  Block(const GemmBlock& g, const TileSet<T>& tiles)
+      : g_(g),
+        tiles_(tiles),
+        steps_((g.k + Operands::kPerStep - 1) / Operands::kPerStep),
+        c_size_(g.rounded == Rounded::no ? sizeof(typename Tile<T>::Sum) : sizeof(half)),
+        a_in_place_(Operands::a_can_stay(g) &&
+                    (g.a_strides[1] == 1
+                         ? !g.row_sums && (steps_ <= kPackDepth || g.n <= kUnpackedColumns)
+                         : g.n <= kUnpackedSteps)),
+        a_by_rows_(!a_in_place_ && (Operands::kPacksRows || (!g.row_sums && g.a_strides[1] == 1 &&
+                                                             g.n <= kUnpackedColumns))),
+        b_in_place_(Operands::b_can_stay(g) && g.m <= kUnpackedRows && !g.keeps_b &&
+                    !g.b_is_packed),
+        tile_by_tile_(a_in_place_ && g.a_strides[1] == 1 && g.n > tiles.width() &&
+                      depth_of_part(steps_) >= kLongRows &&
+                      g.n * depth_of_part(steps_) * int64_t{sizeof(T)} <= kNearBytes),
+        row_parts_(tile_by_tile_ ? tiles_high(g.m) : (g.m + kPackRows - 1) / kPackRows) {}
+
+  void run() {
+    int64_t begin = 0;
+    do {  // once for k = 0
+      const int64_t depth = smaller(steps_ - begin, depth_of_part(steps_));
+      for (int64_t i = 0; i < row_parts_; ++i) {
+        const int64_t row = first_row(i), rows = first_row(i + 1) - row;
+        pack_a(row, rows, begin, depth);
+        multiply(row, rows, begin, depth);
+      }
+      begin += depth;
+    } while (begin < steps_);
+  }
+
+ private:
+  static constexpr int64_t kPerStep = Operands::kPerStep;
+  static constexpr int64_t kRowsAhead = 16;  // steps of a that sums look ahead
+  static constexpr int64_t kNearBytes = 256 * 1024, kLongRows = 192;
+
+  static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+  static int64_t within(int64_t x, int64_t end) { return x < 0 ? 0 : smaller(x, end); }
+  static int64_t depth_of_part(int64_t k) {
+    const int64_t parts = k > kPackDepth ? (k + kPackDepth - 1) / kPackDepth : 1;
+    constexpr int64_t kUnit = Operands::kDepthUnit;
+    return ((k + parts - 1) / parts + kUnit - 1) / kUnit * kUnit;
+  }
+  // The last panel is one vector wide where that is enough.
+  int64_t panel_width(int64_t columns) const {
+    return columns > tiles_.lanes ? tiles_.width() : tiles_.lanes;
+  }
+  bool panel_in_place(int64_t columns) const { return b_in_place_ && columns >= tiles_.width(); }
+  const char* at(const void* base, int64_t offset) const {
+    return static_cast<const char*>(base) + offset * static_cast<int64_t>(size_of(g_.dtype));
+  }
+  // First row of tile i of `count` tiles of nearly equal height.
+  static int64_t cut(int64_t rows, int64_t i, int64_t count) { return rows * i / count; }
+  int64_t tiles_high(int64_t rows) const { return (rows + tiles_.max_rows - 1) / tiles_.max_rows; }
+
+  int64_t first_row(int64_t part) const {
+    return tile_by_tile_ ? cut(g_.m, part, row_parts_) : smaller(part * kPackRows, g_.m);
+  }
+
+  const char* a_at(int64_t row, int64_t step) const {
+    return at(g_.a, row * g_.a_strides[0] + step * Operands::kPerStep * g_.a_strides[1]);
+  }
+  const char* b_at(int64_t step, int64_t column) const {
+    return at(g_.b, step * Operands::kPerStep * g_.b_strides[0] + column * g_.b_strides[1]);
+  }
+  int64_t elements(int64_t begin, int64_t depth) const {
+    return smaller(g_.k - begin * Operands::kPerStep, depth * Operands::kPerStep);
+  }
+
+  // Panels [steps][rows], or rows as they lie, converted, where few columns read them.
+  void pack_a(int64_t row, int64_t rows, int64_t begin, int64_t depth) {
+    if (a_in_place_) {
+      if constexpr (kPerStep == 1) {
+        if (g_.row_sums) {
+          add_rows(row, rows, begin, depth);
+        }
+      }
+      return;
+    }
+    T* target = static_cast<T*>(g_.packed_a);
+    if (a_by_rows_) {
+      Operands::pack_rows({.source = a_at(row, begin),
+                           .dtype = g_.dtype,
+                           .k_stride = g_.a_strides[1],
+                           .column_stride = g_.a_strides[0],
+                           .k = elements(begin, depth),
+                           .columns = rows,
+                           .step_width = depth},
+                          target);
+      return;
+    }
+    const int64_t count = tiles_high(rows);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t first = cut(rows, i, count), high = cut(rows, i + 1, count) - first;
+      Operands::pack({.source = a_at(row + first, begin),
+                      .dtype = g_.dtype,
+                      .k_stride = g_.a_strides[1],
+                      .column_stride = g_.a_strides[0],
+                      .k = elements(begin, depth),
+                      .columns = high,
+                      .step_width = high},
+                     target + first * depth);
+      if constexpr (kPerStep == 1) {
+        if (g_.row_sums) {
+          add_steps(target + first * depth, depth, high,
+                    static_cast<T*>(g_.row_sums) + row + first);
+        }
+      }
+    }
+  }
+
+  // Sums of rows are four chains of steps in each part of k, wherever the rows are read from.
+  template <int kVectors>
+  struct Chains {
+    Vector<T> at[kVectors][4] = {};
+
+    void add_to(T* sums, int rows) const {
+      for (int v = 0; v < kVectors; ++v) {
+        const Vector<T> sum = (at[v][0] + at[v][1]) + (at[v][2] + at[v][3]);
+        T* to = sums + v * kLanes<T>;
+        store(to, load(to, rows) + sum, rows);
+      }
+    }
+  };
+
+  // Those of a packed panel.
+  static void add_steps(const T* panel, int64_t depth, int64_t high, T* sums) {
+    for (int64_t i = 0; i < high; i += kLanes<T>) {
+      const int rows = static_cast<int>(smaller(high - i, kLanes<T>));
+      Chains<1> chains;
+      const T* step = panel + i;
+      int64_t k = 0;
+      for (; (k + 3) * high + i + kLanes<T> <= depth * high; k += 4, step += 4 * high) {
+        for (int c = 0; c < 4; ++c) {  // whole vectors: lanes from `rows` on are not stored
+          chains.at[0][c] += load(step + c * high);
+        }
+      }
+      for (; k < depth; ++k, step += high) {
+        chains.at[0][k % 4] += load(step, rows);
+      }
+      chains.add_to(sums + i, rows);
+    }
+  }
+
+  // Those of rows of a that are adjacent elements of its steps.
+  void add_rows(int64_t row, int64_t rows, int64_t begin, int64_t depth) const {
+    constexpr int kWide = 4;
+    const int64_t step = g_.a_strides[1];
+    const T* a = static_cast<const T*>(g_.a) + row + begin * step;
+    T* sums = static_cast<T*>(g_.row_sums) + row;
+    int64_t i = 0;
+    for (; i + kWide * kLanes<T> <= rows; i += kWide * kLanes<T>) {
+      Chains<kWide> chains;
+      const T* from = a + i;
+      int64_t k = 0;
+      for (; k + 4 <= depth; k += 4) {
+        for (int c = 0; c < 4; ++c, from += step) {
+          for (int v = 0; v < kWide; ++v) {
+            __builtin_prefetch(from + kRowsAhead * step + v * kLanes<T>);
+            chains.at[v][c] += load(from + v * kLanes<T>);
+          }
+        }
+      }
+      for (int c = 0; k < depth; ++k, ++c, from += step) {
+        for (int v = 0; v < kWide; ++v) {
+          chains.at[v][c] += load(from + v * kLanes<T>);
+        }
+      }
+      chains.add_to(sums + i, kLanes<T>);
+    }
+    for (; i < rows; i += kLanes<T>) {
+      const int left = static_cast<int>(smaller(rows - i, kLanes<T>));
+      Chains<1> chains;
+      for (int64_t k = 0; k < depth; ++k) {
+        chains.at[0][k % 4] += load(a + i + k * step, left);
+      }
+      chains.add_to(sums + i, left);
+    }
+  }
+
+  void multiply(int64_t row, int64_t rows, int64_t begin, int64_t depth) {
+    static constexpr int64_t kNoOffset = 0;
+    const bool last = begin + depth >= steps_;
+    Tile<T> t{.offsets = &kNoOffset, .segments = 1, .length = depth};
+    t.c_row = g_.c_row;
+    t.rounded = g_.rounded;
+    t.other_row = g_.other_row;
+    t.accumulate = g_.accumulate || begin > 0;
+    t.relu = g_.relu && last;
+    t.times = g_.times && last;
+    // A panel is packed when its first rows come; one that no other rows need makes room for the
+    // next.
+    const bool packs = row == 0 && !g_.b_is_packed;
+    const bool stays = row_parts_ > 1 || g_.keeps_b || g_.b_is_packed;
+    for (int64_t j = 0; j < g_.n; j += tiles_.width()) {
+      T* panel = static_cast<T*>(g_.packed_b) + (stays ? j * depth : 0);
+      t.columns = smaller(g_.n - j, tiles_.width());
+      const bool in_place = panel_in_place(t.columns);
+      if (packs && !in_place) {
+        Operands::pack({.source = b_at(begin, j),
+                        .dtype = g_.dtype,
+                        .k_stride = g_.b_strides[0],
+                        .column_stride = g_.b_strides[1],
+                        .k = elements(begin, depth),
+                        .columns = t.columns,
+                        .step_width = panel_width(t.columns)},
+                       panel);
+      }
+      t.b = in_place ? reinterpret_cast<const T*>(b_at(begin, j)) : panel;
+      t.b_step = in_place ? g_.b_strides[0] : panel_width(t.columns);
+      t.bias = g_.bias && last ? static_cast<const typename Tile<T>::Sum*>(g_.bias) + j : nullptr;
+      multiply_panel(t, row, rows, begin, j);
+    }
+  }
+
+  // Of the steps [begin, begin + depth), those that rows [row, row + high) need, from begin.
+  struct Steps {
+    int64_t first, end;
+  };
+  Steps needed(int64_t row, int64_t high, int64_t begin, int64_t depth) const {
+    const int64_t end = g_.visible + row + high - 1, first = row - g_.visible + 1;  // in k
+    switch (g_.triangle) {
+      case Triangle::a: return {0, within((end + kPerStep - 1) / kPerStep - begin, depth)};
+      case Triangle::a_transposed: return {within(first / kPerStep - begin, depth), depth};
+      default: return {0, depth};
+    }
+  }
+
+  void multiply_panel(Tile<T>& t, int64_t row, int64_t rows, int64_t begin, int64_t column) {
+    using Sum = typename Tile<T>::Sum;
+    const int64_t count = tiles_high(rows), depth = t.length;
+    const T* b = t.b;
+    const Sum* other =
+        g_.other ? static_cast<const Sum*>(g_.other) + row * g_.other_row + column : nullptr;
+    char* c = static_cast<char*>(g_.c) + (row * g_.c_row + column) * c_size_;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t first = cut(rows, i, count), high = cut(rows, i + 1, count) - first;
+      if (g_.triangle == Triangle::result && column >= g_.visible + row + first + high - 1) {
+        continue;
+      }
+      const Steps part = needed(row + first, high, begin, depth);
+      bool rows_contiguous = true;
+      if (a_in_place_) {
+        rows_contiguous = g_.a_strides[1] != 1;
+        t.a = reinterpret_cast<const T*>(a_at(row + first, begin));
+        t.a_row = g_.a_strides[0] / Operands::kPerStep;
+        t.a_step = g_.a_strides[1];
+      } else {
+        t.a = static_cast<const T*>(g_.packed_a) + first * depth;
+        rows_contiguous = !a_by_rows_;
+        t.a_row = a_by_rows_ ? depth : 1;
+        t.a_step = a_by_rows_ ? 1 : high;
+      }
+      t.a += part.first * (rows_contiguous ? t.a_step : 1);
+      t.b = b + part.first * t.b_step;
+      t.length = part.end - part.first;
+      t.c = c + first * t.c_row * c_size_;
+      t.below = tile_by_tile_ ? high * column / g_.n : 0;
+      t.below_rows = (tile_by_tile_ ? high * (column + t.columns) / g_.n : high) - t.below;
+      t.other = other ? other + first * t.other_row : nullptr;
+      tiles_.get(high, t.columns, rows_contiguous)(t);
+    }
+    t.length = depth;
+  }
+
+  const GemmBlock& g_;
+  const TileSet<T>& tiles_;
+  const int64_t steps_, c_size_;
+  const bool a_in_place_, a_by_rows_, b_in_place_;
+  // Whether each tile of rows meets all panels of b before the next one comes: where a is read as
+  // it lies, perhaps from far away. Its rows stay in the first-level cache and the next ones come
+  // while all panels are met; the panels stay in the second-level cache.
+  const bool tile_by_tile_;
+  const int64_t row_parts_;
+};
+
+}  // namespace
+}  // namespace binade::kernels::BINADE_ISA

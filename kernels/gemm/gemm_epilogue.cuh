@@ -1,0 +1,98 @@
+// What happens to the sums of a gemm tile: y = activation(y + sum + bias), rounded once; or, where
+// k is split over blocks, the sums go as they are to this split's part of a workspace.
+#pragma once
+#include <binade/kernels/gemm/gemm.h>
+#include <binade/kernels/pointwise/pointwise_functors.h>
+#include <binade/kernels/gemm/gemm_loader.cuh>
+
+namespace binade::kernels {
+
+// Stores runs of N neighbours of a row; what lies outside of [rows, columns] is dropped.
+template <class T>
+struct GemmEpilogue {
+  using C = Compute<T>;
+
+  T* y = nullptr;
+  int64_t rows = 0, columns = 0, row_stride = 0, column_stride = 1;
+  const T* bias = nullptr;
+  int64_t bias_stride = 1;
+  bool bias_per_row = false;  // y is stored transposed
+  bool accumulate = false;
+  bool vector = false;  // column_stride is 1 and 16-byte runs are aligned
+  Activation activation = Activation::none;
+  C* partial = nullptr;  // [rows, columns], row-major
+
+  template <int N>
+  __device__ __forceinline__ void operator()(int64_t row, int64_t column, C (&values)[N]) const {
+    if (row >= rows || column >= columns) {
+      return;
+    }
+    const int count = clamp_count(columns - column, N);
+    if (partial) {
+      store(partial + row * columns + column, 1, values, count, columns % N == 0);
+      return;
+    }
+    T* target = y + row * row_stride + column * column_stride;
+    if (accumulate) {
+      add(target, column_stride, values, count, vector);
+    }
+    if (bias && bias_per_row) {
+      const C term = static_cast<C>(bias[row * bias_stride]);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        values[i] += term;
+      }
+    } else if (bias) {
+      add(bias + column * bias_stride, bias_stride, values, count, false);
+    }
+    if (activation == Activation::relu) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        values[i] = functor::Relu::forward(values[i], C(0), C(0));
+      }
+    } else if (activation == Activation::gelu_tanh) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        values[i] = functor::GeluTanh::forward(values[i], C(0), C(0));
+      }
+    }
+    store(target, column_stride, values, count, vector);
+  }
+
+ private:
+  template <int N>
+  static __device__ __forceinline__ void add(const T* source, int64_t stride, C (&values)[N],
+                                             int count, bool vector) {
+    if (vector && count == N) {
+      C more[N];
+      dev::load_as(source, more);
+#pragma unroll
+      for (int i = 0; i < N; ++i) {
+        values[i] += more[i];
+      }
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      if (i < count) {
+        values[i] += static_cast<C>(source[i * stride]);
+      }
+    }
+  }
+  template <int N, class To>
+  static __device__ __forceinline__ void store(To* target, int64_t stride, const C (&values)[N],
+                                               int count, bool vector) {
+    if (vector && count == N) {
+      dev::store_from(target, values);
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      if (i < count) {
+        target[i * stride] = static_cast<To>(values[i]);
+      }
+    }
+  }
+};
+
+}  // namespace binade::kernels

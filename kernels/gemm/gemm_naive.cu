@@ -1,0 +1,107 @@
+// The first two steps of the gemm ladder, to read and to compare with.
+//
+// gemm_thread_per_element_kernel: one thread sums one element of y, reading its row of a and its
+// column of b from global memory. Neighbouring threads read neighbouring elements of b, and the
+// same of a; every value is read m or n times.
+//
+// gemm_shared_tile_kernel: a block of 32 x 8 threads computes a 32 x 32 tile. For each 32 of k the
+// block copies one square of a and one of b to shared memory, where each value then serves 32
+// sums; a thread keeps 4 elements of a column of the tile in registers. Any strides: the threads of
+// a warp run along whichever dimension of the operand is contiguous.
+#include <binade/kernels/gemm/gemm_kernels.cuh>
+
+namespace binade::kernels {
+namespace {
+
+template <class T>
+__global__ void __launch_bounds__(256) gemm_thread_per_element_kernel(GemmProblem<T> p) {
+  using C = Compute<T>;
+  const int64_t count = p.batches * p.m * p.n;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    const int64_t batch = i / (p.m * p.n), row = i / p.n % p.m, column = i % p.n;
+    const T* a = p.a + batch * p.a_batch + row * p.a_row;
+    const T* b = p.b + batch * p.b_batch + column * p.b_column;
+    C sum[1] = {0};
+    for (int64_t k = 0; k < p.k; ++k) {
+      sum[0] += static_cast<C>(a[k * p.a_k]) * static_cast<C>(b[k * p.b_k]);
+    }
+    p.epilogue(batch, 0)(row, column, sum);
+  }
+}
+
+template <class T>
+struct SharedSquares {
+  Compute<T> a[32][33], b[32][33];  // [k][row], [k][column]; padded against bank conflicts
+};
+
+// Copies rows [outer, outer + 32) and columns [k, k + 32) of a matrix; zeros outside of it.
+template <class T>
+__device__ void copy_square(const T* matrix, int64_t outer, int64_t k, int64_t outer_end,
+                            int64_t k_end, int64_t outer_stride, int64_t k_stride,
+                            Compute<T> (&square)[32][33]) {
+  const int x = static_cast<int>(threadIdx.x);
+#pragma unroll
+  for (int y = static_cast<int>(threadIdx.y); y < 32; y += 8) {
+    const int i = k_stride == 1 ? y : x, j = k_stride == 1 ? x : y;
+    const bool inside = outer + i < outer_end && k + j < k_end;
+    square[j][i] =
+        inside ? static_cast<Compute<T>>(matrix[(outer + i) * outer_stride + (k + j) * k_stride])
+               : Compute<T>(0);
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(256) gemm_shared_tile_kernel(GemmProblem<T> p) {
+  using C = Compute<T>;
+  auto& shared = dev::shared_mem<SharedSquares<T>>();
+  const int x = static_cast<int>(threadIdx.x), y = static_cast<int>(threadIdx.y);
+  const int64_t tiles_n = (p.n + 31) / 32;
+  const int64_t row = blockIdx.x / tiles_n * 32, column = blockIdx.x % tiles_n * 32;
+  for (int64_t batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
+    C sums[4] = {};
+    for (int64_t k = 0; k < p.k; k += 32) {
+      copy_square(p.a + batch * p.a_batch, row, k, p.m, p.k, p.a_row, p.a_k, shared.a);
+      copy_square(p.b + batch * p.b_batch, column, k, p.n, p.k, p.b_column, p.b_k, shared.b);
+      __syncthreads();
+      for (int j = 0; j < 32; ++j) {
+        const C b = shared.b[j][x];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          sums[i] += shared.a[j][y + i * 8] * b;
+        }
+      }
+      __syncthreads();
+    }
+    const GemmEpilogue<T> epilogue = p.epilogue(batch, 0);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      C sum[1] = {sums[i]};
+      epilogue(row + y + i * 8, column + x, sum);
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+void launch_gemm_naive(const GemmProblem<T>& p) {
+  launch({"gemm_thread_per_element_kernel", grid_blocks(p.batches * p.m * p.n, 256), 256},
+         gemm_thread_per_element_kernel<T>, p);
+}
+
+template <class T>
+void launch_gemm_tiled(const GemmProblem<T>& p) {
+  launch({"gemm_shared_tile_kernel", gemm_grid(p, 32, 32), dim3(32, 8), sizeof(SharedSquares<T>)},
+         gemm_shared_tile_kernel<T>, p);
+}
+
+#define BINADE_GEMM(T)                                    \
+  template void launch_gemm_naive(const GemmProblem<T>&); \
+  template void launch_gemm_tiled(const GemmProblem<T>&);
+BINADE_GEMM(double)
+BINADE_GEMM(float)
+BINADE_GEMM(half)
+BINADE_GEMM(bfloat16)
+
+}  // namespace binade::kernels

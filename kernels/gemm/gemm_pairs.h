@@ -1,0 +1,49 @@
+// Products of bf16 by vdpbf16ps: two elements of k at a time, twice as many products in an
+// instruction as f32 has. Products are exact and summed in f32, even ones and odd ones of k
+// together, in another order than that of kernels/gemm/gemm.h, and subnormal numbers, in and out,
+// count as 0. So they run in mode `fast` only (kernels/base/math_mode.h), and where the processor
+// has the instruction. Internal to kernels/.
+//
+// AMX has tiles of 16 x 16 sums and of 16 pairs of k
+// (kernels/gemm/contraction_tile_amx_internal.h), which are used instead where the processor and
+// the system allow it (isa() is amx_bf16): the same products and roundings, but the even and the
+// odd ones of 32 elements of k are summed apart first.
+#pragma once
+#include <binade/kernels/gemm/contraction_internal.h>
+
+namespace binade::kernels {
+
+// Pairs of one element each of two matrices [rows, columns] of bf16, such as the same pixels of two
+// images: in panels as PanelPacking's, or as one dense row.
+struct PairJoin {
+  const void* even = nullptr;
+  const void* odd = nullptr;  // null: zeros
+  int64_t row_stride = 0, column_stride = 1;
+  int64_t rows = 1, columns = 0;
+  bool in_panels = false;
+  int64_t first_row = 0, total_rows = 1;  // of the panels
+  void* target = nullptr;
+};
+
+// Whether products of two operands of this dtype are computed in pairs, now and on this machine.
+bool pairs_run(DType dtype);
+// Whether that is by AMX, where a product costs so little that saving products does not pay.
+bool amx_runs(DType dtype);
+
+// gemm_block of bf16. REQUIRES of all here: pairs_run was true.
+BINADE_AVX512_BF16_KERNEL(gemm_block_pairs, const GemmBlock&)
+BINADE_AMX_BF16_KERNEL(gemm_block_pairs, const GemmBlock&)
+inline void gemm_block_pairs_best(const GemmBlock& g) {
+  isa() == Isa::amx_bf16 ? amx_bf16::gemm_block_pairs(g) : avx512_bf16::gemm_block_pairs(g);
+}
+// The same of pack_panels and tile_grid, where a, a_outer, a_row, a_step, offsets, length and
+// b_step count pairs.
+BINADE_AVX512_BF16_KERNEL(pack_panels_pairs, const PanelPacking&)
+BINADE_AVX512_BF16_KERNEL(join_pairs, const PairJoin&)
+BINADE_AVX512_BF16_KERNEL(tile_grid_pairs, const TileGrid&)
+BINADE_AMX_BF16_KERNEL(tile_grid_pairs, const TileGrid&)
+inline void tile_grid_pairs_best(const TileGrid& g) {
+  isa() == Isa::amx_bf16 ? amx_bf16::tile_grid_pairs(g) : avx512_bf16::tile_grid_pairs(g);
+}
+
+}  // namespace binade::kernels

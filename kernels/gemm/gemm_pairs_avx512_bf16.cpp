@@ -1,0 +1,24 @@
+// Blocks of matrix products of bf16 in pairs of k. A tile reads a as it lies where a row is whole
+// pairs; b is packed, for the elements of a pair are one of each of two rows.
+#include <binade/kernels/gemm/contraction_tile_internal.h>
+#include <binade/kernels/gemm/gemm_block_internal.h>
+#include <binade/kernels/gemm/gemm_pairs.h>
+#include <binade/kernels/gemm/pair_packing_internal.h>
+
+namespace binade::kernels::BINADE_ISA {
+namespace {
+
+struct Pairs : PairOperands {
+  static constexpr int64_t kDepthUnit = 8;
+  static constexpr bool kPacksRows = false;
+  static void pack_rows(const StepPacking& p, BfloatPair* target) { copy_pair_rows(p, target); }
+};
+
+}  // namespace
+
+void gemm_block_pairs(const GemmBlock& g) {
+  const TileSet<BfloatPair> tiles = make_tile_set<BfloatPair>(TileRows{});
+  Block<Pairs>(g, tiles).run();
+}
+
+}  // namespace binade::kernels::BINADE_ISA

@@ -1,0 +1,113 @@
+// CUDA image normalisation.
+//
+// image_normalize_packed_kernel: y is channels-last, so both sides are one flat range. A thread
+// takes as many elements as make 16 bytes of y, the wider side: writes are most of the traffic.
+// image_normalize_pixel_kernel: any other strides. A thread takes a pixel, so that the writes of a
+// channel are coalesced where y is row-major, and the reads always.
+#include <binade/kernels/image/image_normalize_checks.h>
+#include <binade/kernels/cuda/strided.cuh>
+#include <binade/kernels/cuda/vector.cuh>
+
+namespace binade::kernels {
+namespace {
+
+constexpr int kThreads = 256;
+
+struct Coefficients {
+  float scale[kMaxImageChannels], shift[kMaxImageChannels];
+};
+
+template <class T>
+__device__ __forceinline__ T normalized(uint8_t x, float scale, float shift) {
+  using C = Compute<T>;
+  return static_cast<T>(static_cast<C>(x) * static_cast<C>(scale) + static_cast<C>(shift));
+}
+
+template <class T, int kChannels>
+__global__ void __launch_bounds__(kThreads)
+    image_normalize_packed_kernel(const uint8_t* x, T* y, dev::VectorSpan span,
+                                  const __grid_constant__ Coefficients k) {
+  dev::for_each_vector<dev::kVectorOf<T>>(span, [&](auto width, int64_t at) {
+    constexpr int kWidth = decltype(width)::value;
+    // The coefficients from the channel of the first element on.
+    const int first = static_cast<int>(at % kChannels);
+    float scale[kChannels], shift[kChannels];
+#pragma unroll
+    for (int i = 0; i < kChannels; ++i) {
+#pragma unroll
+      for (int c = 0; c < kChannels; ++c) {
+        if ((first + i) % kChannels == c) {
+          scale[i] = k.scale[c];
+          shift[i] = k.shift[c];
+        }
+      }
+    }
+    uint8_t from[kWidth];
+    T to[kWidth];
+    dev::load_as(x + at, from);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      to[i] = normalized<T>(from[i], scale[i % kChannels], shift[i % kChannels]);
+    }
+    dev::store_from(y + at, to);
+  });
+}
+
+template <class T, int kChannels>
+__global__ void __launch_bounds__(kThreads)
+    image_normalize_pixel_kernel(const uint8_t* x, const __grid_constant__ StridedIndex<1> pixels,
+                                 int64_t channel_stride, const __grid_constant__ Coefficients k) {
+  const int64_t threads = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < pixels.numel;
+       i += threads) {
+    std::byte* at[1];
+    pixels.locate(i, at);
+    T* y = reinterpret_cast<T*>(at[0]);
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c) {
+      y[c * channel_stride] = normalized<T>(x[i * kChannels + c], k.scale[c], k.shift[c]);
+    }
+  }
+}
+
+template <class T, int kChannels>
+void normalize(const ImageNormalize& a) {
+  Coefficients k;
+  for (size_t c = 0; c < kMaxImageChannels; ++c) {
+    k.scale[c] = a.scale[c];
+    k.shift[c] = a.shift[c];
+  }
+  const auto* x = a.x.as<const uint8_t>();
+  if (keeps_order(a)) {
+    constexpr int kVector = dev::kVectorOf<T>;
+    const auto span = dev::vector_span<kVector>(a.y.numel, x, a.y.as<const T>());
+    return launch({"image_normalize_packed_kernel", grid_blocks(span, kVector, kThreads), kThreads},
+                  image_normalize_packed_kernel<T, kChannels>, x, a.y.as<T>(), span, k);
+  }
+  View pixels = a.y;
+  pixels.sizes = {a.y.size(0), a.y.size(2), a.y.size(3)};
+  pixels.strides = {a.y.strides[0], a.y.strides[2], a.y.strides[3]};
+  pixels.numel = a.y.numel / kChannels;
+  launch({"image_normalize_pixel_kernel", grid_blocks(pixels.numel, kThreads), kThreads},
+         image_normalize_pixel_kernel<T, kChannels>, x, StridedIndex<1>::row_major({&pixels}),
+         a.y.strides[1], k);
+}
+
+}  // namespace
+
+void cuda::image_normalize(const ImageNormalize& a) {
+  check_arguments(a);
+  if (a.y.numel == 0) {
+    return;
+  }
+  dispatch_floating("image_normalize", a.y.dtype, [&]<class T>(Type<T>) {
+    switch (a.x.size(3)) {
+      case 1: return normalize<T, 1>(a);
+      case 2: return normalize<T, 2>(a);
+      case 3: return normalize<T, 3>(a);
+      default: return normalize<T, 4>(a);
+    }
+  });
+}
+
+}  // namespace binade::kernels

@@ -1,0 +1,12 @@
+// Checks of the arguments of image_normalize that every backend makes.
+#pragma once
+#include <binade/kernels/image/image_normalize.h>
+
+namespace binade::kernels {
+
+void check_arguments(const ImageNormalize& a);
+
+// Whether y's elements lie in memory in the order of x's: channels-last without gaps.
+bool keeps_order(const ImageNormalize& a);
+
+}  // namespace binade::kernels

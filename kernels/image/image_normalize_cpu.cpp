@@ -1,0 +1,42 @@
+// CPU image normalisation: pixels in the order of x, on several threads.
+#include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/strided.h>
+#include <binade/kernels/image/image_normalize_checks.h>
+
+namespace binade::kernels::cpu {
+namespace {
+
+template <class T>
+void normalize(const ImageNormalize& a) {
+  using C = Compute<T>;
+  const int64_t height = a.x.size(1), width = a.x.size(2), channels = a.x.size(3);
+  const Dims& stride = a.y.strides;
+  const int64_t per_row = width * channels;
+  parallel_for(
+      a.x.size(0) * height, kSerialElements / per_row + 1, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          const auto* x = a.x.as<const uint8_t>() + row * per_row;
+          T* y = a.y.as<T>() + row / height * stride[0] + row % height * stride[2];
+          for (int64_t w = 0; w < width; ++w) {
+            for (int64_t c = 0; c < channels; ++c) {
+              const auto at = static_cast<size_t>(c);
+              y[w * stride[3] + c * stride[1]] =
+                  static_cast<T>(static_cast<C>(x[w * channels + c]) * static_cast<C>(a.scale[at]) +
+                                 static_cast<C>(a.shift[at]));
+            }
+          }
+        }
+      });
+}
+
+}  // namespace
+
+void image_normalize(const ImageNormalize& a) {
+  check_arguments(a);
+  if (a.y.numel == 0) {
+    return;
+  }
+  dispatch_floating("image_normalize", a.y.dtype, [&]<class T>(Type<T>) { normalize<T>(a); });
+}
+
+}  // namespace binade::kernels::cpu

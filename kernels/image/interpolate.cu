@@ -1,0 +1,163 @@
+// CUDA interpolate: a thread per element of the output, in its memory order. The forward reads up
+// to four neighbours; the backward gathers every result that the element has a part in, so nothing
+// is added by several threads.
+#include <binade/kernels/image/interpolate_axis_internal.h>
+#include <binade/kernels/image/interpolate_checks.h>
+#include <binade/kernels/cuda/device.cuh>
+#include <binade/kernels/cuda/strided.cuh>
+#include <binade/kernels/cuda/vector.cuh>
+
+namespace binade::kernels {
+namespace {
+
+constexpr int kThreads = 256;
+
+// The output's elements, and where the input's are. Dimension d of `index` is `order[d]` of
+// [N, C, H, W].
+struct Plan {
+  StridedIndex<1> index;
+  int order[4];
+  const std::byte* in;
+  int64_t in_stride[4];  // elements
+  ResampleAxis vertical, horizontal;
+};
+
+// n, c, h, w of element i.
+__device__ __forceinline__ void place_of(const Plan& plan, int64_t i, int64_t (&at)[4]) {
+#pragma unroll
+  for (int d = 0; d < 4; ++d) {
+    int64_t above;
+    if (plan.index.wide) {
+      above = i / plan.index.size[d];
+    } else {
+      above = plan.index.divider[d].quotient(static_cast<uint32_t>(i));
+    }
+    const int64_t here = i - above * plan.index.size[d];
+    i = above;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      at[k] = plan.order[d] == k ? here : at[k];
+    }
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    interpolate_forward_kernel(const __grid_constant__ Plan plan) {
+  using C = Compute<T>;
+  const int64_t threads = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < plan.index.numel;
+       i += threads) {
+    int64_t at[4] = {};
+    place_of(plan, i, at);
+    const T* x =
+        reinterpret_cast<const T*>(plan.in) + at[0] * plan.in_stride[0] + at[1] * plan.in_stride[1];
+    const auto v = plan.vertical.at<C>(at[2]);
+    const auto h = plan.horizontal.at<C>(at[3]);
+    const auto load = [&](int64_t row, int64_t col) {
+      return static_cast<C>(x[row * plan.in_stride[2] + col * plan.in_stride[3]]);
+    };
+    C value = load(v.low, h.low);
+    if (plan.vertical.blend) {
+      const C top = (C(1) - h.weight) * value + h.weight * load(v.low, h.high);
+      const C bottom = (C(1) - h.weight) * load(v.high, h.low) + h.weight * load(v.high, h.high);
+      value = (C(1) - v.weight) * top + v.weight * bottom;
+    }
+    std::byte* y[1];
+    plan.index.locate(i, y);
+    *reinterpret_cast<T*>(y[0]) = static_cast<T>(value);
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    interpolate_backward_kernel(const __grid_constant__ Plan plan) {
+  using C = Compute<T>;
+  const int64_t threads = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < plan.index.numel;
+       i += threads) {
+    int64_t at[4] = {};
+    place_of(plan, i, at);
+    const T* dy =
+        reinterpret_cast<const T*>(plan.in) + at[0] * plan.in_stride[0] + at[1] * plan.in_stride[1];
+    const int64_t rows_end = plan.vertical.end(at[2]), cols_end = plan.horizontal.end(at[3]);
+    const int64_t cols_first = plan.horizontal.first(at[3]);
+    C sum = 0;
+    for (int64_t row = plan.vertical.first(at[2]); row < rows_end; ++row) {
+      const C row_part = plan.vertical.part<C>(row, at[2]);
+      C part = 0;
+      for (int64_t col = cols_first; col < cols_end && row_part != C(0); ++col) {
+        part += plan.horizontal.part<C>(col, at[3]) *
+                static_cast<C>(dy[row * plan.in_stride[2] + col * plan.in_stride[3]]);
+      }
+      sum += row_part * part;
+    }
+    std::byte* dx[1];
+    plan.index.locate(i, dx);
+    *reinterpret_cast<T*>(dx[0]) = static_cast<T>(sum);
+  }
+}
+
+// launchers ---------------------------------------------------------------------------------------
+
+// Dimensions of the output from the smallest stride to the largest.
+Plan make_plan(const View& in, const View& out, const ResampleAxis& vertical,
+               const ResampleAxis& horizontal) {
+  Plan plan{.index = {},
+            .order = {3, 2, 1, 0},
+            .in = in.data,
+            .in_stride = {},
+            .vertical = vertical,
+            .horizontal = horizontal};
+  for (int a = 0; a < 4; ++a) {
+    for (int b = a; b > 0 && out.strides[plan.order[b]] < out.strides[plan.order[b - 1]]; --b) {
+      const int swapped = plan.order[b];
+      plan.order[b] = plan.order[b - 1];
+      plan.order[b - 1] = swapped;
+    }
+  }
+  plan.index.dims = 4;
+  plan.index.numel = out.numel;
+  plan.index.wide = out.numel >= int64_t{1} << 31;
+  plan.index.data[0] = out.data;
+  for (int d = 0; d < 4; ++d) {
+    const int from = plan.order[d];
+    plan.index.set_size(d, out.size(from));
+    plan.index.stride[0][d] = out.strides[from] * static_cast<int64_t>(size_of(out.dtype));
+    plan.in_stride[d] = in.strides[d];
+  }
+  return plan;
+}
+
+}  // namespace
+
+namespace cuda {
+
+void interpolate_forward(const InterpolateForward& a) {
+  check_arguments(a);
+  if (a.y.numel == 0) {
+    return;
+  }
+  const ResampleAxis vertical(a.x.size(2), a.y.size(2), a.mode, a.align_corners);
+  const ResampleAxis horizontal(a.x.size(3), a.y.size(3), a.mode, a.align_corners);
+  dispatch_floating("interpolate", a.y.dtype, [&]<class T>(Type<T>) {
+    launch({"interpolate_forward_kernel", grid_blocks(a.y.numel, kThreads), kThreads},
+           interpolate_forward_kernel<T>, make_plan(a.x, a.y, vertical, horizontal));
+  });
+}
+
+void interpolate_backward(const InterpolateBackward& a) {
+  check_arguments(a);
+  if (a.dx.numel == 0) {
+    return;
+  }
+  const ResampleAxis vertical(a.dx.size(2), a.dy.size(2), a.mode, a.align_corners);
+  const ResampleAxis horizontal(a.dx.size(3), a.dy.size(3), a.mode, a.align_corners);
+  dispatch_floating("interpolate", a.dx.dtype, [&]<class T>(Type<T>) {
+    launch({"interpolate_backward_kernel", grid_blocks(a.dx.numel, kThreads), kThreads},
+           interpolate_backward_kernel<T>, make_plan(a.dy, a.dx, vertical, horizontal));
+  });
+}
+
+}  // namespace cuda
+}  // namespace binade::kernels

@@ -1,0 +1,111 @@
+// CUDA scatter: a thread per entry. Of entries with one target the last one must stay, whatever the
+// order of the threads: each first claims its target for its own number by an integer maximum,
+// which no order changes, and only the one that holds the claim writes.
+#include <binade/kernels/base/workspace.h>
+#include <binade/kernels/copy/copy.h>
+#include <binade/kernels/index/index_checks.h>
+#include <binade/kernels/cuda/fault.cuh>
+#include <binade/kernels/cuda/strided.cuh>
+#include <binade/kernels/cuda/vector.cuh>
+
+namespace binade::kernels {
+namespace {
+
+constexpr int kThreads = 256;
+using Claim = unsigned long long;  // the number of an entry plus 1
+
+struct Entries {
+  StridedIndex<3> loop;  // index, source, target without the indexed dimension
+  int64_t step;          // bytes between elements of the indexed dimension of the target
+  int64_t bound;
+  const std::byte* y;
+  int64_t width;
+  Claim* claims;  // per element of the storage behind y; null where the indices are distinct
+  FaultSite site;
+
+  // Where entry i goes, or null where its index is out of range.
+  __device__ std::byte* locate(int64_t i, std::byte* (&at)[3]) const {
+    loop.locate(i, at);
+    const int64_t k = *reinterpret_cast<const int64_t*>(at[0]);
+    return dev::in_range(site, k, bound) ? at[2] + k * step : nullptr;
+  }
+  __device__ Claim* claim_of(const std::byte* target) const {
+    return claims + (target - y) / width;
+  }
+};
+
+__device__ __forceinline__ int64_t first_entry() {
+  return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+}
+__device__ __forceinline__ int64_t entry_step() {
+  return static_cast<int64_t>(gridDim.x) * kThreads;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    scatter_claim_kernel(const __grid_constant__ Entries entries) {
+  for (int64_t i = first_entry(); i < entries.loop.numel; i += entry_step()) {
+    std::byte* at[3];
+    if (const std::byte* target = entries.locate(i, at)) {
+      atomicMax(entries.claim_of(target), static_cast<Claim>(i + 1));
+    }
+  }
+}
+
+template <class W>
+__global__ void __launch_bounds__(kThreads)
+    scatter_write_kernel(const __grid_constant__ Entries entries) {
+  for (int64_t i = first_entry(); i < entries.loop.numel; i += entry_step()) {
+    std::byte* at[3];
+    std::byte* target = entries.locate(i, at);
+    if (target && (!entries.claims || *entries.claim_of(target) == static_cast<Claim>(i + 1))) {
+      *reinterpret_cast<W*>(target) = *reinterpret_cast<const W*>(at[1]);
+    }
+  }
+}
+
+// Elements from the first to behind the last one.
+int64_t extent_of(const View& view) {
+  int64_t last = 0;
+  for (int d = 0; d < view.dim(); ++d) {
+    last += (view.size(d) - 1) * view.strides[d];
+  }
+  return last + 1;
+}
+
+}  // namespace
+
+void cuda::scatter(const Scatter& a) {
+  check_arguments(a);
+  if (a.src.numel == 0) {
+    return;
+  }
+  const View lines = target_lines(a);
+  const auto width = static_cast<int64_t>(size_of(a.y.dtype));
+  const bool claimed = !a.distinct && a.index.size(a.dim) > 1;
+  const int64_t extent = claimed && a.y.numel > 0 ? extent_of(a.y) : 0;
+  const Workspace claims(static_cast<size_t>(extent) * sizeof(Claim), a.y.device);
+  const Entries entries{.loop = StridedIndex<3>::row_major({&a.index, &a.src, &lines}),
+                        .step = a.y.strides[a.dim] * width,
+                        .bound = a.y.size(a.dim),
+                        .y = a.y.data,
+                        .width = width,
+                        .claims = claimed ? claims.as<Claim>() : nullptr,
+                        .site = fault_site(a.y.device, a.op, "index")};
+  const unsigned blocks = grid_blocks(entries.loop.numel, kThreads);
+  if (claimed) {
+    View zeros = a.y;
+    zeros.data = claims.as<std::byte>();
+    zeros.dtype = DType::i64;
+    zeros.sizes = {extent};
+    zeros.strides = {1};
+    zeros.numel = extent;
+    zeros.contiguous = true;
+    kernels::fill({.y = zeros, .value = 0});
+    launch({"scatter_claim_kernel", blocks, kThreads}, scatter_claim_kernel, entries);
+  }
+  dispatch_width(a.y.dtype, [&]<class W>(Type<W>) {
+    launch({"scatter_write_kernel", blocks, kThreads}, scatter_write_kernel<W>, entries);
+  });
+}
+
+}  // namespace binade::kernels

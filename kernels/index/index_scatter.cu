@@ -1,0 +1,193 @@
+// CUDA scatter_add, deterministic without float atomics. An entry is an index, or a row of columns
+// that share one.
+//  - scatter_short_kernel: few indices along the dimension. The thread of an index that occurs
+//    there for the first time adds up all others like it.
+//  - else the entries are sorted by where they go (cuda/radix_order.h, stable), and
+//    scatter_chunks_kernel adds up what is adjacent: a thread takes a column of kChunk entries.
+//    Sums that go on beyond the chunk wait in `open` and `inner` for scatter_merge_kernel.
+#include <binade/kernels/copy/dense_internal.h>
+#include <binade/kernels/cuda/radix_order_internal.h>
+#include <binade/kernels/index/index_checks.h>
+#include <binade/kernels/cuda/fault.cuh>
+#include <binade/kernels/cuda/vector.cuh>
+
+#include <bit>
+
+namespace binade::kernels {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kShort = 16, kChunk = 32;
+
+struct Problem {
+  IndexShape shape;
+  const int64_t* index;  // [outer, count, index_inner]
+  int64_t exempt;
+  FaultSite site;
+};
+
+template <class T>
+__device__ __forceinline__ void add_to(T* y, Compute<T> sum) {
+  *y = static_cast<T>(static_cast<Compute<T>>(*y) + sum);
+}
+
+__device__ __forceinline__ int64_t first_item() {
+  return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    scatter_short_kernel(Problem p, const T* src, T* y, int64_t items) {
+  const IndexShape& s = p.shape;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t item = first_item(); item < items; item += step) {
+    const int64_t row = item / s.inner, i = item - row * s.inner;
+    const int64_t o = row / s.count, j = row - o * s.count;
+    const int64_t* line = p.index + o * s.count * s.index_inner + (s.rows ? 0 : i);
+    const int64_t k = line[j * s.index_inner];
+    if (k == p.exempt || !dev::in_range(p.site, k, s.bound)) {
+      continue;
+    }
+    bool first = true;
+    for (int64_t before = 0; before < j; ++before) {
+      first = first && line[before * s.index_inner] != k;
+    }
+    if (!first) {
+      continue;
+    }
+    Compute<T> sum = 0;
+    for (int64_t other = j; other < s.count; ++other) {
+      if (line[other * s.index_inner] == k) {
+        sum += static_cast<Compute<T>>(src[(o * s.count + other) * s.inner + i]);
+      }
+    }
+    add_to(y + (o * s.bound + k) * s.inner + i, sum);
+  }
+}
+
+// key = the number of the target entry of y, or `targets` where there is none.
+__global__ void __launch_bounds__(kThreads)
+    scatter_keys_kernel(Problem p, int64_t* keys, int64_t entries, int64_t targets) {
+  const IndexShape& s = p.shape;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
+  for (int64_t entry = first_item(); entry < entries; entry += step) {
+    const int64_t row = entry / s.index_inner, i = entry - row * s.index_inner;
+    const int64_t k = p.index[entry], o = row / s.count;
+    const bool used = k != p.exempt && dev::in_range(p.site, k, s.bound);
+    keys[entry] = used ? (o * s.bound + k) * s.index_inner + i : targets;
+  }
+}
+
+// Sorted entries and the sums between chunks, [chunks, columns] each.
+template <class T>
+struct Sorted {
+  const int64_t *keys, *order;
+  int64_t entries, targets, columns, chunks;
+  const T* src;
+  T* y;
+  Compute<T>* open;   // of the last target of a chunk, where it began in the chunk and goes on
+  Compute<T>* inner;  // of the first target of a chunk, where it began before the chunk
+
+  __device__ bool same(int64_t a, int64_t b) const { return keys[a] == keys[b]; }
+};
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) scatter_chunks_kernel(Sorted<T> p) {
+  using C = Compute<T>;
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads, items = p.chunks * p.columns;
+  for (int64_t item = first_item(); item < items; item += step) {
+    const int64_t chunk = item / p.columns, column = item - chunk * p.columns;
+    const int64_t begin = chunk * kChunk;
+    const int64_t end = begin + kChunk < p.entries ? begin + kChunk : p.entries;
+    bool continued = begin > 0 && p.same(begin - 1, begin);
+    C sum = 0;
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t key = p.keys[at];
+      if (key == p.targets) {
+        break;
+      }
+      sum += static_cast<C>(p.src[p.order[at] * p.columns + column]);
+      const bool goes_on = at + 1 < p.entries && p.same(at, at + 1);
+      if (goes_on && at + 1 < end) {
+        continue;
+      }
+      if (continued) {
+        p.inner[item] = sum;
+      } else if (goes_on) {
+        p.open[item] = sum;
+      } else {
+        add_to(p.y + key * p.columns + column, sum);
+      }
+      continued = false;
+      sum = 0;
+    }
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) scatter_merge_kernel(Sorted<T> p) {
+  const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads, items = p.chunks * p.columns;
+  for (int64_t item = first_item(); item < items; item += step) {
+    const int64_t chunk = item / p.columns, column = item - chunk * p.columns;
+    const int64_t begin = chunk * kChunk, next = begin + kChunk;
+    if (next >= p.entries || !p.same(next - 1, next) || p.keys[next] == p.targets ||
+        (begin > 0 && p.same(begin - 1, next))) {
+      continue;  // nothing begins here and goes on
+    }
+    Compute<T> sum = p.open[item];
+    for (int64_t other = chunk + 1; other < p.chunks && p.same(other * kChunk, next); ++other) {
+      sum += p.inner[other * p.columns + column];
+    }
+    add_to(p.y + p.keys[next] * p.columns + column, sum);
+  }
+}
+
+// launchers ---------------------------------------------------------------------------------------
+
+template <class T>
+void scatter_sorted(const Problem& p, const T* src, const View& y) {
+  const IndexShape& s = p.shape;
+  const int64_t entries = s.outer * s.count * s.index_inner;
+  const int64_t targets = s.outer * s.bound * s.index_inner;
+  const int64_t columns = s.inner / s.index_inner, chunks = ceil_div(entries, kChunk);
+  RadixOrder order(y.device, entries, std::bit_width(static_cast<uint64_t>(targets)));
+  launch({"scatter_keys_kernel", grid_blocks(entries, kThreads), kThreads}, scatter_keys_kernel, p,
+         order.input_keys(), entries, targets);
+  order.sort();
+  const auto partials = static_cast<size_t>(chunks * columns);
+  const Workspace sums(2 * partials * sizeof(Compute<T>), y.device);
+  const Sorted<T> sorted{.keys = order.keys(),
+                         .order = order.order(),
+                         .entries = entries,
+                         .targets = targets,
+                         .columns = columns,
+                         .chunks = chunks,
+                         .src = src,
+                         .y = y.as<T>(),
+                         .open = sums.as<Compute<T>>(),
+                         .inner = sums.as<Compute<T>>() + partials};
+  const unsigned blocks = grid_blocks(chunks * columns, kThreads);
+  launch({"scatter_chunks_kernel", blocks, kThreads}, scatter_chunks_kernel<T>, sorted);
+  launch({"scatter_merge_kernel", blocks, kThreads}, scatter_merge_kernel<T>, sorted);
+}
+
+}  // namespace
+
+void cuda::scatter_add(const ScatterAdd& a) {
+  check_arguments(a);
+  if (a.src.numel == 0) {
+    return;
+  }
+  const IndexShape shape = index_shape(a.index, a.dim, a.y.size(a.dim));
+  const DenseInput index(distinct_indices(a.index, a.dim, shape)), src(a.src);
+  const Problem p{shape, index.as<int64_t>(), a.exempt, fault_site(a.y.device, a.op, "index")};
+  dispatch_floating("scatter_add", a.y.dtype, [&]<class T>(Type<T>) {
+    if (shape.count > kShort) {
+      return scatter_sorted<T>(p, src.as<T>(), a.y);
+    }
+    launch({"scatter_short_kernel", grid_blocks(a.src.numel, kThreads), kThreads},
+           scatter_short_kernel<T>, p, src.as<T>(), a.y.as<T>(), a.src.numel);
+  });
+}
+
+}  // namespace binade::kernels

@@ -1,0 +1,110 @@
+#include <binade/kernels/base/vector_math_internal.h>
+#include <binade/kernels/loss/cross_entropy_isa_internal.h>
+
+namespace binade::kernels::BINADE_ISA {
+namespace {
+
+template <class T>
+Compute<T> scalar(const T* p) {
+  return load_part(p, 1)[0];
+}
+
+template <class T>
+void forward_row(const CrossEntropyRows& a, int64_t row) {
+  using C = Compute<T>;
+  const T* x = static_cast<const T*>(a.logits) + row * a.stride;
+  const C* weight = static_cast<const C*>(a.weight);
+  Vector<C> best = broadcast(-kInfinity<C>);
+  for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
+    best = max<C>(best, load_some<part()>(x + i, n, -kInfinity<C>));
+  });
+  const C largest = reduce_max<C>(best);
+  Vector<C> sums{};
+  for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
+    sums += exp(load_some<part()>(x + i, n, -kInfinity<C>) - largest);
+  });
+  const C log_sum = log(reduce_add<C>(sums));
+  static_cast<C*>(a.lse)[row] = largest + log_sum;
+
+  const int64_t target = a.target[row * a.target_stride];
+  const bool ignored = target == a.ignore_index;
+  const C w = ignored ? 0 : weight ? weight[target] : 1;
+  C loss = 0;
+  if (!ignored) {
+    // Differences from the largest logit keep digits that lse - x would lose.
+    const C smoothing = static_cast<C>(a.label_smoothing);
+    loss = (1 - smoothing) * w * (largest - scalar(x + target) + log_sum);
+    if (smoothing > 0) {
+      Vector<C> rest{};
+      for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
+        const Vector<C> distance = largest - load_some<part()>(x + i, n, largest);
+        rest += weight ? distance * load_some<part()>(weight + i, n) : distance;
+      });
+      const C sum = reduce_add<C>(rest) + log_sum * static_cast<C>(a.weight_sum);
+      loss += smoothing / static_cast<C>(a.classes) * sum;
+    }
+  }
+  static_cast<C*>(a.row_loss)[row] = loss;
+  static_cast<C*>(a.row_weight)[row] = w;
+}
+
+template <class T>
+void backward_row(const CrossEntropyRowsBackward& a, int64_t row) {
+  using C = Compute<T>;
+  const T* x = static_cast<const T*>(a.logits) + row * a.stride;
+  T* dx = static_cast<T*>(a.dlogits) + row * a.dlogits_stride;
+  const C* weight = static_cast<const C*>(a.weight);
+  C* p = static_cast<C*>(a.scratch);
+  const int64_t target = a.target[row * a.target_stride];
+  if (target == a.ignore_index) {
+    for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
+      store_some<part()>(dx + i, Vector<C>{}, n);
+    });
+    return;
+  }
+  const C lse = static_cast<const C*>(a.lse)[row];
+  Vector<C> sums{};
+  for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
+    const Vector<C> e = exp(load_some<part()>(x + i, n, -kInfinity<C>) - lse);
+    sums += e;
+    store_some<part()>(p + i, e, n);
+  });
+  const C scale = static_cast<const C*>(a.row_scale)[row];
+  const C smoothing = static_cast<C>(a.label_smoothing);
+  const C on_target = (1 - smoothing) * (weight ? weight[target] : 1);
+  const C uniform = smoothing / static_cast<C>(a.classes);
+  const C total = on_target + uniform * static_cast<C>(a.weight_sum);
+  // lse is rounded, which scales the row by up to 1 + eps |lse|; dividing by the sum takes that
+  // out.
+  const C factor = total / reduce_add<C>(sums);
+  for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
+    Vector<C> d = load_some<part()>(p + i, n) * factor;
+    if (smoothing > 0) {
+      d -= weight ? load_some<part()>(weight + i, n) * uniform : broadcast(uniform);
+    }
+    if (target >= i && target < i + n) {
+      d[target - i] -= on_target;
+    }
+    store_some<part()>(dx + i, d * scale, n);
+  });
+}
+
+}  // namespace
+
+void cross_entropy_rows(const CrossEntropyRows& a) {
+  dispatch_floating("cross_entropy", a.dtype, [&]<class T>(Type<T>) {
+    for (int64_t row = 0; row < a.rows; ++row) {
+      forward_row<T>(a, row);
+    }
+  });
+}
+
+void cross_entropy_rows_backward(const CrossEntropyRowsBackward& a) {
+  dispatch_floating("cross_entropy", a.dtype, [&]<class T>(Type<T>) {
+    for (int64_t row = 0; row < a.rows; ++row) {
+      backward_row<T>(a, row);
+    }
+  });
+}
+
+}  // namespace binade::kernels::BINADE_ISA

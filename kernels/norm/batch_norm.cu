@@ -1,0 +1,128 @@
+// Batch norm, forward. Statistics are sums over each channel in two stages in a fixed order
+// (norm/channel_sums.cuh); the last stage turns them into mean, rstd and the scale of the map that
+// writes y (norm/channel_map.cuh). x is read twice.
+#include <binade/kernels/copy/dense_internal.h>
+#include <binade/kernels/norm/batch_norm_checks.h>
+#include <binade/kernels/norm/channel_map.cuh>
+
+namespace binade::kernels {
+namespace {
+
+// mean, rstd and weight * rstd of a channel from the sums about its first element.
+template <class T, class C = Compute<T>>
+struct FinishMoments {
+  const T* x;
+  int64_t channel_stride;
+  double count, eps;
+  const C* weight;
+  C* mean;
+  C* rstd;
+  C* scale;
+
+  __device__ void operator()(int64_t channel, const ChannelSums& sums) const {
+    const double shift = static_cast<double>(x[channel * channel_stride]);
+    const double delta = sums.first / count, variance = sums.second / count - delta * delta;
+    const double inverse = 1 / std::sqrt((variance < 0 ? 0 : variance) + eps);
+    mean[channel] = static_cast<C>(shift + delta);
+    rstd[channel] = static_cast<C>(inverse);
+    scale[channel] =
+        static_cast<C>(weight ? static_cast<double>(weight[channel]) * inverse : inverse);
+  }
+};
+
+// The running statistics: one thread per channel.
+template <class C>
+__global__ void __launch_bounds__(kChannelThreads)
+    batch_norm_running_kernel(const C* mean, const C* rstd, C* running_mean, C* running_var,
+                              int64_t channels, double eps, double momentum, double unbiased) {
+  const int64_t c = int64_t{blockIdx.x} * kChannelThreads + threadIdx.x;
+  if (c < channels) {
+    const double r = static_cast<double>(rstd[c]), biased = 1 / (r * r) - eps;
+    const double variance = (biased < 0 ? 0 : biased) * unbiased;
+    running_mean[c] = static_cast<C>((1 - momentum) * static_cast<double>(running_mean[c]) +
+                                     momentum * static_cast<double>(mean[c]));
+    running_var[c] =
+        static_cast<C>((1 - momentum) * static_cast<double>(running_var[c]) + momentum * variance);
+  }
+}
+
+}  // namespace
+
+void cuda::batch_norm_forward(const BatchNormForward& a) {
+  check_arguments(a);
+  if (a.x.numel == 0) {
+    return;
+  }
+  const Order order = channel_order(a.x);
+  const DenseInput x(a.x, order), residual(a.residual, order);
+  const DenseOutput y(a.y, order);
+  const ChannelVectors vectors(1, a.x);
+  dispatch_floating("batch_norm", a.x.dtype, [&]<class T>(Type<T>) {
+    using C = Compute<T>;
+    const ChannelPlan plan =
+        channel_plan<T>(a.x, order == Order::channels_last, x.as<T>(), y.as<T>(), residual.as<T>());
+    C* scale = vectors.get<C>(0);
+    channel_sums<T>(MomentSums<T>{x.as<T>()}, plan, a.x.device,
+                    FinishMoments<T>{.x = x.as<T>(),
+                                     .channel_stride = plan.inner,
+                                     .count = static_cast<double>(plan.count),
+                                     .eps = a.eps,
+                                     .weight = a.weight.as<C>(),
+                                     .mean = a.mean.as<C>(),
+                                     .rstd = a.rstd.as<C>(),
+                                     .scale = scale});
+    channel_map<T>(Normalize<T>{.x = x.as<T>(),
+                                .y = y.as<T>(),
+                                .mean = a.mean.as<C>(),
+                                .scale = scale,
+                                .bias = a.bias.as<C>(),
+                                .residual = residual.as<T>(),
+                                .relu = a.relu},
+                   plan);
+  });
+  y.store();
+}
+
+void cuda::batch_norm_inference(const BatchNormInference& a) {
+  check_arguments(a);
+  if (a.x.numel == 0) {
+    return;
+  }
+  const Order order = channel_order(a.x);
+  const DenseInput x(a.x, order), residual(a.residual, order);
+  const DenseOutput y(a.y, order);
+  const ChannelVectors vectors(1, a.x);
+  dispatch_floating("batch_norm", a.x.dtype, [&]<class T>(Type<T>) {
+    using C = Compute<T>;
+    const ChannelPlan plan =
+        channel_plan<T>(a.x, order == Order::channels_last, x.as<T>(), y.as<T>(), residual.as<T>());
+    C* scale = vectors.get<C>(0);
+    inference_scale<C>(a.weight, a.running_var, a.eps, scale);
+    channel_map<T>(Normalize<T>{.x = x.as<T>(),
+                                .y = y.as<T>(),
+                                .mean = a.running_mean.as<C>(),
+                                .scale = scale,
+                                .bias = a.bias.as<C>(),
+                                .residual = residual.as<T>(),
+                                .relu = a.relu},
+                   plan);
+  });
+  y.store();
+}
+
+void cuda::batch_norm_running(const BatchNormRunning& a) {
+  check_arguments(a);
+  const int64_t channels = a.running_mean.numel;
+  if (channels == 0) {
+    return;
+  }
+  const double n = static_cast<double>(a.count);
+  dispatch_floating("batch_norm", a.running_mean.dtype, [&]<class T>(Type<T>) {
+    using C = Compute<T>;
+    launch({"batch_norm_running_kernel", channel_blocks(channels), kChannelThreads},
+           batch_norm_running_kernel<C>, a.mean.as<C>(), a.rstd.as<C>(), a.running_mean.as<C>(),
+           a.running_var.as<C>(), channels, a.eps, a.momentum, n / (n - 1));
+  });
+}
+
+}  // namespace binade::kernels

@@ -1,0 +1,179 @@
+// Layer norm, forward.
+//  - team per row: the row fits the registers of a team of threads (cuda/row_team.cuh) and is read
+//    once. The mean comes first, then the deviations from it with the remainder of the mean. Blocks
+//    walk over rows, so that weight and bias are loaded once per thread.
+//  - block per row: longer rows. One pass takes mean and deviations (every thread about its own
+//    first element, merged by Chan's formula), one writes; its reads are L2 hits.
+#include <binade/kernels/copy/dense_internal.h>
+#include <binade/kernels/norm/layer_norm_checks.h>
+#include <binade/kernels/cuda/row_team.cuh>
+
+namespace binade::kernels {
+namespace {
+
+template <class T>
+constexpr int kMostLanes = sizeof(T) == 8 ? 512 : 1024;  // doubles need their registers
+constexpr int kRowThreads = 512;
+constexpr int64_t kMostBlocks = 4096;
+
+template <class T, class C = Compute<T>>
+struct Problem {
+  const T* x;
+  T* y;
+  int64_t rows, cols;
+  const C* weight;  // null: 1
+  const C* bias;    // null: 0
+  C* mean;          // null: 0 in its place
+  C* rstd;
+  C eps;
+};
+
+template <class C>
+__device__ __forceinline__ C rstd_of(C variance, C eps) {
+  return C(1) / std::sqrt((variance > C(0) ? variance : C(0)) + eps);
+}
+
+template <class C>
+struct TeamSmem {
+  dev::TeamMemory<C> sum;
+  dev::TeamMemory<dev::SumPair<C>> pair;
+};
+
+template <class T>
+__global__ void __launch_bounds__(kMostLanes<T>)
+    layer_norm_forward_team_per_row_kernel(Problem<T> p, RowPlan plan) {
+  using C = Compute<T>;
+  using Slots = dev::RowSlots<T>;
+  auto& memory = dev::shared_mem<TeamSmem<C>>();
+  dev::Team team(plan);
+  const Slots all(plan, team, true);
+  C weight[Slots::kValues], bias[Slots::kValues];
+#pragma unroll
+  for (int i = 0; i < Slots::kValues; ++i) {
+    weight[i] = C(1);
+    bias[i] = C(0);
+  }
+  if (p.weight) {
+    all.load(p.weight, C(0), weight);
+  }
+  if (p.bias) {
+    all.load(p.bias, C(0), bias);
+  }
+  for (int64_t base = int64_t{blockIdx.x} * plan.teams(); base < plan.rows;
+       base += int64_t{gridDim.x} * plan.teams()) {
+    const int64_t row = base + team.index;
+    const Slots slots(plan, team, row < plan.rows);
+    C v[Slots::kValues], sum = 0;
+    slots.load(p.x + row * plan.cols, C(0), v);
+#pragma unroll
+    for (int i = 0; i < Slots::kValues; ++i) {
+      sum += v[i];
+    }
+    const C count = C(plan.cols);
+    const C first = p.mean ? team.template reduce<dev::Sum>(sum, memory.sum) / count : C(0);
+    dev::SumPair<C> pair{};
+#pragma unroll
+    for (int i = 0; i < Slots::kValues; ++i) {
+      v[i] = slots.holds(i) ? v[i] - first : C(0);
+      pair = pair.merge({v[i], v[i] * v[i]});
+    }
+    pair = team.template reduce<dev::Merge>(pair, memory.pair);
+    const C delta = p.mean ? pair.first / count : C(0);
+    const C rstd = rstd_of(pair.second / count - delta * delta, p.eps);
+#pragma unroll
+    for (int i = 0; i < Slots::kValues; ++i) {
+      v[i] = (v[i] - delta) * rstd * weight[i] + bias[i];
+    }
+    slots.store(p.y + row * plan.cols, v);
+    if (team.lane == 0 && row < plan.rows) {
+      p.rstd[row] = rstd;
+      if (p.mean) {
+        p.mean[row] = first + delta;
+      }
+    }
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kRowThreads)
+    layer_norm_forward_block_per_row_kernel(Problem<T> p) {
+  using C = Compute<T>;
+  constexpr int kVector = dev::kVectorOf<T>;
+  auto& memory = dev::shared_mem<dev::BlockReduceMemory<dev::Moments<C>, kRowThreads>>();
+  for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
+    const T* x = p.x + row * p.cols;
+    T* y = p.y + row * p.cols;
+    const dev::VectorSpan span = dev::vector_span<kVector>(p.cols, x, y);
+    C count = 0, shift = 0, sum = 0, squares = 0;
+    dev::for_each_vector<kVector>(span, threadIdx.x, kRowThreads, [&](auto width, int64_t at) {
+      C v[decltype(width)::value];
+      dev::load_as(x + at, v);
+      shift = count == C(0) && p.mean ? v[0] : shift;
+      count += C(width());
+      for (const C value : v) {
+        const C d = value - shift;
+        sum += d;
+        squares += d * d;
+      }
+    });
+    // Without a mean, moments about 0: what merges of equal means leave are plain sums of squares.
+    const C share = count > C(0) && p.mean ? sum / count : C(0);
+    const dev::Moments<C> moments = dev::block_reduce<dev::Merge>(
+        dev::Moments<C>{count, shift + share, squares - share * sum}, memory);
+    const C mean = p.mean ? moments.mean : C(0);
+    const C rstd = rstd_of(moments.deviations / moments.count, p.eps);
+    dev::for_each_vector<kVector>(span, threadIdx.x, kRowThreads, [&](auto width, int64_t at) {
+      C v[decltype(width)::value];
+      dev::load_as(x + at, v);
+      for (int i = 0; i < width(); ++i) {
+        const C u = (v[i] - mean) * rstd;
+        v[i] = u * (p.weight ? p.weight[at + i] : C(1)) + (p.bias ? p.bias[at + i] : C(0));
+      }
+      dev::store_from(y + at, v);
+    });
+    if (threadIdx.x == 0) {
+      p.rstd[row] = rstd;
+      if (p.mean) {
+        p.mean[row] = mean;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void cuda::layer_norm_forward(const LayerNormForward& a) {
+  check_arguments(a);
+  if (a.x.numel == 0) {
+    return;
+  }
+  const DenseInput x(a.x);
+  const DenseOutput y(a.y);
+  const int64_t rows = a.x.size(0), cols = a.x.size(1);
+  dispatch_floating("layer_norm", a.x.dtype, [&]<class T>(Type<T>) {
+    using C = Compute<T>;
+    const Problem<T> p{.x = x.as<T>(),
+                       .y = y.as<T>(),
+                       .rows = rows,
+                       .cols = cols,
+                       .weight = a.weight.as<C>(),
+                       .bias = a.bias.as<C>(),
+                       .mean = a.mean.as<C>(),
+                       .rstd = a.rstd.as<C>(),
+                       .eps = static_cast<C>(a.eps)};
+    if (fits_team<T>(cols, kMostLanes<T>)) {
+      const RowPlan plan = row_plan<T>(rows, cols, cols, kMostBlocks, p.x, p.y, p.weight, p.bias);
+      launch({"layer_norm_forward_team_per_row_kernel", plan.blocks, plan.threads,
+              sizeof(TeamSmem<C>)},
+             layer_norm_forward_team_per_row_kernel<T>, p, plan);
+    } else {
+      launch({"layer_norm_forward_block_per_row_kernel",
+              static_cast<unsigned>(std::min(rows, kMostBlocks)), kRowThreads,
+              sizeof(dev::BlockReduceMemory<dev::Moments<C>, kRowThreads>)},
+             layer_norm_forward_block_per_row_kernel<T>, p);
+    }
+  });
+  y.store();
+}
+
+}  // namespace binade::kernels

@@ -1,0 +1,145 @@
+#include <binade/kernels/base/vector_math_internal.h>
+#include <binade/kernels/norm/layer_norm_isa_internal.h>
+
+namespace binade::kernels::BINADE_ISA {
+namespace {
+
+template <class C>
+BINADE_INLINE C square_root(C x) {
+  return sqrt(broadcast(x))[0];
+}
+
+// The first pass gives a mean to rounding, the second its remainder and the deviations, so that
+// neither digits of a large mean nor of a small variance are lost. The second also prefetches the
+// next row: memory is read in the first pass only.
+template <bool kNontemporal, class T>
+void forward_row(const LayerNormRows& a, int64_t row) {
+  using C = Compute<T>;
+  const T* x = static_cast<const T*>(a.x) + row * a.x_stride;
+  T* y = static_cast<T*>(a.y) + row * a.y_stride;
+  const C* weight = static_cast<const C*>(a.weight);
+  const C* bias = static_cast<const C*>(a.bias);
+  const C count = static_cast<C>(a.cols);
+  C first = 0;
+  if (a.mean) {
+    Vector<C> sums[kWays] = {};
+    for_vectors_in_ways<C>(a.cols, [&](auto part, auto way, int64_t i, int64_t n) {
+      sums[way()] += load_some<part()>(x + i, n);
+    });
+    first = reduce_add<C>(sums) / count;
+  }
+  Vector<C> rest[kWays] = {}, squares[kWays] = {};
+  for_vectors_in_ways<C>(a.cols, [&](auto part, auto way, int64_t i, int64_t n) {
+    prefetch(x + a.x_stride + i);
+    const Vector<C> d = load_some<part()>(x + i, n, first) - first;
+    rest[way()] += d;
+    squares[way()] += d * d;
+  });
+  const C delta = a.mean ? reduce_add<C>(rest) / count : C(0);
+  const C variance = reduce_add<C>(squares) / count - delta * delta;
+  const C rstd = 1 / square_root<C>((variance > 0 ? variance : 0) + static_cast<C>(a.eps));
+  static_cast<C*>(a.rstd)[row] = rstd;
+  if (a.mean) {
+    static_cast<C*>(a.mean)[row] = first + delta;
+  }
+  for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
+    Vector<C> u = (load_some<part()>(x + i, n) - first - delta) * rstd;
+    if (weight) {
+      u *= load_some<part()>(weight + i, n);
+    }
+    if (bias) {
+      u += load_some<part()>(bias + i, n);
+    }
+    store_result<kNontemporal, part()>(y + i, u, n);
+  });
+}
+
+template <class C, bool kPart>
+BINADE_INLINE void accumulate(C* sums, int64_t i, Vector<C> v, int64_t n) {
+  if (sums) {
+    store_some<kPart>(sums + i, load_some<kPart>(sums + i, n) + v, n);
+  }
+}
+
+template <bool kNontemporal, class T>
+void backward_row(const LayerNormRowsBackward& a, int64_t row) {
+  using C = Compute<T>;
+  const T* x = static_cast<const T*>(a.x) + row * a.x_stride;
+  const T* dy = static_cast<const T*>(a.dy) + row * a.dy_stride;
+  const C* weight = static_cast<const C*>(a.weight);
+  C* dweight = static_cast<C*>(a.dweight);
+  C* dbias = static_cast<C*>(a.dbias);
+  const C mean = a.mean ? static_cast<const C*>(a.mean)[row] : C(0);
+  const C rstd = static_cast<const C*>(a.rstd)[row];
+  Vector<C> g_sums{}, gu_sums{};
+  for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
+    const Vector<C> u = (load_some<part()>(x + i, n, mean) - mean) * rstd;
+    const Vector<C> d = load_some<part()>(dy + i, n);
+    const Vector<C> g = weight ? d * load_some<part()>(weight + i, n) : d;
+    g_sums += g;
+    gu_sums += g * u;
+    accumulate<C, part()>(dweight, i, d * u, n);
+    accumulate<C, part()>(dbias, i, d, n);
+  });
+  if (!a.dx) {
+    return;
+  }
+  T* dx = static_cast<T*>(a.dx) + row * a.dx_stride;
+  const C count = static_cast<C>(a.cols);
+  const C g_mean = a.mean ? reduce_add<C>(g_sums) / count : C(0);
+  const C gu_mean = reduce_add<C>(gu_sums) / count;
+  for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
+    const Vector<C> u = (load_some<part()>(x + i, n) - mean) * rstd;
+    const Vector<C> d = load_some<part()>(dy + i, n);
+    const Vector<C> g = weight ? d * load_some<part()>(weight + i, n) : d;
+    prefetch(x + a.x_stride + i);
+    prefetch(dy + a.dy_stride + i);
+    store_result<kNontemporal, part()>(dx + i, (g - g_mean - u * gu_mean) * rstd, n);
+  });
+}
+
+template <bool kNontemporal, class T>
+void rows_of(const LayerNormRows& a) {
+  for (int64_t row = 0; row < a.rows; ++row) {
+    forward_row<kNontemporal, T>(a, row);
+  }
+  if (kNontemporal) {
+    finish_nontemporal();
+  }
+}
+
+template <bool kNontemporal, class T>
+void rows_of(const LayerNormRowsBackward& a) {
+  using C = Compute<T>;
+  for (C* sums : {static_cast<C*>(a.dweight), static_cast<C*>(a.dbias)}) {
+    for (int64_t i = 0; sums && i < a.cols; ++i) {
+      sums[i] = 0;
+    }
+  }
+  for (int64_t row = 0; row < a.rows; ++row) {
+    backward_row<kNontemporal, T>(a, row);
+  }
+  if (kNontemporal) {
+    finish_nontemporal();
+  }
+}
+
+}  // namespace
+
+void layer_norm_rows(const LayerNormRows& a) {
+  dispatch_floating("layer_norm", a.dtype, [&]<class T>(Type<T>) {
+    a.nontemporal&& fits_nontemporal(static_cast<T*>(a.y), a.y_stride, a.cols)
+        ? rows_of<true, T>(a)
+        : rows_of<false, T>(a);
+  });
+}
+
+void layer_norm_rows_backward(const LayerNormRowsBackward& a) {
+  dispatch_floating("layer_norm", a.dtype, [&]<class T>(Type<T>) {
+    a.nontemporal&& fits_nontemporal(static_cast<T*>(a.dx), a.dx_stride, a.cols)
+        ? rows_of<true, T>(a)
+        : rows_of<false, T>(a);
+  });
+}
+
+}  // namespace binade::kernels::BINADE_ISA

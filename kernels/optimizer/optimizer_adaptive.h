@@ -1,0 +1,40 @@
+// RMSprop and Adagrad: steps over flat ranges of the parameter arena, under the conventions of
+// kernels/optimizer/optimizer.h.
+#pragma once
+#include <binade/kernels/base/kernel.h>
+
+namespace binade::kernels {
+
+// g += weight_decay p; square_avg = alpha square_avg + (1 - alpha) g^2;
+// u = g / (sqrt(square_avg) + eps); with grad_avg (centered)
+// grad_avg = alpha grad_avg + (1 - alpha) g and u = g / (sqrt(square_avg - grad_avg^2) + eps),
+// where a difference below 0 counts as 0; with momentum_buffer momentum_buffer = momentum
+// momentum_buffer + u, which takes the place of u; p -= lr u.
+struct RmspropStep {
+  const View& param;
+  const View& master;
+  const View& grad;
+  const View& square_avg;
+  double lr, alpha, eps, weight_decay, momentum;
+  double grad_multiplier;
+  const View& grad_avg = kNoView;
+  const View& momentum_buffer = kNoView;
+  const View& words = kNoView;
+};
+BINADE_KERNEL(rmsprop_step, RmspropStep, param)
+
+// g += weight_decay p; sum += g^2; p -= lr / (1 + (step - 1) lr_decay) g / (sqrt(sum) + eps), step
+// from 1.
+struct AdagradStep {
+  const View& param;
+  const View& master;
+  const View& grad;
+  const View& sum;
+  double lr, lr_decay, eps, weight_decay;
+  int64_t step;
+  double grad_multiplier;
+  const View& words = kNoView;
+};
+BINADE_KERNEL(adagrad_step, AdagradStep, param)
+
+}  // namespace binade::kernels

@@ -1,0 +1,47 @@
+#include <binade/kernels/optimizer/optimizer_adaptive_checks.h>
+#include <binade/kernels/optimizer/optimizer_checks.h>
+
+namespace binade::kernels {
+
+void check_rmsprop_step(const RmspropStep& a) {
+  check_step("rmsprop_step", a.param, a.master, a.grad, a.words);
+  const DType stat = compute_dtype(a.param.dtype);
+  check_flat("rmsprop_step", "square_avg", a.square_avg, a.param, stat);
+  if (a.grad_avg) {
+    check_flat("rmsprop_step", "grad_avg", a.grad_avg, a.param, stat);
+  }
+  if (a.momentum_buffer) {
+    check_flat("rmsprop_step", "momentum_buffer", a.momentum_buffer, a.param, stat);
+  }
+  check(a.momentum == 0 || a.momentum_buffer || a.param.numel == 0, "rmsprop_step: got momentum ",
+        a.momentum, " without a momentum_buffer, expected both or neither");
+  check(a.alpha >= 0 && a.alpha <= 1, "rmsprop_step: got alpha ", a.alpha, ", expected 0 to 1");
+}
+
+void check_adagrad_step(const AdagradStep& a) {
+  check_step("adagrad_step", a.param, a.master, a.grad, a.words);
+  check_flat("adagrad_step", "sum", a.sum, a.param, compute_dtype(a.param.dtype));
+  check(a.words || a.step >= 1, "adagrad_step: got step ", a.step, ", expected 1 or more");
+}
+
+StretchWords words_of(const RmspropStep& a) {
+  return {.apply = 1,
+          .multiplier = a.grad_multiplier,
+          .lr = a.lr,
+          .momentum = a.momentum,
+          .update = 1,
+          .first_scale = 1,
+          .second_scale = 1};
+}
+
+StretchWords words_of(const AdagradStep& a) {
+  return {.apply = 1,
+          .multiplier = a.grad_multiplier,
+          .lr = a.lr,
+          .momentum = 0,
+          .update = static_cast<double>(a.step),
+          .first_scale = 1,
+          .second_scale = 1};
+}
+
+}  // namespace binade::kernels

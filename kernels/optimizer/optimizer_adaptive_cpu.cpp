@@ -1,0 +1,44 @@
+// RMSprop and Adagrad on the CPU, shared out among threads like the steps of optimizer_cpu.cpp.
+#include <binade/kernels/optimizer/optimizer_adaptive_checks.h>
+#include <binade/kernels/optimizer/optimizer_adaptive_isa_internal.h>
+#include <binade/kernels/optimizer/optimizer_blocks_internal.h>
+
+namespace binade::kernels {
+
+void cpu::rmsprop_step(const RmspropStep& a) {
+  check_rmsprop_step(a);
+  const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
+  if (w.apply == 0) {
+    return;
+  }
+  for_blocks(a.param.numel, [&](int64_t begin, int64_t end) {
+    rmsprop_range_best(RmspropRange{.range = step_range(a.param, a.master, a.grad, begin, end),
+                                    .square_avg = element(a.square_avg, begin),
+                                    .grad_avg = element(a.grad_avg, begin),
+                                    .momentum_buffer = element(a.momentum_buffer, begin),
+                                    .lr = w.lr,
+                                    .alpha = a.alpha,
+                                    .eps = a.eps,
+                                    .weight_decay = a.weight_decay,
+                                    .momentum = w.momentum,
+                                    .grad_scale = w.multiplier});
+  });
+}
+
+void cpu::adagrad_step(const AdagradStep& a) {
+  check_adagrad_step(a);
+  const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
+  if (w.apply == 0) {
+    return;
+  }
+  for_blocks(a.param.numel, [&](int64_t begin, int64_t end) {
+    adagrad_range_best(AdagradRange{.range = step_range(a.param, a.master, a.grad, begin, end),
+                                    .sum = element(a.sum, begin),
+                                    .rate = adagrad_rate(w, a.lr_decay),
+                                    .eps = a.eps,
+                                    .weight_decay = a.weight_decay,
+                                    .grad_scale = w.multiplier});
+  });
+}
+
+}  // namespace binade::kernels

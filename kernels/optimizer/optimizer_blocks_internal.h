@@ -1,0 +1,36 @@
+// How the CPU's optimizer steps are shared out among threads (internal to kernels/).
+#pragma once
+#include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/view.h>
+#include <binade/kernels/optimizer/optimizer_isa_internal.h>
+
+#include <algorithm>
+
+namespace binade::kernels {
+
+inline constexpr int64_t kElementsPerTask = 16384;
+
+// Element `index` of a view, null where the view is absent.
+inline std::byte* element(const View& view, int64_t index) {
+  return view ? view.data + index * static_cast<int64_t>(size_of(view.dtype)) : nullptr;
+}
+
+// Calls body(begin, end) on ranges of elements that start at multiples of a block.
+template <class F>
+void for_blocks(int64_t count, F&& body) {
+  constexpr int64_t kBlock = 4096;
+  parallel_for(
+      (count + kBlock - 1) / kBlock, kElementsPerTask / kBlock,
+      [&](int64_t begin, int64_t end) { body(begin * kBlock, std::min(end * kBlock, count)); });
+}
+
+inline StepRange step_range(const View& param, const View& master, const View& grad, int64_t begin,
+                            int64_t end) {
+  return {.dtype = param.dtype,
+          .param = element(param, begin),
+          .master = element(master, begin),
+          .grad = element(grad, begin),
+          .count = end - begin};
+}
+
+}  // namespace binade::kernels

@@ -1,0 +1,75 @@
+// Optimizer steps on the CPU. Threads get whole blocks of elements, so an element's place in a
+// vector, and with it every bit of the result, depends on its index only. gradient_stats adds up
+// chunks of fixed size in order.
+#include <binade/kernels/base/workspace.h>
+#include <binade/kernels/optimizer/optimizer_blocks_internal.h>
+#include <binade/kernels/optimizer/optimizer_checks.h>
+
+namespace binade::kernels {
+
+void cpu::gradient_stats(const GradientStats& a) {
+  check_gradient_stats(a);
+  const int64_t count = a.grad.numel;
+  const int64_t chunks = (count + kElementsPerTask - 1) / kElementsPerTask;
+  const Workspace partials(static_cast<size_t>(chunks) * 2 * sizeof(double));
+  double* partial = partials.as<double>();
+  parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      const int64_t first = chunk * kElementsPerTask;
+      gradient_stats_range_best(
+          GradientStatsRange{.dtype = a.grad.dtype,
+                             .grad = element(a.grad, first),
+                             .count = std::min(kElementsPerTask, count - first),
+                             .result = partial + 2 * chunk});
+    }
+  });
+  double* result = a.result.as<double>();
+  result[0] = result[1] = 0;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    result[0] += partial[2 * chunk];
+    result[1] += partial[2 * chunk + 1];
+  }
+}
+
+void cpu::sgd_step(const SgdStep& a) {
+  check_sgd_step(a);
+  const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
+  if (w.apply == 0) {
+    return;
+  }
+  for_blocks(a.param.numel, [&](int64_t begin, int64_t end) {
+    sgd_range_best(SgdRange{.range = step_range(a.param, a.master, a.grad, begin, end),
+                            .momentum_buffer = element(a.momentum_buffer, begin),
+                            .lr = w.lr,
+                            .momentum = w.momentum,
+                            .grad_scale = w.multiplier,
+                            .weight_decay = a.weight_decay,
+                            .dampening = a.dampening,
+                            .nesterov = a.nesterov,
+                            .first_step = w.update == 1});
+  });
+}
+
+void cpu::adam_step(const AdamStep& a) {
+  check_adam_step(a);
+  const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
+  if (w.apply == 0) {
+    return;
+  }
+  for_blocks(a.param.numel, [&](int64_t begin, int64_t end) {
+    adam_range_best(AdamRange{.range = step_range(a.param, a.master, a.grad, begin, end),
+                              .exp_avg = element(a.exp_avg, begin),
+                              .exp_avg_sq = element(a.exp_avg_sq, begin),
+                              .max_exp_avg_sq = element(a.max_exp_avg_sq, begin),
+                              .beta1 = w.momentum,
+                              .beta2 = a.beta2,
+                              .eps = a.eps,
+                              .step_size = w.lr * w.first_scale,
+                              .second_scale = w.second_scale,
+                              .grad_scale = w.multiplier,
+                              .coupled_decay = a.decoupled ? 0 : a.weight_decay,
+                              .shrink = a.decoupled ? 1 - w.lr * a.weight_decay : 1});
+  });
+}
+
+}  // namespace binade::kernels

@@ -1,0 +1,59 @@
+#include <binade/kernels/optimizer/optimizer_checks.h>
+#include <binade/kernels/optimizer/optimizer_trust_checks.h>
+
+namespace binade::kernels {
+namespace {
+
+void check_rows(const char* op, const char* name, const View& view, int64_t columns) {
+  check(view.dtype == DType::i64 && view.dim() == 2 && view.contiguous && view.sizes[1] == columns,
+        op, ": got ", name, " ", view.dtype, " ", view.sizes, ", expected a contiguous i64 [rows, ",
+        columns, "]");
+}
+
+void check_table(const char* op, const TrustTable& table) {
+  check_rows(op, "chunks", table.chunks, 3);
+  check_rows(op, "items", table.items, 2);
+  check_words(op, "ratios", table.ratios, table.items.sizes[0]);
+}
+
+}  // namespace
+
+void check_lamb_step(const LambStep& a) {
+  check_step("lamb_step", a.param, a.master, a.grad, a.words);
+  const DType stat = compute_dtype(a.param.dtype);
+  check_flat("lamb_step", "exp_avg", a.exp_avg, a.param, stat);
+  check_flat("lamb_step", "exp_avg_sq", a.exp_avg_sq, a.param, stat);
+  check_table("lamb_step", a.table);
+  check(a.words || a.step >= 1, "lamb_step: got step ", a.step, ", expected 1 or more");
+  check(a.beta1 >= 0 && a.beta1 < 1 && a.beta2 >= 0 && a.beta2 < 1, "lamb_step: got betas ",
+        a.beta1, " and ", a.beta2, ", expected 0 to below 1");
+}
+
+void check_lars_step(const LarsStep& a) {
+  check_step("lars_step", a.param, a.master, a.grad, a.words);
+  check_flat("lars_step", "momentum_buffer", a.momentum_buffer, a.param,
+             compute_dtype(a.param.dtype));
+  check_table("lars_step", a.table);
+  check(a.trust_coefficient > 0, "lars_step: got trust_coefficient ", a.trust_coefficient,
+        ", expected a positive number");
+}
+
+StretchWords words_of(const LambStep& a) {
+  return stretch_words({.multiplier = a.grad_multiplier,
+                        .lr = a.lr,
+                        .momentum = a.beta1,
+                        .update = static_cast<double>(a.step),
+                        .beta2 = a.beta2});
+}
+
+StretchWords words_of(const LarsStep& a) {
+  return {.apply = 1,
+          .multiplier = a.grad_multiplier,
+          .lr = a.lr,
+          .momentum = a.momentum,
+          .update = 1,
+          .first_scale = 1,
+          .second_scale = 1};
+}
+
+}  // namespace binade::kernels

@@ -1,0 +1,43 @@
+// Argument checks of kernels/optimizer/optimizer_trust.h, and the rules that both backends use.
+#pragma once
+#include <binade/kernels/optimizer/optimizer_trust.h>
+#include <binade/kernels/optimizer/step_rule.h>
+
+namespace binade::kernels {
+
+void check_lamb_step(const LambStep& a);
+void check_lars_step(const LarsStep& a);
+
+// Of a step without words.
+StretchWords words_of(const LambStep& a);
+StretchWords words_of(const LarsStep& a);
+
+struct TrustChunk {  // a row of the chunks
+  int64_t begin, count, item;
+};
+struct TrustItem {  // a row of the items
+  int64_t first, last;
+};
+
+// Sums of squares: of a parameter, and of its direction (LAMB) or gradient (LARS).
+struct TrustSums {
+  double p, r;
+};
+
+// What the ratio of a parameter comes from; trust_coefficient 0 stands for LAMB.
+struct TrustRule {
+  double trust_coefficient = 0, weight_decay = 0, eps = 0;
+};
+BINADE_HD inline double trust_ratio(const TrustRule& rule, const TrustSums& sums) {
+  const double p = std::sqrt(sums.p), r = std::sqrt(sums.r);
+  if (!(p > 0 && r > 0)) {
+    return 1;
+  }
+  return rule.trust_coefficient == 0
+             ? p / r
+             : rule.trust_coefficient * p / (r + rule.weight_decay * p + rule.eps);
+}
+inline TrustRule rule_of(const LambStep&) { return {}; }
+inline TrustRule rule_of(const LarsStep& a) { return {a.trust_coefficient, a.weight_decay, a.eps}; }
+
+}  // namespace binade::kernels

@@ -1,0 +1,71 @@
+// Optimizer steps that update every element by itself: one pass over memory. A thread takes as many
+// neighbouring elements as 16 bytes hold of the parameter's type (8 of f16, 4 of f32) and reads
+// gradient, parameter or master, and state; unscaling, clipping, decay and update happen in
+// registers; it writes state, master and the rounded parameter. The numbers of the step come by
+// value or, where the host does not know them, from words in device memory; a step that those skip
+// ends at once.
+//
+// An optimizer is a rule: the arrays of its state, its numbers, and
+//   C decay;                                           // added to the gradient, times the
+//   parameter Now now(const StretchWords&) const;                // what is the same for all
+//   elements of a step void update(const Now&, at, C (&p)[n], C (&g)[n]) const;  // parameters and
+//   state from gradients
+#pragma once
+#include <binade/kernels/optimizer/step_rule.h>
+#include <binade/kernels/optimizer/step_arrays.cuh>
+
+namespace binade::kernels::dev {
+
+inline constexpr int kStepThreads = 256;
+
+template <class T, template <class> class Rule>
+struct Step {
+  VectorSpan span;
+  Arrays<T> arrays;
+  Rule<Compute<T>> rule;
+  StretchWords given;
+  const StretchWords* words;
+};
+
+template <class T, template <class> class Rule>
+__device__ __forceinline__ void run_step(const Step<T, Rule>& s) {
+  using C = Compute<T>;
+  const StretchWords w = s.words ? *s.words : s.given;
+  if (w.apply == 0) {
+    return;
+  }
+  const C scale = static_cast<C>(w.multiplier), decay = s.rule.decay;
+  const auto now = s.rule.now(w);
+  for_each_vector<kVectorOf<T>>(s.span, [&](auto width, int64_t at) {
+    constexpr int kWidth = decltype(width)::value;
+    C p[kWidth], g[kWidth];
+    load_parameters(s.arrays, at, p);
+    load_as(s.arrays.grad + at, g);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      g[i] *= scale;
+      if (decay != 0) {
+        g[i] += decay * p[i];
+      }
+    }
+    s.rule.update(now, at, p, g);
+    store_parameters(s.arrays, at, p);
+  });
+}
+
+// a: arguments with param, master, grad and words; state: the arrays of the rule, or null.
+template <class T, template <class> class Rule, class Args, class... S>
+void launch_step(const char* name, void (*kernel)(Step<T, Rule>), const Args& a,
+                 const Rule<Compute<T>>& rule, S*... state) {
+  if (a.param.numel == 0) {
+    return;
+  }
+  constexpr int kVector = kVectorOf<T>;
+  const Arrays<T> own = arrays<T>(a.param, a.master, a.grad);
+  const VectorSpan span =
+      vector_span<kVector>(a.param.numel, own.param, own.master, own.grad, state...);
+  launch({name, grid_blocks(span, kVector, kStepThreads), kStepThreads}, kernel,
+         Step<T, Rule>{span, own, rule, words_of(a), a.words.template as<StretchWords>()});
+}
+
+}  // namespace binade::kernels::dev

@@ -1,0 +1,157 @@
+// The words of a training step on a device: kernels of one thread, or of one thread per stretch of
+// parameters, that run the rules of kernels/optimizer/step_rule.h on device memory; and unscaling
+// by a tag in device memory, one 16-byte vector per thread and turn.
+#include <binade/kernels/optimizer/step_words_checks.h>
+#include <binade/kernels/cuda/vector.cuh>
+
+#include <algorithm>
+
+namespace binade::kernels {
+namespace {
+
+constexpr int kThreads = 256;
+
+// Stretches and counters of one launch, by value: a kernel takes up to 4 KiB of arguments.
+constexpr int kBatch = 32;
+template <class T>
+struct Batch {
+  T items[kBatch];
+  int count;
+  explicit Batch(std::span<const T> source) : count(static_cast<int>(source.size())) {
+    std::copy(source.begin(), source.end(), items);
+  }
+};
+
+template <class T>
+__global__ void loss_seed_kernel(const T* loss, ScalerWords* scaler, double* tag, T* seed,
+                                 double weight) {
+  *tag = scaler->scale;
+  scaler->loss = static_cast<double>(*loss);
+  *seed = static_cast<T>(static_cast<Compute<T>>(scaler->scale * weight));
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    unscale_gradient_kernel(dev::VectorSpan span, const T* __restrict__ x,
+                            Compute<T>* __restrict__ y, double scale, const double* tag) {
+  const auto factor = static_cast<Compute<T>>(1 / (scale * *tag));
+  dev::for_each_vector<dev::kVectorOf<T>>(span, [&](auto width, int64_t at) {
+    constexpr int kWidth = decltype(width)::value;
+    Compute<T> values[kWidth];
+    dev::load_as(x + at, values);
+#pragma unroll
+    for (int i = 0; i < kWidth; ++i) {
+      values[i] *= factor;
+    }
+    dev::store_from(y + at, values);
+  });
+}
+
+__global__ void step_replaces_kernel(ScaleRule rule, ScalerWords* scaler, OptimizerWords* words) {
+  words->replaces = must_replace(rule, *scaler, *words);
+}
+
+__global__ void step_decide_kernel(StepRequest request, ScalerWords* scaler, OptimizerWords* words,
+                                   double* outcome) {
+  *outcome = decide_step(request, scaler, *words);
+}
+
+__global__ void step_counters_kernel(Batch<UpdateCounter> counters, const OptimizerWords* words) {
+  if (static_cast<int>(threadIdx.x) < counters.count) {
+    const UpdateCounter& counter = counters.items[threadIdx.x];
+    *counter.to = *counter.from + words->apply;
+  }
+}
+
+__global__ void step_prepare_kernel(Batch<StretchSource> stretches, double beta2,
+                                    const OptimizerWords* words, StretchWords* result) {
+  if (static_cast<int>(threadIdx.x) < stretches.count) {
+    result[threadIdx.x] = prepare_stretch(stretches.items[threadIdx.x], beta2, *words);
+  }
+}
+
+// The rates of a group are k neighbouring words at group * stride.
+struct RateShape {
+  int64_t rows, groups, k, group_stride, stride;
+};
+
+__global__ void schedule_step_kernel(RateShape shape, const double* outcome, ScheduleWords* words,
+                                     const double* table, double* rates) {
+  ScheduleWords now = *words;
+  const bool applied = *outcome == kStepApplied;
+  now.position += applied ? 1 : 0;
+  __syncthreads();  // all have read the words
+  const int64_t count = applied ? shape.groups * shape.k : 0;
+  const double* row = table + schedule_row(now, shape.rows) * shape.groups * shape.k;
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
+    rates[i / shape.k * shape.group_stride + i % shape.k * shape.stride] = row[i];
+  }
+  if (threadIdx.x == 0) {
+    *words = now;
+  }
+}
+
+template <class T, class F>
+void for_batches(std::span<const T> items, F f) {
+  for (size_t at = 0; at < items.size(); at += kBatch) {
+    f(Batch<T>(items.subspan(at, std::min<size_t>(kBatch, items.size() - at))), at);
+  }
+}
+
+}  // namespace
+
+void cuda::loss_seed(const LossSeed& a) {
+  check_loss_seed(a);
+  dispatch_floating("loss_seed", a.loss.dtype, [&]<class T>(Type<T>) {
+    launch({"loss_seed_kernel", 1, 1}, loss_seed_kernel<T>, a.loss.as<T>(),
+           a.scaler.as<ScalerWords>(), a.tag.as<double>(), a.seed.as<T>(), a.weight);
+  });
+}
+
+void cuda::unscale_gradient(const UnscaleGradient& a) {
+  check_unscale_gradient(a);
+  if (a.x.numel == 0) {
+    return;
+  }
+  dispatch_floating("unscale_gradient", a.x.dtype, [&]<class T>(Type<T>) {
+    const auto span =
+        dev::vector_span<dev::kVectorOf<T>>(a.x.numel, a.x.as<T>(), a.y.as<Compute<T>>());
+    launch({"unscale_gradient_kernel", grid_blocks(span, dev::kVectorOf<T>, kThreads), kThreads},
+           unscale_gradient_kernel<T>, span, a.x.as<T>(), a.y.as<Compute<T>>(), a.scale,
+           a.tag.as<double>());
+  });
+}
+
+void cuda::step_replaces(const StepReplaces& a) {
+  check_step_replaces(a);
+  launch({"step_replaces_kernel", 1, 1}, step_replaces_kernel, a.rule, a.scaler.as<ScalerWords>(),
+         a.words.as<OptimizerWords>());
+}
+
+void cuda::step_decide(const StepDecide& a) {
+  check_step_decide(a);
+  launch({"step_decide_kernel", 1, 1}, step_decide_kernel, a.request, a.scaler.as<ScalerWords>(),
+         a.words.as<OptimizerWords>(), a.outcome.as<double>());
+}
+
+void cuda::step_prepare(const StepPrepare& a) {
+  check_step_prepare(a);
+  const auto* words = a.words.as<OptimizerWords>();
+  for_batches(a.counters, [&](const Batch<UpdateCounter>& batch, size_t) {
+    launch({"step_counters_kernel", 1, kBatch}, step_counters_kernel, batch, words);
+  });
+  for_batches(a.stretches, [&](const Batch<StretchSource>& batch, size_t at) {
+    launch({"step_prepare_kernel", 1, kBatch}, step_prepare_kernel, batch, a.beta2, words,
+           a.result.as<StretchWords>() + at);
+  });
+}
+
+void cuda::schedule_step(const ScheduleStep& a) {
+  check_schedule_step(a);
+  const RateShape shape{a.table.sizes[0], a.rates.sizes[0], a.rates.sizes[1], a.rates.strides[0],
+                        a.rates.strides[1]};
+  launch({"schedule_step_kernel", 1, kBatch}, schedule_step_kernel, shape, a.outcome.as<double>(),
+         a.words.as<ScheduleWords>(), a.table.as<double>(), a.rates.as<double>());
+}
+
+}  // namespace binade::kernels

@@ -1,0 +1,27 @@
+// Checks of the arguments of pointwise kernels that every backend makes, and choices they share.
+#pragma once
+#include <binade/kernels/pointwise/pointwise.h>
+
+namespace binade::kernels {
+
+void check_arguments(const UnaryForward& a);
+void check_arguments(const UnaryBackward& a);
+void check_arguments(const BinaryForward& a);
+void check_arguments(const CompareForward& a);
+
+// What BinaryBackward reads: where the values do not matter dy stands in for them.
+struct BinarySaved {
+  const View& a;
+  const View& b;
+};
+BinarySaved check_arguments(const BinaryBackward& a);
+
+// x^1 and x^2 need no power function.
+constexpr Unary simplified(Unary op, double alpha) {
+  return op != Unary::pow_scalar ? op
+         : alpha == 2            ? Unary::square
+         : alpha == 1            ? Unary::mul_scalar
+                                 : op;
+}
+
+}  // namespace binade::kernels

@@ -1,0 +1,318 @@
+// One functor per pointwise operation: the function and, beside it, its gradient. T is the compute
+// type. forward(x, alpha, beta) and backward(saved, dy, alpha, beta), where `saved` is x or y as
+// the list in kernels/pointwise/pointwise.h says; binary: forward(a, b), backward_a(a, b, dy),
+// backward_b(a, b, dy).
+//
+// Gradients at kinks and ties: abs, sign, relu 0 at 0; leaky_relu and elu their left slope at 0;
+// hardtanh 0 and clamp 1 at both bounds; maximum and minimum half to each at a tie.
+#pragma once
+#include <binade/kernels/base/pointwise_math.h>
+
+namespace binade::kernels {
+namespace {
+namespace functor {
+
+#define BINADE_FORWARD                                                       \
+  template <class T>                                                         \
+  BINADE_HD static T forward([[maybe_unused]] T x, [[maybe_unused]] T alpha, \
+                             [[maybe_unused]] T beta)
+// The gradient from the input x, from the output y.
+#define BINADE_BACKWARD_X                                                           \
+  template <class T>                                                                \
+  BINADE_HD static T backward([[maybe_unused]] T x, T dy, [[maybe_unused]] T alpha, \
+                              [[maybe_unused]] T beta)
+#define BINADE_BACKWARD_Y                                                           \
+  template <class T>                                                                \
+  BINADE_HD static T backward([[maybe_unused]] T y, T dy, [[maybe_unused]] T alpha, \
+                              [[maybe_unused]] T beta)
+
+struct Neg {
+  BINADE_FORWARD { return -x; }
+  BINADE_BACKWARD_X { return -dy; }
+};
+
+struct Abs {
+  BINADE_FORWARD { return x < T(0) ? -x : x + T(0); }
+  BINADE_BACKWARD_X { return x > T(0) ? dy : x < T(0) ? -dy : T(0); }
+};
+
+struct Square {
+  BINADE_FORWARD { return x * x; }
+  BINADE_BACKWARD_X { return T(2) * x * dy; }
+};
+
+struct Sqrt {
+  BINADE_FORWARD { return math_sqrt(x); }
+  BINADE_BACKWARD_Y { return dy / (T(2) * y); }
+};
+
+struct Rsqrt {
+  BINADE_FORWARD { return T(1) / math_sqrt(x); }
+  BINADE_BACKWARD_Y { return T(-0.5) * dy * y * y * y; }
+};
+
+struct Reciprocal {
+  BINADE_FORWARD { return T(1) / x; }
+  BINADE_BACKWARD_Y { return -dy * y * y; }
+};
+
+struct Exp {
+  BINADE_FORWARD { return math_exp(x); }
+  BINADE_BACKWARD_Y { return dy * y; }
+};
+
+struct Log {
+  BINADE_FORWARD { return math_log(x); }
+  BINADE_BACKWARD_X { return dy / x; }
+};
+
+struct Sin {
+  BINADE_FORWARD { return math_sin(x); }
+  BINADE_BACKWARD_X { return dy * math_cos(x); }
+};
+
+struct Cos {
+  BINADE_FORWARD { return math_cos(x); }
+  BINADE_BACKWARD_X { return -dy * math_sin(x); }
+};
+
+struct Tanh {
+  BINADE_FORWARD { return math_tanh(x); }
+  BINADE_BACKWARD_Y { return dy * (T(1) - y * y); }
+};
+
+struct Sigmoid {
+  BINADE_FORWARD { return math_sigmoid(x); }
+  BINADE_BACKWARD_Y { return dy * (T(1) - y) * y; }
+};
+
+struct Relu {
+  BINADE_FORWARD { return x < T(0) ? T(0) : x; }  // keeps NaN
+  BINADE_BACKWARD_Y { return y <= T(0) ? T(0) : dy; }
+};
+
+struct LeakyRelu {
+  BINADE_FORWARD { return x > T(0) ? x : alpha * x; }
+  BINADE_BACKWARD_X { return x > T(0) ? dy : alpha * dy; }
+};
+
+struct Gelu {
+  BINADE_FORWARD { return math_gelu(x); }
+  BINADE_BACKWARD_X { return dy * math_gelu_slope(x); }
+};
+
+struct GeluTanh {
+  BINADE_FORWARD { return math_gelu_tanh(x); }
+  BINADE_BACKWARD_X { return dy * math_gelu_tanh_slope(x); }
+};
+
+struct Silu {
+  BINADE_FORWARD { return x * math_sigmoid(x); }
+  BINADE_BACKWARD_X {
+    const T s = math_sigmoid(x);
+    return dy * s * (T(1) + x * math_sigmoid_rest(x, s));
+  }
+};
+
+struct Softplus {
+  BINADE_FORWARD {
+    const T smooth = math_softplus(alpha * x) / alpha;
+    return alpha * x > beta ? x : smooth;
+  }
+  BINADE_BACKWARD_X {
+    const T slope = math_sigmoid(alpha * x);
+    return alpha * x > beta ? dy : dy * slope;
+  }
+};
+
+struct Elu {
+  BINADE_FORWARD {
+    const T below = alpha * math_expm1(x);
+    return x > T(0) ? x : below;
+  }
+  BINADE_BACKWARD_X {
+    const T below = alpha * math_exp(x);
+    return x > T(0) ? dy : dy * below;
+  }
+};
+
+struct Clamp {
+  BINADE_FORWARD {
+    const T raised = x < alpha ? alpha : x;
+    return raised > beta ? beta : raised;
+  }
+  BINADE_BACKWARD_X { return (x >= alpha) & (x <= beta) ? dy : T(0); }
+};
+
+struct AddScalar {
+  BINADE_FORWARD { return x + alpha; }
+  BINADE_BACKWARD_X { return dy; }
+};
+
+struct RsubScalar {
+  BINADE_FORWARD { return alpha - x; }
+  BINADE_BACKWARD_X { return -dy; }
+};
+
+struct MulScalar {
+  BINADE_FORWARD { return x * alpha; }
+  BINADE_BACKWARD_X { return dy * alpha; }
+};
+
+struct RdivScalar {
+  BINADE_FORWARD { return alpha / x; }
+  BINADE_BACKWARD_X { return -dy * (alpha / x / x); }
+};
+
+struct PowScalar {
+  BINADE_FORWARD { return math_pow(x, alpha); }
+  BINADE_BACKWARD_X { return alpha == T(0) ? T(0) : dy * (alpha * math_pow(x, alpha - T(1))); }
+};
+
+struct Expm1 {
+  BINADE_FORWARD { return math_expm1(x); }
+  BINADE_BACKWARD_Y { return dy * (y + T(1)); }
+};
+
+struct Log1p {
+  BINADE_FORWARD { return math_log1p(x); }
+  BINADE_BACKWARD_X { return dy / (x + T(1)); }
+};
+
+struct Sign {
+  BINADE_FORWARD { return x > T(0) ? T(1) : x < T(0) ? T(-1) : T(0); }
+  BINADE_BACKWARD_X {
+    static_cast<void>(dy);
+    return T(0);
+  }
+};
+
+struct Hardtanh {
+  BINADE_FORWARD { return Clamp::forward(x, alpha, beta); }
+  BINADE_BACKWARD_X { return (x > alpha) & (x < beta) ? dy : T(0); }
+};
+
+struct Erf {
+  BINADE_FORWARD { return math_erf(x); }
+  BINADE_BACKWARD_X { return dy * (T(1.1283791670955125739) * math_exp(-x * x)); }
+};
+
+struct Hardswish {
+  // The product comes last: it must not overflow.
+  BINADE_FORWARD { return x * (Clamp::forward(x + T(3), T(0), T(6)) / T(6)); }
+  BINADE_BACKWARD_X {
+    const T between = dy * (x / T(3) + T(0.5));
+    return x < T(-3) ? T(0) : x > T(3) ? dy : between;
+  }
+};
+
+// x tanh(softplus(x)): with e = exp(x) and m = e (e + 2) the tanh is m / (m + 2).
+struct Mish {
+  template <class T>
+  BINADE_HD static T limited_exp(T x) {  // from 20 on the tanh is 1, and e^2 must not overflow
+    return math_exp(x > T(20) ? T(20) : x);
+  }
+  BINADE_FORWARD {
+    const T e = limited_exp(x), m = e * (e + T(2));
+    return x * (m / (m + T(2)));
+  }
+  BINADE_BACKWARD_X {
+    const T e = limited_exp(x), m = e * (e + T(2)), t = m / (m + T(2));
+    const T ratio = T(2) * (T(1) + e) / (m + T(2));  // its square is 1 - t^2
+    return dy * (t + x * (e / (T(1) + e)) * ratio * ratio);
+  }
+};
+
+struct LogSigmoid {
+  BINADE_FORWARD { return -math_softplus(-x); }
+  BINADE_BACKWARD_X { return dy * math_sigmoid(-x); }
+};
+
+#undef BINADE_FORWARD
+#undef BINADE_BACKWARD_X
+#undef BINADE_BACKWARD_Y
+
+// Integers wrap around: their arithmetic is done unsigned.
+template <class T>
+struct Wrapping {
+  using type = T;
+};
+template <>
+struct Wrapping<int64_t> {
+  using type = uint64_t;
+};
+template <>
+struct Wrapping<int32_t> {
+  using type = uint32_t;
+};
+
+#define BINADE_FORWARD \
+  template <class T>   \
+  BINADE_HD static T forward(T a, T b)
+#define BINADE_BACKWARD_A \
+  template <class T>      \
+  BINADE_HD static T backward_a([[maybe_unused]] T a, [[maybe_unused]] T b, T dy)
+#define BINADE_BACKWARD_B \
+  template <class T>      \
+  BINADE_HD static T backward_b([[maybe_unused]] T a, [[maybe_unused]] T b, T dy)
+
+struct Add {
+  BINADE_FORWARD {
+    using W = typename Wrapping<T>::type;
+    return static_cast<T>(static_cast<W>(a) + static_cast<W>(b));
+  }
+  BINADE_BACKWARD_A { return dy; }
+  BINADE_BACKWARD_B { return dy; }
+};
+
+struct Sub {
+  BINADE_FORWARD {
+    using W = typename Wrapping<T>::type;
+    return static_cast<T>(static_cast<W>(a) - static_cast<W>(b));
+  }
+  BINADE_BACKWARD_A { return dy; }
+  BINADE_BACKWARD_B { return -dy; }
+};
+
+struct Mul {
+  BINADE_FORWARD {
+    using W = typename Wrapping<T>::type;
+    return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
+  }
+  BINADE_BACKWARD_A { return dy * b; }
+  BINADE_BACKWARD_B { return dy * a; }
+};
+
+struct Div {
+  BINADE_FORWARD { return a / b; }
+  BINADE_BACKWARD_A { return dy / b; }
+  BINADE_BACKWARD_B { return -dy * (a / b / b); }
+};
+
+struct Maximum {
+  BINADE_FORWARD { return (a > b) | (a != a) ? a : b; }  // NaN wins
+  BINADE_BACKWARD_A { return a < b ? T(0) : a == b ? dy * T(0.5) : dy; }
+  BINADE_BACKWARD_B { return a > b ? T(0) : a == b ? dy * T(0.5) : dy; }
+};
+
+struct Minimum {
+  BINADE_FORWARD { return (a < b) | (a != a) ? a : b; }
+  BINADE_BACKWARD_A { return a > b ? T(0) : a == b ? dy * T(0.5) : dy; }
+  BINADE_BACKWARD_B { return a < b ? T(0) : a == b ? dy * T(0.5) : dy; }
+};
+
+struct Pow {
+  BINADE_FORWARD { return math_pow(a, b); }
+  BINADE_BACKWARD_A { return b == T(0) ? T(0) : dy * (b * math_pow(a, b - T(1))); }
+  BINADE_BACKWARD_B {
+    return (a == T(0)) & (b >= T(0)) ? T(0) : dy * (math_pow(a, b) * math_log(a));
+  }
+};
+
+#undef BINADE_FORWARD
+#undef BINADE_BACKWARD_A
+#undef BINADE_BACKWARD_B
+
+}  // namespace functor
+}  // namespace
+}  // namespace binade::kernels

@@ -1,0 +1,155 @@
+// Philox in blocks of 256 counters (the same numbers as base/philox.h), uniform and normal values
+// from them, and dropout. Contraction to fused operations is off, so that every instruction set
+// gives the same bits: initial weights should not depend on the machine.
+#pragma GCC optimize("fp-contract=off")
+#include <binade/kernels/base/blocks_internal.h>
+#include <binade/kernels/base/vector_math_internal.h>
+#include <binade/kernels/random/random_isa_internal.h>
+#include <binade/kernels/random/random_values.h>
+
+namespace binade::kernels::BINADE_ISA {
+namespace {
+
+typedef uint64_t Wide __attribute__((vector_size(kVectorBytes)));
+constexpr int kCounters = kVectorBytes / 8;  // one in each 64-bit lane
+constexpr int kPairs = 2;                    // vectors of counters at a time, independent
+
+// Products of the lower halves of the lanes.
+BINADE_INLINE Wide multiply_lower(Wide a, Wide b) {
+#if defined(__AVX512F__)
+  return bits_as<Wide>(_mm512_maskz_mul_epu32(0xff, bits_as<__m512i>(a), bits_as<__m512i>(b)));
+#elif defined(__AVX2__)
+  return bits_as<Wide>(_mm256_mul_epu32(bits_as<__m256i>(a), bits_as<__m256i>(b)));
+#else
+  return bits_as<Wide>(_mm_mul_epu32(bits_as<__m128i>(a), bits_as<__m128i>(b)));
+#endif
+}
+
+// 4 numbers of each of kPairs * kCounters consecutive counters. Words of the state are the lower
+// halves of lanes; what is in the upper halves does not matter.
+BINADE_INLINE void generate_lanes(uint64_t key, uint64_t counter, uint32_t* y) {
+  constexpr uint64_t kLower = 0xffffffffu;
+  constexpr uint64_t kLane[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  Wide lane, c0[kPairs] = {}, c1[kPairs] = {}, c2[kPairs] = {}, c3[kPairs] = {};
+  __builtin_memcpy(&lane, kLane, sizeof lane);
+  for (int v = 0; v < kPairs; ++v) {
+    c0[v] = lane + (counter + static_cast<uint64_t>(v * kCounters));
+    c1[v] = c0[v] >> 32;
+  }
+  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    for (int v = 0; v < kPairs; ++v) {
+      const Wide p0 = multiply_lower(c0[v], Wide{} + 0xD2511F53u);
+      const Wide p1 = multiply_lower(c2[v], Wide{} + 0xCD9E8D57u);
+      c0[v] = (p1 >> 32) ^ c1[v] ^ uint64_t(k0);
+      c2[v] = (p0 >> 32) ^ c3[v] ^ uint64_t(k1);
+      c1[v] = p1;
+      c3[v] = p0;
+    }
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  for (int v = 0; v < kPairs; ++v) {
+    const Wide first = (c0[v] & kLower) | c1[v] << 32, second = (c2[v] & kLower) | c3[v] << 32;
+    // A counter's numbers are a lane of `first` and one of `second`.
+#if defined(__AVX512F__)
+    const Wide low = __builtin_shufflevector(first, second, 0, 8, 1, 9, 2, 10, 3, 11);
+    const Wide high = __builtin_shufflevector(first, second, 4, 12, 5, 13, 6, 14, 7, 15);
+#elif defined(__AVX2__)
+    const Wide low = __builtin_shufflevector(first, second, 0, 4, 1, 5);
+    const Wide high = __builtin_shufflevector(first, second, 2, 6, 3, 7);
+#else
+    const Wide low = __builtin_shufflevector(first, second, 0, 2);
+    const Wide high = __builtin_shufflevector(first, second, 1, 3);
+#endif
+    __builtin_memcpy(y + 4 * v * kCounters, &low, sizeof low);
+    __builtin_memcpy(y + 4 * v * kCounters + 2 * kCounters, &high, sizeof high);
+  }
+}
+
+constexpr int kBatch = 4 * kPairs * kCounters;  // numbers of one call
+
+// Numbers of whole counters that cover n positions from `position` on.
+struct Numbers {
+  uint32_t bits[kRandomBlock + 4 + kBatch];
+  int64_t first;  // where `position` is
+  int64_t count;  // numbers generated, even
+
+  Numbers(uint64_t seed, uint64_t position, int64_t n) : first(static_cast<int64_t>(position % 4)) {
+    for (count = 0; count < first + n; count += kBatch) {
+      generate_lanes(seed, position / 4 + static_cast<uint64_t>(count / 4), bits + count);
+    }
+  }
+};
+
+// z[i], z[i + 1] from each pair of numbers.
+void box_muller(const uint32_t* bits, float* z, int64_t count) {
+  for (int64_t i = 0; i < count; i += 2) {
+    const NormalPair pair = normal_pair(bits[i], bits[i + 1]);
+    z[i] = pair.first;
+    z[i + 1] = pair.second;
+  }
+}
+
+template <class T, class C>
+void store(const float* value, double low, double scale, void* y, int64_t n) {
+  C block[kRandomBlock];
+  C* result = result_block<T>(static_cast<std::byte*>(y), sizeof(T), block);
+  for (int64_t i = 0; i < n; ++i) {
+    result[i] = static_cast<C>(low + scale * static_cast<double>(value[i]));
+  }
+  store_block<T>(result, static_cast<std::byte*>(y), sizeof(T), n);
+}
+
+template <class T, class C>
+void drop(const Numbers& numbers, float p, double scale, const void* x, void* y, int64_t n) {
+  C x_block[kRandomBlock], y_block[kRandomBlock];
+  const C* from = load_block<T>(static_cast<const std::byte*>(x), sizeof(T), n, x_block);
+  C* to = result_block<T>(static_cast<std::byte*>(y), sizeof(T), y_block);
+  const uint32_t* bits = numbers.bits + numbers.first;
+  const C factor = static_cast<C>(scale);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    const C kept = from[i] * factor;
+    to[i] = uniform_value(bits[i]) >= p ? kept : C(0);
+  }
+  store_block<T>(to, static_cast<std::byte*>(y), sizeof(T), n);
+}
+
+}  // namespace
+
+void random_block(Distribution distribution, double low, double high, uint64_t seed,
+                  uint64_t position, DType dtype, void* y, int64_t n) {
+  const Numbers numbers(seed, position, n);
+  float value[sizeof numbers.bits / sizeof *numbers.bits];
+  if (distribution == Distribution::normal) {
+    box_muller(numbers.bits, value, numbers.count);
+  } else {
+    for (int64_t i = 0; i < numbers.count; ++i) {
+      value[i] = uniform_value(numbers.bits[i]);
+    }
+  }
+  const double scale = distribution == Distribution::normal ? high : high - low;
+  const float* from = value + numbers.first;
+  switch (dtype) {
+    case DType::f64: return store<double, double>(from, low, scale, y, n);
+    case DType::f32: return store<float, float>(from, low, scale, y, n);
+    case DType::f16: return store<half, float>(from, low, scale, y, n);
+    default: return store<bfloat16, float>(from, low, scale, y, n);
+  }
+}
+
+void dropout_block(double p, uint64_t seed, uint64_t position, DType dtype, const void* x, void* y,
+                   int64_t n) {
+  const Numbers numbers(seed, position, n);
+  const float limit = static_cast<float>(p);
+  const double scale = 1.0 / (1.0 - p);
+  switch (dtype) {
+    case DType::f64: return drop<double, double>(numbers, limit, scale, x, y, n);
+    case DType::f32: return drop<float, float>(numbers, limit, scale, x, y, n);
+    case DType::f16: return drop<half, float>(numbers, limit, scale, x, y, n);
+    default: return drop<bfloat16, float>(numbers, limit, scale, x, y, n);
+  }
+}
+
+}  // namespace binade::kernels::BINADE_ISA

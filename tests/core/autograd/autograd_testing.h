@@ -1,0 +1,33 @@
+// Leaves of f64, their values, and the text of an error.
+#pragma once
+#include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
+#include <gtest/gtest.h>
+
+namespace binade {
+
+inline Tensor leaf(std::initializer_list<double> values, const Dims& sizes) {
+  Tensor t = from_values(values, sizes, DType::f64);
+  return t.require_grad();
+}
+
+inline std::vector<double> values(const Tensor& t) {
+  std::vector<double> out;
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    out.push_back(t.at(i));
+  }
+  return out;
+}
+
+inline std::string error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << "got: " << (text)
+
+}  // namespace binade

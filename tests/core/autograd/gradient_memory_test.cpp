@@ -1,0 +1,106 @@
+// Where gradients go: Needs::out_over() takes the memory of the upstream gradient where nobody else
+// holds that, and only there; the gradient of a cast is written where that of its input goes.
+#include <binade/core/autograd/hooks.h>
+#include <binade/core/autograd/op.h>
+#include <binade/core/observe/observer.h>
+#include <binade/core/ops/norm.h>
+
+#include "tests/core/autograd/autograd_testing.h"
+
+namespace binade {
+namespace {
+
+using Numbers = std::vector<double>;
+
+TEST(GradientMemory, AGradientThatNobodyHoldsIsOverwritten) {
+  Tensor x = leaf({-1, 2}, {2});
+  const Tensor h = x * 2.0, y = relu(h);
+  const void *upstream = nullptr, *downstream = nullptr;
+  on_gradient(y, [&](Tensor& g) { upstream = g.view().data; });
+  on_gradient(h, [&](Tensor& g) { downstream = g.view().data; });
+  sum(y * 3.0).backward();
+  EXPECT_EQ(values(x.grad()), (Numbers{0, 6}));
+  EXPECT_NE(upstream, nullptr);
+  EXPECT_EQ(upstream, downstream);
+}
+
+TEST(GradientMemory, AGradientThatAHookKeepsStays) {
+  Tensor x = leaf({-1, 2}, {2});
+  const Tensor y = relu(x * 2.0);
+  Tensor kept;
+  on_gradient(y, [&](Tensor& g) { kept = g; });
+  sum(y * 3.0).backward();
+  EXPECT_EQ(values(kept), (Numbers{3, 3}));
+  EXPECT_EQ(values(x.grad()), (Numbers{0, 6}));
+}
+
+TEST(GradientMemory, ASeedStays) {
+  Tensor x = leaf({-1, 2}, {2});
+  const Tensor seed = from_values({5, 7}, {2}, DType::f64);
+  relu(x * 2.0).backward(seed);
+  EXPECT_EQ(values(seed), (Numbers{5, 7}));
+  EXPECT_EQ(values(x.grad()), (Numbers{0, 14}));
+}
+
+TEST(GradientMemory, AGradientOfTwoInputsIsNotShared) {
+  Tensor a = leaf({-1, 2}, {2}), b = leaf({3, -4}, {2});
+  sum((relu(a * 1.0) + relu(b * 1.0)) * 3.0).backward();
+  EXPECT_EQ(values(a.grad()), (Numbers{0, 3}));
+  EXPECT_EQ(values(b.grad()), (Numbers{3, 0}));
+}
+
+TEST(GradientMemory, GradAsksForWhatIsOverwritten) {
+  Tensor x = leaf({-1, 2}, {2});
+  const Tensor h = x * 2.0, y = relu(h);
+  const std::vector<Tensor> gradients = grad(sum(y * 3.0), {y, h, x});
+  EXPECT_EQ(values(gradients[0]), (Numbers{3, 3}));
+  EXPECT_EQ(values(gradients[1]), (Numbers{0, 3}));
+  EXPECT_EQ(values(gradients[2]), (Numbers{0, 6}));
+}
+
+// A residual that is the input of the norm: its gradient comes over two ways.
+TEST(GradientMemory, AResidualBesideTheNormOfTheSameTensor) {
+  const auto gradient = [](bool fused) {
+    manual_seed(3);
+    Tensor x = randn({6, 3, 2, 2}, DType::f64).require_grad();
+    const Tensor w = ones({3}, DType::f64), h = x * 2.0, dy = randn({6, 3, 2, 2}, DType::f64);
+    const Tensor y = fused ? batch_norm(h, w, {}, {}, {}, {.residual = h, .relu = true})
+                           : relu(batch_norm(h, w, {}, {}, {}) + h);
+    sum(y * dy).backward();
+    return values(x.grad());
+  };
+  const Numbers one = gradient(true), three = gradient(false);
+  for (size_t i = 0; i < one.size(); ++i) {
+    EXPECT_NEAR(one[i], three[i], 1e-12);
+  }
+}
+
+struct LastCast : OpObserver {
+  void result(const OpEvent& event) override {
+    if (std::string(event.op.name) == "cast" && event.in_backward) {
+      at = event.outputs[0].view().data;
+    }
+  }
+  const void* at = nullptr;
+};
+
+TEST(GradientMemory, ACastsGradientIsWrittenIntoTheLeafsBuffer) {
+  Tensor w = leaf({1, 2, 3, 4}, {2, 2});
+  const Tensor buffer = zeros({2, 2}, DType::f64);
+  static_cast<Leaf&>(*w.history()).buffer = buffer;  // as an arena range
+  LastCast last;
+  const ObserverScope scope(last);
+  backward(matmul(ones({1, 2}), cast(w, DType::f32)), from_values({1, 2}, {1, 2}, DType::f32));
+  EXPECT_EQ(values(buffer), (Numbers{1, 2, 1, 2}));
+  EXPECT_EQ(last.at, buffer.view().data);
+}
+
+// Which is added to where there is one already.
+TEST(GradientMemory, CastsOfOneLeafAddUp) {
+  Tensor w = leaf({1, 2}, {2});
+  sum(cast(w, DType::f32) * 3.0 + cast(w, DType::f16).to(DType::f32)).backward();
+  EXPECT_EQ(values(w.grad()), (Numbers{4, 4}));
+}
+
+}  // namespace
+}  // namespace binade

@@ -1,0 +1,96 @@
+// FaultyFileSystem, for tests, stands before another file system and fails, shortens, interrupts or
+// ends the process at its k-th changing call.
+#pragma once
+#include <binade/core/io/file_system.h>
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <string>
+#include <vector>
+
+namespace binade::testing {
+
+// What happens at call number `at` (from 0; calls that only read are not counted).
+struct Fault {
+  enum Kind { kNone, kError, kErrorOnwards, kPowerCut, kKill, kShort, kInterrupt } kind = kNone;
+  int64_t at = -1;
+  int code = EIO;
+};
+
+class FaultyFileSystem : public FileSystem {
+ public:
+  FaultyFileSystem(FileSystem& files, Fault fault) : files_(files), fault_(fault) {}
+  int64_t calls() const { return calls_; }
+  bool hit() const { return hit_; }
+
+  // Negative controls: calls that report success and do nothing.
+  bool skip_file_sync = false, skip_directory_sync = false;
+
+  int open_new(const std::string& path) override {
+    return call([&] { return files_.open_new(path); });
+  }
+  int open_read(const std::string& path) override { return files_.open_read(path); }
+  int64_t write(int file, const void* data, size_t bytes) override {
+    const bool shorten = fault_.kind == Fault::kShort && calls_ == fault_.at && bytes > 1;
+    return call([&] { return files_.write(file, data, shorten ? bytes / 2 : bytes); });
+  }
+  int64_t read(int file, void* data, size_t bytes, uint64_t offset) override {
+    const bool shorten = fault_.kind == Fault::kShort && bytes > 1;
+    return files_.read(file, data, shorten ? bytes / 2 : bytes, offset);
+  }
+  int64_t size(int file) override { return files_.size(file); }
+  int sync(int file) override {
+    return call([&] { return skip_file_sync ? 0 : files_.sync(file); });
+  }
+  int close(int file) override {
+    const int result = files_.close(file);  // closed in any case
+    return call([&] { return result; });
+  }
+  int rename(const std::string& from, const std::string& to) override {
+    return call([&] { return files_.rename(from, to); });
+  }
+  int remove_file(const std::string& path) override {
+    return call([&] { return files_.remove_file(path); });
+  }
+  int remove_directory(const std::string& path) override {
+    return call([&] { return files_.remove_directory(path); });
+  }
+  int make_directory(const std::string& path) override {
+    return call([&] { return files_.make_directory(path); });
+  }
+  int sync_directory(const std::string& path) override {
+    return call([&] { return skip_directory_sync ? 0 : files_.sync_directory(path); });
+  }
+  int list(const std::string& path, std::vector<DirectoryEntry>& entries) override {
+    return files_.list(path, entries);
+  }
+  int64_t free_bytes(const std::string& path) override { return files_.free_bytes(path); }
+
+ private:
+  template <class Call>
+  auto call(const Call& real) -> decltype(real()) {
+    const int64_t number = calls_++;
+    const bool first = number == fault_.at;
+    const bool later = number > fault_.at && fault_.at >= 0;
+    hit_ |= first;
+    if (first && fault_.kind == Fault::kKill) {
+      ::kill(::getpid(), SIGKILL);
+    }
+    const bool down = fault_.kind == Fault::kErrorOnwards || fault_.kind == Fault::kPowerCut;
+    const bool fails = (first && fault_.kind == Fault::kError) || ((first || later) && down);
+    if (fails || (first && fault_.kind == Fault::kInterrupt)) {
+      errno = fails ? fault_.code : EINTR;
+      return -1;
+    }
+    return real();
+  }
+
+  FileSystem& files_;
+  Fault fault_;
+  int64_t calls_ = 0;
+  bool hit_ = false;
+};
+
+}  // namespace binade::testing

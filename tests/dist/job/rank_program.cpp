@@ -1,0 +1,183 @@
+// dist_ranks MODE [RANK [STEP]]: what one process of a test does. Tests start it with mpirun, or
+// with dist_ranks launch N.
+#include <binade/dist/job/launch.h>
+#include <binade/dist/job/world.h>
+#include <binade/dist/parallel/distributed_data_parallel.h>
+#include <binade/dist/transport/mpi_transport.h>
+#include <binade/nn/losses.h>
+#include <binade/nn/models.h>
+#include <binade/optim/adamw.h>
+#include <tests/dist/collective/ring_cases.h>
+#include <tests/dist/transport/transport_cases.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <thread>
+
+namespace binade::dist {
+namespace {
+
+void mpi_transport() {
+  {
+    const auto transport = make_mpi_transport();
+    pass_on(*transport);
+    keep_order(*transport);
+    split_in_two(*transport);
+    if (transport->rank() == 0) {
+      std::printf("%d ranks over %s\n", transport->size(), transport->name());
+    }
+  }
+  finish_mpi();
+}
+
+void mpi_ring() {
+  {
+    const auto transport = make_mpi_transport();
+    Transport& t = *transport;
+    exact_collectives(t, {0, 1, 1003}, {});
+    exact_collectives(t, {300}, {.f32_carry = true, .piece_bytes = 64});
+    gather_and_broadcast(t, {0, 1, 1003}, {.piece_bytes = 100});
+    same_bits(t, 10'007, {.piece_bytes = 4096});
+    const Tensor x = rank_values(2'500'001, t.rank(), t.size(), DType::f32);
+    ring_all_reduce(t, x, ReduceOp::avg);
+    check_values(x, 0, t.size(), ReduceOp::avg, "large");
+    if (t.rank() == 0) {
+      std::puts("the ring is right");
+    }
+  }
+  finish_mpi();
+}
+
+// Collectives of a world, however it was started.
+void world_collectives() {
+  World world;
+  Communicator& all = world.communicator();
+  const int n = world.size();
+  for (const DType dtype : kReducedDTypes) {
+    const Tensor x = rank_values(1003, world.rank(), n, dtype);
+    all.all_reduce(x, ReduceOp::avg);
+    check_values(x, 0, n, ReduceOp::avg, "all_reduce");
+  }
+  if (all.transport().name() == std::string("mpi")) {
+    for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg, ReduceOp::max, ReduceOp::min}) {
+      for (const DType dtype : {DType::f64, DType::f32, DType::i64, DType::i32}) {
+        const Tensor x = rank_values(1003, world.rank(), n, dtype);
+        all.all_reduce(x, op, {.algorithm = Algorithm::library});
+        check_values(x, 0, n, op, "library");
+      }
+    }
+  }
+  const auto half = world.split(world.rank() % 2);
+  const Tensor y = full({1}, 1);
+  half->all_reduce(y);
+  check(y.item() == half->size(), "the half counts ", y.item());
+  all.barrier();
+  world.log(text(n, " ranks over ", all.transport().name()));
+}
+
+// Collectives of tensors on the emulated device.
+void nccl() {
+  const Device device = Device::parse("emulated");
+  World world({.collectives = {.timeout = 1.5, .first_timeout = 20}});
+  Communicator& all = world.communicator();
+  all.barrier();
+  all.connect_devices(device);
+  for (int step = 0; step < 3; ++step) {
+    all.set_step(step);
+    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::library}) {
+      const Tensor x = rank_values(1003, world.rank(), world.size(), DType::f32).to(device);
+      all.all_reduce(x, ReduceOp::avg, {.algorithm = algorithm});
+      check_values(x, 0, world.size(), ReduceOp::avg, "all_reduce");
+    }
+  }
+  world.log(text(world.size(), " ranks over nccl"));
+}
+
+// A few steps of data parallel training; rank 0 prints a checksum of what all hold.
+void train() {
+  World world;
+  manual_seed(3);
+  nn::Mlp model({.in = 6, .hidden = {32, 16}, .classes = 4});
+  DistributedDataParallel ddp(world.communicator(), model.parameters(),
+                              {.bucket_bytes = 1000, .check_every = 5});
+  optim::AdamW adam(model.parameters(), {.lr = 0.01});
+  for (int step = 0; step < 30; ++step) {
+    world.communicator().set_step(step);
+    manual_seed(static_cast<uint64_t>(1000 * step + world.rank()));
+    const Tensor labels = full({8}, (step + world.rank()) % 4, DType::i64);
+    nn::cross_entropy(model(randn({8, 6})), labels).backward();
+    check(adam.step() == optim::StepOutcome::applied, "the step was skipped");
+    adam.zero_grad();
+  }
+  ddp.compare_parameters();
+  const Tensor& values = model.parameters().arena()->segments()[0].values;
+  world.log(text("trained to ",
+                 crc32c(std::span(values.view().data, static_cast<size_t>(values.numel()) * 4))));
+}
+
+// Steps of an all-reduce; in the given step the rank that is named does what the mode says.
+void fail_on_purpose(const std::string& how, int victim, int when) {
+  World world({.collectives = {.timeout = 1.5, .first_timeout = 20}});
+  const Tensor x = full({1000}, 1);
+  for (int step = 0; step < 1000; ++step) {
+    world.communicator().set_step(step);
+    if (step == when && world.rank() == victim) {
+      if (how == "kill") {
+        ::raise(SIGKILL);
+      } else if (how == "stop") {
+        ::raise(SIGSTOP);
+      } else if (how == "exit") {
+        std::exit(0);
+      } else if (how == "throw") {
+        fail("this rank has had enough");
+      } else if (how == "loop") {
+        for (std::atomic<int> i = 0;; ++i) {
+        }
+      } else if (how == "return") {
+        return;
+      } else if (how == "mismatch") {
+        world.communicator().barrier();
+      }
+    }
+    world.communicator().all_reduce(x, ReduceOp::avg);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+int run(const std::string& mode, int victim, int step) {
+  if (mode == "mpi-transport") {
+    mpi_transport();
+  } else if (mode == "mpi-ring") {
+    mpi_ring();
+  } else if (mode == "train") {
+    train();
+  } else if (mode == "nccl") {
+    nccl();
+  } else if (mode == "world") {
+    world_collectives();
+  } else {
+    fail_on_purpose(mode, victim, step);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace binade::dist
+
+int main(int argc, char** argv) {
+  try {
+    if (argc > 3 && argv[1] == std::string("launch")) {  // as binade launch -n N program ...
+      return binade::dist::launch({argv + 3, argv + argc}, {.ranks = std::atoi(argv[2])});
+    }
+    return binade::dist::run(argc > 1 ? argv[1] : "", argc > 2 ? std::atoi(argv[2]) : 0,
+                             argc > 3 ? std::atoi(argv[3]) : 20);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "dist_ranks: error: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,105 @@
+// A rank dies, hangs, leaves or throws at a random step: every other process ends in time with a
+// table that names it, and none is left. BINADE_FAULT_POINTS sets how many points are tried; the
+// ctest dist_world_faults_50, which is slow, tries 50.
+#include <binade/dist/transport/mpi_transport.h>
+#include <gtest/gtest.h>
+#include <tests/dist/job/run_program.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <random>
+#include <regex>
+
+namespace binade::dist {
+namespace {
+
+const std::string kRanks = BINADE_BIN_DIR "/dist_ranks ";
+constexpr double kCollectiveTimeout = 1.5;  // of dist_ranks
+
+int points(int otherwise) {
+  const char* wanted = std::getenv("BINADE_FAULT_POINTS");
+  return wanted ? std::atoi(wanted) : otherwise;
+}
+
+struct Fault {
+  std::string how;
+  int victim, step;
+};
+
+// Every process of the fault has this in its command line.
+std::string tag() { return "faults-of-" + std::to_string(getpid()); }
+
+// The largest step in the tables of an output; -1 where there is none. The row of the victim may be
+// older than its end, and where rank 0 is gone a rank knows its own row alone.
+int last_step(const std::string& output) {
+  const std::regex row("\n[0-9]+ [^\n]* s +([0-9]+)");
+  int step = -1;
+  for (std::sregex_iterator match(output.begin(), output.end(), row), end; match != end; ++match) {
+    step = std::max(step, std::stoi((*match)[1]));
+  }
+  return step;
+}
+
+void expect_end(const std::string& start, const Fault& fault, double seconds) {
+  const std::string command = start + kRanks + fault.how + " " + std::to_string(fault.victim) +
+                              " " + std::to_string(fault.step) + " " + tag();
+  const ProgramResult result = run_program(command);
+  SCOPED_TRACE(command + "\n" + result.output);
+  EXPECT_NE(result.status, 0);
+  EXPECT_LT(result.seconds, seconds);
+  const std::string victim = "rank " + std::to_string(fault.victim);
+  EXPECT_NE(result.output.find(victim), std::string::npos);
+  EXPECT_NE(result.output.find("all_reduce f32 avg 1000"), std::string::npos);
+  EXPECT_NE(result.output.find("rank  state"), std::string::npos);
+  // The others may still be after the collective of the step before.
+  EXPECT_GE(last_step(result.output), fault.step - 1);
+  EXPECT_LE(last_step(result.output), fault.step);
+  EXPECT_NE(run_program("pgrep -f '[f]" + tag().substr(1) + "'").status, 0) << "processes are left";
+}
+
+Fault random_fault(std::mt19937& random, const std::string& how) {
+  return {how, static_cast<int>(random() % 3), static_cast<int>(1 + random() % 40)};
+}
+
+// SIGKILL, SIGSTOP, exit(0) and an exception in a random rank at random points.
+TEST(WorldFaults, RandomPoints) {
+  std::mt19937 random(7);
+  for (int i = 0; i < points(12); ++i) {
+    const char* kHow[] = {"kill", "stop", "exit", "throw"};
+    const std::string how = kHow[random() % 4];
+    expect_end(kRanks + "launch 3 ", random_fault(random, how),
+               how == "stop" ? kCollectiveTimeout + 7 : 5);
+  }
+}
+
+TEST(WorldFaults, ARankThatReturnsEarlyEndsAll) {
+  std::mt19937 random(8);
+  for (int i = 0; i < 2; ++i) {
+    expect_end(kRanks + "launch 3 ", random_fault(random, "return"), 5);
+  }
+}
+
+TEST(WorldFaults, ARankThatComputesForeverEndsAll) {
+  std::mt19937 random(11);
+  expect_end(kRanks + "launch 3 ", random_fault(random, "loop"), kCollectiveTimeout + 7);
+}
+
+TEST(WorldFaults, AMismatchEndsAll) {
+  std::mt19937 random(9);
+  for (int i = 0; i < 2; ++i) {
+    expect_end(kRanks + "launch 3 ", random_fault(random, "mismatch"), 5);
+  }
+}
+
+TEST(WorldFaults, UnderMpirunToo) {
+  if (!has_mpi() || !has_mpirun()) {
+    GTEST_SKIP() << "skipped: no MPI";
+  }
+  std::mt19937 random(10);
+  for (const char* how : {"kill", "exit", "throw", "stop", "mismatch"}) {
+    expect_end(mpirun(3), random_fault(random, how), how == std::string("stop") ? 9.5 : 7);
+  }
+}
+
+}  // namespace
+}  // namespace binade::dist

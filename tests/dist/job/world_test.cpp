@@ -1,0 +1,114 @@
+// Worlds of processes that find each other, however they were started.
+#include <binade/dist/job/world.h>
+#include <binade/dist/transport/mpi_transport.h>
+#include <binade/kernels/base/device.h>
+#include <gtest/gtest.h>
+#include <tests/dist/job/run_program.h>
+
+namespace binade::dist {
+namespace {
+
+const std::string kRanks = BINADE_BIN_DIR "/dist_ranks ";
+std::string launched(int ranks) { return kRanks + "launch " + std::to_string(ranks) + " "; }
+
+void expect_output(const ProgramResult& result, int status, const std::string& part) {
+  EXPECT_EQ(result.status, status) << result.output;
+  EXPECT_NE(result.output.find(part), std::string::npos) << part << " is not in:\n"
+                                                         << result.output;
+}
+
+TEST(World, OfOneProcess) {
+  expect_output(run_program(kRanks + "world"), 0, "1 ranks over threads");
+}
+
+TEST(World, StartedByLaunch) {
+  for (const int ranks : {1, 2, 4, 7}) {
+    expect_output(run_program(launched(ranks) + kRanks + "world"), 0,
+                  std::to_string(ranks) + " ranks over " + (ranks == 1 ? "threads" : "tcp"));
+  }
+}
+
+TEST(World, StartedByMpirun) {
+  if (!has_mpi() || !has_mpirun()) {
+    GTEST_SKIP() << "skipped: no MPI";
+  }
+  for (const int ranks : {1, 2, 3}) {
+    expect_output(run_program(mpirun(ranks) + kRanks + "world"), 0,
+                  std::to_string(ranks) + " ranks over " + (ranks == 1 ? "threads" : "mpi"));
+  }
+}
+
+// As torchrun does it: the ranks start by themselves, in any order.
+TEST(World, StartedLikeTorchrun) {
+  std::string command;
+  for (const int rank : {2, 1, 0}) {
+    command += "RANK=" + std::to_string(rank) + " WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
+               std::to_string(20000 + getpid() % 10000) + " " + kRanks + "world & sleep 0.1; ";
+  }
+  expect_output(run_program(command + "wait"), 0, "3 ranks over tcp");
+}
+
+// The same bits whatever carries them, because the ring fixes the order of every sum.
+TEST(World, TrainsDataParallel) {
+  const auto tcp = run_program(launched(3) + kRanks + "train");
+  expect_output(tcp, 0, "trained to ");
+  if (has_mpi() && has_mpirun()) {
+    const auto mpi = run_program(mpirun(3) + kRanks + "train");
+    expect_output(mpi, 0, tcp.output);
+  }
+}
+
+TEST(World, LogsTheRanksThatAreAskedFor) {
+  const auto result = run_program("BINADE_LOG_RANKS=all " + launched(2) + kRanks + "world");
+  expect_output(result, 0, "[rank 0] 2 ranks over tcp");
+  expect_output(result, 0, "[rank 1] 2 ranks over tcp");
+}
+
+TEST(WorldErrors, RanksThatDoNotComeAreNamed) {
+  const std::string port = std::to_string(31000 + getpid() % 1000);
+  const auto result = run_program("export WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
+                                  " BINADE_RENDEZVOUS_TIMEOUT=1; RANK=0 " + kRanks +
+                                  "world & RANK=2 " + kRanks + "world; wait");
+  expect_output(result, 0, "rendezvous: ranks 1, 3 of 4 did not come in 1 s");
+  EXPECT_LT(result.seconds, 8);
+}
+
+TEST(WorldErrors, ASizeThatDiffersIsNamed) {
+  const std::string port = std::to_string(32000 + getpid() % 1000);
+  const auto result =
+      run_program("export MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port + "; WORLD_SIZE=3 RANK=0 " +
+                  kRanks + "world & WORLD_SIZE=4 RANK=1 " + kRanks + "world; wait");
+  expect_output(result, 0, "rendezvous: got rank 1 of 4, expected ranks of 3");
+  EXPECT_LT(result.seconds, 8);
+}
+
+TEST(WorldErrors, StrangersDoNotDisturbTheRendezvous) {
+  const std::string port = std::to_string(33000 + getpid() % 1000);
+  const auto result = run_program(
+      "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 BINADE_RENDEZVOUS_TIMEOUT=8 MASTER_PORT=" + port +
+      "; RANK=0 " + kRanks + "world & sleep 0.3; bash -c 'exec 3<>/dev/tcp/127.0.0.1/" + port +
+      "; echo GET / HTTP/1.1 >&3'; BINADE_SECRET=other RANK=1 " + kRanks + "world; RANK=1 " +
+      kRanks + "world; wait");
+  expect_output(result, 0, "the secret is another one");
+  expect_output(result, 0, "2 ranks over tcp");
+}
+
+TEST(WorldErrors, NcclThatIsAskedForMustBeThere) {
+  expect_output(run_program("BINADE_NCCL=yes " + launched(2) + kRanks + "world"), 1,
+                "world: got BINADE_NCCL='yes', expected auto, on or off");
+  if (Device::best().is_cpu()) {
+    expect_output(run_program("BINADE_NCCL=on " + launched(2) + kRanks + "world"), 1,
+                  "world: BINADE_NCCL=on, but rank 0 has no GPU of its own");
+  }
+}
+
+TEST(WorldErrors, LaunchSaysWhatFailed) {
+  expect_output(run_program(launched(2) + "/no/such/program"), 127,
+                "/no/such/program: No such file");
+  expect_output(run_program(kRanks + "launch 0 true"), 1, "launch: got 0 processes");
+  EXPECT_EQ(run_program(launched(3) + "true").status, 0);
+  EXPECT_EQ(run_program(launched(2) + "sh -c 'exit $((3 + BINADE_RANK * 0))'").status, 3);
+}
+
+}  // namespace
+}  // namespace binade::dist

@@ -1,0 +1,145 @@
+// Runs of several ranks that end early, by a signal or a fault, and go on with any number of ranks.
+#include <gtest/gtest.h>
+#include <tests/dist/parallel/trainer_ranks.h>
+#include <tests/support/temporary_directory.h>
+
+#include <csignal>
+#include <map>
+#include <mutex>
+#include <numeric>
+
+namespace binade::train {
+namespace {
+
+// By step: the samples that all ranks took.
+using SeenSamples = std::map<int64_t, std::vector<int64_t>>;
+
+void expect_every_sample_once_per_epoch(SeenSamples& seen, int64_t epochs) {
+  ASSERT_EQ(seen.size(), static_cast<size_t>(epochs * kSteps));
+  std::vector<int64_t> all(kSamples);
+  std::iota(all.begin(), all.end(), 0);
+  for (int64_t epoch = 0; epoch < epochs; ++epoch) {
+    std::vector<int64_t> samples;
+    for (int64_t step = epoch * kSteps; step < (epoch + 1) * kSteps; ++step) {
+      samples.insert(samples.end(), seen[step].begin(), seen[step].end());
+    }
+    std::sort(samples.begin(), samples.end());
+    EXPECT_EQ(samples, all) << "epoch " << epoch;
+  }
+}
+
+struct Link {
+  int ranks;
+  int64_t breaks_off_at;  // a step
+  Sharding sharding = Sharding::none;
+};
+
+void resume_on_any_number_of_ranks(bool rows, int workers) {
+  const testing::TemporaryDirectory directory;
+  Training run{.epochs = 5,
+               .directory = directory.path() + "/run",
+               .checkpoint_every = 3,
+               .rows = rows,
+               .workers = workers};
+  SeenSamples seen;
+  Outcome last;
+  for (const Link& link : {Link{4, 8},
+                           {2, 17, Sharding::states},
+                           {1, 25},
+                           {4, 31, Sharding::gradients},
+                           {1, 38},
+                           {2, 1000}}) {
+    SCOPED_TRACE(link.ranks);
+    std::mutex mutex;
+    SeenSamples now;
+    run.sharding = link.sharding;
+    run.watch = [&](const Trainer& trainer, const data::Batch& batch, int) {
+      check(trainer.steps() < link.breaks_off_at, "broken off");
+      const std::lock_guard lock(mutex);
+      auto& samples = now[trainer.steps()];
+      samples.insert(samples.end(), batch.indices.begin(), batch.indices.end());
+    };
+    try {
+      last = train_on(link.ranks, run);
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("broken off"), std::string::npos) << error.what();
+    }
+    for (auto& [step, samples] : now) {  // steps after the last checkpoint come a second time
+      std::sort(samples.begin(), samples.end());
+      EXPECT_TRUE(!seen.contains(step) || seen[step] == samples) << "step " << step;
+      seen[step] = samples;
+    }
+    run.resume = true;
+  }
+  expect_every_sample_once_per_epoch(seen, run.epochs);
+  EXPECT_EQ(last.steps, run.epochs * kSteps);
+  EXPECT_LE(difference(last, train_on(1, {.epochs = run.epochs, .rows = rows})), 1e-12);
+}
+
+TEST(TrainerRanks, ResumeOnAnyNumberOfRanksSeesEverySampleOncePerEpoch) {
+  resume_on_any_number_of_ranks(false, 0);
+}
+
+TEST(TrainerRanks, ResumeWithRowsOneAfterAnotherSeesEachOncePerEpoch) {
+  for (const int workers : {0, 1, 3}) {
+    resume_on_any_number_of_ranks(true, workers);
+  }
+}
+
+TEST(TrainerRanks, ASignalEndsAllAtOneStepWithACheckpoint) {
+  const testing::TemporaryDirectory directory;
+  const Outcome whole = train_on(2, {.dtype = DType::f32});
+  for (const int64_t when : {6, 9}) {  // within an epoch, and in its last step
+    Training run{.dtype = DType::f32, .directory = directory / std::to_string(when)};
+    run.stop_on_signal = true;
+    run.watch = [when](const Trainer& trainer, const data::Batch&, int rank) {
+      if (rank == 1 && trainer.steps() == when) {
+        std::raise(SIGTERM);
+      }
+    };
+    const Outcome stopped = train_on(2, run);
+    EXPECT_EQ(stopped.stopped_by, SIGTERM);
+    EXPECT_EQ(stopped.steps, when + 1);
+    run.watch = nullptr;
+    run.resume = true;
+    const Outcome resumed = train_on(2, run);
+    EXPECT_EQ(resumed.stopped_by, 0);
+    EXPECT_EQ(resumed.weights, whole.weights);  // bit for bit
+    EXPECT_EQ(resumed.validation.loss, whole.validation.loss);
+  }
+}
+
+TEST(TrainerRanksErrors, RowsOfUnknownNumber) {
+  try {
+    train_on(2, {.rows = true, .knows_length = false});
+    ADD_FAILURE() << "trained";
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "trainer: got a training loader of a dataset of unknown length, expected one whose "
+        "size() is known");
+  }
+}
+
+TEST(TrainerRanksErrors, AnotherGlobalBatchInTheMiddleOfAnEpoch) {
+  const testing::TemporaryDirectory directory;
+  Training run{.directory = directory / "run", .checkpoint_every = 3};
+  run.watch = [](const Trainer& trainer, const data::Batch&, int) {
+    check(trainer.steps() < 5, "broken off");
+  };
+  EXPECT_THROW(train_on(2, run), Error);
+  run.watch = nullptr;
+  run.resume = true;
+  run.accumulate = 2;  // two micro-batches of half the size
+  try {
+    train_on(2, run);
+    ADD_FAILURE() << "resumed";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "resume: got 2 ranks with batches of 3, but epoch 1 was begun with 12 samples per "
+                 "batch of all ranks; choose the batch so that the product is the same");
+  }
+}
+
+}  // namespace
+}  // namespace binade::train

@@ -1,0 +1,197 @@
+// The Trainer on several ranks: equal to one rank with their batches together.
+#include <binade/optim/sgd.h>
+#include <gtest/gtest.h>
+#include <tests/dist/parallel/trainer_ranks.h>
+#include <tests/support/temporary_directory.h>
+
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
+
+namespace binade::train {
+namespace {
+
+struct Equality {
+  const char* what;
+  int ranks;
+  Training run;
+  double tolerance;
+};
+
+TEST(TrainerRanks, EqualOneRankWithTheirBatchesTogether) {
+  const Equality cases[] = {
+      {"200 steps", 2, {.epochs = 20}, 1e-12},
+      {"200 steps in f32", 2, {.epochs = 20, .dtype = DType::f32}, 1e-5},
+      {"three ranks, clipped", 3, {.epochs = 20, .clip = 0.05}, 1e-12},
+      {"accumulation", 2, {.epochs = 20, .accumulate = 2}, 1e-12},
+      {"accumulation and clipping", 2, {.accumulate = 3, .clip = 0.05}, 1e-12},
+      {"a scaler, infinite on one rank", 4, {.scaler = true, .poisoned = 7}, 1e-12},
+      {"all of it",
+       2,
+       {.epochs = 20, .accumulate = 2, .clip = 0.05, .scaler = true, .poisoned = 7},
+       1e-12},
+      {"sharded states",
+       3,
+       {.accumulate = 2, .clip = 0.05, .scaler = true, .poisoned = 7, .sharding = Sharding::states},
+       1e-12},
+      {"sharded gradients",
+       3,
+       {.accumulate = 2,
+        .clip = 0.05,
+        .scaler = true,
+        .poisoned = 7,
+        .sharding = Sharding::gradients},
+       1e-12},
+      {"synchronised batch norm",
+       2,
+       {.epochs = 20, .batch_norm = true, .synchronized = true},
+       1e-12},
+      {"synchronised batch norm and sharded gradients",
+       3,
+       {.clip = 0.05, .sharding = Sharding::gradients, .batch_norm = true, .synchronized = true},
+       1e-12},
+      {"a rank without validation samples", 4, {.validation = 3}, 1e-12},
+  };
+  for (const Equality& c : cases) {
+    SCOPED_TRACE(c.what);
+    const Outcome one = train_on(1, c.run), many = train_on(c.ranks, c.run);
+    EXPECT_EQ(one.steps, kSteps * c.run.epochs);
+    EXPECT_EQ(many.steps, one.steps);
+    EXPECT_EQ(many.skipped, one.skipped);
+    EXPECT_EQ(many.skipped, c.run.poisoned >= 0 ? c.run.epochs : 0);
+    EXPECT_LE(difference(many, one), c.tolerance);
+    EXPECT_EQ(many.validation.samples, c.run.validation);
+    EXPECT_EQ(many.validation.accuracy, one.validation.accuracy);
+    EXPECT_NEAR(many.validation.loss, one.validation.loss, c.tolerance);
+  }
+}
+
+TEST(TrainerRanks, RunningStatisticsOfRanksAreAveraged) {
+  const Outcome one = train_on(1, {.batch_norm = true}), many = train_on(2, {.batch_norm = true});
+  EXPECT_GT(difference(many, one), 1e-6);  // batches of half the size; but all ranks agree
+  EXPECT_NEAR(many.validation.loss, one.validation.loss, 0.2);
+}
+
+TEST(TrainerRanks, DrawOtherRandomNumbersWhileTheyTrain) {
+  std::mutex mutex;
+  std::map<int, std::set<uint64_t>> seeds;  // by rank
+  const Outcome many = train_on(3, {.watch = [&](const Trainer&, const data::Batch&, int rank) {
+                                  const std::lock_guard lock(mutex);
+                                  seeds[rank].insert(generator().seed);
+                                }});
+  EXPECT_EQ(many.steps, 3 * kSteps);
+  EXPECT_EQ(seeds[0], std::set<uint64_t>{11});  // as alone
+  EXPECT_EQ(seeds[1].size() + seeds[2].size(), 2U);
+  EXPECT_TRUE(*seeds[1].begin() != 11 && *seeds[2].begin() != 11 && seeds[1] != seeds[2]);
+}
+
+TEST(TrainerRanks, AnOverflowInF16OnOneRankIsSkippedByAll) {
+  const Outcome many = train_on(3, {.f16 = true, .scaler = true, .poisoned = 5});
+  EXPECT_EQ(many.skipped, 3);
+  EXPECT_EQ(many.steps, 3 * kSteps);
+}
+
+double number_in(const std::string& line, const std::string& name) {
+  const size_t at = line.find("\"" + name + "\":");
+  return at == std::string::npos ? NAN : std::strtod(line.c_str() + at + name.size() + 3, nullptr);
+}
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+TEST(TrainerRanks, MetricsAreOfAllRanksAndWrittenOnce) {
+  const testing::TemporaryDirectory directory;
+  train_on(1, {.directory = directory / "one"});
+  train_on(4, {.directory = directory / "four", .checkpoint_every = 4});
+  const auto one = lines_of(directory / "one/metrics.jsonl"),
+             four = lines_of(directory / "four/metrics.jsonl");
+  ASSERT_EQ(one.size(), 3U);
+  ASSERT_EQ(four.size(), 3U);
+  for (size_t epoch = 0; epoch < 3; ++epoch) {
+    for (const char* name : {"train_loss", "validation_loss", "validation_accuracy"}) {
+      EXPECT_NEAR(number_in(four[epoch], name), number_in(one[epoch], name), 1e-12) << name;
+    }
+  }
+}
+
+// Its n-th evaluation gives the loss log(script[n]), on every label.
+class ScriptedLosses : public nn::Module {
+ public:
+  explicit ScriptedLosses(std::vector<int64_t> script)
+      : weight(zeros({4})), script_(std::move(script)) {
+    register_parameter("weight", weight);
+  }
+  Tensor forward(const Tensor& x) override {
+    return zeros({x.size(0), script_.at(evaluations_++)});
+  }
+  Tensor weight;
+
+ private:
+  std::vector<int64_t> script_;
+  size_t evaluations_ = 0;
+};
+
+// Rank 1 alone would stop after the second epoch, rank 0 after the third, with its second weights.
+TEST(TrainerRanks, StopEarlyByTheLossOfAllRanks) {
+  const std::vector<int64_t> script[] = {{80, 20, 30, 30, 10}, {80, 90, 20, 20, 20}};
+  dist::run_threads(2, [&](Communicator& group) {
+    ScriptedLosses model(script[group.rank()]);
+    optim::Sgd sgd(model.parameters(), {.lr = 1});
+    Trainer trainer({.model = model, .optimizer = sgd},
+                    {.epochs = 5,
+                     .patience = 1,
+                     .progress = false,
+                     .step = [&](nn::Module&, const data::Batch&) { return sum(model.weight); },
+                     .group = &group});
+    const FakeDataset pictures(2);
+    data::Loader loader(
+        pictures,
+        {.batch = 1, .workers = 0, .shuffle = false, .shard = group.rank(), .shard_count = 2});
+    trainer.fit(loader, &loader);
+    check(trainer.epoch() == 4, "epochs ", trainer.epoch());  // the fourth was not better
+    check(model.weight.at(0) == -3, "the weight is ", model.weight.at(0));
+  });
+}
+
+std::string error_on_two_ranks(const std::function<void(data::LoaderOptions&)>& change) {
+  try {
+    dist::run_threads(2, [&](Communicator& group) {
+      TwoLayers model;
+      optim::Sgd sgd(model.parameters(), {.lr = 1});
+      Trainer trainer({.model = model, .optimizer = sgd}, {.progress = false, .group = &group});
+      const FakeDataset pictures(8);
+      data::LoaderOptions options{
+          .batch = 2, .workers = 0, .shard = group.rank(), .shard_count = 2};
+      change(options);
+      data::Loader loader(pictures, options);
+      trainer.fit(loader);
+    });
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(TrainerRanksErrors, LoadersOfOtherShards) {
+  EXPECT_EQ(error_on_two_ranks([](data::LoaderOptions& o) { o.shard = 1; }),
+            "trainer: got a training loader of shard 1 of 2 on rank 0 of 2, expected the rank's "
+            "own; set shard and shard_count of its options");
+  EXPECT_NE(error_on_two_ranks([](data::LoaderOptions& o) {
+              o.uneven_shards = data::UnevenShards::keep;
+            }).find("UnevenShards::keep"),
+            std::string::npos);
+  EXPECT_NE(error_on_two_ranks([](data::LoaderOptions& o) {
+              o.bad_file = data::BadFilePolicy::skip;
+            }).find("BadFilePolicy::skip"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace binade::train

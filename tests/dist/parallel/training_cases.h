@@ -1,0 +1,64 @@
+// What tests of distributed training share: rows of a batch, a small model, its values.
+#pragma once
+#include <binade/core/tensor/create.h>
+#include <binade/dist/collective/communicator.h>
+#include <binade/nn/models.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace binade::dist {
+
+inline constexpr int64_t kFeatures = 5, kClasses = 3;
+
+struct Rows {
+  Tensor x, labels;
+};
+
+// Rows [first, first + count) of the batch of a step.
+inline Rows rows_of(int64_t step, int64_t first, int64_t count, DType dtype) {
+  std::vector<double> x, labels;
+  for (int64_t i = first; i < first + count; ++i) {
+    for (int64_t j = 0; j < kFeatures; ++j) {
+      x.push_back(std::sin(static_cast<double>(31 * step + 7 * i + 3 * j)));
+    }
+    labels.push_back(static_cast<double>((step + i) % kClasses));
+  }
+  return {from_values(std::span<const double>(x), {count, kFeatures}, dtype),
+          from_values(std::span<const double>(labels), {count}, DType::i64)};
+}
+
+// The same values wherever it is made. Shards of three ranks cut through its second weight.
+struct SmallModel : nn::Mlp {
+  SmallModel() : Mlp(seeded()) {}
+  explicit SmallModel(DType dtype) : SmallModel() { to(dtype); }
+  static nn::MlpOptions seeded() {
+    manual_seed(5);
+    return {.in = kFeatures, .hidden = {40, 24}, .classes = kClasses};
+  }
+};
+
+inline std::vector<double> values_of(const NamedTensors& tensors) {
+  std::vector<double> values;
+  for (const auto& [name, tensor] : tensors) {
+    for (int64_t i = 0; i < tensor.numel(); ++i) {
+      values.push_back(tensor.detach().at(i));
+    }
+  }
+  return values;
+}
+
+// Relative to numbers above 1.
+inline void check_close(const std::vector<double>& got, const std::vector<double>& expected,
+                        double tolerance) {
+  check(got.size() == expected.size(), got.size(), " values, expected ", expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    check(got[i] == expected[i] ||
+              std::abs(got[i] - expected[i]) <= tolerance * std::max(1.0, std::abs(expected[i])),
+          "value ", i, " is ", got[i], ", expected ", expected[i]);
+  }
+}
+
+}  // namespace binade::dist

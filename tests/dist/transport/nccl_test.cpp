@@ -1,0 +1,298 @@
+// NCCL, with a stand-in for its library (fake_nccl.cpp) and the emulated device.
+#include <binade/core/autograd/op.h>
+#include <binade/core/device/stream.h>
+#include <binade/core/ops.h>
+#include <binade/dist/job/threads.h>
+#include <binade/dist/parallel/distributed_data_parallel.h>
+#include <binade/dist/transport/nccl_transport.h>
+#include <binade/nn/losses.h>
+#include <binade/nn/models.h>
+#include <binade/optim/adamw.h>
+#include <tests/dist/collective/ring_cases.h>
+#include <tests/dist/job/ranks.h>
+#include <tests/dist/job/run_program.h>
+#include <tests/dist/transport/transport_cases.h>
+
+#include <cmath>
+#include <cstdlib>
+
+namespace binade::dist {
+namespace {
+
+#ifdef BINADE_FAKE_NCCL
+constexpr const char* kFake = BINADE_FAKE_NCCL;
+#else
+constexpr const char* kFake = "/nonexistent/libnccl.so.2";
+#endif
+
+// Before anything asks for NCCL.
+[[maybe_unused]] const bool kChosen = ::setenv("BINADE_NCCL_LIBRARY", kFake, 1) == 0;
+
+constexpr Device kEmulated{Device::kEmulated, 0};
+
+std::string communicator_error(int ranks, const std::function<void(Communicator&)>& body) {
+  try {
+    run_threads(ranks, body);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+#ifndef BINADE_FAKE_NCCL
+
+TEST(Nccl, IsMissedByName) {
+  EXPECT_NE(nccl_missing(), "");
+  const std::string error =
+      communicator_error(2, [](Communicator& group) { group.connect_devices(kEmulated); });
+  EXPECT_EQ(error.rfind("connect_devices: rank 0 has no NCCL", 0), 0u) << error;
+}
+
+#else
+
+class Nccl : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, Nccl, testing::Values(1, 2, 3));
+
+// Runs body over NCCL, the ranks meeting as threads.
+void run_nccl(int ranks, const std::function<void(Transport&)>& body) {
+  expect_no_errors(run_ranks(ranks, [&](Transport& meeting) {
+    const std::shared_ptr<Transport> borrowed(&meeting, [](Transport*) {});
+    body(*make_nccl_transport(borrowed, kEmulated));
+  }));
+}
+
+TEST_P(Nccl, DoesWhatATransportMust) {
+  run_nccl(GetParam(), [](Transport& t) {
+    pass_on(t);
+    keep_order(t);
+    split_in_two(t);
+  });
+}
+
+TEST_P(Nccl, RingIsExactOnTheDevice) {
+  run_nccl(GetParam(), [](Transport& t) {
+    exact_collectives(t, {0, 1, 203}, {});
+    exact_collectives(t, {77}, {.f32_carry = true, .piece_bytes = 64});
+    gather_and_broadcast(t, {0, 1, 203}, {.piece_bytes = 64});
+    same_bits(t, 501, {.piece_bytes = 256});
+  });
+}
+
+// The device adds as the CPU does.
+TEST(NcclRing, HasTheBitsOfTheCpu) {
+  std::vector<uint32_t> on_cpu(6), on_device(6);
+  const auto all_bits = [](Transport& t, std::vector<uint32_t>& out) {
+    for (size_t i = 0; i < std::size(kReducedDTypes); ++i) {
+      const uint32_t bits = reduced_bits(t, 700, kReducedDTypes[i], ReduceOp::avg, {});
+      if (t.rank() == 0) {
+        out[i] = bits;
+      }
+    }
+  };
+  expect_no_errors(run_ranks(3, [&](Transport& t) { all_bits(t, on_cpu); }));
+  run_nccl(3, [&](Transport& t) { all_bits(t, on_device); });
+  EXPECT_EQ(on_cpu, on_device);
+}
+
+TEST(NcclRing, NamesMemoryOfAnotherDevice) {
+  const auto errors = run_ranks(2, [](Transport& meeting) {
+    const std::shared_ptr<Transport> borrowed(&meeting, [](Transport*) {});
+    ring_all_reduce(*make_nccl_transport(borrowed, kEmulated), zeros({3}), ReduceOp::sum);
+  });
+  EXPECT_EQ(errors[0], "ring: got a view on cpu, expected contiguous memory of emulated:0");
+}
+
+TEST(NcclCommunicator, KeepsTensorsOnTheirDevice) {
+  EXPECT_EQ(
+      communicator_error(
+          3,
+          [](Communicator& group) {
+            group.connect_devices(kEmulated);
+            check(group.has_devices(), "no devices");
+            const int n = group.size(), rank = group.rank();
+            const uint64_t before = group.transport().bytes_sent();
+            for (const DType dtype : kReducedDTypes) {
+              for (const Algorithm algorithm : {Algorithm::ring, Algorithm::library}) {
+                for (const ReduceOp op :
+                     {ReduceOp::sum, ReduceOp::avg, ReduceOp::max, ReduceOp::min}) {
+                  const Tensor x = rank_values(301, rank, n, dtype).to(kEmulated);
+                  group.all_reduce(x, op, {.algorithm = algorithm});
+                  check_values(x, 0, n, op, text("all_reduce ", dtype, " ", to_string(op)));
+                }
+              }
+            }
+            const Tensor all = group.all_gather(full({2}, rank, DType::f32, kEmulated));
+            check(all.device() == kEmulated && all.at(4) == 2, "all_gather: ", all.at(4));
+            const Tensor part = group.reduce_scatter(full({3, 4}, rank, DType::f32, kEmulated));
+            check(part.device() == kEmulated && part.at(3) == 3, "reduce_scatter: ", part.at(3));
+            const Tensor y = full({5}, rank, DType::i32, kEmulated);
+            group.broadcast(y, 2);
+            check(y.at(1) == 2, "broadcast: ", y.at(1));
+            const std::vector<int64_t> bounds = {0, 5, 5, 7};
+            const Tensor ranges = full({7}, rank + 1, DType::f32, kEmulated);
+            group.reduce_scatter_ranges(ranges, bounds, ReduceOp::sum);
+            group.gather_ranges(ranges, bounds);
+            check(ranges.at(0) == 6 && ranges.at(6) == 6, "ranges: ", ranges.at(0), " ",
+                  ranges.at(6));
+            // What went over the host are the signatures alone.
+            const uint64_t each = 40;
+            check(group.transport().bytes_sent() - before <= each * 60, "the host carried ",
+                  group.transport().bytes_sent() - before, " bytes");
+            const Tensor host = full({3}, rank);
+            group.all_reduce(host);
+            check(host.at(0) == 3, "all_reduce on the CPU: ", host.at(0));
+          }),
+      "");
+}
+
+TEST(NcclCommunicator, SplitsDevicesToo) {
+  EXPECT_EQ(communicator_error(
+                3,
+                [](Communicator& group) {
+                  group.connect_devices(kEmulated);
+                  const auto part = group.split(group.rank() % 2);
+                  check(part->size() == 1 || part->has_devices(), "the part has no devices");
+                  const Tensor x = full({9}, group.rank() + 1, DType::f64, kEmulated);
+                  part->all_reduce(x);
+                  check(x.at(8) == (group.rank() == 1 ? 2 : 4), "got ", x.at(8));
+                  group.all_reduce(x);
+                  check(x.at(8) == 10, "got ", x.at(8));
+                }),
+            "");
+}
+
+// Tensors are made and used on streams of the ranks' own.
+TEST(NcclCommunicator, FollowsTheCurrentStream) {
+  EXPECT_EQ(communicator_error(2,
+                               [](Communicator& group) {
+                                 group.connect_devices(kEmulated);
+                                 const StreamGuard guard{Stream(kEmulated)};
+                                 Tensor x = full({400}, group.rank() + 1, DType::f32, kEmulated);
+                                 for (int i = 0; i < 3; ++i) {
+                                   x = x * 2;
+                                   group.all_reduce(x, ReduceOp::sum, {.piece_bytes = 128});
+                                   x = x + 1;
+                                 }
+                                 check(x.at(399) == ((3 * 2 + 1) * 4 + 1) * 4 + 1, "got ",
+                                       x.at(399));
+                               }),
+            "");
+}
+
+// Buckets travel while backward goes on, on a thread and streams of their own: the same parameters
+// as over the CPU.
+TEST(NcclCommunicator, TrainsDataParallel) {
+  const auto train = [](Communicator& group, Device device) {
+    manual_seed(3);
+    nn::Mlp model({.in = 6, .hidden = {32, 16}, .classes = 4});
+    model.to(device);
+    model.to(DType::f64);
+    DistributedDataParallel ddp(group, model.parameters(), {.bucket_bytes = 2000});
+    check(ddp.buckets() > 2, "one bucket");
+    for (int step = 0; step < 3; ++step) {
+      manual_seed(static_cast<uint64_t>(10 * step + group.rank()));
+      const Tensor x = randn({8, 6}).to(DType::f64).to(device),
+                   target = full({8}, (step + group.rank()) % 4, DType::i64, device);
+      nn::cross_entropy(model(x), target).backward();
+      const NoGradGuard guard;
+      for (const Parameter& p : model.parameters()) {
+        p.value.copy_(p.value.detach() - p.value.grad() * 0.1);
+      }
+      for (const Parameter& p : model.parameters()) {
+        p.value.zero_grad();
+      }
+    }
+    ddp.compare_parameters();
+    std::vector<double> values;
+    for (const Parameter& p : model.parameters()) {
+      const Tensor host = p.value.detach().to(Device{});
+      for (int64_t i = 0; i < host.numel(); ++i) {
+        values.push_back(host.at(i));
+      }
+    }
+    return values;
+  };
+  EXPECT_EQ(communicator_error(2,
+                               [&](Communicator& group) {
+                                 const std::vector<double> expected = train(group, Device{});
+                                 group.connect_devices(kEmulated);
+                                 const std::vector<double> got = train(group, kEmulated);
+                                 check(got.size() == expected.size(), "sizes");
+                                 for (size_t i = 0; i < got.size(); ++i) {
+                                   check(std::abs(got[i] - expected[i]) < 1e-12, "value ", i,
+                                         " is ", got[i], ", expected ", expected[i]);
+                                 }
+                               }),
+            "");
+}
+
+// The same with gradients in shards, reduced while backward goes on.
+TEST(NcclCommunicator, TrainsWithShardedGradients) {
+  const auto train = [](Communicator& group, Device device) {
+    manual_seed(3);
+    nn::Mlp model({.in = 6, .hidden = {32, 16}, .classes = 4});
+    model.to(device);
+    model.to(DType::f64);
+    model.parameters().shard(group, Sharding::gradients);
+    DistributedDataParallel ddp(group, model.parameters(), {.bucket_bytes = 2000});
+    check(ddp.buckets() > 2, "one bucket");
+    optim::AdamW adam(model.parameters(), {.lr = 0.01});
+    for (int step = 0; step < 4; ++step) {
+      manual_seed(static_cast<uint64_t>(10 * step + group.rank()));
+      const Tensor x = randn({8, 6}).to(DType::f64).to(device),
+                   target = full({8}, (step + group.rank()) % 4, DType::i64, device);
+      nn::cross_entropy(model(x), target).backward();
+      (void)adam.step().value();
+      adam.zero_grad();
+    }
+    ddp.compare_parameters();
+    return model.parameters().arena()->segments()[0].values.to(Device{});
+  };
+  EXPECT_EQ(communicator_error(2,
+                               [&](Communicator& group) {
+                                 const Tensor expected = train(group, Device{});
+                                 group.connect_devices(kEmulated);
+                                 const Tensor got = train(group, kEmulated);
+                                 for (int64_t i = 0; i < got.numel(); ++i) {
+                                   check(std::abs(got.at(i) - expected.at(i)) < 1e-12, "value ", i,
+                                         " is ", got.at(i), ", expected ", expected.at(i));
+                                 }
+                               }),
+            "");
+}
+
+// Every fault at every call of a run: each rank ends with an error, in time, and none is left.
+class NcclFaults : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, NcclFaults, testing::Values("error", "hang", "async"));
+
+TEST_P(NcclFaults, EndEveryRank) {
+  const std::string folder = testing::TempDir() + "nccl_test." + std::to_string(::getpid());
+  run_program("mkdir -p " + folder);
+  const bool hangs = GetParam() == std::string("hang");  // which takes some seconds each
+  for (const int k : hangs ? std::vector<int>{1, 5, 10} : std::vector<int>{1, 2, 3, 5, 8, 9, 10}) {
+    const std::string command =
+        "TMPDIR=" + folder + " FAKE_NCCL_FAULT=" + GetParam() + ":1:" + std::to_string(k) +
+        " BINADE_NCCL_LIBRARY=" BINADE_FAKE_NCCL " timeout -k 5 60 " BINADE_BIN_DIR
+        "/dist_ranks launch 2 " BINADE_BIN_DIR "/dist_ranks nccl";
+    const ProgramResult result = run_program(command);
+    EXPECT_NE(result.status, 0) << GetParam() << " " << k << "\n" << result.output;
+    EXPECT_LT(result.seconds, hangs ? 1.5 + 3 + 5 : 5) << GetParam() << " " << k << result.output;
+    EXPECT_NE(result.output.find("could not finish #"), std::string::npos) << result.output;
+    EXPECT_NE(result.output.find("rank  state"), std::string::npos) << result.output;
+  }
+  EXPECT_NE(run_program("pgrep -f '[d]ist_ranks nccl'").status, 0);
+  run_program("rm -r " + folder);
+}
+
+TEST(NcclProcesses, ReduceOnTheDevice) {
+  const ProgramResult result =
+      run_program("BINADE_NCCL_LIBRARY=" BINADE_FAKE_NCCL " timeout -k 5 60 " BINADE_BIN_DIR
+                  "/dist_ranks launch 2 " BINADE_BIN_DIR "/dist_ranks nccl");
+  EXPECT_EQ(result.status, 0) << result.output;
+  EXPECT_NE(result.output.find("2 ranks over nccl"), std::string::npos) << result.output;
+}
+
+#endif
+
+}  // namespace
+}  // namespace binade::dist

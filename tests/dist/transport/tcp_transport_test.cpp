@@ -1,0 +1,100 @@
+#include <binade/dist/transport/tcp_transport.h>
+#include <tests/dist/collective/ring_cases.h>
+#include <tests/dist/job/ranks.h>
+#include <tests/dist/transport/transport_cases.h>
+#include <tests/support/error_of.h>
+
+namespace binade::dist {
+namespace {
+
+// The ranks are threads here; nothing of the transport knows.
+std::vector<std::string> run_tcp_ranks(int size, const std::function<void(Transport&)>& body) {
+  Roster roster;
+  std::vector<Socket> listeners;
+  for (int rank = 0; rank < size; ++rank) {
+    listeners.push_back(listen_at("127.0.0.1", 0, size));
+    roster.push_back({"here", "127.0.0.1", listeners.back().port(), 0});
+  }
+  std::vector<std::string> errors(static_cast<size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto i = static_cast<size_t>(rank);
+      try {
+        const auto end = make_tcp_transport(rank, roster, std::move(listeners[i]), "secret");
+        body(*end);
+      } catch (const std::exception& error) {
+        errors[i] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return errors;
+}
+
+class TcpTransport : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Ranks, TcpTransport, testing::Values(1, 2, 3, 7));
+
+TEST_P(TcpTransport, PassesOn) { expect_no_errors(run_tcp_ranks(GetParam(), pass_on)); }
+TEST_P(TcpTransport, KeepsOrder) { expect_no_errors(run_tcp_ranks(GetParam(), keep_order)); }
+TEST_P(TcpTransport, Splits) { expect_no_errors(run_tcp_ranks(GetParam(), split_in_two)); }
+
+TEST_P(TcpTransport, RunsTheRing) {
+  expect_no_errors(run_tcp_ranks(GetParam(), [](Transport& t) {
+    exact_collectives(t, {1, 1003}, {});
+    gather_and_broadcast(t, {0, 5, 1003}, {.piece_bytes = 100});
+    same_bits(t, 10'007, {.piece_bytes = 4096});
+  }));
+}
+
+TEST(TcpTransportErrors, ALateRankEndsTheWait) {
+  const auto errors = run_tcp_ranks(2, [](Transport& t) {
+    pass_on(t);
+    wait_for_a_late_rank(t);
+  });
+  EXPECT_EQ(errors[0], "no answer in 0.1 s");
+}
+
+TEST(TcpTransportErrors, ARankThatLeftEndsTheWait) {
+  const auto errors = run_tcp_ranks(2, [](Transport& t) {
+    pass_on(t);
+    char byte = 0;
+    if (t.rank() == 0) {
+      t.group_start();
+      t.receive(1, &byte, 1);
+      t.wait(t.group_end());
+    }
+  });
+  EXPECT_EQ(errors[0], "rank 1 has left");
+}
+
+TEST(TcpTransportErrors, StrangersAreNotHeard) {
+  Socket listener = listen_at("127.0.0.1", 0, 4);
+  const int port = listener.port();
+  const auto end =
+      make_tcp_transport(0, {{"here", "127.0.0.1", port, 0}, {"here", "127.0.0.1", 1, 0}},
+                         std::move(listener), "secret");
+  Socket stranger = connect_to("127.0.0.1", port, monotonic_seconds() + 5);
+  const std::string garbage(200, 'g');
+  stranger.send_all(garbage.data(), garbage.size(), monotonic_seconds() + 5);
+  end->set_timeout(0.3);
+  char byte = 0;
+  end->group_start();
+  end->receive(1, &byte, 1);
+  EXPECT_THROW(end->wait(end->group_end()), TransportError);
+  EXPECT_EQ(byte, 0);
+}
+
+TEST(Sockets, ErrorsNameTheAddress) {
+  const Socket taken = listen_at("127.0.0.1", 0, 1);
+  EXPECT_EQ(error_of([&] { listen_at("127.0.0.1", taken.port(), 1); }),
+            text("listening at 127.0.0.1 port ", taken.port(),
+                 ": Address already in use; BINADE_PORT names another port"));
+  EXPECT_EQ(error_of([&] { connect_to("127.0.0.1", 1, monotonic_seconds() + 0.2); }),
+            "no connection to 127.0.0.1 port 1: Connection refused");
+}
+
+}  // namespace
+}  // namespace binade::dist

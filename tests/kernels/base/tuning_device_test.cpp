@@ -1,0 +1,124 @@
+// The provider "auto": problems are timed once, and the table survives in a file.
+#include <binade/kernels/base/tuning.h>
+#include <binade/kernels/conv/conv2d.h>
+#include <binade/kernels/conv/conv2d_provider.h>
+#include <binade/kernels/gemm/gemm_provider.h>
+#include <tests/kernels/gemm/gemm_case.h>
+#include <tests/kernels/support/array_values.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+namespace binade::kernels {
+namespace {
+
+class Tuning : public testing::Test {
+ protected:
+  void SetUp() override {
+    set_tuning_file("");
+    path_ = testing::TempDir() + "tuning-" + std::to_string(getpid());
+    std::remove(path_.c_str());
+  }
+  void TearDown() override {
+    set_gemm_provider("own");
+    set_conv2d_provider("own");
+    set_tuning_file("");
+    std::remove(path_.c_str());
+  }
+  std::string path_;
+};
+
+TEST_F(Tuning, AProductIsTimedOnceAndRight) {
+  if (test_device().is_cpu()) {
+    GTEST_SKIP() << "the CPU has one implementation";
+  }
+  set_gemm_provider("auto");
+  run({17, 33, 40});
+  ASSERT_EQ(tuning_table().size(), 1u);
+  const TuningEntry first = tuning_table()[0];
+  EXPECT_NE(first.problem.find("gemm"), std::string::npos) << first.problem;
+  EXPECT_NE(first.choice.find_first_not_of(' '), std::string::npos);
+  add_tuning(first.problem, "own:simt_64");  // a second timing would replace it
+  run({17, 33, 40});
+  EXPECT_EQ(tuning_choice(first.problem), "own:simt_64");
+  EXPECT_EQ(tuning_table().size(), 1u);
+  run({17, 33, 41});
+  EXPECT_EQ(tuning_table().size(), 2u);
+}
+
+TEST_F(Tuning, AnUnknownChoiceIsTimedAnew) {
+  if (test_device().is_cpu()) {
+    GTEST_SKIP() << "the CPU has one implementation";
+  }
+  set_gemm_provider("auto");
+  run({5, 6, 7});
+  const std::string problem = tuning_table().at(0).problem;
+  add_tuning(problem, "own:of_another_version");
+  run({5, 6, 7});
+  EXPECT_NE(tuning_choice(problem), "own:of_another_version");
+}
+
+TEST_F(Tuning, TheThreeDirectionsOfAConvolutionAreThreeProblems) {
+  if (test_device().is_cpu()) {
+    GTEST_SKIP() << "the CPU has one implementation";
+  }
+  set_conv2d_provider("auto");
+  const Values values = random_values(2 * 8 * 5 * 5, 1);
+  StridedArray x = make_array(DType::f32, {2, 8, 5, 5}, values);
+  StridedArray w = make_array(DType::f32, {8, 8, 1, 1}, random_values(64, 2));
+  StridedArray y(DType::f32, {2, 8, 5, 5}), again(DType::f32, {2, 8, 5, 5});
+  conv2d_forward({.x = x.view(), .w = w.view(), .y = y.view()});
+  conv2d_backward_data({.dy = y.view(), .w = w.view(), .dx = x.view()});
+  conv2d_backward_weight({.x = x.view(), .dy = y.view(), .dw = w.view()});
+  EXPECT_EQ(tuning_table().size(), 3u);
+
+  StridedArray source = make_array(DType::f32, {2, 8, 5, 5}, values);
+  StridedArray weight = make_array(DType::f32, {8, 8, 1, 1}, random_values(64, 2));
+  set_conv2d_provider("own:direct");
+  conv2d_forward({.x = source.view(), .w = weight.view(), .y = again.view()});
+  expect_close(y, DType::f32, values_of(again), 16, "auto against direct");
+}
+
+TEST_F(Tuning, TheTableIsReadAndAppended) {
+  set_tuning_file(path_);
+  EXPECT_TRUE(tuning_table().empty());
+  add_tuning("card gemm f16 [1, 2] [2, 3] nnn", "own:tensor_64");
+  add_tuning("card conv2d", "own:direct");
+  add_tuning("card conv2d", "library");
+  set_tuning_file("");
+  EXPECT_TRUE(tuning_table().empty());
+  set_tuning_file(path_);
+  ASSERT_EQ(tuning_table().size(), 2u);
+  EXPECT_EQ(tuning_choice("card conv2d"), "library");
+  EXPECT_EQ(tuning_choice("card gemm f16 [1, 2] [2, 3] nnn"), "own:tensor_64");
+  EXPECT_EQ(tuning_choice("another"), "");
+}
+
+TEST_F(Tuning, WhatIsNoTableIsRefusedAndKept) {
+  std::ofstream(path_) << "card gemm\town\nno tab here\n";
+  try {
+    set_tuning_file(path_);
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find(path_ + ":2"), std::string::npos) << message;
+    EXPECT_NE(message.find("no tab here"), std::string::npos) << message;
+  }
+  EXPECT_TRUE(tuning_table().empty());
+  add_tuning("card gemm", "own");
+  std::ifstream file(path_);
+  std::string line;
+  std::getline(file, line);
+  std::getline(file, line);
+  EXPECT_EQ(line, "no tab here");
+  EXPECT_FALSE(std::getline(file, line));
+}
+
+TEST_F(Tuning, AFileThatCannotBeWrittenIsAnError) {
+  set_tuning_file("/no/such/folder/table");
+  EXPECT_THROW(add_tuning("card gemm", "own"), Error);
+}
+
+}  // namespace
+}  // namespace binade::kernels

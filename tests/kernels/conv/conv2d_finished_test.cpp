@@ -1,0 +1,140 @@
+// A convolution that finishes with scale, bias, residual and relu, against the plain convolution
+// followed by these in double precision: direct and Winograd, blocks and panels.
+#include <binade/kernels/conv/conv2d.h>
+#include <binade/kernels/conv/conv2d_provider.h>
+#include <tests/kernels/support/array_values.h>
+#include <tests/kernels/support/strided_array.h>
+
+#include <cmath>
+
+namespace binade::kernels {
+namespace {
+
+struct Case {
+  int64_t n, c, h, w, o, kernel = 3, stride = 1, groups = 1;
+};
+
+Dims output_sizes(const Case& k) {
+  const auto side = [&](int64_t size) { return (size + 2 - k.kernel) / k.stride + 1; };
+  return {k.n, k.o, side(k.h), side(k.w)};
+}
+
+const std::vector<int> kChannelsLast{0, 2, 3, 1};
+
+struct Operands {
+  explicit Operands(const Case& k)
+      : x(DType::f32, {k.n, k.c, k.h, k.w}, kChannelsLast),
+        w(DType::f32, {k.o, k.c / k.groups, k.kernel, k.kernel}, kChannelsLast),
+        bias(DType::f32, {k.o}),
+        scale(DType::f32, {k.o}),
+        residual(DType::f32, output_sizes(k), kChannelsLast) {
+    uint32_t seed = 1;
+    for (StridedArray* array : {&x, &w, &bias, &scale, &residual}) {
+      array->randomize(seed++, false);
+    }
+  }
+  StridedArray x, w, bias, scale, residual;
+};
+
+void check(const Case& k, const char* provider) {
+  Operands in(k);
+  const Conv2dGeometry geometry{
+      .stride = {k.stride, k.stride}, .padding = {1, 1}, .groups = k.groups};
+  StridedArray plain(DType::f32, output_sizes(k), kChannelsLast);
+  set_conv2d_provider(provider);
+  const View x = in.x.view(), w = in.w.view(), y = plain.view(), bias = in.bias.view(),
+             scale = in.scale.view(), residual = in.residual.view();
+  cpu::conv2d_forward({.x = x, .w = w, .y = y, .geometry = geometry});
+  for (const int choice : {0, 1, 2, 3, 4, 5, 6, 7}) {
+    const bool scales = choice & 1, adds = choice & 2, relu = choice & 4;
+    SCOPED_TRACE(text(provider, " n", k.n, " c", k.c, " ", k.h, "x", k.w, " o", k.o, " scale ",
+                      scales, " residual ", adds, " relu ", relu));
+    StridedArray got(DType::f32, output_sizes(k), kChannelsLast);
+    const View finished = got.view();
+    cpu::conv2d_finished(
+        {.x = x,
+         .w = w,
+         .y = finished,
+         .bias = bias,
+         .geometry = geometry,
+         .activation = relu ? Activation::relu : Activation::none},
+        {.scale = scales ? scale : kNoView, .residual = adds ? residual : kNoView});
+    int failures = 0;
+    got.each([&](const std::vector<int64_t>& at) {
+      const double product = plain.get(at) * (scales ? in.scale.get({at[1]}) : 1),
+                   shift = in.bias.get({at[1]}), term = adds ? in.residual.get(at) : 0,
+                   sum = product + shift + term;
+      const double bound = 2e-7 * (std::fabs(product) + std::fabs(shift) + std::fabs(term));
+      failures += !(std::fabs(got.get(at) - (relu && sum < 0 ? 0 : sum)) <= bound);
+    });
+    EXPECT_EQ(failures, 0);
+    EXPECT_TRUE(got.gaps_untouched());
+  }
+  set_conv2d_provider("own");
+}
+
+class Conv2dFinished : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test_device().is_cpu()) {
+      GTEST_SKIP() << "convolutions are finished on the CPU";
+    }
+  }
+};
+
+TEST_F(Conv2dFinished, Direct) {
+  check({2, 5, 9, 7, 3}, "own:direct");
+  check({1, 16, 11, 13, 47}, "own:direct");
+  check({3, 6, 8, 9, 40, 3, 2}, "own:direct");
+  check({2, 12, 6, 5, 33, 1, 2}, "own:direct");
+  check({2, 6, 7, 7, 15, 3, 1, 3}, "own:direct");
+  check({17, 8, 4, 4, 35}, "own:direct");  // rows of tiles are images
+}
+
+TEST_F(Conv2dFinished, Winograd) {
+  check({1, 1, 1, 1, 1}, "own:winograd");
+  check({9, 20, 15, 14, 36}, "own:winograd");
+  check({2, 72, 8, 7, 100}, "own:winograd");
+  check({3, 132, 8, 8, 70}, "own:winograd");
+}
+
+TEST_F(Conv2dFinished, SameBitsAtAnyThreadCount) {
+  for (const char* provider : {"own:direct", "own:winograd"}) {
+    expect_thread_invariant([&] {
+      const Case k{3, 132, 8, 8, 70};
+      Operands in(k);
+      StridedArray y(DType::f32, output_sizes(k), kChannelsLast);
+      set_conv2d_provider(provider);
+      cpu::conv2d_finished({.x = in.x.view(),
+                            .w = in.w.view(),
+                            .y = y.view(),
+                            .bias = in.bias.view(),
+                            .geometry = {.padding = {1, 1}}},
+                           {.scale = in.scale.view(), .residual = in.residual.view()});
+      set_conv2d_provider("own");
+      return y.bytes();
+    });
+  }
+}
+
+TEST_F(Conv2dFinished, RefusesWhatTilesCannotRead) {
+  const Case k{2, 5, 9, 7, 3};
+  Operands in(k);
+  const auto refused = [&](const View& y, const Conv2dFinish& finish) {
+    return error_of([&] {
+      cpu::conv2d_finished(
+          {.x = in.x.view(), .w = in.w.view(), .y = y, .geometry = {.padding = {1, 1}}}, finish);
+    });
+  };
+  StridedArray y(DType::f32, output_sizes(k), kChannelsLast), plain(DType::f32, output_sizes(k)),
+      wide(DType::f32, {4});
+  const char* const expected = "channels-last order";
+  EXPECT_NE(refused(plain.view(), {}).find(expected), std::string::npos);
+  EXPECT_NE(refused(y.view(), {.scale = wide.view()}).find(expected), std::string::npos);
+  EXPECT_NE(refused(y.view(), {.residual = plain.view()}).find(expected), std::string::npos);
+}
+
+TEST_F(Conv2dFinished, NarrowerIsasPassTheSameTests) { EXPECT_TRUE(passes_on_narrower_isas()); }
+
+}  // namespace
+}  // namespace binade::kernels

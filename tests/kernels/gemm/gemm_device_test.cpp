@@ -1,0 +1,215 @@
+// Every step of the gemm ladder and the library on the device under test, by name: exact at sizes
+// around tiles and vectors, layouts that can and cannot be read in 16-byte chunks, batches, split
+// k, epilogues, repeatability, and the choice between them.
+#include <binade/kernels/gemm/gemm.h>
+#include <binade/kernels/gemm/gemm_provider.h>
+#include <tests/kernels/gemm/gemm_case.h>
+#ifdef BINADE_WITH_CUDA
+#include <binade/kernels/gemm/cublaslt_gemm_internal.h>
+#endif
+
+namespace binade::kernels {
+namespace {
+
+class GemmDevice : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (test_device().is_cpu()) {
+      GTEST_SKIP() << "providers are for GPUs; the CPU has one gemm";
+    }
+    set_gemm_provider(GetParam());
+  }
+  void TearDown() override { set_gemm_provider("own"); }
+
+  // The dtypes that the provider has kernels of its own for.
+  std::vector<DType> dtypes() const {
+    if (std::string_view(GetParam()).starts_with("own:tensor")) {
+      return {DType::f16, DType::bf16};
+    }
+    return {DType::f64, DType::f32, DType::f16, DType::bf16};
+  }
+};
+
+const std::vector<int> kStraight = {0, 1}, kTransposed = {1, 0};
+const std::vector<int>& order(bool transposed) { return transposed ? kTransposed : kStraight; }
+
+TEST_P(GemmDevice, ExactOnIntegersAtOddSizes) {
+  for (const DType dtype : dtypes()) {
+    for (const int64_t size : {1, 17, 129}) {
+      run({size, size, size, dtype});
+    }
+    for (const int64_t k : {0, 1, 17, 129}) {
+      run({1, 17, k, dtype});
+      run({17, 1, k, dtype});
+    }
+    run({255, 33, 33, dtype});
+    run({31, 257, 63, dtype});
+    run({65, 127, 95, dtype});
+  }
+}
+
+TEST_P(GemmDevice, TransposesWithAlignedAndOddLeadingDimensions) {
+  for (const DType dtype : dtypes()) {
+    for (int layout = 0; layout < 8; ++layout) {
+      for (const int64_t gap : {0, 1}) {  // 72, 40 and 48 are read in chunks, odd ones not
+        run({72, 40, 48, dtype, gap == 1, layout == 5, false, layout == 6, order(layout & 1),
+             order(layout & 2), order(layout & 4), gap});
+      }
+    }
+  }
+}
+
+TEST_P(GemmDevice, BatchesAndBroadcastOperands) {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    for (const bool odd : {false, true}) {
+      const int64_t m = odd ? 19 : 24, n = odd ? 23 : 32, k = odd ? 11 : 16;
+      run({.m = m, .n = n, .k = k, .dtype = dtype, .bias = true, .batch = 3});
+      run({.m = m, .n = n, .k = k, .dtype = dtype, .a = kTransposed, .b = kTransposed, .batch = 3});
+      run({.m = m,
+           .n = n,
+           .k = k,
+           .dtype = dtype,
+           .y = kTransposed,
+           .gap = 1,
+           .batch = 3,
+           .share_a = true});
+      run({.m = m,
+           .n = n,
+           .k = k,
+           .dtype = dtype,
+           .accumulate = true,
+           .batch = 3,
+           .share_b = true});
+      run({.m = m, .n = n, .k = k, .dtype = dtype, .batch = 1});
+    }
+  }
+}
+
+TEST_P(GemmDevice, SplitSumsOfLongK) {
+  for (const DType dtype : dtypes()) {
+    run({9, 12, 1031, dtype, false});
+    run({16, 24, 1024, dtype, true, true, true, true, kTransposed});
+    run({.m = 5,
+         .n = 7,
+         .k = 700,
+         .dtype = dtype,
+         .bias = true,
+         .accumulate = true,
+         .y = kTransposed,
+         .batch = 2});
+  }
+}
+
+TEST_P(GemmDevice, Epilogues) {
+  for (const DType dtype : dtypes()) {
+    for (int flags = 0; flags < 12; ++flags) {
+      for (const bool transposed : {false, true}) {
+        run({20, 40, 24, dtype, false, (flags & 1) != 0, flags / 4 == 1, (flags & 2) != 0,
+             kStraight, kStraight, order(transposed), 0, flags / 4 == 2});
+      }
+    }
+  }
+}
+
+TEST_P(GemmDevice, MisalignedBases) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16}) {
+    StridedArray a(dtype, {41, 49}), b(dtype, {49, 57}), y(dtype, {41, 57});
+    a.randomize(1, true);
+    b.randomize(2, true);
+    const auto inner = [](StridedArray& array) {  // without its first row and column
+      View view = array.view();
+      const auto skipped = view.strides[0] + view.strides[1];
+      return test_view(view.data + static_cast<size_t>(skipped) * size_of(view.dtype), view.dtype,
+                       {view.size(0) - 1, view.size(1) - 1}, view.strides);
+    };
+    gemm({.a = inner(a), .b = inner(b), .y = inner(y)});
+    for (int64_t i = 1; i < 41; ++i) {
+      for (int64_t j = 1; j < 57; ++j) {
+        double sum = 0;
+        for (int64_t p = 1; p < 49; ++p) {
+          sum += a.get({i, p}) * b.get({p, j});
+        }
+        ASSERT_EQ(y.get({i, j}), sum) << i << "," << j << " " << to_string(dtype);
+      }
+    }
+  }
+}
+
+TEST_P(GemmDevice, SpecialValuesReachTheirElementsOnly) {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    StridedArray a(dtype, {20, 24}), b(dtype, {24, 32}), y(dtype, {20, 32});
+    a.randomize(1, true);
+    b.randomize(2, true);
+    a.set({3, 5}, NAN);
+    b.set({5, 7}, INFINITY);
+    gemm({.a = a.view(), .b = b.view(), .y = y.view(), .activation = Activation::relu});
+    y.each([&](const std::vector<int64_t>& at) {
+      const double value = y.get(at);
+      if (at[0] == 3) {
+        EXPECT_TRUE(std::isnan(value));
+      } else if (at[1] != 7) {
+        EXPECT_TRUE(std::isfinite(value) && value >= 0);
+      }
+    });
+  }
+}
+
+TEST_P(GemmDevice, RepeatsBitForBit) {
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    std::vector<std::byte> first;
+    for (int i = 0; i < 2; ++i) {
+      StridedArray a(dtype, {40, 900}), b(dtype, {900, 24}, {1, 0}), y(dtype, {40, 24});
+      a.randomize(1, false);
+      b.randomize(2, false);
+      gemm({.a = a.view(), .b = b.view(), .y = y.view()});
+      first = first.empty() ? y.bytes() : first;
+      EXPECT_EQ(first, y.bytes());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Provider, GemmDevice,
+                         testing::Values("own", "own:naive", "own:tiled", "own:simt", "own:simt_64",
+                                         "own:simt_128", "own:tensor", "own:tensor_64",
+                                         "own:tensor_128", "library"),
+                         [](const testing::TestParamInfo<const char*>& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), ':', '_');
+                           return name;
+                         });
+
+TEST(GemmProvider, NamesAreKeptAndWrongOnesRefused) {
+  set_gemm_provider("own:tiled");
+  EXPECT_EQ(gemm_provider(), "own:tiled");
+  EXPECT_EQ(gemm_variant(), GemmVariant::tiled);
+  try {
+    set_gemm_provider("own:wmma");
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("\"own:wmma\""), std::string::npos) << message;
+    EXPECT_NE(message.find("own:tensor_128, library, auto"), std::string::npos) << message;
+  }
+  EXPECT_EQ(gemm_provider(), "own:tiled");
+  set_gemm_provider("auto");
+  EXPECT_EQ(gemm_variant(), GemmVariant::timed);
+  set_gemm_provider("own");
+}
+
+#if defined(BINADE_WITH_CUDA) && defined(BINADE_HOST_EXECUTION)
+TEST(GemmProvider, LibraryCallsAreCounted) {
+  if (test_device().is_cpu()) {
+    GTEST_SKIP() << "the library is for GPUs";
+  }
+  const int64_t before = library_gemm_calls();
+  run({8, 8, 8});
+  EXPECT_EQ(library_gemm_calls(), before);
+  set_gemm_provider("library");
+  run({8, 8, 8});
+  set_gemm_provider("own");
+  EXPECT_EQ(library_gemm_calls(), before + 1);
+}
+#endif
+
+}  // namespace
+}  // namespace binade::kernels

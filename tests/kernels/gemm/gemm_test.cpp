@@ -1,0 +1,245 @@
+// gemm against a naive double-precision product: exact on integers, within the rounding bound on
+// random data, for every dtype, layout, epilogue and instruction set; same bits at 1, 2, 4 threads.
+#include <binade/kernels/gemm/gemm.h>
+#include <tests/kernels/gemm/gemm_case.h>
+
+namespace binade::kernels {
+namespace {
+
+constexpr DType kDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
+
+TEST(Gemm, ExactOnIntegersAtOddSizes) {
+  for (const int64_t m : {1, 3, 14, 17, 33, 129}) {
+    for (const int64_t n : {1, 10, 16, 17, 32, 47, 129}) {
+      for (const int64_t k : {0, 1, 7, 16, 129, 400}) {
+        run({m, n, k});
+      }
+    }
+  }
+}
+
+TEST(Gemm, EveryDTypeAndLayout) {
+  const std::vector<int> straight = {0, 1}, transposed = {1, 0};
+  for (const DType dtype : kDTypes) {
+    for (int layout = 0; layout < 8; ++layout) {
+      const auto order = [&](int bit) { return layout & bit ? transposed : straight; };
+      for (const int64_t gap : {0, 3}) {
+        for (const bool integers : {true, false}) {
+          run({37, 45, 53, dtype, integers, false, false, false, order(1), order(2), order(4),
+               gap});
+          run({61, 18, 33, dtype, integers, true, true, true, order(1), order(2), order(4), gap});
+        }
+      }
+    }
+  }
+}
+
+// Where blocks and their edges are the CPU's, a device takes less: its own are in gemm_device_test.
+TEST(Gemm, EpilogueCombinationsAcrossDepthBlocks) {
+  const int64_t depth = every_combination() ? 801 : 131;
+  for (const DType dtype : kDTypes) {
+    for (int flags = 0; flags < 8; ++flags) {
+      run({31, 70, depth, dtype, false, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0});
+    }
+  }
+}
+
+TEST(Gemm, BlocksLargerThanTheBuffers) {
+  const int64_t part = every_combination() ? 1 : 4;
+  run({1030 / part, 530 / part, 9, DType::f16, false});
+  run({290 / part, 1050 / part, 40, DType::f16, true, true, true, true});
+  run({255 / part, 700 / part, 385, DType::bf16, true, true});
+  run({300, 70, 33, DType::f32, true, false, false, true, {0, 1}, {0, 1}, {1, 0}, 2});
+  run({1030 / part, 530 / part, 9, DType::f32, false});
+  run({5, 2100 / part, 11, DType::f32, true, true});
+  run({300 / part, 35, 390, DType::bf16, false, true, true, true, {1, 0}, {1, 0}, {1, 0}});
+}
+
+// Few rows times a transposed matrix: computed the other way round, with every epilogue.
+TEST(Gemm, FewRowsTimesATransposedMatrix) {
+  using Sizes = std::vector<int64_t>;
+  for (const DType dtype : kDTypes) {
+    for (int flags = 0; flags < 16; flags += every_combination() ? 1 : 3) {
+      for (const int64_t m : every_combination() ? Sizes{1, 5, 64} : Sizes{1, 5}) {
+        GemmCase c{m, 83, 401, dtype, false, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0};
+        c.b = {1, 0};
+        c.gelu = (flags & 8) != 0 && !c.relu;
+        run(c);
+      }
+    }
+  }
+  run({7, 300, 35, DType::f32, true, true, true, true, {1, 0}, {1, 0}, {0, 1}, 3});
+}
+
+// Panels of a that are narrower than a vector, from both orders of memory, at every height.
+TEST(Gemm, EveryHeightOfARegisterTile) {
+  for (int64_t m = 1; m <= 29; m += every_combination() ? 1 : 9) {
+    for (const std::vector<int>& order : {std::vector<int>{0, 1}, std::vector<int>{1, 0}}) {
+      for (const DType dtype : kDTypes) {
+        run({m, 150, 21, dtype, true, false, false, false, order, {0, 1}, {0, 1}, m % 3});
+      }
+    }
+  }
+}
+
+TEST(Gemm, BatchWithBroadcastOperandAndPermutedHeads) {
+  const int64_t batch = 5, m = 19, n = 23, k = 11;
+  StridedArray a(DType::f32, {batch, m, k}, {1, 0, 2});
+  StridedArray b(DType::f32, {k, n}), y(DType::f32, {batch, m, n}, {1, 0, 2});
+  a.randomize(1, true);
+  b.randomize(2, true);
+  View shared = test_view(b.view().data, DType::f32, {batch, k, n}, {0, n, 1});
+  gemm({.a = a.view(), .b = shared, .y = y.view()});
+  y.each([&](const std::vector<int64_t>& at) {
+    double sum = 0;
+    for (int64_t p = 0; p < k; ++p) {
+      sum += a.get({at[0], at[1], p}) * b.get({p, at[2]});
+    }
+    ASSERT_EQ(y.get(at), sum);
+  });
+}
+
+TEST(Gemm, GeneralStridesInBothDimensions) {
+  std::vector<float> memory(40 * 40, 0);
+  for (size_t i = 0; i < memory.size(); ++i) {
+    memory[i] = static_cast<float>(static_cast<int>(i * 7 % 11) - 5);
+  }
+  TestValues<float> device_memory(memory), out(20 * 20 * 4, 77);
+  const View a = device_memory.view(DType::f32, {20, 13}, {80, 3});
+  const View b = device_memory.view(DType::f32, {13, 20}, {2, 40});
+  gemm({.a = a, .b = b, .y = out.view(DType::f32, {20, 20}, {80, 2})});
+  for (size_t i = 0; i < 20; ++i) {
+    for (size_t j = 0; j < 20; ++j) {
+      float sum = 0;
+      for (size_t p = 0; p < 13; ++p) {
+        sum += memory[i * 80 + p * 3] * memory[p * 2 + j * 40];
+      }
+      ASSERT_EQ(out[i * 80 + j * 2], sum);
+      ASSERT_EQ(out[i * 80 + j * 2 + 1], 77);
+    }
+  }
+}
+
+TEST(Gemm, EmptyOutputAndReluKeepsNaN) {
+  StridedArray a(DType::f32, {0, 4}), b(DType::f32, {4, 3}), y(DType::f32, {0, 3});
+  gemm({.a = a.view(), .b = b.view(), .y = y.view()});
+  StridedArray x(DType::f32, {1, 1}), w(DType::f32, {1, 1}), z(DType::f32, {1, 1});
+  x.set({0, 0}, NAN);
+  w.set({0, 0}, 1);
+  gemm({.a = x.view(), .b = w.view(), .y = z.view(), .activation = Activation::relu});
+  EXPECT_TRUE(std::isnan(z.get({0, 0})));
+}
+
+TEST(Gemm, SameBitsAtAnyThreadCount) {
+  struct Size {
+    int64_t m, n, k;
+  };
+  for (const Size s : {Size{257, 130, 500}, Size{64, 512, 512}, Size{129, 784, 64}}) {
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+      for (const std::vector<int>& order : {std::vector<int>{0, 1}, std::vector<int>{1, 0}}) {
+        std::vector<std::byte> first;
+        for (const int count : {1, 2, 4}) {
+          set_threads(count);
+          StridedArray a(dtype, {s.m, s.k}, order), b(dtype, {s.k, s.n}, {1, 0}),
+              y(dtype, {s.m, s.n}), bias(dtype, {s.n});
+          a.randomize(1, false);
+          b.randomize(2, false);
+          bias.randomize(3, false);
+          gemm({.a = a.view(), .b = b.view(), .y = y.view(), .bias = bias.view()});
+          first = first.empty() ? y.bytes() : first;
+          EXPECT_EQ(first, y.bytes()) << count << " threads";
+        }
+        set_threads(0);
+      }
+    }
+  }
+}
+
+// Beside the product itself, in both orders of a, where blocks are by rows and by columns, where y
+// is computed as its transpose, in several depths, and of nothing.
+// Sums in one part of k and in three, tiles of two vectors and of one, odd heights.
+TEST(Gemm, ResultsAreMultipliedOnTheirWay) {
+  if (!StridedArray(DType::f32, {1}).view().device.is_cpu()) {
+    GTEST_SKIP() << "a kernel of the CPU";
+  }
+  for (const int64_t m : {1, 17, 300}) {
+    for (const int64_t n : {5, 45, 128}) {
+      for (const int64_t k : {0, 1, 70, 256, 900}) {
+        StridedArray a(DType::f32, {m, k}), b(DType::f32, {k, n}), factors(DType::f32, {m, n}),
+            y(DType::f32, {m, n}), plain(DType::f32, {m, n});
+        a.randomize(1, false);
+        b.randomize(2, false);
+        factors.randomize(3, false);
+        cpu::gemm_finished({.a = a.view(), .b = b.view(), .y = y.view()}, Finish::times,
+                           factors.view());
+        gemm({.a = a.view(), .b = b.view(), .y = plain.view()});
+        y.each([&](const std::vector<int64_t>& at) {
+          ASSERT_EQ(static_cast<float>(y.get(at)),
+                    static_cast<float>(plain.get(at)) * static_cast<float>(factors.get(at)))
+              << m << " x " << n << " x " << k;
+        });
+      }
+    }
+  }
+}
+
+TEST(Gemm, RowSumsAreThoseOfA) {
+  struct Size {
+    int64_t m, n, k;
+  };
+  for (const Size s : {Size{515, 128, 900}, Size{37, 50, 70}, Size{20, 300, 403}, Size{5, 600, 600},
+                       Size{3, 4, 1}, Size{3, 4, 0}, Size{0, 4, 3}, Size{3, 0, 5}}) {
+    for (const DType dtype : kDTypes) {
+      for (const std::vector<int>& order : {std::vector<int>{0, 1}, std::vector<int>{1, 0}}) {
+        std::vector<std::byte> first;
+        for (const int count : {1, 2, 4}) {
+          StridedArray a(dtype, {s.m, s.k}, order), b(dtype, {s.k, s.n}, {1, 0}),
+              sums(dtype, {s.m}), y(dtype, {s.m, s.n}), plain(dtype, {s.m, s.n});
+          if (!y.view().device.is_cpu()) {
+            GTEST_SKIP() << "a kernel of the CPU";
+          }
+          a.randomize(1, is_half(dtype));
+          b.randomize(2, false);
+          set_threads(count);
+          cpu::gemm_with_row_sums({.a = a.view(), .b = b.view(), .y = y.view()}, sums.view());
+          gemm({.a = a.view(), .b = b.view(), .y = plain.view()});
+          EXPECT_EQ(y.bytes(), plain.bytes());
+          for (int64_t i = 0; i < s.m; ++i) {
+            double sum = 0, scale = 0;
+            for (int64_t j = 0; j < s.k; ++j) {
+              sum += a.get({i, j});
+              scale += std::fabs(a.get({i, j}));
+            }
+            const double rounding = is_half(dtype) ? epsilon(dtype) * std::fabs(sum) : 0;
+            ASSERT_NEAR(sums.get({i}), sum, rounding + 10 * epsilon(compute_dtype(dtype)) * scale);
+          }
+          first = first.empty() ? sums.bytes() : first;
+          EXPECT_EQ(first, sums.bytes()) << count << " threads";
+        }
+        set_threads(0);
+      }
+    }
+  }
+}
+
+TEST(Gemm, ErrorsNameShapesAndDTypes) {
+  StridedArray a(DType::f32, {2, 3}), b(DType::f32, {4, 5}), y(DType::f32, {2, 5});
+  try {
+    gemm({.a = a.view(), .b = b.view(), .y = y.view()});
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("gemm: got shapes a [2, 3], b [4, 5]"),
+              std::string::npos);
+  }
+  StridedArray half_a(DType::f16, {2, 4});
+  EXPECT_THROW(gemm({.a = half_a.view(), .b = b.view(), .y = y.view()}), Error);
+  StridedArray good(DType::f32, {2, 4}), bias(DType::f32, {4});
+  EXPECT_THROW(gemm({.a = good.view(), .b = b.view(), .y = y.view(), .bias = bias.view()}), Error);
+  StridedArray batch(DType::f32, {1, 2, 4});
+  EXPECT_THROW(gemm({.a = batch.view(), .b = b.view(), .y = y.view()}), Error);
+}
+
+TEST(Gemm, NarrowerIsasPassTheSameTests) { EXPECT_TRUE(passes_on_narrower_isas()); }
+
+}  // namespace
+}  // namespace binade::kernels

@@ -1,0 +1,152 @@
+// Random fills and dropout: the Philox sequence itself, statistics, independence of layout, threads
+// and instruction set.
+#include <binade/kernels/base/philox.h>
+#include <binade/kernels/random/random.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/kernels/support/layouts.h"
+#include "tests/kernels/support/strided_array.h"
+
+namespace binade::kernels {
+namespace {
+
+TEST(FillUniform, IsThePhiloxSequence) {
+  for (uint64_t offset : {uint64_t(0), uint64_t(3), uint64_t(1) << 33}) {
+    Array y(DType::f32, {3000});
+    fill_uniform({.y = y.view(), .seed = 77, .offset = offset});
+    for (int64_t i = 0; i < y.numel(); ++i) {
+      const uint64_t at = offset + static_cast<uint64_t>(i);
+      ASSERT_EQ(y[i], philox::uniform(philox::generate(77, at / 4)[at % 4])) << i;
+    }
+  }
+}
+
+TEST(FillNormal, IsBoxMuller) {
+  for (uint64_t offset : {uint64_t(0), uint64_t(1), uint64_t(6)}) {
+    Array y(DType::f32, {3001});
+    fill_normal({.y = y.view(), .mean = 1, .std = 2, .seed = 5, .offset = offset});
+    for (int64_t i = 0; i < y.numel(); ++i) {
+      const uint64_t at = offset + static_cast<uint64_t>(i);
+      const philox::Block block = philox::generate(5, at / 4);
+      const size_t pair = at % 4 / 2 * 2;
+      const double radius = std::sqrt(-2 * std::log(philox::uniform_positive(block[pair])));
+      const double angle = 2 * M_PI * philox::uniform(block[pair + 1]);
+      ASSERT_NEAR(y[i], 1 + 2 * radius * (at % 2 ? std::sin(angle) : std::cos(angle)), 5e-6) << i;
+    }
+  }
+}
+
+struct Moments {
+  double mean = 0, deviation = 0, skew = 0, kurtosis = 0;
+};
+Moments moments(const Array& x) {
+  Moments m;
+  const auto n = static_cast<double>(x.numel());
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    m.mean += x[i] / n;
+  }
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    const double d = x[i] - m.mean;
+    m.deviation += d * d / n;
+    m.skew += d * d * d / n;
+    m.kurtosis += d * d * d * d / n;
+  }
+  m.kurtosis /= m.deviation * m.deviation;
+  m.deviation = std::sqrt(m.deviation);
+  m.skew /= m.deviation * m.deviation * m.deviation;
+  return m;
+}
+
+TEST(Random, Statistics) {
+  constexpr int64_t kCount = 200000;
+  for (DType dtype : kFloatingDTypes) {
+    Array x(dtype, {kCount});
+    const double slack = 4 / std::sqrt(double(kCount)) + epsilon(dtype);
+    fill_normal({.y = x.view(), .mean = 0, .std = 1, .seed = 1, .offset = 0});
+    const Moments normal = moments(x);
+    EXPECT_NEAR(normal.mean, 0, slack);
+    EXPECT_NEAR(normal.deviation, 1, slack);
+    EXPECT_NEAR(normal.skew, 0, 3 * slack);
+    EXPECT_NEAR(normal.kurtosis, 3, 6 * slack);
+    fill_uniform({.y = x.view(), .low = -2, .high = 4, .seed = 2, .offset = 0});
+    const Moments uniform = moments(x);
+    EXPECT_NEAR(uniform.mean, 1, 2 * slack);
+    EXPECT_NEAR(uniform.deviation, 6 / std::sqrt(12), 2 * slack);
+    EXPECT_NEAR(uniform.kurtosis, 1.8, 3 * slack);
+    for (int64_t i = 0; i < kCount; ++i) {
+      ASSERT_GE(x[i], -2);
+      ASSERT_LE(x[i], 4);
+    }
+  }
+}
+
+TEST(Random, LayoutAndThreadsDoNotMatter) {
+  for (DType dtype : kFloatingDTypes) {
+    for (const Dims& sizes : {Dims{}, Dims{0, 2}, Dims{4, 9, 6, 50}, Dims{30000}}) {
+      Array base(dtype, sizes), x(dtype, sizes), dropped(dtype, sizes);
+      x.random(1);
+      set_threads(1);
+      fill_normal({.y = base.view(), .seed = 9, .offset = 5});
+      dropout({.x = x.view(), .y = dropped.view(), .p = 0.3, .seed = 9, .offset = 5});
+      for (int count : {2, 4}) {
+        set_threads(count);
+        for (Layout layout : kOutputLayouts) {
+          Array y(dtype, sizes, layout), z(dtype, sizes, layout);
+          fill_normal({.y = y.view(), .seed = 9, .offset = 5});
+          z.random(1);
+          dropout({.x = z.view(), .y = z.view(), .p = 0.3, .seed = 9, .offset = 5});
+          ASSERT_TRUE(y.gaps_untouched() && z.gaps_untouched());
+          for (int64_t i = 0; i < y.numel(); ++i) {
+            ASSERT_EQ(y[i], base[i]);
+            ASSERT_EQ(z[i], dropped[i]);
+          }
+        }
+      }
+      set_threads(0);
+    }
+  }
+}
+
+TEST(Dropout, ForwardAndBackwardAgree) {
+  Array x(DType::f32, {100000}), y(DType::f32, {100000}), dx(DType::f32, {100000}, Layout::step2);
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    x.set(i, 1);
+  }
+  for (double p : {0.0, 0.1, 0.5, 0.9, 1.0}) {
+    dropout({.x = x.view(), .y = y.view(), .p = p, .seed = 4, .offset = 12});
+    dropout({.x = x.view(), .y = dx.view(), .p = p, .seed = 4, .offset = 12});
+    int64_t kept = 0;
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      ASSERT_EQ(y[i], dx[i]);
+      ASSERT_TRUE(y[i] == 0 || y[i] == static_cast<float>(1 / (1 - p)));
+      kept += y[i] != 0;
+    }
+    EXPECT_NEAR(static_cast<double>(kept) / 1e5, 1 - p, 4 * std::sqrt(p * (1 - p) / 1e5));
+  }
+}
+
+TEST(Random, BadArgumentsAreErrors) {
+  Array x(DType::f32, {3}), y(DType::f64, {3}), i(DType::i64, {3});
+  EXPECT_THROW(fill_normal({.y = i.view(), .seed = 0, .offset = 0}), Error);
+  EXPECT_THROW(dropout({x.view(), y.view(), 0.5, 0, 0}), Error);
+  EXPECT_THROW(dropout({x.view(), x.view(), 1.5, 0, 0}), Error);
+  EXPECT_THROW(dropout({x.view(), x.view(), NAN, 0, 0}), Error);
+}
+
+// Every instruction set gives these bits: an FNV-1a hash of a normal fill.
+TEST(Random, BitsDoNotDependOnTheInstructionSet) {
+  Array y(DType::f32, {5000});
+  fill_normal({.y = y.view(), .seed = 3, .offset = 1});
+  uint64_t hash = 1469598103934665603u;
+  for (std::byte b : y.bytes()) {
+    hash = (hash ^ static_cast<uint64_t>(b)) * 1099511628211u;
+  }
+  EXPECT_EQ(hash, 14778236826188160383u);
+}
+
+TEST(NarrowerIsas, RandomPasses) { EXPECT_TRUE(passes_on_narrower_isas()); }
+
+}  // namespace
+}  // namespace binade::kernels

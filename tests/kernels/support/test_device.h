@@ -1,0 +1,44 @@
+// The device that kernel tests run on: the CPU, or what BINADE_TEST_DEVICE names (emulated, cuda).
+#pragma once
+#include <binade/kernels/base/view.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace binade::kernels {
+
+inline Device test_device() {
+  static const Device device = [] {
+    const char* name = std::getenv("BINADE_TEST_DEVICE");
+    return name ? Device::parse(name) : Device{};
+  }();
+  return device;
+}
+
+// Whether the device cannot see the memory of the host (tests/kernels/support/device_bytes.h).
+inline bool memory_on_device() {
+  static const bool answer = [] {
+    const char* where = std::getenv("BINADE_TEST_MEMORY");
+    return test_device().kind == Device::kCuda ||
+           (!test_device().is_cpu() && where && where == std::string("device"));
+  }();
+  return answer;
+}
+
+// Whether tests have the time for every combination: host execution of kernels is slow.
+inline bool every_combination() { return test_device().is_cpu(); }
+
+inline View on_test_device(View view) {
+  view.device = test_device();
+  return view;
+}
+
+// view_of on the device that tests run on, of memory that its kernels can reach.
+inline View test_view(void* data, DType dtype, const Dims& sizes) {
+  return on_test_device(view_of(data, dtype, sizes));
+}
+inline View test_view(void* data, DType dtype, const Dims& sizes, const Dims& strides) {
+  return on_test_device(view_of(data, dtype, sizes, strides));
+}
+
+}  // namespace binade::kernels

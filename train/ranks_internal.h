@@ -1,0 +1,39 @@
+// Ranks: what a run on several processes agrees on: sums of metrics, decisions, checkpoints. A run
+// of one process asks nobody.
+#pragma once
+#include <binade/core/io/named_tensors.h>
+#include <binade/dist/collective/communicator.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace binade::train {
+
+class Ranks {
+ public:
+  // No group, or one of a single rank: alone. The group outlives this.
+  explicit Ranks(dist::Communicator* group)
+      : group_(group && group->size() > 1 ? group : nullptr) {}
+
+  bool alone() const { return group_ == nullptr; }
+  int rank() const { return group_ ? group_->rank() : 0; }
+  int count() const { return group_ ? group_->size() : 1; }
+  bool is_root() const { return rank() == 0; }
+  dist::Communicator* group() const { return group_; }  // null where alone
+
+  // Collective from here on. All give every rank the same bits.
+  std::vector<double> sum(const std::vector<double>& numbers) const;
+  double largest(double number) const;
+  // Of rank 0.
+  std::string share(const std::string& text) const;
+  std::map<std::string, std::string> share(const std::map<std::string, std::string>& fields) const;
+  NamedTensors share(const NamedTensors& tensors) const;
+  // Every tensor becomes the mean over the ranks, in place. Floating dtypes.
+  void average(const NamedTensors& tensors) const;
+
+ private:
+  dist::Communicator* group_;
+};
+
+}  // namespace binade::train
