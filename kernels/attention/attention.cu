@@ -108,14 +108,14 @@ unsigned attention_blocks(const AttentionSizes& n, int64_t length, int rows) {
 }
 
 void cuda::attention_forward(const AttentionForward& a) {
-  const AttentionSizes n = check_arguments(a);
+  const AttentionSizes n = checked_sizes(a);
   if (a.out.numel > 0 || a.lse.numel > 0) {
     dispatch_floating("attention", a.q.dtype, [&]<class T>(Type<T>) { forward<T>(a, n); });
   }
 }
 
 void cuda::attention_backward(const AttentionBackward& a) {
-  const AttentionSizes n = check_arguments(a);
+  const AttentionSizes n = checked_sizes(a);
   if (n.batch * n.heads > 0) {
     dispatch_floating("attention backward", a.q.dtype,
                       [&]<class T>(Type<T>) { backward<T>(a, n); });

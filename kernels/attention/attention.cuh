@@ -5,7 +5,7 @@
 // keys for out and dq, keys over queries for dk and dv. So every result has one writer and one
 // order of additions, and nothing of [queries, keys] reaches memory.
 #pragma once
-#include <binade/kernels/attention/attention_checks.h>
+#include <binade/kernels/attention/attention_internal.h>
 #include <binade/kernels/base/philox.h>
 #include <binade/kernels/random/random_values.h>
 #include <binade/kernels/cuda/row_team.cuh>

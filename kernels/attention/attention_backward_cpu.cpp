@@ -256,7 +256,7 @@ void for_blocks(const Dims& heads, int64_t length, int64_t rows, int64_t grain, 
 }  // namespace
 
 void cpu::attention_backward(const AttentionBackward& a) {
-  const AttentionSizes n = check_arguments(a);
+  const AttentionSizes n = checked_sizes(a);
   const DType compute = compute_dtype(a.q.dtype);
   const Workspace delta(static_cast<size_t>(n.batch * n.heads * n.queries) * size_of(compute));
   dispatch_floating("attention backward", a.q.dtype,

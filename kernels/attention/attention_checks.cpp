@@ -1,5 +1,5 @@
-#include <binade/kernels/attention/attention_checks.h>
-#include <binade/kernels/random/random_checks.h>
+#include <binade/kernels/attention/attention_internal.h>
+#include <binade/kernels/random/random_internal.h>
 
 namespace binade::kernels {
 namespace {
@@ -38,7 +38,7 @@ void check_dropout(const char* op, const AttentionDropout& dropout, const View& 
 
 }  // namespace
 
-AttentionSizes check_arguments(const AttentionForward& a) {
+AttentionSizes checked_sizes(const AttentionForward& a) {
   const char* op = "attention";
   const AttentionSizes n = sizes_of(op, a.q, a.k, a.v);
   check_rest(op, a.q, a.out, a.lse, a.visible.mask, n);
@@ -46,7 +46,7 @@ AttentionSizes check_arguments(const AttentionForward& a) {
   return n;
 }
 
-AttentionSizes check_arguments(const AttentionBackward& a) {
+AttentionSizes checked_sizes(const AttentionBackward& a) {
   const char* op = "attention backward";
   const AttentionSizes n = sizes_of(op, a.q, a.k, a.v);
   check_rest(op, a.q, a.out, a.lse, a.visible.mask, n);

@@ -2,7 +2,7 @@
 // of keys with a running maximum and sum per query.
 #include <binade/kernels/attention/attention_tiles_internal.h>
 #include <binade/kernels/base/parallel.h>
-#include <binade/kernels/random/random_checks.h>
+#include <binade/kernels/random/random_internal.h>
 #include <binade/kernels/random/random_isa_internal.h>
 
 #include <cmath>
@@ -127,7 +127,7 @@ int64_t attention_grain(const AttentionSizes& n, int64_t rows, int64_t other) {
 }
 
 void cpu::attention_forward(const AttentionForward& a) {
-  const AttentionSizes n = check_arguments(a);
+  const AttentionSizes n = checked_sizes(a);
   const int64_t blocks = (n.queries + kQueryRows - 1) / kQueryRows;
   parallel_for(n.batch * n.heads * blocks, attention_grain(n, kQueryRows, n.keys),
                [&](int64_t begin, int64_t end) {

@@ -1,7 +1,7 @@
 // What forward and backward of attention on the CPU share: matrices inside 4-d views, products of
 // tiles on the gemm micro-kernels, and the mask of a tile. Internal to kernels/.
 #pragma once
-#include <binade/kernels/attention/attention_checks.h>
+#include <binade/kernels/attention/attention_internal.h>
 #include <binade/kernels/attention/attention_isa_internal.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/gemm/contraction_internal.h>

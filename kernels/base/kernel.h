@@ -1,14 +1,16 @@
-// BINADE_KERNEL: declares a kernel for every backend and the chooser that picks one by device.
+// BINADE_KERNEL: declares a kernel for every backend, the check of its arguments, and the chooser
+// that picks a backend by device.
 //
-//   struct SoftmaxForward { const View& x; const View& y; };   // one argument struct per kernel
-//   BINADE_KERNEL(softmax_forward, SoftmaxForward, y)          // in kernels/softmax/softmax.h
-//   void cpu::softmax_forward(const SoftmaxForward& a) {...}   // in
-//   kernels/softmax/softmax_cpu.cpp
+//   struct SoftmaxForward { const View& x; const View& y; };  // one argument struct per kernel
+//   BINADE_KERNEL(softmax_forward, SoftmaxForward, y)         // softmax.h
+//   void check_arguments(const SoftmaxForward& a) {...}       // softmax_checks.cpp
+//   void cpu::softmax_forward(const SoftmaxForward& a) {...}  // softmax_cpu.cpp
+//   void cuda::softmax_forward(const SoftmaxForward& a) {...} // softmax.cu
 //
-// The third argument names the view whose device decides. Callers write
-// kernels::softmax_forward({.x = x, .y = y}). cuda:: functions are in kernels/softmax/softmax.cu,
-// for CUDA devices and for the emulated one alike; in a build without either they are never
-// referenced.
+// all in kernels/<family>. The third argument names the view whose device decides. Callers write
+// kernels::softmax_forward({.x = x, .y = y}). The cuda:: functions serve CUDA devices and the
+// emulated one; in a build without either they are never referenced. Every backend begins with
+// check_arguments(a); a kernel that accepts anything defines none.
 #pragma once
 #include <binade/build_config.h>
 #include <binade/kernels/base/view.h>
@@ -37,6 +39,7 @@ inline constexpr bool kWithCuda = false;
 #endif
 
 #define BINADE_KERNEL(name, Arguments, decisive) \
+  void check_arguments(const Arguments& a);      \
   namespace cpu {                                \
   void name(const Arguments& a);                 \
   }                                              \

@@ -8,7 +8,7 @@
 // As a matrix product per phase and group: rows are target pixels, columns are the produced
 // channels, and k runs over (vertical tap, horizontal tap, reduced channel), channels innermost.
 #pragma once
-#include <binade/kernels/conv/conv2d_checks.h>
+#include <binade/kernels/conv/conv2d_internal.h>
 #include <binade/kernels/cuda/device.cuh>
 #include <binade/kernels/cuda/strided.cuh>
 

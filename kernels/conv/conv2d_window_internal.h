@@ -1,7 +1,7 @@
 // Shared by the CPU passes of conv2d: windows of an image copied to padded channels-last rows, as
 // `to`: the compute dtype, or the image's own. Internal to kernels/.
 #pragma once
-#include <binade/kernels/conv/conv2d_checks.h>
+#include <binade/kernels/conv/conv2d_internal.h>
 
 namespace binade::kernels {
 

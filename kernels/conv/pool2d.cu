@@ -3,7 +3,7 @@
 // operand is channels-last and aligned, else for one channel. Neighbouring threads take
 // neighbouring channels of a channels-last result and neighbouring columns of a row-major one;
 // windows overlap in the cache. Operands may have any strides.
-#include <binade/kernels/conv/pool2d_checks.h>
+#include <binade/kernels/conv/pool2d_internal.h>
 #include <binade/kernels/cuda/vector.cuh>
 
 #include <limits>

@@ -1,4 +1,4 @@
-#include <binade/kernels/conv/pool2d_checks.h>
+#include <binade/kernels/conv/pool2d_internal.h>
 
 namespace binade::kernels {
 namespace {

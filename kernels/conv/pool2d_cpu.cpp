@@ -2,7 +2,7 @@
 // channels-last are packed first. Average and adaptive pooling share one kernel, driven by tables
 // of windows per row and column.
 #include <binade/kernels/base/parallel.h>
-#include <binade/kernels/conv/pool2d_checks.h>
+#include <binade/kernels/conv/pool2d_internal.h>
 #include <binade/kernels/conv/pool2d_isa_internal.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
 

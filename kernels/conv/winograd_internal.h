@@ -16,7 +16,7 @@
 // Internal to kernels/. All memory but that of images is f32; strides count elements.
 #pragma once
 #include <binade/kernels/base/isa.h>
-#include <binade/kernels/conv/conv2d_checks.h>
+#include <binade/kernels/conv/conv2d_internal.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
 
 #include <cstdint>

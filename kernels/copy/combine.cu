@@ -1,7 +1,7 @@
 // CUDA hops of a reduction as a map (cuda/map.cuh): a vector of x and as many elements of what
 // arrived per thread and turn. Reads 2, writes 1 element: bandwidth bound. The same operations in
 // the same order as on the CPU, so the same bits.
-#include <binade/kernels/copy/combine_checks.h>
+#include <binade/kernels/copy/combine.h>
 #include <binade/kernels/pointwise/pointwise_functors.h>
 #include <binade/kernels/cuda/map.cuh>
 

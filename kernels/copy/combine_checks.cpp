@@ -1,4 +1,4 @@
-#include <binade/kernels/copy/combine_checks.h>
+#include <binade/kernels/copy/combine.h>
 
 namespace binade::kernels {
 namespace {

@@ -1,5 +1,5 @@
 // Hops of a reduction on the CPU: one flat loop.
-#include <binade/kernels/copy/combine_checks.h>
+#include <binade/kernels/copy/combine.h>
 #include <binade/kernels/copy/combine_isa_internal.h>
 
 namespace binade::kernels {

@@ -10,7 +10,7 @@
 // keeps the column reads of the tile free of bank conflicts for every width. Narrow matrices stay
 // with the map, whose neighbouring threads then share cache lines.
 #include <binade/kernels/base/convert_internal.h>
-#include <binade/kernels/copy/copy_checks.h>
+#include <binade/kernels/copy/copy.h>
 #include <binade/kernels/cuda/map.cuh>
 
 namespace binade::kernels {

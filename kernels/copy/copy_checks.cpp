@@ -1,4 +1,4 @@
-#include <binade/kernels/copy/copy_checks.h>
+#include <binade/kernels/copy/copy.h>
 
 namespace binade::kernels {
 

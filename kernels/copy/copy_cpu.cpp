@@ -1,7 +1,7 @@
 // CPU copies, fills and accumulation. A copy between layouts with different innermost dimensions
 // (matrix transpose, NCHW to NHWC) goes through square blocks; all others through coalesced rows.
 #include <binade/kernels/base/parallel.h>
-#include <binade/kernels/copy/copy_checks.h>
+#include <binade/kernels/copy/copy.h>
 #include <binade/kernels/copy/copy_isa_internal.h>
 #include <binade/kernels/pointwise/pointwise_isa_internal.h>
 

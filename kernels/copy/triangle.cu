@@ -1,5 +1,5 @@
 // CUDA triangular parts: a thread per element, which is read only where it is kept.
-#include <binade/kernels/copy/triangle_checks.h>
+#include <binade/kernels/copy/triangle.h>
 #include <binade/kernels/cuda/device.cuh>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>

@@ -1,4 +1,4 @@
-#include <binade/kernels/copy/triangle_checks.h>
+#include <binade/kernels/copy/triangle.h>
 
 namespace binade::kernels {
 

@@ -1,7 +1,7 @@
 // Triangular parts on the CPU: each row is a range that is kept and one or two that become 0.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
-#include <binade/kernels/copy/triangle_checks.h>
+#include <binade/kernels/copy/triangle.h>
 
 #include <algorithm>
 

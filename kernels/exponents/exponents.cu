@@ -2,7 +2,7 @@
 // in shared memory and adds it to the result at the end: integer atomics, so the counts repeat
 // whatever the order. A block reads far fewer than 2^32 elements.
 #include <binade/kernels/exponents/exponent_keys.h>
-#include <binade/kernels/exponents/exponents_checks.h>
+#include <binade/kernels/exponents/exponents.h>
 #include <binade/kernels/cuda/vector.cuh>
 
 #include <algorithm>
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void cuda::count_exponents(const CountExponents& a) {
-  check_count_exponents(a);
+  check_arguments(a);
   if (a.x.numel == 0) {
     return;
   }
@@ -110,7 +110,7 @@ void cuda::count_exponents(const CountExponents& a) {
 }
 
 void cuda::count_lost_updates(const CountLostUpdates& a) {
-  check_count_lost_updates(a);
+  check_arguments(a);
   if (a.before.numel == 0) {
     return;
   }

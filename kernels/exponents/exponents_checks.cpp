@@ -1,4 +1,4 @@
-#include <binade/kernels/exponents/exponents_checks.h>
+#include <binade/kernels/exponents/exponents.h>
 
 namespace binade::kernels {
 namespace {
@@ -12,14 +12,14 @@ void check_counts(const char* op, const View& result, int64_t length) {
 
 }  // namespace
 
-void check_count_exponents(const CountExponents& a) {
+void check_arguments(const CountExponents& a) {
   check(is_floating(a.x.dtype) && a.x.contiguous, "count_exponents: got x ", a.x.dtype, " ",
         a.x.sizes, a.x.contiguous ? "" : " (not contiguous)",
         ", expected a contiguous tensor of a floating dtype");
   check_counts("count_exponents", a.result, kExponentWords);
 }
 
-void check_count_lost_updates(const CountLostUpdates& a) {
+void check_arguments(const CountLostUpdates& a) {
   check(a.before.dtype == DType::f32 && a.before.contiguous, "count_lost_updates: got before ",
         a.before.dtype, " ", a.before.sizes, a.before.contiguous ? "" : " (not contiguous)",
         ", expected a contiguous f32 tensor");

@@ -3,7 +3,7 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/exponents/exponent_keys.h>
-#include <binade/kernels/exponents/exponents_checks.h>
+#include <binade/kernels/exponents/exponents.h>
 #include <binade/kernels/exponents/exponents_isa_internal.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ constexpr int64_t kChunksPerTable = int64_t(1) << 13;  // 2^31 elements, whose c
 }  // namespace
 
 void cpu::count_exponents(const CountExponents& a) {
-  check_count_exponents(a);
+  check_arguments(a);
   auto* result = a.result.as<int64_t>();
   std::mutex mutex;
   parallel_for((a.x.numel + kChunk - 1) / kChunk, 1, [&](int64_t begin, int64_t end) {
@@ -48,7 +48,7 @@ void cpu::count_exponents(const CountExponents& a) {
 }
 
 void cpu::count_lost_updates(const CountLostUpdates& a) {
-  check_count_lost_updates(a);
+  check_arguments(a);
   const auto* before = a.before.as<float>();
   const auto* after = a.after.as<float>();
   auto* result = a.result.as<int64_t>();

@@ -7,7 +7,7 @@
 #include <binade/kernels/base/stream.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 #include <binade/kernels/gemm/cublaslt_gemm_internal.h>
-#include <binade/kernels/gemm/gemm_checks.h>
+#include <binade/kernels/gemm/gemm_internal.h>
 
 #include <atomic>
 #ifdef BINADE_WITH_CUBLASLT

@@ -10,7 +10,7 @@
 #include <binade/kernels/cuda/device_facts_internal.h>
 #include <binade/kernels/cuda/tuning_internal.h>
 #include <binade/kernels/gemm/cublaslt_gemm_internal.h>
-#include <binade/kernels/gemm/gemm_checks.h>
+#include <binade/kernels/gemm/gemm_internal.h>
 #include <binade/kernels/gemm/gemm_provider.h>
 #include <binade/kernels/gemm/gemm_kernels.cuh>
 

@@ -1,4 +1,4 @@
-#include <binade/kernels/gemm/gemm_checks.h>
+#include <binade/kernels/gemm/gemm_internal.h>
 
 namespace binade::kernels {
 

@@ -8,7 +8,7 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/gemm/contraction_internal.h>
-#include <binade/kernels/gemm/gemm_checks.h>
+#include <binade/kernels/gemm/gemm_internal.h>
 #include <binade/kernels/gemm/gemm_pairs.h>
 #include <binade/kernels/gemm/packed_bias_internal.h>
 #include <binade/kernels/pointwise/pointwise_isa_internal.h>

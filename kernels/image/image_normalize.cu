@@ -4,7 +4,7 @@
 // takes as many elements as make 16 bytes of y, the wider side: writes are most of the traffic.
 // image_normalize_pixel_kernel: any other strides. A thread takes a pixel, so that the writes of a
 // channel are coalesced where y is row-major, and the reads always.
-#include <binade/kernels/image/image_normalize_checks.h>
+#include <binade/kernels/image/image_normalize_internal.h>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>
 

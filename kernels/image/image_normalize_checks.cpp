@@ -1,4 +1,4 @@
-#include <binade/kernels/image/image_normalize_checks.h>
+#include <binade/kernels/image/image_normalize_internal.h>
 
 namespace binade::kernels {
 

@@ -1,7 +1,7 @@
 // CPU image normalisation: pixels in the order of x, on several threads.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
-#include <binade/kernels/image/image_normalize_checks.h>
+#include <binade/kernels/image/image_normalize_internal.h>
 
 namespace binade::kernels::cpu {
 namespace {

@@ -1,8 +1,8 @@
 // CUDA interpolate: a thread per element of the output, in its memory order. The forward reads up
 // to four neighbours; the backward gathers every result that the element has a part in, so nothing
 // is added by several threads.
+#include <binade/kernels/image/interpolate.h>
 #include <binade/kernels/image/interpolate_axis_internal.h>
-#include <binade/kernels/image/interpolate_checks.h>
 #include <binade/kernels/cuda/device.cuh>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>

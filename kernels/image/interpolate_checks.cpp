@@ -1,4 +1,4 @@
-#include <binade/kernels/image/interpolate_checks.h>
+#include <binade/kernels/image/interpolate.h>
 
 namespace binade::kernels {
 namespace {

@@ -3,8 +3,8 @@
 // those of the forward, looked up by source.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
+#include <binade/kernels/image/interpolate.h>
 #include <binade/kernels/image/interpolate_axis_internal.h>
-#include <binade/kernels/image/interpolate_checks.h>
 #include <binade/kernels/image/interpolate_isa_internal.h>
 
 #include <vector>

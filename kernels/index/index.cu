@@ -1,7 +1,7 @@
 // CUDA gather and one_hot: a thread per element of the result. Where rows are copied, elements are
 // as wide as the layout allows, up to 16 bytes: the row is read and written in vectors, and the
 // threads of a row read the same index.
-#include <binade/kernels/index/index_checks.h>
+#include <binade/kernels/index/index_internal.h>
 #include <binade/kernels/cuda/fault.cuh>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>

@@ -1,4 +1,4 @@
-#include <binade/kernels/index/index_checks.h>
+#include <binade/kernels/index/index_internal.h>
 
 namespace binade::kernels {
 namespace {

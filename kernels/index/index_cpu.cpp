@@ -6,7 +6,7 @@
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy/copy.h>
-#include <binade/kernels/index/index_checks.h>
+#include <binade/kernels/index/index_internal.h>
 #include <binade/kernels/index/index_isa_internal.h>
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 // which no order changes, and only the one that holds the claim writes.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy/copy.h>
-#include <binade/kernels/index/index_checks.h>
+#include <binade/kernels/index/index_internal.h>
 #include <binade/kernels/cuda/fault.cuh>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>

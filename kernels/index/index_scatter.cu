@@ -7,7 +7,7 @@
 //    Sums that go on beyond the chunk wait in `open` and `inner` for scatter_merge_kernel.
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/cuda/radix_order_internal.h>
-#include <binade/kernels/index/index_checks.h>
+#include <binade/kernels/index/index_internal.h>
 #include <binade/kernels/cuda/fault.cuh>
 #include <binade/kernels/cuda/vector.cuh>
 

@@ -1,7 +1,7 @@
 // CUDA masked_select: a block per chunk of the mask, kPerThread neighbouring elements per thread,
 // whose places follow from a sum over the block.
 #include <binade/kernels/copy/copy.h>
-#include <binade/kernels/index/masked_select_checks.h>
+#include <binade/kernels/index/masked_select.h>
 #include <binade/kernels/cuda/scan.cuh>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>

@@ -1,4 +1,4 @@
-#include <binade/kernels/index/masked_select_checks.h>
+#include <binade/kernels/index/masked_select.h>
 
 namespace binade::kernels {
 namespace {

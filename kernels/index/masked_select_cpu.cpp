@@ -1,7 +1,7 @@
 // masked_select on the CPU: chunks of the mask are independent once their offsets are known.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
-#include <binade/kernels/index/masked_select_checks.h>
+#include <binade/kernels/index/masked_select.h>
 
 namespace binade::kernels::cpu {
 namespace {

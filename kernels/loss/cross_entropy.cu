@@ -8,7 +8,7 @@
 // The thread that holds the target's logit writes the row's loss, so nobody reads a logit that
 // another thread may have overwritten: dlogits may be logits.
 #include <binade/kernels/copy/dense_internal.h>
-#include <binade/kernels/loss/cross_entropy_checks.h>
+#include <binade/kernels/loss/cross_entropy.h>
 #include <binade/kernels/cuda/fault.cuh>
 #include <binade/kernels/cuda/row_team.cuh>
 

@@ -1,4 +1,4 @@
-#include <binade/kernels/loss/cross_entropy_checks.h>
+#include <binade/kernels/loss/cross_entropy.h>
 
 #include <initializer_list>
 #include <utility>

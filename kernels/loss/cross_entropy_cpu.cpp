@@ -1,7 +1,7 @@
 // Cross entropy on the CPU: targets are checked first, then rows are split over threads.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
-#include <binade/kernels/loss/cross_entropy_checks.h>
+#include <binade/kernels/loss/cross_entropy.h>
 #include <binade/kernels/loss/cross_entropy_isa_internal.h>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 // label is written by one thread, that of its first occurrence, which follows the chain of the
 // others; so nothing is added atomically and results repeat bit by bit.
 #include <binade/kernels/base/workspace.h>
-#include <binade/kernels/loss/ctc_loss_checks.h>
+#include <binade/kernels/loss/ctc_loss.h>
 #include <binade/kernels/cuda/block_reduce.cuh>
 #include <binade/kernels/cuda/fault.cuh>
 #include <binade/kernels/cuda/vector.cuh>

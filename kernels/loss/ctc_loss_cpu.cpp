@@ -3,7 +3,7 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy/copy.h>
-#include <binade/kernels/loss/ctc_loss_checks.h>
+#include <binade/kernels/loss/ctc_loss.h>
 #include <binade/kernels/loss/ctc_loss_isa_internal.h>
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // nll_loss on CUDA: a thread per target. The gradient is a fill and a scatter of one element per
 // target, which is all that is not zero.
 #include <binade/kernels/copy/copy.h>
-#include <binade/kernels/loss/nll_loss_checks.h>
+#include <binade/kernels/loss/nll_loss.h>
 #include <binade/kernels/cuda/device.cuh>
 #include <binade/kernels/cuda/fault.cuh>
 #include <binade/kernels/cuda/vector.cuh>

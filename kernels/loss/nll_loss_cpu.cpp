@@ -2,7 +2,7 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/copy/copy.h>
-#include <binade/kernels/loss/nll_loss_checks.h>
+#include <binade/kernels/loss/nll_loss.h>
 
 namespace binade::kernels {
 namespace {

@@ -4,7 +4,7 @@
 // loss); else element by element. Sums: every thread in levels, the block as a tree, and the blocks
 // in a second launch, in an order that depends on the shapes only.
 #include <binade/kernels/base/workspace.h>
-#include <binade/kernels/loss/pointwise_loss_checks.h>
+#include <binade/kernels/loss/pointwise_loss.h>
 #include <binade/kernels/loss/pointwise_loss_functors.h>
 #include <binade/kernels/cuda/block_reduce.cuh>
 #include <binade/kernels/cuda/fault.cuh>

@@ -1,4 +1,4 @@
-#include <binade/kernels/loss/pointwise_loss_checks.h>
+#include <binade/kernels/loss/pointwise_loss.h>
 
 namespace binade::kernels {
 namespace {

@@ -4,7 +4,7 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/base/workspace.h>
-#include <binade/kernels/loss/pointwise_loss_checks.h>
+#include <binade/kernels/loss/pointwise_loss.h>
 #include <binade/kernels/loss/pointwise_loss_isa_internal.h>
 
 #include <algorithm>

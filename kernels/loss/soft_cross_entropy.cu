@@ -6,7 +6,7 @@
 //    gradient's pass read the row again, from L2.
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/copy/dense_internal.h>
-#include <binade/kernels/loss/soft_cross_entropy_checks.h>
+#include <binade/kernels/loss/soft_cross_entropy.h>
 #include <binade/kernels/cuda/row_team.cuh>
 
 #include <numeric>

@@ -1,4 +1,4 @@
-#include <binade/kernels/loss/soft_cross_entropy_checks.h>
+#include <binade/kernels/loss/soft_cross_entropy.h>
 
 namespace binade::kernels {
 namespace {

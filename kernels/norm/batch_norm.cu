@@ -2,7 +2,7 @@
 // (norm/channel_sums.cuh); the last stage turns them into mean, rstd and the scale of the map that
 // writes y (norm/channel_map.cuh). x is read twice.
 #include <binade/kernels/copy/dense_internal.h>
-#include <binade/kernels/norm/batch_norm_checks.h>
+#include <binade/kernels/norm/batch_norm.h>
 #include <binade/kernels/norm/channel_map.cuh>
 
 namespace binade::kernels {

@@ -2,7 +2,7 @@
 // order (norm/channel_sums.cuh) give dweight, dbias and the coefficients of the map that writes dx
 // (norm/channel_map.cuh). In training x and dy are read twice, in evaluation once for dx.
 #include <binade/kernels/copy/dense_internal.h>
-#include <binade/kernels/norm/batch_norm_checks.h>
+#include <binade/kernels/norm/batch_norm.h>
 #include <binade/kernels/pointwise/pointwise.h>
 #include <binade/kernels/norm/channel_map.cuh>
 

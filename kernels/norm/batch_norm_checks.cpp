@@ -1,4 +1,4 @@
-#include <binade/kernels/norm/batch_norm_checks.h>
+#include <binade/kernels/norm/batch_norm.h>
 
 namespace binade::kernels {
 namespace {

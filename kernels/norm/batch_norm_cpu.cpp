@@ -4,7 +4,7 @@
 #include <binade/kernels/base/moments.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
-#include <binade/kernels/norm/batch_norm_checks.h>
+#include <binade/kernels/norm/batch_norm.h>
 #include <binade/kernels/norm/batch_norm_isa_internal.h>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 // the backward dy, are read twice. Row-major images of few pixels are packed as channels-last ones:
 // a block per plane would have nothing to do.
 #include <binade/kernels/copy/dense_internal.h>
-#include <binade/kernels/norm/group_norm_checks.h>
+#include <binade/kernels/norm/group_norm_internal.h>
 #include <binade/kernels/norm/channel_map.cuh>
 
 namespace binade::kernels {

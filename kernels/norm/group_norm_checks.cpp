@@ -1,4 +1,4 @@
-#include <binade/kernels/norm/group_norm_checks.h>
+#include <binade/kernels/norm/group_norm_internal.h>
 
 namespace binade::kernels {
 namespace {

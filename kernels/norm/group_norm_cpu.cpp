@@ -7,7 +7,7 @@
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
-#include <binade/kernels/norm/group_norm_checks.h>
+#include <binade/kernels/norm/group_norm_internal.h>
 #include <binade/kernels/norm/group_norm_isa_internal.h>
 
 #include <algorithm>

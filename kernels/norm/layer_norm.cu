@@ -5,7 +5,7 @@
 //  - block per row: longer rows. One pass takes mean and deviations (every thread about its own
 //    first element, merged by Chan's formula), one writes; its reads are L2 hits.
 #include <binade/kernels/copy/dense_internal.h>
-#include <binade/kernels/norm/layer_norm_checks.h>
+#include <binade/kernels/norm/layer_norm.h>
 #include <binade/kernels/cuda/row_team.cuh>
 
 namespace binade::kernels {

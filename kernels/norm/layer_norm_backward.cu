@@ -7,7 +7,7 @@
 //  - longer rows: block per row for dx, which reads x and dy twice (the second time from L2), and
 //    threads across columns for the partial rows.
 #include <binade/kernels/copy/dense_internal.h>
-#include <binade/kernels/norm/layer_norm_checks.h>
+#include <binade/kernels/norm/layer_norm.h>
 #include <binade/kernels/cuda/column_sums.cuh>
 #include <binade/kernels/cuda/row_team.cuh>
 

@@ -1,4 +1,4 @@
-#include <binade/kernels/norm/layer_norm_checks.h>
+#include <binade/kernels/norm/layer_norm.h>
 
 namespace binade::kernels {
 namespace {

@@ -6,7 +6,7 @@
 // clamp_gradient, replace_non_finite: one pass in place, a vector per thread and turn; a vector is
 // written only where it changed.
 #include <binade/kernels/base/workspace.h>
-#include <binade/kernels/optimizer/gradient_values_checks.h>
+#include <binade/kernels/optimizer/gradient_values_internal.h>
 #include <binade/kernels/cuda/block_reduce.cuh>
 #include <binade/kernels/cuda/vector.cuh>
 
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void cuda::gradient_norm(const GradientNorm& a) {
-  check_gradient_norm(a);
+  check_arguments(a);
   if (a.grad.numel == 0) {
     return;
   }
@@ -138,7 +138,7 @@ void cuda::gradient_norm(const GradientNorm& a) {
 }
 
 void cuda::clamp_gradient(const ClampGradient& a) {
-  check_clamp_gradient(a);
+  check_arguments(a);
   if (a.grad.numel == 0) {
     return;
   }
@@ -150,7 +150,7 @@ void cuda::clamp_gradient(const ClampGradient& a) {
 }
 
 void cuda::replace_non_finite(const ReplaceNonFinite& a) {
-  check_replace_non_finite(a);
+  check_arguments(a);
   if (a.grad.numel == 0) {
     return;
   }

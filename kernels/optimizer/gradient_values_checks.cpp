@@ -1,5 +1,5 @@
-#include <binade/kernels/optimizer/gradient_values_checks.h>
-#include <binade/kernels/optimizer/optimizer_checks.h>
+#include <binade/kernels/optimizer/gradient_values_internal.h>
+#include <binade/kernels/optimizer/optimizer_internal.h>
 
 namespace binade::kernels {
 namespace {
@@ -12,20 +12,20 @@ void check_tag(const char* op, const View& tag) {
 
 }  // namespace
 
-void check_gradient_norm(const GradientNorm& a) {
+void check_arguments(const GradientNorm& a) {
   check_flat_gradient("gradient_norm", a.grad);
   check_tag("gradient_norm", a.tag);
   check_words("gradient_norm", "result", a.result, 1);
   check(a.p > 0, "gradient_norm: got p = ", a.p, ", expected a positive number or infinity");
 }
 
-void check_clamp_gradient(const ClampGradient& a) {
+void check_arguments(const ClampGradient& a) {
   check_flat_gradient("clamp_gradient", a.grad);
   check_tag("clamp_gradient", a.tag);
   check(a.limit >= 0, "clamp_gradient: got limit = ", a.limit, ", expected a number >= 0");
 }
 
-void check_replace_non_finite(const ReplaceNonFinite& a) {
+void check_arguments(const ReplaceNonFinite& a) {
   check_flat_gradient("replace_non_finite", a.grad);
   check_tag("replace_non_finite", a.when);
 }

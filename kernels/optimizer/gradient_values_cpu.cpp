@@ -2,7 +2,7 @@
 // size in order.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
-#include <binade/kernels/optimizer/gradient_values_checks.h>
+#include <binade/kernels/optimizer/gradient_values_internal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ double larger(double a, double b) { return b > a || std::isnan(b) ? b : a; }
 }  // namespace
 
 void cpu::gradient_norm(const GradientNorm& a) {
-  check_gradient_norm(a);
+  check_arguments(a);
   const double scale = full_scale(a.scale, a.tag), p = a.p;
   const bool largest = std::isinf(p);
   constexpr int64_t kChunk = 16384;
@@ -49,7 +49,7 @@ void cpu::gradient_norm(const GradientNorm& a) {
 }
 
 void cpu::clamp_gradient(const ClampGradient& a) {
-  check_clamp_gradient(a);
+  check_arguments(a);
   const double bound = a.limit * full_scale(a.scale, a.tag);
   dispatch_floating("clamp_gradient", a.grad.dtype, [&]<class T>(Type<T>) {
     T* g = a.grad.as<T>();
@@ -63,7 +63,7 @@ void cpu::clamp_gradient(const ClampGradient& a) {
 }
 
 void cpu::replace_non_finite(const ReplaceNonFinite& a) {
-  check_replace_non_finite(a);
+  check_arguments(a);
   if (a.when && *a.when.as<double>() == 0) {
     return;
   }

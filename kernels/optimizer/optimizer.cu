@@ -1,5 +1,5 @@
 // SGD and Adam on a device: their rules for dev::run_step (kernels/optimizer/step_kernel.cuh).
-#include <binade/kernels/optimizer/optimizer_checks.h>
+#include <binade/kernels/optimizer/optimizer_internal.h>
 #include <binade/kernels/optimizer/step_kernel.cuh>
 
 #include <cmath>
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(dev::kStepThreads)
 }  // namespace
 
 void cuda::sgd_step(const SgdStep& a) {
-  check_sgd_step(a);
+  check_arguments(a);
   dispatch_floating("sgd_step", a.param.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     const Sgd<C> rule{.buffer = a.momentum_buffer.as<C>(),
@@ -107,7 +107,7 @@ void cuda::sgd_step(const SgdStep& a) {
 }
 
 void cuda::adam_step(const AdamStep& a) {
-  check_adam_step(a);
+  check_arguments(a);
   dispatch_floating("adam_step", a.param.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     const Adam<C> rule{.first = a.exp_avg.as<C>(),

@@ -1,6 +1,6 @@
 // RMSprop and Adagrad on a device: their rules for dev::run_step
 // (kernels/optimizer/step_kernel.cuh).
-#include <binade/kernels/optimizer/optimizer_adaptive_checks.h>
+#include <binade/kernels/optimizer/optimizer_adaptive_internal.h>
 #include <binade/kernels/optimizer/step_kernel.cuh>
 
 #include <cmath>
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(dev::kStepThreads)
 }  // namespace
 
 void cuda::rmsprop_step(const RmspropStep& a) {
-  check_rmsprop_step(a);
+  check_arguments(a);
   dispatch_floating("rmsprop_step", a.param.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     const Rmsprop<C> rule{.squares = a.square_avg.as<C>(),
@@ -114,7 +114,7 @@ void cuda::rmsprop_step(const RmspropStep& a) {
 }
 
 void cuda::adagrad_step(const AdagradStep& a) {
-  check_adagrad_step(a);
+  check_arguments(a);
   dispatch_floating("adagrad_step", a.param.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     const Adagrad<C> rule{.sum = a.sum.as<C>(),

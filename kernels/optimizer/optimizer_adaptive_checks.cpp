@@ -1,9 +1,9 @@
-#include <binade/kernels/optimizer/optimizer_adaptive_checks.h>
-#include <binade/kernels/optimizer/optimizer_checks.h>
+#include <binade/kernels/optimizer/optimizer_adaptive_internal.h>
+#include <binade/kernels/optimizer/optimizer_internal.h>
 
 namespace binade::kernels {
 
-void check_rmsprop_step(const RmspropStep& a) {
+void check_arguments(const RmspropStep& a) {
   check_step("rmsprop_step", a.param, a.master, a.grad, a.words);
   const DType stat = compute_dtype(a.param.dtype);
   check_flat("rmsprop_step", "square_avg", a.square_avg, a.param, stat);
@@ -18,7 +18,7 @@ void check_rmsprop_step(const RmspropStep& a) {
   check(a.alpha >= 0 && a.alpha <= 1, "rmsprop_step: got alpha ", a.alpha, ", expected 0 to 1");
 }
 
-void check_adagrad_step(const AdagradStep& a) {
+void check_arguments(const AdagradStep& a) {
   check_step("adagrad_step", a.param, a.master, a.grad, a.words);
   check_flat("adagrad_step", "sum", a.sum, a.param, compute_dtype(a.param.dtype));
   check(a.words || a.step >= 1, "adagrad_step: got step ", a.step, ", expected 1 or more");

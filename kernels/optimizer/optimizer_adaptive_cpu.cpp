@@ -1,12 +1,12 @@
 // RMSprop and Adagrad on the CPU, shared out among threads like the steps of optimizer_cpu.cpp.
-#include <binade/kernels/optimizer/optimizer_adaptive_checks.h>
+#include <binade/kernels/optimizer/optimizer_adaptive_internal.h>
 #include <binade/kernels/optimizer/optimizer_adaptive_isa_internal.h>
 #include <binade/kernels/optimizer/optimizer_blocks_internal.h>
 
 namespace binade::kernels {
 
 void cpu::rmsprop_step(const RmspropStep& a) {
-  check_rmsprop_step(a);
+  check_arguments(a);
   const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
   if (w.apply == 0) {
     return;
@@ -26,7 +26,7 @@ void cpu::rmsprop_step(const RmspropStep& a) {
 }
 
 void cpu::adagrad_step(const AdagradStep& a) {
-  check_adagrad_step(a);
+  check_arguments(a);
   const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
   if (w.apply == 0) {
     return;

@@ -1,4 +1,4 @@
-#include <binade/kernels/optimizer/optimizer_checks.h>
+#include <binade/kernels/optimizer/optimizer_internal.h>
 
 namespace binade::kernels {
 
@@ -35,12 +35,12 @@ void check_flat_gradient(const char* op, const View& grad) {
   check_flat(op, "grad", grad, grad, grad.dtype);
 }
 
-void check_gradient_stats(const GradientStats& a) {
+void check_arguments(const GradientStats& a) {
   check_flat_gradient("gradient_stats", a.grad);
   check_words("gradient_stats", "result", a.result, 2);
 }
 
-void check_sgd_step(const SgdStep& a) {
+void check_arguments(const SgdStep& a) {
   check_step("sgd_step", a.param, a.master, a.grad, a.words);
   if (a.momentum_buffer) {
     check_flat("sgd_step", "momentum_buffer", a.momentum_buffer, a.param,
@@ -53,7 +53,7 @@ void check_sgd_step(const SgdStep& a) {
         ", expected momentum above 0 and dampening 0");
 }
 
-void check_adam_step(const AdamStep& a) {
+void check_arguments(const AdamStep& a) {
   check_step("adam_step", a.param, a.master, a.grad, a.words);
   const DType stat = compute_dtype(a.param.dtype);
   check_flat("adam_step", "exp_avg", a.exp_avg, a.param, stat);

@@ -3,12 +3,12 @@
 // chunks of fixed size in order.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/optimizer/optimizer_blocks_internal.h>
-#include <binade/kernels/optimizer/optimizer_checks.h>
+#include <binade/kernels/optimizer/optimizer_internal.h>
 
 namespace binade::kernels {
 
 void cpu::gradient_stats(const GradientStats& a) {
-  check_gradient_stats(a);
+  check_arguments(a);
   const int64_t count = a.grad.numel;
   const int64_t chunks = (count + kElementsPerTask - 1) / kElementsPerTask;
   const Workspace partials(static_cast<size_t>(chunks) * 2 * sizeof(double));
@@ -32,7 +32,7 @@ void cpu::gradient_stats(const GradientStats& a) {
 }
 
 void cpu::sgd_step(const SgdStep& a) {
-  check_sgd_step(a);
+  check_arguments(a);
   const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
   if (w.apply == 0) {
     return;
@@ -51,7 +51,7 @@ void cpu::sgd_step(const SgdStep& a) {
 }
 
 void cpu::adam_step(const AdamStep& a) {
-  check_adam_step(a);
+  check_arguments(a);
   const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
   if (w.apply == 0) {
     return;

@@ -7,8 +7,8 @@
 // bits repeat on any device. step_stats differs in the last write: there the sum is divided by the
 // square of the scale, which may be known to the device only, and added to the words of the step.
 #include <binade/kernels/base/workspace.h>
-#include <binade/kernels/optimizer/optimizer_checks.h>
-#include <binade/kernels/optimizer/step_words_checks.h>
+#include <binade/kernels/optimizer/optimizer_internal.h>
+#include <binade/kernels/optimizer/step_words.h>
 #include <binade/kernels/cuda/block_reduce.cuh>
 #include <binade/kernels/cuda/vector.cuh>
 
@@ -116,12 +116,12 @@ void measure(const char* op, const View& grad, const Target& target) {
 }  // namespace
 
 void cuda::gradient_stats(const GradientStats& a) {
-  check_gradient_stats(a);
+  check_arguments(a);
   measure("gradient_stats", a.grad, {.result = a.result.as<double>()});
 }
 
 void cuda::step_stats(const StepStats& a) {
-  check_step_stats(a);
+  check_arguments(a);
   measure("step_stats", a.grad,
           {.words = a.words.as<OptimizerWords>(),
            .scale = a.scale,

@@ -3,7 +3,7 @@
 // adds up the partials in a fixed order. LAMB's direction is computed twice from its moments: that
 // reads as many bytes as keeping it would, and needs no memory.
 #include <binade/kernels/base/workspace.h>
-#include <binade/kernels/optimizer/optimizer_trust_checks.h>
+#include <binade/kernels/optimizer/optimizer_trust_internal.h>
 #include <binade/kernels/cuda/block_reduce.cuh>
 #include <binade/kernels/optimizer/step_arrays.cuh>
 
@@ -221,7 +221,7 @@ Workspace partials_of(const TrustTable& table, Device device) {
 }  // namespace
 
 void cuda::lamb_step(const LambStep& a) {
-  check_lamb_step(a);
+  check_arguments(a);
   const auto blocks = static_cast<unsigned>(a.table.chunks.sizes[0]);
   if (blocks == 0) {
     return;
@@ -244,7 +244,7 @@ void cuda::lamb_step(const LambStep& a) {
 }
 
 void cuda::lars_step(const LarsStep& a) {
-  check_lars_step(a);
+  check_arguments(a);
   const auto blocks = static_cast<unsigned>(a.table.chunks.sizes[0]);
   if (blocks == 0) {
     return;

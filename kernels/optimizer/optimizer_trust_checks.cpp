@@ -1,5 +1,5 @@
-#include <binade/kernels/optimizer/optimizer_checks.h>
-#include <binade/kernels/optimizer/optimizer_trust_checks.h>
+#include <binade/kernels/optimizer/optimizer_internal.h>
+#include <binade/kernels/optimizer/optimizer_trust_internal.h>
 
 namespace binade::kernels {
 namespace {
@@ -18,7 +18,7 @@ void check_table(const char* op, const TrustTable& table) {
 
 }  // namespace
 
-void check_lamb_step(const LambStep& a) {
+void check_arguments(const LambStep& a) {
   check_step("lamb_step", a.param, a.master, a.grad, a.words);
   const DType stat = compute_dtype(a.param.dtype);
   check_flat("lamb_step", "exp_avg", a.exp_avg, a.param, stat);
@@ -29,7 +29,7 @@ void check_lamb_step(const LambStep& a) {
         a.beta1, " and ", a.beta2, ", expected 0 to below 1");
 }
 
-void check_lars_step(const LarsStep& a) {
+void check_arguments(const LarsStep& a) {
   check_step("lars_step", a.param, a.master, a.grad, a.words);
   check_flat("lars_step", "momentum_buffer", a.momentum_buffer, a.param,
              compute_dtype(a.param.dtype));

@@ -2,7 +2,7 @@
 // the order of its chunks.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/optimizer/optimizer_blocks_internal.h>
-#include <binade/kernels/optimizer/optimizer_trust_checks.h>
+#include <binade/kernels/optimizer/optimizer_trust_internal.h>
 #include <binade/kernels/optimizer/optimizer_trust_isa_internal.h>
 
 namespace binade::kernels {
@@ -51,7 +51,7 @@ void run(const Step& a, const StretchWords& w, RangeOf range_of, Measure measure
 }  // namespace
 
 void cpu::lamb_step(const LambStep& a) {
-  check_lamb_step(a);
+  check_arguments(a);
   const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
   if (w.apply == 0) {
     return;
@@ -74,7 +74,7 @@ void cpu::lamb_step(const LambStep& a) {
 }
 
 void cpu::lars_step(const LarsStep& a) {
-  check_lars_step(a);
+  check_arguments(a);
   const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
   if (w.apply == 0) {
     return;

@@ -1,7 +1,7 @@
 // The words of a training step on a device: kernels of one thread, or of one thread per stretch of
 // parameters, that run the rules of kernels/optimizer/step_rule.h on device memory; and unscaling
 // by a tag in device memory, one 16-byte vector per thread and turn.
-#include <binade/kernels/optimizer/step_words_checks.h>
+#include <binade/kernels/optimizer/step_words.h>
 #include <binade/kernels/cuda/vector.cuh>
 
 #include <algorithm>
@@ -101,7 +101,7 @@ void for_batches(std::span<const T> items, F f) {
 }  // namespace
 
 void cuda::loss_seed(const LossSeed& a) {
-  check_loss_seed(a);
+  check_arguments(a);
   dispatch_floating("loss_seed", a.loss.dtype, [&]<class T>(Type<T>) {
     launch({"loss_seed_kernel", 1, 1}, loss_seed_kernel<T>, a.loss.as<T>(),
            a.scaler.as<ScalerWords>(), a.tag.as<double>(), a.seed.as<T>(), a.weight);
@@ -109,7 +109,7 @@ void cuda::loss_seed(const LossSeed& a) {
 }
 
 void cuda::unscale_gradient(const UnscaleGradient& a) {
-  check_unscale_gradient(a);
+  check_arguments(a);
   if (a.x.numel == 0) {
     return;
   }
@@ -123,19 +123,19 @@ void cuda::unscale_gradient(const UnscaleGradient& a) {
 }
 
 void cuda::step_replaces(const StepReplaces& a) {
-  check_step_replaces(a);
+  check_arguments(a);
   launch({"step_replaces_kernel", 1, 1}, step_replaces_kernel, a.rule, a.scaler.as<ScalerWords>(),
          a.words.as<OptimizerWords>());
 }
 
 void cuda::step_decide(const StepDecide& a) {
-  check_step_decide(a);
+  check_arguments(a);
   launch({"step_decide_kernel", 1, 1}, step_decide_kernel, a.request, a.scaler.as<ScalerWords>(),
          a.words.as<OptimizerWords>(), a.outcome.as<double>());
 }
 
 void cuda::step_prepare(const StepPrepare& a) {
-  check_step_prepare(a);
+  check_arguments(a);
   const auto* words = a.words.as<OptimizerWords>();
   for_batches(a.counters, [&](const Batch<UpdateCounter>& batch, size_t) {
     launch({"step_counters_kernel", 1, kBatch}, step_counters_kernel, batch, words);
@@ -147,7 +147,7 @@ void cuda::step_prepare(const StepPrepare& a) {
 }
 
 void cuda::schedule_step(const ScheduleStep& a) {
-  check_schedule_step(a);
+  check_arguments(a);
   const RateShape shape{a.table.sizes[0], a.rates.sizes[0], a.rates.sizes[1], a.rates.strides[0],
                         a.rates.strides[1]};
   launch({"schedule_step_kernel", 1, kBatch}, schedule_step_kernel, shape, a.outcome.as<double>(),

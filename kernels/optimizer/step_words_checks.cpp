@@ -1,9 +1,9 @@
-#include <binade/kernels/optimizer/optimizer_checks.h>
-#include <binade/kernels/optimizer/step_words_checks.h>
+#include <binade/kernels/optimizer/optimizer_internal.h>
+#include <binade/kernels/optimizer/step_words.h>
 
 namespace binade::kernels {
 
-void check_loss_seed(const LossSeed& a) {
+void check_arguments(const LossSeed& a) {
   check(a.loss.numel == 1 && is_floating(a.loss.dtype), "loss_seed: got a loss ", a.loss.dtype, " ",
         a.loss.sizes, ", expected one floating element");
   check(a.seed.numel == 1 && a.seed.dtype == a.loss.dtype, "loss_seed: got a seed ", a.seed.dtype,
@@ -12,7 +12,7 @@ void check_loss_seed(const LossSeed& a) {
   check_words("loss_seed", "tag", a.tag, 1);
 }
 
-void check_unscale_gradient(const UnscaleGradient& a) {
+void check_arguments(const UnscaleGradient& a) {
   check(is_floating(a.x.dtype) && a.y.dtype == compute_dtype(a.x.dtype) && a.x.sizes == a.y.sizes &&
             a.x.strides == a.y.strides && is_dense(a.x.sizes, a.x.strides),
         "unscale_gradient: got x ", a.x.dtype, " ", a.x.sizes, " and y ", a.y.dtype, " ", a.y.sizes,
@@ -20,7 +20,7 @@ void check_unscale_gradient(const UnscaleGradient& a) {
   check_words("unscale_gradient", "tag", a.tag, 1);
 }
 
-void check_step_stats(const StepStats& a) {
+void check_arguments(const StepStats& a) {
   check_flat_gradient("step_stats", a.grad);
   check_words("step_stats", "words", a.words, kWordsOf<OptimizerWords>);
   if (a.tag) {
@@ -28,12 +28,12 @@ void check_step_stats(const StepStats& a) {
   }
 }
 
-void check_step_replaces(const StepReplaces& a) {
+void check_arguments(const StepReplaces& a) {
   check_words("step_replaces", "scaler", a.scaler, kWordsOf<ScalerWords>);
   check_words("step_replaces", "words", a.words, kWordsOf<OptimizerWords>);
 }
 
-void check_step_decide(const StepDecide& a) {
+void check_arguments(const StepDecide& a) {
   if (a.scaler) {
     check_words("step_decide", "scaler", a.scaler, kWordsOf<ScalerWords>);
   }
@@ -41,7 +41,7 @@ void check_step_decide(const StepDecide& a) {
   check_words("step_decide", "outcome", a.outcome, 1);
 }
 
-void check_step_prepare(const StepPrepare& a) {
+void check_arguments(const StepPrepare& a) {
   check_words("step_prepare", "words", a.words, kWordsOf<OptimizerWords>);
   const auto stretches = static_cast<int64_t>(a.stretches.size());
   check(a.result.dtype == DType::f64 && a.result.contiguous &&
@@ -50,7 +50,7 @@ void check_step_prepare(const StepPrepare& a) {
         ", expected a contiguous f64 [", stretches, ", ", kWordsOf<StretchWords>, "]");
 }
 
-void check_schedule_step(const ScheduleStep& a) {
+void check_arguments(const ScheduleStep& a) {
   check_words("schedule_step", "outcome", a.outcome, 1);
   check_words("schedule_step", "words", a.words, kWordsOf<ScheduleWords>);
   check(a.rates.dtype == DType::f64 && a.rates.dim() == 2, "schedule_step: got rates ",

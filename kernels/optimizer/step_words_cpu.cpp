@@ -1,6 +1,6 @@
 // The words of a step in host memory.
 #include <binade/kernels/optimizer/optimizer.h>
-#include <binade/kernels/optimizer/step_words_checks.h>
+#include <binade/kernels/optimizer/step_words.h>
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ double first_non_finite(const View& flat) {
 }  // namespace
 
 void cpu::loss_seed(const LossSeed& a) {
-  check_loss_seed(a);
+  check_arguments(a);
   auto& scaler = *a.scaler.as<ScalerWords>();
   *a.tag.as<double>() = scaler.scale;
   dispatch_floating("loss_seed", a.loss.dtype, [&]<class T>(Type<T>) {
@@ -30,7 +30,7 @@ void cpu::loss_seed(const LossSeed& a) {
 }
 
 void cpu::unscale_gradient(const UnscaleGradient& a) {
-  check_unscale_gradient(a);
+  check_arguments(a);
   const double factor = 1 / full_scale(a.scale, a.tag);
   dispatch_floating("unscale_gradient", a.x.dtype, [&]<class T>(Type<T>) {
     const T* x = a.x.as<T>();
@@ -42,7 +42,7 @@ void cpu::unscale_gradient(const UnscaleGradient& a) {
 }
 
 void cpu::step_stats(const StepStats& a) {
-  check_step_stats(a);
+  check_arguments(a);
   double stats[2];
   gradient_stats({.grad = a.grad, .result = view_of(stats, DType::f64, {2})});
   auto& words = *a.words.as<OptimizerWords>();
@@ -61,19 +61,19 @@ void cpu::step_stats(const StepStats& a) {
 }
 
 void cpu::step_replaces(const StepReplaces& a) {
-  check_step_replaces(a);
+  check_arguments(a);
   auto& words = *a.words.as<OptimizerWords>();
   words.replaces = must_replace(a.rule, *a.scaler.as<ScalerWords>(), words);
 }
 
 void cpu::step_decide(const StepDecide& a) {
-  check_step_decide(a);
+  check_arguments(a);
   *a.outcome.as<double>() =
       decide_step(a.request, a.scaler.as<ScalerWords>(), *a.words.as<OptimizerWords>());
 }
 
 void cpu::step_prepare(const StepPrepare& a) {
-  check_step_prepare(a);
+  check_arguments(a);
   const auto& words = *a.words.as<OptimizerWords>();
   for (const UpdateCounter& counter : a.counters) {
     *counter.to = *counter.from + words.apply;
@@ -85,7 +85,7 @@ void cpu::step_prepare(const StepPrepare& a) {
 }
 
 void cpu::schedule_step(const ScheduleStep& a) {
-  check_schedule_step(a);
+  check_arguments(a);
   if (*a.outcome.as<double>() != kStepApplied) {
     return;
   }

@@ -2,8 +2,8 @@
 // dtype, 16 bytes a thread. Broadcasts are strides of 0: along a whole row they stay on the vector
 // path, so adding a bias costs what a plain addition costs.
 #include <binade/kernels/base/number_internal.h>
-#include <binade/kernels/pointwise/pointwise_checks.h>
 #include <binade/kernels/pointwise/pointwise_functors.h>
+#include <binade/kernels/pointwise/pointwise_internal.h>
 #include <binade/kernels/cuda/map.cuh>
 
 #include <cstring>

@@ -1,7 +1,7 @@
 // Gradients of CUDA binary operations as maps (cuda/map.cuh): one kernel per operation, dtype and
 // operand, 16 bytes a thread. Operands that the gradient does not depend on are not loaded.
-#include <binade/kernels/pointwise/pointwise_checks.h>
 #include <binade/kernels/pointwise/pointwise_functors.h>
+#include <binade/kernels/pointwise/pointwise_internal.h>
 #include <binade/kernels/cuda/map.cuh>
 
 namespace binade::kernels {
@@ -36,7 +36,7 @@ void backward(Binary op, const StridedLoop& loop) {
 }  // namespace
 
 void cuda::binary_backward(const BinaryBackward& a) {
-  const BinarySaved saved = check_arguments(a);
+  const BinarySaved saved = checked_operands(a);
   const auto gradient = [&]<bool kOfA>(const View& out, std::bool_constant<kOfA>) {
     if (!out) {
       return;

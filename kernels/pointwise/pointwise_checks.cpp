@@ -1,5 +1,5 @@
 #include <binade/kernels/base/number_internal.h>
-#include <binade/kernels/pointwise/pointwise_checks.h>
+#include <binade/kernels/pointwise/pointwise_internal.h>
 
 namespace binade::kernels {
 namespace {
@@ -47,7 +47,7 @@ void check_arguments(const BinaryForward& a) {
   }
 }
 
-BinarySaved check_arguments(const BinaryBackward& a) {
+BinarySaved checked_operands(const BinaryBackward& a) {
   const char* name = to_string(a.op);
   check_floating("binary_backward", name, a.dy.dtype);
   const View& saved_a = reads_values(a.op) ? a.a : a.dy;

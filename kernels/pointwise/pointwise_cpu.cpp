@@ -1,7 +1,7 @@
 // CPU pointwise kernels: checks, one flat loop where all operands are row-major of the same sizes,
 // a coalesced strided loop otherwise. The bodies are in unary_isa.cpp and binary_isa.cpp.
 #include <binade/kernels/base/number_internal.h>
-#include <binade/kernels/pointwise/pointwise_checks.h>
+#include <binade/kernels/pointwise/pointwise_internal.h>
 #include <binade/kernels/pointwise/pointwise_isa_internal.h>
 
 namespace binade::kernels::cpu {
@@ -99,7 +99,7 @@ void binary_forward(const BinaryForward& a) {
 }
 
 void binary_backward(const BinaryBackward& a) {
-  const BinarySaved saved = check_arguments(a);
+  const BinarySaved saved = checked_operands(a);
   const View* wanted[2] = {&a.da, &a.db};
   for (int which = 0; which < 2; ++which) {
     const View& out = *wanted[which];

@@ -1,8 +1,8 @@
 // Gradients of CUDA unary operations: dx = dy f'(x) as a map (cuda/map.cuh). One kernel per
 // operation and dtype with 16 bytes a thread for f32, f16 and bf16; for f64, which is for
 // reference, one kernel that switches over the operations.
-#include <binade/kernels/pointwise/pointwise_checks.h>
 #include <binade/kernels/pointwise/pointwise_functors.h>
+#include <binade/kernels/pointwise/pointwise_internal.h>
 #include <binade/kernels/pointwise/unary_unroll_internal.h>
 #include <binade/kernels/cuda/map.cuh>
 

@@ -1,4 +1,5 @@
-#include <binade/kernels/pointwise/ternary_checks.h>
+#include <binade/kernels/base/number_internal.h>
+#include <binade/kernels/pointwise/ternary.h>
 
 namespace binade::kernels {
 

@@ -1,6 +1,7 @@
 // CPU kernels of three operands: checks, one flat loop where all operands are row-major of the same
 // sizes, a coalesced strided loop otherwise. The bodies are in ternary_isa.cpp.
-#include <binade/kernels/pointwise/ternary_checks.h>
+#include <binade/kernels/base/number_internal.h>
+#include <binade/kernels/pointwise/ternary.h>
 #include <binade/kernels/pointwise/ternary_isa_internal.h>
 
 namespace binade::kernels::cpu {

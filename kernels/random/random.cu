@@ -3,7 +3,7 @@
 // whatever the offset. Where the eight elements are contiguous and aligned they are read and
 // written as vectors; else one by one, at their places in row-major order.
 #include <binade/kernels/base/philox.h>
-#include <binade/kernels/random/random_checks.h>
+#include <binade/kernels/random/random_internal.h>
 #include <binade/kernels/random/random_values.h>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>

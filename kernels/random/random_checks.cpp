@@ -1,4 +1,4 @@
-#include <binade/kernels/random/random_checks.h>
+#include <binade/kernels/random/random_internal.h>
 
 namespace binade::kernels {
 namespace {

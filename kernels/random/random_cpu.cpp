@@ -2,7 +2,7 @@
 // row-major go through a contiguous buffer.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
-#include <binade/kernels/random/random_checks.h>
+#include <binade/kernels/random/random_internal.h>
 #include <binade/kernels/random/random_isa_internal.h>
 
 namespace binade::kernels::cpu {

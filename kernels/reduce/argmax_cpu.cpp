@@ -1,6 +1,6 @@
 // CPU argmax and argmin: one sequential scan per output.
 #include <binade/kernels/base/parallel.h>
-#include <binade/kernels/reduce/reduce_checks.h>
+#include <binade/kernels/reduce/reduce_internal.h>
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 // are, the 32 lanes of a warp take neighbouring lines, so that accesses are coalesced, and the 8
 // warps of a block share out their elements. The backward writes both gradients in one pass.
 #include <binade/kernels/copy/copy.h>
-#include <binade/kernels/reduce/cosine_similarity_checks.h>
+#include <binade/kernels/reduce/cosine_similarity.h>
 #include <binade/kernels/cuda/block_reduce.cuh>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>

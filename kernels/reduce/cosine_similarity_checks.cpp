@@ -1,4 +1,4 @@
-#include <binade/kernels/reduce/cosine_similarity_checks.h>
+#include <binade/kernels/reduce/cosine_similarity.h>
 
 #include <initializer_list>
 

@@ -1,7 +1,7 @@
 // Cosine similarity on the CPU: rows along the dimension, split over threads.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
-#include <binade/kernels/reduce/cosine_similarity_checks.h>
+#include <binade/kernels/reduce/cosine_similarity.h>
 #include <binade/kernels/reduce/cosine_similarity_isa_internal.h>
 
 #include <algorithm>

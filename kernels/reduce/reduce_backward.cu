@@ -1,7 +1,7 @@
 // dx = f(x, a, b) with a and b broadcast over the reduced dimensions. A thread takes a vector of dx
 // and x where the innermost dimension allows it, else one element; its a and b are a cache line for
 // many threads.
-#include <binade/kernels/reduce/reduce_checks.h>
+#include <binade/kernels/reduce/reduce_internal.h>
 #include <binade/kernels/cuda/map.cuh>
 #include <binade/kernels/cuda/row_team.cuh>
 

@@ -1,4 +1,4 @@
-#include <binade/kernels/reduce/reduce_checks.h>
+#include <binade/kernels/reduce/reduce_internal.h>
 
 #include <limits>
 

@@ -5,7 +5,7 @@
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/copy/copy_isa_internal.h>
-#include <binade/kernels/reduce/reduce_checks.h>
+#include <binade/kernels/reduce/reduce_internal.h>
 #include <binade/kernels/reduce/reduce_isa_internal.h>
 
 #include <cmath>

@@ -2,7 +2,7 @@
 #pragma once
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/base/strided.h>
-#include <binade/kernels/reduce/reduce_checks.h>
+#include <binade/kernels/reduce/reduce_internal.h>
 
 namespace binade::kernels {
 

@@ -6,7 +6,7 @@
 //   finish()    the results: y, and the second one (aux) of reducers that have it
 // Terms and results are of type C = Compute<T>, or of an integer type.
 #pragma once
-#include <binade/kernels/reduce/reduce_checks.h>
+#include <binade/kernels/reduce/reduce_internal.h>
 #include <binade/kernels/cuda/accumulator.cuh>
 #include <binade/kernels/cuda/row_team.cuh>
 

@@ -1,6 +1,6 @@
 // Recurrent cells on the device: a thread per element of the hidden state; neighbouring threads
 // take neighbouring elements of every gate. Bound by memory.
-#include <binade/kernels/rnn/rnn_cell_checks.h>
+#include <binade/kernels/rnn/rnn_cell.h>
 #include <binade/kernels/rnn/rnn_cell_math_internal.h>
 #include <binade/kernels/cuda/vector.cuh>
 

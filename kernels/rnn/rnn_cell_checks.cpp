@@ -1,4 +1,4 @@
-#include <binade/kernels/rnn/rnn_cell_checks.h>
+#include <binade/kernels/rnn/rnn_cell.h>
 
 namespace binade::kernels {
 namespace {

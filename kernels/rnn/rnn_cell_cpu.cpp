@@ -1,6 +1,6 @@
 // Recurrent cells on the CPU: rows are independent and split over threads.
 #include <binade/kernels/base/parallel.h>
-#include <binade/kernels/rnn/rnn_cell_checks.h>
+#include <binade/kernels/rnn/rnn_cell.h>
 #include <binade/kernels/rnn/rnn_cell_isa_internal.h>
 
 #include <algorithm>

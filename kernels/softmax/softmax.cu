@@ -9,7 +9,7 @@
 //    access is coalesced; the 8 warps of a block share out the columns and merge in shared memory.
 // The backward reads y and dy in the same three ways.
 #include <binade/kernels/copy/dense_internal.h>
-#include <binade/kernels/softmax/softmax_checks.h>
+#include <binade/kernels/softmax/softmax.h>
 #include <binade/kernels/cuda/row_team.cuh>
 
 namespace binade::kernels {

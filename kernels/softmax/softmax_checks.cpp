@@ -1,4 +1,4 @@
-#include <binade/kernels/softmax/softmax_checks.h>
+#include <binade/kernels/softmax/softmax.h>
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
-#include <binade/kernels/softmax/softmax_checks.h>
+#include <binade/kernels/softmax/softmax.h>
 #include <binade/kernels/softmax/softmax_isa_internal.h>
 
 #include <algorithm>

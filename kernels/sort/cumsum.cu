@@ -10,7 +10,7 @@
 // and the last one starts each chunk from the total before it. All cuts depend on the shape only,
 // and no order of additions on the schedule.
 #include <binade/kernels/base/workspace.h>
-#include <binade/kernels/sort/cumsum_checks.h>
+#include <binade/kernels/sort/cumsum_internal.h>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>
 

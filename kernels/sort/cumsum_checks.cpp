@@ -1,4 +1,4 @@
-#include <binade/kernels/sort/cumsum_checks.h>
+#include <binade/kernels/sort/cumsum_internal.h>
 
 namespace binade::kernels {
 

@@ -3,7 +3,7 @@
 // vectors; else a few at a time, each with its sum in a register. f32 is summed in f64.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
-#include <binade/kernels/sort/cumsum_checks.h>
+#include <binade/kernels/sort/cumsum_internal.h>
 
 #include <algorithm>
 #include <type_traits>

@@ -12,7 +12,7 @@
 // one tile is left: a read of x and little more.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy/copy.h>
-#include <binade/kernels/sort/sort_checks.h>
+#include <binade/kernels/sort/sort.h>
 #include <binade/kernels/sort/sort_keys_internal.h>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>

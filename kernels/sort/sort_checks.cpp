@@ -1,4 +1,4 @@
-#include <binade/kernels/sort/sort_checks.h>
+#include <binade/kernels/sort/sort.h>
 
 namespace binade::kernels {
 namespace {

@@ -4,7 +4,7 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/copy/copy.h>
-#include <binade/kernels/sort/sort_checks.h>
+#include <binade/kernels/sort/sort.h>
 #include <binade/kernels/sort/sort_keys_internal.h>
 
 #include <algorithm>

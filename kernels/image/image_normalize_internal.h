@@ -4,8 +4,6 @@
 
 namespace binade::kernels {
 
-void check_arguments(const ImageNormalize& a);
-
 // Whether y's elements lie in memory in the order of x's: channels-last without gaps.
 bool keeps_order(const ImageNormalize& a);
 

@@ -1,4 +1,4 @@
-// Argument checks of conv2d, the same on every device, and the sizes of a call.
+// The sizes of a conv2d call; checked_sizes() throws where arguments do not fit each other.
 #pragma once
 #include <binade/kernels/conv/conv2d.h>
 

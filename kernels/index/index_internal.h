@@ -1,13 +1,8 @@
-// Argument checks of the index kernels, and the shape of their loops, the same on every device.
+// The loops of the index kernels, the same on every device.
 #pragma once
 #include <binade/kernels/index/index.h>
 
 namespace binade::kernels {
-
-void check_arguments(const Gather& a);
-void check_arguments(const ScatterAdd& a);
-void check_arguments(const Scatter& a);
-void check_arguments(const OneHot& a);
 
 // [outer, count, inner] around the dimension that is indexed, which has `bound` elements on the
 // other side. rows: all of an inner range share an index, so index_inner is 1, else inner.

@@ -1,12 +1,9 @@
-// Argument checks of kernels/optimizer/optimizer_trust.h, and the rules that both backends use.
+// The rules of LAMB and LARS that every backend uses.
 #pragma once
 #include <binade/kernels/optimizer/optimizer_trust.h>
 #include <binade/kernels/optimizer/step_rule.h>
 
 namespace binade::kernels {
-
-void check_lamb_step(const LambStep& a);
-void check_lars_step(const LarsStep& a);
 
 // Of a step without words.
 StretchWords words_of(const LambStep& a);

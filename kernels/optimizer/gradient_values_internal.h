@@ -1,15 +1,10 @@
-// Argument checks of kernels/optimizer/gradient_values.h, for every device, and the numbers both
-// use.
+// Numbers that every backend of gradient_values.h uses.
 #pragma once
 #include <binade/kernels/optimizer/gradient_values.h>
 
 #include <limits>
 
 namespace binade::kernels {
-
-void check_gradient_norm(const GradientNorm& a);
-void check_clamp_gradient(const ClampGradient& a);
-void check_replace_non_finite(const ReplaceNonFinite& a);
 
 inline double largest_finite(DType dtype) {
   return dtype == DType::f16    ? 65504

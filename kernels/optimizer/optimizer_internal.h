@@ -1,14 +1,9 @@
-// Argument checks of the optimizer kernels, and the numbers of a step that come as arguments; for
-// every device.
+// Checks that the optimizer kernels share, and the numbers of a step that come as arguments.
 #pragma once
 #include <binade/kernels/optimizer/optimizer.h>
 #include <binade/kernels/optimizer/step_rule.h>
 
 namespace binade::kernels {
-
-void check_gradient_stats(const GradientStats& a);
-void check_sgd_step(const SgdStep& a);
-void check_adam_step(const AdamStep& a);
 
 // A contiguous vector of this dtype and of param's length.
 void check_flat(const char* op, const char* name, const View& view, const View& like, DType dtype);

@@ -4,9 +4,6 @@
 
 namespace binade::kernels {
 
-void check_arguments(const FillUniform& a);
-void check_arguments(const FillNormal& a);
-void check_arguments(const Dropout& a);
 void check_advance(const char* kernel, const View& advance, const View& y);
 
 // Of the first number, where `advance` is in the memory of the host.

@@ -1,13 +1,9 @@
-// Argument checks of kernels/optimizer/optimizer_adaptive.h, and the numbers of a step that come as
-// arguments; for every device.
+// Numbers of an RMSprop or Adagrad step that come as arguments, for every backend.
 #pragma once
 #include <binade/kernels/optimizer/optimizer_adaptive.h>
 #include <binade/kernels/optimizer/step_rule.h>
 
 namespace binade::kernels {
-
-void check_rmsprop_step(const RmspropStep& a);
-void check_adagrad_step(const AdagradStep& a);
 
 // Of a step without words.
 StretchWords words_of(const RmspropStep& a);

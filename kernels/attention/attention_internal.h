@@ -1,4 +1,4 @@
-// Argument checks of attention, the same on every device.
+// The sizes of an attention call; checked_sizes() throws where arguments do not fit each other.
 #pragma once
 #include <binade/kernels/attention/attention.h>
 
@@ -8,7 +8,7 @@ struct AttentionSizes {
   int64_t batch = 0, heads = 0, queries = 0, keys = 0, size = 0, value_size = 0;
 };
 
-AttentionSizes check_arguments(const AttentionForward& a);
-AttentionSizes check_arguments(const AttentionBackward& a);
+AttentionSizes checked_sizes(const AttentionForward& a);
+AttentionSizes checked_sizes(const AttentionBackward& a);
 
 }  // namespace binade::kernels

@@ -5,8 +5,6 @@
 
 namespace binade::kernels {
 
-void check_arguments(const Gemm& g);
-
 // Strides of batch, row and column; of dimensions of size 1 (and of an absent batch) 1.
 struct MatrixStrides {
   int64_t batch = 1, row = 1, column = 1;

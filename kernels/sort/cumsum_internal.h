@@ -4,8 +4,6 @@
 
 namespace binade::kernels {
 
-void check_arguments(const CumulativeSum& a);
-
 // Calls f(Type<T>{}) for the dtypes of cumulative sums; integers as unsigned, so that sums may
 // wrap.
 template <class F>

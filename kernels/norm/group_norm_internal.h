@@ -1,4 +1,4 @@
-// Argument checks of group norm, the same on every device.
+// The sizes of a group norm call; checked_sizes() throws where arguments do not fit each other.
 #pragma once
 #include <binade/kernels/norm/group_norm.h>
 

@@ -4,17 +4,12 @@
 
 namespace binade::kernels {
 
-void check_arguments(const UnaryForward& a);
-void check_arguments(const UnaryBackward& a);
-void check_arguments(const BinaryForward& a);
-void check_arguments(const CompareForward& a);
-
 // What BinaryBackward reads: where the values do not matter dy stands in for them.
 struct BinarySaved {
   const View& a;
   const View& b;
 };
-BinarySaved check_arguments(const BinaryBackward& a);
+BinarySaved checked_operands(const BinaryBackward& a);
 
 // x^1 and x^2 need no power function.
 constexpr Unary simplified(Unary op, double alpha) {
