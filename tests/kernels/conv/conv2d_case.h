@@ -44,8 +44,11 @@ struct Reference {
   }
   template <class At>
   void add(const At& at, double value) {
-    sum[index(at)] += value;
-    magnitude[index(at)] += std::fabs(value);
+    add(index(at), value);
+  }
+  void add(size_t i, double value) {
+    sum[i] += value;
+    magnitude[i] += std::fabs(value);
   }
   Dims sizes;
   std::vector<double> sum, magnitude;
@@ -129,10 +132,12 @@ inline void run(const ConvCase& k, MathMode mode) {
   conv2d_backward_weight({.x = x.view(), .dy = dy.view(), .dw = dw.view(), .geometry = g});
 
   Reference y_want(y.sizes()), dx_want(x.sizes()), dw_want(w.sizes());
+  const std::vector<double> xs = x.values(), ws = w.values(), dys = dy.values();
   each_product(k, [&](const auto& at_x, const auto& at_w, const auto& at_y) {
-    y_want.add(at_y, x.get(at_x) * w.get(at_w));
-    dx_want.add(at_x, dy.get(at_y) * w.get(at_w));
-    dw_want.add(at_w, dy.get(at_y) * x.get(at_x));
+    const size_t i = dx_want.index(at_x), j = dw_want.index(at_w), o = y_want.index(at_y);
+    y_want.add(o, xs[i] * ws[j]);
+    dx_want.add(i, dys[o] * ws[j]);
+    dw_want.add(j, dys[o] * xs[i]);
   });
   if (k.bias) {
     y.each([&](const std::vector<int64_t>& at) { y_want.add(at, bias.get({at[1]})); });

@@ -39,9 +39,10 @@ class GemmOperand {
   }
   // Elements in row-major order.
   std::vector<double> values() const {
+    const std::vector<double> matrix = array_.values();
     std::vector<double> values;
     for (int64_t i = 0; i < (shared_ ? std::max<int64_t>(batch_, 1) : 1); ++i) {
-      array_.each([&](const std::vector<int64_t>& at) { values.push_back(array_.get(at)); });
+      values.insert(values.end(), matrix.begin(), matrix.end());
     }
     return values;
   }
@@ -54,6 +55,27 @@ class GemmOperand {
 
 inline double gelu_tanh(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+
+// sums = y + a b for one row a of k elements, b [k, n], and the sums of magnitudes; y may be null.
+inline void add_row(const double* a, const double* b, int64_t k, const double* y,
+                    std::vector<double>& sums, std::vector<double>& magnitudes) {
+  const size_t n = sums.size();
+  double* sum = sums.data();
+  double* magnitude = magnitudes.data();
+  for (size_t j = 0; j < n; ++j) {
+    sum[j] = y ? y[j] : 0;
+    magnitude[j] = std::fabs(sum[j]);
+  }
+  for (int64_t p = 0; p < k; ++p) {
+    const double factor = a[p];
+    const double* row = b + p * static_cast<int64_t>(n);
+    for (size_t j = 0; j < n; ++j) {
+      const double product = factor * row[j];
+      sum[j] += product;
+      magnitude[j] += std::fabs(product);
+    }
+  }
 }
 
 // Runs the case and expects every element within its error bound: zero for integers.
@@ -82,16 +104,16 @@ inline void run(const GemmCase& c) {
   const std::vector<double> got = y.values();
   const double accumulate_unit = unit_roundoff(compute_dtype(c.dtype));
   int failures = 0;
+  std::vector<double> sums(static_cast<size_t>(c.n)), magnitudes(sums);
   for (int64_t i = 0; i < static_cast<int64_t>(got.size()); ++i) {
     const int64_t matrix = i / (c.m * c.n), row = i / c.n % c.m, column = i % c.n;
     const auto at = static_cast<size_t>(i);
-    double sum = c.accumulate ? before[at] : 0, magnitude = std::fabs(sum);
-    for (int64_t p = 0; p < c.k; ++p) {
-      const double product = as[static_cast<size_t>((matrix * c.m + row) * c.k + p)] *
-                             bs[static_cast<size_t>((matrix * c.k + p) * c.n + column)];
-      sum += product;
-      magnitude += std::fabs(product);
+    if (column == 0) {
+      add_row(as.data() + (matrix * c.m + row) * c.k, bs.data() + matrix * c.k * c.n, c.k,
+              c.accumulate ? before.data() + i : nullptr, sums, magnitudes);
     }
+    double sum = sums[static_cast<size_t>(column)];
+    double magnitude = magnitudes[static_cast<size_t>(column)];
     if (c.bias) {
       sum += bias.get({column});
       magnitude += std::fabs(bias.get({column}));

@@ -65,11 +65,16 @@ class StridedArray {
     std::mt19937 generator(seed);
     std::uniform_int_distribution<int> integer(-2, 2);
     std::normal_distribution<double> normal;
-    each([&](const std::vector<int64_t>& at) {
-      set(at, integers ? integer(generator) : normal(generator));
+    std::byte* bytes = bytes_.writable();
+    dispatch_floating("test", dtype_, [&]<class T>(Type<T>) {
+      each([&](const std::vector<int64_t>& at) {
+        const T rounded(integers ? integer(generator) : normal(generator));
+        std::memcpy(bytes + offset(at) * static_cast<int64_t>(sizeof(T)), &rounded, sizeof(T));
+      });
     });
   }
-  void each(const std::function<void(const std::vector<int64_t>&)>& f) const {
+  template <class F>
+  void each(F&& f) const {
     std::vector<int64_t> at(static_cast<size_t>(sizes_.size()), 0);
     for (int64_t i = 0, n = element_count(sizes_); i < n; ++i) {
       f(at);
@@ -80,6 +85,20 @@ class StridedArray {
         at[static_cast<size_t>(d)] = 0;
       }
     }
+  }
+  // All elements, row-major.
+  std::vector<double> values() const {
+    std::vector<double> values;
+    values.reserve(static_cast<size_t>(element_count(sizes_)));
+    const std::byte* bytes = bytes_.host().data();
+    dispatch_floating("test", dtype_, [&]<class T>(Type<T>) {
+      each([&](const std::vector<int64_t>& at) {
+        T value;
+        std::memcpy(&value, bytes + offset(at) * static_cast<int64_t>(sizeof(T)), sizeof(T));
+        values.push_back(static_cast<double>(value));
+      });
+    });
+    return values;
   }
   bool gaps_untouched() const {
     const size_t width = size_of(dtype_);
