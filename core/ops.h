@@ -6,6 +6,7 @@
 #pragma once
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/ops/attention.h>
+#include <binade/core/ops/binary.h>
 #include <binade/core/ops/conv.h>
 #include <binade/core/ops/feedforward.h>
 #include <binade/core/ops/index.h>
@@ -13,11 +14,13 @@
 #include <binade/core/ops/loss.h>
 #include <binade/core/ops/matmul.h>
 #include <binade/core/ops/norm.h>
-#include <binade/core/ops/pointwise.h>
+#include <binade/core/ops/pointwise_loss.h>
 #include <binade/core/ops/rearrange.h>
 #include <binade/core/ops/reduce.h>
 #include <binade/core/ops/rnn.h>
 #include <binade/core/ops/sort.h>
+#include <binade/core/ops/ternary.h>
+#include <binade/core/ops/unary.h>
 #include <binade/kernels/conv/conv2d.h>
 #include <binade/kernels/conv/pool2d.h>
 
@@ -27,70 +30,6 @@
 namespace binade {
 
 class RankGroup;
-
-// Pointwise, one input
-// ------------------------------------------------------------------------------
-Tensor neg(const Tensor& x);
-Tensor abs(const Tensor& x);
-Tensor square(const Tensor& x);
-Tensor sqrt(const Tensor& x);
-Tensor rsqrt(const Tensor& x);
-Tensor reciprocal(const Tensor& x);
-Tensor exp(const Tensor& x);
-Tensor log(const Tensor& x);
-Tensor sin(const Tensor& x);
-Tensor cos(const Tensor& x);
-Tensor tanh(const Tensor& x);
-Tensor sigmoid(const Tensor& x);
-Tensor relu(const Tensor& x);
-Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
-Tensor gelu(const Tensor& x);       // exact, by erf
-Tensor gelu_tanh(const Tensor& x);  // the tanh approximation
-Tensor silu(const Tensor& x);
-Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20);
-Tensor elu(const Tensor& x, double alpha = 1);
-// One bound may be absent; gradient 1 at the bounds.
-Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> high = {});
-Tensor pow(const Tensor& x, double exponent);
-Tensor add(const Tensor& x, double value);
-Tensor mul(const Tensor& x, double value);
-// Zeroes each element with probability p and scales the others by 1 / (1 - p). Draws from
-// generator().
-Tensor dropout(const Tensor& x, double p);
-
-// Pointwise, two inputs
-// -----------------------------------------------------------------------------
-Tensor add(const Tensor& a, const Tensor& b);
-Tensor sub(const Tensor& a, const Tensor& b);
-Tensor mul(const Tensor& a, const Tensor& b);
-Tensor div(const Tensor& a, const Tensor& b);
-Tensor pow(const Tensor& a, const Tensor& b);
-Tensor maximum(const Tensor& a, const Tensor& b);  // half the gradient to each at a tie
-Tensor minimum(const Tensor& a, const Tensor& b);
-Tensor eq(const Tensor& a, const Tensor& b);  // bool, no gradient
-Tensor ne(const Tensor& a, const Tensor& b);
-Tensor lt(const Tensor& a, const Tensor& b);
-Tensor le(const Tensor& a, const Tensor& b);
-Tensor gt(const Tensor& a, const Tensor& b);
-Tensor ge(const Tensor& a, const Tensor& b);
-
-inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
-inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
-inline Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
-inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
-inline Tensor operator+(const Tensor& a, double b) { return add(a, b); }
-inline Tensor operator-(const Tensor& a, double b) { return add(a, -b); }
-inline Tensor operator*(const Tensor& a, double b) { return mul(a, b); }
-inline Tensor operator*(double a, const Tensor& b) { return mul(b, a); }
-inline Tensor operator+(double a, const Tensor& b) { return add(b, a); }
-inline Tensor operator/(const Tensor& a, double b) { return mul(a, 1 / b); }
-inline Tensor operator-(const Tensor& a) { return neg(a); }
-inline Tensor operator==(const Tensor& a, const Tensor& b) { return eq(a, b); }
-inline Tensor operator!=(const Tensor& a, const Tensor& b) { return ne(a, b); }
-inline Tensor operator<(const Tensor& a, const Tensor& b) { return lt(a, b); }
-inline Tensor operator<=(const Tensor& a, const Tensor& b) { return le(a, b); }
-inline Tensor operator>(const Tensor& a, const Tensor& b) { return gt(a, b); }
-inline Tensor operator>=(const Tensor& a, const Tensor& b) { return ge(a, b); }
 
 // Reductions. dims empty: all dimensions.
 // ------------------------------------------------------------
