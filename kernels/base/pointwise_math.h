@@ -336,6 +336,16 @@ inline float math_sigmoid(float x) {
 
 #endif
 
+// A function of the C library in the precision of T, float or double: BINADE_LIBM(T, atan2, a, b).
+// Loops over it do not vectorise on the host.
+#ifdef __CUDACC__
+#define BINADE_LIBM(T, function, ...) function(__VA_ARGS__)
+#else
+#define BINADE_LIBM(T, function, ...)                               \
+  static_cast<T>(sizeof(T) == 8 ? __builtin_##function(__VA_ARGS__) \
+                                : __builtin_##function##f(__VA_ARGS__))
+#endif
+
 // x times the standard normal distribution function, and the derivative of that.
 template <class T>
 BINADE_HD inline T math_gelu(T x) {

@@ -1,4 +1,4 @@
-// Parity names of elementwise ops, softmax and shape ops.
+// Parity names of elementwise ops with options, softmax and shape ops.
 #include <binade/core/ops.h>
 #include <binade/core/ops/rearrange.h>
 #include <binade/nn/activation.h>
@@ -22,24 +22,11 @@ Outputs numbered(const std::vector<Tensor>& parts) {
   return outputs;
 }
 
-void add_unary(Ops& ops) {
-  using Plain = Tensor (*)(const Tensor&);
-  const std::map<std::string, Plain> plain = {
-      {"neg", neg},           {"abs", binade::abs},   {"exp", binade::exp},
-      {"log", binade::log},   {"sin", binade::sin},   {"cos", binade::cos},
-      {"sqrt", binade::sqrt}, {"rsqrt", rsqrt},       {"reciprocal", reciprocal},
-      {"square", square},     {"tanh", binade::tanh}, {"sigmoid", sigmoid},
-      {"relu", relu},         {"silu", silu}};
-  for (const auto& [name, op] : plain) {
-    ops[name] = [op = op](const Call& call) { return one(op(call.in("x"))); };
-  }
+void add_with_options(Ops& ops) {
+  ops["neg"] = [](const Call& call) { return one(neg(call.in("x"))); };
   ops["pow_scalar"] = [](const Call& call) {
     return one(pow(call.in("x"), number(call.attr("exponent"))));
   };
-  ops["leaky_relu"] = [](const Call& call) {
-    return one(leaky_relu(call.in("x"), call.attr("negative_slope")));
-  };
-  ops["elu"] = [](const Call& call) { return one(elu(call.in("x"), call.attr("alpha"))); };
   ops["softplus"] = [](const Call& call) {
     return one(softplus(call.in("x"), call.attr("beta"), call.attr("threshold")));
   };
@@ -48,17 +35,6 @@ void add_unary(Ops& ops) {
     layer.train(call.attr("training"));
     return one(layer(call.in("x")));
   };
-}
-
-void add_binary(Ops& ops) {
-  using Binary = Tensor (*)(const Tensor&, const Tensor&);
-  const std::map<std::string, Binary> plain = {
-      {"add", add},         {"sub", sub},         {"mul", mul}, {"div", div}, {"pow", pow},
-      {"maximum", maximum}, {"minimum", minimum}, {"eq", eq},   {"ne", ne},   {"lt", lt},
-      {"le", le},           {"gt", gt},           {"ge", ge}};
-  for (const auto& [name, op] : plain) {
-    ops[name] = [op = op](const Call& call) { return one(op(call.in("x"), call.in("y"))); };
-  }
 }
 
 void add_softmax(Ops& ops) {
@@ -119,8 +95,7 @@ void add_shapes(Ops& ops) {
 const std::map<std::string, Handler>& tensor_ops() {
   static const Ops ops = [] {
     Ops made;
-    add_unary(made);
-    add_binary(made);
+    add_with_options(made);
     add_softmax(made);
     add_shapes(made);
     return made;
