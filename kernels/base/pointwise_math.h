@@ -180,7 +180,7 @@ inline float math_log(float x) {
   const float f = from_bits((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
   const float n = static_cast<float>(exponent - (subnormal ? 23 : 0));
   float value = scaled_log(n, f);
-  value = x < 3.40282347e38f ? value : x;  // infinity and NaN
+  value = x <= 3.40282347e38f ? value : x;  // infinity and NaN
   value = x == 0.0f ? -__builtin_inff() : value;
   return x < 0.0f ? __builtin_nanf("") : value;
 }
@@ -346,13 +346,22 @@ inline float math_sigmoid(float x) {
                                 : __builtin_##function##f(__VA_ARGS__))
 #endif
 
+// x between -limit and limit. A slope takes it where the limit gives the value at infinity already:
+// infinity times the 0 beside it would be NaN.
+template <class T>
+BINADE_HD inline T math_up_to(T limit, T x) {
+  const T raised = x < -limit ? -limit : x;
+  return raised > limit ? limit : raised;
+}
+
 // x times the standard normal distribution function, and the derivative of that.
 template <class T>
 BINADE_HD inline T math_gelu(T x) {
   return x * math_normal_cdf(x);
 }
 template <class T>
-BINADE_HD inline T math_gelu_slope(T x) {
+BINADE_HD inline T math_gelu_slope(T x_) {
+  const T x = math_up_to(T(1000), x_);
   return math_normal_cdf(x) + x * (T(0.39894228040143267794) * math_exp(T(-0.5) * x * x));
 }
 
@@ -370,8 +379,9 @@ BINADE_HD inline T math_gelu_tanh(T x) {
   return x * math_sigmoid(T(1.5957691216057307117) * x * (T(1) + T(0.044715) * x * x));
 }
 template <class T>
-BINADE_HD inline T math_gelu_tanh_slope(T x) {
+BINADE_HD inline T math_gelu_tanh_slope(T x_) {
   constexpr double kTwoSlope = 1.5957691216057307117, kCubic = 0.044715;
+  const T x = math_up_to(T(1000), x_);
   const T z = T(kTwoSlope) * x * (T(1) + T(kCubic) * x * x);
   const T rest = math_sigmoid(-z);  // 1 - s would cancel
   return math_sigmoid(z) * (T(1) + x * rest * T(kTwoSlope) * (T(1) + T(3 * kCubic) * x * x));

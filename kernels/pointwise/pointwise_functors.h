@@ -3,8 +3,9 @@
 // the list in kernels/pointwise/pointwise.h says; binary: forward(a, b), backward_a(a, b, dy),
 // backward_b(a, b, dy).
 //
-// Gradients at kinks and ties: abs, sign, relu 0 at 0; leaky_relu and elu their left slope at 0;
-// hardtanh 0 and clamp 1 at both bounds; maximum and minimum half to each at a tie.
+// Gradients at infinity are the limits, at kinks and ties: abs, sign, relu 0 at 0; leaky_relu and
+// elu their left slope at 0; hardtanh 0 and clamp 1 at both bounds; maximum and minimum half to
+// each at a tie.
 #pragma once
 #include <binade/kernels/base/pointwise_math.h>
 
@@ -109,8 +110,8 @@ struct GeluTanh {
 struct Silu {
   BINADE_FORWARD { return x * math_sigmoid(x); }
   BINADE_BACKWARD_X {
-    const T s = math_sigmoid(x);
-    return dy * s * (T(1) + x * math_sigmoid_rest(x, s));
+    const T z = math_up_to(T(1000), x), s = math_sigmoid(z);
+    return dy * s * (T(1) + z * math_sigmoid_rest(z, s));
   }
 };
 
@@ -208,18 +209,16 @@ struct Hardswish {
 
 // x tanh(softplus(x)): with e = exp(x) and m = e (e + 2) the tanh is m / (m + 2).
 struct Mish {
-  template <class T>
-  BINADE_HD static T limited_exp(T x) {  // from 20 on the tanh is 1, and e^2 must not overflow
-    return math_exp(x > T(20) ? T(20) : x);
-  }
   BINADE_FORWARD {
-    const T e = limited_exp(x), m = e * (e + T(2));
+    const T e = math_exp(x > T(20) ? T(20) : x), m = e * (e + T(2));  // from 20 on the tanh is 1
     return x * (m / (m + T(2)));
   }
   BINADE_BACKWARD_X {
-    const T e = limited_exp(x), m = e * (e + T(2)), t = m / (m + T(2));
+    // From 40 on the slope is 1; e^2 must not overflow.
+    const T z = x > T(40) ? T(40) : math_up_to(T(1000), x);
+    const T e = math_exp(z), m = e * (e + T(2)), t = m / (m + T(2));
     const T ratio = T(2) * (T(1) + e) / (m + T(2));  // its square is 1 - t^2
-    return dy * (t + x * (e / (T(1) + e)) * ratio * ratio);
+    return dy * (t + z * (e / (T(1) + e)) * ratio * ratio);
   }
 };
 

@@ -48,7 +48,9 @@ struct UnaryCase {
 // The op that takes an option is tried with this value of it, too.
 inline constexpr double kOtherOption = 0.6;
 
-inline double logistic(double x) { return 1 / (1 + std::exp(-x)); }
+inline double logistic(double x) {
+  return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+}
 inline double log1p_exp(double x) {
   return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
 }
