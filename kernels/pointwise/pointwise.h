@@ -9,6 +9,9 @@
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
+// The backslashes stay where they are when a longer row is added.
+// clang-format off
+
 // Operations of one input. The columns of a row:
 //   name      of the operation, of its op, and in parity cases
 //   functor   in pointwise_functors.h
@@ -21,71 +24,73 @@
 //   option    PyTorch's name of the number that the op takes
 //
 // Tensor name(const Tensor& x), defined by core/ops/unary.cpp.
-#define BINADE_UNARY_PLAIN_OPS(X)                           \
-  X(abs, Abs, input, little, pointwise)                     \
-  X(square, Square, input, little, pointwise)               \
-  X(sqrt, Sqrt, output, little, pointwise)                  \
-  X(rsqrt, Rsqrt, output, little, wide_pointwise)           \
-  X(reciprocal, Reciprocal, output, little, wide_pointwise) \
-  X(exp, Exp, output, little, wide_pointwise)               \
-  X(expm1, Expm1, output, much, wide_pointwise)             \
-  X(log, Log, input, little, wide_pointwise)                \
-  X(log1p, Log1p, input, much, wide_pointwise)              \
-  X(sin, Sin, input, much, pointwise)                       \
-  X(cos, Cos, input, much, pointwise)                       \
-  X(tanh, Tanh, output, much, pointwise)                    \
-  X(erf, Erf, input, much, pointwise)                       \
-  X(sign, Sign, input, little, pointwise)                   \
-  X(sigmoid, Sigmoid, output, little, pointwise)            \
-  X(log_sigmoid, LogSigmoid, input, much, wide_pointwise)   \
-  X(relu, Relu, output, little, pointwise)                  \
-  X(gelu, Gelu, input, much, pointwise)                     \
-  X(gelu_tanh, GeluTanh, input, much, pointwise)            \
-  X(silu, Silu, input, much, pointwise)                     \
-  X(mish, Mish, input, much, pointwise)                     \
+#define BINADE_UNARY_PLAIN_OPS(X)                                             \
+  X(abs, Abs, input, little, pointwise)                                       \
+  X(square, Square, input, little, pointwise)                                 \
+  X(sqrt, Sqrt, output, little, pointwise)                                    \
+  X(rsqrt, Rsqrt, output, little, wide_pointwise)                             \
+  X(reciprocal, Reciprocal, output, little, wide_pointwise)                   \
+  X(exp, Exp, output, little, wide_pointwise)                                 \
+  X(expm1, Expm1, output, much, wide_pointwise)                               \
+  X(log, Log, input, little, wide_pointwise)                                  \
+  X(log1p, Log1p, input, much, wide_pointwise)                                \
+  X(sin, Sin, input, much, pointwise)                                         \
+  X(cos, Cos, input, much, pointwise)                                         \
+  X(tanh, Tanh, output, much, pointwise)                                      \
+  X(erf, Erf, input, much, pointwise)                                         \
+  X(sign, Sign, input, little, pointwise)                                     \
+  X(sigmoid, Sigmoid, output, little, pointwise)                              \
+  X(log_sigmoid, LogSigmoid, input, much, wide_pointwise)                     \
+  X(relu, Relu, output, little, pointwise)                                    \
+  X(gelu, Gelu, input, much, pointwise)                                       \
+  X(gelu_tanh, GeluTanh, input, much, pointwise)                              \
+  X(silu, Silu, input, much, pointwise)                                       \
+  X(mish, Mish, input, much, pointwise)                                       \
   X(hardswish, Hardswish, input, little, pointwise)
 
 // Tensor name(const Tensor& x, double option), defined by core/ops/unary.cpp.
-#define BINADE_UNARY_OPTION_OPS(X)                                   \
-  X(leaky_relu, LeakyRelu, input, little, pointwise, negative_slope) \
+#define BINADE_UNARY_OPTION_OPS(X)                                            \
+  X(leaky_relu, LeakyRelu, input, little, pointwise, negative_slope)          \
   X(elu, Elu, input, much, pointwise, alpha)
 
 // Used by ops that core/ops/unary.cpp writes out. alpha and beta:
 //   softplus: beta, threshold   clamp, hardtanh: low, high   others: the number (rsub: number - x)
-#define BINADE_UNARY_OTHER_OPS(X)           \
-  X(neg, Neg, input, little)                \
-  X(softplus, Softplus, input, much)        \
-  X(clamp, Clamp, input, little)            \
-  X(hardtanh, Hardtanh, input, little)      \
-  X(add_scalar, AddScalar, input, little)   \
-  X(rsub_scalar, RsubScalar, input, little) \
-  X(mul_scalar, MulScalar, input, little)   \
-  X(rdiv_scalar, RdivScalar, input, little) \
+#define BINADE_UNARY_OTHER_OPS(X)                                             \
+  X(neg, Neg, input, little)                                                  \
+  X(softplus, Softplus, input, much)                                          \
+  X(clamp, Clamp, input, little)                                              \
+  X(hardtanh, Hardtanh, input, little)                                        \
+  X(add_scalar, AddScalar, input, little)                                     \
+  X(rsub_scalar, RsubScalar, input, little)                                   \
+  X(mul_scalar, MulScalar, input, little)                                     \
+  X(rdiv_scalar, RdivScalar, input, little)                                   \
   X(pow_scalar, PowScalar, input, much)
 
-#define BINADE_UNARY_OPS(X)  \
-  BINADE_UNARY_PLAIN_OPS(X)  \
-  BINADE_UNARY_OPTION_OPS(X) \
+#define BINADE_UNARY_OPS(X)                                                   \
+  BINADE_UNARY_PLAIN_OPS(X)                                                   \
+  BINADE_UNARY_OPTION_OPS(X)                                                  \
   BINADE_UNARY_OTHER_OPS(X)
 
 // Operations of two inputs: name, functor, dtypes (any: also i64 and i32, else floating), class.
 //
 // Tensor name(const Tensor& a, const Tensor& b), defined by core/ops/binary.cpp.
-#define BINADE_BINARY_PLAIN_OPS(X)      \
-  X(div, Div, floating, pointwise)      \
-  X(pow, Pow, floating, wide_pointwise) \
-  X(maximum, Maximum, any, pointwise)   \
+#define BINADE_BINARY_PLAIN_OPS(X)                                            \
+  X(div, Div, floating, pointwise)                                            \
+  X(pow, Pow, floating, wide_pointwise)                                       \
+  X(maximum, Maximum, any, pointwise)                                         \
   X(minimum, Minimum, any, pointwise)
 
 // Used by ops that core/ops/binary.cpp writes out.
-#define BINADE_BINARY_OTHER_OPS(X) \
-  X(add, Add, any)                 \
-  X(sub, Sub, any)                 \
+#define BINADE_BINARY_OTHER_OPS(X)                                            \
+  X(add, Add, any)                                                            \
+  X(sub, Sub, any)                                                            \
   X(mul, Mul, any)
 
-#define BINADE_BINARY_OPS(X) \
-  BINADE_BINARY_PLAIN_OPS(X) \
+#define BINADE_BINARY_OPS(X)                                                  \
+  BINADE_BINARY_PLAIN_OPS(X)                                                  \
   BINADE_BINARY_OTHER_OPS(X)
+
+// clang-format on
 
 #define BINADE_COMPARE_OPS(X) \
   X(eq, ==)                   \
