@@ -45,6 +45,7 @@
   X(gelu, Gelu, input, much, pointwise)                                       \
   X(gelu_tanh, GeluTanh, input, much, pointwise)                              \
   X(silu, Silu, input, much, pointwise)                                       \
+  X(selu, Selu, input, much, pointwise)                                       \
   X(mish, Mish, input, much, pointwise)                                       \
   X(hardswish, Hardswish, input, little, pointwise)
 

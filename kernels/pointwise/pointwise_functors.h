@@ -227,6 +227,12 @@ struct LogSigmoid {
   BINADE_BACKWARD_X { return dy * math_sigmoid(-x); }
 };
 
+struct Selu {
+  static constexpr double kScale = 1.0507009873554804934, kAlpha = 1.6732632423543772848;
+  BINADE_FORWARD { return T(kScale) * Elu::forward(x, T(kAlpha), beta); }
+  BINADE_BACKWARD_X { return T(kScale) * Elu::backward(x, dy, T(kAlpha), beta); }
+};
+
 #undef BINADE_FORWARD
 #undef BINADE_BACKWARD_X
 #undef BINADE_BACKWARD_Y

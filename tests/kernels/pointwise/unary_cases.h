@@ -132,6 +132,13 @@ inline const std::vector<UnaryCase>& unary_cases() {
        .low = -3.5,
        .high = 5,
        .kinks = {-3, 3}},
+      {.op = Unary::selu,
+       .formula =
+           [](double x) {
+             return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543773 * std::expm1(x));
+           },
+       .kinks = {0},
+       .floor = 0.1},
       // Those without an op of their name and signature.
       {.op = Unary::neg, .formula = [](double x) { return -x; }, .exact = true},
       {.op = Unary::clamp,
