@@ -36,6 +36,8 @@ Tensor gelu(const Tensor& x, std::string_view approximate);  // "none" or "tanh"
 Tensor silu(const Tensor& x);                                // x sigmoid(x)
 Tensor softplus(const Tensor& x, double beta = 1, double threshold = 20);
 Tensor elu(const Tensor& x, double alpha = 1);
+// x above 0, alpha (exp(x / alpha) - 1) below.
+Tensor celu(const Tensor& x, double alpha = 1);
 // 1.0507 elu(x, 1.6733), which keeps mean 0 and variance 1 (Klambauer et al., 2017).
 Tensor selu(const Tensor& x);
 Tensor mish(const Tensor& x);                                        // x tanh(softplus(x))

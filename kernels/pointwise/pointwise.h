@@ -52,6 +52,7 @@
 // Tensor name(const Tensor& x, double option), defined by core/ops/unary.cpp.
 #define BINADE_UNARY_OPTION_OPS(X)                                            \
   X(leaky_relu, LeakyRelu, input, little, pointwise, negative_slope)          \
+  X(celu, Celu, input, much, pointwise, alpha)                                \
   X(elu, Elu, input, much, pointwise, alpha)
 
 // Used by ops that core/ops/unary.cpp writes out. alpha and beta:

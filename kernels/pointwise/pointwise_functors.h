@@ -233,6 +233,19 @@ struct Selu {
   BINADE_BACKWARD_X { return T(kScale) * Elu::backward(x, dy, T(kAlpha), beta); }
 };
 
+struct Celu {
+  static constexpr const char* kTakes = "a number other than 0";
+  static bool takes(double alpha) { return static_cast<float>(alpha) != 0; }
+  BINADE_FORWARD {
+    const T below = alpha * math_expm1(x / alpha);
+    return x > T(0) ? x : below;
+  }
+  BINADE_BACKWARD_X {
+    const T below = math_exp(x / alpha);
+    return x > T(0) ? dy : dy * below;
+  }
+};
+
 #undef BINADE_FORWARD
 #undef BINADE_BACKWARD_X
 #undef BINADE_BACKWARD_Y

@@ -139,6 +139,11 @@ inline const std::vector<UnaryCase>& unary_cases() {
            },
        .kinks = {0},
        .floor = 0.1},
+      {.op = Unary::celu,
+       .formula = [](double x, double alpha) { return x > 0 ? x : alpha * std::expm1(x / alpha); },
+       .kinks = {0},
+       .alpha = 1,
+       .floor = 0.1},
       // Those without an op of their name and signature.
       {.op = Unary::neg, .formula = [](double x) { return -x; }, .exact = true},
       {.op = Unary::clamp,
