@@ -40,6 +40,8 @@ Tensor elu(const Tensor& x, double alpha = 1);
 Tensor celu(const Tensor& x, double alpha = 1);
 // 1.0507 elu(x, 1.6733), which keeps mean 0 and variance 1 (Klambauer et al., 2017).
 Tensor selu(const Tensor& x);
+// x / (1 + |x|).
+Tensor softsign(const Tensor& x);
 Tensor mish(const Tensor& x);                                        // x tanh(softplus(x))
 Tensor hardswish(const Tensor& x);                                   // x relu6(x + 3) / 6
 Tensor hardtanh(const Tensor& x, double low = -1, double high = 1);  // gradient 0 at the bounds

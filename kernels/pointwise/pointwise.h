@@ -47,6 +47,7 @@
   X(silu, Silu, input, much, pointwise)                                       \
   X(selu, Selu, input, much, pointwise)                                       \
   X(mish, Mish, input, much, pointwise)                                       \
+  X(softsign, Softsign, input, little, pointwise)                             \
   X(hardswish, Hardswish, input, little, pointwise)
 
 // Tensor name(const Tensor& x, double option), defined by core/ops/unary.cpp.

@@ -246,6 +246,14 @@ struct Celu {
   }
 };
 
+struct Softsign {
+  BINADE_FORWARD { return x / (T(1) + Abs::forward(x, alpha, beta)); }
+  BINADE_BACKWARD_X {
+    const T width = T(1) + Abs::forward(x, alpha, beta);
+    return dy / width / width;  // its square may overflow
+  }
+};
+
 #undef BINADE_FORWARD
 #undef BINADE_BACKWARD_X
 #undef BINADE_BACKWARD_Y

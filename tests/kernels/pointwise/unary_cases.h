@@ -144,6 +144,9 @@ inline const std::vector<UnaryCase>& unary_cases() {
        .kinks = {0},
        .alpha = 1,
        .floor = 0.1},
+      {.op = Unary::softsign,
+       .formula = [](double x) { return x / (1 + std::fabs(x)); },
+       .kinks = {0}},
       // Those without an op of their name and signature.
       {.op = Unary::neg, .formula = [](double x) { return -x; }, .exact = true},
       {.op = Unary::clamp,
