@@ -42,6 +42,8 @@ Tensor celu(const Tensor& x, double alpha = 1);
 Tensor selu(const Tensor& x);
 // x / (1 + |x|).
 Tensor softsign(const Tensor& x);
+// relu6(x + 3) / 6.
+Tensor hardsigmoid(const Tensor& x);
 Tensor mish(const Tensor& x);                                        // x tanh(softplus(x))
 Tensor hardswish(const Tensor& x);                                   // x relu6(x + 3) / 6
 Tensor hardtanh(const Tensor& x, double low = -1, double high = 1);  // gradient 0 at the bounds

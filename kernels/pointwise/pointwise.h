@@ -48,6 +48,7 @@
   X(selu, Selu, input, much, pointwise)                                       \
   X(mish, Mish, input, much, pointwise)                                       \
   X(softsign, Softsign, input, little, pointwise)                             \
+  X(hardsigmoid, Hardsigmoid, input, little, pointwise)                       \
   X(hardswish, Hardswish, input, little, pointwise)
 
 // Tensor name(const Tensor& x, double option), defined by core/ops/unary.cpp.

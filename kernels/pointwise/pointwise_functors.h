@@ -254,6 +254,11 @@ struct Softsign {
   }
 };
 
+struct Hardsigmoid {
+  BINADE_FORWARD { return Clamp::forward(x + T(3), T(0), T(6)) / T(6); }
+  BINADE_BACKWARD_X { return (x > T(-3)) & (x < T(3)) ? dy / T(6) : T(0); }
+};
+
 #undef BINADE_FORWARD
 #undef BINADE_BACKWARD_X
 #undef BINADE_BACKWARD_Y

@@ -147,6 +147,11 @@ inline const std::vector<UnaryCase>& unary_cases() {
       {.op = Unary::softsign,
        .formula = [](double x) { return x / (1 + std::fabs(x)); },
        .kinks = {0}},
+      {.op = Unary::hardsigmoid,
+       .formula = [](double x) { return limited(x + 3, 0, 6) / 6; },
+       .low = -3.5,
+       .high = 5,
+       .kinks = {-3, 3}},
       // Those without an op of their name and signature.
       {.op = Unary::neg, .formula = [](double x) { return -x; }, .exact = true},
       {.op = Unary::clamp,
