@@ -15,6 +15,8 @@ Tensor sqrt(const Tensor& x);
 Tensor rsqrt(const Tensor& x);       // 1 / sqrt(x)
 Tensor reciprocal(const Tensor& x);  // 1 / x
 Tensor exp(const Tensor& x);
+// 2^x.
+Tensor exp2(const Tensor& x);
 Tensor expm1(const Tensor& x);  // exp(x) - 1 without cancellation
 Tensor log(const Tensor& x);
 Tensor log1p(const Tensor& x);  // log(1 + x) without cancellation

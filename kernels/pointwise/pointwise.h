@@ -32,6 +32,7 @@
   X(reciprocal, Reciprocal, output, little, wide_pointwise)                   \
   X(exp, Exp, output, little, wide_pointwise)                                 \
   X(expm1, Expm1, output, much, wide_pointwise)                               \
+  X(exp2, Exp2, output, much, wide_pointwise)                                 \
   X(log, Log, input, little, wide_pointwise)                                  \
   X(log1p, Log1p, input, much, wide_pointwise)                                \
   X(sin, Sin, input, much, pointwise)                                         \

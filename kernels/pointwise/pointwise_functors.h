@@ -259,6 +259,11 @@ struct Hardsigmoid {
   BINADE_BACKWARD_X { return (x > T(-3)) & (x < T(3)) ? dy / T(6) : T(0); }
 };
 
+struct Exp2 {
+  BINADE_FORWARD { return BINADE_LIBM(T, exp2, x); }
+  BINADE_BACKWARD_Y { return dy * (y * T(0.69314718055994530942)); }
+};
+
 #undef BINADE_FORWARD
 #undef BINADE_BACKWARD_X
 #undef BINADE_BACKWARD_Y

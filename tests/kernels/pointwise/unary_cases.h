@@ -152,6 +152,7 @@ inline const std::vector<UnaryCase>& unary_cases() {
        .low = -3.5,
        .high = 5,
        .kinks = {-3, 3}},
+      {.op = Unary::exp2, .formula = [](double x) { return std::exp2(x); }},
       // Those without an op of their name and signature.
       {.op = Unary::neg, .formula = [](double x) { return -x; }, .exact = true},
       {.op = Unary::clamp,
