@@ -19,6 +19,7 @@ Tensor exp(const Tensor& x);
 Tensor exp2(const Tensor& x);
 Tensor expm1(const Tensor& x);  // exp(x) - 1 without cancellation
 Tensor log(const Tensor& x);
+Tensor log2(const Tensor& x);
 Tensor log1p(const Tensor& x);  // log(1 + x) without cancellation
 Tensor sin(const Tensor& x);
 Tensor cos(const Tensor& x);

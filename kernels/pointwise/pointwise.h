@@ -35,6 +35,7 @@
   X(exp2, Exp2, output, much, wide_pointwise)                                 \
   X(log, Log, input, little, wide_pointwise)                                  \
   X(log1p, Log1p, input, much, wide_pointwise)                                \
+  X(log2, Log2, input, much, wide_pointwise)                                  \
   X(sin, Sin, input, much, pointwise)                                         \
   X(cos, Cos, input, much, pointwise)                                         \
   X(tanh, Tanh, output, much, pointwise)                                      \

@@ -264,6 +264,11 @@ struct Exp2 {
   BINADE_BACKWARD_Y { return dy * (y * T(0.69314718055994530942)); }
 };
 
+struct Log2 {
+  BINADE_FORWARD { return BINADE_LIBM(T, log2, x); }
+  BINADE_BACKWARD_X { return dy / (x * T(0.69314718055994530942)); }
+};
+
 #undef BINADE_FORWARD
 #undef BINADE_BACKWARD_X
 #undef BINADE_BACKWARD_Y

@@ -153,6 +153,10 @@ inline const std::vector<UnaryCase>& unary_cases() {
        .high = 5,
        .kinks = {-3, 3}},
       {.op = Unary::exp2, .formula = [](double x) { return std::exp2(x); }},
+      {.op = Unary::log2,
+       .formula = [](double x) { return std::log2(x); },
+       .low = 0.3,
+       .floor = 0.1},
       // Those without an op of their name and signature.
       {.op = Unary::neg, .formula = [](double x) { return -x; }, .exact = true},
       {.op = Unary::clamp,
