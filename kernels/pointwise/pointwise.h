@@ -83,6 +83,7 @@
 #define BINADE_BINARY_PLAIN_OPS(X)                                            \
   X(div, Div, floating, pointwise)                                            \
   X(pow, Pow, floating, wide_pointwise)                                       \
+  X(atan2, Atan2, floating, pointwise)                                        \
   X(maximum, Maximum, any, pointwise)                                         \
   X(minimum, Minimum, any, pointwise)
 

@@ -350,6 +350,19 @@ struct Pow {
   }
 };
 
+struct Atan2 {
+  BINADE_FORWARD { return BINADE_LIBM(T, atan2, a, b); }
+  // By the hypotenuse, whose square would overflow or vanish; 0 at the origin, as PyTorch's.
+  BINADE_BACKWARD_A {
+    const T h = BINADE_LIBM(T, hypot, a, b);
+    return h == T(0) ? T(0) : dy * (b / h / h);
+  }
+  BINADE_BACKWARD_B {
+    const T h = BINADE_LIBM(T, hypot, a, b);
+    return h == T(0) ? T(0) : dy * (-a / h / h);
+  }
+};
+
 #undef BINADE_FORWARD
 #undef BINADE_BACKWARD_A
 #undef BINADE_BACKWARD_B

@@ -39,6 +39,7 @@ inline const std::vector<BinaryCase>& binary_cases() {
        .f = [](double a, double b) { return a < b || a != a ? a : b; },
        .apart = true,
        .exact = true},
+      {.op = Binary::atan2, .f = [](double a, double b) { return std::atan2(a, b); }, .low = 0.3},
   };
   return cases;
 }
