@@ -9,6 +9,8 @@ Tensor sub(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
 Tensor div(const Tensor& a, const Tensor& b);
 Tensor pow(const Tensor& a, const Tensor& b);
+// log(exp(a) + exp(b)) without overflow.
+Tensor logaddexp(const Tensor& a, const Tensor& b);
 // The angle of the point (b, a), from -pi to pi.
 Tensor atan2(const Tensor& a, const Tensor& b);
 Tensor maximum(const Tensor& a, const Tensor& b);  // half the gradient to each at a tie

@@ -84,6 +84,7 @@
   X(div, Div, floating, pointwise)                                            \
   X(pow, Pow, floating, wide_pointwise)                                       \
   X(atan2, Atan2, floating, pointwise)                                        \
+  X(logaddexp, Logaddexp, floating, wide_pointwise)                           \
   X(maximum, Maximum, any, pointwise)                                         \
   X(minimum, Minimum, any, pointwise)
 

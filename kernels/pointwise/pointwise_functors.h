@@ -363,6 +363,16 @@ struct Atan2 {
   }
 };
 
+struct Logaddexp {
+  BINADE_FORWARD {
+    const T larger = a > b ? a : b, difference = a > b ? b - a : a - b;
+    const T sum = larger + math_log1p_unit(math_exp(difference));
+    return a == b ? a + T(0.69314718055994530942) : sum;  // equal infinities have no difference
+  }
+  BINADE_BACKWARD_A { return dy * math_sigmoid(a - b); }
+  BINADE_BACKWARD_B { return dy * math_sigmoid(b - a); }
+};
+
 #undef BINADE_FORWARD
 #undef BINADE_BACKWARD_A
 #undef BINADE_BACKWARD_B

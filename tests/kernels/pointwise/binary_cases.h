@@ -40,6 +40,13 @@ inline const std::vector<BinaryCase>& binary_cases() {
        .apart = true,
        .exact = true},
       {.op = Binary::atan2, .f = [](double a, double b) { return std::atan2(a, b); }, .low = 0.3},
+      {.op = Binary::logaddexp,
+       .f =
+           [](double a, double b) {
+             return a == b ? a + std::log(2.0)
+                           : std::fmax(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
+           },
+       .floor = 0.1},
   };
   return cases;
 }
