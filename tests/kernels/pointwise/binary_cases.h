@@ -46,7 +46,7 @@ inline const std::vector<BinaryCase>& binary_cases() {
              return a == b ? a + std::log(2.0)
                            : std::fmax(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
            },
-       .floor = 0.1},
+       .floor = 0.5},
   };
   return cases;
 }
