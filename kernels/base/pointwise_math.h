@@ -13,49 +13,25 @@ namespace {
 
 #ifdef __CUDACC__
 
-template <class T>
-BINADE_HD inline T math_exp(T x) {
-  return exp(x);
-}
-template <class T>
-BINADE_HD inline T math_expm1(T x) {
-  return expm1(x);
-}
-template <class T>
-BINADE_HD inline T math_log(T x) {
-  return log(x);
-}
-template <class T>
-BINADE_HD inline T math_log1p(T x) {
-  return log1p(x);
-}
-template <class T>
-BINADE_HD inline T math_log1p_unit(T x) {
-  return log1p(x);
-}
-template <class T>
-BINADE_HD inline T math_tanh(T x) {
-  return tanh(x);
-}
-template <class T>
-BINADE_HD inline T math_sqrt(T x) {
-  return sqrt(x);
-}
-template <class T>
-BINADE_HD inline T math_sin(T x) {
-  return sin(x);
-}
-template <class T>
-BINADE_HD inline T math_cos(T x) {
-  return cos(x);
-}
+#define BINADE_MATH(name, function) \
+  template <class T>                \
+  BINADE_HD inline T name(T x) {    \
+    return function(x);             \
+  }
+BINADE_MATH(math_exp, exp)
+BINADE_MATH(math_expm1, expm1)
+BINADE_MATH(math_log, log)
+BINADE_MATH(math_log1p, log1p)
+BINADE_MATH(math_log1p_unit, log1p)
+BINADE_MATH(math_tanh, tanh)
+BINADE_MATH(math_sqrt, sqrt)
+BINADE_MATH(math_sin, sin)
+BINADE_MATH(math_cos, cos)
+BINADE_MATH(math_erf, erf)
+#undef BINADE_MATH
 template <class T>
 BINADE_HD inline T math_pow(T x, T e) {
   return pow(x, e);
-}
-template <class T>
-BINADE_HD inline T math_erf(T x) {
-  return erf(x);
 }
 template <class T>
 BINADE_HD inline T math_normal_cdf(T x) {
