@@ -56,10 +56,14 @@ function(binade_cuda_sources target folder)
     if(kernels OR host)
       # Objects of their own, because the kernel tests link them in sanitized variants.
       set(BINADE_HOST_KERNELS ${kernels} PARENT_SCOPE)
-      set(BINADE_HOST_RUNTIME ${host} ${runtime} PARENT_SCOPE)
+      set(executor ${host})
+      list(FILTER executor EXCLUDE REGEX "/(queue|runtime_[a-z_]+)\\.cpp$")
+      list(REMOVE_ITEM host ${executor})  # what is left is the fake of the CUDA runtime
+      set(BINADE_HOST_EXECUTOR ${executor} PARENT_SCOPE)
       set(object ${target}_host)
-      binade_host_objects(${object} "${kernels}" "${host};${runtime}")
-      target_sources(${target} PRIVATE $<TARGET_OBJECTS:${object}_kernels> $<TARGET_OBJECTS:${object}_runtime>)
+      binade_host_objects(${object} "${kernels}" "${executor}" "${host};${runtime}")
+      target_sources(${target} PRIVATE $<TARGET_OBJECTS:${object}_kernels>
+        $<TARGET_OBJECTS:${object}_executor> $<TARGET_OBJECTS:${object}_runtime>)
     else()
       target_sources(${target} PRIVATE ${runtime})
     endif()
@@ -74,13 +78,19 @@ function(binade_cuda_sources target folder)
   endif()
 endfunction()
 
-# binade_host_objects(NAME KERNELS RUNTIME [KERNEL_OPTIONS ...] [RUNTIME_OPTIONS ...]): object libraries
-# NAME_kernels and NAME_runtime for host execution. The executor itself is never instrumented: it
-# checks what it touches by itself and would be several times slower.
-function(binade_host_objects name kernels runtime)
-  cmake_parse_arguments(arg "" "" "KERNEL_OPTIONS;RUNTIME_OPTIONS" ${ARGN})
+# binade_host_objects(NAME KERNELS EXECUTOR RUNTIME [KERNEL_OPTIONS ...] [EXECUTOR_OPTIONS ...]): object
+# libraries NAME_kernels, NAME_executor and NAME_runtime for host execution, each where it has sources. The
+# executor itself is never instrumented: it checks what it touches by itself and would be several times
+# slower.
+function(binade_host_objects name kernels executor runtime)
+  cmake_parse_arguments(arg "" "" "KERNEL_OPTIONS;EXECUTOR_OPTIONS" ${ARGN})
   set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX)  # of this directory only
-  foreach(part kernels runtime)
+  set(parts)
+  foreach(part kernels executor runtime)
+    if(NOT ${part})
+      continue()
+    endif()
+    list(APPEND parts ${part})
     add_library(${name}_${part} OBJECT ${${part}})
     target_compile_features(${name}_${part} PRIVATE cxx_std_20)
     target_include_directories(${name}_${part} PRIVATE ${BINADE_INCLUDE_DIR})
@@ -90,10 +100,12 @@ function(binade_host_objects name kernels runtime)
   endforeach()
   set(debug $<IF:$<CONFIG:Debug>,-g,-g1>)  # the executor names source lines
   # Kernels read memory as 16-byte vectors of another type; "#pragma unroll" is nvcc's.
-  target_compile_options(${name}_kernels PRIVATE -fno-strict-aliasing -Wno-unknown-pragmas
-    -Wno-maybe-uninitialized $<$<NOT:$<CONFIG:Debug>>:-O1>
-    ${debug} ${arg_KERNEL_OPTIONS})
-  target_compile_options(${name}_runtime PRIVATE -O2 ${debug} ${arg_RUNTIME_OPTIONS})
-  binade_precompile(${name}_kernels)
-  binade_precompile(${name}_runtime)
+  set(options_kernels -fno-strict-aliasing -Wno-unknown-pragmas -Wno-maybe-uninitialized
+    $<$<NOT:$<CONFIG:Debug>>:-O1> ${debug} ${arg_KERNEL_OPTIONS})
+  set(options_executor -O2 ${debug} ${arg_EXECUTOR_OPTIONS})
+  set(options_runtime ${options_executor})
+  foreach(part ${parts})
+    target_compile_options(${name}_${part} PRIVATE ${options_${part}})
+    binade_precompile(${name}_${part})
+  endforeach()
 endfunction()

@@ -77,7 +77,7 @@ function(binade_library name)
 
   binade_cuda_sources(${target} ${name})
   set(BINADE_HOST_KERNELS ${BINADE_HOST_KERNELS} PARENT_SCOPE)
-  set(BINADE_HOST_RUNTIME ${BINADE_HOST_RUNTIME} PARENT_SCOPE)
+  set(BINADE_HOST_EXECUTOR ${BINADE_HOST_EXECUTOR} PARENT_SCOPE)
 
   # -O3 whatever the build type: a kernel at -O0 is too slow to test with, and inlining keeps
   # instructions of one set out of functions that the program shares. Nothing reads errno or the
