@@ -6,7 +6,7 @@
 #include <optional>
 
 namespace binade {
-struct BatchNormOptions;  // of the op: core/ops.h
+struct BatchNormOptions;  // of the op: core/ops/batch_norm.h
 }
 
 namespace binade::nn {

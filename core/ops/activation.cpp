@@ -8,8 +8,6 @@
 namespace binade {
 namespace {
 
-using kernels::Activation;
-
 constexpr Op kRelu{"relu", OpClass::pointwise};
 
 // The gradient of relu needs its output alone, so the sums before it need not exist: the node of

@@ -12,7 +12,6 @@
 namespace binade {
 namespace {
 
-using kernels::Activation;
 using kernels::Conv2dGeometry;
 
 constexpr int64_t kLimit = int64_t{1} << 31;  // sizes and strides below it cannot overflow products

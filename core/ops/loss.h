@@ -1,6 +1,6 @@
-// Losses. Computed in f32 (f64 for f64) from inputs of any floating dtype, in one pass each way;
-// results have that dtype. Classes and lengths that do not fit are errors on the CPU and give NaN
-// on a GPU, where nobody waits to look.
+// Losses of classes. Computed in f32 (f64 for f64) from inputs of any floating dtype, in one pass each way;
+// results have that dtype. Classes that are out of range are errors on the CPU and give NaN on
+// a GPU, where nobody waits to look.
 #pragma once
 #include <binade/core/ops/pointwise_loss.h>
 
@@ -26,20 +26,5 @@ struct NllLossOptions {
 // cross_entropy of log-probabilities: -weight[t] log_probs[n, t, ...], log_probs [N, C, ...],
 // target i64 [N, ...].
 Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const NllLossOptions& options = {});
-
-// x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along `dim`; x1 and x2 broadcast.
-Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int dim = 1, double eps = 1e-8);
-
-struct CtcLossOptions {
-  int64_t blank = 0;
-  Reduction reduction = Reduction::mean;
-  bool zero_infinity = false;  // losses of targets that do not fit count as 0
-};
-// Connectionist temporal classification (Graves et al., 2006). logits [T, N, C] (log-probabilities
-// serve as well); targets i64 [N, S] padded, or [sum of target_lengths] one after the other, which
-// reads the lengths on the host; input_lengths, target_lengths i64 [N]. The mean divides each loss
-// by its target's length first.
-Tensor ctc_loss(const Tensor& logits, const Tensor& targets, const Tensor& input_lengths,
-                const Tensor& target_lengths, const CtcLossOptions& options = {});
 
 }  // namespace binade

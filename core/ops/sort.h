@@ -1,6 +1,6 @@
 // Sorting, selection and running sums along one dimension.
 #pragma once
-#include <binade/core/ops/reduce.h>
+#include <binade/core/ops/extremes.h>
 
 namespace binade {
 

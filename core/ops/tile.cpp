@@ -1,9 +1,8 @@
-// Repetitions, made of views and one copy, and triangular parts.
+// repeat and tile, made of views and one copy.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/checks_internal.h>
-#include <binade/core/ops/rearrange.h>
-#include <binade/kernels/copy/triangle.h>
+#include <binade/core/ops/tile.h>
 
 namespace binade {
 namespace {
@@ -19,16 +18,6 @@ Tensor repeat_dim(const Tensor& x, int d, int64_t n) {
   Dims sizes = x.sizes();
   sizes[d] = element_count({size, n}, "repeat");
   return reshape(expand(reshape(x, {outer, 1, size, inner}), {outer, n, size, inner}), sizes);
-}
-
-Tensor triangle(const Op& op, const Tensor& x, int64_t diagonal, bool upper) {
-  check_defined(op.name, x);
-  check(x.dim() >= 2, op.name, ": got shape ", x.sizes(), ", expected [..., rows, columns]");
-  Tensor y = empty_like(x);
-  kernels::triangle({.x = x, .y = y, .diagonal = diagonal, .upper = upper});
-  return op.record({x}, y, save(), [diagonal, upper](const Tensor& dy) -> Grads {
-    return {upper ? triu(dy, diagonal) : tril(dy, diagonal)};
-  });
 }
 
 }  // namespace
@@ -71,16 +60,6 @@ Tensor tile(const Tensor& x, const Dims& repeats) {
     all.push_back(n);
   }
   return repeat(x, all);
-}
-
-Tensor tril(const Tensor& x, int64_t diagonal) {
-  static constexpr Op kOp{"tril", OpClass::movement, true};
-  return triangle(kOp, x, diagonal, false);
-}
-
-Tensor triu(const Tensor& x, int64_t diagonal) {
-  static constexpr Op kOp{"triu", OpClass::movement, true};
-  return triangle(kOp, x, diagonal, true);
 }
 
 }  // namespace binade

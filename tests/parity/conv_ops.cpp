@@ -2,7 +2,6 @@
 // are given in the dtype that the engine keeps them in: f32 beside f16 and bf16 activations.
 #include <binade/core/ops.h>
 #include <binade/core/ops/conv.h>
-#include <binade/core/ops/norm.h>
 
 #include <tests/parity/parity_case.h>
 

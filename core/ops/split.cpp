@@ -1,8 +1,8 @@
-// Parts of a tensor, as views.
+// split and chunk: parts of a tensor along one dimension, as views.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/checks_internal.h>
-#include <binade/core/ops/rearrange.h>
+#include <binade/core/ops/split.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 
@@ -73,28 +73,6 @@ Tensor joined(std::span<const Tensor> dys, const std::vector<int64_t>& sizes, in
 
 }  // namespace
 
-Tensor narrow(const Tensor& x, int dim, int64_t start, int64_t length) {
-  check_defined("narrow", x);
-  check(x.dim() > 0, "narrow: got a scalar, expected a dimension");
-  const int d = wrap_dim("narrow", dim, x.dim());
-  const int64_t size = x.sizes()[d], from = start < 0 ? start + size : start;
-  check(from >= 0 && from <= size && length >= 0 && length <= size - from, "narrow: got start ",
-        start, " and length ", length, " in dimension ", d, " of shape ", x.sizes(),
-        ", expected a range inside");
-  return slice(x, d, from, from + length);
-}
-
-Tensor squeeze(const Tensor& x) {
-  check_defined("squeeze", x);
-  Dims sizes;
-  for (int64_t size : x.sizes()) {
-    if (size != 1) {
-      sizes.push_back(size);
-    }
-  }
-  return reshape(x, sizes);
-}
-
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int dim) {
   static constexpr Op kOp{"split", OpClass::movement, true};
   check_defined("split", x);
@@ -120,6 +98,18 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
         return {joined(dys, sizes, d, needs)};
       });
   return pieces;
+}
+
+std::vector<Tensor> split(const Tensor& x, int64_t size, int dim) {
+  check_defined("split", x);
+  check(x.dim() > 0 && size >= 1, "split: got shape ", x.sizes(), " and size ", size,
+        ", expected a dimension and a size of at least 1");
+  const int64_t whole = x.sizes()[wrap_dim("split", dim, x.dim())];
+  std::vector<int64_t> sizes;
+  for (int64_t at = 0; at < std::max<int64_t>(whole, 1); at += size) {
+    sizes.push_back(std::min(size, whole - at));
+  }
+  return split(x, sizes, dim);
 }
 
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int dim) {
