@@ -1,6 +1,6 @@
-// Losses of classes. Computed in f32 (f64 for f64) from inputs of any floating dtype, in one pass each way;
-// results have that dtype. Classes that are out of range are errors on the CPU and give NaN on
-// a GPU, where nobody waits to look.
+// Losses of classes. Computed in f32 (f64 for f64) from inputs of any floating dtype, in one pass
+// each way; results have that dtype. Classes that are out of range are errors on the CPU and give
+// NaN on a GPU, where nobody waits to look.
 #pragma once
 #include <binade/core/ops/pointwise_loss.h>
 

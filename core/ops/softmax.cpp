@@ -15,13 +15,13 @@ Tensor softmax_of(const Op& op, const Tensor& x_, int dim, bool log) {
   const int d = wrap_dim(op.name, dim, x.dim());
   Tensor y = empty_like(x);
   kernels::softmax_forward({.x = x, .y = y, .dim = d, .log = log});
-  return op.record(
-      {x}, y, save(y), [d, log](const Tensor& dy, Needs needs, const Tensor& y) -> Grads {
-        // dx = y (dy - sum(dy y)); of the logarithm dx = dy - exp(y) sum(dy)
-        Tensor dx = needs.out_like(0, y);
-        kernels::softmax_backward({.y = y, .dy = dy, .dx = dx, .dim = d, .log = log});
-        return {dx};
-      });
+  return op.record({x}, y, save(y),
+                   [d, log](const Tensor& dy, Needs needs, const Tensor& y) -> Grads {
+                     // dx = y (dy - sum(dy y)); of the logarithm dx = dy - exp(y) sum(dy)
+                     Tensor dx = needs.out_like(0, y);
+                     kernels::softmax_backward({.y = y, .dy = dy, .dx = dx, .dim = d, .log = log});
+                     return {dx};
+                   });
 }
 
 }  // namespace

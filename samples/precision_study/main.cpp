@@ -4,7 +4,7 @@
 // Where to read: experiments.cpp has the list, each experiment is in a file of its own, and
 // training.cpp is the one training loop. The status is 0 if all bounds hold, 1 if one does not, 2
 // if the study could not run.
-#include <binade/core/observe/text_table.h>
+#include <binade/core/observe/text_table_internal.h>
 #include <binade/kernels/base/math_mode.h>
 
 #include <CLI/CLI.hpp>

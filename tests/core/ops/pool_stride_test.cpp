@@ -31,8 +31,9 @@ void expect_kernel_as_stride(Pool pool, const Pool2dOptions& options, const Pool
 TEST(PoolStride, IsTheKernelWhereNotGiven) {
   for (const Pool pool : {max_pool2d, avg_pool2d}) {
     expect_kernel_as_stride(pool, {.kernel = {2, 2}}, {.kernel = {2, 2}, .stride = {2, 2}});
-    expect_kernel_as_stride(pool, {.kernel = {3, 2}, .padding = {1, 0}, .ceil_mode = true},
-                            {.kernel = {3, 2}, .stride = {3, 2}, .padding = {1, 0}, .ceil_mode = true});
+    expect_kernel_as_stride(
+        pool, {.kernel = {3, 2}, .padding = {1, 0}, .ceil_mode = true},
+        {.kernel = {3, 2}, .stride = {3, 2}, .padding = {1, 0}, .ceil_mode = true});
   }
   const Tensor x = randn({1, 2, 8, 6});
   EXPECT_EQ(max_pool2d(x, {.kernel = {2, 3}}).sizes(), (Dims{1, 2, 4, 2}));
