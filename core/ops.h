@@ -31,10 +31,6 @@
 #include <binade/core/ops/shape.h>
 #include <binade/core/ops/softmax.h>
 #include <binade/core/ops/sort.h>
-#include <binade/core/ops/split.h>
 #include <binade/core/ops/statistics.h>
 #include <binade/core/ops/ternary.h>
-#include <binade/core/ops/tile.h>
-#include <binade/core/ops/transfer.h>
-#include <binade/core/ops/triangle.h>
 #include <binade/core/ops/unary.h>

@@ -3,7 +3,7 @@
 // defined by their rows; those that are written out here have a backward made of ops.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/kernels/pointwise/pointwise.h>
 
 namespace binade {

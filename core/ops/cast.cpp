@@ -1,8 +1,10 @@
-// cast, which changes the dtype.
+// cast, which changes the dtype, and to_device.
 #include <binade/core/autograd/op.h>
+#include <binade/core/device/device_memory.h>
+#include <binade/core/ops.h>
 #include <binade/core/ops/cast.h>
-#include <binade/core/ops/cast_internal.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/cast_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 
@@ -35,6 +37,23 @@ Tensor cast(const Tensor& x, DType dtype) {
   }
   return kCast.record({x}, y, save(), [from = x.dtype()](const Tensor& dy, Needs needs) -> Grads {
     return detail::cast_gradient(dy, from, needs);
+  });
+}
+
+Tensor to_device(const Tensor& x, Device device) {
+  static constexpr Op kOp{"to_device", OpClass::movement, true};
+  check_defined(kOp.name, x);
+  if (x.device() == device) {
+    return x;
+  }
+  // Bytes cross the bus as they lie in memory, so a strided view is packed where it is.
+  const bool dense = is_dense(x.sizes(), x.strides());
+  const Tensor source = dense ? x.detach() : contiguous(x.detach());
+  Tensor y = empty_strided(x.sizes(), source.strides(), x.dtype(), device);
+  device_copy(y.view().data, device, source.view().data, x.device(),
+              static_cast<size_t>(x.numel()) * size_of(x.dtype()));
+  return kOp.record({x}, y, save(), [from = x.device()](const Tensor& dy) -> Grads {
+    return {to_device(dy, from)};
   });
 }
 

@@ -1,12 +1,77 @@
-// cat and stack.
+// cat and stack join tensors; split and chunk cut one into views. The gradient of one is the other.
 #include <binade/core/autograd/op.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/join.h>
-#include <binade/core/ops/shape.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 
+#include <algorithm>
+
 namespace binade {
+namespace {
+
+Tensor piece_of(const Tensor& t, int d, int64_t at, int64_t size) {
+  Dims sizes = t.sizes();
+  sizes[d] = size;
+  return make_view(t, sizes, t.strides(), at * t.strides()[d]);
+}
+
+// Pieces that lie in memory as those of one tensor do: that tensor. Attention makes the gradients
+// of q, k and v so (core/ops/attention.cpp). Else undefined.
+Tensor whole_of(std::span<const Tensor> pieces, const std::vector<int64_t>& sizes, int d) {
+  if (pieces.empty() || !pieces[0].defined()) {
+    return {};
+  }
+  const Tensor& first = pieces[0];
+  const int64_t step = first.strides()[d] * static_cast<int64_t>(size_of(first.dtype()));
+  int64_t at = 0;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Tensor& piece = pieces[i];
+    if (!piece.defined() || piece.handle()->storage.get() != first.handle()->storage.get() ||
+        !(piece.strides() == first.strides()) ||
+        piece.handle()->view.data != first.handle()->view.data + at * step) {
+      return {};
+    }
+    at += sizes[i];
+  }
+  Dims whole = first.sizes();
+  whole[d] = at;
+  return make_view(first, whole, first.strides());
+}
+
+// The gradient of split; a piece without one counts as zeros.
+Tensor joined(std::span<const Tensor> dys, const std::vector<int64_t>& sizes, int d, Needs needs) {
+  if (grad_enabled()) {
+    const auto given = std::find_if(dys.begin(), dys.end(), [](auto& dy) { return dy.defined(); });
+    std::vector<Tensor> parts(dys.begin(), dys.end());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (!parts[i].defined()) {
+        Dims missing = given->sizes();
+        missing[d] = sizes[i];
+        parts[i] = zeros(missing, given->dtype(), given->device());
+      }
+    }
+    return cat(parts, d);
+  }
+  if (Tensor whole = whole_of(dys, sizes, d); whole.defined()) {
+    return whole;
+  }
+  Tensor dx = needs.out(0);
+  int64_t at = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const Tensor piece = piece_of(dx, d, at, sizes[i]);
+    if (dys[i].defined()) {
+      kernels::copy({.x = dys[i], .y = piece});
+    } else {
+      kernels::fill({.y = piece, .value = 0});
+    }
+    at += sizes[i];
+  }
+  return dx;
+}
+
+}  // namespace
 
 Tensor cat(const std::vector<Tensor>& parts_, int dim) {
   static constexpr Op kOp{"cat", OpClass::movement, true};
@@ -67,6 +132,56 @@ Tensor stack(const std::vector<Tensor>& parts, int dim) {
     rows.push_back(unsqueeze(part, wrap_dim("stack", dim, part.dim() + 1)));
   }
   return cat(rows, wrap_dim("stack", dim, parts[0].dim() + 1));
+}
+
+std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int dim) {
+  static constexpr Op kOp{"split", OpClass::movement, true};
+  check_defined("split", x);
+  check(x.dim() > 0, "split: got a scalar, expected a dimension");
+  const int d = wrap_dim("split", dim, x.dim());
+  int64_t left = x.sizes()[d];
+  for (int64_t size : sizes) {
+    check(size >= 0 && size <= left, "split: got sizes that are negative or exceed the ",
+          x.sizes()[d], " of dimension ", d, " of shape ", x.sizes());
+    left -= size;
+  }
+  check(left == 0, "split: got sizes that leave ", left, " of the ", x.sizes()[d], " of dimension ",
+        d, ", expected all");
+  std::vector<Tensor> pieces;
+  int64_t at = 0;
+  for (int64_t size : sizes) {
+    pieces.push_back(piece_of(x, d, at, size));
+    at += size;
+  }
+  kOp.record_many(
+      std::span(&x, 1), pieces, {},
+      [d, sizes](std::span<const Tensor> dys, Needs needs, std::span<const Tensor>) -> Grads {
+        return {joined(dys, sizes, d, needs)};
+      });
+  return pieces;
+}
+
+std::vector<Tensor> split(const Tensor& x, int64_t size, int dim) {
+  check_defined("split", x);
+  check(x.dim() > 0 && size >= 1, "split: got shape ", x.sizes(), " and size ", size,
+        ", expected a dimension and a size of at least 1");
+  const int64_t whole = x.sizes()[wrap_dim("split", dim, x.dim())];
+  std::vector<int64_t> sizes;
+  for (int64_t at = 0; at < std::max<int64_t>(whole, 1); at += size) {
+    sizes.push_back(std::min(size, whole - at));
+  }
+  return split(x, sizes, dim);
+}
+
+std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int dim) {
+  check_defined("chunk", x);
+  check(x.dim() > 0 && chunks >= 1, "chunk: got shape ", x.sizes(), " and ", chunks,
+        " chunks, expected a dimension and at least one chunk");
+  const int64_t size = x.sizes()[wrap_dim("chunk", dim, x.dim())];
+  if (size == 0) {  // that many empty pieces
+    return split(x, std::vector<int64_t>(static_cast<size_t>(chunks), 0), dim);
+  }
+  return split(x, (size - 1) / chunks + 1, dim);
 }
 
 }  // namespace binade

@@ -1,7 +1,7 @@
 // Linear layers. Operands are views: a transpose is swapped strides, never a copy.
 #include <binade/core/ops.h>
-#include <binade/core/ops/activation_internal.h>
-#include <binade/core/ops/linear_gradient_internal.h>
+#include <binade/core/ops/detail/activation_internal.h>
+#include <binade/core/ops/detail/linear_gradient_internal.h>
 
 namespace binade {
 namespace {

@@ -1,7 +1,7 @@
 // Pooling over the last two dimensions of [N, C, H, W]; outputs are channels-last where x is.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/kernels/conv/pool2d.h>
 
 namespace binade {

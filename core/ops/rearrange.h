@@ -1,5 +1,5 @@
-// Copies of the elements in another order or with borders. Differentiable any number of times, in
-// every dtype.
+// Copies of the elements in another order, repeated, with borders or in part. Differentiable any
+// number of times, in every dtype.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -23,5 +23,14 @@ struct PadOptions {
 // it, and so on. With PadMode::constant negative pads cut off; with PadMode::reflect a pad mirrors
 // the elements beside the border one, and must be smaller than the size.
 Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, const PadOptions& options = {});
+
+// x as often as `repeats` says in each dimension; leading repeats make new dimensions.
+Tensor repeat(const Tensor& x, const Dims& repeats);
+// The same where there may be fewer repeats than dimensions: they count from the last.
+Tensor tile(const Tensor& x, const Dims& repeats);
+
+// x [..., rows, cols] with zeros above (tril) or below (triu) the diagonal j - i = diagonal.
+Tensor tril(const Tensor& x, int64_t diagonal = 0);
+Tensor triu(const Tensor& x, int64_t diagonal = 0);
 
 }  // namespace binade

@@ -1,8 +1,8 @@
 // sum, mean and sum_to, and what all reductions share.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
-#include <binade/core/ops/reduced_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/reduced_internal.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/reduce/reduce.h>
 

@@ -1,6 +1,6 @@
 // softmax and log_softmax along one dimension.
 #include <binade/core/autograd/op.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/softmax.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/softmax/softmax.h>

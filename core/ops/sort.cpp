@@ -2,8 +2,8 @@
 // gradient is the same from the other end.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
-#include <binade/core/ops/reduced_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/reduced_internal.h>
 #include <binade/core/ops/sort.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/index/index.h>

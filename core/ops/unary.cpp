@@ -4,7 +4,7 @@
 // backward.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/pointwise/pointwise.h>
 #include <binade/kernels/pointwise/pointwise_functors.h>

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Checks the layers and the form of the sources: lint.py includes|sources|selections [--root DIR].
+"""Checks the layers and the form of the sources: lint.py includes|sources|selections|ops [--root DIR].
 
 includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade/folder/file.h>; below
   kernels/ every source is in a family, which includes base, cuda and the families that FAMILIES lists;
   public headers (all but *_internal.h and those of kernels/host) include only the standard library
-  beside that; kernels/host is for kernels and tests alone. What binade.h leads to includes no header of
+  beside that, and no *_internal.h; kernels/host is for kernels and tests alone. What binade.h leads to includes no header of
   the standard library that takes long to compile: every user's source would pay for it.
 sources: lengths, at most 60 sources in a folder, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
   process; and for CUDA: kernels start only through launch(), inline assembly only in the primitives,
   shared memory only through shared_mem().
 selections: a filter of GoogleTest in a build file or a script selects a test, and a test program that is
   named there has a source.
+ops: core/ops/X.h declares what core/ops/X.cpp defines, and core/ops.h only includes.
 Prints one line per finding and exits 1 if there is any.
 """
 import argparse
@@ -19,6 +20,8 @@ import fnmatch
 import pathlib
 import re
 import sys
+
+import op_headers
 
 LAYERS = {
     "kernels": {"kernels"},
@@ -128,6 +131,8 @@ def include_fault(folder, path, quote, name):
             return f"<{name}>: {folder} may include {', '.join(sorted(LAYERS[folder]))} only"
         if name.startswith(f"binade/{PRIVATE}/") and folder != "kernels":
             return f"<{name}>: only kernels and tests may include {PRIVATE}"
+        if is_public(path) and name.endswith("_internal.h"):
+            return f"<{name}>: not installed, so a public header may not include it; declare what is needed"
         return None
     if name.split("/")[0] in LAYERS:
         return f"<{name}>: write <binade/{name}>"
@@ -249,11 +254,12 @@ def lint_selections(root):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rules", choices=["includes", "sources", "selections"])
+    parser.add_argument("rules", choices=["includes", "sources", "selections", "ops"])
     parser.add_argument("--root", type=pathlib.Path,
                         default=pathlib.Path(__file__).resolve().parents[2])
     options = parser.parse_args()
-    rules = {"includes": lint_includes, "sources": lint_sources, "selections": lint_selections}
+    rules = {"includes": lint_includes, "sources": lint_sources, "selections": lint_selections,
+             "ops": op_headers.faults}
     findings = list(rules[options.rules](options.root))
     for path, number, fault in findings:
         print(f"{path.relative_to(options.root)}:{number}: {fault}")
