@@ -190,7 +190,7 @@ struct Sign {
 
 struct Hardtanh {
   BINADE_FORWARD { return Clamp::forward(x, alpha, beta); }
-  BINADE_BACKWARD_X { return (x > alpha) & (x < beta) ? dy : T(0); }
+  BINADE_BACKWARD_X { return (x <= alpha) | (x >= beta) ? T(0) : dy; }  // NaN: dy
 };
 
 struct Erf {

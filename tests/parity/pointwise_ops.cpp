@@ -35,6 +35,7 @@ void add_listed(std::map<std::string, Handler>& ops) {
 
 void add_activations(std::map<std::string, Handler>& ops) {
   ops["logsigmoid"] = [](const Call& call) { return one(log_sigmoid(call.in("x"))); };
+  ops["relu6"] = [](const Call& call) { return one(relu6(call.in("x"))); };
   ops["gelu"] = [](const Call& call) {
     return one(gelu(call.in("x"), call.attr("approximate").get<std::string>()));
   };
@@ -44,6 +45,16 @@ void add_activations(std::map<std::string, Handler>& ops) {
   ops["clamp"] = [](const Call& call) {
     return one(clamp(call.in("x"), bound(call.attr("min")), bound(call.attr("max"))));
   };
+}
+
+void add_logic(std::map<std::string, Handler>& ops) {
+  using Logic = Tensor (*)(const Tensor&, const Tensor&);
+  const std::map<std::string, Logic> plain = {
+      {"logical_and", logical_and}, {"logical_or", logical_or}, {"logical_xor", logical_xor}};
+  for (const auto& [name, op] : plain) {
+    ops[name] = [op = op](const Call& call) { return one(op(call.in("x"), call.in("y"))); };
+  }
+  ops["logical_not"] = [](const Call& call) { return one(logical_not(call.in("x"))); };
 }
 
 }  // namespace
@@ -56,6 +67,13 @@ const std::map<std::string, Handler>& pointwise_ops() {
     made["where"] = [](const Call& call) {
       return one(where(call.in("cond"), call.in("x"), call.in("y")));
     };
+    made["where_scalar"] = [](const Call& call) {
+      return one(where(call.in("cond"), number(call.attr("value")), call.in("x")));
+    };
+    made["where_tensor_scalar"] = [](const Call& call) {
+      return one(where(call.in("cond"), call.in("x"), number(call.attr("value"))));
+    };
+    add_logic(made);
     made["masked_fill"] = [](const Call& call) {
       return one(masked_fill(call.in("x"), call.in("mask"), number(call.attr("value"))));
     };

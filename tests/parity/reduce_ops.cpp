@@ -30,6 +30,9 @@ void add_over_dims(Ops& ops) {
       return one(op(call.in("x"), dims_or_all(call), call.attr("keepdim")));
     };
   }
+  ops["sum_to"] = [](const Call& call) {
+    return one(sum_to(call.in("x"), dims(call.attr("shape"))));
+  };
   ops["var"] = [](const Call& call) {
     return one(var(call.in("x"), dims_or_all(call), call.attr("unbiased"), call.attr("keepdim")));
   };

@@ -37,6 +37,28 @@ void add_with_options(Ops& ops) {
   };
 }
 
+// Ops of a tensor and a number.
+void add_with_number(Ops& ops) {
+  using WithNumber = Tensor (*)(const Tensor&, double);
+  const std::map<std::string, WithNumber> plain = {
+      {"add_scalar", add},
+      {"mul_scalar", mul},
+      {"div_scalar", [](const Tensor& x, double value) { return x / value; }},
+      {"rsub_scalar", [](const Tensor& x, double value) { return sub(value, x); }},
+      {"rdiv_scalar", [](const Tensor& x, double value) { return div(value, x); }},
+      {"eq_scalar", eq},
+      {"ne_scalar", ne},
+      {"lt_scalar", lt},
+      {"le_scalar", le},
+      {"gt_scalar", gt},
+      {"ge_scalar", ge}};
+  for (const auto& [name, op] : plain) {
+    ops[name] = [op = op](const Call& call) {
+      return one(op(call.in("x"), number(call.attr("value"))));
+    };
+  }
+}
+
 void add_softmax(Ops& ops) {
   ops["softmax"] = [](const Call& call) { return one(softmax(call.in("x"), call.attr("dim"))); };
   ops["log_softmax"] = [](const Call& call) {
@@ -50,6 +72,16 @@ std::vector<Tensor> operands(const Call& call) {
     parts.push_back(call.in("x" + std::to_string(i)));
   }
   return parts;
+}
+
+DType dtype_of(const std::string& name) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32,
+                            DType::u8, DType::boolean}) {
+    if (name == to_string(dtype)) {
+      return dtype;
+    }
+  }
+  throw NotCovered{"dtype " + name};
 }
 
 void add_shapes(Ops& ops) {
@@ -68,6 +100,15 @@ void add_shapes(Ops& ops) {
   ops["squeeze"] = [](const Call& call) {
     const Json& dim = call.attr("dim");
     return one(dim.is_null() ? squeeze(call.in("x")) : squeeze(call.in("x"), dim));
+  };
+  ops["select"] = [](const Call& call) {
+    return one(select(call.in("x"), call.attr("dim"), call.attr("index")));
+  };
+  ops["contiguous"] = [](const Call& call) { return one(contiguous(call.in("x"))); };
+  ops["channels_last"] = [](const Call& call) { return one(channels_last(call.in("x"))); };
+  ops["to_device"] = [](const Call& call) { return one(to_device(call.in("x"), Device{})); };
+  ops["cast"] = [](const Call& call) {
+    return one(cast(call.in("x"), dtype_of(call.attr("dtype").get<std::string>())));
   };
   ops["unsqueeze"] = [](const Call& call) {
     return one(unsqueeze(call.in("x"), call.attr("dim")));
@@ -96,6 +137,7 @@ const std::map<std::string, Handler>& tensor_ops() {
   static const Ops ops = [] {
     Ops made;
     add_with_options(made);
+    add_with_number(made);
     add_softmax(made);
     add_shapes(made);
     return made;

@@ -100,6 +100,7 @@ TEST(Unary, GradientAtKinks) {
   EXPECT_EQ(gradient(Unary::clamp, 2, -1, 2), 1);
   EXPECT_EQ(gradient(Unary::hardtanh, -1, -1, 2), 0);
   EXPECT_EQ(gradient(Unary::hardtanh, 2, -1, 2), 0);
+  EXPECT_EQ(gradient(Unary::hardtanh, kNan, -1, 2), 1);  // as PyTorch's, relu's too
   EXPECT_EQ(gradient(Unary::pow_scalar, 0, 0), 0);
 }
 
