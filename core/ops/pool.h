@@ -1,4 +1,4 @@
-// Pooling of images x [N, C, H, W]; results have x's memory order.
+// Pooling of images x [N, C, H, W]; results are channels-last where x is.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 

@@ -87,8 +87,8 @@ void write(const std::string& path, const std::string& text) {
 
 // Returns whether every bound held.
 bool run(const Flags& flags) {
-  kernels::set_threads(flags.threads);
-  kernels::set_math_mode(kernels::MathMode::precise);
+  set_threads(flags.threads);
+  set_math_mode(MathMode::precise);
   const std::string& only = flags.broken.empty() ? flags.only : flags.broken;
   check(flags.only.empty() || flags.broken.empty() || flags.only == flags.broken,
         "--break runs one experiment: got --only ", flags.only, " and --break ", flags.broken);

@@ -8,7 +8,7 @@ includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade
   the standard library that takes long to compile: every user's source would pay for it.
 sources: lengths, at most 60 sources in a folder, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
   process; and for CUDA: kernels start only through launch(), inline assembly only in the primitives,
-  shared memory only through shared_mem().
+  shared memory only through shared_mem(); samples write no name of the kernels.
 selections: a filter of GoogleTest in a build file or a script selects a test, and a test program that is
   named there has a source.
 ops: core/ops/X.h declares what core/ops/X.cpp defines, and core/ops.h only includes.
@@ -87,6 +87,7 @@ COMMENT_OR_STRING = re.compile(
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 ENDS_PROCESS = re.compile(
     r"(?<![\w.>])(?:std\s*::\s*|::\s*)?(abort|exit|_exit|_Exit|quick_exit|terminate)\s*\(")
+KERNELS_SAMPLE = "samples/raw_pointers.cpp"  # shows how to call kernels without tensors
 ENDS_PROCESS_IN = "dist/job/process_exit.cpp"  # for ranks that nothing else can reach
 # What stands in one place only: pattern, where it may (files, or folders that end in /), what to do.
 ONE_PLACE = (
@@ -217,6 +218,8 @@ def lint_sources(root):
                         name == place or (place.endswith("/") and name.startswith(place))
                         for place in places):
                     yield path, number, advice
+            if folder == "samples" and name != KERNELS_SAMPLE and re.search(r"\bkernels::", line):
+                yield path, number, "kernels:: in a user's program; give the name to namespace binade"
             ends = ENDS_PROCESS.search(line)
             if ends and folder in LAYERS and name != ENDS_PROCESS_IN:
                 yield path, number, f"{ends.group(1)}() in a library; throw binade::Error"

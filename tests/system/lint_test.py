@@ -127,6 +127,12 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.findings(includes, "kernels/host/a.h", text), 0)
         self.assertEqual(self.findings(includes, "kernels/copy/a.h", text), 1)
 
+    def test_users_write_no_name_of_the_kernels(self):
+        sources = lint.lint_sources
+        for path, count in (("samples/a.cpp", 1), ("samples/study/a.h", 1), ("samples/raw_pointers.cpp", 0), ("nn/a.cpp", 0)):
+            text = "#pragma once\nint n = kernels::threads();  // kernels::isa()\n"
+            self.assertEqual(self.findings(sources, path, text), count, path)
+
     def test_process_ends(self):
         sources = lint.lint_sources
         for call in ("abort()", "std::abort()", "::exit(1)", "std::terminate ( )"):
