@@ -71,6 +71,7 @@ REFERENCE = {
     "where_scalar": lambda cond, x, value: torch.where(cond, torch.full_like(x, value), x),
     "where_tensor_scalar": lambda cond, x, value: torch.where(cond, x, torch.full_like(x, value)),
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "cumprod": torch.cumprod,
     "relu6": lambda x: F.relu6(x),
     "cast": lambda x, dtype: x.to(DTYPES[dtype]),
     "contiguous": lambda x: x.contiguous(),
@@ -332,8 +333,9 @@ def scatter(f):
 
 
 def layers():
-    """Sums of products: convolution, recurrent layers, feed-forward, and sum_to."""
+    """Sums and products: convolution, recurrent layers, feed-forward, sum_to and cumprod."""
     f = Family("layers")
+    products(f)
     for groups, stride, padding, dilation, more in ((1, 1, 0, 1, 0), (1, 2, 1, 1, 1), (2, 3, 2, 2, 2), (3, 1, 1, 3, 0),
                                                     (1, 2, 0, 3, 2)):
         f.add("conv_transpose1d", {"x": normal(2, 6, 7), "weight": normal(6, 4, 3), "bias": normal(4 * groups)},
@@ -358,6 +360,17 @@ def layers():
     f.add("sum_to", {"x": normal(3, 4)}, {"shape": [3]}, error="shapes")
     recurrent(f)
     return f
+
+
+def products(f):
+    for sizes, dim in (((5,), 0), ((3, 4), 1), ((3, 4), 0), ((2, 3, 5), -2), ((4, 0), 1), ((), 0)):
+        f.add("cumprod", {"x": normal(*sizes)}, {"dim": dim}, length=max(1, math.prod(sizes)))
+    f.add("cumprod", {"x": normal(3, 4, layout="transposed")}, {"dim": 1}, length=4)
+    for zeros in ((2, 0, 3, -1, 0.5), (0, 2, 0, -1, 3), (1, -2, 3, 4, 0), (0, 0, 0, 0, 0)):
+        f.add("cumprod", {"x": values(*zeros)}, {"dim": 0}, length=5)
+    f.add("cumprod", {"x": values(2, 0, -3, 4, dtype=torch.int64)}, {"dim": 0})
+    f.add("cumprod", {"x": values(2, math.nan, 0, math.inf, 1)}, {"dim": 0}, length=5, special=True, gradient=False)
+    f.add("cumprod", {"x": normal(3, 4)}, {"dim": 2}, error="dim out of range")
 
 
 def recurrent(f):

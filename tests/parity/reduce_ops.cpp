@@ -71,6 +71,7 @@ void add_extremes(Ops& ops) {
 
 void add_lines(Ops& ops) {
   ops["cumsum"] = [](const Call& call) { return one(cumsum(call.in("x"), call.attr("dim"))); };
+  ops["cumprod"] = [](const Call& call) { return one(cumprod(call.in("x"), call.attr("dim"))); };
   ops["sort"] = [](const Call& call) {
     return two(sort(call.in("x"), call.attr("dim"), call.attr("descending")));
   };
