@@ -8,6 +8,7 @@
 #include <binade/core/autograd/recompute.h>
 #include <binade/core/device/device_info.h>
 #include <binade/core/device/device_stats.h>
+#include <binade/core/device/execution.h>
 #include <binade/core/device/graph.h>
 #include <binade/core/device/host_sync.h>
 #include <binade/core/device/stream.h>
@@ -34,8 +35,6 @@
 #include <binade/dist/parallel/data_parallel.h>
 #include <binade/dist/parallel/distributed_data_parallel.h>
 #include <binade/dist/parallel/pipeline.h>
-#include <binade/kernels/base/math_mode.h>
-#include <binade/kernels/base/parallel.h>
 #include <binade/nn/activation.h>
 #include <binade/nn/attention.h>
 #include <binade/nn/conv.h>

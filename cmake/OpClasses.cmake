@@ -1,18 +1,18 @@
 # cmake -DSOURCES=... -DOUTPUT=FILE -P OpClasses.cmake: writes the function that lists the ops of the
-# sources, each with its class. An op is `constexpr Op kName{"name", OpClass::class` or a line
-# BINADE_..._OP(name, class). An op of two classes or a definition of another form is an error.
+# sources, each with its class. An op is `constexpr Op kName{"name", OpClass::class`. An op of two classes
+# or a definition of another form is an error. The ops that the lists of kernels/pointwise/pointwise.h
+# define are not among them: core/precision/op_class.cpp reads the lists themselves.
 set(rows "")
 set(names "")
 foreach(source ${SOURCES})
   file(READ ${source} content)
   string(REGEX REPLACE "//[^\n]*" "" content "${content}")
   string(REGEX MATCHALL "Op k?[A-Za-z]+{[^}]*}" definitions "${content}")
-  string(REGEX MATCHALL "\nBINADE_[A-Z]+_OP\\([a-z0-9_]+, [a-z_]+\\)" macros "${content}")
-  foreach(definition ${definitions} ${macros})
+  foreach(definition ${definitions})
     if(definition MATCHES "#name, OpClass::op_class")
-      continue()  # the body of such a macro
+      continue()  # of a list
     endif()
-    string(REGEX REPLACE "Op k[A-Za-z]*{|BINADE_[A-Z]+_OP\\(|OpClass::|[\"\n ]" "" plain "${definition}")
+    string(REGEX REPLACE "Op k[A-Za-z]*{|OpClass::|[\"\n ]" "" plain "${definition}")
     if(NOT plain MATCHES "^([a-z0-9_]+),([a-z_]+)[,})]")
       message(FATAL_ERROR "${source}: cannot read '${definition}', expected Op kName{\"name\", OpClass::class}")
     endif()

@@ -14,6 +14,9 @@ Tensor SiLU::forward(const Tensor& x) { return silu(x); }
 Tensor Hardswish::forward(const Tensor& x) { return hardswish(x); }
 Tensor Mish::forward(const Tensor& x) { return mish(x); }
 Tensor LogSigmoid::forward(const Tensor& x) { return log_sigmoid(x); }
+Tensor SELU::forward(const Tensor& x) { return selu(x); }
+Tensor Softsign::forward(const Tensor& x) { return softsign(x); }
+Tensor Hardsigmoid::forward(const Tensor& x) { return hardsigmoid(x); }
 
 GELU::GELU(const GELUOptions& options) : options_(options) {
   check(options.approximate == "none" || options.approximate == "tanh", "GELU: got approximate = '",
@@ -23,6 +26,12 @@ GELU::GELU(const GELUOptions& options) : options_(options) {
 Tensor GELU::forward(const Tensor& x) { return gelu(x, options_.approximate); }
 
 Tensor ELU::forward(const Tensor& x) { return elu(x, options_.alpha); }
+
+CELU::CELU(const CELUOptions& options) : options_(options) {
+  check(options.alpha != 0, "CELU: got alpha = 0, expected a number other than 0");
+}
+
+Tensor CELU::forward(const Tensor& x) { return celu(x, options_.alpha); }
 
 Tensor Softplus::forward(const Tensor& x) { return softplus(x, options_.beta, options_.threshold); }
 

@@ -60,6 +60,21 @@ class LogSigmoid : public Module {
   Tensor forward(const Tensor& x) override;
 };
 
+class SELU : public Module {
+ public:
+  Tensor forward(const Tensor& x) override;
+};
+
+class Softsign : public Module {
+ public:
+  Tensor forward(const Tensor& x) override;
+};
+
+class Hardsigmoid : public Module {
+ public:
+  Tensor forward(const Tensor& x) override;
+};
+
 struct GELUOptions {
   std::string approximate = "none";  // or "tanh"
 };
@@ -86,6 +101,20 @@ class ELU : public Module {
 
  private:
   ELUOptions options_;
+};
+
+struct CELUOptions {
+  double alpha = 1;
+};
+
+class CELU : public Module {
+ public:
+  using Options = CELUOptions;
+  explicit CELU(const CELUOptions& options = {});
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  CELUOptions options_;
 };
 
 struct SoftplusOptions {

@@ -66,7 +66,7 @@ Conv2d::Conv2d(const Conv2dOptions& options)
 Tensor Conv2d::forward(const Tensor& x) { return conv2d(x, weight, bias, geometry_); }
 
 Tensor Conv2d::relu(const Tensor& x) {
-  return scoped([&] { return conv2d(x, weight, bias, geometry_, kernels::Activation::relu); });
+  return scoped([&] { return conv2d(x, weight, bias, geometry_, Activation::relu); });
 }
 
 Conv1d::Conv1d(const Conv1dOptions& options)

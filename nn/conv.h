@@ -2,7 +2,6 @@
 // Results are in channels-last order.
 #pragma once
 #include <binade/core/ops/conv.h>
-#include <binade/kernels/conv/conv2d.h>
 #include <binade/nn/module.h>
 
 namespace binade::nn {
@@ -52,13 +51,13 @@ class Conv2d : public Module {
   explicit Conv2d(const Conv2dOptions& options);
   Tensor forward(const Tensor& x) override;
   Tensor relu(const Tensor& x);  // of the result, in one pass
-  const kernels::Conv2dGeometry& geometry() const { return geometry_; }
+  const binade::Conv2dOptions& geometry() const { return geometry_; }
 
   Tensor weight;  // [out, in / groups, kernel], channels-last
   Tensor bias;    // [out] or undefined
 
  private:
-  kernels::Conv2dGeometry geometry_;
+  binade::Conv2dOptions geometry_;
 };
 
 // x [N, in, L] -> [N, out, Q].

@@ -5,10 +5,17 @@
 
 #include <string>
 
+namespace binade::nn {
+
+// The function that follows a layer. The gain of an initialisation depends on it.
+enum class Nonlinearity : uint8_t { linear, conv2d, sigmoid, tanh, relu, leaky_relu, selu };
+
+}  // namespace binade::nn
+
 namespace binade::nn::init {
 
+using nn::Nonlinearity;
 enum class FanMode : uint8_t { fan_in, fan_out };
-enum class Nonlinearity : uint8_t { linear, conv2d, sigmoid, tanh, relu, leaky_relu, selu };
 Nonlinearity parse_nonlinearity(std::string_view name);
 
 // What the values of a weight are drawn with. bound is for the uniform distributions.

@@ -1,6 +1,6 @@
 // Module::explain_precision(): the policy and its rules, module by module.
 #include <binade/core/observe/label.h>
-#include <binade/core/observe/text_table.h>
+#include <binade/core/observe/text_table_internal.h>
 #include <binade/core/precision/precision_ledger.h>
 #include <binade/core/precision/precision_rules.h>
 #include <binade/nn/module.h>

@@ -1,6 +1,5 @@
 #include <binade/core/ops.h>
-#include <binade/core/ops/conv_batch_norm.h>
-#include <binade/core/ops/norm.h>
+#include <binade/core/ops/detail/conv_batch_norm_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/module_walk_internal.h>
 #include <binade/nn/norm.h>

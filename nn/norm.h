@@ -6,7 +6,7 @@
 #include <optional>
 
 namespace binade {
-struct BatchNormOptions;  // of the op: core/ops.h
+struct BatchNormOptions;  // of the op: core/ops/batch_norm.h
 }
 
 namespace binade::nn {
@@ -58,7 +58,7 @@ class BatchNorm2d : public BatchNorm {
   Tensor forward(const Tensor& x) override { return normalize(x); }
 
   // norm(conv(x)) and relu(norm(conv(x)) + residual): in evaluation, without gradients, one pass
-  // (core/ops/conv_batch_norm.h).
+  // (core/ops/detail/conv_batch_norm_internal.h).
   Tensor after(Conv2d& conv, const Tensor& x);
   Tensor relu_after(Conv2d& conv, const Tensor& x, const Tensor& residual = {});
 

@@ -50,6 +50,13 @@ Recurrent::Recurrent(const char* name, Cell cell, const RnnOptions& options)
   }
 }
 
+RNN::RNN(const RnnOptions& options, Nonlinearity nonlinearity)
+    : Recurrent("RNN", nonlinearity == Nonlinearity::relu ? Cell::relu : Cell::tanh, options) {
+  check(nonlinearity == Nonlinearity::tanh || nonlinearity == Nonlinearity::relu,
+        "RNN: got the nonlinearity number ", static_cast<int>(nonlinearity),
+        ", expected Nonlinearity::tanh or Nonlinearity::relu");
+}
+
 // Layer and direction `index`.
 RecurrentOutput Recurrent::run_layer(const Tensor& x, const RnnState& start, int64_t index) const {
   const RecurrentWeights& w = weights[static_cast<size_t>(index)];

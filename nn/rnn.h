@@ -1,6 +1,7 @@
 // Recurrent networks: RNN, GRU, LSTM of several layers and both directions.
 #pragma once
 #include <binade/core/ops/rnn.h>
+#include <binade/nn/init.h>
 #include <binade/nn/module.h>
 
 #include <vector>
@@ -52,11 +53,11 @@ class Recurrent : public Module {
   RnnOptions options_;
 };
 
-enum class Nonlinearity : uint8_t { tanh, relu };
+// h = tanh(...) or relu(...) of inputs and states.
 class RNN : public Recurrent {
  public:
-  explicit RNN(const RnnOptions& options, Nonlinearity nonlinearity = Nonlinearity::tanh)
-      : Recurrent("RNN", nonlinearity == Nonlinearity::relu ? Cell::relu : Cell::tanh, options) {}
+  // nonlinearity: tanh or relu.
+  explicit RNN(const RnnOptions& options, Nonlinearity nonlinearity = Nonlinearity::tanh);
 };
 class GRU : public Recurrent {
  public:

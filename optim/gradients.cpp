@@ -3,7 +3,7 @@
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/optimizer/optimizer.h>
 #include <binade/kernels/optimizer/step_words.h>
-#include <binade/optim/device_words.h>
+#include <binade/optim/device_words_internal.h>
 #include <binade/optim/gradients_internal.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/optimizer/step_words.h>
+#include <binade/optim/device_words_internal.h>
 #include <binade/optim/gradients_internal.h>
 #include <binade/optim/loss_scaler.h>
 

@@ -11,11 +11,16 @@
 // stops all updates on the device; the error is thrown by the next look at the outcome of a step,
 // or by state_scalars().
 #pragma once
-#include <binade/optim/device_words.h>
 #include <binade/optim/optimizer.h>
 #include <binade/optim/scaler_state.h>
 
+namespace binade::kernels {
+struct ScalerWords;
+}
+
 namespace binade::optim {
+
+struct FloorError;
 
 // A loss times a scale: all that can be done with it is backward.
 class [[nodiscard]] ScaledLoss {

@@ -1,4 +1,4 @@
-#include <binade/optim/device_words.h>
+#include <binade/optim/device_words_internal.h>
 #include <binade/optim/gradients_internal.h>
 #include <binade/optim/optimizer.h>
 

@@ -3,7 +3,7 @@
 #include <binade/core/tensor/rank_group.h>
 #include <binade/kernels/optimizer/gradient_values.h>
 #include <binade/kernels/optimizer/step_words.h>
-#include <binade/optim/device_words.h>
+#include <binade/optim/device_words_internal.h>
 #include <binade/optim/gradients_internal.h>
 #include <binade/optim/optimizer.h>
 

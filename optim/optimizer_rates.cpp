@@ -1,5 +1,5 @@
 // Learning rates and momenta: numbers of the groups, and on a device words that the step reads.
-#include <binade/optim/device_words.h>
+#include <binade/optim/device_words_internal.h>
 #include <binade/optim/optimizer.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // What an optimizer saves and loads.
-#include <binade/optim/device_words.h>
+#include <binade/optim/device_words_internal.h>
 #include <binade/optim/optimizer.h>
 
 #include <cmath>

@@ -117,7 +117,7 @@ void report_results(const Flags& f, const train::ClassifierData& data,
 // Whatever can be wrong with the input fails before the run directory is touched. Returns the exit
 // status.
 int run(Flags f) {
-  kernels::set_threads(f.threads);
+  set_threads(f.threads);
   dist::World world;
   check(world.size() > 1 || (f.zero == 0 && !f.sync_batch_norm),
         "--zero, --sync-batch-norm: got "

@@ -145,7 +145,7 @@ inline double number(const std::string& flag, const std::string& value, double l
 // Loader threads, or -1 for the loader's own choice. Ranks on one machine share its cores.
 inline int workers(const Flags& f, const dist::World& world) {
   if (f.workers == "auto") {
-    return world.local_size() > 1 ? std::max(1, kernels::threads()) : -1;
+    return world.local_size() > 1 ? std::max(1, threads()) : -1;
   }
   const double value = number("--workers", f.workers, 0, 256);
   check(value == static_cast<int>(value), "--workers: got ", f.workers,

@@ -6,7 +6,7 @@
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/base/parallel.h>
-#include <binade/kernels/gemm/gemm_pairs.h>
+#include <binade/kernels/gemm/gemm_pairs_internal.h>
 
 #include <cstdio>
 #include <string_view>

@@ -8,6 +8,8 @@
 
 namespace binade {
 
+using kernels::StreamHandle;  // of the CUDA runtime
+
 class Event;
 
 class Stream {
@@ -19,7 +21,7 @@ class Stream {
   static Stream current(Device device);  // of the calling thread
 
   Device device() const { return device_; }
-  kernels::StreamHandle handle() const { return handle_; }
+  StreamHandle handle() const { return handle_; }
   bool operator==(const Stream& other) const {
     return device_ == other.device_ && handle_ == other.handle_;
   }
@@ -29,9 +31,9 @@ class Stream {
   bool done() const;
 
  private:
-  Stream(Device device, kernels::StreamHandle handle) : device_(device), handle_(handle) {}
+  Stream(Device device, StreamHandle handle) : device_(device), handle_(handle) {}
   Device device_;
-  kernels::StreamHandle handle_;
+  StreamHandle handle_;
   std::shared_ptr<void> owner_;
 };
 
@@ -71,7 +73,7 @@ class StreamGuard {
  private:
   Device device_;
   Stream stream_;  // keeps it
-  kernels::StreamHandle before_;
+  StreamHandle before_;
 };
 
 // Makes a device the one that CUDA calls of this thread go to, for code that calls CUDA itself;

@@ -1,4 +1,4 @@
-#include <binade/core/observe/text_table.h>
+#include <binade/core/observe/text_table_internal.h>
 
 #include <algorithm>
 

@@ -1,8 +1,9 @@
 // Pointwise ops of two inputs that broadcast. The gradients have the output's sizes; the engine
-// sums the broadcast dimensions away.
+// sums the broadcast dimensions away. The ops of the list in kernels/pointwise/pointwise.h are
+// defined by their rows; those that are written out here have a backward made of ops.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/kernels/pointwise/pointwise.h>
 
 namespace binade {
@@ -102,26 +103,6 @@ Tensor mul(const Tensor& a_, const Tensor& b_) {  // y = a b, da = dy b, db = dy
                     });
 }
 
-Tensor div(const Tensor& a, const Tensor& b) {
-  static constexpr Op kOp{"div", OpClass::pointwise};
-  return binary(kOp, Binary::div, a, b);
-}
-
-Tensor pow(const Tensor& a, const Tensor& b) {
-  static constexpr Op kOp{"pow", OpClass::wide_pointwise};
-  return binary(kOp, Binary::pow, a, b);
-}
-
-Tensor maximum(const Tensor& a, const Tensor& b) {
-  static constexpr Op kOp{"maximum", OpClass::pointwise};
-  return binary(kOp, Binary::maximum, a, b);
-}
-
-Tensor minimum(const Tensor& a, const Tensor& b) {
-  static constexpr Op kOp{"minimum", OpClass::pointwise};
-  return binary(kOp, Binary::minimum, a, b);
-}
-
 Tensor eq(const Tensor& a, const Tensor& b) { return compare(kEq, Compare::eq, a, b); }
 Tensor ne(const Tensor& a, const Tensor& b) { return compare(kNe, Compare::ne, a, b); }
 Tensor lt(const Tensor& a, const Tensor& b) { return compare(kLt, Compare::lt, a, b); }
@@ -137,3 +118,13 @@ Tensor gt(const Tensor& x, double value) { return compare(kGt, Compare::gt, x, v
 Tensor ge(const Tensor& x, double value) { return compare(kGe, Compare::ge, x, value); }
 
 }  // namespace binade
+
+// The ops of the list. Defined from outside the namespace, so that one without a declaration in
+// core/ops/binary.h does not compile.
+#define BINADE_DEFINE(name, Functor, dtypes, op_class)            \
+  binade::Tensor binade::name(const Tensor& a, const Tensor& b) { \
+    static constexpr Op kOp{#name, OpClass::op_class};            \
+    return binary(kOp, Binary::name, a, b);                       \
+  }
+BINADE_BINARY_PLAIN_OPS(BINADE_DEFINE)
+#undef BINADE_DEFINE

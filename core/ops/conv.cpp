@@ -2,18 +2,15 @@
 // [N, C, L] is one of height 1, seen through views. A transposed convolution is a convolution's
 // gradient with respect to its input, so its own gradients are the other two directions.
 #include <binade/core/ops.h>
-#include <binade/core/ops/activation_internal.h>
-#include <binade/core/ops/bias_gradient_internal.h>
 #include <binade/core/ops/conv.h>
-#include <binade/core/ops/conv_internal.h>
+#include <binade/core/ops/detail/activation_internal.h>
+#include <binade/core/ops/detail/bias_gradient_internal.h>
+#include <binade/core/ops/detail/conv_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 
 namespace binade {
 namespace {
-
-using kernels::Activation;
-using kernels::Conv2dGeometry;
 
 constexpr int64_t kLimit = int64_t{1} << 31;  // sizes and strides below it cannot overflow products
 
@@ -29,7 +26,7 @@ Tensor image(const Tensor& t) {
 
 // Checks what both kinds of convolution need. A sequence has axis 1 only.
 void check_operands(const char* op, const Tensor& x, const Tensor& w, int rank,
-                    const Conv2dGeometry& g) {
+                    const Conv2dOptions& g) {
   check(x.defined() && w.defined(), op, ": got an undefined tensor");
   check(is_floating(x.dtype()) && x.dtype() == w.dtype(), op, ": got dtypes ", x.dtype(), " and ",
         w.dtype(), ", expected one floating dtype; convert one with to()");
@@ -54,7 +51,7 @@ void check_bias(const char* op, const Tensor& bias, const Tensor& w, int64_t cha
 }
 
 Dims convolution_sizes(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias,
-                       int rank, const Conv2dGeometry& g) {
+                       int rank, const Conv2dOptions& g) {
   check_operands(op, x, w, rank, g);
   check(g.groups >= 1 && w.size(0) % g.groups == 0 && x.size(1) == w.size(1) * g.groups, op,
         ": got x of shape ", x.sizes(), ", weight of shape ", w.sizes(), " and groups ", g.groups,
@@ -80,7 +77,7 @@ Tensor empty_pixels(const Dims& sizes, const Tensor& like) {
 
 // `rank` is the number of dimensions that the op documents.
 Tensor convolution(const Op& op, const Entered<3>& operands, int rank,
-                   const Conv2dGeometry& geometry, Activation activation = Activation::none) {
+                   const Conv2dOptions& geometry, Activation activation = Activation::none) {
   const auto& [x, w, b] = operands;
   const Dims sizes = convolution_sizes(op.name, x, w, b, rank, geometry);
   Tensor y = empty_pixels(sizes, x);
@@ -109,7 +106,7 @@ Tensor convolution(const Op& op, const Entered<3>& operands, int rank,
 }
 
 Dims transposed_sizes(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias,
-                      int rank, const Conv2dGeometry& g, const int64_t (&output_padding)[2]) {
+                      int rank, const Conv2dOptions& g, const int64_t (&output_padding)[2]) {
   check_operands(op, x, w, rank, g);
   check(g.groups >= 1 && x.size(1) == w.size(0) && x.size(1) % g.groups == 0, op,
         ": got x of shape ", x.sizes(), ", weight of shape ", w.sizes(), " and groups ", g.groups,
@@ -142,7 +139,7 @@ Tensor followed_by_zeros(const Tensor& x, int dim, int64_t count) {
 }
 
 Tensor transposed_convolution(const Op& op, const Entered<3>& operands, int rank,
-                              const Conv2dGeometry& geometry, const int64_t (&output_padding)[2]) {
+                              const Conv2dOptions& geometry, const int64_t (&output_padding)[2]) {
   const auto& [given, w, b] = operands;
   const Dims sizes = transposed_sizes(op.name, given, w, b, rank, geometry, output_padding);
   Tensor x = given;
@@ -185,7 +182,7 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-              const Conv2dGeometry& geometry, Activation activation) {
+              const Conv2dOptions& geometry, Activation activation) {
   static constexpr Op kOp{"conv2d", OpClass::contraction};
   return convolution(kOp, kOp.enter(x, weight, bias), 4, geometry, activation);
 }

@@ -1,6 +1,8 @@
-// Convolution of sequences and transposed convolution. conv2d is in core/ops.h.
+// Convolution of sequences and images, and its transpose.
 #pragma once
-#include <binade/core/autograd/autograd.h>
+#include <binade/core/ops/linear.h>
+#include <binade/core/tensor/tensor.h>
+#include <binade/kernels/conv/conv2d.h>
 
 namespace binade {
 
@@ -11,6 +13,13 @@ struct Conv1dOptions {
 // Q = (L + 2 padding - dilation (K - 1) - 1) / stride + 1.
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const Conv1dOptions& options = {});
+
+// Pairs are {vertical, horizontal}: stride, padding, dilation, and the number of groups.
+using Conv2dOptions = kernels::Conv2dGeometry;
+// activation(x * weight + bias), relu as in linear: x [N, C, H, W], weight [O, C / groups, R, S],
+// bias [O] or undefined -> [N, O, P, Q], channels-last; P and Q as Q above.
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+              const Conv2dOptions& options = {}, Activation activation = Activation::none);
 
 // The gradient of a convolution with respect to its input, as an op. output_padding, less than the
 // stride or the dilation, chooses among the input sizes that such a convolution takes to one size.

@@ -1,7 +1,7 @@
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
-#include <binade/core/ops/views_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/views_internal.h>
 #include <binade/kernels/reduce/cosine_similarity.h>
 
 namespace binade {

@@ -1,7 +1,7 @@
 // ctc_loss: log-softmax, then one kernel; the gradient goes to the logits directly.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/loss/ctc_loss.h>

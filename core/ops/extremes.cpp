@@ -1,9 +1,9 @@
 // Largest and smallest elements, where they are, and any and all.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/reduced_internal.h>
 #include <binade/core/ops/reduce.h>
-#include <binade/core/ops/reduced_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/reduce/reduce.h>
 

@@ -1,8 +1,8 @@
 // The feed-forward part of a transformer as one op.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/detail/linear_gradient_internal.h>
 #include <binade/core/ops/feedforward.h>
-#include <binade/core/ops/linear_gradient_internal.h>
 
 namespace binade {
 namespace {

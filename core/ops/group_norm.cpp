@@ -1,7 +1,7 @@
 // Group norm, and instance norm, which is group norm with one channel per group.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/norm.h>
+#include <binade/core/ops/group_norm.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/norm/group_norm.h>
 

@@ -2,7 +2,7 @@
 // reads, and `give`, which adds to zeros.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/index.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>

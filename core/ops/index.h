@@ -1,13 +1,16 @@
 // Reading, adding and writing at indices. Indices are i64 and are not negative; one that is out of
-// range is a kernels::IndexError, on a device at the next synchronisation (kernels/base/fault.h).
+// range is an IndexError, on a device at the next synchronisation (kernels/base/fault.h).
 // Gradients are deterministic: terms of one element are added in a fixed order. All but one_hot are
 // differentiable any number of times.
 #pragma once
 #include <binade/core/tensor/tensor.h>
+#include <binade/kernels/base/fault.h>
 
 #include <optional>
 
 namespace binade {
+
+using kernels::IndexError;
 
 // y[.., i, ..] = x[.., index[i], ..]; index [n] or a scalar.
 Tensor index_select(const Tensor& x, int dim, const Tensor& index);

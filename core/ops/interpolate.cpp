@@ -1,7 +1,7 @@
 #include <binade/core/ops/interpolate.h>
 
 #include <binade/core/autograd/op.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/tensor/create.h>
 
 namespace binade {

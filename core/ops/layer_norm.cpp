@@ -1,8 +1,8 @@
 // Layer norm and RMS norm: one pair of kernels over rows, the second without a mean.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
-#include <binade/core/ops/norm.h>
+#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/layer_norm.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/norm/layer_norm.h>
 

@@ -1,7 +1,7 @@
 // Losses of classes: cross_entropy, with class indices or probabilities, and nll_loss.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/loss/cross_entropy.h>
 #include <binade/kernels/loss/nll_loss.h>

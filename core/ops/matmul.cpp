@@ -3,8 +3,8 @@
 // never a copy.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
-#include <binade/core/ops/views_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/views_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/gemm/gemm.h>

@@ -1,10 +1,24 @@
 // Pooling over the last two dimensions of [N, C, H, W]; outputs are channels-last where x is.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/kernels/conv/pool2d.h>
 
 namespace binade {
 namespace {
+
+kernels::Pool2dGeometry geometry_of(const Pool2dOptions& options) {
+  kernels::Pool2dGeometry geometry{.ceil_mode = options.ceil_mode,
+                                   .count_include_pad = options.count_include_pad};
+  for (int i = 0; i < 2; ++i) {
+    const bool given = options.stride[i] != Pool2dOptions::kSameAsKernel;
+    geometry.kernel[i] = options.kernel[i];
+    geometry.stride[i] = given ? options.stride[i] : options.kernel[i];
+    geometry.padding[i] = options.padding[i];
+    geometry.dilation[i] = options.dilation[i];
+  }
+  return geometry;
+}
 
 void check_image(const char* op, const Tensor& x) {
   check(x.defined() && x.dim() == 4 && is_floating(x.dtype()), op, ": got ",
@@ -36,10 +50,11 @@ Tensor pooled(const char* op, const Tensor& x, const kernels::Pool2dGeometry& g)
 
 }  // namespace
 
-Tensor max_pool2d(const Tensor& x_, const kernels::Pool2dGeometry& geometry) {
+Tensor max_pool2d(const Tensor& x_, const Pool2dOptions& options) {
   static constexpr Op kOp{"max_pool2d", OpClass::pointwise};
   auto [x] = kOp.enter(x_);
   check_image("max_pool2d", x);
+  const kernels::Pool2dGeometry geometry = geometry_of(options);
   Tensor y = pooled(kOp.name, x, geometry);
   // Saved instead of x and y: one byte per output, the place of the maximum in its window.
   Tensor index = grad_enabled() && x.requires_grad() ? empty_like(y, DType::u8) : Tensor();
@@ -54,10 +69,11 @@ Tensor max_pool2d(const Tensor& x_, const kernels::Pool2dGeometry& geometry) {
       });
 }
 
-Tensor avg_pool2d(const Tensor& x_, const kernels::Pool2dGeometry& geometry) {
+Tensor avg_pool2d(const Tensor& x_, const Pool2dOptions& options) {
   static constexpr Op kOp{"avg_pool2d", OpClass::reduction};
   auto [x] = kOp.enter(x_);
   check_image("avg_pool2d", x);
+  const kernels::Pool2dGeometry geometry = geometry_of(options);
   Tensor y = pooled(kOp.name, x, geometry);
   kernels::avg_pool2d_forward({.x = x, .y = y, .geometry = geometry});
   return kOp.record({x}, y, save(),

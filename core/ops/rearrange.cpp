@@ -1,11 +1,12 @@
 // flip, roll and pad copy boxes: ranges of each dimension, forwards or mirrored. Their gradients
-// are the same ops, with the shifts or pads negated.
+// are the same ops, with the shifts or pads negated. repeat and tile are views and one copy.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/rearrange.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
+#include <binade/kernels/copy/triangle.h>
 
 #include <algorithm>
 #include <functional>
@@ -181,6 +182,31 @@ Tensor reflect(const Tensor& x, const Pads& pads) {
   });
 }
 
+// repeat, tril and triu --------------------------------------------------------------------------
+
+// x as [outer, size, inner] around dimension d, repeated n times there.
+Tensor repeat_dim(const Tensor& x, int d, int64_t n) {
+  int64_t outer = 1, inner = 1;
+  for (int i = 0; i < x.dim(); ++i) {
+    outer *= i < d ? x.sizes()[i] : 1;
+    inner *= i > d ? x.sizes()[i] : 1;
+  }
+  const int64_t size = x.sizes()[d];
+  Dims sizes = x.sizes();
+  sizes[d] = element_count({size, n}, "repeat");
+  return reshape(expand(reshape(x, {outer, 1, size, inner}), {outer, n, size, inner}), sizes);
+}
+
+Tensor triangle(const Op& op, const Tensor& x, int64_t diagonal, bool upper) {
+  check_defined(op.name, x);
+  check(x.dim() >= 2, op.name, ": got shape ", x.sizes(), ", expected [..., rows, columns]");
+  Tensor y = empty_like(x);
+  kernels::triangle({.x = x, .y = y, .diagonal = diagonal, .upper = upper});
+  return op.record({x}, y, save(), [diagonal, upper](const Tensor& dy) -> Grads {
+    return {upper ? triu(dy, diagonal) : tril(dy, diagonal)};
+  });
+}
+
 }  // namespace
 
 Tensor flip(const Tensor& x, const Dims& dims) {
@@ -247,6 +273,56 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& list, const PadOptions& 
           ", expected 0 or more and less than the size, which is as far as a reflection goes");
   }
   return reflect(x, pads);
+}
+
+Tensor repeat(const Tensor& x, const Dims& repeats) {
+  check_defined("repeat", x);
+  check(repeats.size() >= x.dim(), "repeat: got repeats ", repeats, " for shape ", x.sizes(),
+        ", expected one or more for each dimension");
+  const int rank = repeats.size(), lead = rank - x.dim();
+  Dims from = Dims::of(rank, 1), pairs, expanded, sizes;
+  for (int d = 0; d < rank; ++d) {
+    check(repeats[d] >= 0, "repeat: got repeats ", repeats, ", expected numbers of at least 0");
+    from[d] = d < lead ? 1 : x.sizes()[d - lead];
+    sizes.push_back(element_count({from[d], repeats[d]}, "repeat"));
+  }
+  Tensor y = reshape(x, from);
+  if (2 * rank <= kMaxDims) {
+    for (int d = 0; d < rank; ++d) {
+      pairs.push_back(1);
+      pairs.push_back(from[d]);
+      expanded.push_back(repeats[d]);
+      expanded.push_back(from[d]);
+    }
+    return contiguous(reshape(expand(reshape(y, pairs), expanded), sizes));
+  }
+  for (int d = rank - 1; d >= 0; --d) {
+    y = repeats[d] == 1 ? y : repeat_dim(y, d, repeats[d]);
+  }
+  return contiguous(y);
+}
+
+Tensor tile(const Tensor& x, const Dims& repeats) {
+  check_defined("tile", x);
+  Dims all;
+  for (int d = repeats.size(); d < x.dim(); ++d) {
+    all.push_back(1);
+  }
+  for (int64_t n : repeats) {
+    check(n >= 0, "tile: got repeats ", repeats, ", expected numbers of at least 0");
+    all.push_back(n);
+  }
+  return repeat(x, all);
+}
+
+Tensor tril(const Tensor& x, int64_t diagonal) {
+  static constexpr Op kOp{"tril", OpClass::movement, true};
+  return triangle(kOp, x, diagonal, false);
+}
+
+Tensor triu(const Tensor& x, int64_t diagonal) {
+  static constexpr Op kOp{"triu", OpClass::movement, true};
+  return triangle(kOp, x, diagonal, true);
 }
 
 }  // namespace binade

@@ -1,11 +1,10 @@
-// Sum, mean and softmax, and what all reductions share.
+// sum, mean and sum_to, and what all reductions share.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
-#include <binade/core/ops/reduced_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/reduced_internal.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/reduce/reduce.h>
-#include <binade/kernels/softmax/softmax.h>
 
 namespace binade {
 
@@ -73,22 +72,6 @@ Tensor reduce(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, boo
   });
 }
 
-Tensor softmax_of(const Op& op, const Tensor& x_, int dim,
-                  bool log) {  // y_i = exp(x_i) / sum_j exp(x_j)
-  auto [x] = op.enter(x_);
-  check_floating(op.name, x);
-  const int d = wrap_dim(op.name, dim, x.dim());
-  Tensor y = empty_like(x);
-  kernels::softmax_forward({.x = x, .y = y, .dim = d, .log = log});
-  return op.record(
-      {x}, y, save(y), [d, log](const Tensor& dy, Needs needs, const Tensor& y) -> Grads {
-        Tensor dx =
-            needs.out_like(0, y);  // dx = y (dy - sum(dy y)); of the logarithm dy - exp(y) sum(dy)
-        kernels::softmax_backward({.y = y, .dy = dy, .dx = dx, .dim = d, .log = log});
-        return {dx};
-      });
-}
-
 }  // namespace
 
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
@@ -99,16 +82,6 @@ Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
 Tensor mean(const Tensor& x, const Dims& dims, bool keepdim) {
   static constexpr Op kOp{"mean", OpClass::reduction, true};
   return reduce(kOp, Reduce::mean, x, dims, keepdim);
-}
-
-Tensor softmax(const Tensor& x, int dim) {
-  static constexpr Op kOp{"softmax", OpClass::reduction};
-  return softmax_of(kOp, x, dim, false);
-}
-
-Tensor log_softmax(const Tensor& x, int dim) {
-  static constexpr Op kOp{"log_softmax", OpClass::reduction};
-  return softmax_of(kOp, x, dim, true);
 }
 
 Tensor sum_to(const Tensor& g, const Dims& sizes, const Tensor& out) {

@@ -4,7 +4,7 @@
 // sequence.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/rnn.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/gemm/gemm.h>

@@ -2,9 +2,8 @@
 // are made of shape ops again.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/cast_internal.h>
-#include <binade/core/ops/checks_internal.h>
-#include <binade/core/ops/rearrange.h>
+#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/shape.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 
@@ -221,6 +220,17 @@ Tensor select(const Tensor& x, int dim, int64_t index) {
   return squeeze(slice(x, d, at, at + 1), d);
 }
 
+Tensor narrow(const Tensor& x, int dim, int64_t start, int64_t length) {
+  check_defined("narrow", x);
+  check(x.dim() > 0, "narrow: got a scalar, expected a dimension");
+  const int d = wrap_dim("narrow", dim, x.dim());
+  const int64_t size = x.sizes()[d], from = start < 0 ? start + size : start;
+  check(from >= 0 && from <= size && length >= 0 && length <= size - from, "narrow: got start ",
+        start, " and length ", length, " in dimension ", d, " of shape ", x.sizes(),
+        ", expected a range inside");
+  return slice(x, d, from, from + length);
+}
+
 Tensor unsqueeze(const Tensor& x, int dim) {
   check_defined("unsqueeze", x);
   check(x.dim() < kMaxDims, "unsqueeze: got shape ", x.sizes(), ", expected less than ", kMaxDims,
@@ -238,6 +248,17 @@ Tensor unsqueeze(const Tensor& x, int dim) {
   return reshape(x, sizes);
 }
 
+Tensor squeeze(const Tensor& x) {
+  check_defined("squeeze", x);
+  Dims sizes;
+  for (int64_t size : x.sizes()) {
+    if (size != 1) {
+      sizes.push_back(size);
+    }
+  }
+  return reshape(x, sizes);
+}
+
 Tensor squeeze(const Tensor& x, int dim) {
   check_defined("squeeze", x);
   const int d = wrap_dim("squeeze", dim, x.dim());
@@ -248,110 +269,6 @@ Tensor squeeze(const Tensor& x, int dim) {
     }
   }
   return reshape(x, sizes);
-}
-
-Tensor cat(const std::vector<Tensor>& parts_, int dim) {
-  static constexpr Op kOp{"cat", OpClass::movement, true};
-  check(!parts_.empty(), "cat: got no tensors, expected at least one");
-  const bool policy = detail::thread_state.precision;
-  const std::vector<Tensor> joined =
-      policy ? detail::enter_joined(kOp, parts_) : std::vector<Tensor>{};
-  const std::vector<Tensor>& parts = policy ? joined : parts_;
-  const Tensor& first = parts[0];
-  check(first.defined() && first.dim() > 0, "cat: got a scalar or an undefined tensor");
-  const int d = wrap_dim("cat", dim, first.dim());
-  Dims sizes = first.sizes();
-  sizes[d] = 0;
-  for (const Tensor& part : parts) {
-    check(part.defined() && part.dim() == first.dim() && part.dtype() == first.dtype(), "cat: got ",
-          part.defined() ? text(part.dtype(), " ", part.sizes()) : "an undefined tensor",
-          " beside ", first.dtype(), " ", first.sizes(), ", expected equal dtypes and ranks");
-    for (int i = 0; i < first.dim(); ++i) {
-      check(i == d || part.sizes()[i] == first.sizes()[i], "cat: got shapes ", first.sizes(),
-            " and ", part.sizes(), ", expected equal sizes but in dimension ", d);
-    }
-    sizes[d] += part.sizes()[d];
-  }
-  Tensor y = empty(sizes, first.dtype(), first.device());
-  int64_t at = 0;
-  for (const Tensor& part : parts) {
-    kernels::copy({.x = part, .y = make_view(y, part.sizes(), y.strides(), at * y.strides()[d])});
-    at += part.sizes()[d];
-  }
-  std::vector<int64_t> lengths;
-  for (const Tensor& part : parts) {
-    lengths.push_back(part.sizes()[d]);
-  }
-  kOp.record_many(
-      parts, std::span(&y, 1), {},
-      [d, lengths](std::span<const Tensor> dys, Needs, std::span<const Tensor>) -> Grads {
-        std::vector<Tensor> out;
-        int64_t at = 0;
-        for (int64_t length : lengths) {
-          out.push_back(slice(dys[0], d, at, at + length));
-          at += length;
-        }
-        return Grads(std::move(out));
-      });
-  return y;
-}
-
-Tensor stack(const std::vector<Tensor>& parts, int dim) {
-  check(!parts.empty(), "stack: got no tensors, expected at least one");
-  check_defined("stack", parts[0]);
-  std::vector<Tensor> rows;
-  for (const Tensor& part : parts) {
-    check_defined("stack", part);
-    const bool joins = part.dtype() == parts[0].dtype() || detail::thread_state.precision;
-    check(part.sizes() == parts[0].sizes() && joins, "stack: got ", parts[0].dtype(), " ",
-          parts[0].sizes(), " and ", part.dtype(), " ", part.sizes(),
-          ", expected equal dtypes and shapes");
-    rows.push_back(unsqueeze(part, wrap_dim("stack", dim, part.dim() + 1)));
-  }
-  return cat(rows, wrap_dim("stack", dim, parts[0].dim() + 1));
-}
-
-std::vector<Tensor> split(const Tensor& x, int64_t size, int dim) {
-  check_defined("split", x);
-  check(x.dim() > 0 && size >= 1, "split: got shape ", x.sizes(), " and size ", size,
-        ", expected a dimension and a size of at least 1");
-  const int64_t whole = x.sizes()[wrap_dim("split", dim, x.dim())];
-  std::vector<int64_t> sizes;
-  for (int64_t at = 0; at < std::max<int64_t>(whole, 1); at += size) {
-    sizes.push_back(std::min(size, whole - at));
-  }
-  return split(x, sizes, dim);
-}
-
-namespace {
-constexpr Op kCast{"cast", OpClass::movement, true};
-}  // namespace
-
-Grads detail::cast_gradient(const Tensor& dy, DType dtype, Needs needs) {
-  if (grad_enabled()) {
-    return {cast(dy, dtype)};
-  }
-  Tensor dx = needs.out_like(0, dy);
-  if (dx.defined()) {
-    kernels::copy({.x = dy, .y = dx});
-    dx = kCast.plain({dy}, dx);
-  }
-  return {dx};
-}
-
-Tensor cast(const Tensor& x, DType dtype) {
-  check_defined("cast", x);
-  if (x.dtype() == dtype) {
-    return x;
-  }
-  Tensor y = empty_like(x, dtype);
-  kernels::copy({.x = x, .y = y});
-  if (!is_floating(dtype) || !is_floating(x.dtype())) {
-    return y;
-  }
-  return kCast.record({x}, y, save(), [from = x.dtype()](const Tensor& dy, Needs needs) -> Grads {
-    return detail::cast_gradient(dy, from, needs);
-  });
 }
 
 namespace {

@@ -2,11 +2,12 @@
 // gradient is the same from the other end.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
-#include <binade/core/ops/reduced_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/reduced_internal.h>
 #include <binade/core/ops/sort.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/index/index.h>
+#include <binade/kernels/sort/cumprod.h>
 #include <binade/kernels/sort/cumsum.h>
 #include <binade/kernels/sort/sort.h>
 
@@ -91,5 +92,24 @@ ValuesIndices topk(const Tensor& x_, int64_t k, int dim, bool largest) {
 }
 
 Tensor cumsum(const Tensor& x, int dim) { return cumulative_sum(x, dim, false); }
+
+Tensor cumprod(const Tensor& x_,
+               int dim) {  // dx_k = x_0 ... x_{k-1} (dy_k + x_{k+1} (dy_{k+1} + ...))
+  static constexpr Op kOp{"cumprod", OpClass::reduction};
+  auto [x] = kOp.enter(x_);
+  check_defined(kOp.name, x);
+  check(is_floating(x.dtype()) || x.dtype() == DType::i64 || x.dtype() == DType::i32,
+        "cumprod: got dtype ", x.dtype(),
+        ", expected a floating dtype, i64 or i32; convert with to()");
+  const int d = wrap_dim(kOp.name, dim, x.dim());
+  Tensor y = empty_like(x);
+  kernels::cumprod_forward({.x = at_least_1d(x), .y = at_least_1d(y), .dim = d});
+  return kOp.record({x}, y, save(x), [d](const Tensor& dy, Needs needs, const Tensor& x) -> Grads {
+    Tensor dx = needs.out(0);
+    kernels::cumprod_backward(
+        {.x = at_least_1d(x), .dy = at_least_1d(dy), .dx = at_least_1d(dx), .dim = d});
+    return {dx};
+  });
+}
 
 }  // namespace binade

@@ -1,6 +1,6 @@
 // Sorting, selection and running sums along one dimension.
 #pragma once
-#include <binade/core/ops/reduce.h>
+#include <binade/core/ops/extremes.h>
 
 namespace binade {
 
@@ -12,5 +12,7 @@ ValuesIndices topk(const Tensor& x, int64_t k, int dim = -1, bool largest = true
 
 // y_i = x_0 + ... + x_i along dim. Floating, i64, i32.
 Tensor cumsum(const Tensor& x, int dim);
+// y_i = x_0 ... x_i along dim. Floating, i64, i32. The gradient is exact with zeros, too.
+Tensor cumprod(const Tensor& x, int dim);
 
 }  // namespace binade

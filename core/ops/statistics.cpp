@@ -2,9 +2,9 @@
 // which the gradient uses: it has the form dx = f(x, a, b) with a and b per result (ReduceSlope).
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/reduced_internal.h>
 #include <binade/core/ops/reduce.h>
-#include <binade/core/ops/reduced_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/pointwise/pointwise.h>

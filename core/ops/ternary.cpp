@@ -2,7 +2,7 @@
 // engine sums the broadcast dimensions away. All are made of ops.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/pointwise/ternary.h>
 

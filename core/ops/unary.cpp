@@ -1,10 +1,13 @@
 // Pointwise ops of one input: y = f(x), dx = dy f'(x). f and f' are the functor pairs of
-// kernels/pointwise/pointwise_functors.h; an op here is its class and its name.
+// kernels/pointwise/pointwise_functors.h. The ops of the lists in kernels/pointwise/pointwise.h are
+// defined by their rows; those that are written out here have another signature or another
+// backward.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/pointwise/pointwise.h>
+#include <binade/kernels/pointwise/pointwise_functors.h>
 #include <binade/kernels/random/random.h>
 
 #include <limits>
@@ -52,50 +55,20 @@ Tensor unary(const Op& op, Unary f, const Tensor& x_, double alpha = 0, double b
       });
 }
 
-}  // namespace
-
-#define BINADE_UNARY_OP(name, op_class)                \
-  Tensor name(const Tensor& x) {                       \
-    static constexpr Op kOp{#name, OpClass::op_class}; \
-    return unary(kOp, Unary::name, x);                 \
+// Functors whose number cannot be any say which it may be: bool takes(double), kTakes in words.
+template <class Functor>
+void check_option(const char* op, const char* option, double value) {
+  if constexpr (requires { Functor::kTakes; }) {
+    check(Functor::takes(value), op, ": got ", option, " = ", value, ", expected ",
+          Functor::kTakes);
   }
-BINADE_UNARY_OP(abs, pointwise)
-BINADE_UNARY_OP(square, pointwise)
-BINADE_UNARY_OP(sqrt, pointwise)
-BINADE_UNARY_OP(rsqrt, wide_pointwise)
-BINADE_UNARY_OP(reciprocal, wide_pointwise)
-BINADE_UNARY_OP(exp, wide_pointwise)
-BINADE_UNARY_OP(log, wide_pointwise)
-BINADE_UNARY_OP(sin, pointwise)
-BINADE_UNARY_OP(cos, pointwise)
-BINADE_UNARY_OP(tanh, pointwise)
-BINADE_UNARY_OP(sigmoid, pointwise)
-BINADE_UNARY_OP(relu, pointwise)
-BINADE_UNARY_OP(gelu, pointwise)
-BINADE_UNARY_OP(gelu_tanh, pointwise)
-BINADE_UNARY_OP(silu, pointwise)
-BINADE_UNARY_OP(expm1, wide_pointwise)
-BINADE_UNARY_OP(log1p, wide_pointwise)
-BINADE_UNARY_OP(sign, pointwise)
-BINADE_UNARY_OP(erf, pointwise)
-BINADE_UNARY_OP(hardswish, pointwise)
-BINADE_UNARY_OP(mish, pointwise)
-BINADE_UNARY_OP(log_sigmoid, wide_pointwise)
-#undef BINADE_UNARY_OP
-
-Tensor leaky_relu(const Tensor& x, double negative_slope) {
-  static constexpr Op kOp{"leaky_relu", OpClass::pointwise};
-  return unary(kOp, Unary::leaky_relu, x, negative_slope);
 }
+
+}  // namespace
 
 Tensor softplus(const Tensor& x, double beta, double threshold) {
   static constexpr Op kOp{"softplus", OpClass::wide_pointwise};
   return unary(kOp, Unary::softplus, x, beta, threshold);
-}
-
-Tensor elu(const Tensor& x, double alpha) {
-  static constexpr Op kOp{"elu", OpClass::pointwise};
-  return unary(kOp, Unary::elu, x, alpha);
 }
 
 Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> high) {
@@ -193,3 +166,22 @@ Tensor dropout(const Tensor& x_,
 }
 
 }  // namespace binade
+
+// The ops of the lists. Defined from outside the namespace, so that one without a declaration in
+// core/ops/unary.h does not compile.
+#define BINADE_DEFINE(name, Functor, saved, code, op_class) \
+  binade::Tensor binade::name(const Tensor& x) {            \
+    static constexpr Op kOp{#name, OpClass::op_class};      \
+    return unary(kOp, Unary::name, x);                      \
+  }
+BINADE_UNARY_PLAIN_OPS(BINADE_DEFINE)
+#undef BINADE_DEFINE
+
+#define BINADE_DEFINE(name, Functor, saved, code, op_class, option)  \
+  binade::Tensor binade::name(const Tensor& x, double option) {      \
+    static constexpr Op kOp{#name, OpClass::op_class};               \
+    check_option<kernels::functor::Functor>(#name, #option, option); \
+    return unary(kOp, Unary::name, x, option);                       \
+  }
+BINADE_UNARY_OPTION_OPS(BINADE_DEFINE)
+#undef BINADE_DEFINE

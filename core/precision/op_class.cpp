@@ -1,6 +1,7 @@
 #include <binade/core/autograd/op.h>
 #include <binade/core/precision/op_class.h>
 #include <binade/kernels/base/error.h>
+#include <binade/kernels/pointwise/pointwise.h>
 
 #include <map>
 #include <mutex>
@@ -8,18 +9,35 @@
 namespace binade {
 
 namespace detail {
-std::vector<OpInfo> library_ops();  // made from the definitions in core/ops (cmake/OpClasses.cmake)
-}
+// The ops that are written out in core/ops (cmake/OpClasses.cmake).
+std::vector<OpInfo> library_ops();
+}  // namespace detail
 
 namespace {
 
 constexpr const char* kClassName[] = {"contraction", "pointwise", "wide_pointwise", "reduction",
                                       "norm",        "loss",      "movement"};
 
+// The ops that are defined by the lists of pointwise operations.
+constexpr std::pair<const char*, OpClass> kListedOps[] = {
+#define BINADE_ROW(name, Functor, saved, code, op_class, ...) {#name, OpClass::op_class},
+    BINADE_UNARY_PLAIN_OPS(BINADE_ROW) BINADE_UNARY_OPTION_OPS(BINADE_ROW)
+#undef BINADE_ROW
+#define BINADE_ROW(name, Functor, dtypes, op_class) {#name, OpClass::op_class},
+        BINADE_BINARY_PLAIN_OPS(BINADE_ROW)
+#undef BINADE_ROW
+};
+
 struct Table {
   Table() {
+    for (const auto& [name, op_class] : kListedOps) {
+      classes.emplace(name, op_class);
+    }
     for (const OpInfo& op : detail::library_ops()) {
-      classes.emplace(op.name, op.op_class);
+      const auto [known, fresh] = classes.emplace(op.name, op.op_class);
+      check(fresh || known->second == op.op_class, "op classes: ", op.name, " is ",
+            to_string(known->second), " in kernels/pointwise/pointwise.h and ",
+            to_string(op.op_class), " in core/ops");
     }
   }
   std::mutex mutex;

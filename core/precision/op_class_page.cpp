@@ -35,7 +35,8 @@ std::string op_classes_page() {
                                Precision::mixed(low).with(Store::apex), Precision::half(low)};
   std::string out =
       "# Op classes\n\n"
-      "Made by `binade op-classes` from the ops' own definitions (`core/ops/*.cpp`); do not edit.\n"
+      "Made by `binade op-classes` from the ops' own definitions (`core/ops/*.cpp`,\n"
+      "`kernels/pointwise/pointwise.h`); do not edit.\n"
       "An op's class decides its dtype under a precision policy ([mixed_precision.md]"
       "(mixed_precision.md)).\n\n"
       "## What a class means\n\n"
@@ -54,6 +55,10 @@ std::string op_classes_page() {
     }
     out += "\n";
   }
+  out +=
+      "\nAn op of single elements is `wide_pointwise` where its result grows faster than products\n"
+      "of its inputs (exp, pow, 1/x), or is a logarithm. Else it is `pointwise`, whatever its\n"
+      "formula calls: elu takes exp of negative numbers only.\n";
   out += "\n## The ops\n\n| class | ops |\n|---|---|\n";
   const std::vector<OpInfo> ops = op_classes();
   for (OpClass op_class : kOpClasses) {

@@ -1,7 +1,7 @@
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/observer.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/cast_internal.h>
+#include <binade/core/ops/detail/cast_internal.h>
 #include <binade/core/precision/cast_cache_internal.h>
 #include <binade/core/precision/precision_rules.h>
 #include <binade/kernels/copy/copy.h>

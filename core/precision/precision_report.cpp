@@ -1,6 +1,6 @@
 // The ledger and the policies as text.
 #include <binade/core/io/json_text.h>
-#include <binade/core/observe/text_table.h>
+#include <binade/core/observe/text_table_internal.h>
 #include <binade/core/precision/precision_ledger.h>
 #include <binade/core/precision/precision_rules.h>
 

@@ -1,6 +1,6 @@
 // The ring lens as a table and as JSON.
 #include <binade/core/io/json_text.h>
-#include <binade/core/observe/text_table.h>
+#include <binade/core/observe/text_table_internal.h>
 #include <binade/dist/collective/ring_lens.h>
 
 #include <algorithm>

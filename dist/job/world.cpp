@@ -6,7 +6,7 @@
 #include <binade/dist/job/world.h>
 #include <binade/dist/transport/mpi_transport.h>
 #include <binade/dist/transport/nccl_transport.h>
-#include <binade/dist/transport/tcp_transport.h>
+#include <binade/dist/transport/tcp_transport_internal.h>
 #include <binade/dist/transport/thread_transport.h>
 #include <binade/kernels/base/parallel.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // Bytes flow per connection and direction in the order of the messages; both ends know the sizes.
 #include <binade/core/io/crc32c.h>
-#include <binade/dist/transport/tcp_transport.h>
+#include <binade/dist/transport/tcp_transport_internal.h>
 #include <poll.h>
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include <binade/kernels/attention/attention_isa_internal.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/gemm/contraction_internal.h>
-#include <binade/kernels/gemm/gemm_pairs.h>
+#include <binade/kernels/gemm/gemm_pairs_internal.h>
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 //             an f32 sum, which for f16 and bf16 is far less than the rounding of the result; and
 //             products of bf16 by AVX512-BF16 or AMX where the processor has it, which sum in f32
 //             as well, but two elements at a time, and take subnormal numbers for 0
-//             (kernels/gemm/gemm_pairs.h)
+//             (kernels/gemm/gemm_pairs_internal.h)
 //   precise   every result is the sum that the formula says, exact wherever the sum is. What f64
 //             always does, and GPUs
 //

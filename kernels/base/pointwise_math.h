@@ -13,49 +13,25 @@ namespace {
 
 #ifdef __CUDACC__
 
-template <class T>
-BINADE_HD inline T math_exp(T x) {
-  return exp(x);
-}
-template <class T>
-BINADE_HD inline T math_expm1(T x) {
-  return expm1(x);
-}
-template <class T>
-BINADE_HD inline T math_log(T x) {
-  return log(x);
-}
-template <class T>
-BINADE_HD inline T math_log1p(T x) {
-  return log1p(x);
-}
-template <class T>
-BINADE_HD inline T math_log1p_unit(T x) {
-  return log1p(x);
-}
-template <class T>
-BINADE_HD inline T math_tanh(T x) {
-  return tanh(x);
-}
-template <class T>
-BINADE_HD inline T math_sqrt(T x) {
-  return sqrt(x);
-}
-template <class T>
-BINADE_HD inline T math_sin(T x) {
-  return sin(x);
-}
-template <class T>
-BINADE_HD inline T math_cos(T x) {
-  return cos(x);
-}
+#define BINADE_MATH(name, function) \
+  template <class T>                \
+  BINADE_HD inline T name(T x) {    \
+    return function(x);             \
+  }
+BINADE_MATH(math_exp, exp)
+BINADE_MATH(math_expm1, expm1)
+BINADE_MATH(math_log, log)
+BINADE_MATH(math_log1p, log1p)
+BINADE_MATH(math_log1p_unit, log1p)
+BINADE_MATH(math_tanh, tanh)
+BINADE_MATH(math_sqrt, sqrt)
+BINADE_MATH(math_sin, sin)
+BINADE_MATH(math_cos, cos)
+BINADE_MATH(math_erf, erf)
+#undef BINADE_MATH
 template <class T>
 BINADE_HD inline T math_pow(T x, T e) {
   return pow(x, e);
-}
-template <class T>
-BINADE_HD inline T math_erf(T x) {
-  return erf(x);
 }
 template <class T>
 BINADE_HD inline T math_normal_cdf(T x) {
@@ -180,7 +156,7 @@ inline float math_log(float x) {
   const float f = from_bits((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
   const float n = static_cast<float>(exponent - (subnormal ? 23 : 0));
   float value = scaled_log(n, f);
-  value = x < 3.40282347e38f ? value : x;  // infinity and NaN
+  value = x <= 3.40282347e38f ? value : x;  // infinity and NaN
   value = x == 0.0f ? -__builtin_inff() : value;
   return x < 0.0f ? __builtin_nanf("") : value;
 }
@@ -336,13 +312,32 @@ inline float math_sigmoid(float x) {
 
 #endif
 
+// A function of the C library in the precision of T, float or double: BINADE_LIBM(T, atan2, a, b).
+// Loops over it do not vectorise on the host.
+#ifdef __CUDACC__
+#define BINADE_LIBM(T, function, ...) function(__VA_ARGS__)
+#else
+#define BINADE_LIBM(T, function, ...)                               \
+  static_cast<T>(sizeof(T) == 8 ? __builtin_##function(__VA_ARGS__) \
+                                : __builtin_##function##f(__VA_ARGS__))
+#endif
+
+// x between -limit and limit. A slope takes it where the limit gives the value at infinity already:
+// infinity times the 0 beside it would be NaN.
+template <class T>
+BINADE_HD inline T math_up_to(T limit, T x) {
+  const T raised = x < -limit ? -limit : x;
+  return raised > limit ? limit : raised;
+}
+
 // x times the standard normal distribution function, and the derivative of that.
 template <class T>
 BINADE_HD inline T math_gelu(T x) {
   return x * math_normal_cdf(x);
 }
 template <class T>
-BINADE_HD inline T math_gelu_slope(T x) {
+BINADE_HD inline T math_gelu_slope(T x_) {
+  const T x = math_up_to(T(1000), x_);
   return math_normal_cdf(x) + x * (T(0.39894228040143267794) * math_exp(T(-0.5) * x * x));
 }
 
@@ -360,8 +355,9 @@ BINADE_HD inline T math_gelu_tanh(T x) {
   return x * math_sigmoid(T(1.5957691216057307117) * x * (T(1) + T(0.044715) * x * x));
 }
 template <class T>
-BINADE_HD inline T math_gelu_tanh_slope(T x) {
+BINADE_HD inline T math_gelu_tanh_slope(T x_) {
   constexpr double kTwoSlope = 1.5957691216057307117, kCubic = 0.044715;
+  const T x = math_up_to(T(1000), x_);
   const T z = T(kTwoSlope) * x * (T(1) + T(kCubic) * x * x);
   const T rest = math_sigmoid(-z);  // 1 - s would cancel
   return math_sigmoid(z) * (T(1) + x * rest * T(kTwoSlope) * (T(1) + T(3 * kCubic) * x * x));

@@ -4,15 +4,15 @@
 // stride of them, each with the taps that hit it, so no multiplication by an inserted zero is ever
 // done. Every output element is one chain of additions, so threads may take any rows.
 //
-// bf16 is multiplied in pairs of channels where kernels/gemm/gemm_pairs.h says so: source and
-// weights then stay bf16, and tiles round what they write.
+// bf16 is multiplied in pairs of channels where kernels/gemm/gemm_pairs_internal.h says so: source
+// and weights then stay bf16, and tiles round what they write.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/conv/conv2d_axis_internal.h>
 #include <binade/kernels/conv/conv2d_window_internal.h>
 #include <binade/kernels/conv/winograd_internal.h>
 #include <binade/kernels/gemm/contraction_internal.h>
-#include <binade/kernels/gemm/gemm_pairs.h>
+#include <binade/kernels/gemm/gemm_pairs_internal.h>
 #include <binade/kernels/gemm/packed_bias_internal.h>
 
 #include <algorithm>

@@ -1,14 +1,15 @@
 // CPU convolution, backward to the weight: dw[r, s, c][o] = sum over pixels of x[pixel(r, s)][c]
 // dy[o], a product of the transposed padded image with packed dy, pixels being the reduction. The
 // images are split into partial sums whose number depends on the shape only; they are added in
-// order. Where bf16 is multiplied in pairs (kernels/gemm/gemm_pairs.h), those are the same pixel of
-// two images, whatever kernel and stride; a last image without another is paired with zeros.
+// order. Where bf16 is multiplied in pairs (kernels/gemm/gemm_pairs_internal.h), those are the same
+// pixel of two images, whatever kernel and stride; a last image without another is paired with
+// zeros.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/conv/conv2d_window_internal.h>
 #include <binade/kernels/conv/winograd_internal.h>
 #include <binade/kernels/gemm/contraction_internal.h>
-#include <binade/kernels/gemm/gemm_pairs.h>
+#include <binade/kernels/gemm/gemm_pairs_internal.h>
 
 #include <algorithm>
 #include <vector>

@@ -2,7 +2,7 @@
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/conv/conv2d_provider.h>
 #include <binade/kernels/conv/winograd_internal.h>
-#include <binade/kernels/gemm/gemm_pairs.h>
+#include <binade/kernels/gemm/gemm_pairs_internal.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Grids of tiles of pairs by AMX.
 #include <binade/kernels/gemm/contraction_grid_internal.h>
 #include <binade/kernels/gemm/contraction_tile_amx_internal.h>
-#include <binade/kernels/gemm/gemm_pairs.h>
+#include <binade/kernels/gemm/gemm_pairs_internal.h>
 
 namespace binade::kernels::BINADE_ISA {
 

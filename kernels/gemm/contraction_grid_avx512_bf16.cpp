@@ -1,7 +1,7 @@
 // Panels and grids of tiles of pairs.
 #include <binade/kernels/gemm/contraction_grid_internal.h>
 #include <binade/kernels/gemm/contraction_tile_internal.h>
-#include <binade/kernels/gemm/gemm_pairs.h>
+#include <binade/kernels/gemm/gemm_pairs_internal.h>
 #include <binade/kernels/gemm/pair_packing_internal.h>
 
 namespace binade::kernels::BINADE_ISA {

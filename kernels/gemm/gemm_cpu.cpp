@@ -9,7 +9,7 @@
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/gemm/contraction_internal.h>
 #include <binade/kernels/gemm/gemm_internal.h>
-#include <binade/kernels/gemm/gemm_pairs.h>
+#include <binade/kernels/gemm/gemm_pairs_internal.h>
 #include <binade/kernels/gemm/packed_bias_internal.h>
 #include <binade/kernels/pointwise/pointwise_isa_internal.h>
 #include <binade/kernels/reduce/reduce.h>
@@ -35,7 +35,7 @@ struct Problem {
   const std::byte* bias = nullptr;                                  // compute dtype, padded
   bool relu = false, gelu = false, accumulate = false;
   bool flipped = false;           // the bias is of rows
-  bool pairs = false;             // kernels/gemm/gemm_pairs.h
+  bool pairs = false;             // kernels/gemm/gemm_pairs_internal.h
   std::byte* row_sums = nullptr;  // [m], compute dtype, zeros
   Finish finish = Finish::none;
   std::byte* other = nullptr;

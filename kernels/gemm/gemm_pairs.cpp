@@ -1,5 +1,5 @@
 #include <binade/kernels/base/math_mode.h>
-#include <binade/kernels/gemm/gemm_pairs.h>
+#include <binade/kernels/gemm/gemm_pairs_internal.h>
 
 namespace binade::kernels {
 

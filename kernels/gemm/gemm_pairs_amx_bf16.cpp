@@ -2,7 +2,7 @@
 // pairs, else packed; b is packed as for vectors.
 #include <binade/kernels/gemm/contraction_tile_amx_internal.h>
 #include <binade/kernels/gemm/gemm_block_internal.h>
-#include <binade/kernels/gemm/gemm_pairs.h>
+#include <binade/kernels/gemm/gemm_pairs_internal.h>
 
 namespace binade::kernels::BINADE_ISA {
 namespace {

@@ -2,7 +2,7 @@
 // pairs; b is packed, for the elements of a pair are one of each of two rows.
 #include <binade/kernels/gemm/contraction_tile_internal.h>
 #include <binade/kernels/gemm/gemm_block_internal.h>
-#include <binade/kernels/gemm/gemm_pairs.h>
+#include <binade/kernels/gemm/gemm_pairs_internal.h>
 #include <binade/kernels/gemm/pair_packing_internal.h>
 
 namespace binade::kernels::BINADE_ISA {

@@ -32,10 +32,10 @@ void backward_b_loop(C* db, const C* a, const C* b, const C* dy, int64_t n, C, C
 
 template <class C>
 struct Loops {
-#define BINADE_ENTRY(name, Functor) forward_loop<C, functor::Functor>,
+#define BINADE_ENTRY(name, Functor, ...) forward_loop<C, functor::Functor>,
   static constexpr MapLoop<C> kForward[] = {BINADE_BINARY_OPS(BINADE_ENTRY)};
 #undef BINADE_ENTRY
-#define BINADE_ENTRY(name, Functor) \
+#define BINADE_ENTRY(name, Functor, ...) \
   {backward_a_loop<C, functor::Functor>, backward_b_loop<C, functor::Functor>},
   static constexpr MapLoop<C> kBackward[][2] = {BINADE_BINARY_OPS(BINADE_ENTRY)};
 #undef BINADE_ENTRY
@@ -44,12 +44,16 @@ struct Loops {
 template <class C>
 MapLoop<C> integer_loop(Binary op) {
   switch (op) {
-    case Binary::add: return forward_loop<C, functor::Add>;
-    case Binary::sub: return forward_loop<C, functor::Sub>;
-    case Binary::mul: return forward_loop<C, functor::Mul>;
-    case Binary::maximum: return forward_loop<C, functor::Maximum>;
-    default: return forward_loop<C, functor::Minimum>;
+#define BINADE_CASE(name, Functor, ...)           \
+  case Binary::name:                              \
+    if constexpr (takes_integers(Binary::name)) { \
+      return forward_loop<C, functor::Functor>;   \
+    }                                             \
+    break;
+    BINADE_BINARY_OPS(BINADE_CASE)
+#undef BINADE_CASE
   }
+  return nullptr;
 }
 
 template <class C>

@@ -1,7 +1,7 @@
 // Pointwise kernels: y = f(x), y = f(a, b), comparisons, and the gradients of the first two.
 //
-// Adding an operation is one functor in kernels/pointwise/pointwise_functors.h and one line in a
-// list below: enums, launch tables and tests are generated from these lists.
+// A row in a list below is all there is to know about an operation but its formulas
+// (pointwise_functors.h): enums, launch tables, the public ops and their classes follow from it.
 //
 // Views may have any strides, inputs may have stride 0, outputs must not overlap themselves. An
 // output may be the same memory as an input of the same layout and dtype (in place). Values are
@@ -9,55 +9,96 @@
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
-// X(enum name, functor, what the gradient reads: input x or output y). alpha and beta per
-// operation:
-//   leaky_relu: negative slope   elu: alpha            softplus: beta, threshold
-//   clamp, hardtanh: low, high
-//   add_scalar, rsub_scalar, mul_scalar, rdiv_scalar, pow_scalar: the number (rsub: number - x)
-#define BINADE_UNARY_OPS(X)         \
-  X(neg, Neg, input)                \
-  X(abs, Abs, input)                \
-  X(square, Square, input)          \
-  X(sqrt, Sqrt, output)             \
-  X(rsqrt, Rsqrt, output)           \
-  X(reciprocal, Reciprocal, output) \
-  X(exp, Exp, output)               \
-  X(log, Log, input)                \
-  X(sin, Sin, input)                \
-  X(cos, Cos, input)                \
-  X(tanh, Tanh, output)             \
-  X(sigmoid, Sigmoid, output)       \
-  X(relu, Relu, output)             \
-  X(leaky_relu, LeakyRelu, input)   \
-  X(gelu, Gelu, input)              \
-  X(gelu_tanh, GeluTanh, input)     \
-  X(silu, Silu, input)              \
-  X(softplus, Softplus, input)      \
-  X(elu, Elu, input)                \
-  X(clamp, Clamp, input)            \
-  X(add_scalar, AddScalar, input)   \
-  X(rsub_scalar, RsubScalar, input) \
-  X(mul_scalar, MulScalar, input)   \
-  X(rdiv_scalar, RdivScalar, input) \
-  X(pow_scalar, PowScalar, input)   \
-  X(expm1, Expm1, output)           \
-  X(log1p, Log1p, input)            \
-  X(sign, Sign, input)              \
-  X(hardtanh, Hardtanh, input)      \
-  X(erf, Erf, input)                \
-  X(hardswish, Hardswish, input)    \
-  X(mish, Mish, input)              \
-  X(log_sigmoid, LogSigmoid, input)
+// The backslashes stay where they are when a longer row is added.
+// clang-format off
 
-// X(enum name, functor). The integer dtypes i64 and i32 have all but div and pow.
-#define BINADE_BINARY_OPS(X) \
-  X(add, Add)                \
-  X(sub, Sub)                \
-  X(mul, Mul)                \
-  X(div, Div)                \
-  X(maximum, Maximum)        \
-  X(minimum, Minimum)        \
-  X(pow, Pow)
+// Operations of one input. The columns of a row:
+//   name      of the operation, of its op, and in parity cases
+//   functor   in pointwise_functors.h
+//   saved     what the gradient reads: the input x or the output y
+//   code      much where the formula is longer than one exp or log, else little: how many elements
+//             a CUDA thread has in flight (unary_unroll_internal.h)
+//   class     which dtype the op takes under a precision policy. wide_pointwise: the result grows
+//             faster than products (exp, pow, 1/x), or is a logarithm. Else pointwise, whatever the
+//             formula calls: elu takes exp of negative numbers only
+//   option    PyTorch's name of the number that the op takes
+//
+// Tensor name(const Tensor& x), defined by core/ops/unary.cpp.
+#define BINADE_UNARY_PLAIN_OPS(X)                                             \
+  X(abs, Abs, input, little, pointwise)                                       \
+  X(square, Square, input, little, pointwise)                                 \
+  X(sqrt, Sqrt, output, little, pointwise)                                    \
+  X(rsqrt, Rsqrt, output, little, wide_pointwise)                             \
+  X(reciprocal, Reciprocal, output, little, wide_pointwise)                   \
+  X(exp, Exp, output, little, wide_pointwise)                                 \
+  X(expm1, Expm1, output, much, wide_pointwise)                               \
+  X(exp2, Exp2, output, much, wide_pointwise)                                 \
+  X(log, Log, input, little, wide_pointwise)                                  \
+  X(log1p, Log1p, input, much, wide_pointwise)                                \
+  X(log2, Log2, input, much, wide_pointwise)                                  \
+  X(sin, Sin, input, much, pointwise)                                         \
+  X(cos, Cos, input, much, pointwise)                                         \
+  X(tanh, Tanh, output, much, pointwise)                                      \
+  X(erf, Erf, input, much, pointwise)                                         \
+  X(sign, Sign, input, little, pointwise)                                     \
+  X(sigmoid, Sigmoid, output, little, pointwise)                              \
+  X(log_sigmoid, LogSigmoid, input, much, wide_pointwise)                     \
+  X(relu, Relu, output, little, pointwise)                                    \
+  X(gelu, Gelu, input, much, pointwise)                                       \
+  X(gelu_tanh, GeluTanh, input, much, pointwise)                              \
+  X(silu, Silu, input, much, pointwise)                                       \
+  X(selu, Selu, input, much, pointwise)                                       \
+  X(mish, Mish, input, much, pointwise)                                       \
+  X(softsign, Softsign, input, little, pointwise)                             \
+  X(hardsigmoid, Hardsigmoid, input, little, pointwise)                       \
+  X(hardswish, Hardswish, input, little, pointwise)
+
+// Tensor name(const Tensor& x, double option), defined by core/ops/unary.cpp.
+#define BINADE_UNARY_OPTION_OPS(X)                                            \
+  X(leaky_relu, LeakyRelu, input, little, pointwise, negative_slope)          \
+  X(celu, Celu, input, much, pointwise, alpha)                                \
+  X(elu, Elu, input, much, pointwise, alpha)
+
+// Used by ops that core/ops/unary.cpp writes out. alpha and beta:
+//   softplus: beta, threshold   clamp, hardtanh: low, high   others: the number (rsub: number - x)
+#define BINADE_UNARY_OTHER_OPS(X)                                             \
+  X(neg, Neg, input, little)                                                  \
+  X(softplus, Softplus, input, much)                                          \
+  X(clamp, Clamp, input, little)                                              \
+  X(hardtanh, Hardtanh, input, little)                                        \
+  X(add_scalar, AddScalar, input, little)                                     \
+  X(rsub_scalar, RsubScalar, input, little)                                   \
+  X(mul_scalar, MulScalar, input, little)                                     \
+  X(rdiv_scalar, RdivScalar, input, little)                                   \
+  X(pow_scalar, PowScalar, input, much)
+
+#define BINADE_UNARY_OPS(X)                                                   \
+  BINADE_UNARY_PLAIN_OPS(X)                                                   \
+  BINADE_UNARY_OPTION_OPS(X)                                                  \
+  BINADE_UNARY_OTHER_OPS(X)
+
+// Operations of two inputs: name, functor, dtypes (any: also i64 and i32, else floating), class.
+//
+// Tensor name(const Tensor& a, const Tensor& b), defined by core/ops/binary.cpp.
+#define BINADE_BINARY_PLAIN_OPS(X)                                            \
+  X(div, Div, floating, pointwise)                                            \
+  X(pow, Pow, floating, wide_pointwise)                                       \
+  X(atan2, Atan2, floating, pointwise)                                        \
+  X(logaddexp, Logaddexp, floating, wide_pointwise)                           \
+  X(maximum, Maximum, any, pointwise)                                         \
+  X(minimum, Minimum, any, pointwise)
+
+// Used by ops that core/ops/binary.cpp writes out.
+#define BINADE_BINARY_OTHER_OPS(X)                                            \
+  X(add, Add, any)                                                            \
+  X(sub, Sub, any)                                                            \
+  X(mul, Mul, any)
+
+#define BINADE_BINARY_OPS(X)                                                  \
+  BINADE_BINARY_PLAIN_OPS(X)                                                  \
+  BINADE_BINARY_OTHER_OPS(X)
+
+// clang-format on
 
 #define BINADE_COMPARE_OPS(X) \
   X(eq, ==)                   \
@@ -90,10 +131,19 @@ constexpr const char* to_string(Compare op) { return kCompareName[static_cast<in
 // Whether UnaryBackward::saved is the forward output y (true) or the input x (false).
 constexpr bool backward_uses_output(Unary op) {
   enum Saved : bool { input, output };
-#define BINADE_SAVED(name, functor, saved) saved,
+#define BINADE_SAVED(name, functor, saved, ...) saved,
   constexpr Saved kSaved[] = {BINADE_UNARY_OPS(BINADE_SAVED)};
 #undef BINADE_SAVED
   return kSaved[static_cast<int>(op)] == output;
+}
+
+// Whether the operation is one of i64 and i32 too.
+constexpr bool takes_integers(Binary op) {
+  enum DTypes : bool { floating, any };
+#define BINADE_DTYPES(name, functor, dtypes, ...) dtypes,
+  constexpr DTypes kDTypes[] = {BINADE_BINARY_OPS(BINADE_DTYPES)};
+#undef BINADE_DTYPES
+  return kDTypes[static_cast<int>(op)] == any;
 }
 
 // y = f(x; alpha, beta). x and y: same sizes, same floating dtype.

@@ -25,13 +25,12 @@ struct Forward {
 template <class T>
 void forward(Binary op, const StridedLoop& loop) {
   switch (op) {
-#define BINADE_CASE(name, Functor)                                                \
-  case Binary::name:                                                              \
-    if constexpr (is_floating(dtype_of<T>) ||                                     \
-                  (Binary::name != Binary::div && Binary::name != Binary::pow)) { \
-      map<T, T, 2, dev::kVectorOf<T>>("binary_forward_" #name "_kernel", loop,    \
-                                      Forward<functor::Functor, T>{});            \
-    }                                                                             \
+#define BINADE_CASE(name, Functor, ...)                                        \
+  case Binary::name:                                                           \
+    if constexpr (is_floating(dtype_of<T>) || takes_integers(Binary::name)) {  \
+      map<T, T, 2, dev::kVectorOf<T>>("binary_forward_" #name "_kernel", loop, \
+                                      Forward<functor::Functor, T>{});         \
+    }                                                                          \
     return;
     BINADE_BINARY_OPS(BINADE_CASE)
 #undef BINADE_CASE

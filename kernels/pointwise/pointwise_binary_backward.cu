@@ -24,7 +24,7 @@ void backward(Binary op, const StridedLoop& loop) {
   // f64 is for reference; one element at a time keeps its pow within the registers.
   constexpr int kVector = sizeof(T) == 8 ? 1 : dev::kVectorOf<T>, kUnroll = sizeof(T) == 8 ? 1 : 4;
   switch (op) {
-#define BINADE_CASE(name, Functor)                                                  \
+#define BINADE_CASE(name, Functor, ...)                                             \
   case Binary::name:                                                                \
     return map<T, T, 3, kVector, kUnroll>("binary_backward_" #name "_kernel", loop, \
                                           Backward<functor::Functor, T, kOfA>{});

@@ -40,10 +40,9 @@ void check_arguments(const BinaryForward& a) {
   check_dtypes("binary_forward", to_string(a.op), a.a, a.y);
   check_dtypes("binary_forward", to_string(a.op), a.b, a.y);
   if (!is_floating(dtype)) [[unlikely]] {
-    check(
-        (dtype == DType::i64 || dtype == DType::i32) && a.op != Binary::div && a.op != Binary::pow,
-        "binary_forward ", to_string(a.op), ": got dtype ", dtype,
-        ", expected a floating dtype, or i64 or i32 for add, sub, mul, maximum and minimum");
+    check((dtype == DType::i64 || dtype == DType::i32) && takes_integers(a.op), "binary_forward ",
+          to_string(a.op), ": got dtype ", dtype, ", expected a floating dtype",
+          takes_integers(a.op) ? ", i64 or i32" : "", "; convert with a copy");
   }
 }
 

@@ -3,8 +3,9 @@
 // the list in kernels/pointwise/pointwise.h says; binary: forward(a, b), backward_a(a, b, dy),
 // backward_b(a, b, dy).
 //
-// Gradients at kinks and ties: abs, sign, relu 0 at 0; leaky_relu and elu their left slope at 0;
-// hardtanh 0 and clamp 1 at both bounds; maximum and minimum half to each at a tie.
+// Gradients at infinity are the limits, at kinks and ties: abs, sign, relu 0 at 0; leaky_relu and
+// elu their left slope at 0; hardtanh 0 and clamp 1 at both bounds; maximum and minimum half to
+// each at a tie.
 #pragma once
 #include <binade/kernels/base/pointwise_math.h>
 
@@ -109,8 +110,8 @@ struct GeluTanh {
 struct Silu {
   BINADE_FORWARD { return x * math_sigmoid(x); }
   BINADE_BACKWARD_X {
-    const T s = math_sigmoid(x);
-    return dy * s * (T(1) + x * math_sigmoid_rest(x, s));
+    const T z = math_up_to(T(1000), x), s = math_sigmoid(z);
+    return dy * s * (T(1) + z * math_sigmoid_rest(z, s));
   }
 };
 
@@ -189,7 +190,7 @@ struct Sign {
 
 struct Hardtanh {
   BINADE_FORWARD { return Clamp::forward(x, alpha, beta); }
-  BINADE_BACKWARD_X { return (x > alpha) & (x < beta) ? dy : T(0); }
+  BINADE_BACKWARD_X { return (x <= alpha) | (x >= beta) ? T(0) : dy; }  // NaN: dy
 };
 
 struct Erf {
@@ -208,24 +209,64 @@ struct Hardswish {
 
 // x tanh(softplus(x)): with e = exp(x) and m = e (e + 2) the tanh is m / (m + 2).
 struct Mish {
-  template <class T>
-  BINADE_HD static T limited_exp(T x) {  // from 20 on the tanh is 1, and e^2 must not overflow
-    return math_exp(x > T(20) ? T(20) : x);
-  }
   BINADE_FORWARD {
-    const T e = limited_exp(x), m = e * (e + T(2));
+    const T e = math_exp(x > T(20) ? T(20) : x), m = e * (e + T(2));  // from 20 on the tanh is 1
     return x * (m / (m + T(2)));
   }
   BINADE_BACKWARD_X {
-    const T e = limited_exp(x), m = e * (e + T(2)), t = m / (m + T(2));
+    // From 40 on the slope is 1; e^2 must not overflow.
+    const T z = x > T(40) ? T(40) : math_up_to(T(1000), x);
+    const T e = math_exp(z), m = e * (e + T(2)), t = m / (m + T(2));
     const T ratio = T(2) * (T(1) + e) / (m + T(2));  // its square is 1 - t^2
-    return dy * (t + x * (e / (T(1) + e)) * ratio * ratio);
+    return dy * (t + z * (e / (T(1) + e)) * ratio * ratio);
   }
 };
 
 struct LogSigmoid {
   BINADE_FORWARD { return -math_softplus(-x); }
   BINADE_BACKWARD_X { return dy * math_sigmoid(-x); }
+};
+
+struct Selu {
+  static constexpr double kScale = 1.0507009873554804934, kAlpha = 1.6732632423543772848;
+  BINADE_FORWARD { return T(kScale) * Elu::forward(x, T(kAlpha), beta); }
+  BINADE_BACKWARD_X { return T(kScale) * Elu::backward(x, dy, T(kAlpha), beta); }
+};
+
+struct Celu {
+  static constexpr const char* kTakes = "a number other than 0";
+  static bool takes(double alpha) { return static_cast<float>(alpha) != 0; }
+  BINADE_FORWARD {
+    const T below = alpha * math_expm1(x / alpha);
+    return x > T(0) ? x : below;
+  }
+  BINADE_BACKWARD_X {
+    const T below = math_exp(x / alpha);
+    return x > T(0) ? dy : dy * below;
+  }
+};
+
+struct Softsign {
+  BINADE_FORWARD { return x / (T(1) + Abs::forward(x, alpha, beta)); }
+  BINADE_BACKWARD_X {
+    const T width = T(1) + Abs::forward(x, alpha, beta);
+    return dy / width / width;  // its square may overflow
+  }
+};
+
+struct Hardsigmoid {
+  BINADE_FORWARD { return Clamp::forward(x + T(3), T(0), T(6)) / T(6); }
+  BINADE_BACKWARD_X { return (x > T(-3)) & (x < T(3)) ? dy / T(6) : T(0); }
+};
+
+struct Exp2 {
+  BINADE_FORWARD { return BINADE_LIBM(T, exp2, x); }
+  BINADE_BACKWARD_Y { return dy * (y * T(0.69314718055994530942)); }
+};
+
+struct Log2 {
+  BINADE_FORWARD { return BINADE_LIBM(T, log2, x); }
+  BINADE_BACKWARD_X { return dy / (x * T(0.69314718055994530942)); }
 };
 
 #undef BINADE_FORWARD
@@ -307,6 +348,29 @@ struct Pow {
   BINADE_BACKWARD_B {
     return (a == T(0)) & (b >= T(0)) ? T(0) : dy * (math_pow(a, b) * math_log(a));
   }
+};
+
+struct Atan2 {
+  BINADE_FORWARD { return BINADE_LIBM(T, atan2, a, b); }
+  // By the hypotenuse, whose square would overflow or vanish; 0 at the origin, as PyTorch's.
+  BINADE_BACKWARD_A {
+    const T h = BINADE_LIBM(T, hypot, a, b);
+    return h == T(0) ? T(0) : dy * (b / h / h);
+  }
+  BINADE_BACKWARD_B {
+    const T h = BINADE_LIBM(T, hypot, a, b);
+    return h == T(0) ? T(0) : dy * (-a / h / h);
+  }
+};
+
+struct Logaddexp {
+  BINADE_FORWARD {
+    const T larger = a > b ? a : b, difference = a > b ? b - a : a - b;
+    const T sum = larger + math_log1p_unit(math_exp(difference));
+    return a == b ? a + T(0.69314718055994530942) : sum;  // equal infinities have no difference
+  }
+  BINADE_BACKWARD_A { return dy * math_sigmoid(a - b); }
+  BINADE_BACKWARD_B { return dy * math_sigmoid(b - a); }
 };
 
 #undef BINADE_FORWARD

@@ -35,10 +35,10 @@ void slope_loop(float* y, const float* x, float* slope, int64_t n) {
 
 template <class C>
 struct Loops {
-#define BINADE_ENTRY(name, Functor, saved) forward_loop<C, functor::Functor>,
+#define BINADE_ENTRY(name, Functor, ...) forward_loop<C, functor::Functor>,
   static constexpr MapLoop<C> kForward[] = {BINADE_UNARY_OPS(BINADE_ENTRY)};
 #undef BINADE_ENTRY
-#define BINADE_ENTRY(name, Functor, saved) backward_loop<C, functor::Functor>,
+#define BINADE_ENTRY(name, Functor, ...) backward_loop<C, functor::Functor>,
   static constexpr MapLoop<C> kBackward[] = {BINADE_UNARY_OPS(BINADE_ENTRY)};
 #undef BINADE_ENTRY
 };

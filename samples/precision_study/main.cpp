@@ -4,7 +4,7 @@
 // Where to read: experiments.cpp has the list, each experiment is in a file of its own, and
 // training.cpp is the one training loop. The status is 0 if all bounds hold, 1 if one does not, 2
 // if the study could not run.
-#include <binade/core/observe/text_table.h>
+#include <binade/core/observe/text_table_internal.h>
 #include <binade/kernels/base/math_mode.h>
 
 #include <CLI/CLI.hpp>
@@ -87,8 +87,8 @@ void write(const std::string& path, const std::string& text) {
 
 // Returns whether every bound held.
 bool run(const Flags& flags) {
-  kernels::set_threads(flags.threads);
-  kernels::set_math_mode(kernels::MathMode::precise);
+  set_threads(flags.threads);
+  set_math_mode(MathMode::precise);
   const std::string& only = flags.broken.empty() ? flags.only : flags.broken;
   check(flags.only.empty() || flags.broken.empty() || flags.only == flags.broken,
         "--break runs one experiment: got --only ", flags.only, " and --break ", flags.broken);

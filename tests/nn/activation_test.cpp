@@ -35,6 +35,12 @@ TEST(Activation, PlainLayers) {
   expect_same(hardswish_layer, hardswish(input()));
   expect_same(mish_layer, mish(input()));
   expect_same(log_sigmoid_layer, log_sigmoid(input()));
+  SELU selu_layer;
+  Softsign softsign_layer;
+  Hardsigmoid hardsigmoid_layer;
+  expect_same(selu_layer, selu(input()));
+  expect_same(softsign_layer, softsign(input()));
+  expect_same(hardsigmoid_layer, hardsigmoid(input()));
 }
 
 TEST(Activation, LayersWithOptions) {
@@ -44,6 +50,9 @@ TEST(Activation, LayersWithOptions) {
   ELU elu_layer, flat({.alpha = 0.25});
   expect_same(elu_layer, elu(input(), 1));
   expect_same(flat, elu(input(), 0.25));
+  CELU celu_layer, narrow({.alpha = 0.25});
+  expect_same(celu_layer, celu(input(), 1));
+  expect_same(narrow, celu(input(), 0.25));
   Softplus softplus_layer, sharp({.beta = 2, .threshold = 3});
   expect_same(softplus_layer, softplus(input(), 1, 20));
   expect_same(sharp, softplus(input(), 2, 3));
@@ -54,6 +63,8 @@ TEST(Activation, LayersWithOptions) {
 
 TEST(Activation, BadOptionsAreErrors) {
   EXPECT_THROW(GELU({.approximate = "sine"}), Error);
+  EXPECT_THROW(CELU({.alpha = 0}), Error);
+  EXPECT_THROW(celu(input(), 0), Error);
   EXPECT_THROW(Hardtanh({.min_val = 1, .max_val = 1}), Error);
 }
 

@@ -1,7 +1,6 @@
 // Layers of normalisation, convolution over sequences, transposed convolution and pooling over
 // sequences: what they register, shapes, and that their options reach the ops.
 #include <binade/core/ops.h>
-#include <binade/core/ops/norm.h>
 #include <binade/core/precision/precision.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/conv.h>

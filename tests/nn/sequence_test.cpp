@@ -219,6 +219,7 @@ TEST(Recurrent, LayoutsStatesDropoutAndErrors) {
   EXPECT_THROW(gru_layer(randn({5, 2, 4})), Error);
   EXPECT_THROW(gru_layer.run(x, {.h = randn({2, 2, 4})}), Error);
   EXPECT_THROW(GRU({.input = 3, .hidden = 0}), Error);
+  EXPECT_THROW(RNN({.input = 3, .hidden = 4}, Nonlinearity::selu), Error);
 }
 
 }  // namespace

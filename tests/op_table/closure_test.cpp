@@ -52,10 +52,15 @@ TEST(Closure, EveryOpHasARow) {
     rows.insert(row.name + (row.number ? "(number)" : ""));
   }
   for (const std::string& name : declared) {
-    EXPECT_TRUE(rows.count(name)) << name << " is declared but has no row in tests/op_table";
+    EXPECT_TRUE(rows.count(name))
+        << name << " is declared but has no row in tests/op_table: add one to the "
+        << "file of its family (an op of kernels/pointwise/pointwise.h: a case to unary_cases.h or "
+        << "binary_cases.h of tests/kernels/pointwise)";
   }
   for (const std::string& name : rows) {
-    EXPECT_TRUE(declared.count(name)) << name << " has a row but is not declared";
+    EXPECT_TRUE(declared.count(name))
+        << name
+        << " has a row but is not declared: declare it in the header of core/ops of its family";
   }
 }
 

@@ -8,8 +8,6 @@
 namespace binade::op_table {
 namespace {
 
-using kernels::Conv2dGeometry;
-
 Array matmul_of(const Array& a, const Array& b) {
   const int ra = a.dim(), rb = b.dim();
   const int64_t m = a.sizes[ra - 2], k = a.sizes[ra - 1], n = b.sizes[rb - 1];
@@ -170,7 +168,7 @@ OpRow fast(OpRow row, const std::vector<Shapes>& exact) {
   return row;
 }
 
-Array conv2d_of(const Arrays& in, const Conv2dGeometry& g) {
+Array conv2d_of(const Arrays& in, const Conv2dOptions& g) {
   const Array &x = in[0], &w = in[1];
   const int64_t per_group = w.sizes[1], outputs = w.sizes[0] / g.groups;
   const auto out = [&](int i) {
@@ -203,7 +201,7 @@ Shapes timed_conv2d(const Shapes& shapes, int64_t groups) {
   return timed;
 }
 
-OpRow conv2d_row(const std::string& attributes, const Conv2dGeometry& g,
+OpRow conv2d_row(const std::string& attributes, const Conv2dOptions& g,
                  const std::vector<Shapes>& shapes, const std::vector<Shapes>& exact = {},
                  const Shapes& large = {}) {
   OpRow row;
@@ -240,7 +238,7 @@ OpRow winograd_row() {
 }
 
 std::vector<ErrorCase> conv2d_errors() {
-  const auto with = [](const Dims& x, const Dims& w, const Conv2dGeometry& g) {
+  const auto with = [](const Dims& x, const Dims& w, const Conv2dOptions& g) {
     return [x, w, g] { conv2d(ones(x), ones(w), Tensor(), g); };
   };
   const Dims x{2, 3, 5, 5}, w{4, 3, 3, 3};

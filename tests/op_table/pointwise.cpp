@@ -1,4 +1,7 @@
-// Rows of the pointwise ops.
+// Rows of the pointwise ops. Those of the ops that kernels/pointwise/pointwise.h lists are made
+// from the cases of tests/kernels/pointwise.
+#include <tests/kernels/pointwise/binary_cases.h>
+#include <tests/kernels/pointwise/unary_cases.h>
 #include <tests/op_table/pointwise_row.h>
 
 #include <binade/core/tensor/create.h>
@@ -10,63 +13,96 @@
 namespace binade::op_table {
 namespace {
 
-using Real = double (*)(double);
+using kernels::Binary;
+using kernels::Unary;
+using UnaryOp = std::function<Tensor(const Tensor&)>;
 
-double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
-double gelu_of(double x) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); }
-double gelu_tanh_of(double x) {
-  const double inner = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
-  return x / (1 + std::exp(-2 * inner));  // 0.5 (1 + tanh(z)) without its cancellation
+// The public op of this name, with the default of its option; none for the operations that have no
+// op of their own.
+UnaryOp plain_op(Unary op) {
+  switch (op) {
+#define BINADE_CASE(name, ...) \
+  case Unary::name: return [](const Tensor& x) { return binade::name(x); };
+    BINADE_UNARY_PLAIN_OPS(BINADE_CASE)
+    BINADE_UNARY_OPTION_OPS(BINADE_CASE)
+#undef BINADE_CASE
+    default: return {};
+  }
 }
 
-void append_plain(std::vector<OpRow>& rows) {
-  const Domain any, positive{.low = 0.3, .high = 3}, off_zero{.low = -0.6, .high = 3, .avoid = {0}};
-  rows.push_back(exact(unary(
-      "neg", "", neg, [](double x) { return -x; }, any)));
-  rows.push_back(exact(unary("abs", "", binade::abs, Real(std::fabs), off_zero)));
-  rows.push_back(exact(unary(
-      "square", "", square, [](double x) { return x * x; }, any)));
-  rows.push_back(exact(unary("sqrt", "", binade::sqrt, Real(std::sqrt), positive)));
-  rows.push_back(unary(
-      "rsqrt", "", rsqrt, [](double x) { return 1 / std::sqrt(x); }, positive));
-  rows.push_back(exact(unary("reciprocal", "", reciprocal, [](double x) { return 1 / x; },
-                             {.low = -3, .high = 3, .avoid = {0}})));
-  rows.push_back(unary("exp", "", binade::exp, Real(std::exp), any));
-  rows.push_back(unary("log", "", binade::log, Real(std::log),
-                       {.low = 0.3, .high = 3, .avoid = {1}, .gap = 0.05}));
-  rows.push_back(unary("sin", "", binade::sin, Real(std::sin), any));
-  rows.push_back(near_zero(unary("cos", "", binade::cos, Real(std::cos), any), 0.1));
-  rows.push_back(unary("tanh", "", binade::tanh, Real(std::tanh), any));
-  rows.push_back(unary("sigmoid", "", sigmoid, sigmoid_of, any));
+// The op with a value of its option, and "option = value".
+UnaryOp op_with_option(Unary op, double value, std::string& attributes) {
+  switch (op) {
+#define BINADE_CASE(name, Functor, saved, code, op_class, option) \
+  case Unary::name:                                               \
+    attributes = text(#option " = ", value);                      \
+    return [value](const Tensor& x) { return binade::name(x, value); };
+    BINADE_UNARY_OPTION_OPS(BINADE_CASE)
+#undef BINADE_CASE
+    default: return {};
+  }
 }
 
-void append_activations(std::vector<OpRow>& rows) {
-  const Domain any{.low = -3, .high = 3}, off_zero{.low = -0.6, .high = 3, .avoid = {0}};
-  rows.push_back(exact(unary(
-      "relu", "", relu, [](double x) { return std::max(x, 0.0); }, off_zero)));
-  rows.push_back(unary(
-      "leaky_relu", "0.25", [](const Tensor& x) { return leaky_relu(x, 0.25); },
-      [](double x) { return x > 0 ? x : 0.25 * x; }, off_zero));
-  rows.push_back(near_zero(unary(
-                               "gelu", "", [](const Tensor& x) { return gelu(x); }, gelu_of, any),
-                           0.25));
-  rows.push_back(near_zero(unary("gelu_tanh", "", gelu_tanh, gelu_tanh_of, any), 0.25));
-  rows.push_back(unary(
-      "silu", "", silu, [](double x) { return x * sigmoid_of(x); }, any));
+BinaryOp plain_op(Binary op) {
+  switch (op) {
+#define BINADE_CASE(name, ...) \
+  case Binary::name: return binade::name;
+    BINADE_BINARY_OPS(BINADE_CASE)
+#undef BINADE_CASE
+  }
+  return nullptr;
+}
+
+OpRow row_of(const kernels::UnaryCase& c, const UnaryOp& op, double alpha) {
+  OpRow row =
+      unary(to_string(c.op), "", op, [c, alpha](double x) { return c.formula(x, alpha, c.beta); },
+            {.low = c.low, .high = c.high, .avoid = c.kinks});
+  row.accuracy = c.exact ? Accuracy::exact : Accuracy::ulps;
+  row.floor = c.floor;
+  row.ulps = c.ulps;
+  return row;
+}
+
+// The rows of the ops that kernels/pointwise/pointwise.h lists.
+void append_listed(std::vector<OpRow>& rows) {
+  for (const kernels::UnaryCase& c : kernels::unary_cases()) {
+    if (const UnaryOp op = plain_op(c.op)) {
+      rows.push_back(row_of(c, op, c.alpha));
+    }
+    std::string attributes;
+    if (const UnaryOp op = op_with_option(c.op, kernels::kOtherOption, attributes)) {
+      rows.push_back(row_of(c, op, kernels::kOtherOption));
+      rows.back().attributes = attributes;
+    }
+  }
+  for (const kernels::BinaryCase& c : kernels::binary_cases()) {
+    const Domain a{.low = c.low, .high = c.high};
+    const Domain b{.low = c.b_low, .high = c.b_high, .avoid = c.b_kinks};
+    const Domain whole{.low = -2, .high = 2, .whole = true, .shift = 0.25};
+    const Domain between{.low = -2, .high = 2, .whole = true, .shift = 0.75};
+    OpRow row = binary(to_string(c.op), plain_op(c.op), c.f, {a, b});
+    if (c.apart) {
+      row.domains = {whole, between};
+    }
+    row.accuracy = c.exact ? Accuracy::exact : Accuracy::ulps;
+    row.floor = c.floor;
+    row.ulps = c.ulps;
+    rows.push_back(row);
+  }
+}
+
+void append_softplus(std::vector<OpRow>& rows) {
   rows.push_back(unary(
       "softplus", "beta 1", [](const Tensor& x) { return softplus(x); },
-      [](double x) { return std::log1p(std::exp(x)); }, any));
+      [](double x) { return std::log1p(std::exp(x)); }, {.low = -3, .high = 3}));
   rows.push_back(unary(
       "softplus", "beta 2, threshold 3", [](const Tensor& x) { return softplus(x, 2, 3); },
       [](double x) { return 2 * x > 3 ? x : std::log1p(std::exp(2 * x)) / 2; },
       {.low = -3, .high = 3, .avoid = {1.5}}));
-  rows.push_back(near_zero(unary(
-                               "elu", "alpha 0.5", [](const Tensor& x) { return elu(x, 0.5); },
-                               [](double x) { return x > 0 ? x : 0.5 * std::expm1(x); }, off_zero),
-                           0.1));
 }
 
 void append_with_numbers(std::vector<OpRow>& rows) {
+  rows.push_back(exact(unary("neg", "", neg, [](double x) { return -x; }, {})));
   rows.push_back(exact(unary(
       "clamp", "-1, 1.5", [](const Tensor& x) { return clamp(x, -1, 1.5); },
       [](double x) { return std::min(std::max(x, -1.0), 1.5); },
@@ -120,23 +156,11 @@ OpRow dropout_row() {
 
 std::vector<OpRow> pointwise_rows() {
   std::vector<OpRow> rows;
-  append_plain(rows);
-  append_activations(rows);
+  append_listed(rows);
+  append_softplus(rows);
   append_with_numbers(rows);
   rows.push_back(dropout_row());
 
-  const Domain any, positive{.low = 0.3, .high = 2.5};
-  const Domain whole{.low = -2, .high = 2, .whole = true, .shift = 0.25};
-  const Domain between{.low = -2, .high = 2, .whole = true, .shift = 0.75};
-  rows.push_back(binary("add", add, [](double a, double b) { return a + b; }, {any}));
-  rows.push_back(binary("sub", sub, [](double a, double b) { return a - b; }, {any}));
-  rows.push_back(binary("mul", mul, [](double a, double b) { return a * b; }, {any}));
-  rows.push_back(binary("div", div, [](double a, double b) { return a / b; },
-                        {any, {.low = -2.5, .high = 2.5, .avoid = {0}}}));
-  rows.push_back(binary("pow", pow, Real2(std::pow), {positive, any}));
-  rows.back().accuracy = Accuracy::ulps;
-  rows.push_back(binary("maximum", maximum, Real2(std::fmax), {whole, between}));
-  rows.push_back(binary("minimum", minimum, Real2(std::fmin), {whole, between}));
   rows.push_back(compare("eq", eq, [](double a, double b) { return double(a == b); }));
   rows.push_back(compare("ne", ne, [](double a, double b) { return double(a != b); }));
   rows.push_back(compare("lt", lt, [](double a, double b) { return double(a < b); }));

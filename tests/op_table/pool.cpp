@@ -9,9 +9,7 @@
 namespace binade::op_table {
 namespace {
 
-using kernels::Pool2dGeometry;
-
-int64_t output_size(const Pool2dGeometry& g, int i, int64_t in) {
+int64_t output_size(const Pool2dOptions& g, int i, int64_t in) {
   const int64_t reach = in + 2 * g.padding[i] - g.dilation[i] * (g.kernel[i] - 1) - 1;
   int64_t out = (reach + (g.ceil_mode ? g.stride[i] - 1 : 0)) / g.stride[i] + 1;
   if (g.ceil_mode && (out - 1) * g.stride[i] >= in + g.padding[i]) {
@@ -20,7 +18,7 @@ int64_t output_size(const Pool2dGeometry& g, int i, int64_t in) {
   return out;
 }
 
-Dims output_sizes(const Pool2dGeometry& g, const Array& x) {
+Dims output_sizes(const Pool2dOptions& g, const Array& x) {
   return {x.sizes[0], x.sizes[1], output_size(g, 0, x.sizes[2]), output_size(g, 1, x.sizes[3])};
 }
 
@@ -28,7 +26,7 @@ bool inside(const Array& x, int64_t row, int64_t col) {
   return row >= 0 && row < x.sizes[2] && col >= 0 && col < x.sizes[3];
 }
 
-Array max_pool_of(const Array& x, const Pool2dGeometry& g) {
+Array max_pool_of(const Array& x, const Pool2dOptions& g) {
   return generate(output_sizes(g, x), [&](const Dims& y) {
     double top = -std::numeric_limits<double>::infinity();
     for_each({g.kernel[0], g.kernel[1]}, [&](const Dims& k) {
@@ -42,7 +40,7 @@ Array max_pool_of(const Array& x, const Pool2dGeometry& g) {
   });
 }
 
-Array avg_pool_of(const Array& x, const Pool2dGeometry& g) {
+Array avg_pool_of(const Array& x, const Pool2dOptions& g) {
   return generate(output_sizes(g, x), [&](const Dims& y) {
     double sum = 0;
     int64_t hit = 0, padded = 0;
@@ -72,13 +70,13 @@ Array adaptive_of(const Array& x, int64_t height, int64_t width) {
   });
 }
 
-using Pool = Tensor (*)(const Tensor&, const Pool2dGeometry&);
+using Pool = Tensor (*)(const Tensor&, const Pool2dOptions&);
 
 std::vector<ErrorCase> window_errors(Pool pool) {
-  const auto with = [pool](const Dims& x, const Pool2dGeometry& g, DType dtype = DType::f32) {
+  const auto with = [pool](const Dims& x, const Pool2dOptions& g, DType dtype = DType::f32) {
     return [=] { pool(zeros(x, dtype), g); };
   };
-  const Pool2dGeometry three{.kernel = {3, 3}};
+  const Pool2dOptions three{.kernel = {3, 3}};
   return {
       {"padding above half the kernel", with({1, 2, 5, 5}, {.kernel = {3, 3}, .padding = {2, 2}})},
       {"kernel larger than the input", with({1, 2, 2, 5}, three)},
@@ -92,7 +90,15 @@ std::vector<ErrorCase> window_errors(Pool pool) {
   };
 }
 
-OpRow pool_row(const char* name, const std::string& attributes, const Pool2dGeometry& g,
+// The options with the stride that the op takes where none is given: the kernel, as in PyTorch.
+Pool2dOptions with_stride(Pool2dOptions g) {
+  for (int i = 0; i < 2; ++i) {
+    g.stride[i] = g.stride[i] == Pool2dOptions::kSameAsKernel ? g.kernel[i] : g.stride[i];
+  }
+  return g;
+}
+
+OpRow pool_row(const char* name, const std::string& attributes, const Pool2dOptions& g,
                const std::vector<Shapes>& shapes) {
   const bool is_max = name[0] == 'm';
   OpRow row;
@@ -104,7 +110,7 @@ OpRow pool_row(const char* name, const std::string& attributes, const Pool2dGeom
   row.function = [=](const Tensors& x) {
     return Tensors{is_max ? max_pool2d(x[0], g) : avg_pool2d(x[0], g)};
   };
-  row.reference = [=](const Arrays& x) {
+  row.reference = [is_max, g = with_stride(g)](const Arrays& x) {
     return Arrays{is_max ? max_pool_of(x[0], g) : avg_pool_of(x[0], g)};
   };
   row.large = {{4, 17, 33, 31}};
@@ -117,6 +123,7 @@ void append_windows(std::vector<OpRow>& rows, const char* name) {
       {{2, 3, 6, 4}}, {{1, 1, 3, 3}}, {{0, 2, 4, 4}}, {{2, 0, 4, 4}}};
   const std::vector<Shapes> wide = {{{1, 2, 7, 8}}, {{2, 1, 6, 5}}};
   rows.push_back(pool_row(name, "2x2", {.kernel = {2, 2}, .stride = {2, 2}}, images));
+  rows.push_back(pool_row(name, "3x2 stride not given", {.kernel = {3, 2}}, images));
   rows.push_back(pool_row(name, "3x2 overlapping", {.kernel = {3, 2}, .stride = {1, 1}}, images));
   rows.push_back(pool_row(name, "3x3 padding 1 stride 2, 3",
                           {.kernel = {3, 3}, .stride = {2, 3}, .padding = {1, 1}}, wide));
@@ -131,7 +138,8 @@ std::vector<OpRow> pool_rows() {
   std::vector<OpRow> rows;
   append_windows(rows, "max_pool2d");
   rows.back().errors = window_errors(max_pool2d);
-  rows.push_back(pool_row("max_pool2d", "dilation 2, 3", {.kernel = {2, 2}, .dilation = {2, 3}},
+  rows.push_back(pool_row("max_pool2d", "dilation 2, 3",
+                          {.kernel = {2, 2}, .stride = {1, 1}, .dilation = {2, 3}},
                           {{{1, 2, 7, 8}}}));
   append_windows(rows, "avg_pool2d");
   rows.back().errors = window_errors(avg_pool2d);

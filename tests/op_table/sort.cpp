@@ -1,5 +1,5 @@
 // Rows of the ops that look along one dimension: max and min with indices, argmax and argmin, sort,
-// topk and cumsum.
+// topk, cumsum and cumprod.
 #include <tests/op_table/op_table.h>
 
 #include <binade/core/ops/sort.h>
@@ -190,6 +190,27 @@ void append_cumsums(std::vector<OpRow>& rows) {
   }
 }
 
+void append_cumprods(std::vector<OpRow>& rows) {
+  for (int dim : {-1, 0, 1}) {
+    for (const Domain& domain : {Domain{}, Domain{.low = -1.5, .high = 1.5, .whole = true}}) {
+      rows.push_back(line_row(
+          "cumprod", domain.whole ? "with zeros" : "", dim, true,
+          [](const Tensor& x, int d) { return Tensors{cumprod(x, d)}; },
+          [](const Line& line) {
+            std::vector<Line> y = {line};
+            std::partial_sum(line.begin(), line.end(), y[0].begin(), std::multiplies<>());
+            return y;
+          }));
+      rows.back().domains = {domain};
+      rows.back().accuracy = Accuracy::sums;
+      rows.back().shapes.push_back({{3, 0}});
+      rows.back().errors.push_back({"bool operand", [=] {
+                                      cumprod(zeros({3, 3}, DType::boolean), dim);
+                                    }});
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<OpRow> sort_rows() {
@@ -198,6 +219,7 @@ std::vector<OpRow> sort_rows() {
   append_extremes(rows, true);
   append_sorts(rows);
   append_cumsums(rows);
+  append_cumprods(rows);
   return rows;
 }
 

@@ -2,7 +2,6 @@
 // are given in the dtype that the engine keeps them in: f32 beside f16 and bf16 activations.
 #include <binade/core/ops.h>
 #include <binade/core/ops/conv.h>
-#include <binade/core/ops/norm.h>
 
 #include <tests/parity/parity_case.h>
 
@@ -29,6 +28,15 @@ Outputs run_conv1d(const Call& call) {
                      .padding = call.attr("padding").at(0),
                      .dilation = call.attr("dilation").at(0),
                      .groups = call.attr("groups")}));
+}
+
+Outputs run_conv_transpose1d(const Call& call) {
+  return one(conv_transpose1d(call.in("x"), call.in("weight"), call.optional("bias"),
+                              {.stride = call.attr("stride").at(0),
+                               .padding = call.attr("padding").at(0),
+                               .dilation = call.attr("dilation").at(0),
+                               .groups = call.attr("groups"),
+                               .output_padding = call.attr("output_padding").at(0)}));
 }
 
 Outputs run_conv_transpose2d(const Call& call) {
@@ -66,6 +74,7 @@ const std::map<std::string, Handler>& conv_ops() {
   static const Ops ops = [] {
     Ops made;
     made["conv1d"] = run_conv1d;
+    made["conv_transpose1d"] = run_conv_transpose1d;
     made["conv_transpose2d"] = run_conv_transpose2d;
     add_norms(made);
     return made;

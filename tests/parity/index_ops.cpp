@@ -1,7 +1,5 @@
 // Parity names of the ops that rearrange, index and resample.
-#include <binade/core/ops/index.h>
-#include <binade/core/ops/interpolate.h>
-#include <binade/core/ops/rearrange.h>
+#include <binade/core/ops.h>
 
 #include <tests/parity/parity_case.h>
 
@@ -27,6 +25,9 @@ void add_rearranging(Ops& ops) {
   };
   ops["repeat"] = [](const Call& call) {
     return one(repeat(call.in("x"), dims(call.attr("repeats"))));
+  };
+  ops["tile"] = [](const Call& call) {
+    return one(tile(call.in("x"), dims(call.attr("repeats"))));
   };
   ops["pad"] = [](const Call& call) {
     const bool reflect = call.attr("mode") == "reflect";
@@ -54,6 +55,13 @@ void add_indexing(Ops& ops) {
   };
   ops["scatter_add"] = [](const Call& call) {
     return one(scatter_add(call.in("x"), call.attr("dim"), call.in("index"), call.in("src")));
+  };
+  ops["scatter"] = [](const Call& call) {
+    return one(scatter(call.in("x"), call.attr("dim"), call.in("index"), call.in("src")));
+  };
+  ops["scatter_scalar"] = [](const Call& call) {
+    return one(
+        scatter(call.in("x"), call.attr("dim"), call.in("index"), number(call.attr("value"))));
   };
   ops["masked_select"] = [](const Call& call) {
     return one(masked_select(call.in("x"), call.in("mask")));

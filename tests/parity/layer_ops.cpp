@@ -22,7 +22,7 @@ Tensor as_statistic(const Tensor& t, const Tensor& x) {
 
 void add_contractions(Ops& ops) {
   ops["conv2d"] = [](const Call& call) {
-    kernels::Conv2dGeometry geometry;
+    Conv2dOptions geometry;
     pair(call.attr("stride"), geometry.stride);
     pair(call.attr("padding"), geometry.padding);
     pair(call.attr("dilation"), geometry.dilation);
@@ -31,8 +31,8 @@ void add_contractions(Ops& ops) {
   };
 }
 
-kernels::Pool2dGeometry window(const Call& call) {
-  kernels::Pool2dGeometry geometry;
+Pool2dOptions window(const Call& call) {
+  Pool2dOptions geometry;
   pair(call.attr("kernel_size"), geometry.kernel);
   pair(call.attr("stride"), geometry.stride);
   pair(call.attr("padding"), geometry.padding);
@@ -42,12 +42,12 @@ kernels::Pool2dGeometry window(const Call& call) {
 
 void add_pooling(Ops& ops) {
   ops["max_pool2d"] = [](const Call& call) {
-    kernels::Pool2dGeometry geometry = window(call);
+    Pool2dOptions geometry = window(call);
     pair(call.attr("dilation"), geometry.dilation);
     return one(max_pool2d(call.in("x"), geometry));
   };
   ops["avg_pool2d"] = [](const Call& call) {
-    kernels::Pool2dGeometry geometry = window(call);
+    Pool2dOptions geometry = window(call);
     geometry.count_include_pad = call.attr("count_include_pad");
     return one(avg_pool2d(call.in("x"), geometry));
   };

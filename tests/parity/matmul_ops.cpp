@@ -32,6 +32,11 @@ const std::map<std::string, Handler>& matmul_ops() {
        [](const Call& call) {
          return one(linear(call.in("x"), call.in("weight"), call.optional("bias")));
        }},
+      {"feedforward",
+       [](const Call& call) {
+         return one(feedforward(call.in("x"), call.in("w1"), call.optional("b1"), call.in("w2"),
+                                call.optional("b2")));
+       }},
       {"einsum", run_einsum},
   };
   return ops;

@@ -1,5 +1,7 @@
-// Parity names of activations with options, of selection and of interpolation.
+// Parity names of the pointwise ops that kernels/pointwise/pointwise.h lists, of activations with
+// options, of selection and of interpolation.
 #include <binade/core/ops.h>
+#include <binade/kernels/pointwise/pointwise.h>
 
 #include <tests/parity/parity_case.h>
 
@@ -12,15 +14,28 @@ std::optional<double> bound(const Json& value) {
   return value.is_null() ? std::nullopt : std::optional<double>(number(value));
 }
 
+// The ops that kernels/pointwise/pointwise.h lists, under their names, and their options.
+void add_listed(std::map<std::string, Handler>& ops) {
+#define BINADE_ADD(name, ...) \
+  ops[#name] = [](const Call& call) { return one(binade::name(call.in("x"))); };
+  BINADE_UNARY_PLAIN_OPS(BINADE_ADD)
+#undef BINADE_ADD
+#define BINADE_ADD(name, Functor, saved, code, op_class, option)        \
+  ops[#name] = [](const Call& call) {                                   \
+    return one(binade::name(call.in("x"), number(call.attr(#option)))); \
+  };
+  BINADE_UNARY_OPTION_OPS(BINADE_ADD)
+#undef BINADE_ADD
+#define BINADE_ADD(name, ...) \
+  ops[#name] = [](const Call& call) { return one(binade::name(call.in("x"), call.in("y"))); };
+  BINADE_BINARY_OPS(BINADE_ADD)
+  BINADE_COMPARE_OPS(BINADE_ADD)
+#undef BINADE_ADD
+}
+
 void add_activations(std::map<std::string, Handler>& ops) {
-  using Plain = Tensor (*)(const Tensor&);
-  const std::map<std::string, Plain> plain = {{"expm1", binade::expm1},   {"log1p", binade::log1p},
-                                              {"erf", binade::erf},       {"sign", sign},
-                                              {"hardswish", hardswish},   {"mish", mish},
-                                              {"logsigmoid", log_sigmoid}};
-  for (const auto& [name, op] : plain) {
-    ops[name] = [op = op](const Call& call) { return one(op(call.in("x"))); };
-  }
+  ops["logsigmoid"] = [](const Call& call) { return one(log_sigmoid(call.in("x"))); };
+  ops["relu6"] = [](const Call& call) { return one(relu6(call.in("x"))); };
   ops["gelu"] = [](const Call& call) {
     return one(gelu(call.in("x"), call.attr("approximate").get<std::string>()));
   };
@@ -32,15 +47,33 @@ void add_activations(std::map<std::string, Handler>& ops) {
   };
 }
 
+void add_logic(std::map<std::string, Handler>& ops) {
+  using Logic = Tensor (*)(const Tensor&, const Tensor&);
+  const std::map<std::string, Logic> plain = {
+      {"logical_and", logical_and}, {"logical_or", logical_or}, {"logical_xor", logical_xor}};
+  for (const auto& [name, op] : plain) {
+    ops[name] = [op = op](const Call& call) { return one(op(call.in("x"), call.in("y"))); };
+  }
+  ops["logical_not"] = [](const Call& call) { return one(logical_not(call.in("x"))); };
+}
+
 }  // namespace
 
 const std::map<std::string, Handler>& pointwise_ops() {
   static const std::map<std::string, Handler> ops = [] {
     std::map<std::string, Handler> made;
+    add_listed(made);
     add_activations(made);
     made["where"] = [](const Call& call) {
       return one(where(call.in("cond"), call.in("x"), call.in("y")));
     };
+    made["where_scalar"] = [](const Call& call) {
+      return one(where(call.in("cond"), number(call.attr("value")), call.in("x")));
+    };
+    made["where_tensor_scalar"] = [](const Call& call) {
+      return one(where(call.in("cond"), call.in("x"), number(call.attr("value"))));
+    };
+    add_logic(made);
     made["masked_fill"] = [](const Call& call) {
       return one(masked_fill(call.in("x"), call.in("mask"), number(call.attr("value"))));
     };

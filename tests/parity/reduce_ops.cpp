@@ -30,6 +30,9 @@ void add_over_dims(Ops& ops) {
       return one(op(call.in("x"), dims_or_all(call), call.attr("keepdim")));
     };
   }
+  ops["sum_to"] = [](const Call& call) {
+    return one(sum_to(call.in("x"), dims(call.attr("shape"))));
+  };
   ops["var"] = [](const Call& call) {
     return one(var(call.in("x"), dims_or_all(call), call.attr("unbiased"), call.attr("keepdim")));
   };
@@ -68,6 +71,7 @@ void add_extremes(Ops& ops) {
 
 void add_lines(Ops& ops) {
   ops["cumsum"] = [](const Call& call) { return one(cumsum(call.in("x"), call.attr("dim"))); };
+  ops["cumprod"] = [](const Call& call) { return one(cumprod(call.in("x"), call.attr("dim"))); };
   ops["sort"] = [](const Call& call) {
     return two(sort(call.in("x"), call.attr("dim"), call.attr("descending")));
   };

@@ -25,9 +25,11 @@ Outputs outputs_of(const RecurrentOutput& y) {
 
 RecurrentWeights weights_of(const Call& call) {
   return {call.in("weight_ih"), call.in("weight_hh"), call.optional("bias_ih"),
-          call.optional("bias_hh")};
+          call.optional("bias_hh"), call.optional("weight_hr")};
 }
-RecurrentOptions options_of(const Call& call) { return {.batch_first = call.attr("batch_first")}; }
+RecurrentOptions options_of(const Call& call) {
+  return {.batch_first = call.attr("batch_first"), .reverse = call.c.attrs.value("reverse", false)};
+}
 
 }  // namespace
 
@@ -38,6 +40,11 @@ const std::map<std::string, Handler>& sequence_ops() {
        [](const Call& call) {
          return outputs_of(
              rnn_tanh(call.in("x"), call.in("h0"), weights_of(call), options_of(call)));
+       }},
+      {"rnn_relu",
+       [](const Call& call) {
+         return outputs_of(
+             rnn_relu(call.in("x"), call.in("h0"), weights_of(call), options_of(call)));
        }},
       {"gru",
        [](const Call& call) {

@@ -1,4 +1,4 @@
-// Parity names of elementwise ops, softmax and shape ops.
+// Parity names of elementwise ops with options, softmax and shape ops.
 #include <binade/core/ops.h>
 #include <binade/core/ops/rearrange.h>
 #include <binade/nn/activation.h>
@@ -22,24 +22,11 @@ Outputs numbered(const std::vector<Tensor>& parts) {
   return outputs;
 }
 
-void add_unary(Ops& ops) {
-  using Plain = Tensor (*)(const Tensor&);
-  const std::map<std::string, Plain> plain = {
-      {"neg", neg},           {"abs", binade::abs},   {"exp", binade::exp},
-      {"log", binade::log},   {"sin", binade::sin},   {"cos", binade::cos},
-      {"sqrt", binade::sqrt}, {"rsqrt", rsqrt},       {"reciprocal", reciprocal},
-      {"square", square},     {"tanh", binade::tanh}, {"sigmoid", sigmoid},
-      {"relu", relu},         {"silu", silu}};
-  for (const auto& [name, op] : plain) {
-    ops[name] = [op = op](const Call& call) { return one(op(call.in("x"))); };
-  }
+void add_with_options(Ops& ops) {
+  ops["neg"] = [](const Call& call) { return one(neg(call.in("x"))); };
   ops["pow_scalar"] = [](const Call& call) {
     return one(pow(call.in("x"), number(call.attr("exponent"))));
   };
-  ops["leaky_relu"] = [](const Call& call) {
-    return one(leaky_relu(call.in("x"), call.attr("negative_slope")));
-  };
-  ops["elu"] = [](const Call& call) { return one(elu(call.in("x"), call.attr("alpha"))); };
   ops["softplus"] = [](const Call& call) {
     return one(softplus(call.in("x"), call.attr("beta"), call.attr("threshold")));
   };
@@ -50,14 +37,25 @@ void add_unary(Ops& ops) {
   };
 }
 
-void add_binary(Ops& ops) {
-  using Binary = Tensor (*)(const Tensor&, const Tensor&);
-  const std::map<std::string, Binary> plain = {
-      {"add", add},         {"sub", sub},         {"mul", mul}, {"div", div}, {"pow", pow},
-      {"maximum", maximum}, {"minimum", minimum}, {"eq", eq},   {"ne", ne},   {"lt", lt},
-      {"le", le},           {"gt", gt},           {"ge", ge}};
+// Ops of a tensor and a number.
+void add_with_number(Ops& ops) {
+  using WithNumber = Tensor (*)(const Tensor&, double);
+  const std::map<std::string, WithNumber> plain = {
+      {"add_scalar", add},
+      {"mul_scalar", mul},
+      {"div_scalar", [](const Tensor& x, double value) { return x / value; }},
+      {"rsub_scalar", [](const Tensor& x, double value) { return sub(value, x); }},
+      {"rdiv_scalar", [](const Tensor& x, double value) { return div(value, x); }},
+      {"eq_scalar", eq},
+      {"ne_scalar", ne},
+      {"lt_scalar", lt},
+      {"le_scalar", le},
+      {"gt_scalar", gt},
+      {"ge_scalar", ge}};
   for (const auto& [name, op] : plain) {
-    ops[name] = [op = op](const Call& call) { return one(op(call.in("x"), call.in("y"))); };
+    ops[name] = [op = op](const Call& call) {
+      return one(op(call.in("x"), number(call.attr("value"))));
+    };
   }
 }
 
@@ -76,6 +74,16 @@ std::vector<Tensor> operands(const Call& call) {
   return parts;
 }
 
+DType dtype_of(const std::string& name) {
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32,
+                            DType::u8, DType::boolean}) {
+    if (name == to_string(dtype)) {
+      return dtype;
+    }
+  }
+  throw NotCovered{"dtype " + name};
+}
+
 void add_shapes(Ops& ops) {
   ops["reshape"] = [](const Call& call) {
     return one(reshape(call.in("x"), dims(call.attr("shape"))));
@@ -92,6 +100,15 @@ void add_shapes(Ops& ops) {
   ops["squeeze"] = [](const Call& call) {
     const Json& dim = call.attr("dim");
     return one(dim.is_null() ? squeeze(call.in("x")) : squeeze(call.in("x"), dim));
+  };
+  ops["select"] = [](const Call& call) {
+    return one(select(call.in("x"), call.attr("dim"), call.attr("index")));
+  };
+  ops["contiguous"] = [](const Call& call) { return one(contiguous(call.in("x"))); };
+  ops["channels_last"] = [](const Call& call) { return one(channels_last(call.in("x"))); };
+  ops["to_device"] = [](const Call& call) { return one(to_device(call.in("x"), Device{})); };
+  ops["cast"] = [](const Call& call) {
+    return one(cast(call.in("x"), dtype_of(call.attr("dtype").get<std::string>())));
   };
   ops["unsqueeze"] = [](const Call& call) {
     return one(unsqueeze(call.in("x"), call.attr("dim")));
@@ -119,8 +136,8 @@ void add_shapes(Ops& ops) {
 const std::map<std::string, Handler>& tensor_ops() {
   static const Ops ops = [] {
     Ops made;
-    add_unary(made);
-    add_binary(made);
+    add_with_options(made);
+    add_with_number(made);
     add_softmax(made);
     add_shapes(made);
     return made;

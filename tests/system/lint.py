@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Checks the layers and the form of the sources: lint.py includes|sources|selections [--root DIR].
+"""Checks the layers and the form of the sources: lint.py includes|sources|selections|ops [--root DIR].
 
 includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade/folder/file.h>; below
   kernels/ every source is in a family, which includes base, cuda and the families that FAMILIES lists;
   public headers (all but *_internal.h and those of kernels/host) include only the standard library
-  beside that; kernels/host is for kernels and tests alone. What binade.h leads to includes no header of
+  beside that, and no *_internal.h; kernels/host is for kernels and tests alone. What binade.h leads to includes no header of
   the standard library that takes long to compile: every user's source would pay for it.
 sources: lengths, at most 60 sources in a folder, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
   process; and for CUDA: kernels start only through launch(), inline assembly only in the primitives,
-  shared memory only through shared_mem().
+  shared memory only through shared_mem(); samples write no name of the kernels.
 selections: a filter of GoogleTest in a build file or a script selects a test, and a test program that is
   named there has a source.
+ops: core/ops/X.h declares what core/ops/X.cpp defines, and core/ops.h only includes.
 Prints one line per finding and exits 1 if there is any.
 """
 import argparse
@@ -19,6 +20,8 @@ import fnmatch
 import pathlib
 import re
 import sys
+
+import op_headers
 
 LAYERS = {
     "kernels": {"kernels"},
@@ -84,6 +87,7 @@ COMMENT_OR_STRING = re.compile(
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 ENDS_PROCESS = re.compile(
     r"(?<![\w.>])(?:std\s*::\s*|::\s*)?(abort|exit|_exit|_Exit|quick_exit|terminate)\s*\(")
+KERNELS_SAMPLE = "samples/raw_pointers.cpp"  # shows how to call kernels without tensors
 ENDS_PROCESS_IN = "dist/job/process_exit.cpp"  # for ranks that nothing else can reach
 # What stands in one place only: pattern, where it may (files, or folders that end in /), what to do.
 ONE_PLACE = (
@@ -128,6 +132,8 @@ def include_fault(folder, path, quote, name):
             return f"<{name}>: {folder} may include {', '.join(sorted(LAYERS[folder]))} only"
         if name.startswith(f"binade/{PRIVATE}/") and folder != "kernels":
             return f"<{name}>: only kernels and tests may include {PRIVATE}"
+        if is_public(path) and name.endswith("_internal.h"):
+            return f"<{name}>: not installed, so a public header may not include it; declare what is needed"
         return None
     if name.split("/")[0] in LAYERS:
         return f"<{name}>: write <binade/{name}>"
@@ -212,6 +218,8 @@ def lint_sources(root):
                         name == place or (place.endswith("/") and name.startswith(place))
                         for place in places):
                     yield path, number, advice
+            if folder == "samples" and name != KERNELS_SAMPLE and re.search(r"\bkernels::", line):
+                yield path, number, "kernels:: in a user's program; give the name to namespace binade"
             ends = ENDS_PROCESS.search(line)
             if ends and folder in LAYERS and name != ENDS_PROCESS_IN:
                 yield path, number, f"{ends.group(1)}() in a library; throw binade::Error"
@@ -249,11 +257,12 @@ def lint_selections(root):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rules", choices=["includes", "sources", "selections"])
+    parser.add_argument("rules", choices=["includes", "sources", "selections", "ops"])
     parser.add_argument("--root", type=pathlib.Path,
                         default=pathlib.Path(__file__).resolve().parents[2])
     options = parser.parse_args()
-    rules = {"includes": lint_includes, "sources": lint_sources, "selections": lint_selections}
+    rules = {"includes": lint_includes, "sources": lint_sources, "selections": lint_selections,
+             "ops": op_headers.faults}
     findings = list(rules[options.rules](options.root))
     for path, number, fault in findings:
         print(f"{path.relative_to(options.root)}:{number}: {fault}")

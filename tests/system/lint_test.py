@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ElementTree
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import count_results  # noqa: E402
 import lint  # noqa: E402
+import op_headers  # noqa: E402
 
 
 class LintTest(unittest.TestCase):
@@ -67,6 +68,10 @@ class LintTest(unittest.TestCase):
             self.assertEqual(self.findings(includes, "data/a_internal.h", text), 0, name)
             self.assertEqual(self.findings(includes, "data/a.cpp", text), 0, name)
         self.assertEqual(self.findings(includes, "data/a.h", "#include <vector>\n"), 0)
+        text = "#include <binade/data/b_internal.h>\n"
+        self.assertEqual(self.findings(includes, "data/a.h", text), 1)
+        self.assertEqual(self.findings(includes, "data/a_internal.h", text), 0)
+        self.assertEqual(self.findings(includes, "data/a.cpp", text), 0)
 
     def test_umbrella_stays_light(self):
         root = pathlib.Path(self.folder.name)
@@ -122,6 +127,12 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.findings(includes, "kernels/host/a.h", text), 0)
         self.assertEqual(self.findings(includes, "kernels/copy/a.h", text), 1)
 
+    def test_users_write_no_name_of_the_kernels(self):
+        sources = lint.lint_sources
+        for path, count in (("samples/a.cpp", 1), ("samples/study/a.h", 1), ("samples/raw_pointers.cpp", 0), ("nn/a.cpp", 0)):
+            text = "#pragma once\nint n = kernels::threads();  // kernels::isa()\n"
+            self.assertEqual(self.findings(sources, path, text), count, path)
+
     def test_process_ends(self):
         sources = lint.lint_sources
         for call in ("abort()", "std::abort()", "::exit(1)", "std::terminate ( )"):
@@ -143,6 +154,110 @@ class LintTest(unittest.TestCase):
                             ("--gtest_filter=Suite.*:Gone.*", 1), ("core_a_test", 0), ("core_gone_test", 1),
                             ("dist_${stem}_test", 0)):
             self.assertEqual(self.findings(selections, "tests/CMakeLists.txt", text + "\n"), count, text)
+
+
+IN_BINADE = "namespace binade {{\n{}\n}}  // namespace binade\n"
+HEADER = """#pragma once
+struct Options { int64_t stride[2] = {1, 1}; };
+enum class Kind : uint8_t { a, b };
+using Alias = kernels::Thing;
+Tensor one(const Tensor& x);  // Tensor not_this(const Tensor& x);
+Tensor two(const Tensor& x, const Dims& dims = {}, std::optional<double> high = {},
+           Kind kind = Kind::a);
+Tensor two(const Tensor& x, double value);
+std::pair<Tensor, int> three(const std::vector<Tensor>& parts, const int64_t (&padding)[2]);
+inline Tensor operator+(const Tensor& a, const Tensor& b) { return two(a, {b}); }
+bool operator==(const Tensor& a, double b);
+"""
+SOURCE = """#include <binade/core/autograd/op.h>
+#define UNARY(name, number)                \\
+  Tensor name(const Tensor& x) {           \\
+    return run(#name, number##f, x);       \\
+  }
+#define ALL(F) F(one, 1)
+namespace {
+constexpr Op kOp{"two", OpClass::pointwise};
+Tensor hidden(const Tensor& x) { return x; }
+struct Pad { Pad(int a) : a_{a} {} int a_; };
+}  // namespace
+ALL(UNARY)
+#undef UNARY
+static int also_hidden() { return 1; }
+Dims detail::kept(const Tensor& x) { return {}; }
+namespace detail { Dims other(const Tensor& x) { return {}; } }
+Tensor two(const Tensor& x_, const Dims& dims, std::optional<double> high, Kind kind) {
+  const auto f = [](int a) { return a; };
+  if (f(1)) { return two(x_, 1.0); }
+  return "}" + x_;
+}
+Tensor two(const Tensor& x, double) { return x; }
+std::pair<Tensor, int> three(const std::vector<Tensor>& parts, const int64_t (&given)[2]) { return {}; }
+bool operator==(const Tensor& a, double b) { return false; }
+"""
+
+
+class OpHeadersTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.root = pathlib.Path(self.folder.name)
+        (self.root / "core/ops").mkdir(parents=True)
+
+    def faults(self, header=HEADER, source=SOURCE, **others):
+        for name, text in (("a.h", header), ("a.cpp", source), *others.items()):
+            if text is not None:
+                (self.root / "core/ops" / name.replace("_DOT_", ".")).write_text(IN_BINADE.format(text))
+        return [fault for _, _, fault in op_headers.faults(self.root)]
+
+    def test_a_header_that_matches(self):
+        self.assertEqual(self.faults(), [])
+        self.assertEqual(len(op_headers.declared(self.root / "core/ops/a.h")), 5)
+
+    def test_what_is_declared_elsewhere(self):
+        for more in ("Tensor four(const Tensor& x);", "Tensor\nfour(const Tensor& x =\n{});",
+                     "Tensor two(const Tensor& x, int64_t value);", "Tensor two(Tensor& x, double value);"):
+            self.assertEqual(len(self.faults(header=HEADER + more)), 1, more)
+
+    def test_what_no_header_declares(self):
+        for more in ("Tensor four(const Tensor& x) { return x; }", "Tensor two(const Tensor& x) {\n return x;\n}",
+                     "UNARY(four, 4)"):
+            found = self.faults(source=SOURCE.replace("#undef UNARY\n", "") + more)
+            self.assertEqual(len(found), 1, more)
+        self.assertEqual(len(self.faults(header=HEADER.replace("bool operator==", "Tensor operator!="))), 2)
+
+    def test_missing_files(self):
+        self.assertEqual(len(self.faults(source=None)), 1)
+        (self.root / "core/ops/a.h").unlink()
+        self.assertEqual(len(self.faults(header=None)), 5)  # one for each definition
+
+    def test_internal_headers_declare_too(self):
+        more = "Tensor shared(const Tensor& x) { return x; }"
+        self.assertEqual(len(self.faults(source=SOURCE + more)), 1)
+        self.assertEqual(self.faults(source=SOURCE + more, b_internal_DOT_h="Tensor shared(const Tensor& y);"), [])
+
+    def test_macros_of_other_headers(self):
+        (self.root / "kernels").mkdir()
+        (self.root / "kernels/list.h").write_text("#define MORE(F) \\\n  F(five, 5) \\\n  F(six, 6)\n")
+        source = "#include <binade/kernels/list.h>\n" + SOURCE.replace("ALL(UNARY)", "ALL(UNARY)\nMORE(UNARY)")
+        self.assertEqual(len(self.faults(source=source)), 2)
+        header = HEADER + "Tensor five(const Tensor& x);\nTensor six(const Tensor& x);"
+        self.assertEqual(self.faults(header=header, source=source), [])
+
+    def test_a_macro_that_is_defined_twice(self):
+        source = SOURCE + """#define UNARY(name) Tensor name(const Tensor& x, double value) { return x; }
+}
+UNARY(binade::five)
+namespace binade {
+"""
+        self.assertEqual(len(self.faults(source=source)), 1)
+        self.assertEqual(self.faults(header=HEADER + "Tensor five(const Tensor& x, double value);", source=source), [])
+
+    def test_the_umbrella_only_includes(self):
+        for text, count in (("// Ops.\n#pragma once\n#include <binade/core/ops/a.h>\n", 0),
+                            ("#include <binade/core/ops/a.h>\nTensor f(const Tensor& x);\n", 1),
+                            ("#include <binade/core/ops/a.h>\n#define A\n", 1), ("", 1)):
+            (self.root / "core/ops.h").write_text(text)
+            self.assertEqual(len(self.faults()), count, text)
 
 
 class CountTest(unittest.TestCase):

@@ -3,7 +3,7 @@
 #include <binade/core/autograd/hooks.h>
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/observer.h>
-#include <binade/core/ops/norm.h>
+#include <binade/core/ops/layer_norm.h>
 
 #include "tests/core/autograd/autograd_testing.h"
 

@@ -10,8 +10,6 @@
 namespace binade {
 namespace {
 
-using kernels::Activation;
-
 using Function = std::function<Tensor(const std::vector<Tensor>&, Activation)>;
 
 Tensor linear_of(const std::vector<Tensor>& t, Activation activation) {

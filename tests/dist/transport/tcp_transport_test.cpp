@@ -1,4 +1,4 @@
-#include <binade/dist/transport/tcp_transport.h>
+#include <binade/dist/transport/tcp_transport_internal.h>
 #include <tests/dist/collective/ring_cases.h>
 #include <tests/dist/job/ranks.h>
 #include <tests/dist/transport/transport_cases.h>

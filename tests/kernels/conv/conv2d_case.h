@@ -160,7 +160,7 @@ inline Conv2dGeometry geometry(int64_t stride, int64_t padding, int64_t dilation
 
 inline bool on_device() { return !test_device().is_cpu(); }
 
-// bf16 on the CPU also as products of pairs (gemm_pairs.h), where those run.
+// bf16 on the CPU also as products of pairs (gemm_pairs_internal.h), where those run.
 inline void run(const ConvCase& k) {
   run(k, MathMode::precise);
   if (k.dtype == DType::bf16 && !on_device()) {

@@ -1,5 +1,5 @@
 // Convolutions of bf16 where the processor multiplies pairs of channels, or of images
-// for the gradient of the weight (kernels/gemm/gemm_pairs.h).
+// for the gradient of the weight (kernels/gemm/gemm_pairs_internal.h).
 #include <tests/kernels/conv/conv2d_case.h>
 
 namespace binade::kernels {

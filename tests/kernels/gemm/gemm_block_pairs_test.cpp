@@ -1,9 +1,9 @@
-// Blocks of products of bf16 in pairs (kernels/gemm/gemm_pairs.h) on every instruction set of this
-// machine that has them: the triangles of attention, bits in any cut, and no access outside of
-// operands.
+// Blocks of products of bf16 in pairs (kernels/gemm/gemm_pairs_internal.h) on every instruction set
+// of this machine that has them: the triangles of attention, bits in any cut, and no access outside
+// of operands.
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/gemm/gemm.h>
-#include <binade/kernels/gemm/gemm_pairs.h>
+#include <binade/kernels/gemm/gemm_pairs_internal.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>

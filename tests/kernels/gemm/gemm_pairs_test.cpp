@@ -1,7 +1,8 @@
-// Products of bf16 where the processor multiplies them in pairs of k (kernels/gemm/gemm_pairs.h),
-// and the same without: every parity of k and of strides, what pairs must not mix, and the mode.
+// Products of bf16 where the processor multiplies them in pairs of k
+// (kernels/gemm/gemm_pairs_internal.h), and the same without: every parity of k and of strides,
+// what pairs must not mix, and the mode.
 #include <binade/kernels/base/math_mode.h>
-#include <binade/kernels/gemm/gemm_pairs.h>
+#include <binade/kernels/gemm/gemm_pairs_internal.h>
 #include <tests/kernels/gemm/gemm_case.h>
 
 namespace binade::kernels {

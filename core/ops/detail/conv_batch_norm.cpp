@@ -1,5 +1,5 @@
-#include <binade/core/ops/conv_batch_norm.h>
-#include <binade/core/ops/conv_internal.h>
+#include <binade/core/ops/detail/conv_batch_norm_internal.h>
+#include <binade/core/ops/detail/conv_internal.h>
 #include <binade/core/tensor/create.h>
 
 #include <cmath>

@@ -2,7 +2,7 @@
 // instruction as f32 has. Products are exact and summed in f32, even ones and odd ones of k
 // together, in another order than that of kernels/gemm/gemm.h, and subnormal numbers, in and out,
 // count as 0. So they run in mode `fast` only (kernels/base/math_mode.h), and where the processor
-// has the instruction. Internal to kernels/.
+// has the instruction.
 //
 // AMX has tiles of 16 x 16 sums and of 16 pairs of k
 // (kernels/gemm/contraction_tile_amx_internal.h), which are used instead where the processor and

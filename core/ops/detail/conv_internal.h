@@ -1,7 +1,6 @@
 // What conv2d_batch_norm asks of the convolution. Internal to core.
 #pragma once
-#include <binade/core/tensor/tensor.h>
-#include <binade/kernels/conv/conv2d.h>
+#include <binade/core/ops/conv.h>
 
 namespace binade {
 
@@ -9,7 +8,7 @@ namespace binade {
 struct FinishedConv2d {
   const Tensor& x;
   const Tensor& w;
-  const kernels::Conv2dGeometry& geometry;
+  const Conv2dOptions& geometry;
   const Tensor& scale;     // [O]
   const Tensor& shift;     // [O]
   const Tensor& residual;  // of the result's shape, or undefined

@@ -1,7 +1,7 @@
 // The gradients of weight and bias that linear and feedforward share. Internal to core.
 #pragma once
-#include <binade/core/ops/bias_gradient_internal.h>
-#include <binade/core/ops/views_internal.h>
+#include <binade/core/ops/detail/bias_gradient_internal.h>
+#include <binade/core/ops/detail/views_internal.h>
 #include <binade/kernels/gemm/gemm.h>
 
 namespace binade {

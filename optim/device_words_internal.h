@@ -1,4 +1,4 @@
-// The words of kernels/optimizer/step_rule.h as tensors (internal to optim/).
+// The words of kernels/optimizer/step_rule.h as tensors.
 #pragma once
 #include <binade/core/observe/observer.h>
 #include <binade/core/tensor/parameter.h>

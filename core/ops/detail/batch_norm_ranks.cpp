@@ -4,7 +4,7 @@
 //   u = (x - mean) rstd, over the m elements of a channel on all ranks
 //   dx = w rstd (dy - sum(dy) / m - u sum(dy u) / m)
 // dw and db are this rank's sums: like every parameter's gradient they are averaged later.
-#include <binade/core/ops/batch_norm_ranks_internal.h>
+#include <binade/core/ops/detail/batch_norm_ranks_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/core/tensor/rank_group.h>
 #include <binade/kernels/copy/copy.h>

@@ -1,4 +1,5 @@
-// Synchronised batch norm, for batch_norm() in core/ops.h: the batch is spread over ranks.
+// Synchronised batch norm, for batch_norm() in core/ops/batch_norm.h: the batch is spread over
+// ranks.
 #pragma once
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>

@@ -1,4 +1,4 @@
-// Columns of text, each as wide as its widest cell (internal).
+// Columns of text, each as wide as its widest cell.
 #pragma once
 #include <string>
 #include <vector>

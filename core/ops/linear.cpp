@@ -1,13 +1,10 @@
-// Linear layers. Operands are views: a transpose is swapped strides, never a
-// copy.
+// Linear layers. Operands are views: a transpose is swapped strides, never a copy.
 #include <binade/core/ops.h>
-#include <binade/core/ops/activation_internal.h>
-#include <binade/core/ops/linear_gradient_internal.h>
+#include <binade/core/ops/detail/activation_internal.h>
+#include <binade/core/ops/detail/linear_gradient_internal.h>
 
 namespace binade {
 namespace {
-
-using kernels::Activation;
 
 void check_floating(const char* op, const Tensor& a, const Tensor& b) {
   check(a.defined() && b.defined(), op, ": got an undefined tensor");

@@ -1,7 +1,7 @@
 // Batch normalisation. Statistics, weight and bias are f32 (f64 for f64 x) whatever x is.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/batch_norm_ranks_internal.h>
+#include <binade/core/ops/detail/batch_norm_ranks_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/core/tensor/rank_group.h>
 #include <binade/kernels/norm/batch_norm.h>

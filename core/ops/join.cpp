@@ -1,8 +1,8 @@
-// Parts of a tensor, as views.
+// cat and stack join tensors; split and chunk cut one into views. The gradient of one is the other.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/checks_internal.h>
-#include <binade/core/ops/rearrange.h>
+#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/join.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 
@@ -73,26 +73,65 @@ Tensor joined(std::span<const Tensor> dys, const std::vector<int64_t>& sizes, in
 
 }  // namespace
 
-Tensor narrow(const Tensor& x, int dim, int64_t start, int64_t length) {
-  check_defined("narrow", x);
-  check(x.dim() > 0, "narrow: got a scalar, expected a dimension");
-  const int d = wrap_dim("narrow", dim, x.dim());
-  const int64_t size = x.sizes()[d], from = start < 0 ? start + size : start;
-  check(from >= 0 && from <= size && length >= 0 && length <= size - from, "narrow: got start ",
-        start, " and length ", length, " in dimension ", d, " of shape ", x.sizes(),
-        ", expected a range inside");
-  return slice(x, d, from, from + length);
+Tensor cat(const std::vector<Tensor>& parts_, int dim) {
+  static constexpr Op kOp{"cat", OpClass::movement, true};
+  check(!parts_.empty(), "cat: got no tensors, expected at least one");
+  const bool policy = detail::thread_state.precision;
+  const std::vector<Tensor> joined =
+      policy ? detail::enter_joined(kOp, parts_) : std::vector<Tensor>{};
+  const std::vector<Tensor>& parts = policy ? joined : parts_;
+  const Tensor& first = parts[0];
+  check(first.defined() && first.dim() > 0, "cat: got a scalar or an undefined tensor");
+  const int d = wrap_dim("cat", dim, first.dim());
+  Dims sizes = first.sizes();
+  sizes[d] = 0;
+  for (const Tensor& part : parts) {
+    check(part.defined() && part.dim() == first.dim() && part.dtype() == first.dtype(), "cat: got ",
+          part.defined() ? text(part.dtype(), " ", part.sizes()) : "an undefined tensor",
+          " beside ", first.dtype(), " ", first.sizes(), ", expected equal dtypes and ranks");
+    for (int i = 0; i < first.dim(); ++i) {
+      check(i == d || part.sizes()[i] == first.sizes()[i], "cat: got shapes ", first.sizes(),
+            " and ", part.sizes(), ", expected equal sizes but in dimension ", d);
+    }
+    sizes[d] += part.sizes()[d];
+  }
+  Tensor y = empty(sizes, first.dtype(), first.device());
+  int64_t at = 0;
+  for (const Tensor& part : parts) {
+    kernels::copy({.x = part, .y = make_view(y, part.sizes(), y.strides(), at * y.strides()[d])});
+    at += part.sizes()[d];
+  }
+  std::vector<int64_t> lengths;
+  for (const Tensor& part : parts) {
+    lengths.push_back(part.sizes()[d]);
+  }
+  kOp.record_many(
+      parts, std::span(&y, 1), {},
+      [d, lengths](std::span<const Tensor> dys, Needs, std::span<const Tensor>) -> Grads {
+        std::vector<Tensor> out;
+        int64_t at = 0;
+        for (int64_t length : lengths) {
+          out.push_back(slice(dys[0], d, at, at + length));
+          at += length;
+        }
+        return Grads(std::move(out));
+      });
+  return y;
 }
 
-Tensor squeeze(const Tensor& x) {
-  check_defined("squeeze", x);
-  Dims sizes;
-  for (int64_t size : x.sizes()) {
-    if (size != 1) {
-      sizes.push_back(size);
-    }
+Tensor stack(const std::vector<Tensor>& parts, int dim) {
+  check(!parts.empty(), "stack: got no tensors, expected at least one");
+  check_defined("stack", parts[0]);
+  std::vector<Tensor> rows;
+  for (const Tensor& part : parts) {
+    check_defined("stack", part);
+    const bool joins = part.dtype() == parts[0].dtype() || detail::thread_state.precision;
+    check(part.sizes() == parts[0].sizes() && joins, "stack: got ", parts[0].dtype(), " ",
+          parts[0].sizes(), " and ", part.dtype(), " ", part.sizes(),
+          ", expected equal dtypes and shapes");
+    rows.push_back(unsqueeze(part, wrap_dim("stack", dim, part.dim() + 1)));
   }
-  return reshape(x, sizes);
+  return cat(rows, wrap_dim("stack", dim, parts[0].dim() + 1));
 }
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int dim) {
@@ -120,6 +159,18 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
         return {joined(dys, sizes, d, needs)};
       });
   return pieces;
+}
+
+std::vector<Tensor> split(const Tensor& x, int64_t size, int dim) {
+  check_defined("split", x);
+  check(x.dim() > 0 && size >= 1, "split: got shape ", x.sizes(), " and size ", size,
+        ", expected a dimension and a size of at least 1");
+  const int64_t whole = x.sizes()[wrap_dim("split", dim, x.dim())];
+  std::vector<int64_t> sizes;
+  for (int64_t at = 0; at < std::max<int64_t>(whole, 1); at += size) {
+    sizes.push_back(std::min(size, whole - at));
+  }
+  return split(x, sizes, dim);
 }
 
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int dim) {

@@ -8,7 +8,7 @@ struct Conv2dOperands {  // of conv2d
   const Tensor& x;
   const Tensor& weight;
   const Tensor& bias;
-  const kernels::Conv2dGeometry& geometry;
+  const Conv2dOptions& geometry;
 };
 struct BatchNormOperands {  // of batch_norm
   const Tensor& weight;

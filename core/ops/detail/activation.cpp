@@ -1,14 +1,12 @@
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/activation_internal.h>
+#include <binade/core/ops/detail/activation_internal.h>
 #include <binade/core/precision/precision.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/pointwise/pointwise.h>
 
 namespace binade {
 namespace {
-
-using kernels::Activation;
 
 constexpr Op kRelu{"relu", OpClass::pointwise};
 

@@ -1,0 +1,19 @@
+// Normalisation over groups of channels. Statistics, weights and biases are f32 (f64 for f64 x)
+// whatever x is; narrower ones are converted first. Variances are biased, eps is added under the
+// root.
+#pragma once
+#include <binade/core/tensor/tensor.h>
+
+namespace binade {
+
+// x [N, C, ...] normalised over each of `num_groups` groups of neighbouring channels of each image;
+// weight and bias [C] or undefined.
+Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight = {},
+                  const Tensor& bias = {}, double eps = 1e-5);
+
+// x [N, C, L, ...] normalised over each channel of each image, which must have more than one
+// element; weight and bias [C] or undefined.
+Tensor instance_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
+                     double eps = 1e-5);
+
+}  // namespace binade

@@ -1,0 +1,19 @@
+// cat and stack join tensors; split and chunk cut one into views.
+#pragma once
+#include <binade/core/tensor/tensor.h>
+
+#include <vector>
+
+namespace binade {
+
+// Parts one after another along an existing dimension (cat) or a new one (stack).
+Tensor cat(const std::vector<Tensor>& parts, int dim = 0);
+Tensor stack(const std::vector<Tensor>& parts, int dim = 0);
+
+// Parts along a dimension.
+std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int dim = 0);
+std::vector<Tensor> split(const Tensor& x, int64_t size, int dim = 0);  // the last may be smaller
+// At most `chunks` pieces of equal size but the last.
+std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int dim = 0);
+
+}  // namespace binade

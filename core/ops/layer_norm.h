@@ -1,0 +1,21 @@
+// Normalisation over trailing dimensions. Statistics, weights and biases are f32 (f64 for f64 x)
+// whatever x is; narrower ones are converted first. Variances are biased, eps is added under the
+// root.
+#pragma once
+#include <binade/core/tensor/tensor.h>
+
+#include <optional>
+
+namespace binade {
+
+// x normalised over its last dimensions, whose sizes are `normalized_shape`: (x - mean) rstd weight
+// + bias. weight and bias have these sizes too, or are undefined (1 and 0).
+Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
+                  const Tensor& bias = {}, double eps = 1e-5);
+
+// x / sqrt(mean(x^2) + eps) weight over the last dimensions, as layer_norm. Without eps: the
+// machine epsilon of the statistics.
+Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
+                std::optional<double> eps = std::nullopt);
+
+}  // namespace binade

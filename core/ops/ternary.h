@@ -1,0 +1,22 @@
+// Pointwise ops of three operands that broadcast, and logic on masks.
+#pragma once
+#include <binade/core/tensor/tensor.h>
+
+namespace binade {
+
+// condition ? a : b, element by element; condition is bool, a and b may have any dtype.
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
+Tensor where(const Tensor& condition, const Tensor& a, double b);
+Tensor where(const Tensor& condition, double a, const Tensor& b);
+Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);  // value where mask
+// a + weight (b - a).
+Tensor lerp(const Tensor& a, const Tensor& b, double weight);
+Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
+
+// Logic; any dtype, elements other than 0 are true: bool, no gradient. Shapes broadcast.
+Tensor logical_not(const Tensor& x);
+Tensor logical_and(const Tensor& a, const Tensor& b);
+Tensor logical_or(const Tensor& a, const Tensor& b);
+Tensor logical_xor(const Tensor& a, const Tensor& b);
+
+}  // namespace binade

@@ -1,0 +1,50 @@
+// Pooling without a stride: windows lie side by side, as in PyTorch.
+#include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
+#include <gtest/gtest.h>
+
+#include <tests/kernels/support/test_device.h>
+
+namespace binade {
+namespace {
+
+using Pool = Tensor (*)(const Tensor&, const Pool2dOptions&);
+
+// Result and gradient are those of a stride that equals the kernel.
+void expect_kernel_as_stride(Pool pool, const Pool2dOptions& options, const Pool2dOptions& given) {
+  manual_seed(11);
+  const Tensor base = randn({2, 3, 11, 9}).to(kernels::test_device());
+  Tensor results[2], gradients[2];
+  for (int i = 0; i < 2; ++i) {
+    Tensor x = base.detach();
+    x.require_grad();
+    results[i] = pool(x, i == 0 ? options : given);
+    manual_seed(12);
+    backward(sum(results[i] * randn(results[i].sizes()).to(kernels::test_device())));
+    gradients[i] = x.grad();
+  }
+  ASSERT_EQ(results[0].sizes(), results[1].sizes());
+  EXPECT_TRUE(all(eq(results[0], results[1])).item() != 0);
+  EXPECT_TRUE(all(eq(gradients[0], gradients[1])).item() != 0);
+}
+
+TEST(PoolStride, IsTheKernelWhereNotGiven) {
+  for (const Pool pool : {max_pool2d, avg_pool2d}) {
+    expect_kernel_as_stride(pool, {.kernel = {2, 2}}, {.kernel = {2, 2}, .stride = {2, 2}});
+    expect_kernel_as_stride(
+        pool, {.kernel = {3, 2}, .padding = {1, 0}, .ceil_mode = true},
+        {.kernel = {3, 2}, .stride = {3, 2}, .padding = {1, 0}, .ceil_mode = true});
+  }
+  const Tensor x = randn({1, 2, 8, 6});
+  EXPECT_EQ(max_pool2d(x, {.kernel = {2, 3}}).sizes(), (Dims{1, 2, 4, 2}));
+  EXPECT_EQ(avg_pool2d(x, {.kernel = {2, 3}}).sizes(), (Dims{1, 2, 4, 2}));
+}
+
+TEST(PoolStride, OfZeroIsAnError) {
+  const Tensor x = randn({1, 2, 8, 6});
+  EXPECT_THROW(max_pool2d(x, {.kernel = {2, 2}, .stride = {0, 2}}), Error);
+  EXPECT_THROW(avg_pool2d(x, {.kernel = {2, 2}, .stride = {2, 0}}), Error);
+}
+
+}  // namespace
+}  // namespace binade

@@ -1,0 +1,54 @@
+// Every operation of two inputs with its formula, written once: the tests of the kernels, those on
+// values of f16 and bf16, and the rows of the op table are made from these cases.
+#pragma once
+#include <binade/kernels/pointwise/pointwise.h>
+
+#include <cmath>
+#include <vector>
+
+namespace binade::kernels {
+
+struct BinaryCase {
+  Binary op;
+  // In double. It gives what PyTorch gives everywhere: at infinities, NaN and the largest numbers.
+  double (*f)(double a, double b);
+  double low = -3, high = 3;         // where a is drawn from to test f against its reference,
+  double b_low = -3, b_high = 3;     // and b,
+  std::vector<double> b_kinks = {};  // away from these
+  bool apart = false;                // a and b are never equal, nor close
+  bool exact = false;                // one IEEE operation: the result is the rounded formula
+  double floor = 0;                  // errors are relative to max(|y|, floor)
+  double ulps = 4;                   // that f32 and f64 may be off
+};
+
+inline const std::vector<BinaryCase>& binary_cases() {
+  static const std::vector<BinaryCase> cases = {
+      {.op = Binary::add, .f = [](double a, double b) { return a + b; }, .exact = true},
+      {.op = Binary::sub, .f = [](double a, double b) { return a - b; }, .exact = true},
+      {.op = Binary::mul, .f = [](double a, double b) { return a * b; }, .exact = true},
+      {.op = Binary::div,
+       .f = [](double a, double b) { return a / b; },
+       .b_kinks = {0},
+       .exact = true},
+      {.op = Binary::pow, .f = [](double a, double b) { return std::pow(a, b); }, .low = 0.3},
+      {.op = Binary::maximum,
+       .f = [](double a, double b) { return a > b || a != a ? a : b; },
+       .apart = true,
+       .exact = true},
+      {.op = Binary::minimum,
+       .f = [](double a, double b) { return a < b || a != a ? a : b; },
+       .apart = true,
+       .exact = true},
+      {.op = Binary::atan2, .f = [](double a, double b) { return std::atan2(a, b); }, .low = 0.3},
+      {.op = Binary::logaddexp,
+       .f =
+           [](double a, double b) {
+             return a == b ? a + std::log(2.0)
+                           : std::fmax(a, b) + std::log1p(std::exp(-std::fabs(a - b)));
+           },
+       .floor = 0.5},
+  };
+  return cases;
+}
+
+}  // namespace binade::kernels
