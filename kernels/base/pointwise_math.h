@@ -336,9 +336,9 @@ BINADE_HD inline T math_gelu(T x) {
   return x * math_normal_cdf(x);
 }
 template <class T>
-BINADE_HD inline T math_gelu_slope(T x_) {
-  const T x = math_up_to(T(1000), x_);
-  return math_normal_cdf(x) + x * (T(0.39894228040143267794) * math_exp(T(-0.5) * x * x));
+BINADE_HD inline T math_gelu_slope(T x) {
+  const T z = math_up_to(T(1000), x);
+  return math_normal_cdf(x) + z * (T(0.39894228040143267794) * math_exp(T(-0.5) * x * x));
 }
 
 // 1 / (1 + exp(-x)), with exp(x) for negative x: exp(-x) would overflow before the result is 0.
