@@ -54,6 +54,7 @@ Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> h
 Tensor pow(const Tensor& x, double exponent);
 Tensor add(const Tensor& x, double value);
 Tensor mul(const Tensor& x, double value);
+Tensor div(const Tensor& x, double value);
 // Zeroes each element with probability p and scales the others by 1 / (1 - p). Draws from
 // generator().
 Tensor dropout(const Tensor& x, double p);
@@ -83,7 +84,7 @@ inline Tensor operator-(const Tensor& a, double b) { return add(a, -b); }
 inline Tensor operator*(const Tensor& a, double b) { return mul(a, b); }
 inline Tensor operator*(double a, const Tensor& b) { return mul(b, a); }
 inline Tensor operator+(double a, const Tensor& b) { return add(b, a); }
-inline Tensor operator/(const Tensor& a, double b) { return mul(a, 1 / b); }
+inline Tensor operator/(const Tensor& a, double b) { return div(a, b); }
 inline Tensor operator-(const Tensor& a) { return neg(a); }
 inline Tensor operator==(const Tensor& a, const Tensor& b) { return eq(a, b); }
 inline Tensor operator!=(const Tensor& a, const Tensor& b) { return ne(a, b); }

@@ -13,7 +13,8 @@
 // operation:
 //   leaky_relu: negative slope   elu: alpha            softplus: beta, threshold
 //   clamp, hardtanh: low, high
-//   add_scalar, rsub_scalar, mul_scalar, rdiv_scalar, pow_scalar: the number (rsub: number - x)
+//   add_scalar, rsub_scalar, mul_scalar, div_scalar, rdiv_scalar, pow_scalar: the number
+//   (rsub: number - x, rdiv: number / x)
 #define BINADE_UNARY_OPS(X)         \
   X(neg, Neg, input)                \
   X(abs, Abs, input)                \
@@ -38,6 +39,7 @@
   X(add_scalar, AddScalar, input)   \
   X(rsub_scalar, RsubScalar, input) \
   X(mul_scalar, MulScalar, input)   \
+  X(div_scalar, DivScalar, input)   \
   X(rdiv_scalar, RdivScalar, input) \
   X(pow_scalar, PowScalar, input)   \
   X(expm1, Expm1, output)           \

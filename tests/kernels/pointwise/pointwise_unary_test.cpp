@@ -99,6 +99,7 @@ std::vector<Case> exact_cases() {
       {Unary::add_scalar, [](Real x) { return x + 0.75L; }, true, 0.75},
       {Unary::rsub_scalar, [](Real x) { return 0.75L - x; }, true, 0.75},
       {Unary::mul_scalar, [](Real x) { return x * 0.75L; }, true, 0.75},
+      {Unary::div_scalar, [](Real x) { return x / 3; }, true, 3},
       {Unary::rdiv_scalar, [](Real x) { return 0.75L / x; }, true, 0.75},
       {Unary::sign, [](Real x) { return Real(x > 0) - Real(x < 0); }, true},
   };

@@ -47,6 +47,7 @@ inline const std::vector<UnaryCase>& unary_cases() {
       {Unary::clamp, [](double x) { return std::fmin(std::fmax(x, -1), 2); }, -3, 3, -1, 2},
       {Unary::add_scalar, [](double x) { return x + 0.75; }, -3, 3, 0.75},
       {Unary::rsub_scalar, [](double x) { return 0.75 - x; }, -3, 3, 0.75},
+      {Unary::div_scalar, [](double x) { return x / 3; }, -3, 3, 3},
       {Unary::rdiv_scalar, [](double x) { return 0.75 / x; }, 0.2, 3, 0.75},
       {Unary::mul_scalar, [](double x) { return x * 0.75; }, -3, 3, 0.75},
       {Unary::pow_scalar, [](double x) { return std::pow(x, 2.5); }, 0.1, 3, 2.5},
