@@ -148,12 +148,15 @@ ReduceTask make_task(const Plan& p, const View& x, const Group& group) {
   return task;
 }
 
-// The accumulator type and the bytes of a state.
-DType accumulator(const ReduceForward& a) {
-  return is_floating(a.x.dtype) ? compute_dtype(a.x.dtype) : a.x.dtype;
+// The type of the numbers in a state, and its bytes.
+DType accumulator(const ReduceForward& a, const Plan& p) {
+  const DType dtype = a.x.dtype;
+  return !is_floating(dtype)         ? dtype
+         : is_scalar(p.rule.reducer) ? compute_dtype(dtype)
+                                     : state_dtype(p.rule.reducer, dtype);
 }
 int64_t state_bytes(const ReduceForward& a, const Plan& p) {
-  return static_cast<int64_t>(size_of(accumulator(a))) * (is_scalar(p.rule.reducer) ? 1 : 3);
+  return static_cast<int64_t>(size_of(accumulator(a, p))) * (is_scalar(p.rule.reducer) ? 1 : 3);
 }
 
 // Values of the accumulator type to outputs, rounded.
@@ -213,7 +216,7 @@ void store_states(const ReduceForward& a, const Plan& p, const Group& group, con
 
 // Finishes a group whose state is complete: rounds, stores.
 void store(const ReduceForward& a, const Plan& p, const Group& group, void* partial) {
-  const DType from = accumulator(a);
+  const DType from = accumulator(a, p);
   if (!is_scalar(p.rule.reducer)) {
     return from == DType::f64 ? store_states<double>(a, p, group, partial)
                               : store_states<float>(a, p, group, partial);

@@ -26,25 +26,57 @@ void read_terms(Term term, const C* x, C* t, int64_t n) {
         t[i] = -x[i];
       }
       return;
-    case Term::absolute:
-      for (int64_t i = 0; i < n; ++i) {
-        t[i] = x[i] < 0 ? -x[i] : x[i];
-      }
-      return;
     default:
       for (int64_t i = 0; i < n; ++i) {
-        t[i] = x[i] * x[i];
+        t[i] = x[i] < 0 ? -x[i] : x[i];
       }
   }
 }
 
-// Each reducer: the state of n <= kBlockSize contiguous values, for which `t` is scratch memory,
-// and of two sets of terms together.
+// The sums of d = x - shift and of d^2 in double, n <= kBlockSize.
+struct DeviationSums {
+  double plain, squares;
+};
+template <class C>
+DeviationSums sums_about(double shift, const C* x, int64_t n) {
+  constexpr int64_t kLanes = 16;
+  double plain[kLanes] = {}, squares[kLanes] = {};
+  const auto add = [&](int64_t lane, int64_t i) {
+    const double d = static_cast<double>(x[i]) - shift;
+    plain[lane] += d;
+    squares[lane] += d * d;
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t j = 0; j < kLanes; ++j) {
+      add(j, i + j);
+    }
+  }
+  for (int64_t j = 0; i < n; ++i, ++j) {
+    add(j, i);
+  }
+  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+    for (int64_t j = 0; j < width; ++j) {
+      plain[j] += plain[j + width];
+      squares[j] += squares[j + width];
+    }
+  }
+  return {plain[0], squares[0]};
+}
+
+// Each reducer: the type of the numbers in its state, the state of n <= kBlockSize contiguous
+// values, for which `t` is scratch memory, and of two sets of terms together.
 struct PowerSum {
   template <class C>
-  static ReduceState<C> of(Term term, const C* x, int64_t n, C* t) {
+  using Number = double;
+
+  template <class C>
+  static ReduceState<double> of(Term term, const C* x, int64_t n, C* t) {
+    if (term == Term::square) {
+      return {sums_about(0, x, n).squares, 0, 0};
+    }
     read_terms(term, x, t, n);
-    return {sum_of(t, n), 0, 0};
+    return {static_cast<double>(sum_of(t, n)), 0, 0};
   }
   template <class S>
   static S combine(const S& a, const S& b) {
@@ -54,12 +86,18 @@ struct PowerSum {
 
 struct Deviations {
   template <class C>
-  static ReduceState<C> of(Term, const C* x, int64_t n, C* t) {
-    const C mean = sum_of(x, n) / static_cast<C>(n);
-    for (int64_t i = 0; i < n; ++i) {
-      t[i] = (x[i] - mean) * (x[i] - mean);
-    }
-    return {mean, sum_of(t, n), static_cast<C>(n)};
+  using Number = double;
+
+  template <class C>
+  static ReduceState<double> of(Term, const C* x, int64_t n, C*) {
+    // About any element of the block double loses no more than n of its units, which float has
+    // room for; of doubles the shift must be the mean to rounding.
+    const auto count = static_cast<double>(n);
+    const double shift =
+        kSame<C, double> ? static_cast<double>(sum_of(x, n)) / count : static_cast<double>(x[0]);
+    const DeviationSums sums = sums_about(shift, x, n);
+    const double delta = sums.plain / count, squares = sums.squares - delta * sums.plain;
+    return {shift + delta, squares < 0 ? 0 : squares, count};
   }
   template <class S>
   static S combine(const S& a, const S& b) {
@@ -69,6 +107,9 @@ struct Deviations {
 };
 
 struct LogSumExp {
+  template <class C>
+  using Number = C;
+
   template <class C>
   static ReduceState<C> of(Term, const C* x, int64_t n, C* t) {
     const C largest = reduce_block<C, Max>(x, n);
@@ -97,22 +138,31 @@ struct LogSumExp {
 
 struct Ties {
   template <class C>
+  using Number = C;
+
+  template <class C>
   static ReduceState<C> of(Term term, const C* x, int64_t n, C* t) {
     read_terms(term, x, t, n);
     const C largest = reduce_block<C, Max>(t, n);
     for (int64_t i = 0; i < n; ++i) {
-      t[i] = t[i] == largest ? C(1) : C(0);
+      t[i] = (t[i] == largest) | (t[i] != t[i]) ? C(1) : C(0);  // of a NaN all are the largest
     }
     return {largest, sum_of(t, n), 0};
   }
   template <class S>
   static S combine(const S& a, const S& b) {
     const auto top = Max::combine(a.first, b.first);
-    return {top, (a.first == top ? a.second : 0) + (b.first == top ? b.second : 0), 0};
+    const auto count = [top](const S& s) {
+      return (s.first == top) | (s.first != s.first) ? s.second : 0;
+    };
+    return {top, count(a) + count(b), 0};
   }
 };
 
 struct Zeros {
+  template <class C>
+  using Number = C;
+
   template <class C>
   static ReduceState<C> of(Term, const C* x, int64_t n, C* t) {
     for (int64_t i = 0; i < n; ++i) {
@@ -131,7 +181,9 @@ struct Zeros {
 };
 
 template <class C, class R>
-using States = ScalarCascade<ReduceState<C>, R>;
+using StateOf = ReduceState<typename R::template Number<C>>;
+template <class C, class R>
+using States = ScalarCascade<StateOf<C, R>, R>;
 
 // A tile of outputs: n rows of up to kTile columns, each column a block in the compute type.
 constexpr int64_t kTile = 16, kRows = 256;
@@ -155,7 +207,7 @@ void read_tile(const std::byte* x, int64_t column_stride, int64_t columns, Rows&
 
 // What depends on the dtype is called through pointers, so that dtypes share the loops.
 template <class C, class R>
-void along(const ReduceTask& task, ReduceState<C>* y, LoadBlock<C> load) {
+void along(const ReduceTask& task, StateOf<C, R>* y, LoadBlock<C> load) {
   C block[kBlockSize], scratch[kBlockSize];
   const int64_t blocks = (task.size[0] + kBlockSize - 1) / kBlockSize;
   for (int64_t column = 0; column < task.columns; ++column) {
@@ -178,7 +230,7 @@ void along(const ReduceTask& task, ReduceState<C>* y, LoadBlock<C> load) {
 }
 
 template <class C, class R>
-void across(const ReduceTask& task, ReduceState<C>* y, ReadTile<C> read) {
+void across(const ReduceTask& task, StateOf<C, R>* y, ReadTile<C> read) {
   C block[kTile][kRows], scratch[kRows];
   for (int64_t first = 0; first < task.columns; first += kTile) {
     const int64_t columns = task.columns - first < kTile ? task.columns - first : kTile;
@@ -201,13 +253,13 @@ template <class R>
 void reduce(DType dtype, const ReduceTask& task) {
   dispatch_floating("reduce", dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
-    auto* y = static_cast<ReduceState<C>*>(task.partial);
+    auto* y = static_cast<StateOf<C, R>*>(task.partial);
     task.across ? across<C, R>(task, y, read_tile<T, C>) : along<C, R>(task, y, load_block<T, C>);
   });
 }
 
 template <class C, class R>
-void combine_chunks(ReduceState<C>* partial, int64_t chunks, int64_t columns) {
+void combine_chunks(StateOf<C, R>* partial, int64_t chunks, int64_t columns) {
   for (int64_t i = 0; i < columns; ++i) {
     States<C, R> states;
     for (int64_t chunk = 0; chunk < chunks; ++chunk) {
@@ -239,9 +291,9 @@ void reduce_state_partials(Reducer reducer, DType dtype, void* partial, int64_t 
                            int64_t columns) {
   with_reducer(reducer, [&]<class R>(R) {
     if (dtype == DType::f64) {
-      combine_chunks<double, R>(static_cast<ReduceState<double>*>(partial), chunks, columns);
+      combine_chunks<double, R>(static_cast<StateOf<double, R>*>(partial), chunks, columns);
     } else {
-      combine_chunks<float, R>(static_cast<ReduceState<float>*>(partial), chunks, columns);
+      combine_chunks<float, R>(static_cast<StateOf<float, R>*>(partial), chunks, columns);
     }
   });
 }
