@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(kGroupThreads)
     return;
   }
   const double variance = moments.deviations / moments.count;
-  const double rstd = 1 / std::sqrt((variance > 0 ? variance : 0) + p.eps);
+  const double rstd = 1 / std::sqrt((variance < 0 ? 0 : variance) + p.eps);
   if (lane == 0) {
     p.mean[group] = static_cast<C>(moments.mean);
     p.rstd[group] = static_cast<C>(rstd);
