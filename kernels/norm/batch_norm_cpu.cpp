@@ -1,6 +1,7 @@
 // Batch norm on the CPU. The tensor is seen as rows [N * spatial, C]; sums are taken per task, a
 // task being kTaskRows rows of kTaskChannels channels, and tasks are added up in order in double,
 // so the result does not depend on the number of threads.
+#include <binade/kernels/base/element.h>
 #include <binade/kernels/base/moments.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
@@ -28,10 +29,6 @@ void set(const View& vector, int64_t c, double value) {
   } else {
     vector.as<float>()[c] = static_cast<float>(value);
   }
-}
-
-std::byte* element(const View& vector, int64_t c) {
-  return vector.data + c * static_cast<int64_t>(size_of(vector.dtype));
 }
 
 // `count` vectors [C] in the stat dtype, in one workspace.
