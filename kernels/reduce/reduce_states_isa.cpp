@@ -33,35 +33,42 @@ void read_terms(Term term, const C* x, C* t, int64_t n) {
   }
 }
 
-// The sums of d = x - shift and of d^2 in double, n <= kBlockSize.
+// Elements as doubles; with kPart the first n, and `fill` in the place of the others.
+template <bool kPart>
+BINADE_INLINE Vector<double> load_wide(const double* x, int64_t n, double fill) {
+  return load_some<kPart>(x, n, fill);
+}
+typedef float WideFloats __attribute__((vector_size(4 * kLanes<double>)));
+template <bool kPart>
+BINADE_INLINE Vector<double> load_wide(const float* x, int64_t n, double fill) {
+  WideFloats floats = WideFloats{} + static_cast<float>(fill);
+  __builtin_memcpy(&floats, x, kPart ? static_cast<size_t>(n) * sizeof(float) : sizeof floats);
+  return __builtin_convertvector(floats, Vector<double>);
+}
+
+template <class C>
+double sum_of_squares(const C* x, int64_t n) {
+  Vector<double> sums[kWays] = {};
+  for_vectors_in_ways<double>(n, [&](auto part, auto way, int64_t i, int64_t count) {
+    const Vector<double> v = load_wide<part()>(x + i, count, 0);
+    sums[way()] += v * v;
+  });
+  return reduce_add<double>(sums);
+}
+
+// The sums of d = x - shift and of d^2.
 struct DeviationSums {
   double plain, squares;
 };
 template <class C>
 DeviationSums sums_about(double shift, const C* x, int64_t n) {
-  constexpr int64_t kLanes = 16;
-  double plain[kLanes] = {}, squares[kLanes] = {};
-  const auto add = [&](int64_t lane, int64_t i) {
-    const double d = static_cast<double>(x[i]) - shift;
-    plain[lane] += d;
-    squares[lane] += d * d;
-  };
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t j = 0; j < kLanes; ++j) {
-      add(j, i + j);
-    }
-  }
-  for (int64_t j = 0; i < n; ++i, ++j) {
-    add(j, i);
-  }
-  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
-    for (int64_t j = 0; j < width; ++j) {
-      plain[j] += plain[j + width];
-      squares[j] += squares[j + width];
-    }
-  }
-  return {plain[0], squares[0]};
+  Vector<double> plain[kWays] = {}, squares[kWays] = {};
+  for_vectors_in_ways<double>(n, [&](auto part, auto way, int64_t i, int64_t count) {
+    const Vector<double> d = load_wide<part()>(x + i, count, shift) - shift;
+    plain[way()] += d;
+    squares[way()] += d * d;
+  });
+  return {reduce_add<double>(plain), reduce_add<double>(squares)};
 }
 
 // Each reducer: the type of the numbers in its state, the state of n <= kBlockSize contiguous
@@ -73,7 +80,7 @@ struct PowerSum {
   template <class C>
   static ReduceState<double> of(Term term, const C* x, int64_t n, C* t) {
     if (term == Term::square) {
-      return {sums_about(0, x, n).squares, 0, 0};
+      return {sum_of_squares(x, n), 0, 0};
     }
     read_terms(term, x, t, n);
     return {static_cast<double>(sum_of(t, n)), 0, 0};
