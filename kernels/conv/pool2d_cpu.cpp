@@ -31,7 +31,7 @@ PixelPlane image(const PackedRows& packed, const View& view, int64_t n) {
 template <class F>
 void for_rows(const View& view, int64_t work, F&& body) {
   const int64_t rows = view.size(2),
-                cost = view.size(3) * view.size(1) * std::max<int64_t>(1, work);
+                cost = view.size(3) * view.size(1) * std::clamp<int64_t>(work, 1, kElementsPerTask);
   parallel_for(view.size(0) * rows, std::max<int64_t>(1, kElementsPerTask / cost),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {

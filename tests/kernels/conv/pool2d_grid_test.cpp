@@ -105,6 +105,12 @@ TEST(Pool2dGrid, HugeWindowsOfASmallInput) {
       EXPECT_EQ(sum, largest);
     }
   }
+  const Pool2dGeometry all{.kernel = {huge, huge}, .stride = {huge, huge}, .ceil_mode = true};
+  StridedArray one(c.dtype, {1, 2, 1, 1});
+  max_pool2d_forward({x.view(), one.view(), kNoView, all});
+  EXPECT_EQ(one.get({0, 1, 0, 0}), std::max(y.get({0, 1, 0, 0}), y.get({0, 1, 0, 1})));
+  avg_pool2d_forward({x.view(), one.view(), all});
+  EXPECT_TRUE(std::isfinite(one.get({0, 1, 0, 0})));
 }
 
 TEST(Pool2dGrid, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
