@@ -23,7 +23,9 @@ Tensor norm(const Tensor& x, double p = 2, const Dims& dims = {}, bool keepdim =
 Tensor prod(const Tensor& x, const Dims& dims = {}, bool keepdim = false);  // also i64, i32
 Tensor logsumexp(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 
-// Largest and smallest elements; ties share the gradient equally. Any dtype.
+// Largest and smallest elements; ties share the gradient equally. Any dtype. Where the result is
+// NaN, amax and amin give the gradient NaN to all elements it was taken from; max and min share the
+// gradient among the NaN. As in PyTorch.
 Tensor amax(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor amin(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor max(const Tensor& x);  // of all elements
