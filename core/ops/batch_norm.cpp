@@ -48,6 +48,8 @@ Tensor normalize_by_batch(const Tensor& x, const Tensor& residual, const Tensor&
         ", expected more than one value per channel in training");
   Tensor y = empty_like(x);
   Tensor mean = empty({x.size(1)}, stat, x.device()), rstd = empty({x.size(1)}, stat, x.device());
+  const bool tracked = running_mean.defined() && x.numel() > 0 && !detail::thread_state.recomputing;
+  const Tensor variance = tracked ? empty_like(mean) : Tensor();
   kernels::batch_norm_forward({.x = x,
                                .weight = w,
                                .bias = b,
@@ -56,13 +58,13 @@ Tensor normalize_by_batch(const Tensor& x, const Tensor& residual, const Tensor&
                                .rstd = rstd,
                                .eps = options.eps,
                                .residual = residual,
-                               .relu = options.relu});
-  if (running_mean.defined() && x.numel() > 0 && !detail::thread_state.recomputing) {
+                               .relu = options.relu,
+                               .variance = variance});
+  if (tracked) {
     kernels::batch_norm_running({.mean = mean,
-                                 .rstd = rstd,
+                                 .variance = variance,
                                  .running_mean = running_mean,
                                  .running_var = running_var,
-                                 .eps = options.eps,
                                  .momentum = options.momentum,
                                  .count = x.numel() / x.size(1)});
     running_mean.bump_version();
@@ -154,10 +156,12 @@ Tensor batch_norm(const Tensor& x_, const Tensor& weight, const Tensor& bias,
   check(!running_mean.defined() || (running_mean.dtype() == stat && running_var.dtype() == stat &&
                                     running_mean.is_contiguous() && running_var.is_contiguous()),
         "batch_norm: got running statistics that are not contiguous or not of dtype ", stat);
+  check(options.training || running_mean.defined(),
+        "batch_norm: got training = false without running_mean and running_var, expected both; to "
+        "normalise by the batch without them, set training = true");
   const Tensor w = channel_vector(weight, stat), b = channel_vector(bias, stat);
-  if (options.training || !running_mean.defined()) {
-    return normalize_by_batch(x, residual, w, b, options.training ? running_mean : Tensor(),
-                              running_var, options);
+  if (options.training) {
+    return normalize_by_batch(x, residual, w, b, running_mean, running_var, options);
   }
   return normalize_by_running(x, residual, w, b, running_mean, running_var, options);
 }

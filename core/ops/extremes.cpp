@@ -16,14 +16,17 @@ using detail::finish_reduction;
 using detail::kept_sizes;
 using detail::record_chosen;
 using kernels::Reduce;
+using kernels::ReduceSlope;
 
 void check_some(const char* op, const Tensor& x, const Dims& kept) {
   check(x.numel() > 0 || element_count(kept) == 0, op, ": got shape ", x.sizes(),
         ", expected at least one element to reduce");
 }
 
-// dx = dy / count where x = y
-Tensor extreme(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, bool keepdim) {
+// dx = dy / count where x = y. Of a result that is NaN: equal_or_nan gives NaN to all elements that
+// it was taken from (PyTorch's amax and amin), equal shares dy among the NaN (its max and min).
+Tensor extreme(const Op& op, Reduce kind, ReduceSlope slope, const Tensor& x_, const Dims& dims,
+               bool keepdim) {
   auto [x] = op.enter(x_);
   check_defined(op.name, x);
   const Dims kept = kept_sizes(op.name, x, dims);
@@ -36,13 +39,12 @@ Tensor extreme(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, bo
   Tensor result = finish_reduction(op.name, x, y, dims, keepdim);
   return op.record(
       {x}, result, save(x, y, count),
-      [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& y,
-         const Tensor& count) -> Grads {
+      [slope](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& y,
+              const Tensor& count) -> Grads {
         const DType wide = count.dtype();
         const Tensor a = div(cast(reshape(dy, y.sizes()), wide), count);
         Tensor dx = needs.out_like(0, x);
-        kernels::reduce_backward(
-            {.op = kernels::ReduceSlope::equal, .x = x, .a = a, .b = cast(y, wide), .dx = dx});
+        kernels::reduce_backward({.op = slope, .x = x, .a = a, .b = cast(y, wide), .dx = dx});
         return {dx};
       });
 }
@@ -112,22 +114,22 @@ Tensor truth(const char* op, Reduce kind, const Tensor& x_, const Dims& dims, bo
 
 Tensor amax(const Tensor& x, const Dims& dims, bool keepdim) {
   static constexpr Op kOp{"amax", OpClass::movement};
-  return extreme(kOp, Reduce::max, x, dims, keepdim);
+  return extreme(kOp, Reduce::max, ReduceSlope::equal_or_nan, x, dims, keepdim);
 }
 
 Tensor amin(const Tensor& x, const Dims& dims, bool keepdim) {
   static constexpr Op kOp{"amin", OpClass::movement};
-  return extreme(kOp, Reduce::min, x, dims, keepdim);
+  return extreme(kOp, Reduce::min, ReduceSlope::equal_or_nan, x, dims, keepdim);
 }
 
 Tensor max(const Tensor& x) {
   static constexpr Op kOp{"max", OpClass::movement};
-  return extreme(kOp, Reduce::max, x, {}, false);
+  return extreme(kOp, Reduce::max, ReduceSlope::equal, x, {}, false);
 }
 
 Tensor min(const Tensor& x) {
   static constexpr Op kOp{"min", OpClass::movement};
-  return extreme(kOp, Reduce::min, x, {}, false);
+  return extreme(kOp, Reduce::min, ReduceSlope::equal, x, {}, false);
 }
 
 ValuesIndices max(const Tensor& x, int dim, bool keepdim) {

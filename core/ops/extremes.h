@@ -11,7 +11,9 @@ struct ValuesIndices {
   Tensor values, indices;
 };
 
-// Largest and smallest elements; ties share the gradient equally. Any dtype.
+// Largest and smallest elements; ties share the gradient equally. Any dtype. Where the result is
+// NaN, amax and amin give the gradient NaN to all elements it was taken from; max and min share the
+// gradient among the NaN. As in PyTorch.
 Tensor amax(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor amin(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor max(const Tensor& x);  // of all elements

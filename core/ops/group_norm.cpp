@@ -61,6 +61,10 @@ Tensor group_norm(const Tensor& x_, int64_t num_groups, const Tensor& weight, co
   check_image(kOp.name, x, weight, bias);
   check(num_groups >= 1 && x.size(1) >= 1 && x.size(1) % num_groups == 0, "group_norm: got ",
         num_groups, " groups for x of shape ", x.sizes(), ", expected groups that divide C");
+  for (int d = 2; d < x.dim(); ++d) {
+    check(x.size(d) > 0, "group_norm: got x of shape ", x.sizes(),
+          ", expected [N, C, ...] with at least one value per channel");
+  }
   return normalize_groups(kOp, x, num_groups, weight, bias, eps);
 }
 

@@ -59,7 +59,9 @@ void check_options(const char* op, Reduction reduction, const Tensor& weight, co
   const int64_t classes = logits.size(1);
   check(!weight.defined() ||
             (weight.dim() == 1 && weight.size(0) == classes && is_floating(weight.dtype())),
-        op, ": got a weight that is not [", classes, "], one factor per class");
+        op, ": got a weight of shape ", weight.defined() ? weight.sizes() : Dims{}, " and dtype ",
+        weight.defined() ? weight.dtype() : logits.dtype(), ", expected [", classes,
+        "] of a floating dtype, one factor per class");
 }
 
 // [N, C, ...] without C.

@@ -36,14 +36,9 @@ Tensor image_like(const char* op, const Tensor& x, int64_t h, int64_t w) {
 
 Tensor pooled(const char* op, const Tensor& x, const kernels::Pool2dGeometry& g) {
   int64_t out[2];
-  try {
-    for (int i = 0; i < 2; ++i) {
-      out[i] = kernels::pool2d_output_size(x.size(2 + i), g.kernel[i], g.stride[i], g.padding[i],
-                                           g.dilation[i], g.ceil_mode);
-    }
-  } catch (Error& error) {
-    error.add_context(text("(in ", op, ")"));
-    throw;
+  for (int i = 0; i < 2; ++i) {
+    out[i] = kernels::pool2d_output_size(x.size(2 + i), g.kernel[i], g.stride[i], g.padding[i],
+                                         g.dilation[i], g.ceil_mode, op);
   }
   return image_like(op, x, out[0], out[1]);
 }
@@ -56,8 +51,11 @@ Tensor max_pool2d(const Tensor& x_, const Pool2dOptions& options) {
   check_image("max_pool2d", x);
   const kernels::Pool2dGeometry geometry = geometry_of(options);
   Tensor y = pooled(kOp.name, x, geometry);
-  // Saved instead of x and y: one byte per output, the place of the maximum in its window.
-  Tensor index = grad_enabled() && x.requires_grad() ? empty_like(y, DType::u8) : Tensor();
+  // Saved instead of x and y: the place of the maximum in its window, one byte per output unless
+  // windows are large.
+  Tensor index = grad_enabled() && x.requires_grad()
+                     ? empty_like(y, kernels::pool2d_index_dtype(geometry))
+                     : Tensor();
   kernels::max_pool2d_forward({.x = x, .y = y, .index = index, .geometry = geometry});
   return kOp.record(
       {x}, y, save(when(index.defined(), index)),

@@ -237,6 +237,7 @@ Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
   }
   check(shifts.size() == dims.size() && !dims.empty(), "roll: got shifts ", shifts, " and dims ",
         dims, ", expected one shift per dim");
+  check(x.dim() > 0, "roll: got dims ", dims, " for a 0-d tensor, expected no dims");
   Dims total = Dims::of(x.dim()), back = shifts;
   for (int i = 0; i < dims.size(); ++i) {
     const int d = wrap_dim("roll", dims[i], x.dim());

@@ -60,15 +60,19 @@ using kernels::Reduce;
 Tensor reduce(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, bool keepdim) {
   auto [x] = op.enter(x_);
   check_defined(op.name, x);
+  const bool integers = kind == Reduce::sum && (x.dtype() == DType::i64 || x.dtype() == DType::i32);
+  check(is_floating(x.dtype()) || integers, op.name, ": got dtype ", x.dtype(),
+        ", expected a floating dtype", kind == Reduce::sum ? ", i64 or i32" : "",
+        "; convert with to()");
   const Dims kept = kept_sizes(op.name, x, dims);
   Tensor full = empty(kept, x.dtype(), x.device());
   kernels::reduce_forward({.op = kind, .x = x, .y = full});
   Tensor y = keepdim ? full : drop_reduced(op.name, full, dims);
-  const double factor =
-      kind == Reduce::mean ? static_cast<double>(full.numel()) / static_cast<double>(x.numel()) : 1;
-  return op.record({x}, y, save(), [kept, sizes = x.sizes(), factor](const Tensor& dy) -> Grads {
+  const double count =
+      kind == Reduce::mean ? static_cast<double>(x.numel()) / static_cast<double>(full.numel()) : 1;
+  return op.record({x}, y, save(), [kept, sizes = x.sizes(), count](const Tensor& dy) -> Grads {
     Tensor spread = reshape(dy, kept);
-    return {expand(factor == 1 ? spread : mul(spread, factor), sizes)};
+    return {expand(count == 1 ? spread : div(spread, count), sizes)};
   });
 }
 

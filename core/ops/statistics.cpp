@@ -141,7 +141,7 @@ Tensor norm_gradient(const Needs& needs, double p, const Tensor& dy, const Tenso
     return slope(needs, ReduceSlope::sign, x, g, {});
   }
   if (p == 2) {
-    return slope(needs, ReduceSlope::deviation, x, quotient_or_zero(g, y), {});
+    return slope(needs, ReduceSlope::direction, x, g, y);
   }
   const Tensor terms = pow(div(magnitude(x), y), p);
   return slope(needs, ReduceSlope::quotient, x, mul(terms, mul(g, y)), {});

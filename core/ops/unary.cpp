@@ -144,6 +144,16 @@ Tensor mul(const Tensor& x_, double value) {  // y = x value
                     [value](const Tensor& dy) -> Grads { return {mul(dy, value)}; });
 }
 
+Tensor div(const Tensor& x_, double value) {  // y = x / value; x (1 / value) would round twice
+  static constexpr Op kOp{"div_scalar", OpClass::pointwise, true};
+  auto [x] = kOp.enter(x_);
+  check_floating(kOp.name, x);
+  Tensor y = empty_like(x);
+  kernels::unary_forward({.op = Unary::div_scalar, .x = x, .y = y, .alpha = value});
+  return kOp.record({x}, y, save(),
+                    [value](const Tensor& dy) -> Grads { return {div(dy, value)}; });
+}
+
 Tensor dropout(const Tensor& x_,
                double p) {  // y = keep x / (1 - p); the mask is drawn again in backward
   static constexpr Op kOp{"dropout", OpClass::pointwise};

@@ -57,6 +57,7 @@ Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> h
 Tensor pow(const Tensor& x, double exponent);
 Tensor add(const Tensor& x, double value);
 Tensor mul(const Tensor& x, double value);
+Tensor div(const Tensor& x, double value);
 Tensor sub(double value, const Tensor& x);  // value - x
 Tensor div(double value, const Tensor& x);  // value / x
 

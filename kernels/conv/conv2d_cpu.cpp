@@ -6,6 +6,7 @@
 //
 // bf16 is multiplied in pairs of channels where kernels/gemm/gemm_pairs_internal.h says so: source
 // and weights then stay bf16, and tiles round what they write.
+#include <binade/kernels/base/ceil_div.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/conv/conv2d_axis_internal.h>
@@ -29,7 +30,6 @@ constexpr int64_t kShortRow = 8, kTileImages = 14;
 constexpr int64_t kGatherElements = 384 * 1024;  // of padded source of several images
 constexpr double kSerialFlops = 1.5e6;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t pad_columns(int64_t n) { return ceil_div(n, kMaxTileWidth) * kMaxTileWidth; }
 
 struct Correlation {

@@ -4,6 +4,7 @@
 // order. Where bf16 is multiplied in pairs (kernels/gemm/gemm_pairs_internal.h), those are the same
 // pixel of two images, whatever kernel and stride; a last image without another is paired with
 // zeros.
+#include <binade/kernels/base/ceil_div.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/conv/conv2d_window_internal.h>
@@ -25,8 +26,6 @@ constexpr int64_t kGatherElements = 384 * 1024;  // the same where small images 
 constexpr int64_t kChunkPixels = 512;  // pixels that a chunk of small images gathers, to reuse sums
 constexpr int64_t kFewRows = 64;       // of dw as [r s c, o]
 constexpr double kSerialFlops = 1.5e6;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class WeightGradient {
  public:

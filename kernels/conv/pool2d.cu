@@ -78,9 +78,15 @@ __device__ __forceinline__ void for_items(const Work& work, F&& f) {
   }
 }
 
-template <class T, int kWidth>
+// The first tap of a window from `start` that is not before the input.
+__device__ __forceinline__ int64_t first_tap(int64_t start, int64_t dilation) {
+  int64_t before = start < 0 ? dilation - 1 - start : 0;
+  return take_quotient(before, dilation);
+}
+
+template <class T, class I, int kWidth>
 __global__ void __launch_bounds__(kThreads)
-    max_pool2d_forward_thread_per_output_kernel(Image<const T> x, Image<T> y, Image<uint8_t> index,
+    max_pool2d_forward_thread_per_output_kernel(Image<const T> x, Image<T> y, Image<I> index,
                                                 PoolWindows height, PoolWindows width, Work work) {
   using C = Compute<T>;
   for_items(work, [&](const Work::Item& at) {
@@ -88,15 +94,13 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t top = at.row * height.stride - height.padding;
     const int64_t left = at.col * width.stride - width.padding;
     C best[kWidth] = {};
-    uint8_t where[kWidth] = {};
+    I where[kWidth] = {};
     bool first = true;
-    for (int64_t i = 0; i < height.kernel; ++i) {
+    const int64_t row = first_tap(top, height.dilation), col = first_tap(left, width.dilation);
+    for (int64_t i = row; i < height.kernel && top + i * height.dilation < height.inputs; ++i) {
       const int64_t h = top + i * height.dilation;
-      for (int64_t j = 0; j < width.kernel && h >= 0 && h < height.inputs; ++j) {
+      for (int64_t j = col; j < width.kernel && left + j * width.dilation < width.inputs; ++j) {
         const int64_t w = left + j * width.dilation;
-        if (w < 0 || w >= width.inputs) {
-          continue;
-        }
         C v[kWidth];
         dev::load_as(x.at(at.n, channel, h, w), v);
 #pragma unroll
@@ -104,7 +108,7 @@ __global__ void __launch_bounds__(kThreads)
           // v is larger, or v is the first NaN.
           if (first || (!(v[k] <= best[k]) && best[k] == best[k])) {
             best[k] = v[k];
-            where[k] = static_cast<uint8_t>(i * width.kernel + j);
+            where[k] = static_cast<I>(i * width.kernel + j);
           }
         }
         first = false;
@@ -124,9 +128,9 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-template <class T, int kWidth>
+template <class T, class I, int kWidth>
 __global__ void __launch_bounds__(kThreads)
-    max_pool2d_backward_thread_per_input_kernel(Image<const T> dy, Image<const uint8_t> index,
+    max_pool2d_backward_thread_per_input_kernel(Image<const T> dy, Image<const I> index,
                                                 Image<T> dx, PoolWindows height, PoolWindows width,
                                                 Work work) {
   using C = Compute<T>;
@@ -134,8 +138,11 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t channel = at.group * kWidth;
     const PoolSpan rows = height.cover(at.row), cols = width.cover(at.col);
     C sum[kWidth] = {};
+    // Divisions of 64 bits are calls, across which an unrolled loop would spill.
+#pragma unroll 1
     for (int64_t p = rows.begin; p < rows.end; ++p) {
       const int64_t down = at.row + height.padding - p * height.stride;
+#pragma unroll 1
       for (int64_t q = cols.begin; q < cols.end; ++q) {
         const int64_t across = at.col + width.padding - q * width.stride;
         int64_t i = down, j = across;
@@ -253,6 +260,12 @@ void for_result(const char* op, const View& result, std::initializer_list<const 
   });
 }
 
+// Calls f(type of the index) for pool2d_index_dtype.
+template <class F>
+void with_index_type(const Pool2dGeometry& g, F&& f) {
+  pool2d_index_dtype(g) == DType::u8 ? f(Type<uint8_t>()) : f(Type<int32_t>());
+}
+
 unsigned blocks_for(const Work& work) {
   return static_cast<unsigned>(std::min(ceil_div(work.count(), kThreads), int64_t{1} << 24));
 }
@@ -286,14 +299,17 @@ void cuda::max_pool2d_forward(const MaxPool2dForward& a) {
   if (a.y.numel == 0) {
     return;
   }
-  for_result(
-      "max_pool2d", a.y, {&a.x, &a.index},
-      [&]<class T, int kWidth>(Type<T>, std::integral_constant<int, kWidth>, const Work& work) {
-        launch({"max_pool2d_forward_thread_per_output_kernel", blocks_for(work), kThreads},
-               max_pool2d_forward_thread_per_output_kernel<T, kWidth>, Image<const T>(a.x),
-               Image<T>(a.y), Image<uint8_t>(a.index), pool_windows(a.x, a.y, a.geometry, 0),
-               pool_windows(a.x, a.y, a.geometry, 1), work);
-      });
+  const PoolWindows height = pool_windows(a.x, a.y, a.geometry, 0),
+                    width = pool_windows(a.x, a.y, a.geometry, 1);
+  with_index_type(a.geometry, [&]<class I>(Type<I>) {
+    for_result(
+        "max_pool2d", a.y, {&a.x, &a.index},
+        [&]<class T, int kWidth>(Type<T>, std::integral_constant<int, kWidth>, const Work& work) {
+          launch({"max_pool2d_forward_thread_per_output_kernel", blocks_for(work), kThreads},
+                 max_pool2d_forward_thread_per_output_kernel<T, I, kWidth>, Image<const T>(a.x),
+                 Image<T>(a.y), Image<I>(a.index), height, width, work);
+        });
+  });
 }
 
 void cuda::max_pool2d_backward(const MaxPool2dBackward& a) {
@@ -301,15 +317,17 @@ void cuda::max_pool2d_backward(const MaxPool2dBackward& a) {
   if (a.dx.numel == 0) {
     return;
   }
-  for_result(
-      "max_pool2d", a.dx, {&a.dy, &a.index},
-      [&]<class T, int kWidth>(Type<T>, std::integral_constant<int, kWidth>, const Work& work) {
-        launch({"max_pool2d_backward_thread_per_input_kernel", blocks_for(work), kThreads},
-               max_pool2d_backward_thread_per_input_kernel<T, kWidth>, Image<const T>(a.dy),
-               Image<const uint8_t>(a.index), Image<T>(a.dx),
-               pool_windows(a.dx, a.dy, a.geometry, 0), pool_windows(a.dx, a.dy, a.geometry, 1),
-               work);
-      });
+  const PoolWindows height = pool_windows(a.dx, a.dy, a.geometry, 0),
+                    width = pool_windows(a.dx, a.dy, a.geometry, 1);
+  with_index_type(a.geometry, [&]<class I>(Type<I>) {
+    for_result(
+        "max_pool2d", a.dx, {&a.dy, &a.index},
+        [&]<class T, int kWidth>(Type<T>, std::integral_constant<int, kWidth>, const Work& work) {
+          launch({"max_pool2d_backward_thread_per_input_kernel", blocks_for(work), kThreads},
+                 max_pool2d_backward_thread_per_input_kernel<T, I, kWidth>, Image<const T>(a.dy),
+                 Image<const I>(a.index), Image<T>(a.dx), height, width, work);
+        });
+  });
 }
 
 void cuda::avg_pool2d_forward(const AvgPool2dForward& a) {

@@ -19,13 +19,20 @@ struct Pool2dGeometry {
 };
 
 // Number of windows along one dimension; with ceil_mode a last window that would start in the
-// padding after the input is left out. Throws on a geometry that gives less than one window.
+// padding after the input is left out, and one window larger than the input may remain. Throws, in
+// the name of `op`, on a geometry that gives less than one window.
 int64_t pool2d_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
-                           int64_t dilation, bool ceil_mode);
+                           int64_t dilation, bool ceil_mode, const char* op = "pool2d");
+
+// The dtype of the index of max pooling: u8 where the positions in a window fit, else i32.
+constexpr DType pool2d_index_dtype(const Pool2dGeometry& g) {
+  return g.kernel[0] * g.kernel[1] <= 256 ? DType::u8 : DType::i32;
+}
 
 // Largest value of each window: padding is minus infinity, the first of equal values is chosen, and
-// a NaN wins. index: u8 with y's sizes and strides, the position i * kernel[1] + j inside the
-// window (kernel area at most 255); kNoView where not wanted.
+// a NaN wins. A window that holds only padding (possible with dilation) gives minus infinity.
+// index: pool2d_index_dtype with y's sizes and strides, the position i * kernel[1] + j inside the
+// window; kNoView where not wanted.
 struct MaxPool2dForward {
   const View& x;
   const View& y;

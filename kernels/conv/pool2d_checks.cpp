@@ -23,7 +23,7 @@ void check_geometry(const char* op, const View& x, const View& y, const Pool2dGe
   check_pair(op, x, y);
   for (int i = 0; i < 2; ++i) {
     const int64_t expected = pool2d_output_size(x.size(2 + i), g.kernel[i], g.stride[i],
-                                                g.padding[i], g.dilation[i], g.ceil_mode);
+                                                g.padding[i], g.dilation[i], g.ceil_mode, op);
     check(y.size(2 + i) == expected, op, ": got output ", y.sizes, " for input ", x.sizes,
           ", expected size ", expected, " in dimension ", 2 + i);
   }
@@ -35,10 +35,11 @@ void check_average(const char* op, const Pool2dGeometry& g) {
 }
 
 void check_index(const char* op, const View& index, const View& y, const Pool2dGeometry& g) {
-  check(index.dtype == DType::u8 && index.sizes == y.sizes, op, ": got index ", index.dtype, " ",
-        index.sizes, ", expected u8 ", y.sizes);
-  check(g.kernel[0] * g.kernel[1] <= 255, op, ": got kernel ", g.kernel[0], " x ", g.kernel[1],
-        ", expected at most 255 elements where an index is wanted");
+  const DType dtype = pool2d_index_dtype(g);
+  check(index.dtype == dtype && index.sizes == y.sizes, op, ": got index ", index.dtype, " ",
+        index.sizes, ", expected ", dtype, " ", y.sizes);
+  check(g.kernel[0] * g.kernel[1] <= kLargestExtent, op, ": got kernel ", g.kernel[0], " x ",
+        g.kernel[1], ", expected at most 2^31 elements where a gradient is wanted");
 }
 
 void check_adaptive(const char* op, const View& x, const View& y) {
@@ -54,18 +55,21 @@ void check_adaptive(const char* op, const View& x, const View& y) {
 }  // namespace
 
 int64_t pool2d_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
-                           int64_t dilation, bool ceil_mode) {
+                           int64_t dilation, bool ceil_mode, const char* op) {
   for (const int64_t value : {kernel, stride, dilation}) {
-    check(value >= 1 && value <= kLargestExtent, "pool2d: got kernel ", kernel, ", stride ", stride,
-          ", dilation ", dilation, ", expected 1 or more");
+    check(value >= 1 && value <= kLargestExtent, op, ": got kernel ", kernel, ", stride ", stride,
+          ", dilation ", dilation, ", expected 1 to 2^31");
   }
-  check(in >= 0 && in <= kLargestExtent, "pool2d: got input size ", in, ", expected 0 to 2^31");
-  check(padding >= 0 && padding <= kernel / 2, "pool2d: got padding ", padding, " for kernel ",
+  check(in >= 0 && in <= kLargestExtent, op, ": got input size ", in, ", expected 0 to 2^31");
+  check(padding >= 0 && padding <= kernel / 2, op, ": got padding ", padding, " for kernel ",
         kernel, ", expected 0 to half the kernel");
   const int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1;
-  check(in >= 1 && room >= 0, "pool2d: got input size ", in, " with padding ", padding,
-        ", smaller than kernel ", kernel, " with dilation ", dilation);
-  int64_t out = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+  const int64_t steps = room + (ceil_mode ? stride - 1 : 0);
+  check(in >= 1 && steps >= 0, op, ": got input size ", in, " with padding ", padding,
+        ", expected at least ", dilation * (kernel - 1) + 1 - (ceil_mode ? stride - 1 : 0),
+        " with padding for kernel ", kernel, " with dilation ", dilation,
+        ceil_mode ? " in ceil_mode" : "");
+  int64_t out = steps / stride + 1;
   if (ceil_mode && (out - 1) * stride >= in + padding) {
     --out;
   }

@@ -31,7 +31,7 @@ PixelPlane image(const PackedRows& packed, const View& view, int64_t n) {
 template <class F>
 void for_rows(const View& view, int64_t work, F&& body) {
   const int64_t rows = view.size(2),
-                cost = view.size(3) * view.size(1) * std::max<int64_t>(1, work);
+                cost = view.size(3) * view.size(1) * std::clamp<int64_t>(work, 1, kElementsPerTask);
   parallel_for(view.size(0) * rows, std::max<int64_t>(1, kElementsPerTask / cost),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
@@ -121,6 +121,7 @@ void cpu::max_pool2d_forward(const MaxPool2dForward& a) {
                                  .x = image(x, a.x, n),
                                  .y = image(y, a.y, n),
                                  .index = a.index ? image(index, a.index, n) : PixelPlane{},
+                                 .index_dtype = pool2d_index_dtype(a.geometry),
                                  .height = axis(a.geometry, 0),
                                  .width = axis(a.geometry, 1),
                                  .channels = a.x.size(1),
@@ -137,15 +138,23 @@ void cpu::max_pool2d_backward(const MaxPool2dBackward& a) {
   }
   const PackedRows dy(a.dy, 1, Access::read), index(a.index, 1, Access::read);
   const PackedRows dx(a.dx, 1, Access::write);
+  constexpr int64_t kFew = 64;
+  const int64_t most =
+      std::min(a.geometry.kernel[0], a.dy.size(2)) * std::min(a.geometry.kernel[1], a.dy.size(3));
   for_rows(a.dx, 1, [&](int64_t n, int64_t row) {
-    max_pool_row_backward_best(MaxPoolRowBackward{.dtype = a.dx.dtype,
-                                                  .dy = image(dy, a.dy, n),
-                                                  .index = image(index, a.index, n),
-                                                  .dx = image(dx, a.dx, n),
-                                                  .height = axis(a.geometry, 0),
-                                                  .width = axis(a.geometry, 1),
-                                                  .channels = a.dx.size(1),
-                                                  .row = row});
+    PoolCovering few[kFew];
+    const Workspace many(most > kFew ? static_cast<size_t>(most) * sizeof(PoolCovering) : 0);
+    max_pool_row_backward_best(
+        MaxPoolRowBackward{.dtype = a.dx.dtype,
+                           .dy = image(dy, a.dy, n),
+                           .index = image(index, a.index, n),
+                           .dx = image(dx, a.dx, n),
+                           .index_dtype = pool2d_index_dtype(a.geometry),
+                           .coverings = most > kFew ? many.as<PoolCovering>() : few,
+                           .height = axis(a.geometry, 0),
+                           .width = axis(a.geometry, 1),
+                           .channels = a.dx.size(1),
+                           .row = row});
   });
   dx.finish();
 }

@@ -16,39 +16,49 @@ struct Taps {
 };
 BINADE_INLINE Taps taps(const PoolAxis& axis, int64_t output, int64_t size) {
   const int64_t start = output * axis.stride - axis.padding;
-  int64_t first = 0, last = axis.kernel;
-  while (first < last && start + first * axis.dilation < 0) {
-    ++first;
-  }
-  while (last > first && start + (last - 1) * axis.dilation >= size) {
-    --last;
-  }
-  return {start, first, last};
+  const int64_t before = start < 0 ? (-start + axis.dilation - 1) / axis.dilation : 0;
+  const int64_t inside = start < size ? (size - start + axis.dilation - 1) / axis.dilation : 0;
+  const int64_t first = before < axis.kernel ? before : axis.kernel;
+  const int64_t last = inside < axis.kernel ? inside : axis.kernel;
+  return {start, first, last > first ? last : first};
 }
 
-// Indices of windows are bytes in memory and integers as wide as C in vectors.
+// Indices of windows are bytes in memory, or words for large windows, and integers as wide as C in
+// vectors.
 typedef uint8_t FloatBytes __attribute__((vector_size(kLanes<float>)));
 typedef uint8_t DoubleBytes __attribute__((vector_size(kLanes<double>)));
-template <class C>
-struct BytesOf {
+typedef int32_t FloatWords __attribute__((vector_size(4 * kLanes<float>)));
+typedef int32_t DoubleWords __attribute__((vector_size(4 * kLanes<double>)));
+template <class C, class I>
+struct IndicesOf;
+template <>
+struct IndicesOf<float, uint8_t> {
   using type = FloatBytes;
 };
 template <>
-struct BytesOf<double> {
+struct IndicesOf<double, uint8_t> {
   using type = DoubleBytes;
 };
+template <>
+struct IndicesOf<float, int32_t> {
+  using type = FloatWords;
+};
+template <>
+struct IndicesOf<double, int32_t> {
+  using type = DoubleWords;
+};
 
-template <class C, bool kPart>
-BINADE_INLINE void store_indices(uint8_t* p, Mask<C> lanes, int64_t n) {
-  const auto bytes = __builtin_convertvector(lanes, typename BytesOf<C>::type);
-  __builtin_memcpy(p, &bytes, kPart ? static_cast<size_t>(n) : sizeof bytes);
+template <class C, bool kPart, class I>
+BINADE_INLINE void store_indices(I* p, Mask<C> lanes, int64_t n) {
+  const auto indices = __builtin_convertvector(lanes, typename IndicesOf<C, I>::type);
+  __builtin_memcpy(p, &indices, kPart ? static_cast<size_t>(n) * sizeof(I) : sizeof indices);
 }
 
-template <class C, bool kPart>
-BINADE_INLINE Mask<C> load_indices(const uint8_t* p, int64_t n) {
-  typename BytesOf<C>::type bytes{};
-  __builtin_memcpy(&bytes, p, kPart ? static_cast<size_t>(n) : sizeof bytes);
-  return __builtin_convertvector(bytes, Mask<C>);
+template <class C, bool kPart, class I>
+BINADE_INLINE Mask<C> load_indices(const I* p, int64_t n) {
+  typename IndicesOf<C, I>::type indices{};
+  __builtin_memcpy(&indices, p, kPart ? static_cast<size_t>(n) * sizeof(I) : sizeof indices);
+  return __builtin_convertvector(indices, Mask<C>);
 }
 
 template <class C>
@@ -57,7 +67,7 @@ BINADE_INLINE Mask<C> broadcast_integer(int64_t value) {
   return Mask<C>{} + static_cast<Integer>(value);
 }
 
-template <class T, bool kPart>
+template <class T, class I, bool kPart>
 BINADE_INLINE void max_window(const MaxPoolRow& a, const Taps& h, const Taps& w, int64_t col,
                               int64_t channel, int64_t n) {
   using C = Compute<T>;
@@ -76,69 +86,70 @@ BINADE_INLINE void max_window(const MaxPoolRow& a, const Taps& h, const Taps& w,
   }
   store_some<kPart>(pixel<T>(a.y, a.row, col) + channel, best, n);
   if (a.index.data) {
-    store_indices<C, kPart>(pixel<uint8_t>(a.index, a.row, col) + channel, where, n);
+    store_indices<C, kPart>(pixel<I>(a.index, a.row, col) + channel, where, n);
   }
 }
 
-template <class T>
+template <class T, class I>
 void max_row(const MaxPoolRow& a) {
   const Taps h = taps(a.height, a.row, a.x.rows);
   for (int64_t col = 0; col < a.y.cols; ++col) {
     const Taps w = taps(a.width, col, a.x.cols);
     for_vectors<Compute<T>>(a.channels, [&](auto part, int64_t channel, int64_t n) {
-      max_window<T, part()>(a, h, w, col, channel, n);
+      max_window<T, I, part()>(a, h, w, col, channel, n);
     });
   }
 }
 
-// The window that holds an input position at tap `tap`, or -1.
-BINADE_INLINE int64_t window_at(const PoolAxis& axis, int64_t position, int64_t tap,
-                                int64_t outputs) {
-  const int64_t start = position + axis.padding - tap * axis.dilation;
-  if (start < 0 || start % axis.stride != 0 || start / axis.stride >= outputs) {
-    return -1;
-  }
-  return start / axis.stride;
+// The windows that hold an input position, from `last` down to `first`, so that their taps come in
+// order.
+struct Windows {
+  int64_t first, last;
+};
+BINADE_INLINE Windows windows_at(const PoolAxis& axis, int64_t position, int64_t outputs) {
+  const int64_t end = position + axis.padding, begin = end - (axis.kernel - 1) * axis.dilation;
+  const int64_t last = end / axis.stride;
+  return {begin > 0 ? (begin + axis.stride - 1) / axis.stride : 0,
+          last < outputs ? last : outputs - 1};
+}
+// The tap of a window at an input position, or -1 between the taps.
+BINADE_INLINE int64_t tap_at(const PoolAxis& axis, int64_t position, int64_t window) {
+  const int64_t offset = position + axis.padding - window * axis.stride;
+  return offset % axis.dilation == 0 ? offset / axis.dilation : -1;
 }
 
-// A window that covers a pixel: where its gradient and its choice are, and the pixel's place in it.
-template <class T>
-struct Covering {
-  const T* dy;
-  const uint8_t* index;
-  int64_t place;
-};
-
-// The windows that cover dx's pixel (a.row, col), at most 255.
-template <class T>
-int64_t coverings_of(const MaxPoolRowBackward& a, int64_t col, Covering<T>* coverings) {
+// The windows that cover dx's pixel (a.row, col).
+template <class T, class I>
+int64_t coverings_of(const MaxPoolRowBackward& a, int64_t col) {
+  const Windows rows = windows_at(a.height, a.row, a.dy.rows);
+  const Windows cols = windows_at(a.width, col, a.dy.cols);
   int64_t count = 0;
-  for (int64_t i = 0; i < a.height.kernel; ++i) {
-    const int64_t p = window_at(a.height, a.row, i, a.dy.rows);
-    for (int64_t j = 0; p >= 0 && j < a.width.kernel; ++j) {
-      const int64_t q = window_at(a.width, col, j, a.dy.cols);
-      if (q >= 0) {
-        coverings[count++] = {pixel<T>(a.dy, p, q), pixel<uint8_t>(a.index, p, q),
-                              i * a.width.kernel + j};
+  for (int64_t p = rows.last; p >= rows.first; --p) {
+    const int64_t i = tap_at(a.height, a.row, p);
+    for (int64_t q = cols.last; i >= 0 && q >= cols.first; --q) {
+      const int64_t j = tap_at(a.width, col, q);
+      if (j >= 0) {
+        a.coverings[count++] = {pixel<T>(a.dy, p, q), pixel<I>(a.index, p, q),
+                                i * a.width.kernel + j};
       }
     }
   }
   return count;
 }
 
-template <class T>
+template <class T, class I>
 void max_row_backward(const MaxPoolRowBackward& a) {
   using C = Compute<T>;
-  Covering<T> coverings[255];
   for (int64_t col = 0; col < a.dx.cols; ++col) {
     T* dx = pixel<T>(a.dx, a.row, col);
-    const int64_t count = coverings_of(a, col, coverings);
+    const int64_t count = coverings_of<T, I>(a, col);
     for_vectors<C>(a.channels, [&](auto part, int64_t channel, int64_t n) {
       Vector<C> sum{};
       for (int64_t k = 0; k < count; ++k) {
-        const Mask<C> chosen = load_indices<C, part()>(coverings[k].index + channel, n) ==
-                               broadcast_integer<C>(coverings[k].place);
-        const Vector<C> g = load_some<part()>(coverings[k].dy + channel, n);
+        const PoolCovering& from = a.coverings[k];
+        const Mask<C> chosen = load_indices<C, part()>(static_cast<const I*>(from.index) + channel,
+                                                       n) == broadcast_integer<C>(from.place);
+        const Vector<C> g = load_some<part()>(static_cast<const T*>(from.dy) + channel, n);
         sum += chosen ? g : Vector<C>{};
       }
       store_some<part()>(dx + channel, sum, n);
@@ -187,11 +198,15 @@ void avg_row_backward(const AvgPoolRowBackward& a) {
 }  // namespace
 
 void max_pool_row(const MaxPoolRow& a) {
-  dispatch_floating("max_pool2d", a.dtype, [&]<class T>(Type<T>) { max_row<T>(a); });
+  dispatch_floating("max_pool2d", a.dtype, [&]<class T>(Type<T>) {
+    a.index_dtype == DType::u8 ? max_row<T, uint8_t>(a) : max_row<T, int32_t>(a);
+  });
 }
 
 void max_pool_row_backward(const MaxPoolRowBackward& a) {
-  dispatch_floating("max_pool2d", a.dtype, [&]<class T>(Type<T>) { max_row_backward<T>(a); });
+  dispatch_floating("max_pool2d", a.dtype, [&]<class T>(Type<T>) {
+    a.index_dtype == DType::u8 ? max_row_backward<T, uint8_t>(a) : max_row_backward<T, int32_t>(a);
+  });
 }
 
 void avg_pool_row(const AvgPoolRow& a) {

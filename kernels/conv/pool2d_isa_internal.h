@@ -22,15 +22,26 @@ struct PoolAxis {
 struct MaxPoolRow {
   DType dtype;
   PixelPlane x, y;
-  PixelPlane index;  // u8, data may be null
+  PixelPlane index;   // data may be null
+  DType index_dtype;  // u8 or i32
   PoolAxis height, width;
   int64_t channels;
   int64_t row;  // of y
 };
 
+// A window that covers an input pixel: where its gradient and its choice are, and the pixel's place
+// in it.
+struct PoolCovering {
+  const void* dy;
+  const void* index;
+  int64_t place;
+};
+
 struct MaxPoolRowBackward {
   DType dtype;
   PixelPlane dy, index, dx;
+  DType index_dtype;
+  PoolCovering* coverings;  // memory for all windows that may cover a pixel
   PoolAxis height, width;
   int64_t channels;
   int64_t row;  // of dx

@@ -6,6 +6,7 @@
 // shared. Where the weight is not much smaller than all tiles together (deep layers with small
 // images) it is the other way round: the tiles are transformed once, and panels of output channels
 // go through the three steps, so that the transformed weight never exists as a whole.
+#include <binade/kernels/base/ceil_div.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/conv/winograd_internal.h>
@@ -26,8 +27,6 @@ constexpr int64_t kPanelRatio = 2;           // of tiles to weight, below which 
 constexpr int64_t kTransformTiles = 8;       // a thread's least share of a transform
 constexpr int64_t kFewBlocks = 16;           // below, a block more is felt
 constexpr int64_t kEvenBlocks = 4;           // which 2 and 4 threads share evenly
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t element_size(const View& view) { return static_cast<int64_t>(size_of(view.dtype)); }
 

@@ -5,6 +5,7 @@
 //                  cache. Their number depends on the shape only and they are added in order.
 //   shared tiles   where a dU is too large to have several: the tiles are transformed once, a chunk
 //                  at a time, and jobs of rows x columns of dw sum over all of them.
+#include <binade/kernels/base/ceil_div.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/conv/winograd_internal.h>
@@ -23,8 +24,6 @@ constexpr int64_t kChunkFloats = 12 << 20;  // of v and z of a chunk of shared t
 constexpr int64_t kJobRows = 42;            // of dw in a job: whole register tiles of 6 and of 14
 constexpr int64_t kPanel = kMaxTileWidth;
 constexpr int64_t kTransformTiles = 8;  // a thread's least share of a transform
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class WeightGradientSum {
  public:

@@ -12,6 +12,7 @@
 //     store_from(y + at, v);
 //   });
 #pragma once
+#include <binade/kernels/base/ceil_div.h>
 #include <binade/kernels/cuda/device.cuh>
 
 #include <bit>
@@ -178,8 +179,6 @@ __device__ __forceinline__ void for_each_vector(const VectorSpan& span, F&& f) {
 }  // namespace binade::kernels::dev
 
 namespace binade::kernels {
-
-BINADE_HD constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Blocks of a one-dimensional grid whose threads stride over `work` items: at least one, and no
 // more than give every multiprocessor several rounds of blocks.

@@ -5,6 +5,7 @@
 // A product of few rows with a transposed b (a linear layer of a small batch) is computed as y^T =
 // b^T a^T: register tiles read b as it lies, or converted row by row, where packing it would cost a
 // good part of the whole.
+#include <binade/kernels/base/ceil_div.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/gemm/contraction_internal.h>
@@ -24,8 +25,6 @@ constexpr int64_t kRowUnit = 28, kColumnUnit = kMaxTileWidth;
 constexpr int64_t kDirectColumns = 2048;                         // packed b of one block
 constexpr int64_t kBufferedRows = 1008, kBufferedColumns = 512;  // where y needs a float copy
 constexpr int64_t kNearRows = 126;  // of it where sums are made at once
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Problem {
   int64_t batch = 1, m = 0, n = 0, k = 0;

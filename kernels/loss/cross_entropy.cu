@@ -7,18 +7,16 @@
 //    rows in flight are far smaller than that.
 // The thread that holds the target's logit writes the row's loss, so nobody reads a logit that
 // another thread may have overwritten: dlogits may be logits.
-#include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/loss/cross_entropy.h>
 #include <binade/kernels/cuda/fault.cuh>
-#include <binade/kernels/cuda/row_team.cuh>
-
-#include <numeric>
+#include <binade/kernels/loss/cross_entropy_rows.cuh>
 
 namespace binade::kernels {
 namespace {
 
-constexpr int kMostLanes = 1024, kRowThreads = 512;
-constexpr int64_t kMostBlocks = int64_t{1} << 24;  // of a grid: more rows than that loop
+using cross_entropy::kMostLanes;
+using cross_entropy::kRowThreads;
+using cross_entropy::Smem;
 
 template <class T, class C = Compute<T>>
 struct Problem {
@@ -37,18 +35,6 @@ struct Problem {
   int64_t ignore_index;
   C smoothing;
   FaultSite site;
-};
-
-template <class C>
-struct Smem {
-  union {
-    dev::TeamMemory<C> one;
-    dev::BlockReduceMemory<dev::MaxSum<C>, kRowThreads> denominator;
-  };
-  union {
-    dev::TeamMemory<dev::SumPair<C>> team_smooth;
-    dev::BlockReduceMemory<dev::SumPair<C>, kRowThreads> block_smooth;
-  };
 };
 
 // What a row needs besides its logits, the same on every thread of the row.
@@ -151,7 +137,7 @@ __global__ void __launch_bounds__(kMostLanes)
           smooth = smooth.merge({w[i] * (largest - v[i]), w[i]});
         }
       }
-      row.smooth = team.template reduce<dev::Merge>(smooth, memory.team_smooth);
+      row.smooth = team.template reduce<dev::Merge>(smooth, memory.team_pair);
     }
 #pragma unroll
     for (int i = 0; i < Slots::kValues; ++i) {
@@ -220,7 +206,7 @@ __global__ void __launch_bounds__(kRowThreads, 1) cross_entropy_block_per_row_ke
           smooth = smooth.merge({weight * (largest - v[i]), weight});
         }
       });
-      row.smooth = dev::block_reduce<dev::Merge>(smooth, memory.block_smooth);
+      row.smooth = dev::block_reduce<dev::Merge>(smooth, memory.block_pair);
     }
     if (p.row_loss && holds_target) {
       row.write_statistics(p, index, at_target);
@@ -243,11 +229,6 @@ __global__ void __launch_bounds__(kRowThreads, 1) cross_entropy_block_per_row_ke
 
 // launchers ---------------------------------------------------------------------------------------
 
-// A matrix whose rows are adjacent elements, however far apart, is used as it is.
-bool has_adjacent_columns(const View& x) {
-  return x.size(1) == 1 || (x.strides[1] == 1 && (x.size(0) == 1 || x.strides[0] >= x.size(1)));
-}
-
 struct Operands {
   const View& logits;
   const View& target;
@@ -267,12 +248,9 @@ void run(const Operands& a) {
   if (rows == 0) {
     return;
   }
-  const bool direct = has_adjacent_columns(a.logits);
-  const bool direct_gradient = !a.dlogits || has_adjacent_columns(a.dlogits);
-  const DenseInput packed(direct ? kNoView : a.logits);
-  const DenseOutput packed_gradient(direct_gradient ? kNoView : a.dlogits);
-  const View& logits = direct ? a.logits : packed.view();
-  const View& dlogits = direct_gradient ? a.dlogits : packed_gradient.view();
+  const cross_entropy::Rows<DenseInput> logit_rows(a.logits);
+  const cross_entropy::Rows<DenseOutput> gradient_rows(a.dlogits);
+  const View &logits = logit_rows.view(), &dlogits = gradient_rows.view();
   dispatch_floating("cross_entropy", logits.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     const Problem<T> p{.logits = logits.as<T>(),
@@ -292,18 +270,13 @@ void run(const Operands& a) {
                        .ignore_index = a.ignore_index,
                        .smoothing = static_cast<C>(a.label_smoothing),
                        .site = fault_site(logits.device, "cross_entropy", "target")};
-    if (fits_team<T>(classes, kMostLanes)) {
-      const RowPlan plan = row_plan<T>(rows, classes, std::gcd(p.stride, p.dlogits_stride),
-                                       kMostBlocks, p.logits, p.dlogits, p.weight);
-      launch({"cross_entropy_team_per_row_kernel", plan.blocks, plan.threads, sizeof(Smem<C>)},
-             cross_entropy_team_per_row_kernel<T>, p, plan);
-    } else {
-      launch({"cross_entropy_block_per_row_kernel",
-              static_cast<unsigned>(std::min(rows, kMostBlocks)), kRowThreads, sizeof(Smem<C>)},
-             cross_entropy_block_per_row_kernel<T>, p);
-    }
+    cross_entropy::launch_rows<T>(
+        cross_entropy::Kernels<Problem<T>>{
+            "cross_entropy_team_per_row_kernel", cross_entropy_team_per_row_kernel<T>,
+            "cross_entropy_block_per_row_kernel", cross_entropy_block_per_row_kernel<T>},
+        p, std::gcd(p.stride, p.dlogits_stride), p.logits, p.dlogits, p.weight);
   });
-  packed_gradient.store();
+  gradient_rows.store();
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Cross entropy on the CPU: targets are checked first, then rows are split over threads.
+#include <binade/kernels/base/element.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
 #include <binade/kernels/loss/cross_entropy.h>
@@ -31,10 +32,6 @@ double weight_sum(const View& weight, int64_t classes) {
                                       : static_cast<double>(weight.as<float>()[i]);
   }
   return sum;
-}
-
-std::byte* element(const View& view, int64_t index) {
-  return view.data + index * static_cast<int64_t>(size_of(view.dtype));
 }
 
 int64_t row_grain(int64_t classes) { return std::max<int64_t>(1, kElementsPerTask / classes); }

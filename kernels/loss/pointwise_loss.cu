@@ -30,7 +30,9 @@ struct LossPlan {
   int32_t step;                   // of the index from vector to vector
   uint32_t repeated;              // bit k: operand k is one element all along the vector
   PointwiseLoss op;
-  C alpha, scale;
+  C alpha;
+  C scale;         // of gradients
+  C divisor;       // of sums
   C* sums;         // one per block, or y
   FaultSite site;  // of bce
 };
@@ -151,15 +153,15 @@ __global__ void __launch_bounds__(kThreads)
     auto& memory = dev::shared_mem<SumMemory<C>>();
     const C total = dev::block_sum(sum.total(0), memory.block);
     if (threadIdx.x == 0) {
-      plan.sums[blockIdx.x] = total * (gridDim.x == 1 ? plan.scale : C(1));
+      plan.sums[blockIdx.x] = gridDim.x == 1 ? total / plan.divisor : total;
     }
   }
 }
 
-// One block: y = scale * the sum of `count` partial sums.
+// One block: y = the sum of `count` partial sums / divisor.
 template <class C>
 __global__ void __launch_bounds__(kThreads)
-    pointwise_loss_finish_kernel(const C* partial, int64_t count, C scale, C* y) {
+    pointwise_loss_finish_kernel(const C* partial, int64_t count, C divisor, C* y) {
   auto& memory = dev::shared_mem<SumMemory<C>>();
   C sum = 0;
   for (int64_t i = threadIdx.x; i < count; i += kThreads) {
@@ -167,7 +169,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   sum = dev::block_sum(sum, memory.block);
   if (threadIdx.x == 0) {
-    *y = sum * scale;
+    *y = sum / divisor;
   }
 }
 
@@ -235,7 +237,7 @@ template <class T>
 void reduce(LossPlan<T> plan, const View& y, double divisor) {
   using C = Compute<T>;
   const auto blocks = static_cast<unsigned>(std::min<int64_t>(blocks_of(plan), kMostPartials));
-  plan.scale = static_cast<C>(1 / divisor);
+  plan.divisor = static_cast<C>(divisor);
   if (blocks == 1) {
     plan.sums = y.as<C>();
     return start<T, Pass::sum>(plan, 1);
@@ -244,7 +246,7 @@ void reduce(LossPlan<T> plan, const View& y, double divisor) {
   plan.sums = workspace.as<C>();
   start<T, Pass::sum>(plan, blocks);
   launch({"pointwise_loss_finish_kernel", 1, kThreads, sizeof(SumMemory<C>)},
-         pointwise_loss_finish_kernel<C>, plan.sums, int64_t{blocks}, plan.scale, y.as<C>());
+         pointwise_loss_finish_kernel<C>, plan.sums, int64_t{blocks}, plan.divisor, y.as<C>());
 }
 
 }  // namespace

@@ -5,17 +5,15 @@
 //    weighted sums as distances from the maximum, which keeps their digits; these and the
 //    gradient's pass read the row again, from L2.
 #include <binade/kernels/copy/copy.h>
-#include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/loss/soft_cross_entropy.h>
-#include <binade/kernels/cuda/row_team.cuh>
-
-#include <numeric>
+#include <binade/kernels/loss/cross_entropy_rows.cuh>
 
 namespace binade::kernels {
 namespace {
 
-constexpr int kMostLanes = 1024, kRowThreads = 512;
-constexpr int64_t kMostBlocks = int64_t{1} << 24;
+using cross_entropy::kMostLanes;
+using cross_entropy::kRowThreads;
+using cross_entropy::Smem;
 
 template <class T, class C = Compute<T>>
 struct Problem {
@@ -33,18 +31,6 @@ struct Problem {
     const C q = keep * target_value + uniform;
     return weight ? q * weight[column] : q;
   }
-};
-
-template <class C>
-struct Smem {
-  union {
-    dev::TeamMemory<C> one;
-    dev::BlockReduceMemory<dev::MaxSum<C>, kRowThreads> denominator;
-  };
-  union {
-    dev::TeamMemory<dev::SumPair<C>> team_shares;
-    dev::BlockReduceMemory<dev::SumPair<C>, kRowThreads> block_shares;
-  };
 };
 
 template <class T>
@@ -79,7 +65,7 @@ __global__ void __launch_bounds__(kMostLanes)
       sum += v[i];
     }
     sum = team.template reduce<dev::Sum>(sum, memory.one);
-    shares = team.template reduce<dev::Merge>(shares, memory.team_shares);
+    shares = team.template reduce<dev::Merge>(shares, memory.team_pair);
     if (p.row_loss && valid && team.lane == 0) {
       p.row_loss[row] = shares.second + std::log(sum) * shares.first;
     }
@@ -125,7 +111,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
         shares = shares.merge({share, share * (all.max - v[i])});
       }
     });
-    shares = dev::block_reduce<dev::Merge>(shares, memory.block_shares);
+    shares = dev::block_reduce<dev::Merge>(shares, memory.block_pair);
     if (p.row_loss && threadIdx.x == 0) {
       p.row_loss[row] = shares.second + std::log(all.sum) * shares.first;
     }
@@ -144,9 +130,6 @@ __global__ void __launch_bounds__(kRowThreads, 1)
 
 // launchers ---------------------------------------------------------------------------------------
 
-// A matrix whose rows are adjacent elements, however far apart, is used as it is.
-bool has_adjacent_columns(const View& x) { return !x || x.size(1) == 1 || x.strides[1] == 1; }
-
 void run(const View& logits_view, const View& target_view, const View& weight, double smoothing,
          const View& row_loss, const View& row_scale, const View& dlogits_view) {
   const int64_t rows = logits_view.size(0), classes = logits_view.size(1);
@@ -156,15 +139,10 @@ void run(const View& logits_view, const View& target_view, const View& weight, d
     }
     return;
   }
-  const bool direct = has_adjacent_columns(logits_view);
-  const bool direct_target = has_adjacent_columns(target_view);
-  const bool direct_gradient = has_adjacent_columns(dlogits_view);
-  const DenseInput packed(direct ? kNoView : logits_view);
-  const DenseInput packed_target(direct_target ? kNoView : target_view);
-  const DenseOutput packed_gradient(direct_gradient ? kNoView : dlogits_view);
-  const View& logits = direct ? logits_view : packed.view();
-  const View& target = direct_target ? target_view : packed_target.view();
-  const View& dlogits = direct_gradient ? dlogits_view : packed_gradient.view();
+  const cross_entropy::Rows<DenseInput> logit_rows(logits_view), target_rows(target_view);
+  const cross_entropy::Rows<DenseOutput> gradient_rows(dlogits_view);
+  const View &logits = logit_rows.view(), &target = target_rows.view(),
+             &dlogits = gradient_rows.view();
   dispatch_floating("cross_entropy", logits.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     const Problem<T> p{.logits = logits.as<T>(),
@@ -180,20 +158,14 @@ void run(const View& logits_view, const View& target_view, const View& weight, d
                        .row_scale = row_scale.as<C>(),
                        .dlogits = dlogits.as<T>(),
                        .dlogits_stride = dlogits ? dlogits.strides[0] : 0};
-    if (fits_team<T>(classes, kMostLanes)) {
-      const int64_t stride = std::gcd(std::gcd(p.stride, p.target_stride), p.dlogits_stride);
-      const RowPlan plan =
-          row_plan<T>(rows, classes, stride, kMostBlocks, p.logits, p.target, p.dlogits);
-      launch({"soft_cross_entropy_team_per_row_kernel", plan.blocks,
-              static_cast<unsigned>(plan.threads), sizeof(Smem<C>)},
-             soft_cross_entropy_team_per_row_kernel<T>, p, plan);
-    } else {
-      launch({"soft_cross_entropy_block_per_row_kernel",
-              static_cast<unsigned>(std::min(rows, kMostBlocks)), kRowThreads, sizeof(Smem<C>)},
-             soft_cross_entropy_block_per_row_kernel<T>, p);
-    }
+    const int64_t stride = std::gcd(std::gcd(p.stride, p.target_stride), p.dlogits_stride);
+    cross_entropy::launch_rows<T>(
+        cross_entropy::Kernels<Problem<T>>{
+            "soft_cross_entropy_team_per_row_kernel", soft_cross_entropy_team_per_row_kernel<T>,
+            "soft_cross_entropy_block_per_row_kernel", soft_cross_entropy_block_per_row_kernel<T>},
+        p, stride, p.logits, p.target, p.dlogits);
   });
-  packed_gradient.store();
+  gradient_rows.store();
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // Cross entropy with probabilities on the CPU: rows are split over threads.
+#include <binade/kernels/base/element.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
 #include <binade/kernels/loss/soft_cross_entropy.h>
@@ -10,10 +11,6 @@ namespace binade::kernels {
 namespace {
 
 constexpr int64_t kElementsPerTask = 8192;
-
-std::byte* element(const View& view, int64_t index) {
-  return view.data + index * static_cast<int64_t>(size_of(view.dtype));
-}
 
 void run(const View& logits_view, const View& target_view, const View& weight, double smoothing,
          const View& row_loss, const View& row_scale, const View& dlogits_view) {

@@ -17,12 +17,17 @@ struct FinishMoments {
   const C* weight;
   C* mean;
   C* rstd;
+  C* variance;  // null: not wanted
   C* scale;
 
   __device__ void operator()(int64_t channel, const ChannelSums& sums) const {
     const double shift = static_cast<double>(x[channel * channel_stride]);
-    const double delta = sums.first / count, variance = sums.second / count - delta * delta;
-    const double inverse = 1 / std::sqrt((variance < 0 ? 0 : variance) + eps);
+    const double delta = sums.first / count, squares = sums.second / count - delta * delta;
+    const double biased = squares < 0 ? 0 : squares;  // NaN stays
+    const double inverse = 1 / std::sqrt(biased + eps);
+    if (variance) {
+      variance[channel] = static_cast<C>(biased);
+    }
     mean[channel] = static_cast<C>(shift + delta);
     rstd[channel] = static_cast<C>(inverse);
     scale[channel] =
@@ -33,12 +38,11 @@ struct FinishMoments {
 // The running statistics: one thread per channel.
 template <class C>
 __global__ void __launch_bounds__(kChannelThreads)
-    batch_norm_running_kernel(const C* mean, const C* rstd, C* running_mean, C* running_var,
-                              int64_t channels, double eps, double momentum, double unbiased) {
+    batch_norm_running_kernel(const C* mean, const C* biased, C* running_mean, C* running_var,
+                              int64_t channels, double momentum, double unbiased) {
   const int64_t c = int64_t{blockIdx.x} * kChannelThreads + threadIdx.x;
   if (c < channels) {
-    const double r = static_cast<double>(rstd[c]), biased = 1 / (r * r) - eps;
-    const double variance = (biased < 0 ? 0 : biased) * unbiased;
+    const double variance = static_cast<double>(biased[c]) * unbiased;
     running_mean[c] = static_cast<C>((1 - momentum) * static_cast<double>(running_mean[c]) +
                                      momentum * static_cast<double>(mean[c]));
     running_var[c] =
@@ -70,6 +74,7 @@ void cuda::batch_norm_forward(const BatchNormForward& a) {
                                      .weight = a.weight.as<C>(),
                                      .mean = a.mean.as<C>(),
                                      .rstd = a.rstd.as<C>(),
+                                     .variance = a.variance.as<C>(),
                                      .scale = scale});
     channel_map<T>(Normalize<T>{.x = x.as<T>(),
                                 .y = y.as<T>(),
@@ -120,8 +125,8 @@ void cuda::batch_norm_running(const BatchNormRunning& a) {
   dispatch_floating("batch_norm", a.running_mean.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     launch({"batch_norm_running_kernel", channel_blocks(channels), kChannelThreads},
-           batch_norm_running_kernel<C>, a.mean.as<C>(), a.rstd.as<C>(), a.running_mean.as<C>(),
-           a.running_var.as<C>(), channels, a.eps, a.momentum, n / (n - 1));
+           batch_norm_running_kernel<C>, a.mean.as<C>(), a.variance.as<C>(), a.running_mean.as<C>(),
+           a.running_var.as<C>(), channels, a.momentum, n / (n - 1));
   });
 }
 

@@ -9,7 +9,8 @@
 
 namespace binade::kernels {
 
-// Training: writes mean and rstd = 1 / sqrt(biased variance + eps) of the batch, and y.
+// Training: writes mean and rstd = 1 / sqrt(biased variance + eps) of the batch, y, and where
+// wanted the biased variance itself, of which rstd keeps no digits below eps.
 // weight and bias may be kNoView (1 and 0).
 struct BatchNormForward {
   const View& x;
@@ -21,6 +22,7 @@ struct BatchNormForward {
   double eps;
   const View& residual = kNoView;
   bool relu = false;
+  const View& variance = kNoView;
 };
 BINADE_KERNEL(batch_norm_forward, BatchNormForward, y)
 
@@ -72,13 +74,14 @@ struct BatchNormInferenceBackward {
 BINADE_KERNEL(batch_norm_inference_backward, BatchNormInferenceBackward, x)
 
 // running = (1 - momentum) running + momentum batch, with the unbiased batch variance: `count` is
-// the number of elements per channel, and must be at least 2. mean and rstd come from the forward.
+// the number of elements per channel, and must be at least 2. mean and the biased variance come
+// from the forward.
 struct BatchNormRunning {
   const View& mean;
-  const View& rstd;
+  const View& variance;
   const View& running_mean;
   const View& running_var;
-  double eps, momentum;
+  double momentum;
   int64_t count;
 };
 BINADE_KERNEL(batch_norm_running, BatchNormRunning, running_mean)

@@ -20,7 +20,7 @@ struct FinishGradients {
   C* dweight;
   C* dbias;
   C* scale;  // null in evaluation, as the next two
-  C* dy_mean;
+  C* shift;
   C* slope;
 
   __device__ void operator()(int64_t channel, const ChannelSums& sums) const {
@@ -35,8 +35,8 @@ struct FinishGradients {
     if (scale) {
       const double w = weight ? static_cast<double>(weight[channel]) : 1.0;
       scale[channel] = static_cast<C>(w * r);
-      dy_mean[channel] = static_cast<C>(sums.first / count);
-      slope[channel] = static_cast<C>(sums.second * r * r / count);
+      shift[channel] = static_cast<C>(w * r * sums.first / count);
+      slope[channel] = static_cast<C>(w * r * r * r * sums.second / count);
     }
   }
 };
@@ -107,7 +107,7 @@ void cuda::batch_norm_backward(const BatchNormBackward& a) {
     using C = Compute<T>;
     const ChannelPlan plan =
         channel_plan<T>(a.x, order == Order::channels_last, x.as<T>(), dy.as<T>(), dx.as<T>());
-    C *scale = vectors.get<C>(0), *dy_mean = vectors.get<C>(1), *slope = vectors.get<C>(2);
+    C *scale = vectors.get<C>(0), *shift = vectors.get<C>(1), *slope = vectors.get<C>(2);
     channel_sums<T>(GradientSums<T>{x.as<T>(), dy.as<T>(), a.mean.as<C>()}, plan, a.x.device,
                     FinishGradients<C>{.count = static_cast<double>(plan.count),
                                        .eps = 0,
@@ -117,11 +117,11 @@ void cuda::batch_norm_backward(const BatchNormBackward& a) {
                                        .dweight = a.dweight.as<C>(),
                                        .dbias = a.dbias.as<C>(),
                                        .scale = scale,
-                                       .dy_mean = dy_mean,
+                                       .shift = shift,
                                        .slope = slope});
     if (a.dx) {
       channel_map<T>(NormalizeBackward<T>{x.as<T>(), dy.as<T>(), dx.as<T>(), a.mean.as<C>(), scale,
-                                          dy_mean, slope},
+                                          shift, slope},
                      plan);
     }
   });
@@ -153,7 +153,7 @@ void cuda::batch_norm_inference_backward(const BatchNormInferenceBackward& a) {
                                          .dweight = a.dweight.as<C>(),
                                          .dbias = a.dbias.as<C>(),
                                          .scale = nullptr,
-                                         .dy_mean = nullptr,
+                                         .shift = nullptr,
                                          .slope = nullptr});
     }
     if (a.dx) {

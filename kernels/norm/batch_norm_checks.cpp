@@ -53,6 +53,7 @@ void check_arguments(const BatchNormForward& a) {
   check_optional(op, "bias", a.bias, channels, stat);
   check_channels(op, "mean", a.mean, channels, stat);
   check_channels(op, "rstd", a.rstd, channels, stat);
+  check_optional(op, "variance", a.variance, channels, stat);
   check_residual(op, a.residual, a.x);
 }
 
@@ -109,7 +110,7 @@ void check_arguments(const BatchNormRunning& a) {
   check_channels(op, "running_mean", a.running_mean, channels, stat);
   check_channels(op, "running_var", a.running_var, channels, stat);
   check_channels(op, "mean", a.mean, channels, stat);
-  check_channels(op, "rstd", a.rstd, channels, stat);
+  check_channels(op, "variance", a.variance, channels, stat);
   check(a.count >= 2, op, ": got ", a.count,
         " value per channel in training, expected 2 or more for an unbiased variance");
 }

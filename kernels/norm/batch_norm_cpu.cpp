@@ -1,6 +1,7 @@
 // Batch norm on the CPU. The tensor is seen as rows [N * spatial, C]; sums are taken per task, a
 // task being kTaskRows rows of kTaskChannels channels, and tasks are added up in order in double,
 // so the result does not depend on the number of threads.
+#include <binade/kernels/base/element.h>
 #include <binade/kernels/base/moments.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
@@ -28,10 +29,6 @@ void set(const View& vector, int64_t c, double value) {
   } else {
     vector.as<float>()[c] = static_cast<float>(value);
   }
-}
-
-std::byte* element(const View& vector, int64_t c) {
-  return vector.data + c * static_cast<int64_t>(size_of(vector.dtype));
 }
 
 // `count` vectors [C] in the stat dtype, in one workspace.
@@ -117,7 +114,8 @@ void batch_moments(DType dtype, const PackedRows& x, Shape shape, F&& out) {
       const auto n = static_cast<double>(sums.rows_of(chunk));
       all = all.merge({n, sums.first(chunk)[c], sums.second(chunk)[c]});
     }
-    out(c, all.mean, std::max(0.0, all.deviations / static_cast<double>(shape.rows)));
+    const double variance = all.deviations / static_cast<double>(shape.rows);
+    out(c, all.mean, variance < 0 ? 0 : variance);  // NaN stays
   }
 }
 
@@ -213,6 +211,9 @@ void cpu::batch_norm_forward(const BatchNormForward& a) {
     const double rstd = 1 / std::sqrt(variance + a.eps);
     set(a.mean, c, mean);
     set(a.rstd, c, rstd);
+    if (a.variance) {
+      set(a.variance, c, variance);
+    }
     set(scale, c, get_or(a.weight, c, 1) * rstd);
     set(bias, c, get_or(a.bias, c, 0));
   });
@@ -246,8 +247,7 @@ void cpu::batch_norm_running(const BatchNormRunning& a) {
   const int64_t channels = a.running_mean.numel;
   const double n = static_cast<double>(a.count), unbiased = n / (n - 1);
   for (int64_t c = 0; c < channels; ++c) {
-    const double rstd = get(a.rstd, c);
-    const double variance = std::max(0.0, 1 / (rstd * rstd) - a.eps) * unbiased;
+    const double variance = get(a.variance, c) * unbiased;
     set(a.running_mean, c, (1 - a.momentum) * get(a.running_mean, c) + a.momentum * get(a.mean, c));
     set(a.running_var, c, (1 - a.momentum) * get(a.running_var, c) + a.momentum * variance);
   }

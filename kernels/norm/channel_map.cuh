@@ -37,7 +37,7 @@ struct Normalize {
   __device__ const T* other() const { return residual; }
 };
 
-// dx = scale (dy - dy_mean - (x - mean) slope).
+// dx = scale dy - shift - (x - mean) slope.
 template <class T>
 struct NormalizeBackward {
   using C = Compute<T>;
@@ -46,20 +46,20 @@ struct NormalizeBackward {
   T* y;  // dx
   const C* mean;
   const C* scale;
-  const C* dy_mean;
+  const C* shift;
   const C* slope;
 
   struct Channel {
-    C mean, scale, dy_mean, slope;
+    C mean, scale, shift, slope;
 
     __device__ __forceinline__ void start(const NormalizeBackward& a, int64_t channel) {
       mean = a.mean[channel];
       scale = a.scale[channel];
-      dy_mean = a.dy_mean[channel];
+      shift = a.shift[channel];
       slope = a.slope[channel];
     }
     __device__ __forceinline__ C value(C x, C dy) const {
-      return scale * (dy - dy_mean - (x - mean) * slope);
+      return scale * dy - shift - (x - mean) * slope;
     }
   };
   __device__ const T* other() const { return dy; }

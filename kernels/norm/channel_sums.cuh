@@ -136,18 +136,21 @@ struct MomentSums {
   __device__ const T* other() const { return nullptr; }
 };
 
-// Sum of dy and of dy (x - mean).
+// Sum of dy and of dy (x - mean), with one mean per channel or per group of channels.
 template <class T>
 struct GradientSums {
   using C = Compute<T>;
   const T* x;
   const T* dy;
   const C* mean;
+  uint32_t group_channels = 1;
 
   struct Channel {
     C mean, sum = 0, product = 0;
 
-    __device__ void start(const GradientSums& a, int64_t channel) { mean = a.mean[channel]; }
+    __device__ void start(const GradientSums& a, int64_t channel) {
+      mean = a.mean[static_cast<uint32_t>(channel) / a.group_channels];
+    }
     __device__ __forceinline__ void add(C value, C upstream, bool) {
       sum += upstream;
       product += upstream * (value - mean);

@@ -25,60 +25,6 @@ struct KeepSums {
   }
 };
 
-// dy and dy (x - mean) with the mean of the channel's group.
-template <class T>
-struct GroupGradientSums {
-  using C = Compute<T>;
-  const T* x;
-  const T* dy;
-  const C* mean;
-  uint32_t group_channels;
-
-  struct Channel {
-    C mean, sum = 0, product = 0;
-
-    __device__ void start(const GroupGradientSums& a, int64_t channel) {
-      mean = a.mean[static_cast<uint32_t>(channel) / a.group_channels];
-    }
-    __device__ __forceinline__ void add(C value, C upstream, bool) {
-      sum += upstream;
-      product += upstream * (value - mean);
-    }
-    __device__ ChannelSums total(const GroupGradientSums&, int64_t, int64_t) const {
-      return {static_cast<double>(sum), static_cast<double>(product)};
-    }
-  };
-  __device__ const T* other() const { return dy; }
-};
-
-// dx = scale dy - shift - (x - mean) slope.
-template <class T>
-struct GroupNormBackwardMap {
-  using C = Compute<T>;
-  const T* x;
-  const T* dy;
-  T* y;  // dx
-  const C* mean;
-  const C* scale;
-  const C* shift;
-  const C* slope;
-
-  struct Channel {
-    C mean, scale, shift, slope;
-
-    __device__ __forceinline__ void start(const GroupNormBackwardMap& a, int64_t channel) {
-      mean = a.mean[channel];
-      scale = a.scale[channel];
-      shift = a.shift[channel];
-      slope = a.slope[channel];
-    }
-    __device__ __forceinline__ C value(C x, C dy) const {
-      return scale * dy - shift - (x - mean) * slope;
-    }
-  };
-  __device__ const T* other() const { return dy; }
-};
-
 // What the warps of both directions know. Vectors of C have an element per image and channel but
 // for weight and bias [C], mean and rstd [N, groups].
 template <class C>
@@ -134,7 +80,7 @@ __global__ void __launch_bounds__(kGroupThreads)
     return;
   }
   const double variance = moments.deviations / moments.count;
-  const double rstd = 1 / std::sqrt((variance > 0 ? variance : 0) + p.eps);
+  const double rstd = 1 / std::sqrt((variance < 0 ? 0 : variance) + p.eps);
   if (lane == 0) {
     p.mean[group] = static_cast<C>(moments.mean);
     p.rstd[group] = static_cast<C>(rstd);
@@ -309,8 +255,8 @@ void cuda::group_norm_backward(const GroupNormBackward& a) {
     using C = Compute<T>;
     const ChannelPlan plan =
         image_channel_plan<T>(a.x, rows, d.inner, x.as<T>(), dy.as<T>(), dx.as<T>());
-    channel_sums<T>(GroupGradientSums<T>{x.as<T>(), dy.as<T>(), a.mean.as<C>(),
-                                         static_cast<uint32_t>(d.group_channels)},
+    channel_sums<T>(GradientSums<T>{x.as<T>(), dy.as<T>(), a.mean.as<C>(),
+                                    static_cast<uint32_t>(d.group_channels)},
                     plan, a.x.device, KeepSums{memory.totals()});
     if (a.dx) {
       launch({"group_norm_backward_warp_per_group_kernel", group_blocks(d), kGroupThreads},
@@ -321,8 +267,8 @@ void cuda::group_norm_backward(const GroupNormBackward& a) {
                                .map_shift = memory.vector<C>(2),
                                .map_slope = memory.vector<C>(3)});
       channel_map<T>(
-          GroupNormBackwardMap<T>{x.as<T>(), dy.as<T>(), dx.as<T>(), memory.vector<C>(0),
-                                  memory.vector<C>(1), memory.vector<C>(2), memory.vector<C>(3)},
+          NormalizeBackward<T>{x.as<T>(), dy.as<T>(), dx.as<T>(), memory.vector<C>(0),
+                               memory.vector<C>(1), memory.vector<C>(2), memory.vector<C>(3)},
           plan);
     }
   });

@@ -184,8 +184,8 @@ void find_moments(const GroupNormForward& a, const GroupNormSizes& d, bool plane
         all = all.merge({n, sums.first(image, chunk)[c], sums.second(image, chunk)[c]});
       }
     }
-    const double variance = std::max(0.0, all.deviations / all.count);
-    const double rstd = 1 / std::sqrt(variance + a.eps);
+    const double variance = all.deviations / all.count;
+    const double rstd = 1 / std::sqrt((variance < 0 ? 0 : variance) + a.eps);  // NaN stays
     set(a.mean, image * d.groups + group, all.mean);
     set(a.rstd, image * d.groups + group, rstd);
     for (int64_t c = begin; c < end; ++c) {

@@ -30,7 +30,7 @@ struct Problem {
 
 template <class C>
 __device__ __forceinline__ C rstd_of(C variance, C eps) {
-  return C(1) / std::sqrt((variance > C(0) ? variance : C(0)) + eps);
+  return C(1) / std::sqrt((variance < C(0) ? C(0) : variance) + eps);
 }
 
 template <class C>
@@ -94,12 +94,14 @@ __global__ void __launch_bounds__(kMostLanes<T>)
   }
 }
 
+using RowMomentsMemory = dev::BlockReduceMemory<dev::Moments<double>, kRowThreads>;
+
 template <class T>
 __global__ void __launch_bounds__(kRowThreads)
     layer_norm_forward_block_per_row_kernel(Problem<T> p) {
   using C = Compute<T>;
   constexpr int kVector = dev::kVectorOf<T>;
-  auto& memory = dev::shared_mem<dev::BlockReduceMemory<dev::Moments<C>, kRowThreads>>();
+  auto& memory = dev::shared_mem<RowMomentsMemory>();
   for (int64_t row = blockIdx.x; row < p.rows; row += gridDim.x) {
     const T* x = p.x + row * p.cols;
     T* y = p.y + row * p.cols;
@@ -117,16 +119,21 @@ __global__ void __launch_bounds__(kRowThreads)
       }
     });
     // Without a mean, moments about 0: what merges of equal means leave are plain sums of squares.
-    const C share = count > C(0) && p.mean ? sum / count : C(0);
-    const dev::Moments<C> moments = dev::block_reduce<dev::Merge>(
-        dev::Moments<C>{count, shift + share, squares - share * sum}, memory);
-    const C mean = p.mean ? moments.mean : C(0);
-    const C rstd = rstd_of(moments.deviations / moments.count, p.eps);
+    // Threads merge in double: a large mean rounded to float would cost the deviations digits.
+    const double share =
+        count > C(0) && p.mean ? static_cast<double>(sum) / static_cast<double>(count) : 0;
+    const dev::Moments<double> moments = dev::block_reduce<dev::Merge>(
+        dev::Moments<double>{static_cast<double>(count), static_cast<double>(shift) + share,
+                             static_cast<double>(squares) - share * static_cast<double>(sum)},
+        memory);
+    const C mean = p.mean ? static_cast<C>(moments.mean) : C(0);
+    const C rest = p.mean ? static_cast<C>(moments.mean - static_cast<double>(mean)) : C(0);
+    const C rstd = rstd_of(static_cast<C>(moments.deviations / moments.count), p.eps);
     dev::for_each_vector<kVector>(span, threadIdx.x, kRowThreads, [&](auto width, int64_t at) {
       C v[decltype(width)::value];
       dev::load_as(x + at, v);
       for (int i = 0; i < width(); ++i) {
-        const C u = (v[i] - mean) * rstd;
+        const C u = (v[i] - mean - rest) * rstd;
         v[i] = u * (p.weight ? p.weight[at + i] : C(1)) + (p.bias ? p.bias[at + i] : C(0));
       }
       dev::store_from(y + at, v);
@@ -169,7 +176,7 @@ void cuda::layer_norm_forward(const LayerNormForward& a) {
     } else {
       launch({"layer_norm_forward_block_per_row_kernel",
               static_cast<unsigned>(std::min(rows, kMostBlocks)), kRowThreads,
-              sizeof(dev::BlockReduceMemory<dev::Moments<C>, kRowThreads>)},
+              sizeof(RowMomentsMemory)},
              layer_norm_forward_block_per_row_kernel<T>, p);
     }
   });

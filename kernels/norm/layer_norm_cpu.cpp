@@ -1,5 +1,6 @@
 // Layer norm on the CPU: rows are independent and split over threads. Gradients of weight and bias
 // are summed per chunk of kChunkRows rows in the compute type, and chunks in order in double.
+#include <binade/kernels/base/element.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
@@ -17,11 +18,6 @@ int64_t row_grain(int64_t cols) { return std::max<int64_t>(1, kElementsPerTask /
 
 bool is_large(const View& view) {
   return view.numel * static_cast<int64_t>(size_of(view.dtype)) >= kNontemporalBytes;
-}
-
-// Null for kNoView.
-std::byte* element(const View& vector, int64_t i) {
-  return !vector ? nullptr : vector.data + i * static_cast<int64_t>(size_of(vector.dtype));
 }
 
 // A vector [cols] of sums per chunk.

@@ -37,7 +37,7 @@ void forward_row(const LayerNormRows& a, int64_t row) {
   });
   const C delta = a.mean ? reduce_add<C>(rest) / count : C(0);
   const C variance = reduce_add<C>(squares) / count - delta * delta;
-  const C rstd = 1 / square_root<C>((variance > 0 ? variance : 0) + static_cast<C>(a.eps));
+  const C rstd = 1 / square_root<C>((variance < 0 ? 0 : variance) + static_cast<C>(a.eps));
   static_cast<C*>(a.rstd)[row] = rstd;
   if (a.mean) {
     static_cast<C*>(a.mean)[row] = first + delta;

@@ -1,5 +1,6 @@
 // How the CPU's optimizer steps are shared out among threads (internal to kernels/).
 #pragma once
+#include <binade/kernels/base/element.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/view.h>
 #include <binade/kernels/optimizer/optimizer_isa_internal.h>
@@ -9,11 +10,6 @@
 namespace binade::kernels {
 
 inline constexpr int64_t kElementsPerTask = 16384;
-
-// Element `index` of a view, null where the view is absent.
-inline std::byte* element(const View& view, int64_t index) {
-  return view ? view.data + index * static_cast<int64_t>(size_of(view.dtype)) : nullptr;
-}
 
 // Calls body(begin, end) on ranges of elements that start at multiples of a block.
 template <class F>

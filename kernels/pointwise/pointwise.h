@@ -69,6 +69,7 @@
   X(add_scalar, AddScalar, input, little)                                     \
   X(rsub_scalar, RsubScalar, input, little)                                   \
   X(mul_scalar, MulScalar, input, little)                                     \
+  X(div_scalar, DivScalar, input, little)                                     \
   X(rdiv_scalar, RdivScalar, input, little)                                   \
   X(pow_scalar, PowScalar, input, much)
 

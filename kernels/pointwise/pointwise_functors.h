@@ -160,6 +160,11 @@ struct MulScalar {
   BINADE_BACKWARD_X { return dy * alpha; }
 };
 
+struct DivScalar {
+  BINADE_FORWARD { return x / alpha; }
+  BINADE_BACKWARD_X { return dy / alpha; }
+};
+
 struct RdivScalar {
   BINADE_FORWARD { return alpha / x; }
   BINADE_BACKWARD_X { return -dy * (alpha / x / x); }

@@ -1,5 +1,6 @@
 // CPU random fills and dropout: blocks of consecutive logical elements; views that are not
 // row-major go through a contiguous buffer.
+#include <binade/kernels/base/element.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/random/random_internal.h>
@@ -43,10 +44,6 @@ void scatter(const void* block, const View& y, int64_t first, int64_t n) {
     using T = typename decltype(type)::type;
     walk<T>(y, first, n, [&](T& element, int64_t i) { element = static_cast<const T*>(block)[i]; });
   });
-}
-
-std::byte* element(const View& view, int64_t index) {
-  return view.data + index * static_cast<int64_t>(size_of(view.dtype));
 }
 
 // Calls body(first, n) on blocks of at most kRandomBlock logical elements.

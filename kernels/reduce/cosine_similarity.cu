@@ -21,7 +21,7 @@ struct Problem {
   int64_t stride[4];      // bytes along the line
   int64_t lines, length;
   int32_t lanes;  // threads of a line: 32 or kThreads along it; kParts, kLines lines side by side
-  C eps;
+  double eps;
   C* y;
   C* inverse[2];
   const C* dy;     // null in the forward
@@ -37,25 +37,24 @@ struct Problem {
   __device__ int lines_per_block() const { return kThreads / lanes; }
 };
 
-template <class C>
+// In double, where the square of every float is in range.
 struct Sums {
-  C product, square1, square2;
+  double product, square1, square2;
   __device__ Sums merge(const Sums& other) const {
     return {product + other.product, square1 + other.square1, square2 + other.square2};
   }
 };
 
-template <class C>
 struct Smem {
   union {
-    dev::BlockReduceMemory<Sums<C>, kThreads> block;
-    Sums<C> part[kParts][kLines];
+    dev::BlockReduceMemory<Sums, kThreads> block;
+    Sums part[kParts][kLines];
   };
 };
 
 // The sums of the threads of a line; on every thread, or side by side on those of lane 0.
-template <class T, class C>
-__device__ __forceinline__ Sums<C> reduce_line(const Problem<T>& p, Sums<C> sums, Smem<C>& memory) {
+template <class T>
+__device__ __forceinline__ Sums reduce_line(const Problem<T>& p, Sums sums, Smem& memory) {
   if (!p.side_by_side()) {
     return p.lanes == 32 ? dev::warp_reduce<dev::Merge>(sums)
                          : dev::block_reduce<dev::Merge>(sums, memory.block);
@@ -78,7 +77,7 @@ template <class T>
 __global__ void __launch_bounds__(kThreads)
     cosine_similarity_forward_kernel(const __grid_constant__ Problem<T> p) {
   using C = Compute<T>;
-  auto& memory = dev::shared_mem<Smem<C>>();
+  auto& memory = dev::shared_mem<Smem>();
   const int64_t step = static_cast<int64_t>(gridDim.x) * p.lines_per_block();
   for (int64_t base = static_cast<int64_t>(blockIdx.x) * p.lines_per_block(); base < p.lines;
        base += step) {
@@ -86,22 +85,22 @@ __global__ void __launch_bounds__(kThreads)
     const bool active = line < p.lines;
     std::byte* at[4];
     p.index.locate(active ? line : 0, at);
-    dev::Accumulator<dev::Scalar<dev::Sum>, C, 3> sum;
+    dev::Accumulator<dev::Scalar<dev::Sum>, double, 3> sum;
 #pragma unroll 4
     for (int64_t i = p.lane(); i < (active ? p.length : 0); i += p.lanes) {
-      const C u = value_at<T, C>(at[0], i * p.stride[0]),
-              v = value_at<T, C>(at[1], i * p.stride[1]);
-      const C terms[3] = {u * v, u * u, v * v};
+      const double u = static_cast<double>(value_at<T, C>(at[0], i * p.stride[0])),
+                   v = static_cast<double>(value_at<T, C>(at[1], i * p.stride[1]));
+      const double terms[3] = {u * v, u * u, v * v};
       sum.add(terms);
     }
-    const Sums<C> all = reduce_line(p, Sums<C>{sum.total(0), sum.total(1), sum.total(2)}, memory);
+    const Sums all = reduce_line(p, Sums{sum.total(0), sum.total(1), sum.total(2)}, memory);
     if (active && p.lane() == 0) {
-      const C norm1 = std::sqrt(all.square1), norm2 = std::sqrt(all.square2);
-      const C inverse1 = C(1) / (norm1 < p.eps ? p.eps : norm1);
-      const C inverse2 = C(1) / (norm2 < p.eps ? p.eps : norm2);
-      p.y[line] = all.product * inverse1 * inverse2;
-      p.inverse[0][line] = norm1 < p.eps ? -inverse1 : inverse1;
-      p.inverse[1][line] = norm2 < p.eps ? -inverse2 : inverse2;
+      const double norm1 = std::sqrt(all.square1), norm2 = std::sqrt(all.square2);
+      const double inverse1 = 1 / (norm1 < p.eps ? p.eps : norm1);
+      const double inverse2 = 1 / (norm2 < p.eps ? p.eps : norm2);
+      p.y[line] = static_cast<C>(all.product * inverse1 * inverse2);
+      p.inverse[0][line] = static_cast<C>(norm1 < p.eps ? -inverse1 : inverse1);
+      p.inverse[1][line] = static_cast<C>(norm2 < p.eps ? -inverse2 : inverse2);
     }
   }
 }
@@ -117,18 +116,19 @@ __global__ void __launch_bounds__(kThreads)
     p.index.locate(line, at);
     const C signed1 = p.inverse[0][line], signed2 = p.inverse[1][line];
     const C inverse1 = std::fabs(signed1), inverse2 = std::fabs(signed2);
-    const C dy = p.dy[line], across = dy * inverse1 * inverse2, along = dy * p.y[line];
-    const C along1 = signed1 < C(0) ? C(0) : along * inverse1 * inverse1;
-    const C along2 = signed2 < C(0) ? C(0) : along * inverse2 * inverse2;
+    const C across1 = p.dy[line] * inverse1, across2 = p.dy[line] * inverse2;
+    const C along1 = signed1 < C(0) ? C(0) : across1 * p.y[line];
+    const C along2 = signed2 < C(0) ? C(0) : across2 * p.y[line];
 #pragma unroll 4
     for (int64_t i = p.lane(); i < p.length; i += p.lanes) {
-      const C u = value_at<T, C>(at[0], i * p.stride[0]),
-              v = value_at<T, C>(at[1], i * p.stride[1]);
+      // Unit vectors first: the square of an inverse may leave the range.
+      const C u = value_at<T, C>(at[0], i * p.stride[0]) * inverse1,
+              v = value_at<T, C>(at[1], i * p.stride[1]) * inverse2;
       if (p.wanted[0]) {
-        *reinterpret_cast<T*>(at[2] + i * p.stride[2]) = static_cast<T>(across * v - along1 * u);
+        *reinterpret_cast<T*>(at[2] + i * p.stride[2]) = static_cast<T>(across1 * v - along1 * u);
       }
       if (p.wanted[1]) {
-        *reinterpret_cast<T*>(at[3] + i * p.stride[3]) = static_cast<T>(across * u - along2 * v);
+        *reinterpret_cast<T*>(at[3] + i * p.stride[3]) = static_cast<T>(across2 * u - along2 * v);
       }
     }
   }
@@ -187,9 +187,9 @@ void cuda::cosine_similarity_forward(const CosineSimilarityForward& a) {
   }
   dispatch_floating("cosine_similarity", a.x1.dtype, [&]<class T>(Type<T>) {
     Problem<T> p = problem_of<T>(a, kNoView, kNoView);
-    p.eps = static_cast<Compute<T>>(a.eps);
+    p.eps = a.eps;
     launch({"cosine_similarity_forward_kernel", grid_blocks(p.lines * p.lanes, kThreads), kThreads,
-            sizeof(Smem<Compute<T>>)},
+            sizeof(Smem)},
            cosine_similarity_forward_kernel<T>, p);
   });
 }

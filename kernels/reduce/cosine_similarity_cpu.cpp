@@ -1,4 +1,5 @@
 // Cosine similarity on the CPU: rows along the dimension, split over threads.
+#include <binade/kernels/base/element.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
 #include <binade/kernels/reduce/cosine_similarity.h>
@@ -10,10 +11,6 @@ namespace binade::kernels {
 namespace {
 
 constexpr int64_t kElementsPerTask = 8192;
-
-std::byte* element(const View& view, int64_t index) {
-  return view.data + index * static_cast<int64_t>(size_of(view.dtype));
-}
 
 // Rows [begin, end) of the operands that both directions have.
 template <class Arguments>

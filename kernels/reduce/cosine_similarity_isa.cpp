@@ -18,13 +18,27 @@ struct Row {
   }
 };
 
-template <class C>
-BINADE_INLINE C root(C x) {
-  if constexpr (sizeof(C) == 8) {
-    return __builtin_sqrt(x);
-  } else {
-    return __builtin_sqrtf(x);
+struct CosineSums {
+  double product, square1, square2;
+
+  // Whether no square left the range of float; then no product has.
+  bool in_range() const {
+    return square1 < 1e38 && square2 < 1e38 && square1 > 1e-30 && square2 > 1e-30;
   }
+};
+
+// The sums of a row whose squares float does not hold.
+template <class T>
+[[gnu::noinline]] CosineSums wide_sums(const Row<T>& row, int64_t cols) {
+  CosineSums sums{};
+  for (int64_t i = 0; i < cols; ++i) {
+    const auto u = static_cast<double>(load_some<true>(row.x[0] + i, 1)[0]);
+    const auto v = static_cast<double>(load_some<true>(row.x[1] + i, 1)[0]);
+    sums.product += u * v;
+    sums.square1 += u * u;
+    sums.square2 += v * v;
+  }
+  return sums;
 }
 
 template <class T>
@@ -38,15 +52,18 @@ void forward_row(const CosineRows& a, int64_t index) {
     square1 += u * u;
     square2 += v * v;
   });
-  const C eps = static_cast<C>(a.eps);
-  const auto inverse = [eps](C square) {
-    const C norm = root(square);
+  CosineSums sums{reduce_add<C>(product), reduce_add<C>(square1), reduce_add<C>(square2)};
+  if (sizeof(C) == 4 && !sums.in_range()) {
+    sums = wide_sums(row, a.cols);
+  }
+  const auto inverse = [eps = a.eps](double square) {
+    const double norm = __builtin_sqrt(square);
     return norm < eps ? -1 / eps : 1 / norm;
   };
-  const C first = inverse(reduce_add<C>(square1)), second = inverse(reduce_add<C>(square2));
-  *row.inverse[0] = first;
-  *row.inverse[1] = second;
-  *row.y = reduce_add<C>(product) * (first < 0 ? -first : first) * (second < 0 ? -second : second);
+  const double first = inverse(sums.square1), second = inverse(sums.square2);
+  *row.inverse[0] = static_cast<C>(first);
+  *row.inverse[1] = static_cast<C>(second);
+  *row.y = static_cast<C>(sums.product * __builtin_fabs(first) * __builtin_fabs(second));
 }
 
 template <class T>
@@ -62,11 +79,12 @@ void backward_row(const CosineRows& a, int64_t index) {
     T* dx = static_cast<T*>(a.dx[k]) + index * a.dx_stride[k];
     const C signed_inverse = *row.inverse[k], signed_other = *row.inverse[1 - k];
     const C inverse = signed_inverse < 0 ? -signed_inverse : signed_inverse;
-    const C across = dy * inverse * (signed_other < 0 ? -signed_other : signed_other);
-    const C along = signed_inverse < 0 ? 0 : dy * y * inverse * inverse;
+    const C other_inverse = signed_other < 0 ? -signed_other : signed_other;
+    const C across = dy * inverse, along = signed_inverse < 0 ? 0 : across * y;
+    // Unit vectors first: the square of an inverse may leave the range.
     for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
-      const Vector<C> d =
-          load_some<part()>(other + i, n) * across - load_some<part()>(mine + i, n) * along;
+      const Vector<C> d = load_some<part()>(other + i, n) * other_inverse * across -
+                          load_some<part()>(mine + i, n) * inverse * along;
       store_some<part()>(dx + i, d, n);
     });
   }

@@ -26,7 +26,9 @@ __device__ __forceinline__ C slope(ReduceSlope op, C x, C a, C b) {
   switch (op) {
     case ReduceSlope::deviation: return a * (x - b);
     case ReduceSlope::sign: return a * sign_of(x);
-    case ReduceSlope::equal: return x == b ? a : C(0);
+    case ReduceSlope::equal: return (x == b) | ((x != x) & (b != b)) ? a : C(0);
+    case ReduceSlope::equal_or_nan: return x == b ? a : b != b ? b : C(0);
+    case ReduceSlope::direction: return b != C(0) ? a * (x / b) : C(0);
     case ReduceSlope::equal_abs: return std::abs(x) == b ? a * sign_of(x) : C(0);
     case ReduceSlope::exponential: return a * dev::exp_for<T>(x - b);
     default: return x != C(0) ? a / x : b;

@@ -30,7 +30,20 @@ void slope(ReduceSlope op, C* y, const C* x, const C* a, const C* b, int64_t n) 
     case ReduceSlope::equal:
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) {
-        y[i] = x[i] == b[i] ? a[i] : C(0);
+        y[i] = (x[i] == b[i]) | ((x[i] != x[i]) & (b[i] != b[i])) ? a[i] : C(0);
+      }
+      return;
+    case ReduceSlope::equal_or_nan:
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) {
+        const C other = b[i] != b[i] ? b[i] : C(0);
+        y[i] = x[i] == b[i] ? a[i] : other;
+      }
+      return;
+    case ReduceSlope::direction:
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) {
+        y[i] = b[i] != 0 ? a[i] * (x[i] / b[i]) : C(0);
       }
       return;
     case ReduceSlope::equal_abs:

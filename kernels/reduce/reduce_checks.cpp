@@ -34,23 +34,22 @@ bool has_aux(Reduce op) {
 void check_arguments(const ReduceForward& a) {
   const DType dtype = a.x.dtype;
   const char* op = to_string(a.op);
-  check(takes_dtype(a.op, dtype), "reduce ", op, ": got dtype ", dtype, ", expected ",
-        dtypes_of(a.op), "; convert with a copy");
-  check(dtype == a.y.dtype || (is_floating(dtype) && a.y.dtype == compute_dtype(dtype)), "reduce ",
-        op, ": got dtypes ", dtype, " and ", a.y.dtype,
-        ", expected one dtype, or the compute dtype");
-  check(a.x.dim() == a.y.dim(), "reduce ", op, ": got sizes ", a.x.sizes, " and result ", a.y.sizes,
+  check(takes_dtype(a.op, dtype), op, ": got dtype ", dtype, ", expected ", dtypes_of(a.op),
+        "; convert with to()");
+  check(dtype == a.y.dtype || (is_floating(dtype) && a.y.dtype == compute_dtype(dtype)), op,
+        ": got dtypes ", dtype, " and ", a.y.dtype, ", expected one dtype, or the compute dtype");
+  check(a.x.dim() == a.y.dim(), op, ": got sizes ", a.x.sizes, " and result ", a.y.sizes,
         ", expected equal ranks (reduced dimensions have size 1)");
   for (int d = 0; d < a.x.dim(); ++d) {
-    check(a.y.size(d) == a.x.size(d) || a.y.size(d) == 1, "reduce ", op, ": got sizes ", a.x.sizes,
+    check(a.y.size(d) == a.x.size(d) || a.y.size(d) == 1, op, ": got sizes ", a.x.sizes,
           " and result ", a.y.sizes, ", expected a result size of ", a.x.size(d),
           " or 1 in dimension ", d);
   }
-  check(a.y.numel == 0 || a.x.numel > 0 || !needs_elements(a.op), "reduce ", op, ": got sizes ",
-        a.x.sizes, ", expected at least one element to reduce");
+  check(a.y.numel == 0 || a.x.numel > 0 || !needs_elements(a.op), op, ": got sizes ", a.x.sizes,
+        ", expected at least one element to reduce");
   check(!a.aux || (has_aux(a.op) && is_floating(dtype) && a.aux.dtype == compute_dtype(dtype) &&
                    a.aux.sizes == a.y.sizes),
-        "reduce ", op, ": got a second result ", a.aux.dtype, " ", a.aux.sizes, ", expected ",
+        op, ": got a second result ", a.aux.dtype, " ", a.aux.sizes, ", expected ",
         compute_dtype(dtype), " ", a.y.sizes, " of max, min, norm_inf, prod, var or std");
 }
 

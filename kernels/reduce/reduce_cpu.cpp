@@ -1,6 +1,7 @@
 // CPU reductions: kept and reduced dimensions are coalesced apart, outputs are taken in groups of
 // up to 256 along the innermost kept dimension, and where there are few groups the reduced range is
 // cut into chunks whose number depends on the shape only. The bodies are in reduce_isa.cpp.
+#include <binade/kernels/base/ceil_div.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy/copy.h>
@@ -79,8 +80,6 @@ struct Plan {
   int64_t rows, chunks;            // steps of the reduced sequence, and its parts
 };
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 Plan make_plan(const ReduceForward& a) {
   Plan p;
   p.rule = reduce_rule(a, a.x.numel / a.y.numel);
@@ -100,12 +99,12 @@ Plan make_plan(const ReduceForward& a) {
   p.across = p.kept.numel > 1 && (p.kept.x_stride[0] < p.reduced.x_stride[0]
                                       ? p.kept.size[0] >= 4 || p.reduced.size[0] < kShort
                                       : p.reduced.size[0] < kShort && p.kept.size[0] >= kShort);
-  p.groups_per_row = divide_up(p.kept.size[0], kColumns);
+  p.groups_per_row = ceil_div(p.kept.size[0], kColumns);
   p.groups = p.kept.numel / p.kept.size[0] * p.groups_per_row;
   const int64_t columns = p.kept.size[0] < kColumns ? p.kept.size[0] : kColumns;
   const int64_t step = p.across ? 1 : (p.reduced.size[0] < kBlock ? p.reduced.size[0] : kBlock);
   p.rows = p.across ? p.reduced.numel
-                    : p.reduced.numel / p.reduced.size[0] * divide_up(p.reduced.size[0], kBlock);
+                    : p.reduced.numel / p.reduced.size[0] * ceil_div(p.reduced.size[0], kBlock);
   p.chunks = 1;
   if (p.groups < kEnoughUnits) {
     const int64_t useful = p.rows * step * columns / kSerialElements;
@@ -148,12 +147,15 @@ ReduceTask make_task(const Plan& p, const View& x, const Group& group) {
   return task;
 }
 
-// The accumulator type and the bytes of a state.
-DType accumulator(const ReduceForward& a) {
-  return is_floating(a.x.dtype) ? compute_dtype(a.x.dtype) : a.x.dtype;
+// The type of the numbers in a state, and its bytes.
+DType accumulator(const ReduceForward& a, const Plan& p) {
+  const DType dtype = a.x.dtype;
+  return !is_floating(dtype)         ? dtype
+         : is_scalar(p.rule.reducer) ? compute_dtype(dtype)
+                                     : state_dtype(p.rule.reducer, dtype);
 }
 int64_t state_bytes(const ReduceForward& a, const Plan& p) {
-  return static_cast<int64_t>(size_of(accumulator(a))) * (is_scalar(p.rule.reducer) ? 1 : 3);
+  return static_cast<int64_t>(size_of(accumulator(a, p))) * (is_scalar(p.rule.reducer) ? 1 : 3);
 }
 
 // Values of the accumulator type to outputs, rounded.
@@ -213,7 +215,7 @@ void store_states(const ReduceForward& a, const Plan& p, const Group& group, con
 
 // Finishes a group whose state is complete: rounds, stores.
 void store(const ReduceForward& a, const Plan& p, const Group& group, void* partial) {
-  const DType from = accumulator(a);
+  const DType from = accumulator(a, p);
   if (!is_scalar(p.rule.reducer)) {
     return from == DType::f64 ? store_states<double>(a, p, group, partial)
                               : store_states<float>(a, p, group, partial);

@@ -18,7 +18,7 @@ struct ReduceTask {
   // Vectorised across the columns (the reduced dimensions are outside), or along dimension 0.
   bool across;
   Term term;
-  void* partial;  // columns states: values of the accumulator type, or ReduceState of it
+  void* partial;  // columns states: values of the accumulator type, or ReduceState of state_dtype()
 };
 
 // What the other reducers than sum, product, max and min keep: of terms
@@ -32,6 +32,12 @@ struct ReduceState {
   C first, second, third;
 };
 constexpr bool is_scalar(Reducer reducer) { return reducer <= Reducer::min; }
+// The numbers in a state. Squares and means are f64 whatever x is: a square of any f32 number is in
+// range, and beside a large mean no digit of the deviations is lost.
+constexpr DType state_dtype(Reducer reducer, DType dtype) {
+  const bool wide = reducer == Reducer::power_sum || reducer == Reducer::deviations;
+  return wide ? DType::f64 : compute_dtype(dtype);
+}
 
 // Scalar reducers.
 BINADE_ISA_KERNEL(reduce_rows, Reducer reducer, DType dtype, const ReduceTask& task)

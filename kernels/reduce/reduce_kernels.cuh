@@ -94,7 +94,7 @@ struct RowsMemory {
 
 // Terms that a thread has in flight: more spill where a state is more than one value.
 template <class R, class C>
-inline constexpr int kInFlightOf = sizeof(typename R::template State<C>) > sizeof(C) ? 1 : 4;
+inline constexpr int kInFlightOf = std::is_arithmetic_v<typename R::template State<C>> ? 4 : 1;
 
 // p.lanes threads (a warp or the block) share the sequence of an output, or one chunk of it.
 template <class R, class T>

@@ -26,25 +26,64 @@ void read_terms(Term term, const C* x, C* t, int64_t n) {
         t[i] = -x[i];
       }
       return;
-    case Term::absolute:
-      for (int64_t i = 0; i < n; ++i) {
-        t[i] = x[i] < 0 ? -x[i] : x[i];
-      }
-      return;
     default:
       for (int64_t i = 0; i < n; ++i) {
-        t[i] = x[i] * x[i];
+        t[i] = x[i] < 0 ? -x[i] : x[i];
       }
   }
 }
 
-// Each reducer: the state of n <= kBlockSize contiguous values, for which `t` is scratch memory,
-// and of two sets of terms together.
+// Elements as doubles; with kPart the first n, and `fill` in the place of the others.
+template <bool kPart>
+BINADE_INLINE Vector<double> load_wide(const double* x, int64_t n, double fill) {
+  return load_some<kPart>(x, n, fill);
+}
+typedef float WideFloats __attribute__((vector_size(4 * kLanes<double>)));
+template <bool kPart>
+BINADE_INLINE Vector<double> load_wide(const float* x, int64_t n, double fill) {
+  WideFloats floats = WideFloats{} + static_cast<float>(fill);
+  __builtin_memcpy(&floats, x, kPart ? static_cast<size_t>(n) * sizeof(float) : sizeof floats);
+  return __builtin_convertvector(floats, Vector<double>);
+}
+
+template <class C>
+double sum_of_squares(const C* x, int64_t n) {
+  Vector<double> sums[kWays] = {};
+  for_vectors_in_ways<double>(n, [&](auto part, auto way, int64_t i, int64_t count) {
+    const Vector<double> v = load_wide<part()>(x + i, count, 0);
+    sums[way()] += v * v;
+  });
+  return reduce_add<double>(sums);
+}
+
+// The sums of d = x - shift and of d^2.
+struct DeviationSums {
+  double plain, squares;
+};
+template <class C>
+DeviationSums sums_about(double shift, const C* x, int64_t n) {
+  Vector<double> plain[kWays] = {}, squares[kWays] = {};
+  for_vectors_in_ways<double>(n, [&](auto part, auto way, int64_t i, int64_t count) {
+    const Vector<double> d = load_wide<part()>(x + i, count, shift) - shift;
+    plain[way()] += d;
+    squares[way()] += d * d;
+  });
+  return {reduce_add<double>(plain), reduce_add<double>(squares)};
+}
+
+// Each reducer: the type of the numbers in its state, the state of n <= kBlockSize contiguous
+// values, for which `t` is scratch memory, and of two sets of terms together.
 struct PowerSum {
   template <class C>
-  static ReduceState<C> of(Term term, const C* x, int64_t n, C* t) {
+  using Number = double;
+
+  template <class C>
+  static ReduceState<double> of(Term term, const C* x, int64_t n, C* t) {
+    if (term == Term::square) {
+      return {sum_of_squares(x, n), 0, 0};
+    }
     read_terms(term, x, t, n);
-    return {sum_of(t, n), 0, 0};
+    return {static_cast<double>(sum_of(t, n)), 0, 0};
   }
   template <class S>
   static S combine(const S& a, const S& b) {
@@ -54,12 +93,18 @@ struct PowerSum {
 
 struct Deviations {
   template <class C>
-  static ReduceState<C> of(Term, const C* x, int64_t n, C* t) {
-    const C mean = sum_of(x, n) / static_cast<C>(n);
-    for (int64_t i = 0; i < n; ++i) {
-      t[i] = (x[i] - mean) * (x[i] - mean);
-    }
-    return {mean, sum_of(t, n), static_cast<C>(n)};
+  using Number = double;
+
+  template <class C>
+  static ReduceState<double> of(Term, const C* x, int64_t n, C*) {
+    // About any element of the block double loses no more than n of its units, which float has
+    // room for; of doubles the shift must be the mean to rounding.
+    const auto count = static_cast<double>(n);
+    const double shift =
+        kSame<C, double> ? static_cast<double>(sum_of(x, n)) / count : static_cast<double>(x[0]);
+    const DeviationSums sums = sums_about(shift, x, n);
+    const double delta = sums.plain / count, squares = sums.squares - delta * sums.plain;
+    return {shift + delta, squares < 0 ? 0 : squares, count};
   }
   template <class S>
   static S combine(const S& a, const S& b) {
@@ -69,6 +114,9 @@ struct Deviations {
 };
 
 struct LogSumExp {
+  template <class C>
+  using Number = C;
+
   template <class C>
   static ReduceState<C> of(Term, const C* x, int64_t n, C* t) {
     const C largest = reduce_block<C, Max>(x, n);
@@ -97,22 +145,31 @@ struct LogSumExp {
 
 struct Ties {
   template <class C>
+  using Number = C;
+
+  template <class C>
   static ReduceState<C> of(Term term, const C* x, int64_t n, C* t) {
     read_terms(term, x, t, n);
     const C largest = reduce_block<C, Max>(t, n);
     for (int64_t i = 0; i < n; ++i) {
-      t[i] = t[i] == largest ? C(1) : C(0);
+      t[i] = (t[i] == largest) | (t[i] != t[i]) ? C(1) : C(0);  // of a NaN all are the largest
     }
     return {largest, sum_of(t, n), 0};
   }
   template <class S>
   static S combine(const S& a, const S& b) {
     const auto top = Max::combine(a.first, b.first);
-    return {top, (a.first == top ? a.second : 0) + (b.first == top ? b.second : 0), 0};
+    const auto count = [top](const S& s) {
+      return (s.first == top) | (s.first != s.first) ? s.second : 0;
+    };
+    return {top, count(a) + count(b), 0};
   }
 };
 
 struct Zeros {
+  template <class C>
+  using Number = C;
+
   template <class C>
   static ReduceState<C> of(Term, const C* x, int64_t n, C* t) {
     for (int64_t i = 0; i < n; ++i) {
@@ -131,7 +188,9 @@ struct Zeros {
 };
 
 template <class C, class R>
-using States = ScalarCascade<ReduceState<C>, R>;
+using StateOf = ReduceState<typename R::template Number<C>>;
+template <class C, class R>
+using States = ScalarCascade<StateOf<C, R>, R>;
 
 // A tile of outputs: n rows of up to kTile columns, each column a block in the compute type.
 constexpr int64_t kTile = 16, kRows = 256;
@@ -155,7 +214,7 @@ void read_tile(const std::byte* x, int64_t column_stride, int64_t columns, Rows&
 
 // What depends on the dtype is called through pointers, so that dtypes share the loops.
 template <class C, class R>
-void along(const ReduceTask& task, ReduceState<C>* y, LoadBlock<C> load) {
+void along(const ReduceTask& task, StateOf<C, R>* y, LoadBlock<C> load) {
   C block[kBlockSize], scratch[kBlockSize];
   const int64_t blocks = (task.size[0] + kBlockSize - 1) / kBlockSize;
   for (int64_t column = 0; column < task.columns; ++column) {
@@ -178,7 +237,7 @@ void along(const ReduceTask& task, ReduceState<C>* y, LoadBlock<C> load) {
 }
 
 template <class C, class R>
-void across(const ReduceTask& task, ReduceState<C>* y, ReadTile<C> read) {
+void across(const ReduceTask& task, StateOf<C, R>* y, ReadTile<C> read) {
   C block[kTile][kRows], scratch[kRows];
   for (int64_t first = 0; first < task.columns; first += kTile) {
     const int64_t columns = task.columns - first < kTile ? task.columns - first : kTile;
@@ -201,13 +260,13 @@ template <class R>
 void reduce(DType dtype, const ReduceTask& task) {
   dispatch_floating("reduce", dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
-    auto* y = static_cast<ReduceState<C>*>(task.partial);
+    auto* y = static_cast<StateOf<C, R>*>(task.partial);
     task.across ? across<C, R>(task, y, read_tile<T, C>) : along<C, R>(task, y, load_block<T, C>);
   });
 }
 
 template <class C, class R>
-void combine_chunks(ReduceState<C>* partial, int64_t chunks, int64_t columns) {
+void combine_chunks(StateOf<C, R>* partial, int64_t chunks, int64_t columns) {
   for (int64_t i = 0; i < columns; ++i) {
     States<C, R> states;
     for (int64_t chunk = 0; chunk < chunks; ++chunk) {
@@ -239,9 +298,9 @@ void reduce_state_partials(Reducer reducer, DType dtype, void* partial, int64_t 
                            int64_t columns) {
   with_reducer(reducer, [&]<class R>(R) {
     if (dtype == DType::f64) {
-      combine_chunks<double, R>(static_cast<ReduceState<double>*>(partial), chunks, columns);
+      combine_chunks<double, R>(static_cast<StateOf<double, R>*>(partial), chunks, columns);
     } else {
-      combine_chunks<float, R>(static_cast<ReduceState<float>*>(partial), chunks, columns);
+      combine_chunks<float, R>(static_cast<StateOf<float, R>*>(partial), chunks, columns);
     }
   });
 }

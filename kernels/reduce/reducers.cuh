@@ -72,70 +72,72 @@ struct Scalar {
   }
 };
 
-// The sum of |x| or x^2, and its root.
+// The sum of |x| or x^2, and its root. In double, where the square of every float is in range.
 struct PowerSum {
   static constexpr bool kAux = false;
   static constexpr int kLevels = 3;
   template <class C>
-  using State = C;
+  using State = double;
   template <class C>
   using Aux = C;
 
   template <class C>
-  __device__ static C none() {
-    return C(0);
+  __device__ static double none() {
+    return 0;
   }
   template <class T, class C, int N>
-  __device__ static C of(const C (&x)[N], Term term, int64_t) {
-    C terms[N];
+  __device__ static double of(const C (&x)[N], Term term, int64_t) {
+    double terms[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      terms[i] = term_of(term, x[i]);
+      terms[i] = term_of(term, static_cast<double>(x[i]));
     }
     return combine_all<Sum>(terms);
   }
+  __device__ static double combine(double a, double b) { return a + b; }
   template <class C>
-  __device__ static C combine(C a, C b) {
-    return a + b;
-  }
-  template <class C>
-  __device__ static void finish(C state, const Reading& reading, C& y, C&) {
-    y = reading.root ? std::sqrt(state) : state;
+  __device__ static void finish(double state, const Reading& reading, C& y, C&) {
+    y = static_cast<C>(reading.root ? std::sqrt(state) : state);
   }
 };
 
-// Count, mean and sum of squared deviations; aux is the mean.
+// Count, mean and sum of squared deviations; aux is the mean. In double: a mean rounded to float
+// would cost the deviations their digits, and their squares may leave the range of float.
 struct Deviations {
   static constexpr bool kAux = true;
   static constexpr int kLevels = 1;
   template <class C>
-  using State = Moments<C>;
+  using State = Moments<double>;
   template <class C>
   using Aux = C;
 
   template <class C>
-  __device__ static Moments<C> none() {
-    return {C(0), C(0), C(0)};
+  __device__ static Moments<double> none() {
+    return {0, 0, 0};
   }
   template <class T, class C, int N>
-  __device__ static Moments<C> of(const C (&x)[N], Term, int64_t) {
-    const C mean = combine_all<Sum>(x) / C(N);
-    C squares[N];
+  __device__ static Moments<double> of(const C (&x)[N], Term, int64_t) {
+    double values[N];
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      squares[i] = (x[i] - mean) * (x[i] - mean);
+      values[i] = static_cast<double>(x[i]);
     }
-    return {C(N), mean, combine_all<Sum>(squares)};
+    const double mean = combine_all<Sum>(values) / N;
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      values[i] = (values[i] - mean) * (values[i] - mean);
+    }
+    return {N, mean, combine_all<Sum>(values)};
   }
-  template <class C>
-  __device__ static Moments<C> combine(const Moments<C>& a, const Moments<C>& b) {
+  __device__ static Moments<double> combine(const Moments<double>& a, const Moments<double>& b) {
     return a.merge(b);
   }
   template <class C>
-  __device__ static void finish(const Moments<C>& state, const Reading& reading, C& y, C& aux) {
-    const C variance = state.deviations / static_cast<C>(reading.divisor);
-    y = reading.root ? std::sqrt(variance) : variance;
-    aux = state.mean;
+  __device__ static void finish(const Moments<double>& state, const Reading& reading, C& y,
+                                C& aux) {
+    const double variance = state.deviations / reading.divisor;
+    y = static_cast<C>(reading.root ? std::sqrt(variance) : variance);
+    aux = static_cast<C>(state.mean);
   }
 };
 
@@ -176,7 +178,7 @@ struct LogSumExp {
   }
 };
 
-// The largest term and how many are equal to it (aux).
+// The largest term and how many are equal to it (aux), NaN to NaN.
 struct Ties {
   static constexpr bool kAux = true;
   static constexpr int kLevels = 1;
@@ -201,14 +203,18 @@ struct Ties {
     State<C> state = {combine_all<Max>(terms), C(0)};
 #pragma unroll
     for (int i = 0; i < N; ++i) {
-      state.count += terms[i] == state.value ? C(1) : C(0);
+      // Where one is NaN, the value is.
+      state.count += (terms[i] == state.value) | (terms[i] != terms[i]) ? C(1) : C(0);
     }
     return state;
   }
   template <class S>
   __device__ static S combine(const S& a, const S& b) {
     const auto value = Max::combine(a.value, b.value);
-    return {value, (a.value == value ? a.count : 0) + (b.value == value ? b.count : 0)};
+    const auto count = [value](const S& s) {
+      return (s.value == value) | (s.value != s.value) ? s.count : 0;
+    };
+    return {value, count(a) + count(b)};
   }
   template <class S, class C>
   __device__ static void finish(const S& state, const Reading& reading, C& y, C& aux) {

@@ -197,6 +197,10 @@ std::vector<ErrorCase> group_norm_errors() {
        [] {
          group_norm(ones({4, 6}), 4);
        }},
+      {"no pixels",
+       [] {
+         group_norm(ones({2, 4, 0, 3}), 2);
+       }},
       {"no groups",
        [] {
          group_norm(ones({4, 6}), 0);

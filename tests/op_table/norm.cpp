@@ -128,6 +128,10 @@ OpRow batch_norm_row(bool training, bool affine, bool residual = false) {
        [=] {
          batch_norm(ones({4, 6}), none, none, zeros({6}), none);
        }},
+      {"evaluation without statistics",
+       [=] {
+         batch_norm(ones({4, 6}), none, none, none, none, {.training = false});
+       }},
       {"residual of another size",
        [=] {
          batch_norm(ones({4, 6}), none, none, none, none, {.residual = ones({4, 5})});

@@ -127,6 +127,11 @@ void append_with_numbers(std::vector<OpRow>& rows) {
       [](double x) { return x * -1.25; }, {}));
   row.number = true;
   rows.push_back(row);
+  row = exact(unary(
+      "div", "-3", [](const Tensor& x) { return div(x, -3); }, [](double x) { return x / -3; },
+      {}));
+  row.number = true;
+  rows.push_back(row);
 }
 
 // The mask depends on the seed and the number of elements only, so ones show it.

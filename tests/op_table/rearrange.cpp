@@ -66,6 +66,7 @@ void append_flips_and_rolls(std::vector<OpRow>& rows) {
                                  [] {
                                    roll(ones({3, 4}), {1, 2});
                                  }),
+                           fails("a dim of a scalar", [] { roll(ones({}), {1}, {0}); }),
                            fails("dim out of range", [] {
                              roll(ones({3, 4}), {1}, {2});
                            })});

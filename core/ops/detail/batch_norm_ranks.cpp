@@ -40,17 +40,17 @@ void merge(BatchMoments& all, double count, const double* mean, const double* va
   all.count = total;
 }
 
-// mean, rstd: of this rank's part, [C].
-BatchMoments moments_of_ranks(RankGroup& group, const Tensor& mean, const Tensor& rstd, double eps,
+// mean and the biased variance of this rank's part, [C].
+BatchMoments moments_of_ranks(RankGroup& group, const Tensor& mean, const Tensor& variance,
                               int64_t count) {
   const int64_t channels = mean.numel(), row = 2 * channels + 1;
   const Tensor rows = zeros({group.size() * row}, DType::f64);
   double* own = rows.data<double>() + group.rank() * row;
-  const Tensor m = mean.to(Device{}), r = rstd.to(Device{});
+  const Tensor m = mean.to(Device{}), v = variance.to(Device{});
   own[0] = static_cast<double>(count);
   for (int64_t c = 0; c < channels; ++c) {
     own[1 + c] = m.at(c);
-    own[1 + channels + c] = std::max(0.0, 1 / (r.at(c) * r.at(c)) - eps);
+    own[1 + channels + c] = v.at(c);
   }
   std::vector<int64_t> bounds;
   for (int rank = 0; rank <= group.size(); ++rank) {
@@ -110,13 +110,19 @@ Tensor batch_norm_of_ranks(const BatchNormOfRanks& a) {
   const DType stat = compute_dtype(x.dtype());
   const double eps = options.eps;
   Tensor y = empty_like(x);
-  Tensor mean = empty({x.size(1)}, stat, x.device()), rstd = empty_like(mean);
-  kernels::batch_norm_forward(
-      {.x = x, .weight = kNoView, .bias = kNoView, .y = y, .mean = mean, .rstd = rstd, .eps = eps});
+  Tensor mean = empty({x.size(1)}, stat, x.device()), variance = empty_like(mean);
+  kernels::batch_norm_forward({.x = x,
+                               .weight = kNoView,
+                               .bias = kNoView,
+                               .y = y,
+                               .mean = mean,
+                               .rstd = empty_like(mean),
+                               .eps = eps,
+                               .variance = variance});
   RankGroup* group = options.group;
-  const BatchMoments all = moments_of_ranks(*group, mean, rstd, eps, x.numel() / x.size(1));
+  const BatchMoments all = moments_of_ranks(*group, mean, variance, x.numel() / x.size(1));
   mean = on_device(all.mean, mean);
-  const Tensor variance = on_device(all.variance, mean);
+  variance = on_device(all.variance, mean);
   kernels::batch_norm_inference({.x = x,
                                  .weight = w,
                                  .bias = b,
@@ -125,16 +131,10 @@ Tensor batch_norm_of_ranks(const BatchNormOfRanks& a) {
                                  .y = y,
                                  .eps = eps});
   if (running_mean.defined() && !detail::thread_state.recomputing) {
-    std::vector<double> rstd_of_all;
-    for (const double v : all.variance) {
-      rstd_of_all.push_back(1 / std::sqrt(v + eps));
-    }
-    rstd = on_device(rstd_of_all, mean);
     kernels::batch_norm_running({.mean = mean,
-                                 .rstd = rstd,
+                                 .variance = variance,
                                  .running_mean = running_mean,
                                  .running_var = running_var,
-                                 .eps = eps,
                                  .momentum = options.momentum,
                                  .count = static_cast<int64_t>(all.count)});
     running_mean.bump_version();

@@ -100,6 +100,17 @@ TEST(SyncBatchNorm, OnADevice) {
   expect_one_batch({1, 7, 4}, DType::f16, true, 1e-2, kernels::test_device());
 }
 
+// {1, 2} on one rank and {4} on the other.
+TEST(SyncBatchNorm, RunningVarianceFarBelowEps) {
+  run_threads(2, [](Communicator& group) {
+    const Tensor x = group.rank() == 0 ? from_values({1e-6, 2e-6}, {2, 1}) : full({1, 1}, 4e-6);
+    const Tensor mean = zeros({1}), var = ones({1});
+    (void)batch_norm(x, {}, {}, mean, var, {.momentum = 1, .group = &group});
+    EXPECT_NEAR(var.item() / (7e-12 / 3), 1, 1e-6);
+    EXPECT_NEAR(mean.item() / (7e-6 / 3), 1, 1e-6);
+  });
+}
+
 TEST(SyncBatchNorm, RanksWithOtherStatisticsMakeADifference) {
   const Result whole = normalize(0, 12, DType::f64, true, nullptr);
   const Result part = normalize(0, 6, DType::f64, true, nullptr);

@@ -1,41 +1,8 @@
 // Batch norm against naive f64 references.
-#include <binade/kernels/norm/batch_norm.h>
-#include <tests/kernels/support/array_values.h>
+#include <tests/kernels/norm/batch_norm_statistics.h>
 
 namespace binade::kernels {
 namespace {
-
-constexpr double kEps = 1e-5;
-
-// Channel of every element of a tensor [N, C, ...] in logical order.
-std::vector<size_t> channels_of(const Dims& sizes) {
-  size_t inner = 1;
-  for (int i = 2; i < sizes.size(); ++i) {
-    inner *= static_cast<size_t>(sizes[i]);
-  }
-  std::vector<size_t> channels(static_cast<size_t>(element_count(sizes)));
-  for (size_t i = 0; i < channels.size(); ++i) {
-    channels[i] = i / inner % static_cast<size_t>(sizes[1]);
-  }
-  return channels;
-}
-
-struct Statistics {
-  Values mean, variance;
-};
-
-Statistics statistics(const Values& x, const std::vector<size_t>& channel, size_t channels) {
-  Statistics s{Values(channels), Values(channels)};
-  const double count = static_cast<double>(x.size() / channels);
-  for (size_t i = 0; i < x.size(); ++i) {
-    s.mean[channel[i]] += x[i] / count;
-  }
-  for (size_t i = 0; i < x.size(); ++i) {
-    const double d = x[i] - s.mean[channel[i]];
-    s.variance[channel[i]] += d * d / count;
-  }
-  return s;
-}
 
 // dx, dweight and dbias where statistics are constants (evaluation) or depend on x (training).
 struct Gradients {
@@ -239,18 +206,48 @@ TEST(BatchNorm, AMeanWhoseSquareOverflows) {
   EXPECT_NEAR(values_of(rstd)[1], 1 / std::sqrt(kEps), 1e-9);
 }
 
+TEST(BatchNorm, NaNIsNotHidden) {
+  for (DType dtype : kFloatingDTypes) {
+    for (const Layout& layout : image_layouts()) {
+      const Case c{dtype, {2, 21, 3, 5}, layout, true};
+      Arrays t(c);
+      StridedArray variance(t.mean), running_mean(t.mean), running_var(t.mean);
+      t.x.set({1, 17, 2, 0}, std::nan(""));
+      batch_norm_forward({.x = t.x.view(),
+                          .weight = t.weight.view(),
+                          .bias = t.bias.view(),
+                          .y = t.y.view(),
+                          .mean = t.mean.view(),
+                          .rstd = t.rstd.view(),
+                          .eps = kEps,
+                          .variance = variance.view()});
+      batch_norm_running(
+          {t.mean.view(), variance.view(), running_mean.view(), running_var.view(), 0.1, 30});
+      const Values y = values_of(t.y);
+      for (size_t i = 0; i < y.size(); ++i) {
+        ASSERT_EQ(std::isnan(y[i]), i / 15 % 21 == 17) << c.name();
+      }
+      for (StridedArray* array : {&t.mean, &t.rstd, &variance, &running_mean, &running_var}) {
+        for (int64_t i = 0; i < 21; ++i) {
+          ASSERT_EQ(std::isnan(array->get({i})), i == 17) << c.name();
+        }
+      }
+    }
+  }
+}
+
 TEST(BatchNorm, RunningStatistics) {
   for (DType dtype : {DType::f32, DType::f64}) {
-    StridedArray mean = make_array(dtype, {2}, {1, -2}), rstd = make_array(dtype, {2}, {0.5, 2});
+    StridedArray mean = make_array(dtype, {2}, {1, -2}), biased = make_array(dtype, {2}, {4, 0.25});
     StridedArray running_mean = make_array(dtype, {2}, {0, 3}),
                  running_var = make_array(dtype, {2}, {1, 5});
     const View means = running_mean.view(), variances = running_var.view();
-    batch_norm_running({mean.view(), rstd.view(), means, variances, kEps, 0.1, 6});
+    batch_norm_running({mean.view(), biased.view(), means, variances, 0.1, 6});
     expect_close(running_mean, dtype, {0.1, 2.5}, 4, "running_mean");
-    expect_close(running_var, dtype,
-                 {0.9 + 0.1 * (4 - kEps) * 1.2, 4.5 + 0.1 * (0.25 - kEps) * 1.2}, 4, "running_var");
+    expect_close(running_var, dtype, {0.9 + 0.1 * 4 * 1.2, 4.5 + 0.1 * 0.25 * 1.2}, 4,
+                 "running_var");
     EXPECT_EQ(error_of([&] {
-                batch_norm_running({mean.view(), rstd.view(), means, variances, kEps, 0.1, 1});
+                batch_norm_running({mean.view(), biased.view(), means, variances, 0.1, 1});
               }),
               "batch_norm: got 1 value per channel in training, expected 2 or more for an unbiased "
               "variance");

@@ -115,6 +115,44 @@ void check_case(const Case& c) {
 
 const Layout kRowMajor{"row-major", {}, 0}, kChannelsLast{"channels-last", {0, 2, 3, 1}, 0};
 
+TEST(GroupNorm, NaNIsNotHidden) {
+  for (DType dtype : kFloatingDTypes) {
+    for (const Layout& layout : {Layout{"row-major", {}, 0}, Layout{"last", {0, 2, 3, 1}, 0}}) {
+      for (int64_t h : {1, 3, 20}) {
+        const Case c{dtype, 2, 6, h, h, 2, layout};
+        Arrays t(c);
+        t.x.set({1, 2, h - 1, 0}, std::nan(""));
+        t.forward(c);
+        t.backward(c);
+        const Values y = values_of(t.y), dx = values_of(t.dx), rstd = values_of(t.rstd);
+        for (size_t group = 0; group < 4; ++group) {
+          EXPECT_EQ(std::isnan(rstd[group]), group == 2) << c.name();
+        }
+        for (size_t i = 0; i < y.size(); ++i) {
+          const size_t group = i / static_cast<size_t>(3 * h * h);
+          ASSERT_EQ(std::isnan(y[i]), group == 2) << c.name();
+          ASSERT_EQ(std::isnan(dx[i]), group == 2) << c.name();
+        }
+      }
+    }
+  }
+}
+
+TEST(GroupNorm, RstdBesideAMeanOfAMillion) {
+  for (const Layout& layout : {Layout{"row-major", {}, 0}, Layout{"last", {0, 2, 3, 1}, 0}}) {
+    for (int64_t h : {3, 20, 70}) {
+      const Case c{DType::f32, 1, 6, h, h, 2, layout, false};
+      Arrays t(c);
+      assign(t.x, random_values(c.count(), 1, 1e6, 40));
+      t.forward(c);
+      const Reference r = reference(c, t);
+      for (size_t group = 0; group < 2; ++group) {
+        EXPECT_NEAR(values_of(t.rstd)[group], r.rstd[group], 1e-5 * r.rstd[group]) << c.name();
+      }
+    }
+  }
+}
+
 TEST(GroupNorm, MatchesReferenceForAllLayoutsAndDTypes) {
   for (DType dtype : kFloatingDTypes) {
     for (const Layout& layout : {kRowMajor, kChannelsLast, Layout{"with a gap", {}, 3},

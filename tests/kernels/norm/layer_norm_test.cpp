@@ -171,6 +171,47 @@ TEST(LayerNorm, VarianceFarFromZeroIsAccurate) {
   }
 }
 
+// A mean of 1e6 leaves 4 bits for the deviations.
+TEST(LayerNorm, RstdBesideAMeanOfAMillion) {
+  for (int64_t cols : {37, 300, 2500, 9000}) {
+    for (double first : {1e6, 1e6 + 1000}) {
+      const Case c{DType::f32, 2, cols, kRowMajor, false};
+      Arrays t(c);
+      Values values = random_values(c.count(), 1, 1e6, 40);
+      values[0] = values[static_cast<size_t>(cols)] = first;
+      assign(t.x, values);
+      t.forward(c);
+      const Reference r = reference(c, t);
+      for (size_t row = 0; row < 2; ++row) {
+        EXPECT_NEAR(values_of(t.rstd)[row], r.rstd[row], 1e-5 * r.rstd[row]) << cols;
+      }
+      expect_close(t.y, c.dtype, r.y, 100, c.name() + " y");
+    }
+  }
+}
+
+// All of a row that holds a NaN, and no other row.
+TEST(LayerNorm, NaNIsNotHidden) {
+  for (DType dtype : kFloatingDTypes) {
+    for (int64_t cols : {3, 40, 300, 2500, 9000}) {
+      for (bool centred : {true, false}) {
+        const Case c{dtype, 3, cols, kRowMajor, true, centred};
+        Arrays t(c);
+        t.x.set({1, cols * 2 / 3}, std::nan(""));
+        t.forward(c);
+        t.backward(c);
+        for (int64_t row = 0; row < 3; ++row) {
+          EXPECT_EQ(std::isnan(t.rstd.get({row})), row == 1) << c.name();
+          for (int64_t i = 0; i < cols; ++i) {
+            ASSERT_EQ(std::isnan(t.y.get({row, i})), row == 1) << c.name() << " column " << i;
+            ASSERT_EQ(std::isnan(t.dx.get({row, i})), row == 1) << c.name() << " column " << i;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(LayerNorm, MemoryMayBeginAnywhere) {
   for (DType dtype : kFloatingDTypes) {
     for (int64_t cols : {16, 4112}) {

@@ -11,6 +11,7 @@ struct Case {
   int dim;
   double eps;
   Layout layout;
+  double scale1 = 1, scale2 = 1;  // of the operands
 };
 
 void check_case(const Case& c) {
@@ -25,9 +26,9 @@ void check_case(const Case& c) {
     }
   }
   const size_t lines = outer * inner, length = static_cast<size_t>(c.sizes[c.dim]);
-  StridedArray a =
-      make_array(c.dtype, c.sizes, random_values(count, 1), c.layout.order, c.layout.gap);
-  StridedArray b = make_array(c.dtype, c.sizes, random_values(count, 2));
+  StridedArray a = make_array(c.dtype, c.sizes, random_values(count, 1, 0, c.scale1),
+                              c.layout.order, c.layout.gap);
+  StridedArray b = make_array(c.dtype, c.sizes, random_values(count, 2, 0, c.scale2));
   StridedArray da(c.dtype, c.sizes), db(c.dtype, c.sizes, c.layout.order, c.layout.gap);
   StridedArray y(stat, kept), inverse1(stat, kept), inverse2(stat, kept);
   StridedArray dy = make_array(stat, kept, random_values(lines, 3));
@@ -71,8 +72,8 @@ void check_case(const Case& c) {
                            c.layout.name + " eps " + std::to_string(c.eps);
   const double units = 8 + std::sqrt(static_cast<double>(length)) / 4;
   expect_close(y, stat, want, units, what, 1);
-  expect_close(da, c.dtype, want_da, units, what + " d x1", 1);
-  expect_close(db, c.dtype, want_db, units, what + " d x2", 1);
+  expect_close(da, c.dtype, want_da, units, what + " d x1", 1 / c.scale1);
+  expect_close(db, c.dtype, want_db, units, what + " d x2", 1 / c.scale2);
 }
 
 TEST(CosineSimilarity, MatchesReference) {
@@ -88,6 +89,18 @@ TEST(CosineSimilarity, MatchesReference) {
     check_case({dtype, {3, 0}, 1, 1e-8, {"empty lines", {}, 0}});
     check_case({dtype, {2, 2500}, 1, 1e-8, {"row-major", {}, 0}});
     check_case({dtype, {300, 3}, 0, 1e-8, {"row-major", {}, 0}});
+  }
+}
+
+TEST(CosineSimilarity, SquaresDoNotLeaveTheRange) {
+  for (DType dtype : {DType::f32, DType::bf16}) {
+    for (const Layout& layout : {Layout{"row-major", {}, 0}, Layout{"transposed", {1, 0}, 0}}) {
+      for (int64_t cols : {3, 37, 3000}) {
+        check_case({dtype, {4, cols}, 1, 1e-8, layout, 1e25, 1e24});
+        check_case({dtype, {4, cols}, 1, 1e-8, layout, 1e25, 1e-3});
+        check_case({dtype, {4, cols}, 1, 1e-34, layout, 1e-25, 1e-20});
+      }
+    }
   }
 }
 

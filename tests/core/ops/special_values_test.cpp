@@ -1,0 +1,258 @@
+// Ops at values where a shortcut shows: divisions that must round once, NaN, numbers near the ends
+// of the range, nothing to reduce. Runs on the device that BINADE_TEST_DEVICE names.
+#include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace binade {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr DType kFloating[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
+
+Device device() {
+  const char* name = std::getenv("BINADE_TEST_DEVICE");
+  return name ? Device::parse(name) : Device{};
+}
+
+Tensor values(std::initializer_list<double> list, DType dtype = DType::f32) {
+  return from_values(list, {static_cast<int64_t>(list.size())}, dtype, device());
+}
+
+// The gradient of f at x for a seed of ones times `seed`.
+Tensor gradient(const std::function<Tensor(const Tensor&)>& f, const Tensor& at, double seed = 1) {
+  Tensor x = at.detach();
+  x.require_grad();
+  const Tensor y = f(x);
+  backward(y, full(y.sizes(), seed, y.dtype(), y.device()));
+  return x.grad();
+}
+
+void expect_values(const Tensor& got, const std::vector<double>& expected, const char* what) {
+  ASSERT_EQ(got.numel(), static_cast<int64_t>(expected.size())) << what;
+  const Tensor host = got.to(Device{});
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double value = host.at(static_cast<int64_t>(i));
+    EXPECT_TRUE(value == expected[i] || (std::isnan(value) && std::isnan(expected[i])))
+        << what << " element " << i << ": " << value << ", expected " << expected[i];
+  }
+}
+
+double item(const Tensor& x) { return x.to(Device{}).item(); }
+
+std::string error_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SpecialValues, DivisionByANumberRoundsOnce) {
+  for (DType dtype : kFloating) {
+    for (int n = 1; n < 1000; n += device().is_cpu() ? 1 : 37) {
+      if (dtype == DType::bf16 && n > 256) {
+        break;  // not all are bf16 numbers
+      }
+      const Tensor x = full({3}, n, dtype, device());
+      expect_values(x / n, {1, 1, 1}, "n / n");
+      expect_values(gradient([n](const Tensor& t) { return t / n; }, x, n), {1, 1, 1}, "gradient");
+    }
+  }
+  expect_values(values({0, 1e-310, -3e-310}, DType::f64) / 1e-310, {0, 1, -3}, "subnormal");
+  expect_values(values({0, 1, -1, kNaN}) / 0, {kNaN, INFINITY, -INFINITY, kNaN}, "by zero");
+  expect_values(values({60000}, DType::f16) / 120000, {.5}, "a divisor that is no f16 number");
+}
+
+TEST(SpecialValues, MeansDivide) {
+  for (DType dtype : {DType::f32, DType::f64}) {
+    for (int n = 1; n < 400; n += device().is_cpu() ? 1 : 19) {
+      const Tensor x = ones({n}, dtype, device());
+      EXPECT_EQ(item(mean(x)), 1) << n;
+      const Tensor dx = gradient([](const Tensor& t) { return mean(t); }, x, n);
+      EXPECT_EQ(item(select(dx, 0, n - 1)), 1) << n;
+      EXPECT_EQ(item(mse_loss(x, zeros({n}, dtype, device()))), 1) << n;
+      EXPECT_EQ(item(l1_loss(x, zeros({n}, dtype, device()))), 1) << n;
+    }
+  }
+}
+
+TEST(SpecialValues, GradientOfExtremesOfNaN) {
+  for (DType dtype : kFloating) {
+    const Tensor x = values({1, kNaN, 3, kNaN}, dtype);
+    for (auto f : {static_cast<Tensor (*)(const Tensor&)>(max),
+                   static_cast<Tensor (*)(const Tensor&)>(min)}) {
+      EXPECT_TRUE(std::isnan(item(f(x))));
+      expect_values(gradient(f, x), {0, .5, 0, .5}, "max and min share it");
+    }
+    const Tensor rows = reshape(values({1, kNaN, 3, 2, 5, 5}, dtype), {2, 3});
+    for (bool largest : {true, false}) {
+      const auto of_rows = [largest](const Tensor& t) {
+        return largest ? amax(t, {1}) : amin(t, {1});
+      };
+      const std::vector<double> last =
+          largest ? std::vector<double>{0, .5, .5} : std::vector<double>{1, 0, 0};
+      expect_values(gradient(of_rows, rows), {kNaN, kNaN, kNaN, last[0], last[1], last[2]},
+                    "amax and amin");
+      const auto along = [largest](const Tensor& t) {
+        return largest ? max(t, 1).values : min(t, 1).values;
+      };
+      expect_values(gradient(along, rows), {0, 1, 0, largest ? 0.0 : 1.0, largest ? 1.0 : 0.0, 0},
+                    "along a dim");
+    }
+  }
+}
+
+TEST(SpecialValues, NormsKeepNaN) {
+  for (DType dtype : kFloating) {
+    const Tensor x = values({kNaN, 1, 2}, dtype);
+    expect_values(rms_norm(x, {3}), {kNaN, kNaN, kNaN}, "rms_norm");
+    expect_values(layer_norm(x, {3}), {kNaN, kNaN, kNaN}, "layer_norm");
+    expect_values(gradient([](const Tensor& t) { return rms_norm(t, {3}); }, x), {kNaN, kNaN, kNaN},
+                  "rms_norm backward");
+    expect_values(gradient([](const Tensor& t) { return norm(t); }, x), {kNaN, kNaN, kNaN},
+                  "norm backward");
+    expect_values(gradient([](const Tensor& t) { return std(t); }, x), {kNaN, kNaN, kNaN},
+                  "std backward");
+  }
+}
+
+TEST(SpecialValues, RangeOfStdAndNorm) {
+  for (double scale : {1e25, 1e-25, 1e37, 1e-36, 1e-41}) {
+    const bool subnormal = scale < 1e-38;
+    const Tensor x = values({1 * scale, 2 * scale, 4 * scale});
+    const Tensor stored = x.to(Device{});
+    const double a = stored.at(0), b = stored.at(1), c = stored.at(2), m = (a + b + c) / 3;
+    const double deviation =
+        std::sqrt(((a - m) * (a - m) + (b - m) * (b - m) + (c - m) * (c - m)) / 2);
+    const double length = std::sqrt(a * a + b * b + c * c);
+    const double tolerance = subnormal ? 2e-4 : 1e-6;
+    EXPECT_NEAR(item(std(x)) / deviation, 1, tolerance) << scale;
+    EXPECT_NEAR(item(norm(x)) / length, 1, tolerance) << scale;
+    const Tensor dx = gradient([](const Tensor& t) { return norm(t); }, x).to(Device{});
+    EXPECT_NEAR(dx.at(1), b / length, subnormal ? 2e-4 : 1e-6) << scale;
+    if (!subnormal) {
+      const Tensor ds = gradient([](const Tensor& t) { return std(t); }, x).to(Device{});
+      EXPECT_NEAR(ds.at(2), (c - m) / (2 * deviation), 1e-6) << scale;
+    }
+  }
+}
+
+TEST(SpecialValues, NothingToReduce) {
+  for (DType dtype : kFloating) {
+    const Tensor none = zeros({0}, dtype, device()), rows = zeros({2, 0}, dtype, device());
+    EXPECT_TRUE(std::isnan(item(mean(none))));
+    EXPECT_EQ(item(sum(none)), 0);
+    EXPECT_EQ(item(prod(none)), 1);
+    EXPECT_EQ(item(norm(none)), 0);
+    EXPECT_TRUE(std::isnan(item(var(none))));
+    EXPECT_EQ(item(logsumexp(none)), -INFINITY);
+    expect_values(mean(rows, {1}), {kNaN, kNaN}, "mean of empty rows");
+    EXPECT_EQ(mean(rows, {0}).numel(), 0);
+    EXPECT_EQ(gradient([](const Tensor& t) { return mean(t); }, none).numel(), 0);
+    EXPECT_EQ(gradient([](const Tensor& t) { return mean(t, {0}); }, rows).numel(), 0);
+    for (auto f : {mse_loss, l1_loss}) {
+      EXPECT_TRUE(std::isnan(item(f(none, none, Reduction::mean))));
+      EXPECT_EQ(item(f(none, none, Reduction::sum)), 0);
+    }
+    EXPECT_TRUE(std::isnan(item(bce_with_logits(none, none))));
+    EXPECT_TRUE(std::isnan(item(smooth_l1_loss(none, none))));
+    EXPECT_TRUE(std::isnan(item(huber_loss(none, none))));
+    EXPECT_TRUE(std::isnan(item(kl_div(none, none))));
+    const Tensor logits = zeros({0, 3}, dtype, device());
+    const Tensor targets = zeros({0}, DType::i64, device());
+    EXPECT_TRUE(std::isnan(item(cross_entropy(logits, targets))));
+    EXPECT_TRUE(std::isnan(item(cross_entropy(logits, logits))));
+    EXPECT_TRUE(std::isnan(item(nll_loss(logits, targets))));
+    EXPECT_NE(error_of([&] { (void)amax(none); }), "");
+    EXPECT_NE(error_of([&] { (void)max(none); }), "");
+  }
+  const Tensor integers = zeros({3}, DType::i64, device());
+  EXPECT_EQ(error_of([&] { (void)mean(integers); }),
+            "mean: got dtype i64, expected a floating dtype; convert with to()");
+}
+
+TEST(SpecialValues, RunningVarianceFarBelowEps) {
+  for (double scale : {1e-6, 1.0, 1e4}) {
+    const Tensor x = reshape(values({1 * scale, 2 * scale, 4 * scale}), {3, 1});
+    const Tensor mean = zeros({1}, DType::f32, device()), var = ones({1}, DType::f32, device());
+    (void)batch_norm(x, {}, {}, mean, var, {.training = true, .momentum = 1});
+    EXPECT_NEAR(item(var) / (scale * scale * 7 / 3), 1, 1e-6) << scale;
+    EXPECT_NEAR(item(mean) / (scale * 7 / 3), 1, 1e-6) << scale;
+  }
+}
+
+TEST(SpecialValues, BatchNormOfEvaluationNeedsStatistics) {
+  const Tensor x = randn({4, 3}, DType::f32, device());
+  EXPECT_EQ(error_of([&] { (void)batch_norm(x, {}, {}, {}, {}, {.training = false}); }),
+            "batch_norm: got training = false without running_mean and running_var, expected both; "
+            "to normalise by the batch without them, set training = true");
+  EXPECT_EQ(batch_norm(x, {}, {}, {}, {}).sizes(), x.sizes());
+}
+
+TEST(SpecialValues, PoolingOfLargeWindows) {
+  for (DType dtype : kFloating) {
+    const Tensor x = cast(reshape(arange(32 * 32, DType::f32, device()), {1, 1, 32, 32}), dtype);
+    const auto pool = [](const Tensor& t) {
+      return max_pool2d(t, {.kernel = {16, 16}, .stride = {16, 16}});
+    };
+    EXPECT_EQ(item(sum(gradient(pool, x))), 4);
+    const Tensor small = reshape(values({0, 1, 2, 3}, dtype), {1, 1, 2, 2});
+    const kernels::Pool2dGeometry beyond{.kernel = {3, 3}, .stride = {2, 2}, .ceil_mode = true};
+    expect_values(max_pool2d(small, beyond), {3}, "max");
+    expect_values(avg_pool2d(small, beyond), {1.5}, "average");
+    expect_values(gradient([&](const Tensor& t) { return max_pool2d(t, beyond); }, small),
+                  {0, 0, 0, 1}, "max backward");
+    expect_values(gradient([&](const Tensor& t) { return avg_pool2d(t, beyond); }, small),
+                  {.25, .25, .25, .25}, "average backward");
+    const kernels::Pool2dGeometry padding{
+        .kernel = {2, 2}, .padding = {1, 1}, .dilation = {3, 3}, .ceil_mode = true};
+    expect_values(max_pool2d(small, padding), {-INFINITY}, "only padding");
+    expect_values(gradient([&](const Tensor& t) { return max_pool2d(t, padding); }, small),
+                  {0, 0, 0, 0}, "only padding, backward");
+  }
+}
+
+TEST(SpecialValues, MessagesNameTheOpAndWhatItGot) {
+  const Tensor image = ones({1, 2, 3, 4}, DType::f32, device());
+  EXPECT_EQ(error_of([&] {
+              (void)max_pool2d(image, {.kernel = {5, 5}});
+            }),
+            "max_pool2d: got input size 3 with padding 0, expected at least 5 with padding for "
+            "kernel 5 with dilation 1");
+  EXPECT_EQ(error_of([&] {
+              (void)avg_pool2d(image, {.kernel = {2147483697, 1}});
+            }),
+            "avg_pool2d: got kernel 2147483697, stride 1, dilation 1, expected 1 to 2^31");
+  const Tensor integers = zeros({2}, DType::u8, device());
+  EXPECT_EQ(error_of([&] { (void)sum(integers); }),
+            "sum: got dtype u8, expected a floating dtype, i64 or i32; convert with to()");
+  EXPECT_EQ(error_of([&] {
+              (void)cross_entropy(ones({2, 3}, DType::f32, device()),
+                                  zeros({2}, DType::i64, device()),
+                                  {.weight = ones({4}, DType::f32, device())});
+            }),
+            "cross_entropy: got a weight of shape [4] and dtype f32, expected [3] of a floating "
+            "dtype, one factor per class");
+}
+
+TEST(SpecialValues, RollAndGroupNormRefuseWhatIsNotThere) {
+  EXPECT_EQ(error_of([] { (void)roll(ones({}, DType::f32, device()), {1}, {0}); }),
+            "roll: got dims [0] for a 0-d tensor, expected no dims");
+  EXPECT_EQ(item(roll(ones({}, DType::f32, device()), {1})), 1);
+  EXPECT_EQ(error_of([] {
+              (void)group_norm(ones({2, 4, 0, 3}, DType::f32, device()), 2);
+            }),
+            "group_norm: got x of shape [2, 4, 0, 3], expected [N, C, ...] with at least one value "
+            "per channel");
+}
+
+}  // namespace
+}  // namespace binade
