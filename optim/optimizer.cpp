@@ -57,6 +57,7 @@ Optimizer::Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
   if (!device().is_cpu()) {
     create_device_state();
   }
+  arena_->follow_values();
   ++arena_->optimizers;
 }
 
@@ -225,6 +226,7 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
   if (options.accumulating) {
     return StepOutcome::accumulating;
   }
+  arena_->follow_values();
   const double factor = 1 / options.divisor;
   double clip = 1;
   last_norm_ = -1;
@@ -288,6 +290,7 @@ bool Optimizer::apply(size_t index, double factor, double clip) {
     for (size_t i = stretch.first; i < stretch.last; ++i) {
       ++group.items[i].updates;
       group.items[i].parameter.value.bump_version();
+      arena_->note_agreement(group.items[i].parameter);
     }
   }
   return !all.empty();

@@ -47,6 +47,7 @@ StepResult Optimizer::step_on_device(const StepOptions& options,
   if (options.accumulating) {
     return StepOutcome::accumulating;
   }
+  arena_->follow_values();
   const std::vector<GradientRange> all = gradients();
   check(!all.empty() || has_gradient(),  // of which this rank owns nothing
         "step: no parameter has a gradient; call backward before step");
@@ -152,6 +153,7 @@ void Optimizer::apply_on_device() {
     for (Stretch stretch : stretches(groups_[i])) {
       for (size_t k = stretch.first; k < stretch.last; ++k) {
         groups_[i].items[k].parameter.value.bump_version();
+        arena_->note_agreement(groups_[i].items[k].parameter);
       }
       if (!own_part(stretch)) {
         continue;

@@ -32,6 +32,7 @@ void Optimizer::for_each_state(F f) const {
 }
 
 NamedTensors Optimizer::state_tensors() const {
+  arena_->follow_values();
   std::vector<Tensor> masters;
   std::vector<std::vector<Tensor>> moments(moments_.size());  // [moment][segment]
   for (size_t i = 0; i < arena_->segments().size(); ++i) {
@@ -125,12 +126,11 @@ void Optimizer::load_state(const NamedTensors& tensors, const NamedScalars& scal
   size_t next = 0;
   for_each_state([&](const std::string&, const Parameter& parameter, int moment) {
     const auto segment = static_cast<size_t>(parameter.segment);
-    const Tensor& state = moment < 0 ? arena_->segments()[segment].masters
-                                     : moments_[static_cast<size_t>(moment)][segment];
     const Tensor& source = sources[next++];
-    arena_->put(state, parameter, source);
     if (moment < 0) {
-      parameter.value.copy_(source.to(device()).to(state.dtype()));
+      arena_->set_value(parameter, source);
+    } else {
+      arena_->put(moments_[static_cast<size_t>(moment)][segment], parameter, source);
     }
   });
   const double steps = scalars.at("step");
