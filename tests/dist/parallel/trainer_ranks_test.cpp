@@ -148,7 +148,11 @@ TEST(TrainerRanks, StopEarlyByTheLossOfAllRanks) {
                     {.epochs = 5,
                      .patience = 1,
                      .progress = false,
-                     .step = [&](nn::Module&, const data::Batch&) { return sum(model.weight); },
+                     .step =
+                         [&](nn::Module& net, const data::Batch& batch) {
+                           return net.is_training() ? sum(model.weight)
+                                                    : classification_step(net, batch);
+                         },
                      .group = &group});
     const FakeDataset pictures(2);
     data::Loader loader(
