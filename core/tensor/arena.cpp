@@ -3,6 +3,9 @@
 #include <binade/core/tensor/parameter.h>
 #include <binade/kernels/copy/copy.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace binade {
 namespace {
 
@@ -199,7 +202,22 @@ void Arena::follow_value(const Parameter& parameter) const {
   note_agreement(parameter);
 }
 
+namespace {
+thread_local FollowedArenas* followed = nullptr;
+}  // namespace
+
+FollowedArenas::FollowedArenas() : outer_(std::exchange(followed, this)) {}
+FollowedArenas::~FollowedArenas() { followed = outer_; }
+
 void Arena::follow_values() const {
+  const bool masters = std::any_of(segments_.begin(), segments_.end(),
+                                   [](const Segment& s) { return s.masters.defined(); });
+  if (!masters) {
+    return;
+  }
+  if (followed) {
+    followed->arenas_.push_back(weak_from_this());
+  }
   for (const Parameter& parameter : parameters_) {
     follow_value(parameter);
   }

@@ -52,7 +52,7 @@ struct Parameter {
   Leaf& leaf() const;  // REQUIRES: trainable
 };
 
-class Arena {
+class Arena : public std::enable_shared_from_this<Arena> {
  public:
   static constexpr int64_t kAlignment = 128;
 
@@ -134,6 +134,22 @@ class Arena {
       agreed_;  // per parameter: the value's version when its master was set
   Sharding sharding_ = Sharding::none;
   RankGroup* group_ = nullptr;
+};
+
+// While one exists on a thread it notes the arenas whose follow_values() is called there: what a
+// captured graph did once, and a replay must ask for again.
+class FollowedArenas {
+ public:
+  FollowedArenas();
+  ~FollowedArenas();
+  FollowedArenas(const FollowedArenas&) = delete;
+  FollowedArenas& operator=(const FollowedArenas&) = delete;
+  std::vector<std::weak_ptr<const Arena>> take() { return std::move(arenas_); }
+
+ private:
+  friend class Arena;
+  std::vector<std::weak_ptr<const Arena>> arenas_;
+  FollowedArenas* outer_;
 };
 
 // `to` takes the place of the leaf `from`: it gets its gradient, its hooks, and what backwards of
