@@ -384,6 +384,7 @@ void Module::leave_arena() {
       own.leaf = own.trainable ? Tensor() : leaf;
     }
   }
+  arena_->abandoned = true;
   arena_.reset();
 }
 

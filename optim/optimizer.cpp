@@ -52,6 +52,9 @@ Optimizer::Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
     groups_.push_back(std::move(group));
   }
   check(arena_ != nullptr, "optimizer: got no parameters");
+  check(!arena_->abandoned,
+        "optimizer: got parameters from before the model was moved, converted or built into "
+        "another; call parameters() after that");
   for (size_t i = 0; i < moment_names_.size(); ++i) {
     moments_.push_back(arena_->make_state());
   }

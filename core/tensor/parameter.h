@@ -123,6 +123,8 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // Optimizers that hold the arena: moving the model is an error while there is one.
   int optimizers = 0;
   bool has_optimizer() const { return optimizers > 0; }
+  // The model's tensors lie elsewhere now: an optimizer would train what nobody uses.
+  bool abandoned = false;
 
  private:
   const Tensor& masters_of(const Parameter& parameter) const;

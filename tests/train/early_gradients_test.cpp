@@ -186,6 +186,32 @@ TEST(EarlyGradients, FreezingIsAReason) {
   EXPECT_TRUE(net.a.weight.grad().defined());
 }
 
+// A list that is older than a move holds tensors that nobody uses: training them is no training.
+TEST(EarlyGradients, AnOptimizerOverAnAbandonedArenaIsRefused) {
+  const std::vector<std::function<void(Net&)>> changes = {
+      [](Net& net) { net.to(test_device(), Precision::mixed(DType::f16)); },
+      [](Net& net) { net.to(DType::f64); },
+      [](Net& net) {
+        net.a.weight = randn({7, 5});
+      },
+  };
+  for (const auto& change : changes) {
+    Net net;
+    const ParameterList before = net.parameters();
+    change(net);
+    const ParameterList after = net.parameters();
+    try {
+      optim::Sgd sgd(before, {.lr = 0.1});
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("from before the model was moved"),
+                std::string::npos)
+          << error.what();
+    }
+    optim::Sgd sgd(after, {.lr = 0.1});
+  }
+}
+
 TEST(EarlyGradients, TiedParametersStayTiedOnAnotherDevice) {
   class Tied : public Module {
    public:
