@@ -29,7 +29,7 @@ std::string class_name(const Module& module) {
   const char* mangled = typeid(module).name();
   int status = 0;
   char* readable = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
-  const std::string name = status == 0 ? readable : mangled;
+  std::string name = status == 0 ? readable : mangled;
   std::free(readable);
   return name;
 }

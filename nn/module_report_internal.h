@@ -1,4 +1,4 @@
-// What a Module tells about itself: its tensors, and what its precision does. Internal to nn.
+// ModuleReport: the texts of describe() and explain_precision(). Internal to nn.
 #pragma once
 #include <binade/nn/module.h>
 

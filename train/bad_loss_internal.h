@@ -1,4 +1,4 @@
-// What to say about a loss that is not finite. Internal to train.
+// Errors for a loss that is not finite. Internal to train.
 #pragma once
 #include <binade/core/tensor/create.h>
 #include <binade/train/trainer.h>

@@ -1,4 +1,4 @@
-// Evaluation and prediction with a model in evaluation mode. Internal to train.
+// Evaluator runs a model in evaluation mode: validation and prediction. Internal to train.
 #pragma once
 #include <binade/train/ranks_internal.h>
 #include <binade/train/trainer.h>

@@ -1,4 +1,4 @@
-// What the Trainer keeps in a checkpoint, and how it comes back. Internal to train.
+// RunCheckpoints saves a run and reads it again. Internal to train.
 #pragma once
 #include <binade/train/checkpoint_store.h>
 #include <binade/train/ranks_internal.h>

@@ -1,4 +1,4 @@
-// What a run prints: a line per epoch, a live one on a terminal, notes. Internal to train.
+// RunDisplay prints a line per epoch, a live line on a terminal, and notes. Internal to train.
 #pragma once
 #include <binade/data/loader.h>
 #include <binade/train/metrics.h>

@@ -1,8 +1,8 @@
-// What the Trainer makes of the loss scaler: words about skipped steps, which samples an overflow
-// at the floor met, and when the run goes on in full precision. Internal to train.
+// ScalerWatch asks the loss scaler for the Trainer: how many steps were skipped, which samples an
+// overflow at the floor met, and whether the run goes on in full precision. Internal to train.
 //
-// On the CPU the scaler is asked at every step; on a device that is a wait, so only now and then,
-// at steps that do not depend on the clock.
+// On the CPU it asks at every step. On a device that is a wait, so it asks only now and then, at
+// steps that do not depend on the clock.
 #pragma once
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/scaler_notes.h>

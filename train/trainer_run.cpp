@@ -426,7 +426,7 @@ optim::StepResult TrainerRun::step() {
   }
 }
 
-// On the CPU: before backward, so that the weights stay as they were.
+// A loss on the CPU is checked before backward, so the weights stay as they were.
 void TrainerRun::check_loss(const Tensor& loss, const data::Batch& batch, const Generator& random) {
   if (!watches_loss() || !loss.defined() || !loss.device().is_cpu() || loss.numel() != 1 ||
       std::isfinite(loss.item())) {
@@ -438,8 +438,8 @@ void TrainerRun::check_loss(const Tensor& loss, const data::Batch& batch, const 
                    explain_bad_loss(parts_.model, options_.step, batch, random));
 }
 
-// Of the steps so far: reads what is on a device. Without a bad loss the last update may still have
-// left weights that are not finite, which no checkpoint shall hold.
+// Checks all losses so far, and reads those on a device. Without a bad loss the last update may
+// still have left weights that are not finite; no checkpoint may hold them.
 void TrainerRun::check_losses() {
   if (!watches_loss()) {
     return;

@@ -74,7 +74,7 @@ void hand_over_gradients(const Tensor& from, const Tensor& to) {
     return;
   }
   auto& before = static_cast<Leaf&>(*from.history());
-  const Ref<Node> after = to.history();
+  const Ref<Node>& after = to.history();
   move_gradient(before, static_cast<Leaf&>(*after));
   detail::copy_hooks(before, *after);
   before.on_final = [&before, after](const Tensor&) {

@@ -76,7 +76,7 @@ TrainingStep bad_in_one_batch(int64_t* bad_step, double scale = 1) {
   auto calls = std::make_shared<int64_t>(0);
   return [=](nn::Module& model, const data::Batch& batch) {
     const int64_t call = (*calls)++;
-    const Tensor loss = classification_step(model, batch);
+    Tensor loss = classification_step(model, batch);
     const auto& ids = batch.indices;
     if (std::find(ids.begin(), ids.end(), 9) == ids.end()) {
       return loss;
@@ -153,7 +153,7 @@ TEST(NanLoss, BadWeightsAreFoundAtTheEndOfTheEpochAndNotSaved) {
   NetRun run;
   auto calls = std::make_shared<int64_t>(0);
   const TrainingStep step = [calls](nn::Module& model, const data::Batch& batch) {
-    const Tensor loss = classification_step(model, batch);
+    Tensor loss = classification_step(model, batch);
     // sqrt(0): the value is 0, the slope infinite, and infinity times 0 is NaN.
     return ++*calls == 2 * kBatches ? loss + sqrt(loss * 0.0) * 0.0 : loss;
   };
@@ -189,7 +189,7 @@ TEST(NanLoss, TheStepIsCountedOverWindows) {
   NetRun run;
   auto calls = std::make_shared<int64_t>(0);
   const TrainingStep step = [calls](nn::Module& model, const data::Batch& batch) {
-    const Tensor loss = classification_step(model, batch);
+    Tensor loss = classification_step(model, batch);
     return ++*calls == 5 + kBatches ? loss / 0.0 : loss;  // the third window of the second epoch
   };
   run.fit({.epochs = 3, .accumulate = 2, .step = step});
@@ -203,7 +203,7 @@ TEST(NanLoss, TheMeanLossIsThatOfThePlainSum) {
   data::Loader loader(pictures, {.batch = 1, .workers = 0, .device = kernels::test_device()});
   double sum = 0;
   const TrainingStep step = [&sum](nn::Module& model, const data::Batch& batch) {
-    const Tensor loss = classification_step(model, batch);
+    Tensor loss = classification_step(model, batch);
     sum += loss.detach().to(Device{}).item();
     return loss;
   };
