@@ -30,6 +30,9 @@ NamedTensors copies(const NamedTensors& tensors) {
   return out;
 }
 
+constexpr const char* kFiniteModel =
+    "the model is finite, so an op of the step made it: an AnomalyGuard in the step names it";
+
 // Ranks draw different random numbers while they train, as for dropout; rank 0 those of a run
 // alone, so that its generator is what a checkpoint holds.
 class RankSeed {
@@ -432,10 +435,14 @@ void TrainerRun::check_loss(const Tensor& loss, const data::Batch& batch, const 
       std::isfinite(loss.item())) {
     return;
   }
+  // The step may hold collective calls: of several ranks one alone cannot run it again.
+  const std::string bad = ranks_.alone()
+                              ? explain_bad_loss(parts_.model, options_.step, batch, random)
+                              : first_bad_tensor(parts_.model);
   fail_of_bad_loss(loss.item(),
                    text("in step ", state_.steps, " (samples ", list_of_samples(batch.indices),
                         " of the data set)"),
-                   explain_bad_loss(parts_.model, options_.step, batch, random));
+                   bad.empty() ? kFiniteModel : bad);
 }
 
 // Checks all losses so far, and reads those on a device. Without a bad loss the last update may
@@ -447,11 +454,7 @@ void TrainerRun::check_losses() {
   (void)state_.loss.total();
   const std::string bad = first_bad_tensor(parts_.model);
   if (const auto& first = state_.loss.first_bad()) {
-    fail_of_bad_loss(
-        first->loss, text("in step ", first->step),
-        bad.empty() ? "the model is finite, so an op of the step made it: an AnomalyGuard in the "
-                      "step names it"
-                    : bad);
+    fail_of_bad_loss(first->loss, text("in step ", first->step), bad.empty() ? kFiniteModel : bad);
   }
   check(bad.empty(), "trainer: after step ", state_.steps - 1, " ", bad,
         ", expected finite weights; lower the learning rate, clip the gradients or mend the data, "
