@@ -65,4 +65,5 @@
 #include <binade/train/lens.h>
 #include <binade/train/lens_report.h>
 #include <binade/train/model_file.h>
+#include <binade/train/run_directory.h>
 #include <binade/train/trainer.h>

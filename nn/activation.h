@@ -157,6 +157,8 @@ class Dropout : public Module {
   Tensor forward(const Tensor& x) override;
 
  private:
+  bool depends_on_mode() const override { return true; }
+
   DropoutOptions options_;
 };
 

@@ -87,9 +87,10 @@ Tensor MultiheadAttention::attend(const Tensor& query, const Tensor& key, const 
     q = projection(query, 0), k = projection(key, 1), v = projection(value, 2);
   }
   q = split_heads(q), k = split_heads(k), v = split_heads(v);
+  const bool is_bool = mask.mask.defined() && mask.mask.dtype() == DType::boolean;
   const Tensor out =
       scaled_dot_product_attention(q, k, v,
-                                   {.mask = mask.mask,
+                                   {.mask = is_bool ? logical_not(mask.mask) : mask.mask,
                                     .is_causal = mask.is_causal,
                                     .dropout = is_training() ? options_.dropout : 0});
   const Tensor joined = permute(out, options_.batch_first ? Dims{0, 2, 1, 3} : Dims{2, 0, 1, 3});

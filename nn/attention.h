@@ -14,7 +14,9 @@ struct MultiheadAttentionOptions {
   bool batch_first = false;
 };
 
-// Who sees whom: mask broadcasts to [batch, heads, queries, keys], bool (true takes part) or added.
+// Who sees whom: mask broadcasts to [batch, heads, queries, keys]. As in PyTorch's modules a bool
+// mask is true where attention is not allowed; a floating one is added to the scores. The op
+// scaled_dot_product_attention() takes the opposite bool mask, true where a key takes part.
 struct AttentionMask {
   Tensor mask = {};
   bool is_causal = false;

@@ -1,17 +1,45 @@
+#include <binade/core/observe/warning.h>
+#include <binade/core/ops.h>
+#include <binade/core/precision/precision_rules.h>
 #include <binade/nn/module.h>
+#include <binade/nn/module_report_internal.h>
 #include <binade/nn/module_walk_internal.h>
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iterator>
+#include <set>
+#include <typeinfo>
 
 namespace binade::nn {
 namespace {
 
 Leaf& leaf_of(const Tensor& tensor) { return static_cast<Leaf&>(*tensor.history()); }
 
+// The handle of a frozen parameter.
+Tensor frozen(const Tensor& parameter) {
+  const uint8_t bits = detail::untracked_bits(parameter);
+  detail::set_untracked_bits(parameter, bits | detail::kFrozen);
+  return parameter.detach();
+}
+
+std::string class_name(const Module& module) {
+  const char* mangled = typeid(module).name();
+  int status = 0;
+  char* readable = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
+  std::string name = status == 0 ? readable : mangled;
+  std::free(readable);
+  return name;
+}
+
 }  // namespace
 
 Module::~Module() = default;
 
 // registration
-// --------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 void Module::check_name(std::string_view name) const {
   check(!name.empty() && name.find('.') == std::string_view::npos, "register: got the name '", name,
@@ -60,7 +88,7 @@ void Module::register_module(std::string_view name, Module& child) {
 }
 
 // the tree
-// ------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 const Module& Module::root() const { return parent_ ? parent_->root() : *this; }
 Module& Module::root() { return parent_ ? parent_->root() : *this; }
@@ -144,13 +172,11 @@ void Module::set_training_modes(const std::vector<bool>& modes) {
   check(modes.size() == training_modes().size(), "module: got ", modes.size(),
         " training modes, expected one per module");
   size_t next = 0;
-  walk("", [&](const std::string&, const Module& module) {
-    const_cast<Module&>(module).training_ = modes[next++];
-  });
+  walk("", [&](const std::string&, Module& module) { module.training_ = modes[next++]; });
 }
 
 // running
-// -------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 uint32_t Module::label() {
   const uint32_t parent = detail::thread_state.label;
@@ -173,6 +199,68 @@ Tensor Module::operator()(const Tensor& x) {
   });
 }
 
+// A module whose root is not that of the module around it is not part of that one. Asked once per
+// root, but for modules without parameters, where the mode may differ only later.
+void Module::check_runs_in(const Module& outer) const {
+  const Module& top = root();
+  if (&top == &outer.root() || top.judged_.load(std::memory_order_relaxed)) {
+    return;
+  }
+  for (const Module* module = this; module; module = module->parent_) {
+    if (module->allow_unregistered_) {
+      return;
+    }
+  }
+  bool state = false, trains = false, noise = false;
+  std::vector<std::string> tensors;
+  top.walk("", [&](const std::string& at, const Module& module) {
+    for (const auto& own : module.own_parameters_) {
+      trains |= own->trainable;
+      tensors.push_back(join_path(at, own->name) + " " + to_string(own->tensor->sizes()));
+    }
+    state |= !module.own_parameters_.empty() || !module.own_buffers_.empty();
+    noise |= module.depends_on_mode() && module.training_ && !outer.training_;
+  });
+  if (!state && !noise) {
+    return;  // a function
+  }
+  const bool trained_elsewhere = top.arena_ && top.arena_->has_optimizer();
+  if (top.judged_.exchange(true) || (state && (!trains || trained_elsewhere)) ||
+      (state && top.is_held_by(outer.root()))) {
+    return;
+  }
+  std::string what = class_name(top);
+  for (size_t i = 0; i < tensors.size() && i < 2; ++i) {
+    what += (i == 0 ? " (" : ", ") + tensors[i];
+  }
+  what += tensors.empty() ? "" : tensors.size() > 2 ? ", ...)" : ")";
+  const std::string path = outer.path();
+  warn(text("module: a ", what, " runs in the forward of ", class_name(outer),
+            path.empty() ? "" : " (" + path + ")", " without being registered there: ",
+            state ? "it is neither trained, saved nor moved with it"
+                  : "it stays in training mode while that one evaluates",
+            "; call register_module(name, member) in the constructor, or allow_unregistered() "
+            "where this is meant"));
+}
+
+// Whether every parameter of this tree is one of the other tree too: tied.
+bool Module::is_held_by(const Module& other) const {
+  std::set<const TensorData*> held;
+  for (const Shared& parameter : other.shared_parameters()) {
+    held.insert(parameter.tensor().handle().get());
+  }
+  const std::vector<Shared> own = shared_parameters();
+  return std::all_of(own.begin(), own.end(), [&](const Shared& parameter) {
+    return held.contains(parameter.tensor().handle().get());
+  });
+}
+
+int64_t Module::synchronize_batch_norms(RankGroup* group) {
+  int64_t count = 0;
+  walk("", [&](const std::string&, Module& module) { count += module.synchronize(group); });
+  return count;
+}
+
 void Module::add_path(Error& error) {
   const std::string where = label_text(detail::thread_state.label);
   if (!where.empty() && std::string_view(error.what()).find("(in module ") == std::string::npos) {
@@ -181,7 +269,7 @@ void Module::add_path(Error& error) {
 }
 
 // freezing
-// ------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 void Module::freeze(std::string_view prefix) { set_trainable(prefix, false); }
 void Module::unfreeze(std::string_view prefix) { set_trainable(prefix, true); }
@@ -204,10 +292,11 @@ void Module::set_trainable(std::string_view prefix, bool trainable) {
         own.tensor->zero_grad();  // a gradient that waits for a step would still be applied
         own.leaf = *own.tensor;
         leaf_of(own.leaf).frozen = true;  // and so would one that a recorded graph still brings
-        *own.tensor = own.tensor->detach();
+        *own.tensor = frozen(*own.tensor);
       } else if (trainable && own.leaf.defined()) {
         *own.tensor = std::exchange(own.leaf, Tensor());
         leaf_of(*own.tensor).frozen = false;
+        detail::set_untracked_bits(*own.tensor, detail::kHasHistory);
       }
       own.trainable = trainable;
     }
@@ -215,5 +304,296 @@ void Module::set_trainable(std::string_view prefix, bool trainable) {
   check(any, trainable ? "unfreeze" : "freeze", ": no parameter is named '", prefix,
         "' or lies below it");
 }
+
+// where the tensors live
+// -------------------------------------------------------------------------------------------------
+
+// Whether every member still holds a parameter of the arena: false after one was replaced or added.
+bool Module::arena_is_current() const {
+  if (!arena_) {
+    return false;
+  }
+  std::set<const TensorData*> held;
+  for (const Parameter& parameter : arena_->parameters()) {
+    held.insert(parameter.value.handle().get());
+  }
+  const std::vector<Shared> shared = shared_parameters();
+  return shared.size() == held.size() &&
+         std::all_of(shared.begin(), shared.end(), [&](const Shared& parameter) {
+           return held.contains(parameter.tensor().handle().get());
+         });
+}
+
+// The parameter of the arena that a tensor is; null if it is none.
+const Parameter* Module::parameter_of(const Tensor& value) const {
+  const Module& top = root();
+  if (top.arena_) {
+    for (const Parameter& parameter : top.arena_->parameters()) {
+      if (parameter.value.handle().get() == value.handle().get()) {
+        return &parameter;
+      }
+    }
+  }
+  return nullptr;
+}
+
+Tensor Module::master_of(const Tensor& value) const {
+  const Parameter* parameter = parameter_of(value);
+  if (!parameter) {
+    return {};
+  }
+  const Arena::Segment& segment =
+      root().arena_->segments()[static_cast<size_t>(parameter->segment)];
+  return segment.masters.defined()
+             ? make_range(segment.masters, value.sizes(), value.strides(), parameter->offset)
+             : Tensor();
+}
+
+// Sets a parameter or buffer from a tensor of its shape; a master takes the value before rounding.
+void Module::set_value(const Tensor& value, const Tensor& source) const {
+  const Parameter* parameter = parameter_of(value);
+  parameter ? root().arena_->set_value(*parameter, source) : value.copy_(source);
+}
+
+Tensor Module::exact_value(const Tensor& value) const {
+  const Parameter* parameter = parameter_of(value);
+  return parameter ? root().arena_->exact_value(*parameter) : value.detach();
+}
+
+// Gives up the arena; what had a master goes on with its exact value.
+void Module::leave_arena() {
+  if (!arena_) {
+    return;
+  }
+  check(!arena_->has_optimizer(),
+        "module: an optimizer holds the parameters; convert, tie and compose modules before it");
+  check(arena_->sharding() == Sharding::none,
+        "module: the parameters are sharded; convert, tie and compose modules before that");
+  arena_->follow_values();
+  for (const Shared& parameter : shared_parameters()) {
+    Tensor master = master_of(parameter.tensor());
+    if (!master.defined()) {
+      continue;
+    }
+    for (const Member& member : parameter.members) {
+      Tensor leaf = master;
+      leaf.require_grad();
+      OwnParameter& own = *member.own;
+      hand_over_gradients(*own.tensor, leaf);
+      *own.tensor = own.trainable ? leaf : master;
+      own.leaf = own.trainable ? Tensor() : leaf;
+    }
+  }
+  arena_->abandoned = true;
+  arena_.reset();
+}
+
+// The dtype that to() asks for; else the one it has. `path` is this module's.
+DType Module::wanted_dtype(const Shared& parameter, const std::string& path) const {
+  if (!precision_) {
+    return parameter.tensor().dtype();
+  }
+  const PrecisionRule* rule = precision_->rules ? precision_->rules->find_module(path) : nullptr;
+  const bool stays =
+      (precision_->masters() && parameter.traits().keep_f32) || (rule && rule->dtype == DType::f32);
+  return precision_->low_weights() && !stays ? precision_->low : wide_;
+}
+
+void Module::build_arena() {
+  leave_arena();
+  std::map<const OwnParameter*, std::pair<const Module*, std::string>> owners;
+  bool masters = false;
+  walk("", [&](const std::string& at, const Module& module) {
+    masters |= module.precision_ && module.precision_->masters();
+    for (const auto& own : module.own_parameters_) {
+      owners.emplace(own.get(), std::pair(&module, at));
+    }
+  });
+  const std::vector<Shared> shared = shared_parameters();
+  std::vector<ParameterSlot> slots;
+  for (const Shared& parameter : shared) {
+    const ParameterTraits& traits = parameter.traits();
+    const auto& [owner, path] = owners.at(parameter.members[0].own);
+    ParameterSlot slot{.name = parameter.name(),
+                       .handles = {},
+                       .norm_or_bias = traits.norm_or_bias,
+                       .trainable = true,
+                       .channels_last = traits.channels_last,
+                       .dtype = owner->wanted_dtype(parameter, path)};
+    for (const Member& member : parameter.members) {
+      slot.handles.push_back(member.own->tensor);
+    }
+    slots.push_back(std::move(slot));
+  }
+  arena_ = Arena::build(slots, masters);
+  for (const Shared& parameter : shared) {
+    for (const Member& member : parameter.members) {
+      OwnParameter& own = *member.own;
+      own.leaf = own.trainable ? Tensor() : *own.tensor;
+      if (!own.trainable) {
+        *own.tensor = frozen(*own.tensor);
+      }
+    }
+  }
+}
+
+ParameterList Module::parameters() {
+  Module& top = root();
+  if (!top.arena_is_current()) {
+    top.build_arena();
+  }
+  std::map<const TensorData*, bool> mine;  // and whether it trains
+  for (const Shared& parameter : shared_parameters()) {
+    mine.emplace(parameter.tensor().handle().get(), parameter.members[0].own->trainable);
+  }
+  std::vector<Parameter> list;
+  for (const Parameter& parameter : top.arena_->parameters()) {
+    const auto found = mine.find(parameter.value.handle().get());
+    if (found != mine.end()) {
+      list.push_back(parameter);
+      list.back().trainable = found->second;
+    }
+  }
+  return {top.arena_, std::move(list)};
+}
+
+Device Module::device() const {
+  for (const Shared& parameter : shared_parameters()) {
+    return parameter.tensor().device();
+  }
+  for (const Buffer& buffer : buffers()) {
+    return buffer.tensor->device();
+  }
+  return {};
+}
+
+void Module::to(Device device, const Precision& precision) {
+  convert(device, DType::f32, precision);
+}
+
+void Module::to(Device device) { to(device, environment_precision()); }
+
+void Module::to_full_precision() {
+  Module& top = root();
+  if (top.arena_) {
+    top.arena_->widen();
+  }
+  top.walk("", [](const std::string&, Module& module) {
+    module.precision_ = module.precision_ ? std::optional(Precision::full()) : std::nullopt;
+  });
+}
+
+void Module::to_dtype(DType dtype) {
+  check(dtype == DType::f32 || dtype == DType::f64, "to: got ", dtype,
+        ", expected f32 or f64; for f16 and bf16 choose a policy: to(device, "
+        "Precision::mixed(DType::f16))");
+  convert(device(), dtype, Precision::full());
+}
+
+void Module::convert(Device device, DType wide, const Precision& precision) {
+  Module& top = root();
+  if (precision.rules) {
+    std::vector<std::string> paths;
+    top.walk("", [&](const std::string& at, const Module&) { paths.push_back(at); });
+    precision.rules->check_modules(paths);
+  }
+  check(!top.arena_ || !top.arena_->has_optimizer(),
+        "to: an optimizer holds the parameters; move the model before making the optimizer");
+  empty({0}, DType::f32, device);  // throws before anything is changed
+  const NoGradGuard guard;
+  top.leave_arena();
+  std::map<const TensorData*, Tensor> moved;  // a tied parameter stays one
+  walk("", [&](const std::string&, Module& below) {
+    below.precision_ = precision;
+    below.wide_ = wide;
+    for (const auto& own : below.own_parameters_) {
+      Tensor& tensor = *own->tensor;
+      if (!(tensor.device() == device)) {
+        Tensor& there = moved[tensor.handle().get()];
+        there = there.defined() ? there : tensor.to(device);
+        if (tensor.requires_grad()) {
+          hand_over_gradients(tensor, there.require_grad());
+        }
+        tensor = own->trainable ? there : there.detach();
+      }
+    }
+    for (const auto& [name, buffer] : below.own_buffers_) {
+      *buffer = is_floating(buffer->dtype()) ? buffer->to(device).to(wide) : buffer->to(device);
+    }
+  });
+  top.build_arena();
+}
+
+// state
+// -------------------------------------------------------------------------------------------------
+
+NamedTensors Module::state() const {
+  NamedTensors state;
+  std::map<const OwnParameter*, std::string> first;
+  for (const Shared& parameter : shared_parameters()) {
+    first.emplace(parameter.members[0].own, parameter.name());
+  }
+  walk("", [&](const std::string& at, const Module& module) {
+    for (const auto& own : module.own_parameters_) {
+      if (first.contains(own.get())) {
+        state.emplace_back(join_path(at, own->name), own->tensor->detach());
+      }
+    }
+    for (const auto& [name, tensor] : module.own_buffers_) {
+      state.emplace_back(join_path(at, name), tensor->detach());
+    }
+  });
+  return state;
+}
+
+void Module::load_state(const NamedTensors& state) {
+  std::vector<LoadTarget> targets;
+  std::vector<Tensor> tensors;
+  for (const Shared& parameter : shared_parameters()) {
+    LoadTarget target{{}, parameter.tensor().sizes()};
+    for (const Member& member : parameter.members) {
+      target.names.push_back(member.path);
+    }
+    targets.push_back(std::move(target));
+    tensors.push_back(parameter.tensor());
+  }
+  for (const Buffer& buffer : buffers()) {
+    targets.push_back({{buffer.path}, buffer.tensor->sizes()});
+    tensors.push_back(*buffer.tensor);
+  }
+  NamedTensors given;
+  std::copy_if(state.begin(), state.end(), std::back_inserter(given),
+               [](const auto& entry) { return !entry.first.ends_with("num_batches_tracked"); });
+  const std::vector<Tensor> sources = match_named("load_state", targets, given);
+  const NoGradGuard guard;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    set_value(tensors[i], sources[i]);
+  }
+}
+
+void Module::soft_update(const Module& source, double tau) {
+  check(std::isfinite(tau) && tau >= 0 && tau <= 1, "soft_update: got tau = ", tau,
+        ", expected a number in [0, 1]");
+  const NamedTensors given = source.state(), own = state();
+  std::vector<LoadTarget> targets;
+  for (const auto& [name, tensor] : own) {
+    targets.push_back({{name}, tensor.sizes()});
+  }
+  const std::vector<Tensor> sources = match_named("soft_update", targets, given);
+  const NoGradGuard guard;
+  for (size_t i = 0; i < own.size(); ++i) {
+    const Tensor& value = own[i].second;
+    if (!is_floating(value.dtype())) {
+      value.copy_(sources[i]);
+      continue;
+    }
+    const Tensor before = exact_value(value);
+    const Tensor after = source.exact_value(sources[i]).to(before.device()).to(before.dtype());
+    set_value(value, before + (after - before) * tau);
+  }
+}
+
+std::string Module::describe() const { return ModuleReport(*this).describe(); }
+std::string Module::explain_precision() const { return ModuleReport(*this).explain_precision(); }
 
 }  // namespace binade::nn

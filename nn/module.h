@@ -3,7 +3,12 @@
 // A module registers pointers to its own Tensor members, so it neither moves nor copies: it lives
 // where it was constructed, or in a unique_ptr. Parameters of the whole tree live in one Arena,
 // built at the root by the first parameters() or to(); until then each is a tensor of its own.
-// Names are paths from the root: "conv1.weight".
+// Gradients of a backward before that move into the arena. Names are paths from the root:
+// "conv1.weight".
+//
+// A parameter may be changed in place under a NoGradGuard: init functions, fill_(), copy_(). Under
+// `mixed` its f32 master then takes the new, rounded value. load_state() and soft_update() set the
+// master to the value before rounding. After a write to data() call bump_version().
 #pragma once
 #include <binade/core/io/named_tensors.h>
 #include <binade/core/observe/label.h>
@@ -87,6 +92,20 @@ class Module {
   // name.
   void load_state(const NamedTensors& state);
 
+  // Every parameter and buffer moves by the share tau from where it is to the source's value:
+  // value += tau (source - value), integer buffers become the source's. For target networks and
+  // averages of weights. Computed and kept in the f32 masters where there are any, because a small
+  // tau changes no f16 weight: a network that shall follow another so needs the policy `mixed` or
+  // f32 weights. The source has the same names and shapes.
+  void soft_update(const Module& source, double tau);
+
+  // A module with parameters that runs in the forward() of another one, without being registered
+  // anywhere below the same root, gives a warning once: a forgotten register_module() means that it
+  // is neither trained nor saved. There is none where all its parameters are frozen, where an
+  // optimizer holds them, or where the other module holds them too (tied); this says that any other
+  // case is meant.
+  void allow_unregistered() { allow_unregistered_ = true; }
+
   // A table: name, shape, dtype, number of elements, remarks.
   std::string describe() const;
   // What the precision does in each module of the tree: how its parameters are stored, and per
@@ -98,6 +117,7 @@ class Module {
   // f() under this module's path and precision: for modules with more entries than forward().
   template <class F>
   Tensor scoped(F&& f) {
+    const Running running(*this);
     const LabelScope scope(label());
     try {
       if (!precision_) {
@@ -116,7 +136,29 @@ class Module {
   void register_buffer(std::string_view name, Tensor& buffer);
   void register_module(std::string_view name, Module& child);
 
+  // Whether forward() depends on is_training() in a module without parameters and buffers, as that
+  // of Dropout: such a module must be registered too.
+  virtual bool depends_on_mode() const { return false; }
+
  private:
+  friend class ModuleReport;
+
+  // This module is the one that runs on this thread.
+  class Running {
+   public:
+    explicit Running(const Module& module) : outer_(detail::thread_state.module) {
+      if (outer_ && outer_ != module.parent_) [[unlikely]] {
+        module.check_runs_in(*static_cast<const Module*>(outer_));
+      }
+      detail::thread_state.module = &module;
+    }
+    ~Running() { detail::thread_state.module = outer_; }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+   private:
+    const void* outer_;
+  };
   struct OwnParameter {
     std::string name;
     Tensor* tensor;
@@ -140,14 +182,20 @@ class Module {
     Tensor* tensor;
   };
 
+  // f(path, module) for this module and all below.
   template <class F>
-  void walk(const std::string& path, F&& f) const;  // f(path, module) for this module and all below
+  void walk(const std::string& path, F&& f);
+  template <class F>
+  void walk(const std::string& path, F&& f) const;
   std::vector<Shared> shared_parameters(const std::string& path = "") const;
   std::vector<Buffer> buffers() const;
   const Module& root() const;
   Module& root();
   std::string path() const;  // from the root
   uint32_t label();
+  // Warns once where this module runs in the forward of another that it is no part of.
+  void check_runs_in(const Module& outer) const;
+  bool is_held_by(const Module& other) const;
   static void add_path(Error& error);  // of the module that runs, once
 
   void check_name(std::string_view name) const;
@@ -158,8 +206,12 @@ class Module {
   bool arena_is_current() const;
   void build_arena();
   void leave_arena();
+  const Parameter* parameter_of(const Tensor& value) const;
   Tensor master_of(const Tensor& value) const;
+  Tensor exact_value(const Tensor& value) const;  // of a parameter or buffer: its master, or itself
   void set_value(const Tensor& value, const Tensor& source) const;
+  // Of a batch norm: true, from now on it takes statistics over the group.
+  virtual bool synchronize(RankGroup*) { return false; }
 
   std::string name_;  // in the parent; empty at the root
   Module* parent_ = nullptr;
@@ -167,7 +219,9 @@ class Module {
   std::vector<std::pair<std::string, Tensor*>> own_buffers_;
   std::vector<Module*> children_;
   bool training_ = true;
-  std::optional<Precision> precision_;  // set by to(), with the dtype of what is not low
+  bool allow_unregistered_ = false;
+  mutable std::atomic<bool> judged_{false};  // at the root: check_runs_in() has decided
+  std::optional<Precision> precision_;       // set by to(), with the dtype of what is not low
   DType wide_ = DType::f32;
   std::shared_ptr<Arena> arena_;    // at the root
   std::atomic<uint64_t> label_{0};  // the caller's label and, for it, this module's: a cache

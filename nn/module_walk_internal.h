@@ -11,6 +11,14 @@ inline std::string join_path(const std::string& path, const std::string& name) {
 }
 
 template <class F>
+void Module::walk(const std::string& path, F&& f) {
+  f(path, *this);
+  for (Module* child : children_) {
+    child->walk(join_path(path, child->name_), f);
+  }
+}
+
+template <class F>
 void Module::walk(const std::string& path, F&& f) const {
   f(path, *this);
   for (const Module* child : children_) {

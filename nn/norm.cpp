@@ -1,7 +1,6 @@
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/conv_batch_norm_internal.h>
 #include <binade/core/tensor/create.h>
-#include <binade/nn/module_walk_internal.h>
 #include <binade/nn/norm.h>
 
 namespace binade::nn {
@@ -60,15 +59,9 @@ BatchNormOptions BatchNorm::op_options(const Tensor& residual, bool relu) const 
           .relu = relu};
 }
 
-int64_t Module::synchronize_batch_norms(RankGroup* group) {
-  int64_t count = 0;
-  walk("", [&](const std::string&, const Module& module) {
-    if (const auto* norm = dynamic_cast<const BatchNorm*>(&module)) {
-      const_cast<BatchNorm*>(norm)->group_ = group;
-      ++count;
-    }
-  });
-  return count;
+bool BatchNorm::synchronize(RankGroup* group) {
+  group_ = group;
+  return true;
 }
 
 void BatchNorm1d::check_input(const Tensor& x) const {

@@ -34,7 +34,8 @@ class BatchNorm : public Module {
   BatchNormOptions op_options(const Tensor& residual, bool relu) const;
 
  private:
-  friend class Module;  // synchronize_batch_norms()
+  bool synchronize(RankGroup* group) override;
+
   BatchNorm2dOptions options_;
   RankGroup* group_ = nullptr;
 };

@@ -1,6 +1,5 @@
-#include <binade/optim/device_words_internal.h>
-#include <binade/optim/gradients_internal.h>
-#include <binade/optim/optimizer.h>
+#include <binade/optim/device_optimizer_internal.h>
+#include <binade/optim/optimizer_state_internal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -21,6 +20,7 @@ Optimizer::Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
       decay_norms_and_biases_(settings.decay_norms_and_biases),
       has_momentum_(settings.momentum.has_value()) {
   std::set<std::pair<int, int64_t>> seen;
+  size_t items = 0;
   for (ParamGroup& given : groups) {
     Group group{std::move(given.parameters),
                 given.lr.value_or(settings.lr),
@@ -48,15 +48,24 @@ Optimizer::Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
       return std::pair(a.parameter.segment, a.parameter.offset) <
              std::pair(b.parameter.segment, b.parameter.offset);
     });
+    items += group.items.size();
     groups_.push_back(std::move(group));
   }
   check(arena_ != nullptr, "optimizer: got no parameters");
+  check(!arena_->abandoned,
+        "optimizer: got parameters from before the model was moved, converted or built into "
+        "another; call parameters() after that");
   for (size_t i = 0; i < moment_names_.size(); ++i) {
     moments_.push_back(arena_->make_state());
   }
   if (!device().is_cpu()) {
-    create_device_state();
+    std::vector<double> rates;
+    for (const Group& group : groups_) {
+      rates.insert(rates.end(), {group.lr, group.momentum});
+    }
+    device_ = std::make_unique<DeviceOptimizer>(arena_, rates, items);
   }
+  arena_->follow_values();
   ++arena_->optimizers;
 }
 
@@ -187,15 +196,9 @@ StepResult Optimizer::step(const StepOptions& options) {
   return step(options, nullptr);
 }
 
-int64_t Optimizer::step_count() const {
-  return device_ ? static_cast<int64_t>(
-                       read_words<kernels::OptimizerWords>(device_->words).applied_steps)
-                 : step_count_;
-}
+int64_t Optimizer::step_count() const { return device_ ? device_->applied_steps() : step_count_; }
 
-double Optimizer::last_norm() const {
-  return device_ ? read_words<kernels::OptimizerWords>(device_->words).norm : last_norm_;
-}
+double Optimizer::last_norm() const { return device_ ? device_->norm() : last_norm_; }
 
 void Optimizer::check_options(const StepOptions& options) const {
   check(std::isfinite(options.divisor) && options.divisor > 0,
@@ -225,6 +228,7 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
   if (options.accumulating) {
     return StepOutcome::accumulating;
   }
+  arena_->follow_values();
   const double factor = 1 / options.divisor;
   double clip = 1;
   last_norm_ = -1;
@@ -288,9 +292,218 @@ bool Optimizer::apply(size_t index, double factor, double clip) {
     for (size_t i = stretch.first; i < stretch.last; ++i) {
       ++group.items[i].updates;
       group.items[i].parameter.value.bump_version();
+      arena_->note_agreement(group.items[i].parameter);
     }
   }
   return !all.empty();
+}
+
+// learning rates and momenta: numbers of the groups, and on a device words that the step reads
+// -------------------------------------------------------------------------------------------------
+
+double Optimizer::rate(size_t group, size_t which) const {
+  const Group& own = at(group);
+  if (device_ && device_->rates_moved) {
+    return device_->rate(group, which);
+  }
+  return which == 0 ? own.lr : own.momentum;
+}
+
+void Optimizer::set_rate(size_t group, size_t which, double value) {
+  (void)at(group);
+  (which == 0 ? groups_[group].lr : groups_[group].momentum) = value;
+  if (device_) {
+    device_->set_rate(group, which, value);
+  }
+}
+
+double Optimizer::lr(size_t group) const { return rate(group, 0); }
+
+void Optimizer::set_lr(double lr) {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    set_lr(i, lr);
+  }
+}
+
+void Optimizer::set_lr(size_t group, double lr) {
+  check(is_rate(lr), "set_lr: got ", lr, ", expected a number >= 0");
+  set_rate(group, 0, lr);
+}
+
+double Optimizer::momentum(size_t group) const {
+  check(has_momentum_, "momentum: this optimizer was made without momentum");
+  return rate(group, 1);
+}
+
+void Optimizer::set_momentum(double momentum) {
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    set_momentum(i, momentum);
+  }
+}
+
+void Optimizer::set_momentum(size_t group, double momentum) {
+  check(has_momentum_, "set_momentum: this optimizer was made without momentum");
+  check(momentum >= 0 && momentum < 1, "set_momentum: got ", momentum,
+        ", expected a number in [0, 1)");
+  set_rate(group, 1, momentum);
+}
+
+// a step on a device: launches only, no waiting
+// -------------------------------------------------------------------------------------------------
+
+bool Optimizer::has_gradient() const {
+  for (const Group& group : groups_) {
+    for (const Item& item : group.items) {
+      if (leaf_with_gradient(item.parameter)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+StepResult Optimizer::step_on_device(const StepOptions& options,
+                                     const std::shared_ptr<DeviceScaler>& scaler) {
+  check_options(options);
+  if (options.accumulating) {
+    return StepOutcome::accumulating;
+  }
+  arena_->follow_values();
+  const std::vector<GradientRange> all = gradients();
+  check(!all.empty() || has_gradient(),  // of which this rank owns nothing
+        "step: no parameter has a gradient; call backward before step");
+  const bool measured = scaler || options.clip_norm || options.check_finite;
+  if (measured) {
+    device_->measure(all, scaler.get());
+  }
+  if (scaler && scaler->rule.at_floor == kernels::AtFloor::clip) {
+    device_->replace_non_finite(all, *scaler);
+    device_->measure(all, scaler.get());
+  }
+  Tensor outcome = device_->decide(options, scaler.get());
+  apply_on_device();
+  arena_->gather_values();
+  zero_grad();
+  return {std::move(outcome), scaler};
+}
+
+void Optimizer::apply_on_device() {
+  std::vector<std::pair<size_t, size_t>> moves;
+  move_counters(moves);
+  std::vector<kernels::StretchSource> sources;
+  std::vector<Range> ranges;
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    for (Stretch stretch : stretches(groups_[i])) {
+      for (size_t k = stretch.first; k < stretch.last; ++k) {
+        groups_[i].items[k].parameter.value.bump_version();
+        arena_->note_agreement(groups_[i].items[k].parameter);
+      }
+      if (!own_part(stretch)) {
+        continue;
+      }
+      sources.push_back({.scale = stretch.scale,
+                         .tag = stretch.tag.view().as<double>(),
+                         .lr = device_->rates_of(i),
+                         .momentum = device_->rates_of(i) + 1,
+                         .counter = device_->counter(stretch.counter)});
+      ranges.push_back(range_of(i, stretch));
+    }
+  }
+  constexpr int64_t kWords = kernels::kWordsOf<kernels::StretchWords>;
+  const Tensor prepared = device_->prepare(moves, sources, beta2());
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    ranges[i].words = flat_view(prepared, static_cast<int64_t>(i) * kWords, kWords);
+    update(ranges[i]);
+  }
+}
+
+// Which counters this step moves on, and to where: to itself where all of a counter's items have a
+// gradient; else the items that have one get a counter of their own.
+void Optimizer::move_counters(std::vector<std::pair<size_t, size_t>>& moves) {
+  const auto count = device_->counter_count();
+  std::vector<size_t> users(count), taking(count), target(count);
+  for (const Group& group : groups_) {
+    for (const Item& item : group.items) {
+      ++users[item.counter];
+      taking[item.counter] += leaf_with_gradient(item.parameter) != nullptr;
+    }
+  }
+  size_t unused = 0;
+  for (size_t from = 0; from < count; ++from) {
+    if (taking[from] == 0) {
+      continue;
+    }
+    target[from] = from;
+    if (taking[from] < users[from]) {
+      while (users[unused] != 0) {  // there are as many counters as items
+        ++unused;
+      }
+      users[unused] = taking[from];
+      target[from] = unused;
+    }
+    moves.emplace_back(from, target[from]);
+  }
+  for (Group& group : groups_) {
+    for (Item& item : group.items) {
+      if (leaf_with_gradient(item.parameter)) {
+        item.counter = target[item.counter];
+      }
+    }
+  }
+}
+
+std::vector<double> Optimizer::updates() const {
+  std::vector<double> updates;
+  const std::vector<double> counters = device_ ? device_->counters() : std::vector<double>();
+  for (const Group& group : groups_) {
+    for (const Item& item : group.items) {
+      updates.push_back(device_ ? counters[item.counter] : static_cast<double>(item.updates));
+    }
+  }
+  return updates;
+}
+
+void Optimizer::restore_updates(const std::vector<double>& updates) {
+  std::vector<double> counters;
+  size_t i = 0;
+  for (Group& group : groups_) {
+    for (Item& item : group.items) {
+      if (!device_) {
+        item.updates = static_cast<int64_t>(updates[i++]);
+        continue;
+      }
+      item.counter = 0;
+      while (item.counter < counters.size() && counters[item.counter] != updates[i]) {
+        ++item.counter;
+      }
+      if (item.counter == counters.size()) {
+        counters.push_back(updates[i]);
+      }
+      ++i;
+    }
+  }
+  if (device_) {
+    device_->set_counters(std::move(counters));
+  }
+}
+
+// what is saved and loaded
+// -------------------------------------------------------------------------------------------------
+
+NamedTensors Optimizer::state_tensors() const { return OptimizerState::tensors(*this); }
+NamedScalars Optimizer::state_scalars() const { return OptimizerState::scalars(*this); }
+void Optimizer::load_state(const NamedTensors& tensors, const NamedScalars& scalars) {
+  OptimizerState::load(*this, tensors, scalars);
+}
+
+int64_t Optimizer::state_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& moment : moments_) {
+    for (const Tensor& state : moment) {
+      bytes += state.numel() * static_cast<int64_t>(size_of(state.dtype()));
+    }
+  }
+  return bytes;
 }
 
 }  // namespace binade::optim

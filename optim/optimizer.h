@@ -13,12 +13,14 @@
 #include <binade/optim/step_result.h>
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
 namespace binade::optim {
 
 struct GradientRange;
+class DeviceOptimizer;  // optim/device_optimizer_internal.h
 
 using NamedScalars = std::map<std::string, double>;
 
@@ -127,6 +129,7 @@ class Optimizer {
 
  private:
   friend class LossScaler;
+  friend class OptimizerState;
   friend class Schedule;
   struct Item {
     Parameter parameter;
@@ -148,19 +151,6 @@ class Optimizer {
     Tensor tag;  // a factor of the scale on a device; undefined is 1
     bool continues_in(const Stretch& next, bool over_gaps) const;
   };
-  // A step as a device knows it.
-  struct DeviceState {
-    Tensor words;              // OptimizerWords
-    Tensor rates;              // f64 [groups, 2]: lr and momentum
-    bool rates_moved = false;  // by a schedule on the device: the groups do not know them
-    // f64 [items]: how often the items that name it were updated. Items share a counter as long as
-    // they took part in the same steps, whether or not those were applied.
-    Tensor counters;
-    // f64 [items, words of a stretch], of the step under way: held, because nothing may fail once
-    // step_decide is queued.
-    Tensor prepared;
-  };
-
   void check_options(const StepOptions& options) const;
   const Group& at(size_t group) const;
   std::vector<Stretch> stretches(const Group& group) const;
@@ -171,17 +161,9 @@ class Optimizer {
   bool apply(size_t index, double factor, double clip);  // false: no parameter has a gradient
   double rate(size_t group, size_t which) const;         // 0: lr, 1: momentum
   void set_rate(size_t group, size_t which, double value);
-  void check_scalars(const NamedScalars& scalars) const;
-  template <class F>
-  void for_each_state(F f) const;
-
   bool has_gradient() const;
-  void create_device_state();
   StepResult step_on_device(const StepOptions& options,
                             const std::shared_ptr<DeviceScaler>& scaler);
-  void measure(const std::vector<GradientRange>& all, DeviceScaler* scaler);
-  void join_measurements(bool measured);
-  Tensor decide(const StepOptions& options, DeviceScaler* scaler);
   void apply_on_device();
   void move_counters(std::vector<std::pair<size_t, size_t>>& moves);
   std::vector<double> updates() const;  // of all items, group by group
@@ -194,7 +176,7 @@ class Optimizer {
   bool decay_norms_and_biases_, has_momentum_;
   int64_t step_count_ = 0;
   double last_norm_ = -1;
-  std::optional<DeviceState> device_;
+  std::unique_ptr<DeviceOptimizer> device_;  // null on the CPU
 };
 
 // One group of all parameters.

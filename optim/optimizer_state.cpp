@@ -1,6 +1,5 @@
-// What an optimizer saves and loads.
-#include <binade/optim/device_words_internal.h>
-#include <binade/optim/optimizer.h>
+#include <binade/optim/device_optimizer_internal.h>
+#include <binade/optim/optimizer_state_internal.h>
 
 #include <cmath>
 
@@ -18,32 +17,34 @@ bool is_count(double value) { return value >= 0 && value <= 0x1p53 && value == s
 
 // f(name, parameter, moment) for every state tensor; moment -1 is the master.
 template <class F>
-void Optimizer::for_each_state(F f) const {
-  for (const Group& group : groups_) {
+void OptimizerState::for_each(const Optimizer& optimizer, F f) {
+  for (const Optimizer::Group& group : optimizer.groups_) {
     for (const Parameter& parameter : group.parameters) {
-      if (arena_->segments()[static_cast<size_t>(parameter.segment)].masters.defined()) {
+      if (optimizer.arena_->segments()[static_cast<size_t>(parameter.segment)].masters.defined()) {
         f("master." + parameter.name, parameter, -1);
       }
-      for (size_t k = 0; k < moments_.size(); ++k) {
-        f(moment_names_[k] + "." + parameter.name, parameter, static_cast<int>(k));
+      for (size_t k = 0; k < optimizer.moments_.size(); ++k) {
+        f(optimizer.moment_names_[k] + "." + parameter.name, parameter, static_cast<int>(k));
       }
     }
   }
 }
 
-NamedTensors Optimizer::state_tensors() const {
+NamedTensors OptimizerState::tensors(const Optimizer& optimizer) {
+  optimizer.arena_->follow_values();
   std::vector<Tensor> masters;
-  std::vector<std::vector<Tensor>> moments(moments_.size());  // [moment][segment]
-  for (size_t i = 0; i < arena_->segments().size(); ++i) {
-    const Arena::Segment& segment = arena_->segments()[i];
+  std::vector<std::vector<Tensor>> moments(optimizer.moments_.size());  // [moment][segment]
+  for (size_t i = 0; i < optimizer.arena_->segments().size(); ++i) {
+    const Arena::Segment& segment = optimizer.arena_->segments()[i];
     const auto index = static_cast<int>(i);
-    masters.push_back(segment.masters.defined() ? arena_->whole(segment.masters, index) : Tensor());
-    for (size_t k = 0; k < moments_.size(); ++k) {
-      moments[k].push_back(arena_->whole(moments_[k][i], index));
+    masters.push_back(segment.masters.defined() ? optimizer.arena_->whole(segment.masters, index)
+                                                : Tensor());
+    for (size_t k = 0; k < optimizer.moments_.size(); ++k) {
+      moments[k].push_back(optimizer.arena_->whole(optimizer.moments_[k][i], index));
     }
   }
   NamedTensors state;
-  for_each_state([&](const std::string& name, const Parameter& parameter, int moment) {
+  for_each(optimizer, [&](const std::string& name, const Parameter& parameter, int moment) {
     const auto segment = static_cast<size_t>(parameter.segment);
     state.emplace_back(
         name, part_of(moment < 0 ? masters[segment] : moments[static_cast<size_t>(moment)][segment],
@@ -52,28 +53,18 @@ NamedTensors Optimizer::state_tensors() const {
   return state;
 }
 
-int64_t Optimizer::state_bytes() const {
-  int64_t bytes = 0;
-  for (const auto& moment : moments_) {
-    for (const Tensor& state : moment) {
-      bytes += state.numel() * static_cast<int64_t>(size_of(state.dtype()));
-    }
-  }
-  return bytes;
-}
-
-NamedScalars Optimizer::state_scalars() const {
+NamedScalars OptimizerState::scalars(const Optimizer& optimizer) {
   NamedScalars scalars;
-  const auto steps = static_cast<double>(step_count());
+  const auto steps = static_cast<double>(optimizer.step_count());
   scalars["step"] = steps;
-  const std::vector<double> counts = updates();
+  const std::vector<double> counts = optimizer.updates();
   size_t at = 0;
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    scalars["lr." + std::to_string(i)] = lr(i);
-    if (has_momentum_) {
-      scalars["momentum." + std::to_string(i)] = momentum(i);
+  for (size_t i = 0; i < optimizer.groups_.size(); ++i) {
+    scalars["lr." + std::to_string(i)] = optimizer.lr(i);
+    if (optimizer.has_momentum_) {
+      scalars["momentum." + std::to_string(i)] = optimizer.momentum(i);
     }
-    for (const Item& item : groups_[i].items) {
+    for (const Optimizer::Item& item : optimizer.groups_[i].items) {
       if (counts[at] != steps) {
         scalars["updates." + item.parameter.name] = counts[at];
       }
@@ -83,7 +74,7 @@ NamedScalars Optimizer::state_scalars() const {
   return scalars;
 }
 
-void Optimizer::check_scalars(const NamedScalars& scalars) const {
+void OptimizerState::check_scalars(const Optimizer& optimizer, const NamedScalars& scalars) {
   NamedScalars left = scalars;
   std::vector<std::string> wrong;
   const auto take = [&](const std::string& name, bool required, bool count) {
@@ -97,12 +88,12 @@ void Optimizer::check_scalars(const NamedScalars& scalars) const {
     }
   };
   take("step", true, true);
-  for (size_t i = 0; i < groups_.size(); ++i) {
+  for (size_t i = 0; i < optimizer.groups_.size(); ++i) {
     take("lr." + std::to_string(i), true, false);
-    if (has_momentum_) {
+    if (optimizer.has_momentum_) {
       take("momentum." + std::to_string(i), false, false);
     }
-    for (const Item& item : groups_[i].items) {
+    for (const Optimizer::Item& item : optimizer.groups_[i].items) {
       take("updates." + item.parameter.name, false, true);
     }
   }
@@ -114,44 +105,44 @@ void Optimizer::check_scalars(const NamedScalars& scalars) const {
         "; nothing was changed");
 }
 
-void Optimizer::load_state(const NamedTensors& tensors, const NamedScalars& scalars) {
+void OptimizerState::load(Optimizer& optimizer, const NamedTensors& tensors,
+                          const NamedScalars& scalars) {
   std::vector<LoadTarget> targets;
-  for_each_state([&](const std::string& name, const Parameter& parameter, int) {
+  for_each(optimizer, [&](const std::string& name, const Parameter& parameter, int) {
     targets.push_back({{name}, parameter.value.sizes()});
   });
   const std::vector<Tensor> sources = match_named("optimizer load_state", targets, tensors);
-  check_scalars(scalars);
+  check_scalars(optimizer, scalars);
   const NoGradGuard guard;
   size_t next = 0;
-  for_each_state([&](const std::string&, const Parameter& parameter, int moment) {
+  for_each(optimizer, [&](const std::string&, const Parameter& parameter, int moment) {
     const auto segment = static_cast<size_t>(parameter.segment);
-    const Tensor& state = moment < 0 ? arena_->segments()[segment].masters
-                                     : moments_[static_cast<size_t>(moment)][segment];
     const Tensor& source = sources[next++];
-    arena_->put(state, parameter, source);
     if (moment < 0) {
-      parameter.value.copy_(source.to(device()).to(state.dtype()));
+      optimizer.arena_->set_value(parameter, source);
+    } else {
+      optimizer.arena_->put(optimizer.moments_[static_cast<size_t>(moment)][segment], parameter,
+                            source);
     }
   });
   const double steps = scalars.at("step");
-  step_count_ = static_cast<int64_t>(steps);
-  if (device_) {
-    word_at(device_->words, offsetof(kernels::OptimizerWords, applied_steps) / sizeof(double))
-        .fill_(steps);
+  optimizer.step_count_ = static_cast<int64_t>(steps);
+  if (optimizer.device_) {
+    optimizer.device_->set_applied_steps(steps);
   }
   std::vector<double> counts;
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    set_lr(i, scalars.at("lr." + std::to_string(i)));
+  for (size_t i = 0; i < optimizer.groups_.size(); ++i) {
+    optimizer.set_lr(i, scalars.at("lr." + std::to_string(i)));
     if (const auto found = scalars.find("momentum." + std::to_string(i)); found != scalars.end()) {
-      set_rate(i, 1, found->second);
+      optimizer.set_rate(i, 1, found->second);
     }
-    for (Item& item : groups_[i].items) {
+    for (const Optimizer::Item& item : optimizer.groups_[i].items) {
       const auto found = scalars.find("updates." + item.parameter.name);
       counts.push_back(found == scalars.end() ? steps : found->second);
     }
   }
-  restore_updates(counts);
-  zero_grad();
+  optimizer.restore_updates(counts);
+  optimizer.zero_grad();
 }
 
 }  // namespace binade::optim

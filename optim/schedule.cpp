@@ -1,7 +1,7 @@
 #include <binade/core/device/graph.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/optimizer/step_words.h>
-#include <binade/optim/device_words_internal.h>
+#include <binade/optim/device_optimizer_internal.h>
 #include <binade/optim/schedule.h>
 
 #include <algorithm>

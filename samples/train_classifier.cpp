@@ -154,9 +154,6 @@ int run(Flags f) {
       (data.train->batches_per_epoch() + f.accumulate - 1) / f.accumulate;
   auto schedule = make_schedule(f, *optimizer, f.epochs * steps_per_epoch);
   optim::ReduceLrOnPlateau plateau(*optimizer, {.factor = 0.1, .patience = 2});
-  if (world.is_root()) {
-    train::prepare_run_directory(f.run, f.resume, f.overwrite);
-  }
   train::Trainer trainer(
       {*model, *optimizer, scaler ? &*scaler : nullptr, schedule ? &*schedule : nullptr,
        schedule ? nullptr : &plateau},
@@ -166,6 +163,7 @@ int run(Flags f) {
        .patience = f.patience,
        .run = f.run,
        .resume = f.resume,
+       .overwrite = f.overwrite,
        .checkpoint_every = f.checkpoint_every,
        .graph = f.graph == "off" ? train::StepGraph::off : train::StepGraph::automatic,
        .lens = f.lens,
@@ -173,7 +171,6 @@ int run(Flags f) {
        .group = &world.communicator(),
        .stop_on_signal = true,
        .settings = settings_of(f, data, world),
-       .precision = f.precision,
        .augment = train::to_string(data.augment)});
   if (world.is_root()) {
     announce(f, *model, device, trainer, world);
@@ -190,7 +187,7 @@ int run(Flags f) {
   }
   const train::Evaluation test = trainer.test(*data.test);
   if (world.is_root()) {
-    report_results(f, data, pictures, trainer, test.accuracy);
+    report_results(f, data, pictures, trainer, *test.accuracy);
   }
   return 0;
 }

@@ -46,11 +46,4 @@ struct ClassifierData {
 // Throws where the data is missing or bad, or where sizes differ and no image_size is given.
 ClassifierData open_classifier_data(const ClassifierDataOptions& options);
 
-// Makes or checks the directory of a run. Throws where it is not empty and neither `resume` nor
-// `overwrite` is set, or where it cannot be written. `overwrite` removes metrics, model and
-// checkpoints of an earlier run and nothing else.
-void prepare_run_directory(const std::string& path, bool resume, bool overwrite);
-// The first of "PREFIX-1", "PREFIX-2", ... that does not exist.
-std::string fresh_run_directory(const std::string& prefix);
-
 }  // namespace binade::train

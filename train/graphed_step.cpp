@@ -34,7 +34,12 @@ std::vector<Tensor> GraphedStep::operator()(std::vector<Tensor> inputs) {
     for (Tensor& input : inputs) {
       input = input.to(device_);
     }
-    return step_(inputs);
+    FollowedArenas followed;
+    std::vector<Tensor> results = step_(inputs);
+    if (!graph_) {
+      arenas_ = followed.take();
+    }
+    return results;
   }
   const NoGradGuard guard;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -44,7 +49,18 @@ std::vector<Tensor> GraphedStep::operator()(std::vector<Tensor> inputs) {
   return results_;
 }
 
+// Weights may have been changed in place since the last step: their masters follow before a graph
+// that reads them is recorded or replayed.
+void GraphedStep::follow_weights() const {
+  for (const auto& arena : arenas_) {
+    if (const auto alive = arena.lock()) {
+      alive->follow_values();
+    }
+  }
+}
+
 void GraphedStep::record(const std::vector<Tensor>& inputs) {
+  follow_weights();
   Generator& source = generator();
   seed_ = source.seed;
   offset_ = next_offset_ = source.offset;
@@ -55,6 +71,7 @@ void GraphedStep::record(const std::vector<Tensor>& inputs) {
   advance_ = zeros({1}, DType::i64, device_);
   const Tensor drawn = zeros({1}, DType::i64, device_);
   auto graph = std::make_unique<Graph>(device_);
+  FollowedArenas followed;
   source.advance = advance_;
   try {
     graph->capture([&] {
@@ -73,6 +90,7 @@ void GraphedStep::record(const std::vector<Tensor>& inputs) {
   source.advance = {};
   source.offset = offset_;  // nothing was drawn yet
   drawn_word_ = drawn;
+  arenas_ = followed.take();
   graph_ = std::move(graph);
 }
 
@@ -82,6 +100,7 @@ void GraphedStep::replay() {
     kernels::fill({.y = advance_,
                    .value = static_cast<double>(static_cast<int64_t>(source.offset - offset_))});
   }
+  follow_weights();
   graph_->replay();
   source.offset += drawn_;
   next_offset_ = source.offset;

@@ -17,7 +17,7 @@
 // code in the step does (a counter, a schedule) happens in the recording only.
 #pragma once
 #include <binade/core/device/graph.h>
-#include <binade/core/tensor/tensor.h>
+#include <binade/core/tensor/parameter.h>
 
 #include <functional>
 #include <memory>
@@ -39,6 +39,7 @@ class GraphedStep {
 
  private:
   bool fits(const std::vector<Tensor>& inputs) const;
+  void follow_weights() const;
   void record(const std::vector<Tensor>& inputs);
   void replay();
 
@@ -48,6 +49,7 @@ class GraphedStep {
   int64_t replays_ = 0;
   std::unique_ptr<Graph> graph_;
   std::vector<Tensor> inputs_, results_;
+  std::vector<std::weak_ptr<const Arena>> arenas_;  // whose masters the step's updates read
   // The generator's state that the recording began with, how much a step draws, and the word that
   // holds how far the generator has gone on since.
   uint64_t seed_ = 0, offset_ = 0, drawn_ = 0, next_offset_ = 0;

@@ -3,6 +3,24 @@
 
 namespace binade::train {
 
+void Ranks::check_loader(const data::Loader& loader, const char* what, bool equal_shards) const {
+  check(loader.batches_per_epoch() >= 0, "trainer: got a ", what,
+        " loader of a dataset of unknown length, expected one whose size() is known");
+  if (alone()) {
+    return;
+  }
+  const data::LoaderOptions& o = loader.options();
+  check(o.shard == rank() && o.shard_count == count(), "trainer: got a ", what, " loader of shard ",
+        o.shard, " of ", o.shard_count, " on rank ", rank(), " of ", count(),
+        ", expected the rank's own; set shard and shard_count of its options");
+  check(!equal_shards || o.uneven_shards != data::UnevenShards::keep, "trainer: got a ", what,
+        " loader with UnevenShards::keep, expected pad or drop, so that every rank takes the same "
+        "steps");
+  check(!equal_shards || o.bad_file != data::BadFilePolicy::skip, "trainer: got a ", what,
+        " loader with BadFilePolicy::skip, whose batches may differ in size between ranks; use "
+        "replace or fail");
+}
+
 std::vector<double> Ranks::sum(const std::vector<double>& numbers) const {
   return group_ ? dist::reduce_numbers(*group_, numbers) : numbers;
 }

@@ -2,6 +2,7 @@
 // of one process asks nobody.
 #pragma once
 #include <binade/core/io/named_tensors.h>
+#include <binade/data/loader.h>
 #include <binade/dist/collective/communicator.h>
 
 #include <map>
@@ -21,6 +22,10 @@ class Ranks {
   int count() const { return group_ ? group_->size() : 1; }
   bool is_root() const { return rank() == 0; }
   dist::Communicator* group() const { return group_; }  // null where alone
+
+  // Throws where the loader does not read this rank's shard. `equal_shards`: every rank takes the
+  // same steps.
+  void check_loader(const data::Loader& loader, const char* what, bool equal_shards) const;
 
   // Collective from here on. All give every rank the same bits.
   std::vector<double> sum(const std::vector<double>& numbers) const;

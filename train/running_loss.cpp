@@ -1,20 +1,55 @@
 #include <binade/core/ops.h>
 #include <binade/train/running_loss_internal.h>
 
-namespace binade::train {
+#include <cmath>
 
-void RunningLoss::add(const Tensor& loss, double weight) {
+namespace binade::train {
+namespace {
+
+constexpr int64_t kUnread = 256;
+
+}  // namespace
+
+void RunningLoss::add(const Tensor& loss, double weight, int64_t step) {
+  const Term term{weight, step};
   if (loss.device().is_cpu()) {
-    on_host_ += weight * loss.item();
+    take(loss.item(), term);
     return;
   }
   const NoGradGuard guard;
-  const Tensor term = mul(cast(reshape(loss.detach(), {}), DType::f64), weight);
-  on_device_ = on_device_.defined() ? binade::add(on_device_, term) : term;
+  if (!buffer_.defined() || !(buffer_.device() == loss.device())) {
+    read();
+    buffer_ = empty({kUnread}, DType::f64, loss.device());
+  }
+  const auto place = static_cast<int64_t>(unread_.size());
+  make_view(buffer_, {1}, {1}, place).copy_(reshape(loss.detach(), {1}));
+  unread_.push_back(term);
+  if (place + 1 == kUnread) {
+    read();
+  }
+}
+
+void RunningLoss::take(double loss, const Term& term) const {
+  total_ += term.weight * loss;
+  if (!bad_ && !std::isfinite(loss)) {
+    bad_ = BadLoss{term.step, loss};
+  }
+}
+
+void RunningLoss::read() const {
+  if (unread_.empty()) {
+    return;
+  }
+  const Tensor host = buffer_.to(Device{});
+  for (size_t i = 0; i < unread_.size(); ++i) {
+    take(host.data<double>()[i], unread_[i]);
+  }
+  unread_.clear();
 }
 
 double RunningLoss::total() const {
-  return on_host_ + (on_device_.defined() ? on_device_.item() : 0);
+  read();
+  return total_;
 }
 
 }  // namespace binade::train

@@ -1,20 +1,39 @@
-// A sum of losses that does not make a device wait: on a GPU the sum is kept there in f64 until it
-// is asked for.
+// A sum of losses that does not make a device wait: on a GPU the losses of the last steps lie in a
+// buffer there, which is read when it is full or when somebody asks.
 #pragma once
 #include <binade/core/tensor/tensor.h>
+
+#include <optional>
+#include <vector>
 
 namespace binade::train {
 
 class RunningLoss {
  public:
-  explicit RunningLoss(double total = 0) : on_host_(total) {}
+  explicit RunningLoss(double total = 0) : total_(total) {}
   // total += weight * loss; loss has one element.
-  void add(const Tensor& loss, double weight);
+  void add(const Tensor& loss, double weight, int64_t step);
   double total() const;  // waits for the device
 
+  struct BadLoss {
+    int64_t step;
+    double loss;
+  };
+  // The first loss that was not finite, among those that were read. Does not wait.
+  const std::optional<BadLoss>& first_bad() const { return bad_; }
+
  private:
-  double on_host_;
-  Tensor on_device_;  // f64, undefined on the CPU
+  struct Term {
+    double weight;
+    int64_t step;
+  };
+  void take(double loss, const Term& term) const;
+  void read() const;
+
+  mutable double total_;
+  mutable std::optional<BadLoss> bad_;
+  mutable std::vector<Term> unread_;
+  Tensor buffer_;  // f64 [kUnread]: the losses of unread_; undefined on the CPU
 };
 
 }  // namespace binade::train

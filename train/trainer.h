@@ -36,6 +36,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
 namespace binade::train {
 
@@ -51,7 +52,8 @@ struct TrainingParts {
   optim::ReduceLrOnPlateau* plateau = nullptr;
 };
 
-// The mean loss over a batch, with a gradient.
+// The mean loss over a batch, with a gradient. Validation and test run the same step, with the
+// model in evaluation mode (model.is_training() tells) and without recording.
 using TrainingStep = std::function<Tensor(nn::Module& model, const data::Batch& batch)>;
 // What a classifier does: cross entropy of the model's logits.
 Tensor classification_step(nn::Module& model, const data::Batch& batch);
@@ -64,17 +66,29 @@ enum class StepGraph : uint8_t {
        // tensors, and it must not read any
 };
 
+// What a loss that is not finite does in a run without a loss scaler (with one, see AtFloor).
+//   stop:   an error that names the step and the first tensor that is not finite. On the CPU it
+//           comes before the update, and the tensor is found by running the step once more under an
+//           AnomalyGuard; on a device losses are read every 256 steps, before a checkpoint and at
+//           the end of an epoch. Weights that are not finite are an error there too.
+//   ignore: the run goes on.
+enum class OnNan : uint8_t { stop, ignore };
+
 struct TrainerOptions {
   int64_t epochs = 10;
   int64_t accumulate = 1;  // micro-batches per step
   std::optional<double> clip_norm = std::nullopt;
-  int64_t patience = 10;         // epochs without a better validation loss; 0: never stop early
-  std::string run = {};          // directory for metrics and checkpoints; empty: none
+  int64_t patience = 10;  // epochs without a better validation loss; 0: never stop early
+  // Directory for metrics and checkpoints; empty: none. One that is not empty is an error, unless
+  // `resume` or `overwrite` says what to do with the run in it (train/run_directory.h).
+  std::string run = {};
   bool resume = false;           // from the newest good checkpoint of `run`, if there is one
+  bool overwrite = false;        // remove what an earlier run left in `run` and begin anew
   int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch only
   bool progress = true;          // a line on standard output per epoch, a live one on a terminal
   TrainingStep step = nullptr;   // null: classification_step
   StepGraph graph = StepGraph::automatic;
+  OnNan on_nan = OnNan::stop;
   // Every so many steps the exponent lens looks at a step (train/lens.h) and adds to
   // RUN/lens.jsonl; fit() ends with RUN/lens.html. 0: never.
   int64_t lens = 0;
@@ -88,19 +102,22 @@ struct TrainerOptions {
   bool stop_on_signal = false;
   // Settings that a resumed run must share with the one before: a difference is an error by name.
   std::map<std::string, std::string> settings = {};
-  std::string precision = "fp32", augment = "none";  // for the metrics
+  std::string augment = "none";  // what the data goes through: a remark for the metrics
 };
 
 struct Evaluation {
-  double loss = 0;      // mean over the samples
-  double accuracy = 0;  // share of samples whose largest logit is the label, 0 to 1
+  double loss = 0;  // mean over the samples
+  // Share of samples whose largest logit is the label, 0 to 1; none with a step of the user's,
+  // which need not be a classification.
+  std::optional<double> accuracy = std::nullopt;
   int64_t samples = 0;
 };
 
 class Trainer {
  public:
-  // Opens the run directory. Throws where it cannot be written, or where a checkpoint to resume
-  // from does not fit the parts or the settings.
+  // Opens the run directory. Throws where it cannot be written, where it holds something and
+  // neither `resume` nor `overwrite` is set, or where a checkpoint to resume from does not fit the
+  // parts or the settings.
   Trainer(const TrainingParts& parts, TrainerOptions options);
   ~Trainer();
   Trainer(const Trainer&) = delete;
@@ -110,9 +127,10 @@ class Trainer {
   // loss has not improved for `patience` epochs, then restores the weights of the best validation
   // loss. Without validation data the last weights stay.
   void fit(data::Loader& train, data::Loader* validation = nullptr);
-  // Loss and accuracy with the model in evaluation mode.
+  // The loss of the step over the loader with the model in evaluation mode; without a step of the
+  // user's the accuracy too.
   Evaluation validate(data::Loader& loader);
-  // The same; adds test_accuracy to the last line of the metrics.
+  // The same; adds test_accuracy, where there is one, to the last line of the metrics.
   Evaluation test(data::Loader& loader);
   // The class with the largest logit, per row of images [N, C, H, W] on any device.
   std::vector<int64_t> predict(const Tensor& images);

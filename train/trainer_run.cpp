@@ -1,17 +1,16 @@
 #include <binade/core/io/file_system.h>
 #include <binade/core/ops.h>
-#include <binade/core/tensor/create.h>
 #include <binade/kernels/base/math_mode.h>
-#include <binade/train/checkpoint_store.h>
+#include <binade/train/bad_loss_internal.h>
+#include <binade/train/lens.h>
 #include <binade/train/lens_report.h>
 #include <binade/train/model_file.h>
+#include <binade/train/run_directory.h>
 #include <binade/train/stop_signal.h>
 #include <binade/train/trainer_run_internal.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 
 namespace binade::train {
 namespace {
@@ -31,30 +30,8 @@ NamedTensors copies(const NamedTensors& tensors) {
   return out;
 }
 
-int64_t count_correct(const Tensor& logits, const Tensor& labels) {
-  const Tensor predicted = argmax(logits, 1).to(Device{}), expected = labels.to(Device{});
-  int64_t correct = 0;
-  for (int64_t i = 0; i < labels.numel(); ++i) {
-    correct += predicted.data<int64_t>()[i] == expected.data<int64_t>()[i];
-  }
-  return correct;
-}
-
-// Puts a model into evaluation mode, and back.
-class EvaluationMode {
- public:
-  explicit EvaluationMode(nn::Module& model) : model_(model), before_(model.training_modes()) {
-    model_.eval();
-  }
-  ~EvaluationMode() { model_.set_training_modes(before_); }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  nn::Module& model_;
-  std::vector<bool> before_;
-  NoGradGuard no_grad_;
-};
+constexpr const char* kFiniteModel =
+    "the model is finite, so an op of the step made it: an AnomalyGuard in the step names it";
 
 // Ranks draw different random numbers while they train, as for dropout; rank 0 those of a run
 // alone, so that its generator is what a checkpoint holds.
@@ -71,38 +48,37 @@ class RankSeed {
   uint64_t change_;
 };
 
+// How a model computes, for the metrics: "fp16", "bf16", else "fp32" or "fp64".
+std::string precision_of(const nn::Module& model) {
+  const Precision precision = model.precision().value_or(Precision::full());
+  if (precision.policy != Precision::kFull) {
+    return precision.low == DType::f16 ? "fp16" : "bf16";
+  }
+  const NamedTensors parameters = model.named_parameters();
+  return !parameters.empty() && parameters[0].second.dtype() == DType::f64 ? "fp64" : "fp32";
+}
+
 }  // namespace
 
 TrainerRun::TrainerRun(const TrainingParts& parts, TrainerOptions options)
     : parts_(parts),
       options_(std::move(options)),
       ranks_(options_.group),
-      window_(options_.accumulate, 1),
-      applied_before_(parts_.optimizer.step_count()) {
-  check(options_.epochs >= 1, "trainer: got epochs ", options_.epochs, ", expected at least 1");
-  check(options_.patience >= 0 && options_.checkpoint_every >= 0, "trainer: got patience ",
-        options_.patience, " and checkpoint_every ", options_.checkpoint_every,
-        ", expected no negative number");
-  check(options_.lens >= 0, "trainer: got lens ", options_.lens, ", expected no negative number");
+      display_(options_.progress && ranks_.is_root(), options_.epochs),
+      evaluator_(parts_.model, options_.step, ranks_),
+      scaler_watch_(parts_.scaler, parts_.optimizer, ranks_, display_),
+      window_(options_.accumulate, 1) {
+  state_.applied_before = parts_.optimizer.step_count();
   options_.settings.emplace("mode", kernels::to_string(kernels::math_mode()));
-  const ParameterList parameters = parts_.model.parameters();
-  check(
-      options_.lens == 0 || !parameters.arena() || parameters.arena()->sharding() == Sharding::none,
-      "trainer: got lens ", options_.lens,
-      " with sharded parameters, expected whole ones, as the "
-      "lens looks at all of a moment on one rank; leave one of them out");
-  options_.progress = options_.progress && ranks_.is_root();
-  if (options_.run.empty()) {
-    check(options_.lens == 0, "trainer: got lens ", options_.lens,
-          " without a run directory, which its file goes to");
-    check(!options_.resume, "trainer: got resume without a run directory");
-  } else if (ranks_.is_root()) {
-    store_ = std::make_unique<CheckpointStore>(options_.run);
+  check_options();
+  if (!options_.run.empty() && ranks_.is_root()) {
+    prepare_run_directory(options_.run, options_.resume, options_.overwrite);
   }
+  checkpoints_ = std::make_unique<RunCheckpoints>(parts_, options_, ranks_);
   if (options_.resume) {
-    resume();
+    resumed_ = checkpoints_->resume(state_, best_, [this] { go_on_in_full_precision(); });
   }
-  if (store_) {
+  if (!options_.run.empty() && ranks_.is_root()) {
     metrics_ = MetricsFile(options_.run + "/metrics.jsonl", state_.epoch);
     open_lens();
   }
@@ -111,11 +87,33 @@ TrainerRun::TrainerRun(const TrainingParts& parts, TrainerOptions options)
 
 TrainerRun::~TrainerRun() = default;
 
+void TrainerRun::check_options() const {
+  check(options_.epochs >= 1, "trainer: got epochs ", options_.epochs, ", expected at least 1");
+  check(options_.patience >= 0 && options_.checkpoint_every >= 0, "trainer: got patience ",
+        options_.patience, " and checkpoint_every ", options_.checkpoint_every,
+        ", expected no negative number");
+  check(options_.lens >= 0, "trainer: got lens ", options_.lens, ", expected no negative number");
+  const std::shared_ptr<Arena> arena = parts_.model.parameters().arena();
+  check(options_.lens == 0 || !arena || arena->sharding() == Sharding::none, "trainer: got lens ",
+        options_.lens,
+        " with sharded parameters, expected whole ones, as the lens looks at all of a moment on "
+        "one rank; leave one of them out");
+  if (options_.run.empty()) {
+    check(options_.lens == 0, "trainer: got lens ", options_.lens,
+          " without a run directory, which its file goes to");
+    check(!options_.resume && !options_.overwrite, "trainer: got ",
+          options_.resume ? "resume" : "overwrite", " without a run directory");
+  }
+}
+
+// epochs
+// -------------------------------------------------------------------------------------------------
+
 void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
-  check_loader(train, "training", true);
+  ranks_.check_loader(train, "training", true);
   check_position(train);
   if (validation) {
-    check_loader(*validation, "validation", false);
+    ranks_.check_loader(*validation, "validation", false);
   }
   const StopSignal signal(options_.stop_on_signal);
   const RankSeed seed(ranks_.rank());
@@ -133,8 +131,8 @@ void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
       end_epoch(train, validation, now() - start, samples);
     }
   }
-  if (stopped_by_ == 0) {
-    restore_best();
+  if (stopped_by_ == 0 && !best_.empty()) {
+    parts_.model.load_state(best_);
   }
   write_lens_page();
 }
@@ -163,7 +161,7 @@ void TrainerRun::write_lens_page() const {
 }
 
 void TrainerRun::train_epoch(data::Loader& loader, const StopSignal& signal) {
-  const double start = now(), interval = shows_progress() ? 0.5 : 10;
+  const double start = now(), interval = display_.is_live() ? 0.5 : 10;
   const int64_t samples_before = state_.samples;
   double shown = start;
   const int64_t batches = loader.batches_per_epoch();
@@ -175,7 +173,8 @@ void TrainerRun::train_epoch(data::Loader& loader, const StopSignal& signal) {
     const bool stops = stepped && asked_to_stop(signal);
     const bool due = options_.checkpoint_every > 0 && state_.steps % options_.checkpoint_every == 0;
     if (stepped && !last && (due || stops)) {
-      check_scaler();
+      check_losses();
+      scaler_watch_.ask(state_.steps);
       follow_floor();
       save();
     }
@@ -184,30 +183,37 @@ void TrainerRun::train_epoch(data::Loader& loader, const StopSignal& signal) {
     }
     if (now() - shown > interval) {
       shown = now();
-      check_scaler();
+      scaler_watch_.ask(state_.steps);
       show_progress(loader, shown - start, state_.samples - samples_before);
     }
   }
 }
 
-void TrainerRun::end_epoch(data::Loader& train, data::Loader* validation, double seconds,
-                           int64_t samples) {
-  check_scaler();
-  follow_floor();
-  agree();
+EpochMetrics TrainerRun::metrics_of_epoch(const data::Loader& train, double seconds,
+                                          int64_t samples) const {
   EpochMetrics m;
   m.epoch = state_.epoch;
-  m.train_loss = loss_of_all() / static_cast<double>(std::max<int64_t>(state_.samples, 1));
+  m.train_loss = mean_loss();
   m.samples_per_second = static_cast<double>(samples) / std::max(seconds, 1e-9);
   m.learning_rate = parts_.optimizer.lr();
   m.loss_scale = parts_.scaler ? parts_.scaler->scale() : 1;
-  m.skipped_steps = skipped();
-  m.precision = full_precision_ ? "fp32" : options_.precision;
+  m.skipped_steps = state_.skipped(parts_.optimizer);
+  m.precision = precision_of(parts_.model);
   m.mode = kernels::to_string(kernels::math_mode());
   m.augment = options_.augment;
   m.workers = train.stats().workers;
   m.decode_errors = train.stats().decode_errors;
   m.state_hash = hash_of_state();
+  return m;
+}
+
+void TrainerRun::end_epoch(data::Loader& train, data::Loader* validation, double seconds,
+                           int64_t samples) {
+  check_losses();
+  scaler_watch_.ask(state_.steps);
+  follow_floor();
+  agree();
+  EpochMetrics m = metrics_of_epoch(train, seconds, samples);
   ++state_.epoch;
   state_.batch = 0;
   state_.loss = RunningLoss();
@@ -225,12 +231,9 @@ void TrainerRun::end_epoch(data::Loader& train, data::Loader* validation, double
     parts_.plateau->advance(m.validation_loss.value_or(m.train_loss));
   }
   metrics_.add(m);
-  show_epoch(m);
-  if (best && !options_.run.empty()) {
-    const NamedTensors optimizer_state = parts_.optimizer.state_tensors();
-    if (store_) {
-      store_->save_best(state_.steps, files(best_, optimizer_state), fields());
-    }
+  display_.epoch(m, scaler_watch_.skipped_words(state_));
+  if (best) {
+    checkpoints_->save_best(state_, best_);
   }
   save();
 }
@@ -248,45 +251,25 @@ bool TrainerRun::improved(double loss) {
   return false;
 }
 
-void TrainerRun::restore_best() {
-  if (!best_.empty()) {
-    parts_.model.load_state(best_);
-  }
-}
-
 Evaluation TrainerRun::validate(data::Loader& loader) {
-  check_loader(loader, "validation", false);
+  ranks_.check_loader(loader, "validation", false);
   agree();
-  EvaluationMode mode(parts_.model);
-  Evaluation result;
-  loader.epoch(0);
-  data::Batch batch;
-  RunningLoss loss;
-  int64_t correct = 0;
-  while (loader.next(batch)) {
-    const Tensor logits = parts_.model(batch.images);
-    loss.add(cross_entropy(logits, batch.labels), static_cast<double>(batch.size));
-    correct += count_correct(logits, batch.labels);
-    result.samples += batch.size;
-  }
-  const std::vector<double> all =
-      ranks_.sum({loss.total(), static_cast<double>(correct), static_cast<double>(result.samples)});
-  check(all[2] > 0, "trainer: got no samples to evaluate on");
-  return {.loss = all[0] / all[2],
-          .accuracy = all[1] / all[2],
-          .samples = static_cast<int64_t>(all[2])};
+  return evaluator_.validate(loader);
 }
 
 Evaluation TrainerRun::test(data::Loader& loader) {
   const Evaluation result = validate(loader);
-  metrics_.set_test_accuracy(result.accuracy);
+  if (result.accuracy) {
+    metrics_.set_test_accuracy(*result.accuracy);
+  }
   return result;
 }
 
-std::vector<int64_t> TrainerRun::predict(const Tensor& images) {
-  EvaluationMode mode(parts_.model);
-  const Tensor classes = argmax(parts_.model(images.to(parts_.model.device())), 1).to(Device{});
-  return {classes.data<int64_t>(), classes.data<int64_t>() + classes.numel()};
+void TrainerRun::save() {
+  if (!options_.run.empty()) {
+    agree();
+    checkpoints_->save(state_);
+  }
 }
 
 std::string TrainerRun::hash_of_state() const {
@@ -297,45 +280,264 @@ std::string TrainerRun::hash_of_state() const {
   return ranks_.is_root() ? state_hash(all) : std::string();
 }
 
-bool TrainerRun::shows_progress() const { return options_.progress && isatty(STDERR_FILENO) != 0; }
-
-void TrainerRun::show_progress(const data::Loader& loader, double seconds, int64_t samples) const {
-  if (!shows_progress()) {
-    return;
-  }
-  const data::LoaderStats stats = loader.stats();
-  std::fprintf(
-      stderr,
-      "\repoch %lld/%lld  %5.1f%%  loss %.4f  lr %.2e  scale %g  skipped %s  %.0f samples/s  "
-      "stalled %.0f%% ",
-      static_cast<long long>(state_.epoch + 1), static_cast<long long>(options_.epochs),
-      100.0 * static_cast<double>(state_.batch) / static_cast<double>(loader.batches_per_epoch()),
-      loss_of_all() / static_cast<double>(state_.samples), parts_.optimizer.lr(),
-      parts_.scaler ? parts_.scaler->scale() : 1.0, skipped_words().c_str(),
-      static_cast<double>(samples) / seconds,
-      100 * stats.wait_seconds / std::max(stats.total_seconds, 1e-9));
-  std::fflush(stderr);
+// Between calls of agree() an estimate from this rank's share.
+double TrainerRun::mean_loss() const {
+  return state_.loss.total() * ranks_.count() /
+         static_cast<double>(std::max<int64_t>(state_.samples, 1));
 }
 
-void TrainerRun::show_epoch(const EpochMetrics& m) const {
-  if (!options_.progress) {
+void TrainerRun::show_progress(const data::Loader& loader, double seconds, int64_t samples) const {
+  if (!display_.is_live()) {
     return;
   }
-  std::string validation;
-  if (m.validation_loss) {
-    char buffer[80];
-    std::snprintf(buffer, sizeof buffer, "  validation loss %.4f  accuracy %.2f%%",
-                  *m.validation_loss, 100 * *m.validation_accuracy);
-    validation = buffer;
+  display_.progress(loader, {.epoch = state_.epoch,
+                             .batch = state_.batch,
+                             .loss = mean_loss(),
+                             .lr = parts_.optimizer.lr(),
+                             .scale = parts_.scaler ? parts_.scaler->scale() : 1.0,
+                             .skipped = scaler_watch_.skipped_words(state_),
+                             .seconds = seconds,
+                             .samples = samples});
+}
+
+// ranks
+// -------------------------------------------------------------------------------------------------
+
+// In the middle of an epoch the position counts batches of all ranks.
+void TrainerRun::check_position(const data::Loader& train) {
+  const int64_t batch = train.options().batch * ranks_.count();
+  check(state_.batch == 0 || state_.global_batch == 0 || state_.global_batch == batch,
+        "resume: got ", ranks_.count(), " ranks with batches of ", train.options().batch,
+        ", but epoch ", state_.epoch + 1, " was begun with ", state_.global_batch,
+        " samples per batch of all ranks; choose the batch so that the product is the same");
+  state_.global_batch = batch;
+}
+
+void TrainerRun::make_data_parallel() {
+  data_parallel_.reset();
+  if (!ranks_.alone()) {
+    data_parallel_ = std::make_unique<dist::DistributedDataParallel>(
+        *ranks_.group(), parts_.model.parameters(), options_.data_parallel);
   }
-  if (isatty(STDERR_FILENO) != 0) {
-    std::fprintf(stderr, "\r\033[K");
+}
+
+// Every rank gets the mean of the running statistics, and its share of the sum of losses, so that a
+// run which goes on and one that resumes are the same. Moving averages commute with the mean over
+// ranks: how often they are averaged makes no difference but in rounding.
+void TrainerRun::agree() {
+  if (!apart_) {
+    return;
   }
-  std::printf("epoch %lld/%lld  loss %.4f%s  lr %.2e  scale %g  skipped %s  %.0f samples/s\n",
-              static_cast<long long>(m.epoch + 1), static_cast<long long>(options_.epochs),
-              m.train_loss, validation.c_str(), m.learning_rate, m.loss_scale,
-              skipped_words().c_str(), m.samples_per_second);
-  std::fflush(stdout);
+  NamedTensors floating;
+  for (const auto& entry : parts_.model.named_buffers()) {
+    if (is_floating(entry.second.dtype())) {
+      floating.push_back(entry);
+    }
+  }
+  ranks_.average(floating);
+  state_.loss = RunningLoss(ranks_.sum({state_.loss.total()})[0] / ranks_.count());
+  apart_ = false;
+}
+
+bool TrainerRun::asked_to_stop(const StopSignal& signal) {
+  if (options_.stop_on_signal) {
+    stopped_by_ = static_cast<int>(ranks_.largest(signal.noted()));
+  }
+  return stopped_by_ != 0;
+}
+
+// steps
+// -------------------------------------------------------------------------------------------------
+//
+// Nothing here waits for a device: how a step ended is counted by the optimizer and moves the
+// schedule where it is known.
+
+// Returns true if the batch completed a step.
+bool TrainerRun::train_batch(const data::Batch& batch, bool last) {
+  const double weight = window_.add(batch.size);
+  if (last) {
+    window_.close();
+  }
+  scaler_watch_.begin_step(batch, window_.full());
+  optim::StepResult result = StepOutcome::accumulating;
+  const bool full = batch.size == window_.nominal_batch();
+  const bool looks = lens_ && lens_->looks_at(state_.steps);
+  if (looks && window_.samples() == batch.size) {
+    lens_->begin(state_.steps);
+  }
+  const Tensor loss =
+      graph_ && full && !looks ? run_graph(batch, result) : run_batch(batch, weight, result);
+  state_.loss.add(loss, static_cast<double>(batch.size), state_.steps);
+  if (state_.loss.first_bad()) {
+    check_losses();
+  }
+  state_.samples += batch.size * ranks_.count();
+  apart_ = !ranks_.alone();
+  if (!window_.full()) {
+    return false;
+  }
+  window_.reset();
+  ++state_.steps;
+  if (ranks_.group()) {
+    ranks_.group()->set_step(state_.steps);
+  }
+  if (parts_.schedule) {
+    parts_.schedule->advance(result);
+  }
+  if (scaler_watch_.end_step(state_.steps)) {
+    follow_floor();
+  }
+  return true;
+}
+
+Tensor TrainerRun::run_batch(const data::Batch& batch, double weight, optim::StepResult& result) {
+  if (data_parallel_) {
+    data_parallel_->set_reduce(window_.full());
+  }
+  const Generator random = generator();
+  const Tensor loss =
+      options_.step ? options_.step(parts_.model, batch) : classification_step(parts_.model, batch);
+  check_loss(loss, batch, random);
+  if (parts_.scaler) {
+    parts_.scaler->scale(loss, weight).backward();
+  } else {
+    backward(loss, full({}, weight, loss.dtype(), loss.device()));
+  }
+  if (window_.full()) {
+    if (data_parallel_) {
+      data_parallel_->finish();
+    }
+    if (lens_) {
+      lens_->before_update();
+    }
+    result = step();
+    if (lens_) {
+      lens_->end();
+    }
+  }
+  return loss.detach();
+}
+
+optim::StepResult TrainerRun::step() {
+  const optim::StepOptions options{.divisor = window_.divisor(), .clip_norm = options_.clip_norm};
+  try {
+    return parts_.scaler ? parts_.scaler->step(parts_.optimizer, options)
+                         : parts_.optimizer.step(options);
+  } catch (optim::OverflowAtFloor& error) {
+    scaler_watch_.name_samples(error, state_.steps);
+    throw;
+  }
+}
+
+// A loss on the CPU is checked before backward, so the weights stay as they were.
+void TrainerRun::check_loss(const Tensor& loss, const data::Batch& batch, const Generator& random) {
+  if (!watches_loss() || !loss.defined() || !loss.device().is_cpu() || loss.numel() != 1 ||
+      std::isfinite(loss.item())) {
+    return;
+  }
+  // The step may hold collective calls: of several ranks one alone cannot run it again.
+  const std::string bad = ranks_.alone()
+                              ? explain_bad_loss(parts_.model, options_.step, batch, random)
+                              : first_bad_tensor(parts_.model);
+  fail_of_bad_loss(loss.item(),
+                   text("in step ", state_.steps, " (samples ", list_of_samples(batch.indices),
+                        " of the data set)"),
+                   bad.empty() ? kFiniteModel : bad);
+}
+
+// Checks all losses so far, and reads those on a device. Without a bad loss the last update may
+// still have left weights that are not finite; no checkpoint may hold them.
+void TrainerRun::check_losses() {
+  if (!watches_loss()) {
+    return;
+  }
+  (void)state_.loss.total();
+  const std::string bad = first_bad_tensor(parts_.model);
+  if (const auto& first = state_.loss.first_bad()) {
+    fail_of_bad_loss(first->loss, text("in step ", first->step), bad.empty() ? kFiniteModel : bad);
+  }
+  check(bad.empty(), "trainer: after step ", state_.steps - 1, " ", bad,
+        ", expected finite weights; lower the learning rate, clip the gradients or mend the data, "
+        "or go on regardless with TrainerOptions::on_nan = OnNan::ignore");
+}
+
+// A batch that is a whole step, as a graph.
+Tensor TrainerRun::run_graph(const data::Batch& batch, optim::StepResult& result) {
+  std::vector<Tensor> out;
+  try {
+    out = (*graph_)({batch.images, batch.labels});
+  } catch (const Error& error) {
+    // Nothing ran on the device. If the step itself is wrong, it says so again now.
+    give_up_graph(error.what());
+    parts_.optimizer.zero_grad();
+    return run_batch(batch, 1, result);
+  }
+  result = optim::StepResult(out[1], nullptr);
+  return out[0];
+}
+
+void TrainerRun::choose_graph(const data::Loader& train) {
+  graph_.reset();
+  why_no_graph_.clear();
+  const Device device = parts_.optimizer.device();
+  if (device.is_cpu() || options_.graph == StepGraph::off) {
+    why_no_graph_ = device.is_cpu() ? "on the CPU there are none" : "they are switched off";
+    return;
+  }
+  if (!ranks_.alone()) {
+    give_up_graph("ranks average their gradients, and the host takes part in that");
+    return;
+  }
+  if (options_.accumulate > 1) {
+    give_up_graph(text("gradients accumulate over ", options_.accumulate, " micro-batches"));
+    return;
+  }
+  if (options_.step && options_.graph == StepGraph::automatic) {
+    give_up_graph("the step is not the Trainer's own; StepGraph::on says that it may be replayed");
+    return;
+  }
+  if (train.samples_per_epoch() < train.options().batch) {
+    give_up_graph("no batch is full");
+    return;
+  }
+  make_graph();
+}
+
+void TrainerRun::make_graph() {
+  graph_ =
+      std::make_unique<GraphedStep>(parts_.optimizer.device(), [this](std::span<const Tensor> in) {
+        data::Batch batch;
+        batch.images = in[0];
+        batch.labels = in[1];
+        batch.size = in[0].size(0);
+        optim::StepResult result = StepOutcome::accumulating;
+        const Tensor loss = run_batch(batch, 1, result);
+        return std::vector<Tensor>{loss, result.word()};
+      });
+}
+
+void TrainerRun::give_up_graph(const std::string& reason) {
+  graph_.reset();
+  why_no_graph_ = reason;
+  display_.note("steps are not replayed as a graph: " + reason);
+}
+
+void TrainerRun::follow_floor() {
+  if (scaler_watch_.wants_full_precision(state_.steps)) {
+    go_on_in_full_precision();
+  }
+}
+
+void TrainerRun::go_on_in_full_precision() {
+  parts_.model.to_full_precision();
+  if (data_parallel_) {
+    make_data_parallel();
+  }
+  scaler_watch_.begin_full_precision();
+  state_.full_precision = true;
+  if (graph_) {
+    make_graph();
+  }
 }
 
 }  // namespace binade::train

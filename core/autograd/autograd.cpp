@@ -221,8 +221,12 @@ void BackwardRun::run() {
 
 void backward(std::span<const Seed> seeds, const BackwardOptions& options) {
   for (const Seed& seed : seeds) {
-    check(seed.root.defined() && seed.root.requires_grad(),
-          "backward: nothing in this tensor's history wants a gradient");
+    check(seed.root.defined(), "backward: got an undefined tensor, expected a result");
+    if (!seed.root.requires_grad()) {
+      fail("backward: got a tensor of shape ", seed.root.sizes(),
+           ", but nothing in this tensor's history wants a gradient: ",
+           detail::why_untracked(seed.root));
+    }
     check(seed.gradient.defined() && seed.gradient.sizes() == seed.root.sizes(),
           "backward: got a seed of shape ",
           seed.gradient.defined() ? seed.gradient.sizes() : Dims{}, ", expected ",
@@ -252,6 +256,33 @@ void backward(const Tensor& root, const BackwardOptions& options) {
 }
 
 namespace detail {
+
+std::string why_untracked(const Tensor& t) {
+  if (!is_floating(t.dtype())) {
+    return text("got dtype ", t.dtype(), ", expected a floating dtype; others have no gradient");
+  }
+  const uint8_t bits = untracked_bits(t);
+  std::string why;
+  const auto because = [&](bool holds, const char* reason) {
+    why += holds ? (why.empty() ? "" : "; ") + std::string(reason) : "";
+  };
+  because(bits & kUnderGuard,
+          "it was computed under a NoGradGuard (or from a result that was); end the guard before "
+          "the forward pass");
+  because(!grad_enabled() && !(bits & kUnderGuard),
+          "a NoGradGuard is in force on this thread; end it before the forward pass");
+  because(bits & kFrozen, "the parameters that it depends on are frozen; call unfreeze()");
+  because(bits & kDetached || (bits & (kHasHistory | kFrozen)) == kHasHistory,
+          "detach() cut it, or what it was computed from, off its history (as do handles copied "
+          "before require_grad()); use the tensor itself");
+  because(bits & kPlainOp,
+          "an op without a gradient made it or what it was computed from (a comparison, a cast "
+          "to an integer)");
+  because(why.empty(),
+          "nothing that it was computed from requires a gradient; call require_grad() on an input "
+          "before the forward pass");
+  return why;
+}
 
 void begin_node(Node& node, const Input* inputs, size_t count) {
   uint64_t sequence =

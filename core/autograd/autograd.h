@@ -8,13 +8,15 @@
 
 #include <array>
 #include <span>
+#include <string>
 #include <type_traits>
 
 namespace binade {
 
 inline bool grad_enabled() { return detail::thread_state.grad_enabled; }
 
-// While one exists, ops on this thread record nothing and save nothing.
+// While one exists, ops on this thread record nothing and save nothing. Other threads go on as they
+// were: a thread that is started under a guard records.
 class NoGradGuard {
  public:
   NoGradGuard() : before_(std::exchange(detail::thread_state.grad_enabled, false)) {}
@@ -104,8 +106,8 @@ struct BackwardOptions {
 };
 
 // Adds d(root)/d(leaf) to the gradient of every leaf below root. Without a seed root must have one
-// element; the seed is then 1. Throws if nothing below root wants a gradient, or if the graph was
-// freed.
+// element; the seed is then 1. Throws if no gradient leads through root, with the reason, or if the
+// graph was freed.
 void backward(const Tensor& root, const BackwardOptions& options = {});
 void backward(const Tensor& root, const Tensor& seed, const BackwardOptions& options = {});
 
@@ -194,6 +196,38 @@ void record_many(const Op* op, std::span<const Tensor> inputs, std::span<Tensor>
 
 void begin_node(Node& node, const Input* inputs, size_t count);
 
+// Why a tensor without history has none. A result has what its inputs have; only error messages
+// read it.
+enum Untracked : uint8_t {
+  kHasHistory = 1,  // a handle of the same data has a history: one without is detached
+  kUnderGuard = 2,  // computed under a NoGradGuard from a tensor that requires a gradient
+  kDetached = 4,    // computed from a detached tensor
+  kFrozen = 8,      // computed from a frozen parameter (nn/module.h)
+  kPlainOp = 16,    // computed by an op that has no gradient
+};
+inline uint8_t untracked_bits(const Tensor& t) {
+  return t.handle()->untracked.load(std::memory_order_relaxed);
+}
+inline void set_untracked_bits(const Tensor& t, uint8_t bits) {
+  if (untracked_bits(t) != bits) {
+    t.handle()->untracked.store(bits, std::memory_order_relaxed);
+  }
+}
+// What a result without history takes over from an input.
+inline uint8_t untracked_from(const Tensor& input, uint8_t with_history) {
+  if (!input.defined()) {
+    return 0;
+  }
+  if (input.requires_grad()) {
+    return with_history;
+  }
+  const uint8_t bits = untracked_bits(input);
+  const bool detached = (bits & (kHasHistory | kFrozen)) == kHasHistory;
+  return static_cast<uint8_t>((bits & ~kHasHistory) | (detached ? kDetached : 0));
+}
+// For errors: why no gradient leads through a tensor without history.
+std::string why_untracked(const Tensor& t);
+
 // Tells the observers of this thread (core/observe/observer.h).
 void notify_result(const Op& op, const Input* inputs, size_t count, const Tensor& y);
 
@@ -210,8 +244,14 @@ Tensor record(const Op* op, const Input (&inputs)[kInputs], Tensor& y,
     wanted |= input.tensor.requires_grad();
   }
   if (!wanted || !thread_state.grad_enabled) {
+    uint8_t bits = 0;
+    for (const Input& input : inputs) {
+      bits |= untracked_from(input.tensor, kUnderGuard);
+    }
+    set_untracked_bits(y, bits);
     return std::move(y);
   }
+  set_untracked_bits(y, kHasHistory);
   using Recorded = OpNode<F, kInputs, kSaved>;
   static_assert(sizeof(Recorded) <= UINT16_MAX);
   auto* node = new (allocate(sizeof(Recorded))) Recorded(op, y, keep, backward);

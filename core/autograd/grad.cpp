@@ -112,8 +112,11 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
         options.upstream.size(), " upstream gradients for ", outputs.size(),
         " outputs, expected one each or none");
   for (size_t i = 0; i < outputs.size(); ++i) {
-    check(outputs[i].defined() && outputs[i].requires_grad(), "grad: output ", i,
-          " has no history that wants a gradient");
+    check(outputs[i].defined(), "grad: output ", i, " is undefined");
+    if (!outputs[i].requires_grad()) {
+      fail("grad: output ", i,
+           " has no history that wants a gradient: ", detail::why_untracked(outputs[i]));
+    }
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     check(inputs[i].defined() && inputs[i].requires_grad(), "grad: input ", i,

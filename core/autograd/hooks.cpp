@@ -68,6 +68,17 @@ void run_hooks(Node& node, Tensor& gradient) {
   }
 }
 
+void copy_hooks(const Node& from, Node& to) {
+  if (!from.hooked) {
+    return;
+  }
+  std::lock_guard lock(table().mutex);
+  const std::vector<Entry> entries = table().hooks[&from];
+  std::vector<Entry>& into = table().hooks[&to];
+  into.insert(into.end(), entries.begin(), entries.end());
+  to.hooked = true;
+}
+
 void drop_hooks(Node& node) {
   std::vector<Entry> entries;  // destroyed outside of the lock: a hook may hold tensors
   std::lock_guard lock(table().mutex);

@@ -33,6 +33,7 @@ HookHandle on_gradient(const Tensor& t, GradientHook hook);
 namespace detail {
 void run_hooks(Node& node, Tensor& gradient);
 void drop_hooks(Node& node);
+void copy_hooks(const Node& from, Node& to);  // those of `from` become hooks of `to` as well
 }  // namespace detail
 
 }  // namespace binade

@@ -85,6 +85,15 @@ void record_many(const Op* op, std::span<const Tensor> inputs, std::span<Tensor>
   }
   const bool wanted =
       std::any_of(inputs.begin(), inputs.end(), [](auto& t) { return t.requires_grad(); });
+  uint8_t bits = wanted && grad_enabled() ? kHasHistory : 0;
+  if (!bits) {
+    for (const Tensor& input : inputs) {
+      bits |= untracked_from(input, kUnderGuard);
+    }
+  }
+  for (const Tensor& y : outputs) {
+    set_untracked_bits(y, bits);
+  }
   if (!wanted || !grad_enabled() || outputs.empty()) {
     return;
   }

@@ -108,6 +108,7 @@ Tensor& Tensor::require_grad() {
     leaf->leaf = true;
     leaf->bytes = sizeof(Leaf);
     history_ = Ref<Node>::adopt(leaf);
+    detail::set_untracked_bits(*this, detail::kHasHistory);
   }
   return *this;
 }

@@ -48,6 +48,11 @@ struct Op {
     if (detail::thread_state.observers) [[unlikely]] {
       detail::notify_result(*this, inputs, kInputs, y);
     }
+    uint8_t bits = 0;
+    for (const detail::Input& input : inputs) {
+      bits |= detail::untracked_from(input.tensor, detail::kPlainOp);
+    }
+    detail::set_untracked_bits(y, bits);
     return std::move(y);
   }
   void record_many(std::span<const Tensor> inputs, std::span<Tensor> outputs,

@@ -6,6 +6,8 @@
 // kept until empty_cache(). Under AddressSanitizer every block goes to malloc, so that it sees them
 // all.
 #pragma once
+#include <binade/core/device/thread_state.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -21,42 +23,7 @@
 
 namespace binade {
 
-class Node;
-class BackwardRun;
-class HostSyncGuard;
-class ObserverScope;
-struct PrecisionScope;
-
 namespace detail {
-
-inline constexpr size_t kSmallBytes = 1024, kLineBytes = 64;
-inline constexpr size_t kSmallClasses = kSmallBytes / kLineBytes + 1, kMagazineBlocks = 256;
-
-struct FreeBlock {
-  FreeBlock* next;
-};
-
-// Everything that an op looks up per thread, in one trivially destructible block: no guard on
-// access.
-struct ThreadState {
-  FreeBlock* free[kSmallClasses] = {};
-  FreeBlock* spare[kSmallClasses] = {};  // null or a full magazine
-  uint32_t count[kSmallClasses] = {};
-  bool grad_enabled = true;
-  bool draining = false;
-  bool pruned = false;         // `run` leaves out what grad() was not asked for
-  bool recomputing = false;    // a function runs again for its gradient (core/autograd/recompute.h)
-  bool tracing_nodes = false;  // new nodes are listed (core/observe/graph_growth_internal.h)
-  uint32_t label = 0;          // module path of the code that runs (core/observe/label.h)
-  uint64_t clock = 0;          // Lamport clock of recorded ops
-  int64_t live_nodes = 0;      // recorded less destroyed on this thread
-  Node* doomed = nullptr;      // nodes that wait for iterative destruction
-  BackwardRun* run = nullptr;  // the backward in progress on this thread
-  const PrecisionScope* precision = nullptr;  // null: full precision
-  HostSyncGuard* syncs = nullptr;
-  ObserverScope* observers = nullptr;  // who looks at every op (core/observe/observer.h)
-};
-extern constinit thread_local ThreadState thread_state;
 
 void* allocate_slow(size_t bytes);
 void release_slow(void* block, size_t bytes) noexcept;

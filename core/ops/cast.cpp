@@ -33,6 +33,7 @@ Tensor cast(const Tensor& x, DType dtype) {
   Tensor y = empty_like(x, dtype);
   kernels::copy({.x = x, .y = y});
   if (!is_floating(dtype) || !is_floating(x.dtype())) {
+    detail::set_untracked_bits(y, detail::untracked_from(x, detail::kPlainOp));
     return y;
   }
   return kCast.record({x}, y, save(), [from = x.dtype()](const Tensor& dy, Needs needs) -> Grads {

@@ -1,5 +1,10 @@
+#include <binade/core/autograd/hooks.h>
+#include <binade/core/device/graph.h>
 #include <binade/core/tensor/parameter.h>
 #include <binade/kernels/copy/copy.h>
+
+#include <algorithm>
+#include <utility>
 
 namespace binade {
 namespace {
@@ -41,7 +46,41 @@ Tensor make_leaf(const Arena::Segment& segment, const ParameterSlot& slot, const
   return value;
 }
 
+// Adds the gradient of one leaf to that of another, and forgets it there.
+void move_gradient(Leaf& from, Leaf& to) {
+  if (!from.has_grad || !from.buffer.defined() || to.frozen) {
+    from.clear();
+    return;
+  }
+  const bool moves = !(from.device == to.device);  // its scale cannot name a word of another device
+  check(!to.has_grad || to.full_scale() == from.full_scale(), "backward: got a loss scale of ",
+        from.full_scale(), ", but the parameter holds a gradient at scale ", to.full_scale(),
+        "; step or zero_grad before the scale changes");
+  to.scale = moves ? from.full_scale() : from.scale;
+  to.scale_word = moves ? Tensor() : from.scale_word;
+  to.clipped_norm |= from.clipped_norm;
+  to.clipped_value |= from.clipped_value;
+  to.accumulate(from.buffer.to(to.device).to(to.dtype));
+  from.clear();
+  if (to.on_final) {
+    to.on_final(to.buffer);
+  }
+}
+
 }  // namespace
+
+void hand_over_gradients(const Tensor& from, const Tensor& to) {
+  if (!from.requires_grad() || !to.requires_grad() || from.history().get() == to.history().get()) {
+    return;
+  }
+  auto& before = static_cast<Leaf&>(*from.history());
+  const Ref<Node>& after = to.history();
+  move_gradient(before, static_cast<Leaf&>(*after));
+  detail::copy_hooks(before, *after);
+  before.on_final = [&before, after](const Tensor&) {
+    move_gradient(before, static_cast<Leaf&>(*after));
+  };
+}
 
 Leaf& Parameter::leaf() const {
   check(value.requires_grad(), "parameter ", name, ": is frozen and has no gradient");
@@ -100,10 +139,12 @@ std::shared_ptr<Arena> Arena::build(const std::vector<ParameterSlot>& slots, boo
       static_cast<Leaf&>(*value.history()).has_master = true;
     }
     for (Tensor* handle : slot.handles) {
+      hand_over_gradients(*handle, value);
       *handle = value;
     }
     arena->parameters_.push_back({slot.name, value, static_cast<int>(placements[i].segment),
-                                  placements[i].offset, slot.norm_or_bias, slot.trainable});
+                                  placements[i].offset, slot.norm_or_bias, slot.trainable, i});
+    arena->agreed_.push_back(value.version());
   }
   return arena;
 }
@@ -117,8 +158,74 @@ std::vector<Tensor> Arena::make_state() const {
   return state;
 }
 
+const Tensor& Arena::masters_of(const Parameter& parameter) const {
+  return segments_[static_cast<size_t>(parameter.segment)].masters;
+}
+
+void Arena::set_value(const Parameter& parameter, const Tensor& source) const {
+  const NoGradGuard guard;
+  const Tensor& masters = masters_of(parameter);
+  if (!masters.defined()) {
+    parameter.value.copy_(source);
+    return;
+  }
+  const Tensor wide = source.to(device()).to(masters.dtype());
+  put(masters, parameter, wide);
+  parameter.value.copy_(wide);
+  note_agreement(parameter);
+}
+
+Tensor Arena::exact_value(const Parameter& parameter) const {
+  const Tensor& masters = masters_of(parameter);
+  if (!masters.defined()) {
+    return parameter.value.detach();
+  }
+  check(sharding_ == Sharding::none, "parameter ", parameter.name,
+        ": its master is spread over ranks, expected a whole one; do this before shard()");
+  follow_value(parameter);
+  return make_view(masters, parameter.value.sizes(), parameter.value.strides(), parameter.offset);
+}
+
+void Arena::note_agreement(const Parameter& parameter) const {
+  agreed_[parameter.index] = parameter.value.version();
+}
+
+void Arena::follow_value(const Parameter& parameter) const {
+  const Tensor& masters = masters_of(parameter);
+  if (!masters.defined() || agreed_[parameter.index] == parameter.value.version()) {
+    return;
+  }
+  check(!is_capturing(device()), "step: got parameter ", parameter.name,
+        ", which was changed in place beside its f32 master, while a graph is captured, expected "
+        "a master that agrees; take one step before the capture");
+  put(masters, parameter, parameter.value.detach());
+  note_agreement(parameter);
+}
+
+namespace {
+thread_local FollowedArenas* followed = nullptr;
+}  // namespace
+
+FollowedArenas::FollowedArenas() : outer_(std::exchange(followed, this)) {}
+FollowedArenas::~FollowedArenas() { followed = outer_; }
+
+void Arena::follow_values() const {
+  const bool masters = std::any_of(segments_.begin(), segments_.end(),
+                                   [](const Segment& s) { return s.masters.defined(); });
+  if (!masters) {
+    return;
+  }
+  if (followed) {
+    followed->arenas_.push_back(weak_from_this());
+  }
+  for (const Parameter& parameter : parameters_) {
+    follow_value(parameter);
+  }
+}
+
 void Arena::widen() {
   const NoGradGuard guard;
+  follow_values();
   std::vector<Segment> wide = segments_;
   for (Segment& segment : wide) {
     if (is_half(segment.dtype)) {

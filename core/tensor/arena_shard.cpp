@@ -38,6 +38,7 @@ void Arena::shard(RankGroup& group, Sharding sharding) {
   }
   check(!has_optimizer(), "shard: an optimizer holds the parameters; shard before making it");
   const NoGradGuard guard;
+  follow_values();
   clear_gradients();
   const auto ranks = static_cast<size_t>(group.size()), rank = static_cast<size_t>(group.rank());
   for (Segment& segment : segments_) {

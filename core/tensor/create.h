@@ -21,9 +21,13 @@ Tensor from_values(std::span<const double> values, const Dims& sizes, DType dtyp
 Tensor from_values(std::initializer_list<double> values, const Dims& sizes,
                    DType dtype = DType::f32, Device device = {});
 
-// The source of random numbers of a process: a Philox key and how many numbers were drawn. Ops that
+// The source of random numbers of a thread: a Philox key and how many numbers were drawn. Ops that
 // draw n numbers take the offsets [offset, offset + n), so a run is repeated by restoring the
 // state. Every draw begins at a multiple of 8 (kernels::kRandomGroup).
+//
+// Every thread has a generator of its own, which begins with seed 0: two new threads draw the same
+// numbers. manual_seed() seeds that of the calling thread alone; call it on each thread, with
+// another seed on each where they shall differ.
 struct Generator {
   uint64_t seed = 0;
   uint64_t offset = 0;
@@ -37,8 +41,8 @@ struct Generator {
     return start;
   }
 };
-Generator& generator();  // of this thread
-void manual_seed(uint64_t seed);
+Generator& generator();           // of the calling thread
+void manual_seed(uint64_t seed);  // of the calling thread
 
 // Uniform in [0, 1); standard normal. The same numbers on every device.
 Tensor rand(const Dims& sizes, DType dtype = DType::f32, Device device = {});

@@ -46,12 +46,13 @@ struct Parameter {
   int64_t offset = 0;  // elements, in the segment
   bool norm_or_bias = false;
   bool trainable = true;
+  size_t index = 0;  // in Arena::parameters()
 
   int64_t numel() const { return value.numel(); }
   Leaf& leaf() const;  // REQUIRES: trainable
 };
 
-class Arena {
+class Arena : public std::enable_shared_from_this<Arena> {
  public:
   static constexpr int64_t kAlignment = 128;
 
@@ -70,7 +71,8 @@ class Arena {
   };
 
   // Copies the slots' present values into new segments on their device and points every handle at
-  // its range; the masters keep the values before rounding.
+  // its range; the masters keep the values before rounding. Gradients move too: those that the
+  // handles have, and those that graphs recorded with them still bring.
   static std::shared_ptr<Arena> build(const std::vector<ParameterSlot>& slots, bool masters);
 
   const std::vector<Segment>& segments() const { return segments_; }
@@ -92,6 +94,18 @@ class Arena {
   // Sets a parameter's part of a state tensor from a tensor of the parameter's shape: what this
   // rank has of it.
   void put(const Tensor& state, const Parameter& parameter, const Tensor& source) const;
+  // Sets a parameter from a tensor of its shape; a master takes the values before rounding.
+  void set_value(const Parameter& parameter, const Tensor& source) const;
+  // A parameter's exact value, in its shape: its master, which shares memory with it, or else the
+  // value itself. Throws where the master is spread over ranks.
+  Tensor exact_value(const Parameter& parameter) const;
+  // The values are what counts: a master whose value was changed in place beside it since (by an
+  // init function, copy_(), a write to data() with bump_version()) takes the value over. Optimizers
+  // call this before they read masters. An error while a graph is captured, because every replay
+  // would do it.
+  void follow_values() const;
+  // A parameter's value and master were changed together.
+  void note_agreement(const Parameter& parameter) const;
   // After a step, in which each rank changed its range: every rank gets all values. Collective
   // where sharded.
   void gather_values() const;
@@ -109,13 +123,40 @@ class Arena {
   // Optimizers that hold the arena: moving the model is an error while there is one.
   int optimizers = 0;
   bool has_optimizer() const { return optimizers > 0; }
+  // The model's tensors lie elsewhere now: an optimizer would train what nobody uses.
+  bool abandoned = false;
 
  private:
+  const Tensor& masters_of(const Parameter& parameter) const;
+  void follow_value(const Parameter& parameter) const;
+
   std::vector<Segment> segments_;
   std::vector<Parameter> parameters_;
+  mutable std::vector<uint32_t>
+      agreed_;  // per parameter: the value's version when its master was set
   Sharding sharding_ = Sharding::none;
   RankGroup* group_ = nullptr;
 };
+
+// While one exists on a thread it notes the arenas whose follow_values() is called there: what a
+// captured graph did once, and a replay must ask for again.
+class FollowedArenas {
+ public:
+  FollowedArenas();
+  ~FollowedArenas();
+  FollowedArenas(const FollowedArenas&) = delete;
+  FollowedArenas& operator=(const FollowedArenas&) = delete;
+  std::vector<std::weak_ptr<const Arena>> take() { return std::move(arenas_); }
+
+ private:
+  friend class Arena;
+  std::vector<std::weak_ptr<const Arena>> arenas_;
+  FollowedArenas* outer_;
+};
+
+// `to` takes the place of the leaf `from`: it gets its gradient, its hooks, and what backwards of
+// graphs that were recorded with `from` bring later. Does nothing where one of them has no leaf.
+void hand_over_gradients(const Tensor& from, const Tensor& to);
 
 // The parameters of a model or a subset of them, all in one arena.
 class ParameterList {

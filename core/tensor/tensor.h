@@ -28,6 +28,7 @@ struct Storage {
 
 struct TensorData {
   std::atomic<uint32_t> refs{1};
+  std::atomic<uint8_t> untracked{0};  // bits of detail::Untracked (core/autograd/autograd.h)
   Ref<Storage> storage;
   View view;
   static void destroy(TensorData* data) noexcept;

@@ -142,5 +142,25 @@ TEST_F(GraphedStepTest, AReadInsideIsAnErrorAndLeavesThePlainStepUsable) {
   EXPECT_EQ(step.replays(), 1);
 }
 
+// A weight that is changed in place between two calls is what the next one goes on from, be that
+// plain, the recording, or a replay.
+TEST_F(GraphedStepTest, FollowsWeightsThatWereChangedInPlace) {
+  for (const int64_t changed_before : {1, 2, 3, 5}) {
+    Training training(Precision::mixed(DType::f16));
+    training.adam->set_lr(0);
+    train::GraphedStep step(kDevice, [&](std::span<const Tensor> in) { return training.step(in); });
+    for (int64_t i = 0; i < 7; ++i) {
+      if (i == changed_before) {
+        nn::init::constant(static_cast<nn::Linear&>(training.model[3]).weight, 5);
+      }
+      (void)step(draw(1));
+    }
+    EXPECT_GE(step.replays(), 4);
+    const Tensor weight = static_cast<nn::Linear&>(training.model[3]).weight.detach();
+    EXPECT_EQ(amin(weight).to(Device{}).item(), 5) << changed_before;
+    EXPECT_EQ(amax(weight).to(Device{}).item(), 5) << changed_before;
+  }
+}
+
 }  // namespace
 }  // namespace binade

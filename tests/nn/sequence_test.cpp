@@ -80,13 +80,57 @@ TEST(MultiheadAttention, LayoutsOtherSizesAndDropout) {
   EXPECT_EQ(other.attend(x, randn({7, 2, 3}), randn({7, 2, 5})).sizes(), x.sizes());
 
   MultiheadAttention dropping({.embed = 8, .heads = 2, .dropout = 0.5});
-  const Tensor keep = ge(randn({5, 5}), full({}, -3));
-  const auto run = [&] { return dropping.attend(x, x, x, {.mask = keep, .is_causal = true}); };
+  const Tensor hidden = lt(randn({5, 5}), full({}, -3));
+  const auto run = [&] { return dropping.attend(x, x, x, {.mask = hidden, .is_causal = true}); };
   EXPECT_GT(largest_difference(run(), run()), 1e-3);
   dropping.eval();
   EXPECT_EQ(largest_difference(run(), run()), 0);
   EXPECT_THROW(MultiheadAttention({.embed = 8, .heads = 3}), Error);
   EXPECT_THROW(layer(randn({5, 8})), Error);
+}
+
+// PyTorch's two meanings: of the layer a bool mask is true where attention is not allowed, of the
+// op where a key takes part; a floating mask is added to the scores by both.
+TEST(MultiheadAttention, ABoolMaskIsTrueWhereMasked) {
+  manual_seed(8);
+  MultiheadAttention layer({.embed = 6, .heads = 2, .batch_first = true});
+  const Tensor x = randn({3, 5, 6}), dy = randn({3, 5, 6}), random = randn({3, 1, 5, 5});
+  const Tensor later = from_values({0, 1, 1, 1, 1,  //
+                                    0, 0, 1, 1, 1,  //
+                                    0, 0, 0, 1, 1,  //
+                                    0, 0, 0, 0, 1,  //
+                                    0, 0, 0, 0, 0},
+                                   {5, 5}, DType::boolean);
+  const auto run = [&](const AttentionMask& mask) {
+    Tensor a = x.detach().require_grad();
+    const Tensor y = layer.attend(a, a, a, mask);
+    sum(y * dy).backward();
+    return std::pair(y.detach(), a.grad());
+  };
+  const auto causal = run({.is_causal = true});
+  const Tensor added = masked_fill(zeros({5, 5}), later, -INFINITY);
+  for (const AttentionMask& mask : {AttentionMask{.mask = later}, AttentionMask{.mask = added}}) {
+    const auto masked = run(mask);
+    EXPECT_LT(largest_difference(masked.first, causal.first), 1e-5);
+    EXPECT_LT(largest_difference(masked.second, causal.second), 1e-5);
+  }
+  // One mask per sample; everyone sees itself.
+  const Tensor itself = cast(from_values({1, 0, 0, 0, 0,  //
+                                          0, 1, 0, 0, 0,  //
+                                          0, 0, 1, 0, 0,  //
+                                          0, 0, 0, 1, 0,  //
+                                          0, 0, 0, 0, 1},
+                                         {1, 1, 5, 5}),
+                             DType::boolean);
+  const Tensor hidden = logical_and(gt(random, full({}, 0.3)), logical_not(itself));
+  const auto by_bool = run({.mask = hidden});
+  const auto by_scores = run({.mask = masked_fill(zeros({3, 1, 5, 5}), hidden, -INFINITY)});
+  EXPECT_LT(largest_difference(by_bool.first, by_scores.first), 1e-5);
+  EXPECT_LT(largest_difference(by_bool.second, by_scores.second), 1e-5);
+  const Tensor q = randn({3, 2, 5, 4});
+  EXPECT_LT(largest_difference(scaled_dot_product_attention(q, q, q, {.mask = logical_not(later)}),
+                               scaled_dot_product_attention(q, q, q, {.is_causal = true})),
+            1e-5);
 }
 
 // A tiny rate of dropout keeps nearly everything.
@@ -97,7 +141,7 @@ TEST(MultiheadAttention, DropoutKeepsTheRest) {
   for (int64_t i = 0; i < 6; ++i) {
     scores.data<float>()[i * 7] = 1;  // everyone sees itself
   }
-  const AttentionMask kept{.mask = ge(scores, full({}, -0.5)), .is_causal = true};
+  const AttentionMask kept{.mask = lt(scores, full({}, -0.5)), .is_causal = true};
   const Tensor trained = layer.attend(x, x, x, kept);
   layer.eval();
   EXPECT_LT(largest_difference(trained, layer.attend(x, x, x, kept)), 1e-5);

@@ -68,6 +68,18 @@ TEST(TransformerEncoderLayer, MatchesItsFormula) {
   }
 }
 
+// As in PyTorch's layer: true is where attention is not allowed.
+TEST(TransformerEncoderLayer, ABoolMaskIsTrueWhereMasked) {
+  manual_seed(9);
+  TransformerEncoderLayer layer(options_of(true, FeedforwardActivation::gelu));
+  const Tensor x = randn({2, 3, 8});
+  const Tensor later = from_values({0, 1, 1, 0, 0, 1, 0, 0, 0}, {3, 3}, DType::boolean);
+  EXPECT_LT(
+      largest_difference(layer.encode(x, {.mask = later}), layer.encode(x, {.is_causal = true})),
+      1e-5);
+  EXPECT_GT(largest_difference(layer.encode(x, {.mask = later}), layer(x)), 1e-3);
+}
+
 TEST(TransformerEncoderLayer, OptionsChangeTheResult) {
   manual_seed(4);
   const Tensor x = randn({2, 5, 8});

@@ -61,9 +61,12 @@ class ScriptedModel : public nn::Module {
   size_t evaluations_ = 0;
 };
 
-// The gradient of every weight is 1; the buffer counts the calls.
+// The gradient of every weight is 1; the buffer counts the calls. In validation the script counts.
 inline TrainingStep unit_step(ScriptedModel& model) {
-  return [&model](nn::Module&, const data::Batch&) {
+  return [&model](nn::Module& net, const data::Batch& batch) {
+    if (!net.is_training()) {
+      return classification_step(net, batch);
+    }
     {
       NoGradGuard guard;
       model.counter.fill_(model.counter.item() + 1);

@@ -189,11 +189,8 @@ TEST(TrainerAtTheFloor, GoesOnInFullPrecision) {
 TEST(TrainerAtTheFloor, FullPrecisionIsInTheCheckpoint) {
   const WarningHandler handler = set_warning_handler([](const std::string&) {});
   const binade::testing::TemporaryDirectory directory;
-  TrainerOptions options{.epochs = 2,
-                         .run = directory.path() + "/run",
-                         .checkpoint_every = 4,
-                         .progress = false,
-                         .precision = "fp16"};
+  TrainerOptions options{
+      .epochs = 2, .run = directory.path() + "/run", .checkpoint_every = 4, .progress = false};
   SteepRun(optim::AtFloor::fp32).fit(options);
   options.epochs = 4;
   options.resume = true;

@@ -171,7 +171,7 @@ TEST(TrainerTest, ValidationIsTheMeanOverSamples) {
     data::Loader loader(pictures, {.batch = batch, .workers = 0});
     const Evaluation evaluation = trainer.validate(loader);
     EXPECT_EQ(evaluation.samples, 12);
-    EXPECT_DOUBLE_EQ(evaluation.accuracy, 8.0 / 12);
+    EXPECT_DOUBLE_EQ(evaluation.accuracy.value(), 8.0 / 12);
     EXPECT_NEAR(evaluation.loss, std::log(lit) - 8.0 / 12, 1e-6);
   }
   EXPECT_FALSE(model.evaluated_in_training);

@@ -97,11 +97,14 @@ inline Outcome train(const Training& run, Communicator* group) {
   optim::AdamW adam(model.parameters(), {.lr = 0.01});
   optim::LossScaler scaler({.init_scale = 1024});
   Trainer* at = nullptr;
-  const auto step = [&](nn::Module& net, const data::Batch& batch) {
-    if (run.watch) {
+  const TrainingStep step = [&](nn::Module& net, const data::Batch& batch) {
+    if (run.watch && net.is_training()) {
       run.watch(*at, batch, rank);
     }
     const Tensor loss = classification_step(net, batch);
+    if (!net.is_training()) {  // validation
+      return loss;
+    }
     const auto& ids = batch.indices;
     const bool bad = std::find(ids.begin(), ids.end(), run.poisoned) != ids.end();
     return bad ? mul(loss, INFINITY) : loss;
@@ -115,7 +118,7 @@ inline Outcome train(const Training& run, Communicator* group) {
                    .resume = run.resume,
                    .checkpoint_every = run.checkpoint_every,
                    .progress = false,
-                   .step = step,
+                   .step = run.watch || run.poisoned >= 0 ? step : nullptr,
                    .group = group,
                    .data_parallel = {.bucket_bytes = 4000, .check_every = 1},
                    .stop_on_signal = run.stop_on_signal});

@@ -92,6 +92,18 @@ TEST(TrainerRanks, AnOverflowInF16OnOneRankIsSkippedByAll) {
   EXPECT_EQ(many.steps, 3 * kSteps);
 }
 
+// Without a scaler a loss that is not finite ends the run: the rank that has it says so, and the
+// others do not wait for it.
+TEST(TrainerRanks, ABadLossOfOneRankEndsAll) {
+  try {
+    train_on(3, {.poisoned = 5});
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("got a loss of inf in step"), std::string::npos)
+        << error.what();
+  }
+}
+
 double number_in(const std::string& line, const std::string& name) {
   const size_t at = line.find("\"" + name + "\":");
   return at == std::string::npos ? NAN : std::strtod(line.c_str() + at + name.size() + 3, nullptr);
@@ -148,7 +160,11 @@ TEST(TrainerRanks, StopEarlyByTheLossOfAllRanks) {
                     {.epochs = 5,
                      .patience = 1,
                      .progress = false,
-                     .step = [&](nn::Module&, const data::Batch&) { return sum(model.weight); },
+                     .step =
+                         [&](nn::Module& net, const data::Batch& batch) {
+                           return net.is_training() ? sum(model.weight)
+                                                    : classification_step(net, batch);
+                         },
                      .group = &group});
     const FakeDataset pictures(2);
     data::Loader loader(

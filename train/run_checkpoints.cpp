@@ -1,8 +1,6 @@
-// What the Trainer keeps in a checkpoint, and how it comes back.
 #include <binade/core/tensor/create.h>
-#include <binade/train/checkpoint_store.h>
 #include <binade/train/model_file.h>
-#include <binade/train/trainer_run_internal.h>
+#include <binade/train/run_checkpoints_internal.h>
 
 #include <charconv>
 #include <cstdio>
@@ -10,7 +8,7 @@
 namespace binade::train {
 namespace {
 
-using Fields = std::map<std::string, std::string>;
+using Fields = RunCheckpoints::Fields;
 
 constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
@@ -64,21 +62,36 @@ void check_settings(const Checkpoint& checkpoint,
         "; resume with the same settings and data, or use another run directory");
 }
 
+std::vector<CheckpointFile> files(const NamedTensors& model, const NamedTensors& optimizer) {
+  return {
+      {kModelFile, tensor_bytes(model), [&model](OutputFile& file) { write_tensors(file, model); }},
+      {kOptimizerFile, tensor_bytes(optimizer),
+       [&optimizer](OutputFile& file) { write_tensors(file, optimizer); }}};
+}
+
 }  // namespace
 
-Fields TrainerRun::fields() const {
+RunCheckpoints::RunCheckpoints(const TrainingParts& parts, const TrainerOptions& options,
+                               const Ranks& ranks)
+    : parts_(parts), options_(options), ranks_(ranks) {
+  if (!options_.run.empty() && ranks_.is_root()) {
+    store_ = std::make_unique<CheckpointStore>(options_.run);
+  }
+}
+
+RunCheckpoints::Fields RunCheckpoints::fields(const RunState& state) const {
   Fields fields;
-  fields["epoch"] = shortest(state_.epoch);
-  fields["batch"] = shortest(state_.batch);
-  fields["steps"] = shortest(state_.steps);
-  fields["skipped"] = shortest(skipped());
-  fields["loss_sum"] = shortest(loss_of_all());
-  fields["samples"] = shortest(state_.samples);
-  fields["global_batch"] = shortest(global_batch_);
-  fields["best_loss"] = shortest(state_.best_loss);
-  fields["best_epoch"] = shortest(state_.best_epoch);
-  fields["bad_epochs"] = shortest(state_.bad_epochs);
-  fields["finished"] = shortest(static_cast<int>(state_.finished));
+  fields["epoch"] = shortest(state.epoch);
+  fields["batch"] = shortest(state.batch);
+  fields["steps"] = shortest(state.steps);
+  fields["skipped"] = shortest(state.skipped(parts_.optimizer));
+  fields["loss_sum"] = shortest(state.loss.total() * ranks_.count());
+  fields["samples"] = shortest(state.samples);
+  fields["global_batch"] = shortest(state.global_batch);
+  fields["best_loss"] = shortest(state.best_loss);
+  fields["best_epoch"] = shortest(state.best_epoch);
+  fields["bad_epochs"] = shortest(state.bad_epochs);
+  fields["finished"] = shortest(static_cast<int>(state.finished));
   fields["random_seed"] = shortest(generator().seed);
   fields["random_offset"] = shortest(generator().offset);
   add_scalars(fields, "optimizer.", parts_.optimizer.state_scalars());
@@ -91,7 +104,7 @@ Fields TrainerRun::fields() const {
   if (parts_.plateau) {
     add_scalars(fields, "plateau.", parts_.plateau->state_scalars());
   }
-  if (full_precision_) {
+  if (state.full_precision) {
     fields["full_precision"] = "1";
   }
   for (const auto& [name, value] : options_.settings) {
@@ -100,19 +113,20 @@ Fields TrainerRun::fields() const {
   return fields;
 }
 
-void TrainerRun::read_fields(const Fields& fields) {
-  state_.epoch = number<int64_t>(fields, "epoch");
-  state_.batch = number<int64_t>(fields, "batch");
-  state_.steps = number<int64_t>(fields, "steps");
-  applied_before_ =
-      parts_.optimizer.step_count() - state_.steps + number<int64_t>(fields, "skipped");
-  state_.loss = RunningLoss(number<double>(fields, "loss_sum") / ranks_.count());
-  state_.samples = number<int64_t>(fields, "samples");
-  global_batch_ = fields.contains("global_batch") ? number<int64_t>(fields, "global_batch") : 0;
-  state_.best_loss = number<double>(fields, "best_loss");
-  state_.best_epoch = number<int64_t>(fields, "best_epoch");
-  state_.bad_epochs = number<int64_t>(fields, "bad_epochs");
-  state_.finished = number<int>(fields, "finished") != 0;
+void RunCheckpoints::read_fields(const Fields& fields, RunState& state) {
+  state.epoch = number<int64_t>(fields, "epoch");
+  state.batch = number<int64_t>(fields, "batch");
+  state.steps = number<int64_t>(fields, "steps");
+  state.applied_before =
+      parts_.optimizer.step_count() - state.steps + number<int64_t>(fields, "skipped");
+  state.loss = RunningLoss(number<double>(fields, "loss_sum") / ranks_.count());
+  state.samples = number<int64_t>(fields, "samples");
+  state.global_batch =
+      fields.contains("global_batch") ? number<int64_t>(fields, "global_batch") : 0;
+  state.best_loss = number<double>(fields, "best_loss");
+  state.best_epoch = number<int64_t>(fields, "best_epoch");
+  state.bad_epochs = number<int64_t>(fields, "bad_epochs");
+  state.finished = number<int>(fields, "finished") != 0;
   generator() = {number<uint64_t>(fields, "random_seed"),
                  number<uint64_t>(fields, "random_offset")};
   if (parts_.scaler) {
@@ -126,32 +140,33 @@ void TrainerRun::read_fields(const Fields& fields) {
   }
 }
 
-std::vector<CheckpointFile> TrainerRun::files(const NamedTensors& model,
-                                              const NamedTensors& optimizer) const {
-  return {
-      {kModelFile, tensor_bytes(model), [&model](OutputFile& file) { write_tensors(file, model); }},
-      {kOptimizerFile, tensor_bytes(optimizer),
-       [&optimizer](OutputFile& file) { write_tensors(file, optimizer); }}};
-}
-
-void TrainerRun::save() {
+void RunCheckpoints::save(const RunState& state) {
   if (options_.run.empty()) {
     return;
   }
-  agree();
   const NamedTensors model = parts_.model.state(), optimizer = parts_.optimizer.state_tensors();
   if (store_) {
-    store_->save(state_.steps, files(model, optimizer), fields());
+    store_->save(state.steps, files(model, optimizer), fields(state));
+  }
+}
+
+void RunCheckpoints::save_best(const RunState& state, const NamedTensors& best) {
+  if (options_.run.empty()) {
+    return;
+  }
+  const NamedTensors optimizer = parts_.optimizer.state_tensors();
+  if (store_) {
+    store_->save_best(state.steps, files(best, optimizer), fields(state));
   }
 }
 
 // What a checkpoint holds; rank 0 reads it for all.
-struct TrainerRun::Resumed {
+struct RunCheckpoints::Resumed {
   Fields fields;  // empty: there is no checkpoint
   NamedTensors model, optimizer, best;
 };
 
-TrainerRun::Resumed TrainerRun::read_checkpoint() {
+RunCheckpoints::Resumed RunCheckpoints::read() {
   if (!store_) {
     return {};
   }
@@ -176,22 +191,23 @@ TrainerRun::Resumed TrainerRun::read_checkpoint() {
   return all;
 }
 
-void TrainerRun::resume() {
+bool RunCheckpoints::resume(RunState& state, NamedTensors& best,
+                            const std::function<void()>& to_full_precision) {
   // Loads that can fail come before anything changes but the tensors that they set all or nothing.
-  Resumed all = read_checkpoint();
+  Resumed all = read();
   all.fields = ranks_.share(all.fields);
   if (all.fields.empty()) {
-    return;
+    return false;
   }
   const NamedTensors model = ranks_.share(all.model), optimizer = ranks_.share(all.optimizer);
   if (all.fields.contains("full_precision")) {
-    go_on_in_full_precision();
+    to_full_precision();
   }
   parts_.model.load_state(model);
   parts_.optimizer.load_state(optimizer, scalars_of(all.fields, "optimizer."));
-  read_fields(all.fields);
-  best_ = ranks_.share(all.best);
-  resumed_ = true;
+  read_fields(all.fields, state);
+  best = ranks_.share(all.best);
+  return true;
 }
 
 }  // namespace binade::train

@@ -1,10 +1,11 @@
-// Module::explain_precision(): the policy and its rules, module by module.
 #include <binade/core/observe/label.h>
 #include <binade/core/observe/text_table_internal.h>
 #include <binade/core/precision/precision_ledger.h>
 #include <binade/core/precision/precision_rules.h>
-#include <binade/nn/module.h>
+#include <binade/nn/module_report_internal.h>
 #include <binade/nn/module_walk_internal.h>
+
+#include <array>
 
 namespace binade::nn {
 namespace {
@@ -29,8 +30,48 @@ std::string taken(OpClass op_class, uint32_t label, const Precision& precision) 
 
 }  // namespace
 
-std::string Module::explain_precision() const {
-  const Precision precision = precision_.value_or(Precision::full());
+std::string ModuleReport::describe() const {
+  std::vector<std::array<std::string, 5>> rows = {{"name", "shape", "dtype", "elements", ""}};
+  int64_t total = 0, trained = 0;
+  for (const Module::Shared& parameter : module_.shared_parameters()) {
+    const Tensor& t = parameter.tensor();
+    const bool trainable = parameter.members[0].own->trainable;
+    std::string remark = trainable ? "" : "frozen";
+    for (size_t i = 1; i < parameter.members.size(); ++i) {
+      remark += (remark.empty() ? "also " : ", also ") + parameter.members[i].path;
+    }
+    rows.push_back({parameter.name(), to_string(t.sizes()), to_string(t.dtype()),
+                    std::to_string(t.numel()), remark});
+    total += t.numel();
+    trained += trainable ? t.numel() : 0;
+  }
+  for (const Module::Buffer& buffer : module_.buffers()) {
+    const Tensor& t = *buffer.tensor;
+    rows.push_back({buffer.path, to_string(t.sizes()), to_string(t.dtype()),
+                    std::to_string(t.numel()), "buffer"});
+  }
+  size_t widths[4] = {};
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < 4; ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < 4; ++i) {
+      const std::string pad(widths[i] - row[i].size(), ' ');
+      line += i == 3 ? pad + row[i] + "  " : row[i] + pad + "  ";
+    }
+    line += row[4];
+    out += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return out + text(total, " parameters, ", trained, " of them trained\n");
+}
+
+// The policy and its rules, module by module.
+std::string ModuleReport::explain_precision() const {
+  const Precision precision = module_.precision_.value_or(Precision::full());
   std::vector<std::vector<std::string>> cells{{"module", "parameters", "stored", "masters"}};
   for (OpClass op_class : kOpClasses) {
     if (op_class != OpClass::movement) {
@@ -38,13 +79,13 @@ std::string Module::explain_precision() const {
     }
   }
   std::string rules;
-  walk(path(), [&](const std::string& at, const Module& module) {
+  module_.walk(module_.path(), [&](const std::string& at, const Module& module) {
     int64_t count = 0;
     std::string stored, masters = "-";
     for (const auto& own : module.own_parameters_) {
       const std::string dtype = to_string(own->tensor->dtype());
       stored += stored.find(dtype) == std::string::npos ? (stored.empty() ? "" : " ") + dtype : "";
-      masters = master_of(*own->tensor).defined() ? "f32" : masters;
+      masters = module_.master_of(*own->tensor).defined() ? "f32" : masters;
       count += own->tensor->numel();
     }
     const Precision& its = module.precision_ ? *module.precision_ : precision;

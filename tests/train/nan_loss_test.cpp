@@ -1,0 +1,222 @@
+// A loss or weights that are not finite, in a run without a loss scaler: an error that names the
+// step and the first bad tensor, or the run goes on where it is asked to.
+#include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
+#include <binade/nn/activation.h>
+#include <binade/nn/linear.h>
+#include <binade/optim/sgd.h>
+#include <gtest/gtest.h>
+#include <tests/kernels/support/test_device.h>
+#include <tests/support/temporary_directory.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/data/fake_dataset.h"
+#include "tests/train/scripted_run.h"
+
+namespace binade::train {
+namespace {
+
+constexpr int64_t kSamples = 24, kBatch = 4, kBatches = kSamples / kBatch;
+
+class Net : public nn::Module {
+ public:
+  Net() {
+    register_module("fc", fc);
+    register_module("dropout", dropout);
+  }
+  Tensor forward(const Tensor& x) override { return dropout(fc(flatten(x, 1))); }
+  nn::Linear fc{{.in = 48, .out = 10}};
+  nn::Dropout dropout{{.p = 0.25}};
+};
+
+struct NetRun {
+  explicit NetRun(double lr = 0.01) : lr(lr) {
+    manual_seed(3);
+    model.emplace();
+    model->to(kernels::test_device(), Precision::full());
+    sgd.emplace(model->parameters(), optim::SgdOptions{.lr = lr});
+  }
+  void fit(TrainerOptions options) {
+    options.progress = false;
+    Trainer trainer({.model = *model, .optimizer = *sgd}, std::move(options));
+    try {
+      trainer.fit(loader);
+    } catch (const Error& caught) {
+      error = caught.what();
+    }
+    steps = trainer.steps();
+  }
+  void expect_error(const std::vector<std::string>& parts) const {
+    EXPECT_FALSE(error.empty()) << "no error";
+    for (const std::string& part : parts) {
+      EXPECT_NE(error.find(part), std::string::npos) << "'" << part << "' is not in " << error;
+    }
+  }
+  bool is_finite() const {
+    return std::isfinite(amax(abs(model->fc.weight.detach())).to(Device{}).item());
+  }
+
+  double lr;
+  data::test::FakeDataset pictures{kSamples};
+  data::Loader loader{pictures,
+                      {.batch = kBatch, .workers = 0, .seed = 3, .device = kernels::test_device()}};
+  std::optional<Net> model;
+  std::optional<optim::Sgd> sgd;
+  std::string error;
+  int64_t steps = 0;
+};
+
+bool on_cpu() { return kernels::test_device().is_cpu(); }
+
+// The log of a negative number, in the batch with sample 9.
+TrainingStep bad_in_one_batch(int64_t* bad_step, double scale = 1) {
+  auto calls = std::make_shared<int64_t>(0);
+  return [=](nn::Module& model, const data::Batch& batch) {
+    const int64_t call = (*calls)++;
+    Tensor loss = classification_step(model, batch);
+    const auto& ids = batch.indices;
+    if (std::find(ids.begin(), ids.end(), 9) == ids.end()) {
+      return loss;
+    }
+    *bad_step = *bad_step < 0 ? call : *bad_step;
+    return loss * log(sum(square(loss)) * -scale);
+  };
+}
+
+TEST(NanLoss, EndsTheRunWithStepAndTensor) {
+  NetRun run;
+  int64_t bad_step = -1;
+  run.fit({.epochs = 3, .step = bad_in_one_batch(&bad_step)});
+  run.expect_error({"got a loss of", "nan", text("in step ", bad_step), "OnNan::ignore"});
+  if (on_cpu()) {
+    run.expect_error({"samples ", "9", "the result of log"});
+    EXPECT_EQ(run.steps, bad_step);
+    EXPECT_TRUE(run.is_finite()) << "the bad batch must not reach the weights";
+  } else {
+    run.expect_error({"fc.weight is not finite"});
+    EXPECT_EQ(run.steps, kBatches) << "asked at the end of the epoch";
+  }
+}
+
+TEST(NanLoss, NamesTheModuleWhoseOpMadeIt) {
+  class Deep : public nn::Module {
+   public:
+    Deep() { register_module("head", head); }
+    Tensor forward(const Tensor& x) override { return head(x); }
+    struct Head : nn::Module {
+      Head() { register_module("fc", fc); }
+      Tensor forward(const Tensor& x) override { return sqrt(fc(flatten(x, 1)) * 0.0 - 1.0); }
+      nn::Linear fc{{.in = 48, .out = 10}};
+    } head;
+  };
+  Deep deep;
+  optim::Sgd sgd(deep.parameters(), {.lr = 0.1});
+  const data::test::FakeDataset pictures(8);
+  data::Loader loader(pictures, {.batch = 4, .workers = 0});
+  Trainer trainer({.model = deep, .optimizer = sgd}, {.epochs = 1, .progress = false});
+  try {
+    trainer.fit(loader);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    for (const char* part : {"in step 0", "the result of sqrt", "(in module head)"}) {
+      EXPECT_NE(what.find(part), std::string::npos) << what;
+    }
+  }
+}
+
+// The weights grow until something overflows.
+TEST(NanLoss, DivergenceNamesTheFirstOverflow) {
+  NetRun run(3e38);
+  run.fit({.epochs = 40});
+  run.expect_error({"got a loss of", "lower the learning rate",
+                    on_cpu() ? "the result of linear" : "fc.weight is not finite"});
+  EXPECT_LT(run.steps, 40 * kBatches);
+}
+
+TEST(NanLoss, ABadWeightIsNamed) {
+  NetRun run;
+  {
+    const NoGradGuard guard;
+    slice(run.model->fc.bias, 0, 3, 4).fill_(NAN);
+  }
+  run.fit({.epochs = 1});
+  run.expect_error({"got a loss of nan in step 0", on_cpu() ? "fc.bias is not finite" : "fc."});
+}
+
+// The last gradient is bad though its loss is finite: no later loss tells of it.
+TEST(NanLoss, BadWeightsAreFoundAtTheEndOfTheEpochAndNotSaved) {
+  const binade::testing::TemporaryDirectory directory;
+  NetRun run;
+  auto calls = std::make_shared<int64_t>(0);
+  const TrainingStep step = [calls](nn::Module& model, const data::Batch& batch) {
+    Tensor loss = classification_step(model, batch);
+    // sqrt(0): the value is 0, the slope infinite, and infinity times 0 is NaN.
+    return ++*calls == 2 * kBatches ? loss + sqrt(loss * 0.0) * 0.0 : loss;
+  };
+  run.fit({.epochs = 2, .run = directory.path() + "/run", .step = step});
+  run.expect_error({text("after step ", 2 * kBatches - 1), "fc.weight is not finite"});
+  EXPECT_TRUE(std::filesystem::exists(directory.path() + "/run/checkpoint/step-00000006"));
+  EXPECT_FALSE(std::filesystem::exists(directory.path() + "/run/checkpoint/step-00000012"));
+}
+
+TEST(NanLoss, IgnoredTheRunGoesOn) {
+  NetRun run;
+  int64_t bad_step = -1;
+  run.fit({.epochs = 2, .step = bad_in_one_batch(&bad_step), .on_nan = OnNan::ignore});
+  EXPECT_EQ(run.error, "");
+  EXPECT_EQ(run.steps, 2 * kBatches);
+  EXPECT_FALSE(run.is_finite());
+}
+
+TEST(NanLoss, BadImagesAreNamed) {
+  NetRun run;
+  const TrainingStep step = [](nn::Module& model, const data::Batch& batch) {
+    const NoGradGuard guard;
+    slice(batch.images, 0, 1, 2).fill_(INFINITY);
+    const GradGuard record;
+    return classification_step(model, batch);
+  };
+  run.fit({.epochs = 1, .step = step});
+  run.expect_error({"in step 0", on_cpu() ? "the images of the batch are not finite" : "fc."});
+}
+
+// Losses of many steps, of windows of micro-batches: the step is the right one on a device too.
+TEST(NanLoss, TheStepIsCountedOverWindows) {
+  NetRun run;
+  auto calls = std::make_shared<int64_t>(0);
+  const TrainingStep step = [calls](nn::Module& model, const data::Batch& batch) {
+    Tensor loss = classification_step(model, batch);
+    return ++*calls == 5 + kBatches ? loss / 0.0 : loss;  // the third window of the second epoch
+  };
+  run.fit({.epochs = 3, .accumulate = 2, .step = step});
+  run.expect_error({"got a loss of inf in step 5"});
+}
+
+// A replayed step gives the same as a plain one, also of more losses than the buffer holds.
+TEST(NanLoss, TheMeanLossIsThatOfThePlainSum) {
+  NetRun run;
+  const auto pictures = data::test::FakeDataset(300);
+  data::Loader loader(pictures, {.batch = 1, .workers = 0, .device = kernels::test_device()});
+  double sum = 0;
+  const TrainingStep step = [&sum](nn::Module& model, const data::Batch& batch) {
+    Tensor loss = classification_step(model, batch);
+    sum += loss.detach().to(Device{}).item();
+    return loss;
+  };
+  const binade::testing::TemporaryDirectory directory;
+  Trainer trainer({.model = *run.model, .optimizer = *run.sgd},
+                  {.epochs = 1, .run = directory.path() + "/run", .progress = false, .step = step});
+  trainer.fit(loader);
+  std::ostringstream metrics;
+  metrics << std::ifstream(directory.path() + "/run/metrics.jsonl").rdbuf();
+  const size_t at = metrics.str().find("\"train_loss\":");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_NEAR(std::stod(metrics.str().substr(at + 13)), sum / 300, 1e-12);
+}
+
+}  // namespace
+}  // namespace binade::train

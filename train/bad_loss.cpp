@@ -1,0 +1,60 @@
+#include <binade/core/observe/anomaly.h>
+#include <binade/core/ops.h>
+#include <binade/train/bad_loss_internal.h>
+
+#include <cmath>
+#include <utility>
+
+namespace binade::train {
+namespace {
+
+bool is_finite(const Tensor& t) {
+  if (!t.defined() || t.numel() == 0 || !is_floating(t.dtype())) {
+    return true;
+  }
+  const NoGradGuard guard;
+  return std::isfinite(amax(abs(t.detach())).item());
+}
+
+}  // namespace
+
+std::string first_bad_tensor(const nn::Module& model) {
+  for (const auto& [name, tensor] : model.state()) {
+    if (!is_finite(tensor)) {
+      return text("the parameter or buffer ", name, " is not finite");
+    }
+  }
+  return {};
+}
+
+std::string explain_bad_loss(nn::Module& model, const TrainingStep& step, const data::Batch& batch,
+                             const Generator& random) {
+  if (!is_finite(batch.images)) {
+    return "the images of the batch are not finite";
+  }
+  std::string cause = first_bad_tensor(model);
+  if (!cause.empty()) {
+    return cause;
+  }
+  const Generator after = std::exchange(generator(), random);
+  AnomalyGuard guard({.throws = false});
+  try {
+    (void)(step ? step(model, batch) : classification_step(model, batch));
+  } catch (const Error& error) {
+    cause = text("run again, the step failed: ", error.what());
+  }
+  generator() = after;
+  if (guard.found()) {
+    return guard.found()->text;
+  }
+  return cause.empty() ? "run again, the step gave finite results: it does not repeat" : cause;
+}
+
+void fail_of_bad_loss(double loss, const std::string& where, const std::string& cause) {
+  fail("trainer: got a loss of ", std::isnan(loss) ? std::abs(loss) : loss, " ", where,
+       ", expected a finite one: ", cause,
+       "; lower the learning rate, clip the gradients or mend the data, or go on regardless with "
+       "TrainerOptions::on_nan = OnNan::ignore");
+}
+
+}  // namespace binade::train
