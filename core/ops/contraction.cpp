@@ -1,5 +1,4 @@
-// Linear layers. Operands are views: a transpose is swapped strides, never a
-// copy.
+// Linear layers. Operands are views: a transpose is swapped strides, never a copy.
 #include <binade/core/ops.h>
 #include <binade/core/ops/activation_internal.h>
 #include <binade/core/ops/linear_gradient_internal.h>
@@ -36,10 +35,11 @@ Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_, Acti
   Tensor y = empty({x.size(0), w.size(0)}, x.dtype(), x.device());
   kernels::gemm(
       {.a = x,
-       .b = flipped(w),
+       .b = transposed(w),
        .y = y,
-       .bias = b,
-       .activation = kernel_applies(activation, x.dtype()) ? activation : Activation::none});
+       .epilogue = {
+           .bias = b,
+           .activation = kernel_applies(activation, x.dtype()) ? activation : Activation::none}});
   y = kOp.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
                  [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
                    Tensor dx = needs.out(0);

@@ -1,4 +1,4 @@
-// What conv2d_batch_norm asks of the convolution. Internal to core.
+// The convolution that conv2d_batch_norm runs. Internal to core.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 #include <binade/kernels/conv/conv2d.h>
@@ -6,7 +6,7 @@
 namespace binade {
 
 // relu?((x * w) scale + shift + residual) in f32 on the CPU, never recorded.
-struct FinishedConv2d {
+struct Conv2dWithEpilogue {
   const Tensor& x;
   const Tensor& w;
   const kernels::Conv2dGeometry& geometry;
@@ -15,6 +15,6 @@ struct FinishedConv2d {
   const Tensor& residual;  // of the result's shape, or undefined
   bool relu;
 };
-Tensor finished_conv2d(const FinishedConv2d& a);
+Tensor conv2d_with_epilogue(const Conv2dWithEpilogue& a);
 
 }  // namespace binade

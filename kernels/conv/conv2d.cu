@@ -156,9 +156,7 @@ void forward_tiles(const Conv2dForward& a, const Conv2dSizes& size, Conv2dVarian
                                              .source = x.view().template as<T>(),
                                              .w = w.as<T>(),
                                              .target = y.view().template as<T>(),
-                                             .bias = a.bias.as<T>(),
-                                             .bias_stride = a.bias ? a.bias.strides[0] : 0,
-                                             .activation = a.activation},
+                                             .epilogue = DeviceEpilogue<T>(a.epilogue)},
                        chosen, true);
   });
   y.store();
@@ -177,13 +175,13 @@ void backward_data_tiles(const Conv2dBackwardData& a, const Conv2dSizes& size,
   const DeviceFacts facts = device_facts(a.dx.device);
   const Plan chosen = plan(variant, a.dx.dtype, facts, fitting_tile(shape, a.dx.dtype, facts));
   dispatch_floating("conv2d_backward_data", a.dx.dtype, [&]<class T>(Type<T>) {
-    launch_correlation(CorrelationProblem<T>{.shape = shape,
-                                             .source = dy.view().template as<T>(),
-                                             .w = w.as<T>(),
-                                             .target = dx.view().template as<T>(),
-                                             .bias = a.bias.as<T>(),
-                                             .bias_stride = a.bias ? a.bias.strides[0] : 0},
-                       chosen, false);
+    launch_correlation(
+        CorrelationProblem<T>{.shape = shape,
+                              .source = dy.view().template as<T>(),
+                              .w = w.as<T>(),
+                              .target = dx.view().template as<T>(),
+                              .epilogue = DeviceEpilogue<T>(Epilogue{.bias = a.bias})},
+        chosen, false);
   });
   dx.store();
 }

@@ -202,16 +202,16 @@ class WeightGradient {
                   .a = x.data + group * d_.group_c * size_,
                   .a_outer = {a_.geometry.dilation[0] * x.row_stride,
                               a_.geometry.dilation[1] * x.column_stride},
-                  .a_row = 1,
-                  .a_step = a_.geometry.stride[1] * x.column_stride,
-                  .offsets = offsets.data(),
-                  .segments = static_cast<int64_t>(offsets.size()),
-                  .length = d_.q,
+                  .sum = {.a_row = 1,
+                          .a_step = a_.geometry.stride[1] * x.column_stride,
+                          .offsets = offsets.data(),
+                          .segments = static_cast<int64_t>(offsets.size()),
+                          .length = d_.q},
                   .b = packed,
                   .c = sum + (group * d_.r * d_.s * d_.group_c * pitch_ + o0) * size_,
                   .c_outer = {d_.s * d_.group_c * pitch_, d_.group_c * pitch_},
                   .c_row = pitch_,
-                  .accumulate = add};
+                  .epilogue = {.accumulate = add}};
     if (dy_in_place(o1 - o0)) {
       grid.b = a_.dy.data + ((chunk.image * d_.p + chunk.row) * d_.q * a_.dy.strides[3] +
                              group * d_.group_o + o0) *

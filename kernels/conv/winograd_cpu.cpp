@@ -10,7 +10,7 @@
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/conv/winograd_internal.h>
 #include <binade/kernels/gemm/contraction_internal.h>
-#include <binade/kernels/gemm/packed_bias_internal.h>
+#include <binade/kernels/gemm/packed_epilogue_internal.h>
 
 #include <algorithm>
 #include <optional>
@@ -38,10 +38,8 @@ struct Correlation {
   const View& w;
   int64_t source_stride, target_stride;  // of w, by channels
   bool turned;
-  const float* bias;
-  bool relu;
-  const float* scale = nullptr;  // of the sums, before the bias
-  WinogradImages residual = {};  // added before relu
+  TileEpilogue epilogue;
+  WinogradImages residual = {};  // the epilogue's
 };
 
 class WinogradCorrelator {
@@ -100,13 +98,11 @@ class WinogradCorrelator {
       tile_grid_best(TileGrid{.rows = rows,
                               .columns = columns,
                               .a = v.data + f * v.plane,
-                              .a_row = v.row,
-                              .offsets = &kNoOffset,
-                              .length = depth,
+                              .sum = {.a_row = v.row, .offsets = &kNoOffset, .length = depth},
                               .b = u.data + f * u.plane,
                               .c = m.data + f * m.plane,
                               .c_row = m.row,
-                              .accumulate = accumulate});
+                              .epilogue = {.accumulate = accumulate}});
     }
   }
 
@@ -207,10 +203,8 @@ class WinogradCorrelator {
     };
     winograd_output_best(WinogradOutput{.m = m,
                                         .tiles = tiles,
-                                        .scale = c_.scale ? c_.scale + column : nullptr,
-                                        .bias = c_.bias ? c_.bias + column : nullptr,
+                                        .epilogue = c_.epilogue.at(0, column, sizeof(float)),
                                         .residual = part(c_.residual),
-                                        .relu = c_.relu,
                                         .y = part(c_.target)});
   }
 
@@ -221,12 +215,12 @@ class WinogradCorrelator {
 
 }  // namespace
 
-void winograd_forward(const Conv2dForward& a, const Conv2dFinish& finish) {
-  const PackedBias bias(a.bias), scale(finish.scale);
+void winograd_forward(const Conv2dForward& a) {
+  const PackedEpilogue epilogue(a.epilogue);
   const WinogradTensor x(a.x, Access::read), y(a.y, Access::write);
   std::optional<WinogradTensor> residual;
-  if (finish.residual) {
-    residual.emplace(finish.residual, Access::read);
+  if (a.epilogue.residual) {
+    residual.emplace(a.epilogue.residual, Access::read);
   }
   const Correlation correlation{.source = x.images(),
                                 .target = y.images(),
@@ -237,17 +231,15 @@ void winograd_forward(const Conv2dForward& a, const Conv2dFinish& finish) {
                                 .source_stride = a.w.strides[1],
                                 .target_stride = a.w.strides[0],
                                 .turned = false,
-                                .bias = reinterpret_cast<const float*>(bias.data()),
-                                .relu = a.activation == Activation::relu,
-                                .scale = reinterpret_cast<const float*>(scale.data()),
+                                .epilogue = epilogue.tile(),
                                 .residual = residual ? residual->images() : WinogradImages{}};
   WinogradCorrelator(correlation).run();
-  y.finish();
+  y.store();
 }
 
 // dx is dy, padded by 2 - padding, with the turned kernel.
 void winograd_backward_data(const Conv2dBackwardData& a) {
-  const PackedBias bias(a.bias);
+  const PackedEpilogue epilogue({.bias = a.bias});
   const WinogradTensor dy(a.dy, Access::read), dx(a.dx, Access::write);
   const Correlation correlation{.source = dy.images(),
                                 .target = dx.images(),
@@ -258,10 +250,9 @@ void winograd_backward_data(const Conv2dBackwardData& a) {
                                 .source_stride = a.w.strides[0],
                                 .target_stride = a.w.strides[1],
                                 .turned = true,
-                                .bias = reinterpret_cast<const float*>(bias.data()),
-                                .relu = false};
+                                .epilogue = epilogue.tile()};
   WinogradCorrelator(correlation).run();
-  dx.finish();
+  dx.store();
 }
 
 }  // namespace binade::kernels

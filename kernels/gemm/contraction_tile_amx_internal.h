@@ -68,7 +68,7 @@ struct TileRegisters {
 BINADE_INLINE void before_tile_loads() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
 // Up to 16 steps of a tile: of a one row after the other, of b one step after the other.
-struct TileSteps {
+struct AmxSteps {
   const BfloatPair* a[2];  // per row half
   int64_t a_row;
   const BfloatPair* b;
@@ -84,7 +84,7 @@ BINADE_INLINE void copy_rows(const BfloatPair* a, int64_t a_row, int rows, int64
 }
 
 template <bool kTall, bool kWide>
-BINADE_INLINE void multiply_steps(const TileSteps& s) {
+BINADE_INLINE void multiply_steps(const AmxSteps& s) {
   constexpr int64_t kPairBytes = sizeof(BfloatPair);
   const int64_t a_row = s.a_row * kPairBytes, b_step = s.b_step * kPairBytes;
   _tile_loadd(4, s.a[0], a_row);
@@ -105,7 +105,7 @@ BINADE_INLINE void multiply_steps(const TileSteps& s) {
 
 // Fewer than 16 steps of b, filled up with zeros.
 template <bool kWide>
-BINADE_INLINE void copy_steps(TileSteps& s, int64_t steps, BfloatPair* target) {
+BINADE_INLINE void copy_steps(AmxSteps& s, int64_t steps, BfloatPair* target) {
   constexpr int kWidth = kWide ? 2 * kPairs : kPairs;
   for (int i = 0; i < kPairs; ++i) {
     for (int v = 0; v < kWidth; v += kPairs) {
@@ -122,18 +122,18 @@ template <bool kTall, bool kWide>
 BINADE_INLINE void sum_rows(const Tile<BfloatPair>& t, int rows) {
   alignas(64) BfloatPair a_part[kAmxRows * kPairs], b_part[2 * kPairs * kPairs];
   const int high = kTall ? kTileRows : rows;
-  const int64_t second = (rows - high) * t.a_row;
+  const int64_t second = (rows - high) * t.sum.a_row;
   const BfloatPair* b = t.b;
-  for (int64_t segment = 0; segment < t.segments; ++segment) {
-    const BfloatPair* a = t.a + t.offsets[segment];
-    int64_t left = t.length;
+  for (int64_t segment = 0; segment < t.sum.segments; ++segment) {
+    const BfloatPair* a = t.a + t.sum.offsets[segment];
+    int64_t left = t.sum.length;
     for (; left >= kPairs; left -= kPairs, a += kPairs, b += kPairs * t.b_step) {
-      multiply_steps<kTall, kWide>({{a, a + second}, t.a_row, b, t.b_step});
+      multiply_steps<kTall, kWide>({{a, a + second}, t.sum.a_row, b, t.b_step});
     }
     if (left) {
-      TileSteps s{{a_part, a_part + kTileRows * kPairs}, kPairs, b, t.b_step};
+      AmxSteps s{{a_part, a_part + kTileRows * kPairs}, kPairs, b, t.b_step};
       for (int i = 0; i <= kTall; ++i) {
-        copy_rows(a + i * second, t.a_row, high, left, a_part + i * kTileRows * kPairs);
+        copy_rows(a + i * second, t.sum.a_row, high, left, a_part + i * kTileRows * kPairs);
       }
       copy_steps<kWide>(s, left, b_part);
       before_tile_loads();
@@ -150,17 +150,17 @@ BINADE_INLINE void sum_steps(const Tile<BfloatPair>& t, int rows) {
   const int high = kTall ? kTileRows : rows, second = rows - high;
   const BfloatPair* b = t.b;
   const BfloatPair* step[kPairs] = {};
-  int64_t segment = 0, at = 0, left = t.segments * t.length;
+  int64_t segment = 0, at = 0, left = t.sum.segments * t.sum.length;
   for (; left > 0; left -= kPairs, b += kPairs * t.b_step) {
     const int64_t steps = left < kPairs ? left : kPairs;
     for (int64_t i = 0; i < steps; ++i) {
-      step[i] = t.a + t.offsets[segment] + at * t.a_step;
-      if (++at == t.length) {
+      step[i] = t.a + t.sum.offsets[segment] + at * t.sum.a_step;
+      if (++at == t.sum.length) {
         at = 0;
         ++segment;
       }
     }
-    TileSteps s{{a_part, a_part + kTileRows * kPairs}, kPairs, b, t.b_step};
+    AmxSteps s{{a_part, a_part + kTileRows * kPairs}, kPairs, b, t.b_step};
     for (int i = 0; i <= kTall; ++i) {
       transpose_steps([&](int k) { return step[k] + i * second; }, steps, high,
                       a_part + i * kTileRows * kPairs);
@@ -173,19 +173,18 @@ BINADE_INLINE void sum_steps(const Tile<BfloatPair>& t, int rows) {
   }
 }
 
-// Hands rows [first, first + kRows) of the sums on.
+// Stores rows [first, first + kRows) of the sums through the tile's epilogue.
 template <int kRows, int kVectors>
-BINADE_INLINE void finish_rows(Tile<BfloatPair> t, const float* sums, int first) {
+BINADE_INLINE void store_rows(Tile<BfloatPair> t, const float* sums, int first) {
   Sums<float, kRows, kVectors> some;
   for (int i = 0; i < kRows; ++i) {
     for (int v = 0; v < kVectors; ++v) {
       some.at[i][v] = load(sums + (first + i) * kAmxRows + v * kPairs);
     }
   }
-  const int64_t size = t.rounded == Rounded::no ? sizeof(float) : sizeof(bfloat16);
-  t.c = static_cast<char*>(t.c) + first * t.c_row * size;
-  t.other = t.other ? t.other + first * t.other_row : nullptr;
-  finish_rounded(t, some);
+  t.c = static_cast<char*>(t.c) + first * t.c_row * t.epilogue.stored(sizeof(float));
+  t.epilogue = t.epilogue.at(first, 0, sizeof(float));
+  store_sums(t, some);
 }
 
 template <bool kTall, bool kWide, bool kRowsContiguous>
@@ -214,10 +213,10 @@ void multiply_tile(const Tile<BfloatPair>& t, int rows) {
   }
   int i = 0;
   for (; i + kAtOnce <= rows; i += kAtOnce) {
-    finish_rows<kAtOnce, kVectors>(t, sums, i);
+    store_rows<kAtOnce, kVectors>(t, sums, i);
   }
   for (; i < rows; ++i) {
-    finish_rows<1, kVectors>(t, sums, i);
+    store_rows<1, kVectors>(t, sums, i);
   }
 }
 

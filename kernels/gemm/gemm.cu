@@ -73,13 +73,8 @@ GemmProblem<T> problem_of(const Gemm& g) {
   p.output.column_stride = y.column;
   p.output.vector =
       y.column == 1 && has_vectors(g.y.as<T>(), p.batches, y.batch, p.m == 1 ? 0 : y.row, 1);
-  if (g.bias) {
-    p.output.bias = g.bias.as<T>();
-    p.output.bias_stride = g.bias.strides[0];
-    p.output.bias_per_row = transposed;
-  }
-  p.output.accumulate = g.accumulate;
-  p.output.activation = g.activation;
+  p.output.epilogue = DeviceEpilogue<T>(g.epilogue);
+  p.output.bias_per_row = transposed;
   return p;
 }
 
@@ -99,7 +94,7 @@ Plan plan(const GemmProblem<T>& p, int tile, int processors) {
     if (tile != 0 && tile != candidate) {
       continue;
     }
-    // Of a step: the large tile multiplies four times as much, and reads less per product.
+    // Work of a step: the large tile multiplies four times as much, and reads less per product.
     const double work = candidate == 128 ? 4 : 1.4;
     const int64_t tiles = p.batches * ceil_div(p.m, candidate) * ceil_div(p.n, candidate);
     for (int splits = 1; splits <= kMostSplits; ++splits) {
@@ -168,8 +163,9 @@ std::string problem_name(const Gemm& g) {
     return s.column == 1 ? "n" : s.row == 1 ? "t" : "s";
   };
   return text("gemm ", g.y.dtype, " ", g.a.sizes, " ", g.b.sizes, " ", layout(g.a), layout(g.b),
-              layout(g.y), g.accumulate ? " accumulate" : "", g.bias ? " bias" : "",
-              g.activation == Activation::none ? "" : " activation");
+              layout(g.y), g.epilogue.accumulate ? " accumulate" : "",
+              g.epilogue.bias ? " bias" : "",
+              g.epilogue.activation == Activation::none ? "" : " activation");
 }
 
 GemmVariant timed_variant(const Gemm& g) {
@@ -197,13 +193,7 @@ GemmVariant timed_variant(const Gemm& g) {
     }
     View scratch = g.y;
     scratch.data = memory->as<std::byte>();
-    return run({.a = g.a,
-                .b = g.b,
-                .y = scratch,
-                .bias = g.bias,
-                .activation = g.activation,
-                .accumulate = g.accumulate},
-               variant);
+    return run({.a = g.a, .b = g.b, .y = scratch, .epilogue = g.epilogue}, variant);
   });
   return kVariants[chosen];
 }

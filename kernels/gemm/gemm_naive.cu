@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(256) gemm_thread_per_element_kernel(GemmProble
     for (int64_t k = 0; k < p.k; ++k) {
       sum[0] += static_cast<C>(a[k * p.a_k]) * static_cast<C>(b[k * p.b_k]);
     }
-    p.epilogue(batch, 0)(row, column, sum);
+    p.store(batch, 0)(row, column, sum);
   }
 }
 
@@ -73,11 +73,11 @@ __global__ void __launch_bounds__(256) gemm_shared_tile_kernel(GemmProblem<T> p)
       }
       __syncthreads();
     }
-    const GemmEpilogue<T> epilogue = p.epilogue(batch, 0);
+    const TileStore<T> store = p.store(batch, 0);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       C sum[1] = {sums[i]};
-      epilogue(row + y + i * 8, column + x, sum);
+      store(row + y + i * 8, column + x, sum);
     }
   }
 }

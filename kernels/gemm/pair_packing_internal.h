@@ -142,10 +142,10 @@ struct PairOperands {
   using Element = BfloatPair;
   static constexpr int64_t kPerStep = 2;
 
-  static bool a_can_stay(const GemmBlock& g) {
-    return g.a_strides[1] == 1 && g.a_strides[0] % 2 == 0 && g.k % 2 == 0;
+  static bool a_can_stay(const MatrixProduct& p) {
+    return p.a_strides[1] == 1 && p.a_strides[0] % 2 == 0 && p.k % 2 == 0;
   }
-  static bool b_can_stay(const GemmBlock&) { return false; }
+  static bool b_can_stay(const MatrixProduct&) { return false; }
   static void pack(const StepPacking& p, BfloatPair* target) { pack_pairs(p, target); }
 };
 

@@ -142,7 +142,10 @@ TEST_P(GemmDevice, SpecialValuesReachTheirElementsOnly) {
     b.randomize(2, true);
     a.set({3, 5}, NAN);
     b.set({5, 7}, INFINITY);
-    gemm({.a = a.view(), .b = b.view(), .y = y.view(), .activation = Activation::relu});
+    gemm({.a = a.view(),
+          .b = b.view(),
+          .y = y.view(),
+          .epilogue = {.activation = Activation::relu}});
     y.each([&](const std::vector<int64_t>& at) {
       const double value = y.get(at);
       if (at[0] == 3) {
