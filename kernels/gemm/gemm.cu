@@ -132,24 +132,24 @@ void run_tiles(GemmProblem<T>& p, Device device, bool tensor, int tile, int proc
 }
 
 template <class T>
-void run_own(const Gemm& g, GemmVariant variant) {
+void run_own(const Gemm& g, KernelVariant variant) {
   GemmProblem<T> p = problem_of<T>(g);
   const DeviceFacts facts = device_facts(g.y.device);
   const bool tensor = facts.tensor_cores(g.y.dtype);
   switch (variant) {
-    case GemmVariant::naive: launch_gemm_naive(p); break;
-    case GemmVariant::tiled: launch_gemm_tiled(p); break;
-    case GemmVariant::simt: run_tiles(p, g.y.device, false, 0, facts.processors); break;
-    case GemmVariant::simt_64: run_tiles(p, g.y.device, false, 64, facts.processors); break;
-    case GemmVariant::simt_128: run_tiles(p, g.y.device, false, 128, facts.processors); break;
-    case GemmVariant::tensor_64: run_tiles(p, g.y.device, tensor, 64, facts.processors); break;
-    case GemmVariant::tensor_128: run_tiles(p, g.y.device, tensor, 128, facts.processors); break;
+    case KernelVariant::naive: launch_gemm_naive(p); break;
+    case KernelVariant::tiled: launch_gemm_tiled(p); break;
+    case KernelVariant::simt: run_tiles(p, g.y.device, false, 0, facts.processors); break;
+    case KernelVariant::simt_64: run_tiles(p, g.y.device, false, 64, facts.processors); break;
+    case KernelVariant::simt_128: run_tiles(p, g.y.device, false, 128, facts.processors); break;
+    case KernelVariant::tensor_64: run_tiles(p, g.y.device, tensor, 64, facts.processors); break;
+    case KernelVariant::tensor_128: run_tiles(p, g.y.device, tensor, 128, facts.processors); break;
     default: run_tiles(p, g.y.device, tensor, 0, facts.processors);
   }
 }
 
-bool run(const Gemm& g, GemmVariant variant) {
-  if (variant == GemmVariant::library) {
+bool run(const Gemm& g, KernelVariant variant) {
+  if (variant == KernelVariant::library) {
     return library_gemm(g);
   }
   dispatch_floating("gemm", g.y.dtype, [&]<class T>(Type<T>) { run_own<T>(g, variant); });
@@ -168,12 +168,12 @@ std::string problem_name(const Gemm& g) {
               g.epilogue.activation == Activation::none ? "" : " activation");
 }
 
-GemmVariant timed_variant(const Gemm& g) {
+KernelVariant timed_variant(const Gemm& g) {
   static constexpr std::string_view kNames[] = {"own",           "own:simt_64",    "own:simt_128",
                                                 "own:tensor_64", "own:tensor_128", "library"};
-  static constexpr GemmVariant kVariants[] = {GemmVariant::fitting,    GemmVariant::simt_64,
-                                              GemmVariant::simt_128,   GemmVariant::tensor_64,
-                                              GemmVariant::tensor_128, GemmVariant::library};
+  static constexpr KernelVariant kVariants[] = {KernelVariant::fitting,    KernelVariant::simt_64,
+                                                KernelVariant::simt_128,   KernelVariant::tensor_64,
+                                                KernelVariant::tensor_128, KernelVariant::library};
   const bool tensor = device_facts(g.y.device).tensor_cores(g.y.dtype);
   // y keeps what it holds: it may be added to.
   int64_t last = 0;
@@ -182,9 +182,9 @@ GemmVariant timed_variant(const Gemm& g) {
   }
   std::optional<Workspace> memory;
   const size_t chosen = tuned(problem_name(g), kNames, [&](size_t i) {
-    const GemmVariant variant = kVariants[i];
+    const KernelVariant variant = kVariants[i];
     const bool uses_tensor =
-        variant == GemmVariant::tensor_64 || variant == GemmVariant::tensor_128;
+        variant == KernelVariant::tensor_64 || variant == KernelVariant::tensor_128;
     if (uses_tensor && !tensor) {
       return false;
     }
@@ -205,12 +205,12 @@ void cuda::gemm(const Gemm& g) {
   if (g.y.numel == 0) {
     return;
   }
-  GemmVariant variant = gemm_variant();
-  if (variant == GemmVariant::timed) {
+  KernelVariant variant = gemm_variant();
+  if (variant == KernelVariant::timed) {
     variant = timed_variant(g);
   }
   if (!run(g, variant)) {
-    run(g, GemmVariant::fitting);
+    run(g, KernelVariant::fitting);
   }
 }
 

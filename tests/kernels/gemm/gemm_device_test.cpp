@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Provider, GemmDevice,
 TEST(GemmProvider, NamesAreKeptAndWrongOnesRefused) {
   set_gemm_provider("own:tiled");
   EXPECT_EQ(gemm_provider(), "own:tiled");
-  EXPECT_EQ(gemm_variant(), GemmVariant::tiled);
+  EXPECT_EQ(gemm_variant(), KernelVariant::tiled);
   try {
     set_gemm_provider("own:wmma");
     FAIL() << "expected an error";
@@ -195,7 +195,7 @@ TEST(GemmProvider, NamesAreKeptAndWrongOnesRefused) {
   }
   EXPECT_EQ(gemm_provider(), "own:tiled");
   set_gemm_provider("auto");
-  EXPECT_EQ(gemm_variant(), GemmVariant::timed);
+  EXPECT_EQ(gemm_variant(), KernelVariant::timed);
   set_gemm_provider("own");
 }
 
