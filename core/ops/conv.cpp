@@ -109,8 +109,9 @@ Tensor convolution(const Op& op, const Entered<3>& operands, int rank,
   return activated(std::move(y), activation);
 }
 
-Dims transposed_sizes(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias,
-                      int rank, const Conv2dGeometry& g, const int64_t (&output_padding)[2]) {
+Dims transposed_sizes(const char* op, const Entered<3>& operands, int rank, const Conv2dGeometry& g,
+                      const int64_t (&output_padding)[2]) {
+  const auto& [x, w, bias] = operands;
   check_operands(op, x, w, rank, g);
   check(g.groups >= 1 && x.size(1) == w.size(0) && x.size(1) % g.groups == 0, op,
         ": got x of shape ", x.sizes(), ", weight of shape ", w.sizes(), " and groups ", g.groups,
@@ -145,7 +146,7 @@ Tensor followed_by_zeros(const Tensor& x, int dim, int64_t count) {
 Tensor transposed_convolution(const Op& op, const Entered<3>& operands, int rank,
                               const Conv2dGeometry& geometry, const int64_t (&output_padding)[2]) {
   const auto& [given, w, b] = operands;
-  const Dims sizes = transposed_sizes(op.name, given, w, b, rank, geometry, output_padding);
+  const Dims sizes = transposed_sizes(op.name, operands, rank, geometry, output_padding);
   Tensor x = given;
   for (int axis = 4 - rank; axis < 2; ++axis) {
     // A convolution of the result would have this many pixels more than x has.

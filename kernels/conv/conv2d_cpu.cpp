@@ -162,6 +162,10 @@ class Correlator {
   struct Block {
     int64_t image, images, row0, row1;
   };
+  struct Classes {
+    const AxisClass& vertical;
+    const AxisClass& horizontal;
+  };
 
   void run_block(const Block& block, std::byte* buffer, std::byte* out) {
     Window window = columns_;
@@ -174,10 +178,10 @@ class Correlator {
         const int64_t row0 = v.index_of(block.row0), row1 = v.index_of(block.row1);
         for (int64_t group = 0; group < c_.groups && row0 < row1; ++group) {
           TileGrid grid{.compute = compute_, .columns = c_.produced};
-          read_source(v, h, window, source, row0, group, grid);
+          read_source({v, h}, window, source, row0, group, grid);
           grid.b = packed(before, taps, group);
           grid.epilogue = c_.epilogue.at(0, group * c_.produced, size_);
-          run_class(v, h, block, {group, row0, row1 - row0}, source, grid, out);
+          run_class({v, h}, block, {group, row0, row1 - row0}, source, grid, out);
         }
         before += taps;
       }
@@ -198,8 +202,9 @@ class Correlator {
   };
 
   // Lays the grid over images, rows and pixels; the rows of its tiles are pixels or images.
-  void run_class(const AxisClass& v, const AxisClass& h, const Block& block, const Rows& rows,
+  void run_class(const Classes& classes, const Block& block, const Rows& rows,
                  const WindowData& source, TileGrid& grid, std::byte* out) {
+    const auto& [v, h] = classes;
     const Dims& strides = c_.target.strides;
     const int64_t pixels = h.index_of(c_.target.size(3));
     const int64_t at = block.image * strides[0] + rows.group * c_.produced * strides[1] +
@@ -254,8 +259,9 @@ class Correlator {
 
   // Runs of channels that the first output pixel of a class row reads. Neighbouring taps form one
   // run where their pixels touch.
-  void read_source(const AxisClass& v, const AxisClass& h, const Window& window,
-                   const WindowData& source, int64_t row0, int64_t group, TileGrid& grid) {
+  void read_source(const Classes& classes, const Window& window, const WindowData& source,
+                   int64_t row0, int64_t group, TileGrid& grid) {
+    const auto& [v, h] = classes;
     static thread_local std::vector<int64_t> offsets;
     offsets.clear();
     bool touching = c_.groups == 1 && source.column_stride == c_.reduced;

@@ -1,4 +1,4 @@
-// What the kernels of convolution share: the problems as block tiles see them, the bodies of the
+// Shared by the kernels of convolution: the problems as block tiles see them, the bodies of the
 // kernels around those tiles, and the launches that conv2d.cu chooses from.
 #pragma once
 #include <binade/kernels/conv/conv2d_loaders.cuh>
@@ -69,14 +69,15 @@ __device__ __forceinline__ void correlate_tile(typename Tile::Shared& shared,
   }
   const SourcePixels<T> source(p.shape, tile, p.source);
   const TargetPixels<T> target(p, tile);
+  const TileRange range{tile.row, tile.column, 0, tile.k_end};
   if constexpr (kForward) {
     const T* w = p.w + static_cast<int64_t>(tile.group) * p.shape.produced * p.shape.weight_o;
     const DenseLoader<T> weights{w,    p.shape.weight_o,      1, p.shape.produced, tile.k_end,
                                  true, p.shape.vector_weights};
-    Tile::run(shared, source, weights, tile.row, tile.column, 0, tile.k_end, target);
+    Tile::run(shared, source, weights, range, target);
   } else {
     const WeightTaps<T> weights(p.shape, tile, p.w);
-    Tile::run(shared, source, weights, tile.row, tile.column, 0, tile.k_end, target);
+    Tile::run(shared, source, weights, range, target);
   }
 }
 
@@ -108,7 +109,7 @@ __device__ __forceinline__ void weight_tile(typename Tile::Shared& shared,
   sums.rows = shape.group_o;
   sums.columns = sums.row_stride = shape.columns;
   sums.vector = shape.vector_partials;
-  Tile::run(shared, dy, x, row, column, 0, count, sums);
+  Tile::run(shared, dy, x, {row, column, 0, count}, sums);
 }
 
 inline unsigned weight_blocks(const WeightGradient& p, int tile_rows, int tile_columns) {

@@ -90,15 +90,18 @@ class WinogradCorrelator {
         .taps = taps, .tap_stride = count, .count = count, .turned = c_.turned, .u = u});
   }
 
+  struct ProductSize {
+    int64_t rows, depth, columns;
+  };
   // m[f] (+)= v[f] u[f] for every frequency.
-  static void multiply(int64_t rows, int64_t depth, int64_t columns, const WinogradPlanes& v,
-                       const WinogradPlanes& u, const WinogradPlanes& m, bool accumulate) {
+  static void multiply(const ProductSize& size, const WinogradPlanes& v, const WinogradPlanes& u,
+                       const WinogradPlanes& m, bool accumulate) {
     static constexpr int64_t kNoOffset = 0;
     for (int64_t f = 0; f < kWinogradFrequencies; ++f) {
-      tile_grid_best(TileGrid{.rows = rows,
-                              .columns = columns,
+      tile_grid_best(TileGrid{.rows = size.rows,
+                              .columns = size.columns,
                               .a = v.data + f * v.plane,
-                              .sum = {.a_row = v.row, .offsets = &kNoOffset, .length = depth},
+                              .sum = {.a_row = v.row, .offsets = &kNoOffset, .length = size.depth},
                               .b = u.data + f * u.plane,
                               .c = m.data + f * m.plane,
                               .c_row = m.row,
@@ -131,15 +134,15 @@ class WinogradCorrelator {
         tiles.first = count * i / blocks;
         tiles.count = count * (i + 1) / blocks - tiles.first;
         transform_input(tiles.first, tiles.count, v);
-        multiply(tiles.count, reduced_, produced_, v, u, m, false);
+        multiply({tiles.count, reduced_, produced_}, v, u, m, false);
         write_output(tiles, m, 0, produced_);
       }
     });
   }
 
-  // Blocks of equal size: of about as many tiles as the cache holds, or so many that u, which every
-  // block reads, is at most twice as many transfers as the block's v and m. Many are of whole
-  // register tiles; few are as many for each thread.
+  // Blocks of equal size: about as many tiles as the cache holds, or so many that reading u, which
+  // every block does, costs at most twice the transfers of the block's v and m. Many blocks hold
+  // whole register tiles; few blocks are shared evenly by the threads.
   int64_t block_count() const {
     const int64_t count = c_.tiles.count, channels = reduced_ + produced_, unit = tiles_.max_rows;
     const int64_t best = std::min(std::max(kBlockFloats / (kWinogradFrequencies * channels),
@@ -189,7 +192,7 @@ class WinogradCorrelator {
       const int64_t depth = std::min(kDepth, reduced_ - row);
       transform_weight(row, depth, column, columns, taps, u);
       float* source = v.data + tiles.first * v.row + row;
-      multiply(tiles.count, depth, columns, {source, v.plane, v.row}, u, m, row > 0);
+      multiply({tiles.count, depth, columns}, {source, v.plane, v.row}, u, m, row > 0);
     }
     write_output(tiles, m, column, columns);
   }

@@ -20,8 +20,9 @@ int64_t panel_width(const TileSet<T>& tiles, int64_t columns) {
   return columns > tiles.lanes ? tiles.width() : tiles.lanes;
 }
 
-// Where all of b is near, rows and results are kept near too: a few tiles of rows meet all panels.
-// Else a panel meets all rows.
+// Where all of b fits into a near cache, a few tiles of rows are multiplied by all panels before
+// the next ones, so that rows and results stay in cache too. Else a panel is multiplied by all
+// rows.
 template <class T>
 class Grid {
   using Sum = typename Tile<T>::Sum;

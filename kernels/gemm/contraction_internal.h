@@ -19,7 +19,7 @@ struct BfloatPair {
   bfloat16 even, odd;
 };
 
-// What products of T are summed in.
+// The type that sums products of T.
 template <class T>
 struct SumOf {
   using type = T;
@@ -29,7 +29,7 @@ struct SumOf<BfloatPair> {
   using type = float;
 };
 
-// What a tile sums over: k runs over `segments` runs of `length` steps. Run s of row i starts at a
+// The sum of a tile: k runs over `segments` runs of `length` steps. Run s of row i starts at a
 // + offsets[s] + i * a_row and advances by a_step. Either a_row or a_step is 1. In pairs, a step is
 // two elements of k, and lengths and strides count pairs.
 struct TileSum {
@@ -150,7 +150,7 @@ struct TileGrid {
   const void* a = nullptr;
   int64_t a_outer[2] = {};
   TileSum sum = {};
-  const void* b = nullptr;  // panels of segments * length rows; or, with b_step, rows as they are
+  const void* b = nullptr;  // panels of segments * length rows; with b_step, rows in place
   int64_t b_step = 0;       // elements from row to row where columns fill whole tiles, else 0
   void* c = nullptr;
   int64_t c_outer[2] = {}, c_row = 0;

@@ -1,13 +1,13 @@
-// Tiles of pairs of bf16 by AMX: up to 32 rows and 32 columns in four accumulators, 16 pairs of k
-// in an instruction (tdpbf16ps), which sums the even products and the odd ones apart from zero,
-// adds the two and then the result to the accumulator. Groups of 16 are counted from the first pair
-// of each segment, or of all where steps of a are transposed: the order of sums depends on k alone.
-// Included by *_amx_bf16.cpp files only (kernels/base/isa.h has their rules).
+// Tiles of pairs of bf16 by AMX: up to 32 rows and 32 columns in four accumulators. An instruction
+// (tdpbf16ps) multiplies 16 pairs of k: it sums the even products and the odd ones separately, adds
+// the two, and adds the result to the accumulator. Groups of 16 pairs start at the first pair of
+// each segment, or of the first segment where steps of a are transposed: the order of sums depends
+// on k alone. Included by *_amx_bf16.cpp files only (kernels/base/isa.h has their rules).
 //
-// An accumulator's rows are 16, or all of a lower tile: then the two halves of a tile of 17 to 32
-// rows overlap, and rows in both are computed twice, alike. So no row outside of a is read, and one
-// configuration of the tile registers serves all tiles of a product. Fewer pairs than 16 are copied
-// and filled up with zeros.
+// An accumulator has 16 rows, or all rows of a lower tile. The two halves of a tile of 17 to 32
+// rows overlap, and rows in both are computed twice with the same result. So no row outside of a is
+// read, and one configuration of the tile registers serves all tiles of a product. Fewer than 16
+// pairs are copied and padded with zeros.
 #pragma once
 #include <binade/kernels/gemm/contraction_tile_internal.h>
 #include <binade/kernels/gemm/pair_packing_internal.h>
@@ -43,8 +43,8 @@ constexpr TileConfigurations kTileConfigurations;
 
 thread_local int configured_rows = 0;
 
-// While one exists, tiles may be multiplied. A thread leaves no state of tiles behind, which each
-// switch between threads would save and load.
+// While one exists, tiles may be multiplied. Its destructor clears the tile registers: otherwise
+// every thread switch would save and load them.
 struct TileRegisters {
   TileRegisters() = default;
   TileRegisters(const TileRegisters&) = delete;
@@ -63,11 +63,11 @@ struct TileRegisters {
   }
 };
 
-// What is written before is in memory when tiles are loaded: the intrinsics of g++ 12 do not say
-// that they read it.
+// Earlier stores are in memory when tiles are loaded: the intrinsics of g++ 12 do not say that they
+// read memory.
 BINADE_INLINE void before_tile_loads() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
-// Up to 16 steps of a tile: of a one row after the other, of b one step after the other.
+// Up to 16 steps of a tile: a by rows, b by steps.
 struct AmxSteps {
   const BfloatPair* a[2];  // per row half
   int64_t a_row;
@@ -103,7 +103,7 @@ BINADE_INLINE void multiply_steps(const AmxSteps& s) {
   }
 }
 
-// Fewer than 16 steps of b, filled up with zeros.
+// Copies fewer than 16 steps of b, padded with zeros.
 template <bool kWide>
 BINADE_INLINE void copy_steps(AmxSteps& s, int64_t steps, BfloatPair* target) {
   constexpr int kWidth = kWide ? 2 * kPairs : kPairs;
@@ -143,7 +143,7 @@ BINADE_INLINE void sum_rows(const Tile<BfloatPair>& t, int rows) {
   }
 }
 
-// A tile with steps of adjacent rows, which are transposed; the segments follow each other.
+// A tile whose steps hold adjacent rows; they are transposed. The segments follow each other.
 template <bool kTall, bool kWide>
 BINADE_INLINE void sum_steps(const Tile<BfloatPair>& t, int rows) {
   alignas(64) BfloatPair a_part[kAmxRows * kPairs], b_part[2 * kPairs * kPairs];

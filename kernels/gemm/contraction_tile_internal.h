@@ -71,7 +71,7 @@ BINADE_INLINE void store_target(const Sums<Sum, kRows, kVectors>& sums, int64_t 
   }
 }
 
-// The epilogue but for accumulate, which comes before it.
+// The epilogue without accumulate, which add_target does before.
 template <class Sum, int kRows, int kVectors>
 BINADE_INLINE void apply_epilogue(const TileEpilogue& e, int64_t columns,
                                   Sums<Sum, kRows, kVectors>& sums) {
@@ -159,8 +159,8 @@ struct Step {
 };
 
 #if defined(__AVX512BF16__)
-// Two of k. The products are exact; the processor rounds sums to nearest, and takes subnormal
-// numbers, in and out, for 0.
+// Two elements of k. The products are exact; the processor rounds sums to nearest and treats
+// subnormal inputs and results as 0.
 template <>
 struct Step<BfloatPair> {
   using Factor = __m512bh;

@@ -191,7 +191,7 @@ Choice ask(cublasLtHandle_t library, const Gemm& g, const Description& descripti
           result.algo};
 }
 
-// What a choice depends on: the product, and how far its memory is aligned.
+// A choice depends on the product and on the alignment of its memory.
 using Key = std::array<int64_t, 23>;
 Key key_of(const Gemm& g, const Product& product) {
   Key key = {};

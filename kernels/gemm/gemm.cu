@@ -3,7 +3,7 @@
 // a tile.
 //
 // Choice of the tile and of split-K. A multiprocessor works off ceil(tiles * splits / processors)
-// blocks; each costs its steps of k, a fixed start and end and, if k is split, the passage of its
+// blocks. Each costs its steps of k, a fixed start and end and, if k is split, the transfer of its
 // sums through memory. The cheapest of all tile sizes and splits is taken: a function of shape,
 // dtype and device alone, so results repeat bit for bit.
 #include <binade/kernels/base/workspace.h>
@@ -156,7 +156,7 @@ bool run(const Gemm& g, KernelVariant variant) {
   return true;
 }
 
-// What the time of a product depends on.
+// Names everything that the time of a product depends on.
 std::string problem_name(const Gemm& g) {
   const auto layout = [](const View& v) {
     const MatrixStrides s = matrix_strides(v);

@@ -10,18 +10,18 @@
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-// Up to so many columns of b is a with strided rows read in place, and up to so many rows of a is
-// b: that often is a panel read again. Tiles look ahead, so a stride between steps costs little
-// where a step is many multiplications.
+// a with strided rows is read in place where b has at most kUnpackedSteps columns, and b where a
+// has at most kUnpackedRows rows: the fewer, the less often a panel is read again. Tiles prefetch,
+// so a stride between steps costs little where a step is many multiplications.
 #if defined(__AVX512F__)
 constexpr int64_t kUnpackedSteps = 512, kUnpackedRows = 512;
 #else
 constexpr int64_t kUnpackedSteps = 32, kUnpackedRows = 64;
 #endif
 
-// Operands says what a step of k is: its Element, of which there are kPerStep in k, pack(), and
-// can_stay() for a tile to read a or b as they lie; whether a is only packed by rows; and the unit
-// in steps of the parts of k.
+// Operands says what a step of k is: its Element, which holds kPerStep elements of k; pack();
+// whether a tile can read a or b in place (can_stay); whether a is only packed by rows; and the
+// multiple of steps in the blocks of k (kDepthUnit).
 template <class Operands>
 class Block {
   using T = typename Operands::Element;
@@ -98,7 +98,7 @@ class Block {
     return smaller(p_.k - begin * Operands::kPerStep, depth * Operands::kPerStep);
   }
 
-  // Panels [steps][rows], or rows as they lie, converted, where few columns read them.
+  // Packs panels [steps][rows], or converts rows where few columns read them.
   void pack_a(int64_t row, int64_t rows, int64_t begin, int64_t depth) {
     if (a_in_place_) {
       if constexpr (kPerStep == 1) {
@@ -140,7 +140,7 @@ class Block {
     }
   }
 
-  // Sums of rows are four chains of steps in each part of k, wherever the rows are read from.
+  // A sum of a row is four chains of steps in each block of k, wherever the row is read from.
   template <int kVectors>
   struct Chains {
     Vector<T> at[kVectors][4] = {};
@@ -154,7 +154,7 @@ class Block {
     }
   };
 
-  // Those of a packed panel.
+  // Sums the rows of a packed panel.
   static void add_steps(const T* panel, int64_t depth, int64_t high, T* sums) {
     for (int64_t i = 0; i < high; i += kLanes<T>) {
       const int rows = static_cast<int>(smaller(high - i, kLanes<T>));
@@ -173,7 +173,7 @@ class Block {
     }
   }
 
-  // Those of rows of a that are adjacent elements of its steps.
+  // Sums rows of a that are adjacent elements of its steps.
   void add_rows(int64_t row, int64_t rows, int64_t begin, int64_t depth) const {
     constexpr int kWide = 4;
     const int64_t step = p_.a_strides[1];
@@ -209,7 +209,7 @@ class Block {
     }
   }
 
-  // All of it follows the last steps of k; before these, sums are only kept in c.
+  // The epilogue applies after the last block of k; before it, sums are only kept in c.
   TileEpilogue epilogue_of(int64_t begin, bool last) const {
     TileEpilogue e = g_.epilogue;
     e.accumulate = e.accumulate || begin > 0;
@@ -226,7 +226,7 @@ class Block {
     const bool last = begin + depth >= steps_;
     const TileEpilogue epilogue = epilogue_of(begin, last);
     Tile<T> t{.sum = {.offsets = &kNoOffset, .length = depth}, .c_row = g_.c_row};
-    // A panel is packed when its first rows come; one that no other rows need makes room for the
+    // A panel is packed with the first rows; one that no other rows need is overwritten by the
     // next.
     const bool packs = row == 0 && !g_.b_is_packed;
     const bool stays = row_parts_ > 1 || g_.keeps_b || g_.b_is_packed;
@@ -251,7 +251,7 @@ class Block {
     }
   }
 
-  // Of the steps [begin, begin + depth), those that rows [row, row + high) need, from begin.
+  // The steps of [begin, begin + depth) that rows [row, row + high) need, counted from begin.
   struct Steps {
     int64_t first, end;
   };
@@ -306,9 +306,9 @@ class Block {
   const TileSet<T>& tiles_;
   const int64_t steps_, c_size_;
   const bool a_in_place_, a_by_rows_, b_in_place_;
-  // Whether each tile of rows meets all panels of b before the next one comes: where a is read as
-  // it lies, perhaps from far away. Its rows stay in the first-level cache and the next ones come
-  // while all panels are met; the panels stay in the second-level cache.
+  // Whether each tile of rows is multiplied by all panels of b before the next one: where a is read
+  // in place, perhaps from main memory. Its rows stay in the first-level cache and the next rows
+  // are prefetched meanwhile; the panels stay in the second-level cache.
   const bool tile_by_tile_;
   const int64_t row_parts_;
 };

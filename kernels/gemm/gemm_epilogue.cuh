@@ -21,7 +21,7 @@ struct DeviceEpilogue {
         bias_stride(e.bias ? e.bias.strides[0] : 0),
         accumulate(e.accumulate),
         activation(e.activation) {}
-  // That of columns [column, ...).
+  // The epilogue of columns [column, ...).
   __device__ __forceinline__ DeviceEpilogue from(int64_t column) const {
     DeviceEpilogue result = *this;
     result.bias = bias ? bias + column * bias_stride : nullptr;

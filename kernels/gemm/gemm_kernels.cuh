@@ -1,4 +1,4 @@
-// What the kernels of the gemm ladder share: the problem as they see it, the order of the tiles,
+// Shared by the kernels of the gemm ladder: the problem as they see it, the order of the tiles,
 // and the launches that gemm.cu chooses from.
 #pragma once
 #include <binade/kernels/gemm/gemm_epilogue.cuh>
@@ -70,8 +70,8 @@ __device__ __forceinline__ void multiply_tile(typename Tile::Shared& shared,
   const int64_t k = split * p.split_k, k_end = p.splits > 1 ? std::min(p.k, k + p.split_k) : p.k;
   for (int64_t batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
     Tile::run(shared, p.a_loader(batch, k_end, a_k_contiguous),
-              p.b_loader(batch, k_end, b_k_contiguous), tile.row * Tile::kM, tile.column * Tile::kN,
-              k, k_end, p.store(batch, split));
+              p.b_loader(batch, k_end, b_k_contiguous),
+              {tile.row * Tile::kM, tile.column * Tile::kN, k, k_end}, p.store(batch, split));
     __syncthreads();  // the next matrix uses the same shared memory
   }
 }

@@ -136,8 +136,8 @@ inline void pack_pair_rows(const StepPacking& p, BfloatPair* target) {
   }
 }
 
-// What blocks of products in pairs have in common (kernels/gemm/gemm_block_internal.h). b is always
-// packed, for the elements of a pair are one of each of two rows.
+// The Operands of products in pairs (kernels/gemm/gemm_block_internal.h). b is always packed: a
+// pair holds elements of two rows.
 struct PairOperands {
   using Element = BfloatPair;
   static constexpr int64_t kPerStep = 2;

@@ -14,7 +14,7 @@ inline Rounded rounded_to(DType dtype) {
   return dtype == DType::f16 ? Rounded::f16 : dtype == DType::bf16 ? Rounded::bf16 : Rounded::no;
 }
 
-// What a tile does with the matrix beside its result.
+// How a tile uses the matrix beside its result.
 enum class TileOperand : uint8_t {
   prefetch,  // nothing yet: it is read or written right after the tile
   residual,  // adds it before relu
