@@ -41,109 +41,85 @@ struct Columns {
   }
 };
 
-// sums += c
-template <class Sum, int kRows, int kVectors, class C>
-BINADE_INLINE void add_target(const C* c, int64_t c_row, int64_t columns,
-                              Sums<Sum, kRows, kVectors>& sums) {
-  BINADE_UNROLL
-  for (int v = 0; v < kVectors; ++v) {
-    const Columns<Sum> at(columns, v);
-    BINADE_UNROLL
-    for (int i = 0; i < kRows; ++i) {
-      const C* row = c + i * c_row + at.first;
-      sums.at[i][v] += at.whole ? load(row) : load(row, at.count);
-    }
-  }
-}
-
-// c = sums
-template <class Sum, int kRows, int kVectors, class C>
-BINADE_INLINE void store_target(const Sums<Sum, kRows, kVectors>& sums, int64_t c_row,
-                                int64_t columns, C* c) {
-  BINADE_UNROLL
-  for (int v = 0; v < kVectors; ++v) {
-    const Columns<Sum> at(columns, v);
-    BINADE_UNROLL
-    for (int i = 0; i < kRows; ++i) {
-      C* row = c + i * c_row + at.first;
-      at.whole ? store(row, sums.at[i][v]) : store(row, sums.at[i][v], at.count);
-    }
-  }
-}
-
-// The epilogue without accumulate, which add_target does before.
+// One vector of columns of the sums through the epilogue, but for what C decides: adding to and
+// storing to the target.
 template <class Sum, int kRows, int kVectors>
-BINADE_INLINE void apply_epilogue(const TileEpilogue& e, int64_t columns,
+BINADE_INLINE void apply_epilogue(const TileEpilogue& e, const Columns<Sum>& at, int v,
                                   Sums<Sum, kRows, kVectors>& sums) {
   constexpr bool kHasAll = std::is_same_v<Sum, float>;
-  const bool adds = kHasAll && e.use == TileOperand::residual,
-             multiplies = kHasAll && e.use == TileOperand::factor;
-  BINADE_UNROLL
-  for (int v = 0; v < kVectors; ++v) {
-    const Columns<Sum> at(columns, v);
-    const Sum* operand = reinterpret_cast<const Sum*>(e.operand) + at.first;
-    if (kHasAll && e.scale) {
-      const Vector<Sum> scale = load(reinterpret_cast<const Sum*>(e.scale) + at.first);
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        sums.at[i][v] *= scale;
-      }
+  const Sum* operand = reinterpret_cast<const Sum*>(e.operand) + at.first;
+  if (kHasAll && e.scale) {
+    const Vector<Sum> scale = load(reinterpret_cast<const Sum*>(e.scale) + at.first);
+    BINADE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      sums.at[i][v] *= scale;
     }
-    if (e.bias) {
-      const Vector<Sum> bias = load(reinterpret_cast<const Sum*>(e.bias) + at.first);
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        sums.at[i][v] += bias;
-      }
+  }
+  if (e.bias) {
+    const Vector<Sum> bias = load(reinterpret_cast<const Sum*>(e.bias) + at.first);
+    BINADE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      sums.at[i][v] += bias;
     }
-    if (adds) {
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        const Sum* terms = operand + i * e.operand_row;
-        sums.at[i][v] += at.whole ? load(terms) : load(terms, at.count);
-      }
+  }
+  if (kHasAll && e.use == TileOperand::residual) {
+    BINADE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      const Sum* terms = operand + i * e.operand_row;
+      sums.at[i][v] += at.whole ? load(terms) : load(terms, at.count);
     }
-    if (e.relu) {
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {  // keeps NaN
-        sums.at[i][v] = sums.at[i][v] < Vector<Sum>{} ? Vector<Sum>{} : sums.at[i][v];
-      }
+  }
+  if (e.relu) {
+    BINADE_UNROLL
+    for (int i = 0; i < kRows; ++i) {  // keeps NaN
+      sums.at[i][v] = sums.at[i][v] < Vector<Sum>{} ? Vector<Sum>{} : sums.at[i][v];
     }
-    if (multiplies) {
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        const Sum* factors = operand + i * e.operand_row;
-        sums.at[i][v] *= at.whole ? load(factors) : load(factors, at.count);
-      }
+  }
+  if (kHasAll && e.use == TileOperand::factor) {
+    BINADE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      const Sum* factors = operand + i * e.operand_row;
+      sums.at[i][v] *= at.whole ? load(factors) : load(factors, at.count);
     }
   }
 }
 
-// f(c) with c as a pointer to what the tile stores.
-template <class T, class F>
-BINADE_INLINE void with_target(const Tile<T>& t, const F& f) {
-  using Sum = typename Tile<T>::Sum;
+// Stores the sums through the tile's epilogue; c holds C.
+template <class C, class T, class Sum, int kRows, int kVectors>
+BINADE_INLINE void store_as(const Tile<T>& t, Sums<Sum, kRows, kVectors>& sums) {
+  BINADE_UNROLL
+  for (int v = 0; v < kVectors; ++v) {
+    const Columns<Sum> at(t.columns, v);
+    C* c = static_cast<C*>(t.c) + at.first;
+    if (t.epilogue.accumulate) {
+      BINADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        sums.at[i][v] += at.whole ? load(c + i * t.c_row) : load(c + i * t.c_row, at.count);
+      }
+    }
+    apply_epilogue(t.epilogue, at, v, sums);
+    BINADE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      at.whole ? store(c + i * t.c_row, sums.at[i][v])
+               : store(c + i * t.c_row, sums.at[i][v], at.count);
+    }
+  }
+}
+
+// The same for the dtype that the epilogue rounds to.
+template <class T, class Sum, int kRows, int kVectors>
+BINADE_INLINE void store_sums(const Tile<T>& t, Sums<Sum, kRows, kVectors>& sums) {
   if constexpr (std::is_same_v<Sum, float>) {
     if (t.epilogue.rounded == Rounded::bf16) {
-      return f(static_cast<bfloat16*>(t.c));
+      return store_as<bfloat16>(t, sums);
     }
   }
   if constexpr (std::is_same_v<T, float>) {
     if (t.epilogue.rounded == Rounded::f16) {
-      return f(static_cast<half*>(t.c));
+      return store_as<half>(t, sums);
     }
   }
-  f(static_cast<Sum*>(t.c));
-}
-
-// Stores a tile's sums through its epilogue.
-template <class T, class Sum, int kRows, int kVectors>
-BINADE_INLINE void store_sums(const Tile<T>& t, Sums<Sum, kRows, kVectors>& sums) {
-  if (t.epilogue.accumulate) {
-    with_target(t, [&](auto* c) { add_target(c, t.c_row, t.columns, sums); });
-  }
-  apply_epilogue(t.epilogue, t.columns, sums);
-  with_target(t, [&](auto* c) { store_target(sums, t.c_row, t.columns, c); });
+  store_as<Sum>(t, sums);
 }
 
 // A step of k: a factor of each row of a times a row of b.

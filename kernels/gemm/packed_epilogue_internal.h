@@ -6,18 +6,8 @@
 
 namespace binade::kernels {
 
-// Dense, in the compute dtype, with zeros to kMaxTileWidth beyond its end. An undefined vector has
-// no data.
-class PackedVector {
- public:
-  explicit PackedVector(const View& vector);  // [columns], any stride
-  const std::byte* data() const { return workspace_.as<std::byte>(); }
-
- private:
-  Workspace workspace_;
-};
-
-// Bias and scale of an epilogue, alive while tiles run.
+// Packs bias and scale, which live as long as it: dense, in the compute dtype, with zeros to
+// kMaxTileWidth beyond their end.
 class PackedEpilogue {
  public:
   explicit PackedEpilogue(const Epilogue& epilogue);
@@ -25,7 +15,7 @@ class PackedEpilogue {
   const TileEpilogue& tile() const { return tile_; }
 
  private:
-  PackedVector scale_, bias_;
+  Workspace workspace_;
   TileEpilogue tile_;
 };
 
