@@ -88,13 +88,14 @@ void copy_block(const Problem& p, std::byte* y, const Sums& buffer, bool to_y) {
 // Adds a bias of rows and applies relu, as register tiles do it with a bias of columns.
 template <class T>
 void apply_by_rows(const Sums& sums, const std::byte* bias, bool relu) {
-  for (int64_t i = 0; i < sums.rows; ++i) {
-    T* row = reinterpret_cast<T*>(sums.data) + i * sums.row;
+  const auto [data, row_stride, rows, columns] = sums;
+  for (int64_t i = 0; i < rows; ++i) {
+    T* row = reinterpret_cast<T*>(data) + i * row_stride;
     const T shift = bias ? reinterpret_cast<const T*>(bias)[i] : T(0);
-    for (int64_t j = 0; j < sums.columns && bias; ++j) {
+    for (int64_t j = 0; j < columns && bias; ++j) {
       row[j] += shift;
     }
-    for (int64_t j = 0; j < sums.columns && relu; ++j) {
+    for (int64_t j = 0; j < columns && relu; ++j) {
       row[j] = row[j] < 0 ? T(0) : row[j];  // keeps NaN
     }
   }
