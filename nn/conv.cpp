@@ -65,10 +65,6 @@ Conv2d::Conv2d(const Conv2dOptions& options)
 
 Tensor Conv2d::forward(const Tensor& x) { return conv2d(x, weight, bias, geometry_); }
 
-Tensor Conv2d::relu(const Tensor& x) {
-  return scoped([&] { return conv2d(x, weight, bias, geometry_, Activation::relu); });
-}
-
 Conv1d::Conv1d(const Conv1dOptions& options)
     : geometry_{options.stride, options.padding, options.dilation, options.groups} {
   const auto& [in, out, kernel, stride, padding, dilation, groups, with_bias] = options;

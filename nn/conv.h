@@ -50,13 +50,13 @@ class Conv2d : public Module {
   using Options = Conv2dOptions;
   explicit Conv2d(const Conv2dOptions& options);
   Tensor forward(const Tensor& x) override;
-  Tensor relu(const Tensor& x);  // of the result, in one pass
   const binade::Conv2dOptions& geometry() const { return geometry_; }
 
   Tensor weight;  // [out, in / groups, kernel], channels-last
   Tensor bias;    // [out] or undefined
 
  private:
+  friend class Fusion;
   binade::Conv2dOptions geometry_;
 };
 

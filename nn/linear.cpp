@@ -19,8 +19,4 @@ Linear::Linear(const LinearOptions& options) {
 
 Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias); }
 
-Tensor Linear::relu(const Tensor& x) {
-  return scoped([&] { return linear(x, weight, bias, Activation::relu); });
-}
-
 }  // namespace binade::nn

@@ -16,10 +16,12 @@ class Linear : public Module {
   using Options = LinearOptions;
   explicit Linear(const LinearOptions& options);
   Tensor forward(const Tensor& x) override;
-  Tensor relu(const Tensor& x);  // of the result, in one pass
 
   Tensor weight;  // [out, in]
   Tensor bias;    // [out] or undefined
+
+ private:
+  friend class Fusion;
 };
 
 }  // namespace binade::nn

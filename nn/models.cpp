@@ -1,4 +1,5 @@
 #include <binade/core/ops.h>
+#include <binade/nn/fusion_internal.h>
 #include <binade/nn/init.h>
 #include <binade/nn/models.h>
 
@@ -42,7 +43,7 @@ Tensor Mlp::forward(const Tensor& x) {
   check(x.dim() >= 2, "Mlp: got shape ", x.sizes(), ", expected [N, ...]");
   Tensor y = flatten(x, 1);
   for (size_t i = 0; i < layers_.size(); ++i) {
-    y = i + 1 < layers_.size() ? layers_[i]->relu(y) : (*layers_[i])(y);
+    y = Fusion::run({.first = *layers_[i], .relu = i + 1 < layers_.size()}, y);
   }
   return y;
 }
@@ -74,13 +75,14 @@ Tensor Cnn::forward(const Tensor& x) {
             x.size(3) == options_.width,
         "Cnn: got shape ", x.sizes(), ", expected [N, ", options_.channels, ", ", options_.height,
         ", ", options_.width, "]");
-  Tensor y = halve(bn1.relu_after(conv1, x));
-  y = halve(bn2.relu_after(conv2, y));
-  y = halve(bn3.relu_after(conv3, y));
+  Tensor y = halve(Fusion::run({.first = conv1, .norm = &bn1, .relu = true}, x));
+  y = halve(Fusion::run({.first = conv2, .norm = &bn2, .relu = true}, y));
+  y = halve(Fusion::run({.first = conv3, .norm = &bn3, .relu = true}, y));
   if (averages(options_)) {
     y = adaptive_avg_pool2d(y, kAveragedMap, kAveragedMap);
   }
-  return fc2(fc1.relu(dropout(flatten(y, 1))));
+  y = dropout(flatten(y, 1));
+  return fc2(Fusion::run({.first = fc1, .relu = true}, y));
 }
 
 ResNet::ResNet(const ResNetOptions& options)
@@ -120,7 +122,7 @@ ResNet::ResNet(const ResNetOptions& options)
 }
 
 Tensor ResNet::forward(const Tensor& x) {
-  Tensor y = bn1.relu_after(conv1, x);
+  Tensor y = Fusion::run({.first = conv1, .norm = &bn1, .relu = true}, x);
   if (!small_images_) {
     y = max_pool2d(y, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
   }

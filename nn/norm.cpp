@@ -1,5 +1,4 @@
 #include <binade/core/ops.h>
-#include <binade/core/ops/detail/conv_batch_norm_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/norm.h>
 
@@ -40,10 +39,6 @@ BatchNorm::BatchNorm(const char* name, const BatchNorm2dOptions& options) : opti
   register_buffer("running_var", running_var);
 }
 
-Tensor BatchNorm::relu(const Tensor& x, const Tensor& residual) {
-  return scoped([&] { return normalize(x, residual, true); });
-}
-
 Tensor BatchNorm::normalize(const Tensor& x, const Tensor& residual, bool relu) {
   check(x.defined(), "batch norm: got an undefined tensor");
   check_input(x);
@@ -71,26 +66,6 @@ void BatchNorm1d::check_input(const Tensor& x) const {
 
 void BatchNorm2d::check_input(const Tensor& x) const {
   check(x.dim() == 4, "BatchNorm2d: got shape ", x.sizes(), ", expected [N, C, H, W]");
-}
-
-Tensor BatchNorm2d::after(Conv2d& conv, const Tensor& x) {
-  return normalize_after(conv, x, {}, false);
-}
-
-Tensor BatchNorm2d::relu_after(Conv2d& conv, const Tensor& x, const Tensor& residual) {
-  return normalize_after(conv, x, residual, true);
-}
-
-Tensor BatchNorm2d::normalize_after(Conv2d& conv, const Tensor& x, const Tensor& residual,
-                                    bool relu) {
-  const Conv2dOperands operands{x, conv.weight, conv.bias, conv.geometry()};
-  const BatchNormOperands norm{weight, bias, running_mean, running_var};
-  const BatchNormOptions options = op_options(residual, relu);
-  if (!conv.precision() && !precision() && conv2d_batch_norm_is_one_op(operands, norm, options)) {
-    return scoped([&] { return conv2d_batch_norm(operands, norm, options); });
-  }
-  const Tensor y = conv(x);
-  return scoped([&] { return normalize(y, residual, relu); });
 }
 
 LayerNorm::LayerNorm(const LayerNormOptions& options) : options_(options) {

@@ -1,6 +1,5 @@
 // Normalisation layers. Parameters and statistics stay f32 under the policy `mixed`.
 #pragma once
-#include <binade/nn/conv.h>
 #include <binade/nn/module.h>
 
 #include <optional>
@@ -21,21 +20,20 @@ using BatchNorm1dOptions = BatchNorm2dOptions;
 // What BatchNorm1d and BatchNorm2d share.
 class BatchNorm : public Module {
  public:
-  // relu(norm(x) + residual) in one pass; the residual is like x or undefined.
-  Tensor relu(const Tensor& x, const Tensor& residual = {});
-
   Tensor weight, bias;               // [channels]
   Tensor running_mean, running_var;  // [channels]
 
  protected:
   BatchNorm(const char* name, const BatchNorm2dOptions& options);
   virtual void check_input(const Tensor& x) const = 0;
+  // relu?(norm(x) + residual?); the residual is like x.
   Tensor normalize(const Tensor& x, const Tensor& residual = {}, bool relu = false);
-  BatchNormOptions op_options(const Tensor& residual, bool relu) const;
 
  private:
+  BatchNormOptions op_options(const Tensor& residual, bool relu) const;
   bool synchronize(RankGroup* group) override;
 
+  friend class Fusion;
   BatchNorm2dOptions options_;
   RankGroup* group_ = nullptr;
 };
@@ -58,14 +56,8 @@ class BatchNorm2d : public BatchNorm {
   explicit BatchNorm2d(const BatchNorm2dOptions& options) : BatchNorm("BatchNorm2d", options) {}
   Tensor forward(const Tensor& x) override { return normalize(x); }
 
-  // norm(conv(x)) and relu(norm(conv(x)) + residual): in evaluation, without gradients, one pass
-  // (core/ops/detail/conv_batch_norm_internal.h).
-  Tensor after(Conv2d& conv, const Tensor& x);
-  Tensor relu_after(Conv2d& conv, const Tensor& x, const Tensor& residual = {});
-
  private:
   void check_input(const Tensor& x) const override;
-  Tensor normalize_after(Conv2d& conv, const Tensor& x, const Tensor& residual, bool relu);
 };
 
 struct LayerNormOptions {

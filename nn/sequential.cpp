@@ -1,46 +1,7 @@
-#include <binade/core/ops.h>
-#include <binade/nn/activation.h>
-#include <binade/nn/linear.h>
+#include <binade/nn/fusion_internal.h>
 #include <binade/nn/sequential.h>
 
-#include <typeinfo>
-
 namespace binade::nn {
-
-namespace {
-
-// The module as an M; null if it is of another class, be it one made from M.
-template <class M>
-M* exactly(Module* module) {
-  return module && typeid(*module) == typeid(M) ? static_cast<M*>(module) : nullptr;
-}
-
-// Runs the first modules that make one pass, of three; those that are missing are null.
-struct Pass {
-  Tensor y;
-  size_t modules;
-};
-Pass run_pass(Module& first, Module* second, Module* third, const Tensor& x) {
-  const bool relu = exactly<ReLU>(second);
-  if (auto* conv = exactly<Conv2d>(&first)) {
-    if (auto* norm = exactly<BatchNorm2d>(second)) {
-      return exactly<ReLU>(third) ? Pass{norm->relu_after(*conv, x), 3}
-                                  : Pass{norm->after(*conv, x), 2};
-    }
-    if (relu) {
-      return {conv->relu(x), 2};
-    }
-  }
-  if (auto* linear = relu ? exactly<Linear>(&first) : nullptr) {
-    return {linear->relu(x), 2};
-  }
-  if (auto* norm = relu ? dynamic_cast<BatchNorm*>(&first) : nullptr) {
-    return {norm->relu(x), 2};
-  }
-  return {first(x), 1};
-}
-
-}  // namespace
 
 Tensor Sequential::forward(const Tensor& x) {
   const auto module = [this](size_t i) {
@@ -48,9 +9,9 @@ Tensor Sequential::forward(const Tensor& x) {
   };
   Tensor y = x;
   for (size_t i = 0; i < modules_.size();) {
-    Pass pass = run_pass(*module(i), module(i + 1), module(i + 2), y);
-    y = std::move(pass.y);
-    i += pass.modules;
+    const Fusion::Chain chain = Fusion::chain_of(*modules_[i], module(i + 1), module(i + 2));
+    y = Fusion::run(chain, y);
+    i += chain.count();
   }
   return y;
 }
@@ -92,8 +53,9 @@ ResidualBlock::ResidualBlock(const ResidualBlockOptions& options)
 }
 
 Tensor ResidualBlock::forward(const Tensor& x) {
-  const Tensor y = bn1.relu_after(conv1, x);
-  return bn2.relu_after(conv2, y, downsample.size() > 0 ? downsample(x) : x);
+  const Tensor y = Fusion::run({.first = conv1, .norm = &bn1, .relu = true}, x);
+  const Tensor shortcut = downsample.size() > 0 ? downsample(x) : x;
+  return Fusion::run({.first = conv2, .norm = &bn2, .residual = shortcut, .relu = true}, y);
 }
 
 }  // namespace binade::nn

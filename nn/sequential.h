@@ -5,9 +5,10 @@
 
 namespace binade::nn {
 
-// Runs its modules one after the other. They are named "0", "1", ... unless a name is given. A relu
-// is part of the pass of the Linear, Conv2d or BatchNorm before it, and in evaluation a BatchNorm2d
-// of the Conv2d before it, where their members relu(), after() and relu_after() say so.
+// Runs its modules one after the other. They are named "0", "1", ... unless a name is given.
+//
+// A ReLU runs in the same pass as the Linear, Conv2d or BatchNorm before it, and in evaluation a
+// BatchNorm2d in that of the Conv2d before it. Subclasses of them are called one by one.
 class Sequential : public Module {
  public:
   Sequential() = default;

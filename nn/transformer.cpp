@@ -1,4 +1,5 @@
 #include <binade/core/ops.h>
+#include <binade/nn/fusion_internal.h>
 #include <binade/nn/transformer.h>
 
 namespace binade::nn {
@@ -35,14 +36,12 @@ Tensor TransformerEncoderLayer::attention_branch(const Tensor& x, const Attentio
 }
 
 Tensor TransformerEncoderLayer::feedforward_branch(const Tensor& x) {
-  const bool drops = is_training() && options_.dropout > 0;
-  if (options_.activation == FeedforwardActivation::gelu && !drops && feedforward_is_one_op(x) &&
-      !linear1.precision() && !linear2.precision()) {
-    return feedforward(x, linear1.weight, linear1.bias, linear2.weight, linear2.bias);
+  if (options_.activation == FeedforwardActivation::relu) {
+    return drop(linear2(drop(Fusion::run({.first = linear1, .relu = true}, x))));
   }
-  const Tensor h = linear1(x);
-  const bool is_relu = options_.activation == FeedforwardActivation::relu;
-  return drop(linear2(drop(is_relu ? relu(h) : gelu(h))));
+  const bool drops = is_training() && options_.dropout > 0;
+  return drops ? drop(linear2(drop(gelu(linear1(x)))))
+               : Fusion::run_feedforward(linear1, linear2, x);
 }
 
 Tensor TransformerEncoderLayer::drop(const Tensor& x) const {

@@ -85,9 +85,10 @@ Tensor convolution(const Op& op, const Entered<3>& operands, int rank,
       {.x = image(x),
        .w = image(w),
        .y = image(y),
-       .bias = b,
        .geometry = geometry,
-       .activation = kernel_applies(activation, x.dtype()) ? activation : Activation::none});
+       .epilogue = {
+           .bias = b,
+           .activation = kernel_applies(activation, x.dtype()) ? activation : Activation::none}});
   y = op.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
                 [geometry, x_strides = x.strides(), w_strides = w.strides()](
                     const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
@@ -105,8 +106,9 @@ Tensor convolution(const Op& op, const Entered<3>& operands, int rank,
   return activated(std::move(y), activation);
 }
 
-Dims transposed_sizes(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias,
-                      int rank, const Conv2dOptions& g, const int64_t (&output_padding)[2]) {
+Dims transposed_sizes(const char* op, const Entered<3>& operands, int rank, const Conv2dOptions& g,
+                      const int64_t (&output_padding)[2]) {
+  const auto& [x, w, bias] = operands;
   check_operands(op, x, w, rank, g);
   check(g.groups >= 1 && x.size(1) == w.size(0) && x.size(1) % g.groups == 0, op,
         ": got x of shape ", x.sizes(), ", weight of shape ", w.sizes(), " and groups ", g.groups,
@@ -141,10 +143,10 @@ Tensor followed_by_zeros(const Tensor& x, int dim, int64_t count) {
 Tensor transposed_convolution(const Op& op, const Entered<3>& operands, int rank,
                               const Conv2dOptions& geometry, const int64_t (&output_padding)[2]) {
   const auto& [given, w, b] = operands;
-  const Dims sizes = transposed_sizes(op.name, given, w, b, rank, geometry, output_padding);
+  const Dims sizes = transposed_sizes(op.name, operands, rank, geometry, output_padding);
   Tensor x = given;
   for (int axis = 4 - rank; axis < 2; ++axis) {
-    // A convolution of the result would find so many pixels more than x has.
+    // A convolution of the result would have this many pixels more than x has.
     if (const int64_t more = output_padding[axis] / geometry.stride[axis]) {
       x = followed_by_zeros(x, rank - 2 + axis, more);
     }
@@ -187,7 +189,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   return convolution(kOp, kOp.enter(x, weight, bias), 4, geometry, activation);
 }
 
-Tensor finished_conv2d(const FinishedConv2d& a) {
+Tensor conv2d_with_epilogue(const Conv2dWithEpilogue& a) {
   static constexpr Op kOp{"conv2d", OpClass::contraction};
   const Dims sizes = convolution_sizes(kOp.name, a.x, a.w, a.shift, 4, a.geometry);
   check(!a.residual.defined() || a.residual.sizes() == sizes, kOp.name,
@@ -198,13 +200,15 @@ Tensor finished_conv2d(const FinishedConv2d& a) {
     residual = empty_pixels(sizes, a.x);
     kernels::copy({.x = a.residual, .y = residual});
   }
-  kernels::cpu::conv2d_finished({.x = a.x,
-                                 .w = a.w,
-                                 .y = y,
-                                 .bias = a.shift,
-                                 .geometry = a.geometry,
-                                 .activation = a.relu ? Activation::relu : Activation::none},
-                                {.scale = a.scale, .residual = residual});
+  kernels::cpu::conv2d_forward(
+      {.x = a.x,
+       .w = a.w,
+       .y = y,
+       .geometry = a.geometry,
+       .epilogue = {.bias = a.shift,
+                    .activation = a.relu ? Activation::relu : Activation::none,
+                    .scale = a.scale,
+                    .residual = residual}});
   return y;
 }
 

@@ -7,7 +7,7 @@
 namespace binade {
 namespace {
 
-using kernels::Finish;
+using kernels::Activation;
 
 constexpr Op kOp{"feedforward", OpClass::contraction};
 
@@ -35,9 +35,12 @@ Tensor one_op(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor&
               const Tensor& b2) {
   const Tensor h = empty({x.size(0), w1.size(0)}, x.dtype());  // gelu of the first product
   const Tensor slope = empty(h.sizes(), x.dtype());
-  kernels::cpu::gemm_finished({.a = x, .b = flipped(w1), .y = h, .bias = b1}, Finish::gelu, slope);
+  kernels::cpu::gemm({.a = x,
+                      .b = transposed(w1),
+                      .y = h,
+                      .epilogue = {.bias = b1, .activation = Activation::gelu, .slope = slope}});
   Tensor y = empty({x.size(0), w2.size(0)}, x.dtype());
-  kernels::gemm({.a = h, .b = flipped(w2), .y = y, .bias = b2});
+  kernels::gemm({.a = h, .b = transposed(w2), .y = y, .epilogue = {.bias = b2}});
   return kOp.record(
       {x, w1, b1, w2, b2}, y, save(x, w1, w2, h, slope),
       [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w1, const Tensor& w2,
@@ -47,7 +50,7 @@ Tensor one_op(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor&
           return Grads(std::vector<Tensor>{{}, {}, {}, second.dw, second.db});
         }
         const Tensor dh = empty(h.sizes(), h.dtype());  // of the first product
-        kernels::cpu::gemm_finished({.a = dy, .b = w2, .y = dh}, Finish::times, slope);
+        kernels::cpu::gemm({.a = dy, .b = w2, .y = dh, .epilogue = {.factor = slope}});
         const LinearGradients first = linear_gradients(dh, x, needs, 1, 2);
         const Tensor dx = needs.out(0);
         if (dx.defined()) {

@@ -5,10 +5,10 @@
 namespace binade {
 
 // linear(gelu(linear(x, w1, b1)), w2, b2): x [..., in], w1 [hidden, in], w2 [out, hidden] ->
-// [..., out]; b1 [hidden] and b2 [out] may be undefined. In f32 on the CPU one op, whose hidden
-// values are finished while they are in cache: gelu and its slope, which is kept in place of the
-// first product, in the forward, and the multiplication by it in the backward. Elsewhere, under a
-// precision policy and while an observer looks, those three ops.
+// [..., out]; b1 [hidden] and b2 [out] may be undefined. In f32 on the CPU this is one op. The
+// epilogue of the first product computes gelu and its slope, which is kept in place of the product;
+// in the backward an epilogue multiplies by the slope. Elsewhere, under a precision policy and
+// while an observer looks, it is those three ops.
 Tensor feedforward(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2,
                    const Tensor& b2);
 

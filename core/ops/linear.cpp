@@ -33,10 +33,11 @@ Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_, Acti
   Tensor y = empty({x.size(0), w.size(0)}, x.dtype(), x.device());
   kernels::gemm(
       {.a = x,
-       .b = flipped(w),
+       .b = transposed(w),
        .y = y,
-       .bias = b,
-       .activation = kernel_applies(activation, x.dtype()) ? activation : Activation::none});
+       .epilogue = {
+           .bias = b,
+           .activation = kernel_applies(activation, x.dtype()) ? activation : Activation::none}});
   y = kOp.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
                  [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
                    Tensor dx = needs.out(0);

@@ -133,11 +133,11 @@ Tensor product(const Tensor& a_, const Tensor& b_) {
         Tensor da, db;
         if (needs[0]) {
           da = memory(0, whole_a, dy.size(-2), b.size(-2));
-          batched_gemm(dy, flipped(b), da);
+          batched_gemm(dy, transposed(b), da);
         }
         if (needs[1]) {
           db = memory(1, whole_b, a.size(-1), dy.size(-1));
-          batched_gemm(flipped(a), dy, db);
+          batched_gemm(transposed(a), dy, db);
         }
         return {da, db};
       });
@@ -220,11 +220,11 @@ Tensor addmm_forward(const Tensor& input, const Tensor& a, const Tensor& b,
     kernels::gemm({.a = left, .b = right, .y = y});
   } else if (row) {
     const Tensor bias = contiguous(scaled(reshape(input.detach(), {n}), options.beta));
-    kernels::gemm({.a = left, .b = right, .y = y, .bias = bias});
+    kernels::gemm({.a = left, .b = right, .y = y, .epilogue = {.bias = bias}});
   } else {
     const Tensor start = expand(scaled(input.detach(), options.beta), {m, n});
     kernels::copy({.x = start, .y = y});
-    kernels::gemm({.a = left, .b = right, .y = y, .accumulate = true});
+    kernels::gemm({.a = left, .b = right, .y = y, .epilogue = {.accumulate = true}});
   }
   return y;
 }
@@ -259,8 +259,9 @@ Tensor addmm(const Tensor& input_, const Tensor& a_, const Tensor& b_,
                           : product(transpose(left, -1, -2), right);
           }
           Tensor out = needs.out(i);
-          kernels::gemm(
-              {.a = i == 1 ? left : flipped(left), .b = i == 1 ? flipped(right) : right, .y = out});
+          kernels::gemm({.a = i == 1 ? left : transposed(left),
+                         .b = i == 1 ? transposed(right) : right,
+                         .y = out});
           return out;
         };
         return {needs[0] ? scaled(dy, options.beta) : Tensor(), gradient(1, scaled_dy, b),

@@ -6,6 +6,7 @@
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/rnn.h>
+#include <binade/core/ops/views_internal.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/reduce/reduce.h>
@@ -48,10 +49,6 @@ Tensor as_rows(const Tensor& sequence, int64_t first, int64_t count) {
 }
 Tensor all_rows(const Tensor& sequence) { return as_rows(sequence, 0, sequence.sizes()[0]); }
 
-Tensor flipped(const Tensor& m) {
-  return make_view(m, {m.sizes()[1], m.sizes()[0]}, {m.strides()[1], m.strides()[0]});
-}
-
 struct Inputs {
   const Tensor &x, &h0, &c0, &w_ih, &w_hh, &b_ih, &b_hh, &w_hr;
 };
@@ -83,9 +80,11 @@ States run_steps(const Plan& plan, const Inputs& in) {
   } else if (plan.cell == RnnCell::gru) {
     s.products = empty({n.steps, n.batch, n.gates}, dtype, device);
   }
-  kernels::gemm(
-      {.a = all_rows(in.x), .b = flipped(in.w_ih), .y = all_rows(s.gates), .bias = in.b_ih});
-  const Tensor recurrent = flipped(in.w_hh), none;
+  kernels::gemm({.a = all_rows(in.x),
+                 .b = transposed(in.w_ih),
+                 .y = all_rows(s.gates),
+                 .epilogue = {.bias = in.b_ih}});
+  const Tensor recurrent = transposed(in.w_hh), none;
   for (int64_t i = 0; i < n.steps; ++i) {
     const Tensor gates = at_step(s.gates, plan.step(i));
     const Tensor h_before = at_step(s.h, plan.before(i)), h = at_step(s.h, plan.after(i));
@@ -94,8 +93,7 @@ States run_steps(const Plan& plan, const Inputs& in) {
     kernels::gemm({.a = h_before,
                    .b = recurrent,
                    .y = products.defined() ? products : gates,
-                   .bias = in.b_hh,
-                   .accumulate = !products.defined()});
+                   .epilogue = {.bias = in.b_hh, .accumulate = !products.defined()}});
     kernels::rnn_cell_forward({.cell = plan.cell,
                                .gates = gates,
                                .h = inner,
@@ -104,7 +102,7 @@ States run_steps(const Plan& plan, const Inputs& in) {
                                .products = products,
                                .h_before = products.defined() ? h_before : none});
     if (s.inner.defined()) {
-      kernels::gemm({.a = inner, .b = flipped(in.w_hr), .y = h});
+      kernels::gemm({.a = inner, .b = transposed(in.w_hr), .y = h});
     }
   }
   return s;
@@ -186,7 +184,7 @@ StepGradients run_back(const Plan& plan, const States& s, const Tensor& w_hh, co
     kernels::gemm({.a = gru ? dproducts : dgates,
                    .b = w_hh,
                    .y = joins ? at_step(d.states, plan.step(i - 1)) : d.h,
-                   .accumulate = gru || joins});
+                   .epilogue = {.accumulate = gru || joins}});
   }
   return d;
 }
@@ -215,14 +213,14 @@ Grads backward_of(const Plan& plan, std::span<const Tensor> dys, Needs needs,
     kernels::gemm({.a = gates, .b = w_ih, .y = all_rows(out[0])});
   }
   if (out[3].defined()) {
-    kernels::gemm({.a = flipped(gates), .b = all_rows(x), .y = out[3]});
+    kernels::gemm({.a = transposed(gates), .b = all_rows(x), .y = out[3]});
   }
   if (out[4].defined()) {
     const Tensor before = as_rows(s.h, plan.reverse ? 1 : 0, plan.n.steps);
-    kernels::gemm({.a = flipped(products), .b = before, .y = out[4]});
+    kernels::gemm({.a = transposed(products), .b = before, .y = out[4]});
   }
   if (out[7].defined()) {
-    kernels::gemm({.a = flipped(all_rows(d.states)), .b = all_rows(s.inner), .y = out[7]});
+    kernels::gemm({.a = transposed(all_rows(d.states)), .b = all_rows(s.inner), .y = out[7]});
   }
   sum_rows(gates, out[5]);
   sum_rows(products, out[6]);

@@ -1,54 +1,67 @@
-// Names of implementations, "own", "own:VARIANT", "library" or "auto", and the variant each stands
-// for: what BINADE_GEMM, BINADE_CONV2D and their setters accept.
+// Which implementation of an operation runs: process-wide, by a name, from an environment variable
+// until it is set. gemm and conv2d have such names (kernels/gemm/gemm_provider.h,
+// kernels/conv/conv2d_provider.h):
+//
+//   own            our kernels; which one follows from shape, dtype and device, never from timing
+//   own:VARIANT    one of them. On GPUs all operations have simt, simt_64, simt_128 (register tiles
+//                  of 64 or 128 squared, or the one that fits), tensor, tensor_64, tensor_128.
+//                  Tensor cores take f16 and bf16 (before sm_80 f16); other dtypes run the simt
+//                  variant.
+//   library        the vendor's
+//   auto           the fastest of them, timed once per problem (kernels/base/tuning.h)
 #pragma once
-#include <binade/kernels/base/error.h>
-
 #include <atomic>
-#include <cstdlib>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace binade::kernels {
 
-template <class Variant>
-struct Provider {
-  std::string_view name;
-  Variant variant;
-  const char* missing = nullptr;  // why this build does not have it
+// What a provider's name means.
+enum class KernelVariant : uint8_t {
+  fitting,
+  timed,
+  naive,     // gemm
+  tiled,     // gemm
+  direct,    // conv2d
+  winograd,  // conv2d
+  simt,
+  simt_64,
+  simt_128,
+  tensor,
+  tensor_64,
+  tensor_128,
+  library,
 };
 
-// The process-wide choice among the providers of an operation: the first of the list, or what the
-// environment variable names, until set() is called. The list must outlive it.
-template <class Variant>
+struct Provider {
+  std::string_view name;
+  KernelVariant variant;
+};
+
+// The providers of one operation and the chosen one.
 class ProviderChoice {
  public:
-  ProviderChoice(std::span<const Provider<Variant>> providers, const char* op, const char* variable)
-      : providers_(providers), op_(op) {
-    const char* name = std::getenv(variable);
-    current_ = name ? find(name, variable) : &providers_[0];
-  }
-  // Throws Error with the valid names; `source` is who asks.
-  void set(std::string_view name, const char* source) { current_ = find(name, source); }
-  const Provider<Variant>& get() const { return *current_.load(); }
+  struct Operation {
+    const char* name;
+    const char* variable;                   // of the environment
+    std::span<const Provider> variants;     // own:VARIANT that other operations do not have
+    const char* library_missing = nullptr;  // why this build has no library
+  };
+
+  // REQUIRES: the operation's variants live as long as the choice.
+  explicit ProviderChoice(const Operation& operation);
+  // Throws Error with the valid names.
+  void set(std::string_view name) { current_ = find(name, setter_); }
+  const Provider& get() const { return *current_.load(); }
 
  private:
-  const Provider<Variant>* find(std::string_view name, const char* source) const {
-    std::string names;
-    for (const Provider<Variant>& provider : providers_) {
-      if (provider.name == name) {
-        check(!provider.missing, source, ": got the ", op_, " provider \"", name, "\", but ",
-              provider.missing, "; use \"own\"");
-        return &provider;
-      }
-      names += (names.empty() ? "" : ", ") + std::string(provider.name);
-    }
-    fail(source, ": got the ", op_, " provider \"", name, "\", expected one of ", names);
-  }
+  const Provider* find(std::string_view name, std::string_view source) const;
 
-  std::span<const Provider<Variant>> providers_;
-  const char* op_;
-  std::atomic<const Provider<Variant>*> current_;
+  const Operation operation_;
+  const std::string setter_;
+  std::atomic<const Provider*> current_;
 };
 
 }  // namespace binade::kernels

@@ -39,25 +39,25 @@ bool fits_tiles(const Conv2dSizes& d, const Conv2dGeometry& g, bool backward_dat
 }
 
 // `fitting` is the tile for where the provider's name leaves the choice.
-Plan plan(Conv2dVariant variant, DType dtype, const DeviceFacts& facts, int fitting) {
+Plan plan(KernelVariant variant, DType dtype, const DeviceFacts& facts, int fitting) {
   switch (variant) {
-    case Conv2dVariant::direct: return {};
-    case Conv2dVariant::simt: return {fitting, false};
-    case Conv2dVariant::simt_64: return {64, false};
-    case Conv2dVariant::simt_128: return {128, false};
-    case Conv2dVariant::tensor_64: return {64, facts.tensor_cores(dtype)};
-    case Conv2dVariant::tensor_128: return {128, facts.tensor_cores(dtype)};
+    case KernelVariant::direct: return {};
+    case KernelVariant::simt: return {fitting, false};
+    case KernelVariant::simt_64: return {64, false};
+    case KernelVariant::simt_128: return {128, false};
+    case KernelVariant::tensor_64: return {64, facts.tensor_cores(dtype)};
+    case KernelVariant::tensor_128: return {128, facts.tensor_cores(dtype)};
     default: return {fitting, facts.tensor_cores(dtype)};
   }
 }
 
 // The variant that was asked for, or direct where tiles cannot index the call or, with a channel or
 // two per group, would be nearly empty.
-Conv2dVariant variant_of(Conv2dVariant variant, const Conv2dSizes& d, const Conv2dGeometry& g,
+KernelVariant variant_of(KernelVariant variant, const Conv2dSizes& d, const Conv2dGeometry& g,
                          bool backward_data) {
   const bool thin = d.groups > 1 && std::max(d.group_c, d.group_o) <= 4;
-  return !fits_tiles(d, g, backward_data) || (thin && variant == Conv2dVariant::fitting)
-             ? Conv2dVariant::direct
+  return !fits_tiles(d, g, backward_data) || (thin && variant == KernelVariant::fitting)
+             ? KernelVariant::direct
              : variant;
 }
 
@@ -140,7 +140,7 @@ void launch_correlation(const CorrelationProblem<T>& p, const Plan& plan, bool f
   launch_conv2d_simt(p, forward, plan.tile);
 }
 
-void forward_tiles(const Conv2dForward& a, const Conv2dSizes& size, Conv2dVariant variant) {
+void forward_tiles(const Conv2dForward& a, const Conv2dSizes& size, KernelVariant variant) {
   const Pixels<DenseInput> x(a.x);
   const Pixels<DenseOutput> y(a.y);
   const DenseInput w(a.w, Order::channels_last);
@@ -156,16 +156,14 @@ void forward_tiles(const Conv2dForward& a, const Conv2dSizes& size, Conv2dVarian
                                              .source = x.view().template as<T>(),
                                              .w = w.as<T>(),
                                              .target = y.view().template as<T>(),
-                                             .bias = a.bias.as<T>(),
-                                             .bias_stride = a.bias ? a.bias.strides[0] : 0,
-                                             .activation = a.activation},
+                                             .epilogue = DeviceEpilogue<T>(a.epilogue)},
                        chosen, true);
   });
   y.store();
 }
 
 void backward_data_tiles(const Conv2dBackwardData& a, const Conv2dSizes& size,
-                         Conv2dVariant variant) {
+                         KernelVariant variant) {
   const Pixels<DenseInput> dy(a.dy);
   const Pixels<DenseOutput> dx(a.dx);
   const DenseInput w(a.w, Order::channels_last);
@@ -177,13 +175,13 @@ void backward_data_tiles(const Conv2dBackwardData& a, const Conv2dSizes& size,
   const DeviceFacts facts = device_facts(a.dx.device);
   const Plan chosen = plan(variant, a.dx.dtype, facts, fitting_tile(shape, a.dx.dtype, facts));
   dispatch_floating("conv2d_backward_data", a.dx.dtype, [&]<class T>(Type<T>) {
-    launch_correlation(CorrelationProblem<T>{.shape = shape,
-                                             .source = dy.view().template as<T>(),
-                                             .w = w.as<T>(),
-                                             .target = dx.view().template as<T>(),
-                                             .bias = a.bias.as<T>(),
-                                             .bias_stride = a.bias ? a.bias.strides[0] : 0},
-                       chosen, false);
+    launch_correlation(
+        CorrelationProblem<T>{.shape = shape,
+                              .source = dy.view().template as<T>(),
+                              .w = w.as<T>(),
+                              .target = dx.view().template as<T>(),
+                              .epilogue = DeviceEpilogue<T>(Epilogue{.bias = a.bias})},
+        chosen, false);
   });
   dx.store();
 }
@@ -231,7 +229,7 @@ int fitting_tile(const WeightGradient& p, const DeviceFacts& facts) {
 }
 
 void backward_weight_tiles(const Conv2dBackwardWeight& a, const Conv2dSizes& size,
-                           Conv2dVariant variant) {
+                           KernelVariant variant) {
   const Pixels<DenseInput> x(a.x);
   const DenseInput dy(a.dy, Order::channels_last);
   WeightGradient shape = weight_gradient(size, a.geometry);
@@ -264,13 +262,13 @@ void backward_weight_tiles(const Conv2dBackwardWeight& a, const Conv2dSizes& siz
 
 // The fastest of the variants for this call; run(variant) computes it.
 template <class Run>
-Conv2dVariant timed_variant(const char* name, DType dtype, const Conv2dSizes& d,
+KernelVariant timed_variant(const char* name, DType dtype, const Conv2dSizes& d,
                             const Conv2dGeometry& g, const DeviceFacts& facts, Run&& run) {
   static constexpr std::string_view kNames[] = {"own",          "own:direct",    "own:simt_64",
                                                 "own:simt_128", "own:tensor_64", "own:tensor_128"};
-  static constexpr Conv2dVariant kVariants[] = {
-      Conv2dVariant::fitting,  Conv2dVariant::direct,    Conv2dVariant::simt_64,
-      Conv2dVariant::simt_128, Conv2dVariant::tensor_64, Conv2dVariant::tensor_128};
+  static constexpr KernelVariant kVariants[] = {
+      KernelVariant::fitting,  KernelVariant::direct,    KernelVariant::simt_64,
+      KernelVariant::simt_128, KernelVariant::tensor_64, KernelVariant::tensor_128};
   const std::string problem =
       text(name, " ", dtype, " ", d.n, "x", d.c, "x", d.h, "x", d.w, " ", d.o, "x", d.r, "x", d.s,
            " stride ", g.stride[0], ",", g.stride[1], " padding ", g.padding[0], ",", g.padding[1],
@@ -289,8 +287,8 @@ Conv2dVariant timed_variant(const char* name, DType dtype, const Conv2dSizes& d,
 template <class Run>
 void run_chosen(const char* name, const View& result, const Conv2dSizes& size,
                 const Conv2dGeometry& geometry, Run&& run) {
-  Conv2dVariant variant = conv2d_variant();
-  if (variant == Conv2dVariant::timed) {
+  KernelVariant variant = conv2d_variant();
+  if (variant == KernelVariant::timed) {
     variant = timed_variant(name, result.dtype, size, geometry, device_facts(result.device), run);
   }
   run(variant);
@@ -303,9 +301,9 @@ void cuda::conv2d_forward(const Conv2dForward& a) {
   if (a.y.numel == 0) {
     return;
   }
-  run_chosen("conv2d_forward", a.y, size, a.geometry, [&](Conv2dVariant wanted) {
-    const Conv2dVariant variant = variant_of(wanted, size, a.geometry, false);
-    variant == Conv2dVariant::direct ? conv2d_forward_direct(a, size)
+  run_chosen("conv2d_forward", a.y, size, a.geometry, [&](KernelVariant wanted) {
+    const KernelVariant variant = variant_of(wanted, size, a.geometry, false);
+    variant == KernelVariant::direct ? conv2d_forward_direct(a, size)
                                      : forward_tiles(a, size, variant);
   });
 }
@@ -315,9 +313,9 @@ void cuda::conv2d_backward_data(const Conv2dBackwardData& a) {
   if (a.dx.numel == 0) {
     return;
   }
-  run_chosen("conv2d_backward_data", a.dx, size, a.geometry, [&](Conv2dVariant wanted) {
-    const Conv2dVariant variant = variant_of(wanted, size, a.geometry, true);
-    variant == Conv2dVariant::direct ? conv2d_backward_data_direct(a, size)
+  run_chosen("conv2d_backward_data", a.dx, size, a.geometry, [&](KernelVariant wanted) {
+    const KernelVariant variant = variant_of(wanted, size, a.geometry, true);
+    variant == KernelVariant::direct ? conv2d_backward_data_direct(a, size)
                                      : backward_data_tiles(a, size, variant);
   });
 }
@@ -331,9 +329,9 @@ void cuda::conv2d_backward_weight(const Conv2dBackwardWeight& a) {
     conv2d_sum_weight_partials(nullptr, 0, a.dw);
     return;
   }
-  run_chosen("conv2d_backward_weight", a.dw, size, a.geometry, [&](Conv2dVariant wanted) {
-    const Conv2dVariant variant = variant_of(wanted, size, a.geometry, false);
-    variant == Conv2dVariant::direct ? conv2d_backward_weight_direct(a, size)
+  run_chosen("conv2d_backward_weight", a.dw, size, a.geometry, [&](KernelVariant wanted) {
+    const KernelVariant variant = variant_of(wanted, size, a.geometry, false);
+    variant == KernelVariant::direct ? conv2d_backward_weight_direct(a, size)
                                      : backward_weight_tiles(a, size, variant);
   });
 }

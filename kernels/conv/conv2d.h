@@ -17,27 +17,16 @@ struct Conv2dGeometry {  // each pair is {vertical, horizontal}
 // All views of a call have one floating dtype, and sizes must agree:
 // P = (H + 2 padding - dilation (R - 1) - 1) / stride + 1, likewise Q. Errors are thrown.
 
-struct Conv2dForward {         // y = activation(x * w + bias)
-  const View& x;               // [N, C, H, W]
-  const View& w;               // [O, C / groups, R, S]
-  const View& y;               // [N, O, P, Q]
-  const View& bias = kNoView;  // [O]
+struct Conv2dForward {  // y = epilogue(x * w)
+  const View& x;        // [N, C, H, W]
+  const View& w;        // [O, C / groups, R, S]
+  const View& y;        // [N, O, P, Q]; with a scale or residual in channels-last order
   Conv2dGeometry geometry = {};
-  Activation activation = Activation::none;
+  Epilogue epilogue = {};  // without accumulate; none or relu
 };
 BINADE_KERNEL(conv2d_forward, Conv2dForward, y)
 
-// What a convolution in f32 on the CPU may do to its sums while they are in registers:
-// y = activation((x * w) scale + bias + residual). y is in channels-last order.
-struct Conv2dFinish {
-  const View& scale = kNoView;     // [O]
-  const View& residual = kNoView;  // [N, O, P, Q] with the strides of y
-};
-namespace cpu {
-void conv2d_finished(const Conv2dForward& a, const Conv2dFinish& finish);
-}
-
-// Also the forward of a transposed convolution, for which the bias is.
+// Also the forward of a transposed convolution, which is why it has a bias.
 struct Conv2dBackwardData {
   const View& dy;  // [N, O, P, Q]
   const View& w;   // [O, C / groups, R, S]

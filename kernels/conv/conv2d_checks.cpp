@@ -55,13 +55,34 @@ void check_bias(const char* op, const View& bias, const View& target) {
         target.size(1), "]");
 }
 
+void check_epilogue(const Conv2dForward& a) {
+  const auto& [bias, activation, accumulate, scale, residual, factor, slope] = a.epilogue;
+  check(activation == Activation::none || activation == Activation::relu,
+        "conv2d_forward: got another activation, expected none or relu; apply it as an op");
+  check(!accumulate && !factor && !slope,
+        "conv2d_forward: got an epilogue with accumulate, factor or slope, which gemm has, "
+        "expected bias, activation, scale or residual");
+  check_bias("conv2d_forward", bias, a.y);
+  if (!scale && !residual) {
+    return;
+  }
+  check(a.y.device.is_cpu() && a.y.dtype == DType::f32 &&
+            (a.y.strides[1] == 1 || a.y.size(1) == 1) &&
+            (!scale || (scale.dtype == DType::f32 && scale.sizes == Dims{a.y.size(1)})) &&
+            (!residual || (residual.dtype == DType::f32 && residual.sizes == a.y.sizes &&
+                           residual.strides == a.y.strides)),
+        "conv2d_forward: got y ", a.y.dtype, " ", a.y.sizes, " with strides ", a.y.strides, " on ",
+        a.y.device, ", scale ", scale.dtype, " ", scale.sizes, " and residual ", residual.dtype,
+        " ", residual.sizes, " with strides ", residual.strides,
+        ", expected f32 on the CPU, y [N, O, P, Q] in channels-last order, a scale [O] and a "
+        "residual like y");
+}
+
 }  // namespace
 
 Conv2dSizes checked_sizes(const Conv2dForward& a) {
   const Conv2dSizes size = conv2d_sizes("conv2d_forward", a.x, a.w, a.y, a.geometry);
-  check(a.activation == Activation::none || a.activation == Activation::relu,
-        "conv2d_forward: got activation gelu_tanh, expected none or relu; apply it as an op");
-  check_bias("conv2d_forward", a.bias, a.y);
+  check_epilogue(a);
   return size;
 }
 

@@ -111,8 +111,8 @@ struct Correlation {
   }
 };
 
-// What a block works on: phases, a group, and the first row and column of its tile. Blocks of the
-// same pixels are neighbours, so that these are read from memory once.
+// The part of the problem that a block computes: phases, a group, and the first row and column of
+// its tile. Blocks of the same pixels are neighbours, so that these are read from memory once.
 class CorrelationTile {
  public:
   __device__ __forceinline__ CorrelationTile(const Correlation& p, int tile_rows,

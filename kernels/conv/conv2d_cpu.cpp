@@ -14,7 +14,7 @@
 #include <binade/kernels/conv/winograd_internal.h>
 #include <binade/kernels/gemm/contraction_internal.h>
 #include <binade/kernels/gemm/gemm_pairs_internal.h>
-#include <binade/kernels/gemm/packed_bias_internal.h>
+#include <binade/kernels/gemm/packed_epilogue_internal.h>
 
 #include <algorithm>
 #include <vector>
@@ -39,10 +39,7 @@ struct Correlation {
   int64_t groups, reduced, produced;                      // channels per group
   int64_t reduced_stride, produced_stride, group_stride;  // of w
   Axis vertical, horizontal;
-  const std::byte* bias = nullptr;  // compute dtype, readable kMaxTileWidth beyond its end
-  bool relu = false;
-  const std::byte* scale = nullptr;     // as the bias; before it
-  const std::byte* residual = nullptr;  // lies as the target does, added before relu
+  TileEpilogue epilogue = {};  // its operand lies as the target does
 };
 
 class Correlator {
@@ -165,6 +162,10 @@ class Correlator {
   struct Block {
     int64_t image, images, row0, row1;
   };
+  struct Classes {
+    const AxisClass& vertical;
+    const AxisClass& horizontal;
+  };
 
   void run_block(const Block& block, std::byte* buffer, std::byte* out) {
     Window window = columns_;
@@ -177,12 +178,10 @@ class Correlator {
         const int64_t row0 = v.index_of(block.row0), row1 = v.index_of(block.row1);
         for (int64_t group = 0; group < c_.groups && row0 < row1; ++group) {
           TileGrid grid{.compute = compute_, .columns = c_.produced};
-          read_source(v, h, window, source, row0, group, grid);
+          read_source({v, h}, window, source, row0, group, grid);
           grid.b = packed(before, taps, group);
-          grid.bias = c_.bias ? c_.bias + group * c_.produced * size_ : nullptr;
-          grid.scale = c_.scale ? c_.scale + group * c_.produced * size_ : nullptr;
-          grid.relu = c_.relu;
-          run_class(v, h, block, {group, row0, row1 - row0}, source, grid, out);
+          grid.epilogue = c_.epilogue.at(0, group * c_.produced, size_);
+          run_class({v, h}, block, {group, row0, row1 - row0}, source, grid, out);
         }
         before += taps;
       }
@@ -203,8 +202,9 @@ class Correlator {
   };
 
   // Lays the grid over images, rows and pixels; the rows of its tiles are pixels or images.
-  void run_class(const AxisClass& v, const AxisClass& h, const Block& block, const Rows& rows,
+  void run_class(const Classes& classes, const Block& block, const Rows& rows,
                  const WindowData& source, TileGrid& grid, std::byte* out) {
+    const auto& [v, h] = classes;
     const Dims& strides = c_.target.strides;
     const int64_t pixels = h.index_of(c_.target.size(3));
     const int64_t at = block.image * strides[0] + rows.group * c_.produced * strides[1] +
@@ -220,7 +220,7 @@ class Correlator {
     const int tiled = across_images_ ? 0 : 2,
               outer[2] = {across_images_ ? 1 : 0, across_images_ ? 2 : 1};
     grid.rows = sizes[tiled];
-    grid.a_row = a_strides[tiled];
+    grid.sum.a_row = a_strides[tiled];
     grid.c_row = c_strides[tiled];
     for (int i = 0; i < 2; ++i) {
       grid.outer[i] = sizes[outer[i]];
@@ -228,8 +228,9 @@ class Correlator {
       grid.c_outer[i] = c_strides[outer[i]];
     }
     grid.c = direct_ ? y : out;
-    grid.plus = c_.residual ? c_.residual + (y - c_.target.data) : nullptr;
-    grid.rounded = direct_ ? rounded_to(c_.target.dtype) : Rounded::no;
+    const std::byte* operand = c_.epilogue.operand;
+    grid.epilogue.operand = operand ? operand + (y - c_.target.data) : nullptr;
+    grid.epilogue.rounded = direct_ ? rounded_to(c_.target.dtype) : Rounded::no;
     if (pairs_) {
       count_pairs(grid);
       tile_grid_pairs_best(grid);
@@ -248,18 +249,19 @@ class Correlator {
     }
   }
 
-  // Offsets are those of read_source.
+  // The offsets that read_source sets count pairs already.
   static void count_pairs(TileGrid& grid) {
-    grid.a_row /= 2;
+    grid.sum.a_row /= 2;
     grid.a_outer[0] /= 2;
     grid.a_outer[1] /= 2;
-    grid.length /= 2;
+    grid.sum.length /= 2;
   }
 
   // Runs of channels that the first output pixel of a class row reads. Neighbouring taps form one
   // run where their pixels touch.
-  void read_source(const AxisClass& v, const AxisClass& h, const Window& window,
-                   const WindowData& source, int64_t row0, int64_t group, TileGrid& grid) {
+  void read_source(const Classes& classes, const Window& window, const WindowData& source,
+                   int64_t row0, int64_t group, TileGrid& grid) {
+    const auto& [v, h] = classes;
     static thread_local std::vector<int64_t> offsets;
     offsets.clear();
     bool touching = c_.groups == 1 && source.column_stride == c_.reduced;
@@ -276,9 +278,9 @@ class Correlator {
       }
     }
     grid.a = source.data;
-    grid.offsets = offsets.data();
-    grid.segments = static_cast<int64_t>(offsets.size());
-    grid.length = static_cast<int64_t>(run) * c_.reduced;
+    grid.sum.offsets = offsets.data();
+    grid.sum.segments = static_cast<int64_t>(offsets.size());
+    grid.sum.length = static_cast<int64_t>(run) * c_.reduced;
   }
 
   const Correlation& c_;
@@ -294,16 +296,18 @@ class Correlator {
   int64_t block_images_ = 1, block_rows_ = 0, blocks_ = 0;
 };
 
-void forward(const Conv2dForward& a, const Conv2dFinish& finish) {
+}  // namespace
+
+void cpu::conv2d_forward(const Conv2dForward& a) {
   const Conv2dSizes size = checked_sizes(a);
   if (a.y.numel == 0) {
     return;
   }
   if (winograd_runs(a.y.dtype, size, a.geometry, Conv2dPass::forward)) {
-    winograd_forward(a, finish);
+    winograd_forward(a);
     return;
   }
-  const PackedBias bias(a.bias), scale(finish.scale);
+  const PackedEpilogue epilogue(a.epilogue);
   const Correlation correlation{.source = a.x,
                                 .target = a.y,
                                 .w = a.w,
@@ -315,28 +319,8 @@ void forward(const Conv2dForward& a, const Conv2dFinish& finish) {
                                 .group_stride = size.group_o * a.w.strides[0],
                                 .vertical = forward_axis(a.geometry, 0, size.r),
                                 .horizontal = forward_axis(a.geometry, 1, size.s),
-                                .bias = bias.data(),
-                                .relu = a.activation == Activation::relu,
-                                .scale = scale.data(),
-                                .residual = finish.residual.data};
+                                .epilogue = epilogue.tile()};
   Correlator(correlation).run();
-}
-
-}  // namespace
-
-void cpu::conv2d_forward(const Conv2dForward& a) { forward(a, {}); }
-
-void cpu::conv2d_finished(const Conv2dForward& a, const Conv2dFinish& finish) {
-  const View &scale = finish.scale, &residual = finish.residual;
-  check(a.y.dtype == DType::f32 && (a.y.strides[1] == 1 || a.y.size(1) == 1) &&
-            (!scale || (scale.dtype == DType::f32 && scale.sizes == Dims{a.y.size(1)})) &&
-            (!residual || (residual.dtype == DType::f32 && residual.sizes == a.y.sizes &&
-                           residual.strides == a.y.strides)),
-        "conv2d_finished: got y ", a.y.dtype, " ", a.y.sizes, " with strides ", a.y.strides,
-        ", scale ", scale.dtype, " ", scale.sizes, " and residual ", residual.dtype, " ",
-        residual.sizes, " with strides ", residual.strides,
-        ", expected f32, y [N, O, P, Q] in channels-last order, a scale [O] and a residual like y");
-  forward(a, finish);
 }
 
 void cpu::conv2d_backward_data(const Conv2dBackwardData& a) {
@@ -348,7 +332,7 @@ void cpu::conv2d_backward_data(const Conv2dBackwardData& a) {
     winograd_backward_data(a);
     return;
   }
-  const PackedBias bias(a.bias);
+  const PackedEpilogue epilogue({.bias = a.bias});
   const Correlation correlation{.source = a.dy,
                                 .target = a.dx,
                                 .w = a.w,
@@ -360,7 +344,7 @@ void cpu::conv2d_backward_data(const Conv2dBackwardData& a) {
                                 .group_stride = size.group_o * a.w.strides[0],
                                 .vertical = backward_axis(a.geometry, 0, size.r, size.h),
                                 .horizontal = backward_axis(a.geometry, 1, size.s, size.w),
-                                .bias = bias.data()};
+                                .epilogue = epilogue.tile()};
   Correlator(correlation).run();
 }
 

@@ -57,13 +57,12 @@ struct Coordinates {
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    conv2d_forward_direct_kernel(const DirectConv2d conv, const T* x, const T* w, const T* bias,
-                                 int64_t bias_stride, Activation activation, T* y) {
+    conv2d_forward_direct_kernel(const DirectConv2d conv, const T* x, const T* w,
+                                 const DeviceEpilogue<T> epilogue, T* y) {
   const Conv2dSizes& d = conv.size;
   const Conv2dGeometry& g = conv.geometry;
-  GemmEpilogue<T> epilogue;
-  epilogue.rows = epilogue.columns = 1;
-  epilogue.activation = activation;
+  TileStore<T> store;
+  store.rows = store.columns = 1;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads;
   int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   for (; i < d.n * d.p * d.q * d.o; i += step) {
@@ -81,10 +80,10 @@ __global__ void __launch_bounds__(kThreads)
         }
       }
     }
-    epilogue.y = y + element_at(conv.y_strides, n, o, p, q);
-    epilogue.bias = bias ? bias + o * bias_stride : nullptr;
+    store.y = y + element_at(conv.y_strides, n, o, p, q);
+    store.epilogue = epilogue.from(o);
     Compute<T> element[1] = {sum};
-    epilogue(0, 0, element);
+    store(0, 0, element);
   }
 }
 
@@ -185,8 +184,8 @@ void conv2d_forward_direct(const Conv2dForward& a, const Conv2dSizes& size) {
   const DirectConv2d conv = direct_conv2d(size, a.geometry, a.x, a.w, a.y);
   dispatch_floating("conv2d_forward", a.y.dtype, [&]<class T>(Type<T>) {
     launch({"conv2d_forward_direct_kernel", grid_blocks(a.y.numel, kThreads), kThreads},
-           conv2d_forward_direct_kernel<T>, conv, a.x.as<T>(), a.w.as<T>(), a.bias.as<T>(),
-           a.bias ? a.bias.strides[0] : 0, a.activation, a.y.as<T>());
+           conv2d_forward_direct_kernel<T>, conv, a.x.as<T>(), a.w.as<T>(),
+           DeviceEpilogue<T>(a.epilogue), a.y.as<T>());
   });
 }
 

@@ -1,4 +1,4 @@
-// What the kernels of convolution share: the problems as block tiles see them, the bodies of the
+// Shared by the kernels of convolution: the problems as block tiles see them, the bodies of the
 // kernels around those tiles, and the launches that conv2d.cu chooses from.
 #pragma once
 #include <binade/kernels/conv/conv2d_loaders.cuh>
@@ -12,9 +12,7 @@ struct CorrelationProblem {
   Correlation shape;
   const T *source = nullptr, *w = nullptr;
   T* target = nullptr;
-  const T* bias = nullptr;
-  int64_t bias_stride = 1;
-  Activation activation = Activation::none;
+  DeviceEpilogue<T> epilogue = {};
 };
 
 template <class T>
@@ -35,9 +33,7 @@ class TargetPixels {
     pixel_.y = p.target + channel;
     pixel_.rows = 1;
     pixel_.columns = p.shape.produced;
-    pixel_.bias = p.bias ? p.bias + channel * p.bias_stride : nullptr;
-    pixel_.bias_stride = p.bias_stride;
-    pixel_.activation = p.activation;
+    pixel_.epilogue = p.epilogue.from(channel);
     pixel_.vector = p.shape.vector_target;
   }
 
@@ -50,7 +46,7 @@ class TargetPixels {
     int i, j;
     const Correlation& shape = p_.shape;
     const int64_t image = tile_.pixel(row, i, j);
-    GemmEpilogue<T> pixel = pixel_;
+    TileStore<T> pixel = pixel_;
     pixel.y += image * shape.target_strides[0] +
                (tile_.v->first + i * shape.vertical.target_step) * shape.target_strides[1] +
                (tile_.h->first + j * shape.horizontal.target_step) * shape.target_strides[2];
@@ -60,7 +56,7 @@ class TargetPixels {
  private:
   const CorrelationProblem<T>& p_;
   const CorrelationTile& tile_;
-  GemmEpilogue<T> pixel_;
+  TileStore<T> pixel_;
 };
 
 // Forward if kForward (k of the weights is contiguous), else backward to the data.
@@ -73,14 +69,15 @@ __device__ __forceinline__ void correlate_tile(typename Tile::Shared& shared,
   }
   const SourcePixels<T> source(p.shape, tile, p.source);
   const TargetPixels<T> target(p, tile);
+  const TileRange range{tile.row, tile.column, 0, tile.k_end};
   if constexpr (kForward) {
     const T* w = p.w + static_cast<int64_t>(tile.group) * p.shape.produced * p.shape.weight_o;
     const DenseLoader<T> weights{w,    p.shape.weight_o,      1, p.shape.produced, tile.k_end,
                                  true, p.shape.vector_weights};
-    Tile::run(shared, source, weights, tile.row, tile.column, 0, tile.k_end, target);
+    Tile::run(shared, source, weights, range, target);
   } else {
     const WeightTaps<T> weights(p.shape, tile, p.w);
-    Tile::run(shared, source, weights, tile.row, tile.column, 0, tile.k_end, target);
+    Tile::run(shared, source, weights, range, target);
   }
 }
 
@@ -107,12 +104,12 @@ __device__ __forceinline__ void weight_tile(typename Tile::Shared& shared,
                           false,
                           shape.vector_dy};
   const ImagePatches<T> x(shape, p.x, group, first, count);
-  GemmEpilogue<Compute<T>> sums;
+  TileStore<Compute<T>> sums;
   sums.y = p.partials + ((blockIdx.y * shape.groups + group) * shape.group_o) * shape.columns;
   sums.rows = shape.group_o;
   sums.columns = sums.row_stride = shape.columns;
   sums.vector = shape.vector_partials;
-  Tile::run(shared, dy, x, row, column, 0, count, sums);
+  Tile::run(shared, dy, x, {row, column, 0, count}, sums);
 }
 
 inline unsigned weight_blocks(const WeightGradient& p, int tile_rows, int tile_columns) {

@@ -112,7 +112,7 @@ class WeightGradient {
                                     workspace.as<std::byte>() + x_bytes + dy_bytes);
         for (int64_t group = 0; group < d_.groups; ++group) {
           std::byte* packed = workspace.as<std::byte>() + x_bytes;
-          multiply(chunk, x, group, o0, o1, packed, sum, !fresh);
+          multiply(chunk, x, {group, o0, o1}, packed, sum, !fresh);
         }
         fresh = false;
       }
@@ -122,7 +122,7 @@ class WeightGradient {
   struct Chunk {
     int64_t image, images, row, rows;
   };
-  // What the sum runs over: images, or pairs of them.
+  // The sum runs over images, or pairs of them.
   int64_t units(const Chunk& chunk) const { return ceil_div(chunk.images, per_unit_); }
 
   // A copy even where x could be read in place: tiles read it in steps of a pixel, which only a
@@ -185,8 +185,13 @@ class WeightGradient {
     }
   }
 
-  void multiply(const Chunk& chunk, const WindowData& x, int64_t group, int64_t o0, int64_t o1,
+  struct OutputChannels {
+    int64_t group, begin, end;  // of the group's
+  };
+
+  void multiply(const Chunk& chunk, const WindowData& x, const OutputChannels& channels,
                 std::byte* packed, std::byte* sum, bool add) {
+    const auto [group, o0, o1] = channels;
     std::vector<int64_t> offsets;
     for (int64_t unit = 0; unit < units(chunk); ++unit) {
       for (int64_t row = 0; row < chunk.rows; ++row) {
@@ -202,16 +207,16 @@ class WeightGradient {
                   .a = x.data + group * d_.group_c * size_,
                   .a_outer = {a_.geometry.dilation[0] * x.row_stride,
                               a_.geometry.dilation[1] * x.column_stride},
-                  .a_row = 1,
-                  .a_step = a_.geometry.stride[1] * x.column_stride,
-                  .offsets = offsets.data(),
-                  .segments = static_cast<int64_t>(offsets.size()),
-                  .length = d_.q,
+                  .sum = {.a_row = 1,
+                          .a_step = a_.geometry.stride[1] * x.column_stride,
+                          .offsets = offsets.data(),
+                          .segments = static_cast<int64_t>(offsets.size()),
+                          .length = d_.q},
                   .b = packed,
                   .c = sum + (group * d_.r * d_.s * d_.group_c * pitch_ + o0) * size_,
                   .c_outer = {d_.s * d_.group_c * pitch_, d_.group_c * pitch_},
                   .c_row = pitch_,
-                  .accumulate = add};
+                  .epilogue = {.accumulate = add}};
     if (dy_in_place(o1 - o0)) {
       grid.b = a_.dy.data + ((chunk.image * d_.p + chunk.row) * d_.q * a_.dy.strides[3] +
                              group * d_.group_o + o0) *
@@ -223,7 +228,7 @@ class WeightGradient {
     pairs() ? tile_grid_pairs_best(grid) : tile_grid_best(grid);
   }
 
-  // Where a tile or two read all of dy, packing it would cost more than it saves.
+  // Where one or two tiles read all of dy, packing it would cost more than it saves.
   bool dy_in_place(int64_t columns) const {
     const Dims& strides = a_.dy.strides;
     return compute_ == a_.dy.dtype && columns % kMaxTileWidth == 0 &&

@@ -70,8 +70,8 @@ bool winograd_runs(DType dtype, const Conv2dSizes& size, const Conv2dGeometry& g
     return false;
   }
   switch (conv2d_variant()) {
-    case Conv2dVariant::winograd: return true;
-    case Conv2dVariant::direct: return false;
+    case KernelVariant::winograd: return true;
+    case KernelVariant::direct: return false;
     default:
       return math_mode() == MathMode::fast && winograd_pays(size, pass) &&
              !amx_sums(dtype, size, pass);

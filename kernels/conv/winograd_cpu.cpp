@@ -11,7 +11,7 @@
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/conv/winograd_internal.h>
 #include <binade/kernels/gemm/contraction_internal.h>
-#include <binade/kernels/gemm/packed_bias_internal.h>
+#include <binade/kernels/gemm/packed_epilogue_internal.h>
 
 #include <algorithm>
 #include <optional>
@@ -37,10 +37,8 @@ struct Correlation {
   const View& w;
   int64_t source_stride, target_stride;  // of w, by channels
   bool turned;
-  const float* bias;
-  bool relu;
-  const float* scale = nullptr;  // of the sums, before the bias
-  WinogradImages residual = {};  // added before relu
+  TileEpilogue epilogue;
+  WinogradImages residual = {};  // the epilogue's
 };
 
 class WinogradCorrelator {
@@ -91,21 +89,22 @@ class WinogradCorrelator {
         .taps = taps, .tap_stride = count, .count = count, .turned = c_.turned, .u = u});
   }
 
+  struct ProductSize {
+    int64_t rows, depth, columns;
+  };
   // m[f] (+)= v[f] u[f] for every frequency.
-  static void multiply(int64_t rows, int64_t depth, int64_t columns, const WinogradPlanes& v,
-                       const WinogradPlanes& u, const WinogradPlanes& m, bool accumulate) {
+  static void multiply(const ProductSize& size, const WinogradPlanes& v, const WinogradPlanes& u,
+                       const WinogradPlanes& m, bool accumulate) {
     static constexpr int64_t kNoOffset = 0;
     for (int64_t f = 0; f < kWinogradFrequencies; ++f) {
-      tile_grid_best(TileGrid{.rows = rows,
-                              .columns = columns,
+      tile_grid_best(TileGrid{.rows = size.rows,
+                              .columns = size.columns,
                               .a = v.data + f * v.plane,
-                              .a_row = v.row,
-                              .offsets = &kNoOffset,
-                              .length = depth,
+                              .sum = {.a_row = v.row, .offsets = &kNoOffset, .length = size.depth},
                               .b = u.data + f * u.plane,
                               .c = m.data + f * m.plane,
                               .c_row = m.row,
-                              .accumulate = accumulate});
+                              .epilogue = {.accumulate = accumulate}});
     }
   }
 
@@ -134,15 +133,15 @@ class WinogradCorrelator {
         tiles.first = count * i / blocks;
         tiles.count = count * (i + 1) / blocks - tiles.first;
         transform_input(tiles.first, tiles.count, v);
-        multiply(tiles.count, reduced_, produced_, v, u, m, false);
+        multiply({tiles.count, reduced_, produced_}, v, u, m, false);
         write_output(tiles, m, 0, produced_);
       }
     });
   }
 
-  // Blocks of equal size: of about as many tiles as the cache holds, or so many that u, which every
-  // block reads, is at most twice as many transfers as the block's v and m. Many are of whole
-  // register tiles; few are as many for each thread.
+  // Blocks of equal size: about as many tiles as the cache holds, or so many that reading u, which
+  // every block does, costs at most twice the transfers of the block's v and m. Many blocks hold
+  // whole register tiles; few blocks are shared evenly by the threads.
   int64_t block_count() const {
     const int64_t count = c_.tiles.count, channels = reduced_ + produced_, unit = tiles_.max_rows;
     const int64_t best = std::min(std::max(kBlockFloats / (kWinogradFrequencies * channels),
@@ -192,7 +191,7 @@ class WinogradCorrelator {
       const int64_t depth = std::min(kDepth, reduced_ - row);
       transform_weight(row, depth, column, columns, taps, u);
       float* source = v.data + tiles.first * v.row + row;
-      multiply(tiles.count, depth, columns, {source, v.plane, v.row}, u, m, row > 0);
+      multiply({tiles.count, depth, columns}, {source, v.plane, v.row}, u, m, row > 0);
     }
     write_output(tiles, m, column, columns);
   }
@@ -206,10 +205,8 @@ class WinogradCorrelator {
     };
     winograd_output_best(WinogradOutput{.m = m,
                                         .tiles = tiles,
-                                        .scale = c_.scale ? c_.scale + column : nullptr,
-                                        .bias = c_.bias ? c_.bias + column : nullptr,
+                                        .epilogue = c_.epilogue.at(0, column, sizeof(float)),
                                         .residual = part(c_.residual),
-                                        .relu = c_.relu,
                                         .y = part(c_.target)});
   }
 
@@ -220,12 +217,12 @@ class WinogradCorrelator {
 
 }  // namespace
 
-void winograd_forward(const Conv2dForward& a, const Conv2dFinish& finish) {
-  const PackedBias bias(a.bias), scale(finish.scale);
+void winograd_forward(const Conv2dForward& a) {
+  const PackedEpilogue epilogue(a.epilogue);
   const WinogradTensor x(a.x, Access::read), y(a.y, Access::write);
   std::optional<WinogradTensor> residual;
-  if (finish.residual) {
-    residual.emplace(finish.residual, Access::read);
+  if (a.epilogue.residual) {
+    residual.emplace(a.epilogue.residual, Access::read);
   }
   const Correlation correlation{.source = x.images(),
                                 .target = y.images(),
@@ -236,17 +233,15 @@ void winograd_forward(const Conv2dForward& a, const Conv2dFinish& finish) {
                                 .source_stride = a.w.strides[1],
                                 .target_stride = a.w.strides[0],
                                 .turned = false,
-                                .bias = reinterpret_cast<const float*>(bias.data()),
-                                .relu = a.activation == Activation::relu,
-                                .scale = reinterpret_cast<const float*>(scale.data()),
+                                .epilogue = epilogue.tile(),
                                 .residual = residual ? residual->images() : WinogradImages{}};
   WinogradCorrelator(correlation).run();
-  y.finish();
+  y.store();
 }
 
 // dx is dy, padded by 2 - padding, with the turned kernel.
 void winograd_backward_data(const Conv2dBackwardData& a) {
-  const PackedBias bias(a.bias);
+  const PackedEpilogue epilogue({.bias = a.bias});
   const WinogradTensor dy(a.dy, Access::read), dx(a.dx, Access::write);
   const Correlation correlation{.source = dy.images(),
                                 .target = dx.images(),
@@ -257,10 +252,9 @@ void winograd_backward_data(const Conv2dBackwardData& a) {
                                 .source_stride = a.w.strides[0],
                                 .target_stride = a.w.strides[1],
                                 .turned = true,
-                                .bias = reinterpret_cast<const float*>(bias.data()),
-                                .relu = false};
+                                .epilogue = epilogue.tile()};
   WinogradCorrelator(correlation).run();
-  dx.finish();
+  dx.store();
 }
 
 }  // namespace binade::kernels

@@ -18,6 +18,7 @@
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/conv/conv2d_internal.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
+#include <binade/kernels/gemm/tile_epilogue_internal.h>
 
 #include <cstdint>
 
@@ -56,13 +57,12 @@ struct WinogradInput {
   WinogradPlanes v = {};  // rows are tiles, the first one row 0
 };
 
-// y = relu?(A^T m A + bias?) of every tile, clipped to the image.
+// y = epilogue(A^T m A) of every tile, clipped to the image.
 struct WinogradOutput {
   WinogradPlanes m = {};
   WinogradTiles tiles = {};
-  const float *scale = nullptr, *bias = nullptr;  // [channels]; y = m-transform * scale + bias
-  WinogradImages residual = {};                   // added before relu where it has data
-  bool relu = false;
+  TileEpilogue epilogue = {};    // scale, bias, relu
+  WinogradImages residual = {};  // the epilogue's, where it has data
   WinogradImages y = {};
 };
 
@@ -116,7 +116,7 @@ class WinogradTensor {
  public:
   WinogradTensor(const View& view, Access access);
   const WinogradImages& images() const { return images_; }
-  void finish() const { pixels_.finish(); }  // after writing
+  void store() const { pixels_.finish(); }  // to the view, after writing
 
  private:
   PackedRows pixels_;
@@ -138,7 +138,7 @@ bool winograd_runs(DType dtype, const Conv2dSizes& size, const Conv2dGeometry& g
                    Conv2dPass pass);
 
 // The three directions on the CPU. REQUIRES: winograd_can.
-void winograd_forward(const Conv2dForward& a, const Conv2dFinish& finish);
+void winograd_forward(const Conv2dForward& a);
 void winograd_backward_data(const Conv2dBackwardData& a);
 void winograd_backward_weight(const Conv2dBackwardWeight& a);
 

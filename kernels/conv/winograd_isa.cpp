@@ -120,8 +120,11 @@ template <bool kWhole, class T>
 BINADE_INLINE void output_vector(const WinogradOutput& a, const Patch<T, kWinogradTile>& p,
                                  const Patch<T, kWinogradTile>& residual, const float* m, int64_t c,
                                  int n) {
-  const V bias = a.bias ? read<kWhole>(a.bias + c, n) : V{};
-  const V scale = a.scale ? read<kWhole>(a.scale + c, n) : V{} + 1.0F;
+  const TileEpilogue& e = a.epilogue;
+  const float *biases = reinterpret_cast<const float*>(e.bias),
+              *scales = reinterpret_cast<const float*>(e.scale);
+  const V bias = biases ? read<kWhole>(biases + c, n) : V{};
+  const V scale = scales ? read<kWhole>(scales + c, n) : V{} + 1.0F;
   transform<Output>([&](int i, int j) { return load(m + (i * 6 + j) * a.m.plane + c); },
                     [&](int i, int j, V v) {
                       if (i >= p.rows || j >= p.columns) {
@@ -131,7 +134,7 @@ BINADE_INLINE void output_vector(const WinogradOutput& a, const Patch<T, kWinogr
                       if (a.residual.data) {
                         v += read<kWhole>(residual.pixels[i][j] + c, n);
                       }
-                      if (a.relu) {
+                      if (e.relu) {
                         v = v < V{} ? V{} : v;  // keeps NaN
                       }
                       write<kWhole>(p.pixels[i][j] + c, v, n);

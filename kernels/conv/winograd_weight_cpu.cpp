@@ -94,17 +94,15 @@ class WeightGradientSum {
                        bool accumulate) {
     static constexpr int64_t kNoOffset = 0;
     for (int64_t f = 0; f < kWinogradFrequencies; ++f) {
-      tile_grid_best(TileGrid{.rows = part.rows,
-                              .columns = part.columns,
-                              .a = block.v.data + f * block.v.plane + part.row,
-                              .a_row = 1,
-                              .a_step = block.v.row,
-                              .offsets = &kNoOffset,
-                              .length = block.rows,
-                              .b = block.z.data + f * block.z.plane + part.column * block.rows,
-                              .c = du.data + f * du.plane,
-                              .c_row = du.row,
-                              .accumulate = accumulate});
+      tile_grid_best(TileGrid{
+          .rows = part.rows,
+          .columns = part.columns,
+          .a = block.v.data + f * block.v.plane + part.row,
+          .sum = {.a_row = 1, .a_step = block.v.row, .offsets = &kNoOffset, .length = block.rows},
+          .b = block.z.data + f * block.z.plane + part.column * block.rows,
+          .c = du.data + f * du.plane,
+          .c_row = du.row,
+          .epilogue = {.accumulate = accumulate}});
     }
   }
 

@@ -20,19 +20,18 @@ int64_t panel_width(const TileSet<T>& tiles, int64_t columns) {
   return columns > tiles.lanes ? tiles.width() : tiles.lanes;
 }
 
-// Where all of b is near, rows and results are kept near too: a few tiles of rows meet all panels.
-// Else a panel meets all rows.
+// Where all of b fits into a near cache, a few tiles of rows are multiplied by all panels before
+// the next ones, so that rows and results stay in cache too. Else a panel is multiplied by all
+// rows.
 template <class T>
 class Grid {
   using Sum = typename Tile<T>::Sum;
 
  public:
   Grid(const TileGrid& given, const TileSet<T>& tiles)
-      : g_(given),
-        tiles_(tiles),
-        c_size_(given.rounded == Rounded::no ? sizeof(Sum) : sizeof(half)) {
+      : g_(given), tiles_(tiles), c_size_(given.epilogue.stored(sizeof(Sum))) {
     for (int i = 1; i >= 0; --i) {  // matrices whose rows follow each other are one
-      if (g_.a_outer[i] == g_.rows * g_.a_row && g_.c_outer[i] == g_.rows * g_.c_row) {
+      if (g_.a_outer[i] == g_.rows * g_.sum.a_row && g_.c_outer[i] == g_.rows * g_.c_row) {
         g_.rows *= g_.outer[i];
         g_.outer[i] = 1;
       }
@@ -40,22 +39,14 @@ class Grid {
     count_ = (g_.rows + tiles.max_rows - 1) / tiles.max_rows;
     low_ = count_ ? g_.rows / count_ : 0;
     higher_ = g_.rows - low_ * count_;
-    rows_contiguous_ = g_.a_step != 1 || g_.a_row == 1;
-    t_.a_row = g_.a_row;
-    t_.a_step = g_.a_step;
-    t_.offsets = g_.offsets;
-    t_.segments = g_.segments;
-    t_.length = g_.length;
+    rows_contiguous_ = g_.sum.a_step != 1 || g_.sum.a_row == 1;
+    g_.epilogue.operand_row = g_.c_row;
+    t_.sum = g_.sum;
     t_.c_row = g_.c_row;
-    t_.rounded = g_.rounded;
-    t_.accumulate = g_.accumulate;
-    t_.relu = g_.relu;
-    t_.plus = g_.plus != nullptr;
-    t_.other_row = g_.c_row;
   }
 
   void run() {
-    const int64_t b_elements = g_.segments * g_.length * g_.columns;
+    const int64_t b_elements = g_.sum.segments * g_.sum.length * g_.columns;
     if (b_elements * static_cast<int64_t>(sizeof(T)) <= kNearBytes) {
       each_matrix([&](const T* a, char* c) {
         for (int64_t i = 0; i < count_; i += kNearTiles) {
@@ -87,10 +78,9 @@ class Grid {
   void each_panel(const F& f) {
     for (int64_t j = 0; j < g_.columns; j += tiles_.width()) {
       t_.columns = smaller(g_.columns - j, tiles_.width());
-      t_.b = static_cast<const T*>(g_.b) + (g_.b_step ? j : j * g_.segments * g_.length);
+      t_.b = static_cast<const T*>(g_.b) + (g_.b_step ? j : j * g_.sum.segments * g_.sum.length);
       t_.b_step = g_.b_step ? g_.b_step : panel_width(tiles_, t_.columns);
-      t_.scale = g_.scale ? static_cast<const Sum*>(g_.scale) + j : nullptr;
-      t_.bias = g_.bias ? static_cast<const Sum*>(g_.bias) + j : nullptr;
+      t_.epilogue = g_.epilogue.at(0, j, sizeof(Sum));
       f(j);
     }
   }
@@ -100,12 +90,12 @@ class Grid {
     int64_t first = begin * low_ + smaller(begin, higher_);
     for (int64_t i = begin; i < end; ++i) {
       const int64_t high = low_ + (i < higher_);
-      t_.a = a + first * g_.a_row;
-      t_.below_rows = high;
+      t_.a = a + first * g_.sum.a_row;
+      t_.next_rows = high;
       t_.c = c + first * g_.c_row * c_size_;
-      if (g_.plus) {
-        t_.other = static_cast<const Sum*>(g_.plus) +
-                   (static_cast<char*>(t_.c) - static_cast<char*>(g_.c)) / c_size_;
+      if (g_.epilogue.operand) {
+        const int64_t at = (static_cast<char*>(t_.c) - static_cast<char*>(g_.c)) / c_size_;
+        t_.epilogue.operand = g_.epilogue.operand + at * int64_t{sizeof(Sum)};
       }
       tiles_.get(high, t_.columns, rows_contiguous_)(t_);
       first += high;

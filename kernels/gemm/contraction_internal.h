@@ -8,6 +8,7 @@
 #include <binade/kernels/base/dtype.h>
 #include <binade/kernels/base/half.h>
 #include <binade/kernels/base/isa.h>
+#include <binade/kernels/gemm/tile_epilogue_internal.h>
 
 #include <cstdint>
 
@@ -18,7 +19,7 @@ struct BfloatPair {
   bfloat16 even, odd;
 };
 
-// What products of T are summed in.
+// The type that sums products of T.
 template <class T>
 struct SumOf {
   using type = T;
@@ -28,39 +29,30 @@ struct SumOf<BfloatPair> {
   using type = float;
 };
 
-// What f32 sums are rounded to where they are written.
-enum class Rounded : uint8_t { no, f16, bf16 };
+// The sum of a tile: k runs over `segments` runs of `length` steps. Run s of row i starts at a
+// + offsets[s] + i * a_row and advances by a_step. Either a_row or a_step is 1. In pairs, a step is
+// two elements of k, and lengths and strides count pairs.
+struct TileSum {
+  int64_t a_row = 1, a_step = 1;
+  const int64_t* offsets = nullptr;  // [segments]
+  int64_t segments = 1, length = 0;
+};
 
-inline Rounded rounded_to(DType dtype) {
-  return dtype == DType::f16 ? Rounded::f16 : dtype == DType::bf16 ? Rounded::bf16 : Rounded::no;
-}
-
-// c[i][j] = relu?(c[i][j]? + sum_k a(i, k) b[k][j] scale[j]? + bias[j]? + other[i][j]?). k runs
-// over `segments` runs of `length`; run s of row i starts at a + offsets[s] + i * a_row and
-// advances by a_step. Either a_row or a_step is 1. Rows of b follow each other at b_step through
-// all segments. Of pairs, k counts pairs and the sum runs over both halves.
+// c[i][j] = epilogue(sum_k a(i, k) b[k][j]). Rows of b follow each other at b_step through all
+// segments.
 template <class T>
 struct Tile {
   using Sum = typename SumOf<T>::type;
   const T* a = nullptr;
-  int64_t a_row = 1, a_step = 1;
-  const int64_t* offsets = nullptr;  // [segments]
-  int64_t segments = 1, length = 0;
+  TileSum sum = {};
   const T* b = nullptr;  // every row readable to the full width of the tile
   int64_t b_step = 0;
-  void* c = nullptr;  // of Sum, or of float sums rounded to what `rounded` says
+  void* c = nullptr;  // Sum, or what the epilogue rounds to
   int64_t c_row = 0;
-  Rounded rounded = Rounded::no;
-  int64_t columns = 0;                          // written; at most the width of the tile
-  const Sum *scale = nullptr, *bias = nullptr;  // readable to the full width
-  bool accumulate = false;                      // not with a scale
-  bool relu = false;
-  int64_t below = 0,
-          below_rows = 0;      // rows of a to bring near, from `below` rows under this tile's
-  const Sum* other = nullptr;  // brought near: as much of it as of c
-  int64_t other_row = 0;
-  bool plus = false;   // `other` is added before relu
-  bool times = false;  // what is written is multiplied by `other`
+  int64_t columns = 0;  // written; at most the width of the tile
+  TileEpilogue epilogue = {};
+  // Rows of a to prefetch for the next tile, counted from the row after this tile's last.
+  int64_t next_row = 0, next_rows = 0;
 };
 
 template <class T>
@@ -90,48 +82,42 @@ struct StridedCopy {
   int64_t padded_columns = 0;  // at least sizes[2] where not 0; then target_strides[2] is 1
 };
 
-// What a block may leave out, where row i of a matrix has `visible` + i columns that count: those
-// of the result, the others being nobody's concern; those of a, the others being zeros; or those of
-// the transpose of a. It is left out by whole tiles: a few more columns may be written or
-// multiplied.
+// A triangular matrix of which a block of a product skips the empty part: in row i only the first
+// `visible` + i columns are needed (result) or not zero (a; a_transposed: those of the transpose of
+// a). Whole tiles are skipped, so a few more columns may be written or multiplied.
 enum class Triangle : uint8_t { none, result, a, a_transposed };
 
-// c [m, n] (+)= a [m, k] b [k, n] on one thread; c holds the compute dtype in contiguous rows.
-// Elements of packed operands are of the compute dtype, of products in pairs BfloatPair.
-struct GemmBlock {
-  DType dtype = DType::f32;  // of a and b
+// The operands of a matrix product, a [m, k] and b [k, n]; strides of row and column.
+struct MatrixProduct {
+  DType dtype = DType::f32;
   int64_t m = 0, n = 0, k = 0;
-  const void* a = nullptr;
-  const void* b = nullptr;
+  const void *a = nullptr, *b = nullptr;
   int64_t a_strides[2] = {}, b_strides[2] = {};
+};
+
+// c [m, n] = epilogue(a b) on one thread; c holds the compute dtype, or what the epilogue rounds
+// to, in contiguous rows. Packed operands hold the compute dtype, of products in pairs BfloatPair.
+struct GemmBlock {
+  MatrixProduct product = {};
   void* c = nullptr;
   int64_t c_row = 0;
-  const void* bias = nullptr;  // compute dtype, readable up to the next multiple of kMaxTileWidth
-  bool accumulate = false, relu = false;
-  void* packed_a = nullptr;  // min(m, kPackRows) * min(k, kPackDepth) elements
-  void* packed_b = nullptr;  // round_up(n, kMaxTileWidth) * min(k, kPackDepth) elements
+  TileEpilogue epilogue = {};  // it rounds where k (in pairs k / 2) <= kPackDepth only
+  void* packed_a = nullptr;    // min(m, kPackRows) * min(k, kPackDepth) elements
+  void* packed_b = nullptr;    // round_up(n, kMaxTileWidth) * min(k, kPackDepth) elements
   // packed_b holds all of b after the call, for calls with other rows and b_is_packed. REQUIRES of
   // both: k <= kPackDepth.
   bool keeps_b = false, b_is_packed = false;
   Triangle triangle = Triangle::none;
   int64_t visible = 0;
-  // [m] of the compute dtype: the sums of the rows of a are added.
-  void* row_sums = nullptr;
-  // [m, n] of the compute dtype, contiguous rows: brought near for what comes after, or multiplied
-  // by (`times`) what is written.
-  const void* other = nullptr;
-  int64_t other_row = 0;
-  bool times = false;
-  // What c holds where that is not the compute dtype. REQUIRES: k (of pairs k / 2) <= kPackDepth.
-  Rounded rounded = Rounded::no;
+  void* row_sums = nullptr;  // [m] of the compute dtype: the sums of the rows of a are added
 };
 
 inline constexpr int64_t kMaxTileWidth = 32;
-inline constexpr int64_t kUnpackedColumns =
-    128;                                   // gemm_block reads rows of a as they lie up to this n
+// Up to this n, gemm_block reads the rows of a where they lie.
+inline constexpr int64_t kUnpackedColumns = 128;
 inline constexpr int64_t kPackRows = 252;  // a panel block of a stays in the second-level cache
-// Of k (or of pairs) that is summed at a time, in as few and as equal parts as it takes. Depends on
-// nothing else: it fixes the order of additions.
+// k (or its pairs) is split into equal blocks of at most kPackDepth; each block is summed before
+// the next starts. This alone fixes the order of additions.
 inline constexpr int64_t kPackDepth = 384;
 
 // Steps of k of some rows of a, or columns of b, to be packed as [steps][step_width] elements of a
@@ -155,23 +141,20 @@ struct PanelPacking {
   void* target = nullptr;  // compute dtype, or pairs of rows; then first_row is even
 };
 
-// Tiles over outer[0] x outer[1] matrices: c[o][i][j] (+)= sum_k a[o](i, k) b[k][j] with one b,
-// where a[o] = a + o[0] * a_outer[0] + o[1] * a_outer[1], likewise c[o]. See Tile for the rest.
+// Tiles over outer[0] x outer[1] matrices: c[o][i][j] = epilogue(sum_k a[o](i, k) b[k][j]) with one
+// b, where a[o] = a + o[0] * a_outer[0] + o[1] * a_outer[1], likewise c[o]. The operand of the
+// epilogue lies as c does.
 struct TileGrid {
   DType compute = DType::f32;
   int64_t outer[2] = {1, 1}, rows = 0, columns = 0;
   const void* a = nullptr;
-  int64_t a_outer[2] = {}, a_row = 1, a_step = 1;
-  const int64_t* offsets = nullptr;
-  int64_t segments = 1, length = 0;
-  const void* b = nullptr;  // panels of segments * length rows; or, with b_step, rows as they are
+  int64_t a_outer[2] = {};
+  TileSum sum = {};
+  const void* b = nullptr;  // panels of segments * length rows; with b_step, rows in place
   int64_t b_step = 0;       // elements from row to row where columns fill whole tiles, else 0
   void* c = nullptr;
   int64_t c_outer[2] = {}, c_row = 0;
-  const void *scale = nullptr, *bias = nullptr;
-  const void* plus = nullptr;  // of the compute dtype, lies as c does: added before relu
-  bool accumulate = false, relu = false;
-  Rounded rounded = Rounded::no;  // what c holds where that is not the compute dtype
+  TileEpilogue epilogue = {};
 };
 
 BINADE_ISA_KERNEL(pack_panels, const PanelPacking&)

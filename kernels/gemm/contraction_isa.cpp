@@ -22,9 +22,8 @@ BINADE_INLINE void copy_row(const From* source, To* target, int64_t count, int64
   }
 }
 
-// Rows narrower than a vector, adjacent in the target: each is written as a whole vector, of which
-// the rows after it overwrite what is not its own. The last rows, which have none after them, are
-// written to their length.
+// Rows narrower than a vector, adjacent in the target: each is written as a whole vector, and the
+// rows after it overwrite the surplus. The last rows have none after them and are written exactly.
 template <class C>
 int64_t overwritten_rows(int64_t rows, int64_t columns) {
   return rows - (kLanes<C> + columns - 1) / columns + 1;
@@ -61,10 +60,10 @@ void copy_tile_rows(const From* source, int64_t source_row, To* target, int64_t 
 // target[i][j] = source[j][i]: both contiguous in their last index, [rows, columns] of the target.
 template <class From, class To>
 void copy_transposed(const From* source, int64_t source_row, To* target, int64_t target_row,
-                     int64_t rows, int64_t columns, int64_t padded) {
+                     int64_t rows, int64_t columns) {
   using C = Compute<From>;
   constexpr int kCount = kLanes<C>;
-  const bool narrow = columns > 0 && columns < kCount && target_row == columns && padded <= columns;
+  const bool narrow = columns > 0 && columns < kCount && target_row == columns;
   const int64_t overwritten = narrow ? overwritten_rows<C>(rows, columns) : 0;
   for (int64_t i = 0; i < rows; i += kCount) {
     const int height = static_cast<int>(rows - i < kCount ? rows - i : kCount);
@@ -93,10 +92,15 @@ void copy_transposed(const From* source, int64_t source_row, To* target, int64_t
         }
       }
     }
-    for (int q = 0; q < height; ++q) {
-      for (int64_t j = columns; j < padded; ++j) {
-        target[(i + q) * target_row + j] = To{};
-      }
+  }
+}
+
+// Columns [columns, padded) of a target that has as many become zeros.
+template <class To>
+void pad_columns(To* target, int64_t target_row, int64_t rows, int64_t columns, int64_t padded) {
+  for (int64_t i = 0; i < rows && columns < padded; ++i) {
+    for (int64_t j = columns; j < padded; ++j) {
+      target[i * target_row + j] = To{};
     }
   }
 }
@@ -133,9 +137,10 @@ void copy_typed(const StridedCopy& s) {
         copy_row(source + j * from[1], target + j * to[1], s.sizes[2], s.padded_columns);
       }
     } else if (to[2] == 1 && from[1] == 1) {
-      copy_transposed(source, from[2], target, to[1], s.sizes[1], s.sizes[2], s.padded_columns);
+      copy_transposed(source, from[2], target, to[1], s.sizes[1], s.sizes[2]);
+      pad_columns(target, to[1], s.sizes[1], s.sizes[2], s.padded_columns);
     } else if (to[1] == 1 && from[2] == 1 && s.padded_columns <= s.sizes[2]) {
-      copy_transposed(source, from[1], target, to[2], s.sizes[2], s.sizes[1], int64_t{0});
+      copy_transposed(source, from[1], target, to[2], s.sizes[2], s.sizes[1]);
     } else {
       copy_elements(s, source, target);
     }

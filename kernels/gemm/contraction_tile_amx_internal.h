@@ -1,13 +1,13 @@
-// Tiles of pairs of bf16 by AMX: up to 32 rows and 32 columns in four accumulators, 16 pairs of k
-// in an instruction (tdpbf16ps), which sums the even products and the odd ones apart from zero,
-// adds the two and then the result to the accumulator. Groups of 16 are counted from the first pair
-// of each segment, or of all where steps of a are transposed: the order of sums depends on k alone.
-// Included by *_amx_bf16.cpp files only (kernels/base/isa.h has their rules).
+// Tiles of pairs of bf16 by AMX: up to 32 rows and 32 columns in four accumulators. An instruction
+// (tdpbf16ps) multiplies 16 pairs of k: it sums the even products and the odd ones separately, adds
+// the two, and adds the result to the accumulator. Groups of 16 pairs start at the first pair of
+// each segment, or of the first segment where steps of a are transposed: the order of sums depends
+// on k alone. Included by *_amx_bf16.cpp files only (kernels/base/isa.h has their rules).
 //
-// An accumulator's rows are 16, or all of a lower tile: then the two halves of a tile of 17 to 32
-// rows overlap, and rows in both are computed twice, alike. So no row outside of a is read, and one
-// configuration of the tile registers serves all tiles of a product. Fewer pairs than 16 are copied
-// and filled up with zeros.
+// An accumulator has 16 rows, or all rows of a lower tile. The two halves of a tile of 17 to 32
+// rows overlap, and rows in both are computed twice with the same result. So no row outside of a is
+// read, and one configuration of the tile registers serves all tiles of a product. Fewer than 16
+// pairs are copied and padded with zeros.
 #pragma once
 #include <binade/kernels/gemm/contraction_tile_internal.h>
 #include <binade/kernels/gemm/pair_packing_internal.h>
@@ -43,8 +43,8 @@ constexpr TileConfigurations kTileConfigurations;
 
 thread_local int configured_rows = 0;
 
-// While one exists, tiles may be multiplied. A thread leaves no state of tiles behind, which each
-// switch between threads would save and load.
+// While one exists, tiles may be multiplied. Its destructor clears the tile registers: otherwise
+// every thread switch would save and load them.
 struct TileRegisters {
   TileRegisters() = default;
   TileRegisters(const TileRegisters&) = delete;
@@ -63,12 +63,12 @@ struct TileRegisters {
   }
 };
 
-// What is written before is in memory when tiles are loaded: the intrinsics of g++ 12 do not say
-// that they read it.
+// Earlier stores are in memory when tiles are loaded: the intrinsics of g++ 12 do not say that they
+// read memory.
 BINADE_INLINE void before_tile_loads() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
-// Up to 16 steps of a tile: of a one row after the other, of b one step after the other.
-struct TileSteps {
+// Up to 16 steps of a tile: a by rows, b by steps.
+struct AmxSteps {
   const BfloatPair* a[2];  // per row half
   int64_t a_row;
   const BfloatPair* b;
@@ -84,7 +84,7 @@ BINADE_INLINE void copy_rows(const BfloatPair* a, int64_t a_row, int rows, int64
 }
 
 template <bool kTall, bool kWide>
-BINADE_INLINE void multiply_steps(const TileSteps& s) {
+BINADE_INLINE void multiply_steps(const AmxSteps& s) {
   constexpr int64_t kPairBytes = sizeof(BfloatPair);
   const int64_t a_row = s.a_row * kPairBytes, b_step = s.b_step * kPairBytes;
   _tile_loadd(4, s.a[0], a_row);
@@ -103,9 +103,9 @@ BINADE_INLINE void multiply_steps(const TileSteps& s) {
   }
 }
 
-// Fewer than 16 steps of b, filled up with zeros.
+// Copies fewer than 16 steps of b, padded with zeros.
 template <bool kWide>
-BINADE_INLINE void copy_steps(TileSteps& s, int64_t steps, BfloatPair* target) {
+BINADE_INLINE void copy_steps(AmxSteps& s, int64_t steps, BfloatPair* target) {
   constexpr int kWidth = kWide ? 2 * kPairs : kPairs;
   for (int i = 0; i < kPairs; ++i) {
     for (int v = 0; v < kWidth; v += kPairs) {
@@ -122,18 +122,18 @@ template <bool kTall, bool kWide>
 BINADE_INLINE void sum_rows(const Tile<BfloatPair>& t, int rows) {
   alignas(64) BfloatPair a_part[kAmxRows * kPairs], b_part[2 * kPairs * kPairs];
   const int high = kTall ? kTileRows : rows;
-  const int64_t second = (rows - high) * t.a_row;
+  const int64_t second = (rows - high) * t.sum.a_row;
   const BfloatPair* b = t.b;
-  for (int64_t segment = 0; segment < t.segments; ++segment) {
-    const BfloatPair* a = t.a + t.offsets[segment];
-    int64_t left = t.length;
+  for (int64_t segment = 0; segment < t.sum.segments; ++segment) {
+    const BfloatPair* a = t.a + t.sum.offsets[segment];
+    int64_t left = t.sum.length;
     for (; left >= kPairs; left -= kPairs, a += kPairs, b += kPairs * t.b_step) {
-      multiply_steps<kTall, kWide>({{a, a + second}, t.a_row, b, t.b_step});
+      multiply_steps<kTall, kWide>({{a, a + second}, t.sum.a_row, b, t.b_step});
     }
     if (left) {
-      TileSteps s{{a_part, a_part + kTileRows * kPairs}, kPairs, b, t.b_step};
+      AmxSteps s{{a_part, a_part + kTileRows * kPairs}, kPairs, b, t.b_step};
       for (int i = 0; i <= kTall; ++i) {
-        copy_rows(a + i * second, t.a_row, high, left, a_part + i * kTileRows * kPairs);
+        copy_rows(a + i * second, t.sum.a_row, high, left, a_part + i * kTileRows * kPairs);
       }
       copy_steps<kWide>(s, left, b_part);
       before_tile_loads();
@@ -143,24 +143,24 @@ BINADE_INLINE void sum_rows(const Tile<BfloatPair>& t, int rows) {
   }
 }
 
-// A tile with steps of adjacent rows, which are transposed; the segments follow each other.
+// A tile whose steps hold adjacent rows; they are transposed. The segments follow each other.
 template <bool kTall, bool kWide>
 BINADE_INLINE void sum_steps(const Tile<BfloatPair>& t, int rows) {
   alignas(64) BfloatPair a_part[kAmxRows * kPairs], b_part[2 * kPairs * kPairs];
   const int high = kTall ? kTileRows : rows, second = rows - high;
   const BfloatPair* b = t.b;
   const BfloatPair* step[kPairs] = {};
-  int64_t segment = 0, at = 0, left = t.segments * t.length;
+  int64_t segment = 0, at = 0, left = t.sum.segments * t.sum.length;
   for (; left > 0; left -= kPairs, b += kPairs * t.b_step) {
     const int64_t steps = left < kPairs ? left : kPairs;
     for (int64_t i = 0; i < steps; ++i) {
-      step[i] = t.a + t.offsets[segment] + at * t.a_step;
-      if (++at == t.length) {
+      step[i] = t.a + t.sum.offsets[segment] + at * t.sum.a_step;
+      if (++at == t.sum.length) {
         at = 0;
         ++segment;
       }
     }
-    TileSteps s{{a_part, a_part + kTileRows * kPairs}, kPairs, b, t.b_step};
+    AmxSteps s{{a_part, a_part + kTileRows * kPairs}, kPairs, b, t.b_step};
     for (int i = 0; i <= kTall; ++i) {
       transpose_steps([&](int k) { return step[k] + i * second; }, steps, high,
                       a_part + i * kTileRows * kPairs);
@@ -173,19 +173,18 @@ BINADE_INLINE void sum_steps(const Tile<BfloatPair>& t, int rows) {
   }
 }
 
-// Hands rows [first, first + kRows) of the sums on.
+// Stores rows [first, first + kRows) of the sums through the tile's epilogue.
 template <int kRows, int kVectors>
-BINADE_INLINE void finish_rows(Tile<BfloatPair> t, const float* sums, int first) {
+BINADE_INLINE void store_rows(Tile<BfloatPair> t, const float* sums, int first) {
   Sums<float, kRows, kVectors> some;
   for (int i = 0; i < kRows; ++i) {
     for (int v = 0; v < kVectors; ++v) {
       some.at[i][v] = load(sums + (first + i) * kAmxRows + v * kPairs);
     }
   }
-  const int64_t size = t.rounded == Rounded::no ? sizeof(float) : sizeof(bfloat16);
-  t.c = static_cast<char*>(t.c) + first * t.c_row * size;
-  t.other = t.other ? t.other + first * t.other_row : nullptr;
-  finish_rounded(t, some);
+  t.c = static_cast<char*>(t.c) + first * t.c_row * t.epilogue.stored(sizeof(float));
+  t.epilogue = t.epilogue.at(first, 0, sizeof(float));
+  store_sums(t, some);
 }
 
 template <bool kTall, bool kWide, bool kRowsContiguous>
@@ -214,10 +213,10 @@ void multiply_tile(const Tile<BfloatPair>& t, int rows) {
   }
   int i = 0;
   for (; i + kAtOnce <= rows; i += kAtOnce) {
-    finish_rows<kAtOnce, kVectors>(t, sums, i);
+    store_rows<kAtOnce, kVectors>(t, sums, i);
   }
   for (; i < rows; ++i) {
-    finish_rows<1, kVectors>(t, sums, i);
+    store_rows<1, kVectors>(t, sums, i);
   }
 }
 

@@ -27,77 +27,99 @@ struct Sums {
   Vector<Sum> at[kRows][kVectors];
 };
 
-// Adds what the tile's flags ask for and writes the sums, rounded where C is narrower.
-template <class T, class Sum, int kRows, int kVectors, class C>
-BINADE_INLINE void finish(const Tile<T>& t, Sums<Sum, kRows, kVectors>& sums, C* target) {
-  BINADE_UNROLL
-  for (int v = 0; v < kVectors; ++v) {
-    C* c = target + v * kLanes<Sum>;
-    const int64_t left = t.columns - v * kLanes<Sum>;
-    const int count = static_cast<int>(left < 0 ? 0 : left);
-    const bool full = left >= kLanes<Sum>;
-    if (t.accumulate) {
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        sums.at[i][v] += full ? load(c + i * t.c_row) : load(c + i * t.c_row, count);
-      }
-    }
-    if (t.scale) {
-      const Vector<Sum> scale = load(t.scale + v * kLanes<Sum>);
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        sums.at[i][v] *= scale;
-      }
-    }
-    if (t.bias) {
-      const Vector<Sum> bias = load(t.bias + v * kLanes<Sum>);
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        sums.at[i][v] += bias;
-      }
-    }
-    const Sum* other = t.plus || t.times ? t.other + v * kLanes<Sum> : nullptr;
-    if (t.plus) {
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        const Sum* terms = other + i * t.other_row;
-        sums.at[i][v] += full ? load(terms) : load(terms, count);
-      }
-    }
-    if (t.relu) {
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {  // keeps NaN
-        sums.at[i][v] = sums.at[i][v] < Vector<Sum>{} ? Vector<Sum>{} : sums.at[i][v];
-      }
-    }
-    if (t.times) {
-      BINADE_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        const Sum* factors = other + i * t.other_row;
-        sums.at[i][v] *= full ? load(factors) : load(factors, count);
-      }
-    }
+// A vector of the columns of a tile: the first column, and how many are stored.
+template <class Sum>
+struct Columns {
+  int64_t first;
+  int count;
+  bool whole;
+
+  BINADE_INLINE Columns(int64_t columns, int v) : first(v * kLanes<Sum>) {
+    const int64_t left = columns - first;
+    count = static_cast<int>(left < 0 ? 0 : left);
+    whole = left >= kLanes<Sum>;
+  }
+};
+
+// One vector of columns of the sums through the epilogue, but for what C decides: adding to and
+// storing to the target.
+template <class Sum, int kRows, int kVectors>
+BINADE_INLINE void apply_epilogue(const TileEpilogue& e, const Columns<Sum>& at, int v,
+                                  Sums<Sum, kRows, kVectors>& sums) {
+  constexpr bool kHasAll = std::is_same_v<Sum, float>;
+  const Sum* operand = reinterpret_cast<const Sum*>(e.operand) + at.first;
+  if (kHasAll && e.scale) {
+    const Vector<Sum> scale = load(reinterpret_cast<const Sum*>(e.scale) + at.first);
     BINADE_UNROLL
     for (int i = 0; i < kRows; ++i) {
-      full ? store(c + i * t.c_row, sums.at[i][v]) : store(c + i * t.c_row, sums.at[i][v], count);
+      sums.at[i][v] *= scale;
+    }
+  }
+  if (e.bias) {
+    const Vector<Sum> bias = load(reinterpret_cast<const Sum*>(e.bias) + at.first);
+    BINADE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      sums.at[i][v] += bias;
+    }
+  }
+  if (kHasAll && e.use == TileOperand::residual) {
+    BINADE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      const Sum* terms = operand + i * e.operand_row;
+      sums.at[i][v] += at.whole ? load(terms) : load(terms, at.count);
+    }
+  }
+  if (e.relu) {
+    BINADE_UNROLL
+    for (int i = 0; i < kRows; ++i) {  // keeps NaN
+      sums.at[i][v] = sums.at[i][v] < Vector<Sum>{} ? Vector<Sum>{} : sums.at[i][v];
+    }
+  }
+  if (kHasAll && e.use == TileOperand::factor) {
+    BINADE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      const Sum* factors = operand + i * e.operand_row;
+      sums.at[i][v] *= at.whole ? load(factors) : load(factors, at.count);
     }
   }
 }
 
-// The same for what `rounded` says that c holds.
+// Stores the sums through the tile's epilogue; c holds C.
+template <class C, class T, class Sum, int kRows, int kVectors>
+BINADE_INLINE void store_as(const Tile<T>& t, Sums<Sum, kRows, kVectors>& sums) {
+  BINADE_UNROLL
+  for (int v = 0; v < kVectors; ++v) {
+    const Columns<Sum> at(t.columns, v);
+    C* c = static_cast<C*>(t.c) + at.first;
+    if (t.epilogue.accumulate) {
+      BINADE_UNROLL
+      for (int i = 0; i < kRows; ++i) {
+        sums.at[i][v] += at.whole ? load(c + i * t.c_row) : load(c + i * t.c_row, at.count);
+      }
+    }
+    apply_epilogue(t.epilogue, at, v, sums);
+    BINADE_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      at.whole ? store(c + i * t.c_row, sums.at[i][v])
+               : store(c + i * t.c_row, sums.at[i][v], at.count);
+    }
+  }
+}
+
+// The same for the dtype that the epilogue rounds to.
 template <class T, class Sum, int kRows, int kVectors>
-BINADE_INLINE void finish_rounded(const Tile<T>& t, Sums<Sum, kRows, kVectors>& sums) {
+BINADE_INLINE void store_sums(const Tile<T>& t, Sums<Sum, kRows, kVectors>& sums) {
   if constexpr (std::is_same_v<Sum, float>) {
-    if (t.rounded == Rounded::bf16) {
-      return finish(t, sums, static_cast<bfloat16*>(t.c));
+    if (t.epilogue.rounded == Rounded::bf16) {
+      return store_as<bfloat16>(t, sums);
     }
   }
   if constexpr (std::is_same_v<T, float>) {
-    if (t.rounded == Rounded::f16) {
-      return finish(t, sums, static_cast<half*>(t.c));
+    if (t.epilogue.rounded == Rounded::f16) {
+      return store_as<half>(t, sums);
     }
   }
-  finish(t, sums, static_cast<Sum*>(t.c));
+  store_as<Sum>(t, sums);
 }
 
 // A step of k: a factor of each row of a times a row of b.
@@ -113,8 +135,8 @@ struct Step {
 };
 
 #if defined(__AVX512BF16__)
-// Two of k. The products are exact; the processor rounds sums to nearest, and takes subnormal
-// numbers, in and out, for 0.
+// Two elements of k. The products are exact; the processor rounds sums to nearest and treats
+// subnormal inputs and results as 0.
 template <>
 struct Step<BfloatPair> {
   using Factor = __m512bh;
@@ -131,19 +153,22 @@ struct Step<BfloatPair> {
 };
 #endif
 
-// Operands are looked for ahead, where no hardware does: in rows of a, at the tile below, a line at
-// a time; where a and b advance by strides, which may be pages, some steps on.
+// Operands are prefetched where the hardware does not do it: rows of a, those of the next tile, a
+// line at a time; where a and b advance by strides, which may be pages, some steps ahead.
 constexpr int64_t kLine = 64, kAhead = 16;
 
-// Rows of the results, and of what they will meet, on their way while the sums are made: a few
-// every so many steps, for all at once would keep everything else from the processor's fill
-// buffers.
+// Prefetches rows of the results, and of the epilogue's operand, while the sums are made: a few at
+// a time, since all at once would fill the processor's line fill buffers.
 template <int64_t kRowBytes, int kRowsOfPart>
 class ResultsAhead {
  public:
-  ResultsAhead(const char* c, int64_t c_row, const char* other, int64_t other_row, int64_t rows,
-               int64_t parts)
-      : c_(c), other_(other), c_row_(c_row), other_row_(other_row), left_(rows) {
+  template <class T>
+  BINADE_INLINE ResultsAhead(const Tile<T>& t, int64_t rows, int64_t parts)
+      : c_(static_cast<const char*>(t.c)),
+        operand_(reinterpret_cast<const char*>(t.epilogue.operand)),
+        c_row_(t.c_row * t.epilogue.stored(sizeof(typename Tile<T>::Sum))),
+        operand_row_(t.epilogue.operand_row * int64_t{sizeof(typename Tile<T>::Sum)}),
+        left_(rows) {
     for (int64_t extra = rows - kRowsOfPart * parts; extra > 0; --extra) {
       row();
     }
@@ -159,21 +184,21 @@ class ResultsAhead {
     __builtin_prefetch(c_, 1);
     __builtin_prefetch(c_ + kRowBytes - 1, 1);
     c_ += c_row_;
-    if (other_) {
-      __builtin_prefetch(other_);
-      __builtin_prefetch(other_ + kRowBytes - 1);
-      other_ += other_row_;
+    if (operand_) {
+      __builtin_prefetch(operand_);
+      __builtin_prefetch(operand_ + kRowBytes - 1);
+      operand_ += operand_row_;
     }
     --left_;
   }
 
-  const char *c_, *other_;
-  int64_t c_row_, other_row_, left_;
+  const char *c_, *operand_;
+  int64_t c_row_, operand_row_, left_;
 };
 
-// A line of `count` rows from row `first`.
+// Prefetches a line of `count` rows from row `first`.
 template <int kRows, class T>
-BINADE_INLINE void rows_ahead(const T* a, int64_t a_row, int64_t first, int64_t count) {
+BINADE_INLINE void prefetch_rows(const T* a, int64_t a_row, int64_t first, int64_t count) {
   if (count == kRows) {
     BINADE_UNROLL
     for (int i = 0; i < kRows; ++i) {
@@ -198,17 +223,16 @@ void tile(const Tile<T>& t) {
     }
   }
   constexpr int64_t kChunk = (kRowsContiguous ? 4 : 1) * kLine / int64_t{sizeof(T)};  // steps
-  const int64_t a_row = t.a_row, a_step = t.a_step, b_step = t.b_step, length = t.length;
-  const int64_t c_size = t.rounded == Rounded::no ? sizeof(Sum) : sizeof(half);
+  const int64_t a_row = t.sum.a_row, a_step = t.sum.a_step, b_step = t.b_step,
+                length = t.sum.length;
   ResultsAhead<kVectors * kLanes<Sum> * int64_t{sizeof(Sum)}, kRowsContiguous ? 7 : 2> ahead(
-      static_cast<const char*>(t.c), t.c_row * c_size, reinterpret_cast<const char*>(t.other),
-      t.other_row * int64_t{sizeof(*t.other)}, kRows, t.segments * (length / kChunk));
+      t, kRows, t.sum.segments * (length / kChunk));
   const T* b = t.b;
-  for (int64_t s = 0; s < t.segments; ++s) {
-    const T* a = t.a + t.offsets[s];
+  for (int64_t s = 0; s < t.sum.segments; ++s) {
+    const T* a = t.a + t.sum.offsets[s];
     for (int64_t left = length; left > 0; left -= kChunk) {
       if (!kRowsContiguous && left >= kChunk) {
-        rows_ahead<kRows>(a + kRows * a_row, a_row, t.below, t.below_rows);
+        prefetch_rows<kRows>(a + kRows * a_row, a_row, t.next_row, t.next_rows);
       }
       ahead.part();
       const int64_t steps = left < kChunk ? left : kChunk;
@@ -240,7 +264,7 @@ void tile(const Tile<T>& t) {
       }
     }
   }
-  finish_rounded(t, sums);
+  store_sums(t, sums);
 }
 
 template <class T, int... kRow>

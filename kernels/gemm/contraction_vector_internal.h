@@ -1,7 +1,7 @@
 // Vectors of one instruction set for the contraction kernels: loads that widen f16 and bf16 to
 // float, stores that round once, partial forms that touch only n elements, and a register
-// transpose. Included by *_isa.cpp files only (kernels/base/isa.h has their rules). Of the three
-// headers below one is not empty: that of the instruction set that is compiled for.
+// transpose. Included by *_isa.cpp files only (kernels/base/isa.h has their rules). One of
+// the three headers below is not empty: that of the instruction set in use.
 #pragma once
 #include <binade/kernels/gemm/contraction_vector_avx2_internal.h>
 #include <binade/kernels/gemm/contraction_vector_avx512_internal.h>

@@ -96,18 +96,18 @@ bool describe(const Gemm& g, Product& product) {
   const MatrixStrides a = matrix_strides(g.a), b = matrix_strides(g.b), y = matrix_strides(g.y);
   product.dtype = g.y.dtype;
   product.batches = dim == 3 ? g.y.size(0) : 1;
-  product.accumulate = g.accumulate;
+  product.accumulate = g.epilogue.accumulate;
   if (k == 0 || product.batches > INT32_MAX ||
       !describe(n, k, b.column, b.row, b.batch, product.a) ||
       !describe(k, m, a.column, a.row, a.batch, product.b) ||
       !describe(n, m, y.column, y.row, y.batch, product.y) || product.y.transposed) {
     return false;
   }
-  if (g.bias && n > 1 && g.bias.strides[0] != 1) {
+  if (g.epilogue.bias && n > 1 && g.epilogue.bias.strides[0] != 1) {
     return false;
   }
-  const bool bias = static_cast<bool>(g.bias);
-  switch (g.activation) {
+  const bool bias = static_cast<bool>(g.epilogue.bias);
+  switch (g.epilogue.activation) {
     case Activation::none:
       product.epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
       break;
@@ -117,6 +117,7 @@ bool describe(const Gemm& g, Product& product) {
     case Activation::gelu_tanh:
       product.epilogue = bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
       break;
+    case Activation::gelu: return false;  // the library's gelu is the tanh approximation
   }
   return true;
 }
@@ -153,8 +154,8 @@ void create(const Product& product, const Gemm& g, Description& description) {
   set(CUBLASLT_MATMUL_DESC_TRANSA, product.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_TRANSB, product.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(CUBLASLT_MATMUL_DESC_EPILOGUE, product.epilogue);
-  if (g.bias) {
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.bias.as<const void>());
+  if (g.epilogue.bias) {
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.epilogue.bias.as<const void>());
     set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(data_type(product.dtype)));
   }
 }
@@ -190,7 +191,7 @@ Choice ask(cublasLtHandle_t library, const Gemm& g, const Description& descripti
           result.algo};
 }
 
-// What a choice depends on: the product, and how far its memory is aligned.
+// A choice depends on the product and on the alignment of its memory.
 using Key = std::array<int64_t, 23>;
 Key key_of(const Gemm& g, const Product& product) {
   Key key = {};

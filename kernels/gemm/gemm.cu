@@ -3,7 +3,7 @@
 // a tile.
 //
 // Choice of the tile and of split-K. A multiprocessor works off ceil(tiles * splits / processors)
-// blocks; each costs its steps of k, a fixed start and end and, if k is split, the passage of its
+// blocks. Each costs its steps of k, a fixed start and end and, if k is split, the transfer of its
 // sums through memory. The cheapest of all tile sizes and splits is taken: a function of shape,
 // dtype and device alone, so results repeat bit for bit.
 #include <binade/kernels/base/workspace.h>
@@ -73,13 +73,8 @@ GemmProblem<T> problem_of(const Gemm& g) {
   p.output.column_stride = y.column;
   p.output.vector =
       y.column == 1 && has_vectors(g.y.as<T>(), p.batches, y.batch, p.m == 1 ? 0 : y.row, 1);
-  if (g.bias) {
-    p.output.bias = g.bias.as<T>();
-    p.output.bias_stride = g.bias.strides[0];
-    p.output.bias_per_row = transposed;
-  }
-  p.output.accumulate = g.accumulate;
-  p.output.activation = g.activation;
+  p.output.epilogue = DeviceEpilogue<T>(g.epilogue);
+  p.output.bias_per_row = transposed;
   return p;
 }
 
@@ -99,7 +94,7 @@ Plan plan(const GemmProblem<T>& p, int tile, int processors) {
     if (tile != 0 && tile != candidate) {
       continue;
     }
-    // Of a step: the large tile multiplies four times as much, and reads less per product.
+    // Work of a step: the large tile multiplies four times as much, and reads less per product.
     const double work = candidate == 128 ? 4 : 1.4;
     const int64_t tiles = p.batches * ceil_div(p.m, candidate) * ceil_div(p.n, candidate);
     for (int splits = 1; splits <= kMostSplits; ++splits) {
@@ -137,47 +132,48 @@ void run_tiles(GemmProblem<T>& p, Device device, bool tensor, int tile, int proc
 }
 
 template <class T>
-void run_own(const Gemm& g, GemmVariant variant) {
+void run_own(const Gemm& g, KernelVariant variant) {
   GemmProblem<T> p = problem_of<T>(g);
   const DeviceFacts facts = device_facts(g.y.device);
   const bool tensor = facts.tensor_cores(g.y.dtype);
   switch (variant) {
-    case GemmVariant::naive: launch_gemm_naive(p); break;
-    case GemmVariant::tiled: launch_gemm_tiled(p); break;
-    case GemmVariant::simt: run_tiles(p, g.y.device, false, 0, facts.processors); break;
-    case GemmVariant::simt_64: run_tiles(p, g.y.device, false, 64, facts.processors); break;
-    case GemmVariant::simt_128: run_tiles(p, g.y.device, false, 128, facts.processors); break;
-    case GemmVariant::tensor_64: run_tiles(p, g.y.device, tensor, 64, facts.processors); break;
-    case GemmVariant::tensor_128: run_tiles(p, g.y.device, tensor, 128, facts.processors); break;
+    case KernelVariant::naive: launch_gemm_naive(p); break;
+    case KernelVariant::tiled: launch_gemm_tiled(p); break;
+    case KernelVariant::simt: run_tiles(p, g.y.device, false, 0, facts.processors); break;
+    case KernelVariant::simt_64: run_tiles(p, g.y.device, false, 64, facts.processors); break;
+    case KernelVariant::simt_128: run_tiles(p, g.y.device, false, 128, facts.processors); break;
+    case KernelVariant::tensor_64: run_tiles(p, g.y.device, tensor, 64, facts.processors); break;
+    case KernelVariant::tensor_128: run_tiles(p, g.y.device, tensor, 128, facts.processors); break;
     default: run_tiles(p, g.y.device, tensor, 0, facts.processors);
   }
 }
 
-bool run(const Gemm& g, GemmVariant variant) {
-  if (variant == GemmVariant::library) {
+bool run(const Gemm& g, KernelVariant variant) {
+  if (variant == KernelVariant::library) {
     return library_gemm(g);
   }
   dispatch_floating("gemm", g.y.dtype, [&]<class T>(Type<T>) { run_own<T>(g, variant); });
   return true;
 }
 
-// What the time of a product depends on.
+// Names everything that the time of a product depends on.
 std::string problem_name(const Gemm& g) {
   const auto layout = [](const View& v) {
     const MatrixStrides s = matrix_strides(v);
     return s.column == 1 ? "n" : s.row == 1 ? "t" : "s";
   };
   return text("gemm ", g.y.dtype, " ", g.a.sizes, " ", g.b.sizes, " ", layout(g.a), layout(g.b),
-              layout(g.y), g.accumulate ? " accumulate" : "", g.bias ? " bias" : "",
-              g.activation == Activation::none ? "" : " activation");
+              layout(g.y), g.epilogue.accumulate ? " accumulate" : "",
+              g.epilogue.bias ? " bias" : "",
+              g.epilogue.activation == Activation::none ? "" : " activation");
 }
 
-GemmVariant timed_variant(const Gemm& g) {
+KernelVariant timed_variant(const Gemm& g) {
   static constexpr std::string_view kNames[] = {"own",           "own:simt_64",    "own:simt_128",
                                                 "own:tensor_64", "own:tensor_128", "library"};
-  static constexpr GemmVariant kVariants[] = {GemmVariant::fitting,    GemmVariant::simt_64,
-                                              GemmVariant::simt_128,   GemmVariant::tensor_64,
-                                              GemmVariant::tensor_128, GemmVariant::library};
+  static constexpr KernelVariant kVariants[] = {KernelVariant::fitting,    KernelVariant::simt_64,
+                                                KernelVariant::simt_128,   KernelVariant::tensor_64,
+                                                KernelVariant::tensor_128, KernelVariant::library};
   const bool tensor = device_facts(g.y.device).tensor_cores(g.y.dtype);
   // y keeps what it holds: it may be added to.
   int64_t last = 0;
@@ -186,9 +182,9 @@ GemmVariant timed_variant(const Gemm& g) {
   }
   std::optional<Workspace> memory;
   const size_t chosen = tuned(problem_name(g), kNames, [&](size_t i) {
-    const GemmVariant variant = kVariants[i];
+    const KernelVariant variant = kVariants[i];
     const bool uses_tensor =
-        variant == GemmVariant::tensor_64 || variant == GemmVariant::tensor_128;
+        variant == KernelVariant::tensor_64 || variant == KernelVariant::tensor_128;
     if (uses_tensor && !tensor) {
       return false;
     }
@@ -197,13 +193,7 @@ GemmVariant timed_variant(const Gemm& g) {
     }
     View scratch = g.y;
     scratch.data = memory->as<std::byte>();
-    return run({.a = g.a,
-                .b = g.b,
-                .y = scratch,
-                .bias = g.bias,
-                .activation = g.activation,
-                .accumulate = g.accumulate},
-               variant);
+    return run({.a = g.a, .b = g.b, .y = scratch, .epilogue = g.epilogue}, variant);
   });
   return kVariants[chosen];
 }
@@ -215,12 +205,12 @@ void cuda::gemm(const Gemm& g) {
   if (g.y.numel == 0) {
     return;
   }
-  GemmVariant variant = gemm_variant();
-  if (variant == GemmVariant::timed) {
+  KernelVariant variant = gemm_variant();
+  if (variant == KernelVariant::timed) {
     variant = timed_variant(g);
   }
   if (!run(g, variant)) {
-    run(g, GemmVariant::fitting);
+    run(g, KernelVariant::fitting);
   }
 }
 

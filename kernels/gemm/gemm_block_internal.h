@@ -10,40 +10,42 @@
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-// Up to so many columns of b is a with strided rows read in place, and up to so many rows of a is
-// b: that often is a panel read again. Tiles look ahead, so a stride between steps costs little
-// where a step is many multiplications.
+// a with strided rows is read in place where b has at most kUnpackedSteps columns, and b where a
+// has at most kUnpackedRows rows: the fewer, the less often a panel is read again. Tiles prefetch,
+// so a stride between steps costs little where a step is many multiplications.
 #if defined(__AVX512F__)
 constexpr int64_t kUnpackedSteps = 512, kUnpackedRows = 512;
 #else
 constexpr int64_t kUnpackedSteps = 32, kUnpackedRows = 64;
 #endif
 
-// Operands says what a step of k is: its Element, of which there are kPerStep in k, pack(), and
-// can_stay() for a tile to read a or b as they lie; whether a is only packed by rows; and the unit
-// in steps of the parts of k.
+// Operands says what a step of k is: its Element, which holds kPerStep elements of k; pack();
+// whether a tile can read a or b in place (can_stay); whether a is only packed by rows; and the
+// multiple of steps in the blocks of k (kDepthUnit).
 template <class Operands>
 class Block {
   using T = typename Operands::Element;
+  using Sum = typename Tile<T>::Sum;
 
  public:
   Block(const GemmBlock& g, const TileSet<T>& tiles)
       : g_(g),
+        p_(g.product),
         tiles_(tiles),
-        steps_((g.k + Operands::kPerStep - 1) / Operands::kPerStep),
-        c_size_(g.rounded == Rounded::no ? sizeof(typename Tile<T>::Sum) : sizeof(half)),
-        a_in_place_(Operands::a_can_stay(g) &&
-                    (g.a_strides[1] == 1
-                         ? !g.row_sums && (steps_ <= kPackDepth || g.n <= kUnpackedColumns)
-                         : g.n <= kUnpackedSteps)),
-        a_by_rows_(!a_in_place_ && (Operands::kPacksRows || (!g.row_sums && g.a_strides[1] == 1 &&
-                                                             g.n <= kUnpackedColumns))),
-        b_in_place_(Operands::b_can_stay(g) && g.m <= kUnpackedRows && !g.keeps_b &&
+        steps_((p_.k + Operands::kPerStep - 1) / Operands::kPerStep),
+        c_size_(g.epilogue.stored(sizeof(Sum))),
+        a_in_place_(Operands::a_can_stay(p_) &&
+                    (p_.a_strides[1] == 1
+                         ? !g.row_sums && (steps_ <= kPackDepth || p_.n <= kUnpackedColumns)
+                         : p_.n <= kUnpackedSteps)),
+        a_by_rows_(!a_in_place_ && (Operands::kPacksRows || (!g.row_sums && p_.a_strides[1] == 1 &&
+                                                             p_.n <= kUnpackedColumns))),
+        b_in_place_(Operands::b_can_stay(p_) && p_.m <= kUnpackedRows && !g.keeps_b &&
                     !g.b_is_packed),
-        tile_by_tile_(a_in_place_ && g.a_strides[1] == 1 && g.n > tiles.width() &&
+        tile_by_tile_(a_in_place_ && p_.a_strides[1] == 1 && p_.n > tiles.width() &&
                       depth_of_part(steps_) >= kLongRows &&
-                      g.n * depth_of_part(steps_) * int64_t{sizeof(T)} <= kNearBytes),
-        row_parts_(tile_by_tile_ ? tiles_high(g.m) : (g.m + kPackRows - 1) / kPackRows) {}
+                      p_.n * depth_of_part(steps_) * int64_t{sizeof(T)} <= kNearBytes),
+        row_parts_(tile_by_tile_ ? tiles_high(p_.m) : (p_.m + kPackRows - 1) / kPackRows) {}
 
   void run() {
     int64_t begin = 0;
@@ -76,27 +78,27 @@ class Block {
   }
   bool panel_in_place(int64_t columns) const { return b_in_place_ && columns >= tiles_.width(); }
   const char* at(const void* base, int64_t offset) const {
-    return static_cast<const char*>(base) + offset * static_cast<int64_t>(size_of(g_.dtype));
+    return static_cast<const char*>(base) + offset * static_cast<int64_t>(size_of(p_.dtype));
   }
   // First row of tile i of `count` tiles of nearly equal height.
   static int64_t cut(int64_t rows, int64_t i, int64_t count) { return rows * i / count; }
   int64_t tiles_high(int64_t rows) const { return (rows + tiles_.max_rows - 1) / tiles_.max_rows; }
 
   int64_t first_row(int64_t part) const {
-    return tile_by_tile_ ? cut(g_.m, part, row_parts_) : smaller(part * kPackRows, g_.m);
+    return tile_by_tile_ ? cut(p_.m, part, row_parts_) : smaller(part * kPackRows, p_.m);
   }
 
   const char* a_at(int64_t row, int64_t step) const {
-    return at(g_.a, row * g_.a_strides[0] + step * Operands::kPerStep * g_.a_strides[1]);
+    return at(p_.a, row * p_.a_strides[0] + step * Operands::kPerStep * p_.a_strides[1]);
   }
   const char* b_at(int64_t step, int64_t column) const {
-    return at(g_.b, step * Operands::kPerStep * g_.b_strides[0] + column * g_.b_strides[1]);
+    return at(p_.b, step * Operands::kPerStep * p_.b_strides[0] + column * p_.b_strides[1]);
   }
   int64_t elements(int64_t begin, int64_t depth) const {
-    return smaller(g_.k - begin * Operands::kPerStep, depth * Operands::kPerStep);
+    return smaller(p_.k - begin * Operands::kPerStep, depth * Operands::kPerStep);
   }
 
-  // Panels [steps][rows], or rows as they lie, converted, where few columns read them.
+  // Packs panels [steps][rows], or converts rows where few columns read them.
   void pack_a(int64_t row, int64_t rows, int64_t begin, int64_t depth) {
     if (a_in_place_) {
       if constexpr (kPerStep == 1) {
@@ -109,9 +111,9 @@ class Block {
     T* target = static_cast<T*>(g_.packed_a);
     if (a_by_rows_) {
       Operands::pack_rows({.source = a_at(row, begin),
-                           .dtype = g_.dtype,
-                           .k_stride = g_.a_strides[1],
-                           .column_stride = g_.a_strides[0],
+                           .dtype = p_.dtype,
+                           .k_stride = p_.a_strides[1],
+                           .column_stride = p_.a_strides[0],
                            .k = elements(begin, depth),
                            .columns = rows,
                            .step_width = depth},
@@ -122,9 +124,9 @@ class Block {
     for (int64_t i = 0; i < count; ++i) {
       const int64_t first = cut(rows, i, count), high = cut(rows, i + 1, count) - first;
       Operands::pack({.source = a_at(row + first, begin),
-                      .dtype = g_.dtype,
-                      .k_stride = g_.a_strides[1],
-                      .column_stride = g_.a_strides[0],
+                      .dtype = p_.dtype,
+                      .k_stride = p_.a_strides[1],
+                      .column_stride = p_.a_strides[0],
                       .k = elements(begin, depth),
                       .columns = high,
                       .step_width = high},
@@ -138,7 +140,7 @@ class Block {
     }
   }
 
-  // Sums of rows are four chains of steps in each part of k, wherever the rows are read from.
+  // A sum of a row is four chains of steps in each block of k, wherever the row is read from.
   template <int kVectors>
   struct Chains {
     Vector<T> at[kVectors][4] = {};
@@ -152,7 +154,7 @@ class Block {
     }
   };
 
-  // Those of a packed panel.
+  // Sums the rows of a packed panel.
   static void add_steps(const T* panel, int64_t depth, int64_t high, T* sums) {
     for (int64_t i = 0; i < high; i += kLanes<T>) {
       const int rows = static_cast<int>(smaller(high - i, kLanes<T>));
@@ -171,11 +173,11 @@ class Block {
     }
   }
 
-  // Those of rows of a that are adjacent elements of its steps.
+  // Sums rows of a that are adjacent elements of its steps.
   void add_rows(int64_t row, int64_t rows, int64_t begin, int64_t depth) const {
     constexpr int kWide = 4;
-    const int64_t step = g_.a_strides[1];
-    const T* a = static_cast<const T*>(g_.a) + row + begin * step;
+    const int64_t step = p_.a_strides[1];
+    const T* a = static_cast<const T*>(p_.a) + row + begin * step;
     T* sums = static_cast<T*>(g_.row_sums) + row;
     int64_t i = 0;
     for (; i + kWide * kLanes<T> <= rows; i += kWide * kLanes<T>) {
@@ -207,42 +209,49 @@ class Block {
     }
   }
 
+  // The epilogue applies after the last block of k; before it, sums are only kept in c.
+  TileEpilogue epilogue_of(int64_t begin, bool last) const {
+    TileEpilogue e = g_.epilogue;
+    e.accumulate = e.accumulate || begin > 0;
+    if (!last) {
+      e.scale = e.bias = nullptr;
+      e.relu = false;
+      e.use = TileOperand::prefetch;
+    }
+    return e;
+  }
+
   void multiply(int64_t row, int64_t rows, int64_t begin, int64_t depth) {
     static constexpr int64_t kNoOffset = 0;
     const bool last = begin + depth >= steps_;
-    Tile<T> t{.offsets = &kNoOffset, .segments = 1, .length = depth};
-    t.c_row = g_.c_row;
-    t.rounded = g_.rounded;
-    t.other_row = g_.other_row;
-    t.accumulate = g_.accumulate || begin > 0;
-    t.relu = g_.relu && last;
-    t.times = g_.times && last;
-    // A panel is packed when its first rows come; one that no other rows need makes room for the
+    const TileEpilogue epilogue = epilogue_of(begin, last);
+    Tile<T> t{.sum = {.offsets = &kNoOffset, .length = depth}, .c_row = g_.c_row};
+    // A panel is packed with the first rows; one that no other rows need is overwritten by the
     // next.
     const bool packs = row == 0 && !g_.b_is_packed;
     const bool stays = row_parts_ > 1 || g_.keeps_b || g_.b_is_packed;
-    for (int64_t j = 0; j < g_.n; j += tiles_.width()) {
+    for (int64_t j = 0; j < p_.n; j += tiles_.width()) {
       T* panel = static_cast<T*>(g_.packed_b) + (stays ? j * depth : 0);
-      t.columns = smaller(g_.n - j, tiles_.width());
+      t.columns = smaller(p_.n - j, tiles_.width());
       const bool in_place = panel_in_place(t.columns);
       if (packs && !in_place) {
         Operands::pack({.source = b_at(begin, j),
-                        .dtype = g_.dtype,
-                        .k_stride = g_.b_strides[0],
-                        .column_stride = g_.b_strides[1],
+                        .dtype = p_.dtype,
+                        .k_stride = p_.b_strides[0],
+                        .column_stride = p_.b_strides[1],
                         .k = elements(begin, depth),
                         .columns = t.columns,
                         .step_width = panel_width(t.columns)},
                        panel);
       }
       t.b = in_place ? reinterpret_cast<const T*>(b_at(begin, j)) : panel;
-      t.b_step = in_place ? g_.b_strides[0] : panel_width(t.columns);
-      t.bias = g_.bias && last ? static_cast<const typename Tile<T>::Sum*>(g_.bias) + j : nullptr;
+      t.b_step = in_place ? p_.b_strides[0] : panel_width(t.columns);
+      t.epilogue = epilogue.at(row, j, sizeof(Sum));
       multiply_panel(t, row, rows, begin, j);
     }
   }
 
-  // Of the steps [begin, begin + depth), those that rows [row, row + high) need, from begin.
+  // The steps of [begin, begin + depth) that rows [row, row + high) need, counted from begin.
   struct Steps {
     int64_t first, end;
   };
@@ -256,11 +265,9 @@ class Block {
   }
 
   void multiply_panel(Tile<T>& t, int64_t row, int64_t rows, int64_t begin, int64_t column) {
-    using Sum = typename Tile<T>::Sum;
-    const int64_t count = tiles_high(rows), depth = t.length;
+    const int64_t count = tiles_high(rows), depth = t.sum.length;
     const T* b = t.b;
-    const Sum* other =
-        g_.other ? static_cast<const Sum*>(g_.other) + row * g_.other_row + column : nullptr;
+    const std::byte* operand = t.epilogue.operand;
     char* c = static_cast<char*>(g_.c) + (row * g_.c_row + column) * c_size_;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t first = cut(rows, i, count), high = cut(rows, i + 1, count) - first;
@@ -270,35 +277,38 @@ class Block {
       const Steps part = needed(row + first, high, begin, depth);
       bool rows_contiguous = true;
       if (a_in_place_) {
-        rows_contiguous = g_.a_strides[1] != 1;
+        rows_contiguous = p_.a_strides[1] != 1;
         t.a = reinterpret_cast<const T*>(a_at(row + first, begin));
-        t.a_row = g_.a_strides[0] / Operands::kPerStep;
-        t.a_step = g_.a_strides[1];
+        t.sum.a_row = p_.a_strides[0] / Operands::kPerStep;
+        t.sum.a_step = p_.a_strides[1];
       } else {
         t.a = static_cast<const T*>(g_.packed_a) + first * depth;
         rows_contiguous = !a_by_rows_;
-        t.a_row = a_by_rows_ ? depth : 1;
-        t.a_step = a_by_rows_ ? 1 : high;
+        t.sum.a_row = a_by_rows_ ? depth : 1;
+        t.sum.a_step = a_by_rows_ ? 1 : high;
       }
-      t.a += part.first * (rows_contiguous ? t.a_step : 1);
+      t.a += part.first * (rows_contiguous ? t.sum.a_step : 1);
       t.b = b + part.first * t.b_step;
-      t.length = part.end - part.first;
+      t.sum.length = part.end - part.first;
       t.c = c + first * t.c_row * c_size_;
-      t.below = tile_by_tile_ ? high * column / g_.n : 0;
-      t.below_rows = (tile_by_tile_ ? high * (column + t.columns) / g_.n : high) - t.below;
-      t.other = other ? other + first * t.other_row : nullptr;
+      t.next_row = tile_by_tile_ ? high * column / p_.n : 0;
+      t.next_rows = (tile_by_tile_ ? high * (column + t.columns) / p_.n : high) - t.next_row;
+      if (operand) {
+        t.epilogue.operand = operand + first * t.epilogue.operand_row * int64_t{sizeof(Sum)};
+      }
       tiles_.get(high, t.columns, rows_contiguous)(t);
     }
-    t.length = depth;
+    t.sum.length = depth;
   }
 
   const GemmBlock& g_;
+  const MatrixProduct& p_;
   const TileSet<T>& tiles_;
   const int64_t steps_, c_size_;
   const bool a_in_place_, a_by_rows_, b_in_place_;
-  // Whether each tile of rows meets all panels of b before the next one comes: where a is read as
-  // it lies, perhaps from far away. Its rows stay in the first-level cache and the next ones come
-  // while all panels are met; the panels stay in the second-level cache.
+  // Whether each tile of rows is multiplied by all panels of b before the next one: where a is read
+  // in place, perhaps from main memory. Its rows stay in the first-level cache and the next rows
+  // are prefetched meanwhile; the panels stay in the second-level cache.
   const bool tile_by_tile_;
   const int64_t row_parts_;
 };

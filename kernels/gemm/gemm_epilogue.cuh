@@ -1,5 +1,5 @@
-// What happens to the sums of a gemm tile: y = activation(y + sum + bias), rounded once; or, where
-// k is split over blocks, the sums go as they are to this split's part of a workspace.
+// The epilogue of tiles on a GPU: y = activation(y + sum + bias), rounded once; or, where k is
+// split over blocks, the sums go as they are to this split's part of a workspace.
 #pragma once
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/pointwise/pointwise_functors.h>
@@ -7,20 +7,40 @@
 
 namespace binade::kernels {
 
-// Stores runs of N neighbours of a row; what lies outside of [rows, columns] is dropped.
+// An Epilogue as kernels read it.
 template <class T>
-struct GemmEpilogue {
+struct DeviceEpilogue {
+  const T* bias = nullptr;
+  int64_t bias_stride = 1;
+  bool accumulate = false;
+  Activation activation = Activation::none;
+
+  DeviceEpilogue() = default;
+  explicit DeviceEpilogue(const Epilogue& e)
+      : bias(e.bias.as<T>()),
+        bias_stride(e.bias ? e.bias.strides[0] : 0),
+        accumulate(e.accumulate),
+        activation(e.activation) {}
+  // The epilogue of columns [column, ...).
+  __device__ __forceinline__ DeviceEpilogue from(int64_t column) const {
+    DeviceEpilogue result = *this;
+    result.bias = bias ? bias + column * bias_stride : nullptr;
+    return result;
+  }
+};
+
+// Stores runs of N neighbours of a row through the epilogue; what lies outside of [rows, columns]
+// is dropped.
+template <class T>
+struct TileStore {
   using C = Compute<T>;
 
   T* y = nullptr;
   int64_t rows = 0, columns = 0, row_stride = 0, column_stride = 1;
-  const T* bias = nullptr;
-  int64_t bias_stride = 1;
+  DeviceEpilogue<T> epilogue = {};
   bool bias_per_row = false;  // y is stored transposed
-  bool accumulate = false;
-  bool vector = false;  // column_stride is 1 and 16-byte runs are aligned
-  Activation activation = Activation::none;
-  C* partial = nullptr;  // [rows, columns], row-major
+  bool vector = false;        // column_stride is 1 and 16-byte runs are aligned
+  C* partial = nullptr;       // [rows, columns], row-major
 
   template <int N>
   __device__ __forceinline__ void operator()(int64_t row, int64_t column, C (&values)[N]) const {
@@ -33,6 +53,7 @@ struct GemmEpilogue {
       return;
     }
     T* target = y + row * row_stride + column * column_stride;
+    const auto& [bias, bias_stride, accumulate, activation] = epilogue;
     if (accumulate) {
       add(target, column_stride, values, count, vector);
     }

@@ -12,11 +12,11 @@ struct Reals {
   static constexpr int64_t kDepthUnit = 8;
   static constexpr bool kPacksRows = false;
 
-  static bool a_can_stay(const GemmBlock& g) {
-    return sizeof(T) == size_of(g.dtype) && (g.a_strides[0] == 1 || g.a_strides[1] == 1);
+  static bool a_can_stay(const MatrixProduct& p) {
+    return sizeof(T) == size_of(p.dtype) && (p.a_strides[0] == 1 || p.a_strides[1] == 1);
   }
-  static bool b_can_stay(const GemmBlock& g) {
-    return sizeof(T) == size_of(g.dtype) && g.b_strides[1] == 1;
+  static bool b_can_stay(const MatrixProduct& p) {
+    return sizeof(T) == size_of(p.dtype) && p.b_strides[1] == 1;
   }
   static void pack(const StepPacking& p, T* target) {
     copy_strided({.source = p.source,
@@ -46,7 +46,7 @@ void gemm_block(const GemmBlock& g) {
   TileSet<float> f32;
   TileSet<double> f64;
   tile_sets(f32, f64);
-  if (g.dtype == DType::f64) {
+  if (g.product.dtype == DType::f64) {
     Block<Reals<double>>(g, f64).run();
   } else {
     Block<Reals<float>>(g, f32).run();

@@ -1,4 +1,4 @@
-// What the kernels of the gemm ladder share: the problem as they see it, the order of the tiles,
+// Shared by the kernels of the gemm ladder: the problem as they see it, the order of the tiles,
 // and the launches that gemm.cu chooses from.
 #pragma once
 #include <binade/kernels/gemm/gemm_epilogue.cuh>
@@ -6,7 +6,7 @@
 
 namespace binade::kernels {
 
-// y = activation(y + a b + bias) for each matrix of the batch, any strides (in elements).
+// y = epilogue(a b) for each matrix of the batch, any strides (in elements).
 template <class T>
 struct GemmProblem {
   int64_t batches = 1, m = 0, n = 0, k = 0;
@@ -15,9 +15,9 @@ struct GemmProblem {
   int64_t b_batch = 0, b_k = 0, b_column = 0;
   bool a_vector = false, b_vector = false;  // 16-byte chunks along the contiguous dimension
   int64_t y_batch = 0;
-  GemmEpilogue<T> output;  // of matrix 0
-  int splits = 1;          // of k; the sums of split s go to partials, [splits, batches, m, n]
-  int64_t split_k = 0;     // a multiple of 32
+  TileStore<T> output;  // of matrix 0
+  int splits = 1;       // of k; the sums of split s go to partials, [splits, batches, m, n]
+  int64_t split_k = 0;  // a multiple of 32
   Compute<T>* partials = nullptr;
 
   __device__ __forceinline__ DenseLoader<T> a_loader(int64_t batch, int64_t k_end,
@@ -28,8 +28,8 @@ struct GemmProblem {
                                                      bool k_contiguous) const {
     return {b + batch * b_batch, b_column, b_k, n, k_end, k_contiguous, b_vector};
   }
-  __device__ __forceinline__ GemmEpilogue<T> epilogue(int64_t batch, int split) const {
-    GemmEpilogue<T> result = output;
+  __device__ __forceinline__ TileStore<T> store(int64_t batch, int split) const {
+    TileStore<T> result = output;
     result.y += batch * y_batch;
     result.partial = splits > 1 ? partials + (split * batches + batch) * m * n : nullptr;
     return result;
@@ -70,8 +70,8 @@ __device__ __forceinline__ void multiply_tile(typename Tile::Shared& shared,
   const int64_t k = split * p.split_k, k_end = p.splits > 1 ? std::min(p.k, k + p.split_k) : p.k;
   for (int64_t batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
     Tile::run(shared, p.a_loader(batch, k_end, a_k_contiguous),
-              p.b_loader(batch, k_end, b_k_contiguous), tile.row * Tile::kM, tile.column * Tile::kN,
-              k, k_end, p.epilogue(batch, split));
+              p.b_loader(batch, k_end, b_k_contiguous),
+              {tile.row * Tile::kM, tile.column * Tile::kN, k, k_end}, p.store(batch, split));
     __syncthreads();  // the next matrix uses the same shared memory
   }
 }

@@ -1,20 +1,29 @@
 // How the block tiles of gemm_tile.cuh and gemm_simt.cuh get their operands. Both operands of
 // y = a b are seen alike: as a matrix [outer, k], where outer is a row of a or a column of b. A
 // loader hands out chunks: 16 bytes of neighbours in k (k_contiguous) or in outer. It has
-//   bool k_contiguous;                                    // constant per kernel or per launch
-//   bool vector;                                          // chunks are aligned 16 bytes of memory
-//   Place place(int64_t outer) const;                     // what is fixed along k, kept in
-//   registers const T* chunk(const Place&, int64_t k, int& valid);  // the first `valid` elements
-//   are memory,
-//                                                         // the others 0; used where `vector`
-//   T element(const Place&, int64_t k, int i) const;      // element i of a chunk, 0 outside; slow
-// Every outer and every k may be asked for: outside of the matrix the answer is zeros.
+//
+//   bool k_contiguous;                    constant per kernel or per launch
+//   bool vector;                          chunks are aligned 16 bytes of memory
+//   Place place(int64_t outer) const;     the part that k does not change, kept in registers
+//   const T* chunk(const Place&, int64_t k, int& valid);
+//                                         the first `valid` elements are memory, the others 0;
+//                                         used where `vector`
+//   T element(const Place&, int64_t k, int i) const;
+//                                         element i of a chunk, 0 outside of the matrix; slow
+//
+// Any outer and any k may be asked for: outside of the matrix the answer is zeros.
 #pragma once
 #include <binade/kernels/cuda/vector.cuh>
 
 #include <algorithm>
 
 namespace binade::kernels {
+
+// What a block tile computes: the tile whose first element is (row, column), summed over [k,
+// k_end).
+struct TileRange {
+  int64_t row, column, k, k_end;
+};
 
 template <class T>
 inline constexpr int kChunk = dev::kVectorOf<T>;

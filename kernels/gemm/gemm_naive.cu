@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(256) gemm_thread_per_element_kernel(GemmProble
     for (int64_t k = 0; k < p.k; ++k) {
       sum[0] += static_cast<C>(a[k * p.a_k]) * static_cast<C>(b[k * p.b_k]);
     }
-    p.epilogue(batch, 0)(row, column, sum);
+    p.store(batch, 0)(row, column, sum);
   }
 }
 
@@ -35,19 +35,24 @@ struct SharedSquares {
   Compute<T> a[32][33], b[32][33];  // [k][row], [k][column]; padded against bank conflicts
 };
 
+// An operand: rows of a or columns of b, and k.
+template <class T>
+struct OperandMatrix {
+  const T* data;
+  int64_t outer_end, k_end, outer_stride, k_stride;
+};
+
 // Copies rows [outer, outer + 32) and columns [k, k + 32) of a matrix; zeros outside of it.
 template <class T>
-__device__ void copy_square(const T* matrix, int64_t outer, int64_t k, int64_t outer_end,
-                            int64_t k_end, int64_t outer_stride, int64_t k_stride,
+__device__ void copy_square(const OperandMatrix<T>& m, int64_t outer, int64_t k,
                             Compute<T> (&square)[32][33]) {
   const int x = static_cast<int>(threadIdx.x);
 #pragma unroll
   for (int y = static_cast<int>(threadIdx.y); y < 32; y += 8) {
-    const int i = k_stride == 1 ? y : x, j = k_stride == 1 ? x : y;
-    const bool inside = outer + i < outer_end && k + j < k_end;
-    square[j][i] =
-        inside ? static_cast<Compute<T>>(matrix[(outer + i) * outer_stride + (k + j) * k_stride])
-               : Compute<T>(0);
+    const int i = m.k_stride == 1 ? y : x, j = m.k_stride == 1 ? x : y;
+    const bool inside = outer + i < m.outer_end && k + j < m.k_end;
+    const int64_t at = (outer + i) * m.outer_stride + (k + j) * m.k_stride;
+    square[j][i] = inside ? static_cast<Compute<T>>(m.data[at]) : Compute<T>(0);
   }
 }
 
@@ -60,24 +65,26 @@ __global__ void __launch_bounds__(256) gemm_shared_tile_kernel(GemmProblem<T> p)
   const int64_t row = blockIdx.x / tiles_n * 32, column = blockIdx.x % tiles_n * 32;
   for (int64_t batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
     C sums[4] = {};
+    const OperandMatrix<T> a{p.a + batch * p.a_batch, p.m, p.k, p.a_row, p.a_k};
+    const OperandMatrix<T> b{p.b + batch * p.b_batch, p.n, p.k, p.b_column, p.b_k};
     for (int64_t k = 0; k < p.k; k += 32) {
-      copy_square(p.a + batch * p.a_batch, row, k, p.m, p.k, p.a_row, p.a_k, shared.a);
-      copy_square(p.b + batch * p.b_batch, column, k, p.n, p.k, p.b_column, p.b_k, shared.b);
+      copy_square(a, row, k, shared.a);
+      copy_square(b, column, k, shared.b);
       __syncthreads();
       for (int j = 0; j < 32; ++j) {
-        const C b = shared.b[j][x];
+        const C factor = shared.b[j][x];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          sums[i] += shared.a[j][y + i * 8] * b;
+          sums[i] += shared.a[j][y + i * 8] * factor;
         }
       }
       __syncthreads();
     }
-    const GemmEpilogue<T> epilogue = p.epilogue(batch, 0);
+    const TileStore<T> store = p.store(batch, 0);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       C sum[1] = {sums[i]};
-      epilogue(row + y + i * 8, column + x, sum);
+      store(row + y + i * 8, column + x, sum);
     }
   }
 }

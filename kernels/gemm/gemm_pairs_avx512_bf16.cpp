@@ -1,5 +1,5 @@
-// Blocks of matrix products of bf16 in pairs of k. A tile reads a as it lies where a row is whole
-// pairs; b is packed, for the elements of a pair are one of each of two rows.
+// Blocks of matrix products of bf16 in pairs of k. A tile reads a in place where a row is whole
+// pairs; b is packed, since a pair holds elements of two rows.
 #include <binade/kernels/gemm/contraction_tile_internal.h>
 #include <binade/kernels/gemm/gemm_block_internal.h>
 #include <binade/kernels/gemm/gemm_pairs_internal.h>

@@ -28,9 +28,9 @@ __global__ void __launch_bounds__(256) gemm_split_sum_kernel(GemmProblem<T> p) {
     for (int split = 1; split < p.splits; ++split) {
       sum[0] += p.partials[split * count + i];
     }
-    GemmEpilogue<T> epilogue = p.epilogue(i / matrix, 0);
-    epilogue.partial = nullptr;
-    epilogue(i % matrix / p.n, i % p.n, sum);
+    TileStore<T> store = p.store(i / matrix, 0);
+    store.partial = nullptr;
+    store(i % matrix / p.n, i % p.n, sum);
   }
 }
 

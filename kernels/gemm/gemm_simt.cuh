@@ -98,12 +98,12 @@ struct SimtTile {
     Chunk<T> values_[kCopies];
   };
 
-  // The tile whose first element is (row, column), summed over [k, k_end) in the order of k;
-  // epilogue(row, column, C (&)[kVector]) gets neighbours of a row.
+  // Sums in the order of k; epilogue(row, column, C (&)[kVector]) gets neighbours of a row.
   template <class LoaderA, class LoaderB, class Epilogue>
   static __device__ __forceinline__ void run(Shared& shared, const LoaderA& a, const LoaderB& b,
-                                             int64_t row, int64_t column, int64_t k, int64_t k_end,
-                                             const Epilogue& epilogue) {
+                                             const TileRange& range, const Epilogue& epilogue) {
+    const int64_t row = range.row, column = range.column, k_end = range.k_end;
+    int64_t k = range.k;
     Copier<LoaderA> copy_a(a, row);
     Copier<LoaderB> copy_b(b, column);
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;

@@ -116,11 +116,11 @@ struct TensorTile {
     float out[kWarpsM * kWarpsN][16 * kOutPitch];
   };
 
-  // The tile whose first element is (row, column), summed over [k, k_end).
   template <class LoaderA, class LoaderB, class Epilogue>
   static __device__ __forceinline__ void run(Shared& shared, const LoaderA& a, const LoaderB& b,
-                                             int64_t row, int64_t column, int64_t k, int64_t k_end,
-                                             const Epilogue& epilogue) {
+                                             const TileRange& range, const Epilogue& epilogue) {
+    const int64_t row = range.row, column = range.column, k_end = range.k_end;
+    int64_t k = range.k;
     typename LoaderA::Place a_places[A::kPlaces];
     typename LoaderB::Place b_places[B::kPlaces];
     A::places(a, row, a_places);

@@ -136,16 +136,16 @@ inline void pack_pair_rows(const StepPacking& p, BfloatPair* target) {
   }
 }
 
-// What blocks of products in pairs have in common (kernels/gemm/gemm_block_internal.h). b is always
-// packed, for the elements of a pair are one of each of two rows.
+// The Operands of products in pairs (kernels/gemm/gemm_block_internal.h). b is always packed: a
+// pair holds elements of two rows.
 struct PairOperands {
   using Element = BfloatPair;
   static constexpr int64_t kPerStep = 2;
 
-  static bool a_can_stay(const GemmBlock& g) {
-    return g.a_strides[1] == 1 && g.a_strides[0] % 2 == 0 && g.k % 2 == 0;
+  static bool a_can_stay(const MatrixProduct& p) {
+    return p.a_strides[1] == 1 && p.a_strides[0] % 2 == 0 && p.k % 2 == 0;
   }
-  static bool b_can_stay(const GemmBlock&) { return false; }
+  static bool b_can_stay(const MatrixProduct&) { return false; }
   static void pack(const StepPacking& p, BfloatPair* target) { pack_pairs(p, target); }
 };
 

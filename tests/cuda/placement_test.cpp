@@ -5,6 +5,7 @@
 #include <binade/core/tensor/create.h>
 #include <binade/dist/parallel/pipeline.h>
 #include <binade/kernels/host/queue.h>
+#include <binade/nn/fusion_internal.h>
 #include <binade/nn/losses.h>
 #include <binade/nn/models.h>
 #include <gtest/gtest.h>
@@ -119,10 +120,13 @@ TEST(Placement, OperandsOfAConvolutionAndItsNormAreOnOneDevice) {
   norm.eval();
   const NoGradGuard guard;
   const Tensor x = ones({2, 3, 5, 5}), residual = ones({2, 4, 3, 3});
-  norm.relu_after(conv, x, residual);
+  const auto run = [&](const Tensor& x, const Tensor& residual) {
+    return nn::Fusion::run({.first = conv, .norm = &norm, .residual = residual, .relu = true}, x);
+  };
+  run(x, residual);
   for (const Device elsewhere : {kFirst, Device::parse("cpu:3")}) {
-    EXPECT_THROW(norm.relu_after(conv, x, residual.to(elsewhere)), Error);
-    EXPECT_THROW(norm.relu_after(conv, x.to(elsewhere), residual), Error);
+    EXPECT_THROW(run(x, residual.to(elsewhere)), Error);
+    EXPECT_THROW(run(x.to(elsewhere), residual), Error);
   }
 }
 

@@ -45,6 +45,7 @@ Tensor activated(Tensor y, Activation activation) {
     case Activation::none: return y;
     case Activation::relu: return kernel_applies(activation, y.dtype()) ? applied_relu(y) : relu(y);
     case Activation::gelu_tanh: return gelu_tanh(y);
+    case Activation::gelu: return gelu(y);
   }
   return y;
 }

@@ -35,7 +35,7 @@ Affine affine_of(const Tensor& conv_bias, const BatchNormOperands& norm, double 
 
 }  // namespace
 
-// What the two ops refuse, they shall refuse.
+// Inputs that either op rejects take the unfused path, so the error is the same.
 bool conv2d_batch_norm_is_one_op(const Conv2dOperands& conv, const BatchNormOperands& norm,
                                  const BatchNormOptions& options) {
   const auto& [x, w, b, geometry] = conv;
@@ -71,13 +71,13 @@ Tensor conv2d_batch_norm(const Conv2dOperands& conv, const BatchNormOperands& no
                       norm.running_var, options);
   }
   const Affine affine = affine_of(b, norm, options.eps);
-  return finished_conv2d({.x = x,
-                          .w = w,
-                          .geometry = geometry,
-                          .scale = affine.scale,
-                          .shift = affine.shift,
-                          .residual = options.residual,
-                          .relu = options.relu});
+  return conv2d_with_epilogue({.x = x,
+                               .w = w,
+                               .geometry = geometry,
+                               .scale = affine.scale,
+                               .shift = affine.shift,
+                               .residual = options.residual,
+                               .relu = options.relu});
 }
 
 }  // namespace binade

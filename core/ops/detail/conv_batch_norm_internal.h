@@ -17,10 +17,9 @@ struct BatchNormOperands {  // of batch_norm
   const Tensor& running_var;
 };
 
-// batch_norm(conv2d(...), ...). In evaluation, without gradients, in f32 on the CPU one op named
-// "conv2d": the tiles of the convolution finish with what the norm does, so its input is never
-// written. In training, elsewhere, under a precision policy and while an observer looks, those two
-// ops.
+// batch_norm(conv2d(...), ...). In evaluation, without gradients, in f32 on the CPU this is one op
+// named "conv2d": the norm is part of the convolution's epilogue, so its input is never written. In
+// training, elsewhere, under a precision policy and while an observer looks, it is those two ops.
 Tensor conv2d_batch_norm(const Conv2dOperands& conv, const BatchNormOperands& norm,
                          const BatchNormOptions& options);
 

@@ -1,11 +1,11 @@
-// What conv2d_batch_norm asks of the convolution. Internal to core.
+// The convolution that conv2d_batch_norm runs. Internal to core.
 #pragma once
 #include <binade/core/ops/conv.h>
 
 namespace binade {
 
 // relu?((x * w) scale + shift + residual) in f32 on the CPU, never recorded.
-struct FinishedConv2d {
+struct Conv2dWithEpilogue {
   const Tensor& x;
   const Tensor& w;
   const Conv2dOptions& geometry;
@@ -14,6 +14,6 @@ struct FinishedConv2d {
   const Tensor& residual;  // of the result's shape, or undefined
   bool relu;
 };
-Tensor finished_conv2d(const FinishedConv2d& a);
+Tensor conv2d_with_epilogue(const Conv2dWithEpilogue& a);
 
 }  // namespace binade

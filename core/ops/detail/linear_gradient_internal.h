@@ -15,11 +15,11 @@ inline LinearGradients linear_gradients(const Tensor& dy, const Tensor& x, Needs
   Tensor dw = needs.out(weight);
   if (dw.defined() && needs[bias] && dy.device().is_cpu()) {
     Tensor db = needs.out(bias);  // the product packs dy anyway
-    kernels::cpu::gemm_with_row_sums({.a = flipped(dy), .b = x, .y = dw}, db);
+    kernels::cpu::gemm_with_row_sums({.a = transposed(dy), .b = x, .y = dw}, db);
     return {dw, db};
   }
   if (dw.defined()) {
-    kernels::gemm({.a = flipped(dy), .b = x, .y = dw});
+    kernels::gemm({.a = transposed(dy), .b = x, .y = dw});
   }
   return {dw, bias_gradient(dy, 1, needs, bias)};
 }

@@ -7,7 +7,7 @@
 namespace binade {
 
 // [.., m, n] as [.., n, m].
-inline Tensor flipped(const Tensor& t) {
+inline Tensor transposed(const Tensor& t) {
   Dims sizes = t.sizes(), strides = t.strides();
   const int last = t.dim() - 1;
   std::swap(sizes[last], sizes[last - 1]);

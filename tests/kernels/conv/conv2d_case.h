@@ -121,9 +121,9 @@ inline void run(const ConvCase& k, MathMode mode) {
   conv2d_forward({.x = x.view(),
                   .w = w.view(),
                   .y = y.view(),
-                  .bias = k.bias ? bias_view : no_view,
                   .geometry = g,
-                  .activation = k.relu ? Activation::relu : Activation::none});
+                  .epilogue = {.bias = k.bias ? bias_view : no_view,
+                               .activation = k.relu ? Activation::relu : Activation::none}});
   conv2d_backward_data({.dy = dy.view(),
                         .w = w.view(),
                         .dx = dx.view(),

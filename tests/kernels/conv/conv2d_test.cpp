@@ -212,8 +212,10 @@ TEST(Conv2d, ErrorsNameWhatIsWrong) {
             std::string::npos);
   StridedArray wide(DType::f64, {2, 4, 3, 3}), bias(DType::f32, {3});
   EXPECT_NE(message(x.view(), wide.view(), y.view(), {}).find("f64"), std::string::npos);
-  EXPECT_THROW(conv2d_forward({.x = x.view(), .w = w.view(), .y = y.view(), .bias = bias.view()}),
-               Error);
+  EXPECT_THROW(
+      conv2d_forward(
+          {.x = x.view(), .w = w.view(), .y = y.view(), .epilogue = {.bias = bias.view()}}),
+      Error);
   EXPECT_THROW(
       conv2d_backward_data({.dy = y.view(), .w = w.view(), .dx = x.view(), .bias = bias.view()}),
       Error);

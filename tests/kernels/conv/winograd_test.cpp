@@ -57,9 +57,9 @@ Results run(const Case& k, DType dtype, const char* provider, DType rounded = DT
   conv2d_forward({.x = x.view(),
                   .w = w.view(),
                   .y = results.y.view(),
-                  .bias = k.bias ? bias_view : kNoView,
                   .geometry = geometry,
-                  .activation = k.relu ? Activation::relu : Activation::none});
+                  .epilogue = {.bias = k.bias ? bias_view : kNoView,
+                               .activation = k.relu ? Activation::relu : Activation::none}});
   conv2d_backward_data({.dy = dy.view(),
                         .w = w.view(),
                         .dx = results.dx.view(),
@@ -278,7 +278,7 @@ TEST_F(Winograd, KeepsNaNThroughRelu) {
                   .w = w.view(),
                   .y = y.view(),
                   .geometry = {.padding = {1, 1}},
-                  .activation = Activation::relu});
+                  .epilogue = {.activation = Activation::relu}});
   set_conv2d_provider("own");
   for (int64_t o = 0; o < 3; ++o) {
     EXPECT_TRUE(std::isnan(y.get({0, o, 1, 1})));

@@ -114,17 +114,17 @@ void check_triangle(BlockFunction multiply, Triangle shape, int64_t m, int64_t k
   const auto padded = static_cast<size_t>((n + kMaxTileWidth - 1) / kMaxTileWidth * kMaxTileWidth);
   std::vector<float> c(static_cast<size_t>(m * n), 0.5f), packed_a(a.size() + 16),
       packed_b(padded * static_cast<size_t>(inner));
-  multiply({.dtype = DType::bf16,
-            .m = m,
-            .n = n,
-            .k = inner,
-            .a = a.data(),
-            .b = b.data(),
-            .a_strides = {inner, 1},
-            .b_strides = {n, 1},
+  multiply({.product = {.dtype = DType::bf16,
+                        .m = m,
+                        .n = n,
+                        .k = inner,
+                        .a = a.data(),
+                        .b = b.data(),
+                        .a_strides = {inner, 1},
+                        .b_strides = {n, 1}},
             .c = c.data(),
             .c_row = n,
-            .accumulate = true,
+            .epilogue = {.accumulate = true},
             .packed_a = packed_a.data(),
             .packed_b = packed_b.data(),
             .triangle = shape,
@@ -163,21 +163,21 @@ TEST_P(GemmBlockPairsOn, SumsTimesFactors) {
   for (size_t i = 0; i < factors.size(); ++i) {
     factors[i] = static_cast<float>(i);
   }
-  multiply()({.dtype = DType::bf16,
-              .m = kM,
-              .n = kN,
-              .k = kK,
-              .a = a.data(),
-              .b = b.data(),
-              .a_strides = {kK, 1},
-              .b_strides = {kN, 1},
+  multiply()({.product = {.dtype = DType::bf16,
+                          .m = kM,
+                          .n = kN,
+                          .k = kK,
+                          .a = a.data(),
+                          .b = b.data(),
+                          .a_strides = {kK, 1},
+                          .b_strides = {kN, 1}},
               .c = c.data(),
               .c_row = kN,
+              .epilogue = {.operand = reinterpret_cast<const std::byte*>(factors.data()),
+                           .operand_row = kN,
+                           .use = TileOperand::factor},
               .packed_a = packed_a.data(),
-              .packed_b = packed_b.data(),
-              .other = factors.data(),
-              .other_row = kN,
-              .times = true});
+              .packed_b = packed_b.data()});
   for (size_t i = 0; i < c.size(); ++i) {
     ASSERT_EQ(c[i], 2 * kK * static_cast<float>(i));
   }
@@ -200,14 +200,14 @@ TEST_P(GemmBlockPairsOn, SameBitsInAnyCut) {
       std::vector<float> c(kM * kN);
       for (int64_t i = 0; i < kM; i += rows) {
         for (int64_t j = 0; j < kN; j += columns) {
-          multiply()({.dtype = DType::bf16,
-                      .m = std::min(rows, kM - i),
-                      .n = std::min(columns, kN - j),
-                      .k = kK,
-                      .a = a.data() + i * kK,
-                      .b = b.data() + j,
-                      .a_strides = {kK, 1},
-                      .b_strides = {kN, 1},
+          multiply()({.product = {.dtype = DType::bf16,
+                                  .m = std::min(rows, kM - i),
+                                  .n = std::min(columns, kN - j),
+                                  .k = kK,
+                                  .a = a.data() + i * kK,
+                                  .b = b.data() + j,
+                                  .a_strides = {kK, 1},
+                                  .b_strides = {kN, 1}},
                       .c = c.data() + i * kN + j,
                       .c_row = kN,
                       .packed_a = packed_a.data(),

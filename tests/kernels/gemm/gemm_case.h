@@ -96,11 +96,11 @@ inline void run(const GemmCase& c) {
   gemm({.a = a.view(),
         .b = b.view(),
         .y = y.view(),
-        .bias = c.bias ? bias_view : no_view,
-        .activation = c.relu   ? Activation::relu
-                      : c.gelu ? Activation::gelu_tanh
-                               : Activation::none,
-        .accumulate = c.accumulate});
+        .epilogue = {.bias = c.bias ? bias_view : no_view,
+                     .activation = c.relu   ? Activation::relu
+                                   : c.gelu ? Activation::gelu_tanh
+                                            : Activation::none,
+                     .accumulate = c.accumulate}});
   const std::vector<double> got = y.values();
   const double accumulate_unit = unit_roundoff(compute_dtype(c.dtype));
   int failures = 0;

@@ -142,7 +142,10 @@ TEST_P(GemmDevice, SpecialValuesReachTheirElementsOnly) {
     b.randomize(2, true);
     a.set({3, 5}, NAN);
     b.set({5, 7}, INFINITY);
-    gemm({.a = a.view(), .b = b.view(), .y = y.view(), .activation = Activation::relu});
+    gemm({.a = a.view(),
+          .b = b.view(),
+          .y = y.view(),
+          .epilogue = {.activation = Activation::relu}});
     y.each([&](const std::vector<int64_t>& at) {
       const double value = y.get(at);
       if (at[0] == 3) {
@@ -181,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Provider, GemmDevice,
 TEST(GemmProvider, NamesAreKeptAndWrongOnesRefused) {
   set_gemm_provider("own:tiled");
   EXPECT_EQ(gemm_provider(), "own:tiled");
-  EXPECT_EQ(gemm_variant(), GemmVariant::tiled);
+  EXPECT_EQ(gemm_variant(), KernelVariant::tiled);
   try {
     set_gemm_provider("own:wmma");
     FAIL() << "expected an error";
@@ -192,7 +195,7 @@ TEST(GemmProvider, NamesAreKeptAndWrongOnesRefused) {
   }
   EXPECT_EQ(gemm_provider(), "own:tiled");
   set_gemm_provider("auto");
-  EXPECT_EQ(gemm_variant(), GemmVariant::timed);
+  EXPECT_EQ(gemm_variant(), KernelVariant::timed);
   set_gemm_provider("own");
 }
 

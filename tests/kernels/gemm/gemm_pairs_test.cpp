@@ -158,7 +158,7 @@ TEST_F(GemmPairs, RoundsOnceToNearest) {
     a.each([&](const std::vector<int64_t>& at) { a.set(at, at[1] ? 0 : row.x); });
     b.each([&](const std::vector<int64_t>& at) { b.set(at, 1); });
     bias.each([&](const std::vector<int64_t>& at) { bias.set(at, row.bias); });
-    gemm({.a = a.view(), .b = b.view(), .y = y.view(), .bias = bias.view()});
+    gemm({.a = a.view(), .b = b.view(), .y = y.view(), .epilogue = {.bias = bias.view()}});
     y.each([&](const std::vector<int64_t>& at) { ASSERT_EQ(y.get(at), row.want) << row.x; });
   }
 }

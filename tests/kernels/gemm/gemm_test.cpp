@@ -2,6 +2,7 @@
 // random data, for every dtype, layout, epilogue and instruction set; same bits at 1, 2, 4 threads.
 #include <binade/kernels/gemm/gemm.h>
 #include <tests/kernels/gemm/gemm_case.h>
+#include <tests/kernels/support/array_values.h>
 
 namespace binade::kernels {
 namespace {
@@ -126,7 +127,7 @@ TEST(Gemm, EmptyOutputAndReluKeepsNaN) {
   StridedArray x(DType::f32, {1, 1}), w(DType::f32, {1, 1}), z(DType::f32, {1, 1});
   x.set({0, 0}, NAN);
   w.set({0, 0}, 1);
-  gemm({.a = x.view(), .b = w.view(), .y = z.view(), .activation = Activation::relu});
+  gemm({.a = x.view(), .b = w.view(), .y = z.view(), .epilogue = {.activation = Activation::relu}});
   EXPECT_TRUE(std::isnan(z.get({0, 0})));
 }
 
@@ -145,7 +146,7 @@ TEST(Gemm, SameBitsAtAnyThreadCount) {
           a.randomize(1, false);
           b.randomize(2, false);
           bias.randomize(3, false);
-          gemm({.a = a.view(), .b = b.view(), .y = y.view(), .bias = bias.view()});
+          gemm({.a = a.view(), .b = b.view(), .y = y.view(), .epilogue = {.bias = bias.view()}});
           first = first.empty() ? y.bytes() : first;
           EXPECT_EQ(first, y.bytes()) << count << " threads";
         }
@@ -155,10 +156,8 @@ TEST(Gemm, SameBitsAtAnyThreadCount) {
   }
 }
 
-// Beside the product itself, in both orders of a, where blocks are by rows and by columns, where y
-// is computed as its transpose, in several depths, and of nothing.
-// Sums in one part of k and in three, tiles of two vectors and of one, odd heights.
-TEST(Gemm, ResultsAreMultipliedOnTheirWay) {
+// k in one block and in three, tiles of two vectors and of one, odd heights.
+TEST(Gemm, FactorOfTheEpilogue) {
   if (!StridedArray(DType::f32, {1}).view().device.is_cpu()) {
     GTEST_SKIP() << "a kernel of the CPU";
   }
@@ -170,8 +169,7 @@ TEST(Gemm, ResultsAreMultipliedOnTheirWay) {
         a.randomize(1, false);
         b.randomize(2, false);
         factors.randomize(3, false);
-        cpu::gemm_finished({.a = a.view(), .b = b.view(), .y = y.view()}, Finish::times,
-                           factors.view());
+        gemm({.a = a.view(), .b = b.view(), .y = y.view(), .epilogue = {.factor = factors.view()}});
         gemm({.a = a.view(), .b = b.view(), .y = plain.view()});
         y.each([&](const std::vector<int64_t>& at) {
           ASSERT_EQ(static_cast<float>(y.get(at)),
@@ -183,6 +181,65 @@ TEST(Gemm, ResultsAreMultipliedOnTheirWay) {
   }
 }
 
+// gelu in the epilogue, with its slope and without, in one block of k and in several.
+TEST(Gemm, GeluAndItsSlope) {
+  if (!StridedArray(DType::f32, {1}).view().device.is_cpu()) {
+    GTEST_SKIP() << "a kernel of the CPU";
+  }
+  for (const int64_t m : {1, 17, 300}) {
+    for (const int64_t k : {0, 70, 900}) {
+      const int64_t n = 45;
+      StridedArray a(DType::f32, {m, k}), b(DType::f32, {k, n}), bias(DType::f32, {n}),
+          sums(DType::f32, {m, n}), y(DType::f32, {m, n}), slope(DType::f32, {m, n}),
+          alone(DType::f32, {m, n});
+      a.randomize(1, false);
+      b.randomize(2, false);
+      bias.randomize(3, false);
+      const View av = a.view(), bv = b.view(), biases = bias.view();
+      gemm({.a = av, .b = bv, .y = sums.view(), .epilogue = {.bias = biases}});
+      gemm({.a = av,
+            .b = bv,
+            .y = y.view(),
+            .epilogue = {.bias = biases, .activation = Activation::gelu, .slope = slope.view()}});
+      gemm({.a = av,
+            .b = bv,
+            .y = alone.view(),
+            .epilogue = {.bias = biases, .activation = Activation::gelu}});
+      y.each([&](const std::vector<int64_t>& at) {
+        const double x = sums.get(at), cdf = 0.5 * std::erfc(-x / std::sqrt(2.0)),
+                     density = std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
+        ASSERT_NEAR(y.get(at), x * cdf, 1e-6 * (1 + std::fabs(x)));
+        ASSERT_NEAR(alone.get(at), x * cdf, 1e-6 * (1 + std::fabs(x)));
+        ASSERT_NEAR(slope.get(at), cdf + x * density, 1e-6 * (1 + std::fabs(x)));
+      });
+    }
+  }
+}
+
+TEST(Gemm, RefusesAnEpilogueThatItDoesNotHave) {
+  StridedArray a(DType::f32, {3, 4}), b(DType::f32, {4, 5}), y(DType::f32, {3, 5}),
+      other(DType::f32, {3, 5}), narrow(DType::f32, {3, 4}), vector(DType::f32, {5});
+  const auto refused = [&](const Epilogue& epilogue, const char* why) {
+    const std::string message = error_of(
+        [&] { gemm({.a = a.view(), .b = b.view(), .y = y.view(), .epilogue = epilogue}); });
+    EXPECT_NE(message.find(why), std::string::npos) << message;
+  };
+  const View matrix = other.view(), small = narrow.view(), scale = vector.view();
+  refused({.scale = scale}, "which conv2d has");
+  refused({.residual = matrix}, "which conv2d has");
+  refused({.factor = small}, "expected f32 [m, n] on the CPU");
+  if (!y.view().device.is_cpu()) {
+    refused({.activation = Activation::gelu}, "apply gelu as an op");
+    refused({.factor = matrix}, "expected f32 [m, n] on the CPU");
+    return;
+  }
+  refused({.slope = matrix}, "a slope with gelu");
+  refused({.activation = Activation::gelu_tanh, .factor = matrix}, "a slope with gelu");
+  refused({.activation = Activation::gelu, .factor = matrix, .slope = matrix}, "a slope with gelu");
+}
+
+// In both orders of a, where blocks are by rows and by columns, where y is computed as its
+// transpose, with k in several blocks, and of nothing.
 TEST(Gemm, RowSumsAreThoseOfA) {
   struct Size {
     int64_t m, n, k;
@@ -234,7 +291,9 @@ TEST(Gemm, ErrorsNameShapesAndDTypes) {
   StridedArray half_a(DType::f16, {2, 4});
   EXPECT_THROW(gemm({.a = half_a.view(), .b = b.view(), .y = y.view()}), Error);
   StridedArray good(DType::f32, {2, 4}), bias(DType::f32, {4});
-  EXPECT_THROW(gemm({.a = good.view(), .b = b.view(), .y = y.view(), .bias = bias.view()}), Error);
+  EXPECT_THROW(
+      gemm({.a = good.view(), .b = b.view(), .y = y.view(), .epilogue = {.bias = bias.view()}}),
+      Error);
   StridedArray batch(DType::f32, {1, 2, 4});
   EXPECT_THROW(gemm({.a = batch.view(), .b = b.view(), .y = y.view()}), Error);
 }

@@ -1,4 +1,4 @@
-// A convolution that finishes with scale, bias, residual and relu, against the plain convolution
+// A convolution whose epilogue has scale, bias, residual and relu, against the plain convolution
 // followed by these in double precision: direct and Winograd, blocks and panels.
 #include <binade/kernels/conv/conv2d.h>
 #include <binade/kernels/conv/conv2d_provider.h>
@@ -50,15 +50,14 @@ void check(const Case& k, const char* provider) {
     SCOPED_TRACE(text(provider, " n", k.n, " c", k.c, " ", k.h, "x", k.w, " o", k.o, " scale ",
                       scales, " residual ", adds, " relu ", relu));
     StridedArray got(DType::f32, output_sizes(k), kChannelsLast);
-    const View finished = got.view();
-    cpu::conv2d_finished(
-        {.x = x,
-         .w = w,
-         .y = finished,
-         .bias = bias,
-         .geometry = geometry,
-         .activation = relu ? Activation::relu : Activation::none},
-        {.scale = scales ? scale : kNoView, .residual = adds ? residual : kNoView});
+    cpu::conv2d_forward({.x = x,
+                         .w = w,
+                         .y = got.view(),
+                         .geometry = geometry,
+                         .epilogue = {.bias = bias,
+                                      .activation = relu ? Activation::relu : Activation::none,
+                                      .scale = scales ? scale : kNoView,
+                                      .residual = adds ? residual : kNoView}});
     int failures = 0;
     got.each([&](const std::vector<int64_t>& at) {
       const double product = plain.get(at) * (scales ? in.scale.get({at[1]}) : 1),
@@ -73,16 +72,16 @@ void check(const Case& k, const char* provider) {
   set_conv2d_provider("own");
 }
 
-class Conv2dFinished : public testing::Test {
+class Conv2dEpilogue : public testing::Test {
  protected:
   void SetUp() override {
     if (!test_device().is_cpu()) {
-      GTEST_SKIP() << "convolutions are finished on the CPU";
+      GTEST_SKIP() << "an epilogue of the CPU";
     }
   }
 };
 
-TEST_F(Conv2dFinished, Direct) {
+TEST_F(Conv2dEpilogue, Direct) {
   check({2, 5, 9, 7, 3}, "own:direct");
   check({1, 16, 11, 13, 47}, "own:direct");
   check({3, 6, 8, 9, 40, 3, 2}, "own:direct");
@@ -91,50 +90,58 @@ TEST_F(Conv2dFinished, Direct) {
   check({17, 8, 4, 4, 35}, "own:direct");  // rows of tiles are images
 }
 
-TEST_F(Conv2dFinished, Winograd) {
+TEST_F(Conv2dEpilogue, Winograd) {
   check({1, 1, 1, 1, 1}, "own:winograd");
   check({9, 20, 15, 14, 36}, "own:winograd");
   check({2, 72, 8, 7, 100}, "own:winograd");
   check({3, 132, 8, 8, 70}, "own:winograd");
 }
 
-TEST_F(Conv2dFinished, SameBitsAtAnyThreadCount) {
+TEST_F(Conv2dEpilogue, SameBitsAtAnyThreadCount) {
   for (const char* provider : {"own:direct", "own:winograd"}) {
     expect_thread_invariant([&] {
       const Case k{3, 132, 8, 8, 70};
       Operands in(k);
       StridedArray y(DType::f32, output_sizes(k), kChannelsLast);
       set_conv2d_provider(provider);
-      cpu::conv2d_finished({.x = in.x.view(),
-                            .w = in.w.view(),
-                            .y = y.view(),
-                            .bias = in.bias.view(),
-                            .geometry = {.padding = {1, 1}}},
-                           {.scale = in.scale.view(), .residual = in.residual.view()});
+      cpu::conv2d_forward(
+          {.x = in.x.view(),
+           .w = in.w.view(),
+           .y = y.view(),
+           .geometry = {.padding = {1, 1}},
+           .epilogue = {
+               .bias = in.bias.view(), .scale = in.scale.view(), .residual = in.residual.view()}});
       set_conv2d_provider("own");
       return y.bytes();
     });
   }
 }
 
-TEST_F(Conv2dFinished, RefusesWhatTilesCannotRead) {
+TEST_F(Conv2dEpilogue, RefusesWhatTilesCannotRead) {
   const Case k{2, 5, 9, 7, 3};
   Operands in(k);
-  const auto refused = [&](const View& y, const Conv2dFinish& finish) {
+  const auto refused = [&](const View& y, const Epilogue& epilogue) {
     return error_of([&] {
-      cpu::conv2d_finished(
-          {.x = in.x.view(), .w = in.w.view(), .y = y, .geometry = {.padding = {1, 1}}}, finish);
+      cpu::conv2d_forward({.x = in.x.view(),
+                           .w = in.w.view(),
+                           .y = y,
+                           .geometry = {.padding = {1, 1}},
+                           .epilogue = epilogue});
     });
   };
   StridedArray y(DType::f32, output_sizes(k), kChannelsLast), plain(DType::f32, output_sizes(k)),
       wide(DType::f32, {4});
   const char* const expected = "channels-last order";
-  EXPECT_NE(refused(plain.view(), {}).find(expected), std::string::npos);
+  EXPECT_NE(refused(plain.view(), {.scale = in.scale.view()}).find(expected), std::string::npos);
   EXPECT_NE(refused(y.view(), {.scale = wide.view()}).find(expected), std::string::npos);
   EXPECT_NE(refused(y.view(), {.residual = plain.view()}).find(expected), std::string::npos);
+  EXPECT_NE(refused(y.view(), {.accumulate = true}).find("which gemm has"), std::string::npos);
+  EXPECT_NE(refused(y.view(), {.factor = in.x.view()}).find("which gemm has"), std::string::npos);
+  EXPECT_NE(refused(y.view(), {.activation = Activation::gelu}).find("expected none or relu"),
+            std::string::npos);
 }
 
-TEST_F(Conv2dFinished, NarrowerIsasPassTheSameTests) { EXPECT_TRUE(passes_on_narrower_isas()); }
+TEST_F(Conv2dEpilogue, NarrowerIsasPassTheSameTests) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
 }  // namespace binade::kernels
