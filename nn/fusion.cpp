@@ -1,5 +1,5 @@
 #include <binade/core/ops.h>
-#include <binade/core/ops/conv_batch_norm.h>
+#include <binade/core/ops/detail/conv_batch_norm_internal.h>
 #include <binade/core/ops/feedforward.h>
 #include <binade/nn/activation.h>
 #include <binade/nn/conv.h>

@@ -37,7 +37,7 @@ struct Problem {
   std::byte* slope = nullptr;     // lies as epilogue.operand does
   std::byte* row_sums = nullptr;  // [m], compute dtype, zeros
   bool transposed = false;        // computes y^T: the bias is of rows
-  bool pairs = false;             // kernels/gemm/gemm_pairs.h
+  bool pairs = false;             // kernels/gemm/gemm_pairs_internal.h
 
   DType dtype() const { return product.dtype; }
   int64_t size() const { return static_cast<int64_t>(size_of(dtype())); }
