@@ -1,16 +1,16 @@
 // Which algorithms kernels may choose: process-wide, from BINADE_MODE=fast|precise until set.
 //
-//   fast      also those whose rounding differs from that of the plain sum: Winograd for 3 x 3
-//             convolutions on the CPU (kernels/conv/winograd_internal.h), 2 to 4 times the error of
-//             an f32 sum, which for f16 and bf16 is far less than the rounding of the result; and
-//             products of bf16 by AVX512-BF16 or AMX where the processor has it, which sum in f32
-//             as well, but two elements at a time, and take subnormal numbers for 0
+//   fast      also algorithms that round differently from the plain sum. Winograd for 3 x 3
+//             convolutions on the CPU (kernels/conv/winograd_internal.h) has 2 to 4 times the error
+//             of an f32 sum, which for f16 and bf16 is far below the rounding of the result.
+//             Products of bf16 by AVX512-BF16 or AMX, where the processor has them, also sum in
+//             f32, but two elements at a time, and treat subnormal numbers as 0
 //             (kernels/gemm/gemm_pairs.h)
-//   precise   every result is the sum that the formula says, exact wherever the sum is. What f64
-//             always does, and GPUs
+//   precise   every result is the sum that the formula says, exact wherever the sum is exact. f64
+//             and GPUs always compute in this mode
 //
-// Either way the choice follows from shapes, never from time or threads: results repeat bit for
-// bit.
+// In both modes the choice follows from shapes, never from timing or threads: results repeat
+// bit for bit.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -23,10 +23,10 @@ MathMode math_mode();
 void set_math_mode(MathMode mode);
 
 const char* to_string(MathMode mode);
-// Throws Error for other names than fast and precise; `source` is who asks.
+// Throws Error unless the name is fast or precise; `source` names who asks.
 MathMode parse_math_mode(std::string_view name, const char* source);
 
-// A mode until the end of a scope.
+// Sets a mode until the end of a scope.
 class MathModeGuard {
  public:
   explicit MathModeGuard(MathMode mode) : before_(math_mode()) { set_math_mode(mode); }

@@ -1,5 +1,5 @@
-// Names of implementations, "own", "own:VARIANT", "library" or "auto", and the variant each stands
-// for: what BINADE_GEMM, BINADE_CONV2D and their setters accept.
+// Names of implementations ("own", "own:VARIANT", "library", "auto") and the variant that each
+// selects: the values of BINADE_GEMM, BINADE_CONV2D and their setters.
 #pragma once
 #include <binade/kernels/base/error.h>
 
@@ -18,8 +18,8 @@ struct Provider {
   const char* missing = nullptr;  // why this build does not have it
 };
 
-// The process-wide choice among the providers of an operation: the first of the list, or what the
-// environment variable names, until set() is called. The list must outlive it.
+// The process-wide choice among the providers of an operation. Until set() is called it is the one
+// that the environment variable names, else the first of the list. The list must outlive it.
 template <class Variant>
 class ProviderChoice {
  public:
@@ -28,7 +28,7 @@ class ProviderChoice {
     const char* name = std::getenv(variable);
     current_ = name ? find(name, variable) : &providers_[0];
   }
-  // Throws Error with the valid names; `source` is who asks.
+  // Throws Error with the valid names; `source` names who asks.
   void set(std::string_view name, const char* source) { current_ = find(name, source); }
   const Provider<Variant>& get() const { return *current_.load(); }
 
