@@ -1,9 +1,9 @@
 // Cross entropy with probabilities. One kernel per decomposition serves both directions: a null
-// pointer says what is not wanted.
+// pointer means that this result is not wanted.
 //  - team per row: logits and targets of the row stay in the registers of a team of threads.
-//  - block per row: larger vocabularies. One pass takes maximum and sum together, the next the
-//    weighted sums as distances from the maximum, which keeps their digits; these and the
-//    gradient's pass read the row again, from L2.
+//  - block per row: larger vocabularies. One pass computes maximum and sum together, the next the
+//    weighted sums as distances from the maximum, which keeps their digits. This pass and the one
+//    for the gradient read the row again, from L2.
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/loss/soft_cross_entropy.h>
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(kRowThreads, 1)
 
 // launchers ---------------------------------------------------------------------------------------
 
-// A matrix whose rows are adjacent elements, however far apart, is used as it is.
+// A matrix whose rows are contiguous is used in place, whatever the distance between rows.
 bool has_adjacent_columns(const View& x) { return !x || x.size(1) == 1 || x.strides[1] == 1; }
 
 void run(const View& logits_view, const View& target_view, const View& weight, double smoothing,
