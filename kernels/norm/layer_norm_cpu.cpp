@@ -1,5 +1,6 @@
 // Layer norm on the CPU: rows are independent and split over threads. Gradients of weight and bias
-// are summed per chunk of kChunkRows rows in the compute type, and chunks in order in double.
+// are summed per chunk of kChunkRows rows in the compute type; the sums of chunks are added in
+// order in double.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
@@ -19,12 +20,12 @@ bool is_large(const View& view) {
   return view.numel * static_cast<int64_t>(size_of(view.dtype)) >= kNontemporalBytes;
 }
 
-// Null for kNoView.
+// The address of element i; null for kNoView.
 std::byte* element(const View& vector, int64_t i) {
   return !vector ? nullptr : vector.data + i * static_cast<int64_t>(size_of(vector.dtype));
 }
 
-// A vector [cols] of sums per chunk.
+// One vector [cols] of sums per chunk.
 class ChunkSums {
  public:
   ChunkSums(const View& target, int64_t chunks)
@@ -35,7 +36,7 @@ class ChunkSums {
   void* chunk(int64_t i) const {
     return target_ ? workspace_.as<std::byte>() + i * bytes() : nullptr;
   }
-  // The chunks in order, column by column.
+  // Adds the chunks in order, column by column.
   void add_up() const {
     if (!target_) {
       return;

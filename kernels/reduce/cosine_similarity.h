@@ -1,13 +1,13 @@
-// Cosine similarity along one dimension: both operands are read once in each direction. x1, x2,
-// dx1, dx2: one floating dtype, equal sizes, any strides (inputs also 0). y, inverse1, inverse2,
-// dy: contiguous, in the stat dtype, of the sizes without `dim`. Sums in Compute<T>.
+// Cosine similarity along one dimension: each direction reads both operands once. x1, x2, dx1, dx2:
+// one floating dtype, equal sizes, any strides (inputs also 0). y, inverse1, inverse2, dy:
+// contiguous, in the compute dtype, with the sizes without `dim`. Sums in Compute<T>.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
 namespace binade::kernels {
 
-// y = x1 . x2 / (max(|x1|, eps) max(|x2|, eps)), inverse1 = 1 / max(|x1|, eps), negative where eps
-// is the larger one; inverse2 alike.
+// y = x1 . x2 / (max(|x1|, eps) max(|x2|, eps)), inverse1 = 1 / max(|x1|, eps), negative if eps is
+// the larger one; inverse2 likewise.
 struct CosineSimilarityForward {
   const View& x1;
   const View& x2;
@@ -19,8 +19,8 @@ struct CosineSimilarityForward {
 };
 BINADE_KERNEL(cosine_similarity_forward, CosineSimilarityForward, y)
 
-// dx1 = dy inverse1 (inverse2 x2 - y inverse1 x1), without the second term where eps was the larger
-// one; dx2 alike. kNoView where one is not wanted.
+// dx1 = dy inverse1 (inverse2 x2 - y inverse1 x1), without the second term if eps was the larger
+// one; dx2 likewise. kNoView if one is not wanted.
 struct CosineSimilarityBackward {
   const View& x1;
   const View& x2;

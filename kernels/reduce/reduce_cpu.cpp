@@ -1,6 +1,7 @@
-// CPU reductions: kept and reduced dimensions are coalesced apart, outputs are taken in groups of
-// up to 256 along the innermost kept dimension, and where there are few groups the reduced range is
-// cut into chunks whose number depends on the shape only. The bodies are in reduce_isa.cpp.
+// CPU reductions. Kept and reduced dimensions are merged separately, outputs are processed in
+// groups of up to 256 along the innermost kept dimension, and if there are few groups the reduced
+// range is split into chunks whose number depends on the shape only. The inner loops are in
+// reduce_isa.cpp.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy/copy.h>
@@ -15,7 +16,7 @@ namespace {
 
 constexpr int64_t kColumns = ReduceTask::kColumns;
 constexpr int64_t kBlock = 1024;  // elements of one step along a row
-// With fewer groups of outputs than this the reduced range is cut into chunks.
+// With fewer groups of outputs than this the reduced range is split into chunks.
 constexpr int64_t kEnoughUnits = 16;
 constexpr int64_t kMostChunks = 64;
 
@@ -44,7 +45,7 @@ struct Nest {
     aux_stride[at] = aux;
   }
 
-  // Joins neighbours that are one range; leaves at least one dimension.
+  // Merges adjacent dimensions that form one range; keeps at least one dimension.
   void merge(int64_t x_width, int64_t y_width) {
     int last = -1;
     for (int d = 0; d < dims; ++d) {
@@ -76,7 +77,7 @@ struct Plan {
   Nest kept, reduced;
   bool across;
   int64_t groups_per_row, groups;  // groups of outputs
-  int64_t rows, chunks;            // steps of the reduced sequence, and its parts
+  int64_t rows, chunks;            // steps of the reduced sequence, and its chunks
 };
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -95,7 +96,8 @@ Plan make_plan(const ReduceForward& a) {
   }
   p.kept.merge(x_width, y_width);
   p.reduced.merge(x_width, 0);
-  // Along the reduced dimension where it is the inner one, unless it is short and columns are many.
+  // Reduces along the inner dimension if that is a reduced one, unless it is short and columns are
+  // many.
   constexpr int64_t kShort = 16;
   p.across = p.kept.numel > 1 && (p.kept.x_stride[0] < p.reduced.x_stride[0]
                                       ? p.kept.size[0] >= 4 || p.reduced.size[0] < kShort
@@ -148,7 +150,7 @@ ReduceTask make_task(const Plan& p, const View& x, const Group& group) {
   return task;
 }
 
-// The accumulator type and the bytes of a state.
+// The accumulator type, and below the bytes of a state.
 DType accumulator(const ReduceForward& a) {
   return is_floating(a.x.dtype) ? compute_dtype(a.x.dtype) : a.x.dtype;
 }
@@ -156,7 +158,7 @@ int64_t state_bytes(const ReduceForward& a, const Plan& p) {
   return static_cast<int64_t>(size_of(accumulator(a))) * (is_scalar(p.rule.reducer) ? 1 : 3);
 }
 
-// Values of the accumulator type to outputs, rounded.
+// Rounds values of the accumulator type and stores them to outputs.
 void store_values(DType from, void* values, int64_t n, DType to, std::byte* y, int64_t y_stride) {
   convert_tile_best(from, to,
                     StridedTile{{y, static_cast<std::byte*>(values)},
@@ -174,7 +176,7 @@ void divide(void* values, int64_t n, double count) {
   }
 }
 
-// y and aux from the state of all terms of an output.
+// Computes y and aux from the final state of an output.
 template <class C>
 void finish_state(const ReduceRule& rule, const ReduceState<C>& s, C& y, C& aux) {
   const Reading& reading = rule.reading;
