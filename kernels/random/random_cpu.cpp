@@ -1,5 +1,5 @@
-// CPU random fills and dropout: blocks of consecutive logical elements; views that are not
-// row-major go through a contiguous buffer.
+// CPU random fills and dropout in blocks of consecutive logical elements; views that are not
+// row-major use a contiguous buffer.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/random/random_internal.h>
