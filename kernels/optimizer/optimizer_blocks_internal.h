@@ -1,4 +1,4 @@
-// How the CPU's optimizer steps are shared out among threads (internal to kernels/).
+// How the CPU splits optimizer steps over threads (internal to kernels/).
 #pragma once
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/view.h>
@@ -10,7 +10,7 @@ namespace binade::kernels {
 
 inline constexpr int64_t kElementsPerTask = 16384;
 
-// Element `index` of a view, null where the view is absent.
+// Element `index` of a view, or null if the view is absent.
 inline std::byte* element(const View& view, int64_t index) {
   return view ? view.data + index * static_cast<int64_t>(size_of(view.dtype)) : nullptr;
 }
