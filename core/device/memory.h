@@ -2,9 +2,9 @@
 //
 // Blocks up to 1 KiB come in 64-byte classes from two magazines per thread and class (Bonwick and
 // Adams, "Magazines and Vmem", 2001), so an allocation is a few instructions; larger blocks come
-// from locked lists, four classes per doubling. A block may be freed by any thread. Freed memory is
-// kept until empty_cache(). Under AddressSanitizer every block goes to malloc, so that it sees them
-// all.
+// from locked lists, four classes per doubling. Any thread may free a block. Freed memory is kept
+// until empty_cache(). With AddressSanitizer every block comes from malloc, so that it checks all
+// of them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -36,25 +36,25 @@ struct FreeBlock {
   FreeBlock* next;
 };
 
-// Everything that an op looks up per thread, in one trivially destructible block: no guard on
-// access.
+// Everything that an op looks up per thread, in one trivially destructible struct: access needs no
+// guard.
 struct ThreadState {
   FreeBlock* free[kSmallClasses] = {};
   FreeBlock* spare[kSmallClasses] = {};  // null or a full magazine
   uint32_t count[kSmallClasses] = {};
   bool grad_enabled = true;
   bool draining = false;
-  bool pruned = false;         // `run` leaves out what grad() was not asked for
+  bool pruned = false;         // `run` skips gradients that grad() was not asked for
   bool recomputing = false;    // a function runs again for its gradient (core/autograd/recompute.h)
   bool tracing_nodes = false;  // new nodes are listed (core/observe/graph_growth_internal.h)
-  uint32_t label = 0;          // module path of the code that runs (core/observe/label.h)
+  uint32_t label = 0;          // module path of the running code (core/observe/label.h)
   uint64_t clock = 0;          // Lamport clock of recorded ops
-  int64_t live_nodes = 0;      // recorded less destroyed on this thread
-  Node* doomed = nullptr;      // nodes that wait for iterative destruction
+  int64_t live_nodes = 0;      // recorded minus destroyed on this thread
+  Node* doomed = nullptr;      // nodes waiting for iterative destruction
   BackwardRun* run = nullptr;  // the backward in progress on this thread
   const PrecisionScope* precision = nullptr;  // null: full precision
   HostSyncGuard* syncs = nullptr;
-  ObserverScope* observers = nullptr;  // who looks at every op (core/observe/observer.h)
+  ObserverScope* observers = nullptr;  // observers of every op (core/observe/observer.h)
 };
 extern constinit thread_local ThreadState thread_state;
 
@@ -63,7 +63,7 @@ void release_slow(void* block, size_t bytes) noexcept;
 
 }  // namespace detail
 
-// 64-byte aligned, uninitialised. Throws OutOfMemory. release() wants the size that was asked for.
+// 64-byte aligned, uninitialised. Throws OutOfMemory. Pass the same size to release().
 inline void* allocate(size_t bytes) {
 #ifndef BINADE_PLAIN_MALLOC
   auto& state = detail::thread_state;
@@ -93,7 +93,7 @@ inline void release(void* block, size_t bytes) noexcept {
 
 struct MemoryStats {
   int64_t allocated = 0;           // bytes in live blocks above 1 KiB
-  int64_t reserved = 0;            // bytes taken from the system, small blocks and caches included
+  int64_t reserved = 0;            // bytes taken from the system, including small blocks and caches
   int64_t peak = 0;                // largest `allocated` since the last reset_peak_memory()
   int64_t system_allocations = 0;  // calls that reached the system: constant in a steady state
 };
@@ -103,8 +103,8 @@ void reset_peak_memory();
 // Returns cached large blocks to the system.
 void empty_cache();
 
-// For tests: the n-th allocation above 1 KiB from now (1 is the next) throws OutOfMemory; 0 turns
-// it off.
+// For tests: makes the n-th allocation above 1 KiB from now (1 is the next) throw OutOfMemory; 0
+// turns it off.
 void fail_allocation(int64_t n);
 
 }  // namespace binade

@@ -8,7 +8,7 @@
 namespace binade {
 
 namespace detail {
-std::vector<OpInfo> library_ops();  // made from the definitions in core/ops (cmake/OpClasses.cmake)
+std::vector<OpInfo> library_ops();  // generated from core/ops (cmake/OpClasses.cmake)
 }
 
 namespace {
