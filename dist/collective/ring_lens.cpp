@@ -13,7 +13,7 @@ namespace {
 
 using kernels::CombineOp;
 
-// Sums in two doubles each (D. Knuth's two-sum): exact for all that these tables show.
+// Sums as two doubles each (D. Knuth's two-sum): exact for all values in these tables.
 class ExactSum {
  public:
   ExactSum() = default;
@@ -29,7 +29,7 @@ class ExactSum {
     }
   }
   double high(size_t i) const { return high_[i] + low_[i]; }
-  // The exact value less x, divided by n.
+  // (The exact value - n x) / n.
   double difference(size_t i, double x, double n) const {
     return ((high_[i] - x * n) + low_[i]) / n;
   }
@@ -186,7 +186,7 @@ class Reduction {
   std::vector<HopSums> hops_;
 };
 
-// The values of x in an order drawn for this rank (R. Fisher, F. Yates, 1938).
+// The values of x in a random order for this rank (R. Fisher, F. Yates, 1938).
 Tensor shuffled(const Tensor& x, uint64_t seed, int rank) {
   const Tensor y = empty({x.numel()}, DType::f64);
   y.copy_(x);

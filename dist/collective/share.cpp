@@ -6,8 +6,8 @@
 namespace binade::dist {
 namespace {
 
-// What the ranks that are not the root must know to make the tensors: per tensor its name, a zero
-// byte, its dtype and its sizes.
+// What other ranks need to create the root's tensors: for each tensor its name, a zero byte, its
+// dtype and its sizes.
 struct TensorHead {
   DType dtype;
   int64_t dims, sizes[kMaxDims];
