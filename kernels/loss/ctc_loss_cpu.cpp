@@ -124,8 +124,7 @@ void cpu::ctc_loss_backward(const CtcLossBackward& a) {
   for_samples(s, a.alpha, [&](int64_t n, const CtcSample& sample) {
     const double nll = read(a.nll, n);
     std::byte* first = a.dlogits.data + n * a.dlogits.strides[1] * width;
-    View rest =
-        a.dlogits;  // filled with one value: times after the input, or all of an infinite loss
+    View rest = a.dlogits;  // one value: times after the input, or all if infinite
     rest.sizes = {a.dlogits.size(0), a.dlogits.size(2)};
     rest.strides = {a.dlogits.strides[0], a.dlogits.strides[2]};
     rest.contiguous = false;

@@ -52,8 +52,7 @@ struct OpRow {
   std::function<Arrays(const Arrays&)> reference;
   Accuracy accuracy = Accuracy::exact;
   double ulps = 4;
-  double floor =
-      0;  // ulps are of max(|reference|, floor): for functions that cross zero by cancellation
+  double floor = 0;  // ulps are of max(|reference|, floor), for functions that cross 0
   bool differentiable = true;
   bool any_dtype = false;  // also i64, i32, u8 and bool
   bool many_zeros = false;
