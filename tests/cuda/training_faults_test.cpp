@@ -1,5 +1,5 @@
-// Faults in a whole training step: an allocation that fails, wherever it is in the step, is one
-// typed error; it leaks nothing, changes nothing, and the step taken again gives the same bits.
+// Faults in a whole training step: a failed allocation at any point of the step gives one typed
+// error. It leaks nothing and changes nothing, and repeating the step gives the same bits.
 #include "device_kernels.h"
 
 #include <binade/binade.h>

@@ -1,4 +1,4 @@
-// to_full_precision(): 16-bit parameters become f32 under the hands of an optimizer.
+// to_full_precision(): converts 16-bit parameters to f32 while an optimizer uses them.
 #include <binade/binade.h>
 #include <gtest/gtest.h>
 #include <tests/kernels/support/test_device.h>

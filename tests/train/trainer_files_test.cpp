@@ -1,4 +1,4 @@
-// The Trainer and the disk: the lines of metrics.jsonl, and a run that has no directory.
+// The Trainer and the disk: the lines of metrics.jsonl, and a run without a directory.
 #include <binade/core/io/file_system.h>
 #include <binade/kernels/base/math_mode.h>
 
@@ -89,7 +89,7 @@ TEST_F(TrainerFileTest, WritesALineOfMetricsPerEpoch) {
   EXPECT_NE(hashes[0][1].str(), hashes[1][1].str());
 }
 
-// The modes round differently, so a run goes on in the one it began with.
+// The modes round differently, so a run may only continue in its own mode.
 TEST_F(TrainerFileTest, ResumesInTheSameModeOnly) {
   fs::create_directory("run");
   ScriptedRun({0.5}, {.epochs = 1, .run = "run"}).fit();

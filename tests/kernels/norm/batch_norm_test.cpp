@@ -37,7 +37,7 @@ Statistics statistics(const Values& x, const std::vector<size_t>& channel, size_
   return s;
 }
 
-// dx, dweight and dbias where statistics are constants (evaluation) or depend on x (training).
+// dx, dweight and dbias if statistics are constants (evaluation) or depend on x (training).
 struct Gradients {
   Values dx, dweight, dbias;
 };
@@ -74,7 +74,7 @@ struct Case {
   }
 };
 
-// All arrays of one case, with the inputs drawn.
+// All arrays of one case, with random inputs.
 struct Arrays {
   StridedArray x, y, dy, dx, weight, bias, mean, rstd, dweight, dbias;
 

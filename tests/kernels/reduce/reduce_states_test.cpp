@@ -1,4 +1,4 @@
-// Norms, variance, logsumexp, products and extremes with what their gradients need, over every
+// Norms, variance, logsumexp, products and extremes with the values for their gradients, over every
 // subset of dimensions, against double arithmetic in two passes; the gradients themselves; argmin.
 #include <binade/kernels/reduce/reduce.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using Sequence = std::vector<double>;
 
-// The elements of x that go into each element of a result of these sizes.
+// The elements of x that are reduced into each element of a result of these sizes.
 std::vector<Sequence> sequences(const Array& x, const Dims& sizes, const Dims& y_sizes) {
   std::vector<Sequence> all(static_cast<size_t>(element_count(y_sizes)));
   for (int64_t i = 0; i < x.numel(); ++i) {
@@ -187,7 +187,7 @@ TEST(ReduceStates, LargeShapesInChunks) {
   }
 }
 
-// A one-pass formula loses all digits here, in float.
+// A one-pass formula in float would lose all digits here.
 TEST(ReduceStates, VarianceBesideALargeMean) {
   for (const auto& [sizes, y_sizes] :
        {std::pair<Dims, Dims>{{3, 3001}, {3, 1}}, std::pair<Dims, Dims>{{3001, 3}, {1, 3}}}) {
