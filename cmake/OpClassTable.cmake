@@ -1,4 +1,4 @@
-# library_ops() of core/precision/op_class.cpp: made anew whenever an op's source changes.
+# library_ops() of core/precision/op_class.cpp: generated again whenever an op's source changes.
 binade_glob(op_sources ${PROJECT_SOURCE_DIR}/core/ops/*.cpp)
 list(APPEND op_sources ${PROJECT_SOURCE_DIR}/core/precision/precision.cpp ${PROJECT_SOURCE_DIR}/core/autograd/recompute.cpp)
 set(op_classes ${CMAKE_CURRENT_BINARY_DIR}/generated/op_class_table.cpp)
