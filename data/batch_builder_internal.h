@@ -13,7 +13,7 @@ namespace binade::data {
 
 class RowSource;
 
-// What a worker is doing; other threads may read it meanwhile.
+// The state of a worker; other threads may read it while it works.
 class SampleWatch {
  public:
   using Clock = std::chrono::steady_clock;

@@ -28,7 +28,7 @@ struct Batch {
   std::vector<int64_t> indices;  // [N] dataset index (or row) of each sample
 };
 
-// What to do with a sample that cannot be read.
+// How the loader treats a sample that cannot be read.
 //   fail:    next() throws the error.
 //   replace: the next readable sample in the epoch's order takes its place; for rows, the next one
 //            of the batch.
@@ -37,7 +37,7 @@ struct Batch {
 // The number of batches never changes.
 enum class BadFilePolicy { fail, replace, skip };
 
-// What to do with the rest if the dataset cannot be divided evenly.
+// How the loader treats the rest if the dataset cannot be divided evenly.
 //   pad:  every shard has the same number of samples: the first samples of the epoch's order are
 //         repeated, one each in some shards.
 //   drop: every shard has the same number of samples: the last ones of the order are left out,

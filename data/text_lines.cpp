@@ -19,7 +19,7 @@ struct CloseFile {
 
 }  // namespace
 
-// What is known about the files. Every epoch reads the same rows, so it is kept.
+// The facts known about the files. Every epoch reads the same rows, so they are kept.
 struct TextLines::Known {
   // The start of a run of rows without empty lines in between.
   struct Run {

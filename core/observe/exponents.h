@@ -49,7 +49,7 @@ class ExponentCounts {
   double smallest() const { return smallest_; }  // nonzero magnitude; 0 if there is none
   // Elements with 2^exponent <= |x| < 2^(exponent + 1); exponent from kLeast - 1 to kMost.
   int64_t at(int exponent) const;
-  // What f16 would do to the elements times 2^power, |power| <= 96.
+  // Counts of the elements times 2^power in f16, |power| <= 96.
   HalfCounts in_f16(int power = 0) const;
   int64_t changed_in_bf16() const;  // finite elements that change in bf16
 
@@ -63,7 +63,7 @@ class ExponentCounts {
 // gradients of this size. 2^24 if all are 0.
 double static_scale(double largest);
 
-// What static scales would do to gradients; `counts` must be of their true values.
+// The effects of static scales on gradients; `counts` must be of their true values.
 struct ScaleFates {
   double scale;
   HalfCounts fates;

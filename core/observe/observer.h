@@ -35,8 +35,8 @@ struct OpEvent {
   bool recording;           // gradients are enabled
 };
 
-// What a precision policy decided for an op, before the op runs. `casts[i]` says what happens to
-// input i.
+// The decision of a precision policy for an op, before the op runs. `casts[i]` tells whether input
+// i is cast.
 struct PolicyEvent {
   enum class Cast : uint8_t { none, made, cached };
   const Op& op;

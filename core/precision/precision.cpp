@@ -43,7 +43,7 @@ namespace {
 
 constexpr DType kNone = DType::boolean;  // no dtype requested
 
-// What the policy itself requests for a class.
+// The decision of the policy for a class, without its rules.
 Decision decide_by_class(OpClass op_class, const Precision& precision, DType widest) {
   const Decision promoted{true, widest, Decision::kPromoted, nullptr};
   const bool returns_f32 = precision.returns_f32();

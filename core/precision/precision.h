@@ -49,10 +49,10 @@ struct Precision {
 
   // True for the same policy, dtype, store and rules.
   bool operator==(const Precision& other) const;
-  // Whether weights are stored in `low`, and whether they have f32 masters.
+  // low_weights(): weights are stored in `low`. masters(): they have f32 masters.
   bool low_weights() const { return policy == kMixed || policy == kHalf; }
   bool masters() const { return policy == kMixed; }
-  // Whether ops that compute in f32 also return it.
+  // True if ops that compute in f32 also return f32.
   bool returns_f32() const {
     return store == Store::by_policy ? policy == kAutocast : store == Store::apex;
   }

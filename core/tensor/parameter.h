@@ -23,7 +23,7 @@ namespace binade {
 class Arena;
 class RankGroup;
 
-// What a rank keeps for its own range only. Every rank has all values.
+// The data that a rank keeps for its own range only. Every rank has all values.
 enum class Sharding : uint8_t {
   none,
   states,     // ZeRO-1: masters and moments. The step updates the own range, then gathers values.
@@ -31,7 +31,8 @@ enum class Sharding : uint8_t {
 };
 const char* to_string(Sharding sharding);
 
-// What a module registers: the name, and the handles that hold it (several for tied weights).
+// A parameter as a module registers it: the name, and the handles that hold it (several for tied
+// weights).
 struct ParameterSlot {
   std::string name;
   std::vector<Tensor*> handles;

@@ -11,7 +11,7 @@
 namespace binade::dist {
 namespace {
 
-// What a rank sends to the next one before a collective.
+// The message that a rank sends to the next one before a collective.
 struct Header {
   uint64_t sequence;
   Signature signature;

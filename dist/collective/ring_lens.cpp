@@ -150,7 +150,7 @@ class Reduction {
     return parts[0].values.to(choice_.dtype);
   }
 
-  // What the first rank of a sum sends.
+  // The message of the first rank of a sum.
   Partial first(const Tensor& x) const {
     Partial sum{x, ExactSum(x.to(DType::f64))};
     if (n_ > 1 && (before_ != 1 || wire_ != x.dtype())) {

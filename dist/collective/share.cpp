@@ -6,7 +6,7 @@
 namespace binade::dist {
 namespace {
 
-// What other ranks need to create the root's tensors: for each tensor its name, a zero byte, its
+// The data by which other ranks create the root's tensors: for each its name, a zero byte, its
 // dtype and its sizes.
 struct TensorHead {
   DType dtype;

@@ -1,4 +1,5 @@
-// What ranks need to find each other; the rendezvous creates it (dist/job/control_internal.h).
+// The addresses by which ranks find each other; the rendezvous (dist/job/control_internal.h)
+// collects them.
 #pragma once
 #include <cstdint>
 #include <string>

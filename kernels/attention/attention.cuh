@@ -163,7 +163,7 @@ template <class C>
 struct SoftmaxState {
   C max = -std::numeric_limits<C>::infinity(), sum = 0;
 
-  // What to subtract from scores: 0 while all were -inf, since inf - inf is NaN.
+  // The value to subtract from scores: 0 while all were -inf, since inf - inf is NaN.
   __device__ __forceinline__ C base() const {
     return max == -std::numeric_limits<C>::infinity() ? C(0) : max;
   }

@@ -15,7 +15,7 @@ struct FaultReport {
   double number;
 };
 
-// What a kernel needs to report: the report, and the names to put into it.
+// Passed to a kernel that may report: the report, and the names to put into it.
 struct FaultSite {
   FaultReport* report;
   const char* op;

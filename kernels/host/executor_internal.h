@@ -60,7 +60,7 @@ struct Warp {
   std::array<Rendezvous, 32> rendezvous;
 };
 
-// What one OS thread needs to run blocks. The state of the race detector is separate (race.h).
+// The state of one OS thread that runs blocks. The state of the race detector is separate (race.h).
 struct Executor {
   Executor();
   ~Executor();

@@ -13,7 +13,7 @@ namespace binade::kernels::host::race {
 using Clock = std::vector<uint32_t>;  // by thread; a null clock has seen nothing
 using ClockRef = std::shared_ptr<const Clock>;
 
-// What a thread had written or seen when it called __threadfence().
+// The epochs that a thread had written or seen when it called __threadfence().
 struct Snapshot {
   int thread = -1;
   uint32_t own = 0;  // its last epoch before the fence
@@ -42,7 +42,7 @@ class Known {
   std::vector<Prefix> prefixes_;
 };
 
-// What the atomics on one address published, in order.
+// The snapshots that atomics on one address published, in order.
 class Log {
  public:
   void publish(uint32_t block, const Snapshot& snapshot, const ClockRef& block_fenced);
@@ -98,7 +98,7 @@ class Clocks {
 
   std::vector<ThreadClock> threads_;
   uint32_t block_ = 0;
-  // What every thread has seen by the last __syncthreads().
+  // The epochs that every thread has seen by the last __syncthreads().
   std::shared_ptr<Clock> floor_ = std::make_shared<Clock>();
   ClockRef fenced_;
   Known acquired_, pending_;

@@ -51,7 +51,7 @@ struct Smem {
   };
 };
 
-// What a row needs besides its logits; the same on every thread of the row.
+// The values of a row besides its logits; the same on every thread of the row.
 template <class T, class C = Compute<T>>
 struct Row {
   int64_t target;

@@ -169,7 +169,7 @@ void gradient_sums(const PackedRows& x, const Upstream& upstream, const View& me
   }
 }
 
-// What follows the normalisation: a residual to add, if any, and relu or not.
+// The operations after the normalisation: a residual to add, if any, and relu if set.
 struct Epilogue {
   const PackedRows* residual = nullptr;
   bool relu = false;

@@ -7,7 +7,7 @@
 
 namespace binade::kernels {
 
-// What to do after an overflow when the scale cannot decrease any more.
+// The reaction to an overflow when the scale cannot decrease any more.
 enum class AtFloor : uint8_t {
   error,  // throw, with the cause
   skip,   // skip the step and go on

@@ -122,7 +122,7 @@ BINADE_HD inline void add_measurement(const Measurement& part, OptimizerWords& w
 // How a step ended, as a device scalar.
 inline constexpr double kStepApplied = 0, kStepOverflow = 1, kStepHalted = 3;
 
-// What the host knows about a step when it requests it.
+// The arguments of a step that the host knows when it requests the step.
 struct StepRequest {
   double divisor = 1;
   double clip_norm = 0;       // 0: no clipping

@@ -23,7 +23,7 @@ struct Reading {
   double divisor = 0;  // 0: none
 };
 
-// What a reduction keeps of the terms so far; the same list on every backend.
+// The state that a reduction keeps; the same list on every backend.
 enum class Reducer : uint8_t {
   sum,
   product,

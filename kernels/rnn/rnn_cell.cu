@@ -33,7 +33,7 @@ struct CellGradientArrays {
   T *dproducts, *dh_before;
 };
 
-// What the cell reads for one element, except h and c.
+// Loads the operands of the cell for one element, except h and c.
 template <RnnCell kCell, class T>
 __device__ __forceinline__ CellValues<Compute<T>> load_values(const CellArrays<T>& a, int64_t at,
                                                               int64_t row, int64_t column) {

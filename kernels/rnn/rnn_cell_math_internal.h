@@ -7,7 +7,7 @@
 namespace binade::kernels {
 namespace {
 
-// What a step reads and writes for one element of hidden; each cell uses a part of it.
+// The values that a step reads and writes for one element of hidden; each cell uses some of them.
 template <class C>
 struct CellValues {
   C gate[4];     // a in, activated gates out

@@ -20,7 +20,7 @@ Tensor device_index(std::initializer_list<double> values, const Dims& sizes) {
 }
 Tensor device_ones(const Dims& sizes) { return ones(sizes, DType::f32, kDevice); }
 
-// What `wait` throws after `run`, which must not throw.
+// Checks the error that `wait` throws after `run`, which must not throw.
 void expect_fault(
     const char* op, int64_t value, const std::function<Tensor()>& run,
     const std::function<void(const Tensor&)>& wait = [](const Tensor& y) { y.at(0); }) {

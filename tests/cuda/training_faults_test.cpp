@@ -42,7 +42,8 @@ struct Training {
     scaler.scale(loss).backward();
     (void)scaler.step(*adam, {.clip_norm = 1});
   }
-  // Of parameters, moments and scaler; running statistics move in forward and are left out.
+  // A hash of parameters, moments and scaler. Running statistics are left out: forward changes
+  // them.
   std::string hash() const {
     NamedTensors all = model.named_parameters();
     for (auto& entry : adam->state_tensors()) {

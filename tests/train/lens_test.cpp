@@ -139,7 +139,7 @@ TEST(Lens, TrueValuesDoNotDependOnTheScale) {
   }
 }
 
-// What 16 bits would do to the values, found by casting each.
+// The effects of 16 bits on the values, found by casting each.
 struct Fates {
   HalfCounts f16;
   int64_t zeros = 0, changed_in_bf16 = 0;

@@ -12,7 +12,7 @@
 
 namespace binade::testing {
 
-// What happens at modifying call number `at` (from 0).
+// The fault at modifying call number `at` (from 0).
 struct Fault {
   enum Kind { kNone, kError, kErrorOnwards, kPowerCut, kKill, kShort, kInterrupt } kind = kNone;
   int64_t at = -1;

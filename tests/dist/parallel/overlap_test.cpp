@@ -113,7 +113,7 @@ TEST(Overlap, OfAModelledLink) {
   EXPECT_DOUBLE_EQ(overlap.bound(), 0.010 + 0.0018);
 }
 
-// Whether the link is slower or faster than backward, the exposed time stays within the bound.
+// With links slower and faster than backward, the exposed time stays within the bound.
 TEST(Overlap, ExposesNoMoreThanItMust) {
   const double backward = 1;
   for (const int ranks : {2, 3, 8}) {

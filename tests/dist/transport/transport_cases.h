@@ -1,4 +1,4 @@
-// What every transport must do. All ranks run each function, and it throws on a failure.
+// The requirements of every transport. All ranks run each function, and it throws on a failure.
 #pragma once
 #include <binade/dist/transport/transport.h>
 

@@ -1,4 +1,4 @@
-// A convolution that finishes with scale, bias, residual and relu, against the plain convolution
+// A convolution with an epilogue of scale, bias, residual and relu, against the plain convolution
 // followed by these in double precision: direct and Winograd, blocks and panels.
 #include <binade/kernels/conv/conv2d.h>
 #include <binade/kernels/conv/conv2d_provider.h>
