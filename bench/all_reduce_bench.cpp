@@ -1,6 +1,6 @@
-// all_reduce_bench: Binade's ring against MPI_Allreduce in the same processes, taking turns. Start
-// it with mpirun -np 2; prints the median times and what the ring reaches of the library's
-// bandwidth.
+// all_reduce_bench: Binade's ring against MPI_Allreduce in the same processes, in turn. Start it
+// with mpirun -np 2. It prints the median times, and the ring's bandwidth as a share of the
+// library's.
 #include <binade/core/tensor/create.h>
 #include <binade/dist/collective/ring.h>
 #include <binade/dist/transport/mpi_transport.h>

@@ -1,7 +1,7 @@
 // Convolution in f32 and bf16 on the CPU by layer, direction, algorithm and threads, on
 // channels-last memory: layers of the MNIST CNN (batch 64) and of ResNet-18 on 32 x 32 images
-// (batch 32), and two at the edge of where Winograd pays. FLOP/s are those of the plain sum,
-// whatever the algorithm. bench/peers/conv.py compares with PyTorch.
+// (batch 32), and two layers where Winograd only just pays. FLOP/s count the plain sum for every
+// algorithm. bench/peers/conv.py compares with PyTorch.
 #include <benchmark/benchmark.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -79,7 +79,7 @@ const bool kRegistered = [] {
       for (const char* provider : {"own", "own:direct", "own:winograd"}) {
         const bool winograd = layer.kernel == 3 && layer.stride == 1;
         if (!winograd && std::string(provider) != "own") {
-          continue;  // there is one algorithm
+          continue;  // there is only one algorithm
         }
         for (const DType dtype : {DType::f32, DType::bf16}) {
           const std::string name = std::string(layer.name) + "/" +

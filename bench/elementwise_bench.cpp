@@ -1,7 +1,7 @@
-// CPU kernels whose time is memory traffic or a pass over every element, on 16 million f32 elements
-// (some on 4 or 1 million), into memory that is there: activations, norms, softmax, reductions,
-// random, index and sort kernels, attention. `roof/copy` is memcpy, what the others are held
-// against. Bytes are inputs and outputs once each. bench/peers/elementwise.py compares with
+// CPU kernels bound by memory traffic or by a pass over every element, on 16 million f32 elements
+// (some on 4 or 1 million), with output memory already allocated: activations, norms, softmax,
+// reductions, random, index and sort kernels, attention. `roof/copy` is memcpy, the reference for
+// the others. Bytes are inputs and outputs once each. bench/peers/elementwise.py compares with
 // PyTorch.
 //
 //     elementwise_bench [--benchmark_filter=^gelu/]
@@ -249,7 +249,7 @@ Work topk() {
 struct Heads {
   int64_t batch, heads, length, size;
 };
-// q, k and v as a model has them: columns of one [batch, length, 3 heads size] matrix.
+// q, k and v as in a model: columns of one [batch, length, 3 heads size] matrix.
 Tensor heads_of(const Heads& n) {
   return uniform({n.batch, n.length, n.heads, n.size}).transpose(1, 2);
 }

@@ -9,7 +9,7 @@
 namespace binade::bench {
 namespace {
 
-constexpr int64_t kTable = 256;  // rows: what random() draws integers below
+constexpr int64_t kTable = 256;  // rows; random() draws integers below it
 constexpr int64_t kSide = 16;
 
 // Rows of a table of 256: an embedding, and its gradient.
@@ -42,7 +42,7 @@ Prepared triangle(int64_t rows, int64_t cols, DType dtype, Device device) {
           1.5 * bytes_of(y), 0};
 }
 
-// Every second element; the count is taken with it.
+// Selects every second element; the time includes counting.
 Prepared masked_select(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &x = o->random(dtype, {rows, cols}), &mask = o->zeros(DType::boolean, {rows, cols});

@@ -1,4 +1,4 @@
-// bench/one: times one kernel alone on raw memory, beside a copy of as many bytes.
+// bench/one: times one kernel on raw memory, next to a copy of as many bytes.
 #include <bench/kernel_cases.h>
 #include <binade/core/device/device_memory.h>
 #include <binade/kernels/base/parallel.h>
@@ -32,11 +32,11 @@ DType parse_dtype(const std::string& name) {
   fail("--dtype: got '", name, "', expected f64, f32, f16 or bf16");
 }
 
-// Seconds per call of the calls made by one sample, long enough for the clock.
+// Measures seconds per call; a sample makes enough calls for the clock's resolution.
 class Timer {
  public:
   Timer(const bench::Prepared& work, Device device) : work_(work), device_(device) {
-    sample();  // caches, pages, first launch
+    sample();  // warms up caches, pages, the first launch
     while (sample() * static_cast<double>(calls_) < 5e-3 && calls_ < 100000) {
       calls_ *= 2;
     }
@@ -62,7 +62,7 @@ double quantile(std::vector<double> values, double q) {
   return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
-// A copy that moves about as many bytes, timed in turn with the kernel.
+// A copy of about as many bytes, timed in turn with the kernel.
 bench::Prepared copy_of_bytes(double bytes, Device device) {
   const auto elements = static_cast<int64_t>(bytes / 8) + 1;  // read 4, write 4
   return bench::find_case("cast_from_f32").prepare(1, elements, DType::f32, device);

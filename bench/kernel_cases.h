@@ -1,5 +1,5 @@
-// Every kernel as a case of rows x cols elements, called on raw memory: what bench/one times and
-// what the kernel cards count. Bytes and FLOPs are those that the operation needs at least.
+// Every kernel as a case of rows x cols elements, called on raw memory: bench/one times them and
+// the kernel cards count them. Bytes and FLOPs are the minimum that the operation needs.
 #pragma once
 #include <binade/kernels/base/view.h>
 #include <binade/kernels/base/workspace.h>
@@ -37,7 +37,7 @@ struct Prepared {
   std::shared_ptr<Operands> operands;
   std::function<void()> run;
   double bytes = 0;  // read and written, each operand once
-  double flops = 0;  // multiply and add count as two; 0 where bytes decide
+  double flops = 0;  // multiply and add count as two; 0 if memory-bound
 };
 
 struct KernelCase {
@@ -47,7 +47,7 @@ struct KernelCase {
 };
 
 const std::vector<KernelCase>& kernel_cases();
-// Parts of them, each in a source of its name.
+// Parts of the list, each in a source with its name.
 std::vector<KernelCase> index_kernel_cases();
 std::vector<KernelCase> loss_cases();
 std::vector<KernelCase> norm_cases();
@@ -55,7 +55,7 @@ std::vector<KernelCase> optimizer_kernel_cases();
 std::vector<KernelCase> reduce_cases();
 std::vector<KernelCase> selection_cases();
 std::vector<KernelCase> sequence_kernel_cases();
-// Throws with the list of names where there is none.
+// Throws with the list of names if there is none.
 const KernelCase& find_case(const std::string& name);
 
 // For writing cases.

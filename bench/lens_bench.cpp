@@ -1,7 +1,7 @@
-// What the exponent lens costs a training step: steps without a lens, with one that is not looking,
-// and with one that looks, in turn. A lens on every 10th step adds a tenth of a look. The counters
-// are medians over the rounds: milliseconds of processor time of a step without a lens, and what
-// the others add to it in percent of the round's own; `least` takes the quickest step of each kind
+// The cost of the exponent lens per training step: steps without a lens, with an idle one, and with
+// one that looks, in turn. A lens on every 10th step costs a tenth of a look. The counters are
+// medians over the rounds: milliseconds of processor time of a step without a lens, and the extra
+// time of the others in percent of the same round; `least` uses the fastest step of each kind
 // instead, for machines with other work. The argument is the number of threads.
 #include <benchmark/benchmark.h>
 #include <binade/core/ops.h>

@@ -43,7 +43,7 @@ Prepared batch_norm_backward(int64_t rows, int64_t cols, DType dtype, Device dev
   const NormOperands v = norm_operands(*o, rows, cols, dtype);
   const View& dx = o->channels_last(o->empty(dtype, {rows, cols, 1, 1}));
   const View &dw = o->empty(v.mean.dtype, {cols}), &db = o->empty(v.mean.dtype, {cols});
-  kernels::fill_normal({.y = v.y, .seed = 9, .offset = 0});  // stands for dy
+  kernels::fill_normal({.y = v.y, .seed = 9, .offset = 0});  // used as dy
   return {o,
           [v, &dx, &dw, &db] {
             kernels::batch_norm_backward({.x = v.x,
@@ -58,7 +58,7 @@ Prepared batch_norm_backward(int64_t rows, int64_t cols, DType dtype, Device dev
           bytes_of(v.x, v.y, dx) + bytes_of(v.x, v.y), 0};
 }
 
-// Layer norm, or without a mean RMS norm.
+// Layer norm, or RMS norm if kCentred is false.
 template <bool kCentred>
 Prepared row_norm_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
@@ -101,7 +101,7 @@ Prepared row_norm_backward(int64_t rows, int64_t cols, DType dtype, Device devic
           bytes_of(x, dy, dx, rstd), 0};
 }
 
-// Groups of 8 channels, or one where 8 do not divide them.
+// Groups of 8 channels, or one group if 8 does not divide the channels.
 struct GroupNormOperands {
   const View &x, &y, &weight, &bias, &mean, &rstd;
 };

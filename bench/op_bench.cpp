@@ -1,10 +1,10 @@
-// Every op of the op table, forward and backward: the rows of tests/op_table are the benchmarks, so
-// an op without one cannot exist (op_table_closure fails). Inputs are drawn as the tests draw them,
-// in the sizes of OpRow::timed, else OpRow::large.
+// Every op of the op table, forward and backward. The rows of tests/op_table are the benchmarks, so
+// every op has one (op_table_closure checks it). Inputs are drawn as in the tests, with the sizes
+// of OpRow::timed, else OpRow::large.
 //
 // bytes_per_second: inputs and outputs once each; in backward the inputs, the upstream gradients
-// and the gradients. FLOP/s: OpRow::flops, or 2 OpRow::depth for an output element of a contraction
-// (twice that in backward), else one operation for each element of the largest operand.
+// and the gradients. FLOP/s: OpRow::flops, or 2 OpRow::depth per output element of a contraction
+// (twice that in backward), else one operation per element of the largest operand.
 //
 //     op_bench [--device cpu|cuda|emulated] [--benchmark_filter=^softmax/] [--benchmark_out=FILE]
 #include <benchmark/benchmark.h>
@@ -56,7 +56,7 @@ Sample make_inputs(const OpRow& row, DType dtype) {
   return op_table::make_sample(timed, shapes, op_table::layout_choices(shapes)[0], dtype, 1);
 }
 
-// Kept for the next call, since drawing inputs takes longer than most ops.
+// Cached for the next call, since drawing inputs takes longer than most ops.
 const Tensors& inputs_of(const OpRow& row, DType dtype) {
   static const OpRow* kept_row = nullptr;
   static DType kept_dtype = DType::f32;
@@ -77,7 +77,7 @@ double forward_flops(const OpRow& row, const Tensors& inputs, const Tensors& out
                    : largest_of(outputs, largest_of(inputs));
 }
 
-// Calls `step` as often as the clock needs and reports what one call moves and computes.
+// Calls `step` as often as the clock needs, and reports the bytes and FLOPs of one call.
 template <class F>
 void measure(benchmark::State& state, double bytes, double flops, const F& step) {
   const Device device = kernels::test_device();
@@ -99,7 +99,7 @@ void run_forward(benchmark::State& state, const OpRow& row, DType dtype) {
           [&] { benchmark::DoNotOptimize(row.function(inputs)); });
 }
 
-// The graph is kept, so only backward is in the loop; each call starts from no gradients.
+// The graph is reused, so the loop contains only backward; each call starts without gradients.
 void run_backward(benchmark::State& state, const OpRow& row, DType dtype) {
   Tensors leaves, wanted;
   for (const Tensor& input : inputs_of(row, dtype)) {
@@ -165,7 +165,7 @@ void add_all() {
   }
 }
 
-// Takes --device X out of the arguments; the samples of the op table are made there.
+// Removes --device X from the arguments and creates the samples of the op table on X.
 void choose_device(int& argc, char** argv) {
   int kept = 1;
   for (int i = 1; i < argc; ++i) {

@@ -12,7 +12,7 @@
 namespace binade::bench {
 namespace {
 
-// What every step has, with two moments.
+// The operands of every step, with two moments.
 struct StepOperands {
   const View &param, &grad, &first, &second, &master;
   double bytes;  // of a step that reads and writes both moments
@@ -33,7 +33,7 @@ Prepared gradient_stats(int64_t rows, int64_t cols, DType dtype, Device device) 
   return {o, [&] { kernels::gradient_stats({.grad = g, .result = result}); }, bytes_of(g), 0};
 }
 
-// A hop of an all-reduce.
+// One hop of an all-reduce.
 Prepared combine(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &received = o->random(dtype, {rows * cols}), &x = o->random(dtype, {rows * cols}),
@@ -122,7 +122,7 @@ Prepared adagrad_step(int64_t rows, int64_t cols, DType dtype, Device device) {
           s.bytes - 2 * bytes_of(s.second), 0};
 }
 
-// One parameter of all elements.
+// A single parameter with all elements.
 kernels::TrustTable one_parameter(Operands& o, int64_t count) {
   const int64_t chunks = (count + kernels::kTrustChunk - 1) / kernels::kTrustChunk;
   const View& rows = o.zeros(DType::i64, {chunks, 3});

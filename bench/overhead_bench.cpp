@@ -1,6 +1,6 @@
-// What an op costs beside its arithmetic: allocation, recording, backward, destruction.
-// Tensors have one element, so that next to nothing is computed. Times are per op ("per_op"), by
-// one thread. bench/RESULTS.md says how to run it and what it gave.
+// The overhead of an op: allocation, recording, backward, destruction. Tensors have one element, so
+// arithmetic takes almost no time. Times are per op ("per_op"), on one thread. bench/RESULTS.md has
+// the command and results.
 #include <benchmark/benchmark.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -8,7 +8,7 @@
 namespace binade {
 namespace {
 
-// Seconds per op, in the counters of the result.
+// Sets seconds per op as a counter of the result.
 void set_per_op(benchmark::State& state, int64_t ops) {
   state.counters["per_op"] =
       benchmark::Counter(static_cast<double>(ops), benchmark::Counter::kIsIterationInvariantRate |

@@ -1,7 +1,7 @@
-// overlap_bench: data parallel training over links of several speeds, made of threads and a delay
-// (dist/transport/delayed_transport.h). Prints how much of the communication is exposed behind
-// backward, and writes a trace: chrome://tracing or Perfetto shows the buckets beside the backward
-// of rank 0.
+// overlap_bench: data parallel training over links of several speeds, simulated by threads and a
+// delay (dist/transport/delayed_transport.h). It prints how much of the communication is not hidden
+// behind backward, and writes a trace for chrome://tracing or Perfetto that shows the buckets next
+// to the backward of rank 0.
 //
 //   overlap_bench [RANKS [TRACE.json]]
 #include <binade/core/autograd/node.h>
@@ -45,7 +45,7 @@ class BackwardSpans : public OpObserver {
 
 struct Result {
   Overlap overlap;
-  int kept = 1;  // steps that exposed no more than they must
+  int kept = 1;  // steps that exposed no more than the bound
 };
 
 double median(std::vector<double> values) {
@@ -71,7 +71,7 @@ Result median(const std::vector<Result>& results) {
   return middle;
 }
 
-// A trace of the last step where `trace` is given.
+// Writes a trace of the last step if `trace` is given.
 Result train(Communicator& group, std::string* trace) {
   manual_seed(1);
   nn::Mlp model({.in = kWidth,
@@ -130,7 +130,7 @@ Result train_over(int ranks, const LinkDelay& link, std::string* trace) {
 }
 
 void run(int ranks, const char* file) {
-  kernels::set_threads(1);  // a core for each rank, as far as there are any
+  kernels::set_threads(1);  // one core per rank, if there are enough
   const double bytes = 4.0 * kLayers * kWidth * (kWidth + 1) * 2 * (ranks - 1) / ranks;
   const double backward = train_over(ranks, {}, nullptr).overlap.tail;
   std::printf("%d ranks, %lld layers, backward %.1f ms\n", ranks,

@@ -16,7 +16,7 @@ double bytes_of(const View& first, const Views&... rest) {
   return bytes_of(first) + bytes_of(rest...);
 }
 
-// A mask of the positive among random numbers.
+// A mask that is true where random numbers are positive.
 const View& random_mask(const Shared& o, const Dims& sizes) {
   const View &x = o->random(DType::f32, sizes), &mask = o->empty(DType::boolean, sizes);
   kernels::compare_forward(

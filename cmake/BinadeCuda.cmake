@@ -1,9 +1,9 @@
 # The CUDA backend, from BINADE_CUDA:
 #   OFF       CPU only.
-#   AUTO      ON where the machine has a GPU and a toolkit, else OFF.
-#   ON        kernels compiled by nvcc, runtime from the toolkit. Runs on the CPU where there is no GPU.
+#   AUTO      ON if the machine has a GPU and a toolkit, else OFF.
+#   ON        kernels compiled by nvcc, runtime from the toolkit. Runs on the CPU if there is no GPU.
 #   EMULATED  the same sources compiled by the host compiler: the device "emulated" executes kernels on
-#             the CPU over a fake of the CUDA runtime (kernels/host). No toolkit needed. For tests.
+#             the CPU over a fake CUDA runtime (kernels/host). Needs no toolkit. For tests.
 # Sets BINADE_CUDA_MODE (OFF, ON or EMULATED).
 set(BINADE_CUDA_MODE ${BINADE_CUDA})
 if(BINADE_CUDA STREQUAL "AUTO")
@@ -18,7 +18,8 @@ if(BINADE_CUDA STREQUAL "AUTO")
 endif()
 
 if(BINADE_CUDA_MODE STREQUAL "ON")
-  # One card: that of this machine, else Hopper. All of them, and PTX for what comes later: preset cuda-all.
+  # One card: that of this machine, else Hopper. Preset cuda-all has all cards, and PTX for later
+  # ones.
   set(card 90a-real)
   if(EXISTS /dev/nvidiactl)
     set(card native)
@@ -29,18 +30,18 @@ if(BINADE_CUDA_MODE STREQUAL "ON")
   find_package(CUDAToolkit 12.0 REQUIRED)
 endif()
 
-# binade_nvcc_options(TARGET): how its CUDA sources are compiled.
+# binade_nvcc_options(TARGET): the compile options of its CUDA sources.
 function(binade_nvcc_options target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:
     -std=c++20 --expt-relaxed-constexpr -Xcompiler=-Wno-unknown-pragmas -Xptxas=-warn-spills -Wno-deprecated-gpu-targets
-    $<$<CONFIG:Release>:-Xcompiler=-O1>  # the host's part: what starts kernels
-    # A fifth of the bytes; drivers of CUDA 13 read it.
+    $<$<CONFIG:Release>:-Xcompiler=-O1>  # the host side, which launches kernels
+    # Makes the binaries a fifth of the size; drivers of CUDA 13 can read it.
     $<$<VERSION_GREATER_EQUAL:${CMAKE_CUDA_COMPILER_VERSION},13>:--compress-mode=size>
     $<$<BOOL:${BINADE_WERROR}>:-Werror=all-warnings>>)
 endfunction()
 
-# binade_cuda_sources(TARGET FOLDER): adds the CUDA sources below the folder: all *.cu, the *.cpp of its folders
-# named cuda, those named *_cuda.cpp, and for host execution those of its folders named host.
+# binade_cuda_sources(TARGET FOLDER): adds the CUDA sources below the folder: all *.cu, the *.cpp in
+# folders named cuda, *_cuda.cpp, and for host execution the *.cpp in folders named host.
 function(binade_cuda_sources target folder)
   if(BINADE_CUDA_MODE STREQUAL "OFF")
     return()
@@ -54,7 +55,7 @@ function(binade_cuda_sources target folder)
   if(BINADE_CUDA_MODE STREQUAL "EMULATED")
     target_compile_definitions(${target} PUBLIC $<BUILD_INTERFACE:BINADE_HOST_EXECUTION>)
     if(kernels OR host)
-      # Objects of their own, because the kernel tests link them in sanitized variants.
+      # Separate object libraries, because the kernel tests link them in sanitized variants.
       set(BINADE_HOST_KERNELS ${kernels} PARENT_SCOPE)
       set(executor ${host})
       list(FILTER executor EXCLUDE REGEX "/(queue|runtime_[a-z_]+)\\.cpp$")

@@ -1,8 +1,9 @@
-# What the layers need from the distribution. Nothing is downloaded.
+# The packages of the distribution that the layers need. Nothing is downloaded.
 find_package(Threads REQUIRED)
 target_link_libraries(binade_kernels PUBLIC Threads::Threads)
 
-# g++ moves the 16-byte tensor handle with one vector load right after two stores: a stall on every op.
+# g++ copies the 16-byte tensor handle with one vector load right after two stores: a stall in every
+# op.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(binade_core PRIVATE -fno-tree-slp-vectorize)
 endif()
@@ -21,10 +22,11 @@ find_package(nlohmann_json REQUIRED)
 target_link_libraries(binade_core PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 target_link_libraries(binade_train PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
-target_link_libraries(binade_dist PRIVATE ${CMAKE_DL_LIBS})  # NCCL is looked for when it is needed
+target_link_libraries(binade_dist PRIVATE ${CMAKE_DL_LIBS})  # NCCL is loaded at run time
 
-# MPI, one of the transports between processes. Programs that use no World do not load its library.
-# FindMPI stops at a wrapper without headers, as Debian's openmpi-bin alone installs it.
+# MPI, one of the transports between processes. Programs without a World do not load its library.
+# FindMPI stops with an error at a wrapper without headers, which Debian's openmpi-bin alone
+# installs.
 set(BINADE_HAS_MPI FALSE)
 set(mpi_compiles 0)
 find_program(BINADE_MPICXX mpicxx)

@@ -17,8 +17,8 @@ include(BinadePrecompile)
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 
-# Flags of every source here, none of which reaches a user's program. Position independent code may be
-# inlined across functions of a file, as it could be in a program.
+# Flags of all sources here; none of them reaches a user's program. Position independent code may be
+# inlined across functions of a file, as in a program.
 add_library(binade_base_flags INTERFACE)
 target_compile_options(binade_base_flags INTERFACE -Wall -Wextra -fno-semantic-interposition
   $<$<AND:$<BOOL:${BINADE_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
@@ -31,7 +31,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # g++ 12 warns of an overlap in every `"text" + string` (its bug 105651).
   target_compile_options(binade_base_flags INTERFACE -Wno-restrict)
 endif()
-# Hardening, for all but the *_isa.cpp loops, whose sizes are checked before they run.
+# Hardening, except for the *_isa.cpp loops, whose sizes are checked before they run.
 include(BinadeHardening)
 add_library(binade_flags INTERFACE)
 target_link_libraries(binade_flags INTERFACE binade_base_flags binade_hardening)
@@ -79,8 +79,8 @@ function(binade_library name)
   set(BINADE_HOST_KERNELS ${BINADE_HOST_KERNELS} PARENT_SCOPE)
   set(BINADE_HOST_EXECUTOR ${BINADE_HOST_EXECUTOR} PARENT_SCOPE)
 
-  # -O3 whatever the build type: a kernel at -O0 is too slow to test with, and inlining keeps
-  # instructions of one set out of functions that the program shares. Nothing reads errno or the
+  # -O3 in every build type: kernels at -O0 are too slow for tests, and inlining keeps instructions
+  # of one set out of functions that the whole program shares. Nothing reads errno or the
   # floating-point exception flags, and without them square roots and selections vectorise.
   set(isa_flags_baseline -O3 -march=x86-64-v2)
   set(isa_flags_avx2 -O3 -march=x86-64-v3 -mtune=generic)

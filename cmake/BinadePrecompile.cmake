@@ -1,21 +1,23 @@
-# binade_precompile(TARGET [HEADER...]): the target's sources find the standard headers already parsed,
-# which is half of what most of them cost, and the given ones (<gtest/gtest.h>). Sources still include what they use: clang's front end (.ci/run) and the
-# lint of headers compile them without this. Not together with ccache, which cannot tell one
-# precompiled header from another of the same content.
+# binade_precompile(TARGET [HEADER...]): precompiles the standard headers, which are half of the
+# compile time of most sources, and the given headers (<gtest/gtest.h>). Sources must still include
+# what they use: clang's front end (.ci/run) and the lint of headers compile them without this. It
+# does not work together with ccache, which cannot tell apart two precompiled headers of the same
+# content.
 set(precompile ON)
 if("${CMAKE_CXX_COMPILER_LAUNCHER}" MATCHES "ccache" OR CMAKE_EXPORT_COMPILE_COMMANDS)
-  set(precompile OFF)  # tools that read the compile commands know other precompiled headers
+  set(precompile OFF)  # tools that read the compile commands cannot read g++'s precompiled headers
 endif()
 option(BINADE_PRECOMPILE "Precompile standard headers (default: unless ccache is the launcher)" ${precompile})
 
-# Targets share what the first with the same flags has precompiled. g++ asks that all macros of that one
-# are those of the others; they may have more, and other folders, warnings and rules of aliasing.
+# Targets share the precompiled header of the first target with the same flags. g++ requires the
+# same macros; a target may define more, and may differ in include folders, warnings and aliasing
+# rules.
 function(binade_precompile target)
   if(NOT BINADE_PRECOMPILE)
     return()
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # g++ forgets that a precompiled header was the system's, and tells of its bug 105651 there.
+    # g++ forgets that a precompiled header was a system header, and warns in it (its bug 105651).
     target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
   endif()
   set(own ${ARGN})

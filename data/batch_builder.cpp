@@ -67,7 +67,7 @@ void BatchBuilder::check_options() const {
         o.shard, " of ", o.shard_count, ", expected 0 <= shard < shard_count");
 }
 
-// Of this shard, where the dataset has `size` samples.
+// Counts for this shard if the dataset has `size` samples.
 BatchBuilder::Counts BatchBuilder::count(int64_t size) const {
   const LoaderOptions& o = options_;
   const bool keep = o.uneven_shards == UnevenShards::keep;
@@ -146,7 +146,7 @@ void BatchBuilder::fill(Job& job) const {
     }
   }
   if (job.samples.empty() && !job.watch.cancelled()) {
-    replace(job, position(first));  // under `skip`, no batch is empty
+    replace(job, position(first));  // with `skip` no batch is empty
   }
 }
 
@@ -222,7 +222,7 @@ bool BatchBuilder::take(Job& job, int64_t index, Get&& get) const {
   return true;
 }
 
-// Rethrows the exception in flight with index and path in its text.
+// Rethrows the current exception with index and path added to its text.
 void BatchBuilder::rethrow_named(int64_t index) const {
   const std::string path = describe(index);
   const auto named = [&](std::string_view cause) {

@@ -1,6 +1,6 @@
 // BatchBuilder: makes batch `number` of an epoch, as a pure function of (seed, epoch, number) and,
-// of an IterableDataset, of the rows whose turn it is.
-// Internal to the loader; used by every worker at once.
+// for an IterableDataset, of the rows for that number. Internal to the loader; all workers use it
+// at once.
 #pragma once
 #include <binade/data/loader.h>
 
@@ -13,7 +13,7 @@ namespace binade::data {
 
 class RowSource;
 
-// What a worker is doing, readable by others while it does it.
+// The state of a worker; other threads may read it while it works.
 class SampleWatch {
  public:
   using Clock = std::chrono::steady_clock;
@@ -27,7 +27,7 @@ class SampleWatch {
   Clock::time_point since() const {
     return Clock::time_point(Clock::duration(since_.load(std::memory_order_relaxed)));
   }
-  // Asks the worker to give up its batch at the next sample.
+  // Asks the worker to abandon its batch at the next sample.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   void rearm() { cancelled_.store(false, std::memory_order_relaxed); }
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
@@ -40,7 +40,7 @@ class SampleWatch {
 
 struct BuiltBatch {
   Batch batch;
-  std::vector<BadFile> bad;  // met on the way, in order
+  std::vector<BadFile> bad;  // found on the way, in order
   std::exception_ptr error;  // then `batch` is empty
   bool is_end = false;       // the epoch has no such batch
   double decode_seconds = 0, transform_seconds = 0, normalize_seconds = 0;
@@ -52,15 +52,15 @@ class BatchBuilder {
   BatchBuilder(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options);
   BatchBuilder(std::shared_ptr<const IterableDataset> dataset, const LoaderOptions& options);
 
-  // Per epoch, of this shard; -1 where that is not known.
+  // Per epoch, for this shard; -1 if unknown.
   int64_t samples() const;
   int64_t batches() const;
-  // The rows of an epoch from a batch on; null where the dataset has random access.
+  // The rows of an epoch from a batch on; null if the dataset has random access.
   std::shared_ptr<RowSource> open(int64_t epoch, int64_t first_batch) const;
-  // Never throws: errors are in the result. A cancelled batch comes back incomplete.
+  // Never throws: errors are in the result. A cancelled batch is returned incomplete.
   BuiltBatch build(int64_t epoch, int64_t number, SampleWatch& watch, RowSource* rows) const;
   std::string describe(int64_t index) const;
-  const char* size_advice() const;  // the end of an error about samples of several sizes
+  const char* size_advice() const;  // last part of an error about samples of different sizes
 
  private:
   struct Job;
@@ -85,7 +85,7 @@ class BatchBuilder {
   std::shared_ptr<const IterableDataset> iterable_;
   const LoaderOptions& options_;
   int channels_;
-  std::optional<Normalizer> normalizer_;  // of images
+  std::optional<Normalizer> normalizer_;  // for images
 };
 
 }  // namespace binade::data

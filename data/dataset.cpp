@@ -74,7 +74,7 @@ Sample CachedDataset::get(int64_t index) const {
   if (slot.compare_exchange_strong(expected, kept.get(), std::memory_order_acq_rel)) {
     static_cast<void>(kept.release());
   } else {
-    bytes_.fetch_sub(bytes, std::memory_order_relaxed);  // another thread was first
+    bytes_.fetch_sub(bytes, std::memory_order_relaxed);  // another thread stored it first
   }
   return sample;
 }

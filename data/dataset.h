@@ -17,17 +17,16 @@ class Dataset {
   virtual ~Dataset() = default;
 
   virtual int64_t size() const = 0;
-  // Sample `index` of [0, size()). Throws Error, whose text names the file, where it cannot be
-  // read.
+  // Sample `index` of [0, size()). Throws Error that names the file if it cannot be read.
   virtual Sample get(int64_t index) const = 0;
   virtual int64_t class_count() const = 0;
   // One name per class, in label order.
   virtual std::vector<std::string> class_names() const = 0;
   // Channels of every image.
   virtual int channels() const = 0;
-  // Where sample `index` comes from, for messages: its path, or "file:index".
+  // The origin of sample `index`, for messages: its path, or "file:index".
   virtual std::string describe(int64_t index) const = 0;
-  // True if get() only copies memory, so that a cache in front of it would gain nothing.
+  // True if get() only copies memory, so that a cache would gain nothing.
   virtual bool in_memory() const { return false; }
 };
 
@@ -51,14 +50,14 @@ class Subset : public Dataset {
   std::vector<int64_t> indices_;
 };
 
-// Two parts of one dataset, chosen per index by a hash of `seed`: `second` holds about `share`.
+// Two parts of a dataset, assigned per index by a hash of `seed`: `second` has about `share` of it.
 struct Split {
   std::shared_ptr<const Dataset> first;
   std::shared_ptr<const Dataset> second;
 };
 Split split_dataset(std::shared_ptr<const Dataset> inner, double share, uint64_t seed);
 
-// Keeps decoded samples in memory, first come first kept, until they take `max_bytes`.
+// Keeps decoded samples in memory, the first ones requested, until they fill `max_bytes`.
 class CachedDataset : public Dataset {
  public:
   CachedDataset(std::shared_ptr<const Dataset> inner, int64_t max_bytes);
@@ -83,16 +82,16 @@ class CachedDataset : public Dataset {
 
 // Mean and deviation per channel of pixels / 255, and the range of sizes, over a whole dataset.
 struct DatasetStatistics {
-  std::vector<float> mean, deviation;  // [channels]; a deviation of 0 is given as 1
+  std::vector<float> mean, deviation;  // [channels]; a deviation of 0 is reported as 1
   int min_height = 0, max_height = 0, min_width = 0, max_width = 0;
   int64_t samples = 0;    // read
-  int64_t bad_files = 0;  // left out, where skip_bad is set
+  int64_t bad_files = 0;  // skipped, if skip_bad is set
 
   bool one_size() const { return min_height == max_height && min_width == max_width; }
 };
 
-// Sums are exact 64-bit integers, so the result does not depend on the number of threads.
-// An unreadable sample throws, or is left out where `skip_bad`. Throws where nothing was read.
+// Sums are exact 64-bit integers, so the result does not depend on the number of threads. An
+// unreadable sample throws, or with `skip_bad` is skipped. Throws if no sample was readable.
 DatasetStatistics compute_mean_std(const Dataset& dataset, bool skip_bad = false);
 
 }  // namespace binade::data

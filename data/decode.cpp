@@ -1,4 +1,5 @@
-// Reading files, recognising the format by content, sizes against the limits, orientation.
+// Reads files, recognises the format by content, checks sizes against the limits, and applies the
+// orientation.
 #include <binade/data/decode_internal.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -33,7 +34,7 @@ bool starts_with(std::span<const uint8_t> bytes, std::string_view magic) {
   return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
 }
 
-// Formats that people rename, so that the error can say what the file is.
+// Common formats that Binade does not decode, so that the error can name the format.
 const char* known_foreign_format(std::span<const uint8_t> bytes) {
   if (starts_with(bytes, "GIF8")) {
     return "a GIF";
@@ -79,7 +80,7 @@ Image decode(const DecodeRequest& request) {
                  ", expected JPEG, PNG, BMP, PNM or TGA");
 }
 
-// The bytes and length of an EXIF block's TIFF part in a JPEG, or empty.
+// The TIFF part of the EXIF block in a JPEG, or empty.
 std::span<const uint8_t> jpeg_exif(std::span<const uint8_t> bytes) {
   size_t at = 2;
   while (at + 4 <= bytes.size() && bytes[at] == 0xff) {
@@ -149,7 +150,7 @@ Image decode_image(std::span<const uint8_t> bytes, std::string_view path,
 }
 
 std::vector<uint8_t> read_file(const std::string& path, int64_t max_bytes) {
-  // O_NONBLOCK: opening a FIFO that nobody writes must not block; regular files ignore it.
+  // O_NONBLOCK: opening a FIFO without a writer must not block; regular files ignore the flag.
   const File file(path.c_str());
   struct stat status {};
   if (file.descriptor() < 0 || ::fstat(file.descriptor(), &status) != 0) {

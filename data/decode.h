@@ -1,7 +1,7 @@
-// Image files to pixels. The format is found in the content, never in the name.
-// JPEG goes through libjpeg-turbo (a warning is an error: a truncated file never gives a picture);
-// PNG, BMP, PNM (P5, P6) and TGA through stb_image behind checks of our own (chunk CRCs, exact
-// ends, sizes). Sizes are read from the header and held against the limits before a decoder runs.
+// Decodes image files to pixels. The content decides the format, never the name. JPEG uses
+// libjpeg-turbo (a warning is an error: a truncated file never gives a picture). PNG, BMP, PNM (P5,
+// P6) and TGA use stb_image after checks of our own (chunk CRCs, exact ends, sizes). Sizes in the
+// header are checked against the limits before a decoder runs.
 #pragma once
 #include <binade/data/sample.h>
 
@@ -19,10 +19,10 @@ struct DecodeLimits {
 };
 
 struct DecodeOptions {
-  int channels = 0;  // 1 grey, 3 RGB, 4 RGBA, 0 as the file (1 or 3: alpha is dropped)
-  // Where > 0, a JPEG may be decoded at 1/2, 1/4 or 1/8 as long as both sides stay >= this.
+  int channels = 0;  // 1 grey, 3 RGB, 4 RGBA, 0 as in the file (1 or 3: alpha is dropped)
+  // If > 0, a JPEG may be decoded at 1/2, 1/4 or 1/8 as long as both sides stay >= this.
   int target_side = 0;
-  bool apply_orientation = true;  // turn upright by EXIF; values outside 1..8 count as 1
+  bool apply_orientation = true;  // rotate by EXIF; values outside 1..8 count as 1
   DecodeLimits limits = {};
 };
 
@@ -33,10 +33,10 @@ Image decode_image(std::span<const uint8_t> bytes, std::string_view path,
 // Reads a regular file of at most limits.max_file_bytes and decodes it. Never blocks on a FIFO.
 Image read_image(const std::string& path, const DecodeOptions& options = {});
 
-// The bytes of a regular file. Throws Error where it is missing, no regular file, or larger.
+// The bytes of a regular file. Throws Error if it is missing, not a regular file, or larger.
 std::vector<uint8_t> read_file(const std::string& path, int64_t max_bytes);
 
-// True if libjpeg-turbo is built in; stb_image decodes JPEG otherwise, and nothing encodes it.
+// True if libjpeg-turbo is built in; otherwise stb_image decodes JPEG, and encoding it is an error.
 bool has_libjpeg();
 
 }  // namespace binade::data

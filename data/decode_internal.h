@@ -1,4 +1,4 @@
-// What the decoders of the single formats share. Not part of the public interface.
+// Shared by the decoders of the formats. Not part of the public interface.
 #pragma once
 #include <binade/data/decode.h>
 #include <binade/kernels/base/error.h>
@@ -20,7 +20,7 @@ struct DecodeRequest {
   }
 };
 
-// Throws where a size from a header is < 1 or beyond the limits.
+// Throws if a size in a header is < 1 or exceeds the limits.
 void check_size(const DecodeRequest& request, int64_t height, int64_t width);
 
 Image decode_jpeg(const DecodeRequest& request);
@@ -31,15 +31,15 @@ Image decode_tga(const DecodeRequest& request);
 // True if the bytes start like a TGA file, which has no signature.
 bool looks_like_tga(std::span<const uint8_t> bytes);
 
-// stb_image on bytes whose structure and size (height, width) were checked before.
+// Decodes by stb_image; structure and size (height, width) must have been checked before.
 Image decode_with_stb(const DecodeRequest& request, int64_t height, int64_t width, int channels);
 
-// Grey or RGB to 1, 3 or 4 channels; luma as in JPEG, alpha 255.
+// Converts grey or RGB to 1, 3 or 4 channels; luma as in JPEG, alpha 255.
 Image convert_channels(Image image, int channels);
 
-// Orientation 1..8 from a TIFF block (the payload of EXIF), 1 where there is none or it is invalid.
+// Orientation 1..8 from a TIFF block (the payload of EXIF), or 1 if it is missing or invalid.
 int tiff_orientation(std::span<const uint8_t> tiff);
-// The image turned and mirrored so that its orientation becomes 1.
+// Rotates and mirrors the image so that its orientation becomes 1.
 Image apply_orientation(Image image, int orientation);
 
 // Big- and little-endian numbers; the caller has checked the length.

@@ -1,13 +1,14 @@
-// JPEG through libjpeg-turbo. Every warning is an error, so a truncated or damaged stream that the
+// JPEG by libjpeg-turbo. Every warning is an error, so a truncated or damaged stream that the
 // library notices never gives a picture. The functions with setjmp own no C++ object: longjmp would
-// skip destructors. Without libjpeg-turbo, stb_image decodes behind checks of size and end marker.
+// skip destructors. Without libjpeg-turbo, stb_image decodes after checks of the size and the end
+// marker.
 #include <binade/data/decode_internal.h>
 
 #include <algorithm>
 
 #ifdef BINADE_WITH_JPEG
 #include <csetjmp>
-#include <cstdio>  // jpeglib.h needs it before
+#include <cstdio>  // jpeglib.h needs it first
 
 #include <jpeglib.h>
 #endif
@@ -61,7 +62,7 @@ bool read_header(JpegState* state, const uint8_t* bytes, size_t size) {
     return false;
   }
   jpeg_create_decompress(&state->info);
-  state->info.client_data = state;  // cleared by the call above
+  state->info.client_data = state;  // the call above cleared it
   state->info.progress = &state->progress;
   jpeg_mem_src(&state->info, bytes, static_cast<unsigned long>(size));
   jpeg_read_header(&state->info, TRUE);
@@ -120,7 +121,7 @@ class JpegReader {
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
 
-  // In the colours of the file's kind: 1 grey, 3 RGB, 4 CMYK.
+  // In the colours of the file: 1 grey, 3 RGB, 4 CMYK.
   Image read() {
     expect(read_header(&state_, request_.bytes.data(), request_.bytes.size()));
     jpeg_decompress_struct& info = state_.info;
@@ -132,7 +133,7 @@ class JpegReader {
     expect(read_pixels(&state_, image.pixels.data()));
     return image;
   }
-  // Adobe programs store CMYK inverted and leave their marker.
+  // Adobe programs store CMYK inverted and write their own marker.
   bool inverted() const { return state_.info.saw_Adobe_marker != 0; }
 
  private:

@@ -1,5 +1,5 @@
-// PNG: the chunk structure is checked here (signature, IHDR first, CRC-32 of every chunk, at least
-// one IDAT, IEND at the very end), the pixels come from stb_image, which checks none of it.
+// PNG: this file checks the chunk structure (signature, IHDR first, CRC-32 of every chunk, at least
+// one IDAT, IEND at the very end); stb_image decodes the pixels and checks none of it.
 #include <binade/data/decode_internal.h>
 #include <zlib.h>
 
@@ -23,7 +23,7 @@ struct Chunk {
   std::span<const uint8_t> data;
 };
 
-// The chunk at `at`, its CRC checked.
+// Reads the chunk at `at` and checks its CRC.
 Chunk read_chunk(const DecodeRequest& request, size_t at) {
   const auto rest = request.bytes.subspan(at);
   if (rest.size() < kChunkOverhead) {
@@ -67,7 +67,7 @@ struct Structure {
   size_t palette_at = 0, palette_bytes = 0;  // the PLTE chunk
 };
 
-// Walks every chunk up to IEND.
+// Checks every chunk up to IEND.
 Structure check_chunks(const DecodeRequest& request) {
   Structure found;
   size_t at = kSignature.size();
@@ -95,8 +95,8 @@ Structure check_chunks(const DecodeRequest& request) {
   return found;
 }
 
-// The file with its palette filled up to `entries` with black. stb_image would take the colour of
-// an index beyond the palette from memory that it never set.
+// The file with its palette padded to `entries` with black. Otherwise stb_image would read the
+// colour of an index beyond the palette from uninitialised memory.
 std::vector<uint8_t> with_full_palette(const DecodeRequest& request, const Structure& structure,
                                        size_t entries) {
   const auto bytes = request.bytes;

@@ -1,5 +1,5 @@
-// BMP and TGA (pixels by stb_image, which reads zeros where a file ends early, so the exact extent
-// is checked here) and PNM, which is decoded here.
+// BMP and TGA: stb_image decodes the pixels, and this file checks the exact extent, because
+// stb_image reads zeros after an early end. PNM is decoded here.
 #include <binade/data/decode_internal.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ void need_bytes(const DecodeRequest& request, const char* format, uint64_t neede
   }
 }
 
-// A positive decimal number after white space and comments; `at` moves behind it.
+// Reads a positive decimal number after white space and comments, and moves `at` after it.
 int64_t pnm_number(const DecodeRequest& request, size_t& at) {
   const auto bytes = request.bytes;
   while (at < bytes.size() && (std::isspace(bytes[at]) != 0 || bytes[at] == '#')) {
@@ -58,7 +58,7 @@ TgaHeader tga_header(std::span<const uint8_t> bytes) {
 constexpr size_t kTgaHeaderLength = 18;
 constexpr int kTgaRunLength = 8;  // bit of the type: packets of runs
 
-// Walks the run-length packets from `at`; all pixels must be there.
+// Checks the run-length packets from `at`; all pixels must be present.
 void check_tga_runs(const DecodeRequest& request, size_t at, uint64_t pixels, size_t pixel_bytes) {
   const auto bytes = request.bytes;
   while (pixels > 0) {

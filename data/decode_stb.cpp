@@ -1,6 +1,6 @@
-// The one place where stb_image is compiled. Every call comes after checks of the file's structure
-// and size, and every allocation is bounded by what the checked size can need, so that a compressed
-// stream that unpacks to more than its header says ends in an error, not in memory.
+// The only place that compiles stb_image. Every call comes after checks of the file's structure and
+// size. Every allocation is limited to what the checked size can need, so that a compressed stream
+// that unpacks to more than its header says gives an error instead of using up memory.
 #include <binade/data/decode_internal.h>
 
 #include <cstdlib>

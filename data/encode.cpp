@@ -1,5 +1,5 @@
-// PNG with zlib: the filter of each row is the one of the five with the smallest sum of absolute
-// differences (the usual heuristic). JPEG with libjpeg.
+// PNG by zlib: each row uses the filter of the five with the smallest sum of absolute differences
+// (the usual heuristic). JPEG by libjpeg.
 #include <binade/data/decode.h>
 #include <binade/data/encode.h>
 #include <binade/kernels/base/error.h>
@@ -52,7 +52,7 @@ int paeth(int left, int up, int corner) {
   return to_up <= to_corner ? up : corner;
 }
 
-// Row y under one filter (0 none, 1 left, 2 up, 3 average, 4 Paeth), its number in front.
+// Row y under one filter (0 none, 1 left, 2 up, 3 average, 4 Paeth), after the filter's number.
 void filter_row(const Image& image, int y, int filter, std::vector<uint8_t>& out) {
   const size_t bytes = static_cast<size_t>(image.width) * image.channels;
   const size_t pixel = static_cast<size_t>(image.channels);

@@ -1,5 +1,5 @@
 // A small painter on an RGB float canvas: strokes with round ends and discs, anti-aliased by their
-// distance. Only + - * / and square roots, so the pixels are the same on every machine.
+// distance. It uses only + - * / and square roots, so pixels are the same on every machine.
 #pragma once
 #include <binade/data/glyph_shapes_internal.h>
 #include <binade/data/sample.h>

@@ -11,7 +11,7 @@ using Polyline = std::vector<Point>;
 
 inline constexpr int kMaxGlyphs = 20;
 
-// The name of glyph `label` (one character) and its strokes, curves already flattened.
+// The name of glyph `label` (one character), and its strokes with curves already flattened.
 char glyph_name(int label);
 const std::vector<Polyline>& glyph_strokes(int label);
 

@@ -46,7 +46,8 @@ Color contrasting_color(philox::Stream& random, const Color& other, float contra
   return luma(other) < 128 ? Color{255, 255, 255} : Color{0, 0, 0};
 }
 
-// The strokes turned (by up to about 25 degrees), sheared, scaled and shifted, in pixels.
+// Rotates (by up to about 25 degrees), shears, scales and shifts the strokes; the result is in
+// pixels.
 std::vector<Polyline> place(const std::vector<Polyline>& strokes, philox::Stream& random,
                             int size) {
   const float half_tangent = between(random, -.22f, .22f);  // tan(angle / 2): no sine needed
@@ -77,7 +78,7 @@ Point random_point(philox::Stream& random, int size) {
   return {x, between(random, 0, side)};
 }
 
-// Short strokes and discs that belong to no class.
+// Draws short strokes and discs that belong to no class.
 void clutter(internal::Painter& painter, philox::Stream& random) {
   const auto side = static_cast<float>(painter.size());
   for (uint32_t i = random.next_below(3); i > 0; --i) {
@@ -95,7 +96,7 @@ void clutter(internal::Painter& painter, philox::Stream& random) {
   }
 }
 
-// Four uniform numbers a value: close to normal, and exact in f32.
+// The sum of four uniform numbers per value: close to normal, and exact in f32.
 void add_noise(internal::Painter& painter, philox::Stream& random, float deviation) {
   const float scale = deviation * 1.7320508f;  // four uniforms have variance 1/3
   for (int y = 0; y < painter.size(); ++y) {
@@ -157,7 +158,7 @@ void write_part(const fs::path& directory, const GlyphOptions& options, int part
   });
 }
 
-// True if the folder is one that was made with the same options; throws if it is anything else.
+// True if the folder was made with the same options; throws if it is anything else.
 bool is_made(const fs::path& directory, const GlyphOptions& options) {
   std::error_code ignored;
   if (!fs::exists(directory, ignored) || fs::is_empty(directory, ignored)) {
@@ -203,7 +204,7 @@ bool make_glyph_folder(const std::string& directory, const GlyphOptions& options
   check_options(options);
   fs::path target = directory;
   if (!target.has_filename()) {
-    target = target.parent_path();  // "dir/" names dir
+    target = target.parent_path();  // "dir/" means dir
   }
   check(target.has_filename(), "glyphs: got no folder name");
   try {

@@ -1,6 +1,6 @@
-// An image folder of drawn glyphs, made by the program itself: letters and digits as strokes in
-// random colours, turned, sheared, shifted, over clutter and noise. DIR/{train,test}/<class>/NNNNN,
-// half PNG and half JPEG. Every picture is a pure function of (seed, part, number).
+// Generates an image folder of drawn glyphs: letters and digits as strokes in random colours,
+// rotated, sheared and shifted, over clutter and noise. DIR/{train,test}/<class>/NNNNN, half PNG
+// and half JPEG. Every picture is a pure function of (seed, part, number).
 #pragma once
 #include <binade/data/sample.h>
 
@@ -16,13 +16,13 @@ struct GlyphOptions {
   int size = 32;  // height and width in pixels, 16 to 128
 };
 
-// Makes DIR, or reuses one whose marker file names the same options. It is written beside DIR and
-// renamed at the end, so DIR is complete or absent. Throws where DIR holds anything else.
-// Returns true if it was made now.
+// Makes DIR, or reuses it if its marker file names the same options. It is written beside DIR and
+// renamed at the end, so DIR is complete or absent. Throws if DIR holds anything else. Returns true
+// if it was made now.
 bool make_glyph_folder(const std::string& directory, const GlyphOptions& options = {});
 
-// One picture: glyph `label`, drawn with the random numbers of (seed, part, number). [size, size,
-// 3]
+// Draws one picture: glyph `label` with the random numbers of (seed, part, number). The image is
+// [size, size, 3].
 Image draw_glyph(int label, const GlyphOptions& options, int part, int number);
 
 }  // namespace binade::data

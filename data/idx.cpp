@@ -35,7 +35,7 @@ class Source {
   Source& operator=(const Source&) = delete;
 
   const std::string& path() const { return path_; }
-  // What can be left at most, unpacked.
+  // The largest number of unpacked bytes that may be left.
   uint64_t capacity() const {
     return compressed_ ? bytes_.size() * kMaxDeflateRatio : bytes_.size() - at_;
   }
@@ -49,7 +49,7 @@ class Source {
     at_ += count;
     return count;
   }
-  // Throws unless the data ends here, checksums included.
+  // Throws unless the data ends here; checks the checksums too.
   void expect_end() {
     uint8_t extra = 0;
     check(read(&extra, 1) == 0, path_, ": idx file is longer than its header says");
@@ -106,7 +106,7 @@ std::vector<int64_t> read_header(Source& source) {
   return sizes;
 }
 
-// Product of the sizes, 0 if one of them is, or the largest number where 64 bits do not hold it.
+// Product of the sizes: 0 if one of them is 0, or the largest number if it exceeds 64 bits.
 uint64_t saturated_product(const std::vector<int64_t>& sizes) {
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) {
     return 0;

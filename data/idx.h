@@ -1,6 +1,6 @@
-// idx files (the format of MNIST and Fashion-MNIST), plain or gzip-compressed.
-// Layout: bytes 0, 0, type, rank; `rank` big-endian u32 sizes; then the elements. Only type 8 (u8)
-// is read. The header is checked against the file before anything of its size is allocated.
+// idx files (the format of MNIST and Fashion-MNIST), plain or gzip-compressed. Layout: bytes 0, 0,
+// type, rank; `rank` big-endian u32 sizes; then the elements. Only type 8 (u8) is supported. The
+// header is checked against the file before memory of its size is allocated.
 #pragma once
 #include <binade/data/dataset.h>
 
@@ -13,7 +13,7 @@ struct IdxArray {
   std::vector<uint8_t> elements;  // row-major
 };
 
-// Reads one file; gzip is recognised by content. Throws Error naming the path where the file is
+// Reads one file; gzip is recognised by content. Throws Error naming the path if the file is
 // missing, truncated, longer than its header says, corrupt, or larger than `max_bytes` unpacked.
 IdxArray read_idx(const std::string& path, int64_t max_bytes = int64_t(4) << 30);
 
@@ -41,7 +41,7 @@ class IdxDataset : public Dataset {
   int channels_ = 1;
 };
 
-// True if the directory holds all four files, each plain or as .gz.
+// True if the directory has all four files, each plain or as .gz.
 bool has_idx_files(const std::string& directory);
 
 }  // namespace binade::data

@@ -27,7 +27,7 @@ bool has_image_extension(const std::string& name) {
   return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
 }
 
-// The names of the entries of a directory, sorted bytewise.
+// The entries of a directory, sorted bytewise by name.
 std::vector<fs::directory_entry> sorted_entries(const fs::path& directory) {
   std::error_code error;
   fs::directory_iterator iterator(directory, error);
@@ -38,14 +38,14 @@ std::vector<fs::directory_entry> sorted_entries(const fs::path& directory) {
     iterator.increment(error);
     check(!error, directory.native(), ": cannot list the folder: ", error.message());
   }
-  // std::string compares as unsigned bytes whatever the locale.
+  // std::string compares unsigned bytes in any locale.
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
     return a.path().filename().native() < b.path().filename().native();
   });
   return entries;
 }
 
-// Folders of a directory that are classes: all but hidden ones.
+// The class folders of a directory: all but hidden ones.
 std::vector<std::string> class_folders(const fs::path& directory) {
   std::vector<std::string> names;
   for (const auto& entry : sorted_entries(directory)) {
@@ -71,7 +71,7 @@ fs::path test_folder(const fs::path& directory) {
 
 constexpr uint64_t kSplitKey = 0x464F'4C44'4552'5350;
 
-// Uniform in [0, 1), from seed and name alone (FNV-1a, mixed by Philox).
+// Uniform in [0, 1), computed from seed and name only (FNV-1a, mixed by Philox).
 double split_position(uint64_t seed, const std::string& name) {
   uint64_t hash = 0xCBF29CE484222325;
   for (unsigned char c : name) {
@@ -136,7 +136,7 @@ void ImageFolder::keep_part(Part part) {
       any_train |= split_position(options_.seed, files_[end].name) >= options_.test_share;
     }
     for (size_t i = begin; i < end; ++i) {
-      // A small class that would have no training image keeps them all for training.
+      // A small class that would get no training image keeps all of them for training.
       const bool test =
           any_train && split_position(options_.seed, files_[i].name) < options_.test_share;
       if (test == (part == Part::test)) {

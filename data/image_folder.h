@@ -1,6 +1,6 @@
 // Image folders: DIR/train/<class>/* with DIR/test/<class>/* (or DIR/val), or DIR/<class>/* split
-// by a hash of seed and path. Classes and files are sorted bytewise, so labels never depend on the
-// disk.
+// by a hash of seed and path. Classes and files are sorted bytewise, so labels do not depend on the
+// file system.
 #pragma once
 #include <binade/data/dataset.h>
 #include <binade/data/decode.h>
@@ -12,14 +12,14 @@ namespace binade::data {
 
 struct ImageFolderOptions {
   uint64_t seed = 0;        // of the split of DIR/<class>/*
-  double test_share = 0.1;  // its test part
+  double test_share = 0.1;  // share of the test part
   DecodeOptions decode = {.channels = 3};
 };
 
 class ImageFolder : public Dataset {
  public:
-  // Lists one part of the folder. Throws Error where the folder is missing, has no class folders,
-  // a class without images, or a test class that train has not.
+  // Lists one part of the folder. Throws Error if the folder is missing, has no class folders, a
+  // class has no images, or test has a class that train does not have.
   ImageFolder(const std::string& directory, Part part, ImageFolderOptions options = {});
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
@@ -28,7 +28,7 @@ class ImageFolder : public Dataset {
   std::vector<std::string> class_names() const override { return classes_; }
   int channels() const override { return options_.decode.channels; }
   std::string describe(int64_t index) const override;
-  // Files left out because of their extension or kind.
+  // Number of files ignored because of their extension or kind.
   int64_t ignored_files() const { return ignored_; }
 
  private:
@@ -54,8 +54,8 @@ struct TrainTest {
   Format format;
 };
 
-// Both parts of a directory. `automatic`: idx if all four files are there, else an image folder;
-// the error lists what was looked for.
+// Both parts of a directory. `automatic`: idx if all four files exist, else an image folder; the
+// error lists what it looked for.
 TrainTest open_dataset(const std::string& directory, Format format = Format::automatic,
                        const ImageFolderOptions& options = {});
 

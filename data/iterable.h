@@ -1,11 +1,11 @@
-// IterableDataset: rows that come one after another, as from a file too large to index, a pipe or a
-// generator. data::Loader makes batches of them as of a Dataset (data/loader.h).
+// IterableDataset: rows that arrive one after another, as from a file too large to index, a pipe or
+// a generator. data::Loader makes batches of them as of a Dataset (data/loader.h).
 //
-// The split over ranks and workers is that of the Loader, the same as for random access: the rows,
-// shuffled within a buffer, have one order per epoch; shard s of n takes positions s, s + n, ...,
-// and uneven_shards says what becomes of the rest. Every shard reads all rows, one thread at a
-// time, and decodes its own, on all workers: no row can come twice or be missed, all shards know
-// the end, and batches depend neither on the number of workers nor on where an epoch is entered.
+// The Loader splits rows over ranks and workers as it does with random access. The rows, shuffled
+// within a buffer, have one order per epoch; shard s of n takes positions s, s + n, ..., and
+// uneven_shards decides about the rest. Every shard reads all rows, one thread at a time, and
+// decodes its own rows, on all workers. So no row is repeated or missed, all shards know the end,
+// and batches depend neither on the number of workers nor on the batch at which an epoch starts.
 #pragma once
 #include <binade/data/sample.h>
 
@@ -14,12 +14,12 @@
 
 namespace binade::data {
 
-// The rows of one epoch. One thread at a time uses it.
+// The rows of one epoch. Only one thread at a time uses it.
 class RowReader {
  public:
   virtual ~RowReader() = default;
-  // Replaces `bytes` by the next row; false at the end. Throws Error, whose text names the file,
-  // where it cannot be read: that ends the epoch under every BadFilePolicy.
+  // Replaces `bytes` by the next row; false at the end. Throws Error that names the file if it
+  // cannot be read: this ends the epoch under every BadFilePolicy.
   virtual bool next(std::string& bytes) = 0;
 };
 
@@ -28,16 +28,16 @@ class IterableDataset {
  public:
   virtual ~IterableDataset() = default;
 
-  // A reader before the first row. All shards get the same rows in the same order.
+  // A reader positioned before the first row. All shards get the same rows in the same order.
   virtual std::unique_ptr<RowReader> open(int64_t epoch) const = 0;
-  // What the bytes of row `index` (from 0, in the order of the reader) hold. Throws Error where
-  // they hold no sample.
+  // Decodes the bytes of row `index` (from 0, in the order of the reader). Throws Error if they
+  // hold no sample.
   virtual Sample decode(const std::string& bytes, int64_t index) const = 0;
-  // Channels of every image; 0 where samples are rows of numbers (Sample::values).
+  // Channels of every image; 0 if samples are rows of numbers (Sample::values).
   virtual int channels() const = 0;
-  // Rows of an epoch, -1 where that is not known. train::Trainer needs it.
+  // Rows of an epoch, -1 if unknown. train::Trainer needs it.
   virtual int64_t size() const { return -1; }
-  // Where row `index` comes from, for messages: "file:line".
+  // The origin of row `index`, for messages: "file:line".
   virtual std::string describe(int64_t index) const;
 };
 

@@ -1,7 +1,7 @@
-// Loader: batches of a dataset, decoded by worker threads ahead of use and delivered in order.
-// The stream of batches is a pure function of (seed, epoch, batch number): it does not depend on
-// the number of workers, nor on the batch at which an epoch is entered. Datasets have random access
-// (data/dataset.h) or give one row after another (data/iterable.h).
+// Loader: batches of a dataset, decoded ahead by worker threads and delivered in order. The stream
+// of batches is a pure function of (seed, epoch, batch number): it depends neither on the number of
+// workers nor on the batch at which an epoch starts. Datasets have random access (data/dataset.h)
+// or deliver one row after another (data/iterable.h).
 #pragma once
 #include <binade/core/tensor/tensor.h>
 #include <binade/data/dataset.h>
@@ -21,26 +21,27 @@ class Uploader;
 namespace binade::data {
 
 struct Batch {
-  Tensor images;                 // [N, C, H, W] f32, channels-last strides; of numbers: [N, values]
-  Tensor labels;                 // [N] i64, on the same device
-  int64_t first = 0;             // position in the epoch of the first sample
-  int64_t size = 0;              // N
+  Tensor images;      // [N, C, H, W] f32, channels-last strides; rows of numbers: [N, values]
+  Tensor labels;      // [N] i64, on the same device
+  int64_t first = 0;  // position of the first sample in the epoch
+  int64_t size = 0;   // N
   std::vector<int64_t> indices;  // [N] dataset index (or row) of each sample
 };
 
-// What happens to a sample that cannot be read.
-//   fail:    the error reaches next().
-//   replace: the next readable sample of the epoch's order takes its place; of rows, the next one
+// How the loader treats a sample that cannot be read.
+//   fail:    next() throws the error.
+//   replace: the next readable sample in the epoch's order takes its place; for rows, the next one
 //            of the batch.
-//   skip:    its batch is smaller by one; a batch that would be empty gets one replacement (of
-//            rows: is an error).
+//   skip:    its batch has one sample less; an empty batch gets one replacement (with rows it is an
+//            error).
 // The number of batches never changes.
 enum class BadFilePolicy { fail, replace, skip };
 
-// What becomes of the rest where the dataset cannot be divided evenly.
-//   pad:  every shard has the same number of samples: the first ones of the epoch's order come a
-//         second time, one each in some shards.
-//   drop: the same: the last samples of the order are left out, other ones in every epoch.
+// How the loader treats the rest if the dataset cannot be divided evenly.
+//   pad:  every shard has the same number of samples: the first samples of the epoch's order are
+//         repeated, one each in some shards.
+//   drop: every shard has the same number of samples: the last ones of the order are left out,
+//         different ones in every epoch.
 //   keep: each sample is in one shard, and shards may differ by a sample: for evaluation, where
 //         ranks need not take the same number of steps. A shard may be empty.
 enum class UnevenShards { pad, drop, keep };
@@ -50,19 +51,18 @@ struct LoaderOptions {
   int workers = -1;  // threads; 0 decodes in the calling thread, -1 means min(cores, 8)
   uint64_t seed = 0;
   bool shuffle = true;
-  int64_t shuffle_buffer = 1000;      // of an IterableDataset: rows that are shuffled at a time
-  bool drop_last = false;             // leave out a last batch that is not full
-  int prefetch = 4;                   // batches ready or in work ahead of use
-  Transform transform = {};           // after decoding; none: as decoded
-  std::vector<float> mean = {};       // [channels] of pixels / 255; empty: 0
+  int64_t shuffle_buffer = 1000;  // for an IterableDataset: the number of rows shuffled at a time
+  bool drop_last = false;         // skip an incomplete last batch
+  int prefetch = 4;               // batches ready or in progress ahead of use
+  Transform transform = {};       // runs after decoding; default: none
+  std::vector<float> mean = {};   // [channels] of pixels / 255; empty: 0
   std::vector<float> deviation = {};  // [channels]; empty: 1
   BadFilePolicy bad_file = BadFilePolicy::fail;
   int64_t max_bad = 100;                   // more distinct bad files than this is an error
-  double timeout_seconds = 60;             // for one sample
-  int64_t cache_bytes = int64_t(1) << 30;  // of decoded images kept in memory; 0: none
-  Device device = {};  // batches are copied there, on a stream of the loader's own
-  int64_t shard = 0,
-          shard_count = 1;  // this process reads positions shard, shard + shard_count, ...
+  double timeout_seconds = 60;             // per sample
+  int64_t cache_bytes = int64_t(1) << 30;  // limit of decoded images kept in memory; 0: none
+  Device device = {};                      // batches are copied there, on the loader's own stream
+  int64_t shard = 0, shard_count = 1;      // reads positions shard, shard + shard_count, ...
   UnevenShards uneven_shards = UnevenShards::pad;
 };
 
@@ -71,13 +71,13 @@ struct BadFile {
   std::string path, reason;
 };
 
-// Times since the loader was made. Worker stages are summed over the workers.
+// Times since the loader was created. Worker stages are summed over the workers.
 struct LoaderStats {
   int64_t batches = 0, samples = 0;
   int64_t decode_errors = 0;  // distinct bad files
   double decode_seconds = 0, transform_seconds = 0, normalize_seconds = 0;
   double wait_seconds = 0;   // next() waited for a batch
-  double total_seconds = 0;  // from epoch() to the last batch, the caller's work included
+  double total_seconds = 0;  // from epoch() to the last batch, including the caller's work
   int workers = 0;
   bool more_workers_would_help = false;
 };
@@ -88,14 +88,14 @@ class LoaderState;
 
 class Loader {
  public:
-  // Throws Error on bad options. The dataset must outlive the loader; a loader that shares
+  // Throws Error on bad options. The dataset must outlive the loader. A loader that shares
   // ownership keeps it alive even for a worker that is stuck in a read when the loader is
   // destroyed.
   Loader(const Dataset& dataset, LoaderOptions options);
   Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
   Loader(const IterableDataset& dataset, LoaderOptions options);
   Loader(std::shared_ptr<const IterableDataset> dataset, LoaderOptions options);
-  // Stops the workers. One that is stuck in get() for two seconds is left behind.
+  // Stops the workers. A worker stuck in get() for two seconds is abandoned.
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -103,14 +103,14 @@ class Loader {
   class Iterator;
   class Epoch;
 
-  // Starts epoch `number` at batch `first_batch`; an epoch under way is abandoned. Of rows, those
-  // before are read again, but not decoded.
+  // Starts epoch `number` at batch `first_batch` and abandons an epoch in progress. Rows before
+  // that batch are read again, but not decoded.
   Epoch epoch(int64_t number, int64_t first_batch = 0);
-  // The next batch of the epoch; false at its end. Throws Error with path, index and cause where a
-  // sample failed or took longer than the timeout; after an error every further call throws.
+  // The next batch of the epoch; false at its end. Throws Error with path, index and cause if a
+  // sample failed or exceeded the timeout; after an error every further call throws.
   bool next(Batch& batch);
 
-  // Of this shard. -1 for an IterableDataset that does not know its size.
+  // For this shard. -1 for an IterableDataset of unknown size.
   int64_t batches_per_epoch() const;
   int64_t samples_per_epoch() const;
   const LoaderOptions& options() const;
@@ -121,7 +121,7 @@ class Loader {
   explicit Loader(std::shared_ptr<LoaderState> state);
 
   std::shared_ptr<LoaderState> state_;  // shared with the workers
-  std::unique_ptr<Uploader> uploader_;  // to a device other than the CPU
+  std::unique_ptr<Uploader> uploader_;  // for a device other than the CPU
 };
 
 // An input iterator over the rest of the epoch.

@@ -129,7 +129,7 @@ void LoaderState::work(Worker& worker) {
       ready_.notify_all();
     } else {
       lock.unlock();
-      built = {};  // frees its memory without holding the lock
+      built = {};  // frees its memory without the lock
       lock.lock();
     }
   }
@@ -175,7 +175,8 @@ BuiltBatch LoaderState::wait_for_batch(std::unique_lock<std::mutex>& lock) {
   while (!slot.ready) {
     const bool reading = slot.worker != nullptr && slot.worker->watch.index() >= 0;
     const Clock::time_point since = reading ? std::max(slot.worker->watch.since(), start) : start;
-    // A worker moves on from sample to sample: a wake-up is a deadline of the sample seen last.
+    // The worker may reach another sample meanwhile, so wake up at the deadline of the one seen
+    // last.
     if (ready_.wait_until(lock, since + timeout) == std::cv_status::timeout && !slot.ready) {
       check_timeout(slot, start);
     }
@@ -186,7 +187,7 @@ BuiltBatch LoaderState::wait_for_batch(std::unique_lock<std::mutex>& lock) {
   return std::move(slot.built);
 }
 
-// Throws if the sample that next() waits for takes longer than the timeout.
+// Throws if the sample that next() waits for exceeds the timeout.
 void LoaderState::check_timeout(const Slot& slot, Clock::time_point wait_start) const {
   const auto expired = [&](Clock::time_point since) {
     return seconds_between(std::max(since, wait_start), Clock::now()) >= options.timeout_seconds;
@@ -197,7 +198,7 @@ void LoaderState::check_timeout(const Slot& slot, Clock::time_point wait_start) 
     }
     return;
   }
-  // Nobody has claimed the batch: all workers are still held up by an earlier epoch.
+  // No worker has claimed the batch: all of them are still busy with an earlier epoch.
   for (const Worker& worker : workers_) {
     if (worker.watch.index() >= 0 && expired(worker.watch.since())) {
       fail_stuck(worker);
@@ -283,7 +284,7 @@ void LoaderState::close() {
       worker.thread.detach();
       continue;
     }
-    lock.unlock();  // the last steps of a done worker need the lock
+    lock.unlock();  // a finishing worker needs the lock
     worker.thread.join();
     lock.lock();
   }

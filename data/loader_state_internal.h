@@ -1,6 +1,6 @@
 // LoaderState: the bounded, ordered queue between the workers and next(). Internal to the loader.
-// Workers claim batch numbers in order and put the results in a ring; next() takes them in order.
-// The workers share ownership, so one that never comes back leaves no dangling memory.
+// Workers claim batch numbers in order and put results into a ring; next() takes them in order. The
+// workers share ownership of it, so one that never returns leaves no dangling memory.
 #pragma once
 #include <binade/data/batch_builder_internal.h>
 #include <binade/data/row_source_internal.h>
@@ -20,7 +20,7 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
 
   void start_epoch(int64_t number, int64_t first_batch);
   bool next(Batch& batch);
-  // Stops the workers, waits for them, leaves those behind that are stuck.
+  // Stops the workers and waits for them; abandons those that are stuck.
   void close();
 
   const LoaderOptions options;
@@ -37,7 +37,7 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
   };
   struct Slot {
     bool ready = false;
-    Worker* worker = nullptr;  // who builds it
+    Worker* worker = nullptr;  // the worker that builds it
     BuiltBatch built;
   };
 
@@ -54,11 +54,11 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
   std::condition_variable work_, ready_, done_;
   std::deque<Worker> workers_;
   std::vector<Slot> ring_;  // batch b is in slot b % size
-  int64_t generation_ = 0;  // counts epochs started, so that late results are dropped
+  int64_t generation_ = 0;  // number of epochs started, used to drop late results
   int64_t epoch_ = 0, next_claim_ = 0, next_delivery_ = 0;
-  int64_t end_ = 0;                  // no batch has this number, as far as is known
-  std::shared_ptr<RowSource> rows_;  // of the epoch; null for random access
-  bool open_ = false;                // an epoch is under way
+  int64_t end_ = 0;                  // no batch has this number or more, as far as known
+  std::shared_ptr<RowSource> rows_;  // of the epoch; null with random access
+  bool open_ = false;                // an epoch is in progress
   bool failed_ = false;              // an error was delivered
   bool stop_ = false;
   int running_ = 0;

@@ -1,4 +1,4 @@
-// EXIF orientation: the tag in a TIFF block, and turning an image by it.
+// EXIF orientation: reads the tag from a TIFF block, and rotates an image by it.
 #include <binade/data/decode_internal.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 constexpr uint32_t kOrientationTag = 0x0112;
 constexpr uint32_t kShortType = 3;
 
-// Numbers of a TIFF block in its own byte order.
+// Reads numbers of a TIFF block in its own byte order.
 struct TiffReader {
   std::span<const uint8_t> bytes;
   bool little;
@@ -55,7 +55,8 @@ Image apply_orientation(Image image, int orientation) {
   if (orientation <= 1 || orientation > 8) {
     return image;
   }
-  // Output (y, x) is input (y, x), or (x, y) for 5..8, after mirroring that input row or column.
+  // out(y, x) = in(y, x), or for orientations 5..8 in(x, y), with rows and columns of `in`
+  // mirrored.
   const bool transposed = orientation >= 5;
   const bool mirror_row =
       orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;

@@ -8,7 +8,7 @@ namespace binade::data {
 namespace {
 
 constexpr int kRounds = 8;
-constexpr uint64_t kShuffleKey = 0x5348'5546'464C'4531;  // keeps the shuffle's numbers its own
+constexpr uint64_t kShuffleKey = 0x5348'5546'464C'4531;  // separates its random numbers
 
 }  // namespace
 

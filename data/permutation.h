@@ -1,5 +1,5 @@
-// A pseudo-random permutation of [0, size) with random access: no table, no state.
-// A Feistel network over Philox on the next power of four, walked until the value is < size.
+// A pseudo-random permutation of [0, size) with random access: no table, no state. It is a Feistel
+// network over Philox on the next power of four, iterated until the value is < size.
 #pragma once
 #include <cstdint>
 
@@ -9,7 +9,7 @@ class Permutation {
  public:
   // REQUIRES: size >= 0.
   Permutation(int64_t size, uint64_t seed, int64_t epoch);
-  // The image of position i of [0, size).
+  // The value at position i of [0, size).
   int64_t operator()(int64_t i) const;
 
  private:

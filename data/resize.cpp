@@ -1,5 +1,6 @@
-// Antialiased bilinear resampling: a triangle filter, as wide as the scale when shrinking, rows and
-// columns apart. Weights are fixed-point integers, so the result is the same on every machine.
+// Antialiased bilinear resampling: a triangle filter, as wide as the scale when shrinking, for rows
+// and columns separately. Weights are fixed-point integers, so the result is the same on every
+// machine.
 #include <binade/data/transforms.h>
 #include <binade/kernels/base/error.h>
 

@@ -5,7 +5,7 @@
 namespace binade::data {
 namespace {
 
-constexpr uint64_t kBufferKey = 0x4255'4646'4552'5331;  // keeps the shuffle's numbers its own
+constexpr uint64_t kBufferKey = 0x4255'4646'4552'5331;  // separates its random numbers
 
 }  // namespace
 
@@ -56,7 +56,7 @@ bool ShardRows::next(Row& row) {
   }
   const bool is_first = rows_.rows_read() == 0;
   Row mine;
-  int64_t got = 0;  // rows of this round
+  int64_t got = 0;  // rows in this round
   for (Row other; got < shards_ && rows_.next(other); ++got) {
     if (is_first && rule_ == UnevenShards::pad) {
       first_.push_back(other);
@@ -97,7 +97,7 @@ void RowSource::open(SampleWatch& watch) {
     if (!rows_->next(skipped)) {
       check(i > (first_batch_ - 1) * options_.batch, "loader: got first batch ", first_batch_,
             ", but the epoch has ", i, " samples in batches of ", options_.batch);
-      return;  // the batch before is the last one, and not full
+      return;  // the previous batch was the last one, and incomplete
     }
   }
 }
@@ -127,7 +127,7 @@ std::vector<Row> RowSource::take(int64_t number, SampleWatch& watch) {
   }
   std::vector<Row> rows;
   std::exception_ptr error;
-  lock.unlock();  // the turn keeps others out
+  lock.unlock();  // only the batch whose turn it is gets here
   try {
     rows = read(watch);
     const auto got = static_cast<int64_t>(rows.size()), read = rows_->rows_read(),

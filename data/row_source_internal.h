@@ -1,4 +1,4 @@
-// RowSource: which rows of an IterableDataset make which batch of one shard in one epoch. Internal
+// RowSource: which rows of an IterableDataset form which batch of one shard in one epoch. Internal
 // to the loader.
 #pragma once
 #include <binade/data/batch_builder_internal.h>
@@ -15,8 +15,9 @@ struct Row {
   std::string bytes;
 };
 
-// All rows of an epoch, shuffled within a buffer of `buffer` rows: each place gives a random one of
-// them and takes the next. A pure function of the rows, the seed and the epoch.
+// All rows of an epoch, shuffled within a buffer of `buffer` rows: each step takes a random row out
+// of the buffer and reads the next one into its place. A pure function of the rows, the seed and
+// the epoch.
 class ShuffledRows {
  public:
   ShuffledRows(std::unique_ptr<RowReader> reader, int64_t buffer, uint64_t seed, int64_t epoch);
@@ -34,7 +35,7 @@ class ShuffledRows {
   bool at_end_ = false;
 };
 
-// One shard's part of them: position `shard` of every `shards` rows, the last ones by the rule.
+// One shard's rows: number `shard` of every `shards` rows; the last ones as uneven_shards says.
 class ShardRows {
  public:
   ShardRows(ShuffledRows rows, int64_t shard, int64_t shards, UnevenShards rule);
@@ -45,7 +46,7 @@ class ShardRows {
   ShuffledRows rows_;
   int64_t shard_, shards_;
   UnevenShards rule_;
-  std::vector<Row> first_;  // of the order: what pads
+  std::vector<Row> first_;  // first rows of the order, for padding
   bool at_end_ = false;
 };
 
@@ -54,10 +55,10 @@ class RowSource {
   // Opens nothing yet.
   RowSource(std::shared_ptr<const IterableDataset> dataset, const LoaderOptions& options,
             int64_t epoch, int64_t first_batch);
-  // The rows of batch `number`, fewer than a batch at the end and none after it. Batches are read
-  // in order: a call waits for those of all before. Throws what reading throws.
+  // The rows of batch `number`: fewer than a batch at the end, and none after it. Batches are read
+  // in order: a call waits for all batches before it. Throws the errors of reading.
   std::vector<Row> take(int64_t number, SampleWatch& watch);
-  // Calls that wait, and later ones, return no rows.
+  // Calls that wait, and later calls, return no rows.
   void cancel();
 
  private:
@@ -67,7 +68,7 @@ class RowSource {
   const std::shared_ptr<const IterableDataset> dataset_;
   const LoaderOptions options_;
   const int64_t epoch_, first_batch_;
-  std::unique_ptr<ShardRows> rows_;  // of the one whose turn it is
+  std::unique_ptr<ShardRows> rows_;  // for the batch whose turn it is
   std::mutex mutex_;
   std::condition_variable changed_;
   int64_t turn_;

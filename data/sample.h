@@ -1,4 +1,4 @@
-// Image and Sample: what a dataset gives for one index or row. Plain memory, no tensors.
+// Image and Sample: what a dataset returns for one index or row. Plain memory, no tensors.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -6,7 +6,8 @@
 
 namespace binade::data {
 
-// 8-bit picture, row by row, channels innermost (HWC); 1 channel is grey, 3 are red, green, blue.
+// An 8-bit picture, row by row, channels innermost (HWC); 1 channel is grey, 3 are red, green,
+// blue.
 struct Image {
   int height = 0;
   int width = 0;

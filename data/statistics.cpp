@@ -96,7 +96,7 @@ DatasetStatistics compute_mean_std(const Dataset& dataset, bool skip_bad) {
   for (size_t c = 0; c < channels; ++c) {
     const double mean = static_cast<double>(all.sum[c]) / pixels;
     const double variance = static_cast<double>(all.squares[c]) / pixels - mean * mean;
-    // The difference is that of two numbers up to 65025: below 1e-9 it is rounding.
+    // The difference of two numbers up to 65025: below 1e-9 it is rounding.
     const double deviation = variance > 1e-9 ? std::sqrt(variance) / 255 : 1;
     out.mean.push_back(static_cast<float>(mean / 255));
     out.deviation.push_back(static_cast<float>(deviation));

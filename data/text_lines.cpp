@@ -19,9 +19,9 @@ struct CloseFile {
 
 }  // namespace
 
-// Every epoch reads the same rows, so what is known stays.
+// The facts known about the files. Every epoch reads the same rows, so they are kept.
 struct TextLines::Known {
-  // Where a run of rows without empty lines between them begins.
+  // The start of a run of rows without empty lines in between.
   struct Run {
     int64_t row, line;  // line counts from 1
     size_t file;
@@ -81,7 +81,7 @@ class TextLines::Reader final : public RowReader {
     return true;
   }
 
-  // Without its end; false where the file has no more.
+  // Reads a line without its end; false if the file has no more.
   bool read_line(std::string& line) {
     line.clear();
     for (;;) {
@@ -118,11 +118,11 @@ class TextLines::Reader final : public RowReader {
 
   const TextLines& lines_;
   std::unique_ptr<std::FILE, CloseFile> file_;
-  size_t index_ = 0;  // of the file
+  size_t index_ = 0;  // index of the file
   int64_t row_ = 0, line_ = 0;
   bool in_run_ = false;
   char block_[1 << 16];
-  size_t begin_ = 0, end_ = 0;  // of what is left in it
+  size_t begin_ = 0, end_ = 0;  // unread bytes of it
 };
 
 TextLines::TextLines(std::vector<std::string> paths, Decode decode, TextLinesOptions options)

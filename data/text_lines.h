@@ -12,24 +12,24 @@
 namespace binade::data {
 
 struct TextLinesOptions {
-  int header_lines = 0;  // left out at the beginning of every file
-  int channels = 0;      // of the images that decode makes; 0: rows of numbers
+  int header_lines = 0;  // skipped at the beginning of every file
+  int channels = 0;      // of the images that decode returns; 0: rows of numbers
 };
 
 class TextLines : public IterableDataset {
  public:
   using Decode = std::function<Sample(std::string_view line)>;
 
-  // Lines end with "\n" or "\r\n", which decode does not see; empty ones are left out. decode is
-  // called from several threads at once. A file that cannot be opened is an error when it is its
-  // turn, a line of more than 64 MiB too.
+  // Lines end with "\n" or "\r\n", which decode does not see; empty lines are skipped. decode is
+  // called from several threads at once. A file that cannot be opened is an error when its turn
+  // comes, and so is a line of more than 64 MiB.
   TextLines(std::vector<std::string> paths, Decode decode, TextLinesOptions options = {});
   ~TextLines() override;
 
   std::unique_ptr<RowReader> open(int64_t epoch) const override;
   Sample decode(const std::string& bytes, int64_t index) const override;
   int channels() const override { return options_.channels; }
-  // The number of rows once an epoch was read to its end; -1 before.
+  // The number of rows after an epoch was read to its end; -1 before.
   int64_t size() const override;
   // Reads all files now, so that size() is known.
   int64_t count_rows() const;
@@ -42,10 +42,10 @@ class TextLines : public IterableDataset {
   std::vector<std::string> paths_;
   Decode decode_;
   TextLinesOptions options_;
-  std::unique_ptr<Known> known_;  // what was seen of the files so far
+  std::unique_ptr<Known> known_;  // what is known about the files so far
 };
 
-// Comma-separated numbers: a class (an integer of 0 or more) and then values.
+// Parses comma-separated numbers: a class (an integer of 0 or more), then values.
 Sample csv_sample(std::string_view line);
 
 }  // namespace binade::data

@@ -135,7 +135,7 @@ Transform center_crop(int height, int width) {
   check_target("center_crop", height, width);
   return [=](Image& image, philox::Stream&) {
     if (image.height != height || image.width != width) {
-      // Rounded down for negative differences too, so that padding is as a crop undone.
+      // Rounds down for negative differences too, so that padding is the inverse of cropping.
       const int top = (image.height - height) >> 1, left = (image.width - width) >> 1;
       image = crop_image(image, top, left, height, width);
     }

@@ -1,5 +1,5 @@
-// Per-sample transforms of 8-bit images, and the step to normalised floats.
-// Random numbers come only from the stream that the caller passes: Philox of (seed, epoch, index).
+// Transforms of single 8-bit images, and the conversion to normalised floats. Random numbers come
+// only from the stream that the caller passes: Philox of (seed, epoch, index).
 #pragma once
 #include <binade/data/sample.h>
 #include <binade/kernels/base/philox.h>
@@ -13,18 +13,18 @@ namespace binade::data {
 // Changes one image in place. Must be thread-safe.
 using Transform = std::function<void(Image& image, philox::Stream& random)>;
 
-// The given transforms, one after another.
+// Applies the given transforms one after another.
 Transform sequence(std::vector<Transform> steps);
-// A random height x width window after `padding` zero pixels were added on every side.
+// Adds `padding` zero pixels on every side, then crops a random height x width window.
 Transform random_crop(int height, int width, int padding = 0);
 Transform random_horizontal_flip(float probability = 0.5f);
-// A window of random area (share of the image in [min_area, 1]) and aspect (3/4 to 4/3), resized.
+// Crops a window of random area (share in [min_area, 1]) and aspect (3/4 to 4/3), then resizes it.
 Transform random_resized_crop(int height, int width, float min_area = 0.08f);
-// Exactly height x width, antialiased bilinear.
+// Resizes to exactly height x width, antialiased bilinear.
 Transform resize(int height, int width);
-// The short side to `side` pixels, keeping the aspect.
+// Resizes the short side to `side` pixels and keeps the aspect.
 Transform resize_short_side(int side);
-// The middle height x width; zero padding where the image is smaller.
+// Crops the middle height x width; pads with zeros if the image is smaller.
 Transform center_crop(int height, int width);
 
 // Antialiased bilinear resampling (a triangle filter as wide as the scale), fixed-point arithmetic.
@@ -39,13 +39,14 @@ philox::Stream sample_stream(uint64_t seed, int64_t epoch, int64_t index);
 // y = (x / 255 - mean) / deviation per channel, for `pixels` groups of `channels` bytes.
 class Normalizer {
  public:
-  // Empty spans mean 0 and deviation 1. Throws where the counts differ from `channels`.
+  // Empty spans mean a mean of 0 and a deviation of 1. Throws if their sizes differ from
+  // `channels`.
   Normalizer(int channels, std::span<const float> mean, std::span<const float> deviation);
   void apply(const uint8_t* x, float* y, int64_t pixels) const;  // both [pixels, channels]
 
  private:
   int channels_;
-  std::vector<float> scale_, shift_;  // repeated to a multiple of 16 values that channels_ divides
+  std::vector<float> scale_, shift_;  // repeated to a multiple of 16 values and of channels_
 };
 
 }  // namespace binade::data

@@ -10,13 +10,14 @@ class App;
 
 namespace binade {
 
-// What comes after the tool's own arguments: a program and its arguments, behind "--" or not.
+// The arguments after the tool's own: a program and its arguments, with or without "--" before
+// them.
 struct Tail {
   bool separated = false;  // there is a "--"
   std::vector<std::string> words;
 };
 
-// `before`: what a command that stops at its first foreign word has left.
+// `before`: the arguments left by a command that stops at its first unknown argument.
 std::vector<std::string> program_of(std::vector<std::string> before, const Tail& tail);
 
 void add_launch(CLI::App& app, const Tail& tail, int& result);

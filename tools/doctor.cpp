@@ -23,7 +23,7 @@ std::string gigabytes(int64_t bytes) {
   return text(static_cast<double>(bytes * 10 / (int64_t{1} << 30)) / 10, " GiB");
 }
 
-// Which kind of build this is and why, and where programs run therefore.
+// The kind of this build, the reason for it, and the device on which programs therefore run.
 std::string mode(const DeviceReport& report) {
   constexpr std::string_view kBuilt = BINADE_CUDA_BUILT, kAsked = BINADE_CUDA_ASKED;
   if (kBuilt == "EMULATED") {

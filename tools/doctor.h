@@ -3,7 +3,7 @@
 
 namespace binade {
 
-// Prints the report; the exit code of the program.
+// Prints the report and returns the exit status.
 int run_doctor();
 
 }  // namespace binade

@@ -20,14 +20,14 @@ SLICE = 0.15  # seconds
 
 
 def strongest():
-    """Starts again with the environment that makes PyTorch fastest."""
+    """Restarts the program with the environment in which PyTorch is fastest."""
     if os.environ.get("BINADE_PEER") != "set":
         env = {**processes.strongest_environment(), "BINADE_PEER": "set"}
         os.execve(sys.executable, [sys.executable] + sys.argv, env)
 
 
 def import_torch():
-    """PyTorch in its strongest form; ends the program where there is none."""
+    """PyTorch in its fastest configuration; ends the program if there is no PyTorch."""
     strongest()
     try:
         import torch

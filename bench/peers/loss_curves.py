@@ -21,7 +21,7 @@ CURVES = {"mlp": (1e-2, 64), "mlp_adam": (1e-4, 64), "mnist_cnn": (1e-2, 16), "r
 
 
 def largest_difference(ours, theirs):
-    """Relative, and the step at which it is."""
+    """The largest relative difference, and its step."""
     if len(ours) != len(theirs):
         raise ValueError(f"got {len(ours)} and {len(theirs)} losses")
     return max((abs(a - b) / abs(b), step) for step, (a, b) in enumerate(zip(ours, theirs)))

@@ -1,5 +1,5 @@
-// peer_work: Binade's side of bench/peers/run. Reads one command a line and answers each with one
-// line of JSON; {"error": "..."} where it cannot be done. torch_work.py understands the same.
+// peer_work: Binade's side of bench/peers/run. Reads one command per line and answers each with one
+// line of JSON; {"error": "..."} if it cannot do it. torch_work.py has the same commands.
 //
 //   prepare WORK FORM THREADS         makes the work and does it a few times; FORM is always eager
 //   slice FORM SECONDS                repeats it for so long: units done, clock and processor
@@ -72,7 +72,7 @@ class Session {
     check(form == "eager", "peer_work: got form '", form, "', expected eager");
     check(threads >= 1, "peer_work: got ", threads, " threads, expected at least 1");
     kernels::set_threads(threads);
-    work_.reset();  // first, so that memory is never held twice
+    work_.reset();  // first, so that memory is not held twice
     work_ = make_work(name);
     for (int i = 0; i < kWarmUp; ++i) {
       work_->call();

@@ -12,7 +12,7 @@ SHARE = 0.03    # of a processor
 
 
 class Busy(Exception):
-    """Others would not leave the processors alone."""
+    """Other processes kept using the processors."""
 
 
 def busy_seconds(line):

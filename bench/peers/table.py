@@ -6,7 +6,7 @@ import re
 BEGIN = "<!-- peers: written by bench/peers/run --readme -->"
 END = "<!-- end of peers -->"
 
-# work: what the table calls it. Also their order.
+# work: its name in the table. Also the order of the rows.
 TITLES = {
     "mlp": "MLP 784-512-512-10, batch 64, SGD with momentum: step",
     "mlp_adam": "the same, Adam: step",
@@ -49,7 +49,7 @@ def markdown(rows):
 
 
 def remarks(rows):
-    """What a reader must know of how the rows came about."""
+    """How the rows were measured, for the reader."""
     found = []
     if any(row["accepted_load"] for row in rows):
         found.append("Other processes used the processors meanwhile (--accept-load): these are no claims.")
@@ -70,7 +70,7 @@ def machine():
 
 
 def replaced(text, table):
-    """`text` with what stands between the markers replaced."""
+    """`text` with the part between the markers replaced."""
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
         raise ValueError(f"expected one '{BEGIN}' and, after it, one '{END}'")
     before, rest = text.split(BEGIN)

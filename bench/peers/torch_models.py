@@ -58,7 +58,7 @@ class ResNet18(nn.Module):
 
 
 class Attention(nn.Module):
-    """`form`: how the matrix of weights comes about, masked, baddbmm or sdpa (2.0 and later)."""
+    """`form`: how attention weights are computed: masked, baddbmm or sdpa (2.0 and later)."""
 
     def __init__(self, width, heads, context, form):
         super().__init__()

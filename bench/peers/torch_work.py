@@ -182,7 +182,7 @@ def overhead_call(work, form):
 
 
 def make_call(work, form):
-    """What to repeat, and how many units of work it does."""
+    """The function to repeat, and the units of work it does."""
     if work in TRAINING:
         return training_call(work, form), 1
     if work in ("resnet18_inference", "resnet18_frozen"):

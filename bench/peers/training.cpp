@@ -12,8 +12,8 @@
 namespace binade::peers {
 namespace {
 
-// The same few samples come again and again. At this rate they are not learnt while they are timed,
-// else gradients would end up subnormal, which takes longer.
+// The same few samples repeat. With this learning rate they are not learnt during timing: otherwise
+// gradients would become subnormal, which is slower.
 constexpr double kTimedRate = 1e-5;
 
 std::unique_ptr<nn::Module> mlp() { return nn::make_model("mlp", {1, 28, 28, 10}); }

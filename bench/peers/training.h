@@ -1,4 +1,4 @@
-// Work that trains: a model, an optimizer and batches of random numbers.
+// Workloads that train: a model, an optimizer and batches of random numbers.
 #pragma once
 #include <bench/peers/work.h>
 #include <binade/nn/module.h>
@@ -34,7 +34,7 @@ class Training : public Work {
   size_t next_ = 0;
 };
 
-// The settings of a name that trains, or an error that names those.
+// The settings of a training workload; throws an error that lists the names.
 TrainingOptions training_options(const std::string& name);
 bool is_training(const std::string& name);
 

@@ -47,7 +47,7 @@ class Elementwise : public Work {
   Tensor x_;
 };
 
-// The roof of the others: a read and a write of every number.
+// The reference for the others: reads and writes every number.
 class Copy : public Work {
  public:
   Copy() : x_(full({1 << 24}, 1)), y_(zeros({1 << 24})) {}
@@ -71,7 +71,7 @@ Tensor chain(const Tensor& x, const Tensor& one) {
   return y;
 }
 
-// Ops on one number: next to nothing is computed.
+// Ops on one number: almost no arithmetic.
 class Overhead : public Work {
  public:
   using Function = void (*)(const Tensor& x, const Tensor& one);

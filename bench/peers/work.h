@@ -1,5 +1,5 @@
-// The work that bench/peers/run times: here in Binade, in torch_work.py the same in PyTorch. Sizes
-// are those of small models as people train them on a processor.
+// The workloads that bench/peers/run times: here in Binade, the same ones in PyTorch in
+// torch_work.py. Sizes are those of small models as people train them on a CPU.
 #pragma once
 #include <binade/core/io/named_tensors.h>
 
@@ -9,8 +9,8 @@
 
 namespace binade::peers {
 
-// What is repeated and timed. A call does `units` pieces of work: one training step, or a thousand
-// ops where one takes nanoseconds.
+// A workload that is repeated and timed. One call does `units` units: one training step, or a
+// thousand ops if an op takes nanoseconds.
 class Work {
  public:
   explicit Work(int64_t units = 1) : units_(units) {}
@@ -22,7 +22,7 @@ class Work {
   int64_t units_;
 };
 
-// By name, as bench/peers/run --list prints them. An error names the others.
+// Creates a workload by name; bench/peers/run --list prints the names. An error lists them.
 std::unique_ptr<Work> make_work(const std::string& name);
 
 struct CurveOptions {

@@ -1,4 +1,4 @@
-// What devices there are, for reports.
+// Lists the devices, for reports.
 #pragma once
 #include <binade/kernels/base/device.h>
 
@@ -14,18 +14,18 @@ struct DeviceInfo {
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
   int64_t memory = 0, free = 0;  // bytes
-  bool growable = false;         // memory segments grow through the driver's virtual memory
+  bool growable = false;         // memory segments can grow by the driver's virtual memory
 };
 
 struct DeviceReport {
   std::vector<DeviceInfo> devices;  // other than the CPU
   std::string reason;               // why there are none
-  std::string toolkit, driver;      // versions of CUDA, "" for none
+  std::string toolkit, driver;      // versions of CUDA; "" if there is none
 };
 DeviceReport device_report();
 
-// For the first line of a program: "cuda:0 (NVIDIA H100)", "cpu", or in a build with CUDA why it is
-// the CPU: "cpu (no GPU: no NVIDIA driver is installed)".
+// For the first line of a program: "cuda:0 (NVIDIA H100)" or "cpu". A build with CUDA adds why it
+// uses the CPU: "cpu (no GPU: no NVIDIA driver is installed)".
 std::string describe(Device device);
 
 }  // namespace binade

@@ -1,4 +1,4 @@
-// Builds for the CPU only: there is no device. Others have core/device/cuda.
+// For builds with the CPU only: there is no device. Other builds use core/device/cuda.
 #include <binade/core/device/device_memory.h>
 #include <binade/kernels/base/error.h>
 

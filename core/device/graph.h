@@ -4,10 +4,10 @@
 //   step.capture([&] { loss = train_step(static_inputs); });
 //   for (...) { static_inputs.copy_(batch); step.replay(); }
 //
-// capture() runs nothing on the device. What the function allocates comes from memory that belongs
-// to the graph, at addresses that every replay uses again: results are read from the tensors it
-// left, inputs are written into the tensors it read, which must stay alive. Reading device memory
-// on the host inside is an error that names the operation; so is waiting for the device.
+// capture() runs nothing on the device. Memory allocated by the function belongs to the graph, at
+// addresses that every replay reuses: write inputs into the tensors that the function read, and
+// read results from the tensors that it returned; keep both alive. Inside, reading device memory on
+// the host is an error that names the operation, and so is waiting for the device.
 #pragma once
 #include <binade/core/device/stream.h>
 
@@ -23,11 +23,11 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  // Records what `work` queues on the current stream of the device, which is a stream of the graph
-  // meanwhile; other streams take part if they wait for it and it waits for them. Captures again
-  // if it already has.
+  // Records what `work` queues on the device's current stream, which during the capture is a stream
+  // of the graph; another stream takes part if it waits for that one and that one waits for it. A
+  // second call replaces the recorded graph.
   void capture(const std::function<void()>& work);
-  // On the calling thread's current stream.
+  // Runs on the calling thread's current stream.
   void replay() const;
   bool captured() const { return exec_ != nullptr; }
 
@@ -40,7 +40,7 @@ class Graph {
   void* exec_ = nullptr;
 };
 
-// Whether the calling thread captures a graph on `device`.
+// True if the calling thread captures a graph on `device`.
 bool is_capturing(Device device);
 
 }  // namespace binade

@@ -1,12 +1,12 @@
-// HostSyncGuard: finds where a program waits for the device without meaning to.
+// HostSyncGuard: finds where a program waits for the device unintentionally.
 //
 //   HostSyncGuard guard(HostSyncGuard::record);
 //   train_step();
 //   for (const HostSync& sync : guard.found()) std::puts(to_string(sync).c_str());
 //
-// Counted are item() and at(), copies to the host that is not pinned, synchronize(), and
-// empty_cache(), on this thread while the guard exists, each with the line of the call where it is
-// known, the module and the op in backward. Nothing on the CPU waits, so nothing is found there.
+// While the guard exists it counts, on this thread: item() and at(), copies to host memory that is
+// not pinned, synchronize(), and empty_cache(). Each comes with the line of the call if known, the
+// module, and the op in backward. CPU tensors never wait, so the guard finds nothing there.
 #pragma once
 #include <binade/core/device/memory.h>
 #include <binade/core/tensor/source_line.h>
@@ -21,8 +21,8 @@ namespace binade {
 struct HostSync {
   std::string what = {};    // "item", "copy to the cpu", ...
   std::string module = {};  // path; empty outside of modules
-  std::string op = {};      // whose backward or kernel waits, where known
-  std::string file = {};    // of the call, where known
+  std::string op = {};      // whose backward or kernel waits, if known
+  std::string file = {};    // of the call, if known
   uint32_t line = 0;
   Device device = {};
   int64_t count = 0;
@@ -52,7 +52,7 @@ class HostSyncGuard {
   std::vector<HostSync> found_;
 };
 
-// Inside one the program means to wait: no guard outside of it counts that.
+// The program waits on purpose while one exists: no guard outside of it counts these waits.
 class AllowHostSync {
  public:
   AllowHostSync() : before_(std::exchange(detail::thread_state.syncs, nullptr)) {}
@@ -67,14 +67,14 @@ class AllowHostSync {
 namespace detail {
 
 void note_host_sync_slow(const char* what, Device device);
-// Before the host waits for the device.
+// Call it before the host waits for the device.
 inline void note_host_sync(const char* what, Device device) {
   if (thread_state.syncs) [[unlikely]] {
     note_host_sync_slow(what, device);
   }
 }
 
-// The call in the user's program that is about to wait, for what the runtime notes meanwhile.
+// The user's call that is about to wait, for the notes that the runtime makes meanwhile.
 class HostSyncCall {
  public:
   HostSyncCall(const char* what, SourceLine where)

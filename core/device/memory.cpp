@@ -105,7 +105,7 @@ void release_large(void* block, size_t bytes) noexcept {
 }
 
 #ifndef BINADE_PLAIN_MALLOC
-// Hands a thread's magazines over when it ends.
+// Hands over a thread's magazines when it ends.
 struct Flush {
   ~Flush() {
     std::lock_guard lock(central().mutex);
@@ -142,7 +142,7 @@ void* allocate_small(size_t bytes) {
       }
     }
   }
-  // A short magazine (from an ended thread) is merely counted as full.
+  // A partly filled magazine (from an ended thread) counts as full.
   thread_state.count[index] = kMagazineBlocks - 1;
   return std::exchange(free, free->next);
 }
@@ -168,7 +168,7 @@ void* allocate_small(size_t bytes) {
 void release_small(void* block, size_t) noexcept { std::free(block); }
 #endif
 
-// Kernels take their workspaces from the same caches.
+// Kernels get their workspaces from the same caches.
 [[maybe_unused]] const bool kWorkspaceInstalled = [] {
   kernels::set_workspace_source(
       {[](Device device, size_t bytes) {

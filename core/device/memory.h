@@ -2,9 +2,9 @@
 //
 // Blocks up to 1 KiB come in 64-byte classes from two magazines per thread and class (Bonwick and
 // Adams, "Magazines and Vmem", 2001), so an allocation is a few instructions; larger blocks come
-// from locked lists, four classes per doubling. A block may be freed by any thread. Freed memory is
-// kept until empty_cache(). Under AddressSanitizer every block goes to malloc, so that it sees them
-// all.
+// from locked lists, four classes per doubling. Any thread may free a block. Freed memory is kept
+// until empty_cache(). With AddressSanitizer every block comes from malloc, so that it checks all
+// of them.
 #pragma once
 #include <binade/core/device/thread_state.h>
 
@@ -30,7 +30,7 @@ void release_slow(void* block, size_t bytes) noexcept;
 
 }  // namespace detail
 
-// 64-byte aligned, uninitialised. Throws OutOfMemory. release() wants the size that was asked for.
+// 64-byte aligned, uninitialised. Throws OutOfMemory. Pass the same size to release().
 inline void* allocate(size_t bytes) {
 #ifndef BINADE_PLAIN_MALLOC
   auto& state = detail::thread_state;
@@ -60,7 +60,7 @@ inline void release(void* block, size_t bytes) noexcept {
 
 struct MemoryStats {
   int64_t allocated = 0;           // bytes in live blocks above 1 KiB
-  int64_t reserved = 0;            // bytes taken from the system, small blocks and caches included
+  int64_t reserved = 0;            // bytes taken from the system, including small blocks and caches
   int64_t peak = 0;                // largest `allocated` since the last reset_peak_memory()
   int64_t system_allocations = 0;  // calls that reached the system: constant in a steady state
 };
@@ -70,8 +70,8 @@ void reset_peak_memory();
 // Returns cached large blocks to the system.
 void empty_cache();
 
-// For tests: the n-th allocation above 1 KiB from now (1 is the next) throws OutOfMemory; 0 turns
-// it off.
+// For tests: makes the n-th allocation above 1 KiB from now (1 is the next) throw OutOfMemory; 0
+// turns it off.
 void fail_allocation(int64_t n);
 
 }  // namespace binade

@@ -1,5 +1,5 @@
-// Builds for the CPU only: streams, graphs, pinned memory and allocator statistics say so. Others
-// have core/device/cuda.
+// For builds with the CPU only: streams, graphs, pinned memory and allocator statistics throw or
+// report that there is no device. Other builds use core/device/cuda.
 #include <binade/core/device/device_info.h>
 #include <binade/core/device/device_stats.h>
 #include <binade/core/device/graph.h>

@@ -8,9 +8,9 @@
 
 namespace binade {
 
-// Page-locked host memory from a cache: copies between it and a device do not pass through another
-// buffer and do not hold up the caller. The memory goes to its next user only when the copies that
-// were noted with used_on() are over; the destructor waits for nothing.
+// Page-locked host memory from a cache: copies between it and a device need no intermediate buffer
+// and do not block the caller. The memory is reused only after the copies registered with
+// used_on(); the destructor does not wait.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;
@@ -31,14 +31,14 @@ class PinnedBuffer {
 };
 
 struct PinnedStats {
-  int64_t allocated = 0;         // bytes in buffers that live
-  int64_t reserved = 0;          // and in the cache
-  int64_t host_allocations = 0;  // that reached the driver: constant in a steady state
+  int64_t allocated = 0;         // bytes in live buffers
+  int64_t reserved = 0;          // including the cache
+  int64_t host_allocations = 0;  // calls that reached the driver: constant in a steady state
 };
 PinnedStats pinned_stats();
 void empty_pinned_cache();  // waits for the copies of cached buffers
 
-// Copies to a device on a stream of its own, so that a batch is there before the step that uses it.
+// Copies to a device on a separate stream, so that a batch arrives before the step that uses it.
 //
 //   Uploader uploader(device);
 //   PinnedBuffer batch(device, bytes);          // filled by a worker
@@ -46,14 +46,14 @@ void empty_pinned_cache();  // waits for the copies of cached buffers
 //   ... uploader.ready(); kernels that read x on the current stream ...
 //   device_release(device, x, bytes);
 //
-// The device memory is allocated for the copy stream and counts as used on the current stream of
-// the caller, so it is reused only when both are done with it.
+// The device memory is allocated for the copy stream and counts as used on the caller's current
+// stream, so it is reused only when both are done with it.
 class Uploader {
  public:
   explicit Uploader(Device device);
-  // Queues the copy and returns its target. Not for use before ready().
+  // Queues the copy and returns its target, which must not be used before ready().
   std::byte* copy(PinnedBuffer source);
-  // Work queued from now on, on the current stream, comes after the copies so far.
+  // Work queued on the current stream from now on runs after all copies so far.
   void ready();
   const Stream& stream() const { return stream_; }
 

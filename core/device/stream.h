@@ -1,6 +1,6 @@
 // Streams, events and their guards. A stream is an in-order queue of work on a device; work of
-// different streams runs in any order unless an event says otherwise. Kernels and copies go to the
-// calling thread's current stream of the device, at first its null stream.
+// different streams runs in any order unless an event orders it. Kernels and copies run on the
+// calling thread's current stream of the device, initially its null stream.
 #pragma once
 #include <binade/kernels/base/stream.h>
 
@@ -16,7 +16,7 @@ class Stream {
  public:
   enum Priority : uint8_t { normal, high };
 
-  // A stream of its own; its queue goes on after the last copy of this handle is gone.
+  // A new stream; its queued work still runs after the last copy of this handle is gone.
   explicit Stream(Device device, Priority priority = normal);
   static Stream current(Device device);  // of the calling thread
 
@@ -26,8 +26,8 @@ class Stream {
     return device_ == other.device_ && handle_ == other.handle_;
   }
 
-  void wait(const Event& event) const;  // work queued from now on comes after the event
-  void synchronize() const;             // the host waits for all that is queued
+  void wait(const Event& event) const;  // work queued from now on runs after the event
+  void synchronize() const;             // the host waits for all queued work
   bool done() const;
 
  private:
@@ -46,10 +46,10 @@ class Event {
 
   void record() { record(Stream::current(device_)); }
   void record(const Stream& stream);
-  // An event that was never recorded is over.
+  // True for an event that was never recorded.
   bool done() const;
   void synchronize() const;
-  // Milliseconds from `start` to this event; both with timing and over.
+  // Milliseconds from `start` to this event; both must be recorded with timing, and done.
   double since(const Event& start) const;
   Device device() const { return device_; }
   void* handle() const { return handle_.get(); }
@@ -76,8 +76,8 @@ class StreamGuard {
   StreamHandle before_;
 };
 
-// Makes a device the one that CUDA calls of this thread go to, for code that calls CUDA itself;
-// Binade selects the device of its operands by itself.
+// Makes a device current for CUDA calls of this thread, for code that calls CUDA itself. Binade
+// selects the device of its operands by itself.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device device);

@@ -16,7 +16,7 @@ Tensor upload(Uploader& uploader, const Tensor& host) {
   PinnedBuffer pinned(device, bytes);
   std::memcpy(pinned.data(), from.data, bytes);
 
-  // The handles first: what comes after the copy must not throw.
+  // Creates the handles first: nothing after the copy may throw.
   auto storage = Ref<Storage>::adopt(new (allocate(sizeof(Storage))) Storage);
   storage->device = device;
   auto data = Ref<TensorData>::adopt(new (allocate(sizeof(TensorData))) TensorData);

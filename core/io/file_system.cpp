@@ -29,8 +29,8 @@ auto uninterrupted(Call call) {
   return result;
 }
 
-// Creates a file beside `path` under a name that no other writer uses. A name left over from a
-// killed process with our number is passed over.
+// Creates a file beside `path` under a name that no other writer uses. It skips names left over
+// from a killed process with our process id.
 std::unique_ptr<OutputFile> create_temporary(const std::string& path, FileSystem& files) {
   static std::atomic<uint64_t> counter{0};
   for (;;) {
@@ -83,7 +83,7 @@ void OutputFile::finish() {
     fail_file(errno, path_, "sync the file of ", size_, " bytes");
   }
   const int closed = files_.close(std::exchange(file_, -1));
-  if (closed != 0 && errno != EINTR) {  // interrupted, it is closed all the same
+  if (closed != 0 && errno != EINTR) {  // interrupted, but closed all the same
     fail_file(errno, path_, "close the file of ", size_, " bytes");
   }
 }
@@ -184,7 +184,7 @@ void make_directories(const std::string& path, FileSystem& files) {
   if (code != EEXIST) {
     fail_file(code, path, "make the directory");
   }
-  list_directory(path, files);  // what exists must be a directory
+  list_directory(path, files);  // if it exists it must be a directory
 }
 
 std::vector<DirectoryEntry> list_directory(const std::string& path, FileSystem& files) {

@@ -1,7 +1,8 @@
-// Files. FileSystem is the seam: thin calls that report failures through errno like the system
-// calls they stand for, so that tests put a crash model or injected faults behind everything that
-// writes. Above it: checked handles (OutputFile, InputFile) and durable replacement of whole files.
-// All errors are FileError, one line with the path, the byte position and the system's reason.
+// Files. FileSystem is an interface of thin calls that report failures through errno like the
+// system calls they wrap, so that tests can put a crash model or injected faults behind everything
+// that writes. On top of it: checked handles (OutputFile, InputFile) and durable replacement of
+// whole files. All errors are FileError, one line with the path, the byte position and the system's
+// reason.
 #pragma once
 #include <binade/kernels/base/error.h>
 
@@ -35,7 +36,7 @@ struct DirectoryEntry {
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
-  // A new file for writing: fails with EEXIST if anything (also a link) has that name.
+  // Creates a file for writing; fails with EEXIST if anything (also a link) has that name.
   virtual int open_new(const std::string& path) = 0;
   virtual int open_read(const std::string& path) = 0;                   // regular files only
   virtual int64_t write(int file, const void* data, size_t bytes) = 0;  // appends; may be short
@@ -54,7 +55,7 @@ class FileSystem {
 
 FileSystem& file_system();  // the machine's
 
-// A file being written. Bytes reach the disk with finish(); a destroyed unfinished file is closed.
+// A file being written. finish() syncs the bytes to disk; the destructor closes an unfinished file.
 class OutputFile {
  public:
   explicit OutputFile(std::string path, FileSystem& files = file_system());
@@ -64,7 +65,7 @@ class OutputFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
-  // Syncs and closes. An error here is final: what was written may be lost.
+  // Syncs and closes. An error here is final: written bytes may be lost.
   void finish();
 
   const std::string& path() const { return path_; }
@@ -87,7 +88,7 @@ class InputFile {
   InputFile(InputFile&& other) noexcept;
   InputFile& operator=(InputFile&&) = delete;
 
-  // Fills `bytes` from `offset`; a file that ends before is an error.
+  // Fills `bytes` from `offset`; throws if the file ends before.
   void read(uint64_t offset, std::span<std::byte> bytes) const;
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }  // when opened
@@ -103,9 +104,9 @@ class InputFile {
 std::vector<std::byte> read_file(const std::string& path, uint64_t max_bytes = uint64_t{1} << 32,
                                  FileSystem& files = file_system());
 
-// Replaces (or creates) the file so that after a crash at any moment the path holds all of the old
-// or all of the new bytes, and the new ones once this has returned: writes a temporary file beside
-// it, syncs, renames, syncs the directory. On an error the old file is untouched.
+// Replaces (or creates) the file. After a crash at any moment the path holds all of the old bytes
+// or all of the new ones, and after this has returned the new ones: it writes a temporary file
+// beside it, syncs, renames, and syncs the directory. On an error the old file is untouched.
 void write_file_durably(const std::string& path, const std::function<void(OutputFile&)>& write,
                         FileSystem& files = file_system());
 void write_file_durably(const std::string& path, std::string_view bytes,

@@ -1,8 +1,8 @@
-// A strict JSON scanner for headers of files that nobody vouches for (internal to core). It is a
-// pull parser: no recursion, no tree, and memory bounded by the text. It takes less than JSON: the
-// only numbers are integers from 0 to 2^53 without sign, fraction, exponent or leading zero;
-// nesting and the number of keys are limited; keys of an object differ, after decoding of escapes;
-// text is UTF-8 and escapes are whole characters. Anything else is an Error that names the byte.
+// A strict JSON scanner for headers of untrusted files (internal to core). It is a pull parser: no
+// recursion, no tree, and memory bounded by the text. It accepts less than JSON: the only numbers
+// are integers from 0 to 2^53 without sign, fraction, exponent or leading zero; nesting and the
+// number of keys are limited; keys of an object differ after escapes are decoded; text is UTF-8 and
+// escapes are whole characters. Anything else is an Error that names the byte.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -42,7 +42,8 @@ class JsonScanner {
   // Skips one value (the next token begins it).
   void skip_value();
 
-  // Of the last key or string, decoded; of a key valid while its object is open, else until next().
+  // The last key or string, decoded. A key stays valid while its object is open, a string until
+  // next().
   std::string_view string() const { return string_; }
   uint64_t integer() const { return integer_; }
   size_t depth() const { return levels_.size(); }
@@ -54,7 +55,7 @@ class JsonScanner {
   struct Level {
     bool is_object;
     std::vector<std::string_view> keys;
-    std::deque<std::string> decoded;  // keys that were spelled with escapes
+    std::deque<std::string> decoded;  // keys spelled with escapes
   };
 
   void skip_whitespace();
@@ -63,7 +64,7 @@ class JsonScanner {
   JsonToken scan_key();
   JsonToken scan_value();
   JsonToken scan_word(std::string_view word, JsonToken token);
-  JsonToken after_value(JsonToken token);  // sets what may follow a whole value
+  JsonToken after_value(JsonToken token);  // sets what may follow a complete value
   void scan_string();                      // sets string_; escapes are decoded into decoded_
   void decode_escape();
   uint32_t scan_hex4();

@@ -6,7 +6,7 @@
 namespace binade {
 namespace {
 
-// Bytes of the well-formed UTF-8 character at the front of `text`, 0 if there is none (RFC 3629).
+// Length of the well-formed UTF-8 character at the front of `text`, 0 if there is none (RFC 3629).
 size_t utf8_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = byte(0);

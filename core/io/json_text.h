@@ -19,7 +19,7 @@ bool is_utf8(std::string_view text);
 // The bytes before the first one that is not part of well-formed UTF-8.
 size_t utf8_prefix(std::string_view text);
 
-// Appends one code point up to U+10FFFF that is no surrogate.
+// Appends one code point, which must be at most U+10FFFF and no surrogate.
 void append_utf8(std::string& out, uint32_t code);
 
 }  // namespace binade

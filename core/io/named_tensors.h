@@ -1,5 +1,4 @@
-// Tensors by name: what checkpoints hold, and how a state is matched with the tensors it shall
-// fill.
+// Tensors by name: the contents of a checkpoint, and how they are matched with the tensors to load.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -12,19 +11,19 @@ namespace binade {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
-// A tensor to be filled; any one of the names may occur in the source.
+// A tensor to be filled; the source may have it under any one of the names.
 struct LoadTarget {
   std::vector<std::string> names;
   Dims sizes;
 };
 
-// The source of each target, in their order. If anything does not match, throws one Error that
-// begins with `op` and lists all missing and unexpected names and all wrong shapes. Floating
-// sources only.
+// Returns the source of each target, in order. If anything does not match, throws one Error that
+// begins with `op` and lists all missing and unexpected names and all wrong shapes. Sources must be
+// floating.
 std::vector<Tensor> match_named(const char* op, std::span<const LoadTarget> targets,
                                 const NamedTensors& sources);
 
-// "3 missing: a, b, c": the first 16 names and how many more.
+// "3 missing: a, b, c": the first 16 names, and the number of the others.
 std::string list_names(const std::vector<std::string>& names);
 
 }  // namespace binade

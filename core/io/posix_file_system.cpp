@@ -1,4 +1,4 @@
-// The machine's file system: each call of FileSystem is one system call, or the few that it takes.
+// The machine's file system: each call of FileSystem is one system call or a few.
 #include <binade/core/io/file_system.h>
 
 #include <dirent.h>
@@ -78,7 +78,7 @@ class PosixFileSystem : public FileSystem {
     }
     int result = ::fsync(file);
     if (result != 0 && errno == EINVAL) {
-      result = 0;  // some network file systems cannot sync a directory and need not
+      result = 0;  // some network file systems cannot sync a directory, and need not
     }
     const int code = errno;
     ::close(file);

@@ -171,7 +171,7 @@ SafetensorsWriter::SafetensorsWriter(std::span<const TensorSource> sources,
   json.append((kAlignment - json.size() % kAlignment) % kAlignment, ' ');
   check(json.size() <= kSafetensorsMaxHeader, kWriter, ": the header would have ", json.size(),
         " bytes, expected at most ", kSafetensorsMaxHeader);
-  // A parse finds equal names of different dtypes, and whatever else a reader would refuse.
+  // The parser rejects equal names with different dtypes, and whatever else a reader would reject.
   parse_safetensors_header(kWriter, json, data_bytes_);
   header_ = to_little_endian(json.size()) + json;
 }

@@ -1,8 +1,7 @@
 // The safetensors format: 8 bytes header length (little endian), a JSON header, then the tensors'
-// bytes, row-major, without holes. Reading is strict (every rule of the format is checked before a
-// byte of data is touched) and goes through owned memory, never a memory map: a file that shrinks
-// is an error, not a signal. Errors are one line and begin with the path. docs: format limits
-// below.
+// bytes, row-major, without holes. Reading is strict: every rule of the format is checked before
+// any data is read. It reads into owned memory, never through a memory map: a file that shrinks is
+// an error, not a signal. Errors are one line and begin with the path. The limits are below.
 #pragma once
 #include <binade/core/io/file_system.h>
 #include <binade/kernels/base/dims.h>
@@ -24,8 +23,8 @@ inline constexpr uint64_t kSafetensorsMaxHeader = 100'000'000;  // bytes
 inline constexpr size_t kSafetensorsMaxTensors = 1'000'000;
 inline constexpr size_t kSafetensorsMaxName = 1024;  // bytes
 
-// One tensor of a file. `type` is the format's name ("F32", "F8_E4M3", ...; static storage);
-// `dtype` is empty where Binade has no such element type: such a tensor can only be read as bytes.
+// One tensor of a file. `type` is the format's name ("F32", "F8_E4M3", ...; static storage).
+// `dtype` is empty if Binade has no such element type: such a tensor can only be read as bytes.
 struct TensorEntry {
   std::string name;
   std::string_view type;
@@ -39,7 +38,7 @@ struct TensorEntry {
 struct SafetensorsHeader {
   std::vector<TensorEntry> entries;  // in the order of the data
   std::map<std::string, std::string> metadata;
-  std::vector<std::string> warnings;  // fields that the format does not know
+  std::vector<std::string> warnings;  // fields unknown to the format
 };
 
 // Parses and validates a header that describes `data_bytes` bytes of data. `path` is for messages.
@@ -58,7 +57,7 @@ class SafetensorsFile {
 
   const TensorEntry* find(std::string_view name) const;  // null if absent
   const TensorEntry& at(std::string_view name) const;    // an error if absent
-  // The dtype of the tensor; an error that names the type where Binade has none.
+  // The dtype of the tensor; throws an error that names the type if Binade does not have it.
   DType dtype_of(const TensorEntry& entry) const;
 
   // Reads the tensor, row-major. `bytes` must be exactly entry.bytes() long. Bytes of a BOOL tensor
@@ -77,9 +76,9 @@ class SafetensorsFile {
 
 using ByteSink = std::function<void(std::span<const std::byte>)>;
 
-// One tensor to write: row-major bytes in memory, or, where `produce` is set, bytes that it hands
-// to the sink (in any number of pieces) when their turn comes: for tensors that are strided or on a
-// GPU.
+// One tensor to write: row-major bytes in memory or, if `produce` is set, bytes that it passes to
+// the sink in any number of pieces when it is this tensor's turn: for strided tensors and tensors
+// on a GPU.
 struct TensorSource {
   std::string name;
   DType dtype = DType::f32;
@@ -88,8 +87,8 @@ struct TensorSource {
   std::function<void(const ByteSink&)> produce;
 };
 
-// Lays out a file: equal input gives equal bytes. Tensors are ordered by falling element size, then
-// name. `sources` and the memory behind them must outlive the writer.
+// Lays out a file: equal inputs give equal bytes. Tensors are ordered by decreasing element size,
+// then by name. `sources` and the memory behind them must outlive the writer.
 class SafetensorsWriter {
  public:
   explicit SafetensorsWriter(std::span<const TensorSource> sources,

@@ -1,4 +1,5 @@
-// The header of a safetensors file: JSON -> TensorEntry, with every rule of the format.
+// Parses the header of a safetensors file, JSON -> TensorEntry, and checks every rule of the
+// format.
 #include <binade/core/io/json_scan_internal.h>
 #include <binade/core/io/json_text.h>
 #include <binade/core/io/safetensors.h>
@@ -141,7 +142,7 @@ class HeaderParser {
     if (entry.begin > entry.end) {
       fail_tensor(entry, text("data_offsets [", entry.begin, ", ", entry.end, "] run backwards"));
     }
-    // Zero sizes count as 1 first, so that [0, 2^53, 2^53] is refused too.
+    // Sizes of 0 count as 1 first, so that [0, 2^53, 2^53] is rejected too.
     uint64_t bits = find_safetensors_type(entry.type)->bits;
     bool overflow = false, empty = false;
     for (const int64_t size : entry.sizes) {

@@ -1,5 +1,5 @@
-// A check is one kernel, the largest magnitude with NaN winning, and a look at its result. Only
-// what is found is copied to the host and counted.
+// A check is one kernel, the largest magnitude with NaN propagated, and a look at its result. Only
+// anomalous tensors are copied to the host and counted.
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/autograd/op.h>
 #include <binade/core/device/graph.h>
@@ -89,11 +89,11 @@ void AnomalyGuard::report(Anomaly anomaly, const Tensor& bad, const std::string&
 
 void AnomalyGuard::result(const OpEvent& event) {
   for (size_t i = 0; i < event.outputs.size() && !event.in_backward; ++i) {
-    check_result(event, i);  // in backward the gradient is what matters
+    check_result(event, i);  // in backward the gradients are checked instead
   }
 }
 
-// Infinities of the inputs may be meant, as those of a mask: then only a NaN is news.
+// Infinities of the inputs may be intended, for example in a mask: then only a NaN is an anomaly.
 void AnomalyGuard::check_result(const OpEvent& event, size_t output) {
   const Tensor& y = event.outputs[output];
   const Worst worst = worst_of(y);

@@ -1,13 +1,13 @@
-// AnomalyGuard: finds the first op whose result or gradient is not finite though what it was given
-// was.
+// AnomalyGuard: finds the first op that turns finite inputs into a result or gradient that is not
+// finite.
 //
 //   AnomalyGuard guard;       // on this thread, while it exists
 //   loss = model(x); loss.backward();   // throws: "anomaly: log gave 2 values ... in module head"
 //
-// Every op under it reads its result once more and waits for the device: it is for a search, not
-// for training. An infinite input is taken as meant (a mask): infinities made from it pass, NaN
-// does not. Without a guard an op pays nothing. In-place changes of tensors and optimizer steps are
-// not watched, nor is what is recorded into a Graph.
+// Under a guard every op reads its result once more and waits for the device: use it to search, not
+// to train. Infinite inputs are taken as intended (a mask): infinities computed from them are
+// allowed, NaN is not. Without a guard ops cost nothing extra. The guard does not check in-place
+// changes of tensors, optimizer steps, or work captured into a Graph.
 #pragma once
 #include <binade/core/observe/observer.h>
 
@@ -18,16 +18,16 @@ namespace binade {
 
 struct AnomalyOptions {
   bool infinities = true;  // false: NaN only, for models that use -inf as a mask
-  bool throws = true;      // false: goes on, and keeps the first in found()
+  bool throws = true;      // false: continues, and keeps the first one in found()
 };
 
 struct Anomaly {
   std::string op = {};
   std::string module = {};        // path; empty outside of modules
-  bool in_backward = false;       // a gradient, else a result
+  bool in_backward = false;       // a gradient; else a result
   int64_t nan = 0, infinite = 0;  // how many values
   Dims sizes = {}, first = {};    // of the tensor; index of its first such value
-  std::string text = {};          // all of it as one sentence
+  std::string text = {};          // all of this as one sentence
 };
 
 class AnomalyGuard final : public OpObserver {

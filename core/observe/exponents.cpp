@@ -13,7 +13,7 @@ namespace binade {
 namespace {
 
 constexpr int kClasses = 8, kBias = 127, kSpecial = 255;
-// What exponent_keys.h calls them.
+// The classes of exponent_keys.h.
 constexpr int kPowerOfTwo = 0, kInexact = 2, kNearSubnormal = 3, kNearHalf = 4;
 
 Tensor flat(const Tensor& x) {
@@ -112,7 +112,7 @@ int64_t ExponentCounts::at(int exponent) const {
 HalfCounts ExponentCounts::in_f16(int power) const {
   check(std::abs(power) <= 96, "ExponentCounts: got a power of ", power,
         ", expected one from -96 to 96");
-  // Keys ascend with the magnitude: each fate is a range of them.
+  // Keys increase with the magnitude, so each of the counts is a sum over a range of keys.
   const auto key_of = [power](int exponent, int kind) {
     return std::clamp((exponent - power + kBias) * kClasses + kind, 1, kSpecial * kClasses);
   };

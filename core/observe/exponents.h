@@ -1,12 +1,12 @@
-// The exponent lens: how the elements of a tensor lie in the exponents, and exactly what f16 and
-// bf16 would do to them.
+// The exponent lens: the distribution of a tensor's elements over exponents, and exactly what f16
+// and bf16 would do to them.
 //
 //   ExponentCounts counts(count_exponents(x));
 //   counts.in_f16().flushed;                        // elements that a cast to f16 makes 0
 //   static_scale(counts.largest());                 // what to multiply gradients by
 //
-// Every number equals what a cast of each element to f16 or bf16 (round to nearest, ties to even)
-// and a look at the result would count. It costs one read of the tensor.
+// Every number is what you would count after casting each element to f16 or bf16 (round to nearest,
+// ties to even). It costs one read of the tensor.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -16,26 +16,27 @@
 namespace binade {
 
 // Counts the elements of x, a tensor of a floating dtype and any strides, into i64
-// [kernels::kExponentWords] on its device. Waits for nothing.
+// [kernels::kExponentWords] on its device. Does not wait.
 Tensor count_exponents(const Tensor& x);
 // The same, added to an earlier result.
 void count_exponents(const Tensor& x, const Tensor& counts);
 
-// Numbers of elements, other than 0, inf and NaN, with these fates.
+// How many elements, other than 0, inf and NaN, change in these ways.
 struct HalfCounts {
   int64_t overflow = 0;   // becomes inf: |x| >= 65520
-  int64_t subnormal = 0;  // becomes a subnormal, with fewer bits than 11
+  int64_t subnormal = 0;  // becomes a subnormal, with fewer than 11 bits
   int64_t flushed = 0;    // becomes 0: |x| <= 2^-25
 };
 
 class ExponentCounts {
  public:
-  // f32 exponents of normal numbers; what lies below kLeast counts as kLeast - 1.
+  // f32 exponents of normal numbers; everything below kLeast counts as kLeast - 1.
   static constexpr int kLeast = -126, kMost = 127;
 
   ExponentCounts();
-  // Of true values: the counted tensor held `scale` times them, a power of two. `counts` comes from
-  // count_exponents(); on a device this waits. Exact for true values from 2^-126 on.
+  // Counts true values: the counted tensor holds `scale` times them, where scale is a power of two.
+  // `counts` comes from count_exponents(); on a device this waits. Exact for true values from
+  // 2^-126 on.
   explicit ExponentCounts(const Tensor& counts, double scale = 1);
   void add(const ExponentCounts& other);
 
@@ -43,14 +44,14 @@ class ExponentCounts {
   int64_t zeros() const { return at_key(0); }
   int64_t nans() const;
   int64_t infinities() const { return at_key(8 * 255); }
-  // Of the finite magnitudes; 0 if all are 0. Rounded to f32 for f64.
+  // The largest finite magnitude; 0 if all are 0. f64 is rounded to f32.
   double largest() const { return largest_; }
-  double smallest() const { return smallest_; }  // other than 0; 0 if there is none
+  double smallest() const { return smallest_; }  // nonzero magnitude; 0 if there is none
   // Elements with 2^exponent <= |x| < 2^(exponent + 1); exponent from kLeast - 1 to kMost.
   int64_t at(int exponent) const;
-  // The fates in f16 of the elements times 2^power, |power| <= 96.
+  // Counts of the elements times 2^power in f16, |power| <= 96.
   HalfCounts in_f16(int power = 0) const;
-  int64_t changed_in_bf16() const;  // finite elements that are not what they were
+  int64_t changed_in_bf16() const;  // finite elements that change in bf16
 
  private:
   int64_t at_key(int key) const { return keys_[static_cast<size_t>(key)]; }
@@ -59,23 +60,23 @@ class ExponentCounts {
 };
 
 // The largest power of two S in [2^-24, 2^24] with largest * S < 65504: the static loss scale for
-// gradients of this size. 2^24 where all are 0.
+// gradients of this size. 2^24 if all are 0.
 double static_scale(double largest);
 
-// What static scales would do to gradients, `counts` being of their true values.
+// The effects of static scales on gradients; `counts` must be of their true values.
 struct ScaleFates {
   double scale;
   HalfCounts fates;
 };
 std::vector<ScaleFates> scale_table(const ExponentCounts& counts, std::span<const double> scales);
 
-// Updates from `before` to `after` (both f32, of one shape) that a weight stored in 16 bits, with
-// no master, would lose: it stays what it was when the update is added.
+// Updates from `before` to `after` (both f32, the same shape) that a 16-bit weight without a master
+// would lose: the weight would not change when the update is added.
 struct LostUpdates {
   int64_t changed = 0;  // elements with an update
   int64_t in_f16 = 0, in_bf16 = 0;
 };
-Tensor count_lost_updates(const Tensor& before, const Tensor& after);  // i64 [3]; waits for nothing
+Tensor count_lost_updates(const Tensor& before, const Tensor& after);  // i64 [3]; does not wait
 LostUpdates lost_updates(const Tensor& counts);                        // waits
 
 }  // namespace binade

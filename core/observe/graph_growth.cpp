@@ -19,17 +19,17 @@ namespace binade::detail {
 namespace {
 
 constexpr int kWindow = 16;         // backward calls
-constexpr int kSuspicious = 2;      // windows that rose: nodes are listed from then on
+constexpr int kSuspicious = 2;      // windows that rose: list nodes from here on
 constexpr int kConvinced = 5;       // windows that rose: the warning
-constexpr int64_t kKeptAtMost = 1;  // per window, without being growth
+constexpr int64_t kKeptAtMost = 1;  // per window, without counting as growth
 
 constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 
-// Of one thread.
+// The state of one thread.
 struct Watch {
   int calls = 0, rises = 0;
   int64_t smallest = kNone, smallest_before = kNone;
-  uint64_t clock = 0;  // of the thread when this window began
+  uint64_t clock = 0;  // the thread's clock when this window began
   bool over = false;
 };
 constinit thread_local Watch watch;
@@ -51,14 +51,14 @@ void end_tracing() {
 }
 
 struct Kept {
-  int64_t held = 0, alive = 0;  // nodes with a tensor that holds them; all
+  int64_t held = 0, alive = 0;  // nodes held by a tensor; all live nodes
   uint64_t newest = 0;          // sequence
   bool operator<(const Kept& other) const {
     return std::tie(held, alive, newest) < std::tie(other.held, other.alive, other.newest);
   }
 };
 
-// Of the listed nodes older than this window, the op and module with the most that a tensor holds.
+// Finds the op and module of most of the listed nodes older than this window that a tensor holds.
 std::string largest_kept(int64_t& count) {
   std::map<std::pair<const Op*, uint32_t>, Kept> kept;
   {
@@ -85,7 +85,7 @@ std::string largest_kept(int64_t& count) {
 void report() {
   int64_t count = 0;
   const std::string who = largest_kept(count);
-  if (count < kWindow) {  // growth that other threads cut back, or of a few nodes only
+  if (count < kWindow) {  // other threads reduced the growth, or it is only a few nodes
     return;
   }
   warn(text("autograd: recorded graphs stay alive and grow from step to step: ",

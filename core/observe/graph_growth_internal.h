@@ -1,9 +1,9 @@
-// Notices recorded graphs that stay alive from step to step, such as those of losses kept in a
+// Detects recorded graphs that stay alive from step to step, such as those of losses kept in a
 // list. Internal to core.
 //
-// Each outermost backward counts the thread's live nodes. When the smallest count of a window of
-// calls has risen several windows in a row, new nodes are listed for the rest of the watch; what is
-// then still alive from earlier windows tells who made it. One warning per thread.
+// Each outermost backward counts the thread's live nodes. If the smallest count of a window of
+// calls rises several windows in a row, new nodes are listed from then on; listed nodes that
+// survive their window show who made them. There is one warning per thread.
 #pragma once
 #include <binade/core/autograd/node.h>
 
@@ -17,9 +17,9 @@ inline void begin(Node& node) {
     trace(node);
   }
 }
-void forget(Node& node);  // before a node that is traced or hooked dies
+void forget(Node& node);  // call it before a node that is traced or hooked dies
 
-// For tests: begins the watch of this thread anew.
+// For tests: restarts the watch of this thread.
 void restart_graph_growth();
 
 }  // namespace binade::detail

@@ -8,8 +8,8 @@
 
 namespace binade {
 
-// The id of `parent`'s path with `name` appended ("encoder" + "conv1" = "encoder.conv1"). 0 is the
-// empty path. Thread-safe; ids are never freed.
+// The id of the path `parent` with `name` appended ("encoder" + "conv1" = "encoder.conv1"). 0 is
+// the empty path. Thread-safe; ids are never freed.
 uint32_t intern_label(uint32_t parent, std::string_view name);
 std::string label_text(uint32_t label);
 

@@ -49,7 +49,7 @@ void tell_result(const Op& op, std::span<const Tensor* const> inputs,
                  std::span<const Tensor> outputs) {
   const BackwardRun* run = thread_state.run;
   const Node* node = run ? run->current() : nullptr;
-  const bool own_label = !node || thread_state.recomputing;  // else that of what is differentiated
+  const bool own_label = !node || thread_state.recomputing;  // else that of the differentiated node
   tell(&OpObserver::result, OpEvent{.op = op,
                                     .module = own_label ? thread_state.label : node->label,
                                     .inputs = inputs,

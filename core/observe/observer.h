@@ -1,5 +1,5 @@
-// OpObserver: who looks at every op of a thread. The one mechanism behind AnomalyGuard, recompute()
-// and the precision ledger, and for instruments of your own:
+// OpObserver: sees every op of a thread. AnomalyGuard, recompute() and the precision ledger are
+// built on it, and so can be instruments of your own:
 //
 //   struct Count : OpObserver {
 //     void result(const OpEvent& event) override { ++ops; }
@@ -7,10 +7,10 @@
 //   } count;
 //   const ObserverScope scope(count);   // on this thread, while it exists
 //
-// Several observers may look at once; the one that began last is told first. While an observer
-// works, its own ops are neither observed nor recorded nor cast by a policy. An exception it throws
-// is that of the op. Where nobody observes, an op pays for one test of a flag. In-place changes and
-// optimizer steps are no ops.
+// Several observers may be active at once; the one that started last is called first. While an
+// observer runs, its own ops are not observed, not recorded and not cast by a policy. An exception
+// that it throws leaves the op. Without observers an op pays for one test of a flag. In-place
+// changes and optimizer steps are not ops.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -24,35 +24,35 @@ struct Op;
 struct Precision;
 class Grads;
 
-// An op has its results. Ops inside an op of the user's own come before that op.
+// An op has computed its results. Ops inside a user-defined op are reported before that op.
 struct OpEvent {
   const Op& op;     // alive during the event; its name is a literal
-  uint32_t module;  // label_text(module) is the path of the module that runs (core/observe/label.h)
-  std::span<const Tensor* const> inputs;  // as the op saw them, after casts; some may be undefined
+  uint32_t module;  // label_text(module) is the path of the running module (core/observe/label.h)
+  std::span<const Tensor* const> inputs;  // as the op got them, after casts; some may be undefined
   std::span<const Tensor> outputs;
-  bool in_backward;         // the op is part of a backward, a recomputed forward included
-  const Node* backward_of;  // whose; null where that is not known
+  bool in_backward;         // the op is part of a backward, or of a forward recomputed in it
+  const Node* backward_of;  // whose backward; null if unknown
   bool recording;           // gradients are enabled
 };
 
-// Before an op runs under a precision policy: what the policy decided for it. `casts[i]` says what
-// becomes of input i.
+// The decision of a precision policy for an op, before the op runs. `casts[i]` tells whether input
+// i is cast.
 struct PolicyEvent {
   enum class Cast : uint8_t { none, made, cached };
   const Op& op;
   uint32_t module;
   const Precision& precision;
   const Decision& decision;               // core/precision/precision.h
-  std::span<const Tensor* const> inputs;  // as they were given; some may be undefined
+  std::span<const Tensor* const> inputs;  // as given; some may be undefined
   std::span<const Cast> casts;
 };
 
-// In backward. The gradients carry the loss scale of `run`.
+// In backward. The gradients include the loss scale of `run`.
 struct GradientEvent {
   const Node& node;  // name(), label (the module), leaf, sizes
   const BackwardOptions& run;
-  // Before the node's backward: the whole gradient of its result, undefined where it has several.
-  // Of a leaf: its sum so far, after each contribution.
+  // Before the node's backward: the whole gradient of its result, undefined if it has several
+  // results. For a leaf: its sum so far, after each contribution.
   const Tensor& upstream;
   Grads* gradients;  // after it: one per input, some undefined; null before, and for leaves
 };
@@ -63,10 +63,10 @@ class OpObserver {
   virtual void result(const OpEvent&) {}
   virtual void policy(const PolicyEvent&) {}
   virtual void upstream(const GradientEvent&) {}   // before a node's backward, or at a leaf
-  virtual void gradients(const GradientEvent&) {}  // after it
+  virtual void gradients(const GradientEvent&) {}  // after a node's backward
 };
 
-// While one exists, the observer is told of this thread's ops. Scopes may end in any order.
+// While one exists, the observer sees this thread's ops. Scopes may end in any order.
 class ObserverScope {
  public:
   explicit ObserverScope(OpObserver& observer);
@@ -82,8 +82,8 @@ class ObserverScope {
   ObserverScope* outer_;
 };
 
-// What runs while one exists is nobody's business: it is not observed, not recorded, not cast by a
-// policy, and waits for a device uncounted. For instruments that compute outside of an event.
+// While one exists, code on this thread is not observed, not recorded, not cast by a policy, and
+// its waits for a device are not counted. For instruments that compute outside of an event.
 class Unobserved {
  public:
   Unobserved();

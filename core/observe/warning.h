@@ -1,5 +1,5 @@
-// Warnings: what a program survives but its author should know. A line on stderr, unless a handler
-// is set.
+// Warnings: conditions that do not stop a program but that its author should know about. A line on
+// stderr, unless a handler is set.
 #pragma once
 #include <functional>
 #include <string>
@@ -8,7 +8,7 @@ namespace binade {
 
 using WarningHandler = std::function<void(const std::string& text)>;
 
-// Thread-safe. Returns the handler before; an empty one stands for stderr.
+// Thread-safe. Returns the previous handler; an empty one stands for stderr.
 WarningHandler set_warning_handler(WarningHandler handler);
 void warn(const std::string& text);
 

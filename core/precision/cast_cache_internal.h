@@ -1,10 +1,10 @@
 // CastCache: parameters in another dtype, without history (internal to core;
 // core/precision/precision.h).
 //
-// An entry is good while its parameter has the version it was cast from and nobody wrote to the
-// copy. A parameter that only the cache still holds is dropped when the cache has doubled, so it
-// holds at most twice what is alive. While a device captures a graph nothing is looked up or kept:
-// the cast belongs into the graph.
+// An entry is valid while its parameter has the version it was cast from and nothing has written to
+// the copy. Parameters that only the cache still holds are dropped when the cache has doubled, so
+// it holds at most twice what is alive. While a device captures a graph the cache is not used: the
+// cast belongs to the graph.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -14,9 +14,9 @@ namespace binade {
 
 class CastCache {
  public:
-  // Whether x is a parameter: a leaf, or, frozen, a range that its arena holds too.
+  // True if x is a parameter: a leaf or, if frozen, a range that its arena holds too.
   static bool wants(const Tensor& x);
-  // Undefined where there is none.
+  // The cached copy; undefined if there is none.
   Tensor find(const Tensor& x, DType dtype);
   void keep(const Tensor& x, const Tensor& value);
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }

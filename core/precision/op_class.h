@@ -1,6 +1,6 @@
-// Op classes: what kind of arithmetic an op does, which decides its dtype under a precision policy.
-// An op states its class once, in its definition (core/autograd/op.h); the table of all ops is made
-// from those definitions when the library is built.
+// Op classes: the kind of arithmetic of an op, which decides its dtype under a precision policy. An
+// op states its class once, in its definition (core/autograd/op.h); the build generates the table
+// of all ops from these definitions.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -30,12 +30,12 @@ struct OpInfo {
   std::string name;
   OpClass op_class;
 };
-// Every op of the library and those of declare_op(), by name. Thread-safe.
+// Every op of the library and of declare_op(), by name. Thread-safe.
 std::vector<OpInfo> op_classes();
 // docs/op_classes.md: the classes under each policy, and the ops of each.
 std::string op_classes_page();
-// Makes an op of the user's own known, so that rules can name it and docs list it. Once is enough;
-// a name that is taken by an op of another class is an error.
+// Registers a user-defined op, so that rules can name it and docs list it. Once is enough; a name
+// that an op of another class already has is an error.
 void declare_op(const Op& op);
 
 }  // namespace binade

@@ -1,4 +1,4 @@
-// docs/op_classes.md, made from the table of ops and the policies themselves.
+// docs/op_classes.md, generated from the table of ops and the policies themselves.
 #include <binade/core/precision/op_class.h>
 #include <binade/core/precision/precision.h>
 
@@ -18,7 +18,7 @@ const char* meaning_of(OpClass op_class) {
   return "";
 }
 
-// "f16 -> f32": what an op of the class makes of its inputs and where the result goes.
+// "f16 -> f32": the dtype to which an op of the class casts its inputs, and that of its result.
 std::string flow(OpClass op_class, const Precision& precision, DType given) {
   const Decision decision = decide("", op_class, 0, precision, given);
   const DType in = decision.casts ? decision.dtype : given;

@@ -41,9 +41,9 @@ bool Precision::operator==(const Precision& other) const {
 
 namespace {
 
-constexpr DType kNone = DType::boolean;  // no dtype asked for
+constexpr DType kNone = DType::boolean;  // no dtype requested
 
-// What the policy itself asks of a class.
+// The decision of the policy for a class, without its rules.
 Decision decide_by_class(OpClass op_class, const Precision& precision, DType widest) {
   const Decision promoted{true, widest, Decision::kPromoted, nullptr};
   const bool returns_f32 = precision.returns_f32();
@@ -85,7 +85,7 @@ Decision decide(const char* op, OpClass op_class, uint32_t module, const Precisi
 namespace detail {
 namespace {
 
-// f32 where two floating dtypes meet, so that nothing is lost; else the one of the inputs.
+// f32 if two floating dtypes meet, so that no digits are lost; else the one of the inputs.
 DType widest_dtype(const Tensor* const* inputs, size_t count) {
   DType widest = kNone;
   for (size_t i = 0; i < count; ++i) {
@@ -97,7 +97,7 @@ DType widest_dtype(const Tensor* const* inputs, size_t count) {
   return widest;
 }
 
-// A cast that the policy inserts, recorded anew for every use, whoever computed the value.
+// A cast that the policy inserts. It is recorded anew for every use, whether made or cached.
 Tensor policy_cast(const PrecisionScope& scope, const Tensor& x, DType dtype,
                    PolicyEvent::Cast& done) {
   static constexpr Op kOp{"policy_cast", OpClass::movement, true};

@@ -6,8 +6,8 @@
 //   mixed     O2: f16 (or bf16) weights and activations, f32 masters; norms and losses in f32
 //   half      O3: everything f16, no masters: for study
 //
-// docs/op_classes.md lists every op with its class and what that means under each policy;
-// core/precision/precision_rules.h has the exceptions that a user makes by op and by module path.
+// docs/op_classes.md lists every op with its class and its dtype under each policy. Users can make
+// exceptions by op and by module path (core/precision/precision_rules.h).
 #pragma once
 #include <binade/core/device/memory.h>
 #include <binade/core/precision/op_class.h>
@@ -24,9 +24,9 @@ class CastCache;
 class PrecisionRules;
 class Tensor;
 
-// Where the result of an op that computes in f32 (wide_pointwise, reduction, norm) goes: `paper`
-// stores it in the dtype of the inputs, as the paper does; `apex` returns f32. By policy: apex for
-// autocast, paper for the others. Losses return f32 either way.
+// The dtype in which an op that computes in f32 (wide_pointwise, reduction, norm) stores its
+// result. `paper` stores it in the dtype of the inputs, as the paper does; `apex` returns f32. By
+// policy: apex for autocast, paper for the others. Losses return f32 in both.
 enum class Store : uint8_t { by_policy, paper, apex };
 
 struct Precision {
@@ -43,20 +43,20 @@ struct Precision {
   static Precision half(DType low) { return checked(kHalf, low); }
 
   Precision with(Store wanted) const;
-  // Exceptions, behind those it has; of several that fit an op the last one counts. An op that does
-  // not exist or a dtype that is not f32, f16 or bf16 is an error.
+  // Adds exceptions after the existing ones; if several match an op, the last one counts. An op
+  // that does not exist, or a dtype other than f32, f16 and bf16, is an error.
   Precision with(const std::vector<PrecisionRule>& more) const;
 
-  // The same policy, dtype, store and rules.
+  // True for the same policy, dtype, store and rules.
   bool operator==(const Precision& other) const;
-  // Whether weights are stored in `low`, and whether f32 masters stand behind them.
+  // low_weights(): weights are stored in `low`. masters(): they have f32 masters.
   bool low_weights() const { return policy == kMixed || policy == kHalf; }
   bool masters() const { return policy == kMixed; }
-  // Whether ops that compute in f32 also return it.
+  // True if ops that compute in f32 also return f32.
   bool returns_f32() const {
     return store == Store::by_policy ? policy == kAutocast : store == Store::apex;
   }
-  // Whether any op may run otherwise than in the dtype of its inputs.
+  // True if any op may run in another dtype than that of its inputs.
   bool acts() const { return policy != kFull || rules; }
 
  private:
@@ -70,10 +70,10 @@ Store parse_store(const std::string& name);
 // "fp32", "fp16", "bf16" (mixed), or a policy with a format: "autocast-fp16", "mixed-bf16",
 // "half-fp16".
 Precision parse_precision(const std::string& name);
-// What BINADE_PRECISION says; full where it is not set. nn::Module::to(device) takes it.
+// The value of BINADE_PRECISION; full if it is not set. nn::Module::to(device) uses it.
 Precision environment_precision();
 
-// In which dtype an op takes its floating inputs, and why. f64 inputs stay f64.
+// The dtype in which an op takes its floating inputs, and why. f64 inputs stay f64.
 struct Decision {
   enum Why : uint8_t { kMovement, kFullPolicy, kClass, kPromoted, kRule, kNoFloats };
   bool casts = false;  // whether inputs of another dtype than `dtype` are cast
@@ -83,16 +83,17 @@ struct Decision {
 };
 std::string to_string(const Decision& decision, const Precision& precision, OpClass op_class);
 
-// For an op of this name and class in a module (core/observe/label.h), of whose floating inputs
-// `widest` is the dtype, f32 where f16 meets bf16 or f32; `any` is false where it has none.
+// Decides for an op of this name and class in a module (core/observe/label.h). `widest` is the
+// dtype of its floating inputs, or f32 if f16 meets bf16 or f32; `any` is false if it has no
+// floating input.
 Decision decide(const char* op, OpClass op_class, uint32_t module, const Precision& precision,
                 DType widest, bool any = true);
 
-// While one exists, ops on this thread follow the policy. Made by nn::Module::operator().
+// While one exists, ops on this thread follow the policy. nn::Module::operator() creates it.
 //
-// The outermost scope keeps the casts of parameters: each is cast once while the scope lives, not
-// once per use. What is kept has no history, so a cast made without recording serves a recording
-// forward, which records its own; an in-place change of the parameter makes it cast again.
+// The outermost scope caches casts of parameters: each is cast once per scope, not once per use. A
+// cached cast has no history, so a cast made without recording can serve a recording forward, which
+// records its own node; an in-place change of the parameter makes the next use cast again.
 struct PrecisionScope {
   explicit PrecisionScope(Precision wanted)
       : precision(std::move(wanted)),
@@ -112,13 +113,13 @@ struct PrecisionScope {
   Precision precision;
   const PrecisionScope* before;
   const PrecisionScope* root;
-  mutable CastCache* cache = nullptr;  // of the root; made at the first cast of a parameter
+  mutable CastCache* cache = nullptr;  // of the root; created at the first cast of a parameter
 
  private:
   void drop_cache() noexcept;
 };
 
-// Casts that the outermost scope of this thread keeps now.
+// The casts that the outermost scope of this thread caches now.
 struct CastCacheStats {
   int64_t entries = 0, bytes = 0;
 };

@@ -45,7 +45,8 @@ std::string reason_without_policy(const OpEvent& event) {
                                                 : "no policy in force";
 }
 
-// Whether t is a low value widened, moved about at most: then narrowing it undoes that.
+// True if t is a half-precision value that was widened and then at most moved: narrowing it loses
+// nothing.
 bool only_moved_since_widened(const Tensor& t) {
   const Node* node = t.history().get();
   while (node && node->op && node->op->op_class == OpClass::movement && !node->released &&
@@ -88,7 +89,7 @@ void PrecisionLedger::policy(const PolicyEvent& event) {
 
 void PrecisionLedger::result(const OpEvent& event) {
   if (std::string_view(event.op.name) == "policy_cast") {
-    return;  // part of the op that it is made for
+    return;  // part of the op that the cast is made for
   }
   lint(event);
   LedgerRow row{.module = label_text(event.module),
@@ -104,13 +105,13 @@ void PrecisionLedger::result(const OpEvent& event) {
   Entered mine{};
   for (size_t i = entered_.size(); i-- > 0;) {
     if (entered_[i].op == event.op.name && entered_[i].module == event.module) {
-      Entered& outer = entered_[i];  // an op may enter itself again, for another shape
+      Entered& outer = entered_[i];  // an op may call itself, for another shape
       outer.casts += mine.casts;
       outer.cached += mine.cached;
       outer.bytes += mine.bytes;
       mine = std::move(outer);
       row.why = mine.why;
-      entered_.resize(i);  // those above began inside of it and had no result
+      entered_.resize(i);  // those after it began inside of it and had no result
     } else if (mine.op) {
       break;
     }

@@ -1,11 +1,12 @@
-// PrecisionLedger: what ran in which dtype, why, and every cast with its bytes.
+// PrecisionLedger: which op ran in which dtype, why, and every cast with its bytes.
 //
 //   PrecisionLedger ledger;             // on this thread, while it exists
 //   loss = model(x); loss.backward();
 //   std::puts(ledger.table().c_str());  // by op, dtypes and module
 //   for (const PrecisionFinding& f : ledger.findings()) std::puts(f.text.c_str());
 //
-// It computes nothing and waits for no device. docs/mixed_precision.md reads one.
+// It computes nothing and does not wait for the device. docs/mixed_precision.md explains an
+// example.
 #pragma once
 #include <binade/core/observe/observer.h>
 #include <binade/core/precision/op_class.h>
@@ -25,11 +26,11 @@ struct LedgerRow {
   std::string inputs = {}, inside = {}, output = {};  // dtypes: "f16 f16", "f32", "f16"
   std::string why = {};
   int64_t calls = 0;
-  int64_t casts = 0, cached = 0;  // of its inputs: made, or served from the cast cache
-  int64_t cast_bytes = 0;         // read and written by those made
+  int64_t casts = 0, cached = 0;  // of its inputs: made, or found in the cast cache
+  int64_t cast_bytes = 0;         // read and written by the casts made
 };
 
-// What is likely a mistake, each op of a module once.
+// A likely mistake, reported once per op and module.
 struct PrecisionFinding {
   enum Kind : uint8_t {
     long_reduction,       // more than 2048 terms, stored in f16 or bf16
@@ -38,7 +39,7 @@ struct PrecisionFinding {
   };
   Kind kind;
   std::string op = {}, module = {};
-  std::string text = {};  // all of it, with what to do
+  std::string text = {};  // the whole finding, with what to do
   int64_t count = 0;
 };
 const char* to_string(PrecisionFinding::Kind kind);
@@ -49,7 +50,7 @@ class PrecisionLedger final : public OpObserver {
 
   PrecisionLedger() = default;
 
-  // In the order of the first call.
+  // Ordered by the first call.
   const std::vector<LedgerRow>& rows() const { return rows_; }
   const std::vector<PrecisionFinding>& findings() const { return findings_; }
   int64_t casts() const;
@@ -62,7 +63,7 @@ class PrecisionLedger final : public OpObserver {
   void policy(const PolicyEvent& event) override;
 
  private:
-  struct Entered {  // an op that has begun under a policy
+  struct Entered {  // an op that has started under a policy
     const char* op;
     uint32_t module;
     std::string why;
@@ -79,7 +80,8 @@ class PrecisionLedger final : public OpObserver {
   ObserverScope scope_{*this};
 };
 
-// What the policy does with each class of ops, for f32 and for low inputs, and its rules: a table.
+// A table of what the policy does with each class of ops, for f32 and for low inputs, and of its
+// rules.
 std::string explain_precision(const Precision& precision);
 
 }  // namespace binade

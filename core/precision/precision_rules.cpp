@@ -8,7 +8,7 @@
 namespace binade {
 namespace {
 
-// A glob of *: any characters, also none.
+// Glob match: * stands for any characters, also none.
 bool matches_name(std::string_view pattern, std::string_view name) {
   size_t p = 0, n = 0, star = std::string_view::npos, from = 0;
   while (n < name.size()) {

@@ -16,12 +16,13 @@
 
 namespace binade {
 
-// Ops that fit run with their floating inputs cast to `dtype`. What is left out fits everything.
+// Matching ops run with their floating inputs cast to `dtype`. A condition left out matches
+// everything.
 struct PrecisionRule {
   std::string op = {};  // a name of docs/op_classes.md, or several: "*_pool2d"
   std::optional<OpClass> op_class = {};
-  // A path of modules and all below it: "encoder", "encoder.*.norm". A * stands for any characters
-  // within one name, ** for any number of names.
+  // A path of modules, and everything below it: "encoder", "encoder.*.norm". * stands for any
+  // characters within one name, ** for any number of names.
   std::string module = {};
   DType dtype = DType::f32;  // f32, f16 or bf16
 
@@ -30,7 +31,7 @@ struct PrecisionRule {
 // "op softmax in encoder.*: f32"
 std::string to_string(const PrecisionRule& rule);
 
-// Whether the pattern names the path or a path above it.
+// True if the pattern matches the path or a path above it.
 bool matches_module(std::string_view pattern, std::string_view path);
 
 class PrecisionRules {
@@ -41,11 +42,11 @@ class PrecisionRules {
   PrecisionRules& operator=(const PrecisionRules&) = delete;
 
   const std::vector<PrecisionRule>& list() const { return rules_; }
-  // The last rule that fits, or null. Remembered per op and module; thread-safe.
+  // The last matching rule, or null. Cached per op and module; thread-safe.
   const PrecisionRule* find(const char* op, OpClass op_class, uint32_t module) const;
-  // The last rule for all ops of a module: its parameters are kept in f32 where it says f32.
+  // The last rule for all ops of a module: if it says f32, the module's parameters are kept in f32.
   const PrecisionRule* find_module(std::string_view path) const;
-  // Throws if a rule names a module that none of the paths has.
+  // Throws if a rule names a module that none of the paths contains.
   void check_modules(const std::vector<std::string>& paths) const;
 
  private:
@@ -54,9 +55,9 @@ class PrecisionRules {
   std::unique_ptr<Found> found_;
 };
 
-// `base` with the store and the overrides of a JSON file as above; both may be left out. A file
-// that cannot be read, is not of this form, or names an op, class or dtype that does not exist is
-// one error that names the file and the entry.
+// `base` with the store and the overrides of a JSON file as above; both may be left out. Throws one
+// error that names the file and the entry if the file cannot be read, has another form, or names an
+// op, class or dtype that does not exist.
 Precision read_precision(const std::string& path, const Precision& base);
 
 }  // namespace binade

@@ -1,4 +1,4 @@
-// Names of policies, in both directions.
+// Converts names of policies to policies and back.
 #include <binade/core/precision/precision_rules.h>
 #include <binade/kernels/base/error.h>
 

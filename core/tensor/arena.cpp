@@ -18,7 +18,7 @@ Dims slot_strides(const ParameterSlot& slot, const Dims& sizes) {
   return slot.channels_last ? channels_last_strides(sizes) : row_major_strides(sizes);
 }
 
-// Where the slots' tensors are, all on one device.
+// The device of the slots' tensors; all must be on one.
 Device device_of(const std::vector<ParameterSlot>& slots) {
   Device device;
   for (size_t i = 0; i < slots.size(); ++i) {
@@ -33,7 +33,7 @@ Device device_of(const std::vector<ParameterSlot>& slots) {
   return device;
 }
 
-// The leaf of a parameter, whose gradient buffer is the arena range beside its value.
+// Creates the leaf of a parameter, whose gradient buffer is the arena range beside its value.
 Tensor make_leaf(const Arena::Segment& segment, const ParameterSlot& slot, const Dims& sizes,
                  int64_t offset) {
   const Dims strides = slot_strides(slot, sizes);
@@ -238,7 +238,7 @@ void Arena::widen() {
       segment.masters = {};
     }
   }
-  std::vector<Tensor> values, gradients;  // of each parameter: what can fail comes first
+  std::vector<Tensor> values, gradients;  // of each parameter; created first because it can fail
   for (const Parameter& parameter : parameters_) {
     const Segment& segment = wide[static_cast<size_t>(parameter.segment)];
     const Dims &sizes = parameter.value.sizes(), &strides = parameter.value.strides();
@@ -252,7 +252,7 @@ void Arena::widen() {
     if (!is_half(value.dtype())) {
       continue;
     }
-    // Graphs recorded before see a parameter that has changed.
+    // Graphs recorded before must see that the parameter has changed.
     values[i].handle()->storage->version.store(value.version() + 1, std::memory_order_relaxed);
     value.handle()->storage = values[i].handle()->storage;
     value.handle()->view = values[i].handle()->view;

@@ -1,4 +1,4 @@
-// Arenas that are spread over ranks.
+// Arenas sharded over ranks.
 #include <binade/core/tensor/create.h>
 #include <binade/core/tensor/parameter.h>
 #include <binade/core/tensor/rank_group.h>
@@ -10,7 +10,7 @@ namespace {
 
 int64_t round_up(int64_t count, int64_t unit) { return (count + unit - 1) / unit * unit; }
 
-// Of the rank that has most: the length of all shards but the last.
+// The length of the longest shard, which all shards but the last ones have.
 int64_t shard_numel(int64_t numel, int64_t ranks) {
   return round_up((numel + ranks - 1) / ranks, Arena::kAlignment);
 }

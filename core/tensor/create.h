@@ -15,7 +15,7 @@ inline Tensor ones(const Dims& sizes, DType dtype = DType::f32, Device device = 
   return full(sizes, 1, dtype, device);
 }
 Tensor arange(int64_t count, DType dtype = DType::i64, Device device = {});
-// From row-major values; their number must be that of the sizes.
+// Values in row-major order; there must be as many as the sizes need.
 Tensor from_values(std::span<const double> values, const Dims& sizes, DType dtype = DType::f32,
                    Device device = {});
 Tensor from_values(std::initializer_list<double> values, const Dims& sizes,
@@ -31,7 +31,7 @@ Tensor from_values(std::initializer_list<double> values, const Dims& sizes,
 struct Generator {
   uint64_t seed = 0;
   uint64_t offset = 0;
-  // While a graph is captured: a word on the device that kernels add to their offset, because the
+  // Set while a graph is captured: a device scalar that kernels add to their offset, because the
   // offsets themselves are part of the graph (train/graphed_step.h).
   Tensor advance = {};
 
@@ -44,7 +44,7 @@ struct Generator {
 Generator& generator();           // of the calling thread
 void manual_seed(uint64_t seed);  // of the calling thread
 
-// Uniform in [0, 1); standard normal. The same numbers on every device.
+// Uniform in [0, 1), and standard normal. The numbers are the same on every device.
 Tensor rand(const Dims& sizes, DType dtype = DType::f32, Device device = {});
 Tensor randn(const Dims& sizes, DType dtype = DType::f32, Device device = {});
 void fill_uniform(const Tensor& t, double low, double high);

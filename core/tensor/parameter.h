@@ -1,13 +1,15 @@
-// Parameters and the arena they live in.
+// Parameters, and the arena that holds them.
 //
 // An Arena holds a model's parameters in flat segments, one per dtype: values and gradients (the
-// same dtype), f32 masters behind f16/bf16 values where the precision asks for them, and whatever
-// state an optimizer adds. All of them share offsets, so an optimizer step is one pass over ranges,
-// and a DDP bucket or a ZeRO shard is a range. Ranges start at multiples of kAlignment elements
-// (256 bytes or more) and the gaps hold zeros. Every range has a version of its own.
+// same dtype), f32 masters of f16/bf16 values if the precision asks for them, and any state that an
+// optimizer adds. All of these share offsets, so an optimizer step is one pass over ranges, and a
+// DDP bucket or a ZeRO shard is a range. Ranges start at multiples of kAlignment elements (256
+// bytes or more); the gaps hold zeros. Every range has its own version.
 //
-// An arena may be spread over the ranks of a group (ZeRO: S. Rajbhandari et al., "ZeRO: memory
-// optimizations toward training trillion parameter models", SC 2020). Of each segment every rank
+// An arena may be sharded over the ranks of a group (ZeRO: S. Rajbhandari et al., "ZeRO: memory
+// optimizations toward training trillion parameter models", SC 2020). Each segment is split into
+// one range per rank, of equal size and padded to kAlignment; the last ones may be shorter or
+// empty.
 // owns one of as many equal ranges, padded to kAlignment; the last ones are shorter or empty.
 #pragma once
 #include <binade/core/autograd/autograd.h>
@@ -21,22 +23,23 @@ namespace binade {
 class Arena;
 class RankGroup;
 
-// What a rank keeps of its own range only. Values are whole everywhere.
+// The data that a rank keeps for its own range only. Every rank has all values.
 enum class Sharding : uint8_t {
   none,
-  states,     // ZeRO-1: masters and moments. The step updates the own range and gathers the values.
-  gradients,  // ZeRO-2: gradients too. Backward reduces them into the rank that owns them.
+  states,     // ZeRO-1: masters and moments. The step updates the own range, then gathers values.
+  gradients,  // ZeRO-2: gradients too. Backward reduces them to the rank that owns them.
 };
 const char* to_string(Sharding sharding);
 
-// What a module registers: its name, the handles that hold it (more than one for tied weights).
+// A parameter as a module registers it: the name, and the handles that hold it (several for tied
+// weights).
 struct ParameterSlot {
   std::string name;
   std::vector<Tensor*> handles;
-  bool norm_or_bias = false;  // not decayed on request
+  bool norm_or_bias = false;  // exempt from weight decay on request
   bool trainable = true;
   bool channels_last = false;  // memory order of a convolution weight [O, C, R, S]: OHWI
-  DType dtype = DType::f32;    // wanted; the arena converts
+  DType dtype = DType::f32;    // requested; the arena converts
 };
 
 struct Parameter {
@@ -60,11 +63,11 @@ class Arena : public std::enable_shared_from_this<Arena> {
     DType dtype;
     int64_t numel;
     Tensor values;     // [numel]
-    Tensor gradients;  // [numel], or of the own range alone: gradients_begin
-    Tensor masters;    // f32 of the own range, undefined where the values are their own masters
-    // Of the ranks: [begin of the first, ..., numel]; empty where the arena is not sharded.
+    Tensor gradients;  // [numel], or only the own range, from gradients_begin on
+    Tensor masters;    // f32, the own range; undefined if the values need no masters
+    // The ranges of the ranks: [begin of the first, ..., numel]; empty if the arena is not sharded.
     std::vector<int64_t> bounds = {};
-    int64_t own_begin = 0, own_end = -1;  // of states; all of it where the arena is not sharded
+    int64_t own_begin = 0, own_end = -1;  // range of the states; everything if not sharded
     int64_t gradients_begin = 0;
     DType state_dtype() const { return compute_dtype(dtype); }
     int64_t own_numel() const { return own_end - own_begin; }
@@ -80,19 +83,18 @@ class Arena : public std::enable_shared_from_this<Arena> {
 
   Device device() const { return segments_.empty() ? Device{} : segments_[0].values.device(); }
 
-  // A zeroed state tensor per segment, of the own range: for moments.
+  // A zeroed state tensor per segment for the own range, for example for moments.
   std::vector<Tensor> make_state() const;
 
-  // Spreads the arena over a group, which outlives it. REQUIRES: every rank has the same arena.
-  // Throws where an optimizer or a sharding exists. Gradients are forgotten. Alone, a rank owns all
-  // and nothing changes.
+  // Shards the arena over a group, which must outlive it. REQUIRES: every rank has the same arena.
+  // Throws if an optimizer or a sharding exists. Gradients are dropped. With a single rank nothing
+  // changes.
   void shard(RankGroup& group, Sharding sharding);
   Sharding sharding() const { return sharding_; }
-  RankGroup* group() const { return group_; }  // null where not sharded
-  // The whole of a state tensor: the tensor itself, or gathered from the ranks (collective).
+  RankGroup* group() const { return group_; }  // null if not sharded
+  // A whole state tensor: the tensor itself, or gathered from the ranks (collective).
   Tensor whole(const Tensor& state, int segment) const;
-  // Sets a parameter's part of a state tensor from a tensor of the parameter's shape: what this
-  // rank has of it.
+  // Sets this rank's part of a parameter in a state tensor from a tensor of the parameter's shape.
   void put(const Tensor& state, const Parameter& parameter, const Tensor& source) const;
   // Sets a parameter from a tensor of its shape; a master takes the values before rounding.
   void set_value(const Parameter& parameter, const Tensor& source) const;
@@ -109,18 +111,18 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // After a step, in which each rank changed its range: every rank gets all values. Collective
   // where sharded.
   void gather_values() const;
-  // In memory now: values, gradients and masters. Optimizer::state_bytes() has the moments.
+  // Bytes in memory now: values, gradients and masters. Optimizer::state_bytes() has the moments.
   int64_t bytes() const;
 
-  // Forgets all gradients (nothing is written: the next backward overwrites).
+  // Drops all gradients (writes nothing: the next backward overwrites them).
   void clear_gradients() const;
 
-  // Makes the f16 and bf16 segments f32, with the values of their masters where there are any. All
-  // handles of the parameters follow; offsets stay, and so do the states of optimizers. Gradients
-  // are forgotten. All or nothing.
+  // Converts the f16 and bf16 segments to f32, with the values of their masters if there are any.
+  // All handles of the parameters follow; offsets and optimizer states stay valid. Gradients are
+  // dropped. All or nothing.
   void widen();
 
-  // Optimizers that hold the arena: moving the model is an error while there is one.
+  // Number of optimizers that hold the arena: with any, moving the model is an error.
   int optimizers = 0;
   bool has_optimizer() const { return optimizers > 0; }
   // The model's tensors lie elsewhere now: an optimizer would train what nobody uses.
@@ -171,9 +173,9 @@ class ParameterList {
   const Parameter& operator[](size_t i) const { return parameters_[i]; }
   int64_t numel() const;
   const std::shared_ptr<Arena>& arena() const { return arena_; }
-  // Of the whole arena; before the optimizer is made. See Arena::shard().
+  // Shards the whole arena; call it before creating the optimizer. See Arena::shard().
   void shard(RankGroup& group, Sharding sharding) const { arena_->shard(group, sharding); }
-  // Those for which keep(parameter) is true.
+  // The parameters for which keep(parameter) is true.
   template <class F>
   ParameterList filter(F keep) const {
     std::vector<Parameter> kept;
@@ -190,8 +192,8 @@ class ParameterList {
   std::vector<Parameter> parameters_;
 };
 
-// What a rank needs for the parameters of an arena, in bytes, with `moments` state tensors per
-// parameter (AdamW: 2). Of the rank with most.
+// Bytes that the rank with most needs for the parameters of an arena, with `moments` state tensors
+// per parameter (AdamW: 2).
 struct ShardBytes {
   int64_t values = 0, gradients = 0, masters = 0, moments = 0;
   int64_t total() const { return values + gradients + masters + moments; }

@@ -1,4 +1,4 @@
-// SourceLine: the line of a call, as a default argument. (std::source_location is not in clang 14.)
+// SourceLine: the line of a call, as a default argument. (clang 14 lacks std::source_location.)
 #pragma once
 #include <cstdint>
 

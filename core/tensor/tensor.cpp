@@ -12,8 +12,8 @@ namespace {
 
 using detail::kLineBytes;
 
-// Up to a line of data on the host lies behind its Storage, in one block. Under AddressSanitizer it
-// has a block of its own, whose bounds are watched.
+// Host data of up to one cache line is in the same block, after its Storage. With AddressSanitizer
+// it has its own block, whose bounds are checked.
 constexpr size_t kStorageBytes = (sizeof(Storage) + kLineBytes - 1) / kLineBytes * kLineBytes;
 #ifdef BINADE_PLAIN_MALLOC
 constexpr size_t kInlineBytes = 0;
@@ -45,7 +45,7 @@ Ref<Storage> allocate_storage(size_t bytes, Device device) {
   return owner;
 }
 
-// New memory for numel elements; the caller sets sizes, strides and `contiguous`.
+// Allocates memory for numel elements; the caller sets sizes, strides and `contiguous`.
 Ref<TensorData> allocate_data(int64_t numel, DType dtype, Device device) {
   auto storage = allocate_storage(static_cast<size_t>(numel) * size_of(dtype), device);
   std::byte* memory = storage->data;

@@ -1,10 +1,10 @@
 // Tensor: a 16-byte handle {data, history}.
 //
-// `data` is a counted View of a counted Storage; tensors that share a storage see each other's
+// `data` is a counted View of a counted Storage; tensors with the same storage see each other's
 // writes. `history` is null for a plain tensor; else it is the graph node that computed the value,
-// or the leaf that collects a parameter's gradient. Data never points to history, so no reference
-// cycle can exist. Copying a Tensor copies the handle, never the data. Handles may be used from
-// several threads; the data is not locked.
+// or the leaf that collects a parameter's gradient. Data never points to history, so reference
+// cycles are impossible. Copying a Tensor copies the handle, never the data. Several threads may
+// use handles; the data is not locked.
 #pragma once
 #include <binade/core/device/memory.h>
 #include <binade/core/tensor/ref.h>
@@ -17,8 +17,8 @@ namespace binade {
 
 struct Storage {
   std::atomic<uint32_t> refs{1};
-  std::atomic<uint32_t> version{0};  // bumped by every in-place write
-  std::atomic<uint32_t> saves{0};    // how often backward graphs hold it
+  std::atomic<uint32_t> version{0};  // incremented by every in-place write
+  std::atomic<uint32_t> saves{0};    // how many backward graphs hold it
   Device device;
   std::byte* data = nullptr;
   size_t bytes = 0;
@@ -58,34 +58,33 @@ class Tensor {
   bool is_contiguous() const { return data_->view.contiguous; }  // row-major and dense
   bool is_channels_last() const;                                 // dense with channels innermost
 
-  // What kernels take; an undefined tensor gives a null view.
+  // The view that kernels take; null for an undefined tensor.
   operator const View&() const { return data_ ? data_->view : kNoView; }  // NOLINT
   const View& view() const { return *this; }
 
-  // Host pointer to the first element; the caller minds the strides. Throws on a wrong dtype.
+  // Host pointer to the first element; mind the strides. Throws on a wrong dtype.
   template <class T>
   T* data() const {
     check_dtype(dtype_of<T>);
     return data_->view.as<T>();
   }
-  // The value of a tensor with one element. Every call is a synchronisation point on a GPU.
+  // The value of a tensor with one element. On a GPU every call waits for the device.
   double item(SourceLine where = SourceLine::here()) const;
   // The element at a row-major index, as a double.
   double at(int64_t index, SourceLine where = SourceLine::here()) const;
 
-  Tensor detach() const { return Tensor(data_); }  // the same data without history: no allocation
+  Tensor detach() const { return Tensor(data_); }  // same data, no history, no allocation
   bool requires_grad() const { return static_cast<bool>(history_); }
   // Makes this handle a leaf that collects gradients. Copies made before do not become leaves.
   Tensor& require_grad();
   // The gradient of a leaf, unscaled, f32 (f64 for f64 leaves); undefined if there is none yet.
   Tensor grad() const;
   void zero_grad() const;
-  // Fills the gradients of all leaves from this tensor; see core/autograd/autograd.h for the
-  // options.
+  // Computes the gradients of all leaves from this tensor; core/autograd/autograd.h has options.
   void backward() const;
   void backward(const Tensor& seed) const;
 
-  // In-place changes; errors on a tensor that has a graph history (a leaf only under NoGradGuard).
+  // In-place changes; errors if the tensor has a graph history (for a leaf only under NoGradGuard).
   void fill_(double value) const;
   void copy_(const Tensor& source) const;  // casts and broadcasts
 
@@ -113,14 +112,14 @@ class Tensor {
 // Uninitialised memory.
 Tensor empty(const Dims& sizes, DType dtype = DType::f32, Device device = {});
 Tensor empty_strided(const Dims& sizes, const Dims& strides, DType dtype, Device device = {});
-// The sizes, dtype, device and, where they are dense, the strides of t.
+// The sizes, dtype and device of t, and its strides if they are dense.
 Tensor empty_like(const Tensor& t);
 Tensor empty_like(const Tensor& t, DType dtype);
 
-// A view of t's storage, without history: for ops that define their own gradient. Offset in
+// A view of t's storage, without history: for ops that define their own gradient. The offset is in
 // elements.
 Tensor make_view(const Tensor& t, const Dims& sizes, const Dims& strides, int64_t offset = 0);
-// A range of t's storage that has a version of its own: for arenas.
+// A range of t's storage with its own version: for arenas.
 Tensor make_range(const Tensor& t, const Dims& sizes, const Dims& strides, int64_t offset);
 
 static_assert(sizeof(Tensor) == 16);

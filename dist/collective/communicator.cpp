@@ -11,14 +11,14 @@
 namespace binade::dist {
 namespace {
 
-// What a rank tells the next one before a collective.
+// The message that a rank sends to the next one before a collective.
 struct Header {
   uint64_t sequence;
   Signature signature;
   bool operator==(const Header&) const = default;
 };
 
-// The values of x in contiguous memory that the transport reaches: x itself where they are.
+// x as contiguous memory that the transport can access: x itself, or a copy.
 Tensor within_reach(const Transport& transport, const Tensor& x) {
   return x.detach().to(transport.device()).contiguous();
 }
@@ -43,7 +43,7 @@ uint8_t variant(const AllReduceOptions& options) {
                               (options.algorithm == Algorithm::library ? 2 : 0));
 }
 
-// Ranks that name other ranges differ in their signatures.
+// A hash of the ranges, so that ranks with other ranges have other signatures.
 int32_t digest(std::span<const int64_t> bounds) {
   return static_cast<int32_t>(crc32c(std::as_bytes(bounds)));
 }
@@ -88,7 +88,7 @@ void Communicator::run(const Signature& signature, F&& body) {
   } catch (const TransportError& error) {
     end(describe(error.what()));
   } catch (const CollectiveError&) {
-    throw;  // where the rank was when the job ended stays
+    throw;  // keep where the rank was when the job ended
   } catch (...) {
     progress.leave();
     throw;
@@ -164,7 +164,7 @@ void Communicator::gather(const Tensor& part, const Tensor& all, int root) {
   move_parts(Collective::gather, all, part, root);
 }
 
-// Straight between the root and every other rank.
+// Transfers directly between the root and every other rank.
 void Communicator::move_parts(Collective collective, const Tensor& all, const Tensor& part,
                               int root) {
   const char* what = to_string(collective);
@@ -262,8 +262,8 @@ void Communicator::gather_ranges(const Tensor& x, std::span<const int64_t> bound
   write_back(values, x);
 }
 
-// Everyone has been told by everyone, in ever longer steps (D. Hensgen, R. Finkel, U. Manber, "Two
-// algorithms for barrier synchronization", 1988).
+// After step k every rank has heard of 2^k ranks (D. Hensgen, R. Finkel, U. Manber, "Two algorithms
+// for barrier synchronization", 1988).
 void Communicator::barrier() {
   run({.collective = Collective::barrier}, [&] {
     const int n = size();

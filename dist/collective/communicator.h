@@ -1,12 +1,12 @@
 // Communicator: the collectives of a group of ranks, on tensors.
 //
-// All ranks of the group call the same collectives in the same order. Every call carries a sequence
-// number and a signature (what, dtype, elements, operation), which neighbours compare before any
-// data move: a call that differs, a rank that is dead, gone or late ends the job on every rank with
-// a CollectiveError that shows who is where. After one, every further call throws it too.
-// One thread at a time calls a communicator.
+// All ranks of the group must call the same collectives in the same order. Every call carries a
+// sequence number and a signature (what, dtype, elements, operation), which neighbours compare
+// before data move. If a call differs, or a rank is dead, gone or late, the job ends on every rank
+// with a CollectiveError that shows where each rank is. Every further call throws it too. Only one
+// thread at a time may call a communicator.
 //
-// Tensors on a device other than the CPU pass through host memory, unless connect_devices() has
+// Tensors on a device other than the CPU go through host memory, unless connect_devices() has
 // connected the devices of all ranks.
 #pragma once
 #include <binade/core/tensor/rank_group.h>
@@ -23,14 +23,14 @@ enum class Algorithm : uint8_t {
 
 struct AllReduceOptions {
   Algorithm algorithm = Algorithm::ring;
-  bool f32_carry = false;  // of the ring, for f16 and bf16
+  bool f32_carry = false;  // for the ring, with f16 and bf16
   int64_t piece_bytes = RingOptions{}.piece_bytes;
 };
 
 struct CommunicatorOptions {
   double timeout = 60;         // seconds in which a collective must make progress
-  double first_timeout = 600;  // the same for the first one, as ranks start at different times
-  // Of run_threads() and World: messages take as long as over such a link, to try that.
+  double first_timeout = 600;  // the same for the first one, since ranks start at different times
+  // For run_threads() and World: messages take as long as over such a link, for experiments.
   LinkDelay link = {};
 };
 
@@ -49,37 +49,37 @@ class Communicator : public RankGroup {
                   const AllReduceOptions& options = {});
   // x = rank root's x. Any dtype.
   void broadcast(const Tensor& x, int root = 0);
-  // [n, sizes of x...], by rank. Any dtype.
+  // Returns [n, sizes of x...], ordered by rank. Any dtype.
   Tensor all_gather(const Tensor& x);
-  // part = this rank's of the n equal parts of rank root's `all`; and the way back: `all` of rank
-  // root = the parts of all ranks. Elsewhere `all` is not looked at. Any dtype.
+  // scatter: part = this rank's part of rank root's `all`, which has n equal parts. gather: rank
+  // root's `all` = the parts of all ranks. On other ranks `all` is ignored. Any dtype.
   void scatter(const Tensor& all, const Tensor& part, int root = 0);
   void gather(const Tensor& part, const Tensor& all, int root = 0);
-  // x: [n, ...] to [...]: this rank's part of the reduction.
+  // From x [n, ...] to [...]: this rank's part of the reduction.
   Tensor reduce_scatter(const Tensor& x, ReduceOp op = ReduceOp::sum,
                         const AllReduceOptions& options = {});
   void barrier();
-  // x [n] in place: elements [bounds[r], bounds[r + 1]) belong to rank r
-  // (see RankGroup). This rank's become the reduction, the others stay as they are.
+  // x [n] in place: elements [bounds[r], bounds[r + 1]) belong to rank r (see RankGroup). This
+  // rank's elements become the reduction, the others stay unchanged.
   void reduce_scatter_ranges(const Tensor& x, std::span<const int64_t> bounds, ReduceOp op,
                              const AllReduceOptions& options = {});
   void gather_ranges(const Tensor& x, std::span<const int64_t> bounds) override;
   void sum(const Tensor& x) override { all_reduce(x); }
 
-  // The ranks that give the same color, ordered by key and rank. color -1: no group, an undefined
-  // result (nullptr). Collective over this group.
+  // Groups the ranks that pass the same color, ordered by key and rank. color -1: no group, returns
+  // nullptr. Collective over this group.
   std::unique_ptr<Communicator> split(int color, int key = 0);
 
-  // Tensors on `device`, one of this rank's, travel between devices from now on, over NCCL; groups
-  // that are split off later do the same. Collective. Throws Error on every rank where one has no
+  // From now on tensors on `device`, a device of this rank, are transferred between devices by
+  // NCCL; groups split off later do the same. Collective. Throws Error on every rank if one has no
   // NCCL.
   void connect_devices(Device device);
   bool has_devices() const { return device_transport_ != nullptr; }
 
-  // Makes a collective under way, and those to come, throw: from any thread.
+  // Makes the current collective and all later ones throw. May be called from any thread.
   void interrupt() noexcept;
 
-  // The step of training, for the table of an error.
+  // The training step, for the table in an error.
   void set_step(int64_t step) { health_->progress().set_step(step); }
   uint64_t bytes_sent() const;
   uint64_t bytes_received() const;
@@ -87,7 +87,7 @@ class Communicator : public RankGroup {
   Transport& transport() { return *transport_; }
 
  private:
-  // The transport that reaches a tensor, or its copy on the CPU.
+  // The transport that can access a tensor, or else its copy on the CPU.
   Transport& carrier(const Tensor& x) const;
   template <class F>
   void run(const Signature& signature, F&& body);

@@ -1,11 +1,11 @@
-// How values of several ranks become one.
+// How values of several ranks are combined into one.
 #pragma once
 #include <cstdint>
 
 namespace binade::dist {
 
-// avg is the sum divided by the number of ranks: before the sum for f16 and bf16, where the sum
-// might overflow, and after it for the others (integers truncate toward zero).
+// avg is the sum divided by the number of ranks. f16 and bf16, where the sum might overflow, divide
+// before the sum, the others after it (integers truncate toward zero).
 enum class ReduceOp : uint8_t { sum, avg, max, min };
 
 constexpr const char* to_string(ReduceOp op) {

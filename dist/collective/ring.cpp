@@ -1,7 +1,7 @@
-// One pipeline of items does it all: item i is piece i % pieces of step i / pieces. In step s rank
-// r sends segment r - 1 - s and receives segment r - 2 - s. Steps below n - 1 reduce, the n - 1
-// after them gather. Item i is sent when item i - pieces, the same piece one step before, has been
-// combined, so up to `pieces` items can be under way.
+// One pipeline of items does everything: item i is piece i % pieces of step i / pieces. In step s
+// rank r sends segment r - 1 - s and receives segment r - 2 - s. Steps below n - 1 reduce, the n -
+// 1 steps after them gather. Item i is sent once item i - pieces, the same piece one step before,
+// has been combined, so up to `pieces` items can be in flight.
 #include <binade/core/device/device_memory.h>
 #include <binade/dist/collective/ring.h>
 #include <binade/kernels/copy/combine.h>
@@ -11,7 +11,7 @@
 namespace binade::dist {
 namespace {
 
-constexpr int64_t kUnderWay = 4;  // items whose messages are posted at a time
+constexpr int64_t kUnderWay = 4;  // items in flight at a time
 
 struct Range {
   int64_t begin, count;  // elements
@@ -24,7 +24,7 @@ void check_place(const char* what, const Transport& transport, const View& x) {
         ", expected contiguous memory of ", device);
 }
 
-// The host waits for what the current stream and the transport have been given.
+// Waits on the host for all work given to the current stream and the transport.
 void complete(Transport& transport) {
   if (!transport.device().is_cpu()) {
     transport.group_start();
@@ -42,7 +42,7 @@ kernels::CombineOp combine_op(ReduceOp op) {
 
 class Ring {
  public:
-  // x holds all segments. Results go to y: all segments of it where `whole`, else this rank's.
+  // x has all segments. Results go to y: all segments if `whole`, else this rank's.
   Ring(Transport& transport, const View& x, const View& y, bool whole, ReduceOp op,
        const RingOptions& options)
       : t_(transport),
@@ -76,7 +76,7 @@ class Ring {
  private:
   void run(int64_t first_step, int64_t last_step) {
     if (first_step < n_ - 1) {
-      // Two ranks that need not change what they send have no partial results to keep.
+      // With two ranks that send their values unchanged there are no partial results to store.
       const bool partial = n_ > 2 || makes_first();
       const int64_t width = static_cast<int64_t>(size_of(wire_)), received = slot_ * under_way_;
       received_ =
@@ -98,7 +98,7 @@ class Ring {
     complete(t_);
   }
 
-  // Whether the first step sends something else than the values as they are.
+  // True if the first step does not send the values unchanged.
   bool makes_first() const { return before_ != 1 || wire_ != x_.dtype; }
 
   uint64_t post(int64_t i) {
@@ -112,7 +112,7 @@ class Ring {
     return t_.group_end();
   }
 
-  // What item (step, k) sends; for the first step of a reduction it may have to be made.
+  // The data that item (step, k) sends. The first step of a reduction may have to compute it.
   View sent(int64_t step, int64_t k) {
     const Range range = piece(t_.rank() - 1 - step, k);
     if (step >= n_ - 1) {
@@ -257,10 +257,10 @@ void ring_broadcast(Transport& transport, const View& x, int root, const RingOpt
   const int n = transport.size();
   check(root >= 0 && root < n, "broadcast: got root ", root, ", expected a rank of 0 .. ", n - 1);
   check_place("broadcast", transport, x);
-  const int place = (transport.rank() - root + n) % n;  // in the chain from the root
+  const int place = (transport.rank() - root + n) % n;  // distance from the root
   const auto size = static_cast<size_t>(x.numel) * size_of(x.dtype);
   const auto piece = static_cast<size_t>(options.piece_bytes);
-  // Piece i arrives while piece i - 1 is passed on.
+  // Receives piece i while it passes on piece i - 1.
   const size_t pieces = (size + piece - 1) / piece;
   for (size_t i = 0; n > 1 && i <= pieces; ++i) {
     const auto range = [&](size_t k) { return std::min(piece, size - k * piece); };

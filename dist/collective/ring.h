@@ -2,16 +2,16 @@
 // each rank sends 2 (n - 1) / n of the data (P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce
 // algorithms for clusters of workstations", 2009).
 //
-// The data are n segments. Reduce-scatter: segment j travels from rank j + 1 once around to rank j,
-// each rank adding its own values, so the order of a sum is fixed by j and n. All-gather: the
-// complete segments travel once around. Segments are cut into pieces; several are under way
+// The data are n segments. Reduce-scatter: segment j travels once around, from rank j + 1 to rank
+// j, and each rank adds its own values, so the order of a sum depends on j and n only. All-gather:
+// the complete segments travel once around. Segments are split into pieces; some are in flight
 // while others are added.
 //
-// All ranks call with the same sizes, dtypes and options (dist/collective/communicator.h checks
-// that). Views are contiguous and lie where the transport's messages do: on the CPU or on its
-// device, where sums are made by a kernel on the current stream while other pieces travel. Results
-// are bit-identical on all ranks, on every transport and from run to run, and complete when the
-// call returns.
+// All ranks must call with the same sizes, dtypes and options (dist/collective/communicator.h
+// checks this). Views are contiguous, in memory that the transport can access: on the CPU or on its
+// device, where a kernel on the current stream adds while other pieces are in flight. Results are
+// bit-identical on all ranks, on every transport and from run to run, and complete when the call
+// returns.
 #pragma once
 #include <binade/dist/collective/reduce_op.h>
 #include <binade/dist/transport/transport.h>
@@ -22,12 +22,12 @@
 namespace binade::dist {
 
 struct RingOptions {
-  // f16 and bf16 travel as f32 while they are added and are rounded once, at the end: twice the
-  // bytes on the way for one rounding instead of n - 1.
+  // f16 and bf16 are sent as f32 while they are added, and rounded once, at the end: twice the
+  // bytes, but one rounding instead of n - 1.
   bool f32_carry = false;
   int64_t piece_bytes = int64_t(1) << 18;
-  // n + 1 rising offsets from 0 to the number of elements, the same on all ranks: segment r is
-  // [bounds[r], bounds[r + 1]). Empty: n nearly equal segments.
+  // n + 1 non-decreasing offsets from 0 to the number of elements, the same on all ranks: segment r
+  // is [bounds[r], bounds[r + 1]). Empty: n nearly equal segments.
   std::span<const int64_t> bounds = {};
 };
 
@@ -37,11 +37,11 @@ void ring_all_reduce(Transport& transport, const View& x, ReduceOp op,
 // y = this rank's segment of the reduction. x: n times the elements of y.
 void ring_reduce_scatter(Transport& transport, const View& x, const View& y, ReduceOp op,
                          const RingOptions& options = {});
-// y = every rank's x, by rank. Any dtype.
+// y = every rank's x, ordered by rank. Any dtype.
 void ring_all_gather(Transport& transport, const View& x, const View& y,
                      const RingOptions& options = {});
-// The same in place, over the segments that options.bounds names: this rank's segment of x becomes
-// the reduction and the others stay as they are; or every rank's segment of x comes to all.
+// In place, over the segments in options.bounds: this rank's segment of x becomes the reduction and
+// the others stay unchanged; or all ranks get every rank's segment of x.
 void ring_reduce_scatter_ranges(Transport& transport, const View& x, ReduceOp op,
                                 const RingOptions& options);
 void ring_all_gather_ranges(Transport& transport, const View& x, const RingOptions& options);

@@ -13,7 +13,7 @@ namespace {
 
 using kernels::CombineOp;
 
-// Sums in two doubles each (D. Knuth's two-sum): exact for all that these tables show.
+// Sums as two doubles each (D. Knuth's two-sum): exact for all values in these tables.
 class ExactSum {
  public:
   ExactSum() = default;
@@ -29,7 +29,7 @@ class ExactSum {
     }
   }
   double high(size_t i) const { return high_[i] + low_[i]; }
-  // The exact value less x, divided by n.
+  // (The exact value - n x) / n.
   double difference(size_t i, double x, double n) const {
     return ((high_[i] - x * n) + low_[i]) / n;
   }
@@ -150,7 +150,7 @@ class Reduction {
     return parts[0].values.to(choice_.dtype);
   }
 
-  // What the first rank of a sum sends.
+  // The message of the first rank of a sum.
   Partial first(const Tensor& x) const {
     Partial sum{x, ExactSum(x.to(DType::f64))};
     if (n_ > 1 && (before_ != 1 || wire_ != x.dtype())) {
@@ -186,7 +186,7 @@ class Reduction {
   std::vector<HopSums> hops_;
 };
 
-// The values of x in an order drawn for this rank (R. Fisher, F. Yates, 1938).
+// The values of x in a random order for this rank (R. Fisher, F. Yates, 1938).
 Tensor shuffled(const Tensor& x, uint64_t seed, int rank) {
   const Tensor y = empty({x.numel()}, DType::f64);
   y.copy_(x);

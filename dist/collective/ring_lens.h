@@ -1,6 +1,6 @@
-// Ring lens: what an all-reduce does to the numbers of a tensor, choice by choice. Every hop is
-// made in one process, with the kernel that the ring itself uses (kernels/copy/combine.h), and
-// compared with the exact partial sum of the same ranks.
+// Ring lens: what each kind of all-reduce does to the numbers of a tensor. Every hop is computed in
+// one process, with the kernel of the ring itself (kernels/copy/combine.h), and compared with the
+// exact partial sum of the same ranks.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -17,23 +17,23 @@ enum class ReductionOrder : uint8_t {
 
 struct ReductionChoice {
   DType dtype = DType::f16;
-  bool f32_carry = false;  // f16 and bf16 travel as f32 and are rounded at the end
+  bool f32_carry = false;  // f16 and bf16 are sent as f32 and rounded at the end
   Division division = Division::none;
   ReductionOrder order = ReductionOrder::ring;
 };
 std::string to_string(const ReductionChoice& choice);  // "f16 carried in f32, average, ring"
 
-// How far the partial results of one hop are from the exact ones.
+// The errors of the partial results of one hop.
 struct HopError {
-  double relative = 0;   // sqrt(sum of squared errors / sum of squared exact values), finite ones
+  double relative = 0;   // sqrt(sum of squared errors / sum of squared exact values), finite only
   double ulps = 0;       // the largest error in units of the last place of the tensor's dtype
-  int64_t infinite = 0;  // elements that are not finite where the exact value is
-  int64_t lost = 0;      // elements that are 0 where the exact value is not
+  int64_t infinite = 0;  // elements that are not finite although the exact value is
+  int64_t lost = 0;      // elements that are 0 although the exact value is not
 };
 
-// The reduction of ranks[0], ranks[1], ... (contiguous f64 vectors of one length on the CPU, each
-// rounded to the dtype first; the exact sum is that of the rounded values). `hops`, if given, gets
-// an entry per hop of the ring, n - 1, or per level of the tree; the last is that of the result.
+// The reduction of ranks[0], ranks[1], ...: contiguous f64 vectors of one length on the CPU, each
+// first rounded to the dtype; the exact sum is over the rounded values. `hops`, if given, gets an
+// entry per hop of the ring (n - 1), or per level of the tree; the last one is for the result.
 Tensor reduce_as(const std::vector<Tensor>& ranks, const ReductionChoice& choice,
                  std::vector<HopError>* hops = nullptr);
 
@@ -44,7 +44,7 @@ struct RingLensRow {
 };
 
 struct RingLensReport {
-  std::string source;  // of the values
+  std::string source;  // origin of the values
   int64_t elements = 0;
   std::vector<RingLensRow> rows;
 };
@@ -55,8 +55,8 @@ struct RingLensOptions {
   uint64_t seed = 0;
 };
 
-// Every choice for every number of ranks. Each rank holds the values of x in an order of its own,
-// so that the terms of a sum are independent and have x's distribution.
+// Tries every choice for every number of ranks. Each rank holds the values of x in a different
+// order, so that the terms of a sum are independent and have x's distribution.
 RingLensReport ring_lens(const Tensor& x, const std::string& source,
                          const RingLensOptions& options = {});
 

@@ -31,7 +31,7 @@ std::string to_string(const ReductionChoice& choice) {
               name_of(choice.division), ", ", name_of(choice.order));
 }
 
-// The relative error after hops 1, 2, 4, ... and of the result.
+// A table of the relative error after hops 1, 2, 4, ... and of the result.
 std::string to_text(const RingLensReport& report) {
   size_t most = 0;
   for (const RingLensRow& row : report.rows) {

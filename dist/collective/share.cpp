@@ -6,8 +6,8 @@
 namespace binade::dist {
 namespace {
 
-// What the ranks that are not the root must know to make the tensors: per tensor its name, a zero
-// byte, its dtype and its sizes.
+// The data by which other ranks create the root's tensors: for each its name, a zero byte, its
+// dtype and its sizes.
 struct TensorHead {
   DType dtype;
   int64_t dims, sizes[kMaxDims];

@@ -1,4 +1,4 @@
-// What a collective is: all ranks must agree on it before they exchange data.
+// A description of a collective: all ranks must agree on it before they exchange data.
 #pragma once
 #include <binade/dist/collective/reduce_op.h>
 #include <binade/kernels/base/dtype.h>
@@ -26,7 +26,7 @@ constexpr const char* to_string(Collective collective) {
   return kName[static_cast<int>(collective)];
 }
 
-// Travels between ranks as it is.
+// Sent between ranks as raw bytes.
 struct Signature {
   Collective collective = Collective::barrier;
   DType dtype = DType::u8;

@@ -14,7 +14,7 @@
 namespace binade::dist {
 namespace {
 
-constexpr double kVerdictSeconds = 2.5;  // the server needs one at most
+constexpr double kVerdictSeconds = 2.5;  // the server needs at most one
 
 std::string host_name() {
   char name[64] = "";
@@ -104,7 +104,7 @@ std::string ControlClient::report(const std::string& cause) {
     try {
       const std::lock_guard lock(s.write_mutex);
       s.frames.write(FrameType::failure, cause);
-    } catch (const SocketError&) {  // the thread sees that too
+    } catch (const SocketError&) {  // the thread notices it too
     }
   }
   {
@@ -125,7 +125,7 @@ void ControlClient::say_goodbye() {
   try {
     const std::lock_guard lock(s.write_mutex);
     s.frames.write(FrameType::goodbye);
-  } catch (const SocketError&) {  // rank 0 has ended before: it needs nobody either
+  } catch (const SocketError&) {  // rank 0 has ended already and needs no goodbye
   }
 }
 
@@ -142,7 +142,7 @@ void ControlClient::State::set_verdict(ControlClient& client, const std::string&
   client.interrupt_transports();
 }
 
-// A transport that waits looks at its own clock; MPI_Allreduce does not.
+// A waiting transport checks the timeout itself; MPI_Allreduce does not.
 void ControlClient::State::watch_library_calls(ControlClient& client) {
   const Whereabouts where = client.progress().now();
   if (where.inside && (where.signature.variant & 2) && where.seconds > options.late_seconds) {
@@ -156,7 +156,7 @@ void ControlClient::State::watch_library_calls(ControlClient& client) {
 void ControlClient::State::run(ControlClient& client) {
   Whereabouts told;
   bool connected = true;
-  // So often rank 0 hears of every rank: it can take some thousand messages a second.
+  // The interval of reports to rank 0, which can handle some thousand messages a second.
   const double tick = 0.01 * static_cast<double>(std::max<size_t>(1, roster.size() / 16));
   while (!stop) {
     if (!connected) {

@@ -1,4 +1,4 @@
-// What travels on the control channel (internal).
+// The messages of the control channel (internal).
 #pragma once
 #include <binade/dist/job/progress.h>
 #include <binade/dist/transport/socket_internal.h>
@@ -29,14 +29,14 @@ struct Frame {
   std::string bytes;
 };
 
-// A socket whose frames are read as they come in and written at once.
+// A socket that reads frames as they arrive and writes them at once.
 class FrameSocket {
  public:
   FrameSocket() = default;
   explicit FrameSocket(Socket socket) : socket_(std::move(socket)) {}
   Socket& socket() { return socket_; }
 
-  // Throws SocketError where the other end is gone, does not read, or has sent what is no frame.
+  // Throws SocketError if the other end is gone, does not read, or sent something that is no frame.
   void write(FrameType type, std::string_view bytes = {});
   bool read(Frame& frame);  // false: no whole frame yet
   Frame read_until(double deadline);
@@ -50,7 +50,7 @@ template <class T>
 std::string_view bytes_of(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
-// Throws SocketError for another size.
+// Throws SocketError if the size differs.
 template <class T>
 T value_of(const std::string& bytes);
 

@@ -12,10 +12,10 @@
 namespace binade::dist {
 namespace {
 
-constexpr double kAnswerSeconds = 1;    // a living rank answers a query in this time
-constexpr double kStrangerSeconds = 5;  // a connection says who it is in this time
-constexpr double kDrainSeconds = 1;     // ranks take the verdict in this time
-constexpr double kOwnRankSeconds = 10;  // rank 0 comes in this time, which is of this process
+constexpr double kAnswerSeconds = 1;    // a living rank answers a query within this time
+constexpr double kStrangerSeconds = 5;  // a connection must identify itself within this time
+constexpr double kDrainSeconds = 1;     // ranks must read the verdict within this time
+constexpr double kOwnRankSeconds = 10;  // rank 0, in the same process, must join within this time
 
 std::string text_of(const char* chars, size_t most) {
   return std::string(chars, strnlen(chars, most));
@@ -65,7 +65,7 @@ struct ControlServer::State {
   size_t joined = 0;
   bool heard_own_rank = false;
   double start, failed_at = 0;
-  std::string verdict, pending;  // pending: the cause of a failure that is to be told
+  std::string verdict, pending;  // pending: the cause of a failure not yet announced
   std::thread thread;
 };
 
@@ -131,7 +131,7 @@ void ControlServer::State::hear_strangers() {
         }
       }
     } catch (const SocketError&) {
-      known = true;  // not one of ours
+      known = true;  // it is not a rank of this job
     }
     at = known ? strangers.erase(at) : std::next(at);
   }
@@ -171,12 +171,12 @@ bool ControlServer::State::join(FrameSocket& frames, const JoinRequest& request)
   return true;
 }
 
-// host, address, port, pid of each rank, a line each.
+// One line per rank: host, address, port, pid.
 void ControlServer::State::send_roster() {
   std::string lines;
   for (size_t rank = 0; rank < members.size(); ++rank) {
     const Peer& peer = members[rank].peer;
-    // Rank 0 came from this machine; the others know it by the address they used.
+    // Rank 0 connected from this machine; the others know it by the address they used.
     const bool here = peer.address == members[0].peer.address;
     lines += text(peer.host, " ", here ? "-" : peer.address.c_str(), " ", peer.port, " ", peer.pid,
                   "\n");
@@ -263,7 +263,7 @@ void ControlServer::State::fail(const std::string& cause) {
     const Member& member = members[rank];
     const std::string process =
         member.joined ? text("pid ", member.peer.pid, " on ", member.peer.host) : std::string();
-    // What is known of a rank that is gone is a moment old.
+    // For a rank that is gone this is its last report.
     reports.push_back({static_cast<int>(rank), member.where,
                        !member.joined                       ? "missing"
                        : joined < members.size()            ? "here"

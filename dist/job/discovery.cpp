@@ -12,7 +12,7 @@ class Variables {
  public:
   explicit Variables(const Environment& environment) : environment_(environment) {}
 
-  // Empty where it is not set.
+  // Empty if not set.
   std::string text_of(const char* name) const {
     const char* value = environment_(name);
     return value ? value : "";
@@ -53,8 +53,7 @@ Launcher launcher_of(const Variables& v) {
   if (v.has("RANK") && v.has("WORLD_SIZE")) {
     return Launcher::torchrun;
   }
-  // A batch script has SLURM_PROCID too, but only srun makes steps that have an id which is a
-  // number.
+  // A batch script has SLURM_PROCID too, but only steps started by srun have a number as step id.
   const std::string step = v.text_of("SLURM_STEP_ID");
   if (v.has("SLURM_PROCID") && !step.empty() && step[0] >= '0' && step[0] <= '9') {
     return Launcher::slurm;

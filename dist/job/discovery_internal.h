@@ -1,4 +1,4 @@
-// Who this process is in its job, from what its launcher put into the environment.
+// Finds out which rank this process is, from the environment variables of its launcher.
 #pragma once
 #include <functional>
 #include <string>
@@ -18,34 +18,33 @@ struct Placement {
   Launcher launcher = Launcher::none;
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // among the processes of this machine
-  // Where rank 0 waits for the others; empty under mpirun, where MPI tells it.
+  // Where rank 0 waits for the others; empty under mpirun, where ranks exchange it by MPI.
   std::string address;
   int port = 0;
-  // What processes of one job have in common and others do not know or hit by accident.
+  // Shared by the processes of one job; no other process knows it or guesses it by accident.
   std::string secret;
 };
 
 using Environment = std::function<const char*(const char* name)>;
 
-// binade launch: BINADE_RANK, BINADE_WORLD_SIZE, BINADE_LOCAL_RANK, BINADE_LOCAL_SIZE,
-//   BINADE_ADDRESS, BINADE_PORT, BINADE_SECRET.
-// torchrun: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT; the port
-// above
-//   it where torchrun itself listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE).
-// mpirun: OMPI_COMM_WORLD_*.
-// srun: SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE, SLURM_NODEID; rank 0
-// is
-//   on the first host of SLURM_STEP_NODELIST, at a port made from the job's number. A batch script
-//   itself (no srun) is a world of one.
-// BINADE_ADDRESS, BINADE_PORT and BINADE_SECRET have the last word under all of them. Throws Error
-// where variables are missing, are no numbers or contradict each other.
+// Reads the variables of the launcher:
+//  - binade launch: BINADE_RANK, BINADE_WORLD_SIZE, BINADE_LOCAL_RANK, BINADE_LOCAL_SIZE,
+//    BINADE_ADDRESS, BINADE_PORT, BINADE_SECRET.
+//  - torchrun: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT; the next
+//    port if torchrun itself listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE).
+//  - mpirun: OMPI_COMM_WORLD_*.
+//  - srun: SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE, SLURM_NODEID; rank
+//    0 is on the first host of SLURM_STEP_NODELIST, at a port computed from the job's number. A
+//    batch script itself (no srun) is a world of one.
+// BINADE_ADDRESS, BINADE_PORT and BINADE_SECRET override all of these. Throws Error if variables
+// are missing, are no numbers or contradict each other.
 Placement discover(const Environment& environment);
 Placement discover();  // from this process's environment
 
-// "n[001-003,7],gpu1" to n001, n002, n003, n7, gpu1. Throws Error for what is no such list, or has
-// more than 2^20 hosts.
+// Expands "n[001-003,7],gpu1" to n001, n002, n003, n7, gpu1. Throws Error for anything that is no
+// such list or has more than 2^20 hosts.
 std::vector<std::string> slurm_hosts(std::string_view list);
-// "4(x2),3" to 4, 4, 3: tasks on each node.
+// Expands "4(x2),3" to 4, 4, 3: tasks on each node.
 std::vector<int> slurm_tasks_per_node(std::string_view text);
 
 }  // namespace binade::dist

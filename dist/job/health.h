@@ -1,12 +1,12 @@
-// Health: what the ranks of a job know of each other beside their data. When one cannot go on, all
-// end with one error that tells where each was.
+// Health: what the ranks of a job know about each other, apart from their data. If one rank cannot
+// go on, all end with the same error, which shows where each rank was.
 #pragma once
 #include <binade/dist/job/progress.h>
 #include <binade/dist/transport/transport.h>
 
 namespace binade::dist {
 
-// Collectives end with this on every rank: the cause, and a table of who is where.
+// Thrown by collectives on every rank: the cause, and a table of where each rank is.
 class CollectiveError : public Error {
  public:
   using Error::Error;
@@ -15,14 +15,14 @@ class CollectiveError : public Error {
 class Health {
  public:
   virtual ~Health() = default;
-  // Called by a rank that cannot go on: ends the job and returns the error of all ranks, in a
+  // Called by a rank that cannot go on: ends the job and returns the error of all ranks within a
   // second or two.
   virtual std::string report(const std::string& cause) = 0;
-  // The error that ended the job; empty while all is well.
+  // The error that ended the job; empty while there is none.
   virtual std::string verdict() const = 0;
 
   Progress& progress() { return progress_; }
-  // The transport is interrupted when the job ends.
+  // The transport will be interrupted when the job ends.
   void watch(const std::shared_ptr<Transport>& transport);
 
  protected:

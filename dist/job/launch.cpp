@@ -1,4 +1,5 @@
-// The launcher listens for rank 0, so that no rank can come too early, and hands the socket over.
+// The launcher opens rank 0's socket, so that no rank can connect too early, and passes it to rank
+// 0.
 #include <binade/dist/job/launch.h>
 #include <binade/dist/job/process_exit_internal.h>
 #include <binade/dist/transport/delayed_transport.h>
@@ -36,7 +37,7 @@ std::string random_secret() {
   return text;
 }
 
-// In the child: only what is safe between fork and exec of a process with one thread.
+// Runs in the child: may only use what is safe between fork and exec of a single-threaded process.
 [[noreturn]] void become(const std::vector<std::string>& command, int rank, int ranks, int port,
                          int listener, const std::string& secret, const std::string& link_delay,
                          pid_t parent) {
@@ -131,7 +132,7 @@ int launch(const std::vector<std::string>& command, const LaunchOptions& options
   check(options.grace_seconds >= 0, "launch: got a grace of ", options.grace_seconds,
         " s, expected 0 or more");
   check(!command.empty(), "launch: got no program; binade launch -n 4 program arguments...");
-  parse_link_delay(options.link_delay);  // so that one process complains, not all
+  parse_link_delay(options.link_delay);  // so that one process reports the error, not all
   Socket listener = listen_at("127.0.0.1", 0, options.ranks);
   const int port = listener.port();
   const std::string secret = random_secret();
@@ -157,7 +158,7 @@ int launch(const std::vector<std::string>& command, const LaunchOptions& options
     }
     children.push_back({pid});
   }
-  listener.close();  // rank 0 has it
+  listener.close();  // rank 0 has its own copy
   const int status = wait_for_all(children, options.grace_seconds);
   ::sigaction(SIGINT, &before_interrupt, nullptr);
   ::sigaction(SIGTERM, &before_terminate, nullptr);

@@ -1,4 +1,4 @@
-// Starts the processes of a job on this machine: what binade launch does.
+// Starts the processes of a job on this machine: the implementation of binade launch.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,16 +7,15 @@ namespace binade::dist {
 
 struct LaunchOptions {
   int ranks = 1;
-  // After one has failed or a signal was passed on, those left have this long to end by themselves
-  // (more than WorldOptions::grace_seconds); then they get SIGKILL.
+  // After a process has failed or a signal was forwarded, the others have this long to end on their
+  // own (more than WorldOptions::grace_seconds); then they get SIGKILL.
   double grace_seconds = 3.5;
-  std::string link_delay =
-      {};  // of all messages: BINADE_LINK_DELAY (dist/transport/delayed_transport.h)
+  std::string link_delay = {};  // BINADE_LINK_DELAY (dist/transport/delayed_transport.h)
 };
 
-// Runs `command` once per rank and waits for all. Returns 0, or what the first that failed exited
-// with (128 + N for signal N); none is left then. An interrupt or SIGTERM is passed on to all.
-// Throws Error where processes cannot be started.
+// Runs `command` once per rank and waits for all of them to end. Returns 0, or the exit status of
+// the first that failed (128 + N for signal N). An interrupt or SIGTERM is forwarded to all. Throws
+// Error if processes cannot be started.
 int launch(const std::vector<std::string>& command, const LaunchOptions& options);
 
 }  // namespace binade::dist

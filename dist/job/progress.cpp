@@ -21,7 +21,7 @@ std::string state_of(const RankReport& report) {
   return report.where.sequence == 0 ? "before" : report.where.inside ? "in" : "after";
 }
 
-// Those for whom the others wait: " (waiting for rank 2: no answer, rank 5: after #7)".
+// The ranks that the others wait for: " (waiting for rank 2: no answer, rank 5: after #7)".
 std::string laggards(const std::vector<RankReport>& ranks) {
   uint64_t latest = 0;
   for (const RankReport& report : ranks) {
@@ -101,7 +101,7 @@ std::string who_is_where(const std::string& cause, const std::vector<RankReport>
                     report.process});
   }
   std::string table = cause + laggards(ranks) + "\n" + text_table(rows);
-  table.pop_back();  // the last line's end
+  table.pop_back();  // the end of the last line
   return table;
 }
 

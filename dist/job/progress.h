@@ -1,4 +1,4 @@
-// Where a rank is: kept by its communicators, read by whoever has to explain a failure.
+// Where a rank is: recorded by its communicators, read by code that explains a failure.
 #pragma once
 #include <binade/dist/collective/signature.h>
 
@@ -8,13 +8,13 @@
 
 namespace binade::dist {
 
-// A moment of one rank; travels between processes as it is.
+// The state of one rank at a moment; sent between processes as raw bytes.
 struct Whereabouts {
-  uint64_t sequence = 0;  // of the last collective begun, 1, 2, ...; 0: none yet
+  uint64_t sequence = 0;  // of the last collective started: 1, 2, ...; 0: none yet
   Signature signature{};
-  int64_t step = -1;   // of training, where the program says it
-  double seconds = 0;  // since the collective was entered, or left
-  int32_t inside = 0;  // whether the rank is in it
+  int64_t step = -1;   // training step, if the program sets it
+  double seconds = 0;  // since it entered, or left, the collective
+  int32_t inside = 0;  // whether it is inside
   char group[20] = "";
 };
 
@@ -40,7 +40,7 @@ struct RankReport {
   std::string process;  // "pid 17 on host"; may be empty
 };
 
-// "cause" and a table, one line per rank, those that the others wait for marked.
+// The cause and a table with one line per rank; ranks that others wait for are marked.
 std::string who_is_where(const std::string& cause, const std::vector<RankReport>& ranks);
 
 }  // namespace binade::dist

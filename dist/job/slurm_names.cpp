@@ -1,4 +1,4 @@
-// SLURM's short forms of lists.
+// Expands SLURM's compact lists.
 #include <binade/dist/job/discovery_internal.h>
 #include <binade/kernels/base/error.h>
 

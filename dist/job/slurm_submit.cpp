@@ -18,7 +18,7 @@ namespace {
 constexpr int kMostNodes = 100'000, kMostPerNode = 4096, kMostSeconds = 65'535;
 constexpr std::string_view kArrayMark = "{array}";
 
-// One argument of a shell command: single quotes keep everything but themselves.
+// Quotes one argument of a shell command: single quotes protect everything but themselves.
 std::string quoted(std::string_view argument) {
   std::string out = "'";
   for (const char c : argument) {
@@ -27,7 +27,7 @@ std::string quoted(std::string_view argument) {
   return out + "'";
 }
 
-// The same, with the number of the array's task in place of each mark.
+// The same, with each mark replaced by the number of the array's task.
 std::string argument_text(std::string_view argument, bool array) {
   if (const size_t mark = argument.find(kArrayMark); array && mark != argument.npos) {
     return quoted(argument.substr(0, mark)) + "\"$SLURM_ARRAY_TASK_ID\"" +
@@ -36,7 +36,7 @@ std::string argument_text(std::string_view argument, bool array) {
   return quoted(argument);
 }
 
-// A value of a line "#SBATCH --option=value".
+// Checks a value for a line "#SBATCH --option=value".
 void check_plain(const char* what, std::string_view value) {
   const bool plain = std::all_of(value.begin(), value.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || (c != 0 && std::strchr("_-.,:%@/=+[]*", c) != nullptr);
@@ -73,7 +73,7 @@ void check_job(const SlurmJob& job) {
   }
 }
 
-// The program's file name; bytes that do not belong in the name of a job are left out.
+// The program's file name without bytes that are not allowed in the name of a job.
 std::string name_of(const SlurmJob& job) {
   if (!job.name.empty()) {
     return job.name;
@@ -123,7 +123,7 @@ std::string header(const SlurmJob& job) {
   return out;
 }
 
-// SIGUSR1 goes to the script alone. Half of the time until the limit is for the ranks.
+// Only the script gets SIGUSR1. The ranks have half of the time before the limit.
 std::string requeue(int seconds) {
   return text("\n# ", seconds, R"( s before the time limit: the ranks get SIGINT and have )",
               seconds / 2, R"( s to write a checkpoint;
@@ -155,7 +155,7 @@ std::string slurm_script(const SlurmJob& job) {
     command += " " + argument_text(argument, !job.array.empty());
   }
   if (job.requeue_seconds > 0) {
-    // In the background, because bash runs a trap only when no command runs before it.
+    // Runs in the background, because bash runs a trap only when no foreground command is running.
     return out + requeue(job.requeue_seconds) + "\n" + command + " &\nranks=$!\nwait \"$ranks\"\n";
   }
   return out + "\n" + command + "\n";

@@ -10,7 +10,7 @@ namespace {
 
 class ThreadHealth;
 
-// What the ranks share.
+// State that the ranks share.
 struct Job {
   std::mutex mutex;
   std::string verdict;
@@ -67,7 +67,8 @@ void run_threads(int size, const std::function<void(Communicator&)>& body,
         const std::lock_guard lock(job.mutex);
         health->state = now;
       };
-      // The transport goes last, when the state is known: others see at once that it is gone.
+      // Destroyed last, after the state is set: other ranks notice at once that the transport is
+      // gone.
       const std::shared_ptr<Transport> transport =
           with_delay(make_thread_transport(hub, rank), options.link);
       try {

@@ -1,4 +1,4 @@
-// Ranks as threads of one process: for tests, and to see how a distributed program behaves.
+// Ranks as threads of one process: for tests, and to study how a distributed program behaves.
 #pragma once
 #include <binade/dist/collective/communicator.h>
 
@@ -6,8 +6,8 @@
 
 namespace binade::dist {
 
-// Runs body as ranks 0 .. size - 1, each on a thread of its own, and waits for all. If ranks throw,
-// the error of the first that failed by itself is thrown here.
+// Runs body as ranks 0 .. size - 1, each on its own thread, and waits for all. If ranks throw, it
+// throws the error of the first that failed on its own account.
 void run_threads(int size, const std::function<void(Communicator&)>& body,
                  const CommunicatorOptions& options = {});
 

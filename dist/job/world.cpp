@@ -39,7 +39,7 @@ double seconds_in(const char* name, double otherwise) {
   return seconds;
 }
 
-// The health of a world of one: there is nobody to tell.
+// The health of a world of one: there is no other rank to inform.
 class LoneHealth final : public Health {
  public:
   std::string report(const std::string& cause) override { return cause; }
@@ -66,8 +66,8 @@ constexpr bool kForGpus = true;
 constexpr bool kForGpus = false;
 #endif
 
-// The device of a process, and whether no other process of its machine has it too. NCCL takes two
-// processes on one device for a mistake, unless NCCL_HOSTID says that they are on two machines.
+// The device of a process, and whether no other process of its machine uses it. NCCL rejects two
+// processes on one device, unless NCCL_HOSTID says that they are on two machines.
 struct OwnDevice {
   Device device = Device::best();
   bool alone = true;
@@ -83,7 +83,7 @@ OwnDevice own_device(const Placement& p) {
   return own;
 }
 
-// Where the control channel is, as rank 0 tells it over MPI.
+// The address of the control channel, which rank 0 sends over MPI.
 struct Meeting {
   char address[64] = "";
   char secret[40] = "";
@@ -116,7 +116,7 @@ struct World::State {
   Placement placement;
   bool mpi = false;
   int exceptions = std::uncaught_exceptions();
-  // The client watches while the server waits, so it goes last.
+  // The client watches while the server waits, so it is destroyed last.
   std::shared_ptr<Health> health;
   ControlClient* client = nullptr;
   std::unique_ptr<ControlServer> server;
@@ -186,7 +186,7 @@ void World::State::start_over_tcp(const ControlOptions& control) {
   if (p.rank == 0) {
     Socket listener;
     if (const std::string file = variable("BINADE_LISTEN_FD"); !file.empty()) {
-      listener = Socket(std::atoi(file.c_str()));  // the launcher listens already
+      listener = Socket(std::atoi(file.c_str()));  // the launcher opened it
       ::fcntl(listener.file(), F_SETFD, FD_CLOEXEC);
     } else {
       listener = listen_at(p.address, p.port, p.size);
@@ -200,7 +200,7 @@ void World::State::start_over_tcp(const ControlOptions& control) {
   transport = make_tcp_transport(p.rank, client->roster(), std::move(data), p.secret);
 }
 
-// Over NCCL where every rank can, and says so.
+// Connects by NCCL if every rank has it and agrees.
 void World::State::connect_devices() {
   const std::string wanted = variable("BINADE_NCCL");
   check(wanted.empty() || wanted == "auto" || wanted == "on" || wanted == "off",

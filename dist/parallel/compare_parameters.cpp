@@ -33,7 +33,8 @@ OddRank odd_one_out(const std::vector<int64_t>& sums) {
 
 }  // namespace
 
-// Two numbers per parameter: what it is, and its values.
+// Compares two numbers per parameter: a checksum of its name, dtype, sizes and offset, and one of
+// its values.
 void compare_over_ranks(Communicator& group, const std::vector<Parameter>& parameters,
                         int64_t reductions) {
   const auto count = static_cast<int64_t>(parameters.size());

@@ -1,4 +1,4 @@
-// Whether all ranks hold the same parameters (internal to dist/).
+// Checks that all ranks hold the same parameters (internal to dist/).
 #pragma once
 #include <binade/core/tensor/parameter.h>
 #include <binade/dist/collective/communicator.h>
@@ -6,8 +6,8 @@
 namespace binade::dist {
 
 // Collective: compares names, sizes, dtypes and checksums of the values. Throws Error with the rank
-// that differs from most and the first parameter in which it does. `reductions`: how many gradients
-// were averaged before, for the text.
+// that differs from most and the first parameter in which it differs. `reductions`, for the text,
+// is how often gradients were averaged before.
 void compare_over_ranks(Communicator& group, const std::vector<Parameter>& parameters,
                         int64_t reductions);
 

@@ -47,7 +47,7 @@ double DataParallel::step(const Tensor& x, const Tensor& target,
   return value;
 }
 
-// What the leaves of rank 0 had before stays in the sum; the other ranks forget theirs.
+// Adds to the existing gradients of rank 0's leaves; the other ranks drop theirs.
 void DataParallel::add_gradients() {
   const NoGradGuard guard;
   for (const Arena::Segment& segment : arena_->segments()) {
@@ -65,8 +65,8 @@ void DataParallel::add_gradients() {
   }
 }
 
-// Rank 0 receives the gradients and outputs of all others; it sends the parameters to one other
-// rank, which passes them on, and the others' part of the batch and of the outputs' gradient.
+// Rank 0 receives the gradients and outputs of all others. It sends the parameters to one other
+// rank, which passes them on, and to each rank its part of the batch and of the outputs' gradient.
 StepBytes data_parallel_bytes(int64_t parameter_bytes, int64_t batch_bytes, int64_t output_bytes,
                               int ranks) {
   const int64_t others = ranks - 1;

@@ -1,7 +1,7 @@
-// DataParallel: the classic scheme, kept to compare with (dist/parallel/distributed_data_parallel.h
-// is the one to use). Rank 0 has the model, the optimizer and the whole batch; every step
-// replicates the parameters, scatters the batch, gathers the outputs for the loss, scatters their
-// gradient and gathers the gradients of all replicas.
+// DataParallel: the classic scheme, kept for comparison (use
+// dist/parallel/distributed_data_parallel.h). Rank 0 has the model, the optimizer and the whole
+// batch; every step replicates the parameters, scatters the batch, gathers the outputs for the
+// loss, scatters their gradient and gathers the gradients of all replicas.
 //
 //   dist::DataParallel parallel(world.communicator(), model.parameters());
 //   parallel.step(images, labels, [&](const Tensor& x) { return model(x); }, loss);
@@ -15,12 +15,13 @@ namespace binade::dist {
 
 class DataParallel {
  public:
-  // Every rank has a model of the same parameters, not sharded; the group outlives this.
+  // Every rank has a model with the same parameters, not sharded. The group must outlive this
+  // object.
   DataParallel(Communicator& group, const ParameterList& parameters);
 
-  // Collective. x, target and loss are those of rank 0, where the gradient of loss(forward(x),
-  // target) is left in the leaves; returns the loss there, 0 elsewhere. The ranks divide the first
-  // dimension of x.
+  // Collective. Uses x, target and loss of rank 0. Leaves the gradient of loss(forward(x), target)
+  // in rank 0's leaves and returns the loss there, 0 elsewhere. The first dimension of x is split
+  // over the ranks.
   double step(const Tensor& x, const Tensor& target,
               const std::function<Tensor(const Tensor&)>& forward, const PipelineLoss& loss);
 
@@ -31,15 +32,15 @@ class DataParallel {
   std::shared_ptr<Arena> arena_;
 };
 
-// What the ranks send in one step, less the few bytes by which they agree on each collective.
+// Bytes that the ranks send in one step, without the few bytes to agree on each collective.
 struct StepBytes {
   int64_t busiest = 0;  // the most that one rank sends or that one receives
   int64_t total = 0;    // over all ranks
 };
-// Of a batch whose inputs and outputs take so many bytes.
+// For a batch whose inputs and outputs have these sizes.
 StepBytes data_parallel_bytes(int64_t parameter_bytes, int64_t batch_bytes, int64_t output_bytes,
                               int ranks);
-// DistributedDataParallel: every rank sends and receives the same.
+// DistributedDataParallel: every rank sends and receives the same amount.
 StepBytes distributed_data_parallel_bytes(int64_t parameter_bytes, int ranks);
 
 }  // namespace binade::dist

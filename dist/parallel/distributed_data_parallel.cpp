@@ -1,5 +1,5 @@
-// Hooks of the leaves count each bucket down. The last hook of a backward waits for the thread that
-// reduces, so what follows backward finds averages.
+// Hooks of the leaves count the gradients of each bucket. The last hook of a backward waits for the
+// reducing thread, so gradients are averages when backward returns.
 #include <binade/core/autograd/hooks.h>
 #include <binade/core/device/stream.h>
 #include <binade/core/tensor/create.h>
@@ -26,8 +26,8 @@ struct Bucket {
   int64_t begin, end;           // elements
   std::vector<size_t> members;  // trainable parameters, last first
   size_t waiting = 0;           // members whose gradient is not final yet
-  Tensor gradients;             // in the arena; sharded: of its own, while there is something in it
-  std::vector<int64_t> bounds;  // sharded: what of it which rank owns
+  Tensor gradients;             // in the arena; sharded: allocated while it holds gradients
+  std::vector<int64_t> bounds;  // sharded: which part of it each rank owns
 };
 
 int64_t end_of(const Parameter& p) {
@@ -35,8 +35,8 @@ int64_t end_of(const Parameter& p) {
   return p.offset + (p.numel() + kUnit - 1) / kUnit * kUnit;
 }
 
-// Parameters from the last to the first, cut where the next one does not lie before the one at hand
-// or the bucket is full.
+// Goes from the last parameter to the first. A new bucket starts if the bucket is full, or if the
+// next parameter does not lie directly before the current one.
 std::vector<Bucket> make_buckets(const std::vector<Parameter>& parameters, const Arena& arena,
                                  int64_t bucket_bytes) {
   std::vector<Bucket> buckets;
@@ -87,13 +87,13 @@ struct DistributedDataParallel::State {
   std::vector<Parameter> parameters;  // trainable
   std::vector<Bucket> buckets;
   std::vector<HookHandle> hooks;
-  std::vector<bool> final_now;  // by parameter, in this window
+  std::vector<bool> final_now;  // per parameter, in this window
   bool reduce = true, in_window = false;
-  size_t next = 0;  // the bucket to be launched next
+  size_t next = 0;  // the next bucket to launch
   int64_t reductions = 0;
 
-  // The thread that reduces, where there are other ranks. On a device it has a stream beside that
-  // of backward; the host waits for what it does there, but backward goes on.
+  // The thread that reduces, if there are other ranks. On a device it uses another stream than
+  // backward; the host waits for its work there, but backward goes on.
   bool threaded = false;
   std::vector<Event> ready;  // on a device: each bucket's gradients, on the stream of backward
   Clock::time_point start;   // of the window
@@ -154,7 +154,7 @@ DistributedDataParallel::~DistributedDataParallel() {
       s.stop = true;
     }
     s.changed.notify_all();
-    if (s.in_window) {  // an exception in backward: the thread must not wait for the other ranks
+    if (s.in_window) {  // exception in backward: the thread must not wait for other ranks
       s.group->interrupt();
     }
     s.thread.join();
@@ -181,7 +181,7 @@ void DistributedDataParallel::finish() const {
 
 void DistributedDataParallel::compare_parameters() { state_->compare(); }
 
-// The parameters that the others of an unfinished window wait for.
+// The parameters whose gradients an unfinished window still needs.
 std::string DistributedDataParallel::State::missing() const {
   std::string names;
   size_t count = 0;
@@ -225,7 +225,7 @@ void DistributedDataParallel::State::on_gradient_final(size_t bucket, size_t par
   if (!in_window) {
     begin_window();
   }
-  if (final_now[parameter]) {  // a new backward, but the one before is not complete
+  if (final_now[parameter]) {  // a new backward, but the previous one is incomplete
     fail(missing());
   }
   const Parameter& p = parameters[parameter];
@@ -248,7 +248,7 @@ void DistributedDataParallel::State::on_gradient_final(size_t bucket, size_t par
   }
 }
 
-// Buckets start in their order on every rank, whatever order their gradients came in.
+// Buckets start in the same order on every rank, whatever the order of their gradients.
 void DistributedDataParallel::State::launch_complete() {
   for (; next < buckets.size() && buckets[next].waiting == 0; ++next) {
     note(next, &BucketTimes::ready);
@@ -301,7 +301,7 @@ void DistributedDataParallel::State::reduce_bucket(size_t bucket) {
   note(bucket, &BucketTimes::end);
 }
 
-// Moves a gradient from its leaf into the bucket, as the arena would hold it.
+// Moves a gradient from its leaf into the bucket, in the layout of the arena.
 void DistributedDataParallel::State::take(Bucket& bucket, const Parameter& p,
                                           const Tensor& gradient) {
   check(!gradient.requires_grad(), "data parallel: the gradient of ", p.name,
@@ -328,7 +328,7 @@ void DistributedDataParallel::State::reduce_into_shards(Bucket& bucket) {
 }
 
 void DistributedDataParallel::State::serve() {
-  std::optional<StreamGuard> stream;  // beside that of backward
+  std::optional<StreamGuard> stream;  // another stream than that of backward
   if (!ready.empty()) {
     stream.emplace(Stream(arena->device(), Stream::high));
   }

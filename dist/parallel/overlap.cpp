@@ -22,7 +22,7 @@ Overlap overlap_of(std::span<const BucketTimes> buckets) {
 std::vector<BucketTimes> modelled_reduction(std::span<const BucketTimes> buckets,
                                             const LinkDelay& link, int ranks) {
   std::vector<BucketTimes> out(buckets.begin(), buckets.end());
-  double free = 0;  // the link
+  double free = 0;  // when the link becomes free
   for (BucketTimes& bucket : out) {
     const double each = static_cast<double>(bucket.bytes) / ranks;
     const double step =

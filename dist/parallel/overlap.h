@@ -1,5 +1,5 @@
-// How much of the communication of a data parallel step hides behind its backward: from when each
-// bucket of gradients was complete, and when its reduction began and ended.
+// How much of a data-parallel step's communication is hidden behind its backward, from the times at
+// which each bucket of gradients was complete, and its reduction began and ended.
 #pragma once
 #include <binade/dist/transport/delayed_transport.h>
 
@@ -20,17 +20,17 @@ struct Overlap {
   double tail = 0;           // of backward: from the first complete bucket to the last gradient
   double exposed = 0;        // communication after the last gradient
   double hidden() const { return communication - exposed; }
-  // What is exposed at best where the last bucket is small, max(0, T - tail), and a tenth of T.
+  // The best possible exposed time with a small last bucket, max(0, T - tail), plus a tenth of T.
   double bound() const {
     return (communication > tail ? communication - tail : 0) + communication / 10;
   }
 };
 
-// REQUIRES: all reductions are done. Buckets in their order.
+// REQUIRES: all reductions are done. Buckets in launch order.
 Overlap overlap_of(std::span<const BucketTimes> buckets);
 
-// The same buckets as reductions one after another would take them over a link: `ready` stays,
-// `begin` and `end` become those of a ring all-reduce over `ranks`, of 2 (ranks - 1) steps that
+// Models the reductions of the same buckets over a link, one after another. `ready` is kept;
+// `begin` and `end` become those of a ring all-reduce over `ranks`, with 2 (ranks - 1) steps that
 // each send bytes / ranks (dist/collective/ring.h).
 std::vector<BucketTimes> modelled_reduction(std::span<const BucketTimes> buckets,
                                             const LinkDelay& link, int ranks);

@@ -1,5 +1,5 @@
-// Stages in one process: each has its list of steps, and takes the next when what it needs is
-// there.
+// Stages in one process: each has its list of steps, and runs the next one when its inputs are
+// ready.
 #include <binade/core/ops.h>
 #include <binade/dist/parallel/stage_runner_internal.h>
 
@@ -42,7 +42,7 @@ double Pipeline::step(const Tensor& x, const Tensor& target, const PipelineLoss&
                       const BackwardOptions& options) {
   const size_t stages = stages_.size(), last = stages - 1;
   const auto micro = static_cast<size_t>(options_.micro_batches);
-  // What travels between stages: outputs[s][m] to stage s + 1, gradients[s][m] back to stage s.
+  // Tensors between stages: outputs[s][m] goes to stage s + 1, gradients[s][m] back to stage s.
   std::vector<std::vector<Tensor>> outputs(stages, std::vector<Tensor>(micro)), gradients = outputs;
   std::vector<std::vector<PipelineStep>> steps;
   for (size_t s = 0; s < stages; ++s) {

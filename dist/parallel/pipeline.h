@@ -1,8 +1,8 @@
-// Pipelines: a model in stages that lie on different devices of one process (Pipeline) or on
-// different ranks (PipelineRank). A batch is cut into micro-batches; a stage works on one while
-// others are elsewhere. Y. Huang et al., "GPipe: efficient training of giant neural networks using
-// pipeline parallelism" (2019); D. Narayanan et al., "PipeDream: generalized pipeline parallelism
-// for DNN training" (2019), here with one version of the weights and a flush after each batch.
+// Pipelines: a model in stages on different devices of one process (Pipeline) or on different ranks
+// (PipelineRank). A batch is split into micro-batches; stages work on different ones at the same
+// time. Y. Huang et al., "GPipe: efficient training of giant neural networks using pipeline
+// parallelism" (2019); D. Narayanan et al., "PipeDream: generalized pipeline parallelism for DNN
+// training" (2019), here with one version of the weights and a flush after each batch.
 //
 //   encoder.to(Device::parse("cuda:0"));
 //   decoder.to(Device::parse("cuda:1"));
@@ -11,8 +11,8 @@
 //   pipeline.step(images, labels, loss);                 // gradients of the mean over the batch
 //   adam.step(); ...
 //
-// Micro-batches add up in their order under either schedule, so both leave the same bits.
-// Without micro-batches no class is needed: decoder(encoder(x).to(decoder.device())).
+// Micro-batches are added in order under either schedule, so both give the same bits. Without
+// micro-batches no class is needed: decoder(encoder(x).to(decoder.device())).
 #pragma once
 #include <binade/core/autograd/autograd.h>
 #include <binade/dist/collective/communicator.h>
@@ -34,14 +34,14 @@ struct PipelineStep {
   int micro_batch;
   bool operator==(const PipelineStep&) const = default;
 };
-// What a stage does in one batch, in order.
+// The steps of a stage in one batch, in order.
 std::vector<PipelineStep> pipeline_steps(PipelineSchedule schedule, int stage, int stages,
                                          int micro_batches);
 
 struct PipelineStage {
   Device device;
   std::function<Tensor(const Tensor&)> forward;
-  // Where the stage has replicas on other ranks: averages their gradients, once in a batch.
+  // If the stage has replicas on other ranks: averages their gradients once per batch.
   DistributedDataParallel* replicas = nullptr;
 };
 
@@ -55,22 +55,22 @@ using PipelineLoss = std::function<Tensor(const Tensor&, const Tensor&)>;
 
 class StageRunner;
 
-// All stages in this process. One thread queues the work of all devices, which run side by side;
+// All stages in this process. One thread queues the work of all devices, which run concurrently;
 // stages on the CPU run one after the other.
 class Pipeline {
  public:
-  // Throws Error where there are no stages or fewer than one micro-batch.
+  // Throws Error if there are no stages or fewer than one micro-batch.
   explicit Pipeline(std::vector<PipelineStage> stages, const PipelineOptions& options = {});
   ~Pipeline();
 
   // Adds the gradients of the mean loss over the batch to the leaves of all stages and returns that
-  // loss. x and target, on any device, are cut along their first dimension, as evenly as it goes.
-  // options.scale multiplies the loss that gradients are of.
+  // loss. x and target, on any device, are split along their first dimension, as evenly as
+  // possible. options.scale multiplies the loss before backward.
   double step(const Tensor& x, const Tensor& target, const PipelineLoss& loss,
               const BackwardOptions& options = {});
-  // The output for x in one piece, for evaluation.
+  // The output for x as one batch, for evaluation.
   Tensor forward(const Tensor& x) const;
-  // The largest number of micro-batches whose values a stage held at a time.
+  // The largest number of micro-batches whose values a stage held at once.
   int most_held(int stage) const;
 
  private:
@@ -79,28 +79,29 @@ class Pipeline {
   std::vector<std::unique_ptr<StageRunner>> runners_;
 };
 
-// One stage in this process; the others on other ranks, each on any number of them. Ranks of a
-// stage are replicas in the order of their numbers: each has an equal part of the rows of every
-// micro-batch and exchanges them with those ranks of the neighbouring stages that have them.
+// One stage in this process; the others on other ranks, each stage on any number of them. The ranks
+// of a stage are replicas, in rank order: each has an equal part of the rows of every micro-batch
+// and exchanges it with the ranks of the neighbouring stages that have these rows.
 class PipelineRank {
  public:
-  // Collective over `all`. Throws Error where ranks differ in `stages` or a stage has no rank.
+  // Collective over `all`. Throws Error if ranks differ in `stages` or a stage has no rank.
   PipelineRank(Communicator& all, int stage, int stages);
   ~PipelineRank();
 
-  // The ranks that have this stage: for DistributedDataParallel, and for their share of the data.
+  // The ranks with this stage: for DistributedDataParallel, and for their share of the data.
   Communicator& replicas() { return *replicas_; }
-  // What this rank runs; before the first step.
+  // Sets what this rank runs; call it before the first step.
   void set_stage(PipelineStage stage, const PipelineOptions& options = {});
 
-  // Which rows of the batch of all ranks this rank has: for x on the first stage and target on the
-  // last. After set_stage(); `batch` is a multiple of micro-batches x ranks of the stage. Where all
-  // stages have as many ranks, replicas may divide a batch in any way that is the same in both.
+  // The rows of the whole batch that this rank has: of x on the first stage and of target on the
+  // last. Call it after set_stage(); `batch` must be a multiple of micro-batches x ranks of the
+  // stage. If all stages have equally many ranks, the replicas may divide a batch in any way that
+  // is the same for x and target.
   std::vector<int64_t> rows(int64_t batch) const;
 
-  // As Pipeline::step(), called by all ranks with the same options. x is read by the first stage,
-  // target and loss by the last, which gets the loss; the others get 0. x and target are those of
-  // this rank. Throws Error where the ranks of two stages cannot share the rows of a micro-batch.
+  // Like Pipeline::step(); all ranks call it with the same options. The first stage reads x; the
+  // last one reads target and loss and returns the loss; the others return 0. x and target are this
+  // rank's rows. Throws Error if the ranks of two stages cannot share the rows of a micro-batch.
   double step(const Tensor& x, const Tensor& target, const PipelineLoss& loss,
               const BackwardOptions& options = {});
   int most_held() const;

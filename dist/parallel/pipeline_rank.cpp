@@ -1,6 +1,6 @@
-// A stage and its neighbours on other ranks. Both ends of a link must meet in the same order, but
-// with one forward and one backward in turn one end sends forwards where the other sends backwards.
-// So a stage takes its next input before it gives a gradient back.
+// A stage and its neighbours on other ranks. Both ends of a link must make their transfers in the
+// same order, but with one forward and one backward in turn one end sends forwards where the other
+// sends backwards. So a stage receives its next input before it sends a gradient back.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/dist/collective/share.h>
@@ -12,15 +12,15 @@
 namespace binade::dist {
 namespace {
 
-// The rows of a micro-batch that rank `before` of one stage and rank `after` of the next have in
-// common, in units of 1 / (ranks of both) of it.
+// The rows of a micro-batch that rank `before` of one stage and rank `after` of the next both have,
+// in units of 1 / (product of both numbers of ranks) of it.
 struct Meeting {
   int before, after;
   int64_t begin, end;
-  int round;  // no rank has two meetings in one round
+  int round;  // a rank has at most one meeting per round
 };
 
-// In the order of the rows, which both ends keep.
+// In the order of the rows, which both ends use.
 std::vector<Meeting> meetings(int64_t ranks_before, int64_t ranks_after) {
   std::vector<Meeting> all;
   std::vector<int> next_before(static_cast<size_t>(ranks_before)),
@@ -45,7 +45,7 @@ class PipelineRank::Link {
   // This rank is one of `ranks`; its neighbours are `others`.
   Link(int ranks, int others) : ranks_(ranks), others_(others) {}
 
-  // Rows [begin, end) of this rank's, in units of 1 / others of them. Called in their order.
+  // Rows [begin, end) of this rank's rows, in units of 1 / others of them. Call it in row order.
   void add(std::unique_ptr<Communicator> pair, int64_t begin, int64_t end) {
     parts_.push_back({std::move(pair), begin, end});
   }
@@ -60,7 +60,8 @@ class PipelineRank::Link {
     }
   }
 
-  // For gradients of the mean over the replicas, of which the stages have other numbers.
+  // Gradients are of the mean over the replicas; rescales if the two stages have different numbers
+  // of them.
   void send_gradient(const Tensor& dx) {
     send(ranks_ == others_ ? dx : mul(dx, static_cast<double>(others_) / ranks_));
   }
@@ -116,7 +117,7 @@ PipelineRank::PipelineRank(Communicator& all, int stage, int stages)
   }
 }
 
-// A group for each pair of ranks that have rows in common, made by all ranks together.
+// Creates a group for each pair of ranks with rows in common; all ranks call it together.
 void PipelineRank::connect(Communicator& all, int earlier, int ranks_before, int ranks_after) {
   const bool is_earlier = stage_ == earlier, is_later = stage_ == earlier + 1;
   std::unique_ptr<Link>& link = is_earlier ? after_ : before_;
@@ -168,8 +169,8 @@ double PipelineRank::step(const Tensor& x, const Tensor& target, const PipelineL
   runner_->clear();
   double total = 0;
   const auto steps = pipeline_steps(options_.schedule, stage_, stages_, options_.micro_batches);
-  int inputs = 0;  // taken so far
-  Tensor early;    // an input that was taken before its turn
+  int inputs = 0;  // received so far
+  Tensor early;    // an input received before its turn
   for (const PipelineStep& step : steps) {
     const int m = step.micro_batch;
     if (step.is_forward) {

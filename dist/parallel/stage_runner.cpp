@@ -16,7 +16,7 @@ MicroBatch micro_batch(const Tensor& batch, int m, const PipelineOptions& option
   return {n * m / parts, n * (m + 1) / parts, n};
 }
 
-// The input becomes a leaf, whose gradient goes to the stage before.
+// Makes the input a leaf, whose gradient goes to the previous stage.
 StageRunner::Held& StageRunner::enter(int m, const Tensor& x) {
   Held& held = held_[m];
   most_held_ = std::max(most_held_, static_cast<int>(held_.size()));

@@ -1,4 +1,4 @@
-// What one stage of a pipeline does with one micro-batch, wherever its neighbours are.
+// Runs one stage of a pipeline on one micro-batch, wherever its neighbours are.
 #pragma once
 #include <binade/dist/parallel/pipeline.h>
 
@@ -6,12 +6,12 @@
 
 namespace binade::dist {
 
-// Part m of a batch cut along its first dimension.
+// Part m of a batch that is split along its first dimension.
 struct MicroBatch {
   int64_t begin, end, of;
   double weight() const { return static_cast<double>(end - begin) / static_cast<double>(of); }
 };
-// Throws Error where the batch has fewer samples than there are parts.
+// Throws Error if the batch has fewer samples than parts.
 MicroBatch micro_batch(const Tensor& batch, int m, const PipelineOptions& options);
 
 class StageRunner {
@@ -19,16 +19,16 @@ class StageRunner {
   StageRunner(const PipelineStage& stage, int index, int micro_batches)
       : stage_(stage), index_(index), micro_batches_(micro_batches) {}
 
-  // The output for the next stage, without history. x comes from the stage before, or is data.
+  // The output for the next stage, without history. x comes from the previous stage, or is data.
   Tensor forward(int m, const Tensor& x);
-  // The same for the last stage: keeps the loss, times its weight, and returns it.
+  // The same for the last stage: stores the loss, times its weight, and returns it.
   double forward_loss(int m, const Tensor& x, const Tensor& target, const PipelineLoss& loss,
                       double weight);
-  // From the gradient of the output (undefined: of the loss) to that of the input, which is
+  // From the gradient of the output (undefined: of the loss) computes that of the input, which is
   // undefined for the first stage.
   Tensor backward(int m, const Tensor& dy, const BackwardOptions& options);
 
-  // Forgets what a batch that failed has left.
+  // Drops what a failed batch has left behind.
   void clear() { held_.clear(); }
   int most_held() const { return most_held_; }
   Device device() const { return stage_.device; }

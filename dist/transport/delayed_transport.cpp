@@ -16,7 +16,7 @@ Clock::duration seconds(double value) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(value));
 }
 
-// A rank's way out, shared by its transport and the splits of it.
+// A rank's outgoing link, shared by its transport and the splits of it.
 class Link {
  public:
   explicit Link(const LinkDelay& delay) : delay_(delay) {}
@@ -44,7 +44,7 @@ class DelayedTransport final : public Transport {
   DelayedTransport(std::shared_ptr<Transport> inner, std::shared_ptr<Link> link)
       : Transport(inner->rank(), inner->size()), link_(std::move(link)), inner_(std::move(inner)) {}
 
-  // Others may keep `inner`, which then must not reach into the memory of what is under way.
+  // `inner` may live longer, and must then not access the memory of messages in flight.
   ~DelayedTransport() override {
     if (!groups_.empty()) {
       abandon();
@@ -60,7 +60,7 @@ class DelayedTransport final : public Transport {
  protected:
   void post(const std::vector<Message>& group) override {
     Group& posted = groups_.emplace_back();
-    posted.messages.resize(group.size());  // this memory stays where it is
+    posted.messages.resize(group.size());  // this memory does not move
     inner_->group_start();
     for (size_t i = 0; i < group.size(); ++i) {
       const Message& message = group[i];
@@ -112,7 +112,7 @@ class DelayedTransport final : public Transport {
       if (!groups_.empty()) {
         inner_->wait(groups_.back().ticket);
       }
-    } catch (const std::exception&) {  // it has let go of the memory
+    } catch (const std::exception&) {  // it no longer uses the memory
     }
     groups_.clear();
   }
@@ -124,12 +124,12 @@ class DelayedTransport final : public Transport {
   };
   struct Group {
     uint64_t ticket = 0;
-    Clock::time_point due;  // when all that it sends has left, and all that it receives is here
+    Clock::time_point due;  // when all it sends has left and all it receives has arrived
     std::vector<Stamp> messages;
   };
 
   std::shared_ptr<Link> link_;
-  std::deque<Group> groups_;  // not done yet; outlive what is under way
+  std::deque<Group> groups_;  // not done yet; they outlive messages in flight
   std::shared_ptr<Transport> inner_;
   uint64_t finished_ = 0;
   std::mutex mutex_;

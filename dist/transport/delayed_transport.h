@@ -1,8 +1,8 @@
-// A transport whose messages take as long as over a slower link: to see on one machine how a
-// program behaves on many. The bytes that a rank sends leave it one after another at the link's
-// bandwidth and arrive its latency later; what a rank receives does not slow down what it sends.
+// A transport whose messages take as long as over a slower link: it shows on one machine how a
+// program behaves on many. The bytes that a rank sends leave one after another at the link's
+// bandwidth and arrive its latency later; receiving does not slow down sending.
 //
-// Each message carries the time at which it arrives, by the monotonic clock: ranks share a machine.
+// Each message carries its arrival time, by the monotonic clock: ranks share a machine.
 #pragma once
 #include <binade/dist/transport/transport.h>
 
@@ -16,12 +16,12 @@ struct LinkDelay {
 
   bool none() const { return latency == 0 && bytes_per_second == 0; }
 };
-// "0.5" or "0.5,100": milliseconds and MB/s, as BINADE_LINK_DELAY has them. Empty: none. Throws
-// Error on anything else.
+// Parses "0.5" or "0.5,100": milliseconds and MB/s, the format of BINADE_LINK_DELAY. Empty: no
+// delay. Throws Error on anything else.
 LinkDelay parse_link_delay(const std::string& text);
 
-// `inner` with that delay, or itself where there is none. Its splits share the link. Throws Error
-// where inner carries memory of a device.
+// `inner` with that delay, or itself if there is none. Its splits share the link. Throws Error if
+// inner carries device memory.
 std::shared_ptr<Transport> with_delay(std::shared_ptr<Transport> inner, const LinkDelay& link);
 
 }  // namespace binade::dist

@@ -70,7 +70,7 @@ class MpiTransport final : public Transport {
   explicit MpiTransport(MPI_Comm comm)
       : Transport(rank_in(comm), ranks_of(comm)), comm_(comm), crowded_(is_crowded(comm)) {}
 
-  // Messages under way would make MPI_Comm_free wait; a transport that failed leaves it out.
+  // Messages in flight would make MPI_Comm_free wait, so a failed transport does not call it.
   ~MpiTransport() override {
     int finished = 0;
     MPI_Finalized(&finished);
@@ -97,7 +97,7 @@ class MpiTransport final : public Transport {
   void library_all_reduce(const View& x, ReduceOp op) override {
     const MPI_Datatype type = mpi_type(x.dtype);
     const auto width = static_cast<int64_t>(size_of(x.dtype));
-    constexpr int64_t kMost = int64_t(1) << 28;  // elements of a call
+    constexpr int64_t kMost = int64_t(1) << 28;  // elements per call
     for (int64_t begin = 0; begin < x.numel; begin += kMost) {
       check_mpi(MPI_Allreduce(MPI_IN_PLACE, x.data + begin * width,
                               static_cast<int>(std::min(kMost, x.numel - begin)), type, mpi_op(op),
@@ -156,8 +156,8 @@ class MpiTransport final : public Transport {
   MPI_Comm comm_;
   std::deque<std::vector<MPI_Request>> groups_;  // not done yet
   uint64_t finished_ = 0;
-  int idle_ = 0;        // calls of progress() without any
-  const bool crowded_;  // more ranks on this machine than cores: waiting must not spin
+  int idle_ = 0;        // consecutive calls of progress() without any
+  const bool crowded_;  // more ranks than cores on this machine: waiting must not spin
 };
 
 }  // namespace

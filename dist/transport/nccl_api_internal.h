@@ -1,7 +1,7 @@
-// The part of NCCL that Binade calls, as a table of functions found at run time: no header of NCCL
-// is needed to build, and programs run where it is not installed. Layouts and numbers are those of
-// NCCL 2.17 and later, which its ABI keeps (nccl.h: ncclConfig_v21700, ncclResult_t,
-// ncclDataType_t, ncclRedOp_t).
+// The part of NCCL that Binade calls, as a table of functions found at run time: a build needs no
+// header of NCCL, and programs run without NCCL installed. Layouts and numbers are those of NCCL
+// 2.17 and later, whose ABI is stable (nccl.h: ncclConfig_v21700, ncclResult_t, ncclDataType_t,
+// ncclRedOp_t).
 #pragma once
 #include <climits>
 #include <cstddef>
@@ -25,7 +25,7 @@ struct UniqueId {
   char bytes[128];
 };
 
-// Calls return at once and go on in the background (blocking = 0).
+// Calls return at once and continue in the background (blocking = 0).
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef, version = 21700;
@@ -56,9 +56,9 @@ struct Api {
 };
 
 // Loaded by the first call, from BINADE_NCCL_LIBRARY or libnccl.so.2. Throws Error with the reason
-// where that cannot be.
+// if that fails.
 const Api& api();
-// The reason; empty where there is NCCL.
+// The reason; empty if NCCL is available.
 std::string missing();
 
 }  // namespace binade::dist::nccl

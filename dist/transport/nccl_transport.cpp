@@ -1,5 +1,5 @@
-// A communicator of NCCL that does not block: calls return at once, and what goes on behind them is
-// asked for. So a rank that waits sees its clock, and an interrupt, at any time.
+// A non-blocking communicator of NCCL: calls return at once, and the transport polls their
+// completion. So a waiting rank can check the timeout and interrupts at any time.
 #include <binade/core/device/stream.h>
 #include <binade/core/tensor/tensor.h>
 #include <binade/dist/collective/ring.h>
@@ -39,7 +39,7 @@ nccl::RedOp nccl_op(ReduceOp op) {
   return kOp[static_cast<int>(op)];
 }
 
-// Runs a call that may never return on a thread of its own and waits for some seconds at most.
+// Runs a call that may never return on a separate thread and waits at most some seconds for it.
 template <class F>
 void run_bounded(double seconds, F call) noexcept {
   struct Shared {
@@ -58,7 +58,7 @@ void run_bounded(double seconds, F call) noexcept {
     std::unique_lock lock(shared->mutex);
     shared->changed.wait_for(lock, std::chrono::duration<double>(seconds),
                              [&] { return shared->done; });
-  } catch (const std::exception&) {  // no thread to be had: the communicator stays
+  } catch (const std::exception&) {  // no thread available: the communicator leaks
   }
 }
 
@@ -174,7 +174,7 @@ class NcclTransport final : public Transport {
     call("ncclCommInitRankConfig", result);
   }
 
-  // After an error nothing goes on.
+  // After an error nothing runs any more.
   template <class F>
   void guarded(F&& body) {
     try {
@@ -186,14 +186,14 @@ class NcclTransport final : public Transport {
     }
   }
 
-  // What is posted now comes after what the calling thread has queued so far.
+  // Messages posted from now on come after the work that the calling thread has queued so far.
   void follow_current_stream() {
     Event queued(device_);
     queued.record();
     stream_.wait(queued);
   }
 
-  // Returns when the call has been made; throws where it failed.
+  // Returns when the call has completed; throws if it failed.
   void call(const char* what, nccl::Result result) {
     until([&] {
       if (result == nccl::kInProgress && comm_) {
@@ -224,7 +224,7 @@ class NcclTransport final : public Transport {
   void until(F&& done) {
     const auto start = Clock::now();
     for (idle_ = 0; !done(); pause()) {
-      if (is_interrupted() || meeting_->is_interrupted()) {  // who connects is not watched yet
+      if (is_interrupted() || meeting_->is_interrupted()) {  // health does not watch this one yet
         throw TransportError("the transport was interrupted");
       }
       if (seconds_since(start) > timeout()) {
@@ -248,7 +248,7 @@ class NcclTransport final : public Transport {
   const Device device_;
   Stream stream_;
   nccl::Comm comm_ = nullptr;
-  std::deque<Event> groups_;  // the end of each group that is not done yet
+  std::deque<Event> groups_;  // end of each unfinished group
   uint64_t finished_ = 0;
   int idle_ = 0;
   Tensor workspace_;

@@ -1,4 +1,5 @@
-// What ranks need to find each other: made by the rendezvous (dist/job/control_internal.h).
+// The addresses by which ranks find each other; the rendezvous (dist/job/control_internal.h)
+// collects them.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,7 +9,7 @@ namespace binade::dist {
 
 struct Peer {
   std::string host;     // name, for messages
-  std::string address;  // where it listens; empty: where rank 0 is
+  std::string address;  // where it listens; empty: the address of rank 0
   int port = 0;         // for data
   int pid = 0;
 };

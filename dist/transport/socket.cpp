@@ -20,7 +20,7 @@ namespace {
 
 bool would_wait() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
-// Whether the file became ready; milliseconds as poll takes them.
+// True if the file became ready; poll takes milliseconds.
 bool wait_for(int file, short events, double seconds) {
   pollfd one{file, events, 0};
   const int ready = ::poll(&one, 1, static_cast<int>(std::clamp(seconds, 0.0, 1e6) * 1000));

@@ -12,7 +12,7 @@ class SocketError : public Error {
   using Error::Error;
 };
 
-// Seconds on a clock that never jumps.
+// Seconds of a monotonic clock.
 double monotonic_seconds();
 
 class Socket {
@@ -27,11 +27,11 @@ class Socket {
   explicit operator bool() const { return file_ >= 0; }
   void close();
 
-  // Move what goes through without waiting: bytes moved, 0 where it would wait, -1 where the other
-  // end is gone.
+  // Transfer what is possible without waiting. Return the bytes transferred, 0 if the call would
+  // wait, -1 if the other end is gone.
   int64_t send_some(const void* data, size_t bytes);
   int64_t receive_some(void* data, size_t bytes);
-  // Until the deadline (monotonic_seconds). Throw SocketError.
+  // Transfer everything until the deadline (monotonic_seconds). Throw SocketError.
   void send_all(const void* data, size_t bytes, double deadline);
   void receive_all(void* data, size_t bytes, double deadline);
 
@@ -45,9 +45,9 @@ class Socket {
 
 // Listens at a host's address ("" for all of this machine's) and port (0: any free one).
 Socket listen_at(const std::string& host, int port, int backlog);
-// The next connection, or none after `seconds`. Non-blocking, without delay of small messages.
+// The next connection, or none after `seconds`. Non-blocking, with TCP_NODELAY.
 Socket accept_from(const Socket& listener, double seconds);
-// Tries until the deadline, as the other end may not be listening yet.
+// Retries until the deadline, since the other end may not be listening yet.
 Socket connect_to(const std::string& host, int port, double deadline);
 
 }  // namespace binade::dist

@@ -1,4 +1,5 @@
-// Bytes flow per connection and direction in the order of the messages; both ends know the sizes.
+// Each connection carries bytes in each direction in the order of the messages; both ends know the
+// sizes.
 #include <binade/core/io/crc32c.h>
 #include <binade/dist/transport/tcp_transport_internal.h>
 #include <poll.h>
@@ -23,8 +24,8 @@ struct Hello {
   char secret[64] = "";
 };
 
-// What the transports of a process share: who is where, and connections that came for another
-// group than the one that accepted them.
+// Shared by the transports of a process: the roster, and connections that arrived for another group
+// than the one that accepted them.
 struct Node {
   int rank;
   Roster roster;
@@ -50,7 +51,7 @@ struct Node {
     return socket;
   }
 
-  // Takes what has come in, without waiting for more.
+  // Accepts pending connections without waiting for more.
   void accept_all() {
     while (Socket socket = accept_from(listener, 0)) {
       Hello theirs;
@@ -119,7 +120,7 @@ class TcpTransport final : public Transport {
   }
 
   void abandon() noexcept override {
-    for (Link& link : links_) {  // which stay open: this rank has not left
+    for (Link& link : links_) {  // the connections stay open: this rank has not left
       link.sends.clear();
       link.receives.clear();
     }
@@ -138,7 +139,7 @@ class TcpTransport final : public Transport {
     bool busy() const { return !sends.empty() || !receives.empty(); }
   };
 
-  // Returns whether a byte moved.
+  // Returns true if a byte was transferred.
   bool move_all() {
     bool any = false;
     for (size_t peer = 0; peer < links_.size(); ++peer) {
@@ -174,7 +175,7 @@ class TcpTransport final : public Transport {
     return any;
   }
 
-  // Connects, or takes the connection if it has come.
+  // Connects, or takes the connection if it has arrived.
   bool open(Link& link, int peer) {
     const int there = members_[static_cast<size_t>(peer)];
     try {
@@ -217,7 +218,7 @@ class TcpTransport final : public Transport {
   std::vector<int> members_;
   uint32_t group_;
   std::vector<Link> links_;
-  std::deque<size_t> left_;  // messages that are not done, by group
+  std::deque<size_t> left_;  // unfinished messages, by group
   uint64_t first_ = 1;       // number of the group at the front
   std::map<std::vector<int>, int> splits_;
 };

@@ -1,5 +1,6 @@
-// A transport between processes over TCP: needs no MPI. One connection per pair of ranks that talk
-// and per group, made when it is first used: the higher rank connects, the lower accepts.
+// A transport between processes over TCP, without MPI. There is one connection per group and pair
+// of ranks that exchange messages, made at first use: the higher rank connects, the lower one
+// accepts.
 #pragma once
 #include <binade/dist/transport/roster_internal.h>
 #include <binade/dist/transport/socket_internal.h>

@@ -1,5 +1,5 @@
 // Sends wait in a queue per pair of ranks until the receiver takes them. One lock guards all
-// queues; the copies are made outside of it.
+// queues; copies run outside of it.
 #include <binade/dist/transport/thread_transport.h>
 
 #include <chrono>
@@ -32,9 +32,9 @@ class ThreadHub {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<bool> present;
-  std::vector<int> copies;  // being made from the memory of each rank
+  std::vector<int> copies;  // running copies from the memory of each rank
   std::vector<std::deque<Sent>> queues;
-  // Hubs of splits: by members and how many splits of them there were before.
+  // Hubs of splits, by members and number of earlier splits with the same members.
   std::map<std::pair<std::vector<int>, int>, std::weak_ptr<ThreadHub>> parts;
 };
 
@@ -63,11 +63,11 @@ class ThreadTransport final : public Transport {
       part = known.lock();
       if (!part) {
         known = part = std::make_shared<ThreadHub>(static_cast<int>(members.size()));
-        for (size_t i = 0; i < members.size(); ++i) {  // some may have come and gone
+        for (size_t i = 0; i < members.size(); ++i) {  // some may have joined and left already
           part->present[i] = hub_->present[static_cast<size_t>(members[i])];
         }
       }
-      hub_parts_.push_back(part);  // until all members have come
+      hub_parts_.push_back(part);  // until all members have joined
     }
     int mine = 0;
     while (members[static_cast<size_t>(mine)] != rank()) {
@@ -130,8 +130,7 @@ class ThreadTransport final : public Transport {
     return true;
   }
 
-  // Takes what has been sent to the posted receives, in their order per peer. Returns whether there
-  // was anything.
+  // Copies sent messages to the posted receives, in order per peer. Returns true if there were any.
   bool receive_all(std::unique_lock<std::mutex>& lock) {
     bool any = false;
     std::vector<bool> waiting(static_cast<size_t>(size()));
@@ -151,7 +150,7 @@ class ThreadTransport final : public Transport {
         check_size(sent.bytes, message);
         queue.pop_front();
         ++hub_->copies[peer];
-        lock.unlock();  // the sender waits for `done`, or for `copies`: its memory stays
+        lock.unlock();  // the sender waits for `done` or `copies`: its memory stays valid
         std::memcpy(message.data, sent.data, sent.bytes);
         lock.lock();
         --hub_->copies[peer];

@@ -1,5 +1,5 @@
-// A transport between threads of one process: for tests, and to see a ring at work. A receiver
-// copies straight out of the sender's memory.
+// A transport between threads of one process: for tests, and to study a ring. A receiver copies
+// directly from the sender's memory.
 #pragma once
 #include <binade/dist/transport/transport.h>
 
@@ -7,10 +7,10 @@ namespace binade::dist {
 
 class ThreadHub;
 
-// What the ranks of a group share.
+// State that the ranks of a group share.
 std::shared_ptr<ThreadHub> make_thread_hub(int size);
-// The end of one rank, to be used and destroyed by its thread. A rank whose end is destroyed is
-// gone: those that wait for it get a TransportError.
+// The end of one rank; only its thread may use and destroy it. After that the rank is gone: ranks
+// that wait for it get a TransportError.
 std::unique_ptr<Transport> make_thread_transport(std::shared_ptr<ThreadHub> hub, int rank);
 
 }  // namespace binade::dist

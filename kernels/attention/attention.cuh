@@ -1,9 +1,9 @@
-// What the attention kernels share: operands of one head, the score of a query and a key, and the
-// numbering of blocks.
+// Shared by the attention kernels: the operands of one head, the score of a query and a key, and
+// the numbering of blocks.
 //
-// A block owns rows of one side of the score matrix and walks over the other side: queries over
+// A block owns rows of one side of the score matrix and loops over the other side: queries over
 // keys for out and dq, keys over queries for dk and dv. So every result has one writer and one
-// order of additions, and nothing of [queries, keys] reaches memory.
+// order of additions, and no [queries, keys] matrix is written to memory.
 #pragma once
 #include <binade/kernels/attention/attention_internal.h>
 #include <binade/kernels/base/philox.h>
@@ -31,12 +31,12 @@ struct HeadArray {
   }
 };
 
-// Dropout of the weights, as kernels::AttentionDropout.
+// Dropout of the weights, the device's form of kernels::AttentionDropout.
 struct WeightDropout {
   uint64_t seed = 0, offset = 0;
   const int64_t* advance = nullptr;
   float p = 0;       // 0: none
-  double scale = 1;  // of what is kept
+  double scale = 1;  // of the kept weights
 };
 
 enum class MaskKind : uint8_t { none, keep, add };
@@ -83,8 +83,8 @@ struct Scorer {
       mask += first * (p.mask_kind == MaskKind::keep ? 1 : kSize);
     }
   }
-  // Which of `width` columns from `first` a row has scores with, but for a mask. Rows are queries
-  // and columns keys, or with kOwnKeys the other way round.
+  // Which of the `width` columns from `first` are visible to a row, apart from the mask. Rows are
+  // queries and columns keys; with kOwnKeys rows are keys and columns queries.
   template <bool kOwnKeys>
   __device__ __forceinline__ ColumnRange columns(int64_t row, int64_t first, int width) const {
     if (row >= (kOwnKeys ? p.keys() : p.queries())) {
@@ -97,7 +97,7 @@ struct Scorer {
     const int64_t end = p.causal && row + 1 < p.keys() ? row + 1 : p.keys();
     return {0, clamp_count(end - first, width)};
   }
-  // Of the product q k^T.
+  // The score, from the product q k^T.
   __device__ __forceinline__ C operator()(C product, int64_t query, int64_t key) const {
     const C score = product * p.scale;
     if (p.mask_kind == MaskKind::none) {
@@ -131,7 +131,7 @@ struct Keeper {
     const uint64_t at = position(query, key);
     return keeps(philox::generate(seed, at / 4), at);
   }
-  // Of a key and the next one, as bits 0 and 1: mostly numbers of one counter.
+  // The same for `key` and key + 1, as bits 0 and 1. Both usually come from one Philox block.
   __device__ __forceinline__ uint32_t pair(int64_t query, int64_t key) const {
     const uint64_t at = position(query, key);
     philox::Block block = philox::generate(seed, at / 4);
@@ -163,11 +163,11 @@ template <class C>
 struct SoftmaxState {
   C max = -std::numeric_limits<C>::infinity(), sum = 0;
 
-  // What to subtract from scores: 0 while nothing was seen, since inf - inf is NaN.
+  // The value to subtract from scores: 0 while all were -inf, since inf - inf is NaN.
   __device__ __forceinline__ C base() const {
     return max == -std::numeric_limits<C>::infinity() ? C(0) : max;
   }
-  // Takes the maximum of a tile; returns the factor for what was summed before.
+  // Raises the maximum to that of a tile; returns the factor that rescales the earlier sums.
   template <class T>
   __device__ __forceinline__ C raise(C tile_max) {
     const C before = max;
@@ -193,7 +193,7 @@ struct BlockPlace {
         first(index % blocks_per_head * rows) {}
 };
 
-// Fills the parts of a problem that forward and backward share.
+// Sets up the parts of a problem that forward and backward share.
 template <class T>
 HeadArray<T> head_array(const View& v) {
   HeadArray<T> a;
@@ -231,7 +231,7 @@ void set_dropout(AttentionProblem<T>& p, const AttentionDropout& dropout) {
                .scale = dropout.p < 1 ? 1 / (1 - dropout.p) : 0};
 }
 
-// Blocks of `rows` rows that cover `length` rows of every head.
+// The number of blocks of `rows` rows that cover `length` rows of every head.
 unsigned attention_blocks(const AttentionSizes& n, int64_t length, int rows);
 
 // Launchers by decomposition: attention_simt.cu, attention_tensor.cu, attention_tensor_backward.cu.

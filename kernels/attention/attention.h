@@ -1,30 +1,30 @@
 // Scaled dot-product attention, out = softmax(q k^T scale + mask) v, without a [queries, keys]
-// matrix in memory: tiles of scores are made, used and forgotten, in the manner of Dao et al.,
-// "FlashAttention" (2022). The forward keeps one number per query, the logarithm of its softmax
-// denominator; the backward makes the tiles again from it.
+// matrix in memory: tiles of scores are computed, used and discarded, as in Dao et al.,
+// "FlashAttention" (2022). The forward saves one number per query, the logarithm of its softmax
+// denominator; the backward recomputes the tiles from it.
 //
-// Dropout of the weights keeps no mask either: the weight of (batch, head, query, key) takes the
-// number of the Philox sequence of `seed` at position offset + its row-major index in [batch,
-// heads, queries, keys], and is dropped where that is below p. So the backward, another device and
-// the kernel `dropout` on the whole matrix (kernels/random/random.h) drop the same ones.
+// Dropout of the weights stores no mask either. The weight of (batch, head, query, key) takes the
+// number at position offset + its row-major index in [batch, heads, queries, keys] of the Philox
+// sequence of `seed`, and is dropped if that number is below p. So the backward, another device and
+// the kernel `dropout` on the whole matrix (kernels/random/random.h) drop the same weights.
 //
-// Views have any strides (stride 0 broadcasts an input) and one floating dtype, lse and sums the
-// compute type. A query that sees no key gets out = 0, lse = +inf and gradients of 0. Results
+// Views have any strides (stride 0 broadcasts an input) and one floating dtype; lse and sums have
+// its compute dtype. A query that sees no key gets out = 0, lse = +inf and gradients of 0. Results
 // depend neither on the number of threads nor on the schedule of a device.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
 namespace binade::kernels {
 
-// What a query sees. mask [batch, heads, queries, keys] is bool (true takes part) or of the dtype
-// of q (added to the scaled scores); kNoView: all. causal: query i sees keys 0 to i.
+// Which keys a query sees. mask [batch, heads, queries, keys] is bool (true takes part) or has the
+// dtype of q (added to the scaled scores); kNoView: no mask. causal: query i sees keys 0 to i.
 struct AttentionVisibility {
   const View& mask = kNoView;
   bool causal = false;
 };
 
-// Each weight is dropped with probability p, the others are divided by 1 - p, after the softmax:
-// lse does not depend on it. advance: as in kernels/random/random.h.
+// Drops each weight with probability p and divides the others by 1 - p, after the softmax: lse does
+// not depend on it. advance: as in kernels/random/random.h.
 struct AttentionDropout {
   double p = 0;
   uint64_t seed = 0;
@@ -47,8 +47,8 @@ BINADE_KERNEL(attention_forward, AttentionForward, out)
 // With w = exp(q k^T scale + mask - lse), d(w) = w after dropout and
 // ds = w (d(dout v^T) - sum(dout out)):
 //   dq = scale ds k, dk = scale ds^T q, dv = d(w)^T dout, dmask = ds.
-// dq, dk, dv: the sizes of q, k, v; dmask: those of the mask, where its batch or heads may be 1:
-// the gradient is summed over them then. Each may be kNoView where not wanted.
+// dq, dk, dv have the sizes of q, k, v, and dmask those of the mask; if its batch or heads are 1,
+// the gradient is summed over them. Each may be kNoView if it is not wanted.
 struct AttentionBackward {
   const View& q;
   const View& k;

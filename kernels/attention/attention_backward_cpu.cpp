@@ -1,5 +1,5 @@
-// Attention backward on the CPU. Tiles are made again from q, k and lse. Where there are heads for
-// all threads, a task owns a head and makes every tile once; else it owns a block of queries for
+// Attention backward on the CPU. Tiles are recomputed from q, k and lse. With enough heads for all
+// threads a task owns a head and computes every tile once; else a task owns a block of queries for
 // dq, or a block of keys for dk and dv. Each gradient has one writer and one order of additions.
 #include <binade/kernels/attention/attention_tiles_internal.h>
 #include <binade/kernels/base/parallel.h>
@@ -7,7 +7,7 @@
 namespace binade::kernels {
 namespace {
 
-// Queries [i, i + rows) of a head.
+// delta of queries [i, i + rows) of a head.
 template <class T>
 void write_delta(const AttentionBackward& a, const TilePlace& at, Compute<T>* delta) {
   const Dims &s = a.out.strides, &g = a.dout.strides;
@@ -60,7 +60,7 @@ class Backward {
         gradients_(tile()),
         bias_(memory_.take(kQueryRows * kKeyRows)) {}
 
-  // dq of queries [i, i + rows).
+  // Computes dq of queries [i, i + rows).
   void query_block(TilePlace at) {
     const Matrix sum = zeros(kQueryRows, n_.size);
     std::byte* buffer = memory_.take(kKeyRows * n_.size);
@@ -78,13 +78,13 @@ class Backward {
     store(sum, a_.dq, at, at.i, at.rows, n_.size, a_.scale);
   }
 
-  // dk and dv of keys [j, j + cols).
+  // Computes dk and dv of keys [j, j + cols).
   void key_block(TilePlace at) {
     take_key_sums();
     add_keys(at, {});
   }
 
-  // dq, dk and dv of a head; `memory` has [queries, size] of the compute type for dq.
+  // Computes dq, dk and dv of a head; `memory` is [queries, size] in the compute dtype, for dq.
   void whole_head(int64_t batch, int64_t head, std::byte* memory) {
     take_key_sums();
     const Matrix dq = dense_matrix(memory, compute_, n_.size);
@@ -95,8 +95,8 @@ class Backward {
     store(dq, a_.dq, {batch, head, 0, 0, 0, 0}, 0, n_.queries, n_.size, a_.scale);
   }
 
-  // dmask of queries [i, i + rows) and all keys, summed over the batch or the heads where dmask has
-  // one of them; at.batch and at.head are those of dmask.
+  // Computes dmask of queries [i, i + rows) and all keys, summed over the batch or the heads if
+  // that size of dmask is 1; at.batch and at.head index dmask.
   void mask_block(TilePlace at) {
     const int64_t batch = at.batch, head = at.head;
     const int64_t batches = a_.dmask.size(0) == 1 ? n_.batch : 1;
@@ -130,7 +130,7 @@ class Backward {
     return m;
   }
 
-  // Accumulators and buffers of add_keys.
+  // Takes memory for the accumulators and buffers of add_keys.
   void take_key_sums() {
     dk_ = dense_matrix(memory_.take(kKeyRows * n_.size), compute_, n_.size);
     dv_ = dense_matrix(memory_.take(kKeyRows * n_.value_size), compute_, n_.value_size);
@@ -139,7 +139,7 @@ class Backward {
     upstream_ = memory_.take(kQueryRows * n_.value_size);
   }
 
-  // dk and dv of keys [j, j + cols), and what they add to dq where that has memory.
+  // Computes dk and dv of keys [j, j + cols), and adds their part of dq if `dq` has memory.
   void add_keys(TilePlace at, const Matrix& dq) {
     clear(dk_, kKeyRows * n_.size);
     clear(dv_, kKeyRows * n_.value_size);
@@ -178,7 +178,7 @@ class Backward {
     store(dv_, a_.dv, at, at.j, cols, n_.value_size, 1);
   }
 
-  // The weights in scores_, before dropout, and ds in gradients_.
+  // Computes the weights before dropout (scores_) and ds (gradients_).
   void make_tile(const TilePlace& at) {
     const Matrix q = matrix_of(a_.q, at.batch, at.head, at.i);
     const Matrix k = matrix_of(a_.k, at.batch, at.head, at.j);
@@ -241,7 +241,7 @@ class Backward {
   std::byte *keys_ = nullptr, *queries_ = nullptr, *upstream_ = nullptr;
 };
 
-// Calls f(place of the block) for every block of `rows` of `length` in every head.
+// Calls f(place of the block) for every block of `rows` rows of `length` in every head.
 template <class F>
 void for_blocks(const Dims& heads, int64_t length, int64_t rows, int64_t grain, const F& f) {
   const int64_t blocks = (length + rows - 1) / rows;
@@ -262,7 +262,8 @@ void cpu::attention_backward(const AttentionBackward& a) {
   dispatch_floating("attention backward", a.q.dtype,
                     [&]<class T>(Type<T>) { write_delta<T>(a, n, delta.as<Compute<T>>()); });
   const Dims heads{n.batch, n.heads};
-  // By the shape alone: heads enough for the threads of most machines, and a dq that fits into L2.
+  // Decided by shape alone: enough heads for the threads of most machines, and a dq that fits into
+  // L2.
   const bool by_head = n.batch * n.heads >= 8 && n.queries * n.size <= 65536 && a.dq && a.dk;
   if (by_head) {
     parallel_for(n.batch * n.heads, 1, [&](int64_t begin, int64_t end) {

@@ -1,5 +1,5 @@
-// Attention forward on the CPU: a task is a block of queries of one head, which walks over blocks
-// of keys with a running maximum and sum per query.
+// Attention forward on the CPU: a task is a block of queries of one head. It loops over blocks of
+// keys with a running maximum and sum per query.
 #include <binade/kernels/attention/attention_tiles_internal.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/random/random_internal.h>

@@ -1,4 +1,4 @@
-// The sizes of an attention call; checked_sizes() throws where arguments do not fit each other.
+// The sizes of an attention call; checked_sizes() throws if the arguments do not fit each other.
 #pragma once
 #include <binade/kernels/attention/attention.h>
 

@@ -14,7 +14,7 @@ C exp_one(C x) {
   return exp(broadcast(x))[0];
 }
 
-// e^x for x <= 0 to rounding.
+// e^x for x <= 0, accurate to rounding.
 template <class C>
 BINADE_INLINE Vector<C> unit_exp(Vector<C> x) {
   return lifted_exp(x) * (1 / kLift<C>);
@@ -43,7 +43,7 @@ Row<C> row_of(const AttentionTile& tile, void* scores, int64_t row) {
           bias ? bias + row * tile.row_stride : nullptr, static_cast<C>(tile.scale)};
 }
 
-// The largest scaled score of a row, whose scores become scaled.
+// Scales the scores of a row in place; returns the largest.
 template <class C>
 C scale_row(const AttentionSoftmax& a, int64_t i) {
   const Row<C> row = row_of<C>(a.tile, a.scores, i);
@@ -64,7 +64,7 @@ void softmax_row(const AttentionSoftmax& a, int64_t i, C in_tile) {
   const int64_t seen = visible_columns(a.tile, i);
   C &largest = static_cast<C*>(a.max)[i], &sum = static_cast<C*>(a.sum)[i];
   const C top = in_tile > largest ? in_tile : largest;
-  const C base = top == -kInfinity<C> ? C(0) : top;  // nothing seen yet: no inf - inf
+  const C base = top == -kInfinity<C> ? C(0) : top;  // all -inf so far: avoids inf - inf
   Vector<C> sums{};
   for_vectors<C>(seen, [&](auto part, int64_t j, int64_t n) {
     const Vector<C> p = unit_exp<C>(load_some<part()>(scores + j, n, -kInfinity<C>) - base);
@@ -87,7 +87,8 @@ void softmax_row(const AttentionSoftmax& a, int64_t i, C in_tile) {
   largest = top;
 }
 
-// In two passes over a few rows: what one row waits for, its largest score, is there by then.
+// Two passes over a few rows: the second needs the largest score of its row, whose latency is
+// hidden behind the other rows of the first pass.
 template <class C>
 void softmax_rows(const AttentionSoftmax& a) {
   constexpr int64_t kRows = 8;
@@ -120,8 +121,9 @@ void gradient_row(const AttentionGradient& a, int64_t i) {
   });
 }
 
-// A sum is one chain in the order of the products dout v^T, from which it is subtracted: where the
-// two nearly cancel, so do their rounding errors. Chains of several rows overlap.
+// A sum is one chain of additions in the same order as the products dout v^T, from which it is
+// subtracted: if the two nearly cancel, so do their rounding errors. Chains of several rows
+// overlap.
 template <int kRows, class T>
 BINADE_INLINE void delta_rows(const AttentionDelta& a, int64_t first) {
   using C = Compute<T>;

@@ -15,8 +15,8 @@ struct AttentionTile {
   double scale = 1;
 };
 
-// scores: products q k^T in, exp(s - max) out. Adds the tile to the running maxima and sums of the
-// rows and rescales what they have accumulated.
+// scores: q k^T in, exp(s - max) out. Adds the tile to the running maximum and sum of each row and
+// rescales the accumulated rows.
 struct AttentionSoftmax {
   AttentionTile tile;
   void* scores;

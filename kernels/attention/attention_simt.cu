@@ -1,8 +1,8 @@
-// Attention on the plain cores, for f32 and f64, and for f16 and bf16 where the tensor cores do not
-// serve (kernels/attention/attention.cu). A block of 16 x 16 threads owns 32 rows and walks over
+// Attention on CUDA cores, for f32 and f64, and for f16 and bf16 where the tensor cores cannot be
+// used (kernels/attention/attention.cu). A block of 16 x 16 threads owns 32 rows and loops over
 // tiles of 32 x 32 scores: each thread has the scores of 2 x 2 pairs, 16 apart, so that a row lies
-// in 16 lanes of one warp. Results are computed 64 columns at a time, one block each, so any head
-// size works: wide heads make their scores more than once.
+// in 16 lanes of one warp. Each block computes 64 columns of the result, so any head size works:
+// wide heads recompute their scores.
 #include <binade/kernels/attention/attention.cuh>
 
 namespace binade::kernels {
@@ -37,7 +37,7 @@ struct Thread {
   int x = static_cast<int>(threadIdx.x) % kLanesX, y = static_cast<int>(threadIdx.x) / kLanesX;
 };
 
-// sums[r][c] = row y + 16 r of a times row x + 16 c of b. The whole block calls it.
+// sums[r][c] = row y + 16 r of a times row x + 16 c of b. The whole block must call it.
 template <class T, class C>
 __device__ __forceinline__ void multiply_rows(SimtShared<C>& memory, const Rows<T>& a,
                                               const Rows<T>& b, C (&sums)[2][2]) {
@@ -45,7 +45,7 @@ __device__ __forceinline__ void multiply_rows(SimtShared<C>& memory, const Rows<
   sums[0][0] = sums[0][1] = sums[1][0] = sums[1][1] = 0;
 #pragma unroll 1
   for (int d = 0; d < a.array.columns; d += kSide) {
-    __syncthreads();  // the tiles before have been read
+    __syncthreads();  // the previous tiles have been read
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); i < kSide * kSide; i += kThreads) {
       const int row = i / kSide, column = i % kSide;
@@ -67,7 +67,7 @@ __device__ __forceinline__ void multiply_rows(SimtShared<C>& memory, const Rows<
 }
 
 // totals[r][c] += sum_j weights[y + 16 r][j] value[j][x + 16 c] over the rows j of `values`,
-// columns from `column`. The weights are in memory already; the whole block calls it.
+// columns from `column`. The weights must be in `memory`; the whole block must call it.
 template <class T, class C>
 __device__ __forceinline__ void add_weighted(SimtShared<C>& memory, const Rows<T>& values,
                                              int column, C (&totals)[2][4]) {
@@ -88,7 +88,7 @@ __device__ __forceinline__ void add_weighted(SimtShared<C>& memory, const Rows<T
       totals[1][c] += w1 * value;
     }
   }
-  __syncthreads();  // before weights and values are written again
+  __syncthreads();  // before weights and values are overwritten
 }
 
 template <class T, class C>
@@ -109,7 +109,8 @@ __device__ __forceinline__ void store_rows(const HeadArray<T>& target, const Blo
   }
 }
 
-// Which of the pairs of this thread dropout keeps: bit 2 r + c. One after the other, for registers.
+// Which of this thread's pairs dropout keeps, as bits 2 r + c. The loop is not unrolled, to save
+// registers.
 template <bool kOwnKeys, class T>
 __device__ __forceinline__ uint32_t kept_bits(const AttentionProblem<T>& p, const BlockPlace& place,
                                               int64_t other) {
@@ -185,8 +186,8 @@ __global__ void __launch_bounds__(kThreads)
   store_rows(p.result, place, column, totals);
 }
 
-// The weights, those that dropout keeps, and ds of the pairs of this thread, where rows are queries
-// (kOwnKeys: keys).
+// Computes the weights, the kept weights and ds of this thread's pairs. Rows are queries (kOwnKeys:
+// keys).
 template <class T, bool kOwnKeys>
 __device__ __forceinline__ void make_gradients(SimtShared<Compute<T>>& memory,
                                                const AttentionProblem<T>& p,
@@ -227,7 +228,7 @@ __device__ __forceinline__ void make_gradients(SimtShared<Compute<T>>& memory,
   }
 }
 
-// dq, or with kOwnKeys dk (chunks of columns below dk_chunks) and dv (the others).
+// dq; with kOwnKeys dk (chunks of columns below dk_chunks) and dv (the other chunks).
 template <class T, bool kOwnKeys>
 __global__ void __launch_bounds__(kThreads)
     attention_backward_simt_kernel(const __grid_constant__ AttentionProblem<T> p, int dk_chunks) {
@@ -241,8 +242,8 @@ __global__ void __launch_bounds__(kThreads)
   const int column = (static_cast<int>(blockIdx.y) - (values ? dk_chunks : 0)) * kChunkColumns;
   const Scorer<T> scorer(p, place.batch, place.head);
   C totals[2][4] = {};
-  // Causal: queries before the first key of the block see none of them, and keys after the last
-  // query are not seen.
+  // Causal: queries before the first key of the block do not see its keys, and no query sees keys
+  // after the last one.
   const int64_t begin = kOwnKeys && p.causal ? place.first : 0;
   const int64_t end =
       !kOwnKeys && p.causal && place.first + kSide < others ? place.first + kSide : others;
@@ -274,7 +275,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// ds of one tile, summed over the batch and heads that dmask has once.
+// ds of one tile, summed over the batch and heads for which dmask has size 1.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     attention_mask_gradient_kernel(const __grid_constant__ AttentionProblem<T> p,

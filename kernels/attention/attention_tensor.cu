@@ -1,8 +1,7 @@
 // Attention forward on the tensor cores, f16 and bf16 with f32 softmax and sums. A block of 4 warps
-// owns 64 queries, 16 per warp, and walks over tiles of 64 keys: scores by mma.sync, the running
+// owns 64 queries, 16 per warp, and loops over tiles of 64 keys: scores by mma.sync, the running
 // softmax in registers, and its rounded exponentials times the values by mma.sync again. The values
-// of a tile are on their way while its scores are computed, and the next keys while the values are
-// used.
+// of a tile are copied while its scores are computed, and the next keys while the values are used.
 #include <binade/kernels/attention/attention_tile.cuh>
 
 namespace binade::kernels {
@@ -16,7 +15,7 @@ struct ForwardShared {
   HeadTile<T, kKeyTile, kD> k, v;
 };
 
-// The scores of a tile of keys from `key` become exponentials; totals and states follow.
+// Turns the scores of a tile of keys from `key` into exponentials and updates totals and states.
 template <class T, int kD>
 __device__ __forceinline__ void softmax_step(const Scorer<T>& scorer, int64_t query, int64_t key,
                                              float (&scores)[kKeyTile / 8][4],
@@ -78,13 +77,13 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
 #pragma unroll 1
   for (int64_t key = 0; key < end; key += kKeyTile) {
     dev::cp_async_wait<0>();
-    __syncthreads();  // the keys are there, the values before have been used
+    __syncthreads();  // the keys have arrived, the previous values have been used
     memory.v.load(p.v, v, key);
     dev::cp_async_commit();
     float scores[kKeyTile / 8][4];
     multiply_rows(memory.q, row, memory.k, p.q.columns, scores);
     dev::cp_async_wait<0>();
-    __syncthreads();  // the values are there, the keys have been used
+    __syncthreads();  // the values have arrived, the keys have been used
     if (key + kKeyTile < end) {
       memory.k.load(p.k, k, key + kKeyTile);
     }

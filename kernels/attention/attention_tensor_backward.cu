@@ -1,14 +1,14 @@
-// Attention backward on the tensor cores, f16 and bf16 with f32 scores and sums. One kernel in two
-// roles: its block of 4 warps owns 64 queries and walks over tiles of 32 keys (dq), or owns 64 keys
-// and walks over tiles of 32 or 16 queries (dk and dv). Either way the scores and their gradients
-// are products of own rows and other rows, and, rounded, the left operands of what they add to own
-// gradients.
+// Attention backward on the tensor cores, f16 and bf16 with f32 scores and sums. One kernel has two
+// roles: its block of 4 warps owns 64 queries and loops over tiles of 32 keys (dq), or owns 64 keys
+// and loops over tiles of 32 or 16 queries (dk and dv). Either way the scores and their gradients
+// are products of own rows and other rows; rounded, they are the left operands of the products that
+// are added to the own gradients.
 #include <binade/kernels/attention/attention_tile.cuh>
 
 namespace binade::kernels {
 namespace {
 
-// Of a tile of the other side: fewer where the sums of dk and dv fill the registers.
+// Rows of a tile of the other side: fewer if the sums of dk and dv fill the registers.
 template <int kD, bool kOwnKeys>
 constexpr int kOtherRows = kD == 128 && kOwnKeys ? 16 : 32;
 
@@ -18,8 +18,7 @@ struct BackwardShared {
   HeadTile<T, kOther, kD> other_first, other_second;  // k and v, or q and dout
 };
 
-// The products become the weights and ds; `kept` has the bits of kept_bits where weights are
-// dropped.
+// Turns the products into the weights and ds; with dropout, `kept` has the bits of kept_bits.
 template <class T, bool kOwnKeys, int kOther, bool kDropout>
 __device__ __forceinline__ void make_gradients(const AttentionProblem<T>& p,
                                                const Scorer<T>& scorer, const BlockPlace& place,
@@ -72,15 +71,15 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
   const HeadArray<const T>&first = kOwnKeys ? p.q : p.k, &second = kOwnKeys ? p.dout : p.v;
   memory.own_first.load(own_first, own_first.head(b, h), place.first);
   memory.own_second.load(own_second, own_second.head(b, h), place.first);
-  // Causal: queries before the first own key see none of them; keys after the last query are
-  // hidden.
+  // Causal: queries before the first own key do not see the own keys; no query sees keys after the
+  // last one.
   const int64_t begin = kOwnKeys && p.causal ? place.first : 0;
   const int64_t end =
       !kOwnKeys && p.causal && place.first + kOwnRows < others ? place.first + kOwnRows : others;
   float totals[kD / 8][4] = {}, value_totals[kOwnKeys ? kD / 8 : 1][4] = {};
 #pragma unroll 1
   for (int64_t other = begin; other < end; other += kOther) {
-    __syncthreads();  // the tiles before have been used
+    __syncthreads();  // the previous tiles have been used
     memory.other_first.load(first, first.head(b, h), other);
     memory.other_second.load(second, second.head(b, h), other);
     dev::cp_async_commit();

@@ -1,17 +1,17 @@
 // Tiles of attention for the tensor cores: rows of one head in shared memory, padded with zeros to
-// kD columns, as 16-byte chunks whose order within a row is permuted (xor with the row number), so
-// that the 8 rows that ldmatrix reads at once lie in different banks.
+// kD columns. Each row is 16-byte chunks in a permuted order (xor with the row number), so that the
+// 8 rows that ldmatrix reads at once lie in different banks.
 //
-// The scores of 16 rows stay in the registers of one warp: what mma.sync leaves as accumulators is,
-// rounded and paired, the left operand of the next product. A lane has rows lane / 4 and
-// lane / 4 + 8 of it and columns 2 (lane % 4) and the next of every 8.
+// The scores of 16 rows stay in the registers of one warp: the accumulators of mma.sync, rounded
+// and paired, are the left operand of the next product. A lane has rows lane / 4 and lane / 4 + 8,
+// and in every 8 columns 2 (lane % 4) and the next one.
 #pragma once
 #include <binade/kernels/attention/attention.cuh>
 
 namespace binade::kernels {
 
 inline constexpr int kTensorThreads = 128;
-inline constexpr int kOwnRows = 64;  // of a block; 16 per warp
+inline constexpr int kOwnRows = 64;  // per block; 16 per warp
 
 template <class T, int kRows, int kD>
 struct HeadTile {
@@ -23,7 +23,8 @@ struct HeadTile {
     return row * kRowChunks + (column_chunk ^ (row % 8));
   }
 
-  // Starts to copy rows [first, first + kRows) of a head; rows and columns beyond it become zeros.
+  // Starts to copy rows [first, first + kRows) of a head; rows and columns beyond its end become
+  // zeros.
   __device__ __forceinline__ void load(const HeadArray<const T>& array, const T* data,
                                        int64_t first) {
 #pragma unroll 4
@@ -57,7 +58,7 @@ struct HeadTile {
     const int at = row + quarter / 2 * 8 + lane % 8;
     dev::ldmatrix_x4(registers, &chunk[position(at, k / 8 + quarter % 2)]);
   }
-  // Rows [row, row + 16) as k and columns [column, column + 16), as two right operands.
+  // Rows [row, row + 16), which are k, and columns [column, column + 16), as two right operands.
   __device__ __forceinline__ void right(int row, int column, uint32_t (&registers)[4]) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, quarter = lane / 8;
     const int at = row + quarter % 2 * 8 + lane % 8;
@@ -119,8 +120,8 @@ __device__ __forceinline__ void add_weighted(const float (&weights)[kOther / 8][
   }
 }
 
-// Which of the scores of a lane dropout keeps: bit 4 n + i is of scores[n][i]. Own rows from `own`
-// against kOther others from `other`; queries against keys, or with kOwnKeys keys against queries.
+// Which of a lane's scores dropout keeps: bit 4 n + i for scores[n][i]. Own rows from `own` against
+// kOther others from `other`: queries against keys, or with kOwnKeys keys against queries.
 template <bool kOwnKeys, int kOther>
 __device__ __forceinline__ uint32_t kept_bits(const Keeper& kept, int64_t own, int64_t other) {
   static_assert(kOther <= 64);

@@ -1,5 +1,5 @@
-// What forward and backward of attention on the CPU share: matrices inside 4-d views, products of
-// tiles on the gemm micro-kernels, and the mask of a tile. Internal to kernels/.
+// Shared by attention forward and backward on the CPU: matrices inside 4-d views, products of tiles
+// by the gemm micro-kernels, and the mask of a tile. Internal to kernels/.
 #pragma once
 #include <binade/kernels/attention/attention_internal.h>
 #include <binade/kernels/attention/attention_isa_internal.h>
@@ -33,7 +33,7 @@ inline Matrix dense_matrix(void* data, DType dtype, int64_t columns) {
   return {static_cast<std::byte*>(data), dtype, columns, 1};
 }
 
-// target = source, converted from or to the compute type.
+// target = source, converted to or from the compute dtype.
 inline void convert(const Matrix& source, const Matrix& target, int64_t rows, int64_t columns) {
   copy_strided_best(StridedCopy{.source = source.data,
                                 .from = source.dtype,
@@ -44,13 +44,13 @@ inline void convert(const Matrix& source, const Matrix& target, int64_t rows, in
                                 .sizes = {1, rows, columns}});
 }
 
-// The part of a tile that a causal query sees, in a product with it.
+// The triangle of a tile that a causal query sees, for a product with the tile.
 struct Seen {
   Triangle shape = Triangle::none;
   int64_t visible = 0;
 };
 
-// Memory of one task: arrays of the compute type, and what gemm packs into.
+// Memory of one task: arrays of the compute dtype, and the packing buffers of gemm.
 class TileMemory {
  public:
   TileMemory(DType dtype, const AttentionSizes& n)
@@ -72,7 +72,7 @@ class TileMemory {
   }
   DType compute() const { return compute_; }
 
-  // c [m, n] (+)= a [m, k] b [k, n]; a and b of one dtype.
+  // c [m, n] (+)= a [m, k] b [k, n]; a and b have the same dtype.
   void multiply(const Matrix& a, const Matrix& b, const Matrix& c, int64_t m, int64_t n, int64_t k,
                 bool accumulate, const Seen& seen = {}) const {
     const GemmBlock block{.product = {.dtype = a.dtype,
@@ -92,7 +92,7 @@ class TileMemory {
                           .visible = seen.visible};
     pairs_&& a.dtype == DType::bf16 ? gemm_block_pairs_best(block) : gemm_block_best(block);
   }
-  // The matrix in the compute type: itself, or converted into `buffer`.
+  // The matrix in the compute dtype: itself, or converted into `buffer`.
   Matrix in_compute(const Matrix& source, std::byte* buffer, int64_t rows, int64_t columns) const {
     if (source.dtype == compute_) {
       return source;
@@ -119,7 +119,7 @@ struct TilePlace {
   int64_t batch, head, i, rows, j, cols;
 };
 
-// The tile there; a mask is written to `bias` [rows, cols] in the compute type.
+// The tile at a place; its mask is written to `bias` [rows, cols] in the compute dtype.
 AttentionTile attention_tile(const AttentionVisibility& visible, const TilePlace& at, double scale,
                              DType compute, std::byte* bias);
 
@@ -127,21 +127,21 @@ AttentionTile attention_tile(const AttentionVisibility& visible, const TilePlace
 void drop_weights(const AttentionDropout& dropout, const AttentionSizes& n, const TilePlace& at,
                   const Matrix& tile);
 
-// How many tasks of `rows` rows against `other` rows are worth a thread.
+// How many tasks of `rows` rows against `other` rows one thread should get at least.
 int64_t attention_grain(const AttentionSizes& n, int64_t rows, int64_t other);
 
-// The columns of a tile at at.j that some of its rows see, of at most `columns`; hidden() is false.
+// How many of at most `columns` columns from at.j some row of the tile sees. REQUIRES: !hidden().
 inline int64_t seen_columns(const AttentionVisibility& visible, const TilePlace& at,
                             int64_t columns) {
   return visible.causal ? std::min(columns, at.i + at.rows - at.j) : columns;
 }
 
-// The part of a tile that is seen, for the product in which the tile is `shape`.
+// The visible part of a tile, for the product in which the tile is the operand `shape` names.
 inline Seen seen_part(const AttentionVisibility& visible, const TilePlace& at, Triangle shape) {
   return visible.causal ? Seen{shape, at.i - at.j + 1} : Seen{};
 }
 
-// Whether a causal tile is all hidden.
+// True if no row of a causal tile sees any of its columns.
 inline bool hidden(const AttentionVisibility& visible, const TilePlace& at) {
   return visible.causal && at.j > at.i + at.rows - 1;
 }

@@ -17,8 +17,8 @@ inline constexpr bool kSame = false;
 template <class A>
 inline constexpr bool kSame<A, A> = true;
 
-// What moves a block is called, not inlined: every loop over blocks would hold a copy for each
-// dtype.
+// The functions that move a block are not inlined: otherwise every loop over blocks would hold a
+// copy of them for each dtype.
 #define BINADE_OUTLINE [[gnu::noinline]] inline
 
 // Contiguous conversions between a storage type and its compute type. The full masks below keep g++
@@ -105,7 +105,8 @@ BINADE_OUTLINE void scatter(const T* x, std::byte* y, int64_t stride, int64_t n)
   }
 }
 
-// n <= kBlockSize elements at x in the compute type: x itself, or `block` filled.
+// n <= kBlockSize elements at x in the compute type: returns x itself where it has that type and is
+// contiguous, else fills `block`.
 template <class T, class C>
 inline const C* load_block(const std::byte* x, int64_t stride, int64_t n, C* block) {
   const bool dense = stride == static_cast<int64_t>(sizeof(T));
@@ -135,7 +136,7 @@ inline C* result_block(std::byte* y, int64_t stride, C* block) {
   return block;
 }
 
-// Stores a block that result_block chose.
+// Stores a block of results that was computed where result_block() said.
 template <class T, class C>
 inline void store_block(const C* block, std::byte* y, int64_t stride, int64_t n) {
   const bool dense = stride == static_cast<int64_t>(sizeof(T));
@@ -184,7 +185,7 @@ BINADE_OUTLINE void store_nontemporal(const std::byte* x, std::byte* y, int64_t 
 }
 inline void finish_nontemporal() { _mm_sfence(); }
 
-// store_block past the caches; y is dense.
+// store_block past the caches. y must be contiguous.
 template <class T, class C>
 inline void store_block_nontemporal(const C* block, std::byte* y, int64_t n) {
   if constexpr (kSame<T, C>) {
@@ -196,12 +197,11 @@ inline void store_block_nontemporal(const C* block, std::byte* y, int64_t n) {
   }
 }
 
-// A block on its way past the caches: small, so that its stores, first to the block and then to
-// memory, all wait in the processor's store buffer while the next block is computed.
+// The block size for stores past the caches. It is small, so that the stores to the block and then
+// to memory all wait in the processor's store buffer while the next block is computed.
 inline constexpr int64_t kNontemporalBlock = 256;
 
-// Asks for the next block's n elements, to arrive while this one is computed. x may be past the
-// end.
+// Prefetches the n elements of the next block while this one is computed. x may be past the end.
 template <class T>
 inline void prefetch_block(const std::byte* x, int64_t stride, int64_t n) {
   constexpr int64_t kLine = 64;

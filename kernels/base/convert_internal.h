@@ -1,5 +1,5 @@
-// One value converted between dtypes, as kernels/copy/copy.h says, on the host and on the device.
-// In an anonymous namespace because each instruction set compiles its own copy
+// Converts one value between dtypes, by the rules of kernels/copy/copy.h, on the host and on the
+// device. In an anonymous namespace because each instruction set compiles its own copy
 // (kernels/base/isa.h).
 #pragma once
 #include <binade/kernels/base/dtype.h>
@@ -9,13 +9,13 @@
 namespace binade::kernels {
 namespace {
 
-// Truncates toward zero; out of range saturates, NaN gives 0.
+// Truncates toward zero. Values out of range saturate, NaN gives 0.
 template <class D, class C>
 BINADE_HD inline D truncated(C x, C low, C above, D least, D greatest) {
   return x < above ? (x >= low ? static_cast<D>(x) : least) : (x == x ? greatest : D(0));
 }
 
-// To the type D from C: double, float, or an integer (bool is read as uint8_t).
+// Converts to D from C, which is double, float, or an integer (bool is read as uint8_t).
 template <class D, class C>
 BINADE_HD inline D converted(C x) {
   constexpr bool kFloating = std::is_floating_point_v<C>;
@@ -30,7 +30,7 @@ BINADE_HD inline D converted(C x) {
   } else if constexpr (kFloating && std::is_same_v<D, int64_t>) {
     return truncated<D>(x, C(-0x1p63), C(0x1p63), INT64_MIN, INT64_MAX);
   } else if constexpr (kFloating && std::is_same_v<D, int32_t>) {
-    // Truncation comes before the comparison: -2^31 - 0.5 is in range.
+    // Truncates before comparing: -2^31 - 0.5 is in range.
     return truncated<D>(x, C(-0x1p31), C(0x1p31), INT32_MIN, INT32_MAX);
   } else if constexpr (kFloating && std::is_same_v<D, uint8_t>) {
     return truncated<D>(x, C(0), C(256), uint8_t(0), uint8_t(255));

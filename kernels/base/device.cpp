@@ -15,7 +15,7 @@ constexpr int kCpus = 8;
 struct Backend {  // the devices of this build other than the CPU
   Device::Kind kind = Device::kCpu;
   int count = 0;
-  std::string reason;  // where there is none
+  std::string reason;  // why there is no device
 };
 
 Backend backend() {
@@ -28,7 +28,7 @@ Backend backend() {
 #endif
 }
 
-// Why this build never has a device of this kind.
+// The reason why this build cannot have a device of this kind.
 const char* missing(Device::Kind wanted, Device::Kind built) {
   if (wanted == Device::kEmulated) {
     return "this build does not have the emulated device (configure with --preset emulated)";

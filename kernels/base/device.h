@@ -15,7 +15,7 @@ struct Device {
   bool is_cpu() const { return kind == kCpu; }
 
   // "cpu", "cuda", "cuda:1", "emulated", or "auto" (the best device this build and machine have).
-  // Throws with the reason where the device is not to be had.
+  // Throws, with the reason, if the device is not available.
   static Device parse(std::string_view text);
   static Device best();
 };

@@ -70,7 +70,7 @@ bool is_dense(const Dims& sizes, const Dims& strides) {
     if (sizes[i] == 0) {
       return true;
     }
-    if (sizes[i] > 1) {  // inserted by ascending stride
+    if (sizes[i] > 1) {  // insertion sort by ascending stride
       int at = count++;
       for (; at > 0 && strides[order[at - 1]] > strides[i]; --at) {
         order[at] = order[at - 1];

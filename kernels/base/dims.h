@@ -72,8 +72,8 @@ class Dims {
 
 std::string to_string(const Dims& dims);  // "[2, 3]"
 
-// Product of the sizes. Throws on a negative size or where the product exceeds 2^59, so that bytes
-// fit into 64 bits too. `op` names the caller in the error.
+// Product of the sizes. Throws on a negative size or if the product exceeds 2^59, so that the
+// number of bytes fits into 64 bits too. `op` names the caller in the error.
 int64_t element_count(const Dims& sizes, const char* op = "tensor");
 
 // Strides of a dense tensor whose last dimension is contiguous.

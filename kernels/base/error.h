@@ -13,14 +13,14 @@ class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& text) : std::runtime_error(text), text_(text) {}
   const char* what() const noexcept override { return text_.c_str(); }
-  // Adds where it happened, keeping the exception's type: "(in backward of softmax)".
+  // Adds where the error happened and keeps its type: "(in backward of softmax)".
   void add_context(std::string_view context) { text_.append(" ").append(context); }
 
  private:
   std::string text_;
 };
 
-// An allocation that could not be served even after the caches were emptied.
+// An allocation that failed even after the caches were emptied.
 class OutOfMemory : public Error {
  public:
   using Error::Error;
@@ -30,7 +30,7 @@ namespace detail {
 void append(std::string& text, std::string_view part);
 void append_number(std::string& text, long long part);
 void append_number(std::string& text, unsigned long long part);
-void append_number(std::string& text, double part);  // shortest form that reads back equal
+void append_number(std::string& text, double part);  // shortest text that reads back equal
 [[noreturn]] void throw_error(const std::string& text);
 
 template <class T>

@@ -12,7 +12,7 @@ Dims position_of(int64_t i, const Dims& sizes) {
   return at;
 }
 
-// Without a branch per element, so that it runs as vectors.
+// No branch per element, so that the compiler vectorises the loop.
 bool all_inside(const int64_t* index, int64_t count, const IndexRange& range) {
   const auto bound = static_cast<uint64_t>(range.bound);
   bool outside = false;

@@ -1,7 +1,8 @@
-// Values in tensors that are out of range, indices and others: one typed error on every device. The
-// CPU checks before it computes. A device cannot stop, and nobody waits for it in every call: its
-// kernels leave zeros (cross entropy: NaN) where the bad value was used and write a report, which
-// the next synchronisation (item(), a copy to the host, synchronize()) throws as this error.
+// Errors for bad values inside tensors, such as an index out of range: one typed error on every
+// device. The CPU checks before it computes. A device kernel cannot throw, and the host does not
+// wait for it after every call: the kernel writes zeros (cross entropy: NaN) where it used the bad
+// value and stores a report. The next synchronisation (item(), a copy to the host, synchronize())
+// throws it.
 #pragma once
 #include <binade/kernels/base/view.h>
 
@@ -19,7 +20,7 @@ class IndexError : public Error {
   int64_t value_;
 };
 
-// The same of values that are not integers.
+// The same for values that are not integers.
 class ValueError : public Error {
  public:
   ValueError(const std::string& message, const char* op, double value)
@@ -32,11 +33,11 @@ class ValueError : public Error {
   double value_;
 };
 
-// What stands for "no value is exempt".
+// Pass it as `exempt` if no value is exempt.
 inline constexpr int64_t kNoExemption = INT64_MIN;
 
-// Throws unless all elements of `index` (i64, on the CPU, any strides) are 0 to bound - 1, or
-// `exempt`. `what` is the name of the argument.
+// Throws unless all elements of `index` (i64, on the CPU, any strides) are in 0 .. bound - 1 or
+// equal `exempt`. `what` is the name of the argument.
 struct IndexRange {
   const char* op;
   const char* what;

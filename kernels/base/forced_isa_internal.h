@@ -1,11 +1,11 @@
-// What BINADE_FORCE_ISA means. Internal to kernels/.
+// Parses BINADE_FORCE_ISA. Internal to kernels/.
 #pragma once
 #include <binade/kernels/base/isa.h>
 
 namespace binade::kernels {
 
-// The set that `forced` asks for where it is narrower than `widest`; null or empty asks for none.
-// Throws Error for unknown names.
+// The set named by `forced` if it is narrower than `widest`, else `widest`. Null or empty:
+// `widest`. Throws Error for unknown names.
 Isa narrowed(Isa widest, const char* forced);
 
 }  // namespace binade::kernels

@@ -1,7 +1,7 @@
 // half (IEEE 754 binary16) and bfloat16 as storage types. There is no arithmetic on them: convert
 // to float, compute, convert back once. Conversions round to nearest even, keep subnormals, and are
 // bit-exact on every machine. A NaN becomes a quiet NaN with the same sign and the top bits of its
-// payload. Bulk conversions are kernels (kernels/cast.h).
+// payload. Bulk conversions are kernels (kernels/copy/copy.h).
 // In device code a conversion is the GPU's instruction.
 #pragma once
 #include <binade/kernels/base/host_device.h>

@@ -12,7 +12,7 @@
 namespace binade::kernels {
 namespace {
 
-// The parts of x86-64-v3 that __builtin_cpu_supports does not know by name in every compiler.
+// The parts of x86-64-v3 that not every compiler's __builtin_cpu_supports knows by name.
 bool has_v3_extras() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   const unsigned wanted = bit_F16C | bit_MOVBE;
@@ -20,16 +20,16 @@ bool has_v3_extras() {
   return basic && __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & bit_LZCNT);
 }
 
-// What the system saves of the registers. REQUIRES: OSXSAVE.
+// Which registers the operating system saves. REQUIRES: OSXSAVE.
 __attribute__((target("xsave"))) uint64_t read_xcr0() { return __builtin_ia32_xgetbv(0); }
 
-// Also not known by name in every compiler.
+// Not every compiler's __builtin_cpu_supports knows it by name either.
 bool has_avx512_bf16() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit_AVX512BF16);
 }
 
-// AMX with products of bf16, and a system that keeps its registers.
+// AMX with bf16 products, on a system that saves its registers.
 bool has_amx_bf16() {
   constexpr unsigned kTile = 1u << 24, kBf16 = 1u << 22, kOsSaves = 3u << 17;
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -40,14 +40,14 @@ bool has_amx_bf16() {
   return (read_xcr0() & kOsSaves) == kOsSaves;
 }
 
-// Asks Linux for the registers of AMX, for all threads of this process. Only who uses them asks:
-// signal stacks must be larger from then on.
+// Asks Linux for the AMX registers, for all threads of this process. Only called where they are
+// used: from then on signal stacks must be larger.
 bool amx_is_permitted() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-// What x86-64-v3 and x86-64-v4 let the compiler use.
+// The widest set whose instructions (x86-64-v3, x86-64-v4, ...) this machine has.
 Isa widest() {
   __builtin_cpu_init();
   const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&

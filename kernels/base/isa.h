@@ -25,8 +25,8 @@ const char* to_string(Isa isa);
 
 }  // namespace binade::kernels
 
-// A build for sanitizers has the baseline alone (BINADE_BASELINE_ONLY): the three differ in the
-// compiler's flags, not in their source.
+// A build for sanitizers has only the baseline (BINADE_BASELINE_ONLY): the three builds differ in
+// compiler flags, not in source.
 #ifdef BINADE_BASELINE_ONLY
 #define BINADE_ISA_KERNEL(name, ...)                     \
   namespace baseline {                                   \
@@ -45,7 +45,7 @@ const char* to_string(Isa isa);
   inline void name(__VA_ARGS__) {}        \
   }
 #else
-// REQUIRES of a call of avx512_bf16::name: isa() >= Isa::avx512_bf16; likewise amx_bf16.
+// REQUIRES: call avx512_bf16::name only if isa() >= Isa::avx512_bf16; likewise amx_bf16.
 #define BINADE_AVX512_BF16_KERNEL(name, ...) \
   namespace avx512_bf16 {                    \
   void name(__VA_ARGS__);                    \

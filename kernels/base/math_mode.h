@@ -9,8 +9,8 @@
 //   precise   every result is the sum that the formula says, exact wherever the sum is. What f64
 //             always does, and GPUs
 //
-// Either way the choice follows from shapes, never from time or threads: results repeat bit for
-// bit.
+// In both modes the choice follows from shapes, never from timing or threads: results repeat
+// bit for bit.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -23,10 +23,10 @@ MathMode math_mode();
 void set_math_mode(MathMode mode);
 
 const char* to_string(MathMode mode);
-// Throws Error for other names than fast and precise; `source` is who asks.
+// Throws Error unless the name is fast or precise; `source` names who asks.
 MathMode parse_math_mode(std::string_view name, const char* source);
 
-// A mode until the end of a scope.
+// Sets a mode until the end of a scope.
 class MathModeGuard {
  public:
   explicit MathModeGuard(MathMode mode) : before_(math_mode()) { set_math_mode(mode); }

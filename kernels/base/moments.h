@@ -1,6 +1,6 @@
-// Count, mean and sum of squared deviations from the mean, and how those of two samples become
-// those of both (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing
-// sample variances", 1979). Every norm and variance combines its parts by it.
+// Count, mean and sum of squared deviations from the mean, and how to merge those of two samples
+// (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+// variances", 1979). Every norm and variance merges its partial results this way.
 #pragma once
 #include <binade/kernels/base/host_device.h>
 
@@ -10,7 +10,7 @@ template <class C>
 struct Moments {
   C count = 0, mean = 0, deviations = 0;
 
-  // An empty sample changes nothing, also where the square of the other mean overflows.
+  // Merging an empty sample changes nothing, even if the square of the other mean overflows.
   [[gnu::always_inline]] BINADE_HD Moments merge(const Moments& other) const {
     const C total = count + other.count, delta = other.mean - mean;
     const C share = other.count / total;

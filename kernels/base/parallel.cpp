@@ -1,9 +1,9 @@
 // A pool of worker threads. The caller of parallel_for takes part itself. Each thread has a share
-// of neighbouring parts, the same one in every job of as many parts, so that it finds in its cache
-// what it wrote in the job before. Parts are claimed one by one, and who has done his share takes
-// from the ends of the others', so a worker that the system has put aside holds up at most the part
-// it is in: on a busy machine nobody waits at a barrier for a thread that does not run. Workers
-// spin for some 50 microseconds after a job, then sleep.
+// of neighbouring parts, the same one in every job with as many parts, so that its cache still
+// holds what it wrote in the job before. Threads claim parts one by one; a thread that has finished
+// its share takes parts from the ends of the other shares. So a worker that the system has
+// preempted delays the job by at most one part, and no thread waits at a barrier for a thread that
+// is not running. Workers spin for some 50 microseconds after a job, then sleep.
 #include <binade/kernels/base/parallel.h>
 #include <sched.h>
 
@@ -47,15 +47,15 @@ void pause() {
 #endif
 }
 
-// The parts of one thread that nobody has claimed, as one word.
+// The unclaimed parts of one thread's share, packed into one 64-bit word.
 class alignas(64) Share {
  public:
-  // REQUIRES: nothing is left of it
+  // REQUIRES: all parts of the share are claimed
   void put(uint32_t begin, uint32_t end) {
     word_.store(pack(begin, end), std::memory_order_release);
   }
 
-  // The first part, or for another thread the last one; -1 when there is none.
+  // Claims the first part (own share) or the last one (another thread's share); -1 if none is left.
   int64_t claim(bool own) {
     uint64_t word = word_.load(std::memory_order_acquire);
     for (;;) {
@@ -83,8 +83,8 @@ class Pool {
     return *pool;
   }
 
-  // Runs parts 0 .. parts - 1 of the body's range on up to `threads` threads. Returns false if
-  // another thread's job is running; then nothing was done.
+  // Runs parts 0 .. parts - 1 of the body's range on up to `threads` threads. Returns false, and
+  // does nothing, if another thread's job is running.
   bool run(const RangeBody& body, int64_t count, int parts, int threads) {
     std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) {
@@ -117,7 +117,7 @@ class Pool {
       try {
         std::thread(&Pool::serve, this, workers_ + 1).detach();
       } catch (const std::system_error&) {
-        return;  // the system has no more threads for us: the ones there are do the work
+        return;  // the system gives us no more threads: go on with those we have
       }
     }
   }
@@ -137,8 +137,8 @@ class Pool {
     }
   }
 
-  // Does parts until none is unclaimed: the own share, then others'. A job ends only when every
-  // claimed part is done, so what a claim gives access to stays valid until then.
+  // Runs parts until all are claimed: first from its own share, then from others'. A job ends only
+  // when every claimed part is done, so the pointers in it stay valid until then.
   void work(int index) {
     const int threads = threads_.load(std::memory_order_relaxed);
     for (int i = 0; i < threads; ++i) {

@@ -1,6 +1,6 @@
-// parallel_for: the one door to threads for kernels, over a pool of our own. It runs serially
+// parallel_for: the only way for kernels to use threads, over a pool of our own. It runs serially
 // inside a SerialGuard (loader workers), inside another parallel_for, and while another thread's
-// job has the pool.
+// job uses the pool.
 //
 // Results must not depend on the number of threads. The body may be called with any split of
 // [0, count) into ranges, so a body that writes element i from inputs alone is safe; a reduction
@@ -13,7 +13,7 @@
 
 namespace binade::kernels {
 
-// A borrowed callable (begin, end): no allocation, no template in the implementation.
+// A reference to a callable (begin, end): no allocation, no template in the implementation.
 class RangeBody {
  public:
   template <class F>
@@ -30,16 +30,16 @@ class RangeBody {
   void (*call_)(void*, int64_t, int64_t);
 };
 
-// Calls body(begin, end) on ranges that cover [0, count), few enough that they have about
-// `grain` iterations or more. An exception from a body is rethrown here, once.
+// Calls body(begin, end) on ranges that cover [0, count). Ranges have about `grain` iterations or
+// more. If bodies throw, one of the exceptions is rethrown here.
 void parallel_for(int64_t count, int64_t grain, RangeBody body);
 
-// Threads that parallel_for may use. set_threads(0) restores the default (OMP_NUM_THREADS, else the
-// cores of this process's affinity mask).
+// Number of threads that parallel_for may use. set_threads(0) restores the default
+// (OMP_NUM_THREADS, else the number of cores in this process's affinity mask).
 int threads();
 void set_threads(int count);
 
-// While one exists on a thread, parallel_for on that thread runs serially.
+// While a thread has one, parallel_for runs serially on that thread.
 class SerialGuard {
  public:
   SerialGuard();

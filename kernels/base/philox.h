@@ -35,7 +35,7 @@ constexpr float uniform_positive(uint32_t bits) {
   return static_cast<float>((bits >> 8) + 1) * 0x1p-24f;
 }
 
-// A sequence of numbers of one (seed, stream): what a loader worker or a shuffle draws from.
+// The sequence of numbers of one (seed, stream), for a loader worker or a shuffle.
 class Stream {
  public:
   constexpr Stream(uint64_t seed, uint64_t stream, uint64_t offset = 0)

@@ -1,7 +1,7 @@
 // Elementary functions for the pointwise functors. On the host the float versions are branch-free,
-// so that loops over them vectorise; each is within 3 units in the last place, handles infinities,
-// NaN and subnormal results. The double versions are the C library's, as is everything on the
-// device. In an anonymous namespace because each instruction set compiles its own copy
+// so that loops over them vectorise; each is within 3 units in the last place and handles
+// infinities, NaN and subnormal results. The double versions, and all versions on the device, call
+// the C library. In an anonymous namespace because each instruction set compiles its own copy
 // (kernels/base/isa.h).
 #pragma once
 #include <binade/kernels/base/host_device.h>
@@ -92,18 +92,19 @@ inline float math_exp(float x) {
   float limited = x < -104.0f ? -104.0f : x;
   limited = limited > 89.0f ? 89.0f : limited;
   const ExpParts e = exp_parts(limited);
-  const int32_t half = e.n >> 1;  // 2^n in two factors: n reaches from -150 to 128
+  const int32_t half = e.n >> 1;  // 2^n as two factors: n ranges from -150 to 128
   return (1.0f + e.p) * power_of_two(half) * power_of_two(e.n - half);
 }
 
-// 2^40 exp(x) for -115 <= x <= 0. Lifted it is a normal number, so the product that takes the lift
-// off again is the one place where a subnormal result is rounded.
+// 2^40 exp(x) for -115 <= x <= 0. The factor 2^40 makes it a normal number, so a subnormal result
+// is rounded only once, by the multiplication that removes the factor.
 inline constexpr float kUnlifted = 0x1p-40f;
 struct LiftedPower {
   float n, scale;  // 2^(n + 40), n the integer next to x / ln 2
 };
 inline LiftedPower lifted_power(float x) {
-  // Its last bits are 127 + 40, so those of the rounded sum are the exponent field of 2^(n + 40).
+  // Its last bits are 127 + 40, so the last bits of the rounded sum are the exponent field of
+  // 2^(n+40).
   constexpr float kRound = 12582912.0f + 167.0f;
   const float shifted = x * 1.44269504f + kRound;
   const auto bits = static_cast<uint32_t>(to_bits(shifted)) << 23;
@@ -114,7 +115,7 @@ inline float lifted_exp(float x) {
   const float r = (x - power.n * 0.693145752f) - power.n * 1.42860677e-6f;
   return small_expm1(r) * power.scale + power.scale;
 }
-// Of x + rest, where rest is far below 1.
+// lifted_exp(x + rest), where rest is far below 1.
 inline float lifted_exp(float x, float rest) {
   const LiftedPower power = lifted_power(x + rest);
   const float r = ((x - power.n * 0.693145752f) - power.n * 1.42860677e-6f) + rest;
@@ -130,7 +131,7 @@ inline float math_expm1(float x) {
   return x == 0.0f ? x : value;
 }
 
-// n ln 2 + log(1 + f), f from sqrt(1/2) - 1 to sqrt(2) - 1.
+// n ln 2 + log(1 + f) for f from sqrt(1/2) - 1 to sqrt(2) - 1.
 inline float scaled_log(float n, float f) {
   float q = -6.201505399e-2f;
   q = q * f + 0.1053086474f;
@@ -150,7 +151,7 @@ inline float scaled_log(float n, float f) {
 inline float math_log(float x) {
   const bool subnormal = x < 1.17549435e-38f;
   const float scaled = subnormal ? x * 8388608.0f : x;
-  // Relative to sqrt(1/2); unsigned, because -0 would overflow.
+  // Bits relative to sqrt(1/2); unsigned, because -0 would overflow.
   const auto bits = static_cast<int32_t>(static_cast<uint32_t>(to_bits(scaled)) - 0x3f3504f3u);
   const int32_t exponent = bits >> 23;
   const float f = from_bits((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
@@ -168,20 +169,20 @@ inline float math_log1p(float x) {
   return x == 0.0f ? x : value;
 }
 
-// log(1 + x) for 0 <= x <= 1, which needs no special values: 1 + x = 2^n (1 + f).
+// log(1 + x) for 0 <= x <= 1, where no special values occur: 1 + x = 2^n (1 + f).
 inline float math_log1p_unit(float x) {
   const bool upper = x > 0.414213562f;
   return scaled_log(upper ? 1.0f : 0.0f, upper ? (x - 1.0f) * 0.5f : x);
 }
 
-// |x|, at most `limit`. As integers, which order magnitudes like the numbers; NaN becomes the
+// min(|x|, limit), computed on the bits, which order magnitudes as the numbers do. NaN gives the
 // limit.
 inline float magnitude_up_to(float limit, float x) {
   const int32_t bits = to_bits(x) & 0x7fffffff;
   return from_bits(bits < to_bits(limit) ? bits : to_bits(limit));
 }
 
-// z P(z^2) / Q(z^2), which is 1 to rounding from the limit on.
+// z P(z^2) / Q(z^2); beyond the limit tanh rounds to 1.
 inline float math_tanh(float x) {
   const float z = magnitude_up_to(9.02f, x), s = z * z;
   float p = 1.3341869542e-8f;
@@ -198,13 +199,13 @@ inline float math_tanh(float x) {
   return x != x ? x : y;
 }
 
-// exp(-factor z^2), factor 1 or 1/2, without the error that rounding z^2 would bring; z >= 0.
+// exp(-factor z^2) for z >= 0, factor 1 or 1/2, without the error of rounding z^2.
 inline float gauss(float z, float factor) {
   const float high = from_bits(to_bits(z) & ~0xfff);  // 12 bits: the square is exact
   return math_exp(-factor * (high * high)) * math_exp(factor * ((high - z) * (high + z)));
 }
 
-// erfc(z) exp(z^2) = u P(u) with u = 1 / (z + 3); z >= 0.
+// erfc(z) exp(z^2) = u P(u) with u = 1 / (z + 3), for z >= 0.
 inline float scaled_erfc(float z) {
   const float u = 1.0f / (z + 3.0f), t = 6.0f * u - 1.0f;
   float p = 3.288561776e-4f;
@@ -234,8 +235,8 @@ inline float math_erf(float x) {
   return z < 1.0f ? x * p : far;
 }
 
-// The upper tail of the standard normal distribution at z, 0 <= z <= 15, is exp(-z^2 / 2) ratio:
-// the lifted exponential, and erfc(z / sqrt(2)) exp(z^2 / 2) / 2 as a quotient of polynomials.
+// The upper tail of the standard normal distribution at z, 0 <= z <= 15, is exp(-z^2 / 2) ratio.
+// The exponential is lifted; ratio = erfc(z / sqrt(2)) exp(z^2 / 2) / 2, a quotient of polynomials.
 struct NormalTail {
   float lifted_bell, ratio;
 };
@@ -260,8 +261,8 @@ inline NormalTail normal_tail(float z) {
   return {lifted_exp(-0.5f * square, -0.5f * rest), p / q};
 }
 
-// Activations of the form x S(x) with S(x) = 1 - S(-x) are relu(x) - |x| S(-|x|). `above` is the
-// relu; for minus infinity it gives NaN, as the formula does, and it is where NaN comes through.
+// Activations x S(x) with S(x) = 1 - S(-x) are relu(x) - |x| S(-|x|). `above` is the relu. It
+// passes NaN on, and gives NaN for minus infinity, as the formula does.
 inline float above(float x) { return x < 0.0f ? x * 0.0f : x; }
 inline float math_gelu(float x) {
   const float z = magnitude_up_to(15.0f, x);
@@ -303,7 +304,7 @@ inline float math_gelu_tanh_slope(float x) {
   return x != x ? x : whole;
 }
 
-// exp(x) for negative x: exp(-x) would overflow before the result is 0.
+// exp(x) / (1 + exp(x)) for negative x, because exp(-x) would overflow before the result is 0.
 inline float math_sigmoid(float x) {
   const float e = lifted_exp(-magnitude_up_to(104.0f, x)) * kUnlifted;
   const float y = (x < 0.0f ? e : 1.0f) / (1.0f + e);
@@ -341,7 +342,8 @@ BINADE_HD inline T math_gelu_slope(T x) {
   return math_normal_cdf(x) + z * (T(0.39894228040143267794) * math_exp(T(-0.5) * x * x));
 }
 
-// 1 / (1 + exp(-x)), with exp(x) for negative x: exp(-x) would overflow before the result is 0.
+// 1 / (1 + exp(-x)), rewritten with exp(x) for negative x: exp(-x) would overflow before the result
+// is 0.
 template <class T>
 BINADE_HD inline T math_sigmoid(T x) {
   const T e = math_exp(x < T(0) ? x : -x);
@@ -363,8 +365,8 @@ BINADE_HD inline T math_gelu_tanh_slope(T x_) {
   return math_sigmoid(z) * (T(1) + x * rest * T(kTwoSlope) * (T(1) + T(3 * kCubic) * x * x));
 }
 
-// 1 - s, where s is the sigmoid of x. In f32 without cancellation; in f64 as PyTorch has it, whose
-// f64 results are the reference.
+// 1 - s, where s is the sigmoid of x. f32 avoids the cancellation; f64 subtracts as PyTorch does,
+// because PyTorch's f64 results are the reference.
 template <class T>
 BINADE_HD inline T math_sigmoid_rest(T x, T s) {
   return sizeof(T) == 8 ? T(1) - s : math_sigmoid(-x);

@@ -1,6 +1,6 @@
-// Streams: in-order queues of work on a device. A handle is what the CUDA runtime calls
-// cudaStream_t; null is the default stream of the device. Kernels take no stream argument: they go
-// to the calling thread's current stream of the device their views live on.
+// Streams: in-order queues of work on a device. A handle is a cudaStream_t of the CUDA runtime;
+// null is the default stream of the device. Kernels take no stream argument: they run on the
+// calling thread's current stream of the device that holds their views.
 #pragma once
 #include <binade/kernels/base/device.h>
 

@@ -1,7 +1,7 @@
 // Iteration over a few strided operands of a pointwise kernel. Operand 0 (the output) decides the
-// order: dimensions of size 1 are dropped, the rest are sorted by operand 0's strides and
-// neighbours that are one range in every operand are merged, so plain, transposed and channels-last
-// tensors all become one or a few long inner loops.
+// order: dimensions of size 1 are dropped, the rest are sorted by operand 0's strides, and adjacent
+// dimensions that form one range in every operand are merged. So plain, transposed and
+// channels-last tensors all become one or a few long inner loops.
 //
 // The unit of work is a block of at most kBlock elements of one innermost row. Block bounds depend
 // on the shapes only, so a vectorised body gives the same bits at any thread count.
@@ -17,17 +17,18 @@ inline constexpr int kTileOperands = 4;  // of a loop that runs over tiles
 // Below this many elements a kernel stays on the calling thread.
 inline constexpr int64_t kSerialElements = 32768;
 
-// Results of at least this many bytes go past the caches (non-temporal stores), whose lines they
-// would only replace. A fixed number, so that the same code runs whatever the machine.
+// Results of at least this many bytes are stored past the caches (non-temporal stores), because
+// they would evict everything else. The number is fixed, so that the same code runs on every
+// machine.
 inline constexpr int64_t kNontemporalBytes = int64_t(32) << 20;
 
-// Up to two dimensions of all operands; strides in bytes. rows x n elements, n along `inner`.
+// A tile of rows x n elements, with n along `inner`, of all operands. Strides are in bytes.
 struct StridedTile {
   std::byte* data[kTileOperands];
   int64_t inner[kTileOperands];
   int64_t outer[kTileOperands];
   int64_t rows, n;
-  bool nontemporal = false;  // a hint for operand 0, which is dense and none of the inputs then
+  bool nontemporal = false;  // a hint for operand 0, which is then dense and no input
 };
 
 // A borrowed callable that works on one tile.
@@ -47,17 +48,17 @@ class TileBody {
   void (*call_)(void*, const StridedTile&);
 };
 
-// The coalesced loop nest, innermost dimension first.
+// The loop nest after merging, innermost dimension first.
 class StridedLoop {
  public:
   static constexpr int64_t kBlock = 4096;
 
-  // Operands broadcast to operand 0's sizes, aligned at the last dimension; an undefined (null)
-  // operand has null data and stride 0. `op` names the caller in the error about sizes.
+  // Operands broadcast to operand 0's sizes, aligned at the last dimension. An undefined operand
+  // gets null data and stride 0. `op` names the caller in errors about sizes.
   StridedLoop(const char* op, std::initializer_list<const View*> operands);
 
-  // Calls body on tiles that cover all elements, on several threads where that pays. REQUIRES: at
-  // most kTileOperands operands.
+  // Calls body on tiles that cover all elements, on several threads if there are enough elements.
+  // REQUIRES: at most kTileOperands operands.
   void run(TileBody body) const;
 
   int64_t numel() const { return numel_; }
@@ -78,8 +79,8 @@ class StridedLoop {
   std::byte* data_[kMaxOperands];
 };
 
-// Calls body on a tile of one row of `numel` elements, or on parts of it on several threads, cut at
-// bounds that depend on the count only.
+// Calls body on a tile of one row of `numel` elements, or on parts of it on several threads. The
+// parts depend on the count only.
 void run_flat(StridedTile tile, int64_t numel, TileBody body);
 
 // True if all views have the same sizes and are row-major: one flat loop.

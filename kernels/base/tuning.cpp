@@ -1,4 +1,4 @@
-// A line of the table's file is PROBLEM<TAB>CHOICE; a later line of the same problem wins.
+// A line of the file is PROBLEM<TAB>CHOICE; if a problem has several lines, the last one counts.
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/tuning.h>
 

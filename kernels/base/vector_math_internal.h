@@ -1,14 +1,15 @@
-// Vectors of one register for *_isa.cpp files: those of kernels/base/vector_memory_internal.h, exp,
-// and reductions over lanes. To be included by *_isa.cpp only; all names have internal linkage, so
-// no build for one instruction set can leak into another.
+// Vectors of one register for *_isa.cpp files: loads and stores
+// (kernels/base/vector_memory_internal.h), exp, and reductions over lanes. Include only from
+// *_isa.cpp; all names have internal linkage, so that no build for one instruction set can leak
+// into another.
 #pragma once
 #include <binade/kernels/base/vector_memory_internal.h>
 
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-// store past the caches (base/strided.h, kNontemporalBytes). p is aligned to the bytes of the
-// store, and finish_nontemporal() makes the stores visible to other threads.
+// Stores past the caches (base/strided.h, kNontemporalBytes). p must be aligned to the bytes of the
+// store; finish_nontemporal() makes the stores visible to other threads.
 template <class T>
 BINADE_INLINE void store_nontemporal(T* p, Vector<Compute<T>> v) {
   if constexpr (sizeof(T) == 2) {
@@ -25,14 +26,15 @@ BINADE_INLINE void store_nontemporal(T* p, Vector<Compute<T>> v) {
 }
 BINADE_INLINE void finish_nontemporal() { _mm_sfence(); }
 
-// Whether rows of `cols` elements, `stride` apart, can be stored so: whole aligned vectors.
+// True if rows of `cols` elements, `stride` apart, consist of whole aligned vectors, as
+// store_nontemporal() needs.
 template <class T>
 BINADE_INLINE bool fits_nontemporal(const T* p, int64_t stride, int64_t cols) {
   return sizeof(T) > 2 && reinterpret_cast<uintptr_t>(p) % kVectorBytes == 0 &&
          stride % kLanes<T> == 0 && cols % kLanes<T> == 0;
 }
 
-// load and store of a whole vector or of its first n elements, the choice made at compile time.
+// Loads or stores a whole vector or its first n elements; the choice is made at compile time.
 template <bool kPart, class T>
 BINADE_INLINE Vector<Compute<T>> load_some(const T* p, int64_t n, Compute<T> fill = 0) {
   return kPart ? load_part(p, n, fill) : load(p);
@@ -52,8 +54,8 @@ BINADE_INLINE void store_result(T* p, Vector<Compute<T>> v, int64_t n) {
   }
 }
 
-// Calls f(part, i, n) for i = 0, kLanes, ... below size with n elements from i: part() is a
-// compile-time constant, true for a last incomplete vector.
+// Calls f(part, i, n) for i = 0, kLanes, ... below size, with the n elements from i. part() is a
+// compile-time constant, true for an incomplete last vector.
 template <bool kValue>
 struct Part {
   constexpr bool operator()() const { return kValue; }
@@ -69,8 +71,8 @@ BINADE_INLINE void for_vectors(int64_t size, F&& f) {
   }
 }
 
-// for_vectors with f(part, way, i, n), where way() counts 0 .. kWays - 1 round and round at compile
-// time: sums in kWays accumulators, whose additions overlap.
+// for_vectors with f(part, way, i, n). way() cycles through 0 .. kWays - 1 at compile time: sums go
+// to kWays accumulators, so that their additions overlap.
 template <int kValue>
 struct Way {
   constexpr int operator()() const { return kValue; }
@@ -94,7 +96,7 @@ BINADE_INLINE void for_vectors_in_ways(int64_t size, F&& f) {
   }
 }
 
-// Of the line that holds p, for a row that comes next; any address will do.
+// Prefetches the line that holds p, for the next row. Any address will do.
 BINADE_INLINE void prefetch(const void* p) { __builtin_prefetch(p); }
 
 template <class C>
@@ -102,7 +104,7 @@ BINADE_INLINE Vector<C> max(Vector<C> a, Vector<C> b) {
   return a > b ? a : b;
 }
 
-// Of all lanes, in the order of halves: lane i with lane i + n / 2, then again.
+// Reduces over all lanes by halves: lane i with lane i + n / 2, and so on.
 template <class V, class F>
 BINADE_INLINE auto fold_halves(V v, F combine) {
   typedef decltype(v[0] + 0) Element;
@@ -137,7 +139,7 @@ BINADE_INLINE C reduce_add(const Vector<C> (&sums)[kWays]) {
   return reduce_add<C>((sums[0] + sums[1]) + (sums[2] + sums[3]));
 }
 
-// With a NaN in it: NaN, or the largest of some of the rest.
+// If v holds a NaN, the result is NaN or the largest of some of the others.
 template <class C>
 BINADE_INLINE C reduce_max(Vector<C> v) {
   return fold_halves(v, [](auto a, auto b) { return b > a ? b : a; });
@@ -166,9 +168,9 @@ BINADE_INLINE Vector<double> sqrt(Vector<double> v) {
 BINADE_INLINE float log(float x) { return __builtin_logf(x); }
 BINADE_INLINE double log(double x) { return __builtin_log(x); }
 
-// e^x to within 2 ulp, subnormal results included; infinities and NaN as by std::exp.
-// x = n ln 2 + r with |r| <= ln(2) / 2; e^r by its series; 2^n in two factors, so that subnormal
-// and overflowing results come out of the last multiplication.
+// e^x to within 2 ulp, subnormal results included; infinities and NaN as by std::exp. x = n ln 2 +
+// r with |r| <= ln(2) / 2; e^r by its series. 2^n is applied as two factors, so that only the last
+// multiplication can underflow or overflow.
 BINADE_INLINE Vector<float> exp(Vector<float> x) {
   constexpr float kRound = 0x1.8p23f;  // adding it rounds to an integer in the low bits
   x = x < -104.0f ? broadcast(-104.0f) : x;
@@ -192,8 +194,8 @@ BINADE_INLINE Vector<float> exp(Vector<float> x) {
   return q * bits_as<Vector<float>>(first_bits) * bits_as<Vector<float>>(second_bits);
 }
 
-// 2^kLift e^x for x <= 0: lifted, so that one factor scales it and what is subnormal in the end is
-// rounded where the lift is taken off. For sums of exponentials, whose quotients it leaves alone.
+// 2^kLift e^x for x <= 0. Multiply by 2^-kLift to remove the factor: only then is a subnormal
+// result rounded. Sums of exponentials can keep it, since it cancels in their quotients.
 template <class C>
 inline constexpr C kLift = sizeof(C) == 4 ? C(0x1p40) : C(1);
 BINADE_INLINE Vector<float> lifted_exp(Vector<float> x) {

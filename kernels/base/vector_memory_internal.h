@@ -1,5 +1,5 @@
-// Vectors of one register for *_isa.cpp files: loads and stores of every floating dtype that
-// convert to and from the compute type, whole or of the first lanes. Part of
+// Vectors of one register for *_isa.cpp files: loads and stores of all or the first lanes, for
+// every floating dtype, converted to and from the compute type. Part of
 // kernels/base/vector_math_internal.h.
 #pragma once
 #include <binade/kernels/base/dtype.h>
@@ -52,7 +52,7 @@ typedef uint16_t HalfBits
 
 template <class C>
 BINADE_INLINE Vector<C> broadcast(C value) {
-  return value - Vector<C>{};  // subtraction, so that -0 stays -0
+  return value - Vector<C>{};  // a subtraction keeps -0
 }
 
 template <class To, class From>
@@ -123,7 +123,7 @@ BINADE_INLINE HalfBits narrow_bfloat16(Vector<float> v) {
   return __builtin_convertvector((bits & 0x7fffffffu) > 0x7f800000u ? quiet : rounded, HalfBits);
 }
 
-// One vector from p, which may be unaligned.
+// Loads one vector from p, which may be unaligned.
 template <class T>
 BINADE_INLINE Vector<Compute<T>> load(const T* p) {
   if constexpr (sizeof(T) == 2) {
@@ -147,8 +147,8 @@ BINADE_INLINE void store(T* p, Vector<Compute<T>> v) {
   }
 }
 
-// The first n < kLanes elements; the other lanes are `fill`. By masks where the instruction set has
-// them: a copy of n bytes is a call.
+// Loads the first n < kLanes elements; the other lanes are `fill`. Uses masks where the instruction
+// set has them, because a copy of n bytes would be a function call.
 template <class T>
 BINADE_INLINE Vector<Compute<T>> load_part(const T* p, int64_t n, Compute<T> fill = 0) {
   using C = Compute<T>;

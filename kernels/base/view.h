@@ -1,4 +1,4 @@
-// View: a strided window on memory, what every kernel takes. It owns nothing.
+// View: a strided window on memory, the argument type of all kernels. It owns nothing.
 #pragma once
 #include <binade/kernels/base/device.h>
 #include <binade/kernels/base/dims.h>
@@ -25,7 +25,7 @@ struct View {
 };
 
 // A constant, so that no source needs an initialiser that runs at program start: in an *_isa.cpp
-// that would be code for an instruction set the machine may not have.
+// file it could use instructions that the machine does not have.
 inline constexpr View kNoView{.device = {}, .sizes = Dims::none(), .strides = Dims::none()};
 
 // A view of existing memory; strides default to row-major.

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-// Memory of the emulated device is the host's.
+// The emulated device uses host memory.
 #if defined(BINADE_WITH_CUDA) && !defined(BINADE_HOST_EXECUTION)
 bool is_on_gpu(Device device) { return !device.is_cpu(); }
 #else

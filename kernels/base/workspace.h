@@ -1,6 +1,6 @@
-// Scratch memory for one kernel call, 64-byte aligned and uninitialised. Comes from the caching
-// allocator once core has installed it; kernels used alone have malloc, or on a GPU the driver's
-// pool.
+// Scratch memory for one kernel call, 64-byte aligned and uninitialised. It comes from the caching
+// allocator once core has installed it; kernels used without core call malloc, or on a GPU the
+// driver's pool.
 #pragma once
 #include <binade/kernels/base/device.h>
 

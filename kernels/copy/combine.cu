@@ -1,6 +1,6 @@
-// CUDA hops of a reduction as a map (cuda/map.cuh): a vector of x and as many elements of what
-// arrived per thread and turn. Reads 2, writes 1 element: bandwidth bound. The same operations in
-// the same order as on the CPU, so the same bits.
+// CUDA: one hop of a reduction as a map (cuda/map.cuh), one vector of x and as many received
+// elements per thread and turn. Reads 2, writes 1 element: bandwidth bound. The operations and
+// their order are those of the CPU, so the results have the same bits.
 #include <binade/kernels/copy/combine.h>
 #include <binade/kernels/pointwise/pointwise_functors.h>
 #include <binade/kernels/cuda/map.cuh>
@@ -8,11 +8,11 @@
 namespace binade::kernels {
 namespace {
 
-// The type in which T is combined: integers as they are.
+// The type in which T is combined; integers stay as they are.
 template <class T>
 using Wide = std::conditional_t<std::is_integral_v<T>, T, Compute<T>>;
 
-// Operands have as many elements, but maybe other sizes.
+// The operands have the same number of elements, but perhaps other sizes.
 View flat(View v) {
   v.sizes = {v.numel};
   v.strides = {1};
@@ -22,7 +22,7 @@ View flat(View v) {
 template <class C>
 struct Divisors {
   C before, after;
-  bool any;  // else both are 1
+  bool any;  // false: both are 1
 };
 
 template <class Functor, class Out, class In, class T>

@@ -1,4 +1,4 @@
-// Hops of a reduction on the CPU: one flat loop.
+// One hop of a reduction on the CPU: one flat loop.
 #include <binade/kernels/copy/combine.h>
 #include <binade/kernels/copy/combine_isa_internal.h>
 

@@ -1,4 +1,4 @@
-// Hops of a reduction in blocks: load both operands in the compute type, combine, store.
+// One hop of a reduction in blocks: load both operands in the compute type, combine, store.
 #include <binade/kernels/base/blocks_internal.h>
 #include <binade/kernels/copy/combine_isa_internal.h>
 #include <binade/kernels/pointwise/pointwise_functors.h>
@@ -41,7 +41,7 @@ Loop<C> loop_of(const CombineTile& a, bool received) {
                                   : combine_loop<C, functor::Minimum, false>;
 }
 
-// Of storage T; received and y may be of the compute type instead.
+// For storage T; received and y may be of the compute type instead.
 template <class T, class C>
 void combine(const CombineTile& a, const StridedTile& tile) {
   constexpr int64_t kNarrow = sizeof(T), kWide = sizeof(C);

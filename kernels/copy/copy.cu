@@ -1,14 +1,14 @@
 // CUDA copies, fills and accumulation.
 //
-// A copy whose operands share their innermost dimension (or whose input repeats along it) is a map
-// (cuda/map.cuh): 16 bytes a thread where both are contiguous and aligned, one kernel per pair of
-// dtypes, or per width where the bits move as they are.
+// If both operands share their innermost dimension (or the input repeats along it), the copy is a
+// map (cuda/map.cuh): 16 bytes per thread where both are contiguous and aligned, one kernel per
+// pair of dtypes, or per width if the bits are copied unchanged.
 //
-// Where x is contiguous along another dimension j than y (a matrix transpose, NCHW to NHWC), a
-// block moves tiles of 32 x 32 elements through shared memory: its warps read rows along j and
-// write rows along y's innermost dimension i, so both sides are coalesced. One column of padding
-// keeps the column reads of the tile free of bank conflicts for every width. Narrow matrices stay
-// with the map, whose neighbouring threads then share cache lines.
+// If x is contiguous along another dimension j than y (a matrix transpose, NCHW to NHWC), a block
+// moves tiles of 32 x 32 elements through shared memory: its warps read rows along j and write rows
+// along y's innermost dimension i, so both sides are coalesced. One column of padding keeps the
+// column reads of the tile free of bank conflicts for every width. Narrow matrices use the map
+// instead: there neighbouring threads share cache lines.
 #include <binade/kernels/base/convert_internal.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/cuda/map.cuh>
@@ -16,13 +16,13 @@
 namespace binade::kernels {
 namespace {
 
-constexpr int kSide = 32;        // of a transposed tile
+constexpr int kSide = 32;        // of a tile
 constexpr int kTileWarps = 8;    // each moves kSide / kTileWarps rows
 constexpr int64_t kNarrow = 12;  // no tiles below this size
 
 int64_t width(DType dtype) { return static_cast<int64_t>(size_of(dtype)); }
 
-// bool is stored as 0 or 1, so it moves into u8 as it is.
+// bool is stored as 0 or 1, so its bits can be copied to u8.
 bool moves(DType from, DType to) {
   return from == to || (from == DType::boolean && to == DType::u8);
 }
@@ -34,7 +34,7 @@ struct Identity {
   }
 };
 
-// f16 and bf16 go through float, which holds them exactly.
+// f16 and bf16 are converted by way of float, which holds them exactly.
 template <class D, class T>
 struct Convert {
   __device__ D operator()(T x) const {
@@ -59,7 +59,7 @@ struct Add {
   }
 };
 
-// Calls f(Type<T>{}) with the type that elements of a dtype are read as.
+// Calls f(Type<T>{}) with the type as which elements of a dtype are read.
 template <class F>
 void dispatch_source(DType dtype, const F& f) {
   dtype == DType::boolean ? f(Type<uint8_t>{}) : dispatch("copy", dtype, f);
@@ -73,7 +73,7 @@ template <class To, class From>
 void copy_converted(const StridedLoop& loop) {
   constexpr int kNarrowest = sizeof(To) < sizeof(From) ? sizeof(To) : sizeof(From);
   constexpr int kVector = 16 / kNarrowest < 8 ? 16 / kNarrowest : 8;
-  // Between the floats that models are made of, strided reads too shall keep memory busy.
+  // Unrolls for the dtypes of models, so that strided reads keep memory busy too.
   constexpr int kUnroll = kTrained<To> && kTrained<From> ? 4 : 1;
   map<To, From, 1, kVector, kUnroll>("copy_convert_kernel", loop, Convert<To, From>{});
 }
@@ -106,7 +106,7 @@ struct TransposePlan {
   DType from, to;
 };
 
-// The dimension along which x is contiguous where that is not y's innermost one, else 0.
+// The dimension along which x is contiguous if that is not y's innermost one, else 0.
 int transposed_dim(const StridedLoop& loop, const Copy& a) {
   if (loop.stride(0, 0) != width(a.y.dtype) || loop.stride(1, 0) == width(a.x.dtype) ||
       loop.stride(1, 0) == 0 || loop.size(0) < kNarrow) {
@@ -148,7 +148,7 @@ TransposePlan transpose_plan(const StridedLoop& loop, int j, const Copy& a) {
   return p;
 }
 
-// The element at p as the bits of dtype `to`, which W is as wide as.
+// The element at p converted to dtype `to`, as bits. W is as wide as `to`.
 template <class W>
 __device__ W converted_bits(DType from, DType to, const std::byte* p) {
   const auto finish = [&](auto value) {

@@ -5,8 +5,8 @@
 
 namespace binade::kernels {
 
-// y = x converted to y's dtype. x broadcasts to y's sizes (aligned at the last dimension); every
-// pair of dtypes. Floating to integer truncates toward zero (out of range saturates, NaN gives 0),
+// y = x converted to y's dtype, for every pair of dtypes. x broadcasts to y's sizes (aligned at the
+// last dimension). Floating to integer truncates toward zero (out of range saturates, NaN gives 0),
 // to bool is != 0, to a narrower floating dtype rounds to nearest even; integer to integer wraps.
 struct Copy {
   const View& x;
@@ -14,7 +14,7 @@ struct Copy {
 };
 BINADE_KERNEL(copy, Copy, y)
 
-// y = value, converted as by Copy from f64.
+// y = value, converted from f64 by the rules of Copy.
 struct Fill {
   const View& y;
   double value;

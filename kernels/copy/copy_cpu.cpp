@@ -10,7 +10,7 @@ namespace {
 
 int64_t width(DType dtype) { return static_cast<int64_t>(size_of(dtype)); }
 
-// The dimension along which x is contiguous where that is not y's innermost one, else 0.
+// The dimension along which x is contiguous if that is not y's innermost one, else 0.
 int transposed_dim(const StridedLoop& loop, const Copy& a) {
   if (loop.stride(0, 0) != width(a.y.dtype) || loop.stride(1, 0) == width(a.x.dtype) ||
       loop.stride(1, 0) == 0) {
@@ -26,7 +26,7 @@ int transposed_dim(const StridedLoop& loop, const Copy& a) {
 
 int64_t blocks(int64_t size) { return (size + TransposeBlock::kSide - 1) / TransposeBlock::kSide; }
 
-// Runs over (the other dimensions) x (blocks of dimension 0) x (blocks of dimension j).
+// Loops over (the other dimensions) x (blocks of dimension 0) x (blocks of dimension j).
 void copy_transposed(const StridedLoop& loop, int j, const Copy& a) {
   constexpr int64_t kSide = TransposeBlock::kSide;
   const int64_t n_i = loop.size(0), n_j = loop.size(j);

@@ -31,7 +31,7 @@ void convert(const void* from, void* to, int64_t n) {
 
 struct Source {
   Load load;
-  Convert convert[kDTypeCount];  // by target; null where the loaded block is the result
+  Convert convert[kDTypeCount];  // by target; null if the loaded block is the result
 };
 
 template <class T, class C>
@@ -79,7 +79,7 @@ void move_tile(const StridedTile& tile) {
   }
 }
 
-// bool is stored as 0 or 1, so it moves into u8 as it is.
+// bool is stored as 0 or 1, so its bits can be copied to u8.
 bool moves(DType from, DType to) {
   return from == to || (from == DType::boolean && to == DType::u8);
 }
@@ -96,15 +96,15 @@ void convert_block(const Source& from, DType dtype, const std::byte* x, int64_t 
                    void* to) {
   const Convert convert = from.convert[static_cast<int>(dtype)];
   if (!convert) {
-    from.load(x, stride, n, to);  // it widens, so it always writes
+    from.load(x, stride, n, to);  // load widens here, so it always writes
     return;
   }
   alignas(64) std::byte block[kBlockSize * 8];
   convert(from.load(x, stride, n, block), to, n);
 }
 
-// By tiles of a cache line squared: every line of x and of y is touched once, as lines that are a
-// power of two apart evict each other.
+// Goes by tiles of one cache line squared, so that every line of x and y is loaded once: lines
+// whose distance is a power of two evict each other.
 template <class T>
 void transpose(const std::byte* x, int64_t x_stride, const TransposeBlock& b) {
   constexpr int64_t kSide = 64 / sizeof(T);

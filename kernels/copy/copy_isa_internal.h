@@ -1,11 +1,11 @@
-// The vectorised bodies behind kernels/copy/copy.h. Internal to the CPU backend.
+// The vectorised loops of kernels/copy/copy.h. Internal to the CPU backend.
 #pragma once
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/base/strided.h>
 
 namespace binade::kernels {
 
-// y, x: converts a tile between two dtypes, or moves it where they are equal.
+// Operands y, x: converts a tile between two dtypes, or copies it if they are equal.
 BINADE_ISA_KERNEL(convert_tile, DType from, DType to, const StridedTile& tile)
 
 // A block whose output is contiguous along i and whose input is contiguous along j; strides in

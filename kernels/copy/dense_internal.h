@@ -1,12 +1,12 @@
-// Operands of a kernel that wants row-major (or channels-last) memory: the view itself where it is
-// laid out so, else a packed copy in workspace.
+// Operands of a kernel that needs row-major (or channels-last) memory: the view itself if its
+// layout fits, else a packed copy in workspace.
 #pragma once
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy/copy.h>
 
 namespace binade::kernels {
 
-// Memory orders a kernel can ask for. channels_last: [N, C, ...] with C innermost.
+// The memory orders that a kernel can ask for. channels_last: [N, C, ...] with C innermost.
 enum class Order : uint8_t { row_major, channels_last };
 
 // view() is `source` or a packed copy of it in the wanted order.
@@ -24,8 +24,8 @@ class DenseInput {
   View view_;
 };
 
-// view() is `target` or packed workspace; store() copies that back to the target. Call it after the
-// kernels that write view(). Nothing is read from the target.
+// view() is `target` or packed workspace; store() copies workspace back to the target. Call it
+// after the kernels that write view(). The target is not read.
 class DenseOutput {
  public:
   explicit DenseOutput(const View& target, Order order = Order::row_major);

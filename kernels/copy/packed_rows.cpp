@@ -4,12 +4,12 @@
 namespace binade::kernels {
 namespace {
 
-// The stride between rows if the view is rows already, else -1.
+// The stride between rows if the view has the layout of rows, else -1.
 int64_t row_stride(const View& view, int dim) {
   if (view.size(dim) != 1 && view.strides[dim] != 1) {
     return -1;
   }
-  int64_t stride = view.size(dim), next = -1;  // next: the stride that merges with what is inside
+  int64_t stride = view.size(dim), next = -1;  // next: the stride that merges with the dims inside
   for (int i = view.dim() - 1; i >= 0; --i) {
     if (i == dim || view.size(i) == 1) {
       continue;

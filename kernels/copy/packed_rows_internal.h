@@ -1,6 +1,6 @@
-// A tensor as rows: the elements along one dimension adjacent, all other dimensions in their order
-// merged into one row number. Vector kernels work on rows; a tensor with other strides is copied to
-// and from a workspace.
+// A tensor as rows: the elements along one dimension are adjacent, and all other dimensions are
+// merged in order into a row number. Vector kernels work on rows; a tensor with other strides is
+// copied to and from a workspace.
 #pragma once
 #include <binade/kernels/base/view.h>
 #include <binade/kernels/base/workspace.h>
@@ -11,9 +11,8 @@ enum class Access : uint8_t { read, write };
 
 class PackedRows {
  public:
-  // Views `view` as rows of dimension `dim`, through a copy where its strides ask for one.
-  // REQUIRES: at least one dimension, and `view` outlives this object. An undefined view has no
-  // rows.
+  // Views `view` as rows of dimension `dim`, by a copy if its strides need one. REQUIRES: at least
+  // one dimension, and `view` outlives this object. An undefined view has no rows.
   PackedRows(const View& view, int dim, Access access);
 
   std::byte* data() const { return view_.data; }
@@ -21,7 +20,7 @@ class PackedRows {
   std::byte* row(int64_t index) const {
     return view_.data + index * stride_ * static_cast<int64_t>(size_of(view_.dtype));
   }
-  // After writing: copies the rows to the original view where they were packed.
+  // Call it after writing: copies packed rows back to the original view.
   void finish() const;
 
  private:

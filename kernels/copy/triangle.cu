@@ -1,4 +1,4 @@
-// CUDA triangular parts: a thread per element, which is read only where it is kept.
+// CUDA triangular parts: one thread per element, which is read only if it is kept.
 #include <binade/kernels/copy/triangle.h>
 #include <binade/kernels/cuda/device.cuh>
 #include <binade/kernels/cuda/strided.cuh>

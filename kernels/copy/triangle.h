@@ -5,7 +5,7 @@
 namespace binade::kernels {
 
 // y[..., i, j] = x[..., i, j] where j - i <= diagonal (upper: >= diagonal), else 0. x and y have
-// the same dtype, any, and the same sizes, at least two; any strides. y may be x.
+// the same dtype (any), the same sizes (at least two dimensions) and any strides. y may be x.
 struct Triangle {
   const View& x;
   const View& y;

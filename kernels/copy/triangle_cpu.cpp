@@ -1,4 +1,4 @@
-// Triangular parts on the CPU: each row is a range that is kept and one or two that become 0.
+// Triangular parts on the CPU: each row is one kept range, and one or two ranges that become 0.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/copy/triangle.h>

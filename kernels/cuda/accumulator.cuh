@@ -1,5 +1,5 @@
-// What a thread accumulates before its value meets those of other threads (block_reduce.cuh), with
-// errors that do not grow with the count.
+// Accumulates the values of one thread before they are reduced over threads (block_reduce.cuh),
+// with an error that does not grow with the count.
 #pragma once
 #include <binade/kernels/cuda/block_reduce.cuh>
 
@@ -7,8 +7,8 @@ namespace binade::kernels::dev {
 
 inline constexpr unsigned kLeaf = 32;
 
-// kCount running states of a reducer (reducers.cuh), each in R::kLevels levels (1 or 3): a level
-// takes kLeaf states before it goes to the next.
+// kCount running states of a reducer (reducers.cuh), each with R::kLevels levels (1 or 3). After
+// kLeaf states a level is added to the next one.
 template <class R, class C, int kCount>
 class Accumulator {
  public:
@@ -57,7 +57,7 @@ class Accumulator {
   unsigned count_ = 0;
 };
 
-// A tree over the elements of a vector.
+// Combines the elements of a vector in a binary tree.
 template <class Op, class C, int N>
 __device__ __forceinline__ C combine_all(const C (&values)[N]) {
   C tree[N];

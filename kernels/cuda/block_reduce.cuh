@@ -37,7 +37,7 @@ struct Sum {
     return a + b;
   }
 };
-// NaN wins.
+// NaN if either value is NaN.
 struct Max {
   template <class T>
   __device__ static T combine(T a, T b) {
@@ -50,7 +50,7 @@ struct Min {
     return (a < b) | (a != a) ? a : b;
   }
 };
-// For structs with a member merge(other): the value of both together.
+// For structs with a member merge(other).
 struct Merge {
   template <class T>
   __device__ static T combine(const T& a, const T& b) {
@@ -69,7 +69,7 @@ struct SumPair {
 
 using kernels::Moments;
 
-// The largest x and the sum of exp(x - max): a softmax denominator. Nothing seen is {-inf, 0}.
+// The largest x and the sum of exp(x - max): a softmax denominator. The empty state is {-inf, 0}.
 template <class C>
 struct MaxSum {
   C max, sum;
@@ -83,7 +83,8 @@ struct MaxSum {
   }
 };
 
-// Over each group of kWidth neighbouring lanes (a power of two up to 32). The whole warp calls it.
+// Reduces over each group of kWidth neighbouring lanes (a power of two up to 32). The whole warp
+// must call it.
 template <class Op, int kWidth = 32, class T>
 __device__ __forceinline__ T warp_reduce(T value) {
   static_assert(kWidth >= 1 && kWidth <= 32 && (kWidth & (kWidth - 1)) == 0);
@@ -113,15 +114,15 @@ __device__ __forceinline__ T warp_min(T value) {
   return warp_reduce<Min>(value);
 }
 
-// Shared memory of block reductions: a member of the kernel's Smem struct. Reductions may follow
-// each other on the same memory without further barriers.
+// Shared memory of block reductions: a member of the kernel's Smem struct. Several reductions may
+// use the same memory one after the other without further barriers.
 template <class T, int kThreads>
 struct BlockReduceMemory {
   T warp[kThreads / 32];
 };
 
-// Over a one-dimensional block of kThreads threads (32 to 1024, a power of two); all of them call
-// it and all get the result.
+// Reduces over a one-dimensional block of kThreads threads (32 to 1024, a power of two). All
+// threads must call it, and all get the result.
 template <class Op, class T, int kThreads>
 __device__ __forceinline__ T block_reduce(T value, BlockReduceMemory<T, kThreads>& memory) {
   constexpr int kWarps = kThreads / 32;

@@ -1,5 +1,5 @@
-// How many kernel calls this thread has started: what was written by an earlier one can be told
-// from what was read since.
+// The number of kernel calls that this thread has started. Compare two counts to see whether a
+// write of an earlier call came before a read.
 #pragma once
 
 namespace binade::kernels {

@@ -1,5 +1,5 @@
-// Sums down the columns of a matrix by blocks of kColumns x kParts threads: lanes across columns,
-// so that accesses are coalesced, warps across rows, merged in shared memory in a fixed order.
+// Sums over the columns of a matrix by blocks of kColumns x kParts threads: lanes across columns,
+// so that accesses are coalesced, and warps across rows, merged in shared memory in a fixed order.
 #pragma once
 #include <binade/kernels/cuda/block_reduce.cuh>
 
@@ -12,8 +12,8 @@ struct ColumnSmem {
   V part[kParts][kColumns];
 };
 
-// The values of the threads of this column together, on the threads with y = 0. The whole block
-// calls it.
+// Adds up the values of all threads of this column; the threads with y = 0 get the sum. The whole
+// block must call it.
 template <class V>
 __device__ __forceinline__ V add_parts(V value, ColumnSmem<V>& memory) {
   memory.part[threadIdx.y][threadIdx.x] = value;

@@ -1,4 +1,4 @@
-// What every kernel source includes: the CUDA language, the primitives (namespace dev) and
+// Include this in every kernel source: the CUDA language, the primitives (namespace dev) and
 // launch(), either from nvcc or for host execution (BINADE_HOST_EXECUTION, set by the build, not
 // guessed).
 //
@@ -7,7 +7,7 @@
 //    one struct per kernel; inline PTX only in primitives.cuh.
 //  - half and bfloat16 are storage: load, convert to float, compute, round once.
 //  - Every thread of a block reaches every __syncthreads(): no early return before one.
-//  - Each warp collective has one call site per warp; nobody waits by polling memory.
+// - Each warp collective has one call site per warp; no thread polls memory.
 //  - No float atomics: sums that several blocks share go through two stages in a fixed order.
 #pragma once
 #include <binade/kernels/base/dtype.h>

@@ -1,4 +1,4 @@
-// What the choice of a kernel depends on besides shape and dtype.
+// Properties of the device that the choice of a kernel depends on.
 #pragma once
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
@@ -8,7 +8,7 @@ namespace binade::kernels {
 struct DeviceFacts {
   int processors = 0, capability = 0;  // multiprocessors; 80 is sm_80
 
-  // Whether mma.sync takes these operands.
+  // True if mma.sync takes this dtype.
   bool tensor_cores(DType dtype) const {
     return dtype == DType::f16 ? capability >= 75 : dtype == DType::bf16 && capability >= 80;
   }

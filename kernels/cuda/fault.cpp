@@ -13,7 +13,7 @@ constexpr size_t kMaxDevices = 64;
 std::array<std::atomic<FaultReport*>, kMaxDevices> reports;  // never freed: graphs keep addresses
 std::mutex mutex;
 
-// Allocation must not be recorded where a graph is captured.
+// The allocation must not become part of a graph that is being captured.
 FaultReport* allocate_report() {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   check_cuda(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");

@@ -5,7 +5,7 @@
 
 namespace binade::kernels::dev {
 
-// What this thread has written is visible to the host before what it writes next.
+// Makes earlier writes of this thread visible to the host before its later writes.
 __device__ __forceinline__ void fence_for_host() {
 #ifdef BINADE_HOST_EXECUTION
   __threadfence();
@@ -14,7 +14,7 @@ __device__ __forceinline__ void fence_for_host() {
 #endif
 }
 
-// Fills in the report by f(report), if it is the first one.
+// Calls f(report) to fill in the report, unless there is one already.
 template <class F>
 __device__ __forceinline__ void report(const FaultSite& site, const F& f) {
   if (atomicCAS(&site.report->state, 0u, 1u) == 0u) {
@@ -34,7 +34,7 @@ __device__ __forceinline__ void report_fault(const FaultSite& site, int64_t valu
   });
 }
 
-// A number outside [0, bound].
+// Reports a number outside [0, bound].
 __device__ __forceinline__ void report_number(const FaultSite& site, double number, int64_t bound) {
   report(site, [=](FaultReport& r) {
     r.real = true;
@@ -43,7 +43,7 @@ __device__ __forceinline__ void report_number(const FaultSite& site, double numb
   });
 }
 
-// Whether value is 0 to bound - 1; reports it otherwise.
+// True if value is in 0 .. bound - 1; reports it otherwise.
 __device__ __forceinline__ bool in_range(const FaultSite& site, int64_t value, int64_t bound) {
   const bool good = static_cast<uint64_t>(value) < static_cast<uint64_t>(bound);
   if (!good) {

@@ -15,13 +15,13 @@ constexpr unsigned kRecentCalls = 16;
 
 struct CallState {
   const KernelCall* current = nullptr;
-  int selected = 0;  // the device of this thread, as the runtime starts with
+  int selected = 0;  // the device of this thread; 0 is the runtime's initial one
   unsigned calls = 0;
   const char* recent[kRecentCalls] = {};
 };
 constinit thread_local CallState calls;
 
-// Errors after which the runtime refuses everything: the first one is the cause of all others.
+// Errors after which the runtime refuses every call: the first one is the cause of all others.
 struct FirstFault {
   std::mutex mutex;
   std::string text;
@@ -144,7 +144,7 @@ int selected_device() { return calls.selected; }
 
 void throw_cuda_error(int code, const char* what, const std::string& details) {
   std::string message = error_text(code, what, details);
-  cudaGetLastError();  // so that nobody finds this error again
+  cudaGetLastError();  // clears the error, so that no later call reports it
   if (ends_the_context(code)) {
     FirstFault& first = first_fault();
     std::lock_guard lock(first.mutex);

@@ -1,5 +1,5 @@
-// KernelCall: the kernel call in progress on this thread. Selects its device for the launches made
-// inside, and lets an error say which operation, on which operand, failed.
+// KernelCall: the kernel call in progress on this thread. It selects the device for the launches
+// inside, and lets an error name the operation and the operand that failed.
 #pragma once
 #include <binade/kernels/base/view.h>
 
@@ -7,8 +7,8 @@ namespace binade::kernels {
 
 class KernelCall {
  public:
-  // `name` as in BINADE_KERNEL, a literal; `decisive` is the view whose device decides, and
-  // outlives the call.
+  // `name` as in BINADE_KERNEL, a literal; `decisive` is the view whose device decides. It must
+  // outlive the call.
   KernelCall(const char* name, const View& decisive);
   ~KernelCall();
   KernelCall(const KernelCall&) = delete;
@@ -35,9 +35,9 @@ class CudaError : public Error {
   int code_;
 };
 
-// Throws the typed error for a cudaError_t that is not cudaSuccess (OutOfMemory for 2): the runtime
-// call or kernel launch, the operation and its decisive operand, the device, and what to do.
-// `details` are of the launch.
+// Throws the typed error for a cudaError_t that is not cudaSuccess (OutOfMemory for 2). The error
+// names the runtime call or kernel launch, the operation and its decisive operand, the device, and
+// what to do. `details` describes the launch.
 [[noreturn]] void throw_cuda_error(int code, const char* what, const std::string& details = "");
 inline void check_cuda(int code, const char* what) {
   if (code != 0) [[unlikely]] {
@@ -45,15 +45,16 @@ inline void check_cuda(int code, const char* what) {
   }
 }
 
-// For tests that bring a dead device back (kernels/host/queue.h): later errors do not name this
-// one.
+// For tests that revive a dead device (kernels/host/queue.h): later errors do not name the
+// forgotten one.
 void forget_first_fault();
 
-// Makes `device` the one that runtime calls of this thread go to. Costs a comparison where it is.
+// Makes `device` current for runtime calls of this thread. If it already is, this costs a
+// comparison.
 void select_device(Device device);
 int selected_device();
 
-// How many GPUs (or emulated devices) there are; 0 with the reason why not. Asks the driver once.
+// The number of GPUs (or emulated devices), or 0 and the reason. Asks the driver once.
 struct DeviceCount {
   int count = 0;
   std::string reason;

@@ -1,4 +1,4 @@
-// The runtime's side of launch(); host execution has its own in host/queue.cpp.
+// launch_kernel() for the CUDA runtime; host execution has its own in host/queue.cpp.
 #include <binade/kernels/cuda/device.cuh>
 
 #ifndef BINADE_HOST_EXECUTION

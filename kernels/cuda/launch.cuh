@@ -1,6 +1,7 @@
 // launch(): starts a kernel on the current stream of the device of the kernel call in progress
-// (cuda/kernel_call.h), and turns a refused launch into a CudaError that says what was launched.
-// With BINADE_SYNC=1 in the environment it waits for every kernel, so that a fault names its own.
+// (cuda/kernel_call.h), and turns a refused launch into a CudaError that describes the launch. With
+// BINADE_SYNC=1 in the environment it waits for every kernel, so that an error names its own
+// kernel.
 #pragma once
 #include <binade/kernels/cuda/kernel_call.h>
 #ifdef BINADE_HOST_EXECUTION
@@ -20,9 +21,9 @@ struct Launch {
   size_t shared_bytes = 0;
 };
 
-// The stream to launch on.
+// The stream for the launch.
 void* launch_stream();
-// Throws where `status`, a cudaError_t, says that the launch was refused.
+// Throws if `status`, a cudaError_t, says that the launch was refused.
 void finish_launch(int status, const char* name, const unsigned grid[3], const unsigned block[3],
                    size_t shared_bytes);
 inline void finish_launch(int status, const Launch& config) {
@@ -35,7 +36,7 @@ inline void finish_launch(int status, const Launch& config) {
 
 template <class... P, class... A>
 void launch(const Launch& config, void (*kernel)(P...), A&&... arguments) {
-  // The arguments are copied into the closure: as on a GPU, the caller's may be gone when it runs.
+  // The closure copies the arguments: as on a GPU, the caller's may be gone when the kernel runs.
   auto bound = [kernel](P... values) { return [=] { kernel(values...); }; };
   finish_launch(
       host::enqueue_kernel(config.name, config.grid, config.block, config.shared_bytes,

@@ -1,4 +1,4 @@
-// What launch() does around the launch itself, for the toolkit and for host execution.
+// The parts of launch() around the launch itself, for the toolkit and for host execution.
 #include <binade/kernels/base/stream.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 #include <binade/kernels/cuda/launch.cuh>

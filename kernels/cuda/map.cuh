@@ -1,8 +1,8 @@
-// map(): y = f(x1, ...) element by element, of operands of any strides: every pointwise kernel.
-// One kernel per f has two parts. Where each operand's innermost dimension is contiguous (or one
-// element repeated, for inputs) and aligned, a thread takes a vector of kVector elements; what is
-// left, and every other layout, goes element by element, kUnroll of them a thread so that enough
-// loads are in flight (1 for rare variants of much code). Every thread reads its elements before it
+// map(): y = f(x1, ...) element by element, for operands of any strides: every pointwise kernel.
+// One kernel per f has two parts. If each operand's innermost dimension is contiguous (or one
+// repeated element, for inputs) and aligned, a thread processes vectors of kVector elements. All
+// other elements and layouts go element by element, kUnroll of them per thread so that enough loads
+// are in flight (1 for rare variants of much code). Every thread reads its elements before it
 // writes them, so y may be the same memory as an input of the same layout.
 #pragma once
 #include <binade/kernels/cuda/strided.cuh>
@@ -12,19 +12,20 @@ namespace binade::kernels {
 
 inline constexpr int kMapThreads = 256;
 
-// Units of a map kernel: `vectors` vectors, then `singles` elements. In one dimension vector i
-// starts at element head + i * step; in more the index counts vectors, or there are none.
+// The work of a map kernel: `vectors` vectors, then `singles` elements. In one dimension vector i
+// starts at element head + i * step; in more dimensions head is 0 and the index counts vectors, or
+// there are none.
 template <int kOperands>
 struct MapPlan {
   StridedIndex<kOperands> index;
   int64_t vectors = 0, singles = 0, head = 0;
   int32_t step = 1;
-  uint32_t repeated = 0;  // bit k: operand k is one element all along the vector
+  uint32_t repeated = 0;  // bit k: operand k is one element, repeated along the vector
 };
 
 namespace detail {
 
-// Elements of every input in registers; the first input may have a type of its own.
+// Elements of every input in registers; the first input may have another type.
 template <class First, class In, int kInputs, int kCount>
 struct Elements {
   First first[kCount];
@@ -63,7 +64,7 @@ __global__ void __launch_bounds__(kMapThreads)
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kMapThreads + threadIdx.x;
   const int64_t threads = static_cast<int64_t>(gridDim.x) * kMapThreads;
   std::byte* at[kInputs + 1];
-  // With vectors of one element there are none, and no code for them.
+  // kVector = 1 means no vectors: the condition removes this code at compile time.
   for (int64_t i = thread; kVector > 1 && i < plan.vectors; i += threads) {
     plan.index.locate(plan.head + i * plan.step, at);
     Elements<First, In, kInputs, kVector> x;
@@ -102,7 +103,7 @@ __global__ void __launch_bounds__(kMapThreads)
   }
 }
 
-// Whether rows of operand `k` are whole aligned vectors, or one element repeated.
+// True if rows of operand `k` are whole aligned vectors, or one repeated element.
 template <class T, int kVector>
 bool vectorizable(const StridedLoop& loop, int k) {
   constexpr auto kAlignment = static_cast<int64_t>(alignof(dev::Vector<T, kVector>));
@@ -117,7 +118,7 @@ bool vectorizable(const StridedLoop& loop, int k) {
   return aligned;
 }
 
-// A pointer to what operand k reads one after the other; null, which is aligned, for others.
+// A pointer to the contiguous row of operand k; null, which counts as aligned, if it has none.
 template <class T>
 const T* row_of(const StridedLoop& loop, int inputs, int k) {
   return k > inputs || loop.stride(k, 0) == 0 ? nullptr : reinterpret_cast<const T*>(loop.data(k));
@@ -164,8 +165,8 @@ MapPlan<kInputs + 1> map_plan(const StridedLoop& loop) {
 
 }  // namespace detail
 
-// Runs f over the operands of the loop: operand 0 of type Out = f(operand 1 of type First, operands
-// 2 .. kInputs of type In), at most 3 inputs. `name` is that of the launch.
+// Runs f over the operands of the loop: operand 0 (type Out) = f(operand 1 (type First), operands 2
+// .. kInputs (type In)), with at most 3 inputs. `name` is the name of the launch.
 template <class Out, class In, int kInputs, int kVector, int kUnroll = 4, class First = In, class F>
 void map(const char* name, const StridedLoop& loop, const F& f) {
   static_assert(kInputs >= 1 && kInputs <= 3);

@@ -9,7 +9,7 @@
 
 namespace binade::kernels::dev {
 
-// The one way to shared memory: a struct per kernel, launched with its size.
+// The only way to shared memory: one struct per kernel, launched with its size.
 template <class T>
 __device__ __forceinline__ T& shared_mem() {
   static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= 1024);
@@ -21,8 +21,8 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
-// 16 bytes from global to shared memory, of which the first source_bytes are read and the rest
-// become zero; both addresses are multiples of 16. Before sm_80 an ordinary copy.
+// Copies 16 bytes from global to shared memory. Only the first source_bytes are read; the rest
+// becomes zero. Both addresses must be multiples of 16. Before sm_80 it is an ordinary copy.
 __device__ __forceinline__ void cp_async16(void* shared, const void* global,
                                            int source_bytes = 16) {
 #if __CUDA_ARCH__ >= 800
@@ -71,7 +71,7 @@ __device__ __forceinline__ void ldmatrix_x4_trans(uint32_t (&r)[4], const void* 
 }
 
 // d += a b for one 16x8 tile with k = 16; a row-major, b column-major, f32 accumulators. sm_75 has
-// f16 with k = 8 only, so two of those, and no bf16: a kernel must not be launched with it there.
+// only f16 with k = 8, so this takes two of them, and no bf16: never launch a bf16 kernel there.
 template <class T>
 __device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const uint32_t (&a)[4],
                                              const uint32_t (&b)[2]) {
@@ -110,7 +110,7 @@ __device__ __forceinline__ void named_barrier(int id, int count) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(count) : "memory");
 }
 
-// Approximate: 2 ulp and more, no denormals. For f16 and bf16 results only.
+// Approximate: errors of 2 ulp and more, no denormals. For f16 and bf16 results only.
 __device__ __forceinline__ float fast_exp(float x) { return __expf(x); }
 __device__ __forceinline__ float fast_log(float x) { return __logf(x); }
 __device__ __forceinline__ float fast_divide(float a, float b) { return __fdividef(a, b); }

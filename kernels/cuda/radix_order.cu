@@ -1,6 +1,7 @@
-// Each pass counts the digits of every block's keys, sums the counts up (digit by digit, block by
-// block), and moves each key behind the equal digits that come before it. Within a block, warp w
-// has the kPerWarp keys that follow those of warp w - 1, and takes 32 at a time.
+// Each pass counts the digits of every block's keys, computes running sums of the counts (digit by
+// digit, block by block), and moves each key to the position after all smaller and earlier equal
+// digits. Within a block, warp w has the kPerWarp keys after those of warp w - 1, and takes 32 at a
+// time.
 #include <binade/kernels/cuda/radix_order_internal.h>
 #include <binade/kernels/cuda/device.cuh>
 #include <binade/kernels/cuda/scan.cuh>
@@ -25,8 +26,8 @@ struct Pass {
   int64_t *to_keys, *to_order;
 };
 
-// Counts the digits of this warp's keys; rank[r]: how many equal digits of the warp come before
-// the key of round r.
+// Counts the digits of this warp's keys. rank[r] is the number of keys of the warp with the same
+// digit before the key of round r.
 __device__ __forceinline__ void rank_keys(const Pass& p, RadixMemory& memory,
                                           uint32_t (&rank)[kRounds]) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -1,7 +1,7 @@
-// Matrices whose rows fit into registers: a team of threads (1 to 32 lanes of a warp, or one or
-// more warps) holds a row, kRowValues elements per thread, so that a row is read once however often
-// the arithmetic needs it. A block has one team or several. Vectors of 16 bytes where all rows are
-// aligned and their length allows, else neighbouring lanes take neighbouring elements.
+// Matrices whose rows fit into registers. A team of threads (1 to 32 lanes of a warp, or several
+// warps) holds a row, kRowValues elements per thread, so that each row is read once, however often
+// the arithmetic uses it. A block has one team or several. If all rows are aligned and their length
+// allows it, accesses are vectors of 16 bytes, else neighbouring lanes take neighbouring elements.
 #pragma once
 #include <binade/kernels/cuda/block_reduce.cuh>
 #include <binade/kernels/cuda/vector.cuh>
@@ -10,15 +10,15 @@
 
 namespace binade::kernels {
 
-// Elements of T that a thread holds.
+// The number of elements of T that a thread holds.
 template <class T>
 inline constexpr int kRowValues = sizeof(T) == 8 ? 4 : 8;
 
-// How a matrix is shared out among teams.
+// How the rows of a matrix are distributed over teams.
 struct RowPlan {
   int64_t rows = 0;
   int cols = 0;
-  int lanes = 1;  // of a team: a power of two up to 32, or a multiple of 32
+  int lanes = 1;  // per team: a power of two up to 32, or a multiple of 32
   int threads = 32;
   bool vectors = false;
   unsigned blocks = 1;
@@ -31,8 +31,8 @@ constexpr bool fits_team(int64_t cols, int most_lanes) {
   return cols <= int64_t{most_lanes} * kRowValues<T>;
 }
 
-// The plan for rows that fit a team; arrays are the first elements of matrices of T whose rows lie
-// `stride` elements apart (null where there is none). most_blocks may be less than the rows need.
+// The plan for rows that fit a team. `arrays` are the first elements of matrices of T whose rows
+// lie `stride` elements apart (null: no such matrix). most_blocks may be fewer than the rows need.
 template <class T, class... P>
 RowPlan row_plan(int64_t rows, int64_t cols, int64_t stride, int64_t most_blocks,
                  const P*... arrays) {
@@ -53,13 +53,13 @@ RowPlan row_plan(int64_t rows, int64_t cols, int64_t stride, int64_t most_blocks
 
 namespace dev {
 
-// Shared memory of team reductions of V; two halves in turn, so that one barrier each is enough.
+// Shared memory of team reductions of V. Two halves take turns, so that one barrier each is enough.
 template <class V>
 struct TeamMemory {
   V warp[2][32];
 };
 
-// This thread's place: lane `lane` of the team that holds row first_row, then every `step` rows.
+// This thread is lane `lane` of the team that holds row first_row and then every `step`-th row.
 struct Team {
   int lanes, lane, index;
   int phase = 0;
@@ -69,7 +69,7 @@ struct Team {
         lane(static_cast<int>(threadIdx.x) % plan.lanes),
         index(static_cast<int>(threadIdx.x) / plan.lanes) {}
 
-  // Over the team; the whole block calls it and every thread gets its team's result.
+  // Reduces over the team. The whole block must call it; every thread gets the result of its team.
   template <class Op, class V>
   __device__ __forceinline__ V reduce(V value, TeamMemory<V>& memory) {
     for (int offset = 1; offset < lanes && offset < 32; offset *= 2) {
@@ -94,11 +94,11 @@ struct Team {
   }
 };
 
-// Which columns of a row a thread holds.
+// The columns of a row that a thread holds.
 template <class T>
 struct RowSlots {
   static constexpr int kValues = kRowValues<T>, kVector = kVectorOf<T>;
-  int cols, lanes, lane;  // no columns for a team beyond the last row
+  int cols, lanes, lane;  // a team beyond the last row has no columns
   bool vectors;
 
   __device__ RowSlots(const RowPlan& plan, const Team& team, bool valid)
@@ -107,13 +107,14 @@ struct RowSlots {
   __device__ RowSlots(int cols, int lanes, int lane, bool vectors)
       : cols(cols), lanes(lanes), lane(lane), vectors(vectors) {}
 
-  // Of the thread's i-th element; it exists if less than cols.
+  // The column of the thread's i-th element; the element exists if this is less than cols.
   __device__ __forceinline__ int column(int i) const {
     return vectors ? (i / kVector * lanes + lane) * kVector + i % kVector : i * lanes + lane;
   }
   __device__ __forceinline__ bool holds(int i) const { return column(i) < cols; }
 
-  // This thread's elements of a row of U, which is T or its compute type; `fill` beyond the row.
+  // Loads this thread's elements of a row of U, which is T or its compute type; `fill` beyond the
+  // row.
   template <class U, class C>
   __device__ __forceinline__ void load(const U* row, C fill, C (&values)[kValues]) const {
     if (vectors) {
@@ -177,7 +178,7 @@ __device__ __forceinline__ Compute<T> exp_for(Compute<T> x) {
   }
 }
 
-// A softmax denominator with the N values of a vector added.
+// Adds the N values of a vector to a softmax denominator.
 template <class T, class C, int N>
 __device__ __forceinline__ MaxSum<C> add_exponentials(const MaxSum<C>& before,
                                                       const C (&values)[N]) {
@@ -187,7 +188,7 @@ __device__ __forceinline__ MaxSum<C> add_exponentials(const MaxSum<C>& before,
     top = Max::combine(top, values[i]);
   }
   if (top == -std::numeric_limits<C>::infinity()) {
-    return before;  // only minus infinities so far: exp(-inf - -inf) would be NaN
+    return before;  // all minus infinity so far: exp(-inf - -inf) would be NaN
   }
   C sum = before.max == top ? before.sum : before.sum * exp_for<T>(before.max - top);
 #pragma unroll

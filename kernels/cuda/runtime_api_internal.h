@@ -1,4 +1,4 @@
-// The CUDA runtime API: the toolkit's, or for host execution the fake of the calls in use.
+// The CUDA runtime API: the toolkit's, or for host execution a fake of the calls that Binade uses.
 #pragma once
 #ifdef BINADE_HOST_EXECUTION
 #include <binade/kernels/host/cuda_runtime.h>

@@ -12,7 +12,7 @@ struct ScanMemory {
   int64_t warp[kScanWarps];
 };
 
-// The sum of the values of the threads before this one; `total` gets that of all kThreads threads.
+// The sum over the threads before this one; `total` gets the sum over all kThreads threads.
 template <int kThreads>
 __device__ __forceinline__ int64_t block_exclusive_sum(int64_t value, ScanMemory& memory,
                                                        int64_t& total) {
@@ -40,7 +40,7 @@ __device__ __forceinline__ int64_t block_exclusive_sum(int64_t value, ScanMemory
 
 }  // namespace dev
 
-// values[i] = sum of values[0 .. i - 1], on the device; one block, for arrays of counts.
+// values[i] = sum of values[0 .. i - 1], on the device, by one block: for arrays of counts.
 void exclusive_scan(int64_t* values, int64_t count);
 
 }  // namespace binade::kernels

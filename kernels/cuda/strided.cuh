@@ -1,7 +1,7 @@
-// Addresses of elements of strided operands on the device. The host coalesces dimensions
-// (StridedLoop); a kernel turns the index of an element in that order into one address per operand,
-// in 32-bit arithmetic with multiplications in place of divisions where there are fewer than 2^31
-// elements.
+// Addresses of elements of strided operands on the device. The host merges dimensions
+// (StridedLoop); a kernel turns the index of an element in that order into one address per operand.
+// With fewer than 2^31 elements it uses 32-bit arithmetic, with multiplications instead of
+// divisions.
 #pragma once
 #include <binade/kernels/base/host_device.h>
 #include <binade/kernels/base/strided.h>
@@ -30,7 +30,7 @@ class FastDivider {
   uint32_t divisor_ = 1, multiplier_ = 1, shift_ = 0;
 };
 
-// Kernels take it as `const __grid_constant__`, so that its arrays stay in constant memory.
+// Pass it to kernels as `const __grid_constant__`, so that its arrays stay in constant memory.
 template <int kOperands>
 struct StridedIndex {
   int32_t dims = 1;
@@ -55,7 +55,7 @@ struct StridedIndex {
     }
   }
 
-  // Elements in row-major order of the views, which have equal sizes.
+  // Numbers elements in row-major order of the views, which must have equal sizes.
   static StridedIndex row_major(const View* const (&views)[kOperands]) {
     StridedIndex index;
     const View& first = *views[0];
@@ -83,14 +83,14 @@ struct StridedIndex {
     }
   }
 
-  // The addresses of element i of every operand.
+  // Computes the addresses of element i of every operand.
   BINADE_HD void locate(int64_t i, std::byte* (&at)[kOperands]) const {
     for (int k = 0; k < kOperands; ++k) {
       at[k] = data[k];
     }
     advance(i, at);
   }
-  // From the addresses of element 0 to those of element i.
+  // Moves addresses of element 0 to element i.
   BINADE_HD void advance(int64_t i, std::byte* (&at)[kOperands]) const {
     const int last = dims - 1;
     if (last == 0) {

@@ -1,4 +1,4 @@
-// Timing the candidates of a problem that the table does not know.
+// Times the candidates for a problem that is not in the table.
 #include <binade/kernels/base/tuning.h>
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
@@ -49,7 +49,8 @@ bool capturing() {
   return status != cudaStreamCaptureStatusNone;
 }
 
-// The candidates in turn, so that a change of clock meets all of them; the least time counts.
+// Times the candidates in turn, so that a change of clock affects all of them; keeps the least
+// time.
 size_t fastest(size_t count, const std::function<bool(size_t)>& run) {
   Timer timer;
   std::vector<float> best(count, std::numeric_limits<float>::infinity());

@@ -1,4 +1,4 @@
-// Choosing by time among implementations of one operation on a device (kernels/base/tuning.h).
+// Chooses among implementations of one operation on a device by timing (kernels/base/tuning.h).
 #pragma once
 #include <binade/kernels/base/device.h>
 
@@ -9,9 +9,10 @@
 
 namespace binade::kernels {
 
-// The index of the candidate for this problem on the device of the kernel call in progress: what
-// the table says, else the fastest one now; 0 during a capture. run(i) starts candidate i on the
-// current stream and returns false if it does not do this problem; it must be repeatable.
+// The index of the candidate for this problem on the device of the kernel call in progress: the one
+// that the table names, else the one that is fastest now; 0 during a capture. run(i) starts
+// candidate i on the current stream, or returns false if it cannot do this problem; it must be
+// repeatable.
 size_t tuned(const std::string& problem, std::span<const std::string_view> candidates,
              const std::function<bool(size_t)>& run);
 

@@ -1,7 +1,7 @@
-// Vectors of up to 16 bytes per access over contiguous memory. Which elements can be read and
-// written as vectors is decided here and only here: vector_span() cuts [0, n) into a head up to the
-// first aligned element, whole vectors, and a tail; arrays that are never aligned together are all
-// head. for_each_vector() shares the parts out among threads.
+// Accesses to contiguous memory by vectors of up to 16 bytes. Only this file decides which elements
+// can be read and written as vectors: vector_span() splits [0, n) into a head up to the first
+// aligned element, whole vectors, and a tail. Arrays that are never aligned together are all head.
+// for_each_vector() distributes the parts over threads.
 //
 //   const VectorSpan span = vector_span<8>(n, x, y);                 // on the host or per row
 //   for_each_vector<8>(span, thread, threads, [&](auto width, int64_t at) {
@@ -64,7 +64,7 @@ BINADE_HD bool is_aligned(const T* p) {
   return reinterpret_cast<uintptr_t>(p) % alignof(Vector<T, N>) == 0;
 }
 
-// p must be aligned as Vector<T, N> is. More than 16 bytes are several accesses of 16.
+// p must be aligned as Vector<T, N> is. More than 16 bytes become several accesses of 16.
 template <int N, class T>
 __device__ __forceinline__ Vector<T, N> load_vector(const T* p) {
   constexpr int kBytes = N * sizeof(T), kAccess = kBytes < 16 ? kBytes : 16;
@@ -92,7 +92,7 @@ __device__ __forceinline__ void store_vector(T* p, const Vector<T, N>& value) {
   }
 }
 
-// N elements converted to C (float or double, or T itself), and back with one rounding each.
+// Converts N elements to C (float or double, or T itself), and back with one rounding each.
 template <class T, class C, int N>
 __device__ __forceinline__ void load_as(const T* p, C (&values)[N]) {
   const Vector<T, N> vector = load_vector<N>(p);
@@ -111,7 +111,7 @@ __device__ __forceinline__ void store_from(T* p, const C (&values)[N]) {
   store_vector(p, vector);
 }
 
-// Elements [0, n): [head, head + vectors * N) in vectors, the others one by one.
+// Elements [0, n): [head, head + vectors * N) as vectors, the others one by one.
 struct VectorSpan {
   int64_t n, head, vectors;
 };
@@ -120,7 +120,7 @@ namespace detail {
 
 struct Alignment {
   uint64_t address;
-  uint32_t size, bytes;                        // of an element, needed
+  uint32_t size, bytes;                        // of an element; of the alignment
   BINADE_HD constexpr uint32_t head() const {  // elements up to the first aligned one
     return static_cast<uint32_t>(0 - address) % bytes / size;
   }
@@ -136,7 +136,8 @@ BINADE_HD Alignment alignment_of(const T* p) {
 
 }  // namespace detail
 
-// The span of n elements of each of these arrays, which may have different types. Null is aligned.
+// The span of n elements of each of these arrays, which may have different types. A null array
+// counts as aligned.
 template <int N, class... T>
 BINADE_HD VectorSpan vector_span(int64_t n, const T*... arrays) {
   const detail::Alignment all[] = {detail::alignment_of<N>(arrays)...};
@@ -151,9 +152,9 @@ BINADE_HD VectorSpan vector_span(int64_t n, const T*... arrays) {
   return aligned ? VectorSpan{n, head, (n - head) / N} : VectorSpan{n, n, 0};
 }
 
-// Thread `thread` of the `threads` that share the span calls f(width, first element), where width
-// is std::integral_constant<int, N> or <int, 1>. Neighbouring threads get neighbouring vectors.
-// kUnroll: calls in flight, for an f that loads but does not store.
+// Called by each of the `threads` threads that share the span: calls f(width, first element), where
+// width is std::integral_constant<int, N> or <int, 1>. Neighbouring threads get neighbouring
+// vectors. kUnroll is the number of calls in flight, for an f that loads but does not store.
 template <int N, int kUnroll = 1, class F>
 __device__ __forceinline__ void for_each_vector(const VectorSpan& span, int64_t thread,
                                                 int64_t threads, F&& f) {
@@ -169,7 +170,7 @@ __device__ __forceinline__ void for_each_vector(const VectorSpan& span, int64_t 
   }
 }
 
-// The same among all threads of a one-dimensional grid.
+// The same for all threads of a one-dimensional grid.
 template <int N, class F>
 __device__ __forceinline__ void for_each_vector(const VectorSpan& span, F&& f) {
   for_each_vector<N>(span, static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x,

@@ -16,7 +16,7 @@ void* allocate_device_workspace(Device device, size_t bytes) {
 
 void release_device_workspace(Device device, void* block) noexcept {
   if (cudaFreeAsync(block, static_cast<cudaStream_t>(current_stream(device))) != cudaSuccess) {
-    cudaGetLastError();  // whoever waits for the stream gets the cause
+    cudaGetLastError();  // ignored: whoever waits for the stream gets the cause
   }
 }
 

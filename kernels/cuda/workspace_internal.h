@@ -1,4 +1,4 @@
-// Workspaces on a GPU for kernels that are used without core.
+// Workspaces on a GPU for kernels used without core.
 #pragma once
 #include <binade/kernels/base/device.h>
 
@@ -6,7 +6,7 @@
 
 namespace binade::kernels {
 
-// From the driver's pool, in the order of the device's current stream.
+// Allocates from the driver's pool, in the order of the device's current stream.
 void* allocate_device_workspace(Device device, size_t bytes);
 void release_device_workspace(Device device, void* block) noexcept;
 

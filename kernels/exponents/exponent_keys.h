@@ -1,4 +1,4 @@
-// The key of a number: its exponent and what decides how it rounds to f16 and bf16.
+// The key of a number: its exponent, and the class that decides how it rounds to f16 and bf16.
 //
 // key = 8 * (biased f32 exponent) + class, where f is the fraction of the significand:
 //   0  f = 0: a power of two
@@ -7,10 +7,11 @@
 //   3  f >= 1023.5/512 - 1: within half a unit of the next power of two in the 10 bits that f16
 //      subnormals just below 2^-14 have
 //   4  f >= 65520/32768 - 1: the same in the 11 bits of f16
-// Classes 3 and 4 do not fit bf16 either. With these, a histogram over keys gives the exact number
-// of elements that overflow, are subnormal, or are flushed in f16 after scaling by any power of two
-// (core/observe/exponents.h). Exponent 0 is 0 (class 0) and what lies below 2^-126; exponent 255 is
-// inf (class 0) and NaN. Larger f64 than f32 has count as class 4 of exponent 254.
+// Classes 3 and 4 do not fit bf16 either. From a histogram over keys follows the exact number of
+// elements that overflow, are subnormal, or are flushed to 0 in f16 after scaling by any power of
+// two (core/observe/exponents.h). Exponent 0 holds 0 (class 0) and magnitudes below 2^-126;
+// exponent 255 holds inf (class 0) and NaN. f64 values too large for f32 count as class 4 of
+// exponent 254.
 #pragma once
 #include <binade/kernels/base/half.h>
 #include <binade/kernels/base/host_device.h>
@@ -30,7 +31,7 @@ namespace {  // each instruction set compiles its own copy (kernels/base/isa.h)
 BINADE_HD inline uint32_t magnitude_bits(float x) {
   return std::bit_cast<uint32_t>(x) & 0x7fffffffu;
 }
-// Rounded, but finite stays finite and what is not 0 does not become 0.
+// Rounds to f32, but finite stays finite and nonzero stays nonzero.
 BINADE_HD inline uint32_t magnitude_bits(double x) {
   const uint32_t bits = magnitude_bits(static_cast<float>(x));
   const bool finite = x - x == 0;
@@ -71,9 +72,9 @@ BINADE_HD inline uint32_t exponent_key(double x) {
   return 8 * static_cast<uint32_t>(exponent + 127) + kind;
 }
 
-// Whether T(w) + update rounds to T(w) again, ties to even. No sum is formed: what counts is half
-// the distance from T(w) to its neighbour. False where T(w) is not finite. Without a branch, as no
-// processor would guess it.
+// True if T(w) + update rounds to T(w) again, ties to even. It forms no sum: it compares the update
+// with half the distance from T(w) to its neighbour. False if T(w) is not finite. Branch-free,
+// because the branches would be unpredictable.
 template <class T>
 BINADE_HD inline bool update_is_lost(float w, double update) {
   constexpr bool kHalf = std::is_same_v<T, half>;
@@ -94,7 +95,7 @@ BINADE_HD inline bool update_is_lost(float w, double update) {
   exponent = exponent < kLeast ? kLeast : exponent;
   const bool shrinks = (w < 0) == (update > 0);
   const bool finer_below = shrinks & ((rounded & 0x7fffffu) == 0) & (exponent > kLeast);
-  // A number too large would have an exponent that no double has; 0 stands for its half unit.
+  // For a T(w) that is not finite the exponent bits become 0, so half_unit is 0.
   const int power = rounded < kTooLarge ? exponent - kDigits - finer_below : -1023;
   const auto half_unit = std::bit_cast<double>(static_cast<uint64_t>(1023 + power) << 52);
   const double distance = update < 0 ? -update : update;

@@ -1,6 +1,6 @@
-// Exponent counts on a device. A block counts what its threads read in a table of 32-bit integers
-// in shared memory and adds it to the result at the end: integer atomics, so the counts repeat
-// whatever the order. A block reads far fewer than 2^32 elements.
+// Exponent counts on a device. A block counts the elements that its threads read in a table of
+// 32-bit integers in shared memory and adds the table to the result at the end. Integer atomics
+// give the same counts in any order. A block reads far fewer than 2^32 elements.
 #include <binade/kernels/exponents/exponent_keys.h>
 #include <binade/kernels/exponents/exponents.h>
 #include <binade/kernels/cuda/vector.cuh>
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int key = static_cast<int>(threadIdx.x); key < kExponentKeys; key += kThreads) {
     add_to(result + key, memory.count[key]);
   }
-  if (threadIdx.x == 0) {  // the low halves of the words
+  if (threadIdx.x == 0) {  // the low halves of the 64-bit results
     atomicMax(reinterpret_cast<unsigned*>(result + kExponentKeys), memory.largest);
     atomicMax(reinterpret_cast<unsigned*>(result + kExponentKeys + 1), memory.smallest);
   }

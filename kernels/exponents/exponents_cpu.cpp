@@ -1,5 +1,5 @@
-// Exponent counts on the CPU. Threads get chunks of fixed size with tables of their own; integers
-// add up to the same in any order.
+// Exponent counts on the CPU. Threads get chunks of fixed size and own tables; sums of integers do
+// not depend on the order.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/exponents/exponent_keys.h>

@@ -1,4 +1,4 @@
-// Keys of a block of elements as vectors, then one increment per key.
+// Computes the keys of a block of elements as vectors, then increments one counter per key.
 #include <binade/kernels/base/vector_math_internal.h>
 #include <binade/kernels/exponents/exponent_keys.h>
 #include <binade/kernels/exponents/exponents_isa_internal.h>
@@ -20,7 +20,7 @@ void increment(const uint16_t* keys, int64_t count, ExponentTable* tables) {
   }
 }
 
-// Writes the keys, of which AVX-512 leaves out those of 0, and gives the end of what is written.
+// Writes the keys (AVX-512 leaves out keys that are 0) and returns the end of the written part.
 template <class T>
 uint16_t* store_keys(Bits<float> bits, int64_t n, uint16_t* keys) {
 #if defined(__AVX512F__)
@@ -54,14 +54,14 @@ uint16_t* store_keys(Bits<float> bits, int64_t n, uint16_t* keys) {
 #endif
 }
 
-// The number of keys that were written; the others are 0. Magnitudes are compared as signed
-// numbers, which all instruction sets do in one go.
+// Returns the number of keys written; the others are 0. Magnitudes are compared as signed numbers,
+// for which every instruction set has one instruction.
 template <class T>
 int64_t keys_of(const T* x, int64_t count, uint16_t* keys, ExponentRange& a) {
   uint16_t* end = keys;
   constexpr int kInfinity = kInfinityBits;
   Mask<float> largest{};
-  Bits<float> least = ~Bits<float>{};  // of magnitudes - 1, where 0 is the largest
+  Bits<float> least = ~Bits<float>{};  // magnitude - 1, unsigned: for 0 it is the largest value
   for_vectors<float>(count, [&](auto part, int64_t i, int64_t n) {
     const Bits<float> bits = bits_as<Bits<float>>(load_some<part()>(x + i, n)) & 0x7fffffffu;
     end = store_keys<T>(bits, n, end);
@@ -98,8 +98,8 @@ int64_t keys_of(const double* x, int64_t count, uint16_t* keys, ExponentRange& a
   return count;
 }
 
-// update_is_lost() of a vector of weights, from the bits of their size as f32, their size, whether
-// the update shrinks them, and its size.
+// update_is_lost() for a vector of weights, given the bits of their magnitude as f32, their
+// magnitude, whether the update shrinks them, and the magnitude of the update.
 template <class T>
 Mask<double> are_lost(Bits<double> bits, Vector<double> size, Mask<double> shrinks,
                       Vector<double> distance) {

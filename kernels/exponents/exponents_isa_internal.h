@@ -6,9 +6,9 @@
 
 namespace binade::kernels {
 
-// Several tables, because an increment waits for the one before to the same address. Equal keys of
-// two tables must not be a multiple of 4096 bytes apart either: processors take the one for the
-// other until they have compared all of their addresses.
+// There are several tables, because an increment waits for the previous increment of the same
+// address. Equal keys of two tables must not be a multiple of 4096 bytes apart either: processors
+// first compare only the low bits of addresses and take such accesses for the same one.
 inline constexpr int kExponentTables = 8;
 using ExponentTable = uint32_t[kExponentKeys + 144];
 

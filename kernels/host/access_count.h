@@ -1,4 +1,4 @@
-// Where the race detector hands its accesses to the access report.
+// The interface by which the race detector passes accesses to the access report.
 #pragma once
 #include <binade/kernels/host/race.h>
 

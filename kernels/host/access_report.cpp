@@ -10,7 +10,7 @@
 namespace binade::kernels::host {
 namespace {
 
-// One instruction or, for primitives, one Site (of which `line` is not -1); by kind.
+// One instruction, or for primitives one Site (then `line` is not -1), and the kind of access.
 struct Key {
   const void* instruction_or_file;
   int line;
@@ -24,7 +24,7 @@ struct Request {
   uintptr_t address[32] = {};
 };
 
-// What one instruction did in the block so far.
+// The executions of one instruction in this block so far.
 struct Executions {
   std::vector<uint32_t> count = std::vector<uint32_t>(kMaxThreads);  // by thread
   std::vector<Request> requests[kMaxWarps];
@@ -40,7 +40,7 @@ struct Totals {
   }
 };
 
-// A thread's last access, as the request holds it.
+// A thread's last access, as stored in the request.
 struct Last {
   Key key{};
   uint32_t k = 0;
@@ -75,8 +75,8 @@ Totals count_global(const Request& request) {
   return totals;
 }
 
-// Lanes that go together: a whole warp moves 4 bytes per lane, half a warp 8, a quarter 16. They
-// need as many passes as one bank has different words to give.
+// Lanes served together: a whole warp for 4 bytes per lane, half a warp for 8, a quarter for 16.
+// The number of passes is the largest number of different words in one bank.
 uint64_t count_passes(const Request& request, uint32_t lanes) {
   std::vector<uintptr_t> words;
   for_lanes(lanes, [&](int lane) {
@@ -113,8 +113,8 @@ bool is_shared(AccessKind kind) {
   return kind == AccessKind::shared_read || kind == AccessKind::shared_write;
 }
 
-// The host compiler moves a struct of four floats as four floats. Neighbours of one line, within 16
-// aligned bytes, are taken for the one access that they are on a GPU.
+// The host compiler copies a struct of four floats as four floats. Adjacent accesses of one source
+// line within 16 aligned bytes count as the one access that a GPU makes.
 bool continues(const Last& last, const Key& key, uintptr_t address, size_t bytes) {
   constexpr uintptr_t kWidest = 16;
   return address == last.end && key != last.key && key.kind == last.key.kind && key.line < 0 &&
@@ -125,7 +125,7 @@ bool continues(const Last& last, const Key& key, uintptr_t address, size_t bytes
 
 void note(const Executor& x, const race::Access& access, const void* place, int line) {
   if (access.kind == race::Kind::copy_landed || access.bytes == 0) {
-    return;  // counted when it was issued; nothing
+    return;  // counted when it was issued; or empty
   }
   const bool shared = in_shared(x, access.address, access.bytes);
   const bool read = access.kind == race::Kind::read;
@@ -154,7 +154,7 @@ void note(const Executor& x, const race::Access& access, const void* place, int 
   last = {key, k, address, address + access.bytes};
 }
 
-// "file:line" apart.
+// Splits "file:line".
 std::pair<std::string, int> line_of(const Key& key) {
   if (key.line >= 0) {
     return {static_cast<const char*>(key.instruction_or_file), key.line};

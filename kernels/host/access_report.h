@@ -1,7 +1,7 @@
-// The memory-access report: what the loads and stores of kernels would move on a GPU, counted per
-// source line by the race build while Options::count_accesses is set. The k-th execution of an
-// instruction by each lane of a warp counts as one request of that warp. It sees the host
-// compiler's loads and stores, not those of the GPU's machine code.
+// The memory-access report: the memory traffic that the loads and stores of kernels would cause on
+// a GPU, counted per source line by the race build while Options::count_accesses is set. The k-th
+// execution of an instruction by each lane of a warp counts as one request of that warp. The report
+// sees the host compiler's loads and stores, not those of the GPU's machine code.
 #pragma once
 #include <binade/kernels/host/executor.h>
 
@@ -19,15 +19,15 @@ struct AccessRow {
   AccessKind kind;
   uint64_t requests;
   uint64_t sectors;     // global: 32-byte pieces of memory that the requests touch
-  uint64_t bytes_used;  // that lanes asked for, each byte of a request once
+  uint64_t bytes_used;  // requested by lanes, each byte of a request once
   uint64_t wavefronts;  // shared: passes over the 32 banks of 4 bytes
 
   double sectors_per_request() const;
-  double used_share() const;  // global: of the bytes that sectors move
+  double used_share() const;  // global: bytes_used as a share of the sectors' bytes
   double wavefronts_per_request() const;
 };
 
-// How a kernel was launched, the largest of its launches.
+// How a kernel was launched; of several launches the largest.
 struct LaunchRow {
   std::string kernel;
   uint32_t threads;     // per block

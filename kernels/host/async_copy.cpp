@@ -1,5 +1,5 @@
 // cp.async: the destination is poisoned when a copy is issued, and written when its thread waits
-// for it (late) or at once (early). The race detector holds the bytes for in flight until then.
+// for it (late) or at once (early). Until then the race detector treats the bytes as in flight.
 #include <binade/kernels/host/executor_internal.h>
 #include <binade/kernels/host/race.h>
 

@@ -1,4 +1,4 @@
-// Atomics. Real ones, because blocks may run on several OS threads.
+// Atomics. They are real ones, because blocks may run on several OS threads.
 #include <binade/kernels/host/executor_internal.h>
 #include <binade/kernels/host/race.h>
 

@@ -26,7 +26,7 @@ void check_arrival(const Executor& x, const Barrier& barrier, int id, int expect
 void barrier(int id, int count, Site site) {
   Executor& x = executor();
   Thread& self = current_thread(x);
-  // A count beyond the block names the lanes that its last warp lacks.
+  // A count above the block's size includes lanes that its last warp does not have.
   const int expected = id == 0 ? x.thread_count : std::min(count, x.thread_count);
   self.what = id == 0 ? "__syncthreads" : "named_barrier";
   self.site = site;

@@ -28,7 +28,7 @@ uint32_t next_random(Executor& x) {
   return static_cast<uint32_t>(x.random >> 32);
 }
 
-// The bit of `mask` that follows `from` in the order of the schedule, around the end.
+// The next bit of `mask` after `from` in the order of the schedule, cyclic.
 int pick_bit(Executor& x, uint32_t mask, int from) {
   switch (x.options.schedule) {
     case Schedule::forward: {
@@ -59,7 +59,7 @@ int pick_next(Executor& x) {
   if (x.current >= 0) {
     warp = x.current / 32;
     lane = x.current % 32;
-    constexpr uint32_t kStay = 64;  // a random schedule leaves a warp once in so many picks
+    constexpr uint32_t kStay = 64;  // a random schedule leaves a warp once in this many picks
     if ((x.warps_ready >> warp & 1) != 0 &&
         (x.options.schedule != Schedule::random || next_random(x) % kStay != 0)) {
       return warp * 32 + pick_bit(x, x.warps[static_cast<size_t>(warp)].ready, lane);
@@ -90,7 +90,7 @@ void wait_until_ready(Executor& x) {
 
 namespace {
 
-// The kernel for the current thread; the text of an exception that it let out.
+// Runs the kernel for the current thread; returns the text of an uncaught exception.
 std::string run_body(Executor& x) {
   threadIdx = current_thread(x).index;
   try {
@@ -103,7 +103,7 @@ std::string run_body(Executor& x) {
   return {};
 }
 
-// The rules for the end of a thread.
+// Checks the rules for the end of a thread.
 void check_exit(Executor& x, Fiber& self) {
   const Barrier& all = x.barriers[0];
   if (all.arrived > 0) {
@@ -121,8 +121,8 @@ void check_exit(Executor& x, Fiber& self) {
   }
 }
 
-// Ends the current thread. Returns when this fiber has another one to run, which is at once where
-// the next thread is a fresh one.
+// Ends the current thread. Returns when this fiber has another thread to run: at once if the next
+// thread has not started yet.
 void end_thread(Executor& x, Fiber& self) {
   Thread& thread = current_thread(x);
   check_exit(x, self);
@@ -145,7 +145,7 @@ void end_thread(Executor& x, Fiber& self) {
   x.current = next;
   Thread& other = x.threads[static_cast<size_t>(next)];
   if (other.fiber == nullptr) {
-    other.fiber = &self;  // so threads that never block cost no switch
+    other.fiber = &self;  // so that threads that never block need no switch
     return;
   }
   x.fibers.put(&self);

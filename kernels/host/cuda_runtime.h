@@ -1,5 +1,5 @@
 // The calls of the CUDA runtime that the CUDA backend uses, with the names, values and meanings of
-// cuda_runtime_api.h (13.0), for host execution. What differs from a GPU is in host/queue.h.
+// cuda_runtime_api.h (13.0), for host execution. host/queue.h lists the differences from a GPU.
 #pragma once
 #include <binade/kernels/host/cuda_types.h>
 

@@ -1,4 +1,4 @@
-// What the executor says when a kernel breaks a rule.
+// Error messages of the executor for kernels that break a rule.
 #include <binade/kernels/host/executor_internal.h>
 
 #include <cstdio>
@@ -57,7 +57,7 @@ void deadlock(Executor& x, Fiber& self) {
   constexpr int kShown = 6;
   std::string message = "deadlock: no thread of the block can run";
   int shown = 0;
-  const Thread* last = nullptr;  // shown
+  const Thread* last = nullptr;  // the last one listed
   for (int i = 0; i < x.thread_count && shown < kShown; ++i) {
     const Thread& thread = x.threads[static_cast<size_t>(i)];
     const bool same = last != nullptr && thread.site.file == last->site.file &&

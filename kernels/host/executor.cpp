@@ -12,7 +12,7 @@
 namespace binade::kernels::host {
 namespace {
 
-constexpr size_t kSharedEnd = 1024;  // bytes after shared memory that no kernel may touch
+constexpr size_t kSharedEnd = 1024;  // guard bytes after shared memory, which no kernel may touch
 
 uint64_t parse_number(const char* name, const char* value) {
   char* end = nullptr;
@@ -22,7 +22,7 @@ uint64_t parse_number(const char* name, const char* value) {
   return number;
 }
 
-// Executors that no OS thread uses now: making one costs more than running a small grid.
+// Executors not in use by an OS thread: creating one costs more than running a small grid.
 class ExecutorPool {
  public:
   std::unique_ptr<Executor> take() {
@@ -48,7 +48,7 @@ ExecutorPool& executor_pool() {
   return pool;
 }
 
-// What the OS threads of one launch share.
+// State that the OS threads of one launch share.
 struct Launch {
   Grid grid{};
   Body body = nullptr;
@@ -111,7 +111,7 @@ void run_blocks(Launch& launch) {
   executor_pool().put(std::move(own));
 }
 
-// The limits of compute capability 7.5 and later; those of shared memory are sm_90's.
+// The limits of compute capability 7.5 and later; for shared memory those of sm_90.
 void check_launch(const Grid& grid) {
   const auto refuse = [&](const auto&... why) {
     throw KernelError(text("kernel ", grid.kernel, ": ", why...));

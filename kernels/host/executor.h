@@ -1,7 +1,7 @@
 // The fiber executor: runs a kernel's threads as fibers of the calling OS thread, block after
 // block. A thread runs until it blocks in a barrier or a warp collective; then the schedule picks
-// the next. Whatever CUDA leaves undefined there is one error that names kernel, block, thread,
-// source file and line. docs/host-execution.md tells how to use it.
+// the next one. Whatever CUDA leaves undefined is an error here that names kernel, block, thread,
+// source file and line. docs/host-execution.md explains its use.
 #pragma once
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/host/cuda_types.h>
@@ -10,25 +10,25 @@
 
 namespace binade::kernels::host {
 
-// In which order blocks and threads run. Warp-greedy: a warp runs on until none of its lanes can,
-// because lanes in random order hide more races than they show.
+// The order in which blocks and threads run. A warp runs until none of its lanes can, because a
+// random order of lanes hides more races than it shows.
 enum class Schedule : uint8_t { forward, reverse, random };
 
 struct Options {
   Schedule schedule = Schedule::forward;
-  uint64_t seed = 1;       // of the random schedule
-  int os_threads = 1;      // blocks are spread over so many threads; always 1 in the race build
-  bool late_async = true;  // an asynchronous copy lands when it is waited for, not when issued
+  uint64_t seed = 1;                   // of the random schedule
+  int os_threads = 1;                  // OS threads that run blocks; always 1 in the race build
+  bool late_async = true;              // an asynchronous copy lands at its wait, not at its issue
   bool shuffles_order_memory = false;  // for the race detector; CUDA promises no such order
   bool count_accesses = false;         // for the access report (access_report.h; race build)
 };
-// From BINADE_HOST_SCHEDULE (forward, reverse, random), BINADE_HOST_SEED, BINADE_HOST_THREADS and
-// BINADE_HOST_ASYNC (late, early) at first use. Change it only while no kernel runs.
+// Initialised at first use from BINADE_HOST_SCHEDULE (forward, reverse, random), BINADE_HOST_SEED,
+// BINADE_HOST_THREADS and BINADE_HOST_ASYNC (late, early). Change it only while no kernel runs.
 Options& options();
-// What options() begins with; throws Error on a value that none of them has.
+// The initial value of options(); throws Error if a variable has an invalid value.
 Options options_from_environment();
 
-// A rule of CUDA that a kernel broke.
+// A kernel broke a rule of CUDA.
 class KernelError : public Error {
  public:
   using Error::Error;
@@ -45,7 +45,7 @@ using Body = void (*)(void*);
 void run_grid(const Grid& grid, Body body, void* context);
 bool inside_kernel();
 
-// What the primitives (primitives.h) are made of. All are called by a kernel's thread.
+// The building blocks of the primitives (primitives.h). A kernel's thread calls them.
 struct Site {
   const char* file;
   int line;
@@ -62,7 +62,7 @@ void collective(const Collective& call, void* io, Site site);
 // Barrier `id` of the block for `count` threads; 0 for all of them.
 void barrier(int id, int count, Site site);
 [[noreturn]] void fail_kernel(std::string message);
-// The block's shared memory; an error where the launch asked for less than `bytes`.
+// The block's shared memory; an error if the launch asked for less than `bytes`.
 void* shared_base(size_t bytes);
 
 // Which checks this build has.

@@ -30,11 +30,11 @@ struct AsyncCopy {
 struct Thread {
   Fiber* fiber = nullptr;  // null before it first runs and after its end
   ThreadState state = ThreadState::fresh;
-  uint8_t barrier = 0;  // that it waits at
-  uint32_t mask = 0;    // of the collective that it waits in
+  uint8_t barrier = 0;  // the one it waits at
+  uint32_t mask = 0;    // of the collective it waits in
   void* io = nullptr;
   uint3 index{};               // threadIdx
-  const char* what = nullptr;  // it called last, and where
+  const char* what = nullptr;  // the last call, and where
   Site site{};
   int committed_groups = 0;
   std::vector<AsyncCopy> copies;  // in flight, oldest first
@@ -45,7 +45,7 @@ struct Barrier {
   Site site{};
 };
 
-// A warp collective that still waits for lanes.
+// A warp collective that is waiting for lanes.
 struct Rendezvous {
   uint32_t mask, arrived;
   Exchange exchange;
@@ -60,7 +60,7 @@ struct Warp {
   std::array<Rendezvous, 32> rendezvous;
 };
 
-// What one OS thread needs to run blocks. The race detector's state is its own (race.h).
+// The state of one OS thread that runs blocks. The state of the race detector is separate (race.h).
 struct Executor {
   Executor();
   ~Executor();
@@ -90,20 +90,20 @@ struct Executor {
   std::string error;
 };
 
-// The executor of this OS thread while it runs a grid, else null. Not inline: a fiber may go on in
-// another OS thread than it began in, so no caller may keep the address of a thread_local.
+// The executor of this OS thread while it runs a grid, else null. Not inline: a fiber may continue
+// on another OS thread than it started on, so no caller may keep the address of a thread_local.
 extern constinit thread_local Executor* current_executor;
 Executor& executor();  // an error outside of a kernel
 inline Thread& current_thread(Executor& x) { return x.threads[static_cast<size_t>(x.current)]; }
 
 void run_block(Executor& x, uint64_t block, uint3 index);
-void run_threads();  // where every fiber begins
+void run_threads();  // entry function of every fiber
 
 // Schedule ------------------------------------------------------------------------------------
 
 // The thread to run next; -1 if none can.
 int pick_next(Executor& x);
-// Runs others until somebody has made the current thread ready again.
+// Runs other threads until one of them makes the current thread ready again.
 void wait_until_ready(Executor& x);
 
 inline void set_ready(Executor& x, int thread) {
@@ -146,8 +146,8 @@ std::string to_string(const Waiting& waiting);
 std::string to_string(Mask mask);
 uint3 block_index(const Executor& x, uint64_t block);
 
-// Ends the launch with this text. The fiber `self`, which runs, is abandoned, so nothing on its
-// stack may own memory: callers of fail_thread() pass parts that own none, never a std::string.
+// Ends the launch with this text. The running fiber `self` is abandoned, so nothing on its stack
+// may own memory: callers of fail_thread() pass parts that own none, never a std::string.
 [[noreturn]] void die(Executor& x, Fiber& self, std::string message);
 [[noreturn]] void deadlock(Executor& x, Fiber& self);
 template <class... Parts>
@@ -158,7 +158,7 @@ template <class... Parts>
 
 // Memory ----------------------------------------------------------------------------------------
 
-// AddressSanitizer's opinion of memory that the executor touches for a kernel.
+// Asks AddressSanitizer about memory that the executor touches for a kernel.
 void check_address(const void* p, size_t bytes, const char* what, Site site);
 inline bool in_shared(const Executor& x, const void* p, size_t bytes) {
   const auto offset = static_cast<size_t>(static_cast<const char*>(p) - x.shared);

@@ -74,7 +74,7 @@ Fiber* FiberPool::take() {
     auto fiber = std::make_unique<Fiber>();
     fiber->stack = slot + kGuard;
     fiber->stack_size = kStack;
-    // Equal frames at equal offsets of a page would all fall into the same few cache sets.
+    // Otherwise equal frames at equal offsets of a page would all use the same few cache sets.
     fiber->stagger = index * 576 % 4096;
     free_.push_back(fiber.get());
     fibers_.push_back(std::move(fiber));
@@ -98,8 +98,8 @@ void FiberPool::start(Fiber& fiber) const {
   fiber.context.uc_link = nullptr;
   makecontext(&fiber.context, entry_, 0);
 #else
-  // As binade_switch_stack leaves it: six registers, then the address to return to. Above it a null
-  // return address, where debuggers and unwinders stop.
+  // The stack as binade_switch_stack leaves it: six registers, then the return address. Above it a
+  // null return address, where debuggers and unwinders stop.
   constexpr int kRegisters = 6;
   void** top = reinterpret_cast<void**>(fiber.stack + fiber.stack_size - fiber.stagger);
   *--top = nullptr;

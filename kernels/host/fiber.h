@@ -1,4 +1,4 @@
-// Fibers: stacks that one OS thread switches between. x86-64 has a switch of its own, a dozen
+// Fibers: stacks that one OS thread switches between. x86-64 has its own switch of a dozen
 // instructions; other machines, and builds with BINADE_HOST_UCONTEXT, use <ucontext.h>, which is
 // several times slower because it makes system calls.
 #pragma once
@@ -21,7 +21,7 @@ struct Fiber {
   void* stack_pointer = nullptr;  // while it does not run
   char* stack = nullptr;          // lowest address
   size_t stack_size = 0;
-  size_t stagger = 0;          // the top of the stack is so many bytes lower
+  size_t stagger = 0;          // bytes by which the top of the stack is lowered
   void* fake_stack = nullptr;  // AddressSanitizer's, while it does not run
   bool started = false;
 #if BINADE_HOST_UCONTEXT
@@ -30,12 +30,12 @@ struct Fiber {
 };
 
 #if !BINADE_HOST_UCONTEXT
-// Saves the callee-saved registers and the stack pointer, and goes on where `to` saved its own.
+// Saves the callee-saved registers and the stack pointer, and continues where `to` was saved.
 extern "C" void binade_switch_stack(void** save, void* to);
 #endif
 
-// Goes on in `to`; returns when something switches back to `from`. A fiber that is `leaving` never
-// goes on.
+// Continues in `to`; returns when something switches back to `from`. A fiber that is `leaving`
+// never continues.
 inline void switch_fiber(Fiber& from, Fiber& to, [[maybe_unused]] bool leaving = false) {
 #if BINADE_HOST_ASAN
   __sanitizer_start_switch_fiber(leaving ? nullptr : &from.fake_stack, to.stack, to.stack_size);
@@ -50,14 +50,14 @@ inline void switch_fiber(Fiber& from, Fiber& to, [[maybe_unused]] bool leaving =
 #endif
 }
 
-// What a fiber's entry function calls first.
+// A fiber's entry function must call this first.
 inline void enter_fiber() {
 #if BINADE_HOST_ASAN
   __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
 #endif
 }
 
-// Stands for the OS thread itself.
+// The fiber that represents the OS thread itself.
 Fiber fiber_of_os_thread();
 
 // Stacks for `count` fibers, with a guard page below each. Memory is used as stacks are touched.
@@ -68,10 +68,10 @@ class FiberPool {
   FiberPool(const FiberPool&) = delete;
   FiberPool& operator=(const FiberPool&) = delete;
 
-  // A fiber that begins at entry() or, where an earlier owner put it back, goes on from there.
+  // A fiber that starts at entry() or, if it was used before, continues where put() was called.
   Fiber* take();
   void put(Fiber* fiber) { free_.push_back(fiber); }
-  // After an error: whatever runs on the fibers is forgotten, without destructors.
+  // After an error: forgets whatever runs on the fibers, without destructors.
   void abandon_all();
 
   bool contains(const void* address) const {
@@ -84,7 +84,7 @@ class FiberPool {
   char* memory_;
   size_t bytes_;
   void (*entry_)();
-  std::vector<std::unique_ptr<Fiber>> fibers_;  // those made so far, lowest stack first
+  std::vector<std::unique_ptr<Fiber>> fibers_;  // created so far, lowest stack first
   std::vector<Fiber*> free_;
 };
 

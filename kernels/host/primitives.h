@@ -1,5 +1,5 @@
-// Host execution of what CUDA has as built-in functions and PTX: warp collectives, asynchronous
-// copies, matrix loads, tensor-core products, atomics. Kernels see them through device.cuh.
+// Host execution of CUDA's built-in functions and PTX: warp collectives, asynchronous copies,
+// matrix loads, tensor-core products, atomics. Kernels get them from device.cuh.
 #pragma once
 #include <binade/kernels/base/half.h>
 #include <binade/kernels/host/executor.h>
@@ -12,7 +12,7 @@ inline constinit thread_local uint3 threadIdx{}, blockIdx{};
 inline constinit thread_local dim3 blockDim{1, 1, 1}, gridDim{1, 1, 1};
 inline constexpr int warpSize = 32;
 
-// Where a primitive was called: evaluated at the call, because it is a default argument.
+// The place of the call of a primitive: a default argument, so it is evaluated there.
 #define BINADE_SITE ::binade::kernels::host::Site site = {__builtin_FILE(), __builtin_LINE()}
 
 namespace binade::kernels::host {
@@ -48,7 +48,7 @@ inline uint32_t ballot(uint32_t mask, bool vote, const char* what, Site site) {
   return lane.result;
 }
 
-// 16 bytes, of which the last 16 - source_bytes become zero.
+// Copies 16 bytes; the last 16 - source_bytes of them become zero.
 void copy_async(void* shared, const void* global, int source_bytes, Site site);
 void commit_async();
 void wait_async(int pending_groups);
@@ -78,9 +78,8 @@ unsigned long long atomic_max(unsigned long long* p, unsigned long long value, S
 unsigned atomic_or(unsigned* p, unsigned value, Site site);
 unsigned atomic_cas(unsigned* p, unsigned expected, unsigned value, Site site);
 int atomic_cas(int* p, int expected, int value, Site site);
-// __threadfence(): the writes that this thread has made or seen are visible to whoever sees its
-// later atomics, and after a fence of its own it sees what was so published by those whose atomics
-// it saw before.
+// __threadfence(): publishes the writes that this thread has made or seen to every thread that sees
+// its later atomics and then calls a fence itself.
 void thread_fence();
 
 }  // namespace binade::kernels::host
@@ -149,7 +148,7 @@ inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
 
 namespace binade::kernels::dev {
 
-// The one way to shared memory: a struct per kernel, launched with its size.
+// The only way to shared memory: one struct per kernel, launched with its size.
 template <class T>
 inline T& shared_mem() {
   static_assert(std::is_trivially_destructible_v<T> && alignof(T) <= 1024);

@@ -1,4 +1,4 @@
-// Streams of the fake runtime: queues, and the order in which a wait runs them.
+// Streams of the fake runtime: queues, and the order in which a wait runs their work.
 #include <binade/kernels/host/executor.h>
 #include <binade/kernels/host/runtime_state.h>
 
@@ -38,7 +38,7 @@ bool Runtime::runnable(const CUstream_st& stream) const {
          (stream.queue.front().kind != Work::wait || stream.queue.front().ticket->done);
 }
 
-// Follows waits to the stream that must move for `target` to move; null if target has no work.
+// Follows waits to the stream that must run for `target` to go on; null if target has no work.
 CUstream_st* Runtime::needed(CUstream_st* target) const {
   while (target && !target->queue.empty() && !runnable(*target)) {
     target = target->queue.front().ticket->stream;
@@ -94,7 +94,7 @@ void Runtime::wait_for(const std::function<bool()>& done, CUstream_st* target) {
   while (!done()) {
     CUstream_st* next = choose(target);
     if (!next) {
-      return;  // only an event that is recorded nowhere could cause this
+      return;  // happens only if an event was never recorded
     }
     step(*next);
   }
@@ -240,7 +240,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   });
 }
 
-cudaError_t cudaEventDestroy(cudaEvent_t event) {  // frees the object whatever it returns
+cudaError_t cudaEventDestroy(cudaEvent_t event) {  // frees the object, whatever it returns
   std::lock_guard lock(runtime().mutex);
   delete event;
   return call("cudaEventDestroy", [](Runtime&) { return cudaSuccess; });

@@ -1,13 +1,13 @@
-// The fake CUDA runtime of host execution (host/cuda_runtime.h): how its streams run, what it
-// injects, and the door for kernels.
+// The fake CUDA runtime of host execution (host/cuda_runtime.h): how its streams run, which faults
+// it injects, and how kernels are queued.
 //
-// What differs from a GPU:
+// Differences from a GPU:
 //  - Device memory is host memory, filled with 0xFF (NaN) when allocated and when freed.
 //  - Work runs on the host. Immediate streams run it when it is queued. Deferred streams run it
-//  only
-//    when somebody waits for it, in an order that respects nothing but stream order and events:
-//    work that lacks an event sees memory too early, a buffer reused too early has changed by then.
-//  - Every stream is as if made with cudaStreamNonBlocking; the null stream is one more of them.
+//    only when the host waits for it, in an order that respects nothing but stream order and
+//    events: work that lacks an event sees memory too early, and a buffer reused too early has
+//    changed by then.
+//  - Every stream behaves as if created with cudaStreamNonBlocking, the null stream too.
 //  - A kernel that breaks a rule throws its KernelError out of the call that runs it: the launch,
 //    or with deferred streams the call that waits.
 //  - Copies between pageable memory and the device cannot be captured into graphs.
@@ -23,27 +23,27 @@ namespace binade::kernels::host {
 
 struct StreamOptions {
   bool deferred = false;
-  // Which work a deferred wait runs: 0 nothing but what is waited for and what that depends on,
-  // 1 all other streams first, else a random mix from this seed.
+  // Which work a deferred wait runs. 0: only what is waited for and its dependencies; 1: all other
+  // streams first; else a random mix from this seed.
   uint64_t seed = 0;
   int devices = 1;                  // read by the first call of the runtime
   size_t memory = size_t{4} << 30;  // of each device
-  bool virtual_memory = true;       // whether the driver has cuMemAddressReserve and its like
+  bool virtual_memory = true;       // whether the driver has cuMemAddressReserve etc.
 };
-// From BINADE_HOST_STREAMS (immediate, deferred), BINADE_HOST_STREAM_SEED, BINADE_HOST_DEVICES and
-// BINADE_HOST_MEMORY (bytes) at first use. Change it only while nothing is queued.
+// Initialised at first use from BINADE_HOST_STREAMS (immediate, deferred), BINADE_HOST_STREAM_SEED,
+// BINADE_HOST_DEVICES and BINADE_HOST_MEMORY (bytes). Change it only while nothing is queued.
 StreamOptions& stream_options();
 
-// The k-th call of `call` from now (1 is the next; "" counts every call, "kernel" the execution of
-// kernels) returns `code`. Codes of faults that end a CUDA context (700 and its like) stay: every
-// call returns them until reset_faults().
+// Makes the k-th call of `call` from now (1 is the next) return `code`; "" counts every call,
+// "kernel" the execution of kernels. Codes of faults that end a CUDA context (700 etc.) are sticky:
+// every call returns them until reset_faults().
 struct Fault {
   int code = 0;  // cudaError_t; 0 for none
   int64_t k = 1;
   std::string call;
 };
 void inject_fault(const Fault& fault);
-void reset_faults();  // injected and sticky ones; drops queued work after a sticky one
+void reset_faults();  // clears injected and sticky faults; drops queued work after a sticky one
 
 struct RuntimeCounts {
   int64_t calls = 0;               // of the runtime, without error names and getters

@@ -1,4 +1,4 @@
-// Shadow memory of the race detector: for each granule of memory the last write and two reads.
+// Shadow memory of the race detector: the last write and two reads of each granule of memory.
 #include <binade/kernels/host/race.h>
 
 #if BINADE_HOST_RACE
@@ -12,7 +12,7 @@
 namespace binade::kernels::host::race {
 namespace {
 
-// Where an access is in the source: an instruction of this program, or a Site.
+// The place of an access in the source: an instruction of this program, or a Site.
 class Place {
  public:
   Place() = default;
@@ -65,11 +65,11 @@ struct Record {
 };
 
 struct Cell {
-  uint32_t generation = 0;  // of the grid, or of the block for shared memory; else it is empty
+  uint32_t generation = 0;  // of the grid, or of the block for shared memory; other values: empty
   Record write, reads[2];
 };
 
-// The cells of some memory: one per 1 << `shift` bytes, 4 until there was a smaller access.
+// The cells of some memory: one per 1 << `shift` bytes; 4 bytes until a smaller access comes.
 struct Page {
   static constexpr size_t kBytes = 1024;
   unsigned shift = 2;
@@ -114,7 +114,7 @@ struct Detector {
   Clocks clocks;
   Shadow shadow;
   uint32_t generation = 0, grid_generation = 0, block_generation = 0;
-  // threadIdx and its like: thread_local variables of the executor.
+  // threadIdx etc.: thread_local variables of the executor.
   const char* builtins = nullptr;
   size_t builtins_bytes = 0;
   std::vector<int> group;
@@ -124,14 +124,14 @@ Detector& detector() {
   return detector;
 }
 
-// One access on its way through the cells.
+// An access being checked against the cells.
 struct Current {
   Executor& x;
   Detector& d;
   const Access& access;
   Record record;
   bool shared;
-  uint32_t generation;  // of the cells that are not empty
+  uint32_t generation;  // cells of another generation are empty
 };
 
 inline bool ordered(const Current& now, const Record& before) {
@@ -203,7 +203,8 @@ void note_read(Current& now, Cell& cell) {
   Record& first = cell.reads[0];
   Record& second = cell.reads[1];
   const Record& self = now.record;
-  // A read that this one comes after need not be kept: what follows this one follows that one.
+  // A read that is ordered before this one can be dropped: whatever follows this one follows it
+  // too.
   if (!first.used || (first.block == self.block && first.thread == self.thread) ||
       ordered(now, first)) {
     first = self;

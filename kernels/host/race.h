@@ -1,10 +1,10 @@
 // The race detector: happens-before by vector clocks over every access of a kernel, which
-// -fsanitize=thread reports (race_hooks.cpp). What orders two accesses:
+// -fsanitize=thread reports (race_hooks.cpp). Two accesses are ordered by
 //  - program order of a thread; __syncthreads(), named barriers and __syncwarp();
-//  - __threadfence() by the writer, an atomic, an atomic on the same address that comes later, and
+//  - __threadfence() by the writer, an atomic, a later atomic on the same address, and
 //    __threadfence() by the reader: within a block and across blocks. Barriers may stand between
 //    the fences and the atomics, so one thread can do the atomics for its block.
-// Everything else is a race, whatever the schedule made of it. In other builds all of this is
+// Everything else is a race, even if the schedule did no harm. In other builds these functions are
 // empty.
 #pragma once
 #include <binade/kernels/host/executor_internal.h>
@@ -22,7 +22,7 @@ struct Access {
 
 #if BINADE_HOST_RACE
 
-// Held while a grid runs: the detector's state is one.
+// Held while a grid runs: there is only one detector.
 struct GridLock {
   GridLock();
   ~GridLock();
@@ -33,20 +33,20 @@ void end_grid(Executor& x);
 void begin_block(Executor& x);
 void end_block(Executor& x);
 
-// Throws out of the kernel (fail_kernel) where an access races.
+// Throws out of the kernel (fail_kernel) if an access races.
 void access(Executor& x, const Access& access, Site site);
 void access_by_instruction(Executor& x, const Access& access, const void* instruction);
 
-// The threads that wait at a barrier and the current one have met.
+// Joins the clocks of the current thread and of those that wait at a barrier.
 void join_barrier(Executor& x, int id);
 void join_warp(Executor& x, uint32_t lanes);  // of the current warp
 void fence(Executor& x);
-void atomic_order(Executor& x, const void* address);  // of an atomic of the current thread
+void atomic_order(Executor& x, const void* address);  // for an atomic of the current thread
 
 #else
 
 struct GridLock {
-  GridLock() {}  // so that a variable of this type is no unused one
+  GridLock() {}  // avoids the warning about an unused variable
 };
 inline void begin_grid(Executor&) {}
 inline void end_grid(Executor&) {}

@@ -16,7 +16,7 @@ void raise(Clock& clock, const ClockRef& other) {
   }
 }
 
-// Raises a clock to many, of which neighbours are often the same.
+// The maximum of many clocks; neighbouring ones are often the same object.
 class Joined {
  public:
   explicit Joined(size_t threads) : clock_(std::make_shared<Clock>(threads)) {}
@@ -225,7 +225,7 @@ void Clocks::atomic(int thread, uintptr_t address, bool shared_memory) {
     found = logs.emplace(address, std::make_shared<Log>()).first;
   }
   const std::shared_ptr<Log>& log = found->second;
-  // What it sees comes before what it publishes.
+  // It publishes what it has seen before.
   if (log->length() > 0) {
     self.pending.add({log, log->length()});
     any_known_ = true;

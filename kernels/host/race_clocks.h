@@ -1,6 +1,6 @@
-// Vector clocks of the race detector. Each thread counts epochs of its own; a clock says up to
-// which epoch of every thread of the block it has seen what that thread did. Clocks are shared and
-// never change once two hold them, so most joins copy one pointer per thread.
+// Vector clocks of the race detector. Each thread counts its own epochs; a clock holds, for every
+// thread of the block, the last epoch whose effects it has seen. Clocks are shared and never change
+// once two threads hold them, so most joins copy one pointer per thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace binade::kernels::host::race {
 
-using Clock = std::vector<uint32_t>;  // by thread; no clock has seen nothing
+using Clock = std::vector<uint32_t>;  // by thread; a null clock has seen nothing
 using ClockRef = std::shared_ptr<const Clock>;
 
-// What a thread had made or seen when it called __threadfence().
+// The epochs that a thread had written or seen when it called __threadfence().
 struct Snapshot {
   int thread = -1;
   uint32_t own = 0;  // its last epoch before the fence
@@ -24,7 +24,7 @@ struct Snapshot {
 };
 
 class Log;
-// The first `length` entries of logs: what a thread may know of other blocks.
+// The first `length` entries of a log: what a thread may know of other blocks.
 struct Prefix {
   std::shared_ptr<const Log> log;
   size_t length;
@@ -42,11 +42,11 @@ class Known {
   std::vector<Prefix> prefixes_;
 };
 
-// What atomics on one address published, in their order.
+// The snapshots that atomics on one address published, in order.
 class Log {
  public:
   void publish(uint32_t block, const Snapshot& snapshot, const ClockRef& block_fenced);
-  void link(const Prefix& other);  // what the publisher knew from elsewhere
+  void link(const Prefix& other);  // what the publisher knew from other logs
   size_t length() const { return entries_.size(); }
   bool covers(size_t length, uint32_t block, int by, uint32_t epoch) const;
 
@@ -57,7 +57,7 @@ class Log {
     ClockRef block_fenced;
   };
   struct Link {
-    size_t from;  // entries that it belongs to: this one and those after it
+    size_t from;  // applies to this entry and those after it
     Prefix prefix;
   };
   std::vector<Entry> entries_;
@@ -71,8 +71,8 @@ class Clocks {
   void begin_block(int threads, uint32_t block);
 
   uint32_t epoch(int thread) const { return threads_.data()[thread].epoch; }
-  // Whether `thread` has seen what thread `by` did in that epoch. Across blocks it takes fences and
-  // atomics.
+  // True if `thread` has seen what thread `by` did in that epoch. Across blocks this needs fences
+  // and atomics.
   bool seen(int thread, int by, uint32_t epoch) const {
     if (thread == by || floor_->data()[by] >= epoch) {
       return true;
@@ -91,18 +91,18 @@ class Clocks {
  private:
   struct ThreadClock {
     uint32_t epoch = 1;
-    ClockRef seen;    // beside the floor
-    Snapshot fenced;  // beside the block's
+    ClockRef seen;    // in addition to floor_
+    Snapshot fenced;  // in addition to the block's
     Known acquired, pending;
   };
 
   std::vector<ThreadClock> threads_;
   uint32_t block_ = 0;
-  // What every thread has by the last __syncthreads().
+  // The epochs that every thread has seen by the last __syncthreads().
   std::shared_ptr<Clock> floor_ = std::make_shared<Clock>();
   ClockRef fenced_;
   Known acquired_, pending_;
-  // Whether any thread has a fence, or knows a log: most kernels have neither.
+  // True if any thread has a fence or knows a log: most kernels have neither.
   bool any_fenced_ = false, any_known_ = false;
   std::unordered_map<uintptr_t, std::shared_ptr<Log>> global_logs_, shared_logs_;
 };

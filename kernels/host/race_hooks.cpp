@@ -1,11 +1,11 @@
-// What -fsanitize=thread calls for every access of a kernel source. Only the kernels are compiled
-// with it, and nothing is linked with the sanitizer's own runtime: these are all there is.
+// The functions that -fsanitize=thread calls for every access of a kernel source. Only kernels are
+// compiled with it, and the sanitizer's own runtime is not linked: this file replaces it.
 #include <binade/kernels/host/race.h>
 
 #if BINADE_HOST_RACE
 #include <cstring>
 
-// The compiler takes these for its own, of other types.
+// The compiler knows these names as built-ins of other types.
 #pragma GCC diagnostic ignored "-Wbuiltin-declaration-mismatch"
 
 namespace binade::kernels::host::race {
@@ -14,7 +14,7 @@ namespace {
 inline void hook(const void* address, size_t bytes, Kind kind, const void* return_address) {
   Executor* x = current_executor;
   if (x != nullptr && x->current >= 0) {
-    // The call ends at the return address; one byte before it is still in its line.
+    // The return address lies after the call; one byte before it is still in the call's line.
     access_by_instruction(*x, {address, bytes, kind, x->current},
                           static_cast<const char*>(return_address) - 1);
   }
@@ -70,8 +70,8 @@ void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
-// Atomics of the host functions beside the kernels, such as guards of static variables. Kernels
-// have none: theirs are primitives.
+// Atomics of host code, such as the guards of static variables. Kernels have none: they use the
+// primitives.
 #define BINADE_ATOMICS(bits, T)                                                                   \
   T __tsan_atomic##bits##_load(const volatile T* p, int) {                                        \
     return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                  \

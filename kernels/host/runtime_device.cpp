@@ -1,4 +1,4 @@
-// Devices and errors of the fake runtime, and what it injects.
+// Devices, errors and injected faults of the fake runtime.
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/host/runtime_state.h>
 
@@ -248,7 +248,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     if (device < 0 || device >= r.options.devices) {
       return cudaErrorInvalidDevice;
     }
-    switch (attribute) {  // a Hopper card, but for its size
+    switch (attribute) {  // a Hopper card, except for its size
       case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
       case cudaDevAttrMaxSharedMemoryPerBlock: *value = 48 * 1024; break;
       case cudaDevAttrWarpSize: *value = 32; break;

@@ -1,5 +1,5 @@
 // Stream capture and graphs of the fake runtime. A captured stream queues nothing: its work becomes
-// nodes that keep the order of the streams and the events between them, and no other.
+// nodes, ordered only by the streams and the events between them.
 #include <binade/kernels/host/runtime_state.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ void leave(Runtime& r, const std::shared_ptr<Capture>& capture) {
   std::erase(r.captures, capture);
 }
 
-// Whether everything that forked streams did comes before what the origin did last.
+// True if all work of forked streams comes before the last work of the origin.
 bool joined(const Runtime& r, const Capture& capture) {
   std::vector<bool> before(capture.nodes.size());
   std::vector<int> todo = capture.origin->tail;
@@ -41,7 +41,7 @@ bool joined(const Runtime& r, const Capture& capture) {
   return true;
 }
 
-// Runs all nodes, each as soon or as late as its predecessors and the seed allow.
+// Runs all nodes, each as early or late as its predecessors and the seed allow.
 void replay(Runtime& r, const std::vector<Node>& nodes) {
   std::vector<int> missing(nodes.size());
   std::vector<std::vector<int>> next(nodes.size());
@@ -185,12 +185,12 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   });
 }
 
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {  // frees the object whatever it returns
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {  // frees the object, whatever it returns
   std::lock_guard lock(runtime().mutex);
   delete exec;
   return call("cudaGraphExecDestroy", [](Runtime&) { return cudaSuccess; });
 }
-cudaError_t cudaGraphDestroy(cudaGraph_t graph) {  // frees the object whatever it returns
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {  // frees the object, whatever it returns
   std::lock_guard lock(runtime().mutex);
   delete graph;
   return call("cudaGraphDestroy", [](Runtime&) { return cudaSuccess; });

@@ -25,7 +25,7 @@ std::byte* take(size_t bytes) {
   return static_cast<std::byte*>(block);
 }
 
-// Kept for a while, so that a late read sees the poison.
+// The freed memory is kept for a while, so that a late read sees the poison.
 void give_back(Runtime& r, std::byte* block, size_t bytes) {
   std::memset(block, kPoison, bytes);
   r.freed.emplace_back(block, bytes);
@@ -52,7 +52,7 @@ cudaError_t host_alloc(Runtime& r, void** block, size_t bytes) {
   return cudaSuccess;
 }
 
-// Checks that the device's side of a copy is device memory, and the direction.
+// Checks the direction of a copy, and that its device side is device memory.
 bool sides_fit(const Runtime& r, const void* to, const void* from, size_t bytes,
                cudaMemcpyKind& kind) {
   const bool to_device = r.holds(r.device_memory, to, bytes);
@@ -105,7 +105,7 @@ cudaError_t copy_on(Runtime& r, void* to, const void* from, size_t bytes, cudaMe
 
 }  // namespace
 
-// Mapped memory may be one range made of several regions.
+// A range of mapped memory may consist of several regions.
 bool Runtime::holds(const std::map<const std::byte*, Region>& memory, const void* at,
                     size_t bytes) const {
   const auto* first = static_cast<const std::byte*>(at);

@@ -1,4 +1,5 @@
-// Inside the fake CUDA runtime: streams as queues of work, events, captures. One lock for all.
+// State of the fake CUDA runtime: streams as queues of work, events, captures. One lock guards it
+// all.
 #pragma once
 #include <binade/kernels/host/cuda_runtime.h>
 #include <binade/kernels/host/queue.h>
@@ -16,7 +17,7 @@ namespace binade::kernels::host {
 
 using Clock = std::chrono::steady_clock;
 
-// One recording of an event. Work that waits holds it, whatever becomes of the event.
+// One recording of an event. Waiting work holds it, even if the event is destroyed.
 struct Ticket {
   bool done = false;
   CUstream_st* stream = nullptr;  // where it will be recorded
@@ -54,7 +55,7 @@ struct Runtime {
   std::vector<std::unique_ptr<CUstream_st>> streams;  // the null streams of the devices first
   std::vector<std::shared_ptr<Capture>> captures;     // in progress
   std::map<const std::byte*, Region> device_memory, pinned_memory;
-  std::deque<std::pair<std::byte*, size_t>> freed;  // kept filled with NaN for a while
+  std::deque<std::pair<std::byte*, size_t>> freed;  // still filled with NaN, for a while
   size_t freed_bytes = 0;
   std::vector<size_t> used;  // bytes per device
   std::mt19937_64 random;
@@ -70,7 +71,7 @@ struct Runtime {
   void wait_for(const std::function<bool()>& done, CUstream_st* target);
   void wait_for_device(int device);
   void run_something();             // one step of a random stream
-  cudaError_t unsafe_in_capture();  // of a call that captures forbid: invalidates them
+  cudaError_t unsafe_in_capture();  // for calls that a capture forbids: invalidates captures
   bool holds(const std::map<const std::byte*, Region>& memory, const void* at, size_t bytes) const;
 
  private:
@@ -87,7 +88,7 @@ uint64_t thread_number();
 cudaStreamCaptureMode& thread_capture_mode();
 bool is_sticky(cudaError_t error);
 
-// The frame of every call: lock, count, inject, remember the error.
+// The frame of every call: lock, count, inject faults, remember the error.
 template <class F>
 cudaError_t call(const char* name, F&& body) {
   Runtime& r = runtime();
@@ -110,14 +111,14 @@ struct CUstream_st {
   bool destroyed = false;  // but not yet empty
   std::deque<binade::kernels::host::Work> queue;
   std::shared_ptr<binade::kernels::host::Capture> capture;
-  std::vector<int> tail;  // nodes of the capture that the next one comes after
+  std::vector<int> tail;  // the next captured node comes after these
 };
 
 struct CUevent_st {
   int device = 0;
   unsigned flags = 0;
   std::shared_ptr<binade::kernels::host::Ticket> ticket;    // of the last recording
-  std::shared_ptr<binade::kernels::host::Capture> capture;  // where that was captured
+  std::shared_ptr<binade::kernels::host::Capture> capture;  // the capture that recorded it, if any
   std::vector<int> nodes;
 };
 

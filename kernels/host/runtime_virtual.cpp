@@ -29,7 +29,7 @@ std::byte* at(CUdeviceptr address) {
   return reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
-// A handle that is released and no longer mapped gives its memory back.
+// Frees the memory of a handle that is released and no longer mapped.
 void drop_if_unused(Runtime& r, CUmemGenericAllocationHandle handle) {
   const Allocation allocation = allocations()[handle];
   if (allocation.released && !allocation.mapped) {
@@ -139,7 +139,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
       return CUDA_ERROR_INVALID_VALUE;
     }
     const CUmemGenericAllocationHandle handle = found->second;
-    // Its pages go back to the system; a late access is a fault there and then.
+    // Returns the pages to the system, so that a late access faults at once.
     mmap(at(address), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
          0);
     r.device_memory.erase(at(address));

@@ -1,5 +1,5 @@
-// AddressSanitizer by hand, for files that are not instrumented themselves: there the macros of
-// <sanitizer/asan_interface.h> do nothing.
+// The AddressSanitizer interface for files that are not instrumented themselves: in those the
+// macros of <sanitizer/asan_interface.h> do nothing.
 #pragma once
 #include <cstddef>
 #if BINADE_HOST_ASAN

@@ -14,7 +14,7 @@
 namespace binade::kernels::host {
 namespace {
 
-// The address as its file has it.
+// The address of the instruction within its file.
 uintptr_t file_address(const Dl_info& file, const void* instruction) {
   const auto address = reinterpret_cast<uintptr_t>(instruction);
   const bool fixed = static_cast<const ElfW(Ehdr)*>(file.dli_fbase)->e_type == ET_EXEC;

@@ -1,12 +1,11 @@
-// The source line of an instruction, from debug information (-g1) by way of addr2line.
+// The source line of an instruction, found by addr2line in debug information (-g1).
 #pragma once
 #include <string>
 
 namespace binade::kernels::host {
 
-// Lines that an instruction belongs to: the innermost, and where it was inlined into a kernel
-// source
-// (*.cu) the line there. Both are "?" if nothing is known. Cached.
+// The innermost line of an instruction, and the line in the kernel source (*.cu) into which it was
+// inlined. Both are "?" if unknown. Cached.
 struct SourceLine {
   std::string inner, kernel;
 };

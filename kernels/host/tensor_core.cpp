@@ -8,8 +8,8 @@ namespace binade::kernels::host {
 
 static constexpr uint32_t kFullWarp = ~0u;
 
-// Lane l names row l % 8 of matrix l / 8, and gets elements (l / 4, 2 (l % 4)) and the next of each
-// matrix; transposed, element (2 (l % 4), l / 4) and the one below.
+// Lane l gives the address of row l % 8 of matrix l / 8. It receives elements (l / 4, 2 (l % 4))
+// and the next one of each matrix; transposed, element (2 (l % 4), l / 4) and the one below.
 void load_matrix_lanes(void* const* lanes, uint32_t mask) {
   constexpr size_t kRow = 16;
   Executor& x = executor();
@@ -45,7 +45,7 @@ void load_matrix_lanes(void* const* lanes, uint32_t mask) {
 
 namespace {
 
-// Both 16-bit types at once, without branches: this is most of what an emulated product costs.
+// One branch-free conversion for both 16-bit types: most of the cost of an emulated product.
 template <class T>
 float value_of(uint32_t bits) {
   if constexpr (std::is_same_v<T, bfloat16>) {
@@ -66,9 +66,9 @@ struct Tiles {
   Row d[16];
 };
 
-// Fragment layouts of m16n8k16: lane l has group l / 4 and pair 2 (l % 4); a's register r is row
-// group + 8 (r & 1), column pair + 8 (r >> 1); b's is row pair + 8 r, column group; d's element r
-// is row group + 8 (r >> 1), column pair + (r & 1).
+// Fragment layouts of m16n8k16. Lane l has group l / 4 and pair 2 (l % 4). Register r of a is row
+// group + 8 (r & 1), column pair + 8 (r >> 1); register r of b is row pair + 8 r, column group;
+// element r of d is row group + 8 (r >> 1), column pair + (r & 1).
 template <class T>
 void gather(Tiles& tiles, void* const* lanes) {
   for (int lane = 0; lane < 32; ++lane) {

@@ -8,7 +8,7 @@
 namespace binade::kernels::host {
 namespace {
 
-// The lanes to wait for: those of the mask that exist.
+// The lanes to wait for: the existing lanes of the mask.
 uint32_t lanes_of(const Executor& x, const Warp& warp, const Collective& call, Site site) {
   constexpr uint32_t kAll = ~0u;
   const uint32_t lanes = call.mask & warp.present;
@@ -27,7 +27,7 @@ uint32_t lanes_of(const Executor& x, const Warp& warp, const Collective& call, S
   return lanes;
 }
 
-// The rendezvous that this call belongs to, a new one if nobody has arrived yet.
+// The rendezvous that this call joins, a new one if no lane has arrived yet.
 Rendezvous& meet(Executor& x, Warp& warp, const Collective& call, Site site) {
   const int lane = x.current % 32;
   for (int i = 0; i < warp.rendezvous_count; ++i) {
@@ -36,7 +36,7 @@ Rendezvous& meet(Executor& x, Warp& warp, const Collective& call, Site site) {
         other.site.line == site.line && other.site.file == site.file) {
       return other;
     }
-    // A lane that this one waits for waits for this one elsewhere.
+    // A lane that this one waits for is waiting for this one in another collective.
     const uint32_t both = other.arrived & call.mask;
     if (both != 0 && (other.mask >> lane & 1) != 0) {
       const int thread = (x.current & ~31) + std::countr_zero(both);
@@ -83,7 +83,7 @@ void collective(const Collective& call, void* io, Site site) {
 
 void no_exchange(void* const*, uint32_t) {}
 
-// Lane that `lane` reads from, as in PTX's shfl with segments of `width` lanes.
+// The lane that `lane` reads from, as in PTX's shfl with segments of `width` lanes.
 static int source_lane(const ShuffleLane& s, int lane) {
   const int begin = lane & ~(s.width - 1), end = begin + s.width;
   switch (s.mode) {

@@ -1,9 +1,9 @@
 // CUDA image normalisation.
 //
-// image_normalize_packed_kernel: y is channels-last, so both sides are one flat range. A thread
-// takes as many elements as make 16 bytes of y, the wider side: writes are most of the traffic.
-// image_normalize_pixel_kernel: any other strides. A thread takes a pixel, so that the writes of a
-// channel are coalesced where y is row-major, and the reads always.
+// image_normalize_packed_kernel: y is channels-last, so x and y are one flat range each. A thread
+// takes the elements of 16 bytes of y, the wider side, since most of the traffic is writes.
+// image_normalize_pixel_kernel: any other strides. A thread takes a pixel, so that reads are always
+// coalesced, and the writes of a channel are if y is row-major.
 #include <binade/kernels/image/image_normalize_internal.h>
 #include <binade/kernels/cuda/strided.cuh>
 #include <binade/kernels/cuda/vector.cuh>
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads)
                                   const __grid_constant__ Coefficients k) {
   dev::for_each_vector<dev::kVectorOf<T>>(span, [&](auto width, int64_t at) {
     constexpr int kWidth = decltype(width)::value;
-    // The coefficients from the channel of the first element on.
+    // The coefficients, starting with the channel of the first element.
     const int first = static_cast<int>(at % kChannels);
     float scale[kChannels], shift[kChannels];
 #pragma unroll

@@ -1,4 +1,4 @@
-// Batches of decoded images to network inputs, in one pass.
+// Turns batches of decoded images into network inputs, in one pass.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -10,8 +10,8 @@ inline constexpr int kMaxImageChannels = 4;
 
 // y[n, c, h, w] = x[n, h, w, c] * scale[c] + shift[c], computed in f32 (f64 for f64) and rounded
 // once. For (x / 255 - mean) / std: scale = 1 / (255 std), shift = -mean / std.
-// x: u8 [N, H, W, C], row-major, C from 1 to 4. y: floating [N, C, H, W], any strides; those of
-// channels-last keep the order of x and are the fastest.
+// x: u8 [N, H, W, C], row-major, C from 1 to 4. y: floating [N, C, H, W], any strides;
+// channels-last keeps the order of x and is the fastest.
 struct ImageNormalize {
   const View& x;
   const View& y;

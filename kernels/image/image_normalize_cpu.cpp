@@ -1,4 +1,4 @@
-// CPU image normalisation: pixels in the order of x, on several threads.
+// CPU image normalisation: loops over pixels in the order of x, on several threads.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/image/image_normalize_internal.h>

@@ -1,6 +1,6 @@
-// CUDA interpolate: a thread per element of the output, in its memory order. The forward reads up
-// to four neighbours; the backward gathers every result that the element has a part in, so nothing
-// is added by several threads.
+// CUDA interpolate: one thread per element of the output, in its memory order. The forward reads up
+// to four neighbours; the backward gathers from every result that used the element, so that no two
+// threads add to the same place.
 #include <binade/kernels/image/interpolate.h>
 #include <binade/kernels/image/interpolate_axis_internal.h>
 #include <binade/kernels/cuda/device.cuh>
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// The output's elements, and where the input's are. Dimension d of `index` is `order[d]` of
-// [N, C, H, W].
+// The output's elements, and the strides of the input. Dimension d of `index` is `order[d]` of [N,
+// C, H, W].
 struct Plan {
   StridedIndex<1> index;
   int order[4];
@@ -22,7 +22,7 @@ struct Plan {
   ResampleAxis vertical, horizontal;
 };
 
-// n, c, h, w of element i.
+// The coordinates n, c, h, w of element i.
 __device__ __forceinline__ void place_of(const Plan& plan, int64_t i, int64_t (&at)[4]) {
 #pragma unroll
   for (int d = 0; d < 4; ++d) {
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // launchers ---------------------------------------------------------------------------------------
 
-// Dimensions of the output from the smallest stride to the largest.
+// Orders the output's dimensions from the smallest stride to the largest.
 Plan make_plan(const View& in, const View& out, const ResampleAxis& vertical,
                const ResampleAxis& horizontal) {
   Plan plan{.index = {},

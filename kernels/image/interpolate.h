@@ -1,5 +1,5 @@
-// Resampling of images. Positions are exact fractions, so results do not depend on the dtype's
-// rounding of coordinates.
+// Resampling of images. Positions are exact fractions, so results do not depend on how a dtype
+// would round coordinates.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -7,9 +7,10 @@ namespace binade::kernels {
 
 enum class Interpolation : uint8_t { nearest, bilinear };
 
-// y [N, C, P, Q] from x [N, C, H, W]; the same floating dtype, any strides, no size but N and C 0.
-// nearest: y's row i is x's row floor(i H / P). bilinear: row max(0, (i + 0.5) H / P - 0.5), with
-// align_corners row i (H - 1) / (P - 1), between the rows beside it. Columns alike.
+// y [N, C, P, Q] from x [N, C, H, W]; the same floating dtype, any strides; only N and C may be 0.
+// nearest: y's row i is x's row floor(i H / P). bilinear: y's row i lies at max(0, (i + 0.5) H / P
+// - 0.5), with align_corners at i (H - 1) / (P - 1), and blends the two rows beside it. Columns
+// likewise.
 struct InterpolateForward {
   const View& x;
   const View& y;
@@ -18,7 +19,7 @@ struct InterpolateForward {
 };
 BINADE_KERNEL(interpolate_forward, InterpolateForward, y)
 
-// dx [N, C, H, W] from dy [N, C, P, Q]: each element of dx gathers what it gave, in a fixed order.
+// dx [N, C, H, W] from dy [N, C, P, Q]: each element of dx gathers its parts in a fixed order.
 struct InterpolateBackward {
   const View& dy;
   const View& dx;

@@ -1,7 +1,7 @@
-// One axis of a resampling, on the host and on the device: position i of the result is at
-// (slope i + offset) / divisor of the source, an exact fraction. The weight of a neighbour is exact
-// to the last rounding in f32; in f64 the position is rounded as PyTorch does, whose f64 results
-// are the reference.
+// One axis of a resampling, on the host and on the device: position i of the result is at (slope i
+// + offset) / divisor of the source, an exact fraction. In f32 the weight of a neighbour is exact
+// up to its last rounding; in f64 the position is rounded as PyTorch does, because PyTorch's f64
+// results are the reference.
 #pragma once
 #include <binade/kernels/image/interpolate.h>
 #include <binade/kernels/cuda/strided.cuh>
@@ -65,7 +65,7 @@ struct ResampleAxis {
     return corners ? scale * C(i) : scale * (C(i) + C(0.5)) - C(0.5);
   }
 
-  // The results that source position h may have a part in: [first, end).
+  // The range [first, end) of results that may use source position h.
   BINADE_HD int64_t first(int64_t h) const {
     const int64_t least = (blend ? h - 1 : h) * divisor - offset;
     return slope == 0 || least <= 0 ? 0 : (least + slope - 1) / slope;
@@ -75,7 +75,7 @@ struct ResampleAxis {
     const int64_t last = slope == 0 || h + 1 >= source ? result : (beyond + slope - 1) / slope;
     return last < 0 ? 0 : last < result ? last : result;
   }
-  // How much of source position h is in result i.
+  // The weight of source position h in result i.
   template <class C>
   BINADE_HD C part(int64_t i, int64_t h) const {
     const Neighbours<C> n = at<C>(i);

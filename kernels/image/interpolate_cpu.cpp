@@ -1,6 +1,6 @@
 // interpolate on the CPU. Forward and backward are the same loop: every row of the output is a
-// weighted sum of rows of the input, and every element of it of columns; the backward's weights are
-// those of the forward, looked up by source.
+// weighted sum of rows of the input, and every element of it a weighted sum over columns. The
+// backward uses the forward's weights, looked up by source.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/image/interpolate.h>
@@ -12,7 +12,7 @@
 namespace binade::kernels::cpu {
 namespace {
 
-// The terms of every element along one axis: those of element j are first[j] to first[j + 1] - 1.
+// The terms of every element along one axis: element j has terms first[j] to first[j + 1] - 1.
 struct Terms {
   std::vector<int64_t> first{0}, at;
   std::vector<double> weight;
@@ -48,7 +48,8 @@ Terms backward_terms(const ResampleAxis& axis) {
   return terms;
 }
 
-// Output row `row` of plane (n, c), or of image n with all channels where they are adjacent.
+// Computes every output row of every plane (n, c), or of image n with all channels if these are
+// adjacent.
 void resample(const View& in, const View& out, const Terms& vertical, const Terms& horizontal) {
   if (out.numel == 0) {
     return;

@@ -7,7 +7,7 @@
 
 namespace binade::kernels {
 
-// y[j * y_stride] = sum over the terms t of row j, from first[j] to first[j + 1] - 1, of
+// y[j * y_stride] = the sum over the terms t of element j, from first[j] to first[j + 1] - 1, of
 // weight[t] * (sum over r of row_weight[r] * row[r][at[t] * stride]). Weights are f64.
 struct WeightedRow {
   DType dtype;

@@ -1,6 +1,6 @@
-// CUDA gather and one_hot: a thread per element of the result. Where rows are copied, elements are
-// as wide as the layout allows, up to 16 bytes: the row is read and written in vectors, and the
-// threads of a row read the same index.
+// CUDA gather and one_hot: one thread per element of the result. If whole rows are copied, the
+// elements are as wide as the layout allows, up to 16 bytes: rows are read and written as vectors,
+// and the threads of a row read the same index.
 #include <binade/kernels/index/index_internal.h>
 #include <binade/kernels/cuda/fault.cuh>
 #include <binade/kernels/cuda/strided.cuh>
@@ -14,7 +14,7 @@ enum Operand { kResult, kIndex, kSource };
 
 struct GatherPlan {
   StridedIndex<3> index;  // result, index, source without the indexed dimension
-  int64_t along;          // bytes between elements of the indexed dimension of the source
+  int64_t along;          // source: bytes between elements of the indexed dimension
   int64_t bound, exempt;
   FaultSite site;
 };
@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(kThreads)
 
 // launchers ---------------------------------------------------------------------------------------
 
-// Appends dimension d of the operands, innermost first, merged with the one before where all
-// operands have them in one range.
+// Appends dimension d of the operands, innermost first, and merges it with the previous one if both
+// form one range in all operands.
 void append(StridedIndex<3>& index, int64_t size, const int64_t (&stride)[3]) {
   const int last = index.dims - 1;
   bool merge = last >= 0;
@@ -105,7 +105,7 @@ GatherPlan gather_plan(const Gather& a) {
   return plan;
 }
 
-// The widest element that rows can be copied by, at least the dtype's own.
+// The widest element by which rows can be copied, at least the dtype's own width.
 int64_t widest(const GatherPlan& plan, int64_t width) {
   const StridedIndex<3>& index = plan.index;
   if (index.stride[kResult][0] != width || index.stride[kSource][0] != width ||

@@ -1,16 +1,16 @@
-// Reading, adding and writing at indices along one dimension. Indices are i64; those out of range
-// are IndexErrors (kernels/base/fault.h), which a device reports late: there they read as zeros and
-// add nothing. `op` and the name of the argument are for that error.
+// Gather, scatter and scatter_add at indices along one dimension. Indices are i64. Those out of
+// range are IndexErrors (kernels/base/fault.h), which a device reports later: it reads zeros there
+// and adds nothing. `op` and the name of the argument appear in that error.
 #pragma once
 #include <binade/kernels/base/fault.h>
 #include <binade/kernels/base/kernel.h>
 
 namespace binade::kernels {
 
-// y[.., i, ..] = x[.., index[.., i, ..], ..], the middle one being dimension `dim`. x has y's sizes
-// but there, and any strides, and y's dtype, any; index has y's sizes and any strides (stride 0
-// where all share an index: rows of x are then copied as such). y is contiguous. Where the index is
-// `exempt`, y is 0.
+// y[.., i, ..] = x[.., index[.., i, ..], ..], where the middle dimension is `dim`. x has y's dtype
+// (any) and y's sizes except at `dim`, and any strides. index has y's sizes and any strides; if all
+// elements of a row share one index (stride 0), x is copied by rows. y is contiguous. Where the
+// index is `exempt`, y is 0.
 struct Gather {
   const char* op;
   const View& x;
@@ -21,10 +21,10 @@ struct Gather {
 };
 BINADE_KERNEL(gather, Gather, y)
 
-// y[.., index[.., i, ..], ..] += src[.., i, ..]: floating; src and index as x and index above, of
-// equal sizes, any strides; y contiguous. An element of y gets the sum of all of its terms, taken
-// in a fixed order in at least Compute<T>, rounded once. Terms whose index is `exempt` are left
-// out.
+// y[.., index[.., i, ..], ..] += src[.., i, ..]: floating; src and index have equal sizes and any
+// strides; y is contiguous and has their sizes except at `dim`. An element of y gets the sum of all
+// its terms, added in a fixed order in at least Compute<T> and rounded once. Terms whose index is
+// `exempt` are left out.
 struct ScatterAdd {
   const char* op;
   const View& index;
@@ -35,9 +35,9 @@ struct ScatterAdd {
 };
 BINADE_KERNEL(scatter_add, ScatterAdd, y)
 
-// y[.., index[.., i, ..], ..] = src[.., i, ..], of equal indices the last one's: any dtype, src,
-// index and y as above but that y may have any strides that keep its elements apart. distinct: the
-// indices are known to be in range and to differ along `dim`, as those of a sort; then no pass
+// y[.., index[.., i, ..], ..] = src[.., i, ..]; of equal indices the last one counts. Any dtype;
+// src, index and y as above, but y may have any strides without overlap. distinct: the caller knows
+// that the indices are in range and differ along `dim`, for example after a sort; then no pass
 // looks for equal ones.
 struct Scatter {
   const char* op;
@@ -49,7 +49,7 @@ struct Scatter {
 };
 BINADE_KERNEL(scatter, Scatter, y)
 
-// y[.., c] = 1 where c is index[..], else 0. y: i64, one dimension more than index, contiguous.
+// y[.., c] = 1 if c is index[..], else 0. y: i64, contiguous, one dimension more than index.
 struct OneHot {
   const View& index;
   const View& y;

@@ -3,7 +3,7 @@
 namespace binade::kernels {
 namespace {
 
-// `wide` has the sizes of index but in dimension dim.
+// `wide` has the sizes of index except at dimension dim.
 void check_index(const char* op, const View& index, const View& same, const View& wide, int dim) {
   check(index.dtype == DType::i64 && index.sizes == same.sizes, op, ": got an index ", index.dtype,
         " ", index.sizes, ", expected i64 ", same.sizes);

@@ -1,7 +1,7 @@
-// Index kernels on the CPU. Indices are checked before anything is written, or in a gather of
-// single elements, whose result an error drops, block by block while they are in the cache. In
-// scatter_add each element of y is written once, by one thread: rows after the indices were sorted
-// by counting, single elements from sums beside each other.
+// Index kernels on the CPU. Indices are checked before anything is written. Only a gather of single
+// elements checks them block by block, while they are in the cache, because an error discards its
+// result. In scatter_add each element of y is written once, by one thread: rows after a counting
+// sort of the indices, single elements from sums of several adjacent lines.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/base/workspace.h>
@@ -36,7 +36,7 @@ class Packed {
   View view_;
 };
 
-// Offsets in elements of x from the first to the last index of dimensions [first, last).
+// Offset in elements of x of position i (row-major) in dimensions [first, last).
 int64_t offset_of(const View& x, int first, int last, int64_t i) {
   int64_t offset = 0;
   for (int d = last - 1; d >= first; --d) {
@@ -59,13 +59,13 @@ bool has_adjacent_elements(const View& x, int first) {
 
 int64_t grain_of(int64_t elements) { return kSerialElements / (elements > 0 ? elements : 1) + 1; }
 
-// What the rows of y with one outer index take from x: a line of `bound` entries, `along` apart.
+// The part of x that the rows of y with one outer index read: `bound` entries, `along` apart.
 template <class W>
 struct GatherLine {
   const W* x;
   int64_t along, exempt;
 
-  // Single elements, each with its own index.
+  // Copies single elements, each with its own index.
   void elements(const int64_t* index, int64_t n, W* y) const {
     if (along == 1 && exempt == kNoExemption) {
       for (int64_t i = 0; i < n; ++i) {
@@ -77,7 +77,7 @@ struct GatherLine {
       y[i] = index[i] == exempt ? W(0) : x[index[i] * along];
     }
   }
-  // Elements at `inner_at` of the entries: of one entry each, or all of one.
+  // Copies the elements at `inner_at` from one entry each, or with `shared` all from one entry.
   void row(const int64_t* index, bool shared, const int64_t* inner_at, int64_t n, W* y) const {
     for (int64_t i = 0; i < n; ++i) {
       const int64_t at = index[shared ? 0 : i];
@@ -86,7 +86,7 @@ struct GatherLine {
   }
 };
 
-// Throws the error of the whole view where indices [first, first + count) have one.
+// If one of the indices [first, first + count) is bad, throws the error for the whole view.
 void check_part(const View& index, const IndexRange& range, int64_t first, int64_t count) {
   try {
     check_indices(view_of(index.data + first * int64_t{sizeof(int64_t)}, DType::i64, Dims{count}),
@@ -97,7 +97,7 @@ void check_part(const View& index, const IndexRange& range, int64_t first, int64
   }
 }
 
-// Every inner range is one element.
+// For inner ranges of one element.
 template <class W>
 void gather_elements(const Gather& a, const IndexShape& s, const View& index) {
   constexpr int64_t kBlock = 2048;
@@ -140,7 +140,7 @@ void gather_rows(const Gather& a, const IndexShape& s, const int64_t* index) {
   });
 }
 
-// The positions of `count` indices, `stride` apart, sorted by index; those of index k are
+// Sorts the positions of `count` indices, `stride` apart, by index; those of index k are
 // order[starts[k]] to order[starts[k + 1] - 1]. starts has bound + 1 elements.
 void counting_sort(const int64_t* index, int64_t stride, const IndexShape& s, int64_t exempt,
                    int64_t* starts, int64_t* order) {
@@ -163,15 +163,16 @@ void counting_sort(const int64_t* index, int64_t stride, const IndexShape& s, in
   starts[0] = 0;
 }
 
-// The entries of index that share coordinate `dim` with none: without that dimension.
+// The first entries along dimension `dim`: the view without that dimension.
 View first_entries(View view, int dim) {
   view.numel /= view.size(dim);
   view.sizes[dim] = 1;
   return view;
 }
 
-// Writes src to y. The tiles have all entries where they are distinct; else one of each line, which
-// then goes along it in order, so that the last one stays.
+// Writes src to y. If the indices are distinct the tiles cover all entries; else they cover the
+// first entry of each line, and the loop then goes along the line in order, so that the last value
+// stays.
 template <class W>
 void write_entries(const Scatter& a) {
   const int64_t count = a.distinct ? 1 : a.index.size(a.dim);
@@ -199,8 +200,8 @@ void write_entries(const Scatter& a) {
   });
 }
 
-// Rows that share an index: a row of y is the sum of rows of src, which the threads that own it
-// find by counting.
+// Rows that share an index: a row of y is the sum of rows of src. A counting sort gives each thread
+// the rows of src that belong to its rows of y.
 struct RowSums {
   const ScatterAdd& a;
   const IndexShape& s;
@@ -236,8 +237,8 @@ struct RowSums {
   }
 };
 
-// Elements with an index each: the sums of some neighbouring lines are kept in double, beside each
-// other, while their terms are read in order.
+// Elements with an index each. The sums of several adjacent lines are kept in double, side by side,
+// while their terms are read in order.
 template <class T>
 struct ElementSums {
   const ScatterAdd& a;
@@ -245,7 +246,7 @@ struct ElementSums {
   const int64_t* index;
   const T* src;
 
-  // Columns of a tile, by the shape alone: their sums fit into 512 KiB where they can.
+  // Columns of a tile, by shape alone: if possible their sums fit into 512 KiB.
   int64_t width() const {
     const int64_t most = std::clamp<int64_t>(65536 / std::max<int64_t>(s.bound, 1), 1, 16);
     return std::min(most, s.inner);
@@ -333,7 +334,7 @@ void scatter_add(const ScatterAdd& a) {
   }
   const RowSums sums{a, s, index.view().as<int64_t>(), src.view().data,
                      static_cast<int64_t>(size_of(a.y.dtype))};
-  if (s.outer == 1) {  // the threads share it
+  if (s.outer == 1) {  // the threads share the only outer index
     return sums.add_lines(0, 1);
   }
   parallel_for(s.outer, grain_of(s.bound * s.inner + s.count),

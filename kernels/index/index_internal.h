@@ -1,11 +1,11 @@
-// The loops of the index kernels, the same on every device.
+// The shape of an index kernel's loops, the same on every device.
 #pragma once
 #include <binade/kernels/index/index.h>
 
 namespace binade::kernels {
 
-// [outer, count, inner] around the dimension that is indexed, which has `bound` elements on the
-// other side. rows: all of an inner range share an index, so index_inner is 1, else inner.
+// [outer, count, inner] around the indexed dimension, whose size on the other side is `bound`.
+// rows: the whole inner range shares an index, so index_inner is 1, else it is inner.
 struct IndexShape {
   int64_t outer = 1, count, inner = 1, bound;
   bool rows;
@@ -13,10 +13,10 @@ struct IndexShape {
 };
 IndexShape index_shape(const View& index, int dim, int64_t bound);
 
-// The indices that differ: without the dimensions behind `dim` where rows are indexed.
+// The indices that may differ: if rows share an index, without the dimensions after `dim`.
 View distinct_indices(const View& index, int dim, const IndexShape& shape);
 
-// y as seen by the entries of index: their sizes, and stride 0 along `dim`.
+// y with the sizes of index, and stride 0 along `dim`.
 View target_lines(const Scatter& a);
 
 }  // namespace binade::kernels

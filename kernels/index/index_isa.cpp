@@ -6,7 +6,7 @@ namespace {
 constexpr int64_t kBlock = 64;  // columns that are summed at a time
 constexpr int64_t kLeaf = 32;   // rows that are summed before they join the total
 
-// Columns c to c + n - 1.
+// Sums columns c to c + n - 1.
 template <class T>
 void sum_columns(const SumRows& a, int64_t c, int64_t n) {
   using C = Compute<T>;

@@ -7,7 +7,7 @@
 
 namespace binade::kernels {
 
-// y[c] += the sum over k of src[order[k] * stride + c], for `columns` columns; one rounding.
+// y[c] += the sum over k of src[order[k] * stride + c], for `columns` columns, rounded once.
 struct SumRows {
   DType dtype;
   const std::byte* src;

@@ -1,6 +1,6 @@
-// CUDA scatter: a thread per entry. Of entries with one target the last one must stay, whatever the
-// order of the threads: each first claims its target for its own number by an integer maximum,
-// which no order changes, and only the one that holds the claim writes.
+// CUDA scatter: one thread per entry. If several entries have the same target, the last one must
+// win, whatever the order of the threads. Each entry first claims its target by an atomic maximum
+// of its number, which does not depend on the order, and only the winner writes.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/index/index_internal.h>
@@ -16,14 +16,14 @@ using Claim = unsigned long long;  // the number of an entry plus 1
 
 struct Entries {
   StridedIndex<3> loop;  // index, source, target without the indexed dimension
-  int64_t step;          // bytes between elements of the indexed dimension of the target
+  int64_t step;          // target: bytes between elements of the indexed dimension
   int64_t bound;
   const std::byte* y;
   int64_t width;
-  Claim* claims;  // per element of the storage behind y; null where the indices are distinct
+  Claim* claims;  // per element of y's storage; null if the indices are distinct
   FaultSite site;
 
-  // Where entry i goes, or null where its index is out of range.
+  // The target of entry i, or null if its index is out of range.
   __device__ std::byte* locate(int64_t i, std::byte* (&at)[3]) const {
     loop.locate(i, at);
     const int64_t k = *reinterpret_cast<const int64_t*>(at[0]);
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Elements from the first to behind the last one.
+// Number of elements from the first to the last one in memory, both included.
 int64_t extent_of(const View& view) {
   int64_t last = 0;
   for (int d = 0; d < view.dim(); ++d) {

@@ -1,10 +1,10 @@
 // CUDA scatter_add, deterministic without float atomics. An entry is an index, or a row of columns
 // that share one.
-//  - scatter_short_kernel: few indices along the dimension. The thread of an index that occurs
-//    there for the first time adds up all others like it.
-//  - else the entries are sorted by where they go (cuda/radix_order.h, stable), and
-//    scatter_chunks_kernel adds up what is adjacent: a thread takes a column of kChunk entries.
-//    Sums that go on beyond the chunk wait in `open` and `inner` for scatter_merge_kernel.
+//  - scatter_short_kernel: few indices along the dimension. The thread of the first occurrence of
+//    an index adds up all its occurrences.
+//  - otherwise the entries are sorted by target (cuda/radix_order.h, stable), and
+//    scatter_chunks_kernel adds up equal neighbours: a thread takes a column of kChunk entries.
+//    Sums that cross the border of a chunk are kept in `open` and `inner` for scatter_merge_kernel.
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/cuda/radix_order_internal.h>
 #include <binade/kernels/index/index_internal.h>
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// key = the number of the target entry of y, or `targets` where there is none.
+// key = the number of the target element of y, or `targets` if there is none.
 __global__ void __launch_bounds__(kThreads)
     scatter_keys_kernel(Problem p, int64_t* keys, int64_t entries, int64_t targets) {
   const IndexShape& s = p.shape;
@@ -78,15 +78,15 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Sorted entries and the sums between chunks, [chunks, columns] each.
+// Sorted entries, and the sums that cross borders of chunks, [chunks, columns] each.
 template <class T>
 struct Sorted {
   const int64_t *keys, *order;
   int64_t entries, targets, columns, chunks;
   const T* src;
   T* y;
-  Compute<T>* open;   // of the last target of a chunk, where it began in the chunk and goes on
-  Compute<T>* inner;  // of the first target of a chunk, where it began before the chunk
+  Compute<T>* open;   // for a last target that begins in the chunk and continues
+  Compute<T>* inner;  // for a first target that began before the chunk
 
   __device__ bool same(int64_t a, int64_t b) const { return keys[a] == keys[b]; }
 };
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads) scatter_merge_kernel(Sorted<T> p) {
     const int64_t begin = chunk * kChunk, next = begin + kChunk;
     if (next >= p.entries || !p.same(next - 1, next) || p.keys[next] == p.targets ||
         (begin > 0 && p.same(begin - 1, next))) {
-      continue;  // nothing begins here and goes on
+      continue;  // no target begins here and continues
     }
     Compute<T> sum = p.open[item];
     for (int64_t other = chunk + 1; other < p.chunks && p.same(other * kChunk, next); ++other) {

@@ -1,5 +1,5 @@
-// CUDA masked_select: a block per chunk of the mask, kPerThread neighbouring elements per thread,
-// whose places follow from a sum over the block.
+// CUDA masked_select: a block takes a chunk of the mask, a thread kPerThread adjacent elements. A
+// scan over the block gives their places.
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/index/masked_select.h>
 #include <binade/kernels/cuda/scan.cuh>
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// kSpread: from `chosen` to the places of the mask, else the other way.
+// kSpread: copies from `chosen` to the places of the mask; else from there to `chosen`.
 template <class W, bool kSpread>
 __global__ void __launch_bounds__(kThreads)
     masked_move_kernel(const __grid_constant__ StridedIndex<2> index, const int64_t* offsets,

@@ -1,5 +1,5 @@
-// The elements that a mask chooses, in row-major order, and their way back. First the chosen ones
-// are counted by chunks; whoever allocates the result reads the last count.
+// Selects the elements at the true positions of a mask, in row-major order, and writes them back.
+// The true elements are first counted by chunks; the caller allocates the result by the last count.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -10,7 +10,8 @@ inline constexpr int64_t mask_offsets(int64_t elements) {  // the size of `offse
   return (elements + kMaskChunk - 1) / kMaskChunk + 1;
 }
 
-// offsets[i] = true elements of mask before element i * kMaskChunk; the last one counts all.
+// offsets[i] = the number of true elements of mask before element i * kMaskChunk; the last one
+// counts all of them.
 // mask: bool, any strides. offsets: contiguous i64 [mask_offsets(mask.numel)].
 struct MaskCount {
   const View& mask;
@@ -18,8 +19,8 @@ struct MaskCount {
 };
 BINADE_KERNEL(mask_count, MaskCount, offsets)
 
-// y = the elements of x where mask is true. x and mask: the same sizes, any strides; y: contiguous,
-// as many as offsets says, of x's dtype, any.
+// y = the elements of x where mask is true. x and mask: the same sizes, any strides. y: contiguous,
+// of x's dtype (any), with the number of elements that offsets says.
 struct MaskedSelect {
   const View& x;
   const View& mask;
@@ -28,8 +29,8 @@ struct MaskedSelect {
 };
 BINADE_KERNEL(masked_select, MaskedSelect, y)
 
-// y = the elements of x in turn where mask is true, 0 elsewhere. y and mask: the same sizes, any
-// strides; x: one dimension, any stride.
+// Where mask is true, y gets the elements of x in turn; elsewhere 0. y and mask: the same sizes,
+// any strides; x: one dimension, any stride.
 struct MaskedSpread {
   const View& x;
   const View& mask;

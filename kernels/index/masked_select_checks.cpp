@@ -12,7 +12,7 @@ void check_mask(const View& mask, const View& offsets) {
         ", expected contiguous i64 [", mask_offsets(mask.numel), "]");
 }
 
-// `whole` has the sizes of the mask, `chosen` the elements that it chooses.
+// `whole` must have the sizes of the mask; `chosen` holds the selected elements.
 void check_sides(const View& whole, const View& mask, const View& chosen) {
   check(whole.sizes == mask.sizes && whole.dtype == chosen.dtype && chosen.dim() == 1,
         "masked_select: got ", whole.dtype, " ", whole.sizes, ", a mask ", mask.sizes, " and ",

@@ -1,4 +1,4 @@
-// masked_select on the CPU: chunks of the mask are independent once their offsets are known.
+// masked_select on the CPU: with known offsets the chunks of the mask are independent.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/index/masked_select.h>
@@ -6,7 +6,7 @@
 namespace binade::kernels::cpu {
 namespace {
 
-// Goes through the elements of a view in row-major order.
+// Iterates over the elements of a view in row-major order.
 class Walk {
  public:
   Walk(const View& view, int64_t first) : view_(view), at_(Dims::of(view.dim())) {

@@ -1,5 +1,5 @@
 // Cross entropy fused with log-softmax. One kernel per decomposition serves the forward, the
-// backward and both together: pointers that are null say what is not wanted.
+// backward and both together: a null pointer means that this result is not wanted.
 //  - team per row: the row fits the registers of a team of threads (cuda/row_team.cuh). Logits are
 //    read once; maximum, sum, loss and gradient come from registers.
 //  - block per row: larger vocabularies. One pass takes maximum and sum together, rescaling the sum
@@ -25,9 +25,9 @@ struct Problem {
   const int64_t* target;
   int64_t target_stride;
   const C* weight;     // null: all 1
-  const C* known_lse;  // of the forward; null where it is to be computed
+  const C* known_lse;  // from the forward; null if it must be computed
   const C* row_scale;
-  C* row_loss;  // null in the backward, as row_weight and lse
+  C* row_loss;  // null in the backward, like row_weight and lse
   C* row_weight;
   C* lse;
   T* dlogits;  // null in the forward
@@ -41,7 +41,7 @@ struct Problem {
 template <class T, class C = Compute<T>>
 struct Row {
   int64_t target;
-  bool ignored, bad;  // bad: a target that is no class, where results are NaN
+  bool ignored, bad;  // bad: the target is no class, so the results are NaN
   C target_weight;
   dev::MaxSum<C> denominator{};  // largest logit (or the known lse) and the sum of exponentials
   dev::SumPair<C> smooth{};      // sum_c w_c (max - logits_c) and sum_c w_c, with smoothing only
@@ -74,9 +74,9 @@ struct Row {
   }
 };
 
-// d logit = (factor e - uniform w - [target] on_target) scale, with e the exponential of the
-// denominator. A known lse is rounded, which scales the row by up to 1 + eps |lse|; dividing by the
-// sum takes that out.
+// d logit = (factor e - uniform w - [target] on_target) scale, where e is the exponential in the
+// denominator. A saved lse is rounded, which scales the row by up to 1 + eps |lse|; dividing by the
+// sum removes that factor.
 template <class C>
 struct Gradient {
   C on_target, uniform, factor, scale;
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(kMostLanes)
   }
 }
 
-// One block per multiprocessor is enough for the compiler: with more in mind it spills in f64.
+// Asks for one block per multiprocessor only: with more the compiler spills in f64.
 template <class T>
 __global__ void __launch_bounds__(kRowThreads, 1) cross_entropy_block_per_row_kernel(Problem<T> p) {
   using C = Compute<T>;

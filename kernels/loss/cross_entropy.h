@@ -1,13 +1,13 @@
 // Cross entropy of class indices, fused with log-softmax: logits are read once in the forward and
 // once in the backward, and no probabilities are stored. logits, dlogits: [rows, classes], any
 // strides and any floating dtype. target: [rows] i64. weight: [classes] or kNoView. row_loss,
-// row_weight, lse, row_scale: [rows]. weight and the row vectors are contiguous and in the stat
-// dtype compute_dtype(logits.dtype). With s = label_smoothing, C classes and nll_c = lse -
-// logits_c, a row's loss is
+// row_weight, lse, row_scale: [rows]. weight and the row vectors are contiguous and have the
+// compute dtype of logits. With s = label_smoothing, C classes and nll_c = lse - logits_c, the loss
+// of a row is
 //   (1 - s) w_t nll_t + s / C sum_c w_c nll_c.
 // A row whose target is ignore_index has loss, weight and gradient 0. Any other target outside
-// [0, classes) is an error that names the row and the value on the CPU; a device writes NaN into
-// the row's loss, weight and gradient, and reports it (kernels/base/fault.h).
+// [0, classes) is an error: the CPU names the row and the value; a device writes NaN into the row's
+// loss, weight and gradient, and reports it (kernels/base/fault.h).
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -40,8 +40,8 @@ struct CrossEntropyBackward {
 };
 BINADE_KERNEL(cross_entropy_backward, CrossEntropyBackward, dlogits)
 
-// Both with one pass over the logits: what the forward writes, and what the backward makes of it.
-// For losses whose upstream gradient is known beforehand. dlogits may be logits.
+// Forward and backward in one pass over the logits, for losses whose upstream gradient is known
+// beforehand. dlogits may be logits.
 struct CrossEntropyForwardBackward {
   const View& logits;
   const View& target;

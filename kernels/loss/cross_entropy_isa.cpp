@@ -74,8 +74,8 @@ void backward_row(const CrossEntropyRowsBackward& a, int64_t row) {
   const C on_target = (1 - smoothing) * (weight ? weight[target] : 1);
   const C uniform = smoothing / static_cast<C>(a.classes);
   const C total = on_target + uniform * static_cast<C>(a.weight_sum);
-  // lse is rounded, which scales the row by up to 1 + eps |lse|; dividing by the sum takes that
-  // out.
+  // The saved lse is rounded, which scales the row by up to 1 + eps |lse|; dividing by the sum
+  // removes that factor.
   const C factor = total / reduce_add<C>(sums);
   for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
     Vector<C> d = load_some<part()>(p + i, n) * factor;

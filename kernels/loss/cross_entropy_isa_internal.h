@@ -1,5 +1,5 @@
-// Row kernels of cross entropy: `rows` rows of `classes` adjacent logits. C is the stat dtype's
-// type.
+// Row kernels of cross entropy: `rows` rows of `classes` adjacent logits. C is the type of the
+// compute dtype.
 #pragma once
 #include <binade/kernels/base/dtype.h>
 #include <binade/kernels/base/isa.h>

@@ -1,8 +1,8 @@
-// ctc_loss on CUDA. The recursions are sequential in time: a block per sample, threads across the
-// states, one barrier per time; rows of alpha and beta go through memory, which the block alone
-// reads back. The gradient has no such order: a block per (time, sample). There the class of a
-// label is written by one thread, that of its first occurrence, which follows the chain of the
-// others; so nothing is added atomically and results repeat bit by bit.
+// ctc_loss on CUDA. The recursions are sequential in time: one block per sample, threads across the
+// states, one barrier per time step. Rows of alpha and beta go through memory; only their own block
+// reads them back. The gradient needs no order: one block per (time, sample). There the thread of
+// the first occurrence of a label follows the chain of the others and writes the gradient of its
+// class. So there are no atomics, and results repeat bit for bit.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/loss/ctc_loss.h>
 #include <binade/kernels/cuda/block_reduce.cuh>
@@ -15,8 +15,8 @@
 namespace binade::kernels {
 namespace {
 
-// With four blocks on a multiprocessor, not as many as fit, doubles have registers across calls of
-// exp.
+// With four blocks per multiprocessor instead of as many as fit, doubles stay in registers across
+// calls of exp.
 constexpr int kThreads = 128, kResident = 4;
 constexpr int64_t kMostBlocks = 65536;
 
@@ -53,7 +53,7 @@ inline constexpr C kNan = std::numeric_limits<C>::quiet_NaN();
 template <class C>
 inline constexpr C kMinusInfinity = -std::numeric_limits<C>::infinity();
 
-// log(e^a + e^b + e^c), also of minus infinities.
+// log(e^a + e^b + e^c); minus infinities are allowed.
 template <class C>
 __device__ __forceinline__ C log_sum(C a, C b, C c) {
   const C top = dev::Max::combine(dev::Max::combine(a, b), c);
@@ -62,7 +62,7 @@ __device__ __forceinline__ C log_sum(C a, C b, C c) {
              : top + std::log(std::exp(a - top) + std::exp(b - top) + std::exp(c - top));
 }
 
-// One sample; lengths out of range make it invalid, and nothing of it is read.
+// One sample. Lengths out of range make it invalid, and none of it is read.
 template <class C>
 struct Sample {
   const Problem<C>& p;
@@ -76,7 +76,7 @@ struct Sample {
         labels(problem.target_lengths[index * problem.length_stride]),
         valid(times >= 0 && times <= problem.times && labels >= 0 &&
               labels <= problem.most_labels) {}
-  // Reports what is out of range: all threads of the block.
+  // Reports lengths and labels out of range. All threads of the block must call it.
   __device__ void check() const {
     if (threadIdx.x == 0) {
       dev::in_range(p.input_site, times, p.times + 1);
@@ -97,7 +97,7 @@ struct Sample {
     const int64_t c = state_class(s);
     return p.is_class(c) ? p.log_probs[(t * p.samples + n) * p.classes + c] : kNan<C>;
   }
-  // Whether state s may follow s - 2: a label after another one.
+  // True if state s may follow s - 2: a label after a different label.
   __device__ bool skips(int64_t s) const {
     return s % 2 == 1 && s >= 2 && state_class(s) != state_class(s - 2);
   }
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(kThreads, kResident)
       __syncthreads();
     }
     if (threadIdx.x == 0) {
-      C nll = sample.labels == 0 ? C(0) : -kMinusInfinity<C>;  // of no input
+      C nll = sample.labels == 0 ? C(0) : -kMinusInfinity<C>;  // for an empty input
       if (times > 0) {
         const C* last = p.alpha_row(n, times - 1);
         const C but_one = states > 1 ? last[states - 2] : kMinusInfinity<C>;
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kThreads, kResident)
   }
 }
 
-// beta_t(s): the log-probability of what comes after time t, from state s.
+// beta_t(s): the log-probability of everything after time t, from state s.
 template <class C>
 __global__ void __launch_bounds__(kThreads, kResident)
     ctc_beta_block_per_sample_kernel(Problem<C> p) {
@@ -201,7 +201,7 @@ __device__ __forceinline__ void gradient_row(const Problem<C>& p, const Sample<C
     top = dev::Max::combine(top, alpha[s] + beta[s]);
   }
   top = dev::block_max(top, memory.one);
-  dev::SumPair<C> sums{};  // of all states, of the blanks
+  dev::SumPair<C> sums{};  // over all states, over the blanks
   for (int64_t s = threadIdx.x; s < states; s += kThreads) {
     const C e = std::exp(alpha[s] + beta[s] - top);
     sums = sums.merge({e, s % 2 ? C(0) : e});
@@ -211,7 +211,7 @@ __device__ __forceinline__ void gradient_row(const Problem<C>& p, const Sample<C
     const C posterior = c == p.blank ? sums.second / sums.first : C(0);
     row[c * stride] = static_cast<T>(scale * (std::exp(log_probs[c]) - posterior));
   }
-  __syncthreads();  // before the labels' classes are written again
+  __syncthreads();  // before the gradients of the labels' classes are overwritten
   for (int64_t i = threadIdx.x; i < sample.labels; i += kThreads) {
     const int64_t* chain = p.chain + sample.n * p.most_labels;
     const int64_t c = p.label(sample.n, i);

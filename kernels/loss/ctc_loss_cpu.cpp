@@ -1,4 +1,4 @@
-// ctc_loss on the CPU: samples are split over threads, each is one sequential recursion.
+// ctc_loss on the CPU: samples are split over threads; each is one sequential recursion.
 #include <binade/kernels/base/fault.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
@@ -48,7 +48,7 @@ void check_lengths(const CtcSequences& s) {
   }
 }
 
-// The states of sample n; owns what a CtcSample points to.
+// The states of sample n; owns the memory that a CtcSample points to.
 struct States {
   std::vector<int64_t> classes;
   std::vector<double> skip_wide;
@@ -124,8 +124,7 @@ void cpu::ctc_loss_backward(const CtcLossBackward& a) {
   for_samples(s, a.alpha, [&](int64_t n, const CtcSample& sample) {
     const double nll = read(a.nll, n);
     std::byte* first = a.dlogits.data + n * a.dlogits.strides[1] * width;
-    View rest =
-        a.dlogits;  // what gets one value: times after the input, or all of an infinite loss
+    View rest = a.dlogits;  // one value: times after the input, or all if infinite
     rest.sizes = {a.dlogits.size(0), a.dlogits.size(2)};
     rest.strides = {a.dlogits.strides[0], a.dlogits.strides[2]};
     rest.contiguous = false;

@@ -1,6 +1,6 @@
-// ctc_loss for one sample: per time one loop over the states, which vectorises. Rows of states have
-// two entries of minus infinity before them (forward) or behind them (backward), so that the loops
-// have no borders.
+// ctc_loss for one sample: one loop over the states per time step, which vectorises. Rows of states
+// have two entries of minus infinity before them (forward) or after them (backward), so that the
+// loops need no special cases at the ends.
 #include <binade/kernels/base/blocks_internal.h>
 #include <binade/kernels/base/pointwise_math.h>
 #include <binade/kernels/loss/ctc_loss_isa_internal.h>
@@ -11,7 +11,7 @@ namespace {
 template <class C>
 constexpr C kMinusInfinity = static_cast<C>(-__builtin_inf());
 
-// log(e^a + e^b + e^c), also of minus infinities.
+// log(e^a + e^b + e^c); minus infinities are allowed.
 template <class C>
 inline C log_sum(C a, C b, C c) {
   C top = a > b ? a : b;
@@ -78,7 +78,7 @@ double forward(const CtcSample& sample) {
   return -static_cast<double>(log_sum(last, but_one, kMinusInfinity<C>));
 }
 
-// posterior_s = exp(alpha_s + beta_s), normalised, from the log values.
+// posterior_s = exp(alpha_s + beta_s), normalised; `values` holds the logarithms.
 template <class C>
 void normalise(C* values, int64_t n) {
   C top = values[0], sum = 0;
@@ -119,7 +119,7 @@ void backward(const CtcSample& sample, const CtcGradient& gradient) {
     follow[i] = kMinusInfinity<C>;
   }
   for (int64_t t = sample.times - 1; t >= 0; --t) {
-    if (t + 1 < sample.times) {  // emission is still that of t + 1
+    if (t + 1 < sample.times) {  // emission still belongs to t + 1
       for (int64_t i = 0; i < states; ++i) {
         follow[i] = beta[i] + run.emission[i];
       }

@@ -5,20 +5,20 @@
 
 namespace binade::kernels {
 
-// C is the stat dtype's type.
+// C is the type of the dtype `stat`.
 struct CtcSample {
   DType stat;
-  const void* log_probs;  // C, time_stride apart for each time
+  const void* log_probs;  // C, with time_stride between times
   int64_t time_stride, times, classes;
   const int64_t* state_class;  // [states]
-  const void* skip;            // C [states]: 0 where state s may follow s - 2, else minus infinity
+  const void* skip;            // C [states]: 0 if state s may follow s - 2, else minus infinity
   int64_t states;
   void* alpha;  // C [times, alpha_stride]
   int64_t alpha_stride;
   void* scratch;  // C [4 (states + 2) + classes]
 };
 
-// alpha and the negative log-likelihood, as double.
+// Computes alpha and the negative log-likelihood, as double.
 BINADE_ISA_KERNEL(ctc_forward, const CtcSample& sample, double* nll)
 // dlogits = scale (softmax - posterior of the classes) for each time.
 struct CtcGradient {

@@ -1,5 +1,5 @@
-// nll_loss on CUDA: a thread per target. The gradient is a fill and a scatter of one element per
-// target, which is all that is not zero.
+// nll_loss on CUDA: one thread per target. The gradient is a fill with 0 and a scatter of one
+// element per target.
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/loss/nll_loss.h>
 #include <binade/kernels/cuda/device.cuh>

@@ -1,8 +1,8 @@
 // Negative log-likelihood of given log-probabilities. log_probs: [n, classes, inner], any strides
 // and any floating dtype. target: i64 [n, inner]. weight: [classes] or kNoView. row_loss,
-// row_weight, row_scale: [n, inner]. weight and the row arrays are contiguous and in the stat dtype
-// compute_dtype(log_probs.dtype). A target that is ignore_index has loss, weight and gradient 0;
-// any other outside [0, classes) is an error that names it on the CPU and NaN on a GPU.
+// row_weight, row_scale: [n, inner]. weight and the row arrays are contiguous and have the compute
+// dtype of log_probs. A target equal to ignore_index has loss, weight and gradient 0; any other one
+// outside [0, classes) is an error that names it on the CPU and NaN on a GPU.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 

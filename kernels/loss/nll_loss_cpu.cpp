@@ -1,4 +1,4 @@
-// nll_loss on the CPU: a gather, and for the gradient a fill and a scatter.
+// nll_loss on the CPU: a gather; the gradient is a fill and a scatter.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/copy/copy.h>
@@ -7,7 +7,7 @@
 namespace binade::kernels {
 namespace {
 
-// Calls f(row, class, element of the first tensor) for every target that is not ignored;
+// Calls f(row, class, element of the first tensor) for every target that is not ignored, and
 // ignored(row) for the others.
 template <class F, class G>
 void for_targets(const View& of, const View& target, int64_t ignore_index, const F& f,

@@ -1,8 +1,8 @@
-// CUDA pointwise losses. One kernel per dtype and direction; which loss is a uniform switch around
-// the arithmetic of a vector. Vectors of 16 bytes where every operand's innermost dimension is
-// contiguous and aligned, or one element repeated (broadcast weights, the gradient of a reduced
-// loss); else element by element. Sums: every thread in levels, the block as a tree, and the blocks
-// in a second launch, in an order that depends on the shapes only.
+// CUDA pointwise losses. One kernel per dtype and direction; a uniform switch around the arithmetic
+// of a vector selects the loss. Vectors have 16 bytes if every operand's innermost dimension is
+// contiguous and aligned, or one repeated element (broadcast weights, the gradient of a reduced
+// loss); else work goes element by element. Sums: each thread sums in levels, a block as a tree,
+// and the blocks in a second launch, in an order that depends on the shapes only.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/loss/pointwise_loss.h>
 #include <binade/kernels/loss/pointwise_loss_functors.h>
@@ -25,16 +25,16 @@ enum Operand : int { kOut, kX, kT, kWeight, kPosWeight, kUpstream, kOperands };
 
 template <class T, class C = Compute<T>>
 struct LossPlan {
-  StridedIndex<kOperands> index;  // in one dimension of elements, else of vectors if there are any
+  StridedIndex<kOperands> index;  // one dimension: of elements; else of vectors if there are any
   int64_t vectors, singles;       // vectors, then elements
-  int32_t step;                   // of the index from vector to vector
-  uint32_t repeated;              // bit k: operand k is one element all along the vector
+  int32_t step;                   // index distance between vectors
+  uint32_t repeated;              // bit k: operand k is one element, repeated along the vector
   PointwiseLoss op;
   C alpha;
   C scale;         // of gradients
   C divisor;       // of sums
   C* sums;         // one per block, or y
-  FaultSite site;  // of bce
+  FaultSite site;  // for bce
 };
 
 template <Pass kPass, class C, int N>
@@ -85,7 +85,7 @@ __device__ __forceinline__ void check_probabilities(const FaultSite& site, const
   }
 }
 
-// N elements, from the addresses of the first: their sum, or stored results.
+// N elements from the given addresses on: returns their sum, or stores the results.
 template <class T, Pass kPass, int N, class C>
 __device__ __forceinline__ C run_elements(const LossPlan<T>& plan, std::byte* (&at)[kOperands]) {
   const auto repeated = [&](int k) { return (plan.repeated >> k & 1u) != 0; };
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // launchers ---------------------------------------------------------------------------------------
 
-// Whether rows of operand k, of elements of `width` bytes, are whole aligned vectors.
+// True if rows of operand k, with elements of `width` bytes, are whole aligned vectors.
 bool vectorizable(const StridedLoop& loop, int k, int64_t width, int64_t count) {
   if (!loop.data(k) || (k != kOut && loop.stride(k, 0) == 0)) {
     return true;
@@ -189,7 +189,7 @@ bool vectorizable(const StridedLoop& loop, int k, int64_t width, int64_t count) 
   return aligned;
 }
 
-// The plan of a loop over all operands; `out_width` is that of an element of operand 0.
+// The plan of a loop over all operands; an element of operand 0 has `out_width` bytes.
 template <class T>
 LossPlan<T> plan_of(const StridedLoop& loop, int64_t out_width) {
   constexpr int kVector = dev::kVectorOf<T>;

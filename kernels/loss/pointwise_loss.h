@@ -2,8 +2,8 @@
 // operands forward, one backward. Arithmetic and sums in Compute<T>, in an order that depends on
 // the shapes only.
 //
-// Adding a loss is one functor in kernels/loss/pointwise_loss_functors.h and one line in the list
-// below.
+// To add a loss, write one functor in kernels/loss/pointwise_loss_functors.h and one line in the
+// list below.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -32,10 +32,10 @@ constexpr const char* to_string(PointwiseLoss op) {
 }
 
 // x and t: one floating dtype, equal sizes, any strides (also 0). weight multiplies each loss,
-// pos_weight is that of bce_with_logits; both have x's dtype, broadcast to its sizes, and may be
-// kNoView. y has the stat dtype compute_dtype(x.dtype): one element, the sum of all losses by
-// `divisor`, or with `each` x's sizes. bce: an x outside [0, 1] is an error that names it on the
-// CPU and NaN on a GPU.
+// pos_weight is for bce_with_logits; both have x's dtype, broadcast to its sizes, and may be
+// kNoView. y has the compute dtype of x: one element, the sum of all losses divided by `divisor`,
+// or with `each` x's sizes. bce: an x outside [0, 1] is an error that names it on the CPU and NaN
+// on a GPU.
 struct PointwiseLossForward {
   PointwiseLoss op;
   const View& x;
@@ -49,8 +49,8 @@ struct PointwiseLossForward {
 };
 BINADE_KERNEL(pointwise_loss_forward, PointwiseLossForward, y)
 
-// dx = dy d loss / dx / divisor, and the same for dt; kNoView where one is not wanted. dy has the
-// stat dtype and broadcasts to x's sizes; dx and dt have x's sizes and dtype.
+// dx = dy d loss / dx / divisor, and dt likewise; kNoView if one is not wanted. dy has the compute
+// dtype of x and broadcasts to x's sizes; dx and dt have x's sizes and dtype.
 struct PointwiseLossBackward {
   PointwiseLoss op;
   const View& x;

@@ -1,5 +1,5 @@
-// Pointwise losses on the CPU. The loop nest is cut into units of about kUnit elements by the shape
-// alone; each has a partial sum, and these are added in order.
+// Pointwise losses on the CPU. The loop nest is split into units of about kUnit elements, by shape
+// alone. Each unit has a partial sum, and these are added in order.
 #include <binade/kernels/base/fault.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
@@ -29,7 +29,7 @@ LossTask task_of(const StridedLoop& loop) {
   return task;
 }
 
-// How the rows of a loop are cut: long ones into parts, short ones joined.
+// How the rows of a loop become units: long rows are split, short ones joined.
 struct Units {
   int64_t parts, rows_each, rows, count;
 
@@ -44,7 +44,7 @@ struct Units {
     task.from = unit % parts * kUnit;
     task.n = std::min(kUnit, task.size[0] - task.from);
   }
-  // Calls f(unit, task) for every unit, on several threads where that pays.
+  // Calls f(unit, task) for every unit, on several threads if there is enough work.
   template <class F>
   void run(const LossTask& whole, const F& f) const {
     parallel_for(count, kSerialElements / kUnit, [&](int64_t begin, int64_t end) {
@@ -57,7 +57,7 @@ struct Units {
   }
 };
 
-// Names the first probability outside [0, 1].
+// Throws an error that names the first probability outside [0, 1].
 void check_probabilities(const View& x) {
   dispatch_floating("bce", x.dtype, [&]<class T>(Type<T>) {
     for (int64_t i = 0; i < x.numel; ++i) {

@@ -1,5 +1,5 @@
-// One functor per pointwise loss of input x and target t: its value, and beside it the derivatives
-// with respect to x and to t. p is pos_weight. Derivatives at kinks: l1 0 at 0.
+// One functor per pointwise loss of input x and target t: its value and its derivatives with
+// respect to x and to t. p is pos_weight. The derivative of l1 at 0 is 0.
 #pragma once
 #include <binade/kernels/base/pointwise_math.h>
 

@@ -72,7 +72,7 @@ void for_blocks(const LossTask& task, const F& f) {
   }
 }
 
-// Runs `loop` over a block of operands of storage type T; the results are multiplied by weights.
+// Runs `loop` over a block of operands of storage type T and multiplies the results by the weights.
 template <class T, class C>
 class BlockRun {
  public:
@@ -103,7 +103,8 @@ class BlockRun {
   C x_[kBlockSize], t_[kBlockSize], p_[kBlockSize], ones_[kBlockSize];
 };
 
-// In lanes, so that the loop vectorises; wide, so that the number of blocks does not matter.
+// Sums in lanes, so that the loop vectorises, and in double, so that the number of blocks does not
+// matter.
 template <class C>
 double sum_of(const C* x, int64_t n) {
   constexpr int64_t kLanes = 128 / sizeof(C);

@@ -1,9 +1,9 @@
 // Cross entropy with probabilities. One kernel per decomposition serves both directions: a null
-// pointer says what is not wanted.
+// pointer means that this result is not wanted.
 //  - team per row: logits and targets of the row stay in the registers of a team of threads.
-//  - block per row: larger vocabularies. One pass takes maximum and sum together, the next the
-//    weighted sums as distances from the maximum, which keeps their digits; these and the
-//    gradient's pass read the row again, from L2.
+//  - block per row: larger vocabularies. One pass computes maximum and sum together, the next the
+//    weighted sums as distances from the maximum, which keeps their digits. This pass and the one
+//    for the gradient read the row again, from L2.
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/loss/soft_cross_entropy.h>
 #include <binade/kernels/loss/cross_entropy_rows.cuh>

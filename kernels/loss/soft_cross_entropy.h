@@ -1,9 +1,9 @@
 // Cross entropy of class probabilities, fused with log-softmax: logits and targets are read once in
-// the forward and once in the backward, nothing of their size is stored between. logits, target,
-// dlogits: [rows, classes], any strides, one floating dtype. weight: [classes] or kNoView.
-// row_loss, row_scale: [rows]. weight and the row vectors are contiguous and in the stat dtype
-// compute_dtype(logits.dtype). With s = label_smoothing, C classes and q_c = (1 - s) target_c + s/C
-// a row's loss is sum_c w_c q_c (lse - logits_c).
+// the forward and once in the backward, and nothing of their size is stored in between. logits,
+// target, dlogits: [rows, classes], any strides, one floating dtype. weight: [classes] or kNoView.
+// row_loss, row_scale: [rows]. weight and the row vectors are contiguous and have the compute dtype
+// of logits. With s = label_smoothing, C classes and q_c = (1 - s) target_c + s/C the loss of a row
+// is sum_c w_c q_c (lse - logits_c).
 #pragma once
 #include <binade/kernels/base/kernel.h>
 

@@ -4,7 +4,7 @@
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-// w_c q_c: what the targets weigh, with smoothing and class weights.
+// w_c q_c: the targets with smoothing and class weights.
 template <class T>
 struct Shares {
   using C = Compute<T>;
@@ -33,7 +33,7 @@ void run_row(const SoftCrossEntropyRows& a, int64_t row) {
   const C largest = reduce_max<C>(best);
   C* e = static_cast<C*>(a.scratch);
   Vector<C> exponentials{}, weights{}, distances{};
-  C tail_weight = 0;  // what lanes beyond the row added
+  C tail_weight = 0;  // added by lanes beyond the row
   for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
     const Vector<C> z = load_some<part()>(x + i, n, largest) - largest;
     const Vector<C> q = shares.template at<part()>(i, n);

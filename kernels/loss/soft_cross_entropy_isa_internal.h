@@ -1,5 +1,5 @@
 // Row kernels of cross entropy with probabilities: `rows` rows of `classes` adjacent elements. C is
-// the stat dtype's type.
+// the type of the compute dtype.
 #pragma once
 #include <binade/kernels/base/dtype.h>
 #include <binade/kernels/base/isa.h>

@@ -1,6 +1,6 @@
 // Batch norm, forward. Statistics are sums over each channel in two stages in a fixed order
-// (norm/channel_sums.cuh); the last stage turns them into mean, rstd and the scale of the map that
-// writes y (norm/channel_map.cuh). x is read twice.
+// (norm/channel_sums.cuh). The last stage computes mean, rstd and the scale of the map that writes
+// y (norm/channel_map.cuh). x is read twice.
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/norm/batch_norm.h>
 #include <binade/kernels/norm/channel_map.cuh>
@@ -8,7 +8,8 @@
 namespace binade::kernels {
 namespace {
 
-// mean, rstd and weight * rstd of a channel from the sums about its first element.
+// Computes mean, rstd and weight * rstd of a channel from sums of differences from its first
+// element.
 template <class T, class C = Compute<T>>
 struct FinishMoments {
   const T* x;
@@ -35,7 +36,7 @@ struct FinishMoments {
   }
 };
 
-// The running statistics: one thread per channel.
+// Updates the running statistics: one thread per channel.
 template <class C>
 __global__ void __launch_bounds__(kChannelThreads)
     batch_norm_running_kernel(const C* mean, const C* biased, C* running_mean, C* running_var,

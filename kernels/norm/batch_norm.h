@@ -1,9 +1,9 @@
-// Batch normalisation: y = (x - mean) * rstd * weight + bias, one mean and rstd per channel. In the
-// same pass a residual like x may be added to that, and relu applied to the sum.
-// x, y, dy, dx, residual: [N, C, ...] of any rank >= 2, any strides and any floating dtype; the
-// fast paths are channels-last and row-major. Per-channel vectors [C] are contiguous and in the
-// stat dtype compute_dtype(x.dtype), f64 for f64 and f32 for the others. Statistics are accumulated
-// about a shift near the mean, in double, over chunks of fixed size.
+// Batch normalisation: y = (x - mean) * rstd * weight + bias, with one mean and rstd per channel.
+// The same pass may add a residual like x and apply relu to the sum. x, y, dy, dx, residual: [N, C,
+// ...] of any rank >= 2, any strides and any floating dtype; the fast paths are channels-last and
+// row-major. Per-channel vectors [C] are contiguous and have the compute dtype of x: f64 for f64
+// and f32 for the others. Statistics are sums of differences from a value near the mean, in double,
+// over chunks of fixed size.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -42,9 +42,9 @@ BINADE_KERNEL(batch_norm_inference, BatchNormInference, y)
 
 // Training: with u = (x - mean) * rstd and m elements per channel,
 //   dbias = sum dy, dweight = sum dy u, dx = weight rstd (dy - dbias / m - u dweight / m).
-// dx, dweight and dbias may each be kNoView where not wanted. dx may be dy.
-// After relu `y` is its output, and dy counts where y is not 0 or below: that is dresidual, which
-// may be kNoView, or dy, but not dx. Without relu dresidual would be dy and must be kNoView.
+// dx, dweight and dbias may each be kNoView if not wanted. dx may be dy. After relu, `y` is its
+// output, and the gradient before relu is dy where y > 0 (or NaN), else 0. This is dresidual, which
+// may be kNoView, or dy, but not dx. Without relu dresidual would equal dy and must be kNoView.
 struct BatchNormBackward {
   const View& x;
   const View& dy;
@@ -59,7 +59,7 @@ struct BatchNormBackward {
 };
 BINADE_KERNEL(batch_norm_backward, BatchNormBackward, x)
 
-// Evaluation with gradients: statistics are constants, so dx = dy weight rstd.
+// Evaluation with gradients: the statistics are constants, so dx = dy weight rstd.
 struct BatchNormInferenceBackward {
   const View& x;
   const View& dy;

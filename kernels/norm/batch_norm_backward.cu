@@ -1,6 +1,6 @@
 // Batch norm, backward. Sums of dy and dy (x - mean) over each channel in two stages in a fixed
 // order (norm/channel_sums.cuh) give dweight, dbias and the coefficients of the map that writes dx
-// (norm/channel_map.cuh). In training x and dy are read twice, in evaluation once for dx.
+// (norm/channel_map.cuh). Training reads x and dy twice, evaluation reads dy once for dx.
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/norm/batch_norm.h>
 #include <binade/kernels/pointwise/pointwise.h>
@@ -9,8 +9,8 @@
 namespace binade::kernels {
 namespace {
 
-// dweight, dbias (null where not wanted) and the coefficients of dx from a channel's sums. rstd
-// comes from the forward, or in evaluation from the running variance.
+// Computes dweight, dbias (null if not wanted) and the coefficients of dx from a channel's sums.
+// rstd comes from the forward, or in evaluation from the running variance.
 template <class C>
 struct FinishGradients {
   double count, eps;
@@ -41,7 +41,7 @@ struct FinishGradients {
   }
 };
 
-// Gradients of an empty batch: sums of nothing, one thread per channel.
+// Gradients of an empty batch are 0: one thread per channel.
 template <class C>
 __global__ void __launch_bounds__(kChannelThreads)
     batch_norm_backward_empty_kernel(C* dweight, C* dbias, int64_t channels) {
@@ -68,7 +68,7 @@ void clear_sums(const View& x, const View& dweight, const View& dbias) {
   });
 }
 
-// What relu lets through first, into dresidual or workspace, then the gradient as without relu.
+// First runs the backward of relu, into dresidual or workspace, then the backward as without relu.
 void backward_through_relu(const BatchNormBackward& a) {
   const Workspace memory(a.dresidual ? 0 : static_cast<size_t>(a.x.numel) * size_of(a.x.dtype),
                          a.x.device);

@@ -56,7 +56,7 @@ Shape shape_of(const View& x) { return {x.size(1) ? x.numel / x.size(1) : 0, x.s
 
 int64_t row_grain(int64_t channels) { return std::max<int64_t>(1, kElementsPerTask / channels); }
 
-// Two doubles per chunk of kTaskRows rows and channel, filled by tasks in any order.
+// Two doubles per chunk of kTaskRows rows and channel; tasks fill them in any order.
 class ChunkSums {
  public:
   explicit ChunkSums(Shape shape)
@@ -94,7 +94,7 @@ class ChunkSums {
   Workspace workspace_;
 };
 
-// Mean and biased variance of each channel into out(channel, mean, variance).
+// Calls out(channel, mean, biased variance) for each channel.
 template <class F>
 void batch_moments(DType dtype, const PackedRows& x, Shape shape, F&& out) {
   const ChunkSums sums(shape);
@@ -119,8 +119,7 @@ void batch_moments(DType dtype, const PackedRows& x, Shape shape, F&& out) {
   }
 }
 
-// The upstream gradient, and where relu follows its output and, if wanted, the gradient that it
-// lets through.
+// The upstream gradient; after relu also its output y and, if wanted, the gradient before relu dz.
 struct Upstream {
   const PackedRows& dy;
   const PackedRows* y = nullptr;
@@ -132,8 +131,8 @@ std::byte* row_of(const PackedRows* rows, int64_t index) {
 }
 int64_t stride_of(const PackedRows* rows) { return rows ? rows->stride() : 0; }
 
-// The sums of what relu lets through of dy, and of that times (x - mean), of each channel into
-// out(channel, sum_dy, sum_dy_x).
+// Calls out(channel, sum of dz, sum of dz (x - mean)) for each channel, where dz is dy, or after
+// relu the gradient before it.
 template <class F>
 void gradient_sums(const PackedRows& x, const Upstream& upstream, const View& mean, DType dtype,
                    Shape shape, F&& out) {
@@ -168,13 +167,13 @@ void gradient_sums(const PackedRows& x, const Upstream& upstream, const View& me
   }
 }
 
-// What is added to the normalised rows, if anything, and whether relu follows.
+// The operations after the normalisation: a residual to add, if any, and relu if set.
 struct Epilogue {
   const PackedRows* residual = nullptr;
   bool relu = false;
 };
 
-// y = (x - mean) scale + bias over all rows, and the epilogue.
+// y = (x - mean) scale + bias for all rows, then the epilogue.
 void normalize(const PackedRows& x, const PackedRows& y, DType dtype, Shape shape, const View& mean,
                const View& scale, const View& bias, const Epilogue& epilogue = {}) {
   parallel_for(shape.rows, row_grain(shape.channels), [&](int64_t begin, int64_t end) {
@@ -255,7 +254,7 @@ void cpu::batch_norm_running(const BatchNormRunning& a) {
 
 namespace {
 
-// Gradients of an empty batch: sums of nothing.
+// Gradients of an empty batch are 0.
 void clear_sums(const View& dweight, const View& dbias) {
   for (const View* vector : {&dweight, &dbias}) {
     for (int64_t c = 0; *vector && c < vector->numel; ++c) {
@@ -296,7 +295,7 @@ void cpu::batch_norm_backward(const BatchNormBackward& a) {
   if (!a.dx) {
     return;
   }
-  // What relu lets through was written where it is wanted itself.
+  // If dresidual is wanted, gradient_sums() has written the gradient before relu there.
   const PackedRows& gradient = a.dresidual ? dz : dy;
   const PackedRows* gate = a.dresidual ? nullptr : upstream.y;
   parallel_for(shape.rows, row_grain(shape.channels), [&](int64_t begin, int64_t end) {

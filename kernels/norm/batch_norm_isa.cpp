@@ -5,15 +5,15 @@
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-// Sums run in the compute type over this many rows, then in double.
+// Sums are in the compute type over this many rows, then in double.
 constexpr int64_t kBlockRows = 128;
-// Vectors of channels that one pass over the rows takes: whole cache lines, enough sums to hide
-// latency.
+// The number of vectors of channels in one pass over the rows: whole cache lines, and enough sums
+// to hide latency.
 constexpr int kVectors = 4;
 
-// Moments of kGroup vectors of channels; with kPart of the first n channels of one vector. Within a
-// block deviations are from its first row: whatever that row holds, squares lose no more than
-// eps kBlockRows of the block's own variance.
+// Moments of kGroup vectors of channels; with kPart of the first n channels of one vector. A block
+// sums differences from its first row, so the squares lose at most eps kBlockRows of the block's
+// own variance, whatever that row holds.
 template <bool kPart, int kGroup, class T>
 void moments(const T* x, int64_t stride, int64_t rows, int64_t n, double* mean,
              double* deviations) {
@@ -47,7 +47,7 @@ void moments(const T* x, int64_t stride, int64_t rows, int64_t n, double* mean,
   }
 }
 
-// What relu with output y lets through of g: where y is NaN, too.
+// The gradient before relu: g where its output y is greater than 0 or NaN, else 0.
 template <class C>
 BINADE_INLINE Vector<C> relu_gradient(Vector<C> y, Vector<C> g) {
   return y <= Vector<C>{} ? Vector<C>{} : g;

@@ -1,5 +1,5 @@
-// Row kernels of batch norm: `rows` rows of `channels` adjacent channels. Strides count elements
-// between rows; C is the stat dtype's type.
+// Row kernels of batch norm: `rows` rows of `channels` adjacent channels. Strides are elements
+// between rows; C is the type of the compute dtype.
 #pragma once
 #include <binade/kernels/base/dtype.h>
 #include <binade/kernels/base/isa.h>
@@ -15,8 +15,8 @@ struct MomentRows {
   double* deviations;
 };
 
-// Per channel: sum dz and sum dz (x - mean), where dz is dy, or with y, the output of relu, what
-// relu lets through; dz may be null.
+// Per channel: sum dz and sum dz (x - mean). dz is dy or, if the output y of relu is given, the
+// gradient before relu; the pointer dz may be null.
 struct GradientSumRows {
   DType dtype;
   const void* x;
@@ -30,13 +30,13 @@ struct GradientSumRows {
   int64_t y_stride = 0, dz_stride = 0;
 };
 
-// y = (x - mean) scale + bias + residual, or relu of it. residual may be null.
+// y = (x - mean) scale + bias + residual, or relu of that. residual may be null.
 struct NormalizeRows {
   DType dtype;
   const void* x;
   void* y;
   int64_t x_stride, y_stride, rows, channels;
-  const void* mean;  // C [channels], as scale and bias
+  const void* mean;  // C [channels], like scale and bias
   const void* scale;
   const void* bias;
   const void* residual = nullptr;
@@ -51,7 +51,7 @@ struct NormalizeRowsBackward {
   const void* dy;
   void* dx;
   int64_t x_stride, dy_stride, dx_stride, rows, channels;
-  const void* mean;  // C [channels], as the others
+  const void* mean;  // C [channels], like the others
   const void* scale;
   const void* dy_mean;
   const void* slope;

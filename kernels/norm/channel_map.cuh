@@ -1,13 +1,13 @@
-// y = f(x, other) element by element, with coefficients that belong to a channel: the second half
-// of batch norm, over the same layouts as norm/channel_sums.cuh. With rows of channels a thread
-// keeps the coefficients of its channels in registers while it walks down its chunk of rows; with
-// planes they come from the cache.
+// y = f(x, other) element by element, with coefficients per channel: the second half of batch norm,
+// over the same layouts as norm/channel_sums.cuh. With rows of channels a thread keeps the
+// coefficients of its channels in registers for its whole chunk of rows; with planes it reads them
+// from the cache.
 #pragma once
 #include <binade/kernels/norm/channel_sums.cuh>
 
 namespace binade::kernels {
 
-// y = (x - mean) scale + bias + residual, or relu of it. mean, bias and residual may be null (0).
+// y = (x - mean) scale + bias + residual, or relu of that. mean, bias and residual may be null (0).
 template <class T>
 struct Normalize {
   using C = Compute<T>;
@@ -103,7 +103,7 @@ __device__ __forceinline__ void map_plane(const F& f, const ChannelPlan& plan, i
   using C = Compute<T>;
   typename F::Channel one;
   one.start(f, channel);
-  // Divisions of 64 bits are calls, across which an unrolled loop would spill.
+  // 64-bit divisions are function calls, across which an unrolled loop would spill.
 #pragma unroll 1
   for (int64_t i = begin + threadIdx.x; i < end; i += ChannelPlan::kThreads) {
     const int64_t at = plane_position<kWidth>(plan, channel, i);
@@ -172,14 +172,14 @@ void inference_scale(const View& weight, const View& variance, double eps, C* sc
          inference_scale_kernel<C>, weight.as<C>(), variance.as<C>(), scale, variance.numel, eps);
 }
 
-// The memory order that kernels over channels take x and its gradients in: row-major where x is so
-// (planes of more than one element), else channels-last, which [N, C] and [N, C, 1, 1] are too.
+// The memory order in which kernels over channels take x and its gradients: row-major if x is (with
+// planes of more than one element), else channels-last, which includes [N, C] and [N, C, 1, 1].
 inline Order channel_order(const View& x) {
   const bool planes = x.dim() > 2 && x.numel != x.size(0) * x.size(1);
   return x.contiguous && planes ? Order::row_major : Order::channels_last;
 }
 
-// `count` vectors [C] in the stat dtype of x, in one workspace.
+// `count` vectors [C] in the compute dtype of x, in one workspace.
 class ChannelVectors {
  public:
   ChannelVectors(int count, const View& x)

@@ -1,14 +1,13 @@
-// Tensors [N, C, ...] seen per channel: two sums per channel in two stages, and maps with
-// coefficients per channel. Memory is either rows of channels (channels-last: [rows, C]) or planes
-// ([N, C, inner]).
+// Tensors [N, C, ...] per channel: two sums per channel in two stages, and maps with coefficients
+// per channel. Memory is either rows of channels (channels-last: [rows, C]) or planes ([N, C,
+// inner]).
 //  - sums over rows: a block takes a tile of channels and a chunk of rows. Lanes lie across
-//  channels
-//    with 16 bytes each and add up to kChunkRows rows in registers in the compute type; lanes of
-//    the same channels then add in double, by shuffles and in shared memory.
+//    channels with 16 bytes each and add up to kChunkRows rows in registers in the compute type;
+//    lanes of the same channels then add in double, by shuffles and in shared memory.
 //  - sums over planes: a block takes one channel and a chunk of its elements.
-//  Both write one pair of doubles per chunk and channel, which channel_totals_kernel adds in order.
-// Sums and maps per image and channel are the same: planes [N, C, inner] are [1, N C, inner], and
-// rows carry the number of images, so that a tile is one of an image.
+// Both write one pair of doubles per chunk and channel, which channel_totals_kernel adds in order.
+// Sums and maps per image and channel work the same way: planes [N, C, inner] become [1, N C,
+// inner], and rows carry the number of images, so that a tile belongs to one image.
 #pragma once
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/cuda/column_sums.cuh>
@@ -16,25 +15,25 @@
 
 namespace binade::kernels {
 
-// How a tensor is cut for blocks of kThreads threads.
+// How a tensor is split over blocks of kThreads threads.
 struct ChannelPlan {
-  static constexpr int kThreads = 256, kChunkRows = 128;  // rows of a thread in one chunk at most
-  // Enough to fill a device; no more for sums than the second stage adds up quickly.
+  static constexpr int kThreads = 256, kChunkRows = 128;  // rows per thread and chunk at most
+  // Enough to fill a device; no more sums than the second stage adds quickly.
   static constexpr int64_t kSumBlocks = 1024, kMapBlocks = 4096;
 
-  int64_t count;     // elements of a channel; with images, of a channel of one image
+  int64_t count;     // elements per channel; with images, per channel of one image
   int64_t channels;  // C
-  int64_t images;    // of rows with sums of their own, else 1
-  int64_t inner;     // of a plane; 1 with rows of channels
+  int64_t images;    // if rows have separate sums per image, else 1
+  int64_t inner;     // elements of a plane; 1 with rows of channels
   int lanes;         // across channels, with rows
   bool rows, vectors;
   int64_t work;                  // rows, or vectors of a channel
-  int64_t tiles, chunks, chunk;  // tiles of channels (of images), chunks of `chunk` units of work
+  int64_t tiles, chunks, chunk;  // tiles of channels (per image), chunks of `chunk` units of work
 
-  // Channels, or pairs of image and channel.
+  // Number of channels, or of pairs of image and channel.
   BINADE_HD int64_t sums() const { return images * channels; }
   BINADE_HD unsigned blocks() const { return static_cast<unsigned>(tiles * chunks); }
-  // Cuts the work for about so many blocks.
+  // Splits the work over about this many blocks.
   void cut(int64_t wanted_blocks) {
     const int64_t parallel = kThreads / lanes;
     chunk = std::clamp(ceil_div(work * tiles, wanted_blocks), 4 * parallel, kChunkRows * parallel);
@@ -42,7 +41,7 @@ struct ChannelPlan {
   }
 };
 
-// The block's part of rows.
+// The block's part of the rows.
 struct RowsPart {
   int64_t channel, begin, end;  // first channel of the tile, and rows
   int64_t image;
@@ -58,7 +57,7 @@ struct RowsPart {
   }
 };
 
-// arrays: the tensors of T in this layout that the kernels touch, or null.
+// arrays: the tensors of T in this layout that the kernels access, or null.
 template <class T, class... P>
 ChannelPlan channel_plan(const View& x, bool rows, const P*... arrays) {
   constexpr int kVector = dev::kVectorOf<T>, kValues = kRowValues<T>;
@@ -106,8 +105,8 @@ ChannelPlan image_channel_plan(const View& x, bool rows, int64_t inner, const P*
 using ChannelSums = dev::SumPair<double>;
 
 // Sum of x - first and of (x - first)^2, where `first` is the channel's first element: plain sums
-// in double, whatever the mean. A thread adds about its own first element, so that the compute type
-// is enough there.
+// in double, whatever the mean. A thread subtracts its own first element, so that the compute type
+// is precise enough there.
 template <class T>
 struct MomentSums {
   using C = Compute<T>;
@@ -173,7 +172,7 @@ __global__ void __launch_bounds__(ChannelPlan::kThreads)
   using C = Compute<T>;
   using Slots = dev::RowSlots<T>;
   constexpr int kValues = Slots::kValues, kWarps = ChannelPlan::kThreads / 32;
-  constexpr int kRows = 2;  // in flight, so that fewer threads keep the memory busy
+  constexpr int kRows = 2;  // in flight, so that fewer threads keep memory busy
   auto& memory = dev::shared_mem<RowSumsSmem<T>>();
   const int thread = static_cast<int>(threadIdx.x), lanes = plan.lanes, lane = thread % lanes;
   const RowsPart part(plan, kValues);
@@ -255,7 +254,7 @@ __device__ __forceinline__ ChannelSums plane_sums(const Sums& sums, const Channe
   typename Sums::Channel all;
   all.start(sums, channel);
   int64_t count = 0;
-  // Divisions of 64 bits are calls, across which an unrolled loop would spill.
+  // 64-bit divisions are function calls, across which an unrolled loop would spill.
 #pragma unroll 1
   for (int64_t i = begin + threadIdx.x; i < end; i += ChannelPlan::kThreads) {
     const int64_t at = plane_position<kWidth>(plan, channel, i);
@@ -292,7 +291,7 @@ __global__ void __launch_bounds__(ChannelPlan::kThreads)
   }
 }
 
-// Calls finish(channel, sums) for every channel with its chunks added in order.
+// Adds the chunks of every channel in order and calls finish(channel, sums).
 template <class Finish>
 __global__ void __launch_bounds__(dev::kColumns* dev::kParts)
     channel_totals_kernel(const ChannelSums* partial, int64_t chunks, int64_t channels,

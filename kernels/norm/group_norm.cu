@@ -1,8 +1,8 @@
 // Group norm, both directions. Sums per image and channel in two stages in a fixed order
-// (norm/channel_sums.cuh), then a warp per group adds its channels and writes the coefficients that
-// each channel of each image has in the map that writes y or dx (norm/channel_map.cuh). x, and in
-// the backward dy, are read twice. Row-major images of few pixels are packed as channels-last ones:
-// a block per plane would have nothing to do.
+// (norm/channel_sums.cuh); then one warp per group adds the sums of its channels and writes the
+// coefficients of each channel and image for the map that writes y or dx (norm/channel_map.cuh). x,
+// and in the backward dy, are read twice. Row-major images of few pixels are packed as
+// channels-last: blocks of one plane would have too little work.
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/norm/group_norm_internal.h>
 #include <binade/kernels/norm/channel_map.cuh>
@@ -17,7 +17,7 @@ Order memory_order(const View& x, const GroupNormSizes& d) {
   return x.contiguous && d.inner >= kSmallPlane ? Order::row_major : Order::channels_last;
 }
 
-// Keeps the sums of a channel of an image.
+// Stores the sums of a channel of an image.
 struct KeepSums {
   ChannelSums* totals;
   __device__ void operator()(int64_t channel, const ChannelSums& sums) const {
@@ -32,12 +32,12 @@ struct Groups {
   const ChannelSums* totals;
   int64_t count;  // N * groups
   int channels, group_channels;
-  double pixels;  // of a channel of an image
+  double pixels;  // per channel of an image
   const C* weight;
   C* map_mean;
   C* map_scale;
 
-  // The first of the group's channels, of all images' channels and of an image's.
+  // Index of the group's first channel: among all images' channels, and within an image.
   __device__ int64_t first(int64_t group) const { return group * group_channels; }
   __device__ double weight_of(int64_t channel) const {
     return weight ? static_cast<double>(weight[channel % channels]) : 1.0;
@@ -48,7 +48,7 @@ template <class T, class C = Compute<T>>
 struct ForwardGroups {
   Groups<C> all;
   const T* x;
-  int64_t channel_stride, image_stride;  // to a channel's first element
+  int64_t channel_stride, image_stride;  // distance to a channel's first element
   double eps;
   const C* bias;
   C* mean;
@@ -130,8 +130,8 @@ __global__ void __launch_bounds__(kGroupThreads)
   }
 }
 
-// dweight = sum of rstd sum dy (x - mean), dbias = sum of sum dy, over images in a fixed order.
-// Either may be null. No images: zero.
+// dweight = sum over images of rstd sum dy (x - mean), dbias = sum over images of sum dy, in a
+// fixed order. Either may be null. 0 if there are no images.
 template <class C>
 __global__ void __launch_bounds__(dev::kColumns* dev::kParts)
     group_norm_parameter_gradients_kernel(const ChannelSums* totals, const C* rstd, int64_t images,
@@ -161,7 +161,7 @@ unsigned group_blocks(const GroupNormSizes& d) {
   return static_cast<unsigned>(ceil_div(d.images * d.groups, kGroupsOfBlock));
 }
 
-// Sums and `count` vectors of coefficients per image and channel.
+// Memory for sums and `count` vectors of coefficients per image and channel.
 class Memory {
  public:
   Memory(int vectors, const GroupNormSizes& d, const View& x)

@@ -1,9 +1,9 @@
-// Group normalisation: y = (x - mean) * rstd * weight + bias, where an image's channels fall into
-// groups of neighbours and each group of each image has one mean and rstd = 1 / sqrt(biased
-// variance + eps). One channel per group is instance norm. x, y, dy, dx: [N, C, ...] of any rank
-// >= 2, any strides and any floating dtype; the fast paths are channels-last and row-major. weight,
-// bias, dweight, dbias: [C]; mean and rstd: [N, groups]; contiguous and in the stat dtype
-// compute_dtype(x.dtype). Sums are taken over chunks of fixed size, then in double.
+// Group normalisation: y = (x - mean) * rstd * weight + bias. The channels of an image are split
+// into groups of adjacent channels, and each group of each image has one mean and rstd = 1 /
+// sqrt(biased variance + eps). One channel per group is instance norm. x, y, dy, dx: [N, C, ...] of
+// any rank >= 2, any strides and any floating dtype; the fast paths are channels-last and
+// row-major. weight, bias, dweight, dbias: [C]; mean and rstd: [N, groups]; contiguous, in the
+// compute dtype of x. Sums are taken over chunks of fixed size, then in double.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -21,10 +21,10 @@ struct GroupNormForward {
 };
 BINADE_KERNEL(group_norm_forward, GroupNormForward, y)
 
-// With u = (x - mean) * rstd and g = dy * weight, means over a group in dx and sums over images and
-// pixels in the others:
+// With u = (x - mean) * rstd and g = dy * weight; means are over a group, sums over images and
+// pixels:
 //   dx = rstd (g - mean(g) - u mean(g u)), dweight = sum dy u, dbias = sum dy.
-// dx, dweight and dbias may each be kNoView where not wanted. dx may be dy.
+// dx, dweight and dbias may each be kNoView if not wanted. dx may be dy.
 struct GroupNormBackward {
   const View& x;
   const View& dy;

@@ -1,7 +1,7 @@
-// Group norm on the CPU. Memory is planes [N, C, inner] where x is row-major and its planes are not
-// tiny, else rows [N * inner, C]. Two sums per image and channel are taken per task, a task being
-// kTaskElements elements of kTaskChannels channels of an image; tasks are added up in order in
-// double, channels then into groups. Each channel of each image has its own map in the second half.
+// Group norm on the CPU. Memory is planes [N, C, inner] if x is row-major and its planes are not
+// tiny, else rows [N * inner, C]. A task sums kTaskElements elements of kTaskChannels channels of
+// an image, two sums per channel. The sums of tasks are added in order in double, then those of
+// channels to groups. The second half maps each channel of each image with its own coefficients.
 #include <binade/kernels/base/moments.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
@@ -35,8 +35,7 @@ void set(const View& vector, int64_t i, double value) {
   }
 }
 
-// A tensor as planes or rows, through a copy where its memory is neither. Undefined views have no
-// elements.
+// A tensor as planes or rows, copied if its memory is neither. An undefined view has no elements.
 class Packed {
  public:
   Packed(const View& view, bool planes, const GroupNormSizes& d, Access access)
@@ -60,14 +59,14 @@ class Packed {
       }
     }
   }
-  // Elements between planes or rows.
+  // Number of elements between planes or rows.
   int64_t stride() const { return stride_; }
   std::byte* at(int64_t image, int64_t channel, int64_t pixel) const {
     const int64_t element = planes_ ? (image * d_.channels + channel) * d_.inner + pixel
                                     : (image * d_.inner + pixel) * stride_ + channel;
     return data_ ? data_ + element * static_cast<int64_t>(size_of(view_.dtype)) : nullptr;
   }
-  // After writing.
+  // Call it after writing: copies back if the tensor was packed.
   void finish() const {
     if (rows_) {
       rows_->finish();
@@ -88,7 +87,7 @@ class Packed {
   int64_t stride_ = 0;
 };
 
-// `count` vectors [N, C] in the stat dtype, in one workspace.
+// `count` vectors [N, C] in the compute dtype, in one workspace.
 class ChannelVectors {
  public:
   ChannelVectors(int count, const GroupNormSizes& d, DType dtype)
@@ -107,7 +106,7 @@ class ChannelVectors {
   Workspace workspace_;
 };
 
-// Two doubles per image, chunk of pixels and channel, filled by tasks in any order.
+// Two doubles per image, chunk of pixels and channel; tasks fill them in any order.
 class ChunkSums {
  public:
   explicit ChunkSums(const GroupNormSizes& d)
@@ -145,7 +144,7 @@ class ChunkSums {
   Workspace workspace_;
 };
 
-// Calls f(image, group) for all groups, over threads.
+// Calls f(image, group) for all groups, on several threads.
 template <class F>
 void for_groups(const GroupNormSizes& d, int64_t chunks, F&& f) {
   const int64_t grain = std::max<int64_t>(1, kWorkPerTask / (d.group_channels * (chunks + 1)));
@@ -160,7 +159,7 @@ bool by_planes(const View& x, const GroupNormSizes& d) {
   return x.contiguous && d.inner >= kSmallPlane;
 }
 
-// mean, rstd, and per image and channel the mean, scale and bias of the map.
+// Computes mean and rstd, and per image and channel the mean, scale and bias of the map.
 void find_moments(const GroupNormForward& a, const GroupNormSizes& d, bool planes, const Packed& x,
                   const ChannelVectors& map) {
   const ChunkSums sums(d);
@@ -214,7 +213,7 @@ void find_gradient_sums(const GroupNormBackward& a, const GroupNormSizes& d, boo
                                .sum_dy_x = sums.second(image, chunk) + channel};
     planes ? gradient_sum_planes_best(part) : gradient_sum_rows_best(part);
   });
-  // The first chunk becomes the total.
+  // Adds all chunks to the first one.
   for_groups(d, sums.chunks(), [&](int64_t image, int64_t group) {
     for (int64_t c = group * d.group_channels; c < (group + 1) * d.group_channels; ++c) {
       for (int64_t chunk = 1; chunk < sums.chunks(); ++chunk) {
@@ -225,7 +224,7 @@ void find_gradient_sums(const GroupNormBackward& a, const GroupNormSizes& d, boo
   });
 }
 
-// scale, shift and slope of the map from the sums.
+// Computes scale, shift and slope of the map from the sums.
 void find_backward_map(const GroupNormBackward& a, const GroupNormSizes& d, const ChunkSums& sums,
                        const ChannelVectors& map) {
   const View scale = map[1], shift = map[2], slope = map[3];
@@ -265,8 +264,8 @@ void find_parameter_gradients(const GroupNormBackward& a, const GroupNormSizes& 
   }
 }
 
-// Calls f(image, channel, channels, pixel, pixels) for parts of the tensor, over threads: planes,
-// or all channels of some rows.
+// Calls f(image, channel, channels, pixel, pixels) for parts of the tensor, on several threads:
+// planes, or all channels of some rows.
 template <class F>
 void for_parts(const GroupNormSizes& d, bool planes, F&& f) {
   const int64_t chunk = planes ? d.inner : std::max<int64_t>(1, kWorkPerTask / d.channels);

@@ -1,10 +1,10 @@
-// The sizes of a group norm call; checked_sizes() throws where arguments do not fit each other.
+// The sizes of a group norm call; checked_sizes() throws if the arguments do not fit each other.
 #pragma once
 #include <binade/kernels/norm/group_norm.h>
 
 namespace binade::kernels {
 
-// x as [images, channels, inner], its channels in groups of group_channels.
+// x as [images, channels, inner], with channels in groups of group_channels.
 struct GroupNormSizes {
   int64_t images, channels, inner, groups, group_channels;
 

@@ -5,7 +5,7 @@
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-// Sums run in the compute type over so many elements, then in double.
+// Sums are in the compute type over this many elements, then in double.
 constexpr int64_t kBlock = 4096;
 
 // Calls f(begin, count) for blocks of a plane.
@@ -16,8 +16,8 @@ BINADE_INLINE void for_blocks(int64_t count, F&& f) {
   }
 }
 
-// Of one block: the first pass gives a mean to rounding, the second its remainder and the
-// deviations.
+// Moments of one block: the first pass computes the mean up to rounding, the second its remainder
+// and the deviations.
 template <class T>
 void plane_moments(const T* plane, int64_t count, double& mean, double& deviations) {
   using C = Compute<T>;

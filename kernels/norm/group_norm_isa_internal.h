@@ -1,7 +1,7 @@
 // Kernels of group norm over planes: `channels` channels of `rows` adjacent elements each, whose
-// planes begin x_stride elements apart; with the arguments of the row kernels of batch norm
-// (batch_norm_isa_internal.h), where rows hold one element of each channel. And the map of the
-// backward, over both.
+// planes begin x_stride elements apart. The arguments are those of the row kernels of batch norm
+// (batch_norm_isa_internal.h), where rows hold one element of each channel. Also the map of the
+// backward, for planes and rows.
 #pragma once
 #include <binade/kernels/norm/batch_norm_isa_internal.h>
 
@@ -14,7 +14,7 @@ struct GroupNormBackwardMap {
   const void* dy;
   void* dx;
   int64_t x_stride, dy_stride, dx_stride, rows, channels;
-  const void* mean;  // C [channels], as the others
+  const void* mean;  // C [channels], like the others
   const void* scale;
   const void* shift;
   const void* slope;

@@ -1,9 +1,9 @@
 // Layer norm, forward.
 //  - team per row: the row fits the registers of a team of threads (cuda/row_team.cuh) and is read
-//    once. The mean comes first, then the deviations from it with the remainder of the mean. Blocks
-//    walk over rows, so that weight and bias are loaded once per thread.
-//  - block per row: longer rows. One pass takes mean and deviations (every thread about its own
-//    first element, merged by Chan's formula), one writes; its reads are L2 hits.
+//    once. The team computes the mean, then the deviations from it and the remainder of the mean.
+//    Blocks loop over rows, so that a thread loads weight and bias only once.
+//  - block per row: longer rows. One pass computes mean and deviations (every thread relative to
+//    its first element, merged by Chan's formula), one writes; its reads are L2 hits.
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/norm/layer_norm.h>
 #include <binade/kernels/cuda/row_team.cuh>
@@ -23,7 +23,7 @@ struct Problem {
   int64_t rows, cols;
   const C* weight;  // null: 1
   const C* bias;    // null: 0
-  C* mean;          // null: 0 in its place
+  C* mean;          // null: 0 instead
   C* rstd;
   C eps;
 };

@@ -1,10 +1,10 @@
-// Layer normalisation of the rows of a matrix: y = (x - mean) * rstd * weight + bias, one mean and
-// rstd = 1 / sqrt(biased variance + eps) per row; and root mean square normalisation, where mean is
-// kNoView: the same with 0 in its place, rstd = 1 / sqrt(mean(x^2) + eps), and without a bias. x,
-// y, dy, dx: [rows, cols], any strides and any floating dtype; a tensor normalised over its last
-// dimensions is seen as such a matrix. weight, bias, dweight and dbias: [cols]; mean and rstd:
-// [rows]; contiguous and in the stat dtype compute_dtype(x.dtype). Sums over rows are taken over
-// chunks of fixed size, then in double, so results are the same for any number of threads.
+// Layer normalisation of the rows of a matrix: y = (x - mean) * rstd * weight + bias, with one mean
+// and rstd = 1 / sqrt(biased variance + eps) per row. If mean is kNoView: root mean square
+// normalisation, which uses 0 for the mean, rstd = 1 / sqrt(mean(x^2) + eps), and no bias. x, y,
+// dy, dx: [rows, cols], any strides and any floating dtype; callers view a tensor normalised over
+// its last dimensions as such a matrix. weight, bias, dweight and dbias: [cols]; mean and rstd:
+// [rows]; contiguous, in the compute dtype of x. Sums over rows are taken over chunks of fixed
+// size, then in double, so results are the same for any number of threads.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -22,11 +22,10 @@ struct LayerNormForward {
 };
 BINADE_KERNEL(layer_norm_forward, LayerNormForward, y)
 
-// With u = (x - mean) * rstd and g = dy * weight, sums over a row in dx and over rows in the
-// others:
-//   dx = rstd (g - sum(g) / cols - u sum(g u) / cols), dweight = sum dy u, dbias = sum dy;
-// without a mean the term sum(g) is absent.
-// dx, dweight and dbias may each be kNoView where not wanted. dx may be dy.
+// With u = (x - mean) * rstd and g = dy * weight; sums for dx are over a row, the others over rows:
+//   dx = rstd (g - sum(g) / cols - u sum(g u) / cols), dweight = sum dy u, dbias = sum dy.
+// Without a mean the term sum(g) is absent. dx, dweight and dbias may each be kNoView if not
+// wanted. dx may be dy.
 struct LayerNormBackward {
   const View& x;
   const View& dy;

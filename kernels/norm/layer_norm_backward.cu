@@ -1,8 +1,8 @@
 // Layer norm, backward. Gradients of weight and bias are sums over all rows: every block adds up
 // its rows in a fixed order and writes one partial row, and a second kernel adds the partial rows.
 //  - team per row: x and dy fit the registers of a team of threads (cuda/row_team.cuh) and are read
-//    once. A few blocks per multiprocessor walk over the rows; a thread meets the same columns in
-//    every row, so its share of dweight and dbias stays in registers to the end, where the teams of
+//    once. A few blocks per multiprocessor loop over the rows; a thread has the same columns in
+//    every row, so its part of dweight and dbias stays in registers to the end. Then the teams of
 //    the block are added in shared memory.
 //  - longer rows: block per row for dx, which reads x and dy twice (the second time from L2), and
 //    threads across columns for the partial rows.
@@ -18,8 +18,7 @@ constexpr int kMostLanes = 512, kTeamThreads = 256, kRowThreads = 512;
 constexpr int64_t kMostBlocks = 4096;
 constexpr int64_t kTeamBlocks = 396;  // three on each of 132 multiprocessors: one round
 constexpr int kChunkRows = 64;
-// Blocks that must fit a multiprocessor; 0: the compiler weighs it. On Turing it would spill for
-// two.
+// Blocks that must fit on a multiprocessor; 0: the compiler decides. On Turing two would spill.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int kResident = 1;
 #else
@@ -30,10 +29,10 @@ template <class T, class C = Compute<T>>
 struct Problem {
   const T* x;
   const T* dy;
-  T* dx;  // null where not wanted, as the partial sums
+  T* dx;  // null if not wanted, like the partial sums
   int64_t rows, cols;
   const C* weight;  // null: 1
-  const C* mean;    // null: 0 in its place
+  const C* mean;    // null: 0 instead
   const C* rstd;
   C* dweight;  // [parts, cols]
   C* dbias;
@@ -45,7 +44,7 @@ struct TeamSmem {
   C column[kTeamThreads * kRowValues<T>];
 };
 
-// Adds the columns of all teams of the block into those of the first, in the order of the teams.
+// Adds the columns of all teams of the block to those of the first team, in the order of the teams.
 template <class T, class C, int kValues>
 __device__ __forceinline__ void add_teams(C (&sums)[kValues], const RowPlan& plan,
                                           const dev::Team& team, TeamSmem<T>& memory) {
@@ -68,7 +67,8 @@ __device__ __forceinline__ void add_teams(C (&sums)[kValues], const RowPlan& pla
   }
 }
 
-// kCentred: with a mean. A choice at run time would cost registers that are not there.
+// kCentred: with a mean. It is a template argument because a choice at run time would need more
+// registers than there are.
 template <class T, bool kCentred>
 __global__ void __launch_bounds__(kMostLanes, kResident)
     layer_norm_backward_team_per_row_kernel(Problem<T> p, RowPlan plan) {
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kRowThreads)
 }
 
 // Block (x, y) takes dev::kColumns columns from x and the rows of chunk y: lanes across columns,
-// warps across rows, one partial row per chunk.
+// warps across rows. It writes one partial row per chunk.
 template <class T>
 __global__ void __launch_bounds__(dev::kColumns* dev::kParts)
     layer_norm_backward_threads_across_columns_kernel(Problem<T> p, int64_t chunks) {
@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(dev::kColumns* dev::kParts)
   }
 }
 
-// dweight and dbias from `parts` partial rows each, in double. Either may be null.
+// Adds `parts` partial rows each to dweight and dbias, in double. Either may be null.
 template <class C>
 __global__ void __launch_bounds__(dev::kColumns* dev::kParts)
     layer_norm_partial_rows_kernel(const C* partial_dweight, const C* partial_dbias, int64_t parts,
@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(dev::kColumns* dev::kParts)
 
 // launchers ---------------------------------------------------------------------------------------
 
-// [parts, cols] of the stat dtype where `target` is wanted.
+// [parts, cols] in the compute dtype if `target` is wanted, else empty.
 Workspace partial_rows(const View& target, int64_t parts) {
   const size_t bytes =
       target ? static_cast<size_t>(parts * target.numel) * size_of(target.dtype) : 0;
@@ -280,7 +280,7 @@ void cuda::layer_norm_backward(const LayerNormBackward& a) {
   if (cols == 0) {
     return;
   }
-  // An empty batch still clears dweight and dbias: sums of nothing.
+  // An empty batch still sets dweight and dbias to 0.
   const DenseInput x(a.x), dy(a.dy);
   const DenseOutput dx(a.dx);
   dispatch_floating("layer_norm backward", a.x.dtype, [&]<class T>(Type<T>) {

@@ -31,7 +31,7 @@ class ChunkSums {
   void* chunk(int64_t i) const {
     return target_ ? workspace_.as<std::byte>() + i * bytes() : nullptr;
   }
-  // The chunks in order, column by column.
+  // Adds the chunks in order, column by column.
   void add_up() const {
     if (!target_) {
       return;

@@ -9,9 +9,9 @@ BINADE_INLINE C square_root(C x) {
   return sqrt(broadcast(x))[0];
 }
 
-// The first pass gives a mean to rounding, the second its remainder and the deviations, so that
-// neither digits of a large mean nor of a small variance are lost. The second also prefetches the
-// next row: memory is read in the first pass only.
+// The first pass computes the mean up to rounding, the second its remainder and the deviations, so
+// that neither a large mean nor a small variance loses digits. The second pass also prefetches the
+// next row: only the first pass reads from memory.
 template <bool kNontemporal, class T>
 void forward_row(const LayerNormRows& a, int64_t row) {
   using C = Compute<T>;

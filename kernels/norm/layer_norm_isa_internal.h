@@ -1,5 +1,5 @@
-// Row kernels of layer norm: `rows` rows of `cols` adjacent elements. Strides count elements
-// between rows; C is the stat dtype's type.
+// Row kernels of layer norm: `rows` rows of `cols` adjacent elements. Strides are elements between
+// rows; C is the type of the compute dtype.
 #pragma once
 #include <binade/kernels/base/dtype.h>
 #include <binade/kernels/base/isa.h>
@@ -11,9 +11,9 @@ struct LayerNormRows {
   const void* x;
   void* y;
   int64_t x_stride, y_stride, rows, cols;
-  const void* weight;  // C [cols] or null, as bias
+  const void* weight;  // C [cols] or null, like bias
   const void* bias;
-  void* mean;  // C [rows], as rstd; null: 0 in its place
+  void* mean;  // C [rows], like rstd; null: 0 instead
   void* rstd;
   double eps;
   bool nontemporal;  // y is large (base/strided.h, kNontemporalBytes) and not x
@@ -23,14 +23,14 @@ struct LayerNormRowsBackward {
   DType dtype;
   const void* x;
   const void* dy;
-  void* dx;  // null where not wanted
+  void* dx;  // null if not wanted
   int64_t x_stride, dy_stride, dx_stride, rows, cols;
   const void* weight;  // C [cols] or null
-  const void* mean;    // C [rows], as rstd; null: 0 in its place
+  const void* mean;    // C [rows], like rstd; null: 0 instead
   const void* rstd;
-  void* dweight;  // C [cols], sums over these rows; null where not wanted, as dbias
+  void* dweight;  // C [cols], sums over these rows; null if not wanted; so is dbias
   void* dbias;
-  bool nontemporal;  // of dx, which is neither x nor dy
+  bool nontemporal;  // for dx, which is neither x nor dy
 };
 
 BINADE_ISA_KERNEL(layer_norm_rows, const LayerNormRows& a)

@@ -1,10 +1,10 @@
 // Clipping of gradients on a device.
 //
-// gradient_norm: two stages. Blocks stride over the gradient as 16-byte vectors, each thread keeps
-// one double, a block one partial; then one block adds the partials in a fixed order to the result.
-// The number of blocks depends on the length only, so the bits repeat on any device.
-// clamp_gradient, replace_non_finite: one pass in place, a vector per thread and turn; a vector is
-// written only where it changed.
+// gradient_norm has two stages. Blocks stride over the gradient as 16-byte vectors; each thread
+// keeps one double and each block writes one partial; then one block adds the partials in a fixed
+// order to the result. The number of blocks depends on the length only, so the bits are the same on
+// any device. clamp_gradient and replace_non_finite are one pass in place, one vector per thread
+// and turn; a vector is written only if it changed.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/optimizer/gradient_values_internal.h>
 #include <binade/kernels/cuda/block_reduce.cuh>
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Replaces elements in place: change(value) returns whether it did.
+// Changes elements in place: change(value) returns true if it changed the value.
 template <class T, class F>
 __device__ __forceinline__ void change_elements(const dev::VectorSpan& span, T* grad, F change) {
   dev::for_each_vector<dev::kVectorOf<T>>(span, [&](auto width, int64_t at) {

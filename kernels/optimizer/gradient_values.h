@@ -1,12 +1,12 @@
-// What gradient clipping does to flat gradients: contiguous vectors of a floating dtype that hold
-// scale * tag times the true gradient. A tag is f64 [1] in the memory of the device; kNoView is 1.
+// Kernels of gradient clipping. A gradient is a contiguous vector of a floating dtype that holds
+// scale * tag times the true gradient. A tag is f64 [1] in device memory; kNoView means 1.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
 namespace binade::kernels {
 
-// Adds sum(|g|^p) of the true gradient g to result (f64 [1]), or, for an infinite p, makes it the
-// larger of itself and the largest |g|; NaN wins.
+// Adds sum(|g|^p) of the true gradient g to result (f64 [1]). For an infinite p result becomes the
+// larger of itself and the largest |g|; NaN propagates.
 struct GradientNorm {
   const View& grad;
   double scale;
@@ -16,7 +16,7 @@ struct GradientNorm {
 };
 BINADE_KERNEL(gradient_norm, GradientNorm, grad)
 
-// Clamps the true gradient to [-limit, limit]. NaN and infinities stay.
+// Clamps the true gradient to [-limit, limit]. Leaves NaN and infinities unchanged.
 struct ClampGradient {
   const View& grad;
   double scale;
@@ -25,7 +25,7 @@ struct ClampGradient {
 };
 BINADE_KERNEL(clamp_gradient, ClampGradient, grad)
 
-// Replaces inf by the largest finite number of the dtype and NaN by 0; where `when` (f64 [1]) is
+// Replaces inf by the largest finite number of the dtype and NaN by 0; if `when` (f64 [1]) is
 // given, only if it is not 0.
 struct ReplaceNonFinite {
   const View& grad;

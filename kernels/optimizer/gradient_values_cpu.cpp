@@ -1,5 +1,5 @@
-// Clipping of gradients on the CPU: plain loops in memory order. A norm adds up chunks of fixed
-// size in order.
+// Gradient clipping on the CPU: plain loops in memory order. A norm sums chunks of fixed size in
+// order.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/optimizer/gradient_values_internal.h>
@@ -12,7 +12,7 @@ namespace {
 
 double full_scale(double scale, const View& tag) { return tag ? scale * *tag.as<double>() : scale; }
 
-// NaN wins.
+// NaN propagates.
 double larger(double a, double b) { return b > a || std::isnan(b) ? b : a; }
 
 }  // namespace

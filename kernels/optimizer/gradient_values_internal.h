@@ -1,4 +1,4 @@
-// Numbers that every backend of gradient_values.h uses.
+// Constants and helpers that every backend of gradient_values.h uses.
 #pragma once
 #include <binade/kernels/optimizer/gradient_values.h>
 

@@ -1,14 +1,14 @@
-// Optimizer steps over flat ranges of the parameter arena, one pass over memory each.
-// All views of a step are 1-D, contiguous and of one length. grad has the parameter's dtype. master
-// and the optimizer state are in the stat dtype compute_dtype(param.dtype).
+// Optimizer steps over flat ranges of the parameter arena, one pass over memory each. All views of
+// a step are 1-D, contiguous and of one length. grad has the parameter's dtype. master and the
+// optimizer state have its compute dtype.
 //   f32, f64 parameters: master is kNoView, param is updated.
 //   f16, bf16 with a master: the master is updated and param receives its rounded copy.
 //   f16, bf16 without a master: param is updated in float and rounded (precision mode "half").
-// g = grad * grad_multiplier, where the multiplier holds unscaling, clip factor and accumulation
-// divisor. Arithmetic in the stat dtype; what depends on the step only is computed in double.
-// With `words` (StretchWords of kernels/optimizer/step_rule.h, in the memory of the device)
-// learning rate, momentum (of Adam and its like beta1), multiplier and number of the update are
-// read from there instead of the arguments, and where its `apply` is 0 nothing happens.
+// g = grad * grad_multiplier, where the multiplier combines unscaling, clip factor and accumulation
+// divisor. Arithmetic is in the compute dtype; values that only depend on the step are computed in
+// double. If `words` (StretchWords of kernels/optimizer/step_rule.h, in device memory) is given,
+// learning rate, momentum (beta1 of Adam etc.), multiplier and number of the update are read from
+// there instead of from the arguments, and if its `apply` is 0 the step does nothing.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -22,9 +22,9 @@ struct GradientStats {
 };
 BINADE_KERNEL(gradient_stats, GradientStats, result)
 
-// g += weight_decay p; buffer = momentum buffer + (1 - dampening) g, but g itself where first_step;
-// g = nesterov ? g + momentum buffer : buffer; p -= lr g.
-// momentum_buffer may be kNoView where momentum is 0, and is not read where first_step.
+// g += weight_decay p; buffer = momentum buffer + (1 - dampening) g, or g itself if first_step; g =
+// nesterov ? g + momentum buffer : buffer; p -= lr g. momentum_buffer may be kNoView if momentum is
+// 0, and is not read if first_step.
 struct SgdStep {
   const View& param;
   const View& master;
@@ -41,7 +41,7 @@ BINADE_KERNEL(sgd_step, SgdStep, param)
 // g += weight_decay p (decoupled, AdamW: p *= 1 - lr weight_decay instead);
 // exp_avg = beta1 exp_avg + (1 - beta1) g; exp_avg_sq = beta2 exp_avg_sq + (1 - beta2) g^2;
 // p -= lr (exp_avg / (1 - beta1^step)) / (sqrt(exp_avg_sq / (1 - beta2^step)) + eps), step from 1.
-// With max_exp_avg_sq (AMSGrad) the running maximum of exp_avg_sq takes its place in the last line.
+// With max_exp_avg_sq (AMSGrad) the last line uses the running maximum of exp_avg_sq instead.
 struct AdamStep {
   const View& param;
   const View& master;

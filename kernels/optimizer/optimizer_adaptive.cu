@@ -43,7 +43,7 @@ struct Rmsprop {
     for (int i = 0; i < kWidth; ++i) {
       if (means) {
         v[i] -= mean[i] * mean[i];
-        v[i] = v[i] < C(0) ? C(0) : v[i];  // a NaN stays
+        v[i] = v[i] < C(0) ? C(0) : v[i];  // keeps NaN
       }
       b[i] = now.momentum * b[i] + g[i] / (std::sqrt(v[i]) + eps);  // without a buffer b was 0
       p[i] -= now.lr * b[i];

@@ -5,11 +5,11 @@
 
 namespace binade::kernels {
 
-// g += weight_decay p; square_avg = alpha square_avg + (1 - alpha) g^2;
-// u = g / (sqrt(square_avg) + eps); with grad_avg (centered)
-// grad_avg = alpha grad_avg + (1 - alpha) g and u = g / (sqrt(square_avg - grad_avg^2) + eps),
-// where a difference below 0 counts as 0; with momentum_buffer momentum_buffer = momentum
-// momentum_buffer + u, which takes the place of u; p -= lr u.
+// g += weight_decay p; square_avg = alpha square_avg + (1 - alpha) g^2; u = g / (sqrt(square_avg) +
+// eps); with grad_avg (centered) grad_avg = alpha grad_avg + (1 - alpha) g and u = g /
+// (sqrt(square_avg - grad_avg^2) + eps), where a negative difference counts as 0; with
+// momentum_buffer momentum_buffer = momentum momentum_buffer + u, and u = momentum_buffer; p -= lr
+// u.
 struct RmspropStep {
   const View& param;
   const View& master;

@@ -1,4 +1,4 @@
-// RMSprop and Adagrad on the CPU, shared out among threads like the steps of optimizer_cpu.cpp.
+// RMSprop and Adagrad on the CPU, split over threads like the steps of optimizer_cpu.cpp.
 #include <binade/kernels/optimizer/optimizer_adaptive_internal.h>
 #include <binade/kernels/optimizer/optimizer_adaptive_isa_internal.h>
 #include <binade/kernels/optimizer/optimizer_blocks_internal.h>

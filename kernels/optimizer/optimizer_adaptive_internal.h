@@ -1,15 +1,15 @@
-// Numbers of an RMSprop or Adagrad step that come as arguments, for every backend.
+// The device scalars of an RMSprop or Adagrad step, computed from its arguments; for every backend.
 #pragma once
 #include <binade/kernels/optimizer/optimizer_adaptive.h>
 #include <binade/kernels/optimizer/step_rule.h>
 
 namespace binade::kernels {
 
-// Of a step without words.
+// For a step whose scalars come as arguments.
 StretchWords words_of(const RmspropStep& a);
 StretchWords words_of(const AdagradStep& a);
 
-// The rate of Adagrad in this update.
+// The learning rate of Adagrad for this update.
 BINADE_HD inline double adagrad_rate(const StretchWords& w, double lr_decay) {
   return w.lr / (1 + (w.update - 1) * lr_decay);
 }

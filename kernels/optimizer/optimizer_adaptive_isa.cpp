@@ -28,7 +28,7 @@ void rmsprop(const RmspropRange& a) {
       const Vector<C> mean = alpha * load_some<part()>(means + i, n) + rest * g;
       store_some<part()>(means + i, mean, n);
       v -= mean * mean;
-      v = v < Vector<C>{} ? Vector<C>{} : v;  // a NaN stays
+      v = v < Vector<C>{} ? Vector<C>{} : v;  // keeps NaN
     }
     Vector<C> u = g / (sqrt(v) + eps);
     if (buffer) {

@@ -1,4 +1,4 @@
-// How the CPU's optimizer steps are shared out among threads (internal to kernels/).
+// How the CPU splits optimizer steps over threads (internal to kernels/).
 #pragma once
 #include <binade/kernels/base/element.h>
 #include <binade/kernels/base/parallel.h>

@@ -1,5 +1,5 @@
-// Optimizer steps on the CPU. Threads get whole blocks of elements, so an element's place in a
-// vector, and with it every bit of the result, depends on its index only. gradient_stats adds up
+// Optimizer steps on the CPU. Threads get whole blocks of elements, so an element's lane in a
+// vector, and with it every bit of the result, depends on its index only. gradient_stats sums
 // chunks of fixed size in order.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/optimizer/optimizer_blocks_internal.h>

@@ -1,20 +1,20 @@
-// Checks that the optimizer kernels share, and the numbers of a step that come as arguments.
+// Checks that the optimizer kernels share, and the scalars of a step computed from its arguments.
 #pragma once
 #include <binade/kernels/optimizer/optimizer.h>
 #include <binade/kernels/optimizer/step_rule.h>
 
 namespace binade::kernels {
 
-// A contiguous vector of this dtype and of param's length.
+// Checks for a contiguous vector of this dtype and of param's length.
 void check_flat(const char* op, const char* name, const View& view, const View& like, DType dtype);
-// What every step has.
+// Checks the arguments that every step has.
 void check_step(const char* op, const View& param, const View& master, const View& grad,
                 const View& words);
-// A contiguous f64 vector of this length.
+// Checks for a contiguous f64 vector of this length.
 void check_words(const char* op, const char* name, const View& view, int64_t length);
 void check_flat_gradient(const char* op, const View& grad);
 
-// Of a step without words.
+// For a step whose scalars come as arguments.
 StretchWords words_of(const SgdStep& a);
 StretchWords words_of(const AdamStep& a);
 

@@ -1,12 +1,12 @@
 // Range kernels of the optimizers: elements [0, count) of flat arrays. T is the parameter's type, C
-// its stat type.
+// the type of its compute dtype.
 #pragma once
 #include <binade/kernels/base/dtype.h>
 #include <binade/kernels/base/isa.h>
 
 namespace binade::kernels {
 
-// The arrays that every step has.
+// The arrays of every step.
 struct StepRange {
   DType dtype;
   void* param;       // T

@@ -1,11 +1,12 @@
 // Statistics of gradients on a device: sum of squares of the finite elements, number and first
 // position of the others.
 //
-// Two stages. Blocks stride over the gradient as 16-byte vectors; a thread adds squares in double,
-// since those of large f32 gradients leave the range of float; a block leaves one partial. Then one
-// block adds the partials in a fixed order. The number of blocks depends on the length only, so the
-// bits repeat on any device. step_stats differs in the last write: there the sum is divided by the
-// square of the scale, which may be known to the device only, and added to the words of the step.
+// There are two stages. Blocks stride over the gradient as 16-byte vectors; a thread adds squares
+// in double, since squares of large f32 gradients overflow float; a block writes one partial. Then
+// one block adds the partials in a fixed order. The number of blocks depends on the length only, so
+// the bits are the same on any device. step_stats differs in the last write: it divides the sum by
+// the square of the scale, which may be known to the device only, and adds it to the device scalars
+// of the step.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/optimizer/optimizer_internal.h>
 #include <binade/kernels/optimizer/step_words.h>
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Where the statistics go: f64 [2], or the words of a step.
+// Where the statistics go: f64 [2], or the device scalars of a step.
 struct Target {
   double* result = nullptr;
   OptimizerWords* words = nullptr;

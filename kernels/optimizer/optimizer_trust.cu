@@ -1,7 +1,7 @@
 // LAMB and LARS on a device. A block takes one chunk of a parameter, as 16-byte vectors: first for
-// the partial sums of squares, in double, then for the update; in between a block per parameter
-// adds up the partials in a fixed order. LAMB's direction is computed twice from its moments: that
-// reads as many bytes as keeping it would, and needs no memory.
+// partial sums of squares, in double, then for the update. In between, one block per parameter adds
+// the partials in a fixed order. LAMB's direction is computed twice from its moments: this reads as
+// many bytes as a stored direction would, and needs no memory.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/optimizer/optimizer_trust_internal.h>
 #include <binade/kernels/cuda/block_reduce.cuh>
@@ -30,7 +30,7 @@ Table table_of(const TrustTable& t) {
           t.ratios.as<double>()};
 }
 
-// The elements of a block's chunk, from `begin` of the range.
+// The elements of a block's chunk, which starts `begin` elements into the range.
 template <class T, class... S>
 __device__ __forceinline__ dev::VectorSpan chunk_span(const Arrays<T>& a, int64_t begin,
                                                       int64_t count, S*... state) {

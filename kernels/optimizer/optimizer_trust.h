@@ -1,31 +1,32 @@
-// LAMB and LARS: steps whose rate depends on the norms of each parameter, over flat ranges of the
-// parameter arena, under the conventions of kernels/optimizer/optimizer.h. A range holds whole
-// parameters, and a table says where they lie.
+// LAMB and LARS: steps whose learning rate depends on the norms of each parameter, over flat ranges
+// of the parameter arena, under the conventions of kernels/optimizer/optimizer.h. A range holds
+// whole parameters, and a table lists their positions.
 //
-// Three passes without a wait: partial sums of squares over chunks of parameters (LAMB updates its
-// moments there), the sums per parameter in the order of its chunks, which give a ratio each, and
-// the update. Sums are in double, and their order depends on the table only.
+// There are three passes, and the host does not wait: partial sums of squares over chunks of
+// parameters (LAMB updates its moments there); the sums per parameter in the order of its chunks,
+// and from these its ratio; and the update. Sums are in double, and their order depends on the
+// table only.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
 namespace binade::kernels {
 
-inline constexpr int64_t kTrustChunk = 8192;  // the most elements of a chunk
+inline constexpr int64_t kTrustChunk = 8192;  // the maximum number of elements of a chunk
 
-// Rows of two tables that describe more than the range: they count from a place, a chunk and an
-// item of their own, and origin, first_chunk and first_item say where the range begins.
+// Rows of two tables that may describe more than this range. Positions, chunks and items are
+// numbered over the whole table; origin, first_chunk and first_item are the numbers at which the
+// range begins.
 struct TrustTable {
-  View chunks;     // i64 [chunks, 3]: the first element, how many, and of which item
-  View items;      // i64 [items, 2], the parameters: the first chunk and the one after the last
-  int64_t origin;  // the place of the first element of the range
+  View chunks;          // i64 [chunks, 3]: the first element, the count, the item
+  View items;           // i64 [items, 2], parameters: the first chunk, the one after the last
+  int64_t origin;       // the position of the range's first element
   int64_t first_chunk;  // the number of the first row of `chunks`
   int64_t first_item;   // the number of the first row of `items`
   View ratios;          // f64 [items]: written
 };
 
-// exp_avg, exp_avg_sq as in adam_step; r = (exp_avg / (1 - beta1^step)) /
-// (sqrt(exp_avg_sq / (1 - beta2^step)) + eps) + weight_decay p; ratio = |p| / |r|, 1 where either
-// is 0; p -= lr ratio r.
+// exp_avg, exp_avg_sq as in adam_step; r = (exp_avg / (1 - beta1^step)) / (sqrt(exp_avg_sq / (1 -
+// beta2^step)) + eps) + weight_decay p; ratio = |p| / |r|, or 1 if either is 0; p -= lr ratio r.
 struct LambStep {
   const View& param;
   const View& master;
@@ -40,7 +41,7 @@ struct LambStep {
 };
 BINADE_KERNEL(lamb_step, LambStep, param)
 
-// ratio = trust_coefficient |p| / (|g| + weight_decay |p| + eps), 1 where |p| or |g| is 0;
+// ratio = trust_coefficient |p| / (|g| + weight_decay |p| + eps), or 1 if |p| or |g| is 0;
 // momentum_buffer = momentum momentum_buffer + lr ratio (g + weight_decay p); p -= momentum_buffer.
 struct LarsStep {
   const View& param;

@@ -1,5 +1,5 @@
-// LAMB and LARS on the CPU: threads take whole chunks, and the sums of a parameter are added up in
-// the order of its chunks.
+// LAMB and LARS on the CPU: threads take whole chunks, and the sums of a parameter are added in the
+// order of its chunks.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/optimizer/optimizer_blocks_internal.h>
 #include <binade/kernels/optimizer/optimizer_trust_internal.h>
@@ -19,7 +19,7 @@ void for_chunks(const TrustTable& table, F&& body) {
                });
 }
 
-// measure(range) writes the sums of a range, update(range) comes after its rate is known.
+// measure(range) writes the sums of a range; update(range) runs once the learning rate is known.
 template <class Step, class RangeOf, class Measure, class Update>
 void run(const Step& a, const StretchWords& w, RangeOf range_of, Measure measure, Update update) {
   const TrustTable& table = a.table;

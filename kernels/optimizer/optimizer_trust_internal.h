@@ -1,11 +1,11 @@
-// The rules of LAMB and LARS that every backend uses.
+// The rules of LAMB and LARS, for every backend.
 #pragma once
 #include <binade/kernels/optimizer/optimizer_trust.h>
 #include <binade/kernels/optimizer/step_rule.h>
 
 namespace binade::kernels {
 
-// Of a step without words.
+// For a step whose scalars come as arguments.
 StretchWords words_of(const LambStep& a);
 StretchWords words_of(const LarsStep& a);
 
@@ -16,12 +16,12 @@ struct TrustItem {  // a row of the items
   int64_t first, last;
 };
 
-// Sums of squares: of a parameter, and of its direction (LAMB) or gradient (LARS).
+// Sums of squares of a parameter, and of its direction (LAMB) or gradient (LARS).
 struct TrustSums {
   double p, r;
 };
 
-// What the ratio of a parameter comes from; trust_coefficient 0 stands for LAMB.
+// The coefficients of a parameter's ratio; trust_coefficient 0 means LAMB.
 struct TrustRule {
   double trust_coefficient = 0, weight_decay = 0, eps = 0;
 };

@@ -4,7 +4,7 @@
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-// LAMB's direction from its moments.
+// LAMB's direction, computed from its moments.
 template <class C>
 struct Direction {
   C first_scale, second_scale, eps, decay;

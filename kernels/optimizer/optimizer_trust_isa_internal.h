@@ -1,4 +1,5 @@
-// Range kernels of LAMB and LARS: elements [0, count) of flat arrays, which lie in one parameter.
+// Range kernels of LAMB and LARS: elements [0, count) of flat arrays, which belong to one
+// parameter.
 #pragma once
 #include <binade/kernels/optimizer/optimizer_isa_internal.h>
 
@@ -22,7 +23,7 @@ struct LarsRange {
   double* sums = nullptr;  // squares of p and of the gradient
 };
 
-// The first pass, and the last.
+// The first pass and the last one.
 BINADE_ISA_KERNEL(lamb_measure_range, const LambRange& a)
 BINADE_ISA_KERNEL(lamb_update_range, const LambRange& a)
 BINADE_ISA_KERNEL(lars_measure_range, const LarsRange& a)

@@ -1,4 +1,4 @@
-// What the range kernels of the optimizers share. To be included by *_isa.cpp only, like
+// Shared by the range kernels of the optimizers. Include only from *_isa.cpp, like
 // vector_math_internal.h.
 #pragma once
 #include <binade/kernels/base/vector_math_internal.h>
@@ -7,7 +7,7 @@
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-// Parameter vectors: read from the master where there is one, written to both.
+// Parameter vectors: read from the master if there is one, and written to both.
 template <class T>
 struct Parameters {
   using C = Compute<T>;

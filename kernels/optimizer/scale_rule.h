@@ -1,5 +1,5 @@
-// How a loss scale changes: one rule for the host and for the words of a device (step_rule.h), so
-// that a scaler in host memory and one in device memory walk through the same scales.
+// How a loss scale changes: one rule for the host and for device scalars (step_rule.h), so that a
+// scaler in host memory and one in device memory have the same sequence of scales.
 #pragma once
 #include <binade/kernels/base/host_device.h>
 
@@ -7,7 +7,7 @@
 
 namespace binade::kernels {
 
-// What an overflow does when the scale can fall no further.
+// The reaction to an overflow when the scale cannot decrease any more.
 enum class AtFloor : uint8_t {
   error,  // throw, with the cause
   skip,   // skip the step and go on
@@ -22,15 +22,14 @@ struct ScaleRule {
   AtFloor at_floor = AtFloor::error;
 };
 
-// Whether the scale can fall no further.
+// True if the scale cannot decrease any more.
 BINADE_HD inline bool scale_at_floor(const ScaleRule& rule, double scale) {
   return rule.backoff_factor == 1 || scale <= rule.min_scale;
 }
 
-// Takes note of a step: a finite one counts up, and at growth_interval the scale grows and the
-// count returns to 0; an overflow backs the scale off and returns the count to 0. Growth beyond
-// max_scale stops there, growth beyond the largest float does not happen; a scale does not fall
-// below min_scale.
+// Updates the scale after a step. A finite step increments the count; at growth_interval the scale
+// grows and the count restarts at 0. An overflow lowers the scale and resets the count. Growth
+// stops at max_scale and never exceeds the largest float; the scale does not fall below min_scale.
 template <class Count>
 BINADE_HD inline void update_scale(const ScaleRule& rule, bool overflow, double& scale,
                                    Count& growth_tracker, Count& skipped_steps) {

@@ -1,5 +1,5 @@
-// The arrays of an optimizer step, as its kernels read and write them: values come from the master
-// where there is one and go to both.
+// The arrays of an optimizer step, as its kernels read and write them: values are read from the
+// master if there is one, and written to both.
 #pragma once
 #include <binade/kernels/cuda/vector.cuh>
 

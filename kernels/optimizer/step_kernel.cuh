@@ -1,15 +1,14 @@
-// Optimizer steps that update every element by itself: one pass over memory. A thread takes as many
-// neighbouring elements as 16 bytes hold of the parameter's type (8 of f16, 4 of f32) and reads
+// Optimizer steps that update each element independently: one pass over memory. A thread takes the
+// adjacent elements that fill 16 bytes of the parameter's type (8 of f16, 4 of f32) and reads
 // gradient, parameter or master, and state; unscaling, clipping, decay and update happen in
-// registers; it writes state, master and the rounded parameter. The numbers of the step come by
-// value or, where the host does not know them, from words in device memory; a step that those skip
-// ends at once.
+// registers; it writes state, master and the rounded parameter. The scalars of the step come by
+// value or, if the host does not know them, from device memory; if these say skip, the step ends at
+// once.
 //
 // An optimizer is a rule: the arrays of its state, its numbers, and
-//   C decay;                                           // added to the gradient, times the
-//   parameter Now now(const StretchWords&) const;                // what is the same for all
-//   elements of a step void update(const Now&, at, C (&p)[n], C (&g)[n]) const;  // parameters and
-//   state from gradients
+//   C decay;  // times the parameter, added to the gradient
+//   Now now(const StretchWords&) const;  // the same for all elements of a step
+//   void update(const Now&, at, C (&p)[n], C (&g)[n]) const;  // parameters and state
 #pragma once
 #include <binade/kernels/optimizer/step_rule.h>
 #include <binade/kernels/optimizer/step_arrays.cuh>

@@ -1,8 +1,8 @@
-// The numbers of a training step that a device keeps for itself, and the rules that change them.
+// The scalars of a training step that stay on the device, and the rules that change them.
 //
-// A step on a device waits for no host: loss scale, counters, learning rates and the decision to
-// apply or skip are f64 words in device memory, laid out as the structs below (vectors of doubles;
-// counts are exact up to 2^53). The rules are functions for both sides.
+// A step on a device does not wait for the host: loss scale, counters, learning rates and the
+// decision to apply or skip are f64 scalars in device memory, laid out as the structs below
+// (vectors of doubles; counts are exact up to 2^53). The rules are functions for host and device.
 #pragma once
 #include <binade/kernels/optimizer/scale_rule.h>
 
@@ -11,36 +11,37 @@
 
 namespace binade::kernels {
 
-// Of a loss scaler.
+// Device scalars of a loss scaler.
 struct ScalerWords {
   double scale = 0, growth_tracker = 0, skipped_steps = 0;
   double needs_full_precision = 0;  // 1 after an overflow at the floor with AtFloor::fp32
-  double loss = 0;                  // with which the last scaled backward began
+  double loss = 0;                  // of the last scaled backward
   double overflow_position = -1;    // the first element that was not finite, in the last overflow
-  // An overflow at the floor with AtFloor::error: 1, or 2 where gradients did not all come from a
-  // backward with this scale. No step is applied until the host has read this and thrown.
+  // After an overflow at the floor with AtFloor::error: 1, or 2 if some gradients did not come from
+  // a backward with this scale. No step is applied until the host has read this and thrown.
   double halted = 0;
-  double halted_loss = 0, halted_after = 0;  // the loss then, and how many steps came after
+  double halted_loss = 0, halted_after = 0;  // the loss then, and how many steps followed
 };
 
-// Of an optimizer.
+// Device scalars of an optimizer.
 struct OptimizerWords {
-  // Of the true gradients of this step: sum of squares of the finite elements, number of the
-  // others, position of the first of those (its place in step_stats), -1 if there is none.
+  // Over the true gradients of this step: sum of squares of the finite elements, number of the
+  // others, and the position of the first of the others (as given to step_stats), -1 if there is
+  // none.
   double squares = 0, non_finite = 0, first_position = 0;
-  double scale = 0, mixed = 0;  // of the first measured gradient; 1: another had a different one
+  double scale = 0, mixed = 0;  // of the first measured gradient; mixed = 1: another one differed
   double apply = 0;             // 1: this step changes parameters
-  double replaces = 0;          // 1: before that, elements that are not finite are replaced
-  double factor = 0;            // on the true gradients: division by an accumulation window
-  double clip = 1;              // and clipping
-  double norm = 0;           // of the true, divided gradients where the step measured it, else -1
-  double applied_steps = 0;  // so far
+  double replaces = 0;          // 1: elements that are not finite are replaced first
+  double factor = 0;            // multiplies true gradients: 1 / the accumulation window
+  double clip = 1;              // and the clip factor
+  double norm = 0;              // of the true, divided gradients if the step measured it, else -1
+  double applied_steps = 0;     // so far
 };
 
-// Of a stretch of parameters that are updated alike in this step.
+// Device scalars of a range of parameters with the same hyperparameters in this step.
 struct StretchWords {
   double apply = 0, multiplier = 0, lr = 0;
-  double momentum = 0;      // beta1 of Adam and its like
+  double momentum = 0;      // beta1 of Adam etc.
   double update = 0;        // 1 in the first update of these parameters
   double first_scale = 0;   // 1 / (1 - beta1^update)
   double second_scale = 0;  // 1 / sqrt(1 - beta2^update)
@@ -49,7 +50,7 @@ struct StretchWords {
 template <class Words>
 inline constexpr int64_t kWordsOf = sizeof(Words) / sizeof(double);
 
-// The words of a stretch whose `update` is the given one.
+// The scalars of a parameter range, given the number of its update.
 struct StretchNumbers {
   double multiplier, lr, momentum, update, beta2;
 };
@@ -63,16 +64,16 @@ BINADE_HD inline StretchWords stretch_words(const StretchNumbers& n) {
           .second_scale = 1 / std::sqrt(1 - std::pow(n.beta2, n.update))};
 }
 
-// What the words of a stretch come from; pointers to the memory of the device.
+// Where the scalars of a parameter range come from; pointers are to device memory.
 struct StretchSource {
   double scale;       // its gradients are scale * tag times the true ones
-  const double* tag;  // null for 1
+  const double* tag;  // null means 1
   const double* lr;
   const double* momentum;
-  const double* counter;  // updates of its parameters, this one included
+  const double* counter;  // updates of its parameters, including this one
 };
-// What multiplies the stored gradient, `scale` times the true one. Written so that a clip of the
-// step and one that has changed the scale before (optim/clip.h) give the same bits.
+// The factor for a stored gradient, which is `scale` times the true one. Written so that a clip in
+// the step and one that has already changed the scale (optim/clip.h) give the same bits.
 BINADE_HD inline double gradient_multiplier(double factor, double clip, double scale) {
   return factor / (scale / clip);
 }
@@ -89,8 +90,8 @@ BINADE_HD inline StretchWords prepare_stretch(const StretchSource& source, doubl
   return w;
 }
 
-// Of a schedule: its position, the number of applied steps since it began, and that of the first
-// row of its table.
+// Device scalars of a schedule: its position, that is the number of applied steps since it began,
+// and the position of the first row of its table.
 struct ScheduleWords {
   double position = 0, first = 0;
 };
@@ -118,31 +119,31 @@ BINADE_HD inline void add_measurement(const Measurement& part, OptimizerWords& w
   }
 }
 
-// How a step ended, as a word.
+// How a step ended, as a device scalar.
 inline constexpr double kStepApplied = 0, kStepOverflow = 1, kStepHalted = 3;
 
-// What the host knows about a step when it asks for it.
+// The arguments of a step that the host knows when it requests the step.
 struct StepRequest {
   double divisor = 1;
   double clip_norm = 0;       // 0: no clipping
-  bool check_finite = false;  // skip where an element is not finite; always with a scaler
+  bool check_finite = false;  // skip if an element is not finite; always with a scaler
   bool measured = false;      // the gradients were measured
-  bool stale = false;         // they come from no backward of the scaler
+  bool stale = false;         // they do not come from a backward of the scaler
   ScaleRule rule = {};
 };
 
 inline constexpr double kClipEpsilon = 1e-6;
 
-// The factor on true gradients of this norm that keeps them within clip_norm. With elements that
-// are not finite it is that of an infinite norm: finite elements become 0, the others NaN.
+// The factor that limits the norm of the true gradients to clip_norm. If some elements are not
+// finite it is the factor for an infinite norm: finite elements become 0, the others NaN.
 BINADE_HD inline double clip_factor(double clip_norm, double norm, bool finite) {
   const double factor = clip_norm / (norm + kClipEpsilon);
   return !finite ? 0 : factor < 1 ? factor : 1;
 }
 
-// Decides whether the measured gradients are applied, moves the scaler on (`scaler` may be null),
-// and returns how the step ends. Gradients whose bad elements were replaced are measured again
-// before.
+// Decides whether the measured gradients are applied, updates the scaler (`scaler` may be null),
+// and returns how the step ends. If bad elements were replaced, the gradients must be measured
+// again first.
 BINADE_HD inline double decide_step(const StepRequest& request, ScalerWords* scaler,
                                     OptimizerWords& words) {
   const bool finite = !request.measured || words.non_finite == 0;
@@ -190,8 +191,8 @@ BINADE_HD inline double decide_step(const StepRequest& request, ScalerWords* sca
   return kStepApplied;
 }
 
-// Whether a step with these measured gradients replaces what is not finite and is applied then: an
-// overflow of which the scaler takes note.
+// True if a step with these measured gradients must replace what is not finite and then be applied.
+// The scaler counts this as an overflow.
 BINADE_HD inline bool must_replace(const ScaleRule& rule, ScalerWords& scaler,
                                    const OptimizerWords& words) {
   const bool replaces = words.non_finite != 0 && scaler.halted == 0 &&

@@ -1,6 +1,6 @@
-// The words of a training step on a device: kernels of one thread, or of one thread per stretch of
-// parameters, that run the rules of kernels/optimizer/step_rule.h on device memory; and unscaling
-// by a tag in device memory, one 16-byte vector per thread and turn.
+// Device scalars of a training step: kernels of one thread, or of one thread per parameter range,
+// that run the rules of kernels/optimizer/step_rule.h on device memory. Also unscaling by a tag in
+// device memory, one 16-byte vector per thread and turn.
 #include <binade/kernels/optimizer/step_words.h>
 #include <binade/kernels/cuda/vector.cuh>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Stretches and counters of one launch, by value: a kernel takes up to 4 KiB of arguments.
+// Parameter ranges and counters of one launch, by value: a kernel takes up to 4 KiB of arguments.
 constexpr int kBatch = 32;
 template <class T>
 struct Batch {
@@ -70,7 +70,7 @@ __global__ void step_prepare_kernel(Batch<StretchSource> stretches, double beta2
   }
 }
 
-// The rates of a group are k neighbouring words at group * stride.
+// The learning rates etc. of a group are k adjacent scalars at group * stride.
 struct RateShape {
   int64_t rows, groups, k, group_stride, stride;
 };
@@ -80,7 +80,7 @@ __global__ void schedule_step_kernel(RateShape shape, const double* outcome, Sch
   ScheduleWords now = *words;
   const bool applied = *outcome == kStepApplied;
   now.position += applied ? 1 : 0;
-  __syncthreads();  // all have read the words
+  __syncthreads();  // all threads have read the scalars
   const int64_t count = applied ? shape.groups * shape.k : 0;
   const double* row = table + schedule_row(now, shape.rows) * shape.groups * shape.k;
   for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {

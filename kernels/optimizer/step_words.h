@@ -1,11 +1,11 @@
-// A training step whose numbers stay on the device (the words of kernels/optimizer/step_rule.h). In
+// A training step whose scalars stay on the device (kernels/optimizer/step_rule.h). The kernels, in
 // the order of a step:
-//   loss_seed      begins backward with the scale times the loss's weight
-//   step_stats     measures the scaled gradients, one call per stretch of memory with one scale
-//   step_decide    applies or skips, moves the scale, computes the factor on the gradients
-//   step_prepare   numbers of each stretch that is updated alike, and its update counter
-//   sgd_step, adam_step, ... (kernels/optimizer*.h) with those words
-//   schedule_step  the rates of the next step
+//   loss_seed      starts backward with the scale times the weight of the loss
+//   step_stats     measures the scaled gradients, one call per memory range with one scale
+//   step_decide    applies or skips, updates the scale, computes the factor for the gradients
+//   step_prepare   scalars of each parameter range, and its update counter
+//   sgd_step, adam_step, ... (kernels/optimizer*.h) with those scalars
+//   schedule_step  the learning rates of the next step
 // No call reads device memory on the host.
 #pragma once
 #include <binade/kernels/base/kernel.h>
@@ -15,7 +15,7 @@
 
 namespace binade::kernels {
 
-// seed = scale * weight; tag = scale, which is what the gradients then carry.
+// seed = scale * weight; tag = scale, the factor that the gradients then have.
 struct LossSeed {
   const View& loss;  // one floating element
   const View& scaler;
@@ -25,7 +25,8 @@ struct LossSeed {
 };
 BINADE_KERNEL(loss_seed, LossSeed, seed)
 
-// y = x / (scale * tag), in the stat dtype of x: true gradients. Both dense, of the same strides.
+// y = x / (scale * tag), in the compute dtype of x: true gradients. Both dense, with the same
+// strides.
 struct UnscaleGradient {
   const View& x;
   const View& y;
@@ -34,19 +35,20 @@ struct UnscaleGradient {
 };
 BINADE_KERNEL(unscale_gradient, UnscaleGradient, y)
 
-// Adds the statistics of a flat gradient to the words of an optimizer, or begins anew.
+// Adds the statistics of a flat gradient to the scalars of an optimizer; `first` resets them
+// before.
 struct StepStats {
   const View& grad;
   double scale;       // grad is scale * tag times the true gradient
   const View& tag;    // f64 [1], kNoView for 1
   double position;    // of the first element, for first_position
-  bool first;         // of this step
+  bool first;         // the first call of this step
   const View& words;  // OptimizerWords
 };
 BINADE_KERNEL(step_stats, StepStats, words)
 
-// After the statistics: words.replaces = whether this step must replace what is not finite before
-// it is applied: AtFloor::clip.
+// After the statistics: sets words.replaces, that is whether this step must replace what is not
+// finite before it is applied (AtFloor::clip).
 struct StepReplaces {
   ScaleRule rule;
   const View& scaler;
@@ -62,23 +64,24 @@ struct StepDecide {
 };
 BINADE_KERNEL(step_decide, StepDecide, words)
 
-// An update counter in device memory: *to = *from + 1 where the step is applied, else *from.
+// An update counter in device memory: *to = *from + 1 if the step is applied, else *from.
 struct UpdateCounter {
   const double* from;
   double* to;
 };
 
-struct StepPrepare {  // the words of every stretch, after its counter moved on
+// Computes the scalars of every parameter range, after counting the update.
+struct StepPrepare {
   std::span<const UpdateCounter> counters;  // no `to` is another's `from`
   std::span<const StretchSource> stretches;
-  double beta2;        // of Adam; 0 without
+  double beta2;        // of Adam; 0 for others
   const View& words;   // OptimizerWords
   const View& result;  // f64 [stretches, kWordsOf<StretchWords>]
 };
 BINADE_KERNEL(step_prepare, StepPrepare, words)
 
-// After a step: where it was applied, words.position moves on by one and rates become the row of
-// the table for it; the last row stands for what comes after.
+// After an applied step words.position increases by one and rates become the row of the table for
+// the new position; after the end of the table its last row stays.
 struct ScheduleStep {
   const View& outcome;  // f64 [1], of step_decide
   const View& words;    // ScheduleWords

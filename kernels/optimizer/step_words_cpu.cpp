@@ -1,4 +1,4 @@
-// The words of a step in host memory.
+// The scalars of a step in host memory.
 #include <binade/kernels/optimizer/optimizer.h>
 #include <binade/kernels/optimizer/step_words.h>
 

@@ -1,7 +1,7 @@
-// CUDA random fills and dropout. A thread takes two consecutive Philox counters, which is eight
-// numbers: counters belong to positions of the sequence, so that the numbers are those of the CPU
-// whatever the offset. Where the eight elements are contiguous and aligned they are read and
-// written as vectors; else one by one, at their places in row-major order.
+// CUDA random fills and dropout. A thread takes two consecutive Philox counters, that is eight
+// numbers. Counters belong to positions of the sequence, so the numbers are those of the CPU at any
+// offset. If the eight elements are contiguous and aligned they are read and written as vectors;
+// else one by one, at their places in row-major order.
 #include <binade/kernels/base/philox.h>
 #include <binade/kernels/random/random_internal.h>
 #include <binade/kernels/random/random_values.h>
@@ -19,15 +19,15 @@ enum class Source : uint8_t { uniform, normal, dropout };
 struct RandomPlan {
   StridedIndex<2> index = {};        // y, x
   uint64_t seed = 0, counter = 0;    // of the first thread's numbers
-  const int64_t* advance = nullptr;  // numbers to pass over, a multiple of kNumbers
+  const int64_t* advance = nullptr;  // numbers to skip, a multiple of kNumbers
   int64_t groups = 0;                // of kNumbers numbers
   int64_t skipped = 0;               // numbers of the first group before the first element
   bool vectors = false;              // whole groups are aligned in y and x
   double low = 0, scale = 0;         // y = low + scale * value
-  float p = 0;                       // dropout: y = scale * x where the number is at least p
+  float p = 0;                       // dropout: y = scale * x if the number is at least p
 };
 
-// Two roundings, as on the CPU: not one fused operation.
+// Rounds twice, as the CPU does: not a fused multiply-add.
 __device__ double scaled(double low, double scale, double value) {
 #ifdef __CUDA_ARCH__
   return __dadd_rn(low, __dmul_rn(scale, value));
@@ -50,7 +50,7 @@ __device__ __forceinline__ void generate(const RandomPlan& p, int64_t group,
   }
 }
 
-// y[j] from the numbers of a group, and from x for dropout.
+// Computes y[j] from the numbers of a group, and for dropout from x.
 template <Source kSource, class T>
 __device__ __forceinline__ void values_of(const RandomPlan& p, const uint32_t (&bits)[kNumbers],
                                           const T (&x)[kNumbers], T (&y)[kNumbers]) {
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kThreads) random_kernel(const __grid_constant_
   }
 }
 
-// Numbers from position `offset` on, one for each element of y.
+// Draws numbers from position `offset` on, one for each element of y.
 template <Source kSource>
 void run(const char* name, const View& x, const View& y, uint64_t offset, RandomPlan p) {
   if (y.numel == 0) {

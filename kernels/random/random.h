@@ -2,8 +2,8 @@
 // sequence of `seed` at position offset + i (two positions per Box-Muller pair), so results do not
 // depend on layout, thread count or device. Floating dtypes, any strides.
 //
-// advance: a word that is added to `offset` when the kernel runs, so that a captured graph draws
-// new numbers at every replay: i64 [1] on y's device, a multiple of kRandomGroup; kNoView for 0.
+// advance: added to `offset` when the kernel runs, so that a captured graph draws new numbers at
+// every replay. i64 [1] on y's device, a multiple of kRandomGroup; kNoView means 0.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -31,8 +31,8 @@ struct FillNormal {
 };
 BINADE_KERNEL(fill_normal, FillNormal, y)
 
-// y = x / (1 - p) where kept, else 0; each element is dropped with probability p, 0 <= p <= 1 (p =
-// 1 drops all). No mask is stored: the same call on dy gives dx. x and y: same sizes and dtype.
+// y = x / (1 - p) if kept, else 0; each element is dropped with probability p, 0 <= p <= 1 (p = 1
+// drops all). No mask is stored: the same call on dy gives dx. x and y: same sizes and dtype.
 struct Dropout {
   const View& x;
   const View& y;

@@ -1,4 +1,4 @@
-// Checks of the arguments of random kernels that every backend makes.
+// Helpers of the random kernels that every backend uses.
 #pragma once
 #include <binade/kernels/random/random.h>
 
@@ -6,7 +6,7 @@ namespace binade::kernels {
 
 void check_advance(const char* kernel, const View& advance, const View& y);
 
-// Of the first number, where `advance` is in the memory of the host.
+// The position of the first number; `advance` must be in host memory.
 inline uint64_t position_of(uint64_t offset, const View& advance) {
   return offset + (advance ? static_cast<uint64_t>(*advance.as<int64_t>()) : 0);
 }

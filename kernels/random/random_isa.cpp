@@ -1,5 +1,5 @@
 // Philox in blocks of 256 counters (the same numbers as base/philox.h), uniform and normal values
-// from them, and dropout. Contraction to fused operations is off, so that every instruction set
+// from them, and dropout. Contraction to fused multiply-add is off, so that every instruction set
 // gives the same bits: initial weights should not depend on the machine.
 #pragma GCC optimize("fp-contract=off")
 #include <binade/kernels/base/blocks_internal.h>
@@ -25,8 +25,8 @@ BINADE_INLINE Wide multiply_lower(Wide a, Wide b) {
 #endif
 }
 
-// 4 numbers of each of kPairs * kCounters consecutive counters. Words of the state are the lower
-// halves of lanes; what is in the upper halves does not matter.
+// Generates 4 numbers of each of kPairs * kCounters consecutive counters. The state is in the lower
+// halves of the lanes; the upper halves do not matter.
 BINADE_INLINE void generate_lanes(uint64_t key, uint64_t counter, uint32_t* y) {
   constexpr uint64_t kLower = 0xffffffffu;
   constexpr uint64_t kLane[] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -51,7 +51,7 @@ BINADE_INLINE void generate_lanes(uint64_t key, uint64_t counter, uint32_t* y) {
   }
   for (int v = 0; v < kPairs; ++v) {
     const Wide first = (c0[v] & kLower) | c1[v] << 32, second = (c2[v] & kLower) | c3[v] << 32;
-    // A counter's numbers are a lane of `first` and one of `second`.
+    // The numbers of a counter are one lane of `first` and one of `second`.
 #if defined(__AVX512F__)
     const Wide low = __builtin_shufflevector(first, second, 0, 8, 1, 9, 2, 10, 3, 11);
     const Wide high = __builtin_shufflevector(first, second, 4, 12, 5, 13, 6, 14, 7, 15);
@@ -69,10 +69,10 @@ BINADE_INLINE void generate_lanes(uint64_t key, uint64_t counter, uint32_t* y) {
 
 constexpr int kBatch = 4 * kPairs * kCounters;  // numbers of one call
 
-// Numbers of whole counters that cover n positions from `position` on.
+// The numbers of whole counters that cover n positions from `position` on.
 struct Numbers {
   uint32_t bits[kRandomBlock + 4 + kBatch];
-  int64_t first;  // where `position` is
+  int64_t first;  // index of the number at `position`
   int64_t count;  // numbers generated, even
 
   Numbers(uint64_t seed, uint64_t position, int64_t n) : first(static_cast<int64_t>(position % 4)) {

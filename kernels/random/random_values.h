@@ -1,6 +1,6 @@
-// Values from Philox numbers, on the host and on the device. The uniform ones are the same bits
-// everywhere; the normal ones are within the accuracy of math_log. In an anonymous namespace
-// because each instruction set compiles its own copy (kernels/base/isa.h).
+// Values from Philox numbers, on the host and on the device. Uniform values have the same bits
+// everywhere; normal values are within the accuracy of math_log. In an anonymous namespace because
+// each instruction set compiles its own copy (kernels/base/isa.h).
 #pragma once
 #include <binade/kernels/base/pointwise_math.h>
 

@@ -1,6 +1,6 @@
 // CUDA argmax and argmin, with or without the elements themselves: the reductions of
-// reduce/reduce_kernels.cuh with numbered terms. Of equals the one with the lowest index wins, so
-// the result does not depend on how the parts are cut.
+// reduce/reduce_kernels.cuh with numbered terms. Of equal elements the one with the lowest index
+// wins, so the result does not depend on how the work is split.
 #include <binade/kernels/reduce/reduce_kernels.cuh>
 
 namespace binade::kernels {

@@ -21,7 +21,8 @@ bool is_nan(T value) {
   return value != value;  // NOLINT(misc-redundant-expression): also for integers
 }
 
-// Of adjacent elements: the extreme value in lanes, without branches, then where it is first.
+// For adjacent elements: finds the extreme value in lanes, without branches, then its first
+// position.
 template <class T>
 int64_t scan_adjacent(const T* x, int64_t n, bool smallest) {
   using C = decltype(comparable(x[0]));

@@ -1,7 +1,7 @@
 // Cosine similarity on CUDA. A line is the sequence along the dimension, at one position of the
-// others. Where the dimension is the inner one a warp or a block has a line; where other dimensions
-// are, the 32 lanes of a warp take neighbouring lines, so that accesses are coalesced, and the 8
-// warps of a block share out their elements. The backward writes both gradients in one pass.
+// other dimensions. If the dimension is innermost, a warp or a block takes a line; otherwise the 32
+// lanes of a warp take adjacent lines, so that accesses are coalesced, and the 8 warps of a block
+// split their elements. The backward writes both gradients in one pass.
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/reduce/cosine_similarity.h>
 #include <binade/kernels/cuda/block_reduce.cuh>
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // launchers ---------------------------------------------------------------------------------------
 
-// The view at the first position of the dimension.
+// The view at position 0 of the dimension, without that dimension.
 View without(const View& x, int dim) {
   View line = x;
   line.sizes[dim] = 1;
@@ -146,7 +146,7 @@ View without(const View& x, int dim) {
 
 int64_t magnitude(int64_t stride) { return stride < 0 ? -stride : stride; }
 
-// Whether positions of another dimension lie closer together than those along `dim`.
+// True if another dimension has a smaller stride than `dim`.
 bool has_inner_dimension(const View& x, int dim) {
   for (int d = 0; d < x.dim(); ++d) {
     if (d != dim && x.size(d) > 1 && x.strides[d] != 0 &&

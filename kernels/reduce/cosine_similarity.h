@@ -7,8 +7,8 @@
 
 namespace binade::kernels {
 
-// y = x1 . x2 / (max(|x1|, eps) max(|x2|, eps)), inverse1 = 1 / max(|x1|, eps), negative where eps
-// is the larger one; inverse2 alike.
+// y = x1 . x2 / (max(|x1|, eps) max(|x2|, eps)), inverse1 = 1 / max(|x1|, eps), negative if eps is
+// the larger one; inverse2 likewise.
 struct CosineSimilarityForward {
   const View& x1;
   const View& x2;
@@ -20,8 +20,8 @@ struct CosineSimilarityForward {
 };
 BINADE_KERNEL(cosine_similarity_forward, CosineSimilarityForward, y)
 
-// dx1 = dy inverse1 (inverse2 x2 - y inverse1 x1), without the second term where eps was the larger
-// one; dx2 alike. kNoView where one is not wanted.
+// dx1 = dy inverse1 (inverse2 x2 - y inverse1 x1), without the second term if eps was the larger
+// one; dx2 likewise. kNoView if one is not wanted.
 struct CosineSimilarityBackward {
   const View& x1;
   const View& x2;

@@ -1,5 +1,5 @@
-// Row kernels of cosine similarity: `rows` rows of `cols` adjacent elements. C is the stat dtype's
-// type.
+// Row kernels of cosine similarity: `rows` rows of `cols` adjacent elements. C is the type of the
+// compute dtype.
 #pragma once
 #include <binade/kernels/base/dtype.h>
 #include <binade/kernels/base/isa.h>
@@ -14,7 +14,7 @@ struct CosineRows {
   void* y;           // C [rows]
   void* inverse[2];  // C [rows]
   const void* dy;    // C [rows]; null in the forward
-  void* dx[2];       // null where not wanted
+  void* dx[2];       // null if not wanted
   int64_t dx_stride[2];
 };
 BINADE_ISA_KERNEL(cosine_rows_forward, const CosineRows& a)

@@ -1,5 +1,5 @@
-// Reductions over any set of dimensions, and what their gradients need. Sums accumulate in
-// Compute<T> in blocks of a structure that depends on the shape only (error grows like the
+// Reductions over any set of dimensions, and the values that their gradients need. Sums accumulate
+// in Compute<T> in blocks whose structure depends on the shape only (the error grows like the
 // logarithm of the count; the same bits at any thread count) and are rounded once on store. Views
 // may have any strides.
 #pragma once
@@ -29,7 +29,7 @@ constexpr const char* to_string(Reduce op) {
   return kName[static_cast<int>(op)];
 }
 
-// y has x's rank, and x's dtype or its compute dtype; a dimension of size 1 in y is reduced, the
+// y has x's rank, and x's dtype or its compute dtype; dimensions of size 1 in y are reduced, the
 // others have x's size. All floating dtypes; sum, max, min and prod also i64 and i32 (wrapping),
 // max and min also u8 and bool. Of nothing the sum and the norms are 0, the product 1, the mean,
 // var and std NaN, logsumexp -inf, and max, min or norm_inf an error. NaN wins in max, min and
@@ -68,9 +68,10 @@ struct ReduceBackward {
 };
 BINADE_KERNEL(reduce_backward, ReduceBackward, dx)
 
-// y (i64) = index of the first largest (or smallest) element of x along `dim` (0 <= dim < rank);
-// NaN wins. y has x's sizes without `dim`, or with size 1 there; values, if defined, gets the
-// elements and has y's sizes and x's dtype. An empty `dim` is an error. x: floating, i64, i32.
+// y (i64) = index of the first largest (or smallest) element of x along `dim` (0 <= dim < rank); a
+// NaN counts as largest (or smallest). y has x's sizes without `dim`, or with size 1 there; values,
+// if defined, gets the elements and has y's sizes and x's dtype. An empty `dim` is an error. x:
+// floating, i64, i32.
 struct ArgMax {
   const View& x;
   const View& y;

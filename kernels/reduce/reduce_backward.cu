@@ -1,6 +1,6 @@
 // dx = f(x, a, b) with a and b broadcast over the reduced dimensions. A thread takes a vector of dx
-// and x where the innermost dimension allows it, else one element; its a and b are a cache line for
-// many threads.
+// and x if the innermost dimension allows it, else one element; many threads read a and b from the
+// same cache line.
 #include <binade/kernels/reduce/reduce_internal.h>
 #include <binade/kernels/cuda/map.cuh>
 #include <binade/kernels/cuda/row_team.cuh>

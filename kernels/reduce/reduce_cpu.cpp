@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kColumns = ReduceTask::kColumns;
 constexpr int64_t kBlock = 1024;  // elements of one step along a row
-// With fewer groups of outputs than this the reduced range is cut into chunks.
+// With fewer groups of outputs than this the reduced range is split into chunks.
 constexpr int64_t kEnoughUnits = 16;
 constexpr int64_t kMostChunks = 64;
 
@@ -45,7 +45,7 @@ struct Nest {
     aux_stride[at] = aux;
   }
 
-  // Joins neighbours that are one range; leaves at least one dimension.
+  // Merges adjacent dimensions that form one range; keeps at least one dimension.
   void merge(int64_t x_width, int64_t y_width) {
     int last = -1;
     for (int d = 0; d < dims; ++d) {
@@ -77,7 +77,7 @@ struct Plan {
   Nest kept, reduced;
   bool across;
   int64_t groups_per_row, groups;  // groups of outputs
-  int64_t rows, chunks;            // steps of the reduced sequence, and its parts
+  int64_t rows, chunks;            // steps of the reduced sequence, and its chunks
 };
 
 Plan make_plan(const ReduceForward& a) {
@@ -94,7 +94,8 @@ Plan make_plan(const ReduceForward& a) {
   }
   p.kept.merge(x_width, y_width);
   p.reduced.merge(x_width, 0);
-  // Along the reduced dimension where it is the inner one, unless it is short and columns are many.
+  // Reduces along the inner dimension if that is a reduced one, unless it is short and columns are
+  // many.
   constexpr int64_t kShort = 16;
   p.across = p.kept.numel > 1 && (p.kept.x_stride[0] < p.reduced.x_stride[0]
                                       ? p.kept.size[0] >= 4 || p.reduced.size[0] < kShort
@@ -158,7 +159,7 @@ int64_t state_bytes(const ReduceForward& a, const Plan& p) {
   return static_cast<int64_t>(size_of(accumulator(a, p))) * (is_scalar(p.rule.reducer) ? 1 : 3);
 }
 
-// Values of the accumulator type to outputs, rounded.
+// Rounds values of the accumulator type and stores them to outputs.
 void store_values(DType from, void* values, int64_t n, DType to, std::byte* y, int64_t y_stride) {
   convert_tile_best(from, to,
                     StridedTile{{y, static_cast<std::byte*>(values)},
@@ -176,7 +177,7 @@ void divide(void* values, int64_t n, double count) {
   }
 }
 
-// y and aux from the state of all terms of an output.
+// Computes y and aux from the final state of an output.
 template <class C>
 void finish_state(const ReduceRule& rule, const ReduceState<C>& s, C& y, C& aux) {
   const Reading& reading = rule.reading;

@@ -1,21 +1,21 @@
-// Checks of the arguments of reductions that every backend makes, and what both derive from them.
+// Helpers of the reductions that every backend uses.
 #pragma once
 #include <binade/kernels/reduce/reduce.h>
 
 namespace binade::kernels {
 
-// Whether dimension d of x is reduced into y.
+// True if dimension d of x is reduced.
 inline bool is_reduced(const ReduceForward& a, int d) {
   return a.y.size(d) == 1 && a.x.size(d) != 1;
 }
 
-// The result for no elements.
+// The result of a reduction over no elements.
 double reduction_of_nothing(Reduce op);
 
-// y of an ArgMax with x's rank and size 1 at dim.
+// y of an ArgMax as a view with x's rank and size 1 at dim.
 View with_reduced_dim(const ArgMax& a, const View& y);
 
-// How a reduction reads its terms and finishes its result.
+// How a reduction transforms its terms, and what it does to the result.
 enum class Term : uint8_t { plain, negative, absolute, square };
 struct Reading {
   Term term = Term::plain;
@@ -23,7 +23,7 @@ struct Reading {
   double divisor = 0;  // 0: none
 };
 
-// What a reduction keeps of the terms it has seen; the same list on every backend.
+// The state that a reduction keeps; the same list on every backend.
 enum class Reducer : uint8_t {
   sum,
   product,
@@ -32,15 +32,15 @@ enum class Reducer : uint8_t {
   power_sum,
   deviations,
   log_sum_exp,
-  ties,  // the largest term and how often it came
-  zeros  // the product of what is not zero, and how many are
+  ties,  // the largest term and how often it occurs
+  zeros  // the product of the nonzero terms, and the number of zeros
 };
 
 struct ReduceRule {
   Reducer reducer;
   Reading reading;
 };
-// `count` elements go into each result.
+// `count` elements are reduced into each result.
 ReduceRule reduce_rule(const ReduceForward& a, int64_t count);
 
 }  // namespace binade::kernels

@@ -8,13 +8,13 @@ namespace {
 inline constexpr int kLevels = 40;
 inline constexpr int64_t kLeafRows = 32;
 
-// Pairwise combination of a stream of one or more vectors of `columns` values.
+// Pairwise combination of a stream of vectors, each of `columns` values.
 template <class C, class Op>
 class Cascade {
  public:
   explicit Cascade(int64_t columns) : columns_(columns) {}
 
-  // Where the next leaf belongs; call push() once it is complete.
+  // The place of the next leaf; call push() once it is complete.
   C* leaf() { return level_[depth_]; }
   void push() {
     ++depth_;
@@ -76,7 +76,7 @@ void reduce_across(const ReduceTask& task, LoadBlock<C> load) {
   C block[4][ReduceTask::kColumns];
   Cascade<C, Op> cascade(n);
   Rows rows(task, 0, task.begin);
-  // Rows may be a page apart, where no hardware looks ahead.
+  // Rows may be a page apart, where the hardware does not prefetch.
   constexpr int64_t kAhead = 8, kLine = 64;
   const bool adjacent = task.column_stride > 0 && task.column_stride <= 8;
   const int64_t bytes = adjacent ? n * task.column_stride : 0;
@@ -167,7 +167,8 @@ void reduce_rows(Reducer reducer, DType dtype, const ReduceTask& task) {
 }
 
 void reduce_partials(Reducer reducer, DType dtype, void* partial, int64_t chunks, int64_t columns) {
-  // The partials are themselves a matrix of the accumulator type, to be reduced across its columns.
+  // The partials are themselves a matrix of the accumulator type, which is reduced across its
+  // columns.
   const DType type = is_floating(dtype) ? compute_dtype(dtype) : dtype;
   const auto width = static_cast<int64_t>(size_of(type));
   alignas(64) std::byte combined[ReduceTask::kColumns * 8];

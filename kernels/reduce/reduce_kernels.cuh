@@ -1,17 +1,17 @@
 // The kernels of all CUDA reductions, for any reducer (reducers.cuh). Kept and reduced dimensions
-// are coalesced apart (StridedLoop); an output is one position of the kept ones, and its terms are
-// the sequence over the reduced ones.
+// are merged separately (StridedLoop). An output is one position of the kept dimensions; its terms
+// are the sequence over the reduced ones.
 //
-// reduce_rows_kernel: neighbouring threads take neighbouring terms, for layouts whose reduced
-// dimensions are innermost. A warp per output, or a block where the sequence is long; 16 bytes a
-// load where the terms are contiguous.
-// reduce_columns_kernel: neighbouring threads take neighbouring outputs, where a kept dimension is
-// innermost, or where the sequence is short. A block is lanes x rows threads: a lane has one output
-// or a vector of them, the rows share the sequence and are combined as a tree in shared memory.
-// reduce_partials_kernel: where outputs are too few to fill the device the sequence is cut into
-// chunks, whose states go through workspace to this second launch, a warp per output.
+// reduce_rows_kernel: adjacent threads take adjacent terms, for layouts whose reduced dimensions
+// are innermost. One warp per output, or one block if the sequence is long; loads of 16 bytes if
+// the terms are contiguous. reduce_columns_kernel: adjacent threads take adjacent outputs, if a
+// kept dimension is innermost or the sequence is short. A block has lanes x rows threads: a lane
+// has one output or a vector of them; the rows split the sequence and are combined as a tree in
+// shared memory. reduce_partials_kernel: if there are too few outputs to fill the device, the
+// sequence is split into chunks, whose states go through workspace to this second launch, one warp
+// per output.
 //
-// All cuts depend on the shape only, and every thread accumulates sums in levels
+// All splits depend on the shape only, and every thread accumulates sums in levels
 // (accumulator.cuh), so that errors stay small.
 #pragma once
 #include <binade/kernels/base/workspace.h>
@@ -21,7 +21,7 @@
 namespace binade::kernels::reduction {
 
 inline constexpr int kThreads = 256;
-inline constexpr int64_t kEnoughBlocks = 1024;  // more blocks are no better
+inline constexpr int64_t kEnoughBlocks = 1024;  // more blocks do not help
 inline constexpr int64_t kLongRow = 1024;       // a block per output from here on
 inline constexpr int64_t kShortRow = 16;        // a thread per output below
 
@@ -36,7 +36,7 @@ struct ReducePlan {
   bool contiguous;          // the sequence is one contiguous range
   DType out;
   Reading reading;
-  std::byte* partial;  // where the states of the chunks go, in place of results
+  std::byte* partial;  // if set, the states of the chunks go here instead of results
 };
 
 template <class C>
@@ -60,7 +60,7 @@ __device__ __forceinline__ void store_as(std::byte* y, DType out, C value) {
   *reinterpret_cast<C*>(y) = value;
 }
 
-// State number `index` where this is the first of two passes, else the finished results.
+// Stores state number `index` if this is the first of two passes, else the final results.
 template <class R, class C>
 __device__ __forceinline__ void store_result(const ReducePlan& p, int64_t index, std::byte* y,
                                              std::byte* aux,
@@ -82,7 +82,7 @@ __device__ __forceinline__ void store_result(const ReducePlan& p, int64_t index,
   }
 }
 
-// The type of sums of T: integers wrap around, so their sums and products are unsigned.
+// The type of sums of T: integers wrap, so their sums and products are unsigned.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, uint8_t>, int32_t,
                                 std::conditional_t<std::is_integral_v<T>, T, Compute<T>>>;
@@ -92,11 +92,11 @@ struct RowsMemory {
   dev::BlockReduceMemory<typename R::template State<C>, kThreads> block;
 };
 
-// Terms that a thread has in flight: more spill where a state is more than one value.
+// Terms in flight per thread: with a state of several values more than one would spill.
 template <class R, class C>
 inline constexpr int kInFlightOf = std::is_arithmetic_v<typename R::template State<C>> ? 4 : 1;
 
-// p.lanes threads (a warp or the block) share the sequence of an output, or one chunk of it.
+// p.lanes threads (a warp or the block) reduce the sequence of an output, or one chunk of it.
 template <class R, class T>
 __global__ void __launch_bounds__(kThreads, 2)
     reduce_rows_kernel(const __grid_constant__ ReducePlan p) {
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const int64_t groups = static_cast<int64_t>(gridDim.x) * (kThreads / lanes);
   const int64_t group = static_cast<int64_t>(blockIdx.x) * (kThreads / lanes) + threadIdx.x / lanes;
   const int64_t tasks = p.units * p.chunks;
-  // All threads of the block make the same number of rounds, because of its barriers.
+  // All threads of the block make the same number of rounds, because the loop has barriers.
   for (int64_t first = 0; first < tasks; first += groups) {
     const int64_t task = first + group;
     const bool active = task < tasks;
@@ -162,7 +162,7 @@ struct ColumnsMemory {
   typename R::template State<C> value[kColumns][kThreads];
 };
 
-// p.lanes neighbouring units of outputs side by side, kThreads / p.lanes rows share the sequence.
+// p.lanes adjacent units of outputs side by side; kThreads / p.lanes rows split the sequence.
 template <class R, class T, int kColumns>
 __global__ void __launch_bounds__(kThreads)
     reduce_columns_kernel(const __grid_constant__ ReducePlan p) {
@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Output by output the states of its p.length chunks.
+// Combines the states of the p.length chunks of each output.
 template <class R, class C>
 __global__ void __launch_bounds__(kThreads)
     reduce_partials_kernel(const __grid_constant__ ReducePlan p,
@@ -248,14 +248,14 @@ __global__ void __launch_bounds__(kThreads)
 
 // Launchers ---------------------------------------------------------------------------------------
 
-// What to reduce: y and aux have x's rank; those that are not wanted are undefined.
+// A reduction: y and aux have x's rank; each is undefined if not wanted.
 struct Reduction {
   const View& x;
   const View& y;
   const View& aux;
   Reading reading;
 
-  // Of the two results the one that says which dimensions are reduced.
+  // The result whose sizes say which dimensions are reduced.
   const View& shape() const { return y ? y : aux; }
   bool is_reduced(int d) const { return shape().size(d) == 1 && x.size(d) != 1; }
 };
@@ -264,7 +264,7 @@ struct Loops {
   StridedLoop kept, reduced;
 };
 
-// The reductions whose state is more than one value, or whose terms are not the elements.
+// Reductions whose state is more than one value, or whose terms are not the elements.
 void reduce_states(Reducer reducer, const Reduction& a);
 
 // x with only its kept or only its reduced dimensions; the others have size 1.

@@ -1,4 +1,4 @@
-// How the CUDA reductions share out a shape: see reduce/reduce_kernels.cuh.
+// How the CUDA reductions split a shape; see reduce/reduce_kernels.cuh.
 #include <binade/kernels/reduce/reduce_kernels.cuh>
 
 namespace binade::kernels {
@@ -12,7 +12,7 @@ using reduction::Reduction;
 
 namespace {
 
-// Whether vectors of 16 bytes along dimension 0 of `inner` are aligned wherever they start.
+// True if vectors of 16 bytes along dimension 0 of `inner` are always aligned.
 bool vectors_aligned(const StridedLoop& inner, const StridedLoop& outer, int64_t width) {
   const int64_t per_vector = 16 / width;
   bool aligned = inner.stride(0, 0) == width && inner.size(0) % per_vector == 0 &&
@@ -28,7 +28,7 @@ bool vectors_aligned(const StridedLoop& inner, const StridedLoop& outer, int64_t
 
 int64_t magnitude(int64_t stride) { return stride < 0 ? -stride : stride; }
 
-// Cuts the sequence into chunks of at least `least` units where there are only `blocks` blocks.
+// If there are only `blocks` blocks, splits the sequence into chunks of at least `least` units.
 void cut(ReducePlan& p, int64_t blocks, int64_t least) {
   p.chunks = 1;
   p.chunk = p.length;
@@ -52,7 +52,7 @@ View reduction::part_of(const Reduction& a, bool reduced) {
   return part;
 }
 
-// Neighbouring threads on neighbouring outputs, unless the sequence is the inner one and long.
+// True: adjacent threads take adjacent outputs. Not so if the sequence is innermost and long.
 bool reduction::takes_columns(const Loops& loops) {
   const StridedLoop &kept = loops.kept, &reduced = loops.reduced;
   if (magnitude(kept.stride(0, 0)) < magnitude(reduced.stride(0, 0))) {

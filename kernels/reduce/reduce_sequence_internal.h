@@ -1,4 +1,4 @@
-// What the sources of CPU reductions share: operations on two values, their cascades and positions.
+// Shared by the sources of CPU reductions: operations on two values, cascades, and positions.
 // Include only from *_isa.cpp files.
 #pragma once
 #include <binade/kernels/base/blocks_internal.h>
@@ -27,7 +27,7 @@ struct Product {
     return a * b;
   }
 };
-// The largest and the smallest value of a type.
+// The largest value of a type, and below the smallest.
 template <class C>
 constexpr C highest() {
   if constexpr (kSame<C, float> || kSame<C, double>) {
@@ -95,12 +95,12 @@ class ScalarCascade {
   C level_[64];
 };
 
-// load_block of a dtype, called through a pointer, so that dtypes with one compute type share
+// load_block of a dtype, called through a pointer, so that dtypes with the same compute type share
 // loops.
 template <class C>
 using LoadBlock = const C* (*)(const std::byte* x, int64_t stride, int64_t n, C* block);
 
-// n <= kBlockSize contiguous values: each of the lanes takes every kLanes-th, then a tree.
+// Reduces n <= kBlockSize contiguous values: each lane takes every kLanes-th one, then a tree.
 template <class C, class Op>
 [[gnu::noinline]] C reduce_block(const C* x, int64_t n) {
   constexpr int64_t kLanes = 256 / sizeof(C);

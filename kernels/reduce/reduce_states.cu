@@ -1,5 +1,5 @@
-// CUDA reductions whose state is more than a value: norms, variance, logsumexp, ties, products with
-// zeros.
+// CUDA reductions whose state is more than one value: norms, variance, logsumexp, ties, products
+// with zeros.
 #include <binade/kernels/reduce/reduce_kernels.cuh>
 
 namespace binade::kernels {

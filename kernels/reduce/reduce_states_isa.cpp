@@ -1,7 +1,7 @@
-// Reductions whose state is more than a value. The sequence of an output goes through a block of
-// contiguous values in the compute type: the state of a block takes a few vectorised passes over it
-// while it is in cache, and states are combined pairwise. Where the outputs are the inner
-// dimension, a tile of them is transposed into such blocks.
+// Reductions whose state is more than one value. The sequence of an output is loaded into blocks of
+// contiguous values in the compute type. A few vectorised passes over a block in cache give its
+// state, and states are combined pairwise. If the outputs are the inner dimension, a tile of them
+// is transposed into such blocks.
 #include <binade/kernels/base/vector_math_internal.h>
 #include <binade/kernels/reduce/reduce_sequence_internal.h>
 
@@ -212,7 +212,7 @@ void read_tile(const std::byte* x, int64_t column_stride, int64_t columns, Rows&
   }
 }
 
-// What depends on the dtype is called through pointers, so that dtypes share the loops.
+// Code that depends on the dtype is called through pointers, so that dtypes share the loops.
 template <class C, class R>
 void along(const ReduceTask& task, StateOf<C, R>* y, LoadBlock<C> load) {
   C block[kBlockSize], scratch[kBlockSize];

@@ -1,10 +1,10 @@
-// The reducers of the reduction kernels (reduce_kernels.cuh). A reducer says
-//   State<C>    what it keeps of the terms it has seen
-//   none()      of no terms
-//   of<T>(x)    of the N terms of a vector, the first of which is number `index` of its sequence
-//   combine()   of two sets of terms together
-//   finish()    the results: y, and the second one (aux) of reducers that have it
-// Terms and results are of type C = Compute<T>, or of an integer type.
+// The reducers of the reduction kernels (reduce_kernels.cuh). A reducer defines
+//   State<C>    what it keeps of the terms so far
+//   none()      the state of no terms
+//   of<T>(x)    the state of the N terms of a vector; the first is number `index` of its sequence
+//   combine()   the state of two sets of terms together
+//   finish()    the results: y, and for some reducers aux
+// Terms and results have type C = Compute<T>, or an integer type.
 #pragma once
 #include <binade/kernels/reduce/reduce_internal.h>
 #include <binade/kernels/cuda/accumulator.cuh>
@@ -12,8 +12,8 @@
 
 namespace binade::kernels::dev {
 
-// Also undoes itself for plain and negative terms. Of integers ~x: it reverses their order too, and
-// has no overflow.
+// For plain and negative terms it is its own inverse. Integers are negated as ~x, which also
+// reverses their order and cannot overflow.
 template <class C>
 __device__ __forceinline__ C term_of(Term term, C x) {
   if constexpr (std::is_integral_v<C>) {
@@ -33,7 +33,7 @@ struct Product {
   }
 };
 
-// One value under an operation of block_reduce.cuh; divided for the mean.
+// One value, combined by an operation of block_reduce.cuh; divided for the mean.
 template <class Op>
 struct Scalar {
   static constexpr bool kAux = false;
@@ -156,7 +156,7 @@ struct LogSumExp {
   template <class T, class C, int N>
   __device__ static MaxSum<C> of(const C (&x)[N], Term, int64_t) {
     const C top = combine_all<Max>(x);
-    // Only minus infinities: exp(-inf - -inf) would be NaN.
+    // Minus infinity so far: exp(-inf - -inf) would be NaN.
     const C shift = top == -std::numeric_limits<C>::infinity() ? C(0) : top;
     C terms[N];
 #pragma unroll
@@ -223,7 +223,8 @@ struct Ties {
   }
 };
 
-// The product of what is not zero, and how many are; aux is the derivative at a single zero.
+// The product of the nonzero terms, and the number of zeros; aux is the derivative at a single
+// zero.
 struct Zeros {
   static constexpr bool kAux = true;
   static constexpr int kLevels = 1;
@@ -267,9 +268,9 @@ struct Candidate {
   __device__ int64_t index() const {
     return static_cast<int64_t>(static_cast<uint64_t>(high) << 32 | low);
   }
-  // NaN is above everything; of equals the first.
+  // NaN is above everything; of equal terms the first one.
   __device__ bool above(const Candidate& other) const {
-    // Without branches: nvcc spills a register for them.
+    // No branches, because nvcc would spill a register for them.
     const bool nan = value != value, other_nan = other.value != other.value;
     const bool more = (value > other.value) | (nan & !other_nan);
     const bool equal = (value == other.value) | (nan & other_nan);

@@ -1,5 +1,5 @@
-// Recurrent cells on the device: a thread per element of the hidden state; neighbouring threads
-// take neighbouring elements of every gate. Bound by memory.
+// Recurrent cells on the device: one thread per element of the hidden state; adjacent threads take
+// adjacent elements of every gate. Bound by memory.
 #include <binade/kernels/rnn/rnn_cell.h>
 #include <binade/kernels/rnn/rnn_cell_math_internal.h>
 #include <binade/kernels/cuda/vector.cuh>
@@ -33,7 +33,7 @@ struct CellGradientArrays {
   T *dproducts, *dh_before;
 };
 
-// What the cell reads for one element, but h and c.
+// Loads the operands of the cell for one element, except h and c.
 template <RnnCell kCell, class T>
 __device__ __forceinline__ CellValues<Compute<T>> load_values(const CellArrays<T>& a, int64_t at,
                                                               int64_t row, int64_t column) {

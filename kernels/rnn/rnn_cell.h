@@ -1,6 +1,6 @@
-// One step of a recurrent layer, the part after its matrix products: gates, cell state and hidden
-// state in one pass. Views are contiguous unless said otherwise; those of sequences are slices of
-// one step. Arithmetic in the compute type; the state c of an LSTM is kept in it.
+// One step of a recurrent layer after its matrix products: gates, cell state and hidden state in
+// one pass. Views are contiguous unless stated otherwise; a view of a sequence is the slice of one
+// step. Arithmetic is in the compute dtype; the state c of an LSTM is stored in it.
 //
 //   tanh:  h = tanh(a)
 //   relu:  h = max(a, 0)
@@ -14,14 +14,14 @@
 namespace binade::kernels {
 
 enum class RnnCell : uint8_t { tanh, relu, lstm, gru };
-// Without gates: its gradient needs h alone.
+// A cell without gates: its gradient needs only h.
 constexpr bool is_plain(RnnCell cell) { return cell == RnnCell::tanh || cell == RnnCell::relu; }
 constexpr int gate_count(RnnCell cell) {
   return is_plain(cell) ? 1 : cell == RnnCell::lstm ? 4 : 3;
 }
 
-// a: `gates` [batch, gates x hidden], overwritten by the values of the gates (without gates:
-// unchanged). b: `products` [batch, 3 x hidden], gru only.
+// a: `gates` [batch, gates x hidden], overwritten by the activated gates (unchanged by cells
+// without gates). b: `products` [batch, 3 x hidden], gru only.
 struct RnnCellForward {
   RnnCell cell;
   const View& gates;
@@ -33,12 +33,12 @@ struct RnnCellForward {
 };
 BINADE_KERNEL(rnn_cell_forward, RnnCellForward, h)
 
-// dh = dh_out + dh_next, each possibly kNoView; dh_out has any strides. Writes da to dgates and,
-// for gru, db to dproducts and the direct part of the gradient of h_before, dh z, to dh_before
-// (which may be dh_next). dc [batch, hidden], compute dtype: of c in, of c_before out.
+// dh = dh_out + dh_next; each may be kNoView; dh_out has any strides. Writes da to dgates and, for
+// gru, db to dproducts and dh z, the direct part of the gradient of h_before, to dh_before (which
+// may be dh_next). dc [batch, hidden], compute dtype: the gradient of c in, of c_before out.
 struct RnnCellBackward {
   RnnCell cell;
-  const View& gates;  // as the forward left them
+  const View& gates;  // as written by the forward
   const View& h;
   const View& c = kNoView;
   const View& c_before = kNoView;

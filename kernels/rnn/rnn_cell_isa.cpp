@@ -89,7 +89,7 @@ void forward(const RnnCellRows& a) {
   }
 }
 
-// dh of one part of a row: dh_out + dh_next.
+// dh = dh_out + dh_next for one part of a row.
 template <class T, class C>
 void read_dh(const RnnCellGradientRows& a, int64_t row, int64_t j, int64_t n, C* dh) {
   C next[kPart] = {}, out[kPart] = {};

@@ -1,5 +1,5 @@
 // Rows of recurrent cells: `rows` rows of `hidden` elements in contiguous arrays of a dtype (c and
-// dc in its compute type); rnn_cell.h says which array a cell has.
+// dc in its compute dtype); rnn_cell.h says which arrays a cell has.
 #pragma once
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/rnn/rnn_cell.h>

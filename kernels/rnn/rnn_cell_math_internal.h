@@ -7,10 +7,10 @@
 namespace binade::kernels {
 namespace {
 
-// What a step reads and writes for one element of hidden; a cell uses its part.
+// The values that a step reads and writes for one element of hidden; each cell uses some of them.
 template <class C>
 struct CellValues {
-  C gate[4];     // a in, values of the gates out
+  C gate[4];     // a in, activated gates out
   C product[3];  // b of gru
   C h_before, c_before, c, h;
 };
@@ -19,7 +19,7 @@ template <class C>
 struct CellGradients {
   C dh, dc;      // in; dc also out
   C gate[4];     // da
-  C product[3];  // db
+  C product[3];  // db of gru
   C dh_before;   // direct part
 };
 
@@ -44,7 +44,7 @@ BINADE_HD inline void cell_forward(CellValues<C>& v) {
   }
 }
 
-// From the values that the forward left.
+// Computes the gradients from the values that the forward wrote.
 template <RnnCell kCell, class C>
 BINADE_HD inline void cell_backward(const CellValues<C>& v, CellGradients<C>& g) {
   if constexpr (kCell == RnnCell::tanh) {

@@ -1,12 +1,12 @@
-// Softmax and log-softmax. The tensor is [outer, cols, inner] in the order of its memory, softmax
-// over cols. Three decompositions, all bound by memory:
+// Softmax and log-softmax. In memory order the tensor is [outer, cols, inner], with softmax over
+// cols. There are three decompositions, all bound by memory:
 //  - team per row: inner = 1 and the row fits the registers of a team of threads
 //    (cuda/row_team.cuh): one read, one write.
-//  - block per row: inner = 1 and a longer row. One pass for maximum and sum together, rescaling
-//  the
-//    sum whenever the maximum grows, and one that writes; its reads are L2 hits but for huge rows.
-//  - threads across lines: inner > 1. The 32 lanes of a warp take neighbouring lines, so every
-//    access is coalesced; the 8 warps of a block share out the columns and merge in shared memory.
+//  - block per row: inner = 1 and a longer row. One pass computes maximum and sum together,
+//    rescaling the sum whenever the maximum grows; a second pass writes. Its reads are L2 hits
+//    unless rows are huge.
+//  - threads across lines: inner > 1. The 32 lanes of a warp take adjacent lines, so every access
+//    is coalesced; the 8 warps of a block split the columns and merge in shared memory.
 // The backward reads y and dy in the same three ways.
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/softmax/softmax.h>
@@ -16,9 +16,9 @@ namespace binade::kernels {
 namespace {
 
 constexpr int kMostLanes = 1024, kRowThreads = 512, kLines = 32, kParts = 8;
-constexpr int64_t kMostBlocks = int64_t{1} << 24;  // of a grid: more rows or lines than that loop
+constexpr int64_t kMostBlocks = int64_t{1} << 24;  // of a grid: with more rows a block loops
 
-// y of one element, from the maximum and the sum (its logarithm, its inverse) of its row.
+// y of one element, from the maximum and the sum (its logarithm or its inverse) of its row.
 template <class T, class C>
 __device__ __forceinline__ C softmax_value(C x, C largest, C sum_term, bool log) {
   return log ? x - largest - sum_term : dev::exp_for<T>(x - largest) * sum_term;
@@ -27,7 +27,7 @@ template <class C>
 __device__ __forceinline__ C softmax_sum_term(C sum, bool log) {
   return log ? std::log(sum) : C(1) / sum;
 }
-// What the backward sums over a row, and dx.
+// The term that the backward sums over a row, and below dx.
 template <class C>
 __device__ __forceinline__ C softmax_gradient_term(C y, C dy, bool log) {
   return log ? dy : y * dy;
@@ -179,7 +179,7 @@ struct LineMemory {
   V part[kParts][kLines];
 };
 
-// The parts of this thread's line together. The whole block calls it, with kLines x kParts threads.
+// Combines the parts of this thread's line. The whole block must call it, kLines x kParts threads.
 template <class Op, class V>
 __device__ __forceinline__ V line_reduce(V value, LineMemory<V>& memory) {
   memory.part[threadIdx.y][threadIdx.x] = value;
@@ -241,12 +241,12 @@ __global__ void __launch_bounds__(kLines* kParts)
 
 // launchers ---------------------------------------------------------------------------------------
 
-// True if the views lie in memory without holes and all in the same order.
+// True if the views are dense and have the same memory order.
 bool same_dense(const View& x, const View& y) {
   return x.strides == y.strides && is_dense(x.sizes, x.strides);
 }
 
-// A dense view as its elements in the order of memory.
+// A dense view as a vector of its elements in memory order.
 View flat(const View& x) {
   View line = x;
   line.sizes = Dims{x.numel};
@@ -255,7 +255,7 @@ View flat(const View& x) {
   return line;
 }
 
-// Lines along `dim` of memory with these strides; a scalar is one line.
+// The lines along `dim` of memory with these strides; a scalar is one line.
 Lines lines_of(const View& x, int dim, const Dims& strides) {
   const int64_t cols = x.dim() == 0 ? 1 : x.size(dim);
   const int64_t inner = cols == 1 ? 1 : strides[dim];

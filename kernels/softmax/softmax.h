@@ -1,6 +1,6 @@
 // Softmax and log-softmax over one dimension of a tensor with any strides and any floating dtype.
-// Arithmetic in the compute type. The maximum is subtracted first, so large inputs stay finite; a
-// row of minus infinities gives NaN.
+// Arithmetic in the compute dtype. The maximum is subtracted first, so large inputs give finite
+// results; a row of minus infinities gives NaN.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 

@@ -1,5 +1,5 @@
-// Softmax on the CPU: rows are independent and split over threads; a dimension whose elements are
-// not adjacent is packed first.
+// Softmax on the CPU: rows are independent and split over threads; if the elements along the
+// dimension are not adjacent they are packed first.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/copy/packed_rows_internal.h>

@@ -4,8 +4,8 @@
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-// Rows come one after the other, and memory is read in the first pass over a row only: a later
-// pass, which computes, prefetches what the next row will need (`ahead` elements further on).
+// Rows are processed one after the other. Only the first pass over a row reads from memory: a later
+// pass, which computes, prefetches the next row (`ahead` elements further on).
 template <class T>
 Compute<T> row_max(const T* x, int64_t cols) {
   using C = Compute<T>;
@@ -19,7 +19,7 @@ Compute<T> row_max(const T* x, int64_t cols) {
   return reduce_max<C>(max<C>(max<C>(best[0], best[1]), max<C>(best[2], best[3])));
 }
 
-// The exponentials are kept in e, which may be y.
+// Stores the exponentials in e, which may be y.
 template <bool kNontemporal, class T>
 void softmax_row(const T* x, int64_t ahead, Compute<T>* e, T* y, int64_t cols) {
   using C = Compute<T>;

@@ -24,7 +24,7 @@ struct SoftmaxRowsBackward {
   int64_t y_stride, dy_stride, dx_stride;
   int64_t rows, cols;
   bool log;
-  bool nontemporal;  // of dx, which is neither y nor dy
+  bool nontemporal;  // for dx, which is neither y nor dy
 };
 
 BINADE_ISA_KERNEL(softmax_rows, const SoftmaxRows& a)

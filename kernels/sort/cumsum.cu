@@ -1,14 +1,14 @@
-// CUDA cumulative sums. Lines along the dimension are cut into chunks where there are too few of
-// them to fill the device.
+// CUDA cumulative sums. If there are too few lines along the dimension to fill the device, they are
+// split into chunks.
 //
-// cumsum_rows_kernel: a block walks a chunk in tiles of kTile elements: each thread sums its kItems
-// neighbours, the sums are scanned over lanes, then warps, and the total is carried to the next
-// tile. For lines whose elements are neighbours in memory. cumsum_columns_kernel: a thread walks a
-// chunk; neighbouring threads have neighbouring lines.
+// cumsum_rows_kernel: a block walks over a chunk in tiles of kTile elements. Each thread sums its
+// kItems adjacent elements, the sums are scanned over lanes, then warps, and the total is carried
+// to the next tile. For lines whose elements are adjacent in memory. cumsum_columns_kernel: a
+// thread walks over a chunk; adjacent threads have adjacent lines.
 //
-// With several chunks a first launch writes their totals, which are scanned by the same kernels,
-// and the last one starts each chunk from the total before it. All cuts depend on the shape only,
-// and no order of additions on the schedule.
+// With several chunks a first launch writes their totals, the same kernels scan these, and the last
+// launch starts each chunk from the total before it. The splits depend on the shape only, and the
+// order of additions does not depend on the schedule.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/sort/cumsum_internal.h>
 #include <binade/kernels/cuda/strided.cuh>
@@ -26,11 +26,11 @@ struct ScanPlan {
   StridedIndex<2> lines;              // x, y at the first element of each line
   int64_t n, x_step, y_step;          // along the dimension; steps in bytes
   int64_t chunks = 1, chunk = 0;      // parts of a line, and the elements in each but the last
-  std::byte* totals = nullptr;        // where the sums of the chunks go, in place of y
+  std::byte* totals = nullptr;        // if set, the sums of the chunks go here instead of y
   const std::byte* before = nullptr;  // the sum up to each chunk's end, per line and chunk
 };
 
-// What a chunk starts from.
+// The initial sum of a chunk.
 template <class C>
 __device__ __forceinline__ C start_of(const ScanPlan& p, int64_t line, int64_t chunk) {
   return p.before && chunk > 0 ? reinterpret_cast<const C*>(p.before)[line * p.chunks + chunk - 1]
@@ -42,7 +42,7 @@ struct ScanMemory {
   C warp[kThreads / 32];
 };
 
-// The sum of `value` over lower threads of the block; `all` becomes that of the block.
+// The sum of `value` over lower threads of the block; `all` becomes the sum over the block.
 template <class C>
 __device__ __forceinline__ C sum_before(C value, C& all, ScanMemory<C>& memory) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -144,7 +144,7 @@ void start(const ScanPlan& p, bool rows) {
   }
 }
 
-// Cuts lines into chunks of at least `least` elements, a multiple of it, towards `wanted` tasks.
+// Splits lines into chunks of a multiple of `least` elements, for about `wanted` tasks.
 void cut(ScanPlan& p, int64_t wanted, int64_t least) {
   const int64_t useful = ceil_div(p.n, least), more = ceil_div(wanted, p.lines.numel);
   const int64_t chunks = useful < more ? useful : more;
@@ -182,7 +182,7 @@ void run(ScanPlan p, bool rows, Device device) {
   const Workspace totals(static_cast<size_t>(lines * p.chunks) * sizeof(C), device);
   p.totals = totals.as<std::byte>();
   start<T>(p, rows);
-  // Their sums, in place: [lines, chunks] of C.
+  // Scans their sums in place: [lines, chunks] of C.
   ScanPlan scan = {.lines = {}, .n = p.chunks, .x_step = sizeof(C), .y_step = sizeof(C)};
   scan.chunk = p.chunks;
   scan.lines.numel = lines;

@@ -1,4 +1,4 @@
-// Sums of the elements so far, along one dimension.
+// Cumulative sums along one dimension.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 

@@ -1,6 +1,6 @@
-// CPU cumulative sums: lines are split over threads, and a thread walks several neighbouring lines
-// at once, so that their additions overlap. Lines whose elements are neighbours are walked as
-// vectors; else a few at a time, each with its sum in a register. f32 is summed in f64.
+// CPU cumulative sums: lines are split over threads, and a thread walks over several adjacent lines
+// at once, so that their additions overlap. Adjacent lines are walked as vectors; others a few at a
+// time, each with its sum in a register. f32 is summed in f64.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/sort/cumsum_internal.h>
@@ -33,7 +33,7 @@ void locate(const Lines& lines, int64_t index, int64_t& x, int64_t& y) {
   }
 }
 
-// Lines `begin` to begin + kCount - 1, of any strides.
+// Walks over lines `begin` to begin + kCount - 1, of any strides.
 template <class T, int kCount>
 void walk(const Lines& lines, int64_t begin) {
   const T* x[kCount];
@@ -55,7 +55,7 @@ void walk(const Lines& lines, int64_t begin) {
   }
 }
 
-// `count` lines whose first elements are neighbours in x and in y.
+// Walks over `count` lines whose first elements are adjacent in x and in y.
 template <class T>
 void walk_neighbours(const Lines& lines, int64_t begin, int64_t count) {
   Total<T> total[kLines] = {};
@@ -72,7 +72,7 @@ void walk_neighbours(const Lines& lines, int64_t begin, int64_t count) {
   }
 }
 
-// How many lines from the first of a last dimension on are neighbours: 1 where none are.
+// How many lines, from the first of a last dimension on, are adjacent: 1 if none are.
 int64_t neighbours(const Lines& lines) {
   const int last = lines.x.dim() - 1;
   const bool adjacent = lines.x.strides[last] == 1 && lines.y.strides[last] == 1;

@@ -1,4 +1,4 @@
-// Checks of the arguments of cumulative sums that every backend makes.
+// Helpers of cumulative sums that every backend uses.
 #pragma once
 #include <binade/kernels/sort/cumsum.h>
 

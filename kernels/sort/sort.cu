@@ -1,15 +1,15 @@
-// CUDA sort and topk. Elements become items of a key and an index (sort_keys_internal.h), all
-// different, so any order of comparisons is stable.
+// CUDA sort and topk. Each element becomes an item: a key and an index (sort_keys_internal.h). All
+// items differ, so any order of comparisons is stable.
 //
-// sort_tiles_kernel: a block sorts kTile items in shared memory by a bitonic network; short lines
+// sort_tiles_kernel: a block sorts kTile items in shared memory by a bitonic network. Short lines
 // share a tile, each in a power of two of slots, and are written as results at once.
-// merge_runs_kernel: sorted runs of a line, pair by pair. A block writes kTile items of a pair: it
-// finds where they begin and end in both runs (Green, McColl and Bader, "GPU merge path", ICS
-// 2012), brings them into shared memory, and each thread merges its kItems. finish_kernel: items to
-// values and indices.
+// merge_runs_kernel: merges sorted runs of a line, pair by pair. A block writes kTile items of a
+// pair: it finds where these begin and end in both runs (Green, McColl and Bader, "GPU merge path",
+// ICS 2012), loads them into shared memory, and each thread merges its kItems. finish_kernel:
+// splits items into values and indices.
 //
-// topk of a small k sorts tiles, keeps the first k items of each, and repeats on what is kept until
-// one tile is left: a read of x and little more.
+// topk of a small k sorts tiles, keeps the first k items of each, and repeats this until one tile
+// is left: it reads x once, and little more.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/sort/sort.h>
@@ -26,18 +26,18 @@ namespace {
 constexpr int kThreads = 256, kItems = 4, kTile = kThreads * kItems;
 
 struct SortPlan {
-  StridedIndex<3> lines;                      // x, values, indices at the first of each line
-  int64_t n, k;                               // elements of a line, and of its result
+  StridedIndex<3> lines;  // x, values, indices at the first element of each line
+  int64_t n, k;           // elements of a line, and of its result
   int64_t x_step, values_step, indices_step;  // bytes
   bool descending;
 };
 
-// A launch of sort_tiles_kernel. Lines are elements of x, or items (of `count` each).
+// A launch of sort_tiles_kernel. Lines consist of elements of x, or of items (`count` each).
 struct TilePlan {
   const void* items = nullptr;  // null: x
   void* sorted = nullptr;       // null: values and indices
   int64_t count, tiles;         // of a line
-  int64_t keep, stride;         // items of a tile that are written, and those of a line in `sorted`
+  int64_t keep, stride;         // items written per tile, and per line in `sorted`
   int32_t slots;                // of a line in a tile: a power of two
 };
 
@@ -54,7 +54,7 @@ struct TileMemory {
   Item item[kTile];
 };
 
-// Each segment of `slots` items in ascending order.
+// Sorts each segment of `slots` items in ascending order.
 template <class Item>
 __device__ void sort_segments(Item (&item)[kTile], int slots) {
   for (int size = 2; size <= slots; size *= 2) {
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// How many of the first `d` items of runs a and b together are of a.
+// How many of the first `d` items of the merged runs a and b come from a.
 template <class Item>
 __device__ int64_t taken_of_first(const Item* a, int64_t count_a, const Item* b, int64_t count_b,
                                   int64_t d) {
@@ -215,7 +215,7 @@ void sort_tiles(const SortPlan& p, TilePlan t) {
          sort_tiles_kernel<T>, p, t);
 }
 
-// Moves bits, so one kernel for all element types of a size.
+// Copies bits, so one kernel serves all element types of a size.
 template <class T, class Item>
 void finish(const SortPlan& p, const Item* items, int64_t stride) {
   using Bits =
@@ -226,7 +226,7 @@ void finish(const SortPlan& p, const Item* items, int64_t stride) {
          finish_sort_kernel<Bits, Item>, p, items, stride);
 }
 
-// Sorted tiles, then runs of twice the length until one run is a line.
+// Sorts tiles, then merges runs to twice the length until a line is one run.
 template <class T>
 void merge_sort(const SortPlan& p, Device device) {
   using Item = SortItem<SortKey<T>>;

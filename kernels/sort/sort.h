@@ -1,12 +1,12 @@
-// Sorting and the largest elements along one dimension.
-// NaN counts as larger than everything; of equal elements the first comes first, whichever the
-// direction. All dtypes, any strides; a line has at most 2^32 - 2 elements.
+// Sorting, and the largest elements along one dimension. NaN counts as larger than everything;
+// equal elements keep their order in both directions. All dtypes, any strides; a line has at most
+// 2^32 - 2 elements.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
 namespace binade::kernels {
 
-// values = x sorted along `dim` (0 <= dim < rank), indices (i64) = where in x they were. Both have
+// values = x sorted along `dim` (0 <= dim < rank), indices (i64) = their positions in x. Both have
 // x's sizes, and neither may overlap x.
 struct Sort {
   const View& x;

@@ -1,6 +1,6 @@
-// CPU sorts. The elements of a line become items of a key and an index; long lines of 32-bit keys
-// go through a radix sort from the lowest digit, others through a comparison sort, and topk only
-// sorts what it selects. Lines are split over threads.
+// CPU sorts. Each element of a line becomes an item: a key and an index. Long lines of 32-bit keys
+// use a radix sort from the lowest digit, others a comparison sort; topk only sorts what it
+// selects. Lines are split over threads.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/copy/copy.h>
@@ -34,7 +34,7 @@ Offsets locate(const Lines& lines, int64_t line) {
   return at;
 }
 
-// By the keys, which are the upper halves; items of equal keys keep their order.
+// Sorts by the keys, which are the upper halves; items of equal keys keep their order.
 void radix_sort(std::vector<uint64_t>& items, std::vector<uint64_t>& other) {
   constexpr int kBits = 11, kDigits = 3;
   constexpr size_t kBuckets = size_t(1) << kBits;
@@ -66,7 +66,7 @@ void radix_sort(std::vector<uint64_t>& items, std::vector<uint64_t>& other) {
 template <class Item>
 void sort_items(std::vector<Item>& items, std::vector<Item>& other, int64_t k) {
   const auto before = [](const Item& a, const Item& b) { return comes_before(a, b); };
-  constexpr size_t kLong = 2048;  // from here on counting digits pays
+  constexpr size_t kLong = 2048;  // counting digits is faster from here on
   const auto end = items.begin() + k;
   if (end != items.end() && k > 0) {
     std::nth_element(items.begin(), end - 1, items.end(), before);

@@ -1,6 +1,5 @@
-// Sort keys: unsigned integers in the order of the elements, and items of a key and an index, which
-// are all different, so that any sort of items is a stable sort of elements. Shared by both
-// backends.
+// Sort keys are unsigned integers in the order of the elements. An item is a key and an index; all
+// items differ, so that any sort of items is a stable sort of elements. Shared by both backends.
 #pragma once
 #include <binade/kernels/base/dtype.h>
 #include <binade/kernels/base/host_device.h>
@@ -13,7 +12,7 @@ namespace binade::kernels {
 template <class T>
 using SortKey = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 
-// NaN is the largest whatever its sign; -0 equals 0.
+// NaN is the largest key, whatever its sign; -0 equals 0.
 template <class T>
 BINADE_HD SortKey<T> ascending_key(T element) {
   using Key = SortKey<T>;
@@ -56,7 +55,7 @@ BINADE_HD inline bool comes_before(const WideItem& a, const WideItem& b) {
 BINADE_HD inline int64_t index_of(uint64_t item) { return static_cast<uint32_t>(item); }
 BINADE_HD inline int64_t index_of(const WideItem& item) { return static_cast<int64_t>(item.index); }
 
-// After every item of an element.
+// An item that comes after every item of an element.
 template <class Item>
 BINADE_HD Item last_item() {
   if constexpr (sizeof(Item) == 8) {

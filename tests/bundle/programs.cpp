@@ -1,13 +1,13 @@
-// gpu-programs: the programs that scripts/gpu-check runs, in one, so that a bundle has the kernels
-// once. `gpu-programs NAME ...` is program NAME; `gpu-programs tests GROUP ...` runs the tests of
-// the folders tests/GROUP.
+// gpu-programs: all programs that scripts/gpu-check runs, in one binary, so that a bundle has the
+// kernels once. `gpu-programs NAME ...` is program NAME; `gpu-programs tests GROUP ...` runs the
+// tests of the folders tests/GROUP.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <string>
 #include <string_view>
 
-// Of the programs' sources, compiled with `main` as these names.
+// The programs' sources, compiled with `main` under these names.
 int cuda_conformance_main(int, char**);
 int kernel_bench_main(int, char**);
 int parity_runner_main(int, char**);
@@ -30,7 +30,7 @@ constexpr Program kPrograms[] = {
     {"nccl_check", nccl_check_main},
 };
 
-// The tests of a folder as a filter, without those about instruction sets and threads of the CPU.
+// A filter for the tests of a folder, without those about instruction sets and threads of the CPU.
 std::string filter_of(const std::string& group) {
   const std::string folder = "/tests/" + group + "/";
   std::string filter;

@@ -1,4 +1,4 @@
-// The caching allocator against a model, and what it promises.
+// The caching allocator against a model, and its guarantees.
 #include "device_kernels.h"
 
 #include <binade/core/device/cuda/caching_allocator_internal.h>
@@ -61,7 +61,7 @@ TEST_F(AllocatorTest, BlocksAreCutAndMerged) {
 }
 
 TEST_F(AllocatorTest, WithoutVirtualMemoryOfTheDriverSegmentsArePlain) {
-  // The driver's functions are looked up once per process, so only the option can be tried here.
+  // The driver's functions are looked up once per process, so only the option can be tested here.
   EXPECT_TRUE(Segment::can_grow(kDevice));
   CachingAllocator allocator(kDevice, {.growable = false});
   const int64_t frees = host::runtime_counts().device_frees;
@@ -72,7 +72,7 @@ TEST_F(AllocatorTest, WithoutVirtualMemoryOfTheDriverSegmentsArePlain) {
   EXPECT_EQ(allocator.stats().device_frees, 1);
 }
 
-// One owner of memory in the model, now or before.
+// A current or former owner of memory in the model.
 struct Owner {
   std::byte* data;
   size_t bytes;

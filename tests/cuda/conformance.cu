@@ -1,7 +1,7 @@
-// cuda_conformance: the primitives of kernels/cuda/primitives.cuh and the language features that
-// kernels rely on, each against a reference computed on the host from the rules of the PTX manual.
-// A kernel test that fails where this passes has a defect in a kernel; where this fails, the
-// rules that kernels are written by do not hold on the device.
+// cuda_conformance checks the primitives of kernels/cuda/primitives.cuh and the language features
+// that kernels rely on against references computed on the host by the rules of the PTX manual. If a
+// kernel test fails and this passes, the kernel is wrong; if this fails, the device breaks the
+// rules that kernels rely on.
 //   cuda_conformance [--json FILE] [CASE...]
 #include <tests/cuda/conformance.h>
 

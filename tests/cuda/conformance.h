@@ -1,4 +1,4 @@
-// What the conformance cases share: arrays in device memory, the list of cases, comparison and the
+// Shared by the conformance cases: arrays in device memory, the list of cases, comparison and the
 // report.
 #pragma once
 #include <binade/kernels/base/view.h>
@@ -60,7 +60,7 @@ class OnDevice {
   T* data_;
 };
 
-// Starts a kernel as an operation of its own.
+// Starts a kernel as a separate operation.
 template <class... P, class... A>
 void start(const kernels::Launch& config, void (*kernel)(P...), A&&... arguments) {
   View on_device = kNoView;
@@ -82,7 +82,7 @@ struct Case {
   void (*run)(Report&);
 };
 
-// One line per check; a check that cannot be made on the device is skipped with the reason.
+// One line per check; a check that the device cannot run is skipped with the reason.
 class Report {
  public:
   void result(const std::string& name, bool ok, const std::string& detail = "");

@@ -8,7 +8,7 @@ namespace binade::conformance {
 using kernels::dev::shared_mem;
 
 // Three groups of copies into three buffers, with 0 to 16 bytes read by each thread. After
-// wait<kPending> the groups but the last kPending are there; one word per thread and group.
+// wait<kPending> all groups but the last kPending have arrived; one word per thread and group.
 struct AsyncSmem {
   alignas(16) uint4 stage[3][64];
 };
@@ -59,7 +59,7 @@ inline void async_copies(Report& report) {
   run(async_copy_kernel<2>, "cp.async 0 to 16 bytes, wait_group 2");
 }
 
-// Each half of the block passes values round through its own barrier, then both meet.
+// Each half of the block passes values around through its own barrier, then both meet.
 struct RingSmem {
   int ring[2][64];
 };
@@ -79,7 +79,7 @@ __global__ void named_barrier_kernel(int* y) {
   y[threadIdx.x] = value + 1000 * smem.ring[1 - half_of_block][i];
 }
 
-// Lanes pass values through shared memory with __syncwarp alone.
+// Lanes pass values through shared memory with __syncwarp only.
 struct WarpRingSmem {
   int ring[4][32];
 };
@@ -144,7 +144,7 @@ __global__ void atomics_kernel(Totals* totals, unsigned* slots, int* signed_slot
   atomicMax(&totals->maximum, i * 2654435761u);
   atomicOr(&totals->bits, 1u << i % 27);
   atomicAdd(&smem.sum, threadIdx.x);
-  // One thread of the 64 that want a slot gets it; it is still free for one with the wrong key.
+  // One of the 64 threads that want a slot gets it; a compare with the wrong key leaves it free.
   const bool first = atomicCAS(&slots[i / 64], ~0u, i) == ~0u;
   const bool second = atomicCAS(&signed_slots[i / 64], -1, static_cast<int>(i)) == -1;
   atomicCAS(&slots[i / 64], 0xabcdefu, 0u);
@@ -160,7 +160,7 @@ __global__ void atomics_kernel(Totals* totals, unsigned* slots, int* signed_slot
   }
 }
 
-// Each block publishes a sum; the last of them to arrive adds all of them up.
+// Each block publishes a sum; the last block to arrive adds all of them up.
 __global__ void last_block_kernel(unsigned* partial, unsigned* arrived, unsigned* total) {
   if (threadIdx.x != 0) {
     return;
@@ -284,7 +284,7 @@ inline void refuse(Report& report, const char* name, dim3 grid, dim3 block, size
 }
 
 inline void grids(Report& report) {
-  // Large in x only where kernels run in parallel.
+  // Large in x only if kernels run in parallel.
   const unsigned wide = kHardware ? 1u << 24 : 70000u;
   for (const dim3 grid : {dim3(wide), dim3(1, 65535), dim3(1, 1, 65535), dim3(7, 5, 3)}) {
     const OnDevice<unsigned> count(std::vector<unsigned>(2));

@@ -17,7 +17,7 @@ __global__ void convert_kernel(const From* x, To* y, int64_t n) {
   }
 }
 
-// The bits of a value, with one NaN for all of them.
+// The bits of a value; all NaNs become one.
 template <class T>
 uint64_t canonical_bits(T value) {
   const auto number = static_cast<double>(value);
@@ -40,7 +40,7 @@ void conversion(Report& report, const std::string& name, const std::vector<From>
   report.same(text(name, " (", x.size(), " values)"), got, want);
 }
 
-// All values of T, the midpoints between neighbours and what lies next to those, and random bits.
+// All values of T, the midpoints between neighbours and the values next to those, and random bits.
 template <class T>
 std::vector<float> floats_around(size_t random_count) {
   std::vector<float> x;
@@ -73,7 +73,7 @@ void conversions_of(Report& report, const char* type) {
   conversion<double>(report, text(type, " to double"), all);
   const std::vector<float> x = floats_around<T>(kHardware ? 4'000'000 : 100'000);
   conversion<T>(report, text("float to ", type), x);
-  // Doubles that a rounding to float would move onto a midpoint.
+  // Doubles that a rounding to float would turn into a midpoint.
   std::vector<double> wide;
   for (size_t i = 0; i < x.size(); i += kHardware ? 1 : 4) {
     const double value = x[i];
@@ -217,7 +217,7 @@ inline void functions(Report& report) {
     report.result(text(c.name, " within its bound"), worst <= 1,
                   text("at most ", worst, " of the bound, at ", a[at], " and ", b[at]));
   }
-  // Rounded once from the exact result: what double gives, rounded to float, is the same.
+  // Rounded once from the exact result, so equal to the result in double rounded to float.
   for (const FunctionCase& c : kExactCases) {
     std::vector<float> want(n);
     for (size_t i = 0; i < n; ++i) {

@@ -1,5 +1,5 @@
-// Conformance of what the 32 lanes of a warp do together: matrix loads, tensor-core products,
-// shuffles and votes. The references follow the PTX manual.
+// Conformance of warp operations: matrix loads, tensor-core products, shuffles and votes. The
+// references follow the PTX manual.
 #pragma once
 #include <tests/cuda/conformance.h>
 
@@ -7,7 +7,7 @@ namespace binade::conformance {
 
 using kernels::dev::shared_mem;
 
-// ldmatrix: 64 rows of 8 elements in shared memory, 32 of them named by `rows` (lane by lane).
+// ldmatrix: 64 rows of 8 elements in shared memory, of which `rows` selects 32 (lane by lane).
 struct RowsSmem {
   alignas(16) uint16_t rows[64][8];
 };
@@ -44,7 +44,8 @@ inline void matrix_loads(Report& report) {
       const OnDevice<uint32_t> out(128);
       start({"load_matrix_kernel", dim3(1), dim3(32), sizeof(RowsSmem)}, load_matrix_kernel,
             m.data(), r.data(), transposed, out.data());
-      // Register i of a lane holds two neighbours of row lane / 4 of matrix i, or of the column.
+      // Register i of a lane holds two adjacent elements of row lane / 4 of matrix i, or of that
+      // column.
       std::vector<uint32_t> want(128);
       const auto element = [&](int matrix, int row, int column) -> uint32_t {
         return memory[static_cast<size_t>(rows[static_cast<size_t>(8 * matrix + row)] * 8 +
@@ -98,8 +99,8 @@ void products(Report& report, const char* type) {
     report.skip(text("mma m16n8k16 ", type), "needs sm_80");
     return;
   }
-  // Small integers: exact. Normal numbers: within the error of f32 sums that are cut, not rounded.
-  // Powers of two down to the smallest f16: subnormal operands are not flushed.
+  // Small integers: exact. Normal numbers: within the error of f32 sums that truncate instead of
+  // rounding. Powers of two down to the smallest f16: subnormal operands are not flushed.
   for (const char* values : {"integers", "normal", "tiny"}) {
     std::mt19937 generator(11);
     const auto draw = [&]() -> float {
@@ -165,7 +166,7 @@ __global__ void shuffle_kernel(const T* x, T* y, int argument, int width) {
   }
 }
 
-// The lane that is read: c limits it to the segment, or to no later one for the exclusive or.
+// The lane that is read; the clamp keeps it in the segment, or for exclusive or in no later one.
 inline int shuffle_source(int mode, int lane, int argument, int width) {
   const int begin = lane / width * width, end = begin + width;
   switch (mode) {
@@ -253,7 +254,7 @@ inline void votes(Report& report) {
   start({"vote_kernel", dim3(4), dim3(64)}, vote_kernel, d_in.data(), d_ballots.data(),
         d_any.data(), d_all.data(), d_part.data());
   report.same("__ballot_sync", d_ballots.get(), ballots);
-  // Any and all are 0 or not 0.
+  // Any and all return 0 or any other value.
   const auto truth = [](std::vector<int> values) {
     for (int& value : values) {
       value = value != 0;

@@ -95,8 +95,8 @@ inline std::vector<float> repeated(float value, int64_t count) {
   return std::vector<float>(static_cast<size_t>(count), value);
 }
 
-// Starts each test with clean faults and an empty cache, in deferred mode unless the test changes
-// it, and expects that nothing stays allocated.
+// Starts each test without faults and with an empty cache, in deferred mode unless the test changes
+// it. Expects that nothing stays allocated.
 class DeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -124,7 +124,7 @@ class DeviceTest : public ::testing::Test {
 // All orders of deferred streams that tests try.
 inline constexpr uint64_t kSeeds = 8;
 
-// The text of the error that `body` throws; fails the test where it throws none.
+// The text of the error that `body` throws; fails the test if it throws none.
 template <class E, class F>
 std::string error_of(F&& body) {
   try {

@@ -10,7 +10,7 @@ namespace {
 
 namespace host = kernels::host;
 
-// Before anything asks for the devices.
+// Must run before anything asks for the devices.
 const bool kConfigured = [] {
   setenv("BINADE_HOST_DEVICES", "2", 1);
   host::stream_options().virtual_memory = false;
@@ -71,7 +71,7 @@ TEST(DevicesTest, KernelsRunWhereTheirOperandsAreAndCopiesCross) {
   EXPECT_EQ(memory_stats(kSecond).allocated, 0);
 }
 
-// Nobody waits: the order of the two streams is that of the copy.
+// The host does not wait: the copy orders the two streams.
 TEST(DevicesTest, ACopyComesAfterItsSourceIsMadeAndBeforeItChanges) {
   const size_t bytes = kCount * sizeof(float);
   const std::vector<float> values = repeated(3, kCount);

@@ -11,7 +11,7 @@ using FaultTest = DeviceTest;
 
 constexpr int64_t kCount = 70;
 
-// Kernels, copies, a second stream, pinned memory and a graph, as a training step has them.
+// Kernels, copies, a second stream, pinned memory and a graph, as in a training step.
 std::vector<float> run_step() {
   const Stream side(kDevice);
   const DeviceArray x(repeated(1, kCount)), a(kCount), b(kCount), y(kCount);

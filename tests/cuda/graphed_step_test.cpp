@@ -1,4 +1,4 @@
-// A step as one graph computes what the plain step computes, dropout and loss scaling included.
+// A step as one graph computes the same as a plain step, including dropout and loss scaling.
 #include "device_kernels.h"
 
 #include <binade/binade.h>
@@ -35,7 +35,7 @@ struct Training {
   optim::LossScaler scaler{optim::ScalerOptions{.init_scale = 1024, .growth_interval = 3}};
 };
 
-// Inputs of a step, from a generator of their own; a step in six has an input that overflows.
+// Inputs of a step, from a separate generator; one step in six has an input that overflows.
 std::vector<Tensor> draw(int64_t step, int64_t rows = kBatch) {
   philox::Stream random(9, static_cast<uint64_t>(step));
   Tensor x = empty({rows, kFeatures}), labels = empty({rows}, DType::i64);

@@ -1,5 +1,6 @@
-// Indices, targets and other values out of range on the device: the call goes through, and the next
-// synchronisation is one typed error that names the op and the value; after it all is well.
+// Values out of range (indices, targets and others) on the device: the call succeeds, and the next
+// synchronisation throws one typed error that names the op and the value; afterwards the device
+// works.
 #include "device_kernels.h"
 
 #include <binade/core/ops.h>
@@ -19,7 +20,7 @@ Tensor device_index(std::initializer_list<double> values, const Dims& sizes) {
 }
 Tensor device_ones(const Dims& sizes) { return ones(sizes, DType::f32, kDevice); }
 
-// What `wait` throws after `run`, which throws nothing.
+// Checks the error that `wait` throws after `run`, which must not throw.
 void expect_fault(
     const char* op, int64_t value, const std::function<Tensor()>& run,
     const std::function<void(const Tensor&)>& wait = [](const Tensor& y) { y.at(0); }) {

@@ -1,11 +1,10 @@
-// Kernel cards: what each kernel moves, counted by host execution on one fixed case, against the
-// budget in bench/kernel_budgets.json. A kernel that touches more 32-byte sectors of global memory
-// or takes more passes over the banks of shared memory than its budget fails, and so does one
-// without a budget. Counted are the host compiler's loads and stores, not those of the GPU's code.
+// Kernel cards: the memory traffic of each kernel, counted by host execution on one fixed case,
+// against the budget in bench/kernel_budgets.json. A kernel fails if it touches more 32-byte
+// sectors of global memory, or takes more passes over the banks of shared memory, than its budget,
+// or has no budget. The counts are of the host compiler's loads and stores, not of the GPU's code.
 //   kernel_cards [--write] BUDGETS.json     checks, or writes the file anew
-//   kernel_cards --table [RESOURCES.json]   prints the cards as a Markdown table, with what ptxas
-//   says
-//                                           of the kernels (bench/kernel_resources.py) beside it
+//   kernel_cards --table [RESOURCES.json]   prints the cards as a Markdown table, with the
+//                                           figures of ptxas (bench/kernel_resources.py)
 #include <bench/kernel_cases.h>
 #include <binade/kernels/host/access_report.h>
 #include <binade/kernels/host/executor.h>
@@ -26,7 +25,7 @@ struct Card {
   uint64_t shared_requests = 0, wavefronts = 0;        // shared memory
   uint32_t threads = 0;                                // per block
   size_t shared_bytes = 0;
-  double bytes = 0, flops = 0;  // that the case needs at least
+  double bytes = 0, flops = 0;  // minimum that the case needs
 };
 using Cards = std::map<std::string, Card>;  // "case dtype kernel"
 
@@ -127,7 +126,7 @@ int check_budgets(const Cards& cards, const char* path) {
   return failed == 0 ? 0 : 1;
 }
 
-// What one multiprocessor of a card holds at a time.
+// The capacity of one multiprocessor of a card.
 struct Multiprocessor {
   uint32_t warps, blocks;
   size_t shared_bytes, reserved_bytes;  // reserved for every block
@@ -140,7 +139,7 @@ Multiprocessor multiprocessor(const std::string& card) {
   return {64, 32, card == "sm_80" ? size_t{164} << 10 : size_t{228} << 10, 1 << 10};
 }
 
-// The share of a multiprocessor's warps that can be there at once.
+// The share of a multiprocessor's warps that can be resident at once.
 double occupancy(const Card& card, uint32_t registers, const Multiprocessor& sm) {
   const uint32_t warps = (card.threads + 31) / 32;
   const uint32_t per_warp = (registers * 32 + 255) / 256 * 256;  // handed out by 256
@@ -151,8 +150,8 @@ double occupancy(const Card& card, uint32_t registers, const Multiprocessor& sm)
   return static_cast<double>(blocks * warps) / sm.warps;
 }
 
-// Registers, spilled bytes and occupancy on each card of the resources. A kernel is there under its
-// name and dtype, or under its name alone.
+// Registers, spilled bytes and occupancy on each card of the resources. A kernel is listed under
+// its name and dtype, or under its name alone.
 std::string on_cards(const json& resources, const std::string& name, const Card& card) {
   const std::string kernel = name.substr(name.rfind(' ') + 1);
   const size_t first = name.find(' ');

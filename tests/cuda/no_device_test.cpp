@@ -1,4 +1,4 @@
-// A machine without a device: what a program is told, and that it runs on the CPU.
+// A machine without a device: the errors that a program gets, and that it runs on the CPU.
 #include "device_kernels.h"
 
 #include <binade/core/device/device_info.h>

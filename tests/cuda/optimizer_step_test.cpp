@@ -1,4 +1,4 @@
-// A training step on the device: nobody waits for it, and it can be one graph.
+// A training step on the device: the host does not wait, and the step can be one graph.
 #include "device_kernels.h"
 
 #include <binade/optim/adamw.h>
@@ -114,7 +114,7 @@ TEST_F(OptimizerStepTest, IsOneGraph) {
   expect_same(device, cpu);
 }
 
-// Steps with norms of each parameter, as one graph, and a schedule that follows its outcomes.
+// Steps with a norm per parameter, as one graph, and a schedule that depends on their outcomes.
 struct LayerwiseTraining {
   explicit LayerwiseTraining(Device device)
       : parameters({{"w", {90, 130}, DType::f16}, {"norm", {5}, DType::f32, true}}, true, device),

@@ -1,4 +1,4 @@
-// Parts of a model on two emulated devices whose streams run late: the numbers are those of the
+// Parts of a model on two emulated devices with deferred streams give the same numbers as on the
 // CPU.
 #include <binade/core/device/stream.h>
 #include <binade/core/ops.h>
@@ -18,7 +18,7 @@ namespace {
 
 namespace host = kernels::host;
 
-// Before anything asks for the devices.
+// Must run before anything asks for the devices.
 const bool kConfigured = [] {
   setenv("BINADE_HOST_DEVICES", "2", 1);
   host::stream_options().deferred = true;
@@ -113,7 +113,7 @@ TEST(Placement, OpsOfTwoDevicesAreRefused) {
   }
 }
 
-// Nor is a batch norm in the tiles of its convolution a way around.
+// Fusing a batch norm into its convolution does not avoid the check either.
 TEST(Placement, OperandsOfAConvolutionAndItsNormAreOnOneDevice) {
   nn::Conv2d conv({.in = 3, .out = 4, .kernel = 3});
   nn::BatchNorm2d norm({.channels = 4});

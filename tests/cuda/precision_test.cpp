@@ -1,5 +1,5 @@
-// Policies on the device: rules, the cast cache beside captured graphs, and a ledger that waits for
-// nothing.
+// Policies on the device: rules, the cast cache with captured graphs, and a ledger that does not
+// wait.
 #include "device_kernels.h"
 
 #include <binade/binade.h>

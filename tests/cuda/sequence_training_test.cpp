@@ -30,7 +30,7 @@ Tensor whole_numbers(philox::Stream& random, const Dims& sizes, uint32_t below) 
   return t;
 }
 
-// Counts up from a random start: the next token is known.
+// Counts up from a random start, so the next token is predictable.
 constexpr int64_t kTokens = 11, kLength = 9, kWidth = 16;
 Batch token_batch(int64_t step) {
   philox::Stream random(5, static_cast<uint64_t>(step));
@@ -43,7 +43,7 @@ Batch token_batch(int64_t step) {
   return batch;
 }
 
-// The class is the last token's half.
+// The class is the half of the range in which the last token lies.
 Batch sequence_batch(int64_t step) {
   philox::Stream random(6, static_cast<uint64_t>(step));
   Batch batch{whole_numbers(random, {8, 6}, kTokens), empty({8}, DType::i64)};
@@ -112,7 +112,7 @@ class Classifier : public nn::Module {
   nn::Linear fc_{{.in = 12, .out = 2}};
 };
 
-// relu(bn(conv) -> bn(conv) + x), after a first convolution, and the mean over the image.
+// relu(bn(conv) -> bn(conv) + x) after a first convolution, then the mean over the image.
 class ResNetBlock : public nn::Module {
  public:
   ResNetBlock() {

@@ -95,8 +95,8 @@ TEST_F(StreamsTest, APageableSourceIsFreeWhenTheCopyReturns) {
 }
 
 TEST_F(StreamsTest, EarlyReuseOfABlockOnAnotherStreamIsSeen) {
-  // A block is released while another stream still reads it: with the use recorded it is kept,
-  // without it the next owner overwrites it first.
+  // A block is released while another stream still reads it. If the use was recorded the block is
+  // kept; otherwise the next owner overwrites it first.
   for (const bool recorded : {true, false}) {
     const Stream reader(kDevice);
     const DeviceArray y(kCount);
@@ -192,7 +192,7 @@ TEST_F(StreamsTest, PinnedBuffersAreUsedAgainOnlyAfterTheirCopies) {
     buffer.used_on(stream);
   }
   {
-    // Polling may move the stream; a copy that is not over keeps its buffer.
+    // Polling may run work of the stream; an unfinished copy keeps its buffer.
     const int64_t kernels_before = pinned_stats().reserved;
     const PinnedBuffer other(kDevice, kBytes);
     EXPECT_TRUE(other.data() != first || stream.done());

@@ -1,5 +1,5 @@
-// The Trainer on a device: nobody waits in an epoch, and its steps become one graph that computes
-// what plain steps compute.
+// The Trainer on a device: the host does not wait during an epoch, and its steps become one graph
+// that computes the same as plain steps.
 #include "device_kernels.h"
 
 #include <binade/binade.h>
@@ -80,7 +80,7 @@ TEST_F(TrainerOnDeviceTest, NobodyWaitsWithinAnEpoch) {
 }
 
 TEST_F(TrainerOnDeviceTest, AGraphComputesWhatPlainStepsCompute) {
-  // 84: the last batch of an epoch is not full, and is no replay.
+  // 84 samples: the last batch of an epoch is incomplete and is not replayed.
   const train::TrainerOptions options{.epochs = 3, .clip_norm = 1};
   train::TrainerOptions plain = options;
   plain.graph = train::StepGraph::off;

@@ -1,5 +1,5 @@
-// Faults in a whole training step: an allocation that fails, wherever it is in the step, is one
-// typed error; it leaks nothing, changes nothing, and the step taken again gives the same bits.
+// Faults in a whole training step: a failed allocation at any point of the step gives one typed
+// error. It leaks nothing and changes nothing, and repeating the step gives the same bits.
 #include "device_kernels.h"
 
 #include <binade/binade.h>
@@ -42,7 +42,8 @@ struct Training {
     scaler.scale(loss).backward();
     (void)scaler.step(*adam, {.clip_norm = 1});
   }
-  // Of parameters, moments and scaler; running statistics move in forward and are left out.
+  // A hash of parameters, moments and scaler. Running statistics are left out: forward changes
+  // them.
   std::string hash() const {
     NamedTensors all = model.named_parameters();
     for (auto& entry : adam->state_tensors()) {

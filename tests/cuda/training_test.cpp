@@ -35,7 +35,7 @@ data::Batch draw_batch(int64_t step) {
   return batch;
 }
 
-// Rounding differences grow with the learning rate, so what must agree closely learns slowly.
+// Rounding differences grow with the learning rate, so models that must agree closely learn slowly.
 struct Recipe {
   Precision precision;
   double bound;  // on the losses, relative

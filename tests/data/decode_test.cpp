@@ -230,7 +230,7 @@ TEST(Decode, tga) {
   EXPECT_ERROR(decode(tga), "truncated TGA");
 }
 
-// An APP1 block with the orientation, put behind the start of a JPEG.
+// Inserts an APP1 block with the orientation after the start of a JPEG.
 std::vector<uint8_t> with_orientation(const std::vector<uint8_t>& jpeg, uint8_t orientation) {
   const std::vector<uint8_t> exif = {
       0xff, 0xe1, 0,    34, 'E', 'x', 'i', 'f', 0, 0, 'I',         'I', 42, 0, 8, 0, 0, 0,
@@ -251,7 +251,7 @@ TEST(Decode, exif_orientation) {
     std::fill_n(image.row(y), 4, uint8_t(255));  // bright corner, top left
   }
   const std::vector<uint8_t> file = encode_jpeg(image, 100);
-  // Where the bright corner is once the picture is upright: row and column from the end?
+  // The place of the bright corner in the upright picture: is it at the end of rows, of columns?
   const struct {
     uint8_t orientation;
     bool swapped, bottom, right;

@@ -40,7 +40,7 @@ TEST(Glyphs, png_files_hold_the_drawn_pixels) {
 }
 
 TEST(Glyphs, pixels_never_change) {
-  // A sum over many pictures: the drawing uses no function that differs between machines.
+  // A hash over many pictures: drawing uses no function that differs between machines.
   uint64_t hash = 0xCBF29CE484222325;
   GlyphOptions options;
   options.classes = 20;

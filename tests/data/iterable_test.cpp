@@ -1,4 +1,4 @@
-// Datasets whose rows come one after another, over shards and workers.
+// Datasets of consecutive rows, over shards and workers.
 #include <binade/data/loader.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ TEST(Iterable, ABatchHasRowsOfNumbers) {
   EXPECT_ERROR(loader.next(batch), "no epoch");
 }
 
-// Which rows come to which of 1, 2 and 3 shards, on 0, 1 and 3 workers each.
+// Which rows each of 1, 2 and 3 shards gets, with 0, 1 and 3 workers.
 class IterableShards : public ::testing::TestWithParam<std::tuple<int, int>> {
  protected:
   Stream read(const FakeRows& rows, int64_t shard, UnevenShards rule, int64_t epoch = 1,
@@ -119,7 +119,7 @@ TEST_P(IterableShards, PadOrDropToOneLength) {
   }
 }
 
-// The same rows as with one worker and one shard, dealt out.
+// The rows of one worker and one shard, distributed.
 TEST_P(IterableShards, DealOutOneOrder) {
   const int shards = std::get<0>(GetParam());
   const FakeRows rows(48);
@@ -161,7 +161,7 @@ TEST_P(IterableShards, AnEpochCanBeEnteredAtAnyBatch) {
   EXPECT_ERROR(read_stream(loader, 3, batches + 1), "got first batch");
 }
 
-// As a training that is stopped and goes on: what was not seen on three ranks is seen on others.
+// Stops a training and resumes it on another number of ranks: they see the rows not yet seen.
 TEST(Iterable, ResumeOnAnotherNumberOfShardsSeesEveryRowOnce) {
   const FakeRows rows(70);
   for (const int64_t stopped_after : {0, 1, 3}) {
@@ -222,7 +222,8 @@ TEST(Iterable, ShufflesWithinABuffer) {
   }
   EXPECT_EQ(sorted(near), all_rows(200));
   EXPECT_EQ(sorted(whole), all_rows(200));
-  // Of a buffer that holds all, every place is as likely: the first row is not among the first.
+  // In a buffer for all rows every position is equally likely, so the first row is not among the
+  // first.
   int64_t sum = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const std::vector<int64_t> rows_of = order(200, seed);

@@ -14,7 +14,7 @@ namespace {
 
 using test::FakeDataset;
 
-// All that a stream of batches holds.
+// Everything that a stream of batches contains.
 struct Stream {
   std::vector<float> pixels;
   std::vector<int64_t> labels, indices, sizes;
@@ -367,7 +367,7 @@ TEST(Loader, a_stuck_reader_gives_an_error_with_its_file) {
     EXPECT_ERROR(loader.next(batch), "sample 6 (fake/6.png)");
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
   }
-  // The loader is gone, its worker was left behind and must still end without harm.
+  // The loader is gone; its abandoned worker must still end without harm.
   release = true;
   for (int i = 0; i < 1000 && !left; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

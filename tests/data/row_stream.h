@@ -1,4 +1,4 @@
-// All that an epoch of rows of numbers holds.
+// All values of an epoch of rows of numbers.
 #pragma once
 #include <binade/data/loader.h>
 

@@ -20,7 +20,7 @@ namespace binade::data::test {
 
 namespace fs = std::filesystem;
 
-// A folder of its own that goes away with the object.
+// A temporary folder, deleted with the object.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -1,4 +1,4 @@
-// Launches, options, errors, and what the access report counts.
+// Launches, options, errors, and the counts of the access report.
 #include <binade/kernels/host/access_report.h>
 #include <gtest/gtest.h>
 #include <tests/host/host_launch.h>

@@ -1,4 +1,4 @@
-// Runs a kernel on the executor alone, without the fake of the CUDA runtime.
+// Runs a kernel on the executor directly, without the fake CUDA runtime.
 #pragma once
 #include <binade/kernels/host/primitives.h>
 

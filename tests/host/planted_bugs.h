@@ -65,7 +65,7 @@ enum class PlantedKernel {
   rules,
 };
 
-// Runs a kernel; whether its numbers are right.
+// Runs a kernel; returns true if its numbers are right.
 struct PlantedEntry {
   PlantedKernel kernel;
   Planted bug;

@@ -1,5 +1,5 @@
 // Every planted mistake is caught by the builds that claim it, in every schedule; the same kernels
-// without a mistake pass in all of them.
+// without a mistake pass in all builds.
 #include <gtest/gtest.h>
 #include <tests/host/host_launch.h>
 #include <tests/host/planted_bugs.h>
@@ -12,7 +12,7 @@ namespace {
 enum class Verdict {
   right,   // numbers, and no error
   wrong,   // numbers, in forward and reverse order with late copies
-  error,   // a KernelError of which the text matches
+  error,   // a KernelError whose text matches
   death,   // AddressSanitizer or UBSan ends the program
   either,  // right or wrong, depending on the schedule
   unsafe,  // not run: undefined behaviour that this build does not catch

@@ -1,5 +1,5 @@
 // Pointwise, norm and GEMM kernels with planted mistakes. The mistake is a template argument, so
-// that a right kernel holds no trace of it.
+// that a correct kernel contains no trace of it.
 #include <tests/host/host_launch.h>
 #include <tests/host/planted_bugs.h>
 
@@ -47,8 +47,7 @@ bool run_pointwise() {
   return true;
 }
 
-// Norm: two block sums in one array
-// ----------------------------------------------------------------
+// Norm: two block sums in one array --------------------------------------------------------------
 
 struct NormShared {
   float part[4];
@@ -132,8 +131,7 @@ bool run_norm() {
   return true;
 }
 
-// GEMM: C [32, n] = A [32, 64] B [64, n], two warps, two stages of 16
-// ------------------------------
+// GEMM: C [32, n] = A [32, 64] B [64, n], two warps, two stages of 16 ----------------------------
 
 constexpr int kRows = 32, kDepth = 64, kStage = 16, kPitch = 24;
 

@@ -1,5 +1,5 @@
 // Kernels that synchronise, with planted mistakes: through shared memory, between blocks, in warps;
-// and the rules that no right kernel breaks.
+// and the rules that a correct kernel never breaks.
 #include <tests/host/host_launch.h>
 #include <tests/host/planted_bugs.h>
 
@@ -50,8 +50,7 @@ bool run_cross_entropy() {
   return total[0] == 4;
 }
 
-// Ticket: the block that is last sums what all blocks wrote
-// -----------------------------------------
+// Ticket: the last block sums what all blocks wrote ----------------------------------------------
 
 struct TicketShared {
   bool last;
@@ -101,8 +100,7 @@ bool run_ticket() {
   return true;
 }
 
-// Warps: collectives of all and of some lanes, and exchanges through shared memory
-// -----------------
+// Warps: collectives of all and of some lanes, and exchanges through shared memory ---------------
 
 struct WarpShared {
   int value[64];
@@ -162,8 +160,7 @@ bool run_warps() {
   return true;
 }
 
-// Bytes: neighbours that belong to different threads
-// ------------------------------------------------
+// Bytes: neighbours that belong to different threads ---------------------------------------------
 
 struct ByteShared {
   unsigned char value[64];
@@ -197,8 +194,7 @@ bool run_bytes() {
   return true;
 }
 
-// Rules: what no right kernel does
-// -------------------------------------------------------------------
+// Rules: errors that no correct kernel makes -----------------------------------------------------
 
 struct RuleShared {
   alignas(16) half row[64];

@@ -1,4 +1,4 @@
-// Kernels that try single primitives; primitives_test.cpp has the references.
+// Kernels that each test one primitive; primitives_test.cpp has the references.
 #pragma once
 #include <binade/kernels/host/primitives.h>
 
@@ -11,7 +11,7 @@ void run_votes(unsigned mask, unsigned predicates, unsigned* ballot, int* any, i
 void run_load_matrix(const uint16_t* tile, bool transposed, uint32_t* fragment);
 // a and b as registers per lane; d in and out.
 void run_product(bool bf16, const uint32_t* a, const uint32_t* b, float* d);
-// Copies 16 bytes with `source_bytes` of them read; also what shared memory held before the wait.
+// Copies 16 bytes of which `source_bytes` are read; also returns shared memory before the wait.
 void run_copy(const unsigned char* source, int source_bytes, unsigned char* before,
               unsigned char* after);
 struct AtomicResults {
@@ -24,9 +24,9 @@ struct AtomicResults {
 void run_atomics(dim3 grid, int threads, AtomicResults* results);
 // y[linear thread of the grid] = linear thread of the block, from threadIdx.
 void run_indices(dim3 grid, dim3 block, unsigned* y);
-// Two groups of warps, each with a barrier of its own, pass values around `rounds` times.
+// Two groups of warps, each with its own barrier, pass values around `rounds` times.
 void run_named_barriers(int rounds, int* y);
-// Fails in thread 33 where asked to; else y[thread] = 1 + the neighbour's thread.
+// Fails in thread 33 if asked to; else y[thread] = 1 + the neighbour's thread.
 void run_maybe_failing(bool failing, int* y);
 void run_nothing(const Grid& grid);
 // Accesses of known patterns, for the access report.

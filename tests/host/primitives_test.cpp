@@ -1,4 +1,4 @@
-// Primitives against references that are written from the PTX manual, not from the executor.
+// Primitives against references written from the PTX manual, not from the executor.
 #include <gtest/gtest.h>
 #include <tests/host/host_launch.h>
 #include <tests/host/primitives.h>

@@ -178,7 +178,7 @@ TEST(BatchNorm1d, TakesVectorsAndSequences) {
   EXPECT_THROW(layer(randn({4, 3, 7, 7})), Error);
 }
 
-// Weights stay f32 beside f16 activations, and so do their gradients.
+// Weights stay f32 with f16 activations, and so do their gradients.
 TEST(Norms, KeepTheirParametersUnderMixed) {
   LayerNorm layer({.normalized_shape = {8}});
   GroupNorm group({.groups = 2, .channels = 4});

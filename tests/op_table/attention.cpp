@@ -30,7 +30,7 @@ Dims lead(const Dims& sizes) {
   return out;
 }
 
-// What the op dropout makes of a matrix of ones.
+// The result of the op dropout on a matrix of ones.
 Tensor kept_weights(const Dims& sizes, double p) {
   if (p == 0) {
     return {};
@@ -46,7 +46,7 @@ double value_at(const Tensor& t, const Dims& index) {
   return t.data<double>()[at];
 }
 
-// softmax(q k^T scale + mask) v, the weights of a query made anew for every element.
+// softmax(q k^T scale + mask) v; recomputes the weights of a query for every element.
 Array attention_of(const Arrays& in, const Variant& variant) {
   const Array &q = in[0], &k = in[1], &v = in[2];
   Dims sizes = broadcast(broadcast(lead(q.sizes), lead(k.sizes)), lead(v.sizes));

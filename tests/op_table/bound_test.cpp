@@ -1,9 +1,8 @@
-// Contractions of random numbers, every element of results and gradients:
-//   |got - exact| <= u_out |exact| + 2 K u_acc sum |a| |b|,
-// (and half the smallest positive number of the dtype),
-// with K the number of products, u the unit roundoff of the output and of the accumulator, and
-// `exact` the f64 result of the rounded inputs. Where an algorithm transforms its inputs, all
-// elements have the largest sum |a| |b| of the tensor, amplified as the row says.
+// Contractions of random numbers; checks every element of results and gradients:
+//   |got - exact| <= u_out |exact| + 2 K u_acc sum |a| |b|, plus half the smallest positive number
+// of the dtype. K is the number of products, u_out and u_acc the unit roundoff of the output and of
+// the accumulator, and `exact` the f64 result of the rounded inputs. If an algorithm transforms its
+// inputs, all elements use the largest sum |a| |b| of the tensor, amplified as the row says.
 #include <tests/op_table/compare.h>
 
 #include <gtest/gtest.h>

@@ -197,7 +197,7 @@ OpRow cosine_row(int dim, double eps, const std::vector<Shapes>& shapes, const S
   return row;
 }
 
-// What sample n of logits [T, N, C] has as input and target.
+// The input and target of sample n of logits [T, N, C].
 struct CtcSample {
   int64_t input;
   std::vector<int64_t> labels;

@@ -1,4 +1,4 @@
-// Comparing results with references: the tolerances of the op table in one place.
+// Compares results with references: all tolerances of the op table.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace binade::op_table {
 
-// One line about the first element that is off, or nothing.
+// One line about the first wrong element, or an empty text.
 std::string mismatch(const OpRow& row, const Sample& sample, const Tensor& got,
                      const Array& expected);
 
@@ -15,15 +15,15 @@ std::string mismatch(const OpRow& row, const Sample& sample, const Tensor& got,
 // max|expected| from below.
 double sum_tolerance(DType dtype, double terms, double largest);
 
-// The smallest positive value: what results below the normal range are rounded to.
+// The smallest positive value: results below the normal range are rounded to multiples of it.
 double smallest_step(DType dtype);
 
 double largest_magnitude(const Array& x);
 
-// Whether got is expected within the tolerance; equal infinities and NaN match.
+// True if got equals expected within the tolerance; equal infinities and NaN match.
 bool close(double got, double expected, double tolerance);
 
-// Whether the op's name is (or the name of its family) in the error's first words, before the
+// True if the op's name, or the name of its family, is in the error's first words, before the
 // colon.
 bool names_op(const Error& error, const OpRow& row);
 

@@ -15,7 +15,7 @@ DType expected_dtype(const OpRow& row, DType dtype) {
   return row.output_dtype.value_or(row.wide_output ? compute_dtype(dtype) : dtype);
 }
 
-// A test that sees mostly zeros, or inputs without variety, would pass for a wrong op.
+// Reports samples that would let a wrong op pass: mostly zeros, or inputs without variety.
 std::string mistrusted(const OpRow& row, const Sample& sample, const Array& expected) {
   for (Layout layout : sample.layouts) {
     if (layout != Layout::contiguous) {

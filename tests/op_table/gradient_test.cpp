@@ -39,8 +39,8 @@ bool differentiable(const OpRow& row, const Tensor& base, size_t input) {
   return is_floating(base.dtype()) && !domain_of(row, input).fixed;
 }
 
-// The emulated device takes a part: its kernels' tests have the layouts, and a number of a numeric
-// gradient costs two runs of the op, so random directions stand for the elements.
+// The emulated device runs only a part: the kernel tests have the layouts, and each number of a
+// numeric gradient costs two runs of the op, so random directions replace single elements.
 bool in_part() { return !kernels::test_device().is_cpu(); }
 
 void check_gradient(const OpRow& row, const Sample& sample, const Pattern& pattern) {
@@ -138,7 +138,7 @@ bool are_equal(const Shapes& shapes) {
                                           [&](const Dims& sizes) { return sizes == shapes[0]; });
 }
 
-// Rows that can take one tensor for all operands.
+// Rows that accept one tensor for all operands.
 bool takes_one_twice(const OpRow& row) {
   const bool mask = domain_of(row, 0).mask || domain_of(row, 1).mask;
   return row.differentiable && !domain_of(row, 1).fixed && !mask &&
@@ -154,7 +154,7 @@ TEST_P(GradientTwice, SameTensor) {
       continue;
     }
     for (const std::vector<Layout>& layouts : gradient_layouts(shapes)) {
-      // maximum and minimum halve the gradient at a tie, which is what x has with itself.
+      // At a tie, which x has with itself, maximum and minimum halve the gradient.
       check_gradient(row, make_sample(row, shapes, layouts, DType::f64, 3001), {.twice = true});
     }
   }

@@ -156,7 +156,7 @@ OpRow scatter_add_row() {
   return row;
 }
 
-// y with x[2], or `value` where there is no x[2], at the indices of x[1] along dimension 1.
+// y with x[2], or `value` if there is no x[2], at the indices of x[1] along dimension 1.
 Array overwritten(const Arrays& x, double value) {
   Array y = x[0];
   for_each(x[1].sizes, [&](const Dims& index) {
@@ -230,7 +230,7 @@ OpRow scatter_number_row() {
   return row;
 }
 
-// The mask follows from the first input's sizes: two of three elements.
+// The mask depends on the first input's sizes: two of three elements are true.
 OpRow masked_select_row() {
   const auto chosen = [](int64_t i) { return i % 3 != 1; };
   OpRow row = move_row(

@@ -13,7 +13,7 @@
 namespace binade::op_table {
 namespace {
 
-// Sums over every letter that `out` lacks, of operands of one or two terms; no "...".
+// Sums over every letter that is not in `out`, for operands of one or two terms; no "...".
 Array einsum_of(const std::vector<std::string>& terms, const std::string& out, const Arrays& x) {
   std::map<char, int64_t> size;
   std::string summed;
@@ -59,9 +59,8 @@ struct EinsumCase {
   Shapes large = {};
 };
 
-// Sizes of the operands where all letters have one size, and the operations of multiplying them
-// from left to right: two for every combination of the letters that a product and its operands
-// have.
+// Sizes of the operands if all letters have one size, and the operations to multiply them from left
+// to right: two for every combination of the letters of a product and its operands.
 Shapes timed_operands(const EinsumCase& c) {
   const std::string all = std::accumulate(c.terms.begin(), c.terms.end(), std::string());
   const size_t letters = std::set<char>(all.begin(), all.end()).size();

@@ -1,4 +1,4 @@
-// What the rows of data-moving ops share.
+// Shared by the rows of data-moving ops.
 #pragma once
 #include <tests/op_table/op_table.h>
 

@@ -16,7 +16,7 @@ namespace binade::op_table {
 using Tensors = std::vector<Tensor>;
 using Shapes = std::vector<Dims>;  // the sizes of each input
 
-// What an input is drawn from: uniform in [low, high], at least `gap` from the points in `avoid`
+// The distribution of an input: uniform in [low, high], at least `gap` from the points in `avoid`
 // (kinks and poles of the op).
 struct Domain {
   double low = -2, high = 2;
@@ -52,33 +52,32 @@ struct OpRow {
   std::function<Arrays(const Arrays&)> reference;
   Accuracy accuracy = Accuracy::exact;
   double ulps = 4;
-  double floor =
-      0;  // ulps are of max(|reference|, floor): for functions that cross zero by cancellation
+  double floor = 0;  // ulps are of max(|reference|, floor), for functions that cross 0
   bool differentiable = true;
   bool any_dtype = false;  // also i64, i32, u8 and bool
   bool many_zeros = false;
   bool wide_output = false;                // f32 results from f16 and bf16 inputs
   std::optional<DType> output_dtype = {};  // where it is not that of the inputs
   size_t outputs_with_gradient = 8;        // only the first ones get an upstream gradient
-  // Contractions: the number of products that one output element sums; gets the integer-exact and
-  // the error-bound tests.
+  // For contractions: the number of products in the sum of one output element. Adds the
+  // integer-exact and error-bound tests.
   std::function<int64_t(const Shapes&)> depth = {};
   std::vector<Shapes> exact_shapes = {};
-  // Where results are another algorithm's than the sum: its provider (conv2d_provider.h), and how
-  // far its transforms can amplify the terms of a sum, whose roundings its errors are.
+  // If another algorithm than the plain sum computes the results: its provider (conv2d_provider.h),
+  // and how much its transforms can amplify the terms of a sum and with them its rounding errors.
   const char* algorithm = nullptr;
   bool fast = false;  // runs in mode fast (math_mode.h), all other rows in precise
   double amplification = 1;
   Shapes large = {};  // enough work for several threads
-  // What bench/op_bench times, where that is not `large`, and what its inputs are drawn from.
+  // The sizes that bench/op_bench times, if not `large`, and the domains of these inputs.
   Shapes timed = {};
   std::vector<Domain> timed_domains = {};
-  // Operations of one forward, where they are neither those of `depth` nor one for each element.
+  // Operations of one forward, if neither those of `depth` nor one per element.
   std::function<double(const Shapes&)> flops = {};
   std::vector<ErrorCase> errors = {};
 };
 
-// The shapes with so long a first dimension of the first input that it has 2^20 elements.
+// The shapes with the first dimension of the first input made so long that it has 2^20 elements.
 inline Shapes lengthened(Shapes shapes) {
   Dims& first = shapes[0];
   if (first.size() > 0 && element_count(first) > 0) {

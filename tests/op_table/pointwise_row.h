@@ -1,4 +1,4 @@
-// What the rows of pointwise ops share.
+// Shared by the rows of pointwise ops.
 #pragma once
 #include <binade/core/tensor/create.h>
 #include <tests/op_table/op_table.h>

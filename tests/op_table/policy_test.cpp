@@ -1,6 +1,6 @@
 // Precision policies: under autocast, mixed and half, every op takes its inputs and stores its
-// results in the dtypes of its class, and computes as exactly as the class promises. And the table
-// of op classes is that of the ops that ran.
+// results in the dtypes of its class, and is as accurate as the class promises. The table of op
+// classes must list exactly the ops that ran.
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/observer.h>
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ const std::map<std::string, OpClass>& table() {
   return *known;
 }
 
-// The law, written down independently of core/precision/precision.cpp: the dtype of the inputs,
-// given what they were.
+// The rule, independent of core/precision/precision.cpp: the dtype to which inputs are cast, given
+// their widest dtype.
 DType expected_input(OpClass op_class, const Precision& precision, DType widest) {
   const bool narrow = op_class == OpClass::contraction || op_class == OpClass::pointwise;
   const bool f32_store =
@@ -104,7 +104,7 @@ TEST_P(Policy, DtypesFollowTheClass) {
   for (const Precision& precision : policies()) {
     for (DType given : {DType::f32, precision.low}) {
       const Shapes& shapes = row.shapes[0];
-      // Values that the low dtype holds, so that a cast loses nothing.
+      // Values that the low dtype can represent, so that a cast loses nothing.
       const std::vector<Layout> layouts = layout_choices(shapes)[0];
       Sample sample = make_sample(row, shapes, layouts, precision.low, seed++);
       if (given == DType::f32) {
@@ -153,7 +153,7 @@ TEST_P(Policy, GradientsHaveTheDtypesOfTheInputs) {
   }
 }
 
-// Inputs of two dtypes: the op takes them as one and is as exact as with that one.
+// Inputs of two dtypes: the op casts them to one dtype and is as accurate as with that one.
 TEST_P(Policy, TakesMixedInputs) {
   const OpRow& row = op_table()[GetParam()];
   uint64_t seed = 1;

@@ -34,13 +34,13 @@ void expect_same(const Result& got, const Result& first, const std::string& labe
 
 bool on_cpu() { return kernels::test_device().is_cpu(); }
 
-// A device's results depend on the host's threads only by mistake: one more run tells.
+// A device's results should not depend on the host's threads: one more run detects a mistake.
 std::vector<int> thread_counts() {
   return on_cpu() ? std::vector<int>{1, 2, 4} : std::vector<int>{4};
 }
 
-// A device takes the large shape as it lies in memory, where many blocks work, and the first one in
-// its strangest layout.
+// A device uses the large shape in its memory order, so that many blocks work, and the first shape
+// in its strangest layout.
 std::vector<std::vector<Layout>> repeat_layouts(const Shapes& shapes, bool large) {
   const auto choices = layout_choices(shapes);
   if (on_cpu()) {

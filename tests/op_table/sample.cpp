@@ -302,7 +302,7 @@ std::vector<std::vector<Layout>> layout_choices(const Shapes& shapes, bool expan
       wanted.back().push_back(nth(2 + i * step));
     }
   }
-  // Layouts that make no difference to these sizes would repeat a sample.
+  // Layouts that do not change these sizes would repeat a sample.
   std::vector<std::vector<Layout>> choices;
   for (std::vector<Layout> layouts : wanted) {
     for (size_t i = 0; i < shapes.size(); ++i) {

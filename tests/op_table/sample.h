@@ -1,4 +1,4 @@
-// Samples of a row: its inputs drawn from a seed, presented through memory layouts.
+// Samples of a row: its inputs, drawn from a seed, in various memory layouts.
 #pragma once
 #include <binade/kernels/base/math_mode.h>
 #include <tests/op_table/op_table.h>
@@ -17,7 +17,7 @@ enum class Layout : uint8_t {
 inline constexpr int kLayoutCount = 7;
 const char* to_string(Layout layout);
 
-// Whether the layout differs from contiguous for these sizes.
+// True if the layout differs from contiguous for these sizes.
 bool applies(Layout layout, const Dims& sizes);
 Dims base_sizes(Layout layout, const Dims& sizes);
 // The view of a base, by the engine's differentiable shape ops, and what it must hold.
@@ -27,7 +27,7 @@ Array present(Layout layout, const Array& base, const Dims& sizes);
 const Domain& domain_of(const OpRow& row, size_t input);
 
 // Every layout for all inputs, and two mixtures; the first one is contiguous. In f16 and bf16 the
-// gradient of an expanded base is a sum of rounded gradients: its error is not the op's.
+// gradient of an expanded base is a sum of rounded gradients, whose error is not the op's.
 std::vector<std::vector<Layout>> layout_choices(const Shapes& shapes, bool expansions = true);
 
 struct Sample {
@@ -38,8 +38,8 @@ struct Sample {
   std::string label;  // reproduces the sample: op, shapes, layouts, dtype, seed
 };
 
-// Draws all inputs of a row; layout i is that of input i. `integers` draws small whole numbers in
-// place of what the domains say.
+// Draws all inputs of a row; layout i is that of input i. `integers` draws small integers instead
+// of values of the domains.
 Sample make_sample(const OpRow& row, const Shapes& shapes, const std::vector<Layout>& layouts,
                    DType dtype, uint64_t seed, bool integers = false);
 
@@ -53,7 +53,7 @@ Tensor to_tensor(const Array& values, DType dtype);
 // Upstream gradients for some outputs: drawn from the seed, in the outputs' dtypes.
 Tensors random_upstream(const Tensors& outputs, uint64_t seed, bool integers = false);
 
-// The row's algorithm and mode until the end of a scope.
+// Sets the row's algorithm and mode until the end of a scope.
 class AlgorithmGuard {
  public:
   explicit AlgorithmGuard(const OpRow& row);

@@ -52,7 +52,7 @@ OpRow where_row() {
   return row;
 }
 
-// One tensor beside a mask. `mask_first`: the order of the operands.
+// One tensor and a mask. `mask_first`: the order of the operands.
 OpRow masked(const char* name, const char* attributes, bool mask_first,
              const std::function<Tensor(const Tensor&, const Tensor&)>& op,
              const std::function<double(double mask, double x)>& f) {

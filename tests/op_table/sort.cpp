@@ -12,7 +12,7 @@ namespace binade::op_table {
 namespace {
 
 using Line = std::vector<double>;
-// What each line along a dimension becomes: one sequence for every output.
+// Maps each line along a dimension to one sequence per output.
 using LineFunction = std::function<std::vector<Line>(const Line&)>;
 
 // Outputs with the dimension as long as the sequences are, or without it.

@@ -1,6 +1,5 @@
-// A step that the device decides by itself equals the step of the CPU: scales, counters, skips and
-// parameters, in every precision. Training with BINADE_TEST_DEVICE; on the CPU it compares that
-// with itself.
+// A step decided by the device equals the step of the CPU: scales, counters, skips and parameters,
+// in every precision. Trains on BINADE_TEST_DEVICE; on the CPU it compares the CPU with itself.
 #include <binade/optim/accumulation.h>
 #include <binade/optim/adagrad.h>
 #include <binade/optim/adamw.h>
@@ -29,7 +28,7 @@ std::vector<ParameterSpec> specs(DType dtype) {
           {"bias", {130}, dtype, true}};
 }
 
-// A run in which the host says what the gradients are, and looks at nothing until the end.
+// A run in which the host provides the gradients and reads no result until the end.
 class Training {
  public:
   Training(DType dtype, bool masters, Device device,
@@ -197,7 +196,7 @@ TEST(DeviceStep, AScheduleMovesWithAppliedSteps) {
   expect_same_values(device, cpu, 1e-5);
 }
 
-// The device reads rates and momenta from a table, which is filled anew where it ends.
+// The device reads learning rates and momenta from a table, which is refilled at its end.
 TEST(DeviceStep, AScheduleOfManySteps) {
   if (test_device().is_cpu()) {
     GTEST_SKIP() << "for a device";
@@ -253,8 +252,8 @@ TEST(DeviceStep, AccumulatesOneScaleOverAWindow) {
   }
 }
 
-// One scaler, two optimizers, as for a generator and its critic: the first step moves the scale,
-// and the gradients of the second still carry the old one.
+// One scaler, two optimizers, as for a generator and its critic: the first step changes the scale,
+// and the gradients of the second still have the old one.
 TEST(DeviceStep, GradientsOfAnotherOptimizerKeepTheirScale) {
   manual_seed(5);
   TestParameters parameters({{"a", {2}}, {"b", {2}}});

@@ -207,7 +207,7 @@ TEST(Optimizers, StateRoundTripContinuesBitIdentically) {
   }
 }
 
-// A parameter's update does not depend on what lies beside it in the arena, to the bit.
+// A parameter's update is bit-identical whatever its neighbours in the arena are.
 TEST(Optimizers, LayerwiseStepsOfAParameterDoNotDependOnTheOthers) {
   const std::vector<ParameterSpec> specs = {{"a", {128}}, {"b", {97, 130}}, {"c", {256}}};
   for (const auto& name : {"lamb", "lars"}) {

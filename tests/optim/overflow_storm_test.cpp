@@ -1,5 +1,5 @@
-// Storms of overflows: what is not finite never reaches a weight, the scale ends at its floor, and
-// the one error says where and why.
+// Storms of overflows: non-finite values never reach a weight, the scale ends at its floor, and the
+// one error says where and why.
 #include <binade/core/autograd/hooks.h>
 #include <binade/optim/adamw.h>
 #include <binade/optim/loss_scaler.h>
@@ -51,7 +51,7 @@ struct Storm {
     return sum_of_squares;
   }
 
-  // One step; an error is caught, and the storm goes on under `skip`.
+  // Runs one step; an error is caught, and with `skip` the storm continues.
   void step(const Tensor& loss, int i) {
     scaler.scale(loss).backward();
     try {
@@ -64,7 +64,7 @@ struct Storm {
     }
   }
 
-  // The storm itself; what it must leave.
+  // Runs the storm, and checks the state after it.
   void rage(int steps, const std::function<Tensor()>& make_loss) {
     const std::string before = state();
     for (int i = 0; i < steps; ++i) {
@@ -77,7 +77,7 @@ struct Storm {
     EXPECT_EQ(overflows, steps - 1);
     EXPECT_EQ(scaler.skipped_steps(), steps - 1);
     EXPECT_EQ(adam.step_count(), 0);
-    // And it passes: the next good gradient is applied.
+    // After the storm the next good gradient is applied.
     scaler.scale(loss()).backward();
     EXPECT_EQ(scaler.step(adam), StepOutcome::applied);
     EXPECT_NE(state(), before);
@@ -169,7 +169,7 @@ TEST(OverflowStorm, PoliciesSkipFullPrecisionAndClip) {
   }
 }
 
-// Least squares in f16, where one step in ten is hit.
+// Least squares in f16, in which one step in ten overflows.
 void expect_to_converge(const ScalerOptions& options, int steps) {
   manual_seed(3);
   const TestParameters parameters({{"w", {8}, DType::f16}}, true);

@@ -39,7 +39,7 @@ class TestParameters {
     list = ParameterList(arena, arena->parameters());
   }
 
-  // What a backward at this loss scale leaves of a true gradient.
+  // Sets the gradient that a backward with this loss scale would leave for a true gradient.
   void set_gradient(size_t i, const Tensor& gradient, double scale = 1) const {
     Leaf& leaf = list[i].leaf();
     NoGradGuard guard;

@@ -1,4 +1,4 @@
-// What mixed precision training rests on, shown on real f16 numbers and real backward passes.
+// The facts behind mixed precision training, shown with real f16 numbers and real backward passes.
 #include <binade/optim/accumulation.h>
 #include <binade/optim/adamw.h>
 #include <binade/optim/loss_scaler.h>

@@ -1,5 +1,5 @@
-// Whatever order of scaling, unscaling, clipping and accumulating is allowed, the update has the
-// same bits; what is not allowed does not compile or says why.
+// Every allowed order of scaling, unscaling, clipping and accumulating gives the same bits; orders
+// that are not allowed do not compile or say why.
 #include <binade/optim/accumulation.h>
 #include <binade/optim/adamw.h>
 #include <binade/optim/clip.h>

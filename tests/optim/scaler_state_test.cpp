@@ -1,4 +1,4 @@
-// The state machine as a table: what happens, and the scale and the count after it.
+// The state machine as a table: the events, and the scale and the count after them.
 #include <binade/kernels/base/error.h>
 #include <binade/optim/scaler_state.h>
 #include <gtest/gtest.h>

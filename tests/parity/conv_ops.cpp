@@ -1,5 +1,5 @@
 // Parity names of convolutions and of the norms over rows and groups. Weights and biases of norms
-// are given in the dtype that the engine keeps them in: f32 beside f16 and bf16 activations.
+// are given in the dtype in which the engine keeps them: f32 with f16 and bf16 activations.
 #include <binade/core/ops.h>
 #include <binade/core/ops/conv.h>
 

@@ -1,5 +1,5 @@
 // Parity names of convolution, pooling and normalisation. Parameters and statistics of norms are
-// given in the dtype that the engine keeps them in: f32 beside f16 and bf16 activations.
+// given in the dtype in which the engine keeps them: f32 with f16 and bf16 activations.
 #include <binade/core/ops.h>
 
 #include <tests/parity/parity_case.h>

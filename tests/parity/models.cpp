@@ -124,7 +124,7 @@ void check_gradients(const CaseFile& file, const Case& c, nn::Module& model, dou
     }
     const std::string name = "gradient of " + parameter.name;
     const Array want = file.values(c.grads.at(parameter.name));
-    // In half precision a rounded activation may fall on the other side of a kink of relu, which
+    // In half precision a rounded activation may fall on the other side of relu's kink, which
     // changes single gradients by any amount.
     is_half(dtype) ? checker.expect_on_the_whole(name, cast(gradient, dtype), want, c_units)
                    : checker.expect(name, gradient, want, c_units);

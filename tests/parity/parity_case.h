@@ -1,4 +1,4 @@
-// Parity cases: reading the files, and what every runner of a family shares. The format and the
+// Parity cases: reads the files, and has the helpers of all families' runners. The format and the
 // meaning of every field are those of binade-parity-1.
 #pragma once
 #include <binade/core/io/safetensors.h>
@@ -16,7 +16,7 @@ namespace binade::parity {
 using Json = nlohmann::json;
 using op_table::Array;
 
-// Thrown where the engine has no such op, or documents that it does not take such operands.
+// Thrown if the engine has no such op, or documents that it does not accept such operands.
 struct NotCovered {
   std::string what;
 };
@@ -41,7 +41,7 @@ class CaseFile {
   const std::vector<Case>& cases() const { return cases_; }
   Array values(const std::string& key) const;
   DType stored_dtype(const std::string& key) const;
-  // The tensor in the dtype under test, if it is floating; in its own otherwise.
+  // The tensor: in the dtype under test if it is floating, in its own otherwise.
   Tensor tensor(const std::string& key, DType floating) const;
 
  private:
@@ -55,7 +55,7 @@ class Checker {
  public:
   explicit Checker(double len) : len_(len) {}
   // The tolerance for results of a dtype: c units of the largest expected magnitude, or of
-  // `fallback` where only zeros are expected.
+  // `fallback` if all expected values are 0.
   void expect(const std::string& name, const Tensor& got, const Array& want, double c = 8,
               double fallback = 0);
   // The same tolerance for the root mean square of all differences.
@@ -78,7 +78,7 @@ class Checker {
 double number(const Json& value);  // also "inf" and "-inf"
 Dims dims(const Json& list);
 
-// Runs a case in a dtype; what is wrong, or nothing. Throws NotCovered.
+// Runs a case in a dtype; returns what is wrong, or an empty text. Throws NotCovered.
 std::string run_case(const CaseFile& file, const Case& c, DType dtype);
 
 // The families, by what they need. Each throws NotCovered for an op that it does not know.

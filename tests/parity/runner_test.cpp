@@ -35,7 +35,7 @@ std::string last_line(const std::string& output) {
   return output.substr(begin + 1, end - begin);
 }
 
-// What is planted into the file of two cases: sums of x and y, and an error case.
+// A fault planted into the file of two cases: sums of x and y, and an error case.
 struct Fault {
   const char* name;
   const char* op = "add";

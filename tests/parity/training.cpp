@@ -167,7 +167,8 @@ optim::Schedule make_schedule(const Case& c) {
   throw NotCovered{c.op};
 }
 
-// Relative to the largest rate: where the curve touches zero, cos(pi) leaves its rounding.
+// Relative to the largest learning rate: where the curve reaches 0, cos(pi) leaves a rounding
+// error.
 void expect_curve(const std::string& name, const std::vector<double>& got, const Array& want,
                   Checker& checker) {
   if (got.size() != want.values.size()) {
@@ -249,7 +250,8 @@ std::string run_scaler(const CaseFile& file, const Case& c) {
   return checker.failure();
 }
 
-// What was drawn must have the moments that were asked for, within four deviations of a sample's.
+// The drawn values must have the requested moments, within four standard deviations of the
+// sample's.
 void check_draw(const Tensor& w, const nn::init::Statistics& s, bool uniform, Checker& checker) {
   const Array x = to_array(w);
   const double n = double(x.numel());

@@ -6,8 +6,8 @@
 
 namespace binade::testing {
 
-// Runs `work` in a child, which is killed after so many microseconds if that is more than 0.
-// True if it ended by itself.
+// Runs `work` in a child process, which is killed after this many microseconds if that is more than
+// 0. Returns true if it ended on its own.
 template <class F>
 bool run_child(F&& work, unsigned kill_after_microseconds = 0) {
   const pid_t child = ::fork();

@@ -1,5 +1,5 @@
-// A directory for one test, removed with everything in it. In memory (/dev/shm) where there is one
-// and TMPDIR does not say otherwise: tests that sync a thousand times should not wait for a disk.
+// A directory for one test, removed with everything in it. It is in memory (/dev/shm) if there is
+// one and TMPDIR is not set: tests that sync a thousand times should not wait for a disk.
 #pragma once
 #include <unistd.h>
 

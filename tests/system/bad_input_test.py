@@ -16,7 +16,7 @@ JPEG_START = bytes.fromhex("ffd8ffe000104a46494600010100000100010000ffdb00430001
 
 
 def one_error_line(result, *expected):
-    """What is wrong with how a failed run reported it, or None."""
+    """What is wrong with the report of a failed run, or None."""
     lines = result.stderr.splitlines()
     if result.returncode != 1:
         return f"status {result.returncode}, expected 1"
@@ -33,7 +33,7 @@ def tree(path):
 
 
 def idx_with(name, change):
-    """A maker of an idx directory of which one file is changed."""
+    """Returns a maker of an idx directory with one file changed."""
     def make(path):
         make_idx(path)
         file = path / name
@@ -43,7 +43,7 @@ def idx_with(name, change):
 
 
 def folder_with(name, data):
-    """A maker of an image folder with one more (or another) file."""
+    """Returns a maker of an image folder with one more (or another) file."""
     def make(path):
         make_folder(path)
         (path / name).write_bytes(data)
@@ -78,7 +78,7 @@ def packed_with_false_checksum(path):
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 LYING_COUNT = (0, 0, 8, 3, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 8, 0, 0, 0, 8)
 
-# What it is, a maker of the data, what the error names, further arguments.
+# Description, a maker of the data, what the error must name, further arguments.
 DATA = [
     ("nothing there", lambda path: None, ["data"], []),
     ("an empty folder", lambda path: path.mkdir(), ["data", "no class folders"], []),
@@ -176,7 +176,7 @@ FLAGS = [
 
 
 class Checks:
-    """Runs the table's cases and gathers what falls short."""
+    """Runs the cases of the table and collects the failures."""
 
     def __init__(self):
         self.count = 0
@@ -303,7 +303,7 @@ def tensor(begin, end, shape=(4,), dtype="F32"):
     return {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
 
 
-# What it is, the file, what the error names beside the path.
+# Description, the file, what the error must name besides the path.
 MODELS = [
     ("an empty file", b"", ""),
     ("a header longer than the file", safetensors({}, length=1 << 20), ""),

@@ -25,7 +25,7 @@ def skip(reason):
 
 
 def shared(*parts):
-    """A path below the shared data, or the end of the test where that is absent."""
+    """A path below the shared data; skips the test if it is absent."""
     root = pathlib.Path(os.environ.get("BINADE_SHARED", SOURCE.parent / "shared"))
     if not root.joinpath(*parts).exists():
         skip("no ../shared")
@@ -57,7 +57,7 @@ def train(*arguments, timeout=240):
 
 
 def metrics(directory, without=("samples_per_second",)):
-    """The lines of metrics.jsonl, less the fields that may differ between equal runs."""
+    """The lines of metrics.jsonl without the fields that may differ between equal runs."""
     lines = pathlib.Path(directory, "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return [{k: v for k, v in json.loads(line).items() if k not in without} for line in lines]
 

@@ -1,6 +1,6 @@
 // export_logits MODEL FILE.safetensors DATA OUT.safetensors: loads a model, runs it on the test
-// images of DATA as training of the default seed would normalise them, and writes images, labels
-// and logits, so that other programs can compute the same.
+// images of DATA, normalised as in training with the default seed, and writes images, labels and
+// logits, so that other programs can compute the same.
 #include <binade/core/tensor/create.h>
 #include <binade/nn/models.h>
 #include <binade/train/classifier_data.h>

@@ -91,11 +91,11 @@ def main():
         for number, row in enumerate(MATRIX):
             states[row[2]] = check_run(row, data, number)[1]["state_hash"]
         check_predictions(data)
-    # A flag that reached nothing would leave two runs equal. Those that only say where and how the
-    # work is done must leave them so.
+    # A flag without effect would leave two runs equal. Flags that only say where and how the work
+    # is done must leave them equal.
     equal = [states.pop(flags) for flags in WITHOUT_EFFECT]
     assert len(set(equal)) == 1, f"{WITHOUT_EFFECT}: got states {equal}"
-    # Here each f32 result of "apex" goes to an op that rounds it to f16 at once, as "paper" stores it.
+    # Here an op rounds each f32 result of "apex" to f16 at once, which is what "paper" stores.
     assert states.pop(("--policy", "autocast", "--store", "paper")) == states[
         ("--precision", "fp16", "--policy", "autocast")]
     states.pop(("--loss-scale", 1024))  # a power of two, which need not be seen in a short run

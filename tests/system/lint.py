@@ -32,7 +32,7 @@ LAYERS = {
     "dist": {"kernels", "core", "dist"},
     "train": {"kernels", "core", "nn", "optim", "data", "dist", "train"},
 }
-# The families of kernels, each with those that it includes beside base and cuda.
+# The families of kernels, each with the families that it includes besides base and cuda.
 FAMILIES = {
     "base": set(),
     "cuda": {"host"},
@@ -74,14 +74,14 @@ string_view system_error thread tuple type_traits typeindex typeinfo unordered_m
 valarray variant vector version immintrin.h
 """.split())
 
-# Those that cost a user's translation unit 50 ms and more beside what the tensors need.
+# Headers that cost a user's translation unit 50 ms or more beyond what the tensors need.
 HEAVY = set("""
 algorithm barrier chrono codecvt complex condition_variable execution filesystem fstream future iomanip
 iostream istream latch locale memory_resource mutex ostream random ranges regex semaphore shared_mutex sstream
 stop_token strstream syncstream thread valarray
 """.split())
 
-# What device code has beside that, under __CUDACC__: no user's program needs the toolkit.
+# What device code may include in addition, under __CUDACC__: no user's program needs the toolkit.
 STANDARD |= {"cuda_bf16.h", "cuda_fp16.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -92,7 +92,8 @@ ENDS_PROCESS = re.compile(
     r"(?<![\w.>])(?:std\s*::\s*|::\s*)?(abort|exit|_exit|_Exit|quick_exit|terminate)\s*\(")
 KERNELS_SAMPLE = "samples/raw_pointers.cpp"  # shows how to call kernels without tensors
 ENDS_PROCESS_IN = "dist/job/process_exit.cpp"  # for ranks that nothing else can reach
-# What stands in one place only: pattern, where it may (files, or folders that end in /), what to do.
+# Text that may stand in one place only: pattern, where it may (files, or folders that end in /),
+# what to do.
 ONE_PLACE = (
     (re.compile(r"<<<"), (), "a raw kernel launch; use launch()"),
     (re.compile(r"\bcu(da)?LaunchKernel"), ("kernels/cuda/launch.cu",),

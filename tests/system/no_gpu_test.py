@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-# What a sample is told, so that it ends within seconds.
+# Arguments that make each sample end within seconds.
 ARGUMENTS = {
     "custom_op": [],
     "raw_pointers": [],

@@ -48,7 +48,7 @@ def row(**changes):
 
 
 class FakeMachine:
-    """Time passes when somebody sleeps or works; others use `foreign` of a processor until `until`."""
+    """A clock that advances when the test sleeps or works; others use `foreign` of a processor until `until`."""
 
     def __init__(self, foreign, until):
         self.now = self.used = self.ours = 0.0

@@ -1,4 +1,4 @@
-"""A Python that has what a test needs beside the standard library."""
+"""Finds a Python with the modules that a test needs besides the standard library."""
 import os
 import subprocess
 import sys

@@ -113,7 +113,8 @@ def mnist():
         arguments = (*on_ranks(count), *settings, *resume, "--batch", batch // count)
         at.append(stop_one_rank([str(a) for a in arguments], (at[-1] if at else 0) + 100))
     run_all(LAUNCH, *settings, "--resume", "--batch", batch // 2)
-    # Every sample once per epoch: as many steps, and the same mean loss over all samples.
+    # Every sample once per epoch: the same number of steps, and the same mean loss over all
+    # samples.
     assert newest_manifest("stop")["step"] == steps, (newest_manifest("stop"), steps)
     assert at == sorted(set(at)) and at[-1] < steps, at
     results["resumed"] = metrics("stop")[-1]

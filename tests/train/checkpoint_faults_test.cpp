@@ -27,8 +27,9 @@ using Save = std::function<void(CheckpointStore&, int64_t step, FaultyFileSystem
 
 void save_normally(CheckpointStore& store, int64_t step, FaultyFileSystem&) { save(store, step); }
 
-// After a power cut at any call of save(step) on top of steps 1, 2: states in which the newest good
-// checkpoint is not a whole one of step 2 or later, or after save returned not of `step`.
+// Counts the states after a power cut at any call of save(step) on top of steps 1 and 2 in which
+// the newest good checkpoint is not a whole one of step 2 or later, or after save returned not of
+// `step`.
 int broken_states(const Save& save_step, int64_t step, int* states) {
   int broken = 0;
   bool done = false;
@@ -77,8 +78,8 @@ TEST(PowerCut, SavesHoldInEveryState) {
   EXPECT_GT(states, 1500);
 }
 
-// A process ends at any call, the next one starts over and saves, then the power goes: what the
-// first left un-synced must not be taken for granted by the second.
+// A process ends at any call, the next one starts over and saves, then the power is cut: the second
+// must not rely on what the first left un-synced.
 TEST(PowerCut, AfterARestartHoldsToo) {
   for (const int64_t step : {1, 2}) {  // on an empty directory; replacing
     bool hit = true;

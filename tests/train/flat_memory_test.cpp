@@ -1,5 +1,5 @@
 // Memory over many steps of a model whose sequences change length: after a warm-up the allocator
-// gets nothing more from the system, and what is held between steps does not grow.
+// takes no more memory from the system, and the memory held between steps does not grow.
 #include <binade/binade.h>
 #include <gtest/gtest.h>
 

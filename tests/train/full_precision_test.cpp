@@ -1,4 +1,4 @@
-// to_full_precision(): 16-bit parameters become f32 under the hands of an optimizer.
+// to_full_precision(): converts 16-bit parameters to f32 while an optimizer uses them.
 #include <binade/binade.h>
 #include <gtest/gtest.h>
 #include <tests/kernels/support/test_device.h>
@@ -81,7 +81,7 @@ TEST(FullPrecision, TheMastersBecomeTheWeights) {
       EXPECT_FALSE(name.starts_with("master.")) << name;
     }
     EXPECT_EQ(model.precision(), Precision::full());
-    // And training goes on: as in a model that was f32 all along and has this state.
+    // Training continues as in a model that was always f32 and has this state.
     Pair twin;
     prepared(twin, Precision::full());
     optim::AdamW its(twin.parameters(), {.lr = 0.01});

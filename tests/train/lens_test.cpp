@@ -1,4 +1,4 @@
-// The lens on a training loop: what it sees, where, and that it changes nothing.
+// The lens in a training loop: what it sees, where, and that it changes nothing.
 #include <binade/binade.h>
 #include <gtest/gtest.h>
 #include <tests/data/fake_dataset.h>
@@ -139,7 +139,7 @@ TEST(Lens, TrueValuesDoNotDependOnTheScale) {
   }
 }
 
-// What becomes of the values in 16 bits, by casting each.
+// The effects of 16 bits on the values, found by casting each.
 struct Fates {
   HalfCounts f16;
   int64_t zeros = 0, changed_in_bf16 = 0;
@@ -159,7 +159,7 @@ Fates by_casts(const Tensor& values) {
 }
 
 TEST(Lens, SharesAreThoseOfACastOfEveryElement) {
-  // f32 gradients and masters: their fates in 16 bits are not yet decided.
+  // f32 gradients and masters: 16 bits have not rounded them yet.
   SmallRun run(0x1p10, Precision::autocast(DType::f16));
   Lens lens(run.model->parameters(), *run.adam);
   lens.begin(0);

@@ -1,4 +1,4 @@
-// metrics.jsonl: what a line holds, and what a resumed run keeps of it.
+// metrics.jsonl: the fields of a line, and what a resumed run keeps.
 #include <binade/core/io/file_system.h>
 #include <binade/train/metrics.h>
 

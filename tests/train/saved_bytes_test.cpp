@@ -1,4 +1,5 @@
-// What a training step of the MNIST net keeps for backward: f16 about halves it, evaluation none.
+// The memory that a training step of the MNIST net saves for backward: f16 about halves it,
+// evaluation saves nothing.
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>

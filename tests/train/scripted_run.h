@@ -1,4 +1,4 @@
-// A run of the Trainer whose validation losses and gradients a test chooses.
+// A run of the Trainer with validation losses and gradients chosen by the test.
 #pragma once
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -15,7 +15,7 @@ namespace binade::train::test {
 
 using Losses = std::vector<double>;
 
-// Pictures of 1 x 4 pixels, of which the one of the label is lit; at every third index, the next.
+// Pictures of 1 x 4 pixels; the pixel of the label is lit, at every third index the next one.
 class LitPixels : public data::Dataset {
  public:
   explicit LitPixels(int64_t size) : size_(size) {}
@@ -34,7 +34,8 @@ class LitPixels : public data::Dataset {
   int64_t size_;
 };
 
-// Its n-th evaluation gives the n-th scripted loss on label 0; without a script, pixels are logits.
+// The n-th evaluation gives the n-th scripted loss for label 0; without a script the pixels are
+// logits.
 class ScriptedModel : public nn::Module {
  public:
   explicit ScriptedModel(Losses script = {})

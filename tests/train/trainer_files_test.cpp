@@ -1,4 +1,4 @@
-// The Trainer and the disk: the lines of metrics.jsonl, and a run that has no directory.
+// The Trainer and the disk: the lines of metrics.jsonl, and a run without a directory.
 #include <binade/core/io/file_system.h>
 #include <binade/kernels/base/math_mode.h>
 #include <binade/nn/linear.h>

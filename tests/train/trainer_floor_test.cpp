@@ -1,5 +1,5 @@
-// A model whose activations f16 cannot hold, in the Trainer, under each policy for an overflow at
-// the floor of the loss scale.
+// A model whose activations overflow f16, in the Trainer, under each policy for an overflow at the
+// floor of the loss scale.
 #include <binade/binade.h>
 #include <binade/core/observe/warning.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ constexpr int64_t kSamples = 40, kBatch = 8, kBatches = kSamples / kBatch;
 // From 4 to the floor of 1 in two steps; the third overflow is at the floor.
 constexpr int64_t kBackoffs = 2;
 
-// Between the layers values go through 10^6 times themselves: infinite in f16, harmless in f32.
+// Between the layers values are multiplied by 10^6 times themselves: infinite in f16, fine in f32.
 class SteepModel : public nn::Module {
  public:
   SteepModel() : first({.in = 48, .out = 16}), second({.in = 16, .out = 10}) {
@@ -65,7 +65,7 @@ struct SteepRun {
   std::optional<optim::LossScaler> scaler;
 };
 
-// What an f32 run computes that leaves the first steps out.
+// The weights of an f32 run that skips the first steps.
 std::vector<double> weights_in_f32(int64_t epochs, int64_t left_out) {
   SteepRun run(optim::AtFloor::error, Precision::full());
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
@@ -154,8 +154,8 @@ TEST(TrainerAtTheFloor, ClippingAppliesFiniteSteps) {
   }
 }
 
-// On the CPU the step after the first overflow at the floor is in f32; a device is asked at the end
-// of the epoch.
+// On the CPU the step after the first overflow at the floor is in f32; with a device the host asks
+// at the end of the epoch.
 int64_t steps_in_f16() { return kernels::test_device().is_cpu() ? kBackoffs + 1 : kBatches; }
 
 TEST(TrainerAtTheFloor, GoesOnInFullPrecision) {
@@ -196,7 +196,7 @@ TEST(TrainerAtTheFloor, FullPrecisionIsInTheCheckpoint) {
   options.resume = true;
   SteepRun resumed(optim::AtFloor::fp32);
   EXPECT_EQ(resumed.fit(options), 4 * kBatches);
-  // On a device the checkpoint at step 4 is where the scaler is asked.
+  // On a device the host asks the scaler at the checkpoint in step 4.
   const int64_t in_f16 = kernels::test_device().is_cpu() ? kBackoffs + 1 : 4;
   EXPECT_EQ(resumed.weights(), weights_in_f32(4, in_f16));
   std::ostringstream metrics;

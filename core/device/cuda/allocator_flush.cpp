@@ -1,4 +1,4 @@
-// The slow side of the caching allocator: giving memory back, captures, and what it reports.
+// The slow paths of the caching allocator: returning memory, captures, and reports.
 #include <binade/core/device/cuda/caching_allocator_internal.h>
 #include <binade/core/observe/label.h>
 #include <binade/kernels/cuda/kernel_call.h>
@@ -31,7 +31,7 @@ void CachingAllocator::flush_locked() {
   kernels::select_device(device_);
   kernels::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   free_waiting();
-  if (options_.poison) {  // which is work of its own
+  if (options_.poison) {  // which queues work
     kernels::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   }
   std::erase_if(pools_, [&](auto& entry) {
@@ -60,7 +60,7 @@ void CachingAllocator::shrink(Pool& pool) {
   });
 }
 
-// Gives back the free end of a growable segment, all of a plain one if nothing in it is in use.
+// Returns the free end of a growable segment, or a plain segment of which nothing is in use.
 void CachingAllocator::trim_piece(Pool& pool, Piece& piece) {
   Block* last = piece.last;
   if (!last || !last->free) {
@@ -77,7 +77,7 @@ void CachingAllocator::trim_piece(Pool& pool, Piece& piece) {
     stats_.device_frees += segment.frees() - frees;
   } else if (used == 0) {
     after = 0;
-    ++stats_.device_frees;  // by the destructor of the segment
+    ++stats_.device_frees;  // by the segment's destructor
   }
   if (after == before) {
     return;
@@ -141,7 +141,7 @@ void CachingAllocator::begin_capture(uint64_t graph, Stream origin) {
   capture_thread_ = std::this_thread::get_id();
 }
 
-// Blocks of the graph that other streams used are free now: no work on them is queued.
+// Blocks of the graph that other streams used become free now: no work on them is queued.
 void CachingAllocator::end_capture() {
   std::lock_guard lock(mutex_);
   const uint64_t graph = std::exchange(capture_graph_, 0);
@@ -160,7 +160,7 @@ void CachingAllocator::drop_graph(uint64_t graph) noexcept {
   dropped_graphs_.insert(graph);
   try {
     flush_locked();
-  } catch (const std::exception&) {  // of work that failed; a later flush gives the memory back
+  } catch (const std::exception&) {  // from failed work; a later flush returns the memory
     cudaGetLastError();
   }
 }

@@ -15,7 +15,7 @@ constexpr size_t kTimeline = 8192;
 
 size_t round_up(size_t bytes, size_t step) { return (bytes + step - 1) / step * step; }
 
-// Calls that touch no stream are allowed while some thread captures a graph.
+// Allows calls that use no stream while any thread captures a graph.
 class RelaxedCapture {
  public:
   RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -94,7 +94,7 @@ void* CachingAllocator::allocate(size_t bytes) {
   return block->data;
 }
 
-// Removes the best free block from the pool and cuts it to size.
+// Removes the best free block from the pool and splits it to size.
 CachingAllocator::Block* CachingAllocator::take(Pool& pool, size_t bytes) {
   Block wanted;
   wanted.bytes = bytes;
@@ -143,7 +143,7 @@ void CachingAllocator::release(void* data) noexcept {
   try {
     kernels::select_device(device_);
     hold_for_events(block);
-  } catch (const Error&) {  // of the runtime: what is not known to be over waits for a flush
+  } catch (const Error&) {  // of the runtime: blocks that may be in use wait for a flush
     block->lost_event = true;
     waiting_.push_back(block);
   }
@@ -167,9 +167,9 @@ bool CachingAllocator::is_capturing(Stream stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-// Free at once, or when the other streams that used it have come as far as now. Work that is being
-// captured does not run now: a block of the graph waits for the end of the capture, any other has
-// no events to wait for there.
+// Frees the block at once, or after the queued work of the other streams that used it. Captured
+// work does not run now: a block of the graph waits for the end of the capture; other blocks wait
+// for no event of a captured stream.
 void CachingAllocator::hold_for_events(Block* block) {
   const bool of_graph = block->piece->pool->key.graph != 0;
   for (Stream stream : std::exchange(block->users, {})) {
@@ -239,9 +239,9 @@ CachingAllocator::Block* CachingAllocator::merge(Block* left, Block* right) {
   return left;
 }
 
-// In the order of the home stream: whoever still reads the block there has done so by then. A
-// graph's own blocks are filled while it is captured, so at every replay; not on its other streams,
-// which may have joined by now.
+// Fills in the order of the home stream, so after all reads there. Blocks of a graph are filled
+// while it is captured, so at every replay, but not on its other streams, which may have joined by
+// now.
 void CachingAllocator::poison(const Block* block) {
   const Key& key = block->piece->pool->key;
   const bool in_order = key.graph == 0
@@ -268,7 +268,7 @@ void CachingAllocator::make_free(Block* block) {
   pool.free.insert(block);
 }
 
-// New memory at the end of a segment: part of its last block where that is free.
+// Appends new memory to a segment: it extends the last block if that is free.
 void CachingAllocator::append(Piece& piece, size_t bytes) {
   auto block = std::make_unique<Block>();
   block->bytes = bytes;
@@ -283,7 +283,7 @@ void CachingAllocator::append(Piece& piece, size_t bytes) {
   make_free(block.release());
 }
 
-// Takes memory from the device so that `bytes` fit, and at least `ahead` of it.
+// Takes enough memory from the device for `bytes`, and at least `ahead`.
 int CachingAllocator::grow_by(Pool& pool, size_t bytes, size_t ahead) {
   const RelaxedCapture relaxed;
   if (!options_.growable || pool.pieces.empty()) {
@@ -314,8 +314,8 @@ int CachingAllocator::grow_by(Pool& pool, size_t bytes, size_t ahead) {
   return 0;
 }
 
-// A sixteenth more than is held, so that slowly growing needs do not come back every time; then
-// only what is needed; then that after a flush.
+// Tries to grow by a sixteenth of the held memory, so that a slowly growing demand does not call
+// the device every time; then by the requested bytes only; then flushes and tries again.
 CachingAllocator::Block* CachingAllocator::grow(Pool& pool, size_t bytes) {
   int error = grow_by(pool, bytes, pool.reserved / 16);
   if (error == cudaErrorMemoryAllocation) {

@@ -1,13 +1,13 @@
 // CachingAllocator: the device memory of one device.
 //
-// Memory is taken from the device in segments and cut into blocks of 512-byte multiples. Free
+// It takes memory from the device in segments and splits it into blocks of 512-byte multiples. Free
 // neighbours merge; an allocation takes the smallest free block that fits, at the lowest address.
-// Pools are apart by the stream that is current at the allocation (its home), by size (up to 1 MiB
-// or above), and by CUDA graph.
+// There are separate pools for each stream that is current at the allocation (the block's home
+// stream), for each size class (up to 1 MiB or above), and for each CUDA graph.
 //
-// A released block is free at once for its home stream, whose order protects it. A block that was
-// used on other streams waits for an event on each of them. No call waits for the device but
-// flush(), which empty_cache() and a failed allocation use.
+// A released block is free at once for its home stream, whose order protects it. A block that other
+// streams used waits for an event on each of them. No call waits for the device except flush(),
+// which empty_cache() and a failed allocation use.
 #pragma once
 #include <binade/core/device/cuda/segment_internal.h>
 #include <binade/core/device/device_stats.h>
@@ -25,7 +25,7 @@
 namespace binade {
 
 struct AllocatorOptions {
-  bool growable = true;  // where the driver can
+  bool growable = true;  // if the driver can
   bool poison = false;   // fill freed blocks with NaN, in stream order
 };
 
@@ -38,7 +38,7 @@ class CachingAllocator {
   CachingAllocator(const CachingAllocator&) = delete;
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
-  // The one that tensors on `device` use.
+  // The allocator that tensors on `device` use.
   static CachingAllocator& of(Device device);
 
   void* allocate(size_t bytes);  // for the current stream; throws OutOfMemory
@@ -58,7 +58,7 @@ class CachingAllocator {
   std::vector<MemoryEvent> timeline() const;
   void fail_allocation(int64_t n);
 
-  // For tests: segments, neighbours and free lists agree with each other.
+  // For tests: true if segments, neighbours and free lists agree with each other.
   bool consistent() const;
 
  private:
@@ -69,10 +69,10 @@ class CachingAllocator {
     size_t bytes = 0;
     Piece* piece = nullptr;
     Block *before = nullptr, *after = nullptr;  // neighbours in the segment
-    bool live = false, free = false;            // neither: waits for events
+    bool live = false, free = false;            // neither: waiting for events
     uint32_t label = 0;
     std::vector<Stream> users;  // other than the home stream
-    std::vector<void*> events;  // not yet over
+    std::vector<void*> events;  // pending
     bool lost_event = false;    // could not be recorded: only flush() frees it
   };
   struct BySize {
@@ -124,10 +124,10 @@ class CachingAllocator {
   mutable std::mutex mutex_;
   std::map<Key, std::unique_ptr<Pool>> pools_;
   std::unordered_map<void*, Block*> live_;
-  std::deque<Block*> waiting_;  // released, for events
+  std::deque<Block*> waiting_;  // released, waiting for events
   std::vector<void*> spare_events_;
   std::vector<int64_t> label_bytes_;
-  std::set<uint64_t> dropped_graphs_;  // destroyed, with blocks that live on
+  std::set<uint64_t> dropped_graphs_;  // destroyed, but some of their blocks are live
   uint64_t capture_graph_ = 0;         // 0: none
   std::thread::id capture_thread_;
   Stream capture_origin_ = nullptr;

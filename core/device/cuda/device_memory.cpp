@@ -29,7 +29,7 @@ const char* what_reads(const char* copy) {
 
 CachingAllocator& CachingAllocator::of(Device device) {
   static std::array<std::once_flag, kMaxDevices> made;
-  static std::array<CachingAllocator*, kMaxDevices> allocators;  // never destroyed, as streams
+  static std::array<CachingAllocator*, kMaxDevices> allocators;  // never destroyed, like streams
   check(!device.is_cpu() && device.index >= 0 && static_cast<size_t>(device.index) < kMaxDevices,
         "device memory: got device ", device, ", expected a cuda or emulated one");
   const auto index = static_cast<size_t>(device.index);
@@ -70,7 +70,8 @@ void device_copy(void* to, Device to_device, const void* from, Device from_devic
   }
   cudaError_t error = cudaSuccess;
   if (!to_host && !from_device.is_cpu() && to_device != from_device) {
-    // Behind what made the source, and before what may overwrite it.
+    // The copy runs after the work that wrote the source, and before later work on the source's
+    // stream.
     Event made(from_device), copied(device);
     made.record();
     Stream::current(device).wait(made);

@@ -12,7 +12,7 @@ namespace {
 
 constinit thread_local Device capturing{};  // the cpu: none
 
-// Ends the capture whatever happens in it.
+// Ends the capture, also after an exception.
 class CaptureScope {
  public:
   CaptureScope(Device device, const Stream& stream, uint64_t id)
@@ -44,7 +44,7 @@ class CaptureScope {
     const cudaError_t error = cudaStreamEndCapture(stream_, &graph);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     if (error != cudaSuccess && cudaStreamIsCapturing(stream_, &status) == cudaSuccess &&
-        status != cudaStreamCaptureStatusNone) {  // the call failed before it ended anything
+        status != cudaStreamCaptureStatusNone) {  // the call failed without ending the capture
       cudaGraph_t unused = nullptr;
       if (cudaStreamEndCapture(stream_, &unused) == cudaSuccess) {
         cudaGraphDestroy(unused);

@@ -6,7 +6,7 @@
 namespace binade {
 namespace {
 
-// The driver's functions for virtual memory, looked up once; `complete` where it has them all.
+// The driver's functions for virtual memory, looked up once; `complete` if all of them exist.
 struct Driver {
   decltype(&::cuMemGetAllocationGranularity) granularity = nullptr;
   decltype(&::cuMemAddressReserve) reserve = nullptr;
@@ -77,7 +77,7 @@ std::unique_ptr<Segment> Segment::make(Device device, bool growable, size_t byte
   kernels::select_device(device);
   if (growable) {
     size_t free = 0, total = 0;
-    error = cudaMemGetInfo(&free, &total);  // also makes the context that the driver calls need
+    error = cudaMemGetInfo(&free, &total);  // also creates the context that the driver calls need
     const size_t range = (total + kGranularity - 1) / kGranularity * kGranularity;
     CUdeviceptr address = 0;
     if (error == cudaSuccess) {
@@ -117,7 +117,7 @@ int Segment::grow(size_t bytes) {
   }
   const CUdeviceptr end = address_of(data_) + size_;
   CUresult error = driver().map(end, bytes, 0, handle, 0);
-  const CUresult released = driver().release(handle);  // what is mapped stays
+  const CUresult released = driver().release(handle);  // mapped memory stays
   if (error == CUDA_SUCCESS) {
     error = released;
     if (error == CUDA_SUCCESS) {
@@ -156,7 +156,7 @@ Segment::~Segment() {
   }
   if (growable()) {
     shrink(0);
-    if (size_ == 0 && stale_ == 0) {  // else the device is lost, and with it what is mapped
+    if (size_ == 0 && stale_ == 0) {  // else the device is lost, and the mapped memory with it
       driver().free_range(address_of(data_), reserved_);
     }
   } else if (cudaFree(data_) != cudaSuccess) {

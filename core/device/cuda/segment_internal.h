@@ -1,6 +1,6 @@
-// Segment: a range of device memory that the caching allocator cuts into blocks. Where the driver
-// has virtual memory it is an address range as large as the device that grows and shrinks at its
-// end; elsewhere it is one cudaMalloc.
+// Segment: a range of device memory that the caching allocator splits into blocks. If the driver
+// has virtual memory, it is an address range as large as the device that grows and shrinks at its
+// end; else it is one cudaMalloc.
 #pragma once
 #include <binade/kernels/base/device.h>
 
@@ -15,10 +15,10 @@ class Segment {
   // All sizes are multiples of this.
   static constexpr size_t kGranularity = size_t{2} << 20;
 
-  // Null with the cudaError_t where there is no memory. A growable segment starts empty, another
-  // has `bytes`.
+  // Null, and the cudaError_t in `error`, if there is no memory. A growable segment starts empty, a
+  // plain one has `bytes`.
   static std::unique_ptr<Segment> make(Device device, bool growable, size_t bytes, int& error);
-  // Whether the driver has what growable segments need.
+  // True if the driver has what growable segments need.
   static bool can_grow(Device device);
 
   ~Segment();
@@ -29,7 +29,8 @@ class Segment {
   size_t size() const { return size_; }
   bool growable() const { return reserved_ > 0; }
   int grow(size_t bytes);  // a cudaError_t
-  // Gives back what lies wholly behind `keep` bytes. No work may be pending on it.
+  // Returns the pieces that lie entirely after the first `keep` bytes. No work may be pending on
+  // them.
   void shrink(size_t keep);
   int64_t allocations() const { return allocations_; }  // calls that took device memory so far
   int64_t frees() const { return frees_; }
@@ -42,7 +43,7 @@ class Segment {
   size_t size_ = 0;
   size_t reserved_ = 0;         // of addresses; 0 for a plain segment
   std::vector<size_t> pieces_;  // sizes of the mapped pieces, in order
-  size_t stale_ = 0;            // bytes behind the end that could not be unmapped after an error
+  size_t stale_ = 0;            // bytes after the end that could not be unmapped after an error
   int64_t allocations_ = 0, frees_ = 0;
 };
 

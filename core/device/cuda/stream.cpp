@@ -22,8 +22,8 @@ void check_device(const char* what, Device device) {
   check(!device.is_cpu(), what, ": got the cpu, expected a cuda or emulated device");
 }
 
-// Streams are not destroyed, since blocks of the caching allocator name them, but used again: an
-// in-order queue does its next user no harm.
+// Streams are never destroyed, since blocks of the caching allocator refer to them; they are
+// reused. A new user only has to wait for work that is still queued.
 struct Spares {
   std::mutex mutex;
   std::map<std::pair<int, Stream::Priority>, std::vector<StreamHandle>> streams;
@@ -145,7 +145,7 @@ DeviceGuard::DeviceGuard(Device device)
 DeviceGuard::~DeviceGuard() {
   try {
     kernels::select_device(before_);
-  } catch (const Error&) {  // it was selected once; whoever uses it next gets the error
+  } catch (const Error&) {  // selecting it worked before; the next use reports the error
     cudaGetLastError();
   }
 }

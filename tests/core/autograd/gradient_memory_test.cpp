@@ -1,5 +1,5 @@
-// Where gradients go: Needs::out_over() takes the memory of the upstream gradient where nobody else
-// holds that, and only there; the gradient of a cast is written where that of its input goes.
+// The memory of gradients: Needs::out_over() reuses the memory of the upstream gradient only if
+// nothing else holds it; the gradient of a cast is written to the place of its input's gradient.
 #include <binade/core/autograd/hooks.h>
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/observer.h>

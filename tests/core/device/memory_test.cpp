@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-// Under a sanitizer too a request that is too large fails like any other.
+// With a sanitizer too, a request that is too large must fail like any other.
 extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
 extern "C" const char* __tsan_default_options() { return "allocator_may_return_null=1"; }
 
@@ -34,7 +34,7 @@ TEST(Memory, BlocksAreAlignedAndApart) {
 }
 
 TEST(Memory, ASteadyStateReachesTheSystemNoMore) {
-  // One thread: a pool thread that takes part late fills its own magazines then.
+  // One thread: a pool thread that starts late would fill its own magazines then.
   kernels::SerialGuard serial;
   auto step = [] {
     Tensor x = full({64, 300}, 1), w = full({300, 50}, 1).require_grad();
@@ -76,8 +76,8 @@ TEST(Memory, EmptyCacheGivesBackWhatWasReserved) {
   EXPECT_GE(memory_stats().reserved, 0);
 }
 
-// Fails every large allocation of a training step in turn: each time one OutOfMemory, nothing
-// leaks, and the next step gives the same bits.
+// Fails each large allocation of a training step in turn: each gives one OutOfMemory, nothing
+// leaks, and the next step has the same bits.
 TEST(Memory, AnyFailedAllocationLeavesNothingBehind) {
   Tensor x = randn({40, 60}), w = randn({60, 70});
   w.require_grad();

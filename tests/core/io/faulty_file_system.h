@@ -1,5 +1,5 @@
-// FaultyFileSystem, for tests, stands before another file system and fails, shortens, interrupts or
-// ends the process at its k-th changing call.
+// FaultyFileSystem, for tests, wraps another file system. At its k-th modifying call it fails,
+// shortens or interrupts the call, or ends the process.
 #pragma once
 #include <binade/core/io/file_system.h>
 
@@ -12,7 +12,7 @@
 
 namespace binade::testing {
 
-// What happens at call number `at` (from 0; calls that only read are not counted).
+// The fault at modifying call number `at` (from 0).
 struct Fault {
   enum Kind { kNone, kError, kErrorOnwards, kPowerCut, kKill, kShort, kInterrupt } kind = kNone;
   int64_t at = -1;

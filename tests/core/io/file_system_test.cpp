@@ -160,8 +160,9 @@ TEST(FileSystem, MakesParentsAndListsSorted) {
 
 using Replace = std::function<void(const std::string&, const std::string&, FaultyFileSystem&)>;
 
-// The states after a power cut at any call of the replacement, or after it, that break the promise:
-// all of the old or all of the new; after it returned, the new. `states` counts what was looked at.
+// Counts the states after a power cut at any call of the replacement, or after it, that break the
+// promise: all of the old or all of the new; after it returned, the new. `states` counts all
+// states.
 int broken_states(const Replace& replace, int* states) {
   int broken = 0;
   bool done = false;

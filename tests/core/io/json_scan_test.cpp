@@ -9,7 +9,7 @@
 namespace binade {
 namespace {
 
-// The tokens of `text` in short: {}[] as they are, k:key s:string i:integer b n.
+// The tokens of `text` in short form: {}[] unchanged, k:key s:string i:integer b n.
 std::string scan(std::string_view text, JsonLimits limits = {}) {
   JsonScanner scanner("name", text, limits);
   std::string out;
@@ -217,8 +217,8 @@ TEST(JsonText, Utf8AcceptsEachCodePointAndNothingElse) {
     ASSERT_FALSE(text.size() > 1 && is_utf8(std::string_view(text).substr(0, text.size() - 1)))
         << code;
   }
-  // Of all sequences of three bytes from 7f 00 00 on, those that are text: one character and two
-  // bytes of text after 7f, or lengths 2 + 1, or 3.
+  // Sequences of three bytes from 7f 00 00 on that are valid text: one character and two bytes of
+  // text after 7f, or lengths 2 + 1, or 3.
   uint64_t count = 0;
   std::string bytes(3, '\0');
   for (uint32_t i = 0x7f0000; i < 1u << 24; ++i) {

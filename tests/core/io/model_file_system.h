@@ -121,8 +121,8 @@ class ModelFileSystem : public FileSystem {
 
   int64_t free = int64_t{1} << 40;
 
-  // The file system after a power cut now. `choose(n)` picks one of n outcomes, once for each thing
-  // that the disk may or may not have done; enumerate with Choices below.
+  // The file system after a power cut now. `choose(n)` picks one of n outcomes for each change that
+  // the disk may or may not have written; enumerate them with Choices below.
   std::unique_ptr<ModelFileSystem> crash(const std::function<size_t(size_t)>& choose) const {
     auto after = std::make_unique<ModelFileSystem>();
     std::map<const Node*, std::shared_ptr<Node>> copies;
@@ -234,7 +234,7 @@ class ModelFileSystem : public FileSystem {
   std::vector<std::shared_ptr<Node>> open_;
 };
 
-// Runs through all sequences of choices: `do { use choices } while (choices.advance())`.
+// Enumerates all sequences of choices: `do { use choices } while (choices.advance())`.
 class Choices {
  public:
   size_t operator()(size_t count) {

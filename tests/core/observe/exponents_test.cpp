@@ -1,4 +1,4 @@
-// The lens against a cast of every element.
+// Compares the lens with a cast of every element.
 #include <binade/core/observe/exponents.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -22,7 +22,7 @@ Tensor tensor_of(const std::vector<T>& values, const Dims& sizes) {
   return host.to(kernels::test_device());
 }
 
-// f32 in every exponent, and what is special.
+// f32 numbers with every exponent, and special values.
 std::vector<float> floats(size_t count, uint32_t seed, int least = 0, int most = 255) {
   std::mt19937 generator(seed);
   std::vector<float> values = {
@@ -49,7 +49,7 @@ struct Expected {
   std::vector<int64_t> exponents = std::vector<int64_t>(256);  // from kLeast - 1
 };
 
-// Of the elements times 2^power.
+// Expected counts of the elements times 2^power.
 template <class T>
 Expected by_casts(const std::vector<T>& values, int power = 0) {
   Expected e;
@@ -234,7 +234,7 @@ TEST(ExponentLens, CountsUpdatesThatSixteenBitsLose) {
   std::mt19937 generator(4);
   std::vector<float> w, after;
   for (int i = 0; i < 20000; ++i) {
-    // Around ties: a 16-bit weight and a step of about half its unit, also at powers of two.
+    // Near ties: a 16-bit weight and a step of about half its unit, also at powers of two.
     const int exponent = static_cast<int>(generator() % 30) - 16;
     const float mantissa = 1 + static_cast<float>(generator() % (i % 3 ? 128 : 2)) / 128;
     const float weight = std::ldexp(i % 2 ? mantissa : -mantissa, exponent);

@@ -1,5 +1,5 @@
-// What attention keeps for its backward grows with the length of a sequence, not with its square,
-// with dropout of the weights too, which is that of the composed form.
+// The memory that attention saves for backward grows with the length of a sequence, not with its
+// square. Dropout of the weights equals that of the composed form.
 #include <binade/core/ops.h>
 #include <binade/core/ops/attention.h>
 #include <binade/core/tensor/create.h>
@@ -10,8 +10,8 @@
 namespace binade {
 namespace {
 
-// Bytes that a forward keeps beside its inputs and result, that are kept at most, and that forward
-// and backward have allocated at most.
+// Bytes that a forward saves besides its inputs and result, its peak of saved bytes, and the peak
+// of allocated bytes of forward and backward.
 struct Bytes {
   int64_t saved, peak, allocated;
 };
@@ -42,7 +42,7 @@ TEST(Attention, SavedBytesGrowWithTheLength) {
   }
 }
 
-// Masks of one seed are those of dropout(softmax(scores)): results, gradients and what is drawn.
+// The masks of a seed are those of dropout(softmax(scores)): same results, gradients and draws.
 TEST(Attention, DropoutIsThatOfTheMatrixOfWeights) {
   const Tensor inputs[] = {randn({2, 3, 9, 4}, DType::f64), randn({3, 7, 4}, DType::f64),
                            randn({2, 1, 7, 5}, DType::f64), randn({9, 7}, DType::f64)};
@@ -81,8 +81,8 @@ TEST(Attention, DropsTheShareThatItSays) {
   EXPECT_NEAR(mean(y).item(), 1, 4 * std::sqrt(0.25 / 0.75 / 50000));
 }
 
-// Heads of q, k and v split off one matrix, in both orders of batch and length, as against copies
-// of them: bits of the result and of the gradient, which needs no joining then.
+// Heads of q, k and v split off one matrix, with batch and length in both orders, against copies of
+// them: same bits of the result and of the gradient, which then needs no concatenation.
 TEST(Attention, PartsOfOneMatrixGetPartsOfOneGradient) {
   const int64_t heads = 3, size = 4;
   const Tensor input = randn({2, 5, 3 * heads * size});
@@ -110,7 +110,7 @@ TEST(Attention, PartsOfOneMatrixGetPartsOfOneGradient) {
   }
 }
 
-// Only some of the parts are wanted, or they are parts of more.
+// Only some of the parts require a gradient, or the matrix has more parts.
 TEST(Attention, PartsThatAreNotThirds) {
   for (const int64_t parts : {3, 4}) {
     Tensor x = randn({2, 5, parts * 8});

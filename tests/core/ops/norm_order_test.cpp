@@ -1,5 +1,5 @@
-// norm(x, p) where powers are delicate: zeros, values whose powers overflow or vanish, infinite
-// orders, half precision.
+// norm(x, p) in delicate cases: zeros, values whose powers overflow or underflow, infinite orders,
+// half precision.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Precision policies: what an op's inputs become, rules by op and module, the cast cache.
+// Precision policies: the dtypes of an op's inputs, rules by op and module, the cast cache.
 #include <binade/core/autograd/op.h>
 #include <binade/core/autograd/recompute.h>
 #include <binade/core/observe/label.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr DType f16 = DType::f16, bf16 = DType::bf16, f32 = DType::f32;
 
-// Counts casts by what became of them.
+// Counts casts by their outcome.
 struct Casts : OpObserver {
   void policy(const PolicyEvent& event) override {
     for (PolicyEvent::Cast cast : event.casts) {
@@ -253,7 +253,7 @@ TEST(CastCache, AParameterIsCastOncePerScope) {
   EXPECT_EQ(casts.made, 2);
 }
 
-// pytorch#112583: a cast made without recording must not be what a recording forward uses.
+// pytorch#112583: a recording forward must not use a cast made without recording.
 TEST(CastCache, ACastMadeWithoutRecordingServesARecordingForward) {
   Tensor w = weight({3, 3}), x = ones({2, 3}, f16);
   Casts casts;
@@ -269,7 +269,7 @@ TEST(CastCache, ACastMadeWithoutRecordingServesARecordingForward) {
   sum(y).backward();
   ASSERT_TRUE(w.grad().defined());
   EXPECT_EQ(w.grad().at(0), 2);
-  // And again: the graph of the first recording is gone, its cast is not part of this one.
+  // Once more: the graph of the first recording is gone, and its cast is not part of this one.
   sum(matmul(x, w)).backward();
   EXPECT_EQ(w.grad().at(0), 4);
 }

@@ -1,4 +1,4 @@
-// Collectives against exact values, run by every rank of a transport.
+// Collectives against exact values; every rank of a transport runs them.
 #pragma once
 #include <binade/core/io/crc32c.h>
 #include <binade/core/tensor/create.h>
@@ -98,7 +98,6 @@ inline void gather_and_broadcast(Transport& t, const std::vector<int64_t>& sizes
   }
 }
 
-// The checksum of an all-reduced tensor of random values.
 // Ranges of all lengths: rank r owns r mod 3 parts, the last rank the rest.
 inline std::vector<int64_t> uneven_bounds(int64_t size, int n) {
   std::vector<int64_t> bounds{0};
@@ -109,7 +108,7 @@ inline std::vector<int64_t> uneven_bounds(int64_t size, int n) {
   return bounds;
 }
 
-// In place, over ranges of other lengths, some of them empty.
+// In place, over ranges of different lengths, some of them empty.
 inline void exact_ranges(Transport& t, const std::vector<int64_t>& sizes, RingOptions options) {
   const int n = t.size();
   for (const DType dtype : kReducedDTypes) {
@@ -144,7 +143,7 @@ inline uint32_t reduced_bits(Transport& t, int64_t size, DType dtype, ReduceOp o
   return crc32c(std::span(y.view().data, static_cast<size_t>(size) * binade::size_of(dtype)));
 }
 
-// The same bits on every rank and every time.
+// All-reduces random values: the same bits on every rank and every time.
 inline void same_bits(Transport& t, int64_t size, const RingOptions& options) {
   for (const DType dtype : kReducedDTypes) {
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::avg}) {

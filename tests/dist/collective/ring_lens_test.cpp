@@ -30,7 +30,7 @@ std::vector<ReductionChoice> all_choices(DType dtype) {
   return out;
 }
 
-// What the lens shows is what the ring does.
+// The lens shows exactly what the ring does.
 TEST(RingLens, HasTheBitsOfTheRing) {
   for (const int n : {1, 2, 3, 5}) {
     const std::vector<Tensor> values = random_ranks(n, 1003);
@@ -77,8 +77,8 @@ TEST(RingLens, FindsNoErrorWhereThereIsNone) {
   }
 }
 
-// 1 and three times 2^-11: the exact sum is 1 + 1.5 * 2^-10. Without carry every hop after the 1
-// loses half a unit; in a tree the small ones meet first in one pair only.
+// 1 and three times 2^-11: the exact sum is 1 + 1.5 * 2^-10. Without f32 carry every hop after the
+// 1 loses half a unit; in a tree the small terms meet first in only one pair.
 TEST(RingLens, CountsWhatEachHopLoses) {
   std::vector<Tensor> ranks;
   for (int rank = 0; rank < 4; ++rank) {

@@ -72,7 +72,7 @@ TEST(RingHalf, DividesBeforeTheSum) {
   }
 }
 
-// 1 + 2^-11 + 2^-11 + 2^-11: each hop rounds the small terms away, f32 on the way keeps them.
+// 1 + 2^-11 + 2^-11 + 2^-11: each hop rounds the small terms away, unless they are sent as f32.
 TEST(RingHalf, CarryRoundsOnce) {
   for (const bool carry : {false, true}) {
     expect_no_errors(run_ranks(4, [&](Transport& t) {

@@ -9,7 +9,7 @@
 namespace binade::dist {
 namespace {
 
-// What a rank that comes is told.
+// The answer that a joining rank gets.
 std::string answer(int port, int rank, int size, const ControlOptions& options) {
   try {
     const ControlClient client("127.0.0.1", port, rank, size, 1, "secret", options);

@@ -9,7 +9,7 @@
 namespace binade::dist {
 namespace {
 
-// How a child ends that gets SIGTERM and then does `work`, as wait() has it.
+// The wait() status of a child that gets SIGTERM and then runs `work`.
 template <class F>
 int status_after_termination(F&& work) {
   const pid_t child = ::fork();

@@ -1,5 +1,5 @@
-// dist_ranks MODE [RANK [STEP]]: what one process of a test does. Tests start it with mpirun, or
-// with dist_ranks launch N.
+// dist_ranks MODE [RANK [STEP]]: the program of one process of a test. Tests start it with mpirun,
+// or with dist_ranks launch N.
 #include <binade/dist/job/launch.h>
 #include <binade/dist/job/world.h>
 #include <binade/dist/parallel/distributed_data_parallel.h>
@@ -98,7 +98,7 @@ void nccl() {
   world.log(text(world.size(), " ranks over nccl"));
 }
 
-// A few steps of data parallel training; rank 0 prints a checksum of what all hold.
+// A few steps of data parallel training; rank 0 prints a checksum of the parameters.
 void train() {
   World world;
   manual_seed(3);
@@ -120,7 +120,7 @@ void train() {
                  crc32c(std::span(values.view().data, static_cast<size_t>(values.numel()) * 4))));
 }
 
-// Steps of an all-reduce; in the given step the rank that is named does what the mode says.
+// Repeats an all-reduce; in step `when`, rank `victim` fails in the way that the mode says.
 void fail_on_purpose(const std::string& how, int victim, int when) {
   World world({.collectives = {.timeout = 1.5, .first_timeout = 20}});
   const Tensor x = full({1000}, 1);

@@ -10,7 +10,7 @@
 
 namespace binade::dist {
 
-// What each rank threw; empty for one that returned.
+// Returns the error of each rank; empty for a rank that returned.
 inline std::vector<std::string> run_ranks(int size, const std::function<void(Transport&)>& body) {
   const auto hub = make_thread_hub(size);
   std::vector<std::unique_ptr<Transport>> ends;

@@ -1,4 +1,4 @@
-// Runs a command and gives back what it printed (both streams) and how it ended.
+// Runs a command and returns its output (both streams) and how it ended.
 #pragma once
 #include <sys/wait.h>
 

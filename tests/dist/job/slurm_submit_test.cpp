@@ -1,4 +1,4 @@
-// The batch script against golden files, and run by bash with stand-ins for SLURM's programs.
+// The batch script against golden files, and run by bash with fakes of SLURM's programs.
 #include <binade/core/io/file_system.h>
 #include <binade/dist/job/slurm_submit.h>
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ std::string error_of(const SlurmJob& job) {
   return binade::error_of([&] { slurm_script(job); });
 }
 
-// A folder of programs that stand for those of SLURM; they write what they do to standard output.
+// A folder of fake SLURM programs, which write their actions to standard output.
 class SlurmPrograms : public testing::Test {
  protected:
   void SetUp() override {
@@ -104,8 +104,8 @@ TEST_F(SlurmPrograms, GivesOnTheStatusOfTheRanks) {
   }
 }
 
-// The signal comes while the ranks run; scancel ends them (by TERM here, since what bash starts in
-// the background ignores INT; SLURM starts the ranks elsewhere).
+// The signal arrives while the ranks run; scancel ends them (by TERM here, since background
+// processes of bash ignore INT; SLURM starts the ranks elsewhere).
 TEST_F(SlurmPrograms, GoesBackIntoTheQueue) {
   put("srun",
       "#!/bin/bash\ntrap 'echo checkpoint; exit 0' TERM\necho $$ >ranks\nkill -USR1 $PPID\n"

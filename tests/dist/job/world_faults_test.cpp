@@ -1,6 +1,6 @@
 // A rank dies, hangs, leaves or throws at a random step: every other process ends in time with a
-// table that names it, and none is left. BINADE_FAULT_POINTS sets how many points are tried; the
-// ctest dist_world_faults_50, which is slow, tries 50.
+// table that names it, and no process is left. BINADE_FAULT_POINTS sets the number of points; the
+// slow ctest dist_world_faults_50 tries 50.
 #include <binade/dist/transport/mpi_transport.h>
 #include <gtest/gtest.h>
 #include <tests/dist/job/run_program.h>
@@ -29,8 +29,8 @@ struct Fault {
 // Every process of the fault has this in its command line.
 std::string tag() { return "faults-of-" + std::to_string(getpid()); }
 
-// The largest step in the tables of an output; -1 where there is none. The row of the victim may be
-// older than its end, and where rank 0 is gone a rank knows its own row alone.
+// The largest step in the tables of an output; -1 if there is none. The row of the victim may be
+// older than its end, and if rank 0 is gone a rank knows only its own row.
 int last_step(const std::string& output) {
   const std::regex row("\n[0-9]+ [^\n]* s +([0-9]+)");
   int step = -1;
@@ -51,7 +51,7 @@ void expect_end(const std::string& start, const Fault& fault, double seconds) {
   EXPECT_NE(result.output.find(victim), std::string::npos);
   EXPECT_NE(result.output.find("all_reduce f32 avg 1000"), std::string::npos);
   EXPECT_NE(result.output.find("rank  state"), std::string::npos);
-  // The others may still be after the collective of the step before.
+  // The others may still be after the collective of the previous step.
   EXPECT_GE(last_step(result.output), fault.step - 1);
   EXPECT_LE(last_step(result.output), fault.step);
   EXPECT_NE(run_program("pgrep -f '[f]" + tag().substr(1) + "'").status, 0) << "processes are left";

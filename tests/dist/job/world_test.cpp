@@ -38,7 +38,7 @@ TEST(World, StartedByMpirun) {
   }
 }
 
-// As torchrun does it: the ranks start by themselves, in any order.
+// As torchrun does: the ranks start independently, in any order.
 TEST(World, StartedLikeTorchrun) {
   std::string command;
   for (const int rank : {2, 1, 0}) {
@@ -48,7 +48,7 @@ TEST(World, StartedLikeTorchrun) {
   expect_output(run_program(command + "wait"), 0, "3 ranks over tcp");
 }
 
-// The same bits whatever carries them, because the ring fixes the order of every sum.
+// The same bits on every transport, because the ring fixes the order of every sum.
 TEST(World, TrainsDataParallel) {
   const auto tcp = run_program(launched(3) + kRanks + "train");
   expect_output(tcp, 0, "trained to ");

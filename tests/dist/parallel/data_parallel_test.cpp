@@ -1,4 +1,4 @@
-// The classic scheme beside DistributedDataParallel: the same training, other bytes.
+// The classic scheme against DistributedDataParallel: the same training with different traffic.
 #include <binade/dist/job/threads.h>
 #include <binade/dist/parallel/data_parallel.h>
 #include <binade/dist/parallel/distributed_data_parallel.h>
@@ -21,7 +21,7 @@ struct Traffic {
   std::vector<double> values;  // of rank 0, after the training
 };
 
-// Trains for three steps; counts what the last one moves.
+// Trains for three steps and counts the traffic of the last one.
 template <class Step>
 Traffic train(int ranks, const Step& make_step) {
   Traffic traffic;

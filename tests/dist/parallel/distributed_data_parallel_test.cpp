@@ -1,4 +1,4 @@
-// Ranks are threads here; the model of each is its own.
+// Ranks are threads here; each has its own model.
 #include <binade/core/autograd/hooks.h>
 #include <binade/dist/job/threads.h>
 #include <binade/dist/parallel/distributed_data_parallel.h>
@@ -104,7 +104,7 @@ TEST(DistributedDataParallel, AWindowIsReducedOnce) {
   });
 }
 
-// An overflow on one rank reaches all through the average: every scaler skips.
+// An overflow on one rank reaches all ranks through the average: every scaler skips.
 TEST(DistributedDataParallel, AnOverflowOnOneRankIsSeenByAll) {
   run_threads(3, [](Communicator& world) {
     Model model(DType::f32);
@@ -174,7 +174,7 @@ TEST(DistributedDataParallelErrors, AnotherModelIsNamed) {
       << error;
 }
 
-// Ranks that feed themselves: the one whose data ends first leaves, or does something else.
+// Each rank has its own data: the one whose data ends first leaves, or does something else.
 TEST(DistributedDataParallelErrors, UnevenDataEndAllInThatStep) {
   for (const bool leaves : {false, true}) {
     std::atomic<int> steps = 0;

@@ -1,4 +1,5 @@
-// Buckets are reduced while backward goes on. No clock decides: backward is held until they are.
+// Buckets are reduced while backward is still running. The test uses no clock: it blocks backward
+// until the reductions are done.
 #include <binade/core/autograd/hooks.h>
 #include <binade/dist/job/threads.h>
 #include <binade/dist/parallel/distributed_data_parallel.h>
@@ -18,7 +19,7 @@ struct Case {
   Device device;
 };
 
-// Holds the backward of the first layer until every bucket that is complete has been reduced.
+// Blocks the backward of the first layer until every complete bucket has been reduced.
 void train_while_held(Communicator& group, const Case& c) {
   SmallModel model;
   model.to(c.device, Precision::full());
@@ -80,7 +81,7 @@ void expect_overlap_on(Device device) {
 
 TEST(Overlap, BucketsAreReducedWhileBackwardGoesOn) { expect_overlap_on({}); }
 
-// Over host memory: nothing connects the devices.
+// Through host memory: the devices are not connected.
 TEST(Overlap, BucketsAreReducedWhileBackwardGoesOnADevice) {
   if (kernels::test_device().is_cpu()) {
     GTEST_SKIP() << "skipped: no device";
@@ -112,7 +113,7 @@ TEST(Overlap, OfAModelledLink) {
   EXPECT_DOUBLE_EQ(overlap.bound(), 0.010 + 0.0018);
 }
 
-// Whether the link is slower or faster than backward, no more is exposed than must be.
+// With links slower and faster than backward, the exposed time stays within the bound.
 TEST(Overlap, ExposesNoMoreThanItMust) {
   const double backward = 1;
   for (const int ranks : {2, 3, 8}) {
@@ -124,7 +125,7 @@ TEST(Overlap, ExposesNoMoreThanItMust) {
           overlap_of(modelled_reduction(evenly_ready(12, backward, bytes), link, ranks));
       EXPECT_NEAR(o.communication, share * backward, 1e-9);
       EXPECT_LE(o.exposed, o.bound()) << ranks << " ranks, share " << share;
-      // One bucket hides nothing, and two not enough.
+      // One bucket hides nothing, and two hide too little.
       const Overlap one =
           overlap_of(modelled_reduction(evenly_ready(1, backward, 12 * bytes), link, ranks));
       EXPECT_DOUBLE_EQ(one.exposed, one.communication);

@@ -1,4 +1,4 @@
-// Stages on devices and on ranks against the same model in one piece.
+// Stages on devices and on ranks against the same model as a whole.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/dist/job/threads.h>
@@ -44,7 +44,7 @@ struct Batch {
 
 Tensor loss_of(const Tensor& y, const Tensor& target) { return nn::cross_entropy(y, target); }
 
-// The gradients of the whole model in one piece, by stage and parameter.
+// The gradients of the whole model without a pipeline, by stage and parameter.
 std::vector<std::vector<Tensor>> reference_gradients(const Batch& batch, double* loss = nullptr) {
   Model model;
   const Tensor value = loss_of(model.run(2, model.run(1, model.run(0, batch.x))), batch.target);
@@ -157,7 +157,7 @@ TEST(Pipeline, NamesWhatDoesNotFit) {
 }
 
 // An encoder on some ranks, a middle and a decoder on others, each with replicas whose gradients
-// are averaged: all equal one device with the whole batch.
+// are averaged: equal to one device with the whole batch.
 struct Hybrid {
   int stages, replicas, micro;
   PipelineSchedule schedule;
@@ -212,7 +212,7 @@ TEST_P(PipelineOnRanks, EqualsOneDevice) {
   });
 }
 
-// Stages on other numbers of ranks: an encoder on two and a decoder on three, and more.
+// Stages with different numbers of ranks: an encoder on two and a decoder on three, and more.
 struct Uneven {
   std::vector<int> ranks;  // of each stage
   int micro;

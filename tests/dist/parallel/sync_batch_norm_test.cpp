@@ -119,8 +119,9 @@ TEST(SyncBatchNorm, RanksWithOtherStatisticsMakeADifference) {
       Error);
 }
 
-// Convolution, batch norm, linear, batch norm over single values per sample. Without biases before
-// the norms: their gradients are zero but for rounding, of which Adam makes whole steps.
+// Convolution, batch norm, linear, batch norm over single values per sample. There are no biases
+// before the norms: their gradients would be 0 up to rounding, which Adam would turn into whole
+// steps.
 class Model : public nn::Module {
  public:
   Model() : Model(seed()) {}

@@ -1,5 +1,4 @@
-// A training that runs alone or on several ranks, which are threads: what tests of the Trainer on
-// ranks share.
+// A training that runs alone or on several ranks (threads), for tests of the Trainer on ranks.
 #pragma once
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -24,8 +23,9 @@ using dist::Communicator;
 
 inline constexpr int64_t kSamples = 120, kGlobalBatch = 12, kSteps = kSamples / kGlobalBatch;
 
-// Two layers over all pixels, in the dtype of its weights; the same wherever it is made. With a
-// batch norm between them the first has no bias, whose gradient would be zero but for rounding.
+// Two layers over all pixels, in the dtype of the weights, with the same values wherever it is
+// created. With a batch norm in between the first layer has no bias: its gradient would be 0 up to
+// rounding.
 class TwoLayers : public nn::Module {
  public:
   explicit TwoLayers(bool batch_norm = false) : TwoLayers(batch_norm, seed()) {}
@@ -72,7 +72,7 @@ struct Training {
   bool rows = false;         // samples come one after another (data/iterable.h)
   bool knows_length = true;  // and how many is known
   int workers = 0;
-  // Called before each batch with what it trains on.
+  // Called before each batch with that batch.
   std::function<void(const Trainer&, const data::Batch&, int rank)> watch = {};
 };
 

@@ -1,4 +1,5 @@
-// Runs of several ranks that end early, by a signal or a fault, and go on with any number of ranks.
+// Runs of several ranks that end early, by a signal or a fault, and continue with any number of
+// ranks.
 #include <gtest/gtest.h>
 #include <tests/dist/parallel/trainer_ranks.h>
 #include <tests/support/temporary_directory.h>

@@ -1,4 +1,4 @@
-// The Trainer on several ranks: equal to one rank with their batches together.
+// The Trainer on several ranks equals one rank with all their batches.
 #include <binade/optim/sgd.h>
 #include <gtest/gtest.h>
 #include <tests/dist/parallel/trainer_ranks.h>
@@ -133,7 +133,7 @@ TEST(TrainerRanks, MetricsAreOfAllRanksAndWrittenOnce) {
   }
 }
 
-// Its n-th evaluation gives the loss log(script[n]), on every label.
+// The n-th evaluation gives the loss log(script[n]), for every label.
 class ScriptedLosses : public nn::Module {
  public:
   explicit ScriptedLosses(std::vector<int64_t> script)

@@ -1,4 +1,4 @@
-// What tests of distributed training share: rows of a batch, a small model, its values.
+// Shared by tests of distributed training: rows of a batch, a small model, its values.
 #pragma once
 #include <binade/core/tensor/create.h>
 #include <binade/dist/collective/communicator.h>
@@ -30,7 +30,7 @@ inline Rows rows_of(int64_t step, int64_t first, int64_t count, DType dtype) {
           from_values(std::span<const double>(labels), {count}, DType::i64)};
 }
 
-// The same values wherever it is made. Shards of three ranks cut through its second weight.
+// Has the same values wherever it is created. Shards of three ranks split its second weight.
 struct SmallModel : nn::Mlp {
   SmallModel() : Mlp(seeded()) {}
   explicit SmallModel(DType dtype) : SmallModel() { to(dtype); }
@@ -50,7 +50,7 @@ inline std::vector<double> values_of(const NamedTensors& tensors) {
   return values;
 }
 
-// Relative to numbers above 1.
+// Relative for numbers above 1.
 inline void check_close(const std::vector<double>& got, const std::vector<double>& expected,
                         double tolerance) {
   check(got.size() == expected.size(), got.size(), " values, expected ", expected.size());

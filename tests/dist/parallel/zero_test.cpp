@@ -1,4 +1,4 @@
-// ZeRO: training with states, or states and gradients, sharded over ranks, which are threads here.
+// ZeRO: training with states, or states and gradients, sharded over ranks (threads here).
 #include <binade/core/device/memory.h>
 #include <binade/core/ops.h>
 #include <binade/dist/job/threads.h>
@@ -59,7 +59,7 @@ NamedTensors copies(const NamedTensors& tensors) {
   return out;
 }
 
-// Trains as one rank, from `from` where it is given.
+// Trains as one rank, starting at `from` if it is given.
 State train(const Training& run, Communicator& group, Sharding sharding,
             const State* from = nullptr) {
   SmallModel model;
@@ -166,7 +166,7 @@ TEST(Zero, ShardsOnADevice) {
   expect_as_unsharded(
       {.last = 10, .dtype = DType::f16, .scaler = true, .infinite_at = 4, .device = device},
       Sharding::states, 3, kSameBits);
-  // Of six ranks the last one owns nothing.
+  // The last of six ranks owns nothing.
   expect_as_unsharded({.last = 10, .dtype = DType::f32, .clip = 0.05, .device = device},
                       Sharding::gradients, 6, 1e-5);
   expect_as_unsharded(
@@ -181,7 +181,7 @@ TEST(Zero, ShardsOnADevice) {
                       Sharding::gradients, 2, kSameBits);
 }
 
-// Two numbers have one sum; of three and more the order depends on who owns the range.
+// Two numbers have one sum; with three or more the order depends on the owner of the range.
 TEST(Zero, ShardedGradientsEqualWholeOnes) {
   expect_as_unsharded({.dtype = DType::f32}, Sharding::gradients, 2, kSameBits);
   expect_as_unsharded({.dtype = DType::f16, .scaler = true, .infinite_at = 7}, Sharding::gradients,

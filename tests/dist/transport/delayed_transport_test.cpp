@@ -35,8 +35,8 @@ TEST_P(DelayedTransport, RingsReduce) {
   }));
 }
 
-// A message takes no less than its link does, but those of several groups follow each other
-// closely: the latency passes once.
+// A message takes at least as long as over its link, but messages of several groups follow closely:
+// the latency passes only once.
 TEST(DelayedTransport, AMessageTakesItsTime) {
   using Clock = std::chrono::steady_clock;
   constexpr LinkDelay link{.latency = 0.02, .bytes_per_second = 1e5};
@@ -88,7 +88,7 @@ TEST(DelayedTransport, ALeavingPeerIsSeen) {
   EXPECT_EQ(errors[0], "rank 1 has left");
 }
 
-// What run_threads() and World do with CommunicatorOptions::link.
+// The effect of CommunicatorOptions::link in run_threads() and World.
 TEST(DelayedTransport, CarriesCollectives) {
   run_threads(3,
               [](Communicator& group) {

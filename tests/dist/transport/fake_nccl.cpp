@@ -1,6 +1,6 @@
-// A stand-in for libnccl.so.2 between threads or processes of one machine, over named pipes and the
-// memory of the emulated device. Like the real one it does not block: a call is in progress until
-// its messages have arrived. The queue of a stream is run before its messages are taken.
+// A fake libnccl.so.2 for threads or processes of one machine, over named pipes and the memory of
+// the emulated device. Like the real one it does not block: a call is in progress until its
+// messages have arrived. The work queued on a stream runs before its messages are sent.
 //
 // FAKE_NCCL_FAULT=KIND:RANK:K plants a fault at the K-th call of that rank's thread: "error" (the
 // call fails), "hang" (it never returns), "async" (it succeeds, and the communicator fails).
@@ -131,7 +131,7 @@ class Communicator {
     return folder_ + "/" + std::to_string(from) + "-" + std::to_string(to);
   }
 
-  // The pipes from all others exist before any can be written.
+  // All pipes must exist before any can be written.
   void connect() {
     for (int peer = 0; peer < size_; ++peer) {
       if (peer != rank_) {
@@ -196,7 +196,7 @@ class Communicator {
     }
   }
 
-  // All messages at once; those to one peer, and from one, in their order.
+  // Moves all messages at once; messages to one peer, and from one peer, stay in order.
   void move(std::vector<Message> messages) {
     size_t left = messages.size();
     while (left > 0 && !stop_) {
@@ -242,7 +242,7 @@ class Communicator {
 
 Communicator& of(Comm comm) { return *static_cast<Communicator*>(comm); }
 
-// What a thread does between GroupStart and GroupEnd.
+// The calls of a thread between GroupStart and GroupEnd.
 struct Group {
   int depth = 0;
   std::map<Communicator*, std::pair<Job, Stream>> jobs;
@@ -251,7 +251,7 @@ thread_local Group group;
 thread_local int rank_of_thread = -1, calls_of_thread = 0;
 thread_local Communicator* known = nullptr;
 
-// Counts a call; what it has to return.
+// Counts a call and returns its result.
 Result count_call() {
   static const std::string fault = [] {
     const char* text = std::getenv("FAKE_NCCL_FAULT");

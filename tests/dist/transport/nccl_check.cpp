@@ -1,7 +1,7 @@
-// nccl_check [cuda|emulated]: what the ring, ncclAllReduce and data parallel training do between
-// the ranks that binade launch has started, all on one GPU if there is no other. NCCL allows that
-// where each says that it is a host of its own. Rank 0 prints a line of JSON; exit status 77 and a
-// line "nccl_check: skipped: ..." where NCCL does not start.
+// nccl_check [cuda|emulated] runs the ring, ncclAllReduce and data parallel training between ranks
+// started by binade launch, all on one GPU if there is no other. NCCL allows that if each rank
+// claims to be a separate host. Rank 0 prints a line of JSON; if NCCL does not start, the exit
+// status is 77 with a line "nccl_check: skipped: ...".
 #include <binade/core/device/stream.h>
 #include <binade/core/ops.h>
 #include <binade/dist/job/world.h>

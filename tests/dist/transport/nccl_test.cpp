@@ -1,4 +1,4 @@
-// NCCL, with a stand-in for its library (fake_nccl.cpp) and the emulated device.
+// NCCL, with a fake library (fake_nccl.cpp) and the emulated device.
 #include <binade/core/autograd/op.h>
 #include <binade/core/device/stream.h>
 #include <binade/core/ops.h>
@@ -25,7 +25,7 @@ constexpr const char* kFake = BINADE_FAKE_NCCL;
 constexpr const char* kFake = "/nonexistent/libnccl.so.2";
 #endif
 
-// Before anything asks for NCCL.
+// Must run before anything asks for NCCL.
 [[maybe_unused]] const bool kChosen = ::setenv("BINADE_NCCL_LIBRARY", kFake, 1) == 0;
 
 constexpr Device kEmulated{Device::kEmulated, 0};
@@ -53,7 +53,7 @@ TEST(Nccl, IsMissedByName) {
 class Nccl : public testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, Nccl, testing::Values(1, 2, 3));
 
-// Runs body over NCCL, the ranks meeting as threads.
+// Runs body over NCCL; the ranks first meet as threads.
 void run_nccl(int ranks, const std::function<void(Transport&)>& body) {
   expect_no_errors(run_ranks(ranks, [&](Transport& meeting) {
     const std::shared_ptr<Transport> borrowed(&meeting, [](Transport*) {});
@@ -134,7 +134,7 @@ TEST(NcclCommunicator, KeepsTensorsOnTheirDevice) {
             group.gather_ranges(ranges, bounds);
             check(ranges.at(0) == 6 && ranges.at(6) == 6, "ranges: ", ranges.at(0), " ",
                   ranges.at(6));
-            // What went over the host are the signatures alone.
+            // Only the signatures go through the host.
             const uint64_t each = 40;
             check(group.transport().bytes_sent() - before <= each * 60, "the host carried ",
                   group.transport().bytes_sent() - before, " bytes");
@@ -161,7 +161,7 @@ TEST(NcclCommunicator, SplitsDevicesToo) {
             "");
 }
 
-// Tensors are made and used on streams of the ranks' own.
+// Tensors are created and used on the ranks' own streams.
 TEST(NcclCommunicator, FollowsTheCurrentStream) {
   EXPECT_EQ(communicator_error(2,
                                [](Communicator& group) {
@@ -179,8 +179,8 @@ TEST(NcclCommunicator, FollowsTheCurrentStream) {
             "");
 }
 
-// Buckets travel while backward goes on, on a thread and streams of their own: the same parameters
-// as over the CPU.
+// Buckets are reduced during backward, on a separate thread and streams: the same parameters as
+// through the CPU.
 TEST(NcclCommunicator, TrainsDataParallel) {
   const auto train = [](Communicator& group, Device device) {
     manual_seed(3);
@@ -226,7 +226,7 @@ TEST(NcclCommunicator, TrainsDataParallel) {
             "");
 }
 
-// The same with gradients in shards, reduced while backward goes on.
+// The same with sharded gradients, reduced during backward.
 TEST(NcclCommunicator, TrainsWithShardedGradients) {
   const auto train = [](Communicator& group, Device device) {
     manual_seed(3);
@@ -261,7 +261,7 @@ TEST(NcclCommunicator, TrainsWithShardedGradients) {
             "");
 }
 
-// Every fault at every call of a run: each rank ends with an error, in time, and none is left.
+// Plants every fault at every call of a run: each rank ends with an error, in time.
 class NcclFaults : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, NcclFaults, testing::Values("error", "hang", "async"));
 

@@ -7,7 +7,7 @@
 namespace binade::dist {
 namespace {
 
-// The ranks are threads here; nothing of the transport knows.
+// The ranks are threads here; the transport does not know that.
 std::vector<std::string> run_tcp_ranks(int size, const std::function<void(Transport&)>& body) {
   Roster roster;
   std::vector<Socket> listeners;

@@ -1,4 +1,4 @@
-// Dropout of attention weights: against the reference with the same numbers drawn, and against the
+// Dropout of attention weights: against the reference with the same random numbers, and against the
 // kernel dropout on the whole matrix.
 #include <binade/kernels/random/random.h>
 #include <tests/kernels/attention/attention_problem.h>
@@ -60,7 +60,7 @@ TEST(AttentionDropout, DropsAll) {
   }
 }
 
-// A word on the device moves the numbers, as a captured graph needs it.
+// A device scalar shifts the random numbers, as a captured graph needs.
 TEST(AttentionDropout, Advances) {
   Problem run{{.n = {1, 1, 6, 9, 4, 4}, .dropout = 0.5}, DType::f32};
   const auto forward = [&](uint64_t offset, const View& advance) {

@@ -1,4 +1,5 @@
-// Operands of attention of every kind and their results in f64, with the whole matrix of scores.
+// Operands of all kinds of attention, and their results in f64, computed with the whole score
+// matrix.
 #pragma once
 #include <binade/kernels/attention/attention.h>
 #include <binade/kernels/base/philox.h>
@@ -28,7 +29,7 @@ struct Case {
 
 constexpr uint64_t kSeed = 77, kOffset = 1003;
 
-// What dropout multiplies weight number `index` by.
+// The factor by which dropout multiplies weight number `index`.
 double drop_factor(const Case& c, size_t index) {
   const uint64_t at = kOffset + index;
   return c.dropout == 0 ? 1

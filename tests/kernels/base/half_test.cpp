@@ -66,7 +66,7 @@ TEST(Half, MidpointsOfAllNeighboursRoundToEven) {
     ASSERT_EQ(half(static_cast<float>(middle)).bits, even);
     ASSERT_EQ(half(middle).bits, even);
     ASSERT_EQ(half(-middle).bits, even | 0x8000);
-    // One double step to either side decides, which a detour over float would lose.
+    // One double step to either side decides; going through float would lose it.
     ASSERT_EQ(half(std::nextafter(middle, 0.0)).bits, bits);
     ASSERT_EQ(half(std::nextafter(middle, 1e9)).bits, bits + 1);
     ASSERT_EQ(half(std::nextafterf(static_cast<float>(middle), 0.0f)).bits, bits);

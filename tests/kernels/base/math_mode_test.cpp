@@ -1,4 +1,4 @@
-// The mode: its names, its scope, and that it begins as fast.
+// The mode: its names, its scope, and that the default is fast.
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/math_mode.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Results of at least kNontemporalBytes are stored past the caches: the same bits as when the work
-// is done in halves, which are below the bound; at odd addresses and counts, and in place.
+// Results of at least kNontemporalBytes are stored past the caches. They have the same bits as when
+// the work is done in halves, which are below the limit; at odd addresses and counts, and in place.
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/norm/layer_norm.h>

@@ -50,7 +50,7 @@ TEST(ParallelFor, UsesSeveralThreads) {
   EXPECT_TRUE(met);
 }
 
-// Which thread does each of 8 parts, when two keep step.
+// Which thread runs each of 8 parts if two threads are equally fast.
 std::vector<std::thread::id> threads_of_parts() {
   std::vector<std::thread::id> ids(8);
   std::atomic<int> begun{0};

@@ -1,4 +1,4 @@
-// The provider "auto": problems are timed once, and the table survives in a file.
+// The provider "auto": problems are timed once, and a file keeps the table.
 #include <binade/kernels/base/tuning.h>
 #include <binade/kernels/conv/conv2d.h>
 #include <binade/kernels/conv/conv2d_provider.h>

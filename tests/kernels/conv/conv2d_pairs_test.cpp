@@ -5,7 +5,7 @@
 namespace binade::kernels {
 namespace {
 
-// Channels that are whole pairs in one direction, in both, and pixels that do not begin with one.
+// Channels that are whole pairs in one direction or both, and pixels that do not start with a pair.
 TEST(Conv2dPairs, EveryParityOfChannelsAndPixels) {
   if (on_device()) {
     GTEST_SKIP() << "pairs are the CPU's";
@@ -32,7 +32,8 @@ TEST(Conv2dPairs, EveryParityOfChannelsAndPixels) {
   }
 }
 
-// Runs of channels about 16 pairs, which AMX multiplies at once, and tiles about 16 and 32 pixels.
+// Runs of about 16 pairs of channels, which AMX multiplies at once, and tiles of about 16 and 32
+// pixels.
 TEST(Conv2dPairs, RunsAndRowsAboutTiles) {
   if (on_device()) {
     GTEST_SKIP() << "pairs are the CPU's";

@@ -6,7 +6,7 @@
 namespace binade::kernels {
 namespace {
 
-// Large sizes are for the threads of a CPU; kernels executed by the host take smaller ones.
+// Large sizes are for the threads of a CPU; kernels executed by the host get smaller ones.
 int64_t scaled(int64_t cpu, int64_t device) { return on_device() ? device : cpu; }
 
 TEST(Conv2d, ExactOnIntegersAtManyShapes) {
@@ -100,7 +100,7 @@ TEST(Conv2d, EveryVariantOfTheDevice) {
   set_conv2d_provider("own");
 }
 
-// Pixels with gaps between them and channels off the 16 bytes are read and written where they are.
+// Pixels with gaps between them and channels not aligned to 16 bytes are accessed in place.
 TEST(Conv2d, PixelsWithGaps) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     ConvCase gaps{2, 8, 5, 6, 16, 3, 3, geometry(1, 1), dtype, true, true};
@@ -127,7 +127,7 @@ TEST(Conv2d, PixelsWithGaps) {
   }
 }
 
-// Also where the pixels of the weight gradient are split over blocks.
+// Also if the pixels of the weight gradient are split over blocks.
 TEST(Conv2d, RepeatsBitForBit) {
   for (const DType dtype : {DType::f32, DType::f16}) {
     std::vector<std::vector<std::byte>> first;

@@ -91,7 +91,7 @@ TEST(Pool2d, AdaptiveAverage) {
   }
 }
 
-// Channels-last memory that vectors cannot reach: an odd first address, and pixels that are wider
+// Channels-last memory that vectors cannot access: an odd first address, and pixels that are wider
 // than their channels.
 TEST(Pool2d, MisalignedChannelsLast) {
   const Pool2dGeometry g{.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}};

@@ -1,5 +1,5 @@
 // Winograd's convolution on the CPU against the same call in f64, which is always a plain sum:
-// three directions, odd sizes, paddings, layouts, thread counts and instruction sets; and where it
+// three directions, odd sizes, paddings, layouts, thread counts, instruction sets, and when it
 // runs.
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/conv/conv2d.h>
@@ -148,15 +148,14 @@ TEST_F(Winograd, EveryPath) {
   check({3, 132, 8, 8, 70});
 }
 
-// Twice to three times the error of the sum. With the points 1 and 2 in place of 5/8 and 3/2 the
-// first bound fails.
+// Two to three times the error of the sum. With the points 1 and 2 instead of 5/8 and 3/2 the first
+// bound would fail.
 TEST_F(Winograd, ErrorAgainstF64) {
   check({4, 64, 16, 16, 64}, {9e-7, 1.2e-5});
   check({2, 512, 4, 4, 512}, {2.4e-6, 1.6e-5});
 }
 
-// f16 and bf16 are rounded once: within half a unit of the exact result, and as much beside it as
-// f32 is.
+// f16 and bf16 are rounded once: within half a unit of the exact result, plus the error of f32.
 TEST_F(Winograd, RoundsHalfOnce) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
     for (const Case& k :
@@ -201,7 +200,7 @@ TEST_F(Winograd, ManyTilesOfAWideLayer) {
   expect_within(one, run(k, DType::f32, "own:direct"), {4e-6, 6e-5});
 }
 
-// But not where AMX multiplies bf16, in pairs of channels or of images.
+// Except where AMX multiplies bf16, in pairs of channels or of images.
 TEST_F(Winograd, HalfRunsWhereF32Does) {
   Conv2dSizes size{.n = 8,
                    .c = 16,
@@ -231,7 +230,7 @@ TEST_F(Winograd, HalfRunsWhereF32Does) {
   }
 }
 
-// Fast runs Winograd where it pays, precise never does; a forced algorithm does as it is told.
+// Mode fast uses Winograd where it is faster, precise never; a forced algorithm always runs.
 TEST_F(Winograd, RunsWhereModeAndShapeAllow) {
   const Case large{8, 16, 8, 8, 32};
   const std::vector<std::byte> direct = run(large, DType::f32, "own:direct").y.bytes(),

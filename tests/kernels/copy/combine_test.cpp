@@ -1,4 +1,4 @@
-// Hops of a reduction between ranks, against one operation per element.
+// One hop of a reduction between ranks, against one operation per element.
 #include <binade/kernels/copy/combine.h>
 #include <gtest/gtest.h>
 #include <tests/kernels/support/layouts.h>
@@ -93,7 +93,7 @@ TEST(Combine, IsExactForIntegers) {
   }
 }
 
-// Every device rounds as the CPU does: bit by bit, with and without f32 on the way.
+// Every device rounds as the CPU does, bit for bit, with and without f32 carry.
 TEST(Combine, HasTheBitsOfTheCpu) {
   for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
     for (const DType wire : {dtype, DType::f32}) {

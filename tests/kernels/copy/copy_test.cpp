@@ -14,7 +14,7 @@ namespace {
 constexpr DType kAllDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16,
                                 DType::i64, DType::i32, DType::u8,  DType::boolean};
 
-// The value that storing x in `dtype` gives.
+// The value after storing x in `dtype`.
 double stored(DType dtype, double x) {
   return dispatch("test", dtype, [&]<class T>(Type<T>) { return static_cast<double>(T(x)); });
 }

@@ -1,5 +1,5 @@
-// Exponent counts on any device: that they repeat for any number of threads and any alignment, and
-// add to what is there. What they mean is tested in tests/core/observe/exponents_test.cpp.
+// Exponent counts on any device: they repeat for any number of threads and any alignment, and add
+// to the existing counts. tests/core/observe/exponents_test.cpp tests their meaning.
 #include <binade/kernels/exponents/exponent_keys.h>
 #include <binade/kernels/exponents/exponents.h>
 #include <tests/kernels/support/array_values.h>
@@ -98,9 +98,9 @@ TEST(CountLostUpdates, AddsToTheResultForAnyNumberOfThreads) {
   });
 }
 
-// Weights of every size about the rounding of f16 and bf16, and updates about half a unit: each
-// one eight times, as many as a vector has at most, against the rule for one. A device,
-// whose threads all follow that rule, takes some of the exponents.
+// Weights of every magnitude near the rounding of f16 and bf16, and updates of about half a unit;
+// each one eight times, the maximum number in a vector, against the rule for a single one. On a
+// device, where all threads use that rule, only some of the exponents.
 TEST(CountLostUpdates, EveryLaneFollowsTheRule) {
   int64_t half_lost = 0;
   for (int exponent = -30; exponent <= 18; exponent += every_combination() ? 1 : 5) {

@@ -82,7 +82,7 @@ TEST(GemmBlockPairs, NothingOutsideOfOperandsIsTouched) {
 
 using BlockFunction = void (*)(const GemmBlock&);
 
-// On each set that multiplies pairs; skipped where this machine, or BINADE_FORCE_ISA, has less.
+// Runs on each set that multiplies pairs; skipped if this machine, or BINADE_FORCE_ISA, has less.
 class GemmBlockPairsOn : public testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
@@ -97,7 +97,7 @@ class GemmBlockPairsOn : public testing::TestWithParam<Isa> {
 INSTANTIATE_TEST_SUITE_P(Isa, GemmBlockPairsOn, testing::Values(Isa::avx512_bf16, Isa::amx_bf16),
                          [](const auto& info) { return to_string(info.param); });
 
-// One triangle: what counts of the result is right, and what does not count of a is 0.
+// One triangle: the visible part of the result is right, and the hidden part of a is 0.
 void check_triangle(BlockFunction multiply, Triangle shape, int64_t m, int64_t k, int64_t visible) {
   const int64_t n = shape == Triangle::result ? k : 40, inner = shape == Triangle::result ? 24 : k;
   const auto counts = [&](int64_t i, int64_t j) {  // of the matrix that is a triangle
@@ -183,7 +183,7 @@ TEST_P(GemmBlockPairsOn, SumsTimesFactors) {
   }
 }
 
-// Bits do not depend on the rows and columns that are computed together.
+// The bits do not depend on which rows and columns are computed together.
 TEST_P(GemmBlockPairsOn, SameBitsInAnyCut) {
   constexpr int64_t kM = 70, kN = 90, kK = 802;
   std::vector<bfloat16> a(kM * kK), b(kK * kN);

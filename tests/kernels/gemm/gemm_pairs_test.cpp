@@ -43,8 +43,8 @@ TEST_F(GemmPairs, WithinTheBoundOnRandomNumbers) {
   }
 }
 
-// Tiles of AMX are 16 or 32 rows and columns and 16 pairs of k: sizes about those, with all that a
-// tile does with its sums, and a in rows and in steps.
+// Tiles of AMX are 16 or 32 rows and columns and 16 pairs of k: sizes near those, with every
+// epilogue of a tile, and a in rows and in steps.
 TEST_F(GemmPairs, SizesAboutTilesAndWhatIsDoneWithSums) {
   int flags = 0;
   for (const int64_t m : {1, 2, 15, 16, 17, 31, 32, 33, 48, 63, 65, 253, 285}) {
@@ -61,7 +61,7 @@ TEST_F(GemmPairs, SizesAboutTilesAndWhatIsDoneWithSums) {
   }
 }
 
-// Parts of k end where its length says, wherever a is read from.
+// Parts of k end at its length, in every layout of a.
 TEST_F(GemmPairs, LongSumsInParts) {
   for (const int64_t k : {767, 768, 769, 770, 1535, 1537, 1600}) {
     for (const int64_t n : {20, 140}) {
@@ -83,8 +83,8 @@ TEST_F(GemmPairs, BatchesAndSharedOperands) {
   }
 }
 
-// Matrices inside a larger one of NaN: what stands beside an odd k, or beyond a panel, is not read
-// into a sum.
+// Matrices inside a larger one of NaN: elements next to an odd k, or beyond a panel, must not enter
+// a sum.
 TEST_F(GemmPairs, NeighboursOfAnOperandDoNotCount) {
   for (const int64_t m : {1, 3, 30}) {
     for (const int64_t n : {1, 20, 33}) {

@@ -35,7 +35,7 @@ TEST(Gemm, EveryDTypeAndLayout) {
   }
 }
 
-// Where blocks and their edges are the CPU's, a device takes less: its own are in gemm_device_test.
+// These blocks and edges are the CPU's, so a device runs fewer: its own are in gemm_device_test.
 TEST(Gemm, EpilogueCombinationsAcrossDepthBlocks) {
   const int64_t depth = every_combination() ? 801 : 131;
   for (const DType dtype : kDTypes) {
@@ -56,7 +56,7 @@ TEST(Gemm, BlocksLargerThanTheBuffers) {
   run({300 / part, 35, 390, DType::bf16, false, true, true, true, {1, 0}, {1, 0}, {1, 0}});
 }
 
-// Few rows times a transposed matrix: computed the other way round, with every epilogue.
+// Few rows times a transposed matrix: computed as the transpose, with every epilogue.
 TEST(Gemm, FewRowsTimesATransposedMatrix) {
   using Sizes = std::vector<int64_t>;
   for (const DType dtype : kDTypes) {

@@ -1,5 +1,5 @@
 // gather, scatter_add, scatter and one_hot against plain loops: rows and single elements, layouts,
-// dtypes, few and many indices, repeated ones, and those that are out of range.
+// dtypes, few and many indices, repeated indices, and indices out of range.
 #include <binade/kernels/index/index.h>
 #include <gtest/gtest.h>
 #ifdef BINADE_WITH_CUDA
@@ -14,8 +14,8 @@
 namespace binade::kernels {
 namespace {
 
-// Sizes of the indices, with `bound` in place of size `dim` on the other side. rows: one index for
-// all dimensions behind dim.
+// Sizes of the indices; on the other side size `dim` is `bound`. rows: one index for all dimensions
+// after dim.
 struct Case {
   Dims sizes;
   int dim;
@@ -68,7 +68,7 @@ struct Indices {
   }
 };
 
-// The row-major number of the element on the other side that entry i of the indices means.
+// The row-major number of the element on the other side that entry i of the indices refers to.
 int64_t target(const Case& c, int64_t i, int64_t index) {
   int64_t inner = 1;
   for (int d = c.sizes.size() - 1; d > c.dim; --d) {
@@ -118,7 +118,7 @@ void check_scatter(const Case& c, DType dtype) {
   }
 }
 
-// The last entry of a target stays. distinct: entry j of a line goes to the (2 j + 1)-th element.
+// The last entry of a target wins. distinct: entry j of a line goes to element 2 j + 1.
 void check_overwrite(const Case& c, DType dtype, bool distinct) {
   Array src(dtype, c.sizes, c.layout), y(dtype, c.other(), c.layout);
   src.random(1, 1, 100);
@@ -201,7 +201,7 @@ TEST(Index, ScatterOfDistinctIndices) {
   }
 }
 
-// Several digits of the sort, several of its blocks, and a target with entries of many chunks.
+// Several digits of the sort, several blocks, and a target with entries in many chunks.
 TEST(Index, ScatterAddOfManyEntries) {
   check_scatter({{every_combination() ? 30000 : 5000}, 0, 70000}, DType::f32);
   check_scatter({{2500}, 0, 1}, DType::f16);
@@ -260,7 +260,7 @@ TEST(Index, ThreadCountChangesNothing) {
 
 TEST(Index, NarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
-// On a device the result is defined, and the next synchronisation of core reports what it found.
+// On a device the result is defined, and the next synchronisation of core reports the fault.
 std::string fault_of(const std::function<void()>& run) {
   try {
     run();

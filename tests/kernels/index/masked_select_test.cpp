@@ -1,4 +1,4 @@
-// masked_select and its way back: layouts, dtypes, masks of nothing and of all, several chunks.
+// masked_select and its inverse: layouts, dtypes, all-false and all-true masks, several chunks.
 #include <binade/kernels/index/masked_select.h>
 #include <gtest/gtest.h>
 

@@ -147,7 +147,7 @@ TEST(CrossEntropy, MatchesReference) {
   }
 }
 
-// Around the sizes where a device changes from a part of a warp to warps to blocks.
+// Sizes near those where a device changes from part of a warp to warps to blocks.
 TEST(CrossEntropy, MatchesReferenceAroundTeamSizes) {
   for (DType dtype : kFloatingDTypes) {
     for (int64_t classes : {8, 31, 255, 256, 257, 1000, 8192, 8193}) {
@@ -162,7 +162,7 @@ TEST(CrossEntropy, MatchesReferenceAroundTeamSizes) {
   }
 }
 
-// A class may be the one to ignore, and a device writes NaN where the CPU throws.
+// The ignored index may be a class, and a device writes NaN where the CPU throws.
 TEST(CrossEntropy, IgnoredClassAndTargetsThatAreNoClass) {
   for (int64_t classes : {3, 9000}) {
     const size_t count = static_cast<size_t>(3 * classes);

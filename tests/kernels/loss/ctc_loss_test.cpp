@@ -1,4 +1,4 @@
-// ctc_loss against the sum over all paths, and its gradient against differences of that.
+// ctc_loss against the sum over all paths, and its gradient against finite differences.
 #include <binade/kernels/loss/ctc_loss.h>
 #include <tests/kernels/support/array_values.h>
 
@@ -137,7 +137,8 @@ TEST(CtcLoss, MatchesTheSumOverPaths) {
   check_case({DType::f32, 3, 300, 7, {{1, 200}, {299}}, {3, 3}}, "many classes");
 }
 
-// More states than a block has threads, long enough for probabilities far below what f32 holds.
+// More states than a block has threads, and long enough for probabilities far below the range of
+// f32.
 TEST(CtcLoss, ManyStatesAndTimes) {
   const bool cpu = test_device().is_cpu();
   Case c{DType::f32, cpu ? 400 : 150, 6, 0, {{}, {1, 2}}, {cpu ? 400 : 150, 90}};

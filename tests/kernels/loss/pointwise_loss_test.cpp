@@ -23,7 +23,7 @@ double value_of(PointwiseLoss op, double x, double t, double p, double alpha) {
   return 0;
 }
 
-// By a difference of the values, far from kinks.
+// A finite difference of the values, far from kinks.
 double slope_of(PointwiseLoss op, double x, double t, double p, double alpha, bool of_target) {
   const double h = 1e-5;
   const double up = of_target ? value_of(op, x, t + h, p, alpha) : value_of(op, x + h, t, p, alpha);

@@ -83,7 +83,7 @@ TEST(SoftCrossEntropy, MatchesReference) {
   }
 }
 
-// Around the sizes where a device changes from a part of a warp to warps to blocks.
+// Sizes near those where a device changes from part of a warp to warps to blocks.
 TEST(SoftCrossEntropy, MatchesReferenceAroundTeamSizes) {
   for (const DType dtype : kFloatingDTypes) {
     for (const int64_t classes : {8, 31, 257, 1000, 8193}) {

@@ -1,4 +1,4 @@
-// Residual and relu in the pass of batch norm: against batch norm in f64 followed by plain loops.
+// Batch norm with residual and relu in one pass, against batch norm in f64 followed by plain loops.
 #include <binade/kernels/norm/batch_norm.h>
 #include <tests/kernels/support/array_values.h>
 
@@ -35,7 +35,7 @@ struct Case {
   }
 };
 
-// What residual and relu make of batch norm's output.
+// Adds the residual to batch norm's output and applies relu.
 Values finished(const Case& c, Values y, const StridedArray& residual) {
   const Values r = values_of(residual);
   for (size_t i = 0; i < y.size(); ++i) {
@@ -77,8 +77,8 @@ void check_forward(const Case& c) {
                c.name() + " in evaluation");
 }
 
-// dresidual must be the gradient that relu lets through, and the other gradients those of batch
-// norm for it, whether dresidual is wanted or not.
+// dresidual must be the gradient before relu, and the other gradients those of batch norm for it,
+// whether dresidual is wanted or not.
 void check_backward(const Case& c) {
   StridedArray x = c.array(c.dtype, c.draw(1)), dy = c.array(c.dtype, c.draw(2)),
                y = c.array(c.dtype, c.draw(3));

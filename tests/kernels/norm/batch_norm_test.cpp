@@ -41,7 +41,7 @@ struct Case {
   }
 };
 
-// All arrays of one case, with the inputs drawn.
+// All arrays of one case, with random inputs.
 struct Arrays {
   StridedArray x, y, dy, dx, weight, bias, mean, rstd, dweight, dbias;
 

@@ -25,7 +25,7 @@ struct Case {
   }
 };
 
-// All arrays of one case, with the inputs drawn. Values are in row-major order.
+// All arrays of one case, with random inputs. Values are in row-major order.
 struct Arrays {
   StridedArray x, y, dy, dx, weight, bias, dweight, dbias, mean, rstd;
 
@@ -235,7 +235,7 @@ TEST(GroupNorm, UnwantedGradientsAndOutputsOverInputs) {
   }
 }
 
-// A channel of weight 0 has no slope of its own but takes part in its group's.
+// A channel with weight 0 has slope 0 but still affects its group.
 TEST(GroupNorm, WeightsMayBeZero) {
   for (const Layout& layout : {kRowMajor, kChannelsLast}) {
     const Case c{DType::f32, 2, 4, 5, 5, 2, layout};

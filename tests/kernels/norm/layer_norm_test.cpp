@@ -22,7 +22,7 @@ struct Case {
   }
 };
 
-// All arrays of one case, with the inputs drawn.
+// All arrays of one case, with random inputs.
 struct Arrays {
   StridedArray x, y, dy, dx, weight, bias, dweight, dbias, mean, rstd;
 
@@ -104,7 +104,7 @@ void check_case(const Case& c) {
   expect_close(t.rstd, c.stat(), r.rstd, units, c.name() + " rstd");
   t.backward(c);
   const double sum_units = units + 2 * std::sqrt(static_cast<double>(c.rows));
-  // One column has dx = 0, what is left of terms of size rstd.
+  // With one column dx = 0, the remainder of terms of size rstd.
   const double scale = *std::max_element(r.rstd.begin(), r.rstd.end());
   expect_close(t.dx, c.dtype, r.dx, units, c.name() + " dx", scale);
   expect_close(t.dweight, c.stat(), r.dweight, sum_units, c.name() + " dweight", 1);
@@ -129,8 +129,8 @@ TEST(LayerNorm, MatchesReferenceForAllLayoutsAndDTypes) {
   }
 }
 
-// Around the sizes where a device changes from a part of a warp to warps to blocks, and from one
-// read to two.
+// Sizes near those where a device changes from part of a warp to warps to blocks, and from one read
+// to two.
 TEST(LayerNorm, MatchesReferenceForAllSizes) {
   for (DType dtype : kFloatingDTypes) {
     for (int64_t cols : {8, 9, 31, 255, 256, 257, 768, 2049, 4097}) {

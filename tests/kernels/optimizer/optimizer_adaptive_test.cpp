@@ -21,7 +21,7 @@ struct Adagrad {
 
 Values gradient(int step) { return random_values(kCount, static_cast<uint32_t>(100 + step)); }
 
-// Parameters and state as the kernels see them.
+// Parameters and state as the kernels get them.
 struct State {
   StridedArray param, master, squares, means, buffer;
   bool with_master;
@@ -145,7 +145,7 @@ TEST(OptimizerAdaptive, AdagradFollowsItsFormula) {
   check_trajectory(Adagrad{.weight_decay = 0.1, .initial = 0.5});
 }
 
-// Cancellation leaves less than 0 under the root of a centered step with equal gradients.
+// With equal gradients cancellation makes the radicand of a centered step negative.
 TEST(OptimizerAdaptive, CenteredStepsOfAConstantGradientStayFinite) {
   for (DType dtype : {DType::f32, DType::f16}) {
     State state(dtype, false);
@@ -187,7 +187,7 @@ TEST(OptimizerAdaptive, ReadTheirNumbersFromWords) {
   compare(Adagrad{.lr_decay = 0.5}, 0);
 }
 
-// Odd lengths and views that start at odd places: what lies around them stays.
+// Odd lengths, and views that start at odd places: surrounding memory must not change.
 TEST(OptimizerAdaptive, AnyLengthAndAlignment) {
   constexpr int64_t kMost = 300;
   for (DType dtype : kFloatingDTypes) {

@@ -24,7 +24,7 @@ struct Adam {
 
 constexpr double kMultiplier = 0.25;
 
-// Optimizer state and parameters as the kernels see them.
+// Optimizer state and parameters as the kernels get them.
 struct State {
   StridedArray param, master, first, second, largest;
   bool with_master;
@@ -165,8 +165,8 @@ TEST(Optimizer, AdamAndAdamWFollowTheirFormulas) {
   }
 }
 
-// Lengths around warps, vectors and blocks, and views that start at odd places: the same bits as
-// the whole arrays give element by element.
+// Lengths near warps, vectors and blocks, and views that start at odd places: the same bits as the
+// whole arrays give, element by element.
 TEST(Optimizer, AnyLengthAndAlignment) {
   constexpr int64_t kMost = 1100;
   for (DType dtype : kFloatingDTypes) {

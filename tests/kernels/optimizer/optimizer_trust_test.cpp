@@ -50,7 +50,7 @@ Values gradient(int step) {
   return random_values(kCount, static_cast<uint32_t>(100 + step), 0.1, 0.5);
 }
 
-// Parameters and state as the kernels see them.
+// Parameters and state as the kernels get them.
 struct State {
   StridedArray param, master, first, second, ratios, chunks, items;
   bool with_master;
@@ -159,7 +159,7 @@ double step_reference(Reference& s, const Values& g, const Lars& o, int) {
   return ratio;
 }
 
-// The elements of a piece, which begin at `begin` of the range.
+// The elements of a piece, which starts at `begin` of the range.
 Values part_of(const Values& all, const Piece& piece) {
   const auto begin = all.begin() + (piece.begin - kOrigin);
   return {begin, begin + piece.count};

@@ -1,4 +1,4 @@
-// The words of a step: the same numbers as the rules give, from the memory of the device.
+// Device scalars of a step: the same numbers as the rules give, in device memory.
 #include <binade/kernels/optimizer/optimizer.h>
 #include <binade/kernels/optimizer/step_words.h>
 #include <tests/kernels/support/array_values.h>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// Words in a vector of f64 on the test device.
+// Scalars in a vector of f64 on the test device.
 template <class W>
 class Words {
  public:

@@ -23,7 +23,7 @@ double slope(const std::function<double(double)>& f, double x) {
   return (f(x - 2 * h) - 8 * f(x - h) + 8 * f(x + h) - f(x + 2 * h)) / (12 * h);
 }
 
-// What rounding inputs and one result to the dtype may cost at values of magnitude `scale`.
+// The error of rounding inputs and one result to the dtype, for values of magnitude `scale`.
 double tolerance(DType dtype, double scale) {
   return (dtype == DType::f64 ? 1e-9 : 4 * epsilon(dtype)) * (scale + 1);
 }

@@ -1,5 +1,5 @@
-// Selection and interpolation: against plain references in every layout, with numbers in the place
-// of operands, broadcasts, every dtype, sizes around vectors.
+// Selection and interpolation against plain references in every layout, with numbers instead of
+// operands, broadcasts, every dtype, sizes near vectors.
 #include <binade/kernels/pointwise/ternary.h>
 #include <gtest/gtest.h>
 #include <tests/kernels/support/layouts.h>
@@ -12,7 +12,7 @@
 namespace binade::kernels {
 namespace {
 
-// What a dtype stores of a value.
+// The value after storing `value` in a dtype.
 double stored(DType dtype, double value) {
   Array one(dtype, {});
   one.set(0, value);
@@ -26,7 +26,7 @@ void fill_mask(Array& mask, uint32_t seed) {
   }
 }
 
-// Layouts of every dtype only where there is time for them.
+// Skips layouts of some dtypes if there is no time for all of them.
 bool left_out(DType dtype, const Dims& sizes, Layout layout) {
   return !every_combination() &&
          (dtype == DType::f64 || is_half(dtype) || !is_floating(dtype) ||

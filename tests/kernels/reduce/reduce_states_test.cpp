@@ -1,4 +1,4 @@
-// Norms, variance, logsumexp, products and extremes with what their gradients need, over every
+// Norms, variance, logsumexp, products and extremes with the values for their gradients, over every
 // subset of dimensions, against double arithmetic in two passes; the gradients themselves; argmin.
 #include <tests/kernels/reduce/reduce_reference.h>
 #include <tests/kernels/support/strided_array.h>
@@ -100,7 +100,7 @@ TEST(ReduceStates, LargeShapesInChunks) {
   }
 }
 
-// A one-pass formula loses all digits here, in float.
+// A one-pass formula in float would lose all digits here.
 TEST(ReduceStates, VarianceBesideALargeMean) {
   for (const auto& [sizes, y_sizes] :
        {std::pair<Dims, Dims>{{3, 3001}, {3, 1}}, std::pair<Dims, Dims>{{3001, 3}, {1, 3}}}) {

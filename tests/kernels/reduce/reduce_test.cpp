@@ -10,7 +10,7 @@
 namespace binade::kernels {
 namespace {
 
-// Element i of x belongs to this element of the result.
+// The element of the result into which element i of x is reduced.
 int64_t target(const Dims& x, const Dims& y, int64_t i) {
   int64_t at[kMaxDims];
   for (int d = x.size() - 1; d >= 0; --d) {
@@ -112,7 +112,7 @@ TEST(Reduce, LargeShapesInChunks) {
   }
 }
 
-// Sequences and outputs around warps, blocks and vectors, at addresses of any alignment.
+// Sequences and outputs near the sizes of warps, blocks and vectors, at any alignment.
 TEST(Reduce, SizesAroundWarpsAndVectors) {
   for (DType dtype : {DType::f32, DType::f16}) {
     for (int64_t n : {1, 2, 15, 16, 17, 31, 33, 255, 257, 1023, 1025}) {

@@ -97,8 +97,8 @@ TEST(Softmax, MatchesReferenceForAllLengthsOfRows) {
   }
 }
 
-// Rows around the sizes where a device changes from a part of a warp to warps to blocks, and from
-// one read to two.
+// Rows near the sizes where a device changes from part of a warp to warps to blocks, and from one
+// read to two.
 TEST(Softmax, MatchesReferenceAroundTeamSizes) {
   for (DType dtype : kFloatingDTypes) {
     for (int64_t cols : {8, 9, 31, 255, 256, 257, 1025, 2048, 8192, 8193}) {

@@ -1,5 +1,5 @@
 // Sorts and topk along every dimension against a stable sort of doubles: ties, NaN, infinities,
-// lines below and above a tile, and the way back of gradients.
+// lines shorter and longer than a tile, and the gradients.
 #include <binade/kernels/sort/sort.h>
 #include <gtest/gtest.h>
 

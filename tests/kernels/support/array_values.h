@@ -55,8 +55,8 @@ inline StridedArray make_array(DType dtype, const Dims& sizes, const Values& val
   return array;
 }
 
-// Within `units` of the rounding of the dtype and its compute type, relative to the largest value
-// (or to `scale`, where cancellation may leave less than what went in).
+// Within `units` roundings of the dtype and its compute type, relative to the largest value, or to
+// `scale` if cancellation may make results smaller than their terms.
 inline void expect_close(const StridedArray& got, DType dtype, const Values& expected, double units,
                          const std::string& what, double scale = 0) {
   const Values values = values_of(got);

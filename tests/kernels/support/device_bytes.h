@@ -1,6 +1,6 @@
-// Memory of tests that a device may need to have on its own side: bytes that the test reads and
-// writes on the host, and kernels on the device. On the CPU there is one memory for both; on
-// "cuda" there are two, and on "emulated" too where BINADE_TEST_MEMORY is "device".
+// Memory of tests with a side for the host, which the test reads and writes, and one for the
+// device, which kernels use. On the CPU both are the same memory; on "cuda" they are separate, and
+// on "emulated" too if BINADE_TEST_MEMORY is "device".
 #pragma once
 #include <tests/kernels/support/test_device.h>
 #ifdef BINADE_WITH_CUDA
@@ -19,9 +19,9 @@
 
 namespace binade::kernels {
 
-// What the host has written goes to the device with device(), which every view of the bytes is
-// made by; what kernels have written comes back with the first look after the last kernel call.
-// So a view may be kept while kernels run, but not while the host writes.
+// device(), which every view of the bytes uses, copies what the host has written to the device. The
+// first access by the host after a kernel call copies back. So a view may be kept while kernels
+// run, but not while the host writes.
 class DeviceBytes {
  public:
   DeviceBytes() = default;
@@ -80,7 +80,7 @@ class DeviceBytes {
   }
 
   std::unique_ptr<Workspace> device_;
-  mutable unsigned calls_ = 0;  // when both sides were last the same
+  mutable unsigned calls_ = 0;  // when both sides were last equal
 #else
   std::byte* device() { return host_.data(); }
 
@@ -91,7 +91,7 @@ class DeviceBytes {
   bool newer_on_host_ = false;
 };
 
-// A few values for tests that need no layouts: read like an array, written with set().
+// A few values for tests that need no layouts: read it like an array, write it with set().
 template <class T>
 class TestValues {
  public:

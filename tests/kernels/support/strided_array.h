@@ -1,5 +1,5 @@
-// A typed array with any strides whose elements are read and written as double: inputs and outputs
-// of the contraction tests. Memory outside the elements is filled with a canary that must survive.
+// A typed array with any strides whose elements are read and written as double, for inputs and
+// outputs of contraction tests. Memory outside the elements holds a canary that must not change.
 #pragma once
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/base/parallel.h>
@@ -135,11 +135,11 @@ class StridedArray {
   std::vector<bool> used_;
 };
 
-// Half a unit in the last place, relative: what one rounding to the dtype may cost.
+// Half a unit in the last place, relative: the error of one rounding to the dtype.
 inline double unit_roundoff(DType dtype) { return epsilon(dtype) / 2; }
 
 // Runs this test program again with these instruction sets, if they are narrower; true if all pass.
-// avx512 differs from avx512_bf16, and that from amx_bf16, where bf16 is multiplied.
+// Of avx512, avx512_bf16 and amx_bf16 each multiplies bf16 in its own way.
 inline bool passes_on_narrower_isas(const std::vector<const char*>& sets = {"avx2", "baseline"}) {
   char path[4096];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);

@@ -1,4 +1,4 @@
-// The device that kernel tests run on: the CPU, or what BINADE_TEST_DEVICE names (emulated, cuda).
+// The device of kernel tests: the CPU, or the one that BINADE_TEST_DEVICE names (emulated, cuda).
 #pragma once
 #include <binade/kernels/base/view.h>
 
@@ -15,7 +15,7 @@ inline Device test_device() {
   return device;
 }
 
-// Whether the device cannot see the memory of the host (tests/kernels/support/device_bytes.h).
+// True if the device cannot access host memory (tests/kernels/support/device_bytes.h).
 inline bool memory_on_device() {
   static const bool answer = [] {
     const char* where = std::getenv("BINADE_TEST_MEMORY");
@@ -25,7 +25,7 @@ inline bool memory_on_device() {
   return answer;
 }
 
-// Whether tests have the time for every combination: host execution of kernels is slow.
+// True if tests have time for every combination: host execution of kernels is slow.
 inline bool every_combination() { return test_device().is_cpu(); }
 
 inline View on_test_device(View view) {
@@ -33,7 +33,7 @@ inline View on_test_device(View view) {
   return view;
 }
 
-// view_of on the device that tests run on, of memory that its kernels can reach.
+// view_of for the test device, of memory that its kernels can access.
 inline View test_view(void* data, DType dtype, const Dims& sizes) {
   return on_test_device(view_of(data, dtype, sizes));
 }
