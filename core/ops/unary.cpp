@@ -187,11 +187,11 @@ Tensor dropout(const Tensor& x_,
 BINADE_UNARY_PLAIN_OPS(BINADE_DEFINE)
 #undef BINADE_DEFINE
 
-#define BINADE_DEFINE(name, Functor, saved, code, op_class, option)  \
-  binade::Tensor binade::name(const Tensor& x, double option) {      \
-    static constexpr Op kOp{#name, OpClass::op_class};               \
-    check_option<kernels::functor::Functor>(#name, #option, option); \
-    return unary(kOp, Unary::name, x, option);                       \
+#define BINADE_DEFINE(name, Functor, saved, code, op_class, option) \
+  binade::Tensor binade::name(const Tensor& x, double value) {      \
+    static constexpr Op kOp{#name, OpClass::op_class};              \
+    check_option<kernels::functor::Functor>(#name, #option, value); \
+    return unary(kOp, Unary::name, x, value);                       \
   }
 BINADE_UNARY_OPTION_OPS(BINADE_DEFINE)
 #undef BINADE_DEFINE

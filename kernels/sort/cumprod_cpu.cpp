@@ -6,6 +6,7 @@
 #include <binade/kernels/sort/cumsum_internal.h>
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 #include <vector>
 
@@ -77,7 +78,8 @@ void backward(const CumulativeProductBackward& a, int64_t begin, int count,
     for (int l = 0; l < count; ++l) {
       const Product<T> rest = running[l] + static_cast<Product<T>>(dy[l][k]);
       const auto at = static_cast<Product<T>>(x[l][k]);
-      dx[l][k] = static_cast<T>(at == at ? before[static_cast<size_t>(k * kLines + l)] * rest : at);
+      dx[l][k] =
+          static_cast<T>(std::isnan(at) ? at : before[static_cast<size_t>(k * kLines + l)] * rest);
       running[l] = at * rest;
     }
   }
