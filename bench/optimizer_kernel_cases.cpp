@@ -48,7 +48,7 @@ Prepared combine(int64_t rows, int64_t cols, DType dtype, Device device) {
 Prepared count_exponents(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &x = o->random(dtype, {rows * cols}),
-             &result = o->zeros(DType::i64, {kernels::kExponentWords});
+             &result = o->zeros(DType::i64, {kernels::kExponentCounters});
   return {o, [&] { kernels::count_exponents({.x = x, .result = result}); }, bytes_of(x), 0};
 }
 

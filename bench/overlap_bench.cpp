@@ -74,7 +74,7 @@ Result median(const std::vector<Result>& results) {
 // Writes a trace of the last step if `trace` is given.
 Result train(Communicator& group, std::string* trace) {
   manual_seed(1);
-  nn::Mlp model({.in = kWidth,
+  nn::MLP model({.in = kWidth,
                  .hidden = std::vector<int64_t>(static_cast<size_t>(kLayers), kWidth),
                  .classes = kClasses});
   // One bucket for each layer.

@@ -35,7 +35,7 @@ void train_step(benchmark::State& state, const Work& work) {
   const bool text = std::string(work.model) == "char_gpt";
   std::unique_ptr<nn::Module> model;
   if (text) {
-    model = std::make_unique<peers::CharGpt>();
+    model = std::make_unique<peers::CharGPT>();
   } else {
     model = nn::make_model(work.model, {work.channels, work.side, work.side, 10});
   }

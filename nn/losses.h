@@ -7,7 +7,7 @@
 namespace binade::nn {
 
 using binade::cross_entropy;
-using binade::CrossEntropyOptions;
+using binade::CrossEntropyLossOptions;
 using binade::mse_loss;
 using binade::Reduction;
 
@@ -60,61 +60,61 @@ class HuberLoss {
 // Of probabilities.
 class BCELoss {
  public:
-  explicit BCELoss(const BceOptions& options = {}) : options_(options) {}
+  explicit BCELoss(const BCELossOptions& options = {}) : options_(options) {}
   Tensor operator()(const Tensor& input, const Tensor& target) const;
 
  private:
-  BceOptions options_;
+  BCELossOptions options_;
 };
 
 class BCEWithLogitsLoss {
  public:
-  explicit BCEWithLogitsLoss(const BceOptions& options = {}) : options_(options) {}
+  explicit BCEWithLogitsLoss(const BCELossOptions& options = {}) : options_(options) {}
   Tensor operator()(const Tensor& logits, const Tensor& target) const;
 
  private:
-  BceOptions options_;
+  BCELossOptions options_;
 };
 
 // Of log-probabilities and, unless options say otherwise, probabilities.
 class KLDivLoss {
  public:
-  explicit KLDivLoss(const KlDivOptions& options = {}) : options_(options) {}
+  explicit KLDivLoss(const KLDivLossOptions& options = {}) : options_(options) {}
   Tensor operator()(const Tensor& input, const Tensor& target) const;
 
  private:
-  KlDivOptions options_;
+  KLDivLossOptions options_;
 };
 
 // Of log-probabilities [N, C, ...] and classes [N, ...].
 class NLLLoss {
  public:
-  explicit NLLLoss(const NllLossOptions& options = {}) : options_(options) {}
+  explicit NLLLoss(const NLLLossOptions& options = {}) : options_(options) {}
   Tensor operator()(const Tensor& log_probs, const Tensor& target) const;
 
  private:
-  NllLossOptions options_;
+  NLLLossOptions options_;
 };
 
 // Of logits [N, C, ...] and classes [N, ...] or probabilities [N, C, ...].
 class CrossEntropyLoss {
  public:
-  explicit CrossEntropyLoss(const CrossEntropyOptions& options = {}) : options_(options) {}
+  explicit CrossEntropyLoss(const CrossEntropyLossOptions& options = {}) : options_(options) {}
   Tensor operator()(const Tensor& logits, const Tensor& target) const;
 
  private:
-  CrossEntropyOptions options_;
+  CrossEntropyLossOptions options_;
 };
 
 // Of log-probabilities or logits [T, N, C]; see ctc_loss.
 class CTCLoss {
  public:
-  explicit CTCLoss(const CtcLossOptions& options = {}) : options_(options) {}
+  explicit CTCLoss(const CTCLossOptions& options = {}) : options_(options) {}
   Tensor operator()(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                     const Tensor& target_lengths) const;
 
  private:
-  CtcLossOptions options_;
+  CTCLossOptions options_;
 };
 
 struct CosineSimilarityOptions {

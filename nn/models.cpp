@@ -6,15 +6,15 @@
 namespace binade::nn {
 namespace {
 
-// Edge length after the three poolings of Cnn; large maps are averaged down to bound fc1.
+// Edge length after the three poolings of CNN; large maps are averaged down to bound fc1.
 constexpr int64_t kLargestMap = 8, kAveragedMap = 4;
 
-bool averages(const CnnOptions& options) {
+bool averages(const CNNOptions& options) {
   return options.height / 8 > kLargestMap || options.width / 8 > kLargestMap;
 }
 
-int64_t cnn_features(const CnnOptions& options) {
-  check(options.height >= 8 && options.width >= 8, "Cnn: got images of ", options.height, "x",
+int64_t cnn_features(const CNNOptions& options) {
+  check(options.height >= 8 && options.width >= 8, "CNN: got images of ", options.height, "x",
         options.width, ", expected at least 8x8");
   return 64 * (averages(options) ? kAveragedMap * kAveragedMap
                                  : (options.height / 8) * (options.width / 8));
@@ -28,7 +28,7 @@ Conv2dOptions conv3x3(int64_t in, int64_t out) {
 
 }  // namespace
 
-Mlp::Mlp(const MlpOptions& options) {
+MLP::MLP(const MLPOptions& options) {
   int64_t in = options.in;
   std::vector<int64_t> widths = options.hidden;
   widths.push_back(options.classes);
@@ -39,8 +39,8 @@ Mlp::Mlp(const MlpOptions& options) {
   }
 }
 
-Tensor Mlp::forward(const Tensor& x) {
-  check(x.dim() >= 2, "Mlp: got shape ", x.sizes(), ", expected [N, ...]");
+Tensor MLP::forward(const Tensor& x) {
+  check(x.dim() >= 2, "MLP: got shape ", x.sizes(), ", expected [N, ...]");
   Tensor y = flatten(x, 1);
   for (size_t i = 0; i < layers_.size(); ++i) {
     y = Fusion::run({.first = *layers_[i], .relu = i + 1 < layers_.size()}, y);
@@ -48,7 +48,7 @@ Tensor Mlp::forward(const Tensor& x) {
   return y;
 }
 
-Cnn::Cnn(const CnnOptions& options)
+CNN::CNN(const CNNOptions& options)
     : conv1(conv3x3(options.channels, 32)),
       bn1({.channels = 32}),
       conv2(conv3x3(32, 64)),
@@ -70,10 +70,10 @@ Cnn::Cnn(const CnnOptions& options)
   register_module("fc2", fc2);
 }
 
-Tensor Cnn::forward(const Tensor& x) {
+Tensor CNN::forward(const Tensor& x) {
   check(x.dim() == 4 && x.size(1) == options_.channels && x.size(2) == options_.height &&
             x.size(3) == options_.width,
-        "Cnn: got shape ", x.sizes(), ", expected [N, ", options_.channels, ", ", options_.height,
+        "CNN: got shape ", x.sizes(), ", expected [N, ", options_.channels, ", ", options_.height,
         ", ", options_.width, "]");
   Tensor y = halve(Fusion::run({.first = conv1, .norm = &bn1, .relu = true}, x));
   y = halve(Fusion::run({.first = conv2, .norm = &bn2, .relu = true}, y));
@@ -135,12 +135,12 @@ std::unique_ptr<Module> make_model(std::string_view name, const ModelOptions& op
         " channels, images of ", height, "x", width, " and ", classes,
         " classes, expected positive numbers");
   if (name == "mlp") {
-    return std::make_unique<Mlp>(
-        MlpOptions{.in = element_count({channels, height, width}), .classes = classes});
+    return std::make_unique<MLP>(
+        MLPOptions{.in = element_count({channels, height, width}), .classes = classes});
   }
   if (name == "cnn") {
-    return std::make_unique<Cnn>(
-        CnnOptions{.channels = channels, .classes = classes, .height = height, .width = width});
+    return std::make_unique<CNN>(
+        CNNOptions{.channels = channels, .classes = classes, .height = height, .width = width});
   }
   check(name == "resnet18", "make_model: got '", name, "', expected mlp, cnn or resnet18");
   return std::make_unique<ResNet>(ResNetOptions{.depth = 18,

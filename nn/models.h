@@ -7,24 +7,24 @@
 
 namespace binade::nn {
 
-struct MlpOptions {
+struct MLPOptions {
   int64_t in;
   std::vector<int64_t> hidden = {512, 512};
   int64_t classes = 10;
 };
 
 // [N, ...] -> [N, classes]: fc1, relu, fc2, relu, ... The input is flattened.
-class Mlp : public Module {
+class MLP : public Module {
  public:
-  using Options = MlpOptions;
-  explicit Mlp(const MlpOptions& options);
+  using Options = MLPOptions;
+  explicit MLP(const MLPOptions& options);
   Tensor forward(const Tensor& x) override;
 
  private:
   std::vector<std::unique_ptr<Linear>> layers_;
 };
 
-struct CnnOptions {
+struct CNNOptions {
   int64_t channels = 1;
   int64_t classes = 10;
   int64_t height = 28;
@@ -35,10 +35,10 @@ struct CnnOptions {
 // A small convolution net for images of at least 8x8: three stages of 3x3 convolution, batch norm,
 // relu and 2x2 max pooling with 32, 64 and 64 channels, then two fully connected layers. 11 MFLOP
 // forward per 28x28 image.
-class Cnn : public Module {
+class CNN : public Module {
  public:
-  using Options = CnnOptions;
-  explicit Cnn(const CnnOptions& options = {});
+  using Options = CNNOptions;
+  explicit CNN(const CNNOptions& options = {});
   Tensor forward(const Tensor& x) override;
 
   Conv2d conv1;
@@ -51,7 +51,7 @@ class Cnn : public Module {
   Linear fc1, fc2;
 
  private:
-  CnnOptions options_;
+  CNNOptions options_;
 };
 
 struct ResNetOptions {

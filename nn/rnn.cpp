@@ -58,7 +58,8 @@ RNN::RNN(const RnnOptions& options, Nonlinearity nonlinearity)
 }
 
 // Layer and direction `index`.
-RecurrentOutput Recurrent::run_layer(const Tensor& x, const RnnState& start, int64_t index) const {
+RecurrentOutput Recurrent::run_layer(const Tensor& x, const RecurrentState& start,
+                                     int64_t index) const {
   const RecurrentWeights& w = weights[static_cast<size_t>(index)];
   const RecurrentOptions options{.batch_first = options_.batch_first,
                                  .reverse = options_.bidirectional && index % 2 == 1};
@@ -76,7 +77,7 @@ RecurrentOutput Recurrent::run_layer(const Tensor& x, const RnnState& start, int
   }
 }
 
-RnnResult Recurrent::run(const Tensor& x, const RnnState& start) {
+RecurrentResult Recurrent::run(const Tensor& x, const RecurrentState& start) {
   check(x.defined() && x.dim() == 3 && x.size(2) == options_.input, name_, ": got ",
         x.defined() ? text("shape ", x.sizes()) : std::string("an undefined tensor"), ", expected ",
         options_.batch_first ? "[batch, steps, " : "[steps, batch, ", options_.input, "]");

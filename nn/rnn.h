@@ -20,14 +20,14 @@ struct RnnOptions {
 };
 
 // Undefined start states are zeros.
-struct RnnState {
+struct RecurrentState {
   // [layers * directions, batch, hidden], h with `projection` columns where there is one; c of an
   // LSTM
   Tensor h = {}, c = {};
 };
-struct RnnResult {
+struct RecurrentResult {
   Tensor output;  // [steps, batch, directions * columns of h], or batch first
-  RnnState state;
+  RecurrentState state;
 };
 
 // Parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 and of a projection weight_hr_l0,
@@ -37,7 +37,7 @@ class Recurrent : public Module {
   using Options = RnnOptions;
   Tensor forward(const Tensor& x) override { return run(x).output; }
   // x [steps, batch, input], or [batch, steps, input] with batch_first.
-  RnnResult run(const Tensor& x, const RnnState& start = {});
+  RecurrentResult run(const Tensor& x, const RecurrentState& start = {});
 
   std::vector<RecurrentWeights> weights;  // [layers * directions]
 
@@ -46,7 +46,7 @@ class Recurrent : public Module {
   Recurrent(const char* name, Cell cell, const RnnOptions& options);
 
  private:
-  RecurrentOutput run_layer(const Tensor& x, const RnnState& start, int64_t index) const;
+  RecurrentOutput run_layer(const Tensor& x, const RecurrentState& start, int64_t index) const;
 
   const char* name_;
   Cell cell_;

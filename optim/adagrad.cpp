@@ -40,7 +40,7 @@ void Adagrad::update(const Range& range) {
                          .weight_decay = range.weight_decay,
                          .step = range.update,
                          .grad_multiplier = range.grad_multiplier,
-                         .words = range.words});
+                         .step_scalars = range.step_scalars});
 }
 
 }  // namespace binade::optim

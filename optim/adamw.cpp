@@ -61,7 +61,7 @@ void AdamW::update(const Range& range) {
                       .step = range.update,
                       .grad_multiplier = range.grad_multiplier,
                       .max_exp_avg_sq = options_.amsgrad ? range.moments[2] : kNoView,
-                      .words = range.words});
+                      .step_scalars = range.step_scalars});
 }
 
 Adam::Adam(const ParameterList& parameters, const AdamOptions& options)

@@ -5,8 +5,8 @@
 
 namespace binade::optim {
 
-using kernels::OptimizerWords;
-using kernels::StretchWords;
+using kernels::OptimizerScalars;
+using kernels::RangeScalars;
 
 DeviceOptimizer::DeviceOptimizer(std::shared_ptr<Arena> arena, const std::vector<double>& rates,
                                  size_t items)
@@ -14,12 +14,12 @@ DeviceOptimizer::DeviceOptimizer(std::shared_ptr<Arena> arena, const std::vector
                         arena->device())),
       arena_(std::move(arena)) {
   const Device device = arena_->device();
-  OptimizerWords words;
-  words.norm = -1;
-  words_ = make_words(words, device);
+  OptimizerScalars step_scalars;
+  step_scalars.norm = -1;
+  words_ = make_device_scalars(step_scalars, device);
   counters_ = zeros({static_cast<int64_t>(items)}, DType::f64, device);
   prepared_ =
-      empty({static_cast<int64_t>(items) * kernels::kWordsOf<StretchWords>}, DType::f64, device);
+      empty({static_cast<int64_t>(items) * kernels::kScalarsOf<RangeScalars>}, DType::f64, device);
 }
 
 void DeviceOptimizer::measure(const std::vector<GradientRange>& all, DeviceScaler* scaler) {
@@ -30,31 +30,32 @@ void DeviceOptimizer::measure(const std::vector<GradientRange>& all, DeviceScale
          .tag = range.tag,
          .position = scaler ? scaler->position(arena_, range.segment, range.offset) : 0,
          .first = &range == all.data(),
-         .words = words_});
+         .step_scalars = words_});
   }
   if (arena_->sharding() == Sharding::gradients) {
     join_measurements(!all.empty());
   }
 }
 
-// Each rank has measured its shard (or has nothing in it): the words become those of a measurement
-// of all, in the order of the ranks. Waits for the device, as the reduction did before.
+// Each rank has measured its shard (or has nothing in it): the step_scalars become those of a
+// measurement of all, in the order of the ranks. Waits for the device, as the reduction did before.
 void DeviceOptimizer::join_measurements(bool measured) {
   constexpr int64_t kRow = 5;
   RankGroup& group = *arena_->group();
-  auto words = read_words<OptimizerWords>(words_);
+  auto step_scalars = read_device_scalars<OptimizerScalars>(words_);
   const Tensor rows = zeros({group.size() * kRow}, DType::f64);
   if (measured) {
     double* own = rows.data<double>() + group.rank() * kRow;
-    own[0] = words.squares, own[1] = words.non_finite, own[2] = words.first_position;
-    own[3] = words.scale, own[4] = words.mixed;
+    own[0] = step_scalars.squares, own[1] = step_scalars.non_finite,
+    own[2] = step_scalars.first_position;
+    own[3] = step_scalars.scale, own[4] = step_scalars.mixed;
   }
   std::vector<int64_t> bounds;
   for (int rank = 0; rank <= group.size(); ++rank) {
     bounds.push_back(rank * kRow);
   }
   group.gather_ranges(rows, bounds);
-  kernels::begin_measurement(words);
+  kernels::begin_measurement(step_scalars);
   bool mixed = false;
   for (const double* row = rows.data<double>(); row < rows.data<double>() + rows.numel();
        row += kRow) {
@@ -62,17 +63,18 @@ void DeviceOptimizer::join_measurements(bool measured) {
     if (row[3] != 0) {  // the scale of a rank that has measured something
       kernels::add_measurement(
           {.squares = row[0], .non_finite = row[1], .first_position = row[2], .scale = row[3]},
-          words);
+          step_scalars);
     }
   }
-  words.mixed = mixed || words.mixed != 0 ? 1 : 0;
-  words_.copy_(make_words(words, Device{}));
+  step_scalars.mixed = mixed || step_scalars.mixed != 0 ? 1 : 0;
+  words_.copy_(make_device_scalars(step_scalars, Device{}));
 }
 
 void DeviceOptimizer::replace_non_finite(const std::vector<GradientRange>& all,
                                          const DeviceScaler& scaler) {
-  kernels::step_replaces({.rule = scaler.rule, .scaler = scaler.words, .words = words_});
-  const Tensor replaces = word_at(words_, offsetof(OptimizerWords, replaces) / sizeof(double));
+  kernels::step_replaces(
+      {.rule = scaler.rule, .scaler = scaler.step_scalars, .step_scalars = words_});
+  const Tensor replaces = scalar_at(words_, offsetof(OptimizerScalars, replaces) / sizeof(double));
   for (const GradientRange& range : all) {
     kernels::replace_non_finite({.grad = range.grad, .when = replaces});
   }
@@ -90,37 +92,37 @@ Tensor DeviceOptimizer::decide(const StepOptions& options, DeviceScaler* scaler)
     scaler->tag_is_old = true;
   }
   kernels::step_decide({.request = request,
-                        .scaler = scaler ? scaler->words.view() : kNoView,
-                        .words = words_,
+                        .scaler = scaler ? scaler->step_scalars.view() : kNoView,
+                        .step_scalars = words_,
                         .outcome = outcome});
   return outcome;
 }
 
 Tensor DeviceOptimizer::prepare(const std::vector<std::pair<size_t, size_t>>& moves,
-                                const std::vector<kernels::StretchSource>& sources, double beta2) {
+                                const std::vector<kernels::RangeSource>& sources, double beta2) {
   auto* counters = counters_.view().as<double>();
   std::vector<kernels::UpdateCounter> moved;
   for (const auto& [from, to] : moves) {
     moved.push_back({counters + from, counters + to});
   }
-  constexpr int64_t kWords = kernels::kWordsOf<StretchWords>;
+  constexpr int64_t kWords = kernels::kScalarsOf<RangeScalars>;
   Tensor prepared = make_view(prepared_, {static_cast<int64_t>(sources.size()) * kWords}, {1});
   kernels::step_prepare({.counters = moved,
-                         .stretches = sources,
+                         .parameter_ranges = sources,
                          .beta2 = beta2,
-                         .words = words_,
+                         .step_scalars = words_,
                          .result = prepared});
   return prepared;
 }
 
 int64_t DeviceOptimizer::applied_steps() const {
-  return static_cast<int64_t>(read_words<OptimizerWords>(words_).applied_steps);
+  return static_cast<int64_t>(read_device_scalars<OptimizerScalars>(words_).applied_steps);
 }
 
-double DeviceOptimizer::norm() const { return read_words<OptimizerWords>(words_).norm; }
+double DeviceOptimizer::norm() const { return read_device_scalars<OptimizerScalars>(words_).norm; }
 
 double DeviceOptimizer::rate(size_t group, size_t which) const {
-  return word_at(rates, static_cast<int64_t>(2 * group + which)).item();
+  return scalar_at(rates, static_cast<int64_t>(2 * group + which)).item();
 }
 
 std::vector<double> DeviceOptimizer::counters() const {
@@ -129,11 +131,11 @@ std::vector<double> DeviceOptimizer::counters() const {
 }
 
 void DeviceOptimizer::set_applied_steps(double steps) {
-  word_at(words_, offsetof(OptimizerWords, applied_steps) / sizeof(double)).fill_(steps);
+  scalar_at(words_, offsetof(OptimizerScalars, applied_steps) / sizeof(double)).fill_(steps);
 }
 
 void DeviceOptimizer::set_rate(size_t group, size_t which, double value) {
-  word_at(rates, static_cast<int64_t>(2 * group + which)).fill_(value);
+  scalar_at(rates, static_cast<int64_t>(2 * group + which)).fill_(value);
 }
 
 void DeviceOptimizer::set_counters(std::vector<double> counters) {

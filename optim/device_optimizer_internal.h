@@ -1,8 +1,8 @@
 // DeviceOptimizer: the numbers of an optimizer that live on its device, so that a step waits for
 // nothing. Internal to optim.
 #pragma once
-#include <binade/kernels/optimizer/step_words.h>
-#include <binade/optim/device_words_internal.h>
+#include <binade/kernels/optimizer/step_scalars.h>
+#include <binade/optim/device_scalars_internal.h>
 #include <binade/optim/gradients_internal.h>
 #include <binade/optim/optimizer.h>
 
@@ -22,9 +22,9 @@ class DeviceOptimizer {
   void replace_non_finite(const std::vector<GradientRange>& all, const DeviceScaler& scaler);
   // Returns the word of the step's outcome, which no later step writes.
   Tensor decide(const StepOptions& options, DeviceScaler* scaler);
-  // How each stretch is updated: a row of StretchWords per source. Counters move on.
+  // How each parameter_range is updated: a row of RangeScalars per source. Counters move on.
   Tensor prepare(const std::vector<std::pair<size_t, size_t>>& moves,
-                 const std::vector<kernels::StretchSource>& sources, double beta2);
+                 const std::vector<kernels::RangeSource>& sources, double beta2);
   const double* rates_of(size_t group) const { return rates.view().as<double>() + 2 * group; }
   const double* counter(size_t index) const { return counters_.view().as<double>() + index; }
 
@@ -46,12 +46,12 @@ class DeviceOptimizer {
   void join_measurements(bool measured);
 
   std::shared_ptr<Arena> arena_;
-  Tensor words_;  // OptimizerWords
+  Tensor words_;  // OptimizerScalars
   // f64 [items]: how often the items that name it were updated. Items share a counter as long as
   // they took part in the same steps, whether or not those were applied.
   Tensor counters_;
-  // f64 [items, words of a stretch], of the step under way: held, because nothing may fail once
-  // step_decide is queued.
+  // f64 [items, step_scalars of a parameter_range], of the step under way: held, because nothing
+  // may fail once step_decide is queued.
   Tensor prepared_;
 };
 

@@ -2,8 +2,8 @@
 #include <binade/core/tensor/rank_group.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/optimizer/optimizer.h>
-#include <binade/kernels/optimizer/step_words.h>
-#include <binade/optim/device_words_internal.h>
+#include <binade/kernels/optimizer/step_scalars.h>
+#include <binade/optim/device_scalars_internal.h>
 #include <binade/optim/gradients_internal.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ std::vector<GradientRange> gradient_ranges(const Arena& arena,
       constexpr int64_t kUnit = Arena::kAlignment;
       const int64_t next = (last.offset + last.grad.numel + kUnit - 1) / kUnit * kUnit;
       if (last.segment == parameter->segment && next == offset && last.scale == leaf->scale &&
-          last.tag.handle().get() == leaf->scale_word.handle().get()) {
+          last.tag.handle().get() == leaf->scale_scalar.handle().get()) {
         offset = last.offset;
         ranges.pop_back();
       }
@@ -65,7 +65,7 @@ std::vector<GradientRange> gradient_ranges(const Arena& arena,
          .segment = parameter->segment,
          .offset = offset,
          .scale = leaf->scale,
-         .tag = leaf->scale_word});
+         .tag = leaf->scale_scalar});
   }
   return ranges;
 }
@@ -78,16 +78,16 @@ Squares squares(const View& flat) {
 }
 
 Squares squares(const std::vector<GradientRange>& ranges, Device device) {
-  const Tensor words = make_words(kernels::OptimizerWords(), device);
+  const Tensor step_scalars = make_device_scalars(kernels::OptimizerScalars(), device);
   for (const GradientRange& range : ranges) {
     kernels::step_stats({.grad = range.grad,
                          .scale = range.scale,
                          .tag = range.tag,
                          .position = 0,
                          .first = &range == ranges.data(),
-                         .words = words});
+                         .step_scalars = step_scalars});
   }
-  const auto result = read_words<kernels::OptimizerWords>(words);
+  const auto result = read_device_scalars<kernels::OptimizerScalars>(step_scalars);
   return {result.squares, static_cast<int64_t>(result.non_finite)};
 }
 

@@ -15,7 +15,7 @@ inline Leaf* leaf_with_gradient(const Parameter& parameter) {
   return leaf->has_grad ? leaf : nullptr;
 }
 
-// A stretch of an arena's gradients that carry one scale.
+// A parameter_range of an arena's gradients that carry one scale.
 struct GradientRange {
   View grad;  // flat; gaps between parameters are zeros
   int segment;

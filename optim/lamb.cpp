@@ -3,28 +3,28 @@
 namespace binade::optim {
 namespace {
 
-const LambOptions& checked(const LambOptions& options) {
+const LAMBOptions& checked(const LAMBOptions& options) {
   for (double beta : options.betas) {
-    check(beta >= 0 && beta < 1, "Lamb: got betas = {", options.betas[0], ", ", options.betas[1],
+    check(beta >= 0 && beta < 1, "LAMB: got betas = {", options.betas[0], ", ", options.betas[1],
           "}, expected numbers in [0, 1)");
   }
-  check(options.eps >= 0, "Lamb: got eps = ", options.eps, ", expected a number >= 0");
+  check(options.eps >= 0, "LAMB: got eps = ", options.eps, ", expected a number >= 0");
   return options;
 }
 
 }  // namespace
 
-Lamb::Lamb(const ParameterList& parameters, const LambOptions& options)
-    : Lamb(single_group(parameters), options) {}
+LAMB::LAMB(const ParameterList& parameters, const LAMBOptions& options)
+    : LAMB(single_group(parameters), options) {}
 
-Lamb::Lamb(std::vector<ParamGroup> groups, const LambOptions& options)
+LAMB::LAMB(std::vector<ParamGroup> groups, const LAMBOptions& options)
     : LayerwiseOptimizer(std::move(groups),
                          {checked(options).lr, options.weight_decay, options.decay_norms_and_biases,
                           options.betas[0]},
                          {"exp_avg", "exp_avg_sq"}),
       options_(options) {}
 
-void Lamb::update(const Range& range) {
+void LAMB::update(const Range& range) {
   kernels::lamb_step({.param = range.param,
                       .master = range.master,
                       .grad = range.grad,
@@ -38,7 +38,7 @@ void Lamb::update(const Range& range) {
                       .weight_decay = range.weight_decay,
                       .step = range.update,
                       .grad_multiplier = range.grad_multiplier,
-                      .words = range.words});
+                      .step_scalars = range.step_scalars});
 }
 
 }  // namespace binade::optim

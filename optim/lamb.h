@@ -8,7 +8,7 @@
 
 namespace binade::optim {
 
-struct LambOptions {
+struct LAMBOptions {
   double lr = 1e-3;
   std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-6;
@@ -16,16 +16,16 @@ struct LambOptions {
   bool decay_norms_and_biases = true;
 };
 
-class Lamb : public LayerwiseOptimizer {
+class LAMB : public LayerwiseOptimizer {
  public:
-  using Options = LambOptions;
-  Lamb(const ParameterList& parameters, const LambOptions& options = {});
-  Lamb(std::vector<ParamGroup> groups, const LambOptions& options = {});
+  using Options = LAMBOptions;
+  LAMB(const ParameterList& parameters, const LAMBOptions& options = {});
+  LAMB(std::vector<ParamGroup> groups, const LAMBOptions& options = {});
 
  private:
   void update(const Range& range) override;
   double beta2() const override { return options_.betas[1]; }
-  LambOptions options_;
+  LAMBOptions options_;
 };
 
 }  // namespace binade::optim

@@ -5,28 +5,28 @@
 namespace binade::optim {
 namespace {
 
-const LarsOptions& checked(const LarsOptions& options) {
+const LARSOptions& checked(const LARSOptions& options) {
   check(std::isfinite(options.momentum) && options.momentum >= 0,
-        "Lars: got momentum = ", options.momentum, ", expected a number >= 0");
-  check(options.trust_coefficient > 0, "Lars: got trust_coefficient = ", options.trust_coefficient,
+        "LARS: got momentum = ", options.momentum, ", expected a number >= 0");
+  check(options.trust_coefficient > 0, "LARS: got trust_coefficient = ", options.trust_coefficient,
         ", expected a positive number");
-  check(options.eps >= 0, "Lars: got eps = ", options.eps, ", expected a number >= 0");
+  check(options.eps >= 0, "LARS: got eps = ", options.eps, ", expected a number >= 0");
   return options;
 }
 
 }  // namespace
 
-Lars::Lars(const ParameterList& parameters, const LarsOptions& options)
-    : Lars(single_group(parameters), options) {}
+LARS::LARS(const ParameterList& parameters, const LARSOptions& options)
+    : LARS(single_group(parameters), options) {}
 
-Lars::Lars(std::vector<ParamGroup> groups, const LarsOptions& options)
+LARS::LARS(std::vector<ParamGroup> groups, const LARSOptions& options)
     : LayerwiseOptimizer(std::move(groups),
                          {checked(options).lr, options.weight_decay, options.decay_norms_and_biases,
                           options.momentum},
                          {"momentum_buffer"}),
       options_(options) {}
 
-void Lars::update(const Range& range) {
+void LARS::update(const Range& range) {
   kernels::lars_step({.param = range.param,
                       .master = range.master,
                       .grad = range.grad,
@@ -38,7 +38,7 @@ void Lars::update(const Range& range) {
                       .trust_coefficient = options_.trust_coefficient,
                       .eps = options_.eps,
                       .grad_multiplier = range.grad_multiplier,
-                      .words = range.words});
+                      .step_scalars = range.step_scalars});
 }
 
 }  // namespace binade::optim

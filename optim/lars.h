@@ -8,7 +8,7 @@
 
 namespace binade::optim {
 
-struct LarsOptions {
+struct LARSOptions {
   double lr = 1e-1;
   double momentum = 0.9;
   double weight_decay = 1e-4;
@@ -17,15 +17,15 @@ struct LarsOptions {
   bool decay_norms_and_biases = true;
 };
 
-class Lars : public LayerwiseOptimizer {
+class LARS : public LayerwiseOptimizer {
  public:
-  using Options = LarsOptions;
-  Lars(const ParameterList& parameters, const LarsOptions& options = {});
-  Lars(std::vector<ParamGroup> groups, const LarsOptions& options = {});
+  using Options = LARSOptions;
+  LARS(const ParameterList& parameters, const LARSOptions& options = {});
+  LARS(std::vector<ParamGroup> groups, const LARSOptions& options = {});
 
  private:
   void update(const Range& range) override;
-  LarsOptions options_;
+  LARSOptions options_;
 };
 
 }  // namespace binade::optim

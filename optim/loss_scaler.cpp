@@ -1,6 +1,6 @@
 #include <binade/core/tensor/create.h>
-#include <binade/kernels/optimizer/step_words.h>
-#include <binade/optim/device_words_internal.h>
+#include <binade/kernels/optimizer/step_scalars.h>
+#include <binade/optim/device_scalars_internal.h>
 #include <binade/optim/gradients_internal.h>
 #include <binade/optim/loss_scaler.h>
 
@@ -17,12 +17,15 @@ void ScaledLoss::backward() {
   }
   const Tensor& tag = device_->tag_for_backward();
   const Tensor seed = empty_like(loss_);
-  kernels::loss_seed(
-      {.loss = loss_, .scaler = device_->words, .tag = tag, .seed = seed, .weight = weight_});
-  binade::backward(loss_, seed, {.scale_word = tag});
+  kernels::loss_seed({.loss = loss_,
+                      .scaler = device_->step_scalars,
+                      .tag = tag,
+                      .seed = seed,
+                      .weight = weight_});
+  binade::backward(loss_, seed, {.scale_scalar = tag});
 }
 
-LossScaler::LossScaler(const ScalerOptions& options) : state_(options) {}
+LossScaler::LossScaler(const LossScalerOptions& options) : state_(options) {}
 
 LossScaler LossScaler::fixed(double scale, AtFloor on_overflow) {
   return LossScaler({.init_scale = scale,
@@ -112,20 +115,20 @@ FloorError LossScaler::floor_error(const Optimizer& optimizer) const {
           .loss = last_loss_.defined() ? last_loss_.item() : 0};
 }
 
-kernels::ScalerWords LossScaler::words() const {
-  return device_
-             ? read_words<kernels::ScalerWords>(device_->words)
-             : kernels::ScalerWords{.scale = state_.scale(),
-                                    .growth_tracker = static_cast<double>(state_.growth_tracker()),
-                                    .skipped_steps = static_cast<double>(state_.skipped_steps()),
-                                    .needs_full_precision = needs_full_precision_ ? 1.0 : 0.0};
+kernels::ScalerScalars LossScaler::step_scalars() const {
+  return device_ ? read_device_scalars<kernels::ScalerScalars>(device_->step_scalars)
+                 : kernels::ScalerScalars{
+                       .scale = state_.scale(),
+                       .growth_tracker = static_cast<double>(state_.growth_tracker()),
+                       .skipped_steps = static_cast<double>(state_.skipped_steps()),
+                       .needs_full_precision = needs_full_precision_ ? 1.0 : 0.0};
 }
 
 void LossScaler::to(Device device) {
   if ((device_ ? device_->device : Device{}) == device) {
     return;
   }
-  const kernels::ScalerWords now = words();
+  const kernels::ScalerScalars now = step_scalars();
   if (device_) {
     device_->throw_if_halted();
     state_.restore(now.scale, static_cast<int64_t>(now.growth_tracker),
@@ -135,17 +138,21 @@ void LossScaler::to(Device device) {
     device_ = nullptr;
   }
   if (!device.is_cpu()) {
-    device_ = std::make_shared<DeviceScaler>(device, state_.rule(), words());
+    device_ = std::make_shared<DeviceScaler>(device, state_.rule(), step_scalars());
   }
 }
 
-double LossScaler::scale() const { return words().scale; }
-int64_t LossScaler::growth_tracker() const { return static_cast<int64_t>(words().growth_tracker); }
-int64_t LossScaler::skipped_steps() const { return static_cast<int64_t>(words().skipped_steps); }
-bool LossScaler::needs_full_precision() const { return words().needs_full_precision != 0; }
+double LossScaler::scale() const { return step_scalars().scale; }
+int64_t LossScaler::growth_tracker() const {
+  return static_cast<int64_t>(step_scalars().growth_tracker);
+}
+int64_t LossScaler::skipped_steps() const {
+  return static_cast<int64_t>(step_scalars().skipped_steps);
+}
+bool LossScaler::needs_full_precision() const { return step_scalars().needs_full_precision != 0; }
 
 std::string LossScaler::last_overflow() const {
-  const double position = device_ ? words().overflow_position : -1;
+  const double position = device_ ? step_scalars().overflow_position : -1;
   return position < 0 ? last_overflow_ : device_->parameter_at(position);
 }
 
@@ -160,7 +167,7 @@ NamedScalars LossScaler::state_scalars() const {
   if (device_) {
     device_->throw_if_halted();
   }
-  const kernels::ScalerWords now = words();
+  const kernels::ScalerScalars now = step_scalars();
   return {{"scale", now.scale},
           {"growth_tracker", now.growth_tracker},
           {"skipped_steps", now.skipped_steps},

@@ -15,7 +15,7 @@
 #include <binade/optim/scaler_state.h>
 
 namespace binade::kernels {
-struct ScalerWords;
+struct ScalerScalars;
 }
 
 namespace binade::optim {
@@ -39,7 +39,7 @@ class [[nodiscard]] ScaledLoss {
 
 class LossScaler {
  public:
-  explicit LossScaler(const ScalerOptions& options = {});
+  explicit LossScaler(const LossScalerOptions& options = {});
   LossScaler(LossScaler&&) = default;
   LossScaler& operator=(LossScaler&&) = default;
   // A constant scale. By default an overflow skips the step and changes nothing.
@@ -67,7 +67,7 @@ class LossScaler {
   std::string last_overflow() const;
   // What an overflow at the floor does from now on. Steps captured into a graph keep what they had.
   void set_at_floor(AtFloor policy);
-  const ScalerOptions& options() const { return state_.options(); }
+  const LossScalerOptions& options() const { return state_.options(); }
 
   // "scale", "growth_tracker", "skipped_steps", "needs_full_precision".
   NamedScalars state_scalars() const;
@@ -78,7 +78,7 @@ class LossScaler {
   StepOutcome overflow_at_floor(Optimizer& optimizer, const StepOptions& options);
   FloorError floor_error(const Optimizer& optimizer) const;
   // The numbers as they are now, wherever.
-  kernels::ScalerWords words() const;
+  kernels::ScalerScalars step_scalars() const;
 
   ScalerState state_;
   Tensor last_loss_;  // detached: to tell bad data from overflow in backward

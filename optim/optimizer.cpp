@@ -101,7 +101,7 @@ void Optimizer::zero_grad() {
 }
 
 // Items that have a gradient, joined where they follow each other in memory and are updated alike.
-std::vector<Optimizer::Stretch> Optimizer::stretches(const Group& group) const {
+std::vector<Optimizer::Stretch> Optimizer::parameter_ranges(const Group& group) const {
   std::vector<Stretch> all;
   for (size_t i = 0; i < group.items.size(); ++i) {
     const auto& [parameter, updates, counter] = group.items[i];
@@ -120,7 +120,7 @@ std::vector<Optimizer::Stretch> Optimizer::stretches(const Group& group) const {
                       decays ? group.weight_decay : 0,
                       updates,
                       counter,
-                      leaf->scale_word};
+                      leaf->scale_scalar};
     Stretch* last = all.empty() ? nullptr : &all.back();
     if (last && last->last == i && last->continues_in(own, keeps_zeros())) {
       last->last = i + 1;
@@ -154,13 +154,13 @@ std::vector<GradientRange> Optimizer::gradients() const {
 }
 
 // Of a sharded arena: the part of this rank.
-bool Optimizer::own_part(Stretch& stretch) const {
-  const Arena::Segment& segment = arena_->segments()[static_cast<size_t>(stretch.segment)];
-  const int64_t begin = std::max(stretch.offset, segment.own_begin),
-                end = std::min(stretch.offset + stretch.numel, segment.own_end);
-  stretch.offset = begin;
-  stretch.numel = end - begin;
-  return stretch.numel > 0 || arena_->sharding() == Sharding::none;
+bool Optimizer::own_part(Stretch& parameter_range) const {
+  const Arena::Segment& segment = arena_->segments()[static_cast<size_t>(parameter_range.segment)];
+  const int64_t begin = std::max(parameter_range.offset, segment.own_begin),
+                end = std::min(parameter_range.offset + parameter_range.numel, segment.own_end);
+  parameter_range.offset = begin;
+  parameter_range.numel = end - begin;
+  return parameter_range.numel > 0 || arena_->sharding() == Sharding::none;
 }
 
 GradientSummary Optimizer::gradient_summary() const {
@@ -255,24 +255,24 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
 }
 
 // What update() takes; multiplier and update are the caller's to set.
-Optimizer::Range Optimizer::range_of(size_t group, const Stretch& stretch) const {
-  const auto index = static_cast<size_t>(stretch.segment);
+Optimizer::Range Optimizer::range_of(size_t group, const Stretch& parameter_range) const {
+  const auto index = static_cast<size_t>(parameter_range.segment);
   const Arena::Segment& segment = arena_->segments()[index];
   const auto flat = [&](const Tensor& t, int64_t begin) {
-    return flat_view(t, stretch.offset - begin, stretch.numel);
+    return flat_view(t, parameter_range.offset - begin, parameter_range.numel);
   };
   Range range{.param = flat(segment.values, 0),
               .master = flat(segment.masters, segment.own_begin),
               .grad = flat(segment.gradients, segment.gradients_begin),
               .moments = {},
               .lr = groups_[group].lr,
-              .weight_decay = stretch.weight_decay,
+              .weight_decay = parameter_range.weight_decay,
               .momentum = groups_[group].momentum,
               .grad_multiplier = 1,
               .update = 1,
               .group = group,
-              .first = stretch.first,
-              .last = stretch.last};
+              .first = parameter_range.first,
+              .last = parameter_range.last};
   for (const auto& moment : moments_) {
     range.moments.push_back(flat(moment[index], segment.own_begin));
   }
@@ -281,15 +281,15 @@ Optimizer::Range Optimizer::range_of(size_t group, const Stretch& stretch) const
 
 bool Optimizer::apply(size_t index, double factor, double clip) {
   Group& group = groups_[index];
-  const std::vector<Stretch> all = stretches(group);
-  for (Stretch stretch : all) {
-    if (own_part(stretch)) {
-      Range range = range_of(index, stretch);
-      range.grad_multiplier = kernels::gradient_multiplier(factor, clip, stretch.scale);
-      range.update = stretch.updates + 1;
+  const std::vector<Stretch> all = parameter_ranges(group);
+  for (Stretch parameter_range : all) {
+    if (own_part(parameter_range)) {
+      Range range = range_of(index, parameter_range);
+      range.grad_multiplier = kernels::gradient_multiplier(factor, clip, parameter_range.scale);
+      range.update = parameter_range.updates + 1;
       update(range);
     }
-    for (size_t i = stretch.first; i < stretch.last; ++i) {
+    for (size_t i = parameter_range.first; i < parameter_range.last; ++i) {
       ++group.items[i].updates;
       group.items[i].parameter.value.bump_version();
       arena_->note_agreement(group.items[i].parameter);
@@ -298,7 +298,8 @@ bool Optimizer::apply(size_t index, double factor, double clip) {
   return !all.empty();
 }
 
-// learning rates and momenta: numbers of the groups, and on a device words that the step reads
+// learning rates and momenta: numbers of the groups, and on a device step_scalars that the step
+// reads
 // -------------------------------------------------------------------------------------------------
 
 double Optimizer::rate(size_t group, size_t which) const {
@@ -390,29 +391,29 @@ StepResult Optimizer::step_on_device(const StepOptions& options,
 void Optimizer::apply_on_device() {
   std::vector<std::pair<size_t, size_t>> moves;
   move_counters(moves);
-  std::vector<kernels::StretchSource> sources;
+  std::vector<kernels::RangeSource> sources;
   std::vector<Range> ranges;
   for (size_t i = 0; i < groups_.size(); ++i) {
-    for (Stretch stretch : stretches(groups_[i])) {
-      for (size_t k = stretch.first; k < stretch.last; ++k) {
+    for (Stretch parameter_range : parameter_ranges(groups_[i])) {
+      for (size_t k = parameter_range.first; k < parameter_range.last; ++k) {
         groups_[i].items[k].parameter.value.bump_version();
         arena_->note_agreement(groups_[i].items[k].parameter);
       }
-      if (!own_part(stretch)) {
+      if (!own_part(parameter_range)) {
         continue;
       }
-      sources.push_back({.scale = stretch.scale,
-                         .tag = stretch.tag.view().as<double>(),
+      sources.push_back({.scale = parameter_range.scale,
+                         .tag = parameter_range.tag.view().as<double>(),
                          .lr = device_->rates_of(i),
                          .momentum = device_->rates_of(i) + 1,
-                         .counter = device_->counter(stretch.counter)});
-      ranges.push_back(range_of(i, stretch));
+                         .counter = device_->counter(parameter_range.counter)});
+      ranges.push_back(range_of(i, parameter_range));
     }
   }
-  constexpr int64_t kWords = kernels::kWordsOf<kernels::StretchWords>;
+  constexpr int64_t kWords = kernels::kScalarsOf<kernels::RangeScalars>;
   const Tensor prepared = device_->prepare(moves, sources, beta2());
   for (size_t i = 0; i < ranges.size(); ++i) {
-    ranges[i].words = flat_view(prepared, static_cast<int64_t>(i) * kWords, kWords);
+    ranges[i].step_scalars = flat_view(prepared, static_cast<int64_t>(i) * kWords, kWords);
     update(ranges[i]);
   }
 }

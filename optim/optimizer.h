@@ -5,8 +5,9 @@
 // values in the arena.
 //
 // On a device a step waits for nothing: the decision to apply or skip, the factor on the gradients,
-// learning rates and counters are words in device memory (kernels/optimizer/step_rule.h), and the
-// outcome is read when somebody asks. Functions that return such a number wait for the device.
+// learning rates and counters are step_scalars in device memory (kernels/optimizer/step_rule.h),
+// and the outcome is read when somebody asks. Functions that return such a number wait for the
+// device.
 #pragma once
 #include <binade/core/io/named_tensors.h>
 #include <binade/core/tensor/parameter.h>
@@ -97,14 +98,15 @@ class Optimizer {
     bool decay_norms_and_biases;
     std::optional<double> momentum = std::nullopt;  // none: the optimizer has none
   };
-  // A stretch of a segment whose parameters are updated alike. The views are flat and of one
-  // length.
+  // A parameter_range of a segment whose parameters are updated alike. The views are flat and of
+  // one length.
   struct Range {
     View param, master, grad;
     std::vector<View> moments;  // one per name given to the constructor
     double lr, weight_decay, momentum, grad_multiplier;
-    int64_t update;        // 1 in the first update of these parameters
-    View words = kNoView;  // on a device: holds lr, momentum, grad_multiplier and update instead
+    int64_t update;  // 1 in the first update of these parameters
+    View step_scalars =
+        kNoView;  // on a device: holds lr, momentum, grad_multiplier and update instead
     // Which parameters: items [first, last) of extents(group).
     size_t group, first, last;
   };
@@ -153,10 +155,11 @@ class Optimizer {
   };
   void check_options(const StepOptions& options) const;
   const Group& at(size_t group) const;
-  std::vector<Stretch> stretches(const Group& group) const;
-  bool own_part(Stretch& stretch) const;  // cuts off what other ranks own; false: nothing is left
+  std::vector<Stretch> parameter_ranges(const Group& group) const;
+  bool own_part(
+      Stretch& parameter_range) const;  // cuts off what other ranks own; false: nothing is left
   std::vector<GradientRange> gradients() const;
-  Range range_of(size_t group, const Stretch& stretch) const;
+  Range range_of(size_t group, const Stretch& parameter_range) const;
   StepOutcome step(const StepOptions& options, const GradientSummary* known);
   bool apply(size_t index, double factor, double clip);  // false: no parameter has a gradient
   double rate(size_t group, size_t which) const;         // 0: lr, 1: momentum

@@ -11,22 +11,23 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-ReduceLrOnPlateau::ReduceLrOnPlateau(const ScheduleTarget& target, const PlateauOptions& options)
+ReduceLROnPlateau::ReduceLROnPlateau(const ScheduleTarget& target,
+                                     const ReduceLROnPlateauOptions& options)
     : optimizer_(target.optimizer),
       options_(options),
       rates_{target.base_lr},
       best_(options.larger_is_better ? -kInfinity : kInfinity) {
   check(options.factor > 0 && options.factor < 1,
-        "ReduceLrOnPlateau: got factor = ", options.factor, ", expected a number between 0 and 1");
+        "ReduceLROnPlateau: got factor = ", options.factor, ", expected a number between 0 and 1");
   check(options.patience >= 0 && options.cooldown >= 0,
-        "ReduceLrOnPlateau: got patience = ", options.patience, ", cooldown = ", options.cooldown,
+        "ReduceLROnPlateau: got patience = ", options.patience, ", cooldown = ", options.cooldown,
         ", expected no negative number");
-  check(options.min_lr >= 0, "ReduceLrOnPlateau: got min_lr = ", options.min_lr,
+  check(options.min_lr >= 0, "ReduceLROnPlateau: got min_lr = ", options.min_lr,
         ", expected a number >= 0");
   read_rates();
 }
 
-void ReduceLrOnPlateau::read_rates() {
+void ReduceLROnPlateau::read_rates() {
   if (!optimizer_) {
     return;
   }
@@ -36,7 +37,7 @@ void ReduceLrOnPlateau::read_rates() {
   }
 }
 
-bool ReduceLrOnPlateau::is_better(double metric) const {
+bool ReduceLROnPlateau::is_better(double metric) const {
   const double margin = options_.threshold;
   if (options_.larger_is_better) {
     return metric > (options_.relative ? best_ * (1 + margin) : best_ + margin);
@@ -44,7 +45,7 @@ bool ReduceLrOnPlateau::is_better(double metric) const {
   return metric < (options_.relative ? best_ * (1 - margin) : best_ - margin);
 }
 
-void ReduceLrOnPlateau::advance(double metric) {
+void ReduceLROnPlateau::advance(double metric) {
   if (is_better(metric)) {
     best_ = metric;
     bad_looks_ = 0;
@@ -72,7 +73,7 @@ void ReduceLrOnPlateau::advance(double metric) {
   }
 }
 
-NamedScalars ReduceLrOnPlateau::state_scalars() const {
+NamedScalars ReduceLROnPlateau::state_scalars() const {
   NamedScalars scalars{{"bad_looks", static_cast<double>(bad_looks_)},
                        {"cooldown", static_cast<double>(cooldown_)}};
   if (std::isfinite(best_)) {
@@ -81,10 +82,10 @@ NamedScalars ReduceLrOnPlateau::state_scalars() const {
   return scalars;
 }
 
-void ReduceLrOnPlateau::load_state(const NamedScalars& scalars) {
+void ReduceLROnPlateau::load_state(const NamedScalars& scalars) {
   for (const char* name : {"bad_looks", "cooldown"}) {
     check(scalars.contains(name) && scalars.at(name) >= 0,
-          "ReduceLrOnPlateau: got a state without a count ", name);
+          "ReduceLROnPlateau: got a state without a count ", name);
   }
   bad_looks_ = static_cast<int64_t>(scalars.at("bad_looks"));
   cooldown_ = static_cast<int64_t>(scalars.at("cooldown"));

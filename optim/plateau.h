@@ -1,14 +1,14 @@
-// ReduceLrOnPlateau: lowers the learning rate where a metric, such as the validation loss, has not
+// ReduceLROnPlateau: lowers the learning rate where a metric, such as the validation loss, has not
 // become better for `patience` looks.
 //
-//   optim::ReduceLrOnPlateau plateau(adam, {.factor = 0.1, .patience = 5});
+//   optim::ReduceLROnPlateau plateau(adam, {.factor = 0.1, .patience = 5});
 //   plateau.advance(trainer.validate(validation).loss);              // after each epoch
 #pragma once
 #include <binade/optim/schedule.h>
 
 namespace binade::optim {
 
-struct PlateauOptions {
+struct ReduceLROnPlateauOptions {
   bool larger_is_better = false;
   double factor = 0.1;
   int64_t patience = 10;    // looks without a better metric that change nothing
@@ -19,9 +19,9 @@ struct PlateauOptions {
   double eps = 1e-8;  // a smaller change of the rate is left out
 };
 
-class ReduceLrOnPlateau {
+class ReduceLROnPlateau {
  public:
-  ReduceLrOnPlateau(const ScheduleTarget& target, const PlateauOptions& options);
+  ReduceLROnPlateau(const ScheduleTarget& target, const ReduceLROnPlateauOptions& options);
 
   void advance(double metric);
   double rate(size_t group = 0) const { return rates_.at(group); }
@@ -37,7 +37,7 @@ class ReduceLrOnPlateau {
   void read_rates();
 
   Optimizer* optimizer_;
-  PlateauOptions options_;
+  ReduceLROnPlateauOptions options_;
   std::vector<double> rates_;  // per group
   double best_;
   int64_t bad_looks_ = 0, cooldown_ = 0;

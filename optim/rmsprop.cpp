@@ -6,7 +6,7 @@
 namespace binade::optim {
 namespace {
 
-std::vector<std::string> moments(const RmspropOptions& options) {
+std::vector<std::string> moments(const RMSpropOptions& options) {
   std::vector<std::string> names = {"square_avg"};
   if (options.centered) {
     names.emplace_back("grad_avg");
@@ -17,28 +17,28 @@ std::vector<std::string> moments(const RmspropOptions& options) {
   return names;
 }
 
-const RmspropOptions& checked(const RmspropOptions& options) {
-  check(options.alpha >= 0 && options.alpha <= 1, "Rmsprop: got alpha = ", options.alpha,
+const RMSpropOptions& checked(const RMSpropOptions& options) {
+  check(options.alpha >= 0 && options.alpha <= 1, "RMSprop: got alpha = ", options.alpha,
         ", expected a number in [0, 1]");
-  check(options.eps >= 0, "Rmsprop: got eps = ", options.eps, ", expected a number >= 0");
+  check(options.eps >= 0, "RMSprop: got eps = ", options.eps, ", expected a number >= 0");
   check(std::isfinite(options.momentum) && options.momentum >= 0,
-        "Rmsprop: got momentum = ", options.momentum, ", expected a number >= 0");
+        "RMSprop: got momentum = ", options.momentum, ", expected a number >= 0");
   return options;
 }
 
 }  // namespace
 
-Rmsprop::Rmsprop(const ParameterList& parameters, const RmspropOptions& options)
-    : Rmsprop(single_group(parameters), options) {}
+RMSprop::RMSprop(const ParameterList& parameters, const RMSpropOptions& options)
+    : RMSprop(single_group(parameters), options) {}
 
-Rmsprop::Rmsprop(std::vector<ParamGroup> groups, const RmspropOptions& options)
+RMSprop::RMSprop(std::vector<ParamGroup> groups, const RMSpropOptions& options)
     : Optimizer(std::move(groups),
                 {checked(options).lr, options.weight_decay, options.decay_norms_and_biases,
                  options.momentum == 0 ? std::nullopt : std::optional(options.momentum)},
                 moments(options)),
       options_(options) {}
 
-void Rmsprop::update(const Range& range) {
+void RMSprop::update(const Range& range) {
   kernels::rmsprop_step({.param = range.param,
                          .master = range.master,
                          .grad = range.grad,
@@ -51,7 +51,7 @@ void Rmsprop::update(const Range& range) {
                          .grad_multiplier = range.grad_multiplier,
                          .grad_avg = options_.centered ? range.moments[1] : kNoView,
                          .momentum_buffer = options_.momentum == 0 ? kNoView : range.moments.back(),
-                         .words = range.words});
+                         .step_scalars = range.step_scalars});
 }
 
 }  // namespace binade::optim

@@ -8,7 +8,7 @@
 
 namespace binade::optim {
 
-struct RmspropOptions {
+struct RMSpropOptions {
   double lr = 1e-2;
   double alpha = 0.99;
   double eps = 1e-8;
@@ -18,16 +18,16 @@ struct RmspropOptions {
   bool decay_norms_and_biases = true;
 };
 
-class Rmsprop : public Optimizer {
+class RMSprop : public Optimizer {
  public:
-  using Options = RmspropOptions;
-  Rmsprop(const ParameterList& parameters, const RmspropOptions& options = {});
-  Rmsprop(std::vector<ParamGroup> groups, const RmspropOptions& options = {});
+  using Options = RMSpropOptions;
+  RMSprop(const ParameterList& parameters, const RMSpropOptions& options = {});
+  RMSprop(std::vector<ParamGroup> groups, const RMSpropOptions& options = {});
 
  private:
   void update(const Range& range) override;
   bool keeps_zeros() const override { return options_.eps > 0; }
-  RmspropOptions options_;
+  RMSpropOptions options_;
 };
 
 }  // namespace binade::optim

@@ -17,7 +17,7 @@ struct ScalerNote {
 
 class ScalerNotes {
  public:
-  explicit ScalerNotes(const ScalerOptions& options) : options_(options) {}
+  explicit ScalerNotes(const LossScalerOptions& options) : options_(options) {}
   // Looks at the counters of a run: steps so far, how many of them were skipped, the scale now. A
   // warning comes again only when twice as many were skipped.
   ScalerNote look(int64_t steps, int64_t skipped, double scale);
@@ -25,7 +25,7 @@ class ScalerNotes {
   int64_t expected(int64_t steps, int64_t skipped) const;
 
  private:
-  ScalerOptions options_;
+  LossScalerOptions options_;
   bool calm_said_ = false;
   int64_t warned_at_ = 0;  // skipped steps at the last warning
 };

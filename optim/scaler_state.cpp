@@ -16,7 +16,7 @@ bool is_float(double value) { return value <= std::numeric_limits<float>::max();
 
 }  // namespace
 
-ScalerState::ScalerState(const ScalerOptions& options)
+ScalerState::ScalerState(const LossScalerOptions& options)
     : options_(options), scale_(options.init_scale) {
   const auto& o = options_;
   check(std::isfinite(o.init_scale) && o.init_scale > 0 && is_float(o.init_scale),

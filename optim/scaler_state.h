@@ -12,7 +12,7 @@ namespace binade::optim {
 
 using kernels::AtFloor;
 
-struct ScalerOptions {
+struct LossScalerOptions {
   double init_scale = 0x1p16;
   double growth_factor = 2;
   double backoff_factor = 0.5;
@@ -25,7 +25,7 @@ struct ScalerOptions {
 
 class ScalerState {
  public:
-  explicit ScalerState(const ScalerOptions& options);  // throws on settings that make no sense
+  explicit ScalerState(const LossScalerOptions& options);  // throws on settings that make no sense
 
   // Takes note of a step. Growth beyond max_scale stops there, growth beyond the largest float does
   // not happen; a scale does not fall below min_scale.
@@ -40,12 +40,12 @@ class ScalerState {
   double scale() const { return scale_; }
   int64_t growth_tracker() const { return growth_tracker_; }
   int64_t skipped_steps() const { return skipped_steps_; }
-  const ScalerOptions& options() const { return options_; }
+  const LossScalerOptions& options() const { return options_; }
   void set_at_floor(AtFloor policy) { options_.at_floor = policy; }
   void restore(double scale, int64_t growth_tracker, int64_t skipped_steps);
 
  private:
-  ScalerOptions options_;
+  LossScalerOptions options_;
   double scale_;
   int64_t growth_tracker_ = 0;
   int64_t skipped_steps_ = 0;

@@ -1,6 +1,6 @@
 #include <binade/core/device/graph.h>
 #include <binade/core/tensor/create.h>
-#include <binade/kernels/optimizer/step_words.h>
+#include <binade/kernels/optimizer/step_scalars.h>
 #include <binade/optim/device_optimizer_internal.h>
 #include <binade/optim/schedule.h>
 
@@ -84,8 +84,10 @@ void Schedule::advance(const StepResult& result) {
   const auto groups = static_cast<int64_t>(base_.size());
   const Tensor rates =
       make_view(optimizer_->device_->rates, {groups, device_->table.size(2)}, {2, 1});
-  kernels::schedule_step(
-      {.outcome = result.word(), .words = device_->words, .table = device_->table, .rates = rates});
+  kernels::schedule_step({.outcome = result.word(),
+                          .step_scalars = device_->step_scalars,
+                          .table = device_->table,
+                          .rates = rates});
   optimizer_->device_->rates_moved = true;
   ++device_->steps;
 }
@@ -104,14 +106,16 @@ void Schedule::start_on_device(int64_t position) {
   }
   const auto at = static_cast<double>(position);
   const Device device = optimizer_->device();
-  device_ = OnDevice{.words = make_words(kernels::ScheduleWords{at, at}, device),
+  device_ = OnDevice{.step_scalars = make_device_scalars(kernels::ScheduleScalars{at, at}, device),
                      .table = from_values(table, {kRows, groups, k}, DType::f64, device),
                      .first = position};
 }
 
 int64_t Schedule::step() const {
-  return device_ ? static_cast<int64_t>(read_words<kernels::ScheduleWords>(device_->words).position)
-                 : step_;
+  return device_
+             ? static_cast<int64_t>(
+                   read_device_scalars<kernels::ScheduleScalars>(device_->step_scalars).position)
+             : step_;
 }
 
 void Schedule::set_step(int64_t step) {
@@ -124,50 +128,50 @@ void Schedule::set_step(int64_t step) {
 Constant::Constant(const ScheduleTarget& target)
     : Schedule(target, [](double b, int64_t) { return b; }) {}
 
-StepLr::StepLr(const ScheduleTarget& target, const StepLrOptions& options)
+StepLR::StepLR(const ScheduleTarget& target, const StepLROptions& options)
     : Schedule(target, [o = options](double b, int64_t t) {
-        check_positive("StepLr", "step_size", o.step_size);
+        check_positive("StepLR", "step_size", o.step_size);
         const int64_t falls = t / o.step_size;
         return b * std::pow(o.gamma, static_cast<double>(falls));
       }) {}
 
-MultiStepLr::MultiStepLr(const ScheduleTarget& target, const MultiStepLrOptions& options)
+MultiStepLR::MultiStepLR(const ScheduleTarget& target, const MultiStepLROptions& options)
     : Schedule(target, [o = options](double b, int64_t t) {
         const auto passed = std::count_if(o.milestones.begin(), o.milestones.end(),
                                           [t](int64_t milestone) { return milestone <= t; });
         return b * std::pow(o.gamma, static_cast<double>(passed));
       }) {}
 
-ExponentialLr::ExponentialLr(const ScheduleTarget& target, const ExponentialLrOptions& options)
+ExponentialLR::ExponentialLR(const ScheduleTarget& target, const ExponentialLROptions& options)
     : Schedule(target, [o = options](double b, int64_t t) {
         return b * std::pow(o.gamma, static_cast<double>(t));
       }) {}
 
-CosineAnnealing::CosineAnnealing(const ScheduleTarget& target,
-                                 const CosineAnnealingOptions& options)
+CosineAnnealingLR::CosineAnnealingLR(const ScheduleTarget& target,
+                                     const CosineAnnealingLROptions& options)
     : Schedule(target, [o = options](double b, int64_t t) {
-        check_positive("CosineAnnealing", "t_max", o.t_max);
+        check_positive("CosineAnnealingLR", "t_max", o.t_max);
         return o.eta_min + (b - o.eta_min) * cosine_fall(ratio(t % (2 * o.t_max), o.t_max));
       }) {}
 
-CosineWarmRestarts::CosineWarmRestarts(const ScheduleTarget& target,
-                                       const CosineWarmRestartsOptions& options)
+CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(
+    const ScheduleTarget& target, const CosineAnnealingWarmRestartsOptions& options)
     : Schedule(target, [o = options](double b, int64_t t) {
-        check_positive("CosineWarmRestarts", "t_0", o.t_0);
-        check_positive("CosineWarmRestarts", "t_mult", o.t_mult);
+        check_positive("CosineAnnealingWarmRestarts", "t_0", o.t_0);
+        check_positive("CosineAnnealingWarmRestarts", "t_mult", o.t_mult);
         return o.eta_min + (b - o.eta_min) * cosine_fall(warm_restart_position(t, o.t_0, o.t_mult));
       }) {}
 
-LinearLr::LinearLr(const ScheduleTarget& target, const LinearLrOptions& options)
+LinearLR::LinearLR(const ScheduleTarget& target, const LinearLROptions& options)
     : Schedule(target, [o = options](double b, int64_t t) {
-        check_positive("LinearLr", "total_iters", o.total_iters);
+        check_positive("LinearLR", "total_iters", o.total_iters);
         const double q = ratio(std::min(t, o.total_iters), o.total_iters);
         return b * (o.start_factor + (o.end_factor - o.start_factor) * q);
       }) {}
 
-PolynomialLr::PolynomialLr(const ScheduleTarget& target, const PolynomialLrOptions& options)
+PolynomialLR::PolynomialLR(const ScheduleTarget& target, const PolynomialLROptions& options)
     : Schedule(target, [o = options](double b, int64_t t) {
-        check_positive("PolynomialLr", "total_iters", o.total_iters);
+        check_positive("PolynomialLR", "total_iters", o.total_iters);
         return b * std::pow(1 - ratio(std::min(t, o.total_iters), o.total_iters), o.power);
       }) {}
 
@@ -190,10 +194,10 @@ struct Phase {
   double end, from, to, momentum_from, momentum_to;
 };
 
-std::vector<Phase> phases_of(const OneCycleOptions& o) {
+std::vector<Phase> phases_of(const OneCycleLROptions& o) {
   check(o.total_steps >= 1 && o.pct_start >= 0 && o.pct_start <= 1 && o.div_factor > 0 &&
             o.final_div_factor > 0,
-        "OneCycle: got total_steps = ", o.total_steps, ", pct_start = ", o.pct_start,
+        "OneCycleLR: got total_steps = ", o.total_steps, ", pct_start = ", o.pct_start,
         ", div_factor = ", o.div_factor, ", final_div_factor = ", o.final_div_factor,
         ", expected at least 1 step, a share in [0, 1] and positive factors");
   const double initial = o.max_lr / o.div_factor, last = initial / o.final_div_factor;
@@ -208,7 +212,7 @@ std::vector<Phase> phases_of(const OneCycleOptions& o) {
 }
 
 // The value of a cycle at step t, of rates or momenta.
-double cycle_value(const OneCycleOptions& o, int64_t t, double Phase::*from, double Phase::*to) {
+double cycle_value(const OneCycleLROptions& o, int64_t t, double Phase::*from, double Phase::*to) {
   const double at = std::min(static_cast<double>(t), static_cast<double>(o.total_steps - 1));
   double start = 0;
   const std::vector<Phase> phases = phases_of(o);
@@ -226,7 +230,7 @@ double cycle_value(const OneCycleOptions& o, int64_t t, double Phase::*from, dou
 
 }  // namespace
 
-OneCycle::OneCycle(const ScheduleTarget& target, const OneCycleOptions& options)
+OneCycleLR::OneCycleLR(const ScheduleTarget& target, const OneCycleLROptions& options)
     : Schedule(
           target,
           [o = options](double, int64_t t) { return cycle_value(o, t, &Phase::from, &Phase::to); },

@@ -42,9 +42,9 @@ class Schedule {
  private:
   static constexpr int64_t kRows = 1024;
   struct OnDevice {
-    Tensor words, table;  // ScheduleWords; f64 [kRows, groups, 1 or 2]
-    int64_t first;        // position of the first row
-    int64_t steps = 0;    // since then: how far the position may have moved
+    Tensor step_scalars, table;  // ScheduleScalars; f64 [kRows, groups, 1 or 2]
+    int64_t first;               // position of the first row
+    int64_t steps = 0;           // since then: how far the position may have moved
   };
   void set_rates();
   void start_on_device(int64_t position);
@@ -61,67 +61,68 @@ struct Constant : Schedule {
 };
 
 // b gamma^floor(t / step_size)
-struct StepLrOptions {
+struct StepLROptions {
   int64_t step_size;
   double gamma = 0.1;
 };
-struct StepLr : Schedule {
-  StepLr(const ScheduleTarget& target, const StepLrOptions& options);
+struct StepLR : Schedule {
+  StepLR(const ScheduleTarget& target, const StepLROptions& options);
 };
 
 // b gamma^(number of milestones <= t)
-struct MultiStepLrOptions {
+struct MultiStepLROptions {
   std::vector<int64_t> milestones;
   double gamma = 0.1;
 };
-struct MultiStepLr : Schedule {
-  MultiStepLr(const ScheduleTarget& target, const MultiStepLrOptions& options);
+struct MultiStepLR : Schedule {
+  MultiStepLR(const ScheduleTarget& target, const MultiStepLROptions& options);
 };
 
 // b gamma^t
-struct ExponentialLrOptions {
+struct ExponentialLROptions {
   double gamma;
 };
-struct ExponentialLr : Schedule {
-  ExponentialLr(const ScheduleTarget& target, const ExponentialLrOptions& options);
+struct ExponentialLR : Schedule {
+  ExponentialLR(const ScheduleTarget& target, const ExponentialLROptions& options);
 };
 
 // eta_min + (b - eta_min) (1 + cos(pi t / t_max)) / 2; rises again after t_max
-struct CosineAnnealingOptions {
+struct CosineAnnealingLROptions {
   int64_t t_max;
   double eta_min = 0;
 };
-struct CosineAnnealing : Schedule {
-  CosineAnnealing(const ScheduleTarget& target, const CosineAnnealingOptions& options);
+struct CosineAnnealingLR : Schedule {
+  CosineAnnealingLR(const ScheduleTarget& target, const CosineAnnealingLROptions& options);
 };
 
 // The falling half of the cosine with period t_0, restarted; each period is t_mult times the last
-struct CosineWarmRestartsOptions {
+struct CosineAnnealingWarmRestartsOptions {
   int64_t t_0;
   int64_t t_mult = 1;
   double eta_min = 0;
 };
-struct CosineWarmRestarts : Schedule {
-  CosineWarmRestarts(const ScheduleTarget& target, const CosineWarmRestartsOptions& options);
+struct CosineAnnealingWarmRestarts : Schedule {
+  CosineAnnealingWarmRestarts(const ScheduleTarget& target,
+                              const CosineAnnealingWarmRestartsOptions& options);
 };
 
 // b (start_factor + (end_factor - start_factor) min(t, total_iters) / total_iters)
-struct LinearLrOptions {
+struct LinearLROptions {
   double start_factor = 1.0 / 3;
   double end_factor = 1;
   int64_t total_iters = 5;
 };
-struct LinearLr : Schedule {
-  LinearLr(const ScheduleTarget& target, const LinearLrOptions& options);
+struct LinearLR : Schedule {
+  LinearLR(const ScheduleTarget& target, const LinearLROptions& options);
 };
 
 // b (1 - min(t, total_iters) / total_iters)^power
-struct PolynomialLrOptions {
+struct PolynomialLROptions {
   int64_t total_iters = 5;
   double power = 1;
 };
-struct PolynomialLr : Schedule {
-  PolynomialLr(const ScheduleTarget& target, const PolynomialLrOptions& options);
+struct PolynomialLR : Schedule {
+  PolynomialLR(const ScheduleTarget& target, const PolynomialLROptions& options);
 };
 
 // b (t + 1) / warmup for t < warmup, then b (min_ratio + (1 - min_ratio) (1 + cos(pi q)) / 2) with
@@ -140,7 +141,7 @@ struct WarmupCosine : Schedule {
 // total_steps - 1, in three phases by way of max_lr / div_factor at step
 // 2 pct_start total_steps - 2. After that it stays. The momentum (beta1 of Adam) falls from
 // max_momentum to base_momentum in the first phase and rises back in the second.
-struct OneCycleOptions {
+struct OneCycleLROptions {
   double max_lr;
   int64_t total_steps;
   double pct_start = 0.3;
@@ -150,8 +151,8 @@ struct OneCycleOptions {
   double div_factor = 25, final_div_factor = 1e4;
   bool three_phase = false;
 };
-struct OneCycle : Schedule {
-  OneCycle(const ScheduleTarget& target, const OneCycleOptions& options);
+struct OneCycleLR : Schedule {
+  OneCycleLR(const ScheduleTarget& target, const OneCycleLROptions& options);
 };
 
 }  // namespace binade::optim

@@ -6,33 +6,33 @@
 namespace binade::optim {
 namespace {
 
-std::vector<std::string> moments(const SgdOptions& options) {
+std::vector<std::string> moments(const SGDOptions& options) {
   return options.momentum == 0 ? std::vector<std::string>()
                                : std::vector{std::string("momentum_buffer")};
 }
 
-const SgdOptions& checked(const SgdOptions& options) {
+const SGDOptions& checked(const SGDOptions& options) {
   check(std::isfinite(options.momentum) && options.momentum >= 0,
-        "Sgd: got momentum = ", options.momentum, ", expected a number >= 0");
+        "SGD: got momentum = ", options.momentum, ", expected a number >= 0");
   check(!options.nesterov || (options.momentum > 0 && options.dampening == 0),
-        "Sgd: got nesterov with momentum = ", options.momentum, ", dampening = ", options.dampening,
+        "SGD: got nesterov with momentum = ", options.momentum, ", dampening = ", options.dampening,
         ", expected a positive momentum and no dampening");
   return options;
 }
 
 }  // namespace
 
-Sgd::Sgd(const ParameterList& parameters, const SgdOptions& options)
-    : Sgd(single_group(parameters), options) {}
+SGD::SGD(const ParameterList& parameters, const SGDOptions& options)
+    : SGD(single_group(parameters), options) {}
 
-Sgd::Sgd(std::vector<ParamGroup> groups, const SgdOptions& options)
+SGD::SGD(std::vector<ParamGroup> groups, const SGDOptions& options)
     : Optimizer(std::move(groups),
                 {checked(options).lr, options.weight_decay, options.decay_norms_and_biases,
                  options.momentum == 0 ? std::nullopt : std::optional(options.momentum)},
                 moments(options)),
       options_(options) {}
 
-void Sgd::update(const Range& range) {
+void SGD::update(const Range& range) {
   kernels::sgd_step({.param = range.param,
                      .master = range.master,
                      .grad = range.grad,
@@ -44,7 +44,7 @@ void Sgd::update(const Range& range) {
                      .nesterov = options_.nesterov,
                      .first_step = range.update == 1,
                      .grad_multiplier = range.grad_multiplier,
-                     .words = range.words});
+                     .step_scalars = range.step_scalars});
 }
 
 }  // namespace binade::optim

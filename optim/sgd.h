@@ -6,7 +6,7 @@
 
 namespace binade::optim {
 
-struct SgdOptions {
+struct SGDOptions {
   double lr = 1e-3;
   double momentum = 0;
   double dampening = 0;
@@ -15,15 +15,15 @@ struct SgdOptions {
   bool decay_norms_and_biases = true;
 };
 
-class Sgd : public Optimizer {
+class SGD : public Optimizer {
  public:
-  using Options = SgdOptions;
-  Sgd(const ParameterList& parameters, const SgdOptions& options);
-  Sgd(std::vector<ParamGroup> groups, const SgdOptions& options);
+  using Options = SGDOptions;
+  SGD(const ParameterList& parameters, const SGDOptions& options);
+  SGD(std::vector<ParamGroup> groups, const SGDOptions& options);
 
  private:
   void update(const Range& range) override;
-  SgdOptions options_;
+  SGDOptions options_;
 };
 
 }  // namespace binade::optim

@@ -21,17 +21,17 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Flags& f, const Parameter
         list, optim::AdamWOptions{.lr = f.lr, .weight_decay = decoupled});
   }
   if (f.optimizer == "lamb") {
-    return std::make_unique<optim::Lamb>(list,
-                                         optim::LambOptions{.lr = f.lr, .weight_decay = decoupled});
+    return std::make_unique<optim::LAMB>(list,
+                                         optim::LAMBOptions{.lr = f.lr, .weight_decay = decoupled});
   }
   if (f.optimizer == "adam") {
     return std::make_unique<optim::Adam>(list,
                                          optim::AdamOptions{.lr = f.lr, .weight_decay = decay});
   }
   if (f.optimizer == "rmsprop") {
-    return std::make_unique<optim::Rmsprop>(
+    return std::make_unique<optim::RMSprop>(
         list,
-        optim::RmspropOptions{
+        optim::RMSpropOptions{
             .lr = f.lr, .weight_decay = decay, .momentum = f.momentum_given ? f.momentum : 0});
   }
   if (f.optimizer == "adagrad") {
@@ -39,13 +39,13 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const Flags& f, const Parameter
         list, optim::AdagradOptions{.lr = f.lr, .weight_decay = decay});
   }
   if (f.optimizer == "lars") {
-    return std::make_unique<optim::Lars>(
-        list, optim::LarsOptions{.lr = f.lr,
+    return std::make_unique<optim::LARS>(
+        list, optim::LARSOptions{.lr = f.lr,
                                  .momentum = f.momentum,
                                  .weight_decay = f.weight_decay < 0 ? 1e-4 : f.weight_decay});
   }
-  return std::make_unique<optim::Sgd>(
-      list, optim::SgdOptions{.lr = f.lr, .momentum = f.momentum, .weight_decay = decay});
+  return std::make_unique<optim::SGD>(
+      list, optim::SGDOptions{.lr = f.lr, .momentum = f.momentum, .weight_decay = decay});
 }
 
 std::optional<optim::Schedule> make_schedule(const Flags& f, optim::Optimizer& optimizer,
@@ -58,14 +58,14 @@ std::optional<optim::Schedule> make_schedule(const Flags& f, optim::Optimizer& o
                                {.warmup = std::min<int64_t>(500, total / 10), .total = total});
   }
   if (f.schedule == "one-cycle") {
-    return optim::OneCycle(
+    return optim::OneCycleLR(
         optimizer,
         {.max_lr = f.lr, .total_steps = total, .cycle_momentum = optimizer.has_momentum()});
   }
   if (f.schedule == "linear") {
-    return optim::LinearLr(optimizer, {.start_factor = 1, .end_factor = 0, .total_iters = total});
+    return optim::LinearLR(optimizer, {.start_factor = 1, .end_factor = 0, .total_iters = total});
   }
-  return f.schedule == "step" ? optim::Schedule(optim::StepLr(
+  return f.schedule == "step" ? optim::Schedule(optim::StepLR(
                                     optimizer, {.step_size = std::max<int64_t>(total / 3, 1)}))
                               : optim::Schedule(optim::Constant(optimizer));
 }
@@ -153,7 +153,7 @@ int run(Flags f) {
   const int64_t steps_per_epoch =
       (data.train->batches_per_epoch() + f.accumulate - 1) / f.accumulate;
   auto schedule = make_schedule(f, *optimizer, f.epochs * steps_per_epoch);
-  optim::ReduceLrOnPlateau plateau(*optimizer, {.factor = 0.1, .patience = 2});
+  optim::ReduceLROnPlateau plateau(*optimizer, {.factor = 0.1, .patience = 2});
   train::Trainer trainer(
       {*model, *optimizer, scaler ? &*scaler : nullptr, schedule ? &*schedule : nullptr,
        schedule ? nullptr : &plateau},

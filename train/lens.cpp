@@ -119,7 +119,7 @@ class Lens::Watch : public OpObserver {
   Watch(const Lens& lens, int64_t step) : lens_(lens), step_(step) {
     scope_.emplace(*this);
     if (wants(LensKind::update)) {
-      const Unobserved unobserved;
+      const UnobservedGuard unobserved;
       for (const auto& [name, tensor] : weights()) {
         before_.emplace_back(name, copy_of(tensor));
       }
@@ -150,7 +150,7 @@ class Lens::Watch : public OpObserver {
   // Gradients and weights as the step finds them.
   void look_at_parameters() {
     scope_.reset();
-    const Unobserved unobserved;
+    const UnobservedGuard unobserved;
     for (const Parameter& parameter : lens_.parameters_) {
       if (!parameter.value.requires_grad() || !wants(LensKind::weight_gradient)) {
         continue;
@@ -170,7 +170,7 @@ class Lens::Watch : public OpObserver {
 
   std::vector<LensRecord> finish() {
     scope_.reset();
-    const Unobserved unobserved;
+    const UnobservedGuard unobserved;
     const NamedTensors after = weights();
     for (size_t i = 0; i < before_.size(); ++i) {
       const auto& [name, old] = before_[i];
@@ -249,7 +249,7 @@ class Lens::Watch : public OpObserver {
     }
     if (is_new) {
       entries_.push_back({place.kind, place.layer, place.tensor, scale,
-                          zeros({kernels::kExponentWords}, DType::i64, x.device()), Tensor()});
+                          zeros({kernels::kExponentCounters}, DType::i64, x.device()), Tensor()});
     }
     Entry& entry = entries_[at->second];
     count_exponents(is_power_of_two(scale) ? x : mul(copy_of(x), 1 / scale), entry.counts);

@@ -121,7 +121,7 @@ std::string figure(const LensReport& report, const std::string& kind) {
         row.tensor.size() > 33 ? "..." + row.tensor.substr(row.tensor.size() - 30) : row.tensor;
     body += text("<text x=\"0\" y=\"", y + 11, "\">", escaped(name), "</text>", cells(row, span, y),
                  "<text x=\"", kLabel + (span.most - span.least + 1) * kCell + 8, "\" y=\"", y + 11,
-                 "\">", escaped(fates_of(row)), "</text>\n");
+                 "\">", escaped(effects_of(row)), "</text>\n");
     y += kRow;
   }
   const int width = kLabel + (span.most - span.least + 1) * kCell + 480;

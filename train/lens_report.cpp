@@ -180,7 +180,7 @@ double elements_at(const LensRow& row, const ExponentSpan& span, int e) {
   return sum;
 }
 
-std::string fates_of(const LensRow& row) {
+std::string effects_of(const LensRow& row) {
   std::string out;
   const auto add = [&](const char* name, double part) {
     out += part > 0 ? text(out.empty() ? "" : ", ", name, " ", percent(part, row.elements)) : "";
@@ -220,7 +220,7 @@ std::string to_text(const LensReport& report) {
       out += is_border(e) ? "|" : "";
       out += shade(elements_at(row, span, e) / std::max(row.elements, 1.0));
     }
-    out += "  " + fates_of(row) + "\n";
+    out += "  " + effects_of(row) + "\n";
   }
   return out + scale_text(report);
 }

@@ -49,6 +49,6 @@ ExponentSpan span_of(const LensReport& report);
 // Elements of a row in exponent e; in the first of a span also those below it.
 double elements_at(const LensRow& row, const ExponentSpan& span, int e);
 // The shares of a row that decide its fate, as words: "flushed 1.2%, overflow 0.1%".
-std::string fates_of(const LensRow& row);
+std::string effects_of(const LensRow& row);
 
 }  // namespace binade::train

@@ -49,7 +49,7 @@ struct TrainingParts {
   optim::LossScaler* scaler = nullptr;
   optim::Schedule* schedule = nullptr;
   // Gets the validation loss after each epoch; without validation data the training loss.
-  optim::ReduceLrOnPlateau* plateau = nullptr;
+  optim::ReduceLROnPlateau* plateau = nullptr;
 };
 
 // The mean loss over a batch, with a gradient. Validation and test run the same step, with the
@@ -97,7 +97,7 @@ struct TrainerOptions {
   // collective but for predict(). Loaders read the rank's shard; those for training have shards of
   // one size.
   dist::Communicator* group = nullptr;
-  dist::DataParallelOptions data_parallel = {};
+  dist::DistributedDataParallelOptions data_parallel = {};
   // SIGINT or SIGTERM, to any rank, ends fit() on all after the step under way, with a checkpoint.
   bool stop_on_signal = false;
   // Settings that a resumed run must share with the one before: a difference is an error by name.

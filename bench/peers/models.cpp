@@ -19,7 +19,7 @@ std::unique_ptr<nn::Module> make_mnist_cnn() {
   return model;
 }
 
-CharGpt::CharGpt(const CharGptOptions& options)
+CharGPT::CharGPT(const CharGPTOptions& options)
     : tokens({.count = options.vocabulary, .width = options.embed}),
       positions({.count = options.context, .width = options.embed}),
       norm({.normalized_shape = {options.embed}}),
@@ -41,7 +41,7 @@ CharGpt::CharGpt(const CharGptOptions& options)
   register_module("head", head);
 }
 
-Tensor CharGpt::forward(const Tensor& index) {
+Tensor CharGPT::forward(const Tensor& index) {
   Tensor x = tokens(index) + positions.weight;
   for (const auto& layer : layers_) {
     x = layer->encode(x, {.is_causal = true});

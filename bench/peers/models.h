@@ -11,7 +11,7 @@ namespace binade::peers {
 // two fully connected layers; 1.2 million parameters. x [N, 1, 28, 28] -> [N, 10].
 std::unique_ptr<nn::Module> make_mnist_cnn();
 
-struct CharGptOptions {
+struct CharGPTOptions {
   int64_t layers = 4;
   int64_t embed = 128;
   int64_t heads = 4;
@@ -21,10 +21,10 @@ struct CharGptOptions {
 
 // A GPT on characters without dropout: norms first, exact gelu, a head that is not tied.
 // index i64 [N, context] -> [N context, vocabulary].
-class CharGpt : public nn::Module {
+class CharGPT : public nn::Module {
  public:
-  using Options = CharGptOptions;
-  explicit CharGpt(const CharGptOptions& options = {});
+  using Options = CharGPTOptions;
+  explicit CharGPT(const CharGPTOptions& options = {});
   Tensor forward(const Tensor& index) override;
 
   nn::Embedding tokens, positions;

@@ -18,7 +18,7 @@ constexpr double kTimedRate = 1e-5;
 
 std::unique_ptr<nn::Module> mlp() { return nn::make_model("mlp", {1, 28, 28, 10}); }
 std::unique_ptr<nn::Module> resnet18() { return nn::make_model("resnet18", {3, 32, 32, 10}); }
-std::unique_ptr<nn::Module> char_gpt() { return std::make_unique<CharGpt>(); }
+std::unique_ptr<nn::Module> char_gpt() { return std::make_unique<CharGPT>(); }
 
 struct Entry {
   const char* name;
@@ -41,8 +41,8 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const ParameterList& parameters
     return std::make_unique<optim::Adam>(parameters, optim::AdamOptions{.lr = lr});
   }
   const double decay = rule == Rule::sgd_momentum_decay ? 5e-4 : 0;
-  return std::make_unique<optim::Sgd>(
-      parameters, optim::SgdOptions{.lr = lr, .momentum = 0.9, .weight_decay = decay});
+  return std::make_unique<optim::SGD>(
+      parameters, optim::SGDOptions{.lr = lr, .momentum = 0.9, .weight_decay = decay});
 }
 
 Tensor random_classes(const Dims& sizes, int64_t classes) {

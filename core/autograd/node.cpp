@@ -3,7 +3,7 @@
 #include <binade/core/observe/graph_growth_internal.h>
 #include <binade/core/ops.h>
 #include <binade/kernels/copy/copy.h>
-#include <binade/kernels/optimizer/step_words.h>
+#include <binade/kernels/optimizer/step_scalars.h>
 #include <binade/kernels/pointwise/pointwise.h>
 
 #include <utility>

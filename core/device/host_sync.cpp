@@ -36,7 +36,7 @@ int64_t HostSyncGuard::count() const {
 
 void HostSyncGuard::note(HostSync sync) {
   check(mode_ == record, "host sync: the host would wait for the device in ", to_string(sync),
-        "; keep the value on the device, read it later, or allow it with AllowHostSync");
+        "; keep the value on the device, read it later, or allow it with AllowHostSyncGuard");
   const auto known = std::find_if(found_.begin(), found_.end(),
                                   [&](const HostSync& other) { return other.same_place(sync); });
   if (known == found_.end()) {

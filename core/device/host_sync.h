@@ -53,12 +53,12 @@ class HostSyncGuard {
 };
 
 // The program waits on purpose while one exists: no guard outside of it counts these waits.
-class AllowHostSync {
+class AllowHostSyncGuard {
  public:
-  AllowHostSync() : before_(std::exchange(detail::thread_state.syncs, nullptr)) {}
-  ~AllowHostSync() { detail::thread_state.syncs = before_; }
-  AllowHostSync(const AllowHostSync&) = delete;
-  AllowHostSync& operator=(const AllowHostSync&) = delete;
+  AllowHostSyncGuard() : before_(std::exchange(detail::thread_state.syncs, nullptr)) {}
+  ~AllowHostSyncGuard() { detail::thread_state.syncs = before_; }
+  AllowHostSyncGuard(const AllowHostSyncGuard&) = delete;
+  AllowHostSyncGuard& operator=(const AllowHostSyncGuard&) = delete;
 
  private:
   HostSyncGuard* before_;

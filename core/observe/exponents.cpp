@@ -44,7 +44,7 @@ void count_exponents(const Tensor& x, const Tensor& counts) {
 
 Tensor count_exponents(const Tensor& x) {
   check(x.defined(), "count_exponents: got an undefined tensor, expected a floating dtype");
-  Tensor counts = zeros({kernels::kExponentWords}, DType::i64, x.device());
+  Tensor counts = zeros({kernels::kExponentCounters}, DType::i64, x.device());
   count_exponents(x, counts);
   return counts;
 }
@@ -54,7 +54,7 @@ ExponentCounts::ExponentCounts() : keys_(kernels::kExponentKeys) {}
 ExponentCounts::ExponentCounts(const Tensor& counts, double scale) : ExponentCounts() {
   const int power = exponent_of("ExponentCounts", scale);
   const Tensor host = counts.to(Device{});
-  check(host.dtype() == DType::i64 && host.numel() == kernels::kExponentWords,
+  check(host.dtype() == DType::i64 && host.numel() == kernels::kExponentCounters,
         "ExponentCounts: got ", host.dtype(), " ", host.sizes(),
         ", expected what count_exponents returns");
   const auto* words = host.data<int64_t>();
@@ -143,8 +143,9 @@ double static_scale(double largest) {
   return scale;
 }
 
-std::vector<ScaleFates> scale_table(const ExponentCounts& counts, std::span<const double> scales) {
-  std::vector<ScaleFates> table;
+std::vector<ScaleEffects> scale_table(const ExponentCounts& counts,
+                                      std::span<const double> scales) {
+  std::vector<ScaleEffects> table;
   for (double scale : scales) {
     table.push_back({scale, counts.in_f16(exponent_of("scale_table", scale))});
   }

@@ -16,7 +16,7 @@
 namespace binade {
 
 // Counts the elements of x, a tensor of a floating dtype and any strides, into i64
-// [kernels::kExponentWords] on its device. Does not wait.
+// [kernels::kExponentCounters] on its device. Does not wait.
 Tensor count_exponents(const Tensor& x);
 // The same, added to an earlier result.
 void count_exponents(const Tensor& x, const Tensor& counts);
@@ -64,11 +64,11 @@ class ExponentCounts {
 double static_scale(double largest);
 
 // The effects of static scales on gradients; `counts` must be of their true values.
-struct ScaleFates {
+struct ScaleEffects {
   double scale;
   HalfCounts fates;
 };
-std::vector<ScaleFates> scale_table(const ExponentCounts& counts, std::span<const double> scales);
+std::vector<ScaleEffects> scale_table(const ExponentCounts& counts, std::span<const double> scales);
 
 // Updates from `before` to `after` (both f32, the same shape) that a 16-bit weight without a master
 // would lose: the weight would not change when the update is added.

@@ -20,13 +20,13 @@ ObserverScope::~ObserverScope() {
   }
 }
 
-Unobserved::Unobserved()
+UnobservedGuard::UnobservedGuard()
     : observers_(std::exchange(thread_state.observers, nullptr)),
       syncs_(std::exchange(thread_state.syncs, nullptr)),
       precision_(std::exchange(thread_state.precision, nullptr)),
       grad_enabled_(std::exchange(thread_state.grad_enabled, false)) {}
 
-Unobserved::~Unobserved() {
+UnobservedGuard::~UnobservedGuard() {
   thread_state.observers = observers_;
   thread_state.syncs = syncs_;
   thread_state.precision = precision_;
@@ -39,7 +39,7 @@ namespace {
 template <class Event>
 void tell(void (OpObserver::*what)(const Event&), const Event& event) {
   ObserverScope* const first = thread_state.observers;
-  const Unobserved unobserved;
+  const UnobservedGuard unobserved;
   for (ObserverScope* scope = first; scope; scope = scope->outer()) {
     (scope->observer().*what)(event);
   }

@@ -84,12 +84,12 @@ class ObserverScope {
 
 // While one exists, code on this thread is not observed, not recorded, not cast by a policy, and
 // its waits for a device are not counted. For instruments that compute outside of an event.
-class Unobserved {
+class UnobservedGuard {
  public:
-  Unobserved();
-  ~Unobserved();
-  Unobserved(const Unobserved&) = delete;
-  Unobserved& operator=(const Unobserved&) = delete;
+  UnobservedGuard();
+  ~UnobservedGuard();
+  UnobservedGuard(const UnobservedGuard&) = delete;
+  UnobservedGuard& operator=(const UnobservedGuard&) = delete;
 
  private:
   ObserverScope* observers_;

@@ -94,7 +94,7 @@ struct Settings {
 
 // Whether q, k and v are the three parts of one matrix of features, as one product makes them:
 // heads beside each other, behind those of q the ones of k and v, and nothing else in the rows.
-bool are_thirds(const Tensor& q, const Tensor& k, const Tensor& v) {
+bool is_packed_qkv(const Tensor& q, const Tensor& k, const Tensor& v) {
   const Dims &n = q.sizes(), &s = q.strides();
   const int64_t width = n[1] * n[3], row = 3 * width;
   const auto bytes = width * static_cast<int64_t>(size_of(q.dtype()));
@@ -113,7 +113,7 @@ struct OperandGradients {
   Tensor dq, dk, dv;
 
   OperandGradients(Needs needs, const Tensor& q, const Tensor& k, const Tensor& v) {
-    if (needs[0] && needs[1] && needs[2] && are_thirds(q, k, v)) {
+    if (needs[0] && needs[1] && needs[2] && is_packed_qkv(q, k, v)) {
       const Tensor whole = empty({3 * q.numel()}, q.dtype(), q.device());
       const int64_t width = q.size(1) * q.size(3);
       dq = make_view(whole, q.sizes(), q.strides());

@@ -39,7 +39,7 @@ Tensor padded(const Tensor& targets, const Tensor& target_lengths) {
 }
 
 void check_sequences(const Tensor& logits, const Tensor& targets, const Tensor& input_lengths,
-                     const Tensor& target_lengths, const CtcLossOptions& options) {
+                     const Tensor& target_lengths, const CTCLossOptions& options) {
   check_floating("ctc_loss", logits);
   check(logits.dim() == 3, "ctc_loss: got logits of shape ", logits.sizes(),
         ", expected [T, N, C]");
@@ -72,7 +72,7 @@ Tensor log_probabilities(const Tensor& logits) {
 }  // namespace
 
 Tensor ctc_loss(const Tensor& logits_, const Tensor& targets_, const Tensor& input_lengths,
-                const Tensor& target_lengths, const CtcLossOptions& options) {
+                const Tensor& target_lengths, const CTCLossOptions& options) {
   auto [logits] = kOp.enter(logits_);
   check_sequences(logits, targets_, input_lengths, target_lengths, options);
   const Tensor targets = targets_.dim() == 1 ? padded(targets_, target_lengths) : targets_;

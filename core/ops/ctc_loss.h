@@ -6,7 +6,7 @@
 
 namespace binade {
 
-struct CtcLossOptions {
+struct CTCLossOptions {
   int64_t blank = 0;
   Reduction reduction = Reduction::mean;
   bool zero_infinity = false;  // losses of targets that do not fit count as 0
@@ -16,6 +16,6 @@ struct CtcLossOptions {
 // reads the lengths on the host; input_lengths, target_lengths i64 [N]. The mean divides each loss
 // by its target's length first.
 Tensor ctc_loss(const Tensor& logits, const Tensor& targets, const Tensor& input_lengths,
-                const Tensor& target_lengths, const CtcLossOptions& options = {});
+                const Tensor& target_lengths, const CTCLossOptions& options = {});
 
 }  // namespace binade

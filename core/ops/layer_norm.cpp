@@ -33,7 +33,7 @@ int64_t checked_cols(const char* op, const Tensor& x, const Dims& normalized_sha
 }
 
 // A parameter as the kernels take it. Both steps are differentiable.
-Tensor stat_vector(const Tensor& t, DType stat) {
+Tensor compute_vector(const Tensor& t, DType stat) {
   return t.defined() ? contiguous(cast(t, stat)) : t;
 }
 
@@ -67,7 +67,8 @@ Tensor layer_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& 
   auto [given] = kOp.enter(x_);
   const int64_t cols = checked_cols(kOp.name, given, normalized_shape, weight, bias);
   const DType stat = compute_dtype(given.dtype());
-  const Tensor x = contiguous(given), w = stat_vector(weight, stat), b = stat_vector(bias, stat);
+  const Tensor x = contiguous(given), w = compute_vector(weight, stat),
+               b = compute_vector(bias, stat);
   Tensor y = empty(x.sizes(), x.dtype(), x.device());
   const Tensor mean = empty({x.numel() / cols}, stat, x.device()),
                rstd = empty({x.numel() / cols}, stat, x.device());
@@ -94,7 +95,7 @@ Tensor rms_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& we
   auto [given] = kOp.enter(x_);
   const int64_t cols = checked_cols(kOp.name, given, normalized_shape, weight, Tensor());
   const DType stat = compute_dtype(given.dtype());
-  const Tensor x = contiguous(given), w = stat_vector(weight, stat);
+  const Tensor x = contiguous(given), w = compute_vector(weight, stat);
   Tensor y = empty(x.sizes(), x.dtype(), x.device());
   const Tensor rstd = empty({x.numel() / cols}, stat, x.device());
   const double machine = stat == DType::f64 ? std::numeric_limits<double>::epsilon()

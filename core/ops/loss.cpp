@@ -85,7 +85,7 @@ Tensor as_rows(const Tensor& logits, int64_t rows) {
 
 // loss_i = (1 - s) w_t (lse - z_t) + s / C sum_c w_c (lse - z_c); logits [rows, classes]
 Tensor rows_cross_entropy(const Tensor& z, const Tensor& target,
-                          const CrossEntropyOptions& options) {
+                          const CrossEntropyLossOptions& options) {
   const DType stat = compute_dtype(z.dtype());
   const Dims rows{z.size(0)};
   const Tensor weight = statistic(options.weight, stat);
@@ -121,7 +121,7 @@ Tensor rows_cross_entropy(const Tensor& z, const Tensor& target,
 
 // loss_i = sum_c w_c q_c (lse - z_c), q the smoothed probabilities; z, p [rows, classes]
 Tensor rows_soft_cross_entropy(const Tensor& z, const Tensor& p,
-                               const CrossEntropyOptions& options) {
+                               const CrossEntropyLossOptions& options) {
   const DType stat = compute_dtype(z.dtype());
   const Tensor weight = statistic(options.weight, stat);
   Tensor loss = empty({z.size(0)}, stat, z.device());
@@ -151,7 +151,7 @@ Tensor rows_soft_cross_entropy(const Tensor& z, const Tensor& p,
 // The same of ops, for targets that want a gradient themselves. They are parts of a loss: f32 under
 // every policy.
 Tensor recorded_soft_cross_entropy(const Tensor& z_, const Tensor& p_,
-                                   const CrossEntropyOptions& options) {
+                                   const CrossEntropyLossOptions& options) {
   const PrecisionScope exact(Precision::full());
   const DType stat = compute_dtype(z_.dtype());
   const double classes = static_cast<double>(z_.size(1));
@@ -166,7 +166,7 @@ Tensor recorded_soft_cross_entropy(const Tensor& z_, const Tensor& p_,
 }
 
 Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target,
-                          const CrossEntropyOptions& options) {
+                          const CrossEntropyLossOptions& options) {
   const Dims rows = sizes_of_targets(logits);
   const int64_t count = element_count(rows);
   const Tensor z = as_rows(logits, count);
@@ -179,7 +179,7 @@ Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target,
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits_, const Tensor& target,
-                     const CrossEntropyOptions& options) {
+                     const CrossEntropyLossOptions& options) {
   auto [logits] = kOp.enter(logits_);
   check(logits.defined() && target.defined(), "cross_entropy: got an undefined tensor");
   check(logits.dim() >= 2 && is_floating(logits.dtype()), "cross_entropy: got logits of shape ",
@@ -201,7 +201,7 @@ Tensor cross_entropy(const Tensor& logits_, const Tensor& target,
   return options.reduction == Reduction::none ? reshape(loss, expected) : loss;
 }
 
-Tensor nll_loss(const Tensor& log_probs_, const Tensor& target, const NllLossOptions& options) {
+Tensor nll_loss(const Tensor& log_probs_, const Tensor& target, const NLLLossOptions& options) {
   static constexpr Op kNll{"nll_loss", OpClass::loss};
   auto [log_probs] = kNll.enter(log_probs_);
   check_floating("nll_loss", log_probs);

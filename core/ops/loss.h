@@ -6,7 +6,7 @@
 
 namespace binade {
 
-struct CrossEntropyOptions {
+struct CrossEntropyLossOptions {
   Reduction reduction = Reduction::mean;
   int64_t ignore_index = -100;
   double label_smoothing = 0;
@@ -16,15 +16,15 @@ struct CrossEntropyOptions {
 // mean divides by the sum of the weights of the targets that are not ignored; with probabilities by
 // the number of positions.
 Tensor cross_entropy(const Tensor& logits, const Tensor& target,
-                     const CrossEntropyOptions& options = {});
+                     const CrossEntropyLossOptions& options = {});
 
-struct NllLossOptions {
+struct NLLLossOptions {
   Reduction reduction = Reduction::mean;
   int64_t ignore_index = -100;
   Tensor weight = {};  // [C]
 };
 // cross_entropy of log-probabilities: -weight[t] log_probs[n, t, ...], log_probs [N, C, ...],
 // target i64 [N, ...].
-Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const NllLossOptions& options = {});
+Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const NLLLossOptions& options = {});
 
 }  // namespace binade

@@ -182,20 +182,20 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, double delta, Reduc
   return pointwise_loss(kOp, {PointwiseLoss::huber, reduction, delta}, input, target);
 }
 
-Tensor bce(const Tensor& input, const Tensor& target, const BceOptions& options) {
+Tensor bce(const Tensor& input, const Tensor& target, const BCELossOptions& options) {
   static constexpr Op kOp{"bce", OpClass::loss, true};
   check(!options.pos_weight.defined(), "bce: got a pos_weight, which bce_with_logits alone has");
   return pointwise_loss(kOp, {PointwiseLoss::bce, options.reduction}, input, target, false,
                         options.weight);
 }
 
-Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOptions& options) {
+Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BCELossOptions& options) {
   static constexpr Op kOp{"bce_with_logits", OpClass::loss, true};
   return pointwise_loss(kOp, {PointwiseLoss::bce_with_logits, options.reduction}, logits, target,
                         false, options.weight, options.pos_weight);
 }
 
-Tensor kl_div(const Tensor& input, const Tensor& target, const KlDivOptions& options) {
+Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivLossOptions& options) {
   static constexpr Op kOp{"kl_div", OpClass::loss, true};
   const PointwiseLoss loss =
       options.log_target ? PointwiseLoss::kl_div_log_target : PointwiseLoss::kl_div;

@@ -24,22 +24,23 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, double beta = 1
 Tensor huber_loss(const Tensor& input, const Tensor& target, double delta = 1,
                   Reduction reduction = Reduction::mean);
 
-struct BceOptions {
+struct BCELossOptions {
   Reduction reduction = Reduction::mean;
   Tensor weight = {};      // broadcasts to the input
   Tensor pos_weight = {};  // of bce_with_logits: factor of the positive part; broadcasts too
 };
 // -(t log x + (1 - t) log(1 - x)) of probabilities x; each logarithm is at least -100.
-Tensor bce(const Tensor& input, const Tensor& target, const BceOptions& options = {});
+Tensor bce(const Tensor& input, const Tensor& target, const BCELossOptions& options = {});
 // The same of x = sigmoid(logits), without loss of digits.
-Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOptions& options = {});
+Tensor bce_with_logits(const Tensor& logits, const Tensor& target,
+                       const BCELossOptions& options = {});
 
-struct KlDivOptions {
+struct KLDivLossOptions {
   Reduction reduction = Reduction::mean;
   bool log_target = false;
 };
 // target (log target - input) of log-probabilities `input`, 0 where target is 0; with log_target
 // exp(target) (target - input).
-Tensor kl_div(const Tensor& input, const Tensor& target, const KlDivOptions& options = {});
+Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivLossOptions& options = {});
 
 }  // namespace binade

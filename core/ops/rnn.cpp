@@ -5,8 +5,8 @@
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
-#include <binade/core/ops/rnn.h>
 #include <binade/core/ops/detail/views_internal.h>
+#include <binade/core/ops/rnn.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/reduce/reduce.h>

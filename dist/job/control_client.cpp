@@ -114,8 +114,8 @@ std::string ControlClient::report(const std::string& cause) {
       return s.verdict;
     }
   }
-  s.set_verdict(*this, who_is_where(cause + "; rank 0, which knows where the others are, is silent",
-                                    {{s.rank, progress().now(), "", ""}}));
+  s.set_verdict(*this, rank_table(cause + "; rank 0, which knows where the others are, is silent",
+                                  {{s.rank, progress().now(), "", ""}}));
   return verdict();
 }
 
@@ -144,7 +144,7 @@ void ControlClient::State::set_verdict(ControlClient& client, const std::string&
 
 // A waiting transport checks the timeout itself; MPI_Allreduce does not.
 void ControlClient::State::watch_library_calls(ControlClient& client) {
-  const Whereabouts where = client.progress().now();
+  const RankProgress where = client.progress().now();
   if (where.inside && (where.signature.variant & 2) && where.seconds > options.late_seconds) {
     const std::lock_guard lock(write_mutex);
     frames.write(FrameType::failure,
@@ -154,7 +154,7 @@ void ControlClient::State::watch_library_calls(ControlClient& client) {
 }
 
 void ControlClient::State::run(ControlClient& client) {
-  Whereabouts told;
+  RankProgress told;
   bool connected = true;
   // The interval of reports to rank 0, which can handle some thousand messages a second.
   const double tick = 0.01 * static_cast<double>(std::max<size_t>(1, roster.size() / 16));
@@ -172,7 +172,7 @@ void ControlClient::State::run(ControlClient& client) {
             set_verdict(client, frame.bytes);
           }
         }
-        const Whereabouts now = client.progress().now();
+        const RankProgress now = client.progress().now();
         if (asked || now.sequence != told.sequence || now.inside != told.inside ||
             now.step != told.step) {
           const std::lock_guard lock(write_mutex);
@@ -185,8 +185,8 @@ void ControlClient::State::run(ControlClient& client) {
       } catch (const SocketError&) {
         connected = false;
         if (!said_goodbye) {
-          set_verdict(client, who_is_where("rank 0, which keeps the table of the others, has died",
-                                           {{rank, client.progress().now(), "", ""}}));
+          set_verdict(client, rank_table("rank 0, which keeps the table of the others, has died",
+                                         {{rank, client.progress().now(), "", ""}}));
         }
       }
     }

@@ -70,6 +70,6 @@ T value_of(const std::string& bytes) {
   return value;
 }
 template JoinRequest value_of<JoinRequest>(const std::string&);
-template Whereabouts value_of<Whereabouts>(const std::string&);
+template RankProgress value_of<RankProgress>(const std::string&);
 
 }  // namespace binade::dist

@@ -13,7 +13,7 @@ enum class FrameType : uint32_t {
   roster,   // to all: Peer lines
   refused,  // to one: why
   query,    // to all: where are you?
-  state,    // to the server: Whereabouts
+  state,    // to the server: RankProgress
   failure,  // to the server: text
   verdict,  // to all: text
   goodbye,  // to the server

@@ -24,7 +24,7 @@ std::string text_of(const char* chars, size_t most) {
 struct Member {
   FrameSocket frames;
   Peer peer;
-  Whereabouts where;
+  RankProgress where;
   bool joined = false, answered = false;
   std::string state;  // "left", "dead"; empty: alive
   bool alive() const { return joined && state.empty(); }
@@ -203,7 +203,7 @@ void ControlServer::State::hear(size_t rank) {
     Frame frame;
     while (member.frames.socket() && member.frames.read(frame)) {
       if (frame.type == FrameType::state) {
-        member.where = value_of<Whereabouts>(frame.bytes);
+        member.where = value_of<RankProgress>(frame.bytes);
         member.answered = true;
       } else if (frame.type == FrameType::failure && pending.empty()) {
         pending = frame.bytes;
@@ -222,7 +222,7 @@ void ControlServer::State::lose(size_t rank) {
   if (member.alive()) {
     member.state = "dead";
     if (pending.empty()) {
-      const Whereabouts& where = member.where;
+      const RankProgress& where = member.where;
       pending = text("rank ", rank, " (pid ", member.peer.pid, " on ", member.peer.host,
                      ") has died ", where.inside ? "in" : "after", " #", where.sequence, " ",
                      to_string(where.signature));
@@ -271,7 +271,7 @@ void ControlServer::State::fail(const std::string& cause) {
                                                             : member.state,
                        process});
   }
-  verdict = who_is_where(cause, reports);
+  verdict = rank_table(cause, reports);
   failed_at = monotonic_seconds();
   for (size_t rank = members.size(); rank-- > 0;) {  // this process last
     send(rank, FrameType::verdict, verdict);

@@ -61,7 +61,7 @@ Launcher launcher_of(const Variables& v) {
   return Launcher::none;
 }
 
-void from_slurm(const Variables& v, Placement& p) {
+void from_slurm(const Variables& v, ProcessInfo& p) {
   p.rank = v.number("SLURM_PROCID", p.launcher);
   p.size = v.has("SLURM_STEP_NUM_TASKS") ? v.number("SLURM_STEP_NUM_TASKS", p.launcher)
                                          : v.number("SLURM_NTASKS", p.launcher);
@@ -81,7 +81,7 @@ void from_slurm(const Variables& v, Placement& p) {
   p.secret = text("slurm-", job, "-", step);
 }
 
-void check_placement(const Placement& p) {
+void check_placement(const ProcessInfo& p) {
   const auto who = to_string(p.launcher);
   check(p.size >= 1 && p.size <= 1 << 20, "world: got ", p.size, " ranks from ", who);
   check(p.rank >= 0 && p.rank < p.size, "world: got rank ", p.rank, " of ", p.size, " from ", who);
@@ -92,9 +92,9 @@ void check_placement(const Placement& p) {
 
 }  // namespace
 
-Placement discover(const Environment& environment) {
+ProcessInfo discover(const Environment& environment) {
   const Variables v(environment);
-  Placement p;
+  ProcessInfo p;
   p.launcher = launcher_of(v);
   switch (p.launcher) {
     case Launcher::none: return p;
@@ -131,7 +131,7 @@ Placement discover(const Environment& environment) {
   return p;
 }
 
-Placement discover() {
+ProcessInfo discover() {
   return discover([](const char* name) { return std::getenv(name); });
 }
 

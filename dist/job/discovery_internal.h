@@ -14,7 +14,7 @@ constexpr const char* to_string(Launcher launcher) {
   return kName[static_cast<int>(launcher)];
 }
 
-struct Placement {
+struct ProcessInfo {
   Launcher launcher = Launcher::none;
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // among the processes of this machine
@@ -38,8 +38,8 @@ using Environment = std::function<const char*(const char* name)>;
 //    batch script itself (no srun) is a world of one.
 // BINADE_ADDRESS, BINADE_PORT and BINADE_SECRET override all of these. Throws Error if variables
 // are missing, are no numbers or contradict each other.
-Placement discover(const Environment& environment);
-Placement discover();  // from this process's environment
+ProcessInfo discover(const Environment& environment);
+ProcessInfo discover();  // from this process's environment
 
 // Expands "n[001-003,7],gpu1" to n001, n002, n003, n7, gpu1. Throws Error for anything that is no
 // such list or has more than 2^20 hosts.

@@ -22,7 +22,7 @@ std::string state_of(const RankReport& report) {
 }
 
 // The ranks that the others wait for: " (waiting for rank 2: no answer, rank 5: after #7)".
-std::string laggards(const std::vector<RankReport>& ranks) {
+std::string late_ranks(const std::vector<RankReport>& ranks) {
   uint64_t latest = 0;
   for (const RankReport& report : ranks) {
     latest = std::max(latest, report.where.sequence);
@@ -30,7 +30,7 @@ std::string laggards(const std::vector<RankReport>& ranks) {
   std::string names;
   size_t count = 0;
   for (const RankReport& report : ranks) {
-    const Whereabouts& where = report.where;
+    const RankProgress& where = report.where;
     if (where.sequence == latest && where.inside && report.state.empty()) {
       continue;
     }
@@ -48,7 +48,7 @@ std::string laggards(const std::vector<RankReport>& ranks) {
 
 struct Progress::State {
   mutable std::mutex mutex;
-  Whereabouts where;
+  RankProgress where;
   Clock::time_point since = Clock::now();
 };
 
@@ -57,7 +57,7 @@ Progress::~Progress() = default;
 
 void Progress::enter(const std::string& group, uint64_t sequence, const Signature& signature) {
   const std::lock_guard lock(state_->mutex);
-  Whereabouts& where = state_->where;
+  RankProgress& where = state_->where;
   where.sequence = sequence;
   where.signature = signature;
   where.inside = 1;
@@ -78,18 +78,18 @@ void Progress::set_step(int64_t step) {
   state_->where.step = step;
 }
 
-Whereabouts Progress::now() const {
+RankProgress Progress::now() const {
   const std::lock_guard lock(state_->mutex);
-  Whereabouts where = state_->where;
+  RankProgress where = state_->where;
   where.seconds = std::chrono::duration<double>(Clock::now() - state_->since).count();
   return where;
 }
 
-std::string who_is_where(const std::string& cause, const std::vector<RankReport>& ranks) {
+std::string rank_table(const std::string& cause, const std::vector<RankReport>& ranks) {
   std::vector<std::vector<std::string>> rows = {
       {"rank", "state", "collective", "for", "step", "process"}};
   for (const RankReport& report : ranks) {
-    const Whereabouts& where = report.where;
+    const RankProgress& where = report.where;
     const bool any = where.sequence > 0;
     rows.push_back({std::to_string(report.rank), state_of(report),
                     any ? text("#", where.sequence, " ", to_string(where.signature),
@@ -100,7 +100,7 @@ std::string who_is_where(const std::string& cause, const std::vector<RankReport>
                     where.step < 0 ? std::string("-") : std::to_string(where.step),
                     report.process});
   }
-  std::string table = cause + laggards(ranks) + "\n" + text_table(rows);
+  std::string table = cause + late_ranks(ranks) + "\n" + text_table(rows);
   table.pop_back();  // the end of the last line
   return table;
 }

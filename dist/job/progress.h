@@ -9,7 +9,7 @@
 namespace binade::dist {
 
 // The state of one rank at a moment; sent between processes as raw bytes.
-struct Whereabouts {
+struct RankProgress {
   uint64_t sequence = 0;  // of the last collective started: 1, 2, ...; 0: none yet
   Signature signature{};
   int64_t step = -1;   // training step, if the program sets it
@@ -26,7 +26,7 @@ class Progress {
   void enter(const std::string& group, uint64_t sequence, const Signature& signature);
   void leave();
   void set_step(int64_t step);
-  Whereabouts now() const;
+  RankProgress now() const;
 
  private:
   struct State;
@@ -35,12 +35,12 @@ class Progress {
 
 struct RankReport {
   int rank;
-  Whereabouts where;
+  RankProgress where;
   std::string state;    // "dead", "left", "no answer"; empty: alive
   std::string process;  // "pid 17 on host"; may be empty
 };
 
 // The cause and a table with one line per rank; ranks that others wait for are marked.
-std::string who_is_where(const std::string& cause, const std::vector<RankReport>& ranks);
+std::string rank_table(const std::string& cause, const std::vector<RankReport>& ranks);
 
 }  // namespace binade::dist

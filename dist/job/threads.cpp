@@ -41,7 +41,7 @@ std::string ThreadHealth::report(const std::string& cause) {
       ThreadHealth& health = *job_.ranks[rank];
       reports.push_back({static_cast<int>(rank), health.progress().now(), health.state, ""});
     }
-    job_.verdict = who_is_where(cause, reports);
+    job_.verdict = rank_table(cause, reports);
     for (const auto& health : job_.ranks) {
       health->interrupt_transports();
     }

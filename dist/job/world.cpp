@@ -40,7 +40,7 @@ double seconds_in(const char* name, double otherwise) {
 }
 
 // The health of a world of one: there is no other rank to inform.
-class LoneHealth final : public Health {
+class SingleRankHealth final : public Health {
  public:
   std::string report(const std::string& cause) override { return cause; }
   std::string verdict() const override { return {}; }
@@ -53,7 +53,7 @@ void share_cores(int local_size) {
   }
 }
 
-bool wants_mpi(const Placement& p) {
+bool wants_mpi(const ProcessInfo& p) {
   const std::string wanted = variable("BINADE_TRANSPORT");
   check(wanted.empty() || wanted == "mpi" || wanted == "tcp", "world: got BINADE_TRANSPORT='",
         wanted, "', expected mpi or tcp");
@@ -73,7 +73,7 @@ struct OwnDevice {
   bool alone = true;
 };
 
-OwnDevice own_device(const Placement& p) {
+OwnDevice own_device(const ProcessInfo& p) {
   OwnDevice own;
   if (!own.device.is_cpu()) {
     const auto count = std::max(1, static_cast<int>(device_report().devices.size()));
@@ -113,7 +113,7 @@ struct World::State {
   void connect_devices();
   void end() noexcept;
 
-  Placement placement;
+  ProcessInfo placement;
   bool mpi = false;
   int exceptions = std::uncaught_exceptions();
   // The client watches while the server waits, so it is destroyed last.
@@ -143,7 +143,7 @@ void World::State::start(const WorldOptions& options) {
   } else if (placement.size > 1) {
     start_over_tcp(control);
   } else {
-    health = std::make_shared<LoneHealth>();
+    health = std::make_shared<SingleRankHealth>();
     transport = make_thread_transport(make_thread_hub(1), 0);
   }
   transport = with_delay(std::move(transport), collectives.link);
@@ -177,7 +177,7 @@ void World::State::start_over_mpi(const ControlOptions& control) {
 }
 
 void World::State::start_over_tcp(const ControlOptions& control) {
-  const Placement& p = placement;
+  const ProcessInfo& p = placement;
   check(
       !p.address.empty(), "world: ", to_string(p.launcher),
       " gives no address to meet at; set BINADE_ADDRESS and BINADE_PORT, or use a build with MPI");

@@ -18,17 +18,17 @@ uint32_t checksum(const std::string& text) {
   return crc32c(std::as_bytes(std::span(text.data(), text.size())));
 }
 
-struct OddRank {
+struct DifferingRank {
   int rank, like;  // the first that differs from most, and one of those; -1: none
 };
-OddRank odd_one_out(const std::vector<int64_t>& sums) {
+DifferingRank differing_rank(const std::vector<int64_t>& sums) {
   const auto usual = std::max_element(sums.begin(), sums.end(), [&](int64_t a, int64_t b) {
     return std::count(sums.begin(), sums.end(), a) < std::count(sums.begin(), sums.end(), b);
   });
   const auto odd = std::find_if(sums.begin(), sums.end(), [&](int64_t a) { return a != *usual; });
-  return odd == sums.end() ? OddRank{-1, -1}
-                           : OddRank{static_cast<int>(odd - sums.begin()),
-                                     static_cast<int>(usual - sums.begin())};
+  return odd == sums.end() ? DifferingRank{-1, -1}
+                           : DifferingRank{static_cast<int>(odd - sums.begin()),
+                                           static_cast<int>(usual - sums.begin())};
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ void compare_over_ranks(Communicator& group, const std::vector<Parameter>& param
     for (int rank = 0; rank < group.size(); ++rank) {
       sums.push_back(at(rank, i));
     }
-    const auto [odd, like] = odd_one_out(sums);
+    const auto [odd, like] = differing_rank(sums);
     const Parameter& p = parameters[static_cast<size_t>(i / 2)];
     check(odd < 0 || i % 2 != 0, "data parallel: parameter ", i / 2, " of rank ", odd,
           " is another one than on rank ", like, " (here ", p.name, " ", p.value.sizes(),

@@ -83,7 +83,7 @@ struct DistributedDataParallel::State {
 
   std::unique_ptr<Communicator> group;
   std::shared_ptr<Arena> arena;
-  DataParallelOptions options;
+  DistributedDataParallelOptions options;
   std::vector<Parameter> parameters;  // trainable
   std::vector<Bucket> buckets;
   std::vector<HookHandle> hooks;
@@ -109,7 +109,7 @@ struct DistributedDataParallel::State {
 
 DistributedDataParallel::DistributedDataParallel(Communicator& group,
                                                  const ParameterList& parameters,
-                                                 const DataParallelOptions& options)
+                                                 const DistributedDataParallelOptions& options)
     : state_(std::make_unique<State>()) {
   check(options.bucket_bytes > 0 && options.check_every >= 0, "data parallel: got bucket_bytes ",
         options.bucket_bytes, " and check_every ", options.check_every,

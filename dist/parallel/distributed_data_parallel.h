@@ -21,7 +21,7 @@
 
 namespace binade::dist {
 
-struct DataParallelOptions {
+struct DistributedDataParallelOptions {
   int64_t bucket_bytes = int64_t(25) << 20;
   AllReduceOptions reduce = {};
   // After this many reductions the ranks compare checksums of all parameters: if a rank differs
@@ -36,7 +36,7 @@ class DistributedDataParallel {
   // The group may still be used for other collectives. It and the parameters must outlive this
   // object.
   DistributedDataParallel(Communicator& group, const ParameterList& parameters,
-                          const DataParallelOptions& options = {});
+                          const DistributedDataParallelOptions& options = {});
   ~DistributedDataParallel();
   DistributedDataParallel(const DistributedDataParallel&) = delete;
   DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;

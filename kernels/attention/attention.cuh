@@ -113,13 +113,13 @@ struct Scorer {
 };
 
 // Which weights of one head dropout keeps.
-struct Keeper {
+struct DropoutMask {
   uint64_t seed, first;  // first: the position of query 0 and key 0
   int64_t keys;
   float p;
 
   template <class T>
-  __device__ Keeper(const AttentionProblem<T>& problem, int64_t batch, int64_t head)
+  __device__ DropoutMask(const AttentionProblem<T>& problem, int64_t batch, int64_t head)
       : seed(problem.dropout.seed),
         first(problem.dropout.offset +
               static_cast<uint64_t>((problem.dropout.advance ? *problem.dropout.advance : 0) +

@@ -118,7 +118,7 @@ __device__ __forceinline__ uint32_t kept_bits(const AttentionProblem<T>& p, cons
     return 0xf;
   }
   const Thread t;
-  const Keeper kept(p, place.batch, place.head);
+  const DropoutMask kept(p, place.batch, place.head);
   uint32_t bits = 0;
 #pragma unroll 1
   for (int j = 0; j < 4; ++j) {

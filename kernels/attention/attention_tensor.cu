@@ -90,8 +90,8 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
     dev::cp_async_commit();
     softmax_step<T, kD>(scorer, place.first + row, key, scores, state, totals);
     if constexpr (kDropout) {
-      const uint32_t kept =
-          kept_bits<false, kKeyTile>(Keeper(p, place.batch, place.head), place.first + row, key);
+      const uint32_t kept = kept_bits<false, kKeyTile>(DropoutMask(p, place.batch, place.head),
+                                                       place.first + row, key);
       drop_weights<kKeyTile>(kept, scores);
     }
     add_weighted<T, kKeyTile, kD>(scores, memory.v, totals);

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
     multiply_rows(memory.own_first, row, memory.other_first, p.q.columns, weights);
     multiply_rows(memory.own_second, row, memory.other_second, p.v.columns, gradients);
     const uint32_t kept =
-        kDropout ? kept_bits<kOwnKeys, kOther>(Keeper(p, b, h), place.first + row, other) : 0;
+        kDropout ? kept_bits<kOwnKeys, kOther>(DropoutMask(p, b, h), place.first + row, other) : 0;
     make_gradients<T, kOwnKeys, kOther, kDropout>(p, scorer, place, place.first + row, other, kept,
                                                   weights, gradients);
     add_weighted<T, kOther, kD>(gradients, memory.other_first, totals);

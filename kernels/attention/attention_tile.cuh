@@ -123,7 +123,7 @@ __device__ __forceinline__ void add_weighted(const float (&weights)[kOther / 8][
 // Which of a lane's scores dropout keeps: bit 4 n + i for scores[n][i]. Own rows from `own` against
 // kOther others from `other`: queries against keys, or with kOwnKeys keys against queries.
 template <bool kOwnKeys, int kOther>
-__device__ __forceinline__ uint32_t kept_bits(const Keeper& kept, int64_t own, int64_t other) {
+__device__ __forceinline__ uint32_t kept_bits(const DropoutMask& kept, int64_t own, int64_t other) {
   static_assert(kOther <= 64);
   const int lane = static_cast<int>(threadIdx.x) % 32;
   uint32_t bits = 0;

@@ -154,7 +154,7 @@ inline void store_block(const C* block, std::byte* y, int64_t stride, int64_t n)
 }
 
 // Copies to memory past the caches. The stores become visible to other threads with
-// finish_nontemporal().
+// nontemporal_fence().
 BINADE_OUTLINE void store_nontemporal(const std::byte* x, std::byte* y, int64_t bytes) {
 #if defined(__AVX512F__)
   using Line = __m512i;
@@ -183,7 +183,7 @@ BINADE_OUTLINE void store_nontemporal(const std::byte* x, std::byte* y, int64_t 
   }
   __builtin_memcpy(y + i, x + i, static_cast<size_t>(bytes - i));
 }
-inline void finish_nontemporal() { _mm_sfence(); }
+inline void nontemporal_fence() { _mm_sfence(); }
 
 // store_block past the caches. y must be contiguous.
 template <class T, class C>
@@ -256,7 +256,7 @@ void map_tile(MapLoop<C> loop, int inputs, const StridedTile& tile, C alpha, C b
     }
   }
   if (tile.nontemporal) {
-    finish_nontemporal();
+    nontemporal_fence();
   }
 }
 

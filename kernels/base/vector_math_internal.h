@@ -9,7 +9,7 @@ namespace binade::kernels::BINADE_ISA {
 namespace {
 
 // Stores past the caches (base/strided.h, kNontemporalBytes). p must be aligned to the bytes of the
-// store; finish_nontemporal() makes the stores visible to other threads.
+// store; nontemporal_fence() makes the stores visible to other threads.
 template <class T>
 BINADE_INLINE void store_nontemporal(T* p, Vector<Compute<T>> v) {
   if constexpr (sizeof(T) == 2) {
@@ -24,7 +24,7 @@ BINADE_INLINE void store_nontemporal(T* p, Vector<Compute<T>> v) {
 #endif
   }
 }
-BINADE_INLINE void finish_nontemporal() { _mm_sfence(); }
+BINADE_INLINE void nontemporal_fence() { _mm_sfence(); }
 
 // True if rows of `cols` elements, `stride` apart, consist of whole aligned vectors, as
 // store_nontemporal() needs.

@@ -71,7 +71,7 @@ template <class T>
 void move_tile(const StridedTile& tile) {
   if (tile.nontemporal && tile.inner[1] == int64_t{sizeof(T)}) {
     store_nontemporal(tile.data[1], tile.data[0], tile.n * int64_t{sizeof(T)});
-    return finish_nontemporal();
+    return nontemporal_fence();
   }
   for (int64_t row = 0; row < tile.rows; ++row) {
     move_row<T>(tile.data[1] + row * tile.outer[1], tile.inner[1],

@@ -6,14 +6,14 @@
 namespace binade::kernels {
 
 // One count per key of kernels/exponents/exponent_keys.h, then two integers for the extremes.
-inline constexpr int64_t kExponentKeys = 2048, kExponentWords = kExponentKeys + 2;
+inline constexpr int64_t kExponentKeys = 2048, kExponentCounters = kExponentKeys + 2;
 
 // Adds the elements of x to result[key]. result[2048] becomes the bits of the largest finite |x| as
 // f32 if that is larger, and result[2049] likewise ~bits of the smallest |x| that is not 0 (0 if
 // there was none). The extremes of f64 are rounded to f32.
 struct CountExponents {
   const View& x;       // floating, contiguous
-  const View& result;  // i64 [kExponentWords], contiguous
+  const View& result;  // i64 [kExponentCounters], contiguous
 };
 BINADE_KERNEL(count_exponents, CountExponents, x)
 

@@ -16,7 +16,7 @@ void check_arguments(const CountExponents& a) {
   check(is_floating(a.x.dtype) && a.x.contiguous, "count_exponents: got x ", a.x.dtype, " ",
         a.x.sizes, a.x.contiguous ? "" : " (not contiguous)",
         ", expected a contiguous tensor of a floating dtype");
-  check_counts("count_exponents", a.result, kExponentWords);
+  check_counts("count_exponents", a.result, kExponentCounters);
 }
 
 void check_arguments(const CountLostUpdates& a) {

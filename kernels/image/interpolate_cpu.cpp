@@ -23,7 +23,7 @@ struct Terms {
       weight.push_back(w);
     }
   }
-  void finish_element() { first.push_back(static_cast<int64_t>(at.size())); }
+  void epilogue_element() { first.push_back(static_cast<int64_t>(at.size())); }
 };
 
 Terms forward_terms(const ResampleAxis& axis) {
@@ -32,7 +32,7 @@ Terms forward_terms(const ResampleAxis& axis) {
     const auto n = axis.at<double>(i);
     terms.add(n.low, n.low == n.high ? 1 : 1 - n.weight);
     terms.add(n.high, n.low == n.high ? 0 : n.weight);
-    terms.finish_element();
+    terms.epilogue_element();
   }
   return terms;
 }
@@ -43,7 +43,7 @@ Terms backward_terms(const ResampleAxis& axis) {
     for (int64_t i = axis.first(h); i < axis.end(h); ++i) {
       terms.add(i, axis.part<double>(i, h));
     }
-    terms.finish_element();
+    terms.epilogue_element();
   }
   return terms;
 }

@@ -11,7 +11,7 @@ namespace {
 // Computes mean, rstd and weight * rstd of a channel from sums of differences from its first
 // element.
 template <class T, class C = Compute<T>>
-struct FinishMoments {
+struct WriteMoments {
   const T* x;
   int64_t channel_stride;
   double count, eps;
@@ -68,15 +68,15 @@ void cuda::batch_norm_forward(const BatchNormForward& a) {
         channel_plan<T>(a.x, order == Order::channels_last, x.as<T>(), y.as<T>(), residual.as<T>());
     C* scale = vectors.get<C>(0);
     channel_sums<T>(MomentSums<T>{x.as<T>()}, plan, a.x.device,
-                    FinishMoments<T>{.x = x.as<T>(),
-                                     .channel_stride = plan.inner,
-                                     .count = static_cast<double>(plan.count),
-                                     .eps = a.eps,
-                                     .weight = a.weight.as<C>(),
-                                     .mean = a.mean.as<C>(),
-                                     .rstd = a.rstd.as<C>(),
-                                     .variance = a.variance.as<C>(),
-                                     .scale = scale});
+                    WriteMoments<T>{.x = x.as<T>(),
+                                    .channel_stride = plan.inner,
+                                    .count = static_cast<double>(plan.count),
+                                    .eps = a.eps,
+                                    .weight = a.weight.as<C>(),
+                                    .mean = a.mean.as<C>(),
+                                    .rstd = a.rstd.as<C>(),
+                                    .variance = a.variance.as<C>(),
+                                    .scale = scale});
     channel_map<T>(Normalize<T>{.x = x.as<T>(),
                                 .y = y.as<T>(),
                                 .mean = a.mean.as<C>(),

@@ -12,7 +12,7 @@ namespace {
 // Computes dweight, dbias (null if not wanted) and the coefficients of dx from a channel's sums.
 // rstd comes from the forward, or in evaluation from the running variance.
 template <class C>
-struct FinishGradients {
+struct WriteGradients {
   double count, eps;
   const C* weight;
   const C* rstd;
@@ -109,16 +109,16 @@ void cuda::batch_norm_backward(const BatchNormBackward& a) {
         channel_plan<T>(a.x, order == Order::channels_last, x.as<T>(), dy.as<T>(), dx.as<T>());
     C *scale = vectors.get<C>(0), *shift = vectors.get<C>(1), *slope = vectors.get<C>(2);
     channel_sums<T>(GradientSums<T>{x.as<T>(), dy.as<T>(), a.mean.as<C>()}, plan, a.x.device,
-                    FinishGradients<C>{.count = static_cast<double>(plan.count),
-                                       .eps = 0,
-                                       .weight = a.weight.as<C>(),
-                                       .rstd = a.rstd.as<C>(),
-                                       .variance = nullptr,
-                                       .dweight = a.dweight.as<C>(),
-                                       .dbias = a.dbias.as<C>(),
-                                       .scale = scale,
-                                       .shift = shift,
-                                       .slope = slope});
+                    WriteGradients<C>{.count = static_cast<double>(plan.count),
+                                      .eps = 0,
+                                      .weight = a.weight.as<C>(),
+                                      .rstd = a.rstd.as<C>(),
+                                      .variance = nullptr,
+                                      .dweight = a.dweight.as<C>(),
+                                      .dbias = a.dbias.as<C>(),
+                                      .scale = scale,
+                                      .shift = shift,
+                                      .slope = slope});
     if (a.dx) {
       channel_map<T>(NormalizeBackward<T>{x.as<T>(), dy.as<T>(), dx.as<T>(), a.mean.as<C>(), scale,
                                           shift, slope},
@@ -145,16 +145,16 @@ void cuda::batch_norm_inference_backward(const BatchNormInferenceBackward& a) {
       const ChannelPlan plan = channel_plan<T>(a.x, rows, x.as<T>(), dy.as<T>());
       channel_sums<T>(GradientSums<T>{x.as<T>(), dy.as<T>(), a.running_mean.as<C>()}, plan,
                       a.x.device,
-                      FinishGradients<C>{.count = static_cast<double>(plan.count),
-                                         .eps = a.eps,
-                                         .weight = nullptr,
-                                         .rstd = nullptr,
-                                         .variance = a.running_var.as<C>(),
-                                         .dweight = a.dweight.as<C>(),
-                                         .dbias = a.dbias.as<C>(),
-                                         .scale = nullptr,
-                                         .shift = nullptr,
-                                         .slope = nullptr});
+                      WriteGradients<C>{.count = static_cast<double>(plan.count),
+                                        .eps = a.eps,
+                                        .weight = nullptr,
+                                        .rstd = nullptr,
+                                        .variance = a.running_var.as<C>(),
+                                        .dweight = a.dweight.as<C>(),
+                                        .dbias = a.dbias.as<C>(),
+                                        .scale = nullptr,
+                                        .shift = nullptr,
+                                        .slope = nullptr});
     }
     if (a.dx) {
       const ChannelPlan plan = channel_plan<T>(a.x, rows, dy.as<T>(), dx.as<T>());

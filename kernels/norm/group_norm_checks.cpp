@@ -22,8 +22,8 @@ void check_like(const char* op, const char* name, const View& view, const View& 
         view.sizes, ", expected ", x.dtype, " ", x.sizes, " like x");
 }
 
-void check_stat(const char* op, const char* name, const View& view, const Dims& sizes,
-                const View& x) {
+void check_compute_dtype(const char* op, const char* name, const View& view, const Dims& sizes,
+                         const View& x) {
   const DType stat = compute_dtype(x.dtype);
   check(view.dtype == stat && view.sizes == sizes && view.contiguous, op, ": got ", name, " ",
         view.dtype, " ", view.sizes, view.contiguous ? "" : " (not contiguous)",
@@ -32,7 +32,7 @@ void check_stat(const char* op, const char* name, const View& view, const Dims& 
 
 void check_channels(const char* op, const char* name, const View& view, const View& x) {
   if (view) {
-    check_stat(op, name, view, {x.size(1)}, x);
+    check_compute_dtype(op, name, view, {x.size(1)}, x);
   }
 }
 
@@ -44,8 +44,8 @@ GroupNormSizes checked_sizes(const GroupNormForward& a) {
   check_like(op, "y", a.y, a.x);
   check_channels(op, "weight", a.weight, a.x);
   check_channels(op, "bias", a.bias, a.x);
-  check_stat(op, "mean", a.mean, {sizes.images, sizes.groups}, a.x);
-  check_stat(op, "rstd", a.rstd, {sizes.images, sizes.groups}, a.x);
+  check_compute_dtype(op, "mean", a.mean, {sizes.images, sizes.groups}, a.x);
+  check_compute_dtype(op, "rstd", a.rstd, {sizes.images, sizes.groups}, a.x);
   return sizes;
 }
 
@@ -57,8 +57,8 @@ GroupNormSizes checked_sizes(const GroupNormBackward& a) {
     check_like(op, "dx", a.dx, a.x);
   }
   check_channels(op, "weight", a.weight, a.x);
-  check_stat(op, "mean", a.mean, {sizes.images, sizes.groups}, a.x);
-  check_stat(op, "rstd", a.rstd, {sizes.images, sizes.groups}, a.x);
+  check_compute_dtype(op, "mean", a.mean, {sizes.images, sizes.groups}, a.x);
+  check_compute_dtype(op, "rstd", a.rstd, {sizes.images, sizes.groups}, a.x);
   check_channels(op, "dweight", a.dweight, a.x);
   check_channels(op, "dbias", a.dbias, a.x);
   return sizes;

@@ -104,7 +104,7 @@ void rows_of(const LayerNormRows& a) {
     forward_row<kNontemporal, T>(a, row);
   }
   if (kNontemporal) {
-    finish_nontemporal();
+    nontemporal_fence();
   }
 }
 
@@ -120,7 +120,7 @@ void rows_of(const LayerNormRowsBackward& a) {
     backward_row<kNontemporal, T>(a, row);
   }
   if (kNontemporal) {
-    finish_nontemporal();
+    nontemporal_fence();
   }
 }
 

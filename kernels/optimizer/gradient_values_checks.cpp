@@ -6,7 +6,7 @@ namespace {
 
 void check_tag(const char* op, const View& tag) {
   if (tag) {
-    check_words(op, "tag", tag, 1);
+    check_step_scalars(op, "tag", tag, 1);
   }
 }
 
@@ -15,7 +15,7 @@ void check_tag(const char* op, const View& tag) {
 void check_arguments(const GradientNorm& a) {
   check_flat_gradient("gradient_norm", a.grad);
   check_tag("gradient_norm", a.tag);
-  check_words("gradient_norm", "result", a.result, 1);
+  check_step_scalars("gradient_norm", "result", a.result, 1);
   check(a.p > 0, "gradient_norm: got p = ", a.p, ", expected a positive number or infinity");
 }
 

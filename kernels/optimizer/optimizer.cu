@@ -8,7 +8,7 @@ namespace binade::kernels {
 namespace {
 
 template <class C>
-struct Sgd {
+struct SGD {
   C* buffer;  // or null
   C decay, undamped;
   bool nesterov;
@@ -17,7 +17,7 @@ struct Sgd {
     C lr, momentum;
     bool first;
   };
-  __device__ __forceinline__ Now now(const StretchWords& w) const {
+  __device__ __forceinline__ Now now(const RangeScalars& w) const {
     return {static_cast<C>(w.lr), static_cast<C>(w.momentum), w.update == 1};
   }
   template <int kWidth>
@@ -50,7 +50,7 @@ struct Adam {
   struct Now {
     C beta1, rest1, step_size, second_scale, shrink;
   };
-  __device__ __forceinline__ Now now(const StretchWords& w) const {
+  __device__ __forceinline__ Now now(const RangeScalars& w) const {
     return {static_cast<C>(w.momentum), static_cast<C>(1 - w.momentum),
             static_cast<C>(w.lr * w.first_scale), static_cast<C>(w.second_scale),
             static_cast<C>(1 - w.lr * decoupled_decay)};
@@ -82,7 +82,7 @@ struct Adam {
 
 template <class T>
 __global__ void __launch_bounds__(dev::kStepThreads)
-    sgd_step_kernel(const __grid_constant__ dev::Step<T, Sgd> step) {
+    sgd_step_kernel(const __grid_constant__ dev::Step<T, SGD> step) {
   dev::run_step(step);
 }
 
@@ -94,11 +94,11 @@ __global__ void __launch_bounds__(dev::kStepThreads)
 
 }  // namespace
 
-void cuda::sgd_step(const SgdStep& a) {
+void cuda::sgd_step(const SGDStep& a) {
   check_arguments(a);
   dispatch_floating("sgd_step", a.param.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
-    const Sgd<C> rule{.buffer = a.momentum_buffer.as<C>(),
+    const SGD<C> rule{.buffer = a.momentum_buffer.as<C>(),
                       .decay = static_cast<C>(a.weight_decay),
                       .undamped = static_cast<C>(1 - a.dampening),
                       .nesterov = a.nesterov};

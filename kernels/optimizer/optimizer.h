@@ -6,9 +6,9 @@
 //   f16, bf16 without a master: param is updated in float and rounded (precision mode "half").
 // g = grad * grad_multiplier, where the multiplier combines unscaling, clip factor and accumulation
 // divisor. Arithmetic is in the compute dtype; values that only depend on the step are computed in
-// double. If `words` (StretchWords of kernels/optimizer/step_rule.h, in device memory) is given,
-// learning rate, momentum (beta1 of Adam etc.), multiplier and number of the update are read from
-// there instead of from the arguments, and if its `apply` is 0 the step does nothing.
+// double. If `step_scalars` (RangeScalars of kernels/optimizer/step_rule.h, in device memory) is
+// given, learning rate, momentum (beta1 of Adam etc.), multiplier and number of the update are read
+// from there instead of from the arguments, and if its `apply` is 0 the step does nothing.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -25,7 +25,7 @@ BINADE_KERNEL(gradient_stats, GradientStats, result)
 // g += weight_decay p; buffer = momentum buffer + (1 - dampening) g, or g itself if first_step; g =
 // nesterov ? g + momentum buffer : buffer; p -= lr g. momentum_buffer may be kNoView if momentum is
 // 0, and is not read if first_step.
-struct SgdStep {
+struct SGDStep {
   const View& param;
   const View& master;
   const View& grad;
@@ -34,9 +34,9 @@ struct SgdStep {
   bool nesterov;
   bool first_step;
   double grad_multiplier;
-  const View& words = kNoView;
+  const View& step_scalars = kNoView;
 };
-BINADE_KERNEL(sgd_step, SgdStep, param)
+BINADE_KERNEL(sgd_step, SGDStep, param)
 
 // g += weight_decay p (decoupled, AdamW: p *= 1 - lr weight_decay instead);
 // exp_avg = beta1 exp_avg + (1 - beta1) g; exp_avg_sq = beta2 exp_avg_sq + (1 - beta2) g^2;
@@ -53,7 +53,7 @@ struct AdamStep {
   int64_t step;
   double grad_multiplier;
   const View& max_exp_avg_sq = kNoView;
-  const View& words = kNoView;
+  const View& step_scalars = kNoView;
 };
 BINADE_KERNEL(adam_step, AdamStep, param)
 

@@ -9,14 +9,14 @@ namespace binade::kernels {
 namespace {
 
 template <class C>
-struct Rmsprop {
+struct RMSprop {
   C *squares, *means, *buffer;  // means: centered, else null; buffer: with momentum, else null
   C decay, alpha, rest, eps;
 
   struct Now {
     C lr, momentum;
   };
-  __device__ __forceinline__ Now now(const StretchWords& w) const {
+  __device__ __forceinline__ Now now(const RangeScalars& w) const {
     return {static_cast<C>(w.lr), static_cast<C>(w.momentum)};
   }
   template <int kWidth>
@@ -63,7 +63,7 @@ struct Adagrad {
   struct Now {
     C rate;
   };
-  __device__ __forceinline__ Now now(const StretchWords& w) const {
+  __device__ __forceinline__ Now now(const RangeScalars& w) const {
     return {static_cast<C>(adagrad_rate(w, lr_decay))};
   }
   template <int kWidth>
@@ -85,7 +85,7 @@ struct Adagrad {
 
 template <class T>
 __global__ void __launch_bounds__(dev::kStepThreads)
-    rmsprop_step_kernel(const __grid_constant__ dev::Step<T, Rmsprop> step) {
+    rmsprop_step_kernel(const __grid_constant__ dev::Step<T, RMSprop> step) {
   dev::run_step(step);
 }
 
@@ -97,11 +97,11 @@ __global__ void __launch_bounds__(dev::kStepThreads)
 
 }  // namespace
 
-void cuda::rmsprop_step(const RmspropStep& a) {
+void cuda::rmsprop_step(const RMSpropStep& a) {
   check_arguments(a);
   dispatch_floating("rmsprop_step", a.param.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
-    const Rmsprop<C> rule{.squares = a.square_avg.as<C>(),
+    const RMSprop<C> rule{.squares = a.square_avg.as<C>(),
                           .means = a.grad_avg.as<C>(),
                           .buffer = a.momentum_buffer.as<C>(),
                           .decay = static_cast<C>(a.weight_decay),

@@ -10,7 +10,7 @@ namespace binade::kernels {
 // (sqrt(square_avg - grad_avg^2) + eps), where a negative difference counts as 0; with
 // momentum_buffer momentum_buffer = momentum momentum_buffer + u, and u = momentum_buffer; p -= lr
 // u.
-struct RmspropStep {
+struct RMSpropStep {
   const View& param;
   const View& master;
   const View& grad;
@@ -19,9 +19,9 @@ struct RmspropStep {
   double grad_multiplier;
   const View& grad_avg = kNoView;
   const View& momentum_buffer = kNoView;
-  const View& words = kNoView;
+  const View& step_scalars = kNoView;
 };
-BINADE_KERNEL(rmsprop_step, RmspropStep, param)
+BINADE_KERNEL(rmsprop_step, RMSpropStep, param)
 
 // g += weight_decay p; sum += g^2; p -= lr / (1 + (step - 1) lr_decay) g / (sqrt(sum) + eps), step
 // from 1.
@@ -33,7 +33,7 @@ struct AdagradStep {
   double lr, lr_decay, eps, weight_decay;
   int64_t step;
   double grad_multiplier;
-  const View& words = kNoView;
+  const View& step_scalars = kNoView;
 };
 BINADE_KERNEL(adagrad_step, AdagradStep, param)
 

@@ -3,8 +3,8 @@
 
 namespace binade::kernels {
 
-void check_arguments(const RmspropStep& a) {
-  check_step("rmsprop_step", a.param, a.master, a.grad, a.words);
+void check_arguments(const RMSpropStep& a) {
+  check_step("rmsprop_step", a.param, a.master, a.grad, a.step_scalars);
   const DType stat = compute_dtype(a.param.dtype);
   check_flat("rmsprop_step", "square_avg", a.square_avg, a.param, stat);
   if (a.grad_avg) {
@@ -19,12 +19,12 @@ void check_arguments(const RmspropStep& a) {
 }
 
 void check_arguments(const AdagradStep& a) {
-  check_step("adagrad_step", a.param, a.master, a.grad, a.words);
+  check_step("adagrad_step", a.param, a.master, a.grad, a.step_scalars);
   check_flat("adagrad_step", "sum", a.sum, a.param, compute_dtype(a.param.dtype));
-  check(a.words || a.step >= 1, "adagrad_step: got step ", a.step, ", expected 1 or more");
+  check(a.step_scalars || a.step >= 1, "adagrad_step: got step ", a.step, ", expected 1 or more");
 }
 
-StretchWords words_of(const RmspropStep& a) {
+RangeScalars step_scalars_of(const RMSpropStep& a) {
   return {.apply = 1,
           .multiplier = a.grad_multiplier,
           .lr = a.lr,
@@ -34,7 +34,7 @@ StretchWords words_of(const RmspropStep& a) {
           .second_scale = 1};
 }
 
-StretchWords words_of(const AdagradStep& a) {
+RangeScalars step_scalars_of(const AdagradStep& a) {
   return {.apply = 1,
           .multiplier = a.grad_multiplier,
           .lr = a.lr,

@@ -5,14 +5,14 @@
 
 namespace binade::kernels {
 
-void cpu::rmsprop_step(const RmspropStep& a) {
+void cpu::rmsprop_step(const RMSpropStep& a) {
   check_arguments(a);
-  const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
+  const RangeScalars w = a.step_scalars ? *a.step_scalars.as<RangeScalars>() : step_scalars_of(a);
   if (w.apply == 0) {
     return;
   }
   for_blocks(a.param.numel, [&](int64_t begin, int64_t end) {
-    rmsprop_range_best(RmspropRange{.range = step_range(a.param, a.master, a.grad, begin, end),
+    rmsprop_range_best(RMSpropRange{.range = step_range(a.param, a.master, a.grad, begin, end),
                                     .square_avg = element(a.square_avg, begin),
                                     .grad_avg = element(a.grad_avg, begin),
                                     .momentum_buffer = element(a.momentum_buffer, begin),
@@ -27,7 +27,7 @@ void cpu::rmsprop_step(const RmspropStep& a) {
 
 void cpu::adagrad_step(const AdagradStep& a) {
   check_arguments(a);
-  const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
+  const RangeScalars w = a.step_scalars ? *a.step_scalars.as<RangeScalars>() : step_scalars_of(a);
   if (w.apply == 0) {
     return;
   }

@@ -6,11 +6,11 @@
 namespace binade::kernels {
 
 // For a step whose scalars come as arguments.
-StretchWords words_of(const RmspropStep& a);
-StretchWords words_of(const AdagradStep& a);
+RangeScalars step_scalars_of(const RMSpropStep& a);
+RangeScalars step_scalars_of(const AdagradStep& a);
 
 // The learning rate of Adagrad for this update.
-BINADE_HD inline double adagrad_rate(const StretchWords& w, double lr_decay) {
+BINADE_HD inline double adagrad_rate(const RangeScalars& w, double lr_decay) {
   return w.lr / (1 + (w.update - 1) * lr_decay);
 }
 

@@ -5,7 +5,7 @@ namespace binade::kernels::BINADE_ISA {
 namespace {
 
 template <class T>
-void rmsprop(const RmspropRange& a) {
+void rmsprop(const RMSpropRange& a) {
   using C = Compute<T>;
   const Parameters<T> parameters(a.range);
   const T* grad = static_cast<const T*>(a.range.grad);
@@ -61,7 +61,7 @@ void adagrad(const AdagradRange& a) {
 
 }  // namespace
 
-void rmsprop_range(const RmspropRange& a) {
+void rmsprop_range(const RMSpropRange& a) {
   dispatch_floating("rmsprop_step", a.range.dtype, [&]<class T>(Type<T>) { rmsprop<T>(a); });
 }
 

@@ -4,7 +4,7 @@
 
 namespace binade::kernels {
 
-struct RmspropRange {
+struct RMSpropRange {
   StepRange range;
   void* square_avg;       // C
   void* grad_avg;         // C or null
@@ -18,7 +18,7 @@ struct AdagradRange {
   double rate, eps, weight_decay, grad_scale;
 };
 
-BINADE_ISA_KERNEL(rmsprop_range, const RmspropRange& a)
+BINADE_ISA_KERNEL(rmsprop_range, const RMSpropRange& a)
 BINADE_ISA_KERNEL(adagrad_range, const AdagradRange& a)
 
 }  // namespace binade::kernels

@@ -10,7 +10,7 @@ void check_flat(const char* op, const char* name, const View& view, const View& 
 }
 
 void check_step(const char* op, const View& param, const View& master, const View& grad,
-                const View& words) {
+                const View& step_scalars) {
   check(is_floating(param.dtype), op, ": got param ", param.dtype, ", expected a floating dtype");
   check_flat(op, "param", param, param, param.dtype);
   check_flat(op, "grad", grad, param, param.dtype);
@@ -19,12 +19,12 @@ void check_step(const char* op, const View& param, const View& master, const Vie
           " param, expected one for f16 and bf16 only");
     check_flat(op, "master", master, param, compute_dtype(param.dtype));
   }
-  if (words) {
-    check_words(op, "words", words, kWordsOf<StretchWords>);
+  if (step_scalars) {
+    check_step_scalars(op, "step_scalars", step_scalars, kScalarsOf<RangeScalars>);
   }
 }
 
-void check_words(const char* op, const char* name, const View& view, int64_t length) {
+void check_step_scalars(const char* op, const char* name, const View& view, int64_t length) {
   check(view.dtype == DType::f64 && view.dim() == 1 && view.contiguous && view.numel == length, op,
         ": got ", name, " ", view.dtype, " ", view.sizes, ", expected a contiguous f64 [", length,
         "]");
@@ -37,11 +37,11 @@ void check_flat_gradient(const char* op, const View& grad) {
 
 void check_arguments(const GradientStats& a) {
   check_flat_gradient("gradient_stats", a.grad);
-  check_words("gradient_stats", "result", a.result, 2);
+  check_step_scalars("gradient_stats", "result", a.result, 2);
 }
 
-void check_arguments(const SgdStep& a) {
-  check_step("sgd_step", a.param, a.master, a.grad, a.words);
+void check_arguments(const SGDStep& a) {
+  check_step("sgd_step", a.param, a.master, a.grad, a.step_scalars);
   if (a.momentum_buffer) {
     check_flat("sgd_step", "momentum_buffer", a.momentum_buffer, a.param,
                compute_dtype(a.param.dtype));
@@ -54,19 +54,19 @@ void check_arguments(const SgdStep& a) {
 }
 
 void check_arguments(const AdamStep& a) {
-  check_step("adam_step", a.param, a.master, a.grad, a.words);
+  check_step("adam_step", a.param, a.master, a.grad, a.step_scalars);
   const DType stat = compute_dtype(a.param.dtype);
   check_flat("adam_step", "exp_avg", a.exp_avg, a.param, stat);
   check_flat("adam_step", "exp_avg_sq", a.exp_avg_sq, a.param, stat);
   if (a.max_exp_avg_sq) {
     check_flat("adam_step", "max_exp_avg_sq", a.max_exp_avg_sq, a.param, stat);
   }
-  check(a.words || a.step >= 1, "adam_step: got step ", a.step, ", expected 1 or more");
+  check(a.step_scalars || a.step >= 1, "adam_step: got step ", a.step, ", expected 1 or more");
   check(a.beta1 >= 0 && a.beta1 < 1 && a.beta2 >= 0 && a.beta2 < 1, "adam_step: got betas ",
         a.beta1, " and ", a.beta2, ", expected 0 to below 1");
 }
 
-StretchWords words_of(const SgdStep& a) {
+RangeScalars step_scalars_of(const SGDStep& a) {
   return {.apply = 1,
           .multiplier = a.grad_multiplier,
           .lr = a.lr,
@@ -76,8 +76,8 @@ StretchWords words_of(const SgdStep& a) {
           .second_scale = 1};
 }
 
-StretchWords words_of(const AdamStep& a) {
-  return stretch_words({.multiplier = a.grad_multiplier,
+RangeScalars step_scalars_of(const AdamStep& a) {
+  return range_scalars({.multiplier = a.grad_multiplier,
                         .lr = a.lr,
                         .momentum = a.beta1,
                         .update = static_cast<double>(a.step),

@@ -31,14 +31,14 @@ void cpu::gradient_stats(const GradientStats& a) {
   }
 }
 
-void cpu::sgd_step(const SgdStep& a) {
+void cpu::sgd_step(const SGDStep& a) {
   check_arguments(a);
-  const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
+  const RangeScalars w = a.step_scalars ? *a.step_scalars.as<RangeScalars>() : step_scalars_of(a);
   if (w.apply == 0) {
     return;
   }
   for_blocks(a.param.numel, [&](int64_t begin, int64_t end) {
-    sgd_range_best(SgdRange{.range = step_range(a.param, a.master, a.grad, begin, end),
+    sgd_range_best(SGDRange{.range = step_range(a.param, a.master, a.grad, begin, end),
                             .momentum_buffer = element(a.momentum_buffer, begin),
                             .lr = w.lr,
                             .momentum = w.momentum,
@@ -52,7 +52,7 @@ void cpu::sgd_step(const SgdStep& a) {
 
 void cpu::adam_step(const AdamStep& a) {
   check_arguments(a);
-  const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
+  const RangeScalars w = a.step_scalars ? *a.step_scalars.as<RangeScalars>() : step_scalars_of(a);
   if (w.apply == 0) {
     return;
   }

@@ -4,7 +4,7 @@ namespace binade::kernels::BINADE_ISA {
 namespace {
 
 template <class T>
-void sgd(const SgdRange& a) {
+void sgd(const SGDRange& a) {
   using C = Compute<T>;
   const Parameters<T> parameters(a.range);
   const T* grad = static_cast<const T*>(a.range.grad);
@@ -84,7 +84,7 @@ void stats(const GradientStatsRange& a) {
 
 }  // namespace
 
-void sgd_range(const SgdRange& a) {
+void sgd_range(const SGDRange& a) {
   dispatch_floating("sgd_step", a.range.dtype, [&]<class T>(Type<T>) { sgd<T>(a); });
 }
 

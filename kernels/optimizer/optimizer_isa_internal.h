@@ -15,7 +15,7 @@ struct StepRange {
   int64_t count;
 };
 
-struct SgdRange {
+struct SGDRange {
   StepRange range;
   void* momentum_buffer;  // C or null
   double lr, momentum, grad_scale, weight_decay, dampening;
@@ -39,7 +39,7 @@ struct GradientStatsRange {
   double* result;  // {sum of squares of the finite elements, number of the others}
 };
 
-BINADE_ISA_KERNEL(sgd_range, const SgdRange& a)
+BINADE_ISA_KERNEL(sgd_range, const SGDRange& a)
 BINADE_ISA_KERNEL(adam_range, const AdamRange& a)
 BINADE_ISA_KERNEL(gradient_stats_range, const GradientStatsRange& a)
 

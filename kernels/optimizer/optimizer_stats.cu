@@ -9,7 +9,7 @@
 // of the step.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/optimizer/optimizer_internal.h>
-#include <binade/kernels/optimizer/step_words.h>
+#include <binade/kernels/optimizer/step_scalars.h>
 #include <binade/kernels/cuda/block_reduce.cuh>
 #include <binade/kernels/cuda/vector.cuh>
 
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
 // Where the statistics go: f64 [2], or the device scalars of a step.
 struct Target {
   double* result = nullptr;
-  OptimizerWords* words = nullptr;
+  OptimizerScalars* step_scalars = nullptr;
   double scale = 1;
   const double* tag = nullptr;
   double position = 0;
@@ -83,9 +83,9 @@ __global__ void __launch_bounds__(kThreads)
     target.result[1] = bad;
     return;
   }
-  OptimizerWords& words = *target.words;
+  OptimizerScalars& step_scalars = *target.step_scalars;
   if (target.first) {
-    begin_measurement(words);
+    begin_measurement(step_scalars);
   }
   const double scale = target.tag ? target.scale * *target.tag : target.scale;
   const int64_t index = n - stats.first;
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kThreads)
                    .non_finite = bad,
                    .first_position = target.position + static_cast<double>(index),
                    .scale = scale},
-                  words);
+                  step_scalars);
 }
 
 void measure(const char* op, const View& grad, const Target& target) {
@@ -124,7 +124,7 @@ void cuda::gradient_stats(const GradientStats& a) {
 void cuda::step_stats(const StepStats& a) {
   check_arguments(a);
   measure("step_stats", a.grad,
-          {.words = a.words.as<OptimizerWords>(),
+          {.step_scalars = a.step_scalars.as<OptimizerScalars>(),
            .scale = a.scale,
            .tag = a.tag.as<double>(),
            .position = a.position,

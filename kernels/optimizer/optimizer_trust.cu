@@ -60,7 +60,7 @@ struct LambNumbers {
 };
 
 template <class C>
-__device__ __forceinline__ C lamb_direction(const StretchWords& w, const LambNumbers<C>& o, C m,
+__device__ __forceinline__ C lamb_direction(const RangeScalars& w, const LambNumbers<C>& o, C m,
                                             C v, C p) {
   return static_cast<C>(w.first_scale) * m /
              (std::sqrt(v) * static_cast<C>(w.second_scale) + o.eps) +
@@ -70,11 +70,11 @@ __device__ __forceinline__ C lamb_direction(const StretchWords& w, const LambNum
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     lamb_measure_kernel(Table table, Arrays<T> a, LambState<Compute<T>> state,
-                        LambNumbers<Compute<T>> o, StretchWords given, const StretchWords* words,
-                        Sums* partials) {
+                        LambNumbers<Compute<T>> o, RangeScalars given,
+                        const RangeScalars* step_scalars, Sums* partials) {
   using C = Compute<T>;
   auto& memory = dev::shared_mem<SumsMemory>();
-  const StretchWords w = words ? *words : given;
+  const RangeScalars w = step_scalars ? *step_scalars : given;
   const TrustChunk chunk = table.chunks[blockIdx.x];
   const int64_t begin = chunk.begin - table.origin;
   const C scale = static_cast<C>(w.multiplier);
@@ -109,9 +109,10 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     lamb_update_kernel(Table table, Arrays<T> a, LambState<Compute<T>> state,
-                       LambNumbers<Compute<T>> o, StretchWords given, const StretchWords* words) {
+                       LambNumbers<Compute<T>> o, RangeScalars given,
+                       const RangeScalars* step_scalars) {
   using C = Compute<T>;
-  const StretchWords w = words ? *words : given;
+  const RangeScalars w = step_scalars ? *step_scalars : given;
   if (w.apply == 0) {
     return;
   }
@@ -136,11 +137,11 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    lars_measure_kernel(Table table, Arrays<T> a, StretchWords given, const StretchWords* words,
-                        Sums* partials) {
+    lars_measure_kernel(Table table, Arrays<T> a, RangeScalars given,
+                        const RangeScalars* step_scalars, Sums* partials) {
   using C = Compute<T>;
   auto& memory = dev::shared_mem<SumsMemory>();
-  const StretchWords w = words ? *words : given;
+  const RangeScalars w = step_scalars ? *step_scalars : given;
   const TrustChunk chunk = table.chunks[blockIdx.x];
   const int64_t begin = chunk.begin - table.origin;
   const C scale = static_cast<C>(w.multiplier);
@@ -166,9 +167,9 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     lars_update_kernel(Table table, Arrays<T> a, Compute<T>* buffer, Compute<T> decay,
-                       StretchWords given, const StretchWords* words) {
+                       RangeScalars given, const RangeScalars* step_scalars) {
   using C = Compute<T>;
-  const StretchWords w = words ? *words : given;
+  const RangeScalars w = step_scalars ? *step_scalars : given;
   if (w.apply == 0) {
     return;
   }
@@ -220,7 +221,7 @@ Workspace partials_of(const TrustTable& table, Device device) {
 
 }  // namespace
 
-void cuda::lamb_step(const LambStep& a) {
+void cuda::lamb_step(const LAMBStep& a) {
   check_arguments(a);
   const auto blocks = static_cast<unsigned>(a.table.chunks.sizes[0]);
   if (blocks == 0) {
@@ -233,17 +234,17 @@ void cuda::lamb_step(const LambStep& a) {
     const LambState<C> state{a.exp_avg.as<C>(), a.exp_avg_sq.as<C>()};
     const LambNumbers<C> numbers{static_cast<C>(a.beta2), static_cast<C>(1 - a.beta2),
                                  static_cast<C>(a.eps), static_cast<C>(a.weight_decay)};
-    const StretchWords given = words_of(a);
-    const auto* words = a.words.as<StretchWords>();
+    const RangeScalars given = step_scalars_of(a);
+    const auto* step_scalars = a.step_scalars.as<RangeScalars>();
     launch({"lamb_measure_kernel", blocks, kThreads, sizeof(SumsMemory)}, lamb_measure_kernel<T>,
-           table_of(a.table), own, state, numbers, given, words, memory.as<Sums>());
+           table_of(a.table), own, state, numbers, given, step_scalars, memory.as<Sums>());
     find_ratios(a.table, rule_of(a), memory.as<Sums>());
     launch({"lamb_update_kernel", blocks, kThreads}, lamb_update_kernel<T>, table_of(a.table), own,
-           state, numbers, given, words);
+           state, numbers, given, step_scalars);
   });
 }
 
-void cuda::lars_step(const LarsStep& a) {
+void cuda::lars_step(const LARSStep& a) {
   check_arguments(a);
   const auto blocks = static_cast<unsigned>(a.table.chunks.sizes[0]);
   if (blocks == 0) {
@@ -253,13 +254,13 @@ void cuda::lars_step(const LarsStep& a) {
   dispatch_floating("lars_step", a.param.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     const Arrays<T> own = dev::arrays<T>(a.param, a.master, a.grad);
-    const StretchWords given = words_of(a);
-    const auto* words = a.words.as<StretchWords>();
+    const RangeScalars given = step_scalars_of(a);
+    const auto* step_scalars = a.step_scalars.as<RangeScalars>();
     launch({"lars_measure_kernel", blocks, kThreads, sizeof(SumsMemory)}, lars_measure_kernel<T>,
-           table_of(a.table), own, given, words, memory.as<Sums>());
+           table_of(a.table), own, given, step_scalars, memory.as<Sums>());
     find_ratios(a.table, rule_of(a), memory.as<Sums>());
     launch({"lars_update_kernel", blocks, kThreads}, lars_update_kernel<T>, table_of(a.table), own,
-           a.momentum_buffer.as<C>(), static_cast<C>(a.weight_decay), given, words);
+           a.momentum_buffer.as<C>(), static_cast<C>(a.weight_decay), given, step_scalars);
   });
 }
 

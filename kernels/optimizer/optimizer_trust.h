@@ -27,7 +27,7 @@ struct TrustTable {
 
 // exp_avg, exp_avg_sq as in adam_step; r = (exp_avg / (1 - beta1^step)) / (sqrt(exp_avg_sq / (1 -
 // beta2^step)) + eps) + weight_decay p; ratio = |p| / |r|, or 1 if either is 0; p -= lr ratio r.
-struct LambStep {
+struct LAMBStep {
   const View& param;
   const View& master;
   const View& grad;
@@ -37,13 +37,13 @@ struct LambStep {
   double lr, beta1, beta2, eps, weight_decay;
   int64_t step;
   double grad_multiplier;
-  const View& words = kNoView;
+  const View& step_scalars = kNoView;
 };
-BINADE_KERNEL(lamb_step, LambStep, param)
+BINADE_KERNEL(lamb_step, LAMBStep, param)
 
 // ratio = trust_coefficient |p| / (|g| + weight_decay |p| + eps), or 1 if |p| or |g| is 0;
 // momentum_buffer = momentum momentum_buffer + lr ratio (g + weight_decay p); p -= momentum_buffer.
-struct LarsStep {
+struct LARSStep {
   const View& param;
   const View& master;
   const View& grad;
@@ -51,8 +51,8 @@ struct LarsStep {
   const TrustTable& table;
   double lr, momentum, weight_decay, trust_coefficient, eps;
   double grad_multiplier;
-  const View& words = kNoView;
+  const View& step_scalars = kNoView;
 };
-BINADE_KERNEL(lars_step, LarsStep, param)
+BINADE_KERNEL(lars_step, LARSStep, param)
 
 }  // namespace binade::kernels

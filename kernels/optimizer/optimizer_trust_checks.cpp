@@ -13,24 +13,24 @@ void check_rows(const char* op, const char* name, const View& view, int64_t colu
 void check_table(const char* op, const TrustTable& table) {
   check_rows(op, "chunks", table.chunks, 3);
   check_rows(op, "items", table.items, 2);
-  check_words(op, "ratios", table.ratios, table.items.sizes[0]);
+  check_step_scalars(op, "ratios", table.ratios, table.items.sizes[0]);
 }
 
 }  // namespace
 
-void check_arguments(const LambStep& a) {
-  check_step("lamb_step", a.param, a.master, a.grad, a.words);
+void check_arguments(const LAMBStep& a) {
+  check_step("lamb_step", a.param, a.master, a.grad, a.step_scalars);
   const DType stat = compute_dtype(a.param.dtype);
   check_flat("lamb_step", "exp_avg", a.exp_avg, a.param, stat);
   check_flat("lamb_step", "exp_avg_sq", a.exp_avg_sq, a.param, stat);
   check_table("lamb_step", a.table);
-  check(a.words || a.step >= 1, "lamb_step: got step ", a.step, ", expected 1 or more");
+  check(a.step_scalars || a.step >= 1, "lamb_step: got step ", a.step, ", expected 1 or more");
   check(a.beta1 >= 0 && a.beta1 < 1 && a.beta2 >= 0 && a.beta2 < 1, "lamb_step: got betas ",
         a.beta1, " and ", a.beta2, ", expected 0 to below 1");
 }
 
-void check_arguments(const LarsStep& a) {
-  check_step("lars_step", a.param, a.master, a.grad, a.words);
+void check_arguments(const LARSStep& a) {
+  check_step("lars_step", a.param, a.master, a.grad, a.step_scalars);
   check_flat("lars_step", "momentum_buffer", a.momentum_buffer, a.param,
              compute_dtype(a.param.dtype));
   check_table("lars_step", a.table);
@@ -38,15 +38,15 @@ void check_arguments(const LarsStep& a) {
         ", expected a positive number");
 }
 
-StretchWords words_of(const LambStep& a) {
-  return stretch_words({.multiplier = a.grad_multiplier,
+RangeScalars step_scalars_of(const LAMBStep& a) {
+  return range_scalars({.multiplier = a.grad_multiplier,
                         .lr = a.lr,
                         .momentum = a.beta1,
                         .update = static_cast<double>(a.step),
                         .beta2 = a.beta2});
 }
 
-StretchWords words_of(const LarsStep& a) {
+RangeScalars step_scalars_of(const LARSStep& a) {
   return {.apply = 1,
           .multiplier = a.grad_multiplier,
           .lr = a.lr,

@@ -21,7 +21,7 @@ void for_chunks(const TrustTable& table, F&& body) {
 
 // measure(range) writes the sums of a range; update(range) runs once the learning rate is known.
 template <class Step, class RangeOf, class Measure, class Update>
-void run(const Step& a, const StretchWords& w, RangeOf range_of, Measure measure, Update update) {
+void run(const Step& a, const RangeScalars& w, RangeOf range_of, Measure measure, Update update) {
   const TrustTable& table = a.table;
   const auto* chunks = table.chunks.template as<TrustChunk>();
   const auto* items = table.items.template as<TrustItem>();
@@ -50,14 +50,14 @@ void run(const Step& a, const StretchWords& w, RangeOf range_of, Measure measure
 
 }  // namespace
 
-void cpu::lamb_step(const LambStep& a) {
+void cpu::lamb_step(const LAMBStep& a) {
   check_arguments(a);
-  const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
+  const RangeScalars w = a.step_scalars ? *a.step_scalars.as<RangeScalars>() : step_scalars_of(a);
   if (w.apply == 0) {
     return;
   }
   const auto range_of = [&](int64_t begin, int64_t count) {
-    return LambRange{.range = step_range(a.param, a.master, a.grad, begin, begin + count),
+    return LAMBRange{.range = step_range(a.param, a.master, a.grad, begin, begin + count),
                      .exp_avg = element(a.exp_avg, begin),
                      .exp_avg_sq = element(a.exp_avg_sq, begin),
                      .beta1 = w.momentum,
@@ -69,26 +69,26 @@ void cpu::lamb_step(const LambStep& a) {
                      .weight_decay = a.weight_decay};
   };
   run(
-      a, w, range_of, [](const LambRange& range) { lamb_measure_range_best(range); },
-      [](const LambRange& range) { lamb_update_range_best(range); });
+      a, w, range_of, [](const LAMBRange& range) { lamb_measure_range_best(range); },
+      [](const LAMBRange& range) { lamb_update_range_best(range); });
 }
 
-void cpu::lars_step(const LarsStep& a) {
+void cpu::lars_step(const LARSStep& a) {
   check_arguments(a);
-  const StretchWords w = a.words ? *a.words.as<StretchWords>() : words_of(a);
+  const RangeScalars w = a.step_scalars ? *a.step_scalars.as<RangeScalars>() : step_scalars_of(a);
   if (w.apply == 0) {
     return;
   }
   const auto range_of = [&](int64_t begin, int64_t count) {
-    return LarsRange{.range = step_range(a.param, a.master, a.grad, begin, begin + count),
+    return LARSRange{.range = step_range(a.param, a.master, a.grad, begin, begin + count),
                      .momentum_buffer = element(a.momentum_buffer, begin),
                      .momentum = w.momentum,
                      .grad_scale = w.multiplier,
                      .weight_decay = a.weight_decay};
   };
   run(
-      a, w, range_of, [](const LarsRange& range) { lars_measure_range_best(range); },
-      [](const LarsRange& range) { lars_update_range_best(range); });
+      a, w, range_of, [](const LARSRange& range) { lars_measure_range_best(range); },
+      [](const LARSRange& range) { lars_update_range_best(range); });
 }
 
 }  // namespace binade::kernels

@@ -6,8 +6,8 @@
 namespace binade::kernels {
 
 // For a step whose scalars come as arguments.
-StretchWords words_of(const LambStep& a);
-StretchWords words_of(const LarsStep& a);
+RangeScalars step_scalars_of(const LAMBStep& a);
+RangeScalars step_scalars_of(const LARSStep& a);
 
 struct TrustChunk {  // a row of the chunks
   int64_t begin, count, item;
@@ -34,7 +34,7 @@ BINADE_HD inline double trust_ratio(const TrustRule& rule, const TrustSums& sums
              ? p / r
              : rule.trust_coefficient * p / (r + rule.weight_decay * p + rule.eps);
 }
-inline TrustRule rule_of(const LambStep&) { return {}; }
-inline TrustRule rule_of(const LarsStep& a) { return {a.trust_coefficient, a.weight_decay, a.eps}; }
+inline TrustRule rule_of(const LAMBStep&) { return {}; }
+inline TrustRule rule_of(const LARSStep& a) { return {a.trust_coefficient, a.weight_decay, a.eps}; }
 
 }  // namespace binade::kernels

@@ -9,7 +9,7 @@ template <class C>
 struct Direction {
   C first_scale, second_scale, eps, decay;
 
-  explicit Direction(const LambRange& a)
+  explicit Direction(const LAMBRange& a)
       : first_scale(static_cast<C>(a.first_scale)),
         second_scale(static_cast<C>(a.second_scale)),
         eps(static_cast<C>(a.eps)),
@@ -20,7 +20,7 @@ struct Direction {
 };
 
 template <class T>
-void lamb_measure(const LambRange& a) {
+void lamb_measure(const LAMBRange& a) {
   using C = Compute<T>;
   const Parameters<T> parameters(a.range);
   const T* grad = static_cast<const T*>(a.range.grad);
@@ -50,7 +50,7 @@ void lamb_measure(const LambRange& a) {
 }
 
 template <class T>
-void lamb_update(const LambRange& a) {
+void lamb_update(const LAMBRange& a) {
   using C = Compute<T>;
   const Parameters<T> parameters(a.range);
   const C* first = static_cast<const C*>(a.exp_avg);
@@ -66,7 +66,7 @@ void lamb_update(const LambRange& a) {
 }
 
 template <class T>
-void lars_measure(const LarsRange& a) {
+void lars_measure(const LARSRange& a) {
   using C = Compute<T>;
   const Parameters<T> parameters(a.range);
   const T* grad = static_cast<const T*>(a.range.grad);
@@ -81,7 +81,7 @@ void lars_measure(const LarsRange& a) {
 }
 
 template <class T>
-void lars_update(const LarsRange& a) {
+void lars_update(const LARSRange& a) {
   using C = Compute<T>;
   const Parameters<T> parameters(a.range);
   const T* grad = static_cast<const T*>(a.range.grad);
@@ -99,19 +99,19 @@ void lars_update(const LarsRange& a) {
 
 }  // namespace
 
-void lamb_measure_range(const LambRange& a) {
+void lamb_measure_range(const LAMBRange& a) {
   dispatch_floating("lamb_step", a.range.dtype, [&]<class T>(Type<T>) { lamb_measure<T>(a); });
 }
 
-void lamb_update_range(const LambRange& a) {
+void lamb_update_range(const LAMBRange& a) {
   dispatch_floating("lamb_step", a.range.dtype, [&]<class T>(Type<T>) { lamb_update<T>(a); });
 }
 
-void lars_measure_range(const LarsRange& a) {
+void lars_measure_range(const LARSRange& a) {
   dispatch_floating("lars_step", a.range.dtype, [&]<class T>(Type<T>) { lars_measure<T>(a); });
 }
 
-void lars_update_range(const LarsRange& a) {
+void lars_update_range(const LARSRange& a) {
   dispatch_floating("lars_step", a.range.dtype, [&]<class T>(Type<T>) { lars_update<T>(a); });
 }
 

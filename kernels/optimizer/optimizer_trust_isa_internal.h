@@ -5,7 +5,7 @@
 
 namespace binade::kernels {
 
-struct LambRange {
+struct LAMBRange {
   StepRange range;
   void* exp_avg;     // C
   void* exp_avg_sq;  // C
@@ -15,7 +15,7 @@ struct LambRange {
   double* sums = nullptr;  // squares of p and of the direction
 };
 
-struct LarsRange {
+struct LARSRange {
   StepRange range;
   void* momentum_buffer;  // C
   double momentum, grad_scale, weight_decay;
@@ -24,9 +24,9 @@ struct LarsRange {
 };
 
 // The first pass and the last one.
-BINADE_ISA_KERNEL(lamb_measure_range, const LambRange& a)
-BINADE_ISA_KERNEL(lamb_update_range, const LambRange& a)
-BINADE_ISA_KERNEL(lars_measure_range, const LarsRange& a)
-BINADE_ISA_KERNEL(lars_update_range, const LarsRange& a)
+BINADE_ISA_KERNEL(lamb_measure_range, const LAMBRange& a)
+BINADE_ISA_KERNEL(lamb_update_range, const LAMBRange& a)
+BINADE_ISA_KERNEL(lars_measure_range, const LARSRange& a)
+BINADE_ISA_KERNEL(lars_update_range, const LARSRange& a)
 
 }  // namespace binade::kernels

@@ -7,7 +7,7 @@
 //
 // An optimizer is a rule: the arrays of its state, its numbers, and
 //   C decay;  // times the parameter, added to the gradient
-//   Now now(const StretchWords&) const;  // the same for all elements of a step
+//   Now now(const RangeScalars&) const;  // the same for all elements of a step
 //   void update(const Now&, at, C (&p)[n], C (&g)[n]) const;  // parameters and state
 #pragma once
 #include <binade/kernels/optimizer/step_rule.h>
@@ -22,14 +22,14 @@ struct Step {
   VectorSpan span;
   Arrays<T> arrays;
   Rule<Compute<T>> rule;
-  StretchWords given;
-  const StretchWords* words;
+  RangeScalars given;
+  const RangeScalars* step_scalars;
 };
 
 template <class T, template <class> class Rule>
 __device__ __forceinline__ void run_step(const Step<T, Rule>& s) {
   using C = Compute<T>;
-  const StretchWords w = s.words ? *s.words : s.given;
+  const RangeScalars w = s.step_scalars ? *s.step_scalars : s.given;
   if (w.apply == 0) {
     return;
   }
@@ -52,7 +52,7 @@ __device__ __forceinline__ void run_step(const Step<T, Rule>& s) {
   });
 }
 
-// a: arguments with param, master, grad and words; state: the arrays of the rule, or null.
+// a: arguments with param, master, grad and step_scalars; state: the arrays of the rule, or null.
 template <class T, template <class> class Rule, class Args, class... S>
 void launch_step(const char* name, void (*kernel)(Step<T, Rule>), const Args& a,
                  const Rule<Compute<T>>& rule, S*... state) {
@@ -64,7 +64,8 @@ void launch_step(const char* name, void (*kernel)(Step<T, Rule>), const Args& a,
   const VectorSpan span =
       vector_span<kVector>(a.param.numel, own.param, own.master, own.grad, state...);
   launch({name, grid_blocks(span, kVector, kStepThreads), kStepThreads}, kernel,
-         Step<T, Rule>{span, own, rule, words_of(a), a.words.template as<StretchWords>()});
+         Step<T, Rule>{span, own, rule, step_scalars_of(a),
+                       a.step_scalars.template as<RangeScalars>()});
 }
 
 }  // namespace binade::kernels::dev

@@ -12,7 +12,7 @@
 namespace binade::kernels {
 
 // Device scalars of a loss scaler.
-struct ScalerWords {
+struct ScalerScalars {
   double scale = 0, growth_tracker = 0, skipped_steps = 0;
   double needs_full_precision = 0;  // 1 after an overflow at the floor with AtFloor::fp32
   double loss = 0;                  // of the last scaled backward
@@ -24,7 +24,7 @@ struct ScalerWords {
 };
 
 // Device scalars of an optimizer.
-struct OptimizerWords {
+struct OptimizerScalars {
   // Over the true gradients of this step: sum of squares of the finite elements, number of the
   // others, and the position of the first of the others (as given to step_stats), -1 if there is
   // none.
@@ -39,7 +39,7 @@ struct OptimizerWords {
 };
 
 // Device scalars of a range of parameters with the same hyperparameters in this step.
-struct StretchWords {
+struct RangeScalars {
   double apply = 0, multiplier = 0, lr = 0;
   double momentum = 0;      // beta1 of Adam etc.
   double update = 0;        // 1 in the first update of these parameters
@@ -48,13 +48,13 @@ struct StretchWords {
 };
 
 template <class Words>
-inline constexpr int64_t kWordsOf = sizeof(Words) / sizeof(double);
+inline constexpr int64_t kScalarsOf = sizeof(Words) / sizeof(double);
 
 // The scalars of a parameter range, given the number of its update.
-struct StretchNumbers {
+struct RangeNumbers {
   double multiplier, lr, momentum, update, beta2;
 };
-BINADE_HD inline StretchWords stretch_words(const StretchNumbers& n) {
+BINADE_HD inline RangeScalars range_scalars(const RangeNumbers& n) {
   return {.apply = 1,
           .multiplier = n.multiplier,
           .lr = n.lr,
@@ -65,7 +65,7 @@ BINADE_HD inline StretchWords stretch_words(const StretchNumbers& n) {
 }
 
 // Where the scalars of a parameter range come from; pointers are to device memory.
-struct StretchSource {
+struct RangeSource {
   double scale;       // its gradients are scale * tag times the true ones
   const double* tag;  // null means 1
   const double* lr;
@@ -77,26 +77,26 @@ struct StretchSource {
 BINADE_HD inline double gradient_multiplier(double factor, double clip, double scale) {
   return factor / (scale / clip);
 }
-BINADE_HD inline StretchWords prepare_stretch(const StretchSource& source, double beta2,
-                                              const OptimizerWords& words) {
+BINADE_HD inline RangeScalars prepare_range(const RangeSource& source, double beta2,
+                                            const OptimizerScalars& step_scalars) {
   const double scale = source.tag ? source.scale * *source.tag : source.scale;
-  StretchWords w =
-      stretch_words({.multiplier = gradient_multiplier(words.factor, words.clip, scale),
-                     .lr = *source.lr,
-                     .momentum = *source.momentum,
-                     .update = *source.counter,
-                     .beta2 = beta2});
-  w.apply = words.apply;
+  RangeScalars w = range_scalars(
+      {.multiplier = gradient_multiplier(step_scalars.factor, step_scalars.clip, scale),
+       .lr = *source.lr,
+       .momentum = *source.momentum,
+       .update = *source.counter,
+       .beta2 = beta2});
+  w.apply = step_scalars.apply;
   return w;
 }
 
 // Device scalars of a schedule: its position, that is the number of applied steps since it began,
 // and the position of the first row of its table.
-struct ScheduleWords {
+struct ScheduleScalars {
   double position = 0, first = 0;
 };
-BINADE_HD inline int64_t schedule_row(const ScheduleWords& words, int64_t rows) {
-  const auto row = static_cast<int64_t>(words.position - words.first);
+BINADE_HD inline int64_t schedule_row(const ScheduleScalars& step_scalars, int64_t rows) {
+  const auto row = static_cast<int64_t>(step_scalars.position - step_scalars.first);
   return row < 0 ? 0 : row < rows ? row : rows - 1;
 }
 
@@ -104,18 +104,20 @@ BINADE_HD inline int64_t schedule_row(const ScheduleWords& words, int64_t rows) 
 struct Measurement {
   double squares, non_finite, first_position, scale;
 };
-BINADE_HD inline void begin_measurement(OptimizerWords& words) {
-  words.squares = words.non_finite = words.scale = words.mixed = 0;
-  words.first_position = -1;
+BINADE_HD inline void begin_measurement(OptimizerScalars& step_scalars) {
+  step_scalars.squares = step_scalars.non_finite = step_scalars.scale = step_scalars.mixed = 0;
+  step_scalars.first_position = -1;
 }
-BINADE_HD inline void add_measurement(const Measurement& part, OptimizerWords& words) {
-  words.mixed = words.mixed != 0 || (words.scale != 0 && words.scale != part.scale) ? 1 : 0;
-  words.scale = part.scale;
-  words.squares += part.squares;
-  words.non_finite += part.non_finite;
+BINADE_HD inline void add_measurement(const Measurement& part, OptimizerScalars& step_scalars) {
+  step_scalars.mixed =
+      step_scalars.mixed != 0 || (step_scalars.scale != 0 && step_scalars.scale != part.scale) ? 1
+                                                                                               : 0;
+  step_scalars.scale = part.scale;
+  step_scalars.squares += part.squares;
+  step_scalars.non_finite += part.non_finite;
   if (part.non_finite != 0 &&
-      (words.first_position < 0 || part.first_position < words.first_position)) {
-    words.first_position = part.first_position;
+      (step_scalars.first_position < 0 || part.first_position < step_scalars.first_position)) {
+    step_scalars.first_position = part.first_position;
   }
 }
 
@@ -144,21 +146,21 @@ BINADE_HD inline double clip_factor(double clip_norm, double norm, bool finite) 
 // Decides whether the measured gradients are applied, updates the scaler (`scaler` may be null),
 // and returns how the step ends. If bad elements were replaced, the gradients must be measured
 // again first.
-BINADE_HD inline double decide_step(const StepRequest& request, ScalerWords* scaler,
-                                    OptimizerWords& words) {
-  const bool finite = !request.measured || words.non_finite == 0;
-  words.apply = 0;
+BINADE_HD inline double decide_step(const StepRequest& request, ScalerScalars* scaler,
+                                    OptimizerScalars& step_scalars) {
+  const bool finite = !request.measured || step_scalars.non_finite == 0;
+  step_scalars.apply = 0;
   if (scaler) {
-    const bool replaced = words.replaces != 0;
+    const bool replaced = step_scalars.replaces != 0;
     if (scaler->halted != 0) {
       scaler->halted_after += 1;
       return kStepHalted;
     }
     if (!finite && !replaced) {
-      scaler->overflow_position = words.first_position;
+      scaler->overflow_position = step_scalars.first_position;
       const bool floor = scale_at_floor(request.rule, scaler->scale);
       if (floor && request.rule.at_floor == AtFloor::error) {
-        scaler->halted = request.stale || words.mixed != 0 ? 2 : 1;
+        scaler->halted = request.stale || step_scalars.mixed != 0 ? 2 : 1;
         scaler->halted_loss = scaler->loss;
         scaler->halted_after = 0;
         return kStepHalted;
@@ -177,27 +179,27 @@ BINADE_HD inline double decide_step(const StepRequest& request, ScalerWords* sca
                    scaler->skipped_steps);
     }
   } else if (!finite && request.check_finite) {
-    words.norm = -1;
+    step_scalars.norm = -1;
     return kStepOverflow;
   }
-  words.norm = request.measured ? std::sqrt(words.squares) / request.divisor : -1;
-  words.factor = 1 / request.divisor;
-  words.clip = 1;
+  step_scalars.norm = request.measured ? std::sqrt(step_scalars.squares) / request.divisor : -1;
+  step_scalars.factor = 1 / request.divisor;
+  step_scalars.clip = 1;
   if (request.clip_norm > 0) {
-    words.clip = clip_factor(request.clip_norm, words.norm, finite);
+    step_scalars.clip = clip_factor(request.clip_norm, step_scalars.norm, finite);
   }
-  words.apply = 1;
-  words.applied_steps += 1;
+  step_scalars.apply = 1;
+  step_scalars.applied_steps += 1;
   return kStepApplied;
 }
 
 // True if a step with these measured gradients must replace what is not finite and then be applied.
 // The scaler counts this as an overflow.
-BINADE_HD inline bool must_replace(const ScaleRule& rule, ScalerWords& scaler,
-                                   const OptimizerWords& words) {
-  const bool replaces = words.non_finite != 0 && scaler.halted == 0 &&
+BINADE_HD inline bool must_replace(const ScaleRule& rule, ScalerScalars& scaler,
+                                   const OptimizerScalars& step_scalars) {
+  const bool replaces = step_scalars.non_finite != 0 && scaler.halted == 0 &&
                         rule.at_floor == AtFloor::clip && scale_at_floor(rule, scaler.scale);
-  scaler.overflow_position = replaces ? words.first_position : scaler.overflow_position;
+  scaler.overflow_position = replaces ? step_scalars.first_position : scaler.overflow_position;
   return replaces;
 }
 

@@ -98,7 +98,7 @@ void rows_of(const SoftmaxRows& a) {
     }
   }
   if (kNontemporal) {
-    finish_nontemporal();
+    nontemporal_fence();
   }
 }
 
@@ -118,7 +118,7 @@ void rows_of(const SoftmaxRowsBackward& a) {
     dx += a.dx_stride;
   }
   if (kNontemporal) {
-    finish_nontemporal();
+    nontemporal_fence();
   }
 }
 

@@ -79,7 +79,7 @@ Tensor CharGpt::forward(const Tensor& x) {
   return flatten(head_(norm_(h)), 0, 1);
 }
 
-CharLstm::CharLstm(int64_t symbols)
+CharLSTM::CharLSTM(int64_t symbols)
     : embed_({.count = symbols, .width = kLstmEmbed}),
       lstm_({.input = kLstmEmbed, .hidden = kLstmHidden, .batch_first = true}),
       head_({.in = kLstmHidden, .out = symbols}) {
@@ -88,7 +88,7 @@ CharLstm::CharLstm(int64_t symbols)
   register_module("head", head_);
 }
 
-Tensor CharLstm::forward(const Tensor& x) {
+Tensor CharLSTM::forward(const Tensor& x) {
   return flatten(head_(lstm_.run(embed_(x)).output), 0, 1);
 }
 

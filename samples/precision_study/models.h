@@ -43,9 +43,9 @@ class CharGpt : public nn::Module {
 };
 
 // i64 [N, T] -> [N T, symbols].
-class CharLstm : public nn::Module {
+class CharLSTM : public nn::Module {
  public:
-  explicit CharLstm(int64_t symbols);
+  explicit CharLSTM(int64_t symbols);
   Tensor forward(const Tensor& x) override;
 
  private:

@@ -135,7 +135,7 @@ Task lstm_task(Data& data) {
   const Text& text = data.text();
   Task task = text_task("char-LSTM", text, data.device());
   const int64_t symbols = text.symbols;
-  task.make_model = [symbols] { return std::make_unique<CharLstm>(symbols); };
+  task.make_model = [symbols] { return std::make_unique<CharLSTM>(symbols); };
   return task;
 }
 

@@ -44,8 +44,8 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const ParameterList& list, cons
     return std::make_unique<optim::AdamW>(
         list, optim::AdamWOptions{.lr = lr, .weight_decay = recipe.decay});
   }
-  return std::make_unique<optim::Sgd>(
-      list, optim::SgdOptions{.lr = lr, .momentum = recipe.momentum, .weight_decay = recipe.decay});
+  return std::make_unique<optim::SGD>(
+      list, optim::SGDOptions{.lr = lr, .momentum = recipe.momentum, .weight_decay = recipe.decay});
 }
 
 // A dynamic scale finds its place within a short run: it starts at 2^16 and grows after 500 steps.

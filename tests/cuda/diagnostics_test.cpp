@@ -70,7 +70,7 @@ TEST_F(Diagnostics, WhatDoesNotWaitIsNotFound) {
   sum(relu(x * 2.0)).backward();
   EXPECT_EQ(host.at(0), 1);
   host.to(Device{});
-  const AllowHostSync allowed;
+  const AllowHostSyncGuard allowed;
   EXPECT_EQ(x.grad().at(0), 2);
 }
 

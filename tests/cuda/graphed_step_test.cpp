@@ -32,7 +32,7 @@ struct Training {
   }
   nn::Sequential model;
   std::unique_ptr<optim::AdamW> adam;
-  optim::LossScaler scaler{optim::ScalerOptions{.init_scale = 1024, .growth_interval = 3}};
+  optim::LossScaler scaler{optim::LossScalerOptions{.init_scale = 1024, .growth_interval = 3}};
 };
 
 // Inputs of a step, from a separate generator; one step in six has an input that overflows.

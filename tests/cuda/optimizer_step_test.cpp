@@ -146,9 +146,9 @@ struct LayerwiseTraining {
     return scaler.step(lamb);
   }
   TestParameters parameters;
-  optim::Lamb lamb;
+  optim::LAMB lamb;
   optim::LossScaler scaler;
-  optim::OneCycle schedule;
+  optim::OneCycleLR schedule;
   std::vector<Tensor> inputs;
 };
 

@@ -30,14 +30,14 @@ constexpr Device kFirst{Device::kEmulated, 0}, kSecond{Device::kEmulated, 1};
 struct Parts {
   Parts(Device at, Device then) {
     manual_seed(7);
-    encoder = std::make_unique<nn::Mlp>(nn::MlpOptions{.in = 5, .hidden = {8}, .classes = 6});
-    decoder = std::make_unique<nn::Mlp>(nn::MlpOptions{.in = 6, .hidden = {8}, .classes = 3});
+    encoder = std::make_unique<nn::MLP>(nn::MLPOptions{.in = 5, .hidden = {8}, .classes = 6});
+    decoder = std::make_unique<nn::MLP>(nn::MLPOptions{.in = 6, .hidden = {8}, .classes = 3});
     encoder->to(at);
     decoder->to(then);
     encoder->to(DType::f64);
     decoder->to(DType::f64);
   }
-  std::unique_ptr<nn::Mlp> encoder, decoder;
+  std::unique_ptr<nn::MLP> encoder, decoder;
 };
 
 struct Batch {

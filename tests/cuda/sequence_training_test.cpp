@@ -63,9 +63,9 @@ Batch image_batch(int64_t step) {
   return batch;
 }
 
-class Gpt : public nn::Module {
+class GPT : public nn::Module {
  public:
-  Gpt() {
+  GPT() {
     register_module("wte", wte_);
     register_module("wpe", wpe_);
     register_module("first", first_);
@@ -165,8 +165,8 @@ void expect_same_losses(const std::function<Batch(int64_t)>& draw) {
   EXPECT_LT(last, 0.98 * first) << "it does not learn";
 }
 
-TEST(SequenceTraining, Gpt) { expect_same_losses<Gpt>(token_batch); }
-TEST(SequenceTraining, LstmClassifier) { expect_same_losses<Classifier>(sequence_batch); }
+TEST(SequenceTraining, GPT) { expect_same_losses<GPT>(token_batch); }
+TEST(SequenceTraining, LSTMClassifier) { expect_same_losses<Classifier>(sequence_batch); }
 TEST(SequenceTraining, ResNetBlock) { expect_same_losses<ResNetBlock>(image_batch); }
 
 }  // namespace

@@ -41,7 +41,7 @@ Outcome train(int64_t samples, train::TrainerOptions options) {
   optim::AdamW adam(model.parameters(), {.lr = 0.01});
   // The first scales overflow.
   optim::LossScaler scaler({.init_scale = 0x1p22, .growth_interval = 5});
-  optim::OneCycle schedule(adam, {.max_lr = 0.02, .total_steps = 40});
+  optim::OneCycleLR schedule(adam, {.max_lr = 0.02, .total_steps = 40});
   options.progress = false;
   train::Trainer trainer(
       {.model = model, .optimizer = adam, .scaler = &scaler, .schedule = &schedule},

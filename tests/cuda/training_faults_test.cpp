@@ -53,7 +53,7 @@ struct Training {
   }
   nn::Sequential model;
   std::unique_ptr<optim::AdamW> adam;
-  optim::LossScaler scaler{optim::ScalerOptions{.init_scale = 1024}};
+  optim::LossScaler scaler{optim::LossScalerOptions{.init_scale = 1024}};
   Tensor images, labels;
 };
 

@@ -51,7 +51,7 @@ std::vector<double> losses(const MakeModel& make, Device device, const Recipe& r
   std::unique_ptr<nn::Module> model = make();
   model->to(device, recipe.precision);
   optim::AdamW adam(model->parameters(), {.lr = recipe.lr, .weight_decay = 0.01});
-  optim::LossScaler scaler(optim::ScalerOptions{.growth_interval = 10});
+  optim::LossScaler scaler(optim::LossScalerOptions{.growth_interval = 10});
   std::vector<double> out;
   for (int step = 0; step < steps; ++step) {
     const data::Batch batch = draw_batch(step);
@@ -80,12 +80,12 @@ void expect_same_training(const MakeModel& make, const Recipe& recipe) {
 }
 
 std::unique_ptr<nn::Module> make_mlp() {
-  return std::make_unique<nn::Mlp>(
-      nn::MlpOptions{.in = kSide * kSide, .hidden = {64, 48}, .classes = kClasses});
+  return std::make_unique<nn::MLP>(
+      nn::MLPOptions{.in = kSide * kSide, .hidden = {64, 48}, .classes = kClasses});
 }
 std::unique_ptr<nn::Module> make_cnn() {
-  return std::make_unique<nn::Cnn>(
-      nn::CnnOptions{.channels = 1, .classes = kClasses, .height = kSide, .width = kSide});
+  return std::make_unique<nn::CNN>(
+      nn::CNNOptions{.channels = 1, .classes = kClasses, .height = kSide, .width = kSide});
 }
 
 TEST(DeviceTraining, MlpInSinglePrecision) { expect_same_training(make_mlp, kSingle); }

@@ -48,9 +48,9 @@ TEST(ResNet, Runs) {
 }
 
 // Plain gradient descent on one batch, by hand: the optimizers live in another library.
-TEST(Cnn, LearnsABatch) {
+TEST(CNN, LearnsABatch) {
   manual_seed(5);
-  Cnn net({.classes = 3, .height = 12, .width = 12, .dropout = 0});
+  CNN net({.classes = 3, .height = 12, .width = 12, .dropout = 0});
   const Tensor x = randn({12, 1, 12, 12});
   Tensor y = empty({12}, DType::i64);
   for (int i = 0; i < 12; ++i) {

@@ -158,8 +158,8 @@ TEST(LSTM, LayersAndDirections) {
   EXPECT_EQ(layer.weights[2].weight_ih.sizes(), (Dims{16, 8}));
   EXPECT_LE(layer.weights[0].weight_hh.at(5), 0.5);
   const Tensor x = randn({5, 2, 3});
-  const RnnState start{randn({4, 2, 4}), randn({4, 2, 4})};
-  const RnnResult got = layer.run(x, start);
+  const RecurrentState start{randn({4, 2, 4}), randn({4, 2, 4})};
+  const RecurrentResult got = layer.run(x, start);
   Tensor h = x;
   for (int64_t l = 0; l < 2; ++l) {
     std::vector<Tensor> outputs;
@@ -187,9 +187,9 @@ TEST(LSTM, Projection) {
   EXPECT_EQ(layer.weights[2].weight_hh.sizes(), (Dims{20, 2}));
   EXPECT_EQ(layer.weights[3].weight_hr.sizes(), (Dims{2, 5}));
   const Tensor x = randn({4, 2, 3}), upstream = randn({4, 2, 4}), last = randn({4, 2, 2});
-  const RnnState start{randn({4, 2, 2}), randn({4, 2, 5})};
+  const RecurrentState start{randn({4, 2, 2}), randn({4, 2, 5})};
 
-  const auto gradients = [&](const RnnResult& y) {
+  const auto gradients = [&](const RecurrentResult& y) {
     (sum(y.output * upstream) + sum(y.state.h * last) + sum(y.state.c)).backward();
     std::vector<Tensor> all{y.output.detach(), y.state.h.detach(), y.state.c.detach()};
     for (const auto& [name, parameter] : layer.named_parameters()) {
@@ -223,7 +223,7 @@ TEST(LSTM, Projection) {
       }
       input = cat(sides, 2);
     }
-    return RnnResult{input, {stack(h_n), stack(c_n)}};
+    return RecurrentResult{input, {stack(h_n), stack(c_n)}};
   };
   const std::vector<Tensor> got = gradients(layer.run(x, start)), expected = gradients(composed());
   ASSERT_EQ(got.size(), expected.size());
@@ -242,7 +242,7 @@ TEST(Recurrent, LayoutsStatesDropoutAndErrors) {
   GRU gru_layer({.input = 3, .hidden = 4}), first({.input = 3, .hidden = 4, .batch_first = true});
   first.load_state(gru_layer.state());
   const Tensor x = randn({5, 2, 3});
-  const RnnResult y = gru_layer.run(x);
+  const RecurrentResult y = gru_layer.run(x);
   EXPECT_LT(largest_difference(y.output, transpose(first(transpose(x, 0, 1)), 0, 1)), 1e-6);
   EXPECT_FALSE(y.state.c.defined());
   EXPECT_EQ(largest_difference(select(y.state.h, 0, 0), select(y.output, 0, 4)), 0);

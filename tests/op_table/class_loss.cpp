@@ -119,7 +119,7 @@ OpRow class_row(const std::string& name, const ClassCase& c, bool soft) {
 }
 
 std::vector<ErrorCase> nll_errors() {
-  const auto with = [](const Dims& x, const Tensor& target, const NllLossOptions& options = {}) {
+  const auto with = [](const Dims& x, const Tensor& target, const NLLLossOptions& options = {}) {
     return [=] { nll_loss(ones(x), target, options); };
   };
   const Tensor good = zeros({4}, DType::i64);
@@ -284,7 +284,7 @@ OpRow ctc_row(Reduction reduction, int64_t blank, bool joined) {
 
 std::vector<ErrorCase> ctc_errors() {
   const auto with = [](const Tensor& targets, std::initializer_list<double> inputs,
-                       std::initializer_list<double> lengths, const CtcLossOptions& options = {}) {
+                       std::initializer_list<double> lengths, const CTCLossOptions& options = {}) {
     const Tensor in = from_values(inputs, {2}, DType::i64);
     const Tensor len = from_values(lengths, {2}, DType::i64);
     return [=] { ctc_loss(ones({5, 2, 4}), targets, in, len, options); };

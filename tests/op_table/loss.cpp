@@ -57,7 +57,7 @@ Array cross_entropy_of(const Arrays& in, const LossCase& c) {
 
 std::vector<ErrorCase> cross_entropy_errors() {
   const auto with = [](const Dims& x, const Tensor& target,
-                       const CrossEntropyOptions& options = {}) {
+                       const CrossEntropyLossOptions& options = {}) {
     return [=] { cross_entropy(ones(x), target, options); };
   };
   const Tensor good = zeros({4}, DType::i64);
@@ -100,7 +100,7 @@ OpRow cross_entropy_row(const LossCase& c) {
   row.domains = {
       {}, {.classes = kClasses}, {.low = 0.5, .high = 2, .statistic = true, .fixed = true}};
   row.function = [c](const Tensors& in) {
-    CrossEntropyOptions options{c.reduction, c.ignore_index, c.smoothing, {}};
+    CrossEntropyLossOptions options{c.reduction, c.ignore_index, c.smoothing, {}};
     if (c.weighted) {
       options.weight = in[2].detach();
     }

@@ -32,7 +32,7 @@ std::vector<ParameterSpec> specs(DType dtype) {
 class Training {
  public:
   Training(DType dtype, bool masters, Device device,
-           ScalerOptions options = {.init_scale = 1024, .growth_interval = 7})
+           LossScalerOptions options = {.init_scale = 1024, .growth_interval = 7})
       : seeded_((manual_seed(1), true)),
         parameters(specs(dtype), masters, device),
         scaler(options) {}
@@ -142,8 +142,8 @@ TEST(DeviceStep, AdamWFollowsTheCpu) {
 
 TEST(DeviceStep, SgdFollowsTheCpu) {
   const auto make = [](const ParameterList& list) {
-    return std::make_unique<Sgd>(
-        list, SgdOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
+    return std::make_unique<SGD>(
+        list, SGDOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
   };
   expect_equivalent(make, DType::f32, false);
   expect_equivalent(make, DType::f16, true);
@@ -156,16 +156,16 @@ TEST(DeviceStep, OtherOptimizersFollowTheCpu) {
     expect_equivalent(make, DType::f16, true);
   };
   all([](const ParameterList& list) {
-    return std::make_unique<Rmsprop>(
-        list, RmspropOptions{.eps = 1e-3, .weight_decay = 0.01, .momentum = 0.9, .centered = true});
+    return std::make_unique<RMSprop>(
+        list, RMSpropOptions{.eps = 1e-3, .weight_decay = 0.01, .momentum = 0.9, .centered = true});
   });
   all([](const ParameterList& list) {
     return std::make_unique<Adagrad>(list, AdagradOptions{.lr = 0.1, .lr_decay = 0.1});
   });
   all([](const ParameterList& list) {
-    return std::make_unique<Lamb>(list, LambOptions{.lr = 0.02});
+    return std::make_unique<LAMB>(list, LAMBOptions{.lr = 0.02});
   });
-  all([](const ParameterList& list) { return std::make_unique<Lars>(list, LarsOptions{}); });
+  all([](const ParameterList& list) { return std::make_unique<LARS>(list, LARSOptions{}); });
 }
 
 TEST(DeviceStep, GroupsHaveTheirOwnRates) {
@@ -182,8 +182,8 @@ TEST(DeviceStep, GroupsHaveTheirOwnRates) {
 
 TEST(DeviceStep, AScheduleMovesWithAppliedSteps) {
   Training cpu(DType::f32, false, Device{}), device(DType::f32, false, test_device());
-  Sgd on_cpu(cpu.parameters.list, {.lr = 0.5}), on_device(device.parameters.list, {.lr = 0.5});
-  ExponentialLr slow(on_cpu, {.gamma = 0.5}), other(on_device, {.gamma = 0.5});
+  SGD on_cpu(cpu.parameters.list, {.lr = 0.5}), on_device(device.parameters.list, {.lr = 0.5});
+  ExponentialLR slow(on_cpu, {.gamma = 0.5}), other(on_device, {.gamma = 0.5});
   for (int step = 0; step < 8; ++step) {
     const int bad = step == 3 || step == 4 ? 0 : -1;
     cpu.give_gradients(step, bad, -1);
@@ -206,7 +206,7 @@ TEST(DeviceStep, AScheduleOfManySteps) {
     return parameters.list.filter([&](const Parameter& p) { return p.name == name; });
   };
   AdamW adam({{only("a")}, {only("b"), 0.5}}, {.lr = 1});
-  OneCycle schedule(adam, {.max_lr = 0.1, .total_steps = 2500});
+  OneCycleLR schedule(adam, {.max_lr = 0.1, .total_steps = 2500});
   const Tensor applied = zeros({1}, DType::f64, test_device());
   const Tensor skipped = ones({1}, DType::f64, test_device());
   int64_t position = 0;
@@ -233,7 +233,7 @@ TEST(DeviceStep, AccumulatesOneScaleOverAWindow) {
   std::vector<double> values[2];
   for (const Device where : {Device{}, test_device()}) {
     Training run(DType::f32, false, where);
-    Sgd sgd(run.parameters.list, {.lr = 0.1});
+    SGD sgd(run.parameters.list, {.lr = 0.1});
     for (int step = 0; step < 6; ++step) {
       run.give_gradients(step, -1, -1);
       const bool full = step % 3 == 2;
@@ -260,7 +260,7 @@ TEST(DeviceStep, GradientsOfAnotherOptimizerKeepTheirScale) {
   const auto only = [&](const std::string& name) {
     return parameters.list.filter([&](const Parameter& p) { return p.name == name; });
   };
-  Sgd first(only("a"), {.lr = 1}), second(only("b"), {.lr = 1});
+  SGD first(only("a"), {.lr = 1}), second(only("b"), {.lr = 1});
   LossScaler scaler({.init_scale = 8, .growth_interval = 1});
   const std::vector<double> before = values_of(parameters.list[1].value);
   const auto backward = [&](size_t i, double x) {
@@ -284,7 +284,7 @@ TEST(DeviceStep, GradientsOfAnotherOptimizerKeepTheirScale) {
 
 TEST(DeviceStep, AnErrorAtTheFloorStopsUpdatesUntilItIsThrown) {
   TestParameters parameters({{"first", {2}}, {"second", {2}}});
-  Sgd sgd(parameters.list, {.lr = 1});
+  SGD sgd(parameters.list, {.lr = 1});
   LossScaler scaler({.init_scale = 4, .min_scale = 4});
   const std::vector<double> before = values_of(parameters.list[0].value);
   const auto step = [&](double x) {

@@ -25,7 +25,7 @@ Tensor loss_of(const TestParameters& parameters, const Tensor& x) {
 
 TEST(LossScaler, StepAppliesTheTrueGradient) {
   const TestParameters parameters({{"w", {3}}});
-  Sgd sgd(parameters.list, {.lr = 1});
+  SGD sgd(parameters.list, {.lr = 1});
   LossScaler scaler({.init_scale = 1024});
   const std::vector<double> before = values_of(parameters.list[0].value);
   scaler.scale(loss_of(parameters, from_values({1, 2, 4}, {3})), 0.5).backward();
@@ -41,7 +41,7 @@ TEST(LossScaler, StepAppliesTheTrueGradient) {
 
 TEST(LossScaler, ClipsTheTrueNorm) {
   const TestParameters parameters({{"w", {2}}});
-  Sgd sgd(parameters.list, {.lr = 1});
+  SGD sgd(parameters.list, {.lr = 1});
   LossScaler scaler;
   const double before = parameters.list[0].value.at(0);
   scaler.scale(loss_of(parameters, from_values({3, 4}, {2}))).backward();
@@ -52,7 +52,7 @@ TEST(LossScaler, ClipsTheTrueNorm) {
 
 TEST(LossScaler, BacksOffUntilTheGradientFits) {
   const TestParameters parameters({{"w", {1}, DType::f16}}, true);
-  Sgd sgd(parameters.list, {.lr = 1e-3});
+  SGD sgd(parameters.list, {.lr = 1e-3});
   LossScaler scaler;
   int skipped = 0;
   for (int i = 0; i < 10; ++i) {  // the gradient 100 fits f16 up to a scale of 2^9
@@ -67,7 +67,7 @@ TEST(LossScaler, BacksOffUntilTheGradientFits) {
 
 TEST(LossScaler, FixedScaleSkipsAndStays) {
   const TestParameters parameters({{"w", {1}}});
-  Sgd sgd(parameters.list, {.lr = 1});
+  SGD sgd(parameters.list, {.lr = 1});
   LossScaler scaler = LossScaler::fixed(1000);
   scaler.scale(loss_of(parameters, from_values({INFINITY}, {1}))).backward();
   EXPECT_EQ(scaler.step(sgd), StepOutcome::overflow);
@@ -78,7 +78,7 @@ TEST(LossScaler, FixedScaleSkipsAndStays) {
 std::string error_at_floor(double floor,
                            const std::function<void(TestParameters&, LossScaler&)>& f) {
   TestParameters parameters({{"first", {1}}, {"second", {1}}});
-  Sgd sgd(parameters.list, {.lr = 1});
+  SGD sgd(parameters.list, {.lr = 1});
   LossScaler scaler({.init_scale = floor, .min_scale = floor});
   f(parameters, scaler);
   return error_of([&] { (void)scaler.step(sgd).value(); });
@@ -111,7 +111,7 @@ TEST(LossScaler, TheErrorAtTheFloorNamesParameterAndCause) {
 TEST(LossScaler, OtherPoliciesAtTheFloor) {
   for (AtFloor policy : {AtFloor::skip, AtFloor::fp32, AtFloor::clip}) {
     const TestParameters parameters({{"w", {2}}});
-    Sgd sgd(parameters.list, {.lr = 0});
+    SGD sgd(parameters.list, {.lr = 0});
     LossScaler scaler({.init_scale = 1, .min_scale = 1, .at_floor = policy});
     parameters.set_gradient(0, from_values({NAN, -INFINITY}, {2}));
     const bool clips = policy == AtFloor::clip;
@@ -125,7 +125,7 @@ TEST(LossScaler, OtherPoliciesAtTheFloor) {
 
 TEST(LossScaler, StateRoundTrip) {
   const TestParameters parameters({{"w", {1}}});
-  Sgd sgd(parameters.list, {.lr = 0});
+  SGD sgd(parameters.list, {.lr = 0});
   LossScaler scaler;
   for (double x : {1.0, double{INFINITY}, 1.0, 1.0}) {
     parameters.set_gradient(0, from_values({x}, {1}));

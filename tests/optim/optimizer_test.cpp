@@ -14,7 +14,7 @@ struct Reference {  // of one parameter
   int64_t updates = 0;
 };
 
-void sgd(Reference& r, const std::vector<double>& gradient, const SgdOptions& o) {
+void sgd(Reference& r, const std::vector<double>& gradient, const SGDOptions& o) {
   r.m.resize(r.p.size());
   const bool first = r.updates++ == 0;
   for (size_t i = 0; i < r.p.size(); ++i) {
@@ -83,13 +83,13 @@ void follow(Optimizer& optimizer, const TestParameters& parameters, Step step) {
   EXPECT_EQ(optimizer.step_count(), 7);
 }
 
-TEST(Sgd, FollowsTheFormula) {
-  for (const SgdOptions& options :
-       {SgdOptions{.lr = 0.1}, SgdOptions{.lr = 0.05, .momentum = 0.9},
-        SgdOptions{.lr = 0.05, .momentum = 0.8, .dampening = 0.3, .weight_decay = 0.1},
-        SgdOptions{.lr = 0.05, .momentum = 0.8, .weight_decay = 0.1, .nesterov = true}}) {
+TEST(SGD, FollowsTheFormula) {
+  for (const SGDOptions& options :
+       {SGDOptions{.lr = 0.1}, SGDOptions{.lr = 0.05, .momentum = 0.9},
+        SGDOptions{.lr = 0.05, .momentum = 0.8, .dampening = 0.3, .weight_decay = 0.1},
+        SGDOptions{.lr = 0.05, .momentum = 0.8, .weight_decay = 0.1, .nesterov = true}}) {
     const TestParameters parameters(kMixedBag);
-    Sgd optimizer(parameters.list, options);
+    SGD optimizer(parameters.list, options);
     follow(optimizer, parameters,
            [&](Reference& r, const std::vector<double>& g) { sgd(r, g, options); });
   }
@@ -120,7 +120,7 @@ TEST(Optimizer, GroupsHaveTheirOwnSettings) {
   const auto only = [&](const std::string& name) {
     return parameters.list.filter([&](const Parameter& p) { return p.name == name; });
   };
-  Sgd optimizer({{only("a")}, {only("b"), 0.5, 0.0}, {only("c")}},
+  SGD optimizer({{only("a")}, {only("b"), 0.5, 0.0}, {only("c")}},
                 {.lr = 0.1, .weight_decay = 1, .decay_norms_and_biases = false});
   EXPECT_EQ(optimizer.lr(0), 0.1);
   EXPECT_EQ(optimizer.lr(1), 0.5);
@@ -137,7 +137,7 @@ TEST(Optimizer, GroupsHaveTheirOwnSettings) {
 
 TEST(Optimizer, DividesAndClipsTheTrueGradient) {
   const TestParameters parameters({{"a", {2}}, {"b", {1}}});
-  Sgd optimizer(parameters.list, {.lr = 1});
+  SGD optimizer(parameters.list, {.lr = 1});
   parameters.set_gradient(0, from_values({6, 0}, {2}), 1);
   parameters.set_gradient(1, from_values({8}, {1}), 16);
   const double a = parameters.list[0].value.at(0), b = parameters.list[1].value.at(0);
@@ -149,7 +149,7 @@ TEST(Optimizer, DividesAndClipsTheTrueGradient) {
 
 TEST(Optimizer, TakesAGradientThatLiesOutsideTheArena) {  // as a recorded backward leaves it
   const TestParameters parameters({{"a", {2}}, {"b", {2}}});
-  Sgd optimizer(parameters.list, {.lr = 1});
+  SGD optimizer(parameters.list, {.lr = 1});
   const std::vector<double> before = values_of(parameters.list[1].value);
   parameters.set_gradient(0, zeros({2}));
   parameters.set_gradient(1, zeros({2}));
@@ -160,7 +160,7 @@ TEST(Optimizer, TakesAGradientThatLiesOutsideTheArena) {  // as a recorded backw
 
 TEST(Optimizer, AccumulatingKeepsGradients) {
   const TestParameters parameters({{"a", {2}}});
-  Sgd optimizer(parameters.list, {.lr = 1});
+  SGD optimizer(parameters.list, {.lr = 1});
   parameters.set_gradient(0, ones({2}));
   const std::vector<double> before = values_of(parameters.list[0].value);
   EXPECT_EQ(optimizer.step({.accumulating = true}), StepOutcome::accumulating);
@@ -171,7 +171,7 @@ TEST(Optimizer, AccumulatingKeepsGradients) {
 
 TEST(Optimizer, NonFiniteGradientIsAppliedUnlessChecked) {
   const TestParameters parameters({{"a", {2}}});
-  Sgd optimizer(parameters.list, {.lr = 1});
+  SGD optimizer(parameters.list, {.lr = 1});
   const std::vector<double> before = values_of(parameters.list[0].value);
   parameters.set_gradient(0, from_values({INFINITY, 1}, {2}));
   EXPECT_EQ(optimizer.first_non_finite(), "a");
@@ -259,17 +259,17 @@ TEST(Optimizer, LoadStateIsAllOrNothing) {
 TEST(Optimizer, RefusesSettingsThatMakeNoSense) {
   const TestParameters parameters({{"a", {2}}});
   const auto& list = parameters.list;
-  EXPECT_THROW(Sgd(list, {.lr = -0.1}), Error);
-  EXPECT_THROW(Sgd(list, {.lr = 0.1, .nesterov = true}), Error);
+  EXPECT_THROW(SGD(list, {.lr = -0.1}), Error);
+  EXPECT_THROW(SGD(list, {.lr = 0.1, .nesterov = true}), Error);
   EXPECT_THROW(Adam(list, {.betas = {1.0, 0.9}}), Error);
   EXPECT_THROW(AdamW(list, {.weight_decay = -1}), Error);
-  EXPECT_THROW(Sgd(ParameterList(), {}), Error);
+  EXPECT_THROW(SGD(ParameterList(), {}), Error);
   EXPECT_FALSE(parameters.arena->has_optimizer());
-  EXPECT_THROW(Sgd({{list}, {list}}, {}), Error);
-  Sgd optimizer(list, {});
+  EXPECT_THROW(SGD({{list}, {list}}, {}), Error);
+  SGD optimizer(list, {});
   EXPECT_TRUE(parameters.arena->has_optimizer());
   {
-    const Sgd second(list, {});
+    const SGD second(list, {});
     EXPECT_EQ(parameters.arena->optimizers, 2);
   }
   EXPECT_EQ(parameters.arena->optimizers, 1);

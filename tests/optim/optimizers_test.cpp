@@ -31,7 +31,7 @@ double norm(const std::vector<double>& x) {
   return std::sqrt(sum);
 }
 
-void step(Reference& r, const std::vector<double>& gradient, const RmspropOptions& o) {
+void step(Reference& r, const std::vector<double>& gradient, const RMSpropOptions& o) {
   for (size_t i = 0; i < r.p.size(); ++i) {
     const double g = gradient[i] + o.weight_decay * r.p[i];
     r.a[i] = o.alpha * r.a[i] + (1 - o.alpha) * g * g;
@@ -51,7 +51,7 @@ void step(Reference& r, const std::vector<double>& gradient, const AdagradOption
   }
 }
 
-void step(Reference& r, const std::vector<double>& gradient, const LambOptions& o) {
+void step(Reference& r, const std::vector<double>& gradient, const LAMBOptions& o) {
   const auto t = static_cast<double>(++r.updates);
   for (size_t i = 0; i < r.p.size(); ++i) {
     const double g = gradient[i];
@@ -67,7 +67,7 @@ void step(Reference& r, const std::vector<double>& gradient, const LambOptions& 
   }
 }
 
-void step(Reference& r, const std::vector<double>& gradient, const LarsOptions& o) {
+void step(Reference& r, const std::vector<double>& gradient, const LARSOptions& o) {
   const double p = norm(r.p), g = norm(gradient);
   const double ratio =
       p > 0 && g > 0 ? o.trust_coefficient * p / (g + o.weight_decay * p + o.eps) : 1;
@@ -116,10 +116,10 @@ void follow(const Options& options) {
   }
 }
 
-TEST(Rmsprop, FollowsTheFormula) {
-  follow<Rmsprop>(RmspropOptions{});
-  follow<Rmsprop>(RmspropOptions{.alpha = 0.9, .eps = 1e-3, .weight_decay = 0.1, .momentum = 0.5});
-  follow<Rmsprop>(RmspropOptions{.eps = 1e-3, .momentum = 0.9, .centered = true});
+TEST(RMSprop, FollowsTheFormula) {
+  follow<RMSprop>(RMSpropOptions{});
+  follow<RMSprop>(RMSpropOptions{.alpha = 0.9, .eps = 1e-3, .weight_decay = 0.1, .momentum = 0.5});
+  follow<RMSprop>(RMSpropOptions{.eps = 1e-3, .momentum = 0.9, .centered = true});
 }
 
 TEST(Adagrad, FollowsTheFormula) {
@@ -128,14 +128,14 @@ TEST(Adagrad, FollowsTheFormula) {
       .lr = 0.1, .lr_decay = 0.2, .weight_decay = 0.1, .initial_accumulator_value = 0.5});
 }
 
-TEST(Lamb, FollowsTheFormula) {
-  follow<Lamb>(LambOptions{.lr = 0.02});
-  follow<Lamb>(LambOptions{.betas = {0.5, 0.9}, .eps = 1e-3, .weight_decay = 0});
+TEST(LAMB, FollowsTheFormula) {
+  follow<LAMB>(LAMBOptions{.lr = 0.02});
+  follow<LAMB>(LAMBOptions{.betas = {0.5, 0.9}, .eps = 1e-3, .weight_decay = 0});
 }
 
-TEST(Lars, FollowsTheFormula) {
-  follow<Lars>(LarsOptions{});
-  follow<Lars>(LarsOptions{.momentum = 0, .weight_decay = 0.1, .trust_coefficient = 0.1});
+TEST(LARS, FollowsTheFormula) {
+  follow<LARS>(LARSOptions{});
+  follow<LARS>(LARSOptions{.momentum = 0, .weight_decay = 0.1, .trust_coefficient = 0.1});
 }
 
 using Maker = std::function<std::unique_ptr<Optimizer>(const ParameterList&)>;
@@ -143,8 +143,8 @@ using Maker = std::function<std::unique_ptr<Optimizer>(const ParameterList&)>;
 std::map<std::string, Maker> makers() {
   return {{"rmsprop",
            [](const ParameterList& list) {
-             return std::make_unique<Rmsprop>(list,
-                                              RmspropOptions{.momentum = 0.9, .centered = true});
+             return std::make_unique<RMSprop>(list,
+                                              RMSpropOptions{.momentum = 0.9, .centered = true});
            }},
           {"adagrad",
            [](const ParameterList& list) {
@@ -153,10 +153,10 @@ std::map<std::string, Maker> makers() {
            }},
           {"lamb",
            [](const ParameterList& list) {
-             return std::make_unique<Lamb>(list, LambOptions{.lr = 0.01});
+             return std::make_unique<LAMB>(list, LAMBOptions{.lr = 0.01});
            }},
           {"lars",
-           [](const ParameterList& list) { return std::make_unique<Lars>(list, LarsOptions{}); }}};
+           [](const ParameterList& list) { return std::make_unique<LARS>(list, LARSOptions{}); }}};
 }
 
 TEST(Optimizers, StateRoundTripContinuesBitIdentically) {
@@ -245,7 +245,7 @@ TEST(Optimizers, MomentumCanBeSet) {
   const auto only = [&](const std::string& name) {
     return parameters.list.filter([&](const Parameter& p) { return p.name == name; });
   };
-  Sgd sgd({{.parameters = only("a"), .momentum = 0.25}, {.parameters = only("b")}},
+  SGD sgd({{.parameters = only("a"), .momentum = 0.25}, {.parameters = only("b")}},
           {.lr = 1, .momentum = 0.5});
   EXPECT_EQ(sgd.momentum(0), 0.25);
   EXPECT_EQ(sgd.momentum(1), 0.5);
@@ -268,21 +268,21 @@ TEST(Optimizers, MomentumCanBeSet) {
   Adagrad adagrad(parameters.list);
   EXPECT_FALSE(adagrad.has_momentum());
   EXPECT_THROW(adagrad.set_momentum(0.5), Error);
-  EXPECT_THROW(Sgd(parameters.list, {}).momentum(), Error);
-  EXPECT_THROW(Sgd({{.parameters = only("a"), .momentum = 0.5}}, {}), Error);
+  EXPECT_THROW(SGD(parameters.list, {}).momentum(), Error);
+  EXPECT_THROW(SGD({{.parameters = only("a"), .momentum = 0.5}}, {}), Error);
 }
 
 TEST(Optimizers, RefuseSettingsThatMakeNoSense) {
   const TestParameters parameters({{"a", {2}}});
   const auto& list = parameters.list;
-  EXPECT_THROW(Rmsprop(list, {.alpha = 1.5}), Error);
-  EXPECT_THROW(Rmsprop(list, {.eps = -1}), Error);
-  EXPECT_THROW(Rmsprop(list, {.momentum = -0.1}), Error);
+  EXPECT_THROW(RMSprop(list, {.alpha = 1.5}), Error);
+  EXPECT_THROW(RMSprop(list, {.eps = -1}), Error);
+  EXPECT_THROW(RMSprop(list, {.momentum = -0.1}), Error);
   EXPECT_THROW(Adagrad(list, {.lr_decay = -1}), Error);
   EXPECT_THROW(Adagrad(list, {.initial_accumulator_value = -1}), Error);
-  EXPECT_THROW(Lamb(list, {.betas = {0.9, 1}}), Error);
-  EXPECT_THROW(Lars(list, {.trust_coefficient = 0}), Error);
-  EXPECT_THROW(Lars(list, {.lr = -1}), Error);
+  EXPECT_THROW(LAMB(list, {.betas = {0.9, 1}}), Error);
+  EXPECT_THROW(LARS(list, {.trust_coefficient = 0}), Error);
+  EXPECT_THROW(LARS(list, {.lr = -1}), Error);
   EXPECT_FALSE(parameters.arena->has_optimizer());
 }
 

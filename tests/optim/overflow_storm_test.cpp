@@ -170,10 +170,10 @@ TEST(OverflowStorm, PoliciesSkipFullPrecisionAndClip) {
 }
 
 // Least squares in f16, in which one step in ten overflows.
-void expect_to_converge(const ScalerOptions& options, int steps) {
+void expect_to_converge(const LossScalerOptions& options, int steps) {
   manual_seed(3);
   const TestParameters parameters({{"w", {8}, DType::f16}}, true);
-  Sgd sgd(parameters.list, {.lr = 0.1f});
+  SGD sgd(parameters.list, {.lr = 0.1f});
   LossScaler scaler(options);
   const Tensor target = on_test_device(randn({8}));
   const auto distance = [&] {

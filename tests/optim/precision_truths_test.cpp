@@ -21,7 +21,7 @@ double after_small_updates(bool masters) {
   if (masters) {
     parameters.arena->segments()[0].masters.fill_(1);
   }
-  Sgd sgd(parameters.list, {.lr = 0x1p-13});
+  SGD sgd(parameters.list, {.lr = 0x1p-13});
   for (int i = 0; i < 100; ++i) {
     parameters.set_gradient(0, ones({1}));
     EXPECT_EQ(sgd.step(), StepOutcome::applied);
@@ -60,7 +60,7 @@ TEST(Truths, TinyScaledGradientsReachTheMaster) {
   const TestParameters parameters({{"w", {1}, DType::f16}}, true);
   NoGradGuard guard;
   parameters.arena->segments()[0].masters.fill_(0);
-  Sgd sgd(parameters.list, {.lr = 1});
+  SGD sgd(parameters.list, {.lr = 1});
   parameters.set_gradient(0, from_values({0x1p-28}, {1}), 0x1p16);
   LossScaler scaler;
   ASSERT_EQ(scaler.step(sgd), StepOutcome::applied);

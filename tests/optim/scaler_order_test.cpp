@@ -31,7 +31,7 @@ struct Trained {
       groups = {{all.filter(is_b)}, {all.filter(is_not_b)}};
     }
     adam.emplace(groups, AdamWOptions{.lr = 0.01f, .weight_decay = 0});
-    scaler.emplace(ScalerOptions{.init_scale = scale});
+    scaler.emplace(LossScalerOptions{.init_scale = scale});
   }
 
   // The mean loss of a micro-batch.

@@ -14,7 +14,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 
 struct Row {
   const char* name;
-  ScalerOptions options;
+  LossScalerOptions options;
   std::string steps;  // '.' finite, 'x' overflow
   double scale;
   int64_t tracker, skipped;
@@ -78,13 +78,13 @@ TEST(ScalerState, KnowsItsFloor) {
 }
 
 TEST(ScalerState, RefusesBadOptions) {
-  for (const ScalerOptions& options :
-       {ScalerOptions{.init_scale = 0}, ScalerOptions{.init_scale = NAN},
-        ScalerOptions{.init_scale = kInf, .max_scale = kInf}, ScalerOptions{.growth_factor = 0.5},
-        ScalerOptions{.backoff_factor = 0}, ScalerOptions{.backoff_factor = 2},
-        ScalerOptions{.growth_interval = 0}, ScalerOptions{.init_scale = 1000},
-        ScalerOptions{.growth_factor = 1.5}, ScalerOptions{.init_scale = 2, .min_scale = 4},
-        ScalerOptions{.min_scale = -1}}) {
+  for (const LossScalerOptions& options :
+       {LossScalerOptions{.init_scale = 0}, LossScalerOptions{.init_scale = NAN},
+        LossScalerOptions{.init_scale = kInf, .max_scale = kInf},
+        LossScalerOptions{.growth_factor = 0.5}, LossScalerOptions{.backoff_factor = 0},
+        LossScalerOptions{.backoff_factor = 2}, LossScalerOptions{.growth_interval = 0},
+        LossScalerOptions{.init_scale = 1000}, LossScalerOptions{.growth_factor = 1.5},
+        LossScalerOptions{.init_scale = 2, .min_scale = 4}, LossScalerOptions{.min_scale = -1}}) {
     EXPECT_THROW(ScalerState{options}, Error);
   }
   ScalerState state({});

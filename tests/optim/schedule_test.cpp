@@ -15,13 +15,13 @@ using std::numbers::pi;
 
 TEST(Schedule, ClosedForms) {
   const double b = 0.1;
-  const StepLr step(b, {.step_size = 3, .gamma = 0.5});
-  const MultiStepLr multi(b, {.milestones = {2, 4, 5}, .gamma = 0.1});
-  const ExponentialLr exponential(b, {.gamma = 0.9});
-  const CosineAnnealing cosine(b, {.t_max = 10, .eta_min = 0.01});
-  const CosineWarmRestarts restarts(b, {.t_0 = 4, .t_mult = 2});
-  const LinearLr linear(b, {.start_factor = 0.2, .end_factor = 0.8, .total_iters = 4});
-  const PolynomialLr polynomial(b, {.total_iters = 8, .power = 2});
+  const StepLR step(b, {.step_size = 3, .gamma = 0.5});
+  const MultiStepLR multi(b, {.milestones = {2, 4, 5}, .gamma = 0.1});
+  const ExponentialLR exponential(b, {.gamma = 0.9});
+  const CosineAnnealingLR cosine(b, {.t_max = 10, .eta_min = 0.01});
+  const CosineAnnealingWarmRestarts restarts(b, {.t_0 = 4, .t_mult = 2});
+  const LinearLR linear(b, {.start_factor = 0.2, .end_factor = 0.8, .total_iters = 4});
+  const PolynomialLR polynomial(b, {.total_iters = 8, .power = 2});
   const WarmupCosine warmup(b, {.warmup = 4, .total = 12, .min_ratio = 0.1});
   EXPECT_EQ(Constant(b).rate(1000), b);
   EXPECT_DOUBLE_EQ(step.rate(2), b);
@@ -47,7 +47,7 @@ TEST(Schedule, ClosedForms) {
 }
 
 TEST(Schedule, OneCycleGoesUpAndDown) {
-  const OneCycle two(9.0, {.max_lr = 1, .total_steps = 101, .pct_start = 0.4});
+  const OneCycleLR two(9.0, {.max_lr = 1, .total_steps = 101, .pct_start = 0.4});
   EXPECT_DOUBLE_EQ(two.rate(0), 1 / 25.0);
   EXPECT_NEAR(two.rate(39), 1, 2e-3);
   EXPECT_DOUBLE_EQ(two.rate(100), 1 / 25e4);
@@ -55,43 +55,44 @@ TEST(Schedule, OneCycleGoesUpAndDown) {
   EXPECT_DOUBLE_EQ(two.momentum(0), 0.95);
   EXPECT_NEAR(two.momentum(39), 0.85, 1e-3);
   EXPECT_DOUBLE_EQ(two.momentum(100), 0.95);
-  const OneCycle three(0.0, {.max_lr = 1,
-                             .total_steps = 100,
-                             .pct_start = 0.25,
-                             .cosine = false,
-                             .cycle_momentum = false,
-                             .three_phase = true});
+  const OneCycleLR three(0.0, {.max_lr = 1,
+                               .total_steps = 100,
+                               .pct_start = 0.25,
+                               .cosine = false,
+                               .cycle_momentum = false,
+                               .three_phase = true});
   EXPECT_DOUBLE_EQ(three.rate(24), 1);
   EXPECT_DOUBLE_EQ(three.rate(12), 1 / 25.0 + (1 - 1 / 25.0) / 2);
   EXPECT_DOUBLE_EQ(three.rate(48), 1 / 25.0);
   EXPECT_DOUBLE_EQ(three.rate(99), 1 / 25e4);
   EXPECT_FALSE(three.drives_momentum());
   EXPECT_THROW(three.momentum(0), Error);
-  const OneCycle short_rise(1.0, {.max_lr = 1, .total_steps = 10, .pct_start = 0});
+  const OneCycleLR short_rise(1.0, {.max_lr = 1, .total_steps = 10, .pct_start = 0});
   EXPECT_TRUE(std::isfinite(short_rise.rate(0)));
 }
 
 TEST(Schedule, OneCycleDrivesTheMomentum) {
   const TestParameters parameters({{"a", {2}}});
   AdamW adam(parameters.list, {});
-  OneCycle schedule(adam, {.max_lr = 0.5, .total_steps = 20});
+  OneCycleLR schedule(adam, {.max_lr = 0.5, .total_steps = 20});
   EXPECT_DOUBLE_EQ(adam.lr(), 0.5 / 25);
   EXPECT_DOUBLE_EQ(adam.momentum(), 0.95);
   schedule.set_step(5);
   EXPECT_DOUBLE_EQ(adam.momentum(), 0.85);
-  Sgd plain(parameters.list, {});
-  EXPECT_THROW(OneCycle(plain, {.max_lr = 0.5, .total_steps = 20}), Error);
-  EXPECT_NO_THROW(OneCycle(plain, {.max_lr = 0.5, .total_steps = 20, .cycle_momentum = false}));
+  SGD plain(parameters.list, {});
+  EXPECT_THROW(OneCycleLR(plain, {.max_lr = 0.5, .total_steps = 20}), Error);
+  EXPECT_NO_THROW(OneCycleLR(plain, {.max_lr = 0.5, .total_steps = 20, .cycle_momentum = false}));
 }
 
-TEST(ReduceLrOnPlateau, LowersTheRateAfterPatience) {
+TEST(ReduceLROnPlateau, LowersTheRateAfterPatience) {
   const TestParameters parameters({{"a", {2}}, {"b", {2}}});
   const auto only = [&](const std::string& name) {
     return parameters.list.filter([&](const Parameter& p) { return p.name == name; });
   };
-  Sgd optimizer({{only("a")}, {only("b"), 0.5}}, {.lr = 1});
-  const PlateauOptions options{.factor = 0.5, .patience = 1, .cooldown = 1, .min_lr = 0.3};
-  ReduceLrOnPlateau plateau(optimizer, options);
+  SGD optimizer({{only("a")}, {only("b"), 0.5}}, {.lr = 1});
+  const ReduceLROnPlateauOptions options{
+      .factor = 0.5, .patience = 1, .cooldown = 1, .min_lr = 0.3};
+  ReduceLROnPlateau plateau(optimizer, options);
   for (double metric : {3.0, 2.0, 2.0, 2.0}) {
     plateau.advance(metric);
   }
@@ -100,24 +101,24 @@ TEST(ReduceLrOnPlateau, LowersTheRateAfterPatience) {
   plateau.advance(NAN);  // in the cooldown
   plateau.advance(NAN);
   EXPECT_EQ(optimizer.lr(0), 0.5);
-  Sgd other({{only("a")}, {only("b"), 0.5}}, {.lr = 0.5});
-  ReduceLrOnPlateau resumed(other, options);
+  SGD other({{only("a")}, {only("b"), 0.5}}, {.lr = 0.5});
+  ReduceLROnPlateau resumed(other, options);
   resumed.load_state(plateau.state_scalars());
   EXPECT_EQ(resumed.best(), 2);
   resumed.advance(2.5);
   plateau.advance(2.5);
   EXPECT_EQ(optimizer.lr(0), 0.3);
   EXPECT_EQ(other.lr(0), 0.3);
-  EXPECT_THROW(ReduceLrOnPlateau(1.0, {.factor = 1}), Error);
-  EXPECT_THROW(ReduceLrOnPlateau(1.0, {.patience = -1}), Error);
-  EXPECT_FALSE(ReduceLrOnPlateau(1.0, {}).state_scalars().contains("best"));
+  EXPECT_THROW(ReduceLROnPlateau(1.0, {.factor = 1}), Error);
+  EXPECT_THROW(ReduceLROnPlateau(1.0, {.patience = -1}), Error);
+  EXPECT_FALSE(ReduceLROnPlateau(1.0, {}).state_scalars().contains("best"));
 }
 
 TEST(Schedule, MovesOnlyWithAppliedSteps) {
   const TestParameters parameters({{"a", {2}}, {"b", {2}}});
   const auto first = parameters.list.filter([](const Parameter& p) { return p.name == "a"; });
   const auto second = parameters.list.filter([](const Parameter& p) { return p.name == "b"; });
-  Sgd optimizer({{first}, {second, 0.5}}, {.lr = 1});
+  SGD optimizer({{first}, {second, 0.5}}, {.lr = 1});
   WarmupCosine schedule(optimizer, {.warmup = 2, .total = 10});
   EXPECT_EQ(optimizer.lr(0), 0.5);
   EXPECT_EQ(optimizer.lr(1), 0.25);
@@ -133,9 +134,9 @@ TEST(Schedule, MovesOnlyWithAppliedSteps) {
 }
 
 TEST(Schedule, RefusesBadOptions) {
-  EXPECT_THROW(StepLr(0.1, {.step_size = 0}), Error);
+  EXPECT_THROW(StepLR(0.1, {.step_size = 0}), Error);
   EXPECT_THROW(WarmupCosine(0.1, {.warmup = 5, .total = 4}), Error);
-  EXPECT_THROW(CosineAnnealing(0.1, {.t_max = 0}), Error);
+  EXPECT_THROW(CosineAnnealingLR(0.1, {.t_max = 0}), Error);
   EXPECT_NO_THROW(WarmupCosine(0.1, {.warmup = 0, .total = 0}));
 }
 

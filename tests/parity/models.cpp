@@ -58,7 +58,7 @@ std::unique_ptr<nn::Module> make_model(const CaseFile& file, const Case& c, DTyp
   std::unique_ptr<nn::Module> model;
   if (c.op == "model_mlp") {
     const Dims first = sizes("fc1.weight"), last = sizes("fc3.weight");
-    model = std::make_unique<nn::Mlp>(nn::MlpOptions{
+    model = std::make_unique<nn::MLP>(nn::MLPOptions{
         .in = first[1], .hidden = {first[0], sizes("fc2.weight")[0]}, .classes = last[0]});
   } else if (c.op == "model_convnet") {
     const Dims first = sizes("conv1.weight");

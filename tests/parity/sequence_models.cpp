@@ -13,9 +13,9 @@
 namespace binade::parity {
 namespace {
 
-class GptBlock : public nn::Module {
+class GPTBlock : public nn::Module {
  public:
-  GptBlock(int64_t dim, int64_t heads, double eps)
+  GPTBlock(int64_t dim, int64_t heads, double eps)
       : heads_(heads),
         ln1_({.normalized_shape = {dim}, .eps = eps}),
         ln2_({.normalized_shape = {dim}, .eps = eps}),
@@ -52,16 +52,16 @@ class GptBlock : public nn::Module {
   nn::Linear qkv_, proj_, fc_, out_;
 };
 
-class Gpt : public nn::Module {
+class GPT : public nn::Module {
  public:
-  Gpt(const Dims& wte, const Dims& wpe, const Json& attrs)
+  GPT(const Dims& wte, const Dims& wpe, const Json& attrs)
       : wte_({.count = wte[0], .width = wte[1]}),
         wpe_({.count = wpe[0], .width = wpe[1]}),
         ln_f_({.normalized_shape = {wte[1]}, .eps = attrs.at("ln_eps")}) {
     register_module("wte", wte_);
     register_module("wpe", wpe_);
     for (int64_t i = 0; i < attrs.at("layers"); ++i) {
-      blocks_.push_back(std::make_unique<GptBlock>(wte[1], attrs.at("heads"), attrs.at("ln_eps")));
+      blocks_.push_back(std::make_unique<GPTBlock>(wte[1], attrs.at("heads"), attrs.at("ln_eps")));
       register_module("h" + std::to_string(i), *blocks_.back());
     }
     register_module("ln_f", ln_f_);
@@ -77,13 +77,13 @@ class Gpt : public nn::Module {
  private:
   nn::Embedding wte_, wpe_;
   nn::LayerNorm ln_f_;
-  std::vector<std::unique_ptr<GptBlock>> blocks_;
+  std::vector<std::unique_ptr<GPTBlock>> blocks_;
 };
 
 // One layer whose parameters have no suffix.
-class PlainLstm : public nn::Module {
+class PlainLSTM : public nn::Module {
  public:
-  PlainLstm(int64_t input, int64_t hidden)
+  PlainLSTM(int64_t input, int64_t hidden)
       : weights_{empty({4 * hidden, input}), empty({4 * hidden, hidden}), empty({4 * hidden}),
                  empty({4 * hidden})} {
     register_parameter("weight_ih", weights_.weight_ih);
@@ -101,9 +101,9 @@ class PlainLstm : public nn::Module {
   RecurrentWeights weights_;
 };
 
-class LstmClassifier : public nn::Module {
+class LSTMClassifier : public nn::Module {
  public:
-  LstmClassifier(const Dims& embed, const Dims& fc, const Json& attrs)
+  LSTMClassifier(const Dims& embed, const Dims& fc, const Json& attrs)
       : embed_({.count = embed[0],
                 .width = embed[1],
                 .padding_idx = attrs.at("padding_idx").get<int64_t>()}),
@@ -117,7 +117,7 @@ class LstmClassifier : public nn::Module {
 
  private:
   nn::Embedding embed_;
-  PlainLstm lstm_;
+  PlainLSTM lstm_;
   nn::Linear fc_;
 };
 
@@ -126,10 +126,10 @@ class LstmClassifier : public nn::Module {
 std::unique_ptr<nn::Module> make_sequence_model(const CaseFile& file, const Case& c) {
   const auto sizes = [&](const char* name) { return file.values(c.inputs.at(name)).sizes; };
   if (c.op == "model_gpt") {
-    return std::make_unique<Gpt>(sizes("wte.weight"), sizes("wpe.weight"), c.attrs);
+    return std::make_unique<GPT>(sizes("wte.weight"), sizes("wpe.weight"), c.attrs);
   }
   if (c.op == "model_lstm") {
-    return std::make_unique<LstmClassifier>(sizes("embed.weight"), sizes("fc.weight"), c.attrs);
+    return std::make_unique<LSTMClassifier>(sizes("embed.weight"), sizes("fc.weight"), c.attrs);
   }
   throw NotCovered{c.op};
 }

@@ -125,44 +125,44 @@ optim::Schedule make_schedule(const Case& c) {
   const Json& a = c.attrs;
   const double base = a.at("base_lr");
   if (c.op == "step_lr") {
-    return optim::StepLr(base, {.step_size = a.at("step_size"), .gamma = a.at("gamma")});
+    return optim::StepLR(base, {.step_size = a.at("step_size"), .gamma = a.at("gamma")});
   }
   if (c.op == "multi_step_lr") {
-    return optim::MultiStepLr(base, {.milestones = a.at("milestones"), .gamma = a.at("gamma")});
+    return optim::MultiStepLR(base, {.milestones = a.at("milestones"), .gamma = a.at("gamma")});
   }
   if (c.op == "exponential_lr") {
-    return optim::ExponentialLr(base, {.gamma = a.at("gamma")});
+    return optim::ExponentialLR(base, {.gamma = a.at("gamma")});
   }
   if (c.op == "cosine_annealing_lr") {
-    return optim::CosineAnnealing(base, {.t_max = a.at("T_max"), .eta_min = a.at("eta_min")});
+    return optim::CosineAnnealingLR(base, {.t_max = a.at("T_max"), .eta_min = a.at("eta_min")});
   }
   if (c.op == "cosine_annealing_warm_restarts") {
-    return optim::CosineWarmRestarts(
+    return optim::CosineAnnealingWarmRestarts(
         base, {.t_0 = a.at("T_0"), .t_mult = a.at("T_mult"), .eta_min = a.at("eta_min")});
   }
   if (c.op == "linear_lr") {
-    return optim::LinearLr(base, {.start_factor = a.at("start_factor"),
+    return optim::LinearLR(base, {.start_factor = a.at("start_factor"),
                                   .end_factor = a.at("end_factor"),
                                   .total_iters = a.at("total_iters")});
   }
   if (c.op == "polynomial_lr") {
-    return optim::PolynomialLr(base, {.total_iters = a.at("total_iters"), .power = a.at("power")});
+    return optim::PolynomialLR(base, {.total_iters = a.at("total_iters"), .power = a.at("power")});
   }
   if (c.op == "warmup_cosine_lr") {
     return optim::WarmupCosine(
         base, {.warmup = a.at("warmup"), .total = a.at("total"), .min_ratio = a.at("min_ratio")});
   }
   if (c.op == "one_cycle_lr") {
-    return optim::OneCycle(base, {.max_lr = a.at("max_lr"),
-                                  .total_steps = a.at("total_steps"),
-                                  .pct_start = a.at("pct_start"),
-                                  .cosine = a.at("anneal_strategy") == "cos",
-                                  .cycle_momentum = a.at("cycle_momentum"),
-                                  .base_momentum = a.at("base_momentum"),
-                                  .max_momentum = a.at("max_momentum"),
-                                  .div_factor = a.at("div_factor"),
-                                  .final_div_factor = a.at("final_div_factor"),
-                                  .three_phase = a.at("three_phase")});
+    return optim::OneCycleLR(base, {.max_lr = a.at("max_lr"),
+                                    .total_steps = a.at("total_steps"),
+                                    .pct_start = a.at("pct_start"),
+                                    .cosine = a.at("anneal_strategy") == "cos",
+                                    .cycle_momentum = a.at("cycle_momentum"),
+                                    .base_momentum = a.at("base_momentum"),
+                                    .max_momentum = a.at("max_momentum"),
+                                    .div_factor = a.at("div_factor"),
+                                    .final_div_factor = a.at("final_div_factor"),
+                                    .three_phase = a.at("three_phase")});
   }
   throw NotCovered{c.op};
 }
@@ -186,7 +186,7 @@ void expect_curve(const std::string& name, const std::vector<double>& got, const
 
 std::string run_plateau(const CaseFile& file, const Case& c) {
   const Json& a = c.attrs;
-  optim::ReduceLrOnPlateau plateau(a.at("base_lr").get<double>(),
+  optim::ReduceLROnPlateau plateau(a.at("base_lr").get<double>(),
                                    {.larger_is_better = a.at("mode") == "max",
                                     .factor = a.at("factor"),
                                     .patience = a.at("patience"),

@@ -40,16 +40,16 @@ void set_gradients(const ParameterList& parameters, const std::vector<Tensor>& g
 std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& op, const Json& hyper,
                                                  std::vector<optim::ParamGroup> groups) {
   if (op == "sgd") {
-    return std::make_unique<optim::Sgd>(std::move(groups),
-                                        optim::SgdOptions{.lr = hyper.at("lr"),
+    return std::make_unique<optim::SGD>(std::move(groups),
+                                        optim::SGDOptions{.lr = hyper.at("lr"),
                                                           .momentum = hyper.at("momentum"),
                                                           .dampening = hyper.at("dampening"),
                                                           .weight_decay = hyper.at("weight_decay"),
                                                           .nesterov = hyper.at("nesterov")});
   }
   if (op == "rmsprop") {
-    return std::make_unique<optim::Rmsprop>(
-        std::move(groups), optim::RmspropOptions{.lr = hyper.at("lr"),
+    return std::make_unique<optim::RMSprop>(
+        std::move(groups), optim::RMSpropOptions{.lr = hyper.at("lr"),
                                                  .alpha = hyper.at("alpha"),
                                                  .eps = hyper.at("eps"),
                                                  .weight_decay = hyper.at("weight_decay"),
@@ -66,8 +66,8 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& op, const Js
                               .eps = hyper.at("eps")});
   }
   if (op == "lars") {
-    return std::make_unique<optim::Lars>(
-        std::move(groups), optim::LarsOptions{.lr = hyper.at("lr"),
+    return std::make_unique<optim::LARS>(
+        std::move(groups), optim::LARSOptions{.lr = hyper.at("lr"),
                                               .momentum = hyper.at("momentum"),
                                               .weight_decay = hyper.at("weight_decay"),
                                               .trust_coefficient = hyper.at("trust_coefficient"),
@@ -78,8 +78,8 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& op, const Js
   }
   const std::array<double, 2> betas{hyper.at("betas").at(0), hyper.at("betas").at(1)};
   if (op == "lamb") {
-    return std::make_unique<optim::Lamb>(
-        std::move(groups), optim::LambOptions{.lr = hyper.at("lr"),
+    return std::make_unique<optim::LAMB>(
+        std::move(groups), optim::LAMBOptions{.lr = hyper.at("lr"),
                                               .betas = betas,
                                               .eps = hyper.at("eps"),
                                               .weight_decay = hyper.at("weight_decay")});

@@ -45,7 +45,7 @@ std::vector<double> master_of(const optim::Optimizer& optimizer, const std::stri
 }
 
 // What a step takes off the weights: lr times the gradient.
-std::vector<double> train_once(Net& net, optim::Sgd& sgd, bool scaled) {
+std::vector<double> train_once(Net& net, optim::SGD& sgd, bool scaled) {
   const Tensor x = randn({4, 5}).to(test_device()), dy = randn({4, 3}).to(test_device());
   const Tensor loss = sum(net(x).to(DType::f32) * dy);
   if (!scaled) {
@@ -97,7 +97,7 @@ TEST(ChangedWeights, AStepGoesOnFromThem) {
       SCOPED_TRACE(text(change.what, scaled ? ", scaled" : ""));
       manual_seed(4);
       Net net;
-      optim::Sgd sgd(net.parameters(), {.lr = 0.001});
+      optim::SGD sgd(net.parameters(), {.lr = 0.001});
       train_once(net, sgd, scaled);
       const std::vector<double> untouched = master_of(sgd, "b.weight"),
                                 reverted = values_of(net.a.weight);
@@ -131,7 +131,7 @@ TEST(ChangedWeights, SetBeforeTheOptimizer) {
 
 TEST(ChangedWeights, AreWhatFullPrecisionGoesOnWith) {
   Net net;
-  optim::Sgd sgd(net.parameters(), {.lr = 0.1});
+  optim::SGD sgd(net.parameters(), {.lr = 0.1});
   init::constant(net.a.weight, 5);
   net.to_full_precision();
   EXPECT_EQ(values_of(net.a.weight), std::vector<double>(35, 5));
@@ -156,13 +156,13 @@ TEST(ChangedWeights, LoadsAndStepsKeepWhatRoundingLoses) {
                               {"b.weight", randn({3, 7})},
                               {"b.bias", randn({3})}};
   net.load_state(exact);
-  optim::Sgd sgd(net.parameters(), {.lr = 0});
+  optim::SGD sgd(net.parameters(), {.lr = 0});
   EXPECT_EQ(master_of(sgd, "a.weight"), values_of(exact[0].second));
   train_once(net, sgd, false);
   EXPECT_EQ(master_of(sgd, "a.weight"), values_of(exact[0].second));
   const NamedTensors saved = sgd.state_tensors();
   Net other;
-  optim::Sgd loaded(other.parameters(), {.lr = 0});
+  optim::SGD loaded(other.parameters(), {.lr = 0});
   loaded.load_state(saved, sgd.state_scalars());
   train_once(other, loaded, true);
   EXPECT_EQ(master_of(loaded, "b.weight"), values_of(exact[2].second));
@@ -191,7 +191,7 @@ TEST(SoftUpdate, SmallStepsAddUpInTheMasters) {
     moved += std::abs(got[i] - start[i]);
   }
   EXPECT_GT(moved / static_cast<double>(got.size()), 5e-3);
-  optim::Sgd sgd(target.parameters(), {.lr = 0});
+  optim::SGD sgd(target.parameters(), {.lr = 0});
   const std::vector<double> master = master_of(sgd, "a.weight");
   for (size_t i = 0; i < got.size(); ++i) {
     EXPECT_NEAR(master[i], want[i], 1e-6) << i;

@@ -49,7 +49,7 @@ std::vector<double> values_of(const Module& model) {
 }
 
 void step(Module& model) {
-  optim::Sgd sgd(model.parameters(), {.lr = 0.25});
+  optim::SGD sgd(model.parameters(), {.lr = 0.25});
   EXPECT_EQ(sgd.step(), StepOutcome::applied);
 }
 
@@ -201,14 +201,14 @@ TEST(EarlyGradients, AnOptimizerOverAnAbandonedArenaIsRefused) {
     change(net);
     const ParameterList after = net.parameters();
     try {
-      optim::Sgd sgd(before, {.lr = 0.1});
+      optim::SGD sgd(before, {.lr = 0.1});
       FAIL() << "no error";
     } catch (const Error& error) {
       EXPECT_NE(std::string(error.what()).find("from before the model was moved"),
                 std::string::npos)
           << error.what();
     }
-    optim::Sgd sgd(after, {.lr = 0.1});
+    optim::SGD sgd(after, {.lr = 0.1});
   }
 }
 

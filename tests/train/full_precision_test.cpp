@@ -98,7 +98,7 @@ TEST(FullPrecision, WithoutMastersTheRoundedWeightsStay) {
   manual_seed(1);
   Pair model;
   prepared(model, Precision::half(DType::f16));
-  optim::Sgd sgd(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+  optim::SGD sgd(model.parameters(), {.lr = 0.1, .momentum = 0.9});
   train(model, sgd, 0, 1);
   const std::vector<double> before = weights_of(model);
   model.to_full_precision();

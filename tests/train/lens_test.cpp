@@ -32,7 +32,7 @@ struct SmallRun {
     model.emplace();
     model->to(kernels::test_device(), precision);
     adam.emplace(model->parameters(), optim::AdamWOptions{.lr = lr, .weight_decay = 0});
-    scaler.emplace(optim::ScalerOptions{.init_scale = scale});
+    scaler.emplace(optim::LossScalerOptions{.init_scale = scale});
   }
   void backward(int batch) {
     manual_seed(static_cast<uint64_t>(batch));
@@ -140,13 +140,13 @@ TEST(Lens, TrueValuesDoNotDependOnTheScale) {
 }
 
 // The effects of 16 bits on the values, found by casting each.
-struct Fates {
+struct Effects {
   HalfCounts f16;
   int64_t zeros = 0, changed_in_bf16 = 0;
 };
-Fates by_casts(const Tensor& values) {
+Effects by_casts(const Tensor& values) {
   const Tensor host = values.to(Device{});
-  Fates fates;
+  Effects fates;
   for (int64_t i = 0; i < host.numel(); ++i) {
     const double x = host.at(i), cast = std::abs(static_cast<double>(half(x)));
     fates.zeros += x == 0;
@@ -164,7 +164,7 @@ TEST(Lens, SharesAreThoseOfACastOfEveryElement) {
   Lens lens(run.model->parameters(), *run.adam);
   lens.begin(0);
   run.backward(1);
-  std::map<std::string, Fates> gradients, weights;
+  std::map<std::string, Effects> gradients, weights;
   for (const Parameter& parameter : run.model->parameters()) {
     gradients[parameter.name] = by_casts(parameter.value.grad());
     weights[parameter.name] = by_casts(parameter.value.detach());
@@ -175,7 +175,7 @@ TEST(Lens, SharesAreThoseOfACastOfEveryElement) {
   int64_t flushed = 0, subnormal = 0, seen = 0;
   for (const LensRecord& r : lens.records()) {
     if (r.kind == LensKind::weight_gradient || r.kind == LensKind::weight) {
-      const Fates& expected = (r.kind == LensKind::weight ? weights : gradients).at(r.tensor);
+      const Effects& expected = (r.kind == LensKind::weight ? weights : gradients).at(r.tensor);
       EXPECT_EQ(r.counts.zeros(), expected.zeros) << r.tensor;
       EXPECT_EQ(r.counts.in_f16().overflow, expected.f16.overflow) << r.tensor;
       EXPECT_EQ(r.counts.in_f16().flushed, expected.f16.flushed) << r.tensor;

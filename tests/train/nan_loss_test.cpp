@@ -37,7 +37,7 @@ struct NetRun {
     manual_seed(3);
     model.emplace();
     model->to(kernels::test_device(), Precision::full());
-    sgd.emplace(model->parameters(), optim::SgdOptions{.lr = lr});
+    sgd.emplace(model->parameters(), optim::SGDOptions{.lr = lr});
   }
   void fit(TrainerOptions options) {
     options.progress = false;
@@ -64,7 +64,7 @@ struct NetRun {
   data::Loader loader{pictures,
                       {.batch = kBatch, .workers = 0, .seed = 3, .device = kernels::test_device()}};
   std::optional<Net> model;
-  std::optional<optim::Sgd> sgd;
+  std::optional<optim::SGD> sgd;
   std::string error;
   int64_t steps = 0;
 };
@@ -113,7 +113,7 @@ TEST(NanLoss, NamesTheModuleWhoseOpMadeIt) {
     } head;
   };
   Deep deep;
-  optim::Sgd sgd(deep.parameters(), {.lr = 0.1});
+  optim::SGD sgd(deep.parameters(), {.lr = 0.1});
   const data::test::FakeDataset pictures(8);
   data::Loader loader(pictures, {.batch = 4, .workers = 0});
   Trainer trainer({.model = deep, .optimizer = sgd}, {.epochs = 1, .progress = false});

@@ -16,7 +16,7 @@ Tensor images() { return randn({kBatch, 1, 28, 28}); }
 
 int64_t peak_of_training_step(const Precision& precision) {
   manual_seed(0);
-  nn::Cnn model;
+  nn::CNN model;
   model.to(Device::parse("cpu"), precision);
   model.train();
   reset_peak_saved_bytes();
@@ -39,7 +39,7 @@ TEST(SavedBytesTest, MixedStepKeepsAtMostFiftyFivePercent) {
 
 TEST(SavedBytesTest, EvaluationKeepsNothing) {
   for (const Precision& precision : {Precision::full(), Precision::mixed(DType::f16)}) {
-    nn::Cnn model;
+    nn::CNN model;
     model.to(Device::parse("cpu"), precision);
     model.eval();
     const NoGradGuard no_grad;

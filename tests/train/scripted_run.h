@@ -104,7 +104,7 @@ struct ScriptedRun {
   data::Loader train{pictures, {.batch = 1, .workers = 0}};
   data::Loader validation{pictures, {.batch = 1, .workers = 0}};
   ScriptedModel model;
-  optim::Sgd optimizer;
+  optim::SGD optimizer;
   Trainer trainer;
 };
 

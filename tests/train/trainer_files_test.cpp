@@ -108,7 +108,7 @@ TEST_F(TrainerFileTest, AccuracyAndPrecisionOfAClassifier) {
   const LitPixels pictures(8);
   for (const auto& [precision, name] : cases) {
     Pixels model(precision);
-    optim::Sgd sgd(model.parameters(), {.lr = 0.1});
+    optim::SGD sgd(model.parameters(), {.lr = 0.1});
     data::Loader loader(pictures, {.batch = 4, .workers = 0});
     Trainer trainer({.model = model, .optimizer = sgd},
                     {.epochs = 1, .run = "run", .overwrite = true, .progress = false});
@@ -141,7 +141,7 @@ TEST_F(TrainerFileTest, ResumesInTheSameModeOnly) {
 TEST_F(TrainerFileTest, SkippedStepsAndTheScaleAreInTheMetrics) {
   fs::create_directory("run");
   ScriptedModel model;
-  optim::Sgd optimizer(model.parameters(), {.lr = 1});
+  optim::SGD optimizer(model.parameters(), {.lr = 1});
   optim::LossScaler scaler = optim::LossScaler::fixed(1024);
   const TrainingStep step = [&model](nn::Module&, const data::Batch& batch) {
     const bool overflows = batch.first == 1;

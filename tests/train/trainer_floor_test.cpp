@@ -38,7 +38,7 @@ struct SteepRun {
     model.emplace();
     model->to(kernels::test_device(), precision);
     adam.emplace(model->parameters(), optim::AdamWOptions{.lr = 0.01});
-    scaler.emplace(optim::ScalerOptions{.init_scale = 4, .min_scale = 1, .at_floor = policy});
+    scaler.emplace(optim::LossScalerOptions{.init_scale = 4, .min_scale = 1, .at_floor = policy});
   }
   // Returns the number of steps.
   int64_t fit(TrainerOptions options) {

@@ -72,7 +72,7 @@ LinearRun train_linear(int64_t samples, int64_t batch, int64_t accumulate,
   manual_seed(7);
   LinearModel model;
   model.to(DType::f64);
-  optim::Sgd optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
+  optim::SGD optimizer(model.parameters(), {.lr = 0.1, .momentum = 0.9});
   Trainer trainer(
       {.model = model, .optimizer = optimizer},
       {.epochs = 2, .accumulate = accumulate, .clip_norm = clip_norm, .progress = false});
@@ -127,7 +127,7 @@ TEST(TrainerTest, ClippingBoundsTheNormOfTheTrueGradient) {
     for (const bool scaled : {false, true}) {
       SCOPED_TRACE(text("clip_norm ", c.clip_norm.value_or(0), ", scaled ", scaled));
       ScriptedModel model;
-      optim::Sgd optimizer(model.parameters(), {.lr = 1});
+      optim::SGD optimizer(model.parameters(), {.lr = 1});
       optim::LossScaler scaler = optim::LossScaler::fixed(1024);
       Trainer trainer(
           {.model = model, .optimizer = optimizer, .scaler = scaled ? &scaler : nullptr},
@@ -147,8 +147,8 @@ TEST(TrainerTest, ClippingBoundsTheNormOfTheTrueGradient) {
 
 TEST(TrainerTest, APlateauGetsTheValidationLoss) {
   ScriptedModel model({3, 2, 2, 2, 2});
-  optim::Sgd optimizer(model.parameters(), {.lr = 1});
-  optim::ReduceLrOnPlateau plateau(optimizer, {.factor = 0.5, .patience = 1});
+  optim::SGD optimizer(model.parameters(), {.lr = 1});
+  optim::ReduceLROnPlateau plateau(optimizer, {.factor = 0.5, .patience = 1});
   Trainer trainer({.model = model, .optimizer = optimizer, .plateau = &plateau},
                   {.epochs = 5, .patience = 0, .progress = false, .step = test::unit_step(model)});
   const LitPixels pictures(1);
@@ -163,7 +163,7 @@ TEST(TrainerTest, APlateauGetsTheValidationLoss) {
 
 TEST(TrainerTest, ValidationIsTheMeanOverSamples) {
   ScriptedModel model;
-  optim::Sgd optimizer(model.parameters(), {.lr = 1});
+  optim::SGD optimizer(model.parameters(), {.lr = 1});
   Trainer trainer({.model = model, .optimizer = optimizer}, {.progress = false});
   const LitPixels pictures(12);
   const double lit = std::exp(1.0) + 3;
@@ -179,7 +179,7 @@ TEST(TrainerTest, ValidationIsTheMeanOverSamples) {
 
 TEST(TrainerTest, PredictsTheClassOfTheLargestLogit) {
   ScriptedModel model;
-  optim::Sgd optimizer(model.parameters(), {.lr = 1});
+  optim::SGD optimizer(model.parameters(), {.lr = 1});
   Trainer trainer({.model = model, .optimizer = optimizer}, {.progress = false});
   const Tensor images = from_values({0, 1, 2, 9,      //
                                      -5, -1, -2, -3,  //
@@ -195,7 +195,7 @@ TEST(TrainerTest, PredictsTheClassOfTheLargestLogit) {
 TEST(TrainerTest, EvaluationLeavesEveryModuleInItsMode) {
   LinearModel model;
   model.fc.eval();
-  optim::Sgd optimizer(model.parameters(), {.lr = 1});
+  optim::SGD optimizer(model.parameters(), {.lr = 1});
   Trainer trainer({.model = model, .optimizer = optimizer}, {.progress = false});
   EXPECT_EQ(trainer.predict(zeros({2, 3, 4, 4})).size(), 2U);
   EXPECT_TRUE(model.is_training());

@@ -79,7 +79,7 @@ TEST(ValidationStep, IsTheMeanOfTheUsersLoss) {
 // The weights that come back are those of the best loss of the step, not of a cross entropy.
 TEST(ValidationStep, ChoosesTheBestWeights) {
   test::ScriptedModel model;
-  optim::Sgd sgd(model.parameters(), {.lr = 1});
+  optim::SGD sgd(model.parameters(), {.lr = 1});
   const LitPixels pictures(1);
   data::Loader loader(pictures, {.batch = 1, .workers = 0});
   // After epoch e all weights are -(e + 1); the loss is least after epoch 3.
@@ -97,7 +97,7 @@ TEST(ValidationStep, PrintsNoAccuracy) {
   const LitPixels pictures(4);
   data::Loader loader(pictures, {.batch = 4, .workers = 0});
   Regression model;
-  optim::Sgd sgd(model.parameters(), {.lr = 0.1});
+  optim::SGD sgd(model.parameters(), {.lr = 0.1});
   Calls calls;
   Trainer trainer({.model = model, .optimizer = sgd}, {.epochs = 1, .step = regression(calls)});
   ::testing::internal::CaptureStdout();
@@ -111,7 +111,7 @@ TEST(ValidationStep, AStepThatGivesNoLossIsAnError) {
   const LitPixels pictures(4);
   data::Loader loader(pictures, {.batch = 4, .workers = 0});
   Regression model;
-  optim::Sgd sgd(model.parameters(), {.lr = 0.1});
+  optim::SGD sgd(model.parameters(), {.lr = 0.1});
   const auto step = [](nn::Module& net, const data::Batch& batch) {
     const Tensor y = net(batch.images);
     return net.is_training() ? mean(y) : y;

@@ -210,7 +210,7 @@ TEST(ExponentLens, TellsWhatEachScaleLoses) {
   const std::vector<float> values = floats(4003, 11, 80, 127);
   const ExponentCounts counts(count_exponents(tensor_of(values, {4003})));
   const double scales[] = {0x1p-8, 1, 8, 1024, 32768, 0x1p24};
-  for (const ScaleFates& row : scale_table(counts, scales)) {
+  for (const ScaleEffects& row : scale_table(counts, scales)) {
     const Expected e = by_casts(values, std::ilogb(row.scale));
     EXPECT_EQ(row.fates.overflow, e.fates.overflow) << row.scale;
     EXPECT_EQ(row.fates.subnormal, e.fates.subnormal) << row.scale;

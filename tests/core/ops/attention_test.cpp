@@ -111,7 +111,7 @@ TEST(Attention, PartsOfOneMatrixGetPartsOfOneGradient) {
 }
 
 // Only some of the parts require a gradient, or the matrix has more parts.
-TEST(Attention, PartsThatAreNotThirds) {
+TEST(Attention, PartsThatAreNotPackedQkv) {
   for (const int64_t parts : {3, 4}) {
     Tensor x = randn({2, 5, parts * 8});
     x.require_grad();

@@ -9,7 +9,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-Placement discover_in(const Variables& variables) {
+ProcessInfo discover_in(const Variables& variables) {
   return discover([&](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
@@ -25,7 +25,7 @@ std::string error_in(const Variables& variables) {
   return "none";
 }
 
-void expect_placement(const Placement& p, Launcher launcher, int node, int local, int nodes,
+void expect_placement(const ProcessInfo& p, Launcher launcher, int node, int local, int nodes,
                       int per_node) {
   EXPECT_EQ(p.launcher, launcher);
   EXPECT_EQ(p.rank, node * per_node + local);
@@ -48,12 +48,12 @@ TEST(Discovery, FindsEveryRankOfEveryLauncher) {
                                       {"BINADE_ADDRESS", "127.0.0.1"},
                                       {"BINADE_PORT", "4000"}}),
                          Launcher::binade, node, local, nodes, per_node);
-        const Placement torchrun = discover_in({{"RANK", number(rank)},
-                                                {"WORLD_SIZE", number(nodes * per_node)},
-                                                {"LOCAL_RANK", number(local)},
-                                                {"LOCAL_WORLD_SIZE", number(per_node)},
-                                                {"MASTER_ADDR", "n0"},
-                                                {"MASTER_PORT", "29500"}});
+        const ProcessInfo torchrun = discover_in({{"RANK", number(rank)},
+                                                  {"WORLD_SIZE", number(nodes * per_node)},
+                                                  {"LOCAL_RANK", number(local)},
+                                                  {"LOCAL_WORLD_SIZE", number(per_node)},
+                                                  {"MASTER_ADDR", "n0"},
+                                                  {"MASTER_PORT", "29500"}});
         expect_placement(torchrun, Launcher::torchrun, node, local, nodes, per_node);
         EXPECT_EQ(torchrun.address, "n0");
         EXPECT_EQ(torchrun.port, 29500);
@@ -64,7 +64,7 @@ TEST(Discovery, FindsEveryRankOfEveryLauncher) {
                                       {"SLURM_PROCID", "0"},
                                       {"SLURM_STEP_ID", "0"}}),
                          Launcher::open_mpi, node, local, nodes, per_node);
-        const Placement slurm = discover_in(
+        const ProcessInfo slurm = discover_in(
             {{"SLURM_PROCID", number(rank)},
              {"SLURM_NTASKS", number(nodes * per_node)},
              {"SLURM_LOCALID", number(local)},

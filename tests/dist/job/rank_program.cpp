@@ -102,7 +102,7 @@ void nccl() {
 void train() {
   World world;
   manual_seed(3);
-  nn::Mlp model({.in = 6, .hidden = {32, 16}, .classes = 4});
+  nn::MLP model({.in = 6, .hidden = {32, 16}, .classes = 4});
   DistributedDataParallel ddp(world.communicator(), model.parameters(),
                               {.bucket_bytes = 1000, .check_every = 5});
   optim::AdamW adam(model.parameters(), {.lr = 0.01});

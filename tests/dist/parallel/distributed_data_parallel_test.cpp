@@ -35,7 +35,7 @@ std::vector<double> train(const Run& run, Communicator* group) {
   if (group) {
     ddp = std::make_unique<DistributedDataParallel>(
         *group, model.parameters(),
-        DataParallelOptions{.bucket_bytes = run.bucket_bytes, .check_every = 10});
+        DistributedDataParallelOptions{.bucket_bytes = run.bucket_bytes, .check_every = 10});
     check(ddp->buckets() > 1, "one bucket shows no order");
   }
   optim::AdamW adam(model.parameters(), {.lr = 0.01});
@@ -109,7 +109,7 @@ TEST(DistributedDataParallel, AnOverflowOnOneRankIsSeenByAll) {
   run_threads(3, [](Communicator& world) {
     Model model(DType::f32);
     DistributedDataParallel ddp(world, model.parameters());
-    optim::Sgd sgd(model.parameters(), {.lr = 0.1});
+    optim::SGD sgd(model.parameters(), {.lr = 0.1});
     optim::LossScaler scaler;
     for (int step = 0; step < 6; ++step) {
       const Rows data = rows_of(step, world.rank(), 3, DType::f32);
@@ -150,7 +150,7 @@ TEST(DistributedDataParallelErrors, ARankThatDriftsAwayIsNamed) {
                      [](Communicator& world) {
                        Model model(DType::f32);
                        DistributedDataParallel ddp(world, model.parameters(), {.check_every = 4});
-                       optim::Sgd sgd(model.parameters(), {.lr = 0.1});
+                       optim::SGD sgd(model.parameters(), {.lr = 0.1});
                        for (int step = 0; step < 20; ++step) {
                          if (step == 5 && world.rank() == 0) {  // one bit
                            float& value = model.parameters()[2].value.detach().data<float>()[3];
@@ -167,7 +167,7 @@ TEST(DistributedDataParallelErrors, ARankThatDriftsAwayIsNamed) {
 
 TEST(DistributedDataParallelErrors, AnotherModelIsNamed) {
   const std::string error = error_of(2, [](Communicator& world) {
-    nn::Mlp model({.in = 4 + world.rank(), .hidden = {3}, .classes = 2});
+    nn::MLP model({.in = 4 + world.rank(), .hidden = {3}, .classes = 2});
     DistributedDataParallel ddp(world, model.parameters());
   });
   EXPECT_NE(error.find("parameter 0 of rank 1 is another one than on rank 0"), std::string::npos)

@@ -46,8 +46,8 @@ void train_while_held(Communicator& group, const Case& c) {
   };
   HookHandle hooks[] = {on_gradient(parameters[0].value, hold),
                         on_gradient(parameters[1].value, hold)};
-  ddp = std::make_unique<DistributedDataParallel>(group, parameters,
-                                                  DataParallelOptions{.bucket_bytes = 600});
+  ddp = std::make_unique<DistributedDataParallel>(
+      group, parameters, DistributedDataParallelOptions{.bucket_bytes = 600});
   const Rows rows = rows_of(0, 6 * group.rank(), 6, DType::f32);
   nn::cross_entropy(model(rows.x.to(c.device)), rows.labels.to(c.device)).backward();
   const std::vector<BucketTimes> times = ddp->last_reduction();

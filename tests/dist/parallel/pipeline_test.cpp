@@ -22,12 +22,12 @@ struct Model {
     manual_seed(5);
     for (const auto& [in, out] : {std::pair{kIn, kWidth}, {kWidth, kWidth}, {kWidth, kClasses}}) {
       stages.push_back(
-          std::make_unique<nn::Mlp>(nn::MlpOptions{.in = in, .hidden = {8}, .classes = out}));
+          std::make_unique<nn::MLP>(nn::MLPOptions{.in = in, .hidden = {8}, .classes = out}));
       stages.back()->to(DType::f64);
     }
   }
   Tensor run(int stage, const Tensor& x) { return (*stages[static_cast<size_t>(stage)])(x); }
-  std::vector<std::unique_ptr<nn::Mlp>> stages;
+  std::vector<std::unique_ptr<nn::MLP>> stages;
 };
 
 struct Batch {

@@ -163,7 +163,8 @@ std::vector<double> train(int64_t steps, Communicator* group) {
   if (group) {
     check(model.synchronize_batch_norms(group) == 2, "not every norm was found");
     ddp = std::make_unique<DistributedDataParallel>(
-        *group, model.parameters(), DataParallelOptions{.bucket_bytes = 600, .check_every = 10});
+        *group, model.parameters(),
+        DistributedDataParallelOptions{.bucket_bytes = 600, .check_every = 10});
   }
   optim::AdamW adam(model.parameters(), {.lr = 0.003});
   for (int64_t step = 0; step < steps; ++step) {

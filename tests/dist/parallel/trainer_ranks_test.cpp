@@ -155,7 +155,7 @@ TEST(TrainerRanks, StopEarlyByTheLossOfAllRanks) {
   const std::vector<int64_t> script[] = {{80, 20, 30, 30, 10}, {80, 90, 20, 20, 20}};
   dist::run_threads(2, [&](Communicator& group) {
     ScriptedLosses model(script[group.rank()]);
-    optim::Sgd sgd(model.parameters(), {.lr = 1});
+    optim::SGD sgd(model.parameters(), {.lr = 1});
     Trainer trainer({.model = model, .optimizer = sgd},
                     {.epochs = 5,
                      .patience = 1,
@@ -180,7 +180,7 @@ std::string error_on_two_ranks(const std::function<void(data::LoaderOptions&)>& 
   try {
     dist::run_threads(2, [&](Communicator& group) {
       TwoLayers model;
-      optim::Sgd sgd(model.parameters(), {.lr = 1});
+      optim::SGD sgd(model.parameters(), {.lr = 1});
       Trainer trainer({.model = model, .optimizer = sgd}, {.progress = false, .group = &group});
       const FakeDataset pictures(8);
       data::LoaderOptions options{

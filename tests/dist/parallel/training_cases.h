@@ -31,10 +31,10 @@ inline Rows rows_of(int64_t step, int64_t first, int64_t count, DType dtype) {
 }
 
 // Has the same values wherever it is created. Shards of three ranks split its second weight.
-struct SmallModel : nn::Mlp {
-  SmallModel() : Mlp(seeded()) {}
+struct SmallModel : nn::MLP {
+  SmallModel() : MLP(seeded()) {}
   explicit SmallModel(DType dtype) : SmallModel() { to(dtype); }
-  static nn::MlpOptions seeded() {
+  static nn::MLPOptions seeded() {
     manual_seed(5);
     return {.in = kFeatures, .hidden = {40, 24}, .classes = kClasses};
   }

@@ -132,11 +132,11 @@ TEST(Zero, ShardedStatesEqualWholeOnesBitForBit) {
       {.freeze = true},
       {.dtype = DType::f32,
        .make = [](const ParameterList& p) -> std::unique_ptr<optim::Optimizer> {
-         return std::make_unique<optim::Sgd>(p, optim::SgdOptions{.lr = 0.1, .momentum = 0.9});
+         return std::make_unique<optim::SGD>(p, optim::SGDOptions{.lr = 0.1, .momentum = 0.9});
        }},
       {.dtype = DType::f32,
        .make = [](const ParameterList& p) -> std::unique_ptr<optim::Optimizer> {
-         return std::make_unique<optim::Rmsprop>(p, optim::RmspropOptions{.momentum = 0.5});
+         return std::make_unique<optim::RMSprop>(p, optim::RMSpropOptions{.momentum = 0.5});
        }},
       {.dtype = DType::f32,
        .make = [](const ParameterList& p) -> std::unique_ptr<optim::Optimizer> {
@@ -238,7 +238,7 @@ TEST(Zero, BytesAreAsPredicted) {
     std::atomic<int64_t> largest = 0, predicted = 0;
     int64_t grown = 0;
     run_threads(kRanks, [&](Communicator& group) {
-      nn::Mlp model({.in = 100, .hidden = {wide, wide}, .classes = 10});
+      nn::MLP model({.in = 100, .hidden = {wide, wide}, .classes = 10});
       model.to(Device{}, Precision::mixed(DType::f16));
       const ParameterList parameters = model.parameters();
       predicted = predict_bytes(*parameters.arena(), 2, sharding, kRanks).total();
@@ -297,11 +297,11 @@ TEST(ZeroErrors, WhatShardsCannotDoIsRefused) {
   expect_error("norms of whole parameters", [](Communicator& group) {
     SmallModel model(DType::f32);
     model.parameters().shard(group, Sharding::states);
-    optim::Lamb lamb(model.parameters());
+    optim::LAMB lamb(model.parameters());
   });
   expect_error("shard before making it", [](Communicator& group) {
     SmallModel model(DType::f32);
-    optim::Sgd sgd(model.parameters(), {.lr = 1});
+    optim::SGD sgd(model.parameters(), {.lr = 1});
     model.parameters().shard(group, Sharding::states);
   });
   expect_error("sharded already", [](Communicator& group) {
@@ -319,7 +319,7 @@ TEST(ZeroErrors, GradientsOutsideOfTheShards) {
   expect_error("was not reduced into the shards", [&](Communicator& group) {
     SmallModel model(DType::f32);
     model.parameters().shard(group, Sharding::gradients);
-    optim::Sgd sgd(model.parameters(), {.lr = 1});
+    optim::SGD sgd(model.parameters(), {.lr = 1});
     backward_on(model);
     (void)sgd.step().value();
   });

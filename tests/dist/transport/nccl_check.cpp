@@ -51,15 +51,15 @@ int exact_sums(Communicator& group, Device device) {
 // largest difference of a parameter.
 double train(Communicator& group, Device device) {
   constexpr int64_t kShare = 8;
-  const auto make = [&](nn::Mlp& model) { model.to(device, Precision::full()); };
+  const auto make = [&](nn::MLP& model) { model.to(device, Precision::full()); };
   manual_seed(3);
-  nn::Mlp together({.in = 12, .hidden = {64}, .classes = 5});
+  nn::MLP together({.in = 12, .hidden = {64}, .classes = 5});
   manual_seed(3);
-  nn::Mlp alone({.in = 12, .hidden = {64}, .classes = 5});
+  nn::MLP alone({.in = 12, .hidden = {64}, .classes = 5});
   make(together);
   make(alone);
   DistributedDataParallel ddp(group, together.parameters(), {.bucket_bytes = 2000});
-  optim::Sgd first(together.parameters(), {.lr = 0.05}), second(alone.parameters(), {.lr = 0.05});
+  optim::SGD first(together.parameters(), {.lr = 0.05}), second(alone.parameters(), {.lr = 0.05});
   for (int step = 0; step < 10; ++step) {
     group.set_step(step);
     manual_seed(static_cast<uint64_t>(step));
@@ -73,7 +73,7 @@ double train(Communicator& group, Device device) {
     };
     nn::cross_entropy(together(part(x)), part(target)).backward();
     nn::cross_entropy(alone(x.to(device)), target.to(device)).backward();
-    for (optim::Sgd* sgd : {&first, &second}) {
+    for (optim::SGD* sgd : {&first, &second}) {
       check(sgd->step() == optim::StepOutcome::applied, "the step was skipped");
       sgd->zero_grad();
     }

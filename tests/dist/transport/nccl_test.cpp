@@ -184,7 +184,7 @@ TEST(NcclCommunicator, FollowsTheCurrentStream) {
 TEST(NcclCommunicator, TrainsDataParallel) {
   const auto train = [](Communicator& group, Device device) {
     manual_seed(3);
-    nn::Mlp model({.in = 6, .hidden = {32, 16}, .classes = 4});
+    nn::MLP model({.in = 6, .hidden = {32, 16}, .classes = 4});
     model.to(device);
     model.to(DType::f64);
     DistributedDataParallel ddp(group, model.parameters(), {.bucket_bytes = 2000});
@@ -230,7 +230,7 @@ TEST(NcclCommunicator, TrainsDataParallel) {
 TEST(NcclCommunicator, TrainsWithShardedGradients) {
   const auto train = [](Communicator& group, Device device) {
     manual_seed(3);
-    nn::Mlp model({.in = 6, .hidden = {32, 16}, .classes = 4});
+    nn::MLP model({.in = 6, .hidden = {32, 16}, .classes = 4});
     model.to(device);
     model.to(DType::f64);
     model.parameters().shard(group, Sharding::gradients);

@@ -31,7 +31,7 @@ class Counts {
   DeviceBytes bytes_;
 };
 
-Counts counts() { return Counts(std::vector<int64_t>(kExponentWords)); }
+Counts counts() { return Counts(std::vector<int64_t>(kExponentCounters)); }
 
 TEST(CountExponents, AddsToTheResultAtAnyAlignment) {
   for (DType dtype : kFloatingDTypes) {
@@ -47,7 +47,7 @@ TEST(CountExponents, AddsToTheResultAtAnyAlignment) {
         Counts result = counts();
         count_exponents({.x = x, .result = result.view()});
         count_exponents({.x = x, .result = result.view()});
-        std::vector<int64_t> expected(kExponentWords);
+        std::vector<int64_t> expected(kExponentCounters);
         for (size_t i = static_cast<size_t>(offset); i < values.size(); ++i) {
           expected[exponent_key(values[i])] += 2;
           const uint32_t bits = magnitude_bits(values[i]);

@@ -10,7 +10,7 @@ constexpr int kSteps = 8;
 constexpr size_t kCount = 1037;
 constexpr double kMultiplier = 0.25;
 
-struct Rmsprop {
+struct RMSprop {
   double lr = 0.01, alpha = 0.9, eps = 1e-8, weight_decay = 0, momentum = 0;
   bool centered = false;
 };
@@ -36,10 +36,11 @@ struct State {
   View master_view() { return with_master ? master.view() : kNoView; }
 };
 
-double initial_of(const Rmsprop&) { return 0; }
+double initial_of(const RMSprop&) { return 0; }
 double initial_of(const Adagrad& o) { return o.initial; }
 
-void step_kernel(State& s, StridedArray& g, const Rmsprop& o, int, const View& words = kNoView) {
+void step_kernel(State& s, StridedArray& g, const RMSprop& o, int,
+                 const View& step_scalars = kNoView) {
   const View means = o.centered ? s.means.view() : kNoView;
   const View buffer = o.momentum > 0 ? s.buffer.view() : kNoView;
   rmsprop_step({.param = s.param.view(),
@@ -54,11 +55,11 @@ void step_kernel(State& s, StridedArray& g, const Rmsprop& o, int, const View& w
                 .grad_multiplier = kMultiplier,
                 .grad_avg = means,
                 .momentum_buffer = buffer,
-                .words = words});
+                .step_scalars = step_scalars});
 }
 
 void step_kernel(State& s, StridedArray& g, const Adagrad& o, int step,
-                 const View& words = kNoView) {
+                 const View& step_scalars = kNoView) {
   adagrad_step({.param = s.param.view(),
                 .master = s.master_view(),
                 .grad = g.view(),
@@ -69,14 +70,14 @@ void step_kernel(State& s, StridedArray& g, const Adagrad& o, int step,
                 .weight_decay = o.weight_decay,
                 .step = step,
                 .grad_multiplier = kMultiplier,
-                .words = words});
+                .step_scalars = step_scalars});
 }
 
 struct Scalars {
   double p, squares, mean = 0, buffer = 0;
 };
 
-void step_reference(Scalars& s, double g, const Rmsprop& o, int) {
+void step_reference(Scalars& s, double g, const RMSprop& o, int) {
   g = g * kMultiplier + o.weight_decay * s.p;
   s.squares = o.alpha * s.squares + (1 - o.alpha) * g * g;
   s.mean = o.alpha * s.mean + (1 - o.alpha) * g;
@@ -132,11 +133,11 @@ void check_trajectory(const Options& options) {
 }
 
 TEST(OptimizerAdaptive, RmspropFollowsItsFormula) {
-  check_trajectory(Rmsprop{});
-  check_trajectory(Rmsprop{.weight_decay = 0.05});
-  check_trajectory(Rmsprop{.momentum = 0.9});
-  check_trajectory(Rmsprop{.eps = 1e-3, .centered = true});
-  check_trajectory(Rmsprop{.eps = 1e-3, .weight_decay = 0.02, .momentum = 0.5, .centered = true});
+  check_trajectory(RMSprop{});
+  check_trajectory(RMSprop{.weight_decay = 0.05});
+  check_trajectory(RMSprop{.momentum = 0.9});
+  check_trajectory(RMSprop{.eps = 1e-3, .centered = true});
+  check_trajectory(RMSprop{.eps = 1e-3, .weight_decay = 0.02, .momentum = 0.5, .centered = true});
 }
 
 TEST(OptimizerAdaptive, AdagradFollowsItsFormula) {
@@ -151,7 +152,7 @@ TEST(OptimizerAdaptive, CenteredStepsOfAConstantGradientStayFinite) {
     State state(dtype, false);
     StridedArray g = make_array(dtype, {kCount}, Values(kCount, 0.7));
     for (int step = 1; step <= 40; ++step) {
-      step_kernel(state, g, Rmsprop{.lr = 1e-6, .alpha = 0.5, .centered = true}, step);
+      step_kernel(state, g, RMSprop{.lr = 1e-6, .alpha = 0.5, .centered = true}, step);
     }
     for (double value : values_of(state.param)) {
       ASSERT_TRUE(std::isfinite(value));
@@ -160,12 +161,12 @@ TEST(OptimizerAdaptive, CenteredStepsOfAConstantGradientStayFinite) {
 }
 
 TEST(OptimizerAdaptive, ReadTheirNumbersFromWords) {
-  const auto run = [](const View& words, double other, const auto& options) {
+  const auto run = [](const View& step_scalars, double other, const auto& options) {
     State state(DType::f16, true);
     StridedArray g = make_array(DType::f16, {kCount}, gradient(1));
     auto changed = options;
     changed.lr *= other;
-    step_kernel(state, g, changed, other == 1 ? 3 : 9, words);
+    step_kernel(state, g, changed, other == 1 ? 3 : 9, step_scalars);
     std::vector<std::byte> all;
     for (const StridedArray* array : {&state.param, &state.master, &state.squares, &state.buffer}) {
       append(all, *array);
@@ -174,16 +175,16 @@ TEST(OptimizerAdaptive, ReadTheirNumbersFromWords) {
   };
   const auto compare = [&](const auto& options, double momentum) {
     for (double apply : {0.0, 1.0}) {
-      StridedArray words(DType::f64, {kWordsOf<StretchWords>});
-      *words.host_as<StretchWords>() = {.apply = apply,
+      StridedArray step_scalars(DType::f64, {kScalarsOf<RangeScalars>});
+      *words.host_as<RangeScalars>() = {.apply = apply,
                                         .multiplier = kMultiplier,
                                         .lr = options.lr,
                                         .momentum = momentum,
                                         .update = 3};
-      EXPECT_EQ(run(words.view(), 5, options) == run(kNoView, 1, options), apply == 1);
+      EXPECT_EQ(run(step_scalars.view(), 5, options) == run(kNoView, 1, options), apply == 1);
     }
   };
-  compare(Rmsprop{.momentum = 0.9}, 0.9);
+  compare(RMSprop{.momentum = 0.9}, 0.9);
   compare(Adagrad{.lr_decay = 0.5}, 0);
 }
 

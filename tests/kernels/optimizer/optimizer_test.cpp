@@ -12,7 +12,7 @@ constexpr size_t kCount = 1037;
 
 Values gradient(int step) { return random_values(kCount, static_cast<uint32_t>(100 + step)); }
 
-struct Sgd {
+struct SGD {
   double lr = 0.1, momentum = 0, dampening = 0, weight_decay = 0;
   bool nesterov = false;
 };
@@ -39,7 +39,7 @@ struct State {
   View master_view() { return with_master ? master.view() : kNoView; }
 };
 
-void step_kernel(State& state, StridedArray& g, const Sgd& o, int step) {
+void step_kernel(State& state, StridedArray& g, const SGD& o, int step) {
   const View buffer = o.momentum > 0 ? state.first.view() : kNoView;
   sgd_step({.param = state.param.view(),
             .master = state.master_view(),
@@ -76,7 +76,7 @@ struct Scalars {
   double p, first = 0, second = 0, largest = 0;
 };
 
-void step_reference(Scalars& s, double g, const Sgd& o, int step) {
+void step_reference(Scalars& s, double g, const SGD& o, int step) {
   g = g * kMultiplier + o.weight_decay * s.p;
   if (o.momentum > 0) {
     s.first = step == 1 ? g : o.momentum * s.first + (1 - o.dampening) * g;
@@ -149,11 +149,11 @@ void check_trajectory(const Options& options) {
 }
 
 TEST(Optimizer, SgdFollowsItsFormula) {
-  check_trajectory(Sgd{});
-  check_trajectory(Sgd{.weight_decay = 0.05});
-  check_trajectory(Sgd{.momentum = 0.9});
-  check_trajectory(Sgd{.momentum = 0.9, .dampening = 0.3});
-  check_trajectory(Sgd{.momentum = 0.8, .weight_decay = 0.01, .nesterov = true});
+  check_trajectory(SGD{});
+  check_trajectory(SGD{.weight_decay = 0.05});
+  check_trajectory(SGD{.momentum = 0.9});
+  check_trajectory(SGD{.momentum = 0.9, .dampening = 0.3});
+  check_trajectory(SGD{.momentum = 0.8, .weight_decay = 0.01, .nesterov = true});
 }
 
 TEST(Optimizer, AdamAndAdamWFollowTheirFormulas) {

@@ -19,11 +19,11 @@ constexpr int64_t kOrigin = 128, kCount = 9722 - kOrigin;
 constexpr int64_t kFirstItem = 1, kItems = 5, kFirstChunk = 1, kChunks = 5;
 constexpr int kZeroPiece = 4;  // values are 0 there at first
 
-struct Lamb {
+struct LAMB {
   double lr = 0.02, beta1 = 0.9, beta2 = 0.99, eps = 1e-6, weight_decay = 0.1;
 };
 
-struct Lars {
+struct LARS {
   double lr = 0.5, momentum = 0.9, weight_decay = 1e-2, trust_coefficient = 0.02, eps = 1e-9;
 };
 
@@ -88,7 +88,8 @@ struct State {
   }
 };
 
-void step_kernel(State& s, StridedArray& g, const Lamb& o, int step, const View& words = kNoView) {
+void step_kernel(State& s, StridedArray& g, const LAMB& o, int step,
+                 const View& step_scalars = kNoView) {
   lamb_step({.param = s.param.view(),
              .master = s.master_view(),
              .grad = g.view(),
@@ -102,10 +103,11 @@ void step_kernel(State& s, StridedArray& g, const Lamb& o, int step, const View&
              .weight_decay = o.weight_decay,
              .step = step,
              .grad_multiplier = kMultiplier,
-             .words = words});
+             .step_scalars = step_scalars});
 }
 
-void step_kernel(State& s, StridedArray& g, const Lars& o, int, const View& words = kNoView) {
+void step_kernel(State& s, StridedArray& g, const LARS& o, int,
+                 const View& step_scalars = kNoView) {
   lars_step({.param = s.param.view(),
              .master = s.master_view(),
              .grad = g.view(),
@@ -117,7 +119,7 @@ void step_kernel(State& s, StridedArray& g, const Lars& o, int, const View& word
              .trust_coefficient = o.trust_coefficient,
              .eps = o.eps,
              .grad_multiplier = kMultiplier,
-             .words = words});
+             .step_scalars = step_scalars});
 }
 
 struct Reference {
@@ -132,7 +134,7 @@ double norm(const Values& x) {
   return std::sqrt(sum);
 }
 
-double step_reference(Reference& s, const Values& g, const Lamb& o, int step) {
+double step_reference(Reference& s, const Values& g, const LAMB& o, int step) {
   Values r(s.p.size());
   for (size_t i = 0; i < r.size(); ++i) {
     s.first[i] = o.beta1 * s.first[i] + (1 - o.beta1) * g[i];
@@ -148,7 +150,7 @@ double step_reference(Reference& s, const Values& g, const Lamb& o, int step) {
   return ratio;
 }
 
-double step_reference(Reference& s, const Values& g, const Lars& o, int) {
+double step_reference(Reference& s, const Values& g, const LARS& o, int) {
   const double p = norm(s.p), length = norm(g);
   const double ratio =
       p > 0 && length > 0 ? o.trust_coefficient * p / (length + o.weight_decay * p + o.eps) : 1;
@@ -225,20 +227,20 @@ void check_trajectory(const Options& options) {
 }
 
 TEST(OptimizerTrust, LambFollowsItsFormula) {
-  check_trajectory(Lamb{});
-  check_trajectory(Lamb{.beta1 = 0.5, .eps = 1e-3, .weight_decay = 0});
+  check_trajectory(LAMB{});
+  check_trajectory(LAMB{.beta1 = 0.5, .eps = 1e-3, .weight_decay = 0});
 }
 
 TEST(OptimizerTrust, LarsFollowsItsFormula) {
-  check_trajectory(Lars{});
-  check_trajectory(Lars{.momentum = 0, .weight_decay = 0.1, .trust_coefficient = 0.1});
+  check_trajectory(LARS{});
+  check_trajectory(LARS{.momentum = 0, .weight_decay = 0.1, .trust_coefficient = 0.1});
 }
 
 TEST(OptimizerTrust, ReadTheirNumbersFromWords) {
-  const auto run = [](const View& words, const auto& options) {
+  const auto run = [](const View& step_scalars, const auto& options) {
     State state(DType::bf16, true);
     StridedArray g = make_array(DType::bf16, {kCount}, gradient(1));
-    step_kernel(state, g, options, words ? 9 : 3, words);
+    step_kernel(state, g, options, step_scalars ? 9 : 3, step_scalars);
     std::vector<std::byte> all;
     for (const StridedArray* array : {&state.param, &state.master, &state.first, &state.second}) {
       append(all, *array);
@@ -246,14 +248,15 @@ TEST(OptimizerTrust, ReadTheirNumbersFromWords) {
     return all;
   };
   for (double apply : {0.0, 1.0}) {
-    StridedArray words(DType::f64, {kWordsOf<StretchWords>});
-    auto& w = *words.host_as<StretchWords>();
+    StridedArray step_scalars(DType::f64, {kScalarsOf<RangeScalars>});
+    auto& w = *words.host_as<RangeScalars>();
     w = stretch_words(
         {.multiplier = kMultiplier, .lr = 0.02, .momentum = 0.9, .update = 3, .beta2 = 0.99});
     w.apply = apply;
-    EXPECT_EQ(run(words.view(), Lamb{.lr = 7, .beta1 = 0.1}) == run(kNoView, Lamb{}), apply == 1);
-    words.host_as<StretchWords>()->lr = 0.5;
-    EXPECT_EQ(run(words.view(), Lars{.lr = 7, .momentum = 0.1}) == run(kNoView, Lars{}),
+    EXPECT_EQ(run(step_scalars.view(), LAMB{.lr = 7, .beta1 = 0.1}) == run(kNoView, LAMB{}),
+              apply == 1);
+    words.host_as<RangeScalars>()->lr = 0.5;
+    EXPECT_EQ(run(step_scalars.view(), LARS{.lr = 7, .momentum = 0.1}) == run(kNoView, LARS{}),
               apply == 1);
   }
 }
@@ -262,8 +265,8 @@ TEST(OptimizerTrust, SameBitsForAnyThreadCount) {
   expect_thread_invariant([] {
     State state(DType::f32, false);
     StridedArray g = make_array(DType::f32, {kCount}, gradient(1));
-    step_kernel(state, g, Lamb{}, 1);
-    step_kernel(state, g, Lars{}, 1);
+    step_kernel(state, g, LAMB{}, 1);
+    step_kernel(state, g, LARS{}, 1);
     std::vector<std::byte> all;
     for (const StridedArray* array : {&state.param, &state.first, &state.second, &state.ratios}) {
       append(all, *array);
@@ -275,9 +278,9 @@ TEST(OptimizerTrust, SameBitsForAnyThreadCount) {
 TEST(OptimizerTrust, ErrorsNameTheProblem) {
   State state(DType::f32, false);
   StridedArray g = make_array(DType::f32, {kCount}, gradient(1));
-  EXPECT_EQ(error_of([&] { step_kernel(state, g, Lamb{}, 0); }),
+  EXPECT_EQ(error_of([&] { step_kernel(state, g, LAMB{}, 0); }),
             "lamb_step: got step 0, expected 1 or more");
-  EXPECT_EQ(error_of([&] { step_kernel(state, g, Lars{.trust_coefficient = 0}, 1); }),
+  EXPECT_EQ(error_of([&] { step_kernel(state, g, LARS{.trust_coefficient = 0}, 1); }),
             "lars_step: got trust_coefficient 0, expected a positive number");
   StridedArray other(DType::f64, {2});
   TrustTable table = state.table();

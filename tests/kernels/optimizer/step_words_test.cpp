@@ -1,6 +1,6 @@
 // Device scalars of a step: the same numbers as the rules give, in device memory.
 #include <binade/kernels/optimizer/optimizer.h>
-#include <binade/kernels/optimizer/step_words.h>
+#include <binade/kernels/optimizer/step_scalars.h>
 #include <tests/kernels/support/array_values.h>
 
 #include <limits>
@@ -14,7 +14,7 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 template <class W>
 class Words {
  public:
-  explicit Words(const W& values = {}) : array_(DType::f64, {kWordsOf<W>}) {
+  explicit Words(const W& values = {}) : array_(DType::f64, {kScalarsOf<W>}) {
     *array_.host_as<W>() = values;
   }
   View view() { return array_.view(); }
@@ -29,7 +29,7 @@ constexpr ScaleRule kRule{.growth_interval = 2, .min_scale = 1, .max_scale = 0x1
 
 TEST(LossSeed, IsScaleTimesWeightAndLeavesATag) {
   for (DType dtype : kFloatingDTypes) {
-    Words<ScalerWords> scaler({.scale = 64});
+    Words<ScalerScalars> scaler({.scale = 64});
     StridedArray loss = make_array(dtype, {}, {1.5}), seed(dtype, {}), tag(DType::f64, {1});
     loss_seed({.loss = loss.view(),
                .scaler = scaler.view(),
@@ -67,70 +67,71 @@ TEST(StepStats, AddUpTrueGradientsAndFindTheFirstBadElement) {
       const auto size = static_cast<int64_t>(count);
       StridedArray a = make_array(dtype, {size}, first), b = make_array(dtype, {size}, second);
       StridedArray tag = make_array(DType::f64, {1}, {4});
-      Words<OptimizerWords> words({.squares = 7, .non_finite = 9, .first_position = 1});
-      step_stats({a.view(), 2, kNoView, 100, true, words.view()});
-      EXPECT_EQ(words->non_finite, 0);
-      EXPECT_EQ(words->mixed, 0);
-      EXPECT_EQ(words->first_position, -1);
-      step_stats({b.view(), 2, tag.view(), 20000, false, words.view()});
+      Words<OptimizerScalars> step_scalars({.squares = 7, .non_finite = 9, .first_position = 1});
+      step_stats({a.view(), 2, kNoView, 100, true, step_scalars.view()});
+      EXPECT_EQ(step_scalars->non_finite, 0);
+      EXPECT_EQ(step_scalars->mixed, 0);
+      EXPECT_EQ(step_scalars->first_position, -1);
+      step_stats({b.view(), 2, tag.view(), 20000, false, step_scalars.view()});
       double squares = 0;
       const Values in_a = values_of(a), in_b = values_of(b);
       for (size_t i = 0; i < count; ++i) {
         const double x = in_a[i] / 2, y = in_b[i] / 8;
         squares += x * x + (std::isfinite(y) ? y * y : 0);
       }
-      EXPECT_NEAR(words->squares, squares, 1e-12 * squares);
-      EXPECT_EQ(words->non_finite, count == 1 ? 1 : 2);
-      EXPECT_EQ(words->mixed, 1);
-      EXPECT_EQ(words->first_position, 20000 + static_cast<double>(count / 2));
-      step_stats({b.view(), 2, kNoView, 50, false, words.view()});
-      EXPECT_EQ(words->first_position, 50 + static_cast<double>(count / 2));
+      EXPECT_NEAR(step_scalars->squares, squares, 1e-12 * squares);
+      EXPECT_EQ(step_scalars->non_finite, count == 1 ? 1 : 2);
+      EXPECT_EQ(step_scalars->mixed, 1);
+      EXPECT_EQ(step_scalars->first_position, 20000 + static_cast<double>(count / 2));
+      step_stats({b.view(), 2, kNoView, 50, false, step_scalars.view()});
+      EXPECT_EQ(step_scalars->first_position, 50 + static_cast<double>(count / 2));
     }
   }
 }
 
-double decide(const StepRequest& request, Words<ScalerWords>* scaler,
-              Words<OptimizerWords>& words) {
+double decide(const StepRequest& request, Words<ScalerScalars>* scaler,
+              Words<OptimizerScalars>& step_scalars) {
   StridedArray outcome(DType::f64, {1});
   step_decide({.request = request,
                .scaler = scaler ? scaler->view() : kNoView,
-               .words = words.view(),
+               .step_scalars = step_scalars.view(),
                .outcome = outcome.view()});
   return values_of(outcome)[0];
 }
 
 TEST(StepDecide, WithoutAScaler) {
-  Words<OptimizerWords> words({.squares = 100, .applied_steps = 3});
+  Words<OptimizerScalars> step_scalars({.squares = 100, .applied_steps = 3});
   const StepRequest clipped{.divisor = 2, .clip_norm = 2.5, .measured = true};
-  EXPECT_EQ(decide(clipped, nullptr, words), kStepApplied);
-  EXPECT_EQ(words->norm, 5);
-  EXPECT_EQ(words->factor, 0.5);
-  EXPECT_NEAR(words->clip, 0.5, 1e-6);
-  EXPECT_EQ(words->apply, 1);
-  EXPECT_EQ(words->applied_steps, 4);
-  words->non_finite = 1;
-  EXPECT_EQ(decide(clipped, nullptr, words), kStepApplied);
-  EXPECT_EQ(words->clip, 0);
-  EXPECT_EQ(decide({.check_finite = true, .measured = true}, nullptr, words), kStepOverflow);
-  EXPECT_EQ(words->apply, 0);
-  EXPECT_EQ(words->applied_steps, 5);
-  EXPECT_EQ(decide({.divisor = 4}, nullptr, words), kStepApplied);
-  EXPECT_EQ(words->factor, 0.25);
-  EXPECT_EQ(words->norm, -1);
+  EXPECT_EQ(decide(clipped, nullptr, step_scalars), kStepApplied);
+  EXPECT_EQ(step_scalars->norm, 5);
+  EXPECT_EQ(step_scalars->factor, 0.5);
+  EXPECT_NEAR(step_scalars->clip, 0.5, 1e-6);
+  EXPECT_EQ(step_scalars->apply, 1);
+  EXPECT_EQ(step_scalars->applied_steps, 4);
+  step_scalars->non_finite = 1;
+  EXPECT_EQ(decide(clipped, nullptr, step_scalars), kStepApplied);
+  EXPECT_EQ(step_scalars->clip, 0);
+  EXPECT_EQ(decide({.check_finite = true, .measured = true}, nullptr, step_scalars), kStepOverflow);
+  EXPECT_EQ(step_scalars->apply, 0);
+  EXPECT_EQ(step_scalars->applied_steps, 5);
+  EXPECT_EQ(decide({.divisor = 4}, nullptr, step_scalars), kStepApplied);
+  EXPECT_EQ(step_scalars->factor, 0.25);
+  EXPECT_EQ(step_scalars->norm, -1);
 }
 
 TEST(StepDecide, MovesTheScaleAsTheRuleSays) {
   const std::string steps = "..x....xx";
-  Words<ScalerWords> scaler({.scale = 8});
-  ScalerWords expected{.scale = 8};
+  Words<ScalerScalars> scaler({.scale = 8});
+  ScalerScalars expected{.scale = 8};
   double applied = 0;
   for (char step : steps) {
-    Words<OptimizerWords> words({.non_finite = step == 'x' ? 3.0 : 0.0, .applied_steps = applied});
+    Words<OptimizerScalars> step_scalars(
+        {.non_finite = step == 'x' ? 3.0 : 0.0, .applied_steps = applied});
     const bool overflow = step == 'x';
-    EXPECT_EQ(decide({.measured = true, .rule = kRule}, &scaler, words),
+    EXPECT_EQ(decide({.measured = true, .rule = kRule}, &scaler, step_scalars),
               overflow ? kStepOverflow : kStepApplied);
     applied += !overflow;
-    EXPECT_EQ(words->applied_steps, applied);
+    EXPECT_EQ(step_scalars->applied_steps, applied);
     update_scale(kRule, overflow, expected.scale, expected.growth_tracker, expected.skipped_steps);
     EXPECT_EQ(scaler->scale, expected.scale);
     EXPECT_EQ(scaler->growth_tracker, expected.growth_tracker);
@@ -142,11 +143,12 @@ TEST(StepDecide, AtTheFloor) {
   for (AtFloor policy : {AtFloor::error, AtFloor::skip, AtFloor::fp32, AtFloor::clip}) {
     StepRequest request{.measured = true, .stale = true, .rule = kRule};
     request.rule.at_floor = policy;
-    Words<ScalerWords> scaler({.scale = 1, .growth_tracker = 1, .loss = 5});
-    Words<OptimizerWords> words({.non_finite = 2, .first_position = 70});
-    step_replaces({.rule = request.rule, .scaler = scaler.view(), .words = words.view()});
-    EXPECT_EQ(words->replaces, policy == AtFloor::clip);
-    const double outcome = decide(request, &scaler, words);
+    Words<ScalerScalars> scaler({.scale = 1, .growth_tracker = 1, .loss = 5});
+    Words<OptimizerScalars> step_scalars({.non_finite = 2, .first_position = 70});
+    step_replaces(
+        {.rule = request.rule, .scaler = scaler.view(), .step_scalars = step_scalars.view()});
+    EXPECT_EQ(step_scalars->replaces, policy == AtFloor::clip);
+    const double outcome = decide(request, &scaler, step_scalars);
     EXPECT_EQ(outcome, policy == AtFloor::clip    ? kStepApplied
                        : policy == AtFloor::error ? kStepHalted
                                                   : kStepOverflow);
@@ -157,40 +159,40 @@ TEST(StepDecide, AtTheFloor) {
     if (policy == AtFloor::error) {  // and nothing is applied until the host has seen it
       EXPECT_EQ(scaler->halted, 2);
       EXPECT_EQ(scaler->halted_loss, 5);
-      words->non_finite = 0;
-      EXPECT_EQ(decide(request, &scaler, words), kStepHalted);
+      step_scalars->non_finite = 0;
+      EXPECT_EQ(decide(request, &scaler, step_scalars), kStepHalted);
       EXPECT_EQ(scaler->halted_after, 1);
-      EXPECT_EQ(words->apply, 0);
+      EXPECT_EQ(step_scalars->apply, 0);
     }
   }
 }
 
-TEST(StepPrepare, MovesCountersAndFillsTheWordsOfEachStretch) {
+TEST(StepPrepare, MovesCountersAndFillsTheScalarsOfEachRange) {
   constexpr size_t kMany = 70;
   for (double apply : {0.0, 1.0}) {
-    Words<OptimizerWords> words({.apply = apply, .factor = 0.5});
+    Words<OptimizerScalars> step_scalars({.apply = apply, .factor = 0.5});
     StridedArray lr = make_array(DType::f64, {2, 2}, {0.1, 0.9, 0.2, 0.8});
     StridedArray tag = make_array(DType::f64, {1}, {16});
     StridedArray counters = make_array(DType::f64, {kMany + 1}, Values(kMany + 1, 4));
     double* counter = counters.view().as<double>();
     std::vector<UpdateCounter> moves;
-    std::vector<StretchSource> stretches;
+    std::vector<RangeSource> parameter_ranges;
     for (size_t i = 0; i < kMany; ++i) {
       moves.push_back({i == 0 ? counter + kMany : counter + i, counter + i});
-      stretches.push_back({.scale = 2,
-                           .tag = i % 3 ? tag.view().as<double>() : nullptr,
-                           .lr = lr.view().as<double>() + i % 2 * 2,
-                           .momentum = lr.view().as<double>() + i % 2 * 2 + 1,
-                           .counter = counter + i});
+      parameter_ranges.push_back({.scale = 2,
+                                  .tag = i % 3 ? tag.view().as<double>() : nullptr,
+                                  .lr = lr.view().as<double>() + i % 2 * 2,
+                                  .momentum = lr.view().as<double>() + i % 2 * 2 + 1,
+                                  .counter = counter + i});
     }
-    StridedArray result(DType::f64, {kMany, kWordsOf<StretchWords>});
+    StridedArray result(DType::f64, {kMany, kScalarsOf<RangeScalars>});
     step_prepare({.counters = moves,
-                  .stretches = stretches,
+                  .parameter_ranges = parameter_ranges,
                   .beta2 = 0.99,
-                  .words = words.view(),
+                  .step_scalars = step_scalars.view(),
                   .result = result.view()});
     for (size_t i = 0; i < kMany; ++i) {
-      const StretchWords& w = result.host_as<StretchWords>()[i];
+      const RangeScalars& w = result.host_as<RangeScalars>()[i];
       EXPECT_EQ(w.apply, apply);
       EXPECT_EQ(w.update, 4 + apply);
       EXPECT_EQ(w.multiplier, i % 3 ? 0.5 / 32 : 0.25);
@@ -212,7 +214,7 @@ TEST(ScheduleStep, TakesTheRowOfThePositionWhereTheStepWasApplied) {
     }
     StridedArray rows = make_array(DType::f64, {kRows, kGroups, k}, table);
     StridedArray rates = make_array(DType::f64, {kGroups, 2}, Values(2 * kGroups, 7));
-    Words<ScheduleWords> words({.position = 10, .first = 10});
+    Words<ScheduleScalars> step_scalars({.position = 10, .first = 10});
     View part = rates.view();
     part.sizes = {kGroups, k};
     part.numel = kGroups * k;
@@ -229,62 +231,63 @@ TEST(ScheduleStep, TakesTheRowOfThePositionWhereTheStepWasApplied) {
     double position = 10;
     for (double outcome : {kStepOverflow, kStepHalted, kStepApplied, kStepApplied, kStepApplied}) {
       StridedArray word = make_array(DType::f64, {1}, {outcome});
-      schedule_step({word.view(), words.view(), rows.view(), part});
+      schedule_step({word.view(), step_scalars.view(), rows.view(), part});
       position += outcome == kStepApplied;
-      EXPECT_EQ(words->position, position);
+      EXPECT_EQ(step_scalars->position, position);
       const double row = std::min(position - 10, double(kRows - 1));
       expect_row(position == 10 ? -1 : 1000 + row * double(kGroups * k));
     }
   }
 }
 
-TEST(StepWords, OptimizersReadTheirNumbersThere) {
+TEST(StepScalarsTest, OptimizersReadTheirNumbersThere) {
   for (DType dtype : kFloatingDTypes) {
     for (double apply : {0.0, 1.0}) {
-      const auto run = [&](const View& words) {
+      const auto run = [&](const View& step_scalars) {
         StridedArray p = make_array(dtype, {100}, random_values(100, 1));
         StridedArray g = make_array(dtype, {100}, random_values(100, 2));
         StridedArray m = make_array(compute_dtype(dtype), {100}, Values(100)), v = m, b = m;
-        const bool given = !words;
+        const bool given = !step_scalars;
         adam_step({p.view(), kNoView, g.view(), m.view(), v.view(), given ? 0.1 : 9.0,
                    given ? 0.9 : 0.3, 0.99, 1e-8, 0.1, true, given ? 3 : 7, given ? 0.5 : 9.0,
-                   kNoView, words});
+                   kNoView, step_scalars});
         sgd_step({p.view(), kNoView, g.view(), b.view(), given ? 0.1 : 9.0, given ? 0.9 : 0.3, 0.5,
-                  0.1, false, false, given ? 0.5 : 9.0, words});
+                  0.1, false, false, given ? 0.5 : 9.0, step_scalars});
         std::vector<std::byte> all;
         for (const StridedArray* array : {&p, &m, &v, &b}) {
           append(all, *array);
         }
         return all;
       };
-      StretchWords numbers = stretch_words(
+      RangeScalars numbers = stretch_words(
           {.multiplier = 0.5, .lr = 0.1, .momentum = 0.9, .update = 3, .beta2 = 0.99});
       const std::vector<std::byte> expected = run(kNoView);
       numbers.apply = apply;
-      Words<StretchWords> words(numbers);
-      EXPECT_EQ(run(words.view()) == expected, apply == 1);
+      Words<RangeScalars> step_scalars(numbers);
+      EXPECT_EQ(run(step_scalars.view()) == expected, apply == 1);
       if (apply == 0) {
         StridedArray p = make_array(dtype, {100}, random_values(100, 1));
-        EXPECT_TRUE(std::equal(p.bytes().begin(), p.bytes().end(), run(words.view()).begin()));
+        EXPECT_TRUE(
+            std::equal(p.bytes().begin(), p.bytes().end(), run(step_scalars.view()).begin()));
       }
     }
   }
 }
 
-TEST(StepWords, ErrorsNameTheProblem) {
-  Words<OptimizerWords> words;
-  Words<ScalerWords> scaler;
+TEST(StepScalarsTest, ErrorsNameTheProblem) {
+  Words<OptimizerScalars> step_scalars;
+  Words<ScalerScalars> scaler;
   StridedArray g(DType::f32, {4}), outcome(DType::f64, {2});
   EXPECT_EQ(error_of([&] {
-              step_stats({g.view(), 1, g.view(), 0, true, words.view()});
+              step_stats({g.view(), 1, g.view(), 0, true, step_scalars.view()});
             }),
             "step_stats: got tag f32 [4], expected a contiguous f64 [1]");
   EXPECT_EQ(error_of([&] {
               step_stats({g.view(), 1, kNoView, 0, true, g.view()});
             }),
-            "step_stats: got words f32 [4], expected a contiguous f64 [11]");
+            "step_stats: got step_scalars f32 [4], expected a contiguous f64 [11]");
   EXPECT_EQ(error_of([&] {
-              step_decide({{}, kNoView, words.view(), outcome.view()});
+              step_decide({{}, kNoView, step_scalars.view(), outcome.view()});
             }),
             "step_decide: got outcome f64 [2], expected a contiguous f64 [1]");
   EXPECT_EQ(error_of([&] {

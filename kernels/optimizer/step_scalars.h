@@ -39,30 +39,30 @@ BINADE_KERNEL(unscale_gradient, UnscaleGradient, y)
 // before.
 struct StepStats {
   const View& grad;
-  double scale;       // grad is scale * tag times the true gradient
-  const View& tag;    // f64 [1], kNoView for 1
-  double position;    // of the first element, for first_position
-  bool first;         // the first call of this step
-  const View& words;  // OptimizerWords
+  double scale;              // grad is scale * tag times the true gradient
+  const View& tag;           // f64 [1], kNoView for 1
+  double position;           // of the first element, for first_position
+  bool first;                // the first call of this step
+  const View& step_scalars;  // OptimizerScalars
 };
-BINADE_KERNEL(step_stats, StepStats, words)
+BINADE_KERNEL(step_stats, StepStats, step_scalars)
 
-// After the statistics: sets words.replaces, that is whether this step must replace what is not
-// finite before it is applied (AtFloor::clip).
+// After the statistics: sets step_scalars.replaces, that is whether this step must replace what is
+// not finite before it is applied (AtFloor::clip).
 struct StepReplaces {
   ScaleRule rule;
   const View& scaler;
-  const View& words;
+  const View& step_scalars;
 };
-BINADE_KERNEL(step_replaces, StepReplaces, words)
+BINADE_KERNEL(step_replaces, StepReplaces, step_scalars)
 
 struct StepDecide {
   StepRequest request;
-  const View& scaler;   // ScalerWords, kNoView without a scaler
-  const View& words;    // OptimizerWords
-  const View& outcome;  // f64 [1]: kStepApplied, kStepOverflow or kStepHalted
+  const View& scaler;        // ScalerScalars, kNoView without a scaler
+  const View& step_scalars;  // OptimizerScalars
+  const View& outcome;       // f64 [1]: kStepApplied, kStepOverflow or kStepHalted
 };
-BINADE_KERNEL(step_decide, StepDecide, words)
+BINADE_KERNEL(step_decide, StepDecide, step_scalars)
 
 // An update counter in device memory: *to = *from + 1 if the step is applied, else *from.
 struct UpdateCounter {
@@ -73,20 +73,20 @@ struct UpdateCounter {
 // Computes the scalars of every parameter range, after counting the update.
 struct StepPrepare {
   std::span<const UpdateCounter> counters;  // no `to` is another's `from`
-  std::span<const StretchSource> stretches;
-  double beta2;        // of Adam; 0 for others
-  const View& words;   // OptimizerWords
-  const View& result;  // f64 [stretches, kWordsOf<StretchWords>]
+  std::span<const RangeSource> parameter_ranges;
+  double beta2;              // of Adam; 0 for others
+  const View& step_scalars;  // OptimizerScalars
+  const View& result;        // f64 [parameter_ranges, kScalarsOf<RangeScalars>]
 };
-BINADE_KERNEL(step_prepare, StepPrepare, words)
+BINADE_KERNEL(step_prepare, StepPrepare, step_scalars)
 
-// After an applied step words.position increases by one and rates become the row of the table for
-// the new position; after the end of the table its last row stays.
+// After an applied step step_scalars.position increases by one and rates become the row of the
+// table for the new position; after the end of the table its last row stays.
 struct ScheduleStep {
-  const View& outcome;  // f64 [1], of step_decide
-  const View& words;    // ScheduleWords
-  const View& table;    // f64 [rows, groups, k], contiguous
-  const View& rates;    // f64 [groups, k]
+  const View& outcome;       // f64 [1], of step_decide
+  const View& step_scalars;  // ScheduleScalars
+  const View& table;         // f64 [rows, groups, k], contiguous
+  const View& rates;         // f64 [groups, k]
 };
 BINADE_KERNEL(schedule_step, ScheduleStep, rates)
 

@@ -1,4 +1,4 @@
-// The words of kernels/optimizer/step_rule.h as tensors.
+// The step_scalars of kernels/optimizer/step_rule.h as tensors.
 #pragma once
 #include <binade/core/observe/observer.h>
 #include <binade/core/tensor/parameter.h>
@@ -11,30 +11,30 @@
 namespace binade::optim {
 
 template <class W>
-Tensor make_words(const W& values, Device device) {
+Tensor make_device_scalars(const W& values, Device device) {
   const Unobserved unobserved;  // a scaler may move to the device in the midst of a step
-  const Tensor host = empty({kernels::kWordsOf<W>}, DType::f64);
+  const Tensor host = empty({kernels::kScalarsOf<W>}, DType::f64);
   *host.view().as<W>() = values;
   return host.to(device);
 }
 
 // A synchronisation point on a device.
 template <class W>
-W read_words(const Tensor& words) {
-  const Tensor host = words.to(Device{});
+W read_device_scalars(const Tensor& step_scalars) {
+  const Tensor host = step_scalars.to(Device{});
   return *host.view().as<W>();
 }
 
 // One of several f64 in a vector.
-inline Tensor word_at(const Tensor& words, int64_t index) {
-  return make_view(words, {1}, {1}, index);
+inline Tensor scalar_at(const Tensor& step_scalars, int64_t index) {
+  return make_view(step_scalars, {1}, {1}, index);
 }
 
 // What a LossScaler keeps on a device.
 struct DeviceScaler {
   Device device;
   kernels::ScaleRule rule;
-  Tensor words;  // ScalerWords
+  Tensor step_scalars;  // ScalerScalars
   // The scale that gradients carry, until a step has moved the scale on: a copy, because other
   // gradients may outlive that.
   Tensor tag;
@@ -42,7 +42,8 @@ struct DeviceScaler {
   bool went_backward = false;                // from a scaled loss
   std::vector<std::weak_ptr<Arena>> arenas;  // of the optimizers
 
-  DeviceScaler(Device device, const kernels::ScaleRule& rule, const kernels::ScalerWords& words);
+  DeviceScaler(Device device, const kernels::ScaleRule& rule,
+               const kernels::ScalerScalars& step_scalars);
   const Tensor& tag_for_backward();
   // Positions of elements, for the first that is not finite: arena, segment and offset.
   double position(const std::shared_ptr<Arena>& arena, int segment, int64_t offset);

@@ -1,4 +1,4 @@
-#include <binade/optim/device_words_internal.h>
+#include <binade/optim/device_scalars_internal.h>
 #include <binade/optim/step_result.h>
 
 #include <cmath>
@@ -29,10 +29,10 @@ StepOutcome StepResult::value() const {
 }
 
 DeviceScaler::DeviceScaler(Device device, const kernels::ScaleRule& rule,
-                           const kernels::ScalerWords& words)
+                           const kernels::ScalerScalars& step_scalars)
     : device(device),
       rule(rule),
-      words(make_words(words, device)),
+      step_scalars(make_device_scalars(step_scalars, device)),
       tag(empty({1}, DType::f64, device)) {}
 
 const Tensor& DeviceScaler::tag_for_backward() {
@@ -73,11 +73,11 @@ std::string DeviceScaler::parameter_at(double position) const {
 }
 
 void DeviceScaler::throw_if_halted() {
-  const auto now = read_words<kernels::ScalerWords>(words);
+  const auto now = read_device_scalars<kernels::ScalerScalars>(step_scalars);
   if (now.halted == 0) {
     return;
   }
-  word_at(words, offsetof(kernels::ScalerWords, halted) / sizeof(double)).fill_(0);
+  scalar_at(step_scalars, offsetof(kernels::ScalerScalars, halted) / sizeof(double)).fill_(0);
   throw OverflowAtFloor(explain({.parameter = parameter_at(now.overflow_position),
                                  .scale = now.scale,
                                  .stale = now.halted == 2,

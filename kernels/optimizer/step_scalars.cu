@@ -1,7 +1,7 @@
 // Device scalars of a training step: kernels of one thread, or of one thread per parameter range,
 // that run the rules of kernels/optimizer/step_rule.h on device memory. Also unscaling by a tag in
 // device memory, one 16-byte vector per thread and turn.
-#include <binade/kernels/optimizer/step_words.h>
+#include <binade/kernels/optimizer/step_scalars.h>
 #include <binade/kernels/cuda/vector.cuh>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ struct Batch {
 };
 
 template <class T>
-__global__ void loss_seed_kernel(const T* loss, ScalerWords* scaler, double* tag, T* seed,
+__global__ void loss_seed_kernel(const T* loss, ScalerScalars* scaler, double* tag, T* seed,
                                  double weight) {
   *tag = scaler->scale;
   scaler->loss = static_cast<double>(*loss);
@@ -47,26 +47,28 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-__global__ void step_replaces_kernel(ScaleRule rule, ScalerWords* scaler, OptimizerWords* words) {
-  words->replaces = must_replace(rule, *scaler, *words);
+__global__ void step_replaces_kernel(ScaleRule rule, ScalerScalars* scaler,
+                                     OptimizerScalars* step_scalars) {
+  step_scalars->replaces = must_replace(rule, *scaler, *step_scalars);
 }
 
-__global__ void step_decide_kernel(StepRequest request, ScalerWords* scaler, OptimizerWords* words,
-                                   double* outcome) {
-  *outcome = decide_step(request, scaler, *words);
+__global__ void step_decide_kernel(StepRequest request, ScalerScalars* scaler,
+                                   OptimizerScalars* step_scalars, double* outcome) {
+  *outcome = decide_step(request, scaler, *step_scalars);
 }
 
-__global__ void step_counters_kernel(Batch<UpdateCounter> counters, const OptimizerWords* words) {
+__global__ void step_counters_kernel(Batch<UpdateCounter> counters,
+                                     const OptimizerScalars* step_scalars) {
   if (static_cast<int>(threadIdx.x) < counters.count) {
     const UpdateCounter& counter = counters.items[threadIdx.x];
-    *counter.to = *counter.from + words->apply;
+    *counter.to = *counter.from + step_scalars->apply;
   }
 }
 
-__global__ void step_prepare_kernel(Batch<StretchSource> stretches, double beta2,
-                                    const OptimizerWords* words, StretchWords* result) {
-  if (static_cast<int>(threadIdx.x) < stretches.count) {
-    result[threadIdx.x] = prepare_stretch(stretches.items[threadIdx.x], beta2, *words);
+__global__ void step_prepare_kernel(Batch<RangeSource> parameter_ranges, double beta2,
+                                    const OptimizerScalars* step_scalars, RangeScalars* result) {
+  if (static_cast<int>(threadIdx.x) < parameter_ranges.count) {
+    result[threadIdx.x] = prepare_range(parameter_ranges.items[threadIdx.x], beta2, *step_scalars);
   }
 }
 
@@ -75,9 +77,10 @@ struct RateShape {
   int64_t rows, groups, k, group_stride, stride;
 };
 
-__global__ void schedule_step_kernel(RateShape shape, const double* outcome, ScheduleWords* words,
-                                     const double* table, double* rates) {
-  ScheduleWords now = *words;
+__global__ void schedule_step_kernel(RateShape shape, const double* outcome,
+                                     ScheduleScalars* step_scalars, const double* table,
+                                     double* rates) {
+  ScheduleScalars now = *step_scalars;
   const bool applied = *outcome == kStepApplied;
   now.position += applied ? 1 : 0;
   __syncthreads();  // all threads have read the scalars
@@ -87,7 +90,7 @@ __global__ void schedule_step_kernel(RateShape shape, const double* outcome, Sch
     rates[i / shape.k * shape.group_stride + i % shape.k * shape.stride] = row[i];
   }
   if (threadIdx.x == 0) {
-    *words = now;
+    *step_scalars = now;
   }
 }
 
@@ -104,7 +107,7 @@ void cuda::loss_seed(const LossSeed& a) {
   check_arguments(a);
   dispatch_floating("loss_seed", a.loss.dtype, [&]<class T>(Type<T>) {
     launch({"loss_seed_kernel", 1, 1}, loss_seed_kernel<T>, a.loss.as<T>(),
-           a.scaler.as<ScalerWords>(), a.tag.as<double>(), a.seed.as<T>(), a.weight);
+           a.scaler.as<ScalerScalars>(), a.tag.as<double>(), a.seed.as<T>(), a.weight);
   });
 }
 
@@ -124,25 +127,25 @@ void cuda::unscale_gradient(const UnscaleGradient& a) {
 
 void cuda::step_replaces(const StepReplaces& a) {
   check_arguments(a);
-  launch({"step_replaces_kernel", 1, 1}, step_replaces_kernel, a.rule, a.scaler.as<ScalerWords>(),
-         a.words.as<OptimizerWords>());
+  launch({"step_replaces_kernel", 1, 1}, step_replaces_kernel, a.rule, a.scaler.as<ScalerScalars>(),
+         a.step_scalars.as<OptimizerScalars>());
 }
 
 void cuda::step_decide(const StepDecide& a) {
   check_arguments(a);
-  launch({"step_decide_kernel", 1, 1}, step_decide_kernel, a.request, a.scaler.as<ScalerWords>(),
-         a.words.as<OptimizerWords>(), a.outcome.as<double>());
+  launch({"step_decide_kernel", 1, 1}, step_decide_kernel, a.request, a.scaler.as<ScalerScalars>(),
+         a.step_scalars.as<OptimizerScalars>(), a.outcome.as<double>());
 }
 
 void cuda::step_prepare(const StepPrepare& a) {
   check_arguments(a);
-  const auto* words = a.words.as<OptimizerWords>();
+  const auto* step_scalars = a.step_scalars.as<OptimizerScalars>();
   for_batches(a.counters, [&](const Batch<UpdateCounter>& batch, size_t) {
-    launch({"step_counters_kernel", 1, kBatch}, step_counters_kernel, batch, words);
+    launch({"step_counters_kernel", 1, kBatch}, step_counters_kernel, batch, step_scalars);
   });
-  for_batches(a.stretches, [&](const Batch<StretchSource>& batch, size_t at) {
-    launch({"step_prepare_kernel", 1, kBatch}, step_prepare_kernel, batch, a.beta2, words,
-           a.result.as<StretchWords>() + at);
+  for_batches(a.parameter_ranges, [&](const Batch<RangeSource>& batch, size_t at) {
+    launch({"step_prepare_kernel", 1, kBatch}, step_prepare_kernel, batch, a.beta2, step_scalars,
+           a.result.as<RangeScalars>() + at);
   });
 }
 
@@ -151,7 +154,7 @@ void cuda::schedule_step(const ScheduleStep& a) {
   const RateShape shape{a.table.sizes[0], a.rates.sizes[0], a.rates.sizes[1], a.rates.strides[0],
                         a.rates.strides[1]};
   launch({"schedule_step_kernel", 1, kBatch}, schedule_step_kernel, shape, a.outcome.as<double>(),
-         a.words.as<ScheduleWords>(), a.table.as<double>(), a.rates.as<double>());
+         a.step_scalars.as<ScheduleScalars>(), a.table.as<double>(), a.rates.as<double>());
 }
 
 }  // namespace binade::kernels

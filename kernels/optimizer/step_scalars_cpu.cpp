@@ -1,6 +1,6 @@
 // The scalars of a step in host memory.
 #include <binade/kernels/optimizer/optimizer.h>
-#include <binade/kernels/optimizer/step_words.h>
+#include <binade/kernels/optimizer/step_scalars.h>
 
 #include <algorithm>
 
@@ -21,7 +21,7 @@ double first_non_finite(const View& flat) {
 
 void cpu::loss_seed(const LossSeed& a) {
   check_arguments(a);
-  auto& scaler = *a.scaler.as<ScalerWords>();
+  auto& scaler = *a.scaler.as<ScalerScalars>();
   *a.tag.as<double>() = scaler.scale;
   dispatch_floating("loss_seed", a.loss.dtype, [&]<class T>(Type<T>) {
     scaler.loss = static_cast<double>(*a.loss.as<T>());
@@ -45,9 +45,9 @@ void cpu::step_stats(const StepStats& a) {
   check_arguments(a);
   double stats[2];
   gradient_stats({.grad = a.grad, .result = view_of(stats, DType::f64, {2})});
-  auto& words = *a.words.as<OptimizerWords>();
+  auto& step_scalars = *a.step_scalars.as<OptimizerScalars>();
   if (a.first) {
-    begin_measurement(words);
+    begin_measurement(step_scalars);
   }
   const double scale = full_scale(a.scale, a.tag);
   const double index = dispatch_floating("step_stats", a.grad.dtype, [&]<class T>(Type<T>) {
@@ -57,30 +57,30 @@ void cpu::step_stats(const StepStats& a) {
                    .non_finite = stats[1],
                    .first_position = a.position + index,
                    .scale = scale},
-                  words);
+                  step_scalars);
 }
 
 void cpu::step_replaces(const StepReplaces& a) {
   check_arguments(a);
-  auto& words = *a.words.as<OptimizerWords>();
-  words.replaces = must_replace(a.rule, *a.scaler.as<ScalerWords>(), words);
+  auto& step_scalars = *a.step_scalars.as<OptimizerScalars>();
+  step_scalars.replaces = must_replace(a.rule, *a.scaler.as<ScalerScalars>(), step_scalars);
 }
 
 void cpu::step_decide(const StepDecide& a) {
   check_arguments(a);
   *a.outcome.as<double>() =
-      decide_step(a.request, a.scaler.as<ScalerWords>(), *a.words.as<OptimizerWords>());
+      decide_step(a.request, a.scaler.as<ScalerScalars>(), *a.step_scalars.as<OptimizerScalars>());
 }
 
 void cpu::step_prepare(const StepPrepare& a) {
   check_arguments(a);
-  const auto& words = *a.words.as<OptimizerWords>();
+  const auto& step_scalars = *a.step_scalars.as<OptimizerScalars>();
   for (const UpdateCounter& counter : a.counters) {
-    *counter.to = *counter.from + words.apply;
+    *counter.to = *counter.from + step_scalars.apply;
   }
-  auto* result = a.result.as<StretchWords>();
-  for (const StretchSource& stretch : a.stretches) {
-    *result++ = prepare_stretch(stretch, a.beta2, words);
+  auto* result = a.result.as<RangeScalars>();
+  for (const RangeSource& parameter_range : a.parameter_ranges) {
+    *result++ = prepare_range(parameter_range, a.beta2, step_scalars);
   }
 }
 
@@ -89,9 +89,9 @@ void cpu::schedule_step(const ScheduleStep& a) {
   if (*a.outcome.as<double>() != kStepApplied) {
     return;
   }
-  auto& words = *a.words.as<ScheduleWords>();
-  words.position += 1;
-  const int64_t row = schedule_row(words, a.table.sizes[0]);
+  auto& step_scalars = *a.step_scalars.as<ScheduleScalars>();
+  step_scalars.position += 1;
+  const int64_t row = schedule_row(step_scalars, a.table.sizes[0]);
   const int64_t groups = a.rates.sizes[0], k = a.rates.sizes[1];
   for (int64_t i = 0; i < groups * k; ++i) {
     a.rates.as<double>()[i / k * a.rates.strides[0] + i % k * a.rates.strides[1]] =
