@@ -49,7 +49,7 @@ double combined(const ParameterList& parameters, double p) {
   const Tensor result = zeros({1}, DType::f64, device_of(parameters));
   for_each_gradient(parameters, [&](const Leaf& leaf, const View& flat) {
     kernels::gradient_norm(
-        {.grad = flat, .scale = leaf.scale, .tag = leaf.scale_scalar, .p = p, .result = result});
+        {.grad = flat, .scale = leaf.scale, .tag = leaf.device_scale, .p = p, .result = result});
   });
   return result.item();
 }
@@ -106,7 +106,7 @@ void clip_grad_value(const ParameterList& parameters, double limit) {
   for_each_gradient(parameters, [&](Leaf& leaf, const View& flat) {
     leaf.clipped_value = true;
     kernels::clamp_gradient(
-        {.grad = flat, .scale = leaf.scale, .tag = leaf.scale_scalar, .limit = limit});
+        {.grad = flat, .scale = leaf.scale, .tag = leaf.device_scale, .limit = limit});
   });
 }
 

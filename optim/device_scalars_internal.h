@@ -12,7 +12,7 @@ namespace binade::optim {
 
 template <class W>
 Tensor make_device_scalars(const W& values, Device device) {
-  const Unobserved unobserved;  // a scaler may move to the device in the midst of a step
+  const UnobservedGuard unobserved;  // a scaler may move to the device in the midst of a step
   const Tensor host = empty({kernels::kScalarsOf<W>}, DType::f64);
   *host.view().as<W>() = values;
   return host.to(device);

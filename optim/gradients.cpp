@@ -55,7 +55,7 @@ std::vector<GradientRange> gradient_ranges(const Arena& arena,
       constexpr int64_t kUnit = Arena::kAlignment;
       const int64_t next = (last.offset + last.grad.numel + kUnit - 1) / kUnit * kUnit;
       if (last.segment == parameter->segment && next == offset && last.scale == leaf->scale &&
-          last.tag.handle().get() == leaf->scale_scalar.handle().get()) {
+          last.tag.handle().get() == leaf->device_scale.handle().get()) {
         offset = last.offset;
         ranges.pop_back();
       }
@@ -65,7 +65,7 @@ std::vector<GradientRange> gradient_ranges(const Arena& arena,
          .segment = parameter->segment,
          .offset = offset,
          .scale = leaf->scale,
-         .tag = leaf->scale_scalar});
+         .tag = leaf->device_scale});
   }
   return ranges;
 }

@@ -22,7 +22,7 @@ void ScaledLoss::backward() {
                       .tag = tag,
                       .seed = seed,
                       .weight = weight_});
-  binade::backward(loss_, seed, {.scale_scalar = tag});
+  binade::backward(loss_, seed, {.device_scale = tag});
 }
 
 LossScaler::LossScaler(const LossScalerOptions& options) : state_(options) {}

@@ -120,7 +120,7 @@ std::vector<Optimizer::Stretch> Optimizer::parameter_ranges(const Group& group) 
                       decays ? group.weight_decay : 0,
                       updates,
                       counter,
-                      leaf->scale_scalar};
+                      leaf->device_scale};
     Stretch* last = all.empty() ? nullptr : &all.back();
     if (last && last->last == i && last->continues_in(own, keeps_zeros())) {
       last->last = i + 1;

@@ -223,12 +223,12 @@ class Lens::Watch : public OpObserver {
 
   // The scale may be a number on the device, which does not change during the step.
   double scale_of(const BackwardOptions& run) {
-    if (!run.scale_word.defined()) {
+    if (!run.device_scale.defined()) {
       return run.scale;
     }
-    if (run.scale_word.handle().get() != known_word_.handle().get()) {
-      known_word_ = run.scale_word;
-      known_scale_ = run.scale_word.item();
+    if (run.device_scale.handle().get() != known_word_.handle().get()) {
+      known_word_ = run.device_scale;
+      known_scale_ = run.device_scale.item();
     }
     return run.scale * known_scale_;
   }

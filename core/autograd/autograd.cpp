@@ -30,8 +30,8 @@ void check_scale(const Leaf& leaf, const BackwardOptions& options) {
         "backward: got a gradient that is clipped already, expected to add to one that is not: "
         "clipping the parts of a sum does not clip the sum; clip after the last micro-batch, or "
         "step and zero_grad first");
-  const Tensor& word = options.scale_word;
-  if (leaf.scale_word.handle().get() == word.handle().get() && leaf.scale == options.scale) {
+  const Tensor& word = options.device_scale;
+  if (leaf.device_scale.handle().get() == word.handle().get() && leaf.scale == options.scale) {
     return;
   }
   const double scale = word.defined() ? options.scale * word.item() : options.scale;
@@ -89,7 +89,7 @@ void BackwardRun::deliver_to_leaf(Edge& edge, Tensor gradient) {
   }
   leaf.accumulate(std::move(gradient));
   leaf.scale = options_.scale;
-  leaf.scale_word = options_.scale_word;
+  leaf.device_scale = options_.device_scale;
   if (detail::thread_state.observers) [[unlikely]] {
     detail::notify_upstream({leaf, options_, leaf.buffer, nullptr});
   }

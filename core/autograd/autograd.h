@@ -102,7 +102,7 @@ struct BackwardOptions {
   // it the leaf, alive until zero_grad().
   bool create_graph = false;
   double scale = 1;        // the loss scale that the seed carries; tags the gradients
-  Tensor scale_word = {};  // f64 [1], another factor of it that only the device knows
+  Tensor device_scale = {};  // f64 [1], another factor of it that only the device knows
 };
 
 // Adds d(root)/d(leaf) to the gradient of every leaf below root. Without a seed root must have one

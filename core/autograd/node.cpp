@@ -40,7 +40,7 @@ Tensor Leaf::destination() const {
 void Leaf::clear() {
   clear_gradient();
   scale = 1;
-  scale_word = {};
+  device_scale = {};
   clipped_norm = clipped_value = false;
 }
 
@@ -121,7 +121,7 @@ Tensor Tensor::grad() const {
     return {};
   }
   const DType wide = compute_dtype(leaf.dtype);
-  const bool has_word = leaf.scale_word.defined();
+  const bool has_word = leaf.device_scale.defined();
   if (leaf.scale == 1 && !has_word && leaf.dtype == wide) {
     return leaf.buffer;
   }
@@ -129,7 +129,7 @@ Tensor Tensor::grad() const {
   Tensor value = empty_like(leaf.buffer, wide);
   if (has_word && is_dense(leaf.buffer.sizes(), leaf.buffer.strides())) {
     kernels::unscale_gradient(
-        {.x = leaf.buffer, .y = value, .scale = leaf.scale, .tag = leaf.scale_word});
+        {.x = leaf.buffer, .y = value, .scale = leaf.scale, .tag = leaf.device_scale});
     return value;
   }
   kernels::copy({.x = leaf.buffer, .y = value});

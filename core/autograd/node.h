@@ -131,11 +131,11 @@ class Leaf final : public Node {
   bool has_master = false;  // an f32 value behind this f16 or bf16 one takes the updates
   bool frozen = false;      // what a backward recorded before the freezing brings is dropped
   double scale = 1;
-  Tensor scale_word;  // f64 [1], another factor of the scale; undefined is 1
+  Tensor device_scale;  // f64 [1], another factor of the scale; undefined is 1
   // What optim/clip.h did to the gradient: no micro-batch can be added to it any more.
   bool clipped_norm = false, clipped_value = false;
   // The whole scale. Reads the word: a synchronisation point on a device.
-  double full_scale() const { return scale_word.defined() ? scale * scale_word.item() : scale; }
+  double full_scale() const { return device_scale.defined() ? scale * device_scale.item() : scale; }
   std::function<void(const Tensor&)>
       on_final;  // fires when this backward cannot add to it any more
 };

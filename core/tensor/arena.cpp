@@ -57,7 +57,7 @@ void move_gradient(Leaf& from, Leaf& to) {
         from.full_scale(), ", but the parameter holds a gradient at scale ", to.full_scale(),
         "; step or zero_grad before the scale changes");
   to.scale = moves ? from.full_scale() : from.scale;
-  to.scale_word = moves ? Tensor() : from.scale_word;
+  to.device_scale = moves ? Tensor() : from.device_scale;
   to.clipped_norm |= from.clipped_norm;
   to.clipped_value |= from.clipped_value;
   to.accumulate(from.buffer.to(to.device).to(to.dtype));
