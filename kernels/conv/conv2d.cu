@@ -1,6 +1,6 @@
-// Convolution on a GPU: which kernel computes a call, and the operands as it needs them. The
-// kernels are in conv2d_tensor.cu, conv2d_simt.cu (both implicit GEMM: conv/conv2d_loaders.cuh) and
-// conv2d_direct.cu.
+// Convolution on a GPU: chooses the kernel that computes a call, and brings the operands into the
+// form that the kernel needs. The kernels are in conv2d_tensor.cu, conv2d_simt.cu (both implicit
+// GEMM: conv/conv2d_loaders.cuh) and conv2d_direct.cu.
 #include <binade/kernels/conv/conv2d_provider.h>
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/cuda/device_facts_internal.h>
@@ -22,7 +22,7 @@ struct Plan {
   bool tensor = false;
 };
 
-// The indices inside an image and along k are 32-bit, and so are the blocks of a launch.
+// Tiles use 32-bit indices inside an image and along k; the number of blocks is 32-bit as well.
 bool fits_tiles(const Conv2dSizes& d, const Conv2dGeometry& g, bool backward_data) {
   constexpr int64_t kLimit = int64_t{1} << 29;
   bool fits = d.h * d.w < kLimit && d.p * d.q < kLimit && d.o < kLimit && d.c < kLimit;
@@ -38,7 +38,7 @@ bool fits_tiles(const Conv2dSizes& d, const Conv2dGeometry& g, bool backward_dat
   return fits && pixels / 64 * channels / 64 * static_cast<double>(d.groups) < 0x1p31;
 }
 
-// `fitting` is the tile for where the provider's name leaves the choice.
+// `fitting` is the tile to take if the provider's name leaves the choice open.
 Plan plan(KernelVariant variant, DType dtype, const DeviceFacts& facts, int fitting) {
   switch (variant) {
     case KernelVariant::direct: return {};
@@ -51,8 +51,8 @@ Plan plan(KernelVariant variant, DType dtype, const DeviceFacts& facts, int fitt
   }
 }
 
-// The variant that was asked for, or direct where tiles cannot index the call or, with a channel or
-// two per group, would be nearly empty.
+// The variant that the provider names. Direct, if tiles cannot index the call, or if they would be
+// nearly empty (one or two channels per group).
 KernelVariant variant_of(KernelVariant variant, const Conv2dSizes& d, const Conv2dGeometry& g,
                          bool backward_data) {
   const bool thin = d.groups > 1 && std::max(d.group_c, d.group_o) <= 4;
@@ -64,7 +64,7 @@ KernelVariant variant_of(KernelVariant variant, const Conv2dSizes& d, const Conv
 int64_t chunk_of(DType dtype) { return 16 / static_cast<int64_t>(size_of(dtype)); }
 bool aligned(const View& view) { return reinterpret_cast<uintptr_t>(view.data) % 16 == 0; }
 
-// An image whose channels are innermost: the operand itself, whatever its other strides, or a
+// An operand with the channels innermost: the tensor itself, whatever its other strides, or a
 // packed copy. Packed is DenseInput or DenseOutput.
 template <class Packed>
 class Pixels {
@@ -86,7 +86,7 @@ class Pixels {
     result[1] = view_.strides[2];
     result[2] = view_.strides[3];
   }
-  // Chunks of channels of a pixel are aligned, `channels` being those of a group.
+  // True if the chunks of a pixel's channels are aligned; `channels` is the number per group.
   bool chunked(int64_t channels) const {
     const int64_t chunk = chunk_of(view_.dtype);
     bool all = aligned(view_) && channels % chunk == 0;
@@ -209,7 +209,7 @@ WeightGradient weight_gradient(const Conv2dSizes& d, const Conv2dGeometry& g) {
   return p;
 }
 
-// As many splits of the pixels as two blocks per multiprocessor leave room for.
+// Number of splits of the pixels: at most as many as give two blocks per multiprocessor.
 int64_t splits_of(const WeightGradient& p, int tile, const DeviceFacts& facts) {
   const int64_t room = 2 * int64_t{facts.processors} / weight_blocks(p, tile, tile);
   return std::clamp<int64_t>(room, 1, std::max<int64_t>(p.pixels / kMinSplitPixels, 1));
@@ -222,7 +222,8 @@ void split_pixels(WeightGradient& p, int64_t splits) {
   p.splits = ceil_div(p.pixels, p.split_pixels);
 }
 
-// The large tile, if there is enough for it in both directions and blocks for the device.
+// The large tile, if dw has enough rows and columns for it and there are enough blocks for the
+// device.
 int fitting_tile(const WeightGradient& p, const DeviceFacts& facts) {
   const int64_t blocks = weight_blocks(p, 128, 128) * splits_of(p, 128, facts);
   return p.group_o > 64 && p.columns > 64 && blocks >= facts.processors ? 128 : 64;

@@ -1,6 +1,6 @@
 // 2D convolution (cross-correlation), forward and both backward passes. Sizes are logical NCHW and
-// OIHW, memory order is whatever the strides say; channels-last activations and OHWI weights are
-// the fast layout, others are converted through a workspace. f16 and bf16 are computed in float and
+// OIHW, the strides give the memory order. Channels-last activations and OHWI weights are the fast
+// layout; other layouts are converted through a workspace. f16 and bf16 are computed in float and
 // rounded once. The order of additions depends on the shape only, never on the threads.
 #pragma once
 #include <binade/kernels/gemm/gemm.h>
@@ -26,7 +26,7 @@ struct Conv2dForward {  // y = epilogue(x * w)
 };
 BINADE_KERNEL(conv2d_forward, Conv2dForward, y)
 
-// Also the forward of a transposed convolution, which is why it has a bias.
+// It is also the forward pass of a transposed convolution, so it takes a bias.
 struct Conv2dBackwardData {
   const View& dy;  // [N, O, P, Q]
   const View& w;   // [O, C / groups, R, S]

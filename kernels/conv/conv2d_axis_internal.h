@@ -1,5 +1,5 @@
-// One axis of a correlation, forward or backward to the data, in classes of outputs that have the
-// same taps. Internal to the CPU's conv2d.
+// One axis of a correlation, forward or backward to the data. Outputs that have the same taps form
+// a class. Internal to the CPU's conv2d.
 #pragma once
 #include <binade/kernels/conv/conv2d.h>
 
@@ -27,8 +27,8 @@ using Axis = std::vector<AxisClass>;
 // One class: outputs read source pixels stride apart. `axis` is 0 (rows) or 1 (columns).
 Axis forward_axis(const Conv2dGeometry& g, int axis, int64_t kernel);
 
-// dx[h] sums dy[(h + padding - i dilation) / stride] w[i] over the i that divide: a class for each
-// remainder. `size` is that of dx.
+// dx[h] is the sum of dy[(h + padding - i dilation) / stride] w[i] over all i for which the
+// division is exact: one class per remainder of h. `size` is the size of dx.
 Axis backward_axis(const Conv2dGeometry& g, int axis, int64_t kernel, int64_t size);
 
 // Source coordinates [low, high) that outputs [begin, end) read; empty if no tap hits.

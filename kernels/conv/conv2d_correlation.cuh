@@ -22,7 +22,7 @@ inline constexpr int kMaxPhases = 16;
 inline FastDivider divider(int64_t by) {
   return FastDivider(static_cast<uint32_t>(std::max<int64_t>(by, 1)));
 }
-// The quotient; `remainder` gets the rest. n is not negative.
+// Returns the quotient n / by; `remainder` gets the rest. REQUIRES: n >= 0.
 __device__ __forceinline__ int divide(const FastDivider& by, int n, int& remainder) {
   const auto quotient = static_cast<int>(by.quotient(static_cast<uint32_t>(n)));
   remainder = n - quotient * static_cast<int>(by.divisor());
@@ -55,8 +55,8 @@ inline CorrelationAxis forward_axis(const Conv2dGeometry& g, int axis, int64_t s
   return result;
 }
 
-// dx[h] sums dy[(h + padding - i dilation) / stride] w[i] over the i that divide: every
-// kernel_step-th of them, from a first one that the residue of h decides.
+// dx[h] is the sum of dy[(h + padding - i dilation) / stride] w[i] over all i for which the
+// division is exact: every kernel_step-th i, from a first one that depends on the residue of h.
 inline CorrelationAxis backward_axis(const Conv2dGeometry& g, int axis, int64_t source,
                                      int64_t target, int64_t kernel) {
   const int stride = static_cast<int>(g.stride[axis]), size = static_cast<int>(target);
@@ -112,7 +112,8 @@ struct Correlation {
 };
 
 // The part of the problem that a block computes: phases, a group, and the first row and column of
-// its tile. Blocks of the same pixels are neighbours, so that these are read from memory once.
+// its tile. Blocks that read the same pixels are neighbours, so that the pixels are read from
+// memory once.
 class CorrelationTile {
  public:
   __device__ __forceinline__ CorrelationTile(const Correlation& p, int tile_rows,
@@ -135,7 +136,8 @@ class CorrelationTile {
     first_row_ = first_image_ * image_rows;
   }
 
-  // Image, and numbers i and j in the phases, of a row at or after the tile's first.
+  // Returns the image of row `at`, which is the tile's first row or after it, and the numbers i and
+  // j of its pixel in the phases.
   __device__ __forceinline__ int64_t pixel(int64_t at, int& i, int& j) const {
     const int line = divide(h->by_count, static_cast<int>(at - first_row_), j);
     return first_image_ + divide(v->by_count, line, i);
@@ -146,7 +148,7 @@ class CorrelationTile {
   int64_t row, column, rows;  // rows: of the whole phase
 
  private:
-  int64_t first_image_, first_row_;  // the image that the tile begins in: divisions stay in 32 bits
+  int64_t first_image_, first_row_;  // where the tile begins: divisions stay in 32 bits
 };
 
 }  // namespace binade::kernels

@@ -1,8 +1,8 @@
 // CPU convolution, forward and backward to the data. Both are a correlation of a padded
 // channels-last source with packed weights: output pixel j of a class reads source pixel j * step +
-// d for every tap d, a run of contiguous channels. Forward has one class; backward has stride x
-// stride of them, each with the taps that hit it, so no multiplication by an inserted zero is ever
-// done. Every output element is one chain of additions, so threads may take any rows.
+// d for every tap d, which is a run of contiguous channels. Forward has one class. Backward has
+// stride x stride classes, each with the taps that hit it, so nothing is multiplied by an inserted
+// zero. Every output element is one chain of additions, so threads may take any rows.
 //
 // bf16 is multiplied in pairs of channels where kernels/gemm/gemm_pairs_internal.h says so: source
 // and weights then stay bf16, and tiles round what they write.
@@ -39,7 +39,7 @@ struct Correlation {
   int64_t groups, reduced, produced;                      // channels per group
   int64_t reduced_stride, produced_stride, group_stride;  // of w
   Axis vertical, horizontal;
-  TileEpilogue epilogue = {};  // its operand lies as the target does
+  TileEpilogue epilogue = {};  // its operand has the target's layout
 };
 
 class Correlator {
@@ -69,7 +69,8 @@ class Correlator {
     const int64_t step = static_cast<int64_t>(c_.vertical.size());
     block_rows_ = std::min(rows, ceil_div(ceil_div(rows, blocks), step) * step);
     blocks_ = ceil_div(rows, block_rows_);
-    // Rows too short for a tile: its rows are then the same pixel of several images.
+    // If a row of pixels is too short for a tile, the rows of a tile are the same pixel of several
+    // images.
     across_images_ = c_.target.size(3) / static_cast<int64_t>(c_.horizontal.size()) < kShortRow &&
                      images >= kShortRow && window_elements * 2 <= kGatherElements;
     block_images_ = 1;
@@ -188,7 +189,7 @@ class Correlator {
     }
   }
 
-  // Pairs are read in place only where every pixel begins with a whole one.
+  // Pairs are read in place only if every pixel begins with a whole pair.
   WindowData read_source_window(const Block& block, const Window& window, std::byte* buffer) const {
     const Dims& s = c_.source.strides;
     const bool whole = s[0] % 2 == 0 && s[2] % 2 == 0 && s[3] % 2 == 0;
@@ -201,7 +202,7 @@ class Correlator {
     int64_t group, first, count;  // counted in a class
   };
 
-  // Lays the grid over images, rows and pixels; the rows of its tiles are pixels or images.
+  // Runs the grid over images, rows and pixels; the rows of its tiles are pixels or images.
   void run_class(const Classes& classes, const Block& block, const Rows& rows,
                  const WindowData& source, TileGrid& grid, std::byte* out) {
     const auto& [v, h] = classes;
@@ -249,7 +250,8 @@ class Correlator {
     }
   }
 
-  // The offsets that read_source sets count pairs already.
+  // Converts counts of elements to counts of pairs. The offsets from read_source count pairs
+  // already.
   static void count_pairs(TileGrid& grid) {
     grid.sum.a_row /= 2;
     grid.a_outer[0] /= 2;
@@ -257,8 +259,8 @@ class Correlator {
     grid.sum.length /= 2;
   }
 
-  // Runs of channels that the first output pixel of a class row reads. Neighbouring taps form one
-  // run where their pixels touch.
+  // Finds the runs of channels that the first output pixel of a class row reads. Neighbouring taps
+  // form one run if their pixels are adjacent in memory.
   void read_source(const Classes& classes, const Window& window, const WindowData& source,
                    int64_t row0, int64_t group, TileGrid& grid) {
     const auto& [v, h] = classes;

@@ -1,8 +1,9 @@
-// Convolution as its definition: a thread computes one output element and reads what it needs
-// straight from memory, in any layout. Threads of a warp have neighbouring channels, so that what
-// differs between them lies side by side and what they share is one broadcast. Nothing is reused
-// between warps but through the caches: this is the reference for the tiles of implicit GEMM, and
-// what runs where those do not pay (a channel or two per group) or their 32-bit indices end.
+// Convolution by its definition: a thread computes one output element and reads its operands
+// straight from memory, in any layout. The threads of a warp have neighbouring channels: values
+// that differ between threads are adjacent in memory, and values that are the same are one
+// broadcast. Warps share data only through the caches. This is the reference for the tiles of
+// implicit GEMM. It also runs where tiles are slower (one or two channels per group) and where
+// 32-bit indices are too small for them.
 //
 // Backward to the weight has few outputs with long sums, so the pixels are split over threads; each
 // writes its partial sum, and a second kernel adds them in order.

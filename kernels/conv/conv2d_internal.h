@@ -1,4 +1,4 @@
-// The sizes of a conv2d call; checked_sizes() throws where arguments do not fit each other.
+// The sizes of a conv2d call; checked_sizes() throws if the arguments do not fit each other.
 #pragma once
 #include <binade/kernels/conv/conv2d.h>
 
@@ -9,7 +9,7 @@ struct Conv2dSizes {
   int64_t n, c, h, w, o, r, s, p, q, groups, group_c, group_o;
 };
 
-// Throws Error where views, bias or geometry do not fit each other.
+// Throws Error if views, bias or geometry do not fit each other.
 Conv2dSizes checked_sizes(const Conv2dForward& a);
 Conv2dSizes checked_sizes(const Conv2dBackwardData& a);
 Conv2dSizes checked_sizes(const Conv2dBackwardWeight& a);

@@ -22,7 +22,7 @@ struct WeightProblem {
   Compute<T>* partials = nullptr;  // [splits, O, R, S, group_c]
 };
 
-// Rows of a tile to the pixels of the target.
+// Writes the rows of a tile to the pixels of the target.
 template <class T>
 class TargetPixels {
  public:
@@ -117,7 +117,7 @@ inline unsigned weight_blocks(const WeightGradient& p, int tile_rows, int tile_c
                                p.groups);
 }
 
-// Tiles of tensor cores (half, bfloat16) and of ordinary arithmetic; `tile` is 64 or 128 rows.
+// Launches with tensor-core tiles (half, bfloat16) or register tiles; `tile` is 64 or 128 rows.
 template <class T>
 void launch_conv2d_tensor(const CorrelationProblem<T>& p, bool forward, int tile);
 template <class T>
@@ -133,7 +133,7 @@ void conv2d_backward_data_direct(const Conv2dBackwardData& a, const Conv2dSizes&
 void conv2d_backward_weight_direct(const Conv2dBackwardWeight& a, const Conv2dSizes& size);
 
 // dw = the sum over the splits, in their order, of partials [splits, O, R, S, C / groups] in the
-// compute dtype. No splits: dw is zero.
+// compute dtype. With no splits dw is zero.
 void conv2d_sum_weight_partials(const void* partials, int64_t splits, const View& dw);
 
 }  // namespace binade::kernels

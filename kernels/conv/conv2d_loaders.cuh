@@ -1,7 +1,7 @@
 // The operands of convolution as loaders of the block tiles (gemm_loader.cuh): they gather 16-byte
-// chunks of channels from images and weights, and no im2col buffer exists. What a thread needs to
-// know of its pixel or tap is worked out once, in place(); a chunk then costs a multiply-high per
-// index, two comparisons with the image's edges, and the address.
+// chunks of channels from images and weights without an im2col buffer. place() computes once what a
+// thread needs to know of its pixel or tap; a chunk then costs one multiply-high per index, two
+// comparisons with the image's edges, and the address.
 #pragma once
 #include <binade/kernels/conv/conv2d_correlation.cuh>
 #include <binade/kernels/gemm/gemm_loader.cuh>
@@ -53,7 +53,7 @@ struct SourcePixels {
   bool vector;
 
  private:
-  // Where k of the pixel lies, and whether that is inside of the image.
+  // Finds the offset of k for this pixel. Returns whether it is inside the image.
   __device__ __forceinline__ bool find(const Place& place, int k, int64_t& offset) const {
     int channel, j;
     const int tap = divide(p_.by_reduced, k, channel), i = divide(tile_.h->by_taps, tap, j);
@@ -71,7 +71,7 @@ struct SourcePixels {
   const T* source_;
 };
 
-// Backward to the data. Columns: input channels, contiguous. k as above, with output channels.
+// For backward to the data. Columns: input channels, contiguous. k as above, with output channels.
 template <class T>
 struct WeightTaps {
   static constexpr bool k_contiguous = false;

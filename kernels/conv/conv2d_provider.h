@@ -1,17 +1,17 @@
-// Which implementation of conv2d runs (kernels/base/provider.h), from BINADE_CONV2D until set. A
-// variant that a device does not have is own there; own on the CPU also follows from the mode
-// (kernels/base/math_mode.h).
+// Which implementation of conv2d runs (kernels/base/provider.h). BINADE_CONV2D gives it until
+// set_conv2d_provider is called. A device that lacks the variant runs `own`; on the CPU `own` also
+// depends on the mode (kernels/base/math_mode.h).
 //
 //   own:direct     on the CPU sums over padded images, on GPUs one thread per output element
 //   own:winograd   on the CPU, where it can compute the call (winograd_internal.h), else direct
-//   own:simt ...   on GPUs implicit GEMM; tiles that cannot index a call leave it to direct
+//   own:simt ...   on GPUs implicit GEMM; direct, if tiles cannot index the call
 //   library        cuDNN: an error, this build has none
 #pragma once
 #include <binade/kernels/base/provider.h>
 
 namespace binade::kernels {
 
-// Throws Error, with the valid names, for any other.
+// Throws Error, which lists the valid names, for any other name.
 void set_conv2d_provider(std::string_view name);
 std::string_view conv2d_provider();
 KernelVariant conv2d_variant();  // what the provider's name means

@@ -1,12 +1,12 @@
 // Implicit-GEMM convolution without tensor cores: the register tile of gemm/gemm_simt.cuh with the
-// loaders of conv/conv2d_loaders.cuh. For f32 and f64, and for f16 and bf16 where the tensor cores
-// do not do them.
+// loaders of conv/conv2d_loaders.cuh. For f32 and f64, and for f16 and bf16 where tensor cores do
+// not support them.
 //
 // conv2d_correlation_register_tile_kernel: forward and backward to the data; a block of 256 threads
 // computes kTile target pixels by kTile channels.
 //
 // conv2d_weight_register_tile_kernel: a block computes output channels by (r, s, c), summed over
-// its range of pixels.
+// the block's range of pixels.
 //
 // Only f32 has the tile of 128: f64 would need twice the registers, and f16 and bf16 run here on
 // few devices.
@@ -16,9 +16,9 @@
 namespace binade::kernels {
 namespace {
 
-// Blocks on a multiprocessor: two leave a thread 128 registers, too few for 64 sums of f32 or 16 of
-// f64 beside what the loaders keep. One block then has enough independent sums per thread to hide
-// the latency of the arithmetic, and 16 steps of k of it to hide that of the loads.
+// Blocks per multiprocessor. With two, a thread has 128 registers: too few for 64 sums of f32 or 16
+// of f64 and the state of the loaders. One block has enough independent sums per thread to hide the
+// latency of the arithmetic, and 16 steps of k to hide the latency of the loads.
 template <class T, int kTile>
 inline constexpr int kBlocks = sizeof(T) == 8 || kTile == 128 ? 1 : 2;
 

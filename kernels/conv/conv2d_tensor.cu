@@ -7,8 +7,9 @@
 // weights. 128 x 128 is the full tile; 128 x 64 is for layers of up to 64 channels, where half of a
 // full tile would be empty; 64 x 64 is for outputs with too few large tiles to fill the device.
 //
-// conv2d_weight_tensor_tile_kernel: a block computes output channels by (r, s, c), summed over its
-// range of pixels; both operands lie with pixels as rows and are transposed by ldmatrix.
+// conv2d_weight_tensor_tile_kernel: a block computes output channels by (r, s, c), summed over the
+// block's range of pixels; both operands are stored with pixels as rows, and ldmatrix transposes
+// them.
 #include <binade/kernels/conv/conv2d_kernels.cuh>
 #include <binade/kernels/gemm/gemm_tile.cuh>
 

@@ -1,9 +1,8 @@
 // CPU convolution, backward to the weight: dw[r, s, c][o] = sum over pixels of x[pixel(r, s)][c]
-// dy[o], a product of the transposed padded image with packed dy, pixels being the reduction. The
-// images are split into partial sums whose number depends on the shape only; they are added in
-// order. Where bf16 is multiplied in pairs (kernels/gemm/gemm_pairs_internal.h), those are the same
-// pixel of two images, whatever kernel and stride; a last image without another is paired with
-// zeros.
+// dy[o], a product of the transposed padded image with packed dy that sums over pixels. The images
+// are split into partial sums whose number depends on the shape only; the partial sums are added in
+// order. Where bf16 is multiplied in pairs (kernels/gemm/gemm_pairs_internal.h), a pair is the same
+// pixel of two images, for any kernel and stride; an odd last image is paired with zeros.
 #include <binade/kernels/base/ceil_div.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
@@ -122,11 +121,11 @@ class WeightGradient {
   struct Chunk {
     int64_t image, images, row, rows;
   };
-  // The sum runs over images, or pairs of them.
+  // The sum runs over images or pairs of images.
   int64_t units(const Chunk& chunk) const { return ceil_div(chunk.images, per_unit_); }
 
-  // A copy even where x could be read in place: tiles read it in steps of a pixel, which only a
-  // nearby cache serves well.
+  // Copies even if x could be read in place: tiles read it in steps of a pixel, which is fast only
+  // from a near cache.
   WindowData read_x(const Chunk& chunk, const Window& window, std::byte* target,
                     std::byte* images) const {
     if (!pairs()) {
@@ -198,7 +197,8 @@ class WeightGradient {
         offsets.push_back(unit * x.image_stride + row * a_.geometry.stride[0] * x.row_stride);
       }
     }
-    // Neighbouring taps of a kernel row are one run of channels where pixels touch.
+    // Neighbouring taps of a kernel row are one run of channels if their pixels are adjacent in
+    // memory.
     const bool touching = d_.groups == 1 && a_.geometry.dilation[1] == 1 && x.column_stride == d_.c;
     TileGrid grid{.compute = compute_,
                   .outer = {d_.r, touching ? 1 : d_.s},
@@ -228,7 +228,7 @@ class WeightGradient {
     pairs() ? tile_grid_pairs_best(grid) : tile_grid_best(grid);
   }
 
-  // Where one or two tiles read all of dy, packing it would cost more than it saves.
+  // If only one or two tiles read dy, packing it costs more than it saves.
   bool dy_in_place(int64_t columns) const {
     const Dims& strides = a_.dy.strides;
     return compute_ == a_.dy.dtype && columns % kMaxTileWidth == 0 &&

@@ -35,7 +35,7 @@ WindowData copy_window(const View& x, DType to, int64_t first, int64_t count, co
   const int64_t to_size = static_cast<int64_t>(size_of(to));
   const WindowData result{buffer, window.rows() * window.columns() * channels,
                           window.columns() * channels, channels};
-  // The part of the window that lies in the image; empty parts sit anywhere inside the window.
+  // The part of the window that lies in the image; an empty part may be anywhere in the window.
   const int64_t row0 = std::min(std::max<int64_t>(window.row0, 0), window.row1);
   const int64_t row1 = std::max(std::min(window.row1, x.size(2)), row0);
   const int64_t column0 = std::min(std::max<int64_t>(window.column0, 0), window.column1);

@@ -1,6 +1,6 @@
-// Pooling. A thread computes one output pixel (forward) or one input pixel (backward, which
-// gathers, so that sums have a fixed order without atomics), for 16 bytes of channels where every
-// operand is channels-last and aligned, else for one channel. Neighbouring threads take
+// Pooling. A thread computes one output pixel (forward) or one input pixel (backward). The backward
+// gathers, so that sums have a fixed order without atomics. A thread has 16 bytes of channels if
+// every operand is channels-last and aligned, else one channel. Neighbouring threads take
 // neighbouring channels of a channels-last result and neighbouring columns of a row-major one;
 // windows overlap in the cache. Operands may have any strides.
 #include <binade/kernels/conv/pool2d_internal.h>

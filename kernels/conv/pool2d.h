@@ -7,8 +7,8 @@
 
 namespace binade::kernels {
 
-// Index 0 is the height, 1 the width. A window may lie in the padding only in part: padding must be
-// at most half the kernel.
+// Index 0 is the height, 1 the width. No window may be entirely in the padding: padding must be at
+// most half the kernel.
 struct Pool2dGeometry {
   int64_t kernel[2] = {1, 1};
   int64_t stride[2] = {1, 1};
@@ -20,7 +20,7 @@ struct Pool2dGeometry {
 
 // Number of windows along one dimension; with ceil_mode a last window that would start in the
 // padding after the input is left out, and one window larger than the input may remain. Throws, in
-// the name of `op`, on a geometry that gives less than one window.
+// the name of `op`, if the geometry gives no window.
 int64_t pool2d_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
                            int64_t dilation, bool ceil_mode, const char* op = "pool2d");
 
@@ -32,7 +32,7 @@ constexpr DType pool2d_index_dtype(const Pool2dGeometry& g) {
 // Largest value of each window: padding is minus infinity, the first of equal values is chosen, and
 // a NaN wins. A window that holds only padding (possible with dilation) gives minus infinity.
 // index: pool2d_index_dtype with y's sizes and strides, the position i * kernel[1] + j inside the
-// window; kNoView where not wanted.
+// window; kNoView if it is not wanted.
 struct MaxPool2dForward {
   const View& x;
   const View& y;
@@ -41,7 +41,7 @@ struct MaxPool2dForward {
 };
 BINADE_KERNEL(max_pool2d_forward, MaxPool2dForward, y)
 
-// dx[element] = sum of dy over the windows that chose it. Writes all of dx.
+// dx[element] = sum of dy over the windows whose maximum the element is. Writes all of dx.
 struct MaxPool2dBackward {
   const View& dy;
   const View& index;
@@ -50,8 +50,8 @@ struct MaxPool2dBackward {
 };
 BINADE_KERNEL(max_pool2d_backward, MaxPool2dBackward, dx)
 
-// Mean of each window. The divisor counts the window clipped to the padded input, or with
-// count_include_pad false to the input.
+// Mean of each window. The divisor counts the elements of the window inside the padded input, or
+// with count_include_pad = false inside the input.
 struct AvgPool2dForward {
   const View& x;
   const View& y;

@@ -17,7 +17,7 @@ PoolAxis axis(const Pool2dGeometry& g, int i) {
   return {g.kernel[i], g.stride[i], g.padding[i], g.dilation[i]};
 }
 
-// Image n of a packed tensor [N, C, H, W] of which `view` has the sizes and dtype.
+// Image n of a packed tensor [N, C, H, W]; `view` has its sizes and dtype.
 PixelPlane image(const PackedRows& packed, const View& view, int64_t n) {
   const int64_t rows = view.size(2), cols = view.size(3);
   return {.data = view ? packed.row(n * rows * cols) : nullptr,

@@ -23,8 +23,8 @@ BINADE_INLINE Taps taps(const PoolAxis& axis, int64_t output, int64_t size) {
   return {start, first, last > first ? last : first};
 }
 
-// Indices of windows are bytes in memory, or words for large windows, and integers as wide as C in
-// vectors.
+// In memory the indices of max pooling are bytes, or i32 for large windows; in vectors they are
+// integers as wide as C.
 typedef uint8_t FloatBytes __attribute__((vector_size(kLanes<float>)));
 typedef uint8_t DoubleBytes __attribute__((vector_size(kLanes<double>)));
 typedef int32_t FloatWords __attribute__((vector_size(4 * kLanes<float>)));
@@ -101,8 +101,8 @@ void max_row(const MaxPoolRow& a) {
   }
 }
 
-// The windows that hold an input position, from `last` down to `first`, so that their taps come in
-// order.
+// The windows that hold an input position. They are visited from `last` down to `first`, so that
+// their taps are in ascending order.
 struct Windows {
   int64_t first, last;
 };

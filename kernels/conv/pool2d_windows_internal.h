@@ -34,7 +34,7 @@ struct PoolWindows {
     return {begin, end, count > 1 ? count : 1};
   }
 
-  // The outputs whose windows hold an input, [begin, end); with dilation, all that may.
+  // The outputs whose windows hold an input, [begin, end); with dilation, all whose range holds it.
   BINADE_HD PoolSpan cover(int64_t input) const {
     int64_t first, last;
     if (adaptive) {

@@ -1,4 +1,4 @@
-// Sizes of Winograd's convolution, and the rule that says where it runs.
+// Sizes of Winograd's convolution, and the rule that says when it runs.
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/conv/conv2d_provider.h>
 #include <binade/kernels/conv/winograd_internal.h>
@@ -9,7 +9,7 @@
 namespace binade::kernels {
 namespace {
 
-// Fewer channels or tiles leave the transforms too little to save.
+// With fewer channels or tiles the transforms cost more than they save.
 constexpr int64_t kMinReduced = 16, kMinProduced = 32, kMinTiles = 32;
 
 int64_t tiles_along(int64_t side) { return (side + kWinogradTile - 1) / kWinogradTile; }
@@ -55,7 +55,8 @@ bool winograd_pays(const Conv2dSizes& size, Conv2dPass pass) {
          tiles >= kMinTiles;
 }
 
-// Whether AMX multiplies all of the sum: pairs of channels, or of images for the weight.
+// True if AMX can multiply the whole sum: it takes pairs of channels, for the weight pairs of
+// images.
 static bool amx_sums(DType dtype, const Conv2dSizes& size, Conv2dPass pass) {
   switch (pass) {
     case Conv2dPass::forward: return amx_runs(dtype) && size.group_c % 2 == 0;

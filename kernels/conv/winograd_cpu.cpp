@@ -1,11 +1,11 @@
-// Winograd on the CPU, forward and backward to the data: both reduce the channels of one side to
-// those of the other. Every output is one tile's, whose sums run over the channels in one order, so
-// threads may take any tiles.
+// Winograd on the CPU, forward and backward to the data: both sum over the channels of the source
+// and give the channels of the target. Every output belongs to one tile, whose sums run over the
+// channels in a fixed order, so threads may take any tiles.
 //
 // Blocks of tiles stay in the second-level cache through all three steps; the transformed weight is
 // shared. Where the weight is not much smaller than all tiles together (deep layers with small
-// images) it is the other way round: the tiles are transformed once, and panels of output channels
-// go through the three steps, so that the transformed weight never exists as a whole.
+// images) the order is reversed: the tiles are transformed once, and panels of output channels go
+// through the three steps, so that the transformed weight never exists as a whole.
 #include <binade/kernels/base/ceil_div.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
@@ -23,15 +23,15 @@ constexpr int64_t kBlockFloats = 96 * 1024;  // of v and m of a block of tiles
 constexpr int64_t kMaxBlock = 96;            // tiles
 constexpr int64_t kPanel = kMaxTileWidth;    // output channels whose weight is transformed together
 constexpr int64_t kDepth = 128;              // input channels of a panel's transformed weight
-constexpr int64_t kPanelRatio = 2;           // of tiles to weight, below which panels are run
+constexpr int64_t kPanelRatio = 2;           // tiles per weight; below it panels are run
 constexpr int64_t kTransformTiles = 8;       // a thread's least share of a transform
-constexpr int64_t kFewBlocks = 16;           // below, a block more is felt
+constexpr int64_t kFewBlocks = 16;           // below it one more block costs time
 constexpr int64_t kEvenBlocks = 4;           // which 2 and 4 threads share evenly
 
 int64_t element_size(const View& view) { return static_cast<int64_t>(size_of(view.dtype)); }
 
 struct Correlation {
-  WinogradImages source, target;  // channels: those that are summed, those that come out
+  WinogradImages source, target;  // channels: summed, produced
   WinogradTiles tiles;            // of the target
   int64_t top, left;              // of the source's window before the target's tile
   const View& w;
@@ -56,7 +56,7 @@ class WinogradCorrelator {
   }
 
  private:
-  // Panels are as wide as register tiles, the last one a vector where that is enough.
+  // Panels are as wide as register tiles; the last panel is one vector wide if that is enough.
   int64_t padded(int64_t columns) const { return ceil_div(columns, tiles_.lanes) * tiles_.lanes; }
 
   void transform_input(int64_t first, int64_t count, const WinogradPlanes& v) const {
@@ -139,9 +139,9 @@ class WinogradCorrelator {
     });
   }
 
-  // Blocks of equal size: about as many tiles as the cache holds, or so many that reading u, which
-  // every block does, costs at most twice the transfers of the block's v and m. Many blocks hold
-  // whole register tiles; few blocks are shared evenly by the threads.
+  // Blocks have equal size: about as many tiles as the cache holds, but enough that reading u,
+  // which every block does, costs at most twice the transfers of the block's v and m. If there are
+  // many blocks, they hold whole register tiles; if there are few, threads share them evenly.
   int64_t block_count() const {
     const int64_t count = c_.tiles.count, channels = reduced_ + produced_, unit = tiles_.max_rows;
     const int64_t best = std::min(std::max(kBlockFloats / (kWinogradFrequencies * channels),
@@ -161,7 +161,7 @@ class WinogradCorrelator {
     parallel_for(c_.tiles.count, kTransformTiles, [&](int64_t begin, int64_t end) {
       transform_input(begin, end - begin, {v.data + begin * v.row, v.plane, v.row});
     });
-    // With more threads than panels, several have the same panel of different tiles.
+    // With more threads than panels, several threads take the same panel, for different tiles.
     const int64_t panels = ceil_div(produced_, kPanel),
                   parts = std::min(ceil_div(threads(), panels), c_.tiles.count);
     parallel_for(panels * parts, 1, [&](int64_t begin, int64_t end) {
@@ -183,7 +183,7 @@ class WinogradCorrelator {
     });
   }
 
-  // A panel's output of some tiles.
+  // Computes the output of one panel for some tiles.
   void run_panel(int64_t column, const WinogradTiles& tiles, const WinogradPlanes& v,
                  const WinogradPlanes& u, const WinogradPlanes& m, float* taps) const {
     const int64_t columns = std::min(kPanel, produced_ - column);
@@ -239,7 +239,7 @@ void winograd_forward(const Conv2dForward& a) {
   y.store();
 }
 
-// dx is dy, padded by 2 - padding, with the turned kernel.
+// dx is the convolution of dy, padded by 2 - padding, with the kernel rotated by 180 degrees.
 void winograd_backward_data(const Conv2dBackwardData& a) {
   const PackedEpilogue epilogue({.bias = a.bias});
   const WinogradTensor dy(a.dy, Access::read), dx(a.dx, Access::write);

@@ -1,9 +1,9 @@
-// Winograd's convolution F(4x4, 3x3): a tile of 4 x 4 outputs costs 36 multiplications for a
-// pair of channels where the sum takes 144 (Lavin and Gray 2016). Three steps read and write
-// channels-last images as they are: tiles of 6 x 6 inputs become 36 numbers for a channel, for
-// every one of these frequencies a small matrix product runs over the channels, and 36 sums become
-// 4 x 4 outputs. The gradient of the input is the same with turned taps; that of the weight sums
-// over tiles.
+// Winograd's convolution F(4x4, 3x3): a tile of 4 x 4 outputs costs 36 multiplications per pair of
+// channels instead of 144 (Lavin and Gray 2016). Three steps read and write channels-last images as
+// they are: tiles of 6 x 6 inputs become 36 numbers for a channel, for every one of these
+// frequencies a small matrix product runs over the channels, and 36 sums become 4 x 4 outputs. The
+// gradient of the input is the same with the kernel rotated by 180 degrees; the gradient of the
+// weight sums over tiles.
 //
 // In one dimension, with the points 0, +-a, +-b and infinity:  y = A^T ((G g) * (B^T d)), where
 //   (G g)_p   = g(p) / prod_{q != p} (p - q),     g(x) = g0 + g1 x + g2 x^2
@@ -13,7 +13,7 @@
 //
 // Images of f16 and bf16 become f32 in the first step and are rounded once, in the last.
 //
-// Internal to kernels/. All memory but that of images is f32; strides count elements.
+// Internal to kernels/. All memory except the images is f32; strides count elements.
 #pragma once
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/conv/conv2d_internal.h>
@@ -41,15 +41,14 @@ struct WinogradTiles {
   int64_t first = 0, count = 0;
 };
 
-// Numbers of the 36 frequencies: number f of element i of row r is at data[f * plane + r * row +
-// i].
+// Values at the 36 frequencies: value f of element i of row r is at data[f * plane + r * row + i].
 struct WinogradPlanes {
   float* data = nullptr;
   int64_t plane = 0, row = 0;
 };
 
-// v[f][tile][c] = B^T d B of the 6 x 6 window whose corner lies `top` and `left` before that of the
-// tile; outside of the image it is zero.
+// v[f][tile][c] = B^T d B of the 6 x 6 window whose corner is `top` rows above and `left` columns
+// before the tile's corner; pixels outside the image are zero.
 struct WinogradInput {
   WinogradImages x = {};
   WinogradTiles tiles = {};
@@ -62,7 +61,7 @@ struct WinogradOutput {
   WinogradPlanes m = {};
   WinogradTiles tiles = {};
   TileEpilogue epilogue = {};    // scale, bias, relu
-  WinogradImages residual = {};  // the epilogue's, where it has data
+  WinogradImages residual = {};  // the epilogue's, if it has data
   WinogradImages y = {};
 };
 
@@ -75,8 +74,8 @@ struct WinogradOutputGradient {
   WinogradPlanes z = {};
 };
 
-// u[f][i] = G g G^T of `count` kernels; tap t of kernel i is at taps[t * tap_stride + i]. Turned:
-// the last tap comes first.
+// u[f][i] = G g G^T of `count` kernels; tap t of kernel i is at taps[t * tap_stride + i]. `turned`:
+// the kernel is rotated by 180 degrees, the last tap comes first.
 struct WinogradWeight {
   const float* taps = nullptr;
   int64_t tap_stride = 0, count = 0;
@@ -84,7 +83,7 @@ struct WinogradWeight {
   WinogradPlanes u = {};
 };
 
-// taps[t][r][i] (+)= G^T du G, with du the sum of `partials` (in order) that lie partial_stride
+// taps[t][r][i] (+)= G^T du G, with du the sum of `partials` (in order) that are partial_stride
 // apart, for `rows` rows of `columns` kernels.
 struct WinogradWeightGradient {
   WinogradPlanes du = {};
@@ -107,11 +106,11 @@ BINADE_ISA_KERNEL(winograd_weight_gradient, const WinogradWeightGradient&)
 
 // Sizes and memory that all three directions share.
 
-// At least so many floats, in an odd number of cache lines: equal elements of neighbouring rows or
-// planes then never compete for one cache set.
+// At least `floats` floats, rounded up to an odd number of cache lines: equal elements of
+// neighbouring rows or planes then never compete for one cache set.
 inline int64_t odd_lines(int64_t floats) { return ((floats + 15) / 16 | 1) * 16; }
 
-// A tensor [N, C, H, W] as such images, through a copy where its strides ask for one.
+// A tensor [N, C, H, W] as WinogradImages; it is copied if its strides require it.
 class WinogradTensor {
  public:
   WinogradTensor(const View& view, Access access);
@@ -126,14 +125,14 @@ class WinogradTensor {
 
 WinogradTiles winograd_tiles(const View& outputs);  // all of them
 
-// Whether Winograd computes this convolution: 3 x 3 taps, stride, dilation and groups of 1, not
+// True if Winograd can compute this convolution: 3 x 3 taps, stride, dilation and groups of 1, not
 // f64.
 bool winograd_can(DType dtype, const Conv2dSizes& size, const Conv2dGeometry& geometry);
 enum class Conv2dPass : uint8_t { forward, backward_data, backward_weight };
-// Whether it is also the faster way: a rule of shape and instruction set, never of time.
+// True if it is also faster. The rule depends on shape and instruction set only, nothing is timed.
 bool winograd_pays(const Conv2dSizes& size, Conv2dPass pass);
-// Whether it does: the provider asks for it (conv2d_provider.h), or it pays and the mode is fast
-// (math_mode.h).
+// True if Winograd runs: the provider asks for it (conv2d_provider.h), or it pays and the mode is
+// fast (math_mode.h).
 bool winograd_runs(DType dtype, const Conv2dSizes& size, const Conv2dGeometry& geometry,
                    Conv2dPass pass);
 

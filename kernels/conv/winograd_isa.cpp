@@ -1,5 +1,5 @@
-// The transforms of kernels/conv/winograd_internal.h, vectorised over channels. A transform in two
-// dimensions is the one in one dimension along the columns, then along the rows.
+// The transforms of kernels/conv/winograd_internal.h, vectorised over channels. A two-dimensional
+// transform is the one-dimensional transform along the columns, then along the rows.
 #include <binade/kernels/conv/winograd_internal.h>
 #include <binade/kernels/conv/winograd_matrices_internal.h>
 
@@ -38,7 +38,7 @@ BINADE_INLINE void transform(const In& in, const Out& out) {
   }
 }
 
-// A vector of channels of which n are there, as f32.
+// Loads n channels as a vector of f32; the other lanes are 0.
 template <bool kWhole, class T>
 BINADE_INLINE V read(const T* p, int n) {
   if constexpr (kWhole) {
@@ -56,7 +56,7 @@ BINADE_INLINE void write(T* p, V v, int n) {
   }
 }
 
-// Where the pixels of a window of an image are; those outside of the image are zeros.
+// The addresses of the pixels of a window; pixels outside the image are zeros.
 template <class T, int kSide>
 struct Patch {
   T* pixels[kSide][kSide];

@@ -11,7 +11,7 @@ using V = Vector<float>;
 
 constexpr float kA = 0.625f, kB = 1.5f;  // the points are 0, +-a, +-b and infinity
 constexpr float kA2 = kA * kA, kB2 = kB * kB;
-// 1 / prod (p - q) at 0, at +-a and at +-b; infinity has 1.
+// 1 / prod (p - q) at 0, at +-a and at +-b; at infinity it is 1.
 constexpr double kA2d = kA2, kB2d = kB2;
 constexpr float kScale0 = static_cast<float>(1 / (kA2d * kB2d));
 constexpr float kScaleA = static_cast<float>(1 / (2 * kA2d * (kA2d - kB2d)));

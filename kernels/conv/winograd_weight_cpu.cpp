@@ -3,7 +3,7 @@
 //
 //   partial sums   ranges of tiles, each with a dU of its own and blocks of tiles that stay in a
 //                  cache. Their number depends on the shape only and they are added in order.
-//   shared tiles   where a dU is too large to have several: the tiles are transformed once, a chunk
+//   shared tiles   where dU is too large for several copies: tiles are transformed once, a chunk
 //                  at a time, and jobs of rows x columns of dw sum over all of them.
 #include <binade/kernels/base/ceil_div.h>
 #include <binade/kernels/base/parallel.h>
@@ -89,7 +89,7 @@ class WeightGradientSum {
     int64_t row, rows, column, columns;
   };
 
-  // du[f] (+)= v[f]^T z[f], a part of it; the first element of du is the part's.
+  // du[f] (+)= v[f]^T z[f] for a part of dU; du points to the part's first element.
   static void multiply(const Block& block, const Part& part, const WinogradPlanes& du,
                        bool accumulate) {
     static constexpr int64_t kNoOffset = 0;
@@ -106,7 +106,7 @@ class WeightGradientSum {
     }
   }
 
-  // Blocks of so many tiles that v, z and dU cost about as many transfers, or fit a cache.
+  // Tiles per block: v, z and dU then cost about the same number of transfers, or fit a cache.
   int64_t block_rows() const {
     const int64_t by_cache = kBlockFloats / (kWinogradFrequencies * (c_ + k_));
     return std::clamp(std::max(by_cache, c_ * k_ / (c_ + k_)), kMinBlock, kMaxBlock);
@@ -156,7 +156,7 @@ class WeightGradientSum {
         std::max(kMaxBlock, kChunkFloats / (kWinogradFrequencies * (v_row_ + pitch_)));
     const int64_t chunks = ceil_div(tiles_.count, most);
     const int64_t tap_stride = odd_lines(c_ * pitch_);
-    // Taps so far, where there is more than one chunk.
+    // The taps so far; needed if there is more than one chunk.
     const Workspace sums((chunks > 1 ? kWinogradTaps * tap_stride : 0) * sizeof(float));
     const Workspace workspace(floats(make_block(ceil_div(tiles_.count, chunks))) * sizeof(float));
     for (int64_t i = 0; i < chunks; ++i) {
@@ -175,7 +175,7 @@ class WeightGradientSum {
     }
   }
 
-  // Adds a chunk to the taps of all jobs, `sums.taps` where there are more chunks; the last one
+  // Adds a chunk to the taps of all jobs (kept in `sums.taps` between chunks); the last chunk
   // writes dw.
   void run_jobs(const Block& block, const WinogradWeightGradient& sums, bool last) const {
     const int64_t down = ceil_div(c_, kJobRows), across = ceil_div(k_, kPanel);
