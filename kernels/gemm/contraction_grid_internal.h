@@ -1,5 +1,5 @@
-// A grid of register tiles (TileGrid). Included by sources that are compiled per instruction set
-// only (kernels/base/isa.h has their rules).
+// A grid of register tiles (TileGrid). Only sources that are compiled per instruction set may
+// include it (rules: kernels/base/isa.h).
 #pragma once
 #include <binade/kernels/gemm/contraction_internal.h>
 
@@ -14,15 +14,15 @@ constexpr T smaller(T a, T b) {
   return a < b ? a : b;
 }
 
-// The last panel is one vector wide where that is enough.
+// The last panel is one vector wide if that is enough.
 template <class T>
 int64_t panel_width(const TileSet<T>& tiles, int64_t columns) {
   return columns > tiles.lanes ? tiles.width() : tiles.lanes;
 }
 
-// Where all of b fits into a near cache, a few tiles of rows are multiplied by all panels before
-// the next ones, so that rows and results stay in cache too. Else a panel is multiplied by all
-// rows.
+// If all of b fits into a near cache, a few tiles of rows are multiplied by all panels before the
+// next tiles, so that rows and results stay in cache too. Else one panel after the other is
+// multiplied by all rows.
 template <class T>
 class Grid {
   using Sum = typename Tile<T>::Sum;
@@ -30,7 +30,7 @@ class Grid {
  public:
   Grid(const TileGrid& given, const TileSet<T>& tiles)
       : g_(given), tiles_(tiles), c_size_(given.epilogue.stored(sizeof(Sum))) {
-    for (int i = 1; i >= 0; --i) {  // matrices whose rows follow each other are one
+    for (int i = 1; i >= 0; --i) {  // matrices stored without a gap become one
       if (g_.a_outer[i] == g_.rows * g_.sum.a_row && g_.c_outer[i] == g_.rows * g_.c_row) {
         g_.rows *= g_.outer[i];
         g_.outer[i] = 1;
@@ -85,7 +85,7 @@ class Grid {
     }
   }
 
-  // Tiles [begin, end) of the rows of a matrix; the first ones are one row higher than the others.
+  // Tiles [begin, end) of the rows of a matrix; the first tiles have one row more than the others.
   void rows(const T* a, char* c, int64_t begin, int64_t end) {
     int64_t first = begin * low_ + smaller(begin, higher_);
     for (int64_t i = begin; i < end; ++i) {

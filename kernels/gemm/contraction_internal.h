@@ -29,17 +29,17 @@ struct SumOf<BfloatPair> {
   using type = float;
 };
 
-// The sum of a tile: k runs over `segments` runs of `length` steps. Run s of row i starts at a
-// + offsets[s] + i * a_row and advances by a_step. Either a_row or a_step is 1. In pairs, a step is
-// two elements of k, and lengths and strides count pairs.
+// The sum of a tile: k runs over `segments` runs of `length` steps. Run s of row i starts at a +
+// offsets[s] + i * a_row and advances by a_step. Either a_row or a_step is 1. For products in pairs
+// a step is two elements of k, and lengths and strides count pairs.
 struct TileSum {
   int64_t a_row = 1, a_step = 1;
   const int64_t* offsets = nullptr;  // [segments]
   int64_t segments = 1, length = 0;
 };
 
-// c[i][j] = epilogue(sum_k a(i, k) b[k][j]). Rows of b follow each other at b_step through all
-// segments.
+// c[i][j] = epilogue(sum_k a(i, k) b[k][j]). Successive rows of b are b_step apart, across segments
+// too.
 template <class T>
 struct Tile {
   using Sum = typename SumOf<T>::type;
@@ -71,7 +71,7 @@ struct TileSet {
 };
 
 // target[i][j][k] = source[i][j][k], converted; columns k from sizes[2] to padded_columns become 0.
-// From a storage dtype to its compute dtype or back, or bf16 to bf16.
+// Converts a storage dtype to its compute dtype or back, or copies bf16.
 struct StridedCopy {
   const void* source = nullptr;
   DType from = DType::f32, to = DType::f32;
@@ -82,9 +82,9 @@ struct StridedCopy {
   int64_t padded_columns = 0;  // at least sizes[2] where not 0; then target_strides[2] is 1
 };
 
-// A triangular matrix of which a block of a product skips the empty part: in row i only the first
-// `visible` + i columns are needed (result) or not zero (a; a_transposed: those of the transpose of
-// a). Whole tiles are skipped, so a few more columns may be written or multiplied.
+// Which matrix of a product is triangular. In row i only the first `visible` + i columns of that
+// matrix are needed (result) or not zero (a; a_transposed: the transpose of a). A block skips whole
+// tiles outside the triangle, so a few more columns may be written or multiplied.
 enum class Triangle : uint8_t { none, result, a, a_transposed };
 
 // The operands of a matrix product, a [m, k] and b [k, n]; strides of row and column.
@@ -95,17 +95,18 @@ struct MatrixProduct {
   int64_t a_strides[2] = {}, b_strides[2] = {};
 };
 
-// c [m, n] = epilogue(a b) on one thread; c holds the compute dtype, or what the epilogue rounds
-// to, in contiguous rows. Packed operands hold the compute dtype, of products in pairs BfloatPair.
+// c [m, n] = epilogue(a b) on one thread; c has contiguous rows of the compute dtype, or of the
+// dtype that the epilogue rounds to. Packed operands hold the compute dtype, or BfloatPair for
+// products in pairs.
 struct GemmBlock {
   MatrixProduct product = {};
   void* c = nullptr;
   int64_t c_row = 0;
-  TileEpilogue epilogue = {};  // it rounds where k (in pairs k / 2) <= kPackDepth only
+  TileEpilogue epilogue = {};  // rounds only if k (in pairs k / 2) <= kPackDepth
   void* packed_a = nullptr;    // min(m, kPackRows) * min(k, kPackDepth) elements
   void* packed_b = nullptr;    // round_up(n, kMaxTileWidth) * min(k, kPackDepth) elements
-  // packed_b holds all of b after the call, for calls with other rows and b_is_packed. REQUIRES of
-  // both: k <= kPackDepth.
+  // keeps_b: packed_b holds all of b after the call, for calls with other rows and b_is_packed.
+  // Both require k <= kPackDepth.
   bool keeps_b = false, b_is_packed = false;
   Triangle triangle = Triangle::none;
   int64_t visible = 0;
@@ -113,15 +114,15 @@ struct GemmBlock {
 };
 
 inline constexpr int64_t kMaxTileWidth = 32;
-// Up to this n, gemm_block reads the rows of a where they lie.
+// Up to this n, gemm_block reads the rows of a in place.
 inline constexpr int64_t kUnpackedColumns = 128;
 inline constexpr int64_t kPackRows = 252;  // a panel block of a stays in the second-level cache
 // k (or its pairs) is split into equal blocks of at most kPackDepth; each block is summed before
 // the next starts. This alone fixes the order of additions.
 inline constexpr int64_t kPackDepth = 384;
 
-// Steps of k of some rows of a, or columns of b, to be packed as [steps][step_width] elements of a
-// tile's operands.
+// Packs steps of k of some rows of a, or columns of b, as [steps][step_width] elements of a tile's
+// operands.
 struct StepPacking {
   const void* source = nullptr;
   DType dtype = DType::f32;
@@ -142,8 +143,8 @@ struct PanelPacking {
 };
 
 // Tiles over outer[0] x outer[1] matrices: c[o][i][j] = epilogue(sum_k a[o](i, k) b[k][j]) with one
-// b, where a[o] = a + o[0] * a_outer[0] + o[1] * a_outer[1], likewise c[o]. The operand of the
-// epilogue lies as c does.
+// b, where a[o] = a + o[0] * a_outer[0] + o[1] * a_outer[1]; c[o] likewise. The operand of the
+// epilogue has the layout of c.
 struct TileGrid {
   DType compute = DType::f32;
   int64_t outer[2] = {1, 1}, rows = 0, columns = 0;
@@ -151,7 +152,7 @@ struct TileGrid {
   int64_t a_outer[2] = {};
   TileSum sum = {};
   const void* b = nullptr;  // panels of segments * length rows; with b_step, rows in place
-  int64_t b_step = 0;       // elements from row to row where columns fill whole tiles, else 0
+  int64_t b_step = 0;       // elements from row to row if columns fill whole tiles, else 0
   void* c = nullptr;
   int64_t c_outer[2] = {}, c_row = 0;
   TileEpilogue epilogue = {};

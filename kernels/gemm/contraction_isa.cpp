@@ -22,8 +22,8 @@ BINADE_INLINE void copy_row(const From* source, To* target, int64_t count, int64
   }
 }
 
-// Rows narrower than a vector, adjacent in the target: each is written as a whole vector, and the
-// rows after it overwrite the surplus. The last rows have none after them and are written exactly.
+// Copies rows that are narrower than a vector and adjacent in the target. Each is written as a
+// whole vector, and the next rows overwrite the surplus. The last rows are written exactly.
 template <class C>
 int64_t overwritten_rows(int64_t rows, int64_t columns) {
   return rows - (kLanes<C> + columns - 1) / columns + 1;
@@ -43,7 +43,7 @@ void copy_narrow_rows(const From* source, int64_t source_row, To* target, int64_
   }
 }
 
-// Rows as wide as a register tile.
+// Copies rows that are as wide as a register tile.
 template <class From, class To>
 void copy_tile_rows(const From* source, int64_t source_row, To* target, int64_t target_row,
                     int64_t rows) {
@@ -95,7 +95,7 @@ void copy_transposed(const From* source, int64_t source_row, To* target, int64_t
   }
 }
 
-// Columns [columns, padded) of a target that has as many become zeros.
+// Sets columns [columns, padded) of the target to zero, if there are any.
 template <class To>
 void pad_columns(To* target, int64_t target_row, int64_t rows, int64_t columns, int64_t padded) {
   for (int64_t i = 0; i < rows && columns < padded; ++i) {
@@ -111,7 +111,7 @@ void copy_elements(const StridedCopy& s, const From* source, To* target) {
     const From* from = source + i * s.source_strides[1];
     To* to = target + i * s.target_strides[1];
     int64_t j = 0;
-    for (; j < s.sizes[2]; ++j) {  // one lane: the same conversion as everywhere else
+    for (; j < s.sizes[2]; ++j) {  // one lane: converted as everywhere else
       store(to + j * s.target_strides[2], load(from + j * s.source_strides[2], 1), 1);
     }
     for (; j < s.padded_columns; ++j) {

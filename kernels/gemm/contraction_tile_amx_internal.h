@@ -1,10 +1,10 @@
 // Tiles of pairs of bf16 by AMX: up to 32 rows and 32 columns in four accumulators. An instruction
 // (tdpbf16ps) multiplies 16 pairs of k: it sums the even products and the odd ones separately, adds
 // the two, and adds the result to the accumulator. Groups of 16 pairs start at the first pair of
-// each segment, or of the first segment where steps of a are transposed: the order of sums depends
-// on k alone. Included by *_amx_bf16.cpp files only (kernels/base/isa.h has their rules).
+// each segment, or of the first segment if steps of a are transposed, so the order of sums depends
+// on k alone. Only *_amx_bf16.cpp files may include it (rules: kernels/base/isa.h).
 //
-// An accumulator has 16 rows, or all rows of a lower tile. The two halves of a tile of 17 to 32
+// An accumulator has 16 rows, or all rows of a smaller tile. The two halves of a tile of 17 to 32
 // rows overlap, and rows in both are computed twice with the same result. So no row outside of a is
 // read, and one configuration of the tile registers serves all tiles of a product. Fewer than 16
 // pairs are copied and padded with zeros.
@@ -63,8 +63,7 @@ struct TileRegisters {
   }
 };
 
-// Earlier stores are in memory when tiles are loaded: the intrinsics of g++ 12 do not say that they
-// read memory.
+// Keeps stores before tile loads: the intrinsics of g++ 12 do not declare that they read memory.
 BINADE_INLINE void before_tile_loads() { __atomic_signal_fence(__ATOMIC_SEQ_CST); }
 
 // Up to 16 steps of a tile: a by rows, b by steps.
@@ -75,7 +74,7 @@ struct AmxSteps {
   int64_t b_step;
 };
 
-// target[row][step], zeros from `steps` on.
+// target[row][step], zeros after the last step.
 BINADE_INLINE void copy_rows(const BfloatPair* a, int64_t a_row, int rows, int64_t steps,
                              BfloatPair* target) {
   for (int i = 0; i < rows; ++i) {
@@ -117,7 +116,7 @@ BINADE_INLINE void copy_steps(AmxSteps& s, int64_t steps, BfloatPair* target) {
   s.b_step = kWidth;
 }
 
-// A tile whose rows of a lie in memory as its registers hold them.
+// Multiplies a tile whose rows of a have the same layout in memory as in the registers.
 template <bool kTall, bool kWide>
 BINADE_INLINE void sum_rows(const Tile<BfloatPair>& t, int rows) {
   alignas(64) BfloatPair a_part[kAmxRows * kPairs], b_part[2 * kPairs * kPairs];
@@ -143,7 +142,7 @@ BINADE_INLINE void sum_rows(const Tile<BfloatPair>& t, int rows) {
   }
 }
 
-// A tile whose steps hold adjacent rows; they are transposed. The segments follow each other.
+// Multiplies a tile whose steps hold adjacent rows; they are transposed. Segments are contiguous.
 template <bool kTall, bool kWide>
 BINADE_INLINE void sum_steps(const Tile<BfloatPair>& t, int rows) {
   alignas(64) BfloatPair a_part[kAmxRows * kPairs], b_part[2 * kPairs * kPairs];

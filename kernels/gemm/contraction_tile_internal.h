@@ -1,7 +1,7 @@
 // Register tiles of one instruction set (kernels/gemm/contraction_internal.h). The largest is 14 x
 // 2 vectors with the 32 registers of AVX-512, 6 x 2 with the 16 of the others: accumulators fill
-// the register file but for the two vectors of b and the broadcast of a. Included by sources that
-// are compiled per instruction set only (kernels/base/isa.h has their rules).
+// the register file except for the two vectors of b and the broadcast of a. Only sources that are
+// compiled per instruction set may include it (rules: kernels/base/isa.h).
 #pragma once
 #include <binade/kernels/gemm/contraction_internal.h>
 #include <binade/kernels/gemm/contraction_vector_internal.h>
@@ -19,7 +19,7 @@ constexpr int kMaxRows = 6;
 #define BINADE_UNROLL_SUM _Pragma("GCC unroll 4")
 #endif
 
-// Loops over registers must unroll completely, or the accumulators live in memory.
+// Loops over registers must unroll completely, or the compiler keeps the accumulators in memory.
 #define BINADE_UNROLL _Pragma("GCC unroll 14")
 
 template <class Sum, int kRows, int kVectors>
@@ -41,8 +41,8 @@ struct Columns {
   }
 };
 
-// One vector of columns of the sums through the epilogue, but for what C decides: adding to and
-// storing to the target.
+// Applies the epilogue to one vector of columns of the sums, except what depends on C: adding to
+// the target and storing.
 template <class Sum, int kRows, int kVectors>
 BINADE_INLINE void apply_epilogue(const TileEpilogue& e, const Columns<Sum>& at, int v,
                                   Sums<Sum, kRows, kVectors>& sums) {
@@ -153,12 +153,13 @@ struct Step<BfloatPair> {
 };
 #endif
 
-// Operands are prefetched where the hardware does not do it: rows of a, those of the next tile, a
-// line at a time; where a and b advance by strides, which may be pages, some steps ahead.
+// Operands are prefetched where the hardware does not do it. Rows of a: the rows of the next tile,
+// one cache line at a time. Operands with a stride between steps, which may be pages: some steps
+// ahead.
 constexpr int64_t kLine = 64, kAhead = 16;
 
-// Prefetches rows of the results, and of the epilogue's operand, while the sums are made: a few at
-// a time, since all at once would fill the processor's line fill buffers.
+// Prefetches rows of the results and of the epilogue's operand while the sums are computed: a few
+// at a time, since all at once would fill the processor's line fill buffers.
 template <int64_t kRowBytes, int kRowsOfPart>
 class ResultsAhead {
  public:

@@ -17,7 +17,7 @@ BINADE_INLINE Vector<float> load(const float* p, int n) { return _mm256_maskload
 BINADE_INLINE Vector<double> load(const double* p, int n) {
   return _mm256_maskload_pd(p, first(2 * n));
 }
-// In halves: a masked store is slow on some processors.
+// Stores in halves: a masked store is slow on some processors.
 BINADE_INLINE void store(float* p, Vector<float> v, int n) {
   if (n >= 8) {
     return store(p, v);

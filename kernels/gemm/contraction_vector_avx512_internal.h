@@ -36,7 +36,7 @@ BINADE_INLINE __m256i narrow_by_bits(Vector<float> v) {
 }
 BINADE_INLINE __m256i narrow(Vector<float> v, bfloat16) {
 #if defined(__AVX512BF16__)
-  constexpr int kSubnormal = 0x20;  // the instruction takes them for 0
+  constexpr int kSubnormal = 0x20;  // the instruction treats them as 0
   if (!_mm512_fpclass_ps_mask(v, kSubnormal)) {
     return (__m256i)_mm512_cvtneps_pbh(v);
   }

@@ -1,7 +1,7 @@
 // Vectors of one instruction set for the contraction kernels: loads that widen f16 and bf16 to
 // float, stores that round once, partial forms that touch only n elements, and a register
-// transpose. Included by *_isa.cpp files only (kernels/base/isa.h has their rules). One of
-// the three headers below is not empty: that of the instruction set in use.
+// transpose. Only *_isa.cpp files may include it (rules: kernels/base/isa.h). Of the three headers
+// below only the one for the instruction set in use has content.
 #pragma once
 #include <binade/kernels/gemm/contraction_vector_avx2_internal.h>
 #include <binade/kernels/gemm/contraction_vector_avx512_internal.h>
@@ -65,7 +65,7 @@ BINADE_INLINE void transpose(Vector<T> (&r)[kLanes<T>]) {
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
 
-// The same with half the shuffles: within 128 bits first, then across.
+// The same with half the shuffles: first inside 128-bit lanes, then across lanes.
 template <>
 BINADE_INLINE void transpose<float>(Vector<float> (&r)[8]) {
   __m256 pairs[8], fours[8];

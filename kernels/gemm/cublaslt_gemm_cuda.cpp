@@ -3,7 +3,7 @@
 //
 // f32 is computed in f32 (CUBLAS_COMPUTE_32F never uses TF32), f16 and bf16 with f32 sums that are
 // rounded once: where k is split, partial sums stay f32. The algorithm of a problem is the first
-// that the library's heuristic names, asked once per problem and kept, never timed.
+// that the library's heuristic returns. It is asked once per problem and cached; nothing is timed.
 #include <binade/kernels/base/stream.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 #include <binade/kernels/gemm/cublaslt_gemm_internal.h>
@@ -191,7 +191,7 @@ Choice ask(cublasLtHandle_t library, const Gemm& g, const Description& descripti
           result.algo};
 }
 
-// A choice depends on the product and on the alignment of its memory.
+// The choice of an algorithm depends on the product and on the alignment of its memory.
 using Key = std::array<int64_t, 23>;
 Key key_of(const Gemm& g, const Product& product) {
   Key key = {};

@@ -16,7 +16,7 @@ struct Epilogue {
   const View& bias = kNoView;  // [columns of y], or [O] of a convolution
   Activation activation = Activation::none;
   bool accumulate = false;  // gemm: the old value of y is added; it is read once
-  // In f32 on the CPU alone:
+  // On the CPU and in f32 only:
   const View& scale = kNoView;     // conv2d: [O]
   const View& residual = kNoView;  // conv2d: [N, O, P, Q] with the strides of y
   const View& factor = kNoView;    // gemm: [m, n], adjacent columns

@@ -1,11 +1,11 @@
 // gemm on the device: turns views into a problem of plain strides, picks a kernel of the ladder
-// (gemm_naive.cu, gemm_simt.cu, gemm_tensor.cu) or the library, and how many blocks share the k of
-// a tile.
+// (gemm_naive.cu, gemm_simt.cu, gemm_tensor.cu) or the library, and the number of blocks that share
+// the k of a tile.
 //
-// Choice of the tile and of split-K. A multiprocessor works off ceil(tiles * splits / processors)
-// blocks. Each costs its steps of k, a fixed start and end and, if k is split, the transfer of its
-// sums through memory. The cheapest of all tile sizes and splits is taken: a function of shape,
-// dtype and device alone, so results repeat bit for bit.
+// Choice of the tile and of split-K. A multiprocessor runs ceil(tiles * splits / processors)
+// blocks. Each block costs its steps of k, a fixed start and end and, if k is split, the transfer
+// of its sums through memory. The cheapest of all tile sizes and splits is taken: a function of
+// shape, dtype and device alone, so results repeat bit for bit.
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/cuda/device_facts_internal.h>
 #include <binade/kernels/cuda/tuning_internal.h>
@@ -20,8 +20,8 @@
 namespace binade::kernels {
 namespace {
 
-// One of the two strides is 1 where the layout has contiguous rows or columns, also where a size is
-// 1 and its stride free.
+// Sets one of the two strides to 1 if the layout has contiguous rows or columns, also if a size is
+// 1 and its stride is therefore free.
 void normalize(int64_t outer, int64_t k, int64_t& outer_stride, int64_t& k_stride) {
   if (k == 1) {
     k_stride = outer_stride == 1 ? 0 : 1;
@@ -31,7 +31,7 @@ void normalize(int64_t outer, int64_t k, int64_t& outer_stride, int64_t& k_strid
   }
 }
 
-// Whether 16-byte chunks along the dimension of stride 1 are aligned.
+// True if 16-byte chunks along the dimension of stride 1 are aligned.
 template <class T>
 bool has_vectors(const T* base, int64_t batches, int64_t batch_stride, int64_t s, int64_t t) {
   const int64_t other = s == 1 ? t : s;
@@ -94,7 +94,7 @@ Plan plan(const GemmProblem<T>& p, int tile, int processors) {
     if (tile != 0 && tile != candidate) {
       continue;
     }
-    // Work of a step: the large tile multiplies four times as much, and reads less per product.
+    // Work of a step: the large tile multiplies four times as much and reads less per product.
     const double work = candidate == 128 ? 4 : 1.4;
     const int64_t tiles = p.batches * ceil_div(p.m, candidate) * ceil_div(p.n, candidate);
     for (int splits = 1; splits <= kMostSplits; ++splits) {
@@ -175,7 +175,7 @@ KernelVariant timed_variant(const Gemm& g) {
                                                 KernelVariant::simt_128,   KernelVariant::tensor_64,
                                                 KernelVariant::tensor_128, KernelVariant::library};
   const bool tensor = device_facts(g.y.device).tensor_cores(g.y.dtype);
-  // y keeps what it holds: it may be added to.
+  // y keeps its old values: the epilogue may add to them.
   int64_t last = 0;
   for (int i = 0; i < g.y.dim(); ++i) {
     last += (g.y.size(i) - 1) * g.y.strides[i];

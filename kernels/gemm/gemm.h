@@ -8,8 +8,8 @@
 
 namespace binade::kernels {
 
-// All views have one floating dtype. An error: views that do not fit, or an epilogue that the
-// device does not have (a GPU has bias, accumulate, relu and gelu_tanh).
+// All views have one floating dtype. Views that do not fit are an error, and so is an epilogue that
+// the device does not support (a GPU has bias, accumulate, relu and gelu_tanh).
 struct Gemm {
   const View& a;  // [m, k] or [batch, m, k]; a transpose is swapped strides
   const View& b;  // [k, n] or [batch, k, n]; batch stride 0 broadcasts
@@ -18,8 +18,8 @@ struct Gemm {
 };
 BINADE_KERNEL(gemm, Gemm, y)
 
-// gemm of matrices (no batch) that also sums the rows of a into sums [m], of the dtype of y. With
-// dw = dy^T x these are the gradient of a bias, and dy is read once for both. CPU only.
+// gemm of matrices (no batch) that also sums the rows of a into sums [m], of the dtype of y. For dw
+// = dy^T x these sums are the gradient of the bias, and dy is read once for both. CPU only.
 namespace cpu {
 void gemm_with_row_sums(const Gemm& g, const View& sums);
 }

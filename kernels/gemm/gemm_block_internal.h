@@ -1,8 +1,7 @@
 // One single-threaded block of a matrix product (GemmBlock): packs a into panels as high as a
-// register tile and b into panels as wide, kPackDepth steps of k at a time, and runs the tiles.
-// Operands that a tile can read where they are stay there if they are read only a few times.
-// Included by sources that are compiled per instruction set only (kernels/base/isa.h has their
-// rules).
+// register tile and b into panels as wide, kPackDepth steps of k at a time, and runs the tiles. An
+// operand that a tile can read in place and that is read only a few times is not packed. Only
+// sources that are compiled per instruction set may include it (rules: kernels/base/isa.h).
 #pragma once
 #include <binade/kernels/gemm/contraction_internal.h>
 #include <binade/kernels/gemm/contraction_vector_internal.h>
@@ -11,17 +10,17 @@ namespace binade::kernels::BINADE_ISA {
 namespace {
 
 // a with strided rows is read in place where b has at most kUnpackedSteps columns, and b where a
-// has at most kUnpackedRows rows: the fewer, the less often a panel is read again. Tiles prefetch,
-// so a stride between steps costs little where a step is many multiplications.
+// has at most kUnpackedRows rows: with fewer of them a panel is read again less often. Tiles
+// prefetch, so a stride between steps costs little if a step has many multiplications.
 #if defined(__AVX512F__)
 constexpr int64_t kUnpackedSteps = 512, kUnpackedRows = 512;
 #else
 constexpr int64_t kUnpackedSteps = 32, kUnpackedRows = 64;
 #endif
 
-// Operands says what a step of k is: its Element, which holds kPerStep elements of k; pack();
-// whether a tile can read a or b in place (can_stay); whether a is only packed by rows; and the
-// multiple of steps in the blocks of k (kDepthUnit).
+// Operands defines a step of k: its Element, which holds kPerStep elements of k; pack(); can_stay,
+// true if a tile can read a or b in place; whether a is packed by rows only; and kDepthUnit: a
+// block of k has a multiple of so many steps.
 template <class Operands>
 class Block {
   using T = typename Operands::Element;
@@ -72,7 +71,7 @@ class Block {
     constexpr int64_t kUnit = Operands::kDepthUnit;
     return ((k + parts - 1) / parts + kUnit - 1) / kUnit * kUnit;
   }
-  // The last panel is one vector wide where that is enough.
+  // The last panel is one vector wide if that is enough.
   int64_t panel_width(int64_t columns) const {
     return columns > tiles_.lanes ? tiles_.width() : tiles_.lanes;
   }
@@ -98,7 +97,7 @@ class Block {
     return smaller(p_.k - begin * Operands::kPerStep, depth * Operands::kPerStep);
   }
 
-  // Packs panels [steps][rows], or converts rows where few columns read them.
+  // Packs panels [steps][rows], or converts rows if few columns read them.
   void pack_a(int64_t row, int64_t rows, int64_t begin, int64_t depth) {
     if (a_in_place_) {
       if constexpr (kPerStep == 1) {
@@ -140,7 +139,8 @@ class Block {
     }
   }
 
-  // A sum of a row is four chains of steps in each block of k, wherever the row is read from.
+  // The sum of a row is four chains of steps in each block of k, for packed and unpacked rows
+  // alike.
   template <int kVectors>
   struct Chains {
     Vector<T> at[kVectors][4] = {};
@@ -209,7 +209,7 @@ class Block {
     }
   }
 
-  // The epilogue applies after the last block of k; before it, sums are only kept in c.
+  // The epilogue applies after the last block of k; before that, c only collects the sums.
   TileEpilogue epilogue_of(int64_t begin, bool last) const {
     TileEpilogue e = g_.epilogue;
     e.accumulate = e.accumulate || begin > 0;
@@ -226,8 +226,8 @@ class Block {
     const bool last = begin + depth >= steps_;
     const TileEpilogue epilogue = epilogue_of(begin, last);
     Tile<T> t{.sum = {.offsets = &kNoOffset, .length = depth}, .c_row = g_.c_row};
-    // A panel is packed with the first rows; one that no other rows need is overwritten by the
-    // next.
+    // A panel is packed with the first rows. If no other rows need it, the next panel overwrites
+    // it.
     const bool packs = row == 0 && !g_.b_is_packed;
     const bool stays = row_parts_ > 1 || g_.keeps_b || g_.b_is_packed;
     for (int64_t j = 0; j < p_.n; j += tiles_.width()) {
@@ -306,9 +306,9 @@ class Block {
   const TileSet<T>& tiles_;
   const int64_t steps_, c_size_;
   const bool a_in_place_, a_by_rows_, b_in_place_;
-  // Whether each tile of rows is multiplied by all panels of b before the next one: where a is read
-  // in place, perhaps from main memory. Its rows stay in the first-level cache and the next rows
-  // are prefetched meanwhile; the panels stay in the second-level cache.
+  // True if each tile of rows is multiplied by all panels of b before the next tile. This is so if
+  // a is read in place, perhaps from main memory. Its rows stay in the first-level cache and the
+  // next rows are prefetched meanwhile; the panels stay in the second-level cache.
   const bool tile_by_tile_;
   const int64_t row_parts_;
 };

@@ -3,8 +3,8 @@
 // bits do not depend on the cut (kernels/gemm/contraction_internal.h).
 //
 // A product of few rows with a transposed b (a linear layer of a small batch) is computed as y^T =
-// b^T a^T: register tiles then read b where it lies, or converted row by row. Packing it would cost
-// a good part of the whole.
+// b^T a^T: register tiles then read b in place or converted row by row. Packing b would be a large
+// part of the total cost.
 #include <binade/kernels/base/ceil_div.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
@@ -20,11 +20,11 @@
 namespace binade::kernels {
 namespace {
 
-constexpr double kSerialFlops = 1.5e6;  // below, starting threads costs more than it saves
+constexpr double kSerialFlops = 1.5e6;  // below it, starting threads costs more than it saves
 constexpr int64_t kRowUnit = 28, kColumnUnit = kMaxTileWidth;
 constexpr int64_t kDirectColumns = 2048;                         // packed b of one block
-constexpr int64_t kBufferedRows = 1008, kBufferedColumns = 512;  // where y needs a float copy
-constexpr int64_t kNearRows = 126;  // the same where k is one block: it stays in a near cache
+constexpr int64_t kBufferedRows = 1008, kBufferedColumns = 512;  // if y needs a float copy
+constexpr int64_t kNearRows = 126;  // the same if k is one block, which stays in a near cache
 
 struct Problem {
   MatrixProduct product = {};  // of the first matrix of the batch
@@ -34,9 +34,9 @@ struct Problem {
   int64_t y_strides[3] = {};  // batch, row, column
   TileEpilogue epilogue = {};
   Activation activation = Activation::none;
-  std::byte* slope = nullptr;     // lies as epilogue.operand does
+  std::byte* slope = nullptr;     // has the layout of epilogue.operand
   std::byte* row_sums = nullptr;  // [m], compute dtype, zeros
-  bool transposed = false;        // computes y^T: the bias is of rows
+  bool transposed = false;        // computes y^T: the bias is per row
   bool pairs = false;             // kernels/gemm/gemm_pairs_internal.h
 
   DType dtype() const { return product.dtype; }
@@ -47,7 +47,7 @@ struct Problem {
   bool is_gelu() const {
     return activation == Activation::gelu || activation == Activation::gelu_tanh;
   }
-  // Whether tiles store y: not where their sums have to be kept wide for what follows.
+  // True if tiles store y. False if the sums must stay in the compute dtype for a later step.
   bool direct() const {
     const bool rounds = is_one_block() && !transposed && !is_gelu();
     return y_strides[2] == 1 && (compute_dtype(dtype()) == dtype() || rounds);
@@ -84,7 +84,7 @@ void copy_block(const Problem& p, std::byte* y, const Sums& buffer, bool to_y) {
   copy_strided_best(copy);
 }
 
-// Adds a bias of rows and applies relu, as register tiles do it with a bias of columns.
+// Adds a bias per row and applies relu; register tiles do the same with a bias per column.
 template <class T>
 void apply_by_rows(const Sums& sums, const std::byte* bias, bool relu) {
   const auto [data, row_stride, rows, columns] = sums;
@@ -128,7 +128,7 @@ struct Region {
   int64_t columns() const { return column1 - column0; }
 };
 
-// Multiplies a region block by block; packed operands and sums are of one block.
+// Multiplies a region block by block; packed operands and sums hold one block.
 class RegionProduct {
  public:
   RegionProduct(const Problem& p, const Region& region)
@@ -159,7 +159,8 @@ class RegionProduct {
     std::byte *packed_a, *packed_b, *sums;
   };
 
-  // Blocks that something follows are few rows, so that they are near; others are the region.
+  // If a later step reads the sums, a block has few rows, so that they stay in cache; else it is
+  // the whole region.
   int64_t rows_of_block() const {
     const bool whole = direct_ && !p_.slope;
     return whole ? region_.rows()
@@ -212,7 +213,7 @@ class RegionProduct {
     p_.pairs ? gemm_block_pairs_best(block) : gemm_block_best(block);
   }
 
-  // The part of the epilogue that tiles do not do.
+  // The part of the epilogue that tiles do not apply.
   void apply_rest(int64_t i, int64_t j, const Sums& sums) const {
     if (p_.transposed) {
       const std::byte* bias = p_.epilogue.bias ? p_.epilogue.bias + i * p_.compute_size() : nullptr;
@@ -230,7 +231,7 @@ class RegionProduct {
 
   const Problem& p_;
   const Region& region_;
-  const bool direct_;  // sums are made in y
+  const bool direct_;  // sums are computed in y
   const int64_t block_rows_, block_columns_;
 };
 
@@ -263,14 +264,14 @@ void multiply(const Problem& p) {
   }
 }
 
-// Whether copying y and packing a costs less than packing b, and b's rows are read so few times
-// that they need no packing.
+// True if copying y and packing a costs less than packing b, and b's rows are read so few times
+// that packing them does not pay.
 bool spares_packing_of_b(const Problem& p) {
   const auto& [dtype, m, n, k, a, b, a_strides, b_strides] = p.product;
   return b_strides[0] == 1 && b_strides[1] != 1 && m <= kUnpackedColumns && m * (n + k) < n * k;
 }
 
-// Makes the problem y^T = b^T a^T where that has contiguous rows, or spares the packing of b.
+// Changes the problem to y^T = b^T a^T if that has contiguous rows or avoids packing b.
 bool transpose(const Gemm& g, Problem& p) {
   if (p.y_strides[2] != 1 ? g.epilogue.bias || p.y_strides[1] != 1 : !spares_packing_of_b(p)) {
     return false;
@@ -324,7 +325,7 @@ void cpu::gemm(const Gemm& g) {
     return;
   }
   Problem p = problem_of(g);
-  if (!g.epilogue.factor && !g.epilogue.slope) {  // these lie as y does
+  if (!g.epilogue.factor && !g.epilogue.slope) {  // these have the layout of y
     transpose(g, p);
   }
   run(g, p);

@@ -1,5 +1,5 @@
 // The epilogue of tiles on a GPU: y = activation(y + sum + bias), rounded once; or, where k is
-// split over blocks, the sums go as they are to this split's part of a workspace.
+// split over blocks, the sums are written unchanged to this split's part of a workspace.
 #pragma once
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/pointwise/pointwise_functors.h>
@@ -29,8 +29,8 @@ struct DeviceEpilogue {
   }
 };
 
-// Stores runs of N neighbours of a row through the epilogue; what lies outside of [rows, columns]
-// is dropped.
+// Stores runs of N neighbours of a row through the epilogue; elements outside [rows, columns] are
+// dropped.
 template <class T>
 struct TileStore {
   using C = Compute<T>;

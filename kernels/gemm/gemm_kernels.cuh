@@ -1,5 +1,5 @@
-// Shared by the kernels of the gemm ladder: the problem as they see it, the order of the tiles,
-// and the launches that gemm.cu chooses from.
+// Shared by the kernels of the gemm ladder: the problem, the order of the tiles, and the launches
+// that gemm.cu chooses from.
 #pragma once
 #include <binade/kernels/gemm/gemm_epilogue.cuh>
 #include <binade/kernels/gemm/gemm_loader.cuh>
@@ -36,8 +36,8 @@ struct GemmProblem {
   }
 };
 
-// The tile of block `index`: columns of 8 tiles are walked side by side, so that the blocks that
-// run at the same time share rows of a and columns of b in the L2 cache.
+// The tile of block `index`. Groups of 8 rows of tiles are visited column by column, so that blocks
+// that run at the same time share rows of a and columns of b in the L2 cache.
 struct TilePosition {
   int64_t row, column;  // of tiles
 };
@@ -49,7 +49,7 @@ __device__ __forceinline__ TilePosition tile_position(int64_t index, int64_t til
   return {first + rest % rows, rest / rows};
 }
 
-// x: tiles, y: splits, z: batches, which kernels stride over.
+// The grid. x: tiles, y: splits, z: batches; kernels loop over further batches.
 template <class T>
 dim3 gemm_grid(const GemmProblem<T>& p, int tile_m, int tile_n) {
   constexpr int64_t kMost = 65535;

@@ -1,6 +1,6 @@
-// How the block tiles of gemm_tile.cuh and gemm_simt.cuh get their operands. Both operands of
-// y = a b are seen alike: as a matrix [outer, k], where outer is a row of a or a column of b. A
-// loader hands out chunks: 16 bytes of neighbours in k (k_contiguous) or in outer. It has
+// How the block tiles of gemm_tile.cuh and gemm_simt.cuh get their operands. Both operands of y = a
+// b have the same form: a matrix [outer, k], where outer is a row of a or a column of b. A loader
+// gives chunks: 16 bytes of neighbours in k (k_contiguous) or in outer. It has
 //
 //   bool k_contiguous;                    constant per kernel or per launch
 //   bool vector;                          chunks are aligned 16 bytes of memory
@@ -11,7 +11,7 @@
 //   T element(const Place&, int64_t k, int i) const;
 //                                         element i of a chunk, 0 outside of the matrix; slow
 //
-// Any outer and any k may be asked for: outside of the matrix the answer is zeros.
+// Any outer and any k are allowed: outside the matrix the elements are zeros.
 #pragma once
 #include <binade/kernels/cuda/vector.cuh>
 
@@ -19,8 +19,8 @@
 
 namespace binade::kernels {
 
-// What a block tile computes: the tile whose first element is (row, column), summed over [k,
-// k_end).
+// The part of y that a block computes: the tile whose first element is (row, column), summed over
+// [k, k_end).
 struct TileRange {
   int64_t row, column, k, k_end;
 };

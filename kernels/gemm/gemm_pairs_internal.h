@@ -1,20 +1,20 @@
 // Products of bf16 by vdpbf16ps: two elements of k at a time, twice as many products in an
-// instruction as f32 has. Products are exact and summed in f32, even ones and odd ones of k
-// together, in another order than that of kernels/gemm/gemm.h, and subnormal numbers, in and out,
-// count as 0. So they run in mode `fast` only (kernels/base/math_mode.h), and where the processor
-// has the instruction.
+// instruction as f32 has. Products are exact and summed in f32, the even and the odd product of a
+// pair together, so the order differs from kernels/gemm/gemm.h. Subnormal inputs and results count
+// as 0. So they run in mode `fast` only (kernels/base/math_mode.h), and only if the processor has
+// the instruction.
 //
 // AMX has tiles of 16 x 16 sums and of 16 pairs of k
 // (kernels/gemm/contraction_tile_amx_internal.h), which are used instead where the processor and
 // the system allow it (isa() is amx_bf16): the same products and roundings, but the even and the
-// odd ones of 32 elements of k are summed apart first.
+// odd products of 32 elements of k are first summed separately.
 #pragma once
 #include <binade/kernels/gemm/contraction_internal.h>
 
 namespace binade::kernels {
 
-// Pairs of one element each of two matrices [rows, columns] of bf16, such as the same pixels of two
-// images: in panels as PanelPacking's, or as one dense row.
+// Pairs whose two elements come from two matrices [rows, columns] of bf16, for example the same
+// pixel of two images. They are written in panels as in PanelPacking, or as one dense row.
 struct PairJoin {
   const void* even = nullptr;
   const void* odd = nullptr;  // null: zeros
@@ -25,19 +25,19 @@ struct PairJoin {
   void* target = nullptr;
 };
 
-// Whether products of two operands of this dtype are computed in pairs, now and on this machine.
+// True if products of two operands of this dtype are computed in pairs, now and on this machine.
 bool pairs_run(DType dtype);
-// Whether that is by AMX, where a product costs so little that saving products does not pay.
+// True if AMX computes them. A product then costs so little that saving products does not pay.
 bool amx_runs(DType dtype);
 
-// gemm_block of bf16. REQUIRES of all here: pairs_run was true.
+// gemm_block for bf16. All functions here require that pairs_run() is true.
 BINADE_AVX512_BF16_KERNEL(gemm_block_pairs, const GemmBlock&)
 BINADE_AMX_BF16_KERNEL(gemm_block_pairs, const GemmBlock&)
 inline void gemm_block_pairs_best(const GemmBlock& g) {
   isa() == Isa::amx_bf16 ? amx_bf16::gemm_block_pairs(g) : avx512_bf16::gemm_block_pairs(g);
 }
-// The same of pack_panels and tile_grid, where a, a_outer, a_row, a_step, offsets, length and
-// b_step count pairs.
+// pack_panels and tile_grid for pairs; a, a_outer, a_row, a_step, offsets, length and b_step count
+// pairs.
 BINADE_AVX512_BF16_KERNEL(pack_panels_pairs, const PanelPacking&)
 BINADE_AVX512_BF16_KERNEL(join_pairs, const PairJoin&)
 BINADE_AVX512_BF16_KERNEL(tile_grid_pairs, const TileGrid&)

@@ -1,5 +1,5 @@
-// Which implementation of gemm runs on GPUs (kernels/base/provider.h), from BINADE_GEMM until set.
-// On the CPU there is one.
+// Which implementation of gemm runs on GPUs (kernels/base/provider.h). BINADE_GEMM gives it until
+// set_gemm_provider is called. The CPU has one implementation.
 //
 //   own:naive      one thread per element
 //   own:tiled      32 x 32 tiles in shared memory
@@ -9,7 +9,7 @@
 
 namespace binade::kernels {
 
-// Throws Error, with the valid names, for any other.
+// Throws Error, which lists the valid names, for any other name.
 void set_gemm_provider(std::string_view name);
 std::string_view gemm_provider();
 KernelVariant gemm_variant();  // what the provider's name means

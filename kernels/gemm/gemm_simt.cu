@@ -2,7 +2,7 @@
 //
 // gemm_register_tile_kernel: a block computes one kTile x kTile tile for one range of k, 16-byte
 // loads, 8 x 8 (tile 128) or 4 x 4 (tile 64) elements per thread. Tile 64 gives small outputs
-// enough blocks, and double enough registers.
+// enough blocks, and f64 enough registers.
 //
 // gemm_split_sum_kernel: where k was split over blocks, one thread per element of y adds the
 // splits' sums in order and applies the epilogue.

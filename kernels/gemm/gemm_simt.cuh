@@ -1,13 +1,14 @@
-// The register tile without tensor cores: a block of 256 threads computes a kTile x kTile tile of
-// y = a b, every thread kTile / 16 squared elements of it, in float (f64: double). For f32, which
-// is never rounded to TF32, for f64, and for f16 and bf16 where the tensor cores do not do them.
+// The register tile without tensor cores: a block of 256 threads computes a kTile x kTile tile of y
+// = a b, every thread kTile / 16 squared elements of it, in float (f64: double). For f32, which is
+// never rounded to TF32, for f64, and for f16 and bf16 where tensor cores do not support them.
 //
 // Steps of 16 along k: the next step's chunks are loaded into registers (16 bytes per load) while
 // the current one is multiplied, then converted and stored to the other of two shared buffers; one
-// barrier per step. Both operands lie in shared memory as rows of outer, so that a thread reads its
-// part of a row of a and of b as 16-byte vectors and multiplies all pairs: 2 x 8 values read for 64
-// multiply-adds. A thread's elements are groups of one vector, half a tile apart: neighbouring
-// threads then read neighbouring vectors, without bank conflicts. A warp covers 4 x 8 vectors.
+// barrier per step. Both operands are stored in shared memory as rows of outer, so that a thread
+// reads its part of a row of a and of b as 16-byte vectors and multiplies all pairs: 2 x 8 values
+// read for 64 multiply-adds. A thread's elements are groups of one vector, half a tile apart:
+// neighbouring threads then read neighbouring vectors, without bank conflicts. A warp covers 4 x 8
+// vectors.
 #pragma once
 #include <binade/kernels/gemm/gemm_loader.cuh>
 
@@ -35,8 +36,8 @@ struct SimtTile {
    public:
     __device__ __forceinline__ Copier(const Loader& loader, int64_t outer)
         : loader_(loader), place_(loader.place(outer + this->outer())) {}
-    // Chunks that are not vectors are fetched element by element when they are stored: without
-    // overlap, but also without their registers.
+    // Chunks that are not vectors are read element by element when they are stored to shared
+    // memory: the reads do not overlap with arithmetic, but need no registers.
     __device__ __forceinline__ void load(int64_t k) {
       if (loader_.vector) {
 #pragma unroll
@@ -130,7 +131,7 @@ struct SimtTile {
       }
       __syncthreads();
     }
-#pragma unroll 1  // one copy of the epilogue: the rows of sums move up to where it takes them
+#pragma unroll 1  // one copy of the epilogue: each row of sums moves to the first row
     for (int i = 0; i < kPerThread; ++i) {
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {

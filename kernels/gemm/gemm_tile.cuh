@@ -3,17 +3,17 @@
 //
 // The k dimension is walked in steps of 32. Each step's pieces of a and b are copied to shared
 // memory by cp.async in a ring of kStages buffers: while the tensor cores work on one buffer,
-// kStages - 1 others are on their way. One barrier per step both publishes the arrived buffer and
-// protects the one that is refilled next. Every warp owns a kWarpM x kWarpN part of the tile and
+// kStages - 1 others are being copied. One barrier per step makes the arrived buffer visible and
+// protects the buffer that is refilled next. Every warp owns a kWarpM x kWarpN part of the tile and
 // keeps it in registers as 16x8 accumulators; per 16 of k it loads its operands with ldmatrix and
 // multiplies them with mma.sync. The larger the warp's part, the less shared memory it reads per
 // product: 64x64 reads 8 matrices of 16x16 for 32 products.
 //
 // Shared memory keeps the operand's own order, rows of k or rows of outer, as 16-byte chunks;
-// ldmatrix turns the second kind around while loading (.trans). The chunks of a row are permuted
-// (xor with the row number) so that the 8 rows that ldmatrix reads at once lie in 8 different
-// groups of banks. At the end each warp passes its accumulators through shared memory, so that a
-// thread holds 8 neighbours of a row, and calls epilogue(row, column, float (&)[8]).
+// ldmatrix transposes the second kind while loading (.trans). The chunks of a row are permuted (xor
+// with the row number) so that the 8 rows that ldmatrix reads at once are in 8 different groups of
+// banks. At the end each warp passes its accumulators through shared memory, so that a thread holds
+// 8 neighbours of a row, and calls epilogue(row, column, float (&)[8]).
 #pragma once
 #include <binade/kernels/gemm/gemm_loader.cuh>
 
@@ -29,7 +29,7 @@ struct TensorOperand {
   static_assert(kChunks % kThreads == 0 && (kRowChunks == 4 || kRowChunks % 8 == 0));
   using Stage = uint4[kChunks];
 
-  // Rows of 64 bytes: two of them fill the banks once, so every second row permutes anew.
+  // Rows of 64 bytes: two of them fill the banks once, so the permutation changes every second row.
   static __device__ __forceinline__ int position(int row, int chunk) {
     return row * kRowChunks + (chunk ^ (kRowChunks == 4 ? row / 2 % 4 : row % 8));
   }
@@ -74,8 +74,9 @@ struct TensorOperand {
     }
   }
 
-  // The 16x16 matrix at (outer, k), both multiples of 16, as mma.sync wants it. As a its quarters
-  // are ordered outer first (one 16x16 operand), as b k first (two operands of 16 k by 8 columns).
+  // The 16x16 matrix at (outer, k), both multiples of 16, in the order of mma.sync. For a the
+  // quarters are ordered by outer first (one 16x16 operand), for b by k first (two operands of 16 k
+  // by 8 columns).
   template <bool kAsA>
   static __device__ __forceinline__ void fragment(Stage& stage, int outer, int k,
                                                   uint32_t (&registers)[4]) {
@@ -94,8 +95,8 @@ struct TensorOperand {
   }
 };
 
-// kWarpsM x kWarpsN warps share a tile of kM x kN. kAContiguousK: rows of a lie in memory along k
-// (row-major a); kBContiguousK: columns of b do (column-major b).
+// kWarpsM x kWarpsN warps share a tile of kM x kN. kAContiguousK: rows of a are contiguous along k
+// (row-major a); kBContiguousK: columns of b are (column-major b).
 template <class T, int kM_, int kN_, int kWarpsM, int kWarpsN, int kStages, bool kAContiguousK,
           bool kBContiguousK>
 struct TensorTile {

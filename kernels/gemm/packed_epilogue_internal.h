@@ -1,4 +1,4 @@
-// The vectors of an epilogue, packed as register tiles read them. Internal to kernels/.
+// The vectors of an epilogue, packed in the form that register tiles read. Internal to kernels/.
 #pragma once
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/gemm/epilogue.h>
@@ -6,12 +6,12 @@
 
 namespace binade::kernels {
 
-// Packs bias and scale, which live as long as it: dense, in the compute dtype, with zeros to
-// kMaxTileWidth beyond their end.
+// Packs bias and scale without gaps in the compute dtype, followed by kMaxTileWidth zeros. The
+// packed vectors live as long as this object.
 class PackedEpilogue {
  public:
   explicit PackedEpilogue(const Epilogue& epilogue);
-  // Scale, bias, accumulate, relu and the operand. The rest is the caller's: where tiles round.
+  // Scale, bias, accumulate, relu and the operand. The caller sets the rest: where tiles round.
   const TileEpilogue& tile() const { return tile_; }
 
  private:

@@ -1,5 +1,5 @@
-// Packs matrices of bf16 into steps of pairs (StepPacking, BfloatPair), or into rows of them.
-// Included by *_avx512_bf16.cpp and *_amx_bf16.cpp files only; empty for other instruction sets.
+// Packs matrices of bf16 into steps of pairs (StepPacking, BfloatPair), or into rows of them. Only
+// *_avx512_bf16.cpp and *_amx_bf16.cpp files may include it; empty for other instruction sets.
 #pragma once
 #include <binade/kernels/gemm/contraction_internal.h>
 #include <binade/kernels/gemm/contraction_vector_internal.h>
@@ -71,8 +71,8 @@ inline void transpose_pairs(const StepPacking& p, BfloatPair* target) {
   }
 }
 
-// target[column][step] of at most 16 steps, which begin at step(k), of as many columns; zeros fill
-// 16.
+// target[column][step] for at most 16 columns and 16 steps; step(k) gives the start of a step, and
+// zeros fill up to 16.
 template <class Step>
 BINADE_INLINE void transpose_steps(const Step& step, int64_t steps, int columns,
                                    BfloatPair* target) {
@@ -87,7 +87,7 @@ BINADE_INLINE void transpose_steps(const Step& step, int64_t steps, int columns,
   }
 }
 
-// Columns whose elements are contiguous become rows [column][step].
+// Copies columns whose elements are contiguous to rows [column][step].
 inline void copy_pair_rows(const StepPacking& p, BfloatPair* target) {
   for (int64_t j = 0; j < p.columns; ++j) {
     const bfloat16* row = static_cast<const bfloat16*>(p.source) + j * p.column_stride;

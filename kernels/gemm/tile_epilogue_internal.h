@@ -1,5 +1,6 @@
-// An Epilogue (kernels/gemm/epilogue.h) as register tiles on the CPU read it: raw memory in the
-// compute dtype. Tiles, grids of tiles and blocks of products share it. Internal to kernels/.
+// The form of an Epilogue (kernels/gemm/epilogue.h) that register tiles on the CPU read: pointers
+// to memory in the compute dtype. Tiles, grids of tiles and blocks of products use it. Internal to
+// kernels/.
 #pragma once
 #include <binade/kernels/base/dtype.h>
 
@@ -7,7 +8,7 @@
 
 namespace binade::kernels {
 
-// The narrow dtype that f32 sums are rounded to where they are stored.
+// The narrow dtype that f32 sums are rounded to when they are stored.
 enum class Rounded : uint8_t { no, f16, bf16 };
 
 inline Rounded rounded_to(DType dtype) {
@@ -16,12 +17,13 @@ inline Rounded rounded_to(DType dtype) {
 
 // How a tile uses the matrix beside its result.
 enum class TileOperand : uint8_t {
-  prefetch,  // nothing yet: it is read or written right after the tile
+  prefetch,  // only prefetches it: a later step reads or writes it
   residual,  // adds it before relu
   factor,    // multiplies by it, last
 };
 
-// c = relu?(c? + sum * scale? + bias? + residual?) * factor?. f64 tiles know no scale and operand.
+// c = relu?(c? + sum * scale? + bias? + residual?) * factor?. f64 tiles support no scale and no
+// operand.
 struct TileEpilogue {
   const std::byte *scale = nullptr, *bias = nullptr;  // [columns], readable to a tile's full width
   const std::byte* operand = nullptr;                 // [rows, columns], contiguous rows
@@ -31,11 +33,11 @@ struct TileEpilogue {
   bool relu = false;
   Rounded rounded = Rounded::no;
 
-  // Bytes of a stored element, where a sum has `size`.
+  // Bytes of a stored element; a sum has `size` bytes.
   [[gnu::always_inline]] int64_t stored(int64_t size) const {
     return rounded == Rounded::no ? size : 2;
   }
-  // The epilogue of a tile whose first element is (row, column); `size` is that of a sum.
+  // The epilogue of a tile whose first element is (row, column); `size` is the size of a sum.
   [[gnu::always_inline]] TileEpilogue at(int64_t row, int64_t column, int64_t size) const {
     TileEpilogue e = *this;
     e.scale = scale ? scale + column * size : nullptr;

@@ -1,7 +1,7 @@
 // Pointwise kernels: y = f(x), y = f(a, b), comparisons, and the gradients of the first two.
 //
-// A row in a list below is all there is to know about an operation but its formulas
-// (pointwise_functors.h): enums, launch tables, the public ops and their classes follow from it.
+// A row of a list below defines an operation, except for its formulas (pointwise_functors.h):
+// enums, launch tables, the public ops and their classes follow from it.
 //
 // Views may have any strides, inputs may have stride 0, outputs must not overlap themselves. An
 // output may be the same memory as an input of the same layout and dtype (in place). Values are
@@ -16,7 +16,7 @@
 //   name      of the operation, of its op, and in parity cases
 //   functor   in pointwise_functors.h
 //   saved     what the gradient reads: the input x or the output y
-//   code      much where the formula is longer than one exp or log, else little: how many elements
+//   code      much if the formula is longer than one exp or log, else little: how many elements
 //             a CUDA thread has in flight (unary_unroll_internal.h)
 //   class     which dtype the op takes under a precision policy. wide_pointwise: the result grows
 //             faster than products (exp, pow, 1/x), or is a logarithm. Else pointwise, whatever the
@@ -156,9 +156,9 @@ struct UnaryForward {
 };
 BINADE_KERNEL(unary_forward, UnaryForward, y)
 
-// y = f(x) and slope = f'(x) together, for operations whose two formulas share what is costly. On
-// the CPU alone: elsewhere memory is what costs, and the slope is one more array of it. x, y,
-// slope: f32, same sizes, row-major; y may be x. Errors: other views, other operations.
+// y = f(x) and slope = f'(x) together, for operations whose two formulas share the costly part. CPU
+// only: on a GPU the time goes to memory, and the slope is one more array. x, y, slope: f32, same
+// sizes, row-major; y may be x. Errors: other views, other operations.
 constexpr bool has_slope(Unary op) { return op == Unary::gelu || op == Unary::gelu_tanh; }
 struct UnaryForwardSlope {
   Unary op;  // has_slope
@@ -190,8 +190,8 @@ struct BinaryForward {
 BINADE_KERNEL(binary_forward, BinaryForward, y)
 
 // da = dy * df/da, db = dy * df/db, in dy's sizes (broadcasts are summed away by the caller), one
-// floating dtype. a and b broadcast; da or db may be kNoView where it is not wanted. Where the
-// gradient does not depend on the values (add, sub) a and b are not read and may be kNoView.
+// floating dtype. a and b broadcast; da or db may be kNoView if it is not wanted. If the gradient
+// does not depend on the values (add, sub), a and b are not read and may be kNoView.
 struct BinaryBackward {
   Binary op;
   const View& a;
@@ -202,8 +202,9 @@ struct BinaryBackward {
 };
 BINADE_KERNEL(binary_backward, BinaryBackward, dy)
 
-// y = a op b, y boolean; a and b of one dtype (any), broadcast to y's sizes. False with NaN, but
-// ne. b may be kNoView: `number`, converted to a's dtype as by Fill, stands there.
+// y = a op b, y boolean; a and b of one dtype (any), broadcast to y's sizes. A comparison with NaN
+// is false, except ne. If b is kNoView, `number` takes its place, converted to a's dtype as by
+// Fill.
 struct CompareForward {
   Compare op;
   const View& a;

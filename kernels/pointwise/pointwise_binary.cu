@@ -11,7 +11,7 @@
 namespace binade::kernels {
 namespace {
 
-// The type in which T is computed: integers as they are.
+// The type in which T is computed. For integers it is T itself.
 template <class T>
 using Wide = std::conditional_t<std::is_integral_v<T>, T, Compute<T>>;
 
@@ -37,7 +37,7 @@ void forward(Binary op, const StridedLoop& loop) {
   }
 }
 
-// With a number `b` is a again: its second read comes from the cache.
+// With a number, `b` is a once more: the second read comes from the cache.
 template <Compare kOp, class T>
 struct Comparison {
   Wide<T> number;

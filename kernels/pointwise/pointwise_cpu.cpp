@@ -1,5 +1,5 @@
-// CPU pointwise kernels: checks, one flat loop where all operands are row-major of the same sizes,
-// a coalesced strided loop otherwise. The bodies are in unary_isa.cpp and binary_isa.cpp.
+// CPU pointwise kernels: checks, one flat loop if all operands are row-major with the same sizes,
+// else a coalesced strided loop. The bodies are in unary_isa.cpp and binary_isa.cpp.
 #include <binade/kernels/base/number_internal.h>
 #include <binade/kernels/pointwise/pointwise_internal.h>
 #include <binade/kernels/pointwise/pointwise_isa_internal.h>
@@ -16,8 +16,8 @@ StridedTile flat_tile(const View& y, const View& a, const View& b) {
           0};
 }
 
-// Arithmetic on a few elements, where the way to the vector loops would cost more than the work.
-// One IEEE operation per element, so the bits are theirs.
+// Arithmetic on a few elements: the path to the vector loops would cost more than the work. It is
+// one IEEE operation per element, so the bits are the same.
 constexpr int64_t kFewElements = 16;
 
 template <class T>

@@ -3,9 +3,9 @@
 // the list in kernels/pointwise/pointwise.h says; binary: forward(a, b), backward_a(a, b, dy),
 // backward_b(a, b, dy).
 //
-// Gradients at infinity are the limits, at kinks and ties: abs, sign, relu 0 at 0; leaky_relu and
-// elu their left slope at 0; hardtanh 0 and clamp 1 at both bounds; maximum and minimum half to
-// each at a tie.
+// Gradients at infinity are the limits. Gradients at kinks and ties: abs, sign, relu 0 at 0;
+// leaky_relu and elu their left slope at 0; hardtanh 0 and clamp 1 at both bounds; maximum and
+// minimum half to each at a tie.
 #pragma once
 #include <binade/kernels/base/pointwise_math.h>
 
@@ -17,7 +17,7 @@ namespace functor {
   template <class T>                                                         \
   BINADE_HD static T forward([[maybe_unused]] T x, [[maybe_unused]] T alpha, \
                              [[maybe_unused]] T beta)
-// The gradient from the input x, from the output y.
+// The gradient, computed from the input x or from the output y.
 #define BINADE_BACKWARD_X                                                           \
   template <class T>                                                                \
   BINADE_HD static T backward([[maybe_unused]] T x, T dy, [[maybe_unused]] T alpha, \
@@ -219,7 +219,7 @@ struct Mish {
     return x * (m / (m + T(2)));
   }
   BINADE_BACKWARD_X {
-    // From 40 on the slope is 1; e^2 must not overflow.
+    // For x >= 40 the slope is 1; e^2 must not overflow.
     const T z = x > T(40) ? T(40) : math_up_to(T(1000), x);
     const T e = math_exp(z), m = e * (e + T(2)), t = m / (m + T(2));
     const T ratio = T(2) * (T(1) + e) / (m + T(2));  // its square is 1 - t^2
@@ -278,7 +278,7 @@ struct Log2 {
 #undef BINADE_BACKWARD_X
 #undef BINADE_BACKWARD_Y
 
-// Integers wrap around: their arithmetic is done unsigned.
+// Integers wrap around: they are computed as unsigned.
 template <class T>
 struct Wrapping {
   using type = T;
@@ -357,7 +357,8 @@ struct Pow {
 
 struct Atan2 {
   BINADE_FORWARD { return BINADE_LIBM(T, atan2, a, b); }
-  // By the hypotenuse, whose square would overflow or vanish; 0 at the origin, as PyTorch's.
+  // Divides twice by the hypotenuse, since its square could overflow or underflow. 0 at the origin,
+  // as in PyTorch.
   BINADE_BACKWARD_A {
     const T h = BINADE_LIBM(T, hypot, a, b);
     return h == T(0) ? T(0) : dy * (b / h / h);

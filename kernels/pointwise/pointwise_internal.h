@@ -1,10 +1,11 @@
-// Checks of the arguments of pointwise kernels that every backend makes, and choices they share.
+// Checks of the arguments of pointwise kernels that every backend makes, and choices that backends
+// share.
 #pragma once
 #include <binade/kernels/pointwise/pointwise.h>
 
 namespace binade::kernels {
 
-// What BinaryBackward reads: where the values do not matter dy stands in for them.
+// The views that BinaryBackward reads. If the values of a or b do not matter, dy takes their place.
 struct BinarySaved {
   const View& a;
   const View& b;

@@ -1,6 +1,6 @@
 // CUDA kernels of three operands as maps (cuda/map.cuh). A selection moves bits: one kernel per
-// width. Numbers are arguments of the kernel; the operand that they stand for is read from another
-// one, so that there is one kernel for both, and the second read comes from the cache.
+// width. A number is an argument of the kernel. The kernel then reads another operand in the place
+// of the missing one, so that one kernel serves both cases; the second read comes from the cache.
 #include <binade/kernels/base/number_internal.h>
 #include <binade/kernels/base/pointwise_math.h>
 #include <binade/kernels/pointwise/ternary.h>

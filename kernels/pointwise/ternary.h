@@ -8,8 +8,8 @@
 
 namespace binade::kernels {
 
-// y = condition ? a : b. condition boolean; a, b and y of one dtype (any). a or b may be kNoView:
-// `value`, converted as by Fill, stands there.
+// y = condition ? a : b. condition boolean; a, b and y of one dtype (any). If a or b is kNoView,
+// `value` takes its place, converted as by Fill.
 struct WhereForward {
   const View& condition;
   const View& a;
@@ -19,8 +19,8 @@ struct WhereForward {
 };
 BINADE_KERNEL(where_forward, WhereForward, y)
 
-// y = a + weight (b - a), exactly a at weight 0 and b at weight 1; one floating dtype. weight may
-// be kNoView: the number stands there.
+// y = a + weight (b - a), exactly a at weight 0 and b at weight 1; one floating dtype. If weight is
+// kNoView, `number` takes its place.
 struct LerpForward {
   const View& a;
   const View& b;

@@ -1,5 +1,5 @@
-// CPU kernels of three operands: checks, one flat loop where all operands are row-major of the same
-// sizes, a coalesced strided loop otherwise. The bodies are in ternary_isa.cpp.
+// CPU kernels of three operands: checks, one flat loop if all operands are row-major with the same
+// sizes, else a coalesced strided loop. The bodies are in ternary_isa.cpp.
 #include <binade/kernels/base/number_internal.h>
 #include <binade/kernels/pointwise/ternary.h>
 #include <binade/kernels/pointwise/ternary_isa_internal.h>
@@ -9,7 +9,7 @@ namespace {
 
 int64_t width(const View& x) { return static_cast<int64_t>(size_of(x.dtype)); }
 
-// Whether an operand is read element by element in y's order, or is a single element.
+// True if an operand is read element by element in y's order, or is a single element.
 bool flat_beside(const View& y, const View& x) { return x.dim() == 0 || all_flat(y, x); }
 int64_t flat_step(const View& x) { return x.dim() == 0 ? 0 : width(x); }
 

@@ -1,5 +1,5 @@
-// The vectorised bodies behind kernels/pointwise/ternary.h: each runs over one tile
-// (kernels/base/strided.h), operand 0 being the output. Internal to the CPU backend.
+// The vectorised loops of kernels/pointwise/ternary.h: each runs over one tile
+// (kernels/base/strided.h); operand 0 is the output. Internal to the CPU backend.
 #pragma once
 #include <binade/kernels/base/dtype.h>
 #include <binade/kernels/base/isa.h>

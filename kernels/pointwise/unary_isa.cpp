@@ -6,7 +6,7 @@
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-// In place is fine for a vectorised loop (element i depends on element i only), hence ivdep.
+// A vectorised loop may work in place, since element i depends on element i only; hence ivdep.
 template <class C, class Functor>
 void forward_loop(C* y, const C* x, const C*, const C*, int64_t n, C alpha, C beta) {
 #pragma GCC ivdep

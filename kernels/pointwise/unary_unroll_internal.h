@@ -1,11 +1,11 @@
-// Elements that a unary map has in flight a thread where it cannot take vectors (cuda/map.cuh).
+// Elements per thread that a unary map has in flight if it cannot use vectors (cuda/map.cuh).
 #pragma once
 #include <binade/kernels/pointwise/pointwise.h>
 
 namespace binade::kernels {
 
-// Functions of much code would take the registers, and most of the compiler's time, for more copies
-// of it; strided elements cost a sector each, of which two a thread fill a GPU's memory queues.
+// More copies of a long formula need more registers and most of the compile time. A strided element
+// costs one sector; two per thread fill a GPU's memory queues.
 constexpr int unary_unroll(Unary op) {
   enum Code : uint8_t { much = 2, little = 4 };
 #define BINADE_CODE(name, functor, saved, code, ...) code,
