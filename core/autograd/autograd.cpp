@@ -24,7 +24,8 @@ std::string where(const Node& node) {
   return out + ")";
 }
 
-// Adding to a gradient needs one scale. Words that are not the same one are read and compared.
+// A gradient can be added to only if both have the same scale. Device scales that are different
+// tensors are read and compared.
 void check_scale(const Leaf& leaf, const BackwardOptions& options) {
   check(!leaf.clipped_norm && !leaf.clipped_value,
         "backward: got a gradient that is clipped already, expected to add to one that is not: "
@@ -56,11 +57,11 @@ void BackwardRun::finish(Leaf& leaf) {
   if (leaf.hooked) [[unlikely]] {
     Tensor gradient = leaf.buffer;
     detail::run_hooks(leaf, gradient);
-    // A hook that leaves no buffer has taken the gradient
+    // A hook that leaves no buffer has moved the gradient elsewhere
     // (dist/parallel/distributed_data_parallel.h).
     if (leaf.buffer.defined() && gradient.handle().get() != leaf.buffer.handle().get()) {
       if (gradient.handle()->storage.get() == leaf.buffer.handle()->storage.get()) {
-        gradient = mul(gradient, 1);  // another view of what is written now
+        gradient = mul(gradient, 1);  // a view of its own of the memory that is written now
       }
       leaf.clear_gradient();
       leaf.accumulate(std::move(gradient));
@@ -117,7 +118,7 @@ void BackwardRun::deliver(Edge& edge, Tensor gradient) {
   }
   check(node.run == id_, "backward: ", node.name(),
         " is part of another backward that is still running");
-  // Not into a broadcast view: one element may stand for many.
+  // Does not add into a broadcast view: there one element stands for many.
   if (!grad_enabled() && into.sole_owner() && is_dense(into.sizes(), into.strides())) {
     kernels::add_into({.x = gradient, .y = into});
   } else {
@@ -137,7 +138,7 @@ void BackwardRun::deliver_all(Node& node, Grads& gradients) {
       }
       continue;
     }
-    if (node.part) {  // the whole runs once, however many of its parts got a gradient
+    if (node.part) {  // the whole runs once, even if several parts got a gradient
       if (edge->run != id_) {
         check(!edge->released, "backward: the graph of ", edge->name(),
               " was freed; pass retain_graph");
@@ -159,7 +160,7 @@ void BackwardRun::deliver_all(Node& node, Grads& gradients) {
   }
 }
 
-// Whether the node's backward is wanted.
+// True if the node's backward is wanted.
 bool BackwardRun::arrive(Node& node, Tensor& dy) {
   if (node.hooked) {
     detail::run_hooks(node, dy);
@@ -194,7 +195,7 @@ void BackwardRun::step() {
     dy = {};
     deliver_all(*node, gradients);
   } catch (...) {
-    if (!retain_) {  // some edges may be gone: a second backward must not pass over them in silence
+    if (!retain_) {  // some edges may be gone: a second backward must be an error
       node->release();
     }
     throw;
@@ -211,7 +212,7 @@ void BackwardRun::run() {
     step();
   }
   finished_ = true;
-  // Leaves that a graph outside shares, or that are retained, are final only now.
+  // Leaves that another graph shares, or that are retained, are final only now.
   for (const Ref<Node>& leaf : touched_) {
     if (leaf->run == id_) {
       finish(static_cast<Leaf&>(*leaf));
@@ -286,7 +287,7 @@ std::string why_untracked(const Tensor& t) {
 
 void begin_node(Node& node, const Input* inputs, size_t count) {
   uint64_t sequence =
-      thread_state.clock;  // newer than all this thread recorded and than its inputs
+      thread_state.clock;  // newer than its inputs and than every node of this thread
   for (size_t i = 0; i < count; ++i) {
     if (const Ref<Node>& from = inputs[i].tensor.history()) {
       node.edges[i] = Edge(from);

@@ -15,8 +15,8 @@ namespace binade {
 
 inline bool grad_enabled() { return detail::thread_state.grad_enabled; }
 
-// While one exists, ops on this thread record nothing and save nothing. Other threads go on as they
-// were: a thread that is started under a guard records.
+// While one exists, ops on this thread record nothing and save nothing. Other threads are not
+// affected: a thread started under a guard records.
 class NoGradGuard {
  public:
   NoGradGuard() : before_(std::exchange(detail::thread_state.grad_enabled, false)) {}
@@ -40,21 +40,21 @@ class GradGuard {
   bool before_;
 };
 
-// Which gradients of a running backward are wanted, and where they may be written.
+// The gradients of a running backward that are wanted, and where they may be written.
 class Needs {
  public:
   Needs(const Edge* edges, int count) : edges_(edges), count_(count) {}
   bool operator[](int i) const { return edges_[i] && (!detail::thread_state.pruned || reaches(i)); }
-  // Memory for gradient i with the input's sizes: a parameter's arena range when this is its first
-  // contribution, else new memory (dense, row-major). Undefined if gradient i is not
-  // wanted; else it must be fully written and returned.
+  // Memory for gradient i, with the input's sizes: a parameter's arena range if this is its first
+  // contribution, else new memory (dense, row-major). Undefined if gradient i is not wanted;
+  // otherwise the backward must write all of it and return it.
   Tensor out(int i) const;
-  // The same, but new memory gets these strides where they are those of a dense tensor of the
-  // input's sizes, for example the strides of the input.
+  // The same, but new memory gets these strides if they describe a dense tensor of the input's
+  // sizes; for example the strides of the input.
   Tensor out_strided(int i, const Dims& strides) const;
   Tensor out_like(int i, const Tensor& like) const { return out_strided(i, like.strides()); }
-  // The same with the strides of dy, but dy's own memory, to be overwritten, where it has the
-  // input's sizes and nobody else holds it. For kernels in which the gradient may be dy.
+  // The same with the strides of dy. If dy has the input's sizes and no other owner, the result is
+  // dy's own memory, to be overwritten. For kernels that may write the gradient over dy.
   Tensor out_over(int i, const Tensor& dy) const;
   int size() const { return count_; }
 
@@ -65,8 +65,8 @@ class Needs {
   int count_;
 };
 
-// What a backward keeps: data without history, and the version it had. Reading it after the data
-// was changed in place is an error.
+// A tensor kept for a backward: its data without history, and its version. Reading it after the
+// data was changed in place is an error.
 class Saved {
  public:
   Saved() = default;
@@ -89,7 +89,8 @@ class Saved {
   bool counted_ = false;
 };
 
-// Bytes that backward graphs hold beside the parameters, now and at most since the last reset.
+// Bytes that backward graphs hold besides the parameters: now, and the maximum since the last
+// reset.
 struct SavedBytes {
   int64_t live = 0, peak = 0;
 };
@@ -101,17 +102,17 @@ struct BackwardOptions {
   // Record the backward itself, for higher derivatives. Such a gradient keeps its graph, and with
   // it the leaf, alive until zero_grad().
   bool create_graph = false;
-  double scale = 1;        // the loss scale that the seed carries; tags the gradients
-  Tensor device_scale = {};  // f64 [1], another factor of it that only the device knows
+  double scale = 1;          // the loss scale that the seed carries; tags the gradients
+  Tensor device_scale = {};  // f64 [1], a further factor that only the device knows
 };
 
-// Adds d(root)/d(leaf) to the gradient of every leaf below root. Without a seed root must have one
-// element; the seed is then 1. Throws if no gradient leads through root, with the reason, or if the
-// graph was freed.
+// Adds d(root)/d(leaf) to the gradient of every leaf below root. Without a seed, root must have one
+// element; the seed is then 1. Throws if root has no path to a leaf that wants a gradient, with the
+// reason, or if the graph was freed.
 void backward(const Tensor& root, const BackwardOptions& options = {});
 void backward(const Tensor& root, const Tensor& seed, const BackwardOptions& options = {});
 
-// From several outputs at once, each with its upstream gradient.
+// Backward from several outputs at once, each with its upstream gradient.
 struct Seed {
   Tensor root, gradient;
 };
@@ -121,10 +122,11 @@ struct GradOptions {
   std::vector<Tensor> upstream = {};  // one gradient per output; may be left out for one element
   bool retain_graph = false;
   bool create_graph = false;  // the gradients can be differentiated again
-  bool allow_unused = false;  // undefined for an input that the outputs do not depend on: no error
+  bool allow_unused = false;  // true: an unused input gives undefined instead of an error
 };
-// The gradients of the outputs with respect to the inputs, leaves or results of ops, each with the
-// dtype of its input. No .grad is read or changed; only what leads to an input is computed.
+// The gradients of the outputs with respect to the inputs (leaves or results of ops), each with the
+// dtype of its input. Reads and changes no .grad; computes only the gradients that lead to an
+// input.
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const GradOptions& options = {});
 inline std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>& inputs,
@@ -188,7 +190,7 @@ class OpNode final : public Node {
 };
 
 // Ops with any number of inputs, saved tensors or outputs: cat, stack, split. dys has one entry per
-// output, undefined where an output got no gradient.
+// output; it is undefined if the output got no gradient.
 using ManyBackward =
     std::function<Grads(std::span<const Tensor> dys, Needs needs, std::span<const Tensor> saved)>;
 void record_many(const Op* op, std::span<const Tensor> inputs, std::span<Tensor> outputs,
@@ -196,10 +198,10 @@ void record_many(const Op* op, std::span<const Tensor> inputs, std::span<Tensor>
 
 void begin_node(Node& node, const Input* inputs, size_t count);
 
-// Why a tensor without history has none. A result has what its inputs have; only error messages
-// read it.
+// Why a tensor has no history. A result takes the bits of its inputs; only error messages read
+// them.
 enum Untracked : uint8_t {
-  kHasHistory = 1,  // a handle of the same data has a history: one without is detached
+  kHasHistory = 1,  // another handle of the same data has a history: this one is detached
   kUnderGuard = 2,  // computed under a NoGradGuard from a tensor that requires a gradient
   kDetached = 4,    // computed from a detached tensor
   kFrozen = 8,      // computed from a frozen parameter (nn/module.h)
@@ -213,7 +215,7 @@ inline void set_untracked_bits(const Tensor& t, uint8_t bits) {
     t.handle()->untracked.store(bits, std::memory_order_relaxed);
   }
 }
-// What a result without history takes over from an input.
+// The bits that a result without history takes over from an input.
 inline uint8_t untracked_from(const Tensor& input, uint8_t with_history) {
   if (!input.defined()) {
     return 0;
@@ -225,7 +227,7 @@ inline uint8_t untracked_from(const Tensor& input, uint8_t with_history) {
   const bool detached = (bits & (kHasHistory | kFrozen)) == kHasHistory;
   return static_cast<uint8_t>((bits & ~kHasHistory) | (detached ? kDetached : 0));
 }
-// For errors: why no gradient leads through a tensor without history.
+// For error messages: why a tensor has no history.
 std::string why_untracked(const Tensor& t);
 
 // Tells the observers of this thread (core/observe/observer.h).
@@ -262,7 +264,8 @@ Tensor record(const Op* op, const Input (&inputs)[kInputs], Tensor& y,
 
 }  // namespace detail
 
-// save(a, b): what the backward receives, in this order. when(c, a): an undefined tensor unless c.
+// save(a, b): the tensors that the backward receives, in this order. when(c, a): a if c, else an
+// undefined tensor.
 inline detail::ToSave when(bool wanted, const Tensor& t) { return {wanted ? &t : nullptr}; }
 namespace detail {
 inline ToSave to_save(const Tensor& t) { return {&t}; }

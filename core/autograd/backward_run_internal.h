@@ -2,7 +2,8 @@
 //
 // A heap of nodes by sequence number, newest first. All consumers of a node have larger numbers, so
 // its slot is complete when it is popped; the order of execution and accumulation is reversed
-// program order, hence deterministic. There is no prior traversal and nothing to reset.
+// program order, hence deterministic. The graph is not traversed before, and nothing has to be
+// reset.
 #pragma once
 #include <binade/core/autograd/autograd.h>
 
@@ -13,16 +14,16 @@
 
 namespace binade {
 
-// What grad() collects: the gradients of some nodes, which go nowhere else.
+// The targets of grad(): nodes whose gradients go to the caller and nowhere else.
 struct GradTargets {
-  // Finds the nodes from which an input can be reached, looking at nothing behind the boundary.
+  // Finds the nodes from which an input can be reached. The search stops at the boundary.
   GradTargets(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
               std::span<const Tensor> boundary);
   bool leads(const Node& node) const { return leading.contains(&node); }
 
   std::unordered_map<const Node*, Tensor> gradients;  // by target, undefined until one arrives
-  std::unordered_set<const Node*> leading;            // to a target, targets included
-  std::unordered_set<const Node*> inner;              // those whose backward must run
+  std::unordered_set<const Node*> leading;  // nodes that lead to a target, targets included
+  std::unordered_set<const Node*> inner;    // nodes whose backward must run
 };
 
 class BackwardRun {

@@ -4,7 +4,7 @@
 
 namespace binade::detail {
 
-// Nothing behind the tensors of `boundary` is looked at: they stand for independent variables.
+// The search stops at the tensors of `boundary`: they count as independent variables.
 std::vector<Tensor> grad_of(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                             const GradOptions& options, std::span<const Tensor> boundary);
 

@@ -1,6 +1,6 @@
 // gradcheck works on leaves of its own, copies of the inputs with the same strides. The derivative
-// along d is sum(u * (f(x + h d) - f(x - h d))) / 2h, differences first: little cancels that way.
-// An element is the direction that is 1 there and 0 elsewhere.
+// along d is sum(u * (f(x + h d) - f(x - h d))) / 2h. The differences come first, so that few
+// digits cancel. The direction of an element is 1 there and 0 elsewhere.
 #include <binade/core/autograd/gradcheck.h>
 
 #include <binade/core/autograd/autograd.h>
@@ -60,7 +60,7 @@ Tensor call(const Function& function, const std::vector<Tensor>& leaves) {
   return y;
 }
 
-// Of either sign, of a magnitude from 0.5 to 0.5 + spread: nowhere near zero.
+// A random number of either sign with a magnitude from 0.5 to 0.5 + spread, so never near zero.
 double random_number(philox::Stream& random, double spread) {
   const double magnitude = 0.5 + spread * random.next_uniform();
   return random.next_below(2) == 0 ? magnitude : -magnitude;
@@ -75,7 +75,7 @@ Tensor random_upstream(const Tensor& y, uint64_t seed) {
   return upstream.to(y.device());
 }
 
-// The gradient of each leaf by backward; zeros where backward left none.
+// The gradient of each leaf by backward; zeros if backward left none.
 std::vector<std::vector<double>> analytic_gradients(const Function& function,
                                                     const std::vector<Tensor>& leaves,
                                                     uint64_t seed) {
@@ -103,7 +103,7 @@ std::vector<std::vector<double>> analytic_gradients(const Function& function,
   return gradients;
 }
 
-// What an input is moved along.
+// The direction in which an input is moved.
 struct Direction {
   std::string name;
   std::vector<double> d;  // per element, in row-major order
@@ -163,7 +163,7 @@ void check_direction(size_t input, const Direction& line, const std::vector<doub
                      double numeric, const GradcheckOptions& options) {
   double analytic = 0, magnitude = 0;
   for (size_t j = 0; j < gradient.size(); ++j) {
-    if (line.d[j] != 0) {  // an element is judged by its own gradient, whatever the others are
+    if (line.d[j] != 0) {  // an element is compared with its own gradient only
       analytic += gradient[j] * line.d[j];
       magnitude += std::fabs(gradient[j] * line.d[j]);
     }

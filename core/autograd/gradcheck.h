@@ -13,23 +13,24 @@ struct GradcheckOptions {
   double rtol = 1e-6;  // relative to the gradient
   double atol = 1e-7;
   uint64_t seed = 0;   // of the upstream gradient and of the directions
-  int directions = 0;  // 0: every element by itself; else so many random directions per input
+  int directions = 0;  // 0: every element by itself; else this many random directions per input
 };
 
-// Checks the gradient of every input that requires one; the others are held fixed. The upstream
-// gradient is random: under a gradient of ones some wrong backwards look right. Backward runs
-// twice, on two graphs, and must give the same bits.
+// Checks the gradient of every input that requires one; the others are constants. The upstream
+// gradient is random, since with ones some wrong backwards look right. Backward runs twice, on two
+// graphs, and must give the same bits.
 //
 // Inputs that require a gradient are f64, keep their strides and must not overlap themselves
 // (expand inside the function instead); the output is f64. The function must be deterministic.
-// Inputs and their gradients are left as they were. Throws Error with the input, the element, and
-// the analytic and the numeric value of the first gradient that is off by more than atol + rtol
+// Inputs and their gradients do not change. Throws Error with the input, the element, and the
+// analytic and the numeric value of the first gradient that is off by more than atol + rtol
 // |gradient|.
 //
 // An element costs two runs of the function. A direction costs as much for the whole input: it
-// moves all elements, by 0.5 to 1 times max(1, |x|) and of either sign, and compares the derivative
-// with sum(gradient * direction), to atol + rtol sum|gradient * direction|. A wrong gradient of any
-// element shows there too, but not which, and a small error hides behind large gradients of others.
+// moves all elements, by 0.5 to 1 times max(1, |x|) with random signs, and compares the derivative
+// with sum(gradient * direction), to atol + rtol sum|gradient * direction|. It also finds a wrong
+// gradient of one element but cannot name the element, and large gradients of other elements can
+// hide a small error.
 void gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
 

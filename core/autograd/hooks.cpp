@@ -15,7 +15,7 @@ struct Entry {
   std::shared_ptr<GradientHook> hook;
 };
 
-// Beside the nodes, so that a node without hooks pays nothing but a flag.
+// The hooks are stored outside the nodes, so a node without hooks only has a flag.
 struct Table {
   std::mutex mutex;
   std::unordered_map<const Node*, std::vector<Entry>> hooks;

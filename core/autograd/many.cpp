@@ -10,7 +10,7 @@ namespace binade {
 
 namespace {
 
-// An op with several outputs is one node, the whole, with one Part per output. A part puts its
+// An op with several outputs is one node, the Whole, with one Part per output. A part puts its
 // gradient into the whole's list; the whole runs once, after all of its parts.
 class Whole final : public Node {
  public:

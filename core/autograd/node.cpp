@@ -12,7 +12,7 @@ namespace binade {
 
 const char* Node::name() const { return op ? op->name : "leaf"; }
 
-// Iterative: a destructor that drops its last edge only queues the node below.
+// Iterative: a destructor that drops the last edge of a node only queues that node.
 void Node::destroy(Node* node) noexcept {
   auto& state = detail::thread_state;
   node->next = std::exchange(state.doomed, node);
@@ -51,7 +51,8 @@ void Leaf::clear_gradient() {
   }
 }
 
-// A recorded gradient may be shared with others and saved by ops: it is copied before a write.
+// Other tensors may share a recorded gradient and ops may have saved it, so it is copied before a
+// write.
 void Leaf::own_buffer() {
   if (!buffer.defined() || !buffer.requires_grad()) {
     return;
@@ -94,7 +95,7 @@ void Leaf::accumulate(Tensor gradient) {
   }
   has_grad = true;
   if (!recorded) {
-    buffer.bump_version();  // grad() hands the buffer out: a save of it is stale now
+    buffer.bump_version();  // grad() gives the buffer out: a saved copy is out of date now
   }
 }
 

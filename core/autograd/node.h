@@ -2,8 +2,8 @@
 // value that collects its gradient, such as a parameter.
 //
 // All arrows go back in time: handle -> node, node -> edges (upstream), closure -> saved data. A
-// node whose counts reach zero goes on a thread-local list that only the outermost release drains,
-// so a graph of any depth dies without recursion.
+// node whose counts reach zero goes on a thread-local list that only the outermost release empties,
+// so a graph of any depth is freed without recursion.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -14,7 +14,7 @@ namespace binade {
 struct Op;
 class Edge;
 
-// The gradients that a backward returns: one per input, undefined where none is wanted.
+// The gradients that a backward returns: one per input, undefined if it is not wanted.
 class Grads {
  public:
   static constexpr int kInline = 4;
@@ -62,10 +62,10 @@ class Node {
   uint64_t sequence = 0;  // newer than all inputs: the order of backward is reversed program order
   const Op* op;           // null for leaves
   Tensor grad;            // slot: the gradient collected so far in this backward
-  Edge* edges = nullptr;  // edge_count of them, in the subclass
+  Edge* edges = nullptr;  // edge_count edges, stored in the subclass
   const TensorData* output;  // compared, never followed
   Node* next = nullptr;      // list of nodes that wait for destruction
-  Dims sizes;                // a gradient has these, else it is summed down to them
+  Dims sizes;                // a gradient of other sizes is summed down to these
 };
 
 class Edge {
@@ -110,8 +110,9 @@ class Edge {
 
 // A value that collects its gradient. The gradient has the value's dtype and may carry a scale
 // (optim/loss_scaler.h): `buffer` holds scale times the true gradient, and unscaling changes the
-// tag, never the storage, since rewriting f16 would flush what the scale saved. On a device part of
-// the scale may be a number in device memory, which the tag names: nobody waits to know it.
+// tag, never the storage, since rewriting f16 would flush the small values that the scale saved. On
+// a device a factor of the scale may be a number in device memory: the tag points to it, so the
+// host need not wait for the value.
 class Leaf final : public Node {
  public:
   using Node::Node;
@@ -120,7 +121,7 @@ class Leaf final : public Node {
   void accumulate(Tensor gradient);
   void clear();           // forgets the gradient; nothing is written
   void clear_gradient();  // the same, but its scale stays
-  // Where a first contribution may be written directly; undefined if it may not.
+  // The memory into which a first contribution may be written directly; undefined if there is none.
   Tensor destination() const;
 
   void own_buffer();
@@ -128,16 +129,16 @@ class Leaf final : public Node {
   Tensor buffer;  // an arena range, or allocated at first use
   // Without a buffer: the gradient went into a shard of the arena (Sharding::gradients).
   bool has_grad = false;
-  bool has_master = false;  // an f32 value behind this f16 or bf16 one takes the updates
-  bool frozen = false;      // what a backward recorded before the freezing brings is dropped
+  bool has_master = false;  // an f32 master of this f16 or bf16 value takes the updates
+  bool frozen = false;      // gradients from graphs recorded before the freezing are dropped
   double scale = 1;
   Tensor device_scale;  // f64 [1], another factor of the scale; undefined is 1
-  // What optim/clip.h did to the gradient: no micro-batch can be added to it any more.
+  // Set by optim/clip.h after clipping: no micro-batch can be added to the gradient any more.
   bool clipped_norm = false, clipped_value = false;
-  // The whole scale. Reads the word: a synchronisation point on a device.
+  // The whole scale. Reads device_scale, which is a synchronisation point on a device.
   double full_scale() const { return device_scale.defined() ? scale * device_scale.item() : scale; }
   std::function<void(const Tensor&)>
-      on_final;  // fires when this backward cannot add to it any more
+      on_final;  // called when this backward cannot add to the gradient any more
 };
 
 inline Tensor::Tensor(const Tensor&) noexcept = default;

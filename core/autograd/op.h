@@ -7,8 +7,8 @@
 //     check(...);
 //     Tensor y = empty_like(x);
 //     kernels::softmax_forward({.x = x, .y = y});
-//     return kSoftmax.record({x}, y, save(y), [](const Tensor& dy, Needs needs, const Tensor& y) ->
-//     Grads {
+//     return kSoftmax.record(
+//         {x}, y, save(y), [](const Tensor& dy, Needs needs, const Tensor& y) -> Grads {
 //       Tensor dx = needs.out(0);                 // dx = y * (dy - sum(dy * y))
 //       kernels::softmax_backward({.y = y, .dy = dy, .dx = dx});
 //       return {dx};
@@ -32,7 +32,7 @@ struct Op {
   OpClass op_class;
   bool twice = false;  // the backward is made of ops, so it can be differentiated again
 
-  // The inputs as the op shall see them: cast as the thread's precision policy asks. Casts are
+  // The inputs as the op takes them: cast as the thread's precision policy asks. Casts are
   // differentiable. Undefined (optional) inputs pass through.
   template <class... T>
   Entered<sizeof...(T)> enter(const T&... inputs) const;
@@ -62,10 +62,9 @@ struct Op {
 };
 
 namespace detail {
-// One device for all inputs of an op.
+// Checks that all inputs of an op are on one device.
 void check_devices(const Op& op, const Tensor* const* inputs, size_t count);
-// Casts the inputs as the policy asks; `casts` holds what the pointers then point to.
-// The tensors as one dtype where a policy acts: that of the widest.
+// Casts the inputs to one dtype if a policy acts: to the widest dtype among them.
 std::vector<Tensor> enter_joined(const Op& op, const std::vector<Tensor>& inputs);
 void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inputs, Tensor* casts,
                   size_t count);

@@ -14,7 +14,7 @@ namespace {
 constexpr Op kRecompute{"recompute", OpClass::movement, true};
 constexpr Op kArgument{"recompute_argument", OpClass::movement, true};
 
-// What the first run depended on beside its inputs.
+// The state that the first run depended on, besides its inputs.
 struct Circumstances {
   Generator random = generator();
   Precision precision = detail::thread_state.precision ? detail::thread_state.precision->precision
@@ -44,7 +44,8 @@ class Again {
   GradGuard record_;
 };
 
-// Collects the tensors with a history that ops without recording read: what a function captured.
+// Collects the tensors with a history that ops read while nothing is recorded: the tensors that a
+// function captured.
 class CaptureCollector final : public OpObserver {
  public:
   void result(const OpEvent& event) override {
@@ -65,8 +66,9 @@ class CaptureCollector final : public OpObserver {
   std::vector<Tensor> tensors_;
 };
 
-// The argument of the second run: a value of its own, so that its gradient is told from that of
-// what it was computed from. Under double backward x has a history, which it goes on into.
+// The argument of the second run: a new value, so that its gradient is separate from the gradient
+// of the tensor it was computed from. Under double backward x has a history, and the gradient goes
+// on into it.
 Tensor argument(const Tensor& x, bool wanted) {
   Tensor y = x.detach();
   if (!x.requires_grad()) {
@@ -99,7 +101,7 @@ void check_same(const std::vector<Tensor>& outputs, const std::vector<Form>& fir
   }
 }
 
-// One segment of a model. Its node's inputs are the arguments, then what the function captured.
+// One segment of a model. Its node's inputs are the arguments, then the captured tensors.
 struct Segment {
   ManyToMany function;
   Circumstances then = {};

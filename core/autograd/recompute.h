@@ -9,9 +9,9 @@
 // that it captured, parameters included, as if it had been called directly; backward is another
 // such op, so recompute() may be nested and differentiated twice.
 //
-// The function and what it captures by reference must live until backward is done, and it must
-// compute the same both times: other shapes are an error, and so is a tensor it reads that was
-// changed in place meanwhile. Running statistics of batch norm are updated the first time only.
+// The function and the variables that it captures by reference must live until backward is done. It
+// must compute the same both times: other shapes are an error, and so is an input that was changed
+// in place meanwhile. Running statistics of batch norm are updated the first time only.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -40,8 +40,8 @@ Tensor recompute(F function, const T&... inputs) {
   return recompute_many(std::move(many), {inputs...})[0];
 }
 
-// Whether a function runs again on this thread for its gradient: for what has effects beside its
-// result.
+// True while recompute() runs a function on this thread for the second time. For functions with
+// side effects.
 inline bool is_recomputing() { return detail::thread_state.recomputing; }
 
 }  // namespace binade

@@ -1,11 +1,10 @@
-// What a backward keeps (Saved) and where it writes (Needs).
+// The tensors that a backward keeps (Saved) and the memory it writes (Needs).
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/autograd/backward_run_internal.h>
 
 namespace binade {
 
-// saved tensors
-// -------------------------------------------------------------------------------------
+// saved tensors -----------------------------------------------------------------------------------
 
 namespace {
 std::atomic<int64_t> live_saved_bytes{0}, peak_saved_bytes{0};
@@ -15,7 +14,7 @@ void Saved::hold(const Tensor& t) {
   data_ = t.detach();
   history_ = t.history().get();
   version_ = t.version();
-  counted_ = !(history_ && history_->leaf);  // parameters are held anyway
+  counted_ = !(history_ && history_->leaf);  // parameters stay in memory anyway
   Storage& storage = *data_.handle()->storage;
   if (counted_ && storage.saves.fetch_add(1, std::memory_order_relaxed) == 0) {
     const auto bytes = static_cast<int64_t>(storage.bytes);
@@ -56,7 +55,7 @@ const Tensor& Saved::get(const Node& node) const {
   if (!grad_enabled() || !run) {
     return data_;
   }
-  // The backward itself is being recorded: give the value its history again.
+  // The backward itself is being recorded: the value gets its history again.
   if (!history_) {
     return node.output == data_.handle().get()
                ? run->keep(Tensor(data_.handle(), Ref<Node>::share(const_cast<Node*>(&node))))
@@ -73,8 +72,7 @@ const Tensor& Saved::get(const Node& node) const {
 SavedBytes saved_bytes() { return {live_saved_bytes.load(), peak_saved_bytes.load()}; }
 void reset_peak_saved_bytes() { peak_saved_bytes.store(live_saved_bytes.load()); }
 
-// needs
-// ---------------------------------------------------------------------------------------------
+// needs -------------------------------------------------------------------------------------------
 
 bool Needs::reaches(int i) const { return detail::thread_state.run->leads_to_input(*edges_[i]); }
 
@@ -85,7 +83,7 @@ Tensor Needs::direct(int i) const {
   }
   for (int k = 0; k < count_; ++k) {
     if (k != i && edges_[k].get() == &to) {
-      return {};  // the same leaf twice in one op: both cannot write the one range
+      return {};  // the same leaf twice in one op: both cannot write the same range
     }
   }
   return static_cast<const Leaf&>(to).destination();
