@@ -15,7 +15,7 @@ namespace {
 constexpr Op kOp{"scaled_dot_product_attention", OpClass::contraction};
 constexpr const char* kName = kOp.name;
 
-// The sizes but the last two.
+// All sizes except the last two.
 Dims leading(const Tensor& t) {
   return Dims(std::span(t.sizes().begin(), static_cast<size_t>(std::max(0, t.dim() - 2))));
 }
@@ -26,7 +26,8 @@ Dims joined(Dims lead, int64_t rows, int64_t cols) {
   return lead;
 }
 
-// [..., rows, cols] as [batch, heads, rows, cols], where `lead` is that of the result. Recorded.
+// [..., rows, cols] as [batch, heads, rows, cols], where `lead` holds the leading sizes of the
+// result. Recorded.
 Tensor four_dims(const Tensor& t, const Dims& lead, int64_t rows, int64_t cols) {
   Tensor wide = expand(t, joined(lead, rows, cols));
   const int n = lead.size();
@@ -41,8 +42,8 @@ Tensor four_dims(const Tensor& t, const Dims& lead, int64_t rows, int64_t cols) 
   return reshape(wide, {batch, heads, rows, cols});
 }
 
-// The mask as [batch or 1, heads or 1, queries, keys]: what it repeats over batch and heads stays
-// unrepeated, so that its gradient is summed by the kernel.
+// The mask as [batch or 1, heads or 1, queries, keys]. Broadcast batch and head dimensions keep
+// size 1, so that the kernel sums the gradient of the mask.
 Tensor four_dims_mask(const Tensor& mask, const Dims& lead, int64_t queries, int64_t keys) {
   if (!mask.defined()) {
     return mask;
@@ -72,8 +73,8 @@ Tensor repeated(const Tensor& mask, const Dims& sizes) {
   return make_view(mask, {sizes[0], sizes[1], mask.sizes()[2], mask.sizes()[3]}, strides);
 }
 
-// Memory in the order of q: heads inside of queries where a model splits heads off a feature
-// dimension, so that joining them again is a view.
+// Memory in the order of q. If a model splits the feature dimension into heads, the heads are
+// stored inside the queries, so joining them again is a view.
 Tensor result_like(const Tensor& q, int64_t value_size) {
   const int64_t batch = q.size(0), heads = q.size(1), queries = q.size(2);
   Dims strides{heads * queries * value_size, queries * value_size, value_size, 1};
@@ -84,7 +85,7 @@ Tensor result_like(const Tensor& q, int64_t value_size) {
   return empty_strided({batch, heads, queries, value_size}, strides, q.dtype(), q.device());
 }
 
-// What the backward captures beside tensors.
+// Settings that the backward captures besides tensors.
 struct Settings {
   double scale;
   bool causal;
@@ -92,8 +93,8 @@ struct Settings {
   uint64_t seed = 0, offset = 0;  // of the numbers for dropout
 };
 
-// Whether q, k and v are the three parts of one matrix of features, as one product makes them:
-// heads beside each other, behind those of q the ones of k and v, and nothing else in the rows.
+// True if q, k and v are packed QKV, the result of one matrix product: each row holds the heads of
+// q, then the heads of k, then the heads of v, and nothing else.
 bool is_packed_qkv(const Tensor& q, const Tensor& k, const Tensor& v) {
   const Dims &n = q.sizes(), &s = q.strides();
   const int64_t width = n[1] * n[3], row = 3 * width;
@@ -108,7 +109,8 @@ bool is_packed_qkv(const Tensor& q, const Tensor& k, const Tensor& v) {
   return q.numel() > 0 && s[3] == 1 && s[1] == n[3] && rows && follows(q, k) && follows(k, v);
 }
 
-// Memory for dq, dk and dv. That of thirds is of thirds again, so that split need not join them.
+// Memory for dq, dk and dv. The gradient of packed QKV is packed the same way, so that the backward
+// of split need not join the three.
 struct OperandGradients {
   Tensor dq, dk, dv;
 

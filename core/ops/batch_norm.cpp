@@ -1,4 +1,4 @@
-// Batch normalisation. Statistics, weight and bias are f32 (f64 for f64 x) whatever x is.
+// Batch normalisation. Statistics, weight and bias are f32 for every dtype of x (f64 for f64).
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/batch_norm_ranks_internal.h>
@@ -17,13 +17,13 @@ void check_channels(const char* what, const Tensor& t, const Tensor& x) {
         "], the channels of x ", x.sizes());
 }
 
-// The kernels take per-channel vectors in the stat dtype without gaps. Both steps are
+// The kernels take contiguous per-channel vectors in the compute dtype. Both steps are
 // differentiable.
 Tensor channel_vector(const Tensor& t, DType stat) {
   return t.defined() ? contiguous(cast(t, stat)) : t;
 }
 
-// relu(y + residual), by their own ops.
+// relu(y + residual), as separate ops.
 Tensor finish(Tensor y, const Tensor& residual, bool is_relu) {
   y = residual.defined() ? y + residual : y;
   return is_relu ? relu(y) : y;

@@ -1,6 +1,6 @@
 // Pointwise ops of two inputs that broadcast. The gradients have the output's sizes; the engine
-// sums the broadcast dimensions away. The ops of the list in kernels/pointwise/pointwise.h are
-// defined by their rows; those that are written out here have a backward made of ops.
+// sums the broadcast dimensions away. The rows of the list in kernels/pointwise/pointwise.h define
+// most ops; the ops written out here have a backward made of ops.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -119,8 +119,8 @@ Tensor ge(const Tensor& x, double value) { return compare(kGe, Compare::ge, x, v
 
 }  // namespace binade
 
-// The ops of the list. Defined from outside the namespace, so that one without a declaration in
-// core/ops/binary.h does not compile.
+// The ops of the list. They are defined outside the namespace, so that an op without a declaration
+// in core/ops/binary.h does not compile.
 #define BINADE_DEFINE(name, Functor, dtypes, op_class)            \
   binade::Tensor binade::name(const Tensor& a, const Tensor& b) { \
     static constexpr Op kOp{#name, OpClass::op_class};            \

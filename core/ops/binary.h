@@ -23,7 +23,7 @@ Tensor lt(const Tensor& a, const Tensor& b);
 Tensor le(const Tensor& a, const Tensor& b);
 Tensor gt(const Tensor& a, const Tensor& b);
 Tensor ge(const Tensor& a, const Tensor& b);
-// With a number, rounded to x's dtype (integer dtypes: a whole number).
+// Compares with a number, which is rounded to x's dtype (an integer dtype requires a whole number).
 Tensor eq(const Tensor& x, double value);
 Tensor ne(const Tensor& x, double value);
 Tensor lt(const Tensor& x, double value);

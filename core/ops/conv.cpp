@@ -1,6 +1,6 @@
-// Convolution over images and sequences, and its transpose. The kernels know images: a sequence
-// [N, C, L] is one of height 1, seen through views. A transposed convolution is a convolution's
-// gradient with respect to its input, so its own gradients are the other two directions.
+// Convolution over images and sequences, and its transpose. The kernels take images: a sequence [N,
+// C, L] is viewed as an image of height 1. A transposed convolution is a convolution's gradient
+// with respect to its input, so its own gradients are the other two directions.
 #include <binade/core/ops.h>
 #include <binade/core/ops/conv.h>
 #include <binade/core/ops/detail/activation_internal.h>
@@ -24,7 +24,7 @@ Tensor image(const Tensor& t) {
                    {strides[0], strides[1], t.size(2) * strides[2], strides[2]});
 }
 
-// Checks what both kinds of convolution need. A sequence has axis 1 only.
+// The checks that both kinds of convolution share. A sequence has axis 1 only.
 void check_operands(const char* op, const Tensor& x, const Tensor& w, int rank,
                     const Conv2dOptions& g) {
   check(x.defined() && w.defined(), op, ": got an undefined tensor");

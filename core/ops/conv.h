@@ -16,13 +16,14 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
 
 // Pairs are {vertical, horizontal}: stride, padding, dilation, and the number of groups.
 using Conv2dOptions = kernels::Conv2dGeometry;
-// activation(x * weight + bias), relu as in linear: x [N, C, H, W], weight [O, C / groups, R, S],
+// activation(x * weight + bias), relu as in linear(): x [N, C, H, W], weight [O, C / groups, R, S],
 // bias [O] or undefined -> [N, O, P, Q], channels-last; P and Q as Q above.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const Conv2dOptions& options = {}, Activation activation = Activation::none);
 
-// The gradient of a convolution with respect to its input, as an op. output_padding, less than the
-// stride or the dilation, chooses among the input sizes that such a convolution takes to one size.
+// The gradient of a convolution with respect to its input, as an op. Several input sizes of the
+// convolution give the same output size; output_padding, which is less than the stride or the
+// dilation, chooses one of them.
 struct ConvTranspose1dOptions {
   int64_t stride = 1, padding = 0, dilation = 1, groups = 1, output_padding = 0;
 };

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Op kOp{"ctc_loss", OpClass::loss};
 
-// Targets one after the other as [N, S], padded; reads the lengths on the host.
+// Concatenated targets as [N, S], padded; reads the lengths on the host.
 Tensor padded(const Tensor& targets, const Tensor& target_lengths) {
   const Tensor lengths = target_lengths.to(Device{}), all = targets.to(Device{});
   int64_t longest = 0, total = 0;

@@ -1,4 +1,4 @@
-// einsum: operands are contracted from the left, each contraction one matrix product of permuted
+// einsum: operands are contracted from the left; each contraction is one matrix product of permuted
 // views. A letter is kept as long as the result or a later operand has it.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
@@ -9,8 +9,8 @@
 namespace binade {
 namespace {
 
-// Letters of the equation, and the dimensions of "..." as labels of their own: kEllipsis + i is the
-// i-th from the right.
+// A label is a letter of the equation, or a dimension of "...": kEllipsis + i is the i-th from the
+// right.
 using Labels = std::vector<int>;
 constexpr int kEllipsis = 256;
 
@@ -153,7 +153,7 @@ Term reduced(Term term, const Labels& kept) {
   return dims.empty() ? term : Term{sum(term.tensor, dims), rest};
 }
 
-// The tensor with its dimensions in the order of `labels`; those that it lacks have size 1.
+// The tensor with its dimensions in the order of `labels`; labels that it lacks get size 1.
 Tensor in_order(const Term& term, const Labels& labels) {
   Dims order;
   for (const int label : labels) {
@@ -177,7 +177,7 @@ Labels joined(std::initializer_list<const Labels*> parts) {
   return all;
 }
 
-// Which labels of two terms are in both and kept, in both and summed, or in one only.
+// The labels of two terms: in both and kept, in both and summed, or in one only.
 struct Roles {
   Labels batch, contracted, left, right;
 
@@ -193,7 +193,7 @@ struct Roles {
   }
 };
 
-// The dimensions of `labels` of two terms have equal sizes, or a size of 1 is expanded.
+// Checks that the dimensions of `labels` have equal sizes in both terms; a size of 1 is expanded.
 void match_sizes(std::string_view equation, Term& a, Term& b, const Labels& labels) {
   for (const int label : labels) {
     const int64_t left = a.size(label), right = b.size(label);
@@ -220,8 +220,8 @@ int64_t count_of(const Term& term, const Labels& labels) {
   return count;
 }
 
-// [batch .., left, contracted] [batch .., contracted, right] as one matrix product, or without
-// contracted labels an elementwise one.
+// [batch .., left, contracted] [batch .., contracted, right] as one matrix product; without
+// contracted labels as an elementwise product.
 Term contracted(std::string_view equation, Term a, Term b, const Labels& kept) {
   {
     auto [left, right] = kEinsum.enter(a.tensor, b.tensor);

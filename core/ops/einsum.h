@@ -8,9 +8,9 @@
 namespace binade {
 
 // Sums products over letters, as in "bhqd,bhkd->bhqk": letters that the result lacks are summed,
-// "..." stands for leading dimensions that broadcast, and without "->" the result has the letters
-// that occur once, in the order of the alphabet. Any number of operands, contracted from the left;
-// a letter at most once per operand.
+// and "..." stands for leading dimensions that broadcast. Without "->" the result has the letters
+// that occur once, in alphabetical order. Takes any number of operands and contracts them from the
+// left; an operand has each letter at most once.
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
 
 }  // namespace binade

@@ -1,4 +1,4 @@
-// Largest and smallest elements, where they are, and any and all.
+// Largest and smallest elements and their indices; any and all.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -23,8 +23,8 @@ void check_some(const char* op, const Tensor& x, const Dims& kept) {
         ", expected at least one element to reduce");
 }
 
-// dx = dy / count where x = y. Of a result that is NaN: equal_or_nan gives NaN to all elements that
-// it was taken from (PyTorch's amax and amin), equal shares dy among the NaN (its max and min).
+// dx = dy / count where x = y. If a result is NaN, equal_or_nan gives NaN to all elements that were
+// reduced (PyTorch's amax and amin); equal shares dy among the NaN elements (its max and min).
 Tensor extreme(const Op& op, Reduce kind, ReduceSlope slope, const Tensor& x_, const Dims& dims,
                bool keepdim) {
   auto [x] = op.enter(x_);
@@ -69,7 +69,7 @@ Along find_along(const char* op, const Tensor& x, int dim, bool smallest, bool w
   return y;
 }
 
-// y [.., 1, ..] as the op returns it.
+// y [.., 1, ..] in the form that the op returns.
 Tensor without_dim(const char* op, const Tensor& y, const Tensor& x, int dim, bool keepdim) {
   if (x.dim() == 0) {
     return make_view(y, {}, {});

@@ -1,6 +1,6 @@
-// Largest and smallest elements, where they are, and any and all. dims empty: all dimensions;
-// keepdim leaves the reduced ones with size 1. A NaN among the elements is the result, of largest
-// and smallest alike.
+// Largest and smallest elements and their indices; any and all. Empty dims means all dimensions;
+// keepdim keeps the reduced dimensions with size 1. If an element is NaN, the largest and the
+// smallest element are NaN.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -11,15 +11,15 @@ struct ValuesIndices {
   Tensor values, indices;
 };
 
-// Largest and smallest elements; ties share the gradient equally. Any dtype. Where the result is
-// NaN, amax and amin give the gradient NaN to all elements it was taken from; max and min share the
-// gradient among the NaN. As in PyTorch.
+// Largest and smallest elements; ties share the gradient equally. Any dtype. If the result is NaN,
+// amax and amin give the gradient NaN to all elements that were reduced; max and min share the
+// gradient among the NaN elements. This is as in PyTorch.
 Tensor amax(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor amin(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor max(const Tensor& x);  // of all elements
 Tensor min(const Tensor& x);
-// Along one dimension, with the index of the first of ties, which gets the gradient. Floating, i64,
-// i32.
+// The largest and smallest elements along one dimension, and their indices. At a tie the first
+// element is chosen and gets the gradient. Floating, i64, i32.
 ValuesIndices max(const Tensor& x, int dim, bool keepdim = false);
 ValuesIndices min(const Tensor& x, int dim, bool keepdim = false);
 
@@ -30,7 +30,7 @@ Tensor argmin(const Tensor& x);
 Tensor argmax(const Tensor& x, int dim, bool keepdim = false);
 Tensor argmin(const Tensor& x, int dim, bool keepdim = false);
 
-// Whether any or all elements are not 0: bool, no gradient. Any dtype.
+// True if any or all elements are not 0. The result is bool, without gradient. Any dtype.
 Tensor any(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor all(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 

@@ -4,15 +4,15 @@
 
 namespace binade {
 
-// linear(gelu(linear(x, w1, b1)), w2, b2): x [..., in], w1 [hidden, in], w2 [out, hidden] ->
-// [..., out]; b1 [hidden] and b2 [out] may be undefined. In f32 on the CPU this is one op. The
-// epilogue of the first product computes gelu and its slope, which is kept in place of the product;
-// in the backward an epilogue multiplies by the slope. Elsewhere, under a precision policy and
-// while an observer looks, it is those three ops.
+// linear(gelu(linear(x, w1, b1)), w2, b2): x [..., in], w1 [hidden, in], w2 [out, hidden] -> [...,
+// out]; b1 [hidden] and b2 [out] may be undefined. In f32 on the CPU this is one op. The epilogue
+// of the first product computes gelu and its slope, and the slope is saved instead of the product;
+// in the backward an epilogue multiplies by the slope. In all other cases, under a precision policy
+// and while an observer is registered, it is the three ops.
 Tensor feedforward(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2,
                    const Tensor& b2);
 
-// Whether feedforward(x, ...) is one op now.
+// True if feedforward(x, ...) is one op now.
 bool feedforward_is_one_op(const Tensor& x);
 
 }  // namespace binade

@@ -20,7 +20,7 @@ void check_image(const char* op, const Tensor& x, const Tensor& weight, const Te
   }
 }
 
-// Per-channel vectors in the stat dtype without gaps. Both steps are differentiable.
+// Contiguous per-channel vectors in the compute dtype. Both steps are differentiable.
 Tensor channel_vector(const Tensor& t, DType stat) {
   return t.defined() ? contiguous(cast(t, stat)) : t;
 }

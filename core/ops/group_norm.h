@@ -1,6 +1,6 @@
-// Normalisation over groups of channels. Statistics, weights and biases are f32 (f64 for f64 x)
-// whatever x is; narrower ones are converted first. Variances are biased, eps is added under the
-// root.
+// Normalisation over groups of channels. Statistics, weights and biases are f32 for every dtype of
+// x (f64 for f64); f16 and bf16 weights are converted first. Variances are biased; eps is added
+// under the root.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 

@@ -1,5 +1,5 @@
-// Ops with indices. Reading and adding are each other's gradient: both are made of `take`, which
-// reads, and `give`, which adds to zeros.
+// Ops with indices. The gradient of reading is adding, and the other way round: both are made of
+// `take`, which reads, and `give`, which adds to zeros.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -16,7 +16,7 @@ namespace {
 
 using kernels::kNoExemption;
 
-// What take and give need to know but their tensors.
+// The arguments of take and give besides tensors.
 struct Along {
   const Op* op;
   int dim;
@@ -35,8 +35,8 @@ void add_at(const Tensor& dx, const Tensor& index, const Tensor& dy, const Along
                         .exempt = along.exempt});
 }
 
-// y = x at index; x has index's sizes but in dimension along.dim. Elements whose index is exempt
-// are 0 with `mask`, else they are read like others and get no gradient.
+// y = x at index; x has the sizes of index except in dimension along.dim. Elements whose index is
+// `along.exempt` get no gradient; with `mask` they are 0, else they are read like the others.
 Tensor take(const Tensor& x, const Tensor& index, const Along& along, bool mask = false) {
   Tensor y = empty(index.sizes(), x.dtype(), x.device());
   kernels::gather({.op = along.op->name,
@@ -97,10 +97,10 @@ Tensor used_part(const Op& op, const Tensor& src, const Dims& index, int dim) {
   return index[dim] == part.sizes()[dim] ? part : slice(part, dim, 0, index[dim]);
 }
 
-// A dimension for scalars, which count as one element.
+// A scalar as a tensor of one element.
 Tensor with_dim(const Tensor& t) { return t.dim() == 0 ? reshape(t, {1}) : t; }
 
-// y = x with dimension d replaced by `rows` [n] of it.
+// y = the rows `rows` [n] of x along dimension d.
 Tensor take_rows(const Op& op, const Tensor& x, int d, const Tensor& rows) {
   Dims sizes = x.sizes(), strides = Dims::of(x.dim());
   sizes[d] = rows.numel();
@@ -148,7 +148,7 @@ Tensor last_writers(const Tensor& index, int64_t bound, int d) {
   return eq(gather(last, d, index), order);
 }
 
-// src has the sizes of index; it may be expanded.
+// src has the sizes of index; it may be a broadcast view.
 Tensor write_at(const Tensor& x, int d, const Tensor& index, const Tensor& src) {
   const Dims target = reached(kScatter, "x", x, index.sizes(), d).sizes();
   Tensor y = empty(x.sizes(), x.dtype(), x.device());

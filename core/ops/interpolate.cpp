@@ -16,7 +16,7 @@ Dims strides_like(const Tensor& x, const Dims& sizes) {
 
 Tensor resample(const Tensor& x, const Dims& sizes, const InterpolateOptions& options);
 
-// The transpose of resample as a matrix: from gradients of its result to those of x.
+// The transpose of the linear map `resample`: from the gradient of its result to the gradient of x.
 Tensor resample_back(const Tensor& dy, const Dims& sizes, const InterpolateOptions& options) {
   Tensor dx = empty_strided(sizes, strides_like(dy, sizes), dy.dtype(), dy.device());
   kernels::interpolate_backward(

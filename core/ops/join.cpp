@@ -17,8 +17,8 @@ Tensor piece_of(const Tensor& t, int d, int64_t at, int64_t size) {
   return make_view(t, sizes, t.strides(), at * t.strides()[d]);
 }
 
-// Pieces that lie in memory as those of one tensor do: that tensor. Attention makes the gradients
-// of q, k and v so (core/ops/attention.cpp). Else undefined.
+// If the pieces are adjacent parts of one tensor in memory, returns that tensor, else an undefined
+// one. Attention makes the gradients of packed QKV in this way (core/ops/attention.cpp).
 Tensor whole_of(std::span<const Tensor> pieces, const std::vector<int64_t>& sizes, int d) {
   if (pieces.empty() || !pieces[0].defined()) {
     return {};

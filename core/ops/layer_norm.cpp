@@ -32,7 +32,7 @@ int64_t checked_cols(const char* op, const Tensor& x, const Dims& normalized_sha
   return cols;
 }
 
-// A parameter as the kernels take it. Both steps are differentiable.
+// A parameter as a contiguous vector in the compute dtype. Both steps are differentiable.
 Tensor compute_vector(const Tensor& t, DType stat) {
   return t.defined() ? contiguous(cast(t, stat)) : t;
 }

@@ -1,6 +1,6 @@
-// Normalisation over trailing dimensions. Statistics, weights and biases are f32 (f64 for f64 x)
-// whatever x is; narrower ones are converted first. Variances are biased, eps is added under the
-// root.
+// Normalisation over trailing dimensions. Statistics, weights and biases are f32 for every dtype of
+// x (f64 for f64); f16 and bf16 weights are converted first. Variances are biased; eps is added
+// under the root.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -9,12 +9,12 @@
 namespace binade {
 
 // x normalised over its last dimensions, whose sizes are `normalized_shape`: (x - mean) rstd weight
-// + bias. weight and bias have these sizes too, or are undefined (1 and 0).
+// + bias. weight and bias have these sizes too; an undefined weight is 1, an undefined bias 0.
 Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
                   const Tensor& bias = {}, double eps = 1e-5);
 
-// x / sqrt(mean(x^2) + eps) weight over the last dimensions, as layer_norm. Without eps: the
-// machine epsilon of the statistics.
+// x / sqrt(mean(x^2) + eps) weight over the last dimensions, as in layer_norm. The default eps is
+// the machine epsilon of the statistics' dtype.
 Tensor rms_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight = {},
                 std::optional<double> eps = std::nullopt);
 

@@ -8,9 +8,9 @@ namespace binade {
 // Activations that matrix products and convolutions apply to their result: none, relu or gelu_tanh.
 using kernels::Activation;
 
-// activation(x weight^T + bias): x [..., in], weight [out, in], bias [out] or undefined ->
-// [..., out]. relu takes no pass of its own, except while an observer looks or where a precision
-// policy has rules or casts.
+// activation(x weight^T + bias): x [..., in], weight [out, in], bias [out] or undefined -> [...,
+// out]. relu runs in the same pass, unless an observer is registered or a precision policy has
+// rules or casts.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               Activation activation = Activation::none);
 

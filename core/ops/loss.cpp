@@ -1,4 +1,4 @@
-// Losses of classes: cross_entropy, with class indices or probabilities, and nll_loss.
+// Classification losses: cross_entropy, with class indices or probabilities, and nll_loss.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -18,8 +18,8 @@ void total(const Tensor& rows, const Tensor& sum) {  // [rows] -> []
   kernels::reduce_forward({.op = kernels::Reduce::sum, .x = rows, .y = make_view(sum, {1}, {1})});
 }
 
-// Losses of rows as the reduction asks: `loss` becomes their sum, divided by that of the weights
-// for the mean. The result is what a row's gradient is divided by.
+// Reduces the losses of the rows into `loss`: the sum, or for the mean the sum divided by the sum
+// of the weights. Returns the divisor of a row's gradient.
 Tensor reduce_rows(Reduction reduction, const Tensor& row_weight, Tensor& loss) {
   Tensor divisor = full({}, 1, loss.dtype(), loss.device());
   if (reduction == Reduction::none) {
@@ -148,8 +148,8 @@ Tensor rows_soft_cross_entropy(const Tensor& z, const Tensor& p,
                     });
 }
 
-// The same of ops, for targets that want a gradient themselves. They are parts of a loss: f32 under
-// every policy.
+// The same loss made of ops, for targets that require a gradient. The ops are parts of a loss, so
+// they run in f32 under every policy.
 Tensor recorded_soft_cross_entropy(const Tensor& z_, const Tensor& p_,
                                    const CrossEntropyLossOptions& options) {
   const PrecisionScope exact(Precision::full());

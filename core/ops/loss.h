@@ -1,6 +1,6 @@
-// Losses of classes. Computed in f32 (f64 for f64) from inputs of any floating dtype, in one pass
-// each way; results have that dtype. Classes that are out of range are errors on the CPU and give
-// NaN on a GPU, where nobody waits to look.
+// Classification losses. Computed in f32 (f64 for f64) from inputs of any floating dtype, in one
+// pass each way; results have that dtype. Classes that are out of range are errors on the CPU; on a
+// GPU they give NaN, since the host does not wait to check them.
 #pragma once
 #include <binade/core/ops/pointwise_loss.h>
 
@@ -13,8 +13,8 @@ struct CrossEntropyLossOptions {
   Tensor weight = {};  // [C], one factor per class
 };
 // logits [N, C, ...]; target i64 classes [N, ...], or probabilities of the shape of logits. The
-// mean divides by the sum of the weights of the targets that are not ignored; with probabilities by
-// the number of positions.
+// mean divides by the sum of the weights of the targets that are not ignored; for probabilities it
+// divides by the number of positions.
 Tensor cross_entropy(const Tensor& logits, const Tensor& target,
                      const CrossEntropyLossOptions& options = {});
 
@@ -23,7 +23,7 @@ struct NLLLossOptions {
   int64_t ignore_index = -100;
   Tensor weight = {};  // [C]
 };
-// cross_entropy of log-probabilities: -weight[t] log_probs[n, t, ...], log_probs [N, C, ...],
+// cross_entropy for log-probabilities: -weight[t] log_probs[n, t, ...], log_probs [N, C, ...],
 // target i64 [N, ...].
 Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const NLLLossOptions& options = {});
 

@@ -1,6 +1,6 @@
 // Matrix products: matmul, bmm, addmm, outer. The kernel has one batch dimension with one stride
-// per operand; batches that need more are several kernel calls, so a broadcast is a stride of 0 and
-// never a copy.
+// per operand; a batch that needs more strides takes several kernel calls. A broadcast is a stride
+// of 0 and never a copy.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -22,7 +22,8 @@ Dims batch_of(const Tensor& t) {
   return Dims(std::span(t.sizes().begin(), static_cast<size_t>(t.dim() - 2)));
 }
 
-// Batch dimensions of y = a b, those joined that have one stride in all three: [0] is innermost.
+// Batch dimensions of y = a b; dimensions that have one common stride in all three are joined. [0]
+// is the innermost.
 struct BatchDims {
   int count = 0;
   int64_t size[kMaxDims], a[kMaxDims], b[kMaxDims], y[kMaxDims];  // strides
@@ -62,7 +63,8 @@ struct BatchDims {
   }
 };
 
-// y[.., m, n] = a[.., m, k] b[.., k, n] of floating tensors whose batches broadcast to that of y.
+// y[.., m, n] = a[.., m, k] b[.., k, n] of floating tensors whose batch dimensions broadcast to
+// those of y.
 void batched_gemm(const Tensor& a, const Tensor& b, const Tensor& y) {
   if (y.numel() == 0) {
     return;
@@ -143,7 +145,8 @@ Tensor product(const Tensor& a_, const Tensor& b_) {
       });
 }
 
-// Whether all dimensions of t but the last are one in memory: its matrices lie below each other.
+// True if all dimensions of t except the last can be viewed as one: its matrices follow each other
+// in memory without gaps.
 bool is_one_matrix(const Tensor& t) {
   int64_t expected = -1;
   for (int d = t.dim() - 2; d >= 0; --d) {
@@ -205,8 +208,9 @@ constexpr Op kAddmm{"addmm", OpClass::contraction, true};
 
 Tensor scaled(const Tensor& t, double factor) { return factor == 1 ? t : mul(t, factor); }
 
-// y = beta input + alpha a b by one gemm: a row vector is the kernel's bias, anything else is there
-// before and is added to. Factors go to where the fewest elements are.
+// y = beta input + alpha a b by one gemm: a row vector becomes the kernel's bias, any other input
+// is first copied to y and then added to. beta and alpha multiply the operands with the fewest
+// elements.
 Tensor addmm_forward(const Tensor& input, const Tensor& a, const Tensor& b,
                      const AddmmOptions& options) {
   const NoGradGuard guard;

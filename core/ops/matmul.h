@@ -8,7 +8,7 @@ namespace binade {
 // [m, k] [k, n] -> [m, n]; leading dimensions are batches that broadcast. A vector counts as a row
 // of the left or a column of the right operand, and its dimension is dropped from the result.
 Tensor matmul(const Tensor& a, const Tensor& b);
-// [batch, m, k] [batch, k, n] -> [batch, m, n], nothing broadcasts.
+// [batch, m, k] [batch, k, n] -> [batch, m, n], without broadcasting.
 Tensor bmm(const Tensor& a, const Tensor& b);
 struct AddmmOptions {
   double beta = 1;

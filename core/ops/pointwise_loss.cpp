@@ -1,6 +1,6 @@
-// Losses of input and target element by element: mse, l1, smooth_l1, huber, bce, bce_with_logits,
-// kl_div. Forward and backward are one fused kernel each; where the backward itself is recorded it
-// is made of ops.
+// Losses that compare input and target element by element: mse, l1, smooth_l1, huber, bce,
+// bce_with_logits, kl_div. Forward and backward are one fused kernel each. If the backward itself
+// is recorded, it is made of ops.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -15,7 +15,7 @@ namespace {
 
 using kernels::PointwiseLoss;
 
-// What a loss is besides its tensors.
+// The kind of a loss and its constants.
 struct LossKind {
   PointwiseLoss loss;
   Reduction reduction;

@@ -7,14 +7,14 @@
 
 namespace binade {
 
-// batch_mean: the sum divided by the first size of the input, which is what makes kl_div a
-// divergence per sample.
+// batch_mean: the sum divided by the first size of the input; with it kl_div is the divergence per
+// sample.
 enum class Reduction : uint8_t { none, mean, sum, batch_mean };
 // From "none", "mean", "sum" or "batchmean".
 Reduction parse_reduction(std::string_view name);
 
-// Element by element; input and target broadcast but for bce and bce_with_logits. Both get
-// gradients.
+// These compare element by element. Input and target broadcast, except for bce and bce_with_logits.
+// Both get gradients.
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);
 // d^2 / (2 beta) where |d| < beta, else |d| - beta / 2; beta 0 is l1_loss.
@@ -29,9 +29,9 @@ struct BCELossOptions {
   Tensor weight = {};      // broadcasts to the input
   Tensor pos_weight = {};  // of bce_with_logits: factor of the positive part; broadcasts too
 };
-// -(t log x + (1 - t) log(1 - x)) of probabilities x; each logarithm is at least -100.
+// -(t log x + (1 - t) log(1 - x)) for probabilities x; each logarithm is at least -100.
 Tensor bce(const Tensor& input, const Tensor& target, const BCELossOptions& options = {});
-// The same of x = sigmoid(logits), without loss of digits.
+// The same for x = sigmoid(logits), without loss of digits.
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target,
                        const BCELossOptions& options = {});
 
@@ -39,8 +39,8 @@ struct KLDivLossOptions {
   Reduction reduction = Reduction::mean;
   bool log_target = false;
 };
-// target (log target - input) of log-probabilities `input`, 0 where target is 0; with log_target
-// exp(target) (target - input).
+// target (log target - input) for log-probabilities `input`, 0 where target is 0; with log_target
+// it is exp(target) (target - input).
 Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivLossOptions& options = {});
 
 }  // namespace binade

@@ -1,4 +1,4 @@
-// Pooling over the last two dimensions of [N, C, H, W]; outputs are channels-last where x is.
+// Pooling over the last two dimensions of [N, C, H, W]; outputs are channels-last if x is.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>

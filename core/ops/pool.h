@@ -1,4 +1,4 @@
-// Pooling of images x [N, C, H, W]; results are channels-last where x is.
+// Pooling of images x [N, C, H, W]; results are channels-last if x is.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -9,13 +9,13 @@ struct Pool2dOptions {
   static constexpr int64_t kSameAsKernel = INT64_MIN;
 
   int64_t kernel[2] = {1, 1};
-  int64_t stride[2] = {kSameAsKernel, kSameAsKernel};  // the kernel where not given
+  int64_t stride[2] = {kSameAsKernel, kSameAsKernel};  // default: the kernel
   int64_t padding[2] = {0, 0};                         // at most half the kernel
   int64_t dilation[2] = {1, 1};   // max pooling only; average pooling takes {1, 1}
   bool ceil_mode = false;         // a last window that reaches beyond the input counts
   bool count_include_pad = true;  // average pooling: the divisor counts the padding
 };
-// Largest element of each window; the first of equal ones gets the gradient. A NaN wins.
+// Largest element of each window; at a tie the first one gets the gradient. A NaN wins.
 Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options);
 // Mean of each window.
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options);

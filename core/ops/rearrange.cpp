@@ -103,7 +103,7 @@ Dims padded_sizes(const Tensor& x, const Pads& pads) {
   return sizes;
 }
 
-// Fills y outside of the ranges, each element once.
+// Fills the elements of y outside the ranges, each element once.
 void fill_borders(const Tensor& y, const std::vector<Ranges>& inner, double value) {
   Dims sizes = y.sizes();
   int64_t offset = 0;
@@ -157,7 +157,7 @@ std::vector<Ranges> reflections(const Dims& sizes, const Pads& pads) {
 
 Tensor reflect(const Tensor& x, const Pads& pads);
 
-// The sum of what each element of x became: the transpose of reflect as a matrix.
+// The transpose of the linear map `reflect`: sums over all copies of each element of x.
 Tensor reflect_back(const Tensor& dy, const Dims& sizes, const Pads& pads) {
   static constexpr Op kOp{"pad", OpClass::movement, true};
   Tensor dx = empty(sizes, dy.dtype(), dy.device());

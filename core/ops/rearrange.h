@@ -1,5 +1,5 @@
-// Copies of the elements in another order, repeated, with borders or in part. Differentiable any
-// number of times, in every dtype.
+// Copies of the elements in another order, repeated, padded or in part. Differentiable any number
+// of times, in every dtype.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -10,8 +10,8 @@ namespace binade {
 // The elements in reverse order along each of `dims`.
 Tensor flip(const Tensor& x, const Dims& dims);
 
-// Shifts the elements along dims[i] by shifts[i], around the end. Without dims: one shift, of the
-// elements in row-major order.
+// Shifts the elements along dims[i] by shifts[i]; elements beyond the end come back at the start.
+// Without dims there is one shift, of the elements in row-major order.
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims = {});
 
 enum class PadMode : uint8_t { constant, reflect };
@@ -20,13 +20,13 @@ struct PadOptions {
   double value = 0;  // of the new elements, with PadMode::constant
 };
 // Adds elements around x. `pads` is (before, after) of the last dimension, then of the one before
-// it, and so on. With PadMode::constant negative pads cut off; with PadMode::reflect a pad mirrors
-// the elements beside the border one, and must be smaller than the size.
+// it, and so on. With PadMode::constant a negative pad removes elements. With PadMode::reflect a
+// pad mirrors the elements next to the border element and must be smaller than the size.
 Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, const PadOptions& options = {});
 
-// x as often as `repeats` says in each dimension; leading repeats make new dimensions.
+// Repeats x `repeats[i]` times along each dimension; leading repeats make new dimensions.
 Tensor repeat(const Tensor& x, const Dims& repeats);
-// The same where there may be fewer repeats than dimensions: they count from the last.
+// The same, but there may be fewer repeats than dimensions: they then apply to the last dimensions.
 Tensor tile(const Tensor& x, const Dims& repeats);
 
 // x [..., rows, cols] with zeros above (tril) or below (triu) the diagonal j - i = diagonal.

@@ -1,4 +1,4 @@
-// sum, mean and sum_to, and what all reductions share.
+// sum, mean and sum_to, and the functions that all reductions share.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -56,7 +56,7 @@ using detail::drop_reduced;
 using detail::kept_sizes;
 using kernels::Reduce;
 
-// Sum and mean: the gradient spreads dy over the reduced elements.
+// Sum and mean. The gradient broadcasts dy over the reduced elements.
 Tensor reduce(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, bool keepdim) {
   auto [x] = op.enter(x_);
   check_defined(op.name, x);

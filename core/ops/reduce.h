@@ -1,5 +1,5 @@
-// Sums and means. dims empty: all dimensions; keepdim leaves the reduced ones with size 1. f16 and
-// bf16 are summed in f32 and rounded once.
+// Sums and means. Empty dims means all dimensions; keepdim keeps the reduced dimensions with size
+// 1. f16 and bf16 are summed in f32 and rounded once.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -8,8 +8,8 @@ namespace binade {
 Tensor sum(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 Tensor mean(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
 
-// Sums g down to `sizes`, which broadcast to those of g: the gradient of a broadcast. The result is
-// written into `out` if it is defined.
+// Sums g down to `sizes`, which broadcast to the sizes of g: the gradient of a broadcast. Writes
+// the result into `out` if it is defined.
 Tensor sum_to(const Tensor& g, const Dims& sizes, const Tensor& out = {});
 
 }  // namespace binade

@@ -1,7 +1,7 @@
-// Recurrent layers: rnn_tanh, rnn_relu, gru, lstm. Sequences are [steps, batch, ...] inside. The
-// hidden and cell states of all steps lie in one array each, with the start state at the end where
-// the first step begins, so that the gradient of the recurrent weights is one product over the
-// sequence.
+// Recurrent layers: rnn_tanh, rnn_relu, gru, lstm. Sequences are [steps, batch, ...] here. The
+// hidden states of all steps are one array, and so are the cell states; the start state is stored
+// before the first step (after it in reverse). So the gradient of the recurrent weights is one
+// product over the sequence.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -19,24 +19,24 @@ using kernels::RnnCell;
 
 struct Sizes {
   int64_t steps, batch, input, hidden, gates;  // gates: rows of the weights
-  int64_t state;                               // of h: that of the projection, or hidden
+  int64_t state;                               // size of h: of the projection, or hidden
 };
 
-// What the backward captures beside tensors.
+// Settings that the backward captures besides tensors.
 struct Plan {
   RnnCell cell;
   bool reverse;
   Sizes n;
 
-  // Where step i of the computation lies in a sequence, and in an array of states before it; the
-  // state after it lies at `after`.
+  // step(i): the place of computation step i in a sequence, and of the state before it in an array
+  // of states. The state after it is at `after`.
   int64_t step(int64_t i) const { return reverse ? n.steps - 1 - i : i; }
   int64_t before(int64_t i) const { return reverse ? n.steps - i : i; }
   int64_t after(int64_t i) const { return before(i + 1); }
   int64_t start() const { return before(0); }
 };
 
-// [columns] of every batch row at one place of a sequence.
+// One place of a sequence: [batch, columns].
 Tensor at_step(const Tensor& sequence, int64_t place) {
   const Dims& sizes = sequence.sizes();
   return make_view(sequence, {sizes[1], sizes[2]}, {sequence.strides()[1], sequence.strides()[2]},
@@ -53,16 +53,16 @@ struct Inputs {
   const Tensor &x, &h0, &c0, &w_ih, &w_hh, &b_ih, &b_hh, &w_hr;
 };
 
-// What the backward needs of the forward, in the order of save.
+// Values of the forward that the backward needs, in the order of save.
 struct States {
   Tensor gates;     // [steps, batch, gates * hidden]
   Tensor h;         // [steps + 1, batch, state]
   Tensor c;         // lstm: [steps + 1, batch, hidden], compute dtype
   Tensor products;  // gru: as gates
-  Tensor inner;     // with a projection: [steps, batch, hidden], what is projected
+  Tensor inner;     // with a projection: [steps, batch, hidden], its input
 };
 
-// The states after all steps.
+// Runs all steps and returns the states.
 States run_steps(const Plan& plan, const Inputs& in) {
   const Sizes& n = plan.n;
   const DType dtype = in.x.dtype();
@@ -108,14 +108,14 @@ States run_steps(const Plan& plan, const Inputs& in) {
   return s;
 }
 
-// The gradients of what the steps add up: of the gates, and of the states before the first step.
+// The gradients that the steps compute: for the gates, and for the states before the first step.
 struct StepGradients {
   Tensor gates, products;  // sequences
   Tensor h, c;             // [batch, state], [batch, hidden]
   Tensor states;           // with a projection: [steps, batch, state], of h after each step
 };
 
-// What comes to the states from outside.
+// The upstream gradients of the states.
 Tensor upstream_of_states(const Plan& plan, const Tensor& like, std::span<const Tensor> dys) {
   const Sizes& n = plan.n;
   const int64_t last = plan.step(n.steps - 1);

@@ -4,17 +4,17 @@
 
 namespace binade {
 
-// The parameters of one layer and direction, gates in the rows in PyTorch's order: i, f, g, o of an
-// LSTM, r, z, n of a GRU. With gates = 4, 3 or 1 (rnn_tanh, rnn_relu):
+// The parameters of one layer and direction, The rows hold the gates in PyTorch's order: i, f, g, o
+// of an LSTM, r, z, n of a GRU. gates is 4, 3 or 1 (rnn_tanh, rnn_relu).
 struct RecurrentWeights {
   Tensor weight_ih;     // [gates * hidden, input]
   Tensor weight_hh;     // [gates * hidden, hidden]
-  Tensor bias_ih = {};  // [gates * hidden], both or none
+  Tensor bias_ih = {};  // [gates * hidden], both biases or none
   Tensor bias_hh = {};
-  // [projection, hidden], lstm only, or undefined. With it the hidden states are weight_hr times
-  // what the cell gives: h0, output and h_n have `projection` columns, weight_hh too, c0 and c_n
-  // have `hidden` (Sak et al., "Long Short-Term Memory Recurrent Neural Network Architectures for
-  // Large Scale Acoustic Modeling", 2014).
+  // [projection, hidden], lstm only, or undefined. With it the hidden state is weight_hr times the
+  // output of the cell: h0, output, h_n and weight_hh have `projection` columns, c0 and c_n have
+  // `hidden` (Sak et al., "Long Short-Term Memory Recurrent Neural Network Architectures for Large
+  // Scale Acoustic Modeling", 2014).
   Tensor weight_hr = {};
 };
 struct RecurrentOptions {
@@ -23,13 +23,13 @@ struct RecurrentOptions {
 };
 struct RecurrentOutput {
   Tensor output;  // the hidden states of all steps, in the layout of x
-  Tensor h_n;     // [batch, hidden], of the step that came last
+  Tensor h_n;     // [batch, hidden], of the last computed step
   Tensor c_n;     // likewise, lstm only
 };
 
 // x [steps, batch, input], or [batch, steps, input] with batch_first; h0 and c0 [batch, hidden].
-// One matrix product for all inputs, then per step a product and one kernel for the rest.
-// h = tanh(W x + b + U h + d)
+// Computes one matrix product for all inputs, then per step one product and one kernel for the
+// rest. h = tanh(W x + b + U h + d)
 RecurrentOutput rnn_tanh(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
                          const RecurrentOptions& options = {});
 // h = max(W x + b + U h + d, 0)

@@ -1,5 +1,5 @@
-// Ops that rename elements: views where strides allow, copies where they do not. Their gradients
-// are made of shape ops again.
+// Ops that change the shape: views if the strides allow it, else copies. Their gradients are made
+// of shape ops again.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -18,8 +18,9 @@ Tensor copy_of(const Tensor& x, const Dims& strides) {
   return y;
 }
 
-// Strides that show x's elements in row-major order with other sizes, if any exist: groups of old
-// dimensions that lie together in memory are cut into the new ones.
+// Finds strides with which x's memory, read with the new sizes, has the same elements in row-major
+// order; false if there are none. Old dimensions that are contiguous in memory are joined and then
+// split into the new ones.
 bool view_strides(const Tensor& x, const Dims& sizes, Dims& strides) {
   strides = row_major_strides(sizes);
   if (x.is_contiguous() || x.numel() == 0) {
@@ -163,7 +164,7 @@ struct Steps {
   int64_t from, step;
 };
 
-// dx = dy where slice looked, 0 elsewhere.
+// dx = dy at the elements that slice selected, 0 elsewhere.
 void write_steps(const Tensor& dy, const Tensor& dx, const Steps& at) {
   kernels::fill({.y = dx, .value = 0});
   Dims strides = dx.strides();
@@ -171,7 +172,7 @@ void write_steps(const Tensor& dy, const Tensor& dx, const Steps& at) {
   kernels::copy({.x = dy, .y = make_view(dx, dy.sizes(), strides, at.from * dx.strides()[at.d])});
 }
 
-// The transpose of slice, as an op.
+// The transpose of the linear map `slice`, as an op.
 Tensor unslice(const Tensor& dy, const Dims& sizes, const Steps& at) {
   static constexpr Op kOp{"slice", OpClass::movement, true};
   Tensor dx = empty(sizes, dy.dtype(), dy.device());

@@ -1,11 +1,11 @@
-// Ops that change the shape. Most return views; a dim that counts from the end is negative. All are
+// Ops that change the shape. Most return views. A negative dim counts from the end. All are
 // differentiable any number of times, in every dtype.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
 namespace binade {
 
-Tensor reshape(const Tensor& x, const Dims& sizes);  // one size may be -1; a view where it can be
+Tensor reshape(const Tensor& x, const Dims& sizes);  // one size may be -1; a view if possible
 Tensor flatten(const Tensor& x, int first = 0, int last = -1);
 Tensor permute(const Tensor& x, const Dims& order);  // a view
 Tensor transpose(const Tensor& x, int i, int j);     // a view
@@ -15,8 +15,8 @@ Tensor select(const Tensor& x, int dim, int64_t index);                         
 Tensor narrow(const Tensor& x, int dim, int64_t start, int64_t length);                // a view
 Tensor unsqueeze(const Tensor& x, int dim);
 Tensor squeeze(const Tensor& x);           // without all dimensions of size 1
-Tensor squeeze(const Tensor& x, int dim);  // without this one, if its size is 1
-Tensor contiguous(const Tensor& x);        // x itself where it is row-major
-Tensor channels_last(const Tensor& x);     // [N, C, ...] with C innermost; x itself where it is
+Tensor squeeze(const Tensor& x, int dim);  // without this dimension, if its size is 1
+Tensor contiguous(const Tensor& x);        // x itself if it is row-major
+Tensor channels_last(const Tensor& x);     // [N, C, ...] with C innermost; x itself if it is so
 
 }  // namespace binade

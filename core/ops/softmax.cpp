@@ -17,7 +17,7 @@ Tensor softmax_of(const Op& op, const Tensor& x_, int dim, bool log) {
   kernels::softmax_forward({.x = x, .y = y, .dim = d, .log = log});
   return op.record({x}, y, save(y),
                    [d, log](const Tensor& dy, Needs needs, const Tensor& y) -> Grads {
-                     // dx = y (dy - sum(dy y)); of the logarithm dx = dy - exp(y) sum(dy)
+                     // dx = y (dy - sum(dy y)); for the logarithm dx = dy - exp(y) sum(dy)
                      Tensor dx = needs.out_like(0, y);
                      kernels::softmax_backward({.y = y, .dy = dy, .dx = dx, .dim = d, .log = log});
                      return {dx};

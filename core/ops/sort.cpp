@@ -1,5 +1,5 @@
-// Sort and topk, whose gradient goes back to where the elements were, and cumulative sums, whose
-// gradient is the same from the other end.
+// Sort and topk, whose gradient goes back to the elements' positions; cumulative sums, whose
+// gradient is a cumulative sum in the other direction; cumulative products.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -25,7 +25,8 @@ ValuesIndices results(const Op& op, const Tensor& x, int dim, const Tensor& valu
   return {detail::record_chosen(op, x, dim, shown(values), indices), shown(indices)};
 }
 
-// y_i = sum of x_j for j <= i, or j >= i in reverse; dx is the same of dy in the other direction.
+// y_i = sum of x_j for j <= i, or j >= i in reverse; dx is the same sum of dy in the other
+// direction.
 Tensor cumulative_sum(const Tensor& x_, int dim, bool reverse) {
   static constexpr Op kOp{"cumsum", OpClass::reduction, true};
   auto [x] = kOp.enter(x_);

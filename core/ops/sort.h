@@ -4,10 +4,10 @@
 
 namespace binade {
 
-// Sorted along dim, with where each element was: stable in both directions, NaN as the largest. Any
-// dtype; the gradient goes back to where the elements were.
+// The elements sorted along dim, and their indices in x. The sort is stable in both directions; NaN
+// counts as the largest. Any dtype; the gradient goes back to the elements' positions.
 ValuesIndices sort(const Tensor& x, int dim = -1, bool descending = false);
-// The k largest or smallest along dim, in that order; the first of ties.
+// The k largest or smallest elements along dim, in sorted order; at a tie the first ones.
 ValuesIndices topk(const Tensor& x, int64_t k, int dim = -1, bool largest = true);
 
 // y_i = x_0 + ... + x_i along dim. Floating, i64, i32.

@@ -1,5 +1,6 @@
-// Variance, norms, products and logsumexp. Their kernels give the result in the compute dtype,
-// which the gradient uses: it has the form dx = f(x, a, b) with a and b per result (ReduceSlope).
+// Variance, norms, products and logsumexp. Their kernels give the result in the compute dtype, and
+// the gradient uses that result. The gradient has the form dx = f(x, a, b) with a and b per result
+// (ReduceSlope).
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -22,7 +23,7 @@ using kernels::Reduce;
 using kernels::ReduceSlope;
 using kernels::Unary;
 
-// Memory for what a reduction of x to these sizes keeps in the compute dtype.
+// Memory in the compute dtype for a reduction of x to these sizes.
 Tensor wide_result(const Tensor& x, const Dims& kept) {
   return empty(kept, compute_dtype(x.dtype()), x.device());
 }
@@ -46,7 +47,7 @@ Tensor slope(const Needs& needs, ReduceSlope op, const Tensor& x, const Tensor& 
   return dx;
 }
 
-// y = sum (x - mean)^2 / (n - c), dx = dy 2 (x - mean) / (n - c); of the root dx = dy (x - mean) /
+// y = sum (x - mean)^2 / (n - c), dx = dy 2 (x - mean) / (n - c); for the root dx = dy (x - mean) /
 // ((n - c) y)
 Tensor spread(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, bool unbiased,
               bool keepdim) {
@@ -77,7 +78,7 @@ Tensor magnitude(const Tensor& x) {
   return a;
 }
 
-// y = how many elements are not 0.
+// y = the number of elements that are not 0.
 void count_nonzero(const Tensor& x, const Tensor& y) {
   Tensor mask = empty(x.sizes(), DType::boolean, x.device()), ones = wide_result(x, x.sizes());
   const Tensor zero = zeros({}, x.dtype(), x.device());
@@ -86,8 +87,8 @@ void count_nonzero(const Tensor& x, const Tensor& y) {
   kernels::reduce_forward({.op = Reduce::sum, .x = ones, .y = y});
 }
 
-// y = m (sum (|x| / m)^p)^(1/p), where m is the element that counts most: powers neither overflow
-// nor vanish.
+// y = m (sum (|x| / m)^p)^(1/p), where m is the largest |x| (for p < 0 the smallest), so powers
+// neither overflow nor underflow.
 void power_norm(const Tensor& x, double p, const Tensor& y) {
   if (x.numel() == 0) {
     kernels::fill({.y = y, .value = 0});
@@ -108,7 +109,7 @@ void power_norm(const Tensor& x, double p, const Tensor& y) {
   kernels::binary_forward({.op = Binary::mul, .a = y, .b = m, .y = y});
 }
 
-// y = norm of order p; count, where p is infinite, gets how many elements have that magnitude.
+// y = norm of order p. For infinite p, `count` gets the number of elements with that magnitude.
 void norm_forward(const Tensor& x, double p, const Tensor& y, const Tensor& count) {
   if (p == 0) {
     count_nonzero(x, y);
@@ -124,8 +125,8 @@ void norm_forward(const Tensor& x, double p, const Tensor& y, const Tensor& coun
   }
 }
 
-// dx = dy sign(x) / count where |x| = y for infinite p, else dy sign(x) (|x| / y)^(p - 1), which is
-// 0 where x is 0.
+// dx = dy sign(x) / count where |x| = y for infinite p; else dy sign(x) (|x| / y)^(p - 1), and 0
+// where x is 0.
 Tensor norm_gradient(const Needs& needs, double p, const Tensor& dy, const Tensor& x,
                      const Tensor& y, const Tensor& count) {
   const Tensor g = wide_gradient(dy, y);

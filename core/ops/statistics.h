@@ -1,17 +1,17 @@
-// Variance, norms, products and logsumexp. dims empty: all dimensions; keepdim leaves the reduced
-// ones with size 1. f16 and bf16 are computed in f32 and rounded once.
+// Variance, norms, products and logsumexp. Empty dims means all dimensions; keepdim keeps the
+// reduced dimensions with size 1. f16 and bf16 are computed in f32 and rounded once.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
 namespace binade {
 
-// Mean squared deviation and its root, stable beside a large mean. Unbiased divides by n - 1 in
-// place of n; the gradient of std is 0 where it is 0.
+// Variance and standard deviation, accurate also if the mean is large. unbiased divides by n - 1
+// instead of n. The gradient of std is 0 where std is 0.
 Tensor var(const Tensor& x, const Dims& dims = {}, bool unbiased = true, bool keepdim = false);
 Tensor std(const Tensor& x, const Dims& dims = {}, bool unbiased = true, bool keepdim = false);
 
 // (sum |x|^p)^(1/p); max and min |x| for p = inf and -inf, the number of elements that are not 0
-// for p = 0. Gradient 0 at 0, shared at ties. As torch.linalg.vector_norm.
+// for p = 0. The gradient is 0 at 0 and shared at ties. As torch.linalg.vector_norm.
 Tensor norm(const Tensor& x, double p = 2, const Dims& dims = {}, bool keepdim = false);
 
 Tensor prod(const Tensor& x, const Dims& dims = {}, bool keepdim = false);  // also i64, i32

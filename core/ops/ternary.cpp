@@ -1,5 +1,5 @@
 // Pointwise ops of three operands that broadcast, and logic. Gradients have the output's sizes; the
-// engine sums the broadcast dimensions away. All are made of ops.
+// engine sums the broadcast dimensions away. All gradients are made of ops.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>

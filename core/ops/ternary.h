@@ -13,7 +13,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);  // value
 Tensor lerp(const Tensor& a, const Tensor& b, double weight);
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);
 
-// Logic; any dtype, elements other than 0 are true: bool, no gradient. Shapes broadcast.
+// Logic on any dtype: elements other than 0 are true. The result is bool, without gradient. Shapes
+// broadcast.
 Tensor logical_not(const Tensor& x);
 Tensor logical_and(const Tensor& a, const Tensor& b);
 Tensor logical_or(const Tensor& a, const Tensor& b);

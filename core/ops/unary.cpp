@@ -1,7 +1,6 @@
 // Pointwise ops of one input: y = f(x), dx = dy f'(x). f and f' are the functor pairs of
-// kernels/pointwise/pointwise_functors.h. The ops of the lists in kernels/pointwise/pointwise.h are
-// defined by their rows; those that are written out here have another signature or another
-// backward.
+// kernels/pointwise/pointwise_functors.h. The rows of the lists in kernels/pointwise/pointwise.h
+// define most ops; the ops written out here have another signature or another backward.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -17,8 +16,8 @@ namespace {
 
 using kernels::Unary;
 
-// Whether f' is made beside f and kept in place of x, for a backward that multiplies. In f32 on the
-// CPU: a slope in f16 would be rounded once more.
+// True if the forward computes f' together with f and saves it instead of x; the backward then only
+// multiplies. Only in f32 on the CPU: a slope in f16 would be rounded once more.
 bool keeps_slope(Unary f, const Tensor& x) {
   return kernels::has_slope(f) && x.dtype() == DType::f32 && x.device().is_cpu() &&
          x.is_contiguous() && grad_enabled() && x.requires_grad();
@@ -55,7 +54,8 @@ Tensor unary(const Op& op, Unary f, const Tensor& x_, double alpha = 0, double b
       });
 }
 
-// Functors whose number cannot be any say which it may be: bool takes(double), kTakes in words.
+// Checks the option of an op. A functor that restricts its option has takes(double) and the text
+// kTakes.
 template <class Functor>
 void check_option(const char* op, const char* option, double value) {
   if constexpr (requires { Functor::kTakes; }) {
@@ -100,7 +100,7 @@ Tensor pow(const Tensor& x, double exponent) {
   return unary(kOp, Unary::pow_scalar, x, exponent);
 }
 
-// The gradients of the linear ones need nothing saved and are made of ops.
+// Linear ops: their gradients need no saved tensor and are made of ops.
 
 Tensor neg(const Tensor& x_) {  // y = -x
   static constexpr Op kOp{"neg", OpClass::pointwise, true};
@@ -177,8 +177,8 @@ Tensor dropout(const Tensor& x_,
 
 }  // namespace binade
 
-// The ops of the lists. Defined from outside the namespace, so that one without a declaration in
-// core/ops/unary.h does not compile.
+// The ops of the lists. They are defined outside the namespace, so that an op without a declaration
+// in core/ops/unary.h does not compile.
 #define BINADE_DEFINE(name, Functor, saved, code, op_class) \
   binade::Tensor binade::name(const Tensor& x) {            \
     static constexpr Op kOp{#name, OpClass::op_class};      \

@@ -51,8 +51,7 @@ Tensor mish(const Tensor& x);                                        // x tanh(s
 Tensor hardswish(const Tensor& x);                                   // x relu6(x + 3) / 6
 Tensor hardtanh(const Tensor& x, double low = -1, double high = 1);  // gradient 0 at the bounds
 
-// With a number
-// One bound may be absent; gradient 1 at the bounds.
+// Ops of a tensor and a number. One bound of clamp may be absent; its gradient is 1 at the bounds.
 Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> high = {});
 Tensor pow(const Tensor& x, double exponent);
 Tensor add(const Tensor& x, double value);

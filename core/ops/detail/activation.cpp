@@ -10,8 +10,8 @@ namespace {
 
 constexpr Op kRelu{"relu", OpClass::pointwise};
 
-// The gradient of relu needs its output alone, so the sums before it need not exist: the node of
-// relu follows that of the op, over one memory.
+// The gradient of relu needs only its output, so the sums before relu need no memory: the op's node
+// and the node of relu share one tensor.
 Tensor applied_relu(const Tensor& sums) {
   if (!sums.requires_grad() || !grad_enabled()) {
     return sums;

@@ -4,11 +4,11 @@
 
 namespace binade {
 
-// Whether the kernel may apply it to a result of this dtype. While an observer looks, and where a
-// precision policy has rules or would cast, the activation is an op of its own.
+// True if the kernel may apply the activation to a result of this dtype. While an observer is
+// registered, or if a precision policy has rules or would cast, the activation is a separate op.
 bool kernel_applies(Activation activation, DType result);
 
-// activation(y) of an op whose kernel has applied it if kernel_applies().
+// activation(y) for the result y of an op. If kernel_applies(), the kernel has applied it already.
 Tensor activated(Tensor y, Activation activation);
 
 }  // namespace binade

@@ -1,9 +1,9 @@
-// Each rank takes the moments of its part; all combine the moments of all in the order of the
-// ranks, and normalise by them as by running statistics. Backward adds up the two sums per channel
-// that the gradient through mean and variance needs:
+// Each rank computes the moments of its part. Every rank then combines the moments of all ranks, in
+// the order of the ranks, and normalises by them as by running statistics. Backward adds up the two
+// sums per channel that the gradient through mean and variance needs:
 //   u = (x - mean) rstd, over the m elements of a channel on all ranks
 //   dx = w rstd (dy - sum(dy) / m - u sum(dy u) / m)
-// dw and db are this rank's sums: like every parameter's gradient they are averaged later.
+// dw and db are sums over this rank only: like all gradients of parameters they are averaged later.
 #include <binade/core/ops/detail/batch_norm_ranks_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/core/tensor/rank_group.h>
@@ -26,8 +26,8 @@ Tensor on_device(const std::vector<double>& values, const Tensor& like) {
                      like.dtype(), like.device());
 }
 
-// Moments of parts as those of the whole (T. Chan, G. Golub, R. LeVeque, "Updating formulae and a
-// pairwise algorithm for computing sample variances", 1982).
+// Combines the moments of parts into the moments of the whole (T. Chan, G. Golub, R. LeVeque,
+// "Updating formulae and a pairwise algorithm for computing sample variances", 1982).
 void merge(BatchMoments& all, double count, const double* mean, const double* variance) {
   const double total = all.count + count;
   for (size_t c = 0; total > 0 && c < all.mean.size(); ++c) {
@@ -40,7 +40,7 @@ void merge(BatchMoments& all, double count, const double* mean, const double* va
   all.count = total;
 }
 
-// mean and the biased variance of this rank's part, [C].
+// `mean` [C] and the biased variance are those of this rank's part.
 BatchMoments moments_of_ranks(RankGroup& group, const Tensor& mean, const Tensor& variance,
                               int64_t count) {
   const int64_t channels = mean.numel(), row = 2 * channels + 1;
@@ -66,8 +66,8 @@ BatchMoments moments_of_ranks(RankGroup& group, const Tensor& mean, const Tensor
   return all;
 }
 
-// Adds what dx has through mean and variance: -w rstd (sum(dy) + u sum(dy u)) / m, which is a batch
-// norm of x with other weights.
+// Adds the part of dx that comes through mean and variance: -w rstd (sum(dy) + u sum(dy u)) / m,
+// which is a batch norm of x with other weights.
 void add_through_moments(const Tensor& x, const Tensor& w, const Tensor& mean,
                          const Tensor& variance, const Tensor& sums, double eps, double count,
                          const Tensor& dx) {

@@ -6,13 +6,14 @@
 
 namespace binade {
 
-// What batch_norm() has checked. options.group has several ranks; w and b are in the stat dtype.
+// The checked arguments of batch_norm(). options.group has several ranks; w and b are in the
+// compute dtype.
 struct BatchNormOfRanks {
   const Op& op;
   const Tensor &x, &w, &b, &running_mean, &running_var;
   const BatchNormOptions& options;
 };
-// In training.
+// The forward pass in training.
 Tensor batch_norm_of_ranks(const BatchNormOfRanks& a);
 
 }  // namespace binade

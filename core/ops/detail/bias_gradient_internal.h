@@ -5,7 +5,7 @@
 
 namespace binade {
 
-// db[o] = sum of dy over all dimensions but `dim`, where gradient `index` is wanted.
+// db[o] = sum of dy over all dimensions except `dim`; undefined if gradient `index` is not wanted.
 inline Tensor bias_gradient(const Tensor& dy, int dim, Needs needs, int index) {
   Tensor db = needs.out(index);
   if (db.defined()) {

@@ -16,7 +16,8 @@ inline void check_floating(const char* op, const Tensor& x) {
         ", expected a floating dtype; convert it with to()");
 }
 
-// A number beside a tensor of the dtype: floating dtypes round it, the others must hold it.
+// Checks a number that an op combines with a tensor of this dtype: floating dtypes round it, other
+// dtypes must represent it exactly.
 inline void check_number(const char* op, double value, DType dtype) {
   const double limit = dtype == DType::i64   ? 0x1p63
                        : dtype == DType::i32 ? 0x1p31

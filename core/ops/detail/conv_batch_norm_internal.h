@@ -19,11 +19,11 @@ struct BatchNormOperands {  // of batch_norm
 
 // batch_norm(conv2d(...), ...). In evaluation, without gradients, in f32 on the CPU this is one op
 // named "conv2d": the norm is part of the convolution's epilogue, so its input is never written. In
-// training, elsewhere, under a precision policy and while an observer looks, it is those two ops.
+// all other cases, under a precision policy and while an observer is registered, it is the two ops.
 Tensor conv2d_batch_norm(const Conv2dOperands& conv, const BatchNormOperands& norm,
                          const BatchNormOptions& options);
 
-// Whether it would be one op now.
+// True if conv2d_batch_norm() would be one op now.
 bool conv2d_batch_norm_is_one_op(const Conv2dOperands& conv, const BatchNormOperands& norm,
                                  const BatchNormOptions& options);
 

@@ -6,7 +6,8 @@
 
 namespace binade {
 
-// dw = dy^T x and db = the sums of dy^T, of inputs `weight` and `bias`; undefined where not wanted.
+// dw = dy^T x and db = the row sums of dy^T, the gradients of inputs `weight` and `bias`; undefined
+// if not wanted.
 struct LinearGradients {
   Tensor dw, db;
 };
