@@ -149,7 +149,7 @@ struct DropoutOptions {
   double p = 0.5;  // probability that an element becomes 0
 };
 
-// The identity in evaluation.
+// In evaluation it is the identity.
 class Dropout : public Module {
  public:
   using Options = DropoutOptions;
@@ -162,7 +162,7 @@ class Dropout : public Module {
   DropoutOptions options_;
 };
 
-// [N, ...] -> [N, product of the others] in logical order, whatever the memory order.
+// [N, ...] -> [N, product of the other sizes] in logical order, for every memory order.
 class Flatten : public Module {
  public:
   Tensor forward(const Tensor& x) override;

@@ -19,7 +19,7 @@ MultiheadAttentionOptions checked(MultiheadAttentionOptions o) {
   return o;
 }
 
-// One tensor, not two with equal values.
+// True if a and b are one tensor, not only equal values.
 bool same(const Tensor& a, const Tensor& b) {
   return a.handle().get() == b.handle().get() && a.history().get() == b.history().get();
 }

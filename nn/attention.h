@@ -5,18 +5,19 @@
 namespace binade::nn {
 
 struct MultiheadAttentionOptions {
-  int64_t embed;  // of queries and results; a multiple of heads
+  int64_t embed;  // size of queries and results; a multiple of heads
   int64_t heads;
   double dropout = 0;  // of the attention weights, in training
   bool bias = true;
-  int64_t key_size = 0;  // of keys and values where they differ from embed
+  int64_t key_size = 0;  // size of keys and values; default: embed
   int64_t value_size = 0;
   bool batch_first = false;
 };
 
-// Who sees whom: mask broadcasts to [batch, heads, queries, keys]. As in PyTorch's modules a bool
-// mask is true where attention is not allowed; a floating one is added to the scores. The op
-// scaled_dot_product_attention() takes the opposite bool mask, true where a key takes part.
+// Says which query may attend to which key. mask broadcasts to [batch, heads, queries, keys]. As in
+// PyTorch's modules a bool mask is true where attention is not allowed; a floating mask is added to
+// the scores. The op scaled_dot_product_attention() takes the opposite bool mask, true where a key
+// takes part.
 struct AttentionMask {
   Tensor mask = {};
   bool is_causal = false;
@@ -28,11 +29,11 @@ class MultiheadAttention : public Module {
   using Options = MultiheadAttentionOptions;
   explicit MultiheadAttention(const MultiheadAttentionOptions& options);
   Tensor forward(const Tensor& x) override { return attend(x, x, x); }  // self-attention
-  // The attention weights are never a matrix in memory, with dropout or without.
+  // The matrix of attention weights is never stored, with or without dropout.
   Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value,
                 const AttentionMask& mask = {});
 
-  Tensor in_proj_weight;  // [3 embed, embed], or undefined where sizes differ, and then:
+  Tensor in_proj_weight;  // [3 embed, embed], or undefined if sizes differ; then:
   Tensor q_proj_weight, k_proj_weight, v_proj_weight;  // [embed, size]
   Tensor in_proj_bias;                                 // [3 embed] or undefined
   Linear out_proj;

@@ -5,7 +5,7 @@
 namespace binade::nn {
 namespace {
 
-// What all convolutions check; pairs of equal numbers stand for one.
+// The checked sizes that all convolutions share. A number stands for a pair of equal numbers.
 struct Checked {
   const char* name;
   int64_t in, out, groups;

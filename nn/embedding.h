@@ -7,7 +7,7 @@ namespace binade::nn {
 struct EmbeddingOptions {
   int64_t count;  // of vectors
   int64_t width;  // of each
-  // This vector is zero at first and gets no gradient; negative: from the end.
+  // This vector starts at zero and gets no gradient. A negative index counts from the end.
   std::optional<int64_t> padding_idx = std::nullopt;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 using kernels::Activation;
 
-// The module as an M; null if it is of another class, be it a subclass of M.
+// The module as an M; null if its class is another one or a subclass of M.
 template <class M>
 M* exactly(Module* module) {
   return module && typeid(*module) == typeid(M) ? static_cast<M*>(module) : nullptr;
@@ -25,8 +25,8 @@ BatchNorm* exactly_batch_norm(Module* module) {
   return exactly<BatchNorm1d>(module);
 }
 
-// A relu of its own precision, one that a rule may name by its path, and one that an observer would
-// see are modules of their own.
+// True if the relu may join the pass before it. False if it has its own precision, if a rule may
+// name its path, or if an observer would see it.
 bool relu_joins(Module* module) {
   const auto* relu = exactly<ReLU>(module);
   const PrecisionScope* scope = detail::thread_state.precision;

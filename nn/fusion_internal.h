@@ -1,7 +1,7 @@
 // Fusion: modules in a row that run as one pass over memory. This is the only place that chooses
 // such passes; Sequential and the library's models ask it.
 //
-// A module is part of a pass only where its class is exactly the library's: a subclass may override
+// A module is part of a pass only if its class is exactly the library's. A subclass may override
 // forward(), so its forward() is always called.
 #pragma once
 #include <binade/nn/linear.h>
@@ -20,11 +20,12 @@ class Fusion {
     size_t count() const { return 1 + (norm != nullptr) + relu; }  // of modules, without residual
   };
 
-  // As many of the modules as can run as one pass. Absent ones are null.
+  // The longest run of these modules, from the first, that can be one pass. Absent modules are
+  // null.
   static Chain chain_of(Module& first, Module* second, Module* third);
   static Tensor run(const Chain& chain, const Tensor& x);
 
-  // linear2(gelu(linear1(x))); as one op where that is allowed now.
+  // linear2(gelu(linear1(x))); as one op if that is allowed now.
   static Tensor run_feedforward(Module& linear1, Module& linear2, const Tensor& x);
 
  private:

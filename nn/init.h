@@ -1,5 +1,5 @@
 // Initial values of weights (Glorot and Bengio 2010; He et al. 2015). Shapes are [out, in, ...]:
-// the receptive field is the product of the further dimensions. Draws come from generator().
+// the receptive field is the product of the other dimensions. Draws come from generator().
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -18,7 +18,8 @@ using nn::Nonlinearity;
 enum class FanMode : uint8_t { fan_in, fan_out };
 Nonlinearity parse_nonlinearity(std::string_view name);
 
-// What the values of a weight are drawn with. bound is for the uniform distributions.
+// The standard deviation and bound of the distribution that a weight is drawn from. bound is for
+// the uniform distributions.
 struct Statistics {
   int64_t fan_in, fan_out;
   double gain, mean, std, bound;
@@ -47,7 +48,7 @@ void zeros(const Tensor& w);
 void ones(const Tensor& w);
 void constant(const Tensor& w, double value);
 
-// The defaults of linear and convolution layers, PyTorch's: uniform in +-1 / sqrt(fan_in) for
+// The defaults of linear and convolution layers, as in PyTorch: uniform in +-1 / sqrt(fan_in) for
 // weights (kaiming_uniform with a = sqrt(5)) and for biases.
 void default_weight(const Tensor& w);
 void default_bias(const Tensor& b, const Dims& weight_shape);

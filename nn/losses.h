@@ -1,6 +1,6 @@
 // Losses as objects that hold their options, under PyTorch's names, and as functions
-// (core/ops/loss.h). They have no parameters and no state, so they are no modules: values that can
-// be copied. f32 results whatever the precision of their inputs (f64 for f64).
+// (core/ops/loss.h). They have no parameters and no state, so they are not modules but values that
+// can be copied. Results are f32 for every floating dtype of the inputs (f64 for f64).
 #pragma once
 #include <binade/core/ops.h>
 
@@ -57,7 +57,7 @@ class HuberLoss {
   HuberLossOptions options_;
 };
 
-// Of probabilities.
+// The input is probabilities.
 class BCELoss {
  public:
   explicit BCELoss(const BCELossOptions& options = {}) : options_(options) {}
@@ -76,7 +76,8 @@ class BCEWithLogitsLoss {
   BCELossOptions options_;
 };
 
-// Of log-probabilities and, unless options say otherwise, probabilities.
+// The input is log-probabilities; the target is probabilities, or log-probabilities with
+// log_target.
 class KLDivLoss {
  public:
   explicit KLDivLoss(const KLDivLossOptions& options = {}) : options_(options) {}
@@ -86,7 +87,7 @@ class KLDivLoss {
   KLDivLossOptions options_;
 };
 
-// Of log-probabilities [N, C, ...] and classes [N, ...].
+// Takes log-probabilities [N, C, ...] and classes [N, ...].
 class NLLLoss {
  public:
   explicit NLLLoss(const NLLLossOptions& options = {}) : options_(options) {}
@@ -96,7 +97,7 @@ class NLLLoss {
   NLLLossOptions options_;
 };
 
-// Of logits [N, C, ...] and classes [N, ...] or probabilities [N, C, ...].
+// Takes logits [N, C, ...] and classes [N, ...] or probabilities [N, C, ...].
 class CrossEntropyLoss {
  public:
   explicit CrossEntropyLoss(const CrossEntropyLossOptions& options = {}) : options_(options) {}
@@ -106,7 +107,7 @@ class CrossEntropyLoss {
   CrossEntropyLossOptions options_;
 };
 
-// Of log-probabilities or logits [T, N, C]; see ctc_loss.
+// Takes log-probabilities or logits [T, N, C]; see ctc_loss.
 class CTCLoss {
  public:
   explicit CTCLoss(const CTCLossOptions& options = {}) : options_(options) {}
@@ -131,7 +132,7 @@ class CosineSimilarity {
   CosineSimilarityOptions options_;
 };
 
-// Share of rows of logits [N, C] whose largest entry is at target i64 [N], in [0, 1].
+// The share of rows of logits [N, C] whose largest entry is at target i64 [N], in [0, 1].
 double accuracy(const Tensor& logits, const Tensor& target);
 
 }  // namespace binade::nn

@@ -6,7 +6,7 @@
 namespace binade::nn {
 namespace {
 
-// Edge length after the three poolings of CNN; large maps are averaged down to bound fc1.
+// Edge length after the three poolings of CNN; larger maps are averaged, so that fc1 stays small.
 constexpr int64_t kLargestMap = 8, kAveragedMap = 4;
 
 bool averages(const CNNOptions& options) {

@@ -61,7 +61,7 @@ struct ResNetOptions {
   bool small_images = false;  // a 3x3 stem of stride 1 without pooling, as for CIFAR
 };
 
-// Residual net of basic blocks; names are those of torchvision.
+// Residual net of basic blocks; it has the parameter names of torchvision.
 class ResNet : public Module {
  public:
   using Options = ResNetOptions;
@@ -84,7 +84,8 @@ struct ModelOptions {
   int64_t classes;
 };
 
-// "mlp", "cnn" or "resnet18" (with the small stem below 64x64); an error names them otherwise.
+// name is "mlp", "cnn" or "resnet18" (with the small stem for images below 64x64); for any other
+// name the error lists them.
 std::unique_ptr<Module> make_model(std::string_view name, const ModelOptions& options);
 
 }  // namespace binade::nn

@@ -38,8 +38,7 @@ std::string class_name(const Module& module) {
 
 Module::~Module() = default;
 
-// registration
-// -------------------------------------------------------------------------------------------------
+// registration ------------------------------------------------------------------------------------
 
 void Module::check_name(std::string_view name) const {
   check(!name.empty() && name.find('.') == std::string_view::npos, "register: got the name '", name,
@@ -87,8 +86,7 @@ void Module::register_module(std::string_view name, Module& child) {
   children_.push_back(&child);
 }
 
-// the tree
-// -------------------------------------------------------------------------------------------------
+// the tree ----------------------------------------------------------------------------------------
 
 const Module& Module::root() const { return parent_ ? parent_->root() : *this; }
 Module& Module::root() { return parent_ ? parent_->root() : *this; }
@@ -175,8 +173,7 @@ void Module::set_training_modes(const std::vector<bool>& modes) {
   walk("", [&](const std::string&, Module& module) { module.training_ = modes[next++]; });
 }
 
-// running
-// -------------------------------------------------------------------------------------------------
+// running -----------------------------------------------------------------------------------------
 
 uint32_t Module::label() {
   const uint32_t parent = detail::thread_state.label;
@@ -199,8 +196,9 @@ Tensor Module::operator()(const Tensor& x) {
   });
 }
 
-// A module whose root is not that of the module around it is not part of that one. Asked once per
-// root, but for modules without parameters, where the mode may differ only later.
+// A module whose root differs from the root of the module around it is not part of that module. The
+// check runs once per root; modules without parameters are checked again, since their mode may
+// differ only later.
 void Module::check_runs_in(const Module& outer) const {
   const Module& top = root();
   if (&top == &outer.root() || top.judged_.load(std::memory_order_relaxed)) {
@@ -243,7 +241,7 @@ void Module::check_runs_in(const Module& outer) const {
             "where this is meant"));
 }
 
-// Whether every parameter of this tree is one of the other tree too: tied.
+// True if every parameter of this tree is also a parameter of the other tree (tied).
 bool Module::is_held_by(const Module& other) const {
   std::set<const TensorData*> held;
   for (const Shared& parameter : other.shared_parameters()) {
@@ -268,8 +266,7 @@ void Module::add_path(Error& error) {
   }
 }
 
-// freezing
-// -------------------------------------------------------------------------------------------------
+// freezing ----------------------------------------------------------------------------------------
 
 void Module::freeze(std::string_view prefix) { set_trainable(prefix, false); }
 void Module::unfreeze(std::string_view prefix) { set_trainable(prefix, true); }
@@ -305,10 +302,10 @@ void Module::set_trainable(std::string_view prefix, bool trainable) {
         "' or lies below it");
 }
 
-// where the tensors live
-// -------------------------------------------------------------------------------------------------
+// devices, dtypes and the arena -------------------------------------------------------------------
 
-// Whether every member still holds a parameter of the arena: false after one was replaced or added.
+// True if every member still holds a parameter of the arena; false after a parameter was replaced
+// or added.
 bool Module::arena_is_current() const {
   if (!arena_) {
     return false;
@@ -324,7 +321,7 @@ bool Module::arena_is_current() const {
          });
 }
 
-// The parameter of the arena that a tensor is; null if it is none.
+// The arena's parameter that this tensor is; null if it is none.
 const Parameter* Module::parameter_of(const Tensor& value) const {
   const Module& top = root();
   if (top.arena_) {
@@ -360,7 +357,7 @@ Tensor Module::exact_value(const Tensor& value) const {
   return parameter ? root().arena_->exact_value(*parameter) : value.detach();
 }
 
-// Gives up the arena; what had a master goes on with its exact value.
+// Leaves the arena; a parameter with a master takes the master's exact value.
 void Module::leave_arena() {
   if (!arena_) {
     return;
@@ -388,7 +385,7 @@ void Module::leave_arena() {
   arena_.reset();
 }
 
-// The dtype that to() asks for; else the one it has. `path` is this module's.
+// The dtype that to() asks for, else the parameter's own. `path` is this module's.
 DType Module::wanted_dtype(const Shared& parameter, const std::string& path) const {
   if (!precision_) {
     return parameter.tensor().dtype();
@@ -524,8 +521,7 @@ void Module::convert(Device device, DType wide, const Precision& precision) {
   top.build_arena();
 }
 
-// state
-// -------------------------------------------------------------------------------------------------
+// state -------------------------------------------------------------------------------------------
 
 NamedTensors Module::state() const {
   NamedTensors state;

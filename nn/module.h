@@ -1,9 +1,9 @@
 // Module: a named tree of parameters, buffers and child modules.
 //
-// A module registers pointers to its own Tensor members, so it neither moves nor copies: it lives
-// where it was constructed, or in a unique_ptr. Parameters of the whole tree live in one Arena,
-// built at the root by the first parameters() or to(); until then each is a tensor of its own.
-// Gradients of a backward before that move into the arena. Names are paths from the root:
+// A module registers pointers to its own Tensor members, so it can be neither moved nor copied: it
+// stays where it was constructed, or in a unique_ptr. Parameters of the whole tree live in one
+// Arena, built at the root by the first parameters() or to(); until then each is a tensor of its
+// own. Gradients of a backward before that move into the arena. Names are paths from the root:
 // "conv1.weight".
 //
 // A parameter may be changed in place under a NoGradGuard: init functions, fill_(), copy_(). Under
@@ -24,7 +24,7 @@ namespace binade::nn {
 struct ParameterTraits {
   bool norm_or_bias = false;   // not decayed on request
   bool channels_last = false;  // [O, C, R, S] in OHWI memory order
-  bool keep_f32 = false;       // stays f32 where the policy `mixed` makes the others f16 or bf16
+  bool keep_f32 = false;       // stays f32 where the policy `mixed` makes others f16 or bf16
 };
 
 class Module {
@@ -41,7 +41,7 @@ class Module {
   // The trainable and frozen parameters below this module, with their paths from the root. Builds
   // the arena of the whole tree on the first call.
   ParameterList parameters();
-  // Paths from this module; tied parameters under their first name.
+  // Parameters by their path from this module; a tied parameter has its first name.
   NamedTensors named_parameters() const;
   NamedTensors named_buffers() const;
   int64_t parameter_count() const;
@@ -53,68 +53,67 @@ class Module {
   std::vector<bool> training_modes() const;
   void set_training_modes(const std::vector<bool>& modes);
 
-  // Moves and converts everything below this module. Under `mixed`, parameters become f16 or bf16
-  // with f32 masters, but norms and buffers stay f32; under `half` everything becomes low, without
-  // masters. Throws once an optimizer holds the parameters.
+  // Moves and converts everything below this module. Under `mixed` parameters become f16 or bf16
+  // with f32 masters, but norms and buffers stay f32. Under `half` everything becomes f16 or bf16,
+  // without masters. Throws once an optimizer holds the parameters.
   void to(Device device, const Precision& precision);
-  // The whole tree goes on in full precision: f16 and bf16 parameters become f32, with the values
-  // of their masters where they have them, and ops follow no policy. Unlike to() also while an
-  // optimizer holds the parameters, which goes on with its state. Gradients are forgotten.
+  // Converts the whole tree to full precision: f16 and bf16 parameters become f32, with the values
+  // of their masters if they have masters, and ops follow no policy. Unlike to() it also works
+  // while an optimizer holds the parameters; the optimizer keeps its state. Gradients are dropped.
   void to_full_precision();
-  // In the precision that BINADE_PRECISION asks for, else full.
+  // Uses the precision that BINADE_PRECISION names, else full precision.
   void to(Device device);
-  // f32 or f64, full precision. (A template so that to({}) is the device.)
+  // Full precision in f32 or f64. (A template, so that to({}) means the device.)
   template <std::same_as<DType> T>
   void to(T dtype) {
     to_dtype(dtype);
   }
   const std::optional<Precision>& precision() const { return precision_; }
-  Device device() const;  // of its first parameter or buffer; cpu where it has none
+  Device device() const;  // of its first parameter or buffer; cpu if it has none
 
-  // From now on the batch norms below this module take, in training, mean and variance over the
-  // batches of all ranks of the group, as if they were one batch: forward and backward become
-  // collective. Null: over their own again. Returns how many there are. The group outlives the
-  // module.
+  // From now on the batch norms below this module compute, in training, mean and variance over the
+  // batches of all ranks of the group, as if they were one batch; forward and backward become
+  // collective. If null, they use their own batch again. Returns the number of batch norms.
+  // REQUIRES: the group outlives the module.
   int64_t synchronize_batch_norms(RankGroup* group);
 
   // A frozen parameter gets neither gradient nor update. `prefix` is a path from this module
-  // ("conv1", "conv1.bias", "": all); one that names nothing is an error. Tied parameters freeze
-  // together.
+  // ("conv1", "conv1.bias", "": all); a path that does not exist is an error. Tied parameters
+  // freeze together.
   void freeze(std::string_view prefix = "");
   void unfreeze(std::string_view prefix = "");
 
-  // Parameters and buffers in a fixed order: what a checkpoint holds. They share memory with the
-  // model.
+  // Parameters and buffers in a fixed order, as a checkpoint stores them. They share memory with
+  // the model.
   NamedTensors state() const;
   // Sets parameters and buffers by name, with conversion of the dtype; masters follow. One error
   // lists all missing, unexpected and wrongly shaped names, and nothing is changed. The counters
-  // "num_batches_tracked" in PyTorch's files are passed over; tied parameters may come under any
-  // name.
+  // "num_batches_tracked" in PyTorch's files are ignored; a tied parameter may have any of its
+  // names.
   void load_state(const NamedTensors& state);
 
-  // Every parameter and buffer moves by the share tau from where it is to the source's value:
-  // value += tau (source - value), integer buffers become the source's. For target networks and
-  // averages of weights. Computed and kept in the f32 masters where there are any, because a small
-  // tau changes no f16 weight: a network that shall follow another so needs the policy `mixed` or
-  // f32 weights. The source has the same names and shapes.
+  // Moves every parameter and buffer towards the source: value += tau (source - value); integer
+  // buffers are copied. For target networks and averages of weights. The update is computed and
+  // kept in the f32 masters if there are any. A small tau does not change an f16 weight, so a
+  // network that follows another one needs the policy `mixed` or f32 weights. REQUIRES: the source
+  // has the same names and shapes.
   void soft_update(const Module& source, double tau);
 
-  // A module with parameters that runs in the forward() of another one, without being registered
-  // anywhere below the same root, gives a warning once: a forgotten register_module() means that it
-  // is neither trained nor saved. There is none where all its parameters are frozen, where an
-  // optimizer holds them, or where the other module holds them too (tied); this says that any other
-  // case is meant.
+  // Allows this module to run in the forward() of another module without being registered below the
+  // same root. Otherwise that gives a warning once: after a forgotten register_module() the module
+  // is neither trained nor saved. There is also no warning if all its parameters are frozen, if an
+  // optimizer holds them, or if the other module holds them too (tied).
   void allow_unregistered() { allow_unregistered_ = true; }
 
   // A table: name, shape, dtype, number of elements, remarks.
   std::string describe() const;
-  // What the precision does in each module of the tree: how its parameters are stored, and per
-  // class of ops the dtype in which inputs are taken, with the rules that apply there. A
-  // PrecisionLedger tells what a run did.
+  // The effect of the precision on each module of the tree: how its parameters are stored, the
+  // dtype of the inputs for each class of ops, and the rules that apply. A PrecisionLedger records
+  // what a run did.
   std::string explain_precision() const;
 
  protected:
-  // f() under this module's path and precision: for modules with more entries than forward().
+  // f() under this module's path and precision: for modules with other entry points than forward().
   template <class F>
   Tensor scoped(F&& f) {
     const Running running(*this);
@@ -136,14 +135,14 @@ class Module {
   void register_buffer(std::string_view name, Tensor& buffer);
   void register_module(std::string_view name, Module& child);
 
-  // Whether forward() depends on is_training() in a module without parameters and buffers, as that
-  // of Dropout: such a module must be registered too.
+  // True if forward() of a module without parameters and buffers depends on is_training(), as in
+  // Dropout: such a module must be registered too.
   virtual bool depends_on_mode() const { return false; }
 
  private:
   friend class ModuleReport;
 
-  // This module is the one that runs on this thread.
+  // While one exists, this module is the one that runs on this thread.
   class Running {
    public:
     explicit Running(const Module& module) : outer_(detail::thread_state.module) {
@@ -164,13 +163,13 @@ class Module {
     Tensor* tensor;
     ParameterTraits traits;
     bool trainable = true;
-    Tensor leaf = {};  // where frozen after the arena was built: what unfreeze() restores
+    Tensor leaf = {};  // set if frozen after the arena was built; unfreeze() restores it
   };
   struct Member {
     std::string path;
     OwnParameter* own;
   };
-  // One parameter of the tree: all members that hold it (more than one where it is tied).
+  // One parameter of the tree: all members that hold it (more than one if it is tied).
   struct Shared {
     std::vector<Member> members;
     const std::string& name() const { return members[0].path; }
@@ -193,10 +192,10 @@ class Module {
   Module& root();
   std::string path() const;  // from the root
   uint32_t label();
-  // Warns once where this module runs in the forward of another that it is no part of.
+  // Warns once if this module runs in the forward() of a module that it is not part of.
   void check_runs_in(const Module& outer) const;
   bool is_held_by(const Module& other) const;
-  static void add_path(Error& error);  // of the module that runs, once
+  static void add_path(Error& error);  // adds the path of the running module, once
 
   void check_name(std::string_view name) const;
   void set_trainable(std::string_view prefix, bool trainable);
@@ -210,7 +209,7 @@ class Module {
   Tensor master_of(const Tensor& value) const;
   Tensor exact_value(const Tensor& value) const;  // of a parameter or buffer: its master, or itself
   void set_value(const Tensor& value, const Tensor& source) const;
-  // Of a batch norm: true, from now on it takes statistics over the group.
+  // A batch norm returns true and computes its statistics over the group from now on.
   virtual bool synchronize(RankGroup*) { return false; }
 
   std::string name_;  // in the parent; empty at the root
@@ -221,10 +220,10 @@ class Module {
   bool training_ = true;
   bool allow_unregistered_ = false;
   mutable std::atomic<bool> judged_{false};  // at the root: check_runs_in() has decided
-  std::optional<Precision> precision_;       // set by to(), with the dtype of what is not low
+  std::optional<Precision> precision_;  // set by to(), with the dtype of what is not f16 or bf16
   DType wide_ = DType::f32;
   std::shared_ptr<Arena> arena_;    // at the root
-  std::atomic<uint64_t> label_{0};  // the caller's label and, for it, this module's: a cache
+  std::atomic<uint64_t> label_{0};  // a cache: the caller's label and this module's under it
 };
 
 }  // namespace binade::nn

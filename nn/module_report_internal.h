@@ -7,8 +7,8 @@ namespace binade::nn {
 class ModuleReport {
  public:
   explicit ModuleReport(const Module& module) : module_(module) {}
-  std::string describe() const;           // as Module's
-  std::string explain_precision() const;  // as Module's
+  std::string describe() const;           // as in Module
+  std::string explain_precision() const;  // as in Module
 
  private:
   const Module& module_;

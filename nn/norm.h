@@ -17,7 +17,7 @@ struct BatchNorm2dOptions {
 };
 using BatchNorm1dOptions = BatchNorm2dOptions;
 
-// What BatchNorm1d and BatchNorm2d share.
+// The base of BatchNorm1d and BatchNorm2d.
 class BatchNorm : public Module {
  public:
   Tensor weight, bias;               // [channels]
@@ -26,7 +26,7 @@ class BatchNorm : public Module {
  protected:
   BatchNorm(const char* name, const BatchNorm2dOptions& options);
   virtual void check_input(const Tensor& x) const = 0;
-  // relu?(norm(x) + residual?); the residual is like x.
+  // relu?(norm(x) + residual?); the residual has the sizes and dtype of x.
   Tensor normalize(const Tensor& x, const Tensor& residual = {}, bool relu = false);
 
  private:
@@ -61,7 +61,7 @@ class BatchNorm2d : public BatchNorm {
 };
 
 struct LayerNormOptions {
-  Dims normalized_shape;  // the last sizes of x; one number for the last dimension alone
+  Dims normalized_shape;  // the last sizes of x; one number: the last dimension only
   double eps = 1e-5;
   bool affine = true;  // weight and bias
   bool bias = true;
@@ -124,8 +124,8 @@ struct InstanceNorm2dOptions {
 };
 using InstanceNorm1dOptions = InstanceNorm2dOptions;
 
-// What InstanceNorm1d and InstanceNorm2d share. Without running statistics: training and evaluation
-// are the same.
+// The base of InstanceNorm1d and InstanceNorm2d. It has no running statistics, so training and
+// evaluation are the same.
 class InstanceNorm : public Module {
  public:
   Tensor weight, bias;  // [channels] or undefined

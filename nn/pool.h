@@ -1,5 +1,5 @@
-// Pooling layers. They take [N, C, H, W] and keep its memory order; those over sequences take
-// [N, C, L], an image of height 1.
+// Pooling layers. They take [N, C, H, W] and keep its memory order; pooling of sequences takes [N,
+// C, L] as an image of height 1.
 #pragma once
 #include <binade/nn/conv.h>
 
@@ -9,7 +9,7 @@ namespace binade::nn {
 template <class Size>
 struct MaxPoolOptions {
   Size kernel;
-  std::optional<Size> stride = std::nullopt;  // the kernel where not given
+  std::optional<Size> stride = std::nullopt;  // default: the kernel
   Size padding = 0;
   Size dilation = 1;
   bool ceil_mode = false;

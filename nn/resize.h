@@ -8,7 +8,7 @@
 namespace binade::nn {
 
 struct UpsampleOptions {
-  // One of the two. A factor multiplies the sizes and rounds down.
+  // Set exactly one of the two. A factor multiplies the sizes and rounds down.
   std::optional<Pair> size = std::nullopt;
   std::optional<double> scale_factor = std::nullopt;
   Interpolation mode = Interpolation::nearest;
@@ -30,7 +30,7 @@ struct Pad2dOptions {
   int64_t left = 0, right = 0, top = 0, bottom = 0;
 };
 
-// Pads the last two dimensions: with zeros (negative pads cut off), or by reflection.
+// Pads the last two dimensions with zeros (a negative pad removes elements), or by reflection.
 class ZeroPad2d : public Module {
  public:
   using Options = Pad2dOptions;
@@ -53,7 +53,7 @@ class ReflectionPad2d : public Module {
 
 struct UnflattenOptions {
   int dim;
-  Dims sizes;  // in its place; one may be -1
+  Dims sizes;  // the new dimensions; one size may be -1
 };
 
 class Unflatten : public Module {

@@ -16,13 +16,13 @@ struct RnnOptions {
   bool batch_first = false;
   double dropout = 0;  // between layers, in training
   bool bidirectional = false;
-  int64_t projection = 0;  // LSTM: size of the hidden states where smaller (PyTorch's proj_size)
+  int64_t projection = 0;  // LSTM: LSTM: smaller size of hidden states (PyTorch's proj_size)
 };
 
 // Undefined start states are zeros.
 struct RecurrentState {
-  // [layers * directions, batch, hidden], h with `projection` columns where there is one; c of an
-  // LSTM
+  // [layers * directions, batch, hidden], h has `projection` columns if there is a projection; c is
+  // for LSTM only
   Tensor h = {}, c = {};
 };
 struct RecurrentResult {
@@ -30,8 +30,8 @@ struct RecurrentResult {
   RecurrentState state;
 };
 
-// Parameters weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0 and of a projection weight_hr_l0,
-// then _l0_reverse, then _l1 ...
+// Parameters: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, with a projection also
+// weight_hr_l0; then _l0_reverse, then _l1 ...
 class Recurrent : public Module {
  public:
   using Options = RnnOptions;

@@ -1,4 +1,4 @@
-// Modules that are made of others.
+// Modules that are made of other modules.
 #pragma once
 #include <binade/nn/conv.h>
 #include <binade/nn/norm.h>
@@ -7,8 +7,8 @@ namespace binade::nn {
 
 // Runs its modules one after the other. They are named "0", "1", ... unless a name is given.
 //
-// A ReLU runs in the same pass as the Linear, Conv2d or BatchNorm before it, and in evaluation a
-// BatchNorm2d in that of the Conv2d before it. Subclasses of them are called one by one.
+// A ReLU runs in the same pass as the Linear, Conv2d or BatchNorm before it. In evaluation a
+// BatchNorm2d runs in the pass of the Conv2d before it. Subclasses of these are called one by one.
 class Sequential : public Module {
  public:
   Sequential() = default;
@@ -52,7 +52,7 @@ struct ResidualBlockOptions {
 
 // The basic block of He et al., "Deep Residual Learning for Image Recognition" (CVPR 2016):
 // relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)); the shortcut is a 1x1 convolution with batch
-// norm where stride or channels change. Names are those of torchvision.
+// norm if stride or channels change. It has the parameter names of torchvision.
 class ResidualBlock : public Module {
  public:
   using Options = ResidualBlockOptions;
