@@ -1,8 +1,8 @@
-// AccumulationWindow: gradients of several micro-batches as if they were one batch.
+// AccumulationWindow: gives several micro-batches the gradient of one batch.
 //
 // Each mean loss over `samples` samples enters backward with weight samples / nominal_batch, and
-// the step divides by the sum of the weights: in real arithmetic the gradient is exactly that of
-// the mean over all samples of the window, also where the last one is ragged. Weights of full
+// the step divides by the sum of the weights: in exact arithmetic this is the gradient of the mean
+// over all samples of the window, also if the last micro-batch is smaller. Weights of full
 // micro-batches are 1, so a window does not lower the scale of f16 gradients.
 //
 //   double weight = window.add(samples);
@@ -19,10 +19,9 @@ class AccumulationWindow {
   // micro_batches per step, of nominal_batch samples each.
   AccumulationWindow(int64_t micro_batches, int64_t nominal_batch);
 
-  // Takes note of a micro-batch and returns the weight of its mean loss. Throws if the window is
-  // full.
+  // Counts a micro-batch and returns the weight of its mean loss. Throws if the window is full.
   double add(int64_t samples);
-  // Declares the window full before it is: the last one of an epoch.
+  // Declares the window full early, for example at the end of an epoch.
   void close() { closed_ = true; }
   bool full() const { return closed_ || count_ == micro_batches_; }
   double divisor() const;  // sum of the weights

@@ -37,8 +37,9 @@ void DeviceOptimizer::measure(const std::vector<GradientRange>& all, DeviceScale
   }
 }
 
-// Each rank has measured its shard (or has nothing in it): the step_scalars become those of a
-// measurement of all, in the order of the ranks. Waits for the device, as the reduction did before.
+// After each rank has measured its shard (or has nothing in it), combines the measurements of all
+// ranks, in the order of the ranks, into the device scalars. Waits for the device, as the reduction
+// did before.
 void DeviceOptimizer::join_measurements(bool measured) {
   constexpr int64_t kRow = 5;
   RankGroup& group = *arena_->group();
@@ -60,7 +61,7 @@ void DeviceOptimizer::join_measurements(bool measured) {
   for (const double* row = rows.data<double>(); row < rows.data<double>() + rows.numel();
        row += kRow) {
     mixed |= row[4] != 0;
-    if (row[3] != 0) {  // the scale of a rank that has measured something
+    if (row[3] != 0) {  // the rank has measured something: its scale
       kernels::add_measurement(
           {.squares = row[0], .non_finite = row[1], .first_position = row[2], .scale = row[3]},
           step_scalars);

@@ -1,5 +1,5 @@
-// DeviceOptimizer: the numbers of an optimizer that live on its device, so that a step waits for
-// nothing. Internal to optim.
+// DeviceOptimizer: the scalars of an optimizer that are stored on its device, so that a step never
+// waits for the device. Internal to optim.
 #pragma once
 #include <binade/kernels/optimizer/step_scalars.h>
 #include <binade/optim/device_scalars_internal.h>
@@ -13,16 +13,17 @@ namespace binade::optim {
 
 class DeviceOptimizer {
  public:
-  // rates: learning rate and momentum of each group. items: parameters of all groups.
+  // rates: learning rate and momentum of each group. items: number of parameters of all groups.
   DeviceOptimizer(std::shared_ptr<Arena> arena, const std::vector<double>& rates, size_t items);
 
-  // Gradient statistics of a step, of all ranks.
+  // Computes the gradient statistics of a step over all ranks.
   void measure(const std::vector<GradientRange>& all, DeviceScaler* scaler);
-  // AtFloor::clip: where the measured step overflows at the floor, gradients become finite.
+  // For AtFloor::clip: if the measured step overflows at the floor, makes the gradients finite.
   void replace_non_finite(const std::vector<GradientRange>& all, const DeviceScaler& scaler);
-  // Returns the word of the step's outcome, which no later step writes.
+  // Returns the device scalar with the step's outcome; no later step writes it.
   Tensor decide(const StepOptions& options, DeviceScaler* scaler);
-  // How each parameter_range is updated: a row of RangeScalars per source. Counters move on.
+  // Computes how each parameter range is updated, one row of RangeScalars per source, and advances
+  // the counters.
   Tensor prepare(const std::vector<std::pair<size_t, size_t>>& moves,
                  const std::vector<kernels::RangeSource>& sources, double beta2);
   const double* rates_of(size_t group) const { return rates.view().as<double>() + 2 * group; }
@@ -40,18 +41,18 @@ class DeviceOptimizer {
   void set_counters(std::vector<double> counters);  // at most one per item
 
   Tensor rates;              // f64 [groups, 2]: lr and momentum
-  bool rates_moved = false;  // by a schedule on the device: the groups do not know them
+  bool rates_moved = false;  // by a schedule on the device: the groups have old values
 
  private:
   void join_measurements(bool measured);
 
   std::shared_ptr<Arena> arena_;
   Tensor words_;  // OptimizerScalars
-  // f64 [items]: how often the items that name it were updated. Items share a counter as long as
-  // they took part in the same steps, whether or not those were applied.
+  // f64 [items]: the number of updates of the items that use the counter. Items share a counter as
+  // long as they took part in the same steps, applied or not.
   Tensor counters_;
-  // f64 [items, step_scalars of a parameter_range], of the step under way: held, because nothing
-  // may fail once step_decide is queued.
+  // f64 [items, scalars of a parameter range] of the current step. Allocated before, because
+  // nothing may fail once step_decide is queued.
   Tensor prepared_;
 };
 

@@ -15,7 +15,7 @@ inline Leaf* leaf_with_gradient(const Parameter& parameter) {
   return leaf->has_grad ? leaf : nullptr;
 }
 
-// A parameter_range of an arena's gradients that carry one scale.
+// A range of an arena's gradients that carry one scale.
 struct GradientRange {
   View grad;  // flat; gaps between parameters are zeros
   int segment;
@@ -24,17 +24,17 @@ struct GradientRange {
   Tensor tag;  // a factor of the scale on a device; undefined is 1
 };
 
-// Those of the parameters that have a gradient, what this rank has of them, in the order of memory:
-// the same for any order and grouping of the parameters, so that sums over them have the same bits.
-// Moves gradients that lie elsewhere into the arena.
+// The gradients of the parameters that have one, as far as this rank holds them, in the order of
+// memory. The ranges are the same for any order and grouping of the parameters, so sums over them
+// have the same bits. Moves gradients that are stored elsewhere into the arena.
 std::vector<GradientRange> gradient_ranges(const Arena& arena,
                                            std::vector<const Parameter*> parameters);
 
-// Moves a gradient that lies elsewhere, as a recorded backward (create_graph) leaves it. Throws for
-// one that belongs into the shards of several ranks and was not reduced.
+// Moves a gradient that is stored elsewhere, for example after a recorded backward (create_graph).
+// Throws if it belongs to the shards of several ranks and was not reduced.
 void move_into_arena(const Arena& arena, const Parameter& parameter, Leaf& leaf);
 
-// `numel` elements of a flat tensor, from `offset`; a null view where the tensor is undefined.
+// `numel` elements of a flat tensor, from `offset`; a null view if the tensor is undefined.
 inline View flat_view(const Tensor& flat, int64_t offset, int64_t numel) {
   View view = flat;
   if (flat.defined()) {
@@ -52,10 +52,10 @@ struct Squares {
   int64_t non_finite = 0;
 };
 Squares squares(const View& flat);
-// Of true gradients; waits for the device once.
+// The squares of the true gradients; waits for the device once.
 Squares squares(const std::vector<GradientRange>& ranges, Device device);
 
-// Over the ranks, where each has the gradients of its own range only. Collective there.
+// Sums over the ranks if each rank has the gradients of its own range only; it is then collective.
 Squares squares_of_ranks(const Arena& arena, const Squares& own);
 
 // Replaces inf by the largest finite number of the dtype and NaN by 0, in all gradients.

@@ -1,5 +1,5 @@
-// LayerwiseOptimizer: what LAMB and LARS share. Their steps depend on the norms of each parameter,
-// so they tell the kernels where the parameters lie: tables beside the parameters, made once.
+// LayerwiseOptimizer: the base of LAMB and LARS. Their steps depend on the norm of each parameter,
+// so the kernels need the position of each parameter: they get it from tables that are made once.
 #pragma once
 #include <binade/kernels/optimizer/optimizer_trust.h>
 #include <binade/optim/optimizer.h>
@@ -8,8 +8,8 @@ namespace binade::optim {
 
 class LayerwiseOptimizer : public Optimizer {
  public:
-  // The ratio by which the last applied step of each parameter multiplied the learning rate, 1
-  // before the first, by parameter name. Waits for a device.
+  // By parameter name: the ratio by which the last applied step multiplied the learning rate, 1
+  // before the first step. Waits for the device.
   NamedScalars trust_ratios() const;
 
  protected:
@@ -20,7 +20,7 @@ class LayerwiseOptimizer : public Optimizer {
  private:
   struct Tables {  // of a group
     Tensor chunks, items, ratios;
-    std::vector<int64_t> first_chunk;  // of each item, and the number of all
+    std::vector<int64_t> first_chunk;  // of each item, then the number of chunks
     std::vector<int64_t> origin;       // of each item
     std::vector<std::string> names;    // of each item
   };

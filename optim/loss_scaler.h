@@ -1,15 +1,15 @@
 // LossScaler: keeps small gradients of f16 models from flushing to zero.
 //
-//   scaler.scale(loss).backward();               // gradients are scale times too large, and say so
+//   scaler.scale(loss).backward();               // gradients are scale times too large, with a tag
 //   StepOutcome outcome = scaler.step(adam);     // finite check, unscale, update, clear
 //
 // Gradients carry their scale as a tag (core/autograd/node.h). They are never rewritten: dividing
 // f16 gradients in place would flush what scaling saved.
 //
-// With a model on a device the scaler's numbers live there: neither backward nor step waits for
-// them. The functions below that return one wait. An overflow at the floor with AtFloor::error
-// stops all updates on the device; the error is thrown by the next look at the outcome of a step,
-// or by state_scalars().
+// If the model is on a device, the scaler's numbers are stored there: neither backward nor step
+// waits for them, but the functions below that return one do. An overflow at the floor with
+// AtFloor::error stops all updates on the device; reading the outcome of a step, or
+// state_scalars(), then throws the error.
 #pragma once
 #include <binade/optim/optimizer.h>
 #include <binade/optim/scaler_state.h>
@@ -22,7 +22,7 @@ namespace binade::optim {
 
 struct FloorError;
 
-// A loss times a scale: all that can be done with it is backward.
+// A loss times a scale. Its only use is backward().
 class [[nodiscard]] ScaledLoss {
  public:
   void backward();
@@ -45,27 +45,29 @@ class LossScaler {
   // A constant scale. By default an overflow skips the step and changes nothing.
   static LossScaler fixed(double scale, AtFloor on_overflow = AtFloor::skip);
 
-  // `weight` is the loss's share in the gradient, e.g. of a micro-batch in an accumulation window.
-  // The loss has one element.
+  // `weight` is the loss's share of the gradient, for example the share of a micro-batch in an
+  // accumulation window. The loss has one element.
   ScaledLoss scale(const Tensor& loss, double weight = 1);
 
   // Checks all gradients, before clipping. If they are finite the optimizer's step is applied; else
-  // nothing changes but the scale, and the gradients are cleared. At the floor an overflow does
-  // what options().at_floor says.
+  // only the scale changes, and the gradients are cleared. options().at_floor says what an overflow
+  // at the floor does.
   StepResult step(Optimizer& optimizer, const StepOptions& options = {});
 
   // Moves the numbers to the device of the model. scale() and step() do so by themselves; before a
-  // step is captured into a graph it must have been done. Waits.
+  // step is captured into a graph, call it. Waits for the device.
   void to(Device device);
 
   double scale() const;
   int64_t growth_tracker() const;
   int64_t skipped_steps() const;
-  // An overflow at the floor asked for full precision (AtFloor::fp32).
+  // True if an overflow at the floor asked for full precision (AtFloor::fp32).
   bool needs_full_precision() const;
-  // The first parameter whose gradient was not finite in the last overflow; empty before one.
+  // The first parameter whose gradient was not finite in the last overflow; empty if there was
+  // none.
   std::string last_overflow() const;
-  // What an overflow at the floor does from now on. Steps captured into a graph keep what they had.
+  // Sets what an overflow at the floor does from now on. Steps captured into a graph before keep
+  // the old policy.
   void set_at_floor(AtFloor policy);
   const LossScalerOptions& options() const { return state_.options(); }
 
@@ -77,7 +79,7 @@ class LossScaler {
   StepOutcome step_on_host(Optimizer& optimizer, const StepOptions& options);
   StepOutcome overflow_at_floor(Optimizer& optimizer, const StepOptions& options);
   FloorError floor_error(const Optimizer& optimizer) const;
-  // The numbers as they are now, wherever.
+  // The current numbers, from the host or the device.
   kernels::ScalerScalars step_scalars() const;
 
   ScalerState state_;

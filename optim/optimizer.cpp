@@ -100,7 +100,8 @@ void Optimizer::zero_grad() {
   }
 }
 
-// Items that have a gradient, joined where they follow each other in memory and are updated alike.
+// Ranges of items that have a gradient. Items that are adjacent in memory and have the same update
+// are joined.
 std::vector<Optimizer::Stretch> Optimizer::parameter_ranges(const Group& group) const {
   std::vector<Stretch> all;
   for (size_t i = 0; i < group.items.size(); ++i) {
@@ -153,7 +154,7 @@ std::vector<GradientRange> Optimizer::gradients() const {
   return gradient_ranges(*arena_, std::move(all));
 }
 
-// Of a sharded arena: the part of this rank.
+// For a sharded arena: cuts the range down to the part of this rank.
 bool Optimizer::own_part(Stretch& parameter_range) const {
   const Arena::Segment& segment = arena_->segments()[static_cast<size_t>(parameter_range.segment)];
   const int64_t begin = std::max(parameter_range.offset, segment.own_begin),
@@ -254,7 +255,7 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
   return StepOutcome::applied;
 }
 
-// What update() takes; multiplier and update are the caller's to set.
+// The argument of update(). The caller sets multiplier and update.
 Optimizer::Range Optimizer::range_of(size_t group, const Stretch& parameter_range) const {
   const auto index = static_cast<size_t>(parameter_range.segment);
   const Arena::Segment& segment = arena_->segments()[index];
@@ -298,9 +299,7 @@ bool Optimizer::apply(size_t index, double factor, double clip) {
   return !all.empty();
 }
 
-// learning rates and momenta: numbers of the groups, and on a device step_scalars that the step
-// reads
-// -------------------------------------------------------------------------------------------------
+// learning rates and momenta, on the host or on the device ----------------------------------------
 
 double Optimizer::rate(size_t group, size_t which) const {
   const Group& own = at(group);
@@ -349,8 +348,7 @@ void Optimizer::set_momentum(size_t group, double momentum) {
   set_rate(group, 1, momentum);
 }
 
-// a step on a device: launches only, no waiting
-// -------------------------------------------------------------------------------------------------
+// a step on a device: launches only, no waiting ---------------------------------------------------
 
 bool Optimizer::has_gradient() const {
   for (const Group& group : groups_) {
@@ -488,8 +486,7 @@ void Optimizer::restore_updates(const std::vector<double>& updates) {
   }
 }
 
-// what is saved and loaded
-// -------------------------------------------------------------------------------------------------
+// saving and loading ------------------------------------------------------------------------------
 
 NamedTensors Optimizer::state_tensors() const { return OptimizerState::tensors(*this); }
 NamedScalars Optimizer::state_scalars() const { return OptimizerState::scalars(*this); }

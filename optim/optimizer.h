@@ -1,12 +1,12 @@
-// Optimizer: what all optimizers share. A step is one pass over flat ranges of the parameter
-// arena: unscaling, clip factor and division by an accumulation window are one factor on the
-// gradient, which is never rewritten. Parameters without a gradient in a step are skipped, and
-// count their own updates. Masters and moments are f32 (f64 for f64 parameters) and lie beside the
-// values in the arena.
+// Optimizer: what all optimizers share. A step is one pass over flat ranges of the parameter arena:
+// unscaling, clip factor and division by an accumulation window are one factor on the gradient,
+// which is never rewritten. A step skips parameters without a gradient, and each parameter counts
+// its own updates. Masters and moments are f32 (f64 for f64 parameters) and are stored in the arena
+// with the values.
 //
-// On a device a step waits for nothing: the decision to apply or skip, the factor on the gradients,
-// learning rates and counters are step_scalars in device memory (kernels/optimizer/step_rule.h),
-// and the outcome is read when somebody asks. Functions that return such a number wait for the
+// On a device a step never waits: the decision to apply or skip, the factor on the gradients,
+// learning rates and counters are device scalars (kernels/optimizer/step_rule.h), and the outcome
+// is read only when the program asks for it. Functions that return such a number wait for the
 // device.
 #pragma once
 #include <binade/core/io/named_tensors.h>
@@ -34,15 +34,15 @@ struct StepOptions {
       false;  // skip the step if a gradient is not finite (a LossScaler always does)
 };
 
-// Parameters with settings of their own; the optimizer's where not given.
+// Parameters with their own settings. The default is the optimizer's setting.
 struct ParamGroup {
   ParameterList parameters;
   std::optional<double> lr = std::nullopt;
   std::optional<double> weight_decay = std::nullopt;
-  std::optional<double> momentum = std::nullopt;  // of Adam and its like: beta1
+  std::optional<double> momentum = std::nullopt;  // for Adam and similar: beta1
 };
 
-// Of the true gradients (unscaled, not divided) of all parameters that have one.
+// A summary of the true gradients (unscaled, not divided) of all parameters that have one.
 struct GradientSummary {
   double norm = 0;         // Euclidean, over the finite elements
   int64_t non_finite = 0;  // other elements
@@ -65,7 +65,8 @@ class Optimizer {
   double lr(size_t group = 0) const;
   void set_lr(double lr);  // of all groups
   void set_lr(size_t group, double lr);
-  // Of Adam, AdamW and LAMB beta1. An error for an optimizer that was made without momentum.
+  // For Adam, AdamW and LAMB this is beta1. It is an error for an optimizer that was made without
+  // momentum.
   double momentum(size_t group = 0) const;
   void set_momentum(double momentum);  // of all groups
   void set_momentum(size_t group, double momentum);
@@ -81,15 +82,15 @@ class Optimizer {
 
   // "master.<parameter>" and the moments, e.g. "exp_avg.<parameter>", in logical shape and in a
   // fixed order. They share memory with the optimizer. With a sharded arena
-  // (core/tensor/parameter.h) this is collective and gives copies, the whole of them on every rank:
-  // what is saved does not depend on the number of ranks.
+  // (core/tensor/parameter.h) this is collective and returns complete copies on every rank, so the
+  // saved state does not depend on the number of ranks.
   NamedTensors state_tensors() const;
   int64_t state_bytes() const;  // of the moments that this process holds
-  // "step", "lr.<group>", "momentum.<group>" where there is one, and "updates.<parameter>" where it
+  // "step", "lr.<group>", "momentum.<group>" if there is momentum, and "updates.<parameter>" if it
   // differs from "step".
   NamedScalars state_scalars() const;
-  // Everything or nothing: one error lists all missing, unexpected and wrongly shaped names. Values
-  // of f16 and bf16 parameters become the rounded masters.
+  // Loads everything or nothing: one error lists all missing, unexpected and wrongly shaped names.
+  // Values of f16 and bf16 parameters become the rounded masters.
   void load_state(const NamedTensors& tensors, const NamedScalars& scalars);
 
  protected:
@@ -98,8 +99,8 @@ class Optimizer {
     bool decay_norms_and_biases;
     std::optional<double> momentum = std::nullopt;  // none: the optimizer has none
   };
-  // A parameter_range of a segment whose parameters are updated alike. The views are flat and of
-  // one length.
+  // A parameter range of a segment whose parameters have the same update. The views are flat and
+  // have equal lengths.
   struct Range {
     View param, master, grad;
     std::vector<View> moments;  // one per name given to the constructor
@@ -118,15 +119,15 @@ class Optimizer {
   Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
             std::vector<std::string> moment_names);
   virtual void update(const Range& range) = 0;
-  // Whether an update keeps zeros zero where value, gradient and moments are: then ranges join over
-  // the gaps between parameters.
+  // True if an update leaves an element zero whose value, gradient and moments are all zero. Ranges
+  // may then include the gaps between parameters.
   virtual bool keeps_zeros() const { return true; }
-  // Of Adam's second moment, whose correction depends on the update.
+  // beta2 of Adam's second moment, whose bias correction depends on the number of updates.
   virtual double beta2() const { return 0; }
   bool is_sharded() const { return arena_->sharding() != Sharding::none; }
   // The parameters of a group in the order of memory.
   std::vector<Extent> extents(size_t group) const;
-  // Before the first step: all of a moment's elements.
+  // Sets all elements of a moment, before the first step.
   void fill_moment(size_t moment, double value) const;
 
  private:

@@ -4,7 +4,7 @@
 
 namespace binade::optim {
 
-// All as the functions of Optimizer.
+// The functions have the names and contracts of those of Optimizer.
 class OptimizerState {
  public:
   static NamedTensors tensors(const Optimizer& optimizer);

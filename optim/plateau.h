@@ -1,5 +1,5 @@
-// ReduceLROnPlateau: lowers the learning rate where a metric, such as the validation loss, has not
-// become better for `patience` looks.
+// ReduceLROnPlateau: lowers the learning rate if a metric, such as the validation loss, has not
+// improved for `patience` calls of advance().
 //
 //   optim::ReduceLROnPlateau plateau(adam, {.factor = 0.1, .patience = 5});
 //   plateau.advance(trainer.validate(validation).loss);              // after each epoch
@@ -11,12 +11,12 @@ namespace binade::optim {
 struct ReduceLROnPlateauOptions {
   bool larger_is_better = false;
   double factor = 0.1;
-  int64_t patience = 10;    // looks without a better metric that change nothing
+  int64_t patience = 10;    // calls without improvement that change nothing
   double threshold = 1e-4;  // better: by this share of the best so far,
   bool relative = true;     // or, if this is false, by this much
-  int64_t cooldown = 0;     // looks after a reduction that are not counted
+  int64_t cooldown = 0;     // calls after a reduction that are not counted
   double min_lr = 0;
-  double eps = 1e-8;  // a smaller change of the rate is left out
+  double eps = 1e-8;  // a smaller change of the rate is ignored
 };
 
 class ReduceLROnPlateau {
@@ -27,8 +27,8 @@ class ReduceLROnPlateau {
   double rate(size_t group = 0) const { return rates_.at(group); }
   double best() const { return best_; }
 
-  // "best", "bad_looks", "cooldown"; "best" is left out before the first look. The rates are in the
-  // state of the optimizer.
+  // "best", "bad_looks", "cooldown"; "best" is absent before the first call of advance(). The rates
+  // are in the state of the optimizer.
   NamedScalars state_scalars() const;
   void load_state(const NamedScalars& scalars);
 

@@ -7,7 +7,7 @@
 namespace binade::optim {
 
 int64_t ScalerNotes::expected(int64_t steps, int64_t skipped) const {
-  if (options_.backoff_factor == 1) {  // a fixed scale is meant to fit
+  if (options_.backoff_factor == 1) {  // a fixed scale should not overflow
     return 0;
   }
   const double calibration = std::log(options_.init_scale) / -std::log(options_.backoff_factor);

@@ -1,8 +1,8 @@
-// ScalerNotes: what to say about skipped steps, and when to say nothing.
+// ScalerNotes: the messages about skipped steps.
 //
-// A dynamic loss scale begins too high on purpose, so that its first steps overflow: that is one
-// calm line. Later each growth may cost one overflow. A warning comes only where more steps were
-// skipped than this explains: the fall from the initial scale to 1, and one per growth interval.
+// A dynamic loss scale begins too high on purpose, so its first steps overflow: that gives one line
+// of information. Later each growth may cost one overflow. There is a warning only if more steps
+// were skipped than expected: those from the initial scale down to 1, and one per growth interval.
 #pragma once
 #include <binade/optim/scaler_state.h>
 
@@ -12,16 +12,16 @@ namespace binade::optim {
 
 struct ScalerNote {
   bool warning = false;
-  std::string text;  // a line without its end; empty: nothing is to be said
+  std::string text;  // a line without its end; empty: no message
 };
 
 class ScalerNotes {
  public:
   explicit ScalerNotes(const LossScalerOptions& options) : options_(options) {}
-  // Looks at the counters of a run: steps so far, how many of them were skipped, the scale now. A
-  // warning comes again only when twice as many were skipped.
+  // Takes the counters of a run: the steps so far, the number of them that were skipped, and the
+  // current scale. A warning is repeated only when twice as many steps were skipped.
   ScalerNote look(int64_t steps, int64_t skipped, double scale);
-  // Skipped steps that need no explanation.
+  // The number of skipped steps that is expected.
   int64_t expected(int64_t steps, int64_t skipped) const;
 
  private:

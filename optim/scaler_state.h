@@ -1,4 +1,4 @@
-// The state machine behind LossScaler: numbers in, numbers out.
+// The state machine of LossScaler, on plain numbers.
 //
 // A finite step counts up; at growth_interval the scale grows and the count returns to 0. An
 // overflow backs the scale off and returns the count to 0. A scale that is a power of two makes
@@ -25,15 +25,15 @@ struct LossScalerOptions {
 
 class ScalerState {
  public:
-  explicit ScalerState(const LossScalerOptions& options);  // throws on settings that make no sense
+  explicit ScalerState(const LossScalerOptions& options);  // throws on invalid settings
 
-  // Takes note of a step. Growth beyond max_scale stops there, growth beyond the largest float does
-  // not happen; a scale does not fall below min_scale.
+  // Counts a step. The scale grows at most to max_scale and never beyond the largest float; it does
+  // not fall below min_scale.
   void update(bool overflow) {
     kernels::update_scale(rule(), overflow, scale_, growth_tracker_, skipped_steps_);
   }
   void clipped() { growth_tracker_ = 0; }  // an overflow at the floor that was clipped and applied
-  // Whether the scale can fall no further.
+  // True if the scale cannot fall any further.
   bool at_floor() const { return kernels::scale_at_floor(rule(), scale_); }
   kernels::ScaleRule rule() const;
 

@@ -51,7 +51,7 @@ Schedule::Schedule(const ScheduleTarget& target, Formula formula, Formula moment
     base_.push_back(target.base_lr);
     base_momentum_.push_back(0);
   }
-  (void)rate(0);  // an error in the options shows here
+  (void)rate(0);  // throws if the options are wrong
   set_rates();
 }
 

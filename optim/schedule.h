@@ -1,9 +1,9 @@
 // Learning rate schedules: closed forms of the number of applied steps t, from the rate b that the
-// optimizer had at construction (per group). Creating one sets the rate of step 0. One that follows
-// a metric instead is in optim/plateau.h.
+// optimizer had at construction (per group). Creating one sets the rate of step 0. The schedule
+// that follows a metric is in optim/plateau.h.
 //
-// Where the outcome of a step is known to the device only, the device takes the next rates from a
-// table of the coming ones: nobody waits, but for one look at the position per kRows steps.
+// If only the device knows the outcome of a step, the device takes the next rates from a table. The
+// host waits only once per kRows steps, to read the position.
 //
 //   optim::WarmupCosine schedule(adam, {.warmup = 500, .total = 50'000});
 //   schedule.advance(scaler.step(adam));           // a skipped step does not advance the schedule
@@ -12,7 +12,7 @@
 
 namespace binade::optim {
 
-// What a schedule drives: an optimizer, or nothing but a base rate, to look at the curve.
+// The target of a schedule: an optimizer, or only a base rate, to look at the curve.
 struct ScheduleTarget {
   Optimizer* optimizer = nullptr;
   double base_lr = 0;
@@ -30,13 +30,13 @@ class Schedule {
 
   // The rate that step `step` uses, counted from 0.
   double rate(int64_t step, size_t group = 0) const { return formula_(base_.at(group), step); }
-  // The momentum, of a schedule that drives it.
+  // The momentum at a step, for a schedule that drives it.
   double momentum(int64_t step, size_t group = 0) const;
   bool drives_momentum() const { return momentum_formula_ != nullptr; }
   // After an optimizer step: moves on and sets the rate of the next step, if this one was applied.
-  // Not within a captured graph, but after each of its replays.
+  // Do not call it in a captured graph; call it after each replay.
   void advance(const StepResult& result);
-  int64_t step() const;         // waits for a device that knows it
+  int64_t step() const;         // waits for the device if only that knows it
   void set_step(int64_t step);  // for resume: sets the rates too
 
  private:
@@ -136,11 +136,11 @@ struct WarmupCosine : Schedule {
   WarmupCosine(const ScheduleTarget& target, const WarmupCosineOptions& options);
 };
 
-// One cycle (Smith and Topin, 2018), whatever b is: from max_lr / div_factor up to max_lr at step
-// pct_start total_steps - 1, then down to max_lr / div_factor / final_div_factor at step
-// total_steps - 1, in three phases by way of max_lr / div_factor at step
-// 2 pct_start total_steps - 2. After that it stays. The momentum (beta1 of Adam) falls from
-// max_momentum to base_momentum in the first phase and rises back in the second.
+// One cycle (Smith and Topin, 2018), independent of b: from max_lr / div_factor up to max_lr at
+// step pct_start total_steps - 1, then down to max_lr / div_factor / final_div_factor at step
+// total_steps - 1, with three_phase by way of max_lr / div_factor at step 2 pct_start total_steps -
+// 2. After that it stays. The momentum (beta1 of Adam) falls from max_momentum to base_momentum in
+// the first phase and rises back in the second.
 struct OneCycleLROptions {
   double max_lr;
   int64_t total_steps;

@@ -25,8 +25,8 @@ class OverflowAtFloor : public Error {
  public:
   OverflowAtFloor(const std::string& text, int64_t steps_since)
       : Error(text), steps_since_(steps_since) {}
-  // Steps taken after the one that overflowed, none of them applied: on a device the error comes
-  // when somebody looks. 0 on the CPU.
+  // The number of steps after the one that overflowed; none of them was applied. On a device the
+  // error comes only when the program reads the outcome. 0 on the CPU.
   int64_t steps_since() const { return steps_since_; }
 
  private:
@@ -36,17 +36,17 @@ class OverflowAtFloor : public Error {
 class [[nodiscard]] StepResult {
  public:
   StepResult(StepOutcome outcome) : outcome_(outcome) {}  // NOLINT
-  // `word`: f64 [1], how the step ended (kernels/optimizer/step_rule.h).
+  // `word` is a device scalar, f64 [1]: how the step ended (kernels/optimizer/step_rule.h).
   StepResult(Tensor word, std::shared_ptr<DeviceScaler> scaler)
       : word_(std::move(word)), scaler_(std::move(scaler)) {}
 
-  // Synchronises where the outcome is on a device and was not read before; an error while a graph
-  // is captured. Throws the loss scaler's error where the step ended at the floor of the scale.
+  // Synchronises if the outcome is on a device and was not read before; this is an error while a
+  // graph is captured. Throws the loss scaler's error if the step ended at the floor of the scale.
   StepOutcome value() const;
   bool known() const { return !word_.defined(); }
   const Tensor& word() const { return word_; }      // on a device, f64 [1], while it is not known
   operator StepOutcome() const { return value(); }  // NOLINT
-  // Whether a step accumulates is always known.
+  // The host always knows whether a step accumulates.
   friend bool operator==(const StepResult& result, StepOutcome outcome) {
     return outcome == StepOutcome::accumulating && !result.known() ? false
                                                                    : result.value() == outcome;
