@@ -5,13 +5,14 @@
 
 namespace binade::train {
 
-// The first parameter or buffer that is not finite, as words; empty if there is none.
+// Describes the first parameter or buffer that is not finite; empty if there is none.
 std::string first_bad_tensor(const nn::Module& model);
-// The first tensor that is not finite of a step which gave such a loss: of the batch, the model, or
-// of the step's ops, which run again under an AnomalyGuard with the random numbers of before.
+// For a step whose loss is not finite: describes the first tensor that is not finite, in the batch,
+// the model or the results of the step's ops. The ops run again under an AnomalyGuard with the same
+// random numbers.
 std::string explain_bad_loss(nn::Module& model, const TrainingStep& step, const data::Batch& batch,
                              const Generator& random);
-// The error. `cause`: what of the above was found.
+// Throws the error. `cause` is the text of one of the functions above.
 [[noreturn]] void fail_of_bad_loss(double loss, const std::string& where, const std::string& cause);
 
 }  // namespace binade::train

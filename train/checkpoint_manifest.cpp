@@ -82,7 +82,7 @@ Manifest parse_manifest(const std::string& path, std::string_view text) {
     check(root.is_object() && root.value("format", "") == kFormat, path,
           ": not a manifest of a checkpoint (expected format \"", kFormat, "\")");
     Manifest manifest = from_json(path, root);
-    // Rendered again it is the same text, checksum included, unless a byte was changed.
+    // Rendering it again gives the same text, checksum included, unless a byte was changed.
     check(manifest_text(manifest) == text, path,
           ": the manifest is damaged, its checksum is wrong");
     return manifest;

@@ -1,5 +1,5 @@
-// manifest.json of a checkpoint (internal to train): what belongs to it, and checksums of it all,
-// its own included. A checkpoint without a valid manifest does not exist.
+// manifest.json of a checkpoint (internal to train): the list of its files, with checksums of the
+// files and of the manifest itself. A checkpoint without a valid manifest counts as absent.
 #pragma once
 #include <binade/core/io/file_system.h>
 

@@ -218,7 +218,8 @@ void CheckpointStore::check_space(std::span<const CheckpointFile> files) const {
   }
 }
 
-// NAME.tmp -> NAME. One that is there steps aside as NAME.old first: at no moment is there neither.
+// Renames NAME.tmp to NAME. An existing NAME becomes NAME.old first, so that one of the two exists
+// at every moment.
 void CheckpointStore::put_in_place(const std::string& name) {
   const std::string path = path_ + "/" + name;
   const std::string replaced = path + std::string(kReplaced);
@@ -238,7 +239,7 @@ void CheckpointStore::put_in_place(const std::string& name) {
   }
 }
 
-// Brings the directory to a state without .tmp and .old, whatever was interrupted.
+// Removes .tmp and .old directories after any interruption.
 void CheckpointStore::recover() {
   const std::vector<DirectoryEntry> entries = list_directory(path_, files_);
   for (const DirectoryEntry& entry : entries) {
@@ -247,7 +248,7 @@ void CheckpointStore::recover() {
       continue;
     }
     if (has_directory(entries, replaced)) {
-      sync_directory(path_, files_);  // the new one must be there to stay before the old one goes
+      sync_directory(path_, files_);  // the new one must be on disk before the old one is deleted
       remove_flat_directory(path_, entry.name, files_);
     } else {
       rename_path(path_ + "/" + entry.name, path_ + "/" + replaced, files_);
@@ -288,8 +289,8 @@ bool CheckpointStore::is_good(int64_t step) {
   return true;
 }
 
-// Only what a manifest shows to be ours. It goes by way of a .tmp name: after a crash in between
-// there is no half-deleted checkpoint.
+// Deletes only directories whose manifest shows that they are checkpoints. The directory is first
+// renamed to .tmp, so that a crash leaves no half-deleted checkpoint.
 void CheckpointStore::remove_checkpoint(int64_t step) {
   const std::string name = step_name(step), path = path_ + "/" + name;
   try {

@@ -1,7 +1,8 @@
 // Checkpoints on disk: DIR/checkpoint/step-NNNNNNNN/ holds the files and manifest.json (sizes,
 // CRC-32C, fields). A checkpoint is written as step-NNNNNNNN.tmp, every file and the directory
-// synced, then renamed and the parent synced: a crash leaves the old checkpoints or also the whole
-// new one. Old ones are deleted only after that. One process at a time writes to a store.
+// synced, then renamed and the parent synced: after a crash there are the old checkpoints, and the
+// new one is either complete or absent. Old ones are deleted only after that. One process at a time
+// writes to a store.
 #pragma once
 #include <binade/core/io/file_system.h>
 
@@ -36,28 +37,29 @@ struct Checkpoint {
 
 class CheckpointStore {
  public:
-  // Makes directory/checkpoint if needed, removes what interrupted saves left, and puts a
-  // checkpoint back that was being replaced. `keep` >= 1 good checkpoints are kept.
+  // Makes directory/checkpoint if needed, removes the remains of interrupted saves, and restores a
+  // checkpoint that was being replaced. `keep` >= 1 good checkpoints are kept.
   explicit CheckpointStore(const std::string& directory, int keep = 2,
                            FileSystem& files = file_system());
 
   // Writes step-NNNNNNNN (replacing one of the same step), then deletes checkpoints older than the
-  // `keep` newest good ones. On an error every older checkpoint is as before and the temporary
-  // directory is gone. Throws if the disk has not enough free space, before writing.
+  // `keep` newest good ones. On an error the older checkpoints are unchanged and the temporary
+  // directory is removed. Throws if the disk has not enough free space, before writing.
   Checkpoint save(int64_t step, std::span<const CheckpointFile> files,
                   const std::map<std::string, std::string>& fields = {});
-  // The same as DIR/checkpoint/best, which retention never touches.
+  // The same, but as DIR/checkpoint/best, which retention never deletes.
   Checkpoint save_best(int64_t step, std::span<const CheckpointFile> files,
                        const std::map<std::string, std::string>& fields = {});
 
-  // The newest checkpoint of which every byte verifies. Damaged newer ones are skipped, each with a
-  // warning that says what is wrong. The one returned is pinned: retention never deletes it.
+  // The newest checkpoint whose files all match their checksums. Damaged newer ones are skipped,
+  // each with a warning that says what is wrong. The one returned is pinned: retention never
+  // deletes it.
   std::optional<Checkpoint> newest_verified();
   std::optional<Checkpoint> best_verified();
-  // Reads and checks everything. Throws Error with what is wrong.
+  // Reads and checks all files. Throws an Error that says what is wrong.
   Checkpoint verify(const std::string& path) const;
 
-  // Steps that have a directory, rising, good or not.
+  // The steps that have a directory, in ascending order, good or damaged.
   std::vector<int64_t> steps() const;
   // Texts of this store's warnings since the last call.
   std::vector<std::string> take_warnings();

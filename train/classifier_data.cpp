@@ -28,7 +28,7 @@ data::Transform chain(const data::Transform& first, const data::Transform& secon
   return first && second ? data::sequence({first, second}) : first ? first : second;
 }
 
-// Reads every image of a part once, so that a bad file shows before training and not after it.
+// Reads every image of a part once, so that a bad file is an error before training, not after it.
 void check_readable(const std::shared_ptr<const data::Dataset>& part,
                     const data::DatasetStatistics& train, const ClassifierDataOptions& options) {
   if (!part || part->in_memory()) {

@@ -22,12 +22,13 @@ struct ClassifierDataOptions {
   data::Format format = data::Format::automatic;
   double validation_split = 0.1;  // share of the training part; 0: no validation
   Augment augment = Augment::automatic;
-  int image_size = 0;  // height and width to resize to; needed where sizes differ
+  int image_size = 0;  // height and width to resize to; needed if sizes differ
   int64_t batch = 64;
   int workers = -1;  // as in data::LoaderOptions
   uint64_t seed = 0;
   Device device = {};  // of the batches
-  // Of this rank. Training shards are padded to one size; validation and test are exact.
+  // The shard of this rank. Training shards are padded to one size; validation and test shards are
+  // not.
   int64_t shard = 0, shard_count = 1;
 };
 
@@ -39,11 +40,11 @@ struct ClassifierData {
   std::vector<float> mean, deviation;  // [channels], of the training part
   Augment augment = Augment::none;     // never automatic
 
-  // An image file as the loaders would give it to the model: [1, C, H, W].
+  // An image file prepared as the loaders do: [1, C, H, W].
   Tensor read_image(const std::string& path) const;
 };
 
-// Throws where the data is missing or bad, or where sizes differ and no image_size is given.
+// Throws if the data is missing or bad, or if sizes differ and no image_size is given.
 ClassifierData open_classifier_data(const ClassifierDataOptions& options);
 
 }  // namespace binade::train

@@ -7,11 +7,11 @@ namespace binade::train {
 
 class Evaluator {
  public:
-  // All outlive it. `step`: null is classification_step.
+  // REQUIRES: the arguments outlive it. A null `step` means classification_step.
   Evaluator(nn::Module& model, const TrainingStep& step, const Ranks& ranks)
       : model_(model), step_(step), ranks_(ranks) {}
 
-  // As Trainer's. Collective.
+  // As in Trainer. Collective.
   Evaluation validate(data::Loader& loader) const;
   std::vector<int64_t> predict(const Tensor& images) const;
 

@@ -49,8 +49,8 @@ std::vector<Tensor> GraphedStep::operator()(std::vector<Tensor> inputs) {
   return results_;
 }
 
-// Weights may have been changed in place since the last step: their masters follow before a graph
-// that reads them is recorded or replayed.
+// Weights may have been changed in place since the last step. Their masters take the new values
+// before a graph that reads them is recorded or replayed.
 void GraphedStep::follow_weights() const {
   for (const auto& arena : arenas_) {
     if (const auto alive = arena.lock()) {
@@ -77,7 +77,7 @@ void GraphedStep::record(const std::vector<Tensor>& inputs) {
     graph->capture([&] {
       results_ = step_(inputs_);
       drawn_ = source.offset - offset_;
-      // The next replay's numbers begin where this one's end.
+      // The next replay's random numbers begin where this one's end.
       kernels::fill({.y = drawn, .value = static_cast<double>(drawn_)});
       kernels::binary_forward(
           {.op = kernels::Binary::add, .a = advance_, .b = drawn, .y = advance_});

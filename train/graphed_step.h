@@ -1,5 +1,5 @@
 // GraphedStep: a training step that is recorded once as a CUDA graph and then launched as a whole,
-// so that the host's part of a step is a few copies and one launch.
+// so that the host does only a few copies and one launch per step.
 //
 //   GraphedStep step(device, [&](std::span<const Tensor> in) -> std::vector<Tensor> {
 //     Tensor loss = nn::cross_entropy(model(in[0]), in[1]);
@@ -9,12 +9,13 @@
 //   });
 //   for (const auto& [images, labels] : loader) { losses = step({images, labels}); }
 //
-// The first calls run the step as it is: they fill caches and create state. The next one records it
-// for inputs of those shapes; from then on a call copies the inputs into the recorded ones and
-// replays. Inputs of other shapes (a last, smaller batch), and everything on the CPU, run as they
-// are. Loss scale, step counts and learning rates are words on the device, random numbers go on
-// from the calling thread's generator(): a replayed run computes what the plain one does. What host
-// code in the step does (a counter, a schedule) happens in the recording only.
+// The first calls run the step without a graph: they fill caches and create state. The next call
+// records it for inputs of those shapes. After that a call copies the inputs into the recorded ones
+// and replays the graph. Inputs of other shapes (a last, smaller batch) and all inputs on the CPU
+// run without a graph. Loss scale, step counts and learning rates are scalars on the device, and
+// random numbers continue from the calling thread's generator(), so a replayed run computes the
+// same values as one without a graph. Host code in the step (a counter, a schedule) runs only while
+// the graph is recorded.
 #pragma once
 #include <binade/core/device/graph.h>
 #include <binade/core/tensor/parameter.h>
@@ -32,7 +33,7 @@ class GraphedStep {
 
   explicit GraphedStep(Device device, Step step, int plain_calls = 2);
 
-  // The step's results. Those of a replay are written anew by the next one: copy what shall stay.
+  // The step's results. The next replay overwrites them: copy results that must stay.
   std::vector<Tensor> operator()(std::vector<Tensor> inputs);
 
   int64_t replays() const { return replays_; }
@@ -50,8 +51,8 @@ class GraphedStep {
   std::unique_ptr<Graph> graph_;
   std::vector<Tensor> inputs_, results_;
   std::vector<std::weak_ptr<const Arena>> arenas_;  // whose masters the step's updates read
-  // The generator's state that the recording began with, how much a step draws, and the word that
-  // holds how far the generator has gone on since.
+  // The generator's state at the start of the recording, how many numbers a step draws, and the
+  // device scalar that says how far the generator has advanced since.
   uint64_t seed_ = 0, offset_ = 0, drawn_ = 0, next_offset_ = 0;
   Tensor advance_, drawn_word_;
 };

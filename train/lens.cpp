@@ -18,7 +18,7 @@
 namespace binade::train {
 namespace {
 
-// Counts on their way, on the device.
+// Counts that are still on the device.
 struct Entry {
   LensKind kind;
   std::string layer, tensor;
@@ -42,7 +42,7 @@ bool is_view(const OpEvent& event, const Tensor& y) {
   });
 }
 
-// Whether results of the op are its input again, in another dtype or place.
+// True if the op only copies its input, to another dtype or device.
 bool only_copies(std::string_view op) {
   return op == "cast" || op == "policy_cast" || op == "to_device";
 }
@@ -113,7 +113,7 @@ std::string to_json(const LensRecord& r) {
   return line + "}";
 }
 
-// A step that is looked at.
+// Observes one step.
 class Lens::Watch : public OpObserver {
  public:
   Watch(const Lens& lens, int64_t step) : lens_(lens), step_(step) {
@@ -138,7 +138,7 @@ class Lens::Watch : public OpObserver {
   }
 
   void upstream(const GradientEvent& event) override {
-    // Not the seed, which no policy stores in f16.
+    // Leaves out the seed, which no policy stores in f16.
     const bool wanted = wants(LensKind::activation_gradient) && !event.node.leaf &&
                         event.upstream.defined() && event.upstream.numel() > 1;
     if (wanted && !only_copies(event.node.name())) {
@@ -147,7 +147,7 @@ class Lens::Watch : public OpObserver {
     }
   }
 
-  // Gradients and weights as the step finds them.
+  // Reads gradients and weights before the update.
   void look_at_parameters() {
     scope_.reset();
     const UnobservedGuard unobserved;
@@ -202,7 +202,7 @@ class Lens::Watch : public OpObserver {
     return fnmatch(lens_.options_.layers.c_str(), layer.c_str(), 0) == 0;
   }
 
-  // Masters, and values that are their own.
+  // The masters, and the values of parameters without a master.
   NamedTensors weights() const {
     std::map<std::string, Tensor> masters;
     for (const auto& [name, tensor] : lens_.optimizer_.state_tensors()) {
@@ -243,7 +243,7 @@ class Lens::Watch : public OpObserver {
   Entry& count(const Place& place, const Tensor& x, double scale) {
     const auto key = std::pair(place.kind, place.tensor);
     auto [at, is_new] = index_.try_emplace(key, entries_.size());
-    if (!is_new && entries_[at->second].scale != scale) {  // a scale of its own: another line
+    if (!is_new && entries_[at->second].scale != scale) {  // another scale: another line
       at->second = entries_.size();
       is_new = true;
     }

@@ -1,5 +1,6 @@
-// Lens: the exponent lens (core/observe/exponents.h) on a training loop. At every so many steps it
-// counts the exponents of what the step computes, per layer, and what f16 and bf16 would do to it.
+// Lens: the exponent lens (core/observe/exponents.h) on a training loop. Every `every` steps it
+// counts, per layer, the exponents of the values that the step computes, and the effect that f16
+// and bf16 would have on them.
 //
 //   train::Lens lens(model.parameters(), adam, {.every = 10, .file = "run/lens.jsonl"});
 //   lens.begin(step);                             // before the first forward of a step
@@ -8,10 +9,10 @@
 //   StepResult result = scaler.step(adam);
 //   lens.end();                                   // writes the step's lines
 //
-// Gradients are seen at their true value, the loss scale divided out exactly. It works under every
-// precision policy. A step that is looked at costs one more read of each watched tensor, a copy of
-// the watched weights for the updates, and on a device one wait; other steps cost nothing. Begin
-// and end belong to the thread that runs the step.
+// Gradients are counted at their true value: the loss scale is divided out exactly. It works under
+// every precision policy. An observed step costs one more read of each watched tensor, a copy of
+// the watched weights for the updates, and on a device one wait; other steps cost nothing. Call
+// begin() and end() on the thread that runs the step.
 #pragma once
 #include <binade/core/observe/exponents.h>
 #include <binade/optim/optimizer.h>
@@ -23,10 +24,10 @@
 namespace binade::train {
 
 enum class LensKind : uint8_t {
-  activation,           // results of ops in forward, but views, casts and copies to a device
-  activation_gradient,  // of those results, but losses: of more than one element
+  activation,           // results of forward ops, except views, casts and copies to a device
+  activation_gradient,  // of those results with more than one element (no losses)
   weight_gradient,
-  weight,  // masters where there are any, before the step
+  weight,  // masters if there are any, before the step
   update,  // what the step added to them
 };
 inline constexpr int kLensKinds = 5;
@@ -48,18 +49,18 @@ struct LensRecord {
   LensKind kind;
   std::string layer;   // module path; empty for the root
   std::string tensor;  // the parameter, else the layer and the op: "conv1.weight", "conv1/conv2d"
-  double scale;        // the loss scale that was divided out; 1 where there is none
+  double scale;        // the loss scale that was divided out; 1 if there is none
   ExponentCounts counts;
   LostUpdates lost;  // of updates
 };
 std::string to_json(const LensRecord& record);
 
-// The scales whose losses the records of gradients tell: what a static loss scale would do.
+// The static loss scales for which the records of gradients give the losses.
 inline constexpr double kLensScales[] = {1, 8, 128, 1024, 8192, 32768, 65536, 0x1p20};
 
 class Lens {
  public:
-  // Throws where the file cannot be written. The optimizer must outlive the lens.
+  // Throws if the file cannot be written. The optimizer must outlive the lens.
   Lens(const ParameterList& parameters, const optim::Optimizer& optimizer,
        const LensOptions& options = {});
   ~Lens();
@@ -67,15 +68,15 @@ class Lens {
   Lens& operator=(const Lens&) = delete;
 
   bool looks_at(int64_t step) const;  // a multiple of `every`
-  // Does nothing at other steps, nor do the next two then. Forgets a step that did not end.
+  // At other steps this and the next two functions do nothing. Drops a step that did not end.
   void begin(int64_t step);
   void before_update();
   void end();
 
-  // Of the last step that was looked at, in the order in which the step made them.
+  // The records of the last observed step, in the order in which the step computed the tensors.
   const std::vector<LensRecord>& records() const { return records_; }
   // All gradients seen so far, of weights and of activations: static_scale(gradients().largest())
-  // is the static loss scale that they bear.
+  // is the largest static loss scale at which none of them overflows.
   const ExponentCounts& gradients() const { return gradients_; }
 
  private:
@@ -83,7 +84,7 @@ class Lens {
   const LensOptions options_;
   ParameterList parameters_;
   const optim::Optimizer& optimizer_;
-  std::unique_ptr<Watch> watch_;  // during a step that is looked at
+  std::unique_ptr<Watch> watch_;  // during an observed step
   std::vector<LensRecord> records_;
   ExponentCounts gradients_;
 };

@@ -58,7 +58,7 @@ std::string cells(const LensRow& row, const ExponentSpan& span, int y) {
   return out;
 }
 
-// Where f16 flushes, becomes subnormal, and overflows.
+// Lines at the exponents where f16 flushes, becomes subnormal and overflows.
 std::string borders(const ExponentSpan& span, int height) {
   const struct {
     int exponent;
@@ -77,7 +77,7 @@ std::string borders(const ExponentSpan& span, int height) {
   return out;
 }
 
-// The exponents below their columns.
+// Writes the exponents below their columns.
 std::string axis(const ExponentSpan& span, int y) {
   std::string out;
   for (int e = span.least; e <= span.most; ++e) {
@@ -96,7 +96,7 @@ std::string title_of(const std::string& kind) {  // "activation gradients"
   return title;
 }
 
-// What the shades mean.
+// The legend of the shades.
 std::string legend() {
   std::string out = "<p><svg width=\"420\" height=\"18\">";
   int x = 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kFirst = ExponentCounts::kLeast - 1, kExponents = ExponentCounts::kMost - kFirst + 1;
 
-// Adds a line to its row, and a line of a gradient to the scales.
+// Adds a line to its row; a line of a gradient is also added to the scales.
 void add_line(const nlohmann::json& line, LensRow& row, LensReport& report) {
   const double elements = line.at("elements");
   const auto add = [&](const char* name, double& to) {
@@ -69,7 +69,7 @@ std::string percent(double part, double whole) {
   return buffer;
 }
 
-// Darker for more: a character per decade of the share.
+// One character per decade of the share, darker for more.
 char shade(double share) {
   constexpr char kShades[] = " .:-=+*#@";
   if (share <= 0) {
@@ -86,7 +86,7 @@ std::string padded(std::string s, size_t width) {
   return s;
 }
 
-// A mark before an exponent where f16 changes: flushed, subnormal, normal, overflow.
+// True if a border of f16 is before this exponent: flushed, subnormal, normal, overflow.
 bool is_border(int e) { return e == -25 || e == -14 || e == 16; }
 
 std::string scale_text(const LensReport& report) {

@@ -1,12 +1,12 @@
-// What the lines of a lens (train/lens.h) say together: the steps of a run summed up per tensor, as
-// a heat map of layers and exponents in text or as one HTML file, and the static loss scale that
-// the gradients bear.
+// The report of a lens (train/lens.h): sums the steps of a run per tensor. It is a heat map of
+// layers and exponents, as text or as one HTML file, and the largest static loss scale that the
+// gradients allow.
 #pragma once
 #include <binade/train/lens.h>
 
 namespace binade::train {
 
-// A tensor, over all steps that were looked at.
+// A tensor, over all observed steps.
 struct LensRow {
   std::string kind, layer, tensor;
   double elements = 0, zeros = 0, nans = 0, infinities = 0;
@@ -29,16 +29,17 @@ struct LensReport {
   std::vector<LensScale> scales;
 };
 
-// Throws where the file cannot be read or a line is no record of a lens. A last line without its
-// end, of a run that was killed, is passed over.
+// Throws if the file cannot be read or a line is not a record of a lens. An incomplete last line,
+// left by a killed run, is ignored.
 LensReport read_lens(const std::string& file);
 
-// Drops the lines of steps from `first_step` on, where the file exists: they will come again.
+// Drops the lines of steps from `first_step` on, if the file exists: the resumed run writes them
+// again.
 void keep_lens_lines(const std::string& file, int64_t first_step);
 
-// For a terminal of any encoding.
+// Plain ASCII, for any terminal.
 std::string to_text(const LensReport& report);
-// One file without references to others.
+// One file that needs no other file.
 std::string to_html(const LensReport& report);
 
 // The exponents that the rows have, at most 64 of them from the top.
@@ -48,7 +49,7 @@ struct ExponentSpan {
 ExponentSpan span_of(const LensReport& report);
 // Elements of a row in exponent e; in the first of a span also those below it.
 double elements_at(const LensRow& row, const ExponentSpan& span, int e);
-// The shares of a row that decide its fate, as words: "flushed 1.2%, overflow 0.1%".
+// The effects of f16 on a row as text: "flushed 1.2%, overflow 0.1%".
 std::string effects_of(const LensRow& row);
 
 }  // namespace binade::train

@@ -31,10 +31,10 @@ std::string to_json(const EpochMetrics& metrics);
 class MetricsFile {
  public:
   MetricsFile() = default;  // keeps nothing
-  // Lines of epochs from `first_epoch` on, left by a run that is resumed from before, are dropped.
+  // Drops lines of epochs from `first_epoch` on: a run that resumes earlier writes them again.
   MetricsFile(std::string path, int64_t first_epoch);
   void add(const EpochMetrics& metrics);
-  // Writes the test accuracy into the last line, also where that is of an earlier process.
+  // Writes the test accuracy into the last line, also if an earlier process wrote that line.
   void set_test_accuracy(double accuracy);
 
  private:

@@ -1,5 +1,5 @@
 // Tensors by name, to and from safetensors files. Files hold logical row-major order, so PyTorch
-// reads them whatever the memory order here is.
+// can read them for every memory order here.
 #pragma once
 #include <binade/core/io/file_system.h>
 #include <binade/core/io/named_tensors.h>
@@ -17,7 +17,7 @@ NamedTensors load_tensors(const std::string& path);
 
 // Parameters and buffers of a model.
 void save_model(const std::string& path, const nn::Module& model);
-// All or nothing: a file that does not fit changes nothing.
+// Loads all or nothing: a file that does not fit changes nothing.
 void load_model(const std::string& path, nn::Module& model);
 
 // Writes the tensors into an open file, for checkpoints.

@@ -1,5 +1,5 @@
-// Ranks: what a run on several processes agrees on: sums of metrics, decisions, checkpoints. A run
-// of one process asks nobody.
+// Ranks: lets the processes of a run agree on sums of metrics, decisions and checkpoints. A run of
+// one process communicates with nobody.
 #pragma once
 #include <binade/core/io/named_tensors.h>
 #include <binade/data/loader.h>
@@ -13,7 +13,7 @@ namespace binade::train {
 
 class Ranks {
  public:
-  // No group, or one of a single rank: alone. The group outlives this.
+  // With no group, or a group of one rank, the process is alone. REQUIRES: the group outlives this.
   explicit Ranks(dist::Communicator* group)
       : group_(group && group->size() > 1 ? group : nullptr) {}
 
@@ -21,20 +21,20 @@ class Ranks {
   int rank() const { return group_ ? group_->rank() : 0; }
   int count() const { return group_ ? group_->size() : 1; }
   bool is_root() const { return rank() == 0; }
-  dist::Communicator* group() const { return group_; }  // null where alone
+  dist::Communicator* group() const { return group_; }  // null if alone
 
-  // Throws where the loader does not read this rank's shard. `equal_shards`: every rank takes the
-  // same steps.
+  // Throws if the loader does not read this rank's shard. `equal_shards`: every rank takes the same
+  // steps.
   void check_loader(const data::Loader& loader, const char* what, bool equal_shards) const;
 
-  // Collective from here on. All give every rank the same bits.
+  // The functions from here on are collective. All give every rank the same bits.
   std::vector<double> sum(const std::vector<double>& numbers) const;
   double largest(double number) const;
-  // Of rank 0.
+  // Returns the text of rank 0.
   std::string share(const std::string& text) const;
   std::map<std::string, std::string> share(const std::map<std::string, std::string>& fields) const;
   NamedTensors share(const NamedTensors& tensors) const;
-  // Every tensor becomes the mean over the ranks, in place. Floating dtypes.
+  // Replaces every tensor, in place, by its mean over the ranks. Floating dtypes.
   void average(const NamedTensors& tensors) const;
 
  private:

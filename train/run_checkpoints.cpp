@@ -160,7 +160,7 @@ void RunCheckpoints::save_best(const RunState& state, const NamedTensors& best) 
   }
 }
 
-// What a checkpoint holds; rank 0 reads it for all.
+// The content of a checkpoint; rank 0 reads it for all ranks.
 struct RunCheckpoints::Resumed {
   Fields fields;  // empty: there is no checkpoint
   NamedTensors model, optimizer, best;
@@ -193,7 +193,7 @@ RunCheckpoints::Resumed RunCheckpoints::read() {
 
 bool RunCheckpoints::resume(RunState& state, NamedTensors& best,
                             const std::function<void()>& to_full_precision) {
-  // Loads that can fail come before anything changes but the tensors that they set all or nothing.
+  // Loads that can fail come first; each of them changes all of its tensors or none.
   Resumed all = read();
   all.fields = ranks_.share(all.fields);
   if (all.fields.empty()) {

@@ -14,12 +14,13 @@ class RunCheckpoints {
  public:
   using Fields = std::map<std::string, std::string>;
 
-  // All outlive it. Rank 0 alone has a store, and only where the run has a directory.
+  // REQUIRES: the arguments outlive it. Only rank 0 has a store, and only if the run has a
+  // directory.
   RunCheckpoints(const TrainingParts& parts, const TrainerOptions& options, const Ranks& ranks);
 
   // Sets parts, random numbers and state from the newest checkpoint; false if there is none. `best`
-  // gets the best weights so far. Before tensors of a run in full precision are set,
-  // to_full_precision() is called. Collective.
+  // gets the best weights so far. If the run was in full precision, to_full_precision() is called
+  // before tensors are set. Collective.
   bool resume(RunState& state, NamedTensors& best, const std::function<void()>& to_full_precision);
   // REQUIRES: the ranks agree (TrainerRun::agree()). Collective.
   void save(const RunState& state);

@@ -7,7 +7,7 @@
 
 namespace binade::train {
 
-// An epoch under way.
+// The progress of the current epoch.
 struct RunProgress {
   int64_t epoch, batch;
   double loss;  // mean of the epoch so far

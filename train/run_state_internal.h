@@ -1,4 +1,4 @@
-// RunState: the numbers that a resumed run needs beside its tensors. Internal to train.
+// RunState: the numbers that a resumed run needs besides its tensors. Internal to train.
 #pragma once
 #include <binade/optim/optimizer.h>
 #include <binade/train/running_loss_internal.h>

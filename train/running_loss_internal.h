@@ -1,5 +1,5 @@
-// A sum of losses that does not make a device wait: on a GPU the losses of the last steps lie in a
-// buffer there, which is read when it is full or when somebody asks.
+// A sum of losses that does not make a device wait: on a GPU the losses of the last steps stay in a
+// buffer there, which is read when it is full or when total() is called.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -19,7 +19,7 @@ class RunningLoss {
     int64_t step;
     double loss;
   };
-  // The first loss that was not finite, among those that were read. Does not wait.
+  // The first loss that was not finite, among the losses that were read. Does not wait.
   const std::optional<BadLoss>& first_bad() const { return bad_; }
 
  private:

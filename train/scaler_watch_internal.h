@@ -1,8 +1,9 @@
-// ScalerWatch asks the loss scaler for the Trainer: how many steps were skipped, which samples an
-// overflow at the floor met, and whether the run goes on in full precision. Internal to train.
+// ScalerWatch asks the loss scaler for the Trainer: how many steps were skipped, which samples
+// caused an overflow at the floor, and whether the run continues in full precision. Internal to
+// train.
 //
-// On the CPU it asks at every step. On a device that is a wait, so it asks only now and then, at
-// steps that do not depend on the clock.
+// On the CPU it asks at every step. On a device each question is a wait, so it asks only at some
+// steps, which do not depend on the clock.
 #pragma once
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/scaler_notes.h>
@@ -16,21 +17,21 @@ namespace binade::train {
 
 class ScalerWatch {
  public:
-  // All outlive it. Without a scaler it does nothing.
+  // REQUIRES: the arguments outlive it. Without a scaler it does nothing.
   ScalerWatch(optim::LossScaler* scaler, const optim::Optimizer& optimizer, const Ranks& ranks,
               const RunDisplay& display)
       : scaler_(scaler), optimizer_(optimizer), ranks_(ranks), display_(display) {}
 
   // Notes the samples of a micro-batch; `full`: it completes the step.
   void begin_step(const data::Batch& batch, bool full);
-  // Whether the scaler is to be asked after this step: follow() is due.
+  // True if ask() must be called after this step.
   bool end_step(int64_t steps);
-  // Throws where a step met an overflow at the floor; says what there is to say.
+  // Throws if a step had an overflow at the floor. Prints the messages about skipped steps.
   void ask(int64_t steps);
-  // Whether the run shall go on in full precision from this step; warns then.
+  // True if the run must continue in full precision from this step on; then it warns.
   bool wants_full_precision(int64_t steps) const;
   void begin_full_precision();
-  // Adds step and samples to the error. `newest`: the step whose samples came last.
+  // Adds step and samples to the error. `newest` is the step of the last samples.
   void name_samples(optim::OverflowAtFloor& error, int64_t newest) const;
   std::string skipped_words(const RunState& state) const;  // "3/200, last in conv1"
 
@@ -40,7 +41,7 @@ class ScalerWatch {
   const Ranks& ranks_;
   const RunDisplay& display_;
   std::unique_ptr<optim::ScalerNotes> notes_;
-  // Samples of the step under way, and of steps that the scaler has not been asked about.
+  // Samples of the current step and of steps that the scaler was not yet asked about.
   std::vector<int64_t> samples_;
   std::vector<std::vector<int64_t>> unasked_;
 };

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kSignals[] = {SIGINT, SIGTERM};
 
-// Of the process, as signals are.
+// Signals belong to the process, so these variables do too.
 std::mutex mutex;
 int count = 0;  // StopSignals that exist
 struct sigaction before[2];
@@ -22,7 +22,7 @@ std::sig_atomic_t seconds() {
   return static_cast<std::sig_atomic_t>(now.tv_sec);
 }
 
-// Only what is safe in a handler.
+// Does only what is safe in a signal handler.
 void on_signal(int signal) {
   if (signal_noted == 0) {
     signal_noted = signal;

@@ -1,6 +1,7 @@
-// StopSignal: lets a run end in good order. While one exists, SIGINT and SIGTERM are noted instead
-// of ending the process; a further one a second later ends it as usual. (Sooner it may be the same
-// one again: a terminal tells every process of a job, and the launcher passes on what it gets.)
+// StopSignal: lets a run end cleanly. While one exists, SIGINT and SIGTERM are recorded and do not
+// end the process; another one more than a second later ends it as usual. (Before that it may be
+// the same signal twice: a terminal signals every process of a job, and the launcher forwards its
+// own.)
 #pragma once
 
 namespace binade::train {
@@ -13,7 +14,7 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // The signal that came since the first of those that exist was made, else 0.
+  // The signal received since the oldest existing StopSignal was made, else 0.
   int noted() const;
 
  private:

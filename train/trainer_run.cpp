@@ -33,8 +33,8 @@ NamedTensors copies(const NamedTensors& tensors) {
 constexpr const char* kFiniteModel =
     "the model is finite, so an op of the step made it: an AnomalyGuard in the step names it";
 
-// Ranks draw different random numbers while they train, as for dropout; rank 0 those of a run
-// alone, so that its generator is what a checkpoint holds.
+// Ranks draw different random numbers while they train, for example for dropout. Rank 0 draws the
+// numbers of a run on one process, so that a checkpoint can store its generator.
 class RankSeed {
  public:
   explicit RankSeed(int rank) : change_(static_cast<uint64_t>(rank) * 0x9E3779B97F4A7C15U) {
@@ -48,7 +48,7 @@ class RankSeed {
   uint64_t change_;
 };
 
-// How a model computes, for the metrics: "fp16", "bf16", else "fp32" or "fp64".
+// The precision of a model, for the metrics: "fp16", "bf16", else "fp32" or "fp64".
 std::string precision_of(const nn::Module& model) {
   const Precision precision = model.precision().value_or(Precision::full());
   if (precision.policy != Precision::kFull) {
@@ -106,8 +106,7 @@ void TrainerRun::check_options() const {
   }
 }
 
-// epochs
-// -------------------------------------------------------------------------------------------------
+// epochs ------------------------------------------------------------------------------------------
 
 void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
   ranks_.check_loader(train, "training", true);
@@ -137,7 +136,7 @@ void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
   write_lens_page();
 }
 
-// Lines of steps that a resumed run repeats are dropped.
+// Drops lines of steps that a resumed run repeats.
 void TrainerRun::open_lens() {
   if (options_.lens == 0) {
     return;
@@ -280,7 +279,7 @@ std::string TrainerRun::hash_of_state() const {
   return ranks_.is_root() ? state_hash(all) : std::string();
 }
 
-// Between calls of agree() an estimate from this rank's share.
+// Between calls of agree() it is an estimate from this rank's share.
 double TrainerRun::mean_loss() const {
   return state_.loss.total() * ranks_.count() /
          static_cast<double>(std::max<int64_t>(state_.samples, 1));
@@ -300,8 +299,7 @@ void TrainerRun::show_progress(const data::Loader& loader, double seconds, int64
                              .samples = samples});
 }
 
-// ranks
-// -------------------------------------------------------------------------------------------------
+// ranks -------------------------------------------------------------------------------------------
 
 // In the middle of an epoch the position counts batches of all ranks.
 void TrainerRun::check_position(const data::Loader& train) {
@@ -322,8 +320,8 @@ void TrainerRun::make_data_parallel() {
 }
 
 // Every rank gets the mean of the running statistics, and its share of the sum of losses, so that a
-// run which goes on and one that resumes are the same. Moving averages commute with the mean over
-// ranks: how often they are averaged makes no difference but in rounding.
+// continued run and a resumed run are the same. Moving averages commute with the mean over ranks,
+// so the number of times they are averaged changes only the rounding.
 void TrainerRun::agree() {
   if (!apart_) {
     return;
@@ -346,11 +344,10 @@ bool TrainerRun::asked_to_stop(const StopSignal& signal) {
   return stopped_by_ != 0;
 }
 
-// steps
-// -------------------------------------------------------------------------------------------------
+// steps -------------------------------------------------------------------------------------------
 //
-// Nothing here waits for a device: how a step ended is counted by the optimizer and moves the
-// schedule where it is known.
+// Nothing here waits for a device: the optimizer counts the outcome of a step on the device, and
+// the schedule advances there.
 
 // Returns true if the batch completed a step.
 bool TrainerRun::train_batch(const data::Batch& batch, bool last) {
@@ -429,13 +426,13 @@ optim::StepResult TrainerRun::step() {
   }
 }
 
-// A loss on the CPU is checked before backward, so the weights stay as they were.
+// A loss on the CPU is checked before backward, so the weights do not change.
 void TrainerRun::check_loss(const Tensor& loss, const data::Batch& batch, const Generator& random) {
   if (!watches_loss() || !loss.defined() || !loss.device().is_cpu() || loss.numel() != 1 ||
       std::isfinite(loss.item())) {
     return;
   }
-  // The step may hold collective calls: of several ranks one alone cannot run it again.
+  // The step may have collective calls, so one of several ranks cannot run it again alone.
   const std::string bad = ranks_.alone()
                               ? explain_bad_loss(parts_.model, options_.step, batch, random)
                               : first_bad_tensor(parts_.model);
@@ -445,8 +442,8 @@ void TrainerRun::check_loss(const Tensor& loss, const data::Batch& batch, const 
                    bad.empty() ? kFiniteModel : bad);
 }
 
-// Checks all losses so far, and reads those on a device. Without a bad loss the last update may
-// still have left weights that are not finite; no checkpoint may hold them.
+// Checks all losses so far, and reads those on a device. Even without a bad loss the last update
+// may have made weights that are not finite; no checkpoint may store them.
 void TrainerRun::check_losses() {
   if (!watches_loss()) {
     return;
@@ -467,7 +464,7 @@ Tensor TrainerRun::run_graph(const data::Batch& batch, optim::StepResult& result
   try {
     out = (*graph_)({batch.images, batch.labels});
   } catch (const Error& error) {
-    // Nothing ran on the device. If the step itself is wrong, it says so again now.
+    // Nothing ran on the device. If the step itself is wrong, it throws again now.
     give_up_graph(error.what());
     parts_.optimizer.zero_grad();
     return run_batch(batch, 1, result);

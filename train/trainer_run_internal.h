@@ -1,5 +1,5 @@
-// The run of a Trainer: its epochs and steps. Internal to train. It asks Evaluator, RunCheckpoints,
-// ScalerWatch and RunDisplay for the rest.
+// The run of a Trainer: its epochs and steps. Internal to train. Evaluator, RunCheckpoints,
+// ScalerWatch and RunDisplay do the rest.
 #pragma once
 #include <binade/core/tensor/create.h>
 #include <binade/optim/accumulation.h>
@@ -20,7 +20,7 @@ class TrainerRun {
   TrainerRun(const TrainerRun&) = delete;
   TrainerRun& operator=(const TrainerRun&) = delete;
 
-  // As Trainer's.
+  // As in Trainer.
   void fit(data::Loader& train, data::Loader* validation);
   Evaluation validate(data::Loader& loader);
   Evaluation test(data::Loader& loader);
@@ -51,7 +51,7 @@ class TrainerRun {
   void choose_graph(const data::Loader& train);
   void make_graph();
   void give_up_graph(const std::string& reason);
-  void follow_floor();  // goes on in full precision where the scaler asks for it
+  void follow_floor();  // goes to full precision if the scaler asks for it
   void go_on_in_full_precision();
   void end_epoch(data::Loader& train, data::Loader* validation, double seconds, int64_t samples);
   EpochMetrics metrics_of_epoch(const data::Loader& train, double seconds, int64_t samples) const;
@@ -76,8 +76,8 @@ class TrainerRun {
   std::string why_no_graph_;
   std::unique_ptr<Lens> lens_;
   bool resumed_ = false;
-  std::unique_ptr<dist::DistributedDataParallel> data_parallel_;  // null where alone
-  bool apart_ = false;  // ranks have sums and buffers that the others do not know
+  std::unique_ptr<dist::DistributedDataParallel> data_parallel_;  // null if alone
+  bool apart_ = false;  // sums and buffers differ between ranks
   int stopped_by_ = 0;
 };
 
