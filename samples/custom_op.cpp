@@ -1,6 +1,5 @@
-// An op of your own: scaled softsign, y = x / (s + |x|) with a learned scale s, here without
-// kernels, so that it runs on every device and in every dtype. docs/custom-ops.md explains each
-// line.
+// A custom op: scaled softsign, y = x / (s + |x|) with a learned scale s, here without kernels, so
+// that it runs on every device and in every dtype. docs/custom-ops.md explains each line.
 #include <binade/binade.h>
 
 #include <cstdio>
@@ -13,7 +12,7 @@ Tensor softsign(const Tensor& x_, const Tensor& s_) {
   auto [x, s] = kSoftsign.enter(x_, s_);  // cast as the precision policy asks
   Tensor y;
   {
-    const NoGradGuard plain;  // what happens inside is this op's business
+    const NoGradGuard plain;  // the ops inside are not recorded
     y = x / (s + abs(x));
   }
   return kSoftsign.record(
@@ -26,14 +25,14 @@ Tensor softsign(const Tensor& x_, const Tensor& s_) {
 
 int main() {
   manual_seed(0);
-  // 1. Is the gradient right? Against differences in f64, over an input that broadcasts.
+  // 1. Is the gradient right? Compared with differences in f64, with an input that broadcasts.
   Tensor x = randn({3, 5}, DType::f64), s = full({5}, 1.5, DType::f64);
   gradcheck([](const auto& in) { return softsign(in[0], in[1]); },
             {x.require_grad(), s.require_grad()});
   std::puts("gradcheck: passed");
 
   // 2. Under autocast it runs in the dtype of its class, like the ops of the library.
-  const Device device = Device::best();  // the GPU where there is one
+  const Device device = Device::best();  // the GPU if there is one
   const PrecisionScope scope(Precision::autocast(DType::bf16));
   Tensor w = randn({5, 5}).to(device).require_grad(), scale = ones({5}).to(device).require_grad();
   const Tensor y = softsign(matmul(randn({3, 5}).to(device), w), scale.to(DType::bf16));

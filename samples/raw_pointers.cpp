@@ -11,7 +11,7 @@
 
 using namespace binade;
 
-// Memory of this device; a pointer from cudaMalloc does as well.
+// Memory of this device; a pointer from cudaMalloc works as well.
 View on(Device device, const kernels::Workspace& memory, DType dtype, const Dims& sizes) {
   View view = view_of(memory.as<void>(), dtype, sizes);
   view.device = device;
@@ -20,7 +20,7 @@ View on(Device device, const kernels::Workspace& memory, DType dtype, const Dims
 
 int main() {
   constexpr int64_t kRows = 64, kInner = 32, kCols = 10;
-  const Device device = Device::best();  // the GPU where there is one
+  const Device device = Device::best();  // the GPU if there is one
   const kernels::Workspace a_memory(kRows * kInner * 2, device),
       b_memory(kInner * kCols * 2, device), y_memory(kRows * kCols * 2, device);
   const View a = on(device, a_memory, DType::f16, {kRows, kInner});

@@ -70,7 +70,7 @@ std::optional<optim::Schedule> make_schedule(const Flags& f, optim::Optimizer& o
                               : optim::Schedule(optim::Constant(optimizer));
 }
 
-// Parameters, gradients and the optimizer's states in this process.
+// Prints the sizes of parameters, gradients and optimizer states in this process.
 void announce_shards(const Flags& f, const ParameterList& parameters,
                      const optim::Optimizer& optimizer) {
   const int64_t bytes = parameters.arena()->bytes() + optimizer.state_bytes();
@@ -98,7 +98,7 @@ void announce(const Flags& f, const nn::Module& model, const Device& device,
   std::fflush(stdout);
 }
 
-// A run that a signal ended can go on.
+// Reports that a run was ended by a signal and how to continue it.
 int report_stop(const Flags& f, const train::Trainer& trainer, const dist::World& world) {
   world.log(text("stopped by signal ", trainer.stopped_by(), " after step ", trainer.steps(),
                  "; --run ", f.run, " --resume continues"));
@@ -114,8 +114,7 @@ void report_results(const Flags& f, const train::ClassifierData& data,
   std::printf("test accuracy: %.2f%%\n", 100 * accuracy);
 }
 
-// Whatever can be wrong with the input fails before the run directory is touched. Returns the exit
-// status.
+// Errors in the input are found before the run directory is touched. Returns the exit status.
 int run(Flags f) {
   set_threads(f.threads);
   dist::World world;

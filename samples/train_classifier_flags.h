@@ -25,7 +25,7 @@ struct Flags {
   bool resume = false, overwrite = false, momentum_given = false, sync_batch_norm = false;
 };
 
-// A number from low to high; unlike CLI::Range no nan.
+// A number from low to high; unlike CLI::Range it rejects nan.
 inline CLI::Validator within(double low, double high) {
   return CLI::Validator(
       [low, high](std::string& value) {
@@ -38,7 +38,7 @@ inline CLI::Validator within(double low, double high) {
       binade::text("FROM ", low, " TO ", high));
 }
 
-// Flags that the chosen others would leave without effect are mistakes.
+// A flag that has no effect with the other chosen flags is an error.
 inline void check_combinations(const CLI::App& app, const Flags& f) {
   auto only_with = [&app](const char* flag, bool works, const char* what) {
     check(works || app.get_option(flag)->count() == 0, flag, ": has no effect without ", what);
@@ -181,7 +181,7 @@ inline std::optional<optim::LossScaler> make_scaler(const Flags& f) {
                                : std::nullopt;
 }
 
-// Draws the images that stand in for missing --data, once per machine.
+// Without --data, generates the images, once per machine.
 inline void draw_data(Flags& f, dist::World& world) {
   f.data = "runs/glyphs-" + std::to_string(f.seed);
   f.augment = f.augment == "auto" ? "crop" : f.augment;  // a mirrored letter is another one
@@ -216,8 +216,8 @@ inline train::ClassifierData open_data(const Flags& f, const dist::World& world)
                                       .shard_count = world.size()});
 }
 
-// What a resumed run must share with the one before, the data's statistics included. Of the number
-// of ranks only the batch of all of them.
+// The settings that a resumed run must share with the run before, including the data's statistics.
+// Of the number of ranks only the batch of all ranks counts.
 inline std::map<std::string, std::string> settings_of(const Flags& f,
                                                       const train::ClassifierData& data,
                                                       const dist::World& world) {

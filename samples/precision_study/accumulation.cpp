@@ -36,7 +36,7 @@ struct Errors {
   double f16, f32;  // medians, relative
 };
 
-// Of `kRows` dot products: rows of a with vector b, both uniform in [0, 1) / sqrt(8).
+// The errors of `kRows` dot products: rows of a with vector b, both uniform in [0, 1) / sqrt(8).
 Errors errors_at(int64_t length, const Lab& lab) {
   const Tensor a = (rand({kRows, length}) * 0.35).to(DType::f16);
   const Tensor b = (rand({length, 1}) * 0.35).to(DType::f16);

@@ -50,7 +50,7 @@ Pictures read_pictures(const data::IdxDataset& dataset, int64_t count) {
 }
 
 // A language of 160 words: sentences of article, noun, verb, article, noun, some with adjectives.
-// Frequent words are more frequent by far, as in a real language.
+// Some words are much more frequent than others, as in a real language.
 class ToyLanguage {
  public:
   ToyLanguage() : random_(11, 0) {
@@ -76,7 +76,7 @@ class ToyLanguage {
   }
 
  private:
-  // One of `count` words from `first`, word i with a chance of about 1 / i.
+  // One of `count` words from `first`, word i with a probability of about 1 / i.
   const std::string& word(uint32_t first, uint32_t count) {
     return words_[first + random_.next_below(1 + random_.next_below(count))];
   }

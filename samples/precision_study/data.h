@@ -1,5 +1,5 @@
-// What the experiments train on: small pictures of glyphs and a text of a toy language, both drawn
-// by the program from a seed, or files of the user's.
+// The training data of the experiments: small pictures of glyphs and a text of a toy language, both
+// generated from a seed, or the user's files.
 #pragma once
 #include <binade/binade.h>
 
@@ -30,12 +30,12 @@ struct Text {
   std::vector<int64_t> train, test;
 };
 
-// Reads or draws each set when it is first asked for.
+// Reads or generates each set at its first use.
 class Data {
  public:
-  // `directory`: empty, or where idx files (also in mnist/ or fashion-mnist/) and input.txt (also
-  // in tinyshakespeare/) are looked for. What is not there is drawn; a directory with neither is
-  // an error. Sets are on the CPU; `device` is where models are trained on them.
+  // `directory` is empty or has idx files (also in mnist/ or fashion-mnist/) and input.txt (also in
+  // tinyshakespeare/). A set that is not there is generated; a directory with neither is an error.
+  // Sets are on the CPU; models are trained on `device`.
   Data(const std::string& directory, Device device);
   Device device() const { return device_; }
   const PictureSet& pictures();

@@ -1,5 +1,5 @@
 // An experiment: a claim of Micikevicius et al., "Mixed Precision Training" (ICLR 2018), and a
-// function that puts it to the test at small scale.
+// function that tests it at small scale.
 #pragma once
 #include "report.h"
 #include "tasks.h"
@@ -8,7 +8,7 @@ namespace study {
 
 struct Lab {
   Data& data;
-  // The mechanism that the claim is about is switched off: the checks must notice.
+  // True if the mechanism of the claim is switched off: the checks must then fail.
   bool broken = false;
 };
 

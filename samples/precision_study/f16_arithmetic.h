@@ -1,4 +1,5 @@
-// Arithmetic whose every result is rounded to f16: what Binade's kernels do not do. For comparison.
+// Arithmetic that rounds every result to f16, for comparison. Binade's kernels do not compute like
+// this.
 #pragma once
 #include <binade/kernels/base/half.h>
 

@@ -1,4 +1,4 @@
-// Where gradients lie on the axis of exponents, as in Figures 2b and 3 of the paper.
+// The exponents of gradients, as in Figures 2b and 3 of the paper.
 #include <cmath>
 
 #include "experiment.h"
@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kSteps = 500, kEvery = 50;
 constexpr int kSmallest = -24;  // the exponent of f16's smallest subnormal
 constexpr double kZeros = 0.3, kLostUnscaled = 0.02, kLostScaled = 0.005;
-// The constructed case: a loss as small as one that is averaged over 2^8 times as many terms.
+// The constructed case: the loss is as small as a mean over 2^8 times as many terms.
 constexpr double kLossFactor = 0x1p-8, kAsPublished = 0.03;
 
 std::vector<std::string> row(const std::string& name, const ExponentCounts& counts) {

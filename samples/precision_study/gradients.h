@@ -1,4 +1,4 @@
-// Which share of counted gradients (core/observe/exponents.h) f16 cannot hold.
+// The share of counted gradients (core/observe/exponents.h) that f16 cannot represent.
 #pragma once
 #include "plot.h"
 #include "training.h"
@@ -6,7 +6,7 @@
 namespace study {
 
 double zeros_of(const ExponentCounts& counts);  // share of all
-// Shares of those that are not zero.
+// Shares of the gradients that are not zero.
 double below(const ExponentCounts& counts, int exponent);      // magnitudes below 2^exponent
 double flushed(const ExponentCounts& counts, double scale);    // times `scale` zero in f16
 double overflown(const ExponentCounts& counts, double scale);  // times `scale` infinite in f16

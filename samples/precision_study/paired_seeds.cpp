@@ -1,4 +1,4 @@
-// f32 against mixed over pairs of runs that share everything but the precision.
+// f32 against mixed over pairs of runs that differ only in the precision.
 #include <cmath>
 
 #include "experiment.h"

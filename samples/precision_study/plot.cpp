@@ -16,7 +16,7 @@ std::string format(const char* form, double value) {
   return text;
 }
 
-// Escaped, with the exponents of powers ("2^-24") between the two tags.
+// The escaped text, with the exponents of powers ("2^-24") between the two tags.
 std::string with_powers(const std::string& text, const char* begin, const char* end) {
   const std::string plain = escaped(text);
   std::string out;
@@ -32,7 +32,7 @@ std::string with_powers(const std::string& text, const char* begin, const char* 
   }
   return out;
 }
-// Raised by hand: SVG has no markup for it that all browsers draw alike.
+// Exponents are raised by coordinates: SVG has no markup for them that all browsers draw alike.
 std::string svg_text(const std::string& text) {
   return with_powers(text, "<tspan dy=\"-4\" font-size=\"11\">", "</tspan>");
 }

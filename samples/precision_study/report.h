@@ -1,4 +1,4 @@
-// What an experiment hands in: checks with their bounds, tables, plots and remarks.
+// The result of an experiment: checks with their bounds, tables, plots and remarks.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace study {
 
-// A number that must lie in [low, high]; one that is not a number does not.
+// A number that must be in [low, high]; NaN fails the check.
 struct Check {
   std::string what;
   double value;

@@ -1,4 +1,4 @@
-// Which updates an f16 weight does not feel.
+// Which updates do not change an f16 weight.
 #include <cmath>
 #include <map>
 
@@ -16,8 +16,8 @@ bool swallowed(half weight, double update) {
   return half(static_cast<double>(weight) - update).bits == weight.bits;
 }
 
-// The share of all normal f16 weights (as far as the sum stays in range) that do not feel an
-// update of |w| / ratio, upwards and downwards.
+// The share of all normal f16 weights (as far as the sum stays in range) that an update of |w| /
+// ratio, upwards or downwards, does not change.
 double swallowed_share(double ratio) {
   int64_t of = 0, hits = 0;
   for (uint16_t bits = 0x3000; bits < 0x7000; ++bits) {  // 2^-3 to 2^13: every significand
@@ -40,8 +40,9 @@ struct Lost {
   }
 };
 
-// One step's non-zero updates lr g of plain SGD: how many an f16 copy of the weights swallows, and
-// how many what the optimizer keeps (a master, or the f16 weight itself).
+// One step's non-zero updates lr g of plain SGD: how many of them do not change an f16 copy of the
+// weights, and how many do not change the value that the optimizer keeps (a master, or the f16
+// weight itself).
 Lost count_lost(const Moment& moment) {
   Lost lost;
   std::map<std::string, Tensor> masters;

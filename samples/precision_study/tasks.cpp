@@ -31,7 +31,7 @@ std::vector<Batch> test_pictures(const Pictures& test) {
   return batches;
 }
 
-// Rows of text that begin at the given places; y is what follows each character.
+// Rows of text that begin at the given places; y holds the character after each one.
 Batch text_rows(const std::vector<int64_t>& text, const std::vector<size_t>& starts) {
   const auto rows = static_cast<int64_t>(starts.size());
   Batch batch{empty({rows, kContext}, DType::i64), empty({rows * kContext}, DType::i64)};
@@ -68,8 +68,9 @@ std::vector<Batch> test_text(const std::vector<int64_t>& text) {
 // Values of one picture.
 int64_t pixels(const Pictures& pictures) { return pictures.images.numel() / pictures.count(); }
 
-// Of a picture: the sum of the squares of its values. Gradients of the first layer go with its
-// root, and so do what they change, so a stable step goes with its inverse.
+// The mean over pictures of the sum of their squared values. Gradients of the first layer are
+// proportional to its root, and so is their effect on the output, so a stable step is proportional
+// to its inverse.
 double mean_energy(const Pictures& pictures) {
   return sum(pictures.images * pictures.images).item() / static_cast<double>(pictures.count());
 }

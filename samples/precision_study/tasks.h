@@ -1,4 +1,4 @@
-// A task: a model to make, batches to draw, a test set, and what counts as good.
+// A task: a model to make, batches to draw, a test set, and the measure of success.
 #pragma once
 #include <functional>
 

@@ -1,4 +1,4 @@
-// f32 masters: what they are for, as in Figure 2a of the paper.
+// The purpose of f32 masters, as in Figure 2a of the paper.
 #include "experiment.h"
 #include "training.h"
 

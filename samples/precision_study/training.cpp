@@ -48,8 +48,8 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const ParameterList& list, cons
       list, optim::SGDOptions{.lr = lr, .momentum = recipe.momentum, .weight_decay = recipe.decay});
 }
 
-// A dynamic scale finds its place within a short run: it starts at 2^16 and grows after 500 steps.
-// At its floor it leaves steps out, so that a run that cannot work goes on to its bad end.
+// The dynamic scale starts at 2^16 and grows after 500 steps, so that it adapts within a short run.
+// At its floor it skips steps, so that a run that cannot work still runs to its end.
 optim::LossScaler make_scaler(const Recipe& recipe) {
   if (recipe.loss_scale == kDynamic) {
     return optim::LossScaler({.growth_interval = 500, .at_floor = optim::AtFloor::skip});
@@ -57,7 +57,7 @@ optim::LossScaler make_scaler(const Recipe& recipe) {
   return optim::LossScaler::fixed(recipe.loss_scale);
 }
 
-// The lens on the gradients of a run, if its recipe wants it.
+// The lens on the gradients of a run, if its recipe asks for it.
 class GradientLens {
  public:
   GradientLens(const ParameterList& list, const optim::Optimizer& optimizer, const Recipe& recipe) {

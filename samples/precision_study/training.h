@@ -1,4 +1,4 @@
-// Training runs: one loop for all experiments, and what is measured of it.
+// Training runs: one loop for all experiments, and its measurements.
 #pragma once
 #include "tasks.h"
 
@@ -17,7 +17,7 @@ struct Recipe {
   int64_t steps = 300;
   uint64_t seed = 1;
   int64_t lens = 0;  // steps between looks of the exponent lens at gradients; 0: none
-  // Makes gradients smaller or larger without another change: the loss is multiplied by it and lr
+  // Makes gradients smaller or larger and changes nothing else: the loss is multiplied by it and lr
   // divided. With SGD and a power of two an f32 run is the same bit for bit.
   double loss_factor = 1;
 };
@@ -32,13 +32,13 @@ struct Run {
   int64_t saved_bytes = 0;  // kept for backward at the end of a forward
   int64_t peak_bytes = 0;   // most memory in use, above what was before the run
 
-  // True gradients, of the steps that the lens looked at.
+  // The true gradients of the steps that the lens observed.
   ExponentCounts activation_gradients = {}, weight_gradients = {};
 
   double end_loss() const;  // mean over the last tenth of the steps
 };
 
-// After each backward, before the step: what an experiment looks at.
+// The state that an experiment reads after each backward, before the step.
 struct Moment {
   int64_t step;
   nn::Module& model;
@@ -48,7 +48,7 @@ using Look = std::function<void(const Moment&)>;
 
 Run train_model(const Task& task, const Recipe& recipe, const Look& look = {});
 
-// The means over windows of `width` steps, at the steps where they end: a curve that can be read.
+// The means over windows of `width` steps, at the last step of each window: a smooth curve.
 struct Curve {
   std::vector<double> x, y;
 };
