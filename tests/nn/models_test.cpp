@@ -47,7 +47,7 @@ TEST(ResNet, Runs) {
   EXPECT_EQ(large(randn({1, 3, 64, 64})).sizes(), (Dims{1, 5}));
 }
 
-// Plain gradient descent on one batch, by hand: the optimizers live in another library.
+// Plain gradient descent on one batch: the optimizers are in another library.
 TEST(CNN, LearnsABatch) {
   manual_seed(5);
   CNN net({.classes = 3, .height = 12, .width = 12, .dropout = 0});

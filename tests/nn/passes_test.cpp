@@ -1,4 +1,4 @@
-// Modules that run in one pass with their neighbours give what they give apart.
+// Modules that run in one pass with their neighbours give the same results as separate modules.
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/observer.h>
 #include <binade/core/ops.h>
@@ -19,7 +19,7 @@
 namespace binade::nn {
 namespace {
 
-// A user's module: another function than its base class, and a count of its calls.
+// A user's module: it computes another function than its base class and counts its calls.
 template <class M>
 class Own : public M {
  public:
@@ -52,7 +52,7 @@ void add_layers(Sequential& model) {
   model.add<Linear>({.in = 7, .out = 5});
 }
 
-// While one exists every op has a pass of its own, for an observer looks.
+// While one exists, every op is a separate pass, because an observer is registered.
 class Apart : public OpObserver {
  public:
   explicit Apart(bool apart) {
@@ -122,7 +122,7 @@ TEST(Passes, EvaluationWithGradientsIsTheSameBits) {
   EXPECT_EQ(apart.gradients, together.gradients);
 }
 
-// A norm in the tiles of its convolution is rounded less often.
+// A norm in the epilogue of its convolution is rounded less often.
 TEST(Passes, EvaluationIsAsClose) {
   const Values apart = run(true, false, false), together = run(false, false, false);
   ASSERT_EQ(apart.y.size(), together.y.size());
@@ -157,7 +157,7 @@ TEST(Passes, ResidualOfAnyOrder) {
   EXPECT_THROW(Fusion::run({.first = conv, .norm = &narrow}, x), Error);
 }
 
-// A subclass with a forward() of its own is called, whatever stands beside it.
+// A subclass with its own forward() is called, whatever modules are next to it.
 
 enum class Mode : uint8_t { training, evaluation, inference };
 constexpr Mode kModes[] = {Mode::training, Mode::evaluation, Mode::inference};
@@ -312,7 +312,7 @@ TEST(Passes, OverriddenForwardRunsInModels) {
   }
 }
 
-// A rule for relu that names its place in a Sequential is followed: relu is a module of its own.
+// A rule for relu that names its place in a Sequential is followed: relu is a separate module.
 TEST(Passes, RuleForAReluOfASequentialIsFollowed) {
   Sequential model;
   model.add<Linear>({.in = 4, .out = 5});

@@ -89,8 +89,8 @@ TEST(MultiheadAttention, LayoutsOtherSizesAndDropout) {
   EXPECT_THROW(layer(randn({5, 8})), Error);
 }
 
-// PyTorch's two meanings: of the layer a bool mask is true where attention is not allowed, of the
-// op where a key takes part; a floating mask is added to the scores by both.
+// PyTorch's two meanings: in the layer a bool mask is true where attention is not allowed, in the
+// op where a key takes part. Both add a floating mask to the scores.
 TEST(MultiheadAttention, ABoolMaskIsTrueWhereMasked) {
   manual_seed(8);
   MultiheadAttention layer({.embed = 6, .heads = 2, .batch_first = true});
@@ -114,7 +114,7 @@ TEST(MultiheadAttention, ABoolMaskIsTrueWhereMasked) {
     EXPECT_LT(largest_difference(masked.first, causal.first), 1e-5);
     EXPECT_LT(largest_difference(masked.second, causal.second), 1e-5);
   }
-  // One mask per sample; everyone sees itself.
+  // One mask per sample; every position attends to itself.
   const Tensor itself = cast(from_values({1, 0, 0, 0, 0,  //
                                           0, 1, 0, 0, 0,  //
                                           0, 0, 1, 0, 0,  //
@@ -133,7 +133,7 @@ TEST(MultiheadAttention, ABoolMaskIsTrueWhereMasked) {
             1e-5);
 }
 
-// A tiny rate of dropout keeps nearly everything.
+// A very small dropout rate keeps almost all weights.
 TEST(MultiheadAttention, DropoutKeepsTheRest) {
   manual_seed(3);
   MultiheadAttention layer({.embed = 4, .heads = 2, .dropout = 1e-7});

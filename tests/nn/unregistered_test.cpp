@@ -1,5 +1,5 @@
 // A module that runs in the forward of another one without being registered there: one warning, and
-// none where it is meant.
+// none if it is intended.
 #include <binade/core/autograd/recompute.h>
 #include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
@@ -24,7 +24,7 @@ class Warnings {
   WarningHandler before_;
 };
 
-// Runs `inner` after a layer of its own, and registers it or not.
+// Runs `inner` after its own layer, and registers it or not.
 class Outer : public Module {
  public:
   explicit Outer(Module& inner, bool registers = false) : inner_(inner) {
@@ -144,7 +144,7 @@ TEST(UnregisteredModule, NoFalseAlarms) {
   EXPECT_TRUE(warnings.texts.empty()) << warnings.texts[0];
 }
 
-// An exception leaves nothing behind.
+// After an exception no state is left.
 TEST(UnregisteredModule, AnErrorEndsTheForward) {
   Net net;
   Outer outer(net, true);

@@ -1,5 +1,5 @@
-// Array: row-major values in double. The references of the op table compute with these, naively and
-// without any code of the engine but Dims.
+// Array: row-major values in double. The references of the op table compute with these, with simple
+// loops and no code of the engine except Dims.
 #pragma once
 #include <binade/kernels/base/dims.h>
 #include <binade/kernels/base/dtype.h>

@@ -23,8 +23,7 @@ double largest_magnitude(const Array& x);
 // True if got equals expected within the tolerance; equal infinities and NaN match.
 bool close(double got, double expected, double tolerance);
 
-// True if the op's name, or the name of its family, is in the error's first words, before the
-// colon.
+// True if the op's name, or the name of its family, is in the error's text before the colon.
 bool names_op(const Error& error, const OpRow& row);
 
 }  // namespace binade::op_table

@@ -190,7 +190,7 @@ Array conv2d_of(const Arrays& in, const Conv2dOptions& g) {
   });
 }
 
-// 32 channels into 32 where nothing is grouped, images of 56 x 56.
+// 32 channels to 32 channels if there are no groups, images of 56 x 56.
 Shapes timed_conv2d(const Shapes& shapes, int64_t groups) {
   const Dims& w = shapes[1];
   const int64_t channels = 32 / groups * groups, per_group = w[1] == 1 ? 1 : channels / groups;
@@ -220,8 +220,8 @@ OpRow conv2d_row(const std::string& attributes, const Conv2dOptions& g,
   return row;
 }
 
-// Winograd on odd sizes, few channels and tiles that images clip. What |A^T|, |G| and |B^T| make of
-// equal magnitudes is at most 63 times their sum, in every direction.
+// Winograd on odd sizes, few channels and tiles that images clip. |A^T|, |G| and |B^T| amplify the
+// sum of equal magnitudes by at most 63, in every direction.
 OpRow winograd_row() {
   OpRow row = conv2d_row("3x3 padding 1, 0 bias Winograd", {.padding = {1, 0}},
                          {{{2, 3, 5, 4}, {4, 3, 3, 3}, {4}},

@@ -154,7 +154,7 @@ TEST_P(GradientTwice, SameTensor) {
       continue;
     }
     for (const std::vector<Layout>& layouts : gradient_layouts(shapes)) {
-      // At a tie, which x has with itself, maximum and minimum halve the gradient.
+      // x with itself is a tie, where maximum and minimum halve the gradient.
       check_gradient(row, make_sample(row, shapes, layouts, DType::f64, 3001), {.twice = true});
     }
   }

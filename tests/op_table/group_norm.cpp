@@ -45,7 +45,7 @@ Dims last_of(const Dims& at, int trailing) {
   return last;
 }
 
-// Over the last dimensions, as many as the weight has; in: x, weight, bias.
+// Normalises over the last dimensions, as many as the weight has. Inputs: x, weight, bias.
 Array row_norm_of(const Arrays& in, int trailing, bool with_mean) {
   const Array& x = in[0];
   const Array unit = normalized(x, with_mean, [&](const Dims& at) {

@@ -1,4 +1,4 @@
-// Rows of interpolate: every mode, larger, smaller and equal sizes.
+// Rows of interpolate: every mode; larger, smaller and equal sizes.
 #include <tests/op_table/move_row.h>
 
 #include <binade/core/ops/interpolate.h>

@@ -113,7 +113,7 @@ OpRow split_row() {
   return row;
 }
 
-// Each input element occurs once per summed dimension: the gradient's way back from a broadcast.
+// sum_to is the gradient of a broadcast.
 OpRow sum_to_row() {
   OpRow row;
   row.name = "sum_to";

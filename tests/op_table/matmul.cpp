@@ -1,4 +1,4 @@
-// Rows of matrix products beside matmul and linear: bmm, addmm, outer, einsum, and the forms of
+// Rows of matrix products besides matmul and linear: bmm, addmm, outer, einsum, and the forms of
 // matmul with vectors and batches that broadcast.
 #include <tests/op_table/op_table.h>
 

@@ -22,7 +22,7 @@ inline OpRow move_row(const std::string& name, const std::string& attributes,
   return row;
 }
 
-// Same order of elements, other sizes.
+// The same elements in the same order, with other sizes.
 inline Array renamed(const Array& x, const Dims& sizes) { return {sizes, x.values}; }
 
 inline ErrorCase fails(const char* what, const std::function<void()>& run) { return {what, run}; }

@@ -63,8 +63,9 @@ struct OpRow {
   // integer-exact and error-bound tests.
   std::function<int64_t(const Shapes&)> depth = {};
   std::vector<Shapes> exact_shapes = {};
-  // If another algorithm than the plain sum computes the results: its provider (conv2d_provider.h),
-  // and how much its transforms can amplify the terms of a sum and with them its rounding errors.
+  // Set if another algorithm than the plain sum computes the results: its provider
+  // (conv2d_provider.h), and the factor by which its transforms can amplify the terms of a sum and
+  // their rounding errors.
   const char* algorithm = nullptr;
   bool fast = false;  // runs in mode fast (math_mode.h), all other rows in precise
   double amplification = 1;
@@ -77,7 +78,8 @@ struct OpRow {
   std::vector<ErrorCase> errors = {};
 };
 
-// The shapes with the first dimension of the first input made so long that it has 2^20 elements.
+// The shapes, with the first dimension of the first input extended until the input has 2^20
+// elements.
 inline Shapes lengthened(Shapes shapes) {
   Dims& first = shapes[0];
   if (first.size() > 0 && element_count(first) > 0) {

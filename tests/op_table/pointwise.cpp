@@ -1,4 +1,4 @@
-// Rows of the pointwise ops. Those of the ops that kernels/pointwise/pointwise.h lists are made
+// Rows of the pointwise ops. The rows of the ops that kernels/pointwise/pointwise.h lists are made
 // from the cases of tests/kernels/pointwise.
 #include <tests/kernels/pointwise/binary_cases.h>
 #include <tests/kernels/pointwise/unary_cases.h>
@@ -17,8 +17,7 @@ using kernels::Binary;
 using kernels::Unary;
 using UnaryOp = std::function<Tensor(const Tensor&)>;
 
-// The public op of this name, with the default of its option; none for the operations that have no
-// op of their own.
+// The public op of this name, with the default of its option; none for operations without an op.
 UnaryOp plain_op(Unary op) {
   switch (op) {
 #define BINADE_CASE(name, ...) \
@@ -134,7 +133,7 @@ void append_with_numbers(std::vector<OpRow>& rows) {
   rows.push_back(row);
 }
 
-// The mask depends on the seed and the number of elements only, so ones show it.
+// The mask depends on the seed and the number of elements only, so an input of ones shows it.
 OpRow dropout_row() {
   const auto seeded = [](const Tensor& x) {
     manual_seed(11);

@@ -64,7 +64,7 @@ struct FollowsClasses : OpObserver {
       return;
     }
     const DType wanted = expected_input(event.op.op_class, precision, widest);
-    // Statistics and parameters of norms are f32 whatever x is; class weights are no operands.
+    // Statistics and parameters of norms are f32 for every x; class weights are not operands.
     const Tensor& x = *event.inputs[0];
     if (x.defined() && is_floating(x.dtype())) {
       EXPECT_EQ(x.dtype(), wanted) << "first input of " << event.op.name;
@@ -208,8 +208,8 @@ TEST(OpClasses, TheTableIsWhatRuns) {
       run_with_gradient(row, sample, random_upstream(outputs, 1));
     }
   }
-  // Those that no row can reach: between devices, under a policy, of recompute(), and feedforward,
-  // which is three ops while an observer looks.
+  // Ops that no row can reach: transfers between devices, casts of a policy, recompute(), and
+  // feedforward, which is three ops while an observer is registered.
   std::vector<std::string> missing;
   for (const auto& [name, op_class] : table()) {
     if (std::find(seen.ran.begin(), seen.ran.end(), name) == seen.ran.end()) {

@@ -90,7 +90,7 @@ std::vector<ErrorCase> window_errors(Pool pool) {
   };
 }
 
-// The options with the stride that the op takes where none is given: the kernel, as in PyTorch.
+// The options with the op's default stride: the kernel, as in PyTorch.
 Pool2dOptions with_stride(Pool2dOptions g) {
   for (int i = 0; i < 2; ++i) {
     g.stride[i] = g.stride[i] == Pool2dOptions::kSameAsKernel ? g.kernel[i] : g.stride[i];

@@ -20,14 +20,15 @@ const char* to_string(Layout layout);
 // True if the layout differs from contiguous for these sizes.
 bool applies(Layout layout, const Dims& sizes);
 Dims base_sizes(Layout layout, const Dims& sizes);
-// The view of a base, by the engine's differentiable shape ops, and what it must hold.
+// The view of a base, by the engine's differentiable shape ops, and its expected values.
 Tensor present(Layout layout, const Tensor& base, const Dims& sizes);
 Array present(Layout layout, const Array& base, const Dims& sizes);
 
 const Domain& domain_of(const OpRow& row, size_t input);
 
 // Every layout for all inputs, and two mixtures; the first one is contiguous. In f16 and bf16 the
-// gradient of an expanded base is a sum of rounded gradients, whose error is not the op's.
+// gradient of an expanded base is a sum of rounded gradients, whose error does not come from the
+// op.
 std::vector<std::vector<Layout>> layout_choices(const Shapes& shapes, bool expansions = true);
 
 struct Sample {
@@ -38,8 +39,8 @@ struct Sample {
   std::string label;  // reproduces the sample: op, shapes, layouts, dtype, seed
 };
 
-// Draws all inputs of a row; layout i is that of input i. `integers` draws small integers instead
-// of values of the domains.
+// Draws all inputs of a row; layout i is for input i. `integers` draws small integers instead of
+// values of the domains.
 Sample make_sample(const OpRow& row, const Shapes& shapes, const std::vector<Layout>& layouts,
                    DType dtype, uint64_t seed, bool integers = false);
 

@@ -16,7 +16,7 @@ OpRow reshape_row(const Dims& wanted, const Dims& sizes, const std::vector<Shape
   return row;
 }
 
-// To where the tensor is, and to the CPU: the two that every build has.
+// Transfers to the tensor's own device and to the CPU: every build has these two.
 void append_transfers(std::vector<OpRow>& rows) {
   rows.push_back(move_row(
       "to_device", "its own", {{{4, 6}}, {{2, 3, 4}}, {{}}, {{0, 3}}},
@@ -264,7 +264,7 @@ void append_conversions(std::vector<OpRow>& rows) {
                           {{{2, 3, 2, 4}}, {{2, 3, 4}}, {{2, 1, 3, 2, 2}}, {{0, 2, 3, 3}}},
                           channels_last, same));
   add_errors(rows.back(), {fails("two dims", [] { channels_last(ones({3, 4})); })});
-  // There and back: to f64 nothing is lost, so the result is the input in any dtype.
+  // A cast to f64 and back loses nothing, so the result is the input in every dtype.
   rows.push_back(move_row(
       "cast", "to f64 and back", any,
       [](const Tensor& x) { return cast(cast(x, DType::f64), x.dtype()); }, same));

@@ -1,5 +1,5 @@
-// Rows of the ops that look along one dimension: max and min with indices, argmax and argmin, sort,
-// topk, cumsum and cumprod.
+// Rows of the ops along one dimension: max and min with indices, argmax and argmin, sort, topk,
+// cumsum and cumprod.
 #include <tests/op_table/op_table.h>
 
 #include <binade/core/ops/sort.h>
@@ -56,7 +56,7 @@ Arrays along(const Array& x_, int dim_, bool keepdim, const LineFunction& f) {
   return outputs;
 }
 
-// The first k of a line sorted stably, and where they were.
+// The first k elements of a stably sorted line, and their indices.
 std::vector<Line> sorted(const Line& line, size_t k, bool descending) {
   std::vector<size_t> order(line.size());
   std::iota(order.begin(), order.end(), 0);

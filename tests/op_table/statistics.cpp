@@ -15,7 +15,7 @@ using Values = std::vector<double>;
 using Statistic = std::function<double(const Values&)>;
 using Reduction = std::function<Tensor(const Tensor&, const Dims&, bool)>;
 
-// f of the elements that each result is made of.
+// Applies f to the elements of each result.
 Array reduced(const Array& x, const Dims& dims, bool keepdim, const Statistic& f) {
   std::vector<bool> gone(size_t(x.dim()), dims.empty());
   for (int64_t dim : dims) {
@@ -127,7 +127,7 @@ const std::vector<Case>& plain_cases() {
 }
 
 void append_spreads(std::vector<OpRow>& rows) {
-  // Lines that no layout makes constant: there std has no derivative.
+  // No layout makes a line of these constant, since there std has no derivative.
   const std::vector<Case> cases = {{{}, false, {{{4, 6}}, {{2, 3, 2, 2}}, {{2, 1, 3, 2, 2}}}},
                                    {{1}, true, {{{2, 5, 3}}, {{3, 9, 2, 2}}}},
                                    {{0, 1}, false, {{{4, 3, 2}}, {{2, 3, 2, 2}}}}};

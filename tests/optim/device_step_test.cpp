@@ -252,8 +252,8 @@ TEST(DeviceStep, AccumulatesOneScaleOverAWindow) {
   }
 }
 
-// One scaler, two optimizers, as for a generator and its critic: the first step changes the scale,
-// and the gradients of the second still have the old one.
+// One scaler and two optimizers, as for a generator and its critic: the first step changes the
+// scale, and the gradients of the second still have the old one.
 TEST(DeviceStep, GradientsOfAnotherOptimizerKeepTheirScale) {
   manual_seed(5);
   TestParameters parameters({{"a", {2}}, {"b", {2}}});

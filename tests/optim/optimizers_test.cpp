@@ -207,7 +207,7 @@ TEST(Optimizers, StateRoundTripContinuesBitIdentically) {
   }
 }
 
-// A parameter's update is bit-identical whatever its neighbours in the arena are.
+// A parameter's update has the same bits for all neighbours in the arena.
 TEST(Optimizers, LayerwiseStepsOfAParameterDoNotDependOnTheOthers) {
   const std::vector<ParameterSpec> specs = {{"a", {128}}, {"b", {97, 130}}, {"c", {256}}};
   for (const auto& name : {"lamb", "lars"}) {

@@ -14,7 +14,8 @@ namespace binade::optim {
 namespace {
 
 constexpr int kBackoffs = 40;  // from 2^16 to 2^-24
-// One storm is as long everywhere; where kernels are executed on the host the others are shorter.
+// One storm has this length on every device; the others are shorter if kernels are executed on the
+// host.
 constexpr int kLong = 2000;
 const int kUsual = kernels::every_combination() ? kLong : 60;
 

@@ -20,7 +20,7 @@ struct ParameterSpec {
   bool channels_last = false;
 };
 
-// Owns the tensors behind a ParameterList; values are standard normal.
+// Owns the tensors of a ParameterList; values are standard normal.
 class TestParameters {
  public:
   explicit TestParameters(const std::vector<ParameterSpec>& specs, bool masters = false,

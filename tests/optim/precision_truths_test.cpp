@@ -1,4 +1,5 @@
-// The facts behind mixed precision training, shown with real f16 numbers and real backward passes.
+// The facts that mixed precision training is based on, shown with real f16 numbers and real
+// backward passes.
 #include <binade/optim/accumulation.h>
 #include <binade/optim/adamw.h>
 #include <binade/optim/loss_scaler.h>

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kClip = 0.37;  // a factor that is no power of two
 
-// A model and what trains it, the same from each seed.
+// A model with its optimizer and scaler; a seed gives the same one each time.
 struct Trained {
   explicit Trained(DType dtype, double scale = 0x1p16, bool two_groups = false) : dtype_(dtype) {
     manual_seed(11);
@@ -48,7 +48,7 @@ struct Trained {
   void backward(int batch, double weight = 1) { scaler->scale(loss(batch), weight).backward(); }
   StepOutcome step(const StepOptions& options = {}) { return scaler->step(*adam, options); }
   void clip() const { clip_grad_norm(parameters->list, kClip); }
-  // Reads the true gradients: what unscaling is here.
+  // Reads the true gradients, which is how gradients are unscaled here.
   void unscale() const {
     for (const Parameter& parameter : parameters->list) {
       (void)parameter.value.grad();
@@ -140,7 +140,7 @@ TEST(ScalerOrder, TheScaleDoesNotShowInTheUpdate) {
     for (double scale : {0x1p-24, 0x1p-3, 0x1p16, 0x1p24}) {
       EXPECT_EQ(run(scale, by_value), expected) << scale;
     }
-    // And without a scaler.
+    // The same without a scaler.
     const auto plain = bits_after(Trained(DType::f32), [by_value](Trained& t, int i) {
       t.loss(i).backward();
       if (by_value) {

@@ -1,5 +1,5 @@
 // Parity names of losses. Class weights are given in the dtype that the engine keeps them in: f32
-// beside f16 and bf16 inputs.
+// for f16 and bf16 inputs.
 #include <binade/core/ops.h>
 
 #include <tests/parity/parity_case.h>

@@ -119,7 +119,7 @@ void Checker::expect(const std::string& name, const Tensor& got, const Array& wa
   const double largest = op_table::largest_magnitude(want);
   const double allowed =
       op_table::sum_tolerance(got.dtype(), len_, largest > 0 ? largest : fallback) * c / 8;
-  // Values that the dtype cannot hold are infinities.
+  // Values beyond the range of the dtype are infinities.
   const Array held = op_table::map(want, [dtype = got.dtype()](double value) {
     const double rounded = op_table::round_to(dtype, value);
     return std::isinf(rounded) ? rounded : value;

@@ -81,7 +81,8 @@ Dims dims(const Json& list);
 // Runs a case in a dtype; returns what is wrong, or an empty text. Throws NotCovered.
 std::string run_case(const CaseFile& file, const Case& c, DType dtype);
 
-// The families, by what they need. Each throws NotCovered for an op that it does not know.
+// The families, grouped by the headers that they need. Each throws NotCovered for an op that it
+// does not know.
 using Outputs = std::map<std::string, Tensor>;
 struct Call {
   const Case& c;

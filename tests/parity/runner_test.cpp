@@ -1,4 +1,5 @@
-// The parity runner can fail: case files made here, right and with one planted fault each.
+// The parity runner can fail: it runs case files made here, one correct and the others with one
+// planted fault each.
 #include <binade/core/io/safetensors.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The models of sequences among the cases.
+// The sequence models of the cases.
 #pragma once
 #include <binade/nn/module.h>
 

@@ -1,4 +1,4 @@
-// Weights under `mixed` that somebody changes in place: the f32 master follows, so that neither a
+// Weights under `mixed` that the user changes in place: the f32 master follows, so that neither a
 // step nor a checkpoint reverts the change.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -44,7 +44,7 @@ std::vector<double> master_of(const optim::Optimizer& optimizer, const std::stri
   return {};
 }
 
-// What a step takes off the weights: lr times the gradient.
+// Runs one step and returns the change of the weights: lr times the gradient.
 std::vector<double> train_once(Net& net, optim::SGD& sgd, bool scaled) {
   const Tensor x = randn({4, 5}).to(test_device()), dy = randn({4, 3}).to(test_device());
   const Tensor loss = sum(net(x).to(DType::f32) * dy);
@@ -117,7 +117,7 @@ TEST(ChangedWeights, AStepGoesOnFromThem) {
   }
 }
 
-// The walk of a user: weights set after to(), before there is an optimizer; a step of size 0.
+// Weights set after to() and before the optimizer exists; then a step with learning rate 0.
 TEST(ChangedWeights, SetBeforeTheOptimizer) {
   for (const DType low : {DType::f16, DType::bf16}) {
     Net net(Precision::mixed(low));
@@ -147,7 +147,7 @@ TEST(ChangedWeights, AreWhatAConversionTakes) {
   EXPECT_EQ(values_of(net.b.bias), std::vector<double>(3, 0.5));
 }
 
-// Masters that agree are never touched: no step rounds them.
+// Masters that agree with their weights are never written, so no step rounds them.
 TEST(ChangedWeights, LoadsAndStepsKeepWhatRoundingLoses) {
   manual_seed(6);
   Net net;
@@ -168,7 +168,7 @@ TEST(ChangedWeights, LoadsAndStepsKeepWhatRoundingLoses) {
   EXPECT_EQ(master_of(loaded, "b.weight"), values_of(exact[2].second));
 }
 
-// With masters a tiny share moves an f16 network as it moves an f32 one.
+// With masters a very small tau moves an f16 network like an f32 network.
 TEST(SoftUpdate, SmallStepsAddUpInTheMasters) {
   manual_seed(7);
   Net online, target;

@@ -27,9 +27,9 @@ using Save = std::function<void(CheckpointStore&, int64_t step, FaultyFileSystem
 
 void save_normally(CheckpointStore& store, int64_t step, FaultyFileSystem&) { save(store, step); }
 
-// Counts the states after a power cut at any call of save(step) on top of steps 1 and 2 in which
-// the newest good checkpoint is not a whole one of step 2 or later, or after save returned not of
-// `step`.
+// Cuts the power at every call of save(step), with checkpoints of steps 1 and 2 on disk. Counts the
+// states in which the newest good checkpoint is not a complete one of step 2 or later, or, after
+// save returned, not the one of `step`.
 int broken_states(const Save& save_step, int64_t step, int* states) {
   int broken = 0;
   bool done = false;
@@ -79,7 +79,7 @@ TEST(PowerCut, SavesHoldInEveryState) {
 }
 
 // A process ends at any call, the next one starts over and saves, then the power is cut: the second
-// must not rely on what the first left un-synced.
+// process must not rely on files that the first left un-synced.
 TEST(PowerCut, AfterARestartHoldsToo) {
   for (const int64_t step : {1, 2}) {  // on an empty directory; replacing
     bool hit = true;

@@ -186,7 +186,8 @@ TEST(EarlyGradients, FreezingIsAReason) {
   EXPECT_TRUE(net.a.weight.grad().defined());
 }
 
-// A list that is older than a move holds tensors that nobody uses: training them is no training.
+// A parameter list from before a move holds tensors that the model no longer uses: training them
+// has no effect.
 TEST(EarlyGradients, AnOptimizerOverAnAbandonedArenaIsRefused) {
   const std::vector<std::function<void(Net&)>> changes = {
       [](Net& net) { net.to(test_device(), Precision::mixed(DType::f16)); },

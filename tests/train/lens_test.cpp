@@ -1,4 +1,4 @@
-// The lens in a training loop: what it sees, where, and that it changes nothing.
+// The lens in a training loop: what it records, under which names, and that it changes nothing.
 #include <binade/binade.h>
 #include <gtest/gtest.h>
 #include <tests/data/fake_dataset.h>
@@ -103,7 +103,7 @@ TEST(Lens, SeesAllKindsOfTensorsPerLayer) {
     EXPECT_NE(r.tensor.find(r.layer), std::string::npos);
   }
   EXPECT_GE(of_second, 1);
-  // The next step is not looked at.
+  // The lens does not observe the next step.
   lens.begin(1);
   run.backward(2);
   lens.before_update();

@@ -1,4 +1,5 @@
-// One template per class is not enough for the drawn images: a linear classifier stays below 80 %.
+// One template per class is not enough for the generated images: a linear classifier stays below 80
+// %.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/data/glyphs.h>

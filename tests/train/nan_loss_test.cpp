@@ -1,5 +1,5 @@
 // A loss or weights that are not finite, in a run without a loss scaler: an error that names the
-// step and the first bad tensor, or the run goes on where it is asked to.
+// step and the first bad tensor, or the run continues if the options say so.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/activation.h>
@@ -184,7 +184,7 @@ TEST(NanLoss, BadImagesAreNamed) {
   run.expect_error({"in step 0", on_cpu() ? "the images of the batch are not finite" : "fc."});
 }
 
-// Losses of many steps, of windows of micro-batches: the step is the right one on a device too.
+// Many steps with windows of micro-batches: the error names the right step, on a device too.
 TEST(NanLoss, TheStepIsCountedOverWindows) {
   NetRun run;
   auto calls = std::make_shared<int64_t>(0);
@@ -196,7 +196,8 @@ TEST(NanLoss, TheStepIsCountedOverWindows) {
   run.expect_error({"got a loss of inf in step 5"});
 }
 
-// A replayed step gives the same as a plain one, also of more losses than the buffer holds.
+// A replayed step gives the same as one without a graph, also with more losses than the buffer
+// holds.
 TEST(NanLoss, TheMeanLossIsThatOfThePlainSum) {
   NetRun run;
   const auto pictures = data::test::FakeDataset(300);

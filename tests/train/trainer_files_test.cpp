@@ -61,7 +61,7 @@ class TrainerFileTest : public ::testing::Test {
 
 TEST_F(TrainerFileTest, WritesALineOfMetricsPerEpoch) {
   fs::create_directory("run");
-  // The third loss is that of the test.
+  // The third loss belongs to the test.
   ScriptedRun run({std::log(2), std::numeric_limits<double>::quiet_NaN(), std::log(2)},
                   {.epochs = 2, .run = "run", .augment = "crop"});
   run.fit();
@@ -99,7 +99,7 @@ class Pixels : public nn::Module {
   nn::Linear fc{{.in = 4, .out = 4}};
 };
 
-// What a classifier's line has beside that; the precision is the model's own.
+// The additional fields of a classifier's line; the precision is the model's.
 TEST_F(TrainerFileTest, AccuracyAndPrecisionOfAClassifier) {
   const std::pair<Precision, const char*> cases[] = {{Precision::full(), "fp32"},
                                                      {Precision::mixed(DType::bf16), "bf16"},
@@ -123,7 +123,7 @@ TEST_F(TrainerFileTest, AccuracyAndPrecisionOfAClassifier) {
   }
 }
 
-// The modes round differently, so a run goes on in the one it began with.
+// The modes round differently, so a run must resume in the mode in which it began.
 TEST_F(TrainerFileTest, ResumesInTheSameModeOnly) {
   fs::create_directory("run");
   ScriptedRun({0.5}, {.epochs = 1, .run = "run"}).fit();

@@ -1,4 +1,4 @@
-// Validation of a run whose step is the user's: it runs the same step, whatever the task is.
+// Validation of a run with the user's own step: it runs the same step, for any task.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/activation.h>
@@ -13,7 +13,7 @@ namespace {
 
 using test::LitPixels;
 
-// Regression on what lies in the pixels: the position of the lit one.
+// Regression of the position of the lit pixel.
 class Regression : public nn::Module {
  public:
   Regression() {
@@ -76,7 +76,7 @@ TEST(ValidationStep, IsTheMeanOfTheUsersLoss) {
   EXPECT_LT(evaluation.loss, 1.0);
 }
 
-// The weights that come back are those of the best loss of the step, not of a cross entropy.
+// The restored weights are those with the best loss of the step, not the best cross entropy.
 TEST(ValidationStep, ChoosesTheBestWeights) {
   test::ScriptedModel model;
   optim::SGD sgd(model.parameters(), {.lr = 1});

@@ -67,7 +67,7 @@ TEST(Autograd, AFreedGraphIsNamedAndRetainGraphKeepsIt) {
   EXPECT_NE(error_of([&] { z.backward(); }).find("was freed"), std::string::npos);
 }
 
-// Guards and generators are of the thread that made them.
+// Guards and generators belong to the thread that made them.
 TEST(Autograd, GuardsAndSeedsAreOfOneThread) {
   const NoGradGuard guard;
   manual_seed(5);
@@ -94,7 +94,7 @@ TEST(Autograd, BackwardNeedsAHistoryAndAScalar) {
             std::string::npos);
 }
 
-// Which of the reasons it is that no gradient leads through a tensor.
+// The error says why a tensor has no path for a gradient.
 TEST(Autograd, BackwardSaysWhyThereIsNothingToDo) {
   const Tensor w = leaf({1, 2}, {2}), plain = from_values({3, 4}, {2}, DType::f64);
   const auto under_guard = [&] {

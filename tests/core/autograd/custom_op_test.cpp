@@ -1,4 +1,4 @@
-// Ops of a user's own, as docs/custom-ops.md shows them.
+// A user's own ops, as docs/custom-ops.md shows them.
 #include <binade/core/autograd/gradcheck.h>
 #include <binade/core/autograd/op.h>
 

@@ -1,5 +1,5 @@
-// The memory of gradients: Needs::out_over() reuses the memory of the upstream gradient only if
-// nothing else holds it; the gradient of a cast is written to the place of its input's gradient.
+// The memory of gradients: Needs::out_over() reuses the memory of the upstream gradient only if it
+// has no other owner; the gradient of a cast is written to the memory of its input's gradient.
 #include <binade/core/autograd/hooks.h>
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/observer.h>
@@ -58,7 +58,7 @@ TEST(GradientMemory, GradAsksForWhatIsOverwritten) {
   EXPECT_EQ(values(gradients[2]), (Numbers{0, 6}));
 }
 
-// A residual that is the input of the norm: its gradient comes over two ways.
+// A residual that is the input of the norm: its gradient has two contributions.
 TEST(GradientMemory, AResidualBesideTheNormOfTheSameTensor) {
   const auto gradient = [](bool fused) {
     manual_seed(3);
@@ -95,7 +95,7 @@ TEST(GradientMemory, ACastsGradientIsWrittenIntoTheLeafsBuffer) {
   EXPECT_EQ(last.at, buffer.view().data);
 }
 
-// Which is added to where there is one already.
+// The gradient of a cast is added if the leaf has a gradient already.
 TEST(GradientMemory, CastsOfOneLeafAddUp) {
   Tensor w = leaf({1, 2}, {2});
   sum(cast(w, DType::f32) * 3.0 + cast(w, DType::f16).to(DType::f32)).backward();

@@ -91,7 +91,7 @@ class Names : public OpObserver {
   std::set<std::string> names;
 };
 
-// An observer and a policy see both ops.
+// Under an observer or a policy both ops run.
 TEST(ActivationArgument, IsAnOpOfItsOwnWhereSomebodyLooks) {
   for (const Case& c : kCases) {
     const std::vector<Tensor> in = leaves(c, DType::f32);
@@ -109,7 +109,7 @@ TEST(ActivationArgument, IsAnOpOfItsOwnWhereSomebodyLooks) {
   }
 }
 
-// The result is what backward keeps.
+// The backward keeps the result.
 TEST(ActivationArgument, AChangedResultIsAnError) {
   for (const Case& c : kCases) {
     Tensor y = c.function(leaves(c, DType::f32), Activation::relu);

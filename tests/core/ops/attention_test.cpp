@@ -42,7 +42,8 @@ TEST(Attention, SavedBytesGrowWithTheLength) {
   }
 }
 
-// The masks of a seed are those of dropout(softmax(scores)): same results, gradients and draws.
+// With one seed the masks equal those of dropout(softmax(scores)): same results, gradients and
+// draws.
 TEST(Attention, DropoutIsThatOfTheMatrixOfWeights) {
   const Tensor inputs[] = {randn({2, 3, 9, 4}, DType::f64), randn({3, 7, 4}, DType::f64),
                            randn({2, 1, 7, 5}, DType::f64), randn({9, 7}, DType::f64)};

@@ -1,4 +1,4 @@
-// Pooling without a stride: windows lie side by side, as in PyTorch.
+// Pooling without a stride: windows are adjacent, as in PyTorch.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <gtest/gtest.h>

@@ -269,7 +269,7 @@ TEST(CastCache, ACastMadeWithoutRecordingServesARecordingForward) {
   sum(y).backward();
   ASSERT_TRUE(w.grad().defined());
   EXPECT_EQ(w.grad().at(0), 2);
-  // Once more: the graph of the first recording is gone, and its cast is not part of this one.
+  // A second backward: the graph of the first recording is freed, and this graph has its own cast.
   sum(matmul(x, w)).backward();
   EXPECT_EQ(w.grad().at(0), 4);
 }
