@@ -18,7 +18,7 @@
 
 namespace binade::kernels {
 
-// What a provider's name means.
+// The meaning of a provider's name.
 enum class KernelVariant : uint8_t {
   fitting,
   timed,

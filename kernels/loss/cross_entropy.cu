@@ -37,7 +37,7 @@ struct Problem {
   FaultSite site;
 };
 
-// What a row needs besides its logits, the same on every thread of the row.
+// The values that a row needs besides its logits; all threads of the row have the same ones.
 template <class T, class C = Compute<T>>
 struct Row {
   int64_t target;

@@ -1,5 +1,5 @@
-// What the kernels of cross entropy with classes and with probabilities share: how rows are given
-// to threads, and the memory in which those of a row meet.
+// Shared by the kernels of cross entropy with classes and with probabilities: how rows are given to
+// threads, and the memory in which those of a row meet.
 #pragma once
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/cuda/row_team.cuh>

@@ -31,7 +31,7 @@ void set(const View& vector, int64_t c, double value) {
   }
 }
 
-// `count` vectors [C] in the stat dtype, in one workspace.
+// `count` vectors [C] in the compute dtype, in one workspace.
 class ChannelVectors {
  public:
   ChannelVectors(int count, int64_t channels, DType dtype)

@@ -25,8 +25,8 @@ struct KeepSums {
   }
 };
 
-// What the warps of both directions know. Vectors of C have an element per image and channel but
-// for weight and bias [C], mean and rstd [N, groups].
+// The values that the warps of both directions use. Vectors of C have an element per image and
+// channel but for weight and bias [C], mean and rstd [N, groups].
 template <class C>
 struct Groups {
   const ChannelSums* totals;

@@ -129,7 +129,7 @@ constexpr const char* to_string(Unary op) { return kUnaryName[static_cast<int>(o
 constexpr const char* to_string(Binary op) { return kBinaryName[static_cast<int>(op)]; }
 constexpr const char* to_string(Compare op) { return kCompareName[static_cast<int>(op)]; }
 
-// Whether UnaryBackward::saved is the forward output y (true) or the input x (false).
+// True if UnaryBackward::saved is the forward output y, false if it is the input x.
 constexpr bool backward_uses_output(Unary op) {
   enum Saved : bool { input, output };
 #define BINADE_SAVED(name, functor, saved, ...) saved,
@@ -138,7 +138,7 @@ constexpr bool backward_uses_output(Unary op) {
   return kSaved[static_cast<int>(op)] == output;
 }
 
-// Whether the operation is one of i64 and i32 too.
+// True if the operation takes i64 and i32 too.
 constexpr bool takes_integers(Binary op) {
   enum DTypes : bool { floating, any };
 #define BINADE_DTYPES(name, functor, dtypes, ...) dtypes,

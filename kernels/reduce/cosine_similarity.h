@@ -1,6 +1,6 @@
 // Cosine similarity along one dimension: both operands are read once in each direction. x1, x2,
 // dx1, dx2: one floating dtype, equal sizes, any strides (inputs also 0). y, inverse1, inverse2,
-// dy: contiguous, in the stat dtype, of the sizes without `dim`. Squares are in range for every
+// dy: contiguous, in the compute dtype, of the sizes without `dim`. Squares are in range for every
 // input: sums are f64 where float does not hold them.
 #pragma once
 #include <binade/kernels/base/kernel.h>

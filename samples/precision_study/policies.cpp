@@ -17,7 +17,7 @@ struct Arm {
   bool must_match;
 };
 
-// Parameters, and the masters behind them.
+// Parameters and their masters.
 int64_t weight_bytes(const Task& task, const Precision& precision) {
   const auto model = task.make_model();
   model->to(Device{}, precision);

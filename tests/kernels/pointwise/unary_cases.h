@@ -157,7 +157,7 @@ inline const std::vector<UnaryCase>& unary_cases() {
        .formula = [](double x) { return std::log2(x); },
        .low = 0.3,
        .floor = 0.1},
-      // Those without an op of their name and signature.
+      // Operations without an op of this name and signature.
       {.op = Unary::neg, .formula = [](double x) { return -x; }, .exact = true},
       {.op = Unary::clamp,
        .formula = limited,

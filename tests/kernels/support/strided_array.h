@@ -139,7 +139,7 @@ class StridedArray {
 inline double unit_roundoff(DType dtype) { return epsilon(dtype) / 2; }
 
 // Runs this test program again with these instruction sets, if they are narrower; true if all pass.
-// Of avx512, avx512_bf16 and amx_bf16 each multiplies bf16 in its own way.
+// avx512, avx512_bf16 and amx_bf16 each multiply bf16 in a different way.
 inline bool passes_on_narrower_isas(const std::vector<const char*>& sets = {"avx2", "baseline"}) {
   char path[4096];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
