@@ -231,7 +231,7 @@ TEST(SpecialValues, MessagesNameTheOpAndWhatItGot) {
             "max_pool2d: got input size 3 with padding 0, expected at least 5 with padding for "
             "kernel 5 with dilation 1");
   EXPECT_EQ(error_of([&] {
-              (void)avg_pool2d(image, {.kernel = {2147483697, 1}});
+              (void)avg_pool2d(image, {.kernel = {2147483697, 1}, .stride = {1, 1}});
             }),
             "avg_pool2d: got kernel 2147483697, stride 1, dilation 1, expected 1 to 2^31");
   const Tensor integers = zeros({2}, DType::u8, device());
