@@ -6,14 +6,17 @@
 
 namespace binade {
 
-// The checked arguments of batch_norm(). options.group has several ranks; w and b are in the
-// compute dtype.
-struct BatchNormOfRanks {
+// The checked arguments of batch_norm(); w and b are in the compute dtype.
+struct BatchNormInputs {
   const Op& op;
   const Tensor &x, &w, &b, &running_mean, &running_var;
   const BatchNormOptions& options;
 };
-// The forward pass in training.
-Tensor batch_norm_of_ranks(const BatchNormOfRanks& a);
+// The forward pass in training, where options.group has several ranks.
+Tensor batch_norm_of_ranks(const BatchNormInputs& in);
+
+// Updates the running statistics with a batch of `count` elements per channel. variance is biased.
+void update_running_statistics(const BatchNormInputs& in, const Tensor& mean,
+                               const Tensor& variance, int64_t count);
 
 }  // namespace binade
