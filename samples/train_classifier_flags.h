@@ -234,7 +234,7 @@ inline train::ClassifierData open_data(const Flags& f, const dist::World& world)
 }
 
 // The settings that a resumed run must share with the run before, including the data's statistics.
-// Of the number of ranks only the batch of all ranks counts.
+// The number of ranks may differ if the batch of all ranks is the same.
 inline std::map<std::string, std::string> settings_of(const Flags& f,
                                                       const train::ClassifierData& data,
                                                       const dist::World& world) {

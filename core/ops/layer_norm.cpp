@@ -44,7 +44,7 @@ Tensor rows_of(const Tensor& t, int64_t cols) {
   return t.defined() ? make_view(t, {t.numel() / cols, cols}, {cols, 1}) : t;
 }
 
-// What the forward saves. mean is undefined for RMS norm.
+// The values that the forward saves. mean is undefined for RMS norm.
 struct SavedRows {
   const Tensor &x, &w, &mean, &rstd;
   int64_t cols;

@@ -1,6 +1,6 @@
 // Recurrent layers: rnn_tanh, rnn_relu, gru, lstm. Sequences are [steps, batch, ...] here. The
-// hidden states of all steps are one array, and so are the cell states; the start state is stored
-// before the first step (after it in reverse). So the gradient of the recurrent weights is one
+// hidden states of all steps are one array, and so are the cell states; the start state is at the
+// end of the array where the computation begins. So the gradient of the recurrent weights is one
 // product over the sequence.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>

@@ -37,7 +37,7 @@ std::string random_secret() {
   return text;
 }
 
-// What all ranks of a job are started with.
+// The settings with which all ranks of a job are started.
 struct Job {
   const std::vector<std::string>& command;
   const LaunchOptions& options;

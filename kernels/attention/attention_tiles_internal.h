@@ -50,7 +50,7 @@ struct Seen {
   int64_t visible = 0;
 };
 
-// Of a [m, k] times b [k, n].
+// The sizes of a product of a [m, k] and b [k, n].
 struct ProductSizes {
   int64_t m, n, k;
 };

@@ -7,8 +7,8 @@
 
 namespace binade::kernels {
 
-// Index 0 is the height, 1 the width. No window may be entirely in the padding: padding must be at
-// most half the kernel.
+// Index 0 is the height, 1 the width. Padding must be at most half the kernel, so that without
+// dilation no window is entirely in the padding.
 struct Pool2dGeometry {
   int64_t kernel[2] = {1, 1};
   int64_t stride[2] = {1, 1};
