@@ -1,4 +1,4 @@
-// Errors for a loss that is not finite. Internal to train.
+// Errors for what a step gives: no loss, or one that is not finite. Internal to train.
 #pragma once
 #include <binade/core/tensor/create.h>
 #include <binade/train/trainer.h>
@@ -11,6 +11,8 @@ std::string first_bad_tensor(const nn::Module& model);
 // of the step's ops, which run again under an AnomalyGuard with the random numbers of before.
 std::string explain_bad_loss(nn::Module& model, const TrainingStep& step, const data::Batch& batch,
                              const Generator& random);
+// An error of `where` unless a step gave the mean loss: one floating number.
+void check_mean_loss(const char* where, const Tensor& loss);
 // The error. `cause`: what of the above was found.
 [[noreturn]] void fail_of_bad_loss(double loss, const std::string& where, const std::string& cause);
 

@@ -79,6 +79,7 @@ class TrainerRun {
   std::unique_ptr<dist::DistributedDataParallel> data_parallel_;  // null where alone
   bool apart_ = false;  // ranks have sums and buffers that the others do not know
   int stopped_by_ = 0;
+  bool ended_ = false;  // fit() came to the end of the run
 };
 
 }  // namespace binade::train
