@@ -114,6 +114,25 @@ void report_results(const Flags& f, const train::ClassifierData& data,
   std::printf("test accuracy: %.2f%%\n", 100 * accuracy);
 }
 
+train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierData& data,
+                                      dist::World& world) {
+  return {.epochs = f.epochs,
+          .accumulate = f.accumulate,
+          .clip_norm = f.clip > 0 ? std::optional(f.clip) : std::nullopt,
+          .patience = f.patience,
+          .run = f.run,
+          .resume = f.resume,
+          .overwrite = f.overwrite,
+          .checkpoint_every = f.checkpoint_every,
+          .graph = f.graph == "off" ? train::StepGraph::off : train::StepGraph::automatic,
+          .lens = f.lens,
+          .lens_layers = f.lens_layers,
+          .group = &world.communicator(),
+          .stop_on_signal = true,
+          .settings = settings_of(f, data, world),
+          .augment = train::to_string(data.augment)};
+}
+
 // Whatever can be wrong with the input fails before the run directory is touched. Returns the exit
 // status.
 int run(Flags f) {
@@ -154,24 +173,9 @@ int run(Flags f) {
       (data.train->batches_per_epoch() + f.accumulate - 1) / f.accumulate;
   auto schedule = make_schedule(f, *optimizer, f.epochs * steps_per_epoch);
   optim::ReduceLROnPlateau plateau(*optimizer, {.factor = 0.1, .patience = 2});
-  train::Trainer trainer(
-      {*model, *optimizer, scaler ? &*scaler : nullptr, schedule ? &*schedule : nullptr,
-       schedule ? nullptr : &plateau},
-      {.epochs = f.epochs,
-       .accumulate = f.accumulate,
-       .clip_norm = f.clip > 0 ? std::optional(f.clip) : std::nullopt,
-       .patience = f.patience,
-       .run = f.run,
-       .resume = f.resume,
-       .overwrite = f.overwrite,
-       .checkpoint_every = f.checkpoint_every,
-       .graph = f.graph == "off" ? train::StepGraph::off : train::StepGraph::automatic,
-       .lens = f.lens,
-       .lens_layers = f.lens_layers,
-       .group = &world.communicator(),
-       .stop_on_signal = true,
-       .settings = settings_of(f, data, world),
-       .augment = train::to_string(data.augment)});
+  train::Trainer trainer({*model, *optimizer, scaler ? &*scaler : nullptr,
+                          schedule ? &*schedule : nullptr, schedule ? nullptr : &plateau},
+                         trainer_options(f, data, world));
   if (world.is_root()) {
     announce(f, *model, device, trainer, world);
     if (f.zero > 0) {

@@ -57,8 +57,9 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
   }
 }
 
-inline void add_flags(CLI::App& app, Flags& f) {
-  const auto positive = CLI::Range(int64_t(1), int64_t(1) << 20);
+inline CLI::Validator positive() { return CLI::Range(int64_t(1), int64_t(1) << 20); }
+
+inline void add_model_flags(CLI::App& app, Flags& f) {
   app.add_option("--data", f.data,
                  "directory of idx files or of an image folder; without it images are drawn");
   app.add_option("--format", f.format, "of the data")
@@ -78,8 +79,11 @@ inline void add_flags(CLI::App& app, Flags& f) {
                  "what an overflow does when the loss scale can fall no further; auto: error, and "
                  "skip with a number as loss scale")
       ->check(CLI::IsMember({"auto", "error", "skip", "fp32", "clip"}));
-  app.add_option("--epochs", f.epochs)->check(positive);
-  app.add_option("--batch", f.batch, "samples per micro-batch, of each rank")->check(positive);
+}
+
+inline void add_training_flags(CLI::App& app, Flags& f) {
+  app.add_option("--epochs", f.epochs)->check(positive());
+  app.add_option("--batch", f.batch, "samples per micro-batch, of each rank")->check(positive());
   app.add_option("--lr", f.lr, "learning rate")->check(within(1e-12, 1e6));
   app.add_option("--optimizer", f.optimizer)
       ->check(CLI::IsMember({"adamw", "adam", "sgd", "rmsprop", "adagrad", "lamb", "lars"}));
@@ -93,7 +97,7 @@ inline void add_flags(CLI::App& app, Flags& f) {
                  "validation loss")
       ->check(CLI::IsMember({"cosine", "step", "linear", "one-cycle", "plateau", "constant"}));
   app.add_option("--clip", f.clip, "largest gradient norm")->check(within(1e-12, 1e12));
-  app.add_option("--accumulate", f.accumulate, "micro-batches per step")->check(positive);
+  app.add_option("--accumulate", f.accumulate, "micro-batches per step")->check(positive());
   app.add_option("--validation-split", f.validation_split, "share of the training part")
       ->check(within(0.0, 0.9));
   app.add_option("--patience", f.patience,
@@ -103,6 +107,9 @@ inline void add_flags(CLI::App& app, Flags& f) {
       ->check(CLI::IsMember({"auto", "none", "crop", "crop-flip"}));
   app.add_option("--image-size", f.image_size, "resize to N x N; needed for mixed sizes")
       ->check(CLI::Range(8, 4096));
+}
+
+inline void add_machine_flags(CLI::App& app, Flags& f) {
   app.add_option("--workers", f.workers, "loader threads: auto, or a number");
   app.add_option("--threads", f.threads, "compute threads; 0: all cores")
       ->check(CLI::Range(0, 1024));
@@ -115,13 +122,16 @@ inline void add_flags(CLI::App& app, Flags& f) {
       ->check(CLI::Range(0, 2));
   app.add_flag("--sync-batch-norm", f.sync_batch_norm,
                "with several ranks: batch norms see the batches of all");
+}
+
+inline void add_run_flags(CLI::App& app, Flags& f) {
   app.add_option("--run", f.run,
                  "directory for metrics and checkpoints; default: the next free runs/MODEL-N");
   app.add_flag("--resume", f.resume, "continue the run in --run, or start it");
   app.add_flag("--overwrite", f.overwrite, "replace the run in --run");
   app.add_option("--checkpoint-every", f.checkpoint_every,
                  "steps between checkpoints within an epoch")
-      ->check(positive);
+      ->check(positive());
   app.add_option("--lens", f.lens,
                  "steps between looks of the exponent lens, which writes lens.jsonl and lens.html "
                  "to the run directory; 0: none")
@@ -129,6 +139,13 @@ inline void add_flags(CLI::App& app, Flags& f) {
   app.add_option("--lens-layers", f.lens_layers,
                  "the layers that it watches: a pattern of module paths with * and ?");
   app.add_option("--predict", f.predict, "image files to classify after training");
+}
+
+inline void add_flags(CLI::App& app, Flags& f) {
+  add_model_flags(app, f);
+  add_training_flags(app, f);
+  add_machine_flags(app, f);
+  add_run_flags(app, f);
   for (CLI::Option* option :
        app.get_options([](CLI::Option* o) { return o->get_expected_max() == 1; })) {
     option->capture_default_str();

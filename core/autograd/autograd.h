@@ -101,7 +101,7 @@ struct BackwardOptions {
   // Record the backward itself, for higher derivatives. Such a gradient keeps its graph, and with
   // it the leaf, alive until zero_grad().
   bool create_graph = false;
-  double scale = 1;        // the loss scale that the seed carries; tags the gradients
+  double scale = 1;          // the loss scale that the seed carries; tags the gradients
   Tensor device_scale = {};  // f64 [1], another factor of it that only the device knows
 };
 

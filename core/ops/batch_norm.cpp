@@ -17,7 +17,7 @@ void check_channels(const char* what, const Tensor& t, const Tensor& x) {
         "], the channels of x ", x.sizes());
 }
 
-// The kernels take per-channel vectors in the stat dtype without gaps. Both steps are
+// The kernels take per-channel vectors in the compute dtype without gaps. Both steps are
 // differentiable.
 Tensor channel_vector(const Tensor& t, DType stat) {
   return t.defined() ? contiguous(cast(t, stat)) : t;
@@ -30,19 +30,11 @@ Tensor finish(Tensor y, const Tensor& residual, bool is_relu) {
 }
 
 // y = relu((x - mean) rstd w + b + residual) with the batch's mean and rstd
-Tensor normalize_by_batch(const Tensor& x, const Tensor& residual, const Tensor& w, const Tensor& b,
-                          const Tensor& running_mean, const Tensor& running_var,
-                          const BatchNormOptions& options) {
+Tensor normalize_by_batch(const BatchNormInputs& in, const Tensor& residual) {
+  const auto& [op, x, w, b, running_mean, running_var, options] = in;
   const DType stat = compute_dtype(x.dtype());
   if (options.group && options.group->size() > 1) {
-    return finish(batch_norm_of_ranks({.op = kOp,
-                                       .x = x,
-                                       .w = w,
-                                       .b = b,
-                                       .running_mean = running_mean,
-                                       .running_var = running_var,
-                                       .options = options}),
-                  residual, options.relu);
+    return finish(batch_norm_of_ranks(in), residual, options.relu);
   }
   check(x.numel() != x.size(1), "batch_norm: got x of shape ", x.sizes(),
         ", expected more than one value per channel in training");
@@ -61,16 +53,9 @@ Tensor normalize_by_batch(const Tensor& x, const Tensor& residual, const Tensor&
                                .relu = options.relu,
                                .variance = variance});
   if (tracked) {
-    kernels::batch_norm_running({.mean = mean,
-                                 .variance = variance,
-                                 .running_mean = running_mean,
-                                 .running_var = running_var,
-                                 .momentum = options.momentum,
-                                 .count = x.numel() / x.size(1)});
-    running_mean.bump_version();
-    running_var.bump_version();
+    update_running_statistics(in, mean, variance, x.numel() / x.size(1));
   }
-  return kOp.record(
+  return op.record(
       {x, w, b, residual}, y, save(x, w, mean, rstd, when(options.relu, y)),
       [relu = options.relu](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
                             const Tensor& mean, const Tensor& rstd, const Tensor& y) -> Grads {
@@ -94,9 +79,8 @@ Tensor normalize_by_batch(const Tensor& x, const Tensor& residual, const Tensor&
       });
 }
 
-Tensor normalize_by_running(const Tensor& x, const Tensor& residual, const Tensor& w,
-                            const Tensor& b, const Tensor& running_mean, const Tensor& running_var,
-                            const BatchNormOptions& options) {
+Tensor normalize_by_running(const BatchNormInputs& in, const Tensor& residual) {
+  const auto& [op, x, w, b, running_mean, running_var, options] = in;
   const double eps = options.eps;
   const bool recorded = grad_enabled() && (x.requires_grad() || w.requires_grad() ||
                                            b.requires_grad() || residual.requires_grad());
@@ -112,23 +96,23 @@ Tensor normalize_by_running(const Tensor& x, const Tensor& residual, const Tenso
                                  .residual = at_once ? residual : Tensor(),
                                  .relu = at_once && options.relu});
   if (at_once) {
-    return kOp.plain({x, w, b, residual}, y);
+    return op.plain({x, w, b, residual}, y);
   }
-  y = kOp.record({x, w, b}, y, save(x, w, running_mean, running_var),
-                 [eps](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
-                       const Tensor& running_mean, const Tensor& running_var) -> Grads {
-                   Tensor dx = needs.out_like(0, x), dw = needs.out(1), db = needs.out(2);
-                   kernels::batch_norm_inference_backward({.x = x,
-                                                           .dy = dy,
-                                                           .weight = w,
-                                                           .running_mean = running_mean,
-                                                           .running_var = running_var,
-                                                           .dx = dx,
-                                                           .dweight = dw,
-                                                           .dbias = db,
-                                                           .eps = eps});
-                   return {dx, dw, db};
-                 });
+  y = op.record({x, w, b}, y, save(x, w, running_mean, running_var),
+                [eps](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w,
+                      const Tensor& running_mean, const Tensor& running_var) -> Grads {
+                  Tensor dx = needs.out_like(0, x), dw = needs.out(1), db = needs.out(2);
+                  kernels::batch_norm_inference_backward({.x = x,
+                                                          .dy = dy,
+                                                          .weight = w,
+                                                          .running_mean = running_mean,
+                                                          .running_var = running_var,
+                                                          .dx = dx,
+                                                          .dweight = dw,
+                                                          .dbias = db,
+                                                          .eps = eps});
+                  return {dx, dw, db};
+                });
   return finish(y, residual, options.relu);
 }
 
@@ -160,10 +144,14 @@ Tensor batch_norm(const Tensor& x_, const Tensor& weight, const Tensor& bias,
         "batch_norm: got training = false without running_mean and running_var, expected both; to "
         "normalise by the batch without them, set training = true");
   const Tensor w = channel_vector(weight, stat), b = channel_vector(bias, stat);
-  if (options.training) {
-    return normalize_by_batch(x, residual, w, b, running_mean, running_var, options);
-  }
-  return normalize_by_running(x, residual, w, b, running_mean, running_var, options);
+  const BatchNormInputs in{.op = kOp,
+                           .x = x,
+                           .w = w,
+                           .b = b,
+                           .running_mean = running_mean,
+                           .running_var = running_var,
+                           .options = options};
+  return options.training ? normalize_by_batch(in, residual) : normalize_by_running(in, residual);
 }
 
 }  // namespace binade

@@ -44,16 +44,22 @@ Tensor rows_of(const Tensor& t, int64_t cols) {
   return t.defined() ? make_view(t, {t.numel() / cols, cols}, {cols, 1}) : t;
 }
 
-// The kernel arguments of a backward. mean is undefined for RMS norm.
-void rows_backward(const Tensor& x, const Tensor& dy_, const Tensor& w, const Tensor& mean,
-                   const Tensor& rstd, int64_t cols, const Tensor& dx, const Tensor& dw,
+// What the forward saves. mean is undefined for RMS norm.
+struct SavedRows {
+  const Tensor &x, &w, &mean, &rstd;
+  int64_t cols;
+};
+
+// Computes those of dx, dw and db that are defined.
+void rows_backward(const SavedRows& saved, const Tensor& dy_, const Tensor& dx, const Tensor& dw,
                    const Tensor& db) {
+  const int64_t cols = saved.cols;
   const Tensor dy = contiguous(dy_);
-  kernels::layer_norm_backward({.x = rows_of(x, cols),
+  kernels::layer_norm_backward({.x = rows_of(saved.x, cols),
                                 .dy = rows_of(dy, cols),
-                                .weight = flat(w),
-                                .mean = mean,
-                                .rstd = rstd,
+                                .weight = flat(saved.w),
+                                .mean = saved.mean,
+                                .rstd = saved.rstd,
                                 .dx = rows_of(dx, cols),
                                 .dweight = flat(dw),
                                 .dbias = flat(db)});
@@ -84,7 +90,7 @@ Tensor layer_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& 
                            const Tensor& mean, const Tensor& rstd) -> Grads {
                       // With g = dy w: dx = rstd (g - mean(g) - xhat mean(g xhat))
                       Tensor dx = needs.out(0), dw = needs.out(1), db = needs.out(2);
-                      rows_backward(x, dy, w, mean, rstd, cols, dx, dw, db);
+                      rows_backward({x, w, mean, rstd, cols}, dy, dx, dw, db);
                       return {dx, dw, db};
                     });
 }
@@ -112,7 +118,7 @@ Tensor rms_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& we
                            const Tensor& rstd) -> Grads {
                       // With g = dy w and u = x rstd: dx = rstd (g - u mean(g u))
                       Tensor dx = needs.out(0), dw = needs.out(1);
-                      rows_backward(x, dy, w, Tensor(), rstd, cols, dx, dw, Tensor());
+                      rows_backward({x, w, Tensor(), rstd, cols}, dy, dx, dw, Tensor());
                       return {dx, dw};
                     });
 }

@@ -80,18 +80,23 @@ Tensor slope(const LossKind& kind, const Tensor& x, const Tensor& t, const Tenso
   return {};
 }
 
-Tensor recorded_gradient(const LossKind& kind, const Tensor& dy, double divisor, const Tensor& x,
-                         const Tensor& t, const Tensor& weight, const Tensor& p, bool of_target) {
+// x and t of one dtype; weights of that dtype, or undefined.
+struct LossInputs {
+  const Tensor &x, &t, &weight, &pos_weight;
+};
+
+// The gradient of x, or of t, as ops.
+Tensor recorded_gradient(const LossKind& kind, const LossInputs& in, const Tensor& dy,
+                         double divisor, bool of_target) {
   const DType wide = dy.dtype();
   const auto widened = [wide](const Tensor& y) { return y.defined() ? cast(y, wide) : y; };
-  Tensor d = slope(kind, widened(x), widened(t), widened(p), of_target);
-  d = weight.defined() ? mul(d, widened(weight)) : d;
-  return cast(mul(d, dy) * (1 / divisor), x.dtype());
+  Tensor d = slope(kind, widened(in.x), widened(in.t), widened(in.pos_weight), of_target);
+  d = in.weight.defined() ? mul(d, widened(in.weight)) : d;
+  return cast(mul(d, dy) * (1 / divisor), in.x.dtype());
 }
 
-// x and t of one dtype; weights of that dtype, or undefined.
-Tensor run(const Op& op, const LossKind& kind, const Tensor& x, const Tensor& t, const Dims& sizes,
-           const Tensor& weight, const Tensor& pos_weight) {
+Tensor run(const Op& op, const LossKind& kind, const LossInputs& in, const Dims& sizes) {
+  const auto& [x, t, weight, pos_weight] = in;
   const double divisor = divisor_of(op.name, kind.reduction, sizes);
   const bool each = kind.reduction == Reduction::none;
   Tensor y = empty(each ? sizes : Dims{}, compute_dtype(x.dtype()), x.device());
@@ -110,7 +115,7 @@ Tensor run(const Op& op, const LossKind& kind, const Tensor& x, const Tensor& t,
                              const Tensor& weight, const Tensor& pos_weight) -> Grads {
         if (grad_enabled()) {
           const auto gradient = [&](bool of_target) {
-            return recorded_gradient(kind, dy, divisor, x, t, weight, pos_weight, of_target);
+            return recorded_gradient(kind, {x, t, weight, pos_weight}, dy, divisor, of_target);
           };
           return {needs[0] ? gradient(false) : Tensor(), needs[1] ? gradient(true) : Tensor()};
         }
@@ -134,19 +139,25 @@ Tensor run(const Op& op, const LossKind& kind, const Tensor& x, const Tensor& t,
       });
 }
 
+// The losses with weights take x and t of equal sizes, like PyTorch's; the others broadcast.
+bool broadcasts(PointwiseLoss loss) {
+  return loss != PointwiseLoss::bce && loss != PointwiseLoss::bce_with_logits;
+}
+
 Tensor pointwise_loss(const Op& op, const LossKind& kind, const Tensor& x_, const Tensor& t_,
-                      bool broadcasts = true, const Tensor& weight = {},
-                      const Tensor& pos_weight = {}) {
+                      const Tensor& weight = {}, const Tensor& pos_weight = {}) {
   auto [x, t] = op.enter(x_, t_);
   check_floating(op.name, x);
   check_floating(op.name, t);
-  check(broadcasts || x.sizes() == t.sizes(), op.name, ": got an input of shape ", x.sizes(),
-        " and a target of shape ", t.sizes(), ", expected equal shapes");
+  check(broadcasts(kind.loss) || x.sizes() == t.sizes(), op.name, ": got an input of shape ",
+        x.sizes(), " and a target of shape ", t.sizes(), ", expected equal shapes");
   const Dims sizes = broadcast_sizes(op.name, x.sizes(), t.sizes());
   const DType dtype = common_dtype(x.dtype(), t.dtype());
   const Tensor input = cast(x, dtype), target = cast(t, dtype);
-  return run(op, kind, input, target, sizes, weight_for(op.name, "a weight", weight, input, sizes),
-             weight_for(op.name, "a pos_weight", pos_weight, input, sizes));
+  return run(op, kind,
+             {input, target, weight_for(op.name, "a weight", weight, input, sizes),
+              weight_for(op.name, "a pos_weight", pos_weight, input, sizes)},
+             sizes);
 }
 
 }  // namespace
@@ -185,14 +196,14 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, double delta, Reduc
 Tensor bce(const Tensor& input, const Tensor& target, const BCELossOptions& options) {
   static constexpr Op kOp{"bce", OpClass::loss, true};
   check(!options.pos_weight.defined(), "bce: got a pos_weight, which bce_with_logits alone has");
-  return pointwise_loss(kOp, {PointwiseLoss::bce, options.reduction}, input, target, false,
+  return pointwise_loss(kOp, {PointwiseLoss::bce, options.reduction}, input, target,
                         options.weight);
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BCELossOptions& options) {
   static constexpr Op kOp{"bce_with_logits", OpClass::loss, true};
   return pointwise_loss(kOp, {PointwiseLoss::bce_with_logits, options.reduction}, logits, target,
-                        false, options.weight, options.pos_weight);
+                        options.weight, options.pos_weight);
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KLDivLossOptions& options) {

@@ -37,8 +37,7 @@ Tensor image_like(const char* op, const Tensor& x, int64_t h, int64_t w) {
 Tensor pooled(const char* op, const Tensor& x, const kernels::Pool2dGeometry& g) {
   int64_t out[2];
   for (int i = 0; i < 2; ++i) {
-    out[i] = kernels::pool2d_output_size(x.size(2 + i), g.kernel[i], g.stride[i], g.padding[i],
-                                         g.dilation[i], g.ceil_mode, op);
+    out[i] = kernels::pool2d_output_size(x.size(2 + i), g, i, op);
   }
   return image_like(op, x, out[0], out[1]);
 }

@@ -300,12 +300,16 @@ RecurrentOutput run(const Op& op, const Plan& plan, const Inputs& in) {
   return {out[0], out[1], out.size() > 2 ? out[2] : Tensor()};
 }
 
-RecurrentOutput recurrent(const Op& op, RnnCell cell, const Tensor& x_, const Tensor& h0_,
-                          const Tensor& c0_, const RecurrentWeights& weights,
-                          const RecurrentOptions& options) {
+// A user's sequence and the states before its first step; c0 is defined for lstm only.
+struct Sequence {
+  const Tensor &x, &h0, &c0;
+};
+
+RecurrentOutput recurrent(const Op& op, RnnCell cell, const Sequence& given,
+                          const RecurrentWeights& weights, const RecurrentOptions& options) {
   auto [x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr] =
-      op.enter(x_, h0_, c0_, weights.weight_ih, weights.weight_hh, weights.bias_ih, weights.bias_hh,
-               weights.weight_hr);
+      op.enter(given.x, given.h0, given.c0, weights.weight_ih, weights.weight_hh, weights.bias_ih,
+               weights.bias_hh, weights.weight_hr);
   check_floating(op.name, x);
   check(x.dim() == 3, op.name, ": got x of shape ", x.sizes(), ", expected three dimensions");
   const Tensor sequence = contiguous(options.batch_first ? transpose(x, 0, 1) : x);
@@ -323,25 +327,25 @@ RecurrentOutput recurrent(const Op& op, RnnCell cell, const Tensor& x_, const Te
 RecurrentOutput rnn_tanh(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
                          const RecurrentOptions& options) {
   static constexpr Op kOp{"rnn_tanh", OpClass::contraction};
-  return recurrent(kOp, RnnCell::tanh, x, h0, Tensor(), weights, options);
+  return recurrent(kOp, RnnCell::tanh, {x, h0, Tensor()}, weights, options);
 }
 
 RecurrentOutput rnn_relu(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
                          const RecurrentOptions& options) {
   static constexpr Op kOp{"rnn_relu", OpClass::contraction};
-  return recurrent(kOp, RnnCell::relu, x, h0, Tensor(), weights, options);
+  return recurrent(kOp, RnnCell::relu, {x, h0, Tensor()}, weights, options);
 }
 
 RecurrentOutput gru(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
                     const RecurrentOptions& options) {
   static constexpr Op kOp{"gru", OpClass::contraction};
-  return recurrent(kOp, RnnCell::gru, x, h0, Tensor(), weights, options);
+  return recurrent(kOp, RnnCell::gru, {x, h0, Tensor()}, weights, options);
 }
 
 RecurrentOutput lstm(const Tensor& x, const Tensor& h0, const Tensor& c0,
                      const RecurrentWeights& weights, const RecurrentOptions& options) {
   static constexpr Op kOp{"lstm", OpClass::contraction};
-  return recurrent(kOp, RnnCell::lstm, x, h0, c0, weights, options);
+  return recurrent(kOp, RnnCell::lstm, {x, h0, c0}, weights, options);
 }
 
 }  // namespace binade

@@ -57,8 +57,7 @@ struct ControlClient::State {
   std::thread thread;
 };
 
-ControlClient::ControlClient(const std::string& address, int port, int rank, int size,
-                             int data_port, const std::string& secret,
+ControlClient::ControlClient(const ControlAddress& server, int rank, int size, int data_port,
                              const ControlOptions& options)
     : state_(std::make_unique<State>()) {
   State& s = *state_;
@@ -66,10 +65,10 @@ ControlClient::ControlClient(const std::string& address, int port, int rank, int
   s.options = options;
   JoinRequest request{rank, size, ::getpid(), data_port, "", ""};
   put(request.host, host_name());
-  put(request.secret, secret);
+  put(request.secret, server.secret);
   const double deadline = monotonic_seconds() + options.rendezvous_seconds;
   try {
-    s.frames = FrameSocket(connect_to(address, port, deadline));
+    s.frames = FrameSocket(connect_to(server.host, server.port, deadline));
     s.frames.write(FrameType::hello, bytes_of(request));
     Frame frame = s.frames.read_until(deadline + 5);
     while (frame.type == FrameType::query) {
@@ -78,10 +77,10 @@ ControlClient::ControlClient(const std::string& address, int port, int rank, int
     if (frame.type != FrameType::roster) {
       throw CollectiveError(frame.bytes);
     }
-    s.roster = parse_roster(frame.bytes, address);
+    s.roster = parse_roster(frame.bytes, server.host);
   } catch (const SocketError& error) {
-    fail("rendezvous: rank ", rank, " of ", size, " did not reach rank 0 at ", address, " port ",
-         port, " in ", options.rendezvous_seconds, " s: ", error.what());
+    fail("rendezvous: rank ", rank, " of ", size, " did not reach rank 0 at ", server.host,
+         " port ", server.port, " in ", options.rendezvous_seconds, " s: ", error.what());
   }
   s.thread = std::thread([this] { state_->run(*this); });
 }

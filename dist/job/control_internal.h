@@ -18,6 +18,13 @@ struct ControlOptions {
   double grace_seconds = 3;        // after a failure a process has this long to end on its own
 };
 
+// Where the server listens, and the secret that it asks for.
+struct ControlAddress {
+  std::string host;
+  int port;
+  std::string secret;
+};
+
 class ControlServer {
  public:
   ControlServer(Socket listener, int size, std::string secret, const ControlOptions& options);
@@ -34,8 +41,8 @@ class ControlClient final : public Health {
  public:
   // Joins the job as `rank`, listening for data at data_port; returns when all ranks have joined.
   // Throws Error after rendezvous_seconds, with the missing ranks.
-  ControlClient(const std::string& address, int port, int rank, int size, int data_port,
-                const std::string& secret, const ControlOptions& options);
+  ControlClient(const ControlAddress& server, int rank, int size, int data_port,
+                const ControlOptions& options);
   ~ControlClient() override;
 
   const Roster& roster() const;

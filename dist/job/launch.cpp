@@ -37,39 +37,47 @@ std::string random_secret() {
   return text;
 }
 
+// What all ranks of a job are started with.
+struct Job {
+  const std::vector<std::string>& command;
+  const LaunchOptions& options;
+  const Socket& listener;
+  std::string secret;
+  pid_t parent;
+};
+
 // Runs in the child: may only use what is safe between fork and exec of a single-threaded process.
-[[noreturn]] void become(const std::vector<std::string>& command, int rank, int ranks, int port,
-                         int listener, const std::string& secret, const std::string& link_delay,
-                         pid_t parent) {
+[[noreturn]] void become(const Job& job, int rank) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no rank outlives its launcher
-  if (::getppid() != parent) {
+  if (::getppid() != job.parent) {
     end_process(127, "");
   }
   const auto set = [](const char* name, const std::string& value) {
     ::setenv(name, value.c_str(), 1);
   };
   set("BINADE_RANK", std::to_string(rank));
-  set("BINADE_WORLD_SIZE", std::to_string(ranks));
+  set("BINADE_WORLD_SIZE", std::to_string(job.options.ranks));
   set("BINADE_LOCAL_RANK", std::to_string(rank));
-  set("BINADE_LOCAL_SIZE", std::to_string(ranks));
+  set("BINADE_LOCAL_SIZE", std::to_string(job.options.ranks));
   set("BINADE_ADDRESS", "127.0.0.1");
-  set("BINADE_PORT", std::to_string(port));
-  set("BINADE_SECRET", secret);
-  if (!link_delay.empty()) {
-    set("BINADE_LINK_DELAY", link_delay);
+  set("BINADE_PORT", std::to_string(job.listener.port()));
+  set("BINADE_SECRET", job.secret);
+  if (!job.options.link_delay.empty()) {
+    set("BINADE_LINK_DELAY", job.options.link_delay);
   }
   ::unsetenv("BINADE_LISTEN_FD");
   if (rank == 0) {
-    ::fcntl(listener, F_SETFD, 0);
-    set("BINADE_LISTEN_FD", std::to_string(listener));
+    ::fcntl(job.listener.file(), F_SETFD, 0);
+    set("BINADE_LISTEN_FD", std::to_string(job.listener.file()));
   }
   std::vector<char*> arguments;
-  for (const std::string& argument : command) {
+  for (const std::string& argument : job.command) {
     arguments.push_back(const_cast<char*>(argument.c_str()));
   }
   arguments.push_back(nullptr);
   ::execvp(arguments[0], arguments.data());
-  end_process(127, text("binade: error: launch: ", command[0], ": ", std::strerror(errno), "\n"));
+  end_process(127,
+              text("binade: error: launch: ", job.command[0], ": ", std::strerror(errno), "\n"));
 }
 
 int status_of(int ended) { return WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended); }
@@ -134,9 +142,11 @@ int launch(const std::vector<std::string>& command, const LaunchOptions& options
   check(!command.empty(), "launch: got no program; binade launch -n 4 program arguments...");
   parse_link_delay(options.link_delay);  // so that one process reports the error, not all
   Socket listener = listen_at("127.0.0.1", 0, options.ranks);
-  const int port = listener.port();
-  const std::string secret = random_secret();
-  const pid_t parent = ::getpid();
+  const Job job{.command = command,
+                .options = options,
+                .listener = listener,
+                .secret = random_secret(),
+                .parent = ::getpid()};
   interrupted = 0;
   struct sigaction action {};
   action.sa_handler = on_signal;
@@ -147,8 +157,7 @@ int launch(const std::vector<std::string>& command, const LaunchOptions& options
   for (int rank = 0; rank < options.ranks; ++rank) {
     const pid_t pid = ::fork();
     if (pid == 0) {
-      become(command, rank, options.ranks, port, listener.file(), secret, options.link_delay,
-             parent);
+      become(job, rank);
     }
     if (pid < 0) {
       const std::string reason = std::strerror(errno);

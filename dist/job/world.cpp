@@ -170,8 +170,9 @@ void World::State::start_over_mpi(const ControlOptions& control) {
   transport->set_timeout(control.rendezvous_seconds);
   ring_broadcast(*transport, view_of(&meeting, DType::u8, {static_cast<int64_t>(sizeof meeting)}),
                  0);
-  auto joined = std::make_shared<ControlClient>(meeting.address, meeting.port, placement.rank,
-                                                placement.size, 0, meeting.secret, control);
+  auto joined = std::make_shared<ControlClient>(
+      ControlAddress{.host = meeting.address, .port = meeting.port, .secret = meeting.secret},
+      placement.rank, placement.size, 0, control);
   client = joined.get();
   health = std::move(joined);
 }
@@ -193,8 +194,9 @@ void World::State::start_over_tcp(const ControlOptions& control) {
     }
     server = std::make_unique<ControlServer>(std::move(listener), p.size, p.secret, control);
   }
-  auto joined = std::make_shared<ControlClient>(p.address, p.port, p.rank, p.size, data.port(),
-                                                p.secret, control);
+  auto joined = std::make_shared<ControlClient>(
+      ControlAddress{.host = p.address, .port = p.port, .secret = p.secret}, p.rank, p.size,
+      data.port(), control);
   client = joined.get();
   health = std::move(joined);
   transport = make_tcp_transport(p.rank, client->roster(), std::move(data), p.secret);

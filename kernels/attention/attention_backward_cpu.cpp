@@ -72,10 +72,10 @@ class Backward {
       make_tile(at);
       const Matrix k =
           memory_.in_compute(matrix_of(a_.k, at.batch, at.head, at.j), buffer, at.cols, n_.size);
-      memory_.multiply(gradients_, k, sum, at.rows, n_.size, at.cols, true,
+      memory_.multiply(gradients_, k, sum, {at.rows, n_.size, at.cols}, true,
                        seen_part(a_.visible, at, Triangle::a));
     }
-    store(sum, a_.dq, at, at.i, at.rows, n_.size, a_.scale);
+    store(sum, a_.dq, at, at.i, at.rows, a_.scale);
   }
 
   // Computes dk and dv of keys [j, j + cols).
@@ -92,7 +92,7 @@ class Backward {
     for (int64_t j = 0; j < n_.keys; j += kKeyRows) {
       add_keys({batch, head, 0, 0, j, std::min(kKeyRows, n_.keys - j)}, dq);
     }
-    store(dq, a_.dq, {batch, head, 0, 0, 0, 0}, 0, n_.queries, n_.size, a_.scale);
+    store(dq, a_.dq, {batch, head, 0, 0, 0, 0}, 0, n_.queries, a_.scale);
   }
 
   // Computes dmask of queries [i, i + rows) and all keys, summed over the batch or the heads if
@@ -157,25 +157,25 @@ class Backward {
       if (dq.data) {
         Matrix rows = dq;
         rows.data += at.i * dq.row * static_cast<int64_t>(size_of(compute_));
-        memory_.multiply(gradients_, k, rows, at.rows, n_.size, at.cols, true,
+        memory_.multiply(gradients_, k, rows, {at.rows, n_.size, at.cols}, true,
                          seen_part(a_.visible, at, Triangle::a));
       }
       if (a_.dv) {
         drop_weights(a_.dropout, n_, at, scores_);
         const Matrix dout = memory_.in_compute(matrix_of(a_.dout, at.batch, at.head, at.i),
                                                upstream_, at.rows, n_.value_size);
-        memory_.multiply(scores_.transposed(), dout, dv_, at.cols, n_.value_size, at.rows, true,
+        memory_.multiply(scores_.transposed(), dout, dv_, {at.cols, n_.value_size, at.rows}, true,
                          seen_part(a_.visible, at, Triangle::a_transposed));
       }
       if (a_.dk) {
         const Matrix q = memory_.in_compute(matrix_of(a_.q, at.batch, at.head, at.i), queries_,
                                             at.rows, n_.size);
-        memory_.multiply(gradients_.transposed(), q, dk_, at.cols, n_.size, at.rows, true,
+        memory_.multiply(gradients_.transposed(), q, dk_, {at.cols, n_.size, at.rows}, true,
                          seen_part(a_.visible, at, Triangle::a_transposed));
       }
     }
-    store(dk_, a_.dk, at, at.j, cols, n_.size, a_.scale);
-    store(dv_, a_.dv, at, at.j, cols, n_.value_size, 1);
+    store(dk_, a_.dk, at, at.j, cols, a_.scale);
+    store(dv_, a_.dv, at, at.j, cols, 1);
   }
 
   // Computes the weights before dropout (scores_) and ds (gradients_).
@@ -185,8 +185,8 @@ class Backward {
     const Matrix v = matrix_of(a_.v, at.batch, at.head, at.j);
     const Matrix dout = matrix_of(a_.dout, at.batch, at.head, at.i);
     const Seen seen = seen_part(a_.visible, at, Triangle::result);
-    memory_.multiply(q, k.transposed(), scores_, at.rows, at.cols, n_.size, false, seen);
-    memory_.multiply(dout, v.transposed(), gradients_, at.rows, at.cols, n_.value_size, false,
+    memory_.multiply(q, k.transposed(), scores_, {at.rows, at.cols, n_.size}, false, seen);
+    memory_.multiply(dout, v.transposed(), gradients_, {at.rows, at.cols, n_.value_size}, false,
                      seen);
     drop_weights(a_.dropout, n_, at, gradients_);
     const int64_t row = ((at.batch * n_.heads + at.head) * n_.queries + at.i) *
@@ -220,11 +220,13 @@ class Backward {
       values[i] *= static_cast<C>(factor);
     }
   }
+  // Writes factor * sum to rows [first, first + rows) of the head's target; sum is dense.
   void store(const Matrix& sum, const View& target, const TilePlace& at, int64_t first,
-             int64_t rows, int64_t width, double factor) const {
+             int64_t rows, double factor) const {
     if (!target) {
       return;
     }
+    const int64_t width = sum.row;
     compute_ == DType::f64 ? scale_by<double>(sum, rows * width, factor)
                            : scale_by<float>(sum, rows * width, factor);
     convert(sum, matrix_of(target, at.batch, at.head, first), rows, width);

@@ -65,7 +65,7 @@ void forward_block(const AttentionForward& a, const AttentionSizes& n, TilePlace
     }
     at.cols = seen_columns(a.visible, at, std::min(kKeyRows, n.keys - at.j));
     const Matrix k = matrix_of(a.k, at.batch, at.head, at.j);
-    memory.multiply(q, k.transposed(), scores, at.rows, at.cols, n.size, false,
+    memory.multiply(q, k.transposed(), scores, {at.rows, at.cols, n.size}, false,
                     seen_part(a.visible, at, Triangle::result));
     attention_softmax_best(
         AttentionSoftmax{.tile = attention_tile(a.visible, at, a.scale, memory.compute(), bias),
@@ -77,8 +77,8 @@ void forward_block(const AttentionForward& a, const AttentionSizes& n, TilePlace
     drop_weights(a.dropout, n, at, scores);
     const Matrix v =
         memory.in_compute(matrix_of(a.v, at.batch, at.head, at.j), values, at.cols, n.value_size);
-    memory.multiply(scores, v, dense_matrix(accumulated, dtype_of<C>, n.value_size), at.rows,
-                    n.value_size, at.cols, true, seen_part(a.visible, at, Triangle::a));
+    memory.multiply(scores, v, dense_matrix(accumulated, dtype_of<C>, n.value_size),
+                    {at.rows, n.value_size, at.cols}, true, seen_part(a.visible, at, Triangle::a));
   }
   finish(a, at, accumulated, max, sum);
 }
@@ -113,9 +113,14 @@ void drop_weights(const AttentionDropout& dropout, const AttentionSizes& n, cons
   for (int64_t i = 0; i < at.rows; ++i) {
     const int64_t query = (at.batch * n.heads + at.head) * n.queries + at.i + i;
     std::byte* row = tile.data + i * tile.row * static_cast<int64_t>(size_of(tile.dtype));
-    dropout_block_best(dropout.p, dropout.seed,
-                       position + static_cast<uint64_t>(query * n.keys + at.j), tile.dtype,
-                       static_cast<const void*>(row), static_cast<void*>(row), at.cols);
+    dropout_block_best(
+        DropoutBlock{.p = dropout.p,
+                     .seed = dropout.seed,
+                     .position = position + static_cast<uint64_t>(query * n.keys + at.j),
+                     .dtype = tile.dtype,
+                     .x = row,
+                     .y = row,
+                     .n = at.cols});
   }
 }
 

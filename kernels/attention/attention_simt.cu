@@ -186,15 +186,20 @@ __global__ void __launch_bounds__(kThreads)
   store_rows(p.result, place, column, totals);
 }
 
-// Computes the weights, the kept weights and ds of this thread's pairs. Rows are queries (kOwnKeys:
-// keys).
+// The kept weights and ds of this thread's pairs of rows and columns.
+template <class C>
+struct PairGradients {
+  C weights[2][2], gradients[2][2];
+};
+
+// Rows are queries (kOwnKeys: keys).
 template <class T, bool kOwnKeys>
 __device__ __forceinline__ void make_gradients(SimtShared<Compute<T>>& memory,
                                                const AttentionProblem<T>& p,
                                                const Scorer<T>& scorer, const BlockPlace& place,
-                                               int64_t other, Compute<T> (&weights)[2][2],
-                                               Compute<T> (&gradients)[2][2]) {
+                                               int64_t other, PairGradients<Compute<T>>& pairs) {
   using C = Compute<T>;
+  auto& [weights, gradients] = pairs;
   const Thread t;
   const int64_t b = place.batch, h = place.head, own = place.first;
   const uint32_t kept = kept_bits<kOwnKeys>(p, place, other);
@@ -249,13 +254,14 @@ __global__ void __launch_bounds__(kThreads)
       !kOwnKeys && p.causal && place.first + kSide < others ? place.first + kSide : others;
 #pragma unroll 1
   for (int64_t other = begin; other < end; other += kSide) {
-    C weights[2][2], gradients[2][2];
-    make_gradients<T, kOwnKeys>(memory, p, scorer, place, other, weights, gradients);
+    PairGradients<C> pairs;
+    make_gradients<T, kOwnKeys>(memory, p, scorer, place, other, pairs);
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
-        memory.weights[t.y + 16 * r][t.x + 16 * c] = values ? weights[r][c] : gradients[r][c];
+        memory.weights[t.y + 16 * r][t.x + 16 * c] =
+            values ? pairs.weights[r][c] : pairs.gradients[r][c];
       }
     }
     const HeadArray<const T>& factor = !kOwnKeys ? p.k : values ? p.dout : p.q;
@@ -296,11 +302,11 @@ __global__ void __launch_bounds__(kThreads)
       place.batch = first_batch + one / heads;
       place.head = first_head + one % heads;
       const Scorer<T> scorer(p, place.batch, place.head);
-      C weights[2][2], gradients[2][2];
-      make_gradients<T, false>(memory, p, scorer, place, key, weights, gradients);
+      PairGradients<C> pairs;
+      make_gradients<T, false>(memory, p, scorer, place, key, pairs);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        sums[i / 2][i % 2] += gradients[i / 2][i % 2];
+        sums[i / 2][i % 2] += pairs.gradients[i / 2][i % 2];
       }
     }
 #pragma unroll

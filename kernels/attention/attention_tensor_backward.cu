@@ -18,13 +18,22 @@ struct BackwardShared {
   HeadTile<T, kOther, kD> other_first, other_second;  // k and v, or q and dout
 };
 
-// Turns the products into the weights and ds; with dropout, `kept` has the bits of kept_bits.
+// The products of own rows and other rows; then the weights and ds.
+template <int kOther>
+struct PairGradients {
+  float weights[kOther / 8][4], gradients[kOther / 8][4];
+};
+
+// Turns the products into the weights and ds.
 template <class T, bool kOwnKeys, int kOther, bool kDropout>
 __device__ __forceinline__ void make_gradients(const AttentionProblem<T>& p,
                                                const Scorer<T>& scorer, const BlockPlace& place,
-                                               int64_t own, int64_t other, uint32_t kept,
-                                               float (&weights)[kOther / 8][4],
-                                               float (&gradients)[kOther / 8][4]) {
+                                               int64_t own, int64_t other,
+                                               PairGradients<kOther>& pairs) {
+  auto& [weights, gradients] = pairs;
+  const uint32_t kept =
+      kDropout ? kept_bits<kOwnKeys, kOther>(DropoutMask(p, place.batch, place.head), own, other)
+               : 0;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const float keep_scale = kDropout ? static_cast<float>(p.dropout.scale) : 1;
   const float* lse = p.lse + p.row(place.batch, place.head, kOwnKeys ? other : 0);
@@ -85,16 +94,14 @@ __global__ void __launch_bounds__(kTensorThreads, 2)
     dev::cp_async_commit();
     dev::cp_async_wait<0>();
     __syncthreads();
-    float weights[kOther / 8][4], gradients[kOther / 8][4];
-    multiply_rows(memory.own_first, row, memory.other_first, p.q.columns, weights);
-    multiply_rows(memory.own_second, row, memory.other_second, p.v.columns, gradients);
-    const uint32_t kept =
-        kDropout ? kept_bits<kOwnKeys, kOther>(DropoutMask(p, b, h), place.first + row, other) : 0;
-    make_gradients<T, kOwnKeys, kOther, kDropout>(p, scorer, place, place.first + row, other, kept,
-                                                  weights, gradients);
-    add_weighted<T, kOther, kD>(gradients, memory.other_first, totals);
+    PairGradients<kOther> pairs;
+    multiply_rows(memory.own_first, row, memory.other_first, p.q.columns, pairs.weights);
+    multiply_rows(memory.own_second, row, memory.other_second, p.v.columns, pairs.gradients);
+    make_gradients<T, kOwnKeys, kOther, kDropout>(p, scorer, place, place.first + row, other,
+                                                  pairs);
+    add_weighted<T, kOther, kD>(pairs.gradients, memory.other_first, totals);
     if constexpr (kOwnKeys) {
-      add_weighted<T, kOther, kD>(weights, memory.other_second, value_totals);
+      add_weighted<T, kOther, kD>(pairs.weights, memory.other_second, value_totals);
     }
   }
   dev::cp_async_wait<0>();

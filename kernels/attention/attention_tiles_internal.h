@@ -50,6 +50,11 @@ struct Seen {
   int64_t visible = 0;
 };
 
+// Of a [m, k] times b [k, n].
+struct ProductSizes {
+  int64_t m, n, k;
+};
+
 // Memory of one task: arrays of the compute dtype, and the packing buffers of gemm.
 class TileMemory {
  public:
@@ -73,12 +78,12 @@ class TileMemory {
   DType compute() const { return compute_; }
 
   // c [m, n] (+)= a [m, k] b [k, n]; a and b have the same dtype.
-  void multiply(const Matrix& a, const Matrix& b, const Matrix& c, int64_t m, int64_t n, int64_t k,
+  void multiply(const Matrix& a, const Matrix& b, const Matrix& c, const ProductSizes& sizes,
                 bool accumulate, const Seen& seen = {}) const {
     const GemmBlock block{.product = {.dtype = a.dtype,
-                                      .m = m,
-                                      .n = n,
-                                      .k = k,
+                                      .m = sizes.m,
+                                      .n = sizes.n,
+                                      .k = sizes.k,
                                       .a = a.data,
                                       .b = b.data,
                                       .a_strides = {a.row, a.column},

@@ -18,11 +18,11 @@ struct Pool2dGeometry {
   bool count_include_pad = true;  // average pooling: the divisor counts the padding
 };
 
-// Number of windows along one dimension; with ceil_mode a last window that would start in the
-// padding after the input is left out, and one window larger than the input may remain. Throws, in
-// the name of `op`, on a geometry that gives less than one window.
-int64_t pool2d_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
-                           int64_t dilation, bool ceil_mode, const char* op = "pool2d");
+// Number of windows along dimension `axis` of `in` elements; with ceil_mode a last window that
+// would start in the padding after the input is left out, and one window larger than the input may
+// remain. Throws, in the name of `op`, on a geometry that gives less than one window.
+int64_t pool2d_output_size(int64_t in, const Pool2dGeometry& g, int axis,
+                           const char* op = "pool2d");
 
 // The dtype of the index of max pooling: u8 where the positions in a window fit, else i32.
 constexpr DType pool2d_index_dtype(const Pool2dGeometry& g) {

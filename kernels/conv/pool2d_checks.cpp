@@ -22,8 +22,7 @@ void check_pair(const char* op, const View& x, const View& y) {
 void check_geometry(const char* op, const View& x, const View& y, const Pool2dGeometry& g) {
   check_pair(op, x, y);
   for (int i = 0; i < 2; ++i) {
-    const int64_t expected = pool2d_output_size(x.size(2 + i), g.kernel[i], g.stride[i],
-                                                g.padding[i], g.dilation[i], g.ceil_mode, op);
+    const int64_t expected = pool2d_output_size(x.size(2 + i), g, i, op);
     check(y.size(2 + i) == expected, op, ": got output ", y.sizes, " for input ", x.sizes,
           ", expected size ", expected, " in dimension ", 2 + i);
   }
@@ -54,8 +53,10 @@ void check_adaptive(const char* op, const View& x, const View& y) {
 
 }  // namespace
 
-int64_t pool2d_output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
-                           int64_t dilation, bool ceil_mode, const char* op) {
+int64_t pool2d_output_size(int64_t in, const Pool2dGeometry& g, int axis, const char* op) {
+  const int64_t kernel = g.kernel[axis], stride = g.stride[axis], padding = g.padding[axis],
+                dilation = g.dilation[axis];
+  const bool ceil_mode = g.ceil_mode;
   for (const int64_t value : {kernel, stride, dilation}) {
     check(value >= 1 && value <= kLargestExtent, op, ": got kernel ", kernel, ", stride ", stride,
           ", dilation ", dilation, ", expected 1 to 2^31");

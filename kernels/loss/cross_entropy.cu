@@ -92,6 +92,39 @@ struct Gradient {
   }
 };
 
+// This thread's part of Row::smooth, and the weights of its classes.
+template <class T, int kValues, class C = Compute<T>>
+__device__ __forceinline__ dev::SumPair<C> smooth_sums(const Problem<T>& p,
+                                                       const dev::RowSlots<T>& slots, C largest,
+                                                       const C (&v)[kValues], C (&w)[kValues]) {
+#pragma unroll
+  for (int i = 0; i < kValues; ++i) {
+    w[i] = C(1);
+  }
+  if (p.weight) {
+    slots.load(p.weight, C(0), w);
+  }
+  dev::SumPair<C> smooth{};
+#pragma unroll
+  for (int i = 0; i < kValues; ++i) {
+    if (slots.holds(i)) {
+      smooth = smooth.merge({w[i] * (largest - v[i]), w[i]});
+    }
+  }
+  return smooth;
+}
+
+// The same for logits of classes [at, at + kWidth), added to `smooth`.
+template <class T, int kWidth, class C = Compute<T>>
+__device__ __forceinline__ void add_smooth(const Problem<T>& p, int64_t at, C largest,
+                                           const C (&v)[kWidth], dev::SumPair<C>& smooth) {
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) {
+    const C weight = p.weight ? p.weight[at + i] : C(1);
+    smooth = smooth.merge({weight * (largest - v[i]), weight});
+  }
+}
+
 template <class T>
 __global__ void __launch_bounds__(kMostLanes)
     cross_entropy_team_per_row_kernel(Problem<T> p, RowPlan plan) {
@@ -123,21 +156,8 @@ __global__ void __launch_bounds__(kMostLanes)
       largest = team.template reduce<dev::Max>(largest, memory.one);
     }
     if (p.smoothing > C(0)) {
-      dev::SumPair<C> smooth{};
-#pragma unroll
-      for (int i = 0; i < Slots::kValues; ++i) {
-        w[i] = C(1);
-      }
-      if (p.weight) {
-        slots.load(p.weight, C(0), w);
-      }
-#pragma unroll
-      for (int i = 0; i < Slots::kValues; ++i) {
-        if (slots.holds(i)) {
-          smooth = smooth.merge({w[i] * (largest - v[i]), w[i]});
-        }
-      }
-      row.smooth = team.template reduce<dev::Merge>(smooth, memory.team_pair);
+      row.smooth =
+          team.template reduce<dev::Merge>(smooth_sums(p, slots, largest, v, w), memory.team_pair);
     }
 #pragma unroll
     for (int i = 0; i < Slots::kValues; ++i) {
@@ -199,13 +219,7 @@ __global__ void __launch_bounds__(kRowThreads, 1) cross_entropy_block_per_row_ke
     const C largest = row.denominator.max;
     if (p.smoothing > C(0)) {
       dev::SumPair<C> smooth{};
-      for_each([&]<int kWidth>(int64_t at, C(&v)[kWidth]) {
-#pragma unroll
-        for (int i = 0; i < kWidth; ++i) {
-          const C weight = p.weight ? p.weight[at + i] : C(1);
-          smooth = smooth.merge({weight * (largest - v[i]), weight});
-        }
-      });
+      for_each([&](int64_t at, auto& v) { add_smooth(p, at, largest, v, smooth); });
       row.smooth = dev::block_reduce<dev::Merge>(smooth, memory.block_pair);
     }
     if (p.row_loss && holds_target) {

@@ -130,17 +130,27 @@ __global__ void __launch_bounds__(kRowThreads, 1)
 
 // launchers ---------------------------------------------------------------------------------------
 
-void run(const View& logits_view, const View& target_view, const View& weight, double smoothing,
-         const View& row_loss, const View& row_scale, const View& dlogits_view) {
-  const int64_t rows = logits_view.size(0), classes = logits_view.size(1);
+// Results that are not wanted are kNoView.
+struct Operands {
+  const View& logits;
+  const View& target;
+  const View& weight;
+  double label_smoothing;
+  const View& row_loss = kNoView;
+  const View& row_scale = kNoView;
+  const View& dlogits = kNoView;
+};
+
+void run(const Operands& a) {
+  const int64_t rows = a.logits.size(0), classes = a.logits.size(1);
   if (rows == 0 || classes == 0) {
-    if (row_loss) {
-      kernels::fill({.y = row_loss, .value = 0});
+    if (a.row_loss) {
+      kernels::fill({.y = a.row_loss, .value = 0});
     }
     return;
   }
-  const cross_entropy::Rows<DenseInput> logit_rows(logits_view), target_rows(target_view);
-  const cross_entropy::Rows<DenseOutput> gradient_rows(dlogits_view);
+  const cross_entropy::Rows<DenseInput> logit_rows(a.logits), target_rows(a.target);
+  const cross_entropy::Rows<DenseOutput> gradient_rows(a.dlogits);
   const View &logits = logit_rows.view(), &target = target_rows.view(),
              &dlogits = gradient_rows.view();
   dispatch_floating("cross_entropy", logits.dtype, [&]<class T>(Type<T>) {
@@ -151,11 +161,11 @@ void run(const View& logits_view, const View& target_view, const View& weight, d
                        .classes = classes,
                        .stride = logits.strides[0],
                        .target_stride = target.strides[0],
-                       .weight = weight.as<C>(),
-                       .keep = static_cast<C>(1 - smoothing),
-                       .uniform = static_cast<C>(smoothing / static_cast<double>(classes)),
-                       .row_loss = row_loss.as<C>(),
-                       .row_scale = row_scale.as<C>(),
+                       .weight = a.weight.as<C>(),
+                       .keep = static_cast<C>(1 - a.label_smoothing),
+                       .uniform = static_cast<C>(a.label_smoothing / static_cast<double>(classes)),
+                       .row_loss = a.row_loss.as<C>(),
+                       .row_scale = a.row_scale.as<C>(),
                        .dlogits = dlogits.as<T>(),
                        .dlogits_stride = dlogits ? dlogits.strides[0] : 0};
     const int64_t stride = std::gcd(std::gcd(p.stride, p.target_stride), p.dlogits_stride);
@@ -172,12 +182,21 @@ void run(const View& logits_view, const View& target_view, const View& weight, d
 
 void cuda::soft_cross_entropy_forward(const SoftCrossEntropyForward& a) {
   check_arguments(a);
-  run(a.logits, a.target, a.weight, a.label_smoothing, a.row_loss, kNoView, kNoView);
+  run({.logits = a.logits,
+       .target = a.target,
+       .weight = a.weight,
+       .label_smoothing = a.label_smoothing,
+       .row_loss = a.row_loss});
 }
 
 void cuda::soft_cross_entropy_backward(const SoftCrossEntropyBackward& a) {
   check_arguments(a);
-  run(a.logits, a.target, a.weight, a.label_smoothing, kNoView, a.row_scale, a.dlogits);
+  run({.logits = a.logits,
+       .target = a.target,
+       .weight = a.weight,
+       .label_smoothing = a.label_smoothing,
+       .row_scale = a.row_scale,
+       .dlogits = a.dlogits});
 }
 
 }  // namespace binade::kernels

@@ -173,9 +173,14 @@ struct Epilogue {
   bool relu = false;
 };
 
-// y = (x - mean) scale + bias for all rows, then the epilogue.
-void normalize(const PackedRows& x, const PackedRows& y, DType dtype, Shape shape, const View& mean,
-               const View& scale, const View& bias, const Epilogue& epilogue = {}) {
+// (x - mean) scale + bias, per channel.
+struct ChannelMap {
+  const View &mean, &scale, &bias;
+};
+
+// y = the map of x for all rows, then the epilogue.
+void normalize(const PackedRows& x, const PackedRows& y, DType dtype, Shape shape,
+               const ChannelMap& map, const Epilogue& epilogue = {}) {
   parallel_for(shape.rows, row_grain(shape.channels), [&](int64_t begin, int64_t end) {
     normalize_rows_best(NormalizeRows{.dtype = dtype,
                                       .x = x.row(begin),
@@ -184,9 +189,9 @@ void normalize(const PackedRows& x, const PackedRows& y, DType dtype, Shape shap
                                       .y_stride = y.stride(),
                                       .rows = end - begin,
                                       .channels = shape.channels,
-                                      .mean = mean.data,
-                                      .scale = scale.data,
-                                      .bias = bias.data,
+                                      .mean = map.mean.data,
+                                      .scale = map.scale.data,
+                                      .bias = map.bias.data,
                                       .residual = row_of(epilogue.residual, begin),
                                       .residual_stride = stride_of(epilogue.residual),
                                       .relu = epilogue.relu});
@@ -216,7 +221,7 @@ void cpu::batch_norm_forward(const BatchNormForward& a) {
     set(scale, c, get_or(a.weight, c, 1) * rstd);
     set(bias, c, get_or(a.bias, c, 0));
   });
-  normalize(x, y, a.x.dtype, shape, a.mean, scale, bias,
+  normalize(x, y, a.x.dtype, shape, {a.mean, scale, bias},
             {.residual = a.residual ? &residual : nullptr, .relu = a.relu});
   y.finish();
 }
@@ -236,7 +241,7 @@ void cpu::batch_norm_inference(const BatchNormInference& a) {
     set(scale, c, get_or(a.weight, c, 1) / std::sqrt(get(a.running_var, c) + a.eps));
     set(bias, c, get_or(a.bias, c, 0));
   }
-  normalize(x, y, a.x.dtype, shape, a.running_mean, scale, bias,
+  normalize(x, y, a.x.dtype, shape, {a.running_mean, scale, bias},
             {.residual = a.residual ? &residual : nullptr, .relu = a.relu});
   y.finish();
 }
@@ -349,7 +354,7 @@ void cpu::batch_norm_inference_backward(const BatchNormInferenceBackward& a) {
     set(scale, c, get_or(a.weight, c, 1) * rstd(c));
     set(zero, c, 0);
   }
-  normalize(dy, dx, a.x.dtype, shape, zero, scale, zero);
+  normalize(dy, dx, a.x.dtype, shape, {zero, scale, zero});
   dx.finish();
 }
 

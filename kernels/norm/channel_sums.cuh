@@ -166,12 +166,34 @@ struct RowSumsSmem {
   ChannelSums part[kRowValues<T>][ChannelPlan::kThreads / 32][32];
 };
 
+// Adds up the warps' sums of each channel of the block. first_sum: the index of the first channel
+// among all sums.
+template <class T>
+__device__ __forceinline__ void store_row_sums(const RowSumsSmem<T>& memory,
+                                               const ChannelPlan& plan,
+                                               const dev::RowSlots<T>& slots, int64_t first_sum,
+                                               ChannelSums* partial) {
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % plan.lanes;
+  if (thread >= plan.lanes * kRowValues<T>) {
+    return;
+  }
+  const int i = thread / plan.lanes;
+  ChannelSums total = memory.part[i][0][lane];
+  for (int warp = 1; warp < ChannelPlan::kThreads / 32; ++warp) {
+    total = total.merge(memory.part[i][warp][lane]);
+  }
+  if (slots.holds(i)) {
+    const int64_t chunk = blockIdx.x / plan.tiles;
+    partial[chunk * plan.sums() + first_sum + slots.column(i)] = total;
+  }
+}
+
 template <class T, class Sums>
 __global__ void __launch_bounds__(ChannelPlan::kThreads)
     channel_sums_of_rows_kernel(Sums sums, ChannelPlan plan, ChannelSums* partial) {
   using C = Compute<T>;
   using Slots = dev::RowSlots<T>;
-  constexpr int kValues = Slots::kValues, kWarps = ChannelPlan::kThreads / 32;
+  constexpr int kValues = Slots::kValues;
   constexpr int kRows = 2;  // in flight, so that fewer threads keep memory busy
   auto& memory = dev::shared_mem<RowSumsSmem<T>>();
   const int thread = static_cast<int>(threadIdx.x), lanes = plan.lanes, lane = thread % lanes;
@@ -226,17 +248,7 @@ __global__ void __launch_bounds__(ChannelPlan::kThreads)
     memory.part[i][thread / 32][thread % 32] = total;
   }
   __syncthreads();
-  if (thread < lanes * kValues) {
-    const int i = thread / lanes;
-    ChannelSums total = memory.part[i][0][lane];
-    for (int warp = 1; warp < kWarps; ++warp) {
-      total = total.merge(memory.part[i][warp][lane]);
-    }
-    if (slots.holds(i)) {
-      const int64_t chunk = blockIdx.x / plan.tiles;
-      partial[chunk * plan.sums() + first_sum + slots.column(i)] = total;
-    }
-  }
+  store_row_sums<T>(memory, plan, slots, first_sum, partial);
 }
 
 // Position of the i-th vector of kWidth elements of a channel.

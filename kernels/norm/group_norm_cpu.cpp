@@ -59,6 +59,7 @@ class Packed {
       }
     }
   }
+  bool planes() const { return planes_; }
   // Number of elements between planes or rows.
   int64_t stride() const { return stride_; }
   std::byte* at(int64_t image, int64_t channel, int64_t pixel) const {
@@ -160,7 +161,7 @@ bool by_planes(const View& x, const GroupNormSizes& d) {
 }
 
 // Computes mean and rstd, and per image and channel the mean, scale and bias of the map.
-void find_moments(const GroupNormForward& a, const GroupNormSizes& d, bool planes, const Packed& x,
+void find_moments(const GroupNormForward& a, const GroupNormSizes& d, const Packed& x,
                   const ChannelVectors& map) {
   const ChunkSums sums(d);
   sums.for_tasks([&](int64_t image, int64_t chunk, int64_t channel, int64_t channels) {
@@ -171,7 +172,7 @@ void find_moments(const GroupNormForward& a, const GroupNormSizes& d, bool plane
                           .channels = channels,
                           .mean = sums.first(image, chunk) + channel,
                           .deviations = sums.second(image, chunk) + channel};
-    planes ? moment_planes_best(part) : moment_rows_best(part);
+    x.planes() ? moment_planes_best(part) : moment_rows_best(part);
   });
   const View mean = map[0], scale = map[1], bias = map[2];
   for_groups(d, sums.chunks(), [&](int64_t image, int64_t group) {
@@ -197,9 +198,8 @@ void find_moments(const GroupNormForward& a, const GroupNormSizes& d, bool plane
 }
 
 // Per image and channel sum dy and sum dy (x - mean).
-void find_gradient_sums(const GroupNormBackward& a, const GroupNormSizes& d, bool planes,
-                        const Packed& x, const Packed& dy, const ChannelVectors& map,
-                        const ChunkSums& sums) {
+void find_gradient_sums(const GroupNormBackward& a, const GroupNormSizes& d, const Packed& x,
+                        const Packed& dy, const ChannelVectors& map, const ChunkSums& sums) {
   sums.for_tasks([&](int64_t image, int64_t chunk, int64_t channel, int64_t channels) {
     const GradientSumRows part{.dtype = a.x.dtype,
                                .x = x.at(image, channel, chunk * kTaskElements),
@@ -211,7 +211,7 @@ void find_gradient_sums(const GroupNormBackward& a, const GroupNormSizes& d, boo
                                .mean = map.data(0, image * d.channels + channel),
                                .sum_dy = sums.first(image, chunk) + channel,
                                .sum_dy_x = sums.second(image, chunk) + channel};
-    planes ? gradient_sum_planes_best(part) : gradient_sum_rows_best(part);
+    x.planes() ? gradient_sum_planes_best(part) : gradient_sum_rows_best(part);
   });
   // Adds all chunks to the first one.
   for_groups(d, sums.chunks(), [&](int64_t image, int64_t group) {
@@ -291,7 +291,7 @@ void cpu::group_norm_forward(const GroupNormForward& a) {
   const bool planes = by_planes(a.x, d);
   const Packed x(a.x, planes, d, Access::read), y(a.y, planes, d, Access::write);
   const ChannelVectors map(3, d, a.mean.dtype);
-  find_moments(a, d, planes, x, map);
+  find_moments(a, d, x, map);
   for_parts(d, planes,
             [&](int64_t image, int64_t channel, int64_t channels, int64_t pixel, int64_t pixels) {
               const int64_t plane = image * d.channels + channel;
@@ -323,7 +323,7 @@ void cpu::group_norm_backward(const GroupNormBackward& a) {
     set(map[0], i, get(a.mean, i / d.group_channels));
   }
   const ChunkSums sums(d);
-  find_gradient_sums(a, d, planes, x, dy, map, sums);
+  find_gradient_sums(a, d, x, dy, map, sums);
   find_parameter_gradients(a, d, &sums);
   if (!a.dx) {
     return;

@@ -7,7 +7,7 @@ namespace binade::kernels::BINADE_ISA {
 namespace {
 
 template <class C, class Functor>
-void forward_loop(C* y, const C* a, const C* b, const C*, int64_t n, C, C) {
+void forward_loop(C* y, const C* a, const C* b, const C*, int64_t n, MapScalars<C>) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     y[i] = Functor::forward(a[i], b[i]);
@@ -15,7 +15,7 @@ void forward_loop(C* y, const C* a, const C* b, const C*, int64_t n, C, C) {
 }
 
 template <class C, class Functor>
-void backward_a_loop(C* da, const C* a, const C* b, const C* dy, int64_t n, C, C) {
+void backward_a_loop(C* da, const C* a, const C* b, const C* dy, int64_t n, MapScalars<C>) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     da[i] = Functor::backward_a(a[i], b[i], dy[i]);
@@ -23,7 +23,7 @@ void backward_a_loop(C* da, const C* a, const C* b, const C* dy, int64_t n, C, C
 }
 
 template <class C, class Functor>
-void backward_b_loop(C* db, const C* a, const C* b, const C* dy, int64_t n, C, C) {
+void backward_b_loop(C* db, const C* a, const C* b, const C* dy, int64_t n, MapScalars<C>) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     db[i] = Functor::backward_b(a[i], b[i], dy[i]);
@@ -96,18 +96,18 @@ void compare(Compare op, const StridedTile& tile) {
 void binary_forward_tile(Binary op, DType dtype, const StridedTile& tile) {
   const int i = static_cast<int>(op);
   switch (dtype) {
-    case DType::i64: return map_tile<int64_t, int64_t>(integer_loop<int64_t>(op), 2, tile, 0, 0);
-    case DType::i32: return map_tile<int32_t, int32_t>(integer_loop<int32_t>(op), 2, tile, 0, 0);
+    case DType::i64: return map_tile<int64_t, int64_t>(integer_loop<int64_t>(op), 2, tile, {});
+    case DType::i32: return map_tile<int32_t, int32_t>(integer_loop<int32_t>(op), 2, tile, {});
     default:
-      return map_floating_tile(dtype, Loops<float>::kForward[i], Loops<double>::kForward[i], 2,
+      return map_floating_tile(dtype, {Loops<float>::kForward[i], Loops<double>::kForward[i]}, 2,
                                tile);
   }
 }
 
 void binary_backward_tile(Binary op, int which, DType dtype, const StridedTile& tile) {
   const int i = static_cast<int>(op);
-  map_floating_tile(dtype, Loops<float>::kBackward[i][which], Loops<double>::kBackward[i][which], 3,
-                    tile);
+  map_floating_tile(dtype, {Loops<float>::kBackward[i][which], Loops<double>::kBackward[i][which]},
+                    3, tile);
 }
 
 void compare_tile(Compare op, DType dtype, const StridedTile& tile) {

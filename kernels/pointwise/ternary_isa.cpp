@@ -52,7 +52,7 @@ void where_rows(const StridedTile& tile) {
 }
 
 template <class C>
-void lerp_loop(C* y, const C* a, const C* b, const C* weight, int64_t n, C, C) {
+void lerp_loop(C* y, const C* a, const C* b, const C* weight, int64_t n, MapScalars<C>) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
     y[i] = math_lerp(a[i], b[i], weight[i]);
@@ -60,10 +60,10 @@ void lerp_loop(C* y, const C* a, const C* b, const C* weight, int64_t n, C, C) {
 }
 
 template <class C>
-void lerp_number_loop(C* y, const C* a, const C* b, const C*, int64_t n, C weight, C) {
+void lerp_number_loop(C* y, const C* a, const C* b, const C*, int64_t n, MapScalars<C> weight) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
-    y[i] = math_lerp(a[i], b[i], weight);
+    y[i] = math_lerp(a[i], b[i], weight.alpha);
   }
 }
 
@@ -79,11 +79,12 @@ void where_tile(int64_t width, const StridedTile& tile) {
 }
 
 void lerp_tile(DType dtype, const StridedTile& tile) {
-  map_floating_tile(dtype, lerp_loop<float>, lerp_loop<double>, 3, tile);
+  map_floating_tile(dtype, {lerp_loop<float>, lerp_loop<double>}, 3, tile);
 }
 
 void lerp_number_tile(DType dtype, double weight, const StridedTile& tile) {
-  map_floating_tile(dtype, lerp_number_loop<float>, lerp_number_loop<double>, 2, tile, weight);
+  map_floating_tile(dtype, {lerp_number_loop<float>, lerp_number_loop<double>}, 2, tile,
+                    {weight, 0});
 }
 
 }  // namespace binade::kernels::BINADE_ISA

@@ -8,18 +8,18 @@ namespace {
 
 // In place is fine for a vectorised loop (element i depends on element i only), hence ivdep.
 template <class C, class Functor>
-void forward_loop(C* y, const C* x, const C*, const C*, int64_t n, C alpha, C beta) {
+void forward_loop(C* y, const C* x, const C*, const C*, int64_t n, MapScalars<C> scalars) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
-    y[i] = Functor::forward(x[i], alpha, beta);
+    y[i] = Functor::forward(x[i], scalars.alpha, scalars.beta);
   }
 }
 
 template <class C, class Functor>
-void backward_loop(C* dx, const C* saved, const C* dy, const C*, int64_t n, C alpha, C beta) {
+void backward_loop(C* dx, const C* saved, const C* dy, const C*, int64_t n, MapScalars<C> scalars) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
-    dx[i] = Functor::backward(saved[i], dy[i], alpha, beta);
+    dx[i] = Functor::backward(saved[i], dy[i], scalars.alpha, scalars.beta);
   }
 }
 
@@ -47,8 +47,8 @@ struct Loops {
 
 void unary_forward_tile(Unary op, DType dtype, double alpha, double beta, const StridedTile& tile) {
   const int i = static_cast<int>(op);
-  map_floating_tile(dtype, Loops<float>::kForward[i], Loops<double>::kForward[i], 1, tile, alpha,
-                    beta);
+  map_floating_tile(dtype, {Loops<float>::kForward[i], Loops<double>::kForward[i]}, 1, tile,
+                    {alpha, beta});
 }
 
 void unary_slope_tile(Unary op, const StridedTile& tile) {
@@ -63,8 +63,8 @@ void unary_slope_tile(Unary op, const StridedTile& tile) {
 void unary_backward_tile(Unary op, DType dtype, double alpha, double beta,
                          const StridedTile& tile) {
   const int i = static_cast<int>(op);
-  map_floating_tile(dtype, Loops<float>::kBackward[i], Loops<double>::kBackward[i], 2, tile, alpha,
-                    beta);
+  map_floating_tile(dtype, {Loops<float>::kBackward[i], Loops<double>::kBackward[i]}, 2, tile,
+                    {alpha, beta});
 }
 
 }  // namespace binade::kernels::BINADE_ISA

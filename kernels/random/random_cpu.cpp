@@ -60,15 +60,18 @@ void for_blocks(int64_t numel, const Body& body) {
 void fill(const View& y, Distribution distribution, double low, double high, uint64_t seed,
           uint64_t offset) {
   for_blocks(y.numel, [&](int64_t first, int64_t n) {
-    const uint64_t position = offset + static_cast<uint64_t>(first);
-    if (y.contiguous) {
-      return random_block_best(distribution, low, high, seed, position, y.dtype,
-                               static_cast<void*>(element(y, first)), n);
-    }
     alignas(64) std::byte block[kRandomBlock * 8];
-    random_block_best(distribution, low, high, seed, position, y.dtype, static_cast<void*>(block),
-                      n);
-    scatter(block, y, first, n);
+    random_block_best(RandomBlock{.distribution = distribution,
+                                  .low = low,
+                                  .high = high,
+                                  .seed = seed,
+                                  .position = offset + static_cast<uint64_t>(first),
+                                  .dtype = y.dtype,
+                                  .y = y.contiguous ? element(y, first) : block,
+                                  .n = n});
+    if (!y.contiguous) {
+      scatter(block, y, first, n);
+    }
   });
 }
 
@@ -99,7 +102,13 @@ void dropout(const Dropout& a) {
     if (a.y.contiguous) {
       y = element(a.y, first);
     }
-    dropout_block_best(a.p, a.seed, offset + static_cast<uint64_t>(first), a.y.dtype, x, y, n);
+    dropout_block_best(DropoutBlock{.p = a.p,
+                                    .seed = a.seed,
+                                    .position = offset + static_cast<uint64_t>(first),
+                                    .dtype = a.y.dtype,
+                                    .x = x,
+                                    .y = y,
+                                    .n = n});
     if (!a.y.contiguous) {
       scatter(y_block, a.y, first, n);
     }

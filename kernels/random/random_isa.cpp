@@ -118,37 +118,35 @@ void drop(const Numbers& numbers, float p, double scale, const void* x, void* y,
 
 }  // namespace
 
-void random_block(Distribution distribution, double low, double high, uint64_t seed,
-                  uint64_t position, DType dtype, void* y, int64_t n) {
-  const Numbers numbers(seed, position, n);
+void random_block(const RandomBlock& a) {
+  const Numbers numbers(a.seed, a.position, a.n);
   float value[sizeof numbers.bits / sizeof *numbers.bits];
-  if (distribution == Distribution::normal) {
+  if (a.distribution == Distribution::normal) {
     box_muller(numbers.bits, value, numbers.count);
   } else {
     for (int64_t i = 0; i < numbers.count; ++i) {
       value[i] = uniform_value(numbers.bits[i]);
     }
   }
-  const double scale = distribution == Distribution::normal ? high : high - low;
+  const double scale = a.distribution == Distribution::normal ? a.high : a.high - a.low;
   const float* from = value + numbers.first;
-  switch (dtype) {
-    case DType::f64: return store<double, double>(from, low, scale, y, n);
-    case DType::f32: return store<float, float>(from, low, scale, y, n);
-    case DType::f16: return store<half, float>(from, low, scale, y, n);
-    default: return store<bfloat16, float>(from, low, scale, y, n);
+  switch (a.dtype) {
+    case DType::f64: return store<double, double>(from, a.low, scale, a.y, a.n);
+    case DType::f32: return store<float, float>(from, a.low, scale, a.y, a.n);
+    case DType::f16: return store<half, float>(from, a.low, scale, a.y, a.n);
+    default: return store<bfloat16, float>(from, a.low, scale, a.y, a.n);
   }
 }
 
-void dropout_block(double p, uint64_t seed, uint64_t position, DType dtype, const void* x, void* y,
-                   int64_t n) {
-  const Numbers numbers(seed, position, n);
-  const float limit = static_cast<float>(p);
-  const double scale = 1.0 / (1.0 - p);
-  switch (dtype) {
-    case DType::f64: return drop<double, double>(numbers, limit, scale, x, y, n);
-    case DType::f32: return drop<float, float>(numbers, limit, scale, x, y, n);
-    case DType::f16: return drop<half, float>(numbers, limit, scale, x, y, n);
-    default: return drop<bfloat16, float>(numbers, limit, scale, x, y, n);
+void dropout_block(const DropoutBlock& a) {
+  const Numbers numbers(a.seed, a.position, a.n);
+  const float limit = static_cast<float>(a.p);
+  const double scale = 1.0 / (1.0 - a.p);
+  switch (a.dtype) {
+    case DType::f64: return drop<double, double>(numbers, limit, scale, a.x, a.y, a.n);
+    case DType::f32: return drop<float, float>(numbers, limit, scale, a.x, a.y, a.n);
+    case DType::f16: return drop<half, float>(numbers, limit, scale, a.x, a.y, a.n);
+    default: return drop<bfloat16, float>(numbers, limit, scale, a.x, a.y, a.n);
   }
 }
 

@@ -6,7 +6,8 @@ includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade
   public headers (all but *_internal.h and those of kernels/host) include only the standard library
   beside that, and no *_internal.h; kernels/host is for kernels and tests alone. What binade.h leads to includes no header of
   the standard library that takes long to compile: every user's source would pay for it.
-sources: lengths, the rooms of core and dist, suffixes, at most 60 sources in a folder, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
+sources: lengths of sources and functions, at most 6 parameters, the rooms of core and dist, suffixes, at most
+  60 sources in a folder, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
   process; and for CUDA: kernels start only through launch(), inline assembly only in the primitives,
   shared memory only through shared_mem(); samples write no name of the kernels.
 selections: a filter of GoogleTest in a build file or a script selects a test, and a test program that is
@@ -21,6 +22,7 @@ import pathlib
 import re
 import sys
 
+import function_forms
 import op_headers
 
 LAYERS = {
@@ -69,6 +71,11 @@ MAX_LINES = 400
 ONE_CLASS_LINES = 600
 ONE_CLASS = {"nn/module.cpp", "optim/optimizer.cpp", "train/trainer_run.cpp"}
 MAX_FILES = 60
+# The functions of libraries and programs; those of tests may be tables.
+MAX_FUNCTION_LINES = 60
+MAX_PARAMETERS = 6
+# They mirror instructions, whose operands they take.
+PRIMITIVES = {"kernels/host/primitives.h", "kernels/cuda/primitives.cuh"}
 
 STANDARD = set("""
 algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes
@@ -217,6 +224,17 @@ def lint_includes(root):
                 yield path, number, f"<{match.group(2)}>: only kernels and tests may include it"
 
 
+def function_faults(name, text):
+    """Lines and faults of functions that are too long or take too much, but for the interfaces of kernels."""
+    for function in function_forms.functions(text):
+        if function.lines > MAX_FUNCTION_LINES:
+            yield (function.line, f"{function.name}: {function.lines} lines, at most {MAX_FUNCTION_LINES}: "
+                                  "give a step a function of its own")
+        if function.parameters > MAX_PARAMETERS and not function.kernel and name not in PRIMITIVES:
+            yield (function.line, f"{function.name}: {function.parameters} parameters, at most "
+                                  f"{MAX_PARAMETERS}: take a struct")
+
+
 def lint_sources(root):
     counts = collections.Counter(path.parent for _, path in files(root, [*LAYERS, *PROGRAMS]))
     for place, count in counts.items():
@@ -239,6 +257,9 @@ def lint_sources(root):
             yield path, len(lines), f"{len(lines)} lines, at most {most}: split by idea"
         if path.suffix in {".h", ".cuh"} and "#pragma once" not in lines:
             yield path, 1, "no #pragma once"
+        if folder != "tests":
+            for number, fault in function_faults(name, text):
+                yield path, number, fault
         for number, line in enumerate(lines, 1):
             if LEFTOVER.search(line):
                 yield path, number, "a leftover; finish it or open an issue"

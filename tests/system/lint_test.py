@@ -111,6 +111,45 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.findings(sources, "kernels/copy/a.cu", "f<<<1, 2>>>(x);\n"), 1)
         self.assertEqual(self.findings(sources, "kernels/copy/a.cu", "// f<<<1, 2>>>(x) is not used\n"), 0)
 
+    def test_lengths_of_functions(self):
+        sources = lint.lint_sources
+        for head in ("void f() {", "int C::f(int a) const noexcept {", "template <class T, int k = 3>\nauto f(T a) -> T {",
+                     "C::C(int a)\n    : a_{a}, b_(a) {", "bool operator<(const C& a) {", "void operator()(int a) {",
+                     "struct C {\n  C f() {", "namespace a {\nnamespace {\n[[nodiscard]] C f(int a) {",
+                     "__global__ void __launch_bounds__(256)\n    f(int n) {", "int table[] = {1, 2};\nvoid f() {",
+                     'extern "C" {\nvoid f(void) {', "#define F(a) { a\nvoid f(char a = '{') {"):
+            end = "}\n" * (2 if head.startswith(("struct", "extern")) else 3 if head.startswith("name") else 1)
+            for lines, count in ((60, 0), (61, 1)):
+                text = f"{head}\n" + "  if (a) { b(); }\n" * (lines - 2) + end
+                self.assertEqual(self.findings(sources, "nn/a.cpp", text), count, (head, lines))
+                self.assertEqual(self.findings(sources, "tests/a.cpp", text), 0, head)
+        table = "const int table[] = {\n" + "    f(1),\n" * 100 + "};\n"
+        many = "namespace a {\nclass C {\n public:\n" + "  int f() { return 1; }\n" * 100 + "};\n}\n"
+        macro = "#define F(a) \\\n" + "  f(a); \\\n" * 100 + "  g()\n"
+        comment = "// void f() {\n" + "int a;\n" * 100
+        for text in (table, many, macro, comment):
+            self.assertEqual(self.findings(sources, "nn/a.cpp", text), 0, text[:20])
+
+    def test_parameters_of_functions(self):
+        sources = lint.lint_sources
+        six = "int a, std::map<int, int> b, int (*c)(int, int), int d = g(1, 2), int e = {}, int"
+        for form in ("void f({});", "void f({}) {{}}", "class C {{\n  explicit C({}) : a_(a) {{}}\n}};",
+                     "template <class T, class U>\n__device__ __forceinline__ T f({}) {{ return a; }}",
+                     "namespace a {{\ninline bool operator()({}) const;\n}}", "alignas(16) C f({});",
+                     "struct C {{\n public:\n  virtual int f({}) const = 0;\n}};"):
+            self.assertEqual(self.findings(sources, "nn/a.cpp", form.format(six) + "\n"), 0, form)
+            self.assertEqual(self.findings(sources, "nn/a.cpp", form.format(six + ", int g") + "\n"), 1, form)
+        seven = six + ", int g"
+        self.assertEqual(self.findings(sources, "kernels/copy/a.cu", f"__global__ void f({seven}) {{}}\n"), 0)
+        self.assertEqual(self.findings(sources, "kernels/copy/a.cu", f"__device__ void f({seven}) {{}}\n"), 1)
+        self.assertEqual(self.findings(sources, "kernels/host/primitives.h",
+                                       f"#pragma once\nvoid f({seven}) {{}}\n"), 0)
+        self.assertEqual(self.findings(sources, "tests/a.cpp", f"void f({seven}) {{}}\n"), 0)
+        for text in ("BINADE_LIST(a, b, c, d, e, f, g)\n", "int a = f(a, b, c, d, e, f, g);\n",
+                     "void f() { g(a, b, c, d, e, f, g); }\n", f"// void f({seven});\n",
+                     f"#define F void f({seven});\n", "enum class E { a, b, c, d, e, f, g };\n"):
+            self.assertEqual(self.findings(sources, "nn/a.cpp", text), 0, text)
+
     def test_cuda_sources(self):
         sources = lint.lint_sources
         self.assertEqual(self.findings(sources, "kernels/copy/a.cu", "int a;\n" * 401), 1)

@@ -8,7 +8,9 @@
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/sgd.h>
 #include <gtest/gtest.h>
+
 #include <tests/kernels/support/test_device.h>
+#include <cmath>
 
 namespace binade::nn {
 namespace {

@@ -66,11 +66,16 @@ BatchMoments moments_of_ranks(RankGroup& group, const Tensor& mean, const Tensor
   return all;
 }
 
+// What the forward saved, beside the number of elements of a channel on all ranks.
+struct SavedBatch {
+  const Tensor &x, &w, &mean, &variance;
+  double eps, count;
+};
+
 // Adds what dx has through mean and variance: -w rstd (sum(dy) + u sum(dy u)) / m, which is a batch
-// norm of x with other weights.
-void add_through_moments(const Tensor& x, const Tensor& w, const Tensor& mean,
-                         const Tensor& variance, const Tensor& sums, double eps, double count,
-                         const Tensor& dx) {
+// norm of x with other weights. sums: [2 C], first sum(dy u), then sum(dy).
+void add_through_moments(const SavedBatch& saved, const Tensor& sums, const Tensor& dx) {
+  const auto& [x, w, mean, variance, eps, count] = saved;
   const auto channels = static_cast<size_t>(mean.numel());
   const Tensor host_w = w.defined() ? w.to(Device{}) : Tensor(), v = variance.to(Device{});
   std::vector<double> weight(channels), bias(channels);
@@ -103,8 +108,20 @@ Tensor both(const Tensor& dw, const Tensor& db) {
 
 }  // namespace
 
-Tensor batch_norm_of_ranks(const BatchNormOfRanks& a) {
-  const auto& [op, x, w, b, running_mean, running_var, options] = a;
+void update_running_statistics(const BatchNormInputs& in, const Tensor& mean,
+                               const Tensor& variance, int64_t count) {
+  kernels::batch_norm_running({.mean = mean,
+                               .variance = variance,
+                               .running_mean = in.running_mean,
+                               .running_var = in.running_var,
+                               .momentum = in.options.momentum,
+                               .count = count});
+  in.running_mean.bump_version();
+  in.running_var.bump_version();
+}
+
+Tensor batch_norm_of_ranks(const BatchNormInputs& in) {
+  const auto& [op, x, w, b, running_mean, running_var, options] = in;
   check(x.numel() > 0, "batch_norm: got an empty x of shape ", x.sizes(), " on rank ",
         options.group->rank(), ", expected samples on every rank");
   const DType stat = compute_dtype(x.dtype());
@@ -131,14 +148,7 @@ Tensor batch_norm_of_ranks(const BatchNormOfRanks& a) {
                                  .y = y,
                                  .eps = eps});
   if (running_mean.defined() && !detail::thread_state.recomputing) {
-    kernels::batch_norm_running({.mean = mean,
-                                 .variance = variance,
-                                 .running_mean = running_mean,
-                                 .running_var = running_var,
-                                 .momentum = options.momentum,
-                                 .count = static_cast<int64_t>(all.count)});
-    running_mean.bump_version();
-    running_var.bump_version();
+    update_running_statistics(in, mean, variance, static_cast<int64_t>(all.count));
   }
   return op.record({x, w, b}, y, save(x, w, mean, variance),
                    [group, eps, count = all.count](const Tensor& dy, Needs needs, const Tensor& x,
@@ -159,7 +169,7 @@ Tensor batch_norm_of_ranks(const BatchNormOfRanks& a) {
                      const Tensor sums = both(own_dw, own_db);
                      group->sum(sums);
                      if (dx.defined()) {
-                       add_through_moments(x, w, mean, variance, sums, eps, count, dx);
+                       add_through_moments({x, w, mean, variance, eps, count}, sums, dx);
                      }
                      return {dx, dw, db};
                    });

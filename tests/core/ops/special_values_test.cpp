@@ -205,15 +205,18 @@ TEST(SpecialValues, PoolingOfLargeWindows) {
     };
     EXPECT_EQ(item(sum(gradient(pool, x))), 4);
     const Tensor small = reshape(values({0, 1, 2, 3}, dtype), {1, 1, 2, 2});
-    const kernels::Pool2dGeometry beyond{.kernel = {3, 3}, .stride = {2, 2}, .ceil_mode = true};
+    const Pool2dOptions beyond{.kernel = {3, 3}, .stride = {2, 2}, .ceil_mode = true};
     expect_values(max_pool2d(small, beyond), {3}, "max");
     expect_values(avg_pool2d(small, beyond), {1.5}, "average");
     expect_values(gradient([&](const Tensor& t) { return max_pool2d(t, beyond); }, small),
                   {0, 0, 0, 1}, "max backward");
     expect_values(gradient([&](const Tensor& t) { return avg_pool2d(t, beyond); }, small),
                   {.25, .25, .25, .25}, "average backward");
-    const kernels::Pool2dGeometry padding{
-        .kernel = {2, 2}, .padding = {1, 1}, .dilation = {3, 3}, .ceil_mode = true};
+    const Pool2dOptions padding{.kernel = {2, 2},
+                                .stride = {1, 1},
+                                .padding = {1, 1},
+                                .dilation = {3, 3},
+                                .ceil_mode = true};
     expect_values(max_pool2d(small, padding), {-INFINITY}, "only padding");
     expect_values(gradient([&](const Tensor& t) { return max_pool2d(t, padding); }, small),
                   {0, 0, 0, 0}, "only padding, backward");
@@ -228,7 +231,7 @@ TEST(SpecialValues, MessagesNameTheOpAndWhatItGot) {
             "max_pool2d: got input size 3 with padding 0, expected at least 5 with padding for "
             "kernel 5 with dilation 1");
   EXPECT_EQ(error_of([&] {
-              (void)avg_pool2d(image, {.kernel = {2147483697, 1}});
+              (void)avg_pool2d(image, {.kernel = {2147483697, 1}, .stride = {1, 1}});
             }),
             "avg_pool2d: got kernel 2147483697, stride 1, dilation 1, expected 1 to 2^31");
   const Tensor integers = zeros({2}, DType::u8, device());

@@ -12,7 +12,8 @@ namespace {
 // The answer that a joining rank gets.
 std::string answer(int port, int rank, int size, const ControlOptions& options) {
   try {
-    const ControlClient client("127.0.0.1", port, rank, size, 1, "secret", options);
+    const ControlClient client({.host = "127.0.0.1", .port = port, .secret = "secret"}, rank, size,
+                               1, options);
   } catch (const Error& error) {
     return error.what();
   }

@@ -18,8 +18,7 @@ inline constexpr double kInf = std::numeric_limits<double>::infinity();
 inline Dims output_sizes(const Dims& x, const Pool2dGeometry& g) {
   Dims y = x;
   for (int i = 0; i < 2; ++i) {
-    y[2 + i] = pool2d_output_size(x[2 + i], g.kernel[i], g.stride[i], g.padding[i], g.dilation[i],
-                                  g.ceil_mode);
+    y[2 + i] = pool2d_output_size(x[2 + i], g, i);
   }
   return y;
 }

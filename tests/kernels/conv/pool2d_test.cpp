@@ -138,16 +138,40 @@ TEST(Pool2d, FirstOfTiesIsChosenAndNaNWins) {
   EXPECT_EQ(got[3], 5);
 }
 
+// The geometry of one dimension.
+struct Windows {
+  int64_t kernel = 1, stride = 1, padding = 0, dilation = 1;
+  bool ceil_mode = false;
+};
+
+// Number of windows over `in` elements, of the height and of the width.
+int64_t output_size(int64_t in, const Windows& w) {
+  const auto along = [&](int axis) {
+    Pool2dGeometry g{.ceil_mode = w.ceil_mode};
+    g.kernel[axis] = w.kernel;
+    g.stride[axis] = w.stride;
+    g.padding[axis] = w.padding;
+    g.dilation[axis] = w.dilation;
+    return pool2d_output_size(in, g, axis);
+  };
+  EXPECT_EQ(along(0), along(1));
+  return along(0);
+}
+
 TEST(Pool2d, OutputSize) {
-  EXPECT_EQ(pool2d_output_size(7, 3, 2, 0, 1, false), 3);
-  EXPECT_EQ(pool2d_output_size(8, 3, 2, 0, 1, false), 3);
-  EXPECT_EQ(pool2d_output_size(8, 3, 2, 0, 1, true), 4);
-  EXPECT_EQ(pool2d_output_size(5, 2, 3, 1, 1, true), 2);  // a third would start in the padding
-  EXPECT_EQ(pool2d_output_size(9, 3, 1, 1, 2, false), 7);
-  EXPECT_EQ(pool2d_output_size(1, 1, 1, 0, 1, false), 1);
-  EXPECT_EQ(pool2d_output_size(2, 3, 2, 0, 1, true), 1);  // PyTorch 2.15: 1, for 5 an error
-  EXPECT_THROW(pool2d_output_size(2, 5, 2, 0, 1, true), Error);
-  EXPECT_EQ(pool2d_output_size(2, 2, 1, 1, 3, true), 1);  // only padding
+  EXPECT_EQ(output_size(7, {.kernel = 3, .stride = 2}), 3);
+  EXPECT_EQ(output_size(8, {.kernel = 3, .stride = 2}), 3);
+  EXPECT_EQ(output_size(8, {.kernel = 3, .stride = 2, .ceil_mode = true}), 4);
+  EXPECT_EQ(output_size(5, {.kernel = 2, .stride = 3, .padding = 1, .ceil_mode = true}),
+            2);  // a third would start in the padding
+  EXPECT_EQ(output_size(9, {.kernel = 3, .stride = 1, .padding = 1, .dilation = 2}), 7);
+  EXPECT_EQ(output_size(1, {.kernel = 1, .stride = 1}), 1);
+  EXPECT_EQ(output_size(2, {.kernel = 3, .stride = 2, .ceil_mode = true}),
+            1);  // PyTorch 2.15: 1, for 5 an error
+  EXPECT_THROW(output_size(2, {.kernel = 5, .stride = 2, .ceil_mode = true}), Error);
+  EXPECT_EQ(
+      output_size(2, {.kernel = 2, .stride = 1, .padding = 1, .dilation = 3, .ceil_mode = true}),
+      1);  // only padding
 }
 
 TEST(Pool2d, EmptyBatch) {

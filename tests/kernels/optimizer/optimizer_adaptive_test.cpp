@@ -176,11 +176,11 @@ TEST(OptimizerAdaptive, ReadTheirNumbersFromWords) {
   const auto compare = [&](const auto& options, double momentum) {
     for (double apply : {0.0, 1.0}) {
       StridedArray step_scalars(DType::f64, {kScalarsOf<RangeScalars>});
-      *words.host_as<RangeScalars>() = {.apply = apply,
-                                        .multiplier = kMultiplier,
-                                        .lr = options.lr,
-                                        .momentum = momentum,
-                                        .update = 3};
+      *step_scalars.host_as<RangeScalars>() = {.apply = apply,
+                                               .multiplier = kMultiplier,
+                                               .lr = options.lr,
+                                               .momentum = momentum,
+                                               .update = 3};
       EXPECT_EQ(run(step_scalars.view(), 5, options) == run(kNoView, 1, options), apply == 1);
     }
   };

@@ -249,13 +249,13 @@ TEST(OptimizerTrust, ReadTheirNumbersFromWords) {
   };
   for (double apply : {0.0, 1.0}) {
     StridedArray step_scalars(DType::f64, {kScalarsOf<RangeScalars>});
-    auto& w = *words.host_as<RangeScalars>();
-    w = stretch_words(
+    auto& w = *step_scalars.host_as<RangeScalars>();
+    w = range_scalars(
         {.multiplier = kMultiplier, .lr = 0.02, .momentum = 0.9, .update = 3, .beta2 = 0.99});
     w.apply = apply;
     EXPECT_EQ(run(step_scalars.view(), LAMB{.lr = 7, .beta1 = 0.1}) == run(kNoView, LAMB{}),
               apply == 1);
-    words.host_as<RangeScalars>()->lr = 0.5;
+    step_scalars.host_as<RangeScalars>()->lr = 0.5;
     EXPECT_EQ(run(step_scalars.view(), LARS{.lr = 7, .momentum = 0.1}) == run(kNoView, LARS{}),
               apply == 1);
   }

@@ -259,7 +259,7 @@ TEST(StepScalarsTest, OptimizersReadTheirNumbersThere) {
         }
         return all;
       };
-      RangeScalars numbers = stretch_words(
+      RangeScalars numbers = range_scalars(
           {.multiplier = 0.5, .lr = 0.1, .momentum = 0.9, .update = 3, .beta2 = 0.99});
       const std::vector<std::byte> expected = run(kNoView);
       numbers.apply = apply;

@@ -111,7 +111,7 @@ std::vector<Slope> slopes() {
       {Unary::hardswish, [](Real x) { return x < -3  ? 0
                                              : x > 3 ? 1
                                                      : x / 3 + 0.5L; }, 0, 1},
-      {Unary::hardtanh, [](Real x) { return Real(x > -1 && x < 2); }, 0, 0, -1, 2},
+      {Unary::hardtanh, [](Real x) { return Real(!(x <= -1 || x >= 2)); }, 0, 0, -1, 2},
       {Unary::erf,
        [](Real x) { return 2 / std::sqrt(std::numbers::pi_v<Real>) * std::exp(-x * x); }, 0, 0},
   };
