@@ -73,6 +73,11 @@ Tensor MultiheadAttention::split_heads(const Tensor& x) const {
 
 Tensor MultiheadAttention::attend(const Tensor& query, const Tensor& key, const Tensor& value,
                                   const AttentionMask& mask) {
+  return scoped([&] { return run(query, key, value, mask); });
+}
+
+Tensor MultiheadAttention::run(const Tensor& query, const Tensor& key, const Tensor& value,
+                               const AttentionMask& mask) {
   check(query.defined() && query.dim() == 3 && key.defined() && key.dim() == 3 && value.defined() &&
             value.dim() == 3,
         "MultiheadAttention: expected query, key and value of three dimensions, ",

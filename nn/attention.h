@@ -28,7 +28,7 @@ class MultiheadAttention : public Module {
  public:
   using Options = MultiheadAttentionOptions;
   explicit MultiheadAttention(const MultiheadAttentionOptions& options);
-  Tensor forward(const Tensor& x) override { return attend(x, x, x); }  // self-attention
+  Tensor forward(const Tensor& x) override { return run(x, x, x, {}); }  // self-attention
   // The matrix of attention weights is never stored, with or without dropout.
   Tensor attend(const Tensor& query, const Tensor& key, const Tensor& value,
                 const AttentionMask& mask = {});
@@ -39,6 +39,8 @@ class MultiheadAttention : public Module {
   Linear out_proj;
 
  private:
+  Tensor run(const Tensor& query, const Tensor& key, const Tensor& value,
+             const AttentionMask& mask);
   Tensor projection(const Tensor& x, int part) const;
   Tensor split_heads(const Tensor& x) const;
 

@@ -115,7 +115,7 @@ class Module {
  protected:
   // f() under this module's path and precision: for modules with other entry points than forward().
   template <class F>
-  Tensor scoped(F&& f) {
+  auto scoped(F&& f) -> decltype(f()) {
     const Running running(*this);
     const LabelScope scope(label());
     try {

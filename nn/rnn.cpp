@@ -78,6 +78,10 @@ RecurrentOutput Recurrent::run_layer(const Tensor& x, const RecurrentState& star
 }
 
 RecurrentResult Recurrent::run(const Tensor& x, const RecurrentState& start) {
+  return scoped([&] { return run_layers(x, start); });
+}
+
+RecurrentResult Recurrent::run_layers(const Tensor& x, const RecurrentState& start) {
   check(x.defined() && x.dim() == 3 && x.size(2) == options_.input, name_, ": got ",
         x.defined() ? text("shape ", x.sizes()) : std::string("an undefined tensor"), ", expected ",
         options_.batch_first ? "[batch, steps, " : "[steps, batch, ", options_.input, "]");

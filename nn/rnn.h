@@ -35,7 +35,7 @@ struct RecurrentResult {
 class Recurrent : public Module {
  public:
   using Options = RnnOptions;
-  Tensor forward(const Tensor& x) override { return run(x).output; }
+  Tensor forward(const Tensor& x) override { return run_layers(x, {}).output; }
   // x [steps, batch, input], or [batch, steps, input] with batch_first.
   RecurrentResult run(const Tensor& x, const RecurrentState& start = {});
 
@@ -46,6 +46,7 @@ class Recurrent : public Module {
   Recurrent(const char* name, Cell cell, const RnnOptions& options);
 
  private:
+  RecurrentResult run_layers(const Tensor& x, const RecurrentState& start);
   RecurrentOutput run_layer(const Tensor& x, const RecurrentState& start, int64_t index) const;
 
   const char* name_;

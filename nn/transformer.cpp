@@ -23,6 +23,10 @@ TransformerEncoderLayer::TransformerEncoderLayer(const TransformerEncoderLayerOp
 }
 
 Tensor TransformerEncoderLayer::encode(const Tensor& x, const AttentionMask& mask) {
+  return scoped([&] { return run(x, mask); });
+}
+
+Tensor TransformerEncoderLayer::run(const Tensor& x, const AttentionMask& mask) {
   if (options_.norm_first) {
     const Tensor h = x + attention_branch(norm1(x), mask);
     return h + feedforward_branch(norm2(h));

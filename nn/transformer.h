@@ -24,7 +24,7 @@ class TransformerEncoderLayer : public Module {
  public:
   using Options = TransformerEncoderLayerOptions;
   explicit TransformerEncoderLayer(const TransformerEncoderLayerOptions& options);
-  Tensor forward(const Tensor& x) override { return encode(x, {}); }
+  Tensor forward(const Tensor& x) override { return run(x, {}); }
   Tensor encode(const Tensor& x, const AttentionMask& mask);
 
   MultiheadAttention self_attn;
@@ -32,6 +32,7 @@ class TransformerEncoderLayer : public Module {
   LayerNorm norm1, norm2;
 
  private:
+  Tensor run(const Tensor& x, const AttentionMask& mask);
   Tensor attention_branch(const Tensor& x, const AttentionMask& mask);
   Tensor feedforward_branch(const Tensor& x);
   Tensor drop(const Tensor& x) const;

@@ -50,6 +50,15 @@ std::string explain_bad_loss(nn::Module& model, const TrainingStep& step, const 
   return cause.empty() ? "run again, the step gave finite results: it does not repeat" : cause;
 }
 
+void check_mean_loss(const char* where, const Tensor& loss) {
+  check(loss.defined() && loss.numel() == 1 && is_floating(loss.dtype()), where, ": got ",
+        !loss.defined()             ? "no tensor"
+        : is_floating(loss.dtype()) ? text("shape ", loss.sizes())
+                                    : text("dtype ", loss.dtype()),
+        " from TrainerOptions::step, expected the mean loss over the batch, one floating number; "
+        "the model's is_training() tells training from validation");
+}
+
 void fail_of_bad_loss(double loss, const std::string& where, const std::string& cause) {
   fail("trainer: got a loss of ", std::isnan(loss) ? std::abs(loss) : loss, " ", where,
        ", expected a finite one: ", cause,

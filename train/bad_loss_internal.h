@@ -1,4 +1,4 @@
-// Errors for a loss that is not finite. Internal to train.
+// Errors for what a step gives: no loss, or one that is not finite. Internal to train.
 #pragma once
 #include <binade/core/tensor/create.h>
 #include <binade/train/trainer.h>
@@ -12,6 +12,8 @@ std::string first_bad_tensor(const nn::Module& model);
 // random numbers.
 std::string explain_bad_loss(nn::Module& model, const TrainingStep& step, const data::Batch& batch,
                              const Generator& random);
+// Throws an error that names `where` unless a step gave the mean loss: one floating number.
+void check_mean_loss(const char* where, const Tensor& loss);
 // Throws the error. `cause` is the text of one of the functions above.
 [[noreturn]] void fail_of_bad_loss(double loss, const std::string& where, const std::string& cause);
 

@@ -1,4 +1,5 @@
 #include <binade/core/ops.h>
+#include <binade/train/bad_loss_internal.h>
 #include <binade/train/evaluator_internal.h>
 #include <binade/train/running_loss_internal.h>
 
@@ -42,10 +43,7 @@ Evaluation Evaluator::validate(data::Loader& loader) const {
     const auto weight = static_cast<double>(batch.size);
     if (step_) {
       const Tensor mean = step_(model_, batch);
-      check(mean.defined() && mean.numel() == 1 && is_floating(mean.dtype()), "validation: got ",
-            mean.defined() ? text("shape ", mean.sizes()) : "no tensor",
-            " from TrainerOptions::step, expected the mean loss over the batch; in validation the "
-            "model's is_training() is false");
+      check_mean_loss("validation", mean);
       loss.add(mean, weight, 0);
     } else {
       const Tensor logits = model_(batch.images);

@@ -126,7 +126,8 @@ class Trainer {
 
   // Puts the whole model into training mode, then trains until `epochs` or until the validation
   // loss has not improved for `patience` epochs, then restores the weights of the best validation
-  // loss. Without validation data the last weights stay.
+  // loss. Without validation data the last weights stay. Once per run: after its end a further
+  // call is an error; after a signal it goes on.
   void fit(data::Loader& train, data::Loader* validation = nullptr);
   // The loss of the step over the loader, with the model in evaluation mode; with the default step
   // the accuracy too.

@@ -109,6 +109,9 @@ void TrainerRun::check_options() const {
 // epochs ------------------------------------------------------------------------------------------
 
 void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
+  check(!ended_, "trainer: got another fit() after the run ended in epoch ", state_.epoch, " of ",
+        options_.epochs,
+        ", expected one fit() per run; make a new Trainer to train the model further");
   ranks_.check_loader(train, "training", true);
   check_position(train);
   if (validation) {
@@ -133,6 +136,7 @@ void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
   if (stopped_by_ == 0 && !best_.empty()) {
     parts_.model.load_state(best_);
   }
+  ended_ = stopped_by_ == 0;
   write_lens_page();
 }
 
@@ -394,11 +398,12 @@ Tensor TrainerRun::run_batch(const data::Batch& batch, double weight, optim::Ste
   const Generator random = generator();
   const Tensor loss =
       options_.step ? options_.step(parts_.model, batch) : classification_step(parts_.model, batch);
+  check_mean_loss("training", loss);
   check_loss(loss, batch, random);
   if (parts_.scaler) {
     parts_.scaler->scale(loss, weight).backward();
   } else {
-    backward(loss, full({}, weight, loss.dtype(), loss.device()));
+    backward(loss, full(loss.sizes(), weight, loss.dtype(), loss.device()));
   }
   if (window_.full()) {
     if (data_parallel_) {
@@ -428,8 +433,7 @@ optim::StepResult TrainerRun::step() {
 
 // A loss on the CPU is checked before backward, so the weights do not change.
 void TrainerRun::check_loss(const Tensor& loss, const data::Batch& batch, const Generator& random) {
-  if (!watches_loss() || !loss.defined() || !loss.device().is_cpu() || loss.numel() != 1 ||
-      std::isfinite(loss.item())) {
+  if (!watches_loss() || !loss.device().is_cpu() || std::isfinite(loss.item())) {
     return;
   }
   // The step may have collective calls, so one of several ranks cannot run it again alone.

@@ -79,6 +79,7 @@ class TrainerRun {
   std::unique_ptr<dist::DistributedDataParallel> data_parallel_;  // null if alone
   bool apart_ = false;  // sums and buffers differ between ranks
   int stopped_by_ = 0;
+  bool ended_ = false;  // fit() came to the end of the run
 };
 
 }  // namespace binade::train

@@ -32,7 +32,12 @@ Tensor result_of(const char* op, const Tensor& a, const Tensor& b, DType dtype) 
 
 Tensor forward(const Op& op, Binary f, const Tensor& a, const Tensor& b) {
   check_inputs(op.name, a, b);
-  Tensor y = result_of(op.name, a, b, a.dtype());
+  const DType dtype = a.dtype();
+  const bool any = kernels::takes_integers(f);
+  check(is_floating(dtype) || (any && (dtype == DType::i64 || dtype == DType::i32)), op.name,
+        ": got dtype ", dtype, ", expected a floating dtype", any ? ", i64 or i32" : "",
+        "; convert with to()");
+  Tensor y = result_of(op.name, a, b, dtype);
   kernels::binary_forward({.op = f, .a = a, .b = b, .y = y});
   return y;
 }

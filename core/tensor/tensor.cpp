@@ -74,6 +74,7 @@ Ref<TensorData> share_data(const Tensor& t, Ref<Storage> storage, const Dims& si
 }
 
 void check_in_place(const char* op, const Tensor& t) {
+  check(t.defined(), op, ": got an undefined tensor");
   check(!t.requires_grad() || !grad_enabled(), op,
         ": got a tensor whose gradient is recorded; change it under a NoGradGuard, or use the "
         "functional form");
@@ -212,6 +213,8 @@ void Tensor::fill_(double value) const {
 
 void Tensor::copy_(const Tensor& source) const {
   check_in_place("copy_", *this);
+  check(source.defined(), "copy_: got an undefined source, expected a tensor that broadcasts to ",
+        sizes());
   check(broadcast_sizes("copy_", sizes(), source.sizes()) == sizes(),
         "copy_: got a source of shape ", source.sizes(), ", expected one that broadcasts to ",
         sizes());

@@ -4,7 +4,9 @@
 #include <binade/core/precision/precision_rules.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/norm.h>
+#include <binade/nn/rnn.h>
 #include <binade/nn/sequential.h>
+#include <binade/nn/transformer.h>
 
 #include <cstdlib>
 #include <map>
@@ -79,6 +81,44 @@ TEST(ModulePrecision, ExplainsEachModule) {
   EXPECT_HAS(page, "encoder.norm    8           f32     -        f16");
   EXPECT_HAS(page, "f32 (rule)");
   EXPECT_HAS(page, "rule op softmax: f16\n");
+}
+
+// Entries beside forward(), which take masks and start states, run under the module's own policy
+// and path too.
+TEST(ModulePrecision, EntriesBesideForwardFollowThePolicy) {
+  const Precision mixed = Precision::mixed(DType::bf16);
+  const Tensor x = randn({5, 2, 4});
+  MultiheadAttention attention({.embed = 4, .heads = 2});
+  attention.to(Device{}, mixed);
+  EXPECT_EQ(attention.attend(x, x, x, {.is_causal = true}).dtype(), DType::bf16);
+  TransformerEncoderLayer layer({.embed = 4, .heads = 2, .feedforward = 8});
+  layer.to(Device{}, mixed);
+  EXPECT_EQ(layer.encode(x, {.is_causal = true}).sizes(), x.sizes());
+  GRU gru({.input = 4, .hidden = 3});
+  gru.to(Device{}, mixed);
+  const RecurrentResult first = gru.run(x);
+  EXPECT_EQ(gru.run(x, first.state).output.sizes(), (Dims{5, 2, 3}));
+}
+
+TEST(ModulePrecision, ARuleReachesTheAttentionOfAnEncoderLayer) {
+  Sequential model;
+  auto& layer = model.add_named<TransformerEncoderLayer>(
+      "layer", {.embed = 4, .heads = 2, .feedforward = 8, .dropout = 0});
+  const NoGradGuard guard;
+  const PrecisionLedger ledger;
+  const Tensor x = randn({5, 2, 4});
+  const auto modules = [&] {
+    std::vector<std::string> found;
+    for (const LedgerRow& row : ledger.rows()) {
+      if (row.op == "scaled_dot_product_attention") {
+        found.push_back(row.module);
+      }
+    }
+    return found;
+  };
+  model(x);
+  layer.encode(x, {.is_causal = true});
+  EXPECT_EQ(modules(), (std::vector<std::string>{"layer.self_attn"}));
 }
 
 TEST(ModulePrecision, TheLedgerFindsLeavesWithoutMasters) {

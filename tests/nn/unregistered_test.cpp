@@ -7,6 +7,7 @@
 #include <binade/nn/activation.h>
 #include <binade/nn/attention.h>
 #include <binade/nn/models.h>
+#include <binade/nn/rnn.h>
 #include <binade/nn/sequential.h>
 #include <gtest/gtest.h>
 
@@ -46,6 +47,20 @@ class Net : public Module {
   Tensor forward(const Tensor& x) override { return fc(x); }
   Linear fc{{.in = 4, .out = 4}};
 };
+
+TEST(UnregisteredModule, WarnsOfARecurrentNetThatRunsFromAStartState) {
+  GRU forgotten({.input = 4, .hidden = 4});
+  struct Stateful : Module {
+    explicit Stateful(GRU& gru) : gru(gru) { register_module("first", first); }
+    Tensor forward(const Tensor& x) override { return gru.run(first(x), {}).output; }
+    Linear first{{.in = 4, .out = 4}};
+    GRU& gru;
+  } model(forgotten);
+  const Warnings warnings;
+  model(randn({3, 2, 4}));
+  ASSERT_EQ(warnings.texts.size(), 1U);
+  EXPECT_NE(warnings.texts[0].find("GRU"), std::string::npos) << warnings.texts[0];
+}
 
 TEST(UnregisteredModule, WarnsOnceWithClassShapesAndPlace) {
   for (const bool evaluates : {false, true}) {

@@ -6,11 +6,12 @@ includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade
   public headers (all but *_internal.h and those of kernels/host) include only the standard library
   beside that, and no *_internal.h; kernels/host is for kernels and tests alone. What binade.h leads to includes no header of
   the standard library that takes long to compile: every user's source would pay for it.
-sources: lengths of sources and functions, at most 6 parameters, at most 60 sources in a folder, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
+sources: lengths of sources and functions, at most 6 parameters, the rooms of core and dist, suffixes, at most
+  60 sources in a folder, #pragma once, no leftovers (TODO and the like), nothing in a library that ends the
   process; and for CUDA: kernels start only through launch(), inline assembly only in the primitives,
   shared memory only through shared_mem(); samples write no name of the kernels.
 selections: a filter of GoogleTest in a build file or a script selects a test, and a test program that is
-  named there has a source.
+  named there has a source; ctest -R fails where it selects nothing.
 ops: core/ops/X.h declares what core/ops/X.cpp defines, and core/ops.h only includes.
 Prints one line per finding and exits 1 if there is any.
 """
@@ -55,9 +56,16 @@ FAMILIES = {
     "conv": {"copy", "gemm"},
     "attention": {"gemm", "random"},
 }
+# The rooms of the other layers that have some: a source stands in one of them, or in a folder of one.
+ROOMS = {
+    "core": {"autograd", "device", "io", "observe", "ops", "precision", "tensor"},
+    "dist": {"collective", "job", "parallel", "transport"},
+}
+OUTSIDE_ROOMS = {"core/ops.h"}
 PROGRAMS = ("samples", "tools", "bench", "tests")
 PRIVATE = "kernels/host"  # headers that are not installed, for kernels and tests
 SUFFIXES = {".h", ".cpp", ".cu", ".cuh"}
+OTHER_SUFFIXES = {".hpp", ".hh", ".hxx", ".cc", ".cxx", ".c", ".inc", ".inl", ".ipp", ".tcc"}
 MAX_LINES = 400
 # Sources in which one class stands whole (CONTRIBUTING.md, style): at most this.
 ONE_CLASS_LINES = 600
@@ -90,7 +98,8 @@ stop_token strstream syncstream thread valarray
 # What device code may include in addition, under __CUDACC__: no user's program needs the toolkit.
 STANDARD |= {"cuda_bf16.h", "cuda_fp16.h"}
 
-INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+INCLUDE = re.compile(r'^\s*#\s*(?:include|include_next|import)\s*([<"])([^>"]+)[>"]')
+INCLUDE_OF_MACRO = re.compile(r"^\s*#\s*include\s+(\w+)")
 COMMENT_OR_STRING = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
@@ -134,6 +143,8 @@ def include_fault(folder, path, quote, name):
         return f'"{name}": includes are written <binade/folder/file.h>'
     if name == "binade/build_config.h":  # written by CMake
         return None
+    if ".." in name.split("/"):
+        return f"<{name}>: write the path without .."
     if name.startswith("binade/"):
         target = name.split("/")[1]
         if target not in LAYERS:
@@ -187,12 +198,19 @@ def lint_includes(root):
         if name in HEAVY:
             yield path, number, (f"<{name}>: too dear for a header that binade.h includes; declare what is "
                                  "needed and include it in the source")
+    umbrella = root / "binade.h"
+    for number, line in enumerate(umbrella.read_text().splitlines() if umbrella.is_file() else [], 1):
+        match = INCLUDE.match(line)
+        if match and match.group(2).endswith("_internal.h"):
+            yield umbrella, number, f"<{match.group(2)}>: not installed, so binade.h may not include it"
     for folder, path in files(root, LAYERS):
         in_kernels = folder == "kernels"
         if in_kernels and (fault := family_fault(path, None)):
             yield path, 1, fault
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = INCLUDE.match(line)
+            if macro := INCLUDE_OF_MACRO.match(line):
+                yield path, number, f"#include {macro.group(1)}: write the header's name, so that it can be checked"
             fault = match and (include_fault(folder, path, *match.groups()) or
                                in_kernels and family_fault(path, match.group(2)))
             if fault:
@@ -222,6 +240,14 @@ def lint_sources(root):
     for place, count in counts.items():
         if count > MAX_FILES:
             yield place, 1, f"{count} sources in a folder, at most {MAX_FILES}: make rooms"
+    for folder in [*LAYERS, *PROGRAMS]:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in OTHER_SUFFIXES:
+                yield path, 1, f"a source with the suffix {path.suffix}, which no rule reads; use .h, .cpp, .cu or .cuh"
+    for folder, path in files(root, ROOMS):
+        name = path.relative_to(root)
+        if name.as_posix() not in OUTSIDE_ROOMS and (len(name.parts) < 3 or name.parts[1] not in ROOMS[folder]):
+            yield path, 1, f"not in a room of {folder}: {', '.join(sorted(ROOMS[folder]))} (ROOMS in lint.py)"
     for folder, path in files(root, [*LAYERS, *PROGRAMS]):
         text = path.read_text()
         lines = text.splitlines()
@@ -274,6 +300,8 @@ def lint_selections(root):
                 for pattern in filter(None, re.split(r":|(?<=[*\w])-", match[2].strip("-"))):
                     if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
                         yield path, number, f"{pattern}: this filter selects no test"
+            if re.search(r"\bctest\b.* -R ", line) and "--no-tests=error" not in line:
+                yield path, number, "ctest -R passes where it selects no test: add --no-tests=error"
             for match in PROGRAM.finditer(line):
                 if match[1] not in programs:
                     yield path, number, f"{match[0]}: there is no tests/.../{match[1]}.cpp"

@@ -53,6 +53,25 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.findings(lint.lint_sources, "data/a.cpp", ""), 0)
         self.assertEqual(self.findings(lint.lint_sources, "nn/a.cpp", ""), 1)
 
+    def test_rooms_of_core_and_dist(self):
+        for path, count in (("core/tensor/a.cpp", 0), ("core/ops/detail/a.cpp", 0), ("core/device/cuda/a.cpp", 0),
+                            ("core/ops.h", 0), ("dist/job/a.cpp", 0), ("core/a.cpp", 1), ("core/misc/a.cpp", 1),
+                            ("dist/a.cpp", 1)):
+            text = "#pragma once\n" if path.endswith(".h") else ""
+            self.assertEqual(self.findings(lint.lint_sources, path, text), count, path)
+
+    def test_no_source_escapes_by_its_suffix(self):
+        for suffix, count in (("cc", 1), ("hpp", 1), ("inc", 1), ("cpp", 0), ("txt", 0)):
+            self.assertEqual(self.findings(lint.lint_sources, f"nn/a.{suffix}", ""), count, suffix)
+
+    def test_no_include_escapes(self):
+        includes = lint.lint_includes
+        for text in ("#include <binade/core/../nn/b.h>\n", "#include_next <binade/nn/b.h>\n",
+                     "#include HEADER\n"):
+            self.assertEqual(self.findings(includes, "core/tensor/a.cpp", text), 1, text)
+        self.assertEqual(self.findings(includes, "binade.h", "#include <binade/nn/b_internal.h>\n"), 1)
+        self.assertEqual(self.findings(includes, "binade.h", "#include <binade/nn/b.h>\n"), 0)
+
     def test_form_of_includes(self):
         includes = lint.lint_includes
         self.assertEqual(self.findings(includes, "core/a.cpp", '#include "b.h"\n'), 1)
@@ -140,7 +159,7 @@ class LintTest(unittest.TestCase):
                      "cuLaunchKernel(f)"):
             text = f"status = {name};\n"
             self.assertEqual(self.findings(sources, "kernels/copy/a.cu", text), 1, name)
-            self.assertEqual(self.findings(sources, "core/a.cpp", text), 1, name)
+            self.assertEqual(self.findings(sources, "core/tensor/a.cpp", text), 1, name)
             self.assertEqual(self.findings(sources, "kernels/cuda/launch.cu", text), 0, name)
             self.assertEqual(self.findings(sources, "kernels/copy/a.cu", f'call("{name}");\n'), 0, name)
         for text in ('asm volatile("nanosleep.u32 1;");\n', '  __asm__("");\n'):
@@ -160,7 +179,7 @@ class LintTest(unittest.TestCase):
         includes = lint.lint_includes
         text = "#include <binade/kernels/host/executor.h>\n"
         for path, count in (("kernels/cuda/a.cpp", 0), ("kernels/cuda/a.cuh", 0), ("kernels/copy/a.cpp", 1), ("tests/host/a.cpp", 0),
-                            ("core/a.cpp", 1), ("train/a.h", 1), ("samples/a.cpp", 1)):
+                            ("core/tensor/a.cpp", 1), ("train/a.h", 1), ("samples/a.cpp", 1)):
             self.assertEqual(self.findings(includes, path, text), count, path)
         text = "#include <ucontext.h>\n"
         self.assertEqual(self.findings(includes, "kernels/host/a.h", text), 0)
@@ -175,9 +194,9 @@ class LintTest(unittest.TestCase):
     def test_process_ends(self):
         sources = lint.lint_sources
         for call in ("abort()", "std::abort()", "::exit(1)", "std::terminate ( )"):
-            self.assertEqual(self.findings(sources, "core/a.cpp", f"void f() {{ {call}; }}\n"), 1, call)
+            self.assertEqual(self.findings(sources, "core/tensor/a.cpp", f"void f() {{ {call}; }}\n"), 1, call)
         for text in ("loop.exit(1);", 'g("abort() called");', "// never abort()", "on_exit(g);"):
-            self.assertEqual(self.findings(sources, "core/a.cpp", f"{text}\n"), 0, text)
+            self.assertEqual(self.findings(sources, "core/tensor/a.cpp", f"{text}\n"), 0, text)
         self.assertEqual(self.findings(sources, "samples/a.cpp", "int main() { exit(1); }\n"), 0)
         self.assertEqual(self.findings(sources, "dist/job/process_exit.cpp", "void f() { ::_exit(1); }\n"), 0)
         self.assertEqual(self.findings(sources, "dist/job/launch.cpp", "void f() { ::_exit(1); }\n"), 1)
@@ -191,7 +210,8 @@ class LintTest(unittest.TestCase):
         for text, count in (("--gtest_filter=Suite.*", 0), ("--gtest_filter=-*Name*:Suite.Name", 0),
                             ("--gtest_filter=*/Cases.Each/*", 0), ("--gtest_filter=Gone.*", 1),
                             ("--gtest_filter=Suite.*:Gone.*", 1), ("core_a_test", 0), ("core_gone_test", 1),
-                            ("dist_${stem}_test", 0)):
+                            ("dist_${stem}_test", 0), ("ctest -V -R '^a$'", 1),
+                            ("ctest --no-tests=error -R '^a$'", 0)):
             self.assertEqual(self.findings(selections, "tests/CMakeLists.txt", text + "\n"), count, text)
 
 

@@ -128,5 +128,64 @@ TEST(ValidationStep, AStepThatGivesNoLossIsAnError) {
   }
 }
 
+// The error of one epoch of training with this step; empty without one.
+std::string error_of_training(const TrainingStep& step) {
+  const LitPixels pictures(4);
+  data::Loader loader(pictures, {.batch = 4, .workers = 0});
+  Regression model;
+  optim::SGD sgd(model.parameters(), {.lr = 0.1});
+  Trainer trainer({.model = model, .optimizer = sgd},
+                  {.epochs = 1, .progress = false, .step = step});
+  try {
+    trainer.fit(loader);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(TrainingStep, WithoutALossIsAnError) {
+  const std::string none =
+      error_of_training([](nn::Module&, const data::Batch&) { return Tensor(); });
+  EXPECT_NE(none.find("training: got no tensor from TrainerOptions::step, expected the mean loss"),
+            std::string::npos)
+      << none;
+  const std::string rows = error_of_training(
+      [](nn::Module& net, const data::Batch& batch) { return net(batch.images); });
+  EXPECT_NE(rows.find("training: got shape [4, 1] from TrainerOptions::step"), std::string::npos)
+      << rows;
+}
+
+TEST(TrainingStep, ALossOfShapeOneIsALoss) {
+  EXPECT_EQ(error_of_training([](nn::Module& net, const data::Batch& batch) {
+              return reshape(mean(square(net(batch.images))), {1});
+            }),
+            "");
+}
+
+TEST(Trainer, ASecondFitAfterTheEndIsAnError) {
+  const LitPixels pictures(8);
+  data::Loader loader(pictures, {.batch = 4, .workers = 0});
+  Regression model;
+  optim::SGD sgd(model.parameters(), {.lr = 0.1});
+  Calls calls;
+  Trainer trainer({.model = model, .optimizer = sgd},
+                  {.epochs = 2, .progress = false, .step = regression(calls)});
+  trainer.fit(loader, &loader);
+  {
+    const NoGradGuard guard;
+    model.fc.weight.fill_(0.5);
+  }
+  try {
+    trainer.fit(loader, &loader);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("another fit() after the run ended in epoch 2 of 2"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(model.fc.weight.at(0), 0.5);  // not the best weights of the run before
+}
+
 }  // namespace
 }  // namespace binade::train

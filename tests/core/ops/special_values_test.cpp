@@ -257,5 +257,23 @@ TEST(SpecialValues, RollAndGroupNormRefuseWhatIsNotThere) {
             "per channel");
 }
 
+TEST(SpecialValues, InPlaceChangesRefuseUndefinedTensors) {
+  const Tensor x = zeros({2}, DType::f32, device());
+  EXPECT_EQ(error_of([&] { x.copy_(Tensor()); }),
+            "copy_: got an undefined source, expected a tensor that broadcasts to [2]");
+  EXPECT_EQ(error_of([&] { Tensor().copy_(x); }), "copy_: got an undefined tensor");
+  EXPECT_EQ(error_of([] { Tensor().fill_(1); }), "fill_: got an undefined tensor");
+}
+
+TEST(SpecialValues, OpsOfTwoInputsNameThemselvesWhereADtypeIsWrong) {
+  const Tensor integers = ones({2}, DType::i64, device()), truth = eq(integers, integers);
+  EXPECT_EQ(error_of([&] { (void)atan2(integers, integers); }),
+            "atan2: got dtype i64, expected a floating dtype; convert with to()");
+  EXPECT_EQ(error_of([&] { (void)div(integers, integers); }),
+            "div: got dtype i64, expected a floating dtype; convert with to()");
+  EXPECT_EQ(error_of([&] { (void)add(truth, truth); }),
+            "add: got dtype bool, expected a floating dtype, i64 or i32; convert with to()");
+}
+
 }  // namespace
 }  // namespace binade
