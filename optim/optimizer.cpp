@@ -102,8 +102,8 @@ void Optimizer::zero_grad() {
 
 // Ranges of items that have a gradient. Items that are adjacent in memory and have the same update
 // are joined.
-std::vector<Optimizer::Stretch> Optimizer::parameter_ranges(const Group& group) const {
-  std::vector<Stretch> all;
+std::vector<Optimizer::ParameterRange> Optimizer::parameter_ranges(const Group& group) const {
+  std::vector<ParameterRange> all;
   for (size_t i = 0; i < group.items.size(); ++i) {
     const auto& [parameter, updates, counter] = group.items[i];
     Leaf* leaf = leaf_with_gradient(parameter);
@@ -112,17 +112,17 @@ std::vector<Optimizer::Stretch> Optimizer::parameter_ranges(const Group& group) 
     }
     move_into_arena(*arena_, parameter, *leaf);
     const bool decays = decay_norms_and_biases_ || !parameter.norm_or_bias;
-    const Stretch own{i,
-                      i + 1,
-                      parameter.segment,
-                      parameter.offset,
-                      parameter.numel(),
-                      leaf->scale,
-                      decays ? group.weight_decay : 0,
-                      updates,
-                      counter,
-                      leaf->device_scale};
-    Stretch* last = all.empty() ? nullptr : &all.back();
+    const ParameterRange own{i,
+                             i + 1,
+                             parameter.segment,
+                             parameter.offset,
+                             parameter.numel(),
+                             leaf->scale,
+                             decays ? group.weight_decay : 0,
+                             updates,
+                             counter,
+                             leaf->device_scale};
+    ParameterRange* last = all.empty() ? nullptr : &all.back();
     if (last && last->last == i && last->continues_in(own, keeps_zeros())) {
       last->last = i + 1;
       last->numel = own.offset + own.numel - last->offset;
@@ -133,7 +133,7 @@ std::vector<Optimizer::Stretch> Optimizer::parameter_ranges(const Group& group) 
   return all;
 }
 
-bool Optimizer::Stretch::continues_in(const Stretch& next, bool over_gaps) const {
+bool Optimizer::ParameterRange::continues_in(const ParameterRange& next, bool over_gaps) const {
   const int64_t end = offset + numel;
   const int64_t aligned = (end + Arena::kAlignment - 1) / Arena::kAlignment * Arena::kAlignment;
   const bool scaled_alike = scale == next.scale && tag.handle().get() == next.tag.handle().get();
@@ -155,7 +155,7 @@ std::vector<GradientRange> Optimizer::gradients() const {
 }
 
 // For a sharded arena: cuts the range down to the part of this rank.
-bool Optimizer::own_part(Stretch& parameter_range) const {
+bool Optimizer::own_part(ParameterRange& parameter_range) const {
   const Arena::Segment& segment = arena_->segments()[static_cast<size_t>(parameter_range.segment)];
   const int64_t begin = std::max(parameter_range.offset, segment.own_begin),
                 end = std::min(parameter_range.offset + parameter_range.numel, segment.own_end);
@@ -256,7 +256,7 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
 }
 
 // The argument of update(). The caller sets multiplier and update.
-Optimizer::Range Optimizer::range_of(size_t group, const Stretch& parameter_range) const {
+Optimizer::Range Optimizer::range_of(size_t group, const ParameterRange& parameter_range) const {
   const auto index = static_cast<size_t>(parameter_range.segment);
   const Arena::Segment& segment = arena_->segments()[index];
   const auto flat = [&](const Tensor& t, int64_t begin) {
@@ -282,8 +282,8 @@ Optimizer::Range Optimizer::range_of(size_t group, const Stretch& parameter_rang
 
 bool Optimizer::apply(size_t index, double factor, double clip) {
   Group& group = groups_[index];
-  const std::vector<Stretch> all = parameter_ranges(group);
-  for (Stretch parameter_range : all) {
+  const std::vector<ParameterRange> all = parameter_ranges(group);
+  for (ParameterRange parameter_range : all) {
     if (own_part(parameter_range)) {
       Range range = range_of(index, parameter_range);
       range.grad_multiplier = kernels::gradient_multiplier(factor, clip, parameter_range.scale);
@@ -392,7 +392,7 @@ void Optimizer::apply_on_device() {
   std::vector<kernels::RangeSource> sources;
   std::vector<Range> ranges;
   for (size_t i = 0; i < groups_.size(); ++i) {
-    for (Stretch parameter_range : parameter_ranges(groups_[i])) {
+    for (ParameterRange parameter_range : parameter_ranges(groups_[i])) {
       for (size_t k = parameter_range.first; k < parameter_range.last; ++k) {
         groups_[i].items[k].parameter.value.bump_version();
         arena_->note_agreement(groups_[i].items[k].parameter);

@@ -144,7 +144,7 @@ class Optimizer {
     double lr, weight_decay, momentum;
     std::vector<Item> items;  // in the order of memory
   };
-  struct Stretch {  // items [first, last) of a group
+  struct ParameterRange {  // items [first, last) of a group
     size_t first, last;
     int segment;
     int64_t offset, numel;
@@ -152,15 +152,15 @@ class Optimizer {
     int64_t updates;
     size_t counter;
     Tensor tag;  // a factor of the scale on a device; undefined is 1
-    bool continues_in(const Stretch& next, bool over_gaps) const;
+    bool continues_in(const ParameterRange& next, bool over_gaps) const;
   };
   void check_options(const StepOptions& options) const;
   const Group& at(size_t group) const;
-  std::vector<Stretch> parameter_ranges(const Group& group) const;
-  bool own_part(
-      Stretch& parameter_range) const;  // cuts off what other ranks own; false: nothing is left
+  std::vector<ParameterRange> parameter_ranges(const Group& group) const;
+  bool own_part(ParameterRange& parameter_range)
+      const;  // cuts off what other ranks own; false: nothing is left
   std::vector<GradientRange> gradients() const;
-  Range range_of(size_t group, const Stretch& parameter_range) const;
+  Range range_of(size_t group, const ParameterRange& parameter_range) const;
   StepOutcome step(const StepOptions& options, const GradientSummary* known);
   bool apply(size_t index, double factor, double clip);  // false: no parameter has a gradient
   double rate(size_t group, size_t which) const;         // 0: lr, 1: momentum

@@ -1,4 +1,5 @@
 #include <binade/core/io/file_system.h>
+#include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
 #include <binade/kernels/base/math_mode.h>
 #include <binade/train/bad_loss_internal.h>
@@ -226,6 +227,7 @@ void TrainerRun::end_epoch(data::Loader& train, data::Loader* validation, double
     const Evaluation evaluation = validate(*validation);
     m.validation_loss = evaluation.loss;
     m.validation_accuracy = evaluation.accuracy;
+    check_validation_loss(evaluation.loss);
     best = improved(evaluation.loss);
     m.decode_errors += validation->stats().decode_errors;
   }
@@ -460,6 +462,20 @@ void TrainerRun::check_losses() {
   check(bad.empty(), "trainer: after step ", state_.steps - 1, " ", bad,
         ", expected finite weights; lower the learning rate, clip the gradients or mend the data, "
         "or go on regardless with TrainerOptions::on_nan = OnNan::ignore");
+}
+
+// Training may go well where validation does not: the data of validation may be bad. With a loss
+// scaler an overflow in f16 is one of its troubles, and the run continues.
+void TrainerRun::check_validation_loss(double loss) const {
+  if (std::isfinite(loss) || options_.on_nan == OnNan::ignore) {
+    return;
+  }
+  const std::string where = text("in the validation of epoch ", state_.epoch - 1);
+  if (parts_.scaler) {
+    warn(text("trainer: got a loss of ", loss, " ", where, "; it is no better than any other"));
+    return;
+  }
+  fail_of_bad_loss(loss, where, "the weights are finite, so look at the data of validation");
 }
 
 // A batch that is a whole step, as a graph.

@@ -45,6 +45,7 @@ class TrainerRun {
   optim::StepResult step();
   bool watches_loss() const { return options_.on_nan == OnNan::stop && !parts_.scaler; }
   void check_loss(const Tensor& loss, const data::Batch& batch, const Generator& random);
+  void check_validation_loss(double loss) const;
   void check_losses();
   void open_lens();
   void write_lens_page() const;

@@ -10,7 +10,6 @@
 // optimizations toward training trillion parameter models", SC 2020). Each segment is split into
 // one range per rank, of equal size and padded to kAlignment; the last ones may be shorter or
 // empty.
-// owns one of as many equal ranges, padded to kAlignment; the last ones are shorter or empty.
 #pragma once
 #include <binade/core/autograd/autograd.h>
 
@@ -125,7 +124,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // Number of optimizers that hold the arena: with any, moving the model is an error.
   int optimizers = 0;
   bool has_optimizer() const { return optimizers > 0; }
-  // The model's tensors lie elsewhere now: an optimizer would train what nobody uses.
+  // The model has other tensors now: an optimizer would train tensors that no model uses.
   bool abandoned = false;
 
  private:

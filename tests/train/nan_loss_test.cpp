@@ -39,11 +39,11 @@ struct NetRun {
     model->to(kernels::test_device(), Precision::full());
     sgd.emplace(model->parameters(), optim::SGDOptions{.lr = lr});
   }
-  void fit(TrainerOptions options) {
+  void fit(TrainerOptions options, data::Loader* validation = nullptr) {
     options.progress = false;
     Trainer trainer({.model = *model, .optimizer = *sgd}, std::move(options));
     try {
-      trainer.fit(loader);
+      trainer.fit(loader, validation);
     } catch (const Error& caught) {
       error = caught.what();
     }
@@ -182,6 +182,25 @@ TEST(NanLoss, BadImagesAreNamed) {
   };
   run.fit({.epochs = 1, .step = step});
   run.expect_error({"in step 0", on_cpu() ? "the images of the batch are not finite" : "fc."});
+}
+
+TEST(NanLoss, OfTheValidationEndsTheRunToo) {
+  const TrainingStep step = [](nn::Module& model, const data::Batch& batch) {
+    Tensor loss = classification_step(model, batch);
+    return model.is_training() ? loss : loss / 0.0;
+  };
+  for (const OnNan on_nan : {OnNan::stop, OnNan::ignore}) {
+    NetRun run;
+    data::Loader validation(run.pictures,
+                            {.batch = kBatch, .workers = 0, .device = kernels::test_device()});
+    run.fit({.epochs = 2, .step = step, .on_nan = on_nan}, &validation);
+    EXPECT_EQ(run.steps, on_nan == OnNan::stop ? kBatches : 2 * kBatches);
+    if (on_nan == OnNan::stop) {
+      run.expect_error({"got a loss of inf in the validation of epoch 0"});
+    } else {
+      EXPECT_EQ(run.error, "");
+    }
+  }
 }
 
 // Many steps with windows of micro-batches: the error names the right step, on a device too.
