@@ -123,7 +123,8 @@ std::string header(const SlurmJob& job) {
   return out;
 }
 
-// Only the script gets SIGUSR1. The ranks have half of the time before the limit.
+// Only the script gets SIGUSR1, maybe before it has set $ranks. The ranks have half of the time
+// before the limit.
 std::string requeue(int seconds) {
   return text("\n# ", seconds, R"( s before the time limit: the ranks get SIGINT and have )",
               seconds / 2, R"( s to write a checkpoint;
@@ -134,7 +135,7 @@ back_into_queue() {
   scancel --signal=INT "$SLURM_JOB_ID"
   for ((i = 0; i < )",
               seconds / 2, R"(; ++i)); do
-    kill -0 "$ranks" 2>/dev/null || break
+    kill -0 "${ranks:-$!}" 2>/dev/null || break
     sleep 1
   done
   scontrol requeue "$job"

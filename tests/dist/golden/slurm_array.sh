@@ -21,7 +21,7 @@ back_into_queue() {
   echo "binade: the time limit is near: job $job goes back into the queue"
   scancel --signal=INT "$SLURM_JOB_ID"
   for ((i = 0; i < 45; ++i)); do
-    kill -0 "$ranks" 2>/dev/null || break
+    kill -0 "${ranks:-$!}" 2>/dev/null || break
     sleep 1
   done
   scontrol requeue "$job"
