@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""pytorch_twin.py MODEL.safetensors LOGITS.safetensors: nn::Cnn in PyTorch with the same weights,
+"""pytorch_twin.py MODEL.safetensors LOGITS.safetensors: nn::CNN in PyTorch with the same weights,
 on the same images, compared with the outputs of this library."""
 import sys
 
