@@ -2,6 +2,7 @@
 #include <binade/core/device/memory.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/workspace.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <bit>
@@ -26,8 +27,17 @@ struct Central {  // shared by all threads; reached once per magazine or per lar
   int64_t fail_in = 0;
 };
 
+Central& central();
+
+Central* make_central() {
+  // A child of fork() must not inherit the lock from a thread that it does not have.
+  ::pthread_atfork([] { central().mutex.lock(); }, [] { central().mutex.unlock(); },
+                   [] { central().mutex.unlock(); });
+  return new Central;
+}
+
 Central& central() {  // never destroyed: threads may end after main
-  static Central* instance = new Central;
+  static Central* instance = make_central();
   return *instance;
 }
 

@@ -3,7 +3,9 @@
 // holds what it wrote in the job before. Threads claim parts one by one; a thread that has finished
 // its share takes parts from the ends of the other shares. So a worker that the system has
 // preempted delays the job by at most one part, and no thread waits at a barrier for a thread that
-// is not running. Workers spin for some 50 microseconds after a job, then sleep.
+// is not running. Workers spin for some 50 microseconds after a job, then sleep. A forked child
+// starts workers of its own; if the fork came during a job of another thread, it runs serially.
+#include <binade/kernels/base/fork.h>
 #include <binade/kernels/base/parallel.h>
 #include <sched.h>
 
@@ -113,6 +115,10 @@ class Pool {
 
  private:
   void start_workers(int wanted) {  // REQUIRES: mutex_ is held
+    if (const uint32_t now = fork_count(); now != forks_) {
+      forks_ = now;  // a forked child has none of the threads
+      workers_ = 0;
+    }
     for (; workers_ < std::min(wanted, kMaxThreads); ++workers_) {
       try {
         std::thread(&Pool::serve, this, workers_ + 1).detach();
@@ -178,6 +184,7 @@ class Pool {
 
   std::mutex mutex_;  // held while a job runs
   int workers_ = 0;
+  uint32_t forks_ = fork_count();
   std::atomic<uint32_t> jobs_{0};  // started so far: what workers wait for
   std::atomic<int> threads_{1};    // that may take part, the caller among them
   std::atomic<int> pending_{0};    // parts of the job that are not done

@@ -4,8 +4,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
+
+#include "tests/support/child_process.h"
 
 namespace binade::kernels {
 namespace {
@@ -129,6 +133,26 @@ TEST(ParallelFor, CallersOnSeveralThreads) {
     caller.join();
   }
   EXPECT_EQ(sums, std::vector<int64_t>(4, int64_t(500) * 257 * 256 / 2));
+}
+
+// The threads of the pool are the parent's: the child starts its own.
+TEST(ParallelFor, AForkedChildHasThreads) {
+  const Threads four(4);
+  const auto count = [&] {
+    std::set<std::thread::id> ids;
+    std::mutex mutex;
+    for (int i = 0; i < 200 && ids.size() < 2; ++i) {
+      parallel_for(64, 1, [&](int64_t, int64_t) {
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        const std::lock_guard lock(mutex);
+        ids.insert(std::this_thread::get_id());
+      });
+    }
+    return ids.size();
+  };
+  EXPECT_GE(count(), 2u);
+  EXPECT_TRUE(testing::run_child([&] { ::_exit(count() >= 2 ? 0 : 1); }));
+  EXPECT_GE(count(), 2u);
 }
 
 TEST(ParallelFor, SettingsOfThreads) {
