@@ -4,6 +4,7 @@
 #include <binade/core/io/safetensors.h>
 #include <binade/core/tensor/create.h>
 #include <binade/dist/collective/ring_lens.h>
+#include <binade/kernels/base/printable.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -40,7 +41,7 @@ void run(const RingLensArguments& a) {
   }
   const std::string source =
       drawn ? text("normal numbers, deviation ", a.deviation, ", seed ", a.lens.seed)
-            : text(a.file, " ", a.name);
+            : printable(text(a.file, " ", a.name));
   const auto report = dist::ring_lens(x, source, a.lens);
   std::fputs((a.json ? to_json(report) : to_text(report)).c_str(), stdout);
 }

@@ -1,4 +1,5 @@
 #include <binade/core/io/file_system.h>
+#include <binade/kernels/base/printable.h>
 #include <binade/train/lens_report.h>
 
 #include <algorithm>
@@ -123,7 +124,9 @@ LensReport read_lens(const std::string& file) {
       const std::pair<std::string, std::string> key(line.at("kind"), line.at("tensor"));
       const auto [at, is_new] = index.try_emplace(key, report.rows.size());
       if (is_new) {
-        report.rows.push_back({.kind = key.first, .layer = line.at("layer"), .tensor = key.second});
+        report.rows.push_back({.kind = key.first,
+                               .layer = printable(line.at("layer").get<std::string>()),
+                               .tensor = printable(key.second)});
       }
       add_line(line, report.rows[at->second], report);
       steps.insert(line.at("step").get<int64_t>());

@@ -1,3 +1,4 @@
+#include <binade/kernels/base/printable.h>
 #include <binade/train/run_display_internal.h>
 #include <unistd.h>
 
@@ -51,7 +52,7 @@ void RunDisplay::epoch(const EpochMetrics& m, const std::string& skipped) const 
 
 void RunDisplay::note(const std::string& text) const {
   if (on_) {
-    std::printf("%s%s\n", is_live() ? "\r\033[K" : "", text.c_str());
+    std::printf("%s%s\n", is_live() ? "\r\033[K" : "", printable(text).c_str());
     std::fflush(stdout);
   }
 }

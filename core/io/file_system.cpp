@@ -1,5 +1,6 @@
 #include <binade/core/io/crc32c.h>
 #include <binade/core/io/file_system.h>
+#include <binade/kernels/base/printable.h>
 
 #include <unistd.h>
 
@@ -16,7 +17,7 @@ namespace {
 template <class... Parts>
 [[noreturn]] void fail_file(int code, const std::string& path, const Parts&... doing) {
   const std::string reason = std::generic_category().message(code);
-  throw FileError(text(path, ": cannot ", doing..., ": ", reason), code);
+  throw FileError(printable(text(path, ": cannot ", doing..., ": ", reason)), code);
 }
 
 // Repeats a call that a signal interrupted.
@@ -46,6 +47,10 @@ std::unique_ptr<OutputFile> create_temporary(const std::string& path, FileSystem
 }
 
 }  // namespace
+
+bool FileError::is_out_of_resources() const {
+  return code_ == EMFILE || code_ == ENFILE || code_ == ENOMEM || code_ == ENOBUFS;
+}
 
 OutputFile::OutputFile(std::string path, FileSystem& files)
     : path_(std::move(path)), files_(files) {
@@ -91,8 +96,10 @@ void OutputFile::finish() {
 InputFile::InputFile(std::string path, FileSystem& files) : path_(std::move(path)), files_(&files) {
   file_ = uninterrupted([&] { return files_->open_read(path_); });
   if (file_ < 0) {
-    const char* hint = errno == EINVAL ? " (expected a regular file)" : "";
-    fail_file(errno, path_, "open the file", hint);
+    const int code = errno;
+    const bool odd = code == EINVAL || code == EISDIR || code == ENXIO;
+    fail_file(code, path_, "open the file",
+              odd ? text(" (it is ", file_kind(path_), ", not a regular file)") : "");
   }
   const int64_t size = files_->size(file_);
   if (size < 0) {

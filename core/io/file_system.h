@@ -21,6 +21,8 @@ class FileError : public Error {
  public:
   FileError(const std::string& text, int code) : Error(text), code_(code) {}
   int code() const { return code_; }
+  // True if the process or the machine lacks descriptors or memory: the file may be good.
+  bool is_out_of_resources() const;
 
  private:
   int code_;
@@ -54,6 +56,10 @@ class FileSystem {
 };
 
 FileSystem& file_system();  // the machine's
+
+// "a regular file", "a directory", "a FIFO", "a socket", "a device", "a link to nothing" or why it
+// cannot be told. Follows links and never waits.
+std::string file_kind(const std::string& path);
 
 // A file being written. finish() syncs the bytes to disk; the destructor closes an unfinished file.
 class OutputFile {

@@ -1,34 +1,10 @@
 #include <binade/core/io/json_text.h>
+#include <binade/kernels/base/printable.h>
 
 #include <cstdint>
 #include <cstring>
 
 namespace binade {
-namespace {
-
-// Length of the well-formed UTF-8 character at the front of `text`, 0 if there is none (RFC 3629).
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t lead = byte(0);
-  if (lead < 0x80) {
-    return 1;
-  }
-  const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) {
-    return 0;
-  }
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) {
-      return 0;
-    }
-  }
-  const bool overlong = (lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xf0 && byte(1) < 0x90);
-  const bool surrogate = lead == 0xed && byte(1) >= 0xa0;
-  const bool too_large = lead == 0xf4 && byte(1) >= 0x90;
-  return overlong || surrogate || too_large ? 0 : length;
-}
-
-}  // namespace
 
 void append_utf8(std::string& out, uint32_t code) {
   const auto tail = [&](int shift) { out += static_cast<char>(0x80 | (code >> shift & 0x3f)); };
@@ -61,7 +37,7 @@ size_t utf8_prefix(std::string_view text) {
       at += sizeof word;
       continue;
     }
-    const size_t length = utf8_length(text.substr(at));
+    const size_t length = utf8_character(text.substr(at));
     if (length == 0) {
       return at;
     }
@@ -73,18 +49,21 @@ size_t utf8_prefix(std::string_view text) {
 std::string json_quoted(std::string_view text) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (c == '"' || c == '\\') {
+  while (!text.empty()) {
+    const auto byte = static_cast<uint8_t>(text.front());
+    const size_t character = utf8_character(text);
+    const bool control = byte < 0x20 || byte == 0x7f;
+    if (byte == '"' || byte == '\\') {
       out += '\\';
-      out += c;
-    } else if (byte < 0x20) {
-      out += "\\u00";
+      out += text.front();
+    } else if (control || character == 0) {
+      out += control ? "\\u00" : "\\\\x";
       out += kHex[byte >> 4];
       out += kHex[byte & 15];
     } else {
-      out += c;
+      out += text.substr(0, character);
     }
+    text.remove_prefix(character > 0 ? character : 1);
   }
   return out + '"';
 }

@@ -7,7 +7,8 @@
 
 namespace binade {
 
-// `text` as a JSON string with quotes. Bytes outside ASCII are kept.
+// `text` as a JSON string with quotes, always valid JSON: UTF-8 outside ASCII is kept, a byte that
+// is not UTF-8 becomes the four characters \xNN.
 std::string json_quoted(std::string_view text);
 
 // The same for messages: one line, at most about 100 bytes.

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -12,11 +13,23 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <system_error>
 
 namespace binade {
 namespace {
 
 constexpr size_t kLargestTransfer = size_t{1} << 30;  // below the kernel's limit of 2^31 - 4096
+
+// True if the next byte would exceed RLIMIT_FSIZE. write() would send SIGXFSZ, which ends a process
+// that has not asked for it; before the limit it writes less than was asked for.
+bool is_at_size_limit(int file) {
+  rlimit limit;
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return false;
+  }
+  const off_t at = ::lseek(file, 0, SEEK_CUR);
+  return at >= 0 && static_cast<rlim_t>(at) >= limit.rlim_cur;
+}
 
 struct CloseDirectory {
   void operator()(DIR* directory) const { ::closedir(directory); }
@@ -48,6 +61,10 @@ class PosixFileSystem : public FileSystem {
   }
 
   int64_t write(int file, const void* data, size_t bytes) override {
+    if (is_at_size_limit(file)) {
+      errno = EFBIG;
+      return -1;
+    }
     return ::write(file, data, std::min(bytes, kLargestTransfer));
   }
 
@@ -118,6 +135,20 @@ class PosixFileSystem : public FileSystem {
 };
 
 }  // namespace
+
+std::string file_kind(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) {
+    const int code = errno;
+    const bool link = ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+    return code == ENOENT && link ? "a link to nothing" : std::generic_category().message(code);
+  }
+  return S_ISREG(status.st_mode)    ? "a regular file"
+         : S_ISDIR(status.st_mode)  ? "a directory"
+         : S_ISFIFO(status.st_mode) ? "a FIFO"
+         : S_ISSOCK(status.st_mode) ? "a socket"
+                                    : "a device";
+}
 
 FileSystem& file_system() {
   static PosixFileSystem files;

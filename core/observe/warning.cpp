@@ -1,4 +1,5 @@
 #include <binade/core/observe/warning.h>
+#include <binade/kernels/base/printable.h>
 
 #include <cstdio>
 #include <mutex>
@@ -30,9 +31,9 @@ void warn(const std::string& text) {
     handler = current_handler();
   }
   if (handler) {
-    handler(text);
+    handler(printable(text));
   } else {
-    std::fprintf(stderr, "binade: warning: %s\n", text.c_str());
+    std::fprintf(stderr, "binade: warning: %s\n", printable(text).c_str());
   }
 }
 

@@ -1,5 +1,6 @@
 // The launcher opens rank 0's socket, so that no rank can connect too early, and passes it to rank
 // 0.
+#include <binade/core/io/program_streams.h>
 #include <binade/dist/job/launch.h>
 #include <binade/dist/job/process_exit_internal.h>
 #include <binade/dist/transport/delayed_transport.h>
@@ -75,6 +76,7 @@ struct Job {
     arguments.push_back(const_cast<char*>(argument.c_str()));
   }
   arguments.push_back(nullptr);
+  restore_program_signals();
   ::execvp(arguments[0], arguments.data());
   end_process(127,
               text("binade: error: launch: ", job.command[0], ": ", std::strerror(errno), "\n"));

@@ -1,4 +1,5 @@
 #include <binade/kernels/base/error.h>
+#include <binade/kernels/base/printable.h>
 
 #include <charconv>
 
@@ -16,6 +17,6 @@ void append(std::string& text, std::string_view part) { text.append(part); }
 void append_number(std::string& text, long long part) { append_chars(text, part); }
 void append_number(std::string& text, unsigned long long part) { append_chars(text, part); }
 void append_number(std::string& text, double part) { append_chars(text, part); }
-void throw_error(const std::string& text) { throw Error(text); }
+void throw_error(const std::string& text) { throw Error(printable(text)); }
 
 }  // namespace binade::detail

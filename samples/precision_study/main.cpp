@@ -4,6 +4,7 @@
 // Where to read: experiments.cpp has the list, each experiment is in a file of its own, and
 // training.cpp is the one training loop. The status is 0 if all bounds hold, 1 if one does not, 2
 // if the study could not run.
+#include <binade/core/io/program_streams.h>
 #include <binade/core/observe/text_table_internal.h>
 #include <binade/kernels/base/math_mode.h>
 
@@ -122,6 +123,7 @@ bool run(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const ProgramStreams streams;
   Flags flags;
   CLI::App app("Puts the claims of \"Mixed Precision Training\" (ICLR 2018) to the test.");
   app.add_option("--run", flags.run, "Where index.html and results.json are written")
@@ -141,13 +143,13 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     if (flags.list) {
       list();
-      return 0;
+      return streams.finish(0);
     }
-    return run(flags) ? 0 : 1;
+    return streams.finish(run(flags) ? 0 : 1);
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "binade: error: %s\n", error.what());
+    print_error(error);
     return 2;
   }
 }

@@ -1,11 +1,15 @@
 #include <binade/core/io/crc32c.h>
 #include <binade/core/io/file_system.h>
+#include <binade/core/io/program_streams.h>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <random>
 
 #include "tests/core/io/faulty_file_system.h"
@@ -103,6 +107,57 @@ TEST(FileSystem, NewFilesNeverFollowOrReplace) {
   EXPECT_EQ(contents(directory / "link", file_system()), "new");
 }
 
+// SIGXFSZ, which would end the process, never comes: in a child, whose limit is its own.
+TEST(FileSystem, TheLimitOfFileSizesIsAnError) {
+  const TemporaryDirectory directory;
+  write_file_durably(directory / "file", "old");
+  EXPECT_TRUE(run_child([&] {
+    const rlimit limit{1000, 1000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    write_file_durably(directory / "fits", std::string(1000, 'x'));
+    try {
+      write_file_durably(directory / "file", std::string(2000, 'x'));
+      ::_exit(2);
+    } catch (const FileError& error) {
+      ::_exit(error.code() == EFBIG ? 0 : 3);
+    }
+  }));
+  EXPECT_EQ(contents(directory / "file", file_system()), "old");
+  EXPECT_EQ(list_directory(directory.path()).size(), 2u);  // no temporary file is left
+}
+
+TEST(ProgramStreams, AClosedStreamIsNotTheNextFile) {
+  const TemporaryDirectory directory;
+  EXPECT_TRUE(run_child([&] {
+    ::close(STDOUT_FILENO);
+    const ProgramStreams streams;
+    const OutputFile file(directory / "file");
+    std::printf("not into the file");
+    ::_exit(streams.finish(0));
+  }));
+  EXPECT_EQ(contents(directory / "file", file_system()), "");
+}
+
+TEST(ProgramStreams, OutputThatCannotBeWrittenIsAnError) {
+  for (const bool full : {false, true}) {
+    EXPECT_TRUE(run_child([&] {
+      int ends[2] = {-1, full ? ::open("/dev/full", O_WRONLY) : -1};
+      if (!full && ::pipe(ends) == 0) {
+        ::close(ends[0]);  // nobody reads
+      }
+      ::dup2(ends[1], STDOUT_FILENO);
+      ::dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);
+      const ProgramStreams streams;
+      std::printf("text");
+      const bool failed = streams.finish(0) == 1 && streams.finish(3) == 3;
+      restore_program_signals();
+      struct sigaction now {};
+      ::sigaction(SIGPIPE, nullptr, &now);
+      ::_exit(failed && now.sa_handler == SIG_DFL ? 0 : 1);
+    }));
+  }
+}
+
 TEST(FileSystem, ErrorsNameThePathAndTheReason) {
   const TemporaryDirectory directory;
   write_file_durably(directory / "file", "12345");
@@ -110,8 +165,9 @@ TEST(FileSystem, ErrorsNameThePathAndTheReason) {
   const std::pair<std::string, std::string> kCases[] = {
       {error_of([&] { read_file(directory / "absent"); }),
        "/absent: cannot open the file: No such file"},
-      {error_of([&] { read_file(directory.path()); }), ": cannot open the file: Is a directory"},
-      {error_of([&] { read_file(directory / "fifo"); }), "(expected a regular file)"},
+      {error_of([&] { read_file(directory.path()); }),
+       ": cannot open the file (it is a directory, not a regular file): Is a directory"},
+      {error_of([&] { read_file(directory / "fifo"); }), "(it is a FIFO, not a regular file)"},
       {error_of([&] { read_file(directory / "file", 4); }),
        "/file: the file has 5 bytes, expected at most 4"},
       {error_of([&] { write_file_durably(directory / "no/file", "x"); }), "No such file"},

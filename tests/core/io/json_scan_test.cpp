@@ -1,10 +1,15 @@
+#include <binade/core/io/file_system.h>
 #include <binade/core/io/json_scan_internal.h>
 #include <binade/core/io/json_text.h>
+#include <binade/core/observe/warning.h>
 #include <binade/kernels/base/error.h>
+#include <binade/kernels/base/printable.h>
 
 #include <gtest/gtest.h>
 
 #include <random>
+
+#include "tests/support/error_of.h"
 
 namespace binade {
 namespace {
@@ -203,9 +208,30 @@ TEST(JsonText, QuotingReadsBack) {
 
 TEST(JsonText, ShortQuotesAreOneLine) {
   EXPECT_EQ(json_quoted_short("a\nb"), "\"a\\u000ab\"");
+  EXPECT_EQ(json_quoted("\x7f \xff \xc3\xa9"), "\"\\u007f \\\\xff \xc3\xa9\"");
   const std::string longest =
       json_quoted_short(std::string(79, 'a') + "\xc3\xa9" + std::string(5000, 'b'));
   EXPECT_EQ(longest, "\"" + std::string(79, 'a') + "\"...");  // no half characters
+}
+
+// Names from outside cannot move the cursor, begin a line, or reverse the text of a terminal.
+TEST(Printable, EscapesAllThatIsNotText) {
+  EXPECT_EQ(printable("caf\xc3\xa9 \\ \xf0\x9f\x90\x95"), "caf\xc3\xa9 \\ \xf0\x9f\x90\x95");
+  EXPECT_EQ(printable("a\x1b[31m\r\n\t\x7f"), "a\\x1b[31m\\x0d\\x0a\\x09\\x7f");
+  EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(printable("\xc2\x9b\xc2\xa0"), "\\xc2\\x9b\xc2\xa0");  // C1; a no-break space
+  EXPECT_EQ(printable("\xe2\x80\xae"), "\\xe2\\x80\\xae");         // right to left
+  EXPECT_EQ(printable("\xe2\x81\xa6"), "\\xe2\\x81\\xa6");
+  EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3");           // no UTF-8
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate
+  const std::string name = "x\x1b]0;t\x07\n.png";
+  EXPECT_EQ(binade::error_of([&] { fail(name, ": broken"); }), "x\\x1b]0;t\\x07\\x0a.png: broken");
+  EXPECT_EQ(binade::error_of([&] { read_file(name); }).find("x\\x1b]0;t\\x07\\x0a.png: cannot open"), 0u);
+  std::string seen;
+  const auto before = set_warning_handler([&](const std::string& text) { seen = text; });
+  warn(name);
+  set_warning_handler(before);
+  EXPECT_EQ(seen, "x\\x1b]0;t\\x07\\x0a.png");
 }
 
 TEST(JsonText, Utf8AcceptsEachCodePointAndNothingElse) {
