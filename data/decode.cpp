@@ -1,34 +1,15 @@
 // Reads files, recognises the format by content, checks sizes against the limits, and applies the
 // orientation.
+#include <binade/core/io/file_system.h>
 #include <binade/data/decode_internal.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 namespace binade::data {
 namespace {
 
 using internal::DecodeRequest;
-
-class File {
- public:
-  explicit File(const char* path) : descriptor_(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  ~File() {
-    if (descriptor_ >= 0) {
-      ::close(descriptor_);
-    }
-  }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
 
 bool starts_with(std::span<const uint8_t> bytes, std::string_view magic) {
   return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
@@ -150,25 +131,11 @@ Image decode_image(std::span<const uint8_t> bytes, std::string_view path,
 }
 
 std::vector<uint8_t> read_file(const std::string& path, int64_t max_bytes) {
-  // O_NONBLOCK: opening a FIFO without a writer must not block; regular files ignore the flag.
-  const File file(path.c_str());
-  struct stat status {};
-  if (file.descriptor() < 0 || ::fstat(file.descriptor(), &status) != 0) {
-    fail(path, ": cannot read the file: ", std::strerror(errno));
-  }
-  check(S_ISREG(status.st_mode), path, ": not a regular file");
-  check(status.st_size <= max_bytes, path, ": the file has ", int64_t(status.st_size),
-        " bytes, the limit is ", max_bytes);
-  std::vector<uint8_t> bytes(static_cast<size_t>(status.st_size));
-  for (size_t done = 0; done < bytes.size();) {
-    const ssize_t count = ::read(file.descriptor(), bytes.data() + done, bytes.size() - done);
-    if (count < 0 && errno == EINTR) {
-      continue;
-    }
-    check(count >= 0, path, ": cannot read the file: ", std::strerror(errno));
-    check(count > 0, path, ": the file became shorter while it was read");
-    done += static_cast<size_t>(count);
-  }
+  const InputFile file(path);
+  check(file.size() <= static_cast<uint64_t>(std::max<int64_t>(max_bytes, 0)), path,
+        ": the file has ", file.size(), " bytes, the limit is ", max_bytes);
+  std::vector<uint8_t> bytes(file.size());
+  file.read(0, std::as_writable_bytes(std::span(bytes)));
   return bytes;
 }
 
@@ -185,11 +152,18 @@ void check_size(const DecodeRequest& request, int64_t height, int64_t width) {
   }
   if (height > limits.max_side || width > limits.max_side) {
     request.reject("the header says ", width, " x ", height, " pixels, the limit of a side is ",
-                   limits.max_side);
+                   limits.max_side, " (DecodeLimits::max_side)");
   }
   if (height * width > limits.max_pixels) {
     request.reject("the header says ", width, " x ", height, " pixels, the limit is ",
-                   limits.max_pixels, " in all");
+                   limits.max_pixels, " in all (DecodeLimits::max_pixels)");
+  }
+  const int64_t bytes = height * width * request.channels(3);
+  const auto in_file = static_cast<double>(request.bytes.size());
+  if (bytes > limits.ratio_from && static_cast<double>(bytes) > limits.max_ratio * in_file) {
+    request.reject("the header says ", width, " x ", height, " pixels, ", bytes, " bytes from ",
+                   request.bytes.size(), ", the limit is a ratio of ", limits.max_ratio,
+                   " (DecodeLimits::max_ratio)");
   }
 }
 
@@ -204,8 +178,7 @@ Image convert_channels(Image image, int channels) {
     const uint8_t* from = &image.pixels[i * image.channels];
     uint8_t* to = &out.pixels[i * channels];
     if (channels == 1) {
-      const uint32_t luma = 19595u * from[0] + 38470u * from[green] + 7471u * from[blue];
-      to[0] = static_cast<uint8_t>((luma + 32768) >> 16);
+      to[0] = luma(from[0], from[green], from[blue]);
       continue;
     }
     to[0] = from[0];

@@ -1,7 +1,7 @@
 // Decodes image files to pixels. The content decides the format, never the name. JPEG uses
 // libjpeg-turbo (a warning is an error: a truncated file never gives a picture). PNG, BMP, PNM (P5,
-// P6) and TGA use stb_image after checks of our own (chunk CRCs, exact ends, sizes). Sizes in the
-// header are checked against the limits before a decoder runs.
+// P6) and TGA are decoded here, with zlib for PNG: chunk CRCs, the checksum of the pixels and exact
+// ends are checked. Sizes in the header are checked against the limits before memory is allocated.
 #pragma once
 #include <binade/data/sample.h>
 
@@ -16,6 +16,12 @@ struct DecodeLimits {
   int64_t max_pixels = 89'478'485;
   int max_side = 32'768;
   int max_scans = 100;  // of a progressive JPEG
+  // A picture of more than ratio_from bytes (pixels x channels) may not be more than max_ratio
+  // times as large as its file. Photographs reach 50; an empty page of some 100 megapixels exceeds
+  // 300.
+  double max_ratio = 300;
+  int64_t ratio_from = int64_t(64) << 20;
+  double max_seconds = 10;  // to decode one file, looked at after every row or scan
 };
 
 struct DecodeOptions {

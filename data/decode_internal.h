@@ -3,16 +3,38 @@
 #include <binade/data/decode.h>
 #include <binade/kernels/base/error.h>
 
+#include <array>
+#include <chrono>
+#include <cstring>
+
 namespace binade::data::internal {
 
 struct DecodeRequest {
   std::span<const uint8_t> bytes;
   std::string_view path;
   const DecodeOptions& options;
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 
   template <class... Parts>
   [[noreturn]] void reject(const Parts&... parts) const {
     fail(path, ": ", parts...);
+  }
+  // Throws unless the file has this many bytes.
+  void need(const char* format, uint64_t bytes_needed) const {
+    if (bytes.size() < bytes_needed) {
+      reject("truncated ", format, ": the header needs ", bytes_needed, " bytes, the file has ",
+             bytes.size());
+    }
+  }
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  // Throws if decoding has taken longer than the limit. Decoders call it for every row or scan.
+  void check_time() const {
+    if (seconds() > options.limits.max_seconds) [[unlikely]] {
+      reject("decoding takes longer than ", options.limits.max_seconds,
+             " s, the limit (DecodeLimits::max_seconds)");
+    }
   }
   // The channels to produce from a file that has `in_file` colour channels (alpha not counted).
   int channels(int in_file) const {
@@ -20,7 +42,7 @@ struct DecodeRequest {
   }
 };
 
-// Throws if a size in a header is < 1 or exceeds the limits.
+// Throws if a size in a header is < 1 or exceeds the limits of sides, pixels or compression.
 void check_size(const DecodeRequest& request, int64_t height, int64_t width);
 
 Image decode_jpeg(const DecodeRequest& request);
@@ -31,8 +53,24 @@ Image decode_tga(const DecodeRequest& request);
 // True if the bytes start like a TGA file, which has no signature.
 bool looks_like_tga(std::span<const uint8_t> bytes);
 
-// Decodes by stb_image; structure and size (height, width) must have been checked before.
+// Decodes a JPEG by stb_image, in builds without libjpeg-turbo; structure and size (height, width)
+// must have been checked before.
 Image decode_with_stb(const DecodeRequest& request, int64_t height, int64_t width, int channels);
+
+// The grey of a colour, as in JPEG: 0.299 red + 0.587 green + 0.114 blue, rounded.
+inline uint8_t luma(uint32_t red, uint32_t green, uint32_t blue) {
+  return static_cast<uint8_t>((19595 * red + 38470 * green + 7471 * blue + 32768) >> 16);
+}
+
+using Pixel = std::array<uint8_t, 4>;  // red, green, blue, alpha
+
+inline void store_pixel(uint8_t* to, int channels, const Pixel& pixel) {
+  if (channels == 1) {
+    *to = luma(pixel[0], pixel[1], pixel[2]);
+  } else {
+    std::memcpy(to, pixel.data(), static_cast<size_t>(channels));
+  }
+}
 
 // Converts grey or RGB to 1, 3 or 4 channels; luma as in JPEG, alpha 255.
 Image convert_channels(Image image, int channels);

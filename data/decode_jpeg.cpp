@@ -28,8 +28,8 @@ struct JpegState {
   jpeg_error_mgr errors;
   jpeg_progress_mgr progress;
   std::jmp_buf jump;
-  int max_scans;
-  bool too_many_scans;
+  const DecodeRequest* request;
+  bool too_many_scans, too_slow;
   char message[JMSG_LENGTH_MAX];
 };
 
@@ -51,8 +51,10 @@ void on_output(j_common_ptr) {}
 
 void on_progress(j_common_ptr info) {
   JpegState* state = state_of(info);
-  if (state->info.input_scan_number > state->max_scans) {
-    state->too_many_scans = true;
+  const DecodeLimits& limits = state->request->options.limits;
+  state->too_many_scans = state->info.input_scan_number > limits.max_scans;
+  state->too_slow = state->request->seconds() > limits.max_seconds;
+  if (state->too_many_scans || state->too_slow) {
     std::longjmp(state->jump, 1);
   }
 }
@@ -115,7 +117,7 @@ class JpegReader {
     state_.errors.output_message = on_output;
     state_.info.client_data = &state_;
     state_.progress.progress_monitor = on_progress;
-    state_.max_scans = request.options.limits.max_scans;
+    state_.request = &request;
   }
   ~JpegReader() { jpeg_destroy_decompress(&state_.info); }
   JpegReader(const JpegReader&) = delete;
@@ -139,7 +141,11 @@ class JpegReader {
  private:
   void expect(bool done) const {
     if (state_.too_many_scans) {
-      request_.reject("JPEG with more than ", state_.max_scans, " scans");
+      request_.reject("JPEG with more than ", request_.options.limits.max_scans,
+                      " scans, the limit (DecodeLimits::max_scans)");
+    }
+    if (state_.too_slow) {
+      request_.check_time();
     }
     if (!done) {
       request_.reject("corrupt, truncated or unsupported JPEG: ", state_.message);

@@ -1,6 +1,6 @@
-// PNG: this file checks the chunk structure (signature, IHDR first, CRC-32 of every chunk, at least
-// one IDAT, IEND at the very end); stb_image decodes the pixels and checks none of it.
-#include <binade/data/decode_internal.h>
+// PNG: checks the chunk structure (signature, IHDR first, CRC-32 of every chunk, at least one IDAT,
+// IEND at the very end). decode_png_pixels.cpp decodes the pixels.
+#include <binade/data/decode_png_internal.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -42,12 +42,21 @@ Chunk read_chunk(const DecodeRequest& request, size_t at) {
   return {read_u32_be(covered.data()), covered.subspan(4)};
 }
 
-struct Header {
-  int64_t height, width;
-  int bit_depth, color_type;
-};
+void check_header(const DecodeRequest& request, std::span<const uint8_t> p) {
+  const int depth = p[8], color_type = p[9];
+  const bool few = color_type == 0 || color_type == kPngPalette;  // depths below 8
+  const bool good = depth == 8 || (depth == 16 && color_type != kPngPalette) ||
+                    (few && (depth == 1 || depth == 2 || depth == 4));
+  if (png_samples(color_type) == 0 || !good) {
+    request.reject("corrupt PNG: colour type ", color_type, " with ", depth, " bits");
+  }
+  if (p[10] != 0 || p[11] != 0 || p[12] > 1) {
+    request.reject("corrupt PNG: compression, filter and interlace methods ", int{p[10]}, ", ",
+                   int{p[11]}, ", ", int{p[12]}, ", expected 0, 0 and 0 or 1");
+  }
+}
 
-Header read_header(const DecodeRequest& request) {
+PngHeader read_header(const DecodeRequest& request) {
   const auto bytes = request.bytes;
   if (bytes.size() < kSignature.size() ||
       !std::equal(kSignature.begin(), kSignature.end(), bytes.begin())) {
@@ -59,25 +68,25 @@ Header read_header(const DecodeRequest& request) {
                    chunk.type == chunk_type("CgBI") ? " (an iPhone-optimised file)" : "");
   }
   const uint8_t* p = chunk.data.data();
-  return {read_u32_be(p + 4), read_u32_be(p), p[8], p[9]};
+  const PngHeader header{read_u32_be(p + 4), read_u32_be(p), p[8], p[9], p[12] == 1};
+  check_size(request, header.height, header.width);
+  check_header(request, chunk.data);
+  return header;
 }
 
-struct Structure {
-  size_t data_chunks = 0;
-  size_t palette_at = 0, palette_bytes = 0;  // the PLTE chunk
-};
-
 // Checks every chunk up to IEND.
-Structure check_chunks(const DecodeRequest& request) {
-  Structure found;
+PngChunks read_chunks(const DecodeRequest& request) {
+  PngChunks found;
   size_t at = kSignature.size();
   for (int count = 0;; ++count) {
     const Chunk chunk = read_chunk(request, at);
     if (chunk.type == chunk_type("PLTE")) {
-      found.palette_at = at;
-      found.palette_bytes = chunk.data.size();
+      found.palette = chunk.data;
+    } else if (chunk.type == chunk_type("tRNS")) {
+      found.transparency = chunk.data;
+    } else if (chunk.type == chunk_type("IDAT")) {
+      found.data.push_back(chunk.data);
     }
-    found.data_chunks += chunk.type == chunk_type("IDAT");
     at += kChunkOverhead + chunk.data.size();
     if (chunk.type == chunk_type("IHDR") && count > 0) {
       request.reject("corrupt PNG: a second header");
@@ -89,44 +98,17 @@ Structure check_chunks(const DecodeRequest& request) {
   if (at != request.bytes.size()) {
     request.reject("corrupt PNG: ", request.bytes.size() - at, " bytes after its end");
   }
-  if (found.data_chunks == 0) {
+  if (found.data.empty()) {
     request.reject("corrupt PNG: no pixel data");
   }
   return found;
 }
 
-// The file with its palette padded to `entries` with black. Otherwise stb_image would read the
-// colour of an index beyond the palette from uninitialised memory.
-std::vector<uint8_t> with_full_palette(const DecodeRequest& request, const Structure& structure,
-                                       size_t entries) {
-  const auto bytes = request.bytes;
-  const size_t data_end = structure.palette_at + 8 + structure.palette_bytes;
-  const size_t length = 3 * entries;
-  std::vector<uint8_t> out(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(data_end));
-  for (int i = 0; i < 4; ++i) {
-    out[structure.palette_at + i] = static_cast<uint8_t>(length >> (24 - 8 * i));
-  }
-  out.resize(out.size() + length - structure.palette_bytes);
-  out.insert(out.end(), bytes.begin() + static_cast<ptrdiff_t>(data_end), bytes.end());
-  return out;
-}
-
 }  // namespace
 
 Image decode_png(const DecodeRequest& request) {
-  const Header header = read_header(request);
-  check_size(request, header.height, header.width);
-  const Structure structure = check_chunks(request);
-  constexpr int kColorBit = 2, kPalette = 3;  // of color_type: RGB or palette
-  const int channels = request.channels((header.color_type & kColorBit) != 0 ? 3 : 1);
-  const size_t entries = size_t(1) << std::min(header.bit_depth, 8);
-  if (header.color_type == kPalette && structure.palette_at != 0 &&
-      structure.palette_bytes % 3 == 0 && structure.palette_bytes < 3 * entries) {
-    const std::vector<uint8_t> filled = with_full_palette(request, structure, entries);
-    return decode_with_stb({filled, request.path, request.options}, header.height, header.width,
-                           channels);
-  }
-  return decode_with_stb(request, header.height, header.width, channels);
+  const PngHeader header = read_header(request);
+  return read_png_pixels(request, header, read_chunks(request));
 }
 
 }  // namespace binade::data::internal

@@ -1,7 +1,10 @@
-// The only place that compiles stb_image. Every call comes after checks of the file's structure and
-// size. Every allocation is limited to what the checked size can need, so that a compressed stream
-// that unpacks to more than its header says gives an error instead of using up memory.
+// JPEG in builds without libjpeg-turbo: the only place that compiles stb_image. Every call comes
+// after checks of the file's structure and size. Every allocation is limited to what the checked
+// size can need, so that a compressed stream that unpacks to more than its header says gives an
+// error instead of using up memory. The limit of time is looked at after the call only.
 #include <binade/data/decode_internal.h>
+
+#ifndef BINADE_WITH_JPEG
 
 #include <cstdlib>
 #include <limits>
@@ -29,9 +32,9 @@ void* stb_reallocate(void* old, size_t bytes) {
 #define STBI_NO_PNM
 #define STBI_NO_LINEAR
 #define STBI_NO_STDIO
-#ifdef BINADE_WITH_JPEG
-#define STBI_NO_JPEG
-#endif
+#define STBI_NO_PNG
+#define STBI_NO_BMP
+#define STBI_NO_TGA
 #define STBI_FAILURE_USERMSG
 #define STBI_MAX_DIMENSIONS (1 << 20)
 #define STBI_MALLOC(size) stb_allocate(size)
@@ -65,6 +68,7 @@ Image decode_with_stb(const DecodeRequest& request, int64_t height, int64_t widt
     const char* reason = stbi_failure_reason();
     request.reject("cannot decode: ", reason != nullptr ? reason : "unknown reason");
   }
+  request.check_time();
   if (got_width != width || got_height != height) {
     request.reject("cannot decode: the header says ", width, " x ", height, ", the decoder ",
                    got_width, " x ", got_height);
@@ -75,3 +79,5 @@ Image decode_with_stb(const DecodeRequest& request, int64_t height, int64_t widt
 }
 
 }  // namespace binade::data::internal
+
+#endif

@@ -113,7 +113,8 @@ TEST(Robustness, pixels_match_the_manifest) {
     }
   }
   std::printf("%d match, %d differ\n", matching, different);
-  EXPECT_GT(matching, 100);
+  EXPECT_GT(matching, 180);
+  EXPECT_EQ(different, 0);
 }
 
 }  // namespace
