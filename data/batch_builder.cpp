@@ -1,6 +1,8 @@
+#include <binade/core/io/file_system.h>
 #include <binade/data/batch_builder_internal.h>
 #include <binade/data/permutation.h>
 #include <binade/data/row_source_internal.h>
+#include <binade/kernels/base/printable.h>
 
 #include <algorithm>
 
@@ -200,7 +202,8 @@ bool BatchBuilder::take(Job& job, int64_t index, Get&& get) const {
   } catch (const OutOfMemory&) {
     rethrow_named(index);
   } catch (const Error& error) {
-    if (options_.bad_file == BadFilePolicy::fail) {
+    const auto* file = dynamic_cast<const FileError*>(&error);
+    if (options_.bad_file == BadFilePolicy::fail || (file && file->is_out_of_resources())) {
       rethrow_named(index);
     }
     job.out.bad.push_back({index, describe(index), error.what()});
@@ -224,11 +227,11 @@ bool BatchBuilder::take(Job& job, int64_t index, Get&& get) const {
 
 // Rethrows the current exception with index and path added to its text.
 void BatchBuilder::rethrow_named(int64_t index) const {
-  const std::string path = describe(index);
+  const std::string path = printable(describe(index));
   const auto named = [&](std::string_view cause) {
     return cause.find(path) == std::string_view::npos
-               ? text("loader: sample ", index, " (", path, "): ", cause)
-               : text("loader: sample ", index, ": ", cause);
+               ? text("loader: sample ", index, " (", path, "): ", printable(cause))
+               : text("loader: sample ", index, ": ", printable(cause));
   };
   try {
     throw;

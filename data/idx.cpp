@@ -12,13 +12,17 @@ namespace {
 
 constexpr size_t kMaxHeader = 4 + 4 * 4;
 constexpr uint8_t kUnsignedByte = 8;
+constexpr int64_t kMaxUnpacked = int64_t(4) << 30;
 constexpr uint64_t kMaxDeflateRatio = 1032;  // no deflate stream expands more
 
 // The bytes of a plain or gzip-compressed file, read from front to back.
 class Source {
  public:
-  Source(std::string path, int64_t max_bytes)
+  Source(std::string path, int64_t max_bytes, Checksums checksums)
       : path_(std::move(path)), bytes_(read_file(path_, max_bytes)) {
+    if (const auto expected = expected_checksum(path_, checksums)) {
+      verify_checksum(path_, *expected, bytes_);
+    }
     compressed_ = bytes_.size() >= 2 && bytes_[0] == 0x1f && bytes_[1] == 0x8b;
     if (compressed_) {
       stream_.next_in = bytes_.data();
@@ -118,21 +122,21 @@ uint64_t saturated_product(const std::vector<int64_t>& sizes) {
   return product > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(product);
 }
 
-std::string idx_file(const std::filesystem::path& directory, Part part, bool images) {
+}  // namespace
+
+std::string idx_file(const std::string& directory, Part part, bool images) {
   const std::string name = std::string(part == Part::train ? "train" : "t10k") +
                            (images ? "-images-idx3-ubyte" : "-labels-idx1-ubyte");
-  const std::filesystem::path plain = directory / name;
-  const std::filesystem::path packed = directory / (name + ".gz");
+  const std::filesystem::path plain = std::filesystem::path(directory) / name;
+  const std::filesystem::path packed = plain.native() + ".gz";
   std::error_code ignored;
   return !std::filesystem::exists(plain, ignored) && std::filesystem::exists(packed, ignored)
              ? packed.native()
              : plain.native();
 }
 
-}  // namespace
-
-IdxArray read_idx(const std::string& path, int64_t max_bytes) {
-  Source source(path, max_bytes);
+IdxArray read_idx(const std::string& path, int64_t max_bytes, Checksums checksums) {
+  Source source(path, max_bytes, checksums);
   IdxArray array;
   array.sizes = read_header(source);
   const uint64_t count = saturated_product(array.sizes);
@@ -163,8 +167,12 @@ bool has_idx_files(const std::string& directory) {
 IdxDataset::IdxDataset(const std::string& directory, Part part, int64_t classes)
     : IdxDataset(idx_file(directory, part, true), idx_file(directory, part, false), classes) {}
 
-IdxDataset::IdxDataset(const std::string& images, const std::string& labels, int64_t classes)
-    : path_(images), images_(read_idx(images)), labels_(read_idx(labels)), classes_(classes) {
+IdxDataset::IdxDataset(const std::string& images, const std::string& labels, int64_t classes,
+                       Checksums checksums)
+    : path_(images),
+      images_(read_idx(images, kMaxUnpacked, checksums)),
+      labels_(read_idx(labels, kMaxUnpacked, checksums)),
+      classes_(classes) {
   check(images_.sizes.size() >= 3, path_, ": idx rank ", images_.sizes.size(),
         ", expected images [count, height, width]");
   check(labels_.sizes.size() == 1, labels, ": idx rank ", labels_.sizes.size(),

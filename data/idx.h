@@ -2,6 +2,7 @@
 // type, rank; `rank` big-endian u32 sizes; then the elements. Only type 8 (u8) is supported. The
 // header is checked against the file before memory of its size is allocated.
 #pragma once
+#include <binade/data/checksums.h>
 #include <binade/data/dataset.h>
 
 #include <string>
@@ -14,15 +15,18 @@ struct IdxArray {
 };
 
 // Reads one file; gzip is recognised by content. Throws Error naming the path if the file is
-// missing, truncated, longer than its header says, corrupt, or larger than `max_bytes` unpacked.
-IdxArray read_idx(const std::string& path, int64_t max_bytes = int64_t(4) << 30);
+// missing, truncated, longer than its header says, corrupt, larger than `max_bytes` unpacked, or
+// not what the checksum manifest of its folder says (data/checksums.h).
+IdxArray read_idx(const std::string& path, int64_t max_bytes = int64_t(4) << 30,
+                  Checksums checksums = Checksums::if_present);
 
 // The images and labels of one part: DIR/{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz].
 class IdxDataset : public Dataset {
  public:
   IdxDataset(const std::string& directory, Part part, int64_t classes = 10);
   // Any pair of files: images [n, h, w] or [n, h, w, c], labels [n] < classes.
-  IdxDataset(const std::string& images, const std::string& labels, int64_t classes = 10);
+  IdxDataset(const std::string& images, const std::string& labels, int64_t classes = 10,
+             Checksums checksums = Checksums::if_present);
 
   int64_t size() const override { return images_.sizes[0]; }
   Sample get(int64_t index) const override;
@@ -41,6 +45,8 @@ class IdxDataset : public Dataset {
   int channels_ = 1;
 };
 
+// The file of one part that exists: plain, else as .gz.
+std::string idx_file(const std::string& directory, Part part, bool images);
 // True if the directory has all four files, each plain or as .gz.
 bool has_idx_files(const std::string& directory);
 

@@ -1,63 +1,16 @@
+#include <binade/data/folder_listing_internal.h>
 #include <binade/data/idx.h>
-#include <binade/data/image_folder.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/philox.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <filesystem>
+#include <set>
 
 namespace binade::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool folder_exists(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
-bool has_image_extension(const std::string& name) {
-  constexpr std::array<std::string_view, 8> kExtensions = {".jpg", ".jpeg", ".png", ".bmp",
-                                                           ".ppm", ".pgm",  ".pnm", ".tga"};
-  std::string extension = fs::path(name).extension().native();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end();
-}
-
-// The entries of a directory, sorted bytewise by name.
-std::vector<fs::directory_entry> sorted_entries(const fs::path& directory) {
-  std::error_code error;
-  fs::directory_iterator iterator(directory, error);
-  check(!error, directory.native(), ": cannot list the folder: ", error.message());
-  std::vector<fs::directory_entry> entries;
-  while (iterator != fs::directory_iterator()) {
-    entries.push_back(*iterator);
-    iterator.increment(error);
-    check(!error, directory.native(), ": cannot list the folder: ", error.message());
-  }
-  // std::string compares unsigned bytes in any locale.
-  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-    return a.path().filename().native() < b.path().filename().native();
-  });
-  return entries;
-}
-
-// The class folders of a directory: all but hidden ones.
-std::vector<std::string> class_folders(const fs::path& directory) {
-  std::vector<std::string> names;
-  for (const auto& entry : sorted_entries(directory)) {
-    const std::string name = entry.path().filename().native();
-    if (name[0] != '.' && folder_exists(entry.path())) {
-      names.push_back(name);
-    }
-  }
-  check(!names.empty(), directory.native(),
-        ": no class folders, expected one folder of images per class");
-  return names;
-}
 
 // DIR/test, else DIR/val, else empty.
 fs::path test_folder(const fs::path& directory) {
@@ -82,50 +35,97 @@ double split_position(uint64_t seed, const std::string& name) {
 
 }  // namespace
 
-ImageFolder::ImageFolder(const std::string& directory_name, Part part, ImageFolderOptions options)
-    : root_(directory_name), options_(options) {
-  const fs::path directory = directory_name;
+ImageFolder::ImageFolder(const std::string& directory, Part part, ImageFolderOptions options)
+    : root_(directory), options_(options) {
   check(options_.decode.channels == 1 || options_.decode.channels == 3,
         "image folder: got channels ", options_.decode.channels, ", expected 1 or 3");
   check(options_.test_share > 0 && options_.test_share < 1, "image folder: got test_share ",
         options_.test_share, ", expected more than 0 and less than 1");
-  check(folder_exists(directory), directory.native(), ": no such folder");
-  const fs::path train = directory / "train", test = test_folder(directory);
-  if (!folder_exists(train) && test.empty()) {
-    classes_ = class_folders(directory);
-    for (size_t i = 0; i < classes_.size(); ++i) {
-      list_class(classes_[i], static_cast<int64_t>(i));
-    }
-    keep_part(part);
-    return;
+  FolderListing listing(directory, options_.outside_links);
+  const fs::path train = fs::path(directory) / "train", test = test_folder(directory);
+  const bool has_parts = folder_exists(train) || !test.empty();
+  if (has_parts) {
+    check(folder_exists(train), directory, ": has ", test.filename().native(),
+          " but no train folder");
+    check(!test.empty(), directory, ": has train but neither test nor val folder");
+    root_ = (part == Part::train ? train : test).native();
+    listing.check_link(root_);
   }
-  check(folder_exists(train), directory.native(), ": has ", test.filename().native(),
-        " but no train folder");
-  check(!test.empty(), directory.native(), ": has train but neither test nor val folder");
-  classes_ = class_folders(train);
-  root_ = (part == Part::train ? train : test).native();
-  const std::vector<std::string> present = part == Part::train ? classes_ : class_folders(test);
+  const std::vector<std::string> present = listing.class_folders(root_);
+  classes_ = has_parts && part == Part::test
+                 ? FolderListing(directory, options_.outside_links).class_folders(train)
+                 : present;
   for (const std::string& name : present) {
     const auto found = std::lower_bound(classes_.begin(), classes_.end(), name);
     check(found != classes_.end() && *found == name, root_, ": class ", name, " has no folder in ",
           train.native());
-    list_class(name, found - classes_.begin());
+    list_class(listing, name, found - classes_.begin());
+  }
+  ignored_ = listing.ignored();
+  if (has_parts || part == Part::train) {  // both parts of DIR/<class>/* list the same entries
+    listing.report();
+  }
+  use_manifest(directory);
+  if (!has_parts) {
+    keep_part(part);
   }
 }
 
-void ImageFolder::list_class(const std::string& name, int64_t label) {
-  const size_t before = files_.size();
-  for (const auto& entry : sorted_entries(fs::path(root_) / name)) {
-    const std::string file = entry.path().filename().native();
-    std::error_code ignored;
-    if (entry.is_regular_file(ignored) && has_image_extension(file)) {
-      files_.push_back({name + "/" + file, label});
+void ImageFolder::list_class(FolderListing& listing, const std::string& name, int64_t label) {
+  const std::string folder = root_ + "/" + name;
+  const std::vector<std::string> images = listing.images(folder);
+  for (const std::string& file : images) {
+    files_.push_back({name + "/" + file, label});
+  }
+  check(!images.empty(), folder,
+        ": class folder without images, expected jpg, jpeg, png, bmp, ppm, pgm, pnm or tga files");
+}
+
+// Attaches the checksums of the manifest to the files. The images that it lists and those that are
+// there must be the same.
+void ImageFolder::use_manifest(const std::string& directory) {
+  if (options_.checksums == Checksums::ignore) {
+    return;
+  }
+  const std::optional<ChecksumManifest> manifest = ChecksumManifest::find(directory);
+  check(manifest || options_.checksums != Checksums::require, directory, ": no ", kChecksumFile,
+        " in the folder or above; write one with: binade checksum ", directory);
+  if (!manifest) {
+    return;
+  }
+  std::vector<std::string> differences;
+  std::set<std::string, std::less<>> here;
+  for (File& file : files_) {
+    const ChecksumEntry* entry = manifest->find_file(path_of(file));
+    if (entry != nullptr) {
+      file.sum = entry->sum;
     } else {
-      ++ignored_;
+      differences.push_back(file.name + " is not listed");
+    }
+    here.insert(file.name);
+  }
+  const std::string below =
+      manifest->name_of(root_) + (manifest->name_of(root_).empty() ? "" : "/");
+  for (const ChecksumEntry& entry : manifest->entries()) {
+    const std::string_view name =
+        std::string_view(entry.name)
+            .substr(entry.name.starts_with(below) ? below.size() : entry.name.size());
+    if (std::count(name.begin(), name.end(), '/') == 1 && name[0] != '.' &&
+        has_image_extension(std::string(name)) && !here.contains(name)) {
+      differences.push_back(text(name, " is missing"));
     }
   }
-  check(files_.size() > before, root_ + "/" + name,
-        ": class folder without images, expected jpg, jpeg, png, bmp, ppm, pgm, pnm or tga files");
+  if (!differences.empty()) {
+    const size_t shown = std::min<size_t>(differences.size(), 5);
+    std::string list;
+    for (size_t i = 0; i < shown; ++i) {
+      list += (i == 0 ? "" : ", ") + differences[i];
+    }
+    fail(root_, ": ", differences.size(), " images differ from the list in ", manifest->path(),
+         ": ", list, shown < differences.size() ? ", ..." : "",
+         "; restore them, or accept the folder as it is: binade checksum ", manifest->directory(),
+         " --update");
+  }
 }
 
 void ImageFolder::keep_part(Part part) {
@@ -156,7 +156,13 @@ std::string ImageFolder::path_of(const File& file) const {
 Sample ImageFolder::get(int64_t index) const {
   check(index >= 0 && index < size(), root_, ": got index ", index, ", expected one of ", size());
   const File& file = files_[static_cast<size_t>(index)];
-  return {read_image(path_of(file), options_.decode), file.label};
+  const std::string path = path_of(file);
+  if (!file.sum) {
+    return {read_image(path, options_.decode), file.label};
+  }
+  const std::vector<uint8_t> bytes = read_file(path, options_.decode.limits.max_file_bytes);
+  verify_checksum(path, *file.sum, bytes);
+  return {decode_image(bytes, path, options_.decode), file.label};
 }
 
 std::string ImageFolder::describe(int64_t index) const {
@@ -168,8 +174,17 @@ TrainTest open_dataset(const std::string& directory, Format format,
                        const ImageFolderOptions& options) {
   check(folder_exists(directory), directory, ": no such folder");
   if (format == Format::idx || (format == Format::automatic && has_idx_files(directory))) {
-    return {std::make_shared<IdxDataset>(directory, Part::train),
-            std::make_shared<IdxDataset>(directory, Part::test), Format::idx};
+    FolderListing listing(directory, options.outside_links);
+    std::vector<std::shared_ptr<const Dataset>> parts;
+    for (Part part : {Part::train, Part::test}) {
+      const std::string images = idx_file(directory, part, true);
+      const std::string labels = idx_file(directory, part, false);
+      listing.check_link(images);
+      listing.check_link(labels);
+      parts.push_back(std::make_shared<IdxDataset>(images, labels, 10, options.checksums));
+    }
+    listing.report();
+    return {parts[0], parts[1], Format::idx};
   }
   try {
     return {std::make_shared<ImageFolder>(directory, Part::train, options),

@@ -1,7 +1,13 @@
 // Image folders: DIR/train/<class>/* with DIR/test/<class>/* (or DIR/val), or DIR/<class>/* split
 // by a hash of seed and path. Classes and files are sorted bytewise, so labels do not depend on the
 // file system.
+//
+// What is left out is reported by warn(), one line per reason with the number and the first names:
+// entries with an image's name that are no regular file (a FIFO, a folder, a link to nothing), and
+// files without an image's extension. If there is a checksum manifest (data/checksums.h), its list
+// of images must be that of the folder, and every file is compared with it when it is read.
 #pragma once
+#include <binade/data/checksums.h>
 #include <binade/data/dataset.h>
 #include <binade/data/decode.h>
 #include <binade/data/idx.h>
@@ -10,16 +16,25 @@
 
 namespace binade::data {
 
+// Links out of the data folder: followed, with one warning that counts them, or refused when the
+// folder is opened.
+enum class OutsideLinks { follow, refuse };
+
 struct ImageFolderOptions {
   uint64_t seed = 0;        // of the split of DIR/<class>/*
   double test_share = 0.1;  // share of the test part
   DecodeOptions decode = {.channels = 3};
+  Checksums checksums = Checksums::if_present;
+  OutsideLinks outside_links = OutsideLinks::follow;
 };
+
+class FolderListing;
 
 class ImageFolder : public Dataset {
  public:
   // Lists one part of the folder. Throws Error if the folder is missing, has no class folders, a
-  // class has no images, or test has a class that train does not have.
+  // class has no images, test has a class that train does not have, or the list of images is not
+  // that of the manifest.
   ImageFolder(const std::string& directory, Part part, ImageFolderOptions options = {});
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
@@ -28,15 +43,17 @@ class ImageFolder : public Dataset {
   std::vector<std::string> class_names() const override { return classes_; }
   int channels() const override { return options_.decode.channels; }
   std::string describe(int64_t index) const override;
-  // Number of files ignored because of their extension or kind.
+  // Number of entries left out because of their extension or kind.
   int64_t ignored_files() const { return ignored_; }
 
  private:
   struct File {
     std::string name;  // relative to root_
     int64_t label;
+    std::optional<Checksum> sum = {};
   };
-  void list_class(const std::string& name, int64_t label);
+  void list_class(FolderListing& listing, const std::string& name, int64_t label);
+  void use_manifest(const std::string& directory);
   void keep_part(Part part);
   std::string path_of(const File& file) const;
 
@@ -55,7 +72,7 @@ struct TrainTest {
 };
 
 // Both parts of a directory. `automatic`: idx if all four files exist, else an image folder; the
-// error lists what it looked for.
+// error lists what it looked for. checksums and outside_links hold for idx files too.
 TrainTest open_dataset(const std::string& directory, Format format = Format::automatic,
                        const ImageFolderOptions& options = {});
 

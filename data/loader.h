@@ -28,7 +28,8 @@ struct Batch {
   std::vector<int64_t> indices;  // [N] dataset index (or row) of each sample
 };
 
-// How the loader treats a sample that cannot be read.
+// How the loader treats a sample that cannot be read. A lack of memory or of file descriptors is
+// always an error: the file may be good.
 //   fail:    next() throws the error.
 //   replace: the next readable sample in the epoch's order takes its place; for rows, the next one
 //            of the batch.
@@ -86,6 +87,8 @@ std::string to_string(const LoaderStats& stats);
 
 class LoaderState;
 
+// A loader serves one thread at a time: calls of next() and epoch() that overlap are an error. A
+// child of fork() cannot use a loader whose workers its parent has started, and makes its own.
 class Loader {
  public:
   // Throws Error on bad options. The dataset must outlive the loader. A loader that shares
@@ -107,7 +110,8 @@ class Loader {
   // that batch are read again, but not decoded.
   Epoch epoch(int64_t number, int64_t first_batch = 0);
   // The next batch of the epoch; false at its end. Throws Error with path, index and cause if a
-  // sample failed or exceeded the timeout; after an error every further call throws.
+  // sample failed or exceeded the timeout; after an error every further call throws. Not
+  // thread-safe: throws at once if another thread is in next() or epoch(), whose work goes on.
   bool next(Batch& batch);
 
   // For this shard. -1 for an IterableDataset of unknown size.

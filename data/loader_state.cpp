@@ -42,6 +42,26 @@ double seconds_between(SampleWatch::Clock::time_point from, SampleWatch::Clock::
 
 }  // namespace
 
+// One call of next() or start_epoch(). It throws instead of waiting for what cannot come: the
+// workers of another process, or a batch that a second thread would take away.
+class LoaderState::Entry {
+ public:
+  explicit Entry(LoaderState& state) : state_(state) {
+    check(state.workers_.empty() || state.forks_ == fork_count(),
+          "loader: it was used before fork(), and its workers are threads of the parent process; "
+          "make a loader in the child, or use workers = 0");
+    check(!state.entered_.exchange(true, std::memory_order_acquire),
+          "loader: next() or epoch() was called while another thread is in one of them; use a "
+          "loader from one thread at a time, or give each thread its own, with a shard");
+  }
+  ~Entry() { state_.entered_.store(false, std::memory_order_release); }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+
+ private:
+  LoaderState& state_;
+};
+
 LoaderState::LoaderState(std::shared_ptr<const Dataset> dataset, LoaderOptions given)
     : options(checked(std::move(given))),
       builder(with_cache(std::move(dataset), options.cache_bytes), options),
@@ -63,6 +83,7 @@ void LoaderState::start_epoch(int64_t number, int64_t first_batch) {
   const int64_t batches = builder.batches();
   check(first_batch >= 0 && (batches < 0 || first_batch <= batches), "loader: got first batch ",
         first_batch, ", expected at most ", batches);
+  const Entry entry(*this);
   std::unique_lock lock(mutex_);
   check(!failed_, "loader: stopped by an earlier error");
   ++generation_;
@@ -90,6 +111,7 @@ void LoaderState::cancel_work() {
 }
 
 void LoaderState::start_workers() {
+  forks_ = fork_count();
   while (static_cast<int>(workers_.size()) < options.workers) {
     Worker& worker = workers_.emplace_back();
     try {
@@ -139,6 +161,7 @@ void LoaderState::work(Worker& worker) {
 }
 
 bool LoaderState::next(Batch& batch) {
+  const Entry entry(*this);
   std::unique_lock lock(mutex_);
   check(!failed_, "loader: stopped by an earlier error");
   check(open_, "loader: no epoch is under way; call epoch() first");
@@ -274,6 +297,12 @@ std::vector<BadFile> LoaderState::bad_files() const {
 }
 
 void LoaderState::close() {
+  if (!workers_.empty() && forks_ != fork_count()) {
+    for (Worker& worker : workers_) {
+      worker.thread.detach();  // a thread of the parent; it may have held the lock at the fork
+    }
+    return;
+  }
   std::unique_lock lock(mutex_);
   stop_ = true;
   cancel_work();

@@ -4,7 +4,9 @@
 #pragma once
 #include <binade/data/batch_builder_internal.h>
 #include <binade/data/row_source_internal.h>
+#include <binade/kernels/base/fork.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -41,6 +43,7 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
     BuiltBatch built;
   };
 
+  class Entry;
   void cancel_work();
   void start_workers();
   void work(Worker& worker);
@@ -67,6 +70,8 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
   std::set<int64_t> bad_indices_;
   LoaderStats stats_;
   Clock::time_point last_time_;
+  std::atomic<bool> entered_{false};  // a thread is in next() or start_epoch()
+  uint32_t forks_ = 0;                // fork_count() when the workers were started
 };
 
 }  // namespace binade::data

@@ -1,5 +1,6 @@
 // Mean and deviation over a dataset. All sums are unsigned 64-bit integers: exact in any order, so
 // threads may take any part. 2^64 holds the squares of 2.8e14 values.
+#include <binade/core/io/file_system.h>
 #include <binade/data/dataset.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/parallel.h>
@@ -65,8 +66,9 @@ void add_sample(const Dataset& dataset, int64_t index, bool skip_bad, Sums& sums
     sums.add(sample.image);
   } catch (const OutOfMemory&) {
     throw;
-  } catch (const Error&) {
-    if (!skip_bad) {
+  } catch (const Error& error) {
+    const auto* file = dynamic_cast<const FileError*>(&error);
+    if (!skip_bad || (file && file->is_out_of_resources())) {
       throw;
     }
     ++sums.bad;

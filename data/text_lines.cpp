@@ -1,11 +1,12 @@
+#include <binade/core/io/crc32c.h>
+#include <binade/core/io/file_system.h>
 #include <binade/data/text_lines.h>
 #include <binade/kernels/base/error.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
+#include <map>
 #include <mutex>
 
 namespace binade::data {
@@ -13,9 +14,7 @@ namespace {
 
 constexpr size_t kMaxLine = size_t(64) << 20;
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
+constexpr uint64_t kBlock = uint64_t(1) << 16;
 
 }  // namespace
 
@@ -34,8 +33,17 @@ struct TextLines::Known {
     }
   }
 
+  // What the manifest says about a file; it is read once.
+  std::optional<Checksum> expected(const std::string& path, Checksums mode) {
+    const std::lock_guard lock(mutex);
+    const auto known = sums.find(path);
+    return known != sums.end() ? known->second
+                               : sums.emplace(path, expected_checksum(path, mode)).first->second;
+  }
+
   std::mutex mutex;
-  std::vector<Run> runs;  // by row
+  std::map<std::string, std::optional<Checksum>> sums;  // of the files opened so far
+  std::vector<Run> runs;                                // by row
   int64_t size = -1;
 };
 
@@ -74,8 +82,18 @@ class TextLines::Reader final : public RowReader {
     if (index_ == lines_.paths_.size()) {
       return false;
     }
-    file_.reset(std::fopen(path().c_str(), "rb"));
-    check(file_ != nullptr, "text lines: cannot open ", path(), ": ", std::strerror(errno));
+    expected_ = lines_.known_->expected(path(), lines_.options_.checksums);
+    try {
+      file_ = std::make_unique<InputFile>(path());
+    } catch (FileError& error) {
+      error.add_context("(a file of text lines)");
+      throw;
+    }
+    found_ = {.size = file_->size()};
+    if (expected_ && expected_->size != found_.size) {
+      verify_checksum(path(), *expected_, found_);
+    }
+    at_ = begin_ = end_ = 0;
     line_ = 0;
     in_run_ = false;
     return true;
@@ -86,10 +104,7 @@ class TextLines::Reader final : public RowReader {
     line.clear();
     for (;;) {
       if (begin_ == end_) {
-        begin_ = 0;
-        end_ = std::fread(block_, 1, sizeof block_, file_.get());
-        check(!std::ferror(file_.get()), "text lines: cannot read ", path(), ": ",
-              std::strerror(errno));
+        read_block();
         if (end_ == 0) {
           strip(line);
           return !line.empty();
@@ -110,6 +125,21 @@ class TextLines::Reader final : public RowReader {
     }
   }
 
+  // Reads the next block of the file; end_ is 0 at its end.
+  void read_block() {
+    begin_ = 0;
+    end_ = std::min(kBlock, found_.size - at_);
+    const auto bytes = std::as_writable_bytes(std::span(block_, end_));
+    file_->read(at_, bytes);
+    at_ += end_;
+    if (expected_ && end_ > 0) {
+      found_.crc = crc32c(bytes, found_.crc);
+      if (at_ == found_.size) {
+        verify_checksum(path(), *expected_, found_);
+      }
+    }
+  }
+
   static void strip(std::string& line) {
     if (line.ends_with('\r')) {
       line.pop_back();
@@ -117,11 +147,14 @@ class TextLines::Reader final : public RowReader {
   }
 
   const TextLines& lines_;
-  std::unique_ptr<std::FILE, CloseFile> file_;
+  std::unique_ptr<InputFile> file_;
+  std::optional<Checksum> expected_;
+  Checksum found_;    // size of the file, checksum of the bytes read so far
+  uint64_t at_ = 0;   // bytes read so far
   size_t index_ = 0;  // index of the file
   int64_t row_ = 0, line_ = 0;
   bool in_run_ = false;
-  char block_[1 << 16];
+  char block_[kBlock];
   size_t begin_ = 0, end_ = 0;  // unread bytes of it
 };
 

@@ -3,6 +3,7 @@
 //   const data::TextLines rows({"a.csv", "b.csv"}, data::csv_sample, {.header_lines = 1});
 //   data::Loader loader(rows, {.batch = 32});   // batch.images [32, columns], batch.labels [32]
 #pragma once
+#include <binade/data/checksums.h>
 #include <binade/data/iterable.h>
 
 #include <functional>
@@ -14,6 +15,7 @@ namespace binade::data {
 struct TextLinesOptions {
   int header_lines = 0;  // skipped at the beginning of every file
   int channels = 0;      // of the images that decode returns; 0: rows of numbers
+  Checksums checksums = Checksums::if_present;
 };
 
 class TextLines : public IterableDataset {
@@ -21,8 +23,10 @@ class TextLines : public IterableDataset {
   using Decode = std::function<Sample(std::string_view line)>;
 
   // Lines end with "\n" or "\r\n", which decode does not see; empty lines are skipped. decode is
-  // called from several threads at once. A file that cannot be opened is an error when its turn
-  // comes, and so is a line of more than 64 MiB.
+  // called from several threads at once. A file that cannot be opened or is no regular file is an
+  // error when its turn comes, and so is a line of more than 64 MiB. If there is a checksum
+  // manifest (data/checksums.h), the size is compared when a file is opened, and the checksum
+  // before the last part of at most 64 KiB is used.
   TextLines(std::vector<std::string> paths, Decode decode, TextLinesOptions options = {});
   ~TextLines() override;
 

@@ -8,6 +8,7 @@ namespace binade::data {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
+namespace fs = std::filesystem;
 
 Bytes idx_bytes(const std::vector<uint32_t>& sizes, const Bytes& elements, uint8_t type = 8) {
   Bytes out = {0, 0, type, static_cast<uint8_t>(sizes.size())};
@@ -91,6 +92,23 @@ TEST_F(Idx, every_bit_flip_of_a_gzip_file_is_rejected_or_harmless) {
     }
   }
   EXPECT_GT(rejected, 100);
+}
+
+TEST_F(Idx, checksums_are_compared) {
+  write_all("", idx_bytes({2, 3, 2}, pixels_), idx_bytes({2}, {1, 2}));
+  EXPECT_ERROR(IdxDataset(folder_.path() / "train-images-idx3-ubyte",
+                          folder_.path() / "train-labels-idx1-ubyte", 10, Checksums::require),
+               "no binade-checksums.txt in its folder or above");
+  ChecksumManifest::compute(folder_.path()).write();
+  EXPECT_EQ(train().size(), 2);
+  write_all("", idx_bytes({2, 3, 2}, pixels_), idx_bytes({2}, {1, 3}));  // another label
+  EXPECT_ERROR(train(), "train-labels-idx1-ubyte: the file has the checksum");
+  write_all("", idx_bytes({2, 3, 2}, pixels_), idx_bytes({1}, {1}));
+  EXPECT_ERROR(train(), "train-labels-idx1-ubyte: the file has 9 bytes");
+  fs::remove(folder_.path() / "t10k-labels-idx1-ubyte");
+  write_all(".gz", gzip(idx_bytes({2, 3, 2}, pixels_)), gzip(idx_bytes({2}, {1, 2})));
+  EXPECT_ERROR(IdxDataset(folder_.path(), Part::test),
+               "t10k-labels-idx1-ubyte.gz: the file is not listed");
 }
 
 TEST_F(Idx, headers_that_lie_are_rejected_before_allocation) {

@@ -1,5 +1,8 @@
+#include <binade/core/observe/warning.h>
 #include <binade/data/encode.h>
 #include <binade/data/image_folder.h>
+#include <binade/data/loader.h>
+#include <sys/stat.h>
 
 #include <set>
 
@@ -18,6 +21,15 @@ class Folder : public testing::Test {
   const fs::path& root() const { return folder_.path(); }
   ImageFolder open(Part part) const { return ImageFolder(root(), part); }
 
+  // The warnings while `f` runs.
+  template <class F>
+  static std::vector<std::string> warnings_of(F&& f) {
+    std::vector<std::string> seen;
+    const auto before = set_warning_handler([&](const std::string& text) { seen.push_back(text); });
+    f();
+    set_warning_handler(before);
+    return seen;
+  }
   const test::TemporaryFolder folder_;
 };
 
@@ -78,6 +90,134 @@ TEST_F(Folder, links_to_files_are_followed) {
   EXPECT_EQ(train.size(), 1);
   EXPECT_EQ(train.ignored_files(), 1);
   EXPECT_EQ(train.get(0).image.width, 4);
+}
+
+// Nothing with an image's name is left out in silence, and no entry makes the listing wait.
+TEST_F(Folder, odd_entries_are_named_once) {
+  add("train/a/good.png");
+  add("test/a/good.png");
+  add("train/outside the classes.png");
+  ASSERT_EQ(::mkfifo((root() / "train/a/fifo.png").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo((root() / "train/pipe").c_str(), 0600), 0);
+  fs::create_directories(root() / "train/a/folder.jpg");
+  fs::create_symlink("nowhere", root() / "train/a/dangling.png");
+  fs::create_symlink("/dev/null", root() / "train/a/null.png");
+  test::write_file(root() / "train/a/notes\x1b[2J\n.txt", test::bytes_of("x"));
+  test::write_file(root() / "train/a/empty.png", {});
+  std::optional<ImageFolder> train;
+  const auto seen = warnings_of([&] { train.emplace(root(), Part::train); });
+  EXPECT_EQ(train->size(), 2);  // the empty file is an error when it is read
+  EXPECT_ERROR(train->get(0), "empty.png: the file is empty");
+  EXPECT_EQ(train->ignored_files(), 7);
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_TRUE(test::contains(seen[0], "5 entries are no regular files")) << seen[0];
+  EXPECT_TRUE(test::contains(seen[0], "train/pipe (a FIFO)")) << seen[0];
+  EXPECT_TRUE(test::contains(seen[0], "dangling.png (a link to nothing)")) << seen[0];
+  EXPECT_TRUE(test::contains(seen[1], "2 entries are not in a class folder")) << seen[1];
+  EXPECT_TRUE(test::contains(seen[1], "notes\\x1b[2J\\x0a.txt")) << seen[1];
+}
+
+TEST_F(Folder, links_out_of_the_folder_are_counted_or_refused) {
+  add("store/1.png");
+  add("data/train/a/1.png");
+  add("data/test/a/1.png");
+  fs::create_symlink(root() / "data/train/a/1.png", root() / "data/train/a/inside.png");
+  const auto refusing = [&] {
+    return ImageFolder(root() / "data", Part::train, {.outside_links = OutsideLinks::refuse});
+  };
+  EXPECT_EQ(refusing().size(), 2);
+  fs::create_symlink(root() / "store/1.png", root() / "data/train/a/outside.png");
+  fs::create_directory_symlink(root() / "store", root() / "data/train/b");
+  const auto seen = warnings_of([&] { ImageFolder(root() / "data", Part::train); });
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_TRUE(test::contains(seen[0], "2 links lead out of the data folder")) << seen[0];
+  EXPECT_ERROR(refusing(), "b: the link leads to");
+  fs::remove(root() / "data/train/b");
+  EXPECT_ERROR(refusing(), "outside.png: the link leads to");
+  EXPECT_ERROR(
+      open_dataset(root() / "data", Format::folder, {.outside_links = OutsideLinks::refuse}),
+      "outside.png");
+}
+
+// Every format, changed bits that the decoder alone accepts included.
+TEST_F(Folder, a_changed_byte_is_an_error_with_checksums) {
+  const Image image = test::picture(6, 5, 3, 1);
+  std::vector<uint8_t> ppm = test::bytes_of("P6\n5 6\n255\n");
+  ppm.insert(ppm.end(), image.pixels.begin(), image.pixels.end());
+  std::vector<std::pair<std::string, std::vector<uint8_t>>> files = {
+      {"train/a/1.png", encode_png(image)}, {"train/a/2.ppm", ppm}};
+  if (has_libjpeg()) {
+    files.emplace_back("train/a/3.jpg", encode_jpeg(image, 90));
+  }
+  add("test/a/1.png");
+  for (const auto& [name, bytes] : files) {
+    test::write_file(root() / name, bytes);
+  }
+  ChecksumManifest::compute(root()).write();
+  for (size_t i = 0; i < files.size(); ++i) {
+    const auto& [name, bytes] = files[i];
+    for (size_t bit = 0; bit < 8 * bytes.size(); bit += 13) {
+      std::vector<uint8_t> changed = bytes;
+      changed[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
+      test::write_file(root() / name, changed);
+      EXPECT_ERROR(open(Part::train).get(static_cast<int64_t>(i)),
+                   name + ": the file has the checksum");
+    }
+    test::write_file(root() / name, std::span(bytes).first(bytes.size() - 1));
+    EXPECT_ERROR(open(Part::train).get(static_cast<int64_t>(i)), "it was changed or cut off");
+  }
+  test::write_file(root() / "train/a/1.png", files[0].second);
+  const ImageFolder train = open(Part::train);
+  Loader loader(train, {.batch = 3, .bad_file = BadFilePolicy::skip});
+  Batch batch;
+  loader.epoch(0);
+  EXPECT_TRUE(loader.next(batch));
+  EXPECT_EQ(batch.size, 1);
+  EXPECT_EQ(loader.bad_files().size(), files.size() - 1);
+}
+
+TEST_F(Folder, the_list_of_images_must_be_that_of_the_manifest) {
+  for (const char* name : {"train/a/1.png", "train/a/2.png", "test/a/1.png", "test/b\\\x01/1.png",
+                           "train/b\\\x01/1.png"}) {
+    add(name);
+  }
+  EXPECT_ERROR(ImageFolder(root(), Part::train, {.checksums = Checksums::require}),
+               "no binade-checksums.txt in the folder or above");
+  ChecksumManifest::compute(root()).write();
+  EXPECT_EQ(ChecksumManifest::read(root()).entries(), ChecksumManifest::compute(root()).entries());
+  EXPECT_EQ(open(Part::train).size(), 3);
+  EXPECT_EQ(ImageFolder(root() / "train/.." / ".", Part::test).size(), 2);  // the same folder
+  fs::rename(root() / "train/a/2.png", root() / "train/a/3.png");
+  EXPECT_ERROR(open(Part::train), "2 images differ from the list");
+  EXPECT_ERROR(open(Part::train), "a/3.png is not listed, a/2.png is missing");
+  EXPECT_EQ(ImageFolder(root(), Part::train, {.checksums = Checksums::ignore}).size(), 3);
+  EXPECT_EQ(open(Part::test).size(), 2);
+  const auto difference =
+      compare(ChecksumManifest::read(root()), ChecksumManifest::compute(root()));
+  EXPECT_EQ(difference.missing, std::vector<std::string>{"train/a/2.png"});
+  EXPECT_EQ(difference.extra, std::vector<std::string>{"train/a/3.png"});
+  EXPECT_TRUE(difference.changed.empty());
+  EXPECT_ERROR(ImageFolder(root() / "train", Part::train), "a/3.png is not listed");  // from above
+}
+
+TEST_F(Folder, an_altered_manifest_is_refused) {
+  add("train/a/1.png");
+  add("train/a/2.png");
+  ChecksumManifest::compute(root()).write();
+  const std::vector<uint8_t> bytes = read_file(root() / kChecksumFile, 1 << 20);
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    std::vector<uint8_t> changed = bytes;
+    changed[at] ^= 1;
+    test::write_file(root() / kChecksumFile, changed);
+    EXPECT_ERROR(ChecksumManifest::read(root()), kChecksumFile);
+    test::write_file(root() / kChecksumFile, std::span(bytes).first(at));
+    EXPECT_ERROR(ChecksumManifest::read(root()), kChecksumFile);
+  }
+  ASSERT_EQ(::mkfifo((root() / "train/a/x").c_str(), 0600), 0);
+  EXPECT_ERROR(ChecksumManifest::compute(root()), "train/a/x: got a FIFO");
+  fs::remove(root() / "train/a/x");
+  fs::create_directory_symlink(root(), root() / "train/loop");
+  EXPECT_ERROR(ChecksumManifest::compute(root()), "a link leads back");
 }
 
 TEST_F(Folder, folders_that_do_not_fit_are_errors) {

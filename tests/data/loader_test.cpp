@@ -1,13 +1,17 @@
+#include <binade/core/io/file_system.h>
 #include <binade/data/loader.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <thread>
 
 #include "tests/data/fake_dataset.h"
 #include "tests/data/test_files.h"
+#include "tests/support/child_process.h"
 
 namespace binade::data {
 namespace {
@@ -245,6 +249,116 @@ TEST(Loader, replace_takes_the_next_good_sample) {
     EXPECT_TRUE(test::contains(bad[0].reason, "broken"));
     EXPECT_EQ(loader.stats().decode_errors, 3);
   }
+}
+
+// The replacement is the next sample of the epoch's order, also if that is another shard's.
+TEST(Loader, replace_steps_through_the_order_of_the_epoch) {
+  const FakeDataset good(40), dataset = with_bad_files(40, {5, 6, 21, 33});
+  for (const bool shuffle : {false, true}) {
+    for (int64_t shard = 0; shard < 3; ++shard) {
+      LoaderOptions options{.batch = 4, .workers = 2, .seed = 3, .shuffle = shuffle};
+      options.bad_file = BadFilePolicy::replace;
+      Loader all(good, {.batch = 40, .workers = 0, .seed = 3, .shuffle = shuffle});
+      const std::vector<int64_t> order = read_stream(all, 2).indices;
+      options.shard = shard, options.shard_count = 3;
+      Loader loader(dataset, options);
+      const std::vector<int64_t> got = read_stream(loader, 2).indices;
+      for (size_t i = 0; i < got.size(); ++i) {
+        size_t position = 3 * i + static_cast<size_t>(shard);
+        while (std::set<int64_t>{5, 6, 21, 33}.contains(order[position % 40])) {
+          ++position;
+        }
+        EXPECT_EQ(got[i], order[position % 40]) << "shard " << shard << " sample " << i;
+      }
+    }
+  }
+}
+
+// Augmentation depends on the seed, the epoch and the sample, and on nothing else.
+TEST(Loader, augmentation_draws_from_the_stream_of_the_epoch) {
+  const FakeDataset dataset(6);
+  LoaderOptions options{.batch = 3, .workers = 2, .seed = 9, .shuffle = false};
+  options.transform = [](Image& image, philox::Stream& random) {
+    std::fill(image.pixels.begin(), image.pixels.end(), static_cast<uint8_t>(random.next()));
+  };
+  Loader loader(dataset, options);
+  for (const int64_t epoch : {0, 1, 7}) {
+    const Stream stream = read_stream(loader, epoch);
+    for (int64_t index = 0; index < 6; ++index) {
+      philox::Stream random = sample_stream(9, epoch, index);
+      EXPECT_FLOAT_EQ(stream.pixels[static_cast<size_t>(index * 48)],
+                static_cast<float>(static_cast<uint8_t>(random.next())) / 255)
+          << "epoch " << epoch << " sample " << index;
+    }
+  }
+}
+
+// A good file that cannot be opened now is not replaced by another one.
+TEST(Loader, missing_resources_are_no_bad_files) {
+  FakeDataset dataset(8);
+  dataset.before_get = [](int64_t index) {
+    if (index == 3) {
+      throw FileError("fake/3.png: cannot open the file: Too many open files", EMFILE);
+    }
+  };
+  for (const auto policy : {BadFilePolicy::replace, BadFilePolicy::skip}) {
+    Loader loader(dataset, {.batch = 4, .workers = 1, .bad_file = policy});
+    EXPECT_ERROR(read_stream(loader, 0), "Too many open files");
+  }
+  EXPECT_ERROR(compute_mean_std(dataset, true), "Too many open files");
+}
+
+TEST(Loader, two_threads_at_once_are_an_error) {
+  FakeDataset dataset(64);
+  std::atomic<bool> hold{true};
+  dataset.before_get = [&](int64_t index) {
+    while (index == 0 && hold) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  for (const int workers : {0, 2}) {
+    hold = true;
+    Loader loader(dataset, {.batch = 8, .workers = workers, .shuffle = false, .cache_bytes = 0});
+    loader.epoch(0);
+    Batch first;
+    std::thread taker([&] {  // tries again if it comes while this thread starts an epoch
+      while (error_of([&] { EXPECT_TRUE(loader.next(first)); }) != "none") {
+      }
+    });
+    while (error_of([&] { loader.epoch(0); }) == "none") {  // until the other is in next()
+      std::this_thread::yield();
+    }
+    Batch second;
+    EXPECT_ERROR(loader.epoch(1), "while another thread is in one of them");
+    EXPECT_ERROR(loader.next(second), "while another thread is in one of them");
+    hold = false;
+    taker.join();
+    EXPECT_EQ(first.indices[0], 0);
+    EXPECT_TRUE(loader.next(first));  // the loader goes on
+    EXPECT_EQ(first.indices[0], 8);
+  }
+}
+
+// A forked child has none of the parent's threads.
+TEST(Loader, a_forked_child_gets_an_error_or_its_own_loader) {
+  const FakeDataset dataset(64);
+  Loader used(dataset, {.batch = 8, .workers = 2, .shuffle = false});
+  Loader unused(dataset, {.batch = 8, .workers = 2, .shuffle = false});
+  used.epoch(0);
+  Batch batch;
+  ASSERT_TRUE(used.next(batch));
+  const auto work = [&] {
+    const std::string error = error_of([&] { used.next(batch); });
+    std::optional<Loader> own;
+    own.emplace(dataset, LoaderOptions{.batch = 8, .workers = 2, .shuffle = false});
+    const bool good = test::contains(error, "before fork()") &&
+                      read_stream(*own, 0).sizes.size() == 8 &&
+                      read_stream(unused, 0).sizes.size() == 8;
+    own.reset();
+    ::_exit(good ? 0 : 1);
+  };
+  EXPECT_TRUE(testing::run_child(work));
+  EXPECT_TRUE(used.next(batch));  // the parent's goes on
 }
 
 TEST(Loader, skip_makes_batches_smaller_but_never_empty) {

@@ -1,4 +1,5 @@
 #include <binade/data/text_lines.h>
+#include <sys/stat.h>
 #include <tests/support/temporary_directory.h>
 
 #include <fstream>
@@ -58,6 +59,8 @@ TEST_F(TextLinesFiles, LongLinesAndManyOfThem) {
 
 TEST_F(TextLinesFiles, NameWhatIsWrong) {
   const std::string good = write("good.csv", "1,2\n"), bad = write("bad.csv", "1,2\n3,4x\n");
+  const std::string fifo = directory / "fifo.csv";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   const auto error_of = [](const TextLines& rows, int workers) {
     Loader loader(rows, {.batch = 1, .workers = workers, .shuffle = false});
     try {
@@ -70,16 +73,40 @@ TEST_F(TextLinesFiles, NameWhatIsWrong) {
   for (const int workers : {0, 2}) {
     EXPECT_EQ(error_of(TextLines({good, bad}, csv_sample), workers),
               text("loader: sample 2 (", bad, ":2): csv: got '4x' in column 2, expected a number"));
-    EXPECT_EQ(
-        error_of(TextLines({good, directory / "none.csv"}, csv_sample), workers),
-        text("text lines: cannot open ", directory / "none.csv", ": No such file or directory"));
+    EXPECT_EQ(error_of(TextLines({good, directory / "none.csv"}, csv_sample), workers),
+              text(directory / "none.csv",
+                   ": cannot open the file: No such file or directory (a file of text lines)"));
     EXPECT_TRUE(test::contains(error_of(TextLines({directory.path()}, csv_sample), workers),
-                               "text lines: cannot read " + directory.path()));
+                               "it is a directory, not a regular file"));
+    EXPECT_TRUE(test::contains(error_of(TextLines({fifo}, csv_sample), workers),
+                               "it is a FIFO, not a regular file"));
   }
   EXPECT_ERROR(csv_sample("-1,2"), "'-1' in column 1, expected a class");
   EXPECT_ERROR(csv_sample("1,,2"), "got '' in column 2");
   EXPECT_ERROR(csv_sample("1"), "a class without values");
   EXPECT_ERROR(TextLines({good}, nullptr), "no function");
+}
+
+// A manifest is compared without a second read: the size at once, the bytes before the last block.
+TEST_F(TextLinesFiles, AreComparedWithTheirChecksums) {
+  std::string contents;
+  for (int i = 0; i < 20'000; ++i) {
+    contents += text("1,", i, "\n");
+  }
+  const std::string file = write("a.csv", contents);
+  ChecksumManifest::compute(directory.path()).write();
+  const auto read_all = [&](Checksums mode) {
+    return TextLines({file}, csv_sample, {.checksums = mode}).count_rows();
+  };
+  EXPECT_EQ(read_all(Checksums::require), 20'000);
+  contents[70'000] ^= 1;  // in the second block
+  write("a.csv", contents);
+  EXPECT_ERROR(read_all(Checksums::if_present), file + ": the file has the checksum");
+  EXPECT_EQ(read_all(Checksums::ignore), 20'000);
+  write("a.csv", contents + "1,2\n");
+  EXPECT_ERROR(read_all(Checksums::if_present), "binade-checksums.txt says ");
+  write("other.csv", "1,2\n");
+  EXPECT_ERROR(TextLines({directory / "other.csv"}, csv_sample).count_rows(), "not listed in");
 }
 
 }  // namespace

@@ -1,0 +1,46 @@
+// FolderListing: the entries of an image folder, and an account of what a reader leaves out or
+// where links lead. Internal to the image folder.
+#pragma once
+#include <binade/data/image_folder.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace binade::data {
+
+bool folder_exists(const std::string& path);
+
+class FolderListing {
+ public:
+  // Throws Error if there is no such folder.
+  FolderListing(std::string root, OutsideLinks outside);
+
+  // Names of the class folders in `folder`, sorted bytewise: all folders but hidden ones.
+  std::vector<std::string> class_folders(const std::string& folder);
+  // Names of the images in `folder`: regular files, also through links, with an image's extension.
+  std::vector<std::string> images(const std::string& folder);
+  // Notes a link whose target is outside the root; an error if the option says so.
+  void check_link(const std::string& path);
+
+  int64_t ignored() const { return odd_.count + unknown_.count; }
+  // A warning each, with the number and the first names, about entries that are no files, files
+  // without an image's extension, and links that lead out of the root.
+  void report() const;
+
+ private:
+  struct Noted {
+    int64_t count = 0;
+    std::string first;
+    void add(const std::string& what);
+  };
+  void note_odd(const std::string& path, const std::string& kind);
+
+  std::string root_, real_root_;
+  OutsideLinks outside_;
+  Noted odd_, unknown_, outside_links_;
+};
+
+bool has_image_extension(const std::string& name);
+
+}  // namespace binade::data
