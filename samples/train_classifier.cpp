@@ -2,6 +2,8 @@
 // Without --data it draws its own images. `train_classifier --help` lists the flags. On several
 // processes, under `binade launch -n 2` or mpirun, each takes --batch samples per step.
 #include <binade/binade.h>
+#include <binade/core/io/program_streams.h>
+#include <binade/kernels/base/printable.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -82,7 +84,7 @@ void announce(const Flags& f, const nn::Module& model, const Device& device,
               const train::Trainer& trainer, const dist::World& world) {
   std::printf("%s, %lld parameters, %s, on %s, data %s, run directory %s", f.model.c_str(),
               static_cast<long long>(model.parameter_count()), to_string(precision_of(f)).c_str(),
-              describe(device).c_str(), f.data.c_str(), f.run.c_str());
+              describe(device).c_str(), printable(f.data).c_str(), printable(f.run).c_str());
   if (world.size() > 1) {
     std::printf(", %d ranks x batch %lld = %lld", world.size(), static_cast<long long>(f.batch),
                 static_cast<long long>(f.batch * world.size()));
@@ -101,7 +103,7 @@ void announce(const Flags& f, const nn::Module& model, const Device& device,
 // Reports that a run was ended by a signal and how to continue it.
 int report_stop(const Flags& f, const train::Trainer& trainer, const dist::World& world) {
   world.log(text("stopped by signal ", trainer.stopped_by(), " after step ", trainer.steps(),
-                 "; --run ", f.run, " --resume continues"));
+                 "; --run ", printable(f.run), " --resume continues"));
   return 128 + trainer.stopped_by();
 }
 
@@ -109,7 +111,8 @@ void report_results(const Flags& f, const train::ClassifierData& data,
                     const std::vector<Tensor>& pictures, train::Trainer& trainer, double accuracy) {
   for (size_t i = 0; i < pictures.size(); ++i) {
     const auto label = static_cast<size_t>(trainer.predict(pictures[i]).at(0));
-    std::printf("%s: %s\n", f.predict[i].c_str(), data.class_names[label].c_str());
+    std::printf("%s: %s\n", printable(f.predict[i]).c_str(),
+                printable(data.class_names[label]).c_str());
   }
   std::printf("test accuracy: %.2f%%\n", 100 * accuracy);
 }
@@ -198,6 +201,7 @@ int run(Flags f) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const ProgramStreams streams;
   Flags flags;
   CLI::App app("Trains an image classifier.");
   add_flags(app, flags);
@@ -205,12 +209,12 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     check_combinations(app, flags);
     flags.momentum_given = app.get_option("--momentum")->count() > 0;
-    return run(flags);
+    return streams.finish(run(flags));
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    return streams.finish(app.exit(help));
   } catch (const std::exception& error) {
-    const char* clear_progress = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "";
-    std::fprintf(stderr, "%sbinade: error: %s\n", clear_progress, error.what());
+    std::fputs(isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "", stderr);  // clears the progress line
+    print_error(error);
     return 1;
   }
 }

@@ -14,15 +14,16 @@ using namespace binade;
 struct Flags {
   std::string data, run, model = "cnn", precision = "fp16", policy = "mixed",
                          loss_scale = "dynamic", at_floor = "auto";
-  std::string optimizer = "adamw", schedule = "cosine", format = "auto", augment = "auto",
-              device = "auto";
+  std::string optimizer = "adamw", checksums = "auto", schedule = "cosine", format = "auto",
+              augment = "auto", device = "auto";
   std::string workers = "auto", graph = "auto", lens_layers = "*", store = "by-policy", overrides;
   std::vector<std::string> predict;
   int64_t epochs = 6, batch = 64, accumulate = 1, patience = 10, checkpoint_every = 0, seed = 0,
           lens = 0;
   int threads = 0, image_size = 0, zero = 0;
   double lr = 1e-3, momentum = 0.9, weight_decay = -1, clip = 0, validation_split = 0.1;
-  bool resume = false, overwrite = false, momentum_given = false, sync_batch_norm = false;
+  bool no_outside_links = false, resume = false, overwrite = false, momentum_given = false,
+       sync_batch_norm = false;
 };
 
 // A number from low to high; unlike CLI::Range it rejects nan.
@@ -48,7 +49,9 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
   only_with("--policy", f.precision != "fp32", "--precision fp16 or bf16");
   only_with("--store", f.precision != "fp32", "--precision fp16 or bf16");
   only_with("--at-floor", f.precision == "fp16" || f.loss_scale != "dynamic", "a loss scale");
-  only_with("--format", !f.data.empty(), "--data");
+  for (const char* flag : {"--format", "--checksums", "--no-outside-links"}) {
+    only_with(flag, !f.data.empty(), "--data");
+  }
   only_with("--lens-layers", f.lens > 0, "--lens K");
   only_with("--resume", !f.run.empty(), "--run DIR");
   for (const char* flag : {"--data", "--run", "--overrides"}) {
@@ -64,6 +67,12 @@ inline void add_model_flags(CLI::App& app, Flags& f) {
                  "directory of idx files or of an image folder; without it images are drawn");
   app.add_option("--format", f.format, "of the data")
       ->check(CLI::IsMember({"auto", "idx", "folder"}));
+  app.add_option("--checksums", f.checksums,
+                 "of the data, as `binade checksum DIR` wrote them: auto verifies them if they are "
+                 "there")
+      ->check(CLI::IsMember({"auto", "require", "ignore"}));
+  app.add_flag("--no-outside-links", f.no_outside_links,
+               "a link that leads out of --data is an error");
   app.add_option("--model", f.model, "network")->check(CLI::IsMember({"mlp", "cnn", "resnet18"}));
   app.add_option("--precision", f.precision)->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
   app.add_option("--policy", f.policy, "of fp16 and bf16")
@@ -220,8 +229,15 @@ inline train::ClassifierData open_data(const Flags& f, const dist::World& world)
   const std::map<std::string, data::Format> formats{{"auto", data::Format::automatic},
                                                     {"idx", data::Format::idx},
                                                     {"folder", data::Format::folder}};
+  const std::map<std::string, data::Checksums> checksums{{"auto", data::Checksums::if_present},
+                                                         {"require", data::Checksums::require},
+                                                         {"ignore", data::Checksums::ignore}};
   return train::open_classifier_data({.path = f.data,
                                       .format = formats.at(f.format),
+                                      .checksums = checksums.at(f.checksums),
+                                      .outside_links = f.no_outside_links
+                                                           ? data::OutsideLinks::refuse
+                                                           : data::OutsideLinks::follow,
                                       .validation_split = f.validation_split,
                                       .augment = augments.at(f.augment),
                                       .image_size = f.image_size,

@@ -1,11 +1,13 @@
 // binade: the command-line tool. binade doctor shows what a build can do on this machine, binade
 // lens shows what the exponent lens saw in a run, binade launch starts the processes of a
 // distributed program, binade slurm submit submits one to SLURM, binade ring-lens shows what an
-// all-reduce does to numbers, binade op-classes writes docs/op_classes.md.
+// all-reduce does to numbers, binade checksum protects a data folder, binade op-classes writes
+// docs/op_classes.md.
 #include "commands.h"
 #include "doctor.h"
 
 #include <binade/core/io/file_system.h>
+#include <binade/core/io/program_streams.h>
 #include <binade/core/precision/op_class.h>
 #include <binade/train/lens_report.h>
 
@@ -35,6 +37,7 @@ int tail_length(const binade::Tail& tail) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const binade::ProgramStreams streams;
   CLI::App app{"Binade's tool"};
   app.set_version_flag("--version", BINADE_VERSION);
   app.require_subcommand(1);
@@ -59,15 +62,16 @@ int main(int argc, char** argv) {
   binade::add_launch(app, tail, result);
   binade::add_slurm(app, tail, result);
   binade::add_ring_lens(app);
+  binade::add_checksum(app, result);
   app.add_subcommand("op-classes", "every op with its precision class: docs/op_classes.md")
       ->callback([] { std::fputs(binade::op_classes_page().c_str(), stdout); });
   try {
     app.parse(argc - tail_length(tail), argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error);
+    return streams.finish(app.exit(error));
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "binade: error: %s\n", error.what());
+    binade::print_error(error);
     return 1;
   }
-  return result;
+  return streams.finish(result);
 }

@@ -23,5 +23,6 @@ std::vector<std::string> program_of(std::vector<std::string> before, const Tail&
 void add_launch(CLI::App& app, const Tail& tail, int& result);
 void add_slurm(CLI::App& app, const Tail& tail, int& result);
 void add_ring_lens(CLI::App& app);
+void add_checksum(CLI::App& app, int& result);
 
 }  // namespace binade

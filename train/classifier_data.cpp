@@ -53,8 +53,10 @@ const char* to_string(Augment augment) {
 ClassifierData open_classifier_data(const ClassifierDataOptions& options) {
   check(options.validation_split >= 0 && options.validation_split < 1, "validation split: got ",
         options.validation_split, ", expected 0 up to but not 1");
-  const data::TrainTest parts =
-      data::open_dataset(options.path, options.format, {.seed = options.seed});
+  const data::TrainTest parts = data::open_dataset(options.path, options.format,
+                                                   {.seed = options.seed,
+                                                    .checksums = options.checksums,
+                                                    .outside_links = options.outside_links});
   data::Split split{parts.train, nullptr};
   if (options.validation_split > 0) {
     split = data::split_dataset(parts.train, options.validation_split, options.seed);

@@ -20,6 +20,8 @@ const char* to_string(Augment augment);
 struct ClassifierDataOptions {
   std::string path;
   data::Format format = data::Format::automatic;
+  data::Checksums checksums = data::Checksums::if_present;
+  data::OutsideLinks outside_links = data::OutsideLinks::follow;
   double validation_split = 0.1;  // share of the training part; 0: no validation
   Augment augment = Augment::automatic;
   int image_size = 0;  // height and width to resize to; needed if sizes differ
