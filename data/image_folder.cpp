@@ -22,6 +22,14 @@ fs::path test_folder(const fs::path& directory) {
   return {};
 }
 
+bool has_folders(const std::string& directory) {
+  try {
+    return !FolderListing(directory, OutsideLinks::follow).class_folders(directory).empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 constexpr uint64_t kSplitKey = 0x464F'4C44'4552'5350;
 
 // Uniform in [0, 1), computed from seed and name only (FNV-1a, mixed by Philox).
@@ -190,7 +198,7 @@ TrainTest open_dataset(const std::string& directory, Format format,
     return {std::make_shared<ImageFolder>(directory, Part::train, options),
             std::make_shared<ImageFolder>(directory, Part::test, options), Format::folder};
   } catch (Error& error) {
-    if (format == Format::automatic) {
+    if (format == Format::automatic && !has_folders(directory)) {
       error.add_context(
           "(looked for {train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz], then for "
           "train/<class>/* with test/<class>/* or val/<class>/*, then for <class>/*)");

@@ -49,6 +49,10 @@ inline void write_file(const fs::path& path, std::span<const uint8_t> bytes) {
 
 inline std::vector<uint8_t> bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
 
+inline Image decode(const std::vector<uint8_t>& bytes, DecodeOptions options = {}) {
+  return decode_image(bytes, "file.img", options);
+}
+
 // Smooth colours with some noise: compresses like a photograph.
 inline Image picture(int height, int width, int channels, uint64_t seed) {
   Image image = make_image(height, width, channels);

@@ -3,13 +3,14 @@
 1, names what is wrong, and leaves no half-made run behind."""
 import json
 import pathlib
+import resource
 import shutil
 import struct
 import subprocess
 import sys
 
-from classifier_runs import (idx_bytes, make_folder, make_idx, metrics, newest_manifest, png_bytes,
-                             run, temporary_directory, train)
+from classifier_runs import (PROGRAM, idx_bytes, make_folder, make_idx, metrics, newest_manifest,
+                             png_bytes, run, temporary_directory, train)
 
 EXPORT_LOGITS = str(pathlib.Path(sys.argv[2]).resolve())
 JPEG_START = bytes.fromhex("ffd8ffe000104a46494600010100000100010000ffdb00430001020304050607")
@@ -75,6 +76,13 @@ def packed_with_false_checksum(path):
     file.write_bytes(data)
 
 
+def link_out_of_the_folder(path):
+    make_folder(path)
+    outside = path.parent / "outside.png"
+    outside.write_bytes(png_bytes(12, 12))
+    (path / "train" / "dark" / "link.png").symlink_to(outside.resolve())
+
+
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 LYING_COUNT = (0, 0, 8, 3, 0xFF, 0xFF, 0xFF, 0xFF, 0, 0, 0, 8, 0, 0, 0, 8)
 
@@ -97,6 +105,8 @@ DATA = [
      ["train/dark/empty.jpg"], ["--validation-split", 0]),
     ("images of several sizes", folder_with("train/dark/big.png", png_bytes(20, 16)),
      ["data", "20", "--image-size"], ["--validation-split", 0]),
+    ("a link out of the folder", link_out_of_the_folder, ["dark/link.png", "outside"],
+     ["--no-outside-links"]),
     ("no labels", idx_with(LABELS, lambda data: None), ["data"], []),
     ("no labels, idx wanted", idx_with(LABELS, lambda data: None), [LABELS], ["--format", "idx"]),
     ("an idx file cut short", idx_with(IMAGES, lambda data: data[:-1]), [IMAGES, "truncated"], []),
@@ -246,6 +256,64 @@ def bad_test_image(checks):
                  ["test-part", "14x12", "--image-size"])
 
 
+def tool(*arguments, **options):
+    return subprocess.run([str(pathlib.Path(PROGRAM).parent / "binade"), *map(str, arguments)],
+                          capture_output=True, text=True, timeout=60, check=False, **options)
+
+
+def checksums(checks):
+    """The manifest of a folder: written once, verified, and used by the training program."""
+    data = pathlib.Path("checked")
+    make_folder(data)
+    settings = ["--data", data, "--run", "run", "--validation-split", 0]
+    checks.fails("no checksums", [*settings, "--checksums", "require"], ["binade checksum checked"])
+    first, again = tool("checksum", data), tool("checksum", data)
+    checks.note("writing checksums", None if first.returncode == 0 and first.stdout.startswith("wrote")
+                else "no manifest", first)
+    checks.note("verifying checksums", None if again.stdout.startswith("verified") else "not equal",
+                again)
+    image = sorted((data / "train" / "dark").iterdir())[0]
+    good = image.read_bytes()
+    image.write_bytes(good[:40] + bytes([good[40] ^ 1]) + good[41:])
+    checks.fails("a changed byte", settings, [str(image), "the file has the checksum"])
+    (data / "train" / "dark" / "a\x1b[2J\n.txt").write_text("x")
+    changed = tool("checksum", data, "--verify")
+    named = (changed.returncode == 1 and f"changed: train/dark/{image.name}\n" in changed.stdout
+             and "not listed: train/dark/a\\x1b[2J\\x0a.txt\n" in changed.stdout)
+    checks.note("naming what changed", None if named else changed.stdout, changed)
+    (data / "train" / "dark" / "a\x1b[2J\n.txt").unlink()
+    image.unlink()
+    checks.fails("a missing image", settings, [f"dark/{image.name} is missing", "--update"])
+    image.write_bytes(good)
+    updated = tool("checksum", data, "--update")
+    checks.note("updating checksums", None if updated.returncode == 0 else "refused", updated)
+    absent = tool("checksum", "nowhere")
+    checks.note("a folder that is not there", one_error_line(absent, "nowhere"), absent)
+
+
+def streams_and_limits(checks):
+    """Standard streams that are closed or full, and limits of the process: no silent end."""
+    data = pathlib.Path("streams")
+    make_folder(data)
+    command = [PROGRAM, "--data", data, "--model", "mlp", "--epochs", "1", "--validation-split", "0"]
+    for number, redirect in enumerate((">&-", "2>&-", ">&- 2>&- <&-")):
+        result = subprocess.run(
+            ["sh", "-c", f'"$@" {redirect}', "sh", *map(str, command), "--run", f"closed-{number}"],
+            capture_output=True, text=True, timeout=120, check=False)
+        whole = pathlib.Path(f"closed-{number}/model.safetensors").exists()
+        checks.note(f"streams {redirect}", None if result.returncode == 0 and whole else "no model",
+                    result)
+    full = subprocess.run([*map(str, command), "--run", "full"], stdout=open("/dev/full", "w"),
+                          stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    checks.note("a full standard output", one_error_line(full, "standard output"), full)
+
+    def limit(which, value):
+        return lambda: resource.setrlimit(which, (value, value))
+    small = subprocess.run([*map(str, command), "--run", "small"], capture_output=True, text=True,
+                           timeout=120, check=False, preexec_fn=limit(resource.RLIMIT_FSIZE, 20000))
+    checks.note("a limit of file sizes", one_error_line(small, "File too large"), small)
+
+
 def bad_run_directories(checks, data):
     pathlib.Path("file").write_text("x", encoding="utf-8")
     for path in ("file", "file/below", "/proc/binade-run", "/dev/null/run"):
@@ -350,6 +418,8 @@ def main():
         other_settings(checks, data)
         damaged_checkpoint(checks, data)
         bad_models(checks, data)
+        checksums(checks)
+        streams_and_limits(checks)
         assert not pathlib.Path("run").exists(), "a failed run left its directory"
         assert not checks.failures, "\n".join(checks.failures)
     print(f"{checks.count} cases")

@@ -224,6 +224,11 @@ def lint_includes(root):
                 yield path, number, f"<{match.group(2)}>: only kernels and tests may include it"
 
 
+# Waits, timeouts and durations must not see NTP or an administrator change the time.
+WALL_CLOCK = re.compile(r"\b(?:system_clock|high_resolution_clock|gettimeofday|CLOCK_REALTIME|timespec_get)\b|"
+                        r"(?<![\w.:>])(?:std::|::)?time\((?:nullptr|NULL|0)\)")
+
+
 def function_faults(name, text):
     """Lines and faults of functions that are too long or take too much, but for the interfaces of kernels."""
     for function in function_forms.functions(text):
@@ -269,6 +274,8 @@ def lint_sources(root):
                         name == place or (place.endswith("/") and name.startswith(place))
                         for place in places):
                     yield path, number, advice
+            if folder in LAYERS and WALL_CLOCK.search(line):
+                yield path, number, "the wall clock, which may jump; take std::chrono::steady_clock"
             if folder == "samples" and name != KERNELS_SAMPLE and re.search(r"\bkernels::", line):
                 yield path, number, "kernels:: in a user's program; give the name to namespace binade"
             ends = ENDS_PROCESS.search(line)

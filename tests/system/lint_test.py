@@ -101,6 +101,13 @@ class LintTest(unittest.TestCase):
         self.assertEqual(self.findings(lint.lint_includes, "data/b.h", "#include <string>\n"), 0)
         self.assertEqual(self.findings(lint.lint_includes, "data/unused.h", "#include <thread>\n"), 0)
 
+    def test_wall_clock(self):
+        for text, count in (("auto t = std::chrono::system_clock::now();\n", 1), ("auto t = std::time(nullptr);\n", 1),
+                            ("clock_gettime(CLOCK_REALTIME, &t);\n", 1), ("// no system_clock here\n", 0),
+                            ("auto t = std::chrono::steady_clock::now();\n", 0), ("x.time(0);\n", 0)):
+            self.assertEqual(self.findings(lint.lint_sources, "data/a.cpp", text), count, text)
+            self.assertEqual(self.findings(lint.lint_sources, "tests/a.cpp", text), 0, text)
+
     def test_sources(self):
         sources = lint.lint_sources
         self.assertEqual(self.findings(sources, "nn/a.cpp", "int a;\n" * 400), 0)

@@ -1,0 +1,255 @@
+// The pixels of PNG, PNM, BMP and TGA files made here byte by byte, their limits and their faults.
+#include <binade/data/decode.h>
+#include <binade/data/encode.h>
+#include <zlib.h>
+
+#include "tests/data/test_files.h"
+
+namespace binade::data {
+namespace {
+
+using test::bytes_of;
+using test::decode;
+using test::picture;
+
+std::vector<uint8_t> bmp_2x2() {
+  std::vector<uint8_t> bytes(54 + 16);
+  bytes[0] = 'B';
+  bytes[1] = 'M';
+  bytes[10] = 54;
+  bytes[14] = 40;
+  bytes[18] = bytes[22] = 2;
+  bytes[26] = 1;
+  bytes[28] = 24;
+  for (size_t i = 54; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<uint8_t>(i);
+  }
+  return bytes;
+}
+
+void put_u32(std::vector<uint8_t>& out, uint32_t value) {
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    out.push_back(static_cast<uint8_t>(value >> shift));
+  }
+}
+
+std::vector<uint8_t> packed(const std::vector<uint8_t>& bytes) {
+  std::vector<uint8_t> out(::compressBound(bytes.size()));
+  uLongf size = out.size();
+  ::compress(out.data(), &size, bytes.data(), bytes.size());
+  out.resize(size);
+  return out;
+}
+
+struct PngParts {
+  uint32_t width = 1, height = 1;
+  uint8_t depth = 8, color_type = 0, interlace = 0;
+  std::vector<uint8_t> palette = {}, transparency = {};
+  std::vector<uint8_t> rows = {};  // each: a filter byte and its samples
+};
+
+// A whole PNG file, all checksums right.
+std::vector<uint8_t> png_of(const PngParts& parts) {
+  std::vector<uint8_t> png = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+  const auto chunk = [&](const char* type, const std::vector<uint8_t>& data) {
+    put_u32(png, static_cast<uint32_t>(data.size()));
+    const size_t covered = png.size();
+    png.insert(png.end(), type, type + 4);
+    png.insert(png.end(), data.begin(), data.end());
+    put_u32(png, static_cast<uint32_t>(
+                     ::crc32(0, &png[covered], static_cast<uInt>(png.size() - covered))));
+  };
+  std::vector<uint8_t> header;
+  put_u32(header, parts.width);
+  put_u32(header, parts.height);
+  header.insert(header.end(), {parts.depth, parts.color_type, 0, 0, parts.interlace});
+  chunk("IHDR", header);
+  if (!parts.palette.empty()) {
+    chunk("PLTE", parts.palette);
+  }
+  if (!parts.transparency.empty()) {
+    chunk("tRNS", parts.transparency);
+  }
+  const std::vector<uint8_t> data = packed(parts.rows);
+  const auto middle = data.begin() + static_cast<ptrdiff_t>(data.size() / 2);
+  chunk("IDAT", {data.begin(), middle});  // two, as large files have
+  chunk("IDAT", {middle, data.end()});
+  chunk("IEND", {});
+  return png;
+}
+
+// A grey PNG of 8 x 8 pixels whose pixel data is `bytes` zeros.
+std::vector<uint8_t> png_bomb(size_t bytes) {
+  return png_of({.width = 8, .height = 8, .rows = std::vector<uint8_t>(bytes)});
+}
+
+// Small files that would become large pictures, or take long: named limits, and no memory for them.
+TEST(DecodePixels, ratio_and_time_are_limited) {
+  const uint32_t side = 6000;  // 108 MB of RGB
+  PngParts parts{.width = side, .height = side, .rows = std::vector<uint8_t>(100)};
+  EXPECT_ERROR(decode(png_of(parts), {.channels = 3}), "DecodeLimits::max_ratio");
+  // Within the ratio it is another error: the pixel data is too short.
+  EXPECT_ERROR(decode(png_of(parts), {.channels = 3, .limits = {.max_ratio = 1e9}}),
+               "less pixel data");
+  EXPECT_ERROR(decode(png_of(parts), {.channels = 3, .limits = {.ratio_from = 200'000'000}}),
+               "less pixel data");
+  std::vector<std::vector<uint8_t>> files = {encode_png(picture(64, 64, 3, 1)), bmp_2x2(),
+                                             bytes_of("P5\n1 1\n255\n.")};
+  if (has_libjpeg()) {
+    files.push_back(encode_jpeg(picture(64, 64, 3, 1)));
+  }
+  for (const auto& file : files) {
+    EXPECT_EQ(error_of([&] { decode(file, {.limits = {.max_seconds = 60}}); }), "none");
+    EXPECT_ERROR(decode(file, {.limits = {.max_seconds = 0}}), "DecodeLimits::max_seconds");
+  }
+}
+
+// Values computed by hand from the PNG specification.
+TEST(DecodePixels, png_kinds_of_pixels) {
+  const PngParts grey{.width = 3, .depth = 4, .rows = {0, 0x0f, 0x50}};
+  EXPECT_EQ(decode(png_of(grey)).pixels, (std::vector<uint8_t>{0, 255, 85}));
+  PngParts clear = grey;  // the colour 15 is transparent
+  clear.transparency = {0, 15};
+  EXPECT_EQ(decode(png_of(clear), {.channels = 4}).pixels,
+            (std::vector<uint8_t>{0, 0, 0, 255, 255, 255, 255, 0, 85, 85, 85, 255}));
+  const PngParts palette{.width = 2,
+                         .depth = 2,
+                         .color_type = 3,
+                         .palette = {1, 2, 3, 4, 5, 6},
+                         .transparency = {7},
+                         .rows = {0, 0x10}};
+  EXPECT_EQ(decode(png_of(palette), {.channels = 4}).pixels,
+            (std::vector<uint8_t>{1, 2, 3, 7, 4, 5, 6, 255}));
+  PngParts beyond = palette;
+  beyond.rows = {0, 0x20};
+  EXPECT_ERROR(decode(png_of(beyond)), "a pixel has colour 2, the palette has 2 colours");
+  beyond.palette = {1, 2};
+  EXPECT_ERROR(decode(png_of(beyond)), "a palette of 2 bytes");
+  const PngParts deep{.depth = 16, .color_type = 6, .rows = {0, 9, 255, 8, 0, 7, 1, 6, 2}};
+  EXPECT_EQ(decode(png_of(deep), {.channels = 4}).pixels, (std::vector<uint8_t>{9, 8, 7, 6}));
+  EXPECT_EQ(decode(png_of(deep)).pixels, (std::vector<uint8_t>{9, 8, 7}));
+  const PngParts alpha{.color_type = 4, .rows = {0, 50, 60}};
+  EXPECT_EQ(decode(png_of(alpha), {.channels = 4}).pixels, (std::vector<uint8_t>{50, 50, 50, 60}));
+  EXPECT_ERROR(decode(png_of({.depth = 4, .color_type = 2, .rows = {0, 0, 0}})), "colour type 2");
+  EXPECT_ERROR(decode(png_of({.rows = {5, 0}})), "filter 5");
+  EXPECT_ERROR(decode(png_of({.interlace = 2, .rows = {0, 0}})), "interlace");
+}
+
+// Every filter, and the seven passes of an interlaced file of a size that leaves some empty.
+TEST(DecodePixels, png_filters_and_passes) {
+  const PngParts filters{
+      .width = 2, .height = 5, .rows = {0, 10, 20, 1, 5, 5, 2, 1, 1, 3, 1, 1, 4, 2, 3}};
+  // none; left: 5 10; up: 6 11; average: 6/2+1 = 4, (4+11)/2+1 = 8; Paeth: 4+2, 8+3
+  EXPECT_EQ(decode(png_of(filters)).pixels,
+            (std::vector<uint8_t>{10, 20, 5, 10, 6, 11, 4, 8, 6, 11}));
+  const PngParts passes{
+      .width = 3, .height = 2, .interlace = 1, .rows = {0, 1, 0, 3, 0, 2, 0, 4, 5, 6}};
+  EXPECT_EQ(decode(png_of(passes)).pixels, (std::vector<uint8_t>{1, 2, 3, 4, 5, 6}));
+}
+
+TEST(DecodePixels, png_bomb_ends_in_an_error) {
+  EXPECT_EQ(decode(png_bomb(72)).pixels.size(), 64u);  // 8 rows of a filter byte and 8 pixels
+  EXPECT_ERROR(decode(png_bomb(71)), "cannot decode");
+  EXPECT_ERROR(decode(png_bomb(size_t(64) << 20)), "cannot decode");
+}
+
+TEST(DecodePixels, png_with_bytes_after_its_end_is_rejected) {
+  std::vector<uint8_t> png = encode_png(picture(4, 4, 3, 1));
+  png.push_back(0);
+  EXPECT_ERROR(decode(png), "after its end");
+}
+
+TEST(DecodePixels, pnm) {
+  std::vector<uint8_t> ppm = bytes_of("P6 # comment\n2 1\n255\n");
+  ppm.insert(ppm.end(), {1, 2, 3, 4, 5, 6});
+  EXPECT_EQ(decode(ppm).pixels, (std::vector<uint8_t>{1, 2, 3, 4, 5, 6}));
+  ppm.pop_back();
+  EXPECT_ERROR(decode(ppm), "truncated PNM");
+  std::vector<uint8_t> pgm = bytes_of("P5\n3 1\n15\n");
+  pgm.insert(pgm.end(), {0, 15, 5});
+  EXPECT_EQ(decode(pgm).pixels, (std::vector<uint8_t>{0, 255, 85}));
+  EXPECT_ERROR(decode(bytes_of("P3\n1 1\n255\n1 2 3\n")), "P5 or P6");
+  EXPECT_ERROR(decode(bytes_of("P5\n99999999999999999999 1\n255\n")), "limit");
+  EXPECT_ERROR(decode(bytes_of("P5\n0 1\n255\n")), "at least 1 x 1");
+  EXPECT_ERROR(decode(bytes_of("P5\nx")), "no number");
+}
+
+TEST(DecodePixels, bmp) {
+  const Image image = decode(bmp_2x2());
+  EXPECT_EQ(image.pixels, (std::vector<uint8_t>{64, 63, 62, 67, 66, 65, 56, 55, 54, 59, 58, 57}));
+  const std::vector<uint8_t> file = bmp_2x2();
+  for (size_t length = 2; length < file.size(); ++length) {
+    const std::vector<uint8_t> cut(file.begin(), file.begin() + static_cast<ptrdiff_t>(length));
+    EXPECT_ERROR(decode(cut), "truncated BMP");
+  }
+  std::vector<uint8_t> big = file;
+  big[20] = big[21] = 0x7f;
+  EXPECT_ERROR(decode(big), "limit");
+}
+
+// Samples of n bits become v * 255 / (2^n - 1), rounded down.
+TEST(DecodePixels, bmp_masks_and_palettes) {
+  std::vector<uint8_t> file = bmp_2x2();
+  file.resize(54 + 8);
+  file[28] = 16;  // 5 bits each: 0x7c60, 0x0023 below, 0 above
+  std::copy_n(std::vector<uint8_t>{0x60, 0x7c, 0x23, 0x80, 0, 0, 0, 0}.begin(), 8, &file[54]);
+  EXPECT_EQ(decode(file).pixels, (std::vector<uint8_t>{0, 0, 0, 0, 0, 0, 255, 24, 0, 0, 8, 24}));
+  file[30] = 3;  // masks after the header: 4 bits of red, 0 of green
+  EXPECT_ERROR(decode(file), "truncated BMP");
+  file[10] = 66;
+  file.insert(file.begin() + 54, {0, 0xf, 0, 0, 0, 0, 0, 0, 0xf, 0, 0, 0});
+  EXPECT_ERROR(decode(file), "mask 0 of colour 1");
+  file[10] = 60;
+  EXPECT_ERROR(decode(file), "mask 0 of colour 1");
+  file[58] = 0xf0;
+  EXPECT_ERROR(decode(file), "pixels at byte 60, inside the header");
+  file[10] = 66;
+  file[58] = 0xf0;
+  EXPECT_EQ(decode(file).pixels, (std::vector<uint8_t>{0, 0, 0, 0, 0, 0, 204, 102, 0, 0, 34, 51}));
+  file[58] = 0x50;
+  EXPECT_ERROR(decode(file), "bits side by side");
+  std::vector<uint8_t> palette = bmp_2x2();
+  palette[28] = 4;
+  palette[46] = 2;  // colours
+  palette[10] = 62;
+  palette.resize(54);
+  palette.insert(palette.end(), {3, 2, 1, 0, 6, 5, 4, 0, 0x10, 0, 0, 0, 0x01, 0, 0, 0});
+  EXPECT_EQ(decode(palette).pixels, (std::vector<uint8_t>{1, 2, 3, 4, 5, 6, 4, 5, 6, 1, 2, 3}));
+  palette[62] = 0x20;
+  EXPECT_ERROR(decode(palette), "a pixel has colour 2, the palette has 2 colours");
+}
+
+TEST(DecodePixels, tga) {
+  std::vector<uint8_t> tga(18);
+  tga[2] = 3;  // grey
+  tga[12] = 3;
+  tga[14] = 1;
+  tga[16] = 8;
+  tga[17] = 0x20;  // top row first
+  tga.insert(tga.end(), {9, 8, 7});
+  EXPECT_EQ(decode(tga).pixels, (std::vector<uint8_t>{9, 8, 7}));
+  tga.pop_back();
+  EXPECT_ERROR(decode(tga), "truncated TGA");
+  tga[2] = 11;  // the same in packets: one run of 3
+  tga.resize(18);
+  tga.insert(tga.end(), {0x82, 5});
+  EXPECT_EQ(decode(tga).pixels, (std::vector<uint8_t>{5, 5, 5}));
+  tga.pop_back();
+  EXPECT_ERROR(decode(tga), "truncated TGA");
+  std::vector<uint8_t> mapped(18);  // two pixels from right to left, colours from 4 on
+  mapped[1] = mapped[2] = 1;
+  mapped[3] = 4;
+  mapped[5] = 2;
+  mapped[7] = 24;
+  mapped[12] = 2;
+  mapped[14] = 1;
+  mapped[16] = 8;
+  mapped[17] = 0x10;
+  mapped.insert(mapped.end(), {3, 2, 1, 6, 5, 4, 5, 4});
+  EXPECT_EQ(decode(mapped).pixels, (std::vector<uint8_t>{1, 2, 3, 4, 5, 6}));
+  mapped.back() = 6;
+  EXPECT_ERROR(decode(mapped), "a pixel has colour 6, the colour map has 2 from 4");
+}
+
+}  // namespace
+}  // namespace binade::data
