@@ -16,8 +16,9 @@ namespace {
 // The zlib stream in the IDAT chunks.
 class Inflater {
  public:
-  Inflater(const DecodeRequest& request, const PngChunks& chunks)
-      : request_(request), parts_(chunks.data) {
+  // `expected`: about the number of bytes that will be read.
+  Inflater(const DecodeRequest& request, const PngChunks& chunks, size_t expected)
+      : request_(request), parts_(chunks.data), block_(std::min(expected + 512, size_t(1) << 16)) {
     if (::inflateInit(&stream_) != Z_OK) {
       throw OutOfMemory(text(request.path, ": zlib cannot start"));
     }
@@ -27,14 +28,22 @@ class Inflater {
   Inflater& operator=(const Inflater&) = delete;
 
   void read(std::span<uint8_t> out) {
-    if (unpack(out) != out.size()) {
-      request_.reject("cannot decode: corrupt PNG: less pixel data than the header says");
+    while (!out.empty()) {
+      if (unread_.empty()) {
+        unread_ = std::span(block_).first(unpack(block_));
+      }
+      if (unread_.empty()) {
+        request_.reject("cannot decode: corrupt PNG: less pixel data than the header says");
+      }
+      const size_t count = std::min(out.size(), unread_.size());
+      std::copy_n(unread_.begin(), count, out.begin());
+      unread_ = unread_.subspan(count);
+      out = out.subspan(count);
     }
   }
   // Throws unless the stream ends here; zlib checks its checksum.
   void expect_end() {
-    uint8_t extra = 0;
-    if (unpack({&extra, 1}) != 0) {
+    if (!unread_.empty() || unpack(block_) != 0) {
       request_.reject("cannot decode: corrupt PNG: more pixel data than the header says");
     }
   }
@@ -68,6 +77,8 @@ class Inflater {
 
   const DecodeRequest& request_;
   const std::vector<std::span<const uint8_t>>& parts_;
+  std::vector<uint8_t> block_;  // unpacked at a time: zlib is slow at the end of its output
+  std::span<const uint8_t> unread_;
   size_t next_ = 0;
   bool ended_ = false;
   z_stream stream_{};
@@ -137,7 +148,7 @@ class PngReader {
         header_(header),
         chunks_(chunks),
         samples_(png_samples(header.color_type)),
-        inflater_(request, chunks),
+        inflater_(request, chunks, row_bytes(header.width) * static_cast<size_t>(header.height)),
         image_(make_image(static_cast<int>(header.height), static_cast<int>(header.width),
                           request.channels((header.color_type & kPngColor) != 0 ? 3 : 1))) {
     read_palette();
@@ -187,12 +198,16 @@ class PngReader {
     }
   }
 
-  void start_pass(int64_t width) {
+  // A byte for the filter, then the pixels.
+  size_t row_bytes(int64_t width) const {
     const size_t bits = samples_ * static_cast<size_t>(header_.bit_depth);
-    step_ = std::max<size_t>(1, bits / 8);
-    const size_t bytes = (static_cast<size_t>(width) * bits + 7) / 8;
-    row_.assign(1 + bytes, 0);  // the filter, then the pixels
-    prior_.assign(1 + bytes, 0);
+    return 1 + (static_cast<size_t>(width) * bits + 7) / 8;
+  }
+
+  void start_pass(int64_t width) {
+    step_ = std::max<size_t>(1, samples_ * static_cast<size_t>(header_.bit_depth) / 8);
+    row_.assign(row_bytes(width), 0);
+    prior_.assign(row_bytes(width), 0);
     narrow_.resize(static_cast<size_t>(width) * samples_);
   }
 
