@@ -134,7 +134,7 @@ void check_case(const Case& c) {
 TEST(CrossEntropy, MatchesReference) {
   const std::vector<Layout> layouts{
       {"row-major", {}, 0}, {"with a gap", {}, 3}, {"transposed", {1, 0}, 2}};
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : layouts) {
       for (int64_t classes : {1, 10, 33, 130}) {
         for (bool weighted : {false, true}) {
@@ -149,7 +149,7 @@ TEST(CrossEntropy, MatchesReference) {
 
 // Sizes near those where a device changes from part of a warp to warps to blocks.
 TEST(CrossEntropy, MatchesReferenceAroundTeamSizes) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t classes : {8, 31, 255, 256, 257, 1000, 8192, 8193}) {
       check_case({dtype, 3, classes, classes == 257, 0, {"row-major", {}, 0}});
     }

@@ -129,7 +129,7 @@ void check_case(const Case& c, const std::string& what, const std::vector<int>& 
 }
 
 TEST(CtcLoss, MatchesTheSumOverPaths) {
-  for (const DType dtype : kFloatingDTypes) {
+  for (const DType dtype : floating_dtypes()) {
     check_case({dtype, 6, 4, 0, {{1, 2}, {3, 3}, {}}, {6, 5, 4}}, "repeated label");
     check_case({dtype, 7, 5, 2, {{1, 3, 1}, {4}}, {7, 1}, true}, "mean, blank inside", {1, 2, 0});
     check_case({dtype, 5, 3, 2, {{0, 1, 0, 1}}, {5}}, "one free time");

@@ -54,7 +54,7 @@ TEST(NllLoss, MatchesReference) {
   const std::vector<Layout> layouts{{"row-major", {}, 0},
                                     {"classes inner", {0, 2, 1}, 0},
                                     {"transposed with a gap", {2, 1, 0}, 2}};
-  for (const DType dtype : kFloatingDTypes) {
+  for (const DType dtype : floating_dtypes()) {
     for (const Layout& layout : layouts) {
       for (const Dims& sizes : {Dims{5, 7, 3}, {33, 10, 1}, {1, 2, 1}}) {
         check_case(dtype, sizes, false, layout);

@@ -120,7 +120,7 @@ TEST(PointwiseLoss, MatchesReference) {
   const std::vector<Layout> layouts{
       {"row-major", {}, 0}, {"with a gap", {}, 3}, {"transposed", {1, 0}, 2}};
   for (int i = 0; i < kPointwiseLossCount; ++i) {
-    for (const DType dtype : kFloatingDTypes) {
+    for (const DType dtype : floating_dtypes()) {
       for (const Layout& layout : layouts) {
         for (const bool weighted : {false, true}) {
           check_case({loss_at(i), dtype, {7, 33}, layout, weighted});

@@ -73,7 +73,7 @@ void check_case(const Case& c) {
 TEST(SoftCrossEntropy, MatchesReference) {
   const std::vector<Layout> layouts{
       {"row-major", {}, 0}, {"with a gap", {}, 3}, {"transposed", {1, 0}, 2}};
-  for (const DType dtype : kFloatingDTypes) {
+  for (const DType dtype : floating_dtypes()) {
     for (const Layout& layout : layouts) {
       for (const int64_t classes : {1, 10, 33, 130}) {
         check_case({dtype, 11, classes, false, 0, layout});
@@ -85,7 +85,7 @@ TEST(SoftCrossEntropy, MatchesReference) {
 
 // Sizes near those where a device changes from part of a warp to warps to blocks.
 TEST(SoftCrossEntropy, MatchesReferenceAroundTeamSizes) {
-  for (const DType dtype : kFloatingDTypes) {
+  for (const DType dtype : floating_dtypes()) {
     for (const int64_t classes : {8, 31, 257, 1000, 8193}) {
       check_case({dtype, 2, classes, classes == 257, 0, {"row-major", {}, 0}});
     }

@@ -109,7 +109,7 @@ void check_backward(const Case& c) {
 }
 
 TEST(BatchNormEpilogue, ForwardMatchesPlainLoops) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : image_layouts()) {
       for (int64_t channels : {1, 37}) {
         check_forward({dtype, {4, channels, 5, 3}, layout, true, true});
@@ -122,7 +122,7 @@ TEST(BatchNormEpilogue, ForwardMatchesPlainLoops) {
 }
 
 TEST(BatchNormEpilogue, BackwardIsThatOfWhatReluLetsThrough) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : image_layouts()) {
       for (int64_t channels : {1, 37}) {
         check_backward({dtype, {4, channels, 5, 3}, layout, true, true});

@@ -130,7 +130,7 @@ void check_evaluation(const Case& c) {
 }
 
 TEST(BatchNorm, MatchesReferenceForAllLayoutsAndDTypes) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : image_layouts()) {
       for (int64_t channels : {1, 37}) {
         for (bool affine : {false, true}) {
@@ -144,7 +144,7 @@ TEST(BatchNorm, MatchesReferenceForAllLayoutsAndDTypes) {
 
 TEST(BatchNorm, MatchesReferenceForOtherRanksAndManyRows) {
   const Layout row_major{"row-major", {}, 0};
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     check_training({dtype, {50, 70}, row_major, true});
     check_training({dtype, {5, 3, 17}, row_major, true});
     check_training({dtype, {2, 3, 2, 3, 2}, row_major, true});
@@ -207,7 +207,7 @@ TEST(BatchNorm, AMeanWhoseSquareOverflows) {
 }
 
 TEST(BatchNorm, NaNIsNotHidden) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : image_layouts()) {
       const Case c{dtype, {2, 21, 3, 5}, layout, true};
       Arrays t(c);

@@ -116,7 +116,7 @@ void check_case(const Case& c) {
 const Layout kRowMajor{"row-major", {}, 0}, kChannelsLast{"channels-last", {0, 2, 3, 1}, 0};
 
 TEST(GroupNorm, NaNIsNotHidden) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : {Layout{"row-major", {}, 0}, Layout{"last", {0, 2, 3, 1}, 0}}) {
       for (int64_t h : {1, 3, 20}) {
         const Case c{dtype, 2, 6, h, h, 2, layout};
@@ -154,7 +154,7 @@ TEST(GroupNorm, RstdBesideAMeanOfAMillion) {
 }
 
 TEST(GroupNorm, MatchesReferenceForAllLayoutsAndDTypes) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : {kRowMajor, kChannelsLast, Layout{"with a gap", {}, 3},
                                  Layout{"channels-last with a gap", {0, 2, 3, 1}, 2},
                                  Layout{"transposed", {3, 1, 0, 2}, 0}}) {

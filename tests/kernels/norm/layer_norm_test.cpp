@@ -116,7 +116,7 @@ void check_case(const Case& c) {
 const Layout kRowMajor{"row-major", {}, 0};
 
 TEST(LayerNorm, MatchesReferenceForAllLayoutsAndDTypes) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout :
          {kRowMajor, Layout{"with a gap", {}, 3}, Layout{"transposed", {1, 0}, 2}}) {
       for (int64_t cols : {1, 2, 24, 37}) {
@@ -132,7 +132,7 @@ TEST(LayerNorm, MatchesReferenceForAllLayoutsAndDTypes) {
 // Sizes near those where a device changes from part of a warp to warps to blocks, and from one read
 // to two.
 TEST(LayerNorm, MatchesReferenceForAllSizes) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t cols : {8, 9, 31, 255, 256, 257, 768, 2049, 4097}) {
       check_case({dtype, 3, cols, kRowMajor, true});
       check_case({dtype, 3, cols, kRowMajor, true, false});
@@ -192,7 +192,7 @@ TEST(LayerNorm, RstdBesideAMeanOfAMillion) {
 
 // All of a row that holds a NaN, and no other row.
 TEST(LayerNorm, NaNIsNotHidden) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t cols : {3, 40, 300, 2500, 9000}) {
       for (bool centred : {true, false}) {
         const Case c{dtype, 3, cols, kRowMajor, true, centred};
@@ -213,7 +213,7 @@ TEST(LayerNorm, NaNIsNotHidden) {
 }
 
 TEST(LayerNorm, MemoryMayBeginAnywhere) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t cols : {16, 4112}) {
       const Case c{dtype, 2, cols, kRowMajor, true};
       Arrays t(c);

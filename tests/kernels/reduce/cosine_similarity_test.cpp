@@ -77,7 +77,7 @@ void check_case(const Case& c) {
 }
 
 TEST(CosineSimilarity, MatchesReference) {
-  for (const DType dtype : kFloatingDTypes) {
+  for (const DType dtype : floating_dtypes()) {
     for (const Layout& layout : image_layouts()) {
       for (int dim = 0; dim < 4; ++dim) {
         check_case({dtype, {3, 5, 4, 7}, dim, 1e-8, layout});
