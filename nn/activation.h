@@ -157,7 +157,7 @@ class Dropout : public Module {
   Tensor forward(const Tensor& x) override;
 
  private:
-  bool depends_on_mode() const override { return true; }
+  bool depends_on_mode() const override { return options_.p > 0; }
 
   DropoutOptions options_;
 };

@@ -204,6 +204,10 @@ void Module::check_runs_in(const Module& outer) const {
   if (&top == &outer.root() || top.judged_.load(std::memory_order_relaxed)) {
     return;
   }
+  const detail::ThreadState& state_of_thread = detail::thread_state;
+  if (state_of_thread.module_recorded && !state_of_thread.grad_enabled) {
+    return;  // the outer module turned gradients off for it: a teacher
+  }
   for (const Module* module = this; module; module = module->parent_) {
     if (module->allow_unregistered_) {
       return;

@@ -102,7 +102,9 @@ class Module {
   // Allows this module to run in the forward() of another module without being registered below the
   // same root. Otherwise that gives a warning once: after a forgotten register_module() the module
   // is neither trained nor saved. There is also no warning if all its parameters are frozen, if an
-  // optimizer holds them, or if the other module holds them too (tied).
+  // optimizer holds them, if the other module holds them too (tied), or if that one turned
+  // gradients off around the call (a teacher). Only calls as module(x) are seen: child.forward(x)
+  // runs without path, precision and this check.
   void allow_unregistered() { allow_unregistered_ = true; }
 
   // A table: name, shape, dtype, number of elements, remarks.
@@ -145,18 +147,25 @@ class Module {
   // While one exists, this module is the one that runs on this thread.
   class Running {
    public:
-    explicit Running(const Module& module) : outer_(detail::thread_state.module) {
+    explicit Running(const Module& module)
+        : outer_(detail::thread_state.module),
+          outer_recorded_(detail::thread_state.module_recorded) {
       if (outer_ && outer_ != module.parent_) [[unlikely]] {
         module.check_runs_in(*static_cast<const Module*>(outer_));
       }
       detail::thread_state.module = &module;
+      detail::thread_state.module_recorded = detail::thread_state.grad_enabled;
     }
-    ~Running() { detail::thread_state.module = outer_; }
+    ~Running() {
+      detail::thread_state.module = outer_;
+      detail::thread_state.module_recorded = outer_recorded_;
+    }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
 
    private:
     const void* outer_;
+    bool outer_recorded_;
   };
   struct OwnParameter {
     std::string name;

@@ -228,10 +228,10 @@ void backward(std::span<const Seed> seeds, const BackwardOptions& options) {
            ", but nothing in this tensor's history wants a gradient: ",
            detail::why_untracked(seed.root));
     }
-    check(seed.gradient.defined() && seed.gradient.sizes() == seed.root.sizes(),
-          "backward: got a seed of shape ",
-          seed.gradient.defined() ? seed.gradient.sizes() : Dims{}, ", expected ",
-          seed.root.sizes(), ", the shape of the tensor");
+    check(seed.gradient.defined(), "backward: got an undefined seed, expected a tensor of shape ",
+          seed.root.sizes(), ", the gradient of the result");
+    check(seed.gradient.sizes() == seed.root.sizes(), "backward: got a seed of shape ",
+          seed.gradient.sizes(), ", expected ", seed.root.sizes(), ", the shape of the tensor");
   }
   BackwardRun run(options);
   for (const Seed& seed : seeds) {

@@ -19,8 +19,8 @@ void check_channels(const char* what, const Tensor& t, const Tensor& x) {
 
 // The kernels take contiguous per-channel vectors in the compute dtype. Both steps are
 // differentiable.
-Tensor channel_vector(const Tensor& t, DType stat) {
-  return t.defined() ? contiguous(cast(t, stat)) : t;
+Tensor channel_vector(const Tensor& t, DType compute) {
+  return t.defined() ? contiguous(cast(t, compute)) : t;
 }
 
 // relu(y + residual), as separate ops.
@@ -32,14 +32,15 @@ Tensor finish(Tensor y, const Tensor& residual, bool is_relu) {
 // y = relu((x - mean) rstd w + b + residual) with the batch's mean and rstd
 Tensor normalize_by_batch(const BatchNormInputs& in, const Tensor& residual) {
   const auto& [op, x, w, b, running_mean, running_var, options] = in;
-  const DType stat = compute_dtype(x.dtype());
+  const DType compute = compute_dtype(x.dtype());
   if (options.group && options.group->size() > 1) {
     return finish(batch_norm_of_ranks(in), residual, options.relu);
   }
   check(x.numel() != x.size(1), "batch_norm: got x of shape ", x.sizes(),
         ", expected more than one value per channel in training");
   Tensor y = empty_like(x);
-  Tensor mean = empty({x.size(1)}, stat, x.device()), rstd = empty({x.size(1)}, stat, x.device());
+  Tensor mean = empty({x.size(1)}, compute, x.device()),
+         rstd = empty({x.size(1)}, compute, x.device());
   const bool tracked = running_mean.defined() && x.numel() > 0 && !detail::thread_state.recomputing;
   const Tensor variance = tracked ? empty_like(mean) : Tensor();
   kernels::batch_norm_forward({.x = x,
@@ -134,16 +135,17 @@ Tensor batch_norm(const Tensor& x_, const Tensor& weight, const Tensor& bias,
         "batch_norm: got a residual of shape ", residual.defined() ? residual.sizes() : Dims{},
         " and dtype ", residual.defined() ? residual.dtype() : x.dtype(), ", expected ", x.sizes(),
         " of ", x.dtype(), " like x");
-  const DType stat = compute_dtype(x.dtype());
+  const DType compute = compute_dtype(x.dtype());
   check(running_mean.defined() == running_var.defined(),
         "batch_norm: got one of running_mean and running_var, expected both or neither");
-  check(!running_mean.defined() || (running_mean.dtype() == stat && running_var.dtype() == stat &&
-                                    running_mean.is_contiguous() && running_var.is_contiguous()),
-        "batch_norm: got running statistics that are not contiguous or not of dtype ", stat);
+  check(!running_mean.defined() ||
+            (running_mean.dtype() == compute && running_var.dtype() == compute &&
+             running_mean.is_contiguous() && running_var.is_contiguous()),
+        "batch_norm: got running statistics that are not contiguous or not of dtype ", compute);
   check(options.training || running_mean.defined(),
         "batch_norm: got training = false without running_mean and running_var, expected both; to "
         "normalise by the batch without them, set training = true");
-  const Tensor w = channel_vector(weight, stat), b = channel_vector(bias, stat);
+  const Tensor w = channel_vector(weight, compute), b = channel_vector(bias, compute);
   const BatchNormInputs in{.op = kOp,
                            .x = x,
                            .w = w,

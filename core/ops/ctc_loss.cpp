@@ -78,10 +78,10 @@ Tensor ctc_loss(const Tensor& logits_, const Tensor& targets_, const Tensor& inp
   const Tensor targets = targets_.dim() == 1 ? padded(targets_, target_lengths) : targets_;
   const int64_t times = logits.size(0), samples = logits.size(1);
   const Tensor log_probs = log_probabilities(logits);
-  const DType stat = log_probs.dtype();
+  const DType compute = log_probs.dtype();
   const bool mean = options.reduction == Reduction::mean;
-  Tensor alpha = empty({samples, times, 2 * targets.size(1) + 1}, stat, logits.device());
-  Tensor nll = empty({samples}, stat, logits.device()), loss = empty_like(nll);
+  Tensor alpha = empty({samples, times, 2 * targets.size(1) + 1}, compute, logits.device());
+  Tensor nll = empty({samples}, compute, logits.device()), loss = empty_like(nll);
   kernels::ctc_loss_forward({.sequences = {.log_probs = log_probs,
                                            .targets = targets,
                                            .input_lengths = input_lengths,
@@ -93,7 +93,7 @@ Tensor ctc_loss(const Tensor& logits_, const Tensor& targets_, const Tensor& inp
                              .nll = nll,
                              .loss = loss});
   if (options.reduction != Reduction::none) {
-    Tensor sum = empty({}, stat, logits.device());
+    Tensor sum = empty({}, compute, logits.device());
     kernels::reduce_forward({.op = kernels::Reduce::sum, .x = loss, .y = make_view(sum, {1}, {1})});
     loss = sum;
   }

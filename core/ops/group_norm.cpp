@@ -21,18 +21,18 @@ void check_image(const char* op, const Tensor& x, const Tensor& weight, const Te
 }
 
 // Contiguous per-channel vectors in the compute dtype. Both steps are differentiable.
-Tensor channel_vector(const Tensor& t, DType stat) {
-  return t.defined() ? contiguous(cast(t, stat)) : t;
+Tensor channel_vector(const Tensor& t, DType compute) {
+  return t.defined() ? contiguous(cast(t, compute)) : t;
 }
 
 // y = (x - mean) rstd w + b with the mean and rstd of each group
 Tensor normalize_groups(const Op& op, const Tensor& x, int64_t groups, const Tensor& weight,
                         const Tensor& bias, double eps) {
-  const DType stat = compute_dtype(x.dtype());
-  const Tensor w = channel_vector(weight, stat), b = channel_vector(bias, stat);
+  const DType compute = compute_dtype(x.dtype());
+  const Tensor w = channel_vector(weight, compute), b = channel_vector(bias, compute);
   Tensor y = empty_like(x);
-  const Tensor mean = empty({x.size(0), groups}, stat, x.device()),
-               rstd = empty({x.size(0), groups}, stat, x.device());
+  const Tensor mean = empty({x.size(0), groups}, compute, x.device()),
+               rstd = empty({x.size(0), groups}, compute, x.device());
   kernels::group_norm_forward(
       {.x = x, .weight = w, .bias = b, .y = y, .mean = mean, .rstd = rstd, .eps = eps});
   return op.record({x, w, b}, y, save(x, w, mean, rstd),

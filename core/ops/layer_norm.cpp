@@ -19,11 +19,11 @@ int64_t checked_cols(const char* op, const Tensor& x, const Dims& normalized_sha
   bool trailing = count >= 1 && before >= 0;
   int64_t cols = 1;
   for (int i = 0; trailing && i < count; ++i) {
-    trailing = normalized_shape[i] == x.size(before + i) && normalized_shape[i] > 0;
+    trailing = normalized_shape[i] == x.size(before + i);
     cols *= normalized_shape[i];
   }
   check(trailing, op, ": got x of shape ", x.sizes(), " and normalized_shape ", normalized_shape,
-        ", expected the last sizes of x, none of them 0");
+        ", expected the last sizes of x");
   for (const Tensor* t : {&weight, &bias}) {
     check(!t->defined() || t->sizes() == normalized_shape, op, ": got a ",
           t == &weight ? "weight" : "bias", " of shape ", t->defined() ? t->sizes() : Dims{},
@@ -33,15 +33,18 @@ int64_t checked_cols(const char* op, const Tensor& x, const Dims& normalized_sha
 }
 
 // A parameter as a contiguous vector in the compute dtype. Both steps are differentiable.
-Tensor compute_vector(const Tensor& t, DType stat) {
-  return t.defined() ? contiguous(cast(t, stat)) : t;
+Tensor compute_vector(const Tensor& t, DType compute) {
+  return t.defined() ? contiguous(cast(t, compute)) : t;
 }
 
 Tensor flat(const Tensor& t) { return t.defined() ? make_view(t, {t.numel()}, {1}) : t; }
 
+// Rows of `cols` elements; none where a row has no elements.
+int64_t row_count(const Tensor& t, int64_t cols) { return cols == 0 ? 0 : t.numel() / cols; }
+
 // A row-major tensor as a matrix, without recording.
 Tensor rows_of(const Tensor& t, int64_t cols) {
-  return t.defined() ? make_view(t, {t.numel() / cols, cols}, {cols, 1}) : t;
+  return t.defined() ? make_view(t, {row_count(t, cols), cols}, {cols, 1}) : t;
 }
 
 // The values that the forward saves. mean is undefined for RMS norm.
@@ -72,12 +75,12 @@ Tensor layer_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& 
   static constexpr Op kOp{"layer_norm", OpClass::norm};
   auto [given] = kOp.enter(x_);
   const int64_t cols = checked_cols(kOp.name, given, normalized_shape, weight, bias);
-  const DType stat = compute_dtype(given.dtype());
-  const Tensor x = contiguous(given), w = compute_vector(weight, stat),
-               b = compute_vector(bias, stat);
+  const DType compute = compute_dtype(given.dtype());
+  const Tensor x = contiguous(given), w = compute_vector(weight, compute),
+               b = compute_vector(bias, compute);
   Tensor y = empty(x.sizes(), x.dtype(), x.device());
-  const Tensor mean = empty({x.numel() / cols}, stat, x.device()),
-               rstd = empty({x.numel() / cols}, stat, x.device());
+  const Tensor mean = empty({row_count(x, cols)}, compute, x.device()),
+               rstd = empty({row_count(x, cols)}, compute, x.device());
   kernels::layer_norm_forward({.x = rows_of(x, cols),
                                .weight = flat(w),
                                .bias = flat(b),
@@ -100,12 +103,12 @@ Tensor rms_norm(const Tensor& x_, const Dims& normalized_shape, const Tensor& we
   static constexpr Op kOp{"rms_norm", OpClass::norm};
   auto [given] = kOp.enter(x_);
   const int64_t cols = checked_cols(kOp.name, given, normalized_shape, weight, Tensor());
-  const DType stat = compute_dtype(given.dtype());
-  const Tensor x = contiguous(given), w = compute_vector(weight, stat);
+  const DType compute = compute_dtype(given.dtype());
+  const Tensor x = contiguous(given), w = compute_vector(weight, compute);
   Tensor y = empty(x.sizes(), x.dtype(), x.device());
-  const Tensor rstd = empty({x.numel() / cols}, stat, x.device());
-  const double machine = stat == DType::f64 ? std::numeric_limits<double>::epsilon()
-                                            : std::numeric_limits<float>::epsilon();
+  const Tensor rstd = empty({row_count(x, cols)}, compute, x.device());
+  const double machine = compute == DType::f64 ? std::numeric_limits<double>::epsilon()
+                                               : std::numeric_limits<float>::epsilon();
   kernels::layer_norm_forward({.x = rows_of(x, cols),
                                .weight = flat(w),
                                .bias = kNoView,

@@ -43,8 +43,8 @@ Tensor row_scale_of(const Tensor& dy, const Tensor& divisor, const Dims& rows) {
   return scale;
 }
 
-Tensor statistic(const Tensor& weight, DType stat) {
-  return weight.defined() ? contiguous(cast(weight.detach(), stat)) : Tensor();
+Tensor statistic(const Tensor& weight, DType compute) {
+  return weight.defined() ? contiguous(cast(weight.detach(), compute)) : Tensor();
 }
 
 void check_options(const char* op, Reduction reduction, const Tensor& weight, const Tensor& logits,
@@ -86,12 +86,12 @@ Tensor as_rows(const Tensor& logits, int64_t rows) {
 // loss_i = (1 - s) w_t (lse - z_t) + s / C sum_c w_c (lse - z_c); logits [rows, classes]
 Tensor rows_cross_entropy(const Tensor& z, const Tensor& target,
                           const CrossEntropyLossOptions& options) {
-  const DType stat = compute_dtype(z.dtype());
+  const DType compute = compute_dtype(z.dtype());
   const Dims rows{z.size(0)};
-  const Tensor weight = statistic(options.weight, stat);
+  const Tensor weight = statistic(options.weight, compute);
   const Device device = z.device();
-  Tensor loss = empty(rows, stat, device), row_weight = empty(rows, stat, device),
-         lse = empty(rows, stat, device);
+  Tensor loss = empty(rows, compute, device), row_weight = empty(rows, compute, device),
+         lse = empty(rows, compute, device);
   kernels::cross_entropy_forward({.logits = z,
                                   .target = target,
                                   .weight = weight,
@@ -122,16 +122,16 @@ Tensor rows_cross_entropy(const Tensor& z, const Tensor& target,
 // loss_i = sum_c w_c q_c (lse - z_c), q the smoothed probabilities; z, p [rows, classes]
 Tensor rows_soft_cross_entropy(const Tensor& z, const Tensor& p,
                                const CrossEntropyLossOptions& options) {
-  const DType stat = compute_dtype(z.dtype());
-  const Tensor weight = statistic(options.weight, stat);
-  Tensor loss = empty({z.size(0)}, stat, z.device());
+  const DType compute = compute_dtype(z.dtype());
+  const Tensor weight = statistic(options.weight, compute);
+  Tensor loss = empty({z.size(0)}, compute, z.device());
   kernels::soft_cross_entropy_forward({.logits = z,
                                        .target = p,
                                        .weight = weight,
                                        .row_loss = loss,
                                        .label_smoothing = options.label_smoothing});
   const Tensor divisor =
-      reduce_rows(options.reduction, full({z.size(0)}, 1, stat, z.device()), loss);
+      reduce_rows(options.reduction, full({z.size(0)}, 1, compute, z.device()), loss);
   return kOp.record({z}, loss, save(z, p, weight, divisor),
                     [smoothing = options.label_smoothing](
                         const Tensor& dy, Needs needs, const Tensor& z, const Tensor& p,
@@ -153,13 +153,13 @@ Tensor rows_soft_cross_entropy(const Tensor& z, const Tensor& p,
 Tensor recorded_soft_cross_entropy(const Tensor& z_, const Tensor& p_,
                                    const CrossEntropyLossOptions& options) {
   const PrecisionScope exact(Precision::full());
-  const DType stat = compute_dtype(z_.dtype());
+  const DType compute = compute_dtype(z_.dtype());
   const double classes = static_cast<double>(z_.size(1));
-  Tensor q = cast(p_, stat) * (1 - options.label_smoothing) + options.label_smoothing / classes;
+  Tensor q = cast(p_, compute) * (1 - options.label_smoothing) + options.label_smoothing / classes;
   if (options.weight.defined()) {
-    q = q * statistic(options.weight, stat);
+    q = q * statistic(options.weight, compute);
   }
-  const Tensor rows = neg(sum(q * log_softmax(cast(z_, stat), 1), {1}));
+  const Tensor rows = neg(sum(q * log_softmax(cast(z_, compute), 1), {1}));
   return options.reduction == Reduction::none  ? rows
          : options.reduction == Reduction::sum ? sum(rows)
                                                : mean(rows);
@@ -220,9 +220,9 @@ Tensor nll_loss(const Tensor& log_probs_, const Tensor& target, const NLLLossOpt
   }
   const Tensor x = reshape(log_probs, {samples, classes, inner});
   const Tensor t = reshape(target, {samples, inner});
-  const DType stat = compute_dtype(x.dtype());
-  const Tensor weight = statistic(options.weight, stat);
-  Tensor loss = empty({samples, inner}, stat, x.device());
+  const DType compute = compute_dtype(x.dtype());
+  const Tensor weight = statistic(options.weight, compute);
+  Tensor loss = empty({samples, inner}, compute, x.device());
   const Tensor row_weight = empty_like(loss);
   kernels::nll_loss_forward({.log_probs = x,
                              .target = t,

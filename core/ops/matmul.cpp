@@ -106,13 +106,22 @@ void batched_gemm(const Tensor& a, const Tensor& b, const Tensor& y) {
   }
 }
 
+// The batch sizes of a product; the error shows both operands whole.
+Dims broadcast_batches(const Tensor& a, const Tensor& b) {
+  const Dims of_a = batch_of(a), of_b = batch_of(b);
+  check(can_broadcast(of_a, of_b), "matmul: got shapes ", a.sizes(), " and ", b.sizes(),
+        ", expected batches ", of_a, " and ", of_b,
+        " that broadcast (equal sizes or 1, aligned at the last batch dimension)");
+  return broadcast_sizes("matmul", of_a, of_b);
+}
+
 constexpr Op kMatmul{"matmul", OpClass::contraction, true};
 
 // [.., m, k] [.., k, n] -> [.., m, n] with batches that broadcast. A gradient has the batch of dy;
 // the engine sums what was broadcast.
 Tensor product(const Tensor& a_, const Tensor& b_) {
   auto [a, b] = kMatmul.enter(a_, b_);
-  const Dims batch = broadcast_sizes("matmul", batch_of(a), batch_of(b));
+  const Dims batch = broadcast_batches(a, b);
   Dims sizes = batch;
   sizes.push_back(a.size(-2));
   sizes.push_back(b.size(-1));

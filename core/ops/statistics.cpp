@@ -195,6 +195,9 @@ Tensor prod(const Tensor& x_, const Dims& dims, bool keepdim) {
                     [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& y,
                        const Tensor& others) -> Grads {
                       const Tensor g = wide_gradient(dy, y);
+                      if (x.numel() == y.numel()) {  // nothing else, whatever x is
+                        return {reshape(dy, x.sizes())};
+                      }
                       return {slope(needs, ReduceSlope::quotient, x, mul(g, y), mul(g, others))};
                     });
 }

@@ -114,7 +114,7 @@ Tensor neg(const Tensor& x_) {  // y = -x
 Tensor add(const Tensor& x_, double value) {  // y = x + value
   static constexpr Op kOp{"add_scalar", OpClass::pointwise, true};
   auto [x] = kOp.enter(x_);
-  check_floating(kOp.name, x);
+  check_floating("add", x);
   Tensor y = empty_like(x);
   kernels::unary_forward({.op = Unary::add_scalar, .x = x, .y = y, .alpha = value});
   return kOp.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {dy}; });
@@ -137,7 +137,7 @@ Tensor div(double value, const Tensor& x) {  // y = value / x
 Tensor mul(const Tensor& x_, double value) {  // y = x value
   static constexpr Op kOp{"mul_scalar", OpClass::pointwise, true};
   auto [x] = kOp.enter(x_);
-  check_floating(kOp.name, x);
+  check_floating("mul", x);
   Tensor y = empty_like(x);
   kernels::unary_forward({.op = Unary::mul_scalar, .x = x, .y = y, .alpha = value});
   return kOp.record({x}, y, save(),
@@ -147,7 +147,7 @@ Tensor mul(const Tensor& x_, double value) {  // y = x value
 Tensor div(const Tensor& x_, double value) {  // y = x / value; x (1 / value) would round twice
   static constexpr Op kOp{"div_scalar", OpClass::pointwise, true};
   auto [x] = kOp.enter(x_);
-  check_floating(kOp.name, x);
+  check_floating("div", x);
   Tensor y = empty_like(x);
   kernels::unary_forward({.op = Unary::div_scalar, .x = x, .y = y, .alpha = value});
   return kOp.record({x}, y, save(),

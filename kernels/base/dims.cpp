@@ -88,13 +88,23 @@ bool is_dense(const Dims& sizes, const Dims& strides) {
   return true;
 }
 
+bool can_broadcast(const Dims& a, const Dims& b) {
+  for (int i = 1; i <= std::min(a.size(), b.size()); ++i) {
+    const int64_t da = a[a.size() - i], db = b[b.size() - i];
+    if (da != db && da != 1 && db != 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
 Dims broadcast_sizes(const char* op, const Dims& a, const Dims& b) {
+  check(can_broadcast(a, b), op, ": got shapes ", a, " and ", b,
+        ", expected shapes that broadcast (equal sizes or 1, aligned at the last dimension)");
   Dims out = Dims::of(std::max(a.size(), b.size()));
   for (int i = 1; i <= out.size(); ++i) {
     const int64_t da = i <= a.size() ? a[a.size() - i] : 1;
     const int64_t db = i <= b.size() ? b[b.size() - i] : 1;
-    check(da == db || da == 1 || db == 1, op, ": got shapes ", a, " and ", b,
-          ", expected shapes that broadcast (equal sizes or 1, aligned at the last dimension)");
     out[out.size() - i] = da == 1 ? db : da;
   }
   return out;

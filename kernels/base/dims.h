@@ -88,6 +88,8 @@ bool is_row_major(const Dims& sizes, const Dims& strides);
 // True if the elements fill a memory range without holes or overlap, in some order of dimensions.
 bool is_dense(const Dims& sizes, const Dims& strides);
 
+// True if sizes broadcast as in NumPy: equal or 1, aligned at the last dimension.
+bool can_broadcast(const Dims& a, const Dims& b);
 // Sizes after NumPy broadcasting of a and b. `op` names the caller in the error.
 Dims broadcast_sizes(const char* op, const Dims& a, const Dims& b);
 

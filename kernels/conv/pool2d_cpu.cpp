@@ -75,7 +75,7 @@ void average_forward(const View& x_view, const View& y_view, const WindowTable& 
                                  .channels = x_view.size(1),
                                  .row = row});
   });
-  y.finish();
+  y.unpack();
 }
 
 void average_backward(const View& dy_view, const View& dx_view, const WindowTable& height,
@@ -92,7 +92,7 @@ void average_backward(const View& dy_view, const View& dx_view, const WindowTabl
                                                   .channels = dx_view.size(1),
                                                   .row = row});
   });
-  dx.finish();
+  dx.unpack();
 }
 
 // Tables for x of [.., H, W] and y of [.., P, Q].
@@ -127,8 +127,8 @@ void cpu::max_pool2d_forward(const MaxPool2dForward& a) {
                                  .channels = a.x.size(1),
                                  .row = row});
   });
-  y.finish();
-  index.finish();
+  y.unpack();
+  index.unpack();
 }
 
 void cpu::max_pool2d_backward(const MaxPool2dBackward& a) {
@@ -156,7 +156,7 @@ void cpu::max_pool2d_backward(const MaxPool2dBackward& a) {
                            .channels = a.dx.size(1),
                            .row = row});
   });
-  dx.finish();
+  dx.unpack();
 }
 
 void cpu::avg_pool2d_forward(const AvgPool2dForward& a) {

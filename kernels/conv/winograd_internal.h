@@ -115,7 +115,7 @@ class WinogradTensor {
  public:
   WinogradTensor(const View& view, Access access);
   const WinogradImages& images() const { return images_; }
-  void store() const { pixels_.finish(); }  // to the view, after writing
+  void store() const { pixels_.unpack(); }  // to the view, after writing
 
  private:
   PackedRows pixels_;

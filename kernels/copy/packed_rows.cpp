@@ -60,7 +60,7 @@ PackedRows::PackedRows(const View& view, int dim, Access access)
   }
 }
 
-void PackedRows::finish() const {
+void PackedRows::unpack() const {
   if (!direct_) {
     cpu::copy({.x = view_, .y = original_});
   }

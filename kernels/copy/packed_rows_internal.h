@@ -21,7 +21,7 @@ class PackedRows {
     return view_.data + index * stride_ * static_cast<int64_t>(size_of(view_.dtype));
   }
   // Call it after writing: copies packed rows back to the original view.
-  void finish() const;
+  void unpack() const;
 
  private:
   const View& original_;

@@ -70,14 +70,14 @@ void cpu::cross_entropy_backward(const CrossEntropyBackward& a) {
   check_arguments(a);
   check_targets(a.logits, a.target, a.ignore_index);
   const int64_t rows = a.logits.size(0), classes = a.logits.size(1);
-  const DType stat = compute_dtype(a.logits.dtype);
+  const DType compute = compute_dtype(a.logits.dtype);
   if (rows == 0) {
     return;
   }
   const PackedRows logits(a.logits, 1, Access::read), dlogits(a.dlogits, 1, Access::write);
   const double sum = weight_sum(a.weight, classes);
   parallel_for(rows, row_grain(classes), [&](int64_t begin, int64_t end) {
-    const Workspace scratch(static_cast<size_t>(classes) * size_of(stat));
+    const Workspace scratch(static_cast<size_t>(classes) * size_of(compute));
     cross_entropy_rows_backward_best(
         CrossEntropyRowsBackward{.dtype = a.logits.dtype,
                                  .logits = logits.row(begin),
@@ -96,7 +96,7 @@ void cpu::cross_entropy_backward(const CrossEntropyBackward& a) {
                                  .dlogits_stride = dlogits.stride(),
                                  .scratch = scratch.as<void>()});
   });
-  dlogits.finish();
+  dlogits.unpack();
 }
 
 void cpu::cross_entropy_forward_backward(const CrossEntropyForwardBackward& a) {

@@ -81,7 +81,7 @@ void for_samples(const CtcSequences& s, const View& alpha, const F& f) {
       const auto count = static_cast<int64_t>(states.classes.size());
       const Workspace scratch(static_cast<size_t>((4 * (count + 2) + x.size(2)) * width));
       f(n,
-        CtcSample{.stat = x.dtype,
+        CtcSample{.compute = x.dtype,
                   .log_probs = x.data + n * x.size(2) * width,
                   .time_stride = x.size(1) * x.size(2),
                   .times = value(s.input_lengths, n),

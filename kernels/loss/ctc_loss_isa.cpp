@@ -153,7 +153,7 @@ void backward(const CtcSample& sample, const CtcGradient& gradient) {
 }  // namespace
 
 void ctc_forward(const CtcSample& sample, double* nll) {
-  *nll = sample.stat == DType::f64 ? forward<double>(sample) : forward<float>(sample);
+  *nll = sample.compute == DType::f64 ? forward<double>(sample) : forward<float>(sample);
 }
 
 void ctc_backward(const CtcSample& sample, const CtcGradient& gradient) {

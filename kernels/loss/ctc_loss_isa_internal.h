@@ -5,9 +5,9 @@
 
 namespace binade::kernels {
 
-// C is the type of the dtype `stat`.
+// C is the type of the dtype `compute`.
 struct CtcSample {
-  DType stat;
+  DType compute;
   const void* log_probs;  // C, with time_stride between times
   int64_t time_stride, times, classes;
   const int64_t* state_class;  // [states]

@@ -56,7 +56,7 @@ void run(const Operands& a) {
                                  .scratch = a.row_loss ? nullptr : scratch.as<void>()});
       });
   if (a.dlogits) {
-    dlogits.finish();
+    dlogits.unpack();
   }
 }
 

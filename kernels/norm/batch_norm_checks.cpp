@@ -14,16 +14,16 @@ void check_input(const char* op, const View& x) {
 }
 
 void check_channels(const char* op, const char* name, const View& view, int64_t channels,
-                    DType stat) {
-  check(view.dtype == stat && view.sizes == Dims{channels} && view.contiguous, op, ": got ", name,
-        " ", view.dtype, " ", view.sizes, view.contiguous ? "" : " (not contiguous)",
-        ", expected a contiguous ", stat, " [", channels, "], one per channel");
+                    DType compute) {
+  check(view.dtype == compute && view.sizes == Dims{channels} && view.contiguous, op, ": got ",
+        name, " ", view.dtype, " ", view.sizes, view.contiguous ? "" : " (not contiguous)",
+        ", expected a contiguous ", compute, " [", channels, "], one per channel");
 }
 
 void check_optional(const char* op, const char* name, const View& view, int64_t channels,
-                    DType stat) {
+                    DType compute) {
   if (view) {
-    check_channels(op, name, view, channels, stat);
+    check_channels(op, name, view, channels, compute);
   }
 }
 
@@ -48,12 +48,12 @@ void check_arguments(const BatchNormForward& a) {
   check_input(op, a.x);
   check_like(op, "y", a.y, a.x);
   const int64_t channels = a.x.size(1);
-  const DType stat = compute_dtype(a.x.dtype);
-  check_optional(op, "weight", a.weight, channels, stat);
-  check_optional(op, "bias", a.bias, channels, stat);
-  check_channels(op, "mean", a.mean, channels, stat);
-  check_channels(op, "rstd", a.rstd, channels, stat);
-  check_optional(op, "variance", a.variance, channels, stat);
+  const DType compute = compute_dtype(a.x.dtype);
+  check_optional(op, "weight", a.weight, channels, compute);
+  check_optional(op, "bias", a.bias, channels, compute);
+  check_channels(op, "mean", a.mean, channels, compute);
+  check_channels(op, "rstd", a.rstd, channels, compute);
+  check_optional(op, "variance", a.variance, channels, compute);
   check_residual(op, a.residual, a.x);
 }
 
@@ -62,11 +62,11 @@ void check_arguments(const BatchNormInference& a) {
   check_input(op, a.x);
   check_like(op, "y", a.y, a.x);
   const int64_t channels = a.x.size(1);
-  const DType stat = compute_dtype(a.x.dtype);
-  check_optional(op, "weight", a.weight, channels, stat);
-  check_optional(op, "bias", a.bias, channels, stat);
-  check_channels(op, "running_mean", a.running_mean, channels, stat);
-  check_channels(op, "running_var", a.running_var, channels, stat);
+  const DType compute = compute_dtype(a.x.dtype);
+  check_optional(op, "weight", a.weight, channels, compute);
+  check_optional(op, "bias", a.bias, channels, compute);
+  check_channels(op, "running_mean", a.running_mean, channels, compute);
+  check_channels(op, "running_var", a.running_var, channels, compute);
   check_residual(op, a.residual, a.x);
 }
 
@@ -74,12 +74,12 @@ void check_arguments(const BatchNormBackward& a) {
   const char* op = "batch_norm backward";
   check_backward(op, a.x, a.dy, a.dx);
   const int64_t channels = a.x.size(1);
-  const DType stat = compute_dtype(a.x.dtype);
-  check_optional(op, "weight", a.weight, channels, stat);
-  check_channels(op, "mean", a.mean, channels, stat);
-  check_channels(op, "rstd", a.rstd, channels, stat);
-  check_optional(op, "dweight", a.dweight, channels, stat);
-  check_optional(op, "dbias", a.dbias, channels, stat);
+  const DType compute = compute_dtype(a.x.dtype);
+  check_optional(op, "weight", a.weight, channels, compute);
+  check_channels(op, "mean", a.mean, channels, compute);
+  check_channels(op, "rstd", a.rstd, channels, compute);
+  check_optional(op, "dweight", a.dweight, channels, compute);
+  check_optional(op, "dbias", a.dbias, channels, compute);
   if (a.y) {
     check_like(op, "y", a.y, a.x);
   }
@@ -93,24 +93,24 @@ void check_arguments(const BatchNormInferenceBackward& a) {
   const char* op = "batch_norm backward";
   check_backward(op, a.x, a.dy, a.dx);
   const int64_t channels = a.x.size(1);
-  const DType stat = compute_dtype(a.x.dtype);
-  check_optional(op, "weight", a.weight, channels, stat);
-  check_channels(op, "running_mean", a.running_mean, channels, stat);
-  check_channels(op, "running_var", a.running_var, channels, stat);
-  check_optional(op, "dweight", a.dweight, channels, stat);
-  check_optional(op, "dbias", a.dbias, channels, stat);
+  const DType compute = compute_dtype(a.x.dtype);
+  check_optional(op, "weight", a.weight, channels, compute);
+  check_channels(op, "running_mean", a.running_mean, channels, compute);
+  check_channels(op, "running_var", a.running_var, channels, compute);
+  check_optional(op, "dweight", a.dweight, channels, compute);
+  check_optional(op, "dbias", a.dbias, channels, compute);
 }
 
 void check_arguments(const BatchNormRunning& a) {
   const char* op = "batch_norm";
-  const DType stat = a.running_mean.dtype;
-  check(stat == DType::f32 || stat == DType::f64, op, ": got running_mean ", stat,
+  const DType compute = a.running_mean.dtype;
+  check(compute == DType::f32 || compute == DType::f64, op, ": got running_mean ", compute,
         ", expected f32 or f64");
   const int64_t channels = a.running_mean.numel;
-  check_channels(op, "running_mean", a.running_mean, channels, stat);
-  check_channels(op, "running_var", a.running_var, channels, stat);
-  check_channels(op, "mean", a.mean, channels, stat);
-  check_channels(op, "variance", a.variance, channels, stat);
+  check_channels(op, "running_mean", a.running_mean, channels, compute);
+  check_channels(op, "running_var", a.running_var, channels, compute);
+  check_channels(op, "mean", a.mean, channels, compute);
+  check_channels(op, "variance", a.variance, channels, compute);
   check(a.count >= 2, op, ": got ", a.count,
         " value per channel in training, expected 2 or more for an unbiased variance");
 }

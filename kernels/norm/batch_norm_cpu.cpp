@@ -203,13 +203,13 @@ void normalize(const PackedRows& x, const PackedRows& y, DType dtype, Shape shap
 void cpu::batch_norm_forward(const BatchNormForward& a) {
   check_arguments(a);
   const Shape shape = shape_of(a.x);
-  const DType stat = compute_dtype(a.x.dtype);
+  const DType compute = compute_dtype(a.x.dtype);
   if (a.x.numel == 0) {
     return;
   }
   const PackedRows x(a.x, 1, Access::read), y(a.y, 1, Access::write);
   const PackedRows residual(a.residual, 1, Access::read);
-  const ChannelVectors vectors(2, shape.channels, stat);
+  const ChannelVectors vectors(2, shape.channels, compute);
   const View scale = vectors[0], bias = vectors[1];
   batch_moments(a.x.dtype, x, shape, [&](int64_t c, double mean, double variance) {
     const double rstd = 1 / std::sqrt(variance + a.eps);
@@ -223,19 +223,19 @@ void cpu::batch_norm_forward(const BatchNormForward& a) {
   });
   normalize(x, y, a.x.dtype, shape, {a.mean, scale, bias},
             {.residual = a.residual ? &residual : nullptr, .relu = a.relu});
-  y.finish();
+  y.unpack();
 }
 
 void cpu::batch_norm_inference(const BatchNormInference& a) {
   check_arguments(a);
   const Shape shape = shape_of(a.x);
-  const DType stat = compute_dtype(a.x.dtype);
+  const DType compute = compute_dtype(a.x.dtype);
   if (a.x.numel == 0) {
     return;
   }
   const PackedRows x(a.x, 1, Access::read), y(a.y, 1, Access::write);
   const PackedRows residual(a.residual, 1, Access::read);
-  const ChannelVectors vectors(2, shape.channels, stat);
+  const ChannelVectors vectors(2, shape.channels, compute);
   const View scale = vectors[0], bias = vectors[1];
   for (int64_t c = 0; c < shape.channels; ++c) {
     set(scale, c, get_or(a.weight, c, 1) / std::sqrt(get(a.running_var, c) + a.eps));
@@ -243,7 +243,7 @@ void cpu::batch_norm_inference(const BatchNormInference& a) {
   }
   normalize(x, y, a.x.dtype, shape, {a.running_mean, scale, bias},
             {.residual = a.residual ? &residual : nullptr, .relu = a.relu});
-  y.finish();
+  y.unpack();
 }
 
 void cpu::batch_norm_running(const BatchNormRunning& a) {
@@ -273,14 +273,14 @@ void clear_sums(const View& dweight, const View& dbias) {
 void cpu::batch_norm_backward(const BatchNormBackward& a) {
   check_arguments(a);
   const Shape shape = shape_of(a.x);
-  const DType stat = compute_dtype(a.x.dtype);
+  const DType compute = compute_dtype(a.x.dtype);
   if (a.x.numel == 0) {
     return clear_sums(a.dweight, a.dbias);
   }
   const PackedRows x(a.x, 1, Access::read), dy(a.dy, 1, Access::read), dx(a.dx, 1, Access::write);
   const PackedRows y(a.y, 1, Access::read), dz(a.dresidual, 1, Access::write);
   const Upstream upstream{.dy = dy, .y = a.y ? &y : nullptr, .dz = a.dresidual ? &dz : nullptr};
-  const ChannelVectors vectors(3, shape.channels, stat);
+  const ChannelVectors vectors(3, shape.channels, compute);
   const View scale = vectors[0], dy_mean = vectors[1], slope = vectors[2];
   const double count = static_cast<double>(shape.rows);
   gradient_sums(x, upstream, a.mean, a.x.dtype, shape,
@@ -296,7 +296,7 @@ void cpu::batch_norm_backward(const BatchNormBackward& a) {
                   set(dy_mean, c, sum_dy / count);
                   set(slope, c, sum_dy_x * rstd * rstd / count);
                 });
-  dz.finish();
+  dz.unpack();
   if (!a.dx) {
     return;
   }
@@ -320,13 +320,13 @@ void cpu::batch_norm_backward(const BatchNormBackward& a) {
                                                        .y = row_of(gate, begin),
                                                        .y_stride = stride_of(gate)});
   });
-  dx.finish();
+  dx.unpack();
 }
 
 void cpu::batch_norm_inference_backward(const BatchNormInferenceBackward& a) {
   check_arguments(a);
   const Shape shape = shape_of(a.x);
-  const DType stat = compute_dtype(a.x.dtype);
+  const DType compute = compute_dtype(a.x.dtype);
   if (a.x.numel == 0) {
     return clear_sums(a.dweight, a.dbias);
   }
@@ -348,14 +348,14 @@ void cpu::batch_norm_inference_backward(const BatchNormInferenceBackward& a) {
     return;
   }
   const PackedRows dx(a.dx, 1, Access::write);
-  const ChannelVectors vectors(2, shape.channels, stat);
+  const ChannelVectors vectors(2, shape.channels, compute);
   const View scale = vectors[0], zero = vectors[1];
   for (int64_t c = 0; c < shape.channels; ++c) {
     set(scale, c, get_or(a.weight, c, 1) * rstd(c));
     set(zero, c, 0);
   }
   normalize(dy, dx, a.x.dtype, shape, {zero, scale, zero});
-  dx.finish();
+  dx.unpack();
 }
 
 }  // namespace binade::kernels

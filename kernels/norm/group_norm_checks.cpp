@@ -24,10 +24,10 @@ void check_like(const char* op, const char* name, const View& view, const View& 
 
 void check_compute_dtype(const char* op, const char* name, const View& view, const Dims& sizes,
                          const View& x) {
-  const DType stat = compute_dtype(x.dtype);
-  check(view.dtype == stat && view.sizes == sizes && view.contiguous, op, ": got ", name, " ",
+  const DType compute = compute_dtype(x.dtype);
+  check(view.dtype == compute && view.sizes == sizes && view.contiguous, op, ": got ", name, " ",
         view.dtype, " ", view.sizes, view.contiguous ? "" : " (not contiguous)",
-        ", expected a contiguous ", stat, " ", sizes);
+        ", expected a contiguous ", compute, " ", sizes);
 }
 
 void check_channels(const char* op, const char* name, const View& view, const View& x) {

@@ -70,7 +70,7 @@ class Packed {
   // Call it after writing: copies back if the tensor was packed.
   void finish() const {
     if (rows_) {
-      rows_->finish();
+      rows_->unpack();
     } else if (dense_) {
       cpu::copy({.x = dense(), .y = view_});
     }
@@ -307,7 +307,7 @@ void cpu::group_norm_forward(const GroupNormForward& a) {
                                        .bias = map.data(2, plane)};
               planes ? normalize_planes_best(part) : normalize_rows_best(part);
             });
-  y.finish();
+  y.unpack();
 }
 
 void cpu::group_norm_backward(const GroupNormBackward& a) {
@@ -347,7 +347,7 @@ void cpu::group_norm_backward(const GroupNormBackward& a) {
                                               .slope = map.data(3, plane)};
               planes ? group_norm_backward_planes_best(part) : group_norm_backward_rows_best(part);
             });
-  dx.finish();
+  dx.unpack();
 }
 
 }  // namespace binade::kernels

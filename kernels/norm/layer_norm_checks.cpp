@@ -16,10 +16,10 @@ void check_like(const char* op, const char* name, const View& view, const View& 
 
 // A vector with one element per row (dim 0) or column (dim 1) of x.
 void check_vector(const char* op, const char* name, const View& view, const View& x, int dim) {
-  const DType stat = compute_dtype(x.dtype);
-  check(view.dtype == stat && view.sizes == Dims{x.size(dim)} && view.contiguous, op, ": got ",
+  const DType compute = compute_dtype(x.dtype);
+  check(view.dtype == compute && view.sizes == Dims{x.size(dim)} && view.contiguous, op, ": got ",
         name, " ", view.dtype, " ", view.sizes, view.contiguous ? "" : " (not contiguous)",
-        ", expected a contiguous ", stat, " [", x.size(dim), "], one per ",
+        ", expected a contiguous ", compute, " [", x.size(dim), "], one per ",
         dim == 0 ? "row" : "column");
 }
 

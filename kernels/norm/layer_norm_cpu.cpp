@@ -79,7 +79,7 @@ void cpu::layer_norm_forward(const LayerNormForward& a) {
                                        .eps = a.eps,
                                        .nontemporal = is_large(a.y) && a.y.data != a.x.data});
   });
-  y.finish();
+  y.unpack();
 }
 
 void cpu::layer_norm_backward(const LayerNormBackward& a) {
@@ -115,7 +115,7 @@ void cpu::layer_norm_backward(const LayerNormBackward& a) {
   });
   dweight.add_up();
   dbias.add_up();
-  dx.finish();
+  dx.unpack();
 }
 
 }  // namespace binade::kernels

@@ -5,13 +5,13 @@ namespace binade::kernels {
 
 void check_arguments(const RMSpropStep& a) {
   check_step("rmsprop_step", a.param, a.master, a.grad, a.step_scalars);
-  const DType stat = compute_dtype(a.param.dtype);
-  check_flat("rmsprop_step", "square_avg", a.square_avg, a.param, stat);
+  const DType compute = compute_dtype(a.param.dtype);
+  check_flat("rmsprop_step", "square_avg", a.square_avg, a.param, compute);
   if (a.grad_avg) {
-    check_flat("rmsprop_step", "grad_avg", a.grad_avg, a.param, stat);
+    check_flat("rmsprop_step", "grad_avg", a.grad_avg, a.param, compute);
   }
   if (a.momentum_buffer) {
-    check_flat("rmsprop_step", "momentum_buffer", a.momentum_buffer, a.param, stat);
+    check_flat("rmsprop_step", "momentum_buffer", a.momentum_buffer, a.param, compute);
   }
   check(a.momentum == 0 || a.momentum_buffer || a.param.numel == 0, "rmsprop_step: got momentum ",
         a.momentum, " without a momentum_buffer, expected both or neither");

@@ -55,11 +55,11 @@ void check_arguments(const SGDStep& a) {
 
 void check_arguments(const AdamStep& a) {
   check_step("adam_step", a.param, a.master, a.grad, a.step_scalars);
-  const DType stat = compute_dtype(a.param.dtype);
-  check_flat("adam_step", "exp_avg", a.exp_avg, a.param, stat);
-  check_flat("adam_step", "exp_avg_sq", a.exp_avg_sq, a.param, stat);
+  const DType compute = compute_dtype(a.param.dtype);
+  check_flat("adam_step", "exp_avg", a.exp_avg, a.param, compute);
+  check_flat("adam_step", "exp_avg_sq", a.exp_avg_sq, a.param, compute);
   if (a.max_exp_avg_sq) {
-    check_flat("adam_step", "max_exp_avg_sq", a.max_exp_avg_sq, a.param, stat);
+    check_flat("adam_step", "max_exp_avg_sq", a.max_exp_avg_sq, a.param, compute);
   }
   check(a.step_scalars || a.step >= 1, "adam_step: got step ", a.step, ", expected 1 or more");
   check(a.beta1 >= 0 && a.beta1 < 1 && a.beta2 >= 0 && a.beta2 < 1, "adam_step: got betas ",

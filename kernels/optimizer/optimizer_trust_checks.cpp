@@ -20,9 +20,9 @@ void check_table(const char* op, const TrustTable& table) {
 
 void check_arguments(const LAMBStep& a) {
   check_step("lamb_step", a.param, a.master, a.grad, a.step_scalars);
-  const DType stat = compute_dtype(a.param.dtype);
-  check_flat("lamb_step", "exp_avg", a.exp_avg, a.param, stat);
-  check_flat("lamb_step", "exp_avg_sq", a.exp_avg_sq, a.param, stat);
+  const DType compute = compute_dtype(a.param.dtype);
+  check_flat("lamb_step", "exp_avg", a.exp_avg, a.param, compute);
+  check_flat("lamb_step", "exp_avg_sq", a.exp_avg_sq, a.param, compute);
   check_table("lamb_step", a.table);
   check(a.step_scalars || a.step >= 1, "lamb_step: got step ", a.step, ", expected 1 or more");
   check(a.beta1 >= 0 && a.beta1 < 1 && a.beta2 >= 0 && a.beta2 < 1, "lamb_step: got betas ",

@@ -16,7 +16,7 @@ void check_arguments(const UnscaleGradient& a) {
   check(is_floating(a.x.dtype) && a.y.dtype == compute_dtype(a.x.dtype) && a.x.sizes == a.y.sizes &&
             a.x.strides == a.y.strides && is_dense(a.x.sizes, a.x.strides),
         "unscale_gradient: got x ", a.x.dtype, " ", a.x.sizes, " and y ", a.y.dtype, " ", a.y.sizes,
-        ", expected dense memory of one layout, y in the stat dtype of x");
+        ", expected dense memory of one layout, y in the compute dtype of x");
   check_step_scalars("unscale_gradient", "tag", a.tag, 1);
 }
 

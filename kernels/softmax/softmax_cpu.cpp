@@ -50,7 +50,7 @@ void cpu::softmax_forward(const SoftmaxForward& a) {
                                   .scratch = scratch.as<void>(),
                                   .nontemporal = nontemporal});
   });
-  y.finish();
+  y.unpack();
 }
 
 void cpu::softmax_backward(const SoftmaxBackward& a) {
@@ -77,7 +77,7 @@ void cpu::softmax_backward(const SoftmaxBackward& a) {
                                                    .log = a.log,
                                                    .nontemporal = nontemporal});
   });
-  dx.finish();
+  dx.unpack();
 }
 
 }  // namespace binade::kernels

@@ -110,6 +110,35 @@ TEST(UnregisteredModule, IsFoundBelowItsRootAndInOtherEntries) {
       << warnings.texts[1];
 }
 
+TEST(UnregisteredModule, ATeacherWithoutGradientsIsMeant) {
+  class Student : public Module {
+   public:
+    explicit Student(Net& teacher) : teacher_(teacher) { register_module("fc", fc); }
+    Tensor forward(const Tensor& x) override {
+      const NoGradGuard guard;
+      return teacher_(x);
+    }
+    Linear fc{{.in = 4, .out = 4}};
+
+   private:
+    Net& teacher_;
+  };
+  Net teacher;
+  Student student(teacher);
+  const Warnings warnings;
+  student(randn({2, 4}));
+  EXPECT_TRUE(warnings.texts.empty());
+}
+
+TEST(UnregisteredModule, ADropoutThatKeepsAllIsAFunction) {
+  Dropout keeps({.p = 0});
+  Outer outer(keeps);
+  outer.eval();
+  const Warnings warnings;
+  outer(randn({2, 4}));
+  EXPECT_TRUE(warnings.texts.empty());
+}
+
 TEST(UnregisteredModule, ADropoutThatDoesNotFollowTheMode) {
   Dropout forgotten({.p = 0.5});
   Outer outer(forgotten);

@@ -3,6 +3,7 @@
 
 includes: a folder includes only what ARCHITECTURE.md lets it, always as <binade/folder/file.h>; below
   kernels/ every source is in a family, which includes base, cuda and the families that FAMILIES lists;
+  the rooms of core and dist include the rooms that ROOMS lists;
   public headers (all but *_internal.h and those of kernels/host) include only the standard library
   beside that, and no *_internal.h; kernels/host is for kernels and tests alone. What binade.h leads to includes no header of
   the standard library that takes long to compile: every user's source would pay for it.
@@ -12,7 +13,7 @@ sources: lengths of sources and functions, at most 6 parameters, the rooms of co
   shared memory only through shared_mem(); samples write no name of the kernels.
 selections: a filter of GoogleTest in a build file or a script selects a test, and a test program that is
   named there has a source; ctest -R fails where it selects nothing.
-ops: core/ops/X.h declares what core/ops/X.cpp defines, and core/ops.h only includes.
+ops: core/ops/X.h declares what core/ops/X.cpp defines, with the same results, and core/ops.h only includes.
 Prints one line per finding and exits 1 if there is any.
 """
 import argparse
@@ -56,11 +57,27 @@ FAMILIES = {
     "conv": {"copy", "gemm"},
     "attention": {"gemm", "random"},
 }
-# The rooms of the other layers that have some: a source stands in one of them, or in a folder of one.
+# The rooms of the other layers that have some, each with the rooms of its layer that it includes: a source
+# stands in one of them, or in one of the INNER folders. Rooms of core know each other (a tensor has a
+# history, a history has tensors), so this is no order: it keeps new ties from growing unseen.
 ROOMS = {
-    "core": {"autograd", "device", "io", "observe", "ops", "precision", "tensor"},
-    "dist": {"collective", "job", "parallel", "transport"},
+    "core": {
+        "io": {"tensor"},
+        "tensor": {"autograd", "device"},
+        "device": {"autograd", "observe", "tensor"},
+        "autograd": {"observe", "precision", "tensor"},
+        "observe": {"autograd", "device", "io", "tensor"},
+        "ops": {"autograd", "device", "precision", "tensor"},
+        "precision": {"autograd", "device", "io", "observe", "ops", "tensor"},
+    },
+    "dist": {
+        "transport": {"collective"},
+        "collective": {"job", "transport"},
+        "job": {"collective", "transport"},
+        "parallel": {"collective", "transport"},
+    },
 }
+INNER = {"core/ops/detail", "core/device/cuda"}
 OUTSIDE_ROOMS = {"core/ops.h"}
 PROGRAMS = ("samples", "tools", "bench", "tests")
 PRIVATE = "kernels/host"  # headers that are not installed, for kernels and tests
@@ -177,6 +194,20 @@ def family_fault(path, name):
     return f"<{name}>: the family {family} may include {', '.join(sorted(allowed - {family}))} only"
 
 
+def room_fault(name, include):
+    """Why a source of a layer with rooms may not stand here (include is None) or include this header, or None."""
+    layer, room, *rest = name.parts
+    rooms = ROOMS[layer]
+    if name.as_posix() in OUTSIDE_ROOMS:
+        return None
+    if not rest or room not in rooms or (len(rest) > 1 and name.parent.as_posix() not in INNER):
+        return None if include else f"not in a room of {layer}: {', '.join(sorted(rooms))} (ROOMS, INNER in lint.py)"
+    parts = (include or "").split("/")
+    if parts[:2] != ["binade", layer] or len(parts) < 4 or parts[2] in rooms[room] | {room}:
+        return None
+    return f"<{include}>: {layer}/{room} may include {', '.join(sorted(rooms[room]))} only (ROOMS in lint.py)"
+
+
 def umbrella_includes(root):
     """(file, line, header of the standard library) for all that binade.h leads to."""
     seen, open_files = set(), [root / "binade.h"]
@@ -212,7 +243,8 @@ def lint_includes(root):
             if macro := INCLUDE_OF_MACRO.match(line):
                 yield path, number, f"#include {macro.group(1)}: write the header's name, so that it can be checked"
             fault = match and (include_fault(folder, path, *match.groups()) or
-                               in_kernels and family_fault(path, match.group(2)))
+                               in_kernels and family_fault(path, match.group(2)) or
+                               folder in ROOMS and room_fault(path.relative_to(root), match.group(2)))
             if fault:
                 yield path, number, fault
     for folder, path in files(root, PROGRAMS):
@@ -249,10 +281,9 @@ def lint_sources(root):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix in OTHER_SUFFIXES:
                 yield path, 1, f"a source with the suffix {path.suffix}, which no rule reads; use .h, .cpp, .cu or .cuh"
-    for folder, path in files(root, ROOMS):
-        name = path.relative_to(root)
-        if name.as_posix() not in OUTSIDE_ROOMS and (len(name.parts) < 3 or name.parts[1] not in ROOMS[folder]):
-            yield path, 1, f"not in a room of {folder}: {', '.join(sorted(ROOMS[folder]))} (ROOMS in lint.py)"
+    for _, path in files(root, ROOMS):
+        if fault := room_fault(path.relative_to(root), None):
+            yield path, 1, fault
     for folder, path in files(root, [*LAYERS, *PROGRAMS]):
         text = path.read_text()
         lines = text.splitlines()
@@ -276,7 +307,7 @@ def lint_sources(root):
                     yield path, number, advice
             if folder in LAYERS and WALL_CLOCK.search(line):
                 yield path, number, "the wall clock, which may jump; take std::chrono::steady_clock"
-            if folder == "samples" and name != KERNELS_SAMPLE and re.search(r"\bkernels::", line):
+            if folder == "samples" and name != KERNELS_SAMPLE and re.search(r"\bkernels\s*(::|;)", line):
                 yield path, number, "kernels:: in a user's program; give the name to namespace binade"
             ends = ENDS_PROCESS.search(line)
             if ends and folder in LAYERS and name != ENDS_PROCESS_IN:

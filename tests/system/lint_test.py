@@ -56,9 +56,17 @@ class LintTest(unittest.TestCase):
     def test_rooms_of_core_and_dist(self):
         for path, count in (("core/tensor/a.cpp", 0), ("core/ops/detail/a.cpp", 0), ("core/device/cuda/a.cpp", 0),
                             ("core/ops.h", 0), ("dist/job/a.cpp", 0), ("core/a.cpp", 1), ("core/misc/a.cpp", 1),
-                            ("dist/a.cpp", 1)):
+                            ("dist/a.cpp", 1), ("core/ops/more/a.cpp", 1), ("dist/job/more/a.cpp", 1)):
             text = "#pragma once\n" if path.endswith(".h") else ""
             self.assertEqual(self.findings(lint.lint_sources, path, text), count, path)
+
+    def test_rooms_include_the_rooms_listed(self):
+        for path, name, count in (("core/io/a.cpp", "core/tensor/b.h", 0), ("core/io/a.cpp", "core/io/b.h", 0),
+                                  ("core/io/a.cpp", "core/autograd/b.h", 1), ("core/tensor/a.h", "core/ops/b.h", 1),
+                                  ("core/io/a.cpp", "kernels/base/b.h", 0), ("dist/transport/a.cpp", "dist/job/b.h", 1),
+                                  ("dist/job/a.cpp", "core/autograd/b.h", 0)):
+            text = f"#include <binade/{name}>\n"
+            self.assertEqual(self.findings(lint.lint_includes, path, text), count, (path, name))
 
     def test_no_source_escapes_by_its_suffix(self):
         for suffix, count in (("cc", 1), ("hpp", 1), ("inc", 1), ("cpp", 0), ("txt", 0)):
@@ -195,8 +203,8 @@ class LintTest(unittest.TestCase):
     def test_users_write_no_name_of_the_kernels(self):
         sources = lint.lint_sources
         for path, count in (("samples/a.cpp", 1), ("samples/study/a.h", 1), ("samples/raw_pointers.cpp", 0), ("nn/a.cpp", 0)):
-            text = "#pragma once\nint n = kernels::threads();  // kernels::isa()\n"
-            self.assertEqual(self.findings(sources, path, text), count, path)
+            for text in ("int n = kernels::threads();  // kernels::isa()", "using namespace binade::kernels;"):
+                self.assertEqual(self.findings(sources, path, f"#pragma once\n{text}\n"), count, (path, text))
 
     def test_process_ends(self):
         sources = lint.lint_sources
@@ -235,6 +243,7 @@ std::pair<Tensor, int> three(const std::vector<Tensor>& parts, const int64_t (&p
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return two(a, {b}); }
 bool operator==(const Tensor& a, double b);
 """
+INTERNAL = "namespace detail {\nDims kept(const Tensor& x);\nDims other(const Tensor& x);\n}"
 SOURCE = """#include <binade/core/autograd/op.h>
 #define UNARY(name, number)                \\
   Tensor name(const Tensor& x) {           \\
@@ -268,6 +277,7 @@ class OpHeadersTest(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.root = pathlib.Path(self.folder.name)
         (self.root / "core/ops").mkdir(parents=True)
+        (self.root / "core/ops/own_internal.h").write_text(IN_BINADE.format(INTERNAL))
 
     def faults(self, header=HEADER, source=SOURCE, **others):
         for name, text in (("a.h", header), ("a.cpp", source), *others.items()):
@@ -290,6 +300,13 @@ class OpHeadersTest(unittest.TestCase):
             found = self.faults(source=SOURCE.replace("#undef UNARY\n", "") + more)
             self.assertEqual(len(found), 1, more)
         self.assertEqual(len(self.faults(header=HEADER.replace("bool operator==", "Tensor operator!="))), 2)
+
+    def test_results_and_details(self):
+        header = HEADER.replace("Tensor two(const Tensor& x, double value);", "Dims two(const Tensor& x, double value);")
+        self.assertEqual(len(self.faults(header=header)), 2)  # neither is the other
+        for more in ("namespace detail { Dims third(const Tensor& x) { return {}; } }",
+                     "Dims detail::kept(const Tensor& x, int dim) { return {}; }"):
+            self.assertEqual(len(self.faults(source=SOURCE + more)), 1, more)
 
     def test_missing_files(self):
         self.assertEqual(len(self.faults(source=None)), 1)

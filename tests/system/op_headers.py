@@ -1,7 +1,8 @@
 """Reads the functions that C++ headers declare and sources define: for the rule `ops` of lint.py.
 
 No compiler: comments and strings are blanked, macros of the repository's own headers are expanded, and
-what remains is scanned at namespace scope. A function is its name and the types of its parameters.
+what remains is scanned at namespace scope. A function is its result, its name and the types of its
+parameters; those of namespace binade::detail are named detail::f.
 """
 import re
 
@@ -12,6 +13,7 @@ DIRECTIVE = re.compile(r"^[ \t]*#(?:.*\\\n)*.*$", re.MULTILINE)
 INCLUDE = re.compile(r"^\s*#\s*include\s*<binade/([^>]+)>", re.MULTILINE)
 OPERATOR = r"operator\s*(?:\(\)|\[\]|[^\s\w(]+|\w+)"
 FUNCTION = re.compile(rf"(?P<before>.*?)(?P<name>(?:\w+::)*(?:{OPERATOR}|\w+))\s*\((?P<rest>.*)", re.DOTALL)
+SPECIFIERS = {"inline", "constexpr", "consteval", "extern"}
 NOT_FUNCTIONS = {"if", "for", "while", "switch", "return", "static_assert", "sizeof", "alignas", "decltype"}
 
 
@@ -135,24 +137,28 @@ def type_of(parameter):
 
 
 def functions(text):
-    """{signature: whether it has a body} of the functions in namespace binade that others may call."""
+    """{signature: whether it has a body} of the functions in binade and binade::detail that others may call."""
     found = {}
     for scope, head, has_body in items(text):
         head = re.sub(r"\[\[.*?\]\]", " ", head)
-        match = scope in {"", "binade"} and FUNCTION.match(head)
+        match = scope in {"", "binade", "binade::detail"} and FUNCTION.match(head)
         if match and scope == "" and not match["name"].startswith("binade::"):
             continue
         if not match or "=" in re.sub(OPERATOR, "", match["before"] + match["name"]):
             continue
         before = match["before"].split()
         name = re.sub(r"\s+", "", match["name"]).removeprefix("binade::")
+        if scope == "binade::detail":
+            name = "detail::" + name
         if not before or before[0] in {"using", "typedef", "friend", "struct", "class", "enum"}:
             continue
-        if "static" in before or "::" in name or name in NOT_FUNCTIONS:
+        if "static" in before or "::" in name.removeprefix("detail::") or name in NOT_FUNCTIONS:
             continue
+        result = " ".join(word for word in before if word not in SPECIFIERS)
+        result = re.sub(r"\b(?:\w+::)+(?=\w)", "", re.sub(r"\s*([&*<>,])\s*", r"\1", result))
         end = closing("(" + match["rest"], 0) - 2
         types = [type_of(p) for p in arguments(match["rest"][:end], "([{<")]
-        found[f"{name}({', '.join(types)})"] = has_body
+        found[f"{result} {name}({', '.join(types)})"] = has_body
     return found
 
 

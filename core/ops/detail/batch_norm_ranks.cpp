@@ -124,10 +124,10 @@ Tensor batch_norm_of_ranks(const BatchNormInputs& in) {
   const auto& [op, x, w, b, running_mean, running_var, options] = in;
   check(x.numel() > 0, "batch_norm: got an empty x of shape ", x.sizes(), " on rank ",
         options.group->rank(), ", expected samples on every rank");
-  const DType stat = compute_dtype(x.dtype());
+  const DType compute = compute_dtype(x.dtype());
   const double eps = options.eps;
   Tensor y = empty_like(x);
-  Tensor mean = empty({x.size(1)}, stat, x.device()), variance = empty_like(mean);
+  Tensor mean = empty({x.size(1)}, compute, x.device()), variance = empty_like(mean);
   kernels::batch_norm_forward({.x = x,
                                .weight = kNoView,
                                .bias = kNoView,

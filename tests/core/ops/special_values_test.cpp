@@ -275,5 +275,54 @@ TEST(SpecialValues, OpsOfTwoInputsNameThemselvesWhereADtypeIsWrong) {
             "add: got dtype bool, expected a floating dtype, i64 or i32; convert with to()");
 }
 
+TEST(SpecialValues, AProductOfOneElementHasTheGradientOfACopy) {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (DType dtype : kFloating) {
+    for (const double value : {kNaN, inf, 0.0, 3.0}) {
+      expect_values(gradient([](const Tensor& x) { return prod(x); }, values({value}, dtype), 2),
+                    {2}, "prod");
+      expect_values(
+          gradient([](const Tensor& x) { return cumprod(x, 0); }, values({value}, dtype), 2), {2},
+          "cumprod");
+    }
+  }
+}
+
+TEST(SpecialValues, RowsWithoutElementsAreNormalized) {
+  for (DType dtype : kFloating) {
+    for (const bool rms : {false, true}) {
+      Tensor x = empty({3, 2, 0}, dtype, device()), w = empty({0}, compute_dtype(dtype), device());
+      x.require_grad();
+      w.require_grad();
+      const Tensor y = rms ? rms_norm(x, {0}, w) : layer_norm(x, {0}, w);
+      EXPECT_EQ(y.sizes(), (Dims{3, 2, 0}));
+      backward(y, empty_like(y));
+      EXPECT_EQ(x.grad().sizes(), x.sizes());
+      EXPECT_EQ(w.grad().sizes(), w.sizes());
+    }
+  }
+}
+
+TEST(SpecialValues, ErrorsShowWhatTheUserWrote) {
+  const Tensor ids = zeros({3}, DType::i64, device());
+  for (const auto& [name, f] :
+       {std::pair<const char*, std::function<void()>>{"add:", [&] { (void)(ids + 1); }},
+        {"mul:", [&] { (void)(ids * 2); }},
+        {"div:", [&] { (void)(ids / 2); }}}) {
+    EXPECT_EQ(error_of(f).rfind(name, 0), 0u) << error_of(f);
+  }
+  EXPECT_EQ(
+      error_of([] {
+        matmul(zeros({2, 4, 5}), zeros({3, 5, 6}));
+      }),
+      "matmul: got shapes [2, 4, 5] and [3, 5, 6], expected batches [2] and [3] that broadcast "
+      "(equal sizes or 1, aligned at the last batch dimension)");
+  Tensor x = zeros({2});
+  x.require_grad();
+  EXPECT_EQ(error_of([&] { backward(mul(x, 2), Tensor()); }),
+            "backward: got an undefined seed, expected a tensor of shape [2], the gradient of the "
+            "result");
+}
+
 }  // namespace
 }  // namespace binade

@@ -40,14 +40,14 @@ Tensor wave(const Dims& sizes, double phase, DType dtype) {
 // Rows [first, first + count) of a batch of 12 images, forward and backward.
 Result normalize(int64_t first, int64_t count, DType dtype, bool affine, RankGroup* group,
                  Device device = {}) {
-  const DType stat = compute_dtype(dtype);
+  const DType compute = compute_dtype(dtype);
   const auto part = [&](double phase) {
     return contiguous(slice(wave({12, kChannels, 2, 3}, phase, dtype), 0, first, first + count))
         .to(device);
   };
-  const auto vector = [&](double phase) { return wave({kChannels}, phase, stat).to(device); };
+  const auto vector = [&](double phase) { return wave({kChannels}, phase, compute).to(device); };
   Tensor x = part(0), w = vector(1), b = vector(2);
-  const Tensor mean = zeros({kChannels}, stat, device), var = ones({kChannels}, stat, device);
+  const Tensor mean = zeros({kChannels}, compute, device), var = ones({kChannels}, compute, device);
   x.require_grad(), w.require_grad(), b.require_grad();
   const Tensor y = batch_norm(x, affine ? w : Tensor(), affine ? b : Tensor(), mean, var,
                               {.momentum = 0.3, .group = group});

@@ -7,7 +7,7 @@ namespace binade::kernels {
 namespace {
 
 TEST(AttentionDropout, MatchesReference) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (Mask mask : {Mask::none, Mask::keep, Mask::add}) {
       for (bool causal : {false, true}) {
         check_case({.n = {2, 2, 5, 7, 8, 9}, .mask = mask, .causal = causal, .dropout = 0.3},
@@ -22,7 +22,7 @@ TEST(AttentionDropout, MatchesReference) {
 
 // With one-hot values the result is the matrix of weights.
 TEST(AttentionDropout, DropsWhatDropoutDrops) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t keys : {37, 64}) {
       Problem run{{.n = {2, 2, 70, keys, 4, keys}, .dropout = 0.4}, dtype};
       Values one_hot(size_t(4 * keys * keys));
@@ -47,7 +47,7 @@ TEST(AttentionDropout, DropsWhatDropoutDrops) {
 }
 
 TEST(AttentionDropout, DropsAll) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     Problem run{{.n = {1, 2, 5, 7, 8, 9}, .dropout = 1}, dtype};
     run.forward();
     EXPECT_EQ(values_of(run.out), Values(90));

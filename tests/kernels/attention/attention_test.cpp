@@ -6,7 +6,7 @@ namespace binade::kernels {
 namespace {
 
 TEST(Attention, MatchesReferenceForAllMasksAndOrders) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (Mask mask : {Mask::none, Mask::keep, Mask::add}) {
       for (bool causal : {false, true}) {
         check_case({{2, 2, 5, 7, 8, 9}, mask, causal, mask != Mask::keep}, dtype);
@@ -17,7 +17,7 @@ TEST(Attention, MatchesReferenceForAllMasksAndOrders) {
 }
 
 TEST(Attention, MatchesReferenceAroundTiles) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     check_case({{1, 1, 1, 1, 1, 1}}, dtype);
     check_case({{1, 1, 33, 65, 16, 16}, Mask::none, true}, dtype);
     check_case({{1, 1, 67, 131, 24, 8}, Mask::add, false, true}, dtype);
@@ -33,7 +33,7 @@ TEST(Attention, LongHeadsOnTheCpu) {
   if (!every_combination()) {
     GTEST_SKIP() << "too slow on a device that is executed on the host";
   }
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     check_case({{1, 2, 150, 300, 64, 64}, Mask::none, true, true}, dtype);
     check_case({.n = {1, 1, 70, 130, 400, 33}, .scale = 0.05}, dtype);
   }
@@ -41,7 +41,7 @@ TEST(Attention, LongHeadsOnTheCpu) {
 
 // A mask that repeats over batch or heads: its gradient is the sum over them.
 TEST(Attention, SumsTheGradientOfARepeatedMask) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     Problem run{{{2, 3, 5, 6, 4, 4}, Mask::add}, dtype};
     for (const Dims& own : {Dims{1, 1, 5, 6}, {2, 1, 5, 6}, {1, 3, 5, 6}}) {
       const Values one = random_values(count(own), 8);

@@ -44,7 +44,10 @@ TEST(Pool2dGrid, MatchesReference) {
       if (++turn % 9 != 0 && !test_device().is_cpu()) {
         return;
       }
-      const Case c{kFloatingDTypes[turn % 4], {2, turn % 3 ? 5 : 16, height, 6}, g, layout};
+      const Case c{floating_dtypes()[turn % floating_dtypes().size()],
+                   {2, turn % 3 ? 5 : 16, height, 6},
+                   g,
+                   layout};
       const Dims out{2, c.sizes[1], windows(height, g, 0), windows(6, g, 1)};
       if (out[2] < 1 || out[3] < 1) {
         EXPECT_NE(error_of([&] { output_sizes(c.sizes, g); }), "") << c.name();
@@ -66,7 +69,7 @@ TEST(Pool2dGrid, MatchesReference) {
 // More than 255 positions in a window, and more than 64 windows over a pixel.
 TEST(Pool2dGrid, LargeWindows) {
   const Layout rows{"row-major", {}, 0}, last{"channels-last", {0, 2, 3, 1}, 0};
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : {rows, last}) {
       for (int64_t channels : {3, 16}) {
         check_max({dtype, {1, channels, 16, 16}, {.kernel = {16, 16}, .stride = {16, 16}}, layout});

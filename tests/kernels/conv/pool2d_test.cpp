@@ -46,7 +46,7 @@ const Pool2dGeometry kGeometries[] = {
 };
 
 TEST(Pool2d, MatchesReferenceForAllLayoutsAndDTypes) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : image_layouts()) {
       for (const Pool2dGeometry& geometry : kGeometries) {
         for (int64_t channels : {5, 16, 35}) {
@@ -63,7 +63,7 @@ TEST(Pool2d, MatchesReferenceForAllLayoutsAndDTypes) {
 }
 
 TEST(Pool2d, DilatedMax) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (bool ceil_mode : {false, true}) {
       const Pool2dGeometry g{.kernel = {3, 2},
                              .stride = {1, 2},
@@ -78,7 +78,7 @@ TEST(Pool2d, DilatedMax) {
 }
 
 TEST(Pool2d, AdaptiveAverage) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : image_layouts()) {
       const Case c{dtype, {2, 19, 7, 5}, {}, layout};
       check_adaptive(c, 1, 1);
@@ -95,7 +95,7 @@ TEST(Pool2d, AdaptiveAverage) {
 // than their channels.
 TEST(Pool2d, MisalignedChannelsLast) {
   const Pool2dGeometry g{.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}};
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     const Dims in{1, 8, 5, 5}, out{1, 8, 3, 3};
     for (int64_t pixel : {8, 9}) {
       StridedArray x =

@@ -10,8 +10,6 @@ namespace {
 
 using Values = std::vector<double>;
 
-constexpr DType kFloatingDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
-
 Array make_array(DType dtype, const Dims& sizes, const Values& values) {
   Array array(dtype, sizes);
   for (int64_t i = 0; i < array.numel(); ++i) {
@@ -41,7 +39,7 @@ double combined(CombineOp op, double a, double b) {
 }
 
 TEST(Combine, IsExactForSmallIntegers) {
-  for (const DType dtype : kFloatingDTypes) {
+  for (const DType dtype : floating_dtypes()) {
     for (const DType wire : {dtype, DType::f32}) {
       if (wire != dtype && !is_half(dtype)) {
         continue;
@@ -121,7 +119,7 @@ TEST(Combine, HasTheBitsOfTheCpu) {
 }
 
 TEST(Combine, DividesOwnValuesBefore) {
-  for (const DType dtype : kFloatingDTypes) {
+  for (const DType dtype : floating_dtypes()) {
     Array x = make_array(dtype, {3}, {8, -4, 2}), received = make_array(dtype, {3}, {1, 1, 1});
     Array y = make_array(dtype, {3}, {0, 0, 0});
     combine({.op = CombineOp::sum,

@@ -222,7 +222,7 @@ TEST(Fill, EveryDTypeAndLayout) {
 }
 
 TEST(AddInto, EveryLayoutRoundsOnce) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Dims& sizes : test_shapes()) {
       for (Layout layout : kInputLayouts) {
         for (Layout y_layout : kOutputLayouts) {

@@ -34,7 +34,7 @@ class Counts {
 Counts counts() { return Counts(std::vector<int64_t>(kExponentCounters)); }
 
 TEST(CountExponents, AddsToTheResultAtAnyAlignment) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t count : {0, 1, 31, 257, 5001}) {
       for (int64_t offset : {0, 1, 3}) {
         StridedArray all = make_array(dtype, {count + offset},

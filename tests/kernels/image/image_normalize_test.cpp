@@ -38,7 +38,7 @@ void check_normalize(DType dtype, const Dims& x_sizes, Layout layout, size_t x_o
 }
 
 TEST(ImageNormalize, EveryChannelCountDTypeAndLayout) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t channels = 1; channels <= 4; ++channels) {
       for (Layout layout : kOutputLayouts) {
         check_normalize(dtype, {2, 9, 11, channels}, layout);

@@ -68,7 +68,7 @@ TEST(Interpolate, SizesAndModes) {
                               {8, 3, 1, 7},  {1, 9, 4, 1}, {2, 3, 1, 1}, {3, 2, 13, 11}};
   for (const auto& s : sizes) {
     for (const Case& c : cases(1, 3, s[0], s[1], s[2], s[3])) {
-      for (DType dtype : kFloatingDTypes) {
+      for (DType dtype : floating_dtypes()) {
         check_case(c, dtype, Layout::contiguous, Layout::contiguous);
       }
     }

@@ -177,7 +177,7 @@ TEST(Index, GatherMatchesLoops) {
 
 TEST(Index, ScatterAddMatchesLoops) {
   for (const Case& c : kCases) {
-    for (DType dtype : kFloatingDTypes) {
+    for (DType dtype : floating_dtypes()) {
       check_scatter(c, dtype);
     }
   }
@@ -194,7 +194,7 @@ TEST(Index, ScatterKeepsTheLast) {
 
 TEST(Index, ScatterOfDistinctIndices) {
   for (Layout layout : kOutputLayouts) {
-    for (DType dtype : kFloatingDTypes) {
+    for (DType dtype : floating_dtypes()) {
       check_overwrite({{3, 3, 4}, 1, 9, false, layout}, dtype, true);
       check_overwrite({{5, 7}, 1, 7, false, layout}, dtype, true);
     }

@@ -13,7 +13,7 @@ struct Case {
   Layout layout;
   double mean = 0;
 
-  DType stat() const { return compute_dtype(dtype); }
+  DType compute() const { return compute_dtype(dtype); }
 };
 
 struct Results {
@@ -27,15 +27,16 @@ Results run_case(const Case& c) {
   const Dims sizes{c.rows, c.classes}, rows{c.rows};
   Results run{
       make_array(c.dtype, sizes, random_values(count, 1, c.mean, 2), c.layout.order, c.layout.gap),
-      make_array(c.stat(), {c.classes}, random_values(static_cast<size_t>(c.classes), 2, 1, 0.2)),
-      StridedArray(c.stat(), rows),
-      StridedArray(c.stat(), rows),
-      StridedArray(c.stat(), rows),
-      make_array(c.stat(), rows, random_values(static_cast<size_t>(c.rows), 3)),
+      make_array(c.compute(), {c.classes},
+                 random_values(static_cast<size_t>(c.classes), 2, 1, 0.2)),
+      StridedArray(c.compute(), rows),
+      StridedArray(c.compute(), rows),
+      StridedArray(c.compute(), rows),
+      make_array(c.compute(), rows, random_values(static_cast<size_t>(c.rows), 3)),
       StridedArray(c.dtype, sizes, c.layout.order, c.layout.gap),
-      StridedArray(c.stat(), rows),
-      StridedArray(c.stat(), rows),
-      StridedArray(c.stat(), rows),
+      StridedArray(c.compute(), rows),
+      StridedArray(c.compute(), rows),
+      StridedArray(c.compute(), rows),
       StridedArray(c.dtype, sizes),
       {}};
   run.fused_dlogits = run.logits;
@@ -121,9 +122,9 @@ void check_case(const Case& c) {
   const Results run = run_case(c);
   const Reference expected = reference(c, run);
   const double units = 8 + std::sqrt(static_cast<double>(c.classes)) / 4;
-  expect_close(run.loss, c.stat(), expected.loss, units, what + " loss");
-  expect_close(run.row_weight, c.stat(), expected.row_weight, 0, what + " weight");
-  expect_close(run.lse, c.stat(), expected.lse, units, what + " lse");
+  expect_close(run.loss, c.compute(), expected.loss, units, what + " loss");
+  expect_close(run.row_weight, c.compute(), expected.row_weight, 0, what + " weight");
+  expect_close(run.lse, c.compute(), expected.lse, units, what + " lse");
   expect_close(run.dlogits, c.dtype, expected.dlogits, units, what + " dlogits", 1);
   EXPECT_EQ(run.fused_loss.bytes(), run.loss.bytes()) << what;
   EXPECT_EQ(run.fused_row_weight.bytes(), run.row_weight.bytes()) << what;
@@ -134,7 +135,7 @@ void check_case(const Case& c) {
 TEST(CrossEntropy, MatchesReference) {
   const std::vector<Layout> layouts{
       {"row-major", {}, 0}, {"with a gap", {}, 3}, {"transposed", {1, 0}, 2}};
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : layouts) {
       for (int64_t classes : {1, 10, 33, 130}) {
         for (bool weighted : {false, true}) {
@@ -149,7 +150,7 @@ TEST(CrossEntropy, MatchesReference) {
 
 // Sizes near those where a device changes from part of a warp to warps to blocks.
 TEST(CrossEntropy, MatchesReferenceAroundTeamSizes) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t classes : {8, 31, 255, 256, 257, 1000, 8192, 8193}) {
       check_case({dtype, 3, classes, classes == 257, 0, {"row-major", {}, 0}});
     }

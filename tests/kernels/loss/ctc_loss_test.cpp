@@ -73,9 +73,9 @@ struct Results {
 
 Results run_case(const Case& c, const Values& logits, const Values& dy,
                  const std::vector<int>& order = {}) {
-  const DType stat = compute_dtype(c.dtype);
+  const DType compute = compute_dtype(c.dtype);
   const Dims sizes{c.times, c.samples(), c.classes}, samples{c.samples()};
-  StridedArray log_probs = make_array(stat, sizes, log_softmax_of(logits, c.classes));
+  StridedArray log_probs = make_array(compute, sizes, log_softmax_of(logits, c.classes));
   std::vector<int64_t> targets, lengths;
   for (const auto& labels : c.labels) {
     targets.insert(targets.end(), labels.begin(), labels.end());
@@ -83,9 +83,10 @@ Results run_case(const Case& c, const Values& logits, const Values& dy,
     lengths.push_back(static_cast<int64_t>(labels.size()));
   }
   TestValues<int64_t> target(targets), input(c.inputs), length(lengths);
-  StridedArray alpha(stat, {c.samples(), c.times, 2 * c.most_labels() + 1}), nll(stat, samples);
-  Results run{StridedArray(stat, samples), StridedArray(c.dtype, sizes, order)};
-  StridedArray upstream = make_array(stat, samples, dy);
+  StridedArray alpha(compute, {c.samples(), c.times, 2 * c.most_labels() + 1}),
+      nll(compute, samples);
+  Results run{StridedArray(compute, samples), StridedArray(c.dtype, sizes, order)};
+  StridedArray upstream = make_array(compute, samples, dy);
   const View x = log_probs.view(), t = target.view(DType::i64, {c.samples(), c.most_labels()});
   const View in = input.view(DType::i64, samples), len = length.view(DType::i64, samples);
   const CtcSequences sequences{x, t, in, len, c.blank, c.mean, c.zero_infinity};
@@ -123,13 +124,13 @@ void check_case(const Case& c, const std::string& what, const std::vector<int>& 
     }
     want_d[i] = (side[1] - side[0]) / 2e-5 * dy[static_cast<size_t>(n)] * weight_of(c, n);
   }
-  const DType stat = compute_dtype(c.dtype);
-  expect_close(run.loss, stat, want, 32, what);
-  expect_close(run.dlogits, c.dtype, want_d, stat == DType::f64 ? 1e7 : 64, what + " gradient");
+  const DType compute = compute_dtype(c.dtype);
+  expect_close(run.loss, compute, want, 32, what);
+  expect_close(run.dlogits, c.dtype, want_d, compute == DType::f64 ? 1e7 : 64, what + " gradient");
 }
 
 TEST(CtcLoss, MatchesTheSumOverPaths) {
-  for (const DType dtype : kFloatingDTypes) {
+  for (const DType dtype : floating_dtypes()) {
     check_case({dtype, 6, 4, 0, {{1, 2}, {3, 3}, {}}, {6, 5, 4}}, "repeated label");
     check_case({dtype, 7, 5, 2, {{1, 3, 1}, {4}}, {7, 1}, true}, "mean, blank inside", {1, 2, 0});
     check_case({dtype, 5, 3, 2, {{0, 1, 0, 1}}, {5}}, "one free time");

@@ -8,14 +8,15 @@ namespace {
 void check_case(DType dtype, const Dims& sizes, bool weighted, const Layout& layout) {
   const int64_t classes = sizes[1], inner = sizes[2];
   const auto count = static_cast<size_t>(element_count(sizes));
-  const DType stat = compute_dtype(dtype);
+  const DType compute = compute_dtype(dtype);
   const Dims rows{sizes[0], inner};
   const auto row_count = static_cast<size_t>(element_count(rows));
   StridedArray x = make_array(dtype, sizes, random_values(count, 1), layout.order, layout.gap);
   StridedArray dx(dtype, sizes, layout.order, layout.gap);
-  StridedArray w = make_array(stat, {classes}, random_values(static_cast<size_t>(classes), 2, 1));
-  StridedArray loss(stat, rows), weight(stat, rows);
-  StridedArray scale = make_array(stat, rows, random_values(row_count, 3));
+  StridedArray w =
+      make_array(compute, {classes}, random_values(static_cast<size_t>(classes), 2, 1));
+  StridedArray loss(compute, rows), weight(compute, rows);
+  StridedArray scale = make_array(compute, rows, random_values(row_count, 3));
   std::vector<int64_t> targets;
   for (size_t i = 0; i < row_count; ++i) {
     targets.push_back(i % 4 == 2 ? 1 : static_cast<int64_t>(i) * 7 % classes);
@@ -45,8 +46,8 @@ void check_case(DType dtype, const Dims& sizes, bool weighted, const Layout& lay
     want_dx[at] = -factor * scales[i];
   }
   const std::string what = to_string(sizes) + " " + layout.name + (weighted ? " weighted" : "");
-  expect_close(loss, stat, want_loss, 1, what);
-  expect_close(weight, stat, want_weight, 0, what + " weight");
+  expect_close(loss, compute, want_loss, 1, what);
+  expect_close(weight, compute, want_weight, 0, what + " weight");
   expect_close(dx, dtype, want_dx, 1, what + " gradient");
 }
 
@@ -54,7 +55,7 @@ TEST(NllLoss, MatchesReference) {
   const std::vector<Layout> layouts{{"row-major", {}, 0},
                                     {"classes inner", {0, 2, 1}, 0},
                                     {"transposed with a gap", {2, 1, 0}, 2}};
-  for (const DType dtype : kFloatingDTypes) {
+  for (const DType dtype : floating_dtypes()) {
     for (const Layout& layout : layouts) {
       for (const Dims& sizes : {Dims{5, 7, 3}, {33, 10, 1}, {1, 2, 1}}) {
         check_case(dtype, sizes, false, layout);

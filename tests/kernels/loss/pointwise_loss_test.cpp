@@ -53,7 +53,7 @@ double alpha_of(PointwiseLoss op) { return op == PointwiseLoss::huber ? 0.7 : 0.
 
 void check_case(const Case& c) {
   const auto count = static_cast<size_t>(element_count(c.sizes));
-  const DType stat = compute_dtype(c.dtype);
+  const DType compute = compute_dtype(c.dtype);
   const Dims row = c.sizes.empty() ? Dims{} : Dims{c.sizes.back()};
   const bool positive = c.weighted && c.op == PointwiseLoss::bce_with_logits;
   StridedArray x =
@@ -62,8 +62,8 @@ void check_case(const Case& c) {
   const Values ones(static_cast<size_t>(element_count(row)), 1.25);
   StridedArray w = make_array(c.dtype, row, ones);
   StridedArray p = make_array(c.dtype, c.sizes, drawn(PointwiseLoss::bce, count, 3));
-  StridedArray dy = make_array(stat, c.sizes, random_values(count, 4));
-  StridedArray each(stat, c.sizes, c.layout.order, c.layout.gap), sum(stat, {});
+  StridedArray dy = make_array(compute, c.sizes, random_values(count, 4));
+  StridedArray each(compute, c.sizes, c.layout.order, c.layout.gap), sum(compute, {});
   StridedArray dx(c.dtype, c.sizes, c.layout.order, c.layout.gap), dt(c.dtype, c.sizes);
   const double alpha = alpha_of(c.op);
   const View weight = c.weighted ? w.view() : kNoView, pos = positive ? p.view() : kNoView;
@@ -107,8 +107,8 @@ void check_case(const Case& c) {
   }
   const std::string what = std::string(to_string(c.op)) + " " + to_string(c.sizes) + " " +
                            c.layout.name + (c.weighted ? " weighted" : "");
-  expect_close(each, stat, want, 16, what);
-  expect_close(sum, stat, {total}, 8, what + " sum", magnitude);
+  expect_close(each, compute, want, 16, what);
+  expect_close(sum, compute, {total}, 8, what + " sum", magnitude);
   const double differences = c.dtype == DType::f64 ? 1e7 : 64;  // the error of the reference
   expect_close(dx, c.dtype, want_dx, differences, what + " dx", 1);
   expect_close(dt, c.dtype, want_dt, differences, what + " dt", 1);
@@ -120,7 +120,7 @@ TEST(PointwiseLoss, MatchesReference) {
   const std::vector<Layout> layouts{
       {"row-major", {}, 0}, {"with a gap", {}, 3}, {"transposed", {1, 0}, 2}};
   for (int i = 0; i < kPointwiseLossCount; ++i) {
-    for (const DType dtype : kFloatingDTypes) {
+    for (const DType dtype : floating_dtypes()) {
       for (const Layout& layout : layouts) {
         for (const bool weighted : {false, true}) {
           check_case({loss_at(i), dtype, {7, 33}, layout, weighted});

@@ -15,7 +15,7 @@ struct Case {
 };
 
 void check_case(const Case& c) {
-  const DType stat = compute_dtype(c.dtype);
+  const DType compute = compute_dtype(c.dtype);
   const Dims sizes{c.rows, c.classes};
   const auto classes = static_cast<size_t>(c.classes), rows = static_cast<size_t>(c.rows);
   const size_t count = rows * classes;
@@ -26,8 +26,9 @@ void check_case(const Case& c) {
   StridedArray z =
       make_array(c.dtype, sizes, random_values(count, 1, c.mean, 2), c.layout.order, c.layout.gap);
   StridedArray t = make_array(c.dtype, sizes, shares);
-  StridedArray w = make_array(stat, {c.classes}, random_values(classes, 3, 1, 0.2));
-  StridedArray loss(stat, {c.rows}), scale = make_array(stat, {c.rows}, random_values(rows, 4));
+  StridedArray w = make_array(compute, {c.classes}, random_values(classes, 3, 1, 0.2));
+  StridedArray loss(compute, {c.rows}),
+      scale = make_array(compute, {c.rows}, random_values(rows, 4));
   StridedArray dz(c.dtype, sizes, c.layout.order, c.layout.gap);
   const View weight = c.weighted ? w.view() : kNoView;
   soft_cross_entropy_forward({.logits = z.view(),
@@ -66,14 +67,14 @@ void check_case(const Case& c) {
                            (c.weighted ? " weighted" : "") + " smoothing " +
                            std::to_string(c.smoothing);
   const double units = 8 + std::sqrt(static_cast<double>(classes)) / 4;
-  expect_close(loss, stat, want_loss, units, what);
+  expect_close(loss, compute, want_loss, units, what);
   expect_close(dz, c.dtype, want_dz, units, what + " gradient", 1);
 }
 
 TEST(SoftCrossEntropy, MatchesReference) {
   const std::vector<Layout> layouts{
       {"row-major", {}, 0}, {"with a gap", {}, 3}, {"transposed", {1, 0}, 2}};
-  for (const DType dtype : kFloatingDTypes) {
+  for (const DType dtype : floating_dtypes()) {
     for (const Layout& layout : layouts) {
       for (const int64_t classes : {1, 10, 33, 130}) {
         check_case({dtype, 11, classes, false, 0, layout});
@@ -85,7 +86,7 @@ TEST(SoftCrossEntropy, MatchesReference) {
 
 // Sizes near those where a device changes from part of a warp to warps to blocks.
 TEST(SoftCrossEntropy, MatchesReferenceAroundTeamSizes) {
-  for (const DType dtype : kFloatingDTypes) {
+  for (const DType dtype : floating_dtypes()) {
     for (const int64_t classes : {8, 31, 257, 1000, 8193}) {
       check_case({dtype, 2, classes, classes == 257, 0, {"row-major", {}, 0}});
     }

@@ -28,7 +28,7 @@ struct Case {
     }
     return make_array(type, {sizes[1]}, values);
   }
-  DType stat() const { return compute_dtype(dtype); }
+  DType compute() const { return compute_dtype(dtype); }
   std::string name() const {
     return text(to_string(dtype), " ", sizes, " ", layout.name, residual ? " residual" : "",
                 relu ? " relu" : "");
@@ -59,8 +59,8 @@ struct Plain {
 
 void check_forward(const Case& c) {
   StridedArray x = c.array(c.dtype, c.draw(1)), residual = c.array(c.dtype, c.draw(2));
-  StridedArray weight = c.vector(c.stat(), 3), bias = c.vector(c.stat(), 4);
-  StridedArray y = c.array(c.dtype, c.draw(5)), mean = c.vector(c.stat(), 6), rstd = mean;
+  StridedArray weight = c.vector(c.compute(), 3), bias = c.vector(c.compute(), 4);
+  StridedArray y = c.array(c.dtype, c.draw(5)), mean = c.vector(c.compute(), 6), rstd = mean;
   const View added = c.residual ? residual.view() : kNoView;
   Plain plain(c, x, weight, bias);
   batch_norm_forward({x.view(), weight.view(), bias.view(), y.view(), mean.view(), rstd.view(),
@@ -82,8 +82,8 @@ void check_forward(const Case& c) {
 void check_backward(const Case& c) {
   StridedArray x = c.array(c.dtype, c.draw(1)), dy = c.array(c.dtype, c.draw(2)),
                y = c.array(c.dtype, c.draw(3));
-  StridedArray weight = c.vector(c.stat(), 4), mean = c.vector(c.stat(), 5),
-               rstd = c.vector(c.stat(), 6);
+  StridedArray weight = c.vector(c.compute(), 4), mean = c.vector(c.compute(), 5),
+               rstd = c.vector(c.compute(), 6);
   Values gated = values_of(dy);
   const Values gate = values_of(y);
   for (size_t i = 0; i < gated.size(); ++i) {
@@ -109,7 +109,7 @@ void check_backward(const Case& c) {
 }
 
 TEST(BatchNormEpilogue, ForwardMatchesPlainLoops) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : image_layouts()) {
       for (int64_t channels : {1, 37}) {
         check_forward({dtype, {4, channels, 5, 3}, layout, true, true});
@@ -122,7 +122,7 @@ TEST(BatchNormEpilogue, ForwardMatchesPlainLoops) {
 }
 
 TEST(BatchNormEpilogue, BackwardIsThatOfWhatReluLetsThrough) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : image_layouts()) {
       for (int64_t channels : {1, 37}) {
         check_backward({dtype, {4, channels, 5, 3}, layout, true, true});

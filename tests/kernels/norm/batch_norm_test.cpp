@@ -35,7 +35,7 @@ struct Case {
   Layout layout;
   bool affine;
 
-  DType stat() const { return compute_dtype(dtype); }
+  DType compute() const { return compute_dtype(dtype); }
   std::string name() const {
     return to_string(sizes) + " " + layout.name + (affine ? " affine" : "");
   }
@@ -60,7 +60,7 @@ struct Arrays {
   static size_t size(const Case& c) { return static_cast<size_t>(element_count(c.sizes)); }
   static size_t channels(const Case& c) { return static_cast<size_t>(c.sizes[1]); }
   static StridedArray vector(const Case& c, const Values& values) {
-    return make_array(c.stat(), {c.sizes[1]}, values);
+    return make_array(c.compute(), {c.sizes[1]}, values);
   }
 };
 
@@ -91,8 +91,8 @@ void check_training(const Case& c) {
   for (double variance : s.variance) {
     rstd.push_back(1 / std::sqrt(variance + kEps));
   }
-  expect_close(t.mean, c.stat(), s.mean, units(c), c.name() + " mean");
-  expect_close(t.rstd, c.stat(), rstd, 2 * units(c), c.name() + " rstd");
+  expect_close(t.mean, c.compute(), s.mean, units(c), c.name() + " mean");
+  expect_close(t.rstd, c.compute(), rstd, 2 * units(c), c.name() + " rstd");
   expect_close(t.y, c.dtype, affine_reference(c, t, s), units(c), c.name() + " y");
 
   batch_norm_backward({t.x.view(), t.dy.view(), weight, t.mean.view(), t.rstd.view(), t.dx.view(),
@@ -101,8 +101,8 @@ void check_training(const Case& c) {
   const Gradients g = gradients(values_of(t.x), values_of(t.dy),
                                 c.affine ? values_of(t.weight) : ones, s, channel, true);
   expect_close(t.dx, c.dtype, g.dx, 2 * units(c), c.name() + " dx");
-  expect_close(t.dweight, c.stat(), g.dweight, 2 * units(c), c.name() + " dweight");
-  expect_close(t.dbias, c.stat(), g.dbias, 2 * units(c), c.name() + " dbias");
+  expect_close(t.dweight, c.compute(), g.dweight, 2 * units(c), c.name() + " dweight");
+  expect_close(t.dbias, c.compute(), g.dbias, 2 * units(c), c.name() + " dbias");
 }
 
 void check_evaluation(const Case& c) {
@@ -125,12 +125,13 @@ void check_evaluation(const Case& c) {
       gradients(values_of(t.x), values_of(t.dy), c.affine ? values_of(t.weight) : ones, s,
                 channels_of(c.sizes), false);
   expect_close(t.dx, c.dtype, g.dx, 8, c.name() + " dx in evaluation");
-  expect_close(t.dweight, c.stat(), g.dweight, 2 * units(c), c.name() + " dweight in evaluation");
-  expect_close(t.dbias, c.stat(), g.dbias, 2 * units(c), c.name() + " dbias in evaluation");
+  expect_close(t.dweight, c.compute(), g.dweight, 2 * units(c),
+               c.name() + " dweight in evaluation");
+  expect_close(t.dbias, c.compute(), g.dbias, 2 * units(c), c.name() + " dbias in evaluation");
 }
 
 TEST(BatchNorm, MatchesReferenceForAllLayoutsAndDTypes) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : image_layouts()) {
       for (int64_t channels : {1, 37}) {
         for (bool affine : {false, true}) {
@@ -144,7 +145,7 @@ TEST(BatchNorm, MatchesReferenceForAllLayoutsAndDTypes) {
 
 TEST(BatchNorm, MatchesReferenceForOtherRanksAndManyRows) {
   const Layout row_major{"row-major", {}, 0};
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     check_training({dtype, {50, 70}, row_major, true});
     check_training({dtype, {5, 3, 17}, row_major, true});
     check_training({dtype, {2, 3, 2, 3, 2}, row_major, true});
@@ -207,7 +208,7 @@ TEST(BatchNorm, AMeanWhoseSquareOverflows) {
 }
 
 TEST(BatchNorm, NaNIsNotHidden) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : image_layouts()) {
       const Case c{dtype, {2, 21, 3, 5}, layout, true};
       Arrays t(c);

@@ -14,8 +14,8 @@ TEST(BatchNormVariance, VarianceIsExactFarBelowEps) {
           value *= scale;
         }
         StridedArray x = make_array(dtype, {7, 5, 2, 3}, values, layout.order, layout.gap);
-        const DType stat = compute_dtype(dtype);
-        StridedArray y(x), mean(stat, {5}), rstd(stat, {5}), variance(stat, {5});
+        const DType compute = compute_dtype(dtype);
+        StridedArray y(x), mean(compute, {5}), rstd(compute, {5}), variance(compute, {5});
         batch_norm_forward({.x = x.view(),
                             .weight = kNoView,
                             .bias = kNoView,
@@ -26,7 +26,7 @@ TEST(BatchNormVariance, VarianceIsExactFarBelowEps) {
                             .variance = variance.view()});
         const Statistics s = statistics(values_of(x), channels_of({7, 5, 2, 3}), 5);
         for (size_t c = 0; c < 5; ++c) {
-          EXPECT_NEAR(values_of(variance)[c], s.variance[c], 32 * epsilon(stat) * s.variance[c])
+          EXPECT_NEAR(values_of(variance)[c], s.variance[c], 32 * epsilon(compute) * s.variance[c])
               << to_string(dtype) << " " << layout.name << " " << scale;
         }
       }

@@ -13,7 +13,7 @@ struct Case {
   Layout layout = {"row-major", {}, 0};
   bool affine = true;
 
-  DType stat() const { return compute_dtype(dtype); }
+  DType compute() const { return compute_dtype(dtype); }
   Dims sizes() const { return {n, c, h, w}; }
   int64_t pixels() const { return h * w; }
   size_t count() const { return static_cast<size_t>(n * c * h * w); }
@@ -34,12 +34,12 @@ struct Arrays {
         y(c.dtype, c.sizes(), c.layout.order, c.layout.gap),
         dy(image(c, random_values(c.count(), 2))),
         dx(y),
-        weight(make_array(c.stat(), {c.c}, random_values(static_cast<size_t>(c.c), 3, 1))),
-        bias(make_array(c.stat(), {c.c}, random_values(static_cast<size_t>(c.c), 4))),
-        dweight(c.stat(), {c.c}),
-        dbias(c.stat(), {c.c}),
-        mean(c.stat(), {c.n, c.groups}),
-        rstd(c.stat(), {c.n, c.groups}) {}
+        weight(make_array(c.compute(), {c.c}, random_values(static_cast<size_t>(c.c), 3, 1))),
+        bias(make_array(c.compute(), {c.c}, random_values(static_cast<size_t>(c.c), 4))),
+        dweight(c.compute(), {c.c}),
+        dbias(c.compute(), {c.c}),
+        mean(c.compute(), {c.n, c.groups}),
+        rstd(c.compute(), {c.n, c.groups}) {}
   static StridedArray image(const Case& c, const Values& values) {
     return make_array(c.dtype, c.sizes(), values, c.layout.order, c.layout.gap);
   }
@@ -103,20 +103,20 @@ void check_case(const Case& c) {
   const Reference r = reference(c, t);
   t.forward(c);
   expect_close(t.y, c.dtype, r.y, 16, c.name() + " y");
-  expect_close(t.mean, c.stat(), r.mean, 16, c.name() + " mean", 1);
-  expect_close(t.rstd, c.stat(), r.rstd, 16, c.name() + " rstd");
+  expect_close(t.mean, c.compute(), r.mean, 16, c.name() + " mean", 1);
+  expect_close(t.rstd, c.compute(), r.rstd, 16, c.name() + " rstd");
   t.backward(c);
   const double terms = std::sqrt(static_cast<double>(c.n * c.pixels()));
   const double scale = *std::max_element(r.rstd.begin(), r.rstd.end());
   expect_close(t.dx, c.dtype, r.dx, 24, c.name() + " dx", scale);
-  expect_close(t.dweight, c.stat(), r.dweight, 16 + 2 * terms, c.name() + " dweight", 1);
-  expect_close(t.dbias, c.stat(), r.dbias, 16 + 2 * terms, c.name() + " dbias", 1);
+  expect_close(t.dweight, c.compute(), r.dweight, 16 + 2 * terms, c.name() + " dweight", 1);
+  expect_close(t.dbias, c.compute(), r.dbias, 16 + 2 * terms, c.name() + " dbias", 1);
 }
 
 const Layout kRowMajor{"row-major", {}, 0}, kChannelsLast{"channels-last", {0, 2, 3, 1}, 0};
 
 TEST(GroupNorm, NaNIsNotHidden) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : {Layout{"row-major", {}, 0}, Layout{"last", {0, 2, 3, 1}, 0}}) {
       for (int64_t h : {1, 3, 20}) {
         const Case c{dtype, 2, 6, h, h, 2, layout};
@@ -154,7 +154,7 @@ TEST(GroupNorm, RstdBesideAMeanOfAMillion) {
 }
 
 TEST(GroupNorm, MatchesReferenceForAllLayoutsAndDTypes) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout : {kRowMajor, kChannelsLast, Layout{"with a gap", {}, 3},
                                  Layout{"channels-last with a gap", {0, 2, 3, 1}, 2},
                                  Layout{"transposed", {3, 1, 0, 2}, 0}}) {

@@ -14,7 +14,7 @@ struct Case {
   bool affine;
   bool centred = true;  // false: RMS norm
 
-  DType stat() const { return compute_dtype(dtype); }
+  DType compute() const { return compute_dtype(dtype); }
   size_t count() const { return static_cast<size_t>(rows * cols); }
   std::string name() const {
     return "[" + std::to_string(rows) + ", " + std::to_string(cols) + "] " + layout.name +
@@ -31,12 +31,12 @@ struct Arrays {
         y(c.dtype, {c.rows, c.cols}, c.layout.order, c.layout.gap),
         dy(matrix(c, random_values(c.count(), 2))),
         dx(y),
-        weight(make_array(c.stat(), {c.cols}, random_values(static_cast<size_t>(c.cols), 3, 1))),
-        bias(make_array(c.stat(), {c.cols}, random_values(static_cast<size_t>(c.cols), 4))),
-        dweight(c.stat(), {c.cols}),
-        dbias(c.stat(), {c.cols}),
-        mean(c.stat(), {c.rows}),
-        rstd(c.stat(), {c.rows}) {}
+        weight(make_array(c.compute(), {c.cols}, random_values(static_cast<size_t>(c.cols), 3, 1))),
+        bias(make_array(c.compute(), {c.cols}, random_values(static_cast<size_t>(c.cols), 4))),
+        dweight(c.compute(), {c.cols}),
+        dbias(c.compute(), {c.cols}),
+        mean(c.compute(), {c.rows}),
+        rstd(c.compute(), {c.rows}) {}
   static StridedArray matrix(const Case& c, const Values& values) {
     return make_array(c.dtype, {c.rows, c.cols}, values, c.layout.order, c.layout.gap);
   }
@@ -99,24 +99,24 @@ void check_case(const Case& c) {
   t.forward(c);
   expect_close(t.y, c.dtype, r.y, units, c.name() + " y");
   if (c.centred) {
-    expect_close(t.mean, c.stat(), r.mean, units, c.name() + " mean", 1);
+    expect_close(t.mean, c.compute(), r.mean, units, c.name() + " mean", 1);
   }
-  expect_close(t.rstd, c.stat(), r.rstd, units, c.name() + " rstd");
+  expect_close(t.rstd, c.compute(), r.rstd, units, c.name() + " rstd");
   t.backward(c);
   const double sum_units = units + 2 * std::sqrt(static_cast<double>(c.rows));
   // With one column dx = 0, the remainder of terms of size rstd.
   const double scale = *std::max_element(r.rstd.begin(), r.rstd.end());
   expect_close(t.dx, c.dtype, r.dx, units, c.name() + " dx", scale);
-  expect_close(t.dweight, c.stat(), r.dweight, sum_units, c.name() + " dweight", 1);
+  expect_close(t.dweight, c.compute(), r.dweight, sum_units, c.name() + " dweight", 1);
   if (c.centred) {
-    expect_close(t.dbias, c.stat(), r.dbias, sum_units, c.name() + " dbias", 1);
+    expect_close(t.dbias, c.compute(), r.dbias, sum_units, c.name() + " dbias", 1);
   }
 }
 
 const Layout kRowMajor{"row-major", {}, 0};
 
 TEST(LayerNorm, MatchesReferenceForAllLayoutsAndDTypes) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Layout& layout :
          {kRowMajor, Layout{"with a gap", {}, 3}, Layout{"transposed", {1, 0}, 2}}) {
       for (int64_t cols : {1, 2, 24, 37}) {
@@ -132,7 +132,7 @@ TEST(LayerNorm, MatchesReferenceForAllLayoutsAndDTypes) {
 // Sizes near those where a device changes from part of a warp to warps to blocks, and from one read
 // to two.
 TEST(LayerNorm, MatchesReferenceForAllSizes) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t cols : {8, 9, 31, 255, 256, 257, 768, 2049, 4097}) {
       check_case({dtype, 3, cols, kRowMajor, true});
       check_case({dtype, 3, cols, kRowMajor, true, false});
@@ -192,7 +192,7 @@ TEST(LayerNorm, RstdBesideAMeanOfAMillion) {
 
 // All of a row that holds a NaN, and no other row.
 TEST(LayerNorm, NaNIsNotHidden) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t cols : {3, 40, 300, 2500, 9000}) {
       for (bool centred : {true, false}) {
         const Case c{dtype, 3, cols, kRowMajor, true, centred};
@@ -213,7 +213,7 @@ TEST(LayerNorm, NaNIsNotHidden) {
 }
 
 TEST(LayerNorm, MemoryMayBeginAnywhere) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t cols : {16, 4112}) {
       const Case c{dtype, 2, cols, kRowMajor, true};
       Arrays t(c);
@@ -239,7 +239,7 @@ TEST(LayerNorm, MemoryMayBeginAnywhere) {
         expected.insert(expected.begin(), 0);
         expect_close(*whole, dtype, expected, 16, "shifted");
       }
-      expect_close(u.dweight, c.stat(), values_of(t.dweight), 16, "shifted dweight");
+      expect_close(u.dweight, c.compute(), values_of(t.dweight), 16, "shifted dweight");
     }
   }
 }

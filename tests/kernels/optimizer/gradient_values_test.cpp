@@ -28,7 +28,7 @@ double norm(StridedArray& g, double p, double start, const View& tag) {
 
 TEST(GradientNorm, AddsPowersAndFindsTheLargest) {
   StridedArray tag = tag_of(4);
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (size_t count : kSizes) {
       StridedArray g = gradient(dtype, count);
       for (double p : {1.0, 2.0, 3.5}) {
@@ -55,7 +55,7 @@ TEST(GradientNorm, AddsPowersAndFindsTheLargest) {
 
 TEST(ClampGradient, ClampsWhatIsFinite) {
   StridedArray tag = tag_of(0.25);
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (size_t count : kSizes) {
       StridedArray g = gradient(dtype, count, {kInf, -kInf, std::nan("")});
       const Values before = values_of(g);
@@ -77,7 +77,7 @@ TEST(ClampGradient, ClampsWhatIsFinite) {
 TEST(ReplaceNonFinite, OnlyWhereAsked) {
   const double largest[] = {std::numeric_limits<double>::max(), std::numeric_limits<float>::max(),
                             65504, 0x1.fep127};
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (size_t count : kSizes) {
       StridedArray g = gradient(dtype, count, {kInf, -kInf, std::nan("")});
       const std::vector<std::byte> untouched = g.bytes();

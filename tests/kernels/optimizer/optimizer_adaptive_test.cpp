@@ -94,7 +94,7 @@ void step_reference(Scalars& s, double g, const Adagrad& o, int step) {
 
 template <class Options>
 void check_trajectory(const Options& options) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (bool with_master : {false, true}) {
       if (with_master && !is_half(dtype)) {
         continue;
@@ -191,7 +191,7 @@ TEST(OptimizerAdaptive, ReadTheirNumbersFromWords) {
 // Odd lengths, and views that start at odd places: surrounding memory must not change.
 TEST(OptimizerAdaptive, AnyLengthAndAlignment) {
   constexpr int64_t kMost = 300;
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t count : {0, 1, 7, 33, 257}) {
       for (int64_t start : {0, 1, 3}) {
         const auto part = [&](StridedArray& array) {

@@ -111,7 +111,7 @@ State run_kernel(const Options& options, DType dtype, bool with_master) {
 
 template <class Options>
 void check_trajectory(const Options& options) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (bool with_master : {false, true}) {
       if (with_master && !is_half(dtype)) {
         continue;
@@ -169,7 +169,7 @@ TEST(Optimizer, AdamAndAdamWFollowTheirFormulas) {
 // whole arrays give, element by element.
 TEST(Optimizer, AnyLengthAndAlignment) {
   constexpr int64_t kMost = 1100;
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t count : {1, 7, 31, 33, 255, 257, 1025}) {
       for (int64_t start : {0, 1, 3}) {
         const auto part = [&](StridedArray& array) {
@@ -205,7 +205,7 @@ TEST(Optimizer, AnyLengthAndAlignment) {
 
 TEST(Optimizer, GradientStatsSkipAndCountWhatIsNotFinite) {
   const double inf = std::numeric_limits<double>::infinity();
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (size_t count : {0, 1, 5, 16, 1000, 40001}) {
       Values values = random_values(count, 5);
       size_t bad = 0;

@@ -194,7 +194,7 @@ void run_reference(const Options& options, DType dtype, Values& p, Values& first
 
 template <class Options>
 void check_trajectory(const Options& options) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     Values p, first, ratios;
     run_reference(options, dtype, p, first, ratios);
     for (bool with_master : {false, true}) {

@@ -28,7 +28,7 @@ class Words {
 constexpr ScaleRule kRule{.growth_interval = 2, .min_scale = 1, .max_scale = 0x1p24};
 
 TEST(LossSeed, IsScaleTimesWeightAndLeavesATag) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     Words<ScalerScalars> scaler({.scale = 64});
     StridedArray loss = make_array(dtype, {}, {1.5}), seed(dtype, {}), tag(DType::f64, {1});
     loss_seed({.loss = loss.view(),
@@ -43,7 +43,7 @@ TEST(LossSeed, IsScaleTimesWeightAndLeavesATag) {
 }
 
 TEST(UnscaleGradient, DividesByScaleAndTag) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t count : {0, 1, 31, 257}) {
       const Values values = random_values(static_cast<size_t>(count), 3);
       StridedArray x = make_array(dtype, {count}, values), y(compute_dtype(dtype), {count});
@@ -59,7 +59,7 @@ TEST(UnscaleGradient, DividesByScaleAndTag) {
 }
 
 TEST(StepStats, AddUpTrueGradientsAndFindTheFirstBadElement) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (size_t count : {1, 255, 5000}) {
       Values first = random_values(count, 1), second = random_values(count, 2);
       second[count / 2] = kInf;
@@ -241,7 +241,7 @@ TEST(ScheduleStep, TakesTheRowOfThePositionWhereTheStepWasApplied) {
 }
 
 TEST(StepScalarsTest, OptimizersReadTheirNumbersThere) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (double apply : {0.0, 1.0}) {
       const auto run = [&](const View& step_scalars) {
         StridedArray p = make_array(dtype, {100}, random_values(100, 1));

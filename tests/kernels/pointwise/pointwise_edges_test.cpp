@@ -65,7 +65,7 @@ constexpr UnaryEdge kUnaryEdges[] = {
 };
 
 TEST(PointwiseEdges, Unary) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const UnaryEdge& c : kUnaryEdges) {
       Array x(dtype, {}), y(dtype, {}), dy(dtype, {}), dx(dtype, {});
       x.set(0, c.x);
@@ -105,7 +105,7 @@ constexpr BinaryEdge kBinaryEdges[] = {
 };
 
 TEST(PointwiseEdges, Binary) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const BinaryEdge& c : kBinaryEdges) {
       Array a(dtype, {}), b(dtype, {}), y(dtype, {}), dy(dtype, {}), da(dtype, {}), db(dtype, {});
       a.set(0, c.a);

@@ -119,7 +119,7 @@ std::vector<Slope> slopes() {
 
 TEST(PointwiseRange, Slopes) {
   for (const Slope& c : slopes()) {
-    for (DType dtype : kFloatingDTypes) {
+    for (DType dtype : floating_dtypes()) {
       const std::vector<double> values = range_of(dtype);
       const auto n = static_cast<int64_t>(values.size());
       Array x(dtype, {n}), dy(dtype, {n}), dx(dtype, {n});

@@ -30,7 +30,7 @@ double tolerance(DType dtype, double scale) {
 
 TEST(Unary, ForwardAndGradient) {
   for (const UnaryCase& c : unary_cases()) {
-    for (DType dtype : kFloatingDTypes) {
+    for (DType dtype : floating_dtypes()) {
       Array x(dtype, {3, 411}), y(dtype, {3, 411}), dy(dtype, {3, 411}), dx(dtype, {3, 411});
       x.random(1, c.low, c.high);
       dy.random(2);
@@ -54,7 +54,7 @@ TEST(Unary, ForwardAndGradient) {
 }
 
 TEST(Unary, Layouts) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Dims& sizes : test_shapes()) {
       for (Layout x_layout : kInputLayouts) {
         for (Layout y_layout : kOutputLayouts) {
@@ -184,7 +184,7 @@ TEST(Unary, SinglePrecisionIsAccurate) {
 
 TEST(Binary, ForwardAndGradientInEveryLayout) {
   for (const BinaryCase& c : binary_cases()) {
-    for (DType dtype : kFloatingDTypes) {
+    for (DType dtype : floating_dtypes()) {
       for (Layout layout : kInputLayouts) {
         const Dims sizes = {3, 4, 2, 5};
         const bool input_only = layout == Layout::same_rows || layout == Layout::same_columns;
@@ -328,7 +328,7 @@ TEST(Compare, WithANumber) {
 }
 
 TEST(Pointwise, BitsDoNotDependOnThreadsAndInPlaceWorks) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     const int64_t n = every_combination() ? 100003 : 10003;
     Array x(dtype, {n}), first(dtype, {n});
     x.random(1);

@@ -146,7 +146,7 @@ TEST(AllHalves, ComparisonsAreExact) {
 TEST(AllHalves, CastsAreExact) {
   for (DType from : kHalves) {
     Array x = halves(from);
-    for (DType to : kFloatingDTypes) {
+    for (DType to : floating_dtypes()) {
       Array y(to, {count()}), back(from, {count()});
       copy({.x = x.view(), .y = y.view()});
       copy({.x = y.view(), .y = back.view()});

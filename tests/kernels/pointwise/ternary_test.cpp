@@ -107,7 +107,7 @@ TEST(Ternary, Broadcasts) {
 }
 
 TEST(Ternary, LerpInEveryLayout) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Dims& sizes : test_shapes()) {
       for (Layout layout : kInputLayouts) {
         if (left_out(dtype, sizes, layout)) {

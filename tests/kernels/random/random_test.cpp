@@ -61,7 +61,7 @@ Moments moments(const Array& x) {
 
 TEST(Random, Statistics) {
   constexpr int64_t kCount = 200000;
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     Array x(dtype, {kCount});
     const double slack = 4 / std::sqrt(double(kCount)) + epsilon(dtype);
     fill_normal({.y = x.view(), .mean = 0, .std = 1, .seed = 1, .offset = 0});
@@ -83,7 +83,7 @@ TEST(Random, Statistics) {
 }
 
 TEST(Random, LayoutAndThreadsDoNotMatter) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const Dims& sizes : {Dims{}, Dims{0, 2}, Dims{4, 9, 6, 50}, Dims{30000}}) {
       Array base(dtype, sizes), x(dtype, sizes), dropped(dtype, sizes);
       x.random(1);

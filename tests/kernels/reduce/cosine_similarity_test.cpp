@@ -15,7 +15,7 @@ struct Case {
 };
 
 void check_case(const Case& c) {
-  const DType stat = compute_dtype(c.dtype);
+  const DType compute = compute_dtype(c.dtype);
   const auto count = static_cast<size_t>(element_count(c.sizes));
   Dims kept;
   size_t outer = 1, inner = 1;
@@ -30,8 +30,8 @@ void check_case(const Case& c) {
                               c.layout.order, c.layout.gap);
   StridedArray b = make_array(c.dtype, c.sizes, random_values(count, 2, 0, c.scale2));
   StridedArray da(c.dtype, c.sizes), db(c.dtype, c.sizes, c.layout.order, c.layout.gap);
-  StridedArray y(stat, kept), inverse1(stat, kept), inverse2(stat, kept);
-  StridedArray dy = make_array(stat, kept, random_values(lines, 3));
+  StridedArray y(compute, kept), inverse1(compute, kept), inverse2(compute, kept);
+  StridedArray dy = make_array(compute, kept, random_values(lines, 3));
   cosine_similarity_forward({.x1 = a.view(),
                              .x2 = b.view(),
                              .y = y.view(),
@@ -71,13 +71,13 @@ void check_case(const Case& c) {
   const std::string what = to_string(c.sizes) + " dim " + std::to_string(c.dim) + " " +
                            c.layout.name + " eps " + std::to_string(c.eps);
   const double units = 8 + std::sqrt(static_cast<double>(length)) / 4;
-  expect_close(y, stat, want, units, what, 1);
+  expect_close(y, compute, want, units, what, 1);
   expect_close(da, c.dtype, want_da, units, what + " d x1", 1 / c.scale1);
   expect_close(db, c.dtype, want_db, units, what + " d x2", 1 / c.scale2);
 }
 
 TEST(CosineSimilarity, MatchesReference) {
-  for (const DType dtype : kFloatingDTypes) {
+  for (const DType dtype : floating_dtypes()) {
     for (const Layout& layout : image_layouts()) {
       for (int dim = 0; dim < 4; ++dim) {
         check_case({dtype, {3, 5, 4, 7}, dim, 1e-8, layout});

@@ -64,7 +64,7 @@ TEST(ReduceRange, SquaresDoNotLeaveTheRange) {
 
 // aux is how many elements are NaN: the gradient of max and min is shared among them.
 TEST(ReduceRange, NaNIsEqualToNaN) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (const auto& [sizes, y_sizes] : kWays) {
       Array x(dtype, sizes), y(dtype, y_sizes), aux(compute_dtype(dtype), y_sizes);
       x.random(3);
@@ -89,7 +89,7 @@ TEST(ReduceRange, NaNIsEqualToNaN) {
 }
 
 TEST(ReduceRange, GradientOfNaN) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     const DType wide = compute_dtype(dtype);
     Array x(dtype, {2, 40}), dx(dtype, {2, 40}), a(wide, {2, 1}), b(wide, {2, 1});
     x.random(1);

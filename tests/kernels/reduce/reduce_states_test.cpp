@@ -71,7 +71,7 @@ TEST(ReduceStates, EverySubsetOfDimensionsAndLayout) {
       }
       int turn = mask;
       for (Reduce op : kOps) {
-        for (DType dtype : kFloatingDTypes) {
+        for (DType dtype : floating_dtypes()) {
           for (Layout layout : kInputLayouts) {
             if (every_combination() || turn++ % 41 == 0) {
               check({op, dtype, sizes, y_sizes, layout});
@@ -187,7 +187,7 @@ TEST(ReduceBackward, EveryFormulaLayoutAndDtype) {
       {{5, 24}, {5, 1}}, {{24, 5}, {1, 5}}, {{3, 4, 7}, {3, 1, 7}}, {{31}, {1}}, {{}, {}}};
   int turn = 0;
   for (const auto& [sizes, y_sizes] : shapes) {
-    for (DType dtype : kFloatingDTypes) {
+    for (DType dtype : floating_dtypes()) {
       for (Layout layout : kOutputLayouts) {
         for (int op = 0; op <= static_cast<int>(ReduceSlope::quotient); ++op) {
           if (!every_combination() && turn++ % 5 != 0) {

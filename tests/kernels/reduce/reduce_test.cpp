@@ -79,7 +79,7 @@ TEST(Reduce, EverySubsetOfDimensionsAndLayout) {
       }
       for (Layout layout : kInputLayouts) {
         for (Reduce op : ops) {
-          for (DType dtype : kFloatingDTypes) {
+          for (DType dtype : floating_dtypes()) {
             if (every_combination() || op == Reduce::mean || dtype == DType::f32) {
               check_reduce(op, dtype, sizes, y_sizes, layout, Layout::step2);
             }
@@ -98,7 +98,7 @@ TEST(Reduce, LargeShapesInChunks) {
       {{8, 16, 40, 41}, {1, 16, 1, 1}}, {{70000, 3}, {70000, 1}}, {{70000, 3}, {1, 3}},
       {{50, 700, 5}, {50, 1, 5}},       {{4, 70001}, {4, 1}}};
   for (const auto& [sizes, y_sizes] : shapes) {
-    for (DType dtype : kFloatingDTypes) {
+    for (DType dtype : floating_dtypes()) {
       if (!every_combination() && dtype != DType::f32 && dtype != DType::f16) {
         continue;
       }

@@ -161,7 +161,7 @@ struct Problem {
 constexpr RnnCell kCells[] = {RnnCell::tanh, RnnCell::relu, RnnCell::lstm, RnnCell::gru};
 
 TEST(RnnCell, MatchesFormulasForAllSizesAndDTypes) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (RnnCell cell : kCells) {
       for (const Dims& sizes : {Dims{1, 1}, {3, 7}, {5, 33}, {2, 300}}) {
         const std::string what = text("cell ", static_cast<int>(cell), " ", sizes);

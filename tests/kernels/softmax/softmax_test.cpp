@@ -74,7 +74,7 @@ void check_case(DType dtype, const Dims& sizes, int dim, bool log, const Layout&
 }
 
 TEST(Softmax, MatchesReferenceForAllDimsLayoutsAndDTypes) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (bool log : {false, true}) {
       for (const Layout& layout : image_layouts()) {
         for (int dim = 0; dim < 4; ++dim) {
@@ -86,7 +86,7 @@ TEST(Softmax, MatchesReferenceForAllDimsLayoutsAndDTypes) {
 }
 
 TEST(Softmax, MatchesReferenceForAllLengthsOfRows) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t cols : {1, 2, 15, 16, 17, 33, 1003}) {
       for (bool log : {false, true}) {
         check_case(dtype, {3, cols}, 1, log, {"row-major", {}, 0});
@@ -100,7 +100,7 @@ TEST(Softmax, MatchesReferenceForAllLengthsOfRows) {
 // Rows near the sizes where a device changes from part of a warp to warps to blocks, and from one
 // read to two.
 TEST(Softmax, MatchesReferenceAroundTeamSizes) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t cols : {8, 9, 31, 255, 256, 257, 1025, 2048, 8192, 8193}) {
       for (bool log : {false, true}) {
         check_case(dtype, {2, cols}, 1, log, {"row-major", {}, 0});
@@ -113,7 +113,7 @@ TEST(Softmax, MatchesReferenceAroundTeamSizes) {
 }
 
 TEST(Softmax, MemoryMayBeginAnywhere) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t cols : {16, 8200}) {
       const size_t count = static_cast<size_t>(2 * cols);
       StridedArray x = make_array(dtype, {2 * cols + 1}, random_values(count + 1, 5));
@@ -184,7 +184,7 @@ TEST(Softmax, ExponentialIsAccurateOverItsWholeRange) {
 }
 
 TEST(Softmax, OutputMayBeTheInput) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     StridedArray x = make_array(dtype, {5, 37}, random_values(185, 3));
     StridedArray y(dtype, {5, 37});
     for (bool log : {false, true}) {

@@ -114,7 +114,7 @@ std::vector<double> gradient(const std::vector<double>& x_, DType dtype) {
 }
 
 TEST(Cumprod, ZerosHaveTheExactGradient) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     EXPECT_EQ(gradient({2, 3, 4}, dtype), (std::vector<double>{16, 10, 6}));
     EXPECT_EQ(gradient({2, 0, 4}, dtype), (std::vector<double>{1, 10, 0}));
     EXPECT_EQ(gradient({0, 3, 0, 5}, dtype), (std::vector<double>{4, 0, 0, 0}));
@@ -146,7 +146,7 @@ TEST(Cumprod, NanGoesOnAndIntegersWrap) {
   cumprod_forward({x.view(), y.view(), 0});
   EXPECT_EQ(y[0], 0);
   EXPECT_TRUE(std::isnan(y[1]) && std::isnan(y[3]));
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (double dx : gradient({1, std::numeric_limits<double>::quiet_NaN(), 2}, dtype)) {
       EXPECT_TRUE(std::isnan(dx)) << to_string(dtype);
     }

@@ -119,7 +119,7 @@ TEST(Sort, LinesAroundTilesAndRuns) {
 }
 
 TEST(Sort, NanIsLargestAndZerosAreEqual) {
-  for (DType dtype : kFloatingDTypes) {
+  for (DType dtype : floating_dtypes()) {
     for (int64_t n : {9, 2500}) {
       Array x(dtype, {n});
       const double special[] = {NAN, 0, -0.0, INFINITY, -INFINITY, -NAN, 1, -1};

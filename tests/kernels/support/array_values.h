@@ -13,8 +13,6 @@ namespace binade::kernels {
 
 using Values = std::vector<double>;
 
-inline constexpr DType kFloatingDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
-
 struct Layout {
   const char* name;
   std::vector<int> order;

@@ -139,6 +139,4 @@ inline std::string describe(DType dtype, const Dims& sizes, Layout layout) {
   return text(dtype, " ", sizes, " layout ", static_cast<int>(layout));
 }
 
-inline constexpr DType kFloatingDTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16};
-
 }  // namespace binade::kernels

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 namespace binade::kernels {
 
@@ -27,6 +28,20 @@ inline bool memory_on_device() {
 
 // True if tests have time for every combination: host execution of kernels is slow.
 inline bool every_combination() { return test_device().is_cpu(); }
+
+// The floating dtypes that tests go through: where BINADE_TEST_F16 is 0 without f16, whose kernels
+// are those of bf16 but for the conversions. Runs under sanitizers are slow.
+inline const std::vector<DType>& floating_dtypes() {
+  static const std::vector<DType> dtypes = [] {
+    std::vector<DType> all{DType::f64, DType::f32, DType::bf16, DType::f16};
+    const char* f16 = std::getenv("BINADE_TEST_F16");
+    if (f16 && f16 == std::string("0")) {
+      all.pop_back();
+    }
+    return all;
+  }();
+  return dtypes;
+}
 
 inline View on_test_device(View view) {
   view.device = test_device();
