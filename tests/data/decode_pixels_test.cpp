@@ -1,9 +1,11 @@
 // The pixels of PNG, PNM, BMP and TGA files made here byte by byte, their limits and their faults.
 #include <binade/data/decode.h>
 #include <binade/data/encode.h>
+#include <sys/resource.h>
 #include <zlib.h>
 
 #include "tests/data/test_files.h"
+#include "tests/support/child_process.h"
 
 namespace binade::data {
 namespace {
@@ -102,6 +104,28 @@ TEST(DecodePixels, ratio_and_time_are_limited) {
     EXPECT_EQ(error_of([&] { decode(file, {.limits = {.max_seconds = 60}}); }), "none");
     EXPECT_ERROR(decode(file, {.limits = {.max_seconds = 0}}), "DecodeLimits::max_seconds");
   }
+}
+
+// A file that is refused costs no memory: the size in its header is compared before any is taken.
+TEST(DecodePixels, refused_files_take_no_memory) {
+  const std::vector<uint8_t> bomb =
+      png_of({.width = 9000, .height = 9000, .rows = std::vector<uint8_t>(5'000'000)});
+  ASSERT_LT(bomb.size(), 20'000u);
+  EXPECT_TRUE(testing::run_child([&] {
+    const auto peak = [] {
+      rusage usage;
+      ::getrusage(RUSAGE_SELF, &usage);
+      return usage.ru_maxrss;  // KiB
+    };
+    const long before = peak();
+    for (const DecodeLimits& limits :
+         {DecodeLimits{}, DecodeLimits{.max_pixels = 1'000'000}, DecodeLimits{.max_side = 8000}}) {
+      if (error_of([&] { decode(bomb, {.channels = 3, .limits = limits}); }) == "none") {
+        ::_exit(2);
+      }
+    }
+    ::_exit(peak() - before <= 16 * 1024 ? 0 : 1);
+  }));
 }
 
 // Values computed by hand from the PNG specification.

@@ -159,6 +159,9 @@ TEST(LoaderFaults, two_threads_at_once_are_an_error) {
 
 // A forked child has none of the parent's threads.
 TEST(LoaderFaults, a_forked_child_gets_an_error_or_its_own_loader) {
+  if (!testing::kChildMayStartThreads) {
+    GTEST_SKIP() << "skipped: ThreadSanitizer allows no threads after fork()";
+  }
   const FakeDataset dataset(64);
   Loader used(dataset, {.batch = 8, .workers = 2, .shuffle = false});
   Loader unused(dataset, {.batch = 8, .workers = 2, .shuffle = false});

@@ -137,6 +137,9 @@ TEST(ParallelFor, CallersOnSeveralThreads) {
 
 // The threads of the pool are the parent's: the child starts its own.
 TEST(ParallelFor, AForkedChildHasThreads) {
+  if (!testing::kChildMayStartThreads) {
+    GTEST_SKIP() << "skipped: ThreadSanitizer allows no threads after fork()";
+  }
   const Threads four(4);
   const auto count = [&] {
     std::set<std::thread::id> ids;
