@@ -51,6 +51,9 @@ class FaultyFileSystem : public FileSystem {
   int rename(const std::string& from, const std::string& to) override {
     return call([&] { return files_.rename(from, to); });
   }
+  int rename_new(const std::string& from, const std::string& to) override {
+    return call([&] { return files_.rename_new(from, to); });
+  }
   int remove_file(const std::string& path) override {
     return call([&] { return files_.remove_file(path); });
   }
@@ -67,6 +70,8 @@ class FaultyFileSystem : public FileSystem {
     return files_.list(path, entries);
   }
   int64_t free_bytes(const std::string& path) override { return files_.free_bytes(path); }
+  int64_t modified(const std::string& path) override { return files_.modified(path); }
+  int touch(const std::string& path) override { return files_.touch(path); }
 
  private:
   template <class Call>
