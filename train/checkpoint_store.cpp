@@ -30,12 +30,18 @@ std::optional<int64_t> step_of(std::string_view name) {
   return step >= 0 && step_name(step) == name ? std::optional(step) : std::nullopt;
 }
 
-// The name without `suffix` if that leaves the name of a checkpoint, else empty.
+// CHECKPOINT of the name CHECKPOINT.X<suffix>, where X are the 16 digits of unpredictable_name()
+// (earlier versions wrote none), else empty.
 std::string checkpoint_of(std::string_view name, std::string_view suffix) {
   if (!name.ends_with(suffix)) {
     return "";
   }
   name.remove_suffix(suffix.size());
+  const size_t digits = name.size() - std::min<size_t>(name.size(), 16);
+  if (digits > 1 && name[digits - 1] == '.' &&
+      name.find_first_not_of("0123456789abcdef", digits) == std::string_view::npos) {
+    name = name.substr(0, digits - 1);
+  }
   return name == kBest || step_of(name) ? std::string(name) : "";
 }
 
@@ -53,18 +59,47 @@ Checkpoint checkpoint_from(const std::string& path, const Manifest& manifest) {
   return checkpoint;
 }
 
-// Removes a directory with files and links, but not one that has directories.
-void remove_flat_directory(const std::string& parent, const std::string& name, FileSystem& files) {
-  const std::string path = parent + "/" + name;
-  const std::vector<DirectoryEntry> entries = list_directory(path, files);
-  for (const DirectoryEntry& entry : entries) {
-    check(!entry.is_directory, path,
-          ": not removed, it has a directory that is not ours: ", entry.name);
-  }
-  for (const DirectoryEntry& entry : entries) {
-    remove_path(entry, path, files);
-  }
-  remove_path({name, true, false}, parent, files);
+// True if an error of reading a checkpoint says what is wrong with its files, and not with the
+// machine or with the rights of this user.
+bool is_damage(const Error& error) {
+  const auto* file = dynamic_cast<const FileError*>(&error);
+  const bool passing = dynamic_cast<const OutOfMemory*>(&error) != nullptr ||
+                       dynamic_cast<const NewerCheckpoint*>(&error) != nullptr;
+  constexpr int kOfFiles[] = {ENOENT, ENOTDIR, EISDIR, ELOOP, EINVAL, EIO, ENODATA};
+  return !passing && (!file || std::find(std::begin(kOfFiles), std::end(kOfFiles), file->code()) !=
+                                   std::end(kOfFiles));
+}
+
+// The files of a directory that the store wrote: what its manifest and its list of files name.
+std::set<std::string> own_names(const std::string& path, FileSystem& files) {
+  std::set<std::string> names;
+  const auto add = [&](const char* name, const auto& read) {
+    try {
+      read();
+      names.insert(name);
+    } catch (const Error& error) {
+      if (!is_damage(error)) {
+        throw;
+      }
+    }
+  };
+  add(kManifestName, [&] {
+    for (const auto& [name, record] : read_manifest(path, files).files) {
+      names.insert(name);
+    }
+  });
+  add(kListName, [&] { names.merge(read_list(path, files)); });
+  return names;
+}
+
+// The first entry of a directory that the store did not write; empty if there is none.
+std::string first_foreign(const std::vector<DirectoryEntry>& entries, const std::string& path,
+                          FileSystem& files) {
+  const std::set<std::string> own = own_names(path, files);
+  const auto found = std::find_if(entries.begin(), entries.end(), [&](const DirectoryEntry& entry) {
+    return !entry.is_file || !own.contains(entry.name);
+  });
+  return found == entries.end() ? "" : found->name;
 }
 
 }  // namespace
@@ -72,6 +107,18 @@ void remove_flat_directory(const std::string& parent, const std::string& name, F
 std::string Checkpoint::file(const std::string& name) const {
   check(files.contains(name), path, ": the checkpoint has no file ", name);
   return path + "/" + name;
+}
+
+CheckpointStore::CheckpointStore(const std::string& directory, int keep)
+    : CheckpointStore(directory, keep, [&] {
+        make_directories(directory);
+        return file_system_below(directory);
+      }()) {}
+
+CheckpointStore::CheckpointStore(const std::string& directory, int keep,
+                                 std::unique_ptr<FileSystem> files)
+    : CheckpointStore(directory, keep, *files) {
+  own_files_ = std::move(files);
 }
 
 CheckpointStore::CheckpointStore(const std::string& directory, int keep, FileSystem& files)
@@ -84,9 +131,9 @@ CheckpointStore::CheckpointStore(const std::string& directory, int keep, FileSys
 
 Checkpoint CheckpointStore::save(int64_t step, std::span<const CheckpointFile> files,
                                  const std::map<std::string, std::string>& fields) {
-  check(step >= 0, path_, ": got step ", step, ", expected none below 0");
+  const std::lock_guard lock(mutex_);
+  check(step >= 0 && step <= kMaxStep, path_, ": got step ", step, ", expected 0 to ", kMaxStep);
   Checkpoint saved = save_as(step_name(step), step, files, fields);
-  good_.insert(step);
   try {
     delete_old(step);
   } catch (const Error& error) {
@@ -97,35 +144,92 @@ Checkpoint CheckpointStore::save(int64_t step, std::span<const CheckpointFile> f
 
 Checkpoint CheckpointStore::save_best(int64_t step, std::span<const CheckpointFile> files,
                                       const std::map<std::string, std::string>& fields) {
-  check(step >= 0, path_, ": got step ", step, ", expected none below 0");
+  const std::lock_guard lock(mutex_);
+  check(step >= 0 && step <= kMaxStep, path_, ": got step ", step, ", expected 0 to ", kMaxStep);
   return save_as(kBest, step, files, fields);
 }
 
+// Nothing is changed before a good one is found.
 std::optional<Checkpoint> CheckpointStore::newest_verified() {
-  std::vector<int64_t> candidates = steps();
-  for (; !candidates.empty(); candidates.pop_back()) {
-    const int64_t step = candidates.back();
-    try {
-      Checkpoint checkpoint = verify(path_ + "/" + step_name(step));
-      good_.insert(step);
-      pinned_.insert(step);
-      return checkpoint;
-    } catch (const Error& error) {
-      good_.erase(step);
-      warn(text("checkpoint ", step_name(step), " is skipped: ", error.what()));
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, std::string> damaged;  // name -> reason
+  std::optional<Checkpoint> found = newest_good(damaged);
+  if (!found && !damaged.empty()) {
+    std::string all;
+    for (const auto& [name, reason] : damaged) {
+      all += text(all.empty() ? "" : "; ", name, ": ", reason);
+    }
+    fail(path_, ": got no checkpoint that can be read, expected one at least (", all,
+         "); nothing was changed: mend one, begin anew with overwrite (--overwrite), which keeps "
+         "all of this as RUN.replaced-N, or give another run directory");
+  }
+  for (const auto& [name, reason] : damaged) {
+    set_aside(name, reason);
+  }
+  if (found) {
+    const std::string name = found->path.substr(path_.size() + 1);
+    good_.insert(name);
+    if (const std::optional<int64_t> step = step_of(name)) {
+      pinned_.insert(*step);
     }
   }
-  return std::nullopt;
+  return found;
+}
+
+// Notes the damaged ones that are newer than the one it returns.
+std::optional<Checkpoint> CheckpointStore::newest_good(
+    std::map<std::string, std::string>& damaged) {
+  const auto good = [&](const std::string& name) -> std::optional<Checkpoint> {
+    try {
+      return verify(path_ + "/" + name);
+    } catch (const Error& error) {
+      if (!is_damage(error)) {
+        throw;
+      }
+      good_.erase(name);
+      damaged[name] = error.what();
+      return std::nullopt;
+    }
+  };
+  std::optional<Checkpoint> found;
+  const std::vector<int64_t> all = steps();
+  for (auto step = all.rbegin(); step != all.rend() && !found; ++step) {
+    found = good(step_name(*step));
+  }
+  if (has_directory(entries(), kBest) && (!found || step_of_best() > found->step)) {
+    if (const std::optional<Checkpoint> best = good(kBest)) {
+      found = best;
+    }
+  }
+  return found;
+}
+
+// -1 if its manifest cannot be read.
+int64_t CheckpointStore::step_of_best() const {
+  try {
+    return read_manifest(path_ + "/" + kBest, files_).step;
+  } catch (const Error& error) {
+    if (!is_damage(error)) {
+      throw;
+    }
+    return -1;
+  }
 }
 
 std::optional<Checkpoint> CheckpointStore::best_verified() {
-  if (!has_directory(list_directory(path_, files_), kBest)) {
+  const std::lock_guard lock(mutex_);
+  if (!has_directory(entries(), kBest)) {
     return std::nullopt;
   }
   try {
-    return verify(path_ + "/" + kBest);
+    Checkpoint best = verify(path_ + "/" + kBest);
+    good_.insert(kBest);
+    return best;
   } catch (const Error& error) {
-    warn(text("checkpoint ", kBest, " is skipped: ", error.what()));
+    if (!is_damage(error)) {
+      throw;
+    }
+    set_aside(kBest, error.what());
     return std::nullopt;
   }
 }
@@ -143,7 +247,7 @@ Checkpoint CheckpointStore::verify(const std::string& path) const {
 
 std::vector<int64_t> CheckpointStore::steps() const {
   std::vector<int64_t> steps;
-  for (const DirectoryEntry& entry : list_directory(path_, files_)) {
+  for (const DirectoryEntry& entry : entries()) {
     const std::optional<int64_t> step = step_of(entry.name);
     if (entry.is_directory && step) {
       steps.push_back(*step);
@@ -153,13 +257,22 @@ std::vector<int64_t> CheckpointStore::steps() const {
   return steps;
 }
 
-std::vector<std::string> CheckpointStore::take_warnings() { return std::exchange(warnings_, {}); }
+std::vector<std::string> CheckpointStore::take_warnings() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(warnings_, {});
+}
+
+std::vector<DirectoryEntry> CheckpointStore::entries() const {
+  return list_directory(path_, files_);
+}
 
 void CheckpointStore::warn(const std::string& warning) {
   if (warned_.insert(warning).second) {
     warnings_.push_back(warning);
   }
 }
+
+// saving ------------------------------------------------------------------------------------------
 
 Checkpoint CheckpointStore::save_as(const std::string& name, int64_t step,
                                     std::span<const CheckpointFile> files,
@@ -171,9 +284,12 @@ Checkpoint CheckpointStore::save_as(const std::string& name, int64_t step,
   }
   recover();
   check_space(files);
+  make_way(name);
+  const std::string temporary = text(name, ".", unpredictable_name(), kTemporary);
   try {
-    const Manifest manifest = write_files(name + std::string(kTemporary), step, files, fields);
-    put_in_place(name);
+    const Manifest manifest = write_files(path_ + "/" + temporary, step, files, fields);
+    put_in_place(temporary, name);
+    good_.insert(name);
     return checkpoint_from(path_ + "/" + name, manifest);
   } catch (...) {
     try {
@@ -185,22 +301,32 @@ Checkpoint CheckpointStore::save_as(const std::string& name, int64_t step,
   }
 }
 
-Manifest CheckpointStore::write_files(const std::string& directory, int64_t step,
+// The list of files is there, and on disk, before the first of them, and goes when the manifest is
+// there: at every moment one of the two says which files are the store's.
+Manifest CheckpointStore::write_files(const std::string& path, int64_t step,
                                       std::span<const CheckpointFile> files,
                                       const std::map<std::string, std::string>& fields) {
-  const std::string path = path_ + "/" + directory;
-  make_directories(path, files_);
-  Manifest manifest{step, fields, {}};
-  for (const CheckpointFile& file : files) {
-    OutputFile out(path + "/" + file.name, files_);
-    file.write(out);
-    manifest.files[file.name] = {out.size(), out.checksum()};
+  check(make_new_directory(path, files_), path, ": the name is taken, expected a free one");
+  Manifest manifest{.step = step, .fields = fields, .files = {}, .features = {}};
+  const auto write = [&](const std::string& name, const auto& write_bytes) {
+    OutputFile out(path + "/" + name, files_);
+    write_bytes(out);
+    const FileRecord record{out.size(), out.checksum()};
     out.finish();
+    return record;
+  };
+  std::set<std::string> names{kManifestName};
+  for (const CheckpointFile& file : files) {
+    names.insert(file.name);
   }
-  OutputFile out(path + "/" + kManifestName, files_);
-  out.write(manifest_text(manifest));
-  out.finish();
+  write(kListName, [&](OutputFile& out) { out.write(list_text(names)); });
   sync_directory(path, files_);
+  for (const CheckpointFile& file : files) {
+    manifest.files[file.name] = write(file.name, file.write);
+  }
+  write(kManifestName, [&](OutputFile& out) { out.write(manifest_text(manifest)); });
+  sync_directory(path, files_);
+  remove_path({kListName, false, true}, path, files_);
   return manifest;
 }
 
@@ -218,96 +344,164 @@ void CheckpointStore::check_space(std::span<const CheckpointFile> files) const {
   }
 }
 
-// Renames NAME.tmp to NAME. An existing NAME becomes NAME.old first, so that one of the two exists
-// at every moment.
-void CheckpointStore::put_in_place(const std::string& name) {
+// What stands where a checkpoint shall go is deleted later only if it is a good one.
+void CheckpointStore::make_way(const std::string& name) {
+  if (good_.contains(name) || !has_directory(entries(), name)) {
+    return;
+  }
+  const std::string reason = reason_against(name);
+  if (!reason.empty()) {
+    set_aside(name, reason);
+  }
+}
+
+// Renames the temporary directory to NAME. An existing NAME becomes NAME.X.old first, so that one
+// of the two exists at every moment.
+void CheckpointStore::put_in_place(const std::string& temporary, const std::string& name) {
   const std::string path = path_ + "/" + name;
-  const std::string replaced = path + std::string(kReplaced);
-  const bool replaces = has_directory(list_directory(path_, files_), name);
+  const std::string replaced = text(name, ".", unpredictable_name(), kReplaced);
+  const bool replaces = has_directory(entries(), name);
   if (replaces) {
-    rename_path(path, replaced, files_);
+    rename_path(path, path_ + "/" + replaced, files_);
     sync_directory(path_, files_);
   }
-  rename_path(path + std::string(kTemporary), path, files_);
+  rename_path(path_ + "/" + temporary, path, files_);
   sync_directory(path_, files_);
   if (replaces) {
     try {
-      remove_flat_directory(path_, name + std::string(kReplaced), files_);
+      remove_own(replaced);
     } catch (const Error& error) {
       warn(error.what());
     }
   }
 }
 
-// Removes .tmp and .old directories after any interruption.
+// after interruptions -----------------------------------------------------------------------------
+
+// Removes temporary and replaced directories after any interruption.
 void CheckpointStore::recover() {
-  const std::vector<DirectoryEntry> entries = list_directory(path_, files_);
-  for (const DirectoryEntry& entry : entries) {
-    const std::string replaced = checkpoint_of(entry.name, kReplaced);
-    if (!entry.is_directory || replaced.empty()) {
-      continue;
-    }
-    if (has_directory(entries, replaced)) {
-      sync_directory(path_, files_);  // the new one must be on disk before the old one is deleted
-      remove_flat_directory(path_, entry.name, files_);
-    } else {
-      rename_path(path_ + "/" + entry.name, path_ + "/" + replaced, files_);
-      sync_directory(path_, files_);
+  const std::vector<DirectoryEntry> all = entries();
+  for (const DirectoryEntry& entry : all) {
+    const std::string name = checkpoint_of(entry.name, kReplaced);
+    if (entry.is_directory && !name.empty()) {
+      recover_replaced(entry.name, name);
     }
   }
-  for (const DirectoryEntry& entry : entries) {
+  for (const DirectoryEntry& entry : all) {
     if (entry.is_directory && !checkpoint_of(entry.name, kTemporary).empty()) {
-      remove_flat_directory(path_, entry.name, files_);
+      remove_own(entry.name);
     }
   }
 }
+
+// NAME.X.old goes if NAME is good, and takes its place if not.
+void CheckpointStore::recover_replaced(const std::string& replaced, const std::string& name) {
+  if (has_directory(entries(), name)) {
+    if (is_good(name)) {
+      sync_directory(path_, files_);  // the new one must be on disk before the old one is deleted
+      remove_own(replaced);
+      return;
+    }
+    if (!reason_against(replaced).empty()) {
+      return;  // neither can be read
+    }
+    set_aside(name, reason_against(name));
+  }
+  rename_path(path_ + "/" + replaced, path_ + "/" + name, files_);
+  sync_directory(path_, files_);
+}
+
+// Deletes a directory that has only files of the store; else warns and deletes nothing. The
+// manifest and the list go last, so that what is left after an interruption is known to be ours.
+void CheckpointStore::remove_own(const std::string& directory) {
+  const std::string path = path_ + "/" + directory;
+  std::vector<DirectoryEntry> files = list_directory(path, files_);
+  const std::string foreign = first_foreign(files, path, files_);
+  if (!foreign.empty()) {
+    warn(text(path, ": not removed, it has a file that is not ours: ", foreign));
+    return;
+  }
+  std::stable_sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
+    const auto last = [](const std::string& n) { return n == kManifestName || n == kListName; };
+    return last(a.name) < last(b.name);
+  });
+  for (const DirectoryEntry& entry : files) {
+    remove_path(entry, path, files_);
+  }
+  remove_path({directory, true, false}, path_, files_);
+}
+
+void CheckpointStore::set_aside(const std::string& name, const std::string& reason) {
+  const std::string path = path_ + "/" + name;
+  good_.erase(name);
+  const std::string aside = rename_to_free_name(path, path + ".damaged", files_);
+  sync_directory(path_, files_);
+  warn(text("checkpoint ", name, " is skipped and kept as ", aside.substr(path_.size() + 1), ": ",
+            reason));
+}
+
+// What is wrong with a directory as a checkpoint; empty: nothing.
+std::string CheckpointStore::reason_against(const std::string& name) const {
+  try {
+    verify(path_ + "/" + name);
+    return "";
+  } catch (const Error& error) {
+    if (!is_damage(error)) {
+      throw;
+    }
+    return error.what();
+  }
+}
+
+// retention ---------------------------------------------------------------------------------------
 
 void CheckpointStore::delete_old(int64_t saved_step) {
   const std::vector<int64_t> all = steps();
   int good = 0;
   for (auto step = all.rbegin(); step != all.rend(); ++step) {
+    const std::string name = step_name(*step);
     const bool may_delete = good >= keep_ && *step != saved_step && !pinned_.contains(*step);
-    if (may_delete) {
-      remove_checkpoint(*step);
-    } else if (*step == saved_step || is_good(*step)) {
-      ++good;
+    try {
+      if (may_delete) {
+        remove_checkpoint(*step);
+      } else if (is_good(name)) {
+        ++good;
+      } else {
+        check_is_ours(name);
+        set_aside(name, reason_against(name));
+      }
+    } catch (const Error& error) {
+      warn(text("old checkpoint ", name, " is not deleted: ", error.what()));
     }
   }
 }
 
-bool CheckpointStore::is_good(int64_t step) {
-  if (good_.contains(step)) {
-    return true;
+bool CheckpointStore::is_good(const std::string& name) {
+  if (!good_.contains(name) && reason_against(name).empty()) {
+    good_.insert(name);
   }
-  try {
-    verify(path_ + "/" + step_name(step));
-  } catch (const Error& error) {
-    warn(text("checkpoint ", step_name(step), " is damaged: ", error.what()));
-    return false;
-  }
-  good_.insert(step);
-  return true;
+  return good_.contains(name);
+}
+
+// Throws unless a manifest shows that the directory is a checkpoint, damaged or not.
+void CheckpointStore::check_is_ours(const std::string& name) const {
+  const Manifest manifest = read_manifest(path_ + "/" + name, files_);
+  check(step_of(name) == manifest.step, path_, "/", name, ": the manifest is of step ",
+        manifest.step);
 }
 
 // Deletes only directories whose manifest shows that they are checkpoints. The directory is first
 // renamed to .tmp, so that a crash leaves no half-deleted checkpoint.
 void CheckpointStore::remove_checkpoint(int64_t step) {
   const std::string name = step_name(step), path = path_ + "/" + name;
-  try {
-    const Manifest manifest = read_manifest(path, files_);
-    check(manifest.step == step, path, ": the manifest is of step ", manifest.step);
-    for (const DirectoryEntry& entry : list_directory(path, files_)) {
-      check(entry.is_file && (entry.name == kManifestName || manifest.files.contains(entry.name)),
-            path, ": it has a file that is not ours: ", entry.name);
-    }
-    const std::string temporary = name + std::string(kTemporary);
-    rename_path(path, path_ + "/" + temporary, files_);
-    sync_directory(path_, files_);
-    good_.erase(step);
-    remove_flat_directory(path_, temporary, files_);
-  } catch (const Error& error) {
-    warn(text("old checkpoint ", name, " is not deleted: ", error.what()));
-  }
+  check_is_ours(name);
+  const std::string foreign = first_foreign(list_directory(path, files_), path, files_);
+  check(foreign.empty(), path, ": it has a file that is not ours: ", foreign);
+  const std::string temporary = text(name, ".", unpredictable_name(), kTemporary);
+  rename_path(path, path_ + "/" + temporary, files_);
+  sync_directory(path_, files_);
+  good_.erase(name);
+  remove_own(temporary);
 }
 
 }  // namespace binade::train

@@ -1,3 +1,4 @@
+#include <binade/train/checkpoint_manifest_internal.h>
 #include <binade/train/checkpoint_store.h>
 
 #include <gtest/gtest.h>
@@ -128,7 +129,8 @@ TEST(CheckpointStore, ADamagedCheckpointDoesNotCountAsKept) {
   }
   CheckpointStore store(directory.path());
   save(store, 3);
-  EXPECT_EQ(store.steps(), (std::vector<int64_t>{1, 2, 3}));  // 1 and 3 are the two good ones
+  EXPECT_EQ(store.steps(), (std::vector<int64_t>{1, 3}));  // the two good ones
+  EXPECT_EQ(contents(store.path() + "/step-00000002.damaged/model.safetensors"), "damaged");
   save(store, 4);
   EXPECT_EQ(store.steps(), (std::vector<int64_t>{3, 4}));
 }
@@ -200,7 +202,7 @@ TEST(CheckpointStore, NeverDeletesWhatIsNotItsOwn) {
   EXPECT_EQ(contents(directory / "elsewhere/precious"), "p");
   EXPECT_EQ(contents(path + "/step-00000012/notes.txt"), "of the user");
   EXPECT_EQ(store.steps(), (std::vector<int64_t>{1, 12, 14, 15}));
-  EXPECT_EQ(store.take_warnings().size(), 3u);  // 1 is damaged, 1 and 12 are not deleted
+  EXPECT_EQ(store.take_warnings().size(), 2u);  // 1 and 12 are not deleted
 }
 
 TEST(CheckpointStore, RemovesWhatAnInterruptedSaveLeft) {
@@ -210,10 +212,15 @@ TEST(CheckpointStore, RemovesWhatAnInterruptedSaveLeft) {
     CheckpointStore store(directory.path());
     save(store, 1);
   }
-  make_directories(path + "/step-00000002.tmp");
-  write_file_durably(path + "/step-00000002.tmp/model.safetensors", "half");
-  make_directories(path + "/best.tmp");
-  rename_path(path + "/step-00000001", path + "/step-00000001.old");  // was being replaced
+  const std::string list = list_text({"manifest.json", "model.safetensors"});
+  const std::string begun = path + "/step-00000002.0123456789abcdef.tmp";
+  make_directories(begun);
+  write_file_durably(begun + "/files.json", list);
+  write_file_durably(begun + "/model.safetensors", "half");
+  make_directories(path + "/step-00000003.0123456789abcdef.tmp");
+  write_file_durably(path + "/step-00000003.0123456789abcdef.tmp/files.json", list.substr(0, 20));
+  make_directories(path + "/best.0123456789abcdef.tmp");
+  rename_path(path + "/step-00000001", path + "/step-00000001.0123456789abcdef.old");
   CheckpointStore store(directory.path());
   EXPECT_EQ(names_in(path), Names{"step-00000001"});
   EXPECT_EQ(store.newest_verified()->step, 1);
