@@ -53,6 +53,12 @@ int64_t count(const Fields& fields, const std::string& name, int64_t low = 0) {
   return number<int64_t>(fields, name, low, kMostCounted);
 }
 
+Generator random_of(const Fields& fields) {
+  constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
+  return {number<uint64_t>(fields, "random_seed", 0, kAny),
+          number<uint64_t>(fields, "random_offset", 0, kAny)};
+}
+
 void add_scalars(Fields& fields, const std::string& prefix, const optim::NamedScalars& scalars) {
   for (const auto& [name, value] : scalars) {
     fields[prefix + name] = shortest(value);
@@ -114,6 +120,17 @@ std::vector<CheckpointFile> files(const NamedTensors& model, const NamedTensors&
 
 }  // namespace
 
+NamedTensors copies(const NamedTensors& tensors) {
+  NoGradGuard guard;
+  NamedTensors out;
+  for (const auto& [name, tensor] : tensors) {
+    Tensor copy = empty_like(tensor);
+    copy.copy_(tensor.detach());
+    out.emplace_back(name, std::move(copy));
+  }
+  return out;
+}
+
 RunCheckpoints::RunCheckpoints(const TrainingParts& parts, const TrainerOptions& options,
                                const Ranks& ranks, const RunDirectory* directory)
     : parts_(parts), options_(options), ranks_(ranks), directory_(directory) {
@@ -159,11 +176,13 @@ RunCheckpoints::Fields RunCheckpoints::fields(const RunState& state) const {
   return fields;
 }
 
-void RunCheckpoints::read_fields(const Fields& fields, RunState& state) {
+// Throws before anything is changed.
+RunState RunCheckpoints::parse(const Fields& fields) const {
+  RunState state;
   state.epoch = count(fields, "epoch");
   state.batch = count(fields, "batch");
   state.steps = count(fields, "steps");
-  state.applied_before = parts_.optimizer.step_count() - state.steps + count(fields, "skipped");
+  state.applied_before = count(fields, "skipped") - state.steps;  // step_count() is added later
   state.loss = RunningLoss(real(fields, "loss_sum") / ranks_.count());
   state.samples = count(fields, "samples");
   state.global_batch = fields.contains("global_batch") ? count(fields, "global_batch") : 0;
@@ -171,12 +190,39 @@ void RunCheckpoints::read_fields(const Fields& fields, RunState& state) {
   state.best_epoch = count(fields, "best_epoch", -1);
   state.bad_epochs = count(fields, "bad_epochs");
   state.finished = count(fields, "finished") != 0;
-  constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
-  generator() = {number<uint64_t>(fields, "random_seed", 0, kAny),
-                 number<uint64_t>(fields, "random_offset", 0, kAny)};
-  if (parts_.scaler) {
-    parts_.scaler->load_state(scalars_of(fields, "scaler."));
+  (void)random_of(fields);
+  if (parts_.schedule) {
+    (void)count(fields, "schedule_step");
   }
+  if (parts_.plateau) {
+    (void)count(fields, "plateau.bad_looks");
+    (void)count(fields, "plateau.cooldown");
+  }
+  for (const char* prefix : {"optimizer.", "scaler.", "plateau."}) {
+    (void)scalars_of(fields, prefix);
+  }
+  return state;
+}
+
+// Loads a checkpoint into the parts, or changes none of them (but full precision stays).
+void RunCheckpoints::load(const Fields& fields, const NamedTensors& model,
+                          const NamedTensors& optimizer) {
+  const auto scaler_before = parts_.scaler ? parts_.scaler->state_scalars() : optim::NamedScalars();
+  const NamedTensors model_before = copies(parts_.model.state());
+  try {
+    if (parts_.scaler) {
+      parts_.scaler->load_state(scalars_of(fields, "scaler."));
+    }
+    parts_.model.load_state(model);
+    parts_.optimizer.load_state(optimizer, scalars_of(fields, "optimizer."));
+  } catch (...) {
+    parts_.model.load_state(model_before);
+    if (parts_.scaler) {
+      parts_.scaler->load_state(scaler_before);
+    }
+    throw;
+  }
+  generator() = random_of(fields);
   if (parts_.schedule) {
     parts_.schedule->set_step(count(fields, "schedule_step"));
   }
@@ -296,7 +342,6 @@ void RunCheckpoints::read_best(Resumed& all) const {
 
 bool RunCheckpoints::resume(RunState& state, NamedTensors& best,
                             const std::function<void()>& to_full_precision) {
-  // Loads that can fail come first; each of them changes all of its tensors or none.
   Resumed all;
   ranks_.on_root([&] {
     if (store_) {
@@ -307,13 +352,15 @@ bool RunCheckpoints::resume(RunState& state, NamedTensors& best,
   if (all.fields.empty()) {
     return false;
   }
+  RunState resumed = parse(all.fields);
   const NamedTensors model = ranks_.share(all.model), optimizer = ranks_.share(all.optimizer);
   if (all.fields.contains("full_precision")) {
     to_full_precision();
+    resumed.full_precision = true;
   }
-  parts_.model.load_state(model);
-  parts_.optimizer.load_state(optimizer, scalars_of(all.fields, "optimizer."));
-  read_fields(all.fields, state);
+  load(all.fields, model, optimizer);
+  resumed.applied_before += parts_.optimizer.step_count();
+  state = resumed;
   best = ranks_.share(all.best);
   return true;
 }

@@ -12,6 +12,8 @@ namespace binade::train {
 
 class RunDirectory;
 
+NamedTensors copies(const NamedTensors& tensors);
+
 class RunCheckpoints {
  public:
   using Fields = std::map<std::string, std::string>;
@@ -40,7 +42,8 @@ class RunCheckpoints {
   bool may_save(const char* what, const NamedTensors& model, const NamedTensors& optimizer) const;
   void show_warnings() const;
   Fields fields(const RunState& state) const;
-  void read_fields(const Fields& fields, RunState& state);
+  RunState parse(const Fields& fields) const;
+  void load(const Fields& fields, const NamedTensors& model, const NamedTensors& optimizer);
 
   const TrainingParts& parts_;
   const TrainerOptions& options_;

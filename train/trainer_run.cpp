@@ -20,17 +20,6 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-NamedTensors copies(const NamedTensors& tensors) {
-  NoGradGuard guard;
-  NamedTensors out;
-  for (const auto& [name, tensor] : tensors) {
-    Tensor copy = empty_like(tensor);
-    copy.copy_(tensor.detach());
-    out.emplace_back(name, std::move(copy));
-  }
-  return out;
-}
-
 constexpr const char* kFiniteModel =
     "the model is finite, so an op of the step made it: an AnomalyGuard in the step names it";
 

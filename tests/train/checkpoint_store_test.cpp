@@ -1,3 +1,4 @@
+#include <binade/core/io/crc32c.h>
 #include <binade/train/checkpoint_manifest_internal.h>
 #include <binade/train/checkpoint_store.h>
 
@@ -7,8 +8,11 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
 
 #include "tests/core/io/model_file_system.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/train/checkpoint_samples.h"
 
@@ -17,6 +21,12 @@ namespace {
 
 using binade::testing::ModelFileSystem;
 using binade::testing::TemporaryDirectory;
+
+void flip(const std::string& path) {
+  std::string bytes = contents(path);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+  std::ofstream(path, std::ios::binary) << bytes;
+}
 
 TEST(CheckpointStore, SavesAndFindsTheNewest) {
   const TemporaryDirectory directory;
@@ -74,18 +84,13 @@ TEST(CheckpointStore, SavesOverTheSameStepAndOverTheLoadedOne) {
 }
 
 TEST(CheckpointStore, FallsBackPastDamageWithAWarning) {
-  const auto flip = [](const std::string& path) {
-    std::string bytes = contents(path);
-    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
-    std::ofstream(path, std::ios::binary) << bytes;
-  };
   struct Case {
     const char* part;
     std::function<void(const std::string&)> damage;
   };
   const Case kCases[] = {
       {"model.safetensors: the checksum is wrong",
-       [&](const std::string& c) { flip(c + "/model.safetensors"); }},
+       [](const std::string& c) { flip(c + "/model.safetensors"); }},
       {"model.safetensors: the file has 3 bytes, expected",
        [](const std::string& c) {
          ASSERT_EQ(::truncate((c + "/model.safetensors").c_str(), 3), 0);
@@ -96,7 +101,7 @@ TEST(CheckpointStore, FallsBackPastDamageWithAWarning) {
        }},
       {"manifest.json: cannot open the file: No such file",
        [](const std::string& c) { ASSERT_EQ(::unlink((c + "/manifest.json").c_str()), 0); }},
-      {"manifest.json: ", [&](const std::string& c) { flip(c + "/manifest.json"); }},
+      {"manifest.json: ", [](const std::string& c) { flip(c + "/manifest.json"); }},
       {"manifest.json: ",
        [](const std::string& c) { ASSERT_EQ(::truncate((c + "/manifest.json").c_str(), 0), 0); }},
   };
@@ -112,12 +117,205 @@ TEST(CheckpointStore, FallsBackPastDamageWithAWarning) {
     expect_whole(*found);
     const std::vector<std::string> warnings = resumed.take_warnings();
     ASSERT_EQ(warnings.size(), 1u);
-    EXPECT_NE(warnings[0].find("step-00000002 is skipped"), std::string::npos) << warnings[0];
+    EXPECT_NE(warnings[0].find("step-00000002 is skipped and kept as step-00000002.damaged"),
+              std::string::npos)
+        << warnings[0];
     EXPECT_NE(warnings[0].find(test.part), std::string::npos) << warnings[0];
     save(resumed, 3);
     save(resumed, 4);
     EXPECT_EQ(resumed.newest_verified()->step, 4);
+    EXPECT_EQ(names_in(resumed.path()),
+              (Names{"step-00000001", "step-00000002.damaged", "step-00000003", "step-00000004"}));
   }
+}
+
+// What is in a directory: every path, and the bytes of files.
+std::map<std::string, std::string> tree(const std::string& path) {
+  std::map<std::string, std::string> all;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
+    all[entry.path().native()] =
+        entry.is_regular_file() && !entry.is_symlink() ? contents(entry.path().native()) : "";
+  }
+  return all;
+}
+
+TEST(CheckpointStore, WhatCannotBeReadStays) {
+  const TemporaryDirectory directory;
+  CheckpointStore store(directory.path());
+  for (const int64_t step : {90, 180, 270}) {
+    save(store, step);
+    if (step < 270) {
+      store.save_best(step, files_of(step), {{"seed", "7"}});
+    }
+  }
+  flip(store.path() + "/step-00000270/model.safetensors");
+  flip(store.path() + "/step-00000180/manifest.json");
+  flip(store.path() + "/best/optimizer.safetensors");
+  const auto before = tree(directory.path());
+  const std::string error = error_of([&] { CheckpointStore(directory.path()).newest_verified(); });
+  for (const char* part :
+       {"no checkpoint that can be read", "step-00000270: ", "step-00000180: ", "best: ",
+        "model.safetensors: the checksum is wrong", "nothing was changed", "--overwrite"}) {
+    EXPECT_NE(error.find(part), std::string::npos) << part << " is not in " << error;
+  }
+  EXPECT_EQ(tree(directory.path()), before);
+
+  flip(store.path() + "/best/optimizer.safetensors");  // good again, and newer than nothing
+  make_directories(store.path() + "/step-00000270.damaged");
+  CheckpointStore resumed(directory.path());
+  const auto found = resumed.newest_verified();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->path, store.path() + "/best");
+  expect_whole(*found);
+  EXPECT_EQ(resumed.take_warnings().size(), 2u);
+  EXPECT_EQ(names_in(store.path()), (Names{"best", "step-00000180.damaged", "step-00000270.damaged",
+                                           "step-00000270.damaged-2"}));
+  EXPECT_EQ(contents(store.path() + "/step-00000270.damaged-2/model.safetensors"),
+            before.at(store.path() + "/step-00000270/model.safetensors"));
+  for (const int64_t step : {270, 360, 450}) {
+    save(resumed, step);
+  }
+  EXPECT_EQ(names_in(store.path()).size(), 6u) << "what was set aside is never deleted";
+}
+
+TEST(CheckpointStore, TheBestIsACandidateAndADamagedOneIsSetAside) {
+  const TemporaryDirectory directory;
+  CheckpointStore store(directory.path());
+  save(store, 90);
+  store.save_best(180, files_of(180), {{"seed", "7"}});  // and the process ended before save(180)
+  EXPECT_EQ(CheckpointStore(directory.path()).newest_verified()->step, 180);
+  save(store, 180);
+  EXPECT_EQ(CheckpointStore(directory.path()).newest_verified()->path,
+            store.path() + "/step-00000180");
+  flip(store.path() + "/best/model.safetensors");
+  CheckpointStore resumed(directory.path());
+  EXPECT_EQ(resumed.newest_verified()->step, 180);
+  EXPECT_FALSE(resumed.best_verified());
+  ASSERT_EQ(resumed.take_warnings().size(), 1u);
+  resumed.save_best(270, files_of(270), {{"seed", "7"}});
+  EXPECT_EQ(names_in(store.path()),
+            (Names{"best", "best.damaged", "step-00000090", "step-00000180"}));
+}
+
+// Something that is no good checkpoint stands where one shall go.
+TEST(CheckpointStore, SavingSetsAsideWhatItCannotRead) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "checkpoint";
+  make_directories(path + "/step-00000001");
+  write_file_durably(path + "/step-00000001/precious", "p");
+  {
+    CheckpointStore store(directory.path());
+    flip(store.save_best(2, files_of(2)).path + "/model.safetensors");
+  }
+  CheckpointStore store(directory.path());
+  save(store, 1);
+  store.save_best(3, files_of(3), {{"seed", "7"}});
+  EXPECT_EQ(contents(path + "/step-00000001.damaged/precious"), "p");
+  EXPECT_EQ(names_in(path),
+            (Names{"best", "best.damaged", "step-00000001", "step-00000001.damaged"}));
+}
+
+TEST(CheckpointStore, ANewerFormatIsRefusedAndNeverTouched) {
+  struct Case {
+    const char* change;
+    std::function<void(nlohmann::json&)> apply;
+    const char* error;
+  };
+  const Case kCases[] = {{"format", [](nlohmann::json& m) { m["format"] = "binade checkpoint 3"; },
+                          "written by a newer Binade (format 3; this one reads 2)"},
+                         {"another layout",
+                          [](nlohmann::json& m) {
+                            m = {{"format", "binade checkpoint 12"}, {"parts", {1, 2}}};
+                          },
+                          "written by a newer Binade (format 12; this one reads 2)"},
+                         {"feature", [](nlohmann::json& m) { m["features"] = {"compressed"}; },
+                          "written by a newer Binade (feature \"compressed\""}};
+  for (const Case& test : kCases) {
+    SCOPED_TRACE(test.change);
+    const TemporaryDirectory directory;
+    {
+      CheckpointStore store(directory.path());
+      save(store, 1);
+      const std::string manifest = save(store, 2).path + "/manifest.json";
+      nlohmann::json root = nlohmann::json::parse(contents(manifest));
+      test.apply(root);
+      root.erase("checksum");
+      const std::string rest = root.dump();
+      char checksum[9];
+      std::snprintf(checksum, sizeof checksum, "%08x",
+                    crc32c(std::as_bytes(std::span(rest.data(), rest.size()))));
+      root["checksum"] = checksum;
+      std::ofstream(manifest) << root.dump(1) << "\n";
+    }
+    const auto before = tree(directory / "checkpoint/step-00000002");
+    CheckpointStore store(directory.path());
+    const std::string error = error_of([&] { store.newest_verified(); });
+    EXPECT_NE(error.find(test.error), std::string::npos) << error;
+    EXPECT_NE(error_of([&] { save(store, 2); }).find(test.error), std::string::npos);
+    EXPECT_EQ(names_in(store.path()), (Names{"step-00000001", "step-00000002"}));
+    for (const int64_t step : {3, 4, 5}) {
+      save(store, step);
+    }
+    EXPECT_EQ(tree(directory / "checkpoint/step-00000002"), before);
+    EXPECT_EQ(store.newest_verified()->step, 5);
+  }
+}
+
+TEST(CheckpointStore, ReadsTheFormatBefore) {
+  Manifest old{.step = 7, .fields = {{"a", "b"}}, .files = {}, .features = {}, .format = 1};
+  EXPECT_EQ(manifest_text(old).find("features"), std::string::npos);
+  EXPECT_EQ(parse_manifest("m", manifest_text(old)).step, 7);
+  old.step = std::numeric_limits<int64_t>::max() - 2;
+  EXPECT_NE(error_of([&] { parse_manifest("m", manifest_text(old)); }).find("expected 0 to"),
+            std::string::npos);
+}
+
+TEST(CheckpointStore, AFlippedByteAnywhereInALargeFileIsFound) {
+  const TemporaryDirectory directory;
+  CheckpointStore store(directory.path());
+  const std::string bytes((2 << 20) + 77, 'x');
+  const CheckpointFile kLarge[] = {
+      {"model", bytes.size(), [&](OutputFile& out) { out.write(bytes); }}};
+  const std::string path = store.save(1, kLarge).path;
+  EXPECT_EQ(store.verify(path).step, 1);
+  for (const size_t at : {size_t{0}, (size_t{1} << 20) - 1, size_t{1} << 20, (size_t{2} << 20) - 1,
+                          size_t{2} << 20, bytes.size() - 1}) {
+    for (const char value : {'y', 'x'}) {
+      std::fstream file(path + "/model", std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(at)).put(value);
+      file.close();
+      const std::string error = error_of([&] { store.verify(path); });
+      EXPECT_EQ(error.find("the checksum is wrong") != std::string::npos, value == 'y') << at;
+    }
+  }
+}
+
+TEST(CheckpointStore, NothingOutsideIsReachedThroughALink) {
+  const TemporaryDirectory directory;
+  make_directories(directory / "elsewhere/best");
+  write_file_durably(directory / "elsewhere/best/precious", "p");
+  make_directories(directory / "run");
+  ASSERT_EQ(::symlink("../elsewhere", (directory / "run/checkpoint").c_str()), 0);
+  const std::string error = error_of([&] { CheckpointStore(directory / "run"); });
+  EXPECT_NE(error.find("it is a link"), std::string::npos) << error;
+
+  ASSERT_EQ(::unlink((directory / "run/checkpoint").c_str()), 0);
+  ASSERT_EQ(::symlink("run", (directory / "alias").c_str()), 0);  // of the run itself: fine
+  CheckpointStore store(directory / "alias");
+  save(store, 1);
+  const std::string checkpoint = save(store, 2).path;
+  ASSERT_EQ(::unlink((checkpoint + "/model.safetensors").c_str()), 0);
+  std::ofstream(directory / "elsewhere/model") << model_of(2);
+  ASSERT_EQ(::symlink((directory / "elsewhere/model").c_str(),
+                      (checkpoint + "/model.safetensors").c_str()),
+            0);
+  EXPECT_EQ(store.newest_verified()->step, 1) << "the right bytes, but behind a link";
+  ASSERT_EQ(::symlink((directory / "elsewhere").c_str(),
+                      (directory / "run/checkpoint/step-00000003").c_str()),
+            0);
+  EXPECT_THROW(save(store, 3), Error);
+  EXPECT_EQ(names_in(directory / "elsewhere"), (Names{"best", "model"}));
+  EXPECT_EQ(contents(directory / "elsewhere/best/precious"), "p");
 }
 
 TEST(CheckpointStore, ADamagedCheckpointDoesNotCountAsKept) {
@@ -181,6 +379,15 @@ TEST(CheckpointStore, NeverDeletesWhatIsNotItsOwn) {
   make_directories(path + "/step-2");  // not a name of ours
   make_directories(path + "/step-00000002x.tmp");
   make_directories(path + "/notes.tmp");
+  for (const char* leftover : {"/step-00000001.tmp", "/step-00000007.0123456789abcdef.tmp"}) {
+    make_directories(path + leftover);  // looks like a leftover, but nothing says that it is ours
+    write_file_durably(path + leftover + "/model.safetensors", "p");
+  }
+  const std::string mixed = path + "/step-00000008.0123456789abcdef.tmp";
+  make_directories(mixed);
+  write_file_durably(mixed + "/files.json", list_text({"model.safetensors"}));
+  write_file_durably(mixed + "/model.safetensors", "ours");
+  write_file_durably(mixed + "/notes.txt", "of the user");
   write_file_durably(path + "/step-00000003", "a file");
   make_directories(directory / "elsewhere");
   write_file_durably(directory / "elsewhere/precious", "p");
@@ -202,7 +409,9 @@ TEST(CheckpointStore, NeverDeletesWhatIsNotItsOwn) {
   EXPECT_EQ(contents(directory / "elsewhere/precious"), "p");
   EXPECT_EQ(contents(path + "/step-00000012/notes.txt"), "of the user");
   EXPECT_EQ(store.steps(), (std::vector<int64_t>{1, 12, 14, 15}));
-  EXPECT_EQ(store.take_warnings().size(), 2u);  // 1 and 12 are not deleted
+  EXPECT_EQ(contents(path + "/step-00000001.tmp/model.safetensors"), "p");
+  EXPECT_EQ(contents(mixed + "/notes.txt"), "of the user");
+  EXPECT_EQ(store.take_warnings().size(), 5u);  // 1, 12 and three temporary ones are not deleted
 }
 
 TEST(CheckpointStore, RemovesWhatAnInterruptedSaveLeft) {
@@ -266,7 +475,7 @@ TEST(CheckpointStore, RefusesBadArguments) {
   CheckpointStore store(directory.path());
   EXPECT_THROW(save(store, -1), Error);
   const auto write = [](OutputFile& out) { out.write("x"); };
-  for (const char* name : {"", ".", "..", "a/b", "/etc/x", "manifest.json"}) {
+  for (const char* name : {"", ".", "..", "a/b", "/etc/x", "manifest.json", "files.json"}) {
     EXPECT_THROW(store.save(1, std::vector<CheckpointFile>{{name, 1, write}}), Error) << name;
   }
   EXPECT_THROW(store.save(1, std::vector<CheckpointFile>{{"a", 1, write}, {"a", 1, write}}), Error);
