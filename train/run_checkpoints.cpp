@@ -101,6 +101,15 @@ void check_settings(const Checkpoint& checkpoint, const TrainerOptions& options)
   warn(differs);
 }
 
+// Copies on the CPU, where the file's tensors are too.
+NamedTensors host_copies(const NamedTensors& tensors) {
+  NamedTensors out;
+  for (const auto& [name, tensor] : tensors) {
+    out.emplace_back(name, tensor.detach().to(Device{}));
+  }
+  return copies(out);
+}
+
 // The name of the first tensor that is not finite; empty if there is none.
 std::string first_not_finite(const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
@@ -208,7 +217,9 @@ RunState RunCheckpoints::parse(const Fields& fields) const {
 void RunCheckpoints::load(const Fields& fields, const NamedTensors& model,
                           const NamedTensors& optimizer) {
   const auto scaler_before = parts_.scaler ? parts_.scaler->state_scalars() : optim::NamedScalars();
-  const NamedTensors model_before = copies(parts_.model.state());
+  const auto optimizer_before = parts_.optimizer.state_scalars();
+  const NamedTensors model_before = host_copies(parts_.model.state());
+  const NamedTensors moments_before = host_copies(parts_.optimizer.state_tensors());
   try {
     if (parts_.scaler) {
       parts_.scaler->load_state(scalars_of(fields, "scaler."));
@@ -217,6 +228,7 @@ void RunCheckpoints::load(const Fields& fields, const NamedTensors& model,
     parts_.optimizer.load_state(optimizer, scalars_of(fields, "optimizer."));
   } catch (...) {
     parts_.model.load_state(model_before);
+    parts_.optimizer.load_state(moments_before, optimizer_before);  // masters too
     if (parts_.scaler) {
       parts_.scaler->load_state(scaler_before);
     }
