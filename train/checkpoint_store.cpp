@@ -1,49 +1,13 @@
+#include <binade/train/checkpoint_directory_internal.h>
 #include <binade/train/checkpoint_manifest_internal.h>
 #include <binade/train/checkpoint_store.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cstdio>
 #include <utility>
 
 namespace binade::train {
 namespace {
-
-constexpr const char* kBest = "best";
-constexpr std::string_view kStepPrefix = "step-", kTemporary = ".tmp", kReplaced = ".old";
-
-std::string step_name(int64_t step) {
-  char digits[24];
-  std::snprintf(digits, sizeof digits, "%08lld", static_cast<long long>(step));
-  return std::string(kStepPrefix) + digits;
-}
-
-// The step of a name that step_name gives, else nothing.
-std::optional<int64_t> step_of(std::string_view name) {
-  int64_t step = -1;
-  if (!name.starts_with(kStepPrefix)) {
-    return std::nullopt;
-  }
-  const std::string_view digits = name.substr(kStepPrefix.size());
-  std::from_chars(digits.data(), digits.data() + digits.size(), step);
-  return step >= 0 && step_name(step) == name ? std::optional(step) : std::nullopt;
-}
-
-// CHECKPOINT of the name CHECKPOINT.X<suffix>, where X are the 16 digits of unpredictable_name()
-// (earlier versions wrote none), else empty.
-std::string checkpoint_of(std::string_view name, std::string_view suffix) {
-  if (!name.ends_with(suffix)) {
-    return "";
-  }
-  name.remove_suffix(suffix.size());
-  const size_t digits = name.size() - std::min<size_t>(name.size(), 16);
-  if (digits > 1 && name[digits - 1] == '.' &&
-      name.find_first_not_of("0123456789abcdef", digits) == std::string_view::npos) {
-    name = name.substr(0, digits - 1);
-  }
-  return name == kBest || step_of(name) ? std::string(name) : "";
-}
 
 bool has_directory(const std::vector<DirectoryEntry>& entries, const std::string& name) {
   return std::any_of(entries.begin(), entries.end(), [&](const DirectoryEntry& entry) {
@@ -57,49 +21,6 @@ Checkpoint checkpoint_from(const std::string& path, const Manifest& manifest) {
     checkpoint.files[name] = record.bytes;
   }
   return checkpoint;
-}
-
-// True if an error of reading a checkpoint says what is wrong with its files, and not with the
-// machine or with the rights of this user.
-bool is_damage(const Error& error) {
-  const auto* file = dynamic_cast<const FileError*>(&error);
-  const bool passing = dynamic_cast<const OutOfMemory*>(&error) != nullptr ||
-                       dynamic_cast<const NewerCheckpoint*>(&error) != nullptr;
-  constexpr int kOfFiles[] = {ENOENT, ENOTDIR, EISDIR, ELOOP, EINVAL, EIO, ENODATA};
-  return !passing && (!file || std::find(std::begin(kOfFiles), std::end(kOfFiles), file->code()) !=
-                                   std::end(kOfFiles));
-}
-
-// The files of a directory that the store wrote: what its manifest and its list of files name.
-std::set<std::string> own_names(const std::string& path, FileSystem& files) {
-  std::set<std::string> names;
-  const auto add = [&](const char* name, const auto& read) {
-    try {
-      read();
-      names.insert(name);
-    } catch (const Error& error) {
-      if (!is_damage(error)) {
-        throw;
-      }
-    }
-  };
-  add(kManifestName, [&] {
-    for (const auto& [name, record] : read_manifest(path, files).files) {
-      names.insert(name);
-    }
-  });
-  add(kListName, [&] { names.merge(read_list(path, files)); });
-  return names;
-}
-
-// The first entry of a directory that the store did not write; empty if there is none.
-std::string first_foreign(const std::vector<DirectoryEntry>& entries, const std::string& path,
-                          FileSystem& files) {
-  const std::set<std::string> own = own_names(path, files);
-  const auto found = std::find_if(entries.begin(), entries.end(), [&](const DirectoryEntry& entry) {
-    return !entry.is_file || !own.contains(entry.name);
-  });
-  return found == entries.end() ? "" : found->name;
 }
 
 }  // namespace
@@ -132,7 +53,6 @@ CheckpointStore::CheckpointStore(const std::string& directory, int keep, FileSys
 Checkpoint CheckpointStore::save(int64_t step, std::span<const CheckpointFile> files,
                                  const std::map<std::string, std::string>& fields) {
   const std::lock_guard lock(mutex_);
-  check(step >= 0 && step <= kMaxStep, path_, ": got step ", step, ", expected 0 to ", kMaxStep);
   Checkpoint saved = save_as(step_name(step), step, files, fields);
   try {
     delete_old(step);
@@ -145,7 +65,6 @@ Checkpoint CheckpointStore::save(int64_t step, std::span<const CheckpointFile> f
 Checkpoint CheckpointStore::save_best(int64_t step, std::span<const CheckpointFile> files,
                                       const std::map<std::string, std::string>& fields) {
   const std::lock_guard lock(mutex_);
-  check(step >= 0 && step <= kMaxStep, path_, ": got step ", step, ", expected 0 to ", kMaxStep);
   return save_as(kBest, step, files, fields);
 }
 
@@ -272,18 +191,22 @@ void CheckpointStore::warn(const std::string& warning) {
   }
 }
 
-// saving ------------------------------------------------------------------------------------------
-
 Checkpoint CheckpointStore::save_as(const std::string& name, int64_t step,
                                     std::span<const CheckpointFile> files,
                                     const std::map<std::string, std::string>& fields) {
+  check(step >= 0 && step <= kMaxStep, path_, ": got step ", step, ", expected 0 to ", kMaxStep);
   std::set<std::string> names;
   for (const CheckpointFile& file : files) {
     check_file_name(path_, file.name);
     check(names.insert(file.name).second, path_, ": got the file name ", file.name, " twice");
   }
   recover();
-  check_space(files);
+  constexpr uint64_t kOverhead = 64 << 10;  // of a file: its blocks, its entry, the manifest
+  uint64_t need = kOverhead;
+  for (const CheckpointFile& file : files) {
+    need += file.bytes + kOverhead;
+  }
+  check_free_space(path_, need, files_);
   make_way(name);
   const std::string temporary = text(name, ".", unpredictable_name(), kTemporary);
   try {
@@ -330,20 +253,6 @@ Manifest CheckpointStore::write_files(const std::string& path, int64_t step,
   return manifest;
 }
 
-void CheckpointStore::check_space(std::span<const CheckpointFile> files) const {
-  constexpr uint64_t kOverhead = 64 << 10;  // of a file: its blocks, its entry, the manifest
-  uint64_t need = kOverhead;
-  for (const CheckpointFile& file : files) {
-    need += file.bytes + kOverhead;
-  }
-  const int64_t free = files_.free_bytes(path_);
-  if (free >= 0 && static_cast<uint64_t>(free) < need) {
-    throw FileError(text(path_, ": not enough space for a checkpoint: need ", need, " bytes, free ",
-                         free, " (older checkpoints stay until the new one is whole)"),
-                    ENOSPC);
-  }
-}
-
 // What stands where a checkpoint shall go is deleted later only if it is a good one.
 void CheckpointStore::make_way(const std::string& name) {
   if (good_.contains(name) || !has_directory(entries(), name)) {
@@ -375,8 +284,6 @@ void CheckpointStore::put_in_place(const std::string& temporary, const std::stri
     }
   }
 }
-
-// after interruptions -----------------------------------------------------------------------------
 
 // Removes temporary and replaced directories after any interruption.
 void CheckpointStore::recover() {
@@ -411,24 +318,12 @@ void CheckpointStore::recover_replaced(const std::string& replaced, const std::s
   sync_directory(path_, files_);
 }
 
-// Deletes a directory that has only files of the store; else warns and deletes nothing. The
-// manifest and the list go last, so that what is left after an interruption is known to be ours.
+// Deletes a directory that has only files of the store; else warns.
 void CheckpointStore::remove_own(const std::string& directory) {
-  const std::string path = path_ + "/" + directory;
-  std::vector<DirectoryEntry> files = list_directory(path, files_);
-  const std::string foreign = first_foreign(files, path, files_);
+  const std::string foreign = remove_own_directory(path_, directory, files_);
   if (!foreign.empty()) {
-    warn(text(path, ": not removed, it has a file that is not ours: ", foreign));
-    return;
+    warn(text(path_, "/", directory, ": not removed, it has a file that is not ours: ", foreign));
   }
-  std::stable_sort(files.begin(), files.end(), [](const auto& a, const auto& b) {
-    const auto last = [](const std::string& n) { return n == kManifestName || n == kListName; };
-    return last(a.name) < last(b.name);
-  });
-  for (const DirectoryEntry& entry : files) {
-    remove_path(entry, path, files_);
-  }
-  remove_path({directory, true, false}, path_, files_);
 }
 
 void CheckpointStore::set_aside(const std::string& name, const std::string& reason) {
@@ -452,8 +347,6 @@ std::string CheckpointStore::reason_against(const std::string& name) const {
     return error.what();
   }
 }
-
-// retention ---------------------------------------------------------------------------------------
 
 void CheckpointStore::delete_old(int64_t saved_step) {
   const std::vector<int64_t> all = steps();
@@ -495,7 +388,7 @@ void CheckpointStore::check_is_ours(const std::string& name) const {
 void CheckpointStore::remove_checkpoint(int64_t step) {
   const std::string name = step_name(step), path = path_ + "/" + name;
   check_is_ours(name);
-  const std::string foreign = first_foreign(list_directory(path, files_), path, files_);
+  const std::string foreign = first_foreign(path, files_);
   check(foreign.empty(), path, ": it has a file that is not ours: ", foreign);
   const std::string temporary = text(name, ".", unpredictable_name(), kTemporary);
   rename_path(path, path_ + "/" + temporary, files_);

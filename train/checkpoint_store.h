@@ -87,7 +87,6 @@ class CheckpointStore {
                      const std::map<std::string, std::string>& fields);
   Manifest write_files(const std::string& path, int64_t step, std::span<const CheckpointFile> files,
                        const std::map<std::string, std::string>& fields);
-  void check_space(std::span<const CheckpointFile> files) const;
   void make_way(const std::string& name);
   void put_in_place(const std::string& temporary, const std::string& name);
   void recover();

@@ -64,7 +64,9 @@ bool is_running(int64_t pid, uint64_t start) {
   return !ended && (start == 0 || found.start == 0 || found.start == start);
 }
 
-std::string text_of(const RunOwner& owner) {
+}  // namespace
+
+std::string lock_text(const RunOwner& owner) {
   return json{{"format", kFormat},    {"host", owner.host},
               {"boot", owner.boot},   {"pid_namespace", owner.pid_namespace},
               {"pid", owner.pid},     {"start", owner.start},
@@ -73,7 +75,7 @@ std::string text_of(const RunOwner& owner) {
          "\n";
 }
 
-RunOwner parse_owner(const std::string& text) {
+RunOwner parse_lock(const std::string& text) {
   try {
     const json root = json::parse(text);
     RunOwner owner;
@@ -91,8 +93,6 @@ RunOwner parse_owner(const std::string& text) {
     return {};
   }
 }
-
-}  // namespace
 
 RunOwner this_process() {
   RunOwner self;
@@ -222,7 +222,7 @@ std::string RunLock::write_own() const {
   const std::string path = text(directory_, "/", kOwn, unpredictable_name(), kTemporary);
   OutputFile file(path, files_);
   try {
-    file.write(text_of(options_.self));
+    file.write(lock_text(options_.self));
     file.finish();
   } catch (...) {
     files_.remove_file(path);
@@ -233,7 +233,7 @@ std::string RunLock::write_own() const {
 
 RunOwner RunLock::read(const std::string& name) const {
   const std::vector<std::byte> bytes = read_file(directory_ + "/" + name, kMaxBytes, files_);
-  return parse_owner({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return parse_lock({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 bool RunLock::is_alive(const RunOwner& owner, const std::string& name, int64_t now) const {
@@ -316,7 +316,7 @@ void RunLock::remove_leftovers() {
           read_file(directory_ + "/" + entry.name, kMaxBytes, files_);
       const std::string found(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       const std::string_view start = std::string_view(kStart).substr(0, found.size());
-      if (found.starts_with(start) && !is_alive(parse_owner(found), entry.name, now)) {
+      if (found.starts_with(start) && !is_alive(parse_lock(found), entry.name, now)) {
         remove_path(entry, directory_, files_);
       }
     } catch (const Error&) {

@@ -32,6 +32,9 @@ struct RunOwner {
 };
 RunOwner this_process();
 std::string to_string(const RunOwner& owner);  // "process 123 on host node-7"
+// The text of a lock, and back; another text gives an owner without a token.
+std::string lock_text(const RunOwner& owner);
+RunOwner parse_lock(const std::string& text);
 
 struct RunLockOptions {
   double heartbeat_seconds = 10, stale_seconds = 120;

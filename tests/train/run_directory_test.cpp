@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,7 +13,6 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
@@ -26,8 +26,10 @@ namespace fs = std::filesystem;
 using binade::testing::run_child;
 using binade::testing::TemporaryDirectory;
 
-nlohmann::json lock_of(const std::string& run) {
-  return nlohmann::json::parse(contents(run + "/lock"));
+RunOwner lock_of(const std::string& run) { return parse_lock(contents(run + "/lock")); }
+
+void write_lock(const std::string& path, const RunOwner& owner) {
+  std::ofstream(path) << lock_text(owner);
 }
 
 void set_age(const std::string& path, double seconds) {
@@ -48,16 +50,17 @@ pid_t dead_process() {
   return child;
 }
 
-// Writes a lock of this process, with changes.
-void plant_lock(const std::string& run, const nlohmann::json& changes) {
+// A lock of this process, with changes.
+RunOwner owner_with(const std::function<void(RunOwner&)>& change) {
+  RunOwner owner = this_process();
+  owner.token = "00000000000000aa";
+  change(owner);
+  return owner;
+}
+
+void plant_lock(const std::string& run, const RunOwner& owner) {
   fs::create_directories(run);
-  nlohmann::json lock;
-  {
-    const RunDirectory directory(run, true, false);
-    lock = lock_of(run);
-  }
-  lock.update(changes);
-  std::ofstream(run + "/lock") << lock.dump() << "\n";
+  write_lock(run + "/lock", owner);
 }
 
 std::string error_of_opening(const std::string& run) {
@@ -92,14 +95,14 @@ TEST(RunLock, TheSecondProcessGetsAnErrorThatNamesTheFirst) {
 TEST(RunLock, ADeadOwnerIsReplaced) {
   const TemporaryDirectory directory;
   const std::string run = directory / "run";
-  const nlohmann::json dead[] = {
-      {{"pid", dead_process()}, {"token", "00000000000000aa"}},
-      {{"start", 12345}, {"token", "00000000000000ab"}},  // the number is another process's now
-      {{"pid", 1}, {"start", 12345}, {"token", "00000000000000ac"}}};
-  for (const nlohmann::json& changes : dead) {
-    plant_lock(run, changes);
+  const RunOwner dead[] = {
+      owner_with([](RunOwner& o) { o.pid = dead_process(); }),
+      owner_with([](RunOwner& o) { o.start = 12345; }),  // the number is another process's now
+      owner_with([](RunOwner& o) { o.pid = 1, o.start = 12345; })};
+  for (const RunOwner& owner : dead) {
+    plant_lock(run, owner);
     const RunDirectory opened(run, true, false);
-    EXPECT_EQ(lock_of(run)["pid"], ::getpid());
+    EXPECT_EQ(lock_of(run).pid, ::getpid());
     EXPECT_EQ(names_in(run), Names{"lock"});
   }
   // Killed for real, and not yet waited for.
@@ -110,7 +113,7 @@ TEST(RunLock, ADeadOwnerIsReplaced) {
   }
   siginfo_t ended;
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
-  EXPECT_EQ(lock_of(run)["pid"], child);
+  EXPECT_EQ(lock_of(run).pid, child);
   EXPECT_EQ(error_of_opening(run), "none");
   ::waitpid(child, nullptr, 0);
 }
@@ -118,12 +121,12 @@ TEST(RunLock, ADeadOwnerIsReplaced) {
 TEST(RunLock, ElsewhereTheHeartbeatDecides) {
   const TemporaryDirectory directory;
   const std::string run = directory / "run";
-  const nlohmann::json elsewhere[] = {
-      {{"host", "node-7"}, {"boot", "another"}, {"pid", dead_process()}},
-      {{"host", "node-7"}, {"pid_namespace", "pid:[1]"}, {"pid", 7}}};
-  for (nlohmann::json changes : elsewhere) {
-    changes["token"] = "00000000000000aa";
-    plant_lock(run, changes);
+  const RunOwner elsewhere[] = {
+      owner_with(
+          [](RunOwner& o) { o.host = "node-7", o.boot = "another", o.pid = dead_process(); }),
+      owner_with([](RunOwner& o) { o.host = "node-7", o.pid_namespace = "pid:[1]"; })};
+  for (const RunOwner& owner : elsewhere) {
+    plant_lock(run, owner);
     set_age(run + "/lock", 100);
     expect_parts(error_of_opening(run), {"on host node-7", "sign of life was 10", "after 120 s"});
     set_age(run + "/lock", 125);
@@ -149,10 +152,9 @@ TEST(RunLock, TheOwnerShowsThatItLivesAndNoticesALoss) {
   lock.check_held();
   fs::remove(directory / "lock");
   lock.check_held();  // made again
-  EXPECT_EQ(lock_of(directory.path())["pid"], ::getpid());
-  nlohmann::json other = lock_of(directory.path());
-  other.update({{"host", "node-7"}, {"boot", "another"}, {"token", "00000000000000aa"}});
-  std::ofstream(directory / "lock") << other.dump();
+  EXPECT_EQ(lock_of(directory.path()).pid, ::getpid());
+  write_lock(directory / "lock",
+             owner_with([](RunOwner& o) { o.host = "node-7", o.boot = "another"; }));
   expect_parts(error_of([&] { lock.check_held(); }), {"was taken over by", "on host node-7"});
 }
 
@@ -163,12 +165,12 @@ TEST(RunLock, ExactlyOneProcessGetsIt) {
     const TemporaryDirectory directory;
     const std::string run = directory / "run";
     if (round % 3 > 0) {
-      plant_lock(run, {{"pid", dead_process()}, {"token", "00000000000000aa"}});
+      plant_lock(run, owner_with([](RunOwner& o) { o.pid = dead_process(); }));
     }
     if (round % 3 == 2) {
-      nlohmann::json claim = lock_of(run);
-      claim["token"] = "00000000000000ab";
-      std::ofstream(run + "/lock.over-00000000000000aa") << claim.dump();
+      RunOwner claimer = lock_of(run);
+      claimer.token = "00000000000000ab";
+      write_lock(run + "/lock.over-00000000000000aa", claimer);
     }
     fs::create_directories(run);
     int start[2], result[2], finish[2];
@@ -221,7 +223,7 @@ TEST(RunDirectory, RemovesWhatDeadOwnersLeftAndNothingElse) {
     write_file_durably(
         run + "/metrics.jsonl", [](OutputFile&) { ::raise(SIGKILL); }, held.files());
   }));
-  const std::string token = lock_of(run)["token"];
+  const std::string token = lock_of(run).token;
   for (const char* name : {"metrics.jsonl.00000000000000aa-0.tmp", "metrics.jsonl.123-0.tmp",
                            "notes.txt", "model.safetensors.tmp"}) {
     write(name);
@@ -308,6 +310,26 @@ TEST(RunDirectory, FilesHaveTheModesOfTheUmask) {
                       ::stat((run + "/checkpoint/step-00000001").c_str(), &folder) == 0;
     ::_exit(read && (file.st_mode & 0777) == 0640 && (folder.st_mode & 0777) == 0750 ? 0 : 1);
   }));
+}
+
+// A signal would end the process without a word.
+TEST(RunDirectory, AFileSizeLimitIsAnError) {
+  const TemporaryDirectory directory;
+  CheckpointStore store(directory.path());
+  save(store, 1);
+  EXPECT_TRUE(run_child([&] {
+    const rlimit limit{1000, 1000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const std::string bytes(5000, 'x');
+    const CheckpointFile kLarge[] = {
+        {"model", bytes.size(), [&](OutputFile& out) { out.write(bytes); }}};
+    const std::string error = error_of([&] { store.save(2, kLarge); });
+    ::_exit(error.find("cannot write 4000 bytes at byte 1000: File too large") != std::string::npos
+                ? 0
+                : 1);
+  }));
+  EXPECT_EQ(names_in(store.path()), Names{"step-00000001"});
+  expect_whole(*store.newest_verified());
 }
 
 TEST(RunDirectory, CutLinesAreKept) {

@@ -3,9 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <random>
@@ -126,11 +124,9 @@ TEST(FileSystem, NoLinkIsFollowedBelowARoot) {
       [&] { read_file(root + "/file", 100, *files); },
       [&] { read_file(root + "/link/precious", 100, *files); },
       [&] { list_directory(root + "/link", *files); },
-      [&] { list_directory(root + "/link/deep", *files); },
       [&] { sync_directory(root + "/link", *files); },
       [&] { write_file_durably(root + "/link/new", "x", *files); },
       [&] { make_new_directory(root + "/link/new", *files); },
-      [&] { make_directories(root + "/link", *files); },
       [&] { rename_path(root + "/link/precious", root + "/a/stolen", *files); },
       [&] { rename_path(root + "/a/b/file", root + "/link/new", *files); },
       [&] {
@@ -149,66 +145,21 @@ TEST(FileSystem, NoLinkIsFollowedBelowARoot) {
   EXPECT_EQ(contents(directory / "elsewhere/precious", file_system()), "p");
 }
 
-TEST(FileSystem, OneProcessGetsTheName) {
-  const TemporaryDirectory directory;
-  for (int round = 0; round < 5; ++round) {
-    const std::string name = directory / text("name-", round);
-    std::vector<pid_t> children;
-    for (int i = 0; i < 8; ++i) {
-      write_file_durably(text(name, ".", i), text(i));
-      children.push_back(::fork());
-      if (children.back() == 0) {
-        ::_exit(file_system().rename_new(text(name, ".", i), name) == 0 ? 1
-                : errno == EEXIST                                       ? 0
-                                                                        : 2);
-      }
-    }
-    int won = 0;
-    for (const pid_t child : children) {
-      int status = 0;
-      ::waitpid(child, &status, 0);
-      ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) < 2);
-      won += WEXITSTATUS(status);
-    }
-    EXPECT_EQ(won, 1);
-  }
-}
-
 TEST(FileSystem, TemporaryNamesAndFreeNames) {
   const TemporaryDirectory directory;
   write_file_durably(directory / "file", [&](OutputFile& out) {
     const std::string name = out.path().substr(out.path().rfind('/') + 1);
     EXPECT_EQ(name.find("file." + process_token() + "-"), 0u) << name;
   });
-  EXPECT_EQ(process_token().size(), 16u);
-  EXPECT_EQ(process_token(), process_token());
   EXPECT_NE(unpredictable_name(), unpredictable_name());
   const std::string token = process_token();
   EXPECT_TRUE(run_child([&] { ::_exit(process_token() == token ? 1 : 0); }));  // a name of its own
   EXPECT_EQ(write_new_file_durably(directory / "file", "second"), directory / "file-2");
-  EXPECT_EQ(write_new_file_durably(directory / "file", "third"), directory / "file-3");
   EXPECT_EQ(contents(directory / "file", file_system()), "");
   make_directories(directory / "d");
   make_directories(directory / "e");
   EXPECT_EQ(rename_to_free_name(directory / "d", directory / "e"), directory / "e-2");
-  EXPECT_EQ(list_directory(directory.path()).size(), 5u);
-}
-
-// A signal would end the process without a word.
-TEST(FileSystem, AFileSizeLimitIsAnError) {
-  const TemporaryDirectory directory;
-  write_file_durably(directory / "file", "old");
-  EXPECT_TRUE(run_child([&] {
-    const rlimit limit{1000, 1000};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-    const std::string error =
-        error_of([&] { write_file_durably(directory / "file", std::string(5000, 'x')); });
-    ::_exit(error.find("cannot write 4000 bytes at byte 1000: File too large") != std::string::npos
-                ? 0
-                : 1);
-  }));
-  EXPECT_EQ(contents(directory / "file", file_system()), "old");
-  EXPECT_EQ(list_directory(directory.path()).size(), 1u);
+  EXPECT_EQ(list_directory(directory.path()).size(), 4u);
 }
 
 TEST(FileSystem, ErrorsNameThePathAndTheReason) {
