@@ -149,12 +149,17 @@ RunLock::~RunLock() {
 
 // Gets `name` (the lock, or the right to replace a dead owner's) or throws.
 void RunLock::take(const std::string& name) {
-  const std::string own = write_own(), path = directory_ + "/" + name;
+  std::string own = write_own();
+  const std::string path = directory_ + "/" + name;
   try {
     for (;;) {
       const int64_t now = files_.modified(own);
       if (files_.rename_new(own, path) == 0) {
         return;
+      }
+      if (errno == ENOENT) {
+        own = write_own();  // the owner took it for a leftover
+        continue;
       }
       check(errno == EEXIST, path, ": cannot take the lock of the run directory: ",
             std::generic_category().message(errno));
@@ -303,8 +308,8 @@ void RunLock::start_heartbeat() {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// Files of dead processes that tried to take the lock. One that cannot be read (its writer was
-// killed, or is just writing) goes when it is old.
+// Files of dead processes that tried to take the lock. One that cannot be read goes too: its writer
+// was killed, or is just writing it and cannot get the lock now.
 void RunLock::remove_leftovers() {
   const int64_t now = files_.modified(directory_ + "/" + kLock);
   for (const DirectoryEntry& entry : list_directory(directory_, files_)) {
@@ -316,7 +321,9 @@ void RunLock::remove_leftovers() {
           read_file(directory_ + "/" + entry.name, kMaxBytes, files_);
       const std::string found(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       const std::string_view start = std::string_view(kStart).substr(0, found.size());
-      if (found.starts_with(start) && !is_alive(parse_lock(found), entry.name, now)) {
+      const RunOwner owner = parse_lock(found);
+      const bool cut_off = owner.token.empty() && entry.name.ends_with(kTemporary);
+      if (found.starts_with(start) && (cut_off || !is_alive(owner, entry.name, now))) {
         remove_path(entry, directory_, files_);
       }
     } catch (const Error&) {

@@ -5,6 +5,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -230,11 +232,17 @@ TEST(RunDirectory, RemovesWhatDeadOwnersLeftAndNothingElse) {
   }
   write("notes.txt." + token + "-0.tmp");
   write("model.safetensors." + token + "-7.tmp");
+  std::ofstream(run + "/lock.00000000000000ab.tmp") << "{\"boot";  // killed while it wrote its name
+  write("lock.00000000000000ac.tmp");                              // somebody's
   write("metrics.jsonl.cut-2." + token + "-8.tmp");
   // A second one is killed before it removed them.
-  const Names foreign{"metrics.jsonl.00000000000000aa-0.tmp", "metrics.jsonl.123-0.tmp",
-                      "model.safetensors.tmp", "notes.txt", "notes.txt." + token + "-0.tmp"};
-  EXPECT_EQ(names_in(run).size(), foreign.size() + 4);  // and three leftovers, and the lock
+  const Names foreign{"lock.00000000000000ac.tmp",
+                      "metrics.jsonl.00000000000000aa-0.tmp",
+                      "metrics.jsonl.123-0.tmp",
+                      "model.safetensors.tmp",
+                      "notes.txt",
+                      "notes.txt." + token + "-0.tmp"};
+  EXPECT_EQ(names_in(run).size(), foreign.size() + 5);  // and four leftovers, and the lock
   EXPECT_FALSE(run_child([&] {
     RunLock lock(run, file_system());
     ::raise(SIGKILL);
@@ -330,6 +338,43 @@ TEST(RunDirectory, AFileSizeLimitIsAnError) {
   }));
   EXPECT_EQ(names_in(store.path()), Names{"step-00000001"});
   expect_whole(*store.newest_verified());
+}
+
+// A disk of 64 MiB, a model of 40 MiB: the second checkpoint does not fit beside the first.
+TEST(RunDirectory, AFullDiskLeavesTheOldCheckpoint) {
+  const TemporaryDirectory directory;
+  constexpr int kNotAllowed = 2;
+  const auto work = [&]() -> int {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", directory.path().c_str(), "tmpfs", 0, "size=64m") != 0) {
+      return kNotAllowed;
+    }
+    const std::string bytes(40 << 20, 'x');
+    const auto write = [&](OutputFile& out) { out.write(bytes); };
+    const CheckpointFile kHonest[] = {{"model", bytes.size(), write}},
+                         kWrong[] = {{"model", 1, write}};
+    CheckpointStore store(directory.path(), 2);
+    store.save(1, kHonest);
+    const std::string first = error_of([&] { store.save(2, kHonest); });
+    const std::string second = error_of([&] { store.save(2, kWrong); });
+    const bool good = first.find("need 42074112 bytes, free 2") != std::string::npos &&
+                      second.find("No space left on device") != std::string::npos &&
+                      names_in(store.path()) == Names{"step-00000001"} &&
+                      store.newest_verified()->step == 1;
+    return good ? 0 : 1;
+  };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(work());
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNotAllowed) {
+    GTEST_SKIP() << "no right to mount a tmpfs";
+  }
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(RunDirectory, CutLinesAreKept) {

@@ -2,13 +2,6 @@
 // what cannot be resumed is refused by name. BINADE_LONG in the environment asks for the long
 // forms.
 #include <binade/core/io/crc32c.h>
-#include <binade/core/ops.h>
-#include <binade/data/transforms.h>
-#include <binade/nn/activation.h>
-#include <binade/nn/conv.h>
-#include <binade/nn/linear.h>
-#include <binade/nn/norm.h>
-#include <binade/optim/adamw.h>
 #include <binade/train/checkpoint_manifest_internal.h>
 #include <binade/train/model_file.h>
 #include <binade/train/run_directory.h>
@@ -21,10 +14,10 @@
 #include <random>
 #include <set>
 
-#include "tests/data/fake_dataset.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/train/checkpoint_samples.h"
+#include "tests/train/full_run.h"
 #include "tests/train/scripted_run.h"
 
 namespace binade::train {
@@ -32,105 +25,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using binade::testing::TemporaryDirectory;
-using test::ScriptedModel, test::Warnings;
+using test::Warnings;
 
 bool is_long() { return std::getenv("BINADE_LONG") != nullptr; }
-
-class Net : public nn::Module {
- public:
-  Net() {
-    register_module("conv", conv);
-    register_module("norm", norm);
-    register_module("dropout", dropout);
-    register_module("fc", fc);
-  }
-  Tensor forward(const Tensor& x) override { return fc(flatten(dropout(relu(norm(conv(x)))), 1)); }
-  nn::Conv2d conv{{.in = 3, .out = 4, .kernel = {3, 3}, .padding = {1, 1}}};
-  nn::BatchNorm2d norm{{.channels = 4}};
-  nn::Dropout dropout{{.p = 0.2}};
-  nn::Linear fc{{.in = 64, .out = 10}};
-};
-
-struct Death {};  // thrown where a process would die
-
-struct RunSetup {
-  int64_t epochs = 3, every = 1;  // steps between checkpoints
-  uint64_t seed = 5;              // of the process, before anything is resumed
-  int workers = 0;
-};
-
-// All parts of a run: f16 with a loss scaler, batch norm, dropout, augmentation, accumulation,
-// clipping, AdamW, warm-up and cosine.
-struct FullRun {
-  FullRun(const std::string& directory, bool resume, const RunSetup& setup)
-      : train_data(22),
-        validation_data(6),
-        train(train_data, {.batch = 4,
-                           .workers = setup.workers,
-                           .seed = 3,
-                           .transform = data::random_horizontal_flip()}),
-        validation(validation_data, {.batch = 4, .workers = 0, .shuffle = false}) {
-    manual_seed(setup.seed);
-    model.emplace();
-    model->to(Device{}, Precision::mixed(DType::f16));
-    adamw.emplace(model->parameters(), optim::AdamWOptions{.lr = 0.01});
-    schedule.emplace(optim::WarmupCosine(*adamw, {.warmup = 4, .total = 3 * setup.epochs}));
-    trainer.emplace(
-        TrainingParts{
-            .model = *model, .optimizer = *adamw, .scaler = &scaler, .schedule = &*schedule},
-        TrainerOptions{.epochs = setup.epochs,
-                       .accumulate = 2,
-                       .clip_norm = 1,
-                       .run = directory,
-                       .resume = resume,
-                       .checkpoint_every = setup.every,
-                       .progress = false,
-                       .step = [this](nn::Module& net, const data::Batch& batch) {
-                         if (calls++ == die_at) {
-                           throw Death();
-                         }
-                         return classification_step(net, batch);
-                       }});
-  }
-  // Dies at the given call of the step, in training or validation. True: it came to the end.
-  bool fit(int64_t die_at_call = -1) {
-    die_at = die_at_call;
-    try {
-      trainer->fit(train, &validation);
-      return true;
-    } catch (const Death&) {
-      return false;
-    }
-  }
-
-  data::test::FakeDataset train_data, validation_data;
-  data::Loader train, validation;
-  optim::LossScaler scaler{{.init_scale = 1024, .growth_interval = 4}};
-  std::optional<Net> model;
-  std::optional<optim::AdamW> adamw;
-  std::optional<optim::Schedule> schedule;
-  std::optional<Trainer> trainer;
-  int64_t calls = 0, die_at = -1;
-};
-
-// What must be the same: metrics, and every number of the parts at the end.
-std::string record_of(const std::string& directory, const FullRun& run) {
-  std::string all;
-  for (std::string line : read_lines(directory + "/metrics.jsonl")) {
-    for (const char* varies : {"\"samples_per_second\":", "\"workers\":"}) {
-      const size_t at = line.find(varies);
-      line.erase(at, line.find(',', at) - at);
-    }
-    all += line;
-  }
-  NamedTensors tensors = run.model->state();
-  for (auto& entry : run.adamw->state_tensors()) {
-    tensors.push_back(entry);
-  }
-  all += text(state_hash(tensors), " step ", run.trainer->steps(), " scale ", run.scaler.scale(),
-              " random ", generator().offset);
-  return all;
-}
 
 std::string uninterrupted(const RunSetup& setup) {
   const TemporaryDirectory directory;
@@ -325,6 +222,59 @@ TEST(Resume, WithoutAGoodCheckpointNothingIsTouched) {
     EXPECT_NE(error.find(part), std::string::npos) << error;
   }
   EXPECT_EQ(tree(run), before);
+}
+
+// Bits anywhere in a run directory, also in metrics, a dead owner's lock and leftovers.
+TEST(Resume, AfterRandomFlips) {
+  const TemporaryDirectory directory;
+  const std::string stopped = directory / "stopped", expected = uninterrupted({});
+  FullRun(stopped, false, {}).fit(8 + 8 + 3);
+  std::ofstream(stopped + "/lock") << std::string(300, 'x');
+  const auto original = tree(stopped);
+  std::vector<std::string> files;
+  std::map<std::string, int64_t> steps;
+  for (const auto& [path, bytes] : original) {
+    if (!bytes.empty()) {
+      files.push_back(path);
+    }
+    if (path.ends_with("/manifest.json")) {
+      const std::string checkpoint = fs::path(path).parent_path().native();
+      steps[checkpoint] = read_manifest(checkpoint, file_system()).step;
+    }
+  }
+  ASSERT_EQ(steps.size(), 3u);
+  std::mt19937 random(43);
+  Warnings warnings;
+  for (int round = 0; round < (is_long() ? 1000 : 10); ++round) {
+    SCOPED_TRACE(round);
+    const std::string run = directory / "run";
+    fs::copy(stopped, run, fs::copy_options::recursive);
+    std::map<std::string, int64_t> good = steps;
+    for (auto flips = random() % 3 + 1; flips > 0; --flips) {
+      const std::string& file = files[random() % files.size()];
+      std::string bytes = original.at(file);
+      const size_t bit = random() % (bytes.size() * 8);
+      bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
+      std::ofstream(run + file.substr(stopped.size()), std::ios::binary) << bytes;
+      good.erase(fs::path(file).parent_path().native());
+    }
+    fs::last_write_time(run + "/lock", fs::file_time_type::clock::now() - std::chrono::hours(1));
+    int64_t newest_good = -1;
+    for (const auto& [name, step] : good) {
+      newest_good = std::max(newest_good, step);
+    }
+    const std::string error = error_of([&] {
+      FullRun resumed(run, true, {});
+      EXPECT_EQ(resumed.trainer->steps(), newest_good);
+      EXPECT_TRUE(resumed.fit());
+      if (good.contains(stopped + "/checkpoint/best")) {
+        const std::string record = record_of(run, resumed);
+        EXPECT_EQ(record.substr(record.rfind('\n')), expected.substr(expected.rfind('\n')));
+      }
+    });
+    EXPECT_EQ(error == "none", newest_good >= 0) << error;
+    fs::remove_all(run);
+  }
 }
 
 TEST(Resume, TheBestServesIfTheNewerOnesAreDamaged) {
