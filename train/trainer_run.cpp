@@ -226,6 +226,9 @@ void TrainerRun::end_epoch(data::Loader& train, data::Loader* validation, double
   if (parts_.plateau) {
     parts_.plateau->advance(m.validation_loss.value_or(m.train_loss));
   }
+  if (directory_) {
+    directory_->check_held();
+  }
   metrics_.add(m);
   display_.epoch(m, scaler_watch_.skipped_words(state_));
   if (best) {

@@ -64,6 +64,7 @@ struct FullRun {
         TrainerOptions{.epochs = setup.epochs,
                        .accumulate = 2,
                        .clip_norm = 1,
+                       .patience = 0,
                        .run = directory,
                        .resume = resume,
                        .checkpoint_every = setup.every,
@@ -102,7 +103,9 @@ inline std::string record_of(const std::string& directory, const FullRun& run) {
   for (std::string line : read_lines(directory + "/metrics.jsonl")) {
     for (const char* varies : {"\"samples_per_second\":", "\"workers\":"}) {
       const size_t at = line.find(varies);
-      line.erase(at, line.find(',', at) - at);
+      if (at != std::string::npos) {
+        line.erase(at, line.find(',', at) - at);
+      }
     }
     all += line;
   }
