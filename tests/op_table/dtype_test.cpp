@@ -1,5 +1,5 @@
-// Dtypes: gradients in f32, f16 and bf16 against those of f64 from the same rounded inputs; integer
-// and bool operands give the exact result or a clear error.
+// Dtypes: gradients in f32, f16 and bf16 against the CPU's in f64 from the same rounded inputs;
+// integer and bool operands give the exact result or a clear error.
 #include <tests/op_table/compare.h>
 
 #include <gtest/gtest.h>
@@ -18,10 +18,11 @@ void compare_gradients(const OpRow& row, const Sample& sample, DType dtype) {
   Tensors upstream64;
   double largest_upstream = 0;
   for (const Tensor& u : upstream) {
-    upstream64.push_back(to_tensor(to_array(u), DType::f64));
+    upstream64.push_back(u.to(Device{}).to(DType::f64));
     largest_upstream = std::max(largest_upstream, largest_magnitude(to_array(u)));
   }
-  const Result want = run_with_gradient(row, converted(row, sample, DType::f64), upstream64);
+  const Sample sample64 = converted(row, sample, DType::f64, Device{});
+  const Result want = run_with_gradient(row, sample64, upstream64);
   for (size_t i = 0; i < got.gradients.size(); ++i) {
     ASSERT_EQ(got.gradients[i].defined(), want.gradients[i].defined()) << i << ": " << sample.label;
     if (!got.gradients[i].defined()) {

@@ -197,16 +197,20 @@ Sample make_sample(const OpRow& row, const Shapes& shapes, const std::vector<Lay
   return sample;
 }
 
-Sample converted(const OpRow& row, const Sample& sample, DType dtype) {
+Sample converted(const OpRow& row, const Sample& sample, DType dtype, Device device) {
   Sample result = sample;
   for (size_t i = 0; i < sample.bases.size(); ++i) {
-    if (is_floating(sample.bases[i].dtype())) {
-      const DType wanted = domain_of(row, i).statistic ? compute_dtype(dtype) : dtype;
-      result.bases[i] = to_tensor(to_array(sample.bases[i]), wanted);
-      result.views[i] = present(sample.layouts[i], result.bases[i], sample.views[i].sizes());
+    DType wanted = sample.bases[i].dtype();
+    if (is_floating(wanted)) {
+      wanted = domain_of(row, i).statistic ? compute_dtype(dtype) : dtype;
     }
+    result.bases[i] = sample.bases[i].to(device).to(wanted);
+    result.views[i] = present(sample.layouts[i], result.bases[i], sample.views[i].sizes());
   }
   return result;
+}
+Sample converted(const OpRow& row, const Sample& sample, DType dtype) {
+  return converted(row, sample, dtype, kernels::test_device());
 }
 
 Array to_array(const Tensor& t) {

@@ -44,7 +44,8 @@ struct Sample {
 Sample make_sample(const OpRow& row, const Shapes& shapes, const std::vector<Layout>& layouts,
                    DType dtype, uint64_t seed, bool integers = false);
 
-// The same values in another floating dtype.
+// The same values in another floating dtype, and on another device.
+Sample converted(const OpRow& row, const Sample& sample, DType dtype, Device device);
 Sample converted(const OpRow& row, const Sample& sample, DType dtype);
 
 // Row-major values of a tensor.
