@@ -80,27 +80,6 @@ optim::NamedScalars scalars_of(const Fields& fields, const std::string& prefix) 
   return scalars;
 }
 
-// Throws one error that lists every setting which differs; with `force` it warns.
-void check_settings(const Checkpoint& checkpoint, const TrainerOptions& options) {
-  std::string now, before;
-  for (const auto& [name, value] : options.settings) {
-    const auto old = checkpoint.fields.find("setting." + name);
-    if (old != checkpoint.fields.end() && old->second != value) {
-      now += (now.empty() ? "" : ", ") + name + " = " + value;
-      before += (before.empty() ? "" : ", ") + name + " = " + old->second;
-    }
-  }
-  if (now.empty()) {
-    return;
-  }
-  const std::string differs =
-      text("resume: got ", now, ", but ", checkpoint.path, " was trained with ", before);
-  check(options.force, differs,
-        "; resume with the same settings and data, use another run directory, or resume all the "
-        "same with force (--force)");
-  warn(differs);
-}
-
 // Copies on the CPU, where the file's tensors are too.
 NamedTensors host_copies(const NamedTensors& tensors) {
   NamedTensors out;
@@ -142,7 +121,12 @@ NamedTensors copies(const NamedTensors& tensors) {
 
 RunCheckpoints::RunCheckpoints(const TrainingParts& parts, const TrainerOptions& options,
                                const Ranks& ranks, const RunDirectory* directory)
-    : parts_(parts), options_(options), ranks_(ranks), directory_(directory) {
+    : parts_(parts),
+      options_(options),
+      ranks_(ranks),
+      directory_(directory),
+      settings_(options.settings) {
+  settings_.emplace("Binade version", BINADE_VERSION);
   ranks_.on_root([this] {
     if (directory_) {
       store_ = std::make_unique<CheckpointStore>(directory_->path(), 2, directory_->files());
@@ -178,11 +162,32 @@ RunCheckpoints::Fields RunCheckpoints::fields(const RunState& state) const {
   if (state.full_precision) {
     fields["full_precision"] = "1";
   }
-  for (const auto& [name, value] : options_.settings) {
+  for (const auto& [name, value] : settings_) {
     fields["setting." + name] = value;
   }
   fields.insert(data_.begin(), data_.end());
   return fields;
+}
+
+// Throws one error that lists every setting which differs; with `force` it warns.
+void RunCheckpoints::check_settings(const Checkpoint& checkpoint) const {
+  std::string now, before;
+  for (const auto& [name, value] : settings_) {
+    const auto old = checkpoint.fields.find("setting." + name);
+    if (old != checkpoint.fields.end() && old->second != value) {
+      now += (now.empty() ? "" : ", ") + name + " = " + value;
+      before += (before.empty() ? "" : ", ") + name + " = " + old->second;
+    }
+  }
+  if (now.empty()) {
+    return;
+  }
+  const std::string differs =
+      text("resume: got ", now, ", but ", checkpoint.path, " was trained with ", before);
+  check(options_.force, differs,
+        "; resume with the same settings and data, use another run directory, or resume all the "
+        "same with force (--force)");
+  warn(differs);
 }
 
 // Throws before anything is changed.
@@ -326,7 +331,7 @@ RunCheckpoints::Resumed RunCheckpoints::read() {
     show_warnings();
     return {};
   }
-  check_settings(*found, options_);
+  check_settings(*found);
   Resumed all{.fields = found->fields,
               .model = load_tensors(found->file(kModelFile), store_->files()),
               .optimizer = load_tensors(found->file(kOptimizerFile), store_->files()),

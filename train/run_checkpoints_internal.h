@@ -38,6 +38,7 @@ class RunCheckpoints {
  private:
   struct Resumed;
   Resumed read();
+  void check_settings(const Checkpoint& checkpoint) const;
   void read_best(Resumed& all) const;
   bool may_save(const char* what, const NamedTensors& model, const NamedTensors& optimizer) const;
   void show_warnings() const;
@@ -50,7 +51,8 @@ class RunCheckpoints {
   const Ranks& ranks_;
   const RunDirectory* directory_;
   std::unique_ptr<CheckpointStore> store_;
-  Fields data_;  // "data.train", "data.validation": of the checkpoint, then of the loaders
+  Fields settings_;  // of the options, and the version of Binade
+  Fields data_;      // "data.train", "data.validation": of the checkpoint, then of the loaders
 };
 
 }  // namespace binade::train

@@ -207,6 +207,16 @@ TEST(Resume, ImpossibleNumbersAreRefused) {
   }
 }
 
+TEST(Resume, AnotherVersionIsRefusedByName) {
+  const TemporaryDirectory directory;
+  FullRun(directory / "run", false, {}).fit(11);
+  const std::string result = end_with(directory / "run", [&](const std::string& path) {
+    forge(path, [&](Manifest& m) { m.fields.at("setting.Binade version") = "0.0.1"; });
+  });
+  EXPECT_EQ(result.find("refused: resume: got Binade version = "), 0u) << result;
+  EXPECT_NE(result.find("was trained with Binade version = 0.0.1"), std::string::npos) << result;
+}
+
 // damage ------------------------------------------------------------------------------------------
 
 TEST(Resume, WithoutAGoodCheckpointNothingIsTouched) {
