@@ -157,7 +157,7 @@ std::set<std::string> parse_list(const std::string& path, std::string_view text)
     return {};  // cut off
   }
   try {
-    const auto names = root.at("files").get<std::set<std::string>>();
+    auto names = root.at("files").get<std::set<std::string>>();
     check(list_text(names) == text, path, ": the list of files is damaged, its checksum is wrong");
     return names;
   } catch (const json::exception& error) {

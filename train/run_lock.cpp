@@ -224,7 +224,7 @@ bool RunLock::replace(const std::string& name, const RunOwner& dead, const std::
 
 // A file with this process's name, under a name of its own, on disk. Returns its path.
 std::string RunLock::write_own() const {
-  const std::string path = text(directory_, "/", kOwn, unpredictable_name(), kTemporary);
+  std::string path = text(directory_, "/", kOwn, unpredictable_name(), kTemporary);
   OutputFile file(path, files_);
   try {
     file.write(lock_text(options_.self));
