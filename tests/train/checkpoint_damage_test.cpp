@@ -1,13 +1,20 @@
-// Damaged checkpoints are set aside and never make a worse one win; those of a newer version stay.
+// Damaged checkpoints are set aside and never make a worse one win; those of a newer version stay;
+// full disks.
 // BINADE_LONG in the environment asks for the long form.
 #include <binade/core/io/crc32c.h>
 #include <binade/train/checkpoint_store.h>
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <random>
 
+#include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/train/checkpoint_samples.h"
@@ -15,6 +22,7 @@
 namespace binade::train {
 namespace {
 
+using binade::testing::run_child;
 using binade::testing::TemporaryDirectory;
 
 TEST(Damage, WhatCannotBeReadStays) {
@@ -182,6 +190,63 @@ TEST(Damage, RandomFlips) {
     std::filesystem::remove_all(run);
   }
   std::printf("%d directories without a good checkpoint\n", unreadable);
+}
+
+// A signal would end the process without a word.
+TEST(Disk, AFileSizeLimitIsAnError) {
+  const TemporaryDirectory directory;
+  CheckpointStore store(directory.path());
+  save(store, 1);
+  EXPECT_TRUE(run_child([&] {
+    const rlimit limit{1000, 1000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const std::string bytes(5000, 'x');
+    const CheckpointFile kLarge[] = {
+        {"model", bytes.size(), [&](OutputFile& out) { out.write(bytes); }}};
+    const std::string error = error_of([&] { store.save(2, kLarge); });
+    ::_exit(error.find("cannot write 4000 bytes at byte 1000: File too large") != std::string::npos
+                ? 0
+                : 1);
+  }));
+  EXPECT_EQ(names_in(store.path()), Names{"step-00000001"});
+  expect_whole(*store.newest_verified());
+}
+
+// A disk of 64 MiB, a model of 40 MiB: the second checkpoint does not fit beside the first.
+TEST(Disk, AFullDiskLeavesTheOldCheckpoint) {
+  const TemporaryDirectory directory;
+  constexpr int kNotAllowed = 2;
+  const auto work = [&]() -> int {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", directory.path().c_str(), "tmpfs", 0, "size=64m") != 0) {
+      return kNotAllowed;
+    }
+    const std::string bytes(40 << 20, 'x');
+    const auto write = [&](OutputFile& out) { out.write(bytes); };
+    const CheckpointFile kHonest[] = {{"model", bytes.size(), write}},
+                         kWrong[] = {{"model", 1, write}};
+    CheckpointStore store(directory.path(), 2);
+    store.save(1, kHonest);
+    const std::string first = error_of([&] { store.save(2, kHonest); });
+    const std::string second = error_of([&] { store.save(2, kWrong); });
+    const bool good = first.find("need 42074112 bytes, free 2") != std::string::npos &&
+                      second.find("No space left on device") != std::string::npos &&
+                      names_in(store.path()) == Names{"step-00000001"} &&
+                      store.newest_verified()->step == 1;
+    return good ? 0 : 1;
+  };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(work());
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == kNotAllowed) {
+    GTEST_SKIP() << "no right to mount a tmpfs";
+  }
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

@@ -5,9 +5,6 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/core/io/faulty_file_system.h"
 #include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temporary_directory.h"
@@ -25,6 +23,7 @@ namespace binade::train {
 namespace {
 
 namespace fs = std::filesystem;
+using binade::testing::FaultyFileSystem;
 using binade::testing::run_child;
 using binade::testing::TemporaryDirectory;
 
@@ -215,6 +214,43 @@ TEST(RunLock, ExactlyOneProcessGetsIt) {
   }
 }
 
+// Between any two calls of a process that takes the lock, another one tries to.
+TEST(RunLock, ExactlyOneGetsItInAnyOrder) {
+  for (const bool stale : {false, true}) {
+    bool inside = true;
+    for (int64_t at = 0; inside; ++at) {
+      const TemporaryDirectory directory;
+      if (stale) {
+        plant_lock(directory.path(), owner_with([](RunOwner& o) { o.start = 12345; }));
+      }
+      const auto take = [&](FileSystem& files, const char* token) -> std::unique_ptr<RunLock> {
+        RunLockOptions options;
+        options.self.token = token;
+        try {
+          return std::make_unique<RunLock>(directory.path(), files, options);
+        } catch (const Error&) {
+          return nullptr;
+        }
+      };
+      std::unique_ptr<RunLock> second;
+      int64_t call = 0;
+      inside = false;
+      FaultyFileSystem files(file_system(), {});
+      files.before_call = [&] {
+        if (call++ == at) {
+          inside = true;
+          second = take(file_system(), "00000000000000bb");
+        }
+      };
+      const std::unique_ptr<RunLock> first = take(files, "00000000000000cc");
+      files.before_call = nullptr;
+      EXPECT_NE(first == nullptr, second == nullptr || !inside) << stale << " " << at;
+      EXPECT_EQ(lock_of(directory.path()).token, first ? "00000000000000cc" : "00000000000000bb");
+      EXPECT_EQ(names_in(directory.path()), Names{"lock"}) << stale << " " << at;
+    }
+  }
+}
+
 TEST(RunDirectory, RemovesWhatDeadOwnersLeftAndNothingElse) {
   const TemporaryDirectory directory;
   const std::string run = directory / "run";
@@ -318,63 +354,6 @@ TEST(RunDirectory, FilesHaveTheModesOfTheUmask) {
                       ::stat((run + "/checkpoint/step-00000001").c_str(), &folder) == 0;
     ::_exit(read && (file.st_mode & 0777) == 0640 && (folder.st_mode & 0777) == 0750 ? 0 : 1);
   }));
-}
-
-// A signal would end the process without a word.
-TEST(RunDirectory, AFileSizeLimitIsAnError) {
-  const TemporaryDirectory directory;
-  CheckpointStore store(directory.path());
-  save(store, 1);
-  EXPECT_TRUE(run_child([&] {
-    const rlimit limit{1000, 1000};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-    const std::string bytes(5000, 'x');
-    const CheckpointFile kLarge[] = {
-        {"model", bytes.size(), [&](OutputFile& out) { out.write(bytes); }}};
-    const std::string error = error_of([&] { store.save(2, kLarge); });
-    ::_exit(error.find("cannot write 4000 bytes at byte 1000: File too large") != std::string::npos
-                ? 0
-                : 1);
-  }));
-  EXPECT_EQ(names_in(store.path()), Names{"step-00000001"});
-  expect_whole(*store.newest_verified());
-}
-
-// A disk of 64 MiB, a model of 40 MiB: the second checkpoint does not fit beside the first.
-TEST(RunDirectory, AFullDiskLeavesTheOldCheckpoint) {
-  const TemporaryDirectory directory;
-  constexpr int kNotAllowed = 2;
-  const auto work = [&]() -> int {
-    if (::unshare(CLONE_NEWNS) != 0 ||
-        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount("none", directory.path().c_str(), "tmpfs", 0, "size=64m") != 0) {
-      return kNotAllowed;
-    }
-    const std::string bytes(40 << 20, 'x');
-    const auto write = [&](OutputFile& out) { out.write(bytes); };
-    const CheckpointFile kHonest[] = {{"model", bytes.size(), write}},
-                         kWrong[] = {{"model", 1, write}};
-    CheckpointStore store(directory.path(), 2);
-    store.save(1, kHonest);
-    const std::string first = error_of([&] { store.save(2, kHonest); });
-    const std::string second = error_of([&] { store.save(2, kWrong); });
-    const bool good = first.find("need 42074112 bytes, free 2") != std::string::npos &&
-                      second.find("No space left on device") != std::string::npos &&
-                      names_in(store.path()) == Names{"step-00000001"} &&
-                      store.newest_verified()->step == 1;
-    return good ? 0 : 1;
-  };
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::_exit(work());
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == kNotAllowed) {
-    GTEST_SKIP() << "no right to mount a tmpfs";
-  }
-  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(RunDirectory, CutLinesAreKept) {
