@@ -34,11 +34,11 @@ void save_normally(CheckpointStore& store, int64_t step, FaultyFileSystem&) { sa
 // Cuts the power at every call of save(step), with checkpoints of steps 1 and 2 on disk. Counts the
 // states in which the newest good checkpoint is not a complete one of step 2 or later, or, after
 // save returned, not the one of `step`.
-int broken_states(const Save& save_step, int64_t step, int* states) {
+int broken_states(const Save& save_step, int64_t step, int* states, bool to_the_first = false) {
   int broken = 0;
   bool done = false;
   std::mt19937 random(23);
-  for (int64_t cut = 0; !done; ++cut) {
+  for (int64_t cut = 0; !done && !(to_the_first && broken > 0); ++cut) {
     ModelFileSystem disk;
     disk.make_directory("run");
     disk.sync_directory(".");
@@ -139,9 +139,9 @@ TEST(PowerCut, KnownBadProtocolsAreFound) {
     save(store, step);
   };
   int states = 0;
-  EXPECT_GT(broken_states(no_file_sync, 3, &states), 0);
-  EXPECT_GT(broken_states(no_directory_sync, 3, &states), 0);
-  EXPECT_GT(broken_states(delete_old_first, 3, &states), 0);
+  EXPECT_GT(broken_states(no_file_sync, 3, &states, true), 0);
+  EXPECT_GT(broken_states(no_directory_sync, 3, &states, true), 0);
+  EXPECT_GT(broken_states(delete_old_first, 3, &states, true), 0);
 }
 
 TEST(Faults, AnErrorAtAnyCallLeavesTheOldCheckpoints) {
@@ -247,7 +247,7 @@ TEST(Kill, AtRandomMoments) {
     CheckpointStore store(directory.path());
     save(store, 1);
   }
-  const int rounds = is_long() ? 1000 : 60;
+  const int rounds = is_long() ? 1000 : 40;
   for (int round = 0; round < rounds; ++round) {
     killed += !run_child(
         [&] {
@@ -270,7 +270,7 @@ TEST(Kill, AtRandomMoments) {
     newest = found->step;
   }
   EXPECT_EQ(killed, rounds);
-  EXPECT_GT(newest, 20);
+  EXPECT_GT(newest, 10);
   std::printf("%lld kills, newest step %lld\n", static_cast<long long>(killed),
               static_cast<long long>(newest));
 }
