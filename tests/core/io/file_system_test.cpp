@@ -103,6 +103,65 @@ TEST(FileSystem, NewFilesNeverFollowOrReplace) {
   EXPECT_EQ(contents(directory / "link", file_system()), "new");
 }
 
+TEST(FileSystem, NoLinkIsFollowedBelowARoot) {
+  const TemporaryDirectory directory;
+  make_directories(directory / "elsewhere/deep");
+  write_file_durably(directory / "elsewhere/precious", "p");
+  make_directories(directory / "real");
+  make_directories(directory / "real2");
+  ASSERT_EQ(::symlink("real", (directory / "root").c_str()), 0);  // the root may be a link
+  ASSERT_EQ(::symlink("../elsewhere", (directory / "real/link").c_str()), 0);
+  ASSERT_EQ(::symlink("../elsewhere/precious", (directory / "real/file").c_str()), 0);
+  const std::unique_ptr<FileSystem> files = file_system_below(directory / "root/");
+  const std::string root = directory / "root";
+  make_directories(root + "/a/b", *files);
+  write_file_durably(root + "/a/b/file", "x", *files);
+  EXPECT_EQ(contents(directory / "real/a/b/file", file_system()), "x");
+  write_file_durably(directory / "real2/file", "beside", *files);  // not below the root
+  EXPECT_EQ(contents(directory / "real2/file", *files), "beside");
+
+  const std::function<void()> kFollow[] = {
+      [&] { read_file(root + "/file", 100, *files); },
+      [&] { read_file(root + "/link/precious", 100, *files); },
+      [&] { list_directory(root + "/link", *files); },
+      [&] { sync_directory(root + "/link", *files); },
+      [&] { write_file_durably(root + "/link/new", "x", *files); },
+      [&] { make_new_directory(root + "/link/new", *files); },
+      [&] { rename_path(root + "/link/precious", root + "/a/stolen", *files); },
+      [&] { rename_path(root + "/a/b/file", root + "/link/new", *files); },
+      [&] {
+        remove_path({"precious", false, true}, root + "/link", *files);
+      },
+      [&] {
+        remove_path({"deep", true, false}, root + "/link", *files);
+      }};
+  for (size_t i = 0; i < std::size(kFollow); ++i) {
+    const std::string error = error_of(kFollow[i]);
+    EXPECT_NE(error.find("it is a link, which is not followed here"), std::string::npos)
+        << i << ": " << error;
+  }
+  EXPECT_THROW(read_file(root + "/a/../a/b/file", 100, *files), FileError);
+  EXPECT_EQ(list_directory(directory / "elsewhere").size(), 2u);
+  EXPECT_EQ(contents(directory / "elsewhere/precious", file_system()), "p");
+}
+
+TEST(FileSystem, TemporaryNamesAndFreeNames) {
+  const TemporaryDirectory directory;
+  write_file_durably(directory / "file", [&](OutputFile& out) {
+    const std::string name = out.path().substr(out.path().rfind('/') + 1);
+    EXPECT_EQ(name.find("file." + process_token() + "-"), 0u) << name;
+  });
+  EXPECT_NE(unpredictable_name(), unpredictable_name());
+  const std::string token = process_token();
+  EXPECT_TRUE(run_child([&] { ::_exit(process_token() == token ? 1 : 0); }));  // a name of its own
+  EXPECT_EQ(write_new_file_durably(directory / "file", "second"), directory / "file-2");
+  EXPECT_EQ(contents(directory / "file", file_system()), "");
+  make_directories(directory / "d");
+  make_directories(directory / "e");
+  EXPECT_EQ(rename_to_free_name(directory / "d", directory / "e"), directory / "e-2");
+  EXPECT_EQ(list_directory(directory.path()).size(), 4u);
+}
+
 TEST(FileSystem, ErrorsNameThePathAndTheReason) {
   const TemporaryDirectory directory;
   write_file_durably(directory / "file", "12345");
