@@ -109,6 +109,10 @@ std::string BatchBuilder::describe(int64_t index) const {
   }
 }
 
+DataIdentity BatchBuilder::identity() const {
+  return dataset_ ? identify(*dataset_) : iterable_->identity();
+}
+
 BuiltBatch BatchBuilder::build(int64_t epoch, int64_t number, SampleWatch& watch,
                                RowSource* rows) const {
   BuiltBatch out;

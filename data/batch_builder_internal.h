@@ -60,6 +60,7 @@ class BatchBuilder {
   // Never throws: errors are in the result. A cancelled batch is returned incomplete.
   BuiltBatch build(int64_t epoch, int64_t number, SampleWatch& watch, RowSource* rows) const;
   std::string describe(int64_t index) const;
+  DataIdentity identity() const;
   const char* size_advice() const;  // last part of an error about samples of different sizes
 
  private:

@@ -1,3 +1,4 @@
+#include <binade/core/io/hash64.h>
 #include <binade/data/dataset.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/philox.h>
@@ -13,6 +14,12 @@ void check_index(const Dataset& dataset, int64_t index) {
 constexpr uint64_t kSplitKey = 0x5350'4C49'5453'4554;
 
 }  // namespace
+
+uint64_t Dataset::id(int64_t index) const {
+  Hash64 hash;
+  hash.add(describe(index));
+  return hash.value();
+}
 
 Subset::Subset(std::shared_ptr<const Dataset> inner, std::vector<int64_t> indices)
     : inner_(std::move(inner)), indices_(std::move(indices)) {

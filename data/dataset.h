@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,12 @@ class Dataset {
   virtual int channels() const = 0;
   // The origin of sample `index`, for messages: its path, or "file:index".
   virtual std::string describe(int64_t index) const = 0;
+  // A hash of what tells sample `index` from others, without decoding it: its name within the data
+  // set, or its bytes. It must not change if the data set is moved. Default: of describe().
+  virtual uint64_t id(int64_t index) const;
+  // The label that get() gives, without decoding; empty if that is not possible. With it a run is
+  // not resumed on other labels (data/identity.h).
+  virtual std::optional<int64_t> label(int64_t /*index*/) const { return std::nullopt; }
   // True if get() only copies memory, so that a cache would gain nothing.
   virtual bool in_memory() const { return false; }
 };
@@ -41,6 +48,10 @@ class Subset : public Dataset {
   std::vector<std::string> class_names() const override { return inner_->class_names(); }
   int channels() const override { return inner_->channels(); }
   std::string describe(int64_t index) const override;
+  uint64_t id(int64_t index) const override { return inner_->id(inner_index(index)); }
+  std::optional<int64_t> label(int64_t index) const override {
+    return inner_->label(inner_index(index));
+  }
   bool in_memory() const override { return inner_->in_memory(); }
 
  private:
@@ -69,6 +80,8 @@ class CachedDataset : public Dataset {
   std::vector<std::string> class_names() const override { return inner_->class_names(); }
   int channels() const override { return inner_->channels(); }
   std::string describe(int64_t index) const override { return inner_->describe(index); }
+  uint64_t id(int64_t index) const override { return inner_->id(index); }
+  std::optional<int64_t> label(int64_t index) const override { return inner_->label(index); }
   bool in_memory() const override { return true; }
   // Bytes of pixels held now.
   int64_t cached_bytes() const { return bytes_.load(std::memory_order_relaxed); }

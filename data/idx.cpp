@@ -1,3 +1,4 @@
+#include <binade/core/io/hash64.h>
 #include <binade/data/decode_internal.h>
 #include <binade/data/idx.h>
 #include <zlib.h>
@@ -193,17 +194,31 @@ IdxDataset::IdxDataset(const std::string& images, const std::string& labels, int
   }
 }
 
-Sample IdxDataset::get(int64_t index) const {
+std::span<const uint8_t> IdxDataset::pixels_of(int64_t index) const {
   check(index >= 0 && index < size(), path_, ": got index ", index, ", expected one of ", size());
+  const size_t bytes = size_t(height()) * size_t(width()) * size_t(channels_);
+  return std::span(images_.elements).subspan(size_t(index) * bytes, bytes);
+}
+
+Sample IdxDataset::get(int64_t index) const {
+  const std::span<const uint8_t> pixels = pixels_of(index);
   Sample sample;
   sample.image.height = height();
   sample.image.width = width();
   sample.image.channels = channels_;
-  const ptrdiff_t bytes = ptrdiff_t(height()) * width() * channels_;
-  const auto first = images_.elements.begin() + index * bytes;
-  sample.image.pixels.assign(first, first + bytes);
+  sample.image.pixels.assign(pixels.begin(), pixels.end());
   sample.label = labels_.elements[static_cast<size_t>(index)];
   return sample;
+}
+
+uint64_t IdxDataset::id(int64_t index) const {
+  Hash64 hash;
+  hash.add(std::as_bytes(pixels_of(index)));
+  return hash.value();
+}
+
+std::optional<int64_t> IdxDataset::label(int64_t index) const {
+  return labels_.elements.at(static_cast<size_t>(index));
 }
 
 std::vector<std::string> IdxDataset::class_names() const {

@@ -5,6 +5,7 @@
 #include <binade/data/checksums.h>
 #include <binade/data/dataset.h>
 
+#include <span>
 #include <string>
 
 namespace binade::data {
@@ -34,11 +35,15 @@ class IdxDataset : public Dataset {
   std::vector<std::string> class_names() const override;  // "0", "1", ...
   int channels() const override { return channels_; }
   std::string describe(int64_t index) const override;
+  uint64_t id(int64_t index) const override;  // of the pixels
+  std::optional<int64_t> label(int64_t index) const override;
   bool in_memory() const override { return true; }
   int height() const { return static_cast<int>(images_.sizes[1]); }
   int width() const { return static_cast<int>(images_.sizes[2]); }
 
  private:
+  std::span<const uint8_t> pixels_of(int64_t index) const;
+
   std::string path_;
   IdxArray images_, labels_;
   int64_t classes_;

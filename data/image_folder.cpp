@@ -1,3 +1,4 @@
+#include <binade/core/io/hash64.h>
 #include <binade/data/folder_listing_internal.h>
 #include <binade/data/idx.h>
 #include <binade/kernels/base/error.h>
@@ -161,9 +162,13 @@ std::string ImageFolder::path_of(const File& file) const {
   return (fs::path(root_) / file.name).native();
 }
 
-Sample ImageFolder::get(int64_t index) const {
+const ImageFolder::File& ImageFolder::file_at(int64_t index) const {
   check(index >= 0 && index < size(), root_, ": got index ", index, ", expected one of ", size());
-  const File& file = files_[static_cast<size_t>(index)];
+  return files_[static_cast<size_t>(index)];
+}
+
+Sample ImageFolder::get(int64_t index) const {
+  const File& file = file_at(index);
   const std::string path = path_of(file);
   if (!file.sum) {
     return {read_image(path, options_.decode), file.label};
@@ -173,9 +178,12 @@ Sample ImageFolder::get(int64_t index) const {
   return {decode_image(bytes, path, options_.decode), file.label};
 }
 
-std::string ImageFolder::describe(int64_t index) const {
-  check(index >= 0 && index < size(), root_, ": got index ", index, ", expected one of ", size());
-  return path_of(files_[static_cast<size_t>(index)]);
+std::string ImageFolder::describe(int64_t index) const { return path_of(file_at(index)); }
+
+uint64_t ImageFolder::id(int64_t index) const {
+  Hash64 hash;
+  hash.add(file_at(index).name);
+  return hash.value();
 }
 
 TrainTest open_dataset(const std::string& directory, Format format,

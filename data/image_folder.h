@@ -43,6 +43,8 @@ class ImageFolder : public Dataset {
   std::vector<std::string> class_names() const override { return classes_; }
   int channels() const override { return options_.decode.channels; }
   std::string describe(int64_t index) const override;
+  uint64_t id(int64_t index) const override;  // of CLASS/FILE
+  std::optional<int64_t> label(int64_t index) const override { return file_at(index).label; }
   // Number of entries left out because of their extension or kind.
   int64_t ignored_files() const { return ignored_; }
 
@@ -55,6 +57,7 @@ class ImageFolder : public Dataset {
   void list_class(FolderListing& listing, const std::string& name, int64_t label);
   void use_manifest(const std::string& directory);
   void keep_part(Part part);
+  const File& file_at(int64_t index) const;
   std::string path_of(const File& file) const;
 
   std::string root_;  // DIR, DIR/train, DIR/test or DIR/val

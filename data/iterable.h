@@ -7,6 +7,7 @@
 // decodes its own rows, on all workers. So no row is repeated or missed, all shards know the end,
 // and batches depend neither on the number of workers nor on the batch at which an epoch starts.
 #pragma once
+#include <binade/data/identity.h>
 #include <binade/data/sample.h>
 
 #include <memory>
@@ -37,6 +38,8 @@ class IterableDataset {
   virtual int channels() const = 0;
   // Rows of an epoch, -1 if unknown. train::Trainer needs it.
   virtual int64_t size() const { return -1; }
+  // What is known of the rows now, so that a run is not resumed on others (data/identity.h).
+  virtual DataIdentity identity() const { return {.samples = size()}; }
   // The origin of row `index`, for messages: "file:line".
   virtual std::string describe(int64_t index) const;
 };

@@ -50,6 +50,8 @@ int64_t Loader::samples_per_epoch() const { return state_->builder.samples(); }
 
 const LoaderOptions& Loader::options() const { return state_->options; }
 
+const DataIdentity& Loader::identity() const { return state_->identity(); }
+
 LoaderStats Loader::stats() const { return state_->stats(); }
 
 std::vector<BadFile> Loader::bad_files() const { return state_->bad_files(); }

@@ -5,6 +5,7 @@
 #pragma once
 #include <binade/core/tensor/tensor.h>
 #include <binade/data/dataset.h>
+#include <binade/data/identity.h>
 #include <binade/data/iterable.h>
 #include <binade/data/transforms.h>
 
@@ -118,6 +119,8 @@ class Loader {
   int64_t batches_per_epoch() const;
   int64_t samples_per_epoch() const;
   const LoaderOptions& options() const;
+  // Of the whole data set, not of the shard. The first call computes it (data/identity.h).
+  const DataIdentity& identity() const;
   LoaderStats stats() const;
   std::vector<BadFile> bad_files() const;  // distinct, in the order of the stream
 

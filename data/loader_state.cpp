@@ -76,6 +76,11 @@ LoaderState::LoaderState(std::shared_ptr<const IterableDataset> dataset, LoaderO
   stats_.workers = options.workers;
 }
 
+const DataIdentity& LoaderState::identity() {
+  std::call_once(identified_, [this] { identity_ = builder.identity(); });
+  return identity_;
+}
+
 void LoaderState::start_epoch(int64_t number, int64_t first_batch) {
   constexpr int64_t kMaxEpoch = int64_t(1) << 23;
   check(number >= 0 && number < kMaxEpoch, "loader: got epoch ", number,

@@ -27,6 +27,7 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
 
   const LoaderOptions options;
   const BatchBuilder builder;
+  const DataIdentity& identity();
   LoaderStats stats() const;
   std::vector<BadFile> bad_files() const;
 
@@ -53,6 +54,8 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
   void deliver(BuiltBatch& built, Batch& batch);
   void note_time();
 
+  std::once_flag identified_;
+  DataIdentity identity_;
   mutable std::mutex mutex_;
   std::condition_variable work_, ready_, done_;
   std::deque<Worker> workers_;

@@ -1,5 +1,6 @@
 #include <binade/core/io/crc32c.h>
 #include <binade/core/io/file_system.h>
+#include <binade/core/io/hash64.h>
 #include <binade/data/text_lines.h>
 #include <binade/kernels/base/error.h>
 
@@ -45,6 +46,7 @@ struct TextLines::Known {
   std::map<std::string, std::optional<Checksum>> sums;  // of the files opened so far
   std::vector<Run> runs;                                // by row
   int64_t size = -1;
+  uint64_t hash = 0;  // of all rows
 };
 
 class TextLines::Reader final : public RowReader {
@@ -68,10 +70,12 @@ class TextLines::Reader final : public RowReader {
         in_run_ = true;
       }
       ++row_;
+      hash_.add(bytes);
       return true;
     }
     const std::lock_guard lock(lines_.known_->mutex);
     lines_.known_->size = row_;
+    lines_.known_->hash = hash_.value();
     return false;
   }
 
@@ -153,6 +157,7 @@ class TextLines::Reader final : public RowReader {
   uint64_t at_ = 0;   // bytes read so far
   size_t index_ = 0;  // index of the file
   int64_t row_ = 0, line_ = 0;
+  Hash64 hash_;
   bool in_run_ = false;
   char block_[kBlock];
   size_t begin_ = 0, end_ = 0;  // unread bytes of it
@@ -188,6 +193,11 @@ int64_t TextLines::count_rows() const {
   while (reader.next(line)) {
   }
   return size();
+}
+
+DataIdentity TextLines::identity() const {
+  const std::lock_guard lock(known_->mutex);
+  return {.samples = known_->size, .ids = known_->hash};
 }
 
 std::string TextLines::describe(int64_t index) const {

@@ -37,6 +37,7 @@ class TextLines : public IterableDataset {
   int64_t size() const override;
   // Reads all files now, so that size() is known.
   int64_t count_rows() const;
+  DataIdentity identity() const override;  // a hash of all rows in order, known with size()
   std::string describe(int64_t index) const override;  // "a.csv:17"
 
  private:

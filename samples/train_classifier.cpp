@@ -126,6 +126,7 @@ train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierDat
           .run = f.run,
           .resume = f.resume,
           .overwrite = f.overwrite,
+          .force = f.force,
           .checkpoint_every = f.checkpoint_every,
           .graph = f.graph == "off" ? train::StepGraph::off : train::StepGraph::automatic,
           .lens = f.lens,

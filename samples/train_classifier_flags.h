@@ -22,8 +22,8 @@ struct Flags {
           lens = 0;
   int threads = 0, image_size = 0, zero = 0;
   double lr = 1e-3, momentum = 0.9, weight_decay = -1, clip = 0, validation_split = 0.1;
-  bool no_outside_links = false, resume = false, overwrite = false, momentum_given = false,
-       sync_batch_norm = false;
+  bool no_outside_links = false, resume = false, overwrite = false, force = false,
+       momentum_given = false, sync_batch_norm = false;
 };
 
 // A number from low to high; unlike CLI::Range it rejects nan.
@@ -54,6 +54,7 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
   }
   only_with("--lens-layers", f.lens > 0, "--lens K");
   only_with("--resume", !f.run.empty(), "--run DIR");
+  only_with("--force", f.resume, "--resume");
   for (const char* flag : {"--data", "--run", "--overrides"}) {
     const CLI::Option* option = app.get_option(flag);
     check(option->count() == 0 || !option->as<std::string>().empty(), flag, ": got an empty path");
@@ -137,7 +138,9 @@ inline void add_run_flags(CLI::App& app, Flags& f) {
   app.add_option("--run", f.run,
                  "directory for metrics and checkpoints; default: the next free runs/MODEL-N");
   app.add_flag("--resume", f.resume, "continue the run in --run, or start it");
-  app.add_flag("--overwrite", f.overwrite, "replace the run in --run");
+  app.add_flag("--overwrite", f.overwrite,
+               "begin anew in --run; the run in it is kept as RUN.replaced-N");
+  app.add_flag("--force", f.force, "with --resume: also with other settings or other data");
   app.add_option("--checkpoint-every", f.checkpoint_every,
                  "steps between checkpoints within an epoch")
       ->check(positive());

@@ -6,7 +6,6 @@
 #include <utility>
 
 namespace binade::train {
-namespace {
 
 bool is_finite(const Tensor& t) {
   if (!t.defined() || t.numel() == 0 || !is_floating(t.dtype())) {
@@ -15,8 +14,6 @@ bool is_finite(const Tensor& t) {
   const NoGradGuard guard;
   return std::isfinite(amax(abs(t.detach())).item());
 }
-
-}  // namespace
 
 std::string first_bad_tensor(const nn::Module& model) {
   for (const auto& [name, tensor] : model.state()) {

@@ -1,43 +1,13 @@
+#include <binade/train/checkpoint_directory_internal.h>
 #include <binade/train/checkpoint_manifest_internal.h>
 #include <binade/train/checkpoint_store.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cstdio>
 #include <utility>
 
 namespace binade::train {
 namespace {
-
-constexpr const char* kBest = "best";
-constexpr std::string_view kStepPrefix = "step-", kTemporary = ".tmp", kReplaced = ".old";
-
-std::string step_name(int64_t step) {
-  char digits[24];
-  std::snprintf(digits, sizeof digits, "%08lld", static_cast<long long>(step));
-  return std::string(kStepPrefix) + digits;
-}
-
-// The step of a name that step_name gives, else nothing.
-std::optional<int64_t> step_of(std::string_view name) {
-  int64_t step = -1;
-  if (!name.starts_with(kStepPrefix)) {
-    return std::nullopt;
-  }
-  const std::string_view digits = name.substr(kStepPrefix.size());
-  std::from_chars(digits.data(), digits.data() + digits.size(), step);
-  return step >= 0 && step_name(step) == name ? std::optional(step) : std::nullopt;
-}
-
-// The name without `suffix` if that leaves the name of a checkpoint, else empty.
-std::string checkpoint_of(std::string_view name, std::string_view suffix) {
-  if (!name.ends_with(suffix)) {
-    return "";
-  }
-  name.remove_suffix(suffix.size());
-  return name == kBest || step_of(name) ? std::string(name) : "";
-}
 
 bool has_directory(const std::vector<DirectoryEntry>& entries, const std::string& name) {
   return std::any_of(entries.begin(), entries.end(), [&](const DirectoryEntry& entry) {
@@ -53,25 +23,23 @@ Checkpoint checkpoint_from(const std::string& path, const Manifest& manifest) {
   return checkpoint;
 }
 
-// Removes a directory with files and links, but not one that has directories.
-void remove_flat_directory(const std::string& parent, const std::string& name, FileSystem& files) {
-  const std::string path = parent + "/" + name;
-  const std::vector<DirectoryEntry> entries = list_directory(path, files);
-  for (const DirectoryEntry& entry : entries) {
-    check(!entry.is_directory, path,
-          ": not removed, it has a directory that is not ours: ", entry.name);
-  }
-  for (const DirectoryEntry& entry : entries) {
-    remove_path(entry, path, files);
-  }
-  remove_path({name, true, false}, parent, files);
-}
-
 }  // namespace
 
 std::string Checkpoint::file(const std::string& name) const {
   check(files.contains(name), path, ": the checkpoint has no file ", name);
   return path + "/" + name;
+}
+
+CheckpointStore::CheckpointStore(const std::string& directory, int keep)
+    : CheckpointStore(directory, keep, [&] {
+        make_directories(directory);
+        return file_system_below(directory);
+      }()) {}
+
+CheckpointStore::CheckpointStore(const std::string& directory, int keep,
+                                 std::unique_ptr<FileSystem> files)
+    : CheckpointStore(directory, keep, *files) {
+  own_files_ = std::move(files);
 }
 
 CheckpointStore::CheckpointStore(const std::string& directory, int keep, FileSystem& files)
@@ -84,9 +52,8 @@ CheckpointStore::CheckpointStore(const std::string& directory, int keep, FileSys
 
 Checkpoint CheckpointStore::save(int64_t step, std::span<const CheckpointFile> files,
                                  const std::map<std::string, std::string>& fields) {
-  check(step >= 0, path_, ": got step ", step, ", expected none below 0");
+  const std::lock_guard lock(mutex_);
   Checkpoint saved = save_as(step_name(step), step, files, fields);
-  good_.insert(step);
   try {
     delete_old(step);
   } catch (const Error& error) {
@@ -97,35 +64,91 @@ Checkpoint CheckpointStore::save(int64_t step, std::span<const CheckpointFile> f
 
 Checkpoint CheckpointStore::save_best(int64_t step, std::span<const CheckpointFile> files,
                                       const std::map<std::string, std::string>& fields) {
-  check(step >= 0, path_, ": got step ", step, ", expected none below 0");
+  const std::lock_guard lock(mutex_);
   return save_as(kBest, step, files, fields);
 }
 
+// Nothing is changed before a good one is found.
 std::optional<Checkpoint> CheckpointStore::newest_verified() {
-  std::vector<int64_t> candidates = steps();
-  for (; !candidates.empty(); candidates.pop_back()) {
-    const int64_t step = candidates.back();
-    try {
-      Checkpoint checkpoint = verify(path_ + "/" + step_name(step));
-      good_.insert(step);
-      pinned_.insert(step);
-      return checkpoint;
-    } catch (const Error& error) {
-      good_.erase(step);
-      warn(text("checkpoint ", step_name(step), " is skipped: ", error.what()));
+  const std::lock_guard lock(mutex_);
+  std::map<std::string, std::string> damaged;  // name -> reason
+  std::optional<Checkpoint> found = newest_good(damaged);
+  if (!found && !damaged.empty()) {
+    std::string all;
+    for (const auto& [name, reason] : damaged) {
+      all += text(all.empty() ? "" : "; ", name, ": ", reason);
+    }
+    fail(path_, ": got no checkpoint that can be read, expected one at least (", all,
+         "); nothing was changed: mend one, begin anew with overwrite (--overwrite), which keeps "
+         "all of this as RUN.replaced-N, or give another run directory");
+  }
+  for (const auto& [name, reason] : damaged) {
+    set_aside(name, reason);
+  }
+  if (found) {
+    const std::string name = found->path.substr(path_.size() + 1);
+    good_.insert(name);
+    if (const std::optional<int64_t> step = step_of(name)) {
+      pinned_.insert(*step);
     }
   }
-  return std::nullopt;
+  return found;
+}
+
+// Notes the damaged ones that are newer than the one it returns.
+std::optional<Checkpoint> CheckpointStore::newest_good(
+    std::map<std::string, std::string>& damaged) {
+  const auto good = [&](const std::string& name) -> std::optional<Checkpoint> {
+    try {
+      return verify(path_ + "/" + name);
+    } catch (const Error& error) {
+      if (!is_damage(error)) {
+        throw;
+      }
+      good_.erase(name);
+      damaged[name] = error.what();
+      return std::nullopt;
+    }
+  };
+  std::optional<Checkpoint> found;
+  const std::vector<int64_t> all = steps();
+  for (auto step = all.rbegin(); step != all.rend() && !found; ++step) {
+    found = good(step_name(*step));
+  }
+  if (has_directory(entries(), kBest) && (!found || step_of_best() > found->step)) {
+    if (const std::optional<Checkpoint> best = good(kBest)) {
+      found = best;
+    }
+  }
+  return found;
+}
+
+// -1 if its manifest cannot be read.
+int64_t CheckpointStore::step_of_best() const {
+  try {
+    return read_manifest(path_ + "/" + kBest, files_).step;
+  } catch (const Error& error) {
+    if (!is_damage(error)) {
+      throw;
+    }
+    return -1;
+  }
 }
 
 std::optional<Checkpoint> CheckpointStore::best_verified() {
-  if (!has_directory(list_directory(path_, files_), kBest)) {
+  const std::lock_guard lock(mutex_);
+  if (!has_directory(entries(), kBest)) {
     return std::nullopt;
   }
   try {
-    return verify(path_ + "/" + kBest);
+    Checkpoint best = verify(path_ + "/" + kBest);
+    good_.insert(kBest);
+    return best;
   } catch (const Error& error) {
-    warn(text("checkpoint ", kBest, " is skipped: ", error.what()));
+    if (!is_damage(error)) {
+      throw;
+    }
+    set_aside(kBest, error.what());
     return std::nullopt;
   }
 }
@@ -143,7 +166,7 @@ Checkpoint CheckpointStore::verify(const std::string& path) const {
 
 std::vector<int64_t> CheckpointStore::steps() const {
   std::vector<int64_t> steps;
-  for (const DirectoryEntry& entry : list_directory(path_, files_)) {
+  for (const DirectoryEntry& entry : entries()) {
     const std::optional<int64_t> step = step_of(entry.name);
     if (entry.is_directory && step) {
       steps.push_back(*step);
@@ -153,7 +176,14 @@ std::vector<int64_t> CheckpointStore::steps() const {
   return steps;
 }
 
-std::vector<std::string> CheckpointStore::take_warnings() { return std::exchange(warnings_, {}); }
+std::vector<std::string> CheckpointStore::take_warnings() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(warnings_, {});
+}
+
+std::vector<DirectoryEntry> CheckpointStore::entries() const {
+  return list_directory(path_, files_);
+}
 
 void CheckpointStore::warn(const std::string& warning) {
   if (warned_.insert(warning).second) {
@@ -164,16 +194,25 @@ void CheckpointStore::warn(const std::string& warning) {
 Checkpoint CheckpointStore::save_as(const std::string& name, int64_t step,
                                     std::span<const CheckpointFile> files,
                                     const std::map<std::string, std::string>& fields) {
+  check(step >= 0 && step <= kMaxStep, path_, ": got step ", step, ", expected 0 to ", kMaxStep);
   std::set<std::string> names;
   for (const CheckpointFile& file : files) {
     check_file_name(path_, file.name);
     check(names.insert(file.name).second, path_, ": got the file name ", file.name, " twice");
   }
   recover();
-  check_space(files);
+  constexpr uint64_t kOverhead = 64 << 10;  // of a file: its blocks, its entry, the manifest
+  uint64_t need = kOverhead;
+  for (const CheckpointFile& file : files) {
+    need += file.bytes + kOverhead;
+  }
+  check_free_space(path_, need, files_);
+  make_way(name);
+  const std::string temporary = text(name, ".", unpredictable_name(), kTemporary);
   try {
-    const Manifest manifest = write_files(name + std::string(kTemporary), step, files, fields);
-    put_in_place(name);
+    const Manifest manifest = write_files(path_ + "/" + temporary, step, files, fields);
+    put_in_place(temporary, name);
+    good_.insert(name);
     return checkpoint_from(path_ + "/" + name, manifest);
   } catch (...) {
     try {
@@ -185,80 +224,127 @@ Checkpoint CheckpointStore::save_as(const std::string& name, int64_t step,
   }
 }
 
-Manifest CheckpointStore::write_files(const std::string& directory, int64_t step,
+// The list of files is there, and on disk, before the first of them, and goes when the manifest is
+// there: at every moment one of the two says which files are the store's.
+Manifest CheckpointStore::write_files(const std::string& path, int64_t step,
                                       std::span<const CheckpointFile> files,
                                       const std::map<std::string, std::string>& fields) {
-  const std::string path = path_ + "/" + directory;
-  make_directories(path, files_);
-  Manifest manifest{step, fields, {}};
-  for (const CheckpointFile& file : files) {
-    OutputFile out(path + "/" + file.name, files_);
-    file.write(out);
-    manifest.files[file.name] = {out.size(), out.checksum()};
+  check(make_new_directory(path, files_), path, ": the name is taken, expected a free one");
+  Manifest manifest{.step = step, .fields = fields, .files = {}, .features = {}};
+  const auto write = [&](const std::string& name, const auto& write_bytes) {
+    OutputFile out(path + "/" + name, files_);
+    write_bytes(out);
+    const FileRecord record{out.size(), out.checksum()};
     out.finish();
+    return record;
+  };
+  std::set<std::string> names{kManifestName};
+  for (const CheckpointFile& file : files) {
+    names.insert(file.name);
   }
-  OutputFile out(path + "/" + kManifestName, files_);
-  out.write(manifest_text(manifest));
-  out.finish();
+  write(kListName, [&](OutputFile& out) { out.write(list_text(names)); });
   sync_directory(path, files_);
+  for (const CheckpointFile& file : files) {
+    manifest.files[file.name] = write(file.name, file.write);
+  }
+  write(kManifestName, [&](OutputFile& out) { out.write(manifest_text(manifest)); });
+  sync_directory(path, files_);
+  remove_path({kListName, false, true}, path, files_);
   return manifest;
 }
 
-void CheckpointStore::check_space(std::span<const CheckpointFile> files) const {
-  constexpr uint64_t kOverhead = 64 << 10;  // of a file: its blocks, its entry, the manifest
-  uint64_t need = kOverhead;
-  for (const CheckpointFile& file : files) {
-    need += file.bytes + kOverhead;
+// What stands where a checkpoint shall go is deleted later only if it is a good one.
+void CheckpointStore::make_way(const std::string& name) {
+  if (good_.contains(name) || !has_directory(entries(), name)) {
+    return;
   }
-  const int64_t free = files_.free_bytes(path_);
-  if (free >= 0 && static_cast<uint64_t>(free) < need) {
-    throw FileError(text(path_, ": not enough space for a checkpoint: need ", need, " bytes, free ",
-                         free, " (older checkpoints stay until the new one is whole)"),
-                    ENOSPC);
+  const std::string reason = reason_against(name);
+  if (!reason.empty()) {
+    set_aside(name, reason);
   }
 }
 
-// Renames NAME.tmp to NAME. An existing NAME becomes NAME.old first, so that one of the two exists
-// at every moment.
-void CheckpointStore::put_in_place(const std::string& name) {
+// Renames the temporary directory to NAME. An existing NAME becomes NAME.X.old first, so that one
+// of the two exists at every moment.
+void CheckpointStore::put_in_place(const std::string& temporary, const std::string& name) {
   const std::string path = path_ + "/" + name;
-  const std::string replaced = path + std::string(kReplaced);
-  const bool replaces = has_directory(list_directory(path_, files_), name);
+  const std::string replaced = text(name, ".", unpredictable_name(), kReplaced);
+  const bool replaces = has_directory(entries(), name);
   if (replaces) {
-    rename_path(path, replaced, files_);
+    rename_path(path, path_ + "/" + replaced, files_);
     sync_directory(path_, files_);
   }
-  rename_path(path + std::string(kTemporary), path, files_);
+  rename_path(path_ + "/" + temporary, path, files_);
   sync_directory(path_, files_);
   if (replaces) {
     try {
-      remove_flat_directory(path_, name + std::string(kReplaced), files_);
+      remove_own(replaced);
     } catch (const Error& error) {
       warn(error.what());
     }
   }
 }
 
-// Removes .tmp and .old directories after any interruption.
+// Removes temporary and replaced directories after any interruption.
 void CheckpointStore::recover() {
-  const std::vector<DirectoryEntry> entries = list_directory(path_, files_);
-  for (const DirectoryEntry& entry : entries) {
-    const std::string replaced = checkpoint_of(entry.name, kReplaced);
-    if (!entry.is_directory || replaced.empty()) {
-      continue;
-    }
-    if (has_directory(entries, replaced)) {
-      sync_directory(path_, files_);  // the new one must be on disk before the old one is deleted
-      remove_flat_directory(path_, entry.name, files_);
-    } else {
-      rename_path(path_ + "/" + entry.name, path_ + "/" + replaced, files_);
-      sync_directory(path_, files_);
+  const std::vector<DirectoryEntry> all = entries();
+  for (const DirectoryEntry& entry : all) {
+    const std::string name = checkpoint_of(entry.name, kReplaced);
+    if (entry.is_directory && !name.empty()) {
+      recover_replaced(entry.name, name);
     }
   }
-  for (const DirectoryEntry& entry : entries) {
+  for (const DirectoryEntry& entry : all) {
     if (entry.is_directory && !checkpoint_of(entry.name, kTemporary).empty()) {
-      remove_flat_directory(path_, entry.name, files_);
+      remove_own(entry.name);
     }
+  }
+}
+
+// NAME.X.old goes if NAME is good, and takes its place if not.
+void CheckpointStore::recover_replaced(const std::string& replaced, const std::string& name) {
+  if (has_directory(entries(), name)) {
+    if (is_good(name)) {
+      sync_directory(path_, files_);  // the new one must be on disk before the old one is deleted
+      remove_own(replaced);
+      return;
+    }
+    if (!reason_against(replaced).empty()) {
+      return;  // neither can be read
+    }
+    set_aside(name, reason_against(name));
+  }
+  rename_path(path_ + "/" + replaced, path_ + "/" + name, files_);
+  sync_directory(path_, files_);
+}
+
+// Deletes a directory that has only files of the store; else warns.
+void CheckpointStore::remove_own(const std::string& directory) {
+  const std::string foreign = remove_own_directory(path_, directory, files_);
+  if (!foreign.empty()) {
+    warn(text(path_, "/", directory, ": not removed, it has a file that is not ours: ", foreign));
+  }
+}
+
+void CheckpointStore::set_aside(const std::string& name, const std::string& reason) {
+  const std::string path = path_ + "/" + name;
+  good_.erase(name);
+  const std::string aside = rename_to_free_name(path, path + ".damaged", files_);
+  sync_directory(path_, files_);
+  warn(text("checkpoint ", name, " is skipped and kept as ", aside.substr(path_.size() + 1), ": ",
+            reason));
+}
+
+// What is wrong with a directory as a checkpoint; empty: nothing.
+std::string CheckpointStore::reason_against(const std::string& name) const {
+  try {
+    verify(path_ + "/" + name);
+    return "";
+  } catch (const Error& error) {
+    if (!is_damage(error)) {
+      throw;
+    }
+    return error.what();
   }
 }
 
@@ -266,48 +352,49 @@ void CheckpointStore::delete_old(int64_t saved_step) {
   const std::vector<int64_t> all = steps();
   int good = 0;
   for (auto step = all.rbegin(); step != all.rend(); ++step) {
+    const std::string name = step_name(*step);
     const bool may_delete = good >= keep_ && *step != saved_step && !pinned_.contains(*step);
-    if (may_delete) {
-      remove_checkpoint(*step);
-    } else if (*step == saved_step || is_good(*step)) {
-      ++good;
+    try {
+      if (may_delete) {
+        remove_checkpoint(*step);
+      } else if (is_good(name)) {
+        ++good;
+      } else {
+        check_is_ours(name);
+        set_aside(name, reason_against(name));
+      }
+    } catch (const Error& error) {
+      warn(text("old checkpoint ", name, " is not deleted: ", error.what()));
     }
   }
 }
 
-bool CheckpointStore::is_good(int64_t step) {
-  if (good_.contains(step)) {
-    return true;
+bool CheckpointStore::is_good(const std::string& name) {
+  if (!good_.contains(name) && reason_against(name).empty()) {
+    good_.insert(name);
   }
-  try {
-    verify(path_ + "/" + step_name(step));
-  } catch (const Error& error) {
-    warn(text("checkpoint ", step_name(step), " is damaged: ", error.what()));
-    return false;
-  }
-  good_.insert(step);
-  return true;
+  return good_.contains(name);
+}
+
+// Throws unless a manifest shows that the directory is a checkpoint, damaged or not.
+void CheckpointStore::check_is_ours(const std::string& name) const {
+  const Manifest manifest = read_manifest(path_ + "/" + name, files_);
+  check(step_of(name) == manifest.step, path_, "/", name, ": the manifest is of step ",
+        manifest.step);
 }
 
 // Deletes only directories whose manifest shows that they are checkpoints. The directory is first
 // renamed to .tmp, so that a crash leaves no half-deleted checkpoint.
 void CheckpointStore::remove_checkpoint(int64_t step) {
   const std::string name = step_name(step), path = path_ + "/" + name;
-  try {
-    const Manifest manifest = read_manifest(path, files_);
-    check(manifest.step == step, path, ": the manifest is of step ", manifest.step);
-    for (const DirectoryEntry& entry : list_directory(path, files_)) {
-      check(entry.is_file && (entry.name == kManifestName || manifest.files.contains(entry.name)),
-            path, ": it has a file that is not ours: ", entry.name);
-    }
-    const std::string temporary = name + std::string(kTemporary);
-    rename_path(path, path_ + "/" + temporary, files_);
-    sync_directory(path_, files_);
-    good_.erase(step);
-    remove_flat_directory(path_, temporary, files_);
-  } catch (const Error& error) {
-    warn(text("old checkpoint ", name, " is not deleted: ", error.what()));
-  }
+  check_is_ours(name);
+  const std::string foreign = first_foreign(path, files_);
+  check(foreign.empty(), path, ": it has a file that is not ours: ", foreign);
+  const std::string temporary = text(name, ".", unpredictable_name(), kTemporary);
+  rename_path(path, path_ + "/" + temporary, files_);
+  sync_directory(path_, files_);
+  good_.erase(name);
+  remove_own(temporary);
 }
 
 }  // namespace binade::train

@@ -1,10 +1,10 @@
 #include <binade/core/io/file_system.h>
 #include <binade/kernels/base/printable.h>
 #include <binade/train/lens_report.h>
+#include <binade/train/run_directory.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -143,20 +143,16 @@ LensReport read_lens(const std::string& file) {
   return report;
 }
 
-void keep_lens_lines(const std::string& file, int64_t first_step) {
-  if (!std::filesystem::exists(file)) {
-    return;
-  }
-  const std::vector<std::byte> bytes = read_file(file);
-  std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  std::string kept;
-  for (size_t end; (end = rest.find('\n')) != std::string_view::npos; rest.remove_prefix(end + 1)) {
-    const auto line = nlohmann::json::parse(rest.substr(0, end), nullptr, false);
-    if (line.is_object() && line.value("step", first_step) < first_step) {
-      kept += std::string(rest.substr(0, end)) + "\n";
-    }
-  }
-  write_file_durably(file, kept);
+void keep_lens_lines(const std::string& file, int64_t first_step, FileSystem& files) {
+  keep_lines(
+      file,
+      [first_step](const std::string& text) {
+        const auto line = nlohmann::json::parse(text, nullptr, false);
+        const bool has_step =
+            line.is_object() && line.contains("step") && line["step"].is_number_integer();
+        return has_step && line["step"].get<int64_t>() < first_step;
+      },
+      files);
 }
 
 ExponentSpan span_of(const LensReport& report) {

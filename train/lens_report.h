@@ -2,6 +2,7 @@
 // layers and exponents, as text or as one HTML file, and the largest static loss scale that the
 // gradients allow.
 #pragma once
+#include <binade/core/io/file_system.h>
 #include <binade/train/lens.h>
 
 namespace binade::train {
@@ -33,9 +34,10 @@ struct LensReport {
 // left by a killed run, is ignored.
 LensReport read_lens(const std::string& file);
 
-// Drops the lines of steps from `first_step` on, if the file exists: the resumed run writes them
-// again.
-void keep_lens_lines(const std::string& file, int64_t first_step);
+// Moves the lines of steps from `first_step` on, which a resumed run writes again, to another file
+// (keep_lines in train/run_directory.h).
+void keep_lens_lines(const std::string& file, int64_t first_step,
+                     FileSystem& files = file_system());
 
 // Plain ASCII, for any terminal.
 std::string to_text(const LensReport& report);

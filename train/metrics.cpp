@@ -1,7 +1,6 @@
-#include <binade/core/io/file_system.h>
 #include <binade/train/metrics.h>
+#include <binade/train/run_directory.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 namespace binade::train {
@@ -31,22 +30,20 @@ std::string to_json(const EpochMetrics& m) {
   return line.dump();
 }
 
-MetricsFile::MetricsFile(std::string path, int64_t first_epoch) : path_(std::move(path)) {
-  if (!std::filesystem::exists(path_)) {
-    return;
-  }
-  const std::vector<std::byte> bytes = read_file(path_);
-  std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  while (!rest.empty()) {
-    const size_t end = rest.find('\n');
-    const std::string line(rest.substr(0, end));
-    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
-    const auto parsed = nlohmann::json::parse(line, nullptr, false);
-    if (parsed.is_object() && parsed.contains("epoch") && parsed["epoch"].is_number_integer() &&
-        parsed["epoch"].get<int64_t>() < first_epoch) {
-      lines_.push_back(line);
+MetricsFile::MetricsFile(std::string path, int64_t first_epoch, FileSystem& files)
+    : path_(std::move(path)), files_(&files), first_epoch_(first_epoch) {
+  for (std::string& line : read_lines(path_, files)) {
+    if (is_before(line) && line.ends_with('\n')) {
+      line.pop_back();
+      lines_.push_back(std::move(line));
     }
   }
+}
+
+bool MetricsFile::is_before(const std::string& line) const {
+  const auto parsed = nlohmann::json::parse(line, nullptr, false);
+  return parsed.is_object() && parsed.contains("epoch") && parsed["epoch"].is_number_integer() &&
+         parsed["epoch"].get<int64_t>() < first_epoch_;
 }
 
 void MetricsFile::add(const EpochMetrics& metrics) {
@@ -72,15 +69,20 @@ void MetricsFile::set_test_accuracy(double accuracy) {
   write();
 }
 
-void MetricsFile::write() const {
+void MetricsFile::write() {
   if (path_.empty()) {
     return;
+  }
+  if (!is_cut_) {
+    keep_lines(
+        path_, [this](const std::string& line) { return is_before(line); }, *files_);
+    is_cut_ = true;
   }
   std::string all;
   for (const std::string& line : lines_) {
     all += line + "\n";
   }
-  write_file_durably(path_, all);
+  write_file_durably(path_, all, *files_);
 }
 
 }  // namespace binade::train

@@ -1,6 +1,8 @@
 // Metrics of a run: RUN/metrics.jsonl, one JSON object per epoch, doubles in shortest round-trip
 // form.
 #pragma once
+#include <binade/core/io/file_system.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,15 +33,22 @@ std::string to_json(const EpochMetrics& metrics);
 class MetricsFile {
  public:
   MetricsFile() = default;  // keeps nothing
-  // Drops lines of epochs from `first_epoch` on: a run that resumes earlier writes them again.
-  MetricsFile(std::string path, int64_t first_epoch);
+  // Lines of epochs from `first_epoch` on, which a resumed run writes again, go to another file
+  // (keep_lines in train/run_directory.h) before the first change, not now. REQUIRES: `files`
+  // outlives it.
+  MetricsFile(std::string path, int64_t first_epoch, FileSystem& files = file_system());
   void add(const EpochMetrics& metrics);
   // Writes the test accuracy into the last line, also if an earlier process wrote that line.
   void set_test_accuracy(double accuracy);
 
  private:
-  void write() const;
+  bool is_before(const std::string& line) const;
+  void write();
+
   std::string path_;
+  FileSystem* files_ = nullptr;
+  int64_t first_epoch_ = 0;
+  bool is_cut_ = false;
   std::vector<std::string> lines_;
 };
 

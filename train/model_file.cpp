@@ -1,8 +1,7 @@
+#include <binade/core/io/hash64.h>
 #include <binade/core/io/safetensors.h>
 #include <binade/core/ops.h>
 #include <binade/train/model_file.h>
-
-#include <cstring>
 
 namespace binade::train {
 namespace {
@@ -24,40 +23,6 @@ std::vector<TensorSource> sources_of(const NamedTensors& tensors) {
   return sources;
 }
 
-// Mixes 8 bytes at a time (the finaliser of MurmurHash3 on a running state).
-class Hash {
- public:
-  void add(std::span<const std::byte> bytes) {
-    size_t at = 0;
-    for (; at + 8 <= bytes.size(); at += 8) {
-      uint64_t word;
-      std::memcpy(&word, bytes.data() + at, 8);
-      mix(word);
-    }
-    uint64_t rest = 0;
-    std::memcpy(&rest, bytes.data() + at, bytes.size() - at);
-    mix(rest);
-    mix(bytes.size());
-  }
-  void add(std::string_view text) { add(std::as_bytes(std::span(text.data(), text.size()))); }
-  std::string hex() const {
-    constexpr char kDigits[] = "0123456789abcdef";
-    std::string out;
-    for (int shift = 60; shift >= 0; shift -= 4) {
-      out += kDigits[state_ >> shift & 15];
-    }
-    return out;
-  }
-
- private:
-  void mix(uint64_t word) {
-    state_ = (state_ ^ word) * 0xff51afd7ed558ccdull;
-    state_ = (state_ ^ state_ >> 33) * 0xc4ceb9fe1a85ec53ull;
-    state_ ^= state_ >> 33;
-  }
-  uint64_t state_ = 0x9e3779b97f4a7c15ull;
-};
-
 }  // namespace
 
 void write_tensors(OutputFile& file, const NamedTensors& tensors) {
@@ -77,8 +42,8 @@ void save_tensors(const std::string& path, const NamedTensors& tensors,
   write_safetensors(path, sources_of(tensors), all);
 }
 
-NamedTensors load_tensors(const std::string& path) {
-  const SafetensorsFile file = SafetensorsFile::open(path);
+NamedTensors load_tensors(const std::string& path, FileSystem& files) {
+  const SafetensorsFile file = SafetensorsFile::open(path, files);
   NamedTensors tensors;
   for (const TensorEntry& entry : file.entries()) {
     Tensor t = empty(entry.sizes, file.dtype_of(entry));
@@ -103,7 +68,7 @@ void load_model(const std::string& path, nn::Module& model) {
 
 std::string state_hash(const NamedTensors& tensors) {
   NoGradGuard guard;
-  Hash hash;
+  Hash64 hash;
   for (const auto& [name, tensor] : tensors) {
     hash.add(name);
     hash.add(text(tensor.dtype(), tensor.sizes()));

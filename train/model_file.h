@@ -13,7 +13,7 @@ namespace binade::train {
 // Writes durably (core/io/file_system.h): after a crash the path holds the old or the new file.
 void save_tensors(const std::string& path, const NamedTensors& tensors,
                   const std::map<std::string, std::string>& metadata = {});
-NamedTensors load_tensors(const std::string& path);
+NamedTensors load_tensors(const std::string& path, FileSystem& files = file_system());
 
 // Parameters and buffers of a model.
 void save_model(const std::string& path, const nn::Module& model);

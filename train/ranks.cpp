@@ -29,6 +29,25 @@ double Ranks::largest(double number) const {
   return group_ ? dist::reduce_numbers(*group_, {number}, dist::ReduceOp::max)[0] : number;
 }
 
+void Ranks::on_root(const std::function<void()>& f) const {
+  if (alone()) {
+    f();
+    return;
+  }
+  if (!is_root()) {
+    const std::string error = share(std::string());
+    check(error.empty(), error);
+    return;
+  }
+  try {
+    f();
+  } catch (const Error& error) {
+    share(std::string(error.what()));
+    throw;
+  }
+  share(std::string());
+}
+
 std::string Ranks::share(const std::string& text) const {
   return group_ ? dist::broadcast_text(*group_, text) : text;
 }

@@ -5,6 +5,7 @@
 #include <binade/data/loader.h>
 #include <binade/dist/collective/communicator.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ class Ranks {
   // The functions from here on are collective. All give every rank the same bits.
   std::vector<double> sum(const std::vector<double>& numbers) const;
   double largest(double number) const;
+  // Calls f on rank 0. An Error that it throws there is thrown on every rank.
+  void on_root(const std::function<void()>& f) const;
   // Returns the text of rank 0.
   std::string share(const std::string& text) const;
   std::map<std::string, std::string> share(const std::map<std::string, std::string>& fields) const;

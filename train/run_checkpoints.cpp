@@ -1,9 +1,15 @@
+#include <binade/core/observe/warning.h>
+#include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
+#include <binade/data/identity.h>
+#include <binade/train/bad_loss_internal.h>
 #include <binade/train/model_file.h>
 #include <binade/train/run_checkpoints_internal.h>
+#include <binade/train/run_directory.h>
 
 #include <charconv>
-#include <cstdio>
+#include <cmath>
+#include <limits>
 
 namespace binade::train {
 namespace {
@@ -20,8 +26,9 @@ std::string shortest(T value) {  // reads back equal
   return {buffer, end};
 }
 
+// A number of the manifest from low to high.
 template <class T>
-T number(const Fields& fields, const std::string& name) {
+T number(const Fields& fields, const std::string& name, T low, T high) {
   const auto found = fields.find(name);
   check(found != fields.end(), "checkpoint: got no field '", name, "' in the manifest");
   T value{};
@@ -29,7 +36,27 @@ T number(const Fields& fields, const std::string& name) {
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   check(status == std::errc() && end == text.data() + text.size(), "checkpoint: got '", text,
         "' in field '", name, "', expected a number");
+  check(!(value < low || value > high), "checkpoint: got ", value, " in field '", name,
+        "', expected ", low, " to ", high);
   return value;
+}
+
+double real(const Fields& fields, const std::string& name) {  // a loss: any number, also no number
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return number<double>(fields, name, -kInfinity, kInfinity);
+}
+
+// Sums and differences of a few of these do not overflow, and doubles hold them exactly.
+constexpr int64_t kMostCounted = int64_t{1} << 53;
+
+int64_t count(const Fields& fields, const std::string& name, int64_t low = 0) {
+  return number<int64_t>(fields, name, low, kMostCounted);
+}
+
+Generator random_of(const Fields& fields) {
+  constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
+  return {number<uint64_t>(fields, "random_seed", 0, kAny),
+          number<uint64_t>(fields, "random_offset", 0, kAny)};
 }
 
 void add_scalars(Fields& fields, const std::string& prefix, const optim::NamedScalars& scalars) {
@@ -42,24 +69,34 @@ optim::NamedScalars scalars_of(const Fields& fields, const std::string& prefix) 
   optim::NamedScalars scalars;
   for (auto at = fields.lower_bound(prefix); at != fields.end() && at->first.starts_with(prefix);
        ++at) {
-    scalars[at->first.substr(prefix.size())] = number<double>(fields, at->first);
+    // Some of them are counts; only the best metric of a plateau may be any finite number.
+    const double value = real(fields, at->first);
+    const double most =
+        at->first == "plateau.best" ? std::numeric_limits<double>::max() : double{kMostCounted};
+    check(std::abs(value) <= most, "checkpoint: got ", value, " in field '", at->first,
+          "', expected a number up to ", most);
+    scalars[at->first.substr(prefix.size())] = value;
   }
   return scalars;
 }
 
-// Throws one error that lists every setting which differs.
-void check_settings(const Checkpoint& checkpoint,
-                    const std::map<std::string, std::string>& settings) {
-  std::string now, before;
-  for (const auto& [name, value] : settings) {
-    const auto old = checkpoint.fields.find("setting." + name);
-    if (old != checkpoint.fields.end() && old->second != value) {
-      now += (now.empty() ? "" : ", ") + name + " = " + value;
-      before += (before.empty() ? "" : ", ") + name + " = " + old->second;
+// Copies on the CPU, where the file's tensors are too.
+NamedTensors host_copies(const NamedTensors& tensors) {
+  NamedTensors out;
+  for (const auto& [name, tensor] : tensors) {
+    out.emplace_back(name, tensor.detach().to(Device{}));
+  }
+  return copies(out);
+}
+
+// The name of the first tensor that is not finite; empty if there is none.
+std::string first_not_finite(const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    if (!is_finite(tensor)) {
+      return name;
     }
   }
-  check(now.empty(), "resume: got ", now, ", but ", checkpoint.path, " was trained with ", before,
-        "; resume with the same settings and data, or use another run directory");
+  return {};
 }
 
 std::vector<CheckpointFile> files(const NamedTensors& model, const NamedTensors& optimizer) {
@@ -71,12 +108,30 @@ std::vector<CheckpointFile> files(const NamedTensors& model, const NamedTensors&
 
 }  // namespace
 
-RunCheckpoints::RunCheckpoints(const TrainingParts& parts, const TrainerOptions& options,
-                               const Ranks& ranks)
-    : parts_(parts), options_(options), ranks_(ranks) {
-  if (!options_.run.empty() && ranks_.is_root()) {
-    store_ = std::make_unique<CheckpointStore>(options_.run);
+NamedTensors copies(const NamedTensors& tensors) {
+  NoGradGuard guard;
+  NamedTensors out;
+  for (const auto& [name, tensor] : tensors) {
+    Tensor copy = empty_like(tensor);
+    copy.copy_(tensor.detach());
+    out.emplace_back(name, std::move(copy));
   }
+  return out;
+}
+
+RunCheckpoints::RunCheckpoints(const TrainingParts& parts, const TrainerOptions& options,
+                               const Ranks& ranks, const RunDirectory* directory)
+    : parts_(parts),
+      options_(options),
+      ranks_(ranks),
+      directory_(directory),
+      settings_(options.settings) {
+  settings_.emplace("Binade version", BINADE_VERSION);
+  ranks_.on_root([this] {
+    if (directory_) {
+      store_ = std::make_unique<CheckpointStore>(directory_->path(), 2, directory_->files());
+    }
+  });
 }
 
 RunCheckpoints::Fields RunCheckpoints::fields(const RunState& state) const {
@@ -107,36 +162,120 @@ RunCheckpoints::Fields RunCheckpoints::fields(const RunState& state) const {
   if (state.full_precision) {
     fields["full_precision"] = "1";
   }
-  for (const auto& [name, value] : options_.settings) {
+  for (const auto& [name, value] : settings_) {
     fields["setting." + name] = value;
   }
+  fields.insert(data_.begin(), data_.end());
   return fields;
 }
 
-void RunCheckpoints::read_fields(const Fields& fields, RunState& state) {
-  state.epoch = number<int64_t>(fields, "epoch");
-  state.batch = number<int64_t>(fields, "batch");
-  state.steps = number<int64_t>(fields, "steps");
-  state.applied_before =
-      parts_.optimizer.step_count() - state.steps + number<int64_t>(fields, "skipped");
-  state.loss = RunningLoss(number<double>(fields, "loss_sum") / ranks_.count());
-  state.samples = number<int64_t>(fields, "samples");
-  state.global_batch =
-      fields.contains("global_batch") ? number<int64_t>(fields, "global_batch") : 0;
-  state.best_loss = number<double>(fields, "best_loss");
-  state.best_epoch = number<int64_t>(fields, "best_epoch");
-  state.bad_epochs = number<int64_t>(fields, "bad_epochs");
-  state.finished = number<int>(fields, "finished") != 0;
-  generator() = {number<uint64_t>(fields, "random_seed"),
-                 number<uint64_t>(fields, "random_offset")};
-  if (parts_.scaler) {
-    parts_.scaler->load_state(scalars_of(fields, "scaler."));
+// Throws one error that lists every setting which differs; with `force` it warns.
+void RunCheckpoints::check_settings(const Checkpoint& checkpoint) const {
+  std::string now, before;
+  for (const auto& [name, value] : settings_) {
+    const auto old = checkpoint.fields.find("setting." + name);
+    if (old != checkpoint.fields.end() && old->second != value) {
+      now += (now.empty() ? "" : ", ") + name + " = " + value;
+      before += (before.empty() ? "" : ", ") + name + " = " + old->second;
+    }
   }
+  if (now.empty()) {
+    return;
+  }
+  const std::string differs =
+      text("resume: got ", now, ", but ", checkpoint.path, " was trained with ", before);
+  check(options_.force, differs,
+        "; resume with the same settings and data, use another run directory, or resume all the "
+        "same with force (--force)");
+  warn(differs);
+}
+
+// Throws before anything is changed.
+RunState RunCheckpoints::parse(const Fields& fields) const {
+  RunState state;
+  state.epoch = count(fields, "epoch");
+  state.batch = count(fields, "batch");
+  state.steps = count(fields, "steps");
+  state.applied_before = count(fields, "skipped") - state.steps;  // step_count() is added later
+  state.loss = RunningLoss(real(fields, "loss_sum") / ranks_.count());
+  state.samples = count(fields, "samples");
+  state.global_batch = fields.contains("global_batch") ? count(fields, "global_batch") : 0;
+  state.best_loss = real(fields, "best_loss");
+  state.best_epoch = count(fields, "best_epoch", -1);
+  state.bad_epochs = count(fields, "bad_epochs");
+  state.finished = count(fields, "finished") != 0;
+  (void)random_of(fields);
   if (parts_.schedule) {
-    parts_.schedule->set_step(number<int64_t>(fields, "schedule_step"));
+    (void)count(fields, "schedule_step");
+  }
+  if (parts_.plateau) {
+    (void)count(fields, "plateau.bad_looks");
+    (void)count(fields, "plateau.cooldown");
+  }
+  for (const char* prefix : {"optimizer.", "scaler.", "plateau."}) {
+    (void)scalars_of(fields, prefix);
+  }
+  return state;
+}
+
+// Loads a checkpoint into the parts, or changes none of them (but full precision stays).
+void RunCheckpoints::load(const Fields& fields, const NamedTensors& model,
+                          const NamedTensors& optimizer) {
+  const auto scaler_before = parts_.scaler ? parts_.scaler->state_scalars() : optim::NamedScalars();
+  const auto optimizer_before = parts_.optimizer.state_scalars();
+  const NamedTensors model_before = host_copies(parts_.model.state());
+  const NamedTensors moments_before = host_copies(parts_.optimizer.state_tensors());
+  try {
+    if (parts_.scaler) {
+      parts_.scaler->load_state(scalars_of(fields, "scaler."));
+    }
+    parts_.model.load_state(model);
+    parts_.optimizer.load_state(optimizer, scalars_of(fields, "optimizer."));
+  } catch (...) {
+    parts_.model.load_state(model_before);
+    parts_.optimizer.load_state(moments_before, optimizer_before);  // masters too
+    if (parts_.scaler) {
+      parts_.scaler->load_state(scaler_before);
+    }
+    throw;
+  }
+  generator() = random_of(fields);
+  if (parts_.schedule) {
+    parts_.schedule->set_step(count(fields, "schedule_step"));
   }
   if (parts_.plateau) {
     parts_.plateau->load_state(scalars_of(fields, "plateau."));
+  }
+  for (const char* name : {"data.train", "data.validation"}) {
+    if (const auto found = fields.find(name); found != fields.end()) {
+      data_[name] = found->second;
+    }
+  }
+}
+
+void RunCheckpoints::check_data(const data::Loader& train, const data::Loader* validation) {
+  const std::pair<const char*, const data::Loader*> loaders[] = {{"data.train", &train},
+                                                                 {"data.validation", validation}};
+  if (options_.run.empty()) {
+    return;
+  }
+  for (const auto& [name, loader] : loaders) {
+    if (!loader) {
+      continue;
+    }
+    const data::DataIdentity& now = loader->identity();
+    const auto before = data_.find(name);
+    const std::string differs =
+        before == data_.end() ? "" : difference(now, data::parse_identity(before->second));
+    if (!differs.empty()) {
+      const std::string what = text("resume: got ", differs, " in the ", name + 5,
+                                    " data, expected the data of the run so far");
+      check(options_.force, what,
+            "; resume with it, use another run directory, or resume all the same with force "
+            "(--force)");
+      warn(what);
+    }
+    data_[name] = to_string(now);
   }
 }
 
@@ -145,8 +284,9 @@ void RunCheckpoints::save(const RunState& state) {
     return;
   }
   const NamedTensors model = parts_.model.state(), optimizer = parts_.optimizer.state_tensors();
-  if (store_) {
+  if (store_ && may_save("checkpoint", model, optimizer)) {
     store_->save(state.steps, files(model, optimizer), fields(state));
+    show_warnings();
   }
 }
 
@@ -155,8 +295,27 @@ void RunCheckpoints::save_best(const RunState& state, const NamedTensors& best) 
     return;
   }
   const NamedTensors optimizer = parts_.optimizer.state_tensors();
-  if (store_) {
+  if (store_ && may_save("checkpoint of the best epoch", best, optimizer)) {
     store_->save_best(state.steps, files(best, optimizer), fields(state));
+    show_warnings();
+  }
+}
+
+// False, with a warning, if a tensor is not finite.
+bool RunCheckpoints::may_save(const char* what, const NamedTensors& model,
+                              const NamedTensors& optimizer) const {
+  directory_->check_held();
+  std::string bad = first_not_finite(model);
+  bad = bad.empty() ? first_not_finite(optimizer) : bad;
+  if (!bad.empty()) {
+    warn(text("trainer: no ", what, " is saved, ", bad, " is not finite; the one before it stays"));
+  }
+  return bad.empty();
+}
+
+void RunCheckpoints::show_warnings() const {
+  for (const std::string& warning : store_->take_warnings()) {
+    warn(warning);
   }
 }
 
@@ -167,45 +326,58 @@ struct RunCheckpoints::Resumed {
 };
 
 RunCheckpoints::Resumed RunCheckpoints::read() {
-  if (!store_) {
-    return {};
-  }
   const std::optional<Checkpoint> found = store_->newest_verified();
-  for (const std::string& warning : store_->take_warnings()) {
-    std::fprintf(stderr, "binade: warning: %s\n", warning.c_str());
-  }
   if (!found) {
+    show_warnings();
     return {};
   }
-  check_settings(*found, options_.settings);
+  check_settings(*found);
   Resumed all{.fields = found->fields,
-              .model = load_tensors(found->file(kModelFile)),
-              .optimizer = load_tensors(found->file(kOptimizerFile)),
+              .model = load_tensors(found->file(kModelFile), store_->files()),
+              .optimizer = load_tensors(found->file(kOptimizerFile), store_->files()),
               .best = {}};
-  if (number<int64_t>(all.fields, "best_epoch") >= 0) {
-    const std::optional<Checkpoint> best = store_->best_verified();
-    check(best.has_value(), "resume: got no readable ", store_->path(),
-          "/best, which holds the best weights so far; train into another run directory");
-    all.best = load_tensors(best->file(kModelFile));
-  }
+  read_best(all);
+  show_warnings();
   return all;
+}
+
+// Without readable best weights the next epoch is the best one so far.
+void RunCheckpoints::read_best(Resumed& all) const {
+  const int64_t epoch = count(all.fields, "best_epoch", -1);
+  if (epoch < 0) {
+    return;
+  }
+  if (const std::optional<Checkpoint> best = store_->best_verified()) {
+    all.best = load_tensors(best->file(kModelFile), store_->files());
+    return;
+  }
+  warn(text("resume: got no readable ", store_->path(), "/best, the weights of epoch ", epoch + 1,
+            "; the best epoch is chosen from those to come"));
+  all.fields["best_epoch"] = "-1";
+  all.fields["best_loss"] = "0";
 }
 
 bool RunCheckpoints::resume(RunState& state, NamedTensors& best,
                             const std::function<void()>& to_full_precision) {
-  // Loads that can fail come first; each of them changes all of its tensors or none.
-  Resumed all = read();
+  Resumed all;
+  ranks_.on_root([&] {
+    if (store_) {
+      all = read();
+    }
+  });
   all.fields = ranks_.share(all.fields);
   if (all.fields.empty()) {
     return false;
   }
+  RunState resumed = parse(all.fields);
   const NamedTensors model = ranks_.share(all.model), optimizer = ranks_.share(all.optimizer);
   if (all.fields.contains("full_precision")) {
     to_full_precision();
+    resumed.full_precision = true;
   }
-  parts_.model.load_state(model);
-  parts_.optimizer.load_state(optimizer, scalars_of(all.fields, "optimizer."));
-  read_fields(all.fields, state);
+  load(all.fields, model, optimizer);
+  resumed.applied_before += parts_.optimizer.step_count();
+  state = resumed;
   best = ranks_.share(all.best);
   return true;
 }

@@ -10,18 +10,27 @@
 
 namespace binade::train {
 
+class RunDirectory;
+
+NamedTensors copies(const NamedTensors& tensors);
+
 class RunCheckpoints {
  public:
   using Fields = std::map<std::string, std::string>;
 
-  // REQUIRES: the arguments outlive it. Only rank 0 has a store, and only if the run has a
-  // directory.
-  RunCheckpoints(const TrainingParts& parts, const TrainerOptions& options, const Ranks& ranks);
+  // REQUIRES: the arguments outlive it. `directory` is null except on rank 0 of a run that has one;
+  // only there is a store.
+  RunCheckpoints(const TrainingParts& parts, const TrainerOptions& options, const Ranks& ranks,
+                 const RunDirectory* directory);
 
   // Sets parts, random numbers and state from the newest checkpoint; false if there is none. `best`
   // gets the best weights so far. If the run was in full precision, to_full_precision() is called
   // before tensors are set. Collective.
   bool resume(RunState& state, NamedTensors& best, const std::function<void()>& to_full_precision);
+  // Throws if a resumed run had other data sets before; with TrainerOptions::force it warns. What
+  // it gets is in every checkpoint from now on. `validation` may be null.
+  void check_data(const data::Loader& train, const data::Loader* validation);
+  // A state that is not finite is not saved: a warning, and the checkpoint before it stays.
   // REQUIRES: the ranks agree (TrainerRun::agree()). Collective.
   void save(const RunState& state);
   void save_best(const RunState& state, const NamedTensors& best);
@@ -29,13 +38,21 @@ class RunCheckpoints {
  private:
   struct Resumed;
   Resumed read();
+  void check_settings(const Checkpoint& checkpoint) const;
+  void read_best(Resumed& all) const;
+  bool may_save(const char* what, const NamedTensors& model, const NamedTensors& optimizer) const;
+  void show_warnings() const;
   Fields fields(const RunState& state) const;
-  void read_fields(const Fields& fields, RunState& state);
+  RunState parse(const Fields& fields) const;
+  void load(const Fields& fields, const NamedTensors& model, const NamedTensors& optimizer);
 
   const TrainingParts& parts_;
   const TrainerOptions& options_;
   const Ranks& ranks_;
+  const RunDirectory* directory_;
   std::unique_ptr<CheckpointStore> store_;
+  Fields settings_;  // of the options, and the version of Binade
+  Fields data_;      // "data.train", "data.validation": of the checkpoint, then of the loaders
 };
 
 }  // namespace binade::train

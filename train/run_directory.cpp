@@ -1,41 +1,187 @@
-#include <binade/core/io/file_system.h>
-#include <binade/kernels/base/error.h>
 #include <binade/train/run_directory.h>
+#include <binade/train/run_lock_internal.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 namespace binade::train {
+namespace {
 
 namespace fs = std::filesystem;
 
-void prepare_run_directory(const std::string& path, bool resume, bool overwrite) {
+constexpr const char* kCheckpoint = "checkpoint";
+constexpr const char* kFiles[] = {"metrics.jsonl", "model.safetensors", "lens.jsonl", "lens.html"};
+
+bool is_number(std::string_view digits) {
+  return !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// True for a file of a run, and for the lines cut from it: FILE, FILE.cut, FILE.cut-N.
+bool is_name_of_file(std::string_view name) {
+  constexpr std::string_view kCut = ".cut", kMore = ".cut-";
+  return std::any_of(std::begin(kFiles), std::end(kFiles), [&](std::string_view file) {
+    if (!name.starts_with(file)) {
+      return false;
+    }
+    const std::string_view rest = name.substr(file.size());
+    return rest.empty() || rest == kCut ||
+           (rest.starts_with(kMore) && is_number(rest.substr(kMore.size())));
+  });
+}
+
+// The process token in the name FILE.TOKEN-N.tmp of a temporary file of a run; empty if it is none.
+std::string token_of(std::string_view name) {
+  constexpr std::string_view kTemporary = ".tmp";
+  constexpr size_t kDigits = 16;
+  if (!name.ends_with(kTemporary)) {
+    return "";
+  }
+  name.remove_suffix(kTemporary.size());
+  const size_t dash = name.rfind('-');
+  if (dash == std::string_view::npos || dash < kDigits + 2 || !is_number(name.substr(dash + 1))) {
+    return "";
+  }
+  const size_t token = dash - kDigits;
+  return name[token - 1] == '.' && is_name_of_file(name.substr(0, token - 1))
+             ? std::string(name.substr(token, kDigits))
+             : "";
+}
+
+// The first of PREFIX1, PREFIX2, ... that nothing has as its name, made as a directory.
+std::string make_numbered(const std::string& prefix) {
+  for (int64_t number = 1;; ++number) {
+    std::string path = prefix + std::to_string(number);
+    if (make_new_directory(path)) {
+      return path;
+    }
+  }
+}
+
+// The path without a slash at its end; with a name at its end.
+std::string with_name(const std::string& path) {
+  fs::path plain = fs::path(path).lexically_normal();
+  plain = plain.has_filename() ? plain : plain.parent_path();
+  const std::string name = plain.filename().native();
+  return name.empty() || name == "." || name == ".." ? fs::canonical(path).native()
+                                                     : plain.native();
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(const std::string& path, bool resume, bool overwrite) : path_(path) {
   check(!(resume && overwrite),
         "run directory: got both resume and overwrite, expected one of them");
   std::error_code error;
-  const bool exists = fs::exists(path, error);
-  if (exists) {
-    check(fs::is_directory(path, error), "run directory: got ", path,
+  if (fs::exists(path_, error)) {
+    check(fs::is_directory(path_, error), "run directory: got ", path_,
           ", which is not a directory; give another one (--run DIR)");
-    const bool used = fs::directory_iterator(path, error) != fs::directory_iterator();
-    check(!error, path, ": ", error.message());
-    check(
-        !used || resume || overwrite, "run directory: got ", path,
-        ", which is not empty, expected a new or empty one; set resume (--resume) to continue the "
-        "run in it, overwrite (--overwrite) to replace it, or give another one (--run DIR)");
-    if (overwrite) {
-      for (const char* name :
-           {"/metrics.jsonl", "/model.safetensors", "/checkpoint", "/lens.jsonl", "/lens.html"}) {
-        fs::remove_all(path + name, error);
-        check(!error, path, name, ": could not be removed: ", error.message());
-      }
-    }
+    check_unused(resume, overwrite);
   } else {
-    make_directories(path);
+    make_directories(path_);
   }
-  check(access(path.c_str(), W_OK | X_OK) == 0, path,
+  check(access(path_.c_str(), W_OK | X_OK) == 0, path_,
         ": cannot be written; give another --run DIR or change its permissions");
+  files_ = file_system_below(path_);
+  lock_ = std::make_unique<RunLock>(path_, *files_);
+  check_unused(resume, overwrite);  // another process may have used it in between
+  remove_leftovers();
+  if (overwrite) {
+    move_away();
+  }
+}
+
+RunDirectory::~RunDirectory() = default;
+
+void RunDirectory::check_held() const { lock_->check_held(); }
+
+void RunDirectory::check_unused(bool resume, bool overwrite) const {
+  const std::vector<DirectoryEntry> entries = list_directory(path_);
+  const bool used = std::any_of(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
+    return !RunLock::is_name_of_lock(entry.name);
+  });
+  check(!used || resume || overwrite, "run directory: got ", path_,
+        ", which is not empty, expected a new or empty one; set resume (--resume) to continue the "
+        "run in it, overwrite (--overwrite) to begin anew and keep the old run as RUN.replaced-N, "
+        "or give another one (--run DIR)");
+}
+
+// Only files whose name has the token of a process that had the lock.
+void RunDirectory::remove_leftovers() const {
+  for (const DirectoryEntry& entry : list_directory(path_, *files_)) {
+    if (entry.is_file && lock_->earlier().contains(token_of(entry.name))) {
+      remove_path(entry, path_, *files_);
+    }
+  }
+}
+
+// The checkpoints go first: without them a resumed run would begin anew, and keep the lines of
+// metrics that are still there.
+void RunDirectory::move_away() const {
+  std::vector<std::string> names;
+  for (const DirectoryEntry& entry : list_directory(path_, *files_)) {
+    if (entry.name == kCheckpoint) {
+      names.insert(names.begin(), entry.name);
+    } else if (is_name_of_file(entry.name)) {
+      names.push_back(entry.name);
+    }
+  }
+  if (names.empty()) {
+    return;
+  }
+  const auto move = [&](const std::string& to) {
+    for (const std::string& name : names) {
+      rename_path(path_ + "/" + name, to + "/" + name, *files_);
+    }
+    sync_directory(to);
+    sync_directory(parent_directory(to));
+    sync_directory(path_, *files_);
+  };
+  const std::string beside = make_numbered(with_name(path_) + ".replaced-");
+  try {
+    move(beside);
+  } catch (const FileError& error) {
+    fs::remove(beside);  // it is empty, or this fails
+    if (error.code() != EXDEV) {
+      throw;
+    }
+    // RUN is a link to another file system.
+    move(make_numbered(fs::canonical(path_).native() + ".replaced-"));
+  }
+}
+
+std::vector<std::string> read_lines(const std::string& file, FileSystem& files) {
+  std::vector<std::byte> bytes;
+  try {
+    bytes = read_file(file, uint64_t{1} << 32, files);
+  } catch (const FileError& error) {
+    if (error.code() != ENOENT) {
+      throw;
+    }
+  }
+  std::vector<std::string> lines;
+  std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  while (!rest.empty()) {
+    const size_t end = rest.find('\n');
+    lines.emplace_back(rest.substr(0, end == std::string_view::npos ? end : end + 1));
+    rest.remove_prefix(lines.back().size());
+  }
+  return lines;
+}
+
+void keep_lines(const std::string& file, const std::function<bool(const std::string&)>& keeps,
+                FileSystem& files) {
+  std::string kept, cut;
+  for (const std::string& line : read_lines(file, files)) {
+    (line.ends_with('\n') && keeps(line) ? kept : cut) += line;
+  }
+  if (!cut.empty()) {
+    write_new_file_durably(file + ".cut", cut, files);
+    write_file_durably(file, kept, files);
+  }
 }
 
 std::string fresh_run_directory(const std::string& prefix) {

@@ -22,10 +22,13 @@
 // them; only rank 0 prints and writes the run directory. Each rank has its own batch norm
 // statistics; running statistics are averaged before they are used or saved.
 //
-// A run directory holds metrics.jsonl and checkpoint/ (train/checkpoint_store.h). A resumed run
-// continues bit for bit, also in the middle of an epoch: weights, moments, scaler, schedule, random
-// numbers, position in the data and the sums of the metrics are in the checkpoint. It may have
-// another number of ranks; in the middle of an epoch ranks x batch must be the same.
+// A run directory holds metrics.jsonl and checkpoint/ (train/run_directory.h,
+// train/checkpoint_store.h); one process at a time uses it. A resumed run continues bit for bit,
+// also in the middle of an epoch: weights, moments, scaler, schedule, random numbers, position in
+// the data and the sums of the metrics are in the checkpoint. It may have another number of ranks;
+// in the middle of an epoch ranks x batch must be the same. The data sets must be the same ones
+// (data/identity.h): others, other labels and another order are refused by fit(). A state that is
+// not finite is never saved: the checkpoint before it stays, with a warning.
 #pragma once
 #include <binade/data/loader.h>
 #include <binade/dist/parallel/distributed_data_parallel.h>
@@ -82,8 +85,13 @@ struct TrainerOptions {
   // Directory for metrics and checkpoints; empty: none. A directory that is not empty is an error,
   // unless `resume` or `overwrite` says what to do with the run in it (train/run_directory.h).
   std::string run = {};
-  bool resume = false;           // from the newest good checkpoint of `run`, if there is one
-  bool overwrite = false;        // remove what an earlier run left in `run` and begin anew
+  // From the newest good checkpoint of `run`. Without any it begins anew; if there are some and
+  // none can be read, that is an error (train/checkpoint_store.h).
+  bool resume = false;
+  bool overwrite = false;  // move the earlier run in `run` to RUN.replaced-N and begin anew
+  // Resume although the settings or the data differ from the checkpoint's: a warning names the
+  // differences.
+  bool force = false;
   int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch only
   bool progress = true;          // a line on standard output per epoch, a live one on a terminal
   TrainingStep step = nullptr;   // null: classification_step
@@ -116,9 +124,9 @@ struct Evaluation {
 
 class Trainer {
  public:
-  // Opens the run directory. Throws if it cannot be written, if it is not empty and neither
-  // `resume` nor `overwrite` is set, or if the checkpoint to resume from does not fit the parts or
-  // the settings.
+  // Opens and locks the run directory. Throws if it cannot be written, if another process uses it,
+  // if it is not empty and neither `resume` nor `overwrite` is set, if no checkpoint can be read,
+  // or if the checkpoint to resume from does not fit the parts or the settings.
   Trainer(const TrainingParts& parts, TrainerOptions options);
   ~Trainer();
   Trainer(const Trainer&) = delete;

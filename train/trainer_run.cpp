@@ -20,17 +20,6 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-NamedTensors copies(const NamedTensors& tensors) {
-  NoGradGuard guard;
-  NamedTensors out;
-  for (const auto& [name, tensor] : tensors) {
-    Tensor copy = empty_like(tensor);
-    copy.copy_(tensor.detach());
-    out.emplace_back(name, std::move(copy));
-  }
-  return out;
-}
-
 constexpr const char* kFiniteModel =
     "the model is finite, so an op of the step made it: an AnomalyGuard in the step names it";
 
@@ -72,15 +61,18 @@ TrainerRun::TrainerRun(const TrainingParts& parts, TrainerOptions options)
   state_.applied_before = parts_.optimizer.step_count();
   options_.settings.emplace("mode", kernels::to_string(kernels::math_mode()));
   check_options();
-  if (!options_.run.empty() && ranks_.is_root()) {
-    prepare_run_directory(options_.run, options_.resume, options_.overwrite);
+  if (!options_.run.empty()) {
+    ranks_.on_root([this] {
+      directory_ =
+          std::make_unique<RunDirectory>(options_.run, options_.resume, options_.overwrite);
+    });
   }
-  checkpoints_ = std::make_unique<RunCheckpoints>(parts_, options_, ranks_);
+  checkpoints_ = std::make_unique<RunCheckpoints>(parts_, options_, ranks_, directory_.get());
   if (options_.resume) {
     resumed_ = checkpoints_->resume(state_, best_, [this] { go_on_in_full_precision(); });
   }
   if (!options_.run.empty() && ranks_.is_root()) {
-    metrics_ = MetricsFile(options_.run + "/metrics.jsonl", state_.epoch);
+    metrics_ = MetricsFile(options_.run + "/metrics.jsonl", state_.epoch, directory_->files());
     open_lens();
   }
   make_data_parallel();
@@ -118,6 +110,7 @@ void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
   if (validation) {
     ranks_.check_loader(*validation, "validation", false);
   }
+  checkpoints_->check_data(train, validation);
   const StopSignal signal(options_.stop_on_signal);
   const RankSeed seed(ranks_.rank());
   window_ = optim::AccumulationWindow(options_.accumulate, train.options().batch);
@@ -141,15 +134,13 @@ void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
   write_lens_page();
 }
 
-// Drops lines of steps that a resumed run repeats.
+// Moves lines of steps that this run writes again to another file.
 void TrainerRun::open_lens() {
   if (options_.lens == 0) {
     return;
   }
   const std::string file = options_.run + "/lens.jsonl";
-  if (resumed_) {
-    keep_lens_lines(file, state_.steps);
-  }
+  keep_lens_lines(file, state_.steps, directory_->files());
   lens_ = std::make_unique<Lens>(parts_.model.parameters(), parts_.optimizer,
                                  LensOptions{.every = options_.lens,
                                              .layers = options_.lens_layers,
@@ -160,7 +151,7 @@ void TrainerRun::open_lens() {
 void TrainerRun::write_lens_page() const {
   if (lens_) {
     write_file_durably(options_.run + "/lens.html",
-                       to_html(read_lens(options_.run + "/lens.jsonl")));
+                       to_html(read_lens(options_.run + "/lens.jsonl")), directory_->files());
   }
 }
 
@@ -234,6 +225,9 @@ void TrainerRun::end_epoch(data::Loader& train, data::Loader* validation, double
   m.decode_errors = static_cast<int64_t>(ranks_.sum({static_cast<double>(m.decode_errors)})[0]);
   if (parts_.plateau) {
     parts_.plateau->advance(m.validation_loss.value_or(m.train_loss));
+  }
+  if (directory_) {
+    directory_->check_held();
   }
   metrics_.add(m);
   display_.epoch(m, scaler_watch_.skipped_words(state_));

@@ -6,11 +6,13 @@
 #include <binade/train/evaluator_internal.h>
 #include <binade/train/graphed_step.h>
 #include <binade/train/run_checkpoints_internal.h>
+#include <binade/train/run_directory.h>
 #include <binade/train/scaler_watch_internal.h>
 
 namespace binade::train {
 
 class Lens;
+class RunDirectory;
 class StopSignal;
 
 class TrainerRun {
@@ -69,6 +71,7 @@ class TrainerRun {
   RunDisplay display_;
   Evaluator evaluator_;
   ScalerWatch scaler_watch_;
+  std::unique_ptr<RunDirectory> directory_;  // of rank 0; null without one
   std::unique_ptr<RunCheckpoints> checkpoints_;
   optim::AccumulationWindow window_;
   MetricsFile metrics_;

@@ -2,12 +2,15 @@
 #include <binade/core/io/file_system.h>
 #include <binade/kernels/base/printable.h>
 
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <memory>
+#include <mutex>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -16,7 +19,8 @@ namespace {
 
 template <class... Parts>
 [[noreturn]] void fail_file(int code, const std::string& path, const Parts&... doing) {
-  const std::string reason = std::generic_category().message(code);
+  const std::string reason = code == ELOOP ? "it is a link, which is not followed here"
+                                           : std::generic_category().message(code);
   throw FileError(printable(text(path, ": cannot ", doing..., ": ", reason)), code);
 }
 
@@ -30,13 +34,12 @@ auto uninterrupted(Call call) {
   return result;
 }
 
-// Creates a file beside `path` under a name that no other writer uses. It skips names left over
-// from a killed process with our process id.
+// Creates a file beside `path` under a name that no other writer uses.
 std::unique_ptr<OutputFile> create_temporary(const std::string& path, FileSystem& files) {
   static std::atomic<uint64_t> counter{0};
   for (;;) {
     try {
-      const std::string name = text(path, ".", int64_t{::getpid()}, "-", counter++, ".tmp");
+      const std::string name = text(path, ".", process_token(), "-", counter++, ".tmp");
       return std::make_unique<OutputFile>(name, files);
     } catch (const FileError& error) {
       if (error.code() != EEXIST) {
@@ -46,10 +49,52 @@ std::unique_ptr<OutputFile> create_temporary(const std::string& path, FileSystem
   }
 }
 
+// Writes a temporary file beside `path`, syncs it, lets `rename` give it its name, and syncs the
+// directory. On an error the temporary file is removed.
+template <class Rename>
+void write_beside(const std::string& path, const std::function<void(OutputFile&)>& write,
+                  FileSystem& files, const Rename& rename) {
+  const std::unique_ptr<OutputFile> file = create_temporary(path, files);
+  try {
+    write(*file);
+    file->finish();
+    rename(file->path());
+  } catch (...) {
+    files.remove_file(file->path());
+    throw;
+  }
+  sync_directory(parent_directory(path), files);
+}
+
 }  // namespace
 
 bool FileError::is_out_of_resources() const {
   return code_ == EMFILE || code_ == ENFILE || code_ == ENOMEM || code_ == ENOBUFS;
+}
+
+std::string unpredictable_name() {
+  uint64_t bits = 0;
+  if (::getrandom(&bits, sizeof bits, 0) != static_cast<ssize_t>(sizeof bits)) {
+    std::random_device device;
+    bits = uint64_t{device()} << 32 | device();
+  }
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4) {
+    digits += "0123456789abcdef"[bits >> shift & 15];
+  }
+  return digits;
+}
+
+std::string process_token() {
+  static std::mutex mutex;
+  static std::string token;
+  static pid_t owner = 0;
+  const std::lock_guard lock(mutex);
+  if (owner != ::getpid()) {  // the first call, or a forked child
+    token = unpredictable_name();
+    owner = ::getpid();
+  }
+  return token;
 }
 
 OutputFile::OutputFile(std::string path, FileSystem& files)
@@ -147,16 +192,8 @@ std::vector<std::byte> read_file(const std::string& path, uint64_t max_bytes, Fi
 
 void write_file_durably(const std::string& path, const std::function<void(OutputFile&)>& write,
                         FileSystem& files) {
-  const std::unique_ptr<OutputFile> file = create_temporary(path, files);
-  try {
-    write(*file);
-    file->finish();
-    rename_path(file->path(), path, files);
-  } catch (...) {
-    files.remove_file(file->path());
-    throw;
-  }
-  sync_directory(parent_directory(path), files);
+  write_beside(path, write, files,
+               [&](const std::string& temporary) { rename_path(temporary, path, files); });
 }
 
 void write_file_durably(const std::string& path, std::string_view bytes, FileSystem& files) {
@@ -164,9 +201,30 @@ void write_file_durably(const std::string& path, std::string_view bytes, FileSys
       path, [&](OutputFile& file) { file.write(bytes); }, files);
 }
 
+std::string write_new_file_durably(const std::string& path, std::string_view bytes,
+                                   FileSystem& files) {
+  std::string name;
+  write_beside(
+      path, [&](OutputFile& file) { file.write(bytes); }, files,
+      [&](const std::string& temporary) { name = rename_to_free_name(temporary, path, files); });
+  return name;
+}
+
 void rename_path(const std::string& from, const std::string& to, FileSystem& files) {
   if (uninterrupted([&] { return files.rename(from, to); }) != 0) {
     fail_file(errno, from, "rename to ", to);
+  }
+}
+
+std::string rename_to_free_name(const std::string& from, const std::string& to, FileSystem& files) {
+  for (int64_t number = 1;; ++number) {
+    std::string name = number == 1 ? to : text(to, "-", number);
+    if (uninterrupted([&] { return files.rename_new(from, name); }) == 0) {
+      return name;
+    }
+    if (errno != EEXIST) {
+      fail_file(errno, from, "rename to ", name);
+    }
   }
 }
 
@@ -192,6 +250,16 @@ void make_directories(const std::string& path, FileSystem& files) {
     fail_file(code, path, "make the directory");
   }
   list_directory(path, files);  // if it exists it must be a directory
+}
+
+bool make_new_directory(const std::string& path, FileSystem& files) {
+  if (uninterrupted([&] { return files.make_directory(path); }) == 0) {
+    return true;
+  }
+  if (errno != EEXIST) {
+    fail_file(errno, path, "make the directory");
+  }
+  return false;
 }
 
 std::vector<DirectoryEntry> list_directory(const std::string& path, FileSystem& files) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,15 +48,31 @@ class FileSystem {
   virtual int sync(int file) = 0;
   virtual int close(int file) = 0;
   virtual int rename(const std::string& from, const std::string& to) = 0;  // replaces files
+  // Fails with EEXIST if anything has the new name. Of several processes exactly one succeeds.
+  virtual int rename_new(const std::string& from, const std::string& to) = 0;
   virtual int remove_file(const std::string& path) = 0;
   virtual int remove_directory(const std::string& path) = 0;  // empty ones only
   virtual int make_directory(const std::string& path) = 0;
   virtual int sync_directory(const std::string& path) = 0;
   virtual int list(const std::string& path, std::vector<DirectoryEntry>& entries) = 0;
   virtual int64_t free_bytes(const std::string& path) = 0;  // what this user may still write
+  // Nanoseconds: the time of the last change of a file, by the clock of its file system.
+  virtual int64_t modified(const std::string& path) = 0;
+  virtual int touch(const std::string& path) = 0;  // sets that time to now
 };
 
 FileSystem& file_system();  // the machine's
+// The same, but it follows no link below `root`: there a link in the middle of a path, or a file
+// to read that is a link, is an error (ELOOP). `root` itself and its parents may be links; they are
+// followed once, now, so a later change of the working directory does not matter. REQUIRES: `root`
+// is a directory, and paths below it are spelled with it at the beginning. Other paths are as ever.
+std::unique_ptr<FileSystem> file_system_below(const std::string& root);
+
+// 16 hexadecimal digits that nobody can guess.
+std::string unpredictable_name();
+// The same for the life of this process; a forked child has its own. It is in the names of the
+// temporary files of write_file_durably(): PATH.TOKEN-N.tmp.
+std::string process_token();
 
 // "a regular file", "a directory", "a FIFO", "a socket", "a device", "a link to nothing" or why it
 // cannot be told. Follows links and never waits.
@@ -118,10 +135,20 @@ void write_file_durably(const std::string& path, const std::function<void(Output
 void write_file_durably(const std::string& path, std::string_view bytes,
                         FileSystem& files = file_system());
 
+// Writes a new file as durably, under the first of PATH, PATH-2, PATH-3, ... that nothing has as
+// its name, and returns that name.
+std::string write_new_file_durably(const std::string& path, std::string_view bytes,
+                                   FileSystem& files = file_system());
+
 // Checked forms of the calls. `make_directories` makes missing parents too, durably.
 void rename_path(const std::string& from, const std::string& to, FileSystem& files = file_system());
+// Renames FROM to the first of TO, TO-2, TO-3, ... that nothing has as its name, and returns it.
+std::string rename_to_free_name(const std::string& from, const std::string& to,
+                                FileSystem& files = file_system());
 void sync_directory(const std::string& path, FileSystem& files = file_system());
 void make_directories(const std::string& path, FileSystem& files = file_system());
+// Makes one directory; false if something has its name already.
+bool make_new_directory(const std::string& path, FileSystem& files = file_system());
 std::vector<DirectoryEntry> list_directory(const std::string& path,
                                            FileSystem& files = file_system());  // sorted by name
 void remove_path(const DirectoryEntry& entry, const std::string& parent,

@@ -68,7 +68,7 @@ class Packed {
     return data_ ? data_ + element * static_cast<int64_t>(size_of(view_.dtype)) : nullptr;
   }
   // Call it after writing: copies back if the tensor was packed.
-  void finish() const {
+  void unpack() const {
     if (rows_) {
       rows_->unpack();
     } else if (dense_) {

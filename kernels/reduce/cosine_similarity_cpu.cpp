@@ -67,10 +67,10 @@ void cpu::cosine_similarity_backward(const CosineSimilarityBackward& a) {
     cosine_rows_backward_best(rows);
   });
   if (a.dx1) {
-    dx1.finish();
+    dx1.unpack();
   }
   if (a.dx2) {
-    dx2.finish();
+    dx2.unpack();
   }
 }
 

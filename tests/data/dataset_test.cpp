@@ -1,4 +1,6 @@
 #include <binade/data/dataset.h>
+#include <binade/data/identity.h>
+#include <binade/data/loader.h>
 #include <binade/data/permutation.h>
 #include <binade/kernels/base/parallel.h>
 
@@ -148,6 +150,68 @@ TEST(Statistics, bad_files_and_constant_pictures) {
   const auto inner = std::make_shared<FakeDataset>(1, 1, 3);
   const DatasetStatistics constant = compute_mean_std(Subset(inner, {0, 0}));
   EXPECT_EQ(constant.deviation, (std::vector<float>{1, 1, 1}));
+}
+
+// Names and labels in an order; only get() is slow.
+class List : public FakeDataset {
+ public:
+  List(std::vector<int64_t> names, std::vector<int64_t> labels)
+      : FakeDataset(static_cast<int64_t>(names.size())),
+        names_(std::move(names)),
+        labels_(std::move(labels)) {}
+  Sample get(int64_t) const override { fail("decoded"); }
+  std::string describe(int64_t index) const override {
+    return FakeDataset::describe(names_.at(static_cast<size_t>(index)));
+  }
+  std::optional<int64_t> label(int64_t index) const override {
+    return labels_.empty() ? std::nullopt : std::optional(labels_.at(static_cast<size_t>(index)));
+  }
+
+ private:
+  std::vector<int64_t> names_, labels_;
+};
+
+TEST(Identity, names_the_difference) {
+  const DataIdentity before = identify(List({1, 2, 3, 4}, {0, 1, 0, 1}));
+  EXPECT_EQ(before.samples, 4);
+  EXPECT_EQ(parse_identity(to_string(before)), before);
+  for (const char* bad : {"", "4", "4 x", "-4 1 2 3", "4 0 0 0"}) {
+    EXPECT_THROW(parse_identity(bad), Error) << bad;
+  }
+  struct Case {
+    List list;
+    const char* difference;
+  };
+  const Case kCases[] = {{{{1, 2, 3, 4}, {0, 1, 0, 1}}, ""},
+                         {{{1, 2, 3, 4}, {}}, ""},  // labels that are not known
+                         {{{1, 2, 3, 4}, {1, 0, 0, 1}}, "other labels"},
+                         {{{2, 1, 3, 4}, {1, 0, 0, 1}}, "the same samples in another order"},
+                         {{{1, 2, 3, 5}, {0, 1, 0, 1}}, "other samples"},
+                         {{{1, 2, 3, 3}, {0, 1, 0, 1}}, "other samples"},
+                         {{{1, 2, 3}, {0, 1, 0}}, "3 samples instead of 4"}};
+  for (const Case& test : kCases) {
+    EXPECT_EQ(difference(identify(test.list), before), test.difference);
+  }
+}
+
+TEST(Identity, decorators_and_loaders_forward_it) {
+  const auto list =
+      std::make_shared<List>(std::vector<int64_t>{1, 2, 3, 4}, std::vector<int64_t>{0, 1, 0, 1});
+  const List same({4, 2}, {1, 1});
+  EXPECT_EQ(identify(Subset(list, {3, 1})), identify(same));
+  EXPECT_EQ(identify(CachedDataset(list, 1000)), identify(*list));
+  EXPECT_EQ(Loader(list, {.batch = 1, .workers = 0, .shard = 1, .shard_count = 2}).identity(),
+            identify(*list));
+}
+
+TEST(Identity, does_not_depend_on_threads) {
+  const FakeDataset dataset(20'000);
+  kernels::set_threads(1);
+  const DataIdentity one = identify(dataset);
+  kernels::set_threads(3);
+  EXPECT_EQ(identify(dataset), one);
+  kernels::set_threads(0);
+  EXPECT_EQ(one.labels, 0u);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <binade/data/identity.h>
 #include <binade/data/idx.h>
 #include <zlib.h>
 
@@ -132,6 +133,11 @@ TEST_F(Idx, dataset) {
   const Sample sample = dataset.get(1);
   EXPECT_EQ(sample.image, (Image{2, 2, 1, {5, 6, 7, 8}}));
   EXPECT_EQ(sample.label, 0);
+  EXPECT_EQ(dataset.label(2), 4);
+  EXPECT_NE(dataset.id(0), dataset.id(1));
+  const DataIdentity before = identify(dataset);
+  write_all("", idx_bytes({3, 2, 2}, pixels_), idx_bytes({3}, {0, 9, 4}));
+  EXPECT_EQ(difference(identify(train()), before), "other labels");
   EXPECT_EQ(dataset.class_names().size(), 10u);
   EXPECT_TRUE(test::contains(dataset.describe(2), "train-images-idx3-ubyte.gz:2"));
   EXPECT_ERROR(dataset.get(3), "index 3");

@@ -1,5 +1,6 @@
 #include <binade/core/observe/warning.h>
 #include <binade/data/encode.h>
+#include <binade/data/identity.h>
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>
 #include <sys/stat.h>
@@ -51,6 +52,21 @@ TEST_F(Folder, train_and_test_folders) {
   EXPECT_EQ(test.get(0).label, 1);
   EXPECT_EQ(test.get(0).image.channels, 3);
   EXPECT_ERROR(train.get(4), "index 4");
+}
+
+TEST_F(Folder, the_identity_is_of_names_and_labels_wherever_it_lies) {
+  for (const char* name : {"x/train/a/1.png", "x/train/b/2.png", "x/test/a/1.png"}) {
+    add(name);
+  }
+  const DataIdentity before = identify(ImageFolder(root() / "x", Part::train));
+  fs::rename(root() / "x", root() / "y");
+  EXPECT_EQ(identify(ImageFolder(root() / "y", Part::train)), before);
+  fs::rename(root() / "y/train/a/1.png", root() / "y/train/b/1.png");
+  add("y/train/a/2.png");
+  EXPECT_EQ(difference(identify(ImageFolder(root() / "y", Part::train)), before),
+            "3 samples instead of 2");
+  fs::remove(root() / "y/train/b/1.png");
+  EXPECT_EQ(difference(identify(ImageFolder(root() / "y", Part::train)), before), "other samples");
 }
 
 TEST_F(Folder, val_stands_for_test) {

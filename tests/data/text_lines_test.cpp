@@ -34,6 +34,13 @@ TEST_F(TextLinesFiles, AreReadLineByLine) {
     EXPECT_EQ(stream.values, (std::vector<float>{1.5f, -2, 7, 1000, 0.25f, 4}));
     EXPECT_EQ(loader.batches_per_epoch(), 2);  // known by now
   }
+  const TextLines same({write("c.csv", "3,1.5,-2\n0,7,1e3\n9,0.25,4")}, csv_sample);
+  EXPECT_EQ(same.identity(), DataIdentity());  // not read yet
+  EXPECT_EQ(same.count_rows(), 3);
+  EXPECT_EQ(same.identity(), rows.identity());
+  const TextLines other({write("d.csv", "3,1.5,-2\n0,7,1e3\n8,0.25,4")}, csv_sample);
+  other.count_rows();
+  EXPECT_NE(difference(other.identity(), rows.identity()), "");
   EXPECT_EQ(rows.describe(0), directory / "a.csv:2");
   EXPECT_EQ(rows.describe(1), directory / "a.csv:4");
   EXPECT_EQ(rows.describe(2), directory / "b.csv:2");

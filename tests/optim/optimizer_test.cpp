@@ -178,8 +178,10 @@ TEST(Optimizer, NonFiniteGradientIsAppliedUnlessChecked) {
   EXPECT_EQ(optimizer.step({.check_finite = true}), StepOutcome::overflow);
   EXPECT_EQ(values_of(parameters.list[0].value), before);
   EXPECT_FALSE(parameters.list[0].leaf().has_grad);
+  EXPECT_EQ(optimizer.step_count(), 0) << "a skipped step does not count";
   parameters.set_gradient(0, from_values({INFINITY, 1}, {2}));
   EXPECT_EQ(optimizer.step(), StepOutcome::applied);
+  EXPECT_EQ(optimizer.step_count(), 1);
   EXPECT_EQ(parameters.list[0].value.at(0), -INFINITY);
   EXPECT_NEAR(parameters.list[0].value.at(1), before[1] - 1, 1e-6);
 }

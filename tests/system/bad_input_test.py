@@ -8,9 +8,10 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 
-from classifier_runs import (PROGRAM, idx_bytes, make_folder, make_idx, metrics, newest_manifest,
-                             png_bytes, run, temporary_directory, train)
+from classifier_runs import (PROGRAM, idx_bytes, make_folder, make_idx, metrics, newest_manifest, png_bytes,
+                             run, temporary_directory, train)
 
 EXPORT_LOGITS = str(pathlib.Path(sys.argv[2]).resolve())
 JPEG_START = bytes.fromhex("ffd8ffe000104a46494600010100000100010000ffdb00430001020304050607")
@@ -341,25 +342,72 @@ def other_settings(checks, data):
                  ["--loss-scale", "abc"], "done")
 
 
+def flip_last_byte(path):
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
 def damaged_checkpoint(checks, data):
+    """Damaged ones are set aside; without a good one nothing is touched, until --overwrite."""
     settings = ["--data", data, "--model", "mlp", "--epochs", 2, "--batch", 20, "--run", "damaged"]
     train(*settings)
     expected = metrics("damaged")
     newest = newest_manifest("damaged")["step"]
     path = pathlib.Path(f"damaged/checkpoint/step-{newest:08d}/model.safetensors")
-    data_of_file = bytearray(path.read_bytes())
-    data_of_file[-1] ^= 1
-    path.write_bytes(data_of_file)
+    best = pathlib.Path("damaged/checkpoint/best/model.safetensors")
+    for file in (path, best):  # else the best one, of the same epoch, would serve
+        flip_last_byte(file)
     result = run(*settings, "--resume")
     lines = result.stderr.splitlines()
-    good = (result.returncode == 0 and len(lines) == 1
-            and lines[0].startswith("binade: warning: ") and str(path.parent.name) in lines[0]
-            and "resumed in epoch 2" in result.stdout and metrics("damaged") == expected)
-    best = pathlib.Path("damaged/checkpoint/best/model.safetensors")
-    best.write_bytes(best.read_bytes()[:-1])
-    checks.fails("damaged best weights", [*settings, "--resume"], ["damaged/checkpoint/best"],
-                 "nothing")
+    good = (result.returncode == 0 and all(line.startswith("binade: warning: ") for line in lines)
+            and "resumed in epoch 2" in result.stdout and metrics("damaged") == expected
+            and all(f"{file.parent.name} is skipped and kept as {file.parent.name}.damaged" in
+                    result.stderr for file in (path, best)))
     checks.note("a damaged checkpoint", None if good else "no fall back to the one before", result)
+    for file in pathlib.Path("damaged/checkpoint").glob("*/model.safetensors"):
+        flip_last_byte(file)
+    checks.fails("damaged checkpoints", [*settings, "--resume"],
+                 ["step-", "the checksum is wrong", "nothing was changed", "--overwrite"], "damaged")
+    before = tree("damaged")
+    result = run(*settings, "--overwrite")
+    kept = {name.replace("damaged.replaced-1", "damaged", 1): data
+            for name, data in tree("damaged.replaced-1").items()}
+    good = result.returncode == 0 and kept == before and metrics("damaged") == expected
+    checks.note("overwrite", None if good else "the old run is not kept whole", result)
+
+
+def other_data(checks):
+    """The same pictures with other labels have the same count, mean and deviation."""
+    make_idx("labelled")
+    settings = ["--data", "labelled", "--model", "mlp", "--epochs", 1, "--batch", 20, "--run", "labels"]
+    train(*settings)
+    labels = pathlib.Path("labelled/train-labels-idx1-ubyte")
+    data = labels.read_bytes()
+    labels.write_bytes(data[:8] + data[8:][::-1])
+    checks.fails("other labels", [*settings, "--resume"], ["got other labels in the train data"],
+                 "labels")
+    result = run(*settings, "--resume", "--force")
+    good = result.returncode == 0 and "warning: resume: got other labels" in result.stderr
+    checks.note("other labels with force", None if good else "refused or without a warning", result)
+
+
+def used_by_another(checks, data):
+    settings = ["--data", data, "--model", "mlp", "--epochs", 1000, "--patience", 0, "--run", "shared"]
+    with subprocess.Popen([PROGRAM, *map(str, settings)], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as owner:
+        while newest_manifest("shared") is None and owner.poll() is None:
+            time.sleep(0.01)
+        for flag in ("--resume", "--overwrite"):
+            result = run(*settings, flag)
+            checks.note(f"{flag} of a running run",
+                        one_error_line(result, f"process {owner.pid} on host", "shared"), result)
+        owner.kill()
+    assert owner.returncode == -9, "the owner did not run until it was killed"
+    assert pathlib.Path("shared/lock").exists()
+    result = run("--data", data, "--model", "mlp", "--epochs", 1000, "--patience", 0, "--run",
+                 "shared", "--resume", "--lr", 0.5)  # gets past the dead owner's lock
+    checks.note("a dead owner", one_error_line(result, "lr = 0.5"), result)
 
 
 def safetensors(header, data=b"", length=None):
@@ -417,6 +465,8 @@ def main():
         bad_run_directories(checks, data)
         other_settings(checks, data)
         damaged_checkpoint(checks, data)
+        other_data(checks)
+        used_by_another(checks, data)
         bad_models(checks, data)
         checksums(checks)
         streams_and_limits(checks)

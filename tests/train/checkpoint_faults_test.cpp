@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <functional>
 #include <random>
 
@@ -25,16 +26,19 @@ using binade::testing::TemporaryDirectory;
 
 using Save = std::function<void(CheckpointStore&, int64_t step, FaultyFileSystem&)>;
 
+// The long forms of random tests, for `ctest -L slow`.
+bool is_long() { return std::getenv("BINADE_LONG") != nullptr; }
+
 void save_normally(CheckpointStore& store, int64_t step, FaultyFileSystem&) { save(store, step); }
 
 // Cuts the power at every call of save(step), with checkpoints of steps 1 and 2 on disk. Counts the
 // states in which the newest good checkpoint is not a complete one of step 2 or later, or, after
 // save returned, not the one of `step`.
-int broken_states(const Save& save_step, int64_t step, int* states) {
+int broken_states(const Save& save_step, int64_t step, int* states, bool to_the_first = false) {
   int broken = 0;
   bool done = false;
   std::mt19937 random(23);
-  for (int64_t cut = 0; !done; ++cut) {
+  for (int64_t cut = 0; !done && !(to_the_first && broken > 0); ++cut) {
     ModelFileSystem disk;
     disk.make_directory("run");
     disk.sync_directory(".");
@@ -135,9 +139,9 @@ TEST(PowerCut, KnownBadProtocolsAreFound) {
     save(store, step);
   };
   int states = 0;
-  EXPECT_GT(broken_states(no_file_sync, 3, &states), 0);
-  EXPECT_GT(broken_states(no_directory_sync, 3, &states), 0);
-  EXPECT_GT(broken_states(delete_old_first, 3, &states), 0);
+  EXPECT_GT(broken_states(no_file_sync, 3, &states, true), 0);
+  EXPECT_GT(broken_states(no_directory_sync, 3, &states, true), 0);
+  EXPECT_GT(broken_states(delete_old_first, 3, &states, true), 0);
 }
 
 TEST(Faults, AnErrorAtAnyCallLeavesTheOldCheckpoints) {
@@ -197,31 +201,41 @@ TEST(Faults, InterruptsAndShortCallsDoNotMatter) {
 }
 
 TEST(Kill, AtEveryCallOfASave) {
-  for (const int64_t step : {2, 3}) {
+  const std::string_view kWhat[] = {"another", "the same", "best"};
+  for (const std::string_view what : kWhat) {
     bool ended = false;
     int64_t at = 0;
     for (; !ended; ++at) {
       const TemporaryDirectory directory;
       {
         CheckpointStore store(directory.path());
-        save(store, 1);
-        save(store, 2);
+        for (const int64_t step : {1, 2}) {
+          save(store, step);
+          store.save_best(step, files_of(step), {{"seed", "7"}});
+        }
       }
       ended = run_child([&] {
-        FaultyFileSystem files(file_system(), {Fault::kKill, at});
+        const auto below = file_system_below(directory.path());
+        FaultyFileSystem files(*below, {Fault::kKill, at});
         CheckpointStore store(directory.path(), 2, files);
-        save(store, step);
+        if (what == "best") {
+          store.save_best(3, files_of(3), {{"seed", "7"}});
+        } else {
+          save(store, what == "another" ? 3 : 2);
+        }
       });
       CheckpointStore store(directory.path());
       const auto found = store.newest_verified();
       ASSERT_TRUE(found) << at;
-      EXPECT_GE(found->step, ended ? step : 2) << at;
+      EXPECT_GE(found->step, ended && what != "the same" ? 3 : 2) << at;
       expect_whole(*found);
+      expect_whole(*store.best_verified());
       for (const std::string& name : names_in(store.path())) {
         EXPECT_EQ(name.find('.'), std::string::npos) << name;
       }
+      EXPECT_TRUE(store.take_warnings().empty());
     }
-    EXPECT_GT(at, 15);
+    EXPECT_GT(at, 20);
   }
 }
 
@@ -233,7 +247,8 @@ TEST(Kill, AtRandomMoments) {
     CheckpointStore store(directory.path());
     save(store, 1);
   }
-  for (int round = 0; round < 100; ++round) {
+  const int rounds = is_long() ? 1000 : 40;
+  for (int round = 0; round < rounds; ++round) {
     killed += !run_child(
         [&] {
           CheckpointStore store(directory.path());
@@ -254,8 +269,10 @@ TEST(Kill, AtRandomMoments) {
     EXPECT_TRUE(store.take_warnings().empty());
     newest = found->step;
   }
-  EXPECT_EQ(killed, 100);
-  EXPECT_GT(newest, 20);
+  EXPECT_EQ(killed, rounds);
+  EXPECT_GT(newest, 10);
+  std::printf("%lld kills, newest step %lld\n", static_cast<long long>(killed),
+              static_cast<long long>(newest));
 }
 
 }  // namespace

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -49,5 +52,22 @@ inline std::vector<std::string> names_in(const std::string& path,
 }
 
 using Names = std::vector<std::string>;
+
+// Changes one bit; a second call changes it back.
+inline void flip(const std::string& path) {
+  std::string bytes = contents(path);
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+// What is in a directory: every path, and the bytes of files.
+inline std::map<std::string, std::string> tree(const std::string& path) {
+  std::map<std::string, std::string> all;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
+    const bool is_file = entry.is_regular_file() && !entry.is_symlink();
+    all[entry.path().native()] = is_file ? contents(entry.path().native()) : "";
+  }
+  return all;
+}
 
 }  // namespace binade::train

@@ -1,3 +1,5 @@
+#include <binade/core/io/crc32c.h>
+#include <binade/train/checkpoint_manifest_internal.h>
 #include <binade/train/checkpoint_store.h>
 
 #include <gtest/gtest.h>
@@ -6,8 +8,10 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "tests/core/io/model_file_system.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/train/checkpoint_samples.h"
 
@@ -73,18 +77,13 @@ TEST(CheckpointStore, SavesOverTheSameStepAndOverTheLoadedOne) {
 }
 
 TEST(CheckpointStore, FallsBackPastDamageWithAWarning) {
-  const auto flip = [](const std::string& path) {
-    std::string bytes = contents(path);
-    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
-    std::ofstream(path, std::ios::binary) << bytes;
-  };
   struct Case {
     const char* part;
     std::function<void(const std::string&)> damage;
   };
   const Case kCases[] = {
       {"model.safetensors: the checksum is wrong",
-       [&](const std::string& c) { flip(c + "/model.safetensors"); }},
+       [](const std::string& c) { flip(c + "/model.safetensors"); }},
       {"model.safetensors: the file has 3 bytes, expected",
        [](const std::string& c) {
          ASSERT_EQ(::truncate((c + "/model.safetensors").c_str(), 3), 0);
@@ -95,7 +94,7 @@ TEST(CheckpointStore, FallsBackPastDamageWithAWarning) {
        }},
       {"manifest.json: cannot open the file: No such file",
        [](const std::string& c) { ASSERT_EQ(::unlink((c + "/manifest.json").c_str()), 0); }},
-      {"manifest.json: ", [&](const std::string& c) { flip(c + "/manifest.json"); }},
+      {"manifest.json: ", [](const std::string& c) { flip(c + "/manifest.json"); }},
       {"manifest.json: ",
        [](const std::string& c) { ASSERT_EQ(::truncate((c + "/manifest.json").c_str(), 0), 0); }},
   };
@@ -111,12 +110,73 @@ TEST(CheckpointStore, FallsBackPastDamageWithAWarning) {
     expect_whole(*found);
     const std::vector<std::string> warnings = resumed.take_warnings();
     ASSERT_EQ(warnings.size(), 1u);
-    EXPECT_NE(warnings[0].find("step-00000002 is skipped"), std::string::npos) << warnings[0];
+    EXPECT_NE(warnings[0].find("step-00000002 is skipped and kept as step-00000002.damaged"),
+              std::string::npos)
+        << warnings[0];
     EXPECT_NE(warnings[0].find(test.part), std::string::npos) << warnings[0];
     save(resumed, 3);
     save(resumed, 4);
     EXPECT_EQ(resumed.newest_verified()->step, 4);
+    EXPECT_EQ(names_in(resumed.path()),
+              (Names{"step-00000001", "step-00000002.damaged", "step-00000003", "step-00000004"}));
   }
+}
+
+TEST(CheckpointStore, ReadsTheFormatBefore) {
+  Manifest old{.step = 7, .fields = {{"a", "b"}}, .files = {}, .features = {}, .format = 1};
+  EXPECT_EQ(manifest_text(old).find("features"), std::string::npos);
+  EXPECT_EQ(parse_manifest("m", manifest_text(old)).step, 7);
+  old.step = std::numeric_limits<int64_t>::max() - 2;
+  EXPECT_NE(error_of([&] { parse_manifest("m", manifest_text(old)); }).find("expected 0 to"),
+            std::string::npos);
+}
+
+TEST(CheckpointStore, AFlippedByteAnywhereInALargeFileIsFound) {
+  const TemporaryDirectory directory;
+  CheckpointStore store(directory.path());
+  const std::string bytes((2 << 20) + 77, 'x');
+  const CheckpointFile kLarge[] = {
+      {"model", bytes.size(), [&](OutputFile& out) { out.write(bytes); }}};
+  const std::string path = store.save(1, kLarge).path;
+  EXPECT_EQ(store.verify(path).step, 1);
+  for (const size_t at : {size_t{0}, (size_t{1} << 20) - 1, size_t{1} << 20, (size_t{2} << 20) - 1,
+                          size_t{2} << 20, bytes.size() - 1}) {
+    for (const char value : {'y', 'x'}) {
+      std::fstream file(path + "/model", std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(at)).put(value);
+      file.close();
+      const std::string error = error_of([&] { store.verify(path); });
+      EXPECT_EQ(error.find("the checksum is wrong") != std::string::npos, value == 'y') << at;
+    }
+  }
+}
+
+TEST(CheckpointStore, NothingOutsideIsReachedThroughALink) {
+  const TemporaryDirectory directory;
+  make_directories(directory / "elsewhere/best");
+  write_file_durably(directory / "elsewhere/best/precious", "p");
+  make_directories(directory / "run");
+  ASSERT_EQ(::symlink("../elsewhere", (directory / "run/checkpoint").c_str()), 0);
+  const std::string error = error_of([&] { CheckpointStore(directory / "run"); });
+  EXPECT_NE(error.find("it is a link"), std::string::npos) << error;
+
+  ASSERT_EQ(::unlink((directory / "run/checkpoint").c_str()), 0);
+  ASSERT_EQ(::symlink("run", (directory / "alias").c_str()), 0);  // of the run itself: fine
+  CheckpointStore store(directory / "alias");
+  save(store, 1);
+  const std::string checkpoint = save(store, 2).path;
+  ASSERT_EQ(::unlink((checkpoint + "/model.safetensors").c_str()), 0);
+  std::ofstream(directory / "elsewhere/model") << model_of(2);
+  ASSERT_EQ(::symlink((directory / "elsewhere/model").c_str(),
+                      (checkpoint + "/model.safetensors").c_str()),
+            0);
+  EXPECT_EQ(store.newest_verified()->step, 1) << "the right bytes, but behind a link";
+  ASSERT_EQ(::symlink((directory / "elsewhere").c_str(),
+                      (directory / "run/checkpoint/step-00000003").c_str()),
+            0);
+  EXPECT_THROW(save(store, 3), Error);
+  EXPECT_EQ(names_in(directory / "elsewhere"), (Names{"best", "model"}));
+  EXPECT_EQ(contents(directory / "elsewhere/best/precious"), "p");
 }
 
 TEST(CheckpointStore, ADamagedCheckpointDoesNotCountAsKept) {
@@ -128,7 +188,8 @@ TEST(CheckpointStore, ADamagedCheckpointDoesNotCountAsKept) {
   }
   CheckpointStore store(directory.path());
   save(store, 3);
-  EXPECT_EQ(store.steps(), (std::vector<int64_t>{1, 2, 3}));  // 1 and 3 are the two good ones
+  EXPECT_EQ(store.steps(), (std::vector<int64_t>{1, 3}));  // the two good ones
+  EXPECT_EQ(contents(store.path() + "/step-00000002.damaged/model.safetensors"), "damaged");
   save(store, 4);
   EXPECT_EQ(store.steps(), (std::vector<int64_t>{3, 4}));
 }
@@ -179,6 +240,15 @@ TEST(CheckpointStore, NeverDeletesWhatIsNotItsOwn) {
   make_directories(path + "/step-2");  // not a name of ours
   make_directories(path + "/step-00000002x.tmp");
   make_directories(path + "/notes.tmp");
+  for (const char* leftover : {"/step-00000001.tmp", "/step-00000007.0123456789abcdef.tmp"}) {
+    make_directories(path + leftover);  // looks like a leftover, but nothing says that it is ours
+    write_file_durably(path + leftover + "/model.safetensors", "p");
+  }
+  const std::string mixed = path + "/step-00000008.0123456789abcdef.tmp";
+  make_directories(mixed);
+  write_file_durably(mixed + "/files.json", list_text({"model.safetensors"}));
+  write_file_durably(mixed + "/model.safetensors", "ours");
+  write_file_durably(mixed + "/notes.txt", "of the user");
   write_file_durably(path + "/step-00000003", "a file");
   make_directories(directory / "elsewhere");
   write_file_durably(directory / "elsewhere/precious", "p");
@@ -200,7 +270,9 @@ TEST(CheckpointStore, NeverDeletesWhatIsNotItsOwn) {
   EXPECT_EQ(contents(directory / "elsewhere/precious"), "p");
   EXPECT_EQ(contents(path + "/step-00000012/notes.txt"), "of the user");
   EXPECT_EQ(store.steps(), (std::vector<int64_t>{1, 12, 14, 15}));
-  EXPECT_EQ(store.take_warnings().size(), 3u);  // 1 is damaged, 1 and 12 are not deleted
+  EXPECT_EQ(contents(path + "/step-00000001.tmp/model.safetensors"), "p");
+  EXPECT_EQ(contents(mixed + "/notes.txt"), "of the user");
+  EXPECT_EQ(store.take_warnings().size(), 5u);  // 1, 12 and three temporary ones are not deleted
 }
 
 TEST(CheckpointStore, RemovesWhatAnInterruptedSaveLeft) {
@@ -210,10 +282,15 @@ TEST(CheckpointStore, RemovesWhatAnInterruptedSaveLeft) {
     CheckpointStore store(directory.path());
     save(store, 1);
   }
-  make_directories(path + "/step-00000002.tmp");
-  write_file_durably(path + "/step-00000002.tmp/model.safetensors", "half");
-  make_directories(path + "/best.tmp");
-  rename_path(path + "/step-00000001", path + "/step-00000001.old");  // was being replaced
+  const std::string list = list_text({"manifest.json", "model.safetensors"});
+  const std::string begun = path + "/step-00000002.0123456789abcdef.tmp";
+  make_directories(begun);
+  write_file_durably(begun + "/files.json", list);
+  write_file_durably(begun + "/model.safetensors", "half");
+  make_directories(path + "/step-00000003.0123456789abcdef.tmp");
+  write_file_durably(path + "/step-00000003.0123456789abcdef.tmp/files.json", list.substr(0, 20));
+  make_directories(path + "/best.0123456789abcdef.tmp");
+  rename_path(path + "/step-00000001", path + "/step-00000001.0123456789abcdef.old");
   CheckpointStore store(directory.path());
   EXPECT_EQ(names_in(path), Names{"step-00000001"});
   EXPECT_EQ(store.newest_verified()->step, 1);
@@ -259,7 +336,7 @@ TEST(CheckpointStore, RefusesBadArguments) {
   CheckpointStore store(directory.path());
   EXPECT_THROW(save(store, -1), Error);
   const auto write = [](OutputFile& out) { out.write("x"); };
-  for (const char* name : {"", ".", "..", "a/b", "/etc/x", "manifest.json"}) {
+  for (const char* name : {"", ".", "..", "a/b", "/etc/x", "manifest.json", "files.json"}) {
     EXPECT_THROW(store.save(1, std::vector<CheckpointFile>{{name, 1, write}}), Error) << name;
   }
   EXPECT_THROW(store.save(1, std::vector<CheckpointFile>{{"a", 1, write}, {"a", 1, write}}), Error);

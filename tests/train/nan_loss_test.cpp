@@ -4,7 +4,9 @@
 #include <binade/core/tensor/create.h>
 #include <binade/nn/activation.h>
 #include <binade/nn/linear.h>
+#include <binade/optim/adamw.h>
 #include <binade/optim/sgd.h>
+#include <binade/train/model_file.h>
 #include <gtest/gtest.h>
 #include <tests/kernels/support/test_device.h>
 #include <tests/support/temporary_directory.h>
@@ -14,6 +16,7 @@
 #include <sstream>
 
 #include "tests/data/fake_dataset.h"
+#include "tests/train/checkpoint_samples.h"
 #include "tests/train/scripted_run.h"
 
 namespace binade::train {
@@ -236,6 +239,47 @@ TEST(NanLoss, TheMeanLossIsThatOfThePlainSum) {
   const size_t at = metrics.str().find("\"train_loss\":");
   ASSERT_NE(at, std::string::npos);
   EXPECT_NEAR(std::stod(metrics.str().substr(at + 13)), sum / 300, 1e-12);
+}
+
+TEST(NanLoss, WhatIsNotFiniteIsNeverSaved) {
+  const binade::testing::TemporaryDirectory directory;
+  const std::string run = directory / "run";
+  for (const bool in_moment : {false, true}) {
+    test::ScriptedModel model({3, 2, 1, 0.5});
+    optim::AdamW adamw(model.parameters(), {.lr = 1});
+    const data::test::FakeDataset pictures(1);
+    data::Loader loader(pictures, {.batch = 1, .workers = 0});
+    int64_t call = 0;
+    const TrainingStep step = [&](nn::Module& net, const data::Batch& batch) {
+      if (!net.is_training()) {
+        return classification_step(net, batch);
+      }
+      const bool bad = ++call == 3;
+      return sum(model.weight) * (!bad ? 1 : in_moment ? 1e30 : std::nan(""));  // v: 1e60
+    };
+    Trainer trainer({.model = model, .optimizer = adamw}, {.epochs = 4,
+                                                           .run = run,
+                                                           .overwrite = true,
+                                                           .progress = false,
+                                                           .step = step,
+                                                           .on_nan = OnNan::ignore});
+    test::Warnings warnings;
+    trainer.fit(loader, &loader);
+    EXPECT_EQ(trainer.steps(), 4);
+    EXPECT_NE(
+        warnings.all.find(in_moment ? "exp_avg_sq.weight is not finite" : "weight is not finite"),
+        std::string::npos)
+        << warnings.all;
+    EXPECT_EQ(names_in(run + "/checkpoint"), (Names{"best", "step-00000001", "step-00000002"}));
+    CheckpointStore store(run);
+    EXPECT_EQ(store.best_verified()->step, 2);
+    for (const char* name : {"best", "step-00000002"}) {
+      for (const auto& [tensor, value] :
+           load_tensors(store.path() + "/" + name + "/model.safetensors")) {
+        EXPECT_TRUE(std::isfinite(amax(abs(value)).item())) << tensor;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // A run of the Trainer with validation losses and gradients chosen by the test.
 #pragma once
+#include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/base/error.h>
@@ -75,6 +76,18 @@ inline TrainingStep unit_step(ScriptedModel& model) {
     return sum(model.weight);
   };
 }
+
+// Texts of the warnings while it exists.
+class Warnings {
+ public:
+  Warnings()
+      : before_(set_warning_handler([this](const std::string& text) { all += text + "\n"; })) {}
+  ~Warnings() { set_warning_handler(before_); }
+  std::string all;
+
+ private:
+  WarningHandler before_;
+};
 
 // A run of one step of size 1 per epoch: after epoch e all weights are -(e + 1).
 struct ScriptedRun {

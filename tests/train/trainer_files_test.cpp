@@ -2,6 +2,7 @@
 #include <binade/core/io/file_system.h>
 #include <binade/kernels/base/math_mode.h>
 #include <binade/nn/linear.h>
+#include <binade/optim/plateau.h>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,13 +12,18 @@
 #include <limits>
 #include <regex>
 
+#include "tests/data/fake_dataset.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/train/checkpoint_samples.h"
 #include "tests/train/scripted_run.h"
 
 namespace binade::train {
 namespace {
 
 namespace fs = std::filesystem;
-using test::LitPixels, test::ScriptedModel, test::ScriptedRun;
+using binade::testing::TemporaryDirectory;
+using test::LitPixels, test::ScriptedModel, test::ScriptedRun, test::Warnings;
 
 // An empty directory, the current one while it exists.
 class TrainerFileTest : public ::testing::Test {
@@ -227,6 +233,146 @@ TEST_F(TrainerFileTest, OverwriteBeginsAnewAndResumeGoesOn) {
   EXPECT_EQ(resumed.epoch_of_weights(), 0);
   resumed.trainer.fit(resumed.train);
   EXPECT_EQ(resumed.epoch_of_weights(), 2);
+}
+
+// parts that only some runs have ------------------------------------------------------------------
+
+TEST(ResumedRun, AsManyBadEpochsAsBefore) {
+  const TemporaryDirectory directory;
+  const test::Losses losses{1, 3, 3, 3, 3, 3, 3};
+  ScriptedRun whole(losses, {.epochs = 7, .patience = 4, .run = directory / "whole"});
+  whole.fit();
+  EXPECT_EQ(whole.trainer.epoch(), 5);
+  ScriptedRun(losses, {.epochs = 3, .patience = 4, .run = directory / "run"}).fit();
+  ScriptedRun resumed({3, 3, 3, 3},
+                      {.epochs = 7, .patience = 4, .run = directory / "run", .resume = true});
+  resumed.fit();
+  EXPECT_EQ(resumed.trainer.epoch(), 5);
+  EXPECT_EQ(resumed.epoch_of_weights(), 0) << "the best one";
+}
+
+TEST(ResumedRun, APlateauContinues) {
+  const auto run = [](const std::string& directory, int64_t epochs, bool resume) {
+    ScriptedModel model(test::Losses(9, 2.0));
+    optim::SGD optimizer(model.parameters(), {.lr = 1});
+    optim::ReduceLROnPlateau plateau(optimizer, {.factor = 0.5, .patience = 2, .cooldown = 1});
+    Trainer trainer({.model = model, .optimizer = optimizer, .plateau = &plateau},
+                    {.epochs = epochs,
+                     .patience = 0,
+                     .run = directory,
+                     .resume = resume,
+                     .progress = false,
+                     .step = test::unit_step(model)});
+    const test::LitPixels pictures(1);
+    data::Loader loader(pictures, {.batch = 1, .workers = 0});
+    trainer.fit(loader, &loader);
+    std::string state = text("lr ", optimizer.lr());
+    for (const auto& [name, value] : plateau.state_scalars()) {
+      state += text(", ", name, " ", value);
+    }
+    return state;
+  };
+  for (int64_t first = 1; first < 9; ++first) {
+    const TemporaryDirectory directory;
+    const std::string expected = run(directory / "whole", 9, false);
+    run(directory / "run", first, false);
+    EXPECT_EQ(run(directory / "run", 9, true), expected) << first;
+  }
+}
+
+// data --------------------------------------------------------------------------------------------
+
+// Pictures in an order, with labels.
+class Listed : public data::test::FakeDataset {
+ public:
+  Listed(std::vector<int64_t> names, std::vector<int64_t> labels)
+      : FakeDataset(static_cast<int64_t>(names.size())),
+        names_(std::move(names)),
+        labels_(std::move(labels)) {}
+  data::Sample get(int64_t index) const override {
+    data::Sample sample = FakeDataset::get(names_.at(static_cast<size_t>(index)));
+    sample.label = labels_.at(static_cast<size_t>(index));
+    return sample;
+  }
+  std::string describe(int64_t index) const override {
+    return FakeDataset::describe(names_.at(static_cast<size_t>(index)));
+  }
+  std::optional<int64_t> label(int64_t index) const override {
+    return labels_.at(static_cast<size_t>(index));
+  }
+
+ private:
+  std::vector<int64_t> names_, labels_;
+};
+
+std::string resume_on(const std::string& run, const Listed& train_data, const Listed& validation,
+                      int64_t epochs, bool force = false) {
+  ScriptedModel model;
+  optim::SGD sgd(model.parameters(), {.lr = 0.01});
+  data::Loader train(train_data, {.batch = 2, .workers = 0});
+  data::Loader other(validation, {.batch = 2, .workers = 0});
+  return error_of([&] {
+    Trainer({.model = model, .optimizer = sgd}, {.epochs = epochs,
+                                                 .run = run,
+                                                 .resume = epochs > 1,
+                                                 .force = force,
+                                                 .progress = false,
+                                                 .step = test::unit_step(model)})
+        .fit(train, &other);
+  });
+}
+
+TEST(ResumedRun, OtherDataIsRefusedByName) {
+  const TemporaryDirectory directory;
+  const std::string run = directory / "run";
+  const Listed data({1, 2, 3, 4}, {0, 1, 0, 1}), validation({7, 8}, {0, 1});
+  ASSERT_EQ(resume_on(run, data, validation, 1), "none");
+  const std::string metrics = contents(run + "/metrics.jsonl");
+  struct Case {
+    Listed train, validation;
+    const char* error;
+  };
+  const Case kCases[] = {
+      {{{1, 2, 3, 4}, {1, 0, 0, 1}}, validation, "got other labels in the train data"},
+      {{{1, 2, 4, 3}, {0, 1, 1, 0}},
+       validation,
+       "got the same samples in another order in the train data"},
+      {{{1, 2, 3, 5}, {0, 1, 0, 1}}, validation, "got other samples in the train data"},
+      {{{1, 2, 3}, {0, 1, 0}}, validation, "got 3 samples instead of 4 in the train data"},
+      {data, {{7, 9}, {0, 1}}, "got other samples in the validation data"},
+      {data, {{7, 8}, {1, 0}}, "got other labels in the validation data"}};
+  for (const Case& test : kCases) {
+    const std::string error = resume_on(run, test.train, test.validation, 2);
+    EXPECT_NE(error.find(test.error), std::string::npos) << error;
+    EXPECT_NE(error.find("--force"), std::string::npos) << error;
+    EXPECT_EQ(contents(run + "/metrics.jsonl"), metrics);
+  }
+  {
+    Warnings warnings;
+    EXPECT_EQ(resume_on(run, kCases[0].train, validation, 2, true), "none");
+    EXPECT_NE(warnings.all.find("other labels"), std::string::npos) << warnings.all;
+  }
+  EXPECT_EQ(resume_on(run, kCases[0].train, validation, 3), "none") << "now it is the run's data";
+}
+
+TEST(ResumedRun, OtherSettingsNeedForce) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "run";
+  {
+    ScriptedRun first({}, {.epochs = 1, .run = path, .settings = {{"lr", "1"}}});
+    first.trainer.fit(first.train);
+  }
+  const auto resume = [&](bool force) {
+    return error_of([&] {
+      ScriptedRun(
+          {},
+          {.epochs = 1, .run = path, .resume = true, .force = force, .settings = {{"lr", "2"}}});
+    });
+  };
+  EXPECT_NE(resume(false).find("got lr = 2"), std::string::npos) << resume(false);
+  Warnings warnings;
+  EXPECT_EQ(resume(true), "none");
+  EXPECT_NE(warnings.all.find("got lr = 2, but"), std::string::npos) << warnings.all;
 }
 
 }  // namespace

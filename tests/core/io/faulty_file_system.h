@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,11 +28,16 @@ class FaultyFileSystem : public FileSystem {
 
   // Negative controls: calls that report success and do nothing.
   bool skip_file_sync = false, skip_directory_sync = false;
+  // What another process does in between; called before every call that a race could matter to.
+  std::function<void()> before_call;
 
   int open_new(const std::string& path) override {
     return call([&] { return files_.open_new(path); });
   }
-  int open_read(const std::string& path) override { return files_.open_read(path); }
+  int open_read(const std::string& path) override {
+    before();
+    return files_.open_read(path);
+  }
   int64_t write(int file, const void* data, size_t bytes) override {
     const bool shorten = fault_.kind == Fault::kShort && calls_ == fault_.at && bytes > 1;
     return call([&] { return files_.write(file, data, shorten ? bytes / 2 : bytes); });
@@ -51,6 +57,9 @@ class FaultyFileSystem : public FileSystem {
   int rename(const std::string& from, const std::string& to) override {
     return call([&] { return files_.rename(from, to); });
   }
+  int rename_new(const std::string& from, const std::string& to) override {
+    return call([&] { return files_.rename_new(from, to); });
+  }
   int remove_file(const std::string& path) override {
     return call([&] { return files_.remove_file(path); });
   }
@@ -67,10 +76,21 @@ class FaultyFileSystem : public FileSystem {
     return files_.list(path, entries);
   }
   int64_t free_bytes(const std::string& path) override { return files_.free_bytes(path); }
+  int64_t modified(const std::string& path) override {
+    before();
+    return files_.modified(path);
+  }
+  int touch(const std::string& path) override { return files_.touch(path); }
 
  private:
+  void before() {
+    if (before_call) {
+      before_call();
+    }
+  }
   template <class Call>
   auto call(const Call& real) -> decltype(real()) {
+    before();
     const int64_t number = calls_++;
     const bool first = number == fault_.at;
     const bool later = number > fault_.at && fault_.at >= 0;

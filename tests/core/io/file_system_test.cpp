@@ -1,15 +1,12 @@
 #include <binade/core/io/crc32c.h>
 #include <binade/core/io/file_system.h>
-#include <binade/core/io/program_streams.h>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <random>
 
 #include "tests/core/io/faulty_file_system.h"
@@ -107,55 +104,63 @@ TEST(FileSystem, NewFilesNeverFollowOrReplace) {
   EXPECT_EQ(contents(directory / "link", file_system()), "new");
 }
 
-// SIGXFSZ, which would end the process, never comes: in a child, whose limit is its own.
-TEST(FileSystem, TheLimitOfFileSizesIsAnError) {
+TEST(FileSystem, NoLinkIsFollowedBelowARoot) {
   const TemporaryDirectory directory;
-  write_file_durably(directory / "file", "old");
-  EXPECT_TRUE(run_child([&] {
-    const rlimit limit{1000, 1000};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-    write_file_durably(directory / "fits", std::string(1000, 'x'));
-    try {
-      write_file_durably(directory / "file", std::string(2000, 'x'));
-      ::_exit(2);
-    } catch (const FileError& error) {
-      ::_exit(error.code() == EFBIG ? 0 : 3);
-    }
-  }));
-  EXPECT_EQ(contents(directory / "file", file_system()), "old");
-  EXPECT_EQ(list_directory(directory.path()).size(), 2u);  // no temporary file is left
-}
+  make_directories(directory / "elsewhere/deep");
+  write_file_durably(directory / "elsewhere/precious", "p");
+  make_directories(directory / "real");
+  make_directories(directory / "real2");
+  ASSERT_EQ(::symlink("real", (directory / "root").c_str()), 0);  // the root may be a link
+  ASSERT_EQ(::symlink("../elsewhere", (directory / "real/link").c_str()), 0);
+  ASSERT_EQ(::symlink("../elsewhere/precious", (directory / "real/file").c_str()), 0);
+  const std::unique_ptr<FileSystem> files = file_system_below(directory / "root/");
+  const std::string root = directory / "root";
+  make_directories(root + "/a/b", *files);
+  write_file_durably(root + "/a/b/file", "x", *files);
+  EXPECT_EQ(contents(directory / "real/a/b/file", file_system()), "x");
+  write_file_durably(directory / "real2/file", "beside", *files);  // not below the root
+  EXPECT_EQ(contents(directory / "real2/file", *files), "beside");
 
-TEST(ProgramStreams, AClosedStreamIsNotTheNextFile) {
-  const TemporaryDirectory directory;
-  EXPECT_TRUE(run_child([&] {
-    ::close(STDOUT_FILENO);
-    const ProgramStreams streams;
-    const OutputFile file(directory / "file");
-    std::printf("not into the file");
-    ::_exit(streams.finish(0));
-  }));
-  EXPECT_EQ(contents(directory / "file", file_system()), "");
-}
-
-TEST(ProgramStreams, OutputThatCannotBeWrittenIsAnError) {
-  for (const bool full : {false, true}) {
-    EXPECT_TRUE(run_child([&] {
-      int ends[2] = {-1, full ? ::open("/dev/full", O_WRONLY) : -1};
-      if (!full && ::pipe(ends) == 0) {
-        ::close(ends[0]);  // nobody reads
-      }
-      ::dup2(ends[1], STDOUT_FILENO);
-      ::dup2(::open("/dev/null", O_WRONLY), STDERR_FILENO);
-      const ProgramStreams streams;
-      std::printf("text");
-      const bool failed = streams.finish(0) == 1 && streams.finish(3) == 3;
-      restore_program_signals();
-      struct sigaction now {};
-      ::sigaction(SIGPIPE, nullptr, &now);
-      ::_exit(failed && now.sa_handler == SIG_DFL ? 0 : 1);
-    }));
+  const std::function<void()> kFollow[] = {
+      [&] { read_file(root + "/file", 100, *files); },
+      [&] { read_file(root + "/link/precious", 100, *files); },
+      [&] { list_directory(root + "/link", *files); },
+      [&] { sync_directory(root + "/link", *files); },
+      [&] { write_file_durably(root + "/link/new", "x", *files); },
+      [&] { make_new_directory(root + "/link/new", *files); },
+      [&] { rename_path(root + "/link/precious", root + "/a/stolen", *files); },
+      [&] { rename_path(root + "/a/b/file", root + "/link/new", *files); },
+      [&] {
+        remove_path({"precious", false, true}, root + "/link", *files);
+      },
+      [&] {
+        remove_path({"deep", true, false}, root + "/link", *files);
+      }};
+  for (size_t i = 0; i < std::size(kFollow); ++i) {
+    const std::string error = error_of(kFollow[i]);
+    EXPECT_NE(error.find("it is a link, which is not followed here"), std::string::npos)
+        << i << ": " << error;
   }
+  EXPECT_THROW(read_file(root + "/a/../a/b/file", 100, *files), FileError);
+  EXPECT_EQ(list_directory(directory / "elsewhere").size(), 2u);
+  EXPECT_EQ(contents(directory / "elsewhere/precious", file_system()), "p");
+}
+
+TEST(FileSystem, TemporaryNamesAndFreeNames) {
+  const TemporaryDirectory directory;
+  write_file_durably(directory / "file", [&](OutputFile& out) {
+    const std::string name = out.path().substr(out.path().rfind('/') + 1);
+    EXPECT_EQ(name.find("file." + process_token() + "-"), 0u) << name;
+  });
+  EXPECT_NE(unpredictable_name(), unpredictable_name());
+  const std::string token = process_token();
+  EXPECT_TRUE(run_child([&] { ::_exit(process_token() == token ? 1 : 0); }));  // a name of its own
+  EXPECT_EQ(write_new_file_durably(directory / "file", "second"), directory / "file-2");
+  EXPECT_EQ(contents(directory / "file", file_system()), "");
+  make_directories(directory / "d");
+  make_directories(directory / "e");
+  EXPECT_EQ(rename_to_free_name(directory / "d", directory / "e"), directory / "e-2");
+  EXPECT_EQ(list_directory(directory.path()).size(), 4u);
 }
 
 TEST(FileSystem, ErrorsNameThePathAndTheReason) {

@@ -226,7 +226,8 @@ TEST(Printable, EscapesAllThatIsNotText) {
   EXPECT_EQ(printable("\xed\xa0\x80"), "\\xed\\xa0\\x80");  // a surrogate
   const std::string name = "x\x1b]0;t\x07\n.png";
   EXPECT_EQ(binade::error_of([&] { fail(name, ": broken"); }), "x\\x1b]0;t\\x07\\x0a.png: broken");
-  EXPECT_EQ(binade::error_of([&] { read_file(name); }).find("x\\x1b]0;t\\x07\\x0a.png: cannot open"), 0u);
+  EXPECT_EQ(
+      binade::error_of([&] { read_file(name); }).find("x\\x1b]0;t\\x07\\x0a.png: cannot open"), 0u);
   std::string seen;
   const auto before = set_warning_handler([&](const std::string& text) { seen = text; });
   warn(name);

@@ -84,6 +84,11 @@ class ModelFileSystem : public FileSystem {
     return 0;
   }
 
+  int rename_new(const std::string& from, const std::string& to) override {
+    auto [target, name] = locate(to);
+    return target && target->now.contains(name) ? fail_with(EEXIST) : rename(from, to);
+  }
+
   int remove_file(const std::string& path) override { return remove(path, false); }
   int remove_directory(const std::string& path) override { return remove(path, true); }
 
@@ -118,6 +123,8 @@ class ModelFileSystem : public FileSystem {
   }
 
   int64_t free_bytes(const std::string&) override { return free; }
+  int64_t modified(const std::string& path) override { return find(path) ? 0 : fail_with(ENOENT); }
+  int touch(const std::string& path) override { return find(path) ? 0 : fail_with(ENOENT); }
 
   int64_t free = int64_t{1} << 40;
 

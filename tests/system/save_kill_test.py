@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""A run killed at every system call that touches files, from its first checkpoint to its end, and
+resumed: it ends like one that was not killed, and leaves nothing behind.
+
+save_kill_test.py PROGRAM BINADE [RANKS [EVERY]]: rank 0 of RANKS (1) dies at every EVERY-th call (1).
+strace counts the calls and kills.
+"""
+import collections
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from classifier_runs import PROGRAM, make_idx, metrics, run, skip, temporary_directory, train
+
+BINADE = str(pathlib.Path(sys.argv[2]).resolve())
+RANKS = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+EVERY = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+CALLS = "openat,mkdirat,write,fsync,renameat,renameat2,linkat,unlinkat,utimensat"
+SETTINGS = ("--model", "mlp", "--precision", "fp16", "--augment", "none", "--seed", 3, "--workers", 0,
+            "--threads", 1, "--epochs", 2, "--batch", 20 // RANKS, "--lr", 0.01)
+
+
+def traced(arguments, *options):
+    """Runs the program on RANKS processes, rank 0 under strace with the options."""
+    strace = ["strace", "-f", "-o", "trace.log", *options, PROGRAM, *map(str, arguments)]
+    if RANKS > 1:
+        choose = 'if [ "$BINADE_RANK" = 0 ]; then exec "$@"; fi; while [ "$1" != "$0" ]; do shift; done; exec "$@"'
+        strace = [BINADE, "launch", "-n", str(RANKS), "sh", "-c", choose, PROGRAM, *strace]
+    return subprocess.run(strace, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=240, check=False)
+
+
+def calls_of_main_thread():
+    """The traced calls of the first thread, in order."""
+    calls = collections.defaultdict(list)
+    for line in pathlib.Path("trace.log").read_text(encoding="utf-8", errors="replace").splitlines():
+        thread, _, call = line.partition(" ")
+        call = call.strip()
+        if not call.startswith(("+++", "---", "<...")):
+            calls[int(thread)].append(call)
+    return calls[min(calls)]
+
+
+def resume_alone_or_together(arguments):
+    if RANKS == 1:
+        return run(*arguments)
+    return subprocess.run([BINADE, "launch", "-n", str(RANKS), PROGRAM, *map(str, arguments)],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240,
+                          check=False)
+
+
+def check_after(arguments, expected, place):
+    result = resume_alone_or_together([*arguments, "--resume"])
+    assert result.returncode == 0, f"{place}: {result.returncode}: {result.stderr[-1500:]}"
+    assert metrics("run") == expected, f"{place}: {metrics('run')}, expected {expected}"
+    left = [str(p) for p in pathlib.Path("run").rglob("*")
+            if p.suffix in (".tmp", ".old", ".damaged") or p.name.startswith("lock")
+            or p.name == "files.json"]
+    assert not left, f"{place}: left {left}"
+
+
+def main():
+    probe = subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False) \
+        if shutil.which("strace") else None
+    if probe is None or probe.returncode != 0:
+        skip("strace cannot be used here")
+    with temporary_directory():
+        data = make_idx("data")
+        arguments = ("--data", data, *SETTINGS, "--run", "run")
+        result = traced(arguments, "-e", f"trace={CALLS}")
+        assert result.returncode == 0, result.stderr
+        expected = metrics("run")
+        calls = calls_of_main_thread()
+        first = next(i for i, call in enumerate(calls) if '"run' in call)
+        kinds = collections.Counter()
+        kills = 0
+        for at in range(first, len(calls), EVERY):
+            shutil.rmtree("run")
+            names = [call.split("(")[0] for call in calls[:at + 1]]
+            result = traced(arguments, "-e", f"trace={CALLS}", "-e",
+                            f"inject={names[-1]}:signal=SIGKILL:when={names.count(names[-1])}")
+            place = f"killed at call {at - first} of {len(calls) - first}, {calls[at][:80]}"
+            if not pathlib.Path("run").exists():  # before it was made
+                pathlib.Path("run").mkdir()
+            kills += result.returncode != 0
+            kinds[names[-1]] += 1
+            check_after(arguments, expected, place)
+        assert kills >= 0.9 * sum(kinds.values()), f"only {kills} of {sum(kinds.values())} were kills"
+    print(f"{RANKS} ranks: {kills} kills at {len(calls) - first} calls: {dict(kinds)}")
+
+
+main()
