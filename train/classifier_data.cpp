@@ -11,7 +11,6 @@
 namespace binade::train {
 namespace {
 
-namespace fs = std::filesystem;
 
 data::Transform augmentation(Augment augment, int height, int width) {
   std::vector<data::Transform> steps;
