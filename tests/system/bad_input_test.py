@@ -315,6 +315,34 @@ def checksums(checks):
     checks.note("a folder that is not there", one_error_line(absent, "nowhere"), absent)
 
 
+def model_checksums(checks, data):
+    """A flipped bit of an exported model is found, and named by the tool."""
+    train("--data", data, "--model", "mlp", "--epochs", 1, "--batch", 20, "--run", "exported")
+    model = pathlib.Path("exported/model.safetensors")
+    good = model.read_bytes()
+    shown = tool("inspect", model, "--verify")
+    whole = shown.returncode == 0 and "checksums: all right" in shown.stdout and "fc1.weight" in shown.stdout
+    checks.note("inspect a model", None if whole else shown.stdout, shown)
+    run_shown = tool("inspect", "exported", "--verify")
+    checks.note("inspect a run", None if run_shown.returncode == 0 and "checkpoint of step" in run_shown.stdout
+                else run_shown.stdout, run_shown)
+    for at in (9, 200, len(good) // 2, len(good) - 1):
+        model.write_bytes(good[:at] + bytes([good[at] ^ 16]) + good[at + 1:])
+        loaded = subprocess.run([EXPORT_LOGITS, "mlp", model, data, "logits.safetensors"],
+                                capture_output=True, text=True, timeout=60, check=False)
+        checks.note(f"model with byte {at} changed", one_error_line(loaded, str(model)), loaded)
+        shown = tool("inspect", model, "--verify")
+        checks.note(f"inspect byte {at} changed", None if shown.returncode == 1 else "not found", shown)
+    model.write_bytes(good)
+    part = next(pathlib.Path("exported/checkpoint").glob("step-*/optimizer.safetensors"))
+    bytes_ = part.read_bytes()
+    part.write_bytes(bytes_[:-1] + bytes([bytes_[-1] ^ 1]))
+    shown = tool("inspect", "exported", "--verify")
+    checks.note("inspect a damaged checkpoint", None if shown.returncode == 1 and str(part) in shown.stderr
+                else "not found", shown)
+    checks.note("inspect nothing", None if tool("inspect", "nowhere").returncode == 1 else "no error", shown)
+
+
 def streams_and_limits(checks):
     """Standard streams that are closed or full, and limits of the process: no silent end."""
     data = pathlib.Path("streams")
@@ -493,6 +521,7 @@ def main():
         used_by_another(checks, data)
         bad_models(checks, data)
         checksums(checks)
+        model_checksums(checks, data)
         streams_and_limits(checks)
         assert not pathlib.Path("run").exists(), "a failed run left its directory"
         assert not checks.failures, "\n".join(checks.failures)
