@@ -3,10 +3,12 @@
 
   mutate.py plant SOURCE COPY     copies the tree, each mutant as (mutant(N) ? (wrong) : (right))
   mutate.py check SOURCE          says of which mutants the text is not in the sources
+  mutate.py programs LIST [N...]  the programs that the mutants (or those named) need
   mutate.py run LIST BIN [N...]   runs the tests of every mutant (or of those named); the last line is
                                   "N killed, N survived"
 
-A mutant is killed if one of its tests fails; before that all tests must pass without a mutant.
+A mutant is killed if one of its tests fails, crashes or runs out of time; before that all tests must pass
+without a mutant. The time is that of the test without a mutant, times 20, and at least 30 seconds.
 """
 import argparse
 import concurrent.futures
@@ -14,8 +16,10 @@ import dataclasses
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 LIST = "tests/mutants/mutants.txt"
 FILES = ("CMakeLists.txt", "CMakePresets.json", "binade.h")
@@ -28,14 +32,15 @@ inline const int chosen_mutant = std::getenv("BINADE_MUTANT") ? std::atoi(std::g
 inline bool mutant(int number) { return number == chosen_mutant; }
 }  // namespace binade
 """
-SECONDS = 300  # a mutant that hangs is killed
+BASELINE_SECONDS = 600  # for a test without a mutant
+LEAST_SECONDS = 30  # for a test with one
 
 
 @dataclasses.dataclass
 class Mutant:
     number: int
     file: str
-    tests: list  # of (driver, rows)
+    tests: list  # of (program, filter of GoogleTest, on the device?)
     occurrence: int
     text: str  # with [[right ~> wrong]]
 
@@ -50,6 +55,16 @@ class Mutant:
         return f"mutant {self.number}, {self.file}: {self.text}"
 
 
+def read_test(word):
+    """PROGRAM:FILTER, or DRIVER/ROWS for op_table_DRIVER; on the emulated device after "device-"."""
+    device, word = word.startswith("device-"), word.removeprefix("device-")
+    if ":" in word:
+        program, rows = word.split(":", 1)
+        return program, rows, device
+    driver, rows = word.split("/", 1)
+    return "op_table_" + driver, "*/" + rows, device
+
+
 def read_list(path):
     mutants, file = [], None
     with open(path, encoding="utf-8") as lines:
@@ -61,9 +76,9 @@ def read_list(path):
                 file = line[5:]
                 continue
             match = re.fullmatch(r"(\S+)(?: @(\d+))? : (.*\[\[.+ ~> .+\]\].*)", line)
-            if not match or not file:
+            if not match or not file or not all("/" in t or ":" in t for t in match[1].split(",")):
                 sys.exit(f"{path}:{number}: got '{line}', expected 'TESTS [@N] : text [[right ~> wrong]]'")
-            tests = [tuple(test.split("/", 1)) for test in match[1].split(",")]
+            tests = [read_test(test) for test in match[1].split(",")]
             mutants.append(Mutant(len(mutants) + 1, file, tests, int(match[2] or 0), match[3]))
     return mutants
 
@@ -154,46 +169,65 @@ def copy_tree(source, copy):
     print(f"{len(mutants)} mutants planted in {copy}")
 
 
-def run_test(bin_dir, test, number):
-    driver, rows = test
+def run_test(bin_dir, test, number, seconds):
+    """Whether the test passed, and what it wrote."""
+    program, rows, device = test
     environment = dict(os.environ, BINADE_MUTANT=str(number), OMP_NUM_THREADS="1")
-    if driver.startswith("device-"):
-        driver = driver[len("device-"):]
+    if device:
         environment["BINADE_TEST_DEVICE"] = "emulated"
-    command = [os.path.join(bin_dir, "op_table_" + driver), f"--gtest_filter=*/{rows}", "--gtest_fail_fast=1"]
-    try:
-        done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return False, "out of time"
-    output = done.stdout.decode(errors="replace")
-    return done.returncode == 0, output
+    command = [os.path.join(bin_dir, program), f"--gtest_filter={rows}", "--gtest_fail_fast=1"]
+    # A session of its own: what the test started ends with it.
+    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, start_new_session=True) as running:
+        try:
+            output = running.communicate(timeout=seconds)[0].decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            output = "out of time"
+        finally:
+            try:
+                os.killpg(running.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+    return running.returncode == 0 and output != "out of time", output
 
 
 def baseline(bin_dir, mutants):
-    bad = 0
+    """The seconds that each test may take with a mutant; None if one fails without."""
     tests = sorted({test for mutant in mutants for test in mutant.tests})
+    limits, bad = {}, 0
+
+    def timed(test):
+        begin = time.monotonic()
+        return *run_test(bin_dir, test, 0, BASELINE_SECONDS), time.monotonic() - begin
+
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for test, (passed, output) in zip(tests, pool.map(lambda t: run_test(bin_dir, t, 0), tests)):
-            if not passed or re.search(r"\b0 tests from", output):
+        for test, (passed, output, seconds) in zip(tests, pool.map(timed, tests)):
+            limits[test] = max(LEAST_SECONDS, 20 * seconds)
+            if not passed or re.search(r"\b0 tests from", output) or "[  PASSED  ] 0 tests" in output:
                 bad += 1
-                print(f"without a mutant {'/'.join(test)} " + ("runs nothing" if passed else "fails"))
-    return bad == 0
+                print(f"without a mutant {test[0]} {test[1]} " + ("runs nothing" if passed else "fails"))
+    return None if bad else limits
 
 
 def run(path, bin_dir, numbers):
-    mutants = [m for m in read_list(path) if not numbers or m.number in numbers]
-    if not baseline(bin_dir, mutants):
+    mutants = chosen(path, numbers)
+    limits = baseline(bin_dir, mutants)
+    if limits is None:
         sys.exit("mutants: the tests must pass without a mutant first")
     survived = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        killed = pool.map(lambda m: any(not run_test(bin_dir, t, m.number)[0] for t in m.tests), mutants)
+        killed = pool.map(lambda m: any(not run_test(bin_dir, t, m.number, limits[t])[0] for t in m.tests),
+                          mutants)
         for mutant, dead in zip(mutants, killed):
             if not dead:
                 survived += 1
-                print(f"survived: {mutant}")
+                print(f"survived: {mutant}", flush=True)
     print(f"{len(mutants) - survived} killed, {survived} survived")
     return 1 if survived or not mutants else 0
+
+
+def chosen(path, numbers):
+    return [m for m in read_list(path) if not numbers or m.number in numbers]
 
 
 def main():
@@ -204,10 +238,11 @@ def main():
     planting.add_argument("copy")
     checking = commands.add_parser("check")
     checking.add_argument("source")
-    running = commands.add_parser("run")
-    running.add_argument("list")
-    running.add_argument("bin")
-    running.add_argument("numbers", nargs="*", type=int)
+    for name, *arguments in (("programs", "list"), ("run", "list", "bin")):
+        parser_of_command = commands.add_parser(name)
+        for argument in arguments:
+            parser_of_command.add_argument(argument)
+        parser_of_command.add_argument("numbers", nargs="*", type=int)
     options = parser.parse_args()
     if options.command == "check":
         return check(options.source)
@@ -216,6 +251,9 @@ def main():
             copy_tree(options.source, options.copy)
         except NotFound as error:
             sys.exit(str(error))
+        return 0
+    if options.command == "programs":
+        print("\n".join(sorted({test[0] for m in chosen(options.list, options.numbers) for test in m.tests})))
         return 0
     return run(options.list, options.bin, options.numbers)
 
