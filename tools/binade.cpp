@@ -1,8 +1,8 @@
 // binade: the command-line tool. binade doctor shows what a build can do on this machine, binade
 // lens shows what the exponent lens saw in a run, binade launch starts the processes of a
 // distributed program, binade slurm submit submits one to SLURM, binade ring-lens shows what an
-// all-reduce does to numbers, binade checksum finds changed files of a data folder, binade op-classes writes
-// docs/op_classes.md.
+// all-reduce does to numbers, binade checksum finds changed files of a data folder, binade
+// op-classes writes docs/op_classes.md.
 #include "commands.h"
 #include "doctor.h"
 

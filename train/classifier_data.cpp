@@ -5,13 +5,8 @@
 
 #include <unistd.h>
 
-#include <filesystem>
-#include <system_error>
-
 namespace binade::train {
 namespace {
-
-namespace fs = std::filesystem;
 
 data::Transform augmentation(Augment augment, int height, int width) {
   std::vector<data::Transform> steps;

@@ -106,6 +106,9 @@ Tensor cumprod(const Tensor& x_,
   Tensor y = empty_like(x);
   kernels::cumprod_forward({.x = at_least_1d(x), .y = at_least_1d(y), .dim = d});
   return kOp.record({x}, y, save(x), [d](const Tensor& dy, Needs needs, const Tensor& x) -> Grads {
+    if (at_least_1d(x).size(d) == 1) {  // nothing else, whatever x is
+      return {dy};
+    }
     Tensor dx = needs.out(0);
     kernels::cumprod_backward(
         {.x = at_least_1d(x), .dy = at_least_1d(dy), .dx = at_least_1d(dx), .dim = d});

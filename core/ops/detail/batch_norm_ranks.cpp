@@ -98,7 +98,8 @@ void add_through_moments(const SavedBatch& saved, const Tensor& sums, const Tens
 }
 
 Tensor both(const Tensor& dw, const Tensor& db) {
-  const Tensor sums = empty({2 * dw.numel()}, DType::f64), w = dw.to(Device{}), b = db.to(Device{});
+  Tensor sums = empty({2 * dw.numel()}, DType::f64);
+  const Tensor w = dw.to(Device{}), b = db.to(Device{});
   for (int64_t c = 0; c < dw.numel(); ++c) {
     sums.data<double>()[c] = w.at(c);
     sums.data<double>()[c + dw.numel()] = b.at(c);

@@ -80,7 +80,7 @@ TEST(SlurmScript, NamesWhatDoesNotFit) {
   EXPECT_EQ(error_of({.command = {"x"}, .gpus = -1}),
             "slurm submit: got --gpus -1, expected 0 to 4096");
   EXPECT_EQ(error_of({.command = {"x"}, .name = "a\n#SBATCH --uid=0"}),
-            "slurm submit: got --name 'a\n#SBATCH --uid=0', expected letters, digits and "
+            "slurm submit: got --name 'a\\x0a#SBATCH --uid=0', expected letters, digits and "
             "_-.,:%@/=+[]* only");
   EXPECT_EQ(error_of({.command = {"x"}, .options = {"mem=64G"}}),
             "slurm submit: got --sbatch 'mem=64G', expected an option of sbatch such as --mem=64G");
