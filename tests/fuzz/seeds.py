@@ -284,7 +284,7 @@ def data_seeds():
     for name, data in {"cut": images[:-1], "after": images + b"x", "rank": struct.pack(">HBB", 0, 8, 5), "type": struct.pack(">HBB", 0, 9, 1),
                        "zeros": b"\1" + images[1:], "huge": struct.pack(">HBBIII", 0, 8, 3, 2 ** 32 - 1, 2 ** 32 - 1, 2 ** 32 - 1),
                        "gzip-cut": gzip.compress(images, mtime=0)[:-9], "gzip-crc": gzip.compress(images, mtime=0)[:-8] + bytes(8),
-                       "gzip-bad": gzip.compress(images, mtime=0)[:10] + b"\xff" * 20, "short": b"\0\0", "header": b"\0\0\x08\x03\0\0",
+                       "gzip-less": gzip.compress(images[:-1], mtime=0), "gzip-bad": gzip.compress(images, mtime=0)[:10] + b"\xff" * 20, "short": b"\0\0", "header": b"\0\0\x08\x03\0\0",
                        "large": struct.pack(">HBBI", 0, 8, 1, 2 ** 21), "lies": struct.pack(">HBBI", 0, 8, 1, 2 ** 20)}.items():
         write("idx", f"bad-{name}", data)
 
