@@ -2,7 +2,8 @@
 // lens shows what the exponent lens saw in a run, binade launch starts the processes of a
 // distributed program, binade slurm submit submits one to SLURM, binade ring-lens shows what an
 // all-reduce does to numbers, binade checksum finds changed files of a data folder, binade
-// op-classes writes docs/op_classes.md.
+// inspect lists what a model file or a checkpoint holds, binade op-classes writes
+// docs/op_classes.md.
 #include "commands.h"
 #include "doctor.h"
 
@@ -63,12 +64,14 @@ int main(int argc, char** argv) {
   binade::add_slurm(app, tail, result);
   binade::add_ring_lens(app);
   binade::add_checksum(app, result);
+  binade::add_inspect(app, result);
   app.add_subcommand("op-classes", "every op with its precision class: docs/op_classes.md")
       ->callback([] { std::fputs(binade::op_classes_page().c_str(), stdout); });
   try {
     app.parse(argc - tail_length(tail), argv);
   } catch (const CLI::ParseError& error) {
-    return streams.finish(app.exit(error));
+    constexpr int kUsage = 2;
+    return streams.finish(app.exit(error) == 0 ? 0 : kUsage);
   } catch (const std::exception& error) {
     binade::print_error(error);
     return 1;

@@ -24,5 +24,6 @@ void add_launch(CLI::App& app, const Tail& tail, int& result);
 void add_slurm(CLI::App& app, const Tail& tail, int& result);
 void add_ring_lens(CLI::App& app);
 void add_checksum(CLI::App& app, int& result);
+void add_inspect(CLI::App& app, int& result);
 
 }  // namespace binade

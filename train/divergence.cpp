@@ -21,6 +21,17 @@ Tensor with_its_gradient(const Tensor& loss) {
 
 }  // namespace
 
+void scale_rates(const TrainingParts& parts, RunState& state, double scale) {
+  if (parts.schedule) {
+    parts.schedule->set_scale(scale);
+  } else {
+    for (size_t i = 0; i < parts.optimizer.group_count(); ++i) {
+      parts.optimizer.set_lr(i, parts.optimizer.lr(i) * scale / state.rate_scale);
+    }
+  }
+  state.rate_scale = scale;
+}
+
 void DivergenceWatch::begin_epoch(const RunState& state) {
   if (ignores()) {
     return;

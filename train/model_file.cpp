@@ -39,7 +39,7 @@ void save_tensors(const std::string& path, const NamedTensors& tensors,
                   const std::map<std::string, std::string>& metadata) {
   std::map<std::string, std::string> all = metadata;
   all.emplace("format", "pt");
-  write_safetensors(path, sources_of(tensors), all);
+  write_safetensors(path, sources_of(tensors), all, file_system(), SafetensorsSums::crc32c);
 }
 
 NamedTensors load_tensors(const std::string& path, FileSystem& files) {

@@ -10,7 +10,9 @@
 
 namespace binade::train {
 
-// Writes durably (core/io/file_system.h): after a crash the path holds the old or the new file.
+// Writes durably (core/io/file_system.h): after a crash the path holds the old or the new file. The
+// file has checksums, and load_tensors() and load_model() verify them: a flipped bit anywhere is an
+// error that names the tensor or the header. Files of other programs have none and are read too.
 void save_tensors(const std::string& path, const NamedTensors& tensors,
                   const std::map<std::string, std::string>& metadata = {});
 NamedTensors load_tensors(const std::string& path, FileSystem& files = file_system());

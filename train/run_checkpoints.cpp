@@ -261,17 +261,6 @@ void RunCheckpoints::load(const Fields& fields, const NamedTensors& model,
   }
 }
 
-void RunCheckpoints::scale_rates(RunState& state, double scale) const {
-  if (parts_.schedule) {
-    parts_.schedule->set_scale(scale);
-  } else {
-    for (size_t i = 0; i < parts_.optimizer.group_count(); ++i) {
-      parts_.optimizer.set_lr(i, parts_.optimizer.lr(i) * scale / state.rate_scale);
-    }
-  }
-  state.rate_scale = scale;
-}
-
 void RunCheckpoints::check_data(const data::Loader& train, const data::Loader* validation) {
   const std::pair<const char*, const data::Loader*> loaders[] = {{"data.train", &train},
                                                                  {"data.validation", validation}};

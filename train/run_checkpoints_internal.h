@@ -27,8 +27,6 @@ class RunCheckpoints {
   // gets the best weights so far. If the run was in full precision, to_full_precision() is called
   // before tensors are set. Collective.
   bool resume(RunState& state, NamedTensors& best, const std::function<void()>& to_full_precision);
-  // Sets the scale of the learning rates, those of the schedule to come too.
-  void scale_rates(RunState& state, double scale) const;
   // Throws if a resumed run had other data sets before; with TrainerOptions::force it warns. What
   // it gets is in every checkpoint from now on. `validation` may be null.
   void check_data(const data::Loader& train, const data::Loader* validation);

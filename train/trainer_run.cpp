@@ -174,7 +174,7 @@ void TrainerRun::roll_back(const Error& error, const RankSeed& seed) {
         "; there is no checkpoint left to return to");
   seed.apply();
   state_.rollbacks = done + 1;
-  checkpoints_->scale_rates(state_, std::pow(options_.roll_back.factor, done + 1));
+  scale_rates(parts_, state_, std::pow(options_.roll_back.factor, done + 1));
   scaler_watch_.begin_again();
   make_data_parallel();
   if (graph_) {

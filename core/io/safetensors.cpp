@@ -1,5 +1,7 @@
+#include <binade/core/io/crc32c.h>
 #include <binade/core/io/json_text.h>
 #include <binade/core/io/safetensors.h>
+#include <binade/core/io/safetensors_checksums_internal.h>
 #include <binade/core/io/safetensors_types_internal.h>
 
 #include <algorithm>
@@ -112,6 +114,7 @@ SafetensorsFile SafetensorsFile::open(const std::string& path, FileSystem& files
   file.read(kLengthBytes, std::as_writable_bytes(std::span(text)));
   const uint64_t data_offset = kLengthBytes + length;
   SafetensorsHeader header = parse_safetensors_header(path, text, file.size() - data_offset);
+  take_safetensors_checksums(path, std::move(text), header);
   return SafetensorsFile(std::move(file), std::move(header), data_offset);
 }
 
@@ -139,6 +142,9 @@ void SafetensorsFile::read(const TensorEntry& entry, std::span<std::byte> bytes)
   check(bytes.size() == entry.bytes(), path(), ": tensor ", json_quoted_short(entry.name),
         ": got room for ", bytes.size(), " bytes, expected ", entry.bytes());
   file_.read(data_offset_ + entry.begin, bytes);
+  if (entry.crc32c) {
+    check_safetensors_checksum(path(), entry, crc32c(bytes));
+  }
   if (entry.dtype == DType::boolean) {
     check_booleans(path(), entry, bytes);
   }
@@ -150,8 +156,20 @@ std::vector<std::byte> SafetensorsFile::read(const TensorEntry& entry) const {
   return bytes;
 }
 
+void SafetensorsFile::verify(const TensorEntry& entry) const {
+  std::vector<std::byte> piece(std::min<uint64_t>(entry.bytes(), 1 << 20));
+  uint32_t crc = 0;
+  for (uint64_t at = entry.begin; at < entry.end; at += piece.size()) {
+    piece.resize(std::min<uint64_t>(piece.size(), entry.end - at));
+    file_.read(data_offset_ + at, piece);
+    crc = crc32c(piece, crc);
+  }
+  check_safetensors_checksum(path(), entry, crc);
+}
+
 SafetensorsWriter::SafetensorsWriter(std::span<const TensorSource> sources,
-                                     const std::map<std::string, std::string>& metadata)
+                                     std::map<std::string, std::string> metadata,
+                                     SafetensorsSums sums)
     : sources_(sources), order_(sources.size()) {
   check(sources.size() <= kSafetensorsMaxTensors, kWriter, ": got ", sources.size(),
         " tensors, expected at most ", kSafetensorsMaxTensors);
@@ -161,6 +179,12 @@ SafetensorsWriter::SafetensorsWriter(std::span<const TensorSource> sources,
     const size_t size_a = size_of(sources[a].dtype), size_b = size_of(sources[b].dtype);
     return size_a != size_b ? size_a > size_b : sources[a].name < sources[b].name;
   });
+  check(!metadata.contains(kSafetensorsChecksums) && !metadata.contains(kSafetensorsFormat),
+        kWriter, ": got metadata ", kSafetensorsChecksums, " or ", kSafetensorsFormat,
+        ", which are for the file's own checksums");
+  if (sums == SafetensorsSums::crc32c) {
+    add_safetensors_checksums(sources, order_, metadata);
+  }
   std::string json = "{" + (metadata.empty() ? "" : metadata_json(metadata));
   for (const uint32_t i : order_) {
     const uint64_t end = data_bytes_ + source_bytes(sources[i]);
@@ -171,6 +195,9 @@ SafetensorsWriter::SafetensorsWriter(std::span<const TensorSource> sources,
   json.append((kAlignment - json.size() % kAlignment) % kAlignment, ' ');
   check(json.size() <= kSafetensorsMaxHeader, kWriter, ": the header would have ", json.size(),
         " bytes, expected at most ", kSafetensorsMaxHeader);
+  if (sums == SafetensorsSums::crc32c) {
+    sign_safetensors_header(json);
+  }
   // The parser rejects equal names with different dtypes, and whatever else a reader would reject.
   parse_safetensors_header(kWriter, json, data_bytes_);
   header_ = to_little_endian(json.size()) + json;
@@ -186,8 +213,9 @@ void SafetensorsWriter::write(OutputFile& file) const {
 }
 
 void write_safetensors(const std::string& path, std::span<const TensorSource> sources,
-                       const std::map<std::string, std::string>& metadata, FileSystem& files) {
-  const SafetensorsWriter writer(sources, metadata);
+                       const std::map<std::string, std::string>& metadata, FileSystem& files,
+                       SafetensorsSums sums) {
+  const SafetensorsWriter writer(sources, metadata, sums);
   write_file_durably(
       path, [&](OutputFile& file) { writer.write(file); }, files);
 }

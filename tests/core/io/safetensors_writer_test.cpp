@@ -1,3 +1,4 @@
+#include <binade/core/io/crc32c.h>
 #include <binade/core/io/json_text.h>
 #include <binade/core/io/safetensors.h>
 
@@ -136,6 +137,102 @@ TEST(SafetensorsWriter, ProducersStreamTheirBytes) {
     EXPECT_EQ(whole_file(disk), before);  // and the old file is as it was
   }
   EXPECT_EQ(list_directory(".", disk).size(), 1u);
+}
+
+void write_with_sums(const Sample& sample, FileSystem& disk) {
+  write_safetensors("model", sample.sources, sample.metadata, disk, SafetensorsSums::crc32c);
+}
+
+void read_all(FileSystem& disk) {
+  const SafetensorsFile file = SafetensorsFile::open("model", disk);
+  for (const TensorEntry& entry : file.entries()) {
+    (void)file.read(entry);
+  }
+}
+
+TEST(SafetensorsChecksums, AnyFlippedBitIsAnError) {
+  std::mt19937 random(23);
+  ModelFileSystem disk;
+  const std::string f32 = "12345678", u8 = "u";
+  const Sample sample{{{"weight", DType::f32, {2}, as_bytes(f32), {}},
+                       {"none", DType::f16, {0, 3}, {}, {}},
+                       {"b\"\n", DType::u8, {1}, as_bytes(u8), {}}},
+                      {},
+                      {{"format", "pt"}, {"note", "a \"binade.crc32c\":\" b"}}};
+  write_with_sums(sample, disk);
+  const std::string good = whole_file(disk);
+  EXPECT_NO_THROW(read_all(disk));
+  EXPECT_TRUE(SafetensorsFile::open("model", disk).has_checksums());
+  for (size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    std::string bad = good;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ 1 << bit % 8);
+    disk.remove_file("model");
+    OutputFile file("model", disk);
+    file.write(bad);
+    file.finish();
+    EXPECT_THROW(read_all(disk), Error) << "bit " << bit % 8 << " of byte " << bit / 8;
+  }
+}
+
+TEST(SafetensorsChecksums, NameTheTensorAndAreOfEveryFile) {
+  std::mt19937 random(29);
+  ModelFileSystem disk;
+  for (int round = 0; round < 100; ++round) {
+    write_with_sums(random_sample(random), disk);
+    EXPECT_NO_THROW(read_all(disk));
+    const SafetensorsFile file = SafetensorsFile::open("model", disk);
+    for (const TensorEntry& entry : file.entries()) {
+      EXPECT_NO_THROW(file.verify(entry));
+    }
+  }
+  const std::string data(3 << 20, 'x');
+  const auto half = [&](const ByteSink& sink) {
+    sink(as_bytes(data).first(1000));
+    sink(as_bytes(data).subspan(1000));
+  };
+  write_with_sums({{{"large", DType::u8, {3 << 20}, {}, half}}, {}, {}}, disk);
+  std::string bytes = whole_file(disk);
+  bytes[bytes.size() - 7] ^= 4;
+  disk.remove_file("model");
+  OutputFile out("model", disk);
+  out.write(bytes);
+  out.finish();
+  const SafetensorsFile file = SafetensorsFile::open("model", disk);
+  for (const bool reads : {false, true}) {
+    try {
+      reads ? (void)file.read(file.at("large")) : file.verify(file.at("large"));
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      EXPECT_NE(
+          std::string(error.what()).find("model: tensor \"large\": its bytes have the checksum"),
+          std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+// A later rule is refused by its name; keys that are not the file's own are refused by the writer.
+TEST(SafetensorsChecksums, ANewerFormatIsRefused) {
+  ModelFileSystem disk;
+  EXPECT_THROW(write_safetensors("model", {}, {{kSafetensorsFormat, "1"}}, disk), Error);
+  EXPECT_THROW(write_safetensors("model", {}, {{kSafetensorsChecksums, "1"}}, disk), Error);
+  const auto json = [](const std::string& sum) {
+    return R"({"__metadata__":{"binade.crc32c":")" + sum + R"(","binade.format":"2"}})";
+  };
+  const std::string zeros = json("00000000");
+  char sum[9];
+  std::snprintf(sum, sizeof sum, "%08x", crc32c(as_bytes(zeros)));
+  const std::string file = with_length(json(sum));
+  OutputFile out("newer", disk);
+  out.write(file);
+  out.finish();
+  try {
+    (void)SafetensorsFile::open("newer", disk);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("have format \"2\""), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(SafetensorsWriter, RefusesWhatAReaderWould) {
