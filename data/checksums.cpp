@@ -195,11 +195,15 @@ ChecksumManifest ChecksumManifest::compute(const std::string& directory) {
 }
 
 ChecksumManifest ChecksumManifest::read(const std::string& directory) {
+  const std::string path = absolute_path(directory) + "/" + kChecksumFile;
+  const std::vector<std::byte> bytes = binade::read_file(path, kMaxManifest);
+  return parse(directory, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+ChecksumManifest ChecksumManifest::parse(const std::string& directory, std::string_view text) {
   ChecksumManifest out;
   out.directory_ = absolute_path(directory);
-  const std::vector<std::byte> bytes = binade::read_file(out.path(), kMaxManifest);
-  out.entries_ =
-      parse_manifest(out.path(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  out.entries_ = parse_manifest(out.path(), text);
   return out;
 }
 
@@ -215,14 +219,16 @@ std::optional<ChecksumManifest> ChecksumManifest::find(const std::string& direct
   }
 }
 
-void ChecksumManifest::write() const {
+void ChecksumManifest::write() const { write_file_durably(path(), to_text()); }
+
+std::string ChecksumManifest::to_text() const {
   std::string all = text(kHeader, "\n");
   for (const ChecksumEntry& entry : entries_) {
     all +=
         text(hexadecimal(entry.sum.crc), " ", entry.sum.size, " ", escaped_name(entry.name), "\n");
   }
   all += text("end ", static_cast<uint64_t>(entries_.size()), " ", hexadecimal(crc_of(all)), "\n");
-  write_file_durably(path(), all);
+  return all;
 }
 
 std::string ChecksumManifest::name_of(const std::string& path) const {

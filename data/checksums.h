@@ -44,9 +44,12 @@ class ChecksumManifest {
   static ChecksumManifest read(const std::string& directory);
   // The manifest of `directory` or of the next folder above that has one.
   static std::optional<ChecksumManifest> find(const std::string& directory);
+  // The manifest of `directory` from the text of its file. Throws Error as read() does.
+  static ChecksumManifest parse(const std::string& directory, std::string_view text);
 
   // Writes directory()/binade-checksums.txt, replacing it in one step.
   void write() const;
+  std::string to_text() const;  // what write() writes
 
   const std::string& directory() const { return directory_; }
   std::string path() const;

@@ -110,7 +110,7 @@ void Communicator::compare_signatures(const Signature& signature) {
   if (mine != theirs) {
     end(text("ranks call different collectives: rank ", rank(), " #", mine.sequence, " ",
              to_string(mine.signature), ", rank ", before, " #", theirs.sequence, " ",
-             to_string(theirs.signature)));
+             is_valid(theirs.signature) ? to_string(theirs.signature) : "an unknown one"));
   }
 }
 

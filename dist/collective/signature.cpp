@@ -2,6 +2,11 @@
 
 namespace binade::dist {
 
+bool is_valid(const Signature& s) {
+  return s.collective <= Collective::connect && static_cast<int>(s.dtype) < kDTypeCount &&
+         s.op <= ReduceOp::min;
+}
+
 std::string to_string(const Signature& s) {
   const char* name = to_string(s.collective);
   switch (s.collective) {

@@ -40,7 +40,10 @@ struct Signature {
 };
 static_assert(sizeof(Signature) == 24);
 
-// "all_reduce f32 sum 1000", "broadcast i64 2 from rank 0", "barrier".
+// False for bytes of another end that name no collective, dtype or operation.
+bool is_valid(const Signature& signature);
+
+// REQUIRES: is_valid(). "all_reduce f32 sum 1000", "broadcast i64 2 from rank 0", "barrier".
 std::string to_string(const Signature& signature);
 
 }  // namespace binade::dist

@@ -8,7 +8,6 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
-#include <sstream>
 #include <thread>
 
 namespace binade::dist {
@@ -23,18 +22,6 @@ std::string host_name() {
 }
 
 void put(char (&to)[64], const std::string& from) { std::strncpy(to, from.c_str(), sizeof to - 1); }
-
-Roster parse_roster(const std::string& lines, const std::string& address) {
-  Roster roster;
-  std::istringstream in(lines);
-  for (Peer peer; in >> peer.host >> peer.address >> peer.port >> peer.pid;) {
-    if (peer.address == "-") {
-      peer.address = address;
-    }
-    roster.push_back(peer);
-  }
-  return roster;
-}
 
 }  // namespace
 
@@ -77,7 +64,7 @@ ControlClient::ControlClient(const ControlAddress& server, int rank, int size, i
     if (frame.type != FrameType::roster) {
       throw CollectiveError(frame.bytes);
     }
-    s.roster = parse_roster(frame.bytes, server.host);
+    s.roster = parse_roster(frame.bytes, server.host, size);
   } catch (const SocketError& error) {
     fail("rendezvous: rank ", rank, " of ", size, " did not reach rank 0 at ", server.host,
          " port ", server.port, " in ", options.rendezvous_seconds, " s: ", error.what());

@@ -1,5 +1,7 @@
 #include <binade/dist/job/control_frames_internal.h>
 
+#include <charconv>
+#include <cmath>
 #include <cstring>
 
 namespace binade::dist {
@@ -12,6 +14,46 @@ constexpr double kWriteSeconds = 5;
 struct Prefix {
   uint32_t magic, type, bytes;
 };
+
+// Takes the text before the next `separator` and the separator; false if there is none.
+bool take_field(std::string_view& rest, char separator, std::string_view& field) {
+  const size_t end = rest.find(separator);
+  if (end == rest.npos) {
+    return false;
+  }
+  field = rest.substr(0, end);
+  rest.remove_prefix(end + 1);
+  return true;
+}
+
+bool parse_number(std::string_view digits, int least, int most, int& value) {
+  const char* end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, value);
+  return error == std::errc() && stop == end && value >= least && value <= most;
+}
+
+bool parse_peer(std::string_view line, Peer& peer) {
+  std::string_view host, address, port;
+  if (!take_field(line, ' ', host) || !take_field(line, ' ', address) ||
+      !take_field(line, ' ', port)) {
+    return false;
+  }
+  peer.host = host;
+  peer.address = address;
+  constexpr int kMostPid = 1 << 30;
+  return !address.empty() && parse_number(port, 0, 65535, peer.port) &&
+         parse_number(line, 0, kMostPid, peer.pid);
+}
+
+template <class T>
+T value_from(const std::string& bytes) {
+  if (bytes.size() != sizeof(T)) {
+    throw SocketError("the other end does not speak this protocol");
+  }
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
 
 }  // namespace
 
@@ -60,16 +102,44 @@ Frame FrameSocket::read_until(double deadline) {
   return frame;
 }
 
-template <class T>
-T value_of(const std::string& bytes) {
-  if (bytes.size() != sizeof(T)) {
-    throw SocketError("the other end does not speak this protocol");
+std::string roster_text(const Roster& roster) {
+  std::string lines;
+  for (const Peer& peer : roster) {
+    lines += text(peer.host, " ", peer.address, " ", peer.port, " ", peer.pid, "\n");
   }
-  T value;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
+  return lines;
 }
-template JoinRequest value_of<JoinRequest>(const std::string&);
-template RankProgress value_of<RankProgress>(const std::string&);
+
+Roster parse_roster(std::string_view lines, const std::string& address, int size) {
+  Roster roster;
+  std::string_view line;
+  Peer peer;
+  while (static_cast<int>(roster.size()) < size && take_field(lines, '\n', line) &&
+         parse_peer(line, peer)) {
+    if (peer.address == "-") {
+      peer.address = address;
+    }
+    roster.push_back(peer);
+  }
+  if (static_cast<int>(roster.size()) != size || !lines.empty()) {
+    throw SocketError(text("rank 0 sent no roster of ", size, " ranks"));
+  }
+  return roster;
+}
+
+template <>
+JoinRequest value_of<JoinRequest>(const std::string& bytes) {
+  return value_from<JoinRequest>(bytes);
+}
+
+template <>
+RankProgress value_of<RankProgress>(const std::string& bytes) {
+  const auto where = value_from<RankProgress>(bytes);
+  const bool ends = std::memchr(where.group, 0, sizeof where.group) != nullptr;
+  if (!ends || !is_valid(where.signature) || !std::isfinite(where.seconds)) {
+    throw SocketError("the other end sent a state that no rank has");
+  }
+  return where;
+}
 
 }  // namespace binade::dist

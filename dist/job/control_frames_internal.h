@@ -1,6 +1,7 @@
 // The messages of the control channel (internal).
 #pragma once
 #include <binade/dist/job/progress.h>
+#include <binade/dist/transport/roster_internal.h>
 #include <binade/dist/transport/socket_internal.h>
 
 #include <string>
@@ -50,8 +51,18 @@ template <class T>
 std::string_view bytes_of(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
-// Throws SocketError if the size differs.
+// Throws SocketError if the size differs, or if the values are those of no rank.
 template <class T>
 T value_of(const std::string& bytes);
+template <>
+JoinRequest value_of<JoinRequest>(const std::string& bytes);
+template <>
+RankProgress value_of<RankProgress>(const std::string& bytes);
+
+// The roster frame: a line "HOST ADDRESS PORT PID" per rank, where the address - stands for the one
+// of rank 0. parse_roster() puts `address` there; it throws SocketError unless the text is that of
+// `size` ranks.
+std::string roster_text(const Roster& roster);
+Roster parse_roster(std::string_view text, const std::string& address, int size);
 
 }  // namespace binade::dist

@@ -171,16 +171,16 @@ bool ControlServer::State::join(FrameSocket& frames, const JoinRequest& request)
   return true;
 }
 
-// One line per rank: host, address, port, pid.
 void ControlServer::State::send_roster() {
-  std::string lines;
-  for (size_t rank = 0; rank < members.size(); ++rank) {
-    const Peer& peer = members[rank].peer;
+  Roster roster;
+  for (const Member& member : members) {
+    roster.push_back(member.peer);
     // Rank 0 connected from this machine; the others know it by the address they used.
-    const bool here = peer.address == members[0].peer.address;
-    lines += text(peer.host, " ", here ? "-" : peer.address.c_str(), " ", peer.port, " ", peer.pid,
-                  "\n");
+    if (member.peer.address == members[0].peer.address) {
+      roster.back().address = "-";
+    }
   }
+  const std::string lines = roster_text(roster);
   for (size_t rank = 0; rank < members.size(); ++rank) {
     send(rank, FrameType::roster, lines);
   }

@@ -134,7 +134,7 @@ TEST_F(Folder, odd_entries_are_named_once) {
 }
 
 TEST_F(Folder, links_out_of_the_folder_are_counted_or_refused) {
-  add("store/1.png");
+  add("data-store/1.png");
   add("data/train/a/1.png");
   add("data/test/a/1.png");
   fs::create_symlink(root() / "data/train/a/1.png", root() / "data/train/a/inside.png");
@@ -142,8 +142,8 @@ TEST_F(Folder, links_out_of_the_folder_are_counted_or_refused) {
     return ImageFolder(root() / "data", Part::train, {.outside_links = OutsideLinks::refuse});
   };
   EXPECT_EQ(refusing().size(), 2);
-  fs::create_symlink(root() / "store/1.png", root() / "data/train/a/outside.png");
-  fs::create_directory_symlink(root() / "store", root() / "data/train/b");
+  fs::create_symlink(root() / "data-store/1.png", root() / "data/train/a/outside.png");
+  fs::create_directory_symlink(root() / "data-store", root() / "data/train/b");
   const auto seen = warnings_of([&] { ImageFolder(root() / "data", Part::train); });
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_TRUE(test::contains(seen[0], "2 links lead out of the data folder")) << seen[0];

@@ -135,6 +135,21 @@ TEST(Optimizer, GroupsHaveTheirOwnSettings) {
   EXPECT_NEAR(parameters.list[2].value.at(0), before[2] - 0.1, 1e-6);
 }
 
+// They are adjacent in memory and share everything but the decay.
+TEST(Optimizer, ABiasBesideItsWeightDoesNotDecay) {
+  const TestParameters parameters({{"w", {64}}, {"b", {64}, DType::f32, true}, {"v", {64}}});
+  SGD optimizer(parameters.list, {.lr = 0.5, .weight_decay = 1, .decay_norms_and_biases = false});
+  std::vector<double> before;
+  for (size_t i = 0; i < 3; ++i) {
+    before.push_back(parameters.list[i].value.at(63));
+    parameters.set_gradient(i, zeros({64}));
+  }
+  ASSERT_EQ(optimizer.step(), StepOutcome::applied);
+  EXPECT_NEAR(parameters.list[0].value.at(63), before[0] / 2, 1e-6);
+  EXPECT_NEAR(parameters.list[1].value.at(63), before[1], 1e-6);
+  EXPECT_NEAR(parameters.list[2].value.at(63), before[2] / 2, 1e-6);
+}
+
 TEST(Optimizer, DividesAndClipsTheTrueGradient) {
   const TestParameters parameters({{"a", {2}}, {"b", {1}}});
   SGD optimizer(parameters.list, {.lr = 1});

@@ -97,6 +97,17 @@ TEST(CheckpointStore, FallsBackPastDamageWithAWarning) {
       {"manifest.json: ", [](const std::string& c) { flip(c + "/manifest.json"); }},
       {"manifest.json: ",
        [](const std::string& c) { ASSERT_EQ(::truncate((c + "/manifest.json").c_str(), 0), 0); }},
+      {"manifest.json: the manifest is damaged",  // not of a newer version
+       [](const std::string& c) {
+         std::string text = contents(c + "/manifest.json");
+         text.replace(text.find("checkpoint 2"), 12, "checkpoint 3");
+         std::ofstream(c + "/manifest.json") << text;
+       }},
+      {"the manifest is of step 1",
+       [](const std::string& c) {
+         std::filesystem::remove_all(c);
+         std::filesystem::copy(c.substr(0, c.size() - 1) + "1", c);
+       }},
   };
   for (const Case& test : kCases) {
     const TemporaryDirectory directory;

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "tests/core/io/faulty_file_system.h"
 #include "tests/support/child_process.h"
@@ -142,7 +143,9 @@ TEST(RunLock, ElsewhereTheHeartbeatDecides) {
 
 TEST(RunLock, TheOwnerShowsThatItLivesAndNoticesALoss) {
   const TemporaryDirectory directory;
-  RunLock lock(directory.path(), file_system(), {.heartbeat_seconds = 0.002});
+  std::optional<RunLock> held(std::in_place, directory.path(), file_system(),
+                              RunLockOptions{.heartbeat_seconds = 0.002});
+  RunLock& lock = *held;
   set_age(directory / "lock", 1000);
   const auto age = [&] {
     return fs::file_time_type::clock::now() - fs::last_write_time(directory / "lock");
@@ -158,6 +161,8 @@ TEST(RunLock, TheOwnerShowsThatItLivesAndNoticesALoss) {
   write_lock(directory / "lock",
              owner_with([](RunOwner& o) { o.host = "node-7", o.boot = "another"; }));
   expect_parts(error_of([&] { lock.check_held(); }), {"was taken over by", "on host node-7"});
+  held.reset();
+  EXPECT_EQ(lock_of(directory.path()).host, "node-7");  // it is not ours to give back
 }
 
 // Eight processes start at once on a directory that is free, or that a dead process had, or whose

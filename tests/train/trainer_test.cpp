@@ -161,6 +161,18 @@ TEST(TrainerTest, APlateauGetsTheValidationLoss) {
   EXPECT_EQ(trainer.why_no_graph(), "on the CPU there are none");
 }
 
+TEST(TrainerTest, WithoutValidationAPlateauGetsTheTrainingLoss) {
+  ScriptedModel model;
+  optim::SGD optimizer(model.parameters(), {.lr = 1});
+  optim::ReduceLROnPlateau plateau(optimizer, {.patience = 1});
+  Trainer trainer({.model = model, .optimizer = optimizer, .plateau = &plateau},
+                  {.epochs = 3, .patience = 0, .progress = false, .step = test::unit_step(model)});
+  const LitPixels pictures(1);
+  data::Loader train(pictures, {.batch = 1, .workers = 0});
+  trainer.fit(train);
+  EXPECT_NEAR(plateau.best(), -8, 1e-6);  // 0, then 4 less in every epoch
+}
+
 TEST(TrainerTest, ValidationIsTheMeanOverSamples) {
   ScriptedModel model;
   optim::SGD optimizer(model.parameters(), {.lr = 1});

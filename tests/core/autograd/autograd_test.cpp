@@ -248,6 +248,10 @@ TEST(Autograd, AFailedBackwardForgetsWhatItTouchedAndCannotBeRepeatedInSilence) 
   EXPECT_NE(error_of([&] { sum.backward(); }).find("planted"), std::string::npos);
   EXPECT_FALSE(x.grad().defined());
   EXPECT_NE(error_of([&] { sum.backward(); }).find("was freed"), std::string::npos);
+  Tensor other = empty_like(y);
+  Tensor alone = kBad.record({y}, other, save(), [](const Tensor&) -> Grads { fail("planted"); });
+  EXPECT_NE(error_of([&] { alone.backward(); }).find("planted"), std::string::npos);
+  EXPECT_NE(error_of([&] { alone.backward(); }).find("was freed"), std::string::npos);
 }
 
 TEST(Autograd, OneLeafTwiceInOneOp) {

@@ -37,6 +37,14 @@ TEST(Grad, OfResultsAndWhatTheyWereComputedFrom) {
   EXPECT_EQ(g[3].item(), 3);
 }
 
+TEST(Grad, OfASumOfRecordedGradients) {
+  Tensor x = leaf({3}, {1});
+  const Tensor u = x * 1.0;
+  const Tensor first = grad(u * u + u * u * u, {x}, {.create_graph = true})[0];
+  EXPECT_NEAR(first.item(), 33, 1e-10);
+  EXPECT_NEAR(grad(first, {x})[0].item(), 20, 1e-10);
+}
+
 TEST(Grad, OfOneOfSeveralOutputsOfAnOp) {
   Tensor x = leaf({1, 2, 3, 4}, {4});
   const std::vector<Tensor> parts = split(x * 2.0, 2);

@@ -49,6 +49,15 @@ TEST(GradientMemory, AGradientOfTwoInputsIsNotShared) {
   EXPECT_EQ(values(b.grad()), (Numbers{3, 0}));
 }
 
+// The sum gives one tensor to both of its inputs; what comes later for one of them is not the
+// other's.
+TEST(GradientMemory, AGradientThatTwoNodesHoldIsNotAddedInto) {
+  Tensor x = leaf({1, 2}, {2});
+  const Tensor u = x * 2.0, v = x * 3.0, w = u * 4.0, s = u + v;
+  (s + w).backward(from_values({1, 1}, {2}, DType::f64));
+  EXPECT_EQ(values(x.grad()), (Numbers{13, 13}));  // 2 (1 + 4) + 3
+}
+
 TEST(GradientMemory, GradAsksForWhatIsOverwritten) {
   Tensor x = leaf({-1, 2}, {2});
   const Tensor h = x * 2.0, y = relu(h);

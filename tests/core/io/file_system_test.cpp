@@ -109,7 +109,7 @@ TEST(FileSystem, NoLinkIsFollowedBelowARoot) {
   make_directories(directory / "elsewhere/deep");
   write_file_durably(directory / "elsewhere/precious", "p");
   make_directories(directory / "real");
-  make_directories(directory / "real2");
+  make_directories(directory / "root2");
   ASSERT_EQ(::symlink("real", (directory / "root").c_str()), 0);  // the root may be a link
   ASSERT_EQ(::symlink("../elsewhere", (directory / "real/link").c_str()), 0);
   ASSERT_EQ(::symlink("../elsewhere/precious", (directory / "real/file").c_str()), 0);
@@ -118,8 +118,8 @@ TEST(FileSystem, NoLinkIsFollowedBelowARoot) {
   make_directories(root + "/a/b", *files);
   write_file_durably(root + "/a/b/file", "x", *files);
   EXPECT_EQ(contents(directory / "real/a/b/file", file_system()), "x");
-  write_file_durably(directory / "real2/file", "beside", *files);  // not below the root
-  EXPECT_EQ(contents(directory / "real2/file", *files), "beside");
+  write_file_durably(directory / "root2/file", "beside", *files);  // not below the root
+  EXPECT_EQ(contents(directory / "root2/file", *files), "beside");
 
   const std::function<void()> kFollow[] = {
       [&] { read_file(root + "/file", 100, *files); },

@@ -63,7 +63,8 @@ Sample random_sample(std::mt19937& random) {
 TEST(SafetensorsWriter, RoundTripOfRandomSets) {
   std::mt19937 random(13);
   ModelFileSystem disk;
-  for (int round = 0; round < 1'000; ++round) {
+  const int rounds = std::getenv("BINADE_LONG") ? 10'000 : 1'000;
+  for (int round = 0; round < rounds; ++round) {
     const Sample sample = random_sample(random);
     write_safetensors("model", sample.sources, sample.metadata, disk);
     const SafetensorsFile file = SafetensorsFile::open("model", disk);

@@ -288,6 +288,33 @@ TEST(SpecialValues, AProductOfOneElementHasTheGradientOfACopy) {
   }
 }
 
+// Rows of one value, of one large value among equal ones, and of a ramp, 1e4 above or below 0:
+// their results are finite, and a softmax sums to 1.
+TEST(SpecialValues, NormalizationsFarFromZero) {
+  for (DType dtype : {DType::f64, DType::f32}) {
+    for (const int64_t count : {1, 7, 1000, device().is_cpu() ? 1'000'000 : 5000}) {
+      for (const double offset : {1e4, -1e4}) {
+        const Tensor ramp = arange(count, dtype, device());
+        const Tensor peak = cast(eq(ramp, 0.0), dtype) * 1e4;
+        for (const Tensor& shape :
+             {ramp * 0.0, peak, neg(peak), ramp / static_cast<double>(count)}) {
+          const Tensor x = reshape(shape + offset, {1, count});
+          const Tensor y = softmax(x);
+          EXPECT_NEAR(item(sum(y)), 1, 4 * epsilon(dtype) * std::sqrt(double(count)));
+          const Tensor norm = layer_norm(x, {count});
+          const Tensor target = zeros({1}, DType::i64).to(device());
+          for (const Tensor& result :
+               {log_softmax(x), logsumexp(x), norm, var(x, {}, false), cross_entropy(x, target)}) {
+            EXPECT_EQ(item(sum(result - result)), 0)
+                << to_string(dtype) << " " << count << " " << offset;
+          }
+          EXPECT_NEAR(item(mean(norm)), 0, 2e-3);
+        }
+      }
+    }
+  }
+}
+
 TEST(SpecialValues, RowsWithoutElementsAreNormalized) {
   for (DType dtype : kFloating) {
     for (const bool rms : {false, true}) {

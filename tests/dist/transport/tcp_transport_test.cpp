@@ -7,8 +7,12 @@
 namespace binade::dist {
 namespace {
 
+using Secrets = std::function<std::string(int rank)>;
+
 // The ranks are threads here; the transport does not know that.
-std::vector<std::string> run_tcp_ranks(int size, const std::function<void(Transport&)>& body) {
+std::vector<std::string> run_tcp_ranks(
+    int size, const std::function<void(Transport&)>& body,
+    const Secrets& secret_of = [](int) { return "secret"; }) {
   Roster roster;
   std::vector<Socket> listeners;
   for (int rank = 0; rank < size; ++rank) {
@@ -21,7 +25,7 @@ std::vector<std::string> run_tcp_ranks(int size, const std::function<void(Transp
     threads.emplace_back([&, rank] {
       const auto i = static_cast<size_t>(rank);
       try {
-        const auto end = make_tcp_transport(rank, roster, std::move(listeners[i]), "secret");
+        const auto end = make_tcp_transport(rank, roster, std::move(listeners[i]), secret_of(rank));
         body(*end);
       } catch (const std::exception& error) {
         errors[i] = error.what();
@@ -47,6 +51,38 @@ TEST_P(TcpTransport, RunsTheRing) {
     gather_and_broadcast(t, {0, 5, 1003}, {.piece_bytes = 100});
     same_bits(t, 10'007, {.piece_bytes = 4096});
   }));
+}
+
+// Twice the same ranks: the messages of one group do not reach the other.
+TEST(TcpTransport, GroupsOfTheSameRanksAreApart) {
+  expect_no_errors(run_tcp_ranks(2, [](Transport& t) {
+    const auto first = t.split({0, 1}), second = t.split({0, 1});
+    char sent[] = {1, 2}, got[] = {0, 0};
+    for (Transport* group : {second.get(), first.get()}) {
+      const int i = group == second.get() ? 1 : 0;
+      group->set_timeout(10);
+      group->group_start();
+      t.rank() == 1 ? group->send(0, &sent[i], 1) : group->receive(1, &got[i], 1);
+      group->wait(group->group_end());
+    }
+    EXPECT_TRUE(t.rank() == 1 || (got[0] == 1 && got[1] == 2)) << int{got[0]} << int{got[1]};
+  }));
+}
+
+TEST(TcpTransportErrors, ARankWithAnotherSecretIsNotHeard) {
+  char got = 0;
+  const auto errors = run_tcp_ranks(
+      2,
+      [&](Transport& t) {
+        char sent = 1;
+        t.set_timeout(t.rank() == 0 ? 0.3 : 5);
+        t.group_start();
+        t.rank() == 1 ? t.send(0, &sent, 1) : t.receive(1, &got, 1);
+        t.wait(t.group_end());
+      },
+      [](int rank) { return rank == 0 ? "secret" : "Secret"; });
+  EXPECT_EQ(errors[0], "no answer in 0.3 s");
+  EXPECT_EQ(got, 0);
 }
 
 TEST(TcpTransportErrors, ALateRankEndsTheWait) {

@@ -1,9 +1,11 @@
 // half and bfloat16: every bit pattern, ties, subnormals, overflow, and conversion from double.
+// BINADE_LONG in the environment asks for conversions of every float.
 #include <binade/kernels/base/half.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 
 #if defined(__x86_64__)
@@ -108,6 +110,26 @@ TEST(Half, SmallestValues) {
   EXPECT_EQ(half(-0.0f).bits, 0x8000);
 }
 
+// The distance of the floats to try.
+uint64_t stride(uint64_t usual) { return std::getenv("BINADE_LONG") ? 1 : usual; }
+
+// Rounds the bits of a float to 16, ties to even.
+TEST(Half, Bfloat16AgreesWithIntegerArithmetic) {
+  uint64_t differences = 0;
+  const uint64_t distance = stride(20011);
+  for (uint64_t word = 0; word < (uint64_t(1) << 32); word += distance) {
+    const auto bits = static_cast<uint32_t>(word);
+    const auto x = std::bit_cast<float>(bits);
+    const uint16_t got = bfloat16(x).bits;
+    if (std::isnan(x)) {
+      differences += !std::isnan(static_cast<float>(bfloat16(x)));
+    } else {
+      differences += got != static_cast<uint16_t>((word + 0x7fff + (bits >> 16 & 1)) >> 16);
+    }
+  }
+  EXPECT_EQ(differences, 0u);
+}
+
 TEST(Half, AgreesWithArithmeticOnAStrideOfFloat) {
   for (uint64_t step = 0; step < (uint64_t(1) << 32); step += 39989) {
     const float x = std::bit_cast<float>(static_cast<uint32_t>(step));
@@ -123,9 +145,10 @@ TEST(Half, AgreesWithArithmeticOnAStrideOfFloat) {
 }
 
 #if defined(__x86_64__)
-[[gnu::target("f16c,avx")]] int differences_from_f16c() {
-  int differences = 0;
-  for (uint64_t step = 0; step < (uint64_t(1) << 32); step += 20011) {
+[[gnu::target("f16c,avx")]] int64_t differences_from_f16c() {
+  int64_t differences = 0;
+  const uint64_t distance = stride(20011);
+  for (uint64_t step = 0; step < (uint64_t(1) << 32); step += distance) {
     const float x = std::bit_cast<float>(static_cast<uint32_t>(step));
     const __m128i bits = _mm_cvtps_ph(_mm_set1_ps(x), _MM_FROUND_TO_NEAREST_INT);
     differences += static_cast<uint16_t>(_mm_extract_epi16(bits, 0)) != half(x).bits;

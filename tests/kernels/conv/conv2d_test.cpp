@@ -34,6 +34,7 @@ TEST(Conv2d, StrideDilationAndGroups) {
   run({2, 6, 13, 12, 9, 3, 3, geometry(1, 1, 1, 3)});
   run({2, 8, 9, 9, 8, 3, 3, geometry(2, 1, 1, 8)});
   run({1, 4, 9, 11, 6, 3, 2, {{2, 1}, {0, 2}, {1, 3}, 2}});
+  run({1, 8, 27, 26, 8, 1, 1, geometry(1, 0, 1, 8)});  // pixels of dw in many splits
 }
 
 TEST(Conv2d, EveryDTypeAndLayout) {

@@ -74,6 +74,11 @@ TEST(Pool2d, DilatedMax) {
       check_max({dtype, {2, 17, 9, 7}, g, {"channels-last", {0, 2, 3, 1}, 0}});
       check_max({dtype, {2, 8, 9, 7}, g, {"channels-last", {0, 2, 3, 1}, 0}});
     }
+    for (const auto& [rows, cols] : {std::pair{1, 3}, {3, 1}}) {  // of one dimension alone
+      const Pool2dGeometry g{
+          .kernel = {2, 2}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {rows, cols}};
+      check_max({dtype, {1, 3, 6, 7}, g, {"row-major", {}, 0}});
+    }
   }
 }
 

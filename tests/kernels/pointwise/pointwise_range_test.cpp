@@ -1,6 +1,7 @@
 // Values and slopes over the whole range of every floating dtype: all values of f16 and bf16,
 // values spaced by a constant factor up to the largest of f32 and f64, infinities and NaN. A
 // formula that is right near 0 may overflow, cancel or multiply infinity by 0 far away from it.
+// BINADE_LONG in the environment asks for a million values of f32 and f64.
 #include <binade/kernels/pointwise/pointwise.h>
 #include <gtest/gtest.h>
 #include <tests/kernels/pointwise/unary_cases.h>
@@ -9,6 +10,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <numbers>
 #include <vector>
@@ -39,7 +41,8 @@ std::vector<double> range_of(DType dtype) {
     }
     return x;
   }
-  const double factor = dtype == DType::f32 ? 1.01 : 1.05;
+  const bool is_long = std::getenv("BINADE_LONG") != nullptr;
+  const double factor = dtype == DType::f32 ? (is_long ? 1.0003 : 1.01) : (is_long ? 1.002 : 1.05);
   for (double a = dtype == DType::f32 ? 1e-30 : 1e-200; a < largest(dtype); a *= factor) {
     const double value = dtype == DType::f32 ? static_cast<double>(static_cast<float>(a)) : a;
     x.push_back(value);

@@ -1,0 +1,53 @@
+// Data sets: idx files, lines of text, checksum manifests.
+#include <binade/data/checksums.h>
+#include <binade/data/idx.h>
+#include <binade/data/text_lines.h>
+
+#include <cmath>
+
+#include "tests/fuzz/target_list_internal.h"
+
+namespace binade::fuzz {
+
+void parse_idx(Bytes bytes) {
+  constexpr int64_t kMost = 1 << 20;
+  const MemoryFile file(bytes);
+  const data::IdxArray array = data::read_idx(file.path(), kMost);
+  uint64_t count = 1;
+  for (const int64_t size : array.sizes) {
+    count *= static_cast<uint64_t>(size);
+  }
+  require(!array.sizes.empty() && count == array.elements.size(), "an array has all its elements");
+}
+
+void parse_csv(Bytes bytes) {
+  const data::Sample sample = data::csv_sample(text_of(bytes));
+  require(sample.label >= 0 && !sample.values.empty(), "a row has a class and values");
+}
+
+void parse_text_lines(Bytes bytes) {
+  const MemoryFile file(bytes);
+  const data::TextLines lines({file.path(), file.path()}, data::csv_sample,
+                              {.header_lines = static_cast<int>(bytes.size() % 3)});
+  const auto reader = lines.open(0);
+  std::string row;
+  int64_t rows = 0;
+  for (; reader->next(row); ++rows) {
+    require(!row.empty() && row.find('\n') == std::string::npos, "a row is one line");
+  }
+  require(rows == lines.size() && lines.count_rows() == rows, "every epoch has the same rows");
+  require(lines.describe(rows / 2).find(':') != std::string::npos || rows == 0,
+          "a row has a file and a line");
+}
+
+void parse_checksums(Bytes bytes) {
+  const auto manifest = data::ChecksumManifest::parse("/data", text_of(bytes));
+  require(manifest.to_text() == text_of(bytes), "a manifest is written as it was read");
+  for (const data::ChecksumEntry& entry : manifest.entries()) {
+    require(manifest.find_file("/data/" + entry.name) == nullptr ||
+                manifest.find_file("/data/" + entry.name)->sum == entry.sum,
+            "a file has its own entry");
+  }
+}
+
+}  // namespace binade::fuzz

@@ -1,0 +1,71 @@
+// Images: each decoder alone, and decode_image(), which chooses one by the content.
+#include <binade/data/decode_internal.h>
+
+#include "tests/fuzz/target_list_internal.h"
+
+namespace binade::fuzz {
+namespace {
+
+using data::DecodeOptions;
+using data::Image;
+using data::internal::DecodeRequest;
+
+// Options that differ with the input, so that every path is reached: channels 0, 1, 3 or 4, and a
+// JPEG at a smaller scale.
+DecodeOptions options_for(Bytes bytes) {
+  constexpr int kChannels[] = {0, 1, 3, 4};
+  DecodeOptions options;
+  options.channels = kChannels[bytes.size() % 4];
+  options.target_side = bytes.size() % 8 >= 4 ? 4 : 0;
+  options.limits.max_pixels = 1 << 18;
+  options.limits.max_seconds = 4;
+  return options;
+}
+
+void check_image(const Image& image, const DecodeOptions& options) {
+  require(image.height >= 1 && image.width >= 1, "an image has a pixel");
+  require(image.channels == (options.channels ? options.channels : image.channels) &&
+              (image.channels == 1 || image.channels == 3 || image.channels == 4),
+          "an image has the channels that were asked for");
+  require(
+      image.pixels.size() == size_t(image.height) * size_t(image.width) * size_t(image.channels),
+      "an image has all its pixels");
+}
+
+// decode_image() calls a decoder only for files that begin as its format does.
+template <class Decode>
+void parse_with(Bytes bytes, bool begins, Decode decode) {
+  check(begins, "fuzz: not a file of this format");
+  const DecodeOptions options = options_for(bytes);
+  check_image(decode(DecodeRequest{bytes, "fuzz", options}), options);
+}
+
+}  // namespace
+
+void parse_image(Bytes bytes) {
+  const DecodeOptions options = options_for(bytes);
+  check_image(data::decode_image(bytes, "fuzz", options), options);
+}
+
+void parse_jpeg(Bytes bytes) {
+  parse_with(bytes, text_of(bytes).starts_with("\xff\xd8"), data::internal::decode_jpeg);
+}
+
+void parse_png(Bytes bytes) {
+  parse_with(bytes, text_of(bytes).starts_with("\x89PNG"), data::internal::decode_png);
+}
+
+void parse_bmp(Bytes bytes) {
+  parse_with(bytes, text_of(bytes).starts_with("BM"), data::internal::decode_bmp);
+}
+
+void parse_pnm(Bytes bytes) {
+  const bool begins = bytes.size() >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6';
+  parse_with(bytes, begins, data::internal::decode_pnm);
+}
+
+void parse_tga(Bytes bytes) {
+  parse_with(bytes, data::internal::looks_like_tga(bytes), data::internal::decode_tga);
+}
+
+}  // namespace binade::fuzz

@@ -1,0 +1,515 @@
+#!/usr/bin/env python3
+"""Writes the seeds of tests/fuzz/corpus: small inputs good-* and bad-* of every target.
+
+Only Python's standard library. Run it after a change and commit what it writes. Inputs that fuzzing found
+are kept under other names, beside these.
+"""
+import gzip
+import json
+import os
+import struct
+import zlib
+
+CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def write(target, name, data):
+    data = data.encode() if isinstance(data, str) else data
+    folder = os.path.join(CORPUS, target)
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, name), "wb") as file:
+        file.write(data)
+
+
+# --- PNG ---
+
+def chunk(kind, data):
+    body = kind + data
+    return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
+
+
+def png(width, height, depth, colour, interlace=0, extra=b"", raw=None, trailer=b""):
+    samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
+    passes = [(0, 0, 1, 1)] if not interlace else [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4),
+                                                    (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+    lines = b""
+    number = 0
+    for x0, y0, dx, dy in passes:
+        columns, rows = -(-(width - x0) // dx), -(-(height - y0) // dy)
+        for row in range(rows if columns > 0 else 0):
+            length = (columns * samples * depth + 7) // 8
+            body = bytes((row * 7 + i * 13) & (255 if colour != 3 else 0x11) for i in range(length))
+            lines += bytes([number % 5]) + body
+            number += 1
+    data = zlib.compress(lines if raw is None else raw, 9)
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, interlace)
+    half = len(data) // 2
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + extra + chunk(b"IDAT", data[:half]) +
+            chunk(b"IDAT", data[half:]) + chunk(b"IEND", b"") + trailer)
+
+
+def png_seeds():
+    palette = chunk(b"PLTE", bytes(range(48))) + chunk(b"tRNS", b"\x00\x80")
+    files = {
+        "grey1": png(9, 3, 1, 0), "grey2": png(5, 3, 2, 0), "grey4": png(5, 3, 4, 0), "grey8": png(4, 4, 8, 0),
+        "grey16": png(3, 3, 16, 0), "rgb8": png(5, 6, 8, 2), "rgb16": png(3, 2, 16, 2),
+        "palette4": png(5, 4, 4, 3, extra=palette), "palette1": png(9, 2, 1, 3, extra=palette),
+        "greyalpha": png(4, 3, 8, 4), "greyalpha16": png(4, 3, 16, 4), "rgba": png(4, 5, 8, 6),
+        "rgba16": png(3, 3, 16, 6), "passes": png(9, 9, 8, 2, 1), "passes1": png(11, 5, 1, 0, 1),
+        "exif": png(3, 2, 8, 0, extra=chunk(b"eXIf", exif(6))),
+        "key": png(3, 2, 8, 2, extra=chunk(b"tRNS", bytes(6))), "key-grey": png(3, 2, 8, 0, extra=chunk(b"tRNS", bytes(2))),
+        "text": png(2, 2, 8, 0, extra=chunk(b"tEXt", b"a\0b")),
+    }
+    good = files["rgb8"]
+    bad = {
+        "cut": good[:-5], "after": good + b"x", "crc": good[:30] + b"\xff" + good[31:], "signature": b"\x89PNG\r\n\x1a\r" + good[8:],
+        "large": png(100000, 1, 8, 0), "zero": png(0, 1, 8, 0, raw=b"\0"), "short": png(4, 4, 8, 2, raw=bytes(13)),
+        "long": png(2, 2, 8, 0, raw=bytes(99)), "filter": png(2, 2, 8, 0, raw=b"\x09\0\0" * 2),
+        "depth": png(2, 2, 3, 0, raw=bytes(9)), "no-palette": png(4, 2, 4, 3), "no-data": b"\x89PNG\r\n\x1a\n" +
+        chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 2, 8, 0, 0, 0, 0)) + chunk(b"IEND", b""),
+        "interlace": png(2, 2, 8, 0).replace(b"\x08\x00\x00\x00\x00", b"\x08\x00\x00\x00\x02"),
+        "method": b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 2, 8, 0, 1, 0, 0)) + chunk(b"IEND", b""),
+        "two-headers": b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 2, 8, 0, 0, 0, 0)) * 2 +
+        chunk(b"IDAT", zlib.compress(bytes(6))) + chunk(b"IEND", b""),
+        "first-chunk": b"\x89PNG\r\n\x1a\n" + chunk(b"CgBI", bytes(4)) + chunk(b"IEND", b""),
+        "zlib": b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 2, 2, 8, 0, 0, 0, 0)) +
+        chunk(b"IDAT", b"no zlib") + chunk(b"IEND", b""),
+    }
+    for name, data in files.items():
+        write("png", f"good-{name}.png", data)
+    for name, data in bad.items():
+        write("png", f"bad-{name}.png", data)
+    return files
+
+
+def exif(orientation, little=True):
+    order = "<" if little else ">"
+    return ((b"II*\0" if little else b"MM\0*") + struct.pack(order + "IHHHIHHI", 8, 1, 0x112, 3, 1, orientation, 0, 0))
+
+
+# --- BMP, PNM, TGA ---
+
+def bmp(width, height, bits, header=40, compression=0, palette=b"", masks=b"", rows=None):
+    row = (width * bits + 31) // 32 * 4
+    pixels = bytes((i * 5) & 255 for i in range(row * abs(height))) if rows is None else rows
+    if header == 12:
+        info = struct.pack("<IHHHH", 12, width, height, 1, bits)
+    else:
+        info = struct.pack("<IiiHHIIiiII", 40, width, height, 1, bits, compression, len(pixels), 0, 0,
+                           len(palette) // 4, 0)
+        info = struct.pack("<I", header) + info[4:] + (masks + bytes(124))[:header - 40]
+    after = b"" if header > 40 else masks
+    at = 14 + len(info) + len(after) + len(palette)
+    return b"BM" + struct.pack("<IHHI", at + len(pixels), 0, 0, at) + info + after + palette + pixels
+
+
+def bmp_seeds():
+    palette = bytes(range(64))
+    masks = struct.pack("<III", 0xF800, 0x7E0, 0x1F)
+    good = {
+        "24": bmp(3, 2, 24), "32": bmp(3, 2, 32), "top-down": bmp(3, -2, 24), "16": bmp(3, 2, 16),
+        "565": bmp(3, 2, 16, compression=3, masks=masks), "old": bmp(3, 2, 24, header=12),
+        "8": bmp(5, 2, 8, palette=bytes(256)), "4": bmp(5, 2, 4, palette=palette), "1": bmp(9, 2, 1, palette=palette[:8]),
+        "v5": bmp(3, 2, 32, header=124, compression=3, masks=struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000)),
+        "v3": bmp(3, 2, 32, header=56, compression=3, masks=struct.pack("<IIII", 0x3F0, 0xF, 0xC00, 0)),
+        "old8": bmp(3, 2, 8, header=12, palette=bytes(range(180))), "2": bmp(6, 2, 2, palette=palette[:16]),
+    }
+    bad = {
+        "cut": good["24"][:-1], "header": bmp(3, 2, 24, header=40).replace(b"\x28\0\0\0", b"\x29\0\0\0", 1),
+        "bits": bmp(3, 2, 7), "rle": bmp(3, 2, 8, compression=1, palette=palette), "zero": bmp(0, 2, 24),
+        "wide": bmp(70000, 1, 1, rows=b""), "negative": bmp(-3, 2, 24, rows=bytes(24)), "short": b"BM" + bytes(9),
+        "lowest": bmp(1, -2 ** 31, 24, rows=b""), "inside": good["24"][:10] + struct.pack("<I", 20) + good["24"][14:],
+        "cut-header": good["24"][:40], "colour": bmp(5, 2, 8, palette=palette),
+    }
+    for name, data in good.items():
+        write("bmp", f"good-{name}.bmp", data)
+    for name, data in bad.items():
+        write("bmp", f"bad-{name}.bmp", data)
+
+
+def pnm_seeds():
+    good = {"p6": b"P6\n2 2\n255\n" + bytes(range(12)), "p5": b"P5 3 1 255 abc",
+            "comment": b"P5 # x\n2 # y\n1\n255\nab", "16-bit": b"P5 2 1 4095 aabb", "above": b"P5 1 1 7 a", "wide": b"P6\n3 1\n255\n" + bytes(range(9))}
+    bad = {"cut": b"P6\n2 2\n255\n" + bytes(11), "max": b"P5 1 1 65536 aaaa", "text": b"P3 1 1 255 1 1 1", "zero": b"P5 0 1 255 ",
+           "letters": b"P5 a 1 255 ", "large": b"P5 99999999999999999999 1 255 a", "no-space": b"P5 1 1 255", "p1": b"P1 1 1 1",
+           "no-max": b"P5 1 1 0 a", "comment-end": b"P5 #"}
+    for name, data in good.items():
+        write("pnm", f"good-{name}.pnm", data)
+    for name, data in bad.items():
+        write("pnm", f"bad-{name}.pnm", data)
+
+
+def tga(kind, width, height, bits, data, map_bits=0, colours=b"", descriptor=0x20, map_first=0):
+    length = len(colours) // ((map_bits + 7) // 8) if map_bits else 0
+    return struct.pack("<BBBHHBHHHHBB", 0, 1 if map_bits else 0, kind, map_first, length, map_bits, 0, 0, width, height,
+                       bits, descriptor) + colours + data
+
+
+def tga_seeds():
+    runs = bytes([0x81, 1, 2, 3, 0x01, 4, 5, 6, 7, 8, 9])
+    good = {
+        "rgb": tga(2, 2, 2, 24, bytes(range(12))), "rgba": tga(2, 2, 1, 32, bytes(range(8))), "16": tga(2, 2, 1, 16, bytes(4)),
+        "grey": tga(3, 3, 2, 8, bytes(range(6))), "mapped": tga(1, 3, 1, 8, b"\0\1\2", 24, bytes(range(9))),
+        "runs": tga(10, 2, 2, 24, runs), "grey-runs": tga(11, 3, 1, 8, b"\x82\x07"), "bottom": tga(2, 2, 2, 24, bytes(12), descriptor=0),
+        "right": tga(2, 2, 2, 24, bytes(12), descriptor=0x30), "mapped-runs": tga(9, 3, 1, 8, b"\x82\x01", 32, bytes(range(8))),
+        "mapped15": tga(1, 2, 1, 8, b"\0\1", 15, bytes(4)), "15": tga(2, 2, 1, 15, bytes(4)),
+        "grey16": tga(3, 2, 1, 16, bytes(4)), "mapped16": tga(1, 2, 1, 16, b"\0\0\1\0", 24, bytes(6)),
+        "first": tga(1, 2, 1, 8, b"\1\2", 24, bytes(6), map_first=1),
+    }
+    bad = {"cut": good["rgb"][:-1], "runs": good["runs"][:-1], "index": tga(1, 3, 1, 8, b"\0\1\x09", 24, bytes(range(9))),
+           "zero": tga(2, 0, 2, 24, b""), "bits": tga(2, 2, 2, 8, bytes(12)), "wide": tga(2, 65535, 1, 24, b""),
+           "map": tga(1, 3, 1, 8, b"\0\1\2", 7, bytes(range(9))), "cut-map": tga(1, 3, 1, 8, b"", 24, bytes(9))[:20],
+           "no-map": tga(1, 3, 1, 8, b"\0\1\2")}
+    for name, data in good.items():
+        write("tga", f"good-{name}.tga", data)
+    for name, data in bad.items():
+        write("tga", f"bad-{name}.tga", data)
+
+
+def image_seeds(pngs):
+    write("image", "good-exif.png", pngs["exif"])
+    write("image", "good-pnm", b"P5 3 1 255 abc")
+    write("image", "good-tga", tga(2, 2, 2, 24, bytes(range(12))))
+    write("image", "good-bmp", bmp(3, 2, 24))
+    for name, data in {"empty": b"", "gif": b"GIF89a", "webp": b"RIFF\0\0\0\0WEBP", "tiff": b"II*\0", "tiff2": b"MM\0*", "gzip": b"\x1f\x8b",
+                       "psd": b"8BPS", "text": b"hello", "binary": bytes([1, 2, 3, 250])}.items():
+        write("image", f"bad-{name}", data)
+
+
+# --- JPEG ---
+
+class Bits:
+    """A bit stream of a JPEG scan. DC categories have codes of 4 bits; of AC there are 0 (end of block), 10 (a
+    coefficient of +-1) and 110 (16 zeros)."""
+
+    def __init__(self):
+        self.bits = ""
+
+    def dc(self, value):
+        size = abs(value).bit_length()
+        self.bits += format(size, "04b")
+        self.bits += format(value if value > 0 else value + (1 << size) - 1, f"0{size}b") if size else ""
+
+    def bytes(self):
+        text = self.bits + "1" * (-len(self.bits) % 8)
+        data = bytes(int(text[i:i + 8], 2) for i in range(0, len(text), 8))
+        return data.replace(b"\xff", b"\xff\0")
+
+
+def segment(marker, data):
+    return struct.pack(">BBH", 0xFF, marker, len(data) + 2) + data
+
+
+TABLES = (segment(0xDB, b"\0" + bytes(min(255, 8 + i) for i in range(64))) +
+          segment(0xC4, b"\0" + bytes([0, 0, 0, 12] + [0] * 12) + bytes(range(12))) +
+          segment(0xC4, b"\x10" + bytes([1, 1, 1] + [0] * 13) + b"\0\1\xf0"))
+
+
+def scan(bits, components, first, last, high, low):
+    head = bytes([len(components)]) + b"".join(bytes([c, 0]) for c in components) + bytes([first, last, high << 4 | low])
+    return segment(0xDA, head) + bits.bytes()
+
+
+def jpeg(width, height, sampling, progressive=False, extra=b"", precision=8, sof=None, restart=0):
+    numbers = range(1, len(sampling) + 1)
+    frame = struct.pack(">BHHB", precision, height, width, len(sampling)) + b"".join(
+        bytes([n, h << 4 | v, 0]) for n, (h, v) in zip(numbers, sampling))
+    out = b"\xff\xd8" + extra + TABLES + (segment(0xDD, struct.pack(">H", restart)) if restart else b"")
+    out += segment(sof or (0xC2 if progressive else 0xC0), frame)
+    wide, tall = max(h for h, _ in sampling), max(v for _, v in sampling)
+    units = -(-width // (8 * wide)) * -(-height // (8 * tall))
+    whole = sampling if len(sampling) > 1 else [(1, 1)]
+    units = -(-width // 8) * -(-height // 8) if len(sampling) == 1 else units
+    bits, last = Bits(), [0] * len(sampling)
+    for unit in range(units):
+        for c, (h, v) in enumerate(whole):
+            for block in range(h * v):
+                value = (unit * 37 + block * 11 + c * 5) % 120 - 60
+                bits.dc(value - last[c])
+                last[c] = value
+                if not progressive:
+                    bits.bits += "100" if block % 2 else "0"
+                    bits.bits += "0" if block % 2 else ""
+    if not progressive:
+        return out + scan(bits, numbers, 0, 63, 0, 0) + b"\xff\xd9"
+    out += scan(bits, numbers, 0, 0, 0, 1)
+    for c, (h, v) in enumerate(sampling):
+        rows, columns = -(-height * v // (8 * tall)), -(-width * h // (8 * wide))
+        ac = Bits()
+        ac.bits = "0" * (rows * columns)
+        out += scan(ac, [c + 1], 1, 63, 0, 0)
+    refine = Bits()
+    refine.bits = ("01" * (units * sum(h * v for h, v in whole)))[:units * sum(h * v for h, v in whole)]
+    return out + scan(refine, numbers, 0, 0, 1, 0) + b"\xff\xd9"
+
+
+def jpeg_seeds():
+    full, half = [(1, 1)] * 3, [(2, 2), (1, 1), (1, 1)]
+    jfif = segment(0xE0, b"JFIF\0\1\1\0\0\1\0\1\0\0")
+    adobe = segment(0xEE, b"Adobe\0\x64\0\0\0\0\2")
+    good = {"grey": jpeg(9, 10, [(1, 1)]), "444": jpeg(9, 10, full), "420": jpeg(20, 17, half, extra=jfif), "progressive": jpeg(20, 17, half, True),
+            "progressive-grey": jpeg(9, 10, [(1, 1)], True), "cmyk": jpeg(8, 8, [(1, 1)] * 4, extra=adobe), "422": jpeg(20, 9, [(2, 1), (1, 1), (1, 1)]),
+            "exif": jpeg(9, 10, [(1, 1)], extra=segment(0xE1, b"Exif\0\0" + exif(8))), "exif-big": jpeg(9, 10, [(1, 1)], extra=segment(0xE1, b"Exif\0\0" + exif(3, False))),
+            "comment": jpeg(8, 8, full, extra=segment(0xFE, b"hello"))}
+    grey = good["grey"]
+    bad = {"cut": grey[:-2], "cut-scan": grey[:-6], "12-bit": jpeg(8, 8, [(1, 1)], precision=12), "lossless": jpeg(8, 8, [(1, 1)], sof=0xC3),
+           "wide": jpeg(65000, 8, [(1, 1)])[:300], "zero": jpeg(0, 8, [(1, 1)]), "tables-only": b"\xff\xd8" + TABLES + b"\xff\xd9", "two": jpeg(8, 8, [(1, 1)] * 2),
+           "only-soi": b"\xff\xd8", "no-tables": grey.replace(TABLES, b""), "restart": jpeg(40, 8, [(1, 1)], restart=1),
+           "scans": b"".join([jpeg(8, 8, [(1, 1)], True)[:-2]] + [scan(Bits(), [1], 0, 0, 1, 0)] * 200) + b"\xff\xd9"}
+    for name, data in good.items():
+        write("jpeg", f"good-{name}.jpg", data)
+    for name, data in bad.items():
+        write("jpeg", f"bad-{name}.jpg", data)
+    write("image", "good-exif.jpg", good["exif"])
+    write("image", "good-exif-big.jpg", good["exif-big"])
+
+
+# --- data sets ---
+
+def data_seeds():
+    images = struct.pack(">HBBIII", 0, 8, 3, 2, 2, 3) + bytes(range(12))
+    labels = struct.pack(">HBBI", 0, 8, 1, 4) + bytes(4)
+    for name, data in {"images": images, "labels": labels, "gzip": gzip.compress(images, mtime=0), "empty": struct.pack(">HBBI", 0, 8, 1, 0),
+                       "rank4": struct.pack(">HBBIIII", 0, 8, 4, 1, 2, 2, 3) + bytes(12)}.items():
+        write("idx", f"good-{name}", data)
+    for name, data in {"cut": images[:-1], "after": images + b"x", "rank": struct.pack(">HBB", 0, 8, 5), "type": struct.pack(">HBB", 0, 9, 1),
+                       "zeros": b"\1" + images[1:], "huge": struct.pack(">HBBIII", 0, 8, 3, 2 ** 32 - 1, 2 ** 32 - 1, 2 ** 32 - 1),
+                       "gzip-cut": gzip.compress(images, mtime=0)[:-9], "gzip-crc": gzip.compress(images, mtime=0)[:-8] + bytes(8),
+                       "gzip-less": gzip.compress(images[:-1], mtime=0), "gzip-bad": gzip.compress(images, mtime=0)[:10] + b"\xff" * 20, "short": b"\0\0", "header": b"\0\0\x08\x03\0\0",
+                       "large": struct.pack(">HBBI", 0, 8, 1, 2 ** 21), "lies": struct.pack(">HBBI", 0, 8, 1, 2 ** 20)}.items():
+        write("idx", f"bad-{name}", data)
+
+    for name, data in {"row": "3,1,2.5,-7e3", "one": "0,1", "inf": "1,inf,nan", "tiny": "1,1e-40"}.items():
+        write("csv", f"good-{name}", data)
+    for name, data in {"empty": "", "no-values": "3", "letters": "3,a", "negative": "-1,2", "fraction": "1.5,2", "trailing": "1,2,",
+                       "huge": "1,1e999", "class": "99999999999999999999,1", "space": "1, 2", "zero": "1,2\0"}.items():
+        write("csv", f"bad-{name}", data)
+    for name, data in {"rows": "class,x\n1,2\n\n2,3\r\n3,4", "empty": "", "ends": "\n\n\r\n", "nul": "a\0b\nc"}.items():
+        write("text_lines", f"good-{name}", data)
+
+    def manifest(entries, header="binade-checksums 1 crc32c", end=None):
+        text = header + "\n" + "".join(f"{c:08x} {s} {n}\n" for c, s, n in entries)
+        return text + (f"end {len(entries)} {crc32c(text.encode()):08x}\n" if end is None else end)
+
+    for name, data in {"two": manifest([(1, 2, "a/b.png"), (0xABCDEF01, 2 ** 40, "c")]), "none": manifest([]),
+                       "escaped": manifest([(0, 0, "a\\x5cb"), (0, 0, "b\\x0ac")])}.items():
+        write("checksums", f"good-{name}", data)
+    for name, data in {"crc": manifest([(1, 2, "a")], end="end 1 00000000\n"), "cut": manifest([(1, 2, "a")])[:-1], "header": manifest([], "x"),
+                       "sorted": manifest([(1, 2, "b"), (1, 2, "a")]), "twice": manifest([(1, 2, "a"), (1, 2, "a")]),
+                       "absolute": manifest([(1, 2, "/a")]), "escape": manifest([(1, 2, "a\\x61")]), "half": manifest([(1, 2, "a\\x6")]),
+                       "end": manifest([], end=""), "after": manifest([]) + "x", "size": manifest([(1, -2, "a")]), "no-name": manifest([(1, 2, "")]),
+                       "empty": "", "long": manifest([(1, 2, "a")]).replace(" 2 ", " 99999999999999999999 ")}.items():
+        write("checksums", f"bad-{name}", data)
+
+
+# --- JSON and safetensors ---
+
+def safetensors(header, data=b""):
+    header = header.encode() if isinstance(header, str) else header
+    return struct.pack("<Q", len(header)) + header + data
+
+
+def tensor(name, kind="F32", shape="[1]", offsets="[0,4]"):
+    return f'"{name}":{{"dtype":"{kind}","shape":{shape},"data_offsets":{offsets}}}'
+
+
+def json_seeds():
+    good = {"object": '{"a":[1,2,{"b":null}],"c":"\\u00e9\\n","d":true,"e":false}', "number": "9007199254740992", "pair": '"\\ud83d\\ude00"',
+            "space": " \t\r\n[ ] ", "empty": "{}", "escapes": '"\\"\\\\\\/\\b\\f\\n\\r\\t"', "utf8": '"é漢😀"',
+            "skip": '[[1],{"a":[2]},"b"] '}
+    bad = {"cut": '{"a":', "depth": "[[[[[0]]]]]", "twice": '{"a":1,"\\u0061":2}', "minus": "-1", "float": "1.0", "zero": "01",
+           "large": "9007199254740993", "larger": "99999999999999999999", "surrogate": '"\\ud800"', "low": '"\\udc00"', "utf8": b'"\xff"',
+           "control": '"\x01"', "escape": '"\\x"', "hex": '"\\u00g0"', "after": "{} {}", "comma": "[1,]", "comma2": '{"a":1,}', "colon": '{"a" 1}',
+           "word": "nul", "key": "{1:2}", "close": "[}", "nothing": "", "exponent": "1e3", "half": '"\\ud83d\\u0041"', "open": '"abc', "cut-hex": '"\\u00'}
+    for name, data in good.items():
+        write("json", f"good-{name}", data)
+    for name, data in bad.items():
+        write("json", f"bad-{name}", data)
+
+
+def safetensors_seeds():
+    two = "{" + tensor("a") + "," + tensor("b", "U8", "[2,2]", "[4,8]") + "}"
+    good = {"two": (two, 8), "none": ("{}", 0), "metadata": ('{"__metadata__":{"format":"pt"},' + tensor("w\\u00e9", "BF16", "[2]") + "}", 4),
+            "scalar": ("{" + tensor("s", "F64", "[]", "[0,8]") + "}", 8), "empty": ("{" + tensor("e", "I64", "[0,5]", "[0,0]") + "}", 0),
+            "f8": ("{" + tensor("q", "F8_E4M3", "[4]") + "}", 4), "f6": ("{" + tensor("q", "F6_E2M3", "[4]", "[0,3]") + "}", 3),
+            "unknown": ('{"a":{"dtype":"U8","shape":[1],"extra":{"x":[1]},"data_offsets":[0,1]}}', 1),
+            "padded": ("{" + tensor("a") + "}      ", 4), "bool": ("{" + tensor("b", "BOOL", "[2]", "[0,2]") + "}", 2)}
+    bad = {"hole": ("{" + tensor("a", "U8", "[1]", "[1,2]") + "}", 2), "overlap": ("{" + tensor("a") + "," + tensor("b") + "}", 4),
+           "overflow": ("{" + tensor("a", "U8", "[4294967296,4294967296]", "[0,0]") + "}", 0), "rank": ("{" + tensor("a", "U8", "[1,1,1,1,1,1,1,1,1]", "[0,1]") + "}", 1),
+           "type": ("{" + tensor("a", "X9") + "}", 4), "missing": ('{"a":{"dtype":"U8","shape":[1]}}', 1), "array": ("[]", 0),
+           "backwards": ("{" + tensor("a", "U8", "[1]", "[1,0]") + "}", 1), "span": ("{" + tensor("a", "F32", "[2]") + "}", 4),
+           "bits": ("{" + tensor("a", "F4", "[3]", "[0,2]") + "}", 2), "name": ("{" + tensor("") + "}", 4), "nul": ("{" + tensor("\\u0000") + "}", 4),
+           "metadata": ('{"__metadata__":{"a":1}}', 0), "metadata2": ('{"__metadata__":[]}', 0), "shape": ("{" + tensor("a", "U8", "2") + "}", 4),
+           "size": ("{" + tensor("a", "U8", '["2"]') + "}", 4), "three": ("{" + tensor("a", "U8", "[2]", "[0,1,2]") + "}", 2), "long": ("{" + tensor("n" * 1025) + "}", 4),
+           "trailing": ("{" + tensor("a") + "}", 5), "not-object": ('{"a":1}', 0), "dtype": ('{"a":{"dtype":8}}', 0), "one": ("{" + tensor("a", "U8", "[2]", "[0]") + "}", 2)}
+    for name, (header, size) in good.items():
+        write("safetensors_header", f"good-{name}", struct.pack(">H", size) + header.encode())
+        write("safetensors", f"good-{name}", safetensors(header, bytes(i & 1 for i in range(size))))
+    for name, (header, size) in bad.items():
+        write("safetensors_header", f"bad-{name}", struct.pack(">H", size) + header.encode())
+    for name, data in {"trailing": safetensors(two, bytes(9)), "short": b"1234567", "zero": safetensors(""), "huge": struct.pack("<Q", 2 ** 63) + b"{}", "cut": safetensors(two, bytes(7)),
+                       "most": struct.pack("<Q", 2 ** 64 - 1) + b"{}", "bool": safetensors("{" + tensor("b", "BOOL", "[1]", "[0,1]") + "}", b"\2")}.items():
+        write("safetensors", f"bad-{name}", data)
+
+
+# --- the files of a run ---
+
+def dump(root, indent):
+    # As nlohmann::json writes it: sorted names, UTF-8 as it is.
+    return json.dumps(root, sort_keys=True, ensure_ascii=False, indent=indent, separators=(",", ": " if indent else ":"))
+
+
+def sealed(root):
+    text = dump(root, None)
+    return dump({**root, "checksum": f"{crc32c(text.encode()):08x}"}, 1) + "\n"
+
+
+def run_seeds():
+    record = {"bytes": 12, "crc32c": "0000abcd"}
+    root = {"format": "binade checkpoint 2", "step": 7, "features": [], "fields": {"epoch": "1", "é": "\n"}, "files": {"model.safetensors": record}}
+    old = {name: value for name, value in root.items() if name != "features"} | {"format": "binade checkpoint 1"}
+    write("manifest", "good-two", sealed(root))
+    write("manifest", "good-one", sealed(old))
+    write("sealed_manifest", "good-two", dump(root, None))
+    changes = {"step": {"step": -1}, "step2": {"step": 2 ** 53 + 1}, "step3": {"step": 1.5}, "newer": {"format": "binade checkpoint 3"}, "format": {"format": "x"},
+               "feature": {"features": ["x"]}, "parent": {"files": {"../x": record}}, "dots": {"files": {"..": record}}, "own": {"files": {"manifest.json": record}},
+               "crc": {"files": {"a": {"bytes": 1, "crc32c": "ABCD0000"}}}, "crc2": {"files": {"a": {"bytes": 1, "crc32c": 5}}}, "bytes": {"files": {"a": {"bytes": -1, "crc32c": "00000000"}}},
+               "files": {"files": []}, "fields": {"fields": {"a": 1}}, "format2": {"format": 2}, "nul": {"files": {"a\0b": record}}, "features": {"features": 5},
+               "record": {"files": {"a": 1}}, "empty": {"files": {"": record}}}
+    for name, change in changes.items():
+        write("sealed_manifest", f"bad-{name}", dump(root | change, None))
+    for name, data in {"checksum": sealed(root).replace('"step": 7', '"step": 8'), "cut": sealed(root)[:-2], "space": sealed(root) + " ", "nothing": "", "deep": "[" * 100,
+                       "list": "[]", "utf8": b'{"format":"\xff"}', "missing": sealed({"format": "binade checkpoint 2"})}.items():
+        write("manifest", f"bad-{name}", data)
+
+    names = sealed({"files": ["manifest.json", "model.safetensors"], "format": "binade checkpoint files 1"})
+    write("file_list", "good-two", names)
+    write("file_list", "good-cut", names[:40])
+    write("file_list", "good-nothing", "")
+    for name, data in {"text": "x", "changed": names.replace("model", "nodel"), "numbers": '{\n "checksum": "00000000",\n "files": [1]}',
+                       "no-files": '{\n "checksum": "00000000"}'}.items():
+        write("file_list", f"bad-{name}", data)
+
+    lock = {"format": "binade run lock 1", "host": "h", "boot": "b", "pid_namespace": "pid:[1]", "pid": 5, "start": 9, "token": "0123456789abcdef", "earlier": []}
+    write("run_lock", "good-lock", json.dumps(lock))
+    write("run_lock", "good-earlier", json.dumps(lock | {"earlier": ["fedcba9876543210"]}))
+    for name, change in {"pid": {"pid": 0}, "pid2": {"pid": -1}, "token": {"token": "x"}, "format": {"format": "x"}, "earlier": {"earlier": 5}, "host": {"host": None}}.items():
+        write("run_lock", f"bad-{name}", json.dumps(lock | change))
+    write("run_lock", "bad-text", "x")
+
+    line = {"epoch": 0, "train_loss": 1.5, "samples_per_second": 3.0}
+    write("metrics", "good-lines", "".join(json.dumps(line | {"epoch": e}) + "\n" for e in range(5)))
+    for name, data in {"cut": '{"epoch": 0}\n{"epo', "other": '[]\n5\n{"epoch": "x"}\n{"epoch": 1.5}\n\n', "nothing": "", "again": '{"epoch":0,"test_accuracy":1,"samples_per_second":2}\n',
+                       "deep": "[" * 2000 + "\n"}.items():
+        write("metrics", f"good-{name}", data)
+
+    record = {"step": 1, "kind": "weight_gradient", "layer": "fc", "tensor": "fc.weight", "elements": 4, "zeros": 0, "nans": 0, "infinities": 0, "largest": 1.0,
+              "least_exponent": -3, "exponents": [1, 2, 1], "f16_flushed": 0.25, "static_scales": [{"scale": 2, "flushed": 1, "subnormal": 0, "overflow": 0}]}
+    write("lens", "good-one", json.dumps(record) + "\n")
+    write("lens", "good-two", "".join(json.dumps(record | {"step": s, "tensor": t, "kind": "update", "changed": 0.5}) + "\n" for s in range(3) for t in "ab") + '{"cut')
+    for name, change in {"exponents": {"least_exponent": 120, "exponents": [1] * 20}, "least": {"least_exponent": -999}, "step": {"step": "x"}, "counts": {"exponents": {"a": 1}},
+                         "scales": {"static_scales": 5}, "layer": {"layer": 5}}.items():
+        write("lens", f"bad-{name}", json.dumps(record | change) + "\n")
+    write("lens", "bad-scales-differ", json.dumps(record) + "\n" + json.dumps(record | {"static_scales": [{"scale": 3, "flushed": 1, "subnormal": 0, "overflow": 0}]}) + "\n")
+    write("lens", "bad-nothing", "")
+    write("lens", "bad-text", "x\n")
+
+
+# --- ranks and settings ---
+
+def network_seeds():
+    def frame(kind, data=b"", magic=0x31444E42, size=None):
+        return struct.pack("<III", magic, kind, len(data) if size is None else size) + data
+
+    hello = struct.pack("<iiii64s64s", 1, 4, 99, 5000, b"host", b"secret")
+    state = struct.pack("<QBBBBiqqqdi20s", 3, 0, 1, 0, 0, 0, 10, 0, 7, 0.5, 1, b"world")
+    state += bytes(-len(state) % 8)
+    roster = b"h - 5000 1\ng 10.0.0.2 5001 2\nh - 5002 3\n"
+    streams = {"hello": frame(0, hello), "roster": frame(1, roster), "refused": frame(2, b"no"), "query": frame(3), "state": frame(4, state), "failure": frame(5, b"cause"),
+               "verdict": frame(6, b"why"), "goodbye": frame(7), "many": frame(3) * 9 + frame(4, state) + frame(7), "magic": frame(3, magic=5), "type": frame(8), "size": frame(3, size=2 ** 32 - 1),
+               "cut": frame(0, hello)[:-1], "hello-size": frame(0, b"x"), "state-size": frame(4, b"x"), "roster-none": frame(1), "nothing": b"",
+               "state-collective": frame(4, state[:8] + b"\xff" + state[9:]), "state-dtype": frame(4, state[:9] + b"\xff" + state[10:])}
+    for name, data in streams.items():
+        bad = name in ("magic", "type", "size", "hello-size", "state-size", "roster-none", "state-collective", "state-dtype")
+        write("control_frames", ("bad-" if bad else "good-") + name, data)
+
+    write("roster", "good-three", b"\2" + roster)
+    write("roster", "good-one", b"\0h 127.0.0.1 1 0\n")
+    for name, data in {"none": b"\0", "few": b"\3" + roster, "many": b"\1" + roster, "port": b"\0h - 65536 1\n", "pid": b"\0h - 1 -1\n", "cut": b"\0h - 1 1",
+                       "field": b"\0h - 1\n", "letters": b"\0h - x 1\n", "spaces": b"\0h  1 1\n"}.items():
+        write("roster", f"bad-{name}", data)
+
+
+def settings_seeds():
+    environments = {
+        "good-alone": "", "good-binade": "BINADE_RANK=1\nBINADE_WORLD_SIZE=4\nBINADE_ADDRESS=127.0.0.1\nBINADE_PORT=5000\nBINADE_SECRET=s",
+        "good-torchrun": "RANK=1\nWORLD_SIZE=4\nLOCAL_RANK=1\nLOCAL_WORLD_SIZE=2\nMASTER_ADDR=h\nMASTER_PORT=29500\nTORCHELASTIC_USE_AGENT_STORE=True",
+        "good-mpi": "OMPI_COMM_WORLD_SIZE=2\nOMPI_COMM_WORLD_RANK=1\nOMPI_COMM_WORLD_LOCAL_RANK=0\nOMPI_COMM_WORLD_LOCAL_SIZE=1",
+        "good-slurm": "SLURM_PROCID=1\nSLURM_NTASKS=4\nSLURM_LOCALID=0\nSLURM_STEP_TASKS_PER_NODE=2(x2)\nSLURM_NODEID=1\nSLURM_STEP_NODELIST=n[1-2]\nSLURM_JOB_ID=7\nSLURM_STEP_ID=0",
+        "bad-rank": "BINADE_RANK=4\nBINADE_WORLD_SIZE=4\nBINADE_ADDRESS=h\nBINADE_PORT=5000", "bad-number": "BINADE_RANK=x\nBINADE_WORLD_SIZE=4",
+        "bad-missing": "BINADE_RANK=1", "bad-port": "BINADE_RANK=0\nBINADE_WORLD_SIZE=1\nBINADE_ADDRESS=h\nBINADE_PORT=70000",
+        "bad-local": "RANK=1\nWORLD_SIZE=4\nLOCAL_RANK=3\nLOCAL_WORLD_SIZE=2\nMASTER_ADDR=h\nMASTER_PORT=1", "bad-size": "BINADE_RANK=0\nBINADE_WORLD_SIZE=0\nBINADE_ADDRESS=h\nBINADE_PORT=5",
+        "bad-zero": "RANK=1\nWORLD_SIZE=4\nLOCAL_WORLD_SIZE=0\nMASTER_ADDR=h\nMASTER_PORT=1",
+        "bad-node": "SLURM_PROCID=1\nSLURM_NTASKS=4\nSLURM_LOCALID=0\nSLURM_STEP_TASKS_PER_NODE=2\nSLURM_NODEID=1\nSLURM_STEP_NODELIST=n1\nSLURM_JOB_ID=7\nSLURM_STEP_ID=0",
+        "bad-lowest": "RANK=-2147483648\nWORLD_SIZE=4\nLOCAL_WORLD_SIZE=-1\nMASTER_ADDR=h\nMASTER_PORT=1",
+        "bad-last-port": "RANK=0\nWORLD_SIZE=1\nMASTER_ADDR=h\nMASTER_PORT=2147483647\nTORCHELASTIC_USE_AGENT_STORE=True",
+    }
+    for name, data in environments.items():
+        write("environment", name, data)
+
+    def names(tasks, hosts):  # two halves of one length
+        return tasks.ljust(len(hosts), "?") + hosts if len(tasks) == len(hosts) else None
+
+    for name, data in {"good-two": names("2(x0002),3", "n[01-3],gp"), "good-range": names("1", "h"), "good-groups": names("1,1,1,1,1", "n[1]-[2,3"[:9])}.items():
+        if data and not name.endswith("groups"):
+            write("slurm_names", name, data)
+    for name, data in {"tasks": "xh", "times": names("4(x", "abc"), "closed": names("4(x2", "abcd"), "bracket": names("1,1,1", "n[1-2"), "backwards": names("1,1,1,1", "n[3-01]"),
+                       "empty": "", "many": names("1(x99999999)", "n[0-1048576]"), "comma": names("1,1", "a,,")}.items():
+        write("slurm_names", f"bad-{name}", data)
+
+    rules = {"store": "apex", "overrides": [{"op": "softmax", "dtype": "fp32"}, {"class": "norm", "module": "encoder.*", "dtype": "bf16"}]}
+    write("precision_file", "good-rules", json.dumps(rules))
+    write("precision_file", "good-nothing", "{}")
+    for name, data in {"key": {"x": 1}, "store": {"store": "x"}, "store2": {"store": 1}, "op": {"overrides": [{"op": "x", "dtype": "fp32"}]}, "dtype": {"overrides": [{"dtype": "fp8"}]},
+                       "no-dtype": {"overrides": [{"op": "softmax"}]}, "class": {"overrides": [{"class": "x", "dtype": "fp32"}]}, "array": {"overrides": 5}, "entry": {"overrides": [5]},
+                       "rule": {"overrides": [{"x": "y", "dtype": "fp32"}]}, "list": [], "module": {"overrides": [{"module": 1, "dtype": "fp32"}]}}.items():
+        write("precision_file", f"bad-{name}", json.dumps(data))
+    write("precision_file", "bad-text", "x")
+    write("precision_file", "bad-deep", '{"overrides":' + "[" * 3000)
+
+    for name, data in {"good-names": "encoder.*.norm\nencoder.0.norm\nfp32\nfp16\nbf16\nautocast-fp16\nmixed-bf16\nhalf-fp16", "good-stars": "**.a.**\nb.a.c", "good-empty": "",
+                       "bad-name": "a\nb\nfp8", "bad-policy": "a\nb\nhalf-fp32", "bad-full": "a\nb\nfull-fp16"}.items():
+        write("precision_names", name, data)
+
+    for name, data in {"good-none": "", "good-all": "--model\nmlp\n--precision\nbf16\n--epochs\n3\n--lr\n0.1\n--optimizer\nsgd\n--momentum\n0.9\n--threads=2", "good-scale": "--loss-scale\n1024\n--at-floor\nclip",
+                       "good-store": "--store\npaper", "bad-flag": "--nope", "bad-model": "--model\nx", "bad-lr": "--lr\nnan", "bad-batch": "--batch\n0", "bad-momentum": "--momentum\n0.5",
+                       "bad-scale": "--loss-scale\nx", "bad-device": "--device\nx", "bad-policy": "--policy\nhalf\n--precision\nfp32", "bad-path": "--data\n", "bad-epochs": "--epochs\n99999999999999999999",
+                       "bad-resume": "--resume", "bad-word": "word", "bad-workers": "--workers\n-1"}.items():
+        write("flags", name, data)
+
+
+def main():
+    pngs = png_seeds()
+    bmp_seeds()
+    pnm_seeds()
+    tga_seeds()
+    jpeg_seeds()
+    image_seeds(pngs)
+    data_seeds()
+    json_seeds()
+    safetensors_seeds()
+    run_seeds()
+    network_seeds()
+    settings_seeds()
+
+
+main()
