@@ -68,7 +68,7 @@ TEST(WorldFaults, RandomPoints) {
     const char* kHow[] = {"kill", "stop", "exit", "throw"};
     const std::string how = kHow[random() % 4];
     expect_end(kRanks + "launch 3 ", random_fault(random, how),
-               how == "stop" ? kCollectiveTimeout + 7 : 5);
+               how == "stop" ? kCollectiveTimeout + 5 : 5);
   }
 }
 
@@ -81,7 +81,7 @@ TEST(WorldFaults, ARankThatReturnsEarlyEndsAll) {
 
 TEST(WorldFaults, ARankThatComputesForeverEndsAll) {
   std::mt19937 random(11);
-  expect_end(kRanks + "launch 3 ", random_fault(random, "loop"), kCollectiveTimeout + 7);
+  expect_end(kRanks + "launch 3 ", random_fault(random, "loop"), kCollectiveTimeout + 5);
 }
 
 TEST(WorldFaults, AMismatchEndsAll) {

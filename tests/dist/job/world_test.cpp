@@ -86,9 +86,10 @@ TEST(WorldErrors, StrangersDoNotDisturbTheRendezvous) {
   const std::string port = std::to_string(33000 + getpid() % 1000);
   const auto result = run_program(
       "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 BINADE_RENDEZVOUS_TIMEOUT=8 MASTER_PORT=" + port +
-      "; RANK=0 " + kRanks + "world & sleep 0.3; bash -c 'exec 3<>/dev/tcp/127.0.0.1/" + port +
-      "; echo GET / HTTP/1.1 >&3'; BINADE_SECRET=other RANK=1 " + kRanks + "world; RANK=1 " +
-      kRanks + "world; wait");
+      " BINADE_SECRET=the-secret-of-this-job; RANK=0 " + kRanks +
+      "world & sleep 0.3; bash -c 'exec 3<>/dev/tcp/127.0.0.1/" + port +
+      "; echo GET / HTTP/1.1 >&3'; BINADE_SECRET=the-secret-of-another RANK=1 " + kRanks +
+      "world; RANK=1 " + kRanks + "world; wait");
   expect_output(result, 0, "the secret is another one");
   expect_output(result, 0, "2 ranks over tcp");
 }
