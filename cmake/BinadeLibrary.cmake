@@ -82,9 +82,14 @@ function(binade_library name)
   # -O3 in every build type: kernels at -O0 are too slow for tests, and inlining keeps instructions
   # of one set out of functions that the whole program shares. Nothing reads errno or the
   # floating-point exception flags, and without them square roots and selections vectorise.
-  set(isa_flags_baseline -O3 -march=x86-64-v2)
-  set(isa_flags_avx2 -O3 -march=x86-64-v3 -mtune=generic)
-  set(isa_flags_avx512 -O3 -march=x86-64-v4 -mtune=generic -mprefer-vector-width=512)
+  # Sanitized builds have one set, and at -O3 the large kernels compile twenty times as long.
+  set(optimization -O3)
+  if(BINADE_SANITIZE)
+    set(optimization -O1)
+  endif()
+  set(isa_flags_baseline ${optimization} -march=x86-64-v2)
+  set(isa_flags_avx2 ${optimization} -march=x86-64-v3 -mtune=generic)
+  set(isa_flags_avx512 ${optimization} -march=x86-64-v4 -mtune=generic -mprefer-vector-width=512)
   set(isa_flags_avx512_bf16 ${isa_flags_avx512} -mavx512bf16)
   set(isa_flags_amx_bf16 ${isa_flags_avx512_bf16} -mamx-tile -mamx-bf16)
   foreach(isa baseline avx2 avx512)

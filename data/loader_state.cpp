@@ -47,7 +47,7 @@ double seconds_between(SampleWatch::Clock::time_point from, SampleWatch::Clock::
 class LoaderState::Entry {
  public:
   explicit Entry(LoaderState& state) : state_(state) {
-    check(state.workers_.empty() || state.forks_ == fork_count(),
+    check(state.has_its_workers(),
           "loader: it was used before fork(), and its workers are threads of the parent process; "
           "make a loader in the child, or use workers = 0");
     check(!state.entered_.exchange(true, std::memory_order_acquire),
@@ -115,8 +115,12 @@ void LoaderState::cancel_work() {
   }
 }
 
+bool LoaderState::has_its_workers() const {
+  const int64_t forks = forks_;
+  return forks == kNoWorkers || forks == fork_count();
+}
+
 void LoaderState::start_workers() {
-  forks_ = fork_count();
   while (static_cast<int>(workers_.size()) < options.workers) {
     Worker& worker = workers_.emplace_back();
     try {
@@ -125,6 +129,7 @@ void LoaderState::start_workers() {
       workers_.pop_back();
       fail("loader: cannot start worker ", workers_.size(), ": ", error.what());
     }
+    forks_ = fork_count();
     ++running_;
   }
 }
@@ -302,7 +307,7 @@ std::vector<BadFile> LoaderState::bad_files() const {
 }
 
 void LoaderState::close() {
-  if (!workers_.empty() && forks_ != fork_count()) {
+  if (!has_its_workers()) {
     for (Worker& worker : workers_) {
       worker.thread.detach();  // a thread of the parent; it may have held the lock at the fork
     }

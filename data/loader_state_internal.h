@@ -45,6 +45,7 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
   };
 
   class Entry;
+  bool has_its_workers() const;  // false in a forked child: they are threads of the parent
   void cancel_work();
   void start_workers();
   void work(Worker& worker);
@@ -74,7 +75,8 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
   LoaderStats stats_;
   Clock::time_point last_time_;
   std::atomic<bool> entered_{false};  // a thread is in next() or start_epoch()
-  uint32_t forks_ = 0;                // fork_count() when the workers were started
+  static constexpr int64_t kNoWorkers = -1;
+  std::atomic<int64_t> forks_{kNoWorkers};  // fork_count() when the workers were started
 };
 
 }  // namespace binade::data

@@ -13,6 +13,7 @@
 #include "tests/data/image_stream.h"
 #include "tests/data/test_files.h"
 #include "tests/support/child_process.h"
+#include "tests/support/sanitizers.h"
 
 namespace binade::data {
 namespace {
@@ -159,7 +160,7 @@ TEST(LoaderFaults, two_threads_at_once_are_an_error) {
 
 // A forked child has none of the parent's threads.
 TEST(LoaderFaults, a_forked_child_gets_an_error_or_its_own_loader) {
-  if (!testing::kChildMayStartThreads) {
+  if (testing::kThreadSanitizer) {
     GTEST_SKIP() << "skipped: ThreadSanitizer allows no threads after fork()";
   }
   const FakeDataset dataset(64);

@@ -6,20 +6,6 @@
 
 namespace binade::testing {
 
-// ThreadSanitizer ends a forked child that starts threads.
-#if defined(__SANITIZE_THREAD__)
-#define BINADE_TEST_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define BINADE_TEST_TSAN 1
-#endif
-#endif
-#ifdef BINADE_TEST_TSAN
-constexpr bool kChildMayStartThreads = false;
-#else
-constexpr bool kChildMayStartThreads = true;
-#endif
-
 // Runs `work` in a child process, which is killed after this many microseconds if that is more than
 // 0. Returns true if it ended on its own.
 template <class F>

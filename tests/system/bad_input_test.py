@@ -13,7 +13,7 @@ import time
 from classifier_runs import (PROGRAM, idx_bytes, make_folder, make_idx, metrics, newest_manifest, png_bytes,
                              run, temporary_directory, train)
 
-EXPORT_LOGITS = str(pathlib.Path(sys.argv[2]).resolve())
+EXPORT_LOGITS, TOOL = (str(pathlib.Path(argument).resolve()) for argument in sys.argv[2:4])
 JPEG_START = bytes.fromhex("ffd8ffe000104a46494600010100000100010000ffdb00430001020304050607")
 
 
@@ -258,7 +258,7 @@ def bad_test_image(checks):
 
 
 def tool(*arguments, **options):
-    return subprocess.run([str(pathlib.Path(PROGRAM).parent / "binade"), *map(str, arguments)],
+    return subprocess.run([TOOL, *map(str, arguments)],
                           capture_output=True, text=True, timeout=60, check=False, **options)
 
 

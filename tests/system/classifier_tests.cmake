@@ -20,7 +20,7 @@ target_link_libraries(export_logits PRIVATE binade::train binade_flags)
 binade_classifier_test(resume-kill)
 binade_classifier_test(determinism)
 binade_classifier_test(flags-matrix)
-binade_classifier_test(bad-input ARGS $<TARGET_FILE:export_logits>)
+binade_classifier_test(bad-input ARGS $<TARGET_FILE:export_logits> $<TARGET_FILE:binade_tool>)
 binade_classifier_test(safetensors-python ARGS $<TARGET_FILE:export_logits>)
 
 # Data set, settings and least accuracy are in the table of accuracy_test.py.

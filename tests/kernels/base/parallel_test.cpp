@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/child_process.h"
+#include "tests/support/sanitizers.h"
 
 namespace binade::kernels {
 namespace {
@@ -137,7 +138,7 @@ TEST(ParallelFor, CallersOnSeveralThreads) {
 
 // The threads of the pool are the parent's: the child starts its own.
 TEST(ParallelFor, AForkedChildHasThreads) {
-  if (!testing::kChildMayStartThreads) {
+  if (testing::kThreadSanitizer) {
     GTEST_SKIP() << "skipped: ThreadSanitizer allows no threads after fork()";
   }
   const Threads four(4);
