@@ -2,6 +2,7 @@
 #include <binade/dist/job/control_internal.h>
 #include <binade/dist/job/process_exit_internal.h>
 #include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -170,6 +171,7 @@ void ControlClient::State::watch_library_calls(ControlClient& client) {
 }
 
 void ControlClient::State::run(ControlClient& client) {
+  ::pthread_setname_np(::pthread_self(), kControlThread);
   RankProgress told;
   bool connected = true;
   // The interval of reports to rank 0, which can handle some thousand messages a second.

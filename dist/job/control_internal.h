@@ -16,6 +16,9 @@
 
 namespace binade::dist {
 
+// Name of the threads of the server and the clients.
+inline constexpr const char* kControlThread = "binade-control";
+
 struct ControlOptions {
   double rendezvous_seconds = 60;  // for all ranks to come
   // Limit of a library's collective, which no transport watches, and for the ranks to leave after

@@ -1,6 +1,7 @@
 #include <binade/dist/job/control_frames_internal.h>
 #include <binade/dist/job/control_internal.h>
 #include <poll.h>
+#include <pthread.h>
 
 #include <thread>
 #include <vector>
@@ -76,6 +77,7 @@ std::string ControlServer::wait() {
 int ControlServer::port() const { return state_->own_port; }
 
 void ControlServer::State::serve() {
+  ::pthread_setname_np(::pthread_self(), kControlThread);
   for (;;) {
     wait_for_messages();
     for (Caller& caller : listener.advance()) {

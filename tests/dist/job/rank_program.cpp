@@ -98,26 +98,42 @@ void nccl() {
   world.log(text(world.size(), " ranks over nccl"));
 }
 
-// A few steps of data parallel training; rank 0 prints a checksum of the parameters.
-void train() {
-  World world;
+// Some steps of data parallel training, with new groups on the way; returns a checksum of the
+// parameters.
+uint32_t trained(World& world, int steps) {
   manual_seed(3);
   nn::MLP model({.in = 6, .hidden = {32, 16}, .classes = 4});
   DistributedDataParallel ddp(world.communicator(), model.parameters(),
                               {.bucket_bytes = 1000, .check_every = 5});
   optim::AdamW adam(model.parameters(), {.lr = 0.01});
-  for (int step = 0; step < 30; ++step) {
+  for (int step = 0; step < steps; ++step) {
     world.communicator().set_step(step);
     manual_seed(static_cast<uint64_t>(1000 * step + world.rank()));
     const Tensor labels = full({8}, (step + world.rank()) % 4, DType::i64);
     nn::cross_entropy(model(randn({8, 6})), labels).backward();
     check(adam.step() == optim::StepOutcome::applied, "the step was skipped");
     adam.zero_grad();
+    if (step % 100 == 50) {
+      world.split(world.rank() % 2)->barrier();
+    }
   }
   ddp.compare_parameters();
   const Tensor& values = model.parameters().arena()->segments()[0].values;
-  world.log(text("trained to ",
-                 crc32c(std::span(values.view().data, static_cast<size_t>(values.numel()) * 4))));
+  return crc32c(std::span(values.view().data, static_cast<size_t>(values.numel()) * 4));
+}
+
+void train() {
+  World world;
+  world.log(text("trained to ", trained(world, 30)));
+}
+
+// The same for longer, with its time, for tests that disturb it.
+void work(int steps) {
+  World world;
+  const auto start = std::chrono::steady_clock::now();
+  const uint32_t checksum = trained(world, steps);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  world.log(text("trained to ", checksum, " in ", seconds.count(), " s"));
 }
 
 // Repeats an all-reduce; in step `when`, rank `victim` fails in the way that the mode says.
@@ -156,6 +172,8 @@ int run(const std::string& mode, int victim, int step) {
     mpi_ring();
   } else if (mode == "train") {
     train();
+  } else if (mode == "work") {
+    work(victim);
   } else if (mode == "nccl") {
     nccl();
   } else if (mode == "world") {
