@@ -289,7 +289,8 @@ class Job:
         while self.running:
             for pid in self.ranks():
                 rank = environment_of(pid).get("BINADE_RANK")
-                self.peaks[rank] = max(self.peaks.get(rank, 0), peak_kb(pid))
+                if rank is not None:  # it may have ended since
+                    self.peaks[rank] = max(self.peaks.get(rank, 0), peak_kb(pid))
             time.sleep(0.1)
 
     def targets(self):

@@ -3,7 +3,9 @@
 // messages have arrived. The work queued on a stream runs before its messages are sent.
 //
 // FAKE_NCCL_FAULT=KIND:RANK:K plants a fault at the K-th call of that rank's thread: "error" (the
-// call fails), "hang" (it never returns), "async" (it succeeds, and the communicator fails).
+// call fails), "hang" (it never returns), "async" (it succeeds, and the communicator fails),
+// "abort" (the same, and then neither ncclCommAbort nor ncclCommDestroy returns), "progress" (it is
+// in progress for ever).
 #include <binade/dist/transport/nccl_api_internal.h>
 #include <binade/kernels/base/half.h>
 #include <binade/kernels/host/cuda_runtime.h>
@@ -116,8 +118,9 @@ class Communicator {
   }
 
   int rank() const { return rank_; }
-  Result state() const { return static_cast<Result>(state_.load()); }
+  Result state() const { return stalled_ ? kInProgress : static_cast<Result>(state_.load()); }
   void fail() { state_ = kRemoteError; }
+  void stall() { stalled_ = true; }
 
   void add(Job job) {
     const std::lock_guard lock(mutex_);
@@ -248,7 +251,7 @@ class Communicator {
   const int rank_, size_;
   std::vector<int> in_, out_;
   std::atomic<int> state_{kInProgress};
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, stalled_{false};
   std::mutex mutex_;
   std::deque<Job> jobs_;
   std::thread thread_;
@@ -265,6 +268,14 @@ thread_local Group group;
 thread_local int rank_of_thread = -1, calls_of_thread = 0;
 thread_local Communicator* known = nullptr;
 
+std::atomic<bool> abort_hangs{false};
+
+[[noreturn]] void hang() {
+  for (;;) {
+    ::pause();
+  }
+}
+
 // Counts a call and returns its result.
 Result count_call() {
   static const std::string fault = [] {
@@ -277,14 +288,20 @@ Result count_call() {
       rank != rank_of_thread || ++calls_of_thread < k) {
     return kSuccess;
   }
-  if (calls_of_thread == k && std::string(kind) == "hang") {
-    for (;;) {
-      ::pause();
-    }
+  const std::string what = kind;
+  if (calls_of_thread == k && what == "hang") {
+    hang();
   }
-  if (std::string(kind) == "async" && known) {
+  abort_hangs = abort_hangs || what == "abort";
+  if ((what == "async" || what == "abort") && known) {
     known->fail();
     return kSuccess;
+  }
+  if (what == "progress") {
+    if (known) {
+      known->stall();
+    }
+    return kInProgress;
   }
   return calls_of_thread == k ? kInternalError : kSuccess;
 }
@@ -343,6 +360,9 @@ Result ncclCommInitRankConfig(Comm* comm, int ranks, UniqueId id, int rank, Conf
 Result ncclCommFinalize(Comm) { return kSuccess; }
 
 Result ncclCommDestroy(Comm comm) {
+  if (abort_hangs) {
+    hang();
+  }
   delete &of(comm);
   return kSuccess;
 }
