@@ -523,7 +523,7 @@ def job_between_machines(net, folder, steps, expected):
 
 def main():
     everything = len(sys.argv) > 3
-    steps = 3000 if everything else 200
+    steps = 1500 if everything else 200
     job = Job(steps)
     expected, _ = job.end()
     calm = job.peaks
