@@ -1,16 +1,13 @@
 // A fake libnccl.so.2 for threads or processes of one machine, over named pipes and the memory of
 // the emulated device. Like the real one it does not block: a call is in progress until its
 // messages have arrived. The work queued on a stream runs before its messages are sent.
-//
-// FAKE_NCCL_FAULT=KIND:RANK:K plants a fault at the K-th call of that rank's thread: "error" (the
-// call fails), "hang" (it never returns), "async" (it succeeds, and the communicator fails),
-// "abort" (the same, and then neither ncclCommAbort nor ncclCommDestroy returns), "progress" (it is
-// in progress for ever).
+// nccl_fault.h plants faults.
 #include <binade/dist/transport/nccl_api_internal.h>
 #include <binade/kernels/base/half.h>
 #include <binade/kernels/host/cuda_runtime.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <tests/dist/transport/nccl_fault.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -268,42 +265,26 @@ thread_local Group group;
 thread_local int rank_of_thread = -1, calls_of_thread = 0;
 thread_local Communicator* known = nullptr;
 
-std::atomic<bool> abort_hangs{false};
-
-[[noreturn]] void hang() {
-  for (;;) {
-    ::pause();
-  }
-}
-
 // Counts a call and returns its result.
 Result count_call() {
-  static const std::string fault = [] {
-    const char* text = std::getenv("FAKE_NCCL_FAULT");
-    return std::string(text ? text : "");
-  }();
-  char kind[16] = "";
-  int rank = 0, k = 0;
-  if (std::sscanf(fault.c_str(), "%15[a-z]:%d:%d", kind, &rank, &k) != 3 ||
-      rank != rank_of_thread || ++calls_of_thread < k) {
+  const testing::NcclFault& fault = testing::nccl_fault();
+  if (fault.kind.empty() || fault.rank != rank_of_thread || ++calls_of_thread < fault.call) {
     return kSuccess;
   }
-  const std::string what = kind;
-  if (calls_of_thread == k && what == "hang") {
-    hang();
+  const bool first = calls_of_thread == fault.call;
+  if (fault.kind == "hang" && first) {
+    testing::hang();
   }
-  abort_hangs = abort_hangs || what == "abort";
-  if ((what == "async" || what == "abort") && known) {
+  testing::set_abort_hangs(fault.kind == "abort");
+  if ((fault.kind == "async" || fault.kind == "abort") && known) {
     known->fail();
     return kSuccess;
   }
-  if (what == "progress") {
-    if (known) {
-      known->stall();
-    }
+  if (fault.kind == "progress") {
+    known ? known->stall() : static_cast<void>(0);
     return kInProgress;
   }
-  return calls_of_thread == k ? kInternalError : kSuccess;
+  return first ? kInternalError : kSuccess;
 }
 
 Result add(Comm comm, Stream stream, const Message* message, const Reduction* reduction) {
@@ -360,9 +341,7 @@ Result ncclCommInitRankConfig(Comm* comm, int ranks, UniqueId id, int rank, Conf
 Result ncclCommFinalize(Comm) { return kSuccess; }
 
 Result ncclCommDestroy(Comm comm) {
-  if (abort_hangs) {
-    hang();
-  }
+  testing::hang_in_abort();
   delete &of(comm);
   return kSuccess;
 }
