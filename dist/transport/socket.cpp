@@ -196,11 +196,10 @@ Socket listen_at(const std::string& host, int port) {
 
 Socket accept_from(const Socket& listener, int& error) {
   error = 0;
-  Socket socket =
-      above_standard_streams(::accept4(listener.file(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (socket) {
-    prepare(socket.file());
-  } else if (!would_wait() && errno != ECONNABORTED) {
+  // TCP_NODELAY is the listener's.
+  Socket socket = above_standard_streams(
+      ::accept4(listener.file(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket && !would_wait() && errno != ECONNABORTED) {
     error = errno;
   }
   return socket;

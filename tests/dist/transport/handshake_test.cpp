@@ -1,6 +1,9 @@
 // The handshake between two ends of one thread: neither ever waits.
 #include <binade/dist/transport/handshake_internal.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <cstring>
 #include <optional>
@@ -129,6 +132,11 @@ TEST(Handshake, BringsTheClaimAndTheFirstMessage) {
   EXPECT_EQ(bytes_of(meeting.caller->claim), bytes_of(kClaim));
   EXPECT_EQ(meeting.caller->message, "I am at 127.0.0.1");
   EXPECT_EQ(listener.strangers(), 0U);
+  int no_delay = 0;
+  socklen_t bytes_of_it = sizeof no_delay;
+  ::getsockopt(meeting.caller->frames.socket().file(), IPPROTO_TCP, TCP_NODELAY, &no_delay,
+               &bytes_of_it);
+  EXPECT_NE(no_delay, 0);
   FrameSocket end = connector.take();
   const_cast<Caller&>(*meeting.caller).frames.socket().send_all("raw", 3, monotonic_seconds() + 1);
   char bytes[3] = "";
