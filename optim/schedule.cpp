@@ -125,6 +125,13 @@ void Schedule::set_step(int64_t step) {
   set_rates();
 }
 
+void Schedule::set_scale(double scale) {
+  check(std::isfinite(scale) && scale >= 0, "schedule: got scale ", scale,
+        ", expected a number >= 0");
+  scale_ = scale;
+  set_step(step());
+}
+
 Constant::Constant(const ScheduleTarget& target)
     : Schedule(target, [](double b, int64_t) { return b; }) {}
 

@@ -29,7 +29,9 @@ class Schedule {
   Schedule& operator=(Schedule&&) = default;
 
   // The rate that step `step` uses, counted from 0.
-  double rate(int64_t step, size_t group = 0) const { return formula_(base_.at(group), step); }
+  double rate(int64_t step, size_t group = 0) const {
+    return scale_ * formula_(base_.at(group), step);
+  }
   // The momentum at a step, for a schedule that drives it.
   double momentum(int64_t step, size_t group = 0) const;
   bool drives_momentum() const { return momentum_formula_ != nullptr; }
@@ -38,6 +40,8 @@ class Schedule {
   void advance(const StepResult& result);
   int64_t step() const;         // waits for the device if only that knows it
   void set_step(int64_t step);  // for resume: sets the rates too
+  // Multiplies all rates by it from now on, 1 at first; sets the rate of this step too.
+  void set_scale(double scale);
 
  private:
   static constexpr int64_t kRows = 1024;
@@ -53,6 +57,7 @@ class Schedule {
   std::vector<double> base_, base_momentum_;  // per group
   Formula formula_, momentum_formula_;
   int64_t step_ = 0;
+  double scale_ = 1;
   std::optional<OnDevice> device_;  // while the position is there
 };
 

@@ -117,6 +117,13 @@ void report_results(const Flags& f, const train::ClassifierData& data,
   std::printf("test accuracy: %.2f%%\n", 100 * accuracy);
 }
 
+train::OnNan on_nan_of(const Flags& f) {
+  return f.on_nan == "skip"        ? train::OnNan::skip
+         : f.on_nan == "roll-back" ? train::OnNan::roll_back
+         : f.on_nan == "ignore"    ? train::OnNan::ignore
+                                   : train::OnNan::error;
+}
+
 train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierData& data,
                                       dist::World& world) {
   return {.epochs = f.epochs,
@@ -129,12 +136,20 @@ train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierDat
           .force = f.force,
           .checkpoint_every = f.checkpoint_every,
           .graph = f.graph == "off" ? train::StepGraph::off : train::StepGraph::automatic,
+          .on_nan = on_nan_of(f),
+          .roll_back = {.factor = f.rollback_factor, .most = f.rollbacks},
           .lens = f.lens,
           .lens_layers = f.lens_layers,
           .group = &world.communicator(),
           .stop_on_signal = true,
           .settings = settings_of(f, data, world),
           .augment = train::to_string(data.augment)};
+}
+
+int report_error(const std::exception& error, int status) {
+  std::fputs(isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "", stderr);  // clears the progress line
+  print_error(error);
+  return status;
 }
 
 // Errors in the input are found before the run directory is touched. Returns the exit status.
@@ -210,12 +225,19 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     check_combinations(app, flags);
     flags.momentum_given = app.get_option("--momentum")->count() > 0;
-    return streams.finish(run(flags));
   } catch (const CLI::Success& help) {
     return streams.finish(app.exit(help));
   } catch (const std::exception& error) {
-    std::fputs(isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "", stderr);  // clears the progress line
     print_error(error);
-    return 1;
+    return kUsage;
+  }
+  try {
+    return streams.finish(run(flags));
+  } catch (const train::Diverged& error) {
+    return report_error(error, kDiverged);
+  } catch (const optim::OverflowAtFloor& error) {
+    return report_error(error, kDiverged);
+  } catch (const std::exception& error) {
+    return report_error(error, kError);
   }
 }

@@ -16,12 +16,14 @@ struct Flags {
                          loss_scale = "dynamic", at_floor = "auto";
   std::string optimizer = "adamw", checksums = "auto", schedule = "cosine", format = "auto",
               augment = "auto", device = "auto";
-  std::string workers = "auto", graph = "auto", lens_layers = "*", store = "by-policy", overrides;
+  std::string on_nan = "error", workers = "auto", graph = "auto", lens_layers = "*",
+              store = "by-policy", overrides;
   std::vector<std::string> predict;
-  int64_t epochs = 6, batch = 64, accumulate = 1, patience = 10, checkpoint_every = 0, seed = 0,
-          lens = 0;
+  int64_t epochs = 6, batch = 64, rollbacks = 3, accumulate = 1, patience = 10,
+          checkpoint_every = 0, seed = 0, lens = 0;
   int threads = 0, image_size = 0, zero = 0;
-  double lr = 1e-3, momentum = 0.9, weight_decay = -1, clip = 0, validation_split = 0.1;
+  double lr = 1e-3, momentum = 0.9, weight_decay = -1, clip = 0, validation_split = 0.1,
+         rollback_factor = 0.5;
   bool no_outside_links = false, resume = false, overwrite = false, force = false,
        momentum_given = false, sync_batch_norm = false;
 };
@@ -53,6 +55,9 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
     only_with(flag, !f.data.empty(), "--data");
   }
   only_with("--lens-layers", f.lens > 0, "--lens K");
+  for (const char* flag : {"--rollbacks", "--rollback-factor"}) {
+    only_with(flag, f.on_nan == "roll-back", "--on-nan roll-back");
+  }
   only_with("--resume", !f.run.empty(), "--run DIR");
   only_with("--force", f.resume, "--resume");
   for (const char* flag : {"--data", "--run", "--overrides"}) {
@@ -89,6 +94,18 @@ inline void add_model_flags(CLI::App& app, Flags& f) {
                  "what an overflow does when the loss scale can fall no further; auto: error, and "
                  "skip with a number as loss scale")
       ->check(CLI::IsMember({"auto", "error", "skip", "fp32", "clip"}));
+}
+
+inline void add_divergence_flags(CLI::App& app, Flags& f) {
+  app.add_option(
+         "--on-nan", f.on_nan,
+         "if the loss, the gradients or the weights are not finite: end with an error, skip "
+         "the step, return to the newest checkpoint with a smaller rate, or go on")
+      ->check(CLI::IsMember({"error", "skip", "roll-back", "ignore"}));
+  app.add_option("--rollbacks", f.rollbacks, "returns to a checkpoint before the error")
+      ->check(positive());
+  app.add_option("--rollback-factor", f.rollback_factor, "of the learning rate at each return")
+      ->check(within(1e-6, 0.999999));
 }
 
 inline void add_training_flags(CLI::App& app, Flags& f) {
@@ -153,9 +170,16 @@ inline void add_run_flags(CLI::App& app, Flags& f) {
   app.add_option("--predict", f.predict, "image files to classify after training");
 }
 
+// Exit statuses (docs/runs.md); a run ended by a signal has 128 + signal.
+inline constexpr int kError = 1, kUsage = 2, kDiverged = 3;
+
 inline void add_flags(CLI::App& app, Flags& f) {
+  app.footer(
+      "Exit status: 0 success, 1 error, 2 wrong flags, 3 the run diverged, 75 another rank failed, "
+      "128 + N ended by signal N with a checkpoint.");
   add_model_flags(app, f);
   add_training_flags(app, f);
+  add_divergence_flags(app, f);
   add_machine_flags(app, f);
   add_run_flags(app, f);
   for (CLI::Option* option :

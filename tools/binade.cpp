@@ -78,7 +78,8 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc - tail_length(tail), argv);
   } catch (const CLI::ParseError& error) {
-    return streams.finish(app.exit(error));
+    constexpr int kUsage = 2;
+    return streams.finish(app.exit(error) == 0 ? 0 : kUsage);
   } catch (const std::exception& error) {
     binade::print_error(error);
     return 1;

@@ -57,10 +57,11 @@ void check_mean_loss(const char* where, const Tensor& loss) {
 }
 
 void fail_of_bad_loss(double loss, const std::string& where, const std::string& cause) {
-  fail("trainer: got a loss of ", std::isnan(loss) ? std::abs(loss) : loss, " ", where,
-       ", expected a finite one: ", cause,
-       "; lower the learning rate, clip the gradients or mend the data, or go on regardless with "
-       "TrainerOptions::on_nan = OnNan::ignore");
+  throw Diverged(
+      text("trainer: got a loss of ", std::isnan(loss) ? std::abs(loss) : loss, " ", where,
+           ", expected a finite one: ", cause,
+           "; lower the learning rate, clip the gradients or mend the data, or choose what the run "
+           "does with TrainerOptions::on_nan"));
 }
 
 }  // namespace binade::train

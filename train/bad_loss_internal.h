@@ -16,7 +16,7 @@ std::string explain_bad_loss(nn::Module& model, const TrainingStep& step, const 
                              const Generator& random);
 // Throws an error that names `where` unless a step gave the mean loss: one floating number.
 void check_mean_loss(const char* where, const Tensor& loss);
-// Throws the error. `cause` is the text of one of the functions above.
+// Throws Diverged. `cause` is the text of one of the functions above.
 [[noreturn]] void fail_of_bad_loss(double loss, const std::string& where, const std::string& cause);
 
 }  // namespace binade::train

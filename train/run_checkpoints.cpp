@@ -162,6 +162,10 @@ RunCheckpoints::Fields RunCheckpoints::fields(const RunState& state) const {
   if (state.full_precision) {
     fields["full_precision"] = "1";
   }
+  if (state.rollbacks > 0) {
+    fields["rollbacks"] = shortest(state.rollbacks);
+    fields["rate_scale"] = shortest(state.rate_scale);
+  }
   for (const auto& [name, value] : settings_) {
     fields["setting." + name] = value;
   }
@@ -204,6 +208,10 @@ RunState RunCheckpoints::parse(const Fields& fields) const {
   state.best_epoch = count(fields, "best_epoch", -1);
   state.bad_epochs = count(fields, "bad_epochs");
   state.finished = count(fields, "finished") != 0;
+  if (fields.contains("rollbacks")) {
+    state.rollbacks = count(fields, "rollbacks");
+    state.rate_scale = number<double>(fields, "rate_scale", 0, 1);
+  }
   (void)random_of(fields);
   if (parts_.schedule) {
     (void)count(fields, "schedule_step");
@@ -376,6 +384,9 @@ bool RunCheckpoints::resume(RunState& state, NamedTensors& best,
     resumed.full_precision = true;
   }
   load(all.fields, model, optimizer);
+  if (parts_.schedule) {
+    parts_.schedule->set_scale(resumed.rate_scale);
+  }
   resumed.applied_before += parts_.optimizer.step_count();
   state = resumed;
   best = ranks_.share(all.best);

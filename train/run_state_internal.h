@@ -15,6 +15,8 @@ struct RunState {
   bool finished = false;
   bool full_precision = false;  // AtFloor::fp32 came into effect
   int64_t global_batch = 0;     // ranks x batch of the checkpoint, 0: not known
+  int64_t rollbacks = 0;        // OnNan::roll_back
+  double rate_scale = 1;        // of the learning rates, after these
   int64_t applied_before = 0;   // steps of the optimizer that are not the run's
 
   // Steps that were not applied. Waits for a device.

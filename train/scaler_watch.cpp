@@ -105,6 +105,12 @@ bool ScalerWatch::wants_full_precision(int64_t steps) const {
   return true;
 }
 
+void ScalerWatch::begin_again() {
+  samples_.clear();
+  unasked_.clear();
+  notes_.reset();
+}
+
 void ScalerWatch::begin_full_precision() {
   if (scaler_) {
     *scaler_ = optim::LossScaler::fixed(1, optim::AtFloor::error);

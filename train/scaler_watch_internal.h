@@ -31,6 +31,7 @@ class ScalerWatch {
   // True if the run must continue in full precision from this step on; then it warns.
   bool wants_full_precision(int64_t steps) const;
   void begin_full_precision();
+  void begin_again();  // after a return to a checkpoint
   // Adds step and samples to the error. `newest` is the step of the last samples.
   void name_samples(optim::OverflowAtFloor& error, int64_t newest) const;
   std::string skipped_words(const RunState& state) const;  // "3/200, last in conv1"

@@ -19,6 +19,7 @@ std::vector<int64_t> Trainer::predict(const Tensor& images) { return run_->predi
 
 int64_t Trainer::epoch() const { return run_->epoch(); }
 int64_t Trainer::steps() const { return run_->steps(); }
+int64_t Trainer::rollbacks() const { return run_->rollbacks(); }
 bool Trainer::resumed() const { return run_->resumed(); }
 int Trainer::stopped_by() const { return run_->stopped_by(); }
 int64_t Trainer::graph_replays() const { return run_->graph_replays(); }

@@ -69,13 +69,37 @@ enum class StepGraph : uint8_t {
        // tensors, and it must not read any
 };
 
-// The action on a loss that is not finite, in a run without a loss scaler (with one, see AtFloor).
-//   stop:   an error that names the step and the first tensor that is not finite. On the CPU it
-//           comes before the update, and the tensor is found by running the step once more under an
-//           AnomalyGuard; on a device losses are read every 256 steps, before a checkpoint and at
-//           the end of an epoch. Weights that are not finite are an error there too.
-//   ignore: the run goes on.
-enum class OnNan : uint8_t { stop, ignore };
+// The action of a run whose loss, gradients or weights are not finite. Weights are looked at before
+// each checkpoint and at the end of each epoch, in every precision: once one is NaN, no step mends
+// it. Losses and gradients in f16 may overflow, so with a loss scaler its own rule holds for them
+// (AtFloor); the other sentences about them are for runs without one.
+//   error:     Diverged names the step and the first tensor that is not finite. On the CPU it comes
+//              before the update, and the tensor is found by running the step once more under an
+//              AnomalyGuard; on a device losses are read every 256 steps, before a checkpoint and
+//              at the end of an epoch.
+//   skip:      a step with such a loss or gradient is not applied: weights, moments and schedule
+//              stay as they were, running statistics that are not finite are put back, and the
+//              metrics count the step. Weights are an error all the same.
+//   roll_back: the run returns to its newest checkpoint and goes on with a smaller learning rate
+//              (RollBackOptions), also if the loss scale is at its floor or if the loss of the
+//              validation is not finite. A run directory is needed.
+//   ignore:    the run goes on.
+// skip and roll_back read every gradient once more per step, as a loss scaler does. An epoch of
+// which no step was applied is an error unless the loss scale may still fall; so is a run.
+enum class OnNan : uint8_t { error, skip, roll_back, ignore };
+
+// With OnNan::roll_back. The count and the rates are in the checkpoints: a resumed run knows them.
+struct RollBackOptions {
+  double factor = 0.5;  // of all learning rates, also those of the schedule to come; below 1
+  int64_t most = 3;     // in the whole run; then it ends with the error
+};
+
+// The error of a run that cannot go on, because its loss or weights are not finite or no step is
+// applied. Checkpoints before it are whole.
+class Diverged : public Error {
+ public:
+  using Error::Error;
+};
 
 struct TrainerOptions {
   int64_t epochs = 10;
@@ -96,7 +120,8 @@ struct TrainerOptions {
   bool progress = true;          // a line on standard output per epoch, a live one on a terminal
   TrainingStep step = nullptr;   // null: classification_step
   StepGraph graph = StepGraph::automatic;
-  OnNan on_nan = OnNan::stop;
+  OnNan on_nan = OnNan::error;
+  RollBackOptions roll_back = {};
   // Every `lens` steps the exponent lens (train/lens.h) observes a step and appends to
   // RUN/lens.jsonl; at its end fit() writes RUN/lens.html. 0: never.
   int64_t lens = 0;
@@ -147,6 +172,7 @@ class Trainer {
 
   int64_t epoch() const;  // the current or the next epoch
   int64_t steps() const;
+  int64_t rollbacks() const;  // so far, of the whole run
   bool resumed() const;
   int stopped_by() const;  // the signal that ended fit(), else 0
   // The number of steps that were replays of a graph; the reason why steps are not, empty if they

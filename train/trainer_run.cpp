@@ -20,24 +20,6 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-constexpr const char* kFiniteModel =
-    "the model is finite, so an op of the step made it: an AnomalyGuard in the step names it";
-
-// Ranks draw different random numbers while they train, for example for dropout. Rank 0 draws the
-// numbers of a run on one process, so that a checkpoint can store its generator.
-class RankSeed {
- public:
-  explicit RankSeed(int rank) : change_(static_cast<uint64_t>(rank) * 0x9E3779B97F4A7C15U) {
-    generator().seed ^= change_;
-  }
-  ~RankSeed() { generator().seed ^= change_; }
-  RankSeed(const RankSeed&) = delete;
-  RankSeed& operator=(const RankSeed&) = delete;
-
- private:
-  uint64_t change_;
-};
-
 // The precision of a model, for the metrics: "fp16", "bf16", else "fp32" or "fp64".
 std::string precision_of(const nn::Module& model) {
   const Precision precision = model.precision().value_or(Precision::full());
@@ -50,6 +32,23 @@ std::string precision_of(const nn::Module& model) {
 
 }  // namespace
 
+// Ranks draw different random numbers while they train, for example for dropout. Rank 0 draws the
+// numbers of a run on one process, so that a checkpoint can store its generator.
+class TrainerRun::RankSeed {
+ public:
+  explicit RankSeed(int rank) : change_(static_cast<uint64_t>(rank) * 0x9E3779B97F4A7C15U) {
+    apply();
+  }
+  ~RankSeed() { apply(); }
+  // To the generator of a checkpoint, or back.
+  void apply() const { generator().seed ^= change_; }
+  RankSeed(const RankSeed&) = delete;
+  RankSeed& operator=(const RankSeed&) = delete;
+
+ private:
+  uint64_t change_;
+};
+
 TrainerRun::TrainerRun(const TrainingParts& parts, TrainerOptions options)
     : parts_(parts),
       options_(std::move(options)),
@@ -57,6 +56,7 @@ TrainerRun::TrainerRun(const TrainingParts& parts, TrainerOptions options)
       display_(options_.progress && ranks_.is_root(), options_.epochs),
       evaluator_(parts_.model, options_.step, ranks_),
       scaler_watch_(parts_.scaler, parts_.optimizer, ranks_, display_),
+      divergence_(parts_, options_, ranks_),
       window_(options_.accumulate, 1) {
   state_.applied_before = parts_.optimizer.step_count();
   options_.settings.emplace("mode", kernels::to_string(kernels::math_mode()));
@@ -96,7 +96,12 @@ void TrainerRun::check_options() const {
           " without a run directory, which its file goes to");
     check(!options_.resume && !options_.overwrite, "trainer: got ",
           options_.resume ? "resume" : "overwrite", " without a run directory");
+    check(options_.on_nan != OnNan::roll_back,
+          "trainer: got OnNan::roll_back without a run directory, whose checkpoints it returns to");
   }
+  const auto& [factor, most] = options_.roll_back;
+  check(factor > 0 && factor < 1 && most >= 1, "trainer: got roll_back with factor ", factor,
+        " and most ", most, ", expected a factor between 0 and 1, and at least one return");
 }
 
 // epochs ------------------------------------------------------------------------------------------
@@ -118,14 +123,20 @@ void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
   parts_.optimizer.zero_grad();
   parts_.model.train();
   choose_graph(train);
+  if (options_.on_nan == OnNan::roll_back && state_.steps == 0) {
+    save();  // to return to
+  }
   while (state_.epoch < options_.epochs && !state_.finished && stopped_by_ == 0) {
-    const double start = now();
-    const int64_t samples_before = state_.samples;
-    train_epoch(train, signal);
-    const int64_t samples = state_.samples - samples_before;
-    if (state_.batch == train.batches_per_epoch()) {
-      end_epoch(train, validation, now() - start, samples);
+    try {
+      run_epoch(train, validation, signal);
+    } catch (const Diverged& error) {
+      roll_back(error, seed);
+    } catch (const optim::OverflowAtFloor& error) {
+      roll_back(error, seed);
     }
+  }
+  if (stopped_by_ == 0) {
+    divergence_.check_run(state_);
   }
   if (stopped_by_ == 0 && !best_.empty()) {
     parts_.model.load_state(best_);
@@ -134,18 +145,66 @@ void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
   write_lens_page();
 }
 
+void TrainerRun::run_epoch(data::Loader& train, data::Loader* validation,
+                           const StopSignal& signal) {
+  const double start = now();
+  const int64_t samples_before = state_.samples;
+  divergence_.begin_epoch(state_);
+  train_epoch(train, signal);
+  const int64_t samples = state_.samples - samples_before;
+  if (state_.batch == train.batches_per_epoch()) {
+    end_epoch(train, validation, now() - start, samples);
+  }
+}
+
+// Called in a handler: throws the error again unless the options say to go on. All ranks come here,
+// or an error of one has ended the job.
+void TrainerRun::roll_back(const Error& error, const RankSeed& seed) {
+  if (options_.on_nan != OnNan::roll_back) {
+    throw;
+  }
+  const int64_t done = state_.rollbacks, from = state_.steps;
+  if (done == options_.roll_back.most) {
+    throw Diverged(text(error.what(), "; the run has returned to a checkpoint ", done,
+                        done == 1 ? " time already" : " times already"));
+  }
+  window_.reset();
+  parts_.optimizer.zero_grad();
+  check(checkpoints_->resume(state_, best_, [this] { go_on_in_full_precision(); }), error.what(),
+        "; there is no checkpoint left to return to");
+  seed.apply();
+  state_.rollbacks = done + 1;
+  scale_rates(parts_, state_, std::pow(options_.roll_back.factor, done + 1));
+  scaler_watch_.begin_again();
+  make_data_parallel();
+  if (graph_) {
+    make_graph();
+  }
+  if (directory_) {
+    metrics_ = MetricsFile(options_.run + "/metrics.jsonl", state_.epoch, directory_->files());
+    open_lens();
+  }
+  if (ranks_.is_root()) {
+    warn(text(error.what(), ": return number ", done + 1, " of at most ", options_.roll_back.most,
+              ", from step ", from, " to step ", state_.steps, ", with ", state_.rate_scale,
+              " times the learning rate"));
+  }
+  save();  // a resumed run knows of it
+}
+
 // Moves lines of steps that this run writes again to another file.
 void TrainerRun::open_lens() {
   if (options_.lens == 0) {
     return;
   }
+  lens_.reset();
   const std::string file = options_.run + "/lens.jsonl";
   keep_lens_lines(file, state_.steps, directory_->files());
   lens_ = std::make_unique<Lens>(parts_.model.parameters(), parts_.optimizer,
                                  LensOptions{.every = options_.lens,
                                              .layers = options_.lens_layers,
                                              .file = file,
-                                             .append = resumed_});
+                                             .append = resumed_ || state_.rollbacks > 0});
 }
 
 void TrainerRun::write_lens_page() const {
@@ -168,7 +227,7 @@ void TrainerRun::train_epoch(data::Loader& loader, const StopSignal& signal) {
     const bool stops = stepped && asked_to_stop(signal);
     const bool due = options_.checkpoint_every > 0 && state_.steps % options_.checkpoint_every == 0;
     if (stepped && !last && (due || stops)) {
-      check_losses();
+      divergence_.check(state_);
       scaler_watch_.ask(state_.steps);
       follow_floor();
       save();
@@ -204,7 +263,8 @@ EpochMetrics TrainerRun::metrics_of_epoch(const data::Loader& train, double seco
 
 void TrainerRun::end_epoch(data::Loader& train, data::Loader* validation, double seconds,
                            int64_t samples) {
-  check_losses();
+  divergence_.check(state_);
+  divergence_.check_epoch(state_);
   scaler_watch_.ask(state_.steps);
   follow_floor();
   agree();
@@ -218,7 +278,7 @@ void TrainerRun::end_epoch(data::Loader& train, data::Loader* validation, double
     const Evaluation evaluation = validate(*validation);
     m.validation_loss = evaluation.loss;
     m.validation_accuracy = evaluation.accuracy;
-    check_validation_loss(evaluation.loss);
+    divergence_.check_validation_loss(evaluation.loss, m.epoch);
     best = improved(evaluation.loss);
     m.decode_errors += validation->stats().decode_errors;
   }
@@ -356,6 +416,9 @@ bool TrainerRun::train_batch(const data::Batch& batch, bool last) {
     window_.close();
   }
   scaler_watch_.begin_step(batch, window_.full());
+  if (window_.samples() == batch.size) {
+    divergence_.begin_step();
+  }
   optim::StepResult result = StepOutcome::accumulating;
   const bool full = batch.size == window_.nominal_batch();
   const bool looks = lens_ && lens_->looks_at(state_.steps);
@@ -365,9 +428,7 @@ bool TrainerRun::train_batch(const data::Batch& batch, bool last) {
   const Tensor loss =
       graph_ && full && !looks ? run_graph(batch, result) : run_batch(batch, weight, result);
   state_.loss.add(loss, static_cast<double>(batch.size), state_.steps);
-  if (state_.loss.first_bad()) {
-    check_losses();
-  }
+  divergence_.check_read_losses(state_);
   state_.samples += batch.size * ranks_.count();
   apart_ = !ranks_.alone();
   if (!window_.full()) {
@@ -375,6 +436,7 @@ bool TrainerRun::train_batch(const data::Batch& batch, bool last) {
   }
   window_.reset();
   ++state_.steps;
+  divergence_.end_step(result, state_.steps - 1);
   if (ranks_.group()) {
     ranks_.group()->set_step(state_.steps);
   }
@@ -395,11 +457,11 @@ Tensor TrainerRun::run_batch(const data::Batch& batch, double weight, optim::Ste
   const Tensor loss =
       options_.step ? options_.step(parts_.model, batch) : classification_step(parts_.model, batch);
   check_mean_loss("training", loss);
-  check_loss(loss, batch, random);
+  const Tensor checked = divergence_.check_loss(loss, batch, random, state_.steps);
   if (parts_.scaler) {
-    parts_.scaler->scale(loss, weight).backward();
+    parts_.scaler->scale(checked, weight).backward();
   } else {
-    backward(loss, full(loss.sizes(), weight, loss.dtype(), loss.device()));
+    backward(checked, full(loss.sizes(), weight, loss.dtype(), loss.device()));
   }
   if (window_.full()) {
     if (data_parallel_) {
@@ -417,7 +479,9 @@ Tensor TrainerRun::run_batch(const data::Batch& batch, double weight, optim::Ste
 }
 
 optim::StepResult TrainerRun::step() {
-  const optim::StepOptions options{.divisor = window_.divisor(), .clip_norm = options_.clip_norm};
+  const optim::StepOptions options{.divisor = window_.divisor(),
+                                   .clip_norm = options_.clip_norm,
+                                   .check_finite = divergence_.checks_gradients()};
   try {
     return parts_.scaler ? parts_.scaler->step(parts_.optimizer, options)
                          : parts_.optimizer.step(options);
@@ -425,51 +489,6 @@ optim::StepResult TrainerRun::step() {
     scaler_watch_.name_samples(error, state_.steps);
     throw;
   }
-}
-
-// A loss on the CPU is checked before backward, so the weights do not change.
-void TrainerRun::check_loss(const Tensor& loss, const data::Batch& batch, const Generator& random) {
-  if (!watches_loss() || !loss.device().is_cpu() || std::isfinite(loss.item())) {
-    return;
-  }
-  // The step may have collective calls, so one of several ranks cannot run it again alone.
-  const std::string bad = ranks_.alone()
-                              ? explain_bad_loss(parts_.model, options_.step, batch, random)
-                              : first_bad_tensor(parts_.model);
-  fail_of_bad_loss(loss.item(),
-                   text("in step ", state_.steps, " (samples ", list_of_samples(batch.indices),
-                        " of the data set)"),
-                   bad.empty() ? kFiniteModel : bad);
-}
-
-// Checks all losses so far, and reads those on a device. Even without a bad loss the last update
-// may have made weights that are not finite; no checkpoint may store them.
-void TrainerRun::check_losses() {
-  if (!watches_loss()) {
-    return;
-  }
-  (void)state_.loss.total();
-  const std::string bad = first_bad_tensor(parts_.model);
-  if (const auto& first = state_.loss.first_bad()) {
-    fail_of_bad_loss(first->loss, text("in step ", first->step), bad.empty() ? kFiniteModel : bad);
-  }
-  check(bad.empty(), "trainer: after step ", state_.steps - 1, " ", bad,
-        ", expected finite weights; lower the learning rate, clip the gradients or mend the data, "
-        "or go on regardless with TrainerOptions::on_nan = OnNan::ignore");
-}
-
-// Training may go well where validation does not: the data of validation may be bad. With a loss
-// scaler an overflow in f16 is one of its troubles, and the run continues.
-void TrainerRun::check_validation_loss(double loss) const {
-  if (std::isfinite(loss) || options_.on_nan == OnNan::ignore) {
-    return;
-  }
-  const std::string where = text("in the validation of epoch ", state_.epoch - 1);
-  if (parts_.scaler) {
-    warn(text("trainer: got a loss of ", loss, " ", where, "; it is no better than any other"));
-    return;
-  }
-  fail_of_bad_loss(loss, where, "the weights are finite, so look at the data of validation");
 }
 
 // A batch that is a whole step, as a graph.

@@ -3,6 +3,7 @@
 #pragma once
 #include <binade/core/tensor/create.h>
 #include <binade/optim/accumulation.h>
+#include <binade/train/divergence_internal.h>
 #include <binade/train/evaluator_internal.h>
 #include <binade/train/graphed_step.h>
 #include <binade/train/run_checkpoints_internal.h>
@@ -30,6 +31,7 @@ class TrainerRun {
   int64_t epoch() const { return state_.epoch; }
   int64_t steps() const { return state_.steps; }
   bool resumed() const { return resumed_; }
+  int64_t rollbacks() const { return state_.rollbacks; }
   int stopped_by() const { return stopped_by_; }
   int64_t graph_replays() const { return graph_ ? graph_->replays() : 0; }
   const std::string& why_no_graph() const { return why_no_graph_; }
@@ -45,10 +47,9 @@ class TrainerRun {
   Tensor run_batch(const data::Batch& batch, double weight, optim::StepResult& result);
   Tensor run_graph(const data::Batch& batch, optim::StepResult& result);
   optim::StepResult step();
-  bool watches_loss() const { return options_.on_nan == OnNan::stop && !parts_.scaler; }
-  void check_loss(const Tensor& loss, const data::Batch& batch, const Generator& random);
-  void check_validation_loss(double loss) const;
-  void check_losses();
+  void run_epoch(data::Loader& train, data::Loader* validation, const StopSignal& signal);
+  class RankSeed;
+  void roll_back(const Error& error, const RankSeed& seed);
   void open_lens();
   void write_lens_page() const;
   void choose_graph(const data::Loader& train);
@@ -71,6 +72,7 @@ class TrainerRun {
   RunDisplay display_;
   Evaluator evaluator_;
   ScalerWatch scaler_watch_;
+  DivergenceWatch divergence_;
   std::unique_ptr<RunDirectory> directory_;  // of rank 0; null without one
   std::unique_ptr<RunCheckpoints> checkpoints_;
   optim::AccumulationWindow window_;

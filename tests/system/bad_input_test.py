@@ -17,11 +17,11 @@ EXPORT_LOGITS, TOOL = (str(pathlib.Path(argument).resolve()) for argument in sys
 JPEG_START = bytes.fromhex("ffd8ffe000104a46494600010100000100010000ffdb00430001020304050607")
 
 
-def one_error_line(result, *expected):
+def one_error_line(result, *expected, status=1):
     """What is wrong with the report of a failed run, or None."""
     lines = result.stderr.splitlines()
-    if result.returncode != 1:
-        return f"status {result.returncode}, expected 1"
+    if result.returncode != status:
+        return f"status {result.returncode}, expected {status}"
     if len(lines) != 1 or not lines[0].startswith("binade: error: "):
         return "expected one line 'binade: error: ...'"
     missing = [text for text in expected if text not in lines[0]]
@@ -184,6 +184,7 @@ FLAGS = [
     (["--predict", "missing.png"], ["missing.png"]),
     (["--resume", "--overwrite"], ["resume", "overwrite"]),
 ]
+FOUND_LATER = {"--overrides", "--device", "--predict", "--resume", "--workers", "--loss-scale"}
 
 
 class Checks:
@@ -198,14 +199,14 @@ class Checks:
         if problem:
             self.failures.append(f"{case}: {problem}; got {result.returncode}: {result.stderr!r}")
 
-    def fails(self, case, arguments, expected, untouched="run"):
+    def fails(self, case, arguments, expected, untouched="run", status=1):
         """The run fails with a line that has the expected texts, and `untouched` is as before."""
         before = tree(untouched) if pathlib.Path(untouched).exists() else None
         defaults = [("--model", "mlp"), ("--epochs", 1), ("--batch", 20)]
         result = run(*[part for flag in defaults if flag[0] not in arguments for part in flag],
                      *arguments)
         after = tree(untouched) if pathlib.Path(untouched).exists() else None
-        self.note(case, one_error_line(result, *expected)
+        self.note(case, one_error_line(result, *expected, status=status)
                   or ("the run directory changed" if before != after else None), result)
 
 
@@ -218,19 +219,41 @@ def bad_data(checks):
 
 
 def bad_flags(checks, data):
+    usage = 2
     for arguments, expected in FLAGS:
         checks.fails(" ".join(map(str, arguments)), ["--data", data, "--run", "run", *arguments],
-                     expected)
+                     expected, status=1 if arguments[0] in FOUND_LATER else usage)
     for flag in ("--data", "--run"):
         checks.fails(f"empty {flag}", [*(["--data", data] if flag == "--run" else []), flag, ""],
-                     [flag, "empty"])
-    for flag, value in (("--momentum", 0.5), ("--policy", "half"), ("--store", "apex")):
+                     [flag, "empty"], status=usage)
+    for flag, value in (("--momentum", 0.5), ("--policy", "half"), ("--store", "apex"),
+                        ("--rollbacks", 2)):
         checks.fails(f"{flag} without effect", ["--data", data, "--run", "run", flag, value,
-                                                "--precision", "fp32"], [flag, "no effect"])
-    checks.fails("format without data", ["--run", "run", "--format", "idx"], ["--format", "--data"])
-    checks.fails("resume without run", ["--data", data, "--resume"], ["--resume", "--run"])
+                                                "--precision", "fp32"], [flag, "no effect"], status=usage)
+    checks.fails("format without data", ["--run", "run", "--format", "idx"], ["--format", "--data"],
+                 status=usage)
+    checks.fails("resume without run", ["--data", data, "--resume"], ["--resume", "--run"], status=usage)
     if "CUDA" not in run("--help").stdout:
         checks.fails("no CUDA", ["--data", data, "--run", "run", "--device", "cuda"], ["cuda"])
+
+
+def divergence(checks, data):
+    """Training that diverges ends with a status of its own, and its checkpoints stay."""
+    settings = ["--data", data, "--precision", "fp32", "--schedule", "constant", "--optimizer", "sgd",
+                "--validation-split", 0, "--batch", 1]
+    train(*settings, "--model", "mlp", "--epochs", 1, "--run", "diverges", "--lr", 1e-3)
+    first = newest_manifest("diverges")
+    result = run(*settings, "--model", "mlp", "--epochs", 40, "--run", "diverges", "--resume", "--force",
+                 "--lr", 1e6)
+    named = (result.returncode == 3 and "binade: error: trainer: got a loss of " in result.stderr
+             and " in step " in result.stderr and "the result of " in result.stderr)
+    checks.note("lr 1e6", "no error that names the step and the tensor" if not named else
+                None if newest_manifest("diverges") == first else "the checkpoints changed", result)
+    for loss_scale in (2**24, "dynamic"):  # a fixed scale that skips every step; weights that overflow
+        result = run("--data", data, "--model", "mlp", "--epochs", 2, "--run", f"scale-{loss_scale}",
+                     "--loss-scale", loss_scale, "--lr", 1e-3 if loss_scale != "dynamic" else 1e6,
+                     "--optimizer", "sgd", "--validation-split", 0, "--batch", 5)
+        checks.note(f"loss scale {loss_scale}", one_error_line(result, status=3), result)
 
 
 def truncated_drawing(checks):
@@ -460,6 +483,7 @@ def main():
         data = make_idx("good")
         bad_data(checks)
         bad_flags(checks, data)
+        divergence(checks, data)
         truncated_drawing(checks)
         bad_test_image(checks)
         bad_run_directories(checks, data)

@@ -61,7 +61,9 @@ struct Training {
   bool f16 = false;  // mixed precision instead
   std::optional<double> clip = {};
   bool scaler = false;
-  int64_t poisoned = -1;  // this sample gives an infinite gradient
+  int64_t poisoned = -1;          // this sample gives an infinite gradient,
+  int64_t poisonings = kSamples;  // so many times
+  OnNan on_nan = OnNan::error;
   int64_t validation = 17;
   std::string directory = {};
   bool resume = false;
@@ -79,7 +81,7 @@ struct Training {
 struct Outcome {
   std::vector<double> weights;
   Evaluation validation;
-  int64_t steps = 0, skipped = 0;
+  int64_t steps = 0, skipped = 0, rollbacks = 0;
   int stopped_by = 0;
 };
 
@@ -97,6 +99,7 @@ inline Outcome train(const Training& run, Communicator* group) {
   optim::AdamW adam(model.parameters(), {.lr = 0.01});
   optim::LossScaler scaler({.init_scale = 1024});
   Trainer* at = nullptr;
+  int64_t poisonings = 0;
   const TrainingStep step = [&](nn::Module& net, const data::Batch& batch) {
     if (run.watch && net.is_training()) {
       run.watch(*at, batch, rank);
@@ -107,7 +110,7 @@ inline Outcome train(const Training& run, Communicator* group) {
     }
     const auto& ids = batch.indices;
     const bool bad = std::find(ids.begin(), ids.end(), run.poisoned) != ids.end();
-    return bad ? mul(loss, INFINITY) : loss;
+    return bad && poisonings++ < run.poisonings ? mul(loss, INFINITY) : loss;
   };
   Trainer trainer({.model = model, .optimizer = adam, .scaler = run.scaler ? &scaler : nullptr},
                   {.epochs = run.epochs,
@@ -119,6 +122,7 @@ inline Outcome train(const Training& run, Communicator* group) {
                    .checkpoint_every = run.checkpoint_every,
                    .progress = false,
                    .step = run.watch || run.poisoned >= 0 ? step : nullptr,
+                   .on_nan = run.on_nan,
                    .group = group,
                    .data_parallel = {.bucket_bytes = 4000, .check_every = 1},
                    .stop_on_signal = run.stop_on_signal});
@@ -143,6 +147,7 @@ inline Outcome train(const Training& run, Communicator* group) {
                   .validation = trainer.validate(validation),
                   .steps = trainer.steps(),
                   .skipped = trainer.steps() - adam.step_count(),
+                  .rollbacks = trainer.rollbacks(),
                   .stopped_by = trainer.stopped_by()};
   for (const auto& [name, tensor] : model.state()) {
     for (int64_t i = 0; i < tensor.numel(); ++i) {
@@ -167,6 +172,7 @@ inline Outcome train_on(int ranks, const Training& run) {
     EXPECT_EQ(outcome.validation.accuracy, all[0].validation.accuracy);
     EXPECT_EQ(outcome.steps, all[0].steps);
     EXPECT_EQ(outcome.skipped, all[0].skipped);
+    EXPECT_EQ(outcome.rollbacks, all[0].rollbacks);
     EXPECT_EQ(outcome.stopped_by, all[0].stopped_by);
   }
   return all[0];

@@ -104,6 +104,34 @@ TEST(TrainerRanks, ABadLossOfOneRankEndsAll) {
   }
 }
 
+// All ranks skip the step, or return to the checkpoint, as one rank with their batches does.
+TEST(TrainerRanks, ABadLossOfOneRankIsSkippedByAll) {
+  const Training run{.poisoned = 7, .on_nan = OnNan::skip};
+  const Outcome one = train_on(1, run), many = train_on(3, run);
+  EXPECT_EQ(many.steps, 3 * kSteps);
+  EXPECT_EQ(many.skipped, 3);
+  EXPECT_EQ(one.skipped, 3);
+  EXPECT_LE(difference(many, one), 1e-12);
+}
+
+TEST(TrainerRanks, ABadLossOfOneRankRollsAllBack) {
+  const testing::TemporaryDirectory directory;
+  Training run{.accumulate = 2, .poisoned = 7, .poisonings = 1, .on_nan = OnNan::roll_back};
+  run.directory = directory / "one", run.checkpoint_every = 4;
+  run.batch_norm = run.synchronized = true;
+  const Outcome one = train_on(1, run);
+  run.directory = directory / "three";
+  const Outcome many = train_on(2, run);
+  for (const Outcome* outcome : {&one, &many}) {
+    EXPECT_EQ(outcome->steps, 3 * kSteps);
+    EXPECT_EQ(outcome->skipped, 0);
+    EXPECT_EQ(outcome->rollbacks, 1);
+  }
+  EXPECT_LE(difference(many, one), 1e-12);
+  run.directory = directory / "again", run.poisonings = kSamples;
+  EXPECT_THROW(train_on(2, run), Error);
+}
+
 double number_in(const std::string& line, const std::string& name) {
   const size_t at = line.find("\"" + name + "\":");
   return at == std::string::npos ? NAN : std::strtod(line.c_str() + at + name.size() + 3, nullptr);

@@ -1,0 +1,231 @@
+// Runs that meet a loss, gradients or weights that are not finite, and skip the step, return to a
+// checkpoint, or end because nothing mends them.
+#include <binade/nn/norm.h>
+#include <tests/support/temporary_directory.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+
+#include "tests/train/nan_runs.h"
+#include "tests/train/scripted_run.h"
+
+namespace binade::train {
+namespace {
+
+// As the same loop by hand, without the bad step.
+TEST(Divergence, SkippedTheStepIsNotTaken) {
+  for (const int64_t accumulate : {1, 2}) {
+    NetRun run, by_hand;
+    int64_t bad_step = -1, skipped = 0;
+    run.fit({.epochs = 2,
+             .accumulate = accumulate,
+             .step = bad_in_one_batch(&bad_step),
+             .on_nan = OnNan::skip});
+    EXPECT_EQ(run.error, "");
+    EXPECT_EQ(run.steps, 2 * kBatches / accumulate);
+
+    manual_seed(3);
+    by_hand.model.emplace();
+    by_hand.model->to(kernels::test_device(), Precision::full());
+    by_hand.sgd.emplace(by_hand.model->parameters(), optim::SGDOptions{.lr = run.lr});
+    const TrainingStep step = bad_in_one_batch(&bad_step);
+    for (int64_t epoch = 0; epoch < 2; ++epoch) {
+      by_hand.loader.epoch(epoch);
+      data::Batch batch;
+      bool bad = false;
+      for (int64_t n = 1; by_hand.loader.next(batch); ++n) {
+        const Tensor loss = step(*by_hand.model, batch);
+        bad |= !std::isfinite(loss.detach().to(Device{}).item());
+        loss.backward();
+        if (n % accumulate != 0) {
+          continue;
+        }
+        if (bad) {
+          by_hand.sgd->zero_grad();
+          ++skipped;
+        } else {
+          (void)by_hand.sgd->step({.divisor = static_cast<double>(accumulate)});
+        }
+        bad = false;
+      }
+    }
+    EXPECT_EQ(skipped, 2);
+    EXPECT_EQ(run.sgd->step_count(), by_hand.sgd->step_count());
+    const Tensor got = run.model->fc.weight.detach().to(Device{}),
+                 expected = by_hand.model->fc.weight.detach().to(Device{});
+    EXPECT_EQ(std::memcmp(got.data<float>(), expected.data<float>(), 480 * sizeof(float)), 0);
+  }
+}
+
+// Statistics of a batch that is skipped must not stay NaN.
+TEST(Divergence, SkippedABatchLeavesNoBadStatistics) {
+  struct Normed : Net {
+    Normed() { register_module("norm", norm); }
+    Tensor forward(const Tensor& x) override { return Net::forward(norm(x)); }
+    nn::BatchNorm2d norm{{.channels = 3}};
+  } model;
+  model.to(kernels::test_device(), Precision::full());
+  optim::SGD sgd(model.parameters(), {.lr = 0.01});
+  const data::test::FakeDataset pictures(kSamples);
+  data::Loader loader(pictures, {.batch = kBatch, .workers = 0, .device = kernels::test_device()});
+  auto calls = std::make_shared<int64_t>(0);
+  const TrainingStep step = [calls](nn::Module& net, const data::Batch& batch) {
+    if (++*calls == 3) {
+      const NoGradGuard guard;
+      slice(batch.images, 0, 1, 2).fill_(INFINITY);
+    }
+    return classification_step(net, batch);
+  };
+  Trainer trainer({.model = model, .optimizer = sgd},
+                  {.epochs = 1, .progress = false, .step = step, .on_nan = OnNan::skip});
+  trainer.fit(loader);
+  EXPECT_EQ(sgd.step_count(), kBatches - 1);
+  for (const auto& [name, tensor] : model.state()) {
+    EXPECT_TRUE(std::isfinite(amax(abs(tensor.detach().to(DType::f64))).to(Device{}).item()))
+        << name;
+  }
+}
+
+// What no later step can mend ends the run whatever the policy.
+TEST(Divergence, SkippingAllIsAnError) {
+  for (const OnNan on_nan : {OnNan::skip, OnNan::roll_back}) {
+    const binade::testing::TemporaryDirectory directory;
+    NetRun run;
+    const TrainingStep step = [](nn::Module& model, const data::Batch& batch) {
+      return classification_step(model, batch) / 0.0;
+    };
+    run.fit({.epochs = 3, .run = directory / "run", .step = step, .on_nan = on_nan});
+    if (on_nan == OnNan::skip) {
+      run.expect_error({text("none of the ", kBatches, " steps of epoch 0 was applied")});
+    } else {
+      run.expect_error({on_cpu() ? "got a loss of inf" : "not finite",
+                        "returned to a checkpoint 3 times already"});
+    }
+    EXPECT_EQ(run.sgd->step_count(), 0);
+    EXPECT_TRUE(run.is_finite());
+  }
+}
+
+TEST(Divergence, AFixedScaleThatSkipsAllIsAnError) {
+  NetRun run;
+  optim::LossScaler scaler = optim::LossScaler::fixed(0x1p120);
+  const TrainingStep step = [](nn::Module& model, const data::Batch& batch) {
+    return classification_step(model, batch) * 0x1p20;
+  };
+  Trainer trainer({.model = *run.model, .optimizer = *run.sgd, .scaler = &scaler},
+                  {.epochs = 2, .progress = false, .step = step});
+  try {
+    trainer.fit(run.loader);
+    FAIL() << "no error";
+  } catch (const Diverged& error) {
+    EXPECT_NE(std::string(error.what()).find("at the fixed loss scale"), std::string::npos)
+        << error.what();
+  }
+}
+
+// With a scaler NaN weights make every gradient NaN: the steps are skipped and nothing tells why.
+TEST(Divergence, BadWeightsUnderALossScalerAreAnError) {
+  NetRun run;
+  optim::LossScaler scaler;
+  const NoGradGuard guard;
+  slice(run.model->fc.bias, 0, 3, 4).fill_(NAN);
+  const GradGuard record;
+  Trainer trainer({.model = *run.model, .optimizer = *run.sgd, .scaler = &scaler},
+                  {.epochs = 1, .progress = false});
+  try {
+    trainer.fit(run.loader);
+    FAIL() << "no error";
+  } catch (const Diverged& error) {
+    EXPECT_NE(std::string(error.what()).find("fc.bias is not finite"), std::string::npos)
+        << error.what();
+  }
+}
+
+// A loss that is bad once, in the second epoch.
+struct RolledBack : NetRun {
+  explicit RolledBack(const std::string& path, bool scheduled) : NetRun(0.5), path(path) {
+    if (scheduled) {
+      schedule.emplace(*sgd, optim::StepLROptions{.step_size = 2 * kBatches, .gamma = 0.25});
+    }
+  }
+  void train(int64_t epochs, bool resume, int64_t bad_call) {
+    auto calls = std::make_shared<int64_t>(0);
+    const TrainingStep step = [calls, bad_call](nn::Module& net, const data::Batch& batch) {
+      Tensor loss = classification_step(net, batch);
+      return ++*calls == bad_call ? loss / 0.0 : loss;
+    };
+    Trainer trainer(
+        {.model = *model, .optimizer = *sgd, .schedule = schedule ? &*schedule : nullptr},
+        {.epochs = epochs,
+         .run = path,
+         .resume = resume,
+         .progress = false,
+         .step = step,
+         .on_nan = OnNan::roll_back,
+         .roll_back = {.factor = 0.125, .most = 2}});
+    test::Warnings warnings;
+    trainer.fit(loader);
+    said = warnings.all;
+    steps = trainer.steps();
+    rollbacks = trainer.rollbacks();
+  }
+  std::string path, said;
+  std::optional<optim::StepLR> schedule;
+  int64_t rollbacks = 0;
+};
+
+TEST(Divergence, RolledBackTheRunGoesOnWithASmallerRate) {
+  for (const bool scheduled : {false, true}) {
+    const binade::testing::TemporaryDirectory directory;
+    RolledBack run(directory / "run", scheduled);
+    run.train(2, false, kBatches + 3);
+    EXPECT_EQ(run.steps, 2 * kBatches);
+    EXPECT_EQ(run.rollbacks, 1);
+    EXPECT_NE(run.said.find("return number 1 of at most 2"), std::string::npos) << run.said;
+    EXPECT_NE(run.said.find(text("to step ", kBatches)), std::string::npos) << run.said;
+    EXPECT_TRUE(run.is_finite());
+    EXPECT_EQ(run.sgd->lr(), scheduled ? 0.5 / 8 / 4 : 0.5 / 8);  // the schedule's next one
+    std::ifstream metrics(directory / "run/metrics.jsonl");
+    const std::string lines{std::istreambuf_iterator<char>(metrics), {}};
+    EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2);
+
+    RolledBack resumed(directory / "run", scheduled);
+    resumed.train(3, true, -1);
+    EXPECT_EQ(resumed.rollbacks, 1);
+    EXPECT_EQ(resumed.steps, 3 * kBatches);
+    EXPECT_EQ(resumed.sgd->lr(), scheduled ? 0.5 / 8 / 4 : 0.5 / 8);
+  }
+}
+
+// The same bits as a run that begins there with that rate.
+TEST(Divergence, RolledBackNothingOfTheBadStepsStays) {
+  const binade::testing::TemporaryDirectory directory;
+  RolledBack run(directory / "run", false);
+  run.train(2, false, kBatches + 4);
+  const Tensor got = run.model->fc.weight.detach().to(Device{});
+  RolledBack again(directory / "again", false);
+  again.train(1, false, -1);
+  again.sgd->set_lr(0.5 / 8);
+  again.loader.epoch(1);
+  data::Batch batch;
+  while (again.loader.next(batch)) {
+    classification_step(*again.model, batch).backward();
+    (void)again.sgd->step();
+    again.sgd->zero_grad();
+  }
+  const Tensor expected = again.model->fc.weight.detach().to(Device{});
+  EXPECT_EQ(std::memcmp(got.data<float>(), expected.data<float>(), 480 * sizeof(float)), 0);
+}
+
+TEST(Divergence, RollingBackNeedsARunDirectory) {
+  NetRun run;
+  for (const TrainerOptions& options :
+       {TrainerOptions{.on_nan = OnNan::roll_back},
+        TrainerOptions{.on_nan = OnNan::roll_back, .roll_back = {.factor = 1}}}) {
+    EXPECT_THROW(Trainer({.model = *run.model, .optimizer = *run.sgd}, options), Error);
+  }
+}
+
+}  // namespace
+}  // namespace binade::train

@@ -1,0 +1,63 @@
+// DivergenceWatch looks for losses, gradients, weights and statistics that are not finite, and
+// follows TrainerOptions::on_nan. Internal to train.
+//
+// A loss on the CPU is looked at before backward. On a device nothing waits: a loss that is not
+// finite makes its gradients NaN, which the optimizer skips there, and what the device counted is
+// read at a checkpoint and at the end of an epoch. The same way all ranks learn of the loss of one.
+#pragma once
+#include <binade/train/ranks_internal.h>
+#include <binade/train/run_state_internal.h>
+#include <binade/train/trainer.h>
+
+namespace binade::train {
+
+class DivergenceWatch {
+ public:
+  // REQUIRES: the arguments outlive it.
+  DivergenceWatch(const TrainingParts& parts, const TrainerOptions& options, const Ranks& ranks)
+      : parts_(parts), options_(options), ranks_(ranks) {}
+
+  // Steps are counted from this state on: at the start, after an epoch and after a return to a
+  // checkpoint. Waits for a device.
+  void begin_epoch(const RunState& state);
+  // Before the first micro-batch of a step.
+  void begin_step();
+  // The loss for backward(). `random` is the generator before the step.
+  Tensor check_loss(const Tensor& loss, const data::Batch& batch, const Generator& random,
+                    int64_t step) const;
+  // StepOptions::check_finite: the optimizer skips a step whose gradients are not finite.
+  bool checks_gradients() const { return skips() && !parts_.scaler; }
+  // After step number `step`. Collective if there are several ranks, as the functions below.
+  void end_step(const optim::StepResult& result, int64_t step);
+  // Of the losses that were read so far, those of this rank.
+  void check_read_losses(const RunState& state) const;
+  // Everything so far; before a checkpoint. Waits for a device.
+  void check(const RunState& state);
+  void check_validation_loss(double loss, int64_t epoch) const;
+  // At the end of an epoch, and of the run.
+  void check_epoch(const RunState& state) const;
+  void check_run(const RunState& state) const;
+
+ private:
+  bool ignores() const { return options_.on_nan == OnNan::ignore; }
+  bool skips() const {
+    return options_.on_nan == OnNan::skip || options_.on_nan == OnNan::roll_back;
+  }
+  bool losses_must_be_finite() const { return options_.on_nan == OnNan::error && !parts_.scaler; }
+  bool on_cpu() const { return parts_.optimizer.device().is_cpu(); }
+  std::string explain(const Tensor& loss, const data::Batch& batch, const Generator& random) const;
+  void keep_buffers();
+  void restore_buffers() const;
+
+  const TrainingParts& parts_;
+  const TrainerOptions& options_;
+  const Ranks& ranks_;
+  int64_t steps_before_ = 0, skipped_before_ = 0;  // of the epoch
+  int64_t skipped_ = 0;                            // when it was looked at last
+  NamedTensors buffers_, kept_;                    // floating ones of the model, and copies
+};
+
+// Sets the scale of the learning rates, those of the schedule to come too.
+void scale_rates(const TrainingParts& parts, RunState& state, double scale);
+
+}  // namespace binade::train
