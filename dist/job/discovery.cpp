@@ -81,13 +81,17 @@ void from_slurm(const Variables& v, ProcessInfo& p) {
   p.job = text("slurm ", job, ".", step);
 }
 
+void check_port(const ProcessInfo& p) {
+  check(p.port >= 0 && p.port < 65536, "world: got port ", p.port, " from ", to_string(p.launcher));
+}
+
 void check_placement(const ProcessInfo& p) {
   const auto who = to_string(p.launcher);
   check(p.size >= 1 && p.size <= 1 << 20, "world: got ", p.size, " ranks from ", who);
   check(p.rank >= 0 && p.rank < p.size, "world: got rank ", p.rank, " of ", p.size, " from ", who);
   check(p.local_rank >= 0 && p.local_rank < p.local_size && p.local_size <= p.size,
         "world: got local rank ", p.local_rank, " of ", p.local_size, " from ", who);
-  check(p.port >= 0 && p.port < 65536, "world: got port ", p.port, " from ", who);
+  check_port(p);
 }
 
 }  // namespace
@@ -113,6 +117,7 @@ ProcessInfo discover(const Environment& environment) {
       p.local_rank = v.number("LOCAL_RANK", p.launcher, p.rank % std::max(p.local_size, 1));
       p.address = v.needed("MASTER_ADDR", p.launcher);
       p.port = v.number("MASTER_PORT", p.launcher);
+      check_port(p);
       p.port += v.text_of("TORCHELASTIC_USE_AGENT_STORE") == "True";
       p.job = text("torchrun ", v.text_of("TORCHELASTIC_RUN_ID"));
       break;

@@ -1,5 +1,4 @@
 // Command lines of train_classifier, and the values that flags hold as text.
-#include <binade/dist/transport/delayed_transport.h>
 #include <binade/kernels/base/device.h>
 
 #include "samples/train_classifier_flags.h"
@@ -31,11 +30,15 @@ void parse_flags(Bytes bytes) {
   classifier::check_combinations(app, flags);
   flags.overrides.clear();  // a path; parse_precision_file reads such files
   classifier::precision_of(flags);
-  classifier::make_scaler(flags);
+  if (flags.loss_scale != "dynamic") {
+    classifier::number("--loss-scale", flags.loss_scale, 0x1p-24, 0x1p24);
+  }
+  if (flags.workers != "auto") {
+    classifier::number("--workers", flags.workers, 0, 256);
+  }
   if (flags.device != "auto") {
     Device::parse(flags.device);
   }
-  dist::parse_link_delay(flags.workers);
 }
 
 }  // namespace binade::fuzz

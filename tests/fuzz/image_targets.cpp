@@ -32,15 +32,12 @@ void check_image(const Image& image, const DecodeOptions& options) {
       "an image has all its pixels");
 }
 
+// decode_image() calls a decoder only for files that begin as its format does.
 template <class Decode>
-void parse_with(Bytes bytes, Decode decode) {
+void parse_with(Bytes bytes, bool begins, Decode decode) {
+  check(begins, "fuzz: not a file of this format");
   const DecodeOptions options = options_for(bytes);
   check_image(decode(DecodeRequest{bytes, "fuzz", options}), options);
-}
-
-// decode_image() calls a decoder only for files that begin with its signature.
-bool begins(Bytes bytes, std::string_view signature) {
-  return text_of(bytes).starts_with(signature);
 }
 
 }  // namespace
@@ -51,33 +48,24 @@ void parse_image(Bytes bytes) {
 }
 
 void parse_jpeg(Bytes bytes) {
-  if (begins(bytes, "\xff\xd8")) {
-    parse_with(bytes, data::internal::decode_jpeg);
-  }
+  parse_with(bytes, text_of(bytes).starts_with("\xff\xd8"), data::internal::decode_jpeg);
 }
 
 void parse_png(Bytes bytes) {
-  if (begins(bytes, "\x89PNG")) {
-    parse_with(bytes, data::internal::decode_png);
-  }
+  parse_with(bytes, text_of(bytes).starts_with("\x89PNG"), data::internal::decode_png);
 }
 
 void parse_bmp(Bytes bytes) {
-  if (begins(bytes, "BM")) {
-    parse_with(bytes, data::internal::decode_bmp);
-  }
+  parse_with(bytes, text_of(bytes).starts_with("BM"), data::internal::decode_bmp);
 }
 
 void parse_pnm(Bytes bytes) {
-  if (bytes.size() >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6') {
-    parse_with(bytes, data::internal::decode_pnm);
-  }
+  const bool begins = bytes.size() >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6';
+  parse_with(bytes, begins, data::internal::decode_pnm);
 }
 
 void parse_tga(Bytes bytes) {
-  if (data::internal::looks_like_tga(bytes)) {
-    parse_with(bytes, data::internal::decode_tga);
-  }
+  parse_with(bytes, data::internal::looks_like_tga(bytes), data::internal::decode_tga);
 }
 
 }  // namespace binade::fuzz

@@ -76,7 +76,9 @@ void parse_metrics(Bytes bytes) {
   testing::ModelFileSystem files = disk_with("metrics.jsonl", text_of(bytes));
   train::MetricsFile metrics("metrics.jsonl", 3, files);
   metrics.set_test_accuracy(0.5);
-  metrics.add({.epoch = 3});
+  train::EpochMetrics epoch;
+  epoch.epoch = 3;
+  metrics.add(epoch);
 }
 
 void parse_lens(Bytes bytes) {

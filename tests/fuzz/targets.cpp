@@ -1,6 +1,7 @@
 #include "tests/fuzz/targets.h"
 
 #include <binade/core/io/file_system.h>
+#include <binade/kernels/base/printable.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,16 +27,18 @@ const Target* find_target(std::string_view name) {
   return nullptr;
 }
 
-bool run(const Target& target, Bytes bytes) {
+std::string run(const Target& target, Bytes bytes) {
   constexpr size_t kLongest = 4096;  // a message quotes a part of a long input, not all of it
   try {
     target.parse(bytes);
-    return true;
+    return "";
   } catch (const Error& error) {
-    const std::string_view message = error.what();
+    const std::string message = error.what();
     require(!message.empty(), "the error has no message");
     require(message.size() <= kLongest, "the message of the error is longer than 4096 bytes");
-    return false;
+    require(message == printable(message),
+            "the message of the error has bytes that are not printable");
+    return message;
   }
 }
 

@@ -30,9 +30,10 @@ struct Target {
 std::span<const Target> targets();
 const Target* find_target(std::string_view name);  // null if unknown
 
-// Parses one input. True if it was accepted, false if it was refused by an Error. Throws Failure if
-// the message of that Error is empty or long; whatever else the target throws goes through.
-bool run(const Target& target, Bytes bytes);
+// Parses one input. Returns the message of the Error that refused it, empty if it was accepted.
+// Throws Failure if that message is empty, long or not printable; whatever else the target throws
+// goes through.
+std::string run(const Target& target, Bytes bytes);
 
 inline std::string_view text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

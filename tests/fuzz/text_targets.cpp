@@ -1,6 +1,7 @@
 // Settings: precision files and names, environments, lists of hosts.
 #include <binade/core/precision/precision_rules.h>
 #include <binade/dist/job/discovery_internal.h>
+#include <binade/dist/transport/delayed_transport.h>
 
 #include <map>
 
@@ -62,6 +63,8 @@ void parse_environment(Bytes bytes) {
               info.local_rank < info.local_size && info.local_size <= info.size && info.port >= 0 &&
               info.port < 65536,
           "a rank is one of its job");
+  const dist::LinkDelay link = dist::parse_link_delay(variables["BINADE_LINK_DELAY"]);
+  require(link.latency >= 0 && link.bytes_per_second >= 0, "a link takes time");
 }
 
 void parse_slurm_names(Bytes bytes) {

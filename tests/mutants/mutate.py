@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Plants the mutants of mutants.txt in a copy of the sources, and runs them.
 
-  mutate.py plant SOURCE COPY     copies the tree, each mutant as (mutant(N) ? (wrong) : (right))
+  mutate.py plant SOURCE COPY [N...]
+                                  copies the tree, each mutant (or those named) as (mutant(N) ? (wrong) : (right))
   mutate.py check SOURCE          says of which mutants the text is not in the sources
   mutate.py programs LIST [N...]  the programs that the mutants (or those named) need
   mutate.py run LIST BIN [N...]   runs the tests of every mutant (or of those named); the last line is
@@ -127,14 +128,14 @@ def folders_of_build(source):
         return ["cmake", *re.findall(r"(?:binade_library|add_subdirectory)\((\w+)", file.read())]
 
 
-def copy_tree(source, copy):
+def copy_tree(source, copy, numbers):
     kept = set()
     paths, folders = list(FILES), folders_of_build(source)
     for folder in folders:
         for base, _, names in os.walk(os.path.join(source, folder)):
             paths += [os.path.relpath(os.path.join(base, name), source) for name in names]
     planted = {}
-    mutants = read_list(os.path.join(source, LIST))
+    mutants = chosen(os.path.join(source, LIST), numbers)
     for mutant in mutants:
         planted.setdefault(mutant.file, []).append(mutant)
     for path in paths:
@@ -236,6 +237,7 @@ def main():
     planting = commands.add_parser("plant")
     planting.add_argument("source")
     planting.add_argument("copy")
+    planting.add_argument("numbers", nargs="*", type=int)
     checking = commands.add_parser("check")
     checking.add_argument("source")
     for name, *arguments in (("programs", "list"), ("run", "list", "bin")):
@@ -248,7 +250,7 @@ def main():
         return check(options.source)
     if options.command == "plant":
         try:
-            copy_tree(options.source, options.copy)
+            copy_tree(options.source, options.copy, options.numbers)
         except NotFound as error:
             sys.exit(str(error))
         return 0
