@@ -6,6 +6,7 @@ network_attack_test.py PROGRAM BINADE [all]: a short form, or every attack by it
   ranks in network namespaces (root only).
 network_attack_test.py attack HOST KEY SECONDS KIND PORT...: one attacker, for the above.
 """
+import faulthandler
 import hashlib
 import hmac
 import os
@@ -542,6 +543,7 @@ def main():
     refused_without_a_secret()
     direct_answers()
     if not everything:
+        faulthandler.dump_traceback_later(100, exit=True)  # says where, if it hangs
         seconds, more = expect_unharmed(("flood", "large"), steps, 0.2, expected, calm)
         print(f"unharmed: {seconds[0]:.2f} s, {more:+d} KiB")
         return
