@@ -537,13 +537,14 @@ def job_between_machines(net, folder, steps, expected):
 def main():
     everything = len(sys.argv) > 3
     steps = 1500 if everything else 200
+    if not everything:
+        faulthandler.dump_traceback_later(100, exit=True)  # says where, if it hangs
     job = Job(steps)
     expected, _ = job.end()
     calm = job.peaks
     refused_without_a_secret()
     direct_answers()
     if not everything:
-        faulthandler.dump_traceback_later(100, exit=True)  # says where, if it hangs
         seconds, more = expect_unharmed(("flood", "large"), steps, 0.2, expected, calm)
         print(f"unharmed: {seconds[0]:.2f} s, {more:+d} KiB")
         return
