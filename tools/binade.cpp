@@ -1,4 +1,5 @@
-// binade: the command-line tool. binade doctor shows what a build can do on this machine, binade
+// binade: the command-line tool. binade doctor shows what a build can do on this machine, or with
+// --security what listens, binade
 // lens shows what the exponent lens saw in a run, binade launch starts the processes of a
 // distributed program, binade slurm submit submits one to SLURM, binade ring-lens shows what an
 // all-reduce does to numbers, binade checksum finds changed files of a data folder, binade
@@ -43,8 +44,17 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", BINADE_VERSION);
   app.require_subcommand(1);
   int result = 0;
-  app.add_subcommand("doctor", "what this build is made of, and which device programs use")
-      ->callback([&] { result = binade::run_doctor(); });
+  bool security = false;
+  std::string inspected;
+  auto* doctor =
+      app.add_subcommand("doctor", "what this build is made of, and which device programs use");
+  auto* asked = doctor->add_flag(
+      "--security", security,
+      "what ranks listen at, where their secret comes from, and who may change files; status 1 if "
+      "something is not safe");
+  doctor->add_option("--run", inspected, "the run directory to look at")->needs(asked);
+  doctor->callback(
+      [&] { result = security ? binade::run_security_doctor(inspected) : binade::run_doctor(); });
   std::string run, page;
   auto* lens = app.add_subcommand(
       "lens", "the heat map of layers and exponents of a run, and the static loss scale it bears");

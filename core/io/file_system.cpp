@@ -1,16 +1,16 @@
 #include <binade/core/io/crc32c.h>
 #include <binade/core/io/file_system.h>
+#include <binade/core/io/sha256.h>
 #include <binade/kernels/base/printable.h>
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <memory>
 #include <mutex>
-#include <random>
 #include <system_error>
 #include <utility>
 
@@ -73,16 +73,9 @@ bool FileError::is_out_of_resources() const {
 }
 
 std::string unpredictable_name() {
-  uint64_t bits = 0;
-  if (::getrandom(&bits, sizeof bits, 0) != static_cast<ssize_t>(sizeof bits)) {
-    std::random_device device;
-    bits = uint64_t{device()} << 32 | device();
-  }
-  std::string digits;
-  for (int shift = 60; shift >= 0; shift -= 4) {
-    digits += "0123456789abcdef"[bits >> shift & 15];
-  }
-  return digits;
+  std::array<std::byte, 8> bytes{};
+  fill_random(bytes);
+  return hex(bytes);
 }
 
 std::string process_token() {

@@ -1,6 +1,8 @@
 #include <binade/dist/job/control_frames_internal.h>
 #include <binade/dist/job/control_internal.h>
 #include <binade/dist/job/process_exit_internal.h>
+#include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,19 +15,15 @@
 namespace binade::dist {
 namespace {
 
-constexpr double kVerdictSeconds = 2.5;  // the server needs at most one
-
-std::string host_name() {
-  char name[64] = "";
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
-
-void put(char (&to)[64], const std::string& from) { std::strncpy(to, from.c_str(), sizeof to - 1); }
+constexpr double kVerdictSeconds = 2;  // the server needs at most one
+constexpr double kAnswerSeconds = 2;   // for the server to say that the rendezvous has failed
+constexpr size_t kMostCause = 60'000;  // bytes of a failure's text
 
 }  // namespace
 
 struct ControlClient::State {
+  void join(const ControlAddress& server, int size, const ListenForData& listen);
+  void read_roster(const ControlAddress& server, int size, double deadline);
   void run(ControlClient& client);
   void watch_library_calls(ControlClient& client);
   void set_verdict(ControlClient& client, const std::string& text);
@@ -35,6 +33,7 @@ struct ControlClient::State {
   int rank = 0;
   ControlOptions options;
   Roster roster;
+  Key data_key{};
 
   mutable std::mutex mutex;
   std::condition_variable changed;
@@ -44,32 +43,63 @@ struct ControlClient::State {
   std::thread thread;
 };
 
-ControlClient::ControlClient(const ControlAddress& server, int rank, int size, int data_port,
-                             const ControlOptions& options)
+ControlClient::ControlClient(const ControlAddress& server, int rank, int size,
+                             const ListenForData& listen, const ControlOptions& options)
     : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.rank = rank;
   s.options = options;
-  JoinRequest request{rank, size, ::getpid(), data_port, "", ""};
-  put(request.host, host_name());
-  put(request.secret, server.secret);
-  const double deadline = monotonic_seconds() + options.rendezvous_seconds;
   try {
-    s.frames = FrameSocket(connect_to(server.host, server.port, deadline));
-    s.frames.write(FrameType::hello, bytes_of(request));
-    Frame frame = s.frames.read_until(deadline + 5);
-    while (frame.type == FrameType::query) {
-      frame = s.frames.read_until(deadline + 5);
-    }
-    if (frame.type != FrameType::roster) {
-      throw CollectiveError(frame.bytes);
-    }
-    s.roster = parse_roster(frame.bytes, server.host, size);
+    s.join(server, size, listen);
+  } catch (const RefusedError& error) {
+    fail("rendezvous: ", error.what());
   } catch (const SocketError& error) {
     fail("rendezvous: rank ", rank, " of ", size, " did not reach rank 0 at ", server.host,
          " port ", server.port, " in ", options.rendezvous_seconds, " s: ", error.what());
   }
   s.thread = std::thread([this] { state_->run(*this); });
+}
+
+void ControlClient::State::join(const ControlAddress& server, int size,
+                                const ListenForData& listen) {
+  const double deadline = monotonic_seconds() + options.rendezvous_seconds;
+  JoinRequest request{.pid = ::getpid()};
+  put_text(request.host, host_name());
+  const auto first = [&](const std::string& own_address) {
+    const DataAddress data = listen ? listen(own_address) : DataAddress();
+    request.data_port = data.port;
+    put_text(request.address, data.address);
+    return std::string(bytes_of(request));
+  };
+  const Claim claim{.purpose = Purpose::control, .size = size, .from = rank};
+  Connector connector(server.host, server.port, server.key, claim, first);
+  while (!connector.advance()) {
+    if (monotonic_seconds() > deadline) {
+      throw SocketError(connector.reason());
+    }
+    pollfd file = connector.file();
+    ::poll(&file, 1, 5);
+  }
+  frames = connector.take();
+  read_roster(server, size, deadline);
+}
+
+void ControlClient::State::read_roster(const ControlAddress& server, int size, double deadline) {
+  // A roster and a verdict have a line for each rank.
+  constexpr size_t kMostText = 1 << 17, kMostLine = 512;
+  frames.set_most(kMostText + kMostLine * static_cast<size_t>(size));
+  Frame frame = frames.read_until(deadline + kAnswerSeconds);
+  while (frame.type == FrameType::query) {
+    frame = frames.read_until(deadline + kAnswerSeconds);
+  }
+  if (frame.type != FrameType::roster) {
+    throw CollectiveError(frame.bytes);
+  }
+  // The number of this job, then the lines.
+  const size_t number = std::min(frame.bytes.size(), sizeof(Nonce));
+  roster = parse_roster(std::string_view(frame.bytes).substr(number), size);
+  const std::string_view key{reinterpret_cast<const char*>(server.key.data()), server.key.size()};
+  data_key = derive_key(key, text("data ", frame.bytes.substr(0, number)));
 }
 
 ControlClient::~ControlClient() {
@@ -78,6 +108,7 @@ ControlClient::~ControlClient() {
 }
 
 const Roster& ControlClient::roster() const { return state_->roster; }
+const Key& ControlClient::data_key() const { return state_->data_key; }
 
 std::string ControlClient::verdict() const {
   const std::lock_guard lock(state_->mutex);
@@ -89,7 +120,7 @@ std::string ControlClient::report(const std::string& cause) {
   if (verdict().empty()) {
     try {
       const std::lock_guard lock(s.write_mutex);
-      s.frames.write(FrameType::failure, cause);
+      s.frames.write(FrameType::failure, std::string_view(cause).substr(0, kMostCause));
     } catch (const SocketError&) {  // the thread notices it too
     }
   }
@@ -140,6 +171,7 @@ void ControlClient::State::watch_library_calls(ControlClient& client) {
 }
 
 void ControlClient::State::run(ControlClient& client) {
+  ::pthread_setname_np(::pthread_self(), kControlThread);
   RankProgress told;
   bool connected = true;
   // The interval of reports to rank 0, which can handle some thousand messages a second.

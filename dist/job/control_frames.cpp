@@ -1,19 +1,12 @@
 #include <binade/dist/job/control_frames_internal.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 
 namespace binade::dist {
 namespace {
-
-constexpr uint32_t kMagic = 0x31444e42;  // "BND1"
-constexpr size_t kMostBytes = size_t(1) << 24;
-constexpr double kWriteSeconds = 5;
-
-struct Prefix {
-  uint32_t magic, type, bytes;
-};
 
 // Takes the text before the next `separator` and the separator; false if there is none.
 bool take_field(std::string_view& rest, char separator, std::string_view& field) {
@@ -57,51 +50,6 @@ T value_from(const std::string& bytes) {
 
 }  // namespace
 
-void FrameSocket::write(FrameType type, std::string_view bytes) {
-  const Prefix prefix{kMagic, static_cast<uint32_t>(type), static_cast<uint32_t>(bytes.size())};
-  std::string out(bytes_of(prefix));
-  out += bytes;
-  socket_.send_all(out.data(), out.size(), monotonic_seconds() + kWriteSeconds);
-}
-
-bool FrameSocket::read(Frame& frame) {
-  for (;;) {
-    Prefix prefix{};
-    if (received_.size() >= sizeof prefix) {
-      std::memcpy(&prefix, received_.data(), sizeof prefix);
-      if (prefix.magic != kMagic || prefix.bytes > kMostBytes ||
-          prefix.type > static_cast<uint32_t>(FrameType::goodbye)) {
-        throw SocketError("the other end does not speak this protocol");
-      }
-      if (received_.size() >= sizeof prefix + prefix.bytes) {
-        frame.type = static_cast<FrameType>(prefix.type);
-        frame.bytes = received_.substr(sizeof prefix, prefix.bytes);
-        received_.erase(0, sizeof prefix + prefix.bytes);
-        return true;
-      }
-    }
-    char part[4096];
-    const int64_t bytes = socket_.receive_some(part, sizeof part);
-    if (bytes < 0) {
-      throw SocketError("the other end is gone");
-    }
-    if (bytes == 0) {
-      return false;
-    }
-    received_.append(part, static_cast<size_t>(bytes));
-  }
-}
-
-Frame FrameSocket::read_until(double deadline) {
-  Frame frame;
-  while (!read(frame)) {
-    if (!socket_.wait_readable(deadline - monotonic_seconds())) {
-      throw SocketError("the other end does not answer");
-    }
-  }
-  return frame;
-}
-
 std::string roster_text(const Roster& roster) {
   std::string lines;
   for (const Peer& peer : roster) {
@@ -110,15 +58,12 @@ std::string roster_text(const Roster& roster) {
   return lines;
 }
 
-Roster parse_roster(std::string_view lines, const std::string& address, int size) {
+Roster parse_roster(std::string_view lines, int size) {
   Roster roster;
   std::string_view line;
   Peer peer;
   while (static_cast<int>(roster.size()) < size && take_field(lines, '\n', line) &&
          parse_peer(line, peer)) {
-    if (peer.address == "-") {
-      peer.address = address;
-    }
     roster.push_back(peer);
   }
   if (static_cast<int>(roster.size()) != size || !lines.empty()) {
@@ -129,7 +74,18 @@ Roster parse_roster(std::string_view lines, const std::string& address, int size
 
 template <>
 JoinRequest value_of<JoinRequest>(const std::string& bytes) {
-  return value_from<JoinRequest>(bytes);
+  const auto request = value_from<JoinRequest>(bytes);
+  const auto is_word = [](const char* text, size_t most) {
+    const size_t length = strnlen(text, most);
+    return length < most &&
+           std::all_of(text, text + length, [](char c) { return c > ' ' && c < 127; });
+  };
+  if (request.pid < 0 || request.data_port < 0 || request.data_port > 65535 ||
+      !is_word(request.host, sizeof request.host) ||
+      !is_word(request.address, sizeof request.address) || request.address[0] == 0) {
+    throw SocketError("the other end sent a request that no rank makes");
+  }
+  return request;
 }
 
 template <>

@@ -1,25 +1,18 @@
 #include <binade/dist/job/control_frames_internal.h>
 #include <binade/dist/job/control_internal.h>
 #include <poll.h>
+#include <pthread.h>
 
-#include <atomic>
-#include <cstring>
-#include <list>
-#include <mutex>
-#include <optional>
 #include <thread>
+#include <vector>
 
 namespace binade::dist {
 namespace {
 
 constexpr double kAnswerSeconds = 1;    // a living rank answers a query within this time
-constexpr double kStrangerSeconds = 5;  // a connection must identify itself within this time
 constexpr double kDrainSeconds = 1;     // ranks must read the verdict within this time
 constexpr double kOwnRankSeconds = 10;  // rank 0, in the same process, must join within this time
-
-std::string text_of(const char* chars, size_t most) {
-  return std::string(chars, strnlen(chars, most));
-}
+constexpr size_t kMostBytes = 1 << 16;  // of a message of a rank: its state, or a text
 
 struct Member {
   FrameSocket frames;
@@ -33,154 +26,149 @@ struct Member {
 }  // namespace
 
 struct ControlServer::State {
-  State(Socket socket, int size, std::string word, const ControlOptions& o)
-      : listener(std::move(socket)), secret(std::move(word)), options(o) {
+  State(Socket socket, int size, const Key& key, const ControlOptions& o)
+      : own_port(socket.port()), listener(std::move(socket), key, Purpose::control, 0), options(o) {
     members.resize(static_cast<size_t>(size));
+    fill_random(job_number);
     start = monotonic_seconds();
   }
 
   void serve();
-  void accept_one();
-  void hear_strangers();
-  bool join(FrameSocket& frames, const JoinRequest& request);
+  void wait_for_messages() const;
+  void watch_clock();
+  void join(Caller caller);
   void send_roster();
   void hear(size_t rank);
   void lose(size_t rank);
   void collect_answers();
   void fail(const std::string& cause);
   void send(size_t rank, FrameType type, std::string_view bytes);
-  std::string missing_ranks() const;
+  template <class F>
+  std::string ranks_where(F&& wanted) const;
   bool all_gone() const;
 
-  struct Stranger {
-    FrameSocket frames;
-    double since;
-  };
-
-  Socket listener;
-  std::string secret;
+  const int own_port;
+  AuthenticatedListener listener;
+  Nonce job_number{};
   ControlOptions options;
   std::vector<Member> members;
-  std::list<Stranger> strangers;
   size_t joined = 0;
   bool heard_own_rank = false;
-  double start, failed_at = 0;
+  double start, failed_at = 0, rank_zero_left_at = 0;
   std::string verdict, pending;  // pending: the cause of a failure not yet announced
   std::thread thread;
 };
 
-ControlServer::ControlServer(Socket listener, int size, std::string secret,
+ControlServer::ControlServer(Socket listener, int size, const Key& key,
                              const ControlOptions& options)
-    : state_(std::make_shared<State>(std::move(listener), size, std::move(secret), options)) {
+    : state_(std::make_shared<State>(std::move(listener), size, key, options)) {
   state_->thread = std::thread([state = state_.get()] { state->serve(); });
 }
 
-ControlServer::~ControlServer() { state_->thread.join(); }
+ControlServer::~ControlServer() { wait(); }
 
-int ControlServer::port() const { return state_->listener.port(); }
+std::string ControlServer::wait() {
+  if (state_->thread.joinable()) {
+    state_->thread.join();
+  }
+  return state_->verdict;
+}
+
+int ControlServer::port() const { return state_->own_port; }
 
 void ControlServer::State::serve() {
+  ::pthread_setname_np(::pthread_self(), kControlThread);
   for (;;) {
-    std::vector<pollfd> files = {{listener.file(), POLLIN, 0}};
-    for (Member& member : members) {
-      if (member.frames.socket()) {
-        files.push_back({member.frames.socket().file(), POLLIN, 0});
+    wait_for_messages();
+    for (Caller& caller : listener.advance()) {
+      try {
+        join(std::move(caller));
+      } catch (const SocketError&) {  // it is gone, or no rank
       }
     }
-    for (Stranger& stranger : strangers) {
-      files.push_back({stranger.frames.socket().file(), POLLIN, 0});
-    }
-    ::poll(files.data(), files.size(), 100);
-    accept_one();
-    hear_strangers();
     for (size_t rank = 0; rank < members.size(); ++rank) {
       hear(rank);
     }
-    const double now = monotonic_seconds();
-    if (joined < members.size() && verdict.empty() && pending.empty() &&
-        now - start > options.rendezvous_seconds) {
-      pending = text("rendezvous: ", missing_ranks(), " of ", members.size(), " did not come in ",
-                     options.rendezvous_seconds, " s");
-    }
+    watch_clock();
     if (!pending.empty() && verdict.empty()) {
       fail(pending);
     }
     const double wait = heard_own_rank ? kDrainSeconds : kOwnRankSeconds;
-    if ((joined == members.size() && all_gone()) || (!verdict.empty() && now - failed_at > wait)) {
+    if ((joined == members.size() && all_gone()) ||
+        (!verdict.empty() && monotonic_seconds() - failed_at > wait)) {
       return;
     }
   }
 }
 
-void ControlServer::State::accept_one() {
-  Socket socket = accept_from(listener, 0);
-  if (socket) {
-    strangers.push_back({FrameSocket(std::move(socket)), monotonic_seconds()});
-  }
-}
-
-void ControlServer::State::hear_strangers() {
-  for (auto at = strangers.begin(); at != strangers.end();) {
-    bool known = monotonic_seconds() - at->since > kStrangerSeconds;
-    try {
-      Frame frame;
-      if (at->frames.read(frame)) {
-        known = true;
-        if (frame.type == FrameType::hello) {
-          join(at->frames, value_of<JoinRequest>(frame.bytes));
-        }
-      }
-    } catch (const SocketError&) {
-      known = true;  // it is not a rank of this job
+void ControlServer::State::wait_for_messages() const {
+  constexpr int kMilliseconds = 50;
+  std::vector<pollfd> files;
+  for (const Member& member : members) {
+    if (member.frames.socket()) {
+      files.push_back({member.frames.socket().file(), POLLIN, 0});
     }
-    at = known ? strangers.erase(at) : std::next(at);
+  }
+  listener.add_files(files);
+  ::poll(files.data(), files.size(), kMilliseconds);
+}
+
+void ControlServer::State::watch_clock() {
+  if (!verdict.empty() || !pending.empty()) {
+    return;
+  }
+  const double now = monotonic_seconds();
+  if (joined < members.size()) {
+    if (now - start > options.rendezvous_seconds) {
+      pending = text("rendezvous: ", ranks_where([](const Member& m) { return !m.joined; }), " of ",
+                     members.size(), " did not come in ", options.rendezvous_seconds, " s");
+    }
+  } else if (members[0].state == "left") {
+    rank_zero_left_at = rank_zero_left_at > 0 ? rank_zero_left_at : now;
+    if (now - rank_zero_left_at > options.late_seconds) {
+      pending =
+          text("rank 0 has ended, but ", ranks_where([](const Member& m) { return m.alive(); }),
+               " did not in the ", options.late_seconds, " s since");
+    }
   }
 }
 
-bool ControlServer::State::join(FrameSocket& frames, const JoinRequest& request) {
-  const auto refuse = [&](const std::string& reason) {
-    frames.write(FrameType::refused, reason);
-    return false;
-  };
+void ControlServer::State::join(Caller caller) {
+  FrameSocket& frames = caller.frames;
+  const auto refuse = [&](const std::string& reason) { frames.write(FrameType::refused, reason); };
+  const auto request = value_of<JoinRequest>(caller.message);
+  const auto [purpose, got_size, rank, to, group] = caller.claim;
   const int size = static_cast<int>(members.size());
-  if (text_of(request.secret, sizeof request.secret) != secret) {
-    return refuse("rendezvous: the secret is another one: this is not the job that listens there");
-  }
-  heard_own_rank |= request.rank == 0;
+  heard_own_rank |= rank == 0;
   if (!verdict.empty()) {
     return refuse(verdict);
   }
-  if (request.size != size || request.rank < 0 || request.rank >= size) {
-    pending = text("rendezvous: got rank ", request.rank, " of ", request.size,
-                   ", expected ranks of ", size);
+  if (got_size != size || rank < 0 || rank >= size) {
+    pending = text("rendezvous: got rank ", rank, " of ", got_size, ", expected ranks of ", size);
     return refuse(pending);
   }
-  Member& member = members[static_cast<size_t>(request.rank)];
+  Member& member = members[static_cast<size_t>(rank)];
   if (member.joined) {
-    pending = text("rendezvous: rank ", request.rank, " came twice: pid ", member.peer.pid, " and ",
-                   request.pid);
+    pending =
+        text("rendezvous: rank ", rank, " came twice: pid ", member.peer.pid, " and ", request.pid);
     return refuse(pending);
   }
-  member.peer = {text_of(request.host, sizeof request.host), frames.socket().peer(),
-                 request.data_port, request.pid};
+  frames.set_most(kMostBytes);
+  member.peer = {request.host, request.address, request.data_port, request.pid};
   member.frames = std::move(frames);
   member.joined = true;
   if (++joined == members.size()) {
+    listener.close();
     send_roster();
   }
-  return true;
 }
 
 void ControlServer::State::send_roster() {
   Roster roster;
   for (const Member& member : members) {
     roster.push_back(member.peer);
-    // Rank 0 connected from this machine; the others know it by the address they used.
-    if (member.peer.address == members[0].peer.address) {
-      roster.back().address = "-";
-    }
   }
-  const std::string lines = roster_text(roster);
+  const std::string lines = text(bytes_of(job_number), roster_text(roster));
   for (size_t rank = 0; rank < members.size(); ++rank) {
     send(rank, FrameType::roster, lines);
   }
@@ -278,11 +266,12 @@ void ControlServer::State::fail(const std::string& cause) {
   }
 }
 
-std::string ControlServer::State::missing_ranks() const {
+template <class F>
+std::string ControlServer::State::ranks_where(F&& wanted) const {
   std::string ranks;
   size_t count = 0;
   for (size_t rank = 0; rank < members.size(); ++rank) {
-    if (!members[rank].joined && ++count <= 16) {
+    if (wanted(members[rank]) && ++count <= 16) {
       ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
     }
   }

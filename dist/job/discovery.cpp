@@ -78,7 +78,7 @@ void from_slurm(const Variables& v, ProcessInfo& p) {
   const int job = v.number("SLURM_JOB_ID", p.launcher),
             step = v.number("SLURM_STEP_ID", p.launcher);
   p.port = 20000 + static_cast<int>((static_cast<int64_t>(job) * 7 + step) % 10000);
-  p.secret = text("slurm-", job, "-", step);
+  p.job = text("slurm ", job, ".", step);
 }
 
 void check_port(const ProcessInfo& p) {
@@ -119,7 +119,7 @@ ProcessInfo discover(const Environment& environment) {
       p.port = v.number("MASTER_PORT", p.launcher);
       check_port(p);
       p.port += v.text_of("TORCHELASTIC_USE_AGENT_STORE") == "True";
-      p.secret = text("torchrun-", v.text_of("TORCHELASTIC_RUN_ID"));
+      p.job = text("torchrun ", v.text_of("TORCHELASTIC_RUN_ID"));
       break;
     case Launcher::open_mpi:
       p.rank = v.number("OMPI_COMM_WORLD_RANK", p.launcher);
@@ -129,9 +129,14 @@ ProcessInfo discover(const Environment& environment) {
       break;
     case Launcher::slurm: from_slurm(v, p); break;
   }
+  p.listen = v.text_of("BINADE_LISTEN");
+  const bool says_where = p.launcher == Launcher::slurm ||
+                          (p.launcher == Launcher::torchrun && v.has("LOCAL_WORLD_SIZE"));
+  if (says_where && p.local_size == p.size && p.listen.empty()) {
+    p.address = "127.0.0.1";
+  }
   p.address = v.has("BINADE_ADDRESS") ? v.text_of("BINADE_ADDRESS") : p.address;
   p.port = v.number("BINADE_PORT", p.launcher, p.port);
-  p.secret = v.has("BINADE_SECRET") ? v.text_of("BINADE_SECRET") : p.secret;
   check_placement(p);
   return p;
 }

@@ -19,25 +19,30 @@ struct ProcessInfo {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // among the processes of this machine
   // Where rank 0 waits for the others; empty under mpirun, where ranks exchange it by MPI.
-  std::string address;
+  std::string address = {};
   int port = 0;
-  // Shared by the processes of one job; no other process knows it or guesses it by accident.
-  std::string secret;
+  // The job's name at its launcher, to tell it from other jobs. It is no secret.
+  std::string job = {};
+  // BINADE_LISTEN: the interface or address of this machine at which to listen; empty: where rank 0
+  // is looked for, or where this machine reaches it.
+  std::string listen = {};
 };
 
 using Environment = std::function<const char*(const char* name)>;
 
 // Reads the variables of the launcher:
 //  - binade launch: BINADE_RANK, BINADE_WORLD_SIZE, BINADE_LOCAL_RANK, BINADE_LOCAL_SIZE,
-//    BINADE_ADDRESS, BINADE_PORT, BINADE_SECRET.
+//    BINADE_ADDRESS, BINADE_PORT.
 //  - torchrun: RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT; the next
 //    port if torchrun itself listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE).
 //  - mpirun: OMPI_COMM_WORLD_*.
 //  - srun: SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE, SLURM_NODEID; rank
 //    0 is on the first host of SLURM_STEP_NODELIST, at a port computed from the job's number. A
 //    batch script itself (no srun) is a world of one.
-// BINADE_ADDRESS, BINADE_PORT and BINADE_SECRET override all of these. Throws Error if variables
-// are missing, are no numbers or contradict each other.
+// If torchrun or srun says that all ranks are on one machine, they meet on its loopback interface.
+// BINADE_ADDRESS, BINADE_PORT and BINADE_LISTEN override all of these; the secret is a matter of
+// dist/job/network_policy_internal.h. Throws Error if variables are missing, are no numbers or
+// contradict each other.
 ProcessInfo discover(const Environment& environment);
 ProcessInfo discover();  // from this process's environment
 

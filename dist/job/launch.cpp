@@ -2,6 +2,7 @@
 // 0.
 #include <binade/core/io/program_streams.h>
 #include <binade/dist/job/launch.h>
+#include <binade/dist/job/network_policy_internal.h>
 #include <binade/dist/job/process_exit_internal.h>
 #include <binade/dist/transport/delayed_transport.h>
 #include <binade/dist/transport/socket_internal.h>
@@ -10,13 +11,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 #include <thread>
 
 namespace binade::dist {
@@ -29,14 +30,8 @@ void on_signal(int signal) { interrupted = signal; }
 struct Child {
   pid_t pid;
   bool running = true;
+  bool stopped = false;  // by SIGSTOP and the like: it cannot end on its own
 };
-
-std::string random_secret() {
-  std::random_device random;
-  char text[40];
-  std::snprintf(text, sizeof text, "%08x%08x%08x", random(), random(), random());
-  return text;
-}
 
 // The settings with which all ranks of a job are started.
 struct Job {
@@ -66,7 +61,9 @@ struct Job {
   if (!job.options.link_delay.empty()) {
     set("BINADE_LINK_DELAY", job.options.link_delay);
   }
-  ::unsetenv("BINADE_LISTEN_FD");
+  for (const char* other : {"BINADE_LISTEN_FD", "BINADE_LISTEN", "BINADE_SECRET_FILE"}) {
+    ::unsetenv(other);  // the launcher's job is on this machine and has its own secret
+  }
   if (rank == 0) {
     ::fcntl(job.listener.file(), F_SETFD, 0);
     set("BINADE_LISTEN_FD", std::to_string(job.listener.file()));
@@ -103,36 +100,65 @@ void signal_all(const std::vector<Child>& children, int signal) {
 }
 
 // Waits for all; returns the status of the first that failed.
-int wait_for_all(std::vector<Child>& children, double grace) {
-  int failure = 0;
-  double deadline = 0;  // after a failure or an interrupt
-  for (size_t running = children.size(); running > 0;) {
-    for (size_t rank = 0; rank < children.size(); ++rank) {
-      Child& child = children[rank];
-      int ended = 0;
-      if (child.running && ::waitpid(child.pid, &ended, WNOHANG) == child.pid) {
-        child.running = false;
-        --running;
-        if (failure == 0 && status_of(ended) != 0) {
-          failure = status_of(ended);
-          report(static_cast<int>(rank), child.pid, ended);
-          deadline = monotonic_seconds() + grace;
-        }
+class Waiting {
+ public:
+  Waiting(std::vector<Child>& children, double grace) : children_(children), grace_(grace) {}
+
+  int wait() {
+    while (std::any_of(children_.begin(), children_.end(), [](auto& c) { return c.running; })) {
+      for (size_t rank = 0; rank < children_.size(); ++rank) {
+        look_at(static_cast<int>(rank));
+      }
+      forward_signal();
+      end_the_rest();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return failure_;
+  }
+
+ private:
+  void look_at(int rank) {
+    Child& child = children_[static_cast<size_t>(rank)];
+    int status = 0;
+    if (!child.running ||
+        ::waitpid(child.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) != child.pid) {
+      return;
+    }
+    child.stopped = WIFSTOPPED(status);
+    if (!WIFEXITED(status) && !WIFSIGNALED(status)) {
+      return;
+    }
+    child.running = false;
+    if (failure_ == 0 && status_of(status) != 0) {
+      failure_ = status_of(status);
+      report(rank, child.pid, status);
+      deadline_ = monotonic_seconds() + grace_;
+    }
+  }
+
+  void forward_signal() {
+    if (interrupted) {
+      signal_all(children_, interrupted);
+      failure_ = failure_ ? failure_ : 128 + interrupted;
+      interrupted = 0;
+      deadline_ = monotonic_seconds() + grace_;
+    }
+  }
+
+  void end_the_rest() {
+    for (const Child& child : children_) {
+      const bool late = monotonic_seconds() > deadline_ || child.stopped;
+      if (child.running && deadline_ > 0 && late) {
+        ::kill(child.pid, SIGKILL);
       }
     }
-    if (interrupted) {
-      signal_all(children, interrupted);
-      failure = failure ? failure : 128 + interrupted;
-      interrupted = 0;
-      deadline = monotonic_seconds() + grace;
-    }
-    if (deadline > 0 && monotonic_seconds() > deadline) {
-      signal_all(children, SIGKILL);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  return failure;
-}
+
+  std::vector<Child>& children_;
+  const double grace_;
+  int failure_ = 0;
+  double deadline_ = 0;  // after a failure or an interrupt
+};
 
 }  // namespace
 
@@ -143,11 +169,11 @@ int launch(const std::vector<std::string>& command, const LaunchOptions& options
         " s, expected 0 or more");
   check(!command.empty(), "launch: got no program; binade launch -n 4 program arguments...");
   parse_link_delay(options.link_delay);  // so that one process reports the error, not all
-  Socket listener = listen_at("127.0.0.1", 0, options.ranks);
+  Socket listener = listen_at("127.0.0.1", 0);
   const Job job{.command = command,
                 .options = options,
                 .listener = listener,
-                .secret = random_secret(),
+                .secret = new_secret(),
                 .parent = ::getpid()};
   interrupted = 0;
   struct sigaction action {};
@@ -164,13 +190,13 @@ int launch(const std::vector<std::string>& command, const LaunchOptions& options
     if (pid < 0) {
       const std::string reason = std::strerror(errno);
       signal_all(children, SIGKILL);
-      wait_for_all(children, 0);
+      Waiting(children, 0).wait();
       fail("launch: process ", rank, " of ", options.ranks, " could not be started: ", reason);
     }
     children.push_back({pid});
   }
   listener.close();  // rank 0 has its own copy
-  const int status = wait_for_all(children, options.grace_seconds);
+  const int status = Waiting(children, options.grace_seconds).wait();
   ::sigaction(SIGINT, &before_interrupt, nullptr);
   ::sigaction(SIGTERM, &before_terminate, nullptr);
   return status;

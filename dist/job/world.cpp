@@ -2,6 +2,7 @@
 #include <binade/core/tensor/create.h>
 #include <binade/dist/job/control_internal.h>
 #include <binade/dist/job/discovery_internal.h>
+#include <binade/dist/job/network_policy_internal.h>
 #include <binade/dist/job/process_exit_internal.h>
 #include <binade/dist/job/world.h>
 #include <binade/dist/transport/mpi_transport.h>
@@ -13,11 +14,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <random>
 #include <thread>
 
 namespace binade::dist {
@@ -83,24 +84,27 @@ OwnDevice own_device(const ProcessInfo& p) {
   return own;
 }
 
-// The address of the control channel, which rank 0 sends over MPI.
+// The address of the control channel, which rank 0 sends over MPI. So is a secret that it made,
+// which then does not leave the machine.
 struct Meeting {
   char address[64] = "";
-  char secret[40] = "";
+  char secret[72] = "";
   int port = 0;
 };
 
-void put_host(char (&to)[64], bool same_machine) {
-  if (same_machine) {
-    std::strcpy(to, "127.0.0.1");
-  } else {
-    ::gethostname(to, sizeof to - 1);
-  }
-}
+const char* environment(const char* name) { return std::getenv(name); }
 
-void put_secret(char (&to)[40]) {
-  std::random_device random;
-  std::snprintf(to, sizeof to, "%08x%08x%08x%08x", random(), random(), random(), random());
+// The socket that the launcher opened for rank 0.
+Socket inherited_listener(const std::string& number) {
+  char* end = nullptr;
+  const long file = std::strtol(number.c_str(), &end, 10);
+  check(*end == 0 && file > STDERR_FILENO && file <= INT_MAX, "world: got BINADE_LISTEN_FD='",
+        number, "', expected a file number");
+  Socket listener(static_cast<int>(file));
+  check(listener.is_listening(), "world: got BINADE_LISTEN_FD=", file,
+        ", which is no listening socket; unset it");
+  ::fcntl(listener.file(), F_SETFD, FD_CLOEXEC);
+  return listener;
 }
 
 }  // namespace
@@ -110,6 +114,8 @@ struct World::State {
   void start(const WorldOptions& options);
   void start_over_mpi(const ControlOptions& control);
   void start_over_tcp(const ControlOptions& control);
+  void join(const ControlAddress& address, const ListenForData& listen,
+            const ControlOptions& control);
   void connect_devices();
   void end() noexcept;
 
@@ -134,7 +140,8 @@ void World::State::start(const WorldOptions& options) {
     collectives.link = parse_link_delay(link);
   }
   const ControlOptions control{
-      .rendezvous_seconds = seconds_in("BINADE_RENDEZVOUS_TIMEOUT", options.rendezvous_seconds),
+      .rendezvous_seconds = seconds_in("BINADE_RENDEZVOUS_TIMEOUT",
+                                       seconds_in("BINADE_TIMEOUT", options.rendezvous_seconds)),
       .late_seconds = collectives.timeout,
       .grace_seconds = options.grace_seconds};
   mpi = placement.size > 1 && wants_mpi(placement);
@@ -157,22 +164,38 @@ void World::State::start_over_mpi(const ControlOptions& control) {
   check(transport->size() == placement.size && transport->rank() == placement.rank,
         "world: the launcher says rank ", placement.rank, " of ", placement.size,
         ", MPI says rank ", transport->rank(), " of ", transport->size());
+  const bool same_machine = placement.local_size == placement.size;
+  placement.address = same_machine && placement.listen.empty() ? "127.0.0.1" : host_name();
+  JobSecret secret = find_secret(environment);
   Meeting meeting;
   if (placement.rank == 0) {
-    const bool same_machine = placement.local_size == placement.size;
-    put_host(meeting.address, same_machine);
-    put_secret(meeting.secret);
-    server = std::make_unique<ControlServer>(
-        listen_at(same_machine ? "127.0.0.1" : "", placement.port, placement.size), placement.size,
-        meeting.secret, control);
-    meeting.port = server->port();
+    const std::string address = meeting_address(placement);
+    if (same_machine && secret.bytes.empty()) {
+      put_text(meeting.secret, new_secret());
+      secret.bytes = meeting.secret;
+    }
+    check_may_listen(address, secret, placement);
+    Socket listener = listen_at(address, placement.port);
+    put_text(meeting.address, address);
+    meeting.port = placement.port = listener.port();
+    server = std::make_unique<ControlServer>(std::move(listener), placement.size,
+                                             job_key(secret, placement), control);
   }
   transport->set_timeout(control.rendezvous_seconds);
   ring_broadcast(*transport, view_of(&meeting, DType::u8, {static_cast<int64_t>(sizeof meeting)}),
                  0);
-  auto joined = std::make_shared<ControlClient>(
-      ControlAddress{.host = meeting.address, .port = meeting.port, .secret = meeting.secret},
-      placement.rank, placement.size, 0, control);
+  placement.port = meeting.port;
+  if (secret.bytes.empty()) {
+    secret.bytes = std::string(meeting.secret, strnlen(meeting.secret, sizeof meeting.secret));
+  }
+  join({.host = meeting.address, .port = meeting.port, .key = job_key(secret, placement)}, {},
+       control);
+}
+
+void World::State::join(const ControlAddress& address, const ListenForData& listen,
+                        const ControlOptions& control) {
+  auto joined =
+      std::make_shared<ControlClient>(address, placement.rank, placement.size, listen, control);
   client = joined.get();
   health = std::move(joined);
 }
@@ -182,24 +205,24 @@ void World::State::start_over_tcp(const ControlOptions& control) {
   check(
       !p.address.empty(), "world: ", to_string(p.launcher),
       " gives no address to meet at; set BINADE_ADDRESS and BINADE_PORT, or use a build with MPI");
-  const bool loopback = p.address == "localhost" || p.address.starts_with("127.");
-  Socket data = listen_at(loopback ? p.address : "", 0, p.size);
+  const JobSecret secret = find_secret(environment);
+  const Key key = job_key(secret, p);
   if (p.rank == 0) {
-    Socket listener;
-    if (const std::string file = variable("BINADE_LISTEN_FD"); !file.empty()) {
-      listener = Socket(std::atoi(file.c_str()));  // the launcher opened it
-      ::fcntl(listener.file(), F_SETFD, FD_CLOEXEC);
-    } else {
-      listener = listen_at(p.address, p.port, p.size);
-    }
-    server = std::make_unique<ControlServer>(std::move(listener), p.size, p.secret, control);
+    const std::string file = variable("BINADE_LISTEN_FD");
+    Socket listener =
+        file.empty() ? listen_at(meeting_address(p), p.port) : inherited_listener(file);
+    check_may_listen(listener.address(), secret, p);
+    server = std::make_unique<ControlServer>(std::move(listener), p.size, key, control);
   }
-  auto joined = std::make_shared<ControlClient>(
-      ControlAddress{.host = p.address, .port = p.port, .secret = p.secret}, p.rank, p.size,
-      data.port(), control);
-  client = joined.get();
-  health = std::move(joined);
-  transport = make_tcp_transport(p.rank, client->roster(), std::move(data), p.secret);
+  Socket data;
+  const auto listen = [&](const std::string& own_address) {
+    const std::string address = data_address(p, own_address);
+    check_may_listen(address, secret, p);
+    data = listen_at(address, 0);
+    return DataAddress{address, data.port()};
+  };
+  join({.host = p.address, .port = p.port, .key = key}, listen, control);
+  transport = make_tcp_transport(p.rank, client->roster(), std::move(data), client->data_key());
 }
 
 // Connects by NCCL if every rank has it and agrees.
@@ -236,6 +259,11 @@ void World::State::end() noexcept {
   transport.reset();
   if (mpi && well) {
     finish_mpi();
+  }
+  const std::string verdict = server ? server->wait() : std::string();
+  if (well && !verdict.empty()) {  // a rank died or was stuck after this one's last collective
+    std::fflush(nullptr);
+    end_process(kJobFailed, text("binade: error: ", verdict, "\n"));
   }
   server.reset();
   health.reset();

@@ -18,7 +18,8 @@ namespace binade::dist {
 struct WorldOptions {
   // BINADE_TIMEOUT overrides both times, BINADE_LINK_DELAY the link.
   CommunicatorOptions collectives = {};
-  double rendezvous_seconds = 60;  // for all processes to join; BINADE_RENDEZVOUS_TIMEOUT
+  // For all processes to join; BINADE_RENDEZVOUS_TIMEOUT, else BINADE_TIMEOUT.
+  double rendezvous_seconds = 60;
   double grace_seconds = 3;
 };
 
@@ -32,7 +33,8 @@ class World {
   // OMP_NUM_THREADS is set or the launcher has bound them to cores.
   explicit World(const WorldOptions& options = {});
   World(int argc, char** argv, const WorldOptions& options = {});
-  // Rank 0 waits for the others. A world destroyed by an exception ends the job.
+  // Rank 0 waits for the others, for at most the timeout of collectives: if one dies or stays, the
+  // process ends with status 75. A world destroyed by an exception ends the job.
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;

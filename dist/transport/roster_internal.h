@@ -9,8 +9,8 @@ namespace binade::dist {
 
 struct Peer {
   std::string host;     // name, for messages
-  std::string address;  // where it listens; empty: the address of rank 0
-  int port = 0;         // for data
+  std::string address;  // where it listens for data, numeric
+  int port = 0;         // 0: it does not
   int pid = 0;
 };
 

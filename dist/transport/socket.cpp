@@ -1,6 +1,7 @@
 #include <arpa/inet.h>
 #include <binade/dist/transport/socket_internal.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -12,7 +13,6 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
-#include <thread>
 #include <utility>
 
 namespace binade::dist {
@@ -33,20 +33,50 @@ void prepare(int file) {
   ::setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+// A standard stream that is closed leaves its number to the next socket: output would go there.
+Socket above_standard_streams(int file) {
+  Socket socket(file);
+  if (file >= 0 && file <= STDERR_FILENO) {
+    return Socket(::fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  }
+  return socket;
+}
 
-Addresses resolve(const std::string& host, int port, bool passive) {
+Socket new_socket() {
+  Socket socket = above_standard_streams(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) {
+    throw SocketError(text("a socket: ", std::strerror(errno)));
+  }
+  return socket;
+}
+
+sockaddr_in resolve(const std::string& host, int port) {
   addrinfo hints{};
   hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = passive ? AI_PASSIVE : 0;
   addrinfo* found = nullptr;
-  const int status = ::getaddrinfo(host.empty() ? nullptr : host.c_str(),
-                                   std::to_string(port).c_str(), &hints, &found);
+  const int status = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
   if (status != 0) {
     throw SocketError(text("the address of '", host, "': ", ::gai_strerror(status)));
   }
-  return {found, &::freeaddrinfo};
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+  sockaddr_in address{};
+  std::memcpy(&address, found->ai_addr, sizeof address);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return address;
+}
+
+std::string to_text(const in_addr& address) {
+  char name[INET_ADDRSTRLEN] = "";
+  ::inet_ntop(AF_INET, &address, name, sizeof name);
+  return name;
+}
+
+sockaddr_in own_end(int file) {
+  sockaddr_in address{};
+  socklen_t length = sizeof address;
+  ::getsockname(file, reinterpret_cast<sockaddr*>(&address), &length);
+  return address;
 }
 
 }  // namespace
@@ -95,89 +125,108 @@ void Socket::send_all(const void* data, size_t bytes, double deadline) {
   }
 }
 
-void Socket::receive_all(void* data, size_t bytes, double deadline) {
-  auto* at = static_cast<std::byte*>(data);
-  while (bytes > 0) {
-    const int64_t received = receive_some(at, bytes);
-    if (received < 0) {
-      throw SocketError("the other end is gone");
-    }
-    at += received;
-    bytes -= static_cast<size_t>(received);
-    if (received == 0 && !wait_for(file_, POLLIN, deadline - monotonic_seconds())) {
-      throw SocketError("the other end does not answer");
-    }
-  }
-}
+int Socket::port() const { return ntohs(own_end(file_).sin_port); }
 
-int Socket::port() const {
-  sockaddr_in address{};
-  socklen_t length = sizeof address;
-  ::getsockname(file_, reinterpret_cast<sockaddr*>(&address), &length);
-  return ntohs(address.sin_port);
-}
-
-std::string Socket::peer() const {
-  sockaddr_in address{};
-  socklen_t length = sizeof address;
-  ::getpeername(file_, reinterpret_cast<sockaddr*>(&address), &length);
-  char name[INET_ADDRSTRLEN] = "";
-  ::inet_ntop(AF_INET, &address.sin_addr, name, sizeof name);
-  return name;
-}
+std::string Socket::address() const { return to_text(own_end(file_).sin_addr); }
 
 bool Socket::wait_readable(double seconds) const { return wait_for(file_, POLLIN, seconds); }
 
-Socket listen_at(const std::string& host, int port, int backlog) {
-  const Addresses found = resolve(host, port, true);
-  Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+bool Socket::is_listening() const {
+  int listening = 0;
+  socklen_t length = sizeof listening;
+  return ::getsockopt(file_, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) == 0 && listening != 0;
+}
+
+std::string host_name() {
+  char name[64] = "";
+  ::gethostname(name, sizeof name - 1);
+  for (char& c : name) {
+    c = c == 0 || (c > ' ' && c < 127) ? c : '?';
+  }
+  return name;
+}
+
+std::string numeric_address(const std::string& host) { return to_text(resolve(host, 0).sin_addr); }
+
+std::string address_of_interface(const std::string& interface_or_address) {
+  in_addr address{};
+  bool found = ::inet_pton(AF_INET, interface_or_address.c_str(), &address) == 1;
+  ifaddrs* all = nullptr;
+  if (!found && ::getifaddrs(&all) == 0) {
+    for (const ifaddrs* at = all; at != nullptr && !found; at = at->ifa_next) {
+      if (at->ifa_addr != nullptr && at->ifa_addr->sa_family == AF_INET &&
+          at->ifa_name == interface_or_address) {
+        sockaddr_in own{};
+        std::memcpy(&own, at->ifa_addr, sizeof own);
+        address = own.sin_addr;
+        found = true;
+      }
+    }
+    ::freeifaddrs(all);
+  }
+  if (!found || address.s_addr == INADDR_ANY || address.s_addr == INADDR_BROADCAST) {
+    throw SocketError(text("got '", interface_or_address,
+                           "', expected an interface of this machine that has an IPv4 address, or "
+                           "one IPv4 address of it"));
+  }
+  return to_text(address);
+}
+
+bool is_loopback(const std::string& numeric_address) { return numeric_address.starts_with("127."); }
+
+Socket listen_at(const std::string& host, int port) {
+  constexpr int kBacklog = 4096;  // connections that nobody has accepted yet
+  const sockaddr_in address = resolve(host, port);
+  if (address.sin_addr.s_addr == INADDR_ANY) {
+    throw SocketError(text("listening at ", host,
+                           ": that is every address of this machine; name "
+                           "one, or an interface, in BINADE_LISTEN"));
+  }
+  Socket socket = new_socket();
   const int on = 1;
   ::setsockopt(socket.file(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (::bind(socket.file(), found->ai_addr, found->ai_addrlen) != 0 ||
-      ::listen(socket.file(), backlog) != 0) {
-    throw SocketError(text("listening at ", host.empty() ? "any address" : host, " port ", port,
-                           ": ", std::strerror(errno), "; BINADE_PORT names another port"));
+  if (::bind(socket.file(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.file(), kBacklog) != 0) {
+    throw SocketError(text("listening at ", host, " port ", port, ": ", std::strerror(errno),
+                           "; BINADE_PORT names another port"));
   }
   prepare(socket.file());
   return socket;
 }
 
-Socket accept_from(const Socket& listener, double seconds) {
-  if (!listener.wait_readable(seconds)) {
-    return {};
-  }
-  Socket socket(::accept4(listener.file(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (socket) {
-    prepare(socket.file());
+Socket accept_from(const Socket& listener, int& error) {
+  error = 0;
+  // TCP_NODELAY is the listener's.
+  Socket socket = above_standard_streams(
+      ::accept4(listener.file(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket && !would_wait() && errno != ECONNABORTED) {
+    error = errno;
   }
   return socket;
 }
 
-Socket connect_to(const std::string& host, int port, double deadline) {
-  std::string reason;
-  for (double pause = 0.01; monotonic_seconds() < deadline; pause = std::min(pause * 2, 0.5)) {
-    try {
-      const Addresses found = resolve(host, port, false);
-      Socket socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      prepare(socket.file());
-      int status = ::connect(socket.file(), found->ai_addr, found->ai_addrlen) == 0 ? 0 : errno;
-      if (status == EINPROGRESS) {
-        status = ETIMEDOUT;
-        if (wait_for(socket.file(), POLLOUT, deadline - monotonic_seconds())) {
-          socklen_t length = sizeof status;
-          ::getsockopt(socket.file(), SOL_SOCKET, SO_ERROR, &status, &length);
-        }
-      }
-      if (status == 0) {
-        return socket;
-      }
-      reason = std::strerror(status);
-    } catch (const SocketError& error) {
-      reason = error.what();
-    }
-    std::this_thread::sleep_for(std::chrono::duration<double>(pause));
+Socket begin_connect(const std::string& host, int port) {
+  const sockaddr_in address = resolve(host, port);
+  Socket socket = new_socket();
+  prepare(socket.file());
+  if (::connect(socket.file(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+      errno != EINPROGRESS) {
+    throw SocketError(std::strerror(errno));
   }
-  throw SocketError(text("no connection to ", host, " port ", port, ": ", reason));
+  return socket;
+}
+
+bool is_connected(const Socket& socket) {
+  if (!wait_for(socket.file(), POLLOUT, 0)) {
+    return false;
+  }
+  int status = 0;
+  socklen_t length = sizeof status;
+  ::getsockopt(socket.file(), SOL_SOCKET, SO_ERROR, &status, &length);
+  if (status != 0) {
+    throw SocketError(std::strerror(status));
+  }
+  return true;
 }
 
 }  // namespace binade::dist

@@ -1,6 +1,6 @@
 // Each connection carries bytes in each direction in the order of the messages; both ends know the
 // sizes.
-#include <binade/core/io/crc32c.h>
+#include <binade/core/io/sha256.h>
 #include <binade/dist/transport/tcp_transport_internal.h>
 #include <poll.h>
 
@@ -14,67 +14,54 @@
 namespace binade::dist {
 namespace {
 
-constexpr double kHelloSeconds = 5;
-
-// The first bytes of a connection.
-struct Hello {
-  uint64_t magic = 0x3145444e4942;  // "BINDE1"
-  uint32_t group = 0;
-  int32_t rank = 0;  // of the connecting end, in the roster
-  char secret[64] = "";
-};
-
 // Shared by the transports of a process: the roster, and connections that arrived for another group
 // than the one that accepted them.
 struct Node {
-  int rank;
+  int rank = 0;
   Roster roster;
-  Socket listener;
-  std::string secret;
+  Key key{};
   std::mutex mutex;
-  std::map<std::pair<uint32_t, int>, Socket> arrived;  // by group and rank in the roster
+  AuthenticatedListener listener;
+  std::map<std::pair<uint64_t, int>, Socket> arrived;  // by group and rank in the roster
 
-  Hello hello(uint32_t group) const {
-    Hello h;
-    h.group = group;
-    h.rank = rank;
-    std::strncpy(h.secret, secret.c_str(), sizeof h.secret - 1);
-    return h;
-  }
-
-  Socket connect(int peer, uint32_t group, double timeout) const {
+  std::unique_ptr<Connector> connect(int peer, uint64_t group) const {
     const Peer& there = roster[static_cast<size_t>(peer)];
-    const double deadline = monotonic_seconds() + timeout;
-    Socket socket = connect_to(there.address, there.port, deadline);
-    const Hello h = hello(group);
-    socket.send_all(&h, sizeof h, deadline);
-    return socket;
+    const Claim claim{.purpose = Purpose::data,
+                      .size = static_cast<int>(roster.size()),
+                      .from = rank,
+                      .to = peer,
+                      .group = group};
+    return std::make_unique<Connector>(there.address, there.port, key, claim);
   }
 
-  // Accepts pending connections without waiting for more.
+  // Accepts ranks that have come, without waiting for more.
   void accept_all() {
-    while (Socket socket = accept_from(listener, 0)) {
-      Hello theirs;
-      try {
-        socket.receive_all(&theirs, sizeof theirs, monotonic_seconds() + kHelloSeconds);
-      } catch (const SocketError&) {
-        continue;
-      }
-      const Hello mine = hello(theirs.group);
-      const bool known = theirs.magic == mine.magic && theirs.rank > rank &&
-                         theirs.rank < static_cast<int>(roster.size()) &&
-                         std::memcmp(theirs.secret, mine.secret, sizeof mine.secret) == 0;
-      if (known) {
-        arrived[{theirs.group, theirs.rank}] = std::move(socket);
+    for (Caller& caller : listener.advance()) {
+      const Claim& claim = caller.claim;
+      const int size = static_cast<int>(roster.size());
+      if (claim.size == size && claim.from > rank && claim.from < size) {
+        arrived[{claim.group, claim.from}] = std::move(caller.frames.socket());
       }
     }
   }
 };
 
+// Which ranks, and how many splits of the same ranks came before it: all members compute the same.
+uint64_t group_of(uint64_t parent, const std::vector<int>& members, int nth) {
+  Sha256 hash;
+  hash.add(std::as_bytes(std::span(&parent, 1)));
+  hash.add(std::as_bytes(std::span(members)));
+  hash.add(std::as_bytes(std::span(&nth, 1)));
+  const Sha256Digest digest = hash.finish();
+  uint64_t group = 0;
+  std::memcpy(&group, digest.data(), sizeof group);
+  return group;
+}
+
 class TcpTransport final : public Transport {
  public:
   // members: ranks of the roster.
-  TcpTransport(std::shared_ptr<Node> node, std::vector<int> members, int rank, uint32_t group)
+  TcpTransport(std::shared_ptr<Node> node, std::vector<int> members, int rank, uint64_t group)
       : Transport(rank, static_cast<int>(members.size())),
         node_(std::move(node)),
         members_(std::move(members)),
@@ -91,8 +78,7 @@ class TcpTransport final : public Transport {
       chosen.push_back(members_[static_cast<size_t>(member)]);
     }
     const int nth = splits_[chosen]++;
-    uint32_t group = crc32c(std::as_bytes(std::span(chosen)), group_ + 1);
-    group = crc32c(std::as_bytes(std::span(&nth, 1)), group);
+    const uint64_t group = group_of(group_, chosen, nth);
     return std::make_unique<TcpTransport>(node_, std::move(chosen), rank, group);
   }
 
@@ -119,6 +105,18 @@ class TcpTransport final : public Transport {
     return first_ - 1;
   }
 
+  std::string missing() const override {
+    for (size_t peer = 0; peer < links_.size(); ++peer) {
+      const Link& link = links_[peer];
+      if (link.connector) {
+        const Peer& there = node_->roster[static_cast<size_t>(members_[peer])];
+        return text("no connection to rank ", peer, " at ", there.address, " port ", there.port,
+                    ": ", link.connector->reason());
+      }
+    }
+    return {};
+  }
+
   void abandon() noexcept override {
     for (Link& link : links_) {  // the connections stay open: this rank has not left
       link.sends.clear();
@@ -135,6 +133,7 @@ class TcpTransport final : public Transport {
   };
   struct Link {
     Socket socket;
+    std::unique_ptr<Connector> connector;  // until it is connected
     std::deque<Piece> sends, receives;
     bool busy() const { return !sends.empty() || !receives.empty(); }
   };
@@ -175,16 +174,19 @@ class TcpTransport final : public Transport {
     return any;
   }
 
-  // Connects, or takes the connection if it has arrived.
+  // Goes on connecting, or takes the connection if it has arrived. Does not wait.
   bool open(Link& link, int peer) {
     const int there = members_[static_cast<size_t>(peer)];
-    try {
-      if (there < node_->rank) {
-        link.socket = node_->connect(there, group_, timeout());
-        return true;
+    if (there < node_->rank) {
+      if (!link.connector) {
+        link.connector = node_->connect(there, group_);
       }
-    } catch (const SocketError& error) {
-      throw TransportError(text("rank ", peer, ": ", error.what()));
+      if (!advance(*link.connector, peer)) {
+        return false;
+      }
+      link.socket = std::move(link.connector->take().socket());
+      link.connector.reset();
+      return true;
     }
     const std::lock_guard lock(node_->mutex);
     node_->accept_all();
@@ -197,26 +199,37 @@ class TcpTransport final : public Transport {
     return true;
   }
 
+  static bool advance(Connector& connector, int peer) {
+    try {
+      return connector.advance();
+    } catch (const RefusedError& error) {
+      throw TransportError(text("rank ", peer, ": ", error.what()));
+    }
+  }
+
   void wait_for_sockets() const {
     std::vector<pollfd> files;
-    bool missing = false;
+    bool expects_callers = false;
     for (const Link& link : links_) {
       const auto events = static_cast<short>((link.sends.empty() ? 0 : POLLOUT) |
                                              (link.receives.empty() ? 0 : POLLIN));
       if (link.socket && events) {
         files.push_back({link.socket.file(), events, 0});
+      } else if (link.connector) {
+        files.push_back(link.connector->file());
       }
-      missing |= link.busy() && !link.socket;
+      expects_callers |= link.busy() && !link.socket && !link.connector;
     }
-    if (missing) {
-      files.push_back({node_->listener.file(), POLLIN, 0});
+    if (expects_callers) {
+      const std::lock_guard lock(node_->mutex);
+      node_->listener.add_files(files);
     }
     ::poll(files.data(), files.size(), 10);
   }
 
   std::shared_ptr<Node> node_;
   std::vector<int> members_;
-  uint32_t group_;
+  uint64_t group_;
   std::vector<Link> links_;
   std::deque<size_t> left_;  // unfinished messages, by group
   uint64_t first_ = 1;       // number of the group at the front
@@ -226,7 +239,9 @@ class TcpTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> make_tcp_transport(int rank, Roster roster, Socket listener,
-                                              const std::string& secret) {
+                                              const Key& key) {
+  const int size = static_cast<int>(roster.size());
+  check(rank >= 0 && rank < size, "tcp transport: got rank ", rank, " of a roster of ", size);
   std::vector<int> members(roster.size());
   for (size_t i = 0; i < members.size(); ++i) {
     members[i] = static_cast<int>(i);
@@ -234,8 +249,11 @@ std::unique_ptr<Transport> make_tcp_transport(int rank, Roster roster, Socket li
   auto node = std::make_shared<Node>();
   node->rank = rank;
   node->roster = std::move(roster);
-  node->listener = std::move(listener);
-  node->secret = secret;
+  node->key = key;
+  node->listener = AuthenticatedListener(std::move(listener), key, Purpose::data, rank);
+  if (rank == size - 1) {
+    node->listener.close();  // only higher ranks connect
+  }
   return std::make_unique<TcpTransport>(std::move(node), std::move(members), rank, 0);
 }
 

@@ -64,7 +64,8 @@ void Transport::wait_until(uint64_t ticket) {
     }
     done_ = progress();
     if (done_ < ticket && std::chrono::duration<double>(Clock::now() - start).count() > timeout_) {
-      throw TransportError(text("no answer in ", timeout_, " s"));
+      const std::string why = missing();
+      throw TransportError(text("no answer in ", timeout_, " s", why.empty() ? "" : "; ", why));
     }
   }
 }

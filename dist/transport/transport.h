@@ -5,6 +5,8 @@
 // group_end() returns at once with a ticket; wait(ticket) returns when that group and all groups
 // before it are done. Until then the memory belongs to the transport. Messages from one rank to
 // another arrive in the order in which they were posted, and both ends must pass the same size.
+// Connections and messages make progress while a thread is in group_end() or wait() of their
+// transport; waiting for one group on two transports in different orders is a deadlock.
 //
 // Only one thread at a time may use a transport; interrupt() may be called from any thread.
 #pragma once
@@ -14,6 +16,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace binade::dist {
@@ -88,6 +91,8 @@ class Transport {
   // Makes progress with messages; waits at most some milliseconds if there is nothing to do.
   // Returns the number of the last group that is done together with all groups before it.
   virtual uint64_t progress() = 0;
+  // Which connection is not there yet and why, for the error of a timeout; empty: none.
+  virtual std::string missing() const { return {}; }
   virtual void wake() noexcept {}  // ends the waiting of progress(), from any thread
   // After an error: stops using the memory of messages in flight.
   virtual void abandon() noexcept {}

@@ -1,8 +1,8 @@
+#include <binade/core/io/sha256.h>
 #include <binade/data/identity.h>
 #include <binade/data/idx.h>
 #include <zlib.h>
 
-#include "tests/data/sha256.h"
 #include "tests/data/test_files.h"
 
 namespace binade::data {
@@ -185,7 +185,7 @@ TEST(IdxFiles, decompressed_mnist_has_its_published_hash) {
   }
   const IdxArray labels = read_idx(shared / "data" / "mnist" / "t10k-labels-idx1-ubyte.gz");
   Bytes file = idx_bytes({10000}, labels.elements);
-  EXPECT_EQ(test::Sha256::of(file),
+  EXPECT_EQ(hex(sha256(std::as_bytes(std::span(file)))),
             "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2");
 }
 

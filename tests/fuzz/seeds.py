@@ -426,21 +426,30 @@ def run_seeds():
 
 # --- ranks and settings ---
 
-def network_seeds():
-    def frame(kind, data=b"", magic=0x31444E42, size=None):
-        return struct.pack("<III", magic, kind, len(data) if size is None else size) + data
+FRAME_TYPES = ("hello", "challenge", "proof", "welcome", "roster", "refused", "query", "state", "failure", "verdict", "goodbye")
 
-    hello = struct.pack("<iiii64s64s", 1, 4, 99, 5000, b"host", b"secret")
+
+def network_seeds():
+    def frame(kind, data=b"", magic=0x32444E42, size=None):
+        number = FRAME_TYPES.index(kind) if isinstance(kind, str) else kind
+        return struct.pack("<III", magic, number, len(data) if size is None else size) + data
+
+    def proof(pid=99, port=5000, host=b"host", address=b"10.0.0.1"):
+        return frame("proof", struct.pack("<ii64s16s", pid, port, host, address))
+
     state = struct.pack("<QBBBBiqqqdi20s", 3, 0, 1, 0, 0, 0, 10, 0, 7, 0.5, 1, b"world")
     state += bytes(-len(state) % 8)
-    roster = b"h - 5000 1\ng 10.0.0.2 5001 2\nh - 5002 3\n"
-    streams = {"hello": frame(0, hello), "roster": frame(1, roster), "refused": frame(2, b"no"), "query": frame(3), "state": frame(4, state), "failure": frame(5, b"cause"),
-               "verdict": frame(6, b"why"), "goodbye": frame(7), "many": frame(3) * 9 + frame(4, state) + frame(7), "magic": frame(3, magic=5), "type": frame(8), "size": frame(3, size=2 ** 32 - 1),
-               "cut": frame(0, hello)[:-1], "hello-size": frame(0, b"x"), "state-size": frame(4, b"x"), "roster-none": frame(1), "nothing": b"",
-               "state-collective": frame(4, state[:8] + b"\xff" + state[9:]), "state-dtype": frame(4, state[:9] + b"\xff" + state[10:])}
+    roster = b"h 10.0.0.1 5000 1\ng 10.0.0.2 5001 2\nh - 5002 3\n"
+    streams = {"good-hello": frame("hello", bytes(88)), "good-challenge": frame("challenge", bytes(64)), "good-welcome": frame("welcome"), "good-proof": proof(),
+               "good-roster": frame("roster", roster), "good-refused": frame("refused", b"no"), "good-query": frame("query"), "good-state": frame("state", state),
+               "good-failure": frame("failure", b"cause"), "good-verdict": frame("verdict", b"why"), "good-goodbye": frame("goodbye"), "good-nothing": b"",
+               "good-many": frame("query") * 9 + frame("state", state) + frame("goodbye"), "good-cut": proof()[:-1],
+               "bad-magic": frame("query", magic=5), "bad-type": frame(11), "bad-size": frame("query", size=2 ** 32 - 1), "bad-longer": frame("query", size=2 ** 16 + 1),
+               "bad-proof-size": frame("proof", b"x"), "bad-proof-pid": proof(pid=-1), "bad-proof-port": proof(port=65536), "bad-proof-host": proof(host=b"a b\n"),
+               "bad-proof-end": proof(host=b"h" * 64), "bad-proof-address": proof(address=b""), "bad-state-size": frame("state", b"x"), "bad-roster-none": frame("roster"),
+               "bad-state-collective": frame("state", state[:8] + b"\xff" + state[9:]), "bad-state-dtype": frame("state", state[:9] + b"\xff" + state[10:])}
     for name, data in streams.items():
-        bad = name in ("magic", "type", "size", "hello-size", "state-size", "roster-none", "state-collective", "state-dtype")
-        write("control_frames", ("bad-" if bad else "good-") + name, data)
+        write("control_frames", name, data)
 
     write("roster", "good-three", b"\2" + roster)
     write("roster", "good-one", b"\0h 127.0.0.1 1 0\n")
@@ -451,7 +460,7 @@ def network_seeds():
 
 def settings_seeds():
     environments = {
-        "good-alone": "", "good-binade": "BINADE_RANK=1\nBINADE_WORLD_SIZE=4\nBINADE_ADDRESS=127.0.0.1\nBINADE_PORT=5000\nBINADE_SECRET=s",
+        "good-alone": "", "good-binade": "BINADE_RANK=1\nBINADE_WORLD_SIZE=4\nBINADE_ADDRESS=127.0.0.1\nBINADE_PORT=5000\nBINADE_LISTEN=lo",
         "good-torchrun": "RANK=1\nWORLD_SIZE=4\nLOCAL_RANK=1\nLOCAL_WORLD_SIZE=2\nMASTER_ADDR=h\nMASTER_PORT=29500\nTORCHELASTIC_USE_AGENT_STORE=True",
         "good-mpi": "OMPI_COMM_WORLD_SIZE=2\nOMPI_COMM_WORLD_RANK=1\nOMPI_COMM_WORLD_LOCAL_RANK=0\nOMPI_COMM_WORLD_LOCAL_SIZE=1",
         "good-slurm": "SLURM_PROCID=1\nSLURM_NTASKS=4\nSLURM_LOCALID=0\nSLURM_STEP_TASKS_PER_NODE=2(x2)\nSLURM_NODEID=1\nSLURM_STEP_NODELIST=n[1-2]\nSLURM_JOB_ID=7\nSLURM_STEP_ID=0",

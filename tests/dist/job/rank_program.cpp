@@ -9,6 +9,7 @@
 #include <binade/optim/adamw.h>
 #include <tests/dist/collective/ring_cases.h>
 #include <tests/dist/transport/transport_cases.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -16,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <string>
 #include <thread>
 
@@ -98,55 +100,110 @@ void nccl() {
   world.log(text(world.size(), " ranks over nccl"));
 }
 
-// A few steps of data parallel training; rank 0 prints a checksum of the parameters.
-void train() {
-  World world;
+// Some steps of data parallel training, with new groups on the way; returns a checksum of the
+// parameters.
+uint32_t trained(World& world, int steps) {
   manual_seed(3);
   nn::MLP model({.in = 6, .hidden = {32, 16}, .classes = 4});
   DistributedDataParallel ddp(world.communicator(), model.parameters(),
                               {.bucket_bytes = 1000, .check_every = 5});
   optim::AdamW adam(model.parameters(), {.lr = 0.01});
-  for (int step = 0; step < 30; ++step) {
+  for (int step = 0; step < steps; ++step) {
     world.communicator().set_step(step);
     manual_seed(static_cast<uint64_t>(1000 * step + world.rank()));
     const Tensor labels = full({8}, (step + world.rank()) % 4, DType::i64);
     nn::cross_entropy(model(randn({8, 6})), labels).backward();
     check(adam.step() == optim::StepOutcome::applied, "the step was skipped");
     adam.zero_grad();
+    if (step % 100 == 50) {
+      world.split(world.rank() % 2)->barrier();
+    }
   }
   ddp.compare_parameters();
   const Tensor& values = model.parameters().arena()->segments()[0].values;
-  world.log(text("trained to ",
-                 crc32c(std::span(values.view().data, static_cast<size_t>(values.numel()) * 4))));
+  return crc32c(std::span(values.view().data, static_cast<size_t>(values.numel()) * 4));
 }
 
-// Repeats an all-reduce; in step `when`, rank `victim` fails in the way that the mode says.
-void fail_on_purpose(const std::string& how, int victim, int when) {
-  World world({.collectives = {.timeout = 1.5, .first_timeout = 20}});
+void train() {
+  World world;
+  world.log(text("trained to ", trained(world, 30)));
+}
+
+// The same for longer, with its time, for tests that disturb it.
+void work(int steps) {
+  World world;
+  const auto start = std::chrono::steady_clock::now();
+  const uint32_t checksum = trained(world, steps);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  world.log(text("trained to ", checksum, " in ", seconds.count(), " s"));
+}
+
+// Fails in the way that `how` says. Returns for "return" and "mismatch".
+void misbehave(const std::string& how) {
+  const std::map<std::string, int> signals = {
+      {"kill", SIGKILL}, {"stop", SIGSTOP}, {"segv", SIGSEGV}, {"abort", SIGABRT}};
+  if (const auto found = signals.find(how); found != signals.end()) {
+    ::raise(found->second);
+  } else if (how == "exit" || how == "exit1") {
+    std::exit(how == "exit1");
+  } else if (how == "throw") {
+    fail("this rank has had enough");
+  } else if (how == "uncaught") {
+    std::thread([] { fail("nobody catches this"); }).join();
+  } else if (how == "loop") {
+    for (std::atomic<int> i = 0;; ++i) {
+    }
+  } else if (how == "read") {
+    int ends[2] = {-1, -1};
+    char byte = 0;
+    check(::pipe(ends) == 0 && ::read(ends[0], &byte, 1) > 0, "nobody writes");
+  }
+}
+
+int rank_by_launcher() {
+  const char* rank = std::getenv("BINADE_RANK");
+  rank = rank ? rank : std::getenv("OMPI_COMM_WORLD_RANK");
+  return rank ? std::atoi(rank) : -1;
+}
+
+// Repeats collectives; rank `victim` fails as `fault` says: HOW, or HOW@PLACE (init, joined,
+// broadcast, barrier, save, shutdown; else all_reduce), in step `when`.
+void fail_on_purpose(const std::string& fault, int victim, int when) {
+  const size_t at = fault.find('@');
+  const std::string how = fault.substr(0, at),
+                    place = at == fault.npos ? "all_reduce" : fault.substr(at + 1);
+  const auto fails_at = [&](const char* here, int step) {
+    const bool now = place == here && step == when && rank_by_launcher() == victim;
+    if (now) {
+      misbehave(how);
+    }
+    return now;
+  };
+  fails_at("init", when);
+  const double first = place == "joined" ? 1.5 : 20;
+  World world({.collectives = {.timeout = 1.5, .first_timeout = first}, .rendezvous_seconds = 2});
+  fails_at("joined", when);
   const Tensor x = full({1000}, 1);
   for (int step = 0; step < 1000; ++step) {
     world.communicator().set_step(step);
-    if (step == when && world.rank() == victim) {
-      if (how == "kill") {
-        ::raise(SIGKILL);
-      } else if (how == "stop") {
-        ::raise(SIGSTOP);
-      } else if (how == "exit") {
-        std::exit(0);
-      } else if (how == "throw") {
-        fail("this rank has had enough");
-      } else if (how == "loop") {
-        for (std::atomic<int> i = 0;; ++i) {
-        }
-      } else if (how == "return") {
+    if (place == "shutdown" && step == when) {
+      break;
+    }
+    if (fails_at("all_reduce", step)) {
+      if (how == "return") {
         return;
-      } else if (how == "mismatch") {
-        world.communicator().barrier();
       }
+      world.communicator().barrier();  // "mismatch"
     }
     world.communicator().all_reduce(x, ReduceOp::avg);
+    fails_at("broadcast", step);
+    world.communicator().broadcast(x, step % world.size());
+    fails_at("save", step);  // the others wait for the one that writes
+    fails_at("barrier", step);
+    world.communicator().barrier();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
+  fails_at("shutdown", when);
 }
 
 int run(const std::string& mode, int victim, int step) {
@@ -156,6 +213,8 @@ int run(const std::string& mode, int victim, int step) {
     mpi_ring();
   } else if (mode == "train") {
     train();
+  } else if (mode == "work") {
+    work(victim);
   } else if (mode == "nccl") {
     nccl();
   } else if (mode == "world") {

@@ -1,6 +1,6 @@
-// A rank dies, hangs, leaves or throws at a random step: every other process ends in time with a
-// table that names it, and no process is left. BINADE_FAULT_POINTS sets the number of points; the
-// slow ctest dist_world_faults_50 tries 50.
+// A rank dies, hangs, leaves or throws at a random place and step: every other process ends in time
+// with a table that names it, and no process is left. BINADE_FAULT_POINTS sets the number of
+// points; the slow ctest dist_world_faults_56 tries all 56 pairs of fault and place.
 #include <binade/dist/transport/mpi_transport.h>
 #include <gtest/gtest.h>
 #include <tests/dist/job/run_program.h>
@@ -40,6 +40,11 @@ int last_step(const std::string& output) {
   return step;
 }
 
+bool is_collective(const std::string& how) {
+  const std::string place = how.find('@') == how.npos ? "" : how.substr(how.find('@'));
+  return place != "@init" && place != "@joined" && place != "@shutdown";
+}
+
 void expect_end(const std::string& start, const Fault& fault, double seconds) {
   const std::string command = start + kRanks + fault.how + " " + std::to_string(fault.victim) +
                               " " + std::to_string(fault.step) + " " + tag();
@@ -49,11 +54,15 @@ void expect_end(const std::string& start, const Fault& fault, double seconds) {
   EXPECT_LT(result.seconds, seconds);
   const std::string victim = "rank " + std::to_string(fault.victim);
   EXPECT_NE(result.output.find(victim), std::string::npos);
-  EXPECT_NE(result.output.find("all_reduce f32 avg 1000"), std::string::npos);
-  EXPECT_NE(result.output.find("rank  state"), std::string::npos);
-  // The others may still be after the collective of the previous step.
-  EXPECT_GE(last_step(result.output), fault.step - 1);
-  EXPECT_LE(last_step(result.output), fault.step);
+  if (fault.how.find('@') == fault.how.npos) {
+    EXPECT_NE(result.output.find("all_reduce f32 avg 1000"), std::string::npos);
+  }
+  if (is_collective(fault.how)) {
+    EXPECT_NE(result.output.find("rank  state"), std::string::npos);
+    // The others may still be after the collective of the previous step.
+    EXPECT_GE(last_step(result.output), fault.step - 1);
+    EXPECT_LE(last_step(result.output), fault.step);
+  }
   EXPECT_NE(run_program("pgrep -f '[f]" + tag().substr(1) + "'").status, 0) << "processes are left";
 }
 
@@ -61,15 +70,36 @@ Fault random_fault(std::mt19937& random, const std::string& how) {
   return {how, static_cast<int>(random() % 3), static_cast<int>(1 + random() % 40)};
 }
 
-// SIGKILL, SIGSTOP, exit(0) and an exception in a random rank at random points.
+constexpr double kDeadSeconds = 5, kStuckSeconds = kCollectiveTimeout + 5;
+
+// Every kind of death and of standstill, in a random rank at a random place and step.
 TEST(WorldFaults, RandomPoints) {
+  constexpr const char* kHow[] = {"kill",  "segv",  "abort",    "exit",
+                                  "exit1", "throw", "uncaught", "stop"};
+  constexpr const char* kPlace[] = {"",          "@broadcast", "@barrier", "@save",
+                                    "@shutdown", "@joined",    "@init"};
   std::mt19937 random(7);
+  const int first = static_cast<int>(random() % 56);
   for (int i = 0; i < points(12); ++i) {
-    const char* kHow[] = {"kill", "stop", "exit", "throw"};
-    const std::string how = kHow[random() % 4];
-    expect_end(kRanks + "launch 3 ", random_fault(random, how),
-               how == "stop" ? kCollectiveTimeout + 7 : 5);
+    // Neighbours differ in both; 56 points are all of them.
+    const int at = (first + i * 11) % 56;
+    const std::string how = kHow[at % 8], place = kPlace[at / 8];
+    expect_end(kRanks + "launch 3 ", random_fault(random, how + place),
+               how == "stop" ? kStuckSeconds : kDeadSeconds);
   }
+}
+
+TEST(WorldFaults, ARankThatReadsForeverEndsAll) {
+  std::mt19937 random(12);
+  expect_end(kRanks + "launch 3 ", random_fault(random, "read"), kStuckSeconds);
+}
+
+// Rank 0 has the table and waits for the others at the end.
+TEST(WorldFaults, AStoppedRankZeroEndsAll) {
+  expect_end(kRanks + "launch 3 ", {"stop", 0, 5}, kStuckSeconds);
+}
+TEST(WorldFaults, ARankThatStopsAtTheEndEndsAll) {
+  expect_end(kRanks + "launch 3 ", {"stop@shutdown", 2, 3}, kStuckSeconds);
 }
 
 TEST(WorldFaults, ARankThatReturnsEarlyEndsAll) {
@@ -81,7 +111,7 @@ TEST(WorldFaults, ARankThatReturnsEarlyEndsAll) {
 
 TEST(WorldFaults, ARankThatComputesForeverEndsAll) {
   std::mt19937 random(11);
-  expect_end(kRanks + "launch 3 ", random_fault(random, "loop"), kCollectiveTimeout + 7);
+  expect_end(kRanks + "launch 3 ", random_fault(random, "loop"), kStuckSeconds);
 }
 
 TEST(WorldFaults, AMismatchEndsAll) {

@@ -1,6 +1,7 @@
 // Worlds of processes that find each other, however they were started.
 #include <binade/dist/job/world.h>
 #include <binade/dist/transport/mpi_transport.h>
+#include <binade/dist/transport/socket_internal.h>
 #include <binade/kernels/base/device.h>
 #include <gtest/gtest.h>
 #include <tests/dist/job/run_program.h>
@@ -83,14 +84,70 @@ TEST(WorldErrors, ASizeThatDiffersIsNamed) {
 }
 
 TEST(WorldErrors, StrangersDoNotDisturbTheRendezvous) {
-  const std::string port = std::to_string(33000 + getpid() % 1000);
+  const std::string port = std::to_string(30000 + getpid() % 1000);
   const auto result = run_program(
       "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 BINADE_RENDEZVOUS_TIMEOUT=8 MASTER_PORT=" + port +
-      "; RANK=0 " + kRanks + "world & sleep 0.3; bash -c 'exec 3<>/dev/tcp/127.0.0.1/" + port +
-      "; echo GET / HTTP/1.1 >&3'; BINADE_SECRET=other RANK=1 " + kRanks + "world; RANK=1 " +
-      kRanks + "world; wait");
+      " BINADE_SECRET=the-secret-of-this-job; RANK=0 " + kRanks +
+      "world & sleep 0.3; bash -c 'exec 3<>/dev/tcp/127.0.0.1/" + port +
+      "; echo GET / HTTP/1.1 >&3'; BINADE_SECRET=the-secret-of-another RANK=1 " + kRanks +
+      "world; RANK=1 " + kRanks + "world; wait");
   expect_output(result, 0, "the secret is another one");
   expect_output(result, 0, "2 ranks over tcp");
+}
+
+// A standard stream that is closed leaves its number to a socket, which no output may reach.
+TEST(World, RunsWithClosedStreams) {
+  EXPECT_EQ(run_program(launched(2) + kRanks + "train >&- <&-").status, 0);
+  EXPECT_EQ(run_program(launched(2) + kRanks + "train >&- <&- 2>&-").status, 0);
+  // A reader that has gone ends rank 0 by SIGPIPE, as any program: the launcher says so.
+  const auto cut = run_program("{ " + launched(2) + kRanks + "train; echo status $? >&2; } | true");
+  expect_output(cut, 0, "ended by signal 13 (Broken pipe)");
+  expect_output(cut, 0, "status 141");
+}
+
+// SECURITY.md: every wait is by the monotonic clock.
+TEST(World, DoesNotMindAClockThatJumps) {
+  const std::string jumps = "LD_PRELOAD=" BINADE_BIN_DIR "/libclock_jumps.so ";
+  const auto result = run_program(jumps + "BINADE_TIMEOUT=10 " + launched(3) + kRanks + "train");
+  expect_output(result, 0, "trained to ");
+  const auto check = run_program("test $(" + jumps + "date +%s) -gt $(($(date +%s) + 80000))");
+  EXPECT_EQ(check.status, 0) << "the clock does not jump";
+}
+
+TEST(WorldErrors, APortInUseIsNamed) {
+  const Socket taken = listen_at("127.0.0.1", 0);
+  const std::string port = std::to_string(taken.port());
+  const auto result = run_program("WORLD_SIZE=2 RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
+                                  " " + kRanks + "world");
+  expect_output(result, 1, "listening at 127.0.0.1 port " + port + ": Address already in use");
+  EXPECT_LT(result.seconds, 8);
+}
+
+// Somebody who never answers has rank 0's port: a rank gives up in time.
+TEST(WorldErrors, AStalePeerIsNotWaitedForLonger) {
+  const Socket stale = listen_at("127.0.0.1", 0);
+  const auto result =
+      run_program("BINADE_TIMEOUT=1 WORLD_SIZE=2 RANK=1 MASTER_ADDR=127.0.0.1 " +
+                  ("MASTER_PORT=" + std::to_string(stale.port())) + " " + kRanks + "world");
+  expect_output(result, 1, "rendezvous: rank 1 of 2 did not reach rank 0 at 127.0.0.1");
+  EXPECT_LT(result.seconds, 6);
+}
+
+TEST(WorldErrors, TheLaunchersSocketMustListen) {
+  const std::string rank =
+      " BINADE_RANK=0 BINADE_WORLD_SIZE=2 BINADE_ADDRESS=127.0.0.1 BINADE_PORT=1 " + kRanks +
+      "world";
+  expect_output(run_program("BINADE_LISTEN_FD=x" + rank), 1, "got BINADE_LISTEN_FD='x'");
+  expect_output(run_program("BINADE_LISTEN_FD=77" + rank), 1, "which is no listening socket");
+}
+
+// SIGSTOP while the ranks meet: the others wait for BINADE_TIMEOUT, not for a minute.
+TEST(WorldErrors, TheTimeoutBoundsTheRendezvous) {
+  const auto result =
+      run_program("BINADE_TIMEOUT=1 " + launched(2) +
+                  "sh -c 'test $BINADE_RANK = 0 || kill -STOP $$; exec " + kRanks + "world'");
+  expect_output(result, 1, "rendezvous: rank 1 of 2 did not come in 1 s");
+  EXPECT_LT(result.seconds, 6);
 }
 
 TEST(WorldErrors, NcclThatIsAskedForMustBeThere) {

@@ -1,14 +1,13 @@
 // A fake libnccl.so.2 for threads or processes of one machine, over named pipes and the memory of
 // the emulated device. Like the real one it does not block: a call is in progress until its
 // messages have arrived. The work queued on a stream runs before its messages are sent.
-//
-// FAKE_NCCL_FAULT=KIND:RANK:K plants a fault at the K-th call of that rank's thread: "error" (the
-// call fails), "hang" (it never returns), "async" (it succeeds, and the communicator fails).
+// nccl_fault.h plants faults.
 #include <binade/dist/transport/nccl_api_internal.h>
 #include <binade/kernels/base/half.h>
 #include <binade/kernels/host/cuda_runtime.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <tests/dist/transport/nccl_fault.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -116,8 +115,9 @@ class Communicator {
   }
 
   int rank() const { return rank_; }
-  Result state() const { return static_cast<Result>(state_.load()); }
+  Result state() const { return stalled_ ? kInProgress : static_cast<Result>(state_.load()); }
   void fail() { state_ = kRemoteError; }
+  void stall() { stalled_ = true; }
 
   void add(Job job) {
     const std::lock_guard lock(mutex_);
@@ -248,7 +248,7 @@ class Communicator {
   const int rank_, size_;
   std::vector<int> in_, out_;
   std::atomic<int> state_{kInProgress};
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, stalled_{false};
   std::mutex mutex_;
   std::deque<Job> jobs_;
   std::thread thread_;
@@ -267,26 +267,24 @@ thread_local Communicator* known = nullptr;
 
 // Counts a call and returns its result.
 Result count_call() {
-  static const std::string fault = [] {
-    const char* text = std::getenv("FAKE_NCCL_FAULT");
-    return std::string(text ? text : "");
-  }();
-  char kind[16] = "";
-  int rank = 0, k = 0;
-  if (std::sscanf(fault.c_str(), "%15[a-z]:%d:%d", kind, &rank, &k) != 3 ||
-      rank != rank_of_thread || ++calls_of_thread < k) {
+  const testing::NcclFault& fault = testing::nccl_fault();
+  if (fault.kind.empty() || fault.rank != rank_of_thread || ++calls_of_thread < fault.call) {
     return kSuccess;
   }
-  if (calls_of_thread == k && std::string(kind) == "hang") {
-    for (;;) {
-      ::pause();
-    }
+  const bool first = calls_of_thread == fault.call;
+  if (fault.kind == "hang" && first) {
+    testing::hang();
   }
-  if (std::string(kind) == "async" && known) {
+  testing::set_abort_hangs(fault.kind == "abort");
+  if ((fault.kind == "async" || fault.kind == "abort") && known) {
     known->fail();
     return kSuccess;
   }
-  return calls_of_thread == k ? kInternalError : kSuccess;
+  if (fault.kind == "progress") {
+    known ? known->stall() : static_cast<void>(0);
+    return kInProgress;
+  }
+  return first ? kInternalError : kSuccess;
 }
 
 Result add(Comm comm, Stream stream, const Message* message, const Reduction* reduction) {
@@ -343,6 +341,7 @@ Result ncclCommInitRankConfig(Comm* comm, int ranks, UniqueId id, int rank, Conf
 Result ncclCommFinalize(Comm) { return kSuccess; }
 
 Result ncclCommDestroy(Comm comm) {
+  testing::hang_in_abort();
   delete &of(comm);
   return kSuccess;
 }
