@@ -8,7 +8,8 @@
   X(image)                                                                                      \
   X(jpeg)                                                                                       \
   X(png)                                                                                        \
-  X(bmp) X(pnm) X(tga) X(idx) X(csv) X(text_lines) X(checksums) X(json) X(safetensors_header)   \
+  X(bmp)                                                                                        \
+  X(pnm) X(tga) X(idx) X(csv) X(text_lines) X(checksums) X(json) X(safetensors_header)          \
       X(safetensors) X(manifest) X(sealed_manifest) X(file_list) X(run_lock) X(metrics) X(lens) \
           X(control_frames) X(roster) X(environment) X(slurm_names) X(precision_file)           \
               X(precision_names) X(flags)
