@@ -227,8 +227,8 @@ void TrainerRun::train_epoch(data::Loader& loader, const StopSignal& signal) {
     const bool stops = stepped && asked_to_stop(signal);
     const bool due = options_.checkpoint_every > 0 && state_.steps % options_.checkpoint_every == 0;
     if (stepped && !last && (due || stops)) {
-      divergence_.check(state_);
       scaler_watch_.ask(state_.steps);
+      divergence_.check(state_);
       follow_floor();
       save();
     }
@@ -263,9 +263,9 @@ EpochMetrics TrainerRun::metrics_of_epoch(const data::Loader& train, double seco
 
 void TrainerRun::end_epoch(data::Loader& train, data::Loader* validation, double seconds,
                            int64_t samples) {
+  scaler_watch_.ask(state_.steps);  // its error names the samples
   divergence_.check(state_);
   divergence_.check_epoch(state_);
-  scaler_watch_.ask(state_.steps);
   follow_floor();
   agree();
   EpochMetrics m = metrics_of_epoch(train, seconds, samples);
