@@ -20,7 +20,7 @@ class Variables {
   bool has(const char* name) const { return !text_of(name).empty(); }
 
   std::string needed(const char* name, Launcher launcher) const {
-    const std::string value = text_of(name);
+    std::string value = text_of(name);
     check(!value.empty(), "world: this process was started by ", to_string(launcher), ", but ",
           name, " is not set");
     return value;

@@ -89,8 +89,8 @@ Key job_key(const JobSecret& secret, const ProcessInfo& process) {
 }
 
 std::string meeting_address(const ProcessInfo& process) {
-  const std::string address = process.listen.empty() ? numeric_address(process.address)
-                                                     : address_of_interface(process.listen);
+  std::string address = process.listen.empty() ? numeric_address(process.address)
+                                               : address_of_interface(process.listen);
   check(process.local_size == process.size || !is_loopback(address), "world: rank 0 of ",
         process.size, " ranks on several machines would listen at ", address,
         ", where the others cannot reach it; set BINADE_LISTEN to the interface or address of this "

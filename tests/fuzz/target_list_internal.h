@@ -4,15 +4,33 @@
 #pragma once
 #include "tests/fuzz/targets.h"
 
-#define BINADE_FUZZ_TARGETS(X)                                                                  \
-  X(image)                                                                                      \
-  X(jpeg)                                                                                       \
-  X(png)                                                                                        \
-  X(bmp)                                                                                        \
-  X(pnm) X(tga) X(idx) X(csv) X(text_lines) X(checksums) X(json) X(safetensors_header)          \
-      X(safetensors) X(manifest) X(sealed_manifest) X(file_list) X(run_lock) X(metrics) X(lens) \
-          X(control_frames) X(roster) X(environment) X(slurm_names) X(precision_file)           \
-              X(precision_names) X(flags)
+#define BINADE_FUZZ_TARGETS(X) \
+  X(image)                     \
+  X(jpeg)                      \
+  X(png)                       \
+  X(bmp)                       \
+  X(pnm)                       \
+  X(tga)                       \
+  X(idx)                       \
+  X(csv)                       \
+  X(text_lines)                \
+  X(checksums)                 \
+  X(json)                      \
+  X(safetensors_header)        \
+  X(safetensors)               \
+  X(manifest)                  \
+  X(sealed_manifest)           \
+  X(file_list)                 \
+  X(run_lock)                  \
+  X(metrics)                   \
+  X(lens)                      \
+  X(control_frames)            \
+  X(roster)                    \
+  X(environment)               \
+  X(slurm_names)               \
+  X(precision_file)            \
+  X(precision_names)           \
+  X(flags)
 
 namespace binade::fuzz {
 #define BINADE_DECLARED_TARGET(name) void parse_##name(Bytes);
