@@ -135,6 +135,7 @@ train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierDat
           .overwrite = f.overwrite,
           .force = f.force,
           .checkpoint_every = f.checkpoint_every,
+          .async_save = f.async_save,
           .graph = f.graph == "off" ? train::StepGraph::off : train::StepGraph::automatic,
           .on_nan = on_nan_of(f),
           .roll_back = {.factor = f.rollback_factor, .most = f.rollbacks},

@@ -24,8 +24,8 @@ struct Flags {
   int threads = 0, image_size = 0, zero = 0;
   double lr = 1e-3, momentum = 0.9, weight_decay = -1, clip = 0, validation_split = 0.1,
          rollback_factor = 0.5;
-  bool no_outside_links = false, resume = false, overwrite = false, force = false,
-       momentum_given = false, sync_batch_norm = false;
+  bool async_save = false, no_outside_links = false, resume = false, overwrite = false,
+       force = false, momentum_given = false, sync_batch_norm = false;
 };
 
 // A number from low to high; unlike CLI::Range it rejects nan.
@@ -155,6 +155,7 @@ inline void add_run_flags(CLI::App& app, Flags& f) {
   app.add_option("--run", f.run,
                  "directory for metrics and checkpoints; default: the next free runs/MODEL-N");
   app.add_flag("--resume", f.resume, "continue the run in --run, or start it");
+  app.add_flag("--async-save", f.async_save, "write checkpoints while training goes on");
   app.add_flag("--overwrite", f.overwrite,
                "begin anew in --run; the run in it is kept as RUN.replaced-N");
   app.add_flag("--force", f.force, "with --resume: also with other settings or other data");

@@ -15,13 +15,18 @@ bool is_finite(const Tensor& t) {
   return std::isfinite(amax(abs(t.detach())).item());
 }
 
-std::string first_bad_tensor(const nn::Module& model) {
-  for (const auto& [name, tensor] : model.state()) {
+std::string first_not_finite(const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) {
     if (!is_finite(tensor)) {
-      return text("the parameter or buffer ", name, " is not finite");
+      return name;
     }
   }
   return {};
+}
+
+std::string first_bad_tensor(const nn::Module& model) {
+  const std::string name = first_not_finite(model.state());
+  return name.empty() ? name : text("the parameter or buffer ", name, " is not finite");
 }
 
 std::string explain_bad_loss(nn::Module& model, const TrainingStep& step, const data::Batch& batch,

@@ -80,25 +80,6 @@ optim::NamedScalars scalars_of(const Fields& fields, const std::string& prefix) 
   return scalars;
 }
 
-// Copies on the CPU, where the file's tensors are too.
-NamedTensors host_copies(const NamedTensors& tensors) {
-  NamedTensors out;
-  for (const auto& [name, tensor] : tensors) {
-    out.emplace_back(name, tensor.detach().to(Device{}));
-  }
-  return copies(out);
-}
-
-// The name of the first tensor that is not finite; empty if there is none.
-std::string first_not_finite(const NamedTensors& tensors) {
-  for (const auto& [name, tensor] : tensors) {
-    if (!is_finite(tensor)) {
-      return name;
-    }
-  }
-  return {};
-}
-
 std::vector<CheckpointFile> files(const NamedTensors& model, const NamedTensors& optimizer) {
   return {
       {kModelFile, tensor_bytes(model), [&model](OutputFile& file) { write_tensors(file, model); }},
@@ -107,17 +88,6 @@ std::vector<CheckpointFile> files(const NamedTensors& model, const NamedTensors&
 }
 
 }  // namespace
-
-NamedTensors copies(const NamedTensors& tensors) {
-  NoGradGuard guard;
-  NamedTensors out;
-  for (const auto& [name, tensor] : tensors) {
-    Tensor copy = empty_like(tensor);
-    copy.copy_(tensor.detach());
-    out.emplace_back(name, std::move(copy));
-  }
-  return out;
-}
 
 RunCheckpoints::RunCheckpoints(const TrainingParts& parts, const TrainerOptions& options,
                                const Ranks& ranks, const RunDirectory* directory)
@@ -291,22 +261,40 @@ void RunCheckpoints::save(const RunState& state) {
   if (options_.run.empty()) {
     return;
   }
-  const NamedTensors model = parts_.model.state(), optimizer = parts_.optimizer.state_tensors();
-  if (store_ && may_save("checkpoint", model, optimizer)) {
-    store_->save(state.steps, files(model, optimizer), fields(state));
-    show_warnings();
-  }
+  write("checkpoint", state, parts_.model.state(), &CheckpointStore::save);
 }
 
 void RunCheckpoints::save_best(const RunState& state, const NamedTensors& best) {
   if (options_.run.empty()) {
     return;
   }
+  write("checkpoint of the best epoch", state, best, &CheckpointStore::save_best);
+}
+
+// Collective: the tensors of a sharded optimizer are. `save` is a function of the store.
+template <class Save>
+void RunCheckpoints::write(const char* what, const RunState& state, const NamedTensors& model,
+                           Save save) {
   const NamedTensors optimizer = parts_.optimizer.state_tensors();
-  if (store_ && may_save("checkpoint of the best epoch", best, optimizer)) {
-    store_->save_best(state.steps, files(best, optimizer), fields(state));
-    show_warnings();
+  if (!store_) {
+    return;
   }
+  const auto write_now = [this, what, save, step = state.steps](const NamedTensors& model,
+                                                                const NamedTensors& optimizer,
+                                                                const Fields& fields) {
+    if (may_save(what, model, optimizer)) {
+      ((*store_).*save)(step, files(model, optimizer), fields);
+      show_warnings();
+    }
+  };
+  if (!options_.async_save) {
+    write_now(model, optimizer, fields(state));
+    return;
+  }
+  auto copy = saves_.copy(state.steps, model, optimizer);
+  saves_.add([write_now, copy = std::move(copy), fields = fields(state)] {
+    write_now(copy->model, copy->optimizer, fields);
+  });
 }
 
 // False, with a warning, if a tensor is not finite.

@@ -1,5 +1,6 @@
 // RunCheckpoints saves a run and reads it again. Internal to train.
 #pragma once
+#include <binade/train/background_saves_internal.h>
 #include <binade/train/checkpoint_store.h>
 #include <binade/train/ranks_internal.h>
 #include <binade/train/run_state_internal.h>
@@ -11,8 +12,6 @@
 namespace binade::train {
 
 class RunDirectory;
-
-NamedTensors copies(const NamedTensors& tensors);
 
 class RunCheckpoints {
  public:
@@ -34,8 +33,12 @@ class RunCheckpoints {
   // REQUIRES: the ranks agree (TrainerRun::agree()). Collective.
   void save(const RunState& state);
   void save_best(const RunState& state, const NamedTensors& best);
+  // Until saves in the background are on disk. Throws their error.
+  void wait() { saves_.wait(); }
 
  private:
+  template <class Save>
+  void write(const char* what, const RunState& state, const NamedTensors& model, Save save);
   struct Resumed;
   Resumed read();
   void check_settings(const Checkpoint& checkpoint) const;
@@ -53,6 +56,7 @@ class RunCheckpoints {
   std::unique_ptr<CheckpointStore> store_;
   Fields settings_;  // of the options, and the version of Binade
   Fields data_;      // "data.train", "data.validation": of the checkpoint, then of the loaders
+  BackgroundSaves saves_;  // the last member: its thread uses the others
 };
 
 }  // namespace binade::train

@@ -135,6 +135,7 @@ void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
       roll_back(error, seed);
     }
   }
+  checkpoints_->wait();
   if (stopped_by_ == 0) {
     divergence_.check_run(state_);
   }
@@ -170,6 +171,7 @@ void TrainerRun::roll_back(const Error& error, const RankSeed& seed) {
   }
   window_.reset();
   parts_.optimizer.zero_grad();
+  checkpoints_->wait();
   check(checkpoints_->resume(state_, best_, [this] { go_on_in_full_precision(); }), error.what(),
         "; there is no checkpoint left to return to");
   seed.apply();

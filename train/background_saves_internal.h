@@ -1,0 +1,54 @@
+// BackgroundSaves runs saves in a thread of its own, one after another, from copies of the state.
+// Internal to train.
+#pragma once
+#include <binade/core/io/named_tensors.h>
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace binade::train {
+
+// On the same device, and on the CPU.
+NamedTensors copies(const NamedTensors& tensors);
+NamedTensors host_copies(const NamedTensors& tensors);
+
+// Copies of the tensors on the CPU.
+struct StateCopy {
+  NamedTensors model, optimizer;
+};
+
+class BackgroundSaves {
+ public:
+  BackgroundSaves() = default;
+  ~BackgroundSaves();  // waits; an error that nobody has seen is a warning
+  BackgroundSaves(const BackgroundSaves&) = delete;
+  BackgroundSaves& operator=(const BackgroundSaves&) = delete;
+
+  // Waits for the saves of earlier steps and throws their error, then copies. Saves of the same
+  // step share one copy. The memory is kept for the next one.
+  std::shared_ptr<const StateCopy> copy(int64_t step, const NamedTensors& model,
+                                        const NamedTensors& optimizer);
+  void add(std::function<void()> save);
+  // Until every save has ended. Throws the first error since the last call; saves after it are
+  // left out.
+  void wait();
+
+ private:
+  void work();
+
+  std::shared_ptr<StateCopy> copy_;
+  int64_t step_ = -1;  // of the copy
+  std::mutex mutex_;   // for what follows
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> saves_;  // the first one is running
+  std::exception_ptr error_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace binade::train
