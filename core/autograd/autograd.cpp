@@ -285,6 +285,12 @@ std::string why_untracked(const Tensor& t) {
   return why;
 }
 
+void refuse_result(const Op& op) {
+  fail(
+      op.name,
+      ": got an undefined result to record, expected a tensor that no other call of record() took");
+}
+
 void begin_node(Node& node, const Input* inputs, size_t count) {
   uint64_t sequence =
       thread_state.clock;  // newer than its inputs and than every node of this thread

@@ -230,6 +230,9 @@ inline uint8_t untracked_from(const Tensor& input, uint8_t with_history) {
 // For error messages: why a tensor has no history.
 std::string why_untracked(const Tensor& t);
 
+// Throws: an op recorded an undefined result.
+[[noreturn]] void refuse_result(const Op& op);
+
 // Tells the observers of this thread (core/observe/observer.h).
 void notify_result(const Op& op, const Input* inputs, size_t count, const Tensor& y);
 
@@ -238,6 +241,9 @@ Tensor record(const Op* op, const Input (&inputs)[kInputs], Tensor& y,
               const std::array<ToSave, kSaved>& keep, F backward) {
   static_assert(std::is_trivially_copyable_v<F>,
                 "a backward captures plain values only: list the tensors it needs in save()");
+  if (!y.defined()) [[unlikely]] {
+    refuse_result(*op);
+  }
   if (thread_state.observers) [[unlikely]] {
     notify_result(*op, inputs, kInputs, y);
   }

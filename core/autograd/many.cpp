@@ -80,6 +80,9 @@ namespace detail {
 
 void record_many(const Op* op, std::span<const Tensor> inputs, std::span<Tensor> outputs,
                  std::span<const Tensor> keep, ManyBackward backward) {
+  if (!std::all_of(outputs.begin(), outputs.end(), [](auto& y) { return y.defined(); })) {
+    refuse_result(*op);
+  }
   if (thread_state.observers) [[unlikely]] {
     notify_results(*op, inputs, outputs);
   }

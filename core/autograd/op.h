@@ -37,6 +37,7 @@ struct Op {
   template <class... T>
   Entered<sizeof...(T)> enter(const T&... inputs) const;
 
+  // Records the op and returns its result; y is moved from, so a result is recorded once.
   template <size_t kInputs, size_t kSaved, class F>
   Tensor record(const detail::Input (&inputs)[kInputs], Tensor& y,
                 const std::array<detail::ToSave, kSaved>& keep, F backward) const {
@@ -45,6 +46,9 @@ struct Op {
   // A result that has no gradient.
   template <size_t kInputs>
   Tensor plain(const detail::Input (&inputs)[kInputs], Tensor& y) const {
+    if (!y.defined()) [[unlikely]] {
+      detail::refuse_result(*this);
+    }
     if (detail::thread_state.observers) [[unlikely]] {
       detail::notify_result(*this, inputs, kInputs, y);
     }

@@ -112,5 +112,26 @@ TEST(CustomOp, WhatItSavesIsCheckedAndErrorsNameIt) {
   EXPECT_HAS(error_of([&] { sum(z).backward(); }), "[3, 1]");
 }
 
+// record() takes the result. Two handles of one result may be recorded: they have a history each.
+TEST(CustomOp, AResultIsRecordedOnce) {
+  static constexpr Op kTwice{"my_double", OpClass::pointwise};
+  const Tensor x = random({3});
+  const auto record = [&](Tensor& y) {
+    return kTwice.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {dy * 2.0}; });
+  };
+  Tensor y = x.detach() * 2.0, again = y;
+  const Tensor first = record(y);
+  EXPECT_HAS(error_of([&] { (void)record(y); }), "my_double: got an undefined result to record");
+  EXPECT_HAS(error_of([&] { (void)kTwice.plain({x}, y); }), "my_double: got an undefined result");
+  std::vector<Tensor> outputs = {x.detach(), y};
+  EXPECT_HAS(error_of([&] { kTwice.record_many(std::vector<Tensor>{x}, outputs, {}, {}); }),
+             "my_double: got an undefined result");
+  const Tensor second = record(again);
+  for (int uses : {1, 2}) {
+    backward(uses == 1 ? second : first + second, ones({3}, DType::f64), {.retain_graph = true});
+    EXPECT_EQ(sum(x.grad()).item(), uses == 1 ? 6 : 6 + 12);
+  }
+}
+
 }  // namespace
 }  // namespace binade
