@@ -7,7 +7,7 @@
 
 namespace binade::nn {
 
-Recurrent::Recurrent(const char* name, Cell cell, const RnnOptions& options)
+Recurrent::Recurrent(const char* name, Cell cell, const RNNOptions& options)
     : name_(name), cell_(cell), options_(options) {
   check(options.input > 0 && options.hidden > 0 && options.layers > 0, name,
         ": got input = ", options.input, ", hidden = ", options.hidden,
@@ -50,7 +50,7 @@ Recurrent::Recurrent(const char* name, Cell cell, const RnnOptions& options)
   }
 }
 
-RNN::RNN(const RnnOptions& options, Nonlinearity nonlinearity)
+RNN::RNN(const RNNOptions& options, Nonlinearity nonlinearity)
     : Recurrent("RNN", nonlinearity == Nonlinearity::relu ? Cell::relu : Cell::tanh, options) {
   check(nonlinearity == Nonlinearity::tanh || nonlinearity == Nonlinearity::relu,
         "RNN: got the nonlinearity number ", static_cast<int>(nonlinearity),

@@ -8,7 +8,7 @@
 
 namespace binade::nn {
 
-struct RnnOptions {
+struct RNNOptions {
   int64_t input;
   int64_t hidden;
   int64_t layers = 1;
@@ -34,7 +34,7 @@ struct RecurrentResult {
 // weight_hr_l0; then _l0_reverse, then _l1 ...
 class Recurrent : public Module {
  public:
-  using Options = RnnOptions;
+  using Options = RNNOptions;
   Tensor forward(const Tensor& x) override { return run_layers(x, {}).output; }
   // x [steps, batch, input], or [batch, steps, input] with batch_first.
   RecurrentResult run(const Tensor& x, const RecurrentState& start = {});
@@ -43,7 +43,7 @@ class Recurrent : public Module {
 
  protected:
   enum class Cell : uint8_t { tanh, relu, gru, lstm };
-  Recurrent(const char* name, Cell cell, const RnnOptions& options);
+  Recurrent(const char* name, Cell cell, const RNNOptions& options);
 
  private:
   RecurrentResult run_layers(const Tensor& x, const RecurrentState& start);
@@ -51,22 +51,22 @@ class Recurrent : public Module {
 
   const char* name_;
   Cell cell_;
-  RnnOptions options_;
+  RNNOptions options_;
 };
 
 // h = tanh(...) or relu(...) of inputs and states.
 class RNN : public Recurrent {
  public:
   // nonlinearity: tanh or relu.
-  explicit RNN(const RnnOptions& options, Nonlinearity nonlinearity = Nonlinearity::tanh);
+  explicit RNN(const RNNOptions& options, Nonlinearity nonlinearity = Nonlinearity::tanh);
 };
 class GRU : public Recurrent {
  public:
-  explicit GRU(const RnnOptions& options) : Recurrent("GRU", Cell::gru, options) {}
+  explicit GRU(const RNNOptions& options) : Recurrent("GRU", Cell::gru, options) {}
 };
 class LSTM : public Recurrent {
  public:
-  explicit LSTM(const RnnOptions& options) : Recurrent("LSTM", Cell::lstm, options) {}
+  explicit LSTM(const RNNOptions& options) : Recurrent("LSTM", Cell::lstm, options) {}
 };
 
 }  // namespace binade::nn

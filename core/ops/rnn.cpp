@@ -15,7 +15,7 @@
 namespace binade {
 namespace {
 
-using kernels::RnnCell;
+using kernels::RNNCell;
 
 struct Sizes {
   int64_t steps, batch, input, hidden, gates;  // gates: rows of the weights
@@ -24,7 +24,7 @@ struct Sizes {
 
 // Settings that the backward captures besides tensors.
 struct Plan {
-  RnnCell cell;
+  RNNCell cell;
   bool reverse;
   Sizes n;
 
@@ -74,10 +74,10 @@ States run_steps(const Plan& plan, const Inputs& in) {
     s.inner = empty({n.steps, n.batch, n.hidden}, dtype, device);
   }
   kernels::copy({.x = in.h0, .y = at_step(s.h, plan.start())});
-  if (plan.cell == RnnCell::lstm) {
+  if (plan.cell == RNNCell::lstm) {
     s.c = empty({n.steps + 1, n.batch, n.hidden}, compute_dtype(dtype), device);
     kernels::copy({.x = in.c0, .y = at_step(s.c, plan.start())});
-  } else if (plan.cell == RnnCell::gru) {
+  } else if (plan.cell == RNNCell::gru) {
     s.products = empty({n.steps, n.batch, n.gates}, dtype, device);
   }
   kernels::gemm({.a = all_rows(in.x),
@@ -136,11 +136,11 @@ StepGradients start_back(const Plan& plan, const States& s, std::span<const Tens
   StepGradients d;
   d.gates = empty({n.steps, n.batch, n.gates}, dtype, device);
   d.h = empty({n.batch, n.state}, dtype, device);
-  if (plan.cell == RnnCell::lstm) {
+  if (plan.cell == RNNCell::lstm) {
     d.c = empty({n.batch, n.hidden}, s.c.dtype(), device);
     dys[2].defined() ? kernels::copy({.x = dys[2], .y = d.c})
                      : kernels::fill({.y = d.c, .value = 0});
-  } else if (plan.cell == RnnCell::gru) {
+  } else if (plan.cell == RNNCell::gru) {
     d.products = empty({n.steps, n.batch, n.gates}, dtype, device);
   }
   if (s.inner.defined()) {
@@ -236,7 +236,7 @@ void check_bias(const Op& op, const char* name, const Tensor& b, const Tensor& w
         " ", b.dtype(), " ", b.sizes(), ", expected ", w.dtype(), " [", w.size(0), "]");
 }
 
-Sizes check_inputs(const Op& op, RnnCell cell, const Inputs& in) {
+Sizes check_inputs(const Op& op, RNNCell cell, const Inputs& in) {
   const int64_t gates = gate_count(cell);
   for (const Tensor* t : {&in.x, &in.h0, &in.w_ih, &in.w_hh}) {
     check_floating(op.name, *t);
@@ -251,7 +251,7 @@ Sizes check_inputs(const Op& op, RnnCell cell, const Inputs& in) {
   Sizes n{in.x.size(0),    in.x.size(1),           in.x.size(2), in.w_ih.size(0) / gates,
           in.w_ih.size(0), in.w_ih.size(0) / gates};
   if (in.w_hr.defined()) {
-    check(cell == RnnCell::lstm && in.w_hr.dim() == 2 && in.w_hr.size(1) == n.hidden &&
+    check(cell == RNNCell::lstm && in.w_hr.dim() == 2 && in.w_hr.size(1) == n.hidden &&
               in.w_hr.dtype() == in.x.dtype(),
           op.name, ": got weight_hr ", in.w_hr.dtype(), " ", in.w_hr.sizes(),
           ", expected [projection, ", n.hidden, "] of ", in.x.dtype(), ", for lstm only");
@@ -261,7 +261,7 @@ Sizes check_inputs(const Op& op, RnnCell cell, const Inputs& in) {
   check(in.w_hh.sizes() == recurrent, op.name, ": got weight_hh ", in.w_hh.sizes(), ", expected ",
         recurrent);
   check(in.h0.sizes() == state, op.name, ": got h0 ", in.h0.sizes(), ", expected ", state);
-  if (cell == RnnCell::lstm) {
+  if (cell == RNNCell::lstm) {
     check_floating(op.name, in.c0);
     check(in.c0.sizes() == cell_state && in.c0.dtype() == in.x.dtype(), op.name, ": got c0 ",
           in.c0.dtype(), " ", in.c0.sizes(), ", expected ", in.x.dtype(), " ", cell_state);
@@ -288,7 +288,7 @@ RecurrentOutput run(const Op& op, const Plan& plan, const Inputs& in) {
   std::vector<Tensor> out{
       make_view(s.h, {n.steps, n.batch, n.state}, {row, n.state, 1}, plan.reverse ? 0 : row),
       last_of(s.h)};
-  if (plan.cell == RnnCell::lstm) {
+  if (plan.cell == RNNCell::lstm) {
     out.push_back(last_of(s.c));
   }
   const Tensor inputs[] = {in.x, in.h0, in.c0, in.w_ih, in.w_hh, in.b_ih, in.b_hh, in.w_hr};
@@ -305,7 +305,7 @@ struct Sequence {
   const Tensor &x, &h0, &c0;
 };
 
-RecurrentOutput recurrent(const Op& op, RnnCell cell, const Sequence& given,
+RecurrentOutput recurrent(const Op& op, RNNCell cell, const Sequence& given,
                           const RecurrentWeights& weights, const RecurrentOptions& options) {
   auto [x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr] =
       op.enter(given.x, given.h0, given.c0, weights.weight_ih, weights.weight_hh, weights.bias_ih,
@@ -327,25 +327,25 @@ RecurrentOutput recurrent(const Op& op, RnnCell cell, const Sequence& given,
 RecurrentOutput rnn_tanh(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
                          const RecurrentOptions& options) {
   static constexpr Op kOp{"rnn_tanh", OpClass::contraction};
-  return recurrent(kOp, RnnCell::tanh, {x, h0, Tensor()}, weights, options);
+  return recurrent(kOp, RNNCell::tanh, {x, h0, Tensor()}, weights, options);
 }
 
 RecurrentOutput rnn_relu(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
                          const RecurrentOptions& options) {
   static constexpr Op kOp{"rnn_relu", OpClass::contraction};
-  return recurrent(kOp, RnnCell::relu, {x, h0, Tensor()}, weights, options);
+  return recurrent(kOp, RNNCell::relu, {x, h0, Tensor()}, weights, options);
 }
 
 RecurrentOutput gru(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
                     const RecurrentOptions& options) {
   static constexpr Op kOp{"gru", OpClass::contraction};
-  return recurrent(kOp, RnnCell::gru, {x, h0, Tensor()}, weights, options);
+  return recurrent(kOp, RNNCell::gru, {x, h0, Tensor()}, weights, options);
 }
 
 RecurrentOutput lstm(const Tensor& x, const Tensor& h0, const Tensor& c0,
                      const RecurrentWeights& weights, const RecurrentOptions& options) {
   static constexpr Op kOp{"lstm", OpClass::contraction};
-  return recurrent(kOp, RnnCell::lstm, {x, h0, c0}, weights, options);
+  return recurrent(kOp, RNNCell::lstm, {x, h0, c0}, weights, options);
 }
 
 }  // namespace binade

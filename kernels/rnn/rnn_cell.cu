@@ -17,7 +17,7 @@ struct CellArrays {
   C *c, *c_before;
   T *products, *h_before;
 
-  template <RnnCell kCell>
+  template <RNNCell kCell>
   __device__ __forceinline__ int64_t gate(int64_t row, int64_t column, int k) const {
     return (row * gate_count(kCell) + k) * hidden + column;
   }
@@ -34,7 +34,7 @@ struct CellGradientArrays {
 };
 
 // Loads the operands of the cell for one element, except h and c.
-template <RnnCell kCell, class T>
+template <RNNCell kCell, class T>
 __device__ __forceinline__ CellValues<Compute<T>> load_values(const CellArrays<T>& a, int64_t at,
                                                               int64_t row, int64_t column) {
   using C = Compute<T>;
@@ -42,19 +42,19 @@ __device__ __forceinline__ CellValues<Compute<T>> load_values(const CellArrays<T
 #pragma unroll
   for (int k = 0; k < gate_count(kCell); ++k) {
     v.gate[k] = static_cast<C>(a.gates[a.template gate<kCell>(row, column, k)]);
-    if constexpr (kCell == RnnCell::gru) {
+    if constexpr (kCell == RNNCell::gru) {
       v.product[k] = static_cast<C>(a.products[a.template gate<kCell>(row, column, k)]);
     }
   }
-  if constexpr (kCell == RnnCell::gru) {
+  if constexpr (kCell == RNNCell::gru) {
     v.h_before = static_cast<C>(a.h_before[at]);
-  } else if constexpr (kCell == RnnCell::lstm) {
+  } else if constexpr (kCell == RNNCell::lstm) {
     v.c_before = a.c_before[at];
   }
   return v;
 }
 
-template <RnnCell kCell, class T>
+template <RNNCell kCell, class T>
 __global__ void __launch_bounds__(kThreads) rnn_cell_forward_kernel(CellArrays<T> a) {
   const int64_t first = int64_t{blockIdx.x} * kThreads + threadIdx.x;
   for (int64_t at = first; at < a.count; at += int64_t{gridDim.x} * kThreads) {
@@ -67,14 +67,14 @@ __global__ void __launch_bounds__(kThreads) rnn_cell_forward_kernel(CellArrays<T
         a.gates[a.template gate<kCell>(row, column, k)] = static_cast<T>(v.gate[k]);
       }
     }
-    if constexpr (kCell == RnnCell::lstm) {
+    if constexpr (kCell == RNNCell::lstm) {
       a.c[at] = v.c;
     }
     a.h[at] = static_cast<T>(v.h);
   }
 }
 
-template <RnnCell kCell, class T>
+template <RNNCell kCell, class T>
 __global__ void __launch_bounds__(kThreads)
     rnn_cell_backward_kernel(CellArrays<T> a, CellGradientArrays<T> d) {
   using C = Compute<T>;
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreads)
     CellGradients<C> g{};
     g.dh = (d.dh_out ? static_cast<C>(d.dh_out[row * d.dh_row + column * d.dh_column]) : C(0)) +
            (d.dh_next ? static_cast<C>(d.dh_next[at]) : C(0));
-    if constexpr (kCell == RnnCell::lstm) {
+    if constexpr (kCell == RNNCell::lstm) {
       v.c = a.c[at];
       g.dc = d.dc[at];
     } else if constexpr (is_plain(kCell)) {
@@ -95,13 +95,13 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int k = 0; k < gate_count(kCell); ++k) {
       d.dgates[a.template gate<kCell>(row, column, k)] = static_cast<T>(g.gate[k]);
-      if constexpr (kCell == RnnCell::gru) {
+      if constexpr (kCell == RNNCell::gru) {
         d.dproducts[a.template gate<kCell>(row, column, k)] = static_cast<T>(g.product[k]);
       }
     }
-    if constexpr (kCell == RnnCell::lstm) {
+    if constexpr (kCell == RNNCell::lstm) {
       d.dc[at] = g.dc;
-    } else if constexpr (kCell == RnnCell::gru) {
+    } else if constexpr (kCell == RNNCell::gru) {
       d.dh_before[at] = static_cast<T>(g.dh_before);
     }
   }
@@ -120,14 +120,14 @@ CellArrays<T> arrays_of(const Arguments& a) {
           a.h_before.template as<T>()};
 }
 
-template <RnnCell kCell, class T>
-void forward(const RnnCellForward& a) {
+template <RNNCell kCell, class T>
+void forward(const RNNCellForward& a) {
   launch({"rnn_cell_forward_kernel", grid_blocks(a.h.numel, kThreads), kThreads},
          rnn_cell_forward_kernel<kCell, T>, arrays_of<T>(a));
 }
 
-template <RnnCell kCell, class T>
-void backward(const RnnCellBackward& a) {
+template <RNNCell kCell, class T>
+void backward(const RNNCellBackward& a) {
   const CellGradientArrays<T> d{a.dh_out.as<const T>(),
                                 a.dh_next.as<const T>(),
                                 a.dh_out ? a.dh_out.strides[0] : 0,
@@ -142,32 +142,32 @@ void backward(const RnnCellBackward& a) {
 
 }  // namespace
 
-void cuda::rnn_cell_forward(const RnnCellForward& a) {
+void cuda::rnn_cell_forward(const RNNCellForward& a) {
   check_arguments(a);
   if (a.h.numel == 0) {
     return;
   }
   dispatch_floating("rnn_cell", a.h.dtype, [&]<class T>(Type<T>) {
     switch (a.cell) {
-      case RnnCell::tanh: return forward<RnnCell::tanh, T>(a);
-      case RnnCell::relu: return forward<RnnCell::relu, T>(a);
-      case RnnCell::lstm: return forward<RnnCell::lstm, T>(a);
-      default: return forward<RnnCell::gru, T>(a);
+      case RNNCell::tanh: return forward<RNNCell::tanh, T>(a);
+      case RNNCell::relu: return forward<RNNCell::relu, T>(a);
+      case RNNCell::lstm: return forward<RNNCell::lstm, T>(a);
+      default: return forward<RNNCell::gru, T>(a);
     }
   });
 }
 
-void cuda::rnn_cell_backward(const RnnCellBackward& a) {
+void cuda::rnn_cell_backward(const RNNCellBackward& a) {
   check_arguments(a);
   if (a.h.numel == 0) {
     return;
   }
   dispatch_floating("rnn_cell backward", a.h.dtype, [&]<class T>(Type<T>) {
     switch (a.cell) {
-      case RnnCell::tanh: return backward<RnnCell::tanh, T>(a);
-      case RnnCell::relu: return backward<RnnCell::relu, T>(a);
-      case RnnCell::lstm: return backward<RnnCell::lstm, T>(a);
-      default: return backward<RnnCell::gru, T>(a);
+      case RNNCell::tanh: return backward<RNNCell::tanh, T>(a);
+      case RNNCell::relu: return backward<RNNCell::relu, T>(a);
+      case RNNCell::lstm: return backward<RNNCell::lstm, T>(a);
+      default: return backward<RNNCell::gru, T>(a);
     }
   });
 }

@@ -13,17 +13,17 @@
 
 namespace binade::kernels {
 
-enum class RnnCell : uint8_t { tanh, relu, lstm, gru };
+enum class RNNCell : uint8_t { tanh, relu, lstm, gru };
 // A cell without gates: its gradient needs only h.
-constexpr bool is_plain(RnnCell cell) { return cell == RnnCell::tanh || cell == RnnCell::relu; }
-constexpr int gate_count(RnnCell cell) {
-  return is_plain(cell) ? 1 : cell == RnnCell::lstm ? 4 : 3;
+constexpr bool is_plain(RNNCell cell) { return cell == RNNCell::tanh || cell == RNNCell::relu; }
+constexpr int gate_count(RNNCell cell) {
+  return is_plain(cell) ? 1 : cell == RNNCell::lstm ? 4 : 3;
 }
 
 // a: `gates` [batch, gates x hidden], overwritten by the activated gates (unchanged by cells
 // without gates). b: `products` [batch, 3 x hidden], gru only.
-struct RnnCellForward {
-  RnnCell cell;
+struct RNNCellForward {
+  RNNCell cell;
   const View& gates;
   const View& h;                   // [batch, hidden], written
   const View& c = kNoView;         // lstm: [batch, hidden], written, compute dtype
@@ -31,13 +31,13 @@ struct RnnCellForward {
   const View& products = kNoView;  // gru
   const View& h_before = kNoView;  // gru
 };
-BINADE_KERNEL(rnn_cell_forward, RnnCellForward, h)
+BINADE_KERNEL(rnn_cell_forward, RNNCellForward, h)
 
 // dh = dh_out + dh_next; each may be kNoView; dh_out has any strides. Writes da to dgates and, for
 // gru, db to dproducts and dh z, the direct part of the gradient of h_before, to dh_before (which
 // may be dh_next). dc [batch, hidden], compute dtype: the gradient of c in, of c_before out.
-struct RnnCellBackward {
-  RnnCell cell;
+struct RNNCellBackward {
+  RNNCell cell;
   const View& gates;  // as written by the forward
   const View& h;
   const View& c = kNoView;
@@ -51,6 +51,6 @@ struct RnnCellBackward {
   const View& dproducts = kNoView;
   const View& dh_before = kNoView;
 };
-BINADE_KERNEL(rnn_cell_backward, RnnCellBackward, h)
+BINADE_KERNEL(rnn_cell_backward, RNNCellBackward, h)
 
 }  // namespace binade::kernels

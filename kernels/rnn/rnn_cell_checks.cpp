@@ -29,19 +29,19 @@ void check_views(const char* op, const View& h, std::initializer_list<Expected> 
 
 }  // namespace
 
-void check_arguments(const RnnCellForward& a) {
+void check_arguments(const RNNCellForward& a) {
   const char* op = "rnn_cell";
   const DType t = a.h.dtype, c = compute_dtype(t);
   const int64_t n = a.h.dim() == 2 ? a.h.size(1) : 0, gates = gate_count(a.cell) * n;
   check_views(op, a.h, {{"h", a.h, t, n}, {"gates", a.gates, t, gates}});
-  if (a.cell == RnnCell::lstm) {
+  if (a.cell == RNNCell::lstm) {
     check_views(op, a.h, {{"c", a.c, c, n}, {"c_before", a.c_before, c, n}});
-  } else if (a.cell == RnnCell::gru) {
+  } else if (a.cell == RNNCell::gru) {
     check_views(op, a.h, {{"products", a.products, t, gates}, {"h_before", a.h_before, t, n}});
   }
 }
 
-void check_arguments(const RnnCellBackward& a) {
+void check_arguments(const RNNCellBackward& a) {
   const char* op = "rnn_cell backward";
   const DType t = a.h.dtype, c = compute_dtype(t);
   const int64_t n = a.h.dim() == 2 ? a.h.size(1) : 0, gates = gate_count(a.cell) * n;
@@ -51,9 +51,9 @@ void check_arguments(const RnnCellBackward& a) {
                {"dgates", a.dgates, t, gates},
                {"dh_out", a.dh_out, t, n, true, true},
                {"dh_next", a.dh_next, t, n, true}});
-  if (a.cell == RnnCell::lstm) {
+  if (a.cell == RNNCell::lstm) {
     check_views(op, a.h, {{"c", a.c, c, n}, {"c_before", a.c_before, c, n}, {"dc", a.dc, c, n}});
-  } else if (a.cell == RnnCell::gru) {
+  } else if (a.cell == RNNCell::gru) {
     check_views(op, a.h,
                 {{"products", a.products, t, gates},
                  {"h_before", a.h_before, t, n},

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kElementsPerTask = 2048;
 
 template <class Arguments>
-RnnCellRows rows_of(const Arguments& a) {
+RNNCellRows rows_of(const Arguments& a) {
   return {.cell = a.cell,
           .dtype = a.h.dtype,
           .first = 0,
@@ -31,20 +31,20 @@ int64_t row_grain(int64_t hidden) {
 
 }  // namespace
 
-void cpu::rnn_cell_forward(const RnnCellForward& a) {
+void cpu::rnn_cell_forward(const RNNCellForward& a) {
   check_arguments(a);
-  const RnnCellRows all = rows_of(a);
+  const RNNCellRows all = rows_of(a);
   parallel_for(a.h.size(0), row_grain(all.hidden), [&](int64_t begin, int64_t end) {
-    RnnCellRows rows = all;
+    RNNCellRows rows = all;
     rows.first = begin;
     rows.rows = end - begin;
     rnn_cell_rows_best(rows);
   });
 }
 
-void cpu::rnn_cell_backward(const RnnCellBackward& a) {
+void cpu::rnn_cell_backward(const RNNCellBackward& a) {
   check_arguments(a);
-  const RnnCellGradientRows all{.values = rows_of(a),
+  const RNNCellGradientRows all{.values = rows_of(a),
                                 .dh_out = a.dh_out.data,
                                 .dh_row = a.dh_out ? a.dh_out.strides[0] : 0,
                                 .dh_column = a.dh_out ? a.dh_out.strides[1] : 0,
@@ -54,7 +54,7 @@ void cpu::rnn_cell_backward(const RnnCellBackward& a) {
                                 .dproducts = a.dproducts.data,
                                 .dh_before = a.dh_before.data};
   parallel_for(a.h.size(0), row_grain(all.values.hidden), [&](int64_t begin, int64_t end) {
-    RnnCellGradientRows rows = all;
+    RNNCellGradientRows rows = all;
     rows.values.first = begin;
     rows.values.rows = end - begin;
     rnn_cell_gradient_rows_best(rows);

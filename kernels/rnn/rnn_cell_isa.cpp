@@ -27,7 +27,7 @@ void write(void* array, int64_t at, const C* part, int64_t n) {
 }
 
 template <class T, class C>
-void read_values(const RnnCellRows& a, int64_t row, int64_t j, int64_t n, Values<C>& v) {
+void read_values(const RNNCellRows& a, int64_t row, int64_t j, int64_t n, Values<C>& v) {
   const int gates = gate_count(a.cell);
   const int64_t wide = row * gates * a.hidden + j, at = row * a.hidden + j;
   for (int k = 0; k < gates; ++k) {
@@ -40,16 +40,16 @@ void read_values(const RnnCellRows& a, int64_t row, int64_t j, int64_t n, Values
   read<C>(a.c_before, at, v.c_before, n);
 }
 
-template <RnnCell kCell, class C>
+template <RNNCell kCell, class C>
 CellValues<C> values_at(const Values<C>& v, int64_t i) {
-  if constexpr (kCell == RnnCell::lstm) {
+  if constexpr (kCell == RNNCell::lstm) {
     return {{v.gate[0][i], v.gate[1][i], v.gate[2][i], v.gate[3][i]},
             {},
             C(0),
             v.c_before[i],
             v.c[i],
             C(0)};
-  } else if constexpr (kCell == RnnCell::gru) {
+  } else if constexpr (kCell == RNNCell::gru) {
     return {{v.gate[0][i], v.gate[1][i], v.gate[2][i], C(0)},
             {v.product[0][i], v.product[1][i], v.product[2][i]},
             v.h_before[i],
@@ -61,8 +61,8 @@ CellValues<C> values_at(const Values<C>& v, int64_t i) {
   }
 }
 
-template <RnnCell kCell, class T>
-void forward(const RnnCellRows& a) {
+template <RNNCell kCell, class T>
+void forward(const RNNCellRows& a) {
   using C = Compute<T>;
   constexpr int kGates = gate_count(kCell);
   Values<C> v{};
@@ -84,14 +84,14 @@ void forward(const RnnCellRows& a) {
         write<T>(a.gates, (row * kGates + k) * a.hidden + j, v.gate[k], n);
       }
       write<T>(a.h, row * a.hidden + j, v.h, n);
-      write<C>(kCell == RnnCell::lstm ? a.c : nullptr, row * a.hidden + j, v.c, n);
+      write<C>(kCell == RNNCell::lstm ? a.c : nullptr, row * a.hidden + j, v.c, n);
     }
   }
 }
 
 // dh = dh_out + dh_next for one part of a row.
 template <class T, class C>
-void read_dh(const RnnCellGradientRows& a, int64_t row, int64_t j, int64_t n, C* dh) {
+void read_dh(const RNNCellGradientRows& a, int64_t row, int64_t j, int64_t n, C* dh) {
   C next[kPart] = {}, out[kPart] = {};
   read<T>(a.dh_next, row * a.values.hidden + j, next, n);
   if (a.dh_out && a.dh_column == 1) {
@@ -107,11 +107,11 @@ void read_dh(const RnnCellGradientRows& a, int64_t row, int64_t j, int64_t n, C*
   }
 }
 
-template <RnnCell kCell, class T>
-void backward(const RnnCellGradientRows& a) {
+template <RNNCell kCell, class T>
+void backward(const RNNCellGradientRows& a) {
   using C = Compute<T>;
   constexpr int kGates = gate_count(kCell);
-  const RnnCellRows& in = a.values;
+  const RNNCellRows& in = a.values;
   Values<C> v{};
   C dh[kPart], dc[kPart] = {}, dgate[4][kPart], dproduct[3][kPart], dh_before[kPart];
   for (int64_t row = in.first; row < in.first + in.rows; ++row) {
@@ -130,7 +130,7 @@ void backward(const RnnCellGradientRows& a) {
         for (int k = 0; k < kGates; ++k) {
           dgate[k][i] = g.gate[k];
         }
-        for (int k = 0; k < 3 && kCell == RnnCell::gru; ++k) {
+        for (int k = 0; k < 3 && kCell == RNNCell::gru; ++k) {
           dproduct[k][i] = g.product[k];
         }
         dc[i] = g.dc;
@@ -138,7 +138,7 @@ void backward(const RnnCellGradientRows& a) {
       }
       for (int k = 0; k < kGates; ++k) {
         write<T>(a.dgates, (row * kGates + k) * in.hidden + j, dgate[k], n);
-        if (kCell == RnnCell::gru) {
+        if (kCell == RNNCell::gru) {
           write<T>(a.dproducts, (row * kGates + k) * in.hidden + j, dproduct[k], n);
         }
       }
@@ -150,24 +150,24 @@ void backward(const RnnCellGradientRows& a) {
 
 }  // namespace
 
-void rnn_cell_rows(const RnnCellRows& a) {
+void rnn_cell_rows(const RNNCellRows& a) {
   dispatch_floating("rnn_cell", a.dtype, [&]<class T>(Type<T>) {
     switch (a.cell) {
-      case RnnCell::tanh: return forward<RnnCell::tanh, T>(a);
-      case RnnCell::relu: return forward<RnnCell::relu, T>(a);
-      case RnnCell::lstm: return forward<RnnCell::lstm, T>(a);
-      default: return forward<RnnCell::gru, T>(a);
+      case RNNCell::tanh: return forward<RNNCell::tanh, T>(a);
+      case RNNCell::relu: return forward<RNNCell::relu, T>(a);
+      case RNNCell::lstm: return forward<RNNCell::lstm, T>(a);
+      default: return forward<RNNCell::gru, T>(a);
     }
   });
 }
 
-void rnn_cell_gradient_rows(const RnnCellGradientRows& a) {
+void rnn_cell_gradient_rows(const RNNCellGradientRows& a) {
   dispatch_floating("rnn_cell", a.values.dtype, [&]<class T>(Type<T>) {
     switch (a.values.cell) {
-      case RnnCell::tanh: return backward<RnnCell::tanh, T>(a);
-      case RnnCell::relu: return backward<RnnCell::relu, T>(a);
-      case RnnCell::lstm: return backward<RnnCell::lstm, T>(a);
-      default: return backward<RnnCell::gru, T>(a);
+      case RNNCell::tanh: return backward<RNNCell::tanh, T>(a);
+      case RNNCell::relu: return backward<RNNCell::relu, T>(a);
+      case RNNCell::lstm: return backward<RNNCell::lstm, T>(a);
+      default: return backward<RNNCell::gru, T>(a);
     }
   });
 }

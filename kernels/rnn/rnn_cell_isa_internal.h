@@ -6,8 +6,8 @@
 
 namespace binade::kernels {
 
-struct RnnCellRows {
-  RnnCell cell;
+struct RNNCellRows {
+  RNNCell cell;
   DType dtype;
   int64_t first, rows, hidden;
   void* gates;
@@ -18,8 +18,8 @@ struct RnnCellRows {
   const void* h_before;
 };
 
-struct RnnCellGradientRows {
-  RnnCellRows values;
+struct RNNCellGradientRows {
+  RNNCellRows values;
   const void* dh_out;
   int64_t dh_row, dh_column;  // strides of dh_out in elements
   const void* dh_next;
@@ -29,7 +29,7 @@ struct RnnCellGradientRows {
   void* dh_before;
 };
 
-BINADE_ISA_KERNEL(rnn_cell_rows, const RnnCellRows& a)
-BINADE_ISA_KERNEL(rnn_cell_gradient_rows, const RnnCellGradientRows& a)
+BINADE_ISA_KERNEL(rnn_cell_rows, const RNNCellRows& a)
+BINADE_ISA_KERNEL(rnn_cell_gradient_rows, const RNNCellGradientRows& a)
 
 }  // namespace binade::kernels

@@ -23,13 +23,13 @@ struct CellGradients {
   C dh_before;   // direct part
 };
 
-template <RnnCell kCell, class C>
+template <RNNCell kCell, class C>
 BINADE_HD inline void cell_forward(CellValues<C>& v) {
-  if constexpr (kCell == RnnCell::tanh) {
+  if constexpr (kCell == RNNCell::tanh) {
     v.h = math_tanh(v.gate[0]);
-  } else if constexpr (kCell == RnnCell::relu) {
+  } else if constexpr (kCell == RNNCell::relu) {
     v.h = v.gate[0] < C(0) ? C(0) : v.gate[0];
-  } else if constexpr (kCell == RnnCell::lstm) {
+  } else if constexpr (kCell == RNNCell::lstm) {
     v.gate[0] = math_sigmoid(v.gate[0]);
     v.gate[1] = math_sigmoid(v.gate[1]);
     v.gate[2] = math_tanh(v.gate[2]);
@@ -45,13 +45,13 @@ BINADE_HD inline void cell_forward(CellValues<C>& v) {
 }
 
 // Computes the gradients from the values that the forward wrote.
-template <RnnCell kCell, class C>
+template <RNNCell kCell, class C>
 BINADE_HD inline void cell_backward(const CellValues<C>& v, CellGradients<C>& g) {
-  if constexpr (kCell == RnnCell::tanh) {
+  if constexpr (kCell == RNNCell::tanh) {
     g.gate[0] = g.dh * (C(1) - v.h * v.h);
-  } else if constexpr (kCell == RnnCell::relu) {
+  } else if constexpr (kCell == RNNCell::relu) {
     g.gate[0] = v.h > C(0) ? g.dh : C(0);
-  } else if constexpr (kCell == RnnCell::lstm) {
+  } else if constexpr (kCell == RNNCell::lstm) {
     const C i = v.gate[0], f = v.gate[1], n = v.gate[2], o = v.gate[3];
     const C t = math_tanh(v.c);
     const C dc = g.dc + g.dh * o * (C(1) - t * t);

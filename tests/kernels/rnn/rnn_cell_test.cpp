@@ -9,18 +9,18 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 // One element. `gate` and `product` before the step.
 struct Element {
-  RnnCell cell;
+  RNNCell cell;
   double gate[4], product[3], h_before, c_before;
   double value[4], h, c;                               // after
   double dgate[4], dproduct[3], dh_before, dc_before;  // gradients
 
   void run(double dh, double dc) {
     if (is_plain(cell)) {
-      h = cell == RnnCell::tanh ? std::tanh(gate[0]) : std::max(gate[0], 0.0);
-      dgate[0] = dh * (cell == RnnCell::tanh ? 1 - h * h : h > 0);
+      h = cell == RNNCell::tanh ? std::tanh(gate[0]) : std::max(gate[0], 0.0);
+      dgate[0] = dh * (cell == RNNCell::tanh ? 1 - h * h : h > 0);
       return;
     }
-    cell == RnnCell::lstm ? lstm(dh, dc) : gru(dh);
+    cell == RNNCell::lstm ? lstm(dh, dc) : gru(dh);
   }
 
  private:
@@ -51,7 +51,7 @@ struct Element {
 };
 
 struct Problem {
-  RnnCell cell;
+  RNNCell cell;
   DType dtype;
   int64_t batch, hidden;
   bool out = true, next = true;  // which parts of dh there are
@@ -71,7 +71,7 @@ struct Problem {
   }
 
   void check_all(const std::string& what) {
-    const bool lstm = cell == RnnCell::lstm, gru = cell == RnnCell::gru;
+    const bool lstm = cell == RNNCell::lstm, gru = cell == RNNCell::gru;
     std::vector<Element> elements = before();
     const View cv = lstm ? c.view() : kNoView, cb = lstm ? c_before.view() : kNoView;
     const View pv = gru ? product.view() : kNoView, hb = gru ? h_before.view() : kNoView;
@@ -145,10 +145,10 @@ struct Problem {
     const double units = 8 + 4 * epsilon(dtype) / epsilon(compute);
     expect_close(h, dtype, vh, 8, what + " h", 1);
     expect_close(dgates, dtype, vg, units, what + " dgates", 1);
-    if (cell == RnnCell::lstm) {
+    if (cell == RNNCell::lstm) {
       expect_close(c, compute, vc, 8, what + " c", 1);
       expect_close(dc, compute, vdc, units, what + " dc", 1);
-    } else if (cell == RnnCell::gru) {
+    } else if (cell == RNNCell::gru) {
       expect_close(dproducts, dtype, vp, units, what + " dproducts", 1);
       expect_close(dh_before, dtype, vdh, units, what + " dh_before", 1);
     }
@@ -158,11 +158,11 @@ struct Problem {
   }
 };
 
-constexpr RnnCell kCells[] = {RnnCell::tanh, RnnCell::relu, RnnCell::lstm, RnnCell::gru};
+constexpr RNNCell kCells[] = {RNNCell::tanh, RNNCell::relu, RNNCell::lstm, RNNCell::gru};
 
-TEST(RnnCell, MatchesFormulasForAllSizesAndDTypes) {
+TEST(RNNCell, MatchesFormulasForAllSizesAndDTypes) {
   for (DType dtype : floating_dtypes()) {
-    for (RnnCell cell : kCells) {
+    for (RNNCell cell : kCells) {
       for (const Dims& sizes : {Dims{1, 1}, {3, 7}, {5, 33}, {2, 300}}) {
         const std::string what = text("cell ", static_cast<int>(cell), " ", sizes);
         Problem{cell, dtype, sizes[0], sizes[1]}.check_all(what);
@@ -173,14 +173,14 @@ TEST(RnnCell, MatchesFormulasForAllSizesAndDTypes) {
   }
 }
 
-TEST(RnnCell, EmptyBatch) {
-  for (RnnCell cell : kCells) {
+TEST(RNNCell, EmptyBatch) {
+  for (RNNCell cell : kCells) {
     Problem{cell, DType::f32, 0, 5}.check_all("empty");
   }
 }
 
-TEST(RnnCell, SameBitsForAnyThreadCount) {
-  for (RnnCell cell : kCells) {
+TEST(RNNCell, SameBitsForAnyThreadCount) {
+  for (RNNCell cell : kCells) {
     expect_thread_invariant([cell] {
       Problem p{cell, DType::f32, 64, 130};
       p.check_all("threads");
@@ -192,14 +192,14 @@ TEST(RnnCell, SameBitsForAnyThreadCount) {
   }
 }
 
-TEST(RnnCell, ErrorsNameTheProblem) {
+TEST(RNNCell, ErrorsNameTheProblem) {
   StridedArray h(DType::f32, {2, 3}), gates(DType::f32, {2, 6});
   const View hv = h.view(), gv = gates.view();
-  EXPECT_EQ(error_of([&] { rnn_cell_forward({.cell = RnnCell::lstm, .gates = gv, .h = hv}); }),
+  EXPECT_EQ(error_of([&] { rnn_cell_forward({.cell = RNNCell::lstm, .gates = gv, .h = hv}); }),
             "rnn_cell: got gates f32 [2, 6], expected f32 [2, 12], contiguous");
 }
 
-TEST(RnnCell, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
+TEST(RNNCell, PassesOnNarrowerIsas) { EXPECT_TRUE(passes_on_narrower_isas()); }
 
 }  // namespace
 }  // namespace binade::kernels
