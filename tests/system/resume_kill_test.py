@@ -34,10 +34,12 @@ def kill_in_mid_epoch(arguments, directory, steps, delay):
 
 
 def resume_and_kill(arguments, directory, moments):
-    """Returns how many of the kills left a checkpoint within an epoch as the newest one."""
+    """Returns how many of the kills left a checkpoint within an epoch as the newest one. Every other run
+    saves asynchronously."""
     in_mid_epoch = 0
-    for _ in range(KILLS):
-        assert kill_in_mid_epoch(arguments, directory, moments.randint(0, 20),
+    for i in range(KILLS):
+        flags = (*arguments, "--async-save") if i % 2 else arguments
+        assert kill_in_mid_epoch(flags, directory, moments.randint(0, 20),
                                  moments.uniform(0, 0.1)), "the run ended before it was killed"
         in_mid_epoch += int(newest_manifest(directory)["fields"]["batch"]) > 0
     return in_mid_epoch

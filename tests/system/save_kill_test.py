@@ -2,8 +2,8 @@
 """A run killed at every system call that touches files, from its first checkpoint to its end, and
 resumed: it ends like one that was not killed, and leaves nothing behind.
 
-save_kill_test.py PROGRAM BINADE [RANKS [EVERY]]: rank 0 of RANKS (1) dies at every EVERY-th call (1).
-strace counts the calls and kills.
+save_kill_test.py PROGRAM BINADE [RANKS [EVERY [async]]]: rank 0 of RANKS (1) dies at every EVERY-th call
+(1); with "async" a thread of its own saves. strace counts the calls and kills.
 """
 import collections
 import pathlib
@@ -18,7 +18,8 @@ RANKS = int(sys.argv[3]) if len(sys.argv) > 3 else 1
 EVERY = int(sys.argv[4]) if len(sys.argv) > 4 else 1
 CALLS = "openat,mkdirat,write,fsync,renameat,renameat2,linkat,unlinkat,utimensat"
 SETTINGS = ("--model", "mlp", "--precision", "fp16", "--augment", "none", "--seed", 3, "--workers", 0,
-            "--threads", 1, "--epochs", 2, "--batch", 20 // RANKS, "--lr", 0.01)
+            "--threads", 1, "--epochs", 2, "--batch", 20 // RANKS, "--lr", 0.01,
+            *(["--async-save"] if "async" in sys.argv else []))
 
 
 def traced(arguments, *options):
@@ -31,15 +32,17 @@ def traced(arguments, *options):
                           timeout=240, check=False)
 
 
-def calls_of_main_thread():
-    """The traced calls of the first thread, in order."""
-    calls = collections.defaultdict(list)
+def traced_calls():
+    """The traced calls of all threads in order, as (name, how often that thread made it so far, text)."""
+    counts, calls = collections.Counter(), []
     for line in pathlib.Path("trace.log").read_text(encoding="utf-8", errors="replace").splitlines():
         thread, _, call = line.partition(" ")
         call = call.strip()
         if not call.startswith(("+++", "---", "<...")):
-            calls[int(thread)].append(call)
-    return calls[min(calls)]
+            name = call.split("(")[0]
+            counts[thread, name] += 1
+            calls.append((name, counts[thread, name], call))
+    return calls
 
 
 def resume_alone_or_together(arguments):
@@ -71,20 +74,19 @@ def main():
         result = traced(arguments, "-e", f"trace={CALLS}")
         assert result.returncode == 0, result.stderr
         expected = metrics("run")
-        calls = calls_of_main_thread()
-        first = next(i for i, call in enumerate(calls) if '"run' in call)
+        calls = traced_calls()
+        first = next(i for i, (_, _, call) in enumerate(calls) if '"run' in call)
         kinds = collections.Counter()
         kills = 0
         for at in range(first, len(calls), EVERY):
             shutil.rmtree("run")
-            names = [call.split("(")[0] for call in calls[:at + 1]]
-            result = traced(arguments, "-e", f"trace={CALLS}", "-e",
-                            f"inject={names[-1]}:signal=SIGKILL:when={names.count(names[-1])}")
-            place = f"killed at call {at - first} of {len(calls) - first}, {calls[at][:80]}"
+            name, count, call = calls[at]
+            result = traced(arguments, "-e", f"trace={CALLS}", "-e", f"inject={name}:signal=SIGKILL:when={count}")
+            place = f"killed at call {at - first} of {len(calls) - first}, {call[:80]}"
             if not pathlib.Path("run").exists():  # before it was made
                 pathlib.Path("run").mkdir()
             kills += result.returncode != 0
-            kinds[names[-1]] += 1
+            kinds[name] += 1
             check_after(arguments, expected, place)
         assert kills >= 0.9 * sum(kinds.values()), f"only {kills} of {sum(kinds.values())} were kills"
     print(f"{RANKS} ranks: {kills} kills at {len(calls) - first} calls: {dict(kinds)}")
