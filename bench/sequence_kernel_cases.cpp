@@ -8,7 +8,7 @@
 namespace binade::bench {
 namespace {
 
-using kernels::RnnCell;
+using kernels::RNNCell;
 
 double bytes_of(std::initializer_list<const View*> views) {
   double bytes = 0;
@@ -65,10 +65,10 @@ Prepared attention(int64_t rows, int64_t cols, DType dtype, Device device) {
 }
 
 // One step of an LSTM or GRU with a batch of rows and cols of hidden.
-template <RnnCell kCell, int kPass>
+template <RNNCell kCell, int kPass>
 Prepared rnn_cell(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
-  const bool lstm = kCell == RnnCell::lstm;
+  const bool lstm = kCell == RNNCell::lstm;
   const DType compute = compute_dtype(dtype);
   const Dims state{rows, cols}, wide{rows, gate_count(kCell) * cols};
   const View &gates = o->random(dtype, wide), &h = o->random(dtype, state);
@@ -123,10 +123,10 @@ std::vector<KernelCase> sequence_kernel_cases() {
   return {
       {"attention_forward", kSequence, attention<0>},
       {"attention_backward", kSequence, attention<1>},
-      {"lstm_cell_forward", kCells, rnn_cell<RnnCell::lstm, 0>},
-      {"lstm_cell_backward", kCells, rnn_cell<RnnCell::lstm, 1>},
-      {"gru_cell_forward", kCells, rnn_cell<RnnCell::gru, 0>},
-      {"gru_cell_backward", kCells, rnn_cell<RnnCell::gru, 1>},
+      {"lstm_cell_forward", kCells, rnn_cell<RNNCell::lstm, 0>},
+      {"lstm_cell_backward", kCells, rnn_cell<RNNCell::lstm, 1>},
+      {"gru_cell_forward", kCells, rnn_cell<RNNCell::gru, 0>},
+      {"gru_cell_backward", kCells, rnn_cell<RNNCell::gru, 1>},
   };
 }
 
