@@ -96,6 +96,16 @@ BINADE_INLINE void for_vectors_in_ways(int64_t size, F&& f) {
   }
 }
 
+// Calls f(begin, count) for blocks of a row. A sum is in the compute type over a block, and in
+// double over the blocks: a million equal floats added one by one would lose three digits.
+inline constexpr int64_t kSumBlock = 4096;
+template <class F>
+BINADE_INLINE void for_blocks(int64_t count, F&& f) {
+  for (int64_t begin = 0; begin < count; begin += kSumBlock) {
+    f(begin, begin + kSumBlock < count ? kSumBlock : count - begin);
+  }
+}
+
 // Prefetches the line that holds p, for the next row. Any address will do.
 BINADE_INLINE void prefetch(const void* p) { __builtin_prefetch(p); }
 

@@ -5,17 +5,6 @@
 namespace binade::kernels::BINADE_ISA {
 namespace {
 
-// Sums are in the compute type over this many elements, then in double.
-constexpr int64_t kBlock = 4096;
-
-// Calls f(begin, count) for blocks of a plane.
-template <class F>
-BINADE_INLINE void for_blocks(int64_t count, F&& f) {
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    f(begin, begin + kBlock < count ? kBlock : count - begin);
-  }
-}
-
 // Moments of one block: the first pass computes the mean up to rounding, the second its remainder
 // and the deviations.
 template <class T>

@@ -19,24 +19,34 @@ void forward_row(const LayerNormRows& a, int64_t row) {
   T* y = static_cast<T*>(a.y) + row * a.y_stride;
   const C* weight = static_cast<const C*>(a.weight);
   const C* bias = static_cast<const C*>(a.bias);
-  const C count = static_cast<C>(a.cols);
+  const double count = static_cast<double>(a.cols);
   C first = 0;
   if (a.mean) {
-    Vector<C> sums[kWays] = {};
-    for_vectors_in_ways<C>(a.cols, [&](auto part, auto way, int64_t i, int64_t n) {
-      sums[way()] += load_some<part()>(x + i, n);
+    double sum = 0;
+    for_blocks(a.cols, [&](int64_t begin, int64_t size) {
+      Vector<C> sums[kWays] = {};
+      for_vectors_in_ways<C>(size, [&](auto part, auto way, int64_t i, int64_t n) {
+        sums[way()] += load_some<part()>(x + begin + i, n);
+      });
+      sum += static_cast<double>(reduce_add<C>(sums));
     });
-    first = reduce_add<C>(sums) / count;
+    first = static_cast<C>(sum / count);
   }
-  Vector<C> rest[kWays] = {}, squares[kWays] = {};
-  for_vectors_in_ways<C>(a.cols, [&](auto part, auto way, int64_t i, int64_t n) {
-    prefetch(x + a.x_stride + i);
-    const Vector<C> d = load_some<part()>(x + i, n, first) - first;
-    rest[way()] += d;
-    squares[way()] += d * d;
+  double sum = 0, sum_of_squares = 0;
+  for_blocks(a.cols, [&](int64_t begin, int64_t size) {
+    Vector<C> rest[kWays] = {}, squares[kWays] = {};
+    for_vectors_in_ways<C>(size, [&](auto part, auto way, int64_t i, int64_t n) {
+      prefetch(x + a.x_stride + begin + i);
+      const Vector<C> d = load_some<part()>(x + begin + i, n, first) - first;
+      rest[way()] += d;
+      squares[way()] += d * d;
+    });
+    sum += static_cast<double>(reduce_add<C>(rest));
+    sum_of_squares += static_cast<double>(reduce_add<C>(squares));
   });
-  const C delta = a.mean ? reduce_add<C>(rest) / count : C(0);
-  const C variance = reduce_add<C>(squares) / count - delta * delta;
+  const double remainder = a.mean ? sum / count : 0;
+  const C delta = static_cast<C>(remainder);
+  const C variance = static_cast<C>(sum_of_squares / count - remainder * remainder);
   const C rstd = 1 / square_root<C>((variance < 0 ? 0 : variance) + static_cast<C>(a.eps));
   static_cast<C*>(a.rstd)[row] = rstd;
   if (a.mean) {
