@@ -300,10 +300,16 @@ TEST(Strangers, HaveASecondAndFewBytes) {
   EXPECT_EQ(listener.strangers(), 2U);
   const double start = monotonic_seconds();
   slow.send("B");
+  double last = 0;  // when a call began that left a stranger, however late the machine is
+  EXPECT_TRUE(until([&] {
+    const double now = monotonic_seconds();
+    listener.advance();
+    last = listener.strangers() > 0 ? now : last;
+    return listener.strangers() == 0;
+  }));
+  EXPECT_LT(last - start, 1);
   EXPECT_FALSE(silent.hear(listener));
   EXPECT_FALSE(slow.hear(listener));
-  EXPECT_LT(monotonic_seconds() - start, 5);
-  EXPECT_EQ(listener.strangers(), 0U);
 }
 
 TEST(Connectors, TryAgainUntilSomebodyListens) {
