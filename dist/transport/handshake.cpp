@@ -199,7 +199,17 @@ bool Connector::advance() {
 
 void Connector::step() {
   if (stage_ == Stage::pause && monotonic_seconds() >= next_) {
-    frames_ = FrameSocket(begin_connect(host_, port_), AuthenticatedListener::kStrangerBytes);
+    lookup_.emplace(host_);
+    stage_ = Stage::looking_up;
+  }
+  if (stage_ == Stage::looking_up) {
+    const std::string address = lookup_->address();
+    if (address.empty()) {
+      reason_ = text("the address of '", host_, "': no answer yet");
+      return;
+    }
+    lookup_.reset();
+    frames_ = FrameSocket(begin_connect(address, port_), AuthenticatedListener::kStrangerBytes);
     next_ = monotonic_seconds() + attempt_seconds_;
     stage_ = Stage::connecting;
   }

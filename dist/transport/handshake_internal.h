@@ -19,6 +19,7 @@
 
 #include <functional>
 #include <list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -100,7 +101,7 @@ class AuthenticatedListener {
 };
 
 // Connects to a rank and tries again, with growing pauses, until somebody there has proved to know
-// the key. No call waits, except for the address of a host that is a name.
+// the key. No call waits, also not for the address of a host that is a name.
 class Connector {
  public:
   // Returns what to send first, given the address of this end.
@@ -117,7 +118,7 @@ class Connector {
   const std::string& reason() const { return reason_; }
 
  private:
-  enum class Stage { pause, connecting, greeted, proved, done };
+  enum class Stage { pause, looking_up, connecting, greeted, proved, done };
 
   void step();
   void send_hello();
@@ -129,6 +130,7 @@ class Connector {
   Key key_;
   Claim claim_;
   FirstMessage first_;
+  std::optional<AddressLookup> lookup_;  // while looking up
   FrameSocket frames_;
   Stage stage_ = Stage::pause;
   Nonce ours_{};
