@@ -102,13 +102,17 @@ bool AuthenticatedListener::accept_one() {
   if (!socket) {
     return false;
   }
+  adopt(std::move(socket));
+  return true;
+}
+
+void AuthenticatedListener::adopt(Socket socket) {
   if (strangers_.size() >= kMostStrangers) {
     make_room();
   }
   Stranger stranger{.frames = FrameSocket(std::move(socket), kStrangerBytes)};
   stranger.since = monotonic_seconds();
   strangers_.push_back(std::move(stranger));
-  return true;
 }
 
 void AuthenticatedListener::make_room() {

@@ -71,6 +71,8 @@ class AuthenticatedListener {
   size_t strangers() const { return strangers_.size(); }
   // Accepts nobody any more and closes what is not authenticated.
   void close();
+  // Takes a connection that somebody else accepted.
+  void adopt(Socket stranger);
   // Closes what is not authenticated. A rank among them tries again.
   void drop_strangers() { strangers_.clear(); }
   void add_files(std::vector<pollfd>& files) const;  // what advance() waits for
