@@ -88,8 +88,8 @@ Key job_key(const JobSecret& secret, const ProcessInfo& process) {
   return derive_key(secret.bytes, text("control ", process.job, " ", process.port));
 }
 
-std::string meeting_address(const ProcessInfo& process) {
-  std::string address = process.listen.empty() ? numeric_address(process.address)
+std::string meeting_address(const ProcessInfo& process, double seconds) {
+  std::string address = process.listen.empty() ? numeric_address(process.address, seconds)
                                                : address_of_interface(process.listen);
   check(process.local_size == process.size || !is_loopback(address), "world: rank 0 of ",
         process.size, " ranks on several machines would listen at ", address,

@@ -26,8 +26,9 @@ std::string new_secret();
 Key job_key(const JobSecret& secret, const ProcessInfo& process);
 
 // The numeric address at which rank 0 listens for the others: BINADE_LISTEN, else the address where
-// they look for it. Throws Error if ranks on other machines cannot reach it.
-std::string meeting_address(const ProcessInfo& process);
+// they look for it. Throws Error if ranks on other machines cannot reach it, or if its name has no
+// address after the seconds.
+std::string meeting_address(const ProcessInfo& process, double seconds = 10);
 // The numeric address at which a rank listens for data: BINADE_LISTEN, else `own_address`, its end
 // of the connection to rank 0.
 std::string data_address(const ProcessInfo& process, const std::string& own_address);

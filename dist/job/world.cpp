@@ -169,7 +169,7 @@ void World::State::start_over_mpi(const ControlOptions& control) {
   JobSecret secret = find_secret(environment);
   Meeting meeting;
   if (placement.rank == 0) {
-    const std::string address = meeting_address(placement);
+    const std::string address = meeting_address(placement, control.rendezvous_seconds);
     if (same_machine && secret.bytes.empty()) {
       put_text(meeting.secret, new_secret());
       secret.bytes = meeting.secret;
@@ -209,8 +209,9 @@ void World::State::start_over_tcp(const ControlOptions& control) {
   const Key key = job_key(secret, p);
   if (p.rank == 0) {
     const std::string file = variable("BINADE_LISTEN_FD");
-    Socket listener =
-        file.empty() ? listen_at(meeting_address(p), p.port) : inherited_listener(file);
+    Socket listener = file.empty()
+                          ? listen_at(meeting_address(p, control.rendezvous_seconds), p.port)
+                          : inherited_listener(file);
     check_may_listen(listener.address(), secret, p);
     server = std::make_unique<ControlServer>(std::move(listener), p.size, key, control);
   }

@@ -102,13 +102,17 @@ bool AuthenticatedListener::accept_one() {
   if (!socket) {
     return false;
   }
+  adopt(std::move(socket));
+  return true;
+}
+
+void AuthenticatedListener::adopt(Socket socket) {
   if (strangers_.size() >= kMostStrangers) {
     make_room();
   }
   Stranger stranger{.frames = FrameSocket(std::move(socket), kStrangerBytes)};
   stranger.since = monotonic_seconds();
   strangers_.push_back(std::move(stranger));
-  return true;
 }
 
 void AuthenticatedListener::make_room() {
@@ -199,7 +203,17 @@ bool Connector::advance() {
 
 void Connector::step() {
   if (stage_ == Stage::pause && monotonic_seconds() >= next_) {
-    frames_ = FrameSocket(begin_connect(host_, port_), AuthenticatedListener::kStrangerBytes);
+    lookup_.emplace(host_);
+    stage_ = Stage::looking_up;
+  }
+  if (stage_ == Stage::looking_up) {
+    const std::string address = lookup_->address();
+    if (address.empty()) {
+      reason_ = text("the address of '", host_, "': no answer yet");
+      return;
+    }
+    lookup_.reset();
+    frames_ = FrameSocket(begin_connect(address, port_), AuthenticatedListener::kStrangerBytes);
     next_ = monotonic_seconds() + attempt_seconds_;
     stage_ = Stage::connecting;
   }

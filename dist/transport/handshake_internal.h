@@ -19,6 +19,7 @@
 
 #include <functional>
 #include <list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,10 @@ class AuthenticatedListener {
   size_t strangers() const { return strangers_.size(); }
   // Accepts nobody any more and closes what is not authenticated.
   void close();
+  // Takes a connection that somebody else accepted.
+  void adopt(Socket stranger);
+  // Closes what is not authenticated. A rank among them tries again.
+  void drop_strangers() { strangers_.clear(); }
   void add_files(std::vector<pollfd>& files) const;  // what advance() waits for
   std::vector<Caller> advance();
 
@@ -98,7 +103,7 @@ class AuthenticatedListener {
 };
 
 // Connects to a rank and tries again, with growing pauses, until somebody there has proved to know
-// the key. No call waits, except for the address of a host that is a name.
+// the key. No call waits, also not for the address of a host that is a name.
 class Connector {
  public:
   // Returns what to send first, given the address of this end.
@@ -115,7 +120,7 @@ class Connector {
   const std::string& reason() const { return reason_; }
 
  private:
-  enum class Stage { pause, connecting, greeted, proved, done };
+  enum class Stage { pause, looking_up, connecting, greeted, proved, done };
 
   void step();
   void send_hello();
@@ -127,6 +132,7 @@ class Connector {
   Key key_;
   Claim claim_;
   FirstMessage first_;
+  std::optional<AddressLookup> lookup_;  // while looking up
   FrameSocket frames_;
   Stage stage_ = Stage::pause;
   Nonce ours_{};

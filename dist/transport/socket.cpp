@@ -11,8 +11,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
-#include <memory>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 namespace binade::dist {
@@ -50,26 +54,28 @@ Socket new_socket() {
   return socket;
 }
 
-sockaddr_in resolve(const std::string& host, int port) {
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int status = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (status != 0) {
-    throw SocketError(text("the address of '", host, "': ", ::gai_strerror(status)));
-  }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
-  sockaddr_in address{};
-  std::memcpy(&address, found->ai_addr, sizeof address);
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  return address;
-}
-
 std::string to_text(const in_addr& address) {
   char name[INET_ADDRSTRLEN] = "";
   ::inet_ntop(AF_INET, &address, name, sizeof name);
   return name;
+}
+
+std::optional<in_addr> parse_address(const std::string& numeric) {
+  in_addr address{};
+  return ::inet_pton(AF_INET, numeric.c_str(), &address) == 1 ? std::optional(address)
+                                                              : std::nullopt;
+}
+
+sockaddr_in socket_address(const std::string& numeric, int port) {
+  const std::optional<in_addr> parsed = parse_address(numeric);
+  if (!parsed) {
+    throw SocketError(text("got '", numeric, "', expected a numeric IPv4 address"));
+  }
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr = *parsed;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return address;
 }
 
 sockaddr_in own_end(int file) {
@@ -146,11 +152,69 @@ std::string host_name() {
   return name;
 }
 
-std::string numeric_address(const std::string& host) { return to_text(resolve(host, 0).sin_addr); }
+struct AddressLookup::State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::string address, error;
+
+  void look_up(const std::string& host) {
+    addrinfo hints{};
+    hints.ai_family = AF_INET;
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    const int status = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
+    const std::lock_guard lock(mutex);
+    if (status == 0) {
+      sockaddr_in first{};
+      std::memcpy(&first, found->ai_addr, sizeof first);
+      ::freeaddrinfo(found);
+      address = to_text(first.sin_addr);
+    } else {
+      error = text("the address of '", host, "': ", ::gai_strerror(status));
+    }
+    done = true;
+    changed.notify_all();
+  }
+};
+
+AddressLookup::AddressLookup(const std::string& host) : state_(std::make_shared<State>()) {
+  if (const std::optional<in_addr> numeric = parse_address(host)) {
+    state_->address = to_text(*numeric);
+    state_->done = true;
+    return;
+  }
+  try {
+    std::thread([state = state_, host] { state->look_up(host); }).detach();
+  } catch (const std::system_error& error) {
+    throw SocketError(text("the address of '", host, "': a thread: ", error.code().message()));
+  }
+}
+
+std::string AddressLookup::address(double seconds) const {
+  std::unique_lock lock(state_->mutex);
+  if (seconds > 0) {
+    state_->changed.wait_for(lock, std::chrono::duration<double>(seconds),
+                             [&] { return state_->done; });
+  }
+  if (!state_->error.empty()) {
+    throw SocketError(state_->error);
+  }
+  return state_->address;
+}
+
+std::string numeric_address(const std::string& host, double seconds) {
+  std::string address = AddressLookup(host).address(seconds);
+  if (address.empty()) {
+    throw SocketError(text("the address of '", host, "': no answer in ", seconds, " s"));
+  }
+  return address;
+}
 
 std::string address_of_interface(const std::string& interface_or_address) {
-  in_addr address{};
-  bool found = ::inet_pton(AF_INET, interface_or_address.c_str(), &address) == 1;
+  const std::optional<in_addr> numeric = parse_address(interface_or_address);
+  in_addr address = numeric.value_or(in_addr{});
+  bool found = numeric.has_value();
   ifaddrs* all = nullptr;
   if (!found && ::getifaddrs(&all) == 0) {
     for (const ifaddrs* at = all; at != nullptr && !found; at = at->ifa_next) {
@@ -176,7 +240,7 @@ bool is_loopback(const std::string& numeric_address) { return numeric_address.st
 
 Socket listen_at(const std::string& host, int port) {
   constexpr int kBacklog = 4096;  // connections that nobody has accepted yet
-  const sockaddr_in address = resolve(host, port);
+  const sockaddr_in address = socket_address(host, port);
   if (address.sin_addr.s_addr == INADDR_ANY) {
     throw SocketError(text("listening at ", host,
                            ": that is every address of this machine; name "
@@ -205,11 +269,11 @@ Socket accept_from(const Socket& listener, int& error) {
   return socket;
 }
 
-Socket begin_connect(const std::string& host, int port) {
-  const sockaddr_in address = resolve(host, port);
+Socket begin_connect(const std::string& address, int port) {
+  const sockaddr_in there = socket_address(address, port);
   Socket socket = new_socket();
   prepare(socket.file());
-  if (::connect(socket.file(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+  if (::connect(socket.file(), reinterpret_cast<const sockaddr*>(&there), sizeof there) != 0 &&
       errno != EINPROGRESS) {
     throw SocketError(std::strerror(errno));
   }

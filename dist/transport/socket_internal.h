@@ -6,6 +6,7 @@
 #include <binade/kernels/base/error.h>
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
 namespace binade::dist {
@@ -48,21 +49,34 @@ class Socket {
 
 // The name of this machine, without characters that separate words.
 std::string host_name();
-// The numeric IPv4 address of a host. Throws SocketError if it has none.
-std::string numeric_address(const std::string& host);
+// The search for the numeric IPv4 address of a host. The system's search has no deadline, so a name
+// is looked up in a thread of its own, which may outlive this object.
+class AddressLookup {
+ public:
+  explicit AddressLookup(const std::string& host);
+  // Waits at most so long. Returns the address, or an empty text if it is not known yet. Throws
+  // SocketError if the host has none.
+  std::string address(double seconds = 0) const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+// The numeric IPv4 address of a host. Throws SocketError if it has none, or after the seconds.
+std::string numeric_address(const std::string& host, double seconds = 10);
 // The numeric address of an interface of this machine ("eth0"); an address stays as it is. Throws
 // SocketError if there is no such interface, or for an address that stands for several (0.0.0.0).
 std::string address_of_interface(const std::string& interface_or_address);
 bool is_loopback(const std::string& numeric_address);
 
-// Listens at one address of this machine and a port (0: any free one). Throws SocketError, also for
-// an address that stands for all of the machine's.
+// Listens at one numeric address of this machine and a port (0: any free one). Throws SocketError,
+// also for an address that stands for all of the machine's.
 Socket listen_at(const std::string& host, int port);
 // The next connection, or none if nobody waits (error: 0) or it cannot be taken (error: errno).
 // Non-blocking, with TCP_NODELAY.
 Socket accept_from(const Socket& listener, int& error);
-// Begins to connect. Throws SocketError if that fails at once.
-Socket begin_connect(const std::string& host, int port);
+// Begins to connect to a numeric address. Throws SocketError if that fails at once.
+Socket begin_connect(const std::string& address, int port);
 // Whether a connection that was begun is there. Throws SocketError if it failed.
 bool is_connected(const Socket& socket);
 

@@ -23,6 +23,7 @@ struct Node {
   std::mutex mutex;
   AuthenticatedListener listener;
   std::map<std::pair<uint64_t, int>, Socket> arrived;  // by group and rank in the roster
+  int expecting = 0;                                   // transports that wait for callers
 
   std::unique_ptr<Connector> connect(int peer, uint64_t group) const {
     const Peer& there = roster[static_cast<size_t>(peer)];
@@ -32,6 +33,15 @@ struct Node {
                       .to = peer,
                       .group = group};
     return std::make_unique<Connector>(there.address, there.port, key, claim);
+  }
+
+  // A transport begins or ends to wait for callers. Nobody would end the time of the strangers
+  // who are left after the last one.
+  void expect_callers(bool begins) {
+    expecting += begins ? 1 : -1;
+    if (expecting == 0) {
+      listener.drop_strangers();
+    }
   }
 
   // Accepts ranks that have come, without waiting for more.
@@ -68,6 +78,8 @@ class TcpTransport final : public Transport {
         group_(group),
         links_(members_.size()) {}
 
+  ~TcpTransport() override { expect_callers(false); }
+
   const char* name() const override { return "tcp"; }
 
   std::unique_ptr<Transport> split(const std::vector<int>& members) override {
@@ -91,6 +103,7 @@ class TcpTransport final : public Transport {
           .push_back({message.data, message.bytes, first_ + left_.size() - 1});
     }
     move_all();
+    expect_callers(lacks_callers());
   }
 
   uint64_t progress() override {
@@ -98,6 +111,7 @@ class TcpTransport final : public Transport {
       wait_for_sockets();
       move_all();
     }
+    expect_callers(lacks_callers());
     while (!left_.empty() && left_.front() == 0) {
       left_.pop_front();
       ++first_;
@@ -123,6 +137,7 @@ class TcpTransport final : public Transport {
       link.receives.clear();
     }
     left_.clear();
+    expect_callers(false);
   }
 
  private:
@@ -207,9 +222,22 @@ class TcpTransport final : public Transport {
     }
   }
 
+  bool lacks_callers() const {
+    return std::any_of(links_.begin(), links_.end(), [](const Link& link) {
+      return link.busy() && !link.socket && !link.connector;
+    });
+  }
+
+  void expect_callers(bool expects) {
+    if (expects != expects_callers_) {
+      const std::lock_guard lock(node_->mutex);
+      node_->expect_callers(expects);
+      expects_callers_ = expects;
+    }
+  }
+
   void wait_for_sockets() const {
     std::vector<pollfd> files;
-    bool expects_callers = false;
     for (const Link& link : links_) {
       const auto events = static_cast<short>((link.sends.empty() ? 0 : POLLOUT) |
                                              (link.receives.empty() ? 0 : POLLIN));
@@ -218,9 +246,8 @@ class TcpTransport final : public Transport {
       } else if (link.connector) {
         files.push_back(link.connector->file());
       }
-      expects_callers |= link.busy() && !link.socket && !link.connector;
     }
-    if (expects_callers) {
+    if (lacks_callers()) {
       const std::lock_guard lock(node_->mutex);
       node_->listener.add_files(files);
     }
@@ -234,6 +261,7 @@ class TcpTransport final : public Transport {
   std::deque<size_t> left_;  // unfinished messages, by group
   uint64_t first_ = 1;       // number of the group at the front
   std::map<std::vector<int>, int> splits_;
+  bool expects_callers_ = false;
 };
 
 }  // namespace

@@ -451,6 +451,25 @@ def network_seeds():
     for name, data in streams.items():
         write("control_frames", name, data)
 
+    # A byte: 1, the tag is made right; 2, the proof; 4, it comes in pieces.
+    def claim(purpose=2, size=3, source=2, target=1, group=7):
+        return struct.pack("<IiiiQ", purpose, size, source, target, group)
+
+    def caller(known, who=claim(), proof=b"first", kind="proof"):
+        return bytes([known]) + frame("hello", who + bytes(64)) + frame(kind, bytes(32) + proof)
+
+    nonces = bytes(32)
+    for name, data in {"good-caller": caller(3), "good-pieces": caller(7), "good-silent": caller(3, proof=b"")[:1 + 12 + 88], "good-hello": caller(1)[:1 + 12 + 88],
+                       "bad-stranger": caller(0), "bad-tag": caller(2), "bad-proof": caller(1), "bad-rank": caller(3, claim(target=2)), "bad-purpose": caller(3, claim(purpose=1)),
+                       "bad-kind": caller(3, kind="goodbye"), "bad-short": bytes([3]) + frame("hello", claim()), "bad-large": bytes([3]) + frame("hello", size=513),
+                       "bad-proof-short": caller(3)[:1 + 12 + 88] + frame("proof", b"x")}.items():
+        write("listener", name, data)
+    challenge, welcome = frame("challenge", nonces + bytes(32)), frame("welcome")
+    for name, data in {"good-welcome": b"\2" + challenge + welcome, "good-pieces": b"\6" + challenge + welcome, "good-silent": b"\2", "good-cut": b"\2" + challenge[:-1],
+                       "bad-proof": b"\0" + challenge + welcome, "bad-refused": b"\2" + frame("refused"), "bad-early": b"\2" + welcome, "bad-twice": b"\2" + challenge + challenge,
+                       "bad-short": b"\2" + frame("challenge", nonces), "bad-large": b"\2" + frame("challenge", size=513), "bad-roster": b"\2" + challenge + frame("roster", roster)}.items():
+        write("connector", name, data)
+
     write("roster", "good-three", b"\2" + roster)
     write("roster", "good-one", b"\0h 127.0.0.1 1 0\n")
     for name, data in {"none": b"\0", "few": b"\3" + roster, "many": b"\1" + roster, "port": b"\0h - 65536 1\n", "pid": b"\0h - 1 -1\n", "cut": b"\0h - 1 1",

@@ -25,6 +25,8 @@
   X(metrics)                   \
   X(lens)                      \
   X(control_frames)            \
+  X(listener)                  \
+  X(connector)                 \
   X(roster)                    \
   X(environment)               \
   X(slurm_names)               \

@@ -241,6 +241,33 @@ TEST(Optimizer, StateRoundTripContinuesBitIdentically) {
             bytes_of(second.arena->segments()[0].masters));
 }
 
+// Steps near the limits of 32 bits are counted on, and the corrections of Adam, which are 1 there,
+// do not change.
+TEST(OptimizerState, CountersDoNotWrap) {
+  const std::vector<ParameterSpec> specs = {{"w", {7}}, {"late", {3}}};
+  std::string expected;
+  for (const double start : {1e9, 0x1p31 - 2, 0x1p32 - 2, 0x1p40}) {
+    manual_seed(1);
+    const TestParameters parameters(specs);
+    AdamW adam(parameters.list, {});
+    NamedScalars scalars = adam.state_scalars();
+    scalars["step"] = start;
+    scalars["updates.late"] = start - 1;
+    adam.load_state(adam.state_tensors(), scalars);
+    for (int step = 0; step < 4; ++step) {
+      for (size_t i = 0; i < specs.size(); ++i) {
+        parameters.set_gradient(i, randn(parameters.list[i].value.sizes()));
+      }
+      ASSERT_EQ(adam.step(), StepOutcome::applied);
+    }
+    EXPECT_EQ(adam.step_count(), static_cast<int64_t>(start) + 4);
+    EXPECT_EQ(adam.state_scalars().at("updates.late"), start + 3);
+    const std::string bytes = bytes_of(parameters.arena->segments()[0].values);
+    expected = expected.empty() ? bytes : expected;
+    EXPECT_EQ(bytes, expected) << start;
+  }
+}
+
 std::string error_of(const std::function<void()>& f) {
   try {
     f();

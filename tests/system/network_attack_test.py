@@ -4,7 +4,9 @@ result, in about the same time and memory.
 
 network_attack_test.py PROGRAM BINADE [all]: a short form, or every attack by itself with times, and
   ranks in network namespaces (root only).
-network_attack_test.py attack HOST KEY SECONDS KIND PORT...: one attacker, for the above.
+network_attack_test.py attack KEY KIND HOST:PORT[:RANK]...: one attacker, for the above, until it is killed;
+  with RANK at a data port.
+network_attack_test.py sink HOST PORT: an unrelated port, for the above.
 """
 import faulthandler
 import hashlib
@@ -25,7 +27,7 @@ import tempfile
 import threading
 import time
 
-MAGIC, HELLO, CHALLENGE, PROOF, GOODBYE = 0x32444E42, 0, 1, 2, 10
+MAGIC, HELLO, CHALLENGE, PROOF, ROSTER, GOODBYE = 0x32444E42, 0, 1, 2, 4, 10
 RANKS, MEMORY_KB, REPEATS = 4, 32 << 10, 3
 ALLOWED_SLOWDOWN = 1.05  # reported, not asserted: timings never decide a test
 
@@ -67,10 +69,13 @@ def answer_of(stranger):
 
 
 class Attacks:
-    """Each method does one thing to a port; run() repeats it."""
+    """Each method does one thing to an address; run() repeats it."""
 
-    def __init__(self, host, key):
-        self.host, self.key, self.held = host, key, []
+    def __init__(self, key, targets):
+        self.key, self.held, self.claims = key, [], {}
+        for target in targets:
+            host, port, *rank = target.split(":")
+            self.claims[host, int(port)] = claim(2, RANKS, RANKS - 1, int(rank[0])) if rank else claim()
 
     def hold(self, stranger):
         if stranger:
@@ -78,11 +83,11 @@ class Attacks:
             if len(self.held) > 900:
                 self.held.pop(0).close()
 
-    def half_open(self, port):
-        self.hold(connect(self.host, port))
+    def half_open(self, at):
+        self.hold(connect(*at))
 
-    def slow(self, port):
-        stranger = connect(self.host, port)
+    def slow(self, at):
+        stranger = connect(*at)
         self.hold(stranger)
         for one in self.held[-20:]:
             try:
@@ -91,24 +96,24 @@ class Attacks:
                 pass
         time.sleep(0.05)
 
-    def garbage(self, port):
-        with connect(self.host, port) or socket.socket() as stranger:
+    def garbage(self, at):
+        with connect(*at) or socket.socket() as stranger:
             try:
                 stranger.sendall(os.urandom(2000))
             except OSError:
                 pass
 
-    def empty(self, port):
-        with connect(self.host, port) or socket.socket() as stranger:
+    def empty(self, at):
+        with connect(*at) or socket.socket() as stranger:
             try:
                 for kind in range(12):
                     stranger.sendall(frame(kind))
             except OSError:
                 pass
 
-    def large(self, port):
+    def large(self, at):
         """16 MiB behind each prefix that could lead to them."""
-        stranger = connect(self.host, port)
+        stranger = connect(*at)
         if stranger:
             stranger.settimeout(0.2)
             try:
@@ -117,28 +122,28 @@ class Attacks:
                 pass
             self.hold(stranger)
 
-    def wrong_secret(self, port):
+    def wrong_secret(self, at):
         for source in range(RANKS):
-            with connect(self.host, port) or socket.socket() as stranger:
+            with connect(*at) or socket.socket() as stranger:
                 try:
                     stranger.sendall(hello(b"k" * 32, claim(source=source), os.urandom(32)))
                     answer_of(stranger)
                 except OSError:
                     pass
 
-    def impostor(self, port):
+    def impostor(self, at):
         """Says that it is a rank, without any proof."""
-        with connect(self.host, port) or socket.socket() as stranger:
+        with connect(*at) or socket.socket() as stranger:
             request = struct.pack("<ii64s16s", os.getpid(), 1, b"host", b"127.0.0.1")
             try:
-                stranger.sendall(frame(HELLO, claim() + bytes(64)) + frame(PROOF, bytes(32) + request) + frame(GOODBYE))
+                stranger.sendall(frame(HELLO, self.claims[at] + bytes(64)) + frame(PROOF, bytes(32) + request) + frame(GOODBYE))
             except OSError:
                 pass
 
-    def replay(self, port):
+    def replay(self, at):
         """A true hello that was seen before, with the proof for another challenge."""
-        with connect(self.host, port) or socket.socket() as stranger:
-            who, nonce = claim(), b"n" * 32
+        with connect(*at) or socket.socket() as stranger:
+            who, nonce = self.claims[at], b"n" * 32
             try:
                 stranger.sendall(hello(self.key, who, nonce))
                 if answer_of(stranger):
@@ -148,11 +153,11 @@ class Attacks:
             except OSError:
                 pass
 
-    def reflection(self, port):
+    def reflection(self, at):
         """The proof of the listener, sent back."""
-        with connect(self.host, port) or socket.socket() as stranger:
+        with connect(*at) or socket.socket() as stranger:
             try:
-                stranger.sendall(hello(self.key, claim(), os.urandom(32)))
+                stranger.sendall(hello(self.key, self.claims[at], os.urandom(32)))
                 challenge = answer_of(stranger)
                 if challenge:
                     stranger.sendall(frame(PROOF, challenge[44:76]))
@@ -160,13 +165,13 @@ class Attacks:
             except OSError:
                 pass
 
-    def flood(self, port):
+    def flood(self, at):
         """2,000 connections at once, as fast as one thread can begin them."""
         opened = []
         for _ in range(2000):
             stranger = socket.socket()
             stranger.setblocking(False)
-            stranger.connect_ex((self.host, port))
+            stranger.connect_ex(at)
             opened.append(stranger)
             if len(opened) > 900:
                 opened.pop(0).close()
@@ -174,18 +179,16 @@ class Attacks:
             stranger.close()
         time.sleep(0.2)
 
-    def run(self, kind, ports, seconds):
-        end = time.monotonic() + seconds
-        count = 0
+    def run(self, kind):
+        end = time.monotonic() + 900  # it is killed before
         while time.monotonic() < end:
-            for port in ports:
-                getattr(self, kind)(port)
-                count += 1
+            for at in self.claims:
+                getattr(self, kind)(at)
             time.sleep(0.002)
-        return count
 
 
 KINDS = ("half_open", "slow", "garbage", "empty", "large", "wrong_secret", "impostor", "replay", "reflection", "flood")
+KEYED = ("replay", "reflection")  # these know what is no secret on the way
 
 
 def listening(pids):
@@ -235,7 +238,7 @@ def environment_of(pid):
 
 
 def control_key(environment):
-    use = f"binade key\ncontrol  {environment['BINADE_PORT']}".encode()
+    use = f"binade key\ncontrol {environment.get('JOB', '')} {environment['BINADE_PORT']}".encode()
     return mac(environment["BINADE_SECRET"].encode(), use)
 
 
@@ -251,40 +254,112 @@ def peak_kb(pid):
         return 0
 
 
-class Sink:
+def serve_strangers(host, port):
     """An unrelated port: accepts and reads as a program does that knows nothing of its strangers."""
+    listener, open_ones = socket.create_server((host, port), backlog=4096), []
+    print("listens", flush=True)
+    while True:
+        ready = select.select([listener, *open_ones], [], [])[0]
+        for one in ready:
+            try:
+                if one is listener:
+                    open_ones.append(one.accept()[0])
+                elif not one.recv(4096):
+                    open_ones.remove(one)
+            except OSError:
+                if one in open_ones:
+                    open_ones.remove(one)
+        del open_ones[:-64]
 
-    def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=4096)
-        self.port = self.listener.getsockname()[1]
-        self.process = os.fork()
-        if self.process == 0:
-            open_ones = []
-            while True:
-                ready = select.select([self.listener, *open_ones], [], [])[0]
-                for one in ready:
-                    try:
-                        if one is self.listener:
-                            open_ones.append(one.accept()[0])
-                        elif not one.recv(4096):
-                            open_ones.remove(one)
-                    except OSError:
-                        open_ones.remove(one)
-                del open_ones[:-64]
+
+class Sink:
+    def __init__(self, start, target):
+        self.target = target
+        self.process = start([sys.executable, "-B", __file__, "sink", *target.split(":")])
+        assert self.process.stdout.readline() == "listens\n", "nothing listens at the unrelated port"
 
     def close(self):
-        os.kill(self.process, signal.SIGKILL)
-        os.waitpid(self.process, 0)
+        self.process.kill()
+        self.process.communicate()
+
+
+def start_here(command):
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+class Relay:
+    """Between the last rank and rank 0, at another address with the same port. It reads the roster as anybody on
+    the way can, and holds it back, so that ranks wait at their data ports; the test knows the secret too, and so
+    has the key of the data ports."""
+
+    ADDRESS = "127.0.0.2"
+
+    def __init__(self, control_key, port):
+        self.control_key, self.port, self.held = control_key, port, 0.0
+        self.key, self.ports = None, []
+        self.known, self.released = threading.Event(), threading.Event()
+        self.listener = socket.create_server((self.ADDRESS, port))
+        self.listener.settimeout(20)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        try:
+            inner = self.listener.accept()[0]
+            outer = socket.create_connection(("127.0.0.1", self.port), 20)
+        except OSError:
+            return
+        for one in (inner, outer):
+            one.settimeout(None)
+        threading.Thread(target=self.pump, args=(inner, outer), daemon=True).start()
+        self.pump_frames(outer, inner)
+
+    @staticmethod
+    def pump(source, target):
+        try:
+            while part := source.recv(4096):
+                target.sendall(part)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def pump_frames(self, source, target):
+        try:
+            while len(prefix := source.recv(12, socket.MSG_WAITALL)) == 12:
+                _, kind, size = struct.unpack("<III", prefix)
+                data = source.recv(size, socket.MSG_WAITALL) if size else b""
+                if kind == ROSTER:
+                    self.hold(data)
+                target.sendall(prefix + data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+    def hold(self, roster):
+        start = time.monotonic()
+        self.ports = [int(line.split()[2]) for line in roster[32:].decode().splitlines()]
+        self.key = mac(self.control_key, b"binade key\n", b"data " + roster[:32])
+        self.known.set()
+        self.released.wait(10)
+        self.held = time.monotonic() - start
+
+    def close(self):
+        self.released.set()
         self.listener.close()
 
 
 class Job:
-    """A job of four ranks; the later ones come late, so that its start can be attacked."""
+    """A job of four ranks; the later ones come late, so that its start can be attacked, the last one through a
+    relay if there is one."""
 
-    def __init__(self, steps, late=0.0):
-        start = f"sleep $(awk \"BEGIN{{print {late} * $BINADE_RANK}}\"); exec {PROGRAM} work {steps}"
-        self.process = subprocess.Popen([BINADE, "launch", "-n", str(RANKS), "sh", "-c", start],
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    network = "127.0.0."
+
+    def __init__(self, steps, late=0.0, through_relay=False):
+        relay = f"[ $BINADE_RANK != {RANKS - 1} ] || export BINADE_ADDRESS={Relay.ADDRESS}; " if through_relay else ""
+        start = f"{relay}sleep $(awk \"BEGIN{{print {late} * $BINADE_RANK}}\"); exec {PROGRAM} work {steps}"
+        self.process = start_here([BINADE, "launch", "-n", str(RANKS), "sh", "-c", start])
+        self.watch_ranks()
+
+    def watch_ranks(self):
         self.peaks, self.running, self.cpu = {}, True, 0.0
         self.watcher = threading.Thread(target=self.watch)
         self.watcher.start()
@@ -295,18 +370,24 @@ class Job:
     def watch(self):
         while self.running:
             for pid in self.ranks():
-                rank = environment_of(pid).get("BINADE_RANK")
+                rank = rank_of(pid)
                 if rank is not None:  # it may have ended since
                     self.peaks[rank] = max(self.peaks.get(rank, 0), peak_kb(pid))
             time.sleep(0.1)
+
+    def sockets(self):
+        return listening(self.ranks())
+
+    def secrets(self, rank):
+        return environment_of(rank)
 
     def targets(self):
         """The key, the control port and the data ports so far."""
         for _ in range(200):
             ranks = self.ranks()
-            sockets = listening(ranks)
+            sockets = self.sockets()
             if ranks and sockets:
-                environment = environment_of(ranks[0])
+                environment = self.secrets(ranks[0])
                 return control_key(environment), int(environment["BINADE_PORT"]), sockets
             time.sleep(0.02)
         raise AssertionError("nothing listens")
@@ -326,42 +407,73 @@ class Job:
         return match[1], float(match[2])
 
 
-def attack(host, key, seconds, kinds, ports):
-    """Attackers, one process for each kind."""
-    return [subprocess.Popen([sys.executable, "-B", __file__, "attack", host, key.hex(), str(seconds), kind, *map(str, ports)])
-            for kind in kinds]
+def attack(key, kind, targets, start=start_here):
+    return start([sys.executable, "-B", __file__, "attack", key.hex(), kind, *targets])
 
 
-def finish(attackers, kill=False):
+def finish(attackers):
+    """Every attacker attacked until now, and none of them was welcome."""
     for attacker in attackers:
-        if kill:
-            attacker.kill()
-        status = attacker.wait()
-        assert kill or status == 0, f"an attacker ended with {status}"
+        attacker.kill()
+    for attacker in attackers:
+        output = attacker.communicate()[0]
+        assert attacker.returncode == -signal.SIGKILL, f"an attacker ended with {attacker.returncode}: {output}"
 
 
-def attacked(kinds, steps, late, decoy=None):
-    """Runs a job under attack from its first socket to its end: result, seconds, peaks."""
-    job = Job(steps, late)
-    key, control, sockets = job.targets()
-    assert all(address == "127.0.0.1" for address, _, _ in sockets), f"off loopback: {sockets}"
-    attackers = attack("127.0.0.1", key, 60, kinds, [decoy or control])
-    known = {control}
+def rank_of(pid):
+    return environment_of(pid).get("BINADE_RANK") or environment_of(pid).get("RANK")
+
+
+class Attack:
+    """Attackers of every kind at the sockets of a job as they appear, or at a decoy instead."""
+
+    def __init__(self, job, kinds, start=start_here, decoy=None, relay=False):
+        self.job, self.kinds, self.start, self.decoy = job, kinds, start, decoy
+        self.key, self.control, _ = job.targets()
+        self.relay = Relay(self.key, self.control) if relay else None
+        self.attackers, self.done, self.begun = [], set(), 0.0
+
+    def watch(self):
+        """Attacks what is new. Half a second after the roster came, the last rank may have it."""
+        sockets = self.job.sockets()
+        assert all(address.startswith(self.job.network) for address, _, _ in sockets), f"elsewhere: {sockets}"
+        named = [(f"{address}:{port}", None if port == self.control else rank_of(pid), port) for address, port, pid in sockets]
+        data_key = self.relay.key if self.relay else None
+        for kind in self.kinds:
+            wait = self.relay and kind in KEYED and not data_key
+            control = [name for name, _, port in named if port == self.control and (kind, port) not in self.done]
+            data = [f"{name}:{rank}" for name, rank, port in named if rank and (kind, port) not in self.done and not wait]
+            for key, targets in ((self.key, control), (data_key or self.key, data)):
+                if targets:
+                    self.done |= {(kind, int(target.split(":")[1])) for target in targets}
+                    self.attackers.append(attack(key, kind, [self.decoy] if self.decoy else targets, self.start))
+        if data_key and not self.begun:
+            self.begun = time.monotonic()
+        elif data_key and time.monotonic() > self.begun + 0.5:
+            self.relay.released.set()
+
+    def end(self):
+        finish(self.attackers)
+        if self.relay:
+            self.relay.close()
+        return len({port for _, port in self.done} - {self.control})
+
+
+def attacked(job, kinds, **how):
+    """A job under attack from its first socket to its end: result, (seconds, processor seconds), peaks, number
+    of data ports. The seconds in which the relay held the last rank back do not count."""
+    attackers = Attack(job, kinds, **how)
     while job.is_running():
-        sockets = listening(job.ranks())
-        fresh = {port for _, port, _ in sockets} - known
-        assert all(address == "127.0.0.1" for address, _, _ in sockets), f"off loopback: {sockets}"
-        if fresh:
-            known |= fresh
-            attackers += attack("127.0.0.1", key, 60, kinds, [decoy] if decoy else sorted(fresh))
-        time.sleep(0.1)
+        attackers.watch()
+        time.sleep(0.05)
     result, seconds = job.end()
-    finish(attackers, kill=True)
-    return result, (seconds, job.cpu), job.peaks, len(known) - 1
+    data_ports = attackers.end()
+    held = attackers.relay.held if attackers.relay else 0
+    return result, (seconds - held, job.cpu), job.peaks, data_ports
 
 
-def expect_unharmed(kinds, steps, late, expected, calm):
-    result, seconds, peaks, data_ports = attacked(kinds, steps, late)
+def expect_unharmed(job, kinds, expected, calm, **how):
+    result, seconds, peaks, data_ports = attacked(job, kinds, **how)
     assert result == expected, f"{kinds}: trained to {result}, expected {expected}"
     assert data_ports >= RANKS - 1, f"{kinds}: saw {data_ports} data ports"
     for rank, peak in peaks.items():
@@ -441,18 +553,40 @@ def refused_without_a_secret():
     assert ended.returncode == 1 and len(lines) == 1 and "BINADE_SECRET_FILE" in lines[0], ended.stdout
 
 
+def replays_at_data_ports(steps, expected):
+    """With the key of the data ports, while ranks wait there: what was recorded opens no connection."""
+    job = Job(steps, 0.2, through_relay=True)
+    key, control, _ = job.targets()
+    relay = Relay(key, control)
+    assert relay.known.wait(30), "no roster"
+    for rank in (0, RANKS - 2):  # the last one connects to these first
+        for proof_of in (lambda challenge: bytes(32), lambda challenge: challenge[44:76]):
+            who, nonce = claim(2, RANKS, RANKS - 1, rank), os.urandom(32)
+            stranger = connect("127.0.0.1", relay.ports[rank], 5)
+            stranger.sendall(hello(relay.key, who, nonce))
+            challenge = answer_of(stranger)
+            assert struct.unpack("<III", challenge[:12])[1] == CHALLENGE, f"rank {rank}: the key is not that of its port"
+            stranger.sendall(frame(PROOF, proof_of(challenge)))
+            assert answer_of(stranger) == b"", f"rank {rank}: a stranger is welcome"
+            stranger.close()
+    relay.released.set()
+    result, _ = job.end()
+    relay.close()
+    assert result == expected, f"trained to {result}, expected {expected}"
+
+
 # --- every attack, with times, and namespaces ---
 
-def compare_times(steps, expected, calm):
+def compare_times(make_job, start, decoy, calm, expected, repeats, **how):
     """Medians of interleaved runs: the attackers at the job, and the same attackers at another port."""
     for kind in KINDS:
-        own, other, more = [], [], 0
-        for _ in range(REPEATS):
-            seconds, grown = expect_unharmed([kind], steps, 0.2, expected, calm)
+        own, other, more = [], [], -MEMORY_KB
+        for _ in range(repeats):
+            seconds, grown = expect_unharmed(make_job(), [kind], expected, calm, start=start, **how)
             own.append(seconds)
             more = max(more, grown)
-            sink = Sink()
-            other.append(attacked([kind], steps, 0.2, sink.port)[1])
+            sink = Sink(start, decoy)
+            other.append(attacked(make_job(), [kind], start=start, decoy=decoy, **how)[1])
             sink.close()
         (wall, cpu), (other_wall, other_cpu) = (tuple(map(statistics.median, zip(*runs))) for runs in (own, other))
         note = "" if wall <= ALLOWED_SLOWDOWN * other_wall else " (more than 1.05)"
@@ -494,6 +628,38 @@ class Namespaces:
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+class MachinesJob(Job):
+    """The same job on two machines, started by hand."""
+
+    network = "10.77.0."
+
+    def __init__(self, net, secret, steps, late=0.0):
+        common = {"WORLD_SIZE": str(RANKS), "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "29511",
+                  "BINADE_SECRET_FILE": secret}
+        self.environment = {"BINADE_SECRET": pathlib.Path(secret).read_text(encoding="ascii"), "BINADE_PORT": "29511",
+                            "JOB": "torchrun "}
+        start = f"sleep $(awk \"BEGIN{{print {late} * $RANK}}\"); exec {PROGRAM} work {steps}"
+        self.processes = [net.start(rank // 2, ["sh", "-c", start], RANK=str(rank), LOCAL_RANK=str(rank % 2), **common)
+                          for rank in range(RANKS)]
+        self.process = self.processes[0]
+        self.watch_ranks()
+
+    def ranks(self):
+        return [process.pid for process in self.processes if environment_of(process.pid).get("RANK")]
+
+    def secrets(self, _):
+        return self.environment
+
+    def sockets(self):
+        pairs = [[p.pid for p in self.processes[i : i + 2]] for i in (0, 2)]
+        return [found for pair in pairs for found in listening(pair)]
+
+    def end(self):
+        for process in self.processes[1:]:
+            process.wait(300)
+        return super().end()
+
+
 def between_machines(steps, expected):
     if os.geteuid() != 0 or not shutil.which("ip"):
         print("skipped: network namespaces need root and ip")
@@ -509,29 +675,16 @@ def job_between_machines(net, folder, steps, expected):
     path = os.path.join(folder, "secret")
     with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
         file.write(os.urandom(32).hex())
-    common = {"WORLD_SIZE": str(RANKS), "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "29511"}
-    bare = net.start(0, [PROGRAM, "world"], RANK="0", LOCAL_RANK="0", **common)
+    bare = net.start(0, [PROGRAM, "world"], RANK="0", LOCAL_RANK="0", WORLD_SIZE=str(RANKS), LOCAL_WORLD_SIZE="2",
+                     MASTER_ADDR="10.77.0.1", MASTER_PORT="29511")
     output = bare.communicate(timeout=20)[0]
     assert bare.returncode == 1 and "BINADE_SECRET_FILE" in output, output
-    common["BINADE_SECRET_FILE"] = path
-    ranks = [net.start(rank // 2, [PROGRAM, "work", str(steps)], RANK=str(rank), LOCAL_RANK=str(rank % 2), **common)
-             for rank in (0, 1)]
-    script = [sys.executable, "-B", __file__, "attack", "10.77.0.1", bytes(32).hex(), "4"]
-    attackers = [net.start(2, [*script, kind, "29511"]) for kind in ("flood", "half_open", "garbage")]
-    time.sleep(1)
-    ranks += [net.start(rank // 2, [PROGRAM, "work", str(steps)], RANK=str(rank), LOCAL_RANK=str(rank % 2), **common)
-              for rank in (2, 3)]
-    while ranks[3].poll() is None:
-        for machine, pair in enumerate((ranks[:2], ranks[2:])):
-            for address, port, _ in listening([rank.pid for rank in pair]):
-                assert address == f"10.77.0.{machine + 1}", f"listens at {address}:{port}"
-        time.sleep(0.1)
-    outputs = [rank.communicate(timeout=60)[0] for rank in ranks]
-    for attacker in attackers:
-        attacker.kill()
-        attacker.communicate()
-    assert f"trained to {expected} " in outputs[0], outputs
-    print("two machines: unharmed, nothing listens elsewhere")
+    job = MachinesJob(net, path, steps)
+    result, _ = job.end()
+    assert result == expected, f"trained to {result}, expected {expected}"
+    print("between machines, nothing listens elsewhere:")
+    compare_times(lambda: MachinesJob(net, path, steps, 0.2), lambda command: net.start(2, command), "10.77.0.3:29600",
+                  job.peaks, expected, 1)
 
 
 def main():
@@ -545,17 +698,22 @@ def main():
     refused_without_a_secret()
     direct_answers()
     if not everything:
-        seconds, more = expect_unharmed(("flood", "large"), steps, 0.2, expected, calm)
+        replays_at_data_ports(steps, expected)
+        seconds, more = expect_unharmed(Job(steps, 0.2), ("flood", "large", "half_open"), expected, calm)
         print(f"unharmed: {seconds[0]:.2f} s, {more:+d} KiB")
         return
-    compare_times(steps, expected, calm)
+    replays_at_data_ports(steps, expected)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        decoy = f"127.0.0.1:{free.getsockname()[1]}"
+    compare_times(lambda: Job(steps, 0.2, through_relay=True), start_here, decoy, calm, expected, REPEATS, relay=True)
     between_machines(steps, expected)
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "attack":
-        HOST, KEY, SECONDS, KIND = sys.argv[2:6]
-        Attacks(HOST, bytes.fromhex(KEY)).run(KIND, list(map(int, sys.argv[6:])), float(SECONDS))
+        Attacks(bytes.fromhex(sys.argv[2]), sys.argv[4:]).run(sys.argv[3])
+    elif sys.argv[1] == "sink":
+        serve_strangers(sys.argv[2], int(sys.argv[3]))
     else:
         PROGRAM, BINADE = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:3])
         main()

@@ -2,14 +2,18 @@
 """A run killed at every system call that touches files, from its first checkpoint to its end, and
 resumed: it ends like one that was not killed, and leaves nothing behind.
 
-save_kill_test.py PROGRAM BINADE [RANKS [EVERY [async]]]: rank 0 of RANKS (1) dies at every EVERY-th call
-(1); with "async" a thread of its own saves. strace counts the calls and kills.
+save_kill_test.py PROGRAM BINADE [RANKS [EVERY [async] [other]]]: rank 0 of RANKS (1) dies at every EVERY-th
+call (1); with "async" a thread of its own saves; with "other" the last rank dies while rank 0, which saves,
+is at that call. strace counts the calls, and kills or stops.
 """
 import collections
+import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 from classifier_runs import PROGRAM, make_idx, metrics, run, skip, temporary_directory, train
 
@@ -22,14 +26,50 @@ SETTINGS = ("--model", "mlp", "--precision", "fp16", "--augment", "none", "--see
             *(["--async-save"] if "async" in sys.argv else []))
 
 
-def traced(arguments, *options):
-    """Runs the program on RANKS processes, rank 0 under strace with the options."""
+def traced_command(arguments, *options):
+    """The program on RANKS processes, rank 0 under strace with the options."""
     strace = ["strace", "-f", "-o", "trace.log", *options, PROGRAM, *map(str, arguments)]
     if RANKS > 1:
         choose = 'if [ "$BINADE_RANK" = 0 ]; then exec "$@"; fi; while [ "$1" != "$0" ]; do shift; done; exec "$@"'
         strace = [BINADE, "launch", "-n", str(RANKS), "sh", "-c", choose, PROGRAM, *strace]
-    return subprocess.run(strace, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=240, check=False)
+    return strace
+
+
+def traced(arguments, *options):
+    return subprocess.run(traced_command(arguments, *options), stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=240, check=False)
+
+
+def processes_of(rank):
+    """The program's processes of this test that are this rank."""
+    here, found = os.getcwd(), []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "environ").read_bytes().split(b"\0")
+            if (f"BINADE_RANK={rank}".encode() in words and os.readlink(process / "cwd") == here
+                    and os.readlink(process / "exe") == PROGRAM):
+                found.append(int(process.name))
+        except OSError:
+            pass
+    return found
+
+
+def killed_beside(arguments, name, count):
+    """Rank 0 stops at a call, the last rank is killed, and rank 0 goes on."""
+    log = pathlib.Path("trace.log")
+    log.unlink()
+    stop = traced_command(arguments, "-e", f"trace={CALLS}", "-e", f"inject={name}:signal=SIGSTOP:when={count}")
+    with subprocess.Popen(stop, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        for _ in range(6000):
+            if process.poll() is not None or (log.exists() and b"stopped by SIGSTOP" in log.read_bytes()):
+                break
+            time.sleep(0.01)
+        for victim, number in ((RANKS - 1, signal.SIGKILL), (0, signal.SIGCONT)):
+            for pid in processes_of(victim):
+                os.kill(pid, number)
+        output, error = process.communicate(timeout=240)
+    return subprocess.CompletedProcess(stop, process.returncode, output, error)
 
 
 def traced_calls():
@@ -81,7 +121,10 @@ def main():
         for at in range(first, len(calls), EVERY):
             shutil.rmtree("run")
             name, count, call = calls[at]
-            result = traced(arguments, "-e", f"trace={CALLS}", "-e", f"inject={name}:signal=SIGKILL:when={count}")
+            if "other" in sys.argv:
+                result = killed_beside(arguments, name, count)
+            else:
+                result = traced(arguments, "-e", f"trace={CALLS}", "-e", f"inject={name}:signal=SIGKILL:when={count}")
             place = f"killed at call {at - first} of {len(calls) - first}, {call[:80]}"
             if not pathlib.Path("run").exists():  # before it was made
                 pathlib.Path("run").mkdir()

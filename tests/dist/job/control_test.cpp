@@ -1,3 +1,4 @@
+#include <binade/dist/job/control_frames_internal.h>
 #include <binade/dist/job/control_internal.h>
 #include <binade/kernels/base/error.h>
 #include <gtest/gtest.h>
@@ -75,6 +76,30 @@ TEST(Control, TheRosterHoldsWhatTheRanksSaid) {
     every->first->say_goodbye();
     every->second->say_goodbye();
     EXPECT_EQ(every->server.wait(), "");
+  }
+}
+
+// Collectives and steps near the limits of 32 bits: reports keep all digits, and know who is
+// behind.
+TEST(Control, CountersDoNotWrap) {
+  constexpr uint64_t kLimit = uint64_t{1} << 32;
+  for (const uint64_t limit : {kLimit / 2, kLimit}) {
+    Progress ahead, behind;
+    behind.enter("world", limit - 1, {});
+    behind.set_step(static_cast<int64_t>(limit) - 2);
+    behind.leave();
+    ahead.enter("world", limit, {});
+    ahead.set_step(static_cast<int64_t>(limit) + 3);
+    const RankProgress now = ahead.now();
+    const auto received = value_of<RankProgress>(std::string(bytes_of(now)));
+    EXPECT_EQ(received.sequence, limit);
+    EXPECT_EQ(received.step, static_cast<int64_t>(limit) + 3);
+    const std::vector<RankReport> reports = {{0, received, "", ""}, {1, behind.now(), "", ""}};
+    const std::string table = rank_table("cause", reports);
+    EXPECT_NE(table.find(text("#", limit, " ")), std::string::npos) << table;
+    EXPECT_NE(table.find(text("#", limit - 1, " ")), std::string::npos) << table;
+    EXPECT_NE(table.find(text(limit + 3)), std::string::npos) << table;
+    EXPECT_NE(table.find(text("rank 1: after #", limit - 1)), std::string::npos) << table;
   }
 }
 

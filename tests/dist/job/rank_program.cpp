@@ -140,6 +140,8 @@ void work(int steps) {
 
 // Fails in the way that `how` says. Returns for "return" and "mismatch".
 void misbehave(const std::string& how) {
+  const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+  std::fprintf(stderr, "the fault is at %.3f s\n", now.count());
   const std::map<std::string, int> signals = {
       {"kill", SIGKILL}, {"stop", SIGSTOP}, {"segv", SIGSEGV}, {"abort", SIGABRT}};
   if (const auto found = signals.find(how); found != signals.end()) {

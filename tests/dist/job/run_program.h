@@ -12,7 +12,8 @@ namespace binade::dist {
 struct ProgramResult {
   int status;  // exit status; 128 + N for signal N
   std::string output;
-  double seconds;
+  double seconds;  // from its start to its end
+  double ended;    // when, by the monotonic clock
 };
 
 inline ProgramResult run_program(const std::string& command) {
@@ -25,8 +26,9 @@ inline ProgramResult run_program(const std::string& command) {
   }
   const int ended = pclose(pipe);
   const int status = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
-  return {status, output,
-          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+  const auto end = std::chrono::steady_clock::now();
+  return {status, output, std::chrono::duration<double>(end - start).count(),
+          std::chrono::duration<double>(end.time_since_epoch()).count()};
 }
 
 inline bool has_mpirun() { return std::system("mpirun --version >/dev/null 2>&1") == 0; }

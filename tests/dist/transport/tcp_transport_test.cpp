@@ -131,6 +131,26 @@ TEST(TcpTransportErrors, StrangersAreNotHeard) {
   EXPECT_EQ(byte, 0);
 }
 
+// The time of strangers also ends when no link opens any more, and nobody uses the transport.
+TEST(TcpTransportErrors, StrangersDoNotOutstayTheLastLink) {
+  Socket listeners[] = {listen_at("127.0.0.1", 0), listen_at("127.0.0.1", 0)};
+  const int port = listeners[0].port();
+  const Roster roster = {{"here", "127.0.0.1", port, 0},
+                         {"here", "127.0.0.1", listeners[1].port(), 0}};
+  Socket stranger = begin_connect("127.0.0.1", port);
+  ASSERT_TRUE(is_connected(stranger));
+  std::unique_ptr<Transport> ends[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    ends[rank] = make_tcp_transport(rank, roster, std::move(listeners[rank]), key_of("secret"));
+  }
+  std::thread other([&] { pass_on(*ends[1]); });
+  pass_on(*ends[0]);
+  other.join();
+  char byte = 0;
+  EXPECT_TRUE(stranger.wait_readable(1));
+  EXPECT_EQ(stranger.receive_some(&byte, 1), -1);  // it was hung up
+}
+
 TEST(Sockets, ErrorsNameTheAddress) {
   const Socket taken = listen_at("127.0.0.1", 0);
   EXPECT_EQ(error_of([&] { listen_at("127.0.0.1", taken.port()); }),
