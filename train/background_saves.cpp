@@ -3,7 +3,7 @@
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/train/background_saves_internal.h>
-#include <signal.h>
+#include <binade/train/quiet_thread_internal.h>
 
 #include <utility>
 
@@ -51,18 +51,22 @@ NamedTensors host_copies(const NamedTensors& tensors) {
 }
 
 BackgroundSaves::~BackgroundSaves() {
+  if (forks_ != fork_count()) {
+    (void)queue_.release();  // its thread is the parent's, and its mutex may be locked
+    return;
+  }
   try {
     wait();
   } catch (const std::exception& error) {
     warn(error.what());
   }
   {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
+    const std::lock_guard lock(queue_->mutex);
+    queue_->stop = true;
   }
-  changed_.notify_all();
-  if (thread_.joinable()) {
-    thread_.join();
+  queue_->changed.notify_all();
+  if (queue_->thread.joinable()) {
+    queue_->thread.join();
   }
 }
 
@@ -81,43 +85,32 @@ std::shared_ptr<const StateCopy> BackgroundSaves::copy(int64_t step, const Named
 }
 
 void BackgroundSaves::add(std::function<void()> save) {
-  const std::lock_guard lock(mutex_);
-  saves_.push_back(std::move(save));
-  if (!thread_.joinable()) {
-    // Signals are for the threads of the program.
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      thread_ = std::thread([this] { work(); });
-    } catch (const std::exception& error) {
-      saves_.pop_back();
-      ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      fail("trainer: cannot start the thread that saves checkpoints: ", error.what());
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const std::lock_guard lock(queue_->mutex);
+  if (!queue_->thread.joinable()) {
+    queue_->thread = start_quiet_thread("trainer", "saves checkpoints", [this] { work(*queue_); });
   }
-  changed_.notify_all();
+  queue_->saves.push_back(std::move(save));
+  queue_->changed.notify_all();
 }
 
 void BackgroundSaves::wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return saves_.empty(); });
+  std::unique_lock lock(queue_->mutex);
+  queue_->changed.wait(lock, [this] { return queue_->saves.empty(); });
   step_ = -1;
-  if (const std::exception_ptr error = std::exchange(error_, nullptr)) {
+  if (const std::exception_ptr error = std::exchange(queue_->error, nullptr)) {
     std::rethrow_exception(error);
   }
 }
 
-void BackgroundSaves::work() {
+void BackgroundSaves::work(Queue& queue) {
   const kernels::SerialGuard serial;
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(queue.mutex);
   while (true) {
-    changed_.wait(lock, [this] { return stop_ || !saves_.empty(); });
-    if (saves_.empty()) {
+    queue.changed.wait(lock, [&queue] { return queue.stop || !queue.saves.empty(); });
+    if (queue.saves.empty()) {
       return;
     }
-    const std::function<void()> save = saves_.front();
+    const std::function<void()> save = queue.saves.front();
     lock.unlock();
     std::exception_ptr error;
     try {
@@ -127,12 +120,12 @@ void BackgroundSaves::work() {
     }
     lock.lock();
     if (error) {
-      error_ = error;
-      saves_.clear();
+      queue.error = error;
+      queue.saves.clear();
     } else {
-      saves_.pop_front();
+      queue.saves.pop_front();
     }
-    changed_.notify_all();
+    queue.changed.notify_all();
   }
 }
 

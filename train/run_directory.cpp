@@ -111,8 +111,9 @@ void RunDirectory::check_unused(bool resume, bool overwrite) const {
 
 // Only files whose name has the token of a process that had the lock.
 void RunDirectory::remove_leftovers() const {
+  const std::vector<std::string>& dead = lock_->earlier();
   for (const DirectoryEntry& entry : list_directory(path_, *files_)) {
-    if (entry.is_file && lock_->earlier().contains(token_of(entry.name))) {
+    if (entry.is_file && std::find(dead.begin(), dead.end(), token_of(entry.name)) != dead.end()) {
       remove_path(entry, path_, *files_);
     }
   }
