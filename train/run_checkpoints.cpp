@@ -300,7 +300,6 @@ void RunCheckpoints::write(const char* what, const RunState& state, const NamedT
 // False, with a warning, if a tensor is not finite.
 bool RunCheckpoints::may_save(const char* what, const NamedTensors& model,
                               const NamedTensors& optimizer) const {
-  directory_->check_held();
   std::string bad = first_not_finite(model);
   bad = bad.empty() ? first_not_finite(optimizer) : bad;
   if (!bad.empty()) {

@@ -1,3 +1,4 @@
+#include <binade/train/held_files_internal.h>
 #include <binade/train/run_directory.h>
 #include <binade/train/run_lock_internal.h>
 #include <unistd.h>
@@ -87,6 +88,7 @@ RunDirectory::RunDirectory(const std::string& path, bool resume, bool overwrite)
         ": cannot be written; give another --run DIR or change its permissions");
   files_ = file_system_below(path_);
   lock_ = std::make_unique<RunLock>(path_, *files_);
+  held_files_ = std::make_unique<HeldFiles>(*files_, *lock_);
   check_unused(resume, overwrite);  // another process may have used it in between
   remove_leftovers();
   if (overwrite) {

@@ -29,6 +29,42 @@ using binade::testing::TemporaryDirectory;
 
 // A network file system took the name, but the answer was lost: asked again it says EEXIST.
 
+// Whatever a run writes goes through files(): nothing is changed after another process took it.
+
+TEST(RunDirectory, WritesNothingAfterALoss) {
+  const TemporaryDirectory directory;
+  const std::string run = directory / "run";
+  const RunDirectory held(run, false, false);
+  CheckpointStore store(run, 2, held.files());
+  save(store, 1);
+  write_file_durably(run + "/metrics.jsonl", "1\n2\n", held.files());
+  append_to_file(run + "/lens.jsonl", "1\n", held.files());
+  write_lock(run + "/lock", owner_with([](RunOwner& o) { o.host = "node-7", o.boot = "another"; }));
+  fs::create_directories(run + "/checkpoint/step-00000002.00000000000000aa.tmp");  // the other's
+  const Names before = names_in(run), checkpoints = names_in(run + "/checkpoint");
+  const std::function<void()> writes[] = {
+      [&] { save(store, 2); },
+      [&] { write_file_durably(run + "/metrics.jsonl", "x", held.files()); },
+      [&] { write_new_file_durably(run + "/metrics.jsonl.cut", "x", held.files()); },
+      [&] { append_to_file(run + "/lens.jsonl", "2\n", held.files()); },
+      [&] {
+        keep_lines(
+            run + "/metrics.jsonl", [](auto&) { return false; }, held.files());
+      },
+      [&] { rename_path(run + "/metrics.jsonl", run + "/moved", held.files()); },
+      [&] {
+        remove_path({"metrics.jsonl", false, true}, run, held.files());
+      },
+      [&] { make_directories(run + "/new", held.files()); }};
+  for (const auto& write : writes) {
+    expect_parts(error_of(write), {"was taken over by process", "on host node-7"});
+  }
+  EXPECT_EQ(names_in(run), before);
+  EXPECT_EQ(names_in(run + "/checkpoint"), checkpoints);
+  EXPECT_EQ(contents(run + "/metrics.jsonl"), "1\n2\n");
+  EXPECT_EQ(contents(run + "/lens.jsonl"), "1\n");
+}
+
 TEST(RunDirectory, RemovesWhatDeadOwnersLeftAndNothingElse) {
   const TemporaryDirectory directory;
   const std::string run = directory / "run";
