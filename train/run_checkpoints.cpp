@@ -226,7 +226,7 @@ void RunCheckpoints::load(const Fields& fields, const NamedTensors& model,
   }
   for (const char* name : {"data.train", "data.validation"}) {
     if (const auto found = fields.find(name); found != fields.end()) {
-      data_[name] = found->second;
+      data_.emplace(name, found->second);  // a run that returns to a checkpoint keeps its loaders
     }
   }
 }
