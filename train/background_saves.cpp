@@ -1,3 +1,4 @@
+#include <binade/core/device/device_memory.h>
 #include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
@@ -10,24 +11,28 @@
 namespace binade::train {
 namespace {
 
-// Into `to`, whose memory is used again if names and sizes are those of the last time.
+bool same_layout(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.strides() == b.strides();
+}
+
+// Into `to`, whose memory is used again where name and layout are those of the last time.
 void copy_to_host(const NamedTensors& from, NamedTensors& to) {
   const NoGradGuard guard;
-  bool alike = from.size() == to.size();
-  for (size_t i = 0; alike && i < from.size(); ++i) {
-    const Tensor &a = from[i].second, &b = to[i].second;
-    alike = from[i].first == to[i].first && a.dtype() == b.dtype() && a.sizes() == b.sizes() &&
-            a.strides() == b.strides();
-  }
-  if (!alike) {
-    to.clear();
-  }
+  to.resize(from.size());
   for (size_t i = 0; i < from.size(); ++i) {
-    const Tensor host = from[i].second.detach().to(Device{});
-    if (!alike) {
-      to.emplace_back(from[i].first, empty_like(host));
+    Tensor source = from[i].second.detach();
+    source = is_dense(source.sizes(), source.strides()) ? source : contiguous(source);
+    auto& [name, copy] = to[i];
+    if (name != from[i].first || !copy.defined() || !same_layout(source, copy)) {
+      name = from[i].first;
+      copy = empty_strided(source.sizes(), source.strides(), source.dtype(), Device{});
     }
-    to[i].second.copy_(host);
+    if (source.device().is_cpu()) {
+      copy.copy_(source);
+    } else {
+      device_copy(copy.view().data, Device{}, source.view().data, source.device(),
+                  static_cast<size_t>(source.numel()) * size_of(source.dtype()));
+    }
   }
 }
 
@@ -70,15 +75,19 @@ BackgroundSaves::~BackgroundSaves() {
   }
 }
 
+void BackgroundSaves::reserve(const NamedTensors& model, const NamedTensors& optimizer) {
+  wait();
+  if (!copy_) {
+    copy_ = std::make_shared<StateCopy>();
+  }
+  copy_to_host(model, copy_->model);
+  copy_to_host(optimizer, copy_->optimizer);
+}
+
 std::shared_ptr<const StateCopy> BackgroundSaves::copy(int64_t step, const NamedTensors& model,
                                                        const NamedTensors& optimizer) {
   if (step != step_) {
-    wait();
-    if (!copy_) {
-      copy_ = std::make_shared<StateCopy>();
-    }
-    copy_to_host(model, copy_->model);
-    copy_to_host(optimizer, copy_->optimizer);
+    reserve(model, optimizer);
     step_ = step;
   }
   return copy_;

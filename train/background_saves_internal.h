@@ -31,6 +31,9 @@ class BackgroundSaves {
   BackgroundSaves(const BackgroundSaves&) = delete;
   BackgroundSaves& operator=(const BackgroundSaves&) = delete;
 
+  // Allocates the memory of the copies and writes to it, so that the system has no pages left to
+  // map when a step waits for the first copy.
+  void reserve(const NamedTensors& model, const NamedTensors& optimizer);
   // Waits for the saves of earlier steps and throws their error, then copies. Saves of the same
   // step share one copy. The memory is kept for the next one.
   std::shared_ptr<const StateCopy> copy(int64_t step, const NamedTensors& model,

@@ -257,6 +257,16 @@ void RunCheckpoints::check_data(const data::Loader& train, const data::Loader* v
   }
 }
 
+void RunCheckpoints::prepare() {
+  if (!options_.async_save || options_.run.empty()) {
+    return;
+  }
+  const NamedTensors optimizer = parts_.optimizer.state_tensors();
+  if (store_) {
+    saves_.reserve(parts_.model.state(), optimizer);
+  }
+}
+
 void RunCheckpoints::save(const RunState& state) {
   if (options_.run.empty()) {
     return;

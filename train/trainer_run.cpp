@@ -123,6 +123,7 @@ void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
   parts_.optimizer.zero_grad();
   parts_.model.train();
   choose_graph(train);
+  checkpoints_->prepare();
   if (options_.on_nan == OnNan::roll_back && state_.steps == 0) {
     save();  // to return to
   }
