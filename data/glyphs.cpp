@@ -1,11 +1,12 @@
+#include <binade/core/io/file_system.h>
 #include <binade/data/decode.h>
 #include <binade/data/encode.h>
 #include <binade/data/glyph_painter_internal.h>
 #include <binade/data/glyphs.h>
+#include <binade/data/temporary_folder_internal.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/philox.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -211,24 +212,18 @@ bool make_glyph_folder(const std::string& directory, const GlyphOptions& options
     if (is_made(target, options)) {
       return false;
     }
-    fs::path temporary = target;
-    temporary += text(".tmp-", int64_t(::getpid()));
-    fs::remove_all(temporary);
-    try {
-      write_part(temporary / "train", options, 0, options.train);
-      write_part(temporary / "test", options, 1, options.test);
-      const std::string marker = marker_text(options);
-      write_file(temporary / kMarker, {marker.begin(), marker.end()});
-      fs::rename(temporary, target);
-    } catch (...) {
-      std::error_code ignored;
-      fs::remove_all(temporary, ignored);
-      throw;
-    }
+    internal::TemporaryFolder temporary(target, kMarker, marker_text(options));
+    write_part(temporary.path() / "train", options, 0, options.train);
+    write_part(temporary.path() / "test", options, 1, options.test);
+    // Another process may have made it meanwhile.
+    const bool made = temporary.rename_to_target();
+    check(made || is_made(target, options), target.native(), ": the name was taken meanwhile");
+    return made;
   } catch (const fs::filesystem_error& error) {
     fail("glyphs: cannot write ", target.native(), ": ", error.code().message());
+  } catch (const FileError& error) {
+    fail("glyphs: cannot write ", target.native(), ": ", error.what());
   }
-  return true;
 }
 
 }  // namespace binade::data

@@ -16,9 +16,10 @@ struct GlyphOptions {
   int size = 32;  // height and width in pixels, 16 to 128
 };
 
-// Makes DIR, or reuses it if its marker file names the same options. It is written beside DIR and
-// renamed at the end, so DIR is complete or absent. Throws if DIR holds anything else. Returns true
-// if it was made now.
+// Makes DIR, or reuses it if its marker file names the same options. It is written beside DIR, as
+// DIR.X.tmp, and renamed at the end, so DIR is complete or absent; what a killed process left there
+// goes. Several processes may make it at once: each gets a folder, and the first DIR stays. Throws
+// if DIR holds anything else. Returns true if it was made now.
 bool make_glyph_folder(const std::string& directory, const GlyphOptions& options = {});
 
 // Draws one picture: glyph `label` with the random numbers of (seed, part, number). The image is

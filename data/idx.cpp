@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 
@@ -13,8 +14,8 @@ namespace {
 
 constexpr size_t kMaxHeader = 4 + 4 * 4;
 constexpr uint8_t kUnsignedByte = 8;
-constexpr int64_t kMaxUnpacked = int64_t(4) << 30;
-constexpr uint64_t kMaxDeflateRatio = 1032;  // no deflate stream expands more
+constexpr uint64_t kStep = uint64_t(4) << 20;  // of unpacking
+constexpr uint64_t kMaxDeflateRatio = 1032;    // no deflate stream expands more
 
 // The bytes of a plain or gzip-compressed file, read from front to back.
 class Source {
@@ -44,6 +45,8 @@ class Source {
   uint64_t capacity() const {
     return compressed_ ? bytes_.size() * kMaxDeflateRatio : bytes_.size() - at_;
   }
+  bool compressed() const { return compressed_; }
+  size_t file_bytes() const { return bytes_.size(); }
   // Reads up to `count` bytes; fewer only at the end.
   size_t read(uint8_t* to, size_t count) {
     if (compressed_) {
@@ -66,10 +69,10 @@ class Source {
   size_t inflate(uint8_t* to, size_t count) {
     size_t done = 0;
     while (done < count && !ended_) {
-      constexpr size_t kStep = size_t(1) << 30;  // zlib counts in 32 bits
+      constexpr size_t kMost = size_t(1) << 30;  // zlib counts in 32 bits
       stream_.next_out = to + done;
-      stream_.avail_out = static_cast<uInt>(std::min(count - done, kStep));
-      stream_.avail_in = static_cast<uInt>(std::min(bytes_.size() - at_, kStep));
+      stream_.avail_out = static_cast<uInt>(std::min(count - done, kMost));
+      stream_.avail_in = static_cast<uInt>(std::min(bytes_.size() - at_, kMost));
       const uInt had_in = stream_.avail_in, had_out = stream_.avail_out;
       const int status = ::inflate(&stream_, Z_NO_FLUSH);
       at_ += had_in - stream_.avail_in;
@@ -123,6 +126,26 @@ uint64_t saturated_product(const std::vector<int64_t>& sizes) {
   return product > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(product);
 }
 
+// A plain file has them all, so they are read at once. Those of a gzip file are unpacked in steps:
+// a header that lies costs no more than what the file holds.
+std::vector<uint8_t> read_elements(Source& source, uint64_t count, const IdxLimits& limits) {
+  const auto start = std::chrono::steady_clock::now();
+  const double seconds = limits.max_seconds * (1 + static_cast<double>(source.file_bytes()) / 10e6);
+  const uint64_t step = source.compressed() ? kStep : count;
+  std::vector<uint8_t> elements;
+  for (uint64_t done = 0; done < count; done = elements.size()) {
+    const uint64_t wanted = std::min(count - done, step);
+    elements.resize(done + wanted);
+    const size_t got = source.read(&elements[done], wanted);
+    check(got == wanted, source.path(), ": truncated: the idx header says ", count,
+          " bytes, the file holds ", done + got);
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    check(!source.compressed() || taken.count() <= seconds, source.path(),
+          ": unpacking takes longer than ", seconds, " s, the limit (IdxLimits::max_seconds)");
+  }
+  return elements;
+}
+
 }  // namespace
 
 std::string idx_file(const std::string& directory, Part part, bool images) {
@@ -136,19 +159,21 @@ std::string idx_file(const std::string& directory, Part part, bool images) {
              : plain.native();
 }
 
-IdxArray read_idx(const std::string& path, int64_t max_bytes, Checksums checksums) {
-  Source source(path, max_bytes, checksums);
+IdxArray read_idx(const std::string& path, const IdxLimits& limits, Checksums checksums) {
+  Source source(path, limits.max_bytes, checksums);
   IdxArray array;
   array.sizes = read_header(source);
   const uint64_t count = saturated_product(array.sizes);
-  check(count <= static_cast<uint64_t>(std::max<int64_t>(max_bytes, 0)), path,
-        ": the idx header says ", count, " bytes, the limit is ", max_bytes);
+  check(count <= static_cast<uint64_t>(std::max<int64_t>(limits.max_bytes, 0)), path,
+        ": the idx header says ", count, " bytes, the limit is ", limits.max_bytes);
   check(count <= source.capacity(), path, ": truncated or corrupt: the idx header says ", count,
         " bytes, the file holds at most ", source.capacity());
-  array.elements.resize(count);
-  const size_t got = source.read(array.elements.data(), count);
-  check(got == count, path, ": truncated: the idx header says ", count, " bytes, the file holds ",
-        got);
+  check(
+      !source.compressed() || count <= static_cast<uint64_t>(limits.ratio_from) ||
+          static_cast<double>(count) <= limits.max_ratio * static_cast<double>(source.file_bytes()),
+      path, ": the idx header says ", count, " bytes from ", source.file_bytes(),
+      ", the limit is a ratio of ", limits.max_ratio, " (IdxLimits::max_ratio)");
+  array.elements = read_elements(source, count, limits);
   source.expect_end();
   return array;
 }
@@ -171,8 +196,8 @@ IdxDataset::IdxDataset(const std::string& directory, Part part, int64_t classes)
 IdxDataset::IdxDataset(const std::string& images, const std::string& labels, int64_t classes,
                        Checksums checksums)
     : path_(images),
-      images_(read_idx(images, kMaxUnpacked, checksums)),
-      labels_(read_idx(labels, kMaxUnpacked, checksums)),
+      images_(read_idx(images, {}, checksums)),
+      labels_(read_idx(labels, {}, checksums)),
       classes_(classes) {
   check(images_.sizes.size() >= 3, path_, ": idx rank ", images_.sizes.size(),
         ", expected images [count, height, width]");

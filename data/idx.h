@@ -15,10 +15,19 @@ struct IdxArray {
   std::vector<uint8_t> elements;  // row-major
 };
 
-// Reads one file; gzip is recognised by content. Throws Error naming the path if the file is
-// missing, truncated, longer than its header says, corrupt, larger than `max_bytes` unpacked, or
-// not what the checksum manifest of its folder says (data/checksums.h).
-IdxArray read_idx(const std::string& path, int64_t max_bytes = int64_t(4) << 30,
+// What a file may cost. A gzip file that unpacks to more than ratio_from bytes may not be more than
+// max_ratio times smaller: MNIST's are 5 times smaller, drawings of few strokes up to 50 times.
+struct IdxLimits {
+  int64_t max_bytes = int64_t(4) << 30;  // unpacked
+  double max_ratio = 300;
+  int64_t ratio_from = int64_t(64) << 20;
+  double max_seconds = 10;  // to unpack, and as many again per 10 MB of the gzip file
+};
+
+// Reads one file; gzip is recognised by content. Memory is taken as bytes are unpacked. Throws
+// Error naming the path if the file is missing, truncated, longer than its header says, corrupt,
+// beyond the limits, or not what the checksum manifest of its folder says (data/checksums.h).
+IdxArray read_idx(const std::string& path, const IdxLimits& limits = {},
                   Checksums checksums = Checksums::if_present);
 
 // The images and labels of one part: DIR/{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz].

@@ -205,9 +205,7 @@ int run(Flags f) {
   if (trainer.stopped_by() != 0) {
     return report_stop(f, trainer, world);
   }
-  if (world.is_root()) {
-    train::save_model(f.run + "/model.safetensors", *model);
-  }
+  trainer.save_model();
   const train::Evaluation test = trainer.test(*data.test);
   if (world.is_root()) {
     report_results(f, data, pictures, trainer, *test.accuracy);

@@ -1,33 +1,38 @@
+#include <binade/core/device/device_memory.h>
 #include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/train/background_saves_internal.h>
-#include <signal.h>
+#include <binade/train/quiet_thread_internal.h>
 
 #include <utility>
 
 namespace binade::train {
 namespace {
 
-// Into `to`, whose memory is used again if names and sizes are those of the last time.
+bool same_layout(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.strides() == b.strides();
+}
+
+// Into `to`, whose memory is used again where name and layout are those of the last time.
 void copy_to_host(const NamedTensors& from, NamedTensors& to) {
   const NoGradGuard guard;
-  bool alike = from.size() == to.size();
-  for (size_t i = 0; alike && i < from.size(); ++i) {
-    const Tensor &a = from[i].second, &b = to[i].second;
-    alike = from[i].first == to[i].first && a.dtype() == b.dtype() && a.sizes() == b.sizes() &&
-            a.strides() == b.strides();
-  }
-  if (!alike) {
-    to.clear();
-  }
+  to.resize(from.size());
   for (size_t i = 0; i < from.size(); ++i) {
-    const Tensor host = from[i].second.detach().to(Device{});
-    if (!alike) {
-      to.emplace_back(from[i].first, empty_like(host));
+    Tensor source = from[i].second.detach();
+    source = is_dense(source.sizes(), source.strides()) ? source : contiguous(source);
+    auto& [name, copy] = to[i];
+    if (name != from[i].first || !copy.defined() || !same_layout(source, copy)) {
+      name = from[i].first;
+      copy = empty_strided(source.sizes(), source.strides(), source.dtype(), Device{});
     }
-    to[i].second.copy_(host);
+    if (source.device().is_cpu()) {
+      copy.copy_(source);
+    } else {
+      device_copy(copy.view().data, Device{}, source.view().data, source.device(),
+                  static_cast<size_t>(source.numel()) * size_of(source.dtype()));
+    }
   }
 }
 
@@ -51,73 +56,70 @@ NamedTensors host_copies(const NamedTensors& tensors) {
 }
 
 BackgroundSaves::~BackgroundSaves() {
+  if (forks_ != fork_count()) {
+    (void)queue_.release();  // its thread is the parent's, and its mutex may be locked
+    return;
+  }
   try {
     wait();
   } catch (const std::exception& error) {
     warn(error.what());
   }
   {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
+    const std::lock_guard lock(queue_->mutex);
+    queue_->stop = true;
   }
-  changed_.notify_all();
-  if (thread_.joinable()) {
-    thread_.join();
+  queue_->changed.notify_all();
+  if (queue_->thread.joinable()) {
+    queue_->thread.join();
   }
+}
+
+void BackgroundSaves::reserve(const NamedTensors& model, const NamedTensors& optimizer) {
+  wait();
+  if (!copy_) {
+    copy_ = std::make_shared<StateCopy>();
+  }
+  copy_to_host(model, copy_->model);
+  copy_to_host(optimizer, copy_->optimizer);
 }
 
 std::shared_ptr<const StateCopy> BackgroundSaves::copy(int64_t step, const NamedTensors& model,
                                                        const NamedTensors& optimizer) {
   if (step != step_) {
-    wait();
-    if (!copy_) {
-      copy_ = std::make_shared<StateCopy>();
-    }
-    copy_to_host(model, copy_->model);
-    copy_to_host(optimizer, copy_->optimizer);
+    reserve(model, optimizer);
     step_ = step;
   }
   return copy_;
 }
 
 void BackgroundSaves::add(std::function<void()> save) {
-  const std::lock_guard lock(mutex_);
-  saves_.push_back(std::move(save));
-  if (!thread_.joinable()) {
-    // Signals are for the threads of the program.
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      thread_ = std::thread([this] { work(); });
-    } catch (const std::exception& error) {
-      saves_.pop_back();
-      ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      fail("trainer: cannot start the thread that saves checkpoints: ", error.what());
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const std::lock_guard lock(queue_->mutex);
+  if (!queue_->thread.joinable()) {
+    queue_->thread = start_quiet_thread("trainer", "saves checkpoints", [this] { work(*queue_); });
   }
-  changed_.notify_all();
+  queue_->saves.push_back(std::move(save));
+  queue_->changed.notify_all();
 }
 
 void BackgroundSaves::wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return saves_.empty(); });
+  std::unique_lock lock(queue_->mutex);
+  queue_->changed.wait(lock, [this] { return queue_->saves.empty(); });
   step_ = -1;
-  if (const std::exception_ptr error = std::exchange(error_, nullptr)) {
+  if (const std::exception_ptr error = std::exchange(queue_->error, nullptr)) {
     std::rethrow_exception(error);
   }
 }
 
-void BackgroundSaves::work() {
+void BackgroundSaves::work(Queue& queue) {
   const kernels::SerialGuard serial;
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(queue.mutex);
   while (true) {
-    changed_.wait(lock, [this] { return stop_ || !saves_.empty(); });
-    if (saves_.empty()) {
+    queue.changed.wait(lock, [&queue] { return queue.stop || !queue.saves.empty(); });
+    if (queue.saves.empty()) {
       return;
     }
-    const std::function<void()> save = saves_.front();
+    const std::function<void()> save = queue.saves.front();
     lock.unlock();
     std::exception_ptr error;
     try {
@@ -127,12 +129,12 @@ void BackgroundSaves::work() {
     }
     lock.lock();
     if (error) {
-      error_ = error;
-      saves_.clear();
+      queue.error = error;
+      queue.saves.clear();
     } else {
-      saves_.pop_front();
+      queue.saves.pop_front();
     }
-    changed_.notify_all();
+    queue.changed.notify_all();
   }
 }
 

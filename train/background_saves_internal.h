@@ -2,6 +2,7 @@
 // Internal to train.
 #pragma once
 #include <binade/core/io/named_tensors.h>
+#include <binade/kernels/base/fork.h>
 
 #include <condition_variable>
 #include <deque>
@@ -25,10 +26,14 @@ struct StateCopy {
 class BackgroundSaves {
  public:
   BackgroundSaves() = default;
-  ~BackgroundSaves();  // waits; an error that nobody has seen is a warning
+  // Waits; an error that nobody has seen is a warning. A child of fork() leaves all to its parent.
+  ~BackgroundSaves();
   BackgroundSaves(const BackgroundSaves&) = delete;
   BackgroundSaves& operator=(const BackgroundSaves&) = delete;
 
+  // Allocates the memory of the copies and writes to it, so that the system has no pages left to
+  // map when a step waits for the first copy.
+  void reserve(const NamedTensors& model, const NamedTensors& optimizer);
   // Waits for the saves of earlier steps and throws their error, then copies. Saves of the same
   // step share one copy. The memory is kept for the next one.
   std::shared_ptr<const StateCopy> copy(int64_t step, const NamedTensors& model,
@@ -39,16 +44,20 @@ class BackgroundSaves {
   void wait();
 
  private:
-  void work();
+  struct Queue {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::deque<std::function<void()>> saves;  // the first one is running
+    std::exception_ptr error;
+    bool stop = false;
+    std::thread thread;
+  };
+  static void work(Queue& queue);
 
+  uint32_t forks_ = fork_count();
   std::shared_ptr<StateCopy> copy_;
   int64_t step_ = -1;  // of the copy
-  std::mutex mutex_;   // for what follows
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> saves_;  // the first one is running
-  std::exception_ptr error_;
-  bool stop_ = false;
-  std::thread thread_;
+  std::unique_ptr<Queue> queue_ = std::make_unique<Queue>();
 };
 
 }  // namespace binade::train

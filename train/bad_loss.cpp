@@ -1,18 +1,30 @@
 #include <binade/core/observe/anomaly.h>
 #include <binade/core/ops.h>
+#include <binade/kernels/optimizer/optimizer.h>
 #include <binade/train/bad_loss_internal.h>
 
 #include <cmath>
 #include <utility>
 
 namespace binade::train {
+namespace {
+
+// All elements, in any order.
+Tensor flat(const Tensor& t) {
+  const Tensor x = t.detach();
+  return is_dense(x.sizes(), x.strides()) ? make_view(x, {x.numel()}, {1}) : reshape(x, {-1});
+}
+
+}  // namespace
 
 bool is_finite(const Tensor& t) {
   if (!t.defined() || t.numel() == 0 || !is_floating(t.dtype())) {
     return true;
   }
   const NoGradGuard guard;
-  return std::isfinite(amax(abs(t.detach())).item());
+  const Tensor result = empty({2}, DType::f64, t.device());
+  kernels::gradient_stats({.grad = flat(t), .result = result});
+  return result.to(Device{}).at(1) == 0;
 }
 
 std::string first_not_finite(const NamedTensors& tensors) {

@@ -5,7 +5,7 @@
 
 namespace binade::train {
 
-// True if no element is infinite or not a number. Waits for a device.
+// True if no element is infinite or not a number. Reads memory once. Waits for a device.
 bool is_finite(const Tensor& t);
 // The name of the first tensor that is not finite; empty if there is none.
 std::string first_not_finite(const NamedTensors& tensors);

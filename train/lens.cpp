@@ -1,5 +1,6 @@
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/autograd/op.h>
+#include <binade/core/io/file_system.h>
 #include <binade/core/io/json_text.h>
 #include <binade/core/observe/label.h>
 #include <binade/core/observe/observer.h>
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <optional>
 
@@ -271,10 +271,12 @@ Lens::Lens(const ParameterList& parameters, const optim::Optimizer& optimizer,
     : options_(options), parameters_(parameters), optimizer_(optimizer) {
   check(options.every >= 1, "lens: got every = ", options.every, ", expected at least 1");
   if (!options.file.empty()) {
-    const auto mode = options.append ? std::ios::app : std::ios::trunc;
-    check(std::ofstream(options.file, std::ios::out | mode).good(), "lens: cannot write ",
-          options.file);
+    write("", !options.append);
   }
+}
+
+void Lens::write(const std::string& lines, bool anew) const {
+  append_to_file(options_.file, lines, options_.files ? *options_.files : file_system(), anew);
 }
 
 Lens::~Lens() = default;
@@ -308,8 +310,7 @@ void Lens::end() {
     }
   }
   if (!options_.file.empty()) {
-    std::ofstream file(options_.file, std::ios::app);
-    check((file << lines).flush().good(), "lens: cannot write ", options_.file);
+    write(lines, false);
   }
 }
 

@@ -21,6 +21,10 @@
 #include <string>
 #include <vector>
 
+namespace binade {
+class FileSystem;
+}
+
 namespace binade::train {
 
 enum class LensKind : uint8_t {
@@ -34,10 +38,11 @@ inline constexpr int kLensKinds = 5;
 const char* to_string(LensKind kind);  // "activation_gradient"
 
 struct LensOptions {
-  int64_t every = 10;        // steps
-  std::string layers = "*";  // module paths, * for any characters, ? for one: "block?.conv*"
-  std::string file = {};     // JSON lines, one object per tensor and step; empty: none
-  bool append = false;       // to the file, instead of replacing it
+  int64_t every = 10;           // steps
+  std::string layers = "*";     // module paths, * for any characters, ? for one: "block?.conv*"
+  std::string file = {};        // JSON lines, one object per tensor and step; empty: none
+  FileSystem* files = nullptr;  // where `file` is; null: file_system(). It outlives the lens
+  bool append = false;          // to the file, instead of replacing it
   std::vector<LensKind> kinds = {LensKind::activation, LensKind::activation_gradient,
                                  LensKind::weight_gradient, LensKind::weight, LensKind::update};
 };
@@ -81,6 +86,8 @@ class Lens {
 
  private:
   class Watch;
+  void write(const std::string& lines, bool anew) const;
+
   const LensOptions options_;
   ParameterList parameters_;
   const optim::Optimizer& optimizer_;

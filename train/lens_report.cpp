@@ -110,8 +110,8 @@ std::string scale_text(const LensReport& report) {
 
 }  // namespace
 
-LensReport read_lens(const std::string& file) {
-  const std::vector<std::byte> bytes = read_file(file);
+LensReport read_lens(const std::string& file, FileSystem& files) {
+  const std::vector<std::byte> bytes = read_file(file, uint64_t{1} << 32, files);
   std::string_view rest(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   LensReport report;
   std::map<std::pair<std::string, std::string>, size_t> index;

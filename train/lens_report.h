@@ -32,7 +32,7 @@ struct LensReport {
 
 // Throws if the file cannot be read or a line is not a record of a lens. An incomplete last line,
 // left by a killed run, is ignored.
-LensReport read_lens(const std::string& file);
+LensReport read_lens(const std::string& file, FileSystem& files = file_system());
 
 // Moves the lines of steps from `first_step` on, which a resumed run writes again, to another file
 // (keep_lines in train/run_directory.h).

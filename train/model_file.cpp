@@ -36,10 +36,10 @@ uint64_t tensor_bytes(const NamedTensors& tensors) {
 }
 
 void save_tensors(const std::string& path, const NamedTensors& tensors,
-                  const std::map<std::string, std::string>& metadata) {
+                  const std::map<std::string, std::string>& metadata, FileSystem& files) {
   std::map<std::string, std::string> all = metadata;
   all.emplace("format", "pt");
-  write_safetensors(path, sources_of(tensors), all, file_system(), SafetensorsSums::crc32c);
+  write_safetensors(path, sources_of(tensors), all, files, SafetensorsSums::crc32c);
 }
 
 NamedTensors load_tensors(const std::string& path, FileSystem& files) {

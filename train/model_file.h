@@ -14,7 +14,8 @@ namespace binade::train {
 // file has checksums, and load_tensors() and load_model() verify them: a flipped bit anywhere is an
 // error that names the tensor or the header. Files of other programs have none and are read too.
 void save_tensors(const std::string& path, const NamedTensors& tensors,
-                  const std::map<std::string, std::string>& metadata = {});
+                  const std::map<std::string, std::string>& metadata = {},
+                  FileSystem& files = file_system());
 NamedTensors load_tensors(const std::string& path, FileSystem& files = file_system());
 
 // Parameters and buffers of a model.

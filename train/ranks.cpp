@@ -41,8 +41,9 @@ void Ranks::on_root(const std::function<void()>& f) const {
   }
   try {
     f();
-  } catch (const Error& error) {
-    share(std::string(error.what()));
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    share(what.empty() ? "rank 0 failed without a reason" : what);
     throw;
   }
   share(std::string());

@@ -31,7 +31,8 @@ class Ranks {
   // The functions from here on are collective. All give every rank the same bits.
   std::vector<double> sum(const std::vector<double>& numbers) const;
   double largest(double number) const;
-  // Calls f on rank 0. An Error that it throws there is thrown on every rank.
+  // Calls f on rank 0. What it throws there is thrown on every rank, elsewhere as an
+  // Error with the same text.
   void on_root(const std::function<void()>& f) const;
   // Returns the text of rank 0.
   std::string share(const std::string& text) const;

@@ -226,7 +226,7 @@ void RunCheckpoints::load(const Fields& fields, const NamedTensors& model,
   }
   for (const char* name : {"data.train", "data.validation"}) {
     if (const auto found = fields.find(name); found != fields.end()) {
-      data_[name] = found->second;
+      data_.emplace(name, found->second);  // a run that returns to a checkpoint keeps its loaders
     }
   }
 }
@@ -254,6 +254,16 @@ void RunCheckpoints::check_data(const data::Loader& train, const data::Loader* v
       warn(what);
     }
     data_[name] = to_string(now);
+  }
+}
+
+void RunCheckpoints::prepare() {
+  if (!options_.async_save || options_.run.empty()) {
+    return;
+  }
+  const NamedTensors optimizer = parts_.optimizer.state_tensors();
+  if (store_) {
+    saves_.reserve(parts_.model.state(), optimizer);
   }
 }
 
@@ -300,7 +310,6 @@ void RunCheckpoints::write(const char* what, const RunState& state, const NamedT
 // False, with a warning, if a tensor is not finite.
 bool RunCheckpoints::may_save(const char* what, const NamedTensors& model,
                               const NamedTensors& optimizer) const {
-  directory_->check_held();
   std::string bad = first_not_finite(model);
   bad = bad.empty() ? first_not_finite(optimizer) : bad;
   if (!bad.empty()) {

@@ -29,6 +29,8 @@ class RunCheckpoints {
   // Throws if a resumed run had other data sets before; with TrainerOptions::force it warns. What
   // it gets is in every checkpoint from now on. `validation` may be null.
   void check_data(const data::Loader& train, const data::Loader* validation);
+  // Before the first step, so that no step waits longer than for a copy. Collective.
+  void prepare();
   // A state that is not finite is not saved: a warning, and the checkpoint before it stays.
   // REQUIRES: the ranks agree (TrainerRun::agree()). Collective.
   void save(const RunState& state);

@@ -1,3 +1,4 @@
+#include <binade/train/held_files_internal.h>
 #include <binade/train/run_directory.h>
 #include <binade/train/run_lock_internal.h>
 #include <unistd.h>
@@ -87,6 +88,7 @@ RunDirectory::RunDirectory(const std::string& path, bool resume, bool overwrite)
         ": cannot be written; give another --run DIR or change its permissions");
   files_ = file_system_below(path_);
   lock_ = std::make_unique<RunLock>(path_, *files_);
+  held_files_ = std::make_unique<HeldFiles>(*files_, *lock_);
   check_unused(resume, overwrite);  // another process may have used it in between
   remove_leftovers();
   if (overwrite) {
@@ -111,8 +113,9 @@ void RunDirectory::check_unused(bool resume, bool overwrite) const {
 
 // Only files whose name has the token of a process that had the lock.
 void RunDirectory::remove_leftovers() const {
+  const std::vector<std::string>& dead = lock_->earlier();
   for (const DirectoryEntry& entry : list_directory(path_, *files_)) {
-    if (entry.is_file && lock_->earlier().contains(token_of(entry.name))) {
+    if (entry.is_file && std::find(dead.begin(), dead.end(), token_of(entry.name)) != dead.end()) {
       remove_path(entry, path_, *files_);
     }
   }

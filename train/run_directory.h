@@ -31,8 +31,10 @@ class RunDirectory {
   RunDirectory& operator=(const RunDirectory&) = delete;
 
   const std::string& path() const { return path_; }
-  FileSystem& files() const { return *files_; }  // follows no link below path()
-  // Throws if another process has taken the directory over. Call it before writing.
+  // For all that the run writes: follows no link below path(), and calls check_held() before it
+  // changes anything.
+  FileSystem& files() const { return *held_files_; }
+  // Throws if another process has taken the directory over.
   void check_held() const;
 
  private:
@@ -43,6 +45,7 @@ class RunDirectory {
   std::string path_;
   std::unique_ptr<FileSystem> files_;
   std::unique_ptr<RunLock> lock_;
+  std::unique_ptr<FileSystem> held_files_;
 };
 
 // The lines of a text file, each with its end, which the last one may lack; none without a file.

@@ -1,6 +1,6 @@
+#include <binade/train/quiet_thread_internal.h>
 #include <binade/train/run_lock_internal.h>
 
-#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -84,7 +84,7 @@ RunOwner parse_lock(const std::string& text) {
     owner.pid_namespace = root.at("pid_namespace").get<std::string>();
     owner.pid = root.at("pid").get<int32_t>();
     owner.start = root.at("start").get<uint64_t>();
-    owner.earlier = root.at("earlier").get<std::set<std::string>>();
+    owner.earlier = root.at("earlier").get<std::vector<std::string>>();
     owner.token = root.at("token").get<std::string>();
     const bool good = root.at("format") == kFormat && owner.pid > 0 && owner.token.size() == 16 &&
                       owner.token.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -128,14 +128,16 @@ RunLock::RunLock(const std::string& directory, FileSystem& files, RunLockOptions
 }
 
 RunLock::~RunLock() {
+  if (is_forked()) {
+    (void)heartbeat_.release();  // its thread is the parent's, and its mutex may be locked
+    return;
+  }
   {
-    const std::lock_guard lock(mutex_);
-    stop_ = true;
+    const std::lock_guard lock(heartbeat_->mutex);
+    heartbeat_->stop = true;
   }
-  stopped_.notify_all();
-  if (heartbeat_.joinable()) {
-    heartbeat_.join();
-  }
+  heartbeat_->stopped.notify_all();
+  heartbeat_->thread.join();
   try {
     if (read(kLock).token == options_.self.token) {
       files_.remove_file(directory_ + "/" + kLock);
@@ -172,6 +174,10 @@ void RunLock::take(const std::string& name) {
         }
         throw;
       }
+      if (owner.token == options_.self.token && is_own(name, own)) {
+        files_.remove_file(own);
+        return;
+      }
       if (is_alive(owner, name, now)) {
         fail_held(owner, name, now);
       }
@@ -183,6 +189,12 @@ void RunLock::take(const std::string& name) {
     files_.remove_file(own);
     throw;
   }
+}
+
+// True if `name` is the very file `own`. A network file system that repeats a request may report a
+// name as taken though its first attempt took it, with a hard link.
+bool RunLock::is_own(const std::string& name, const std::string& own) const {
+  return files_.is_same_file(directory_ + "/" + name, own) == 1;
 }
 
 // Replaces the lock `name` of a dead owner by `own`; false if it is another one by now. Only the
@@ -206,8 +218,11 @@ bool RunLock::replace(const std::string& name, const RunOwner& dead, const std::
     }
     if (still.token == dead.token) {
       options_.self.earlier = dead.earlier;
-      if (!dead.token.empty() && dead.earlier.size() < kMaxEarlier) {
-        options_.self.earlier.insert(dead.token);
+      if (!dead.token.empty()) {
+        options_.self.earlier.push_back(dead.token);
+      }
+      if (auto& all = options_.self.earlier; all.size() > kMaxEarlier) {
+        all.erase(all.begin(), all.end() - kMaxEarlier);
       }
       const std::string with_earlier = write_own();
       rename_path(with_earlier, directory_ + "/" + name, files_);
@@ -271,7 +286,9 @@ void RunLock::fail_held(const RunOwner& owner, const std::string& name, int64_t 
 // holding -----------------------------------------------------------------------------------------
 
 void RunLock::check_held() {
-  const std::lock_guard lock(mutex_);
+  check(!is_forked(), "run directory: ", directory_, " is used by ", to_string(options_.self),
+        ", expected no process that was forked from it to write to it");
+  const std::lock_guard lock(heartbeat_->mutex);
   RunOwner owner;
   try {
     owner = read(kLock);
@@ -289,23 +306,22 @@ void RunLock::check_held() {
 }
 
 void RunLock::start_heartbeat() {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals go to the other threads
-  heartbeat_ = std::thread([this] {
-    const auto period = std::chrono::duration<double>(options_.heartbeat_seconds);
-    std::unique_lock lock(mutex_);
-    while (!stopped_.wait_for(lock, period, [this] { return stop_; })) {
-      try {
-        if (read(kLock).token == options_.self.token) {
-          files_.touch(directory_ + "/" + kLock);
-        }
-      } catch (const Error&) {
-        // The next check_held() reports it if it lasts.
+  heartbeat_->thread =
+      start_quiet_thread("run directory: " + directory_, "keeps the lock", [this] { beat(); });
+}
+
+void RunLock::beat() {
+  const auto period = std::chrono::duration<double>(options_.heartbeat_seconds);
+  std::unique_lock lock(heartbeat_->mutex);
+  while (!heartbeat_->stopped.wait_for(lock, period, [this] { return heartbeat_->stop; })) {
+    try {
+      if (read(kLock).token == options_.self.token) {
+        files_.touch(directory_ + "/" + kLock);
       }
+    } catch (const Error&) {
+      // The next check_held() reports it if it lasts.
     }
-  });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
 }
 
 // Files of dead processes that tried to take the lock. One that cannot be read goes too: its writer

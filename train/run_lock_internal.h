@@ -10,12 +10,12 @@
 // a suspended machine) may lose the lock to another machine: check_held() then throws.
 #pragma once
 #include <binade/core/io/file_system.h>
+#include <binade/kernels/base/fork.h>
 
 #include <condition_variable>
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,9 +26,10 @@ namespace binade::train {
 struct RunOwner {
   std::string host, boot, pid_namespace;
   int64_t pid = 0;
-  uint64_t start = 0;             // of the process, in ticks since boot; 0: not known
-  std::string token;              // process_token(); empty: not a lock of ours
-  std::set<std::string> earlier;  // tokens of dead owners whose temporary files may be left
+  uint64_t start = 0;  // of the process, in ticks since boot; 0: not known
+  std::string token;   // process_token(); empty: not a lock of ours
+  // Tokens of dead owners whose temporary files may be left, the newest last.
+  std::vector<std::string> earlier = {};
 };
 RunOwner this_process();
 std::string to_string(const RunOwner& owner);  // "process 123 on host node-7"
@@ -43,7 +44,8 @@ struct RunLockOptions {
 
 class RunLock {
  public:
-  // Takes the lock or throws one error that names its owner. REQUIRES: `files` outlives it.
+  // Takes the lock or throws one error that names its owner. REQUIRES: `files` outlives it. In a
+  // child of fork() the lock is the parent's: check_held() throws, and the destructor leaves it.
   RunLock(const std::string& directory, FileSystem& files, RunLockOptions options = {});
   ~RunLock();
   RunLock(const RunLock&) = delete;
@@ -51,13 +53,15 @@ class RunLock {
 
   // Throws if another process has taken the lock over. Makes a lock that was deleted again.
   void check_held();
-  // Tokens of the dead processes that had the lock before.
-  const std::set<std::string>& earlier() const { return options_.self.earlier; }
+  // Tokens of the last dead processes that had the lock before.
+  const std::vector<std::string>& earlier() const { return options_.self.earlier; }
   // True for the lock and for files that taking it may leave in the directory.
   static bool is_name_of_lock(const std::string& name);
 
  private:
   void take(const std::string& name);
+  bool is_own(const std::string& name, const std::string& own) const;
+  bool is_forked() const { return forks_ != fork_count(); }
   bool replace(const std::string& name, const RunOwner& dead, const std::string& own);
   bool is_alive(const RunOwner& owner, const std::string& name, int64_t now) const;
   std::string write_own() const;
@@ -65,14 +69,19 @@ class RunLock {
   [[noreturn]] void fail_held(const RunOwner& owner, const std::string& name, int64_t now) const;
   void remove_leftovers();
   void start_heartbeat();
+  void beat();
 
   std::string directory_;
   FileSystem& files_;
   RunLockOptions options_;
-  std::mutex mutex_;
-  std::condition_variable stopped_;
-  bool stop_ = false;
-  std::thread heartbeat_;
+  uint32_t forks_ = fork_count();
+  struct Heartbeat {
+    std::mutex mutex;
+    std::condition_variable stopped;
+    bool stop = false;
+    std::thread thread;
+  };
+  std::unique_ptr<Heartbeat> heartbeat_ = std::make_unique<Heartbeat>();
 };
 
 }  // namespace binade::train

@@ -15,6 +15,7 @@ Trainer::~Trainer() = default;
 void Trainer::fit(data::Loader& train, data::Loader* validation) { run_->fit(train, validation); }
 Evaluation Trainer::validate(data::Loader& loader) { return run_->validate(loader); }
 Evaluation Trainer::test(data::Loader& loader) { return run_->test(loader); }
+void Trainer::save_model() { run_->save_model(); }
 std::vector<int64_t> Trainer::predict(const Tensor& images) { return run_->predict(images); }
 
 int64_t Trainer::epoch() const { return run_->epoch(); }

@@ -171,6 +171,9 @@ class Trainer {
   Evaluation validate(data::Loader& loader);
   // The same; adds test_accuracy, if there is one, to the last line of the metrics.
   Evaluation test(data::Loader& loader);
+  // Writes parameters and buffers to RUN/model.safetensors, as train::save_model() does. Throws if
+  // the run has no directory, or if another process has taken it over.
+  void save_model();
   // The class with the largest logit, per row of images [N, C, H, W] on any device.
   std::vector<int64_t> predict(const Tensor& images);
 

@@ -123,6 +123,7 @@ void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
   parts_.optimizer.zero_grad();
   parts_.model.train();
   choose_graph(train);
+  checkpoints_->prepare();
   if (options_.on_nan == OnNan::roll_back && state_.steps == 0) {
     save();  // to return to
   }
@@ -206,13 +207,15 @@ void TrainerRun::open_lens() {
                                  LensOptions{.every = options_.lens,
                                              .layers = options_.lens_layers,
                                              .file = file,
+                                             .files = &directory_->files(),
                                              .append = resumed_ || state_.rollbacks > 0});
 }
 
 void TrainerRun::write_lens_page() const {
   if (lens_) {
     write_file_durably(options_.run + "/lens.html",
-                       to_html(read_lens(options_.run + "/lens.jsonl")), directory_->files());
+                       to_html(read_lens(options_.run + "/lens.jsonl", directory_->files())),
+                       directory_->files());
   }
 }
 
@@ -288,9 +291,6 @@ void TrainerRun::end_epoch(data::Loader& train, data::Loader* validation, double
   if (parts_.plateau) {
     parts_.plateau->advance(m.validation_loss.value_or(m.train_loss));
   }
-  if (directory_) {
-    directory_->check_held();
-  }
   metrics_.add(m);
   display_.epoch(m, scaler_watch_.skipped_words(state_));
   if (best) {
@@ -324,6 +324,14 @@ Evaluation TrainerRun::test(data::Loader& loader) {
     metrics_.set_test_accuracy(*result.accuracy);
   }
   return result;
+}
+
+void TrainerRun::save_model() {
+  check(!options_.run.empty(), "trainer: got save_model() without a run directory to write to");
+  ranks_.on_root([this] {
+    save_tensors(options_.run + "/model.safetensors", parts_.model.state(), {},
+                 directory_->files());
+  });
 }
 
 void TrainerRun::save() {

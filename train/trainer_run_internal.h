@@ -27,6 +27,7 @@ class TrainerRun {
   void fit(data::Loader& train, data::Loader* validation);
   Evaluation validate(data::Loader& loader);
   Evaluation test(data::Loader& loader);
+  void save_model();
   std::vector<int64_t> predict(const Tensor& images) const { return evaluator_.predict(images); }
   int64_t epoch() const { return state_.epoch; }
   int64_t steps() const { return state_.steps; }

@@ -34,6 +34,21 @@ auto uninterrupted(Call call) {
   return result;
 }
 
+// Writes all of the bytes at the end of an open file, which has `size` bytes.
+void write_all(int file, std::span<const std::byte> bytes, const std::string& path, uint64_t size,
+               FileSystem& files) {
+  while (!bytes.empty()) {
+    const int64_t count =
+        uninterrupted([&] { return files.write(file, bytes.data(), bytes.size()); });
+    if (count <= 0) {
+      const int code = count == 0 ? EIO : errno;
+      fail_file(code, path, "write ", bytes.size(), " bytes at byte ", size);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    size += static_cast<uint64_t>(count);
+  }
+}
+
 // Creates a file beside `path` under a name that no other writer uses.
 std::unique_ptr<OutputFile> create_temporary(const std::string& path, FileSystem& files) {
   static std::atomic<uint64_t> counter{0};
@@ -106,18 +121,9 @@ OutputFile::~OutputFile() {
 
 void OutputFile::write(std::span<const std::byte> bytes) {
   check(file_ >= 0, path_, ": cannot write, the file is already finished");
-  const std::span<const std::byte> all = bytes;
-  while (!bytes.empty()) {
-    const int64_t count =
-        uninterrupted([&] { return files_.write(file_, bytes.data(), bytes.size()); });
-    if (count <= 0) {
-      const int code = count == 0 ? EIO : errno;
-      fail_file(code, path_, "write ", bytes.size(), " bytes at byte ", size_);
-    }
-    bytes = bytes.subspan(static_cast<size_t>(count));
-    size_ += static_cast<uint64_t>(count);
-  }
-  checksum_ = crc32c(all, checksum_);
+  write_all(file_, bytes, path_, size_, files_);
+  size_ += bytes.size();
+  checksum_ = crc32c(bytes, checksum_);
 }
 
 void OutputFile::finish() {
@@ -201,6 +207,25 @@ std::string write_new_file_durably(const std::string& path, std::string_view byt
       path, [&](OutputFile& file) { file.write(bytes); }, files,
       [&](const std::string& temporary) { name = rename_to_free_name(temporary, path, files); });
   return name;
+}
+
+void append_to_file(const std::string& path, std::string_view bytes, FileSystem& files,
+                    bool empty) {
+  const int file = uninterrupted([&] { return files.open_append(path, empty); });
+  if (file < 0) {
+    fail_file(errno, path, "open the file for writing");
+  }
+  try {
+    const int64_t size = files.size(file);
+    write_all(file, std::as_bytes(std::span(bytes.data(), bytes.size())), path,
+              static_cast<uint64_t>(std::max<int64_t>(size, 0)), files);
+  } catch (...) {
+    files.close(file);
+    throw;
+  }
+  if (files.close(file) != 0 && errno != EINTR) {  // interrupted, but closed all the same
+    fail_file(errno, path, "close the file");
+  }
 }
 
 void rename_path(const std::string& from, const std::string& to, FileSystem& files) {

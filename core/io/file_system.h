@@ -41,6 +41,8 @@ class FileSystem {
   virtual ~FileSystem() = default;
   // Creates a file for writing; fails with EEXIST if anything (also a link) has that name.
   virtual int open_new(const std::string& path) = 0;
+  // Opens a file for writing at its end, or creates it. `empty`: its bytes are dropped first.
+  virtual int open_append(const std::string& path, bool empty) = 0;
   virtual int open_read(const std::string& path) = 0;                   // regular files only
   virtual int64_t write(int file, const void* data, size_t bytes) = 0;  // appends; may be short
   virtual int64_t read(int file, void* data, size_t bytes, uint64_t offset) = 0;  // may be short
@@ -59,6 +61,8 @@ class FileSystem {
   // Nanoseconds: the time of the last change of a file, by the clock of its file system.
   virtual int64_t modified(const std::string& path) = 0;
   virtual int touch(const std::string& path) = 0;  // sets that time to now
+  // 1 if both names are of one file, links not followed; 0 if not.
+  virtual int is_same_file(const std::string& a, const std::string& b) = 0;
 };
 
 FileSystem& file_system();  // the machine's
@@ -139,6 +143,11 @@ void write_file_durably(const std::string& path, std::string_view bytes,
 // its name, and returns that name.
 std::string write_new_file_durably(const std::string& path, std::string_view bytes,
                                    FileSystem& files = file_system());
+
+// Writes at the end of the file, or creates it; `empty`: its bytes are dropped first. Does not
+// sync: a crash may leave only a part of these bytes.
+void append_to_file(const std::string& path, std::string_view bytes,
+                    FileSystem& files = file_system(), bool empty = false);
 
 // Checked forms of the calls. `make_directories` makes missing parents too, durably.
 void rename_path(const std::string& from, const std::string& to, FileSystem& files = file_system());

@@ -97,6 +97,12 @@ class PosixFileSystem : public FileSystem {
     return open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW);
   }
 
+  int open_append(const std::string& path, bool empty) override {
+    // Without O_NONBLOCK, opening a FIFO would wait for a reader.
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY;
+    return open(path, kFlags | (empty ? O_TRUNC : 0));
+  }
+
   int open_read(const std::string& path) override {
     // Without O_NONBLOCK, opening a FIFO would wait for a writer.
     Descriptor file(open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
@@ -216,6 +222,17 @@ class PosixFileSystem : public FileSystem {
     return at.directory == -1
                ? -1
                : ::utimensat(at.directory, at.name.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  }
+
+  int is_same_file(const std::string& a, const std::string& b) override {
+    const Place first = locate(a), second = locate(b);
+    struct stat one, other;
+    if (first.directory == -1 || second.directory == -1 ||
+        ::fstatat(first.directory, first.name.c_str(), &one, AT_SYMLINK_NOFOLLOW) != 0 ||
+        ::fstatat(second.directory, second.name.c_str(), &other, AT_SYMLINK_NOFOLLOW) != 0) {
+      return -1;
+    }
+    return one.st_dev == other.st_dev && one.st_ino == other.st_ino ? 1 : 0;
   }
 
  private:

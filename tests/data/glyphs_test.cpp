@@ -1,6 +1,10 @@
 #include <binade/data/glyphs.h>
 #include <binade/data/image_folder.h>
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <set>
 
 #include "tests/data/test_files.h"
@@ -81,6 +85,61 @@ TEST(Glyphs, nothing_is_left_when_it_cannot_be_written) {
     ++entries;
   }
   EXPECT_EQ(entries, 1);
+}
+
+// Two processes draw the same folder; one is killed, and its part goes with the next start.
+TEST(Glyphs, several_processes_may_make_it_at_once) {
+  const test::TemporaryFolder folder;
+  const fs::path path = folder.path() / "glyphs";
+  const auto leftovers = [&] {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(folder.path())) {
+      if (entry.path().filename() != "glyphs") {
+        found.push_back(entry.path());
+      }
+    }
+    return found;
+  };
+  GlyphOptions large = kSmall;
+  large.train = 200'000;  // not finished when it is killed
+  const pid_t killed = ::fork();
+  if (killed == 0) {
+    make_glyph_folder(path, large);
+    ::_exit(0);
+  }
+  while (leftovers().empty() || !fs::exists(leftovers()[0] / "train")) {
+    ::usleep(1000);
+  }
+  EXPECT_TRUE(make_glyph_folder(path, kSmall));
+  EXPECT_EQ(leftovers().size(), 1u) << "its process lives";
+  ::kill(killed, SIGKILL);
+  ::waitpid(killed, nullptr, 0);
+  fs::remove_all(path);
+  // As old versions named them, and what is not ours.
+  const fs::path foreign = folder.path() / "glyphs.0123456789abcdef.tmp";
+  test::write_file(foreign / "letter.txt", test::bytes_of("keep"));
+  fs::create_directory_symlink(foreign, folder.path() / "glyphs.0123456789abcde0.tmp");
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    children.push_back(::fork());
+    if (children.back() == 0) {
+      bool good = true;
+      try {
+        make_glyph_folder(path, kSmall);
+      } catch (const std::exception&) {
+        good = false;
+      }
+      ::_exit(good && read_image(path / "train/7/00002.png") == draw_glyph(7, kSmall, 0, 27) ? 0
+                                                                                             : 1);
+    }
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(leftovers().size(), 2u);
+  EXPECT_TRUE(fs::exists(foreign / "letter.txt"));
 }
 
 TEST(Glyphs, bad_options_are_errors) {

@@ -1,6 +1,7 @@
 #include <binade/core/io/sha256.h>
 #include <binade/data/identity.h>
 #include <binade/data/idx.h>
+#include <sys/resource.h>
 #include <zlib.h>
 
 #include "tests/data/test_files.h"
@@ -123,6 +124,33 @@ TEST_F(Idx, headers_that_lie_are_rejected_before_allocation) {
   EXPECT_ERROR(read({1, 0, 8, 1, 0, 0, 0, 0}), "not an idx file");
   EXPECT_ERROR(read({}), "too short");
   EXPECT_ERROR(read_idx(folder_.path() / "absent"), "absent");
+}
+
+int64_t most_resident_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return int64_t{usage.ru_maxrss} * 1024;
+}
+
+// A file of 4 MB may say that it unpacks to gigabytes; it costs what it holds.
+TEST_F(Idx, a_gzip_file_costs_what_it_holds) {
+  philox::Stream random(1, 2);
+  Bytes noise(4 << 20);  // does not compress
+  for (uint8_t& byte : noise) {
+    byte = static_cast<uint8_t>(random.next());
+  }
+  EXPECT_ERROR(read(gzip(idx_bytes({1 << 12, 1 << 10, 1023}, noise))),
+               "the limit is a ratio of 300");
+  const Bytes lies = gzip(idx_bytes({1 << 10, 1 << 10, 1 << 10}, noise));
+  const int64_t before = most_resident_bytes();
+  EXPECT_ERROR(read(lies), "truncated");
+  EXPECT_LT(most_resident_bytes() - before, int64_t{300} << 20);
+  EXPECT_EQ(read(gzip(idx_bytes({4, 1 << 20}, noise))).elements, noise);  // in several steps
+  const Bytes zeros = gzip(idx_bytes({1 << 20}, Bytes(1 << 20)));
+  EXPECT_EQ(read(zeros).elements.size(), size_t{1} << 20) << "a small file may compress well";
+  test::write_file(folder_.path() / "slow", gzip(idx_bytes({1 << 22}, noise)));
+  EXPECT_ERROR(read_idx(folder_.path() / "slow", {.max_seconds = 0}), "takes longer than 0 s");
+  EXPECT_ERROR(read_idx(folder_.path() / "slow", {.max_bytes = 1 << 20}), "the limit is 1048576");
 }
 
 TEST_F(Idx, dataset) {

@@ -12,7 +12,7 @@ namespace binade::fuzz {
 void parse_idx(Bytes bytes) {
   constexpr int64_t kMost = 1 << 20;
   const MemoryFile file(bytes);
-  const data::IdxArray array = data::read_idx(file.path(), kMost);
+  const data::IdxArray array = data::read_idx(file.path(), {.max_bytes = kMost});
   uint64_t count = 1;
   for (const int64_t size : array.sizes) {
     count *= static_cast<uint64_t>(size);

@@ -2,6 +2,7 @@
 """Bad data, flags and run directories: each ends with one clear line on standard error and status
 1, names what is wrong, and leaves no half-made run behind."""
 import json
+import os
 import pathlib
 import resource
 import shutil
@@ -14,6 +15,7 @@ from classifier_runs import (PROGRAM, idx_bytes, make_folder, make_idx, metrics,
                              run, temporary_directory, train)
 
 EXPORT_LOGITS, TOOL = (str(pathlib.Path(argument).resolve()) for argument in sys.argv[2:4])
+SANITIZED = b"__asan_init" in pathlib.Path(PROGRAM).read_bytes() or b"__tsan_init" in pathlib.Path(PROGRAM).read_bytes()
 JPEG_START = bytes.fromhex("ffd8ffe000104a46494600010100000100010000ffdb00430001020304050607")
 
 
@@ -369,6 +371,50 @@ def streams_and_limits(checks):
     checks.note("a limit of file sizes", one_error_line(small, "File too large"), small)
 
 
+def works_or_says_why(result, run_directory):
+    """A run under a limit ends well, with its model, or with one line and status 1."""
+    whole = pathlib.Path(run_directory, "model.safetensors").exists()
+    if result.returncode == 0:
+        return None if whole else "no model"
+    errors = [line for line in result.stderr.splitlines() if not line.startswith("binade: warning: ")]
+    good = result.returncode == 1 and len(errors) == 1 and errors[0].startswith("binade: error: ")
+    return None if good else "expected a model, or status 1 and one line 'binade: error: ...'"
+
+
+def process_limits(checks, data):
+    """Too few descriptors, too little memory, no threads: each works or is one error."""
+    command = [*map(str, [PROGRAM, "--data", data, "--model", "mlp", "--epochs", 1, "--workers", 2,
+                          "--checkpoint-every", 2, "--async-save"])]
+    base = pathlib.Path("limits")  # a user without rights needs a folder of its own
+    base.mkdir()
+    base.chmod(0o777)
+    for path in (pathlib.Path.cwd(), pathlib.Path(data), *pathlib.Path(data).iterdir()):
+        path.chmod(0o755)
+
+    def limited(name, which, value, user=None):
+        def prepare():
+            if user:
+                os.setgroups([])
+                os.setgid(user)
+                os.setuid(user)
+            resource.setrlimit(which, (value, value))
+        directory = base / name
+        result = subprocess.run([*command, "--run", str(directory)], capture_output=True, text=True,
+                                timeout=120, check=False, preexec_fn=prepare)
+        checks.note(f"limit {name}", works_or_says_why(result, directory), result)
+        return result.returncode
+
+    files = [limited(f"files-{n}", resource.RLIMIT_NOFILE, n) for n in (*range(4, 11), 64)]
+    assert files[0] == 1 and files[-1] == 0, files
+    if not SANITIZED:  # a sanitizer reserves terabytes
+        memory = [limited(f"memory-{n}", resource.RLIMIT_AS, n << 20) for n in (48, 96, 192, 384, 4096)]
+        assert memory[-1] == 0, memory
+    nobody = 65534 if os.getuid() == 0 else None  # for root there is no limit
+    if not nobody or subprocess.run([PROGRAM, "--help"], user=nobody, check=False,
+                                    capture_output=True).returncode == 0:
+        limited("threads", resource.RLIMIT_NPROC, 1, nobody)
+
+
 def bad_run_directories(checks, data):
     pathlib.Path("file").write_text("x", encoding="utf-8")
     for path in ("file", "file/below", "/proc/binade-run", "/dev/null/run"):
@@ -526,6 +572,7 @@ def main():
         checksums(checks)
         model_checksums(checks, data)
         streams_and_limits(checks)
+        process_limits(checks, data)
         assert not pathlib.Path("run").exists(), "a failed run left its directory"
         assert not checks.failures, "\n".join(checks.failures)
     print(f"{checks.count} cases")

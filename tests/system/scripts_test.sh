@@ -37,4 +37,11 @@ if command -v curl >/dev/null; then
     bash "$work/get-data" mnist "$work/out"
   [ -z "$(ls -A "$work/out")" ] || { echo "a refused download left files" && exit 1; }
 fi
+# A fresh clone has no build folder.
+mkdir -p "$work/clone/.ci" "$work/clone/scripts"
+cp "$scripts/../.ci/fuzz" "$work/clone/.ci"
+printf '#!/bin/sh\n' | tee "$work/clone/scripts/setup" >"$work/cmake"
+echo 'echo "cmake was called" && exit 1' >>"$work/cmake"
+chmod +x "$work/clone/scripts/setup" "$work/cmake"
+PATH=$work:$PATH expect "cmake was called" "$work/clone/.ci/fuzz" 1
 echo "scripts: ok"

@@ -1,12 +1,15 @@
 // Checkpoints written by a thread: the same bytes as without it, and errors that reach the
 // training.
 #include <binade/optim/adamw.h>
+#include <binade/train/background_saves_internal.h>
 #include <binade/train/model_file.h>
 #include <tests/support/temporary_directory.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/child_process.h"
 #include "tests/train/checkpoint_samples.h"
 #include "tests/train/nan_runs.h"
 #include "tests/train/scripted_run.h"
@@ -105,6 +108,23 @@ TEST(AsyncSave, AnErrorOfASaveReachesTheTraining) {
         run.train(path, {.epochs = 1, .checkpoint_every = 1, .async_save = true, .step = step});
     EXPECT_NE(error.find("checkpoint"), std::string::npos) << "'" << error << "'";
   }
+}
+
+TEST(AsyncSave, AForkedChildLeavesTheThreadToTheParent) {
+  auto saves = std::make_unique<BackgroundSaves>();
+  std::atomic<bool> goes_on = false;
+  saves->add([&] {
+    while (!goes_on) {
+      ::usleep(100);
+    }
+  });
+  EXPECT_TRUE(binade::testing::run_child([&] {
+    ::alarm(20);
+    saves.reset();
+    ::_exit(0);
+  }));
+  goes_on = true;
+  saves->wait();
 }
 
 // The error that ends a run does not cut off the save before it.

@@ -1,6 +1,7 @@
 // Runs that meet a loss, gradients or weights that are not finite, and skip the step, return to a
 // checkpoint, or end because nothing mends them.
 #include <binade/nn/norm.h>
+#include <binade/train/bad_loss_internal.h>
 #include <tests/support/temporary_directory.h>
 
 #include <algorithm>
@@ -216,6 +217,108 @@ TEST(Divergence, RolledBackNothingOfTheBadStepsStays) {
   }
   const Tensor expected = again.model->fc.weight.detach().to(Device{});
   EXPECT_EQ(std::memcmp(got.data<float>(), expected.data<float>(), 480 * sizeof(float)), 0);
+}
+
+// A run that goes on with other data, by force, and returns to a checkpoint of the data before.
+TEST(Divergence, RolledBackTheRunKeepsItsData) {
+  const binade::testing::TemporaryDirectory directory;
+  const data::test::FakeDataset fewer(kSamples - kBatch);
+  data::Loader loader(fewer, {.batch = kBatch, .workers = 0, .device = kernels::test_device()});
+  NetRun first;
+  first.fit({.epochs = 1, .run = directory / "run"});
+  const auto resume = [&](int64_t epochs, int64_t bad_call, bool force) {
+    NetRun run;
+    auto calls = std::make_shared<int64_t>(0);
+    const TrainingStep step = [calls, bad_call](nn::Module& net, const data::Batch& batch) {
+      Tensor loss = classification_step(net, batch);
+      return ++*calls == bad_call ? loss / 0.0 : loss;
+    };
+    Trainer trainer({.model = *run.model, .optimizer = *run.sgd}, {.epochs = epochs,
+                                                                   .run = directory / "run",
+                                                                   .resume = true,
+                                                                   .force = force,
+                                                                   .progress = false,
+                                                                   .step = step,
+                                                                   .on_nan = OnNan::roll_back});
+    trainer.fit(loader);
+    return trainer.rollbacks();
+  };
+  test::Warnings warnings;
+  EXPECT_EQ(resume(2, 2, true), 1);
+  EXPECT_NE(warnings.all.find("20 samples instead of 24"), std::string::npos) << warnings.all;
+  EXPECT_EQ(resume(3, -1, false), 1) << "it is the run's data now";
+}
+
+// With a loss scaler an overflow lowers the scale; weights that are not finite are rolled back, in
+// bf16 as in fp32.
+TEST(Divergence, RolledBackInLowPrecision) {
+  for (const bool scaled : {true, false}) {
+    const binade::testing::TemporaryDirectory directory;
+    NetRun run;
+    run.model.emplace();
+    run.model->to(kernels::test_device(), Precision::mixed(scaled ? DType::f16 : DType::bf16));
+    run.sgd.emplace(run.model->parameters(), optim::SGDOptions{.lr = 0.01});
+    optim::LossScaler scaler({.init_scale = 64, .growth_interval = 4});
+    auto calls = std::make_shared<int64_t>(0);
+    const TrainingStep step = [&run, calls](nn::Module& net, const data::Batch& batch) {
+      const NoGradGuard guard;
+      if (++*calls == kBatches + 2) {
+        for (const auto& [name, tensor] : run.sgd->state_tensors()) {
+          Tensor(tensor).fill_(NAN);
+        }
+        for (const Parameter& parameter : run.model->parameters()) {
+          parameter.value.detach().fill_(NAN);
+        }
+      }
+      const GradGuard record;
+      return classification_step(net, batch);
+    };
+    Trainer trainer(
+        {.model = *run.model, .optimizer = *run.sgd, .scaler = scaled ? &scaler : nullptr},
+        {.epochs = 2,
+         .run = directory / "run",
+         .progress = false,
+         .step = step,
+         .on_nan = OnNan::roll_back});
+    test::Warnings warnings;
+    trainer.fit(run.loader);
+    EXPECT_EQ(trainer.rollbacks(), 1) << scaled << warnings.all;
+    EXPECT_EQ(trainer.steps(), 2 * kBatches);
+    EXPECT_TRUE(first_bad_tensor(*run.model).empty());
+    EXPECT_EQ(run.sgd->lr(), 0.005);
+    if (scaled) {
+      EXPECT_GE(scaler.scale(), 64) << "the scale of the checkpoint, not that of the bad steps";
+    }
+  }
+}
+
+// Every dtype and layout; a bad element anywhere.
+TEST(Divergence, OneBadElementIsFound) {
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    const Tensor all = zeros({3, 5, 7, 9}).to(dtype).to(kernels::test_device());
+    const Tensor views[] = {all, all.channels_last(), all.transpose(0, 2), slice(all, 3, 1, 4),
+                            slice(all, 0, 1, 1)};
+    for (const Tensor& x : views) {
+      EXPECT_TRUE(is_finite(x)) << text(dtype, x.sizes());
+      for (const double bad : std::initializer_list<double>{NAN, INFINITY, -INFINITY}) {
+        for (const bool last : {false, true}) {
+          if (x.numel() == 0) {
+            continue;
+          }
+          Tensor one = x;
+          for (int d = 0; d < 4; ++d) {
+            const int64_t at = last ? one.size(d) - 1 : 0;
+            one = slice(one, d, at, at + 1);
+          }
+          one.fill_(bad);
+          EXPECT_FALSE(is_finite(x)) << text(dtype, x.sizes(), bad, last);
+          one.fill_(0);
+        }
+      }
+    }
+  }
+  EXPECT_TRUE(is_finite(Tensor()));
+  EXPECT_TRUE(is_finite(full({2}, 7, DType::i64)));
 }
 
 TEST(Divergence, RollingBackNeedsARunDirectory) {

@@ -262,6 +262,23 @@ TEST(Lens, ChoosesLayersAndWritesLines) {
   EXPECT_THROW(Lens(run.model->parameters(), *run.adam, {.every = 0}), Error);
 }
 
+TEST(Lens, FollowsNoLinkBelowTheRun) {
+  const binade::testing::TemporaryDirectory directory;
+  const auto files = file_system_below(directory.path());
+  const std::string file = directory / "lens.jsonl", precious = directory / "precious";
+  SmallRun run;
+  Lens lens(run.model->parameters(), *run.adam, {.every = 1, .file = file, .files = files.get()});
+  write_file_durably(precious, "p");
+  std::filesystem::remove(file);
+  std::filesystem::create_symlink(precious, file);
+  lens.begin(0);
+  run.backward(0);
+  lens.before_update();
+  EXPECT_THROW(lens.end(), FileError);
+  EXPECT_THROW(read_lens(file, *files), FileError);
+  EXPECT_EQ(read_file(precious).size(), 1u);
+}
+
 // The bytes of the weights after a run of the Trainer.
 std::vector<double> train(const TrainerOptions& options, int64_t epochs) {
   SmallRun run(0x1p22);  // the first steps overflow

@@ -1,11 +1,7 @@
-// The directory of a run: its lock, what dead processes left, and earlier runs.
+// The directory of a run: what dead processes left, and earlier runs.
 #include <binade/train/checkpoint_store.h>
-#include <binade/train/run_directory.h>
-#include <binade/train/run_lock_internal.h>
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,247 +10,59 @@
 #include <fstream>
 #include <optional>
 
-#include "tests/core/io/faulty_file_system.h"
 #include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/train/checkpoint_samples.h"
+#include "tests/train/run_owners.h"
 
 namespace binade::train {
 namespace {
 
-namespace fs = std::filesystem;
-using binade::testing::FaultyFileSystem;
 using binade::testing::run_child;
 using binade::testing::TemporaryDirectory;
 
-RunOwner lock_of(const std::string& run) { return parse_lock(contents(run + "/lock")); }
-
-void write_lock(const std::string& path, const RunOwner& owner) {
-  std::ofstream(path) << lock_text(owner);
-}
-
-void set_age(const std::string& path, double seconds) {
-  timespec times[2];
-  ::clock_gettime(CLOCK_REALTIME, &times[0]);
-  times[0].tv_sec -= static_cast<time_t>(seconds);
-  times[1] = times[0];
-  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
-}
-
-// A process that has ended; its number belongs to nobody for now.
-pid_t dead_process() {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::_exit(0);
-  }
-  ::waitpid(child, nullptr, 0);
-  return child;
-}
-
-// A lock of this process, with changes.
-RunOwner owner_with(const std::function<void(RunOwner&)>& change) {
-  RunOwner owner = this_process();
-  owner.token = "00000000000000aa";
-  change(owner);
-  return owner;
-}
-
-void plant_lock(const std::string& run, const RunOwner& owner) {
-  fs::create_directories(run);
-  write_lock(run + "/lock", owner);
-}
-
-std::string error_of_opening(const std::string& run) {
-  return error_of([&] { const RunDirectory directory(run, true, false); });
-}
-
-void expect_parts(const std::string& text, const std::vector<std::string>& parts) {
-  for (const std::string& part : parts) {
-    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in " << text;
-  }
-}
-
-TEST(RunLock, TheSecondProcessGetsAnErrorThatNamesTheFirst) {
-  const TemporaryDirectory directory;
-  const std::string run = directory / "run";
-  {
-    const RunDirectory first(run, false, false);
-    const std::string who = text("process ", int64_t{::getpid()}, " on host ");
-    EXPECT_TRUE(run_child([&] {
-      const std::string error = error_of_opening(run);
-      ::_exit(error.find(who) != std::string::npos && error.find(run) != std::string::npos ? 0 : 1);
-    }));
-    expect_parts(error_of_opening(run), {who, "this process has a Trainer for it already"});
-    expect_parts(error_of([&] { const RunDirectory second(run, false, true); }), {who});
-    first.check_held();
-    EXPECT_EQ(names_in(run), Names{"lock"});
-  }
-  EXPECT_TRUE(names_in(run).empty()) << "given back";
-  const RunDirectory next(run, false, false);
-}
-
-TEST(RunLock, ADeadOwnerIsReplaced) {
-  const TemporaryDirectory directory;
-  const std::string run = directory / "run";
-  const RunOwner dead[] = {
-      owner_with([](RunOwner& o) { o.pid = dead_process(); }),
-      owner_with([](RunOwner& o) { o.start = 12345; }),  // the number is another process's now
-      owner_with([](RunOwner& o) { o.pid = 1, o.start = 12345; })};
-  for (const RunOwner& owner : dead) {
-    plant_lock(run, owner);
-    const RunDirectory opened(run, true, false);
-    EXPECT_EQ(lock_of(run).pid, ::getpid());
-    EXPECT_EQ(names_in(run), Names{"lock"});
-  }
-  // Killed for real, and not yet waited for.
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const RunDirectory held(run, true, false);
-    ::raise(SIGKILL);
-  }
-  siginfo_t ended;
-  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT), 0);
-  EXPECT_EQ(lock_of(run).pid, child);
-  EXPECT_EQ(error_of_opening(run), "none");
-  ::waitpid(child, nullptr, 0);
-}
-
-TEST(RunLock, ElsewhereTheHeartbeatDecides) {
-  const TemporaryDirectory directory;
-  const std::string run = directory / "run";
-  const RunOwner elsewhere[] = {
-      owner_with(
-          [](RunOwner& o) { o.host = "node-7", o.boot = "another", o.pid = dead_process(); }),
-      owner_with([](RunOwner& o) { o.host = "node-7", o.pid_namespace = "pid:[1]"; })};
-  for (const RunOwner& owner : elsewhere) {
-    plant_lock(run, owner);
-    set_age(run + "/lock", 60);
-    expect_parts(error_of_opening(run),
-                 {"on host node-7", "last sign of life was ", "s ago; after 120 s"});
-    set_age(run + "/lock", 125);
-    EXPECT_EQ(error_of_opening(run), "none");
-  }
-  std::ofstream(run + "/lock") << "garbage";
-  expect_parts(error_of_opening(run), {"who wrote no name into it"});
-  set_age(run + "/lock", 125);
-  EXPECT_EQ(error_of_opening(run), "none");
-}
-
-TEST(RunLock, TheOwnerShowsThatItLivesAndNoticesALoss) {
-  const TemporaryDirectory directory;
-  std::optional<RunLock> held(std::in_place, directory.path(), file_system(),
-                              RunLockOptions{.heartbeat_seconds = 0.002});
-  RunLock& lock = *held;
-  set_age(directory / "lock", 1000);
-  const auto age = [&] {
-    return fs::file_time_type::clock::now() - fs::last_write_time(directory / "lock");
-  };
-  for (int i = 0; i < 5000 && age() > std::chrono::seconds(500); ++i) {
-    ::usleep(1000);
-  }
-  EXPECT_LT(age(), std::chrono::seconds(500));
-  lock.check_held();
-  fs::remove(directory / "lock");
-  lock.check_held();  // made again
-  EXPECT_EQ(lock_of(directory.path()).pid, ::getpid());
-  write_lock(directory / "lock",
-             owner_with([](RunOwner& o) { o.host = "node-7", o.boot = "another"; }));
-  expect_parts(error_of([&] { lock.check_held(); }), {"was taken over by", "on host node-7"});
-  held.reset();
-  EXPECT_EQ(lock_of(directory.path()).host, "node-7");  // it is not ours to give back
-}
-
 // Eight processes start at once on a directory that is free, or that a dead process had, or whose
+
 // dead owner a second process died replacing.
-TEST(RunLock, ExactlyOneProcessGetsIt) {
-  for (int round = 0; round < 12; ++round) {
-    const TemporaryDirectory directory;
-    const std::string run = directory / "run";
-    if (round % 3 > 0) {
-      plant_lock(run, owner_with([](RunOwner& o) { o.pid = dead_process(); }));
-    }
-    if (round % 3 == 2) {
-      RunOwner claimer = lock_of(run);
-      claimer.token = "00000000000000ab";
-      write_lock(run + "/lock.over-00000000000000aa", claimer);
-    }
-    fs::create_directories(run);
-    int start[2], result[2], finish[2];
-    ASSERT_TRUE(::pipe(start) == 0 && ::pipe(result) == 0 && ::pipe(finish) == 0);
-    std::vector<pid_t> children;
-    constexpr int kProcesses = 8;
-    for (int i = 0; i < kProcesses; ++i) {
-      children.push_back(::fork());
-      if (children.back() == 0) {
-        ::close(start[1]);
-        ::close(finish[1]);
-        char c = 0;
-        (void)!::read(start[0], &c, 1);  // until the parent closes its end
-        std::unique_ptr<RunDirectory> held;
-        const std::string error =
-            error_of([&] { held = std::make_unique<RunDirectory>(run, true, false); });
-        c = held ? 'w' : error.find(" uses, expected one") != std::string::npos ? 'l' : '?';
-        (void)!::write(result[1], &c, 1);
-        (void)!::read(finish[0], &c, 1);
-        ::_exit(0);
-      }
-    }
-    ::close(start[1]);
-    std::string results;
-    for (char c = 0;
-         static_cast<int>(results.size()) < kProcesses && ::read(result[0], &c, 1) == 1;) {
-      results += c;
-    }
-    std::sort(results.begin(), results.end());
-    EXPECT_EQ(results, "lllllllw") << round;
-    ::close(finish[1]);
-    for (const pid_t child : children) {
-      ::waitpid(child, nullptr, 0);
-    }
-    for (const int file : {start[0], result[0], result[1], finish[0]}) {
-      ::close(file);
-    }
-    const RunDirectory next(run, true, false);  // the owner ended without giving it back
-    EXPECT_EQ(names_in(run), Names{"lock"}) << round;
-  }
-}
 
 // Between any two calls of a process that takes the lock, another one tries to.
-TEST(RunLock, ExactlyOneGetsItInAnyOrder) {
-  for (const bool stale : {false, true}) {
-    bool inside = true;
-    for (int64_t at = 0; inside; ++at) {
-      const TemporaryDirectory directory;
-      if (stale) {
-        plant_lock(directory.path(), owner_with([](RunOwner& o) { o.start = 12345; }));
-      }
-      const auto take = [&](FileSystem& files, const char* token) -> std::unique_ptr<RunLock> {
-        RunLockOptions options;
-        options.self.token = token;
-        try {
-          return std::make_unique<RunLock>(directory.path(), files, options);
-        } catch (const Error&) {
-          return nullptr;
-        }
-      };
-      std::unique_ptr<RunLock> second;
-      int64_t call = 0;
-      inside = false;
-      FaultyFileSystem files(file_system(), {});
-      files.before_call = [&] {
-        if (call++ == at) {
-          inside = true;
-          second = take(file_system(), "00000000000000bb");
-        }
-      };
-      const std::unique_ptr<RunLock> first = take(files, "00000000000000cc");
-      files.before_call = nullptr;
-      EXPECT_NE(first == nullptr, second == nullptr || !inside) << stale << " " << at;
-      EXPECT_EQ(lock_of(directory.path()).token, first ? "00000000000000cc" : "00000000000000bb");
-      EXPECT_EQ(names_in(directory.path()), Names{"lock"}) << stale << " " << at;
-    }
+
+// A network file system took the name, but the answer was lost: asked again it says EEXIST.
+
+// Whatever a run writes goes through files(): nothing is changed after another process took it.
+
+TEST(RunDirectory, WritesNothingAfterALoss) {
+  const TemporaryDirectory directory;
+  const std::string run = directory / "run";
+  const RunDirectory held(run, false, false);
+  CheckpointStore store(run, 2, held.files());
+  save(store, 1);
+  write_file_durably(run + "/metrics.jsonl", "1\n2\n", held.files());
+  append_to_file(run + "/lens.jsonl", "1\n", held.files());
+  write_lock(run + "/lock", owner_with([](RunOwner& o) { o.host = "node-7", o.boot = "another"; }));
+  fs::create_directories(run + "/checkpoint/step-00000002.00000000000000aa.tmp");  // the other's
+  const Names before = names_in(run), checkpoints = names_in(run + "/checkpoint");
+  const std::function<void()> writes[] = {
+      [&] { save(store, 2); },
+      [&] { write_file_durably(run + "/metrics.jsonl", "x", held.files()); },
+      [&] { write_new_file_durably(run + "/metrics.jsonl.cut", "x", held.files()); },
+      [&] { append_to_file(run + "/lens.jsonl", "2\n", held.files()); },
+      [&] {
+        keep_lines(
+            run + "/metrics.jsonl", [](auto&) { return false; }, held.files());
+      },
+      [&] { rename_path(run + "/metrics.jsonl", run + "/moved", held.files()); },
+      [&] {
+        remove_path({"metrics.jsonl", false, true}, run, held.files());
+      },
+      [&] { make_directories(run + "/new", held.files()); }};
+  for (const auto& write : writes) {
+    expect_parts(error_of(write), {"was taken over by process", "on host node-7"});
   }
+  EXPECT_EQ(names_in(run), before);
+  EXPECT_EQ(names_in(run + "/checkpoint"), checkpoints);
+  EXPECT_EQ(contents(run + "/metrics.jsonl"), "1\n2\n");
+  EXPECT_EQ(contents(run + "/lens.jsonl"), "1\n");
 }
 
 TEST(RunDirectory, RemovesWhatDeadOwnersLeftAndNothingElse) {

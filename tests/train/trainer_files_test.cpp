@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <regex>
 
@@ -185,6 +186,21 @@ TEST_F(TrainerFileTest, RefusesBadOptions) {
   EXPECT_THROW(ScriptedRun({}, {.overwrite = true}), Error);
   EXPECT_THROW(ScriptedRun({}, {.run = "run", .resume = true, .overwrite = true}), Error);
   EXPECT_TRUE(fs::is_empty("."));
+}
+
+// After the end of fit() too, a run writes only as long as it has the lock.
+TEST_F(TrainerFileTest, ResultsAreNotWrittenAfterALoss) {
+  ScriptedRun run({}, {.epochs = 1, .run = "run"});
+  run.trainer.fit(run.train);
+  run.trainer.save_model();
+  const auto model = fs::last_write_time("run/model.safetensors");
+  const std::vector<std::string> lines = lines_of("run/metrics.jsonl");
+  std::ofstream("run/lock") << "another";
+  EXPECT_NE(error_of([&] { run.trainer.save_model(); }).find("was taken over"), std::string::npos);
+  EXPECT_EQ(fs::last_write_time("run/model.safetensors"), model);
+  EXPECT_EQ(lines_of("run/metrics.jsonl"), lines);
+  EXPECT_NE(error_of([] { ScriptedRun({}, {}).trainer.save_model(); }).find("without a run"),
+            std::string::npos);
 }
 
 // A fresh run in the directory of an old one: its first checkpoint would be older than those there,

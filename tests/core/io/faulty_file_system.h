@@ -34,6 +34,9 @@ class FaultyFileSystem : public FileSystem {
   int open_new(const std::string& path) override {
     return call([&] { return files_.open_new(path); });
   }
+  int open_append(const std::string& path, bool empty) override {
+    return call([&] { return files_.open_append(path, empty); });
+  }
   int open_read(const std::string& path) override {
     before();
     return files_.open_read(path);
@@ -81,6 +84,9 @@ class FaultyFileSystem : public FileSystem {
     return files_.modified(path);
   }
   int touch(const std::string& path) override { return files_.touch(path); }
+  int is_same_file(const std::string& a, const std::string& b) override {
+    return files_.is_same_file(a, b);
+  }
 
  private:
   void before() {

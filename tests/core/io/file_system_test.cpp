@@ -73,8 +73,9 @@ TEST(FileSystem, WritesReadsAndReplaces) {
   EXPECT_EQ(contents(path, file_system()), "old");
   write_file_durably(path, std::string(3'000'000, 'x'));
   EXPECT_EQ(read_file(path).size(), 3'000'000u);
-  write_file_durably(path, "");
-  EXPECT_EQ(contents(path, file_system()), "");
+  append_to_file(path, "anew", file_system(), true);
+  append_to_file(path, "+");
+  EXPECT_EQ(contents(path, file_system()), "anew+");
   EXPECT_EQ(list_directory(directory.path()).size(), 1u);  // no temporary file stays
 }
 
@@ -126,6 +127,7 @@ TEST(FileSystem, NoLinkIsFollowedBelowARoot) {
       [&] { read_file(root + "/link/precious", 100, *files); },
       [&] { list_directory(root + "/link", *files); },
       [&] { sync_directory(root + "/link", *files); },
+      [&] { append_to_file(root + "/file", "x", *files, true); },
       [&] { write_file_durably(root + "/link/new", "x", *files); },
       [&] { make_new_directory(root + "/link/new", *files); },
       [&] { rename_path(root + "/link/precious", root + "/a/stolen", *files); },

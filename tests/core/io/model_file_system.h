@@ -35,6 +35,22 @@ class ModelFileSystem : public FileSystem {
     return static_cast<int>(open_.size()) - 1;
   }
 
+  int open_append(const std::string& path, bool empty) override {
+    const auto node = find(path);
+    if (!node) {
+      return open_new(path);
+    }
+    if (node->is_directory) {
+      return fail_with(EISDIR);
+    }
+    if (empty) {
+      node->bytes.clear();
+      node->synced.clear();
+    }
+    open_.push_back(node);
+    return static_cast<int>(open_.size()) - 1;
+  }
+
   int open_read(const std::string& path) override {
     auto node = find(path);
     if (!node || node->is_directory) {
@@ -125,6 +141,11 @@ class ModelFileSystem : public FileSystem {
   int64_t free_bytes(const std::string&) override { return free; }
   int64_t modified(const std::string& path) override { return find(path) ? 0 : fail_with(ENOENT); }
   int touch(const std::string& path) override { return find(path) ? 0 : fail_with(ENOENT); }
+
+  int is_same_file(const std::string& a, const std::string& b) override {
+    const auto first = find(a), second = find(b);
+    return first && second ? static_cast<int>(first == second) : fail_with(ENOENT);
+  }
 
   int64_t free = int64_t{1} << 40;
 

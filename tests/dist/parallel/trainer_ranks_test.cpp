@@ -1,9 +1,12 @@
 // The Trainer on several ranks equals one rank with all their batches.
+#include <binade/dist/job/threads.h>
 #include <binade/optim/sgd.h>
+#include <binade/train/ranks_internal.h>
 #include <gtest/gtest.h>
 #include <tests/dist/parallel/trainer_ranks.h>
 #include <tests/support/temporary_directory.h>
 
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <mutex>
@@ -235,6 +238,30 @@ TEST(TrainerRanksErrors, LoadersOfOtherShards) {
               o.bad_file = data::BadFilePolicy::skip;
             }).find("BadFilePolicy::skip"),
             std::string::npos);
+}
+
+// Not only an Error: the other ranks must not wait for one that has gone.
+TEST(TrainerRanks, AnyExceptionOfRankZeroReachesAll) {
+  for (const bool system : {false, true}) {
+    dist::run_threads(2, [&](dist::Communicator& group) {
+      const Ranks ranks(&group);
+      std::string error;
+      try {
+        ranks.on_root([&] {
+          if (system) {
+            throw std::filesystem::filesystem_error("no place",
+                                                    std::make_error_code(std::errc::io_error));
+          }
+          throw std::runtime_error("");
+        });
+      } catch (const std::exception& caught) {
+        error = caught.what();
+      }
+      const bool named = error.find(system ? "no place" : "without a reason") != std::string::npos;
+      EXPECT_TRUE(named || (!system && ranks.is_root())) << ranks.rank() << error;
+      group.barrier();
+    });
+  }
 }
 
 }  // namespace
