@@ -1,0 +1,82 @@
+// Results and gradients that lose digits or range in f32 where a sum, a mean or a power is computed
+// carelessly, compared with the same op in f64. The program takes the baseline instruction set,
+// where an accumulator adds the most terms one by one. Runs on the device that BINADE_TEST_DEVICE
+// names.
+#include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+namespace binade {
+namespace {
+
+[[maybe_unused]] const int kForced = setenv("BINADE_FORCE_ISA", "baseline", 0);
+
+Device device() {
+  const char* name = std::getenv("BINADE_TEST_DEVICE");
+  return name ? Device::parse(name) : Device{};
+}
+
+using Function = std::function<Tensor(const Tensor& x)>;
+
+// `first` for the first n / parts of n values, `second` for the others: equal terms round alike.
+Tensor steps(int64_t n, int64_t parts, double first, double second) {
+  const Tensor front =
+      cast(lt(arange(n, DType::f32, device()), static_cast<double>(n / parts)), DType::f32);
+  return front * (first - second) + second;
+}
+
+double largest(const Tensor& x) { return max(abs(x)).to(Device{}).item(); }
+
+// The largest difference between f in f32 and in f64, over the largest value; of the results, and
+// of the gradients for dy.
+void expect_digits(const char* name, const Function& f, const Tensor& x, double tolerance,
+                   const Tensor& seed = {}) {
+  std::vector<Tensor> results, gradients;
+  for (DType dtype : {DType::f32, DType::f64}) {
+    Tensor input = cast(x, dtype).detach();
+    input.require_grad();
+    const Tensor y = f(input);
+    backward(y, seed.defined() ? reshape(cast(seed, dtype), y.sizes())
+                               : full(y.sizes(), .1, dtype, device()));
+    results.push_back(cast(y.detach(), DType::f64));
+    gradients.push_back(cast(input.grad(), DType::f64));
+  }
+  for (const auto* got : {&results, &gradients}) {
+    const double error = largest((*got)[0] - (*got)[1]) / largest((*got)[1]);
+    EXPECT_LE(error, tolerance) << name << (got == &results ? " result" : " gradient");
+  }
+}
+
+TEST(LongSums, RowsOfAMillion) {
+  const int64_t n = device().is_cpu() ? 1'000'000 : 5000;
+  const Tensor x = reshape(steps(n, 2, .1, .3), {1, n}), dy = steps(n, 4, .3, .1);
+  const Tensor target = zeros({1}, DType::i64).to(device());
+  const Tensor other = reshape(steps(n, 3, .1, .3), {1, n});
+  const auto like = [](const Tensor& t, const Tensor& x) { return cast(t, x.dtype()); };
+  const auto expect = [&](const char* name, const Function& f) {
+    expect_digits(name, f, x, 4e-5, f(x).numel() == n ? dy : Tensor());
+  };
+  expect("softmax", [](const Tensor& x) { return softmax(x); });
+  expect("log_softmax", [](const Tensor& x) { return log_softmax(x); });
+  expect("layer_norm", [n](const Tensor& x) { return layer_norm(x, {n}); });
+  expect("rms_norm", [n](const Tensor& x) { return rms_norm(x, {n}); });
+  expect("cosine", [&](const Tensor& x) { return cosine_similarity(x, like(other, x)); });
+  for (const double smoothing : {0., .1}) {
+    expect("cross_entropy", [&](const Tensor& x) {
+      return cross_entropy(x, target, {.label_smoothing = smoothing});
+    });
+    expect("cross_entropy of probabilities", [&](const Tensor& x) {
+      return cross_entropy(x, like(other, x) / (static_cast<double>(n) * .2),
+                           {.label_smoothing = smoothing});
+    });
+  }
+}
+
+}  // namespace
+}  // namespace binade
