@@ -78,5 +78,22 @@ TEST(LongSums, RowsOfAMillion) {
   }
 }
 
+TEST(LongSums, PoolingOfAMillionElements) {
+  const int64_t side = device().is_cpu() ? 1000 : 300, n = side * side;
+  const Tensor image = reshape(steps(n, 2, .1, .3), {1, 1, side, side});
+  const Pool2dOptions whole{.kernel = {side, side}};
+  const auto expect = [](const char* name, const Function& f, const Tensor& x) {
+    expect_digits(name, f, x, 1e-5);
+  };
+  expect(
+      "avg_pool2d", [&](const Tensor& x) { return avg_pool2d(x, whole); }, image);
+  const auto to_one = [](const Tensor& x) { return adaptive_avg_pool2d(x, 1, 1); };
+  expect("adaptive_avg_pool2d", to_one, image);
+  expect("channels last", to_one, channels_last(cat({image, image, image, image, image}, 1)));
+  expect(
+      "to a large image", [side](const Tensor& x) { return adaptive_avg_pool2d(x, side, side); },
+      full({1, 1, 1, 1}, .3, DType::f32, device()));
+}
+
 }  // namespace
 }  // namespace binade
