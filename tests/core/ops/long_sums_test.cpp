@@ -95,5 +95,23 @@ TEST(LongSums, PoolingOfAMillionElements) {
       full({1, 1, 1, 1}, .3, DType::f32, device()));
 }
 
+TEST(LongSums, SpreadBesideALargeMeanOrNearZero) {
+  const Tensor far = arange(100, DType::f32, device()) / 16 + 1e6;
+  const Tensor odd = stack({far, neg(far)});
+  for (const bool unbiased : {false, true}) {
+    const auto std_of = [&](const Tensor& x) { return std(x, {-1}, unbiased); };
+    expect_digits(
+        "var", [&](const Tensor& x) { return var(x, {-1}, unbiased); }, odd, 1e-5);
+    expect_digits("std", std_of, odd, 1e-5);
+    // Subnormal results have few digits.
+    expect_digits("small std", std_of, from_values({0., 2e-42, 3e-42}, {3}, DType::f32, device()),
+                  .01);
+  }
+  Tensor equal = full({5}, 3, DType::f32, device());
+  equal.require_grad();
+  backward(std(equal));
+  EXPECT_EQ(largest(equal.grad()), 0);
+}
+
 }  // namespace
 }  // namespace binade
