@@ -138,7 +138,7 @@ void norm_forward(const Tensor& x, double p, const Tensor& y, const Tensor& coun
 }
 
 // dx = dy sign(x) / count where |x| = y for infinite p; else dy sign(x) (|x| / y)^(p - 1), and 0
-// where x is 0.
+// where x is 0. sign(x) is x / |x|.
 Tensor norm_gradient(const Needs& needs, double p, const Tensor& dy, const Tensor& x,
                      const Tensor& y, const Tensor& count) {
   const Tensor g = wide_gradient(dy, y);
@@ -156,8 +156,8 @@ Tensor norm_gradient(const Needs& needs, double p, const Tensor& dy, const Tenso
   if (p == 2) {
     return slope(needs, ReduceSlope::direction, x, g, y);
   }
-  const Tensor terms = pow(div(magnitude(x), y), p);
-  return slope(needs, ReduceSlope::quotient, x, mul(terms, mul(g, y)), {});
+  const Tensor a = magnitude(x);
+  return slope(needs, ReduceSlope::direction, x, mul(pow(div(a, y), p - 1), g), a);
 }
 
 }  // namespace

@@ -33,6 +33,14 @@ Tensor steps(int64_t n, int64_t parts, double first, double second) {
 
 double largest(const Tensor& x) { return max(abs(x)).to(Device{}).item(); }
 
+Tensor gradient_of(const Function& f, const Tensor& at) {
+  Tensor x = at.detach();
+  x.require_grad();
+  const Tensor y = f(x);
+  backward(y, ones(y.sizes(), y.dtype(), y.device()));
+  return x.grad().to(Device{});
+}
+
 // The largest difference between f in f32 and in f64, over the largest value; of the results, and
 // of the gradients for dy.
 void expect_digits(const char* name, const Function& f, const Tensor& x, double tolerance,
@@ -111,6 +119,24 @@ TEST(LongSums, SpreadBesideALargeMeanOrNearZero) {
   equal.require_grad();
   backward(std(equal));
   EXPECT_EQ(largest(equal.grad()), 0);
+}
+
+// The power of a small share of the norm is not computed with a higher exponent than the result's.
+TEST(LongSums, NormsOfEveryOrder) {
+  const Tensor x = from_values({1, -1e-15, 2e-10, -3, 0, 1e-3}, {6}, DType::f32, device());
+  for (const double p : {-2., -.5, .5, 1.5, 3., 4., 7.}) {
+    const Tensor terms = p < 0 ? x + 4 : x;
+    for (const double scale : {1., 1e-20, 1e20}) {
+      const Function f = [p](const Tensor& x) { return norm(x, p); };
+      expect_digits("norm", f, terms * scale, 2e-5);
+      const Tensor small = gradient_of(f, terms * scale),
+                   wide = gradient_of(f, cast(terms * scale, DType::f64));
+      for (int64_t i = 0; i < x.numel(); ++i) {
+        const double expected = wide.at(i);
+        EXPECT_NEAR(small.at(i), expected, 1e-4 * std::fabs(expected) + 1e-44) << p << " " << i;
+      }
+    }
+  }
 }
 
 }  // namespace
