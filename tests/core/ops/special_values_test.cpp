@@ -375,5 +375,20 @@ TEST(SpecialValues, NaNOfALogitIsNotHiddenByCtcLoss) {
   EXPECT_EQ(item(ctc_loss(none, targets, nothing, nothing, {.reduction = Reduction::sum})), 0);
 }
 
+TEST(SpecialValues, BoundsOfPiecewiseOps) {
+  for (DType dtype : kFloating) {
+    const Tensor x = values({-3, 1, 3, kNaN}, dtype);
+    expect_values(gradient([](const Tensor& t) { return hardswish(t); }, values({-3, 3}, dtype)),
+                  {0, 1}, "hardswish");
+    const std::vector<double> nan(4, kNaN);
+    expect_values(clamp(x, kNaN, 2.), nan, "clamp from NaN");
+    expect_values(clamp(x, -2., kNaN), nan, "clamp to NaN");
+    expect_values(clamp(x, {}, kNaN), nan, "clamp to NaN only");
+    expect_values(gradient([](const Tensor& t) { return clamp(t, kNaN, 2.); }, x), {0, 0, 0, 0},
+                  "clamp from NaN");
+    expect_values(clamp(x, -2., 2.), {-2, 1, 2, kNaN}, "clamp");
+  }
+}
+
 }  // namespace
 }  // namespace binade
