@@ -39,6 +39,11 @@ TEST(Losses, Classes) {
               -std::log(3.0 / 16), 1e-6);
 }
 
+TEST(Losses, AccuracyOfNothingIsNaN) {
+  EXPECT_TRUE(std::isnan(accuracy(zeros({0, 4}), zeros({0}, DType::i64))));
+  EXPECT_EQ(accuracy(from_values({1, 2, 4, 3}, {2, 2}), ones({2}, DType::i64)), .5);
+}
+
 TEST(Losses, ReductionsByName) {
   EXPECT_EQ(parse_reduction("none"), Reduction::none);
   EXPECT_EQ(parse_reduction("mean"), Reduction::mean);
