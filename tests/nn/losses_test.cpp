@@ -39,6 +39,18 @@ TEST(Losses, Classes) {
               -std::log(3.0 / 16), 1e-6);
 }
 
+TEST(Losses, ProbabilitiesHaveNoIgnoreIndex) {
+  const Tensor logits = zeros({2, 4});
+  try {
+    (void)cross_entropy(logits, full({2, 4}, .25), {.ignore_index = 1});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "cross_entropy: got ignore_index 1 with probabilities as targets, expected class "
+                 "indices, or a negative ignore_index");
+  }
+}
+
 TEST(Losses, AccuracyOfNothingIsNaN) {
   EXPECT_TRUE(std::isnan(accuracy(zeros({0, 4}), zeros({0}, DType::i64))));
   EXPECT_EQ(accuracy(from_values({1, 2, 4, 3}, {2, 2}), ones({2}, DType::i64)), .5);
