@@ -262,6 +262,16 @@ TEST(Recurrent, LayoutsStatesDropoutAndErrors) {
 
   EXPECT_THROW(gru_layer(randn({5, 2, 4})), Error);
   EXPECT_THROW(gru_layer.run(x, {.h = randn({2, 2, 4})}), Error);
+  for (Recurrent* layer : std::initializer_list<Recurrent*>{&gru_layer, &rectified}) {
+    try {
+      (void)layer->run(x, {.c = zeros({1, 2, 4})});
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_TRUE(std::string(error.what())
+                      .ends_with(": got a start state c, expected only h; an LSTM alone has c"))
+          << error.what();
+    }
+  }
   EXPECT_THROW(GRU({.input = 3, .hidden = 0}), Error);
   EXPECT_THROW(RNN({.input = 3, .hidden = 4}, Nonlinearity::selu), Error);
 }
