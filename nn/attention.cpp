@@ -24,6 +24,19 @@ bool same(const Tensor& a, const Tensor& b) {
   return a.handle().get() == b.handle().get() && a.history().get() == b.history().get();
 }
 
+// A mask of three dimensions has one entry per sample and head, as in PyTorch. [batch, queries,
+// keys] would broadcast as if its first dimension were the heads.
+AttentionMask with_heads(AttentionMask mask, int64_t batch, int64_t heads) {
+  if (mask.mask.defined() && mask.mask.dim() == 3) {
+    const Dims& sizes = mask.mask.sizes();
+    check(sizes[0] == batch * heads, "MultiheadAttention: got a mask of shape ", sizes,
+          ", expected [", batch * heads, ", queries, keys], or [", batch,
+          ", 1, queries, keys] for one per sample");
+    mask.mask = reshape(mask.mask, {batch, heads, sizes[1], sizes[2]});
+  }
+  return mask;
+}
+
 }  // namespace
 
 MultiheadAttention::MultiheadAttention(const MultiheadAttentionOptions& options)
@@ -77,7 +90,7 @@ Tensor MultiheadAttention::attend(const Tensor& query, const Tensor& key, const 
 }
 
 Tensor MultiheadAttention::run(const Tensor& query, const Tensor& key, const Tensor& value,
-                               const AttentionMask& mask) {
+                               const AttentionMask& given) {
   check(query.defined() && query.dim() == 3 && key.defined() && key.dim() == 3 && value.defined() &&
             value.dim() == 3,
         "MultiheadAttention: expected query, key and value of three dimensions, ",
@@ -92,6 +105,7 @@ Tensor MultiheadAttention::run(const Tensor& query, const Tensor& key, const Ten
     q = projection(query, 0), k = projection(key, 1), v = projection(value, 2);
   }
   q = split_heads(q), k = split_heads(k), v = split_heads(v);
+  const AttentionMask mask = with_heads(given, q.size(0), q.size(1));
   const bool is_bool = mask.mask.defined() && mask.mask.dtype() == DType::boolean;
   const Tensor out =
       scaled_dot_product_attention(q, k, v,

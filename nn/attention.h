@@ -14,10 +14,10 @@ struct MultiheadAttentionOptions {
   bool batch_first = false;
 };
 
-// Says which query may attend to which key. mask broadcasts to [batch, heads, queries, keys]. As in
-// PyTorch's modules a bool mask is true where attention is not allowed; a floating mask is added to
-// the scores. The op scaled_dot_product_attention() takes the opposite bool mask, true where a key
-// takes part.
+// Says which query may attend to which key. mask broadcasts to [batch, heads, queries, keys]; with
+// three dimensions it is [batch heads, queries, keys]. As in PyTorch's modules a bool mask is true
+// where attention is not allowed; a floating mask is added to the scores. The op
+// scaled_dot_product_attention() takes the opposite bool mask, true where a key takes part.
 struct AttentionMask {
   Tensor mask = {};
   bool is_causal = false;

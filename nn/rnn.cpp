@@ -90,6 +90,8 @@ RecurrentResult Recurrent::run_layers(const Tensor& x, const RecurrentState& sta
     check(!t->defined() || (t->dim() == 3 && t->size(0) == count), name_,
           ": got a start state that is not [", count, ", batch, size]");
   }
+  check(!start.c.defined() || cell_ == Cell::lstm, name_,
+        ": got a start state c, expected only h; an LSTM alone has c");
   const int64_t directions = options_.bidirectional ? 2 : 1;
   Tensor h = x;
   std::vector<Tensor> h_n, c_n;

@@ -144,7 +144,7 @@ train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierDat
           .group = &world.communicator(),
           .stop_on_signal = true,
           .settings = settings_of(f, data, world),
-          .augment = train::to_string(data.augment)};
+          .augment_note = train::to_string(data.augment)};
 }
 
 int report_error(const std::exception& error, int status) {

@@ -140,7 +140,7 @@ struct TrainerOptions {
   bool stop_on_signal = false;
   // Settings that a resumed run must share with the one before: a difference is an error by name.
   std::map<std::string, std::string> settings = {};
-  std::string augment = "none";  // the augmentation, as a remark in the metrics
+  std::string augment_note = "none";  // a remark: "augment" in the metrics; it changes no data
 };
 
 struct Evaluation {

@@ -259,7 +259,7 @@ EpochMetrics TrainerRun::metrics_of_epoch(const data::Loader& train, double seco
   m.skipped_steps = state_.skipped(parts_.optimizer);
   m.precision = precision_of(parts_.model);
   m.mode = kernels::to_string(kernels::math_mode());
-  m.augment = options_.augment;
+  m.augment = options_.augment_note;
   m.workers = train.stats().workers;
   m.decode_errors = train.stats().decode_errors;
   m.state_hash = hash_of_state();

@@ -47,7 +47,9 @@ void check_operands(const char* op, const Tensor& x, const Tensor& w, int rank,
 void check_bias(const char* op, const Tensor& bias, const Tensor& w, int64_t channels) {
   check(
       !bias.defined() || (bias.dim() == 1 && bias.size(0) == channels && bias.dtype() == w.dtype()),
-      op, ": got a bias that is not [", channels, "] of dtype ", w.dtype());
+      op, ": got a bias of shape ", bias.defined() ? bias.sizes() : Dims{}, " and dtype ",
+      bias.defined() ? bias.dtype() : w.dtype(), ", expected [", channels, "] of dtype ",
+      w.dtype());
 }
 
 Dims convolution_sizes(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias,

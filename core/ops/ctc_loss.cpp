@@ -9,6 +9,7 @@
 #include <binade/kernels/softmax/softmax.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace binade {
 namespace {
@@ -95,6 +96,9 @@ Tensor ctc_loss(const Tensor& logits_, const Tensor& targets_, const Tensor& inp
   if (options.reduction != Reduction::none) {
     Tensor sum = empty({}, compute, logits.device());
     kernels::reduce_forward({.op = kernels::Reduce::sum, .x = loss, .y = make_view(sum, {1}, {1})});
+    if (mean && samples == 0) {
+      kernels::fill({.y = sum, .value = std::numeric_limits<double>::quiet_NaN()});
+    }
     loss = sum;
   }
   return kOp.record(

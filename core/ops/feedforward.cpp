@@ -26,8 +26,9 @@ void check_operands(const Tensor& x, const Tensor& w1, const Tensor& b1, const T
     return !b.defined() ||
            (b.dim() == 1 && b.size(0) == w.size(0) && (cast || b.dtype() == w.dtype()));
   };
-  check(fits(b1, w1) && fits(b2, w2), kOp.name, ": got biases that are not [", w1.size(0),
-        "] and [", w2.size(0), "] of dtype ", x.dtype());
+  const auto sizes = [](const Tensor& b) { return b.defined() ? b.sizes() : Dims{}; };
+  check(fits(b1, w1) && fits(b2, w2), kOp.name, ": got biases of shapes ", sizes(b1), " and ",
+        sizes(b2), ", expected [", w1.size(0), "] and [", w2.size(0), "] of dtype ", x.dtype());
 }
 
 // x [rows, in], f32 on the CPU.

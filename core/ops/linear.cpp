@@ -22,7 +22,8 @@ Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_, Acti
   check(x.dim() >= 1 && w.dim() == 2 && x.size(-1) == w.size(1), "linear: got x of shape ",
         x.sizes(), " and weight of shape ", w.sizes(), ", expected [..., in] and [out, in]");
   check(!b.defined() || (b.dim() == 1 && b.size(0) == w.size(0) && b.dtype() == w.dtype()),
-        "linear: got a bias that is not [", w.size(0), "] of dtype ", w.dtype());
+        "linear: got a bias of shape ", b.defined() ? b.sizes() : Dims{}, " and dtype ",
+        b.defined() ? b.dtype() : w.dtype(), ", expected [", w.size(0), "] of dtype ", w.dtype());
   if (x.dim() != 2) {
     Dims sizes = x.sizes();
     sizes[x.dim() - 1] = 1;

@@ -194,6 +194,8 @@ Tensor cross_entropy(const Tensor& logits_, const Tensor& target,
   check(options.label_smoothing >= 0 && options.label_smoothing <= 1,
         "cross_entropy: got label_smoothing ", options.label_smoothing, ", expected 0 to 1");
   if (soft) {
+    check(options.ignore_index < 0, "cross_entropy: got ignore_index ", options.ignore_index,
+          " with probabilities as targets, expected class indices, or a negative ignore_index");
     return soft_cross_entropy(logits, target, options);
   }
   const int64_t rows = target.numel();

@@ -2,12 +2,14 @@
 // bce_with_logits, kl_div. Forward and backward are one fused kernel each. If the backward itself
 // is recorded, it is made of ops.
 #include <binade/core/autograd/op.h>
+#include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/views_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/loss/pointwise_loss.h>
 
+#include <atomic>
 #include <limits>
 
 namespace binade {
@@ -144,6 +146,17 @@ bool broadcasts(PointwiseLoss loss) {
   return loss != PointwiseLoss::bce && loss != PointwiseLoss::bce_with_logits;
 }
 
+// [64, 1] and [64] are usually the same samples, not 64 x 64 pairs.
+void warn_of_pairs(const char* op, const Tensor& x, const Tensor& t, const Dims& sizes) {
+  static std::atomic_flag warned;
+  const int64_t count = element_count(sizes);
+  if (count > x.numel() && count > t.numel() && !warned.test_and_set()) {
+    warn(text(op, ": got an input of shape ", x.sizes(), " and a target of shape ", t.sizes(),
+              ", which broadcast to ", sizes,
+              "; if element i belongs to element i, reshape one to the shape of the other"));
+  }
+}
+
 Tensor pointwise_loss(const Op& op, const LossKind& kind, const Tensor& x_, const Tensor& t_,
                       const Tensor& weight = {}, const Tensor& pos_weight = {}) {
   auto [x, t] = op.enter(x_, t_);
@@ -152,6 +165,7 @@ Tensor pointwise_loss(const Op& op, const LossKind& kind, const Tensor& x_, cons
   check(broadcasts(kind.loss) || x.sizes() == t.sizes(), op.name, ": got an input of shape ",
         x.sizes(), " and a target of shape ", t.sizes(), ", expected equal shapes");
   const Dims sizes = broadcast_sizes(op.name, x.sizes(), t.sizes());
+  warn_of_pairs(op.name, x, t, sizes);
   const DType dtype = common_dtype(x.dtype(), t.dtype());
   const Tensor input = cast(x, dtype), target = cast(t, dtype);
   return run(op, kind,

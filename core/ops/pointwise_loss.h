@@ -13,7 +13,8 @@ enum class Reduction : uint8_t { none, mean, sum, batch_mean };
 // From "none", "mean", "sum" or "batchmean".
 Reduction parse_reduction(std::string_view name);
 
-// These compare element by element. Input and target broadcast, except for bce and bce_with_logits.
+// These compare element by element. Input and target broadcast, except for bce and bce_with_logits;
+// the first time the result has more elements than either, a warning names the shapes.
 // Both get gradients.
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);

@@ -61,8 +61,10 @@ Dims inferred_sizes(const Tensor& x, const Dims& wanted) {
   if (unknown >= 0) {
     sizes[unknown] = 1;
     const int64_t known = element_count(sizes, "reshape");
-    check(known > 0 && x.numel() % known == 0, "reshape: got shape ", x.sizes(), " and sizes ",
-          wanted, ", expected sizes whose product divides ", x.numel());
+    check(known > 0, "reshape: got shape ", x.sizes(), " and sizes ", wanted,
+          ", expected no 0 beside -1, which then could be any size");
+    check(x.numel() % known == 0, "reshape: got shape ", x.sizes(), " and sizes ", wanted,
+          ", expected sizes whose product divides ", x.numel());
     sizes[unknown] = x.numel() / known;
   }
   check(element_count(sizes, "reshape") == x.numel(), "reshape: got shape ", x.sizes(),
@@ -215,8 +217,10 @@ Tensor select(const Tensor& x, int dim, int64_t index) {
   check_defined("select", x);
   const int d = wrap_dim("select", dim, x.dim());
   const int64_t size = x.dim() ? x.sizes()[d] : 0;
+  check(size > 0, "select: got index ", index, " in dimension ", d, " of shape ", x.sizes(),
+        ", expected a dimension with elements");
   check(index >= -size && index < size, "select: got index ", index, " in dimension ", d,
-        " of shape ", x.sizes());
+        " of shape ", x.sizes(), ", expected ", -size, " to ", size - 1);
   const int64_t at = index < 0 ? index + size : index;
   return squeeze(slice(x, d, at, at + 1), d);
 }

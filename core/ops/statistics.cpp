@@ -33,18 +33,31 @@ Tensor wide_gradient(const Tensor& dy, const Tensor& y) {
   return cast(reshape(dy, y.sizes()), y.dtype());
 }
 
-// a / y, and 0 where y is 0.
-Tensor quotient_or_zero(const Tensor& a, const Tensor& y) {
-  Tensor q = empty_like(y);
-  kernels::reduce_backward({.op = ReduceSlope::quotient, .x = y, .a = a, .b = kNoView, .dx = q});
-  return q;
-}
-
 Tensor slope(const Needs& needs, ReduceSlope op, const Tensor& x, const Tensor& a,
              const Tensor& b) {
   Tensor dx = needs.out_like(0, x);
   kernels::reduce_backward({.op = op, .x = x, .a = a, .b = b, .dx = dx});
   return dx;
+}
+
+// dx = a (x - mean), or for the root a ((x - mean) / y), which is in range however small y is. The
+// mean is rounded, so the mean of d = x - mean is subtracted too.
+Tensor spread_gradient(const Needs& needs, bool root, const Tensor& x, const Tensor& a,
+                       const Tensor& mean, const Tensor& y) {
+  Tensor d = wide_result(x, x.sizes());
+  const Tensor rest = empty_like(mean);
+  kernels::binary_forward({.op = Binary::sub, .a = cast(x, d.dtype()), .b = mean, .y = d});
+  kernels::reduce_forward({.op = Reduce::mean, .x = d, .y = rest});
+  Tensor dx = d.dtype() == x.dtype() ? needs.out_like(0, x) : empty_like(d);
+  if (root) {
+    kernels::binary_forward({.op = Binary::sub, .a = d, .b = rest, .y = d});
+  }
+  kernels::reduce_backward({.op = root ? ReduceSlope::direction : ReduceSlope::deviation,
+                            .x = d,
+                            .a = a,
+                            .b = root ? y : rest,
+                            .dx = dx});
+  return cast(dx, x.dtype());
 }
 
 // y = sum (x - mean)^2 / (n - c), dx = dy 2 (x - mean) / (n - c); for the root dx = dy (x - mean) /
@@ -61,13 +74,12 @@ Tensor spread(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, boo
   const double divisor =
       std::fmax(0, static_cast<double>(x.numel()) / static_cast<double>(y.numel()) - correction);
   const bool root = kind == Reduce::std;
-  return op.record(
-      {x}, result, save(x, mean, y),
-      [root, divisor](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& mean,
-                      const Tensor& y) -> Grads {
-        Tensor a = mul(wide_gradient(dy, y), (root ? 1 : 2) / divisor);
-        return {slope(needs, ReduceSlope::deviation, x, root ? quotient_or_zero(a, y) : a, mean)};
-      });
+  return op.record({x}, result, save(x, mean, y),
+                   [root, divisor](const Tensor& dy, Needs needs, const Tensor& x,
+                                   const Tensor& mean, const Tensor& y) -> Grads {
+                     const Tensor a = mul(wide_gradient(dy, y), (root ? 1 : 2) / divisor);
+                     return {spread_gradient(needs, root, x, a, mean, y)};
+                   });
 }
 
 // |x| in the compute dtype.
@@ -126,7 +138,7 @@ void norm_forward(const Tensor& x, double p, const Tensor& y, const Tensor& coun
 }
 
 // dx = dy sign(x) / count where |x| = y for infinite p; else dy sign(x) (|x| / y)^(p - 1), and 0
-// where x is 0.
+// where x is 0. sign(x) is x / |x|.
 Tensor norm_gradient(const Needs& needs, double p, const Tensor& dy, const Tensor& x,
                      const Tensor& y, const Tensor& count) {
   const Tensor g = wide_gradient(dy, y);
@@ -144,8 +156,8 @@ Tensor norm_gradient(const Needs& needs, double p, const Tensor& dy, const Tenso
   if (p == 2) {
     return slope(needs, ReduceSlope::direction, x, g, y);
   }
-  const Tensor terms = pow(div(magnitude(x), y), p);
-  return slope(needs, ReduceSlope::quotient, x, mul(terms, mul(g, y)), {});
+  const Tensor a = magnitude(x);
+  return slope(needs, ReduceSlope::direction, x, mul(pow(div(a, y), p - 1), g), a);
 }
 
 }  // namespace

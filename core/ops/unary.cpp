@@ -9,6 +9,7 @@
 #include <binade/kernels/pointwise/pointwise_functors.h>
 #include <binade/kernels/random/random.h>
 
+#include <cmath>
 #include <limits>
 
 namespace binade {
@@ -75,6 +76,10 @@ Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> h
   static constexpr Op kOp{"clamp", OpClass::pointwise};
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   check(low || high, "clamp: got no bound, expected at least one of low and high");
+  if ((low && std::isnan(*low)) || (high && std::isnan(*high))) {  // NaN everywhere, gradient 0
+    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+    return add(unary(kOp, Unary::clamp, x, kNaN, kNaN), kNaN);
+  }
   return unary(kOp, Unary::clamp, x, low.value_or(-kInfinity), high.value_or(kInfinity));
 }
 

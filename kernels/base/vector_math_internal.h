@@ -106,6 +106,15 @@ BINADE_INLINE void for_blocks(int64_t count, F&& f) {
   }
 }
 
+// The sum of f(begin, count) over the blocks of a row.
+template <class C, class F>
+BINADE_INLINE C sum_of_blocks(int64_t count, F&& f) {
+  double sum = 0;
+  for_blocks(count,
+             [&](int64_t begin, int64_t size) { sum += static_cast<double>(f(begin, size)); });
+  return static_cast<C>(sum);
+}
+
 // Prefetches the line that holds p, for the next row. Any address will do.
 BINADE_INLINE void prefetch(const void* p) { __builtin_prefetch(p); }
 

@@ -32,12 +32,8 @@ struct Image {
 
 // i / d with the remainder in i; a 32-bit division where that is enough.
 __device__ __forceinline__ int64_t take_quotient(int64_t& i, int64_t d) {
-  int64_t quotient;
-  if ((i | d) >> 32 == 0) {
-    quotient = static_cast<uint32_t>(i) / static_cast<uint32_t>(d);
-  } else {
-    quotient = i / d;
-  }
+  const int64_t quotient =
+      (i | d) >> 32 == 0 ? static_cast<uint32_t>(i) / static_cast<uint32_t>(d) : i / d;
   i -= quotient * d;
   return quotient;
 }
@@ -168,7 +164,37 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-template <class T, int kWidth>
+// A sum of terms that are added one by one. A long sum is in the compute type over kPoolSumBlock
+// terms and in double over these blocks.
+template <class C, int kWidth, bool kLong>
+struct PoolSum {
+  C sum[kWidth] = {};
+  double total[kLong ? kWidth : 1] = {};
+  int64_t terms = 0;
+
+  __device__ __forceinline__ void add(const C (&v)[kWidth]) {
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      sum[k] += v[k];
+    }
+    if (kLong && ++terms % kPoolSumBlock == 0) {
+#pragma unroll
+      for (int k = 0; k < kWidth; ++k) {
+        total[kLong ? k : 0] += static_cast<double>(sum[k]);
+        sum[k] = 0;
+      }
+    }
+  }
+  __device__ __forceinline__ void finish(C divisor) {
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      sum[k] = kLong ? static_cast<C>(total[kLong ? k : 0] + static_cast<double>(sum[k])) : sum[k];
+      sum[k] /= divisor;
+    }
+  }
+};
+
+template <class T, int kWidth, bool kLong>
 __global__ void __launch_bounds__(kThreads)
     avg_pool2d_forward_thread_per_output_kernel(Image<const T> x, Image<T> y, PoolWindows height,
                                                 PoolWindows width, Work work) {
@@ -176,27 +202,20 @@ __global__ void __launch_bounds__(kThreads)
   for_items(work, [&](const Work::Item& at) {
     const int64_t channel = at.group * kWidth;
     const PoolSpan rows = height.window(at.row), cols = width.window(at.col);
-    C sum[kWidth] = {};
+    PoolSum<C, kWidth, kLong> sum;
     for (int64_t i = rows.begin; i < rows.end; ++i) {
       for (int64_t j = cols.begin; j < cols.end; ++j) {
         C v[kWidth];
         dev::load_as(x.at(at.n, channel, i, j), v);
-#pragma unroll
-        for (int k = 0; k < kWidth; ++k) {
-          sum[k] += v[k];
-        }
+        sum.add(v);
       }
     }
-    const C count = static_cast<C>(rows.count * cols.count);
-#pragma unroll
-    for (int k = 0; k < kWidth; ++k) {
-      sum[k] /= count;
-    }
-    dev::store_from(y.at(at.n, channel, at.row, at.col), sum);
+    sum.finish(static_cast<C>(rows.count * cols.count));
+    dev::store_from(y.at(at.n, channel, at.row, at.col), sum.sum);
   });
 }
 
-template <class T, int kWidth>
+template <class T, int kWidth, bool kLong>
 __global__ void __launch_bounds__(kThreads)
     avg_pool2d_backward_thread_per_input_kernel(Image<const T> dy, Image<T> dx, PoolWindows height,
                                                 PoolWindows width, Work work) {
@@ -204,7 +223,7 @@ __global__ void __launch_bounds__(kThreads)
   for_items(work, [&](const Work::Item& at) {
     const int64_t channel = at.group * kWidth;
     const PoolSpan rows = height.cover(at.row), cols = width.cover(at.col);
-    C sum[kWidth] = {};
+    PoolSum<C, kWidth, kLong> sum;
     // Divisions of 64 bits are calls, across which an unrolled loop would spill.
 #pragma unroll 1
     for (int64_t p = rows.begin; p < rows.end; ++p) {
@@ -216,11 +235,13 @@ __global__ void __launch_bounds__(kThreads)
         dev::load_as(dy.at(at.n, channel, p, q), g);
 #pragma unroll
         for (int k = 0; k < kWidth; ++k) {
-          sum[k] += g[k] / count;
+          g[k] /= count;
         }
+        sum.add(g);
       }
     }
-    dev::store_from(dx.at(at.n, channel, at.row, at.col), sum);
+    sum.finish(C(1));
+    dev::store_from(dx.at(at.n, channel, at.row, at.col), sum.sum);
   });
 }
 
@@ -270,26 +291,40 @@ unsigned blocks_for(const Work& work) {
   return static_cast<unsigned>(std::min(ceil_div(work.count(), kThreads), int64_t{1} << 24));
 }
 
+template <class T, int kWidth, bool kLong>
+struct Average {};
+
+// Calls f(Average, work). Long sums have one channel per thread: more would need many registers.
+template <class F>
+void for_average(const View& result, const View& operand, bool is_long, F&& f) {
+  const auto call = [&]<class T, int kWidth>(Type<T>, std::integral_constant<int, kWidth>,
+                                             Work work) {
+    work.groups *= is_long ? kWidth : 1;
+    is_long ? f(Average<T, 1, true>(), work) : f(Average<T, kWidth, false>(), work);
+  };
+  for_result("avg_pool2d", result, {&operand}, call);
+}
+
 void average_forward(const View& x, const View& y, const PoolWindows& height,
                      const PoolWindows& width) {
-  for_result(
-      "avg_pool2d", y, {&x},
-      [&]<class T, int kWidth>(Type<T>, std::integral_constant<int, kWidth>, const Work& work) {
-        launch({"avg_pool2d_forward_thread_per_output_kernel", blocks_for(work), kThreads},
-               avg_pool2d_forward_thread_per_output_kernel<T, kWidth>, Image<const T>(x),
-               Image<T>(y), height, width, work);
-      });
+  const bool is_long = height.largest_window() * width.largest_window() > kPoolSumBlock;
+  for_average(y, x, is_long,
+              [&]<class T, int kWidth, bool kLong>(Average<T, kWidth, kLong>, const Work& work) {
+                launch({"avg_pool2d_forward_thread_per_output_kernel", blocks_for(work), kThreads},
+                       avg_pool2d_forward_thread_per_output_kernel<T, kWidth, kLong>,
+                       Image<const T>(x), Image<T>(y), height, width, work);
+              });
 }
 
 void average_backward(const View& dy, const View& dx, const PoolWindows& height,
                       const PoolWindows& width) {
-  for_result(
-      "avg_pool2d", dx, {&dy},
-      [&]<class T, int kWidth>(Type<T>, std::integral_constant<int, kWidth>, const Work& work) {
-        launch({"avg_pool2d_backward_thread_per_input_kernel", blocks_for(work), kThreads},
-               avg_pool2d_backward_thread_per_input_kernel<T, kWidth>, Image<const T>(dy),
-               Image<T>(dx), height, width, work);
-      });
+  const bool is_long = height.largest_cover() * width.largest_cover() > kPoolSumBlock;
+  for_average(dx, dy, is_long,
+              [&]<class T, int kWidth, bool kLong>(Average<T, kWidth, kLong>, const Work& work) {
+                launch({"avg_pool2d_backward_thread_per_input_kernel", blocks_for(work), kThreads},
+                       avg_pool2d_backward_thread_per_input_kernel<T, kWidth, kLong>,
+                       Image<const T>(dy), Image<T>(dx), height, width, work);
+              });
 }
 
 }  // namespace

@@ -157,6 +157,34 @@ void max_row_backward(const MaxPoolRowBackward& a) {
   }
 }
 
+// The sum of term(i, j) over rows and columns: in the compute type over kPoolSumBlock terms, in
+// double over these blocks, because a long sum of floats loses digits.
+template <class C, class F>
+BINADE_INLINE Vector<C> sum_over(const PoolSpan& rows, const PoolSpan& cols, F&& term) {
+  typedef double Wide __attribute__((vector_size(sizeof(double) * kLanes<C>)));
+  Vector<C> sum{};
+  if (!is_long_pool_sum(rows, cols)) {
+    for (int64_t i = rows.begin; i < rows.end; ++i) {
+      for (int64_t j = cols.begin; j < cols.end; ++j) {
+        sum += term(i, j);
+      }
+    }
+    return sum;
+  }
+  Wide total{};
+  int64_t terms = 0;
+  for (int64_t i = rows.begin; i < rows.end; ++i) {
+    for (int64_t j = cols.begin; j < cols.end; ++j) {
+      sum += term(i, j);
+      if (++terms % kPoolSumBlock == 0) {
+        total += __builtin_convertvector(sum, Wide);
+        sum = Vector<C>{};
+      }
+    }
+  }
+  return __builtin_convertvector(total + __builtin_convertvector(sum, Wide), Vector<C>);
+}
+
 template <class T>
 void avg_row(const AvgPoolRow& a) {
   using C = Compute<T>;
@@ -165,12 +193,9 @@ void avg_row(const AvgPoolRow& a) {
     T* y = pixel<T>(a.y, a.row, col);
     const C count = static_cast<C>(a.rows.count * span.count);
     for_vectors<C>(a.channels, [&](auto part, int64_t channel, int64_t n) {
-      Vector<C> sum{};
-      for (int64_t i = a.rows.begin; i < a.rows.end; ++i) {
-        for (int64_t j = span.begin; j < span.end; ++j) {
-          sum += load_some<part()>(pixel<T>(a.x, i, j) + channel, n);
-        }
-      }
+      const Vector<C> sum = sum_over<C>(a.rows, span, [&](int64_t i, int64_t j) {
+        return load_some<part()>(pixel<T>(a.x, i, j) + channel, n);
+      });
       store_some<part()>(y + channel, sum / count, n);
     });
   }
@@ -183,13 +208,10 @@ void avg_row_backward(const AvgPoolRowBackward& a) {
     const PoolSpan span = a.cols[col];
     T* dx = pixel<T>(a.dx, a.row, col);
     for_vectors<C>(a.channels, [&](auto part, int64_t channel, int64_t n) {
-      Vector<C> sum{};
-      for (int64_t p = a.rows.begin; p < a.rows.end; ++p) {
-        for (int64_t q = span.begin; q < span.end; ++q) {
-          const C count = static_cast<C>(a.row_windows[p].count * a.col_windows[q].count);
-          sum += load_some<part()>(pixel<T>(a.dy, p, q) + channel, n) / count;
-        }
-      }
+      const Vector<C> sum = sum_over<C>(a.rows, span, [&](int64_t p, int64_t q) {
+        const C count = static_cast<C>(a.row_windows[p].count * a.col_windows[q].count);
+        return load_some<part()>(pixel<T>(a.dy, p, q) + channel, n) / count;
+      });
       store_some<part()>(dx + channel, sum, n);
     });
   }

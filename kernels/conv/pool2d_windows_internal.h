@@ -13,6 +13,14 @@ struct PoolSpan {
   int64_t count;
 };
 
+// Sums of more terms than this are in the compute type over blocks of so many terms and in double
+// over the blocks. Usual windows are smaller.
+inline constexpr int64_t kPoolSumBlock = 256;
+
+BINADE_HD inline bool is_long_pool_sum(const PoolSpan& rows, const PoolSpan& cols) {
+  return (rows.end - rows.begin) * (cols.end - cols.begin) > kPoolSumBlock;
+}
+
 struct PoolWindows {
   int64_t inputs, outputs;
   bool adaptive;
@@ -47,6 +55,12 @@ struct PoolWindows {
       last = last < outputs ? last : outputs;
     }
     return {first, last, last - first};
+  }
+
+  // At least the size of every window, and of every cover.
+  int64_t largest_window() const { return adaptive ? inputs / outputs + 2 : kernel; }
+  int64_t largest_cover() const {
+    return adaptive ? outputs / inputs + 2 : (kernel - 1) * dilation / stride + 1;
   }
 };
 

@@ -19,11 +19,13 @@ void forward_row(const CrossEntropyRows& a, int64_t row) {
     best = max<C>(best, load_some<part()>(x + i, n, -kInfinity<C>));
   });
   const C largest = reduce_max<C>(best);
-  Vector<C> sums{};
-  for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
-    sums += exp(load_some<part()>(x + i, n, -kInfinity<C>) - largest);
-  });
-  const C log_sum = log(reduce_add<C>(sums));
+  const C log_sum = log(sum_of_blocks<C>(a.classes, [&](int64_t begin, int64_t size) {
+    Vector<C> sums{};
+    for_vectors<C>(size, [&](auto part, int64_t i, int64_t n) {
+      sums += exp(load_some<part()>(x + begin + i, n, -kInfinity<C>) - largest);
+    });
+    return reduce_add<C>(sums);
+  }));
   static_cast<C*>(a.lse)[row] = largest + log_sum;
 
   const int64_t target = a.target[row * a.target_stride];
@@ -35,12 +37,16 @@ void forward_row(const CrossEntropyRows& a, int64_t row) {
     const C smoothing = static_cast<C>(a.label_smoothing);
     loss = (1 - smoothing) * w * (largest - scalar(x + target) + log_sum);
     if (smoothing > 0) {
-      Vector<C> rest{};
-      for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
-        const Vector<C> distance = largest - load_some<part()>(x + i, n, largest);
-        rest += weight ? distance * load_some<part()>(weight + i, n) : distance;
+      const C distances = sum_of_blocks<C>(a.classes, [&](int64_t begin, int64_t size) {
+        Vector<C> rest{};
+        for_vectors<C>(size, [&](auto part, int64_t at, int64_t n) {
+          const int64_t i = begin + at;
+          const Vector<C> distance = largest - load_some<part()>(x + i, n, largest);
+          rest += weight ? distance * load_some<part()>(weight + i, n) : distance;
+        });
+        return reduce_add<C>(rest);
       });
-      const C sum = reduce_add<C>(rest) + log_sum * static_cast<C>(a.weight_sum);
+      const C sum = distances + log_sum * static_cast<C>(a.weight_sum);
       loss += smoothing / static_cast<C>(a.classes) * sum;
     }
   }
@@ -63,11 +69,15 @@ void backward_row(const CrossEntropyRowsBackward& a, int64_t row) {
     return;
   }
   const C lse = static_cast<const C*>(a.lse)[row];
-  Vector<C> sums{};
-  for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
-    const Vector<C> e = exp(load_some<part()>(x + i, n, -kInfinity<C>) - lse);
-    sums += e;
-    store_some<part()>(p + i, e, n);
+  const C sum = sum_of_blocks<C>(a.classes, [&](int64_t begin, int64_t size) {
+    Vector<C> sums{};
+    for_vectors<C>(size, [&](auto part, int64_t at, int64_t n) {
+      const int64_t i = begin + at;
+      const Vector<C> e = exp(load_some<part()>(x + i, n, -kInfinity<C>) - lse);
+      sums += e;
+      store_some<part()>(p + i, e, n);
+    });
+    return reduce_add<C>(sums);
   });
   const C scale = static_cast<const C*>(a.row_scale)[row];
   const C smoothing = static_cast<C>(a.label_smoothing);
@@ -76,7 +86,7 @@ void backward_row(const CrossEntropyRowsBackward& a, int64_t row) {
   const C total = on_target + uniform * static_cast<C>(a.weight_sum);
   // The saved lse is rounded, which scales the row by up to 1 + eps |lse|; dividing by the sum
   // removes that factor.
-  const C factor = total / reduce_add<C>(sums);
+  const C factor = total / sum;
   for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
     Vector<C> d = load_some<part()>(p + i, n) * factor;
     if (smoothing > 0) {

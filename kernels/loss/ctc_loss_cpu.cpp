@@ -124,7 +124,7 @@ void cpu::ctc_loss_backward(const CtcLossBackward& a) {
   for_samples(s, a.alpha, [&](int64_t n, const CtcSample& sample) {
     const double nll = read(a.nll, n);
     std::byte* first = a.dlogits.data + n * a.dlogits.strides[1] * width;
-    View rest = a.dlogits;  // one value: times after the input, or all if infinite
+    View rest = a.dlogits;  // one value: times after the input, or all if nll is not finite
     rest.sizes = {a.dlogits.size(0), a.dlogits.size(2)};
     rest.strides = {a.dlogits.strides[0], a.dlogits.strides[2]};
     rest.contiguous = false;
@@ -135,9 +135,9 @@ void cpu::ctc_loss_backward(const CtcLossBackward& a) {
       cpu::fill({.y = rest, .value = x});
     };
     fill(sample.times, a.dlogits.size(0), 0);
-    if (std::isinf(nll)) {
+    if (!std::isfinite(nll)) {
       const double nan = std::numeric_limits<double>::quiet_NaN();
-      return fill(0, sample.times, s.zero_infinity ? 0 : nan);
+      return fill(0, sample.times, s.zero_infinity && std::isinf(nll) ? 0 : nan);
     }
     ctc_backward_best(sample, CtcGradient{.scale = read(a.dy, n) * weight_of(s, n),
                                           .dlogits = first,

@@ -11,14 +11,13 @@ namespace {
 template <class C>
 constexpr C kMinusInfinity = static_cast<C>(-__builtin_inf());
 
-// log(e^a + e^b + e^c); minus infinities are allowed.
+// log(e^a + e^b + e^c); minus infinities are allowed, and a NaN gives NaN.
 template <class C>
 inline C log_sum(C a, C b, C c) {
   C top = a > b ? a : b;
   top = top > c ? top : c;
   const C base = top == kMinusInfinity<C> ? C(0) : top;
-  const C sum = base + math_log(math_exp(a - base) + math_exp(b - base) + math_exp(c - base));
-  return top == kMinusInfinity<C> ? top : sum;
+  return base + math_log(math_exp(a - base) + math_exp(b - base) + math_exp(c - base));
 }
 
 template <class C>

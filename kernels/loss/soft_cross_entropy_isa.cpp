@@ -32,25 +32,32 @@ void run_row(const SoftCrossEntropyRows& a, int64_t row) {
   });
   const C largest = reduce_max<C>(best);
   C* e = static_cast<C*>(a.scratch);
-  Vector<C> exponentials{}, weights{}, distances{};
   C tail_weight = 0;  // added by lanes beyond the row
-  for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
-    const Vector<C> z = load_some<part()>(x + i, n, largest) - largest;
-    const Vector<C> q = shares.template at<part()>(i, n);
-    const Vector<C> power = exp(load_some<part()>(x + i, n, -kInfinity<C>) - largest);
-    exponentials += power;
-    weights += q;
-    distances -= q * z;  // z is 0 beyond the row
-    if (e) {
-      store_some<part()>(e + i, power, n);
-    }
-    if (part() && !a.weight) {
-      tail_weight = shares.uniform * static_cast<C>(kLanes<C> - n);
-    }
+  double exponential_sum = 0, weight_sum = 0, distance_sum = 0;
+  for_blocks(a.classes, [&](int64_t begin, int64_t size) {
+    Vector<C> exponentials{}, weights{}, distances{};
+    for_vectors<C>(size, [&](auto part, int64_t at, int64_t n) {
+      const int64_t i = begin + at;
+      const Vector<C> z = load_some<part()>(x + i, n, largest) - largest;
+      const Vector<C> q = shares.template at<part()>(i, n);
+      const Vector<C> power = exp(load_some<part()>(x + i, n, -kInfinity<C>) - largest);
+      exponentials += power;
+      weights += q;
+      distances -= q * z;  // z is 0 beyond the row
+      if (e) {
+        store_some<part()>(e + i, power, n);
+      }
+      if (part() && !a.weight) {
+        tail_weight = shares.uniform * static_cast<C>(kLanes<C> - n);
+      }
+    });
+    exponential_sum += static_cast<double>(reduce_add<C>(exponentials));
+    weight_sum += static_cast<double>(reduce_add<C>(weights));
+    distance_sum += static_cast<double>(reduce_add<C>(distances));
   });
-  const C sum = reduce_add<C>(exponentials), weight = reduce_add<C>(weights) - tail_weight;
+  const C sum = static_cast<C>(exponential_sum), weight = static_cast<C>(weight_sum) - tail_weight;
   if (a.row_loss) {
-    static_cast<C*>(a.row_loss)[row] = reduce_add<C>(distances) + log(sum) * weight;
+    static_cast<C*>(a.row_loss)[row] = static_cast<C>(distance_sum) + log(sum) * weight;
     return;
   }
   T* dx = static_cast<T*>(a.dlogits) + row * a.dlogits_stride;

@@ -18,7 +18,7 @@ struct WriteMoments {
   const C* weight;
   C* mean;
   C* rstd;
-  C* variance;  // null: not wanted
+  C *variance, *mean_rest;  // null: not wanted
   C* scale;
 
   __device__ void operator()(int64_t channel, const ChannelSums& sums) const {
@@ -30,6 +30,9 @@ struct WriteMoments {
       variance[channel] = static_cast<C>(biased);
     }
     mean[channel] = static_cast<C>(shift + delta);
+    if (mean_rest) {
+      mean_rest[channel] = static_cast<C>(shift - static_cast<double>(mean[channel]) + delta);
+    }
     rstd[channel] = static_cast<C>(inverse);
     scale[channel] =
         static_cast<C>(weight ? static_cast<double>(weight[channel]) * inverse : inverse);
@@ -76,6 +79,7 @@ void cuda::batch_norm_forward(const BatchNormForward& a) {
                                     .mean = a.mean.as<C>(),
                                     .rstd = a.rstd.as<C>(),
                                     .variance = a.variance.as<C>(),
+                                    .mean_rest = a.mean_rest.as<C>(),
                                     .scale = scale});
     channel_map<T>(Normalize<T>{.x = x.as<T>(),
                                 .y = y.as<T>(),

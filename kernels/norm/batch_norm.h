@@ -10,7 +10,8 @@
 namespace binade::kernels {
 
 // Training: writes mean and rstd = 1 / sqrt(biased variance + eps) of the batch, y, and where
-// wanted the biased variance itself, of which rstd keeps no digits below eps.
+// wanted the biased variance itself, of which rstd keeps no digits below eps, and mean_rest, the
+// part of the mean that its rounding to the compute dtype removed.
 // weight and bias may be kNoView (1 and 0).
 struct BatchNormForward {
   const View& x;
@@ -23,6 +24,7 @@ struct BatchNormForward {
   const View& residual = kNoView;
   bool relu = false;
   const View& variance = kNoView;
+  const View& mean_rest = kNoView;
 };
 BINADE_KERNEL(batch_norm_forward, BatchNormForward, y)
 

@@ -54,6 +54,7 @@ void check_arguments(const BatchNormForward& a) {
   check_channels(op, "mean", a.mean, channels, compute);
   check_channels(op, "rstd", a.rstd, channels, compute);
   check_optional(op, "variance", a.variance, channels, compute);
+  check_optional(op, "mean_rest", a.mean_rest, channels, compute);
   check_residual(op, a.residual, a.x);
 }
 

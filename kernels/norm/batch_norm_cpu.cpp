@@ -218,6 +218,9 @@ void cpu::batch_norm_forward(const BatchNormForward& a) {
     if (a.variance) {
       set(a.variance, c, variance);
     }
+    if (a.mean_rest) {
+      set(a.mean_rest, c, mean - get(a.mean, c));
+    }
     set(scale, c, get_or(a.weight, c, 1) * rstd);
     set(bias, c, get_or(a.bias, c, 0));
   });

@@ -81,23 +81,29 @@ void backward_row(const LayerNormRowsBackward& a, int64_t row) {
   C* dbias = static_cast<C*>(a.dbias);
   const C mean = a.mean ? static_cast<const C*>(a.mean)[row] : C(0);
   const C rstd = static_cast<const C*>(a.rstd)[row];
-  Vector<C> g_sums{}, gu_sums{};
-  for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
-    const Vector<C> u = (load_some<part()>(x + i, n, mean) - mean) * rstd;
-    const Vector<C> d = load_some<part()>(dy + i, n);
-    const Vector<C> g = weight ? d * load_some<part()>(weight + i, n) : d;
-    g_sums += g;
-    gu_sums += g * u;
-    accumulate<C, part()>(dweight, i, d * u, n);
-    accumulate<C, part()>(dbias, i, d, n);
+  double g_sum = 0, gu_sum = 0;
+  for_blocks(a.cols, [&](int64_t begin, int64_t size) {
+    Vector<C> g_sums{}, gu_sums{};
+    for_vectors<C>(size, [&](auto part, int64_t at, int64_t n) {
+      const int64_t i = begin + at;
+      const Vector<C> u = (load_some<part()>(x + i, n, mean) - mean) * rstd;
+      const Vector<C> d = load_some<part()>(dy + i, n);
+      const Vector<C> g = weight ? d * load_some<part()>(weight + i, n) : d;
+      g_sums += g;
+      gu_sums += g * u;
+      accumulate<C, part()>(dweight, i, d * u, n);
+      accumulate<C, part()>(dbias, i, d, n);
+    });
+    g_sum += static_cast<double>(reduce_add<C>(g_sums));
+    gu_sum += static_cast<double>(reduce_add<C>(gu_sums));
   });
   if (!a.dx) {
     return;
   }
   T* dx = static_cast<T*>(a.dx) + row * a.dx_stride;
   const C count = static_cast<C>(a.cols);
-  const C g_mean = a.mean ? reduce_add<C>(g_sums) / count : C(0);
-  const C gu_mean = reduce_add<C>(gu_sums) / count;
+  const C g_mean = a.mean ? static_cast<C>(g_sum) / count : C(0);
+  const C gu_mean = static_cast<C>(gu_sum) / count;
   for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
     const Vector<C> u = (load_some<part()>(x + i, n) - mean) * rstd;
     const Vector<C> d = load_some<part()>(dy + i, n);

@@ -208,7 +208,7 @@ struct Hardswish {
   BINADE_FORWARD { return x * (Clamp::forward(x + T(3), T(0), T(6)) / T(6)); }
   BINADE_BACKWARD_X {
     const T between = dy * (x / T(3) + T(0.5));
-    return x < T(-3) ? T(0) : x > T(3) ? dy : between;
+    return x <= T(-3) ? T(0) : x >= T(3) ? dy : between;
   }
 };
 

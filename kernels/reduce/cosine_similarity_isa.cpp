@@ -45,14 +45,21 @@ template <class T>
 void forward_row(const CosineRows& a, int64_t index) {
   using C = Compute<T>;
   const Row<T> row(a, index);
-  Vector<C> product{}, square1{}, square2{};
-  for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
-    const Vector<C> u = load_some<part()>(row.x[0] + i, n), v = load_some<part()>(row.x[1] + i, n);
-    product += u * v;
-    square1 += u * u;
-    square2 += v * v;
+  CosineSums sums{};
+  for_blocks(a.cols, [&](int64_t begin, int64_t size) {
+    Vector<C> product{}, square1{}, square2{};
+    for_vectors<C>(size, [&](auto part, int64_t at, int64_t n) {
+      const int64_t i = begin + at;
+      const Vector<C> u = load_some<part()>(row.x[0] + i, n);
+      const Vector<C> v = load_some<part()>(row.x[1] + i, n);
+      product += u * v;
+      square1 += u * u;
+      square2 += v * v;
+    });
+    sums.product += static_cast<double>(reduce_add<C>(product));
+    sums.square1 += static_cast<double>(reduce_add<C>(square1));
+    sums.square2 += static_cast<double>(reduce_add<C>(square2));
   });
-  CosineSums sums{reduce_add<C>(product), reduce_add<C>(square1), reduce_add<C>(square2)};
   if (sizeof(C) == 4 && !sums.in_range()) {
     sums = wide_sums(row, a.cols);
   }

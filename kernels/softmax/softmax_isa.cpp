@@ -24,14 +24,18 @@ template <bool kNontemporal, class T>
 void softmax_row(const T* x, int64_t ahead, Compute<T>* e, T* y, int64_t cols) {
   using C = Compute<T>;
   const C largest = row_max(x, cols);
-  Vector<C> sums{};
-  for_vectors<C>(cols, [&](auto part, int64_t i, int64_t n) {
-    prefetch(x + ahead + i);
-    const Vector<C> v = lifted_exp(load_some<part()>(x + i, n, -kInfinity<C>) - largest);
-    sums += v;
-    store_some<part()>(e + i, v, n);
+  const C sum = sum_of_blocks<C>(cols, [&](int64_t begin, int64_t size) {
+    Vector<C> sums{};
+    for_vectors<C>(size, [&](auto part, int64_t at, int64_t n) {
+      const int64_t i = begin + at;
+      prefetch(x + ahead + i);
+      const Vector<C> v = lifted_exp(load_some<part()>(x + i, n, -kInfinity<C>) - largest);
+      sums += v;
+      store_some<part()>(e + i, v, n);
+    });
+    return reduce_add<C>(sums);
   });
-  const C scale = 1 / reduce_add<C>(sums);
+  const C scale = 1 / sum;
   for_vectors<C>(cols, [&](auto part, int64_t i, int64_t n) {
     store_result<kNontemporal, part()>(y + i, load_some<part()>(e + i, n) * scale, n);
   });
@@ -41,12 +45,15 @@ template <bool kNontemporal, class T>
 void log_softmax_row(const T* x, int64_t ahead, T* y, int64_t cols) {
   using C = Compute<T>;
   const C largest = row_max(x, cols);
-  Vector<C> sums{};
-  for_vectors<C>(cols, [&](auto part, int64_t i, int64_t n) {
-    prefetch(x + ahead + i);
-    sums += lifted_exp(load_some<part()>(x + i, n, -kInfinity<C>) - largest);
+  const C sum = sum_of_blocks<C>(cols, [&](int64_t begin, int64_t size) {
+    Vector<C> sums{};
+    for_vectors<C>(size, [&](auto part, int64_t i, int64_t n) {
+      prefetch(x + ahead + begin + i);
+      sums += lifted_exp(load_some<part()>(x + begin + i, n, -kInfinity<C>) - largest);
+    });
+    return reduce_add<C>(sums);
   });
-  const C log_sum = log(reduce_add<C>(sums) / kLift<C>);
+  const C log_sum = log(sum / kLift<C>);
   for_vectors<C>(cols, [&](auto part, int64_t i, int64_t n) {
     store_result<kNontemporal, part()>(y + i, load_some<part()>(x + i, n) - largest - log_sum, n);
   });
@@ -55,11 +62,14 @@ void log_softmax_row(const T* x, int64_t ahead, T* y, int64_t cols) {
 template <bool kNontemporal, class T>
 void softmax_row_backward(const SoftmaxRowsBackward& a, const T* y, const T* dy, T* dx) {
   using C = Compute<T>;
-  Vector<C> sums[kWays] = {};
-  for_vectors_in_ways<C>(a.cols, [&](auto part, auto way, int64_t i, int64_t n) {
-    sums[way()] += load_some<part()>(y + i, n) * load_some<part()>(dy + i, n);
+  const C sum = sum_of_blocks<C>(a.cols, [&](int64_t begin, int64_t size) {
+    Vector<C> sums[kWays] = {};
+    for_vectors_in_ways<C>(size, [&](auto part, auto way, int64_t at, int64_t n) {
+      const int64_t i = begin + at;
+      sums[way()] += load_some<part()>(y + i, n) * load_some<part()>(dy + i, n);
+    });
+    return reduce_add<C>(sums);
   });
-  const C sum = reduce_add<C>(sums);
   for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
     prefetch(y + a.y_stride + i);
     prefetch(dy + a.dy_stride + i);
@@ -71,11 +81,13 @@ void softmax_row_backward(const SoftmaxRowsBackward& a, const T* y, const T* dy,
 template <bool kNontemporal, class T>
 void log_softmax_row_backward(const SoftmaxRowsBackward& a, const T* y, const T* dy, T* dx) {
   using C = Compute<T>;
-  Vector<C> sums[kWays] = {};
-  for_vectors_in_ways<C>(a.cols, [&](auto part, auto way, int64_t i, int64_t n) {
-    sums[way()] += load_some<part()>(dy + i, n);
+  const C sum = sum_of_blocks<C>(a.cols, [&](int64_t begin, int64_t size) {
+    Vector<C> sums[kWays] = {};
+    for_vectors_in_ways<C>(size, [&](auto part, auto way, int64_t i, int64_t n) {
+      sums[way()] += load_some<part()>(dy + begin + i, n);
+    });
+    return reduce_add<C>(sums);
   });
-  const C sum = reduce_add<C>(sums);
   for_vectors<C>(a.cols, [&](auto part, int64_t i, int64_t n) {
     prefetch(y + a.y_stride + i);
     prefetch(dy + a.dy_stride + i);

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <utility>
 
 namespace binade::nn {
 namespace {
@@ -180,6 +182,45 @@ TEST(Losses, MseAndAccuracy) {
   EXPECT_EQ(mse_loss(cast(x, DType::f16), cast(target, DType::f16)).dtype(), DType::f32);
   const Tensor logits = from_values({1, 2, 5, 0, 3, 3}, {3, 2});
   EXPECT_NEAR(accuracy(logits, cast(from_values({1, 1, 0}, {3}), DType::i64)), 2.0 / 3, 1e-12);
+}
+
+TEST(Layers, ErrorsShowShapesAndRanges) {
+  const Tensor x = ones({2, 3}), image = ones({1, 3, 4, 4}), nothing = ones({0, 3});
+  const std::pair<std::function<void()>, const char*> cases[] = {
+      {[&] {
+         (void)linear(x, ones({4, 3}), ones({3}));
+       },
+       "linear: got a bias of shape [3] and dtype f32, expected [4] of dtype f32"},
+      {[&] {
+         (void)conv2d(image, ones({2, 3, 1, 1}), ones({2, 1}));
+       },
+       "conv2d: got a bias of shape [2, 1] and dtype f32, expected [2] of dtype f32"},
+      {[&] {
+         (void)feedforward(x, ones({4, 3}), ones({3}), ones({3, 4}), {});
+       },
+       "feedforward: got biases of shapes [3] and [], expected [4] and [3] of dtype f32"},
+      {[&] {
+         (void)reshape(nothing, {0, -1});
+       },
+       "reshape: got shape [0, 3] and sizes [0, -1], expected no 0 beside -1, which then could be "
+       "any size"},
+      {[&] {
+         (void)reshape(x, {4, -1});
+       },
+       "reshape: got shape [2, 3] and sizes [4, -1], expected sizes whose product divides 6"},
+      {[&] { (void)select(x, 1, 3); },
+       "select: got index 3 in dimension 1 of shape [2, 3], expected -3 to 2"},
+      {[&] { (void)select(nothing, 0, 0); },
+       "select: got index 0 in dimension 0 of shape [0, 3], expected a dimension with elements"},
+  };
+  for (const auto& [run, message] : cases) {
+    try {
+      run();
+      ADD_FAILURE() << message;
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(), message);
+    }
+  }
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 // Losses as objects and functions: values, options, dtypes of results, second derivatives.
+#include <binade/core/observe/warning.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/losses.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace binade::nn {
 namespace {
@@ -37,6 +40,41 @@ TEST(Losses, Classes) {
   const CTCLoss ctc({.reduction = Reduction::sum});  // a, a-, -a of two times and four classes
   EXPECT_NEAR(ctc(zeros({2, 1, 4}), ones({1, 1}, DType::i64), times, length).item(),
               -std::log(3.0 / 16), 1e-6);
+}
+
+TEST(Losses, ProbabilitiesHaveNoIgnoreIndex) {
+  const Tensor logits = zeros({2, 4});
+  try {
+    (void)cross_entropy(logits, full({2, 4}, .25), {.ignore_index = 1});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "cross_entropy: got ignore_index 1 with probabilities as targets, expected class "
+                 "indices, or a negative ignore_index");
+  }
+}
+
+TEST(Losses, AccuracyOfNothingIsNaN) {
+  EXPECT_TRUE(std::isnan(accuracy(zeros({0, 4}), zeros({0}, DType::i64))));
+  EXPECT_EQ(accuracy(from_values({1, 2, 4, 3}, {2, 2}), ones({2}, DType::i64)), .5);
+}
+
+TEST(Losses, WarnsOnceIfInputAndTargetAreCombinedInPairs) {
+  std::vector<std::string> warnings;
+  const WarningHandler before =
+      set_warning_handler([&](const std::string& text) { warnings.push_back(text); });
+  const Tensor column = zeros({64, 1}), row = zeros({64});
+  (void)mse_loss(column, zeros({64, 1}));
+  (void)mse_loss(column, zeros({}));
+  (void)l1_loss(zeros({64, 3}), zeros({3}));
+  EXPECT_TRUE(warnings.empty());
+  EXPECT_EQ(huber_loss(column, row, 1, Reduction::none).sizes(), (Dims{64, 64}));
+  (void)mse_loss(row, column);
+  set_warning_handler(before);
+  EXPECT_EQ(warnings, std::vector<std::string>{
+                          "huber_loss: got an input of shape [64, 1] and a target of shape [64], "
+                          "which broadcast to [64, 64]; if element i belongs to element i, reshape "
+                          "one to the shape of the other"});
 }
 
 TEST(Losses, ReductionsByName) {

@@ -127,6 +127,22 @@ TEST(MultiheadAttention, ABoolMaskIsTrueWhereMasked) {
   const auto by_scores = run({.mask = masked_fill(zeros({3, 1, 5, 5}), hidden, -INFINITY)});
   EXPECT_LT(largest_difference(by_bool.first, by_scores.first), 1e-5);
   EXPECT_LT(largest_difference(by_bool.second, by_scores.second), 1e-5);
+  // One mask per sample and head; one per sample in three dimensions is an error.
+  const Tensor per_head = logical_and(gt(randn({3, 2, 5, 5}), full({}, 0.3)), logical_not(itself));
+  const auto joined = run({.mask = reshape(per_head, {6, 5, 5})});
+  const auto apart = run({.mask = per_head});
+  EXPECT_EQ(largest_difference(joined.first, apart.first), 0);
+  EXPECT_EQ(largest_difference(joined.second, apart.second), 0);
+  const Tensor pair = slice(x, 0, 0, 2);  // as many samples as heads
+  try {
+    (void)layer.attend(pair, pair, pair, {.mask = zeros({2, 5, 5})});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "MultiheadAttention: got a mask of shape [2, 5, 5], expected [4, queries, keys], or "
+        "[2, 1, queries, keys] for one per sample");
+  }
   const Tensor q = randn({3, 2, 5, 4});
   EXPECT_LT(largest_difference(scaled_dot_product_attention(q, q, q, {.mask = logical_not(later)}),
                                scaled_dot_product_attention(q, q, q, {.is_causal = true})),
@@ -262,6 +278,16 @@ TEST(Recurrent, LayoutsStatesDropoutAndErrors) {
 
   EXPECT_THROW(gru_layer(randn({5, 2, 4})), Error);
   EXPECT_THROW(gru_layer.run(x, {.h = randn({2, 2, 4})}), Error);
+  for (Recurrent* layer : std::initializer_list<Recurrent*>{&gru_layer, &rectified}) {
+    try {
+      (void)layer->run(x, {.c = zeros({1, 2, 4})});
+      ADD_FAILURE();
+    } catch (const Error& error) {
+      EXPECT_TRUE(std::string(error.what())
+                      .ends_with(": got a start state c, expected only h; an LSTM alone has c"))
+          << error.what();
+    }
+  }
   EXPECT_THROW(GRU({.input = 3, .hidden = 0}), Error);
   EXPECT_THROW(RNN({.input = 3, .hidden = 4}, Nonlinearity::selu), Error);
 }

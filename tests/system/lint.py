@@ -67,7 +67,7 @@ ROOMS = {
         "device": {"autograd", "observe", "tensor"},
         "autograd": {"observe", "precision", "tensor"},
         "observe": {"autograd", "device", "io", "tensor"},
-        "ops": {"autograd", "device", "precision", "tensor"},
+        "ops": {"autograd", "device", "observe", "precision", "tensor"},
         "precision": {"autograd", "device", "io", "observe", "ops", "tensor"},
     },
     "dist": {

@@ -70,7 +70,7 @@ TEST_F(TrainerFileTest, WritesALineOfMetricsPerEpoch) {
   fs::create_directory("run");
   // The third loss belongs to the test.
   ScriptedRun run({std::log(2), std::numeric_limits<double>::quiet_NaN(), std::log(2)},
-                  {.epochs = 2, .run = "run", .on_nan = OnNan::ignore, .augment = "crop"});
+                  {.epochs = 2, .run = "run", .on_nan = OnNan::ignore, .augment_note = "crop"});
   run.fit();
   EXPECT_FALSE(run.trainer.test(run.validation).accuracy.has_value());
   const std::vector<std::string> lines = lines_of("run/metrics.jsonl");

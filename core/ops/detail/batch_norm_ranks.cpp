@@ -40,16 +40,22 @@ void merge(BatchMoments& all, double count, const double* mean, const double* va
   all.count = total;
 }
 
-// `mean` [C] and the biased variance are those of this rank's part.
-BatchMoments moments_of_ranks(RankGroup& group, const Tensor& mean, const Tensor& variance,
-                              int64_t count) {
-  const int64_t channels = mean.numel(), row = 2 * channels + 1;
+// The moments of this rank's part, per channel. The mean is mean + mean_rest: the differences of
+// the means of ranks may be far smaller than the rounding of a large mean.
+struct OwnMoments {
+  Tensor mean, mean_rest, variance;
+  int64_t count;
+};
+
+BatchMoments moments_of_ranks(RankGroup& group, const OwnMoments& part) {
+  const int64_t channels = part.mean.numel(), row = 2 * channels + 1;
   const Tensor rows = zeros({group.size() * row}, DType::f64);
   double* own = rows.data<double>() + group.rank() * row;
-  const Tensor m = mean.to(Device{}), v = variance.to(Device{});
-  own[0] = static_cast<double>(count);
+  const Tensor m = part.mean.to(Device{}), rest = part.mean_rest.to(Device{}),
+               v = part.variance.to(Device{});
+  own[0] = static_cast<double>(part.count);
   for (int64_t c = 0; c < channels; ++c) {
-    own[1 + c] = m.at(c);
+    own[1 + c] = m.at(c) + rest.at(c);
     own[1 + channels + c] = v.at(c);
   }
   std::vector<int64_t> bounds;
@@ -60,8 +66,8 @@ BatchMoments moments_of_ranks(RankGroup& group, const Tensor& mean, const Tensor
   BatchMoments all{.mean = std::vector<double>(static_cast<size_t>(channels)),
                    .variance = std::vector<double>(static_cast<size_t>(channels))};
   for (int rank = 0; rank < group.size(); ++rank) {
-    const double* part = rows.data<double>() + rank * row;
-    merge(all, part[0], part + 1, part + 1 + channels);
+    const double* moments = rows.data<double>() + rank * row;
+    merge(all, moments[0], moments + 1, moments + 1 + channels);
   }
   return all;
 }
@@ -129,6 +135,7 @@ Tensor batch_norm_of_ranks(const BatchNormInputs& in) {
   const double eps = options.eps;
   Tensor y = empty_like(x);
   Tensor mean = empty({x.size(1)}, compute, x.device()), variance = empty_like(mean);
+  const Tensor mean_rest = empty_like(mean);
   kernels::batch_norm_forward({.x = x,
                                .weight = kNoView,
                                .bias = kNoView,
@@ -136,9 +143,11 @@ Tensor batch_norm_of_ranks(const BatchNormInputs& in) {
                                .mean = mean,
                                .rstd = empty_like(mean),
                                .eps = eps,
-                               .variance = variance});
+                               .variance = variance,
+                               .mean_rest = mean_rest});
   RankGroup* group = options.group;
-  const BatchMoments all = moments_of_ranks(*group, mean, variance, x.numel() / x.size(1));
+  const BatchMoments all =
+      moments_of_ranks(*group, {mean, mean_rest, variance, x.numel() / x.size(1)});
   mean = on_device(all.mean, mean);
   variance = on_device(all.variance, mean);
   kernels::batch_norm_inference({.x = x,

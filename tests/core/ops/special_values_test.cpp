@@ -354,5 +354,41 @@ TEST(SpecialValues, ErrorsShowWhatTheUserWrote) {
             "result");
 }
 
+TEST(SpecialValues, NaNOfALogitIsNotHiddenByCtcLoss) {
+  for (const int64_t times : {1, 5}) {
+    for (const bool zero_infinity : {false, true}) {
+      const Tensor x = full({times, 1, 3}, kNaN, DType::f32, device());
+      const Tensor length = full({1}, double(times), DType::i64, device());
+      const Tensor one = ones({1}, DType::i64, device()),
+                   target = ones({1, 1}, DType::i64, device());
+      const auto loss = [&](const Tensor& t) {
+        return ctc_loss(t, target, length, one, {.zero_infinity = zero_infinity});
+      };
+      EXPECT_TRUE(std::isnan(item(loss(x))));
+      expect_values(gradient(loss, x), std::vector<double>(size_t(3 * times), kNaN), "gradient");
+    }
+  }
+  const Tensor nothing = empty({0}, DType::i64, device());
+  const Tensor none = zeros({4, 0, 3}, DType::f32, device());
+  const Tensor targets = empty({0, 2}, DType::i64, device());
+  EXPECT_TRUE(std::isnan(item(ctc_loss(none, targets, nothing, nothing))));
+  EXPECT_EQ(item(ctc_loss(none, targets, nothing, nothing, {.reduction = Reduction::sum})), 0);
+}
+
+TEST(SpecialValues, BoundsOfPiecewiseOps) {
+  for (DType dtype : kFloating) {
+    const Tensor x = values({-3, 1, 3, kNaN}, dtype);
+    expect_values(gradient([](const Tensor& t) { return hardswish(t); }, values({-3, 3}, dtype)),
+                  {0, 1}, "hardswish");
+    const std::vector<double> nan(4, kNaN);
+    expect_values(clamp(x, kNaN, 2.), nan, "clamp from NaN");
+    expect_values(clamp(x, -2., kNaN), nan, "clamp to NaN");
+    expect_values(clamp(x, {}, kNaN), nan, "clamp to NaN only");
+    expect_values(gradient([](const Tensor& t) { return clamp(t, kNaN, 2.); }, x), {0, 0, 0, 0},
+                  "clamp from NaN");
+    expect_values(clamp(x, -2., 2.), {-2, 1, 2, kNaN}, "clamp");
+  }
+}
+
 }  // namespace
 }  // namespace binade

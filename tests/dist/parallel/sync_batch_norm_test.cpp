@@ -111,6 +111,21 @@ TEST(SyncBatchNorm, RunningVarianceFarBelowEps) {
   });
 }
 
+// The means of the ranks differ by less than the rounding of a mean of 1e6 in f32.
+TEST(SyncBatchNorm, RunningVarianceBesideALargeMean) {
+  for (Device device : {Device{}, kernels::test_device()}) {
+    run_threads(2, [device](Communicator& group) {
+      const bool first = group.rank() == 0;
+      const Tensor x =
+          reshape(arange(first ? 9 : 10, DType::f32) / 16 + (first ? 1e6 : 1e6 + .5625),
+                  {first ? 9 : 10, 1});
+      const Tensor mean = zeros({1}).to(device), var = ones({1}).to(device);
+      (void)batch_norm(x.to(device), {}, {}, mean, var, {.momentum = 1, .group = &group});
+      EXPECT_NEAR(var.to(Device{}).item() * 256 * 12 / (19 * 20), 1, 1e-6);  // of 0, 1 .. 18
+    });
+  }
+}
+
 TEST(SyncBatchNorm, RanksWithOtherStatisticsMakeADifference) {
   const Result whole = normalize(0, 12, DType::f64, true, nullptr);
   const Result part = normalize(0, 6, DType::f64, true, nullptr);

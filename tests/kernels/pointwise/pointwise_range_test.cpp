@@ -111,9 +111,9 @@ std::vector<Slope> slopes() {
       {Unary::softsign, [](Real x) { return 1 / (1 + std::fabs(x)) / (1 + std::fabs(x)); }, 0, 0},
       {Unary::hardsigmoid, [](Real x) { return x > -3 && x < 3 ? 1 / 6.0L : 0; }, 0, 0},
       {Unary::leaky_relu, [](Real x) { return x > 0 ? 1 : 0.25L; }, 0.25, 1, 0.25},
-      {Unary::hardswish, [](Real x) { return x < -3  ? 0
-                                             : x > 3 ? 1
-                                                     : x / 3 + 0.5L; }, 0, 1},
+      {Unary::hardswish, [](Real x) { return x <= -3  ? 0
+                                             : x >= 3 ? 1
+                                                      : x / 3 + 0.5L; }, 0, 1},
       {Unary::hardtanh, [](Real x) { return Real(!(x <= -1 || x >= 2)); }, 0, 0, -1, 2},
       {Unary::erf,
        [](Real x) { return 2 / std::sqrt(std::numbers::pi_v<Real>) * std::exp(-x * x); }, 0, 0},
