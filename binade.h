@@ -64,6 +64,7 @@
 #include <binade/optim/schedule.h>
 #include <binade/optim/sgd.h>
 #include <binade/train/classifier_data.h>
+#include <binade/train/ema.h>
 #include <binade/train/graphed_step.h>
 #include <binade/train/lens.h>
 #include <binade/train/lens_report.h>
