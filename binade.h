@@ -37,11 +37,14 @@
 #include <binade/dist/parallel/pipeline.h>
 #include <binade/nn/activation.h>
 #include <binade/nn/attention.h>
+#include <binade/nn/callable.h>
 #include <binade/nn/conv.h>
 #include <binade/nn/embedding.h>
 #include <binade/nn/init.h>
 #include <binade/nn/linear.h>
+#include <binade/nn/list.h>
 #include <binade/nn/losses.h>
+#include <binade/nn/member.h>
 #include <binade/nn/models.h>
 #include <binade/nn/norm.h>
 #include <binade/nn/pool.h>
@@ -61,6 +64,7 @@
 #include <binade/optim/schedule.h>
 #include <binade/optim/sgd.h>
 #include <binade/train/classifier_data.h>
+#include <binade/train/ema.h>
 #include <binade/train/graphed_step.h>
 #include <binade/train/lens.h>
 #include <binade/train/lens_report.h>

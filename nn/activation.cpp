@@ -1,5 +1,7 @@
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/nn/activation.h>
+#include <binade/nn/options_internal.h>
 
 namespace binade::nn {
 
@@ -50,6 +52,50 @@ Dropout::Dropout(const DropoutOptions& options) : options_(options) {
 
 Tensor Dropout::forward(const Tensor& x) {
   return is_training() && options_.p > 0 ? dropout(x, options_.p) : x;
+}
+
+Dropout2d::Dropout2d(const DropoutOptions& options) : options_(options) {
+  check(options.p >= 0 && options.p <= 1, "Dropout2d: got p = ", options.p, ", expected 0 to 1");
+}
+
+Tensor Dropout2d::forward(const Tensor& x) {
+  check(x.dim() >= 3, "Dropout2d: got shape ", x.sizes(), ", expected [N, C, ...]");
+  if (!is_training() || options_.p == 0) {
+    return x;
+  }
+  Dims channels = x.sizes();
+  for (int i = 2; i < x.dim(); ++i) {
+    channels[i] = 1;
+  }
+  return x * dropout(ones(channels, x.dtype(), x.device()), options_.p);
+}
+
+Tensor Softmax::forward(const Tensor& x) { return softmax(x, options_.dim); }
+Tensor LogSoftmax::forward(const Tensor& x) { return log_softmax(x, options_.dim); }
+
+Tensor GLU::forward(const Tensor& x) {
+  check(x.dim() >= 1 && x.size(options_.dim) % 2 == 0, "GLU: got shape ", x.sizes(),
+        " and dim = ", options_.dim, ", expected an even size there");
+  const std::vector<Tensor> halves = split(x, x.size(options_.dim) / 2, options_.dim);
+  return halves[0] * sigmoid(halves[1]);
+}
+
+PReLU::PReLU(const PReLUOptions& options) {
+  check_sizes("PReLU", {{"channels", options.channels}});
+  weight = full({options.channels}, options.init);
+  register_parameter("weight", weight);
+}
+
+Tensor PReLU::forward(const Tensor& x) {
+  const int64_t channels = weight.size(0);
+  check(channels == 1 || (x.dim() >= 2 && x.size(1) == channels), "PReLU: got shape ", x.sizes(),
+        ", expected [N, ", channels, ", ...]");
+  Dims sizes{channels};
+  for (int i = 2; i < x.dim(); ++i) {
+    sizes.push_back(1);
+  }
+  const Tensor slopes = channels == 1 ? weight : reshape(weight, sizes);
+  return where(x > 0, x, x * slopes);
 }
 
 Tensor Flatten::forward(const Tensor& x) {

@@ -3,17 +3,24 @@
 #include <binade/core/tensor/create.h>
 #include <binade/nn/attention.h>
 #include <binade/nn/init.h>
+#include <binade/nn/options_internal.h>
+
+#include <limits>
 
 namespace binade::nn {
 namespace {
 
 MultiheadAttentionOptions checked(MultiheadAttentionOptions o) {
-  check(o.embed > 0 && o.heads > 0 && o.embed % o.heads == 0,
-        "MultiheadAttention: got embed = ", o.embed, ", heads = ", o.heads,
-        ", expected a positive multiple of heads");
+  check_sizes("MultiheadAttention", {{"embed", o.embed}, {"heads", o.heads}});
+  check(o.embed % o.heads == 0, "MultiheadAttention: got embed = ", o.embed, ", heads = ", o.heads,
+        ", expected a multiple of heads");
   check(o.dropout >= 0 && o.dropout < 1 && o.key_size >= 0 && o.value_size >= 0,
         "MultiheadAttention: got dropout = ", o.dropout, ", key_size = ", o.key_size,
         ", value_size = ", o.value_size, ", expected dropout in [0, 1) and no negative size");
+  check(o.kv_heads >= 0 && (o.kv_heads == 0 || o.heads % o.kv_heads == 0),
+        "MultiheadAttention: got kv_heads = ", o.kv_heads, ", heads = ", o.heads,
+        ", expected a divisor of heads");
+  o.kv_heads = o.kv_heads == 0 ? o.heads : o.kv_heads;
   o.key_size = o.key_size == 0 ? o.embed : o.key_size;
   o.value_size = o.value_size == 0 ? o.embed : o.value_size;
   return o;
@@ -37,20 +44,49 @@ AttentionMask with_heads(AttentionMask mask, int64_t batch, int64_t heads) {
   return mask;
 }
 
+// -inf where a bool mask is true; a floating mask as it is.
+Tensor as_scores(const Tensor& mask, DType dtype) {
+  if (mask.dtype() != DType::boolean) {
+    return mask;
+  }
+  const Tensor none = zeros(mask.sizes(), dtype, mask.device());
+  return masked_fill(none, mask, -std::numeric_limits<double>::infinity());
+}
+
+// The mask of the op: mask and key padding together, where a bool is true if a key takes part.
+Tensor op_mask(const AttentionMask& given, int64_t batch, int64_t keys) {
+  Tensor mask = given.mask, padding = given.key_padding;
+  if (padding.defined()) {
+    check(padding.sizes() == Dims({batch, keys}) &&
+              (padding.dtype() == DType::boolean || is_floating(padding.dtype())),
+          "MultiheadAttention: got key_padding ", padding.dtype(), " ", padding.sizes(),
+          ", expected bool or floating [batch, keys] = [", batch, ", ", keys, "]");
+    padding = reshape(padding, {batch, 1, 1, keys});
+  }
+  if (mask.defined() && padding.defined()) {
+    const bool bools = mask.dtype() == DType::boolean && padding.dtype() == DType::boolean;
+    const DType dtype = mask.dtype() == DType::boolean ? padding.dtype() : mask.dtype();
+    mask = bools ? logical_or(mask, padding) : as_scores(mask, dtype) + as_scores(padding, dtype);
+  } else if (padding.defined()) {
+    mask = padding;
+  }
+  return mask.defined() && mask.dtype() == DType::boolean ? logical_not(mask) : mask;
+}
+
 }  // namespace
 
 MultiheadAttention::MultiheadAttention(const MultiheadAttentionOptions& options)
     : out_proj({.in = checked(options).embed, .out = options.embed, .bias = options.bias}),
       options_(checked(options)) {
   const int64_t embed = options_.embed;
-  if (options_.key_size == embed && options_.value_size == embed) {
+  if (options_.key_size == embed && options_.value_size == embed && kv_size() == embed) {
     in_proj_weight = empty({3 * embed, embed});
     init::xavier_uniform(in_proj_weight);
     register_parameter("in_proj_weight", in_proj_weight);
   } else {
     q_proj_weight = empty({embed, embed});
-    k_proj_weight = empty({embed, options_.key_size});
-    v_proj_weight = empty({embed, options_.value_size});
+    k_proj_weight = empty({kv_size(), options_.key_size});
+    v_proj_weight = empty({kv_size(), options_.value_size});
     for (const Tensor* w : {&q_proj_weight, &k_proj_weight, &v_proj_weight}) {
       init::xavier_uniform(*w);
     }
@@ -59,7 +95,7 @@ MultiheadAttention::MultiheadAttention(const MultiheadAttentionOptions& options)
     register_parameter("v_proj_weight", v_proj_weight);
   }
   if (options_.bias) {
-    in_proj_bias = zeros({3 * embed});
+    in_proj_bias = zeros({embed + 2 * kv_size()});
     register_parameter("in_proj_bias", in_proj_bias, {.norm_or_bias = true});
     init::zeros(out_proj.bias);
   }
@@ -68,18 +104,17 @@ MultiheadAttention::MultiheadAttention(const MultiheadAttentionOptions& options)
 
 // Query, key or value (part 0 to 2) of x.
 Tensor MultiheadAttention::projection(const Tensor& x, int part) const {
-  const int64_t embed = options_.embed;
-  const Tensor bias =
-      in_proj_bias.defined() ? slice(in_proj_bias, 0, part * embed, (part + 1) * embed) : Tensor();
+  const int64_t begin = part == 0 ? 0 : options_.embed + (part - 1) * kv_size();
+  const int64_t end = options_.embed + part * kv_size();
+  const Tensor bias = in_proj_bias.defined() ? slice(in_proj_bias, 0, begin, end) : Tensor();
   if (in_proj_weight.defined()) {
-    return linear(x, slice(in_proj_weight, 0, part * embed, (part + 1) * embed), bias);
+    return linear(x, slice(in_proj_weight, 0, begin, end), bias);
   }
   return linear(x, part == 0 ? q_proj_weight : part == 1 ? k_proj_weight : v_proj_weight, bias);
 }
 
 // [batch, heads, length, embed / heads], a view.
-Tensor MultiheadAttention::split_heads(const Tensor& x) const {
-  const int64_t heads = options_.heads;
+Tensor MultiheadAttention::split_heads(const Tensor& x, int64_t heads) const {
   const Tensor split = reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads});
   return permute(split, options_.batch_first ? Dims{0, 2, 1, 3} : Dims{1, 2, 0, 3});
 }
@@ -104,14 +139,15 @@ Tensor MultiheadAttention::run(const Tensor& query, const Tensor& key, const Ten
   } else {
     q = projection(query, 0), k = projection(key, 1), v = projection(value, 2);
   }
-  q = split_heads(q), k = split_heads(k), v = split_heads(v);
-  const AttentionMask mask = with_heads(given, q.size(0), q.size(1));
-  const bool is_bool = mask.mask.defined() && mask.mask.dtype() == DType::boolean;
+  q = split_heads(q, options_.heads);
+  k = split_heads(k, options_.kv_heads), v = split_heads(v, options_.kv_heads);
+  const AttentionMask mask = with_heads(given, q.size(0), options_.heads);
   const Tensor out =
       scaled_dot_product_attention(q, k, v,
-                                   {.mask = is_bool ? logical_not(mask.mask) : mask.mask,
+                                   {.mask = op_mask(mask, k.size(0), k.size(2)),
                                     .is_causal = mask.is_causal,
-                                    .dropout = is_training() ? options_.dropout : 0});
+                                    .dropout = is_training() ? options_.dropout : 0,
+                                    .enable_gqa = options_.kv_heads != options_.heads});
   const Tensor joined = permute(out, options_.batch_first ? Dims{0, 2, 1, 3} : Dims{2, 0, 1, 3});
   return out_proj(reshape(joined, {joined.size(0), joined.size(1), options_.embed}));
 }

@@ -1,6 +1,9 @@
 #include <binade/core/ops.h>
 #include <binade/nn/conv.h>
 #include <binade/nn/init.h>
+#include <binade/nn/options_internal.h>
+
+#include <algorithm>
 
 namespace binade::nn {
 namespace {
@@ -14,9 +17,8 @@ struct Checked {
 
 void check_options(const Checked& c) {
   const auto& [name, in, out, groups, kernel, stride, padding, dilation] = c;
-  check(in > 0 && out > 0 && kernel.vertical > 0 && kernel.horizontal > 0, name, ": got in = ", in,
-        ", out = ", out, ", kernel = ", kernel.vertical, "x", kernel.horizontal,
-        ", expected positive numbers");
+  check_sizes(name,
+              {{"in", in}, {"out", out}, {"kernel", std::min(kernel.vertical, kernel.horizontal)}});
   check(groups > 0 && in % groups == 0 && out % groups == 0, name, ": got in = ", in,
         ", out = ", out, ", groups = ", groups, ", expected groups that divide in and out");
   check(stride.vertical > 0 && stride.horizontal > 0 && dilation.vertical > 0 &&

@@ -49,6 +49,9 @@ class Conv2d : public Module {
  public:
   using Options = Conv2dOptions;
   explicit Conv2d(const Conv2dOptions& options);
+  Conv2d(Module& parent, std::string_view name, const Conv2dOptions& options) : Conv2d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
   const binade::Conv2dOptions& geometry() const { return geometry_; }
 
@@ -65,6 +68,9 @@ class Conv1d : public Module {
  public:
   using Options = Conv1dOptions;
   explicit Conv1d(const Conv1dOptions& options);
+  Conv1d(Module& parent, std::string_view name, const Conv1dOptions& options) : Conv1d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
   Tensor weight;  // [out, in / groups, kernel], channels-last
@@ -79,6 +85,10 @@ class ConvTranspose2d : public Module {
  public:
   using Options = ConvTranspose2dOptions;
   explicit ConvTranspose2d(const ConvTranspose2dOptions& options);
+  ConvTranspose2d(Module& parent, std::string_view name, const ConvTranspose2dOptions& options)
+      : ConvTranspose2d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
   Tensor weight;  // [in, out / groups, kernel], channels-last
@@ -93,6 +103,10 @@ class ConvTranspose1d : public Module {
  public:
   using Options = ConvTranspose1dOptions;
   explicit ConvTranspose1d(const ConvTranspose1dOptions& options);
+  ConvTranspose1d(Module& parent, std::string_view name, const ConvTranspose1dOptions& options)
+      : ConvTranspose1d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
   Tensor weight;  // [in, out / groups, kernel], channels-last

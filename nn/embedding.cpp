@@ -2,12 +2,12 @@
 #include <binade/core/ops/index.h>
 #include <binade/nn/embedding.h>
 #include <binade/nn/init.h>
+#include <binade/nn/options_internal.h>
 
 namespace binade::nn {
 
 Embedding::Embedding(const EmbeddingOptions& options) : padding_idx_(options.padding_idx) {
-  check(options.count > 0 && options.width > 0, "Embedding: got count = ", options.count,
-        ", width = ", options.width, ", expected positive numbers");
+  check_sizes("Embedding", {{"count", options.count}, {"width", options.width}});
   check(!padding_idx_ || (*padding_idx_ >= -options.count && *padding_idx_ < options.count),
         "Embedding: got padding_idx = ", padding_idx_.value_or(0), ", expected ", -options.count,
         " to ", options.count - 1);

@@ -16,6 +16,10 @@ class Embedding : public Module {
  public:
   using Options = EmbeddingOptions;
   explicit Embedding(const EmbeddingOptions& options);
+  Embedding(Module& parent, std::string_view name, const EmbeddingOptions& options)
+      : Embedding(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& index) override;
 
   Tensor weight;  // [count, width]

@@ -1,12 +1,12 @@
 #include <binade/core/ops.h>
 #include <binade/nn/init.h>
 #include <binade/nn/linear.h>
+#include <binade/nn/options_internal.h>
 
 namespace binade::nn {
 
 Linear::Linear(const LinearOptions& options) {
-  check(options.in > 0 && options.out > 0, "Linear: got in = ", options.in, ", out = ", options.out,
-        ", expected positive numbers");
+  check_sizes("Linear", {{"in", options.in}, {"out", options.out}});
   weight = empty({options.out, options.in});
   init::default_weight(weight);
   register_parameter("weight", weight);

@@ -15,6 +15,9 @@ class Linear : public Module {
  public:
   using Options = LinearOptions;
   explicit Linear(const LinearOptions& options);
+  Linear(Module& parent, std::string_view name, const LinearOptions& options) : Linear(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
   Tensor weight;  // [out, in]

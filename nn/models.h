@@ -18,6 +18,9 @@ class MLP : public Module {
  public:
   using Options = MLPOptions;
   explicit MLP(const MLPOptions& options);
+  MLP(Module& parent, std::string_view name, const MLPOptions& options) : MLP(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -39,6 +42,9 @@ class CNN : public Module {
  public:
   using Options = CNNOptions;
   explicit CNN(const CNNOptions& options = {});
+  CNN(Module& parent, std::string_view name, const CNNOptions& options = {}) : CNN(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
   Conv2d conv1;
@@ -66,6 +72,10 @@ class ResNet : public Module {
  public:
   using Options = ResNetOptions;
   explicit ResNet(const ResNetOptions& options = {});
+  ResNet(Module& parent, std::string_view name, const ResNetOptions& options = {})
+      : ResNet(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
   Conv2d conv1;

@@ -7,9 +7,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
-#include <iterator>
 #include <set>
 #include <typeinfo>
 
@@ -25,6 +23,8 @@ Tensor frozen(const Tensor& parameter) {
   return parameter.detach();
 }
 
+}  // namespace
+
 std::string class_name(const Module& module) {
   const char* mangled = typeid(module).name();
   int status = 0;
@@ -34,9 +34,16 @@ std::string class_name(const Module& module) {
   return name;
 }
 
-}  // namespace
-
-Module::~Module() = default;
+Module::~Module() {
+  for (Module* child : children_) {  // may live longer
+    child->parent_ = nullptr;
+    child->name_.clear();
+  }
+  if (parent_) {
+    std::vector<Module*>& siblings = parent_->children_;
+    siblings.erase(std::find(siblings.begin(), siblings.end(), this));
+  }
+}
 
 // registration ------------------------------------------------------------------------------------
 
@@ -175,7 +182,14 @@ void Module::set_training_modes(const std::vector<bool>& modes) {
 
 // running -----------------------------------------------------------------------------------------
 
-uint32_t Module::label() {
+// Adds the names of the modules between the outer one and this one, which do not run: a List.
+uint32_t Module::label_above(const void* outer, uint32_t label) const {
+  return !parent_ || parent_ == outer || parent_->name_.empty()
+             ? label
+             : intern_label(parent_->label_above(outer, label), parent_->name_);
+}
+
+uint32_t Module::label(const void* outer) {
   const uint32_t parent = detail::thread_state.label;
   if (name_.empty()) {
     return parent;
@@ -184,7 +198,7 @@ uint32_t Module::label() {
   if (cached && cached >> 32 == parent) {
     return static_cast<uint32_t>(cached);
   }
-  const uint32_t own = intern_label(parent, name_);
+  const uint32_t own = intern_label(label_above(outer, parent), name_);
   label_.store(uint64_t{parent} << 32 | own, std::memory_order_relaxed);
   return own;
 }
@@ -194,6 +208,14 @@ Tensor Module::operator()(const Tensor& x) {
     check(x.defined(), "module: got an undefined tensor");
     return forward(x);
   });
+}
+
+Tensor Module::forward(const Tensor& x) { return forward_one(x); }
+
+Tensor Module::forward_one(const Tensor&) {
+  throw Error(text("module: got one tensor for a ", class_name(*this),
+                   ", whose forward() takes other inputs or returns no Tensor; call it by its own "
+                   "type, with the inputs that its forward() has"));
 }
 
 // A module whose root differs from the root of the module around it is not part of that module. The
@@ -523,74 +545,6 @@ void Module::convert(Device device, DType wide, const Precision& precision) {
     }
   });
   top.build_arena();
-}
-
-// state -------------------------------------------------------------------------------------------
-
-NamedTensors Module::state() const {
-  NamedTensors state;
-  std::map<const OwnParameter*, std::string> first;
-  for (const Shared& parameter : shared_parameters()) {
-    first.emplace(parameter.members[0].own, parameter.name());
-  }
-  walk("", [&](const std::string& at, const Module& module) {
-    for (const auto& own : module.own_parameters_) {
-      if (first.contains(own.get())) {
-        state.emplace_back(join_path(at, own->name), own->tensor->detach());
-      }
-    }
-    for (const auto& [name, tensor] : module.own_buffers_) {
-      state.emplace_back(join_path(at, name), tensor->detach());
-    }
-  });
-  return state;
-}
-
-void Module::load_state(const NamedTensors& state) {
-  std::vector<LoadTarget> targets;
-  std::vector<Tensor> tensors;
-  for (const Shared& parameter : shared_parameters()) {
-    LoadTarget target{{}, parameter.tensor().sizes()};
-    for (const Member& member : parameter.members) {
-      target.names.push_back(member.path);
-    }
-    targets.push_back(std::move(target));
-    tensors.push_back(parameter.tensor());
-  }
-  for (const Buffer& buffer : buffers()) {
-    targets.push_back({{buffer.path}, buffer.tensor->sizes()});
-    tensors.push_back(*buffer.tensor);
-  }
-  NamedTensors given;
-  std::copy_if(state.begin(), state.end(), std::back_inserter(given),
-               [](const auto& entry) { return !entry.first.ends_with("num_batches_tracked"); });
-  const std::vector<Tensor> sources = match_named("load_state", targets, given);
-  const NoGradGuard guard;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    set_value(tensors[i], sources[i]);
-  }
-}
-
-void Module::soft_update(const Module& source, double tau) {
-  check(std::isfinite(tau) && tau >= 0 && tau <= 1, "soft_update: got tau = ", tau,
-        ", expected a number in [0, 1]");
-  const NamedTensors given = source.state(), own = state();
-  std::vector<LoadTarget> targets;
-  for (const auto& [name, tensor] : own) {
-    targets.push_back({{name}, tensor.sizes()});
-  }
-  const std::vector<Tensor> sources = match_named("soft_update", targets, given);
-  const NoGradGuard guard;
-  for (size_t i = 0; i < own.size(); ++i) {
-    const Tensor& value = own[i].second;
-    if (!is_floating(value.dtype())) {
-      value.copy_(sources[i]);
-      continue;
-    }
-    const Tensor before = exact_value(value);
-    const Tensor after = source.exact_value(sources[i]).to(before.device()).to(before.dtype());
-    set_value(value, before + (after - before) * tau);
-  }
 }
 
 std::string Module::describe() const { return ModuleReport(*this).describe(); }

@@ -1,5 +1,14 @@
 // Module: a named tree of parameters, buffers and child modules.
 //
+//   struct Net : nn::Module {
+//     nn::Linear fc1{*this, "fc1", {.in = 784, .out = 64}};
+//     nn::Linear fc2{*this, "fc2", {.in = 64, .out = 10}};
+//     Tensor forward(const Tensor& x) override { return fc2(relu(fc1(x))); }
+//   };
+//
+// A member that is constructed with *this and a name is registered; register_module("fc1", fc1) in
+// the constructor does the same. forward() with other inputs or results: nn/callable.h.
+//
 // A module registers pointers to its own Tensor members, so it can be neither moved nor copied: it
 // stays where it was constructed, or in a unique_ptr. Parameters of the whole tree live in one
 // Arena, built at the root by the first parameters() or to(); until then each is a tensor of its
@@ -9,11 +18,18 @@
 // A parameter may be changed in place under a NoGradGuard: init functions, fill_(), copy_(). Under
 // `mixed` its f32 master then takes the new, rounded value. load_state() and soft_update() set the
 // master to the value before rounding. After a write to data() call bump_version().
+//
+// Thread safety: any number of threads may run one module at the same time in evaluation mode, each
+// under its own NoGradGuard or with its own graph; so may threads in training mode if no module
+// below updates buffers (BatchNorm does). Everything that changes the module (train(), to(),
+// load_state(), freeze(), an optimizer step, backward into its parameters) needs the module alone.
+// Guards, scopes and the random generator belong to a thread.
 #pragma once
 #include <binade/core/io/named_tensors.h>
 #include <binade/core/observe/label.h>
 #include <binade/core/precision/precision.h>
 #include <binade/core/tensor/parameter.h>
+#include <binade/nn/load_options.h>
 
 #include <concepts>
 #include <optional>
@@ -30,11 +46,14 @@ struct ParameterTraits {
 class Module {
  public:
   Module() = default;
-  virtual ~Module();
+  // Registers this module in its parent under a name. `using Module::Module;` gives a class of your
+  // own this constructor: Block block{*this, "block"}.
+  Module(Module& parent, std::string_view name) { join(parent, name); }
+  virtual ~Module();  // leaves the parent
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  virtual Tensor forward(const Tensor& x) = 0;
+  virtual Tensor forward(const Tensor& x);  // another result or more inputs: nn/callable.h
   // forward() under this module's path and precision.
   Tensor operator()(const Tensor& x);
 
@@ -89,8 +108,11 @@ class Module {
   // Sets parameters and buffers by name, with conversion of the dtype; masters follow. One error
   // lists all missing, unexpected and wrongly shaped names, and nothing is changed. The counters
   // "num_batches_tracked" in PyTorch's files are ignored; a tied parameter may have any of its
-  // names.
-  void load_state(const NamedTensors& state);
+  // names. The options load a part of a state, or one with other names: nn/load_options.h.
+  LoadReport load_state(const NamedTensors& state, const LoadOptions& options = {});
+  // As state(), but the parameters that have an f32 master are the master: the values before
+  // rounding. load_state() of it restores both exactly.
+  NamedTensors exact_state() const;
 
   // Moves every parameter and buffer towards the source: value += tau (source - value); integer
   // buffers are copied. For target networks and averages of weights. The update is computed and
@@ -107,6 +129,11 @@ class Module {
   // runs without path, precision and this check.
   void allow_unregistered() { allow_unregistered_ = true; }
 
+  // REQUIRES: the member lives as long as the module. A name has no dot and is used once.
+  void register_parameter(std::string_view name, Tensor& parameter, ParameterTraits traits = {});
+  void register_buffer(std::string_view name, Tensor& buffer);
+  void register_module(std::string_view name, Module& child);
+
   // A table: name, shape, dtype, number of elements, remarks.
   std::string describe() const;
   // The effect of the precision on each module of the tree: how its parameters are stored, the
@@ -119,7 +146,7 @@ class Module {
   template <class F>
   auto scoped(F&& f) -> decltype(f()) {
     const Running running(*this);
-    const LabelScope scope(label());
+    const LabelScope scope(label(running.outer()));
     try {
       if (!precision_) {
         return f();
@@ -132,10 +159,12 @@ class Module {
     }
   }
 
-  // REQUIRES: the member lives as long as the module. A name has no dot and is used once.
-  void register_parameter(std::string_view name, Tensor& parameter, ParameterTraits traits = {});
-  void register_buffer(std::string_view name, Tensor& buffer);
-  void register_module(std::string_view name, Module& child);
+  // Registers this module in a parent: for constructors (parent, name, options).
+  void join(Module& parent, std::string_view name) { parent.register_module(name, *this); }
+
+  // What forward() of one tensor does in a class that does not override it: an error, except in a
+  // Callable that can be called so.
+  virtual Tensor forward_one(const Tensor& x);
 
   // True if forward() of a module without parameters and buffers depends on is_training(), as in
   // Dropout: such a module must be registered too.
@@ -143,6 +172,7 @@ class Module {
 
  private:
   friend class ModuleReport;
+  friend void copy_module(const Module& from, Module& to);
 
   // While one exists, this module is the one that runs on this thread.
   class Running {
@@ -162,6 +192,7 @@ class Module {
     }
     Running(const Running&) = delete;
     Running& operator=(const Running&) = delete;
+    const void* outer() const { return outer_; }
 
    private:
     const void* outer_;
@@ -200,7 +231,9 @@ class Module {
   const Module& root() const;
   Module& root();
   std::string path() const;  // from the root
-  uint32_t label();
+  // Of this module in the module that runs around it (null if none does).
+  uint32_t label(const void* outer);
+  uint32_t label_above(const void* outer, uint32_t label) const;
   // Warns once if this module runs in the forward() of a module that it is not part of.
   void check_runs_in(const Module& outer) const;
   bool is_held_by(const Module& other) const;
@@ -217,6 +250,7 @@ class Module {
   const Parameter* parameter_of(const Tensor& value) const;
   Tensor master_of(const Tensor& value) const;
   Tensor exact_value(const Tensor& value) const;  // of a parameter or buffer: its master, or itself
+  std::string differs_from(const Module& other) const;  // the first difference of structure
   void set_value(const Tensor& value, const Tensor& source) const;
   // A batch norm returns true and computes its statistics over the group from now on.
   virtual bool synchronize(RankGroup*) { return false; }
@@ -234,5 +268,25 @@ class Module {
   std::shared_ptr<Arena> arena_;    // at the root
   std::atomic<uint64_t> label_{0};  // a cache: the caller's label and this module's under it
 };
+
+// Gives `to` the values (with masters), buffers, mode, precision, device and frozen parameters of
+// `from`. Another structure is an error: the classes, names, shapes and ties must be equal.
+void copy_module(const Module& from, Module& to);
+
+// A copy of a module that shares no memory with it. make() returns a new module of the same class
+// in a unique_ptr: nn::clone(net, [] { return std::make_unique<Net>(); }). A copy of a part of a
+// model is a model of its own.
+template <class Make>
+auto clone(const Module& model, Make&& make) {
+  auto copy = std::forward<Make>(make)();
+  check(copy != nullptr, "clone: make() returned no module");
+  copy_module(model, *copy);
+  return copy;
+}
+
+// target += tau (online - target), for every parameter and buffer: Module::soft_update().
+inline void soft_update(Module& target, const Module& online, double tau) {
+  target.soft_update(online, tau);
+}
 
 }  // namespace binade::nn

@@ -10,6 +10,8 @@ inline std::string join_path(const std::string& path, const std::string& name) {
   return path.empty() ? name : name.empty() ? path : path + "." + name;
 }
 
+std::string class_name(const Module& module);  // with namespaces
+
 template <class F>
 void Module::walk(const std::string& path, F&& f) {
   f(path, *this);

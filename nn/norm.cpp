@@ -1,6 +1,7 @@
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/norm.h>
+#include <binade/nn/options_internal.h>
 
 namespace binade::nn {
 namespace {
@@ -8,8 +9,8 @@ namespace {
 constexpr ParameterTraits kNormParameter{.norm_or_bias = true, .keep_f32 = true};
 
 void check_channels(const char* name, int64_t channels, double eps) {
-  check(channels > 0 && eps >= 0, name, ": got channels = ", channels, ", eps = ", eps,
-        ", expected a positive number of channels and eps >= 0");
+  check_sizes(name, {{"channels", channels}});
+  check(eps >= 0, name, ": got eps = ", eps, ", expected eps >= 0");
 }
 
 void check_shape(const char* name, const Dims& sizes, double eps) {
@@ -24,8 +25,7 @@ void check_shape(const char* name, const Dims& sizes, double eps) {
 }  // namespace
 
 BatchNorm::BatchNorm(const char* name, const BatchNorm2dOptions& options) : options_(options) {
-  check(options.channels > 0, name, ": got channels = ", options.channels,
-        ", expected a positive number");
+  check_sizes(name, {{"channels", options.channels}});
   check(options.eps >= 0 && options.momentum >= 0 && options.momentum <= 1, name,
         ": got eps = ", options.eps, ", momentum = ", options.momentum,
         ", expected eps >= 0 and momentum in [0, 1]");
@@ -98,9 +98,9 @@ Tensor RMSNorm::forward(const Tensor& x) {
 
 GroupNorm::GroupNorm(const GroupNormOptions& options) : options_(options) {
   check_channels("GroupNorm", options.channels, options.eps);
-  check(options.groups > 0 && options.channels % options.groups == 0,
-        "GroupNorm: got groups = ", options.groups, ", channels = ", options.channels,
-        ", expected groups that divide the channels");
+  check_sizes("GroupNorm", {{"groups", options.groups}});
+  check(options.channels % options.groups == 0, "GroupNorm: got groups = ", options.groups,
+        ", channels = ", options.channels, ", expected groups that divide the channels");
   if (options.affine) {
     weight = ones({options.channels});
     bias = zeros({options.channels});

@@ -43,6 +43,10 @@ class BatchNorm1d : public BatchNorm {
  public:
   using Options = BatchNorm1dOptions;
   explicit BatchNorm1d(const BatchNorm1dOptions& options) : BatchNorm("BatchNorm1d", options) {}
+  BatchNorm1d(Module& parent, std::string_view name, const BatchNorm1dOptions& options)
+      : BatchNorm1d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override { return normalize(x); }
 
  private:
@@ -54,6 +58,10 @@ class BatchNorm2d : public BatchNorm {
  public:
   using Options = BatchNorm2dOptions;
   explicit BatchNorm2d(const BatchNorm2dOptions& options) : BatchNorm("BatchNorm2d", options) {}
+  BatchNorm2d(Module& parent, std::string_view name, const BatchNorm2dOptions& options)
+      : BatchNorm2d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override { return normalize(x); }
 
  private:
@@ -71,6 +79,10 @@ class LayerNorm : public Module {
  public:
   using Options = LayerNormOptions;
   explicit LayerNorm(const LayerNormOptions& options);
+  LayerNorm(Module& parent, std::string_view name, const LayerNormOptions& options)
+      : LayerNorm(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
   Tensor weight, bias;  // [normalized_shape] or undefined
@@ -89,6 +101,9 @@ class RMSNorm : public Module {
  public:
   using Options = RMSNormOptions;
   explicit RMSNorm(const RMSNormOptions& options);
+  RMSNorm(Module& parent, std::string_view name, const RMSNormOptions& options) : RMSNorm(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
   Tensor weight;  // [normalized_shape] or undefined
@@ -109,6 +124,10 @@ class GroupNorm : public Module {
  public:
   using Options = GroupNormOptions;
   explicit GroupNorm(const GroupNormOptions& options);
+  GroupNorm(Module& parent, std::string_view name, const GroupNormOptions& options)
+      : GroupNorm(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
   Tensor weight, bias;  // [channels] or undefined
@@ -144,6 +163,10 @@ class InstanceNorm1d : public InstanceNorm {
   using Options = InstanceNorm1dOptions;
   explicit InstanceNorm1d(const InstanceNorm1dOptions& options)
       : InstanceNorm("InstanceNorm1d", options) {}
+  InstanceNorm1d(Module& parent, std::string_view name, const InstanceNorm1dOptions& options)
+      : InstanceNorm1d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override { return normalize("InstanceNorm1d", 3, x); }
 };
 
@@ -153,6 +176,10 @@ class InstanceNorm2d : public InstanceNorm {
   using Options = InstanceNorm2dOptions;
   explicit InstanceNorm2d(const InstanceNorm2dOptions& options)
       : InstanceNorm("InstanceNorm2d", options) {}
+  InstanceNorm2d(Module& parent, std::string_view name, const InstanceNorm2dOptions& options)
+      : InstanceNorm2d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override { return normalize("InstanceNorm2d", 4, x); }
 };
 

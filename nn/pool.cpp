@@ -1,7 +1,51 @@
 #include <binade/core/ops.h>
+#include <binade/nn/options_internal.h>
 #include <binade/nn/pool.h>
 
+#include <algorithm>
+
 namespace binade::nn {
+namespace {
+
+int64_t smaller(const Pair& pair) { return std::min(pair.vertical, pair.horizontal); }
+
+struct Window {
+  Pair kernel, stride, padding, dilation;
+};
+
+void check_window(const char* name, const Window& window) {
+  check_sizes(name, {{"kernel", smaller(window.kernel)},
+                     {"stride", smaller(window.stride)},
+                     {"dilation", smaller(window.dilation)}});
+  check(smaller(window.padding) >= 0, name, ": got padding = ", smaller(window.padding),
+        ", expected a number >= 0");
+}
+
+}  // namespace
+
+MaxPool2d::MaxPool2d(const MaxPool2dOptions& options) : options_(options) {
+  check_window("MaxPool2d", {options.kernel, options.stride.value_or(options.kernel),
+                             options.padding, options.dilation});
+}
+
+AvgPool2d::AvgPool2d(const AvgPool2dOptions& options) : options_(options) {
+  check_window("AvgPool2d",
+               {options.kernel, options.stride.value_or(options.kernel), options.padding, 1});
+}
+
+MaxPool1d::MaxPool1d(const MaxPool1dOptions& options) : options_(options) {
+  check_window("MaxPool1d", {options.kernel, options.stride.value_or(options.kernel),
+                             options.padding, options.dilation});
+}
+
+AvgPool1d::AvgPool1d(const AvgPool1dOptions& options) : options_(options) {
+  check_window("AvgPool1d",
+               {options.kernel, options.stride.value_or(options.kernel), options.padding, 1});
+}
+
+AdaptiveAvgPool2d::AdaptiveAvgPool2d(const AdaptiveAvgPool2dOptions& options) : options_(options) {
+  check_sizes("AdaptiveAvgPool2d", {{"output", smaller(options.output)}});
+}
 
 Tensor MaxPool2d::forward(const Tensor& x) {
   const auto& [kernel, given, padding, dilation, ceil_mode] = options_;

@@ -31,7 +31,11 @@ using AvgPool2dOptions = AvgPoolOptions<Pair>;
 class MaxPool2d : public Module {
  public:
   using Options = MaxPool2dOptions;
-  explicit MaxPool2d(const MaxPool2dOptions& options) : options_(options) {}
+  explicit MaxPool2d(const MaxPool2dOptions& options);
+  MaxPool2d(Module& parent, std::string_view name, const MaxPool2dOptions& options)
+      : MaxPool2d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -41,7 +45,11 @@ class MaxPool2d : public Module {
 class AvgPool2d : public Module {
  public:
   using Options = AvgPool2dOptions;
-  explicit AvgPool2d(const AvgPool2dOptions& options) : options_(options) {}
+  explicit AvgPool2d(const AvgPool2dOptions& options);
+  AvgPool2d(Module& parent, std::string_view name, const AvgPool2dOptions& options)
+      : AvgPool2d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -51,7 +59,11 @@ class AvgPool2d : public Module {
 class MaxPool1d : public Module {
  public:
   using Options = MaxPool1dOptions;
-  explicit MaxPool1d(const MaxPool1dOptions& options) : options_(options) {}
+  explicit MaxPool1d(const MaxPool1dOptions& options);
+  MaxPool1d(Module& parent, std::string_view name, const MaxPool1dOptions& options)
+      : MaxPool1d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -61,7 +73,11 @@ class MaxPool1d : public Module {
 class AvgPool1d : public Module {
  public:
   using Options = AvgPool1dOptions;
-  explicit AvgPool1d(const AvgPool1dOptions& options) : options_(options) {}
+  explicit AvgPool1d(const AvgPool1dOptions& options);
+  AvgPool1d(Module& parent, std::string_view name, const AvgPool1dOptions& options)
+      : AvgPool1d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -75,7 +91,11 @@ struct AdaptiveAvgPool2dOptions {
 class AdaptiveAvgPool2d : public Module {
  public:
   using Options = AdaptiveAvgPool2dOptions;
-  explicit AdaptiveAvgPool2d(const AdaptiveAvgPool2dOptions& options) : options_(options) {}
+  explicit AdaptiveAvgPool2d(const AdaptiveAvgPool2dOptions& options);
+  AdaptiveAvgPool2d(Module& parent, std::string_view name, const AdaptiveAvgPool2dOptions& options)
+      : AdaptiveAvgPool2d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -85,6 +105,7 @@ class AdaptiveAvgPool2d : public Module {
 // [N, C, H, W] -> [N, C].
 class GlobalAvgPool : public Module {
  public:
+  using Module::Module;
   Tensor forward(const Tensor& x) override;
 };
 

@@ -20,6 +20,10 @@ class Upsample : public Module {
  public:
   using Options = UpsampleOptions;
   explicit Upsample(const UpsampleOptions& options);
+  Upsample(Module& parent, std::string_view name, const UpsampleOptions& options)
+      : Upsample(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -35,6 +39,10 @@ class ZeroPad2d : public Module {
  public:
   using Options = Pad2dOptions;
   explicit ZeroPad2d(const Pad2dOptions& options) : options_(options) {}
+  ZeroPad2d(Module& parent, std::string_view name, const Pad2dOptions& options)
+      : ZeroPad2d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -45,6 +53,10 @@ class ReflectionPad2d : public Module {
  public:
   using Options = Pad2dOptions;
   explicit ReflectionPad2d(const Pad2dOptions& options) : options_(options) {}
+  ReflectionPad2d(Module& parent, std::string_view name, const Pad2dOptions& options)
+      : ReflectionPad2d(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -60,6 +72,10 @@ class Unflatten : public Module {
  public:
   using Options = UnflattenOptions;
   explicit Unflatten(const UnflattenOptions& options) : options_(options) {}
+  Unflatten(Module& parent, std::string_view name, const UnflattenOptions& options)
+      : Unflatten(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
  private:

@@ -1,17 +1,37 @@
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/init.h>
+#include <binade/nn/options_internal.h>
 #include <binade/nn/rnn.h>
 
 #include <cmath>
 
 namespace binade::nn {
 
+namespace {
+
+// PyTorch's initial values.
+void draw(const RecurrentWeights& w, int64_t hidden) {
+  const double bound = 1 / std::sqrt(static_cast<double>(hidden));
+  for (const Tensor* t : {&w.weight_ih, &w.weight_hh, &w.bias_ih, &w.bias_hh, &w.weight_hr}) {
+    if (t->defined()) {
+      init::uniform(*t, -bound, bound);
+    }
+  }
+}
+
+void check_nonlinearity(const char* name, Nonlinearity nonlinearity) {
+  check(nonlinearity == Nonlinearity::tanh || nonlinearity == Nonlinearity::relu, name,
+        ": got the nonlinearity number ", static_cast<int>(nonlinearity),
+        ", expected Nonlinearity::tanh or Nonlinearity::relu");
+}
+
+}  // namespace
+
 Recurrent::Recurrent(const char* name, Cell cell, const RNNOptions& options)
     : name_(name), cell_(cell), options_(options) {
-  check(options.input > 0 && options.hidden > 0 && options.layers > 0, name,
-        ": got input = ", options.input, ", hidden = ", options.hidden,
-        ", layers = ", options.layers, ", expected positive numbers");
+  check_sizes(name,
+              {{"input", options.input}, {"hidden", options.hidden}, {"layers", options.layers}});
   check(options.dropout >= 0 && options.dropout < 1, name, ": got dropout = ", options.dropout,
         ", expected a probability below 1");
   check(options.projection == 0 ||
@@ -41,20 +61,13 @@ Recurrent::Recurrent(const char* name, Cell cell, const RNNOptions& options)
       w.weight_hr = empty({options.projection, hidden});
       register_parameter("weight_hr" + suffix, w.weight_hr);
     }
-    const double bound = 1 / std::sqrt(static_cast<double>(hidden));
-    for (const Tensor* t : {&w.weight_ih, &w.weight_hh, &w.bias_ih, &w.bias_hh, &w.weight_hr}) {
-      if (t->defined()) {
-        init::uniform(*t, -bound, bound);
-      }
-    }
+    draw(w, hidden);
   }
 }
 
 RNN::RNN(const RNNOptions& options, Nonlinearity nonlinearity)
     : Recurrent("RNN", nonlinearity == Nonlinearity::relu ? Cell::relu : Cell::tanh, options) {
-  check(nonlinearity == Nonlinearity::tanh || nonlinearity == Nonlinearity::relu,
-        "RNN: got the nonlinearity number ", static_cast<int>(nonlinearity),
-        ", expected Nonlinearity::tanh or Nonlinearity::relu");
+  check_nonlinearity("RNN", nonlinearity);
 }
 
 // Layer and direction `index`.
@@ -109,6 +122,70 @@ RecurrentResult Recurrent::run_layers(const Tensor& x, const RecurrentState& sta
     h = directions == 1 ? outputs[0] : cat(outputs, 2);
   }
   return {h, {stack(h_n), cell_ == Cell::lstm ? stack(c_n) : Tensor()}};
+}
+
+// cells -------------------------------------------------------------------------------------------
+
+RecurrentCell::RecurrentCell(const char* name, int64_t gates, const RNNCellOptions& options)
+    : name_(name), options_(options) {
+  check_sizes(name, {{"input", options.input}, {"hidden", options.hidden}});
+  const int64_t rows = gates * options.hidden;
+  weights.weight_ih = empty({rows, options.input});
+  weights.weight_hh = empty({rows, options.hidden});
+  register_parameter("weight_ih", weights.weight_ih);
+  register_parameter("weight_hh", weights.weight_hh);
+  if (options.bias) {
+    weights.bias_ih = empty({rows});
+    weights.bias_hh = empty({rows});
+    register_parameter("bias_ih", weights.bias_ih, {.norm_or_bias = true});
+    register_parameter("bias_hh", weights.bias_hh, {.norm_or_bias = true});
+  }
+  const NoGradGuard guard;
+  draw(weights, options.hidden);
+}
+
+Tensor RecurrentCell::one_step(const Tensor& x) const {
+  check(x.defined() && x.dim() == 2 && x.size(1) == options_.input, name_, ": got ",
+        x.defined() ? text("shape ", x.sizes()) : std::string("an undefined tensor"),
+        ", expected [batch, ", options_.input, "]");
+  return unsqueeze(x, 0);
+}
+
+Tensor RecurrentCell::start(const Tensor& state, const Tensor& x) const {
+  return state.defined() ? state : zeros({x.size(0), options_.hidden}, x.dtype(), x.device());
+}
+
+RNNCell::RNNCell(const RNNCellOptions& options, Nonlinearity nonlinearity)
+    : RecurrentCell("RNNCell", 1, options), nonlinearity_(nonlinearity) {
+  check_nonlinearity("RNNCell", nonlinearity);
+}
+
+Tensor RNNCell::operator()(const Tensor& x, const Tensor& h) {
+  return scoped([&] { return run(x, h); });
+}
+
+Tensor RNNCell::run(const Tensor& x, const Tensor& h) const {
+  const Tensor steps = one_step(x);
+  return (nonlinearity_ == Nonlinearity::relu ? rnn_relu : rnn_tanh)(steps, start(h, x), weights,
+                                                                     {})
+      .h_n;
+}
+
+Tensor GRUCell::operator()(const Tensor& x, const Tensor& h) {
+  return scoped([&] { return run(x, h); });
+}
+
+Tensor GRUCell::run(const Tensor& x, const Tensor& h) const {
+  const Tensor steps = one_step(x);
+  return gru(steps, start(h, x), weights).h_n;
+}
+
+RecurrentState LSTMCell::operator()(const Tensor& x, const RecurrentState& state) {
+  return scoped([&]() -> RecurrentState {
+    const Tensor steps = one_step(x);
+    const RecurrentOutput out = lstm(steps, start(state.h, x), start(state.c, x), weights);
+    return {out.h_n, out.c_n};
+  });
 }
 
 }  // namespace binade::nn

@@ -59,14 +59,91 @@ class RNN : public Recurrent {
  public:
   // nonlinearity: tanh or relu.
   explicit RNN(const RNNOptions& options, Nonlinearity nonlinearity = Nonlinearity::tanh);
+  RNN(Module& parent, std::string_view name, const RNNOptions& options,
+      Nonlinearity nonlinearity = Nonlinearity::tanh)
+      : RNN(options, nonlinearity) {
+    join(parent, name);
+  }
 };
 class GRU : public Recurrent {
  public:
   explicit GRU(const RNNOptions& options) : Recurrent("GRU", Cell::gru, options) {}
+  GRU(Module& parent, std::string_view name, const RNNOptions& options) : GRU(options) {
+    join(parent, name);
+  }
 };
 class LSTM : public Recurrent {
  public:
   explicit LSTM(const RNNOptions& options) : Recurrent("LSTM", Cell::lstm, options) {}
+  LSTM(Module& parent, std::string_view name, const RNNOptions& options) : LSTM(options) {
+    join(parent, name);
+  }
+};
+
+struct RNNCellOptions {
+  int64_t input;
+  int64_t hidden;
+  bool bias = true;
+};
+
+// One step of a recurrent layer: x [batch, input], states [batch, hidden]; an undefined state is
+// zeros. Parameters: weight_ih, weight_hh, bias_ih, bias_hh.
+class RecurrentCell : public Module {
+ public:
+  using Options = RNNCellOptions;
+  RecurrentWeights weights;
+
+ protected:
+  RecurrentCell(const char* name, int64_t gates, const RNNCellOptions& options);
+  // x and a state as the ops for sequences take them, checked.
+  Tensor one_step(const Tensor& x) const;
+  Tensor start(const Tensor& state, const Tensor& x) const;
+
+ private:
+  const char* name_;
+  RNNCellOptions options_;
+};
+
+class RNNCell : public RecurrentCell {
+ public:
+  explicit RNNCell(const RNNCellOptions& options, Nonlinearity nonlinearity = Nonlinearity::tanh);
+  RNNCell(Module& parent, std::string_view name, const RNNCellOptions& options,
+          Nonlinearity nonlinearity = Nonlinearity::tanh)
+      : RNNCell(options, nonlinearity) {
+    join(parent, name);
+  }
+  Tensor forward(const Tensor& x) override { return run(x, {}); }
+  using Module::operator();
+  Tensor operator()(const Tensor& x, const Tensor& h);  // the new h
+
+ private:
+  Tensor run(const Tensor& x, const Tensor& h) const;
+  Nonlinearity nonlinearity_;
+};
+
+class GRUCell : public RecurrentCell {
+ public:
+  explicit GRUCell(const RNNCellOptions& options) : RecurrentCell("GRUCell", 3, options) {}
+  GRUCell(Module& parent, std::string_view name, const RNNCellOptions& options) : GRUCell(options) {
+    join(parent, name);
+  }
+  Tensor forward(const Tensor& x) override { return run(x, {}); }
+  using Module::operator();
+  Tensor operator()(const Tensor& x, const Tensor& h);  // the new h
+
+ private:
+  Tensor run(const Tensor& x, const Tensor& h) const;
+};
+
+class LSTMCell : public RecurrentCell {
+ public:
+  explicit LSTMCell(const RNNCellOptions& options) : RecurrentCell("LSTMCell", 4, options) {}
+  LSTMCell(Module& parent, std::string_view name, const RNNCellOptions& options)
+      : LSTMCell(options) {
+    join(parent, name);
+  }
+  // The new h and c.
+  RecurrentState operator()(const Tensor& x, const RecurrentState& state = {});
 };
 
 }  // namespace binade::nn

@@ -11,7 +11,7 @@ namespace binade::nn {
 // BatchNorm2d runs in the pass of the Conv2d before it. Subclasses of these are called one by one.
 class Sequential : public Module {
  public:
-  Sequential() = default;
+  using Module::Module;
   Tensor forward(const Tensor& x) override;
 
   // seq.add<nn::Linear>({.in = 784, .out = 10})
@@ -57,6 +57,10 @@ class ResidualBlock : public Module {
  public:
   using Options = ResidualBlockOptions;
   explicit ResidualBlock(const ResidualBlockOptions& options);
+  ResidualBlock(Module& parent, std::string_view name, const ResidualBlockOptions& options)
+      : ResidualBlock(options) {
+    join(parent, name);
+  }
   Tensor forward(const Tensor& x) override;
 
   Conv2d conv1;

@@ -13,6 +13,7 @@ struct AdagradOptions {
   double initial_accumulator_value = 0;  // of sum
   double eps = 1e-10;
   bool decay_norms_and_biases = true;
+  bool maximize = false;  // step along the gradient, not against it
 };
 
 class Adagrad : public Optimizer {
@@ -23,10 +24,8 @@ class Adagrad : public Optimizer {
 
  private:
   void update(const Range& range) override;
-  bool keeps_zeros() const override {
-    return options_.eps > 0 || options_.initial_accumulator_value > 0;
-  }
-  AdagradOptions options_;
+  bool keeps_zeros() const override;
+  std::vector<AdagradOptions> options_;  // of each group
 };
 
 }  // namespace binade::optim

@@ -1,12 +1,15 @@
 #include <binade/kernels/optimizer/optimizer.h>
 #include <binade/optim/adamw.h>
+#include <binade/optim/group_options_internal.h>
+
+#include <algorithm>
 
 namespace binade::optim {
 namespace {
 
-std::vector<std::string> moments(bool amsgrad) {
+std::vector<std::string> moments(const std::vector<AdamWOptions>& all) {
   std::vector<std::string> names = {"exp_avg", "exp_avg_sq"};
-  if (amsgrad) {
+  if (std::any_of(all.begin(), all.end(), [](const auto& own) { return own.amsgrad; })) {
     names.emplace_back("max_exp_avg_sq");
   }
   return names;
@@ -18,16 +21,21 @@ AdamWOptions common(const AdamOptions& options) {
           .eps = options.eps,
           .weight_decay = options.weight_decay,
           .amsgrad = options.amsgrad,
-          .decay_norms_and_biases = options.decay_norms_and_biases};
+          .decay_norms_and_biases = options.decay_norms_and_biases,
+          .maximize = options.maximize};
 }
 
-const AdamWOptions& checked(const AdamWOptions& options) {
+void checked(const AdamWOptions& options) {
   for (double beta : options.betas) {
     check(beta >= 0 && beta < 1, "AdamW: got betas = {", options.betas[0], ", ", options.betas[1],
           "}, expected numbers in [0, 1)");
   }
   check(options.eps >= 0, "AdamW: got eps = ", options.eps, ", expected a number >= 0");
-  return options;
+}
+
+std::vector<AdamWOptions> all_options(const AdamWOptions& options,
+                                      const std::vector<ParamGroup>& groups, bool decoupled) {
+  return options_of(decoupled ? "AdamW" : "Adam", options, groups, checked);
 }
 
 }  // namespace
@@ -39,14 +47,17 @@ AdamW::AdamW(std::vector<ParamGroup> groups, const AdamWOptions& options)
     : AdamW(std::move(groups), options, true) {}
 
 AdamW::AdamW(std::vector<ParamGroup> groups, const AdamWOptions& options, bool decoupled)
-    : Optimizer(std::move(groups),
-                {checked(options).lr, options.weight_decay, options.decay_norms_and_biases,
-                 options.betas[0]},
-                moments(options.amsgrad)),
-      options_(options),
+    : Optimizer(groups, settings_of(all_options(options, groups, decoupled)), true,
+                moments(all_options(options, groups, decoupled))),
+      options_(all_options(options, groups, decoupled)),
       decoupled_(decoupled) {}
 
+bool AdamW::keeps_zeros() const {
+  return std::all_of(options_.begin(), options_.end(), [](const auto& own) { return own.eps > 0; });
+}
+
 void AdamW::update(const Range& range) {
+  const AdamWOptions& options = options_[range.group];
   kernels::adam_step({.param = range.param,
                       .master = range.master,
                       .grad = range.grad,
@@ -54,13 +65,13 @@ void AdamW::update(const Range& range) {
                       .exp_avg_sq = range.moments[1],
                       .lr = range.lr,
                       .beta1 = range.momentum,
-                      .beta2 = options_.betas[1],
-                      .eps = options_.eps,
+                      .beta2 = options.betas[1],
+                      .eps = options.eps,
                       .weight_decay = range.weight_decay,
                       .decoupled = decoupled_,
                       .step = range.update,
                       .grad_multiplier = range.grad_multiplier,
-                      .max_exp_avg_sq = options_.amsgrad ? range.moments[2] : kNoView,
+                      .max_exp_avg_sq = options.amsgrad ? range.moments[2] : kNoView,
                       .step_scalars = range.step_scalars});
 }
 

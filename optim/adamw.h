@@ -16,6 +16,7 @@ struct AdamWOptions {
   double weight_decay = 0.01;
   bool amsgrad = false;
   bool decay_norms_and_biases = true;
+  bool maximize = false;  // step along the gradient, not against it
 };
 
 struct AdamOptions {
@@ -25,6 +26,7 @@ struct AdamOptions {
   double weight_decay = 0;
   bool amsgrad = false;
   bool decay_norms_and_biases = true;
+  bool maximize = false;  // step along the gradient, not against it
 };
 
 class AdamW : public Optimizer {
@@ -38,9 +40,9 @@ class AdamW : public Optimizer {
 
  private:
   void update(const Range& range) override;
-  bool keeps_zeros() const override { return options_.eps > 0; }
-  double beta2() const override { return options_.betas[1]; }
-  AdamWOptions options_;
+  bool keeps_zeros() const override;
+  double beta2(size_t group) const override { return options_[group].betas[1]; }
+  std::vector<AdamWOptions> options_;  // of each group
   bool decoupled_;
 };
 

@@ -100,7 +100,7 @@ Tensor DeviceOptimizer::decide(const StepOptions& options, DeviceScaler* scaler)
 }
 
 Tensor DeviceOptimizer::prepare(const std::vector<std::pair<size_t, size_t>>& moves,
-                                const std::vector<kernels::RangeSource>& sources, double beta2) {
+                                const std::vector<kernels::RangeSource>& sources) {
   auto* counters = counters_.view().as<double>();
   std::vector<kernels::UpdateCounter> moved;
   for (const auto& [from, to] : moves) {
@@ -108,11 +108,8 @@ Tensor DeviceOptimizer::prepare(const std::vector<std::pair<size_t, size_t>>& mo
   }
   constexpr int64_t kWords = kernels::kScalarsOf<RangeScalars>;
   Tensor prepared = make_view(prepared_, {static_cast<int64_t>(sources.size()) * kWords}, {1});
-  kernels::step_prepare({.counters = moved,
-                         .parameter_ranges = sources,
-                         .beta2 = beta2,
-                         .step_scalars = words_,
-                         .result = prepared});
+  kernels::step_prepare(
+      {.counters = moved, .parameter_ranges = sources, .step_scalars = words_, .result = prepared});
   return prepared;
 }
 

@@ -25,7 +25,7 @@ class DeviceOptimizer {
   // Computes how each parameter range is updated, one row of RangeScalars per source, and advances
   // the counters.
   Tensor prepare(const std::vector<std::pair<size_t, size_t>>& moves,
-                 const std::vector<kernels::RangeSource>& sources, double beta2);
+                 const std::vector<kernels::RangeSource>& sources);
   const double* rates_of(size_t group) const { return rates.view().as<double>() + 2 * group; }
   const double* counter(size_t index) const { return counters_.view().as<double>() + index; }
 

@@ -1,15 +1,20 @@
+#include <binade/optim/group_options_internal.h>
 #include <binade/optim/lamb.h>
 
 namespace binade::optim {
 namespace {
 
-const LAMBOptions& checked(const LAMBOptions& options) {
+void checked(const LAMBOptions& options) {
   for (double beta : options.betas) {
     check(beta >= 0 && beta < 1, "LAMB: got betas = {", options.betas[0], ", ", options.betas[1],
           "}, expected numbers in [0, 1)");
   }
   check(options.eps >= 0, "LAMB: got eps = ", options.eps, ", expected a number >= 0");
-  return options;
+}
+
+std::vector<LAMBOptions> all_options(const LAMBOptions& options,
+                                     const std::vector<ParamGroup>& groups) {
+  return options_of("LAMB", options, groups, checked);
 }
 
 }  // namespace
@@ -18,13 +23,12 @@ LAMB::LAMB(const ParameterList& parameters, const LAMBOptions& options)
     : LAMB(single_group(parameters), options) {}
 
 LAMB::LAMB(std::vector<ParamGroup> groups, const LAMBOptions& options)
-    : LayerwiseOptimizer(std::move(groups),
-                         {checked(options).lr, options.weight_decay, options.decay_norms_and_biases,
-                          options.betas[0]},
+    : LayerwiseOptimizer(groups, settings_of(all_options(options, groups)), true,
                          {"exp_avg", "exp_avg_sq"}),
-      options_(options) {}
+      options_(all_options(options, groups)) {}
 
 void LAMB::update(const Range& range) {
+  const LAMBOptions& options = options_[range.group];
   kernels::lamb_step({.param = range.param,
                       .master = range.master,
                       .grad = range.grad,
@@ -33,8 +37,8 @@ void LAMB::update(const Range& range) {
                       .table = table_of(range),
                       .lr = range.lr,
                       .beta1 = range.momentum,
-                      .beta2 = options_.betas[1],
-                      .eps = options_.eps,
+                      .beta2 = options.betas[1],
+                      .eps = options.eps,
                       .weight_decay = range.weight_decay,
                       .step = range.update,
                       .grad_multiplier = range.grad_multiplier,

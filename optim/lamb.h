@@ -14,6 +14,7 @@ struct LAMBOptions {
   double eps = 1e-6;
   double weight_decay = 0.01;
   bool decay_norms_and_biases = true;
+  bool maximize = false;  // step along the gradient, not against it
 };
 
 class LAMB : public LayerwiseOptimizer {
@@ -24,8 +25,8 @@ class LAMB : public LayerwiseOptimizer {
 
  private:
   void update(const Range& range) override;
-  double beta2() const override { return options_.betas[1]; }
-  LAMBOptions options_;
+  double beta2(size_t group) const override { return options_[group].betas[1]; }
+  std::vector<LAMBOptions> options_;  // of each group
 };
 
 }  // namespace binade::optim

@@ -15,6 +15,7 @@ struct LARSOptions {
   double trust_coefficient = 1e-3;
   double eps = 1e-9;
   bool decay_norms_and_biases = true;
+  bool maximize = false;  // step along the gradient, not against it
 };
 
 class LARS : public LayerwiseOptimizer {
@@ -25,7 +26,7 @@ class LARS : public LayerwiseOptimizer {
 
  private:
   void update(const Range& range) override;
-  LARSOptions options_;
+  std::vector<LARSOptions> options_;  // of each group
 };
 
 }  // namespace binade::optim

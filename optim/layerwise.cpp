@@ -24,9 +24,10 @@ View rows_of(const Tensor& t, int64_t first, int64_t last) {
 
 }  // namespace
 
-LayerwiseOptimizer::LayerwiseOptimizer(std::vector<ParamGroup> groups, const Settings& settings,
-                                       std::vector<std::string> moment_names)
-    : Optimizer(std::move(groups), settings, std::move(moment_names)) {
+LayerwiseOptimizer::LayerwiseOptimizer(const std::vector<ParamGroup>& groups,
+                                       const std::vector<GroupSettings>& settings,
+                                       bool has_momentum, std::vector<std::string> moment_names)
+    : Optimizer(groups, settings, has_momentum, std::move(moment_names)) {
   check(!is_sharded(),
         "optimizer: got sharded parameters for LAMB or LARS, whose steps need the "
         "norms of whole parameters; use AdamW, Adam, SGD, RMSprop or Adagrad, or do not shard");

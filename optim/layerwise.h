@@ -13,7 +13,8 @@ class LayerwiseOptimizer : public Optimizer {
   NamedScalars trust_ratios() const;
 
  protected:
-  LayerwiseOptimizer(std::vector<ParamGroup> groups, const Settings& settings,
+  LayerwiseOptimizer(const std::vector<ParamGroup>& groups,
+                     const std::vector<GroupSettings>& settings, bool has_momentum,
                      std::vector<std::string> moment_names);
   kernels::TrustTable table_of(const Range& range) const;
 

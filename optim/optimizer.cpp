@@ -14,18 +14,21 @@ bool is_rate(double value) { return std::isfinite(value) && value >= 0; }
 
 std::vector<ParamGroup> single_group(const ParameterList& parameters) { return {{parameters}}; }
 
-Optimizer::Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
+Optimizer::Optimizer(const std::vector<ParamGroup>& groups,
+                     const std::vector<GroupSettings>& settings, bool has_momentum,
                      std::vector<std::string> moment_names)
-    : moment_names_(std::move(moment_names)),
-      decay_norms_and_biases_(settings.decay_norms_and_biases),
-      has_momentum_(settings.momentum.has_value()) {
+    : moment_names_(std::move(moment_names)), has_momentum_(has_momentum) {
   std::set<std::pair<int, int64_t>> seen;
   size_t items = 0;
-  for (ParamGroup& given : groups) {
-    Group group{std::move(given.parameters),
-                given.lr.value_or(settings.lr),
-                given.weight_decay.value_or(settings.weight_decay),
-                given.momentum.value_or(settings.momentum.value_or(0)),
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const ParamGroup& given = groups[i];
+    const GroupSettings& own = settings[i];
+    Group group{given.parameters,
+                own.lr,
+                own.weight_decay,
+                own.momentum.value_or(0),
+                own.decay_norms_and_biases,
+                own.maximize,
                 {}};
     check(is_rate(group.lr), "optimizer: got lr = ", group.lr, ", expected a number >= 0");
     check(is_rate(group.weight_decay), "optimizer: got weight_decay = ", group.weight_decay,
@@ -84,9 +87,12 @@ std::vector<Optimizer::Extent> Optimizer::extents(size_t group) const {
   return all;
 }
 
-void Optimizer::fill_moment(size_t moment, double value) const {
-  for (const Tensor& segment : moments_.at(moment)) {
-    segment.fill_(value);
+void Optimizer::fill_moment(size_t moment, size_t group, double value) const {
+  for (const Item& item : at(group).items) {
+    const Tensor& state = moments_.at(moment)[static_cast<size_t>(item.parameter.segment)];
+    Tensor values = empty(item.parameter.value.sizes(), state.dtype(), state.device());
+    values.fill_(value);
+    arena_->put(state, item.parameter, values);
   }
 }
 
@@ -111,13 +117,13 @@ std::vector<Optimizer::ParameterRange> Optimizer::parameter_ranges(const Group& 
       continue;
     }
     move_into_arena(*arena_, parameter, *leaf);
-    const bool decays = decay_norms_and_biases_ || !parameter.norm_or_bias;
+    const bool decays = group.decay_norms_and_biases || !parameter.norm_or_bias;
     const ParameterRange own{i,
                              i + 1,
                              parameter.segment,
                              parameter.offset,
                              parameter.numel(),
-                             leaf->scale,
+                             group.maximize ? -leaf->scale : leaf->scale,
                              decays ? group.weight_decay : 0,
                              updates,
                              counter,
@@ -404,12 +410,13 @@ void Optimizer::apply_on_device() {
                          .tag = parameter_range.tag.view().as<double>(),
                          .lr = device_->rates_of(i),
                          .momentum = device_->rates_of(i) + 1,
-                         .counter = device_->counter(parameter_range.counter)});
+                         .counter = device_->counter(parameter_range.counter),
+                         .beta2 = beta2(i)});
       ranges.push_back(range_of(i, parameter_range));
     }
   }
   constexpr int64_t kWords = kernels::kScalarsOf<kernels::RangeScalars>;
-  const Tensor prepared = device_->prepare(moves, sources, beta2());
+  const Tensor prepared = device_->prepare(moves, sources);
   for (size_t i = 0; i < ranges.size(); ++i) {
     ranges[i].step_scalars = flat_view(prepared, static_cast<int64_t>(i) * kWords, kWords);
     update(ranges[i]);

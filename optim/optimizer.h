@@ -13,6 +13,7 @@
 #include <binade/core/tensor/parameter.h>
 #include <binade/optim/step_result.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
@@ -34,12 +35,32 @@ struct StepOptions {
       false;  // skip the step if a gradient is not finite (a LossScaler always does)
 };
 
-// Parameters with their own settings. The default is the optimizer's setting.
+// Parameters with their own options. The default is the optimizer's option; one that the optimizer
+// does not have is an error.
 struct ParamGroup {
-  ParameterList parameters;
+  ParameterList parameters = {};
   std::optional<double> lr = std::nullopt;
   std::optional<double> weight_decay = std::nullopt;
-  std::optional<double> momentum = std::nullopt;  // for Adam and similar: beta1
+  std::optional<double> momentum = std::nullopt;                   // for Adam and similar: beta1
+  std::optional<std::array<double, 2>> betas = std::nullopt;       // Adam, AdamW, LAMB
+  std::optional<double> eps = std::nullopt;                        // all but SGD
+  std::optional<double> dampening = std::nullopt;                  // SGD
+  std::optional<bool> nesterov = std::nullopt;                     // SGD
+  std::optional<bool> amsgrad = std::nullopt;                      // Adam, AdamW
+  std::optional<double> alpha = std::nullopt;                      // RMSprop
+  std::optional<bool> centered = std::nullopt;                     // RMSprop
+  std::optional<double> lr_decay = std::nullopt;                   // Adagrad
+  std::optional<double> initial_accumulator_value = std::nullopt;  // Adagrad
+  std::optional<double> trust_coefficient = std::nullopt;          // LARS
+  std::optional<bool> decay_norms_and_biases = std::nullopt;
+  std::optional<bool> maximize = std::nullopt;
+};
+
+// What all optimizers have, for one group.
+struct GroupSettings {
+  double lr, weight_decay;
+  bool decay_norms_and_biases, maximize;
+  std::optional<double> momentum = std::nullopt;  // none: the optimizer has none
 };
 
 // A summary of the true gradients (unscaled, not divided) of all parameters that have one.
@@ -94,11 +115,6 @@ class Optimizer {
   void load_state(const NamedTensors& tensors, const NamedScalars& scalars);
 
  protected:
-  struct Settings {
-    double lr, weight_decay;
-    bool decay_norms_and_biases;
-    std::optional<double> momentum = std::nullopt;  // none: the optimizer has none
-  };
   // A parameter range of a segment whose parameters have the same update. The views are flat and
   // have equal lengths.
   struct Range {
@@ -116,19 +132,20 @@ class Optimizer {
     int64_t offset, numel;
   };
 
-  Optimizer(std::vector<ParamGroup> groups, const Settings& settings,
-            std::vector<std::string> moment_names);
+  // One setting per group. has_momentum: the optimizer keeps what a momentum needs.
+  Optimizer(const std::vector<ParamGroup>& groups, const std::vector<GroupSettings>& settings,
+            bool has_momentum, std::vector<std::string> moment_names);
   virtual void update(const Range& range) = 0;
   // True if an update leaves an element zero whose value, gradient and moments are all zero. Ranges
   // may then include the gaps between parameters.
   virtual bool keeps_zeros() const { return true; }
   // beta2 of Adam's second moment, whose bias correction depends on the number of updates.
-  virtual double beta2() const { return 0; }
+  virtual double beta2(size_t) const { return 0; }  // of a group
   bool is_sharded() const { return arena_->sharding() != Sharding::none; }
   // The parameters of a group in the order of memory.
   std::vector<Extent> extents(size_t group) const;
-  // Sets all elements of a moment, before the first step.
-  void fill_moment(size_t moment, double value) const;
+  // Sets a moment of a group's parameters, before the first step.
+  void fill_moment(size_t moment, size_t group, double value) const;
 
  private:
   friend class LossScaler;
@@ -142,13 +159,15 @@ class Optimizer {
   struct Group {
     ParameterList parameters;
     double lr, weight_decay, momentum;
+    bool decay_norms_and_biases, maximize;
     std::vector<Item> items;  // in the order of memory
   };
   struct ParameterRange {  // items [first, last) of a group
     size_t first, last;
     int segment;
     int64_t offset, numel;
-    double scale, weight_decay;
+    double scale;  // of the gradients; negative to maximize
+    double weight_decay;
     int64_t updates;
     size_t counter;
     Tensor tag;  // a factor of the scale on a device; undefined is 1
@@ -177,7 +196,7 @@ class Optimizer {
   std::vector<Group> groups_;
   std::vector<std::string> moment_names_;
   std::vector<std::vector<Tensor>> moments_;  // [moment][segment]
-  bool decay_norms_and_biases_, has_momentum_;
+  bool has_momentum_;
   int64_t step_count_ = 0;
   double last_norm_ = -1;
   std::unique_ptr<DeviceOptimizer> device_;  // null on the CPU

@@ -16,6 +16,7 @@ struct RMSpropOptions {
   double momentum = 0;
   bool centered = false;
   bool decay_norms_and_biases = true;
+  bool maximize = false;  // step along the gradient, not against it
 };
 
 class RMSprop : public Optimizer {
@@ -26,8 +27,8 @@ class RMSprop : public Optimizer {
 
  private:
   void update(const Range& range) override;
-  bool keeps_zeros() const override { return options_.eps > 0; }
-  RMSpropOptions options_;
+  bool keeps_zeros() const override;
+  std::vector<RMSpropOptions> options_;  // of each group
 };
 
 }  // namespace binade::optim

@@ -13,6 +13,7 @@ struct SGDOptions {
   double weight_decay = 0;
   bool nesterov = false;
   bool decay_norms_and_biases = true;
+  bool maximize = false;  // step along the gradient, not against it
 };
 
 class SGD : public Optimizer {
@@ -23,7 +24,7 @@ class SGD : public Optimizer {
 
  private:
   void update(const Range& range) override;
-  SGDOptions options_;
+  std::vector<SGDOptions> options_;  // of each group
 };
 
 }  // namespace binade::optim

@@ -23,6 +23,8 @@ std::vector<TensorSource> sources_of(const NamedTensors& tensors) {
   return sources;
 }
 
+bool is_reserved(const std::string& key) { return key == "format" || key.starts_with("binade."); }
+
 }  // namespace
 
 void write_tensors(OutputFile& file, const NamedTensors& tensors) {
@@ -53,17 +55,28 @@ NamedTensors load_tensors(const std::string& path, FileSystem& files) {
   return tensors;
 }
 
-void save_model(const std::string& path, const nn::Module& model) {
-  save_tensors(path, model.state());
+void save_model(const std::string& path, const nn::Module& model, const Metadata& metadata) {
+  for (const auto& [key, value] : metadata) {
+    check(!is_reserved(key), "save_model: got the metadata key '", key,
+          "', expected one other than 'format' and 'binade.*'");
+  }
+  save_tensors(path, model.state(), metadata);
 }
 
-void load_model(const std::string& path, nn::Module& model) {
+nn::LoadReport load_model(const std::string& path, nn::Module& model,
+                          const nn::LoadOptions& options) {
   try {
-    model.load_state(load_tensors(path));
+    return model.load_state(load_tensors(path), options);
   } catch (Error& error) {
     error.add_context("(while loading " + path + ")");
     throw;
   }
+}
+
+Metadata load_metadata(const std::string& path, FileSystem& files) {
+  Metadata metadata = SafetensorsFile::open(path, files).metadata();
+  std::erase_if(metadata, [](const auto& entry) { return is_reserved(entry.first); });
+  return metadata;
 }
 
 std::string state_hash(const NamedTensors& tensors) {

@@ -18,10 +18,17 @@ void save_tensors(const std::string& path, const NamedTensors& tensors,
                   FileSystem& files = file_system());
 NamedTensors load_tensors(const std::string& path, FileSystem& files = file_system());
 
-// Parameters and buffers of a model.
-void save_model(const std::string& path, const nn::Module& model);
-// Loads all or nothing: a file that does not fit changes nothing.
-void load_model(const std::string& path, nn::Module& model);
+// Text that a file carries beside its tensors: class names, sizes, the mean of the inputs.
+using Metadata = std::map<std::string, std::string>;
+
+// Parameters and buffers of a model. The keys "format" and "binade.*" of the metadata are reserved.
+void save_model(const std::string& path, const nn::Module& model, const Metadata& metadata = {});
+// Loads all or nothing: a file that does not fit changes nothing. The options load a part of it or
+// other names (nn/load_options.h).
+nn::LoadReport load_model(const std::string& path, nn::Module& model,
+                          const nn::LoadOptions& options = {});
+// The metadata that save_model() or save_tensors() was given, without the reserved keys.
+Metadata load_metadata(const std::string& path, FileSystem& files = file_system());
 
 // Writes the tensors into an open file, for checkpoints.
 void write_tensors(OutputFile& file, const NamedTensors& tensors);

@@ -50,7 +50,7 @@ std::vector<Tensor> match_named(const char* op, std::span<const LoadTarget> targ
       wrong.push_back(target.names[0] + " is undefined");
     } else if (!(source->sizes() == target.sizes)) {
       wrong.push_back(text(target.names[0], " has ", source->sizes(), ", expected ", target.sizes));
-    } else if (!is_floating(source->dtype())) {
+    } else if (is_floating(source->dtype()) != target.floating) {
       wrong.push_back(text(target.names[0], " has dtype ", source->dtype()));
     }
     found.push_back(source ? *source : Tensor());

@@ -15,11 +15,11 @@ using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 struct LoadTarget {
   std::vector<std::string> names;
   Dims sizes;
+  bool floating = true;  // else of integers or bool
 };
 
 // Returns the source of each target, in order. If anything does not match, throws one Error that
-// begins with `op` and lists all missing and unexpected names and all wrong shapes. Sources must be
-// floating.
+// begins with `op` and lists all missing and unexpected names and all wrong shapes and dtypes.
 std::vector<Tensor> match_named(const char* op, std::span<const LoadTarget> targets,
                                 const NamedTensors& sources);
 

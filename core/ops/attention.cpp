@@ -195,10 +195,51 @@ Dims result_lead(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
   return broadcast_sizes(kName, lead, leading(mask));
 }
 
+// [..., heads, rows, cols] -> [..., groups, heads / groups, rows, cols].
+Tensor in_groups(const Tensor& t, int64_t groups) {
+  const Dims& sizes = t.sizes();
+  const int n = t.dim();
+  Dims split(std::span(sizes.begin(), static_cast<size_t>(n - 3)));
+  split.push_back(groups);
+  split.push_back(sizes[n - 3] / groups);
+  split.push_back(sizes[n - 2]);
+  split.push_back(sizes[n - 1]);
+  return reshape(t, split);
+}
+
+// Heads of a group are a dimension of q over which k and v broadcast. Dense keys broadcast without
+// a copy per head.
+Tensor grouped_attention(const Tensor& q, const Tensor& k, const Tensor& v,
+                         AttentionOptions options) {
+  check(q.defined() && k.defined() && v.defined() && q.dim() >= 3 && k.dim() >= 3 && v.dim() >= 3,
+        kName,
+        ": got enable_gqa with fewer than three dimensions, expected [..., heads, length, "
+        "size]");
+  const int64_t heads = q.size(-3), groups = k.size(-3);
+  check(groups > 0 && heads % groups == 0 && v.size(-3) == groups, kName, ": got ", heads,
+        " heads of q, ", groups, " of k and ", v.size(-3),
+        " of v with enable_gqa, expected as many of k as of v, a divisor of those of q");
+  const Tensor& mask = options.mask;
+  if (mask.defined() && mask.dim() >= 3) {
+    check(mask.size(-3) == 1 || mask.size(-3) == heads, kName, ": got a mask of shape ",
+          mask.sizes(), ", expected ", heads, " or 1 heads");
+    options.mask = in_groups(mask, mask.size(-3) == 1 ? 1 : groups);
+  }
+  options.enable_gqa = false;
+  const Tensor out = scaled_dot_product_attention(
+      in_groups(q, groups), unsqueeze(contiguous(k), -3), unsqueeze(contiguous(v), -3), options);
+  Dims sizes = q.sizes();
+  sizes[q.dim() - 1] = v.size(-1);
+  return reshape(out, sizes);
+}
+
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& q_, const Tensor& k_, const Tensor& v_,
                                     const AttentionOptions& options) {
+  if (options.enable_gqa) {
+    return grouped_attention(q_, k_, v_, options);
+  }
   auto [q, k, v, mask] = kOp.enter(q_, k_, v_, options.mask);
   check_operands(q, k, v, mask);
   check(options.dropout >= 0 && options.dropout <= 1, kName, ": got dropout = ", options.dropout,

@@ -16,6 +16,10 @@ struct AttentionOptions {
   // outside training. Draws one random number per weight, the same numbers as the op dropout would
   // draw for the matrix of weights.
   double dropout = 0;
+  // Grouped-query attention (Ainslie et al., "GQA", 2023): q [..., heads, queries, size], k and v
+  // [..., groups, keys, size], where groups divides heads. The first heads / groups heads share the
+  // keys and values of group 0, and so on, as in PyTorch.
+  bool enable_gqa = false;
 };
 // dropout(softmax(q k^T scale + mask)) v over the last two dimensions: q [..., queries, size], k
 // [..., keys, size], v [..., keys, value_size] -> [..., queries, value_size]; the leading

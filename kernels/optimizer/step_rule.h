@@ -71,13 +71,14 @@ struct RangeSource {
   const double* lr;
   const double* momentum;
   const double* counter;  // updates of its parameters, including this one
+  double beta2 = 0;       // of Adam; 0 for others
 };
 // The factor for a stored gradient, which is `scale` times the true one. Written so that a clip in
 // the step and one that has already changed the scale (optim/clip.h) give the same bits.
 BINADE_HD inline double gradient_multiplier(double factor, double clip, double scale) {
   return factor / (scale / clip);
 }
-BINADE_HD inline RangeScalars prepare_range(const RangeSource& source, double beta2,
+BINADE_HD inline RangeScalars prepare_range(const RangeSource& source,
                                             const OptimizerScalars& step_scalars) {
   const double scale = source.tag ? source.scale * *source.tag : source.scale;
   RangeScalars w = range_scalars(
@@ -85,7 +86,7 @@ BINADE_HD inline RangeScalars prepare_range(const RangeSource& source, double be
        .lr = *source.lr,
        .momentum = *source.momentum,
        .update = *source.counter,
-       .beta2 = beta2});
+       .beta2 = source.beta2});
   w.apply = step_scalars.apply;
   return w;
 }

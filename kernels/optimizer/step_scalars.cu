@@ -65,10 +65,10 @@ __global__ void step_counters_kernel(Batch<UpdateCounter> counters,
   }
 }
 
-__global__ void step_prepare_kernel(Batch<RangeSource> parameter_ranges, double beta2,
+__global__ void step_prepare_kernel(Batch<RangeSource> parameter_ranges,
                                     const OptimizerScalars* step_scalars, RangeScalars* result) {
   if (static_cast<int>(threadIdx.x) < parameter_ranges.count) {
-    result[threadIdx.x] = prepare_range(parameter_ranges.items[threadIdx.x], beta2, *step_scalars);
+    result[threadIdx.x] = prepare_range(parameter_ranges.items[threadIdx.x], *step_scalars);
   }
 }
 
@@ -144,7 +144,7 @@ void cuda::step_prepare(const StepPrepare& a) {
     launch({"step_counters_kernel", 1, kBatch}, step_counters_kernel, batch, step_scalars);
   });
   for_batches(a.parameter_ranges, [&](const Batch<RangeSource>& batch, size_t at) {
-    launch({"step_prepare_kernel", 1, kBatch}, step_prepare_kernel, batch, a.beta2, step_scalars,
+    launch({"step_prepare_kernel", 1, kBatch}, step_prepare_kernel, batch, step_scalars,
            a.result.as<RangeScalars>() + at);
   });
 }

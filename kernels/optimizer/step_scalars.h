@@ -74,7 +74,6 @@ struct UpdateCounter {
 struct StepPrepare {
   std::span<const UpdateCounter> counters;  // no `to` is another's `from`
   std::span<const RangeSource> parameter_ranges;
-  double beta2;              // of Adam; 0 for others
   const View& step_scalars;  // OptimizerScalars
   const View& result;        // f64 [parameter_ranges, kScalarsOf<RangeScalars>]
 };

@@ -80,7 +80,7 @@ void cpu::step_prepare(const StepPrepare& a) {
   }
   auto* result = a.result.as<RangeScalars>();
   for (const RangeSource& parameter_range : a.parameter_ranges) {
-    *result++ = prepare_range(parameter_range, a.beta2, step_scalars);
+    *result++ = prepare_range(parameter_range, step_scalars);
   }
 }
 

@@ -195,5 +195,39 @@ TEST_F(OptimizerStepTest, AnOutcomeCannotBeReadDuringCapture) {
   EXPECT_THROW(graph.capture([&] { (void)device.step().value(); }), Error);
 }
 
+// Each group has its own second beta, which the bias correction on the device needs.
+TEST_F(OptimizerStepTest, GroupsHaveTheirOwnBetas) {
+  struct Groups {
+    explicit Groups(Device device)
+        : parameters({{"a", {9}}, {"b", {9}}}, false, device),
+          adam({{.parameters = only("a")},
+                {.parameters = only("b"), .betas = {{0.5, 0.6}}, .maximize = true}}) {}
+    ParameterList only(const std::string& name) const {
+      return parameters.list.filter([&](const Parameter& p) { return p.name == name; });
+    }
+    TestParameters parameters;
+    optim::AdamW adam;
+  };
+  Groups device(kDevice), host(Device{});
+  manual_seed(6);
+  for (size_t i = 0; i < 2; ++i) {
+    host.parameters.list[i].value.detach().copy_(device.parameters.list[i].value.to(Device{}));
+  }
+  for (int step = 0; step < 3; ++step) {
+    for (size_t i = 0; i < 2; ++i) {
+      const Tensor gradient = randn({9});
+      host.parameters.set_gradient(i, gradient);
+      device.parameters.set_gradient(i, gradient.to(kDevice));
+    }
+    (void)host.adam.step();
+    (void)device.adam.step();
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    for (int64_t k = 0; k < 9; ++k) {
+      EXPECT_NEAR(device.parameters.list[i].value.at(k), host.parameters.list[i].value.at(k), 1e-6);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace binade

@@ -4,6 +4,8 @@
 #include <binade/nn/activation.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace binade::nn {
 namespace {
 
@@ -66,6 +68,43 @@ TEST(Activation, BadOptionsAreErrors) {
   EXPECT_THROW(CELU({.alpha = 0}), Error);
   EXPECT_THROW(celu(input(), 0), Error);
   EXPECT_THROW(Hardtanh({.min_val = 1, .max_val = 1}), Error);
+}
+
+TEST(Dropout2d, DropsWholeChannelsInTrainingAlone) {
+  manual_seed(5);
+  Dropout2d layer({.p = 0.25});
+  const Tensor y = layer(ones({40, 5, 2, 3}));
+  int64_t dropped = 0;
+  for (int64_t channel = 0; channel < 200; ++channel) {
+    const double first = y.at(6 * channel);
+    EXPECT_TRUE(first == 0 || std::abs(first - 4.0 / 3) < 1e-6) << first;
+    dropped += first == 0;
+    for (int64_t i = 1; i < 6; ++i) {
+      EXPECT_EQ(y.at(6 * channel + i), first);
+    }
+  }
+  EXPECT_GT(dropped, 25);
+  EXPECT_LT(dropped, 80);
+  layer.eval();
+  EXPECT_EQ(layer(ones({2, 5, 2, 3})).at(7), 1);
+  layer.train();
+  EXPECT_THROW(layer(ones({2, 5})), Error);
+  EXPECT_THROW(Dropout2d({.p = -0.1}), Error);
+}
+
+TEST(Activations, WithOptionsAndParameters) {
+  const Tensor x = randn({2, 4, 3});
+  EXPECT_NEAR(sum(Softmax({.dim = 1})(x)).item(), 6, 1e-5);
+  EXPECT_NEAR(exp(LogSoftmax()(x)).at(5), Softmax()(x).at(5), 1e-6);
+  EXPECT_EQ(Identity()(x).at(3), x.at(3));
+  EXPECT_EQ(GLU({.dim = 1})(x).sizes(), (Dims{2, 2, 3}));
+  EXPECT_THROW(GLU()(x), Error);
+  PReLU one, each({.channels = 4, .init = 0.5});
+  EXPECT_EQ(one.weight.at(0), 0.25);
+  EXPECT_NEAR(each(full({1, 4, 2}, -2.0)).at(7), -1, 1e-6);
+  sum(each(full({1, 4, 2}, -2.0))).backward();
+  EXPECT_NEAR(each.weight.grad().at(3), -4, 1e-6);
+  EXPECT_THROW(each(randn({2, 3})), Error);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ TEST(CNN, LearnsABatch) {
     first = step == 0 ? last : first;
     loss.backward();
     NoGradGuard guard;
-    for (const Parameter& parameter : parameters) {
+    for (const binade::Parameter& parameter : parameters) {
       parameter.value.copy_(parameter.value.detach() - parameter.value.grad() * 0.1);
       parameter.value.zero_grad();
     }

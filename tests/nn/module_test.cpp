@@ -66,7 +66,7 @@ TEST(Module, NamesArePathsInOrder) {
             (std::vector<std::string>{"bn.running_mean", "bn.running_var"}));
   EXPECT_EQ(net.parameter_count(), 6 * 2 * 9 + 6 + 12 + 18 + 3);
   std::vector<std::string> listed;
-  for (const Parameter& parameter : net.parameters()) {
+  for (const binade::Parameter& parameter : net.parameters()) {
     listed.push_back(parameter.name);
     EXPECT_EQ(parameter.norm_or_bias,
               parameter.name != "conv.weight" && parameter.name != "fc.weight");
@@ -138,7 +138,7 @@ TEST(Module, FrozenParametersGetNoGradient) {
     net.freeze("conv");
     net.fc.freeze("bias");
     const ParameterList list = net.parameters();
-    EXPECT_EQ(list.filter([](const Parameter& p) { return p.trainable; }).size(), 3u);
+    EXPECT_EQ(list.filter([](const binade::Parameter& p) { return p.trainable; }).size(), 3u);
     sum(net(randn({2, 2, 4, 4}))).backward();
     EXPECT_FALSE(net.conv.weight.requires_grad());
     EXPECT_FALSE(net.fc.bias.requires_grad());
@@ -167,7 +167,7 @@ TEST(Module, FreezingDropsAPendingGradient) {
   const ParameterList list = net.parameters();
   sum(net(randn({2, 2, 4, 4}))).backward();
   net.freeze();
-  for (const Parameter& parameter : list) {
+  for (const binade::Parameter& parameter : list) {
     EXPECT_FALSE(parameter.leaf().has_grad) << parameter.name;
   }
 }
@@ -178,7 +178,7 @@ TEST(Module, FreezingBetweenForwardAndBackwardDropsTheGradient) {
   const Tensor loss = sum(net(randn({2, 2, 4, 4})));
   net.freeze("conv");
   loss.backward();
-  for (const Parameter& parameter : list) {
+  for (const binade::Parameter& parameter : list) {
     EXPECT_EQ(parameter.leaf().has_grad, !parameter.name.starts_with("conv")) << parameter.name;
   }
   net.unfreeze("conv");

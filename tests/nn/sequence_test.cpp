@@ -292,5 +292,43 @@ TEST(Recurrent, LayoutsStatesDropoutAndErrors) {
   EXPECT_THROW(RNN({.input = 3, .hidden = 4}, Nonlinearity::selu), Error);
 }
 
+// Cells step by step are the layer over the sequence.
+TEST(Cells, AreOneStepOfTheirLayers) {
+  manual_seed(21);
+  const Tensor x = randn({4, 2, 3});
+  const auto without_suffix = [](const Module& layer) {
+    NamedTensors state = layer.state();
+    for (auto& [name, tensor] : state) {
+      name = name.substr(0, name.size() - 3);  // _l0
+    }
+    return state;
+  };
+  LSTM lstm({.input = 3, .hidden = 5});
+  LSTMCell lstm_cell({.input = 3, .hidden = 5});
+  lstm_cell.load_state(without_suffix(lstm));
+  GRU gru({.input = 3, .hidden = 5, .bias = false});
+  GRUCell gru_cell({.input = 3, .hidden = 5, .bias = false});
+  gru_cell.load_state(without_suffix(gru));
+  RNN rnn({.input = 3, .hidden = 5}, Nonlinearity::relu);
+  RNNCell rnn_cell({.input = 3, .hidden = 5}, Nonlinearity::relu);
+  rnn_cell.load_state(without_suffix(rnn));
+  RecurrentState state;
+  Tensor h, r;
+  for (int64_t step = 0; step < 4; ++step) {
+    const Tensor now = select(x, 0, step);
+    state = lstm_cell(now, state);
+    h = step == 0 ? gru_cell(now) : gru_cell(now, h);
+    r = rnn_cell(now, r);
+  }
+  const RecurrentResult whole = lstm.run(x);
+  EXPECT_LT(largest_difference(state.h, select(whole.state.h, 0, 0)), 1e-6);
+  EXPECT_LT(largest_difference(state.c, select(whole.state.c, 0, 0)), 1e-6);
+  EXPECT_LT(largest_difference(h, select(gru.run(x).state.h, 0, 0)), 1e-6);
+  EXPECT_LT(largest_difference(r, select(rnn.run(x).state.h, 0, 0)), 1e-6);
+  EXPECT_THROW(gru_cell(randn({2, 4})), Error);
+  EXPECT_THROW(RNNCell({.input = 3, .hidden = 5}, Nonlinearity::selu), Error);
+  EXPECT_EQ(rnn_cell(randn({0, 3})).sizes(), (Dims{0, 5}));
+}
+
 }  // namespace
 }  // namespace binade::nn

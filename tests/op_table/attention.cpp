@@ -18,6 +18,7 @@ struct Variant {
   bool add = false, keep = false, causal = false;
   std::optional<double> scale = {};
   double dropout = 0;
+  bool grouped = false;
 };
 
 constexpr uint64_t kSeed = 11;
@@ -101,6 +102,17 @@ Array attention_of(const Arrays& in, const Variant& variant) {
   });
 }
 
+// Every head of keys or values once for each head of its group.
+Array heads_repeated(const Array& x, int64_t heads) {
+  const int at = x.dim() - 3;
+  Dims sizes = x.sizes;
+  sizes[at] = heads;
+  return generate(sizes, [&](Dims index) {
+    index[at] /= heads / x.sizes[at];
+    return x.at(index);
+  });
+}
+
 OpRow attention_row(const Variant& variant, std::vector<Shapes> shapes, const Shapes& large) {
   OpRow row;
   row.name = "scaled_dot_product_attention";
@@ -119,15 +131,22 @@ OpRow attention_row(const Variant& variant, std::vector<Shapes> shapes, const Sh
     row.domains = {kOperand, kOperand, kOperand, {.classes = 7}};  // 0: not seen
   }
   row.function = [variant](const Tensors& x) {
-    AttentionOptions options{
-        .is_causal = variant.causal, .scale = variant.scale, .dropout = variant.dropout};
+    AttentionOptions options{.is_causal = variant.causal,
+                             .scale = variant.scale,
+                             .dropout = variant.dropout,
+                             .enable_gqa = variant.grouped};
     manual_seed(kSeed);
     if (x.size() > 3) {
       options.mask = variant.keep ? ne(x[3], zeros({}, DType::i64, x[3].device())) : x[3];
     }
     return Tensors{scaled_dot_product_attention(x[0], x[1], x[2], options)};
   };
-  row.reference = [variant](const Arrays& x) { return Arrays{attention_of(x, variant)}; };
+  row.reference = [variant](Arrays x) {
+    for (size_t i = 1; i < 3 && variant.grouped; ++i) {
+      x[i] = heads_repeated(x[i], x[0].sizes[x[0].dim() - 3]);
+    }
+    return Arrays{attention_of(x, variant)};
+  };
   row.accuracy = Accuracy::sums;
   return row;
 }
@@ -141,6 +160,12 @@ std::vector<ErrorCase> attention_errors() {
   };
   const auto with = [](const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask = {}) {
     return [=] { scaled_dot_product_attention(q, k, v, {.mask = mask}); };
+  };
+  const auto grouped = [](int64_t heads, int64_t keys, int64_t values) {
+    return [=] {
+      scaled_dot_product_attention(ones({heads, 2, 3}), ones({keys, 2, 3}), ones({values, 2, 3}),
+                                   {.enable_gqa = true});
+    };
   };
   const Tensor q = ones({2, 5, 4}), k = ones({2, 6, 4});
   return {
@@ -156,6 +181,13 @@ std::vector<ErrorCase> attention_errors() {
       {"integer operands",
        with(ones({5, 4}, DType::i64), ones({5, 4}, DType::i64), ones({5, 4}, DType::i64))},
       {"undefined operand", with(q, Tensor(), k)},
+      {"heads that groups do not divide", grouped(3, 2, 2)},
+      {"groups of keys and values that differ", grouped(4, 2, 1)},
+      {"groups without heads",
+       [] {
+         const Tensor x = ones({2, 3});
+         scaled_dot_product_attention(x, x, x, {.enable_gqa = true});
+       }},
       {"dropout above one", dropping(1.5)},
       {"negative dropout", dropping(-0.1)},
   };
@@ -202,6 +234,10 @@ std::vector<OpRow> attention_rows() {
       attention_row({.name = "added mask dropout 0.4", .add = true, .dropout = 0.4},
                     {{{2, 3, 2}, {2, 5, 2}, {2, 5, 3}, {3, 5}}, {{3, 1}, {2, 1}, {2, 2}, {1, 2}}},
                     masked({1, 4, 140, 150})));
+  rows.push_back(
+      attention_row({.name = "grouped causal", .causal = true, .grouped = true},
+                    {{{2, 4, 3, 2}, {2, 2, 3, 2}, {2, 2, 3, 1}}, {{3, 2, 1}, {1, 4, 1}, {1, 4, 2}}},
+                    {{3, 4, 140, 16}, {3, 2, 150, 16}, {3, 2, 150, 16}}));
   return rows;
 }
 

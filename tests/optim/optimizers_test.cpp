@@ -272,6 +272,106 @@ TEST(Optimizers, MomentumCanBeSet) {
   EXPECT_THROW(SGD({{.parameters = only("a"), .momentum = 0.5}}, {}), Error);
 }
 
+// "b" in a group with its own options moves as it does alone under an optimizer with these options,
+// and "a" as without the group.
+template <class O>
+void expect_own_options(const ParamGroup& group, const typename O::Options& base,
+                        const typename O::Options& merged) {
+  const std::vector<ParameterSpec> specs = {{"a", {5}}, {"b", {7}, DType::f32, true}};
+  const auto make = [&] {
+    manual_seed(8);
+    return TestParameters(specs);
+  };
+  const TestParameters grouped = make(), plain = make(), own = make();
+  const auto only = [&](const std::string& name) {
+    return grouped.list.filter([&](const Parameter& p) { return p.name == name; });
+  };
+  ParamGroup second = group;
+  second.parameters = only("b");
+  O optimizer({{.parameters = only("a")}, second}, base), of_base(plain.list, base),
+      of_merged(own.list, merged);
+  for (int t = 0; t < 4; ++t) {
+    for (size_t i = 0; i < 2; ++i) {
+      const Tensor gradient = on_test_device(randn({i == 0 ? 5 : 7}));
+      for (const TestParameters* parameters : {&grouped, &plain, &own}) {
+        parameters->set_gradient(i, gradient);
+      }
+    }
+    ASSERT_EQ(optimizer.step(), StepOutcome::applied);
+    ASSERT_EQ(of_base.step(), StepOutcome::applied);
+    ASSERT_EQ(of_merged.step(), StepOutcome::applied);
+  }
+  EXPECT_EQ(values_of(grouped.list[0].value), values_of(plain.list[0].value));
+  EXPECT_EQ(values_of(grouped.list[1].value), values_of(own.list[1].value));
+  EXPECT_NE(values_of(grouped.list[1].value), values_of(plain.list[1].value));
+}
+
+TEST(Optimizers, GroupsHaveEveryOption) {
+  const SGDOptions sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1};
+  expect_own_options<SGD>({.nesterov = true}, sgd,
+                          {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1, .nesterov = true});
+  expect_own_options<SGD>({.dampening = 0.5}, sgd,
+                          {.lr = 0.1, .momentum = 0.9, .dampening = 0.5, .weight_decay = 0.1});
+  expect_own_options<SGD>({.maximize = true}, sgd,
+                          {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1, .maximize = true});
+  expect_own_options<SGD>(
+      {.decay_norms_and_biases = false}, sgd,
+      {.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1, .decay_norms_and_biases = false});
+  expect_own_options<AdamW>({.lr = 0.2, .betas = {{0.5, 0.7}}}, {},
+                            {.lr = 0.2, .betas = {0.5, 0.7}});
+  expect_own_options<AdamW>({.eps = 0.1}, {}, {.eps = 0.1});
+  expect_own_options<AdamW>({.amsgrad = true, .maximize = true}, {.betas = {0.9, 0.5}},
+                            {.betas = {0.9, 0.5}, .amsgrad = true, .maximize = true});
+  expect_own_options<Adam>({.betas = {{0.1, 0.2}}}, {}, {.betas = {0.1, 0.2}});
+  expect_own_options<RMSprop>({.alpha = 0.5, .centered = true}, {.momentum = 0.5},
+                              {.alpha = 0.5, .momentum = 0.5, .centered = true});
+  expect_own_options<Adagrad>({.lr_decay = 0.5, .initial_accumulator_value = 2}, {},
+                              {.lr_decay = 0.5, .initial_accumulator_value = 2});
+  expect_own_options<LAMB>({.betas = {{0.5, 0.6}}, .eps = 0.1}, {},
+                           {.betas = {0.5, 0.6}, .eps = 0.1});
+  expect_own_options<LARS>({.eps = 0.1, .trust_coefficient = 0.5}, {},
+                           {.trust_coefficient = 0.5, .eps = 0.1});
+}
+
+TEST(Optimizers, GroupsRefuseOptionsOfOthers) {
+  const TestParameters parameters({{"a", {2}}});
+  const auto error_of = [](const std::function<void()>& f) {
+    try {
+      f();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  const ParameterList& list = parameters.list;
+  EXPECT_EQ(error_of([&] { SGD({{.parameters = list, .eps = 0.1}}, {}); }),
+            "SGD: got a group with eps, an option that SGD does not have");
+  EXPECT_EQ(error_of([&] { AdamW({{.parameters = list, .nesterov = true}}); }),
+            "AdamW: got a group with nesterov, an option that AdamW does not have");
+  EXPECT_EQ(error_of([&] { Adagrad({{.parameters = list, .momentum = 0.5}}); }),
+            "Adagrad: got a group with momentum, an option that Adagrad does not have");
+  EXPECT_EQ(error_of([&] {
+              LARS({{.parameters = list, .betas = {{0.5, 0.5}}}});
+            }),
+            "LARS: got a group with betas, an option that LARS does not have");
+  EXPECT_EQ(error_of([&] { SGD({{.parameters = list, .nesterov = true}}, {}); }),
+            "SGD: got a group with nesterov and no momentum, expected a positive momentum");
+  EXPECT_THROW(AdamW({{.parameters = list, .momentum = 0.5, .betas = {{0.5, 0.5}}}}), Error);
+  EXPECT_THROW(AdamW({{.parameters = list, .betas = {{0.5, 1}}}}), Error);
+  EXPECT_FALSE(parameters.arena->has_optimizer());
+}
+
+// A step along the gradient; the decay still shrinks.
+TEST(Optimizers, MaximizeFollowsTheGradient) {
+  const TestParameters parameters({{"a", {1}}});
+  SGD optimizer(parameters.list, {.lr = 0.5, .weight_decay = 0.1, .maximize = true});
+  const double before = values_of(parameters.list[0].value)[0];
+  parameters.set_gradient(0, ones({1}), 4);  // the scale of a loss does not matter
+  ASSERT_EQ(optimizer.step({.clip_norm = 0.5}), StepOutcome::applied);
+  EXPECT_NEAR(values_of(parameters.list[0].value)[0], before + 0.5 * (0.5 - 0.1 * before), 1e-6);
+  EXPECT_NEAR(optimizer.last_norm(), 1, 1e-6);
+}
+
 TEST(Optimizers, RefuseSettingsThatMakeNoSense) {
   const TestParameters parameters({{"a", {2}}});
   const auto& list = parameters.list;

@@ -396,7 +396,8 @@ FAMILIES = (pointwise, shape, layers)
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else HERE / "cases")
     folder.mkdir(parents=True, exist_ok=True)
-    for family in FAMILIES:
+    import generate_modules
+    for family in (*FAMILIES, generate_modules.modules):
         family().write(folder)
 
 

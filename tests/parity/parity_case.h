@@ -97,6 +97,7 @@ const std::map<std::string, Handler>& pointwise_ops();  // options, selection
 const std::map<std::string, Handler>& layer_ops();      // contractions, pooling, norms
 const std::map<std::string, Handler>& reduce_ops();     // reductions, sorts
 const std::map<std::string, Handler>& sequence_ops();   // attention, recurrent layers
+const std::map<std::string, Handler>& module_ops();     // modules made of several ops
 const std::map<std::string, Handler>& index_ops();      // rearranging, indexing, resampling
 const std::map<std::string, Handler>& conv_ops();
 const std::map<std::string, Handler>& loss_ops();

@@ -183,12 +183,12 @@ TEST(StepPrepare, MovesCountersAndFillsTheScalarsOfEachRange) {
                                   .tag = i % 3 ? tag.view().as<double>() : nullptr,
                                   .lr = lr.view().as<double>() + i % 2 * 2,
                                   .momentum = lr.view().as<double>() + i % 2 * 2 + 1,
-                                  .counter = counter + i});
+                                  .counter = counter + i,
+                                  .beta2 = 0.99});
     }
     StridedArray result(DType::f64, {kMany, kScalarsOf<RangeScalars>});
     step_prepare({.counters = moves,
                   .parameter_ranges = parameter_ranges,
-                  .beta2 = 0.99,
                   .step_scalars = step_scalars.view(),
                   .result = result.view()});
     for (size_t i = 0; i < kMany; ++i) {
