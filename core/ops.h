@@ -10,11 +10,9 @@
 #include <binade/core/ops/binary.h>
 #include <binade/core/ops/cast.h>
 #include <binade/core/ops/conv.h>
-#include <binade/core/ops/cosine_similarity.h>
-#include <binade/core/ops/ctc_loss.h>
+#include <binade/core/ops/distance.h>
 #include <binade/core/ops/einsum.h>
 #include <binade/core/ops/extremes.h>
-#include <binade/core/ops/feedforward.h>
 #include <binade/core/ops/group_norm.h>
 #include <binade/core/ops/index.h>
 #include <binade/core/ops/interpolate.h>
