@@ -5,6 +5,7 @@
 // argument, negative values count from the end.
 #pragma once
 #include <binade/core/autograd/autograd.h>
+#include <binade/core/ops/advanced_index.h>
 #include <binade/core/ops/attention.h>
 #include <binade/core/ops/batch_norm.h>
 #include <binade/core/ops/binary.h>
@@ -26,6 +27,7 @@
 #include <binade/core/ops/rearrange.h>
 #include <binade/core/ops/reduce.h>
 #include <binade/core/ops/rnn.h>
+#include <binade/core/ops/select.h>
 #include <binade/core/ops/shape.h>
 #include <binade/core/ops/softmax.h>
 #include <binade/core/ops/sort.h>
