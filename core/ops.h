@@ -5,16 +5,15 @@
 // argument, negative values count from the end.
 #pragma once
 #include <binade/core/autograd/autograd.h>
+#include <binade/core/ops/advanced_index.h>
 #include <binade/core/ops/attention.h>
 #include <binade/core/ops/batch_norm.h>
 #include <binade/core/ops/binary.h>
 #include <binade/core/ops/cast.h>
 #include <binade/core/ops/conv.h>
-#include <binade/core/ops/cosine_similarity.h>
-#include <binade/core/ops/ctc_loss.h>
+#include <binade/core/ops/distance.h>
 #include <binade/core/ops/einsum.h>
 #include <binade/core/ops/extremes.h>
-#include <binade/core/ops/feedforward.h>
 #include <binade/core/ops/group_norm.h>
 #include <binade/core/ops/index.h>
 #include <binade/core/ops/interpolate.h>
@@ -28,6 +27,7 @@
 #include <binade/core/ops/rearrange.h>
 #include <binade/core/ops/reduce.h>
 #include <binade/core/ops/rnn.h>
+#include <binade/core/ops/select.h>
 #include <binade/core/ops/shape.h>
 #include <binade/core/ops/softmax.h>
 #include <binade/core/ops/sort.h>

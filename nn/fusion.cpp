@@ -1,6 +1,6 @@
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/conv_batch_norm_internal.h>
-#include <binade/core/ops/feedforward.h>
+#include <binade/core/ops/linear.h>
 #include <binade/nn/activation.h>
 #include <binade/nn/conv.h>
 #include <binade/nn/fusion_internal.h>

@@ -136,6 +136,9 @@ inline std::vector<Tensor> grad(const Tensor& output, const std::vector<Tensor>&
 
 namespace detail {
 
+// Checks that t may be changed in place: an error if a gradient goes through it.
+void check_in_place(const char* op, const Tensor& t);
+
 struct Input {
   const Tensor& tensor;
   Input(const Tensor& t) : tensor(t) {}  // NOLINT

@@ -2,6 +2,7 @@
 // views. A letter is kept as long as the result or a later operand has it.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
+#include <binade/core/ops/detail/checks_internal.h>
 
 #include <algorithm>
 #include <string>
@@ -281,6 +282,62 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
   }
   result = reduced(std::move(result), parsed.output);
   return in_order(result, parsed.output);
+}
+
+Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dims& dims_b) {
+  check_floating("tensordot", a);
+  check_floating("tensordot", b);
+  check(dims_a.size() == dims_b.size(), "tensordot: got dims ", dims_a, " and ", dims_b,
+        ", expected as many of a as of b");
+  // The free dimensions of a and b; their order with the summed ones after those of a, before
+  // those of b.
+  Dims order_a, order_b, sizes;
+  int64_t summed = 1, rows = 1, columns = 1;
+  bool used_a[kMaxDims] = {}, used_b[kMaxDims] = {};
+  for (int i = 0; i < dims_a.size(); ++i) {
+    const int da = wrap_dim("tensordot", dims_a[i], a.dim()),
+              db = wrap_dim("tensordot", dims_b[i], b.dim());
+    check(
+        a.dim() > 0 && b.dim() > 0 && !used_a[da] && !used_b[db] && a.sizes()[da] == b.sizes()[db],
+        "tensordot: got shapes ", a.sizes(), " and ", b.sizes(), " with dims ", dims_a, " and ",
+        dims_b, ", expected different dims of equal sizes");
+    used_a[da] = used_b[db] = true;
+    summed *= a.sizes()[da];
+  }
+  for (int d = 0; d < a.dim(); ++d) {
+    if (!used_a[d]) {
+      order_a.push_back(d);
+      sizes.push_back(a.sizes()[d]);
+      rows *= a.sizes()[d];
+    }
+  }
+  for (int i = 0; i < dims_a.size(); ++i) {
+    order_a.push_back(wrap_dim("tensordot", dims_a[i], a.dim()));
+    order_b.push_back(wrap_dim("tensordot", dims_b[i], b.dim()));
+  }
+  for (int d = 0; d < b.dim(); ++d) {
+    if (!used_b[d]) {
+      order_b.push_back(d);
+      sizes.push_back(b.sizes()[d]);
+      columns *= b.sizes()[d];
+    }
+  }
+  return reshape(matmul(reshape(permute(a, order_a), {rows, summed}),
+                        reshape(permute(b, order_b), {summed, columns})),
+                 sizes);
+}
+
+Tensor tensordot(const Tensor& a, const Tensor& b, int dims) {
+  check(a.defined() && b.defined(), "tensordot: got an undefined tensor");
+  check(dims >= 0 && dims <= a.dim() && dims <= b.dim(), "tensordot: got ", dims,
+        " dims for shapes ", a.sizes(), " and ", b.sizes(), ", expected 0 to ",
+        std::min(a.dim(), b.dim()));
+  Dims last, first;
+  for (int i = 0; i < dims; ++i) {
+    last.push_back(a.dim() - dims + i);
+    first.push_back(i);
+  }
+  return tensordot(a, b, last, first);
 }
 
 }  // namespace binade

@@ -1,70 +1,23 @@
-// Ops with indices. The gradient of reading is adding, and the other way round: both are made of
-// `take`, which reads, and `give`, which adds to zeros.
+// Ops with indices along one dimension. The parts that read and write whole rows are in
+// core/ops/detail/rows.cpp.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/rows_internal.h>
 #include <binade/core/ops/index.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/index/index.h>
-#include <binade/kernels/index/masked_select.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace binade {
 namespace {
 
+using detail::take;
+using detail::take_rows;
 using kernels::kNoExemption;
-
-// The arguments of take and give besides tensors.
-struct Along {
-  const Op* op;
-  int dim;
-  int64_t exempt = kNoExemption;
-};
-
-Tensor give(const Tensor& y, const Tensor& index, const Dims& sizes, const Along& along);
-
-void add_at(const Tensor& dx, const Tensor& index, const Tensor& dy, const Along& along) {
-  kernels::fill({.y = dx, .value = 0});
-  kernels::scatter_add({.op = along.op->name,
-                        .index = index,
-                        .src = dy,
-                        .y = dx,
-                        .dim = along.dim,
-                        .exempt = along.exempt});
-}
-
-// y = x at index; x has the sizes of index except in dimension along.dim. Elements whose index is
-// `along.exempt` get no gradient; with `mask` they are 0, else they are read like the others.
-Tensor take(const Tensor& x, const Tensor& index, const Along& along, bool mask = false) {
-  Tensor y = empty(index.sizes(), x.dtype(), x.device());
-  kernels::gather({.op = along.op->name,
-                   .x = x,
-                   .index = index,
-                   .y = y,
-                   .dim = along.dim,
-                   .exempt = mask ? along.exempt : kNoExemption});
-  return along.op->record(
-      {x}, y, save(index),
-      [sizes = x.sizes(), along](const Tensor& dy, Needs needs, const Tensor& index) -> Grads {
-        if (grad_enabled()) {
-          return {give(dy, index, sizes, along)};
-        }
-        Tensor dx = needs.out(0);
-        add_at(dx, index, dy, along);
-        return {dx};
-      });
-}
-
-Tensor give(const Tensor& y, const Tensor& index, const Dims& sizes, const Along& along) {
-  Tensor x = empty(sizes, y.dtype(), y.device());
-  add_at(x, index, y, along);
-  return along.op->record({y}, x, save(index),
-                          [along](const Tensor& dx, const Tensor& index) -> Grads {
-                            return {take(dx, index, along, true)};
-                          });
-}
 
 void check_index(const char* op, const Tensor& x, const Tensor& index) {
   check(x.defined() && index.defined(), op, ": got an undefined tensor");
@@ -97,16 +50,40 @@ Tensor used_part(const Op& op, const Tensor& src, const Dims& index, int dim) {
   return index[dim] == part.sizes()[dim] ? part : slice(part, dim, 0, index[dim]);
 }
 
+// Checks operands that are added, or combined otherwise.
+void check_terms(const char* op, const Tensor& x, const Tensor& src) {
+  check(is_floating(x.dtype()) || x.dtype() == DType::i64 || x.dtype() == DType::i32, op,
+        ": got dtype ", x.dtype(), ", expected a floating dtype, i64 or i32; convert with to()");
+  check(src.dtype() == x.dtype(), op, ": got x of dtype ", x.dtype(), " and src of dtype ",
+        src.dtype(), ", expected one dtype");
+}
+
+// Combines the terms with the corner of y that they reach: where the index leaves rows of y out,
+// only the others take part.
+struct Scattered {
+  const Op& op;
+  const Tensor &index, &src, &y;
+  int dim;
+  kernels::Combine combine = kernels::Combine::sum;
+};
+void add_terms(const Scattered& a) {
+  const Tensor part = used_part(a.op, a.src, a.index.sizes(), a.dim);
+  const Dims target = reached(a.op, "x", a.y, a.index.sizes(), a.dim).sizes();
+  const Tensor corner = make_view(a.y, target, a.y.strides());
+  const Tensor sums = contiguous(corner);
+  kernels::scatter_add({.op = a.op.name,
+                        .index = a.index,
+                        .src = part,
+                        .y = sums,
+                        .dim = a.dim,
+                        .combine = a.combine});
+  if (!corner.is_contiguous()) {
+    kernels::copy({.x = sums, .y = corner});
+  }
+}
+
 // A scalar as a tensor of one element.
 Tensor with_dim(const Tensor& t) { return t.dim() == 0 ? reshape(t, {1}) : t; }
-
-// y = the rows `rows` [n] of x along dimension d.
-Tensor take_rows(const Op& op, const Tensor& x, int d, const Tensor& rows) {
-  Dims sizes = x.sizes(), strides = Dims::of(x.dim());
-  sizes[d] = rows.numel();
-  strides[d] = rows.dim() == 0 ? 1 : rows.strides()[0];
-  return take(x, make_view(rows, sizes, strides), {&op, d});
-}
 
 }  // namespace
 
@@ -118,6 +95,61 @@ Tensor index_select(const Tensor& x, int dim, const Tensor& index) {
   const int d = wrap_dim(kOp.name, dim, x.dim());
   const Tensor y = take_rows(kOp, with_dim(x), d, index);
   return x.dim() == 0 ? reshape(y, {}) : y;
+}
+
+namespace {
+
+// Checks the arguments of an op that writes rows; returns `dim` counted from 0.
+int check_rows(const char* op, const Tensor& x, int dim, const Tensor& index) {
+  check_index(op, x, index);
+  check(index.dim() <= 1, op, ": got an index of shape ", index.sizes(),
+        ", expected one dimension");
+  return wrap_dim(op, dim, x.dim());
+}
+
+Tensor put(const Op& op, const Tensor& x, int d, const Tensor& index, const Tensor& src,
+           bool accumulate) {
+  check(src.dtype() == x.dtype(), op.name, ": got x of dtype ", x.dtype(), " and src of dtype ",
+        src.dtype(), ", expected one dtype");
+  Dims sizes = with_dim(x).sizes();
+  sizes[d] = index.numel();
+  check(src.sizes() == sizes || (x.dim() == 0 && src.dim() == 0 && index.numel() == 1), op.name,
+        ": got x of shape ", x.sizes(), ", ", index.numel(), " indices and src of shape ",
+        src.sizes(), ", expected src of shape ", sizes);
+  const Tensor y = detail::put_rows(op, with_dim(x), d, index, with_dim(src), accumulate);
+  return x.dim() == 0 ? reshape(y, {}) : y;
+}
+
+}  // namespace
+
+Tensor index_add(const Tensor& x_, int dim, const Tensor& index, const Tensor& src_, double alpha) {
+  static constexpr Op kOp{"index_add", OpClass::pointwise, true};
+  const int d = check_rows(kOp.name, x_, dim, index);
+  check_index(kOp.name, src_, index);
+  auto [x, src] = kOp.enter(x_, src_);
+  check_terms(kOp.name, x, src);
+  check(alpha == 1 || is_floating(x.dtype()), "index_add: got alpha ", alpha, " and dtype ",
+        x.dtype(), ", expected a floating dtype; convert with to()");
+  return put(kOp, x, d, index, alpha == 1 ? src : mul(src, alpha), true);
+}
+
+Tensor index_copy(const Tensor& x, int dim, const Tensor& index, const Tensor& src) {
+  static constexpr Op kOp{"index_copy", OpClass::movement, true};
+  const int d = check_rows(kOp.name, x, dim, index);
+  check_index(kOp.name, src, index);
+  const std::vector<Tensor> joined = detail::enter_joined(kOp, {x, src});
+  return put(kOp, joined[0], d, index, joined[1], false);
+}
+
+Tensor index_fill(const Tensor& x, int dim, const Tensor& index, double value) {
+  static constexpr Op kOp{"index_fill", OpClass::movement, true};
+  const int d = check_rows(kOp.name, x, dim, index);
+  check_number(kOp.name, value, x.dtype());
+  Dims sizes = with_dim(x).sizes();
+  sizes[d] = index.numel();
+  const Tensor number = full({}, value, x.dtype(), x.device());
+  const Tensor src = make_view(number, sizes, Dims::of(sizes.size()));
+  return reshape(detail::put_rows(kOp, with_dim(x), d, index, src, false), x.sizes());
 }
 
 Tensor gather(const Tensor& x, int dim, const Tensor& index) {
@@ -132,21 +164,26 @@ Tensor gather(const Tensor& x, int dim, const Tensor& index) {
   return take(reached(kOp, "x", x, index.sizes(), d), index, {&kOp, d});
 }
 
+Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int> dim) {
+  check_index("take_along_dim", x, index);
+  if (!dim) {
+    return gather(reshape(x, {-1}), 0, reshape(index, {-1}));
+  }
+  check(x.dim() == index.dim(), "take_along_dim: got x of shape ", x.sizes(),
+        " and an index of shape ", index.sizes(), ", expected equal ranks");
+  const int d = wrap_dim("take_along_dim", *dim, x.dim());
+  Dims from = x.sizes(), to = index.sizes();
+  for (int i = 0; i < x.dim(); ++i) {
+    if (i != d) {
+      from[i] = to[i] = broadcast_sizes("take_along_dim", {from[i]}, {to[i]})[0];
+    }
+  }
+  return gather(expand(x, from), d, expand(index, to));
+}
+
 namespace {
 
 constexpr Op kScatter{"scatter", OpClass::movement, true};
-
-// The entries of index (along d) that are not overwritten by a later one with the same target.
-Tensor last_writers(const Tensor& index, int64_t bound, int d) {
-  Dims sizes = index.sizes(), strides = Dims::of(index.dim());
-  sizes[d] = bound;
-  strides[d] = 1;
-  const Tensor order =
-      make_view(arange(index.size(d), DType::i64, index.device()), index.sizes(), strides);
-  Tensor last = empty(sizes, DType::i64, index.device());
-  kernels::scatter({.op = kScatter.name, .index = index, .src = order, .y = last, .dim = d});
-  return eq(gather(last, d, index), order);
-}
 
 // src has the sizes of index; it may be a broadcast view.
 Tensor write_at(const Tensor& x, int d, const Tensor& index, const Tensor& src) {
@@ -158,17 +195,17 @@ Tensor write_at(const Tensor& x, int d, const Tensor& index, const Tensor& src) 
                     .src = src,
                     .y = make_view(y, target, y.strides()),
                     .dim = d});
-  return kScatter.record({x, src}, y, save(index),
-                         [d](const Tensor& dy, Needs needs, const Tensor& index) -> Grads {
-                           Tensor dsrc;
-                           if (needs[1]) {
-                             dsrc = gather(dy, d, index);
-                             if (index.size(d) > 1) {
-                               dsrc = where(last_writers(index, dy.size(d), d), dsrc, 0.0);
-                             }
-                           }
-                           return {needs[0] ? scatter(dy, d, index, 0.0) : Tensor(), dsrc};
-                         });
+  return kScatter.record(
+      {x, src}, y, save(index), [d](const Tensor& dy, Needs needs, const Tensor& index) -> Grads {
+        Tensor dsrc;
+        if (needs[1]) {
+          dsrc = gather(dy, d, index);
+          if (index.size(d) > 1) {
+            dsrc = where(detail::last_writers(kScatter, index, dy.size(d), d), dsrc, 0.0);
+          }
+        }
+        return {needs[0] ? scatter(dy, d, index, 0.0) : Tensor(), dsrc};
+      });
 }
 
 }  // namespace
@@ -197,75 +234,141 @@ Tensor scatter(const Tensor& x, int dim, const Tensor& index, double value) {
   return write_at(x, d, index, make_view(number, index.sizes(), Dims::of(index.dim())));
 }
 
-Tensor scatter_add(const Tensor& x_, int dim, const Tensor& index, const Tensor& src_) {
-  static constexpr Op kOp{"scatter_add", OpClass::pointwise, true};
-  check_index(kOp.name, x_, index);
-  check_index(kOp.name, src_, index);
-  check_floating(kOp.name, x_);
-  auto [x, src] = kOp.enter(x_, src_);
-  check(src.dtype() == x.dtype(), "scatter_add: got x of dtype ", x.dtype(), " and src of dtype ",
-        src.dtype(), ", expected one dtype");
-  const int d = wrap_dim(kOp.name, dim, x.dim());
-  if (x.dim() == 0 && index.dim() == 0 && src.dim() == 0) {
-    return reshape(scatter_add(with_dim(x), 0, with_dim(index), with_dim(src)), {});
-  }
-  const Dims target = reached(kOp, "x", x, index.sizes(), d).sizes();
-  const Tensor part = used_part(kOp, src, index.sizes(), d);
-  Tensor y = empty(x.sizes(), x.dtype(), x.device());
-  kernels::copy({.x = x, .y = y});
-  // Where the index leaves rows of x out, only the others take part.
-  const Tensor corner = make_view(y, target, y.strides());
-  const Tensor sums = contiguous(corner);
-  kernels::scatter_add({.op = kOp.name, .index = index, .src = part, .y = sums, .dim = d});
-  if (!corner.is_contiguous()) {
-    kernels::copy({.x = sums, .y = corner});
-  }
-  return kOp.record({x, part}, y, save(index),
-                    [d](const Tensor& dy, Needs needs, const Tensor& index) -> Grads {
-                      return {dy, needs[1] ? gather(dy, d, index) : Tensor()};
-                    });
-}
-
 namespace {
 
-constexpr Op kMaskedSelect{"masked_select", OpClass::movement, true};
+constexpr Op kScatterAdd{"scatter_add", OpClass::pointwise, true};
 
-Tensor spread(const Tensor& dy, const Tensor& mask, const Tensor& offsets);
-
-Tensor select(const Tensor& x, const Tensor& mask, const Tensor& offsets, int64_t count) {
-  Tensor y = empty({count}, x.dtype(), x.device());
-  kernels::masked_select({.x = x, .mask = mask, .offsets = offsets, .y = y});
-  return kMaskedSelect.record(
-      {x}, y, save(mask, offsets),
-      [](const Tensor& dy, const Tensor& mask, const Tensor& offsets) -> Grads {
-        return {spread(dy, mask, offsets)};
-      });
-}
-
-Tensor spread(const Tensor& dy, const Tensor& mask, const Tensor& offsets) {
-  Tensor dx = empty(mask.sizes(), dy.dtype(), dy.device());
-  kernels::masked_spread({.x = dy, .mask = mask, .offsets = offsets, .y = dx});
-  return kMaskedSelect.record(
-      {dy}, dx, save(mask, offsets),
-      [count = dy.numel()](const Tensor& ddx, const Tensor& mask, const Tensor& offsets) -> Grads {
-        return {select(ddx, mask, offsets, count)};
-      });
+// x plus src at index along d, in the name of `op`.
+Tensor scattered_sum(const Op& op, const Tensor& x, int d, const Tensor& index, const Tensor& src) {
+  reached(op, "x", x, index.sizes(), d);
+  const Tensor part = used_part(op, src, index.sizes(), d);
+  Tensor y = empty(x.sizes(), x.dtype(), x.device());
+  kernels::copy({.x = x, .y = y});
+  add_terms({.op = op, .index = index, .src = part, .y = y, .dim = d});
+  return op.record({x, part}, y, save(index),
+                   [d](const Tensor& dy, Needs needs, const Tensor& index) -> Grads {
+                     return {dy, needs[1] ? gather(dy, d, index) : Tensor()};
+                   });
 }
 
 }  // namespace
 
-Tensor masked_select(const Tensor& x, const Tensor& mask) {
-  check(x.defined() && mask.defined(), "masked_select: got an undefined tensor");
-  check(mask.dtype() == DType::boolean && mask.sizes() == x.sizes(), "masked_select: got a mask ",
-        mask.dtype(), " ", mask.sizes(), " for shape ", x.sizes(),
-        ", expected bool of the same shape; use expand()");
-  check(x.device() == mask.device(), "masked_select: got a tensor on ", x.device(),
-        " and a mask on ", mask.device(), ", expected one device; move them with to()");
-  const int64_t chunks = kernels::mask_offsets(x.numel());
-  const Tensor offsets = empty({chunks}, DType::i64, x.device());
-  kernels::mask_count({.mask = mask, .offsets = offsets});
-  const auto count = static_cast<int64_t>(offsets.at(chunks - 1));
-  return select(x, mask, offsets, count);
+Tensor scatter_add(const Tensor& x_, int dim, const Tensor& index, const Tensor& src_) {
+  check_index(kScatterAdd.name, x_, index);
+  check_index(kScatterAdd.name, src_, index);
+  auto [x, src] = kScatterAdd.enter(x_, src_);
+  check_terms(kScatterAdd.name, x, src);
+  const int d = wrap_dim(kScatterAdd.name, dim, x.dim());
+  if (x.dim() == 0 && index.dim() == 0 && src.dim() == 0) {
+    return reshape(scatter_add(with_dim(x), 0, with_dim(index), with_dim(src)), {});
+  }
+  return scattered_sum(kScatterAdd, x, d, index, src);
+}
+
+namespace {
+
+constexpr Op kScatterReduce{"scatter_reduce", OpClass::pointwise};
+constexpr Op kScatterSum{"scatter_reduce", OpClass::pointwise, true};
+using kernels::Combine;
+
+// Each of the elements that equal the largest one, y, gets the same share of dy.
+Grads extreme_gradient(const Tensor& dy, int d, const Tensor& index, const Tensor& x,
+                       const Tensor& src, const Tensor& y) {
+  const Tensor x_is = cast(eq(x, y), dy.dtype());
+  const Tensor src_is = cast(eq(src, gather(y, d, index)), dy.dtype());
+  const Tensor share = div(dy, scattered_sum(kScatterSum, x_is, d, index, src_is));
+  return {mul(x_is, share), mul(src_is, gather(share, d, index))};
+}
+
+// dx = dy (product of the other factors), which for a factor that is not 0 is dy y / x. If one
+// factor is 0, its gradient is the product that has 1 in its place.
+Grads product_gradient(const Tensor& dy, int d, const Tensor& index, const Tensor& x,
+                       const Tensor& src, const Tensor& y) {
+  const Tensor x_zero = eq(x, 0.0), src_zero = eq(src, 0.0);
+  const Tensor zeros_of =
+      scattered_sum(kScatterSum, cast(x_zero, y.dtype()), d, index, cast(src_zero, y.dtype()));
+  Tensor others = empty(x.sizes(), x.dtype(), x.device());  // the product of what is not 0
+  kernels::copy({.x = masked_fill(x, x_zero, 1), .y = others});
+  add_terms({.op = kScatterReduce,
+             .index = index,
+             .src = masked_fill(src, src_zero, 1),
+             .y = others,
+             .dim = d,
+             .combine = Combine::prod});
+  const Tensor whole = mul(dy, y), single = where(eq(zeros_of, 1.0), mul(dy, others), 0.0);
+  return {where(x_zero, single, div(whole, masked_fill(x, x_zero, 1))),
+          where(src_zero, gather(single, d, index),
+                div(gather(whole, d, index), masked_fill(src, src_zero, 1)))};
+}
+
+// y = x combined with src by a product, the largest or the smallest element.
+Tensor scatter_combined(const Tensor& x, int d, const Tensor& index, const Tensor& src,
+                        Combine combine) {
+  const Tensor part = used_part(kScatterReduce, src, index.sizes(), d);
+  Tensor y = empty(x.sizes(), x.dtype(), x.device());
+  kernels::copy({.x = x, .y = y});
+  add_terms(
+      {.op = kScatterReduce, .index = index, .src = part, .y = y, .dim = d, .combine = combine});
+  const Tensor saved_y = y.detach();
+  return kScatterReduce.record(
+      {x, part}, y, save(index, x, part, saved_y),
+      [d, combine](const Tensor& dy, Needs, const Tensor& index, const Tensor& x, const Tensor& src,
+                   const Tensor& y) -> Grads {
+        return combine == Combine::prod ? product_gradient(dy, d, index, x, src, y)
+                                        : extreme_gradient(dy, d, index, x, src, y);
+      });
+}
+
+// x without the elements at the index, which the terms replace.
+Tensor without_targets(const Tensor& x, int d, const Tensor& index, const Tensor& src,
+                       Combine combine) {
+  if (combine == Combine::sum || combine == Combine::prod) {
+    return scatter(x, d, index, combine == Combine::sum ? 0.0 : 1.0);
+  }
+  if (!is_floating(x.dtype())) {  // an element that is one of the terms changes nothing
+    return scatter(x, d, index, src);
+  }
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return scatter(x, d, index, combine == Combine::max ? -kInfinity : kInfinity);
+}
+
+}  // namespace
+
+Tensor scatter_reduce(const Tensor& x_, int dim, const Tensor& index, const Tensor& src_,
+                      std::string_view reduce, bool include_self) {
+  check_index(kScatterReduce.name, x_, index);
+  check_index(kScatterReduce.name, src_, index);
+  auto [x, src] = kScatterReduce.enter(x_, src_);
+  check_terms(kScatterReduce.name, x, src);
+  const bool mean = reduce == "mean";
+  check(mean || reduce == "sum" || reduce == "prod" || reduce == "amax" || reduce == "amin",
+        "scatter_reduce: got reduce '", reduce, "', expected sum, prod, mean, amax or amin");
+  check(!mean || is_floating(x.dtype()), "scatter_reduce: got dtype ", x.dtype(),
+        ", expected a floating dtype for a mean; convert it with to()");
+  const int d = wrap_dim(kScatterReduce.name, dim, x.dim());
+  if (x.dim() == 0 && index.dim() == 0 && src.dim() == 0) {
+    return reshape(
+        scatter_reduce(with_dim(x), 0, with_dim(index), with_dim(src), reduce, include_self), {});
+  }
+  const Combine combine = reduce == "prod"   ? Combine::prod
+                          : reduce == "amax" ? Combine::max
+                          : reduce == "amin" ? Combine::min
+                                             : Combine::sum;
+  reached(kScatterReduce, "x", x, index.sizes(), d);
+  used_part(kScatterReduce, src, index.sizes(), d);
+  const Tensor start = include_self ? x : without_targets(x, d, index, src, combine);
+  if (combine != Combine::sum) {
+    return scatter_combined(start, d, index, src, combine);
+  }
+  const Tensor sums = scattered_sum(kScatterSum, start, d, index, src);
+  if (!mean) {
+    return sums;
+  }
+  Tensor count = full(x.sizes(), 1, compute_dtype(x.dtype()), x.device());
+  count = include_self ? count : scatter(count, d, index, 0.0);
+  const Tensor ones = full(index.sizes(), 1, count.dtype(), x.device());
+  add_terms({.op = kScatterSum, .index = index, .src = ones, .y = count, .dim = d});
+  return div(sums, cast(count, sums.dtype()));
 }
 
 Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx) {
@@ -284,24 +387,6 @@ Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_
   const Tensor shared = make_view(flat, {index.numel(), columns}, {flat.strides()[0], 0});
   const int64_t exempt = padding_idx && padding < 0 ? padding + rows : padding;
   return reshape(take(weight, shared, {&kOp, 0, exempt}), sizes);
-}
-
-Tensor one_hot(const Tensor& index, int64_t classes) {
-  check_index("one_hot", index, index);
-  check(classes >= 1 || classes == -1, "one_hot: got ", classes,
-        " classes, expected at least 1, or -1 for what the indices need");
-  if (classes == -1) {
-    check(index.numel() > 0, "one_hot: got no index, expected a number of classes");
-    const Tensor host = contiguous(index.to(Device{}));
-    const int64_t* values = host.data<int64_t>();
-    classes = *std::max_element(values, values + host.numel()) + 1;
-    check(classes >= 1, "one_hot: got negative indices, expected 0 or more");
-  }
-  Dims sizes = index.sizes();
-  sizes.push_back(classes);
-  Tensor y = empty(sizes, DType::i64, index.device());
-  kernels::one_hot({.index = index, .y = y});
-  return y;
 }
 
 }  // namespace binade

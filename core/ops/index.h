@@ -1,12 +1,14 @@
 // Reading, adding and writing at indices. Indices are i64 and are not negative; an index out of
 // range is an IndexError, which a device reports at the next synchronisation
 // (kernels/base/fault.h). Gradients are deterministic: terms of one element are added in a fixed
-// order. All ops except one_hot are differentiable any number of times.
+// order. All ops are differentiable any number of times, if they do not say
+// otherwise. Several dimensions at once, masks and negative indices: core/ops/advanced_index.h.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 #include <binade/kernels/base/fault.h>
 
 #include <optional>
+#include <string_view>
 
 namespace binade {
 
@@ -20,7 +22,7 @@ Tensor index_select(const Tensor& x, int dim, const Tensor& index);
 Tensor gather(const Tensor& x, int dim, const Tensor& index);
 
 // x plus src[.., i, ..] added at [.., index[.., i, ..], ..]. index has the rank of x and src. Its
-// sizes are at most those of src and, except in `dim`, those of x.
+// sizes are at most those of src and, except in `dim`, those of x. Floating, i64, i32.
 Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
 
 // x with src[.., i, ..] written at [.., index[.., i, ..], ..]; sizes as in scatter_add. If several
@@ -30,17 +32,27 @@ Tensor scatter(const Tensor& x, int dim, const Tensor& index, const Tensor& src)
 // The same with one number in place of src.
 Tensor scatter(const Tensor& x, int dim, const Tensor& index, double value);
 
-// The elements of x where mask (bool, x's sizes) is true, in row-major order. On a device it waits
-// for the number of elements.
-Tensor masked_select(const Tensor& x, const Tensor& mask);
+// scatter_add with another operation: reduce is sum, prod, mean, amax or amin. Without include_self
+// the elements of x at an index take no part. Ties of amax and amin share the gradient equally.
+// Floating, i64, i32 (mean: floating). Differentiable once, sum and mean any number of times.
+Tensor scatter_reduce(const Tensor& x, int dim, const Tensor& index, const Tensor& src,
+                      std::string_view reduce, bool include_self = true);
+
+// gather where the sizes of x and index broadcast, but in `dim`. Without dim, x and index count as
+// vectors.
+Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int> dim = std::nullopt);
+
+// x with alpha src added to (index_add), src written over (index_copy) or a number in (index_fill)
+// the rows that index [n] names along dim. src has the sizes of x, but n in `dim`. Of equal indices
+// the last one is written, and only it gets a gradient. index_add: floating, i64, i32.
+Tensor index_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src,
+                 double alpha = 1);
+Tensor index_copy(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
+Tensor index_fill(const Tensor& x, int dim, const Tensor& index, double value);
 
 // Rows of weight [rows, columns]: index [...] -> [..., columns]. Row padding_idx gets no gradient;
 // a negative one counts from the end.
 Tensor embedding(const Tensor& weight, const Tensor& index,
                  std::optional<int64_t> padding_idx = std::nullopt);
-
-// i64 [..., classes], 1 at the index and 0 elsewhere; no gradient. If classes is -1, it is the
-// largest index plus 1, which on a device waits for the value.
-Tensor one_hot(const Tensor& index, int64_t classes = -1);
 
 }  // namespace binade

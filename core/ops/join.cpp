@@ -184,4 +184,39 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int dim) {
   return split(x, (size - 1) / chunks + 1, dim);
 }
 
+std::vector<Tensor> unbind(const Tensor& x, int dim) {
+  check_defined("unbind", x);
+  check(x.dim() > 0, "unbind: got a scalar, expected a dimension");
+  const int d = wrap_dim("unbind", dim, x.dim());
+  std::vector<Tensor> parts = split(x, 1, d);
+  parts.resize(static_cast<size_t>(x.size(d)));  // split of nothing is one empty part
+  for (Tensor& part : parts) {
+    part = squeeze(part, d);
+  }
+  return parts;
+}
+
+std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, std::string_view indexing) {
+  check(!tensors.empty() && tensors.size() <= kMaxDims, "meshgrid: got ", tensors.size(),
+        " tensors, expected 1 to ", kMaxDims);
+  check(indexing == "ij" || indexing == "xy", "meshgrid: got indexing '", indexing,
+        "', expected ij or xy");
+  const int rank = static_cast<int>(tensors.size());
+  const auto place = [&](int i) { return indexing == "xy" && rank > 1 && i < 2 ? 1 - i : i; };
+  Dims sizes = Dims::of(rank);
+  for (int i = 0; i < rank; ++i) {
+    const Tensor& t = tensors[static_cast<size_t>(i)];
+    check(t.defined() && t.dim() <= 1, "meshgrid: got tensor ", i, " ",
+          t.defined() ? text("of shape ", t.sizes()) : "undefined", ", expected one dimension");
+    sizes[place(i)] = t.numel();
+  }
+  std::vector<Tensor> grids;
+  for (int i = 0; i < rank; ++i) {
+    Dims own = Dims::of(rank, 1);
+    own[place(i)] = sizes[place(i)];
+    grids.push_back(expand(reshape(tensors[static_cast<size_t>(i)], own), sizes));
+  }
+  return grids;
+}
+
 }  // namespace binade

@@ -1,6 +1,7 @@
-// Classification losses. Computed in f32 (f64 for f64) from inputs of any floating dtype, in one
-// pass each way; results have that dtype. Classes that are out of range are errors on the CPU; on a
-// GPU they give NaN, since the host does not wait to check them.
+// Classification losses and CTC. Computed in f32 (f64 for f64) from inputs of any floating dtype,
+// in one pass each way; results have that dtype. Classes that are out of range, and lengths that do
+// not fit, are errors on the CPU; on a GPU they give NaN, since the host does not wait to check
+// them.
 #pragma once
 #include <binade/core/ops/pointwise_loss.h>
 
@@ -26,5 +27,17 @@ struct NLLLossOptions {
 // cross_entropy for log-probabilities: -weight[t] log_probs[n, t, ...], log_probs [N, C, ...],
 // target i64 [N, ...].
 Tensor nll_loss(const Tensor& log_probs, const Tensor& target, const NLLLossOptions& options = {});
+
+struct CTCLossOptions {
+  int64_t blank = 0;
+  Reduction reduction = Reduction::mean;
+  bool zero_infinity = false;  // losses of targets that do not fit count as 0
+};
+// Connectionist temporal classification (Graves et al., 2006). logits [T, N, C] (log-probabilities
+// serve as well); targets i64 [N, S] padded, or concatenated [sum of target_lengths], for which the
+// host reads the lengths; input_lengths, target_lengths i64 [N]. The mean divides each loss by its
+// target's length first.
+Tensor ctc_loss(const Tensor& logits, const Tensor& targets, const Tensor& input_lengths,
+                const Tensor& target_lengths, const CTCLossOptions& options = {});
 
 }  // namespace binade

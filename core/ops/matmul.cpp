@@ -214,6 +214,7 @@ Tensor outer(const Tensor& a_, const Tensor& b_) {
 namespace {
 
 constexpr Op kAddmm{"addmm", OpClass::contraction, true};
+constexpr Op kBaddbmm{"baddbmm", OpClass::contraction, true};
 
 Tensor scaled(const Tensor& t, double factor) { return factor == 1 ? t : mul(t, factor); }
 
@@ -223,43 +224,46 @@ Tensor scaled(const Tensor& t, double factor) { return factor == 1 ? t : mul(t, 
 Tensor addmm_forward(const Tensor& input, const Tensor& a, const Tensor& b,
                      const AddmmOptions& options) {
   const NoGradGuard guard;
-  const int64_t m = a.size(0), n = b.size(1);
+  Dims sizes = a.sizes();
+  const int64_t m = a.size(-2), n = b.size(-1);
+  sizes[a.dim() - 1] = n;
   const bool a_is_smaller = a.numel() <= b.numel();
   const Tensor left = a_is_smaller ? scaled(a.detach(), options.alpha) : a.detach();
   const Tensor right = a_is_smaller ? b.detach() : scaled(b.detach(), options.alpha);
-  Tensor y = empty({m, n}, a.dtype(), a.device());
-  const bool row = input.numel() == n && (input.dim() == 1 || (input.dim() == 2 && m != 1));
+  Tensor y = empty(sizes, a.dtype(), a.device());
+  const bool row =
+      input.numel() == n && (input.dim() == 1 || (input.dim() == 2 && m != 1)) && a.dim() == 2;
   if (options.beta == 0) {
     kernels::gemm({.a = left, .b = right, .y = y});
   } else if (row) {
     const Tensor bias = contiguous(scaled(reshape(input.detach(), {n}), options.beta));
     kernels::gemm({.a = left, .b = right, .y = y, .epilogue = {.bias = bias}});
   } else {
-    const Tensor start = expand(scaled(input.detach(), options.beta), {m, n});
+    const Tensor start = expand(scaled(input.detach(), options.beta), sizes);
     kernels::copy({.x = start, .y = y});
     kernels::gemm({.a = left, .b = right, .y = y, .epilogue = {.accumulate = true}});
   }
   return y;
 }
 
-}  // namespace
-
-Tensor addmm(const Tensor& input_, const Tensor& a_, const Tensor& b_,
-             const AddmmOptions& options) {
-  auto [input, a, b] = kAddmm.enter(input_, a_, b_);
-  check_operands("addmm", a, b);
-  check_operands("addmm", input, a);
-  check(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(0), "addmm: got a of shape ", a.sizes(),
-        " and b of shape ", b.sizes(), ", expected [m, k] and [k, n]");
-  const Dims sizes{a.size(0), b.size(1)};
-  const auto fits = [&sizes, &t = input](int from_end) {
-    const int64_t size = t.dim() >= from_end ? t.size(-from_end) : 1;
-    return size == 1 || size == sizes[2 - from_end];
-  };
-  check(input.dim() <= 2 && fits(1) && fits(2), "addmm: got an input of shape ", input.sizes(),
-        ", expected one that broadcasts to ", sizes);
+// addmm of matrices, or baddbmm of batches of them: `rank` dimensions.
+Tensor add_product(const Op& op, int rank, const Tensor& input_, const Tensor& a_, const Tensor& b_,
+                   const AddmmOptions& options) {
+  auto [input, a, b] = op.enter(input_, a_, b_);
+  check_operands(op.name, a, b);
+  check_operands(op.name, input, a);
+  check(a.dim() == rank && b.dim() == rank && a.size(-1) == b.size(-2) &&
+            (rank == 2 || a.size(0) == b.size(0)),
+        op.name, ": got a of shape ", a.sizes(), " and b of shape ", b.sizes(), ", expected ",
+        rank == 2 ? "[m, k] and [k, n]" : "[batch, m, k] and [batch, k, n]");
+  Dims sizes = a.sizes();
+  sizes[rank - 1] = b.size(-1);
+  check(input.dim() <= rank && can_broadcast(input.sizes(), sizes) &&
+            broadcast_sizes(op.name, input.sizes(), sizes) == sizes,
+        op.name, ": got an input of shape ", input.sizes(), ", expected one that broadcasts to ",
+        sizes);
   Tensor y = addmm_forward(input, a, b, options);
-  return kAddmm.record(
+  return op.record(
       {input, a, b}, y, save(when(b.requires_grad(), a), when(a.requires_grad(), b)),
       [options](const Tensor& dy, Needs needs, const Tensor& a, const Tensor& b) -> Grads {
         const Tensor scaled_dy = needs[1] || needs[2] ? scaled(dy, options.alpha) : Tensor();
@@ -280,6 +284,16 @@ Tensor addmm(const Tensor& input_, const Tensor& a_, const Tensor& b_,
         return {needs[0] ? scaled(dy, options.beta) : Tensor(), gradient(1, scaled_dy, b),
                 gradient(2, a, scaled_dy)};
       });
+}
+
+}  // namespace
+
+Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b, const AddmmOptions& options) {
+  return add_product(kAddmm, 2, input, a, b, options);
+}
+
+Tensor baddbmm(const Tensor& input, const Tensor& a, const Tensor& b, const AddmmOptions& options) {
+  return add_product(kBaddbmm, 3, input, a, b, options);
 }
 
 }  // namespace binade

@@ -18,6 +18,9 @@ struct AddmmOptions {
 // is 0.
 Tensor addmm(const Tensor& input, const Tensor& a, const Tensor& b,
              const AddmmOptions& options = {});
+// The same with batches: a [batch, m, k], b [batch, k, n].
+Tensor baddbmm(const Tensor& input, const Tensor& a, const Tensor& b,
+               const AddmmOptions& options = {});
 
 // [m] [n] -> [m, n]
 Tensor outer(const Tensor& a, const Tensor& b);

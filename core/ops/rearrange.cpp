@@ -326,4 +326,46 @@ Tensor triu(const Tensor& x, int64_t diagonal) {
   return triangle(kOp, x, diagonal, true);
 }
 
+Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int> dim) {
+  check_defined("repeat_interleave", x);
+  check(repeats >= 0, "repeat_interleave: got ", repeats, " repeats, expected 0 or more");
+  if (!dim || x.dim() == 0) {
+    wrap_dim("repeat_interleave", dim.value_or(0), x.dim());
+    return reshape(expand(reshape(x, {x.numel(), 1}), {x.numel(), repeats}),
+                   {element_count({x.numel(), repeats}, "repeat_interleave")});
+  }
+  const int d = wrap_dim("repeat_interleave", *dim, x.dim());
+  int64_t outer = 1, inner = 1;
+  for (int i = 0; i < x.dim(); ++i) {
+    outer *= i < d ? x.sizes()[i] : 1;
+    inner *= i > d ? x.sizes()[i] : 1;
+  }
+  Dims sizes = x.sizes();
+  sizes[d] = element_count({sizes[d], repeats}, "repeat_interleave");
+  const int64_t lines = outer * x.sizes()[d];
+  return reshape(expand(reshape(x, {lines, 1, inner}), {lines, repeats, inner}), sizes);
+}
+
+Tensor repeat_interleave(const Tensor& x_, const Tensor& repeats, std::optional<int> dim) {
+  check_defined("repeat_interleave", x_);
+  const Tensor x = dim && x_.dim() > 0 ? x_ : reshape(x_, {-1});
+  const int d = wrap_dim("repeat_interleave", dim.value_or(0), x.dim());
+  check(repeats.defined() && repeats.dtype() == DType::i64 && repeats.sizes() == Dims{x.size(d)},
+        "repeat_interleave: got repeats that are not i64 [", x.size(d),
+        "], expected one number for each index of the dimension");
+  check(repeats.device() == x.device(), "repeat_interleave: got a tensor on ", x.device(),
+        " and repeats on ", repeats.device(), ", expected one device; move them with to()");
+  if (x.size(d) == 0) {
+    return slice(x, d, 0, 0);
+  }
+  const auto least = static_cast<int64_t>(min(repeats).item());
+  check(least >= 0, "repeat_interleave: got ", least, " repeats, expected 0 or more");
+  // Copy i of the result comes from the index that as many sums of repeats do not exceed.
+  const Tensor ends = cumsum(repeats, 0);
+  const auto total = static_cast<int64_t>(ends.at(ends.numel() - 1));
+  const Tensor ending = scatter_add(zeros({total + 1}, DType::i64, x.device()), 0, ends,
+                                    full(ends.sizes(), 1, DType::i64, x.device()));
+  return index_select(x, d, slice(cumsum(ending, 0), 0, 0, total));
+}
+
 }  // namespace binade

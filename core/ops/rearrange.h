@@ -3,6 +3,7 @@
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
+#include <optional>
 #include <vector>
 
 namespace binade {
@@ -28,6 +29,12 @@ Tensor pad(const Tensor& x, const std::vector<int64_t>& pads, const PadOptions& 
 Tensor repeat(const Tensor& x, const Dims& repeats);
 // The same, but there may be fewer repeats than dimensions: they then apply to the last dimensions.
 Tensor tile(const Tensor& x, const Dims& repeats);
+
+// Repeats each index of dim, `repeats` times or repeats[i] times (i64, one for each index; a device
+// waits for the size of the result). Without dim: the elements, as a vector.
+Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int> dim = std::nullopt);
+Tensor repeat_interleave(const Tensor& x, const Tensor& repeats,
+                         std::optional<int> dim = std::nullopt);
 
 // x [..., rows, cols] with zeros above (tril) or below (triu) the diagonal j - i = diagonal.
 Tensor tril(const Tensor& x, int64_t diagonal = 0);

@@ -1,5 +1,6 @@
 // Sort and topk, whose gradient goes back to the elements' positions; cumulative sums, whose
-// gradient is a cumulative sum in the other direction; cumulative products.
+// gradient is a cumulative sum in the other direction; cumulative products. Medians and quantiles
+// take the indices from a sort and read the elements of x there.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -10,6 +11,9 @@
 #include <binade/kernels/sort/cumprod.h>
 #include <binade/kernels/sort/cumsum.h>
 #include <binade/kernels/sort/sort.h>
+
+#include <cmath>
+#include <limits>
 
 namespace binade {
 namespace {
@@ -114,6 +118,119 @@ Tensor cumprod(const Tensor& x_,
         {.x = at_least_1d(x), .dy = at_least_1d(dy), .dx = at_least_1d(dx), .dim = d});
     return {dx};
   });
+}
+
+Tensor argsort(const Tensor& x, int dim, bool descending) {
+  check_defined("argsort", x);
+  return sort(x.detach(), wrap_dim("argsort", dim, x.dim()), descending).indices;
+}
+
+namespace {
+
+// x, which may be a scalar, as lines of at least one element along dimension d, and the lines in
+// order.
+struct SortedLines {
+  Tensor lines, values, indices;
+  int d;
+
+  SortedLines(const char* op, const Tensor& x, int dim)
+      : lines(x.dim() == 0 ? reshape(x, {1}) : x), d(wrap_dim(op, dim, x.dim())) {
+    check(lines.size(d) > 0, op, ": got shape ", x.sizes(),
+          ", expected at least one element to choose from");
+    const NoGradGuard guard;
+    ValuesIndices all = binade::sort(lines.detach(), d);
+    values = std::move(all.values);
+    indices = std::move(all.indices);
+  }
+  // The indices [.., 1, ..] of the elements at a place of the order.
+  Tensor at(int64_t place) const { return narrow(indices, d, place, 1); }
+  // bool [.., 1, ..]: true for lines with a NaN; it is then the last in order.
+  Tensor with_nan() const {
+    const Tensor last = narrow(values, d, lines.size(d) - 1, 1);
+    return ne(last, last);
+  }
+};
+
+// y [.., 1, ..] as the result of an op on x.
+Tensor without_line(const Tensor& y, const Tensor& x, int d, bool keepdim) {
+  return x.dim() == 0 ? reshape(y, {}) : keepdim ? y : squeeze(y, d);
+}
+
+// The quantile q of each line, [.., 1, ..].
+Tensor quantile_of(const SortedLines& sorted, double q) {
+  check(q >= 0 && q <= 1, "quantile: got q = ", q, ", expected 0 to 1");
+  const double place = q * static_cast<double>(sorted.lines.size(sorted.d) - 1);
+  const auto low = static_cast<int64_t>(std::floor(place)),
+             high = static_cast<int64_t>(std::ceil(place));
+  Tensor y = gather(sorted.lines, sorted.d, sorted.at(low));
+  if (high != low) {
+    const Tensor above = gather(sorted.lines, sorted.d, sorted.at(high));
+    y = lerp(y, above, place - static_cast<double>(low));
+  }
+  return where(sorted.with_nan(), std::numeric_limits<double>::quiet_NaN(), y);
+}
+
+SortedLines quantile_lines(const Tensor& x, std::optional<int> dim) {
+  check_floating("quantile", x);
+  return {"quantile", dim ? x : reshape(x, {-1}), dim.value_or(0)};
+}
+
+Tensor finish_quantile(const Tensor& y, const Tensor& x, std::optional<int> dim, bool keepdim) {
+  if (!dim) {
+    return reshape(y, keepdim ? Dims::of(x.dim(), 1) : Dims{});
+  }
+  return without_line(y, x, wrap_dim("quantile", *dim, x.dim()), keepdim);
+}
+
+}  // namespace
+
+ValuesIndices median(const Tensor& x, int dim, bool keepdim) {
+  check_defined("median", x);
+  const SortedLines sorted("median", x, dim);
+  const int d = sorted.d;
+  Tensor indices = sorted.at((sorted.lines.size(d) - 1) / 2);
+  if (is_floating(x.dtype())) {  // the first NaN of a line that has one
+    const Tensor nan = cast(ne(sorted.values, sorted.values), DType::i32);
+    const Tensor first = gather(sorted.indices, d, argmax(nan, d, true));
+    indices = where(sorted.with_nan(), first, indices);
+  }
+  const Tensor values = gather(sorted.lines, d, indices);
+  return {without_line(values, x, d, keepdim), without_line(indices, x, d, keepdim)};
+}
+
+Tensor median(const Tensor& x) {
+  check_defined("median", x);
+  return median(reshape(x, {-1}), 0).values;
+}
+
+Tensor quantile(const Tensor& x, double q, std::optional<int> dim, bool keepdim) {
+  return finish_quantile(quantile_of(quantile_lines(x, dim), q), x, dim, keepdim);
+}
+
+Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int> dim, bool keepdim) {
+  check_floating("quantile", x);
+  check_floating("quantile", q);
+  check(q.dim() == 1 && q.numel() > 0, "quantile: got q of shape ", q.sizes(),
+        ", expected one dimension with at least one number");
+  const Tensor numbers = q.detach().to(Device{});
+  const SortedLines sorted = quantile_lines(x, dim);
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < q.numel(); ++i) {
+    parts.push_back(finish_quantile(quantile_of(sorted, numbers.at(i)), x, dim, keepdim));
+  }
+  return stack(parts, 0);
+}
+
+Tensor diff(const Tensor& x, int64_t n, int dim) {
+  check_floating("diff", x);
+  check(x.dim() > 0 && n >= 0, "diff: got shape ", x.sizes(), " and n = ", n,
+        ", expected a dimension and n of at least 0");
+  const int d = wrap_dim("diff", dim, x.dim());
+  Tensor y = x;
+  for (int64_t i = 0; i < n && y.size(d) > 0; ++i) {
+    y = sub(slice(y, d, 1, y.size(d)), slice(y, d, 0, y.size(d) - 1));
+  }
+  return y;
 }
 
 }  // namespace binade

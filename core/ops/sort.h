@@ -1,15 +1,34 @@
-// Sorting, selection and running sums along one dimension.
+// Sorting, selection, order statistics, running sums and differences along one dimension.
 #pragma once
 #include <binade/core/ops/extremes.h>
+
+#include <optional>
 
 namespace binade {
 
 // The elements sorted along dim, and their indices in x. The sort is stable in both directions; NaN
 // counts as the largest. Any dtype; the gradient goes back to the elements' positions.
 ValuesIndices sort(const Tensor& x, int dim = -1, bool descending = false);
+// The indices of sort; no gradient.
+Tensor argsort(const Tensor& x, int dim = -1, bool descending = false);
 // The k largest or smallest elements along dim, in sorted order; at a tie the first ones.
 ValuesIndices topk(const Tensor& x, int64_t k, int dim = -1, bool largest = true);
 
+// The middle element of all or along dim, and its index; of an even number the lower one of both.
+// If there is a NaN, the first NaN. At least one element; any dtype. The gradient goes to that
+// element.
+Tensor median(const Tensor& x);
+ValuesIndices median(const Tensor& x, int dim, bool keepdim = false);
+// The element at place q (n - 1) of a line in order, 0 <= q <= 1, interpolated linearly between two
+// elements; NaN if there is a NaN. Without dim: of all elements. For q [k], whose values a device
+// waits for, the result has k as an additional first dimension. Floating.
+Tensor quantile(const Tensor& x, double q, std::optional<int> dim = std::nullopt,
+                bool keepdim = false);
+Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int> dim = std::nullopt,
+                bool keepdim = false);
+
+// x_1 - x_0, x_2 - x_1, ... along dim, n times. Floating.
+Tensor diff(const Tensor& x, int64_t n = 1, int dim = -1);
 // y_i = x_0 + ... + x_i along dim. Floating, i64, i32.
 Tensor cumsum(const Tensor& x, int dim);
 // y_i = x_0 ... x_i along dim. Floating, i64, i32. The gradient is exact with zeros, too.

@@ -73,7 +73,9 @@ Ref<TensorData> share_data(const Tensor& t, Ref<Storage> storage, const Dims& si
   return Ref<TensorData>::adopt(data);
 }
 
-void check_in_place(const char* op, const Tensor& t) {
+}  // namespace
+
+void detail::check_in_place(const char* op, const Tensor& t) {
   check(t.defined(), op, ": got an undefined tensor");
   check(!t.requires_grad() || !grad_enabled(), op,
         ": got a tensor whose gradient is recorded; change it under a NoGradGuard, or use the "
@@ -82,8 +84,6 @@ void check_in_place(const char* op, const Tensor& t) {
         ": got a tensor that an op computed from others; call detach() first or use the functional "
         "form");
 }
-
-}  // namespace
 
 void Storage::destroy(Storage* storage) noexcept {
   const size_t block = block_bytes(*storage);
@@ -206,13 +206,13 @@ double Tensor::element(int64_t index, const char* call, SourceLine where) const 
 }
 
 void Tensor::fill_(double value) const {
-  check_in_place("fill_", *this);
+  detail::check_in_place("fill_", *this);
   kernels::fill({.y = *this, .value = value});
   bump_version();
 }
 
 void Tensor::copy_(const Tensor& source) const {
-  check_in_place("copy_", *this);
+  detail::check_in_place("copy_", *this);
   check(source.defined(), "copy_: got an undefined source, expected a tensor that broadcasts to ",
         sizes());
   check(broadcast_sizes("copy_", sizes(), source.sizes()) == sizes(),

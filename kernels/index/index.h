@@ -21,10 +21,13 @@ struct Gather {
 };
 BINADE_KERNEL(gather, Gather, y)
 
-// y[.., index[.., i, ..], ..] += src[.., i, ..]: floating; src and index have equal sizes and any
-// strides; y is contiguous and has their sizes except at `dim`. An element of y gets the sum of all
-// its terms, added in a fixed order in at least Compute<T> and rounded once. Terms whose index is
-// `exempt` are left out.
+// How scatter_add combines an element with its terms. For max and min, NaN wins.
+enum class Combine : uint8_t { sum, prod, max, min };
+
+// y[.., index[.., i, ..], ..] += src[.., i, ..]: floating, i64 or i32; src and index have equal
+// sizes and any strides; y is contiguous and has their sizes except at `dim`. An element of y gets
+// the sum of all its terms, added in a fixed order in at least Compute<T> and rounded once;
+// integers wrap. Terms whose index is `exempt` are left out. `combine` may be another operation.
 struct ScatterAdd {
   const char* op;
   const View& index;
@@ -32,6 +35,7 @@ struct ScatterAdd {
   const View& y;
   int dim;
   int64_t exempt = kNoExemption;
+  Combine combine = Combine::sum;
 };
 BINADE_KERNEL(scatter_add, ScatterAdd, y)
 

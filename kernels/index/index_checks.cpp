@@ -25,8 +25,10 @@ void check_arguments(const Gather& a) {
 
 void check_arguments(const ScatterAdd& a) {
   check_index(a.op, a.index, a.src, a.y, a.dim);
-  check(a.y.contiguous && is_floating(a.y.dtype), a.op, ": got a result of dtype ", a.y.dtype,
-        a.y.contiguous ? "" : ", not contiguous", ", expected a contiguous floating one");
+  const bool integer = a.y.dtype == DType::i64 || a.y.dtype == DType::i32;
+  check(a.y.contiguous && (is_floating(a.y.dtype) || integer), a.op, ": got a result of dtype ",
+        a.y.dtype, a.y.contiguous ? "" : ", not contiguous",
+        ", expected a contiguous one of a floating dtype, i64 or i32");
 }
 
 void check_arguments(const Scatter& a) { check_index(a.op, a.index, a.src, a.y, a.dim); }

@@ -237,10 +237,11 @@ struct RowSums {
   }
 };
 
-// Elements with an index each. The sums of several adjacent lines are kept in double, side by side,
-// while their terms are read in order.
-template <class T>
-struct ElementSums {
+// Element by element. The results of several adjacent lines are kept side by side, floating ones in
+// double, while their terms are read in order.
+template <class T, class Combined>
+struct ElementTerms {
+  using A = std::conditional_t<std::is_integral_v<T>, T, double>;
   const ScatterAdd& a;
   const IndexShape& s;
   const int64_t* index;
@@ -254,13 +255,14 @@ struct ElementSums {
   int64_t tiles() const { return (s.inner + width() - 1) / width(); }
 
   void add_tiles(int64_t begin, int64_t end) const {
-    const Workspace memory(static_cast<size_t>(s.bound * width()) * sizeof(double));
-    double* sums = memory.as<double>();
+    const Workspace memory(static_cast<size_t>(s.bound * width()) * sizeof(A));
+    A* sums = memory.as<A>();
     for (int64_t tile = begin; tile < end; ++tile) {
       const int64_t outer = tile / tiles(), first = tile % tiles() * width();
       const int64_t columns = std::min(width(), s.inner - first);
-      std::fill_n(sums, s.bound * columns, 0.0);
-      const int64_t from = outer * s.count * s.inner + first;
+      std::fill_n(sums, s.bound * columns, Combined::template none<A>());
+      const Line from = {index + outer * s.count * s.index_inner + (s.rows ? 0 : first),
+                         src + outer * s.count * s.inner + first};
       T* y = a.y.as<T>() + outer * s.bound * s.inner + first;
       if (s.inner == 1) {
         constexpr std::integral_constant<int64_t, 1> kOne;
@@ -274,27 +276,39 @@ struct ElementSums {
   }
 
  private:
+  struct Line {
+    const int64_t* index;
+    const T* src;
+  };
+
   template <class N>
-  void add_sums(const double* sums, N columns, N inner, T* y) const {
+  void add_sums(const A* sums, N columns, N inner, T* y) const {
     for (int64_t k = 0; k < s.bound; ++k) {
       for (int64_t i = 0; i < columns; ++i) {
         T& target = y[k * inner + i];
-        target = static_cast<T>(
-            static_cast<Compute<T>>(static_cast<double>(target) + sums[k * columns + i]));
+        const A joined = Combined::join(static_cast<A>(target), sums[k * columns + i]);
+        if constexpr (std::is_integral_v<T>) {
+          target = joined;
+        } else {
+          target = static_cast<T>(static_cast<Compute<T>>(joined));
+        }
       }
     }
   }
 
   template <class N>
-  void add_terms(int64_t from, N columns, N inner, double* sums) const {
+  void add_terms(Line at, N columns, N inner, A* sums) const {
+    const int64_t next = s.rows ? 0 : 1;  // all columns of a row share an index
     for (int64_t j = 0; j < s.count; ++j) {
-      const int64_t* k = index + from + j * inner;
-      const T* x = src + from + j * inner;
       for (int64_t i = 0; i < columns; ++i) {
-        if (k[i] != a.exempt) {
-          sums[k[i] * columns + i] += static_cast<double>(x[i]);
+        const int64_t k = at.index[i * next];
+        if (k != a.exempt) {
+          A& sum = sums[k * columns + i];
+          sum = Combined::join(sum, static_cast<A>(at.src[i]));
         }
       }
+      at.index += s.index_inner;
+      at.src += inner;
     }
   }
 };
@@ -325,9 +339,12 @@ void scatter_add(const ScatterAdd& a) {
   const IndexShape s = index_shape(a.index, a.dim, a.y.size(a.dim));
   const Packed index(distinct_indices(a.index, a.dim, s)), src(a.src);
   check_indices(index.view(), {a.op, "index", s.bound, a.exempt});
-  if (!s.rows || s.inner == 1) {
-    return dispatch_floating(a.op, a.y.dtype, [&]<class T>(Type<T>) {
-      const ElementSums<T> sums{a, s, index.view().as<int64_t>(), src.view().template as<T>()};
+  const bool sums_of_rows =
+      s.rows && s.inner > 1 && a.combine == Combine::sum && is_floating(a.y.dtype);
+  if (!sums_of_rows) {
+    return dispatch_terms(a, [&]<class T, class Combined>(Type<T>, Combined) {
+      const ElementTerms<T, Combined> sums{a, s, index.view().as<int64_t>(),
+                                           src.view().template as<T>()};
       parallel_for(s.outer * sums.tiles(), grain_of((s.bound + s.count) * sums.width()),
                    [&](int64_t begin, int64_t end) { sums.add_tiles(begin, end); });
     });

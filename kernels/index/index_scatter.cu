@@ -26,16 +26,20 @@ struct Problem {
   FaultSite site;
 };
 
+// What terms of type T are combined in.
 template <class T>
-__device__ __forceinline__ void add_to(T* y, Compute<T> sum) {
-  *y = static_cast<T>(static_cast<Compute<T>>(*y) + sum);
+using Wide = std::conditional_t<std::is_integral_v<T>, T, Compute<T>>;
+
+template <class Combined, class T>
+__device__ __forceinline__ void add_to(T* y, Wide<T> sum) {
+  *y = static_cast<T>(Combined::join(static_cast<Wide<T>>(*y), sum));
 }
 
 __device__ __forceinline__ int64_t first_item() {
   return static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
 }
 
-template <class T>
+template <class T, class Combined>
 __global__ void __launch_bounds__(kThreads)
     scatter_short_kernel(Problem p, const T* src, T* y, int64_t items) {
   const IndexShape& s = p.shape;
@@ -55,13 +59,14 @@ __global__ void __launch_bounds__(kThreads)
     if (!first) {
       continue;
     }
-    Compute<T> sum = 0;
+    auto sum = Combined::template none<Wide<T>>();
     for (int64_t other = j; other < s.count; ++other) {
       if (line[other * s.index_inner] == k) {
-        sum += static_cast<Compute<T>>(src[(o * s.count + other) * s.inner + i]);
+        const T term = src[(o * s.count + other) * s.inner + i];
+        sum = Combined::join(sum, static_cast<Wide<T>>(term));
       }
     }
-    add_to(y + (o * s.bound + k) * s.inner + i, sum);
+    add_to<Combined>(y + (o * s.bound + k) * s.inner + i, sum);
   }
 }
 
@@ -85,28 +90,28 @@ struct Sorted {
   int64_t entries, targets, columns, chunks;
   const T* src;
   T* y;
-  Compute<T>* open;   // for a last target that begins in the chunk and continues
-  Compute<T>* inner;  // for a first target that began before the chunk
+  Wide<T>* open;   // for a last target that begins in the chunk and continues
+  Wide<T>* inner;  // for a first target that began before the chunk
 
   __device__ bool same(int64_t a, int64_t b) const { return keys[a] == keys[b]; }
 };
 
-template <class T>
+template <class T, class Combined>
 __global__ void __launch_bounds__(kThreads) scatter_chunks_kernel(Sorted<T> p) {
-  using C = Compute<T>;
+  using C = Wide<T>;
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads, items = p.chunks * p.columns;
   for (int64_t item = first_item(); item < items; item += step) {
     const int64_t chunk = item / p.columns, column = item - chunk * p.columns;
     const int64_t begin = chunk * kChunk;
     const int64_t end = begin + kChunk < p.entries ? begin + kChunk : p.entries;
     bool continued = begin > 0 && p.same(begin - 1, begin);
-    C sum = 0;
+    C sum = Combined::template none<C>();
     for (int64_t at = begin; at < end; ++at) {
       const int64_t key = p.keys[at];
       if (key == p.targets) {
         break;
       }
-      sum += static_cast<C>(p.src[p.order[at] * p.columns + column]);
+      sum = Combined::join(sum, static_cast<C>(p.src[p.order[at] * p.columns + column]));
       const bool goes_on = at + 1 < p.entries && p.same(at, at + 1);
       if (goes_on && at + 1 < end) {
         continue;
@@ -116,15 +121,15 @@ __global__ void __launch_bounds__(kThreads) scatter_chunks_kernel(Sorted<T> p) {
       } else if (goes_on) {
         p.open[item] = sum;
       } else {
-        add_to(p.y + key * p.columns + column, sum);
+        add_to<Combined>(p.y + key * p.columns + column, sum);
       }
       continued = false;
-      sum = 0;
+      sum = Combined::template none<C>();
     }
   }
 }
 
-template <class T>
+template <class T, class Combined>
 __global__ void __launch_bounds__(kThreads) scatter_merge_kernel(Sorted<T> p) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kThreads, items = p.chunks * p.columns;
   for (int64_t item = first_item(); item < items; item += step) {
@@ -134,17 +139,17 @@ __global__ void __launch_bounds__(kThreads) scatter_merge_kernel(Sorted<T> p) {
         (begin > 0 && p.same(begin - 1, next))) {
       continue;  // no target begins here and continues
     }
-    Compute<T> sum = p.open[item];
+    Wide<T> sum = p.open[item];
     for (int64_t other = chunk + 1; other < p.chunks && p.same(other * kChunk, next); ++other) {
-      sum += p.inner[other * p.columns + column];
+      sum = Combined::join(sum, p.inner[other * p.columns + column]);
     }
-    add_to(p.y + p.keys[next] * p.columns + column, sum);
+    add_to<Combined>(p.y + p.keys[next] * p.columns + column, sum);
   }
 }
 
 // launchers ---------------------------------------------------------------------------------------
 
-template <class T>
+template <class T, class Combined>
 void scatter_sorted(const Problem& p, const T* src, const View& y) {
   const IndexShape& s = p.shape;
   const int64_t entries = s.outer * s.count * s.index_inner;
@@ -155,7 +160,7 @@ void scatter_sorted(const Problem& p, const T* src, const View& y) {
          order.input_keys(), entries, targets);
   order.sort();
   const auto partials = static_cast<size_t>(chunks * columns);
-  const Workspace sums(2 * partials * sizeof(Compute<T>), y.device);
+  const Workspace sums(2 * partials * sizeof(Wide<T>), y.device);
   const Sorted<T> sorted{.keys = order.keys(),
                          .order = order.order(),
                          .entries = entries,
@@ -164,11 +169,11 @@ void scatter_sorted(const Problem& p, const T* src, const View& y) {
                          .chunks = chunks,
                          .src = src,
                          .y = y.as<T>(),
-                         .open = sums.as<Compute<T>>(),
-                         .inner = sums.as<Compute<T>>() + partials};
+                         .open = sums.as<Wide<T>>(),
+                         .inner = sums.as<Wide<T>>() + partials};
   const unsigned blocks = grid_blocks(chunks * columns, kThreads);
-  launch({"scatter_chunks_kernel", blocks, kThreads}, scatter_chunks_kernel<T>, sorted);
-  launch({"scatter_merge_kernel", blocks, kThreads}, scatter_merge_kernel<T>, sorted);
+  launch({"scatter_chunks_kernel", blocks, kThreads}, scatter_chunks_kernel<T, Combined>, sorted);
+  launch({"scatter_merge_kernel", blocks, kThreads}, scatter_merge_kernel<T, Combined>, sorted);
 }
 
 }  // namespace
@@ -181,12 +186,12 @@ void cuda::scatter_add(const ScatterAdd& a) {
   const IndexShape shape = index_shape(a.index, a.dim, a.y.size(a.dim));
   const DenseInput index(distinct_indices(a.index, a.dim, shape)), src(a.src);
   const Problem p{shape, index.as<int64_t>(), a.exempt, fault_site(a.y.device, a.op, "index")};
-  dispatch_floating("scatter_add", a.y.dtype, [&]<class T>(Type<T>) {
+  dispatch_terms(a, [&]<class T, class Combined>(Type<T>, Combined) {
     if (shape.count > kShort) {
-      return scatter_sorted<T>(p, src.as<T>(), a.y);
+      return scatter_sorted<T, Combined>(p, src.as<T>(), a.y);
     }
     launch({"scatter_short_kernel", grid_blocks(a.src.numel, kThreads), kThreads},
-           scatter_short_kernel<T>, p, src.as<T>(), a.y.as<T>(), a.src.numel);
+           scatter_short_kernel<T, Combined>, p, src.as<T>(), a.y.as<T>(), a.src.numel);
   });
 }
 

@@ -48,6 +48,29 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// y [n, rank] = the positions of the true elements. index.size has the innermost dimension first.
+__global__ void __launch_bounds__(kThreads)
+    mask_positions_kernel(const __grid_constant__ StridedIndex<1> index, const int64_t* offsets,
+                          int64_t* y, int rank, int64_t chunks) {
+  auto& memory = dev::shared_mem<dev::ScanMemory>();
+  for (int64_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
+    const int64_t first = first_element(chunk);
+    const unsigned bits = chosen_bits(index, first);
+    int64_t total;
+    int64_t k = offsets[chunk] + dev::block_exclusive_sum<kThreads>(__popc(bits), memory, total);
+    for (int i = 0; i < kPerThread; ++i) {
+      if (bits >> i & 1u) {
+        int64_t rest = first + i;
+        for (int d = 0; d < rank; ++d) {
+          y[k * rank + rank - 1 - d] = rest % index.size[d];
+          rest /= index.size[d];
+        }
+        ++k;
+      }
+    }
+  }
+}
+
 // kSpread: copies from `chosen` to the places of the mask; else from there to `chosen`.
 template <class W, bool kSpread>
 __global__ void __launch_bounds__(kThreads)
@@ -108,6 +131,17 @@ void mask_count(const MaskCount& a) {
 void masked_select(const MaskedSelect& a) {
   check_arguments(a);
   move<false>(a.x, a.mask, a.offsets, a.y);
+}
+
+void mask_positions(const MaskPositions& a) {
+  check_arguments(a);
+  if (a.y.numel == 0) {
+    return;
+  }
+  const int64_t chunks = a.offsets.numel - 1;
+  launch({"mask_positions_kernel", grid_blocks(chunks, 1), kThreads, sizeof(dev::ScanMemory)},
+         mask_positions_kernel, StridedIndex<1>::row_major({&a.mask}), a.offsets.as<int64_t>(),
+         a.y.as<int64_t>(), a.mask.dim(), chunks);
 }
 
 void masked_spread(const MaskedSpread& a) {

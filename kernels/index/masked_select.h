@@ -1,5 +1,6 @@
-// Selects the elements at the true positions of a mask, in row-major order, and writes them back.
-// The true elements are first counted by chunks; the caller allocates the result by the last count.
+// Selects the elements at the true positions of a mask, in row-major order, and writes them back;
+// or finds these positions. The true elements are first counted by chunks; the caller allocates the
+// result by the last count.
 #pragma once
 #include <binade/kernels/base/kernel.h>
 
@@ -28,6 +29,15 @@ struct MaskedSelect {
   const View& y;
 };
 BINADE_KERNEL(masked_select, MaskedSelect, y)
+
+// y[i] = the index of the i-th true element of mask in each dimension. y: contiguous i64 [the
+// number that offsets says, mask.dim()].
+struct MaskPositions {
+  const View& mask;
+  const View& offsets;
+  const View& y;
+};
+BINADE_KERNEL(mask_positions, MaskPositions, y)
 
 // Where mask is true, y gets the elements of x in turn; elsewhere 0. y and mask: the same sizes,
 // any strides; x: one dimension, any stride.

@@ -30,6 +30,13 @@ void check_arguments(const MaskedSelect& a) {
   check(a.y.contiguous, "masked_select: got a result that is not contiguous");
 }
 
+void check_arguments(const MaskPositions& a) {
+  check_mask(a.mask, a.offsets);
+  check(a.y.dtype == DType::i64 && a.y.contiguous && a.y.dim() == 2 && a.y.size(1) == a.mask.dim(),
+        "nonzero: got a result ", a.y.dtype, " ", a.y.sizes, ", expected contiguous i64 [n, ",
+        a.mask.dim(), "]");
+}
+
 void check_arguments(const MaskedSpread& a) {
   check_mask(a.mask, a.offsets);
   check_sides(a.y, a.mask, a.x);

@@ -3,6 +3,8 @@
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/index/masked_select.h>
 
+#include <algorithm>
+
 namespace binade::kernels::cpu {
 namespace {
 
@@ -17,6 +19,7 @@ class Walk {
     }
   }
   int64_t offset() const { return offset_; }
+  const Dims& position() const { return at_; }
   void advance() {
     for (int d = view_.dim() - 1; d >= 0; --d) {
       offset_ += view_.strides[d];
@@ -79,6 +82,20 @@ void masked_select(const MaskedSelect& a) {
         }
       }
     });
+  });
+}
+
+void mask_positions(const MaskPositions& a) {
+  check_arguments(a);
+  const int rank = a.mask.dim();
+  for_each_chunk(a.mask, [&](int64_t chunk, int64_t first, int64_t end) {
+    int64_t* y = a.y.as<int64_t>() + a.offsets.as<int64_t>()[chunk] * rank;
+    Walk at(a.mask, first);
+    for (int64_t i = first; i < end; ++i, at.advance()) {
+      if (chosen(a.mask, at)) {
+        y = std::copy(at.position().begin(), at.position().end(), y);
+      }
+    }
   });
 }
 

@@ -141,7 +141,8 @@ bool are_equal(const Shapes& shapes) {
 // Rows that accept one tensor for all operands.
 bool takes_one_twice(const OpRow& row) {
   const bool mask = domain_of(row, 0).mask || domain_of(row, 1).mask;
-  return row.differentiable && !domain_of(row, 1).fixed && !mask &&
+  const bool index = domain_of(row, 0).classes > 0 || domain_of(row, 1).classes > 0;
+  return row.differentiable && !domain_of(row, 1).fixed && !mask && !index &&
          std::any_of(row.shapes.begin(), row.shapes.end(), are_equal);
 }
 

@@ -236,6 +236,82 @@ void add_addmm(std::vector<OpRow>& rows) {
   };
 }
 
+void add_baddbmm(std::vector<OpRow>& rows) {
+  OpRow row = rows.back();
+  row.name = "baddbmm";
+  row.attributes = "beta 0.5 alpha -2";
+  row.shapes = {{{2, 4, 6}, {2, 4, 5}, {2, 5, 6}},
+                {{6}, {3, 4, 5}, {3, 5, 6}},
+                {{2, 1, 1}, {2, 1, 5}, {2, 5, 3}},
+                {{}, {1, 3, 2}, {1, 2, 3}},
+                {{3}, {2, 2, 0}, {2, 0, 3}}};
+  row.large = {{3, 65, 129}, {3, 65, 65}, {3, 65, 129}};
+  row.timed = {{4, 256, 256}, {4, 256, 256}, {4, 256, 256}};
+  row.flops = [](const Shapes& x) { return 2.0 * double(element_count(x[1]) * x[2][2]); };
+  const AddmmOptions options = {.beta = 0.5, .alpha = -2};
+  row.function = [=](const Tensors& x) { return Tensors{baddbmm(x[0], x[1], x[2], options)}; };
+  row.reference = [](const Arrays& x) {
+    const Array product = einsum_of({"bij", "bjk"}, "bik", {x[1], x[2]});
+    return Arrays{generate(product.sizes, [&](const Dims& i) {
+      const Array& in = x[0];
+      const Dims at(std::span(i.begin() + (3 - in.dim()), size_t(in.dim())));
+      return 0.5 * in.at(at) - 2 * product.at(i);
+    })};
+  };
+  row.errors = {{"input that does not broadcast",
+                 [] {
+                   baddbmm(ones({3}), ones({1, 2, 4}), ones({1, 4, 5}));
+                 }},
+                {"matrices",
+                 [] {
+                   baddbmm(ones({5}), ones({2, 4}), ones({4, 5}));
+                 }},
+                {"batches that differ",
+                 [] {
+                   baddbmm(ones({5}), ones({2, 2, 4}), ones({3, 4, 5}));
+                 }},
+                {"undefined input", [] {
+                   baddbmm(Tensor(), ones({1, 2, 4}), ones({1, 4, 5}));
+                 }}};
+  rows.push_back(row);
+}
+
+void add_tensordot(std::vector<OpRow>& rows) {
+  OpRow row;
+  row.name = "tensordot";
+  row.attributes = "dims 2, 0 with 1, 2";
+  row.shapes = {{{3, 4, 5}, {2, 5, 3}}, {{2, 1, 3}, {4, 3, 2}}, {{2, 3, 0}, {1, 0, 2}}};
+  row.large = {{17, 33, 9}, {31, 9, 17}};
+  row.timed = {{64, 64, 16}, {64, 16, 64}};
+  row.flops = [](const Shapes& x) { return 2.0 * double(element_count(x[0]) * x[1][0]); };
+  row.function = [](const Tensors& x) { return Tensors{tensordot(x[0], x[1], {2, 0}, {1, 2})}; };
+  row.reference = [](const Arrays& x) { return Arrays{einsum_of({"iaj", "bji"}, "ab", x)}; };
+  row.accuracy = Accuracy::sums;
+  row.many_zeros = true;
+  row.errors = {{"sizes that differ",
+                 [] {
+                   tensordot(ones({3, 4}), ones({3, 4}), {1}, {0});
+                 }},
+                {"more dims of one",
+                 [] {
+                   tensordot(ones({3, 4}), ones({3, 4}), {1, 0}, {1});
+                 }},
+                {"too many dims", [] { tensordot(ones({3}), ones({3})); }},
+                {"undefined operand", [] { tensordot(Tensor(), ones({3}), 1); }}};
+  rows.push_back(row);
+  row.attributes = "1 dim";
+  row.shapes = {{{3, 4}, {4, 2, 2}}, {{5}, {5}}};
+  row.function = [](const Tensors& x) { return Tensors{tensordot(x[0], x[1], 1)}; };
+  row.reference = [](const Arrays& x) {
+    return Arrays{x[0].dim() == 1 ? einsum_of({"a", "a"}, "", x)
+                                  : einsum_of({"ij", "jkl"}, "ikl", x)};
+  };
+  row.large = row.shapes[0];
+  row.timed = {};
+  row.flops = nullptr;
+  rows.push_back(row);
+}
+
 void add_einsum(std::vector<OpRow>& rows) {
   const std::vector<EinsumCase> cases = {
       {"ij,jk->ik", {"ij", "jk"}, "ik", {{{3, 4}, {4, 5}}}, {{65, 129}, {129, 33}}},
@@ -300,6 +376,8 @@ std::vector<OpRow> matmul_rows() {
   add_plain(rows);
   add_matmul_forms(rows);
   add_addmm(rows);
+  add_baddbmm(rows);
+  add_tensordot(rows);
   add_einsum(rows);
   return rows;
 }

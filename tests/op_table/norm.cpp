@@ -145,12 +145,83 @@ OpRow batch_norm_row(bool training, bool affine, bool residual = false) {
   return row;
 }
 
+// The norm of order p of the vectors along dimension 1 of f(index), with size 1 there.
+Array norms(const Dims& sizes, double p, const std::function<double(const Dims&)>& f) {
+  Dims kept = sizes;
+  kept[1] = 1;
+  return generate(kept, [&](Dims at) {
+    double sum = 0;
+    for (at[1] = 0; at[1] < sizes[1]; ++at[1]) {
+      sum += std::pow(std::fabs(f(at)), p);
+    }
+    return std::pow(sum, 1 / p);
+  });
+}
+
+OpRow normalize_row(double p) {
+  OpRow row;
+  row.name = "normalize";
+  row.attributes = text("p ", p);
+  row.shapes = {{{3, 5}}, {{2, 4, 3}}, {{2, 0}}, {{3, 1}}};
+  row.domains = {{.avoid = {0}}};
+  row.function = [=](const Tensors& x) { return Tensors{normalize(x[0], p)}; };
+  row.reference = [=](const Arrays& x) {
+    const Array norm = norms(x[0].sizes, p, [&](const Dims& at) { return x[0].at(at); });
+    return Arrays{generate(x[0].sizes, [&](const Dims& at) { return x[0].at(at) / norm.at(at); })};
+  };
+  row.accuracy = Accuracy::sums;
+  row.large = {{130, 301}};
+  row.timed = {{512, 512}};
+  row.errors = {{"dim out of range", [] { normalize(ones({3})); }},
+                {"eps of 0", [] { normalize(ones({3}), 2, 0, 0); }},
+                {"integers",
+                 [] {
+                   normalize(zeros({3, 3}, DType::i64));
+                 }},
+                {"undefined input", [] { normalize(Tensor()); }}};
+  return row;
+}
+
+OpRow pairwise_distance_row(double p) {
+  OpRow row;
+  row.name = "pairwise_distance";
+  row.attributes = text("p ", p);
+  row.shapes = {{{3, 5}, {3, 5}}, {{3, 1}, {2, 4}}, {{2, 0}, {2, 0}}};
+  row.shapes[1] = {{3, 4}, {1, 4}};
+  row.domains = {{.low = 1, .high = 3}, {.low = -3, .high = 0}};
+  row.function = [=](const Tensors& x) { return Tensors{pairwise_distance(x[0], x[1], p, 0.25)}; };
+  row.reference = [=](const Arrays& x) {
+    const Dims sizes = broadcast(x[0].sizes, x[1].sizes);
+    Array y = norms(sizes, p, [&](const Dims& at) { return x[0].at(at) - x[1].at(at) + 0.25; });
+    y.sizes = {sizes[0]};
+    return Arrays{y};
+  };
+  row.accuracy = Accuracy::sums;
+  row.many_zeros = true;
+  row.large = {{130, 301}, {130, 301}};
+  row.timed = {{512, 512}, {512, 512}};
+  row.errors = {{"shapes that do not broadcast",
+                 [] {
+                   pairwise_distance(ones({3, 4}), ones({3, 5}));
+                 }},
+                {"scalars", [] { pairwise_distance(ones({}), ones({})); }},
+                {"undefined input", [] { pairwise_distance(Tensor(), ones({3})); }}};
+  return row;
+}
+
 }  // namespace
 
 std::vector<OpRow> norm_rows() {
-  return {batch_norm_row(true, true),       batch_norm_row(true, false),
-          batch_norm_row(false, true),      batch_norm_row(false, false),
-          batch_norm_row(true, true, true), batch_norm_row(false, true, true)};
+  return {normalize_row(2),
+          normalize_row(3),
+          pairwise_distance_row(2),
+          pairwise_distance_row(1),
+          batch_norm_row(true, true),
+          batch_norm_row(true, false),
+          batch_norm_row(false, true),
+          batch_norm_row(false, false),
+          batch_norm_row(true, true, true),
+          batch_norm_row(false, true, true)};
 }
 
 }  // namespace binade::op_table

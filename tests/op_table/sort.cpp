@@ -172,6 +172,82 @@ void append_sorts(std::vector<OpRow>& rows) {
   }
 }
 
+// The lower of the two elements in the middle.
+std::vector<Line> median_of(const Line& line) {
+  const std::vector<Line> all = sorted(line, line.size(), false);
+  const size_t middle = (line.size() - 1) / 2;
+  return {{all[0][middle]}, {all[1][middle]}};
+}
+
+Line quantile_of(const Line& line, double q) {
+  const Line values = sorted(line, line.size(), false)[0];
+  const double place = q * double(line.size() - 1);
+  const auto low = size_t(place);
+  const double above = values[std::min(low + 1, line.size() - 1)];
+  return {values[low] + (place - double(low)) * (above - values[low])};
+}
+
+void append_order_statistics(std::vector<OpRow>& rows) {
+  for (int dim : {-1, 0, 1}) {
+    rows.push_back(line_row(
+        "argsort", "", dim, true, [](const Tensor& x, int d) { return Tensors{argsort(x, d)}; },
+        [](const Line& line) { return std::vector<Line>{sorted(line, line.size(), false)[1]}; }));
+    rows.back().differentiable = false;
+    rows.back().output_dtype = DType::i64;
+    rows.back().any_dtype = true;
+    rows.push_back(line_row(
+        "median", dim == 0 ? "keepdim" : "", dim, dim == 0,
+        [=](const Tensor& x, int d) {
+          const ValuesIndices y = median(x, d, dim == 0);
+          return Tensors{y.values, y.indices};
+        },
+        median_of));
+    rows.back().any_dtype = true;
+    rows.push_back(line_row(
+        "quantile", dim == 0 ? "keepdim" : "", dim, dim == 0,
+        [=](const Tensor& x, int d) { return Tensors{quantile(x, 0.3, d, dim == 0)}; },
+        [](const Line& line) { return std::vector<Line>{quantile_of(line, 0.3)}; }));
+    rows.back().number = true;
+    rows.back().accuracy = Accuracy::sums;
+    rows.back().errors.push_back({"q above 1", [=] { quantile(ones({3, 3}), 1.5, dim); }});
+    for (size_t i = rows.size() - 2; i < rows.size(); ++i) {
+      rows[i].errors.push_back({"nothing to choose from", [op = rows[i].function, dim] {
+                                  op({zeros(dim == 0 ? Dims{0, 3} : Dims{3, 0})});
+                                }});
+    }
+    rows.push_back(line_row(
+        "diff", "twice", dim, true, [](const Tensor& x, int d) { return Tensors{diff(x, 2, d)}; },
+        [](const Line& line) {
+          Line y;
+          for (size_t i = 2; i < line.size(); ++i) {
+            y.push_back(line[i] - 2 * line[i - 1] + line[i - 2]);
+          }
+          return std::vector<Line>{y};
+        }));
+    rows.back().shapes = dim == 1 ? std::vector<Shapes>{{{2, 9, 2, 2}}, {{4, 6}}, {{3, 1}}}
+                                  : std::vector<Shapes>{{{5, 6}}, {{7}}, {{2, 1}}};
+    rows.back().errors.push_back({"negative n", [=] { diff(ones({3, 3}), -1, dim); }});
+  }
+  const Line at = {0.25, 1};
+  rows.push_back(rows[rows.size() - 2]);
+  OpRow& row = rows.back();
+  row.number = false;
+  row.attributes = "two quantiles of all elements";
+  row.shapes = {{{4, 6}}, {{}}, {{7}}};
+  row.function = [=](const Tensors& x) {
+    return Tensors{quantile(x[0], from_values(at, {2}, DType::f64))};
+  };
+  row.reference = [=](const Arrays& x) {
+    return Arrays{{{2}, {quantile_of(x[0].values, at[0])[0], quantile_of(x[0].values, at[1])[0]}}};
+  };
+  row.errors = {{"q below 0", [] { quantile(ones({3}), from_values({-0.5}, {1})); }},
+                {"q of two dimensions",
+                 [] {
+                   quantile(ones({3}), ones({1, 1}));
+                 }},
+                {"undefined operand", [] { quantile(Tensor(), ones({1})); }}};
+}
+
 void append_cumsums(std::vector<OpRow>& rows) {
   for (int dim : {-1, 0, 1}) {
     rows.push_back(line_row(
@@ -218,6 +294,7 @@ std::vector<OpRow> sort_rows() {
   append_extremes(rows, false);
   append_extremes(rows, true);
   append_sorts(rows);
+  append_order_statistics(rows);
   append_cumsums(rows);
   append_cumprods(rows);
   return rows;

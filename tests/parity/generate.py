@@ -62,6 +62,16 @@ def lstm(x, h0, c0, weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, batch_fir
     return {"output": batch_second_again(y, batch_first, reverse), "h_n": h[0], "c_n": c[0]}
 
 
+def unique(x):
+    return dict(zip(("values", "inverse", "counts"), torch.unique(x, return_inverse=True, return_counts=True)))
+
+
+def bincount(x, weights, minlength):
+    """torch.bincount, whose weights have no gradient, as a sum."""
+    size = max(minlength, int(x.max()) + 1 if x.numel() else 0)
+    return torch.bincount(x, None, minlength) if weights is None else weights.new_zeros(size).index_add(0, x, weights)
+
+
 REFERENCE = {
     "add_scalar": lambda x, value: x + value,
     "mul_scalar": lambda x, value: x * value,
@@ -82,6 +92,32 @@ REFERENCE = {
     "select": lambda x, dim, index: x.select(dim, index),
     "scatter": lambda x, index, src, dim: x.scatter(dim, index, src[tuple(slice(n) for n in index.shape)]),
     "scatter_scalar": lambda x, index, dim, value: x.scatter(dim, index, value),
+    "index": lambda x, i, j, apart: x[i, :, j] if apart else x[:, i, j],
+    "index_put": lambda x, i, j, values, accumulate: x.index_put((i, j), values, accumulate),
+    "scatter_reduce": lambda x, index, src, dim, reduce, include_self: x.scatter_reduce(
+        dim, index, src, reduce, include_self=include_self),
+    "take_along_dim": lambda x, index, dim: torch.take_along_dim(x, index, dim),
+    "index_add": lambda x, index, src, dim, alpha: x.index_add(dim, index, src, alpha=alpha),
+    "index_copy": lambda x, index, src, dim: x.index_copy(dim, index, src),
+    "index_fill": lambda x, index, dim, value: x.index_fill(dim, index, value),
+    "masked_scatter": lambda x, mask, src: x.masked_scatter(mask, src),
+    "nonzero": torch.nonzero, "unique": unique, "bincount": bincount,
+    "repeat_interleave": lambda x, repeats, dim: torch.repeat_interleave(x, repeats, dim),
+    "argsort": lambda x, dim, descending: torch.argsort(x, dim=dim, descending=descending, stable=True),
+    "median": lambda x, dim: dict(zip(("values", "indices"), torch.median(x, dim))),
+    "quantile": lambda x, q, dim: torch.quantile(x, q.detach(), dim),
+    "quantile_scalar": lambda x, q, dim: torch.quantile(x, q, dim),
+    "diff": lambda x, n, dim: torch.diff(x, n, dim),
+    "movedim": lambda x, source, destination: torch.movedim(x, source, destination),
+    "diagonal": lambda x, offset, dim1, dim2: torch.diagonal(x, offset, dim1, dim2),
+    "diag_embed": lambda x, offset, dim1, dim2: torch.diag_embed(x, offset, dim1, dim2),
+    "diag": lambda x, offset: torch.diag(x, offset),
+    "unbind": lambda x, dim: {f"out{i}": y for i, y in enumerate(torch.unbind(x, dim))},
+    "meshgrid": lambda x, y, indexing: {f"out{i}": t for i, t in enumerate(torch.meshgrid(x, y, indexing=indexing))},
+    "tensordot": lambda x, y, dims_x, dims_y: torch.tensordot(x, y, (dims_x, dims_y)),
+    "baddbmm": lambda x, y, z, beta, alpha: torch.baddbmm(x, y, z, beta=beta, alpha=alpha),
+    "normalize": lambda x, p, dim: F.normalize(x, p, dim),
+    "pairwise_distance": lambda x, y, p, eps: F.pairwise_distance(x, y, p, eps),
     "conv_transpose1d": conv_transpose1d, "feedforward": feedforward, "rnn_relu": rnn_relu, "lstm": lstm,
 }
 # torch.hardsigmoid multiplies by 1/6 in float32, whatever the dtype.
@@ -332,6 +368,84 @@ def scatter(f):
           error="index out of range")
 
 
+def whole(*numbers):
+    return values(*numbers, dtype=torch.int64)
+
+
+def index():
+    """Indexing, selection by values and arrangement: results are exact."""
+    f = Family("index")
+    f.add("index", {"x": normal(2, 4, 3, 2), "i": ("values", torch.tensor([[1], [-1]])), "j": whole(0, 2, -3)},
+          {"apart": False})
+    f.add("index", {"x": normal(4, 2, 3, layout="transposed"), "i": whole(3, 0, 0, 1), "j": whole(2, -1, 0, 2)},
+          {"apart": True})
+    f.add("index", {"x": normal(2, 4, 3), "i": whole(4), "j": whole(0)}, {"apart": False}, error="index out of range")
+    for accumulate in (False, True):
+        i, j = whole(0, 3, -2), whole(1, 0, 2)
+        f.add("index_put", {"x": normal(4, 3, 2), "i": i, "j": j, "values": normal(3, 2)}, {"accumulate": accumulate})
+        f.add("index_put", {"x": normal(4, 3), "i": i, "j": j, "values": normal()}, {"accumulate": accumulate}, length=3)
+    f.add("take_along_dim", {"x": normal(3, 4), "index": ("values", torch.tensor([[0, 3, 1]]))}, {"dim": 1})
+    f.add("index_copy", {"x": normal(3, 5), "index": whole(4, 0), "src": normal(3, 2)}, {"dim": 1})
+    f.add("index_fill", {"x": normal(3, 5), "index": whole(4, 0)}, {"dim": 1, "value": -1.5})
+    f.add("masked_scatter", {"x": normal(3, 4), "mask": mask(3, 4), "src": normal(12)})
+    f.add("nonzero", {"x": values(0, 1, -0.0, math.nan, 2, 0)})
+    f.add("nonzero", {"x": mask(2, 3, 4)})
+    f.add("unique", {"x": values(3, -1, 3, 0, -1, 3, 0.5)}, gradient=False)
+    f.add("unique", {"x": ("values", torch.tensor([[5, 2], [2, -7]]))})
+    for repeats in (whole(2, 0, 3), whole(0, 0, 1)):
+        f.add("repeat_interleave", {"x": normal(2, 3), "repeats": repeats}, {"dim": 1}, length=3)
+    for descending in (False, True):
+        f.add("argsort", {"x": values(3, math.nan, 1, 3, -math.inf, 1)}, {"dim": 0, "descending": descending},
+              special=True, gradient=False)
+    for dim in (0, 1, -1):
+        f.add("median", {"x": normal(5, 6)}, {"dim": dim})
+    f.add("median", {"x": values(3, math.nan, 1, math.nan)}, {"dim": 0}, special=True, gradient=False)
+    f.add("movedim", {"x": normal(2, 3, 4)}, {"source": [0, 2], "destination": [-1, 0]})
+    for offset, d1, d2 in ((0, 0, 1), (2, 0, -1), (-1, 2, 0), (9, 0, 1)):
+        f.add("diagonal", {"x": normal(3, 4, 5)}, {"offset": offset, "dim1": d1, "dim2": d2})
+        f.add("diag_embed", {"x": normal(2, 3)}, {"offset": offset, "dim1": d1, "dim2": d2})
+    f.add("diag", {"x": normal(4)}, {"offset": -1})
+    f.add("diag", {"x": normal(4, 3)}, {"offset": 1})
+    f.add("unbind", {"x": normal(2, 3, 4)}, {"dim": 1})
+    for indexing in ("ij", "xy"):
+        f.add("meshgrid", {"x": normal(3), "y": normal(4)}, {"indexing": indexing}, length=4)
+    return f
+
+
+def combinations():
+    """Sums and interpolations of chosen elements, and distances."""
+    f = Family("combinations")
+    for include_self in (True, False):
+        for reduce in ("sum", "mean", "prod", "amax", "amin"):
+            attrs = {"dim": 1, "reduce": reduce, "include_self": include_self}
+            where = ("values", torch.tensor([[0, 2, 0, 2, 0], [3, 3, 3, 3, 1]]))
+            x, src = normal(3, 4), normal(2, 5)
+            if reduce[0] == "a":  # no ties
+                x, src = (("values", t.reshape(shape)) for t, shape in (
+                    (torch.tensor([3, -1, 2, 7, 0, 5, -4, 1, 8, -3, 6, 4.0]) + 0.5, (3, 4)),
+                    (torch.tensor([9, -2, 3, 4, 5, -5, 1, 0, 8, 2.0]), (2, 5))))
+            f.add("scatter_reduce", {"x": x, "index": where, "src": src}, attrs, length=6)
+    f.add("scatter_reduce", {"x": values(2, 0, 3, 0), "index": whole(0, 0, 1, 2, 2), "src": values(0, 5, 4, 0, 0)},
+          {"dim": 0, "reduce": "prod", "include_self": True}, length=3)
+    f.add("index_add", {"x": normal(3, 5), "index": whole(4, 0, 4), "src": normal(3, 3)}, {"dim": 1, "alpha": -1.5},
+          length=3)
+    f.add("bincount", {"x": whole(4, 0, 4, 1), "weights": normal(4)}, {"minlength": 3}, length=3)
+    f.add("bincount", {"x": whole(4, 0, 4, 1), "weights": None}, {"minlength": 7})
+    for dim in (0, 1, -1):
+        f.add("quantile", {"x": normal(5, 6), "q": values(0, 0.25, 1)}, {"dim": dim}, gradient=True)
+        f.add("quantile_scalar", {"x": normal(5, 6)}, {"q": 0.375, "dim": dim})
+    for n, dim in ((1, 0), (2, -1), (9, 1)):
+        f.add("diff", {"x": normal(3, 5)}, {"n": n, "dim": dim})
+    f.add("tensordot", {"x": normal(3, 4, 5), "y": normal(2, 5, 3)}, {"dims_x": [2, 0], "dims_y": [1, 2]}, length=15)
+    for sizes in ((2, 3, 5), (5,), (2, 1, 1)):
+        f.add("baddbmm", {"x": normal(*sizes), "y": normal(2, 3, 4), "z": normal(2, 4, 5)}, {"beta": 0.5, "alpha": -2},
+              length=4)
+    for p, dim in ((2, 1), (1, 0), (3, -1)):
+        f.add("normalize", {"x": normal(3, 5)}, {"p": p, "dim": dim}, length=5)
+        f.add("pairwise_distance", {"x": normal(3, 5), "y": normal(1, 5)}, {"p": p, "eps": 1e-3}, length=5)
+    return f
+
+
 def layers():
     """Sums and products: convolution, recurrent layers, feed-forward, sum_to and cumprod."""
     f = Family("layers")
@@ -390,7 +504,7 @@ def recurrent(f):
             f.add(op, inputs, attrs, length=steps * batch * hidden)
 
 
-FAMILIES = (pointwise, shape, layers)
+FAMILIES = (pointwise, shape, index, combinations, layers)
 
 
 def main():

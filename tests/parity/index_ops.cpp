@@ -83,6 +83,102 @@ void add_indexing(Ops& ops) {
   };
 }
 
+void add_advanced(Ops& ops) {
+  ops["index"] = [](const Call& call) {
+    const TensorIndex i = call.in("i"), j = call.in("j");
+    const bool apart = call.attr("apart");
+    return one(apart ? index(call.in("x"), {i, Slice{}, j}) : index(call.in("x"), {Slice{}, i, j}));
+  };
+  ops["index_put"] = [](const Call& call) {
+    return one(index_put(call.in("x"), {call.in("i"), call.in("j")}, call.in("values"),
+                         call.attr("accumulate")));
+  };
+  ops["scatter_reduce"] = [](const Call& call) {
+    return one(scatter_reduce(call.in("x"), call.attr("dim"), call.in("index"), call.in("src"),
+                              call.attr("reduce").get<std::string>(), call.attr("include_self")));
+  };
+  ops["take_along_dim"] = [](const Call& call) {
+    return one(take_along_dim(call.in("x"), call.in("index"), call.attr("dim").get<int>()));
+  };
+  ops["index_add"] = [](const Call& call) {
+    return one(index_add(call.in("x"), call.attr("dim"), call.in("index"), call.in("src"),
+                         number(call.attr("alpha"))));
+  };
+  ops["index_copy"] = [](const Call& call) {
+    return one(index_copy(call.in("x"), call.attr("dim"), call.in("index"), call.in("src")));
+  };
+  ops["index_fill"] = [](const Call& call) {
+    return one(
+        index_fill(call.in("x"), call.attr("dim"), call.in("index"), number(call.attr("value"))));
+  };
+  ops["masked_scatter"] = [](const Call& call) {
+    return one(masked_scatter(call.in("x"), call.in("mask"), call.in("src")));
+  };
+  ops["nonzero"] = [](const Call& call) { return one(nonzero(call.in("x"))); };
+  ops["unique"] = [](const Call& call) {
+    const UniqueResult y = unique(call.in("x"));
+    return Outputs{{"values", y.values}, {"inverse", y.inverse}, {"counts", y.counts}};
+  };
+  ops["bincount"] = [](const Call& call) {
+    return one(bincount(call.in("x"), call.optional("weights"), call.attr("minlength")));
+  };
+}
+
+void add_order(Ops& ops) {
+  ops["argsort"] = [](const Call& call) {
+    return one(argsort(call.in("x"), call.attr("dim"), call.attr("descending")));
+  };
+  ops["median"] = [](const Call& call) {
+    const ValuesIndices y = median(call.in("x"), call.attr("dim").get<int>());
+    return Outputs{{"values", y.values}, {"indices", y.indices}};
+  };
+  ops["quantile"] = [](const Call& call) {
+    return one(quantile(call.in("x"), call.in("q"), call.attr("dim").get<int>()));
+  };
+  ops["quantile_scalar"] = [](const Call& call) {
+    return one(quantile(call.in("x"), number(call.attr("q")), call.attr("dim").get<int>()));
+  };
+  ops["diff"] = [](const Call& call) {
+    return one(diff(call.in("x"), call.attr("n"), call.attr("dim")));
+  };
+}
+
+void add_arranging(Ops& ops) {
+  ops["repeat_interleave"] = [](const Call& call) {
+    return one(repeat_interleave(call.in("x"), call.in("repeats"), call.attr("dim").get<int>()));
+  };
+  ops["movedim"] = [](const Call& call) {
+    return one(movedim(call.in("x"), dims(call.attr("source")), dims(call.attr("destination"))));
+  };
+  ops["diagonal"] = [](const Call& call) {
+    return one(diagonal(call.in("x"), call.attr("offset"), call.attr("dim1"), call.attr("dim2")));
+  };
+  ops["diag_embed"] = [](const Call& call) {
+    return one(diag_embed(call.in("x"), call.attr("offset"), call.attr("dim1"), call.attr("dim2")));
+  };
+  ops["diag"] = [](const Call& call) { return one(diag(call.in("x"), call.attr("offset"))); };
+  ops["unbind"] = [](const Call& call) { return numbered(unbind(call.in("x"), call.attr("dim"))); };
+  ops["meshgrid"] = [](const Call& call) {
+    return numbered(
+        meshgrid({call.in("x"), call.in("y")}, call.attr("indexing").get<std::string>()));
+  };
+  ops["tensordot"] = [](const Call& call) {
+    return one(tensordot(call.in("x"), call.in("y"), dims(call.attr("dims_x")),
+                         dims(call.attr("dims_y"))));
+  };
+  ops["baddbmm"] = [](const Call& call) {
+    return one(baddbmm(call.in("x"), call.in("y"), call.in("z"),
+                       {.beta = number(call.attr("beta")), .alpha = number(call.attr("alpha"))}));
+  };
+  ops["normalize"] = [](const Call& call) {
+    return one(normalize(call.in("x"), number(call.attr("p")), call.attr("dim")));
+  };
+  ops["pairwise_distance"] = [](const Call& call) {
+    return one(pairwise_distance(call.in("x"), call.in("y"), number(call.attr("p")),
+                                 number(call.attr("eps"))));
+  };
+}
+
 }  // namespace
 
 const std::map<std::string, Handler>& index_ops() {
@@ -90,6 +186,9 @@ const std::map<std::string, Handler>& index_ops() {
     Ops made;
     add_rearranging(made);
     add_indexing(made);
+    add_advanced(made);
+    add_order(made);
+    add_arranging(made);
     return made;
   }();
   return ops;

@@ -56,4 +56,23 @@ Tensor cosine_similarity(const Tensor& a_, const Tensor& b_, int dim, double eps
       });
 }
 
+Tensor normalize(const Tensor& x, double p, int dim, double eps) {
+  check_floating("normalize", x);
+  check(eps > 0, "normalize: got eps ", eps, ", expected more than 0");
+  const int d = wrap_dim("normalize", dim, x.dim());
+  return div(x, clamp(norm(x, p, {d}, true), eps));
+}
+
+// The difference has the dtype that a precision policy gives to norm, so that it is as exact.
+Tensor pairwise_distance(const Tensor& a_, const Tensor& b_, double p, double eps, bool keepdim) {
+  static constexpr Op kNorm{"norm", OpClass::reduction};
+  check_floating("pairwise_distance", a_);
+  check_floating("pairwise_distance", b_);
+  auto [a, b] = kNorm.enter(a_, b_);
+  const PrecisionScope scope(Precision::full());
+  broadcast_sizes("pairwise_distance", a.sizes(), b.sizes());
+  check(a.dim() > 0 || b.dim() > 0, "pairwise_distance: got scalars, expected vectors");
+  return norm(add(sub(a, b), eps), p, {-1}, keepdim);
+}
+
 }  // namespace binade

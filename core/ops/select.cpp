@@ -1,0 +1,157 @@
+// Ops that choose elements by their values. The elements at the true positions of a mask are
+// counted first, by chunks, so that the chunks are independent; unique is a sort and a mask.
+#include <binade/core/autograd/op.h>
+#include <binade/core/ops.h>
+#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/select.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/index/index.h>
+#include <binade/kernels/index/masked_select.h>
+
+#include <algorithm>
+
+namespace binade {
+namespace {
+
+// The number of true elements, which on a device waits, and the offsets of the kernels.
+struct Counted {
+  Tensor offsets;
+  int64_t count;
+};
+Counted count_of(const Tensor& mask) {
+  const int64_t chunks = kernels::mask_offsets(mask.numel());
+  const Tensor offsets = empty({chunks}, DType::i64, mask.device());
+  kernels::mask_count({.mask = mask, .offsets = offsets});
+  return {offsets, static_cast<int64_t>(offsets.at(chunks - 1))};
+}
+
+constexpr Op kMaskedSelect{"masked_select", OpClass::movement, true};
+
+Tensor spread(const Tensor& dy, const Tensor& mask, const Tensor& offsets);
+
+Tensor select(const Tensor& x, const Tensor& mask, const Tensor& offsets, int64_t count) {
+  Tensor y = empty({count}, x.dtype(), x.device());
+  kernels::masked_select({.x = x, .mask = mask, .offsets = offsets, .y = y});
+  return kMaskedSelect.record(
+      {x}, y, save(mask, offsets),
+      [](const Tensor& dy, const Tensor& mask, const Tensor& offsets) -> Grads {
+        return {spread(dy, mask, offsets)};
+      });
+}
+
+Tensor spread(const Tensor& dy, const Tensor& mask, const Tensor& offsets) {
+  Tensor dx = empty(mask.sizes(), dy.dtype(), dy.device());
+  kernels::masked_spread({.x = dy, .mask = mask, .offsets = offsets, .y = dx});
+  return kMaskedSelect.record(
+      {dy}, dx, save(mask, offsets),
+      [count = dy.numel()](const Tensor& ddx, const Tensor& mask, const Tensor& offsets) -> Grads {
+        return {select(ddx, mask, offsets, count)};
+      });
+}
+
+}  // namespace
+
+Tensor masked_select(const Tensor& x, const Tensor& mask) {
+  check(x.defined() && mask.defined(), "masked_select: got an undefined tensor");
+  check(mask.dtype() == DType::boolean && mask.sizes() == x.sizes(), "masked_select: got a mask ",
+        mask.dtype(), " ", mask.sizes(), " for shape ", x.sizes(),
+        ", expected bool of the same shape; use expand()");
+  check(x.device() == mask.device(), "masked_select: got a tensor on ", x.device(),
+        " and a mask on ", mask.device(), ", expected one device; move them with to()");
+  const Counted counted = count_of(mask);
+  return select(x, mask, counted.offsets, counted.count);
+}
+
+Tensor masked_scatter(const Tensor& x_, const Tensor& mask, const Tensor& src_) {
+  check(x_.defined() && mask.defined() && src_.defined(),
+        "masked_scatter: got an undefined tensor");
+  const std::vector<Tensor> joined = detail::enter_joined(kMaskedSelect, {x_, src_});
+  const Tensor &x = joined[0], &src = joined[1];
+  check(mask.dtype() == DType::boolean && mask.sizes() == x.sizes() && src.dtype() == x.dtype(),
+        "masked_scatter: got x ", x.dtype(), " ", x.sizes(), ", a mask ", mask.dtype(), " ",
+        mask.sizes(), " and src ", src.dtype(),
+        ", expected a bool mask of x's shape and src of x's dtype; use expand()");
+  check(x.device() == mask.device() && x.device() == src.device(),
+        "masked_scatter: got a tensor on ", x.device(), ", a mask on ", mask.device(),
+        " and src on ", src.device(), ", expected one device; move them with to()");
+  const Counted counted = count_of(mask);
+  check(src.numel() >= counted.count, "masked_scatter: got ", src.numel(), " elements for ",
+        counted.count, " true elements of the mask, expected at least as many");
+  const Tensor terms = slice(reshape(src, {-1}), 0, 0, counted.count);
+  return where(mask, spread(terms, mask, counted.offsets), x);
+}
+
+Tensor nonzero(const Tensor& x) {
+  check_defined("nonzero", x);
+  const Tensor mask = cast(x.detach(), DType::boolean);
+  const Counted counted = count_of(mask);
+  Tensor y = empty({counted.count, x.dim()}, DType::i64, x.device());
+  kernels::mask_positions({.mask = mask, .offsets = counted.offsets, .y = y});
+  return y;
+}
+
+UniqueResult unique(const Tensor& x) {
+  check_defined("unique", x);
+  const NoGradGuard guard;
+  const int64_t n = x.numel();
+  const auto [sorted, order] = sort(reshape(x.detach(), {n}), 0);
+  if (n == 0) {
+    const Tensor none = empty({0}, DType::i64, x.device());
+    return {sorted, reshape(none, x.sizes()), none};
+  }
+  const Tensor changes = ne(slice(sorted, 0, 1, n), slice(sorted, 0, 0, n - 1));
+  const auto after = [&](double first) {
+    return cat({full({1}, first, DType::boolean, x.device()), changes});
+  };
+  const Tensor group = cumsum(cast(after(0), DType::i64), 0);
+  const Tensor values = masked_select(sorted, after(1));
+  Tensor inverse = empty({n}, DType::i64, x.device());
+  kernels::scatter(
+      {.op = "unique", .index = order, .src = group, .y = inverse, .dim = 0, .distinct = true});
+  const Tensor counts = scatter_add(zeros(values.sizes(), DType::i64, x.device()), 0, group,
+                                    full({n}, 1, DType::i64, x.device()));
+  return {values, reshape(inverse, x.sizes()), counts};
+}
+
+Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
+  check_defined("bincount", x);
+  check(x.dtype() == DType::i64 && x.dim() == 1 && minlength >= 0, "bincount: got ", x.dtype(), " ",
+        x.sizes(), " and minlength ", minlength,
+        ", expected i64 of one dimension and a length of at least 0");
+  check(!weights.defined() || weights.sizes() == x.sizes(), "bincount: got numbers of shape ",
+        x.sizes(), " and weights of another shape, expected one weight per number");
+  check(!weights.defined() || is_floating(weights.dtype()) || weights.dtype() == DType::i64 ||
+            weights.dtype() == DType::i32,
+        "bincount: got weights of dtype ", weights.defined() ? weights.dtype() : x.dtype(),
+        ", expected a floating dtype, i64 or i32; convert with to()");
+  int64_t size = minlength;
+  if (x.numel() > 0) {
+    const auto least = static_cast<int64_t>(min(x).item());
+    check(least >= 0, "bincount: got the number ", least, ", expected 0 or more");
+    size = std::max(size, static_cast<int64_t>(max(x).item()) + 1);
+  }
+  const Tensor terms = weights.defined() ? weights : full(x.sizes(), 1, DType::i64, x.device());
+  return scatter_add(zeros({size}, terms.dtype(), x.device()), 0, x, terms);
+}
+
+Tensor one_hot(const Tensor& index, int64_t classes) {
+  check_defined("one_hot", index);
+  check(index.dtype() == DType::i64, "one_hot: got an index of dtype ", index.dtype(),
+        ", expected i64; convert it with to()");
+  check(classes >= 1 || classes == -1, "one_hot: got ", classes,
+        " classes, expected at least 1, or -1 for what the indices need");
+  if (classes == -1) {
+    check(index.numel() > 0, "one_hot: got no index, expected a number of classes");
+    const Tensor host = contiguous(index.to(Device{}));
+    const int64_t* values = host.data<int64_t>();
+    classes = *std::max_element(values, values + host.numel()) + 1;
+    check(classes >= 1, "one_hot: got negative indices, expected 0 or more");
+  }
+  Dims sizes = index.sizes();
+  sizes.push_back(classes);
+  Tensor y = empty(sizes, DType::i64, index.device());
+  kernels::one_hot({.index = index, .y = y});
+  return y;
+}
+
+}  // namespace binade
