@@ -10,7 +10,7 @@ ValuesIndices sort(const Tensor& x, int dim = -1, bool descending = false);
 // The k largest or smallest elements along dim, in sorted order; at a tie the first ones.
 ValuesIndices topk(const Tensor& x, int64_t k, int dim = -1, bool largest = true);
 
-// y_i = x_0 + ... + x_i along dim. Floating, i64, i32.
+// y_i = x_0 + ... + x_i along dim. Any dtype; integers and bool give i64.
 Tensor cumsum(const Tensor& x, int dim);
 // y_i = x_0 ... x_i along dim. Floating, i64, i32. The gradient is exact with zeros, too.
 Tensor cumprod(const Tensor& x, int dim);
