@@ -39,7 +39,8 @@ void append_piecewise(std::vector<OpRow>& rows) {
   rows.push_back(exact(unary(
       "clamp", "at most 0.5", [](const Tensor& x) { return clamp(x, {}, 0.5); },
       [](double x) { return std::min(x, 0.5); }, {.low = -3, .high = 3, .avoid = {0.5}})));
-  rows.back() = with_error(rows.back(), "no bound", [] { clamp(ones({3}), {}, {}); });
+  rows.back() =
+      with_error(rows.back(), "no bound", [] { clamp(ones({3}), std::nullopt, std::nullopt); });
 }
 
 void append_reversed(std::vector<OpRow>& rows) {

@@ -332,11 +332,11 @@ TEST(SpecialValues, RowsWithoutElementsAreNormalized) {
 }
 
 TEST(SpecialValues, ErrorsShowWhatTheUserWrote) {
-  const Tensor ids = zeros({3}, DType::i64, device());
+  const Tensor pixels = zeros({3}, DType::u8, device()), mask = eq(pixels, 0);
   for (const auto& [name, f] :
-       {std::pair<const char*, std::function<void()>>{"add:", [&] { (void)(ids + 1); }},
-        {"mul:", [&] { (void)(ids * 2); }},
-        {"div:", [&] { (void)(ids / 2); }}}) {
+       {std::pair<const char*, std::function<void()>>{"add:", [&] { (void)(pixels + 300); }},
+        {"mul:", [&] { (void)(pixels * 300); }},
+        {"neg:", [&] { (void)(-mask); }}}) {
     EXPECT_EQ(error_of(f).rfind(name, 0), 0u) << error_of(f);
   }
   EXPECT_EQ(

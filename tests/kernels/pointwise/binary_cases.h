@@ -24,7 +24,7 @@ struct BinaryCase {
 
 inline double floor_quotient(double a, double b) {
   const double rest = std::fmod(a, b), below = rest != 0 && (rest < 0) != (b < 0) ? 1 : 0;
-  return b == 0 || std::isinf(a / b) ? a / b : std::round((a - rest) / b - below);
+  return b == 0 ? a / b : std::round((a - rest) / b - below);  // NaN of an infinite a
 }
 inline double python_rest(double a, double b) {
   const double rest = std::fmod(a, b);
