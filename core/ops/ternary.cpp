@@ -112,12 +112,26 @@ Tensor clamp(const Tensor& x_, const Tensor& low_, const Tensor& high_) {
   return kOp.record({x, low, high}, y, save(x, low, high),
                     [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& low,
                        const Tensor& high) -> Grads {
-                      const auto pass = [&](size_t i, const Tensor& mask) {
-                        return needs[i] ? where(mask, dy, 0.0) : Tensor();
+                      // Half to each where x is at one bound, as in maximum and minimum; high wins
+                      // below low.
+                      const auto share = [&](const Tensor& all, const Tensor& half) {
+                        return where(all, dy,
+                                     where(logical_and(half, lt(low, high)), mul(dy, 0.5), 0.0));
                       };
-                      return {pass(0, logical_and(ge(x, low), le(x, high))),
-                              pass(1, logical_and(lt(x, low), lt(low, high))),
-                              pass(2, logical_or(gt(x, high), lt(high, low)))};
+                      const Tensor at_low = eq(x, low), at_high = eq(x, high);
+                      Tensor dx, dlow, dhigh;
+                      if (needs[0]) {
+                        const Tensor inside = logical_and(gt(x, low), lt(x, high));
+                        const Tensor single = logical_and(at_low, at_high);
+                        dx = share(logical_or(inside, single), logical_or(at_low, at_high));
+                      }
+                      if (needs[1]) {
+                        dlow = share(logical_and(lt(x, low), le(low, high)), at_low);
+                      }
+                      if (needs[2]) {
+                        dhigh = share(logical_or(gt(x, high), gt(low, high)), at_high);
+                      }
+                      return {dx, dlow, dhigh};
                     });
 }
 

@@ -127,6 +127,7 @@ void append_divisions(std::vector<OpRow>& rows) {
         {"an integer over the number 0", [op] { op(ones({3}, DType::i64), 0); }});
   };
   add_row("floor_divide", floor_divide, kernels::floor_quotient);
+  rows.back().many_zeros = true;
   add_row("remainder", remainder, kernels::python_rest);
   add_row("fmod", fmod, [](double a, double b) { return std::fmod(a, b); });
 }

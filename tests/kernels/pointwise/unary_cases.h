@@ -67,7 +67,7 @@ inline double gelu_by_tanh(double x) {
 }
 
 // Where the step functions jump.
-inline const std::vector<double> kWhole = {-4, -3, -2, -1, 0, 1, 2, 3, 4};
+inline const std::vector<double> kWhole = {-6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6};
 inline const std::vector<double> kHalves = {-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5};
 
 inline const std::vector<UnaryCase>& unary_cases() {
@@ -113,14 +113,14 @@ inline const std::vector<UnaryCase>& unary_cases() {
       {.op = Unary::cosh, .formula = [](double x) { return std::cosh(x); }},
       {.op = Unary::floor,
        .formula = [](double x) { return std::floor(x); },
-       .low = -4.5,
-       .high = 4.5,
+       .low = -6.5,
+       .high = 6.5,
        .kinks = kWhole,
        .exact = true},
       {.op = Unary::ceil,
        .formula = [](double x) { return std::ceil(x); },
-       .low = -4.5,
-       .high = 4.5,
+       .low = -6.5,
+       .high = 6.5,
        .kinks = kWhole,
        .exact = true},
       {.op = Unary::round,
@@ -131,14 +131,14 @@ inline const std::vector<UnaryCase>& unary_cases() {
        .exact = true},
       {.op = Unary::trunc,
        .formula = [](double x) { return std::trunc(x); },
-       .low = -4.5,
-       .high = 4.5,
+       .low = -6.5,
+       .high = 6.5,
        .kinks = kWhole,
        .exact = true},
       {.op = Unary::frac,
        .formula = [](double x) { return x - std::trunc(x); },
-       .low = -4.5,
-       .high = 4.5,
+       .low = -6.5,
+       .high = 6.5,
        .kinks = kWhole,
        .exact = true},
       {.op = Unary::tanh, .formula = [](double x) { return std::tanh(x); }, .low = -2, .high = 2},
