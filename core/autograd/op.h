@@ -36,6 +36,10 @@ struct Op {
   // differentiable. Undefined (optional) inputs pass through.
   template <class... T>
   Entered<sizeof...(T)> enter(const T&... inputs) const;
+  // The same for inputs that broadcast: then the inputs from number kFirst on are converted to one
+  // dtype by the rule of type promotion (docs/dtypes.md). An undefined one is an error.
+  template <size_t kFirst = 0, class... T>
+  Entered<sizeof...(T)> enter_promoted(const T&... inputs) const;
 
   // Records the op and returns its result; y is moved from, so a result is recorded once.
   template <size_t kInputs, size_t kSaved, class F>
@@ -72,6 +76,8 @@ void check_devices(const Op& op, const Tensor* const* inputs, size_t count);
 std::vector<Tensor> enter_joined(const Op& op, const std::vector<Tensor>& inputs);
 void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inputs, Tensor* casts,
                   size_t count);
+// Converts the inputs to one dtype by the rule of type promotion.
+void promote(const Op& op, const Tensor** inputs, Tensor* casts, size_t count);
 }  // namespace detail
 
 template <size_t N>
@@ -84,6 +90,17 @@ class Entered {
     }
     if (const PrecisionScope* scope = detail::thread_state.precision) [[unlikely]] {
       detail::enter_policy(op, *scope, at_, casts_, N);
+    }
+  }
+  template <size_t kFirst, class... T>
+  Entered(std::integral_constant<size_t, kFirst>, const Op& op, const T&... inputs)
+      : Entered(op, inputs...) {
+    bool equal = at_[kFirst]->defined();
+    for (size_t i = kFirst + 1; i < N; ++i) {
+      equal = equal && at_[i]->defined() && at_[i]->dtype() == at_[kFirst]->dtype();
+    }
+    if (!equal) [[unlikely]] {
+      detail::promote(op, at_ + kFirst, casts_ + kFirst, N - kFirst);
     }
   }
   Entered(const Entered&) = delete;
@@ -101,6 +118,10 @@ class Entered {
 template <class... T>
 Entered<sizeof...(T)> Op::enter(const T&... inputs) const {
   return Entered<sizeof...(T)>(*this, inputs...);
+}
+template <size_t kFirst, class... T>
+Entered<sizeof...(T)> Op::enter_promoted(const T&... inputs) const {
+  return Entered<sizeof...(T)>(std::integral_constant<size_t, kFirst>(), *this, inputs...);
 }
 
 }  // namespace binade

@@ -1,4 +1,9 @@
 // Pointwise ops of two inputs, which broadcast; comparisons; the operators.
+//
+// Operands of two dtypes follow one rule (docs/dtypes.md): the wider integer, or the floating dtype
+// beside an integer or bool; f32 beside f64, f16 or bf16 is an error. A whole number keeps an
+// integer dtype, another number makes it f32. add, sub, mul, maximum, minimum and the divisions
+// with rounding take i64, i32 and u8, which wrap around; div and atan2 of integers give f32.
 #pragma once
 #include <binade/core/ops/unary.h>
 
@@ -16,6 +21,16 @@ Tensor atan2(const Tensor& a, const Tensor& b);
 Tensor maximum(const Tensor& a, const Tensor& b);  // half the gradient to each at a tie
 Tensor minimum(const Tensor& a, const Tensor& b);
 
+// Division with rounding: floor(a / b); a - b floor(a / b), which has the sign of b, as Python's %;
+// a - b trunc(a / b), which has the sign of a, as C's. Gradients are those of PyTorch: floor_divide
+// 0, the others 1 to a. Integers over 0 give 0 on every device; the number 0 is an error for them.
+Tensor floor_divide(const Tensor& a, const Tensor& b);
+Tensor floor_divide(const Tensor& x, double value);
+Tensor remainder(const Tensor& a, const Tensor& b);
+Tensor remainder(const Tensor& x, double value);
+Tensor fmod(const Tensor& a, const Tensor& b);
+Tensor fmod(const Tensor& x, double value);
+
 // Comparisons: bool, no gradient.
 Tensor eq(const Tensor& a, const Tensor& b);
 Tensor ne(const Tensor& a, const Tensor& b);
@@ -23,13 +38,22 @@ Tensor lt(const Tensor& a, const Tensor& b);
 Tensor le(const Tensor& a, const Tensor& b);
 Tensor gt(const Tensor& a, const Tensor& b);
 Tensor ge(const Tensor& a, const Tensor& b);
-// Compares with a number, which is rounded to x's dtype (an integer dtype requires a whole number).
+// Compares with a number, which is rounded to x's dtype if that is a floating one.
 Tensor eq(const Tensor& x, double value);
 Tensor ne(const Tensor& x, double value);
 Tensor lt(const Tensor& x, double value);
 Tensor le(const Tensor& x, double value);
 Tensor gt(const Tensor& x, double value);
 Tensor ge(const Tensor& x, double value);
+
+// |a - b| <= atol + rtol |b|, or both are the same infinity; equal_nan: or both are NaN. bool.
+Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
+               bool equal_nan = false);
+// Whether all elements are close, and whether sizes and all elements are equal (NaN is not). The
+// host waits for the answer.
+bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
+              bool equal_nan = false);
+bool equal(const Tensor& a, const Tensor& b);
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }
@@ -43,6 +67,8 @@ inline Tensor operator+(double a, const Tensor& b) { return add(b, a); }
 inline Tensor operator/(const Tensor& a, double b) { return div(a, b); }
 inline Tensor operator-(double a, const Tensor& b) { return sub(a, b); }
 inline Tensor operator/(double a, const Tensor& b) { return div(a, b); }
+inline Tensor operator%(const Tensor& a, const Tensor& b) { return remainder(a, b); }
+inline Tensor operator%(const Tensor& a, double b) { return remainder(a, b); }
 inline Tensor operator-(const Tensor& a) { return neg(a); }
 inline Tensor operator==(const Tensor& a, const Tensor& b) { return eq(a, b); }
 inline Tensor operator!=(const Tensor& a, const Tensor& b) { return ne(a, b); }

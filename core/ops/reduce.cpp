@@ -60,12 +60,11 @@ using kernels::Reduce;
 Tensor reduce(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, bool keepdim) {
   auto [x] = op.enter(x_);
   check_defined(op.name, x);
-  const bool integers = kind == Reduce::sum && (x.dtype() == DType::i64 || x.dtype() == DType::i32);
-  check(is_floating(x.dtype()) || integers, op.name, ": got dtype ", x.dtype(),
-        ", expected a floating dtype", kind == Reduce::sum ? ", i64 or i32" : "",
-        "; convert with to()");
+  const bool floating = is_floating(x.dtype());
+  check(floating || kind == Reduce::sum, op.name, ": got dtype ", x.dtype(),
+        ", expected a floating dtype; convert with to()");
   const Dims kept = kept_sizes(op.name, x, dims);
-  Tensor full = empty(kept, x.dtype(), x.device());
+  Tensor full = empty(kept, floating ? x.dtype() : DType::i64, x.device());
   kernels::reduce_forward({.op = kind, .x = x, .y = full});
   Tensor y = keepdim ? full : drop_reduced(op.name, full, dims);
   const double count =

@@ -1,5 +1,6 @@
 // Sums and means. Empty dims means all dimensions; keepdim keeps the reduced dimensions with size
-// 1. f16 and bf16 are summed in f32 and rounded once.
+// 1. f16 and bf16 are summed in f32 and rounded once. The sum of integers or bools is i64 and
+// wraps; their mean is an error.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 

@@ -33,11 +33,11 @@ ValuesIndices results(const Op& op, const Tensor& x, int dim, const Tensor& valu
 // direction.
 Tensor cumulative_sum(const Tensor& x_, int dim, bool reverse) {
   static constexpr Op kOp{"cumsum", OpClass::reduction, true};
+  check_defined("cumsum", x_);
+  if (!is_floating(x_.dtype()) && x_.dtype() != DType::i64) {  // integers and bool count in i64
+    return cumulative_sum(cast(x_, DType::i64), dim, reverse);
+  }
   auto [x] = kOp.enter(x_);
-  check_defined("cumsum", x);
-  check(is_floating(x.dtype()) || x.dtype() == DType::i64 || x.dtype() == DType::i32,
-        "cumsum: got dtype ", x.dtype(),
-        ", expected a floating dtype, i64 or i32; convert with to()");
   const int d = wrap_dim("cumsum", dim, x.dim());
   Tensor y = empty_like(x);
   kernels::cumsum({.x = at_least_1d(x), .y = at_least_1d(y), .dim = d, .reverse = reverse});

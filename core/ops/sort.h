@@ -29,7 +29,7 @@ Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int> dim = std::
 
 // x_1 - x_0, x_2 - x_1, ... along dim, n times. Floating.
 Tensor diff(const Tensor& x, int64_t n = 1, int dim = -1);
-// y_i = x_0 + ... + x_i along dim. Floating, i64, i32.
+// y_i = x_0 + ... + x_i along dim. Any dtype; integers and bool give i64.
 Tensor cumsum(const Tensor& x, int dim);
 // y_i = x_0 ... x_i along dim. Floating, i64, i32. The gradient is exact with zeros, too.
 Tensor cumprod(const Tensor& x, int dim);

@@ -2,9 +2,12 @@
 // engine sums the broadcast dimensions away. All gradients are made of ops.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/promotion_internal.h>
 #include <binade/core/tensor/create.h>
+#include <binade/kernels/pointwise/pointwise.h>
 #include <binade/kernels/pointwise/ternary.h>
+
+#include <limits>
 
 namespace binade {
 namespace {
@@ -17,11 +20,6 @@ Tensor result_of(const Dims& sizes, std::initializer_list<const Tensor*> operand
     }
   }
   return empty(sizes, dtype, (*operands.begin())->device());
-}
-
-void check_same_dtype(const char* op, const Tensor& a, const Tensor& b) {
-  check(a.dtype() == b.dtype(), op, ": got dtypes ", a.dtype(), " and ", b.dtype(),
-        ", expected equal ones; convert one with to()");
 }
 
 void check_mask(const char* op, const Tensor& mask, const Tensor& x) {
@@ -50,10 +48,8 @@ Tensor choose(const Op& op, const Tensor& mask_, const Tensor& x_, double value,
 
 Tensor where(const Tensor& condition_, const Tensor& a_, const Tensor& b_) {
   static constexpr Op kOp{"where", OpClass::pointwise, true};
-  auto [condition, a, b] = kOp.enter(condition_, a_, b_);
+  auto [condition, a, b] = kOp.enter_promoted<1>(condition_, a_, b_);
   check_mask(kOp.name, condition, a);
-  check_defined(kOp.name, b);
-  check_same_dtype(kOp.name, a, b);
   const Dims both = broadcast_sizes(kOp.name, a.sizes(), b.sizes());
   const Dims sizes = broadcast_sizes(kOp.name, condition.sizes(), both);
   Tensor y = result_of(sizes, {&a, &b}, a.dtype());
@@ -65,14 +61,30 @@ Tensor where(const Tensor& condition_, const Tensor& a_, const Tensor& b_) {
                     });
 }
 
-Tensor where(const Tensor& condition, const Tensor& a, double b) {
+namespace {
+
+// where() of a tensor and a number, which may change the dtype of x.
+Tensor where_number(const Tensor& condition, const Tensor& x, double value, bool x_if_true) {
   static constexpr Op kOp{"where", OpClass::pointwise, true};
-  return choose(kOp, condition, a, b, true);
+  check_defined(kOp.name, x);
+  const DType dtype = detail::promoted_dtype(kOp.name, x.dtype(), value);
+  return dtype == x.dtype() ? choose(kOp, condition, x, value, x_if_true)
+                            : choose(kOp, condition, cast(x, dtype), value, x_if_true);
+}
+
+}  // namespace
+
+Tensor where(const Tensor& condition, const Tensor& a, double b) {
+  return where_number(condition, a, b, true);
 }
 
 Tensor where(const Tensor& condition, double a, const Tensor& b) {
-  static constexpr Op kOp{"where", OpClass::pointwise, true};
-  return choose(kOp, condition, b, a, false);
+  return where_number(condition, b, a, false);
+}
+
+Tensor where(const Tensor& condition, double a, double b) {
+  check_defined("where", condition);
+  return where_number(condition, full({}, a, DType::f32, condition.device()), b, true);
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
@@ -80,12 +92,53 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, double value) {
   return choose(kOp, mask, x, value, false);
 }
 
+Tensor clamp(const Tensor& x_, const Tensor& low_, const Tensor& high_) {
+  static constexpr Op kOp{"clamp", OpClass::pointwise, true};
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  check_defined(kOp.name, x_);
+  check(low_.defined() || high_.defined(),
+        "clamp: got no bound, expected at least one of low and high");
+  // An absent bound is the lowest or the largest value of the dtype.
+  const auto bound = [&](const Tensor& given, double absent) {
+    return given.defined() ? given : full({}, absent, x_.dtype(), x_.device());
+  };
+  const Tensor lowest = bound(low_, -kInfinity), highest = bound(high_, kInfinity);
+  auto [x, low, high] = kOp.enter_promoted(x_, lowest, highest);
+  check(x.dtype() != DType::boolean, "clamp: got dtype bool, expected another; convert with to()");
+  const Dims both = broadcast_sizes(kOp.name, low.sizes(), high.sizes());
+  Tensor y = result_of(broadcast_sizes(kOp.name, x.sizes(), both), {&x, &low, &high}, x.dtype());
+  kernels::binary_forward({.op = kernels::Binary::maximum, .a = x, .b = low, .y = y});
+  kernels::binary_forward({.op = kernels::Binary::minimum, .a = y, .b = high, .y = y});
+  return kOp.record({x, low, high}, y, save(x, low, high),
+                    [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& low,
+                       const Tensor& high) -> Grads {
+                      // Half to each where x is at one bound, as in maximum and minimum; high wins
+                      // below low.
+                      const auto share = [&](const Tensor& all, const Tensor& half) {
+                        return where(all, dy,
+                                     where(logical_and(half, lt(low, high)), mul(dy, 0.5), 0.0));
+                      };
+                      const Tensor at_low = eq(x, low), at_high = eq(x, high);
+                      Tensor dx, dlow, dhigh;
+                      if (needs[0]) {
+                        const Tensor inside = logical_and(gt(x, low), lt(x, high));
+                        const Tensor single = logical_and(at_low, at_high);
+                        dx = share(logical_or(inside, single), logical_or(at_low, at_high));
+                      }
+                      if (needs[1]) {
+                        dlow = share(logical_and(lt(x, low), le(low, high)), at_low);
+                      }
+                      if (needs[2]) {
+                        dhigh = share(logical_or(gt(x, high), gt(low, high)), at_high);
+                      }
+                      return {dx, dlow, dhigh};
+                    });
+}
+
 Tensor lerp(const Tensor& a_, const Tensor& b_, double weight) {  // y = a + weight (b - a)
   static constexpr Op kOp{"lerp", OpClass::pointwise, true};
-  auto [a, b] = kOp.enter(a_, b_);
+  auto [a, b] = kOp.enter_promoted(a_, b_);
   check_floating(kOp.name, a);
-  check_floating(kOp.name, b);
-  check_same_dtype(kOp.name, a, b);
   Tensor y = result_of(broadcast_sizes(kOp.name, a.sizes(), b.sizes()), {&a, &b}, a.dtype());
   kernels::lerp_forward({.a = a, .b = b, .weight = kNoView, .y = y, .number = weight});
   return kOp.record({a, b}, y, save(), [weight](const Tensor& dy, Needs needs) -> Grads {
@@ -95,11 +148,8 @@ Tensor lerp(const Tensor& a_, const Tensor& b_, double weight) {  // y = a + wei
 
 Tensor lerp(const Tensor& a_, const Tensor& b_, const Tensor& weight_) {
   static constexpr Op kOp{"lerp", OpClass::pointwise, true};
-  auto [a, b, weight] = kOp.enter(a_, b_, weight_);
-  for (const Tensor* operand : {&a, &b, &weight}) {
-    check_floating(kOp.name, *operand);
-    check_same_dtype(kOp.name, a, *operand);
-  }
+  auto [a, b, weight] = kOp.enter_promoted(a_, b_, weight_);
+  check_floating(kOp.name, a);
   const Dims both = broadcast_sizes(kOp.name, a.sizes(), b.sizes());
   const Dims sizes = broadcast_sizes(kOp.name, weight.sizes(), both);
   Tensor y = result_of(sizes, {&a, &b, &weight}, a.dtype());

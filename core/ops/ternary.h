@@ -4,11 +4,17 @@
 
 namespace binade {
 
-// condition ? a : b, element by element; condition is bool, a and b may have any dtype.
+// condition ? a : b, element by element; condition is bool, a and b may have any dtype. Two dtypes,
+// or a dtype and a number, follow the rule of docs/dtypes.md; two numbers give f32.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 Tensor where(const Tensor& condition, const Tensor& a, double b);
 Tensor where(const Tensor& condition, double a, const Tensor& b);
+Tensor where(const Tensor& condition, double a, double b);
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value);  // value where mask
+// min(max(x, low), high); an undefined bound is none. Any dtype but bool, one for all by the same
+// rule. The gradient goes to x between the bounds, below them to low, above to high, to high where
+// it is below low, and half to each where x is at one bound, as in PyTorch.
+Tensor clamp(const Tensor& x, const Tensor& low, const Tensor& high = {});
 // a + weight (b - a).
 Tensor lerp(const Tensor& a, const Tensor& b, double weight);
 Tensor lerp(const Tensor& a, const Tensor& b, const Tensor& weight);

@@ -3,7 +3,7 @@
 // define most ops; the ops written out here have another signature or another backward.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
-#include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/promotion_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/pointwise/pointwise.h>
 #include <binade/kernels/pointwise/pointwise_functors.h>
@@ -36,9 +36,33 @@ Tensor with_slope(const Op& op, Unary f, const Tensor& x) {
       });
 }
 
+// The ops that take integers too, made of ops of two inputs, which are exact in 64 bits.
+Tensor of_integers(const Op& op, Unary f, const Tensor& x, double low, double high) {
+  const DType dtype = x.dtype();
+  if (dtype != DType::boolean) {
+    switch (f) {
+      case Unary::neg: return sub(full({}, 0, dtype, x.device()), x);
+      case Unary::abs: return maximum(x, dtype == DType::u8 ? x : neg(x));
+      case Unary::square: return mul(x, x);
+      case Unary::sign: return sub(cast(gt(x, 0), dtype), cast(lt(x, 0), dtype));
+      case Unary::clamp: {
+        Tensor y = x;
+        y = std::isinf(low) ? y : maximum(y, detail::with_number(op.name, x, low).number);
+        return std::isinf(high) ? y : minimum(y, detail::with_number(op.name, x, high).number);
+      }
+      default: break;
+    }
+  }
+  check_floating(op.name, x);
+  return {};
+}
+
 Tensor unary(const Op& op, Unary f, const Tensor& x_, double alpha = 0, double beta = 0) {
   auto [x] = op.enter(x_);
-  check_floating(op.name, x);
+  check_defined(op.name, x);
+  if (!is_floating(x.dtype())) [[unlikely]] {
+    return of_integers(op, f, x, alpha, beta);
+  }
   if (keeps_slope(f, x)) {
     return with_slope(op, f, x);
   }
@@ -53,6 +77,13 @@ Tensor unary(const Op& op, Unary f, const Tensor& x_, double alpha = 0, double b
             {.op = f, .saved = saved, .dy = dy, .dx = dx, .alpha = alpha, .beta = beta});
         return {dx};
       });
+}
+
+// f of integers or bools and a number.
+using BinaryOp = Tensor (*)(const Tensor&, const Tensor&);
+Tensor arithmetic(const char* op, BinaryOp f, const Tensor& x, double value) {
+  const auto [a, b] = detail::with_number(op, x, value);
+  return f(a, b);
 }
 
 // Checks the option of an op. A functor that restricts its option has takes(double) and the text
@@ -105,12 +136,74 @@ Tensor pow(const Tensor& x, double exponent) {
   return unary(kOp, Unary::pow_scalar, x, exponent);
 }
 
+// Kinds of numbers. The class `movement` takes x as it is: a cast to f16 could make an infinity.
+
+namespace {
+
+// Whether |x| compares so with infinity.
+Tensor against_infinity(const Op& op, kernels::Compare f, const Tensor& x_) {
+  auto [x] = op.enter(x_);
+  check_defined(op.name, x);
+  Tensor y = empty_like(x, DType::boolean);
+  if (!is_floating(x.dtype())) {
+    y.fill_(f == kernels::Compare::lt);
+    return op.plain({x}, y);
+  }
+  const Tensor size = empty_like(x);
+  kernels::unary_forward({.op = Unary::abs, .x = x, .y = size});
+  kernels::compare_forward({.op = f,
+                            .a = size,
+                            .b = kNoView,
+                            .y = y,
+                            .number = std::numeric_limits<double>::infinity()});
+  return op.plain({x}, y);
+}
+
+}  // namespace
+
+Tensor isnan(const Tensor& x_) {
+  static constexpr Op kOp{"isnan", OpClass::movement};
+  auto [x] = kOp.enter(x_);
+  check_defined(kOp.name, x);
+  Tensor y = empty_like(x, DType::boolean);
+  kernels::compare_forward({.op = kernels::Compare::ne, .a = x, .b = x, .y = y});
+  return kOp.plain({x}, y);
+}
+
+Tensor isinf(const Tensor& x) {
+  static constexpr Op kOp{"isinf", OpClass::movement};
+  return against_infinity(kOp, kernels::Compare::eq, x);
+}
+
+Tensor isfinite(const Tensor& x) {
+  static constexpr Op kOp{"isfinite", OpClass::movement};
+  return against_infinity(kOp, kernels::Compare::lt, x);
+}
+
+Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf,
+                  std::optional<double> neginf) {
+  check_floating("nan_to_num", x);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const PrecisionScope full_precision{Precision::full()};  // a cast to f16 could make an infinity
+  const double largest = x.dtype() == DType::f64   ? std::numeric_limits<double>::max()
+                         : x.dtype() == DType::f16 ? 65504
+                         : x.dtype() == DType::f32 ? std::numeric_limits<float>::max()
+                                                   : 0x1.fep127;
+  const Tensor values = x.detach();
+  const Tensor finite = where(isnan(values), nan, x);
+  const Tensor below = where(eq(values, kInfinity), posinf.value_or(largest), finite);
+  return where(eq(values, -kInfinity), neginf.value_or(-largest), below);
+}
+
 // Linear ops: their gradients need no saved tensor and are made of ops.
 
 Tensor neg(const Tensor& x_) {  // y = -x
   static constexpr Op kOp{"neg", OpClass::pointwise, true};
   auto [x] = kOp.enter(x_);
-  check_floating(kOp.name, x);
+  check_defined(kOp.name, x);
+  if (!is_floating(x.dtype())) [[unlikely]] {
+    return of_integers(kOp, Unary::neg, x, 0, 0);
+  }
   Tensor y = empty_like(x);
   kernels::unary_forward({.op = Unary::neg, .x = x, .y = y});
   return kOp.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {neg(dy)}; });
@@ -119,7 +212,11 @@ Tensor neg(const Tensor& x_) {  // y = -x
 Tensor add(const Tensor& x_, double value) {  // y = x + value
   static constexpr Op kOp{"add_scalar", OpClass::pointwise, true};
   auto [x] = kOp.enter(x_);
-  check_floating("add", x);
+  check_defined("add", x);
+  if (!is_floating(x.dtype())) [[unlikely]] {
+    const bool below = value < 0 && x.dtype() == DType::u8;  // u8 does not hold the number
+    return arithmetic("add", below ? BinaryOp(sub) : BinaryOp(add), x, below ? -value : value);
+  }
   Tensor y = empty_like(x);
   kernels::unary_forward({.op = Unary::add_scalar, .x = x, .y = y, .alpha = value});
   return kOp.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {dy}; });
@@ -128,7 +225,11 @@ Tensor add(const Tensor& x_, double value) {  // y = x + value
 Tensor sub(double value, const Tensor& x_) {  // y = value - x
   static constexpr Op kOp{"sub", OpClass::pointwise, true};
   auto [x] = kOp.enter(x_);
-  check_floating(kOp.name, x);
+  check_defined(kOp.name, x);
+  if (!is_floating(x.dtype())) [[unlikely]] {
+    const auto [a, number] = detail::with_number(kOp.name, x, value);
+    return sub(number, a);
+  }
   Tensor y = empty_like(x);
   kernels::unary_forward({.op = Unary::rsub_scalar, .x = x, .y = y, .alpha = value});
   return kOp.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {neg(dy)}; });
@@ -136,13 +237,20 @@ Tensor sub(double value, const Tensor& x_) {  // y = value - x
 
 Tensor div(double value, const Tensor& x) {  // y = value / x
   static constexpr Op kOp{"rdiv_scalar", OpClass::wide_pointwise};
+  check_defined("div", x);
+  if (!is_floating(x.dtype())) [[unlikely]] {
+    return div(value, cast(x, DType::f32));
+  }
   return unary(kOp, Unary::rdiv_scalar, x, value);
 }
 
 Tensor mul(const Tensor& x_, double value) {  // y = x value
   static constexpr Op kOp{"mul_scalar", OpClass::pointwise, true};
   auto [x] = kOp.enter(x_);
-  check_floating("mul", x);
+  check_defined("mul", x);
+  if (!is_floating(x.dtype())) [[unlikely]] {
+    return arithmetic("mul", mul, x, value);
+  }
   Tensor y = empty_like(x);
   kernels::unary_forward({.op = Unary::mul_scalar, .x = x, .y = y, .alpha = value});
   return kOp.record({x}, y, save(),
@@ -152,7 +260,10 @@ Tensor mul(const Tensor& x_, double value) {  // y = x value
 Tensor div(const Tensor& x_, double value) {  // y = x / value; x (1 / value) would round twice
   static constexpr Op kOp{"div_scalar", OpClass::pointwise, true};
   auto [x] = kOp.enter(x_);
-  check_floating("div", x);
+  check_defined("div", x);
+  if (!is_floating(x.dtype())) [[unlikely]] {
+    return div(cast(x, DType::f32), value);
+  }
   Tensor y = empty_like(x);
   kernels::unary_forward({.op = Unary::div_scalar, .x = x, .y = y, .alpha = value});
   return kOp.record({x}, y, save(),

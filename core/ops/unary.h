@@ -1,5 +1,6 @@
 // Pointwise ops of one input, y = f(x), and their options. The formulas, with their gradients, are
-// in kernels/pointwise/pointwise_functors.h.
+// in kernels/pointwise/pointwise_functors.h. Inputs are floating; neg, abs, square, sign, clamp and
+// the ops of a tensor and a number also take i64, i32 and u8, exactly, and the last ones bool.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -23,9 +24,31 @@ Tensor log2(const Tensor& x);
 Tensor log1p(const Tensor& x);  // log(1 + x) without cancellation
 Tensor sin(const Tensor& x);
 Tensor cos(const Tensor& x);
+Tensor tan(const Tensor& x);
+Tensor asin(const Tensor& x);
+Tensor acos(const Tensor& x);
+Tensor atan(const Tensor& x);
+Tensor sinh(const Tensor& x);
+Tensor cosh(const Tensor& x);
 Tensor tanh(const Tensor& x);
 Tensor erf(const Tensor& x);
 Tensor sign(const Tensor& x);  // -1, 0 or 1; gradient 0
+
+// Whole numbers; gradient 0.
+Tensor floor(const Tensor& x);
+Tensor ceil(const Tensor& x);
+Tensor round(const Tensor& x);  // half to even
+Tensor trunc(const Tensor& x);
+Tensor frac(const Tensor& x);  // x - trunc(x), gradient 1
+
+// Kinds of numbers, of any dtype: bool, without gradient.
+Tensor isnan(const Tensor& x);
+Tensor isinf(const Tensor& x);
+Tensor isfinite(const Tensor& x);
+// NaN, inf and -inf replaced by numbers, by default the largest and the lowest of x's dtype.
+// Gradient 0 there. Floating dtypes.
+Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<double> posinf = {},
+                  std::optional<double> neginf = {});
 
 // Activations
 Tensor sigmoid(const Tensor& x);
@@ -51,7 +74,9 @@ Tensor mish(const Tensor& x);                                        // x tanh(s
 Tensor hardswish(const Tensor& x);                                   // x relu6(x + 3) / 6
 Tensor hardtanh(const Tensor& x, double low = -1, double high = 1);  // gradient 0 at the bounds
 
-// Ops of a tensor and a number. One bound of clamp may be absent; its gradient is 1 at the bounds.
+// Ops of a tensor and a number. A whole number keeps an integer dtype; it must fit, and as a double
+// it is exact up to 2^53. Another number, and div, make it f32; bool counts in i64. One bound of
+// clamp may be absent; its gradient is 1 at the bounds.
 Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> high = {});
 Tensor pow(const Tensor& x, double exponent);
 Tensor add(const Tensor& x, double value);

@@ -32,6 +32,18 @@ inline void from_compute(const T* x, T* y, int64_t n) {
   __builtin_memcpy(y, x, static_cast<size_t>(n) * sizeof(T));
 }
 
+// Sums of integers have 64 bits and wrap.
+BINADE_OUTLINE void to_compute(const int32_t* x, uint64_t* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = static_cast<uint64_t>(int64_t{x[i]});
+  }
+}
+BINADE_OUTLINE void to_compute(const uint8_t* x, uint64_t* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = x[i];
+  }
+}
+
 BINADE_OUTLINE void to_compute(const bfloat16* x, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     y[i] = __builtin_bit_cast(float, static_cast<uint32_t>(x[i].bits) << 16);

@@ -2,7 +2,7 @@
 // elements per thread and turn. Reads 2, writes 1 element: bandwidth bound. The operations and
 // their order are those of the CPU, so the results have the same bits.
 #include <binade/kernels/copy/combine.h>
-#include <binade/kernels/pointwise/pointwise_functors.h>
+#include <binade/kernels/pointwise/binary_functors.h>
 #include <binade/kernels/cuda/map.cuh>
 
 namespace binade::kernels {

@@ -1,7 +1,7 @@
 // One hop of a reduction in blocks: load both operands in the compute type, combine, store.
 #include <binade/kernels/base/blocks_internal.h>
 #include <binade/kernels/copy/combine_isa_internal.h>
-#include <binade/kernels/pointwise/pointwise_functors.h>
+#include <binade/kernels/pointwise/binary_functors.h>
 
 namespace binade::kernels::BINADE_ISA {
 namespace {

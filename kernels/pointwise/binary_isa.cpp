@@ -1,6 +1,6 @@
 // Binary operations and comparisons over tiles: one loop per functor and compute type.
 #include <binade/kernels/base/blocks_internal.h>
-#include <binade/kernels/pointwise/pointwise_functors.h>
+#include <binade/kernels/pointwise/binary_functors.h>
 #include <binade/kernels/pointwise/pointwise_isa_internal.h>
 
 namespace binade::kernels::BINADE_ISA {
@@ -98,6 +98,7 @@ void binary_forward_tile(Binary op, DType dtype, const StridedTile& tile) {
   switch (dtype) {
     case DType::i64: return map_tile<int64_t, int64_t>(integer_loop<int64_t>(op), 2, tile, {});
     case DType::i32: return map_tile<int32_t, int32_t>(integer_loop<int32_t>(op), 2, tile, {});
+    case DType::u8: return map_tile<uint8_t, uint8_t>(integer_loop<uint8_t>(op), 2, tile, {});
     default:
       return map_floating_tile(dtype, {Loops<float>::kForward[i], Loops<double>::kForward[i]}, 2,
                                tile);

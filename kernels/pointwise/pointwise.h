@@ -1,7 +1,7 @@
 // Pointwise kernels: y = f(x), y = f(a, b), comparisons, and the gradients of the first two.
 //
-// A row of a list below defines an operation, except for its formulas (pointwise_functors.h):
-// enums, launch tables, the public ops and their classes follow from it.
+// A row of a list below defines an operation, except for its formulas (pointwise_functors.h,
+// binary_functors.h): enums, launch tables, the public ops and their classes follow from it.
 //
 // Views may have any strides, inputs may have stride 0, outputs must not overlap themselves. An
 // output may be the same memory as an input of the same layout and dtype (in place). Values are
@@ -38,9 +38,20 @@
   X(log2, Log2, input, much, wide_pointwise)                                  \
   X(sin, Sin, input, much, pointwise)                                         \
   X(cos, Cos, input, much, pointwise)                                         \
+  X(tan, Tan, output, much, wide_pointwise)                                   \
+  X(asin, Asin, input, much, pointwise)                                       \
+  X(acos, Acos, input, much, pointwise)                                       \
+  X(atan, Atan, input, much, pointwise)                                       \
+  X(sinh, Sinh, input, much, wide_pointwise)                                  \
+  X(cosh, Cosh, input, much, wide_pointwise)                                  \
   X(tanh, Tanh, output, much, pointwise)                                      \
   X(erf, Erf, input, much, pointwise)                                         \
   X(sign, Sign, input, little, pointwise)                                     \
+  X(floor, Floor, input, little, pointwise)                                   \
+  X(ceil, Ceil, input, little, pointwise)                                     \
+  X(round, Round, input, little, pointwise)                                   \
+  X(trunc, Trunc, input, little, pointwise)                                   \
+  X(frac, Frac, input, little, pointwise)                                     \
   X(sigmoid, Sigmoid, output, little, pointwise)                              \
   X(log_sigmoid, LogSigmoid, input, much, wide_pointwise)                     \
   X(relu, Relu, output, little, pointwise)                                    \
@@ -78,7 +89,7 @@
   BINADE_UNARY_OPTION_OPS(X)                                                  \
   BINADE_UNARY_OTHER_OPS(X)
 
-// Operations of two inputs: name, functor, dtypes (any: also i64 and i32, else floating), class.
+// Operations of two inputs: name, functor, dtypes (any: also i64, i32 and u8, else floating), class.
 //
 // Tensor name(const Tensor& a, const Tensor& b), defined by core/ops/binary.cpp.
 #define BINADE_BINARY_PLAIN_OPS(X)                                            \
@@ -87,7 +98,10 @@
   X(atan2, Atan2, floating, pointwise)                                        \
   X(logaddexp, Logaddexp, floating, wide_pointwise)                           \
   X(maximum, Maximum, any, pointwise)                                         \
-  X(minimum, Minimum, any, pointwise)
+  X(minimum, Minimum, any, pointwise)                                         \
+  X(floor_divide, FloorDivide, any, pointwise)                                \
+  X(remainder, Remainder, any, pointwise)                                     \
+  X(fmod, Fmod, any, pointwise)
 
 // Used by ops that core/ops/binary.cpp writes out.
 #define BINADE_BINARY_OTHER_OPS(X)                                            \
@@ -138,7 +152,7 @@ constexpr bool backward_uses_output(Unary op) {
   return kSaved[static_cast<int>(op)] == output;
 }
 
-// True if the operation takes i64 and i32 too.
+// True if the operation takes i64, i32 and u8 too.
 constexpr bool takes_integers(Binary op) {
   enum DTypes : bool { floating, any };
 #define BINADE_DTYPES(name, functor, dtypes, ...) dtypes,

@@ -2,7 +2,7 @@
 // dtype, 16 bytes a thread. Broadcasts are strides of 0: along a whole row they stay on the vector
 // path, so adding a bias costs what a plain addition costs.
 #include <binade/kernels/base/number_internal.h>
-#include <binade/kernels/pointwise/pointwise_functors.h>
+#include <binade/kernels/pointwise/binary_functors.h>
 #include <binade/kernels/pointwise/pointwise_internal.h>
 #include <binade/kernels/cuda/map.cuh>
 
@@ -81,6 +81,7 @@ void binary_forward(const BinaryForward& a) {
   switch (a.y.dtype) {
     case DType::i64: return forward<int64_t>(a.op, loop);
     case DType::i32: return forward<int32_t>(a.op, loop);
+    case DType::u8: return forward<uint8_t>(a.op, loop);
     default:
       dispatch_floating("binary_forward", a.y.dtype,
                         [&]<class T>(Type<T>) { forward<T>(a.op, loop); });

@@ -1,6 +1,6 @@
 // Gradients of CUDA binary operations as maps (cuda/map.cuh): one kernel per operation, dtype and
 // operand, 16 bytes a thread. Operands that the gradient does not depend on are not loaded.
-#include <binade/kernels/pointwise/pointwise_functors.h>
+#include <binade/kernels/pointwise/binary_functors.h>
 #include <binade/kernels/pointwise/pointwise_internal.h>
 #include <binade/kernels/cuda/map.cuh>
 

@@ -40,9 +40,9 @@ void check_arguments(const BinaryForward& a) {
   check_dtypes("binary_forward", to_string(a.op), a.a, a.y);
   check_dtypes("binary_forward", to_string(a.op), a.b, a.y);
   if (!is_floating(dtype)) [[unlikely]] {
-    check((dtype == DType::i64 || dtype == DType::i32) && takes_integers(a.op), "binary_forward ",
-          to_string(a.op), ": got dtype ", dtype, ", expected a floating dtype",
-          takes_integers(a.op) ? ", i64 or i32" : "", "; convert with a copy");
+    check(dtype != DType::boolean && takes_integers(a.op), "binary_forward ", to_string(a.op),
+          ": got dtype ", dtype, ", expected a floating dtype",
+          takes_integers(a.op) ? ", i64, i32 or u8" : "", "; convert with a copy");
   }
 }
 

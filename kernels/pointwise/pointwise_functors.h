@@ -1,11 +1,10 @@
-// One functor per pointwise operation: the function and, beside it, its gradient. T is the compute
-// type. forward(x, alpha, beta) and backward(saved, dy, alpha, beta), where `saved` is x or y as
-// the list in kernels/pointwise/pointwise.h says; binary: forward(a, b), backward_a(a, b, dy),
-// backward_b(a, b, dy).
+// One functor per pointwise operation of one input: the function and, beside it, its gradient. T is
+// the compute type. forward(x, alpha, beta) and backward(saved, dy, alpha, beta), where `saved` is
+// x or y as the list in kernels/pointwise/pointwise.h says. Two inputs: binary_functors.h.
 //
-// Gradients at infinity are the limits. Gradients at kinks and ties: abs, sign, relu 0 at 0;
-// leaky_relu and elu their left slope at 0; hardtanh 0 and clamp 1 at both bounds; maximum and
-// minimum half to each at a tie.
+// Gradients at infinity are the limits. Gradients at kinks: abs, sign, relu 0 at 0; leaky_relu and
+// elu their left slope at 0; hardtanh 0 and clamp 1 at both bounds; floor, ceil, round and trunc 0
+// everywhere.
 #pragma once
 #include <binade/kernels/base/pointwise_math.h>
 
@@ -193,6 +192,69 @@ struct Sign {
   }
 };
 
+// The gradient of a step function.
+#define BINADE_BACKWARD_NONE \
+  BINADE_BACKWARD_X {        \
+    static_cast<void>(dy);   \
+    return T(0);             \
+  }
+
+struct Floor {
+  BINADE_FORWARD { return BINADE_LIBM(T, floor, x); }
+  BINADE_BACKWARD_NONE
+};
+
+struct Ceil {
+  BINADE_FORWARD { return BINADE_LIBM(T, ceil, x); }
+  BINADE_BACKWARD_NONE
+};
+
+struct Round {  // half to even
+  BINADE_FORWARD { return BINADE_LIBM(T, rint, x); }
+  BINADE_BACKWARD_NONE
+};
+
+struct Trunc {
+  BINADE_FORWARD { return BINADE_LIBM(T, trunc, x); }
+  BINADE_BACKWARD_NONE
+};
+
+struct Frac {
+  BINADE_FORWARD { return x - BINADE_LIBM(T, trunc, x); }
+  BINADE_BACKWARD_X { return dy; }
+};
+#undef BINADE_BACKWARD_NONE
+
+struct Tan {
+  BINADE_FORWARD { return math_sin(x) / math_cos(x); }
+  BINADE_BACKWARD_Y { return dy * (T(1) + y * y); }
+};
+
+struct Asin {
+  BINADE_FORWARD { return BINADE_LIBM(T, asin, x); }
+  BINADE_BACKWARD_X { return dy / math_sqrt((T(1) - x) * (T(1) + x)); }
+};
+
+struct Acos {
+  BINADE_FORWARD { return BINADE_LIBM(T, acos, x); }
+  BINADE_BACKWARD_X { return -dy / math_sqrt((T(1) - x) * (T(1) + x)); }
+};
+
+struct Atan {
+  BINADE_FORWARD { return BINADE_LIBM(T, atan, x); }
+  BINADE_BACKWARD_X { return dy / (T(1) + x * x); }
+};
+
+struct Sinh {
+  BINADE_FORWARD { return BINADE_LIBM(T, sinh, x); }
+  BINADE_BACKWARD_X { return dy * BINADE_LIBM(T, cosh, x); }
+};
+
+struct Cosh {
+  BINADE_FORWARD { return BINADE_LIBM(T, cosh, x); }
+  BINADE_BACKWARD_X { return dy * BINADE_LIBM(T, sinh, x); }
+};
+
 struct Hardtanh {
   BINADE_FORWARD { return Clamp::forward(x, alpha, beta); }
   BINADE_BACKWARD_X { return (x <= alpha) | (x >= beta) ? T(0) : dy; }  // NaN: dy
@@ -277,111 +339,6 @@ struct Log2 {
 #undef BINADE_FORWARD
 #undef BINADE_BACKWARD_X
 #undef BINADE_BACKWARD_Y
-
-// Integers wrap around: they are computed as unsigned.
-template <class T>
-struct Wrapping {
-  using type = T;
-};
-template <>
-struct Wrapping<int64_t> {
-  using type = uint64_t;
-};
-template <>
-struct Wrapping<int32_t> {
-  using type = uint32_t;
-};
-
-#define BINADE_FORWARD \
-  template <class T>   \
-  BINADE_HD static T forward(T a, T b)
-#define BINADE_BACKWARD_A \
-  template <class T>      \
-  BINADE_HD static T backward_a([[maybe_unused]] T a, [[maybe_unused]] T b, T dy)
-#define BINADE_BACKWARD_B \
-  template <class T>      \
-  BINADE_HD static T backward_b([[maybe_unused]] T a, [[maybe_unused]] T b, T dy)
-
-struct Add {
-  BINADE_FORWARD {
-    using W = typename Wrapping<T>::type;
-    return static_cast<T>(static_cast<W>(a) + static_cast<W>(b));
-  }
-  BINADE_BACKWARD_A { return dy; }
-  BINADE_BACKWARD_B { return dy; }
-};
-
-struct Sub {
-  BINADE_FORWARD {
-    using W = typename Wrapping<T>::type;
-    return static_cast<T>(static_cast<W>(a) - static_cast<W>(b));
-  }
-  BINADE_BACKWARD_A { return dy; }
-  BINADE_BACKWARD_B { return -dy; }
-};
-
-struct Mul {
-  BINADE_FORWARD {
-    using W = typename Wrapping<T>::type;
-    return static_cast<T>(static_cast<W>(a) * static_cast<W>(b));
-  }
-  BINADE_BACKWARD_A { return dy * b; }
-  BINADE_BACKWARD_B { return dy * a; }
-};
-
-struct Div {
-  BINADE_FORWARD { return a / b; }
-  BINADE_BACKWARD_A { return dy / b; }
-  BINADE_BACKWARD_B { return -dy * (a / b / b); }
-};
-
-struct Maximum {
-  BINADE_FORWARD { return (a > b) | (a != a) ? a : b; }  // NaN wins
-  BINADE_BACKWARD_A { return a < b ? T(0) : a == b ? dy * T(0.5) : dy; }
-  BINADE_BACKWARD_B { return a > b ? T(0) : a == b ? dy * T(0.5) : dy; }
-};
-
-struct Minimum {
-  BINADE_FORWARD { return (a < b) | (a != a) ? a : b; }
-  BINADE_BACKWARD_A { return a > b ? T(0) : a == b ? dy * T(0.5) : dy; }
-  BINADE_BACKWARD_B { return a < b ? T(0) : a == b ? dy * T(0.5) : dy; }
-};
-
-struct Pow {
-  BINADE_FORWARD { return math_pow(a, b); }
-  BINADE_BACKWARD_A { return b == T(0) ? T(0) : dy * (b * math_pow(a, b - T(1))); }
-  BINADE_BACKWARD_B {
-    return (a == T(0)) & (b >= T(0)) ? T(0) : dy * (math_pow(a, b) * math_log(a));
-  }
-};
-
-struct Atan2 {
-  BINADE_FORWARD { return BINADE_LIBM(T, atan2, a, b); }
-  // Divides twice by the hypotenuse, since its square could overflow or underflow. 0 at the origin,
-  // as in PyTorch.
-  BINADE_BACKWARD_A {
-    const T h = BINADE_LIBM(T, hypot, a, b);
-    return h == T(0) ? T(0) : dy * (b / h / h);
-  }
-  BINADE_BACKWARD_B {
-    const T h = BINADE_LIBM(T, hypot, a, b);
-    return h == T(0) ? T(0) : dy * (-a / h / h);
-  }
-};
-
-struct Logaddexp {
-  BINADE_FORWARD {
-    const T larger = a > b ? a : b, difference = a > b ? b - a : a - b;
-    const T sum = larger + math_log1p_unit(math_exp(difference));
-    return a == b ? a + T(0.69314718055994530942) : sum;  // equal infinities have no difference
-  }
-  BINADE_BACKWARD_A { return dy * math_sigmoid(a - b); }
-  BINADE_BACKWARD_B { return dy * math_sigmoid(b - a); }
-};
-
-#undef BINADE_FORWARD
-#undef BINADE_BACKWARD_A
-#undef BINADE_BACKWARD_B
 
 }  // namespace functor
 }  // namespace

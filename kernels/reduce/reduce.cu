@@ -10,14 +10,22 @@ using reduction::Reduction;
 
 template <class Op>
 void reduce_dtype(const Reduction& a) {
-  constexpr bool kWraps = std::is_same_v<Op, dev::Sum> || std::is_same_v<Op, dev::Product>;
+  constexpr bool kSums = std::is_same_v<Op, dev::Sum>;
+  constexpr bool kWraps = kSums || std::is_same_v<Op, dev::Product>;
   using R = dev::Scalar<Op>;
   switch (a.x.dtype) {
     case DType::i64: return reduction::reduce<R, std::conditional_t<kWraps, uint64_t, int64_t>>(a);
-    case DType::i32: return reduction::reduce<R, std::conditional_t<kWraps, uint32_t, int32_t>>(a);
+    case DType::i32:
+      if constexpr (kSums) {
+        return reduction::reduce<R, int32_t, uint64_t>(a);
+      } else {
+        return reduction::reduce<R, std::conditional_t<kWraps, uint32_t, int32_t>>(a);
+      }
     case DType::u8:
     case DType::boolean:
-      if constexpr (!kWraps) {
+      if constexpr (kSums) {
+        return reduction::reduce<R, uint8_t, uint64_t>(a);
+      } else if constexpr (!kWraps) {
         return reduction::reduce<R, uint8_t>(a);
       }
       [[fallthrough]];

@@ -30,11 +30,12 @@ constexpr const char* to_string(Reduce op) {
 }
 
 // y has x's rank, and x's dtype or its compute dtype; dimensions of size 1 in y are reduced, the
-// others have x's size. All floating dtypes; sum, max, min and prod also i64 and i32 (wrapping),
-// max and min also u8 and bool. Of nothing the sum and the norms are 0, the product 1, the mean,
-// var and std NaN, logsumexp -inf, and max, min or norm_inf an error. NaN wins in max, min and
-// norm_inf. var and std divide by max(0, n - correction). aux, if defined, has y's sizes and the
-// compute dtype and gets what the gradient needs:
+// others have x's size. All floating dtypes; sum, max and min every dtype, prod also i64 and i32.
+// The sum of integers or bools is i64. Sums and products of integers wrap. Of nothing the sum and
+// the norms are 0, the product 1, the mean, var and std NaN, logsumexp -inf, and max, min or
+// norm_inf an error. NaN wins in max, min and norm_inf. var and std divide by max(0, n -
+// correction). aux, if defined, has y's sizes and the compute dtype and gets what the gradient
+// needs:
 //   max, min, norm_inf   how many elements have the value of the result; of NaN how many are NaN
 //   prod                 the product of the other elements where exactly one is zero, else 0
 //   var, std             the mean

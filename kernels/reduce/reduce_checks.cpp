@@ -8,8 +8,8 @@ namespace {
 
 bool takes_dtype(Reduce op, DType dtype) {
   switch (op) {
-    case Reduce::sum:
     case Reduce::prod: return is_floating(dtype) || dtype == DType::i64 || dtype == DType::i32;
+    case Reduce::sum:
     case Reduce::max:
     case Reduce::min: return true;
     default: return is_floating(dtype);
@@ -17,8 +17,7 @@ bool takes_dtype(Reduce op, DType dtype) {
 }
 
 const char* dtypes_of(Reduce op) {
-  return op == Reduce::sum || op == Reduce::prod ? "a floating dtype, i64 or i32"
-                                                 : "a floating dtype";
+  return op == Reduce::prod ? "a floating dtype, i64 or i32" : "a floating dtype";
 }
 
 bool needs_elements(Reduce op) {
@@ -36,8 +35,10 @@ void check_arguments(const ReduceForward& a) {
   const char* op = to_string(a.op);
   check(takes_dtype(a.op, dtype), op, ": got dtype ", dtype, ", expected ", dtypes_of(a.op),
         "; convert with to()");
-  check(dtype == a.y.dtype || (is_floating(dtype) && a.y.dtype == compute_dtype(dtype)), op,
-        ": got dtypes ", dtype, " and ", a.y.dtype, ", expected one dtype, or the compute dtype");
+  const DType result = a.op == Reduce::sum && !is_floating(dtype) ? DType::i64 : dtype;
+  check(result == a.y.dtype || (is_floating(dtype) && a.y.dtype == compute_dtype(dtype)), op,
+        ": got dtypes ", dtype, " and ", a.y.dtype, ", expected a result of dtype ", result,
+        is_floating(dtype) ? " or the compute dtype" : "");
   check(a.x.dim() == a.y.dim(), op, ": got sizes ", a.x.sizes, " and result ", a.y.sizes,
         ", expected equal ranks (reduced dimensions have size 1)");
   for (int d = 0; d < a.x.dim(); ++d) {

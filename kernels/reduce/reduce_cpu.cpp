@@ -150,10 +150,8 @@ ReduceTask make_task(const Plan& p, const View& x, const Group& group) {
 
 // The type of the numbers in a state, and its bytes.
 DType accumulator(const ReduceForward& a, const Plan& p) {
-  const DType dtype = a.x.dtype;
-  return !is_floating(dtype)         ? dtype
-         : is_scalar(p.rule.reducer) ? compute_dtype(dtype)
-                                     : state_dtype(p.rule.reducer, dtype);
+  return is_scalar(p.rule.reducer) ? accumulator_dtype(p.rule.reducer, a.x.dtype)
+                                   : state_dtype(p.rule.reducer, a.x.dtype);
 }
 int64_t state_bytes(const ReduceForward& a, const Plan& p) {
   return static_cast<int64_t>(size_of(accumulator(a, p))) * (is_scalar(p.rule.reducer) ? 1 : 3);

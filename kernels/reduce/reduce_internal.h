@@ -36,6 +36,11 @@ enum class Reducer : uint8_t {
   zeros  // the product of the nonzero terms, and the number of zeros
 };
 
+// The type in which a reducer whose state is one value accumulates x.
+constexpr DType accumulator_dtype(Reducer reducer, DType dtype) {
+  return is_floating(dtype) ? compute_dtype(dtype) : reducer == Reducer::sum ? DType::i64 : dtype;
+}
+
 struct ReduceRule {
   Reducer reducer;
   Reading reading;

@@ -130,26 +130,31 @@ void reduce(const ReduceTask& task) {
 
 template <class Op>
 void reduce_dtype(DType dtype, const ReduceTask& task) {
-  constexpr bool kModular = kSame<Op, Sum> || kSame<Op, Product>;
+  // Unsigned: sums and products of signed integers must wrap.
+  constexpr bool kSums = kSame<Op, Sum>, kModular = kSums || kSame<Op, Product>;
   switch (dtype) {
     case DType::f64: return reduce<double, double, Op>(task);
     case DType::f32: return reduce<float, float, Op>(task);
     case DType::f16: return reduce<half, float, Op>(task);
     case DType::bf16: return reduce<bfloat16, float, Op>(task);
     case DType::i64:
-      if constexpr (kModular) {  // unsigned: sums of signed integers must wrap
+      if constexpr (kModular) {
         return reduce<uint64_t, uint64_t, Op>(task);
       } else {
         return reduce<int64_t, int64_t, Op>(task);
       }
     case DType::i32:
-      if constexpr (kModular) {
+      if constexpr (kSums) {
+        return reduce<int32_t, uint64_t, Op>(task);
+      } else if constexpr (kModular) {
         return reduce<uint32_t, uint32_t, Op>(task);
       } else {
         return reduce<int32_t, int32_t, Op>(task);
       }
     default:
-      if constexpr (!kModular) {
+      if constexpr (kSums) {
+        return reduce<uint8_t, uint64_t, Op>(task);
+      } else if constexpr (!kModular) {
         return reduce<uint8_t, uint8_t, Op>(task);
       }
   }
@@ -169,7 +174,7 @@ void reduce_rows(Reducer reducer, DType dtype, const ReduceTask& task) {
 void reduce_partials(Reducer reducer, DType dtype, void* partial, int64_t chunks, int64_t columns) {
   // The partials are themselves a matrix of the accumulator type, which is reduced across its
   // columns.
-  const DType type = is_floating(dtype) ? compute_dtype(dtype) : dtype;
+  const DType type = accumulator_dtype(reducer, dtype);
   const auto width = static_cast<int64_t>(size_of(type));
   alignas(64) std::byte combined[ReduceTask::kColumns * 8];
   ReduceTask task = {static_cast<std::byte*>(partial),

@@ -82,7 +82,8 @@ __device__ __forceinline__ void store_result(const ReducePlan& p, int64_t index,
   }
 }
 
-// The type of sums of T: integers wrap, so their sums and products are unsigned.
+// The type of results of T. Integers wrap, so their sums and products are unsigned; sums have 64
+// bits.
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, uint8_t>, int32_t,
                                 std::conditional_t<std::is_integral_v<T>, T, Compute<T>>>;
@@ -97,10 +98,9 @@ template <class R, class C>
 inline constexpr int kInFlightOf = std::is_arithmetic_v<typename R::template State<C>> ? 4 : 1;
 
 // p.lanes threads (a warp or the block) reduce the sequence of an output, or one chunk of it.
-template <class R, class T>
+template <class R, class T, class C>
 __global__ void __launch_bounds__(kThreads, 2)
     reduce_rows_kernel(const __grid_constant__ ReducePlan p) {
-  using C = Wide<T>;
   using State = typename R::template State<C>;
   constexpr int kVector = dev::kVectorOf<T>, kUnroll = kInFlightOf<R, C>;
   auto& memory = dev::shared_mem<RowsMemory<R, C>>();
@@ -163,10 +163,9 @@ struct ColumnsMemory {
 };
 
 // p.lanes adjacent units of outputs side by side; kThreads / p.lanes rows split the sequence.
-template <class R, class T, int kColumns>
+template <class R, class T, class C, int kColumns>
 __global__ void __launch_bounds__(kThreads)
     reduce_columns_kernel(const __grid_constant__ ReducePlan p) {
-  using C = Wide<T>;
   using State = typename R::template State<C>;
   [[maybe_unused]] constexpr int kUnroll = kInFlightOf<R, C>;
   auto& memory = dev::shared_mem<ColumnsMemory<R, C, kColumns>>();
@@ -274,18 +273,19 @@ ReducePlan plan_of(const Reduction& a, const Loops& loops);
 void plan_rows(const Loops& loops, int64_t width, ReducePlan& p);
 void plan_columns(const Loops& loops, int64_t width, bool vectors, ReducePlan& p);
 
-template <class R, class T, int kColumns>
+template <class R, class T, class C, int kColumns>
 void launch_columns(const ReducePlan& p) {
   const unsigned blocks = grid_blocks(ceil_div(p.units, p.lanes) * p.chunks, 1);
-  launch({"reduce_columns_kernel", blocks, kThreads, sizeof(ColumnsMemory<R, Wide<T>, kColumns>)},
-         reduce_columns_kernel<R, T, kColumns>, p);
+  launch({"reduce_columns_kernel", blocks, kThreads, sizeof(ColumnsMemory<R, C, kColumns>)},
+         reduce_columns_kernel<R, T, C, kColumns>, p);
 }
 
-template <class R, class T>
+template <class R, class T, class C = Wide<T>>
 void reduce(const Reduction& a) {
-  using C = Wide<T>;
   using State = typename R::template State<C>;
-  constexpr bool kVectorColumns = std::is_same_v<R, dev::Scalar<dev::Sum>>;  // bias gradients
+  // For bias gradients. Wider sums would need too many registers.
+  constexpr bool kVectorColumns =
+      std::is_same_v<R, dev::Scalar<dev::Sum>> && sizeof(C) <= 2 * sizeof(T);
   const View kept = part_of(a, false), reduced = part_of(a, true);
   const Loops loops = {StridedLoop("reduce", {&kept, &a.y, &a.aux}),
                        StridedLoop("reduce", {&reduced})};
@@ -298,11 +298,11 @@ void reduce(const Reduction& a) {
   if (!columns) {
     launch({"reduce_rows_kernel", grid_blocks(p.units * p.chunks, kThreads / p.lanes), kThreads,
             sizeof(RowsMemory<R, C>)},
-           reduce_rows_kernel<R, T>, p);
+           reduce_rows_kernel<R, T, C>, p);
   } else if (p.columns == 1) {
-    launch_columns<R, T, 1>(p);
+    launch_columns<R, T, C, 1>(p);
   } else if constexpr (kVectorColumns) {
-    launch_columns<R, T, dev::kVectorOf<T>>(p);
+    launch_columns<R, T, C, dev::kVectorOf<T>>(p);
   }
   if (partials > 0) {
     ReducePlan second = plan_of(a, loops);

@@ -62,6 +62,7 @@ double round_to(DType dtype, double x) {
     case DType::f16: return static_cast<double>(half(x));
     case DType::bf16: return static_cast<double>(bfloat16(x));
     case DType::boolean: return x != 0;
+    case DType::u8: return std::trunc(x) - 256 * std::floor(std::trunc(x) / 256);  // wraps
     default: return std::trunc(x);
   }
 }

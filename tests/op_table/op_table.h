@@ -29,6 +29,7 @@ struct Domain {
   bool statistic = false;  // f32 where the first input is f16 or bf16
   bool fixed = false;      // never differentiated
   bool mask = false;       // bool
+  bool divisor = false;    // not 0 in an integer dtype
 };
 
 enum class Accuracy : uint8_t {

@@ -17,6 +17,10 @@ using kernels::Binary;
 using kernels::Unary;
 using UnaryOp = std::function<Tensor(const Tensor&)>;
 
+// Quotients that are far from whole numbers.
+const Domain kDividend{.low = -6, .high = 6, .whole = true, .shift = 0.5};
+const Domain kDivisor{.low = -3, .high = 3, .avoid = {0}, .whole = true, .divisor = true};
+
 // The public op of this name, with the default of its option; none for operations without an op.
 UnaryOp plain_op(Unary op) {
   switch (op) {
@@ -76,12 +80,16 @@ void append_listed(std::vector<OpRow>& rows) {
   }
   for (const kernels::BinaryCase& c : kernels::binary_cases()) {
     const Domain a{.low = c.low, .high = c.high};
-    const Domain b{.low = c.b_low, .high = c.b_high, .avoid = c.b_kinks};
+    const Domain b{
+        .low = c.b_low, .high = c.b_high, .avoid = c.b_kinks, .divisor = !c.b_kinks.empty()};
     const Domain whole{.low = -2, .high = 2, .whole = true, .shift = 0.25};
     const Domain between{.low = -2, .high = 2, .whole = true, .shift = 0.75};
     OpRow row = binary(to_string(c.op), plain_op(c.op), c.f, {a, b});
     if (c.apart) {
       row.domains = {whole, between};
+    }
+    if (c.jumps) {
+      row.domains = {kDividend, kDivisor};
     }
     row.accuracy = c.exact ? Accuracy::exact : Accuracy::ulps;
     row.floor = c.floor;
@@ -100,6 +108,30 @@ void append_softplus(std::vector<OpRow>& rows) {
       {.low = -3, .high = 3, .avoid = {1.5}}));
 }
 
+// An op of a tensor and a number: it takes integers and bool too.
+OpRow with_number(const char* name, const char* attributes, const UnaryOp& op,
+                  const std::function<double(double)>& f, const Domain& domain = {}) {
+  OpRow row = exact(unary(name, attributes, op, f, domain));
+  row.number = true;
+  row.errors = {undefined_operand(op)};
+  return row;
+}
+
+void append_divisions(std::vector<OpRow>& rows) {
+  using Division = Tensor (*)(const Tensor&, double);
+  const auto add_row = [&](const char* name, Division op, Real2 f) {
+    rows.push_back(with_number(
+        name, "-3", [op](const Tensor& x) { return op(x, -3); }, [f](double x) { return f(x, -3); },
+        kDividend));
+    rows.back().errors.push_back(
+        {"an integer over the number 0", [op] { op(ones({3}, DType::i64), 0); }});
+  };
+  add_row("floor_divide", floor_divide, kernels::floor_quotient);
+  rows.back().many_zeros = true;
+  add_row("remainder", remainder, kernels::python_rest);
+  add_row("fmod", fmod, [](double a, double b) { return std::fmod(a, b); });
+}
+
 void append_with_numbers(std::vector<OpRow>& rows) {
   rows.push_back(exact(unary("neg", "", neg, [](double x) { return -x; }, {})));
   rows.push_back(exact(unary(
@@ -116,21 +148,17 @@ void append_with_numbers(std::vector<OpRow>& rows) {
     row.number = true;
     rows.push_back(row);
   }
-  OpRow row = exact(unary(
+  rows.push_back(with_number(
       "add", "0.75", [](const Tensor& x) { return add(x, 0.75); },
-      [](double x) { return x + 0.75; }, {}));
-  row.number = true;
-  rows.push_back(row);
-  row = exact(unary(
+      [](double x) { return x + 0.75; }));
+  rows.push_back(with_number(
+      "add", "1", [](const Tensor& x) { return add(x, 1); }, [](double x) { return x + 1; }));
+  rows.push_back(with_number(
       "mul", "-1.25", [](const Tensor& x) { return mul(x, -1.25); },
-      [](double x) { return x * -1.25; }, {}));
-  row.number = true;
-  rows.push_back(row);
-  row = exact(unary(
-      "div", "-3", [](const Tensor& x) { return div(x, -3); }, [](double x) { return x / -3; },
-      {}));
-  row.number = true;
-  rows.push_back(row);
+      [](double x) { return x * -1.25; }));
+  rows.push_back(with_number(
+      "div", "-3", [](const Tensor& x) { return div(x, -3); }, [](double x) { return x / -3; }));
+  append_divisions(rows);
 }
 
 // The mask depends on the seed and the number of elements only, so an input of ones shows it.
@@ -156,6 +184,45 @@ OpRow dropout_row() {
   return row;
 }
 
+// Tests of the kind of a number, and isclose(): bool results.
+OpRow kind(const char* name, Tensor (*op)(const Tensor&), double (*f)(double)) {
+  OpRow row = exact(unary(name, "", op, f, {}));
+  row.any_dtype = true;
+  row.differentiable = false;
+  row.many_zeros = true;
+  row.output_dtype = DType::boolean;
+  row.errors = {undefined_operand(op)};
+  // Of 1, infinity and NaN, made from 1, 0 and -1.
+  row.domains = {{.low = -1, .high = 1, .whole = true}};
+  row.function = [=](const Tensors& x) {
+    const Tensor up = add(x[0], 1), down = mul(x[0], up);
+    return Tensors{op(div(up, down))};
+  };
+  row.reference = [=](const Arrays& x) {
+    return Arrays{map(x[0], [=](double v) { return f((v + 1) / (v * (v + 1))); })};
+  };
+  return row;
+}
+
+void append_kinds(std::vector<OpRow>& rows) {
+  rows.push_back(exact(unary(
+      "nan_to_num", "", [](const Tensor& x) { return nan_to_num(x); }, [](double x) { return x; },
+      {})));
+  rows.push_back(kind("isnan", isnan, [](double x) { return double(std::isnan(x)); }));
+  rows.push_back(kind("isfinite", isfinite, [](double x) { return double(std::isfinite(x)); }));
+  rows.push_back(kind("isinf", isinf, [](double x) { return double(std::isinf(x)); }));
+  OpRow row = binary(
+      "isclose", [](const Tensor& a, const Tensor& b) { return isclose(a, b, 0.25, 0.5, true); },
+      [](double a, double b) { return double(std::fabs(a - b) <= 0.5 + 0.25 * std::fabs(b)); },
+      {{.low = -2, .high = 2, .whole = true}});
+  row.differentiable = false;
+  row.many_zeros = true;
+  row.any_dtype = true;
+  row.output_dtype = DType::boolean;
+  row.errors.push_back({"negative tolerance", [] { isclose(ones({3}), ones({3}), -1); }});
+  rows.push_back(row);
+}
+
 }  // namespace
 
 std::vector<OpRow> pointwise_rows() {
@@ -165,6 +232,7 @@ std::vector<OpRow> pointwise_rows() {
   append_with_numbers(rows);
   rows.push_back(dropout_row());
 
+  append_kinds(rows);
   rows.push_back(compare("eq", eq, [](double a, double b) { return double(a == b); }));
   rows.push_back(compare("ne", ne, [](double a, double b) { return double(a != b); }));
   rows.push_back(compare("lt", lt, [](double a, double b) { return double(a < b); }));

@@ -156,6 +156,11 @@ double draw_one(const Domain& domain, philox::Stream& random) {
 
 Array draw(const Domain& domain, const Dims& sizes, philox::Stream& random, DType dtype,
            bool integers) {
+  if (domain.divisor && !is_floating(dtype)) {
+    const bool negative = dtype == DType::i64 || dtype == DType::i32;
+    return generate(
+        sizes, [&](const Dims&) { return negative && random.next_below(2) == 0 ? -1.0 : 1.0; });
+  }
   if (domain.classes > 0 || dtype == DType::u8 || dtype == DType::boolean) {
     const auto bound = static_cast<uint32_t>(std::max<int64_t>(domain.classes, 2));
     return generate(sizes, [&](const Dims&) { return double(random.next_below(bound)); });

@@ -72,8 +72,55 @@ OpRow masked(const char* name, const char* attributes, bool mask_first,
   row.large = {{257, 301}, {257, 301}};
   row.timed = {{1024, 1024}, {1024, 1024}};
   row.errors = mask_errors(op);
-  row.errors.push_back({"a number that the dtype does not hold",
-                        [=] { op(ones({3}, DType::boolean), ones({3}, DType::u8)); }});
+  return row;
+}
+
+OpRow numbers_row() {
+  OpRow row;
+  row.name = "where";
+  row.attributes = "two numbers";
+  row.shapes = kUnaryShapes;
+  row.domains = {kMask};
+  row.function = [](const Tensors& x) { return Tensors{where(x[0], 0.25, -1.5)}; };
+  row.reference = [](const Arrays& x) {
+    return Arrays{map(x[0], [](double c) { return c != 0 ? 0.25 : -1.5; })};
+  };
+  row.differentiable = false;
+  row.any_dtype = true;
+  row.output_dtype = DType::f32;
+  row.large = {{257, 301}};
+  row.timed = {{1024, 1024}};
+  row.errors = {{"a condition that is not bool", [] { where(ones({3}), 1, 2); }},
+                {"undefined condition", [] { where(Tensor(), 1, 2); }}};
+  return row;
+}
+
+// Bounds that are tensors, below and above each other; no operand equals another one.
+OpRow clamp_row() {
+  OpRow row;
+  row.name = "clamp";
+  row.attributes = "tensors";
+  row.shapes = kTernaryShapes;
+  row.domains = {{.low = -3, .high = 3, .whole = true, .shift = 0.25},
+                 {.low = -3, .high = 1, .whole = true, .shift = 0.5},
+                 {.low = -1, .high = 3, .whole = true, .shift = 0.75}};
+  row.function = [](const Tensors& x) { return Tensors{clamp(x[0], x[1], x[2])}; };
+  row.reference = [](const Arrays& x) {
+    return Arrays{zip3(x[0], x[1], x[2], [](double v, double low, double high) {
+      return std::min(std::max(v, low), high);
+    })};
+  };
+  row.large = {{257, 301}, {257, 301}, {257, 301}};
+  row.timed = {{1024, 1024}, {1024, 1024}, {1024, 1024}};
+  row.errors = {{"undefined operand", [] { clamp(Tensor(), ones({3}), ones({3})); }},
+                {"no bound", [] { clamp(ones({3}), Tensor(), Tensor()); }},
+                {"shapes that do not broadcast", [] { clamp(ones({3}), ones({4}), ones({3})); }},
+                {"bool operands",
+                 [] {
+                   const Tensor x = ones({3}, DType::boolean);
+                   clamp(x, x, x);
+                 }},
+                {"dtypes that differ", [] { clamp(ones({3}), ones({3}, DType::f64), ones({3})); }}};
   return row;
 }
 
@@ -151,6 +198,11 @@ std::vector<OpRow> selection_rows() {
       "masked_fill", "0.75", false,
       [](const Tensor& c, const Tensor& x) { return masked_fill(x, c, 0.75); },
       [](double c, double x) { return c != 0 ? 0.75 : x; }));
+  rows.back().errors.push_back(
+      {"a number that the dtype does not hold",
+       [] { masked_fill(ones({3}, DType::u8), ones({3}, DType::boolean), 0.75); }});
+  rows.push_back(numbers_row());
+  rows.push_back(clamp_row());
   rows.push_back(lerp_row(
       "0.3", 2, [](const Tensors& x) { return lerp(x[0], x[1], 0.3); },
       [](const Arrays& x) {

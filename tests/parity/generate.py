@@ -121,7 +121,15 @@ REFERENCE = {
     "conv_transpose1d": conv_transpose1d, "feedforward": feedforward, "rnn_relu": rnn_relu, "lstm": lstm,
 }
 # torch.hardsigmoid multiplies by 1/6 in float32, whatever the dtype.
-COMPOSED = {"hardsigmoid": lambda x: F.relu6(x + 3) / 6}
+# torch.floor_divide has no gradient.
+COMPOSED = {"hardsigmoid": lambda x: F.relu6(x + 3) / 6,
+            "floor_divide": lambda x, y: torch.div(x, y, rounding_mode="floor")}
+REFERENCE["nan_to_num"] = lambda x, nan, posinf, neginf: torch.nan_to_num(x, nan, posinf, neginf)
+REFERENCE["isclose"] = lambda x, y, rtol, atol, equal_nan: torch.isclose(x, y, rtol, atol, equal_nan)
+REFERENCE["clamp_tensors"] = lambda x, low, high: torch.clamp(x, low, high)
+REFERENCE["floor_divide_scalar"] = lambda x, value: torch.div(x, value, rounding_mode="floor")
+REFERENCE["remainder_scalar"] = lambda x, value: torch.remainder(x, value)
+REFERENCE["fmod_scalar"] = lambda x, value: torch.fmod(x, value)
 for name in ("eq", "ne", "lt", "le", "gt", "ge"):
     REFERENCE[name + "_scalar"] = lambda x, value, op=getattr(torch, name): op(x, value)
 
@@ -283,8 +291,30 @@ def pointwise():
     f.add("relu6", {"x": values(*SPECIAL)}, special=True)
     f.add("relu6", {"x": normal(3, 5, scale=4, layout="transposed")})
     logic(f)
+    rounding(f)
     derived(f)
     return f
+
+
+def rounding(f):
+    """Divisions with rounding by a number, kinds of numbers, bounds that are tensors."""
+    for op in ("floor_divide_scalar", "remainder_scalar", "fmod_scalar"):
+        for value in (2, -3):
+            f.add(op, {"x": off(1)}, {"value": value})
+            f.add(op, {"x": values(*SPECIAL)}, {"value": value}, special=True, gradient=False)
+            f.add(op, {"x": values(7, -7, 6, -6, 0, dtype=torch.int64)}, {"value": value})
+    for nan, posinf, neginf in ((0.5, 3, -2), (0, 100, 7)):
+        f.add("nan_to_num", {"x": values(*SPECIAL)}, {"nan": nan, "posinf": posinf, "neginf": neginf}, special=True)
+        f.add("nan_to_num", {"x": normal(3, 5, layout="transposed")}, {"nan": nan, "posinf": posinf, "neginf": neginf})
+    for rtol, atol, equal_nan in ((0.25, 0, False), (0, 0.5, True), (0, 0, True)):
+        attrs = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan}
+        f.add("isclose", {"x": values(1, -2, 3, 5, 0), "y": values(1.25, -2, 2, 4.75, 0.5)}, attrs)
+        f.add("isclose", {"x": values(*SPECIAL), "y": values(*SPECIAL)}, attrs, special=True)
+        f.add("isclose", {"x": values(*SPECIAL), "y": values(*SPECIAL[1:], SPECIAL[0])}, attrs, special=True)
+    f.add("clamp_tensors", {"x": normal(4, 5), "low": normal(5), "high": normal(4, 1)})
+    f.add("clamp_tensors", {"x": values(1, 2, 3, 5), "low": values(2, 2, 4, 0), "high": values(3, 3, 2, 4)})
+    f.add("clamp_tensors", {"x": normal(3, 5, layout="transposed"), "low": normal(5), "high": None})
+    f.add("clamp_tensors", {"x": normal(3, 5), "low": None, "high": values(0.25)})
 
 
 def derived(f):

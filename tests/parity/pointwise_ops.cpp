@@ -47,6 +47,35 @@ void add_activations(std::map<std::string, Handler>& ops) {
   };
 }
 
+void add_rounding(std::map<std::string, Handler>& ops) {
+  using ByNumber = Tensor (*)(const Tensor&, double);
+  const std::map<std::string, ByNumber> divisions = {{"floor_divide_scalar", floor_divide},
+                                                     {"remainder_scalar", remainder},
+                                                     {"fmod_scalar", fmod}};
+  for (const auto& [name, op] : divisions) {
+    ops[name] = [op = op](const Call& call) {
+      return one(op(call.in("x"), number(call.attr("value"))));
+    };
+  }
+  using Kind = Tensor (*)(const Tensor&);
+  const std::map<std::string, Kind> kinds = {
+      {"isnan", isnan}, {"isinf", isinf}, {"isfinite", isfinite}};
+  for (const auto& [name, op] : kinds) {
+    ops[name] = [op = op](const Call& call) { return one(op(call.in("x"))); };
+  }
+  ops["nan_to_num"] = [](const Call& call) {
+    return one(nan_to_num(call.in("x"), number(call.attr("nan")), number(call.attr("posinf")),
+                          number(call.attr("neginf"))));
+  };
+  ops["isclose"] = [](const Call& call) {
+    return one(isclose(call.in("x"), call.in("y"), number(call.attr("rtol")),
+                       number(call.attr("atol")), call.attr("equal_nan").get<bool>()));
+  };
+  ops["clamp_tensors"] = [](const Call& call) {
+    return one(clamp(call.in("x"), call.optional("low"), call.optional("high")));
+  };
+}
+
 void add_logic(std::map<std::string, Handler>& ops) {
   using Logic = Tensor (*)(const Tensor&, const Tensor&);
   const std::map<std::string, Logic> plain = {
@@ -64,6 +93,7 @@ const std::map<std::string, Handler>& pointwise_ops() {
     std::map<std::string, Handler> made;
     add_listed(made);
     add_activations(made);
+    add_rounding(made);
     made["where"] = [](const Call& call) {
       return one(where(call.in("cond"), call.in("x"), call.in("y")));
     };

@@ -16,10 +16,20 @@ struct BinaryCase {
   double b_low = -3, b_high = 3;     // and b,
   std::vector<double> b_kinks = {};  // away from these
   bool apart = false;                // a and b are never equal, nor close
+  bool jumps = false;                // where a / b is a whole number
   bool exact = false;                // one IEEE operation: the result is the rounded formula
   double floor = 0;                  // errors are relative to max(|y|, floor)
   double ulps = 4;                   // that f32 and f64 may be off
 };
+
+inline double floor_quotient(double a, double b) {
+  const double rest = std::fmod(a, b), below = rest != 0 && (rest < 0) != (b < 0) ? 1 : 0;
+  return b == 0 ? a / b : std::round((a - rest) / b - below);  // NaN of an infinite a
+}
+inline double python_rest(double a, double b) {
+  const double rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
 
 inline const std::vector<BinaryCase>& binary_cases() {
   static const std::vector<BinaryCase> cases = {
@@ -38,6 +48,13 @@ inline const std::vector<BinaryCase>& binary_cases() {
       {.op = Binary::minimum,
        .f = [](double a, double b) { return a < b || std::isnan(a) ? a : b; },
        .apart = true,
+       .exact = true},
+      {.op = Binary::floor_divide, .f = floor_quotient, .b_kinks = {0}, .jumps = true},
+      {.op = Binary::remainder, .f = python_rest, .b_kinks = {0}, .jumps = true, .exact = true},
+      {.op = Binary::fmod,
+       .f = [](double a, double b) { return std::fmod(a, b); },
+       .b_kinks = {0},
+       .jumps = true,
        .exact = true},
       {.op = Binary::atan2, .f = [](double a, double b) { return std::atan2(a, b); }, .low = 0.3},
       {.op = Binary::logaddexp,

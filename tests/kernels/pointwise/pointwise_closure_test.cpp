@@ -44,16 +44,18 @@ TEST(PointwiseClosure, EveryFunctorHasARow) {
       BINADE_UNARY_OPS(BINADE_FUNCTOR) BINADE_BINARY_OPS(BINADE_FUNCTOR)
 #undef BINADE_FUNCTOR
   };
-  std::ifstream file(std::string(BINADE_SOURCE_DIR) + "/kernels/pointwise/pointwise_functors.h");
   const std::regex functor(R"(^struct (\w+) \{.*)");
   size_t found = 0;
-  for (std::string line; std::getline(file, line);) {
-    std::smatch match;
-    if (std::regex_match(line, match, functor) && match[1] != "Wrapping") {
-      ++found;
-      EXPECT_TRUE(listed.contains(match[1]))
-          << "functor::" << match[1] << " has no row: add X(name, " << match[1]
-          << ", ...) to a list of kernels/pointwise/pointwise.h";
+  for (const char* name : {"pointwise_functors.h", "binary_functors.h"}) {
+    std::ifstream file(std::string(BINADE_SOURCE_DIR) + "/kernels/pointwise/" + name);
+    for (std::string line; std::getline(file, line);) {
+      std::smatch match;
+      if (std::regex_match(line, match, functor) && match[1] != "Wrapping") {
+        ++found;
+        EXPECT_TRUE(listed.contains(match[1]))
+            << "functor::" << match[1] << " has no row: add X(name, " << match[1]
+            << ", ...) to a list of kernels/pointwise/pointwise.h";
+      }
     }
   }
   EXPECT_EQ(found, listed.size()) << "the functors were not understood";

@@ -205,7 +205,8 @@ TEST(Binary, ForwardAndGradientInEveryLayout) {
           const double dfda = dy[i] * slope([&](double v) { return c.f(v, z); }, x);
           const double dfdb = dy[i] * slope([&](double v) { return c.f(x, v); }, z);
           ASSERT_NEAR(y[i], f, tolerance(dtype, std::fabs(f)) / 4) << to_string(c.op);
-          if (x != z) {
+          const bool at_jump = c.jumps && std::fabs(x / z - std::nearbyint(x / z)) < 1e-3;
+          if (x != z && !at_jump) {
             ASSERT_NEAR(da[i], dfda, tolerance(dtype, std::fabs(dfda))) << to_string(c.op);
             ASSERT_NEAR(db[i], dfdb, tolerance(dtype, std::fabs(dfdb))) << to_string(c.op);
           }

@@ -48,7 +48,8 @@ std::vector<double> reference(Reduce op, const Array& x, const Dims& x_sizes, co
 
 void check_reduce(Reduce op, DType dtype, const Dims& sizes, const Dims& y_sizes, Layout x_layout,
                   Layout y_layout) {
-  Array x(dtype, sizes, x_layout), y(dtype, y_sizes, y_layout);
+  const DType result = op == Reduce::sum && !is_floating(dtype) ? DType::i64 : dtype;
+  Array x(dtype, sizes, x_layout), y(result, y_sizes, y_layout);
   op == Reduce::prod
       ? x.random(1, is_floating(dtype) ? 0.999 : -2.9, is_floating(dtype) ? 1.001 : 2.9)
       : x.random(1, -20, 20);
@@ -86,7 +87,9 @@ TEST(Reduce, EverySubsetOfDimensionsAndLayout) {
           }
         }
         check_reduce(Reduce::max, DType::i64, sizes, y_sizes, layout, Layout::transposed);
-        check_reduce(Reduce::sum, DType::i32, sizes, y_sizes, layout, Layout::padded);
+        for (DType dtype : {DType::i64, DType::i32, DType::u8, DType::boolean}) {
+          check_reduce(Reduce::sum, dtype, sizes, y_sizes, layout, Layout::padded);
+        }
       }
     }
   }
