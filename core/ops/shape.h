@@ -20,12 +20,7 @@ Tensor movedim(const Tensor& x, const Dims& source, const Dims& destination);  /
 inline Tensor movedim(const Tensor& x, int source, int destination) {
   return movedim(x, Dims{source}, Dims{destination});
 }
-// The elements [.., i, .., i + offset, ..] of dim1 and dim2, as the last dimension of a view.
-Tensor diagonal(const Tensor& x, int64_t offset = 0, int dim1 = 0, int dim2 = 1);
-// The inverse: zeros, with the last dimension of x on a diagonal of the new dimensions.
-Tensor diag_embed(const Tensor& x, int64_t offset = 0, int dim1 = -2, int dim2 = -1);
-Tensor diag(const Tensor& x, int64_t offset = 0);  // diag_embed of a vector, diagonal of a matrix
-Tensor contiguous(const Tensor& x);                // x itself if it is row-major
+Tensor contiguous(const Tensor& x);     // x itself if it is row-major
 Tensor channels_last(const Tensor& x);  // [N, C, ...] with C innermost; x itself if it is so
 
 }  // namespace binade
