@@ -20,7 +20,7 @@ namespace binade::data {
 
 inline constexpr char kChecksumFile[] = "binade-checksums.txt";
 
-// What a reader does about the manifest of its folder, or of the next folder above that has one.
+// How a reader treats the manifest of its folder, or of the next folder above that has one.
 enum class Checksums { if_present, require, ignore };
 
 struct Checksum {
@@ -71,7 +71,7 @@ struct ChecksumDifference {
 };
 ChecksumDifference compare(const ChecksumManifest& expected, const ChecksumManifest& found);
 
-// What the manifest says about a file that is about to be read; none without a manifest. Throws if
+// The manifest's entry for a file that is about to be read; none without a manifest. Throws if
 // there is a manifest and the file is not listed, or if `mode` requires a manifest.
 std::optional<Checksum> expected_checksum(const std::string& path,
                                           Checksums mode = Checksums::if_present);

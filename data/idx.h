@@ -15,7 +15,7 @@ struct IdxArray {
   std::vector<uint8_t> elements;  // row-major
 };
 
-// What a file may cost. A gzip file that unpacks to more than ratio_from bytes may not be more than
+// Limits for a file. A gzip file that unpacks to more than ratio_from bytes may not be more than
 // max_ratio times smaller: MNIST's are 5 times smaller, drawings of few strokes up to 50 times.
 struct IdxLimits {
   int64_t max_bytes = int64_t(4) << 30;  // unpacked

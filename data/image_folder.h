@@ -2,7 +2,7 @@
 // by a hash of seed and path. Classes and files are sorted bytewise, so labels do not depend on the
 // file system.
 //
-// What is left out is reported by warn(), one line per reason with the number and the first names:
+// warn() reports the entries left out, one line per reason with the number and the first names:
 // entries with an image's name that are no regular file (a FIFO, a folder, a link to nothing), and
 // files without an image's extension. If there is a checksum manifest (data/checksums.h), its list
 // of images must be that of the folder, and every file is compared with it when it is read.

@@ -38,7 +38,7 @@ class IterableDataset {
   virtual int channels() const = 0;
   // Rows of an epoch, -1 if unknown. train::Trainer needs it.
   virtual int64_t size() const { return -1; }
-  // What is known of the rows now, so that a run is not resumed on others (data/identity.h).
+  // Identifies the rows known so far, so that a run is not resumed on others (data/identity.h).
   virtual DataIdentity identity() const { return {.samples = size()}; }
   // The origin of row `index`, for messages: "file:line".
   virtual std::string describe(int64_t index) const;

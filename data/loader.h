@@ -119,7 +119,7 @@ class Loader {
   int64_t batches_per_epoch() const;
   int64_t samples_per_epoch() const;
   const LoaderOptions& options() const;
-  // Of the whole data set, not of the shard. The first call computes it (data/identity.h).
+  // Identifies the whole data set, not the shard. The first call computes it (data/identity.h).
   const DataIdentity& identity() const;
   LoaderStats stats() const;
   std::vector<BadFile> bad_files() const;  // distinct, in the order of the stream

@@ -34,7 +34,7 @@ struct TextLines::Known {
     }
   }
 
-  // What the manifest says about a file; it is read once.
+  // The manifest's entry for a file; the manifest is read once.
   std::optional<Checksum> expected(const std::string& path, Checksums mode) {
     const std::lock_guard lock(mutex);
     const auto known = sums.find(path);

@@ -1,4 +1,4 @@
-// What Module::load_state() loads, and what it reports.
+// The options of Module::load_state(), and its report.
 #pragma once
 #include <string>
 #include <utility>

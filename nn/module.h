@@ -162,7 +162,7 @@ class Module {
   // Registers this module in a parent: for constructors (parent, name, options).
   void join(Module& parent, std::string_view name) { parent.register_module(name, *this); }
 
-  // What forward() of one tensor does in a class that does not override it: an error, except in a
+  // Runs if a class does not override forward() of one tensor: an error, except in a
   // Callable that can be called so.
   virtual Tensor forward_one(const Tensor& x);
 
@@ -231,7 +231,7 @@ class Module {
   const Module& root() const;
   Module& root();
   std::string path() const;  // from the root
-  // Of this module in the module that runs around it (null if none does).
+  // The label of this module inside the module that runs around it (null if none does).
   uint32_t label(const void* outer);
   uint32_t label_above(const void* outer, uint32_t label) const;
   // Warns once if this module runs in the forward() of a module that it is not part of.

@@ -16,7 +16,7 @@ struct RNNOptions {
   bool batch_first = false;
   double dropout = 0;  // between layers, in training
   bool bidirectional = false;
-  int64_t projection = 0;  // LSTM: LSTM: smaller size of hidden states (PyTorch's proj_size)
+  int64_t projection = 0;  // LSTM: smaller size of hidden states (PyTorch's proj_size)
 };
 
 // Undefined start states are zeros.

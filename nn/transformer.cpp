@@ -27,7 +27,7 @@ LinearOptions narrowing_of(const TransformerLayerOptions& o) {
   return {.in = o.feedforward, .out = o.embed, .bias = o.bias};
 }
 
-// What the layers do besides attention.
+// The parts of the layers besides attention.
 struct Branches {
   const TransformerLayerOptions& options;
   bool training;

@@ -62,7 +62,7 @@ std::vector<Options> options_of(const char* optimizer, const Options& options,
   return all;
 }
 
-// What the base class uses of them.
+// The settings that the base class uses.
 template <class Options>
 std::vector<GroupSettings> settings_of(const std::vector<Options>& all) {
   std::vector<GroupSettings> settings;

@@ -56,7 +56,7 @@ struct ParamGroup {
   std::optional<bool> maximize = std::nullopt;
 };
 
-// What all optimizers have, for one group.
+// The settings of one group that all optimizers have.
 struct GroupSettings {
   double lr, weight_decay;
   bool decay_norms_and_biases, maximize;

@@ -156,7 +156,7 @@ void report_running(Report& report) {
   }
 }
 
-// What a rank that is started with this environment would do.
+// The actions of a rank that is started with this environment.
 void report_policy(Report& report) {
   const auto environment = [](const char* name) { return std::getenv(name); };
   dist::JobSecret secret;

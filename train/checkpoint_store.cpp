@@ -253,7 +253,7 @@ Manifest CheckpointStore::write_files(const std::string& path, int64_t step,
   return manifest;
 }
 
-// What stands where a checkpoint shall go is deleted later only if it is a good one.
+// A directory in the place of a new checkpoint is deleted later only if it is a good one.
 void CheckpointStore::make_way(const std::string& name) {
   if (good_.contains(name) || !has_directory(entries(), name)) {
     return;
@@ -335,7 +335,7 @@ void CheckpointStore::set_aside(const std::string& name, const std::string& reas
             reason));
 }
 
-// What is wrong with a directory as a checkpoint; empty: nothing.
+// Says why a directory is no checkpoint; empty if it is one.
 std::string CheckpointStore::reason_against(const std::string& name) const {
   try {
     verify(path_ + "/" + name);

@@ -3,11 +3,11 @@
 // and the directory synced, then renamed and the parent synced: after a crash there are the old
 // checkpoints, and the new one is either complete or absent. Old ones are deleted only after that.
 //
-// What cannot be read is never deleted or overwritten. A damaged checkpoint is set aside under the
-// name NAME.damaged (NAME.damaged-2, ...); one that a newer version of Binade wrote is left alone,
-// and saving in its place is an error. Only files that a manifest, or the list of files in a
-// temporary directory, names as the store's own are deleted; DIR may be a link, but none below it
-// is followed.
+// A checkpoint that cannot be read is never deleted or overwritten. A damaged checkpoint is set
+// aside under the name NAME.damaged (NAME.damaged-2, ...); one that a newer version of Binade wrote
+// is left alone, and saving in its place is an error. Only files that a manifest, or the list of
+// files in a temporary directory, names as the store's own are deleted; DIR may be a link, but none
+// below it is followed.
 //
 // All functions may be called from several threads; a save may run on a background thread. One
 // process at a time uses a store (train/run_directory.h has a lock for that).

@@ -29,7 +29,7 @@ class DivergenceWatch {
   bool checks_gradients() const { return skips() && !parts_.scaler; }
   // After step number `step`. Collective if there are several ranks, as the functions below.
   void end_step(const optim::StepResult& result, int64_t step);
-  // Of the losses that were read so far, those of this rank.
+  // Checks the losses of this rank that were read so far.
   void check_read_losses(const RunState& state) const;
   // Everything so far; before a checkpoint. Waits for a device.
   void check(const RunState& state);

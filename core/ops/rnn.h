@@ -4,7 +4,7 @@
 
 namespace binade {
 
-// The parameters of one layer and direction, The rows hold the gates in PyTorch's order: i, f, g, o
+// The parameters of one layer and direction. The rows hold the gates in PyTorch's order: i, f, g, o
 // of an LSTM, r, z, n of a GRU. gates is 4, 3 or 1 (rnn_tanh, rnn_relu).
 struct RecurrentWeights {
   Tensor weight_ih;     // [gates * hidden, input]

@@ -1,4 +1,4 @@
-// What the frames of the control channel hold (internal).
+// The contents of the frames of the control channel (internal).
 #pragma once
 #include <binade/dist/job/progress.h>
 #include <binade/dist/transport/frames_internal.h>
@@ -9,7 +9,7 @@
 
 namespace binade::dist {
 
-// What a rank says first; its rank and the size of its world are in the claim that it proved.
+// The first message of a rank; its rank and the size of its world are in the claim that it proved.
 struct JoinRequest {
   int32_t pid = 0, data_port = 0;
   char host[64] = "";

@@ -65,7 +65,7 @@ class ControlClient final : public Health {
   ~ControlClient() override;
 
   const Roster& roster() const;
-  // Of the connections for data: it differs in every job, also if the secret is the same.
+  // The key of the connections for data. It differs in every job, also if the secret is the same.
   const Key& data_key() const;
   std::string report(const std::string& cause) override;
   std::string verdict() const override;

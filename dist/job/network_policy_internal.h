@@ -1,4 +1,4 @@
-// What a job listens at, and the secret of a job: the rules, in one place. SECURITY.md explains
+// The rules for the addresses that a job listens at and for its secret. SECURITY.md explains
 // them.
 #pragma once
 #include <binade/dist/job/discovery_internal.h>

@@ -26,7 +26,7 @@ struct Problem {
   FaultSite site;
 };
 
-// What terms of type T are combined in.
+// The type in which terms of type T are combined.
 template <class T>
 using Wide = std::conditional_t<std::is_integral_v<T>, T, Compute<T>>;
 

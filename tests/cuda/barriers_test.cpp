@@ -133,7 +133,7 @@ TEST_F(Barriers, ABlockReducesColumnAfterColumn) {
     const kernels::KernelCall call("reduce", out);
     kernels::launch({"reduce_columns_kernel", dim3(1), dim3(reduction::kThreads),
                      sizeof(reduction::ColumnsMemory<R, float, 1>)},
-                    reduction::reduce_columns_kernel<R, float, 1>, plan);
+                    reduction::reduce_columns_kernel<R, float, float, 1>, plan);
     EXPECT_EQ(y.get(), expected);
   });
 }

@@ -53,7 +53,7 @@ void send(dist::Socket& socket, std::string_view bytes, bool in_pieces, F&& adva
 
 }  // namespace
 
-// What a connecting end sends: a byte, the first frame, then what follows the challenge.
+// A connecting end sends a byte, the first frame, then what follows the challenge.
 void parse_listener(Bytes bytes) {
   if (bytes.empty() || bytes.size() > kMost) {
     return;
@@ -107,7 +107,7 @@ void parse_listener(Bytes bytes) {
   check(!callers.empty() || listener.strangers() > 0, "fuzz: the listener hung up");
 }
 
-// What an accepting end sends, at a port of this machine.
+// The bytes that an accepting end sends, at a port of this machine.
 void parse_connector(Bytes bytes) {
   if (bytes.empty() || bytes.size() > kMost) {
     return;

@@ -119,7 +119,7 @@ TEST(TransformerEncoderLayer, DropoutInTrainingAlone) {
   EXPECT_EQ(largest_difference(layer(x), layer(x)), 0);
 }
 
-// What stands at padded keys does not change the result, whatever the kinds of the masks.
+// Values at padded keys do not change the result, whatever the kinds of the masks.
 TEST(KeyPadding, HidesKeys) {
   manual_seed(11);
   MultiheadAttention layer({.embed = 8, .heads = 2, .batch_first = true});

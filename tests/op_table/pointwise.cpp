@@ -192,7 +192,7 @@ OpRow kind(const char* name, Tensor (*op)(const Tensor&), double (*f)(double)) {
   row.many_zeros = true;
   row.output_dtype = DType::boolean;
   row.errors = {undefined_operand(op)};
-  // Of 1, infinity and NaN, made from 1, 0 and -1.
+  // The inputs 1, infinity and NaN are made from 1, 0 and -1.
   row.domains = {{.low = -1, .high = 1, .whole = true}};
   row.function = [=](const Tensors& x) {
     const Tensor up = add(x[0], 1), down = mul(x[0], up);

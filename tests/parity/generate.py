@@ -28,7 +28,7 @@ DTYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf1
           "i64": torch.int64, "i32": torch.int32, "u8": torch.uint8, "bool": torch.bool}
 
 
-# What an op computes ------------------------------------------------------------------------------------
+# The calls of PyTorch ------------------------------------------------------------------------------------
 def conv_transpose1d(x, weight, bias, stride, padding, dilation, groups, output_padding):
     return F.conv_transpose1d(x, weight, bias, stride, padding, output_padding, groups, dilation)
 

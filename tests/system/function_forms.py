@@ -15,7 +15,7 @@ Function = collections.namedtuple("Function", "name line lines parameters kernel
 BLANKED = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
 NO_FUNCTION = re.compile(r"\s*(?:using|typedef|namespace|enum|static_assert)\b")
-# What stands before brackets that are no parameter list; the last are macros.
+# Words before brackets that are no parameter list; the last are macros.
 NO_NAME = re.compile(
     r"\b(?:__launch_bounds__|__attribute__|alignas|decltype|noexcept|requires|explicit|[A-Z][A-Z0-9]*_[A-Z0-9_]*)$")
 NAME = re.compile(r"(~?\w+|operator\s*(?:\(\)|\[\]|[^\s\w(]+|\w[\w:<>&* ]*))$")

@@ -112,7 +112,7 @@ iostream istream latch locale memory_resource mutex ostream random ranges regex 
 stop_token strstream syncstream thread valarray
 """.split())
 
-# What device code may include in addition, under __CUDACC__: no user's program needs the toolkit.
+# Device code may include these in addition, under __CUDACC__: no user's program needs the toolkit.
 STANDARD |= {"cuda_bf16.h", "cuda_fp16.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*(?:include|include_next|import)\s*([<"])([^>"]+)[>"]')

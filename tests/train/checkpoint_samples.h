@@ -60,7 +60,7 @@ inline void flip(const std::string& path) {
   std::ofstream(path, std::ios::binary) << bytes;
 }
 
-// What is in a directory: every path, and the bytes of files.
+// Every path in a directory, and the bytes of files.
 inline std::map<std::string, std::string> tree(const std::string& path) {
   std::map<std::string, std::string> all;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {

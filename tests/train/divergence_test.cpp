@@ -88,7 +88,7 @@ TEST(Divergence, SkippedABatchLeavesNoBadStatistics) {
   }
 }
 
-// What no later step can mend ends the run whatever the policy.
+// A fault that no later step can mend ends the run whatever the policy.
 TEST(Divergence, SkippingAllIsAnError) {
   for (const OnNan on_nan : {OnNan::skip, OnNan::roll_back}) {
     const binade::testing::TemporaryDirectory directory;

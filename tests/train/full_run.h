@@ -97,7 +97,7 @@ struct FullRun {
   int64_t calls = 0, die_at = -1;
 };
 
-// What must be the same: metrics, and every number of the parts at the end.
+// The record that must be the same: metrics, and every number of the parts at the end.
 inline std::string record_of(const std::string& directory, const FullRun& run) {
   std::string all;
   for (std::string line : read_lines(directory + "/metrics.jsonl")) {

@@ -1,4 +1,4 @@
-// What long runs and many objects must not do: grow, wrap a counter, or leave threads and files
+// Long runs and many objects must not grow, wrap a counter, or leave threads and files
 // behind (the tests S1, S3 and S5). BINADE_SOAK_STEPS sets the number of steps and objects; the
 // ctest train_soak_long takes 200,000.
 #include <binade/binade.h>

@@ -28,7 +28,7 @@ class FaultyFileSystem : public FileSystem {
 
   // Negative controls: calls that report success and do nothing.
   bool skip_file_sync = false, skip_directory_sync = false;
-  // What another process does in between; called before every call that a race could matter to.
+  // Acts as another process; called before every call that a race could matter to.
   std::function<void()> before_call;
 
   int open_new(const std::string& path) override {
