@@ -282,7 +282,7 @@ Tensor values_gradient(const Tensor& dy, const TensorIndices& indices, bool accu
   if (!has_tensors(x)) {
     return x.view;
   }
-  const Tensor g = read(kIndexPut, x);
+  Tensor g = read(kIndexPut, x);
   const Joined joined(kIndexPut.name, x);
   if (accumulate || joined.rows.numel() < 2) {
     return g;

@@ -360,7 +360,7 @@ Tensor scatter_reduce(const Tensor& x_, int dim, const Tensor& index, const Tens
   if (combine != Combine::sum) {
     return scatter_combined(start, d, index, src, combine);
   }
-  const Tensor sums = scattered_sum(kScatterSum, start, d, index, src);
+  Tensor sums = scattered_sum(kScatterSum, start, d, index, src);
   if (!mean) {
     return sums;
   }

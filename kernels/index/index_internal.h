@@ -37,9 +37,9 @@ struct Terms {
   template <class A>
   BINADE_HD static A join(A a, A b) {
     if constexpr (kCombine == Combine::max) {
-      return b != b || b > a ? b : a;
+      return b != b || b > a ? b : a;  // NOLINT(misc-redundant-expression): NaN
     } else if constexpr (kCombine == Combine::min) {
-      return b != b || b < a ? b : a;
+      return b != b || b < a ? b : a;  // NOLINT(misc-redundant-expression): NaN
     } else if constexpr (std::is_integral_v<A>) {
       using U = std::make_unsigned_t<A>;
       const auto x = static_cast<U>(a), y = static_cast<U>(b);
