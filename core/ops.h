@@ -15,7 +15,6 @@
 #include <binade/core/ops/distance.h>
 #include <binade/core/ops/einsum.h>
 #include <binade/core/ops/extremes.h>
-#include <binade/core/ops/group_norm.h>
 #include <binade/core/ops/index.h>
 #include <binade/core/ops/interpolate.h>
 #include <binade/core/ops/join.h>

@@ -1,5 +1,5 @@
 // Rows of the norms over trailing dimensions and over groups of channels.
-#include <binade/core/ops/group_norm.h>
+#include <binade/core/ops/layer_norm.h>
 #include <tests/op_table/op_table.h>
 
 #include <binade/core/tensor/create.h>
