@@ -23,6 +23,7 @@
 #include <binade/core/precision/precision_rules.h>
 #include <binade/core/tensor/create.h>
 #include <binade/core/tensor/parameter.h>
+#include <binade/core/tensor/print.h>
 #include <binade/data/idx.h>
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>

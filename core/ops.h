@@ -24,6 +24,7 @@
 #include <binade/core/ops/matmul.h>
 #include <binade/core/ops/pointwise_loss.h>
 #include <binade/core/ops/pool.h>
+#include <binade/core/ops/random.h>
 #include <binade/core/ops/rearrange.h>
 #include <binade/core/ops/reduce.h>
 #include <binade/core/ops/rnn.h>

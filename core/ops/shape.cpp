@@ -215,8 +215,10 @@ Tensor slice(const Tensor& x, int dim, int64_t start, int64_t end, int64_t step)
 
 Tensor select(const Tensor& x, int dim, int64_t index) {
   check_defined("select", x);
+  check(x.dim() > 0, "select: got index ", index,
+        " of a scalar, expected a tensor with a dimension; item() reads the value");
   const int d = wrap_dim("select", dim, x.dim());
-  const int64_t size = x.dim() ? x.sizes()[d] : 0;
+  const int64_t size = x.sizes()[d];
   check(size > 0, "select: got index ", index, " in dimension ", d, " of shape ", x.sizes(),
         ", expected a dimension with elements");
   check(index >= -size && index < size, "select: got index ", index, " in dimension ", d,
@@ -282,6 +284,13 @@ Tensor in_layout(const Op& op, const Tensor& x, const Dims& strides) {
   return op.record({x}, y, save(), [](const Tensor& dy) -> Grads { return {dy}; });
 }
 }  // namespace
+
+Tensor clone(const Tensor& x) {
+  static constexpr Op kOp{"clone", OpClass::movement, true};
+  check_defined("clone", x);
+  const bool dense = is_dense(x.sizes(), x.strides());
+  return in_layout(kOp, x, dense ? x.strides() : row_major_strides(x.sizes()));
+}
 
 Tensor contiguous(const Tensor& x) {
   static constexpr Op kOp{"contiguous", OpClass::movement, true};

@@ -229,6 +229,8 @@ Tensor Tensor::to(Device device, SourceLine where) const {
 }
 Tensor Tensor::reshape(const Dims& sizes) const { return binade::reshape(*this, sizes); }
 Tensor Tensor::transpose(int i, int j) const { return binade::transpose(*this, i, j); }
+Tensor Tensor::operator[](int64_t i) const { return select(*this, 0, i); }
+Tensor Tensor::clone() const { return binade::clone(*this); }
 Tensor Tensor::contiguous() const { return binade::contiguous(*this); }
 Tensor Tensor::channels_last() const { return binade::channels_last(*this); }
 void Tensor::backward() const { binade::backward(*this); }

@@ -12,6 +12,7 @@
 #include <binade/kernels/base/view.h>
 
 #include <functional>
+#include <vector>
 
 namespace binade {
 
@@ -72,6 +73,38 @@ class Tensor {
   double item(SourceLine where = SourceLine::here()) const;
   // The element at a row-major index, as a double.
   double at(int64_t index, SourceLine where = SourceLine::here()) const;
+  // All elements in row-major order, from any layout and device. T must hold every value of the
+  // dtype: the same type, a wider one of its kind, or a floating type for u8, bool and i32
+  // (double).
+  template <class T>
+  std::vector<T> to_vector(SourceLine where = SourceLine::here()) const;
+  // The i-th part along the first dimension, a view; negative i counts from the end.
+  // Differentiable.
+  Tensor operator[](int64_t i) const;
+
+  // A tensor of values in row-major order, with the dtype of T: double, float, half, bfloat16,
+  // int64_t, int32_t, uint8_t or bool. Without sizes it has one dimension; nested lists of equal
+  // length have two. Note that 1.0 is a double, and 1 an int32_t.
+  template <class T>
+  static Tensor from(std::span<const T> values, const Dims& sizes, Device device = {}) {
+    return copied(values.data(), values.size(), element_dtype<T>(), sizes, device);
+  }
+  template <class T>
+  static Tensor from(const std::vector<T>& values, const Dims& sizes, Device device = {});
+  template <class T>
+  static Tensor from(const std::vector<T>& values) {
+    return from(values, {static_cast<int64_t>(values.size())});
+  }
+  template <class T>
+  static Tensor from(std::initializer_list<T> values, const Dims& sizes, Device device = {}) {
+    return from(std::span<const T>(values.begin(), values.size()), sizes, device);
+  }
+  template <class T>
+  static Tensor from(std::initializer_list<T> values) {
+    return from(values, {static_cast<int64_t>(values.size())});
+  }
+  template <class T>
+  static Tensor from(std::initializer_list<std::initializer_list<T>> rows);
 
   Tensor detach() const { return Tensor(data_); }  // same data, no history, no allocation
   bool requires_grad() const { return static_cast<bool>(history_); }
@@ -88,10 +121,37 @@ class Tensor {
   void fill_(double value) const;
   void copy_(const Tensor& source) const;  // casts and broadcasts
 
+  // x += y writes x + y into x's memory, where all tensors that share it see it, also those of a
+  // part: x[0] += 1. The result must have x's sizes and dtype. A backward that saved the old values
+  // becomes an error.
+  //
+  // If the gradient of x or y is recorded, x += y is x = x + y instead: this handle holds the new
+  // value with its history, and other handles keep the old one. Errors, since the change would be
+  // lost or not be in the graph: a leaf (under a NoGradGuard it is written in place), a part of a
+  // larger tensor such as x[0], a temporary or const handle; under a NoGradGuard any tensor with a
+  // history that is no leaf.
+  Tensor& operator+=(const Tensor& y) &;
+  Tensor& operator-=(const Tensor& y) &;
+  Tensor& operator*=(const Tensor& y) &;
+  Tensor& operator/=(const Tensor& y) &;
+  Tensor& operator+=(double y) &;
+  Tensor& operator-=(double y) &;
+  Tensor& operator*=(double y) &;
+  Tensor& operator/=(double y) &;
+  void operator+=(const Tensor& y) const&;
+  void operator-=(const Tensor& y) const&;
+  void operator*=(const Tensor& y) const&;
+  void operator/=(const Tensor& y) const&;
+  void operator+=(double y) const&;
+  void operator-=(double y) const&;
+  void operator*=(double y) const&;
+  void operator/=(double y) const&;
+
   Tensor to(DType dtype) const;  // differentiable
   Tensor to(Device device, SourceLine where = SourceLine::here()) const;
   Tensor reshape(const Dims& sizes) const;
   Tensor transpose(int i, int j) const;
+  Tensor clone() const;  // a differentiable copy, also of the layout if it is dense
   Tensor contiguous() const;
   Tensor channels_last() const;
 
@@ -104,6 +164,16 @@ class Tensor {
  private:
   void check_dtype(DType wanted) const;
   double element(int64_t index, const char* call, SourceLine where) const;
+  template <class T>
+  static constexpr DType element_dtype() {
+    static_assert(dtype_of<T> != DType::boolean || std::is_same_v<T, bool>,
+                  "expected double, float, half, bfloat16, int64_t, int32_t, uint8_t or bool");
+    return dtype_of<T>;
+  }
+  static Tensor copied(const void* values, size_t count, DType dtype, const Dims& sizes,
+                       Device device);
+  // Writes the elements to `values`, converted to a dtype that holds them.
+  void copy_to(void* values, DType dtype, SourceLine where) const;
 
   Ref<TensorData> data_;
   Ref<Node> history_;
@@ -123,6 +193,42 @@ Tensor make_view(const Tensor& t, const Dims& sizes, const Dims& strides, int64_
 Tensor make_range(const Tensor& t, const Dims& sizes, const Dims& strides, int64_t offset);
 
 static_assert(sizeof(Tensor) == 16);
+
+template <class T>
+std::vector<T> Tensor::to_vector(SourceLine where) const {
+  const auto count = static_cast<size_t>(defined() ? numel() : 0);
+  if constexpr (std::is_same_v<T, bool>) {  // std::vector<bool> has bits
+    std::vector<uint8_t> bytes(count);
+    copy_to(bytes.data(), DType::boolean, where);
+    return std::vector<bool>(bytes.begin(), bytes.end());
+  } else {
+    std::vector<T> values(count);
+    copy_to(values.data(), element_dtype<T>(), where);
+    return values;
+  }
+}
+
+template <class T>
+Tensor Tensor::from(const std::vector<T>& values, const Dims& sizes, Device device) {
+  if constexpr (std::is_same_v<T, bool>) {
+    const std::vector<uint8_t> bytes(values.begin(), values.end());
+    return copied(bytes.data(), bytes.size(), DType::boolean, sizes, device);
+  } else {
+    return from(std::span<const T>(values), sizes, device);
+  }
+}
+
+template <class T>
+Tensor Tensor::from(std::initializer_list<std::initializer_list<T>> rows) {
+  std::vector<T> values;
+  const size_t columns = rows.size() ? rows.begin()->size() : 0;
+  for (const auto& row : rows) {
+    check(row.size() == columns, "from: got rows of ", columns, " and ", row.size(),
+          " values, expected equal lengths");
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  return from(values, {static_cast<int64_t>(rows.size()), static_cast<int64_t>(columns)});
+}
 
 }  // namespace binade
 

@@ -259,6 +259,7 @@ void append_views(std::vector<OpRow>& rows) {
 void append_conversions(std::vector<OpRow>& rows) {
   const auto same = [](const Array& x) { return x; };
   const std::vector<Shapes> any = {{{4, 6}}, {{}}, {{0, 3}}, {{2, 3, 2, 2}}, {{2, 1, 3, 2, 2}}};
+  rows.push_back(move_row("clone", "", any, clone, same));
   rows.push_back(move_row("contiguous", "", any, contiguous, same));
   rows.push_back(move_row("channels_last", "",
                           {{{2, 3, 2, 4}}, {{2, 3, 4}}, {{2, 1, 3, 2, 2}}, {{0, 2, 3, 3}}},

@@ -84,6 +84,9 @@ REFERENCE = {
     "cumprod": torch.cumprod,
     "relu6": lambda x: F.relu6(x),
     "cast": lambda x, dtype: x.to(DTYPES[dtype]),
+    "clone": lambda x: x.clone(),
+    "bernoulli": lambda p: torch.bernoulli(p),
+    "multinomial": lambda p, samples, replacement: torch.multinomial(p, samples, replacement),
     "contiguous": lambda x: x.contiguous(),
     "channels_last": lambda x: x.contiguous(memory_format=torch.channels_last),
     "to_device": lambda x: x * 1,
@@ -534,7 +537,27 @@ def recurrent(f):
             f.add(op, inputs, attrs, length=steps * batch * hidden)
 
 
-FAMILIES = (pointwise, shape, index, combinations, layers)
+def random():
+    """Copies, and draws whose outcome is certain: other numbers than PyTorch's are drawn."""
+    f = Family("random")
+    for layout in ("contiguous", "transposed", "sliced"):
+        f.add("clone", {"x": normal(3, 5, layout=layout)})
+    f.add("clone", {"x": normal()})
+    f.add("bernoulli", {"p": values(0, 1, 1, 0, 1, 0, 0)}, gradient=False)
+    f.add("bernoulli", {"p": values(0, 1.5)}, error="not a probability", gradient=False)
+    f.add("bernoulli", {"p": values(math.nan, 0.5)}, error="not a probability", gradient=False)
+    certain = values(0, 0, 3, 0)
+    f.add("multinomial", {"p": certain}, {"samples": 3, "replacement": True}, gradient=False)
+    f.add("multinomial", {"p": certain}, {"samples": 1, "replacement": False}, gradient=False)
+    f.add("multinomial", {"p": values(1, -1)}, {"samples": 1, "replacement": True}, error="negative", gradient=False)
+    f.add("multinomial", {"p": values(0, 0)}, {"samples": 1, "replacement": True}, error="all 0", gradient=False)
+    f.add("multinomial", {"p": values(1, math.inf)}, {"samples": 1, "replacement": True}, error="infinite",
+          gradient=False)
+    f.add("multinomial", {"p": normal(2, 2, 2)}, {"samples": 1, "replacement": True}, error="rank", gradient=False)
+    return f
+
+
+FAMILIES = (pointwise, shape, index, combinations, layers, random)
 
 
 def main():

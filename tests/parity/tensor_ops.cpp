@@ -104,6 +104,11 @@ void add_shapes(Ops& ops) {
   ops["select"] = [](const Call& call) {
     return one(select(call.in("x"), call.attr("dim"), call.attr("index")));
   };
+  ops["clone"] = [](const Call& call) { return one(clone(call.in("x"))); };
+  ops["bernoulli"] = [](const Call& call) { return one(bernoulli(call.in("p"))); };
+  ops["multinomial"] = [](const Call& call) {
+    return one(multinomial(call.in("p"), call.attr("samples"), call.attr("replacement")));
+  };
   ops["contiguous"] = [](const Call& call) { return one(contiguous(call.in("x"))); };
   ops["channels_last"] = [](const Call& call) { return one(channels_last(call.in("x"))); };
   ops["to_device"] = [](const Call& call) { return one(to_device(call.in("x"), Device{})); };

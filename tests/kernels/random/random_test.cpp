@@ -1,10 +1,12 @@
 // Random fills and dropout: the Philox sequence itself, statistics, independence of layout, threads
 // and instruction set.
+#include <binade/kernels/base/fault.h>
 #include <binade/kernels/base/philox.h>
-#include <binade/kernels/random/random.h>
+#include <binade/kernels/random/draw.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "tests/kernels/support/layouts.h"
 #include "tests/kernels/support/strided_array.h"
@@ -127,7 +129,73 @@ TEST(Dropout, ForwardAndBackwardAgree) {
   }
 }
 
+TEST(RandomIntegers, AreTheTopOfAProduct) {
+  for (uint64_t range : {uint64_t(1), uint64_t(10), (uint64_t(1) << 33) + 7, uint64_t(1) << 63,
+                         ~uint64_t(0), uint64_t(0)}) {
+    for (int64_t numel : {int64_t(0), int64_t(1), int64_t(3001)}) {
+      Array y(DType::i64, {numel});
+      const int64_t low = range <= uint64_t(1) << 34 ? -5 : INT64_MIN;
+      random_integers({.y = y.view(), .low = low, .range = range, .seed = 9, .offset = 16});
+      const std::vector<std::byte> bytes = y.bytes();
+      for (int64_t i = 0; i < numel; ++i) {
+        const auto at = static_cast<uint64_t>(16 + 2 * i);
+        const philox::Block block = philox::generate(9, at / 4);
+        const uint64_t w = uint64_t(block[at % 4]) << 32 | block[at % 4 + 1];
+        const auto drawn =
+            range ? static_cast<uint64_t>(static_cast<unsigned __int128>(w) * range >> 64) : w;
+        int64_t value;
+        std::memcpy(&value, &bytes[static_cast<size_t>(i) * 8], 8);
+        ASSERT_EQ(static_cast<uint64_t>(value), static_cast<uint64_t>(low) + drawn) << i;
+      }
+    }
+  }
+}
+
+TEST(Bernoulli, ComparesOneNumberPerElement) {
+  for (DType dtype : floating_dtypes()) {
+    Array p(dtype, {1003}), y(dtype, {1003});
+    for (int64_t i = 0; i < p.numel(); ++i) {
+      p.set(i, static_cast<double>(i % 5) / 4);
+    }
+    bernoulli({.p = p.view(), .y = y.view(), .seed = 3, .offset = 8});
+    for (int64_t i = 0; i < p.numel(); ++i) {
+      const auto at = static_cast<uint64_t>(8 + i);
+      ASSERT_EQ(y[i], philox::generate(3, at / 4)[at % 4] < 0x1p32 * p[i] ? 1 : 0) << i;
+    }
+  }
+}
+
+TEST(ChooseWeighted, SearchesTheSums) {
+  // The sums of row 1 are those of a device that rounded otherwise: class 1 of weight 0 has a
+  // share.
+  Array weights(DType::f64, {2, 4}), sums(DType::f64, {2, 4}), at(DType::f64, {2, 5}),
+      y(DType::i64, {2, 5});
+  const double w[] = {0, 1, 2, 1, 1, 0, 2, 1}, s[] = {0, 1, 3, 4, 1, 1.5, 3, 4};
+  const double u[] = {1e-9, 0.2499, 0.2501, 0.7499, 0.9999};
+  for (int64_t i = 0; i < 8; ++i) {
+    weights.set(i, w[i]);
+    sums.set(i, s[i]);
+  }
+  for (int64_t i = 0; i < 10; ++i) {
+    at.set(i, u[i % 5]);
+  }
+  choose_weighted({.weights = weights.view(), .sums = sums.view(), .at = at.view(), .y = y.view()});
+  const double expected[] = {1, 1, 2, 2, 3, 0, 0, 0, 2, 3};
+  for (int64_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(y[i], expected[i]) << i;
+  }
+}
+
 TEST(Random, BadArgumentsAreErrors) {
+  Array p(DType::f32, {2}), z(DType::f32, {2}), integers(DType::i64, {2}), wide(DType::f64, {2, 2});
+  EXPECT_THROW(random_integers({.y = p.view(), .range = 1, .seed = 0, .offset = 0}), Error);
+  EXPECT_THROW(random_integers({.y = integers.view(), .range = 1, .seed = 0, .offset = 4}), Error);
+  EXPECT_THROW(bernoulli({.p = p.view(), .y = integers.view(), .seed = 0, .offset = 0}), Error);
+  EXPECT_THROW(
+      choose_weighted(
+          {.weights = wide.view(), .sums = wide.view(), .at = wide.view(), .y = wide.view()}),
+      Error);
+
   Array x(DType::f32, {3}), y(DType::f64, {3}), i(DType::i64, {3});
   EXPECT_THROW(fill_normal({.y = i.view(), .seed = 0, .offset = 0}), Error);
   EXPECT_THROW(dropout({x.view(), y.view(), 0.5, 0, 0}), Error);
