@@ -171,7 +171,7 @@ TEST(ChooseWeighted, SearchesTheSums) {
   Array weights(DType::f64, {2, 4}), sums(DType::f64, {2, 4}), at(DType::f64, {2, 5}),
       y(DType::i64, {2, 5});
   const double w[] = {0, 1, 2, 1, 1, 0, 2, 1}, s[] = {0, 1, 3, 4, 1, 1.5, 3, 4};
-  const double u[] = {1e-9, 0.2499, 0.2501, 0.7499, 0.9999};
+  const double u[] = {1e-9, 0.25, 0.2501, 0.7499, 0.9999};
   for (int64_t i = 0; i < 8; ++i) {
     weights.set(i, w[i]);
     sums.set(i, s[i]);
@@ -180,7 +180,7 @@ TEST(ChooseWeighted, SearchesTheSums) {
     at.set(i, u[i % 5]);
   }
   choose_weighted({.weights = weights.view(), .sums = sums.view(), .at = at.view(), .y = y.view()});
-  const double expected[] = {1, 1, 2, 2, 3, 0, 0, 0, 2, 3};
+  const double expected[] = {1, 2, 2, 2, 3, 0, 0, 0, 2, 3};
   for (int64_t i = 0; i < 10; ++i) {
     EXPECT_EQ(y[i], expected[i]) << i;
   }
