@@ -67,12 +67,16 @@ def test_accuracy(directory):
 
 
 def newest_manifest(directory):
-    """The manifest of the newest checkpoint, or None."""
-    paths = sorted(pathlib.Path(directory, "checkpoint").glob("step-????????/manifest.json"))
-    for path in reversed(paths):
+    """The manifest of the checkpoint that a resumed run takes, or None: the newest of step-*, or the best one
+    where it is newer, as after a kill between the two."""
+    folder = pathlib.Path(directory, "checkpoint")
+    newest = None
+    for path in [folder / "best" / "manifest.json", *sorted(folder.glob("step-????????/manifest.json"))]:
         with contextlib.suppress(OSError, ValueError):  # it may be going away
-            return json.loads(path.read_text(encoding="utf-8"))
-    return None
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            if not newest or manifest["step"] >= newest["step"]:
+                newest = manifest
+    return newest
 
 
 def idx_bytes(sizes, elements):
