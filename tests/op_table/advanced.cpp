@@ -1,18 +1,10 @@
 // Rows of the ops that index several dimensions, and of those that write rows.
-#include <tests/op_table/move_row.h>
-
-#include <binade/core/tensor/create.h>
+#include <tests/op_table/index_row.h>
 
 #include <algorithm>
 
 namespace binade::op_table {
 namespace {
-
-int64_t whole(double x) { return static_cast<int64_t>(x); }
-Domain indices(int64_t bound) { return {.classes = bound}; }
-Tensor index_of(std::initializer_list<double> values, const Dims& sizes) {
-  return from_values(values, sizes, DType::i64);
-}
 
 double& element(Array& y, const Dims& at) {
   int64_t flat = 0;
@@ -22,23 +14,11 @@ double& element(Array& y, const Dims& at) {
   return y.values[size_t(flat)];
 }
 
-OpRow row_of(const std::string& name, const std::string& attributes,
-             const std::vector<Shapes>& shapes, const std::vector<Domain>& domains) {
-  OpRow row;
-  row.name = name;
-  row.attributes = attributes;
-  row.shapes = shapes;
-  row.domains = domains;
-  row.any_dtype = true;
-  row.large = shapes[0];
-  return row;
-}
-
 // x[i, j] with i and j side by side (as dimensions 1 and 2) or apart (0 and 2).
 void add_index_rows(std::vector<OpRow>& rows) {
-  OpRow row = row_of("index", "side by side",
-                     {{{2, 4, 3, 2}, {2, 1}, {3}}, {{3, 4, 3}, {5}, {5}}, {{1, 7, 3}, {}, {2}}},
-                     {{}, indices(4), indices(3)});
+  OpRow row = index_row("index", "side by side",
+                        {{{2, 4, 3, 2}, {2, 1}, {3}}, {{3, 4, 3}, {5}, {5}}, {{1, 7, 3}, {}, {2}}},
+                        {{}, indices(4), indices(3)});
   row.timed = {{256, 16, 16}, {64}, {64}};
   row.timed_domains = {{}, indices(16), indices(16)};
   row.function = [](const Tensors& x) { return Tensors{index(x[0], {Slice{}, x[1], x[2]})}; };
@@ -165,9 +145,9 @@ void add_index_rows(std::vector<OpRow>& rows) {
 
 // Values [3] or larger at x[i, j].
 OpRow index_put_row(bool accumulate) {
-  OpRow row = row_of("index_put", accumulate ? "accumulate" : "",
-                     {{{4, 3, 2}, {5}, {5}, {5, 2}}, {{5, 4}, {2, 1}, {3}, {3}}},
-                     {{}, indices(4), indices(3), {}});
+  OpRow row = index_row("index_put", accumulate ? "accumulate" : "",
+                        {{{4, 3, 2}, {5}, {5}, {5, 2}}, {{5, 4}, {2, 1}, {3}, {3}}},
+                        {{}, indices(4), indices(3), {}});
   row.timed = {{512, 512}, {4096}, {4096}, {4096}};
   row.timed_domains = {{}, indices(512), indices(512), {}};
   row.any_dtype = !accumulate;
@@ -213,7 +193,7 @@ OpRow index_put_row(bool accumulate) {
 
 // Slices and numbers in place of index tensors.
 OpRow index_put_part_row() {
-  OpRow row = row_of("index_put", "a slice", {{{4, 5}, {2}}, {{3, 4, 2}, {2, 2}}}, {{}});
+  OpRow row = index_row("index_put", "a slice", {{{4, 5}, {2}}, {{3, 4, 2}, {2, 2}}}, {{}});
   row.timed = {{1024, 1024}, {512}};
   row.function = [](const Tensors& x) {
     return Tensors{index_put(x[0], {1, Slice{1, {}, 2}}, x[1])};
@@ -235,12 +215,12 @@ OpRow index_put_part_row() {
 }
 
 OpRow scatter_reduce_row(const std::string& reduce, bool include_self) {
-  OpRow row = row_of("scatter_reduce", text(reduce, include_self ? "" : " without self"),
-                     {{{3, 4}, {3, 6}, {3, 6}},
-                      {{2, 3, 5}, {2, 4, 4}, {2, 5, 4}},
-                      {{4, 3}, {3, 40}, {4, 40}},
-                      {{0, 3}, {0, 2}, {0, 2}}},
-                     {{.avoid = {0}, .gap = 0.4}, indices(3), {.avoid = {0}, .gap = 0.4}});
+  OpRow row = index_row("scatter_reduce", text(reduce, include_self ? "" : " without self"),
+                        {{{3, 4}, {3, 6}, {3, 6}},
+                         {{2, 3, 5}, {2, 4, 4}, {2, 5, 4}},
+                         {{4, 3}, {3, 40}, {4, 40}},
+                         {{0, 3}, {0, 2}, {0, 2}}},
+                        {{.avoid = {0}, .gap = 0.4}, indices(3), {.avoid = {0}, .gap = 0.4}});
   if (reduce == "amax" || reduce == "amin") {
     row.shapes.pop_back();
     row.domains = {{}, indices(3), {}};
@@ -292,8 +272,8 @@ OpRow scatter_reduce_row(const std::string& reduce, bool include_self) {
 }
 
 OpRow take_along_dim_row() {
-  OpRow row = row_of("take_along_dim", "dim 1", {{{3, 4}, {1, 6}}, {{1, 3, 5}, {2, 2, 5}}},
-                     {{}, indices(3)});
+  OpRow row = index_row("take_along_dim", "dim 1", {{{3, 4}, {1, 6}}, {{1, 3, 5}, {2, 2, 5}}},
+                        {{}, indices(3)});
   row.timed = {{1024, 1024}, {1, 1024}};
   row.timed_domains = {{}, indices(1024)};
   row.function = [](const Tensors& x) { return Tensors{take_along_dim(x[0], x[1], 1)}; };
@@ -322,9 +302,9 @@ OpRow take_along_dim_row() {
 OpRow rows_row(const std::string& name, const std::function<Tensor(const Tensors&)>& op,
                const std::function<double(double, double)>& f) {
   const bool fill = name == "index_fill";
-  OpRow row = row_of(name, "dim 1",
-                     {{{2, 4, 3}, {6}, {2, 6, 3}}, {{3, 5}, {2}, {3, 2}}, {{5, 3}, {0}, {5, 0}}},
-                     {{}, indices(3), {}});
+  OpRow row = index_row(name, "dim 1",
+                        {{{2, 4, 3}, {6}, {2, 6, 3}}, {{3, 5}, {2}, {3, 2}}, {{5, 3}, {0}, {5, 0}}},
+                        {{}, indices(3), {}});
   for (Shapes& shapes : row.shapes) {
     shapes.resize(fill ? 2 : 3);
   }

@@ -1,31 +1,12 @@
 // Rows of the ops with indices.
-#include <tests/op_table/move_row.h>
+#include <tests/op_table/index_row.h>
 
 #include <binade/core/ops/index.h>
-#include <binade/core/tensor/create.h>
 
 #include <algorithm>
 
 namespace binade::op_table {
 namespace {
-
-int64_t whole(double x) { return static_cast<int64_t>(x); }
-Domain indices(int64_t bound) { return {.classes = bound}; }
-Tensor index_of(std::initializer_list<double> values, const Dims& sizes) {
-  return from_values(values, sizes, DType::i64);
-}
-
-OpRow index_row(const std::string& name, const std::string& attributes,
-                const std::vector<Shapes>& shapes, const std::vector<Domain>& domains) {
-  OpRow row;
-  row.name = name;
-  row.attributes = attributes;
-  row.shapes = shapes;
-  row.domains = domains;
-  row.any_dtype = true;
-  row.large = shapes[0];
-  return row;
-}
 
 OpRow index_select_row(int dim) {
   OpRow row = index_row("index_select", text("dim ", dim),
