@@ -264,7 +264,9 @@ Socket accept_from(const Socket& listener, int& error) {
   Socket socket = above_standard_streams(
       ::accept4(listener.file(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket && !would_wait() && errno != ECONNABORTED) {
-    error = errno;
+    const int failure = errno;
+    // Linux takes a descriptor before it looks whether anybody waits.
+    error = wait_for(listener.file(), POLLIN, 0) ? failure : 0;
   }
   return socket;
 }

@@ -155,15 +155,44 @@ TEST_F(Folder, links_out_of_the_folder_are_counted_or_refused) {
       "outside.png");
 }
 
+// The header of a TGA file without compression.
+std::vector<uint8_t> tga_header(const Image& image) {
+  std::vector<uint8_t> bytes(18);
+  bytes[2] = 2;  // colours
+  bytes[12] = static_cast<uint8_t>(image.width);
+  bytes[14] = static_cast<uint8_t>(image.height);
+  bytes[16] = 24;
+  return bytes;
+}
+
+// The headers of a BMP file without compression.
+std::vector<uint8_t> bmp_header(const Image& image) {
+  std::vector<uint8_t> bytes(54);
+  bytes[0] = 'B';
+  bytes[1] = 'M';
+  bytes[10] = 54;
+  bytes[14] = 40;
+  bytes[18] = static_cast<uint8_t>(image.width);
+  bytes[22] = static_cast<uint8_t>(image.height);
+  bytes[26] = 1;
+  bytes[28] = 24;
+  return bytes;
+}
+
 // Every format, changed bits that the decoder alone accepts included.
 TEST_F(Folder, a_changed_byte_is_an_error_with_checksums) {
-  const Image image = test::picture(6, 5, 3, 1);
-  std::vector<uint8_t> ppm = test::bytes_of("P6\n5 6\n255\n");
-  ppm.insert(ppm.end(), image.pixels.begin(), image.pixels.end());
+  const Image image = test::picture(6, 4, 3, 1);  // rows of 12 bytes: a BMP needs no padding
+  const auto with_pixels = [&](std::vector<uint8_t> header) {
+    header.insert(header.end(), image.pixels.begin(), image.pixels.end());
+    return header;
+  };
   std::vector<std::pair<std::string, std::vector<uint8_t>>> files = {
-      {"train/a/1.png", encode_png(image)}, {"train/a/2.ppm", ppm}};
+      {"train/a/1.png", encode_png(image)},
+      {"train/a/2.ppm", with_pixels(test::bytes_of("P6\n4 6\n255\n"))},
+      {"train/a/3.bmp", with_pixels(bmp_header(image))},
+      {"train/a/4.tga", with_pixels(tga_header(image))}};
   if (has_libjpeg()) {
-    files.emplace_back("train/a/3.jpg", encode_jpeg(image, 90));
+    files.emplace_back("train/a/5.jpg", encode_jpeg(image, 90));
   }
   add("test/a/1.png");
   for (const auto& [name, bytes] : files) {
@@ -184,7 +213,7 @@ TEST_F(Folder, a_changed_byte_is_an_error_with_checksums) {
   }
   test::write_file(root() / "train/a/1.png", files[0].second);
   const ImageFolder train = open(Part::train);
-  Loader loader(train, {.batch = 3, .bad_file = BadFilePolicy::skip});
+  Loader loader(train, {.batch = 5, .bad_file = BadFilePolicy::skip});
   Batch batch;
   loader.epoch(0);
   EXPECT_TRUE(loader.next(batch));

@@ -416,6 +416,22 @@ def process_limits(checks, data):
         limited("threads", resource.RLIMIT_NPROC, 1, nobody)
 
 
+def full_shared_memory(checks, data):
+    """Nothing of ours lives in /dev/shm: with a full one a run goes on, alone and on two ranks."""
+    inside = ("mount -t tmpfs -o size=4k tmpfs /dev/shm && head -c 4096 /dev/zero >/dev/shm/full && "
+              "! { echo x >>/dev/shm/more; } 2>/dev/null && exec \"$@\"")
+    space = ["unshare", "-m", "sh", "-c", inside, "sh"]
+    if not shutil.which("unshare") or subprocess.run([*space, "true"], check=False, capture_output=True).returncode != 0:
+        print("skipped: a full /dev/shm needs root and unshare")
+        return
+    train = [*map(str, [PROGRAM, "--data", data, "--model", "mlp", "--epochs", 1, "--workers", 2, "--async-save"])]
+    for name, command in (("one", train), ("two", [TOOL, "launch", "-n", "2", "--", *train])):
+        result = subprocess.run([*space, *command, "--run", f"shm-{name}"], capture_output=True, text=True,
+                                timeout=120, check=False)
+        problem = "" if result.returncode == 0 else f"status {result.returncode}"
+        checks.note(f"full /dev/shm, {name}", problem, result)
+
+
 def bad_run_directories(checks, data):
     pathlib.Path("file").write_text("x", encoding="utf-8")
     for path in ("file", "file/below", "/proc/binade-run", "/dev/null/run"):
@@ -574,6 +590,7 @@ def main():
         model_checksums(checks, data)
         streams_and_limits(checks)
         process_limits(checks, data)
+        full_shared_memory(checks, data)
         assert not pathlib.Path("run").exists(), "a failed run left its directory"
         assert not checks.failures, "\n".join(checks.failures)
     print(f"{checks.count} cases")
