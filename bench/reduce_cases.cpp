@@ -30,7 +30,7 @@ Prepared reduce_backward(int64_t rows, int64_t cols, DType dtype, Device device)
   const Shared o = std::make_shared<Operands>(device);
   const DType wide = compute_dtype(dtype);
   const View &x = o->random(dtype, {rows, cols}), &a = o->random(wide, {rows, 1}),
-             &b = o->random(wide, {rows, 1}), &dx = o->empty(dtype, {rows, cols});
+             &b = o->random(DType::f64, {rows, 1}), &dx = o->empty(dtype, {rows, cols});
   return {o,
           [&] {
             kernels::reduce_backward(

@@ -40,24 +40,17 @@ Tensor slope(const Needs& needs, ReduceSlope op, const Tensor& x, const Tensor& 
   return dx;
 }
 
-// dx = a (x - mean), or for the root a ((x - mean) / y), which is in range however small y is. The
-// mean is rounded, so the mean of d = x - mean is subtracted too.
-Tensor spread_gradient(const Needs& needs, bool root, const Tensor& x, const Tensor& a,
-                       const Tensor& mean, const Tensor& y) {
+// dx = a ((x - mean) / y): in range however small y is.
+Tensor std_gradient(const Needs& needs, const Tensor& x, const Tensor& a, const Tensor& mean,
+                    const Tensor& y) {
   Tensor d = wide_result(x, x.sizes());
-  const Tensor rest = empty_like(mean);
-  kernels::binary_forward({.op = Binary::sub, .a = cast(x, d.dtype()), .b = mean, .y = d});
-  kernels::reduce_forward({.op = Reduce::mean, .x = d, .y = rest});
-  Tensor dx = d.dtype() == x.dtype() ? needs.out_like(0, x) : empty_like(d);
-  if (root) {
-    kernels::binary_forward({.op = Binary::sub, .a = d, .b = rest, .y = d});
+  const Tensor wide = cast(x, d.dtype()), one = full({}, 1, d.dtype(), x.device());
+  kernels::reduce_backward({.op = ReduceSlope::deviation, .x = wide, .a = one, .b = mean, .dx = d});
+  if (d.dtype() == x.dtype()) {
+    return slope(needs, ReduceSlope::direction, d, a, y);
   }
-  kernels::reduce_backward({.op = root ? ReduceSlope::direction : ReduceSlope::deviation,
-                            .x = d,
-                            .a = a,
-                            .b = root ? y : rest,
-                            .dx = dx});
-  return cast(dx, x.dtype());
+  kernels::reduce_backward({.op = ReduceSlope::direction, .x = d, .a = a, .b = y, .dx = d});
+  return cast(d, x.dtype());
 }
 
 // y = sum (x - mean)^2 / (n - c), dx = dy 2 (x - mean) / (n - c); for the root dx = dy (x - mean) /
@@ -67,7 +60,8 @@ Tensor spread(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, boo
   auto [x] = op.enter(x_);
   check_floating(op.name, x);
   const Dims kept = kept_sizes(op.name, x, dims);
-  Tensor y = wide_result(x, kept), mean = wide_result(x, kept);
+  Tensor y = wide_result(x, kept);
+  Tensor mean = empty(kept, kernels::aux_dtype(kind, x.dtype()), x.device());
   const double correction = unbiased ? 1 : 0;
   kernels::reduce_forward({.op = kind, .x = x, .y = y, .aux = mean, .correction = correction});
   Tensor result = finish_reduction(op.name, x, y, dims, keepdim);
@@ -78,7 +72,8 @@ Tensor spread(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, boo
                    [root, divisor](const Tensor& dy, Needs needs, const Tensor& x,
                                    const Tensor& mean, const Tensor& y) -> Grads {
                      const Tensor a = mul(wide_gradient(dy, y), (root ? 1 : 2) / divisor);
-                     return {spread_gradient(needs, root, x, a, mean, y)};
+                     return {root ? std_gradient(needs, x, a, mean, y)
+                                  : slope(needs, ReduceSlope::deviation, x, a, mean)};
                    });
 }
 
