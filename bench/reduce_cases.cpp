@@ -11,12 +11,6 @@ namespace binade::bench {
 namespace {
 
 using kernels::Reduce;
-using Shared = std::shared_ptr<Operands>;
-
-template <class... Views>
-double bytes_of(const Views&... views) {
-  return ((static_cast<double>(views.numel) * static_cast<double>(size_of(views.dtype))) + ...);
-}
 
 // kDim is the reduced one: 1 reduces rows, 0 columns.
 template <Reduce kOp, int kDim>
