@@ -71,12 +71,25 @@ Prepared unary_backward(int64_t rows, int64_t cols, DType dtype, Device device) 
           bytes_of(saved, dy, dx), 0};
 }
 
-Prepared binary_add(int64_t rows, int64_t cols, DType dtype, Device device) {
+template <Binary kOp>
+Prepared binary_forward(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &a = o->random(dtype, {rows, cols}), &b = o->random(dtype, {rows, cols}),
              &y = o->empty(dtype, {rows, cols});
-  return {o, [&] { kernels::binary_forward({.op = Binary::add, .a = a, .b = b, .y = y}); },
+  return {o, [&] { kernels::binary_forward({.op = kOp, .a = a, .b = b, .y = y}); },
           bytes_of(a, b, y), 0};
+}
+
+template <Binary kOp>
+Prepared binary_backward(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &a = o->random(dtype, {rows, cols}), &b = o->random(dtype, {rows, cols}),
+             &dy = o->random(dtype, {rows, cols}), &da = o->empty(dtype, {rows, cols}),
+             &db = o->empty(dtype, {rows, cols});
+  return {
+      o,
+      [&] { kernels::binary_backward({.op = kOp, .a = a, .b = b, .dy = dy, .da = da, .db = db}); },
+      bytes_of(a, b, dy, da, db), 0};
 }
 
 Prepared binary_add_row(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -227,7 +240,23 @@ std::vector<KernelCase> all_cases() {
       {"gelu_forward", kMatrix, unary_forward<Unary::gelu>},
       {"gelu_backward", kMatrix, unary_backward<Unary::gelu>},
       {"tanh_forward", kMatrix, unary_forward<Unary::tanh>},
-      {"add", kMatrix, binary_add},
+      {"selu_forward", kMatrix, unary_forward<Unary::selu>},
+      {"selu_backward", kMatrix, unary_backward<Unary::selu>},
+      {"celu_forward", kMatrix, unary_forward<Unary::celu>},
+      {"celu_backward", kMatrix, unary_backward<Unary::celu>},
+      {"softsign_forward", kMatrix, unary_forward<Unary::softsign>},
+      {"softsign_backward", kMatrix, unary_backward<Unary::softsign>},
+      {"hardsigmoid_forward", kMatrix, unary_forward<Unary::hardsigmoid>},
+      {"hardsigmoid_backward", kMatrix, unary_backward<Unary::hardsigmoid>},
+      {"exp2_forward", kMatrix, unary_forward<Unary::exp2>},
+      {"exp2_backward", kMatrix, unary_backward<Unary::exp2>},
+      {"log2_forward", kMatrix, unary_forward<Unary::log2>},
+      {"log2_backward", kMatrix, unary_backward<Unary::log2>},
+      {"atan2_forward", kMatrix, binary_forward<Binary::atan2>},
+      {"atan2_backward", kMatrix, binary_backward<Binary::atan2>},
+      {"logaddexp_forward", kMatrix, binary_forward<Binary::logaddexp>},
+      {"logaddexp_backward", kMatrix, binary_backward<Binary::logaddexp>},
+      {"add", kMatrix, binary_forward<Binary::add>},
       {"add_row", "rows x cols elements and a row of cols", binary_add_row},
       {"cast_from_f32", kMatrix, cast_from_f32},
       {"transpose", kMatrix, transpose},

@@ -10,16 +10,7 @@
 namespace binade::bench {
 namespace {
 
-using Shared = std::shared_ptr<Operands>;
 using kernels::PointwiseLoss;
-
-double bytes_of(const View& v) {
-  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
-}
-template <class... Views>
-double bytes_of(const View& first, const Views&... rest) {
-  return bytes_of(first) + bytes_of(rest...);
-}
 
 template <PointwiseLoss kOp>
 Prepared pointwise_forward(int64_t rows, int64_t cols, DType dtype, Device device) {

@@ -3,6 +3,7 @@
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/index/index.h>
 #include <binade/kernels/reduce/reduce.h>
+#include <binade/kernels/sort/cumprod.h>
 #include <binade/kernels/sort/cumsum.h>
 #include <binade/kernels/sort/sort.h>
 
@@ -10,12 +11,6 @@ namespace binade::bench {
 namespace {
 
 using kernels::Reduce;
-using Shared = std::shared_ptr<Operands>;
-
-template <class... Views>
-double bytes_of(const Views&... views) {
-  return ((static_cast<double>(views.numel) * static_cast<double>(size_of(views.dtype))) + ...);
-}
 
 // kDim is the reduced one: 1 reduces rows, 0 columns.
 template <Reduce kOp, int kDim>
@@ -30,7 +25,7 @@ Prepared reduce_backward(int64_t rows, int64_t cols, DType dtype, Device device)
   const Shared o = std::make_shared<Operands>(device);
   const DType wide = compute_dtype(dtype);
   const View &x = o->random(dtype, {rows, cols}), &a = o->random(wide, {rows, 1}),
-             &b = o->random(wide, {rows, 1}), &dx = o->empty(dtype, {rows, cols});
+             &b = o->random(DType::f64, {rows, 1}), &dx = o->empty(dtype, {rows, cols});
   return {o,
           [&] {
             kernels::reduce_backward(
@@ -44,6 +39,22 @@ Prepared cumsum(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &x = o->random(dtype, {rows, cols}), &y = o->empty(dtype, {rows, cols});
   return {o, [&] { kernels::cumsum({.x = x, .y = y, .dim = kDim}); }, bytes_of(x, y), 0};
+}
+
+template <int kDim>
+Prepared cumprod(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &x = o->random(dtype, {rows, cols}), &y = o->empty(dtype, {rows, cols});
+  return {o, [&] { kernels::cumprod_forward({.x = x, .y = y, .dim = kDim}); }, bytes_of(x, y), 0};
+}
+
+template <int kDim>
+Prepared cumprod_backward(int64_t rows, int64_t cols, DType dtype, Device device) {
+  const Shared o = std::make_shared<Operands>(device);
+  const View &x = o->random(dtype, {rows, cols}), &dy = o->random(dtype, {rows, cols}),
+             &dx = o->empty(dtype, {rows, cols});
+  return {o, [&] { kernels::cumprod_backward({.x = x, .dy = dy, .dx = dx, .dim = kDim}); },
+          bytes_of(x, dy, dx), 0};
 }
 
 Prepared sort(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -96,6 +107,10 @@ std::vector<KernelCase> reduce_cases() {
       {"argmax", kMatrix, argmax},
       {"cumsum_rows", kMatrix, cumsum<1>},
       {"cumsum_columns", kMatrix, cumsum<0>},
+      {"cumprod_rows", kMatrix, cumprod<1>},
+      {"cumprod_columns", kMatrix, cumprod<0>},
+      {"cumprod_backward_rows", kMatrix, cumprod_backward<1>},
+      {"cumprod_backward_columns", kMatrix, cumprod_backward<0>},
       {"sort", kMatrix, sort},
       {"topk", "the 16 largest of each row of rows x cols elements", topk},
       {"scatter", "one element into each row of rows x cols", scatter},

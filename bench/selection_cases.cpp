@@ -6,16 +6,6 @@
 namespace binade::bench {
 namespace {
 
-using Shared = std::shared_ptr<Operands>;
-
-double bytes_of(const View& v) {
-  return static_cast<double>(v.numel) * static_cast<double>(size_of(v.dtype));
-}
-template <class... Views>
-double bytes_of(const View& first, const Views&... rest) {
-  return bytes_of(first) + bytes_of(rest...);
-}
-
 // A mask that is true where random numbers are positive.
 const View& random_mask(const Shared& o, const Dims& sizes) {
   const View &x = o->random(DType::f32, sizes), &mask = o->empty(DType::boolean, sizes);

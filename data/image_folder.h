@@ -5,7 +5,7 @@
 // warn() reports the entries left out, one line per reason with the number and the first names:
 // entries with an image's name that are no regular file (a FIFO, a folder, a link to nothing), and
 // files without an image's extension. If there is a checksum manifest (data/checksums.h), its list
-// of images must be that of the folder, and every file is compared with it when it is read.
+// of images must match the folder, and every file is compared with it when it is read.
 #pragma once
 #include <binade/data/checksums.h>
 #include <binade/data/dataset.h>
@@ -33,8 +33,8 @@ class FolderListing;
 class ImageFolder : public Dataset {
  public:
   // Lists one part of the folder. Throws Error if the folder is missing, has no class folders, a
-  // class has no images, test has a class that train does not have, or the list of images is not
-  // that of the manifest.
+  // class has no images, test has a class that train does not have, or the list of images
+  // differs from the manifest's.
   ImageFolder(const std::string& directory, Part part, ImageFolderOptions options = {});
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }

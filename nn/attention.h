@@ -25,7 +25,7 @@ struct MultiheadAttentionOptions {
 struct AttentionMask {
   Tensor mask = {};
   bool is_causal = false;
-  // [batch, keys]: a bool is true for keys that nobody attends to (padding); a floating one is
+  // [batch, keys]: a bool is true for keys that no query sees (padding); a floating one is
   // added to the scores. A query that sees no key gives zeros, where PyTorch gives NaN.
   Tensor key_padding = {};
 };

@@ -1,6 +1,6 @@
 // Layers without parameters that change sizes: upsampling, padding, unflattening.
 #pragma once
-#include <binade/core/ops/interpolate.h>
+#include <binade/core/ops/image.h>
 #include <binade/nn/conv.h>
 
 #include <array>

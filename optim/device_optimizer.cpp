@@ -16,7 +16,7 @@ DeviceOptimizer::DeviceOptimizer(std::shared_ptr<Arena> arena, const std::vector
   const Device device = arena_->device();
   OptimizerScalars step_scalars;
   step_scalars.norm = -1;
-  words_ = make_device_scalars(step_scalars, device);
+  scalars_ = make_device_scalars(step_scalars, device);
   counters_ = zeros({static_cast<int64_t>(items)}, DType::f64, device);
   prepared_ =
       empty({static_cast<int64_t>(items) * kernels::kScalarsOf<RangeScalars>}, DType::f64, device);
@@ -30,7 +30,7 @@ void DeviceOptimizer::measure(const std::vector<GradientRange>& all, DeviceScale
          .tag = range.tag,
          .position = scaler ? scaler->position(arena_, range.segment, range.offset) : 0,
          .first = &range == all.data(),
-         .step_scalars = words_});
+         .step_scalars = scalars_});
   }
   if (arena_->sharding() == Sharding::gradients) {
     join_measurements(!all.empty());
@@ -43,7 +43,7 @@ void DeviceOptimizer::measure(const std::vector<GradientRange>& all, DeviceScale
 void DeviceOptimizer::join_measurements(bool measured) {
   constexpr int64_t kRow = 5;
   RankGroup& group = *arena_->group();
-  auto step_scalars = read_device_scalars<OptimizerScalars>(words_);
+  auto step_scalars = read_device_scalars<OptimizerScalars>(scalars_);
   const Tensor rows = zeros({group.size() * kRow}, DType::f64);
   if (measured) {
     double* own = rows.data<double>() + group.rank() * kRow;
@@ -68,21 +68,22 @@ void DeviceOptimizer::join_measurements(bool measured) {
     }
   }
   step_scalars.mixed = mixed || step_scalars.mixed != 0 ? 1 : 0;
-  words_.copy_(make_device_scalars(step_scalars, Device{}));
+  scalars_.copy_(make_device_scalars(step_scalars, Device{}));
 }
 
 void DeviceOptimizer::replace_non_finite(const std::vector<GradientRange>& all,
                                          const DeviceScaler& scaler) {
   kernels::step_replaces(
-      {.rule = scaler.rule, .scaler = scaler.step_scalars, .step_scalars = words_});
-  const Tensor replaces = scalar_at(words_, offsetof(OptimizerScalars, replaces) / sizeof(double));
+      {.rule = scaler.rule, .scaler = scaler.step_scalars, .step_scalars = scalars_});
+  const Tensor replaces =
+      scalar_at(scalars_, offsetof(OptimizerScalars, replaces) / sizeof(double));
   for (const GradientRange& range : all) {
     kernels::replace_non_finite({.grad = range.grad, .when = replaces});
   }
 }
 
 Tensor DeviceOptimizer::decide(const StepOptions& options, DeviceScaler* scaler) {
-  Tensor outcome = empty({1}, DType::f64, words_.device());
+  Tensor outcome = empty({1}, DType::f64, scalars_.device());
   kernels::StepRequest request{.divisor = options.divisor,
                                .clip_norm = options.clip_norm.value_or(0),
                                .check_finite = options.check_finite,
@@ -94,7 +95,7 @@ Tensor DeviceOptimizer::decide(const StepOptions& options, DeviceScaler* scaler)
   }
   kernels::step_decide({.request = request,
                         .scaler = scaler ? scaler->step_scalars.view() : kNoView,
-                        .step_scalars = words_,
+                        .step_scalars = scalars_,
                         .outcome = outcome});
   return outcome;
 }
@@ -106,18 +107,22 @@ Tensor DeviceOptimizer::prepare(const std::vector<std::pair<size_t, size_t>>& mo
   for (const auto& [from, to] : moves) {
     moved.push_back({counters + from, counters + to});
   }
-  constexpr int64_t kWords = kernels::kScalarsOf<RangeScalars>;
-  Tensor prepared = make_view(prepared_, {static_cast<int64_t>(sources.size()) * kWords}, {1});
-  kernels::step_prepare(
-      {.counters = moved, .parameter_ranges = sources, .step_scalars = words_, .result = prepared});
+  constexpr int64_t kScalars = kernels::kScalarsOf<RangeScalars>;
+  Tensor prepared = make_view(prepared_, {static_cast<int64_t>(sources.size()) * kScalars}, {1});
+  kernels::step_prepare({.counters = moved,
+                         .parameter_ranges = sources,
+                         .step_scalars = scalars_,
+                         .result = prepared});
   return prepared;
 }
 
 int64_t DeviceOptimizer::applied_steps() const {
-  return static_cast<int64_t>(read_device_scalars<OptimizerScalars>(words_).applied_steps);
+  return static_cast<int64_t>(read_device_scalars<OptimizerScalars>(scalars_).applied_steps);
 }
 
-double DeviceOptimizer::norm() const { return read_device_scalars<OptimizerScalars>(words_).norm; }
+double DeviceOptimizer::norm() const {
+  return read_device_scalars<OptimizerScalars>(scalars_).norm;
+}
 
 double DeviceOptimizer::rate(size_t group, size_t which) const {
   return scalar_at(rates, static_cast<int64_t>(2 * group + which)).item();
@@ -129,7 +134,7 @@ std::vector<double> DeviceOptimizer::counters() const {
 }
 
 void DeviceOptimizer::set_applied_steps(double steps) {
-  scalar_at(words_, offsetof(OptimizerScalars, applied_steps) / sizeof(double)).fill_(steps);
+  scalar_at(scalars_, offsetof(OptimizerScalars, applied_steps) / sizeof(double)).fill_(steps);
 }
 
 void DeviceOptimizer::set_rate(size_t group, size_t which, double value) {

@@ -47,7 +47,7 @@ class DeviceOptimizer {
   void join_measurements(bool measured);
 
   std::shared_ptr<Arena> arena_;
-  Tensor words_;  // OptimizerScalars
+  Tensor scalars_;  // OptimizerScalars
   // f64 [items]: the number of updates of the items that use the counter. Items share a counter as
   // long as they took part in the same steps, applied or not.
   Tensor counters_;

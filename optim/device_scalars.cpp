@@ -18,12 +18,12 @@ const char* to_string(StepOutcome outcome) {
 
 StepOutcome StepResult::value() const {
   if (!known()) {
-    const double word = word_.item();
-    if (word == kernels::kStepHalted) {
+    const double outcome = device_outcome_.item();
+    if (outcome == kernels::kStepHalted) {
       scaler_->throw_if_halted();  // another result of the same halt may have thrown before
     }
-    outcome_ = word == kernels::kStepApplied ? StepOutcome::applied : StepOutcome::overflow;
-    word_ = {};
+    outcome_ = outcome == kernels::kStepApplied ? StepOutcome::applied : StepOutcome::overflow;
+    device_outcome_ = {};
   }
   return outcome_;
 }

@@ -415,10 +415,10 @@ void Optimizer::apply_on_device() {
       ranges.push_back(range_of(i, parameter_range));
     }
   }
-  constexpr int64_t kWords = kernels::kScalarsOf<kernels::RangeScalars>;
+  constexpr int64_t kScalars = kernels::kScalarsOf<kernels::RangeScalars>;
   const Tensor prepared = device_->prepare(moves, sources);
   for (size_t i = 0; i < ranges.size(); ++i) {
-    ranges[i].step_scalars = flat_view(prepared, static_cast<int64_t>(i) * kWords, kWords);
+    ranges[i].step_scalars = flat_view(prepared, static_cast<int64_t>(i) * kScalars, kScalars);
     update(ranges[i]);
   }
 }

@@ -4,7 +4,7 @@
 
 namespace binade::optim {
 
-// The functions have the names and contracts of those of Optimizer.
+// The functions have the names and contracts of Optimizer's.
 class OptimizerState {
  public:
   static NamedTensors tensors(const Optimizer& optimizer);

@@ -84,7 +84,7 @@ void Schedule::advance(const StepResult& result) {
   const auto groups = static_cast<int64_t>(base_.size());
   const Tensor rates =
       make_view(optimizer_->device_->rates, {groups, device_->table.size(2)}, {2, 1});
-  kernels::schedule_step({.outcome = result.word(),
+  kernels::schedule_step({.outcome = result.device_outcome(),
                           .step_scalars = device_->step_scalars,
                           .table = device_->table,
                           .rates = rates});

@@ -36,15 +36,16 @@ class OverflowAtFloor : public Error {
 class [[nodiscard]] StepResult {
  public:
   StepResult(StepOutcome outcome) : outcome_(outcome) {}  // NOLINT
-  // `word` is a device scalar, f64 [1]: how the step ended (kernels/optimizer/step_rule.h).
-  StepResult(Tensor word, std::shared_ptr<DeviceScaler> scaler)
-      : word_(std::move(word)), scaler_(std::move(scaler)) {}
+  // device_outcome: f64 [1], how the step ended (kernels/optimizer/step_rule.h).
+  StepResult(Tensor device_outcome, std::shared_ptr<DeviceScaler> scaler)
+      : device_outcome_(std::move(device_outcome)), scaler_(std::move(scaler)) {}
 
   // Synchronises if the outcome is on a device and was not read before; this is an error while a
   // graph is captured. Throws the loss scaler's error if the step ended at the floor of the scale.
   StepOutcome value() const;
-  bool known() const { return !word_.defined(); }
-  const Tensor& word() const { return word_; }      // on a device, f64 [1], while it is not known
+  bool known() const { return !device_outcome_.defined(); }
+  // f64 [1] on the device while the host does not know the outcome, else undefined.
+  const Tensor& device_outcome() const { return device_outcome_; }
   operator StepOutcome() const { return value(); }  // NOLINT
   // The host always knows whether a step accumulates.
   friend bool operator==(const StepResult& result, StepOutcome outcome) {
@@ -54,7 +55,7 @@ class [[nodiscard]] StepResult {
 
  private:
   mutable StepOutcome outcome_ = StepOutcome::accumulating;
-  mutable Tensor word_;  // undefined once the outcome is known
+  mutable Tensor device_outcome_;  // undefined once the outcome is known
   std::shared_ptr<DeviceScaler> scaler_;
 };
 

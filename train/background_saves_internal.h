@@ -26,7 +26,8 @@ struct StateCopy {
 class BackgroundSaves {
  public:
   BackgroundSaves() = default;
-  // Waits; an error that nobody has seen is a warning. A child of fork() leaves all to its parent.
+  // Waits; an error that was not reported yet is a warning. A child of fork() leaves all to its
+  // parent.
   ~BackgroundSaves();
   BackgroundSaves(const BackgroundSaves&) = delete;
   BackgroundSaves& operator=(const BackgroundSaves&) = delete;

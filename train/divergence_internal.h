@@ -57,7 +57,7 @@ class DivergenceWatch {
   NamedTensors buffers_, kept_;                    // floating ones of the model, and copies
 };
 
-// Sets the scale of the learning rates, those of the schedule to come too.
+// Scales the learning rates, also the later ones of the schedule.
 void scale_rates(const TrainingParts& parts, RunState& state, double scale);
 
 }  // namespace binade::train

@@ -1,5 +1,5 @@
 // Ranks: lets the processes of a run agree on sums of metrics, decisions and checkpoints. A run of
-// one process communicates with nobody.
+// one process does not communicate.
 #pragma once
 #include <binade/core/io/named_tensors.h>
 #include <binade/data/loader.h>

@@ -552,7 +552,7 @@ void TrainerRun::make_graph() {
         batch.size = in[0].size(0);
         optim::StepResult result = StepOutcome::accumulating;
         const Tensor loss = run_batch(batch, 1, result);
-        return std::vector<Tensor>{loss, result.word()};
+        return std::vector<Tensor>{loss, result.device_outcome()};
       });
 }
 

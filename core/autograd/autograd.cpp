@@ -31,11 +31,11 @@ void check_scale(const Leaf& leaf, const BackwardOptions& options) {
         "backward: got a gradient that is clipped already, expected to add to one that is not: "
         "clipping the parts of a sum does not clip the sum; clip after the last micro-batch, or "
         "step and zero_grad first");
-  const Tensor& word = options.device_scale;
-  if (leaf.device_scale.handle().get() == word.handle().get() && leaf.scale == options.scale) {
+  const Tensor& factor = options.device_scale;
+  if (leaf.device_scale.handle().get() == factor.handle().get() && leaf.scale == options.scale) {
     return;
   }
-  const double scale = word.defined() ? options.scale * word.item() : options.scale;
+  const double scale = factor.defined() ? options.scale * factor.item() : options.scale;
   const double held = leaf.full_scale();
   check(held == scale, "backward: got a loss scale of ", scale,
         ", but a gradient is held at scale ", held, "; step or zero_grad before the scale changes");

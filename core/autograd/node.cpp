@@ -122,13 +122,13 @@ Tensor Tensor::grad() const {
     return {};
   }
   const DType wide = compute_dtype(leaf.dtype);
-  const bool has_word = leaf.device_scale.defined();
-  if (leaf.scale == 1 && !has_word && leaf.dtype == wide) {
+  const bool on_device = leaf.device_scale.defined();
+  if (leaf.scale == 1 && !on_device && leaf.dtype == wide) {
     return leaf.buffer;
   }
   NoGradGuard guard;
   Tensor value = empty_like(leaf.buffer, wide);
-  if (has_word && is_dense(leaf.buffer.sizes(), leaf.buffer.strides())) {
+  if (on_device && is_dense(leaf.buffer.sizes(), leaf.buffer.strides())) {
     kernels::unscale_gradient(
         {.x = leaf.buffer, .y = value, .scale = leaf.scale, .tag = leaf.device_scale});
     return value;

@@ -5,7 +5,7 @@
 namespace binade {
 
 // Writing: adds the two keys to the metadata, with the checksums of the sources in this order and
-// zeros for that of the header, which sign_safetensors_header() puts in.
+// zeros for the header's checksum, which sign_safetensors_header() fills in.
 void add_safetensors_checksums(std::span<const TensorSource> sources,
                                std::span<const uint32_t> order,
                                std::map<std::string, std::string>& metadata);

@@ -57,7 +57,7 @@ ExponentCounts::ExponentCounts(const Tensor& counts, double scale) : ExponentCou
   check(host.dtype() == DType::i64 && host.numel() == kernels::kExponentCounters,
         "ExponentCounts: got ", host.dtype(), " ", host.sizes(),
         ", expected what count_exponents returns");
-  const auto* words = host.data<int64_t>();
+  const auto* numbers = host.data<int64_t>();
   for (int key = 0; key < static_cast<int>(kernels::kExponentKeys); ++key) {
     const int biased = key / kClasses, moved = biased - power;
     int to = key;
@@ -66,10 +66,10 @@ ExponentCounts::ExponentCounts(const Tensor& counts, double scale) : ExponentCou
            : moved >= kSpecial       ? (kSpecial - 1) * kClasses + kNearHalf
                                      : moved * kClasses + key % kClasses;
     }
-    keys_[static_cast<size_t>(to)] += words[key];
+    keys_[static_cast<size_t>(to)] += numbers[key];
   }
-  largest_ = magnitude(words[kernels::kExponentKeys]) / scale;
-  const int64_t least = words[kernels::kExponentKeys + 1];
+  largest_ = magnitude(numbers[kernels::kExponentKeys]) / scale;
+  const int64_t least = numbers[kernels::kExponentKeys + 1];
   smallest_ = least == 0 ? 0 : magnitude(~least & 0xffffffff) / scale;
 }
 
@@ -163,8 +163,8 @@ Tensor count_lost_updates(const Tensor& before, const Tensor& after) {
 
 LostUpdates lost_updates(const Tensor& counts) {
   const Tensor host = counts.to(Device{});
-  const auto* words = host.data<int64_t>();
-  return {.changed = words[0], .in_f16 = words[1], .in_bf16 = words[2]};
+  const auto* numbers = host.data<int64_t>();
+  return {.changed = numbers[0], .in_f16 = numbers[1], .in_bf16 = numbers[2]};
 }
 
 }  // namespace binade

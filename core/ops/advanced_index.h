@@ -52,7 +52,7 @@ Tensor index_put(const Tensor& x, const TensorIndices& indices, const Tensor& va
                  bool accumulate = false);
 Tensor index_put(const Tensor& x, const TensorIndices& indices, double value);
 
-// The same in place: values are cast and moved, and the errors are those of Tensor::copy_.
+// The same in place. Values are cast and moved as in Tensor::copy_, with the same errors.
 void index_put_(const Tensor& x, const TensorIndices& indices, const Tensor& values,
                 bool accumulate = false);
 void index_put_(const Tensor& x, const TensorIndices& indices, double value);

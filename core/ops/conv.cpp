@@ -5,6 +5,7 @@
 #include <binade/core/ops/conv.h>
 #include <binade/core/ops/detail/activation_internal.h>
 #include <binade/core/ops/detail/bias_gradient_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/conv_internal.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
@@ -27,9 +28,7 @@ Tensor image(const Tensor& t) {
 // The checks that both kinds of convolution share. A sequence has axis 1 only.
 void check_operands(const char* op, const Tensor& x, const Tensor& w, int rank,
                     const Conv2dOptions& g) {
-  check(x.defined() && w.defined(), op, ": got an undefined tensor");
-  check(is_floating(x.dtype()) && x.dtype() == w.dtype(), op, ": got dtypes ", x.dtype(), " and ",
-        w.dtype(), ", expected one floating dtype; convert one with to()");
+  check_floating(op, x, w);
   check(x.dim() == rank && w.dim() == rank, op, ": got x of shape ", x.sizes(),
         " and weight of shape ", w.sizes(), ", expected ", rank, " dimensions each, [N, C, ...]");
   for (int axis = 4 - rank; axis < 2; ++axis) {

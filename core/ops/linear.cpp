@@ -3,19 +3,11 @@
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/activation_internal.h>
+#include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/linear_gradient_internal.h>
 #include <binade/core/ops/linear.h>
 
 namespace binade {
-namespace {
-
-void check_floating(const char* op, const Tensor& a, const Tensor& b) {
-  check(a.defined() && b.defined(), op, ": got an undefined tensor");
-  check(is_floating(a.dtype()) && a.dtype() == b.dtype(), op, ": got dtypes ", a.dtype(), " and ",
-        b.dtype(), ", expected one floating dtype; convert one with to()");
-}
-
-}  // namespace
 
 // y = x w^T + b
 Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_, Activation activation) {

@@ -12,12 +12,6 @@
 namespace binade {
 namespace {
 
-void check_operands(const char* op, const Tensor& a, const Tensor& b) {
-  check(a.defined() && b.defined(), op, ": got an undefined tensor");
-  check(is_floating(a.dtype()) && a.dtype() == b.dtype(), op, ": got dtypes ", a.dtype(), " and ",
-        b.dtype(), ", expected one floating dtype; convert one with to()");
-}
-
 Dims batch_of(const Tensor& t) {
   return Dims(std::span(t.sizes().begin(), static_cast<size_t>(t.dim() - 2)));
 }
@@ -174,7 +168,7 @@ bool is_one_matrix(const Tensor& t) {
 
 Tensor matmul(const Tensor& a_, const Tensor& b_) {
   auto [a, b] = kMatmul.enter(a_, b_);
-  check_operands("matmul", a, b);
+  check_floating("matmul", a, b);
   check(a.dim() >= 1 && b.dim() >= 1, "matmul: got shapes ", a.sizes(), " and ", b.sizes(),
         ", expected at least one dimension each");
   if (a.dim() == 1 || b.dim() == 1) {
@@ -196,7 +190,7 @@ Tensor matmul(const Tensor& a_, const Tensor& b_) {
 
 Tensor bmm(const Tensor& a_, const Tensor& b_) {
   auto [a, b] = kMatmul.enter(a_, b_);
-  check_operands("bmm", a, b);
+  check_floating("bmm", a, b);
   check(a.dim() == 3 && b.dim() == 3 && a.size(0) == b.size(0) && a.size(2) == b.size(1),
         "bmm: got shapes ", a.sizes(), " and ", b.sizes(),
         ", expected [batch, m, k] and [batch, k, n]");
@@ -205,7 +199,7 @@ Tensor bmm(const Tensor& a_, const Tensor& b_) {
 
 Tensor outer(const Tensor& a_, const Tensor& b_) {
   auto [a, b] = kMatmul.enter(a_, b_);
-  check_operands("outer", a, b);
+  check_floating("outer", a, b);
   check(a.dim() == 1 && b.dim() == 1, "outer: got shapes ", a.sizes(), " and ", b.sizes(),
         ", expected [m] and [n]");
   return product(unsqueeze(a, 1), unsqueeze(b, 0));
@@ -250,8 +244,8 @@ Tensor addmm_forward(const Tensor& input, const Tensor& a, const Tensor& b,
 Tensor add_product(const Op& op, int rank, const Tensor& input_, const Tensor& a_, const Tensor& b_,
                    const AddmmOptions& options) {
   auto [input, a, b] = op.enter(input_, a_, b_);
-  check_operands(op.name, a, b);
-  check_operands(op.name, input, a);
+  check_floating(op.name, a, b);
+  check_floating(op.name, input, a);
   check(a.dim() == rank && b.dim() == rank && a.size(-1) == b.size(-2) &&
             (rank == 2 || a.size(0) == b.size(0)),
         op.name, ": got a of shape ", a.sizes(), " and b of shape ", b.sizes(), ", expected ",

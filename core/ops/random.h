@@ -1,6 +1,7 @@
 // Ops that draw by probabilities. They take their numbers from generator() (core/tensor/create.h):
-// one stretch of the thread's Philox sequence per call, by the number of elements only, so a seed
-// gives the same results on every device and at any thread count. No gradient.
+// one range of the thread's Philox sequence per call, whose length depends on the number of
+// elements only, so a seed gives the same results on every device and at any thread count. No
+// gradient.
 //
 // rand, randn, randint and randperm, which draw without a tensor, are in core/tensor/create.h;
 // dropout is in core/ops/unary.h.

@@ -1,8 +1,11 @@
-// sum, mean and sum_to, and the functions that all reductions share.
+// Sums and means, largest and smallest elements and their indices, any and all; and the functions
+// that all reductions share.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/reduced_internal.h>
+#include <binade/core/ops/reduce.h>
+#include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/reduce/reduce.h>
 
@@ -52,9 +55,13 @@ Tensor detail::finish_reduction(const char* op, const Tensor& x, const Tensor& y
 
 namespace {
 
+using detail::at_least_1d;
 using detail::drop_reduced;
+using detail::finish_reduction;
 using detail::kept_sizes;
+using detail::record_chosen;
 using kernels::Reduce;
+using kernels::ReduceSlope;
 
 // Sum and mean. The gradient broadcasts dy over the reduced elements.
 Tensor reduce(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, bool keepdim) {
@@ -75,8 +82,99 @@ Tensor reduce(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, boo
   });
 }
 
-}  // namespace
+void check_some(const char* op, const Tensor& x, const Dims& kept) {
+  check(x.numel() > 0 || element_count(kept) == 0, op, ": got shape ", x.sizes(),
+        ", expected at least one element to reduce");
+}
 
+// dx = dy / count where x = y. If a result is NaN, equal_or_nan gives NaN to all elements that were
+// reduced (PyTorch's amax and amin); equal shares dy among the NaN elements (its max and min).
+Tensor extreme(const Op& op, Reduce kind, ReduceSlope slope, const Tensor& x_, const Dims& dims,
+               bool keepdim) {
+  auto [x] = op.enter(x_);
+  check_defined(op.name, x);
+  const Dims kept = kept_sizes(op.name, x, dims);
+  check_some(op.name, x, kept);
+  Tensor y = empty(kept, x.dtype(), x.device()), count;
+  if (x.requires_grad() && grad_enabled()) {
+    count = empty(kept, compute_dtype(x.dtype()), x.device());
+  }
+  kernels::reduce_forward({.op = kind, .x = x, .y = y, .aux = count});
+  Tensor result = finish_reduction(op.name, x, y, dims, keepdim);
+  return op.record(
+      {x}, result, save(x, y, count),
+      [slope](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& y,
+              const Tensor& count) -> Grads {
+        const DType wide = count.dtype();
+        const Tensor a = div(cast(reshape(dy, y.sizes()), wide), count);
+        Tensor dx = needs.out_like(0, x);
+        kernels::reduce_backward({.op = slope, .x = x, .a = a, .b = cast(y, wide), .dx = dx});
+        return {dx};
+      });
+}
+
+struct Along {
+  Tensor values, indices;  // with size 1 at dim
+  int dim;
+};
+
+Along find_along(const char* op, const Tensor& x, int dim, bool smallest, bool with_values) {
+  check_defined(op, x);
+  check(is_floating(x.dtype()) || x.dtype() == DType::i64 || x.dtype() == DType::i32, op,
+        ": got dtype ", x.dtype(), ", expected a floating dtype, i64 or i32; convert with to()");
+  const int d = wrap_dim(op, dim, x.dim());
+  const Tensor lines = at_least_1d(x);
+  Dims kept = lines.sizes();
+  kept[d] = 1;
+  check_some(op, x, kept);
+  Along y = {with_values ? empty(kept, x.dtype(), x.device()) : Tensor(),
+             empty(kept, DType::i64, x.device()), d};
+  kernels::argmax({.x = lines, .y = y.indices, .dim = d, .values = y.values, .smallest = smallest});
+  return y;
+}
+
+// y [.., 1, ..] in the form that the op returns.
+Tensor without_dim(const char* op, const Tensor& y, const Tensor& x, int dim, bool keepdim) {
+  if (x.dim() == 0) {
+    return make_view(y, {}, {});
+  }
+  return keepdim ? y : drop_reduced(op, y, {dim});
+}
+
+ValuesIndices extreme_along(const Op& op, const Tensor& x_, int dim, bool smallest, bool keepdim) {
+  auto [x] = op.enter(x_);
+  const Along found = find_along(op.name, x, dim, smallest, true);
+  const int d = found.dim;
+  const Tensor values = without_dim(op.name, found.values, x, d, keepdim);
+  return {record_chosen(op, x, d, values, found.indices),
+          without_dim(op.name, found.indices, x, d, keepdim)};
+}
+
+Tensor index_of_all(const char* op, const Tensor& x, bool smallest) {
+  check_defined(op, x);
+  const Along found = find_along(op, reshape(x.detach(), {-1}), 0, smallest, false);
+  return make_view(found.indices, {}, {});
+}
+
+Tensor index_along(const char* op, const Tensor& x, int dim, bool smallest, bool keepdim) {
+  const Along found = find_along(op, x, dim, smallest, false);
+  return without_dim(op, found.indices, x, found.dim, keepdim);
+}
+
+Tensor truth(const char* op, Reduce kind, const Tensor& x_, const Dims& dims, bool keepdim) {
+  check_defined(op, x_);
+  const Tensor x = cast(x_.detach(), DType::boolean);
+  const Dims kept = kept_sizes(op, x, dims);
+  Tensor y = empty(kept, DType::boolean, x.device());
+  if (x.numel() > 0) {
+    kernels::reduce_forward({.op = kind, .x = x, .y = y});
+  } else {
+    y.fill_(kind == Reduce::min ? 1 : 0);
+  }
+  return finish_reduction(op, x, y, dims, keepdim);
+}
+
+}  // namespace
 Tensor sum(const Tensor& x, const Dims& dims, bool keepdim) {
   static constexpr Op kOp{"sum", OpClass::reduction, true};
   return reduce(kOp, Reduce::sum, x, dims, keepdim);
@@ -102,6 +200,55 @@ Tensor sum_to(const Tensor& g, const Dims& sizes, const Tensor& out) {
   kernels::reduce_forward({.op = Reduce::sum, .x = g, .y = make_view(y, kept, strides)});
   return kOp.record({g}, y, save(),
                     [sizes = g.sizes()](const Tensor& dy) -> Grads { return {expand(dy, sizes)}; });
+}
+
+Tensor amax(const Tensor& x, const Dims& dims, bool keepdim) {
+  static constexpr Op kOp{"amax", OpClass::movement};
+  return extreme(kOp, Reduce::max, ReduceSlope::equal_or_nan, x, dims, keepdim);
+}
+
+Tensor amin(const Tensor& x, const Dims& dims, bool keepdim) {
+  static constexpr Op kOp{"amin", OpClass::movement};
+  return extreme(kOp, Reduce::min, ReduceSlope::equal_or_nan, x, dims, keepdim);
+}
+
+Tensor max(const Tensor& x) {
+  static constexpr Op kOp{"max", OpClass::movement};
+  return extreme(kOp, Reduce::max, ReduceSlope::equal, x, {}, false);
+}
+
+Tensor min(const Tensor& x) {
+  static constexpr Op kOp{"min", OpClass::movement};
+  return extreme(kOp, Reduce::min, ReduceSlope::equal, x, {}, false);
+}
+
+ValuesIndices max(const Tensor& x, int dim, bool keepdim) {
+  static constexpr Op kOp{"max", OpClass::movement};
+  return extreme_along(kOp, x, dim, false, keepdim);
+}
+
+ValuesIndices min(const Tensor& x, int dim, bool keepdim) {
+  static constexpr Op kOp{"min", OpClass::movement};
+  return extreme_along(kOp, x, dim, true, keepdim);
+}
+
+Tensor argmax(const Tensor& x) { return index_of_all("argmax", x, false); }
+Tensor argmin(const Tensor& x) { return index_of_all("argmin", x, true); }
+
+Tensor argmax(const Tensor& x, int dim, bool keepdim) {
+  return index_along("argmax", x, dim, false, keepdim);
+}
+
+Tensor argmin(const Tensor& x, int dim, bool keepdim) {
+  return index_along("argmin", x, dim, true, keepdim);
+}
+
+Tensor any(const Tensor& x, const Dims& dims, bool keepdim) {
+  return truth("any", Reduce::max, x, dims, keepdim);
+}
+
+Tensor all(const Tensor& x, const Dims& dims, bool keepdim) {
+  return truth("all", Reduce::min, x, dims, keepdim);
 }
 
 }  // namespace binade

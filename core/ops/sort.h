@@ -1,6 +1,6 @@
 // Sorting, selection, order statistics, running sums and differences along one dimension.
 #pragma once
-#include <binade/core/ops/extremes.h>
+#include <binade/core/ops/reduce.h>
 
 #include <optional>
 

@@ -1,14 +1,16 @@
-// Variance, norms, products and logsumexp. Their kernels give the result in the compute dtype, and
-// the gradient uses that result. The gradient has the form dx = f(x, a, b) with a and b per result
-// (ReduceSlope).
+// Variance, norms, distances, products and logsumexp. Their kernels give the result in the compute
+// dtype, and the gradient uses that result. The gradient has the form dx = f(x, a, b) with a and b
+// per result (ReduceSlope).
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/reduced_internal.h>
+#include <binade/core/ops/detail/views_internal.h>
 #include <binade/core/ops/reduce.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/pointwise/pointwise.h>
+#include <binade/kernels/reduce/cosine_similarity.h>
 #include <binade/kernels/reduce/reduce.h>
 
 #include <cmath>
@@ -40,24 +42,17 @@ Tensor slope(const Needs& needs, ReduceSlope op, const Tensor& x, const Tensor& 
   return dx;
 }
 
-// dx = a (x - mean), or for the root a ((x - mean) / y), which is in range however small y is. The
-// mean is rounded, so the mean of d = x - mean is subtracted too.
-Tensor spread_gradient(const Needs& needs, bool root, const Tensor& x, const Tensor& a,
-                       const Tensor& mean, const Tensor& y) {
+// dx = a ((x - mean) / y): in range however small y is.
+Tensor std_gradient(const Needs& needs, const Tensor& x, const Tensor& a, const Tensor& mean,
+                    const Tensor& y) {
   Tensor d = wide_result(x, x.sizes());
-  const Tensor rest = empty_like(mean);
-  kernels::binary_forward({.op = Binary::sub, .a = cast(x, d.dtype()), .b = mean, .y = d});
-  kernels::reduce_forward({.op = Reduce::mean, .x = d, .y = rest});
-  Tensor dx = d.dtype() == x.dtype() ? needs.out_like(0, x) : empty_like(d);
-  if (root) {
-    kernels::binary_forward({.op = Binary::sub, .a = d, .b = rest, .y = d});
+  const Tensor wide = cast(x, d.dtype()), one = full({}, 1, d.dtype(), x.device());
+  kernels::reduce_backward({.op = ReduceSlope::deviation, .x = wide, .a = one, .b = mean, .dx = d});
+  if (d.dtype() == x.dtype()) {
+    return slope(needs, ReduceSlope::direction, d, a, y);
   }
-  kernels::reduce_backward({.op = root ? ReduceSlope::direction : ReduceSlope::deviation,
-                            .x = d,
-                            .a = a,
-                            .b = root ? y : rest,
-                            .dx = dx});
-  return cast(dx, x.dtype());
+  kernels::reduce_backward({.op = ReduceSlope::direction, .x = d, .a = a, .b = y, .dx = d});
+  return cast(d, x.dtype());
 }
 
 // y = sum (x - mean)^2 / (n - c), dx = dy 2 (x - mean) / (n - c); for the root dx = dy (x - mean) /
@@ -67,7 +62,8 @@ Tensor spread(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, boo
   auto [x] = op.enter(x_);
   check_floating(op.name, x);
   const Dims kept = kept_sizes(op.name, x, dims);
-  Tensor y = wide_result(x, kept), mean = wide_result(x, kept);
+  Tensor y = wide_result(x, kept);
+  Tensor mean = empty(kept, kernels::aux_dtype(kind, x.dtype()), x.device());
   const double correction = unbiased ? 1 : 0;
   kernels::reduce_forward({.op = kind, .x = x, .y = y, .aux = mean, .correction = correction});
   Tensor result = finish_reduction(op.name, x, y, dims, keepdim);
@@ -78,7 +74,8 @@ Tensor spread(const Op& op, Reduce kind, const Tensor& x_, const Dims& dims, boo
                    [root, divisor](const Tensor& dy, Needs needs, const Tensor& x,
                                    const Tensor& mean, const Tensor& y) -> Grads {
                      const Tensor a = mul(wide_gradient(dy, y), (root ? 1 : 2) / divisor);
-                     return {spread_gradient(needs, root, x, a, mean, y)};
+                     return {root ? std_gradient(needs, x, a, mean, y)
+                                  : slope(needs, ReduceSlope::deviation, x, a, mean)};
                    });
 }
 
@@ -227,6 +224,75 @@ Tensor logsumexp(const Tensor& x_, const Dims& dims, bool keepdim) {  // y = log
                       return {slope(needs, ReduceSlope::exponential, x, wide_gradient(dy, y),
                                     y)};  // dy exp(x - y)
                     });
+}
+
+Tensor cosine_similarity(const Tensor& a_, const Tensor& b_, int dim, double eps) {
+  static constexpr Op kOp{"cosine_similarity", OpClass::loss};
+  auto [a, b] = kOp.enter(a_, b_);
+  check_floating("cosine_similarity", a);
+  check_floating("cosine_similarity", b);
+  check(a.dtype() == b.dtype(), "cosine_similarity: got dtypes ", a.dtype(), " and ", b.dtype(),
+        ", expected equal ones; convert one with to()");
+  check(eps > 0, "cosine_similarity: got eps ", eps, ", expected more than 0");
+  const Dims sizes = broadcast_sizes("cosine_similarity", a.sizes(), b.sizes());
+  check(!sizes.empty(), "cosine_similarity: got scalars, expected at least one dimension");
+  const int d = wrap_dim("cosine_similarity", dim, sizes.size());
+  Dims kept;
+  for (int i = 0; i < sizes.size(); ++i) {
+    if (i != d) {
+      kept.push_back(sizes[i]);
+    }
+  }
+  Tensor y = empty(kept, compute_dtype(a.dtype()), a.device());
+  Tensor inverse1 = empty_like(y), inverse2 = empty_like(y);
+  kernels::cosine_similarity_forward({.x1 = broadcast_view(a, sizes),
+                                      .x2 = broadcast_view(b, sizes),
+                                      .y = y,
+                                      .inverse1 = inverse1,
+                                      .inverse2 = inverse2,
+                                      .dim = d,
+                                      .eps = eps});
+  const Tensor saved_y = y.detach();
+  return kOp.record(
+      {a, b}, y, save(a, b, saved_y, inverse1, inverse2),
+      [sizes, d](const Tensor& dy, Needs needs, const Tensor& a, const Tensor& b, const Tensor& y,
+                 const Tensor& inverse1, const Tensor& inverse2) -> Grads {
+        const auto memory = [&](int i, const Tensor& like) {
+          return !needs[i]               ? Tensor()
+                 : like.sizes() == sizes ? needs.out_like(i, like)
+                                         : empty(sizes, like.dtype(), like.device());
+        };
+        Tensor da = memory(0, a), db = memory(1, b);
+        kernels::cosine_similarity_backward({.x1 = broadcast_view(a, sizes),
+                                             .x2 = broadcast_view(b, sizes),
+                                             .y = y,
+                                             .inverse1 = inverse1,
+                                             .inverse2 = inverse2,
+                                             .dy = contiguous(dy),
+                                             .dx1 = da,
+                                             .dx2 = db,
+                                             .dim = d});
+        return {da, db};
+      });
+}
+
+Tensor normalize(const Tensor& x, double p, int dim, double eps) {
+  check_floating("normalize", x);
+  check(eps > 0, "normalize: got eps ", eps, ", expected more than 0");
+  const int d = wrap_dim("normalize", dim, x.dim());
+  return div(x, clamp(norm(x, p, {d}, true), eps));
+}
+
+// The difference has the dtype that a precision policy gives to norm, so that it is as exact.
+Tensor pairwise_distance(const Tensor& a_, const Tensor& b_, double p, double eps, bool keepdim) {
+  static constexpr Op kNorm{"norm", OpClass::reduction};
+  check_floating("pairwise_distance", a_);
+  check_floating("pairwise_distance", b_);
+  auto [a, b] = kNorm.enter(a_, b_);
+  const PrecisionScope scope(Precision::full());
+  broadcast_sizes("pairwise_distance", a.sizes(), b.sizes());
+  check(a.dim() > 0 || b.dim() > 0, "pairwise_distance: got scalars, expected vectors");
+  return norm(add(sub(a, b), eps), p, {-1}, keepdim);
 }
 
 }  // namespace binade

@@ -1,5 +1,6 @@
-// Variance, norms, products and logsumexp. Empty dims means all dimensions; keepdim keeps the
-// reduced dimensions with size 1. f16 and bf16 are computed in f32 and rounded once.
+// Variance, norms, distances between vectors, products and logsumexp. Empty dims means all
+// dimensions; keepdim keeps the reduced dimensions with size 1. Reductions of f16 and bf16 are
+// computed in f32 and rounded once.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -16,5 +17,16 @@ Tensor norm(const Tensor& x, double p = 2, const Dims& dims = {}, bool keepdim =
 
 Tensor prod(const Tensor& x, const Dims& dims = {}, bool keepdim = false);  // also i64, i32
 Tensor logsumexp(const Tensor& x, const Dims& dims = {}, bool keepdim = false);
+
+// x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along `dim`; x1 and x2 broadcast.
+// Computed in f32 (f64 for f64) from inputs of one floating dtype, which the result has.
+Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int dim = 1, double eps = 1e-8);
+
+// x / max(|x|_p, eps), with the norm of order p along `dim`.
+Tensor normalize(const Tensor& x, double p = 2, int dim = 1, double eps = 1e-12);
+
+// |x1 - x2 + eps|_p along the last dimension; x1 and x2 broadcast.
+Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p = 2, double eps = 1e-6,
+                         bool keepdim = false);
 
 }  // namespace binade

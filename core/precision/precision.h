@@ -56,7 +56,7 @@ struct Precision {
   bool returns_f32() const {
     return store == Store::by_policy ? policy == kAutocast : store == Store::apex;
   }
-  // True if any op may run in another dtype than that of its inputs.
+  // True if any op may run in another dtype than its inputs have.
   bool acts() const { return policy != kFull || rules; }
 
  private:

@@ -52,7 +52,7 @@ void move_gradient(Leaf& from, Leaf& to) {
     from.clear();
     return;
   }
-  const bool moves = !(from.device == to.device);  // its scale cannot name a word of another device
+  const bool moves = !(from.device == to.device);  // a device scale stays on its device
   check(!to.has_grad || to.full_scale() == from.full_scale(), "backward: got a loss scale of ",
         from.full_scale(), ", but the parameter holds a gradient at scale ", to.full_scale(),
         "; step or zero_grad before the scale changes");

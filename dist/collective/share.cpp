@@ -69,21 +69,21 @@ std::string broadcast_text(Communicator& group, const std::string& text, int roo
 
 Tensor broadcast_kind(Communicator& group, const Tensor& x, Device device, int root) {
   const Tensor head = zeros({2 + kMaxDims}, DType::i64);
-  auto* words = head.data<int64_t>();
+  auto* header = head.data<int64_t>();
   const bool gives = group.rank() == root;
   if (gives) {
-    words[0] = static_cast<int64_t>(x.dtype());
-    words[1] = x.dim();
+    header[0] = static_cast<int64_t>(x.dtype());
+    header[1] = x.dim();
     for (int i = 0; i < x.dim(); ++i) {
-      words[2 + i] = x.size(i);
+      header[2 + i] = x.size(i);
     }
   }
   group.broadcast(head, root);
   Dims sizes;
-  for (int64_t i = 0; i < words[1]; ++i) {
-    sizes.push_back(words[2 + i]);
+  for (int64_t i = 0; i < header[1]; ++i) {
+    sizes.push_back(header[2 + i]);
   }
-  return gives ? x : empty(sizes, static_cast<DType>(words[0]), device);
+  return gives ? x : empty(sizes, static_cast<DType>(header[0]), device);
 }
 
 NamedTensors broadcast_tensors(Communicator& group, const NamedTensors& tensors, int root) {

@@ -25,7 +25,7 @@ template <>
 RankProgress value_of<RankProgress>(const std::string& bytes);
 
 // The roster: a line "HOST ADDRESS PORT PID" per rank. parse_roster() throws SocketError unless the
-// text is that of `size` ranks.
+// text lists `size` ranks.
 std::string roster_text(const Roster& roster);
 Roster parse_roster(std::string_view text, int size);
 

@@ -5,8 +5,8 @@
 //
 // The server and each client have their own threads, so they answer while the program computes or
 // waits. Connections begin with a handshake (dist/transport/handshake_internal.h), messages have
-// bounded sizes, and every wait ends. When all ranks have joined, the server accepts nobody any
-// more.
+// bounded sizes, and every wait ends. When all ranks have joined, the server accepts no
+// further connection.
 #pragma once
 #include <binade/dist/job/health.h>
 #include <binade/dist/transport/handshake_internal.h>

@@ -17,7 +17,7 @@ struct JobSecret {
 
 // BINADE_SECRET, else the contents of the file BINADE_SECRET_FILE without the white space at its
 // end. Throws Error if the secret is shorter than kLeastSecretBytes, or unless the file is a
-// regular one of this user that nobody else may read or write. Messages do not show the secret.
+// regular file of this user that no other user may read or write. Messages do not show the secret.
 JobSecret find_secret(const Environment& environment);
 // 64 hexadecimal digits that nobody can guess.
 std::string new_secret();

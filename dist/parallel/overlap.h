@@ -30,8 +30,8 @@ struct Overlap {
 Overlap overlap_of(std::span<const BucketTimes> buckets);
 
 // Models the reductions of the same buckets over a link, one after another. `ready` is kept;
-// `begin` and `end` become those of a ring all-reduce over `ranks`, with 2 (ranks - 1) steps that
-// each send bytes / ranks (dist/collective/ring.h).
+// `begin` and `end` become the times of a ring all-reduce over `ranks`, with 2 (ranks - 1) steps
+// that each send bytes / ranks (dist/collective/ring.h).
 std::vector<BucketTimes> modelled_reduction(std::span<const BucketTimes> buckets,
                                             const LinkDelay& link, int ranks);
 

@@ -24,7 +24,7 @@ class StageRunner {
   // The same for the last stage: stores the loss, times its weight, and returns it.
   double forward_loss(int m, const Tensor& x, const Tensor& target, const PipelineLoss& loss,
                       double weight);
-  // From the gradient of the output (undefined: of the loss) computes that of the input, which is
+  // dy is the gradient of the output (undefined: of the loss). Returns the gradient of the input,
   // undefined for the first stage.
   Tensor backward(int m, const Tensor& dy, const BackwardOptions& options);
 

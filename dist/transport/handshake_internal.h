@@ -69,7 +69,7 @@ class AuthenticatedListener {
 
   const Socket& socket() const { return listener_; }
   size_t strangers() const { return strangers_.size(); }
-  // Accepts nobody any more and closes what is not authenticated.
+  // Stops accepting, and closes the connections that are not authenticated.
   void close();
   // Takes a connection that somebody else accepted.
   void adopt(Socket stranger);

@@ -72,7 +72,7 @@ bool is_loopback(const std::string& numeric_address);
 // Listens at one numeric address of this machine and a port (0: any free one). Throws SocketError,
 // also for an address that stands for all of the machine's.
 Socket listen_at(const std::string& host, int port);
-// The next connection, or none if nobody waits (error: 0) or it cannot be taken (error: errno).
+// The next connection, or none if no peer waits (error: 0) or it cannot be taken (error: errno).
 // Non-blocking, with TCP_NODELAY.
 Socket accept_from(const Socket& listener, int& error);
 // Begins to connect to a numeric address. Throws SocketError if that fails at once.

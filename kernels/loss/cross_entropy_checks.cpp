@@ -1,4 +1,6 @@
+// The checks of cross_entropy with targets that are classes or probabilities.
 #include <binade/kernels/loss/cross_entropy.h>
+#include <binade/kernels/loss/soft_cross_entropy.h>
 
 #include <initializer_list>
 #include <utility>
@@ -15,19 +17,32 @@ void check_vector(const char* name, const View& view, int64_t size, DType dtype)
 }
 
 template <class Arguments>
-void check_common(const Arguments& c) {
-  check(is_floating(c.logits.dtype) && c.logits.dim() == 2, kOp, ": got logits ", c.logits.dtype,
-        " ", c.logits.sizes, ", expected floating [rows, classes]");
-  const int64_t rows = c.logits.size(0), classes = c.logits.size(1);
-  check(c.target.dtype == DType::i64 && c.target.sizes == Dims{rows}, kOp, ": got target ",
-        c.target.dtype, " ", c.target.sizes, ", expected i64 [", rows, "]");
-  check(classes > 0 || rows == 0, kOp, ": got logits ", c.logits.sizes,
-        ", expected a class or more");
-  check(c.label_smoothing >= 0 && c.label_smoothing <= 1, kOp, ": got label_smoothing ",
-        c.label_smoothing, ", expected 0 to 1");
-  if (c.weight) {
-    check_vector("weight", c.weight, classes, compute_dtype(c.logits.dtype));
+void check_common(const Arguments& a) {
+  check(is_floating(a.logits.dtype) && a.logits.dim() == 2, kOp, ": got logits ", a.logits.dtype,
+        " ", a.logits.sizes, ", expected floating [rows, classes]");
+  check(a.label_smoothing >= 0 && a.label_smoothing <= 1, kOp, ": got label_smoothing ",
+        a.label_smoothing, ", expected 0 to 1");
+  if (a.weight) {
+    check_vector("weight", a.weight, a.logits.size(1), compute_dtype(a.logits.dtype));
   }
+}
+
+template <class Arguments>
+void check_classes(const Arguments& a) {
+  check_common(a);
+  const int64_t rows = a.logits.size(0), classes = a.logits.size(1);
+  check(a.target.dtype == DType::i64 && a.target.sizes == Dims{rows}, kOp, ": got target ",
+        a.target.dtype, " ", a.target.sizes, ", expected i64 [", rows, "]");
+  check(classes > 0 || rows == 0, kOp, ": got logits ", a.logits.sizes,
+        ", expected a class or more");
+}
+
+template <class Arguments>
+void check_probabilities(const Arguments& a) {
+  check_common(a);
+  check(a.target.dtype == a.logits.dtype && a.target.sizes == a.logits.sizes, kOp, ": got target ",
+        a.target.dtype, " ", a.target.sizes, ", expected probabilities ", a.logits.dtype, " ",
+        a.logits.sizes);
 }
 
 void check_row_vectors(const View& logits,
@@ -45,23 +60,34 @@ void check_gradient(const View& logits, const View& dlogits) {
 }  // namespace
 
 void check_arguments(const CrossEntropyForward& a) {
-  check_common(a);
+  check_classes(a);
   check_row_vectors(a.logits,
                     {{"row_loss", &a.row_loss}, {"row_weight", &a.row_weight}, {"lse", &a.lse}});
 }
 
 void check_arguments(const CrossEntropyBackward& a) {
-  check_common(a);
+  check_classes(a);
   check_row_vectors(a.logits, {{"lse", &a.lse}, {"row_scale", &a.row_scale}});
   check_gradient(a.logits, a.dlogits);
 }
 
 void check_arguments(const CrossEntropyForwardBackward& a) {
-  check_common(a);
+  check_classes(a);
   check_row_vectors(a.logits, {{"row_scale", &a.row_scale},
                                {"row_loss", &a.row_loss},
                                {"row_weight", &a.row_weight},
                                {"lse", &a.lse}});
+  check_gradient(a.logits, a.dlogits);
+}
+
+void check_arguments(const SoftCrossEntropyForward& a) {
+  check_probabilities(a);
+  check_row_vectors(a.logits, {{"row_loss", &a.row_loss}});
+}
+
+void check_arguments(const SoftCrossEntropyBackward& a) {
+  check_probabilities(a);
+  check_row_vectors(a.logits, {{"row_scale", &a.row_scale}});
   check_gradient(a.logits, a.dlogits);
 }
 

@@ -1,5 +1,5 @@
 // Shared by the kernels of cross entropy with classes and with probabilities: how rows are given to
-// threads, and the memory in which those of a row meet.
+// threads, and the shared memory in which the threads of a row combine their sums.
 #pragma once
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/cuda/row_team.cuh>

@@ -9,9 +9,9 @@
 
 namespace binade::kernels {
 
-// Training: writes mean and rstd = 1 / sqrt(biased variance + eps) of the batch, y, and where
-// wanted the biased variance itself, of which rstd keeps no digits below eps, and mean_rest, the
-// part of the mean that its rounding to the compute dtype removed.
+// Training: writes mean and rstd = 1 / sqrt(biased variance + eps) of the batch, y, and if
+// defined the biased variance itself (rstd keeps no digits of it below eps) and mean_rest, the part
+// of the mean that its rounding to the compute dtype removed.
 // weight and bias may be kNoView (1 and 0).
 struct BatchNormForward {
   const View& x;

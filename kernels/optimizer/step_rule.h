@@ -47,8 +47,9 @@ struct RangeScalars {
   double second_scale = 0;  // 1 / sqrt(1 - beta2^update)
 };
 
-template <class Words>
-inline constexpr int64_t kScalarsOf = sizeof(Words) / sizeof(double);
+// The number of scalars in one of these structs.
+template <class Scalars>
+inline constexpr int64_t kScalarsOf = sizeof(Scalars) / sizeof(double);
 
 // The scalars of a parameter range, given the number of its update.
 struct RangeNumbers {

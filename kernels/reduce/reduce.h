@@ -34,11 +34,13 @@ constexpr const char* to_string(Reduce op) {
 // The sum of integers or bools is i64. Sums and products of integers wrap. Of nothing the sum and
 // the norms are 0, the product 1, the mean, var and std NaN, logsumexp -inf, and max, min or
 // norm_inf an error. NaN wins in max, min and norm_inf. var and std divide by max(0, n -
-// correction). aux, if defined, has y's sizes and the compute dtype and gets what the gradient
-// needs:
+// correction). aux, if defined, has y's sizes and aux_dtype() and gets what the gradient needs:
 //   max, min, norm_inf   how many elements have the value of the result; of NaN how many are NaN
 //   prod                 the product of the other elements where exactly one is zero, else 0
-//   var, std             the mean
+//   var, std             the mean, in f64
+constexpr DType aux_dtype(Reduce op, DType dtype) {
+  return op == Reduce::var || op == Reduce::std ? DType::f64 : compute_dtype(dtype);
+}
 struct ReduceForward {
   Reduce op;
   const View& x;
@@ -49,7 +51,8 @@ struct ReduceForward {
 BINADE_KERNEL(reduce_forward, ReduceForward, y)
 
 // dx = f(x, a, b), element by element. a and b have the compute dtype and broadcast to x's sizes;
-// an undefined b is 0. dx has x's sizes and dtype and may be x.
+// an undefined b is 0. The b of deviation is f64, so that a large mean costs x - b no digits. dx
+// has x's sizes and dtype and may be x.
 enum class ReduceSlope : uint8_t {
   deviation,     // a (x - b)
   sign,          // a sign(x)

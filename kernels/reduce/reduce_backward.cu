@@ -24,7 +24,6 @@ __device__ __forceinline__ C sign_of(C x) {
 template <class T, class C>
 __device__ __forceinline__ C slope(ReduceSlope op, C x, C a, C b) {
   switch (op) {
-    case ReduceSlope::deviation: return a * (x - b);
     case ReduceSlope::sign: return a * sign_of(x);
     case ReduceSlope::equal: return (x == b) | ((x != x) & (b != b)) ? a : C(0);
     case ReduceSlope::equal_or_nan: return x == b ? a : b != b ? b : C(0);
@@ -48,8 +47,13 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int j = 0; j < kVector; ++j) {
       const C a = *reinterpret_cast<const C*>(at[2] + j * p.a_stride);
-      const C b = at[3] ? *reinterpret_cast<const C*>(at[3] + j * p.b_stride) : C(0);
-      x[j] = slope<T>(p.op, x[j], a, b);
+      const std::byte* b = at[3] ? at[3] + j * p.b_stride : nullptr;
+      if (p.op == ReduceSlope::deviation) {
+        const double mean = b ? *reinterpret_cast<const double*>(b) : 0;
+        x[j] = a * static_cast<C>(static_cast<double>(x[j]) - mean);
+      } else {
+        x[j] = slope<T>(p.op, x[j], a, b ? *reinterpret_cast<const C*>(b) : C(0));
+      }
     }
     dev::store_from(reinterpret_cast<T*>(at[0]), x);
   }

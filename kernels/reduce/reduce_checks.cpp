@@ -28,6 +28,13 @@ bool has_aux(Reduce op) {
   return needs_elements(op) || op == Reduce::prod || op == Reduce::var || op == Reduce::std;
 }
 
+void check_operand(const ReduceBackward& a, const View& v, DType dtype) {
+  check(!v || (v.dtype == dtype &&
+               broadcast_sizes("reduce backward", a.x.sizes, v.sizes) == a.x.sizes),
+        "reduce backward: got an operand ", v.dtype, " ", v.sizes, ", expected ", dtype,
+        " that broadcasts to ", a.x.sizes);
+}
+
 }  // namespace
 
 void check_arguments(const ReduceForward& a) {
@@ -48,10 +55,10 @@ void check_arguments(const ReduceForward& a) {
   }
   check(a.y.numel == 0 || a.x.numel > 0 || !needs_elements(a.op), op, ": got sizes ", a.x.sizes,
         ", expected at least one element to reduce");
-  check(!a.aux || (has_aux(a.op) && is_floating(dtype) && a.aux.dtype == compute_dtype(dtype) &&
+  check(!a.aux || (has_aux(a.op) && is_floating(dtype) && a.aux.dtype == aux_dtype(a.op, dtype) &&
                    a.aux.sizes == a.y.sizes),
         op, ": got a second result ", a.aux.dtype, " ", a.aux.sizes, ", expected ",
-        compute_dtype(dtype), " ", a.y.sizes, " of max, min, norm_inf, prod, var or std");
+        aux_dtype(a.op, dtype), " ", a.y.sizes, " of max, min, norm_inf, prod, var or std");
 }
 
 void check_arguments(const ReduceBackward& a) {
@@ -59,12 +66,9 @@ void check_arguments(const ReduceBackward& a) {
   check(is_floating(dtype) && a.dx.dtype == dtype && a.dx.sizes == a.x.sizes,
         "reduce backward: got x ", dtype, " ", a.x.sizes, " and dx ", a.dx.dtype, " ", a.dx.sizes,
         ", expected one floating dtype and equal sizes");
-  for (const View* v : {&a.a, &a.b}) {
-    check(!*v || (v->dtype == compute_dtype(dtype) &&
-                  broadcast_sizes("reduce backward", a.x.sizes, v->sizes) == a.x.sizes),
-          "reduce backward: got an operand ", v->dtype, " ", v->sizes, ", expected ",
-          compute_dtype(dtype), " that broadcasts to ", a.x.sizes);
-  }
+  const DType wide = compute_dtype(dtype);
+  check_operand(a, a.a, wide);
+  check_operand(a, a.b, a.op == ReduceSlope::deviation ? DType::f64 : wide);
 }
 
 double reduction_of_nothing(Reduce op) {

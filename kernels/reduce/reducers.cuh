@@ -109,7 +109,7 @@ struct Deviations {
   template <class C>
   using State = Moments<double>;
   template <class C>
-  using Aux = C;
+  using Aux = double;
 
   template <class C>
   __device__ static Moments<double> none() {
@@ -134,10 +134,10 @@ struct Deviations {
   }
   template <class C>
   __device__ static void finish(const Moments<double>& state, const Reading& reading, C& y,
-                                C& aux) {
+                                double& aux) {
     const double variance = state.deviations / reading.divisor;
     y = static_cast<C>(reading.root ? std::sqrt(variance) : variance);
-    aux = static_cast<C>(state.mean);
+    aux = state.mean;
   }
 };
 

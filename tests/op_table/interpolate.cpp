@@ -1,7 +1,7 @@
 // Rows of interpolate: every mode; larger, smaller and equal sizes.
 #include <tests/op_table/move_row.h>
 
-#include <binade/core/ops/interpolate.h>
+#include <binade/core/ops/image.h>
 #include <binade/core/tensor/create.h>
 
 #include <algorithm>

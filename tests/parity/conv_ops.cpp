@@ -10,8 +10,6 @@ namespace {
 
 using Ops = std::map<std::string, Handler>;
 
-Outputs one(Tensor y) { return {{"out", std::move(y)}}; }
-
 void pair(const Json& list, int64_t (&out)[2]) {
   out[0] = list.at(0);
   out[1] = list.at(1);

@@ -8,16 +8,6 @@ namespace {
 
 using Ops = std::map<std::string, Handler>;
 
-Outputs one(Tensor y) { return {{"out", std::move(y)}}; }
-
-Outputs numbered(const std::vector<Tensor>& parts) {
-  Outputs outputs;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    outputs["out" + std::to_string(i)] = parts[i];
-  }
-  return outputs;
-}
-
 void add_rearranging(Ops& ops) {
   ops["flip"] = [](const Call& call) { return one(flip(call.in("x"), dims(call.attr("dims")))); };
   ops["roll"] = [](const Call& call) {

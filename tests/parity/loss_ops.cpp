@@ -9,8 +9,6 @@ namespace {
 
 using Ops = std::map<std::string, Handler>;
 
-Outputs one(Tensor y) { return {{"out", std::move(y)}}; }
-
 Tensor as_statistic(const Tensor& t, const Tensor& x) {
   return t.defined() ? cast(t, compute_dtype(x.dtype())) : t;
 }

@@ -6,8 +6,6 @@
 namespace binade::parity {
 namespace {
 
-Outputs one(Tensor y) { return {{"out", std::move(y)}}; }
-
 Outputs run_einsum(const Call& call) {
   std::vector<Tensor> operands;
   for (const auto& [name, tensor] : call.inputs) {  // a, b, in this order

@@ -84,6 +84,15 @@ std::string run_case(const CaseFile& file, const Case& c, DType dtype);
 // The families, grouped by the headers that they need. Each throws NotCovered for an op that it
 // does not know.
 using Outputs = std::map<std::string, Tensor>;
+inline Outputs one(Tensor y) { return {{"out", std::move(y)}}; }
+// "out0", "out1", ...
+inline Outputs numbered(const std::vector<Tensor>& parts) {
+  Outputs outputs;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    outputs["out" + std::to_string(i)] = parts[i];
+  }
+  return outputs;
+}
 struct Call {
   const Case& c;
   std::map<std::string, Tensor> inputs;

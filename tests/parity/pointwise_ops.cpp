@@ -8,8 +8,6 @@
 namespace binade::parity {
 namespace {
 
-Outputs one(Tensor y) { return {{"out", std::move(y)}}; }
-
 std::optional<double> bound(const Json& value) {
   return value.is_null() ? std::nullopt : std::optional<double>(number(value));
 }

@@ -10,8 +10,6 @@ namespace {
 
 using Ops = std::map<std::string, Handler>;
 
-Outputs one(Tensor y) { return {{"out", std::move(y)}}; }
-
 Outputs two(const ValuesIndices& y) { return {{"values", y.values}, {"indices", y.indices}}; }
 
 Dims dims_or_all(const Call& call) {

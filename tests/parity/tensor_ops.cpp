@@ -12,16 +12,6 @@ namespace {
 
 using Ops = std::map<std::string, Handler>;
 
-Outputs one(Tensor y) { return {{"out", std::move(y)}}; }
-
-Outputs numbered(const std::vector<Tensor>& parts) {
-  Outputs outputs;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    outputs["out" + std::to_string(i)] = parts[i];
-  }
-  return outputs;
-}
-
 void add_with_options(Ops& ops) {
   ops["neg"] = [](const Call& call) { return one(neg(call.in("x"))); };
   ops["pow_scalar"] = [](const Call& call) {

@@ -16,6 +16,13 @@ inline void check_floating(const char* op, const Tensor& x) {
         ", expected a floating dtype; convert it with to()");
 }
 
+// Checks the operands of a contraction: two tensors of one floating dtype.
+inline void check_floating(const char* op, const Tensor& a, const Tensor& b) {
+  check(a.defined() && b.defined(), op, ": got an undefined tensor");
+  check(is_floating(a.dtype()) && a.dtype() == b.dtype(), op, ": got dtypes ", a.dtype(), " and ",
+        b.dtype(), ", expected one floating dtype; convert one with to()");
+}
+
 // Checks a number that an op combines with a tensor of this dtype: floating dtypes round it, other
 // dtypes must represent it exactly.
 inline void check_number(const char* op, double value, DType dtype) {

@@ -1,5 +1,5 @@
-// Reading and writing at indices: the parts of which the ops of core/ops/index.h and
-// core/ops/advanced_index.h are made. All are differentiable any number of times.
+// Reading and writing at indices, shared by the ops of core/ops/index.h and
+// core/ops/advanced_index.h. All are differentiable any number of times.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 #include <binade/kernels/base/fault.h>

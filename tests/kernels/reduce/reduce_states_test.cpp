@@ -35,7 +35,8 @@ struct Trial {
 void check(const Trial& t) {
   const DType wide = compute_dtype(t.dtype);
   Array x(t.dtype, t.sizes, t.layout), y(t.dtype, t.y_sizes, Layout::step2);
-  Array aux(wide, t.y_sizes, Layout::transposed), again(wide, t.y_sizes, Layout::padded);
+  const DType aux_type = aux_dtype(t.op, t.dtype);
+  Array aux(aux_type, t.y_sizes, Layout::transposed), again(wide, t.y_sizes, Layout::padded);
   fill_input(t.op, x);
   const View none, second = has_aux(t.op) ? aux.view() : none;
   reduce_forward({t.op, x.view(), y.view(), second, t.correction});
@@ -57,7 +58,8 @@ void check(const Trial& t) {
     ASSERT_NEAR(again[at], e.y, units * epsilon(wide) * scale) << what;
     ASSERT_NEAR(y[at], e.y, (units * epsilon(wide) + epsilon(t.dtype)) * scale) << what;
     if (has_aux(t.op)) {
-      ASSERT_NEAR(aux[at], e.aux, units * epsilon(wide) * std::max(4.0, std::fabs(e.aux))) << what;
+      ASSERT_NEAR(aux[at], e.aux, units * epsilon(aux_type) * std::max(4.0, std::fabs(e.aux)))
+          << what;
     }
   }
 }
@@ -193,13 +195,13 @@ TEST(ReduceBackward, EveryFormulaLayoutAndDtype) {
           if (!every_combination() && turn++ % 5 != 0) {
             continue;
           }
+          const auto rule = static_cast<ReduceSlope>(op);
           const DType wide = compute_dtype(dtype);
           Array x(dtype, sizes, layout), dx(dtype, sizes, layout), a(wide, y_sizes),
-              b(wide, y_sizes, Layout::step2);
+              b(rule == ReduceSlope::deviation ? DType::f64 : wide, y_sizes, Layout::step2);
           x.random(1, -2, 2);
           a.random(2, -2, 2);
           b.random(3, 0, 2);
-          const auto rule = static_cast<ReduceSlope>(op);
           for (int64_t i = 0; i < x.numel() && rule != ReduceSlope::exponential; ++i) {
             x.set(i, std::round(x[i]));
           }
@@ -222,6 +224,29 @@ TEST(ReduceBackward, EveryFormulaLayoutAndDtype) {
                 << op << " " << describe(dtype, sizes, layout) << " element " << i;
           }
         }
+      }
+    }
+  }
+}
+
+// A b that float cannot hold, along rows and across them; an undefined b is 0.
+TEST(ReduceBackward, DeviationKeepsTheDigitsOfB) {
+  for (const auto& [sizes, y_sizes] :
+       {std::pair<Dims, Dims>{{3, 1030}, {3, 1}}, std::pair<Dims, Dims>{{1030, 3}, {1, 3}}}) {
+    Array x(DType::f32, sizes), a(DType::f32, y_sizes), b(DType::f64, y_sizes),
+        dx(DType::f32, sizes);
+    x.random(7, 1e6 - 1, 1e6 + 1);
+    a.random(8, 1, 2);
+    b.random(9, 1e6 - 1, 1e6 + 1);
+    const bool rows = sizes[0] == 3;
+    for (const bool with_b : {true, false}) {
+      const View none;
+      reduce_backward(
+          {ReduceSlope::deviation, x.view(), a.view(), with_b ? b.view() : none, dx.view()});
+      for (int64_t i = 0; i < x.numel(); ++i) {
+        const int64_t at = rows ? i / 1030 : i % 3;
+        const double expected = a[at] * (x[i] - (with_b ? b[at] : 0));
+        ASSERT_NEAR(dx[i], expected, 2 * epsilon(DType::f32) * std::fabs(expected)) << i;
       }
     }
   }
@@ -287,6 +312,9 @@ TEST(ReduceStates, BadArgumentsAreErrors) {
   EXPECT_THROW(reduce_backward({ReduceSlope::sign, x.view(), wide.view(), kNoView, x.view()}),
                Error);
   EXPECT_THROW(reduce_backward({ReduceSlope::sign, x.view(), y.view(), kNoView, y.view()}), Error);
+  EXPECT_THROW(reduce_backward({ReduceSlope::deviation, x.view(), y.view(), y.view(), x.view()}),
+               Error);
+  EXPECT_THROW(reduce_forward({Reduce::var, x.view(), y.view(), y.view()}), Error);
 }
 
 TEST(NarrowerIsas, ReduceStatesPasses) { EXPECT_TRUE(passes_on_narrower_isas()); }

@@ -1,6 +1,8 @@
-// Pooling of images x [N, C, H, W]; results are channels-last if x is.
+// Pooling and resampling of images x [N, C, H, W], in x's memory order: results are channels-last
+// if x is.
 #pragma once
 #include <binade/core/tensor/tensor.h>
+#include <binade/kernels/image/interpolate.h>
 
 namespace binade {
 
@@ -22,5 +24,16 @@ Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options);
 // Row p of the result averages rows floor(p H / height) to ceil((p + 1) H / height) of x, columns
 // likewise.
 Tensor adaptive_avg_pool2d(const Tensor& x, int64_t height, int64_t width);
+
+using kernels::Interpolation;
+struct InterpolateOptions {
+  Interpolation mode = Interpolation::nearest;
+  bool align_corners = false;  // bilinear: the corner pixels stay where they are
+};
+
+// x [N, C, H, W] -> [N, C, height, width]; kernels/image/interpolate.h has the positions.
+// Differentiable any number of times.
+Tensor interpolate(const Tensor& x, int64_t height, int64_t width,
+                   const InterpolateOptions& options = {});
 
 }  // namespace binade

@@ -11,15 +11,15 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 // Scalars in a vector of f64 on the test device.
-template <class W>
-class Words {
+template <class S>
+class DeviceScalars {
  public:
-  explicit Words(const W& values = {}) : array_(DType::f64, {kScalarsOf<W>}) {
-    *array_.host_as<W>() = values;
+  explicit DeviceScalars(const S& values = {}) : array_(DType::f64, {kScalarsOf<S>}) {
+    *array_.host_as<S>() = values;
   }
   View view() { return array_.view(); }
-  W& operator*() { return *array_.host_as<W>(); }
-  W* operator->() { return &**this; }
+  S& operator*() { return *array_.host_as<S>(); }
+  S* operator->() { return &**this; }
 
  private:
   StridedArray array_;
@@ -29,7 +29,7 @@ constexpr ScaleRule kRule{.growth_interval = 2, .min_scale = 1, .max_scale = 0x1
 
 TEST(LossSeed, IsScaleTimesWeightAndLeavesATag) {
   for (DType dtype : floating_dtypes()) {
-    Words<ScalerScalars> scaler({.scale = 64});
+    DeviceScalars<ScalerScalars> scaler({.scale = 64});
     StridedArray loss = make_array(dtype, {}, {1.5}), seed(dtype, {}), tag(DType::f64, {1});
     loss_seed({.loss = loss.view(),
                .scaler = scaler.view(),
@@ -67,7 +67,8 @@ TEST(StepStats, AddUpTrueGradientsAndFindTheFirstBadElement) {
       const auto size = static_cast<int64_t>(count);
       StridedArray a = make_array(dtype, {size}, first), b = make_array(dtype, {size}, second);
       StridedArray tag = make_array(DType::f64, {1}, {4});
-      Words<OptimizerScalars> step_scalars({.squares = 7, .non_finite = 9, .first_position = 1});
+      DeviceScalars<OptimizerScalars> step_scalars(
+          {.squares = 7, .non_finite = 9, .first_position = 1});
       step_stats({a.view(), 2, kNoView, 100, true, step_scalars.view()});
       EXPECT_EQ(step_scalars->non_finite, 0);
       EXPECT_EQ(step_scalars->mixed, 0);
@@ -89,8 +90,8 @@ TEST(StepStats, AddUpTrueGradientsAndFindTheFirstBadElement) {
   }
 }
 
-double decide(const StepRequest& request, Words<ScalerScalars>* scaler,
-              Words<OptimizerScalars>& step_scalars) {
+double decide(const StepRequest& request, DeviceScalars<ScalerScalars>* scaler,
+              DeviceScalars<OptimizerScalars>& step_scalars) {
   StridedArray outcome(DType::f64, {1});
   step_decide({.request = request,
                .scaler = scaler ? scaler->view() : kNoView,
@@ -100,7 +101,7 @@ double decide(const StepRequest& request, Words<ScalerScalars>* scaler,
 }
 
 TEST(StepDecide, WithoutAScaler) {
-  Words<OptimizerScalars> step_scalars({.squares = 100, .applied_steps = 3});
+  DeviceScalars<OptimizerScalars> step_scalars({.squares = 100, .applied_steps = 3});
   const StepRequest clipped{.divisor = 2, .clip_norm = 2.5, .measured = true};
   EXPECT_EQ(decide(clipped, nullptr, step_scalars), kStepApplied);
   EXPECT_EQ(step_scalars->norm, 5);
@@ -121,11 +122,11 @@ TEST(StepDecide, WithoutAScaler) {
 
 TEST(StepDecide, MovesTheScaleAsTheRuleSays) {
   const std::string steps = "..x....xx";
-  Words<ScalerScalars> scaler({.scale = 8});
+  DeviceScalars<ScalerScalars> scaler({.scale = 8});
   ScalerScalars expected{.scale = 8};
   double applied = 0;
   for (char step : steps) {
-    Words<OptimizerScalars> step_scalars(
+    DeviceScalars<OptimizerScalars> step_scalars(
         {.non_finite = step == 'x' ? 3.0 : 0.0, .applied_steps = applied});
     const bool overflow = step == 'x';
     EXPECT_EQ(decide({.measured = true, .rule = kRule}, &scaler, step_scalars),
@@ -143,8 +144,8 @@ TEST(StepDecide, AtTheFloor) {
   for (AtFloor policy : {AtFloor::error, AtFloor::skip, AtFloor::fp32, AtFloor::clip}) {
     StepRequest request{.measured = true, .stale = true, .rule = kRule};
     request.rule.at_floor = policy;
-    Words<ScalerScalars> scaler({.scale = 1, .growth_tracker = 1, .loss = 5});
-    Words<OptimizerScalars> step_scalars({.non_finite = 2, .first_position = 70});
+    DeviceScalars<ScalerScalars> scaler({.scale = 1, .growth_tracker = 1, .loss = 5});
+    DeviceScalars<OptimizerScalars> step_scalars({.non_finite = 2, .first_position = 70});
     step_replaces(
         {.rule = request.rule, .scaler = scaler.view(), .step_scalars = step_scalars.view()});
     EXPECT_EQ(step_scalars->replaces, policy == AtFloor::clip);
@@ -170,7 +171,7 @@ TEST(StepDecide, AtTheFloor) {
 TEST(StepPrepare, MovesCountersAndFillsTheScalarsOfEachRange) {
   constexpr size_t kMany = 70;
   for (double apply : {0.0, 1.0}) {
-    Words<OptimizerScalars> step_scalars({.apply = apply, .factor = 0.5});
+    DeviceScalars<OptimizerScalars> step_scalars({.apply = apply, .factor = 0.5});
     StridedArray lr = make_array(DType::f64, {2, 2}, {0.1, 0.9, 0.2, 0.8});
     StridedArray tag = make_array(DType::f64, {1}, {16});
     StridedArray counters = make_array(DType::f64, {kMany + 1}, Values(kMany + 1, 4));
@@ -214,7 +215,7 @@ TEST(ScheduleStep, TakesTheRowOfThePositionWhereTheStepWasApplied) {
     }
     StridedArray rows = make_array(DType::f64, {kRows, kGroups, k}, table);
     StridedArray rates = make_array(DType::f64, {kGroups, 2}, Values(2 * kGroups, 7));
-    Words<ScheduleScalars> step_scalars({.position = 10, .first = 10});
+    DeviceScalars<ScheduleScalars> step_scalars({.position = 10, .first = 10});
     View part = rates.view();
     part.sizes = {kGroups, k};
     part.numel = kGroups * k;
@@ -230,8 +231,8 @@ TEST(ScheduleStep, TakesTheRowOfThePositionWhereTheStepWasApplied) {
     };
     double position = 10;
     for (double outcome : {kStepOverflow, kStepHalted, kStepApplied, kStepApplied, kStepApplied}) {
-      StridedArray word = make_array(DType::f64, {1}, {outcome});
-      schedule_step({word.view(), step_scalars.view(), rows.view(), part});
+      StridedArray ended = make_array(DType::f64, {1}, {outcome});
+      schedule_step({ended.view(), step_scalars.view(), rows.view(), part});
       position += outcome == kStepApplied;
       EXPECT_EQ(step_scalars->position, position);
       const double row = std::min(position - 10, double(kRows - 1));
@@ -263,7 +264,7 @@ TEST(StepScalarsTest, OptimizersReadTheirNumbersThere) {
           {.multiplier = 0.5, .lr = 0.1, .momentum = 0.9, .update = 3, .beta2 = 0.99});
       const std::vector<std::byte> expected = run(kNoView);
       numbers.apply = apply;
-      Words<RangeScalars> step_scalars(numbers);
+      DeviceScalars<RangeScalars> step_scalars(numbers);
       EXPECT_EQ(run(step_scalars.view()) == expected, apply == 1);
       if (apply == 0) {
         StridedArray p = make_array(dtype, {100}, random_values(100, 1));
@@ -275,8 +276,8 @@ TEST(StepScalarsTest, OptimizersReadTheirNumbersThere) {
 }
 
 TEST(StepScalarsTest, ErrorsNameTheProblem) {
-  Words<OptimizerScalars> step_scalars;
-  Words<ScalerScalars> scaler;
+  DeviceScalars<OptimizerScalars> step_scalars;
+  DeviceScalars<ScalerScalars> scaler;
   StridedArray g(DType::f32, {4}), outcome(DType::f64, {2});
   EXPECT_EQ(error_of([&] {
               step_stats({g.view(), 1, g.view(), 0, true, step_scalars.view()});
