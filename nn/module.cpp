@@ -1,3 +1,4 @@
+#include <binade/core/autograd/leaf_owner_internal.h>
 #include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
 #include <binade/core/precision/precision_rules.h>
@@ -34,7 +35,27 @@ std::string class_name(const Module& module) {
   return name;
 }
 
+// A leaf may outlive its module, which then says so.
+class Module::Owner : public LeafOwner {
+ public:
+  explicit Owner(const Module& module) : module_(&module) {}
+  void leave() { module_ = nullptr; }
+
+ private:
+  void used_in(const Leaf& leaf, const void* running) override {
+    const Module* module = module_;
+    const auto& outer = *static_cast<const Module*>(running);
+    if (module && &module->root() != &outer.root() && !outer.root().holds(leaf)) {
+      module->check_runs_in(outer);
+    }
+  }
+  std::atomic<const Module*> module_;
+};
+
 Module::~Module() {
+  for (const auto& own : own_parameters_) {
+    static_cast<Owner&>(*own->owner).leave();
+  }
   for (Module* child : children_) {  // may live longer
     child->parent_ = nullptr;
     child->name_.clear();
@@ -73,8 +94,10 @@ void Module::register_parameter(std::string_view name, Tensor& parameter, Parame
   check(!traits.channels_last || parameter.dim() >= 3, "register_parameter: '", name,
         "' has shape ", parameter.sizes(), ", expected [O, C, ...] for channels_last");
   parameter.require_grad();
-  own_parameters_.push_back(
-      std::make_unique<OwnParameter>(OwnParameter{std::string(name), &parameter, traits}));
+  auto own = std::make_unique<OwnParameter>(OwnParameter{std::string(name), &parameter, traits});
+  own->owner = std::make_shared<Owner>(*this);
+  detail::set_owner(parameter, own->owner);
+  own_parameters_.push_back(std::move(own));
 }
 
 void Module::register_buffer(std::string_view name, Tensor& buffer) {
@@ -267,6 +290,24 @@ void Module::check_runs_in(const Module& outer) const {
             "where this is meant"));
 }
 
+void Module::check_place() const {
+  const auto* running = static_cast<const Module*>(detail::thread_state.module);
+  if (running && running != this) [[unlikely]] {
+    check_runs_in(*running);
+  }
+}
+
+// True if a parameter of this tree is this leaf, perhaps tied to one of another tree.
+bool Module::holds(const Leaf& leaf) const {
+  bool any = false;
+  walk("", [&](const std::string&, const Module& module) {
+    for (const auto& own : module.own_parameters_) {
+      any |= own->tensor->history().get() == &leaf;
+    }
+  });
+  return any;
+}
+
 // True if every parameter of this tree is also a parameter of the other tree (tied).
 bool Module::is_held_by(const Module& other) const {
   std::set<const TensorData*> held;
@@ -403,6 +444,7 @@ void Module::leave_arena() {
       leaf.require_grad();
       OwnParameter& own = *member.own;
       hand_over_gradients(*own.tensor, leaf);
+      detail::set_owner(leaf, own.owner);
       *own.tensor = own.trainable ? leaf : master;
       own.leaf = own.trainable ? Tensor() : leaf;
     }
@@ -452,6 +494,7 @@ void Module::build_arena() {
   for (const Shared& parameter : shared) {
     for (const Member& member : parameter.members) {
       OwnParameter& own = *member.own;
+      detail::set_owner(*own.tensor, parameter.members[0].own->owner);
       own.leaf = own.trainable ? Tensor() : *own.tensor;
       if (!own.trainable) {
         *own.tensor = frozen(*own.tensor);

@@ -2,6 +2,7 @@
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/autograd/backward_run_internal.h>
 #include <binade/core/autograd/hooks.h>
+#include <binade/core/autograd/leaf_owner_internal.h>
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/graph_growth_internal.h>
 #include <binade/core/observe/label.h>
@@ -296,6 +297,7 @@ void begin_node(Node& node, const Input* inputs, size_t count) {
       thread_state.clock;  // newer than its inputs and than every node of this thread
   for (size_t i = 0; i < count; ++i) {
     if (const Ref<Node>& from = inputs[i].tensor.history()) {
+      note_use(*from);
       node.edges[i] = Edge(from);
       sequence = std::max(sequence, from->sequence);
     }

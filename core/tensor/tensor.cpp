@@ -229,7 +229,15 @@ Tensor Tensor::to(Device device, SourceLine where) const {
 }
 Tensor Tensor::reshape(const Dims& sizes) const { return binade::reshape(*this, sizes); }
 Tensor Tensor::transpose(int i, int j) const { return binade::transpose(*this, i, j); }
-Tensor Tensor::operator[](int64_t i) const { return select(*this, 0, i); }
+Tensor Tensor::operator[](int64_t i) const {
+  check(defined(), "x[", i, "]: got an undefined tensor x, expected one with a value");
+  check(dim() > 0, "x[", i, "]: got a scalar x, expected a dimension; item() reads the value");
+  const int64_t n = sizes()[0];
+  check(n > 0, "x[", i, "]: got x of shape ", sizes(), ", which has no elements to index");
+  check(i >= -n && i < n, "x[", i, "]: got index ", i, " for x of shape ", sizes(), ", expected ",
+        -n, " to ", n - 1);
+  return select(*this, 0, i);
+}
 Tensor Tensor::clone() const { return binade::clone(*this); }
 Tensor Tensor::contiguous() const { return binade::contiguous(*this); }
 Tensor Tensor::channels_last() const { return binade::channels_last(*this); }

@@ -21,9 +21,15 @@ struct Storage {
   std::atomic<uint32_t> version{0};  // incremented by every in-place write
   std::atomic<uint32_t> saves{0};    // how many backward graphs hold it
   Device device;
+  std::atomic<bool> exposed{false};  // data<T>() gave out a pointer that may write
   std::byte* data = nullptr;
   size_t bytes = 0;
   Ref<Storage> parent;  // set for a range of an arena, which owns the memory
+  void expose() {
+    if (!exposed.load(std::memory_order_relaxed)) {
+      exposed.store(true, std::memory_order_relaxed);
+    }
+  }
   static void destroy(Storage* storage) noexcept;
 };
 
@@ -63,10 +69,15 @@ class Tensor {
   operator const View&() const { return data_ ? data_->view : kNoView; }  // NOLINT
   const View& view() const { return *this; }
 
-  // Host pointer to the first element; mind the strides. Throws on a wrong dtype.
+  // Host pointer to the first element; mind the strides. Throws on a wrong dtype. data<const T>()
+  // only reads; data<T>() of a parameter makes every later step look whether the pointer changed
+  // values that have an f32 master (Arena::follow_values()).
   template <class T>
   T* data() const {
-    check_dtype(dtype_of<T>);
+    check_dtype(dtype_of<std::remove_const_t<T>>);
+    if constexpr (!std::is_const_v<T>) {
+      data_->storage->expose();
+    }
     return data_->view.as<T>();
   }
   // The value of a tensor with one element. On a GPU every call waits for the device.
