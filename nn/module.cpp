@@ -109,7 +109,8 @@ void Module::register_buffer(std::string_view name, Tensor& buffer) {
 void Module::register_module(std::string_view name, Module& child) {
   check_name(name);
   check(&child != this && !child.parent_, "register_module: '", name,
-        "' is part of a module already");
+        "' is part of a module already, expected a module without a parent; make another one, and "
+        "tie its parameters by assignment if they shall be shared");
   child.leave_arena();
   child.name_ = name;
   child.parent_ = this;
@@ -228,7 +229,7 @@ uint32_t Module::label(const void* outer) {
 
 Tensor Module::operator()(const Tensor& x) {
   return scoped([&] {
-    check(x.defined(), "module: got an undefined tensor");
+    check(x.defined(), "module: got an undefined tensor, expected an input; assign it first");
     return forward(x);
   });
 }
@@ -237,8 +238,9 @@ Tensor Module::forward(const Tensor& x) { return forward_one(x); }
 
 Tensor Module::forward_one(const Tensor&) {
   throw Error(text("module: got one tensor for a ", class_name(*this),
-                   ", whose forward() takes other inputs or returns no Tensor; call it by its own "
-                   "type, with the inputs that its forward() has"));
+                   ", whose forward() takes other inputs or returns no Tensor, or is missing; call "
+                   "it by its own type, with the inputs that its forward() has, or override "
+                   "forward(const Tensor&)"));
 }
 
 // A module whose root differs from the root of the module around it is not part of that module. The
@@ -564,7 +566,8 @@ void Module::convert(Device device, DType wide, const Precision& precision) {
     precision.rules->check_modules(paths);
   }
   check(!top.arena_ || !top.arena_->has_optimizer(),
-        "to: an optimizer holds the parameters; move the model before making the optimizer");
+        "to: got a model whose parameters an optimizer holds, expected none; move the model "
+        "before making the optimizer");
   empty({0}, DType::f32, device);  // throws before anything is changed
   const NoGradGuard guard;
   top.leave_arena();

@@ -112,7 +112,8 @@ void BackwardRun::deliver(Edge& edge, Tensor gradient) {
   Tensor& into = node.grad;
   if (!into.defined()) {
     check(!node.released, "backward: the graph of ", node.name(),
-          " was freed by an earlier backward; pass retain_graph there");
+          " was freed by an earlier backward, expected one that exists; run the forward again, or "
+          "pass {.retain_graph = true} to the first backward");
     into = std::move(gradient);
     push(edge);
     return;
@@ -184,7 +185,9 @@ void BackwardRun::step() {
     return;
   }
   check(!options_.create_graph || node->part || node->op->twice, "backward: double backward of ",
-        node->name(), " is not implemented");
+        node->name(),
+        " is not implemented, expected ops whose backward is made of ops; leave out "
+        "create_graph, or write the formula with other ops");
   try {
     if (detail::thread_state.observers) [[unlikely]] {
       detail::notify_upstream({*node, options_, dy, nullptr});
@@ -253,7 +256,7 @@ void backward(const Tensor& root, const Tensor& seed, const BackwardOptions& opt
 void backward(const Tensor& root, const BackwardOptions& options) {
   check(root.defined() && root.numel() == 1, "backward: got shape ",
         root.defined() ? to_string(root.sizes()) : "of an undefined tensor",
-        ", expected one element or an explicit upstream gradient");
+        ", expected one element or an explicit upstream gradient; reduce it with mean() or sum()");
   backward(root, full(root.sizes(), options.scale, root.dtype(), root.device()), options);
 }
 

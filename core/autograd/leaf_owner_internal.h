@@ -28,7 +28,7 @@ namespace detail {
 
 // For every input of a recorded op.
 inline void note_use(const Node& from) {
-  if (from.leaf && from.owned && thread_state.module) {
+  if (from.owned && thread_state.module) {
     const auto& leaf = static_cast<const Leaf&>(from);
     leaf.owner->note_use(leaf, thread_state.module);
   }

@@ -7,7 +7,7 @@
 namespace binade {
 
 inline void check_defined(const char* op, const Tensor& x) {
-  check(x.defined(), op, ": got an undefined tensor");
+  check(x.defined(), op, ": got an undefined tensor, expected one with a value; assign it first");
 }
 
 inline void check_floating(const char* op, const Tensor& x) {
