@@ -114,7 +114,8 @@ void registration() {
       }
     });
     EXPECT(texts.size() == 1);
-    EXPECT(contains(texts[0], "binade::nn::Linear (weight [4, 4], bias [4]) runs in the forward of"));
+    EXPECT(
+        contains(texts[0], "binade::nn::Linear (weight [4, 4], bias [4]) runs in the forward of"));
     EXPECT(contains(texts[0], "neither trained, saved nor moved"));
     EXPECT(contains(texts[0], "call register_module(name, member)"));
     EXPECT(net.parameters().size() == 2);

@@ -19,7 +19,7 @@ Tensor master(nn::Module& net, const std::string& name) {
   return {};
 }
 
-void train(Net& net, double lr) {
+void train_step(Net& net, double lr) {
   optim::SGD sgd(net.parameters(), {.lr = lr});
   sum(square(net(randn({8, 4})))).backward();
   EXPECT(sgd.step() == StepOutcome::applied);
@@ -28,7 +28,7 @@ void train(Net& net, double lr) {
 void clones() {
   Net net;
   net.to({}, Precision::mixed(DType::f16));
-  train(net, 0.01);
+  train_step(net, 0.01);
   net.freeze("head");
   net.eval();
   const auto copy = nn::clone(net, make_net);
@@ -60,7 +60,8 @@ void soft_updates() {
   const double expected = 2 - std::pow(1 - 2e-4, 1000);
   EXPECT(std::fabs(master(target, "fc.weight").at(0) - expected) < 1e-4);
   EXPECT(std::fabs(target.fc.weight.at(0) - expected) < 1e-3);
-  EXPECT(contains(error_of([&] { nn::soft_update(target, online, 2); }), "soft_update: got tau = 2"));
+  EXPECT(
+      contains(error_of([&] { nn::soft_update(target, online, 2); }), "soft_update: got tau = 2"));
 }
 
 void averages() {
@@ -86,7 +87,9 @@ void in_place_writes() {
   const std::vector<Write> writes = {
       [](Net& net) { net.fc.weight.fill_(5); },
       [](Net& net) { nn::init::constant(net.fc.weight, 5); },
-      [](Net& net) { net.fc.weight.copy_(full({4, 4}, 5)); },
+      [](Net& net) {
+        net.fc.weight.copy_(full({4, 4}, 5));
+      },
       [](Net& net) { net.fc.weight *= 0, net.fc.weight += 5; },
       [](Net& net) { index_put_(net.fc.weight, {Slice{}}, 5.0); },
       [](Net& net) {
@@ -99,12 +102,12 @@ void in_place_writes() {
   for (size_t i = 0; i < writes.size(); ++i) {
     Net net;
     net.to({}, Precision::mixed(DType::f16));
-    train(net, 0.01);
+    train_step(net, 0.01);
     {
       const NoGradGuard guard;
       writes[i](net);
     }
-    train(net, 0);
+    train_step(net, 0);
     EXPECT(net.fc.weight[1].at(2) == 5);
     EXPECT(master(net, "fc.weight")[1].at(2) == 5);
   }
@@ -114,14 +117,14 @@ void in_place_writes() {
 void pointers() {
   Net net;
   net.to({}, Precision::mixed(DType::f16));
-  train(net, 0.01);
+  train_step(net, 0.01);
   const Tensor before = master(net, "fc.weight");
   half* kept = net.fc.weight.data<half>();
   EXPECT(float(kept[0]) == net.fc.weight.at(0));
-  train(net, 0);
+  train_step(net, 0);
   EXPECT(equal(master(net, "fc.weight"), before));
   kept[3] = half(7.0f);
-  train(net, 0);
+  train_step(net, 0);
   Tensor after = master(net, "fc.weight");
   EXPECT(after.at(3) == 7 && net.fc.weight.at(3) == 7);
   after[0][3] += before.at(3) - 7;

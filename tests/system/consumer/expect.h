@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#define EXPECT(...)                                                                \
-  do {                                                                             \
-    if (!(__VA_ARGS__)) {                                                          \
+#define EXPECT(...)                                                                  \
+  do {                                                                               \
+    if (!(__VA_ARGS__)) {                                                            \
       std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #__VA_ARGS__); \
-      std::exit(1);                                                                \
-    }                                                                              \
+      std::exit(1);                                                                  \
+    }                                                                                \
   } while (false)
 
 inline bool close(const binade::Tensor& a, const binade::Tensor& b, double tolerance = 1e-5) {

@@ -47,7 +47,8 @@ void swapped_head(const std::string& folder) {
 void renamed() {
   Backbone saved;
   Net net(2);
-  nn::LoadReport report = net.load_state(saved.state(), {.skip = {"head.*"}, .rename = {{"", "body"}}});
+  nn::LoadReport report =
+      net.load_state(saved.state(), {.skip = {"head.*"}, .rename = {{"", "body"}}});
   EXPECT(report.loaded.size() == 4 && report.missing.size() == 2 && report.unexpected.empty());
   EXPECT(equal(net.body.a.weight, saved.a.weight));
   NamedTensors wrapped;
@@ -56,7 +57,10 @@ void renamed() {
   }
   report = net.load_state(wrapped, {.rename = {{"module", ""}}});
   EXPECT(report.loaded.size() == 6 && close(net.body.a.weight, saved.a.weight * 2));
-  EXPECT(contains(error_of([&] { net.load_state(wrapped, {.rename = {{"modul", ""}}}); }), "'modul'"));
+  EXPECT(contains(error_of([&] {
+                    net.load_state(wrapped, {.rename = {{"modul", ""}}});
+                  }),
+                  "'modul'"));
   report = net.load_state(saved.state(), {.strict = false});
   EXPECT(report.loaded.empty() && report.missing.size() == 6 && report.unexpected.size() == 4);
 }

@@ -36,10 +36,16 @@ void adam_groups() {
   Net grouped, plain;
   plain.load_state(grouped.state());
   optim::AdamW one({{.parameters = below(grouped, "a.")},
-                    {.parameters = below(grouped, "b."), .weight_decay = 0.5, .betas = {{0.5, 0.6}}, .eps = 1e-3, .amsgrad = true}},
+                    {.parameters = below(grouped, "b."),
+                     .weight_decay = 0.5,
+                     .betas = {{0.5, 0.6}},
+                     .eps = 1e-3,
+                     .amsgrad = true}},
                    {.lr = 0.1});
   optim::AdamW first(below(plain, "a."), {.lr = 0.1});
-  optim::AdamW second(below(plain, "b."), {.lr = 0.1, .betas = {0.5, 0.6}, .eps = 1e-3, .weight_decay = 0.5, .amsgrad = true});
+  optim::AdamW second(
+      below(plain, "b."),
+      {.lr = 0.1, .betas = {0.5, 0.6}, .eps = 1e-3, .weight_decay = 0.5, .amsgrad = true});
   for (int i = 0; i < 3; ++i) {
     gradient_of_ones(grouped);
     gradient_of_ones(plain);
@@ -47,11 +53,12 @@ void adam_groups() {
     EXPECT(first.step() == StepOutcome::applied && second.step() == StepOutcome::applied);
   }
   EXPECT(equal(grouped.a.weight, plain.a.weight) && equal(grouped.b.weight, plain.b.weight));
-  EXPECT(contains(error_of([&] {
-                    Net net;
-                    optim::SGD({{.parameters = net.parameters(), .betas = {{0.9, 0.99}}}}, {.lr = 0.1});
-                  }),
-                  "betas"));
+  EXPECT(contains(
+      error_of([&] {
+        Net net;
+        optim::SGD({{.parameters = net.parameters(), .betas = {{0.9, 0.99}}}}, {.lr = 0.1});
+      }),
+      "betas"));
 }
 
 int main() {

@@ -4,9 +4,10 @@ using namespace binade;
 
 // A padded key changes nothing: the result is that of the shorter sequence.
 void key_padding() {
-  nn::TransformerEncoder encoder({.layer = {.embed = 8, .heads = 2, .feedforward = 16, .dropout = 0, .batch_first = true},
-                                  .layers = 2,
-                                  .norm = true});
+  nn::TransformerEncoder encoder(
+      {.layer = {.embed = 8, .heads = 2, .feedforward = 16, .dropout = 0, .batch_first = true},
+       .layers = 2,
+       .norm = true});
   const Tensor x = randn({3, 5, 8});
   Tensor padding = zeros({3, 5}, DType::boolean);
   index_put_(padding, {Slice{}, Slice{3, 5}}, 1);
@@ -16,12 +17,15 @@ void key_padding() {
   EXPECT(encoder.named_parameters().size() == 2 * 12 + 2);
   sum(square(whole)).backward();
   EXPECT(encoder.layers[1].linear2.weight.grad().defined());
-  EXPECT(contains(error_of([&] { encoder(x, {.key_padding = zeros({5, 3}, DType::boolean)}); }),
+  EXPECT(contains(error_of([&] {
+                    encoder(x, {.key_padding = zeros({5, 3}, DType::boolean)});
+                  }),
                   "[5, 3]"));
 }
 
 void decoder() {
-  nn::TransformerDecoder decoder({.layer = {.embed = 8, .heads = 2, .feedforward = 16, .dropout = 0}, .layers = 2});
+  nn::TransformerDecoder decoder(
+      {.layer = {.embed = 8, .heads = 2, .feedforward = 16, .dropout = 0}, .layers = 2});
   const Tensor target = randn({4, 2, 8}), memory = randn({6, 2, 8});
   const Tensor causal = decoder(target, memory, {.self = {.is_causal = true}});
   // The first target sees only itself.
