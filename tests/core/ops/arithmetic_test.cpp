@@ -154,8 +154,8 @@ TEST(Promotion, OfTwoTensors) {
       EXPECT_EQ(doubles(le(a, b)), Reals(6, 1)) << names;
       EXPECT_EQ(div(a, b).dtype(), is_floating(want) ? want : DType::f32) << names;
       if (want != DType::boolean) {
-        for (BinaryOp op : std::initializer_list<BinaryOp>{add, sub, mul, pow, maximum,
-                                                           minimum, floor_divide, remainder, fmod}) {
+        for (BinaryOp op : std::initializer_list<BinaryOp>{add, sub, mul, pow, maximum, minimum,
+                                                           floor_divide, remainder, fmod}) {
           const Tensor y = op(a, b);
           EXPECT_EQ(y.dtype(), want) << names;
           EXPECT_EQ(y.sizes(), (Dims{2, 3}));
@@ -186,7 +186,9 @@ TEST(IntegerArithmetic, PowersWrapAround) {
   EXPECT_EQ(error_of([] { (void)pow(integers({2}), -1); }),
             "pow: got exponent -1 for a tensor of dtype i64, expected 0 or more; convert the "
             "tensor with to(DType::f32)");
-  EXPECT_EQ(error_of([] { (void)pow(integers({2, 2}), integers({1, -1})); }),
+  EXPECT_EQ(error_of([] {
+              (void)pow(integers({2, 2}), integers({1, -1}));
+            }),
             "pow: got negative exponents for integers, expected 0 or more; convert the base with "
             "to(DType::f32)");
   EXPECT_NE(error_of([] { (void)pow(integers({2}), 1e300); }).find("pow: got the number"),
@@ -303,7 +305,8 @@ TEST(Equality, OfWholeTensors) {
   EXPECT_TRUE(equal(integers({2}), reals({2})));
   EXPECT_FALSE(equal(reals({NAN}), reals({NAN})));
   EXPECT_TRUE(equal(zeros({0, 3}), ones({0, 3})));
-  EXPECT_EQ(error_of([&] { (void)equal(x, Tensor()); }), "equal: got an undefined tensor");
+  EXPECT_EQ(error_of([&] { (void)equal(x, Tensor()); }),
+            "equal: got an undefined tensor, expected one with a value; assign it first");
 }
 
 TEST(Equality, WithTolerances) {
