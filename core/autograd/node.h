@@ -148,8 +148,8 @@ class Leaf final : public Node {
 
 inline Tensor::Tensor(const Tensor&) noexcept = default;
 inline Tensor::Tensor(Tensor&&) noexcept = default;
-inline Tensor& Tensor::operator=(const Tensor&) noexcept = default;
-inline Tensor& Tensor::operator=(Tensor&&) noexcept = default;
+inline Tensor& Tensor::operator=(const Tensor&) & noexcept = default;
+inline Tensor& Tensor::operator=(Tensor&&) & noexcept = default;
 inline Tensor::~Tensor() = default;
 static_assert(std::is_nothrow_move_constructible_v<Tensor>);
 

@@ -1,4 +1,4 @@
-// x += y and its like: in place, or, where a gradient is recorded, as x = x + y.
+// x += y and its like: in place, or, where a gradient is recorded, as x = x + y; x[i] = y.
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/tensor.h>
@@ -112,7 +112,29 @@ void change_fixed(const Update& update, Tensor x, const Y& y) {
   change(update, x, y, false);
 }
 
+// x must be a part of another tensor, which takes the values.
+void check_part(const Tensor& x) {
+  check(x.defined(),
+        "x[i] = y: got an undefined tensor on the left, expected a part of another one");
+  check(!x.sole_owner(),
+        "x[i] = y: got a temporary on the left that no other tensor shares, so the values would be "
+        "lost, expected a view such as x[0]; use index_put_() for masks and index tensors");
+  check_writable("x[i] = y", x);
+}
+
 }  // namespace
+
+void Tensor::operator=(const Tensor& y) && {  // NOLINT
+  check_part(*this);
+  check(!grad_enabled() || !y.requires_grad(),
+        "x[i] = y: got a y whose gradient is recorded, which a write in place would lose, expected "
+        "one without; write y.detach(), or make a new tensor with index_put(), cat() or stack()");
+  copy_(y);
+}
+void Tensor::operator=(double value) && {  // NOLINT
+  check_part(*this);
+  fill_(value);
+}
 
 Tensor& Tensor::operator+=(const Tensor& y) & {
   change(kAdd, *this, y, true);

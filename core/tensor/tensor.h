@@ -50,8 +50,13 @@ class Tensor {
       : data_(std::move(data.data_)), history_(std::move(history)) {}
   Tensor(const Tensor&) noexcept;
   Tensor(Tensor&&) noexcept;
-  Tensor& operator=(const Tensor&) noexcept;
-  Tensor& operator=(Tensor&&) noexcept;
+  Tensor& operator=(const Tensor&) & noexcept;
+  Tensor& operator=(Tensor&&) & noexcept;
+  // x[0] = y writes y into the part of x, as copy_() does, and x[0] = 2 fills it. Errors: the
+  // gradient of y is recorded; nothing else shares the memory of the temporary, so that the value
+  // would be lost, as in index(x, {mask}) = y.
+  void operator=(const Tensor& y) &&;  // NOLINT
+  void operator=(double value) &&;     // NOLINT
   ~Tensor();
 
   bool defined() const { return static_cast<bool>(data_); }

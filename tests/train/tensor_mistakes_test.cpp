@@ -47,6 +47,13 @@ Mistakes shapes() {
          randn({3, 2})[3];
        },
        "x[3]:", "got index 3 for x of shape [3, 2]", "expected -3 to 2", "-3 to 2"},
+      {"write through an index tensor",
+       [] {
+         const Tensor x = randn({3, 2});
+         index(x, {x > 0}) = 1;
+       },
+       "x[i] = y:", "got a temporary on the left", "expected a view such as x[0]",
+       "use index_put_()"},
       {"index of a scalar", [] { randn({3})[0][0]; }, "x[0]:", "got a scalar x",
        "expected a dimension", "item() reads the value"},
       {"dim out of range",

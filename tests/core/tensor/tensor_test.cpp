@@ -189,6 +189,36 @@ TEST(InPlace, TheResultKeepsSizesAndDtype) {
   EXPECT_EQ(values(ids), (std::vector<double>{0, 2, 4})) << "nothing half done";
 }
 
+TEST(InPlace, AssignmentWritesAPart) {
+  Tensor x = zeros({2, 3}), y = x;
+  const uint32_t version = x.version();
+  x[0] = ones({3});
+  x[1][2] = 7;
+  x[-1][0] = full({}, 0.5, DType::f64);  // cast
+  EXPECT_EQ(values(y), (std::vector<double>{1, 1, 1, 0.5, 0, 7}));
+  EXPECT_GT(x.version(), version);
+  slice(x, 1, 0, 2) = full({2, 1}, 3);
+  EXPECT_EQ(values(y), (std::vector<double>{3, 3, 1, 3, 3, 7}));
+  y = zeros({1});  // a variable takes another tensor
+  EXPECT_EQ(x.numel(), 6);
+  std::vector<Tensor> list(2);
+  list[0] = x;
+  EXPECT_EQ(list[0].handle().get(), x.handle().get());
+
+  const Tensor w = leaf({3, 4}, {2});
+  EXPECT_HAS(error_of([&] { x* 2 = ones({2, 3}); }), "x[i] = y: got a temporary on the left");
+  EXPECT_HAS(error_of([&] { x[0] = ones({4}); }), "copy_: got shapes [3] and [4]");
+  EXPECT_HAS(error_of([&] { x[0] = w[0]; }), "x[i] = y: got a y whose gradient is recorded");
+  EXPECT_HAS(error_of([&] { w[0] = 1; }), "x[i] = y: got a tensor whose gradient is recorded");
+  EXPECT_HAS(error_of([&] { expand(x, {2, 2, 3})[0] = 1; }), "none");
+  EXPECT_HAS(error_of([&] { expand(x[0], {2, 3})[0] = 1; }), "none");
+  EXPECT_HAS(error_of([&] { expand(ones({1}), {3}) = 1; }), "whose elements share memory");
+  EXPECT_HAS(error_of([&] { Tensor() = 1; }), "x[i] = y: got an undefined tensor");
+  const NoGradGuard guard;
+  w[1] = w[0];
+  EXPECT_EQ(values(w), (std::vector<double>{3, 3}));
+}
+
 TEST(InPlace, SavedTensorsNoticeTheChange) {
   Tensor x = Tensor::from({1.0, 2.0});
   const Tensor w = leaf({3, 4}, {2});
