@@ -145,7 +145,7 @@ class Tensor {
   // value with its history, and other handles keep the old one. Errors, since the change would be
   // lost or not be in the graph: a leaf (under a NoGradGuard it is written in place), a part of a
   // larger tensor such as x[0], a temporary or const handle; under a NoGradGuard any tensor with a
-  // history that is no leaf.
+  // history that is no leaf. A temporary whose memory nothing else shares is always an error.
   Tensor& operator+=(const Tensor& y) &;
   Tensor& operator-=(const Tensor& y) &;
   Tensor& operator*=(const Tensor& y) &;
@@ -162,6 +162,14 @@ class Tensor {
   void operator-=(double y) const&;
   void operator*=(double y) const&;
   void operator/=(double y) const&;
+  void operator+=(const Tensor& y) &&;
+  void operator-=(const Tensor& y) &&;
+  void operator*=(const Tensor& y) &&;
+  void operator/=(const Tensor& y) &&;
+  void operator+=(double y) &&;
+  void operator-=(double y) &&;
+  void operator*=(double y) &&;
+  void operator/=(double y) &&;
 
   Tensor to(DType dtype) const;  // differentiable
   Tensor to(Device device, SourceLine where = SourceLine::here()) const;

@@ -233,6 +233,11 @@ Mistakes files() {
          net.load_state(net.state(), {.skip = {"fcc"}});
        },
        "load_state:", "got skip 'fcc'", "matches no name of the model", "nothing was changed"},
+      {"an undefined tensor in a file",
+       [] {
+         train::save_tensors("/nonexistent/x.safetensors", {{"x", Tensor()}});
+       },
+       "save:", "got the undefined tensor 'x'", "expected one with a value", "assign it first"},
       {"no such file",
        [] {
          Net net;

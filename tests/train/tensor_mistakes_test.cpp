@@ -54,6 +54,12 @@ Mistakes shapes() {
        },
        "x[i] = y:", "got a temporary on the left", "expected a view such as x[0]",
        "use index_put_()"},
+      {"change through a mask",
+       [] {
+         const Tensor x = randn({3, 2});
+         index(x, {x > 0}) += 1;
+       },
+       "+=:", "got a temporary on the left", "expected a view such as x[0]", "use index_put_()"},
       {"index of a scalar", [] { randn({3})[0][0]; }, "x[0]:", "got a scalar x",
        "expected a dimension", "item() reads the value"},
       {"dim out of range",

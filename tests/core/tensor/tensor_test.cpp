@@ -178,6 +178,7 @@ TEST(InPlace, TheResultKeepsSizesAndDtype) {
   EXPECT_HAS(error_of([&] { x -= ones({2, 3}, DType::f64); }), "sub: got");
   EXPECT_HAS(error_of([&] { x += Tensor(); }), "+=: got an undefined tensor");
   EXPECT_HAS(error_of([&] { Tensor() += 1; }), "+=: got an undefined tensor");
+  EXPECT_HAS(error_of([&] { square(x) += 1; }), "+=: got a temporary on the left that no other");
   EXPECT_EQ(x.version(), 0u);
   EXPECT_HAS(error_of([] { expand(ones({1}), {3}) += 1; }),
              "+=: got an expanded tensor of shape [3], whose elements share memory");
