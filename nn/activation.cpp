@@ -51,6 +51,7 @@ Dropout::Dropout(const DropoutOptions& options) : options_(options) {
 }
 
 Tensor Dropout::forward(const Tensor& x) {
+  check_place();
   return is_training() && options_.p > 0 ? dropout(x, options_.p) : x;
 }
 
@@ -59,6 +60,7 @@ Dropout2d::Dropout2d(const DropoutOptions& options) : options_(options) {
 }
 
 Tensor Dropout2d::forward(const Tensor& x) {
+  check_place();
   check(x.dim() >= 3, "Dropout2d: got shape ", x.sizes(), ", expected [N, C, ...]");
   if (!is_training() || options_.p == 0) {
     return x;

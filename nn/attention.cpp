@@ -130,6 +130,14 @@ Tensor MultiheadAttention::run(const Tensor& query, const Tensor& key, const Ten
             value.dim() == 3,
         "MultiheadAttention: expected query, key and value of three dimensions, ",
         options_.batch_first ? "[batch, length, size]" : "[length, batch, size]");
+  const int batch = options_.batch_first ? 0 : 1;
+  check(query.size(batch) == key.size(batch) && key.size(batch) == value.size(batch) &&
+            key.size(1 - batch) == value.size(1 - batch),
+        "MultiheadAttention: got query ", query.sizes(), ", key ", key.sizes(), " and value ",
+        value.sizes(), ", expected ",
+        options_.batch_first ? "[batch, length, size]" : "[length, batch, size]",
+        " with one batch for all and one length of key and value; set batch_first if the batch "
+        "comes first");
   const bool self = in_proj_weight.defined() && same(query, key) && same(key, value);
   Tensor q, k, v;
   if (self) {  // one product for all three

@@ -56,8 +56,11 @@ Tensor CosineSimilarity::operator()(const Tensor& x1, const Tensor& x2) const {
 }
 
 double accuracy(const Tensor& logits, const Tensor& target) {
-  check(logits.dim() == 2 && target.dim() == 1 && target.size(0) == logits.size(0),
-        "accuracy: got ", logits.sizes(), " and ", target.sizes(), ", expected [N, C] and [N]");
+  check(logits.defined() && target.defined(), "accuracy: got an undefined tensor, expected two");
+  check(logits.dim() == 2 && target.dim() == 1 && target.size(0) == logits.size(0) &&
+            target.dtype() == DType::i64,
+        "accuracy: got logits ", logits.sizes(), " and a target ", target.dtype(), " ",
+        target.sizes(), ", expected [N, C] and i64 [N]; convert labels with to(DType::i64)");
   const NoGradGuard guard;
   const Tensor guess = argmax(logits.detach(), 1).to(Device{}), expected = target.to(Device{});
   int64_t right = 0;

@@ -1,3 +1,4 @@
+#include <binade/core/autograd/leaf_owner_internal.h>
 #include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
 #include <binade/core/precision/precision_rules.h>
@@ -34,7 +35,27 @@ std::string class_name(const Module& module) {
   return name;
 }
 
+// A leaf may outlive its module, which then says so.
+class Module::Owner : public LeafOwner {
+ public:
+  explicit Owner(const Module& module) : module_(&module) {}
+  void leave() { module_ = nullptr; }
+
+ private:
+  void used_in(const Leaf& leaf, const void* running) override {
+    const Module* module = module_;
+    const auto& outer = *static_cast<const Module*>(running);
+    if (module && &module->root() != &outer.root() && !outer.root().holds(leaf)) {
+      module->check_runs_in(outer);
+    }
+  }
+  std::atomic<const Module*> module_;
+};
+
 Module::~Module() {
+  for (const auto& own : own_parameters_) {
+    static_cast<Owner&>(*own->owner).leave();
+  }
   for (Module* child : children_) {  // may live longer
     child->parent_ = nullptr;
     child->name_.clear();
@@ -73,8 +94,10 @@ void Module::register_parameter(std::string_view name, Tensor& parameter, Parame
   check(!traits.channels_last || parameter.dim() >= 3, "register_parameter: '", name,
         "' has shape ", parameter.sizes(), ", expected [O, C, ...] for channels_last");
   parameter.require_grad();
-  own_parameters_.push_back(
-      std::make_unique<OwnParameter>(OwnParameter{std::string(name), &parameter, traits}));
+  auto own = std::make_unique<OwnParameter>(OwnParameter{std::string(name), &parameter, traits});
+  own->owner = std::make_shared<Owner>(*this);
+  detail::set_owner(parameter, own->owner);
+  own_parameters_.push_back(std::move(own));
 }
 
 void Module::register_buffer(std::string_view name, Tensor& buffer) {
@@ -86,7 +109,8 @@ void Module::register_buffer(std::string_view name, Tensor& buffer) {
 void Module::register_module(std::string_view name, Module& child) {
   check_name(name);
   check(&child != this && !child.parent_, "register_module: '", name,
-        "' is part of a module already");
+        "' is part of a module already, expected a module without a parent; make another one, and "
+        "tie its parameters by assignment if they shall be shared");
   child.leave_arena();
   child.name_ = name;
   child.parent_ = this;
@@ -205,7 +229,7 @@ uint32_t Module::label(const void* outer) {
 
 Tensor Module::operator()(const Tensor& x) {
   return scoped([&] {
-    check(x.defined(), "module: got an undefined tensor");
+    check(x.defined(), "module: got an undefined tensor, expected an input; assign it first");
     return forward(x);
   });
 }
@@ -214,8 +238,9 @@ Tensor Module::forward(const Tensor& x) { return forward_one(x); }
 
 Tensor Module::forward_one(const Tensor&) {
   throw Error(text("module: got one tensor for a ", class_name(*this),
-                   ", whose forward() takes other inputs or returns no Tensor; call it by its own "
-                   "type, with the inputs that its forward() has"));
+                   ", whose forward() takes other inputs or returns no Tensor, or is missing; call "
+                   "it by its own type, with the inputs that its forward() has, or override "
+                   "forward(const Tensor&)"));
 }
 
 // A module whose root differs from the root of the module around it is not part of that module. The
@@ -265,6 +290,24 @@ void Module::check_runs_in(const Module& outer) const {
                   : "it stays in training mode while that one evaluates",
             "; call register_module(name, member) in the constructor, or allow_unregistered() "
             "where this is meant"));
+}
+
+void Module::check_place() const {
+  const auto* running = static_cast<const Module*>(detail::thread_state.module);
+  if (running && running != this) [[unlikely]] {
+    check_runs_in(*running);
+  }
+}
+
+// True if a parameter of this tree is this leaf, perhaps tied to one of another tree.
+bool Module::holds(const Leaf& leaf) const {
+  bool any = false;
+  walk("", [&](const std::string&, const Module& module) {
+    for (const auto& own : module.own_parameters_) {
+      any |= own->tensor->history().get() == &leaf;
+    }
+  });
+  return any;
 }
 
 // True if every parameter of this tree is also a parameter of the other tree (tied).
@@ -403,6 +446,7 @@ void Module::leave_arena() {
       leaf.require_grad();
       OwnParameter& own = *member.own;
       hand_over_gradients(*own.tensor, leaf);
+      detail::set_owner(leaf, own.owner);
       *own.tensor = own.trainable ? leaf : master;
       own.leaf = own.trainable ? Tensor() : leaf;
     }
@@ -452,6 +496,7 @@ void Module::build_arena() {
   for (const Shared& parameter : shared) {
     for (const Member& member : parameter.members) {
       OwnParameter& own = *member.own;
+      detail::set_owner(*own.tensor, parameter.members[0].own->owner);
       own.leaf = own.trainable ? Tensor() : *own.tensor;
       if (!own.trainable) {
         *own.tensor = frozen(*own.tensor);
@@ -521,7 +566,8 @@ void Module::convert(Device device, DType wide, const Precision& precision) {
     precision.rules->check_modules(paths);
   }
   check(!top.arena_ || !top.arena_->has_optimizer(),
-        "to: an optimizer holds the parameters; move the model before making the optimizer");
+        "to: got a model whose parameters an optimizer holds, expected none; move the model "
+        "before making the optimizer");
   empty({0}, DType::f32, device);  // throws before anything is changed
   const NoGradGuard guard;
   top.leave_arena();

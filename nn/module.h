@@ -17,7 +17,8 @@
 //
 // A parameter may be changed in place under a NoGradGuard: init functions, fill_(), copy_(). Under
 // `mixed` its f32 master then takes the new, rounded value. load_state() and soft_update() set the
-// master to the value before rounding. After a write to data() call bump_version().
+// master to the value before rounding. A write through data<T>() counts too: the elements that differ
+// from their rounded masters go to these.
 //
 // Thread safety: any number of threads may run one module at the same time in evaluation mode, each
 // under its own NoGradGuard or with its own graph; so may threads in training mode if no module
@@ -125,8 +126,8 @@ class Module {
   // same root. Otherwise that gives a warning once: after a forgotten register_module() the module
   // is neither trained nor saved. There is also no warning if all its parameters are frozen, if an
   // optimizer holds them, if the other module holds them too (tied), or if that one turned
-  // gradients off around the call (a teacher). Only calls as module(x) are seen: child.forward(x)
-  // runs without path, precision and this check.
+  // gradients off around the call (a teacher). Calls as module(x) are seen, and every op that
+  // records one of the parameters: so also child.forward(x), which runs without path and precision.
   void allow_unregistered() { allow_unregistered_ = true; }
 
   // REQUIRES: the member lives as long as the module. A name has no dot and is used once.
@@ -170,9 +171,15 @@ class Module {
   // Dropout: such a module must be registered too.
   virtual bool depends_on_mode() const { return false; }
 
+  // For forward() of modules that depend on their mode or have buffers: warns, as
+  // allow_unregistered() says, if this one runs in another module without being registered there.
+  void check_place() const;
+
  private:
   friend class ModuleReport;
   friend void copy_module(const Module& from, Module& to);
+
+  class Owner;  // tells this module where its parameters are used
 
   // While one exists, this module is the one that runs on this thread.
   class Running {
@@ -204,6 +211,7 @@ class Module {
     ParameterTraits traits;
     bool trainable = true;
     Tensor leaf = {};  // set if frozen after the arena was built; unfreeze() restores it
+    std::shared_ptr<LeafOwner> owner = {};  // of the leaf
   };
   struct Member {
     std::string path;
@@ -237,6 +245,7 @@ class Module {
   // Warns once if this module runs in the forward() of a module that it is not part of.
   void check_runs_in(const Module& outer) const;
   bool is_held_by(const Module& other) const;
+  bool holds(const Leaf& leaf) const;
   static void add_path(Error& error);  // adds the path of the running module, once
 
   void check_name(std::string_view name) const;

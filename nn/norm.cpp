@@ -40,6 +40,7 @@ BatchNorm::BatchNorm(const char* name, const BatchNorm2dOptions& options) : opti
 }
 
 Tensor BatchNorm::normalize(const Tensor& x, const Tensor& residual, bool relu) {
+  check_place();
   check(x.defined(), "batch norm: got an undefined tensor");
   check_input(x);
   return batch_norm(x, weight, bias, running_mean, running_var, op_options(residual, relu));

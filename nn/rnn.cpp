@@ -95,6 +95,7 @@ RecurrentResult Recurrent::run(const Tensor& x, const RecurrentState& start) {
 }
 
 RecurrentResult Recurrent::run_layers(const Tensor& x, const RecurrentState& start) {
+  check_place();
   check(x.defined() && x.dim() == 3 && x.size(2) == options_.input, name_, ": got ",
         x.defined() ? text("shape ", x.sizes()) : std::string("an undefined tensor"), ", expected ",
         options_.batch_first ? "[batch, steps, " : "[steps, batch, ", options_.input, "]");

@@ -25,17 +25,18 @@ AdamWOptions common(const AdamOptions& options) {
           .maximize = options.maximize};
 }
 
-void checked(const AdamWOptions& options) {
+void checked(const char* name, const AdamWOptions& options) {
   for (double beta : options.betas) {
-    check(beta >= 0 && beta < 1, "AdamW: got betas = {", options.betas[0], ", ", options.betas[1],
+    check(beta >= 0 && beta < 1, name, ": got betas = {", options.betas[0], ", ", options.betas[1],
           "}, expected numbers in [0, 1)");
   }
-  check(options.eps >= 0, "AdamW: got eps = ", options.eps, ", expected a number >= 0");
+  check(options.eps >= 0, name, ": got eps = ", options.eps, ", expected a number >= 0");
 }
 
 std::vector<AdamWOptions> all_options(const AdamWOptions& options,
                                       const std::vector<ParamGroup>& groups, bool decoupled) {
-  return options_of(decoupled ? "AdamW" : "Adam", options, groups, checked);
+  const char* name = decoupled ? "AdamW" : "Adam";
+  return options_of(name, options, groups, [name](const AdamWOptions& own) { checked(name, own); });
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ Options options_of(const char* optimizer, Options options, const ParamGroup& gro
       *member(options) = own.value_or(*member(options));
     } else {
       check(!own, optimizer, ": got a group with ", name, ", an option that ", optimizer,
-            " does not have");
+            " does not have, expected one that it has; leave it out");
     }
   };
   take("lr", group.lr, [](auto& o) -> decltype(&o.lr) { return &o.lr; });

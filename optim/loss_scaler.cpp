@@ -41,7 +41,7 @@ ScaledLoss LossScaler::scale(const Tensor& loss, double weight) {
   check(loss.defined() && loss.numel() == 1 && is_floating(loss.dtype()), "loss scaler: got ",
         loss.defined() ? text("a loss of shape ", loss.sizes(), " and dtype ", loss.dtype())
                        : "an undefined loss",
-        ", expected one floating element");
+        ", expected one floating element; reduce it with mean() or sum()");
   check(std::isfinite(weight) && weight >= 0, "loss scaler: got weight = ", weight,
         ", expected a number >= 0");
   to(loss.device());

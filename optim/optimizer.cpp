@@ -1,3 +1,4 @@
+#include <binade/core/observe/warning.h>
 #include <binade/optim/device_optimizer_internal.h>
 #include <binade/optim/optimizer_state_internal.h>
 
@@ -37,14 +38,17 @@ Optimizer::Optimizer(const std::vector<ParamGroup>& groups,
           "optimizer: got a group with a momentum, but the optimizer has none");
     check(is_rate(group.momentum), "optimizer: got momentum = ", group.momentum,
           ", expected a number >= 0");
-    check(group.parameters.size() > 0, "optimizer: got a group without parameters");
+    check(group.parameters.size() > 0,
+          "optimizer: got a group without parameters, expected at least one; are the layers "
+          "registered?");
     arena_ = arena_ ? arena_ : group.parameters.arena();
     check(arena_ == group.parameters.arena(),
           "optimizer: got parameters of several models or from before the model was moved; call "
           "parameters() on one model after to()");
     for (const Parameter& parameter : group.parameters) {
       check(parameter.numel() == 0 || seen.emplace(parameter.segment, parameter.offset).second,
-            "optimizer: parameter ", parameter.name, " is in two groups");
+            "optimizer: parameter ", parameter.name,
+            " is in two groups, expected one; filter the parameters of each group by their names");
       group.items.push_back({parameter});
     }
     std::stable_sort(group.items.begin(), group.items.end(), [](const Item& a, const Item& b) {
@@ -196,7 +200,31 @@ std::string Optimizer::first_non_finite() const {
   return {};
 }
 
+// The first step warns if a LossScaler scaled the loss and is not asked now. The step itself is
+// right, but nobody notices an overflow.
+void Optimizer::check_unscaled(const StepOptions& options) const {
+  if (step_count_ > 0 || options.accumulating) {
+    return;
+  }
+  for (const Group& group : groups_) {
+    for (const Item& item : group.items) {
+      const Tensor& value = item.parameter.value;
+      if (!value.requires_grad()) {
+        continue;
+      }
+      const Leaf& leaf = item.parameter.leaf();
+      if (leaf.has_grad && (leaf.scale != 1 || leaf.device_scale.defined())) {
+        warn(text(
+            "step: got gradients with a loss scale, expected a step of the scaler: call "
+            "scaler.step(optimizer), else no overflow is noticed and the scale never changes"));
+        return;
+      }
+    }
+  }
+}
+
 StepResult Optimizer::step(const StepOptions& options) {
+  check_unscaled(options);
   if (device_) {
     return step_on_device(options, nullptr);
   }

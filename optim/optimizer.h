@@ -174,6 +174,7 @@ class Optimizer {
     bool continues_in(const ParameterRange& next, bool over_gaps) const;
   };
   void check_options(const StepOptions& options) const;
+  void check_unscaled(const StepOptions& options) const;
   const Group& at(size_t group) const;
   std::vector<ParameterRange> parameter_ranges(const Group& group) const;
   bool own_part(ParameterRange& parameter_range)

@@ -1,4 +1,5 @@
 #include <binade/core/device/graph.h>
+#include <binade/core/observe/warning.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/optimizer/step_scalars.h>
 #include <binade/optim/device_optimizer_internal.h>
@@ -70,6 +71,12 @@ void Schedule::set_rates() {
 }
 
 void Schedule::advance(const StepResult& result) {
+  if (optimizer_ && !optimizer_->device_ && step_ == 0 && optimizer_->step_count_ == 0 &&
+      result == StepOutcome::applied) {
+    warn(
+        "schedule: got advance() before the first step of its optimizer, expected it after "
+        "step(); the first rate was not used: write schedule.advance(optimizer.step())");
+  }
   if (result.known() || !optimizer_) {
     if (result == StepOutcome::applied) {
       set_step(step() + 1);

@@ -13,6 +13,8 @@ std::span<const std::byte> bytes_of(const Tensor& t) {  // REQUIRES: t is row-ma
 std::vector<TensorSource> sources_of(const NamedTensors& tensors) {
   std::vector<TensorSource> sources;
   for (const auto& [name, tensor] : tensors) {
+    check(tensor.defined(), "save: got the undefined tensor '", name,
+          "', expected one with a value; leave it out or assign it first");
     sources.push_back(
         {name, tensor.dtype(), tensor.sizes(), {}, [t = tensor.detach()](const ByteSink& sink) {
            NoGradGuard guard;

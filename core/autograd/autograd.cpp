@@ -2,6 +2,7 @@
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/autograd/backward_run_internal.h>
 #include <binade/core/autograd/hooks.h>
+#include <binade/core/autograd/leaf_owner_internal.h>
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/graph_growth_internal.h>
 #include <binade/core/observe/label.h>
@@ -111,7 +112,8 @@ void BackwardRun::deliver(Edge& edge, Tensor gradient) {
   Tensor& into = node.grad;
   if (!into.defined()) {
     check(!node.released, "backward: the graph of ", node.name(),
-          " was freed by an earlier backward; pass retain_graph there");
+          " was freed by an earlier backward, expected one that exists; run the forward again, or "
+          "pass {.retain_graph = true} to the first backward");
     into = std::move(gradient);
     push(edge);
     return;
@@ -183,7 +185,9 @@ void BackwardRun::step() {
     return;
   }
   check(!options_.create_graph || node->part || node->op->twice, "backward: double backward of ",
-        node->name(), " is not implemented");
+        node->name(),
+        " is not implemented, expected ops whose backward is made of ops; leave out "
+        "create_graph, or write the formula with other ops");
   try {
     if (detail::thread_state.observers) [[unlikely]] {
       detail::notify_upstream({*node, options_, dy, nullptr});
@@ -252,7 +256,7 @@ void backward(const Tensor& root, const Tensor& seed, const BackwardOptions& opt
 void backward(const Tensor& root, const BackwardOptions& options) {
   check(root.defined() && root.numel() == 1, "backward: got shape ",
         root.defined() ? to_string(root.sizes()) : "of an undefined tensor",
-        ", expected one element or an explicit upstream gradient");
+        ", expected one element or an explicit upstream gradient; reduce it with mean() or sum()");
   backward(root, full(root.sizes(), options.scale, root.dtype(), root.device()), options);
 }
 
@@ -296,6 +300,7 @@ void begin_node(Node& node, const Input* inputs, size_t count) {
       thread_state.clock;  // newer than its inputs and than every node of this thread
   for (size_t i = 0; i < count; ++i) {
     if (const Ref<Node>& from = inputs[i].tensor.history()) {
+      note_use(*from);
       node.edges[i] = Edge(from);
       sequence = std::max(sequence, from->sequence);
     }

@@ -30,7 +30,8 @@ std::vector<const Node*> nodes_below(std::span<const Tensor> outputs,
     const Node* node = open.back();
     open.pop_back();
     check(!node->released || node->leaf, "grad: the graph of ", node->name(),
-          " was freed by an earlier backward; pass retain_graph there");
+          " was freed by an earlier backward, expected one that exists; run the forward again, or "
+          "pass {.retain_graph = true} to the first backward");
     for (int i = 0; i < node->edge_count; ++i) {
       visit(node->edges[i].get());
     }

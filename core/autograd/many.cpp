@@ -1,5 +1,6 @@
 // Ops with any number of inputs, saved tensors or outputs.
 #include <binade/core/autograd/autograd.h>
+#include <binade/core/autograd/leaf_owner_internal.h>
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/graph_growth_internal.h>
 #include <binade/core/observe/observer.h>
@@ -113,6 +114,7 @@ void record_many(const Op* op, std::span<const Tensor> inputs, std::span<Tensor>
   uint64_t sequence = thread_state.clock;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (const Ref<Node>& from = inputs[i].history()) {
+      note_use(*from);
       whole->inputs[i] = Edge(from);
       sequence = std::max(sequence, from->sequence);
     }

@@ -101,7 +101,8 @@ void Leaf::accumulate(Tensor gradient) {
 
 Tensor& Tensor::require_grad() {
   check(defined() && is_floating(dtype()), "require_grad: got ",
-        defined() ? to_string(dtype()) : "an undefined tensor", ", expected a floating dtype");
+        defined() ? to_string(dtype()) : "an undefined tensor",
+        ", expected a floating dtype; convert it with to(DType::f32)");
   check(!history_ || history_->leaf,
         "require_grad: got a tensor that an op computed; call detach() first");
   if (!history_) {
@@ -116,7 +117,8 @@ Tensor& Tensor::require_grad() {
 
 Tensor Tensor::grad() const {
   check(history_ && history_->leaf,
-        "grad: got a tensor that is no leaf; only leaves keep a gradient");
+        "grad: got a tensor that is no leaf, expected a leaf, since only leaves keep a gradient; "
+        "use on_gradient() for a look at it, or grad(loss, {x})");
   const auto& leaf = static_cast<const Leaf&>(*history_);
   if (!leaf.has_grad || !leaf.buffer.defined()) {
     return {};

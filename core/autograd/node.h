@@ -7,12 +7,14 @@
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
+#include <memory>
 #include <vector>
 
 namespace binade {
 
 struct Op;
 class Edge;
+class LeafOwner;
 
 // The gradients that a backward returns: one per input, undefined if it is not wanted.
 class Grads {
@@ -59,6 +61,7 @@ class Node {
   bool leaf = false, released = false, part = false;
   bool hooked = false,
        traced = false;    // known to core/autograd/hooks.cpp, core/observe/graph_growth.cpp
+  bool owned = false;     // a leaf with an owner
   uint64_t sequence = 0;  // newer than all inputs: the order of backward is reversed program order
   const Op* op;           // null for leaves
   Tensor grad;            // slot: the gradient collected so far in this backward
@@ -139,12 +142,14 @@ class Leaf final : public Node {
   double full_scale() const { return device_scale.defined() ? scale * device_scale.item() : scale; }
   std::function<void(const Tensor&)>
       on_final;  // called when this backward cannot add to the gradient any more
+  // The module that registered it (core/autograd/leaf_owner_internal.h); null if `owned` is false.
+  std::shared_ptr<LeafOwner> owner;
 };
 
 inline Tensor::Tensor(const Tensor&) noexcept = default;
 inline Tensor::Tensor(Tensor&&) noexcept = default;
-inline Tensor& Tensor::operator=(const Tensor&) noexcept = default;
-inline Tensor& Tensor::operator=(Tensor&&) noexcept = default;
+inline Tensor& Tensor::operator=(const Tensor&) & noexcept = default;
+inline Tensor& Tensor::operator=(Tensor&&) & noexcept = default;
 inline Tensor::~Tensor() = default;
 static_assert(std::is_nothrow_move_constructible_v<Tensor>);
 

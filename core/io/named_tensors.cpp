@@ -63,7 +63,8 @@ std::vector<Tensor> match_named(const char* op, std::span<const LoadTarget> targ
   add_problem(problems, "unexpected", unexpected);
   add_problem(problems, "of the wrong shape or dtype", wrong);
   add_problem(problems, "given twice", twice);
-  check(problems.empty(), op, ": ", problems, "; nothing was changed");
+  check(problems.empty(), op, ": ", problems,
+        "; nothing was changed: expected the names and shapes that the target has");
   return found;
 }
 

@@ -107,7 +107,9 @@ SafetensorsFile SafetensorsFile::open(const std::string& path, FileSystem& files
   file.read(0, length_bytes);
   const uint64_t length = from_little_endian(length_bytes);
   check(length > 0 && length <= kSafetensorsMaxHeader, path, ": the header has ", length,
-        " bytes, expected 1 to ", kSafetensorsMaxHeader, " (is it a safetensors file?)");
+        " bytes, expected 1 to ", kSafetensorsMaxHeader,
+        " (is it a safetensors file? PyTorch writes one by "
+        "safetensors.torch.save_file(), not by torch.save())");
   check(length <= file.size() - kLengthBytes, path, ": the header has ", length,
         " bytes, but the file only ", file.size(), " (cut off?)");
   std::string text(length, '\0');

@@ -339,7 +339,8 @@ Tensor index(const Tensor& x, const TensorIndices& indices) {
 
 Tensor index_put(const Tensor& x_, const TensorIndices& indices, const Tensor& values_,
                  bool accumulate) {
-  check(x_.defined() && values_.defined(), "index_put: got an undefined tensor");
+  check(x_.defined() && values_.defined(),
+        "index_put: got an undefined tensor, expected one with a value; assign it first");
   const std::vector<Tensor> joined = detail::enter_joined(kIndexPut, {x_, values_});
   const Tensor &x = joined[0], &values = joined[1];
   check(values.dtype() == x.dtype() && values.device() == x.device(), "index_put: got x ",

@@ -39,11 +39,21 @@ Tensor forward(const Op& op, Binary f, const Tensor& a, const Tensor& b) {
 // Ops whose result for integers is not an integer.
 bool divides(Binary f) { return f == Binary::div || f == Binary::atan2; }
 
+// Powers of integers have no negative exponents. A device waits for the answer.
+void check_exponents(const Tensor& b) {
+  check(is_floating(b.dtype()) || b.dtype() == DType::u8 || !any(lt(b, 0)).item(),
+        "pow: got negative exponents for integers, expected 0 or more; convert the base with "
+        "to(DType::f32)");
+}
+
 // Ops whose gradient is a kernel that reads both inputs.
 Tensor binary(const Op& op, Binary f, const Tensor& a_, const Tensor& b_) {
   auto [a, b] = op.enter_promoted(a_, b_);
   if (!is_floating(a.dtype()) && divides(f)) [[unlikely]] {
     return binary(op, f, cast(a, DType::f32), cast(b, DType::f32));
+  }
+  if (f == Binary::pow) [[unlikely]] {
+    check_exponents(b);
   }
   Tensor y = forward(op, f, a, b);
   return op.record(

@@ -2,8 +2,8 @@
 //
 // Operands of two dtypes follow one rule (docs/dtypes.md): the wider integer, or the floating dtype
 // beside an integer or bool; f32 beside f64, f16 or bf16 is an error. A whole number keeps an
-// integer dtype, another number makes it f32. add, sub, mul, maximum, minimum and the divisions
-// with rounding take i64, i32 and u8, which wrap around; div and atan2 of integers give f32.
+// integer dtype, another number makes it f32. add, sub, mul, pow, maximum, minimum and the
+// divisions with rounding take i64, i32 and u8, which wrap around; div and atan2 of integers give f32.
 #pragma once
 #include <binade/core/ops/unary.h>
 
@@ -13,6 +13,8 @@ Tensor add(const Tensor& a, const Tensor& b);
 Tensor sub(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
 Tensor div(const Tensor& a, const Tensor& b);
+// Integers give integers, which wrap around; a negative exponent is then an error, for which a
+// device is waited for.
 Tensor pow(const Tensor& a, const Tensor& b);
 // log(exp(a) + exp(b)) without overflow.
 Tensor logaddexp(const Tensor& a, const Tensor& b);

@@ -51,12 +51,20 @@ void check_bias(const char* op, const Tensor& bias, const Tensor& w, int64_t cha
       w.dtype());
 }
 
+// For the message: images from other libraries have their channels last.
+bool channels_are_last(const Tensor& x, int64_t channels) {
+  return x.size(-1) == channels && x.size(1) != channels;
+}
+
 Dims convolution_sizes(const char* op, const Tensor& x, const Tensor& w, const Tensor& bias,
                        int rank, const Conv2dOptions& g) {
   check_operands(op, x, w, rank, g);
   check(g.groups >= 1 && w.size(0) % g.groups == 0 && x.size(1) == w.size(1) * g.groups, op,
         ": got x of shape ", x.sizes(), ", weight of shape ", w.sizes(), " and groups ", g.groups,
-        ", expected C = weight.size(1) * groups and O divisible by groups");
+        ", expected x [N, ", w.size(1) * g.groups, ", ...] and O divisible by groups",
+        channels_are_last(x, w.size(1) * g.groups)
+            ? "; x seems to be [N, ..., C]: movedim(x, -1, 1) puts the channels in place"
+            : "; the dimensions of x are batch, channels, sides");
   check_bias(op, bias, w, w.size(0));
   Dims sizes = x.sizes();
   sizes[1] = w.size(0);

@@ -328,7 +328,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Dims& dims_a, const Dim
 }
 
 Tensor tensordot(const Tensor& a, const Tensor& b, int dims) {
-  check(a.defined() && b.defined(), "tensordot: got an undefined tensor");
+  check(a.defined() && b.defined(),
+        "tensordot: got an undefined tensor, expected one with a value; assign it first");
   check(dims >= 0 && dims <= a.dim() && dims <= b.dim(), "tensordot: got ", dims,
         " dims for shapes ", a.sizes(), " and ", b.sizes(), ", expected 0 to ",
         std::min(a.dim(), b.dim()));

@@ -20,7 +20,8 @@ using detail::take_rows;
 using kernels::kNoExemption;
 
 void check_index(const char* op, const Tensor& x, const Tensor& index) {
-  check(x.defined() && index.defined(), op, ": got an undefined tensor");
+  check(x.defined() && index.defined(), op,
+        ": got an undefined tensor, expected one with a value; assign it first");
   check(index.dtype() == DType::i64, op, ": got an index of dtype ", index.dtype(),
         ", expected i64; convert it with to()");
   check(x.device() == index.device(), op, ": got a tensor on ", x.device(), " and an index on ",

@@ -88,10 +88,12 @@ Tensor cat(const std::vector<Tensor>& parts_, int dim) {
   for (const Tensor& part : parts) {
     check(part.defined() && part.dim() == first.dim() && part.dtype() == first.dtype(), "cat: got ",
           part.defined() ? text(part.dtype(), " ", part.sizes()) : "an undefined tensor",
-          " beside ", first.dtype(), " ", first.sizes(), ", expected equal dtypes and ranks");
+          " beside ", first.dtype(), " ", first.sizes(),
+          ", expected equal dtypes and ranks; convert with to(), add a dimension with unsqueeze()");
     for (int i = 0; i < first.dim(); ++i) {
       check(i == d || part.sizes()[i] == first.sizes()[i], "cat: got shapes ", first.sizes(),
-            " and ", part.sizes(), ", expected equal sizes but in dimension ", d);
+            " and ", part.sizes(), ", expected equal sizes but in dimension ", d,
+            "; choose another dim, or slice() and pad()");
     }
     sizes[d] += part.sizes()[d];
   }

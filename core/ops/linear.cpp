@@ -14,8 +14,10 @@ Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_, Acti
   static constexpr Op kOp{"linear", OpClass::contraction};
   auto [x, w, b] = kOp.enter(x_, weight_, bias_);
   check_floating("linear", x, w);
-  check(x.dim() >= 1 && w.dim() == 2 && x.size(-1) == w.size(1), "linear: got x of shape ",
-        x.sizes(), " and weight of shape ", w.sizes(), ", expected [..., in] and [out, in]");
+  check(w.dim() == 2, "linear: got a weight of shape ", w.sizes(), ", expected [out, in]");
+  check(x.dim() >= 1 && x.size(-1) == w.size(1), "linear: got x of shape ", x.sizes(),
+        " and weight of shape ", w.sizes(), ", expected x [..., ", w.size(1),
+        "]; change the layer's option in, or the shape of x with flatten() or transpose()");
   check(!b.defined() || (b.dim() == 1 && b.size(0) == w.size(0) && b.dtype() == w.dtype()),
         "linear: got a bias of shape ", b.defined() ? b.sizes() : Dims{}, " and dtype ",
         b.defined() ? b.dtype() : w.dtype(), ", expected [", w.size(0), "] of dtype ", w.dtype());

@@ -188,15 +188,17 @@ Tensor soft_cross_entropy(const Tensor& logits, const Tensor& target,
 Tensor cross_entropy(const Tensor& logits_, const Tensor& target,
                      const CrossEntropyLossOptions& options) {
   auto [logits] = kOp.enter(logits_);
-  check(logits.defined() && target.defined(), "cross_entropy: got an undefined tensor");
+  check(logits.defined() && target.defined(),
+        "cross_entropy: got an undefined tensor, expected one with a value; assign it first");
   check(logits.dim() >= 2 && is_floating(logits.dtype()), "cross_entropy: got logits of shape ",
         logits.sizes(), " and dtype ", logits.dtype(),
-        ", expected [N, C, ...] of a floating dtype");
+        ", expected [N, C, ...] of a floating dtype; unsqueeze(x, 0) makes a batch of one sample");
   const Dims expected = sizes_of_targets(logits);
   const bool soft = is_floating(target.dtype()) && target.sizes() == logits.sizes();
   check(soft || (target.dtype() == DType::i64 && target.sizes() == expected),
         "cross_entropy: got a target of shape ", target.sizes(), " and dtype ", target.dtype(),
-        ", expected i64 ", expected, " or probabilities of the shape of logits ", logits.sizes());
+        ", expected i64 ", expected, " or probabilities of the shape of logits ", logits.sizes(),
+        "; convert labels with to(DType::i64), and drop sizes of 1 with squeeze()");
   check_options("cross_entropy", options.reduction, options.weight, logits, target);
   check(options.label_smoothing >= 0 && options.label_smoothing <= 1,
         "cross_entropy: got label_smoothing ", options.label_smoothing, ", expected 0 to 1");
@@ -216,11 +218,11 @@ Tensor nll_loss(const Tensor& log_probs_, const Tensor& target, const NLLLossOpt
   check_floating("nll_loss", log_probs);
   check_defined("nll_loss", target);
   check(log_probs.dim() >= 2, "nll_loss: got log-probabilities of shape ", log_probs.sizes(),
-        ", expected [N, C, ...]");
+        ", expected [N, C, ...]; unsqueeze(x, 0) makes a batch of one sample");
   const Dims expected = sizes_of_targets(log_probs);
   check(target.dtype() == DType::i64 && target.sizes() == expected,
         "nll_loss: got a target of shape ", target.sizes(), " and dtype ", target.dtype(),
-        ", expected i64 ", expected);
+        ", expected i64 ", expected, "; convert it with to(DType::i64)");
   check_options("nll_loss", options.reduction, options.weight, log_probs, target);
   const int64_t samples = log_probs.size(0), classes = log_probs.size(1);
   int64_t inner = 1;

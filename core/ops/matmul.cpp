@@ -177,7 +177,8 @@ Tensor matmul(const Tensor& a_, const Tensor& b_) {
     return a.dim() == 1 ? squeeze(y, b.dim() == 1 ? -1 : -2) : y;
   }
   check(a.size(-1) == b.size(-2), "matmul: got shapes ", a.sizes(), " and ", b.sizes(),
-        ", expected the last size of a to equal the last but one of b");
+        ", expected the last size of a to equal the last but one of b; transpose(-2, -1) turns a "
+        "matrix");
   if (a.dim() > 2 && b.dim() == 2 && is_one_matrix(a)) {  // one product, and one gradient of b
     Dims sizes = a.sizes();
     sizes[a.dim() - 1] = 1;

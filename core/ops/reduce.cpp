@@ -141,6 +141,12 @@ Tensor without_dim(const char* op, const Tensor& y, const Tensor& x, int dim, bo
   return keepdim ? y : drop_reduced(op, y, {dim});
 }
 
+// A result that has no gradient, so that an error of backward() can say why.
+Tensor without_gradient(const Tensor& x, const Tensor& y) {
+  detail::set_untracked_bits(y, detail::untracked_from(x, detail::kPlainOp));
+  return y;
+}
+
 ValuesIndices extreme_along(const Op& op, const Tensor& x_, int dim, bool smallest, bool keepdim) {
   auto [x] = op.enter(x_);
   const Along found = find_along(op.name, x, dim, smallest, true);
@@ -153,12 +159,12 @@ ValuesIndices extreme_along(const Op& op, const Tensor& x_, int dim, bool smalle
 Tensor index_of_all(const char* op, const Tensor& x, bool smallest) {
   check_defined(op, x);
   const Along found = find_along(op, reshape(x.detach(), {-1}), 0, smallest, false);
-  return make_view(found.indices, {}, {});
+  return without_gradient(x, make_view(found.indices, {}, {}));
 }
 
 Tensor index_along(const char* op, const Tensor& x, int dim, bool smallest, bool keepdim) {
   const Along found = find_along(op, x, dim, smallest, false);
-  return without_dim(op, found.indices, x, found.dim, keepdim);
+  return without_gradient(x, without_dim(op, found.indices, x, found.dim, keepdim));
 }
 
 Tensor truth(const char* op, Reduce kind, const Tensor& x_, const Dims& dims, bool keepdim) {
@@ -171,7 +177,7 @@ Tensor truth(const char* op, Reduce kind, const Tensor& x_, const Dims& dims, bo
   } else {
     y.fill_(kind == Reduce::min ? 1 : 0);
   }
-  return finish_reduction(op, x, y, dims, keepdim);
+  return without_gradient(x_, finish_reduction(op, x, y, dims, keepdim));
 }
 
 }  // namespace

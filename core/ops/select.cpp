@@ -52,7 +52,8 @@ Tensor spread(const Tensor& dy, const Tensor& mask, const Tensor& offsets) {
 }  // namespace
 
 Tensor masked_select(const Tensor& x, const Tensor& mask) {
-  check(x.defined() && mask.defined(), "masked_select: got an undefined tensor");
+  check(x.defined() && mask.defined(),
+        "masked_select: got an undefined tensor, expected one with a value; assign it first");
   check(mask.dtype() == DType::boolean && mask.sizes() == x.sizes(), "masked_select: got a mask ",
         mask.dtype(), " ", mask.sizes(), " for shape ", x.sizes(),
         ", expected bool of the same shape; use expand()");
@@ -64,7 +65,7 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
 
 Tensor masked_scatter(const Tensor& x_, const Tensor& mask, const Tensor& src_) {
   check(x_.defined() && mask.defined() && src_.defined(),
-        "masked_scatter: got an undefined tensor");
+        "masked_scatter: got an undefined tensor, expected one with a value; assign it first");
   const std::vector<Tensor> joined = detail::enter_joined(kMaskedSelect, {x_, src_});
   const Tensor &x = joined[0], &src = joined[1];
   check(mask.dtype() == DType::boolean && mask.sizes() == x.sizes() && src.dtype() == x.dtype(),

@@ -36,9 +36,21 @@ Tensor with_slope(const Op& op, Unary f, const Tensor& x) {
       });
 }
 
+// Integers to a whole power stay integers; to another power they are f32.
+Tensor integer_power(const Op& op, const Tensor& x, double exponent) {
+  const bool whole = exponent == std::floor(exponent) && !std::isinf(exponent);
+  check(exponent >= 0 || !whole, op.name, ": got exponent ", exponent, " for a tensor of dtype ",
+        x.dtype(), ", expected 0 or more; convert the tensor with to(DType::f32)");
+  const auto [base, power] = detail::with_number(op.name, x, exponent);
+  return pow(base, power);
+}
+
 // The ops that take integers too, made of ops of two inputs, which are exact in 64 bits.
 Tensor of_integers(const Op& op, Unary f, const Tensor& x, double low, double high) {
   const DType dtype = x.dtype();
+  if (f == Unary::pow_scalar) {
+    return integer_power(op, x, low);
+  }
   if (dtype != DType::boolean) {
     switch (f) {
       case Unary::neg: return sub(full({}, 0, dtype, x.device()), x);

@@ -78,6 +78,7 @@ Tensor hardtanh(const Tensor& x, double low = -1, double high = 1);  // gradient
 // it is exact up to 2^53. Another number, and div, make it f32; bool counts in i64. One bound of
 // clamp may be absent; its gradient is 1 at the bounds.
 Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> high = {});
+// Integers take whole exponents of 0 or more, which give integers that wrap around, and fractions.
 Tensor pow(const Tensor& x, double exponent);
 Tensor add(const Tensor& x, double value);
 Tensor mul(const Tensor& x, double value);

@@ -4,6 +4,7 @@
 #include <binade/kernels/copy/copy.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace binade {
@@ -192,7 +193,13 @@ void Arena::note_agreement(const Parameter& parameter) const {
 
 void Arena::follow_value(const Parameter& parameter) const {
   const Tensor& masters = masters_of(parameter);
-  if (!masters.defined() || agreed_[parameter.index] == parameter.value.version()) {
+  if (!masters.defined()) {
+    return;
+  }
+  if (agreed_[parameter.index] == parameter.value.version()) {
+    if (parameter.value.handle()->storage->exposed.load(std::memory_order_relaxed)) {
+      follow_pointer(parameter);
+    }
     return;
   }
   check(!is_capturing(device()), "step: got parameter ", parameter.name,
@@ -200,6 +207,34 @@ void Arena::follow_value(const Parameter& parameter) const {
         "a master that agrees; take one step before the capture");
   put(masters, parameter, parameter.value.detach());
   note_agreement(parameter);
+}
+
+// A pointer that was given out may write at any time, so each call compares. An element that still
+// is the rounded master was not written, and its master keeps all digits.
+void Arena::follow_pointer(const Parameter& parameter) const {
+  const Segment& segment = segments_[static_cast<size_t>(parameter.segment)];
+  const int64_t begin = std::max(parameter.offset, segment.own_begin),
+                end = std::min(parameter.offset + parameter.numel(), segment.own_end);
+  if (begin >= end) {
+    return;
+  }
+  const NoGradGuard guard;
+  const int64_t n = end - begin;
+  const Tensor value = make_view(segment.values, {n}, {1}, begin),
+               master = make_view(segment.masters, {n}, {1}, begin - segment.own_begin);
+  const Tensor rounded = empty({n}, segment.dtype);
+  kernels::copy({.x = master, .y = rounded});
+  const auto *now = value.view().as<uint16_t>(), *before = rounded.view().as<uint16_t>();
+  if (std::memcmp(now, before, static_cast<size_t>(n) * sizeof *now) == 0) {
+    return;
+  }
+  const Tensor wide = empty({n}, master.dtype());
+  kernels::copy({.x = value, .y = wide});
+  for (int64_t i = 0; i < n; ++i) {
+    if (now[i] != before[i]) {
+      master.view().as<float>()[i] = wide.view().as<float>()[i];
+    }
+  }
 }
 
 namespace {

@@ -127,6 +127,7 @@ Tensor logspace(double start, double end, int64_t count, const LogspaceOptions& 
 }
 
 Tensor full(const Dims& sizes, double value, DType dtype, Device device) {
+  static_cast<void>(element_count(sizes, "full"));  // the error names it
   Tensor y = empty(sizes, dtype, device);
   kernels::fill({.y = y, .value = value});
   return y;
@@ -186,32 +187,35 @@ void fill_normal(const Tensor& t, double mean, double std) {
 }
 
 Tensor rand(const Dims& sizes, DType dtype, Device device) {
+  static_cast<void>(element_count(sizes, "rand"));
   Tensor y = empty(sizes, dtype, device);
   fill_uniform(y, 0, 1);
   return y;
 }
 
 Tensor randn(const Dims& sizes, DType dtype, Device device) {
+  static_cast<void>(element_count(sizes, "randn"));
   Tensor y = empty(sizes, dtype, device);
   fill_normal(y, 0, 1);
   return y;
 }
 
 Tensor rand_like(const Tensor& t) {
-  check(t.defined(), "rand_like: got an undefined tensor");
+  check(t.defined(), "rand_like: got an undefined tensor, expected one with a value");
   Tensor y = empty_like(t);
   fill_uniform(y, 0, 1);
   return y;
 }
 
 Tensor randn_like(const Tensor& t) {
-  check(t.defined(), "randn_like: got an undefined tensor");
+  check(t.defined(), "randn_like: got an undefined tensor, expected one with a value");
   Tensor y = empty_like(t);
   fill_normal(y, 0, 1);
   return y;
 }
 
 Tensor randint(int64_t low, int64_t high, const Dims& sizes, DType dtype, Device device) {
+  static_cast<void>(element_count(sizes, "randint"));
   check(low < high, "randint: got low ", low, " and high ", high, ", expected low < high");
   const int64_t least = dtype == DType::i64 ? INT64_MIN : dtype == DType::i32 ? INT32_MIN : 0;
   const int64_t most = dtype == DType::i64   ? INT64_MAX

@@ -9,9 +9,11 @@ namespace binade {
 
 Tensor full(const Dims& sizes, double value, DType dtype = DType::f32, Device device = {});
 inline Tensor zeros(const Dims& sizes, DType dtype = DType::f32, Device device = {}) {
+  static_cast<void>(element_count(sizes, "zeros"));
   return full(sizes, 0, dtype, device);
 }
 inline Tensor ones(const Dims& sizes, DType dtype = DType::f32, Device device = {}) {
+  static_cast<void>(element_count(sizes, "ones"));
   return full(sizes, 1, dtype, device);
 }
 // The sizes, device and (unless given) dtype of t, and its strides if they are dense.

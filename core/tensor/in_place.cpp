@@ -1,4 +1,4 @@
-// x += y and its like: in place, or, where a gradient is recorded, as x = x + y.
+// x += y and its like: in place, or, where a gradient is recorded, as x = x + y; x[i] = y.
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/tensor.h>
@@ -112,7 +112,40 @@ void change_fixed(const Update& update, Tensor x, const Y& y) {
   change(update, x, y, false);
 }
 
+// x must be a part of another tensor, which takes the values.
+void check_part(const char* name, const Tensor& x) {
+  check(x.defined(), name, ": got an undefined tensor on the left, expected a part of another one");
+  check(!x.sole_owner(), name,
+        ": got a temporary on the left that no other tensor shares, so the values would be lost, "
+        "expected a view such as x[0]; use index_put_() for masks and index tensors");
+}
+
+// The same for a temporary.
+template <class Y>
+void change_part(const Update& update, Tensor& x, const Y& y) {
+  if (!x.requires_grad()) {
+    check(x.defined(), update.name, ": got an undefined tensor");
+    check_writable(update.name, x);
+    check_part(update.name, x);
+  }
+  change(update, x, y, false);
+}
+
 }  // namespace
+
+void Tensor::operator=(const Tensor& y) && {  // NOLINT
+  check_part("x[i] = y", *this);
+  check_writable("x[i] = y", *this);
+  check(!grad_enabled() || !y.requires_grad(),
+        "x[i] = y: got a y whose gradient is recorded, which a write in place would lose, expected "
+        "one without; write y.detach(), or make a new tensor with index_put(), cat() or stack()");
+  copy_(y);
+}
+void Tensor::operator=(double value) && {  // NOLINT
+  check_part("x[i] = y", *this);
+  check_writable("x[i] = y", *this);
+  fill_(value);
+}
 
 Tensor& Tensor::operator+=(const Tensor& y) & {
   change(kAdd, *this, y, true);
@@ -154,5 +187,14 @@ void Tensor::operator+=(double y) const& { change_fixed(kAdd, *this, y); }
 void Tensor::operator-=(double y) const& { change_fixed(kSub, *this, -y); }
 void Tensor::operator*=(double y) const& { change_fixed(kMul, *this, y); }
 void Tensor::operator/=(double y) const& { change_fixed(kDiv, *this, y); }
+
+void Tensor::operator+=(const Tensor& y) && { change_part(kAdd, *this, y); }
+void Tensor::operator-=(const Tensor& y) && { change_part(kSub, *this, y); }
+void Tensor::operator*=(const Tensor& y) && { change_part(kMul, *this, y); }
+void Tensor::operator/=(const Tensor& y) && { change_part(kDiv, *this, y); }
+void Tensor::operator+=(double y) && { change_part(kAdd, *this, y); }
+void Tensor::operator-=(double y) && { change_part(kSub, *this, -y); }
+void Tensor::operator*=(double y) && { change_part(kMul, *this, y); }
+void Tensor::operator/=(double y) && { change_part(kDiv, *this, y); }
 
 }  // namespace binade

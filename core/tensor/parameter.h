@@ -101,9 +101,10 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // value itself. Throws where the master is spread over ranks.
   Tensor exact_value(const Parameter& parameter) const;
   // The values are what counts: a master whose value was changed in place beside it since (by an
-  // init function, copy_(), a write to data() with bump_version()) takes the value over. Optimizers
-  // call this before they read masters. An error while a graph is captured, because every replay
-  // would do it.
+  // init function, copy_(), a write with bump_version()) takes the value over. Where data<T>() gave
+  // out a pointer, the master takes over the elements that differ from it, rounded: a pointer that
+  // only read changes nothing. Optimizers call this before they read masters. An error while a
+  // graph is captured, because every replay would do it.
   void follow_values() const;
   // A parameter's value and master were changed together.
   void note_agreement(const Parameter& parameter) const;
@@ -130,6 +131,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
  private:
   const Tensor& masters_of(const Parameter& parameter) const;
   void follow_value(const Parameter& parameter) const;
+  void follow_pointer(const Parameter& parameter) const;
 
   std::vector<Segment> segments_;
   std::vector<Parameter> parameters_;

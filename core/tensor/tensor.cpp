@@ -150,7 +150,8 @@ Tensor make_range(const Tensor& t, const Dims& sizes, const Dims& strides, int64
 
 int64_t Tensor::size(int i) const {
   const int dims = dim();
-  check(i >= -dims && i < dims, "size: got dimension ", i, " of a tensor of shape ", sizes());
+  check(i >= -dims && i < dims, "size: got dimension ", i, " of a tensor of shape ", sizes(),
+        ", expected ", -dims, " to ", dims - 1);
   return sizes()[i < 0 ? i + dims : i];
 }
 
@@ -168,7 +169,8 @@ bool Tensor::is_channels_last() const {
 
 void Tensor::check_dtype(DType wanted) const {
   check(defined(), "data: got an undefined tensor");
-  check(dtype() == wanted, "data: got a tensor of dtype ", dtype(), ", expected ", wanted);
+  check(dtype() == wanted, "data: got a tensor of dtype ", dtype(), ", expected ", wanted,
+        "; convert it with to()");
   check(device().is_cpu(), "data: got a tensor on ", device(),
         ", expected one on the cpu; call to(Device{}) first");
 }
@@ -176,13 +178,13 @@ void Tensor::check_dtype(DType wanted) const {
 double Tensor::item(SourceLine where) const {
   check(defined() && numel() == 1, "item: got ",
         defined() ? to_string(sizes()) : "an undefined tensor",
-        ", expected a tensor with one element");
+        ", expected a tensor with one element; at(i) reads one of several, to_vector() all");
   return element(0, "item", where);
 }
 
 double Tensor::at(int64_t index, SourceLine where) const {
   check(index >= 0 && index < numel(), "at: got index ", index, " of a tensor with ", numel(),
-        " elements");
+        " elements, expected 0 to ", numel() - 1);
   return element(index, "at", where);
 }
 
@@ -229,7 +231,15 @@ Tensor Tensor::to(Device device, SourceLine where) const {
 }
 Tensor Tensor::reshape(const Dims& sizes) const { return binade::reshape(*this, sizes); }
 Tensor Tensor::transpose(int i, int j) const { return binade::transpose(*this, i, j); }
-Tensor Tensor::operator[](int64_t i) const { return select(*this, 0, i); }
+Tensor Tensor::operator[](int64_t i) const {
+  check(defined(), "x[", i, "]: got an undefined tensor x, expected one with a value");
+  check(dim() > 0, "x[", i, "]: got a scalar x, expected a dimension; item() reads the value");
+  const int64_t n = sizes()[0];
+  check(n > 0, "x[", i, "]: got x of shape ", sizes(), ", which has no elements to index");
+  check(i >= -n && i < n, "x[", i, "]: got index ", i, " for x of shape ", sizes(), ", expected ",
+        -n, " to ", n - 1);
+  return select(*this, 0, i);
+}
 Tensor Tensor::clone() const { return binade::clone(*this); }
 Tensor Tensor::contiguous() const { return binade::contiguous(*this); }
 Tensor Tensor::channels_last() const { return binade::channels_last(*this); }

@@ -21,9 +21,15 @@ struct Storage {
   std::atomic<uint32_t> version{0};  // incremented by every in-place write
   std::atomic<uint32_t> saves{0};    // how many backward graphs hold it
   Device device;
+  std::atomic<bool> exposed{false};  // data<T>() gave out a pointer that may write
   std::byte* data = nullptr;
   size_t bytes = 0;
   Ref<Storage> parent;  // set for a range of an arena, which owns the memory
+  void expose() {
+    if (!exposed.load(std::memory_order_relaxed)) {
+      exposed.store(true, std::memory_order_relaxed);
+    }
+  }
   static void destroy(Storage* storage) noexcept;
 };
 
@@ -44,8 +50,13 @@ class Tensor {
       : data_(std::move(data.data_)), history_(std::move(history)) {}
   Tensor(const Tensor&) noexcept;
   Tensor(Tensor&&) noexcept;
-  Tensor& operator=(const Tensor&) noexcept;
-  Tensor& operator=(Tensor&&) noexcept;
+  Tensor& operator=(const Tensor&) & noexcept;
+  Tensor& operator=(Tensor&&) & noexcept;
+  // x[0] = y writes y into the part of x, as copy_() does, and x[0] = 2 fills it. Errors: the
+  // gradient of y is recorded; nothing else shares the memory of the temporary, so that the value
+  // would be lost, as in index(x, {mask}) = y.
+  void operator=(const Tensor& y) &&;  // NOLINT
+  void operator=(double value) &&;     // NOLINT
   ~Tensor();
 
   bool defined() const { return static_cast<bool>(data_); }
@@ -63,10 +74,15 @@ class Tensor {
   operator const View&() const { return data_ ? data_->view : kNoView; }  // NOLINT
   const View& view() const { return *this; }
 
-  // Host pointer to the first element; mind the strides. Throws on a wrong dtype.
+  // Host pointer to the first element; mind the strides. Throws on a wrong dtype. data<const T>()
+  // only reads; data<T>() of a parameter makes every later step look whether the pointer changed
+  // values that have an f32 master (Arena::follow_values()).
   template <class T>
   T* data() const {
-    check_dtype(dtype_of<T>);
+    check_dtype(dtype_of<std::remove_const_t<T>>);
+    if constexpr (!std::is_const_v<T>) {
+      data_->storage->expose();
+    }
     return data_->view.as<T>();
   }
   // The value of a tensor with one element. On a GPU every call waits for the device.
@@ -129,7 +145,7 @@ class Tensor {
   // value with its history, and other handles keep the old one. Errors, since the change would be
   // lost or not be in the graph: a leaf (under a NoGradGuard it is written in place), a part of a
   // larger tensor such as x[0], a temporary or const handle; under a NoGradGuard any tensor with a
-  // history that is no leaf.
+  // history that is no leaf. A temporary whose memory nothing else shares is always an error.
   Tensor& operator+=(const Tensor& y) &;
   Tensor& operator-=(const Tensor& y) &;
   Tensor& operator*=(const Tensor& y) &;
@@ -146,6 +162,14 @@ class Tensor {
   void operator-=(double y) const&;
   void operator*=(double y) const&;
   void operator/=(double y) const&;
+  void operator+=(const Tensor& y) &&;
+  void operator-=(const Tensor& y) &&;
+  void operator*=(const Tensor& y) &&;
+  void operator/=(const Tensor& y) &&;
+  void operator+=(double y) &&;
+  void operator-=(double y) &&;
+  void operator*=(double y) &&;
+  void operator/=(double y) &&;
 
   Tensor to(DType dtype) const;  // differentiable
   Tensor to(Device device, SourceLine where = SourceLine::here()) const;

@@ -100,7 +100,8 @@ bool can_broadcast(const Dims& a, const Dims& b) {
 
 Dims broadcast_sizes(const char* op, const Dims& a, const Dims& b) {
   check(can_broadcast(a, b), op, ": got shapes ", a, " and ", b,
-        ", expected shapes that broadcast (equal sizes or 1, aligned at the last dimension)");
+        ", expected shapes that broadcast (equal sizes or 1, aligned at the last dimension); "
+        "reshape() or unsqueeze() one");
   Dims out = Dims::of(std::max(a.size(), b.size()));
   for (int i = 1; i <= out.size(); ++i) {
     const int64_t da = i <= a.size() ? a[a.size() - i] : 1;

@@ -146,8 +146,25 @@ struct Minimum {
   BINADE_BACKWARD_B { return a < b ? T(0) : a == b ? dy * T(0.5) : dy; }
 };
 
+// a^b for integers by repeated squaring; it wraps around. REQUIRES: b >= 0.
+template <class T>
+BINADE_HD T integer_power(T a, T b) {
+  T power = 1;
+  for (auto rest = static_cast<typename Wrapping<T>::type>(b); rest != 0; rest >>= 1) {
+    power = rest & 1 ? Mul::forward(power, a) : power;
+    a = Mul::forward(a, a);
+  }
+  return power;
+}
+
 struct Pow {
-  BINADE_FORWARD { return math_pow(a, b); }
+  BINADE_FORWARD {
+    if constexpr (kIsInteger<T>) {
+      return integer_power(a, b);
+    } else {
+      return math_pow(a, b);
+    }
+  }
   BINADE_BACKWARD_A { return b == T(0) ? T(0) : dy * (b * math_pow(a, b - T(1))); }
   BINADE_BACKWARD_B {
     return (a == T(0)) & (b >= T(0)) ? T(0) : dy * (math_pow(a, b) * math_log(a));

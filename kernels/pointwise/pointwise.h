@@ -94,7 +94,7 @@
 // Tensor name(const Tensor& a, const Tensor& b), defined by core/ops/binary.cpp.
 #define BINADE_BINARY_PLAIN_OPS(X)                                            \
   X(div, Div, floating, pointwise)                                            \
-  X(pow, Pow, floating, wide_pointwise)                                       \
+  X(pow, Pow, any, wide_pointwise)                                            \
   X(atan2, Atan2, floating, pointwise)                                        \
   X(logaddexp, Logaddexp, floating, wide_pointwise)                           \
   X(maximum, Maximum, any, pointwise)                                         \

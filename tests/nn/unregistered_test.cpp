@@ -110,6 +110,56 @@ TEST(UnregisteredModule, IsFoundBelowItsRootAndInOtherEntries) {
       << warnings.texts[1];
 }
 
+// Whatever way a parameter is used, the op that records it is seen.
+TEST(UnregisteredModule, IsFoundByAnOpThatRecordsItsParameter) {
+  enum Way { kForward, kParameter, kMany, kTied };
+  struct Uses : Module {
+    explicit Uses(Way way) : way(way) { register_module("first", first); }
+    Tensor forward(const Tensor& x) override {
+      const Tensor h = first(x);
+      return way == kForward ? forgotten.forward(h)
+             : way == kMany  ? cat({h, forgotten.weight})
+                             : linear(h, forgotten.weight);
+    }
+    Way way;
+    Linear first{{.in = 4, .out = 4}}, forgotten{{.in = 4, .out = 4}};
+  };
+  for (const Way way : {kForward, kParameter, kMany, kTied}) {
+    for (const bool arena : {false, true}) {
+      Uses model(way);
+      if (way == kTied) {  // trained and saved as a part of the model
+        model.forgotten.weight = model.first.weight;
+      }
+      if (arena) {
+        static_cast<void>(model.forgotten.parameters());
+      }
+      const Warnings warnings;
+      model(randn({2, 4}));
+      sum(model(randn({2, 4}))).backward();
+      ASSERT_EQ(warnings.texts.size(), way == kTied && !arena ? 0u : 1u) << way << arena;
+      if (!warnings.texts.empty()) {
+        EXPECT_NE(warnings.texts[0].find("Linear (weight [4, 4], bias [4])"), std::string::npos);
+      }
+    }
+  }
+}
+
+// A leaf may outlive its module.
+TEST(UnregisteredModule, AParameterOfADestroyedModuleIsATensor) {
+  auto gone = std::make_unique<Linear>(LinearOptions{.in = 4, .out = 4});
+  const Tensor weight = gone->weight;
+  gone.reset();
+  struct Uses : Module {
+    explicit Uses(const Tensor& w) : w(w) {}
+    Tensor forward(const Tensor& x) override { return linear(x, w); }
+    Tensor w;
+  } model(weight);
+  const Warnings warnings;
+  sum(model(randn({2, 4}))).backward();
+  EXPECT_TRUE(warnings.texts.empty());
+  EXPECT_TRUE(weight.grad().defined());
+}
+
 TEST(UnregisteredModule, ATeacherWithoutGradientsIsMeant) {
   class Student : public Module {
    public:

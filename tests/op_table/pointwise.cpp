@@ -146,8 +146,22 @@ void append_with_numbers(std::vector<OpRow>& rows) {
         whole ? Domain{} : Domain{.low = 0.3, .high = 3});
     row.attributes = text("exponent ", exponent);
     row.number = true;
+    row.errors.push_back({"a negative power of integers", [] { pow(ones({3}, DType::i64), -1); }});
+    row.errors.push_back({"a number beyond u8", [] { pow(ones({3}, DType::u8), 300); }});
     rows.push_back(row);
   }
+  // Integers have no negative exponents.
+  OpRow powers = binary(
+      "pow", pow, [](double a, double b) { return std::pow(a, b); },
+      {{.low = 0.3, .high = 3}, {.low = 0, .high = 3}});
+  powers.attributes = "exponents of 0 or more";
+  powers.accuracy = Accuracy::ulps;
+  powers.errors.push_back({"negative exponents of integers", [] {
+                             pow(ones({3}, DType::i32), full({3}, -1, DType::i32));
+                           }});
+  powers.errors.push_back(
+      {"bool to bool", [] { pow(ones({3}, DType::boolean), ones({3}, DType::boolean)); }});
+  rows.push_back(powers);
   rows.push_back(with_number(
       "add", "0.75", [](const Tensor& x) { return add(x, 0.75); },
       [](double x) { return x + 0.75; }));

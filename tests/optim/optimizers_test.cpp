@@ -345,15 +345,21 @@ TEST(Optimizers, GroupsRefuseOptionsOfOthers) {
   };
   const ParameterList& list = parameters.list;
   EXPECT_EQ(error_of([&] { SGD({{.parameters = list, .eps = 0.1}}, {}); }),
-            "SGD: got a group with eps, an option that SGD does not have");
-  EXPECT_EQ(error_of([&] { AdamW({{.parameters = list, .nesterov = true}}); }),
-            "AdamW: got a group with nesterov, an option that AdamW does not have");
+            "SGD: got a group with eps, an option that SGD does not have, expected one that it "
+            "has; leave it out");
+  EXPECT_EQ(
+      error_of([&] { AdamW({{.parameters = list, .nesterov = true}}); }),
+      "AdamW: got a group with nesterov, an option that AdamW does not have, expected one that it "
+      "has; leave it out");
   EXPECT_EQ(error_of([&] { Adagrad({{.parameters = list, .momentum = 0.5}}); }),
-            "Adagrad: got a group with momentum, an option that Adagrad does not have");
+            "Adagrad: got a group with momentum, an option that Adagrad does not have, expected "
+            "one that it "
+            "has; leave it out");
   EXPECT_EQ(error_of([&] {
               LARS({{.parameters = list, .betas = {{0.5, 0.5}}}});
             }),
-            "LARS: got a group with betas, an option that LARS does not have");
+            "LARS: got a group with betas, an option that LARS does not have, expected one that it "
+            "has; leave it out");
   EXPECT_EQ(error_of([&] { SGD({{.parameters = list, .nesterov = true}}, {}); }),
             "SGD: got a group with nesterov and no momentum, expected a positive momentum");
   EXPECT_THROW(AdamW({{.parameters = list, .momentum = 0.5, .betas = {{0.5, 0.5}}}}), Error);

@@ -133,6 +133,8 @@ REFERENCE["clamp_tensors"] = lambda x, low, high: torch.clamp(x, low, high)
 REFERENCE["floor_divide_scalar"] = lambda x, value: torch.div(x, value, rounding_mode="floor")
 REFERENCE["remainder_scalar"] = lambda x, value: torch.remainder(x, value)
 REFERENCE["fmod_scalar"] = lambda x, value: torch.fmod(x, value)
+REFERENCE["pow_scalar"] = lambda x, exponent: torch.pow(x, exponent)
+REFERENCE["pow"] = lambda x, y: torch.pow(x, y)
 for name in ("eq", "ne", "lt", "le", "gt", "ge"):
     REFERENCE[name + "_scalar"] = lambda x, value, op=getattr(torch, name): op(x, value)
 
@@ -296,7 +298,20 @@ def pointwise():
     logic(f)
     rounding(f)
     derived(f)
+    powers(f)
     return f
+
+
+def powers(f):
+    """Powers of integers, which wrap around."""
+    whole = values(0, 1, 2, 3, 7, 200, dtype=torch.int64)
+    for exponent in (0, 1, 2, 5, 62):
+        f.add("pow_scalar", {"x": whole}, {"exponent": exponent})
+    f.add("pow", {"x": whole, "y": values(0, 5, 63, 41, 1, 9, dtype=torch.int64)})
+    negative = values(-1, -2, -3, 5, dtype=torch.int64)
+    f.add("pow_scalar", {"x": negative}, {"exponent": 3})
+    f.add("pow_scalar", {"x": values(0, 4, 9, dtype=torch.int64)}, {"exponent": 0.5})
+    f.add("pow", {"x": negative, "y": values(63, 64, 41, 40, dtype=torch.int64)})
 
 
 def rounding(f):

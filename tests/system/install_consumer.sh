@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# install_consumer.sh BUILD_DIR CMAKE CXX: installs a built tree below a temporary prefix and uses it as a
+# install_consumer.sh BUILD_DIR CMAKE CXX [PYTHON]: installs a built tree below a temporary prefix and uses it as a
 # stranger would: the exported targets carry no flag that ties a program to a processor and name no path
 # of the build; a program compiles with plain g++ -std=c++20, and builds and runs through find_package.
-# So does the first program of README.md.
+# So do the first program of README.md, the programs in consumer/ and those of docs/ (doc_programs.py).
 set -euo pipefail
-build=$1 cmake=$2 cxx=$3
+build=$1 cmake=$2 cxx=$3 python=${4:-python3}
 consumer=$(cd "$(dirname "$0")/consumer" && pwd)
+docs=$consumer/../../../docs
 readme=$consumer/../../../README.md
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -41,14 +42,32 @@ fi
 mkdir "$work/consumer"
 cp "$consumer"/* "$work/consumer"
 awk '/^```/ { on = 0 } on; /^```cpp$/ { on = 1 }' "$readme" >"$work/consumer/first.cpp"
-"$cmake" -S "$work/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" \
-  -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_BUILD_TYPE=Release >"$work/log" 2>&1 ||
-  { cat "$work/log" >&2 && fail "find_package(Binade) failed"; }
-"$cmake" --build "$work/build" >"$work/log" 2>&1 ||
-  { cat "$work/log" >&2 && fail "the consumer did not build"; }
-output=$("$work/build/consumer")
+# build_all SOURCES: builds all programs there below SOURCES-build.
+build_all() {
+  "$cmake" -S "$1" -B "$1-build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$cxx" \
+    -DCMAKE_CXX_FLAGS=-O0 >"$work/log" 2>&1 ||
+    { cat "$work/log" >&2 && fail "find_package(Binade) failed in $1"; }
+  "$cmake" --build "$1-build" --parallel 2 >"$work/log" 2>&1 ||
+    { cat "$work/log" >&2 && fail "$1 did not build"; }
+}
+build_all "$work/consumer"
+output=$("$work/consumer-build/consumer")
 [ "$output" = "dx = 6" ] || fail "the consumer printed '$output', expected 'dx = 6'"
-first=$("$work/build/first")
+first=$("$work/consumer-build/first")
 [[ $first =~ ^accuracy:\ (9[0-9]|100)\.[0-9]%$ ]] ||
   fail "the first program of README.md printed '$first', expected an accuracy above 90%"
-echo "installed, found, built and ran: $output; README.md: $first"
+programs="any_forward layers copies files groups threads"
+mkdir "$work/files"
+for program in $programs; do
+  "$work/consumer-build/$program" "$work/files" >"$work/log" 2>&1 || { cat "$work/log" >&2 && fail "$program failed"; }
+done
+
+list=$("$python" -B "$consumer/../doc_programs.py" extract "$docs/first-model.md" "$docs/coming-from-pytorch.md" \
+  --into "$work/docs")
+build_all "$work/docs"
+cd "$work/files"  # a program may read what the one before it wrote
+for program in $list; do
+  "$work/docs-build/$(echo "$program" | tr /- __)" >"$work/log" 2>&1 ||
+    { cat "$work/log" >&2 && fail "the program $program of docs/ failed"; }
+done
+echo "installed, found, built and ran: $output; README.md: $first; $programs; docs:" $list

@@ -11,6 +11,7 @@
 
 #include <tests/kernels/support/test_device.h>
 #include <cmath>
+#include <limits>
 
 namespace binade::nn {
 namespace {
@@ -85,12 +86,63 @@ std::vector<Change> changes() {
       {"a handle of parameters()", no_grad([](const Tensor& w) { w.copy_(w * 2); })},
   };
   if (test_device().is_cpu()) {
-    all.push_back({"a write to data()", [](Net& net) {
+    all.push_back({"a write to data() and bump_version()", [](Net& net) {
                      net.a.weight.data<half>()[1] = half(7.f);
                      net.a.weight.bump_version();
                    }});
   }
   return all;
+}
+
+// A pointer of data<T>() needs no bump_version(): elements that differ from their rounded masters
+// were written, whenever that was; all others keep the digits of their masters.
+template <class Half>
+void write_through_a_pointer(DType dtype) {
+  manual_seed(5);
+  Net net(Precision::mixed(dtype));
+  optim::SGD sgd(net.parameters(), {.lr = 0.001});
+  train_once(net, sgd, false);
+  const std::vector<double> before = master_of(sgd, "a.weight"), other = master_of(sgd, "b.weight");
+  Half* values = net.a.weight[2].template data<Half>();  // a part shares the memory
+  EXPECT_EQ(static_cast<float>(values[0]), net.a.weight[2].at(0));
+  sgd.set_lr(0);
+  train_once(net, sgd, false);
+  EXPECT_EQ(master_of(sgd, "a.weight"), before) << "it was only read";
+  values[1] = Half(7.f);
+  values[4] = Half(std::numeric_limits<float>::quiet_NaN());
+  std::vector<double> expected = before, now = master_of(sgd, "a.weight");
+  expected[11] = 7;
+  EXPECT_TRUE(std::isnan(now[14]));
+  now[14] = expected[14];
+  EXPECT_EQ(now, expected) << "what a checkpoint holds";
+  values[4] = Half(-0.5f);
+  train_once(net, sgd, false);
+  expected[14] = -0.5;
+  EXPECT_EQ(master_of(sgd, "a.weight"), expected);
+  EXPECT_EQ(net.a.weight[2].at(1), 7);
+  EXPECT_EQ(net.a.weight[2].at(4), -0.5);
+  EXPECT_EQ(master_of(sgd, "b.weight"), other);
+  net.to_full_precision();
+  EXPECT_EQ(net.a.weight[2].at(1), 7);
+}
+
+TEST(ChangedWeights, AWriteThroughAPointerMovesItsElements) {
+  if (!test_device().is_cpu()) {
+    GTEST_SKIP() << "data() is for the CPU";
+  }
+  write_through_a_pointer<half>(DType::f16);
+  write_through_a_pointer<bfloat16>(DType::bf16);
+}
+
+TEST(ChangedWeights, AConstPointerIsNoWrite) {
+  if (!test_device().is_cpu()) {
+    GTEST_SKIP() << "data() is for the CPU";
+  }
+  Net net;
+  EXPECT_EQ(static_cast<float>(net.a.weight.data<const half>()[3]), net.a.weight.at(3));
+  EXPECT_FALSE(net.a.weight.handle()->storage->exposed);
+  net.a.weight.detach().data<half>();
+  EXPECT_TRUE(net.a.weight.handle()->storage->exposed);
 }
 
 TEST(ChangedWeights, AStepGoesOnFromThem) {

@@ -7,7 +7,7 @@
 namespace binade {
 
 inline void check_defined(const char* op, const Tensor& x) {
-  check(x.defined(), op, ": got an undefined tensor");
+  check(x.defined(), op, ": got an undefined tensor, expected one with a value; assign it first");
 }
 
 inline void check_floating(const char* op, const Tensor& x) {
@@ -18,7 +18,8 @@ inline void check_floating(const char* op, const Tensor& x) {
 
 // Checks the operands of a contraction: two tensors of one floating dtype.
 inline void check_floating(const char* op, const Tensor& a, const Tensor& b) {
-  check(a.defined() && b.defined(), op, ": got an undefined tensor");
+  check_defined(op, a);
+  check_defined(op, b);
   check(is_floating(a.dtype()) && a.dtype() == b.dtype(), op, ": got dtypes ", a.dtype(), " and ",
         b.dtype(), ", expected one floating dtype; convert one with to()");
 }

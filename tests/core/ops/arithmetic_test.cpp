@@ -154,7 +154,7 @@ TEST(Promotion, OfTwoTensors) {
       EXPECT_EQ(doubles(le(a, b)), Reals(6, 1)) << names;
       EXPECT_EQ(div(a, b).dtype(), is_floating(want) ? want : DType::f32) << names;
       if (want != DType::boolean) {
-        for (BinaryOp op : std::initializer_list<BinaryOp>{add, sub, mul, maximum, minimum,
+        for (BinaryOp op : std::initializer_list<BinaryOp>{add, sub, mul, pow, maximum, minimum,
                                                            floor_divide, remainder, fmod}) {
           const Tensor y = op(a, b);
           EXPECT_EQ(y.dtype(), want) << names;
@@ -163,6 +163,36 @@ TEST(Promotion, OfTwoTensors) {
       }
     }
   }
+}
+
+TEST(IntegerArithmetic, PowersWrapAround) {
+  const Tensor x = integers({3, -3, 0, 1, -1, kBig + 1});
+  EXPECT_EQ(int64s(pow(x, 3)), (Ints{27, -27, 0, 1, -1, 3 * kBig + 1}));
+  EXPECT_EQ(int64s(pow(x, 0)), (Ints{1, 1, 1, 1, 1, 1}));
+  EXPECT_EQ(int64s(pow(integers({2, 3}), 63)), (Ints{kLowest, -3237885987332494933}));
+  EXPECT_EQ(int64s(pow(integers({2, 7, 10}), integers({62, 2, 18}))),
+            (Ints{int64_t{1} << 62, 49, 1000000000000000000}));
+  for (DType dtype : {DType::i32, DType::u8}) {
+    const Tensor y = pow(integers({2, 3, 200}).to(dtype), integers({4, 5, 2}).to(dtype));
+    EXPECT_EQ(y.dtype(), dtype);
+    EXPECT_EQ(doubles(y), (Reals{16, 243, dtype == DType::u8 ? 64. : 40000.}));
+  }
+  EXPECT_EQ(int64s(pow(integers({-1, 0}) > -1, 2)), (Ints{0, 1}));
+  EXPECT_EQ(int64s(pow(integers({2, 3}).to(DType::u8), integers({9, 2}))), (Ints{512, 9}));
+  EXPECT_EQ(doubles(pow(integers({4, 9}), 0.5)), (Reals{2, 3}));
+  EXPECT_EQ(pow(integers({4}), -0.5).dtype(), DType::f32);
+  EXPECT_EQ(doubles(pow(integers({2, 3}), reals({-1, 2}))), (Reals{0.5, 9}));
+  EXPECT_EQ(pow(integers({}), integers({})).numel(), 0);
+  EXPECT_EQ(error_of([] { (void)pow(integers({2}), -1); }),
+            "pow: got exponent -1 for a tensor of dtype i64, expected 0 or more; convert the "
+            "tensor with to(DType::f32)");
+  EXPECT_EQ(error_of([] {
+              (void)pow(integers({2, 2}), integers({1, -1}));
+            }),
+            "pow: got negative exponents for integers, expected 0 or more; convert the base with "
+            "to(DType::f32)");
+  EXPECT_NE(error_of([] { (void)pow(integers({2}), 1e300); }).find("pow: got the number"),
+            std::string::npos);
 }
 
 TEST(Promotion, OfATensorAndANumber) {
@@ -275,7 +305,8 @@ TEST(Equality, OfWholeTensors) {
   EXPECT_TRUE(equal(integers({2}), reals({2})));
   EXPECT_FALSE(equal(reals({NAN}), reals({NAN})));
   EXPECT_TRUE(equal(zeros({0, 3}), ones({0, 3})));
-  EXPECT_EQ(error_of([&] { (void)equal(x, Tensor()); }), "equal: got an undefined tensor");
+  EXPECT_EQ(error_of([&] { (void)equal(x, Tensor()); }),
+            "equal: got an undefined tensor, expected one with a value; assign it first");
 }
 
 TEST(Equality, WithTolerances) {

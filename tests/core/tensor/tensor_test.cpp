@@ -91,11 +91,11 @@ TEST(Index, SelectsThePartsOfTheFirstDimension) {
   EXPECT_EQ(x[2][-4].item(), 8);
   x[0].fill_(7);
   EXPECT_EQ(x.at(3), 7) << "a view";
-  EXPECT_HAS(error_of([&] { x[3]; }),
-             "select: got index 3 in dimension 0 of shape [3, 4], expected -3 to 2");
+  EXPECT_HAS(error_of([&] { x[3]; }), "x[3]: got index 3 for x of shape [3, 4], expected -3 to 2");
   EXPECT_HAS(error_of([&] { x[-4]; }), "got index -4");
-  EXPECT_HAS(error_of([&] { x[0][0][0]; }), "select: got index 0 of a scalar");
-  EXPECT_HAS(error_of([&] { Tensor()[0]; }), "select: got an undefined tensor");
+  EXPECT_HAS(error_of([&] { x[0][0][0]; }), "x[0]: got a scalar");
+  EXPECT_HAS(error_of([&] { Tensor()[0]; }), "x[0]: got an undefined tensor");
+  EXPECT_HAS(error_of([&] { zeros({0, 3})[0]; }), "which has no elements to index");
   manual_seed(3);
   gradcheck([](const std::vector<Tensor>& in) { return in[0][-2] * in[0][0]; },
             {randn({3, 4}, DType::f64).require_grad()});
@@ -178,6 +178,7 @@ TEST(InPlace, TheResultKeepsSizesAndDtype) {
   EXPECT_HAS(error_of([&] { x -= ones({2, 3}, DType::f64); }), "sub: got");
   EXPECT_HAS(error_of([&] { x += Tensor(); }), "+=: got an undefined tensor");
   EXPECT_HAS(error_of([&] { Tensor() += 1; }), "+=: got an undefined tensor");
+  EXPECT_HAS(error_of([&] { square(x) += 1; }), "+=: got a temporary on the left that no other");
   EXPECT_EQ(x.version(), 0u);
   EXPECT_HAS(error_of([] { expand(ones({1}), {3}) += 1; }),
              "+=: got an expanded tensor of shape [3], whose elements share memory");
@@ -187,6 +188,37 @@ TEST(InPlace, TheResultKeepsSizesAndDtype) {
   EXPECT_NE(error_of([&] { ids /= ids; }), "no error");
   EXPECT_NE(error_of([&] { ids += 0.5; }), "no error");
   EXPECT_EQ(values(ids), (std::vector<double>{0, 2, 4})) << "nothing half done";
+}
+
+TEST(InPlace, AssignmentWritesAPart) {
+  Tensor x = zeros({2, 3}), y = x;
+  const uint32_t version = x.version();
+  x[0] = ones({3});
+  x[1][2] = 7;
+  x[-1][0] = full({}, 0.5, DType::f64);  // cast
+  EXPECT_EQ(values(y), (std::vector<double>{1, 1, 1, 0.5, 0, 7}));
+  EXPECT_GT(x.version(), version);
+  slice(x, 1, 0, 2) = full({2, 1}, 3);
+  EXPECT_EQ(values(y), (std::vector<double>{3, 3, 1, 3, 3, 7}));
+  y = zeros({1});  // a variable takes another tensor
+  EXPECT_EQ(x.numel(), 6);
+  std::vector<Tensor> list(2);
+  list[0] = x;
+  EXPECT_EQ(list[0].handle().get(), x.handle().get());
+
+  const Tensor w = leaf({3, 4}, {2});
+  EXPECT_HAS(error_of([&] { square(x) = ones({2, 3}); }), "x[i] = y: got a temporary on the left");
+  EXPECT_HAS(error_of([&] { x[0] = ones({4}); }), "copy_: got shapes [3] and [4]");
+  EXPECT_HAS(error_of([&] { x[0] = w[0]; }), "x[i] = y: got a y whose gradient is recorded");
+  EXPECT_HAS(error_of([&] { w[0] = 1; }), "x[i] = y: got a tensor whose gradient is recorded");
+  expand(x, {2, 2, 3})[0][1] = 1;
+  EXPECT_EQ(values(y), (std::vector<double>{0}));
+  EXPECT_EQ(values(x), (std::vector<double>{3, 3, 1, 1, 1, 1}));
+  EXPECT_HAS(error_of([&] { expand(y, {3}) = 1; }), "whose elements share memory");
+  EXPECT_HAS(error_of([&] { Tensor() = 1; }), "x[i] = y: got an undefined tensor");
+  const NoGradGuard guard;
+  w[1] = w[0];
+  EXPECT_EQ(values(w), (std::vector<double>{3, 3}));
 }
 
 TEST(InPlace, SavedTensorsNoticeTheChange) {
