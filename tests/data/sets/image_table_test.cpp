@@ -8,6 +8,8 @@
 namespace binade::data {
 namespace {
 
+namespace fs = std::filesystem;
+
 class ImageTables : public ::testing::Test {
  protected:
   ImageTables() {
