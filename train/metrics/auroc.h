@@ -31,11 +31,13 @@ class AUROC : public TargetMetric {
 
  private:
   void add_batch(const Tensor& output, const Tensor& target, const Tensor& mask) override;
+  Tensor comparable(const Tensor& scores) const;
 
   AUROCOptions options_;
   MetricRows scores_{*this, "scores"};    // [n, C], [n, L] or [n, 1]
   MetricRows targets_{*this, "targets"};  // i64 [n, 1] or [n, L]; -1: does not count
-  MetricCount bad_{*this, "bad", 3};      // targets out of range, rows like probabilities, rows
+  // Targets out of range; then probability_rows(), or numbers outside 0 .. 1 and 0.
+  MetricCount bad_{*this, "bad", 3};
 };
 
 }  // namespace binade::train

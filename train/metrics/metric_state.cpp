@@ -5,6 +5,7 @@
 #include <binade/train/metrics/metric.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace binade::train {
 namespace {
@@ -77,9 +78,12 @@ class MetricCount::State : public MetricState {
     const int64_t size = size_for(name(), x, this->size());
     check(!is_floating(x.dtype()), "metric state '", name(), "': got a tensor of ", x.dtype(),
           ", expected integers or bool");
+    counts_.resize(static_cast<size_t>(size));
+    if (x.numel() == 0) {
+      return;
+    }
     const NoGradGuard no_grad;
     const Tensor total = sum_rows(x.detach().to(DType::i64), size);
-    counts_.resize(static_cast<size_t>(size));
     if (x.device().is_cpu()) {
       add_host(total);
       return;
@@ -277,11 +281,15 @@ std::vector<double> MetricSum::values() const {
   }
   return values;
 }
-double MetricSum::remainder(int64_t index) const {
+std::vector<double> MetricSum::parts(int64_t index) const {
   check_index(state_->name(), index, size());
   ExactSum rest = state_->read()[static_cast<size_t>(index)];
-  rest.add(-rest.value());
-  return rest.value();
+  std::vector<double> parts = {rest.value()};
+  while (std::isfinite(parts.back()) && parts.back() != 0) {
+    rest.add(-parts.back());
+    parts.push_back(rest.value());
+  }
+  return parts;
 }
 int64_t MetricSum::size() const { return state_->size(); }
 

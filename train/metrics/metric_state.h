@@ -76,8 +76,9 @@ class MetricSum {
   void add(const Tensor& x, const Tensor& counted = {});
   double value(int64_t index = 0) const;
   std::vector<double> values() const;  // [size]
-  // The difference between the exact sum and value(), rounded: together they have 106 bits.
-  double remainder(int64_t index = 0) const;
+  // Numbers whose sum is the exact sum: value(), then what it lacks, rounded, and so on. At least
+  // one.
+  std::vector<double> parts(int64_t index = 0) const;
   int64_t size() const;
 
  private:
