@@ -27,6 +27,11 @@
 #include <binade/data/idx.h>
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>
+#include <binade/data/sets/combine.h>
+#include <binade/data/sets/csv_dataset.h>
+#include <binade/data/sets/image_table.h>
+#include <binade/data/sets/tensor_dataset.h>
+#include <binade/data/sets/token_windows.h>
 #include <binade/data/text_lines.h>
 #include <binade/data/transforms.h>
 #include <binade/dist/collective/ring_lens.h>
@@ -41,6 +46,7 @@
 #include <binade/nn/callable.h>
 #include <binade/nn/conv.h>
 #include <binade/nn/embedding.h>
+#include <binade/nn/freeze_others.h>
 #include <binade/nn/init.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/list.h>
@@ -69,6 +75,16 @@
 #include <binade/train/graphed_step.h>
 #include <binade/train/lens.h>
 #include <binade/train/lens_report.h>
+#include <binade/train/logging/csv.h>
+#include <binade/train/logging/json_lines.h>
+#include <binade/train/logging/tensorboard.h>
+#include <binade/train/metrics/accuracy.h>
+#include <binade/train/metrics/auroc.h>
+#include <binade/train/metrics/confusion_matrix.h>
+#include <binade/train/metrics/f1.h>
+#include <binade/train/metrics/mean_metric.h>
+#include <binade/train/metrics/perplexity.h>
+#include <binade/train/metrics/regression.h>
 #include <binade/train/model_file.h>
 #include <binade/train/run_directory.h>
 #include <binade/train/trainer.h>

@@ -53,7 +53,7 @@ std::string explain_bad_loss(nn::Module& model, const TrainingStep& step, const 
   const Generator after = std::exchange(generator(), random);
   AnomalyGuard guard({.throws = false});
   try {
-    (void)(step ? step(model, batch) : classification_step(model, batch));
+    (void)step(model, batch);
   } catch (const Error& error) {
     cause = text("run again, the step failed: ", error.what());
   }

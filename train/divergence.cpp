@@ -77,9 +77,12 @@ std::string DivergenceWatch::explain(const Tensor& loss, const data::Batch& batc
                                      const Generator& random) const {
   if (!std::isfinite(loss.item())) {
     // The step may have collective calls, so one of several ranks cannot run it again alone.
-    const std::string bad = ranks_.alone()
-                                ? explain_bad_loss(parts_.model, options_.step, batch, random)
-                                : first_bad_tensor(parts_.model);
+    const std::string bad =
+        ranks_.alone()
+            ? explain_bad_loss(parts_.model,
+                               options_.step ? options_.step : TrainingStep(classification_step),
+                               batch, random)
+            : first_bad_tensor(parts_.model);
     return bad.empty() ? kFiniteModel : bad;
   }
   return {};

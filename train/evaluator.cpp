@@ -42,7 +42,7 @@ Evaluation Evaluator::validate(data::Loader& loader) const {
   while (loader.next(batch)) {
     const auto weight = static_cast<double>(batch.size);
     if (step_) {
-      const Tensor mean = step_(model_, batch);
+      const Tensor mean = step_(model_, batch).loss;
       check_mean_loss("validation", mean);
       loss.add(mean, weight, 0);
     } else {

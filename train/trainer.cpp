@@ -1,12 +1,7 @@
-#include <binade/core/ops.h>
 #include <binade/train/trainer.h>
 #include <binade/train/trainer_run_internal.h>
 
 namespace binade::train {
-
-Tensor classification_step(nn::Module& model, const data::Batch& batch) {
-  return cross_entropy(model(batch.images), batch.labels);
-}
 
 Trainer::Trainer(const TrainingParts& parts, TrainerOptions options)
     : run_(std::make_unique<TrainerRun>(parts, std::move(options))) {}

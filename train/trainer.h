@@ -35,8 +35,8 @@
 #include <binade/nn/module.h>
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/plateau.h>
+#include <binade/train/step.h>
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -54,12 +54,6 @@ struct TrainingParts {
   // Gets the validation loss after each epoch, or the training loss if there is no validation data.
   optim::ReduceLROnPlateau* plateau = nullptr;
 };
-
-// The mean loss over a batch, with a gradient. Validation and test run the same step, with the
-// model in evaluation mode (model.is_training() tells) and without recording.
-using TrainingStep = std::function<Tensor(nn::Module& model, const data::Batch& batch)>;
-// The default step: cross entropy of the model's logits.
-Tensor classification_step(nn::Module& model, const data::Batch& batch);
 
 // Says whether a step on a device becomes one CUDA graph, recorded from the first full batches.
 enum class StepGraph : uint8_t {
@@ -121,8 +115,10 @@ struct TrainerOptions {
   // while training goes on; a step waits for the copy, and if the save before is not yet on disk
   // for that. An error of a save comes with the next one, or at the end of fit(), which waits.
   bool async_save = false;
-  bool progress = true;         // a line on standard output per epoch, a live one on a terminal
-  TrainingStep step = nullptr;  // null: classification_step
+  bool progress = true;  // a line on standard output per epoch, a live one on a terminal
+  // Validation and test run the same step, with the model in evaluation mode (its is_training()
+  // tells) and without recording. null: classification_step.
+  TrainingStep step = nullptr;
   StepGraph graph = StepGraph::automatic;
   OnNan on_nan = OnNan::error;
   RollBackOptions roll_back = {};

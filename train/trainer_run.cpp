@@ -465,7 +465,7 @@ Tensor TrainerRun::run_batch(const data::Batch& batch, double weight, optim::Ste
   }
   const Generator random = generator();
   const Tensor loss =
-      options_.step ? options_.step(parts_.model, batch) : classification_step(parts_.model, batch);
+      (options_.step ? options_.step : TrainingStep(classification_step))(parts_.model, batch).loss;
   check_mean_loss("training", loss);
   const Tensor checked = divergence_.check_loss(loss, batch, random, state_.steps);
   if (parts_.scaler) {
