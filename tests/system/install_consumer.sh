@@ -2,7 +2,7 @@
 # install_consumer.sh BUILD_DIR CMAKE CXX [PYTHON]: installs a built tree below a temporary prefix and uses it as a
 # stranger would: the exported targets carry no flag that ties a program to a processor and name no path
 # of the build; a program compiles with plain g++ -std=c++20, and builds and runs through find_package.
-# So do the first program of README.md, the programs in consumer/ and those of docs/ (doc_programs.py).
+# So do the first program of README.md, the programs in consumer/ and those of docs/ (consumer_programs.py).
 set -euo pipefail
 build=$1 cmake=$2 cxx=$3 python=${4:-python3}
 consumer=$(cd "$(dirname "$0")/consumer" && pwd)
@@ -62,7 +62,7 @@ for program in $programs; do
   "$work/consumer-build/$program" "$work/files" >"$work/log" 2>&1 || { cat "$work/log" >&2 && fail "$program failed"; }
 done
 
-list=$("$python" -B "$consumer/../doc_programs.py" extract "$docs/first-model.md" "$docs/coming-from-pytorch.md" \
+list=$("$python" -B "$consumer/../consumer_programs.py" extract "$docs/first-model.md" "$docs/coming-from-pytorch.md" \
   --into "$work/docs")
 build_all "$work/docs"
 cd "$work/files"  # a program may read what the one before it wrote

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The programs of docs/*.md: what a user copies must compile and run.
 
-doc_programs.py extract PAGE... --into DIR
+consumer_programs.py extract PAGE... --into DIR
 Writes every ```cpp block of the pages. A block whose first line is "// NAME.h" or "// NAME.cpp" becomes
 that file of DIR/PAGE/; another block becomes the body of main() of a program of its own. The Binade
 column of the tables of coming-from-pytorch.md becomes names.cpp: a name is declared by `using`, an
@@ -59,7 +59,7 @@ def names_program(text):
         else:
             lines.append(f"  (void)[&] {{ (void)({entry}); }};\n")
     if len(lines) < 100:
-        raise SystemExit(f"doc_programs: found {len(lines)} names in the tables, expected 100 or more")
+        raise SystemExit(f"consumer_programs: found {len(lines)} names in the tables, expected 100 or more")
     return PREAMBLE + UNUSED + "".join(lines) + "}\n\nint main() {}\n"
 
 
@@ -77,7 +77,7 @@ def extract(page, folder):
         (out / "names.cpp").write_text(names_program(text))
         programs.append("names")
     if not programs:
-        raise SystemExit(f"doc_programs: {page} has no program")
+        raise SystemExit(f"consumer_programs: {page} has no program")
     return [f"{page.stem}/{name}" for name in programs]
 
 
