@@ -94,9 +94,13 @@ def read(run):
         for event, (_, height, width, channels, pixels) in zip(found, points, strict=True):
             check((event.height, event.width) == (height, width), tag, "size")
             check(pixels_of(event.encoded_image_string) == (height, width, channels, pixels), tag, "pixels")
-    # The public reader does not take back texts of void steps; the one behind TensorBoard's page does.
+    # The reader behind TensorBoard's page. It takes a run for restarted from its second start on.
     reader = plugin_event_accumulator.EventAccumulator(folder, size_guidance=size)
     reader.Reload()
+    for kind in ("scalars", "histograms", "images"):
+        for tag, points in expected[kind].items():
+            found = [event.step for event in reader.Tensors(tag)]
+            check(found == [point[0] for point in points], tag, "steps of the page", found)
     for tag, points in expected["texts"].items():
         check(reader.SummaryMetadata(tag).plugin_data.plugin_name == "text", tag, "is no text")
         found = [[event.step, event.tensor_proto.string_val[0].decode()] for event in reader.Tensors(tag)]

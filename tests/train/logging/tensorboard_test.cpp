@@ -83,14 +83,15 @@ TEST(TensorBoard, WritesAScalarAsTheFormatSays) {
   ASSERT_EQ(files.size(), 1U);
   EXPECT_NE(files[0].find("/events.out.tfevents."), std::string::npos);
   const std::vector<std::string> events = events_of(files[0]);
-  ASSERT_EQ(events.size(), 2U);
+  ASSERT_EQ(events.size(), 3U);
   EXPECT_EQ(events[0].substr(9),
             "\x1a\x0d"
             "brain.Event:2");
-  EXPECT_EQ(events[1][0], 0x09);  // wall_time, a double
-  EXPECT_GT(std::bit_cast<double>(number_at(events[1], 1, 8)), 1.7e9);
+  EXPECT_EQ(events[1].substr(9), std::string("\x10\0\x3a\x02\x08\x01", 6));  // START of step 0
+  EXPECT_EQ(events[2][0], 0x09);                                             // wall_time, a double
+  EXPECT_GT(std::bit_cast<double>(number_at(events[2], 1, 8)), 1.7e9);
   const std::string value("\x0a\x04loss\x15\0\0\0\x3f", 11);
-  EXPECT_EQ(events[1].substr(9), std::string("\x10\x05\x2a\x0d\x0a\x0b", 6) + value);
+  EXPECT_EQ(events[2].substr(9), std::string("\x10\x05\x2a\x0d\x0a\x0b", 6) + value);
 }
 
 TEST(TensorBoard, EveryStartIsANewFileBehindTheOthers) {
@@ -124,7 +125,7 @@ TEST(TensorBoard, ANewRunMakesTheOldEventsVoid) {
   }
   const std::vector<std::string> files = files_in(here / "tensorboard");
   ASSERT_EQ(files.size(), 2U);
-  EXPECT_EQ(events_of(files[0]).size(), 2U);
+  EXPECT_EQ(events_of(files[0]).size(), 3U);
   EXPECT_EQ(step_of(events_of(files[1])[1]), 0);
 }
 
@@ -178,9 +179,9 @@ TEST(TensorBoard, ValuesThatAreNotFiniteAreCounted) {
   log.histogram(3, "w", Tensor::from({int64_t{1} << 60, int64_t{3}}));
   log.histogram(4, "w", Tensor::from({true, false}));
   const std::vector<std::string> events = events_of(files_in(here / "tensorboard")[0]);
-  ASSERT_EQ(events.size(), 6U);
-  EXPECT_NE(events[2].find("w/not_finite"), std::string::npos);
+  ASSERT_EQ(events.size(), 7U);
   EXPECT_NE(events[3].find("w/not_finite"), std::string::npos);
+  EXPECT_NE(events[4].find("w/not_finite"), std::string::npos);
 }
 
 TEST(TensorBoard, BadPicturesAreAnErrorAndWriteNothing) {
