@@ -57,7 +57,7 @@ TEST(Loop, EndsAtTheFirstLimit) {
       {"steps at the end of an epoch", {.max_steps = 10}, 10, 2, "max_steps 10"},
       {"more steps than epochs", {.epochs = 1, .max_steps = 100}, 5, 1, ""},
       {"more than ten epochs", {.max_steps = 60, .patience = 0}, 60, 12, "max_steps 60"},
-      {"no time", {.max_time = 1e-9}, 1, 0, "max_time 1e-09"},
+      {"no time", {.max_time = 1e-9}, 0, 0, "max_time 1e-09"},
       {"accumulation", {.max_steps = 4, .accumulate = 2}, 4, 1, "max_steps 4"},
       {"limited batches", {.epochs = 3, .limit_batches = {.train = 2}}, 6, 3, ""},
       {"a limit beyond the epoch", {.epochs = 1, .limit_batches = {.train = 99}}, 5, 1, ""},
