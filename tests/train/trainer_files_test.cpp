@@ -279,7 +279,8 @@ TEST(ResumedRun, APlateauContinues) {
                      .run = directory,
                      .resume = resume,
                      .progress = false,
-                     .step = test::unit_step(model)});
+                     .step = test::unit_step(model),
+                     .sanity_batches = 0});
     const test::LitPixels pictures(1);
     data::Loader loader(pictures, {.batch = 1, .workers = 0});
     trainer.fit(loader, &loader);
