@@ -206,6 +206,24 @@ TEST(Loop, MistakesAreOneErrorBeforeTheFirstStep) {
       {{.metrics = {MeanAbsoluteError({.name = "rows", .target = "y"})}},
        true,
        {"two values named rows"}},
+      {{.step = [](nn::Module& model, const data::Batch& batch) -> StepOutput {
+         const Tensor y = model(batch["x"]);
+         return {.loss = mse_loss(y, batch["y"]), .log = {{"loss", 1}}};
+       }},
+       false,
+       {"logs a value named 'loss'"}},
+      {{.step = [](nn::Module& model, const data::Batch& batch) -> StepOutput {
+         const Tensor y = model(batch["x"]);
+         return {.loss = mse_loss(y, batch["y"]), .log = {{"y", y}}};
+       }},
+       false,
+       {"the log value y has shape [8, 1]"}},
+      {{.validation_step = [](nn::Module& model, const data::Batch& batch) -> StepOutput {
+         const Tensor y = model(batch["x"]);
+         return {.loss = mse_loss(y, batch["y"]), .log = {{"loss", 1}}};
+       }},
+       true,
+       {"logs a value named 'loss'", "sanity check"}},
   };
   for (const Mistake& c : cases) {
     int64_t steps = 0;
@@ -218,6 +236,7 @@ TEST(Loop, MistakesAreOneErrorBeforeTheFirstStep) {
       EXPECT_NE(error.find(part), std::string::npos) << part << " in: " << error;
     }
     EXPECT_EQ(steps, 0);
+    EXPECT_EQ(run.adam.step_count(), 0);
   }
   EXPECT_NE(error_of([] { ToyRun({.monitor = "validation_score"}); }).find("without a mode"),
             std::string::npos);
