@@ -58,7 +58,7 @@ namespace detail {
 
 // The module class that a callable takes first, where that is not nn::Module itself.
 template <class F>
-struct StepModel;
+struct StepModel {};
 template <class R, class M>
 struct StepModel<R (*)(M&, const data::Batch&)> {
   using Type = std::remove_const_t<M>;

@@ -137,7 +137,11 @@ TEST(AsyncSave, AFailedRunLeavesWholeCheckpoints) {
     return classification_step(model, batch).loss;
   };
   EXPECT_EQ(run.train(directory / "run",
-                      {.epochs = 1, .checkpoint_every = 1, .async_save = true, .step = step}),
+                      {.epochs = 1,
+                       .checkpoint_every = 1,
+                       .async_save = true,
+                       .step = step,
+                       .sanity_batches = 0}),
             "the step fails");
   CheckpointStore store(directory / "run");
   const auto newest = store.newest_verified();
