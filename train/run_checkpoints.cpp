@@ -3,82 +3,21 @@
 #include <binade/core/tensor/create.h>
 #include <binade/data/identity.h>
 #include <binade/train/bad_loss_internal.h>
+#include <binade/train/checkpoint/fields_internal.h>
 #include <binade/train/model_file.h>
 #include <binade/train/run_checkpoints_internal.h>
 #include <binade/train/run_directory.h>
-
-#include <charconv>
-#include <cmath>
-#include <limits>
 
 namespace binade::train {
 namespace {
 
 using Fields = RunCheckpoints::Fields;
+using manifest::count;
+using manifest::real;
+using manifest::shortest;
 
 constexpr const char* kModelFile = "model.safetensors";
 constexpr const char* kOptimizerFile = "optimizer.safetensors";
-
-template <class T>
-std::string shortest(T value) {  // reads back equal
-  char buffer[40];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  return {buffer, end};
-}
-
-// A number of the manifest from low to high.
-template <class T>
-T number(const Fields& fields, const std::string& name, T low, T high) {
-  const auto found = fields.find(name);
-  check(found != fields.end(), "checkpoint: got no field '", name, "' in the manifest");
-  T value{};
-  const std::string& text = found->second;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  check(status == std::errc() && end == text.data() + text.size(), "checkpoint: got '", text,
-        "' in field '", name, "', expected a number");
-  check(!(value < low || value > high), "checkpoint: got ", value, " in field '", name,
-        "', expected ", low, " to ", high);
-  return value;
-}
-
-double real(const Fields& fields, const std::string& name) {  // a loss: any number, also no number
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  return number<double>(fields, name, -kInfinity, kInfinity);
-}
-
-// Sums and differences of a few of these do not overflow, and doubles hold them exactly.
-constexpr int64_t kMostCounted = int64_t{1} << 53;
-
-int64_t count(const Fields& fields, const std::string& name, int64_t low = 0) {
-  return number<int64_t>(fields, name, low, kMostCounted);
-}
-
-Generator random_of(const Fields& fields) {
-  constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
-  return {number<uint64_t>(fields, "random_seed", 0, kAny),
-          number<uint64_t>(fields, "random_offset", 0, kAny)};
-}
-
-void add_scalars(Fields& fields, const std::string& prefix, const optim::NamedScalars& scalars) {
-  for (const auto& [name, value] : scalars) {
-    fields[prefix + name] = shortest(value);
-  }
-}
-
-optim::NamedScalars scalars_of(const Fields& fields, const std::string& prefix) {
-  optim::NamedScalars scalars;
-  for (auto at = fields.lower_bound(prefix); at != fields.end() && at->first.starts_with(prefix);
-       ++at) {
-    // Some of them are counts; only the best metric of a plateau may be any finite number.
-    const double value = real(fields, at->first);
-    const double most =
-        at->first == "plateau.best" ? std::numeric_limits<double>::max() : double{kMostCounted};
-    check(std::abs(value) <= most, "checkpoint: got ", value, " in field '", at->first,
-          "', expected a number up to ", most);
-    scalars[at->first.substr(prefix.size())] = value;
-  }
-  return scalars;
-}
 
 std::vector<CheckpointFile> files(const NamedTensors& model, const NamedTensors& optimizer) {
   return {
@@ -95,8 +34,7 @@ RunCheckpoints::RunCheckpoints(const TrainingParts& parts, const TrainerOptions&
       options_(options),
       ranks_(ranks),
       directory_(directory),
-      settings_(options.settings) {
-  settings_.emplace("Binade version", BINADE_VERSION);
+      settings_(manifest::with_version(options.settings)) {
   ranks_.on_root([this] {
     if (directory_) {
       store_ = std::make_unique<CheckpointStore>(directory_->path(), 2, directory_->files());
@@ -117,17 +55,16 @@ RunCheckpoints::Fields RunCheckpoints::fields(const RunState& state) const {
   fields["best_epoch"] = shortest(state.best_epoch);
   fields["bad_epochs"] = shortest(state.bad_epochs);
   fields["finished"] = shortest(static_cast<int>(state.finished));
-  fields["random_seed"] = shortest(generator().seed);
-  fields["random_offset"] = shortest(generator().offset);
-  add_scalars(fields, "optimizer.", parts_.optimizer.state_scalars());
+  manifest::add_random(fields, "random_", generator());
+  manifest::add_scalars(fields, "optimizer.", parts_.optimizer.state_scalars());
   if (parts_.scaler) {
-    add_scalars(fields, "scaler.", parts_.scaler->state_scalars());
+    manifest::add_scalars(fields, "scaler.", parts_.scaler->state_scalars());
   }
   if (parts_.schedule) {
     fields["schedule_step"] = shortest(parts_.schedule->step());
   }
   if (parts_.plateau) {
-    add_scalars(fields, "plateau.", parts_.plateau->state_scalars());
+    manifest::add_scalars(fields, "plateau.", parts_.plateau->state_scalars());
   }
   if (state.full_precision) {
     fields["full_precision"] = "1";
@@ -136,32 +73,9 @@ RunCheckpoints::Fields RunCheckpoints::fields(const RunState& state) const {
     fields["rollbacks"] = shortest(state.rollbacks);
     fields["rate_scale"] = shortest(state.rate_scale);
   }
-  for (const auto& [name, value] : settings_) {
-    fields["setting." + name] = value;
-  }
+  manifest::add_settings(fields, settings_);
   fields.insert(data_.begin(), data_.end());
   return fields;
-}
-
-// Throws one error that lists every setting which differs; with `force` it warns.
-void RunCheckpoints::check_settings(const Checkpoint& checkpoint) const {
-  std::string now, before;
-  for (const auto& [name, value] : settings_) {
-    const auto old = checkpoint.fields.find("setting." + name);
-    if (old != checkpoint.fields.end() && old->second != value) {
-      now += (now.empty() ? "" : ", ") + name + " = " + value;
-      before += (before.empty() ? "" : ", ") + name + " = " + old->second;
-    }
-  }
-  if (now.empty()) {
-    return;
-  }
-  const std::string differs =
-      text("resume: got ", now, ", but ", checkpoint.path, " was trained with ", before);
-  check(options_.force, differs,
-        "; resume with the same settings and data, use another run directory, or resume all the "
-        "same with force (--force)");
-  warn(differs);
 }
 
 // Throws before anything is changed.
@@ -180,9 +94,9 @@ RunState RunCheckpoints::parse(const Fields& fields) const {
   state.finished = count(fields, "finished") != 0;
   if (fields.contains("rollbacks")) {
     state.rollbacks = count(fields, "rollbacks");
-    state.rate_scale = number<double>(fields, "rate_scale", 0, 1);
+    state.rate_scale = real(fields, "rate_scale", 0, 1);
   }
-  (void)random_of(fields);
+  (void)manifest::random_of(fields, "random_");
   if (parts_.schedule) {
     (void)count(fields, "schedule_step");
   }
@@ -191,7 +105,7 @@ RunState RunCheckpoints::parse(const Fields& fields) const {
     (void)count(fields, "plateau.cooldown");
   }
   for (const char* prefix : {"optimizer.", "scaler.", "plateau."}) {
-    (void)scalars_of(fields, prefix);
+    (void)manifest::scalars_of(fields, prefix);
   }
   return state;
 }
@@ -205,10 +119,10 @@ void RunCheckpoints::load(const Fields& fields, const NamedTensors& model,
   const NamedTensors moments_before = host_copies(parts_.optimizer.state_tensors());
   try {
     if (parts_.scaler) {
-      parts_.scaler->load_state(scalars_of(fields, "scaler."));
+      parts_.scaler->load_state(manifest::scalars_of(fields, "scaler."));
     }
     parts_.model.load_state(model);
-    parts_.optimizer.load_state(optimizer, scalars_of(fields, "optimizer."));
+    parts_.optimizer.load_state(optimizer, manifest::scalars_of(fields, "optimizer."));
   } catch (...) {
     parts_.model.load_state(model_before);
     parts_.optimizer.load_state(moments_before, optimizer_before);  // masters too
@@ -217,12 +131,12 @@ void RunCheckpoints::load(const Fields& fields, const NamedTensors& model,
     }
     throw;
   }
-  generator() = random_of(fields);
+  generator() = manifest::random_of(fields, "random_");
   if (parts_.schedule) {
     parts_.schedule->set_step(count(fields, "schedule_step"));
   }
   if (parts_.plateau) {
-    parts_.plateau->load_state(scalars_of(fields, "plateau."));
+    parts_.plateau->load_state(manifest::scalars_of(fields, "plateau."));
   }
   for (const char* name : {"data.train", "data.validation"}) {
     if (const auto found = fields.find(name); found != fields.end()) {
@@ -246,12 +160,7 @@ void RunCheckpoints::check_data(const data::Loader& train, const data::Loader* v
     const std::string differs =
         before == data_.end() ? "" : difference(now, data::parse_identity(before->second));
     if (!differs.empty()) {
-      const std::string what = text("resume: got ", differs, " in the ", name + 5,
-                                    " data, expected the data of the run so far");
-      check(options_.force, what,
-            "; resume with it, use another run directory, or resume all the same with force "
-            "(--force)");
-      warn(what);
+      manifest::refuse_other_data(differs, text(name + 5, " data"), options_.force);
     }
     data_[name] = to_string(now);
   }
@@ -336,7 +245,7 @@ RunCheckpoints::Resumed RunCheckpoints::read() {
     show_warnings();
     return {};
   }
-  check_settings(*found);
+  manifest::check_settings(settings_, *found, options_.force);
   Resumed all{.fields = found->fields,
               .model = load_tensors(found->file(kModelFile), store_->files()),
               .optimizer = load_tensors(found->file(kOptimizerFile), store_->files()),

@@ -43,7 +43,6 @@ class RunCheckpoints {
   void write(const char* what, const RunState& state, const NamedTensors& model, Save save);
   struct Resumed;
   Resumed read();
-  void check_settings(const Checkpoint& checkpoint) const;
   void read_best(Resumed& all) const;
   bool may_save(const char* what, const NamedTensors& model, const NamedTensors& optimizer) const;
   void show_warnings() const;
