@@ -1,7 +1,9 @@
 #include <binade/core/io/file_system.h>
 #include <binade/data/batch_builder_internal.h>
-#include <binade/data/permutation.h>
+#include <binade/data/collate/collate_internal.h>
+#include <binade/data/fields_internal.h>
 #include <binade/data/row_source_internal.h>
+#include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/printable.h>
 
 #include <algorithm>
@@ -24,24 +26,35 @@ class Timer {
   Clock::time_point start_;
 };
 
+// True if the error says that the sample is bad, not that the machine lacks something.
+bool is_bad_sample(const Error& error) {
+  const auto* file = dynamic_cast<const FileError*>(&error);
+  return dynamic_cast<const OutOfMemory*>(&error) == nullptr &&
+         !(file && file->is_out_of_resources());
+}
+
 }  // namespace
 
 struct BatchBuilder::Job {
   int64_t epoch, number;
   SampleWatch& watch;
   BuiltBatch& out;
-  std::optional<Permutation> shuffle;
+  const EpochPlan* plan;
   std::vector<Sample> samples;
 };
 
 BatchBuilder::BatchBuilder(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
-    : dataset_(std::move(dataset)),
-      options_(options),
-      channels_(dataset_->channels()),
-      normalizer_(std::in_place, channels_, options.mean, options.deviation) {
+    : dataset_(std::move(dataset)), options_(options), channels_(dataset_->channels()) {
   check(dataset_->size() > 0, "loader: the dataset is empty");
   check_options();
-  count(dataset_->size());
+  if (options.budget) {
+    check(!options.sampler && !options.drop_last,
+          "loader: got a budget and also a sampler or drop_last, expected one of them");
+    check_budget(*options.budget);
+    plans_ = budget_plans(measure(), options, [this](int64_t i) { return describe(i); });
+  } else {
+    plans_ = even_plans(dataset_->size(), options);
+  }
 }
 
 BatchBuilder::BatchBuilder(std::shared_ptr<const IterableDataset> dataset,
@@ -49,56 +62,76 @@ BatchBuilder::BatchBuilder(std::shared_ptr<const IterableDataset> dataset,
     : iterable_(std::move(dataset)), options_(options) {
   check(iterable_ != nullptr, "loader: got no dataset");
   channels_ = iterable_->channels();
-  if (channels_ > 0) {
-    normalizer_.emplace(channels_, options.mean, options.deviation);
-  } else {
-    check(options.mean.empty() && options.deviation.empty() && !options.transform,
-          "loader: got a mean, a deviation or a transform, which images have, for rows of numbers; "
-          "change the numbers where rows are decoded");
-  }
+  check(!options.sampler && !options.budget,
+        "loader: got a sampler or a budget, which need random access, for rows that come one after "
+        "another; data::collect() reads them into memory");
   constexpr int64_t kMaxBuffer = (int64_t(1) << 31) - 1;
   check(options.shuffle_buffer >= 1 && options.shuffle_buffer <= kMaxBuffer,
         "loader: got shuffle_buffer ", options.shuffle_buffer, ", expected 1 to ", kMaxBuffer);
   check_options();
 }
 
-void BatchBuilder::check_options() const {
+void BatchBuilder::check_options() {
   const LoaderOptions& o = options_;
   check(o.batch >= 1, "loader: got batch ", o.batch, ", expected at least 1");
   check(o.shard_count >= 1 && o.shard >= 0 && o.shard < o.shard_count, "loader: got shard ",
         o.shard, " of ", o.shard_count, ", expected 0 <= shard < shard_count");
+  if (channels_ > 0) {
+    normalizer_.emplace(channels_, o.mean, o.deviation);
+  }
+  check(channels_ != 0 || (o.mean.empty() && o.deviation.empty() && !o.transform),
+        "loader: got a mean, a deviation or a transform, which images have, for samples without "
+        "images; change them by LoaderOptions::map, or where they are made");
 }
 
-// Counts for this shard if the dataset has `size` samples.
-BatchBuilder::Counts BatchBuilder::count(int64_t size) const {
-  const LoaderOptions& o = options_;
-  const bool keep = o.uneven_shards == UnevenShards::keep;
-  const bool one_more = o.uneven_shards == UnevenShards::pad
-                            ? size % o.shard_count != 0
-                            : keep && o.shard < size % o.shard_count;
-  const int64_t samples = size / o.shard_count + one_more;
-  const int64_t batches = samples / o.batch + (!o.drop_last && samples % o.batch != 0);
-  check(batches > 0 || (keep && samples == 0), "loader: ", samples,
-        " samples give no full batch of ", o.batch, "; use a smaller batch or drop_last = false");
-  return {samples, batches};
+// The length of each sample, for the budget. One that cannot be read counts as 0, if the policy
+// allows such samples.
+std::vector<int64_t> BatchBuilder::measure() const {
+  const std::string& field = options_.budget->field;
+  std::vector<int64_t> lengths(static_cast<size_t>(dataset_->size()));
+  const auto measured = [&](int64_t index) -> int64_t {
+    if (const std::optional<int64_t> length = dataset_->length(index, field)) {
+      return *length;
+    }
+    const Sample sample = dataset_->get(index);
+    const Tensor* tokens = find_field(sample.fields, field);
+    check(tokens != nullptr && tokens->dim() > 0, "expected a field '", field,
+          "' with at least one dimension for the budget (TokenBudget::field), got the fields: ",
+          names_of(sample.fields));
+    return tokens->size(0);
+  };
+  constexpr int64_t kGrain = 64;
+  kernels::parallel_for(dataset_->size(), kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      try {
+        lengths[static_cast<size_t>(i)] = measured(i);
+      } catch (const Error& error) {
+        if (options_.bad_file == BadFilePolicy::fail || !is_bad_sample(error)) {
+          rethrow_named(i);
+        }
+      } catch (...) {
+        rethrow_named(i);
+      }
+    }
+  });
+  return lengths;
 }
 
 int64_t BatchBuilder::samples() const {
-  const int64_t size = dataset_ ? dataset_->size() : iterable_->size();
-  return size < 0 ? -1 : count(size).samples;
+  const int64_t size = iterable_ ? iterable_->size() : 0;
+  return plans_ ? plans_->samples() : size < 0 ? -1 : count_batches(size, options_).samples;
 }
 
 int64_t BatchBuilder::batches() const {
-  const int64_t size = dataset_ ? dataset_->size() : iterable_->size();
-  return size < 0 ? -1 : count(size).batches;
+  const int64_t size = iterable_ ? iterable_->size() : 0;
+  return plans_ ? plans_->batches() : size < 0 ? -1 : count_batches(size, options_).batches;
 }
 
-std::shared_ptr<RowSource> BatchBuilder::open(int64_t epoch, int64_t first_batch) const {
-  return iterable_ ? std::make_shared<RowSource>(iterable_, options_, epoch, first_batch) : nullptr;
-}
-
-const char* BatchBuilder::size_advice() const {
-  return channels_ > 0 ? "; set an image size, so that all are resized" : "";
+EpochSource BatchBuilder::open(int64_t epoch, int64_t first_batch) const {
+  if (iterable_) {
+    return {.rows = std::make_shared<RowSource>(iterable_, options_, epoch, first_batch)};
+  }
+  return {.plan = plans_->epoch(epoch)};
 }
 
 std::string BatchBuilder::describe(int64_t index) const {
@@ -109,19 +142,25 @@ std::string BatchBuilder::describe(int64_t index) const {
   }
 }
 
+// "sample 7 (a.png)" in messages.
+std::string BatchBuilder::named(int64_t index) const {
+  const std::string sample = text("sample ", index), origin = printable(describe(index));
+  return origin == sample ? sample : text(sample, " (", origin, ")");
+}
+
 DataIdentity BatchBuilder::identity() const {
   return dataset_ ? identify(*dataset_) : iterable_->identity();
 }
 
 BuiltBatch BatchBuilder::build(int64_t epoch, int64_t number, SampleWatch& watch,
-                               RowSource* rows) const {
+                               const EpochSource& source) const {
   BuiltBatch out;
   try {
-    Job job{epoch, number, watch, out, {}, {}};
-    if (rows) {
-      fill_from(job, *rows);
+    Job job{epoch, number, watch, out, source.plan.get(), {}};
+    out.batch.epoch = epoch;
+    if (source.rows) {
+      fill_from(job, *source.rows);
     } else {
-      job.shuffle.emplace(dataset_->size(), options_.seed, epoch);
       fill(job);
     }
     if (!watch.cancelled() && !out.is_end) {
@@ -135,24 +174,18 @@ BuiltBatch BatchBuilder::build(int64_t epoch, int64_t number, SampleWatch& watch
   return out;
 }
 
-// The dataset index at a position of the epoch; positions wrap around.
-int64_t BatchBuilder::order(const Job& job, int64_t position) const {
-  position %= dataset_->size();
-  return options_.shuffle ? (*job.shuffle)(position) : position;
-}
-
 void BatchBuilder::fill(Job& job) const {
-  const int64_t first = job.number * options_.batch;
-  const int64_t last = std::min(first + options_.batch, samples());
-  job.out.batch.first = first;
-  const auto position = [&](int64_t i) { return i * options_.shard_count + options_.shard; };
-  for (int64_t i = first; i < last && !job.watch.cancelled(); ++i) {
-    if (!take(job, order(job, position(i))) && options_.bad_file == BadFilePolicy::replace) {
-      replace(job, position(i));
+  const EpochPlan::Places places = job.plan->batch(job.number);
+  job.out.batch.first = places.first;
+  job.samples.reserve(static_cast<size_t>(places.count));
+  for (int64_t i = 0; i < places.count && !job.watch.cancelled(); ++i) {
+    const int64_t position = places.begin + i * places.stride;
+    if (!take_at(job, position) && options_.bad_file == BadFilePolicy::replace) {
+      replace(job, position);
     }
   }
   if (job.samples.empty() && !job.watch.cancelled()) {
-    replace(job, position(first));  // with `skip` no batch is empty
+    replace(job, places.begin);  // with `skip` no batch is empty
   }
 }
 
@@ -164,7 +197,7 @@ void BatchBuilder::fill_from(Job& job, RowSource& source) const {
       count == 0 || (options_.drop_last && static_cast<int64_t>(count) < options_.batch);
   const auto take_row = [&](size_t i) {
     const Row& row = rows[i % count];
-    return take(job, row.index, [&] { return iterable_->decode(row.bytes, row.index); });
+    return take(job, row.index, row.index, [&] { return iterable_->decode(row.bytes, row.index); });
   };
   for (size_t i = 0; i < count && !job.out.is_end && !job.watch.cancelled(); ++i) {
     const bool replaces = !take_row(i) && options_.bad_file == BadFilePolicy::replace;
@@ -178,9 +211,8 @@ void BatchBuilder::fill_from(Job& job, RowSource& source) const {
 
 // Adds the first readable sample after a position, in the order of the epoch.
 void BatchBuilder::replace(Job& job, int64_t position) const {
-  const int64_t size = dataset_->size();
-  for (int64_t step = 1; step < size && !job.watch.cancelled(); ++step) {
-    if (take(job, order(job, position + step))) {
+  for (int64_t step = 1; step < job.plan->size() && !job.watch.cancelled(); ++step) {
+    if (take_at(job, position + step)) {
       return;
     }
     check(static_cast<int64_t>(job.out.bad.size()) <= options_.max_bad, "loader: more than ",
@@ -191,23 +223,26 @@ void BatchBuilder::replace(Job& job, int64_t position) const {
         job.out.bad.empty() ? "" : job.out.bad.back().reason);
 }
 
-bool BatchBuilder::take(Job& job, int64_t index) const {
-  return take(job, index, [&] { return dataset_->get(index); });
+// Adds the sample at a position of the epoch; positions wrap around.
+bool BatchBuilder::take_at(Job& job, int64_t position) const {
+  position %= job.plan->size();
+  const int64_t index = job.plan->index(position);
+  // A sampler may draw a sample several times: each time it gets other random numbers.
+  return take(job, index, options_.sampler ? position : index,
+              [&] { return dataset_->get(index); });
 }
 
-// Adds sample `index` to the job; false if it cannot be read and the policy is not `fail`.
+// Adds sample `index` to the job; false if it cannot be read and the policy is not `fail`. Its
+// random numbers are those of `draw`.
 template <class Get>
-bool BatchBuilder::take(Job& job, int64_t index, Get&& get) const {
+bool BatchBuilder::take(Job& job, int64_t index, int64_t draw, Get&& get) const {
   job.watch.begin(index);
   Sample sample;
   try {
     Timer timer(job.out.decode_seconds);
     sample = get();
-  } catch (const OutOfMemory&) {
-    rethrow_named(index);
   } catch (const Error& error) {
-    const auto* file = dynamic_cast<const FileError*>(&error);
-    if (options_.bad_file == BadFilePolicy::fail || (file && file->is_out_of_resources())) {
+    if (options_.bad_file == BadFilePolicy::fail || !is_bad_sample(error)) {
       rethrow_named(index);
     }
     job.out.bad.push_back({index, describe(index), error.what()});
@@ -216,11 +251,7 @@ bool BatchBuilder::take(Job& job, int64_t index, Get&& get) const {
     rethrow_named(index);
   }
   try {
-    if (options_.transform) {
-      Timer timer(job.out.transform_seconds);
-      philox::Stream random = sample_stream(options_.seed, job.epoch, index);
-      options_.transform(sample.image, random);
-    }
+    change(job, sample, draw);
   } catch (...) {
     rethrow_named(index);
   }
@@ -229,69 +260,208 @@ bool BatchBuilder::take(Job& job, int64_t index, Get&& get) const {
   return true;
 }
 
+void BatchBuilder::change(Job& job, Sample& sample, int64_t draw) const {
+  if (!options_.map && !options_.transform) {
+    return;
+  }
+  Timer timer(job.out.transform_seconds);
+  philox::Stream random = sample_stream(options_.seed, job.epoch, draw);
+  if (options_.map) {
+    options_.map(sample, random);
+  }
+  if (options_.transform) {
+    check(!sample.image.pixels.empty(),
+          "got a transform, which changes images, for a sample without an image; change other "
+          "fields by LoaderOptions::map");
+    options_.transform.apply(sample.image, sample.masks, random);
+  }
+}
+
 // Rethrows the current exception with index and path added to its text.
 void BatchBuilder::rethrow_named(int64_t index) const {
   const std::string path = printable(describe(index));
-  const auto named = [&](std::string_view cause) {
+  const auto with_name = [&](std::string_view cause) {
     return cause.find(path) == std::string_view::npos
-               ? text("loader: sample ", index, " (", path, "): ", printable(cause))
+               ? text("loader: ", named(index), ": ", printable(cause))
                : text("loader: sample ", index, ": ", printable(cause));
   };
   try {
     throw;
   } catch (const OutOfMemory& error) {
-    throw OutOfMemory(named(error.what()));
+    throw OutOfMemory(with_name(error.what()));
   } catch (const std::bad_alloc&) {
-    throw OutOfMemory(named("out of memory"));
+    throw OutOfMemory(with_name("out of memory"));
   } catch (const std::exception& error) {
-    throw Error(named(error.what()));
+    throw Error(with_name(error.what()));
   } catch (...) {
-    throw Error(named("unknown exception"));
+    throw Error(with_name("unknown exception"));
   }
 }
 
 void BatchBuilder::assemble(Job& job) const {
   Timer timer(job.out.normalize_seconds);
-  Batch& batch = job.out.batch;
-  batch.size = static_cast<int64_t>(job.samples.size());
-  batch.labels = empty({batch.size}, DType::i64);
-  std::transform(job.samples.begin(), job.samples.end(), batch.labels.data<int64_t>(),
-                 [](const Sample& sample) { return sample.label; });
-  channels_ > 0 ? assemble_images(job) : assemble_values(job);
+  job.out.batch.size = static_cast<int64_t>(job.samples.size());
+  const Sample& first = job.samples.front();
+  try {
+    check_same_fields(job.samples);
+    check_kinds(job);
+    assemble_labels(job);
+    if (channels_ > 0 || !first.image.pixels.empty()) {
+      assemble_images(job);
+    } else if (!first.values.empty()) {
+      assemble_values(job);
+    }
+    assemble_masks(job);
+    collate(job);
+  } catch (const SampleError& error) {
+    const int64_t index = job.out.batch.indices[error.place()];
+    fail("loader: ", named(index), " ", printable(error.verb()));
+  }
+}
+
+// Throws unless all samples have an image, or none has one; so for values, and not both.
+void BatchBuilder::check_kinds(const Job& job) const {
+  const Sample& first = job.samples.front();
+  for (size_t i = 0; i < job.samples.size(); ++i) {
+    const Sample& sample = job.samples[i];
+    const bool has_image = !sample.image.pixels.empty();
+    if (channels_ <= 0 && has_image == first.image.pixels.empty()) {
+      throw SampleError(i, has_image ? "has an image, those before have none"
+                                     : "has no image, those before have one");
+    }
+    if (has_image && !sample.values.empty()) {
+      throw SampleError(i,
+                        "has an image and values, expected one of them; add the values as a "
+                        "field (Sample::fields)");
+    }
+    if (sample.values.size() != first.values.size()) {
+      throw SampleError(i, text("has ", sample.values.size(), " values, the batch began with ",
+                                first.values.size()));
+    }
+  }
+  check(!first.has("images") || (first.image.pixels.empty() && first.values.empty()),
+        "loader: the samples have a field \"images\" beside their image or values; rename it");
+}
+
+void BatchBuilder::assemble_labels(Job& job) const {
+  const Sample& first = job.samples.front();
+  if (first.has("labels") || first.label == kNoLabel) {
+    for (size_t i = 0; i < job.samples.size() && !first.has("labels"); ++i) {
+      if (job.samples[i].label != kNoLabel) {
+        throw SampleError(i, "has a label, those before have none");
+      }
+    }
+    return;
+  }
+  Tensor labels = empty({job.out.batch.size}, DType::i64);
+  int64_t* to = labels.data<int64_t>();
+  for (size_t i = 0; i < job.samples.size(); ++i) {
+    if (job.samples[i].label == kNoLabel) {
+      throw SampleError(i, "has no label, those before have one");
+    }
+    to[i] = job.samples[i].label;
+  }
+  job.out.batch.labels = std::move(labels);
 }
 
 void BatchBuilder::assemble_images(Job& job) const {
   Batch& batch = job.out.batch;
   const Image& first = job.samples.front().image;
-  const Dims sizes = {batch.size, channels_, first.height, first.width};
+  const int channels = channels_ > 0 ? channels_ : first.channels;
+  std::optional<Normalizer> own;
+  if (!normalizer_) {
+    own.emplace(channels, options_.mean, options_.deviation);
+  }
+  const Normalizer& normalizer = normalizer_ ? *normalizer_ : *own;
+  const Dims sizes = {batch.size, channels, first.height, first.width};
   batch.images = empty_strided(sizes, channels_last_strides(sizes), DType::f32);
+  job.out.has_pictures = true;
   const int64_t pixels = int64_t(first.height) * first.width;
   float* y = batch.images.data<float>();
   for (size_t i = 0; i < job.samples.size(); ++i) {
     const Image& image = job.samples[i].image;
-    check(image.height == first.height && image.width == first.width &&
-              image.channels == channels_ &&
-              static_cast<int64_t>(image.pixels.size()) == pixels * image.channels,
-          "loader: sample ", batch.indices[i], " (", describe(batch.indices[i]), ") is ",
-          image.height, " x ", image.width, " x ", image.channels, ", the batch began with ",
-          first.height, " x ", first.width, " x ", channels_, size_advice());
-    normalizer_->apply(image.pixels.data(), y, pixels);
+    if (image.height != first.height || image.width != first.width || image.channels != channels ||
+        static_cast<int64_t>(image.pixels.size()) != pixels * image.channels) {
+      throw SampleError(i, text("is ", image.height, " x ", image.width, " x ", image.channels,
+                                ", the batch began with ", first.height, " x ", first.width, " x ",
+                                channels, "; set an image size, so that all are resized"));
+    }
+    normalizer.apply(image.pixels.data(), y, pixels);
     y += pixels * image.channels;
   }
 }
 
 void BatchBuilder::assemble_values(Job& job) const {
+  check(options_.mean.empty() && options_.deviation.empty(),
+        "loader: got a mean or a deviation, which images have, for rows of numbers; change the "
+        "numbers by LoaderOptions::map");
   Batch& batch = job.out.batch;
-  const size_t width = job.samples.front().values.size();
-  batch.images = empty({batch.size, static_cast<int64_t>(width)}, DType::f32);
+  batch.images = empty({batch.size, std::ssize(job.samples.front().values)}, DType::f32);
+  job.out.has_pictures = true;
   float* y = batch.images.data<float>();
-  for (size_t i = 0; i < job.samples.size(); ++i) {
-    const std::vector<float>& values = job.samples[i].values;
-    check(values.size() == width, "loader: sample ", batch.indices[i], " (",
-          describe(batch.indices[i]), ") has ", values.size(), " values, the batch began with ",
-          width);
-    y = std::copy(values.begin(), values.end(), y);
+  for (const Sample& sample : job.samples) {
+    y = std::copy(sample.values.begin(), sample.values.end(), y);
   }
+}
+
+void BatchBuilder::assemble_masks(Job& job) const {
+  Batch& batch = job.out.batch;
+  const Sample& first = job.samples.front();
+  for (size_t m = 0; m < first.masks.size(); ++m) {
+    const auto& [name, shape] = first.masks[m];
+    check(!name.empty() && !batch.has(name) && !first.has(name),
+          "loader: the samples have several fields '", name, "', one of them a mask; rename one");
+    const Tensor mask = empty({batch.size, shape.height, shape.width}, DType::i64);
+    int64_t* y = mask.data<int64_t>();
+    for (size_t i = 0; i < job.samples.size(); ++i) {
+      const Sample& sample = job.samples[i];
+      if (m >= sample.masks.size() || sample.masks[m].first != name) {
+        throw SampleError(i, text("has no mask '", name, "', the batch began with one"));
+      }
+      const Image& own = sample.masks[m].second;
+      const Image& image = sample.image.pixels.empty() ? shape : sample.image;
+      if (own.channels != 1 || own.height != image.height || own.width != image.width ||
+          own.height != shape.height || own.width != shape.width) {
+        throw SampleError(i, text("has the mask '", name, "' of ", own.height, " x ", own.width,
+                                  " x ", own.channels, ", expected ", image.height, " x ",
+                                  image.width, " x 1, as its image"));
+      }
+      y = std::copy(own.pixels.begin(), own.pixels.end(), y);
+    }
+    batch.set(name, mask);
+  }
+  for (size_t i = 0; i < job.samples.size(); ++i) {
+    if (job.samples[i].masks.size() != first.masks.size()) {
+      throw SampleError(i, text("has ", job.samples[i].masks.size(),
+                                " masks, the batch began with ", first.masks.size()));
+    }
+  }
+}
+
+void BatchBuilder::collate(Job& job) const {
+  static const Collate kStack = stack();
+  Batch& batch = job.out.batch;
+  const std::vector<int64_t> indices = batch.indices;
+  const auto fail_named = [&](const char* cause) {
+    fail("loader: in the collate function, for the batch of ", indices.size(),
+         " samples that begins with ", named(indices.front()), ": ", printable(cause));
+  };
+  try {
+    (options_.collate ? options_.collate : kStack)(job.samples, batch);
+    check_fields("collate", batch.fields);
+  } catch (const SampleError&) {
+    throw;
+  } catch (const OutOfMemory&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw OutOfMemory("loader: out of memory in the collate function");
+  } catch (const std::exception& error) {
+    fail_named(error.what());
+  } catch (...) {
+    fail_named("unknown exception");
+  }
+  check(!batch.names().empty(), "loader: ", named(indices.front()),
+        " has no fields: no image, no values, no label and no tensors");
 }
 
 }  // namespace binade::data

@@ -2,7 +2,7 @@
 // for an IterableDataset, of the rows for that number. Internal to the loader; all workers use it
 // at once.
 #pragma once
-#include <binade/data/loader.h>
+#include <binade/data/sampling/epoch_plan_internal.h>
 
 #include <atomic>
 #include <chrono>
@@ -40,10 +40,17 @@ class SampleWatch {
 
 struct BuiltBatch {
   Batch batch;
-  std::vector<BadFile> bad;  // found on the way, in order
-  std::exception_ptr error;  // then `batch` is empty
-  bool is_end = false;       // the epoch has no such batch
+  std::vector<BadFile> bad;   // found on the way, in order
+  std::exception_ptr error;   // then `batch` is empty
+  bool is_end = false;        // the epoch has no such batch
+  bool has_pictures = false;  // batch.images is made of Sample::image or values
   double decode_seconds = 0, transform_seconds = 0, normalize_seconds = 0;
+};
+
+// Where the samples of an epoch come from: one of the two.
+struct EpochSource {
+  std::shared_ptr<RowSource> rows = {};
+  std::shared_ptr<const EpochPlan> plan = {};  // random access
 };
 
 class BatchBuilder {
@@ -55,38 +62,40 @@ class BatchBuilder {
   // Per epoch, for this shard; -1 if unknown.
   int64_t samples() const;
   int64_t batches() const;
-  // The rows of an epoch from a batch on; null if the dataset has random access.
-  std::shared_ptr<RowSource> open(int64_t epoch, int64_t first_batch) const;
+  EpochSource open(int64_t epoch, int64_t first_batch) const;
   // Never throws: errors are in the result. A cancelled batch is returned incomplete.
-  BuiltBatch build(int64_t epoch, int64_t number, SampleWatch& watch, RowSource* rows) const;
+  BuiltBatch build(int64_t epoch, int64_t number, SampleWatch& watch,
+                   const EpochSource& source) const;
   std::string describe(int64_t index) const;
   DataIdentity identity() const;
-  const char* size_advice() const;  // last part of an error about samples of different sizes
 
  private:
   struct Job;
-  struct Counts {
-    int64_t samples, batches;
-  };
-  void check_options() const;
-  Counts count(int64_t size) const;
+  void check_options();
+  std::vector<int64_t> measure() const;
   void fill(Job& job) const;
   void fill_from(Job& job, RowSource& rows) const;
   template <class Get>
-  bool take(Job& job, int64_t index, Get&& get) const;
-  bool take(Job& job, int64_t index) const;
+  bool take(Job& job, int64_t index, int64_t draw, Get&& get) const;
+  bool take_at(Job& job, int64_t position) const;
+  void change(Job& job, Sample& sample, int64_t draw) const;
   void replace(Job& job, int64_t position) const;
   void assemble(Job& job) const;
+  void check_kinds(const Job& job) const;
+  void assemble_labels(Job& job) const;
   void assemble_images(Job& job) const;
   void assemble_values(Job& job) const;
-  int64_t order(const Job& job, int64_t position) const;
+  void assemble_masks(Job& job) const;
+  void collate(Job& job) const;
+  std::string named(int64_t index) const;
   [[noreturn]] void rethrow_named(int64_t index) const;
 
   std::shared_ptr<const Dataset> dataset_;  // one of the two
   std::shared_ptr<const IterableDataset> iterable_;
   const LoaderOptions& options_;
-  int channels_;
-  std::optional<Normalizer> normalizer_;  // for images
+  int channels_;                          // kUnknownChannels, 0: no images
+  std::optional<Normalizer> normalizer_;  // for images whose channels are known
+  std::unique_ptr<Plans> plans_;          // random access
 };
 
 }  // namespace binade::data

@@ -13,7 +13,30 @@ void check_index(const Dataset& dataset, int64_t index) {
 
 constexpr uint64_t kSplitKey = 0x5350'4C49'5453'4554;
 
+// Bytes that a sample takes in memory.
+int64_t bytes_of(const Sample& sample) {
+  size_t bytes = sizeof(Sample) + sample.image.pixels.size() + sample.values.size() * sizeof(float);
+  for (const auto& [name, tensor] : sample.fields) {
+    bytes += tensor.defined() ? static_cast<size_t>(tensor.numel()) * size_of(tensor.dtype()) : 0;
+  }
+  for (const auto& [name, mask] : sample.masks) {
+    bytes += mask.pixels.size();
+  }
+  return static_cast<int64_t>(bytes);
+}
+
+// A copy that shares no memory: whoever changes it changes nobody else's.
+Sample copy_of(const Sample& sample) {
+  Sample copy = sample;
+  for (auto& [name, tensor] : copy.fields) {
+    tensor = tensor.defined() ? tensor.detach().clone() : tensor;
+  }
+  return copy;
+}
+
 }  // namespace
+
+std::string Dataset::describe(int64_t index) const { return text("sample ", index); }
 
 uint64_t Dataset::id(int64_t index) const {
   Hash64 hash;
@@ -21,11 +44,15 @@ uint64_t Dataset::id(int64_t index) const {
   return hash.value();
 }
 
-Subset::Subset(std::shared_ptr<const Dataset> inner, std::vector<int64_t> indices)
-    : inner_(std::move(inner)), indices_(std::move(indices)) {
-  check(inner_ != nullptr, "subset: got no dataset");
+Decorator::Decorator(const char* name, std::shared_ptr<const Dataset> inner)
+    : inner_(std::move(inner)) {
+  check(inner_ != nullptr, name, ": got no dataset");
+}
+
+Subset::Subset(DatasetPtr inner, std::vector<int64_t> indices)
+    : Decorator("subset", inner.get()), indices_(std::move(indices)) {
   for (int64_t index : indices_) {
-    check_index(*inner_, index);
+    check_index(this->inner(), index);
   }
 }
 
@@ -34,12 +61,8 @@ int64_t Subset::inner_index(int64_t index) const {
   return indices_[static_cast<size_t>(index)];
 }
 
-Sample Subset::get(int64_t index) const { return inner_->get(inner_index(index)); }
-
-std::string Subset::describe(int64_t index) const { return inner_->describe(inner_index(index)); }
-
-Split split_dataset(std::shared_ptr<const Dataset> inner, double share, uint64_t seed) {
-  check(inner != nullptr, "split_dataset: got no dataset");
+Split split_dataset(DatasetPtr inner, double share, uint64_t seed) {
+  check(inner.get() != nullptr, "split_dataset: got no dataset");
   check(share >= 0 && share <= 1, "split_dataset: got share ", share, ", expected 0 to 1");
   std::vector<int64_t> first, second;
   for (int64_t i = 0; i < inner->size(); ++i) {
@@ -51,12 +74,10 @@ Split split_dataset(std::shared_ptr<const Dataset> inner, double share, uint64_t
           std::make_shared<Subset>(inner, std::move(second))};
 }
 
-CachedDataset::CachedDataset(std::shared_ptr<const Dataset> inner, int64_t max_bytes)
-    : inner_(std::move(inner)),
+CachedDataset::CachedDataset(DatasetPtr inner, int64_t max_bytes)
+    : Decorator("cached dataset", inner.get()),
       max_bytes_(max_bytes),
-      slots_(inner_ != nullptr ? static_cast<size_t>(inner_->size()) : 0) {
-  check(inner_ != nullptr, "cached dataset: got no dataset");
-}
+      slots_(static_cast<size_t>(inner->size())) {}
 
 CachedDataset::~CachedDataset() {
   for (auto& slot : slots_) {
@@ -68,15 +89,15 @@ Sample CachedDataset::get(int64_t index) const {
   check_index(*this, index);
   auto& slot = slots_[static_cast<size_t>(index)];
   if (const Sample* kept = slot.load(std::memory_order_acquire)) {
-    return *kept;
+    return copy_of(*kept);
   }
-  Sample sample = inner_->get(index);
-  const auto bytes = static_cast<int64_t>(sizeof(Sample) + sample.image.pixels.size());
+  Sample sample = inner().get(index);
+  const int64_t bytes = bytes_of(sample);
   if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes > max_bytes_) {
     bytes_.fetch_sub(bytes, std::memory_order_relaxed);
     return sample;
   }
-  auto kept = std::make_unique<Sample>(sample);
+  auto kept = std::make_unique<Sample>(copy_of(sample));
   const Sample* expected = nullptr;
   if (slot.compare_exchange_strong(expected, kept.get(), std::memory_order_acq_rel)) {
     static_cast<void>(kept.release());

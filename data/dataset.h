@@ -1,12 +1,25 @@
-// Dataset: a fixed number of labelled pictures with random access, and decorators over it.
-// Every const function may be called from several threads at once.
+// Dataset: a fixed number of samples with random access, and decorators over it. A dataset of your
+// own needs size() and get():
+//
+//   struct Squares : data::Dataset {
+//     int64_t size() const override { return 100; }
+//     data::Sample get(int64_t i) const override {
+//       const auto x = static_cast<float>(i);
+//       return {.fields = {{"x", Tensor::from({x})}, {"y", Tensor::from({x * x})}}};
+//     }
+//   };
+//
+// Every const function may be called from several threads at once. data/sets has datasets, and
+// data/sets/combine.h functions that make one of others.
 #pragma once
 #include <binade/data/sample.h>
+#include <binade/data/shared.h>
 
 #include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace binade::data {
@@ -18,46 +31,75 @@ class Dataset {
   virtual ~Dataset() = default;
 
   virtual int64_t size() const = 0;
-  // Sample `index` of [0, size()). Throws Error that names the file if it cannot be read.
+  // Sample `index` of [0, size()), always the same. Throws Error that names the file if it cannot
+  // be read.
   virtual Sample get(int64_t index) const = 0;
-  virtual int64_t class_count() const = 0;
-  // One name per class, in label order.
-  virtual std::vector<std::string> class_names() const = 0;
-  // Channels of every image.
-  virtual int channels() const = 0;
-  // The origin of sample `index`, for messages: its path, or "file:index".
-  virtual std::string describe(int64_t index) const = 0;
+  // Classes of the labels; 0 if there are none, or if their number is not known.
+  virtual int64_t class_count() const { return 0; }
+  // One name per class, in label order; may be empty.
+  virtual std::vector<std::string> class_names() const { return {}; }
+  // Channels of every image; 0: the samples have no images.
+  virtual int channels() const { return kUnknownChannels; }
+  // The origin of sample `index`, for messages: its path, or "file:index". Default: "sample 7".
+  virtual std::string describe(int64_t index) const;
   // A hash of what tells sample `index` from others, without decoding it: its name within the data
   // set, or its bytes. It must not change if the data set is moved. Default: of describe().
   virtual uint64_t id(int64_t index) const;
   // The label that get() gives, without decoding; empty if that is not possible. With it a run is
   // not resumed on other labels (data/identity.h).
   virtual std::optional<int64_t> label(int64_t /*index*/) const { return std::nullopt; }
+  // The first size of a field of sample `index`, without decoding; empty if that is not possible.
+  virtual std::optional<int64_t> length(int64_t /*index*/, std::string_view /*field*/) const {
+    return std::nullopt;
+  }
   // True if get() only copies memory, so that a cache would gain nothing.
   virtual bool in_memory() const { return false; }
 };
 
-// The samples of `inner` at the given indices, in that order.
-class Subset : public Dataset {
+// The base of decorators: a dataset whose samples are those of others.
+class Decorator : public Dataset {
  public:
-  Subset(std::shared_ptr<const Dataset> inner, std::vector<int64_t> indices);
+  // Throws Error, which begins with `name`, if there is no dataset.
+  Decorator(const char* name, std::shared_ptr<const Dataset> inner);
 
-  int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
-  Sample get(int64_t index) const override;
+  int64_t size() const override { return inner_->size(); }
+  Sample get(int64_t index) const override { return inner_->get(inner_index(index)); }
   int64_t class_count() const override { return inner_->class_count(); }
   std::vector<std::string> class_names() const override { return inner_->class_names(); }
   int channels() const override { return inner_->channels(); }
-  std::string describe(int64_t index) const override;
+  std::string describe(int64_t index) const override {
+    return inner_->describe(inner_index(index));
+  }
   uint64_t id(int64_t index) const override { return inner_->id(inner_index(index)); }
   std::optional<int64_t> label(int64_t index) const override {
     return inner_->label(inner_index(index));
   }
+  std::optional<int64_t> length(int64_t index, std::string_view field) const override {
+    return inner_->length(inner_index(index), field);
+  }
   bool in_memory() const override { return inner_->in_memory(); }
 
- private:
-  int64_t inner_index(int64_t index) const;
+ protected:
+  // The sample of `inner()` behind sample `index`. Default: the same.
+  virtual int64_t inner_index(int64_t index) const { return index; }
+  const Dataset& inner() const { return *inner_; }
 
+ private:
   std::shared_ptr<const Dataset> inner_;
+};
+
+// The samples of `inner` at the given indices, in that order.
+class Subset : public Decorator {
+ public:
+  Subset(DatasetPtr inner, std::vector<int64_t> indices);
+
+  int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
+  const std::vector<int64_t>& indices() const { return indices_; }
+
+ protected:
+  int64_t inner_index(int64_t index) const override;
+
+ private:
   std::vector<int64_t> indices_;
 };
 
@@ -66,28 +108,20 @@ struct Split {
   std::shared_ptr<const Dataset> first;
   std::shared_ptr<const Dataset> second;
 };
-Split split_dataset(std::shared_ptr<const Dataset> inner, double share, uint64_t seed);
+Split split_dataset(DatasetPtr inner, double share, uint64_t seed);
 
 // Keeps decoded samples in memory, the first ones requested, until they fill `max_bytes`.
-class CachedDataset : public Dataset {
+class CachedDataset : public Decorator {
  public:
-  CachedDataset(std::shared_ptr<const Dataset> inner, int64_t max_bytes);
+  CachedDataset(DatasetPtr inner, int64_t max_bytes);
   ~CachedDataset() override;
 
-  int64_t size() const override { return inner_->size(); }
   Sample get(int64_t index) const override;
-  int64_t class_count() const override { return inner_->class_count(); }
-  std::vector<std::string> class_names() const override { return inner_->class_names(); }
-  int channels() const override { return inner_->channels(); }
-  std::string describe(int64_t index) const override { return inner_->describe(index); }
-  uint64_t id(int64_t index) const override { return inner_->id(index); }
-  std::optional<int64_t> label(int64_t index) const override { return inner_->label(index); }
   bool in_memory() const override { return true; }
-  // Bytes of pixels held now.
+  // Bytes of pixels, tensors and masks held now.
   int64_t cached_bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  std::shared_ptr<const Dataset> inner_;
   int64_t max_bytes_;
   mutable std::atomic<int64_t> bytes_{0};
   mutable std::vector<std::atomic<const Sample*>> slots_;  // owned; null until decoded

@@ -9,6 +9,7 @@
 #pragma once
 #include <binade/data/identity.h>
 #include <binade/data/sample.h>
+#include <binade/data/shared.h>
 
 #include <memory>
 #include <string>
@@ -34,8 +35,8 @@ class IterableDataset {
   // Decodes the bytes of row `index` (from 0, in the order of the reader). Throws Error if they
   // hold no sample.
   virtual Sample decode(const std::string& bytes, int64_t index) const = 0;
-  // Channels of every image; 0 if samples are rows of numbers (Sample::values).
-  virtual int channels() const = 0;
+  // Channels of every image; 0: the samples have no images.
+  virtual int channels() const { return kUnknownChannels; }
   // Rows of an epoch, -1 if unknown. train::Trainer needs it.
   virtual int64_t size() const { return -1; }
   // Identifies the rows known so far, so that a run is not resumed on others (data/identity.h).

@@ -4,20 +4,11 @@
 
 namespace binade::data {
 
-Loader::Loader(const Dataset& dataset, LoaderOptions options)
-    : Loader(std::shared_ptr<const Dataset>(std::shared_ptr<const Dataset>(), &dataset),
-             std::move(options)) {}
+Loader::Loader(DatasetPtr dataset, LoaderOptions options)
+    : Loader(std::make_shared<LoaderState>(dataset.get(), std::move(options))) {}
 
-Loader::Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options)
-    : Loader(std::make_shared<LoaderState>(std::move(dataset), std::move(options))) {}
-
-Loader::Loader(const IterableDataset& dataset, LoaderOptions options)
-    : Loader(std::shared_ptr<const IterableDataset>(std::shared_ptr<const IterableDataset>(),
-                                                    &dataset),
-             std::move(options)) {}
-
-Loader::Loader(std::shared_ptr<const IterableDataset> dataset, LoaderOptions options)
-    : Loader(std::make_shared<LoaderState>(std::move(dataset), std::move(options))) {}
+Loader::Loader(IterablePtr dataset, LoaderOptions options)
+    : Loader(std::make_shared<LoaderState>(dataset.get(), std::move(options))) {}
 
 Loader::Loader(std::shared_ptr<LoaderState> state) : state_(std::move(state)) {
   if (!state_->options.device.is_cpu()) {
@@ -29,6 +20,7 @@ Loader::~Loader() { state_->close(); }
 
 Loader::Epoch Loader::epoch(int64_t number, int64_t first_batch) {
   state_->start_epoch(number, first_batch);
+  next_epoch_ = number + 1;
   return Epoch(this);
 }
 
@@ -37,8 +29,13 @@ bool Loader::next(Batch& batch) {
     return false;
   }
   if (uploader_) {
-    batch.images = upload(*uploader_, batch.images);
-    batch.labels = upload(*uploader_, batch.labels);
+    for (const std::string& name : batch.names()) {
+      const Tensor& field = batch[name];
+      if (field.device().is_cpu()) {
+        const bool dense = is_dense(field.sizes(), field.strides());
+        batch.set(name, upload(*uploader_, dense ? field : field.contiguous()));
+      }
+    }
     uploader_->ready();
   }
   return true;

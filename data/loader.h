@@ -3,15 +3,19 @@
 // workers nor on the batch at which an epoch starts. Datasets have random access (data/dataset.h)
 // or deliver one row after another (data/iterable.h).
 #pragma once
-#include <binade/core/tensor/tensor.h>
+#include <binade/data/batch.h>
+#include <binade/data/collate/collate.h>
 #include <binade/data/dataset.h>
 #include <binade/data/identity.h>
 #include <binade/data/iterable.h>
+#include <binade/data/sampling/sampler.h>
 #include <binade/data/transforms.h>
 
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,14 +24,6 @@ class Uploader;
 }
 
 namespace binade::data {
-
-struct Batch {
-  Tensor images;      // [N, C, H, W] f32, channels-last strides; rows of numbers: [N, values]
-  Tensor labels;      // [N] i64, on the same device
-  int64_t first = 0;  // position of the first sample in the epoch
-  int64_t size = 0;   // N
-  std::vector<int64_t> indices;  // [N] dataset index (or row) of each sample
-};
 
 // How the loader treats a sample that cannot be read. A lack of memory or of file descriptors is
 // always an error: the file may be good.
@@ -48,6 +44,9 @@ enum class BadFilePolicy { fail, replace, skip };
 //         ranks need not take the same number of steps. A shard may be empty.
 enum class UnevenShards { pad, drop, keep };
 
+// Changes a sample in place, with the random numbers of (seed, epoch, index). Must be thread-safe.
+using SampleTransform = std::function<void(Sample& sample, philox::Stream& random)>;
+
 struct LoaderOptions {
   int64_t batch = 64;
   int workers = -1;  // threads; 0 decodes in the calling thread, -1 means min(cores, 8)
@@ -55,10 +54,14 @@ struct LoaderOptions {
   bool shuffle = true;
   int64_t shuffle_buffer = 1000;  // for an IterableDataset: the number of rows shuffled at a time
   bool drop_last = false;         // skip an incomplete last batch
-  int prefetch = 4;               // batches ready or in progress ahead of use
-  Transform transform = {};       // runs after decoding; default: none
-  std::vector<float> mean = {};   // [channels] of pixels / 255; empty: 0
+  SamplerPtr sampler = {};        // instead of `shuffle`; random access only
+  std::optional<TokenBudget> budget = std::nullopt;  // instead of `batch`; random access only
+  int prefetch = 4;                                  // batches ready or in progress ahead of use
+  SampleTransform map = {};                          // runs after decoding; default: none
+  Transform transform = {};           // of the image and its masks, after `map`; default: none
+  std::vector<float> mean = {};       // [channels] of pixels / 255; empty: 0
   std::vector<float> deviation = {};  // [channels]; empty: 1
+  Collate collate = {};               // default: stack()
   BadFilePolicy bad_file = BadFilePolicy::fail;
   int64_t max_bad = 100;                   // more distinct bad files than this is an error
   double timeout_seconds = 60;             // per sample
@@ -92,13 +95,11 @@ class LoaderState;
 // child of fork() cannot use a loader whose workers its parent has started, and makes its own.
 class Loader {
  public:
-  // Throws Error on bad options. The dataset must outlive the loader. A loader that shares
-  // ownership keeps it alive even for a worker that is stuck in a read when the loader is
-  // destroyed.
-  Loader(const Dataset& dataset, LoaderOptions options);
-  Loader(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
-  Loader(const IterableDataset& dataset, LoaderOptions options);
-  Loader(std::shared_ptr<const IterableDataset> dataset, LoaderOptions options);
+  // Throws Error on bad options. A dataset that is passed as a variable must outlive the loader; a
+  // temporary or a shared_ptr is kept alive, even for a worker that is stuck in a read when the
+  // loader is destroyed.
+  Loader(DatasetPtr dataset, LoaderOptions options);
+  Loader(IterablePtr dataset, LoaderOptions options);
   // Stops the workers. A worker stuck in get() for two seconds is abandoned.
   ~Loader();
   Loader(const Loader&) = delete;
@@ -110,12 +111,17 @@ class Loader {
   // Starts epoch `number` at batch `first_batch` and abandons an epoch in progress. Rows before
   // that batch are read again, but not decoded.
   Epoch epoch(int64_t number, int64_t first_batch = 0);
+  // for (const Batch& batch : loader): each loop is the next epoch, from 0, or the one after that
+  // of the last call of epoch().
+  Iterator begin();
+  std::default_sentinel_t end() const { return std::default_sentinel; }
   // The next batch of the epoch; false at its end. Throws Error with path, index and cause if a
   // sample failed or exceeded the timeout; after an error every further call throws. Not
   // thread-safe: throws at once if another thread is in next() or epoch(), whose work goes on.
   bool next(Batch& batch);
 
-  // For this shard. -1 for an IterableDataset of unknown size.
+  // For this shard. -1 for an IterableDataset of unknown size. With a TokenBudget and several
+  // shards the number of samples changes from epoch to epoch: this is the mean, rounded down.
   int64_t batches_per_epoch() const;
   int64_t samples_per_epoch() const;
   const LoaderOptions& options() const;
@@ -129,6 +135,7 @@ class Loader {
 
   std::shared_ptr<LoaderState> state_;  // shared with the workers
   std::unique_ptr<Uploader> uploader_;  // for a device other than the CPU
+  int64_t next_epoch_ = 0;
 };
 
 // An input iterator over the rest of the epoch.
@@ -167,5 +174,7 @@ class Loader::Epoch {
  private:
   Loader* loader_;
 };
+
+inline Loader::Iterator Loader::begin() { return epoch(next_epoch_).begin(); }
 
 }  // namespace binade::data

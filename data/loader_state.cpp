@@ -89,6 +89,7 @@ void LoaderState::start_epoch(int64_t number, int64_t first_batch) {
   check(first_batch >= 0 && (batches < 0 || first_batch <= batches), "loader: got first batch ",
         first_batch, ", expected at most ", batches);
   const Entry entry(*this);
+  EpochSource source = builder.open(number, first_batch);
   std::unique_lock lock(mutex_);
   check(!failed_, "loader: stopped by an earlier error");
   ++generation_;
@@ -98,8 +99,8 @@ void LoaderState::start_epoch(int64_t number, int64_t first_batch) {
   }
   epoch_ = number;
   next_claim_ = next_delivery_ = first_batch;
-  rows_ = builder.open(number, first_batch);
-  end_ = rows_ ? std::numeric_limits<int64_t>::max() : batches;
+  source_ = std::move(source);
+  end_ = source_.rows ? std::numeric_limits<int64_t>::max() : batches;
   open_ = true;
   last_time_ = Clock::now();
   start_workers();
@@ -110,8 +111,8 @@ void LoaderState::cancel_work() {
   for (Worker& worker : workers_) {
     worker.watch.cancel();
   }
-  if (rows_) {
-    rows_->cancel();
+  if (source_.rows) {
+    source_.rows->cancel();
   }
 }
 
@@ -147,12 +148,12 @@ void LoaderState::work(Worker& worker) {
       break;
     }
     const int64_t number = next_claim_++, epoch = epoch_, generation = generation_;
-    const std::shared_ptr<RowSource> rows = rows_;
+    const EpochSource source = source_;
     Slot& slot = ring_[static_cast<size_t>(number % window)];
     slot.worker = &worker;
     worker.watch.rearm();
     lock.unlock();
-    BuiltBatch built = builder.build(epoch, number, worker.watch, rows.get());
+    BuiltBatch built = builder.build(epoch, number, worker.watch, source);
     lock.lock();
     if (generation == generation_) {
       end_ = built.is_end ? std::min(end_, number) : end_;
@@ -181,7 +182,7 @@ bool LoaderState::next(Batch& batch) {
     BuiltBatch built;
     if (!is_end && options.workers == 0) {
       SampleWatch watch;
-      built = builder.build(epoch_, next_delivery_, watch, rows_.get());
+      built = builder.build(epoch_, next_delivery_, watch, source_);
     } else if (!is_end) {
       built = wait_for_batch(lock);
     }
@@ -263,17 +264,9 @@ void LoaderState::deliver(BuiltBatch& built, Batch& batch) {
          "; the last: ", bad_.back().reason);
   }
   batch = std::move(built.batch);
-  Dims image_sizes;
-  for (int i = 1; i < batch.images.dim(); ++i) {
-    image_sizes.push_back(batch.images.size(i));
+  if (built.has_pictures && !options.collate) {
+    check_image_sizes(batch);
   }
-  if (image_sizes_.empty()) {
-    image_sizes_ = image_sizes;
-  }
-  check(image_sizes == image_sizes_, "loader: sample ", batch.indices[0], " (",
-        builder.describe(batch.indices[0]), ") is ", image_sizes,
-        image_sizes.size() == 3 ? " (channels, height, width), " : " (values), ",
-        "earlier batches are ", image_sizes_, builder.size_advice());
   ++next_delivery_;
   ++stats_.batches;
   stats_.samples += batch.size;
@@ -281,6 +274,22 @@ void LoaderState::deliver(BuiltBatch& built, Batch& batch) {
   stats_.transform_seconds += built.transform_seconds;
   stats_.normalize_seconds += built.normalize_seconds;
   work_.notify_one();
+}
+
+// All batches have pictures of one size.
+void LoaderState::check_image_sizes(const Batch& batch) {
+  Dims sizes;
+  for (int i = 1; i < batch.images.dim(); ++i) {
+    sizes.push_back(batch.images.size(i));
+  }
+  if (image_sizes_.empty()) {
+    image_sizes_ = sizes;
+  }
+  const bool pictures = sizes.size() == 3;
+  check(sizes == image_sizes_, "loader: sample ", batch.indices[0], " (",
+        builder.describe(batch.indices[0]), ") is ", sizes,
+        pictures ? " (channels, height, width), " : " (values), ", "earlier batches are ",
+        image_sizes_, pictures ? "; set an image size, so that all are resized" : "");
 }
 
 void LoaderState::note_time() {

@@ -53,6 +53,7 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
   void check_timeout(const Slot& slot, Clock::time_point wait_start) const;
   [[noreturn]] void fail_stuck(const Worker& worker) const;
   void deliver(BuiltBatch& built, Batch& batch);
+  void check_image_sizes(const Batch& batch);
   void note_time();
 
   std::once_flag identified_;
@@ -63,10 +64,10 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
   std::vector<Slot> ring_;  // batch b is in slot b % size
   int64_t generation_ = 0;  // number of epochs started, used to drop late results
   int64_t epoch_ = 0, next_claim_ = 0, next_delivery_ = 0;
-  int64_t end_ = 0;                  // no batch has this number or more, as far as known
-  std::shared_ptr<RowSource> rows_;  // of the epoch; null with random access
-  bool open_ = false;                // an epoch is in progress
-  bool failed_ = false;              // an error was delivered
+  int64_t end_ = 0;      // no batch has this number or more, as far as known
+  EpochSource source_;   // of the epoch
+  bool open_ = false;    // an epoch is in progress
+  bool failed_ = false;  // an error was delivered
   bool stop_ = false;
   int running_ = 0;
   Dims image_sizes_;  // [C, H, W] of the first batch

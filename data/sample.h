@@ -1,7 +1,13 @@
-// Image and Sample: what a dataset returns for one index or row. Plain memory, no tensors.
+// Image and Sample: what a dataset returns for one index or row.
 #pragma once
+#include <binade/core/io/named_tensors.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace binade::data {
@@ -12,7 +18,7 @@ struct Image {
   int height = 0;
   int width = 0;
   int channels = 0;
-  std::vector<uint8_t> pixels;  // [height, width, channels]
+  std::vector<uint8_t> pixels = {};  // [height, width, channels]
 
   const uint8_t* row(int y) const { return pixels.data() + offset(y); }
   uint8_t* row(int y) { return pixels.data() + offset(y); }
@@ -27,10 +33,30 @@ struct Image {
 // A black picture of the given size.
 Image make_image(int height, int width, int channels);
 
+inline constexpr int64_t kNoLabel = std::numeric_limits<int64_t>::min();
+
+// The channels of a dataset that leaves it to the samples.
+inline constexpr int kUnknownChannels = -1;
+
+// A picture with a label, or any named tensors, or both:
+//
+//   return {.fields = {{"x", Tensor::from(row)}, {"y", full({}, price)}}};
+//
+// All samples of a dataset have the same fields, with the same dtypes.
 struct Sample {
-  Image image;
-  int64_t label = 0;
-  std::vector<float> values = {};  // instead of an image: a row of numbers (data/iterable.h)
+  Image image = {};                // batch["images"], normalised by the loader
+  int64_t label = kNoLabel;        // batch["labels"]
+  std::vector<float> values = {};  // instead of an image: a row of numbers, batch["images"]
+  NamedTensors fields = {};        // on the CPU, with memory of their own; any dtype and sizes
+  // Class ids of each pixel, 1 channel, with the size of the image. The loader's transform changes
+  // them with the image; batch[name] is [N, H, W] i64.
+  std::vector<std::pair<std::string, Image>> masks = {};
+
+  // The tensor of that name; throws Error that lists the names there are.
+  const Tensor& operator[](std::string_view name) const;
+  bool has(std::string_view name) const;
+  // Adds a tensor or replaces it. A field "labels" takes the place of `label`.
+  void set(std::string_view name, Tensor value);
 };
 
 }  // namespace binade::data

@@ -75,10 +75,34 @@ void add_sample(const Dataset& dataset, int64_t index, bool skip_bad, Sums& sums
   }
 }
 
+// The channels that the dataset says, else those of its first readable image.
+int channels_of(const Dataset& dataset, bool skip_bad) {
+  if (dataset.channels() > 0) {
+    return dataset.channels();
+  }
+  for (int64_t i = 0; i < dataset.size() && dataset.channels() == kUnknownChannels; ++i) {
+    Sample sample;
+    try {
+      sample = dataset.get(i);
+    } catch (const OutOfMemory&) {
+      throw;
+    } catch (const Error&) {
+      if (!skip_bad) {
+        throw;
+      }
+      continue;
+    }
+    check(sample.image.channels > 0, "compute_mean_std: ", dataset.describe(i),
+          " has no image, expected one: only images have a mean per channel");
+    return sample.image.channels;
+  }
+  fail("compute_mean_std: got no readable image of ", dataset.size(), " samples");
+}
+
 }  // namespace
 
 DatasetStatistics compute_mean_std(const Dataset& dataset, bool skip_bad) {
-  const auto channels = static_cast<size_t>(dataset.channels());
+  const auto channels = static_cast<size_t>(channels_of(dataset, skip_bad));
   Sums all(channels);
   std::mutex mutex;
   constexpr int64_t kGrain = 32;

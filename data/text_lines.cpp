@@ -169,12 +169,13 @@ TextLines::TextLines(std::vector<std::string> paths, Decode decode, TextLinesOpt
       options_(options),
       known_(std::make_unique<Known>()) {
   check(decode_ != nullptr, "text lines: got no function that decodes a line");
-  check(options.header_lines >= 0 && options.channels >= 0, "text lines: got ",
+  check(options.header_lines >= 0 && options.channels >= kUnknownChannels, "text lines: got ",
         options.header_lines, " header lines and ", options.channels,
         " channels, expected 0 or more");
 }
 
 TextLines::~TextLines() = default;
+TextLines::TextLines(TextLines&&) noexcept = default;
 
 std::unique_ptr<RowReader> TextLines::open(int64_t) const {
   return std::make_unique<Reader>(*this);

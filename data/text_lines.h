@@ -1,4 +1,5 @@
-// TextLines: the lines of text files, one after another, as the samples of an IterableDataset.
+// TextLines: the lines of text files, one after another, as the samples of an IterableDataset. The
+// function that decodes a line gives samples of any fields.
 //
 //   const data::TextLines rows({"a.csv", "b.csv"}, data::csv_sample, {.header_lines = 1});
 //   data::Loader loader(rows, {.batch = 32});   // batch.images [32, columns], batch.labels [32]
@@ -13,8 +14,8 @@
 namespace binade::data {
 
 struct TextLinesOptions {
-  int header_lines = 0;  // skipped at the beginning of every file
-  int channels = 0;      // of the images that decode returns; 0: rows of numbers
+  int header_lines = 0;             // skipped at the beginning of every file
+  int channels = kUnknownChannels;  // of the images that decode returns
   Checksums checksums = Checksums::if_present;
 };
 
@@ -29,6 +30,7 @@ class TextLines : public IterableDataset {
   // before the last part of at most 64 KiB is used.
   TextLines(std::vector<std::string> paths, Decode decode, TextLinesOptions options = {});
   ~TextLines() override;
+  TextLines(TextLines&&) noexcept;
 
   std::unique_ptr<RowReader> open(int64_t epoch) const override;
   Sample decode(const std::string& bytes, int64_t index) const override;

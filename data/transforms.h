@@ -4,17 +4,54 @@
 #include <binade/data/sample.h>
 #include <binade/kernels/base/philox.h>
 
+#include <concepts>
+#include <cstddef>
 #include <functional>
 #include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace binade::data {
 
-// Changes one image in place. Must be thread-safe.
-using Transform = std::function<void(Image& image, philox::Stream& random)>;
+// Changes one image in place. Made from a function void(Image& image, philox::Stream& random),
+// which must be thread-safe. Null if it has no steps.
+//
+// Masks (Sample::masks) change with their image: crops and flips are the same, and sizes change
+// without mixing class ids. A function of your own says what it does to masks: give a second one,
+// or use pixelwise() if it leaves every pixel in its place. Otherwise masks are an error.
+class Transform {
+ public:
+  using Function = std::function<void(Image& image, philox::Stream& random)>;
 
-// Applies the given transforms one after another.
+  Transform() = default;
+  Transform(std::nullptr_t) {}  // NOLINT
+  template <class F>
+  requires(!std::same_as<std::remove_cvref_t<F>, Transform> &&
+           std::invocable<F&, Image&, philox::Stream&>) Transform(F&& image)  // NOLINT
+      : Transform(Function(std::forward<F>(image)), nullptr) {}
+  // `mask` gets the same random numbers as `image`.
+  Transform(Function image, Function mask);
+
+  explicit operator bool() const { return !steps_.empty(); }
+  void operator()(Image& image, philox::Stream& random) const { apply(image, {}, random); }
+  // Changes an image and its masks in the same way.
+  void apply(Image& image, std::span<std::pair<std::string, Image>> masks,
+             philox::Stream& random) const;
+
+ private:
+  friend Transform sequence(std::vector<Transform> steps);
+  struct Step {
+    Function image, mask;
+  };
+  std::vector<Step> steps_;
+};
+
+// Applies the given transforms one after another; null ones are left out.
 Transform sequence(std::vector<Transform> steps);
+// A function that changes values of pixels only: it leaves masks as they are.
+Transform pixelwise(Transform::Function image);
 // Adds `padding` zero pixels on every side, then crops a random height x width window.
 Transform random_crop(int height, int width, int padding = 0);
 Transform random_horizontal_flip(float probability = 0.5f);
@@ -32,6 +69,8 @@ Image resize_image(const Image& image, int height, int width);
 // The window whose top left is (top, left); pixels outside the image are 0.
 Image crop_image(const Image& image, int top, int left, int height, int width);
 Image flip_image(const Image& image);  // left to right
+// Each pixel is the nearest one of `image`: for class ids, which must not be mixed.
+Image resize_nearest(const Image& image, int height, int width);
 
 // The random numbers of sample `index` in `epoch`.
 philox::Stream sample_stream(uint64_t seed, int64_t epoch, int64_t index);

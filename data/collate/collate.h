@@ -1,0 +1,44 @@
+// Collate: how the tensors of single samples become the tensors of a batch.
+//
+//   data::Loader loader(texts, {.batch = 32, .collate = data::pad("tokens", 0)});
+//   batch["tokens"], batch["tokens_mask"]   // [32, longest]
+#pragma once
+#include <binade/data/batch.h>
+#include <binade/data/sample.h>
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace binade::data {
+
+// Adds fields to `batch`, in which images, labels, masks, size, first, indices and epoch are set.
+// It is called from several threads at once and must be a pure function of its arguments: random
+// numbers come from philox::Stream(seed, batch.epoch << 40 | batch.first), say. An Error ends the
+// epoch, under every BadFilePolicy.
+using Collate = std::function<void(std::span<const Sample> samples, Batch& batch)>;
+
+// The default: every field of the samples becomes [N, sizes...]. Samples of other sizes, of another
+// dtype or without one of the fields are an error that names the sample and the field.
+Collate stack();
+
+// How a field of samples of different sizes is padded.
+struct Padding {
+  std::string field;
+  double value = 0;      // at the end; must be a value of the dtype
+  int dims = 1;          // how many leading dimensions may differ; others must be equal
+  int64_t multiple = 1;  // padded sizes are multiples of it
+  bool mask = true;  // adds FIELD_mask, [N, padded dimensions] bool: true where there is a value
+};
+// Pads the given fields to the largest sizes in the batch, and stacks the others.
+Collate pad(std::vector<Padding> fields);
+Collate pad(const std::string& field, double value = 0);
+
+// For a Collate of your own: one field of all samples, stacked or padded.
+Tensor stack_field(std::span<const Sample> samples, const std::string& field);
+Tensor pad_field(std::span<const Sample> samples, const Padding& padding);
+// true where pad_field has a value.
+Tensor padding_mask(std::span<const Sample> samples, const Padding& padding);
+
+}  // namespace binade::data

@@ -1,0 +1,123 @@
+// Sample, Batch, and what both do with named tensors.
+#include <binade/data/batch.h>
+#include <binade/data/fields_internal.h>
+#include <binade/data/sample.h>
+
+#include <algorithm>
+
+namespace binade::data {
+namespace {
+
+constexpr std::string_view kImages = "images", kLabels = "labels";
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) {
+    list += (list.empty() ? "" : ", ") + name;
+  }
+  return list.empty() ? "none" : list;
+}
+
+}  // namespace
+
+const Tensor* find_field(const NamedTensors& fields, std::string_view name) {
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [&](const auto& field) { return field.first == name; });
+  return found == fields.end() || !found->second.defined() ? nullptr : &found->second;
+}
+
+void set_field(NamedTensors& fields, std::string_view name, Tensor value) {
+  check(!name.empty(), "set: got a field without a name");
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [&](const auto& field) { return field.first == name; });
+  if (!value.defined()) {
+    if (found != fields.end()) {
+      fields.erase(found);
+    }
+  } else if (found != fields.end()) {
+    found->second = std::move(value);
+  } else {
+    fields.emplace_back(name, std::move(value));
+  }
+}
+
+std::string names_of(const NamedTensors& fields) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : fields) {
+    names.push_back(name);
+  }
+  return joined(names);
+}
+
+void check_fields(const char* op, const NamedTensors& fields) {
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const auto& [name, tensor] = fields[i];
+    check(!name.empty(), op, ": got a field without a name");
+    check(tensor.defined(), op, ": field '", name, "' is an undefined tensor");
+    for (size_t j = 0; j < i; ++j) {
+      check(fields[j].first != name, op, ": got two fields '", name,
+            "', expected one of each name");
+    }
+  }
+}
+
+Tensor plain(const Tensor& tensor) { return tensor.detach().to(Device{}).contiguous(); }
+
+const Tensor& Sample::operator[](std::string_view name) const {
+  const Tensor* field = find_field(fields, name);
+  check(field != nullptr, "sample: got no field '", name, "', expected one of: ", names_of(fields));
+  return *field;
+}
+
+bool Sample::has(std::string_view name) const { return find_field(fields, name) != nullptr; }
+
+void Sample::set(std::string_view name, Tensor value) { set_field(fields, name, std::move(value)); }
+
+const Tensor& Batch::operator[](std::string_view name) const {
+  const Tensor* field = name == kImages   ? &images
+                        : name == kLabels ? &labels
+                                          : find_field(fields, name);
+  check(field != nullptr && field->defined(), "batch: got no field '", name,
+        "', expected one of: ", joined(names()));
+  return *field;
+}
+
+bool Batch::has(std::string_view name) const {
+  return name == kImages   ? images.defined()
+         : name == kLabels ? labels.defined()
+                           : find_field(fields, name) != nullptr;
+}
+
+std::vector<std::string> Batch::names() const {
+  std::vector<std::string> names;
+  if (images.defined()) {
+    names.emplace_back(kImages);
+  }
+  if (labels.defined()) {
+    names.emplace_back(kLabels);
+  }
+  for (const auto& [name, tensor] : fields) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+void Batch::set(std::string_view name, Tensor value) {
+  if (name == kImages) {
+    images = std::move(value);
+  } else if (name == kLabels) {
+    labels = std::move(value);
+  } else {
+    set_field(fields, name, std::move(value));
+  }
+}
+
+Batch Batch::to(Device device) const {
+  Batch moved = *this;
+  for (const std::string& name : names()) {
+    moved.set(name, (*this)[name].to(device));
+  }
+  return moved;
+}
+
+}  // namespace binade::data
