@@ -47,6 +47,7 @@
 #include <binade/nn/callable.h>
 #include <binade/nn/conv.h>
 #include <binade/nn/embedding.h>
+#include <binade/nn/freeze_others.h>
 #include <binade/nn/init.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/list.h>

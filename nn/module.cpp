@@ -25,14 +25,16 @@ Tensor frozen(const Tensor& parameter) {
 
 }  // namespace
 
-std::string class_name(const Module& module) {
-  const char* mangled = typeid(module).name();
+std::string class_name(const std::type_info& type) {
+  const char* mangled = type.name();
   int status = 0;
   char* readable = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
   std::string name = status == 0 ? readable : mangled;
   std::free(readable);
   return name;
 }
+
+std::string class_name(const Module& module) { return class_name(typeid(module)); }
 
 Module::~Module() {
   for (Module* child : children_) {  // may live longer
@@ -173,6 +175,12 @@ std::vector<bool> Module::training_modes() const {
   return modes;
 }
 
+std::vector<std::string> Module::module_paths() const {
+  std::vector<std::string> paths;
+  walk("", [&](const std::string& path, const Module&) { paths.push_back(path); });
+  return paths;
+}
+
 void Module::set_training_modes(const std::vector<bool>& modes) {
   check(modes.size() == training_modes().size(), "module: got ", modes.size(),
         " training modes, expected one per module");
@@ -309,23 +317,27 @@ void Module::set_trainable(std::string_view prefix, bool trainable) {
       continue;
     }
     any = true;
-    for (const Member& member : parameter.members) {
-      OwnParameter& own = *member.own;
-      if (!trainable && own.tensor->requires_grad()) {
-        own.tensor->zero_grad();  // a gradient that waits for a step would still be applied
-        own.leaf = *own.tensor;
-        leaf_of(own.leaf).frozen = true;  // and so would one that a recorded graph still brings
-        *own.tensor = frozen(*own.tensor);
-      } else if (trainable && own.leaf.defined()) {
-        *own.tensor = std::exchange(own.leaf, Tensor());
-        leaf_of(*own.tensor).frozen = false;
-        detail::set_untracked_bits(*own.tensor, detail::kHasHistory);
-      }
-      own.trainable = trainable;
-    }
+    set_trainable(parameter, trainable);
   }
   check(any, trainable ? "unfreeze" : "freeze", ": no parameter is named '", prefix,
         "' or lies below it");
+}
+
+void Module::set_trainable(const Shared& parameter, bool trainable) {
+  for (const Member& member : parameter.members) {
+    OwnParameter& own = *member.own;
+    if (!trainable && own.tensor->requires_grad()) {
+      own.tensor->zero_grad();  // a gradient that waits for a step would still be applied
+      own.leaf = *own.tensor;
+      leaf_of(own.leaf).frozen = true;  // and so would one that a recorded graph still brings
+      *own.tensor = frozen(*own.tensor);
+    } else if (trainable && own.leaf.defined()) {
+      *own.tensor = std::exchange(own.leaf, Tensor());
+      leaf_of(*own.tensor).frozen = false;
+      detail::set_untracked_bits(*own.tensor, detail::kHasHistory);
+    }
+    own.trainable = trainable;
+  }
 }
 
 // devices, dtypes and the arena -------------------------------------------------------------------

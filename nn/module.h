@@ -71,6 +71,8 @@ class Module {
   // The modes of this module and all below, to be restored after an evaluation.
   std::vector<bool> training_modes() const;
   void set_training_modes(const std::vector<bool>& modes);
+  // The paths of the same modules, in the same order; this module's own is empty.
+  std::vector<std::string> module_paths() const;
 
   // Moves and converts everything below this module. Under `mixed` parameters become f16 or bf16
   // with f32 masters, but norms and buffers stay f32. Under `half` everything becomes f16 or bf16,
@@ -171,6 +173,7 @@ class Module {
   virtual bool depends_on_mode() const { return false; }
 
  private:
+  friend class FreezeOthers;
   friend class ModuleReport;
   friend void copy_module(const Module& from, Module& to);
 
@@ -241,6 +244,7 @@ class Module {
 
   void check_name(std::string_view name) const;
   void set_trainable(std::string_view prefix, bool trainable);
+  static void set_trainable(const Shared& parameter, bool trainable);
   void to_dtype(DType dtype);
   void convert(Device device, DType wide, const Precision& precision);
   DType wanted_dtype(const Shared& parameter, const std::string& path) const;

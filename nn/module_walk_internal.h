@@ -1,8 +1,9 @@
-// Walking the tree of modules (internal to nn/module*.cpp).
+// Walking the tree of modules and names of classes.
 #pragma once
 #include <binade/nn/module.h>
 
 #include <map>
+#include <typeinfo>
 
 namespace binade::nn {
 
@@ -11,6 +12,7 @@ inline std::string join_path(const std::string& path, const std::string& name) {
 }
 
 std::string class_name(const Module& module);  // with namespaces
+std::string class_name(const std::type_info& type);
 
 template <class F>
 void Module::walk(const std::string& path, F&& f) {

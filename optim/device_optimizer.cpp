@@ -86,7 +86,7 @@ Tensor DeviceOptimizer::decide(const StepOptions& options, DeviceScaler* scaler)
   kernels::StepRequest request{.divisor = options.divisor,
                                .clip_norm = options.clip_norm.value_or(0),
                                .check_finite = options.check_finite,
-                               .measured = scaler || options.clip_norm || options.check_finite};
+                               .measured = scaler || options.measures()};
   if (scaler) {
     request.stale = !scaler->went_backward;
     request.rule = scaler->rule;

@@ -239,7 +239,7 @@ StepOutcome Optimizer::step(const StepOptions& options, const GradientSummary* k
   const double factor = 1 / options.divisor;
   double clip = 1;
   last_norm_ = -1;
-  if (known || options.clip_norm || options.check_finite) {
+  if (known || options.measures()) {
     const GradientSummary summary = known ? *known : gradient_summary();
     if (options.check_finite && summary.non_finite > 0) {
       zero_grad();
@@ -377,7 +377,7 @@ StepResult Optimizer::step_on_device(const StepOptions& options,
   const std::vector<GradientRange> all = gradients();
   check(!all.empty() || has_gradient(),  // of which this rank owns nothing
         "step: no parameter has a gradient; call backward before step");
-  const bool measured = scaler || options.clip_norm || options.check_finite;
+  const bool measured = scaler || options.measures();
   if (measured) {
     device_->measure(all, scaler.get());
   }

@@ -33,6 +33,9 @@ struct StepOptions {
       std::nullopt;  // of the true, divided gradient over all parameters
   bool check_finite =
       false;  // skip the step if a gradient is not finite (a LossScaler always does)
+  bool measure_norm = false;  // last_norm() is measured also without a limit or a scaler
+
+  bool measures() const { return clip_norm || check_finite || measure_norm; }
 };
 
 // Parameters with their own options. The default is the optimizer's option; one that the optimizer

@@ -26,6 +26,7 @@ class ReduceLROnPlateau {
   void advance(double metric);
   double rate(size_t group = 0) const { return rates_.at(group); }
   double best() const { return best_; }
+  bool larger_is_better() const { return options_.larger_is_better; }
 
   // "best", "bad_looks", "cooldown"; "best" is absent before the first call of advance(). The rates
   // are in the state of the optimizer.

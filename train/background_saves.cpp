@@ -75,19 +75,21 @@ BackgroundSaves::~BackgroundSaves() {
   }
 }
 
-void BackgroundSaves::reserve(const NamedTensors& model, const NamedTensors& optimizer) {
+void BackgroundSaves::reserve(const StateParts& parts) {
   wait();
   if (!copy_) {
-    copy_ = std::make_shared<StateCopy>();
+    copy_ = std::make_shared<StateParts>();
   }
-  copy_to_host(model, copy_->model);
-  copy_to_host(optimizer, copy_->optimizer);
+  copy_->resize(parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    (*copy_)[i].file = parts[i].file;
+    copy_to_host(parts[i].tensors, (*copy_)[i].tensors);
+  }
 }
 
-std::shared_ptr<const StateCopy> BackgroundSaves::copy(int64_t step, const NamedTensors& model,
-                                                       const NamedTensors& optimizer) {
+std::shared_ptr<const StateParts> BackgroundSaves::copy(int64_t step, const StateParts& parts) {
   if (step != step_) {
-    reserve(model, optimizer);
+    reserve(parts);
     step_ = step;
   }
   return copy_;

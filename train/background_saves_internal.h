@@ -10,7 +10,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace binade::train {
 
@@ -18,10 +20,12 @@ namespace binade::train {
 NamedTensors copies(const NamedTensors& tensors);
 NamedTensors host_copies(const NamedTensors& tensors);
 
-// Copies of the tensors on the CPU.
-struct StateCopy {
-  NamedTensors model, optimizer;
+// A file of a checkpoint and the tensors in it.
+struct StatePart {
+  std::string file;
+  NamedTensors tensors;
 };
+using StateParts = std::vector<StatePart>;
 
 class BackgroundSaves {
  public:
@@ -33,11 +37,10 @@ class BackgroundSaves {
 
   // Allocates the memory of the copies and writes to it, so that the system has no pages left to
   // map when a step waits for the first copy.
-  void reserve(const NamedTensors& model, const NamedTensors& optimizer);
+  void reserve(const StateParts& parts);
   // Waits for the saves of earlier steps and throws their error, then copies. Saves of the same
   // step share one copy. The memory is kept for the next one.
-  std::shared_ptr<const StateCopy> copy(int64_t step, const NamedTensors& model,
-                                        const NamedTensors& optimizer);
+  std::shared_ptr<const StateParts> copy(int64_t step, const StateParts& parts);
   void add(std::function<void()> save);
   // Until every save has ended. Throws the first error since the last call; saves after it are
   // left out.
@@ -55,8 +58,8 @@ class BackgroundSaves {
   static void work(Queue& queue);
 
   uint32_t forks_ = fork_count();
-  std::shared_ptr<StateCopy> copy_;
-  int64_t step_ = -1;  // of the copy
+  std::shared_ptr<StateParts> copy_;  // on the CPU
+  int64_t step_ = -1;                 // of the copy
   std::unique_ptr<Queue> queue_ = std::make_unique<Queue>();
 };
 

@@ -15,17 +15,24 @@ Tensor flat(const Tensor& t) {
   return is_dense(x.sizes(), x.strides()) ? make_view(x, {x.numel()}, {1}) : reshape(x, {-1});
 }
 
+// On the CPU: the sum of the squares of finite elements, and the number of others.
+Tensor stats_of(const Tensor& t) {
+  const NoGradGuard guard;
+  if (t.numel() == 0) {
+    return zeros({2}, DType::f64);
+  }
+  const Tensor result = empty({2}, DType::f64, t.device());
+  kernels::gradient_stats({.grad = flat(t), .result = result});
+  return result.to(Device{});
+}
+
 }  // namespace
 
 bool is_finite(const Tensor& t) {
-  if (!t.defined() || t.numel() == 0 || !is_floating(t.dtype())) {
-    return true;
-  }
-  const NoGradGuard guard;
-  const Tensor result = empty({2}, DType::f64, t.device());
-  kernels::gradient_stats({.grad = flat(t), .result = result});
-  return result.to(Device{}).at(1) == 0;
+  return !t.defined() || !is_floating(t.dtype()) || stats_of(t).at(1) == 0;
 }
+
+double sum_of_squares(const Tensor& t) { return stats_of(t).at(0); }
 
 std::string first_not_finite(const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
@@ -43,8 +50,10 @@ std::string first_bad_tensor(const nn::Module& model) {
 
 std::string explain_bad_loss(nn::Module& model, const TrainingStep& step, const data::Batch& batch,
                              const Generator& random) {
-  if (!is_finite(batch.images)) {
-    return "the images of the batch are not finite";
+  for (const std::string& name : batch.names()) {
+    if (!is_finite(batch[name])) {
+      return text("the field ", name, " of the batch is not finite");
+    }
   }
   std::string cause = first_bad_tensor(model);
   if (!cause.empty()) {
@@ -53,7 +62,7 @@ std::string explain_bad_loss(nn::Module& model, const TrainingStep& step, const 
   const Generator after = std::exchange(generator(), random);
   AnomalyGuard guard({.throws = false});
   try {
-    (void)(step ? step(model, batch) : classification_step(model, batch));
+    (void)step(model, batch);
   } catch (const Error& error) {
     cause = text("run again, the step failed: ", error.what());
   }
@@ -70,7 +79,7 @@ void check_mean_loss(const char* where, const Tensor& loss) {
         : is_floating(loss.dtype()) ? text("shape ", loss.sizes())
                                     : text("dtype ", loss.dtype()),
         " from TrainerOptions::step, expected the mean loss over the batch, one floating number; "
-        "the model's is_training() tells training from validation");
+        "the model's is_training() tells training from validation, or give validation_step");
 }
 
 void fail_of_bad_loss(double loss, const std::string& where, const std::string& cause) {

@@ -20,15 +20,26 @@ Tensor with_its_gradient(const Tensor& loss) {
 
 }  // namespace
 
-void scale_rates(const TrainingParts& parts, RunState& state, double scale) {
-  if (parts.schedule) {
-    parts.schedule->set_scale(scale);
-  } else {
-    for (size_t i = 0; i < parts.optimizer.group_count(); ++i) {
-      parts.optimizer.set_lr(i, parts.optimizer.lr(i) * scale / state.rate_scale);
+void scale_rates(const RunParts& parts, RunState& state, double scale) {
+  for (const auto& phase : parts.phases) {
+    if (phase->schedule) {
+      phase->schedule->set_scale(scale);
+      continue;
+    }
+    optim::Optimizer& optimizer = *phase->optimizer;
+    for (size_t i = 0; i < optimizer.group_count(); ++i) {
+      optimizer.set_lr(i, optimizer.lr(i) * scale / state.rate_scale);
     }
   }
   state.rate_scale = scale;
+}
+
+std::vector<int64_t> DivergenceWatch::skipped(const RunState& state) const {
+  std::vector<int64_t> skipped;
+  for (const auto& phase : parts_.phases) {
+    skipped.push_back(phase->skipped(state.steps));
+  }
+  return skipped;
 }
 
 void DivergenceWatch::begin_epoch(const RunState& state) {
@@ -36,10 +47,10 @@ void DivergenceWatch::begin_epoch(const RunState& state) {
     return;
   }
   steps_before_ = state.steps;
-  skipped_before_ = skipped_ = state.skipped(parts_.optimizer);
+  skipped_before_ = skipped_ = skipped(state);
   buffers_.clear();
   for (const auto& [name, tensor] : parts_.model.named_buffers()) {
-    if ((skips() || parts_.scaler) && is_floating(tensor.dtype())) {
+    if ((skips() || parts_.has_scaler()) && is_floating(tensor.dtype())) {
       buffers_.emplace_back(name, tensor.detach());
     }
   }
@@ -73,12 +84,12 @@ void DivergenceWatch::begin_step() {
   }
 }
 
-std::string DivergenceWatch::explain(const Tensor& loss, const data::Batch& batch,
-                                     const Generator& random) const {
+std::string DivergenceWatch::explain(const Phase& phase, const Tensor& loss,
+                                     const data::Batch& batch, const Generator& random) const {
   if (!std::isfinite(loss.item())) {
     // The step may have collective calls, so one of several ranks cannot run it again alone.
     const std::string bad = ranks_.alone()
-                                ? explain_bad_loss(parts_.model, options_.step, batch, random)
+                                ? explain_bad_loss(parts_.model, phase.step, batch, random)
                                 : first_bad_tensor(parts_.model);
     return bad.empty() ? kFiniteModel : bad;
   }
@@ -86,38 +97,42 @@ std::string DivergenceWatch::explain(const Tensor& loss, const data::Batch& batc
 }
 
 // An error on the CPU comes before backward, so the weights do not change.
-Tensor DivergenceWatch::check_loss(const Tensor& loss, const data::Batch& batch,
+Tensor DivergenceWatch::check_loss(const Phase& phase, const Tensor& loss, const data::Batch& batch,
                                    const Generator& random, int64_t step) const {
   const bool known = loss.device().is_cpu();
   if (ignores() || (known && std::isfinite(loss.item()))) {
     return loss;
   }
-  const bool ends = losses_must_be_finite() ||
-                    (options_.on_nan == OnNan::roll_back && ranks_.alone() && !parts_.scaler);
+  const bool ends = losses_must_be_finite(phase) ||
+                    (options_.on_nan == OnNan::roll_back && ranks_.alone() && !phase.scaler);
   if (known && ends) {
-    fail_of_bad_loss(
-        loss.item(),
-        text("in step ", step, " (samples ", list_of_samples(batch.indices), " of the data set)"),
-        explain(loss, batch, random));
+    fail_of_bad_loss(loss.item(),
+                     text("in step ", step, phase.words(), " (samples ",
+                          list_of_samples(batch.indices), " of the data set)"),
+                     explain(phase, loss, batch, random));
   }
   return skips() ? with_its_gradient(loss) : loss;
 }
 
-void DivergenceWatch::end_step(const optim::StepResult& result, int64_t step) {
+void DivergenceWatch::end_step(const Phase& phase, const optim::StepResult& result, int64_t step) {
   if (ignores() || !result.known() || result != StepOutcome::overflow) {
     return;
   }
   restore_buffers();
-  if (options_.on_nan == OnNan::roll_back && !parts_.scaler) {
-    throw Diverged(text("trainer: the gradients of step ", step, " are not finite"));
+  if (options_.on_nan == OnNan::roll_back && !phase.scaler) {
+    throw Diverged(text("trainer: the gradients of step ", step, phase.words(), " are not finite"));
   }
 }
 
 void DivergenceWatch::check_read_losses(const RunState& state) const {
-  const auto& first = state.loss.first_bad();
-  if (first && losses_must_be_finite()) {
-    const std::string bad = first_bad_tensor(parts_.model);
-    fail_of_bad_loss(first->loss, text("in step ", first->step), bad.empty() ? kFiniteModel : bad);
+  for (const auto& phase : parts_.phases) {
+    const RunningMean* losses = state.losses.find(phase->loss_name());
+    const auto first = losses ? losses->sum.first_bad() : std::nullopt;
+    if (first && losses_must_be_finite(*phase)) {
+      const std::string bad = first_bad_tensor(parts_.model);
+      fail_of_bad_loss(first->loss, text("in step ", first->step, phase->words()),
+                       bad.empty() ? kFiniteModel : bad);
+    }
   }
 }
 
@@ -127,12 +142,11 @@ void DivergenceWatch::check(const RunState& state) {
   if (ignores()) {
     return;
   }
-  (void)state.loss.total();
+  (void)state.losses.means();  // reads what is still on a device
   check_read_losses(state);
-  const int64_t skipped = state.skipped(parts_.optimizer),
-                before = std::exchange(skipped_, skipped);
+  const std::vector<int64_t> now = skipped(state), before = std::exchange(skipped_, now);
   if (!on_cpu()) {
-    if (skipped > before) {
+    if (now != before) {
       restore_buffers();
     }
     keep_buffers();
@@ -144,9 +158,12 @@ void DivergenceWatch::check(const RunState& state) {
                         ", expected finite weights; lower the learning rate, clip the gradients, "
                         "mend the data, or see TrainerOptions::on_nan"));
   }
-  if (skipped > before && options_.on_nan == OnNan::roll_back && !parts_.scaler) {
-    throw Diverged(text("trainer: the gradients of ", skipped - before, " of the steps before ",
-                        state.steps, " are not finite"));
+  for (size_t i = 0; i < now.size(); ++i) {
+    const Phase& phase = *parts_.phases[i];
+    if (now[i] > before[i] && options_.on_nan == OnNan::roll_back && !phase.scaler) {
+      throw Diverged(text("trainer: the gradients of ", now[i] - before[i], " of the steps before ",
+                          state.steps, phase.words(), " are not finite"));
+    }
   }
 }
 
@@ -158,7 +175,7 @@ void DivergenceWatch::check_validation_loss(double loss, int64_t epoch) const {
   }
   const std::string where = text("in the validation of epoch ", epoch);
   const bool rolls_back = options_.on_nan == OnNan::roll_back;
-  if (!rolls_back && (parts_.scaler || options_.on_nan == OnNan::skip)) {
+  if (!rolls_back && (parts_.has_scaler() || options_.on_nan == OnNan::skip)) {
     warn(text("trainer: got a loss of ", std::isnan(loss) ? std::abs(loss) : loss, " ", where,
               "; it is no better than any other"));
     return;
@@ -168,21 +185,28 @@ void DivergenceWatch::check_validation_loss(double loss, int64_t epoch) const {
 
 // A loss scale that can fall may need the steps of an epoch for that.
 void DivergenceWatch::check_epoch(const RunState& state) const {
-  const int64_t steps = state.steps - steps_before_, skipped = skipped_ - skipped_before_;
-  const bool may_fall = parts_.scaler && parts_.scaler->options().backoff_factor < 1;
-  if (!ignores() && !may_fall && steps > 0 && skipped == steps) {
-    throw Diverged(text("trainer: none of the ", steps, " steps of epoch ", state.epoch,
-                        " was applied, their gradients are not finite",
-                        parts_.scaler ? text(" at the fixed loss scale ", parts_.scaler->scale(),
-                                             "; expected a smaller or a dynamic one")
-                                      : "; lower the learning rate or mend the data"));
+  for (size_t i = 0; i < skipped_.size() && !ignores(); ++i) {
+    const Phase& phase = *parts_.phases[i];
+    const int64_t steps = phase.taken(state.steps) - phase.taken(steps_before_);
+    const bool may_fall = phase.scaler && phase.scaler->options().backoff_factor < 1;
+    if (may_fall || steps == 0 || skipped_[i] - skipped_before_[i] < steps) {
+      continue;
+    }
+    throw Diverged(text("trainer: none of the ", steps, " steps", phase.words(), " of epoch ",
+                        state.epoch, " was applied, their gradients are not finite",
+                        phase.scaler ? text(" at the fixed loss scale ", phase.scaler->scale(),
+                                            "; expected a smaller or a dynamic one")
+                                     : "; lower the learning rate or mend the data"));
   }
 }
 
 void DivergenceWatch::check_run(const RunState& state) const {
-  if (!ignores() && state.steps > 0 && state.skipped(parts_.optimizer) == state.steps) {
-    throw Diverged(text("trainer: none of the ", state.steps,
-                        " steps of the run was applied, their gradients are not finite"));
+  for (const auto& phase : parts_.phases) {
+    const int64_t steps = phase->taken(state.steps);
+    if (!ignores() && steps > 0 && phase->skipped(state.steps) == steps) {
+      throw Diverged(text("trainer: none of the ", steps, " steps", phase->words(),
+                          " of the run was applied, their gradients are not finite"));
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 // finite makes its gradients NaN, which the optimizer skips there, and what the device counted is
 // read at a checkpoint and at the end of an epoch. The same way all ranks learn of the loss of one.
 #pragma once
+#include <binade/train/loop/run_parts_internal.h>
 #include <binade/train/ranks_internal.h>
 #include <binade/train/run_state_internal.h>
 #include <binade/train/trainer.h>
@@ -14,7 +15,7 @@ namespace binade::train {
 class DivergenceWatch {
  public:
   // REQUIRES: the arguments outlive it.
-  DivergenceWatch(const TrainingParts& parts, const TrainerOptions& options, const Ranks& ranks)
+  DivergenceWatch(const RunParts& parts, const TrainerOptions& options, const Ranks& ranks)
       : parts_(parts), options_(options), ranks_(ranks) {}
 
   // Steps are counted from this state on: at the start, after an epoch and after a return to a
@@ -23,12 +24,12 @@ class DivergenceWatch {
   // Before the first micro-batch of a step.
   void begin_step();
   // The loss for backward(). `random` is the generator before the step.
-  Tensor check_loss(const Tensor& loss, const data::Batch& batch, const Generator& random,
-                    int64_t step) const;
+  Tensor check_loss(const Phase& phase, const Tensor& loss, const data::Batch& batch,
+                    const Generator& random, int64_t step) const;
   // StepOptions::check_finite: the optimizer skips a step whose gradients are not finite.
-  bool checks_gradients() const { return skips() && !parts_.scaler; }
+  bool checks_gradients(const Phase& phase) const { return skips() && !phase.scaler; }
   // After step number `step`. Collective if there are several ranks, as the functions below.
-  void end_step(const optim::StepResult& result, int64_t step);
+  void end_step(const Phase& phase, const optim::StepResult& result, int64_t step);
   // Checks the losses of this rank that were read so far.
   void check_read_losses(const RunState& state) const;
   // Everything so far; before a checkpoint. Waits for a device.
@@ -43,21 +44,27 @@ class DivergenceWatch {
   bool skips() const {
     return options_.on_nan == OnNan::skip || options_.on_nan == OnNan::roll_back;
   }
-  bool losses_must_be_finite() const { return options_.on_nan == OnNan::error && !parts_.scaler; }
-  bool on_cpu() const { return parts_.optimizer.device().is_cpu(); }
-  std::string explain(const Tensor& loss, const data::Batch& batch, const Generator& random) const;
+  bool losses_must_be_finite(const Phase& phase) const {
+    return options_.on_nan == OnNan::error && !phase.scaler;
+  }
+  bool on_cpu() const { return parts_.device().is_cpu(); }
+  std::string explain(const Phase& phase, const Tensor& loss, const data::Batch& batch,
+                      const Generator& random) const;
+  // Per phase. Waits for a device.
+  std::vector<int64_t> skipped(const RunState& state) const;
   void keep_buffers();
   void restore_buffers() const;
 
-  const TrainingParts& parts_;
+  const RunParts& parts_;
   const TrainerOptions& options_;
   const Ranks& ranks_;
-  int64_t steps_before_ = 0, skipped_before_ = 0;  // of the epoch
-  int64_t skipped_ = 0;                            // when it was looked at last
-  NamedTensors buffers_, kept_;                    // floating ones of the model, and copies
+  int64_t steps_before_ = 0;             // of the epoch
+  std::vector<int64_t> skipped_before_;  // per phase
+  std::vector<int64_t> skipped_;         // when it was looked at last
+  NamedTensors buffers_, kept_;          // floating ones of the model, and copies
 };
 
 // Sets the scale of the learning rates, those of the schedule to come too.
-void scale_rates(const TrainingParts& parts, RunState& state, double scale);
+void scale_rates(const RunParts& parts, RunState& state, double scale);
 
 }  // namespace binade::train

@@ -1,53 +1,41 @@
-// Metrics of a run: RUN/metrics.jsonl, one JSON object per epoch, doubles in shortest round-trip
-// form.
+// Metrics of a run: RUN/metrics.jsonl, one JSON object per validation, end of an epoch and, where
+// TrainerOptions::log_every asks for it, step. Numbers are in their shortest form that reads back
+// equal; NaN and infinities are null.
 #pragma once
 #include <binade/core/io/file_system.h>
+#include <binade/train/logging/logger.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace binade::train {
 
-struct EpochMetrics {
-  int64_t epoch = 0;
-  double train_loss = 0;
-  std::optional<double> validation_loss, validation_accuracy;
-  std::optional<double> test_accuracy;  // of the last epoch, after the best weights came back
-  double samples_per_second = 0;
-  double learning_rate = 0;  // of the last step
-  double loss_scale = 1;
-  int64_t skipped_steps = 0;  // since the start
-  std::string precision;
-  std::string mode;  // of the arithmetic, fast or precise (kernels/base/math_mode.h)
-  int workers = 0;
-  std::string augment;
-  int64_t decode_errors = 0;
-  std::string state_hash;  // parameters, buffers, masters and moments at the end of the epoch
-};
+// epoch, step, the values, the words.
+std::string to_json(const ScalarRecord& record);
 
-std::string to_json(const EpochMetrics& metrics);
-
-// The file. Every change replaces it durably, so a reader or a crash never sees half a line.
 class MetricsFile {
  public:
   MetricsFile() = default;  // keeps nothing
-  // Lines of epochs from `first_epoch` on, which a resumed run writes again, go to another file
-  // (keep_lines in train/run_directory.h) before the first change, not now. REQUIRES: `files`
-  // outlives it.
-  MetricsFile(std::string path, int64_t first_epoch, FileSystem& files = file_system());
-  void add(const EpochMetrics& metrics);
-  // Writes the test accuracy into the last line, also if an earlier process wrote that line.
-  void set_test_accuracy(double accuracy);
+  // Lines of steps after `steps`, which a resumed run writes again, go to another file (keep_lines
+  // in train/run_directory.h) before the first change, not now. A line without a step counts by its
+  // epoch: those from `epoch` on. REQUIRES: `files` outlives it.
+  MetricsFile(std::string path, int64_t epoch, int64_t steps, FileSystem& files = file_system());
+  // Replaces the file durably, so a reader or a crash never sees half a line.
+  void add(const ScalarRecord& record);
+  // Appends; a crash may lose it or leave a part of it, which the next add() mends.
+  void append(const ScalarRecord& record);
+  // Sets values in the last line, also if an earlier process wrote that line.
+  void set_in_last(const NamedValues& values);
 
  private:
   bool is_before(const std::string& line) const;
+  void cut();
   void write();
 
   std::string path_;
   FileSystem* files_ = nullptr;
-  int64_t first_epoch_ = 0;
+  int64_t epoch_ = 0, steps_ = 0;
   bool is_cut_ = false;
   std::vector<std::string> lines_;
 };

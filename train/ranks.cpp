@@ -1,6 +1,8 @@
 #include <binade/dist/collective/share.h>
 #include <binade/train/ranks_internal.h>
 
+#include <algorithm>
+
 namespace binade::train {
 
 void Ranks::check_loader(const data::Loader& loader, const char* what, bool equal_shards) const {
@@ -25,8 +27,30 @@ std::vector<double> Ranks::sum(const std::vector<double>& numbers) const {
   return group_ ? dist::reduce_numbers(*group_, numbers) : numbers;
 }
 
-double Ranks::largest(double number) const {
-  return group_ ? dist::reduce_numbers(*group_, {number}, dist::ReduceOp::max)[0] : number;
+double Ranks::largest(double number) const { return largest(std::vector{number})[0]; }
+
+std::vector<double> Ranks::largest(const std::vector<double>& numbers) const {
+  return group_ ? dist::reduce_numbers(*group_, numbers, dist::ReduceOp::max) : numbers;
+}
+
+std::vector<std::string> Ranks::all_names(const std::vector<std::string>& own) const {
+  std::string joined;
+  for (const std::string& name : own) {
+    joined += name + "\n";
+  }
+  std::vector<std::string> names;
+  for (int rank = 0; rank < count(); ++rank) {
+    const std::string text = group_ ? dist::broadcast_text(*group_, joined, rank) : joined;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = text.find('\n', at);
+      const std::string name = text.substr(at, end - at);
+      if (std::find(names.begin(), names.end(), name) == names.end()) {
+        names.push_back(name);
+      }
+      at = end + 1;
+    }
+  }
+  return names;
 }
 
 void Ranks::on_root(const std::function<void()>& f) const {

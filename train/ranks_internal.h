@@ -31,6 +31,9 @@ class Ranks {
   // The functions from here on are collective. All give every rank the same bits.
   std::vector<double> sum(const std::vector<double>& numbers) const;
   double largest(double number) const;
+  std::vector<double> largest(const std::vector<double>& numbers) const;
+  // The names of all ranks, each once: those of rank 0 first. They have no line breaks.
+  std::vector<std::string> all_names(const std::vector<std::string>& own) const;
   // Calls f on rank 0. What it throws there is thrown on every rank, elsewhere as an
   // Error with the same text.
   void on_root(const std::function<void()>& f) const;

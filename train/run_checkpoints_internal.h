@@ -2,6 +2,7 @@
 #pragma once
 #include <binade/train/background_saves_internal.h>
 #include <binade/train/checkpoint_store.h>
+#include <binade/train/loop/run_fields_internal.h>
 #include <binade/train/ranks_internal.h>
 #include <binade/train/run_state_internal.h>
 #include <binade/train/trainer.h>
@@ -15,16 +16,14 @@ class RunDirectory;
 
 class RunCheckpoints {
  public:
-  using Fields = std::map<std::string, std::string>;
-
   // REQUIRES: the arguments outlive it. `directory` is null except on rank 0 of a run that has one;
   // only there is a store.
-  RunCheckpoints(const TrainingParts& parts, const TrainerOptions& options, const Ranks& ranks,
+  RunCheckpoints(const RunParts& parts, const TrainerOptions& options, const Ranks& ranks,
                  const RunDirectory* directory);
 
   // Sets parts, random numbers and state from the newest checkpoint; false if there is none. `best`
-  // gets the best weights so far. If the run was in full precision, to_full_precision() is called
-  // before tensors are set. Collective.
+  // gets the best weights so far (RunParts::evaluated_state()). If the run was in full precision,
+  // to_full_precision() is called before tensors are set. Collective.
   bool resume(RunState& state, NamedTensors& best, const std::function<void()>& to_full_precision);
   // Throws if a resumed run had other data sets before; with TrainerOptions::force it warns. What
   // it gets is in every checkpoint from now on. `validation` may be null.
@@ -33,30 +32,36 @@ class RunCheckpoints {
   void prepare();
   // A state that is not finite is not saved: a warning, and the checkpoint before it stays.
   // REQUIRES: the ranks agree (TrainerRun::agree()). Collective.
-  void save(const RunState& state);
-  void save_best(const RunState& state, const NamedTensors& best);
+  // Returns whether there is a run directory.
+  bool save(const RunState& state);
+  void save_best(const RunState& state);
   // Until saves in the background are on disk. Throws their error.
   void wait() { saves_.wait(); }
 
  private:
   template <class Save>
-  void write(const char* what, const RunState& state, const NamedTensors& model, Save save);
-  struct Resumed;
+  void write(const char* what, const RunState& state, Save save);
+  StateParts tensors() const;
+  // The content of a checkpoint; rank 0 reads it for all ranks.
+  struct Resumed {
+    RunFields fields;  // empty: there is no checkpoint
+    NamedTensors model, optimizer, ema, best;
+  };
   Resumed read();
   void read_best(Resumed& all) const;
-  bool may_save(const char* what, const NamedTensors& model, const NamedTensors& optimizer) const;
+  bool may_save(const char* what, const StateParts& parts) const;
   void show_warnings() const;
-  Fields fields(const RunState& state) const;
-  RunState parse(const Fields& fields) const;
-  void load(const Fields& fields, const NamedTensors& model, const NamedTensors& optimizer);
+  RunFields fields(const RunState& state) const;
+  void load(const Resumed& all);
+  void load_now(const Resumed& all);
 
-  const TrainingParts& parts_;
+  const RunParts& parts_;
   const TrainerOptions& options_;
   const Ranks& ranks_;
   const RunDirectory* directory_;
   std::unique_ptr<CheckpointStore> store_;
-  Fields settings_;  // of the options, and the version of Binade
-  Fields data_;      // "data.train", "data.validation": of the checkpoint, then of the loaders
+  RunFields settings_;  // of the options, and the version of Binade
+  RunFields data_;      // "data.train", "data.validation": of the checkpoint, then of the loaders
   BackgroundSaves saves_;  // the last member: its thread uses the others
 };
 

@@ -1,4 +1,5 @@
-// RunDisplay prints a line per epoch, a live line on a terminal, and notes. Internal to train.
+// RunDisplay prints a line per line of metrics, a live line on a terminal, and notes. Internal to
+// train.
 #pragma once
 #include <binade/data/loader.h>
 #include <binade/train/metrics.h>
@@ -9,26 +10,31 @@ namespace binade::train {
 
 // The progress of the current epoch.
 struct RunProgress {
-  int64_t epoch, batch;
-  double loss;  // mean of the epoch so far
+  std::string where, step;  // "epoch 2/10", "step 120/500"
+  double share;             // of the epoch
+  double loss;              // mean of the epoch so far
   double lr, scale;
   std::string skipped;
-  double seconds;  // since the line began
-  int64_t samples;
+  double samples_per_second;
+  double seconds_left;  // of the run; infinite: not known
 };
 
 class RunDisplay {
  public:
-  RunDisplay(bool on, int64_t epochs) : on_(on), epochs_(epochs) {}
+  explicit RunDisplay(bool on) : on_(on) {}
 
   bool is_live() const;  // there is a terminal
+  // On a terminal in place, else a line of its own.
   void progress(const data::Loader& loader, const RunProgress& now) const;
-  void epoch(const EpochMetrics& metrics, const std::string& skipped) const;
+  // `where`: "epoch 2/10".
+  void line(const ScalarRecord& record, const std::string& where, const std::string& skipped) const;
   void note(const std::string& text) const;
 
  private:
   bool on_;
-  int64_t epochs_;
 };
+
+// "1:02:03", "2:03"; "?" for infinity.
+std::string time_words(double seconds);
 
 }  // namespace binade::train

@@ -29,6 +29,8 @@ void RunningLoss::add(const Tensor& loss, double weight, int64_t step) {
   }
 }
 
+void RunningLoss::add(double loss, double weight, int64_t step) { take(loss, {weight, step}); }
+
 void RunningLoss::take(double loss, const Term& term) const {
   total_ += term.weight * loss;
   if (!bad_ && !std::isfinite(loss)) {

@@ -13,6 +13,7 @@ class RunningLoss {
   explicit RunningLoss(double total = 0) : total_(total) {}
   // total += weight * loss; loss has one element.
   void add(const Tensor& loss, double weight, int64_t step);
+  void add(double loss, double weight, int64_t step);
   double total() const;  // waits for the device
 
   struct BadLoss {

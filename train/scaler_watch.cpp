@@ -24,7 +24,7 @@ std::string list_of_samples(const std::vector<int64_t>& samples) {
 std::string ScalerWatch::skipped_words(const RunState& state) const {
   const std::string parameter = scaler_ ? scaler_->last_overflow() : "";
   const size_t dot = parameter.rfind('.');
-  return text(state.skipped(optimizer_), "/", state.steps,
+  return text(phase_.skipped(state.steps), "/", phase_.taken(state.steps),
               parameter.empty() ? "" : text(", last in ", parameter.substr(0, dot)));
 }
 
@@ -43,7 +43,7 @@ bool ScalerWatch::end_step(int64_t steps) {
   if (!scaler_) {
     return false;
   }
-  if (optimizer_.device().is_cpu()) {
+  if (phase_.optimizer->device().is_cpu()) {
     unasked_.clear();  // an error would have come with the step
     return true;
   }
@@ -57,7 +57,7 @@ bool ScalerWatch::end_step(int64_t steps) {
 void ScalerWatch::name_samples(optim::OverflowAtFloor& error, int64_t newest) const {
   const int64_t since = error.steps_since();
   if (since < static_cast<int64_t>(unasked_.size())) {
-    error.add_context(text("(step ", newest - since, ", samples ",
+    error.add_context(text("(step ", newest - since * phase_.every, ", samples ",
                            list_of_samples(unasked_[unasked_.size() - 1 - size_t(since)]),
                            " of the data set)"));
   }

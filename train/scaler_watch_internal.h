@@ -1,12 +1,13 @@
-// ScalerWatch asks the loss scaler for the Trainer: how many steps were skipped, which samples
-// caused an overflow at the floor, and whether the run continues in full precision. Internal to
-// train.
+// ScalerWatch asks the loss scaler of a phase for the Trainer: how many steps were skipped, which
+// samples caused an overflow at the floor, and whether the run continues in full precision.
+// Internal to train.
 //
 // On the CPU it asks at every step. On a device each question is a wait, so it asks only at some
 // steps, which do not depend on the clock.
 #pragma once
 #include <binade/optim/loss_scaler.h>
 #include <binade/optim/scaler_notes.h>
+#include <binade/train/loop/run_parts_internal.h>
 #include <binade/train/ranks_internal.h>
 #include <binade/train/run_display_internal.h>
 #include <binade/train/run_state_internal.h>
@@ -17,10 +18,9 @@ namespace binade::train {
 
 class ScalerWatch {
  public:
-  // REQUIRES: the arguments outlive it. Without a scaler it does nothing.
-  ScalerWatch(optim::LossScaler* scaler, const optim::Optimizer& optimizer, const Ranks& ranks,
-              const RunDisplay& display)
-      : scaler_(scaler), optimizer_(optimizer), ranks_(ranks), display_(display) {}
+  // REQUIRES: the arguments outlive it. Without a scaler in the phase it does nothing.
+  ScalerWatch(const Phase& phase, const Ranks& ranks, const RunDisplay& display)
+      : phase_(phase), scaler_(phase.scaler), ranks_(ranks), display_(display) {}
 
   // Notes the samples of a micro-batch; `full`: it completes the step.
   void begin_step(const data::Batch& batch, bool full);
@@ -37,8 +37,8 @@ class ScalerWatch {
   std::string skipped_words(const RunState& state) const;  // "3/200, last in conv1"
 
  private:
+  const Phase& phase_;
   optim::LossScaler* scaler_;
-  const optim::Optimizer& optimizer_;
   const Ranks& ranks_;
   const RunDisplay& display_;
   std::unique_ptr<optim::ScalerNotes> notes_;

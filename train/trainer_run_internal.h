@@ -1,20 +1,22 @@
-// The run of a Trainer: its epochs and steps. Internal to train. Evaluator, RunCheckpoints,
-// ScalerWatch and RunDisplay do the rest.
+// The run of a Trainer: its epochs, validations and ends. Internal to train. StepRunner does the
+// steps; Evaluator, RunCheckpoints, RunLog, Monitor and RunDisplay do the rest.
 #pragma once
-#include <binade/core/tensor/create.h>
-#include <binade/optim/accumulation.h>
-#include <binade/train/divergence_internal.h>
 #include <binade/train/evaluator_internal.h>
-#include <binade/train/graphed_step.h>
+#include <binade/train/loop/monitor_internal.h>
+#include <binade/train/loop/run_log_internal.h>
+#include <binade/train/loop/step_runner_internal.h>
 #include <binade/train/run_checkpoints_internal.h>
 #include <binade/train/run_directory.h>
-#include <binade/train/scaler_watch_internal.h>
+
+#include <chrono>
 
 namespace binade::train {
 
-class Lens;
-class RunDirectory;
 class StopSignal;
+
+// Throw what is wrong with the options, before anything is made or opened.
+TrainerOptions checked(TrainerOptions options);
+void check_parts(const RunParts& parts, const TrainerOptions& options);
 
 class TrainerRun {
  public:
@@ -28,65 +30,112 @@ class TrainerRun {
   Evaluation validate(data::Loader& loader);
   Evaluation test(data::Loader& loader);
   void save_model();
-  std::vector<int64_t> predict(const Tensor& images) const { return evaluator_.predict(images); }
+  NamedTensors predict(data::Loader& loader) const {
+    return evaluator_.predict(loader, uses_averages());
+  }
+  std::vector<int64_t> predict(const Tensor& images) const {
+    return evaluator_.predict(images, uses_averages());
+  }
   int64_t epoch() const { return state_.epoch; }
   int64_t steps() const { return state_.steps; }
   bool resumed() const { return resumed_; }
   int64_t rollbacks() const { return state_.rollbacks; }
   int stopped_by() const { return stopped_by_; }
-  int64_t graph_replays() const { return graph_ ? graph_->replays() : 0; }
-  const std::string& why_no_graph() const { return why_no_graph_; }
+  const std::string& stop_reason() const { return stop_reason_; }
+  const NamedValues& values() const { return log_->values(); }
+  optim::Optimizer& optimizer(size_t phase) const;
+  Ema* ema() const { return parts_.ema; }
+  int64_t graph_replays() const { return runner_.graph_replays(); }
+  const std::string& why_no_graph() const { return runner_.why_no_graph(); }
 
  private:
-  void check_options() const;
-  void check_position(const data::Loader& train);
-  void make_data_parallel();
-  void agree();
-  bool asked_to_stop(const StopSignal& signal);
-  void train_epoch(data::Loader& loader, const StopSignal& signal);
-  bool train_batch(const data::Batch& batch, bool last);
-  Tensor run_batch(const data::Batch& batch, double weight, optim::StepResult& result);
-  Tensor run_graph(const data::Batch& batch, optim::StepResult& result);
-  optim::StepResult step();
-  void run_epoch(data::Loader& train, data::Loader* validation, const StopSignal& signal);
+  using Clock = std::chrono::steady_clock;
   class RankSeed;
-  void roll_back(const Error& error, const RankSeed& seed);
-  void open_lens();
-  void write_lens_page() const;
-  void choose_graph(const data::Loader& train);
-  void make_graph();
-  void give_up_graph(const std::string& reason);
-  void follow_floor();  // goes to full precision if the scaler asks for it
-  void go_on_in_full_precision();
-  void end_epoch(data::Loader& train, data::Loader* validation, double seconds, int64_t samples);
-  EpochMetrics metrics_of_epoch(const data::Loader& train, double seconds, int64_t samples) const;
-  bool improved(double loss);
-  void save();
-  std::string hash_of_state() const;
-  double mean_loss() const;
-  void show_progress(const data::Loader& loader, double seconds, int64_t samples) const;
+  // What the functions of one fit() need.
+  struct Fit {
+    data::Loader& train;
+    data::Loader* validation;  // null: none
+    const StopSignal& signal;
+    const RankSeed& seed;
+  };
 
-  TrainingParts parts_;
+  // A line of metrics that is being made.
+  struct Report {
+    ScalarRecord record;  // what training gave so far
+    NamedValues rest;     // comes after the values of a validation
+    double decode_errors = 0;
+  };
+  struct ReportKind {
+    bool validates, ends_epoch;
+  };
+
+  void begin(data::Loader& train, data::Loader*& validation);
+  void check_position(const data::Loader& train);
+  void try_validation(data::Loader* validation);
+  void set_training_mode();
+  void run(const Fit& fit);
+  void run_epoch(const Fit& fit);
+  void train_epoch(const Fit& fit);
+  void enter_epoch(data::Loader& train) const;
+  void after_step(const Fit& fit, const data::Batch& batch, bool last);
+  void look_at_steps();
+  void end_epoch(const Fit& fit);
+  void finish();
+  std::string reason_of_end() const;
+  void end_with(const std::exception& error);
+  void roll_back(const Error& error, const RankSeed& seed);
+  int64_t epochs() const;  // the limit
+  bool is_over() const;
+  int64_t batches_of_epoch(const data::Loader& train) const;
+  int64_t limit_of_validation() const;
+  void agree();
+  void agree_on_stop(const StopSignal& signal);
+  bool uses_averages() const { return parts_.ema && !ended_; }
+  void open_files();
+  void write_lens_page() const;
+
+  // In loop/run_reports.cpp.
+  void report_mid_epoch(const Fit& fit, bool validates);
+  void report_step();
+  Report begin_report(const Fit& fit) const;
+  void finish_report(const Fit& fit, Report& report, const ReportKind& kind);
+  void validate_into(const Fit& fit, Report& report);
+  bool look_at_monitor(const ScalarRecord& record, const ReportKind& kind);
+  NamedValues training_values(const RunningValues& losses, const RunningValues& logs) const;
+  void add_state(NamedValues& values) const;
+  std::string hash_of_state() const;
+  void save();
+  void emit(Event event, int64_t epoch, const data::Batch* batch = nullptr,
+            const std::exception* error = nullptr);
+  void show_progress(const data::Loader& loader) const;
+
   TrainerOptions options_;
+  RunParts parts_;
   Ranks ranks_;
   RunState state_;
   RunDisplay display_;
   Evaluator evaluator_;
-  ScalerWatch scaler_watch_;
   DivergenceWatch divergence_;
+  StepRunner runner_;
+  Monitor monitor_;
   std::unique_ptr<RunDirectory> directory_;  // of rank 0; null without one
+  std::unique_ptr<RunLog> log_;
   std::unique_ptr<RunCheckpoints> checkpoints_;
-  optim::AccumulationWindow window_;
-  MetricsFile metrics_;
-  NamedTensors best_;  // copies of the model's state at the best validation loss
-  std::unique_ptr<GraphedStep> graph_;
-  std::string why_no_graph_;
+  NamedTensors best_;  // copies of RunParts::evaluated_state() at the best monitored value
   std::unique_ptr<Lens> lens_;
   bool resumed_ = false;
-  std::unique_ptr<dist::DistributedDataParallel> data_parallel_;  // null if alone
-  bool apart_ = false;  // sums and buffers differ between ranks
+  bool apart_ = false;           // sums and buffers differ between ranks
+  bool can_be_stopped_ = false;  // by a signal, the clock or a callback of any rank
   int stopped_by_ = 0;
-  bool ended_ = false;  // fit() came to the end of the run
+  std::string stop_request_;    // of a callback of this rank
+  bool asked_to_stop_ = false;  // all ranks know
+  std::string stop_reason_;
+  bool ended_ = false;         // fit() came to the end of the run
+  Clock::time_point started_;  // of fit()
+  double seconds_before_ = 0;  // of training, in earlier processes
+  // For speed and progress: since the epoch began in this process.
+  Clock::time_point epoch_started_, shown_;
+  int64_t epoch_samples_ = 0, first_step_ = 0, first_batch_ = 0;
 };
 
 }  // namespace binade::train

@@ -102,12 +102,12 @@ TEST_F(TrainerOnDeviceTest, SaysWhyThereIsNoGraph) {
   EXPECT_EQ(why({.epochs = 2, .accumulate = 2}), "gradients accumulate over 2 micro-batches");
   EXPECT_EQ(why({.epochs = 8}, 5), "no batch is full");
   const train::TrainingStep own = [](nn::Module& model, const data::Batch& batch) {
-    return train::classification_step(model, batch);
+    return train::classification_step(model, batch).loss;
   };
   EXPECT_NE(why({.epochs = 1, .step = own}).find("not the Trainer's own"), std::string::npos);
   EXPECT_EQ(train(48, {.epochs = 1, .step = own, .graph = train::StepGraph::on}).replays, 4);
   const train::TrainingStep reads = [](nn::Module& model, const data::Batch& batch) {
-    Tensor loss = train::classification_step(model, batch);
+    Tensor loss = train::classification_step(model, batch).loss;
     EXPECT_GT(loss.item(), 0);
     return loss;
   };

@@ -101,7 +101,7 @@ TEST(AsyncSave, AnErrorOfASaveReachesTheTraining) {
         std::filesystem::rename(path + "/checkpoint", path + "/moved");
         std::ofstream(path + "/checkpoint") << "in the way";
       }
-      return classification_step(model, batch);
+      return classification_step(model, batch).loss;
     };
     AsyncRun run;
     const std::string error =
@@ -134,7 +134,7 @@ TEST(AsyncSave, AFailedRunLeavesWholeCheckpoints) {
   auto calls = std::make_shared<int64_t>(0);
   const TrainingStep step = [=](nn::Module& model, const data::Batch& batch) {
     check(++*calls < 4, "the step fails");
-    return classification_step(model, batch);
+    return classification_step(model, batch).loss;
   };
   EXPECT_EQ(run.train(directory / "run",
                       {.epochs = 1, .checkpoint_every = 1, .async_save = true, .step = step}),

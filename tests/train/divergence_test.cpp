@@ -76,7 +76,7 @@ TEST(Divergence, SkippedABatchLeavesNoBadStatistics) {
       const NoGradGuard guard;
       slice(batch.images, 0, 1, 2).fill_(INFINITY);
     }
-    return classification_step(net, batch);
+    return classification_step(net, batch).loss;
   };
   Trainer trainer({.model = model, .optimizer = sgd},
                   {.epochs = 1, .progress = false, .step = step, .on_nan = OnNan::skip});
@@ -94,7 +94,7 @@ TEST(Divergence, SkippingAllIsAnError) {
     const binade::testing::TemporaryDirectory directory;
     NetRun run;
     const TrainingStep step = [](nn::Module& model, const data::Batch& batch) {
-      return classification_step(model, batch) / 0.0;
+      return classification_step(model, batch).loss / 0.0;
     };
     run.fit({.epochs = 3, .run = directory / "run", .step = step, .on_nan = on_nan});
     if (on_nan == OnNan::skip) {
@@ -112,7 +112,7 @@ TEST(Divergence, AFixedScaleThatSkipsAllIsAnError) {
   NetRun run;
   optim::LossScaler scaler = optim::LossScaler::fixed(0x1p120);
   const TrainingStep step = [](nn::Module& model, const data::Batch& batch) {
-    return classification_step(model, batch) * 0x1p20;
+    return classification_step(model, batch).loss * 0x1p20;
   };
   Trainer trainer({.model = *run.model, .optimizer = *run.sgd, .scaler = &scaler},
                   {.epochs = 2, .progress = false, .step = step});
@@ -153,7 +153,7 @@ struct RolledBack : NetRun {
   void train(int64_t epochs, bool resume, int64_t bad_call) {
     auto calls = std::make_shared<int64_t>(0);
     const TrainingStep step = [calls, bad_call](nn::Module& net, const data::Batch& batch) {
-      Tensor loss = classification_step(net, batch);
+      Tensor loss = classification_step(net, batch).loss;
       return ++*calls == bad_call ? loss / 0.0 : loss;
     };
     Trainer trainer(
@@ -211,7 +211,7 @@ TEST(Divergence, RolledBackNothingOfTheBadStepsStays) {
   again.loader.epoch(1);
   data::Batch batch;
   while (again.loader.next(batch)) {
-    classification_step(*again.model, batch).backward();
+    classification_step(*again.model, batch).loss.backward();
     (void)again.sgd->step();
     again.sgd->zero_grad();
   }
@@ -230,7 +230,7 @@ TEST(Divergence, RolledBackTheRunKeepsItsData) {
     NetRun run;
     auto calls = std::make_shared<int64_t>(0);
     const TrainingStep step = [calls, bad_call](nn::Module& net, const data::Batch& batch) {
-      Tensor loss = classification_step(net, batch);
+      Tensor loss = classification_step(net, batch).loss;
       return ++*calls == bad_call ? loss / 0.0 : loss;
     };
     Trainer trainer({.model = *run.model, .optimizer = *run.sgd}, {.epochs = epochs,
@@ -271,7 +271,7 @@ TEST(Divergence, RolledBackInLowPrecision) {
         }
       }
       const GradGuard record;
-      return classification_step(net, batch);
+      return classification_step(net, batch).loss;
     };
     Trainer trainer(
         {.model = *run.model, .optimizer = *run.sgd, .scaler = scaled ? &scaler : nullptr},

@@ -73,7 +73,7 @@ struct FullRun {
                          if (calls++ == die_at) {
                            throw Death();
                          }
-                         return classification_step(net, batch);
+                         return classification_step(net, batch).loss;
                        }});
   }
   // Dies at the given call of the step, in training or validation. True: it came to the end.

@@ -82,7 +82,7 @@ TEST(NanLoss, BadWeightsAreFoundAtTheEndOfTheEpochAndNotSaved) {
   NetRun run;
   auto calls = std::make_shared<int64_t>(0);
   const TrainingStep step = [calls](nn::Module& model, const data::Batch& batch) {
-    Tensor loss = classification_step(model, batch);
+    Tensor loss = classification_step(model, batch).loss;
     // sqrt(0): the value is 0, the slope infinite, and infinity times 0 is NaN.
     return ++*calls == 2 * kBatches ? loss + sqrt(loss * 0.0) * 0.0 : loss;
   };
@@ -107,7 +107,7 @@ TEST(NanLoss, BadImagesAreNamed) {
     const NoGradGuard guard;
     slice(batch.images, 0, 1, 2).fill_(INFINITY);
     const GradGuard record;
-    return classification_step(model, batch);
+    return classification_step(model, batch).loss;
   };
   run.fit({.epochs = 1, .step = step});
   run.expect_error({"in step 0", on_cpu() ? "the images of the batch are not finite" : "fc."});
@@ -115,7 +115,7 @@ TEST(NanLoss, BadImagesAreNamed) {
 
 TEST(NanLoss, OfTheValidationEndsTheRunToo) {
   const TrainingStep step = [](nn::Module& model, const data::Batch& batch) {
-    Tensor loss = classification_step(model, batch);
+    Tensor loss = classification_step(model, batch).loss;
     return model.is_training() ? loss : loss / 0.0;
   };
   for (const OnNan on_nan : {OnNan::error, OnNan::ignore}) {
@@ -137,7 +137,7 @@ TEST(NanLoss, TheStepIsCountedOverWindows) {
   NetRun run;
   auto calls = std::make_shared<int64_t>(0);
   const TrainingStep step = [calls](nn::Module& model, const data::Batch& batch) {
-    Tensor loss = classification_step(model, batch);
+    Tensor loss = classification_step(model, batch).loss;
     return ++*calls == 5 + kBatches ? loss / 0.0 : loss;  // the third window of the second epoch
   };
   run.fit({.epochs = 3, .accumulate = 2, .step = step});
@@ -152,7 +152,7 @@ TEST(NanLoss, TheMeanLossIsThatOfThePlainSum) {
   data::Loader loader(pictures, {.batch = 1, .workers = 0, .device = kernels::test_device()});
   double sum = 0;
   const TrainingStep step = [&sum](nn::Module& model, const data::Batch& batch) {
-    Tensor loss = classification_step(model, batch);
+    Tensor loss = classification_step(model, batch).loss;
     sum += loss.detach().to(Device{}).item();
     return loss;
   };
@@ -178,7 +178,7 @@ TEST(NanLoss, WhatIsNotFiniteIsNeverSaved) {
     int64_t call = 0;
     const TrainingStep step = [&](nn::Module& net, const data::Batch& batch) {
       if (!net.is_training()) {
-        return classification_step(net, batch);
+        return classification_step(net, batch).loss;
       }
       const bool bad = ++call == 3;
       return sum(model.weight) * (!bad ? 1 : in_moment ? 1e30 : std::nan(""));  // v: 1e60

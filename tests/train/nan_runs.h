@@ -73,7 +73,7 @@ inline TrainingStep bad_in_one_batch(int64_t* bad_step, double scale = 1) {
   auto calls = std::make_shared<int64_t>(0);
   return [=](nn::Module& model, const data::Batch& batch) {
     const int64_t call = (*calls)++;
-    Tensor loss = classification_step(model, batch);
+    Tensor loss = classification_step(model, batch).loss;
     const auto& ids = batch.indices;
     if (std::find(ids.begin(), ids.end(), 9) == ids.end()) {
       return loss;

@@ -67,7 +67,7 @@ class ScriptedModel : public nn::Module {
 inline TrainingStep unit_step(ScriptedModel& model) {
   return [&model](nn::Module& net, const data::Batch& batch) {
     if (!net.is_training()) {
-      return classification_step(net, batch);
+      return classification_step(net, batch).loss;
     }
     {
       NoGradGuard guard;

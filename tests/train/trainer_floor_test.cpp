@@ -71,7 +71,7 @@ std::vector<double> weights_in_f32(int64_t epochs, int64_t left_out) {
   for (int64_t epoch = 0; epoch < epochs; ++epoch) {
     for (const data::Batch& batch : run.loader.epoch(epoch)) {
       if (left_out-- <= 0) {
-        classification_step(*run.model, batch).backward();
+        classification_step(*run.model, batch).loss.backward();
         (void)run.adam->step();
       }
     }
@@ -209,7 +209,7 @@ TEST(TrainerAtTheFloor, AnOverflowInFullPrecisionIsAnError) {
   const WarningHandler handler = set_warning_handler([](const std::string&) {});
   SteepRun run(optim::AtFloor::fp32);
   const TrainingStep step = [](nn::Module& model, const data::Batch& batch) {
-    return classification_step(model, batch) * NAN;
+    return classification_step(model, batch).loss * NAN;
   };
   EXPECT_THROW(run.fit({.epochs = 3, .progress = false, .step = step}), optim::OverflowAtFloor);
   set_warning_handler(handler);

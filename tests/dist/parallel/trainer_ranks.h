@@ -104,7 +104,7 @@ inline Outcome train(const Training& run, Communicator* group) {
     if (run.watch && net.is_training()) {
       run.watch(*at, batch, rank);
     }
-    const Tensor loss = classification_step(net, batch);
+    const Tensor loss = classification_step(net, batch).loss;
     if (!net.is_training()) {  // validation
       return loss;
     }

@@ -194,7 +194,7 @@ TEST(TrainerRanks, StopEarlyByTheLossOfAllRanks) {
                      .step =
                          [&](nn::Module& net, const data::Batch& batch) {
                            return net.is_training() ? sum(model.weight)
-                                                    : classification_step(net, batch);
+                                                    : classification_step(net, batch).loss;
                          },
                      .group = &group});
     const FakeDataset pictures(2);

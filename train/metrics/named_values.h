@@ -1,0 +1,11 @@
+// Numbers by name, in the order in which they are shown: what metrics give and loggers write.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace binade::train {
+
+using NamedValues = std::vector<std::pair<std::string, double>>;
+
+}  // namespace binade::train
