@@ -58,15 +58,11 @@ ClassifierInfo parse_info(const std::string& path, const std::string& text) {
   }
 }
 
-// Draws its initial weights from another sequence than the program's.
-std::unique_ptr<nn::Module> model_of(const ClassifierInfo& info) {
+// With initial weights from another sequence of random numbers than the program's.
+std::unique_ptr<nn::Module> blank_model(const ClassifierInfo& info) {
   const Generator before = std::exchange(generator(), Generator{});
   try {
-    auto model =
-        nn::make_model(info.model, {.channels = info.channels,
-                                    .height = info.height,
-                                    .width = info.width,
-                                    .classes = static_cast<int64_t>(info.class_names.size())});
+    auto model = make_classifier(info);
     generator() = before;
     return model;
   } catch (...) {
@@ -76,6 +72,14 @@ std::unique_ptr<nn::Module> model_of(const ClassifierInfo& info) {
 }
 
 }  // namespace
+
+std::unique_ptr<nn::Module> make_classifier(const ClassifierInfo& info) {
+  check_info("make_classifier", info);
+  return nn::make_model(info.model, {.channels = info.channels,
+                                     .height = info.height,
+                                     .width = info.width,
+                                     .classes = static_cast<int64_t>(info.class_names.size())});
+}
 
 Classifier::Classifier(std::unique_ptr<nn::Module> model, ClassifierInfo info)
     : model_(std::move(model)), info_(std::move(info)) {
@@ -113,7 +117,7 @@ std::vector<Guess> Classifier::classify(const std::string& path, int64_t count) 
 
 void save_classifier(const std::string& path, const nn::Module& model, const ClassifierInfo& info) {
   check_info("save_classifier", info);
-  const auto wanted = model_of(info);
+  const auto wanted = blank_model(info);
   (void)wanted->load_state(model.state());  // throws if the model is not the one that it names
   save_model(path, model, {{kKey, to_text(info)}});
 }
@@ -125,7 +129,7 @@ Classifier load_classifier(const std::string& path) {
         ", which says nothing about classes, sizes and means, expected a file of "
         "save_classifier(), such as RUN/classifier.safetensors of train_classifier and finetune");
   const ClassifierInfo info = parse_info(path, found->second);
-  auto model = model_of(info);
+  auto model = blank_model(info);
   load_model(path, *model);
   return {std::move(model), info};
 }

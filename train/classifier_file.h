@@ -21,6 +21,9 @@ struct ClassifierInfo {
   std::vector<float> mean = {}, deviation = {};  // as in data::Normalization
 };
 
+// nn::make_model() of it.
+std::unique_ptr<nn::Module> make_classifier(const ClassifierInfo& info);
+
 // A class and its probability.
 struct Guess {
   std::string name;

@@ -1,3 +1,4 @@
+#include <binade/core/device/device_info.h>
 #include <binade/core/io/program_streams.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/base/parallel.h>
@@ -88,6 +89,9 @@ std::optional<optim::LossScaler> RunFlags::loss_scaler() const {
 TrainerOptions RunFlags::trainer_options() const {
   TrainerOptions options;
   options.epochs = epochs;
+  options.max_steps = steps;
+  options.precision = policy();
+  options.device = target();
   options.run = run;
   options.resume = resume;
   options.overwrite = overwrite;
@@ -203,6 +207,16 @@ void Program::add(const std::string& flag, std::vector<std::string>& values,
 
 namespace {
 
+// A line that says where and how the program runs.
+void announce(const CLI::App& app, const std::string& name, const RunFlags& f) {
+  std::string line = text(name, ", ", to_string(f.policy()), ", on ", describe(f.target()));
+  if (app.get_option_no_throw("--run") != nullptr) {
+    line += text(", run directory ", printable(f.run));
+  }
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
 void check_paths(const CLI::App& app) {
   for (const char* flag : {"--data", "--run"}) {
     const CLI::Option* option = app.get_option_no_throw(flag);
@@ -232,14 +246,15 @@ int Program::run_body(int argc, char** argv, const std::function<int(const RunFl
     return kUsage;
   }
   try {
-    set_threads(static_cast<int>(flags_.threads));
+    set_threads(flags_.threads);
     if (flags_.run.empty() && app.get_option_no_throw("--run") != nullptr) {
       flags_.run = fresh_run_directory("runs/" + parser_->name);
     }
     for (const auto& [name, value] : parser_->settings) {
       flags_.settings[name] = value();
     }
-    manual_seed(static_cast<uint64_t>(flags_.seed));
+    manual_seed(flags_.seed);
+    announce(app, parser_->name, flags_);
     return streams.finish(body(flags_));
   } catch (const Stopped& stopped) {
     std::printf("%s\n", stopped.text.c_str());

@@ -33,9 +33,9 @@ struct RunFlags {
   int64_t batch = 64;     // --batch
   double lr = 1e-3;       // --lr
   std::string precision = "fp32";  // --precision fp32 | fp16 | bf16: the policy `mixed`
-  int64_t seed = 0;                // --seed
+  uint64_t seed = 0;               // --seed
   std::string device = "auto";     // --device auto | cpu | cuda[:N] | emulated
-  int64_t threads = 0;             // --threads; 0: all cores
+  int threads = 0;                 // --threads; 0: all cores
   std::string run = {};            // --run DIR; default: the next free runs/NAME-N
   bool resume = false;             // --resume
   bool overwrite = false;          // --overwrite

@@ -1,3 +1,4 @@
+#include <binade/core/io/hash64.h>
 #include <binade/core/observe/warning.h>
 #include <binade/train/background_saves_internal.h>
 #include <binade/train/bad_loss_internal.h>
@@ -224,7 +225,8 @@ struct Loaded {
 
 Loaded read(const CheckpointOptions& o, const std::vector<Entry>& entries) {
   const bool resume = o.resume && !o.overwrite;
-  Loaded loaded{.run = open_run(o, resume)};
+  Loaded loaded;
+  loaded.run = open_run(o, resume);
   CheckpointStore& store = loaded.run->store;
   const std::optional<Checkpoint> found = resume ? store.newest_verified() : std::nullopt;
   show_warnings(store);
@@ -315,6 +317,18 @@ bool load_checkpoint(const CheckpointOptions& options, const std::vector<Checkpo
     loaded.run->is_ours = true;
   }
   return !loaded.fields.empty();
+}
+
+std::string state_hash(const std::vector<CheckpointPart>& parts) {
+  Hash64 hash;
+  for (const Entry& entry : entries_of(parts, "state_hash")) {
+    const PartContent content = entry.object->save();
+    hash.add(entry.name + "\n" + state_hash(content.tensors));
+    for (const auto& [name, value] : content.fields) {
+      hash.add(name + "=" + value + "\n");
+    }
+  }
+  return hash.hex();
 }
 
 void close_checkpoints(const std::string& path) {

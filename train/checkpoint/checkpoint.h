@@ -89,6 +89,10 @@ bool load_checkpoint(const std::string& path, Parts&&... parts) {
   return load_checkpoint(CheckpointOptions{.path = path}, std::forward<Parts>(parts)...);
 }
 
+// A hash of all that a checkpoint of the parts would hold, 16 hex digits: loops in the same state
+// have the same one. The Trainer writes such a hash to metrics.jsonl as "state_hash".
+std::string state_hash(const std::vector<CheckpointPart>& parts);
+
 // Gives RUN back before the process ends: another one may use it, and the next call here is a first
 // one again. Nothing happens if no call was made for it.
 void close_checkpoints(const std::string& path);
