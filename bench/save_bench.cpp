@@ -47,8 +47,11 @@ void save_wait(benchmark::State& state) {
   const auto from = std::make_unique<char[]>(bytes), to = std::make_unique<char[]>(bytes);
   std::memset(from.get(), 1, bytes);
   std::memset(to.get(), 2, bytes);
+  const auto parts = [&] {
+    return train::StateParts{{"model", model.state()}, {"optimizer", adam.state_tensors()}};
+  };
   train::BackgroundSaves saves;
-  saves.reserve(model.state(), adam.state_tensors());
+  saves.reserve(parts());
   std::vector<double> plain, wait, ratio;
   int64_t step = 0;
   for (auto _ : state) {
@@ -58,7 +61,7 @@ void save_wait(benchmark::State& state) {
     }));
     wait.push_back(milliseconds([&] {
       benchmark::DoNotOptimize(train::first_bad_tensor(model));
-      benchmark::DoNotOptimize(saves.copy(++step, model.state(), adam.state_tensors()));
+      benchmark::DoNotOptimize(saves.copy(++step, parts()));
     }));
     ratio.push_back(wait.back() / plain.back());
   }

@@ -44,9 +44,9 @@ struct BatchBuilder::Job {
 };
 
 BatchBuilder::BatchBuilder(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
-    : dataset_(std::move(dataset)), options_(options), channels_(dataset_->channels()) {
+    : dataset_(std::move(dataset)), options_(options) {
   check(dataset_->size() > 0, "loader: the dataset is empty");
-  check_options();
+  check_options(dataset_->channels());
   if (options.budget) {
     check(!options.sampler && !options.drop_last,
           "loader: got a budget and also a sampler or drop_last, expected one of them");
@@ -61,25 +61,22 @@ BatchBuilder::BatchBuilder(std::shared_ptr<const IterableDataset> dataset,
                            const LoaderOptions& options)
     : iterable_(std::move(dataset)), options_(options) {
   check(iterable_ != nullptr, "loader: got no dataset");
-  channels_ = iterable_->channels();
   check(!options.sampler && !options.budget,
         "loader: got a sampler or a budget, which need random access, for rows that come one after "
         "another; data::collect() reads them into memory");
   constexpr int64_t kMaxBuffer = (int64_t(1) << 31) - 1;
   check(options.shuffle_buffer >= 1 && options.shuffle_buffer <= kMaxBuffer,
         "loader: got shuffle_buffer ", options.shuffle_buffer, ", expected 1 to ", kMaxBuffer);
-  check_options();
+  check_options(iterable_->channels());
 }
 
-void BatchBuilder::check_options() {
+void BatchBuilder::check_options(int channels) {
   const LoaderOptions& o = options_;
   check(o.batch >= 1, "loader: got batch ", o.batch, ", expected at least 1");
   check(o.shard_count >= 1 && o.shard >= 0 && o.shard < o.shard_count, "loader: got shard ",
         o.shard, " of ", o.shard_count, ", expected 0 <= shard < shard_count");
-  if (channels_ > 0) {
-    normalizer_.emplace(channels_, o.mean, o.deviation);
-  }
-  check(channels_ != 0 || (o.mean.empty() && o.deviation.empty() && !o.transform),
+  assembler_.emplace(channels, o);
+  check(channels != 0 || (o.mean.empty() && o.deviation.empty() && !o.transform),
         "loader: got a mean, a deviation or a transform, which images have, for samples without "
         "images; change them by LoaderOptions::map, or where they are made");
 }
@@ -300,168 +297,16 @@ void BatchBuilder::rethrow_named(int64_t index) const {
 
 void BatchBuilder::assemble(Job& job) const {
   Timer timer(job.out.normalize_seconds);
-  job.out.batch.size = static_cast<int64_t>(job.samples.size());
-  const Sample& first = job.samples.front();
   try {
-    check_same_fields(job.samples);
-    check_kinds(job);
-    assemble_labels(job);
-    if (channels_ > 0 || !first.image.pixels.empty()) {
-      assemble_images(job);
-    } else if (!first.values.empty()) {
-      assemble_values(job);
-    }
-    assemble_masks(job);
-    collate(job);
+    assembler_->assemble(job.samples, job.out);
   } catch (const SampleError& error) {
     const int64_t index = job.out.batch.indices[error.place()];
     fail("loader: ", named(index), " ", printable(error.verb()));
+  } catch (const CollateError& error) {
+    fail("loader: in the collate function, for the batch of ", job.samples.size(),
+         " samples that begins with ", named(job.out.batch.indices.front()), ": ",
+         printable(error.cause()));
   }
-}
-
-// Throws unless all samples have an image, or none has one; so for values, and not both.
-void BatchBuilder::check_kinds(const Job& job) const {
-  const Sample& first = job.samples.front();
-  for (size_t i = 0; i < job.samples.size(); ++i) {
-    const Sample& sample = job.samples[i];
-    const bool has_image = !sample.image.pixels.empty();
-    if (channels_ <= 0 && has_image == first.image.pixels.empty()) {
-      throw SampleError(i, has_image ? "has an image, those before have none"
-                                     : "has no image, those before have one");
-    }
-    if (has_image && !sample.values.empty()) {
-      throw SampleError(i,
-                        "has an image and values, expected one of them; add the values as a "
-                        "field (Sample::fields)");
-    }
-    if (sample.values.size() != first.values.size()) {
-      throw SampleError(i, text("has ", sample.values.size(), " values, the batch began with ",
-                                first.values.size()));
-    }
-  }
-  check(!first.has("images") || (first.image.pixels.empty() && first.values.empty()),
-        "loader: the samples have a field \"images\" beside their image or values; rename it");
-}
-
-void BatchBuilder::assemble_labels(Job& job) const {
-  const Sample& first = job.samples.front();
-  if (first.has("labels") || first.label == kNoLabel) {
-    for (size_t i = 0; i < job.samples.size() && !first.has("labels"); ++i) {
-      if (job.samples[i].label != kNoLabel) {
-        throw SampleError(i, "has a label, those before have none");
-      }
-    }
-    return;
-  }
-  Tensor labels = empty({job.out.batch.size}, DType::i64);
-  int64_t* to = labels.data<int64_t>();
-  for (size_t i = 0; i < job.samples.size(); ++i) {
-    if (job.samples[i].label == kNoLabel) {
-      throw SampleError(i, "has no label, those before have one");
-    }
-    to[i] = job.samples[i].label;
-  }
-  job.out.batch.labels = std::move(labels);
-}
-
-void BatchBuilder::assemble_images(Job& job) const {
-  Batch& batch = job.out.batch;
-  const Image& first = job.samples.front().image;
-  const int channels = channels_ > 0 ? channels_ : first.channels;
-  std::optional<Normalizer> own;
-  if (!normalizer_) {
-    own.emplace(channels, options_.mean, options_.deviation);
-  }
-  const Normalizer& normalizer = normalizer_ ? *normalizer_ : *own;
-  const Dims sizes = {batch.size, channels, first.height, first.width};
-  batch.images = empty_strided(sizes, channels_last_strides(sizes), DType::f32);
-  job.out.has_pictures = true;
-  const int64_t pixels = int64_t(first.height) * first.width;
-  float* y = batch.images.data<float>();
-  for (size_t i = 0; i < job.samples.size(); ++i) {
-    const Image& image = job.samples[i].image;
-    if (image.height != first.height || image.width != first.width || image.channels != channels ||
-        static_cast<int64_t>(image.pixels.size()) != pixels * image.channels) {
-      throw SampleError(i, text("is ", image.height, " x ", image.width, " x ", image.channels,
-                                ", the batch began with ", first.height, " x ", first.width, " x ",
-                                channels, "; set an image size, so that all are resized"));
-    }
-    normalizer.apply(image.pixels.data(), y, pixels);
-    y += pixels * image.channels;
-  }
-}
-
-void BatchBuilder::assemble_values(Job& job) const {
-  check(options_.mean.empty() && options_.deviation.empty(),
-        "loader: got a mean or a deviation, which images have, for rows of numbers; change the "
-        "numbers by LoaderOptions::map");
-  Batch& batch = job.out.batch;
-  batch.images = empty({batch.size, std::ssize(job.samples.front().values)}, DType::f32);
-  job.out.has_pictures = true;
-  float* y = batch.images.data<float>();
-  for (const Sample& sample : job.samples) {
-    y = std::copy(sample.values.begin(), sample.values.end(), y);
-  }
-}
-
-void BatchBuilder::assemble_masks(Job& job) const {
-  Batch& batch = job.out.batch;
-  const Sample& first = job.samples.front();
-  for (size_t m = 0; m < first.masks.size(); ++m) {
-    const auto& [name, shape] = first.masks[m];
-    check(!name.empty() && !batch.has(name) && !first.has(name),
-          "loader: the samples have several fields '", name, "', one of them a mask; rename one");
-    const Tensor mask = empty({batch.size, shape.height, shape.width}, DType::i64);
-    int64_t* y = mask.data<int64_t>();
-    for (size_t i = 0; i < job.samples.size(); ++i) {
-      const Sample& sample = job.samples[i];
-      if (m >= sample.masks.size() || sample.masks[m].first != name) {
-        throw SampleError(i, text("has no mask '", name, "', the batch began with one"));
-      }
-      const Image& own = sample.masks[m].second;
-      const Image& image = sample.image.pixels.empty() ? shape : sample.image;
-      if (own.channels != 1 || own.height != image.height || own.width != image.width ||
-          own.height != shape.height || own.width != shape.width) {
-        throw SampleError(i, text("has the mask '", name, "' of ", own.height, " x ", own.width,
-                                  " x ", own.channels, ", expected ", image.height, " x ",
-                                  image.width, " x 1, as its image"));
-      }
-      y = std::copy(own.pixels.begin(), own.pixels.end(), y);
-    }
-    batch.set(name, mask);
-  }
-  for (size_t i = 0; i < job.samples.size(); ++i) {
-    if (job.samples[i].masks.size() != first.masks.size()) {
-      throw SampleError(i, text("has ", job.samples[i].masks.size(),
-                                " masks, the batch began with ", first.masks.size()));
-    }
-  }
-}
-
-void BatchBuilder::collate(Job& job) const {
-  static const Collate kStack = stack();
-  Batch& batch = job.out.batch;
-  const std::vector<int64_t> indices = batch.indices;
-  const auto fail_named = [&](const char* cause) {
-    fail("loader: in the collate function, for the batch of ", indices.size(),
-         " samples that begins with ", named(indices.front()), ": ", printable(cause));
-  };
-  try {
-    (options_.collate ? options_.collate : kStack)(job.samples, batch);
-    check_fields("collate", batch.fields);
-  } catch (const SampleError&) {
-    throw;
-  } catch (const OutOfMemory&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    throw OutOfMemory("loader: out of memory in the collate function");
-  } catch (const std::exception& error) {
-    fail_named(error.what());
-  } catch (...) {
-    fail_named("unknown exception");
-  }
-  check(!batch.names().empty(), "loader: ", named(indices.front()),
-        " has no fields: no image, no values, no label and no tensors");
 }
 
 }  // namespace binade::data

@@ -2,6 +2,7 @@
 // for an IterableDataset, of the rows for that number. Internal to the loader; all workers use it
 // at once.
 #pragma once
+#include <binade/data/collate/batch_assembler_internal.h>
 #include <binade/data/sampling/epoch_plan_internal.h>
 
 #include <atomic>
@@ -38,15 +39,6 @@ class SampleWatch {
   std::atomic<bool> cancelled_{false};
 };
 
-struct BuiltBatch {
-  Batch batch;
-  std::vector<BadFile> bad;   // found on the way, in order
-  std::exception_ptr error;   // then `batch` is empty
-  bool is_end = false;        // the epoch has no such batch
-  bool has_pictures = false;  // batch.images is made of Sample::image or values
-  double decode_seconds = 0, transform_seconds = 0, normalize_seconds = 0;
-};
-
 // Where the samples of an epoch come from: one of the two.
 struct EpochSource {
   std::shared_ptr<RowSource> rows = {};
@@ -71,7 +63,7 @@ class BatchBuilder {
 
  private:
   struct Job;
-  void check_options();
+  void check_options(int channels);
   std::vector<int64_t> measure() const;
   void fill(Job& job) const;
   void fill_from(Job& job, RowSource& rows) const;
@@ -81,21 +73,14 @@ class BatchBuilder {
   void change(Job& job, Sample& sample, int64_t draw) const;
   void replace(Job& job, int64_t position) const;
   void assemble(Job& job) const;
-  void check_kinds(const Job& job) const;
-  void assemble_labels(Job& job) const;
-  void assemble_images(Job& job) const;
-  void assemble_values(Job& job) const;
-  void assemble_masks(Job& job) const;
-  void collate(Job& job) const;
   std::string named(int64_t index) const;
   [[noreturn]] void rethrow_named(int64_t index) const;
 
   std::shared_ptr<const Dataset> dataset_;  // one of the two
   std::shared_ptr<const IterableDataset> iterable_;
   const LoaderOptions& options_;
-  int channels_;                          // kUnknownChannels, 0: no images
-  std::optional<Normalizer> normalizer_;  // for images whose channels are known
-  std::unique_ptr<Plans> plans_;          // random access
+  std::optional<BatchAssembler> assembler_;
+  std::unique_ptr<Plans> plans_;  // random access
 };
 
 }  // namespace binade::data

@@ -144,7 +144,7 @@ train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierDat
           .group = &world.communicator(),
           .stop_on_signal = true,
           .settings = settings_of(f, data, world),
-          .augment_note = train::to_string(data.augment)};
+          .notes = {{"augment", train::to_string(data.augment)}}};
 }
 
 int report_error(const std::exception& error, int status) {
@@ -208,7 +208,7 @@ int run(Flags f) {
   trainer.save_model();
   const train::Evaluation test = trainer.test(*data.test);
   if (world.is_root()) {
-    report_results(f, data, pictures, trainer, *test.accuracy);
+    report_results(f, data, pictures, trainer, test["accuracy"]);
   }
   return 0;
 }

@@ -74,11 +74,10 @@ void parse_run_lock(Bytes bytes) {
 
 void parse_metrics(Bytes bytes) {
   testing::ModelFileSystem files = disk_with("metrics.jsonl", text_of(bytes));
-  train::MetricsFile metrics("metrics.jsonl", 3, files);
-  metrics.set_test_accuracy(0.5);
-  train::EpochMetrics epoch;
-  epoch.epoch = 3;
-  metrics.add(epoch);
+  train::MetricsFile metrics("metrics.jsonl", 3, 100, files);
+  metrics.set_in_last({{"test_accuracy", 0.5}});
+  metrics.append({.step = 101, .epoch = 3, .values = {{"train_loss", 1}}, .words = {}});
+  metrics.add({.step = 102, .epoch = 3, .values = {}, .words = {{"precision", "fp32"}}});
 }
 
 void parse_lens(Bytes bytes) {

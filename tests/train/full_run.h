@@ -69,12 +69,16 @@ struct FullRun {
                        .resume = resume,
                        .checkpoint_every = setup.every,
                        .progress = false,
-                       .step = [this](nn::Module& net, const data::Batch& batch) {
-                         if (calls++ == die_at) {
-                           throw Death();
-                         }
-                         return classification_step(net, batch).loss;
-                       }});
+                       .step =
+                           [this](nn::Module& net, const data::Batch& batch) {
+                             if (calls++ == die_at) {
+                               throw Death();
+                             }
+                             StepOutput output = classification_step(net, batch);
+                             output.log = {{"twice", output.loss.detach() * 2.0}};
+                             return output;
+                           },
+                       .sanity_batches = 0});
   }
   // Dies at the given call of the step, in training or validation. True: it came to the end.
   bool fit(int64_t die_at_call = -1) {

@@ -55,7 +55,7 @@ TEST(LinearClassifierTest, StaysBelowEightyPercentOnGlyphs) {
   Trainer trainer({.model = model, .optimizer = optimizer}, {.epochs = 10, .progress = false});
   trainer.fit(*data.train, data.validation.get());
   const Evaluation train = trainer.validate(*data.train), test = trainer.test(*data.test);
-  const double train_accuracy = train.accuracy.value(), test_accuracy = test.accuracy.value();
+  const double train_accuracy = train["accuracy"], test_accuracy = test["accuracy"];
   RecordProperty("train_accuracy", std::to_string(train_accuracy));
   RecordProperty("test_accuracy", std::to_string(test_accuracy));
   std::printf("linear classifier: train %.1f%%, test %.1f%%\n", 100 * train_accuracy,

@@ -99,6 +99,7 @@ struct ScriptedRun {
   TrainerOptions with_step(TrainerOptions options) {
     options.step = unit_step(model);
     options.progress = false;
+    options.sanity_batches = 0;  // it would use up the script
     return options;
   }
   void fit() { trainer.fit(train, &validation); }

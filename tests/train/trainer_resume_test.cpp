@@ -116,7 +116,7 @@ TEST(Resume, EveryItemOfTheStateCounts) {
   EXPECT_EQ(end_with(stopped, [](const std::string&) {}), expected);
   // The schedule sets the rate; best_epoch and finished are for other cases; the scaler's own count
   // is for its report.
-  const std::set<std::string> without_effect{"optimizer.lr.0", "best_epoch", "bad_epochs",
+  const std::set<std::string> without_effect{"optimizer.lr.0", "best_epoch", "bad_looks",
                                              "scaler.skipped_steps"};
   int items = 0;
   for (const auto& [name, value] : manifest.fields) {
@@ -190,10 +190,10 @@ TEST(Resume, ImpossibleNumbersAreRefused) {
   FullRun(directory / "run", false, {}).fit(11);
   const std::pair<const char*, const char*> kCases[] = {{"steps", "9223372036854775805"},
                                                         {"steps", "-1"},
-                                                        {"skipped", "9007199254740993"},
+                                                        {"phase.skipped", "9007199254740993"},
                                                         {"epoch", "-9223372036854775808"},
                                                         {"best_epoch", "-2"},
-                                                        {"schedule_step", "1e3"},
+                                                        {"schedule.step", "1e3"},
                                                         {"scaler.growth_tracker", "1e300"},
                                                         {"scaler.scale", "nan"},
                                                         {"optimizer.step", "inf"},

@@ -154,8 +154,9 @@ TrainerRun::Report TrainerRun::begin_report(const Fit& fit) const {
                    .values = training_values(state_.losses, state_.logs),
                    .words = {{"precision", precision_of(parts_.model)},
                              {"mode", kernels::to_string(kernels::math_mode())},
-                             {"augment", options_.augment_note},
                              {"state_hash", hash_of_state()}}};
+  report.record.words.insert(report.record.words.end() - 1, options_.notes.begin(),
+                             options_.notes.end());
   const double seconds = seconds_since(epoch_started_);
   report.rest.emplace_back("samples_per_second",
                            static_cast<double>(epoch_samples_) / std::max(seconds, 1e-9));

@@ -169,7 +169,7 @@ inline Outcome train_on(int ranks, const Training& run) {
   for (const Outcome& outcome : all) {
     EXPECT_EQ(outcome.weights, all[0].weights);
     EXPECT_EQ(outcome.validation.loss, all[0].validation.loss);
-    EXPECT_EQ(outcome.validation.accuracy, all[0].validation.accuracy);
+    EXPECT_EQ(outcome.validation.values, all[0].validation.values);
     EXPECT_EQ(outcome.steps, all[0].steps);
     EXPECT_EQ(outcome.skipped, all[0].skipped);
     EXPECT_EQ(outcome.rollbacks, all[0].rollbacks);

@@ -65,7 +65,7 @@ TEST(TrainerRanks, EqualOneRankWithTheirBatchesTogether) {
     EXPECT_EQ(many.skipped, c.run.poisoned >= 0 ? c.run.epochs : 0);
     EXPECT_LE(difference(many, one), c.tolerance);
     EXPECT_EQ(many.validation.samples, c.run.validation);
-    EXPECT_EQ(many.validation.accuracy, one.validation.accuracy);
+    EXPECT_EQ(many.validation.values, one.validation.values);
     EXPECT_NEAR(many.validation.loss, one.validation.loss, c.tolerance);
   }
 }
