@@ -20,9 +20,12 @@ struct Batch {
   // Pictures: [N, C, H, W] f32, channels-last strides; rows of numbers (Sample::values): [N,
   // values] f32; or the samples' own field "images".
   Tensor images = {};
-  Tensor labels = {};                 // [N] i64, or the samples' own field "labels"
-  int64_t first = 0;                  // position of the first sample in the epoch
-  int64_t size = 0;                   // N
+  Tensor labels = {};  // [N] i64, or the samples' own field "labels"
+  int64_t first = 0;   // position of the first sample in the epoch
+  int64_t size = 0;    // N
+  // The last `repeated` samples are in another shard, too (UnevenShards::pad): an evaluation leaves
+  // them out.
+  int64_t repeated = 0;
   std::vector<int64_t> indices = {};  // [N] dataset index (or row) of each sample
   NamedTensors fields = {};           // all other fields; use [] to read them
   int64_t epoch = 0;

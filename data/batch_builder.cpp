@@ -177,8 +177,12 @@ void BatchBuilder::fill(Job& job) const {
   job.samples.reserve(static_cast<size_t>(places.count));
   for (int64_t i = 0; i < places.count && !job.watch.cancelled(); ++i) {
     const int64_t position = places.begin + i * places.stride;
+    const size_t before = job.samples.size();
     if (!take_at(job, position) && options_.bad_file == BadFilePolicy::replace) {
       replace(job, position);
+    }
+    if (i >= places.count - places.repeated) {
+      job.out.batch.repeated += static_cast<int64_t>(job.samples.size() - before);
     }
   }
   if (job.samples.empty() && !job.watch.cancelled()) {
@@ -197,9 +201,11 @@ void BatchBuilder::fill_from(Job& job, RowSource& source) const {
     return take(job, row.index, row.index, [&] { return iterable_->decode(row.bytes, row.index); });
   };
   for (size_t i = 0; i < count && !job.out.is_end && !job.watch.cancelled(); ++i) {
+    const size_t before = job.samples.size();
     const bool replaces = !take_row(i) && options_.bad_file == BadFilePolicy::replace;
     for (size_t step = 1; replaces && step < count && !take_row(i + step); ++step) {
     }
+    job.out.batch.repeated = rows[i].is_repeated && job.samples.size() > before ? 1 : 0;
   }
   check(!job.samples.empty() || job.out.is_end || job.watch.cancelled(),
         "loader: no readable row in the batch, the last error: ",

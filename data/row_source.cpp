@@ -72,6 +72,7 @@ bool ShardRows::next(Row& row) {
     }
     if (shard_ >= got) {
       mine = first_[static_cast<size_t>(shard_ - got) % first_.size()];
+      mine.is_repeated = true;
     }
   }
   row = std::move(mine);

@@ -13,6 +13,7 @@ namespace binade::data {
 struct Row {
   int64_t index = 0;  // in the order of the reader
   std::string bytes;
+  bool is_repeated = false;  // another shard has it, too
 };
 
 // All rows of an epoch, shuffled within a buffer of `buffer` rows: each step takes a random row out

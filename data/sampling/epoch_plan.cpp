@@ -17,11 +17,14 @@ class EvenPlan final : public EpochPlan {
                           : position;
   }
   Places batch(int64_t number) const override {
-    const int64_t first = number * options_.batch;
+    const int64_t first = number * options_.batch, shards = options_.shard_count;
+    const int64_t begin = first * shards + options_.shard;
+    const int64_t count = std::min(options_.batch, samples_ - first);
     return {.first = first,
-            .begin = first * options_.shard_count + options_.shard,
-            .stride = options_.shard_count,
-            .count = std::min(options_.batch, samples_ - first)};
+            .begin = begin,
+            .stride = shards,
+            .count = count,
+            .repeated = begin + (count - 1) * shards >= size_ ? 1 : 0};
   }
 
   std::optional<Permutation> shuffle;

@@ -13,6 +13,7 @@ class EpochPlan {
   struct Places {
     int64_t first;  // samples of this shard before the batch
     int64_t begin, stride, count;
+    int64_t repeated = 0;  // the last ones of them, which another shard has, too
   };
 
   virtual ~EpochPlan() = default;

@@ -39,10 +39,11 @@ class BudgetPlan final : public EpochPlan {
     const Permutation order(all, options.seed ^ kBatchKey, epoch);
     int64_t first = 0;
     for (int64_t i = 0; i < batches; ++i) {
-      const int64_t place = (i * options.shard_count + options.shard) % all;
+      const int64_t number = i * options.shard_count + options.shard, place = number % all;
       const Range& range = sorted_->batches[static_cast<size_t>(shuffle_ ? order(place) : place)];
-      places_.push_back({first, range.begin, 1, range.end - range.begin});
-      first += range.end - range.begin;
+      const int64_t count = range.end - range.begin;
+      places_.push_back({first, range.begin, 1, count, number < all ? 0 : count});
+      first += count;
     }
   }
 

@@ -19,8 +19,8 @@ struct Scored {
 };
 
 // The pairs of a positive and a negative sample in which the positive one has the larger score,
-// over all pairs; a tie is half a pair. NaN if there is no pair or a score is NaN.
-double area(std::vector<Scored>& samples) {
+// over all pairs; a tie is half a pair. Empty if there is no pair, NaN if a score is NaN.
+std::optional<double> area(std::vector<Scored>& samples) {
   if (std::any_of(samples.begin(), samples.end(),
                   [](const Scored& s) { return std::isnan(s.score); })) {
     return kNaN;
@@ -37,6 +37,9 @@ double area(std::vector<Scored>& samples) {
     half_pairs += positive * (2 * negatives + negative);
     positives += positive;
     negatives += negative;
+  }
+  if (positives == 0 || negatives == 0) {
+    return std::nullopt;
   }
   return static_cast<double>(half_pairs) /
          (2 * static_cast<double>(positives) * static_cast<double>(negatives));
@@ -107,7 +110,7 @@ Tensor AUROC::comparable(const Tensor& scores) const {
                                 : sub(second.to(DType::f64), narrow(rows, 1, 0, 1).to(DType::f64));
 }
 
-std::vector<double> AUROC::per_class() const {
+std::vector<std::optional<double>> AUROC::areas() const {
   check(bad_.value(0) == 0, out_of_range(name(), bad_.value(0)));
   if (options_.probabilities) {
     check(bad_.value(1) == 0, name(), ": got ", bad_.value(1),
@@ -124,7 +127,7 @@ std::vector<double> AUROC::per_class() const {
   const std::vector<double> score = scores.to_vector<double>();
   const std::vector<int64_t> target = targets.to_vector<int64_t>();
   const size_t rows = score.size() / classes;
-  std::vector<double> all;
+  std::vector<std::optional<double>> all;
   std::vector<Scored> samples;
   for (size_t c = 0; c < classes; ++c) {
     samples.clear();
@@ -140,18 +143,20 @@ std::vector<double> AUROC::per_class() const {
   return all;
 }
 
-double AUROC::value() const {
-  const Tensor scores = scores_.read();
-  if (any(isnan(scores)).item() != 0) {
-    return kNaN;
+std::vector<double> AUROC::per_class() const {
+  std::vector<double> all;
+  for (const std::optional<double>& area : areas()) {
+    all.push_back(area.value_or(kNaN));
   }
+  return all;
+}
+
+double AUROC::value() const {
   double sum = 0;
   int64_t number = 0;
-  for (const double area : per_class()) {
-    if (!std::isnan(area)) {
-      sum += area;
-      ++number;
-    }
+  for (const std::optional<double>& area : areas()) {
+    sum += area.value_or(0);  // a NaN stays
+    number += area.has_value() ? 1 : 0;
   }
   return sum / static_cast<double>(number);
 }

@@ -32,6 +32,7 @@ class AUROC : public TargetMetric {
  private:
   void add_batch(const Tensor& output, const Tensor& target, const Tensor& mask) override;
   Tensor comparable(const Tensor& scores) const;
+  std::vector<std::optional<double>> areas() const;  // empty for a class that is left out
 
   AUROCOptions options_;
   MetricRows scores_{*this, "scores"};    // [n, C], [n, L] or [n, 1]

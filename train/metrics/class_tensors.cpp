@@ -153,7 +153,7 @@ class Builder {
     if (bad.numel() == 0 || any(bad).item() == 0) {
       return;
     }
-    const int64_t first = argmax(bad.to(DType::u8)).to_vector<int64_t>()[0];
+    const int64_t first = argmax(bad.to(DType::i32)).to_vector<int64_t>()[0];
     const auto number = static_cast<int64_t>(classes.at(first));
     if (all_.is_binary) {
       fail(metric_, ": got a ", what, " that is neither 0 nor 1 (element ", first,

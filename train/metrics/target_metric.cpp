@@ -1,5 +1,6 @@
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/ops.h>
+#include <binade/core/tensor/create.h>
 #include <binade/data/batch.h>
 #include <binade/train/metrics/expand_mask_internal.h>
 #include <binade/train/metrics/target_metric.h>
@@ -46,6 +47,18 @@ const Tensor& field_of(const std::string& metric, const char* what, const std::s
   return batch[name];
 }
 
+// The mask, or one of all samples, with false for the samples that another shard has, too.
+Tensor without_repeated(const Tensor& mask, const data::Batch& batch) {
+  const int64_t own = batch.size - batch.repeated;
+  const Tensor is_own = lt(arange(batch.size), static_cast<double>(own));
+  if (!mask.defined()) {
+    return is_own;
+  }
+  Dims sizes = Dims::of(std::max(mask.dim(), 1), 1);
+  sizes[0] = batch.size;
+  return logical_and(mask, reshape(is_own, sizes).to(mask.device()));
+}
+
 }  // namespace
 
 Tensor expand_mask(const std::string& metric, const Tensor& mask, const Dims& sizes) {
@@ -66,8 +79,10 @@ TargetMetric::TargetMetric(std::string name, MetricFields fields)
 void TargetMetric::update(const StepOutput& step, const data::Batch& batch) {
   const Tensor& output = output_of(name(), fields_.output, step);
   const Tensor& target = field_of(name(), "target", fields_.target, batch);
-  const Tensor mask =
-      fields_.mask.empty() ? Tensor() : field_of(name(), "mask", fields_.mask, batch);
+  Tensor mask = fields_.mask.empty() ? Tensor() : field_of(name(), "mask", fields_.mask, batch);
+  if (batch.repeated > 0) {
+    mask = without_repeated(mask, batch);
+  }
   add(output, target, mask);
 }
 

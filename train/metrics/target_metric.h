@@ -8,14 +8,15 @@ namespace binade::train {
 struct MetricFields {
   std::string output = {};        // one of StepOutput::outputs; empty: StepOutput::output
   std::string target = "labels";  // a field of the batch
-  // A field of the batch: bool, with the target's sizes; positions where it is false do not count,
-  // such as the padding that data::pad adds. Empty: all count.
+  // A field of the batch: bool, with the target's sizes or the first of them, [N] for [N, T];
+  // positions where it is false do not count, such as the padding that data::pad adds. Empty: all
+  // count.
   std::string mask = {};
 };
 
 class TargetMetric : public Metric {
  public:
-  // Samples that another shard has, too (data::UnevenShards::pad), are left out.
+  // Samples that another shard has, too (Batch::repeated), are left out.
   void update(const StepOutput& step, const data::Batch& batch) override;
   // The same from tensors, for loops of your own. They may be on any device; target and mask follow
   // the output to its device.
