@@ -51,7 +51,7 @@ BatchBuilder::BatchBuilder(std::shared_ptr<const Dataset> dataset, const LoaderO
     check(!options.sampler && !options.drop_last,
           "loader: got a budget and also a sampler or drop_last, expected one of them");
     check_budget(*options.budget);
-    plans_ = budget_plans(measure(), options, [this](int64_t i) { return describe(i); });
+    plans_ = budget_plans(measure(), options, [this](int64_t i) { return named(i); });
   } else {
     plans_ = even_plans(dataset_->size(), options);
   }
@@ -77,8 +77,8 @@ void BatchBuilder::check_options(int channels) {
         o.shard, " of ", o.shard_count, ", expected 0 <= shard < shard_count");
   assembler_.emplace(channels, o);
   check(channels != 0 || (o.mean.empty() && o.deviation.empty() && !o.transform),
-        "loader: got a mean, a deviation or a transform, which images have, for samples without "
-        "images; change them by LoaderOptions::map, or where they are made");
+        "loader: got a mean, a deviation or a transform, which images have, for rows of numbers or "
+        "other fields; change them by LoaderOptions::map, or where they are made");
 }
 
 // The length of each sample, for the budget. One that cannot be read counts as 0, if the policy

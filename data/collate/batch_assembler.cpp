@@ -25,7 +25,11 @@ void BatchAssembler::assemble(std::span<const Sample> samples, BuiltBatch& out) 
   add_labels(samples, batch);
   if (channels_ > 0 || !first.image.pixels.empty()) {
     add_images(samples, batch);
-  } else if (!first.values.empty()) {
+  } else {
+    check(
+        options_.mean.empty() && options_.deviation.empty(),
+        "loader: got a mean or a deviation, which images have, for samples without images; change "
+        "numbers by LoaderOptions::map, or where they are made");
     add_values(samples, batch);
   }
   out.has_pictures = batch.images.defined();
@@ -104,9 +108,9 @@ void BatchAssembler::add_images(std::span<const Sample> samples, Batch& batch) c
 }
 
 void BatchAssembler::add_values(std::span<const Sample> samples, Batch& batch) const {
-  check(options_.mean.empty() && options_.deviation.empty(),
-        "loader: got a mean or a deviation, which images have, for rows of numbers; change the "
-        "numbers by LoaderOptions::map");
+  if (samples.front().values.empty()) {
+    return;
+  }
   batch.images = empty({batch.size, std::ssize(samples.front().values)}, DType::f32);
   float* y = batch.images.data<float>();
   for (const Sample& sample : samples) {
@@ -163,6 +167,7 @@ void BatchAssembler::collate(std::span<const Sample> samples, Batch& batch) cons
     throw CollateError("unknown exception");
   }
   if (batch.names().empty()) {
+    check(!options_.collate, "loader: the collate function left the batch without fields");
     throw SampleError(0, "has no image, no values, no label and no fields");
   }
 }

@@ -241,8 +241,4 @@ Collate pad(std::vector<Padding> fields) {
   };
 }
 
-Collate pad(const std::string& field, double value) {
-  return pad(std::vector<Padding>{{.field = field, .value = value}});
-}
-
 }  // namespace binade::data

@@ -6,9 +6,11 @@
 #include <binade/data/batch.h>
 #include <binade/data/sample.h>
 
+#include <concepts>
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace binade::data {
@@ -33,7 +35,10 @@ struct Padding {
 };
 // Pads the given fields to the largest sizes in the batch, and stacks the others.
 Collate pad(std::vector<Padding> fields);
-Collate pad(const std::string& field, double value = 0);
+template <std::convertible_to<std::string_view> Name>
+Collate pad(const Name& field, double value = 0) {
+  return pad(std::vector<Padding>{{.field = std::string(field), .value = value}});
+}
 
 // For a Collate of your own: one field of all samples, stacked or padded.
 Tensor stack_field(std::span<const Sample> samples, const std::string& field);

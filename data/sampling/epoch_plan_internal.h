@@ -43,7 +43,8 @@ ShardCounts count_batches(int64_t size, const LoaderOptions& options);
 // `size` samples in a random order, in their own, or in that of the sampler, in batches of
 // options.batch. `options` must outlive the plans. Throws Error on bad options.
 std::unique_ptr<Plans> even_plans(int64_t size, const LoaderOptions& options);
-// Batches of samples of the given lengths under options.budget. `describe` is for errors.
+// Batches of samples of the given lengths under options.budget. `describe` names a
+// sample in errors.
 std::unique_ptr<Plans> budget_plans(const std::vector<int64_t>& lengths,
                                     const LoaderOptions& options,
                                     const std::function<std::string(int64_t)>& describe);

@@ -115,9 +115,9 @@ std::unique_ptr<Plans> budget_plans(const std::vector<int64_t>& lengths,
   std::stable_sort(sorted->indices.begin(), sorted->indices.end(),
                    [&](int64_t a, int64_t b) { return rounded(a) < rounded(b); });
   const int64_t count = std::ssize(lengths), longest = sorted->indices.back();
-  check(rounded(longest) <= budget.tokens, "loader: sample ", longest, " (", describe(longest),
-        ") has ", lengths[static_cast<size_t>(longest)], " tokens, ", rounded(longest),
-        " in multiples of ", budget.width, ", more than the budget of ", budget.tokens,
+  check(rounded(longest) <= budget.tokens, "loader: ", describe(longest), " has ",
+        lengths[static_cast<size_t>(longest)], " tokens, ", rounded(longest), " in multiples of ",
+        budget.width, ", more than the budget of ", budget.tokens,
         "; cut it, or use a larger budget");
   Range batch{0, 0};
   for (int64_t position = 0; position < count; ++position) {

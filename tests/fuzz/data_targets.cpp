@@ -1,8 +1,10 @@
 // Data sets: idx files, lines of text, checksum manifests.
 #include <binade/data/checksums.h>
 #include <binade/data/idx.h>
+#include <binade/data/sets/csv_reader_internal.h>
 #include <binade/data/text_lines.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/fuzz/target_list_internal.h"
@@ -23,6 +25,35 @@ void parse_idx(Bytes bytes) {
 void parse_csv(Bytes bytes) {
   const data::Sample sample = data::csv_sample(text_of(bytes));
   require(sample.label >= 0 && !sample.values.empty(), "a row has a class and values");
+}
+
+// Records written with quotes around every cell are read back as they were.
+void parse_csv_records(Bytes bytes) {
+  const std::string text = text_of(bytes), path = "fuzz.csv";
+  data::CsvReader reader(text, path, ',');
+  data::CsvRecord record;
+  std::vector<std::vector<std::string>> records;
+  std::string quoted;
+  for (int64_t line = 0; reader.next(record); line = record.line) {
+    require(record.line > line && record.cells.size() == record.lines.size(), "lines ascend");
+    check(record.error.empty(), record.error);
+    records.emplace_back(record.cells.begin(), record.cells.end());
+    for (const std::string& cell : records.back()) {
+      quoted += &cell == &records.back().front() ? "\"" : ",\"";
+      for (const char c : cell) {
+        quoted += c == '"' ? "\"\"" : std::string(1, c);
+      }
+      quoted += '"';
+    }
+    quoted += "\r\n";
+  }
+  data::CsvReader again(quoted, path, ',');
+  for (const std::vector<std::string>& cells : records) {
+    require(again.next(record) && record.error.empty(), "a written record is read");
+    require(std::equal(cells.begin(), cells.end(), record.cells.begin(), record.cells.end()),
+            "cells are as they were written");
+  }
+  require(!again.next(record), "no record is added");
 }
 
 void parse_text_lines(Bytes bytes) {

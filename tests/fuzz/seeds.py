@@ -293,6 +293,11 @@ def data_seeds():
     for name, data in {"empty": "", "no-values": "3", "letters": "3,a", "negative": "-1,2", "fraction": "1.5,2", "trailing": "1,2,",
                        "huge": "1,1e999", "class": "99999999999999999999,1", "space": "1, 2", "zero": "1,2\0"}.items():
         write("csv", f"bad-{name}", data)
+    for name, data in {"rows": "a,b\r\n1,2\n\n,\n", "quotes": 'a,"b ""c"", d"\n"","x\ny"\n', "mark": "\ufeffa,b\n1,2", "empty": "", "one": "a", "nul": "a\0,b\n",
+                       "returns": "a\rb,c\r", "last": '1,""'}.items():
+        write("csv_records", f"good-{name}", data)
+    for name, data in {"open": 'a,"b\nc', "after": '"a"b,c\n', "within": 'a"b,c\n', "only": '"', "odd": '"""'}.items():
+        write("csv_records", f"bad-{name}", data)
     for name, data in {"rows": "class,x\n1,2\n\n2,3\r\n3,4", "empty": "", "ends": "\n\n\r\n", "nul": "a\0b\nc"}.items():
         write("text_lines", f"good-{name}", data)
 

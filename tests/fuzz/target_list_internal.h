@@ -13,6 +13,7 @@
   X(tga)                       \
   X(idx)                       \
   X(csv)                       \
+  X(csv_records)               \
   X(text_lines)                \
   X(checksums)                 \
   X(json)                      \

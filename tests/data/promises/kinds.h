@@ -178,7 +178,7 @@ inline std::vector<Kind> all_kinds() {
                            std::make_shared<CsvDataset>(write(folder / "t.csv", csv), options)};
        },
        {"x", "y"}},
-      {"image_table", image_table, {"images", "mask", "labels"}},
+      {"image_table", image_table, {"images", "labels", "mask"}},
       {"text_lines",
        [](Folder folder, int v) {
          std::string lines;
