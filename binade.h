@@ -78,6 +78,16 @@
 #include <binade/train/graphed_step.h>
 #include <binade/train/lens.h>
 #include <binade/train/lens_report.h>
+#include <binade/train/logging/csv.h>
+#include <binade/train/logging/json_lines.h>
+#include <binade/train/logging/tensorboard.h>
+#include <binade/train/metrics/accuracy.h>
+#include <binade/train/metrics/auroc.h>
+#include <binade/train/metrics/confusion_matrix.h>
+#include <binade/train/metrics/f1.h>
+#include <binade/train/metrics/mean_metric.h>
+#include <binade/train/metrics/perplexity.h>
+#include <binade/train/metrics/regression.h>
 #include <binade/train/model_file.h>
 #include <binade/train/run_directory.h>
 #include <binade/train/trainer.h>

@@ -3,8 +3,8 @@
 //   finetune --pretrain --data cifar10/images --run runs/body
 //   finetune --data raccoon_kangaroo --body runs/body/classifier.safetensors [--all-folds]
 //
-// Of five folds one is for validation; duplicates stand in one fold, broken files are left out and
-// named. --all-folds trains on each fold twice, with the body and from scratch.
+// One of five folds is for validation (duplicates stay in one fold, broken files are left out and
+// named); --all-folds trains on each of them twice, with the body and from scratch.
 #include <binade/binade.h>
 #include <binade/data/glyphs.h>
 #include <binade/kernels/base/printable.h>
@@ -19,8 +19,8 @@ namespace {
 
 struct Options {
   std::string body = {};
-  bool pretrain = false, all_folds = false;
   int64_t size = 32;
+  bool pretrain = false, all_folds = false;
 };
 
 // Groups of learning rates: the first half of the body, the second half, the new head.
@@ -53,6 +53,7 @@ double train_on(const data::Split& parts, const train::RunFlags& flags, const Op
   data::LoaderOptions loading{
       .batch = flags.batch,
       .seed = flags.seed,
+      .drop_last = true,
       .transform = data::sequence(
           {data::random_resized_crop(side, side, 0.4f), data::random_horizontal_flip()}),
       .mean = info.mean,
@@ -60,7 +61,7 @@ double train_on(const data::Split& parts, const train::RunFlags& flags, const Op
       .bad_file = data::BadFilePolicy::skip};
   data::Loader train_loader(parts.first, loading);
   loading.transform = data::resize(side, side);
-  loading.shuffle = false;
+  loading.shuffle = loading.drop_last = false;
   data::Loader validation_loader(parts.second, loading);
   manual_seed(flags.seed);
   const auto model = train::make_classifier(info);
@@ -121,13 +122,13 @@ void run(train::RunFlags flags, const Options& o) {
                 train_on({sets.train, sets.test}, flags, o, false));
     return;
   }
-  check(!o.body.empty(), "got neither --pretrain nor --body FILE, expected one of them");
+  check(!o.body.empty(), "got neither --pretrain nor --body FILE");
   const auto pictures = data::concat({data::ImageFolder(flags.data, data::Part::train),
                                       data::ImageFolder(flags.data, data::Part::test)});
   const data::SampleGroups groups = data::content_groups(pictures);
   std::vector<data::Split> folds;
-  for (int64_t fold = 0; fold < 5; ++fold) {
-    folds.push_back(data::k_fold(pictures, {.fold = fold, .seed = flags.seed, .groups = groups}));
+  for (int64_t i = 0; i < 5; ++i) {
+    folds.push_back(data::k_fold(pictures, {.fold = i, .seed = flags.seed, .groups = groups}));
   }
   if (o.all_folds) {
     compare(folds, flags, o);

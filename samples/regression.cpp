@@ -23,9 +23,9 @@ data::TensorDataset friedman(int64_t rows) {
 struct Net : nn::Module {
   Net(const Tensor& x, const Tensor& y, int64_t hidden)
       : mean(*this, "mean", binade::mean(x, {0})),
-        deviation(*this, "deviation", clamp_min(std_dev(x), 1e-6)),
-        scale(*this, "scale", clamp_min(std_dev(y), 1e-6)),
-        shift(*this, "shift", binade::mean(y, {0})),
+        deviation(*this, "deviation", clamp(binade::std(x, {0}), 1e-6)),
+        y_mean(*this, "y_mean", binade::mean(y, {0})),
+        y_deviation(*this, "y_deviation", clamp(binade::std(y, {0}), 1e-6)),
         mlp(*this, "mlp", {.in = x.size(1), .hidden = {hidden, hidden}, .classes = y.size(1)}) {}
   Tensor forward(const Tensor& x) override {
     return mlp((x - mean) / deviation).to(DType::f32) * y_deviation + y_mean;

@@ -246,7 +246,7 @@ int Program::run_body(int argc, char** argv, const std::function<int(const RunFl
     return kUsage;
   }
   try {
-    set_threads(flags_.threads);
+    kernels::set_threads(flags_.threads);
     if (flags_.run.empty() && app.get_option_no_throw("--run") != nullptr) {
       flags_.run = fresh_run_directory("runs/" + parser_->name);
     }

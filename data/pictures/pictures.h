@@ -22,7 +22,7 @@ namespace binade::data {
 // mean of 0, a deviation of 1.
 struct Normalization {
   std::vector<float> mean = {};       // [channels]
-  std::vector<float> deviation = {};  // [channels], none of them 0
+  std::vector<float> deviation = {};  // [channels], above 0
 };
 
 // f32 [C, H, W] from 0 to 1, or normalised, on the CPU.

@@ -55,7 +55,7 @@ TEST(ToImage, ReturnsEveryByte) {
     EXPECT_EQ(to_image(x.to(DType::f16)), image);
     EXPECT_EQ(to_image((x * 255).to(DType::f64).to(DType::u8)), image) << "u8";
     const Normalization normalization{.mean = std::vector<float>(channels, 0.4f),
-                                      .deviation = std::vector<float>(channels, -0.3f)};
+                                      .deviation = std::vector<float>(channels, 0.3f)};
     EXPECT_EQ(to_image(to_tensor(image, normalization), normalization), image);
   }
 }

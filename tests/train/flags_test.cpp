@@ -120,7 +120,7 @@ TEST(Flags, AllAreParsed) {
   EXPECT_TRUE(options.resume && !options.overwrite && options.stop_on_signal);
   EXPECT_EQ(options.checkpoint_every, 10);
   EXPECT_EQ(options.settings.at("temperature"), "0.5");
-  EXPECT_EQ(options.settings.at("lr"), "0.0001");
+  EXPECT_EQ(options.settings.at("lr"), "1e-04");
   EXPECT_EQ(r.flags->checkpoint_options().path, "x");
   EXPECT_EQ(own.temperature, 0.5);
   EXPECT_EQ(own.layers, 2);
@@ -160,7 +160,7 @@ TEST(Flags, HelpListsThemWithDefaults) {
   const Result r = run({"--help"});
   EXPECT_EQ(r.status, 0);
   EXPECT_FALSE(r.flags);
-  for (const char* part : {"Tries flags.", "--epochs", "[3]", "--temperature", "[0.8]",
+  for (const char* part : {"Tries flags.", "--epochs", "=3\n", "--temperature", "=0.8\n",
                            "--checkpoint-every", "Exit status"}) {
     EXPECT_NE(r.output.find(part), std::string::npos) << part << " in " << r.output;
   }

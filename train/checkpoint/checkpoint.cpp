@@ -47,8 +47,9 @@ OpenRuns& open_runs() {
 std::string canonical(const std::string& path) {
   check(!path.empty(), "checkpoint: got an empty path, expected the directory of a run");
   std::error_code error;
-  const fs::path found = fs::weakly_canonical(path, error);
-  const std::string text = (error ? fs::absolute(path) : found).native();
+  const fs::path absolute = fs::absolute(path);  // what does not exist stays relative otherwise
+  const fs::path found = fs::weakly_canonical(absolute, error);
+  const std::string text = (error ? absolute : found).native();
   return text.size() > 1 && text.back() == '/' ? text.substr(0, text.size() - 1) : text;
 }
 

@@ -53,6 +53,9 @@ struct CheckpointOptions {
 // A CheckpointPart, or an object that one is made of without a name.
 template <class T>
 concept AsCheckpointPart = std::convertible_to<T&&, CheckpointPart>;
+// std::string and the like.
+template <class T>
+concept PathOfRun = std::convertible_to<const T&, std::string>;
 
 // Saves the parts. Returns false, with a warning, if a tensor is not finite: nothing is saved then,
 // and the checkpoint before stays. An Error if RUN has a checkpoint that this process has neither
@@ -65,11 +68,13 @@ bool save_checkpoint(const CheckpointOptions& options, const std::vector<Checkpo
 // content does not fit, changes nothing.
 bool load_checkpoint(const CheckpointOptions& options, const std::vector<CheckpointPart>& parts);
 
-// Other forms of the call: a path, and parts one by one.
-inline bool save_checkpoint(const std::string& path, const std::vector<CheckpointPart>& parts) {
+// Other forms of the call: a path instead of the options, and the parts one by one.
+template <PathOfRun Path>
+bool save_checkpoint(const Path& path, const std::vector<CheckpointPart>& parts) {
   return save_checkpoint(CheckpointOptions{.path = path}, parts);
 }
-inline bool load_checkpoint(const std::string& path, const std::vector<CheckpointPart>& parts) {
+template <PathOfRun Path>
+bool load_checkpoint(const Path& path, const std::vector<CheckpointPart>& parts) {
   return load_checkpoint(CheckpointOptions{.path = path}, parts);
 }
 template <AsCheckpointPart... Parts>
@@ -80,12 +85,12 @@ template <AsCheckpointPart... Parts>
 bool load_checkpoint(const CheckpointOptions& options, Parts&&... parts) {
   return load_checkpoint(options, std::vector<CheckpointPart>{std::forward<Parts>(parts)...});
 }
-template <AsCheckpointPart... Parts>
-bool save_checkpoint(const std::string& path, Parts&&... parts) {
+template <PathOfRun Path, AsCheckpointPart... Parts>
+bool save_checkpoint(const Path& path, Parts&&... parts) {
   return save_checkpoint(CheckpointOptions{.path = path}, std::forward<Parts>(parts)...);
 }
-template <AsCheckpointPart... Parts>
-bool load_checkpoint(const std::string& path, Parts&&... parts) {
+template <PathOfRun Path, AsCheckpointPart... Parts>
+bool load_checkpoint(const Path& path, Parts&&... parts) {
   return load_checkpoint(CheckpointOptions{.path = path}, std::forward<Parts>(parts)...);
 }
 

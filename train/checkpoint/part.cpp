@@ -47,7 +47,7 @@ template <class T>
 class SavedScalars : public PartObject {
  public:
   SavedScalars(const char* kind, T& object)
-      : PartObject(kind, &object, Order::follower), object_(object) {}
+      : PartObject(kind, &object, Order::other), object_(object) {}
   PartContent save() const override {
     PartContent content;
     manifest::add_scalars(content.fields, "", object_.state_scalars());
@@ -64,7 +64,7 @@ class SavedScalars : public PartObject {
 class SavedSchedule : public PartObject {
  public:
   explicit SavedSchedule(optim::Schedule& schedule)
-      : PartObject("schedule", &schedule, Order::follower), schedule_(schedule) {}
+      : PartObject("schedule", &schedule, Order::schedule), schedule_(schedule) {}
   PartContent save() const override { return {.fields = {{"step", shortest(schedule_.step())}}}; }
   void load(const PartContent& content, const PartLoad&) override {
     schedule_.set_step(count(content.fields, "step"));
@@ -76,7 +76,7 @@ class SavedSchedule : public PartObject {
 
 class SavedEma : public PartObject {
  public:
-  explicit SavedEma(Ema& ema) : PartObject("ema", &ema, Order::follower), ema_(ema) {}
+  explicit SavedEma(Ema& ema) : PartObject("ema", &ema, Order::other), ema_(ema) {}
   PartContent save() const override { return {.tensors = ema_.state()}; }
   void load(const PartContent& content, const PartLoad&) override {
     ema_.load_state(content.tensors);
@@ -89,7 +89,7 @@ class SavedEma : public PartObject {
 class SavedRandom : public PartObject {
  public:
   explicit SavedRandom(Generator& random)
-      : PartObject("random", &random, Order::follower), random_(random) {}
+      : PartObject("random", &random, Order::other), random_(random) {}
   PartContent save() const override {
     PartContent content;
     manifest::add_random(content.fields, "", random_);
@@ -106,7 +106,7 @@ class SavedRandom : public PartObject {
 class SavedPosition : public PartObject {
  public:
   explicit SavedPosition(LoaderPosition& position)
-      : PartObject("position", &position, Order::follower), position_(position) {}
+      : PartObject("position", &position, Order::other), position_(position) {}
   PartContent save() const override {
     PartContent content{
         .fields = {{"epoch", shortest(position_.epoch)}, {"batch", shortest(position_.batch)}}};
@@ -155,7 +155,7 @@ class SavedPosition : public PartObject {
 class SavedNumbers : public PartObject {
  public:
   explicit SavedNumbers(Numbers& numbers)
-      : PartObject("numbers", &numbers, Order::follower), numbers_(numbers) {}
+      : PartObject("numbers", &numbers, Order::other), numbers_(numbers) {}
   PartContent save() const override {
     PartContent content;
     for (const auto& [name, value] : numbers_) {
@@ -178,7 +178,7 @@ class SavedNumbers : public PartObject {
 class SavedTensor : public PartObject {
  public:
   explicit SavedTensor(Tensor& tensor)
-      : PartObject("tensor", &tensor, Order::follower), tensor_(tensor) {}
+      : PartObject("tensor", &tensor, Order::other), tensor_(tensor) {}
   PartContent save() const override {
     check(tensor_.defined(), "save_checkpoint: got an undefined tensor, expected a defined one");
     return {.tensors = {{"value", tensor_.detach()}}};
@@ -203,7 +203,7 @@ class SavedTensor : public PartObject {
 
 class SavedText : public PartObject {
  public:
-  explicit SavedText(std::string& text) : PartObject("text", &text, Order::follower), text_(text) {}
+  explicit SavedText(std::string& text) : PartObject("text", &text, Order::other), text_(text) {}
   PartContent save() const override {
     check(text_.find('\0') == std::string::npos,
           "save_checkpoint: got a text with a zero byte, expected one without");
@@ -222,7 +222,7 @@ class SavedNumber : public PartObject {
  public:
   SavedNumber(const char* kind, const void* address, std::function<T()> get,
               std::function<bool(T)> set)
-      : PartObject(kind, address, Order::follower), get_(std::move(get)), set_(std::move(set)) {}
+      : PartObject(kind, address, Order::other), get_(std::move(get)), set_(std::move(set)) {}
   PartContent save() const override { return {.fields = {{"value", shortest(get_())}}}; }
   void load(const PartContent& content, const PartLoad&) override {
     T value;

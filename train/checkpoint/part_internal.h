@@ -20,9 +20,9 @@ struct PartLoad {
 
 class PartObject {
  public:
-  // The order of loading: an optimizer sets the masters of a model, a schedule the rates of an
-  // optimizer.
-  enum class Order : uint8_t { model, optimizer, follower };
+  // The order of loading: an optimizer sets the masters of a model, and its rates count, whatever a
+  // schedule set; a plateau reads them.
+  enum class Order : uint8_t { model, schedule, optimizer, other };
 
   PartObject(const char* kind, const void* address, Order order)
       : kind_(kind), address_(address), order_(order) {}
