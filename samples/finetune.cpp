@@ -104,11 +104,9 @@ void compare(const std::vector<data::Split>& folds, const train::RunFlags& flags
     std::printf("fold %zu: %.2f%%, from scratch %.2f%%\n", fold, with_body.back(), scratch);
   }
   const Tensor gain = Tensor::from(gains);
-  std::printf(
-      "validation accuracy: %.2f%%, better than from scratch by %.2f points (standard error "
-      "%.2f)\n",
-      mean(Tensor::from(with_body)).item(), mean(gain).item(),
-      std::sqrt(var(gain).item() / static_cast<double>(folds.size())));
+  std::printf("validation accuracy: %.2f%%, gain over scratch: %.2f (standard error %.2f)\n",
+              mean(Tensor::from(with_body)).item(), mean(gain).item(),
+              std::sqrt(var(gain).item() / static_cast<double>(folds.size())));
 }
 
 void run(train::RunFlags flags, const Options& o) {

@@ -149,7 +149,7 @@ def check_finetune():
     output = run("finetune", *small, "--all-folds", "--body", "runs/body/classifier.safetensors",
                  "--run", "runs/folds").stdout
     check_last_line("finetune --all-folds", output, pattern +
-                    r", better than from scratch by -?[0-9.]+ points \(standard error [0-9.]+\)")
+                    r", gain over scratch: -?[0-9.]+ \(standard error [0-9.]+\)")
     broken.unlink()
 
 
