@@ -28,6 +28,7 @@
 #include <binade/data/idx.h>
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>
+#include <binade/data/pictures/pictures.h>
 #include <binade/data/sets/combine.h>
 #include <binade/data/sets/csv_dataset.h>
 #include <binade/data/sets/image_table.h>
@@ -71,7 +72,9 @@
 #include <binade/optim/rmsprop.h>
 #include <binade/optim/schedule.h>
 #include <binade/optim/sgd.h>
+#include <binade/train/checkpoint/checkpoint.h>
 #include <binade/train/classifier_data.h>
+#include <binade/train/classifier_file.h>
 #include <binade/train/ema.h>
 #include <binade/train/graphed_step.h>
 #include <binade/train/lens.h>

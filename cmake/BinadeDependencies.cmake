@@ -21,6 +21,8 @@ endif()
 find_package(nlohmann_json REQUIRED)
 target_link_libraries(binade_core PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 target_link_libraries(binade_train PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+find_package(CLI11 REQUIRED)  # the flags of programs: train/flags.cpp
+target_link_libraries(binade_train PRIVATE $<BUILD_INTERFACE:CLI11::CLI11>)
 
 target_link_libraries(binade_dist PRIVATE ${CMAKE_DL_LIBS})  # NCCL is loaded at run time
 

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <string_view>
 
@@ -19,10 +20,10 @@
 namespace binade::data {
 namespace {
 
-void check_image(const char* op, const Image& image) {
-  check((image.channels == 1 || image.channels == 3) && image.height > 0 && image.width > 0, op,
-        ": got an image of ", image.height, " x ", image.width, " x ", image.channels,
-        ", expected at least 1 x 1 pixels of 1 or 3 channels");
+void check_image(const char* op, const Image& image, bool channels_fit, const char* channels) {
+  check(channels_fit && image.height > 0 && image.width > 0, op, ": got an image of ", image.height,
+        " x ", image.width, " x ", image.channels, ", expected at least 1 x 1 pixels of ", channels,
+        " channels");
   check(image.pixels.size() == static_cast<size_t>(image.height) * image.width * image.channels, op,
         ": the image has ", image.pixels.size(), " bytes, expected height * width * channels");
 }
@@ -91,7 +92,7 @@ std::vector<uint8_t> filter_rows(const Image& image) {
 }  // namespace
 
 std::vector<uint8_t> encode_png(const Image& image, int level) {
-  check_image("encode_png", image);
+  check_image("encode_png", image, image.channels >= 1 && image.channels <= 4, "1 to 4");
   check(level >= 0 && level <= 9, "encode_png: got level ", level, ", expected 0 to 9");
   const std::vector<uint8_t> rows = filter_rows(image);
   uLongf size = ::compressBound(static_cast<uLong>(rows.size()));
@@ -104,7 +105,8 @@ std::vector<uint8_t> encode_png(const Image& image, int level) {
   std::vector<uint8_t> header;
   put_u32(header, static_cast<uint32_t>(image.width));
   put_u32(header, static_cast<uint32_t>(image.height));
-  const uint8_t color_type = image.channels == 1 ? 0 : 2;
+  // Grey, grey with alpha, RGB, RGBA.
+  const uint8_t color_type = std::array<uint8_t, 4>{0, 4, 2, 6}[image.channels - 1];
   header.insert(header.end(), {8, color_type, 0, 0, 0});
   std::vector<uint8_t> out = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   put_chunk(out, "IHDR", header);
@@ -158,7 +160,7 @@ bool write_jpeg(JpegWriterState* state, const Image* image, int quality) {
 }  // namespace
 
 std::vector<uint8_t> encode_jpeg(const Image& image, int quality) {
-  check_image("encode_jpeg", image);
+  check_image("encode_jpeg", image, image.channels == 1 || image.channels == 3, "1 or 3");
   check(quality >= 1 && quality <= 100, "encode_jpeg: got quality ", quality,
         ", expected 1 to 100");
   JpegWriterState state{};

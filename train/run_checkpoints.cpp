@@ -50,8 +50,7 @@ RunCheckpoints::RunCheckpoints(const RunParts& parts, const TrainerOptions& opti
       options_(options),
       ranks_(ranks),
       directory_(directory),
-      settings_(options.settings) {
-  settings_.emplace("Binade version", BINADE_VERSION);
+      settings_(manifest::with_version(options.settings)) {
   settings_.emplace("phases", names_of(parts_));
   settings_.emplace("ema", parts_.ema ? text("decay ", parts_.ema->decay()) : "none");
   ranks_.on_root([this] {
@@ -63,32 +62,9 @@ RunCheckpoints::RunCheckpoints(const RunParts& parts, const TrainerOptions& opti
 
 RunFields RunCheckpoints::fields(const RunState& state) const {
   RunFields fields = fields_of(state, parts_, ranks_.count());
-  for (const auto& [name, value] : settings_) {
-    fields["setting." + name] = value;
-  }
+  manifest::add_settings(fields, settings_);
   fields.insert(data_.begin(), data_.end());
   return fields;
-}
-
-// Throws one error that lists every setting which differs; with `force` it warns.
-void RunCheckpoints::check_settings(const Checkpoint& checkpoint) const {
-  std::string now, before;
-  for (const auto& [name, value] : settings_) {
-    const auto old = checkpoint.fields.find("setting." + name);
-    if (old != checkpoint.fields.end() && old->second != value) {
-      now += (now.empty() ? "" : ", ") + name + " = " + value;
-      before += (before.empty() ? "" : ", ") + name + " = " + old->second;
-    }
-  }
-  if (now.empty()) {
-    return;
-  }
-  const std::string differs =
-      text("resume: got ", now, ", but ", checkpoint.path, " was trained with ", before);
-  check(options_.force, differs,
-        "; resume with the same settings and data, use another run directory, or resume all the "
-        "same with force (--force)");
-  warn(differs);
 }
 
 // Loads a checkpoint into the parts, or changes none of them (but full precision stays).
@@ -117,14 +93,14 @@ void RunCheckpoints::load(const Resumed& all) {
     }
     throw;
   }
-  generator() = random_of(all.fields);
+  generator() = manifest::random_of(all.fields, kRandom);
   for (const auto& phase : parts_.phases) {
     if (phase->schedule) {
-      phase->schedule->set_step(count_of(all.fields, phase->prefix("schedule") + "step"));
+      phase->schedule->set_step(manifest::count(all.fields, phase->prefix("schedule") + "step"));
     }
   }
   if (parts_.plateau) {
-    parts_.plateau->load_state(scalars_of(all.fields, "plateau."));
+    parts_.plateau->load_state(manifest::scalars_of(all.fields, "plateau."));
   }
   for (const char* name : {"data.train", "data.validation"}) {
     if (const auto found = all.fields.find(name); found != all.fields.end()) {
@@ -138,14 +114,14 @@ void RunCheckpoints::load_now(const Resumed& all) {
         "resume: got an Ema, but the checkpoint has no averages; resume without it");
   for (const auto& phase : parts_.phases) {
     if (phase->scaler) {
-      phase->scaler->load_state(scalars_of(all.fields, phase->prefix("scaler")));
+      phase->scaler->load_state(manifest::scalars_of(all.fields, phase->prefix("scaler")));
     }
   }
   parts_.model.load_state(all.model);
   for (const auto& phase : parts_.phases) {
     phase->optimizer->load_state(
         phase->name.empty() ? all.optimizer : with_prefix(all.optimizer, phase->name + "/"),
-        scalars_of(all.fields, phase->prefix("optimizer")));
+        manifest::scalars_of(all.fields, phase->prefix("optimizer")));
   }
   if (parts_.ema) {
     parts_.ema->load_state(all.ema);
@@ -167,12 +143,7 @@ void RunCheckpoints::check_data(const data::Loader& train, const data::Loader* v
     const std::string differs =
         before == data_.end() ? "" : difference(now, data::parse_identity(before->second));
     if (!differs.empty()) {
-      const std::string what = text("resume: got ", differs, " in the ", name + 5,
-                                    " data, expected the data of the run so far");
-      check(options_.force, what,
-            "; resume with it, use another run directory, or resume all the same with force "
-            "(--force)");
-      warn(what);
+      manifest::refuse_other_data(differs, text(name + 5, " data"), options_.force);
     }
     data_[name] = to_string(now);
   }
@@ -259,7 +230,7 @@ RunCheckpoints::Resumed RunCheckpoints::read() {
     show_warnings();
     return {};
   }
-  check_settings(*found);
+  manifest::check_settings(settings_, *found, options_.force);
   Resumed all{.fields = found->fields,
               .model = load_tensors(found->file(kModelFile), store_->files()),
               .optimizer = load_tensors(found->file(kOptimizerFile), store_->files()),
@@ -275,7 +246,7 @@ RunCheckpoints::Resumed RunCheckpoints::read() {
 
 // Without readable best weights the next epoch is the best one so far.
 void RunCheckpoints::read_best(Resumed& all) const {
-  const int64_t epoch = count_of(all.fields, "best_epoch", -1);
+  const int64_t epoch = manifest::count(all.fields, "best_epoch", -1);
   if (epoch < 0) {
     return;
   }
@@ -316,7 +287,8 @@ bool RunCheckpoints::resume(RunState& state, NamedTensors& best,
     if (phase->schedule) {
       phase->schedule->set_scale(resumed.rate_scale);
     }
-    phase->set_skipped(count_of(all.fields, phase->prefix("phase") + "skipped"), resumed.steps);
+    phase->set_skipped(manifest::count(all.fields, phase->prefix("phase") + "skipped"),
+                       resumed.steps);
   }
   state = resumed;
   best = ranks_.share(all.best);

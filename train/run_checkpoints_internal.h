@@ -48,7 +48,6 @@ class RunCheckpoints {
     NamedTensors model, optimizer, ema, best;
   };
   Resumed read();
-  void check_settings(const Checkpoint& checkpoint) const;
   void read_best(Resumed& all) const;
   bool may_save(const char* what, const StateParts& parts) const;
   void show_warnings() const;

@@ -274,13 +274,15 @@ Tensor record(const Op* op, const Input (&inputs)[kInputs], Tensor& y,
 }  // namespace detail
 
 // save(a, b): the tensors that the backward receives, in this order. when(c, a): a if c, else an
-// undefined tensor.
+// undefined tensor. It takes nothing else, so that save("path", model) can be a user's own function.
 inline detail::ToSave when(bool wanted, const Tensor& t) { return {wanted ? &t : nullptr}; }
 namespace detail {
 inline ToSave to_save(const Tensor& t) { return {&t}; }
 inline ToSave to_save(ToSave t) { return t; }
+template <class T>
+concept Savable = std::is_base_of_v<Tensor, T> || std::is_same_v<T, ToSave>;
 }  // namespace detail
-template <class... T>
+template <detail::Savable... T>
 std::array<detail::ToSave, sizeof...(T)> save(const T&... tensors) {
   return {detail::to_save(tensors)...};
 }

@@ -12,7 +12,14 @@ ARGUMENTS = {
     "raw_pointers": [],
     "train_classifier": ["--model", "mlp", "--epochs", "1"],
     "precision_study": ["--only", "accumulation"],
+    "regression": ["--epochs", "1"],
+    "gan": ["--epochs", "1", "--hidden", "8"],
+    "dqn": ["--steps", "20", "--batch", "4"],
+    "char_gpt": ["--steps", "4", "--layers", "1", "--width", "16", "--heads", "2", "--context", "16"],
+    "lstm_classifier": ["--epochs", "1", "--hidden", "4"],
 }
+# They need pictures, and share the code that says so with the others.
+LEFT_OUT = {"vae", "finetune", "predict"}
 HIDDEN = dict(os.environ, BINADE_HOST_DEVICES="0")
 
 
@@ -47,7 +54,8 @@ def main(programs):
             if name == "custom_op" and " on cuda:" in run(program).stdout:
                 print("skipped: there is a GPU")
                 return 77
-            check_sample(program, ARGUMENTS[name], folder)
+            if name not in LEFT_OUT:
+                check_sample(program, ARGUMENTS[name], folder)
         check_errors(next(p for p in programs if p.endswith("train_classifier")), folder)
     return 0
 

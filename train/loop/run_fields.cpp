@@ -1,49 +1,12 @@
 #include <binade/core/tensor/create.h>
 #include <binade/train/loop/run_fields_internal.h>
 
-#include <charconv>
-#include <cmath>
-#include <limits>
-
 namespace binade::train {
 namespace {
 
-template <class T>
-std::string shortest(T value) {  // reads back equal
-  char buffer[40];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  return {buffer, end};
-}
-
-// A number of the manifest from low to high.
-template <class T>
-T number(const RunFields& fields, const std::string& name, T low, T high) {
-  const auto found = fields.find(name);
-  check(found != fields.end(), "checkpoint: got no field '", name, "' in the manifest");
-  T value{};
-  const std::string& text = found->second;
-  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-  check(status == std::errc() && end == text.data() + text.size(), "checkpoint: got '", text,
-        "' in field '", name, "', expected a number");
-  check(!(value < low || value > high), "checkpoint: got ", value, " in field '", name,
-        "', expected ", low, " to ", high);
-  return value;
-}
-
-double real(const RunFields& fields,
-            const std::string& name) {  // a loss: any number, also no number
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  return number<double>(fields, name, -kInfinity, kInfinity);
-}
-
-// Sums and differences of a few of these do not overflow, and doubles hold them exactly.
-constexpr int64_t kMostCounted = int64_t{1} << 53;
-
-void add_scalars(RunFields& fields, const std::string& prefix, const optim::NamedScalars& scalars) {
-  for (const auto& [name, value] : scalars) {
-    fields[prefix + name] = shortest(value);
-  }
-}
+using manifest::add_scalars;
+using manifest::real;
+using manifest::shortest;
 
 // Sums of the epoch so far, of all ranks: PREFIX.NAME.sum and .weight.
 void add_sums(RunFields& fields, const std::string& prefix, const RunningValues& values,
@@ -63,38 +26,13 @@ RunningValues sums_of(const RunFields& fields, const std::string& prefix, int ra
       const std::string stem = at->first.substr(0, at->first.size() - kSum.size());
       RunningMean& mean = values.at(stem.substr(prefix.size()));
       mean.sum = RunningLoss(real(fields, at->first) / ranks);
-      mean.weight = number<double>(fields, stem + ".weight", 0, double{kMostCounted}) / ranks;
+      mean.weight = real(fields, stem + ".weight", 0, double{manifest::kMostCounted}) / ranks;
     }
   }
   return values;
 }
 
 }  // namespace
-
-int64_t count_of(const RunFields& fields, const std::string& name, int64_t low) {
-  return number<int64_t>(fields, name, low, kMostCounted);
-}
-
-Generator random_of(const RunFields& fields) {
-  constexpr uint64_t kAny = std::numeric_limits<uint64_t>::max();
-  return {number<uint64_t>(fields, "random_seed", 0, kAny),
-          number<uint64_t>(fields, "random_offset", 0, kAny)};
-}
-
-optim::NamedScalars scalars_of(const RunFields& fields, const std::string& prefix) {
-  optim::NamedScalars scalars;
-  for (auto at = fields.lower_bound(prefix); at != fields.end() && at->first.starts_with(prefix);
-       ++at) {
-    // Some of them are counts; only the best metric of a plateau may be any finite number.
-    const double value = real(fields, at->first);
-    const double most =
-        at->first == "plateau.best" ? std::numeric_limits<double>::max() : double{kMostCounted};
-    check(std::abs(value) <= most, "checkpoint: got ", value, " in field '", at->first,
-          "', expected a number up to ", most);
-    scalars[at->first.substr(prefix.size())] = value;
-  }
-  return scalars;
-}
 
 RunFields fields_of(const RunState& state, const RunParts& parts, int ranks) {
   RunFields fields;
@@ -108,8 +46,7 @@ RunFields fields_of(const RunState& state, const RunParts& parts, int ranks) {
   fields["best_epoch"] = shortest(state.best_epoch);
   fields["bad_looks"] = shortest(state.bad_looks);
   fields["finished"] = shortest(static_cast<int>(state.finished));
-  fields["random_seed"] = shortest(generator().seed);
-  fields["random_offset"] = shortest(generator().offset);
+  manifest::add_random(fields, kRandom, generator());
   for (const auto& phase : parts.phases) {
     fields[phase->prefix("phase") + "skipped"] = shortest(phase->skipped(state.steps));
     add_scalars(fields, phase->prefix("optimizer"), phase->optimizer->state_scalars());
@@ -139,36 +76,37 @@ RunFields fields_of(const RunState& state, const RunParts& parts, int ranks) {
 // Throws before anything is changed.
 RunState state_of(const RunFields& fields, const RunParts& parts, int ranks) {
   RunState state;
-  state.epoch = count_of(fields, "epoch");
-  state.batch = count_of(fields, "batch");
-  state.steps = count_of(fields, "steps");
+  state.epoch = manifest::count(fields, "epoch");
+  state.batch = manifest::count(fields, "batch");
+  state.steps = manifest::count(fields, "steps");
   state.losses = sums_of(fields, "sum.", ranks);
   state.logs = sums_of(fields, "log.", ranks);
-  state.global_batch = fields.contains("global_batch") ? count_of(fields, "global_batch") : 0;
+  state.global_batch =
+      fields.contains("global_batch") ? manifest::count(fields, "global_batch") : 0;
   state.best_value = real(fields, "best_value");
-  state.best_epoch = count_of(fields, "best_epoch", -1);
-  state.bad_looks = count_of(fields, "bad_looks");
-  state.finished = count_of(fields, "finished") != 0;
+  state.best_epoch = manifest::count(fields, "best_epoch", -1);
+  state.bad_looks = manifest::count(fields, "bad_looks");
+  state.finished = manifest::count(fields, "finished") != 0;
   if (fields.contains("rollbacks")) {
-    state.rollbacks = count_of(fields, "rollbacks");
-    state.rate_scale = number<double>(fields, "rate_scale", 0, 1);
+    state.rollbacks = manifest::count(fields, "rollbacks");
+    state.rate_scale = real(fields, "rate_scale", 0, 1);
   }
   if (fields.contains("seconds")) {
-    state.seconds = number<double>(fields, "seconds", 0, double{kMostCounted});
+    state.seconds = real(fields, "seconds", 0, double{manifest::kMostCounted});
   }
-  (void)random_of(fields);
+  (void)manifest::random_of(fields, kRandom);
   for (const auto& phase : parts.phases) {
-    (void)count_of(fields, phase->prefix("phase") + "skipped");
+    (void)manifest::count(fields, phase->prefix("phase") + "skipped");
     if (phase->schedule) {
-      (void)count_of(fields, phase->prefix("schedule") + "step");
+      (void)manifest::count(fields, phase->prefix("schedule") + "step");
     }
   }
   if (parts.plateau) {
-    (void)count_of(fields, "plateau.bad_looks");
-    (void)count_of(fields, "plateau.cooldown");
+    (void)manifest::count(fields, "plateau.bad_looks");
+    (void)manifest::count(fields, "plateau.cooldown");
   }
   for (const char* prefix : {"optimizer.", "scaler.", "plateau."}) {  // of all phases
-    (void)scalars_of(fields, prefix);
+    (void)manifest::scalars_of(fields, prefix);
   }
   return state;
 }

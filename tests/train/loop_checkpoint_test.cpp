@@ -1,0 +1,324 @@
+// save_checkpoint() and load_checkpoint(): a loop that died goes on bit for bit, and a load that
+// does not fit changes nothing.
+#include <binade/binade.h>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "tests/support/child_process.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/train/checkpoint_samples.h"
+#include "tests/train/loop_run.h"
+#include "tests/train/run_owners.h"
+#include "tests/train/scripted_run.h"
+
+// A user's function of this name, with the library's names in sight.
+namespace user {
+using namespace binade;  // NOLINT
+std::string save(const std::string& path, const nn::Module& model) {
+  return text(path, " ", model.parameter_count());
+}
+std::string call(const nn::Module& model) { return save("mine", model); }
+}  // namespace user
+
+namespace binade::train {
+namespace {
+
+namespace fs = std::filesystem;
+using binade::testing::run_child;
+using binade::testing::TemporaryDirectory;
+using test::Loop;
+using Net = test::LoopNet;
+
+TEST(LoopCheckpoint, ALoopThatDiedGoesOnBitForBit) {
+  const TemporaryDirectory directory;
+  Loop whole(5);
+  whole.run(directory / "whole");
+  const std::string expected = whole.record();
+  for (const int64_t died_after : {0, 1, 2, 5, 6, 7, 12, 17, 18}) {
+    SCOPED_TRACE(died_after);
+    const std::string path = directory / text("run-", died_after);
+    Loop(5).run(path, died_after);
+    close_checkpoints(path);
+    Loop again(died_after > 1 ? 99 : 5);
+    EXPECT_EQ(load_checkpoint({.path = path}, again.parts()), died_after > 1);
+    again.run(path);
+    EXPECT_EQ(again.record(), expected);
+    close_checkpoints(path);
+  }
+}
+
+// Every part counts: without it the loop ends otherwise, or is not resumed.
+TEST(LoopCheckpoint, EveryPartCounts) {
+  const TemporaryDirectory directory;
+  Loop whole(5);
+  whole.run(directory / "whole");
+  const std::string expected = whole.record();
+  for (size_t left_out = 0; left_out < whole.parts().size(); ++left_out) {
+    const std::string path = directory / text("run-", left_out);
+    Loop first(5);
+    std::vector<CheckpointPart> parts = first.parts();
+    parts.erase(parts.begin() + static_cast<int64_t>(left_out));
+    first.run(directory / text("other-", left_out), 8);
+    save_checkpoint(path, parts);
+    Loop again(99);
+    parts = again.parts();
+    parts.erase(parts.begin() + static_cast<int64_t>(left_out));
+    ASSERT_TRUE(load_checkpoint(path, parts));
+    again.run(directory / text("another-", left_out));
+    EXPECT_NE(again.record(), expected) << "without part " << left_out;
+  }
+}
+
+TEST(LoopCheckpoint, FormsOfTheCall) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "run";
+  Net a, b;
+  int64_t step = 7;
+  optim::SGD sgd(a.parameters(), {.lr = 0.1});
+  EXPECT_TRUE(save_checkpoint(path, a, sgd, named("step", step), named("other", b)));
+  EXPECT_TRUE(fs::exists(path + "/checkpoint/step-00000000/model.safetensors"));
+  Net c, d;
+  optim::SGD other(c.parameters(), {.lr = 0.5});
+  step = 0;
+  EXPECT_TRUE(load_checkpoint({.path = path}, {{"step", step}, {"other", d}, c, other}));
+  EXPECT_EQ(step, 7);
+  EXPECT_EQ(other.lr(), 0.1);
+  EXPECT_EQ(state_hash(c.state()), state_hash(a.state()));
+  EXPECT_EQ(state_hash(d.state()), state_hash(b.state()));
+  Net e;
+  load_model(path + "/checkpoint/step-00000000/other.safetensors", e);
+  EXPECT_EQ(state_hash(e.state()), state_hash(b.state()));
+  EXPECT_EQ(user::call(a), text("mine ", a.parameter_count()));
+}
+
+TEST(LoopCheckpoint, WrongPartsAreOneError) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "run";
+  Net net;
+  optim::SGD sgd(net.parameters(), {.lr = 0.1});
+  Numbers numbers{{"a", 1}};
+  double x = 3;
+  save_checkpoint(path, net, sgd, numbers, named("x", x));
+  const auto refused = [&](const std::vector<CheckpointPart>& parts,
+                           const std::vector<std::string>& words) {
+    const std::string before = state_hash(net.state());
+    expect_parts(error_of([&] { load_checkpoint(path, parts); }), words);
+    EXPECT_EQ(state_hash(net.state()), before);
+  };
+  refused({net, sgd}, {"the parts are not those of", "; not given: 'numbers', 'x'; expected"});
+  optim::LossScaler scaler;
+  refused({net, sgd, numbers, {"x", x}, scaler}, {"; it does not have 'scaler';"});
+  int64_t whole = 0;
+  refused({net, sgd, numbers, {"x", whole}}, {"'x' is of kind integer, but was number"});
+  refused({}, {"load_checkpoint: got no parts"});
+  refused({net, net}, {"got one object as two parts, 'model' and 'model-2'"});
+  refused({{"a", x}, {"a", whole}}, {"got two parts of the name 'a'"});
+  EXPECT_NE(error_of([&] { CheckpointPart("a/b", x); }).find("got a part of the name 'a/b'"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { CheckpointPart("", x); }).find("without a name"), std::string::npos);
+}
+
+// The second model does not fit, in a run with masters: the first keeps values, masters and
+// moments.
+TEST(LoopCheckpoint, ALoadThatDoesNotFitChangesNothing) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "run";
+  Loop loop(1);
+  loop.run(directory / "other", 3);
+  Net small(3), large(9);
+  std::vector<CheckpointPart> parts = loop.parts();
+  parts.emplace_back("last", small);
+  save_checkpoint(path, parts);
+  Loop now(2);
+  now.run(directory / "another", 5);
+  const std::string before = now.record();
+  parts = now.parts();
+  parts.emplace_back("last", large);
+  expect_parts(error_of([&] { load_checkpoint(path, parts); }),
+               {"first.weight", "(part 'last' of ", "nothing was changed"});
+  EXPECT_EQ(now.record(), before);
+  // The number of a checkpoint that its variable cannot hold
+  int8_t tiny = 3;
+  int64_t wide = 300;
+  save_checkpoint(directory / "tiny", small, named("n", wide));
+  expect_parts(error_of([&] { load_checkpoint(directory / "tiny", small, named("n", tiny)); }),
+               {"got the number 300", "(part 'n' of "});
+  EXPECT_EQ(tiny, 3);
+  Tensor t = zeros({3}), u = zeros({4});
+  save_checkpoint(directory / "tensor", named("t", t));
+  expect_parts(error_of([&] { load_checkpoint(directory / "tensor", named("t", u)); }),
+               {"got a tensor f32 [4], expected f32 [3]"});
+}
+
+TEST(LoopCheckpoint, AnotherOptimizerIsRefused) {
+  const TemporaryDirectory directory;
+  Net net;
+  optim::SGD sgd(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  net(ones({2, 48})).backward(ones({2, 10}));
+  (void)sgd.step();
+  save_checkpoint(directory / "run", net, sgd);
+  Net other;
+  optim::AdamW adam(other.parameters(), {.lr = 0.1});
+  const std::string before = state_hash(other.state());
+  expect_parts(error_of([&] { load_checkpoint(directory / "run", other, adam); }),
+               {"exp_avg", "(part 'optimizer' of"});
+  EXPECT_EQ(state_hash(other.state()), before);
+}
+
+TEST(LoopCheckpoint, AStateThatIsNotFiniteIsNotSaved) {
+  const TemporaryDirectory directory;
+  Net net;
+  ASSERT_TRUE(save_checkpoint(directory / "run", net));
+  const std::string good = state_hash(net.state());
+  {
+    const NoGradGuard guard;
+    net.last.bias.fill_(std::nan(""));
+  }
+  test::Warnings warnings;
+  EXPECT_FALSE(save_checkpoint(directory / "run", net));
+  expect_parts(warnings.all,
+               {"save_checkpoint: nothing is saved, last.bias", "of the part 'model'"});
+  EXPECT_TRUE(load_checkpoint(directory / "run", net));
+  EXPECT_EQ(state_hash(net.state()), good);
+}
+
+TEST(LoopCheckpoint, AnEarlierRunIsNotOverwritten) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "run";
+  Net net, other;
+  save_checkpoint(path, net);
+  close_checkpoints(path);
+  const auto before = tree(path);
+  expect_parts(
+      error_of([&] { save_checkpoint(path, other); }),
+      {"which has checkpoints of an earlier run", "load_checkpoint() first", "--overwrite"});
+  expect_parts(error_of([&] { save_checkpoint({.path = path, .resume = false}, other); }),
+               {"of an earlier run"});
+  close_checkpoints(path);
+  EXPECT_EQ(tree(path), before);
+  expect_parts(error_of([&] { load_checkpoint({.path = path, .resume = false}, other); }),
+               {"run directory: got ", "not empty", "--resume", "--overwrite"});
+  EXPECT_EQ(tree(path), before);
+  EXPECT_FALSE(load_checkpoint({.path = path, .overwrite = true}, other));
+  EXPECT_TRUE(save_checkpoint(path, other));
+  EXPECT_TRUE(fs::exists(path + ".replaced-1/checkpoint/step-00000000/model.safetensors"));
+  close_checkpoints(path + "/");
+  EXPECT_TRUE(load_checkpoint(path, net));
+  EXPECT_EQ(state_hash(net.state()), state_hash(other.state()));
+  expect_parts(error_of([&] { load_checkpoint("", net); }), {"got an empty path"});
+}
+
+TEST(LoopCheckpoint, OneProcessAtATime) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "run";
+  Net net;
+  EXPECT_FALSE(load_checkpoint(path, net));
+  const std::string error = error_of([&] { RunDirectory second(path, true, false); });
+  expect_parts(error, {"run directory: got ", "uses"});
+  // A child of fork() does not write in its parent's run.
+  EXPECT_TRUE(run_child([&] {
+    if (error_of([&] { save_checkpoint(path, net); }).find("forked") == std::string::npos) {
+      ::_exit(1);
+    }
+  }));
+  EXPECT_TRUE(save_checkpoint(path, net));
+  close_checkpoints(path);
+  EXPECT_FALSE(fs::exists(path + "/lock"));
+}
+
+TEST(LoopCheckpoint, StepsRiseAndTwoStay) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "run", checkpoints = path + "/checkpoint";
+  Net net;
+  optim::SGD sgd(net.parameters(), {.lr = 0.1});
+  const auto train = [&] {
+    net(ones({2, 48})).backward(ones({2, 10}));
+    (void)sgd.step();
+    save_checkpoint(path, net, sgd);
+  };
+  train(), train(), train();
+  EXPECT_EQ(names_in(checkpoints), (Names{"step-00000002", "step-00000003"}));
+  optim::SGD fresh(net.parameters(),
+                   {.lr = 0.1});  // counts from 0, but its checkpoint is the newest
+  save_checkpoint(path, net, fresh);
+  EXPECT_EQ(names_in(checkpoints), (Names{"step-00000003", "step-00000004"}));
+  save_checkpoint({.path = path, .step = 90}, net, fresh);
+  expect_parts(error_of([&] { save_checkpoint({.path = path, .step = 89}, net, fresh); }),
+               {"got step 89", "has one of step 90"});
+  // A damaged newest one: the one before it is loaded.
+  flip(checkpoints + "/step-00000090/model.safetensors");
+  test::Warnings warnings;
+  EXPECT_TRUE(load_checkpoint(path, net, fresh));
+  expect_parts(warnings.all, {"step-00000090", "damaged"});
+}
+
+TEST(LoopCheckpoint, SettingsAndDataAreCompared) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "run";
+  Net net;
+  data::test::FakeDataset data(22), more(23);
+  data::Loader loader(data, {.batch = 4, .workers = 0});
+  data::Loader other(more, {.batch = 4, .workers = 0}), wider(data, {.batch = 5, .workers = 0});
+  LoaderPosition at{.epoch = 1, .batch = 2, .loader = &loader};
+  save_checkpoint({.path = path, .settings = {{"lr", "0.1"}}}, net, at);
+  expect_parts(error_of([&] {
+                 load_checkpoint({.path = path, .settings = {{"lr", "0.2"}}}, net, at);
+               }),
+               {"resume: got lr = 0.2", "was trained with lr = 0.1"});
+  LoaderPosition now{.loader = &other};
+  expect_parts(error_of([&] { load_checkpoint(path, net, now); }),
+               {"resume: got 23 samples instead of 22 in the loader", "(part 'position' of "});
+  EXPECT_EQ(now.epoch, 0);
+  test::Warnings warnings;
+  EXPECT_TRUE(load_checkpoint({.path = path, .force = true}, net, now));
+  expect_parts(warnings.all, {"resume: got 23 samples instead of 22"});
+  EXPECT_EQ(now.batch, 2);
+  now = {.loader = &wider};
+  expect_parts(error_of([&] { load_checkpoint(path, net, now); }),
+               {"got a loader of batch 5", "expected 4 as before"});
+  now = {};
+  EXPECT_TRUE(load_checkpoint(path, net, now));
+  EXPECT_EQ(now.epoch, 1);
+}
+
+TEST(LoopCheckpoint, ATrainersCheckpointIsTold) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "run";
+  {
+    CheckpointStore store(path);
+    save(store, 1);
+  }
+  Net net;
+  expect_parts(error_of([&] { load_checkpoint(path, net); }), {"which a Trainer saved"});
+}
+
+// Every rank calls; rank 0 reads and writes.
+TEST(LoopCheckpoint, RanksShareOne) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "run";
+  dist::run_threads(3, [&](dist::Communicator& group) {
+    manual_seed(static_cast<uint64_t>(group.rank()) + 1);
+    Net net;
+    int64_t rank = group.rank() + 5;
+    save_checkpoint({.path = path, .group = &group}, net, named("rank", rank), generator());
+    Net other;
+    rank = -1;
+    manual_seed(77);
+    EXPECT_TRUE(
+        load_checkpoint({.path = path, .group = &group}, other, named("rank", rank), generator()));
+    EXPECT_EQ(rank, 5);
+    EXPECT_EQ(generator().seed, 1U);
+    if (group.rank() == 0) {
+      EXPECT_EQ(state_hash(other.state()), state_hash(net.state()));
+    } else {
+      EXPECT_NE(state_hash(other.state()), state_hash(net.state()));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace binade::train

@@ -1,0 +1,53 @@
+// The text fields of a checkpoint's manifest: numbers that read back equal, settings of the run.
+// Internal to train.
+#pragma once
+#include <binade/core/tensor/create.h>
+#include <binade/optim/optimizer.h>
+#include <binade/train/checkpoint_store.h>
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+
+namespace binade::train::manifest {
+
+using Fields = std::map<std::string, std::string>;
+
+// Sums and differences of a few of these do not overflow, and doubles hold them exactly.
+inline constexpr int64_t kMostCounted = int64_t{1} << 53;
+
+// The shortest text that reads back equal, also of infinities and NaN.
+std::string shortest(double value);
+std::string shortest(int64_t value);
+std::string shortest(uint64_t value);
+inline std::string shortest(int value) { return shortest(int64_t{value}); }
+
+// The number in a field; each throws an Error that names the field if it is not there, is no number
+// or is out of range.
+double real(const Fields& fields, const std::string& name);  // any, also infinite or NaN
+double real(const Fields& fields, const std::string& name, double low, double high);
+int64_t count(const Fields& fields, const std::string& name, int64_t low = 0);  // to kMostCounted
+int64_t integer(const Fields& fields, const std::string& name);                 // any
+uint64_t natural(const Fields& fields, const std::string& name);                // any
+const std::string& field(const Fields& fields, const std::string& name);
+
+// prefix + "seed" and "offset".
+void add_random(Fields& fields, const std::string& prefix, const Generator& random);
+Generator random_of(const Fields& fields, const std::string& prefix);
+
+// prefix + name for each. Counts and rates: the absolute value may be kMostCounted at most, but
+// that of "best", the metric of a plateau, may be any finite number.
+void add_scalars(Fields& fields, const std::string& prefix, const optim::NamedScalars& scalars);
+optim::NamedScalars scalars_of(const Fields& fields, const std::string& prefix);
+
+// The settings and the version of Binade, as "setting.NAME".
+Fields with_version(const Fields& settings);
+void add_settings(Fields& fields, const Fields& settings);
+// Throws one error that lists every setting which differs from the checkpoint's; with `force` it
+// warns.
+void check_settings(const Fields& settings, const Checkpoint& checkpoint, bool force);
+// What to do about other data than before: throws, or warns with `force`.
+void refuse_other_data(const std::string& difference, const std::string& what, bool force);
+
+}  // namespace binade::train::manifest

@@ -1,0 +1,48 @@
+// PartObject: how a checkpoint saves and restores one object. Internal to train.
+#pragma once
+#include <binade/core/io/named_tensors.h>
+#include <binade/train/checkpoint/fields_internal.h>
+#include <binade/train/checkpoint/part.h>
+
+#include <string>
+
+namespace binade::train {
+
+struct PartContent {
+  NamedTensors tensors = {};  // a file NAME.safetensors, if there are any
+  manifest::Fields fields = {};
+};
+
+// What loading must know beside the content.
+struct PartLoad {
+  bool force = false;  // other data are a warning
+};
+
+class PartObject {
+ public:
+  // The order of loading: an optimizer sets the masters of a model, and its rates count, whatever a
+  // schedule set; a plateau reads them.
+  enum class Order : uint8_t { model, schedule, optimizer, other };
+
+  PartObject(const char* kind, const void* address, Order order)
+      : kind_(kind), address_(address), order_(order) {}
+  virtual ~PartObject() = default;
+  PartObject(const PartObject&) = delete;
+  PartObject& operator=(const PartObject&) = delete;
+
+  // The current state. Tensors may share memory with the object.
+  virtual PartContent save() const = 0;
+  // Loads everything or nothing: throws if the content does not fit.
+  virtual void load(const PartContent& content, const PartLoad& how) = 0;
+
+  const std::string& kind() const { return kind_; }
+  const void* address() const { return address_; }
+  Order order() const { return order_; }
+
+ private:
+  std::string kind_;
+  const void* address_;
+  Order order_;
+};
+
+}  // namespace binade::train

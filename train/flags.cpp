@@ -1,0 +1,271 @@
+#include <binade/core/device/device_info.h>
+#include <binade/core/io/program_streams.h>
+#include <binade/core/tensor/create.h>
+#include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/printable.h>
+#include <binade/train/flags.h>
+#include <binade/train/run_directory.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+namespace binade::train {
+namespace {
+
+constexpr int kError = 1, kUsage = 2, kDiverged = 3;  // exit statuses (docs/runs.md)
+
+// A number in the range; unlike CLI::Range it rejects NaN.
+CLI::Validator within(double low, double high) {
+  return CLI::Validator(
+      [low, high](std::string& value) {
+        double parsed = 0;
+        const bool good =
+            CLI::detail::lexical_cast(value, parsed) && parsed >= low && parsed <= high;
+        return good ? std::string()
+                    : text("got ", value, ", expected a number from ", low, " to ", high);
+      },
+      text("FROM ", low, " TO ", high));
+}
+
+// The check of a function that throws for a wrong value.
+template <class F>
+CLI::Validator parsed_by(F parse) {
+  return CLI::Validator(
+      [parse](std::string& value) {
+        try {
+          parse(value);
+          return std::string();
+        } catch (const Error& error) {
+          return std::string(error.what());
+        }
+      },
+      "");
+}
+
+// The end of a run by a signal.
+struct Stopped {
+  int signal;
+  std::string text;
+};
+
+int report(const std::exception& error, int status) {
+  std::fflush(stdout);
+  std::fputs(isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "", stderr);  // clears the progress line
+  print_error(error);
+  return status;
+}
+
+}  // namespace
+
+struct Program::Parser {
+  Parser(const std::string& description, std::string name_of_program)
+      : app(description), name(std::move(name_of_program)) {}
+  CLI::App app;
+  std::string name;
+  // What trainings of the same run must share: name -> its current text.
+  std::map<std::string, std::function<std::string()>> settings = {};
+
+  template <class T>
+  void setting(const std::string& flag, const T& value) {
+    settings[flag.substr(flag.find_first_not_of('-'))] = [&value] { return text(value); };
+  }
+};
+
+Precision RunFlags::policy() const { return parse_precision(precision); }
+
+Device RunFlags::target() const {
+  return device == "auto" ? Device::best() : Device::parse(device);
+}
+
+std::optional<optim::LossScaler> RunFlags::loss_scaler() const {
+  const Precision wanted = policy();
+  return wanted.policy != Precision::kFull && wanted.low == DType::f16
+             ? std::optional(optim::LossScaler())
+             : std::nullopt;
+}
+
+TrainerOptions RunFlags::trainer_options() const {
+  TrainerOptions options;
+  options.epochs = epochs;
+  options.max_steps = steps;
+  options.precision = policy();
+  options.device = target();
+  options.run = run;
+  options.resume = resume;
+  options.overwrite = overwrite;
+  options.checkpoint_every = checkpoint_every;
+  options.stop_on_signal = true;
+  options.settings = settings;
+  return options;
+}
+
+CheckpointOptions RunFlags::checkpoint_options() const {
+  return {.path = run, .resume = resume, .overwrite = overwrite, .settings = settings};
+}
+
+int64_t RunFlags::total_steps(const data::Loader& train) const {
+  const int64_t batches = train.batches_per_epoch();
+  check(batches >= 0 || steps > 0,
+        "--steps: got 0, expected a number, because the data do not tell how long an epoch is");
+  const int64_t all = epochs > 0 && batches >= 0 ? epochs * batches : steps;
+  return steps > 0 ? std::min(steps, all) : all;
+}
+
+void RunFlags::fit(Trainer& trainer, data::Loader& train, data::Loader* validation) const {
+  trainer.fit(train, validation);
+  if (const int signal = trainer.stopped_by()) {
+    throw Stopped{signal, text("stopped by signal ", signal, " after step ", trainer.steps(),
+                               "; --run ", printable(run), " --resume continues")};
+  }
+}
+
+namespace {
+
+void add_shared_flags(CLI::App& app, RunFlags& f) {
+  constexpr double kMost = 1e15;
+  app.add_option("--data", f.data, "directory of the data");
+  app.add_option("--epochs", f.epochs, "passes over the data; 0: no limit")
+      ->check(within(0, kMost));
+  app.add_option("--steps", f.steps, "steps of the optimizer at most; 0: no limit")
+      ->check(within(0, kMost));
+  app.add_option("--batch", f.batch, "samples of a step")->check(within(1, 1 << 20));
+  app.add_option("--lr", f.lr, "learning rate")->check(within(1e-12, 1e6));
+  app.add_option("--precision", f.precision,
+                 "fp32, fp16 or bf16 (mixed), or a policy: autocast-fp16, half-bf16")
+      ->check(parsed_by(parse_precision));
+  app.add_option("--seed", f.seed, "of all random numbers")->check(within(0, 9e15));
+  app.add_option("--device", f.device, "auto, cpu, cuda[:N] or emulated")
+      ->check(parsed_by([](const std::string& name) {
+        if (name != "auto") {
+          Device::parse(name);
+        }
+      }));
+  app.add_option("--threads", f.threads, "compute threads; 0: all cores")->check(within(0, 1024));
+  app.add_option("--run", f.run,
+                 "directory for metrics and checkpoints; default: the next free runs/NAME-N");
+  app.add_flag("--resume", f.resume, "continue the run in --run, or start it");
+  app.add_flag("--overwrite", f.overwrite,
+               "begin anew in --run; the run in it is kept as RUN.replaced-N");
+  app.add_option("--checkpoint-every", f.checkpoint_every,
+                 "steps between checkpoints; 0: at the end of an epoch only")
+      ->check(within(0, kMost));
+}
+
+}  // namespace
+
+Program::Program(std::string name, std::string description, RunFlags defaults,
+                 std::vector<std::string> without)
+    : flags_(std::move(defaults)), parser_(std::make_unique<Parser>(description, std::move(name))) {
+  CLI::App& app = parser_->app;
+  add_shared_flags(app, flags_);
+  parser_->setting("epochs", flags_.epochs);
+  parser_->setting("steps", flags_.steps);
+  parser_->setting("batch", flags_.batch);
+  parser_->setting("lr", flags_.lr);
+  parser_->setting("precision", flags_.precision);
+  parser_->setting("seed", flags_.seed);
+  for (const std::string& flag : without) {
+    CLI::Option* option = app.get_option_no_throw(flag);
+    check(option != nullptr, "Program: got ", flag,
+          " among the flags to leave out, expected shared flags");
+    app.remove_option(option);
+    parser_->settings.erase(flag.substr(2));
+  }
+  app.footer(
+      "Exit status: 0 success, 1 error, 2 wrong flags, 3 the run diverged, 128 + N ended by "
+      "signal N with a checkpoint.");
+}
+
+Program::~Program() = default;
+
+void Program::add(const std::string& flag, double& value, const std::string& help,
+                  const FlagRange& range) {
+  parser_->app.add_option(flag, value, help)->check(within(range.low, range.high));
+  parser_->setting(flag, value);
+}
+
+void Program::add(const std::string& flag, int64_t& value, const std::string& help,
+                  const FlagRange& range) {
+  parser_->app.add_option(flag, value, help)->check(within(range.low, range.high));
+  parser_->setting(flag, value);
+}
+
+void Program::add(const std::string& flag, std::string& value, const std::string& help) {
+  parser_->app.add_option(flag, value, help);
+}
+
+void Program::add(const std::string& flag, bool& value, const std::string& help) {
+  parser_->app.add_flag(flag, value, help);
+}
+
+void Program::add(const std::string& flag, std::vector<std::string>& values,
+                  const std::string& help) {
+  parser_->app.add_option(flag, values, help);
+}
+
+namespace {
+
+// A line that says where and how the program runs.
+void announce(const CLI::App& app, const std::string& name, const RunFlags& f) {
+  std::string line = text(name, ", ", to_string(f.policy()), ", on ", describe(f.target()));
+  if (app.get_option_no_throw("--run") != nullptr) {
+    line += text(", run directory ", printable(f.run));
+  }
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);
+}
+
+void check_paths(const CLI::App& app) {
+  for (const char* flag : {"--data", "--run"}) {
+    const CLI::Option* option = app.get_option_no_throw(flag);
+    check(option == nullptr || option->count() == 0 || !option->as<std::string>().empty(), flag,
+          ": got an empty path");
+  }
+}
+
+}  // namespace
+
+int Program::run_body(int argc, char** argv, const std::function<int(const RunFlags&)>& body) {
+  const ProgramStreams streams;
+  CLI::App& app = parser_->app;
+  for (CLI::Option* option :
+       app.get_options([](CLI::Option* o) { return o->get_expected_max() == 1; })) {
+    option->capture_default_str();
+  }
+  try {
+    app.parse(argc, argv);
+    check_paths(app);
+    check(!flags_.resume || !flags_.run.empty(), "--resume: has no effect without --run DIR");
+    check(!(flags_.resume && flags_.overwrite), "got both --resume and --overwrite, expected one");
+  } catch (const CLI::Success& help) {
+    return streams.finish(app.exit(help));
+  } catch (const std::exception& error) {
+    print_error(error);
+    return kUsage;
+  }
+  try {
+    kernels::set_threads(flags_.threads);
+    if (flags_.run.empty() && app.get_option_no_throw("--run") != nullptr) {
+      flags_.run = fresh_run_directory("runs/" + parser_->name);
+    }
+    for (const auto& [name, value] : parser_->settings) {
+      flags_.settings[name] = value();
+    }
+    manual_seed(flags_.seed);
+    announce(app, parser_->name, flags_);
+    return streams.finish(body(flags_));
+  } catch (const Stopped& stopped) {
+    std::printf("%s\n", stopped.text.c_str());
+    return streams.finish(128 + stopped.signal);
+  } catch (const Diverged& error) {
+    return report(error, kDiverged);
+  } catch (const optim::OverflowAtFloor& error) {
+    return report(error, kDiverged);
+  } catch (const std::exception& error) {
+    return report(error, kError);
+  }
+}
+
+}  // namespace binade::train
