@@ -343,7 +343,7 @@ std::vector<Tensor> StepRunner::step_in_graph(std::span<const Tensor> fields) {
   micro.batch.size = fields[0].size(0);
   graph_output_ = forward_backward(parts_.first(), micro, true, 0);
   update(0, 0);
-  std::vector<Tensor> all{graph_output_.loss, results_[0].word()};
+  std::vector<Tensor> all{graph_output_.loss, results_[0].device_outcome()};
   for (const auto& [name, value] : graph_output_.log) {
     if (value.is_tensor()) {
       all.push_back(value.tensor());
