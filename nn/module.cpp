@@ -5,10 +5,8 @@
 #include <binade/nn/module.h>
 #include <binade/nn/module_report_internal.h>
 #include <binade/nn/module_walk_internal.h>
-#include <cxxabi.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 #include <typeinfo>
 
@@ -26,15 +24,6 @@ Tensor frozen(const Tensor& parameter) {
 
 }  // namespace
 
-std::string class_name(const std::type_info& type) {
-  const char* mangled = type.name();
-  int status = 0;
-  char* readable = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
-  std::string name = status == 0 ? readable : mangled;
-  std::free(readable);
-  return name;
-}
-
 // A leaf may outlive its module, which then says so.
 class Module::Owner : public LeafOwner {
  public:
@@ -51,8 +40,6 @@ class Module::Owner : public LeafOwner {
   }
   std::atomic<const Module*> module_;
 };
-
-std::string class_name(const Module& module) { return class_name(typeid(module)); }
 
 Module::~Module() {
   for (const auto& own : own_parameters_) {

@@ -5,9 +5,25 @@
 #include <binade/nn/module_report_internal.h>
 #include <binade/nn/module_walk_internal.h>
 
+#include <cxxabi.h>
+
 #include <array>
+#include <cstdlib>
+#include <typeinfo>
 
 namespace binade::nn {
+
+std::string class_name(const std::type_info& type) {
+  const char* mangled = type.name();
+  int status = 0;
+  char* readable = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
+  std::string name = status == 0 ? readable : mangled;
+  std::free(readable);
+  return name;
+}
+
+std::string class_name(const Module& module) { return class_name(typeid(module)); }
+
 namespace {
 
 uint32_t label_of(std::string_view path) {

@@ -5,7 +5,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <tests/support/error_of.h>
 
@@ -14,6 +13,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/dist/transport/handshake_ends.h"
 
 // The name service of this program: slow.test has an address after some seconds, none.test has
 // none. The names of the system are not asked.
@@ -32,91 +33,6 @@ extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo
 
 namespace binade::dist {
 namespace {
-
-constexpr double kPatience = 10;
-const Key kKey = derive_key("secret", "test"), kOtherKey = derive_key("Secret", "test");
-constexpr Claim kClaim{.purpose = Purpose::data, .size = 4, .from = 3, .to = 1, .group = 77};
-
-AuthenticatedListener listener_of(const Key& key = kKey, Purpose purpose = Purpose::data,
-                                  int rank = 1) {
-  return {listen_at("127.0.0.1", 0), key, purpose, rank};
-}
-
-Connector connector_to(const AuthenticatedListener& listener, const Key& key = kKey,
-                       const Claim& claim = kClaim) {
-  return {"127.0.0.1", listener.socket().port(), key, claim,
-          [](const std::string& address) { return "I am at " + address; }};
-}
-
-// Runs `step` until it returns true or the seconds are over.
-template <class F>
-bool until(F&& step, double seconds = kPatience) {
-  for (const double end = monotonic_seconds() + seconds; monotonic_seconds() < end;) {
-    if (step()) {
-      return true;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
-}
-
-struct Meeting {
-  bool connected = false;
-  std::optional<Caller> caller;
-  std::string refusal;
-};
-
-Meeting meet(AuthenticatedListener& listener, Connector& connector, double seconds = kPatience) {
-  Meeting meeting;
-  until(
-      [&] {
-        for (Caller& caller : listener.advance()) {
-          meeting.caller = std::move(caller);
-        }
-        try {
-          meeting.connected = meeting.connected || connector.advance();
-        } catch (const RefusedError& error) {
-          meeting.refusal = error.what();
-        }
-        return (meeting.connected && meeting.caller) || !meeting.refusal.empty();
-      },
-      seconds);
-  return meeting;
-}
-
-// A peer that sends what it likes.
-class Raw {
- public:
-  explicit Raw(const AuthenticatedListener& listener)
-      : frames_(begin_connect("127.0.0.1", listener.socket().port()), 1000) {}
-
-  void send(std::string_view bytes) {
-    frames_.socket().send_all(bytes.data(), bytes.size(), monotonic_seconds() + kPatience);
-  }
-  void send(FrameType type, std::string_view bytes) { frames_.write(type, bytes); }
-  // The next frame of the listener; none if it hangs up.
-  std::optional<Frame> hear(AuthenticatedListener& listener) {
-    std::optional<Frame> heard;
-    EXPECT_TRUE(until([&] {
-      admitted_ += listener.advance().size();
-      try {
-        Frame frame;
-        if (frames_.read(frame)) {
-          heard = frame;
-        }
-        return heard.has_value();
-      } catch (const SocketError&) {
-        return true;
-      }
-    }));
-    return heard;
-  }
-  size_t admitted() const { return admitted_; }
-
- private:
-  FrameSocket frames_;
-  size_t admitted_ = 0;
-};
 
 // The frames of an honest connecting end, as one on its way sees them.
 std::vector<Frame> recorded(AuthenticatedListener& listener) {
@@ -329,63 +245,6 @@ TEST(Strangers, HaveASecondAndFewBytes) {
   EXPECT_LT(last - start, 1);
   EXPECT_FALSE(silent.hear(listener));
   EXPECT_FALSE(slow.hear(listener));
-}
-
-// Lowers the limit of descriptors to those in use, as if the process had no other left.
-class NoMoreFiles {
- public:
-  NoMoreFiles() {
-    ::getrlimit(RLIMIT_NOFILE, &before_);
-    const int next = ::dup(0);
-    ::close(next);
-    const rlimit none{static_cast<rlim_t>(next), before_.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &none);
-  }
-  ~NoMoreFiles() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-  NoMoreFiles(const NoMoreFiles&) = delete;
-  NoMoreFiles& operator=(const NoMoreFiles&) = delete;
-
- private:
-  rlimit before_{};
-};
-
-// The rank has its socket, and the listener has not accepted it.
-bool stands_at(const AuthenticatedListener& listener, Connector& rank) {
-  return until([&] {
-    rank.advance();
-    pollfd waiting{listener.socket().file(), POLLIN, 0};
-    return ::poll(&waiting, 1, 0) == 1;
-  });
-}
-
-// A rank that comes while the process has no descriptor left takes the place of a stranger.
-TEST(Strangers, GiveTheirDescriptorToARank) {
-  auto listener = listener_of();
-  Raw silent(listener);
-  const auto heard = [&] {
-    listener.advance();
-    return listener.strangers() == 1;
-  };
-  ASSERT_TRUE(until(heard));
-  auto rank = connector_to(listener);
-  ASSERT_TRUE(stands_at(listener, rank));
-  const NoMoreFiles none;
-  EXPECT_TRUE(meet(listener, rank).caller);
-  EXPECT_FALSE(silent.hear(listener));
-}
-
-// Without strangers the rank waits, and its first attempt succeeds when there is a descriptor.
-TEST(Strangers, WithoutDescriptorsARankWaits) {
-  auto listener = listener_of();
-  auto rank = connector_to(listener);
-  ASSERT_TRUE(stands_at(listener, rank));
-  {
-    const NoMoreFiles none;
-    const Meeting meeting = meet(listener, rank, 0.3);
-    EXPECT_FALSE(meeting.connected || meeting.caller);
-    EXPECT_EQ(meeting.refusal, "");
-  }
-  EXPECT_TRUE(meet(listener, rank).caller);
 }
 
 // The system's look-up has no deadline: no call waits for it.

@@ -1,4 +1,4 @@
-"""Writes the programs of a page of the docs to files: training_programs.py PAGE.md FOLDER.
+"""Writes the programs of a page of the docs to files: page_programs.py PAGE.md FOLDER.
 
 A program is a block of C++ whose first line is a comment with the name of its file. Prints the names. A file
 that has not changed is left alone, so that it is not compiled again."""
