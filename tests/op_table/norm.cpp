@@ -242,7 +242,7 @@ OpRow cdist_row(double p) {
   };
   row.accuracy = Accuracy::sums;
   row.many_zeros = true;
-  row.large = {{130, 31}, {129, 31}};
+  row.large = {{60, 31}, {59, 31}};
   row.timed = {{1024, 64}, {1024, 64}};
   // In 16 bits many differences are equal, and share the gradient of p = inf: the parity cases have
   // it.
