@@ -3,6 +3,10 @@
 // reference alike: x plus multiples of the identity, or with growing multiples on the diagonal,
 // which keep eigenvalues and singular values apart.
 #pragma once
+#include <binade/core/device/thread_state.h>
+
+#include <utility>
+
 #include <tests/op_table/move_row.h>
 
 namespace binade::op_table {
@@ -40,6 +44,18 @@ Arrays for_matrices(const Arrays& inputs, const std::vector<Dims>& shapes,
 enum class Form : uint8_t { plain, regular, spread, definite };
 Array formed(Form form, const Array& x);
 Tensor formed(Form form, const Tensor& x);
+
+// No precision policy acts while one exists: the inputs of an op under test are not rounded.
+class NoPolicy {
+ public:
+  NoPolicy() : before_(std::exchange(detail::thread_state.precision, nullptr)) {}
+  ~NoPolicy() { detail::thread_state.precision = before_; }
+  NoPolicy(const NoPolicy&) = delete;
+  NoPolicy& operator=(const NoPolicy&) = delete;
+
+ private:
+  const PrecisionScope* before_;
+};
 
 // A row whose first input has this form. It has shapes of one matrix, and the errors that all ops
 // of matrices share.

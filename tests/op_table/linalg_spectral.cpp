@@ -62,6 +62,7 @@ Arrays eigenvectors(const Arrays& x) {
 }
 
 Tensor even(const Tensor& x) {
+  const NoPolicy no_policy;
   return x.defined() && is_floating(x.dtype()) && x.dim() >= 2 && x.size(-1) == x.size(-2)
              ? mul(add(x, x.transpose(-1, -2)), 0.5)
              : x;

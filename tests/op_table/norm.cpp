@@ -242,8 +242,11 @@ OpRow cdist_row(double p) {
   };
   row.accuracy = Accuracy::sums;
   row.many_zeros = true;
-  row.large = {{130, 31}, {129, 31}};
-  row.timed = {{512, 64}, {512, 64}};
+  row.large = {{60, 31}, {59, 31}};
+  row.timed = {{1024, 64}, {1024, 64}};
+  // In 16 bits many differences are equal, and share the gradient of p = inf: the parity cases have
+  // it.
+  row.differentiable = !std::isinf(p);
   row.errors = {{"rows of two lengths",
                  [] {
                    cdist(ones({3, 4}), ones({3, 5}));

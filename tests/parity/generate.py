@@ -130,6 +130,11 @@ def svd(a, full_matrices):
     return {"s": s, "u": u[..., :k] ** 2, "vh": vh[..., :k, :] ** 2}
 
 
+def slogdet(a):  # the sign has no gradient
+    sign, logabsdet = torch.linalg.slogdet(a)
+    return {"sign": sign.detach(), "logabsdet": logabsdet}
+
+
 def eigh(a, uplo):
     values, vectors = torch.linalg.eigh(a, uplo)
     return {"values": values, "vectors": vectors ** 2}
@@ -141,7 +146,7 @@ REFERENCE |= {
         a, b, upper=upper, left=left, unitriangular=unitriangular),
     "inv": lambda a: torch.linalg.inv(a), "det": lambda a: torch.linalg.det(a), "svd": svd, "eigh": eigh,
     "svdvals": lambda a: torch.linalg.svdvals(a), "eigvalsh": lambda a: torch.linalg.eigvalsh(a),
-    "slogdet": lambda a: dict(zip(("sign", "logabsdet"), torch.linalg.slogdet(a))),
+    "slogdet": slogdet,
     "cholesky": lambda a, upper: torch.linalg.cholesky(a, upper=upper),
     "qr": lambda a, mode: dict(zip(("q", "r"), torch.linalg.qr(a, mode))),
     "lstsq": lambda a, b: torch.linalg.lstsq(a, b).solution,
