@@ -13,6 +13,7 @@
 #include <binade/core/device/host_sync.h>
 #include <binade/core/device/stream.h>
 #include <binade/core/io/safetensors.h>
+#include <binade/core/linalg/linalg.h>
 #include <binade/core/observe/anomaly.h>
 #include <binade/core/observe/chrome_trace.h>
 #include <binade/core/observe/exponents.h>

@@ -24,6 +24,25 @@ target_link_libraries(binade_train PRIVATE $<BUILD_INTERFACE:nlohmann_json::nloh
 
 target_link_libraries(binade_dist PRIVATE ${CMAKE_DL_LIBS})  # NCCL is loaded at run time
 
+# Eigen: the factorisations of core/linalg, and one of the providers of gemm. Only the sources
+# eigen_*.cpp include it: its templates take seconds each to compile.
+set(BINADE_HAS_EIGEN FALSE)
+if(NOT BINADE_EIGEN STREQUAL "OFF")
+  find_package(Eigen3 3.3 QUIET NO_MODULE)
+  set(BINADE_HAS_EIGEN ${Eigen3_FOUND})
+endif()
+if(BINADE_EIGEN STREQUAL "ON" AND NOT BINADE_HAS_EIGEN)
+  message(FATAL_ERROR "BINADE_EIGEN=ON, but no Eigen was found: install libeigen3-dev, or use AUTO or OFF")
+endif()
+if(BINADE_HAS_EIGEN)
+  get_target_property(eigen_include Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
+  binade_glob(eigen_sources ${PROJECT_SOURCE_DIR}/core/linalg/eigen_*.cpp ${PROJECT_SOURCE_DIR}/kernels/gemm/eigen_*.cpp)
+  set_source_files_properties(${eigen_sources} PROPERTIES
+    COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>;-isystem;${eigen_include}")
+  set_source_files_properties(${eigen_sources} core/linalg/no_eigen.cpp kernels/gemm/gemm_provider.cpp PROPERTIES
+    COMPILE_DEFINITIONS BINADE_WITH_EIGEN)
+endif()
+
 # MPI, one of the transports between processes. Programs without a World do not load its library.
 # FindMPI stops with an error at a wrapper without headers, which Debian's openmpi-bin alone
 # installs.

@@ -78,6 +78,9 @@ int run_doctor() {
   line("auto device", to_string(Device::best()));
   line("libjpeg", in_or_out(BINADE_HAS_JPEG, "JPEG files are read by stb_image"));
   line("MPI", in_or_out(BINADE_HAS_MPI, "processes talk over TCP"));
+  line("Eigen", in_or_out(BINADE_HAS_EIGEN,
+                          "binade::linalg throws; install libeigen3-dev and build "
+                          "with BINADE_EIGEN=ON"));
   const std::string nccl = dist::nccl_missing();
   line("NCCL", nccl.empty() ? "found" : text("not found: ", nccl));
   line("cuBLASLt", in_or_out(BINADE_HAS_CUBLASLT, "matrix products use Binade's own kernels"));

@@ -28,9 +28,11 @@ const Provider* ProviderChoice::find(std::string_view name, std::string_view sou
   for (const std::span<const Provider>& list : lists) {
     for (const Provider& provider : list) {
       if (provider.name == name) {
-        check(provider.variant != KernelVariant::library || !operation_.library_missing, source,
-              ": got the ", operation_.name, " provider \"", name, "\", but ",
-              operation_.library_missing, "; use \"own\"");
+        const char* missing = provider.variant == KernelVariant::library
+                                  ? operation_.library_missing
+                                  : provider.missing;
+        check(!missing, source, ": got the ", operation_.name, " provider \"", name, "\", but ",
+              missing, "; use \"own\"");
         return &provider;
       }
       names += (names.empty() ? "" : ", ") + std::string(provider.name);

@@ -33,11 +33,13 @@ enum class KernelVariant : uint8_t {
   tensor_64,
   tensor_128,
   library,
+  eigen,  // gemm
 };
 
 struct Provider {
   std::string_view name;
   KernelVariant variant;
+  const char* missing = nullptr;  // why this build does not have it
 };
 
 // The providers of one operation and the chosen one.

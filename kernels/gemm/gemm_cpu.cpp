@@ -9,8 +9,10 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/gemm/contraction_internal.h>
+#include <binade/kernels/gemm/gemm_eigen_internal.h>
 #include <binade/kernels/gemm/gemm_internal.h>
 #include <binade/kernels/gemm/gemm_pairs_internal.h>
+#include <binade/kernels/gemm/gemm_provider.h>
 #include <binade/kernels/gemm/packed_epilogue_internal.h>
 #include <binade/kernels/pointwise/pointwise_isa_internal.h>
 #include <binade/kernels/reduce/reduce.h>
@@ -324,6 +326,9 @@ void cpu::gemm(const Gemm& g) {
   if (g.y.numel == 0) {
     return;
   }
+  if (gemm_variant() == KernelVariant::eigen && eigen_gemm(g)) {
+    return;
+  }
   Problem p = problem_of(g);
   if (!g.epilogue.factor && !g.epilogue.slope) {  // these have the layout of y
     transpose(g, p);
@@ -337,7 +342,8 @@ void cpu::gemm_with_row_sums(const Gemm& g, const View& sums) {
         "gemm_with_row_sums: got y ", g.y.dtype, " ", g.y.sizes, " and sums ", sums.dtype, " ",
         sums.sizes, ", expected [m, n] and [m] of one dtype");
   Problem p = problem_of(g);
-  if (g.y.numel == 0 || p.pairs || transpose(g, p)) {
+  const bool by_eigen = gemm_variant() == KernelVariant::eigen;
+  if (g.y.numel == 0 || by_eigen || p.pairs || transpose(g, p)) {
     cpu::gemm(g);
     const View column = view_of(sums.data, sums.dtype, {sums.numel, 1}, {sums.strides[0], 1});
     return cpu::reduce_forward({.op = Reduce::sum, .x = g.a, .y = column});

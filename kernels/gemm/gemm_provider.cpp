@@ -3,9 +3,17 @@
 namespace binade::kernels {
 namespace {
 
+#ifdef BINADE_WITH_EIGEN
+constexpr const char* kEigenMissing = nullptr;
+#else
+constexpr const char* kEigenMissing =
+    "this build has no Eigen (install libeigen3-dev and configure with -DBINADE_EIGEN=ON)";
+#endif
+
 constexpr Provider kVariants[] = {
     {"own:naive", KernelVariant::naive},
     {"own:tiled", KernelVariant::tiled},
+    {"eigen", KernelVariant::eigen, kEigenMissing},
 };
 
 ProviderChoice& choice() {

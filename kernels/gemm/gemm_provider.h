@@ -1,8 +1,11 @@
-// Which implementation of gemm runs on GPUs (kernels/base/provider.h). BINADE_GEMM gives it until
-// set_gemm_provider is called. The CPU has one implementation.
+// Which implementation of gemm runs (kernels/base/provider.h). BINADE_GEMM gives it until
+// set_gemm_provider is called. The CPU has two: eigen, and its own for all other names.
 //
 //   own:naive      one thread per element
 //   own:tiled      32 x 32 tiles in shared memory
+//   eigen          Eigen's products on the CPU, if this build has Eigen; epilogues that write a
+//   slope
+//                  or multiply by a factor, and GPUs, run as own
 //   library        cuBLASLt; what it does not do (strides in both dimensions) runs as own
 #pragma once
 #include <binade/kernels/base/provider.h>

@@ -1,5 +1,6 @@
-// The table is complete: every op that core/ops.h or a header of core/ops declares has a row and
-// error cases.
+// The table is complete: every op that core/ops.h, a header of core/ops or core/linalg/linalg.h
+// declares has a row and error cases.
+#include <binade/core/linalg/linalg.h>
 #include <tests/op_table/op_table.h>
 
 #include <gtest/gtest.h>
@@ -22,6 +23,9 @@ std::set<std::string> declared_ops() {
     if (entry.path().extension() == ".h") {
       headers.push_back(entry.path());
     }
+  }
+  if (linalg::is_available()) {  // its rows would only throw
+    headers.push_back(core / "linalg" / "linalg.h");
   }
   std::stringstream all;
   for (const auto& path : headers) {

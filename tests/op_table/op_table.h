@@ -114,6 +114,7 @@ std::vector<OpRow> random_rows();
 std::vector<OpRow> interpolate_rows();
 std::vector<OpRow> attention_rows();
 std::vector<OpRow> rnn_rows();
+std::vector<OpRow> linalg_rows();  // none in a build without Eigen
 
 // All rows, in a fixed order.
 const std::vector<OpRow>& op_table();

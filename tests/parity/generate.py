@@ -123,6 +123,37 @@ REFERENCE = {
     "pairwise_distance": lambda x, y, p, eps: F.pairwise_distance(x, y, p, eps),
     "conv_transpose1d": conv_transpose1d, "feedforward": feedforward, "rnn_relu": rnn_relu, "lstm": lstm,
 }
+# Signs of vectors are arbitrary, so their squares are compared.
+def svd(a, full_matrices):
+    u, s, vh = torch.linalg.svd(a, full_matrices)
+    k = s.shape[-1]
+    return {"s": s, "u": u[..., :k] ** 2, "vh": vh[..., :k, :] ** 2}
+
+
+def slogdet(a):  # the sign has no gradient
+    sign, logabsdet = torch.linalg.slogdet(a)
+    return {"sign": sign.detach(), "logabsdet": logabsdet}
+
+
+def eigh(a, uplo):
+    values, vectors = torch.linalg.eigh(a, uplo)
+    return {"values": values, "vectors": vectors ** 2}
+
+
+REFERENCE |= {
+    "solve": lambda a, b, left: torch.linalg.solve(a, b, left=left),
+    "solve_triangular": lambda a, b, upper, left, unitriangular: torch.linalg.solve_triangular(
+        a, b, upper=upper, left=left, unitriangular=unitriangular),
+    "inv": lambda a: torch.linalg.inv(a), "det": lambda a: torch.linalg.det(a), "svd": svd, "eigh": eigh,
+    "svdvals": lambda a: torch.linalg.svdvals(a), "eigvalsh": lambda a: torch.linalg.eigvalsh(a),
+    "slogdet": slogdet,
+    "cholesky": lambda a, upper: torch.linalg.cholesky(a, upper=upper),
+    "qr": lambda a, mode: dict(zip(("q", "r"), torch.linalg.qr(a, mode))),
+    "lstsq": lambda a, b: torch.linalg.lstsq(a, b).solution,
+    "matrix_norm": lambda a, order, dim, keepdim: torch.linalg.matrix_norm(a, order, dim, keepdim),
+    "matrix_norm_scalar": lambda a, order, dim, keepdim: torch.linalg.matrix_norm(a, float(order), dim, keepdim),
+    "cdist": lambda x, y, p: torch.cdist(x, y, float(p)),
+}
 # torch.hardsigmoid multiplies by 1/6 in float32, whatever the dtype.
 # torch.floor_divide has no gradient.
 COMPOSED = {"hardsigmoid": lambda x: F.relu6(x + 3) / 6,
@@ -479,6 +510,102 @@ def combinations():
     return f
 
 
+# A matrix without short cuts: orthogonal factors around the given singular values.
+def conditioned(*shape, singular, symmetric=False):
+    random = torch.Generator().manual_seed(len(shape) * 1000 + sum(shape))
+    m, n = shape[-2:]
+    u = torch.linalg.qr(torch.randn(*shape[:-1], m, generator=random, dtype=torch.float64)).Q
+    v = u if symmetric else torch.linalg.qr(torch.randn(*shape[:-2], n, n, generator=random, dtype=torch.float64)).Q
+    k = min(m, n)
+    s = torch.tensor([singular[i % len(singular)] * (1 + i // len(singular)) for i in range(k)], dtype=torch.float64)
+    x = (u[..., :k] * s) @ v[..., :k].mT
+    return "values", (0.5 * (x + x.mT) if symmetric else x).float()
+
+
+WELL, ILL, CONDITION = (1.0, 2.5, 4.0), (1.0, 30.0, 1000.0), 1000.0
+
+
+def linalg():
+    """Linear algebra. The length of badly conditioned cases has the square of the condition number."""
+    f = Family("linalg")
+    for singular, condition in ((WELL, 4.0), (ILL, CONDITION)):
+        length = 4 * condition ** 2
+
+        def matrix(*shape, symmetric=False):
+            return conditioned(*shape, singular=singular, symmetric=symmetric)
+
+        for shape in ((3, 3), (2, 1, 3, 3)):
+            for op in ("inv", "det", "slogdet"):
+                f.add(op, {"a": matrix(*shape)}, length=length)
+            f.add("cholesky", {"a": matrix(*shape, symmetric=True)}, {"upper": len(shape) > 2}, length=length)
+            f.add("eigh", {"a": matrix(*shape, symmetric=True)}, {"uplo": "LU"[len(shape) > 2]}, length=length)
+            f.add("solve", {"a": matrix(*shape), "b": normal(4, 3, 2)}, {"left": True}, length=length)
+            f.add("solve", {"a": matrix(*shape), "b": normal(2, 3)}, {"left": False}, length=length)
+            f.add("svd", {"a": matrix(*shape)}, {"full_matrices": False}, length=length)
+            f.add("qr", {"a": matrix(*shape)}, {"mode": "complete"}, length=length)
+        f.add("lstsq", {"a": matrix(5, 3), "b": normal(5, 2)}, length=length ** 2 / 16)
+        f.add("lstsq", {"a": matrix(2, 3, 5), "b": normal(2, 3, 1)}, length=length ** 2 / 16)
+        f.add("solve", {"a": matrix(3, 3), "b": normal(3)}, {"left": True}, length=length)
+        f.add("eigvalsh", {"a": matrix(3, 3, symmetric=True)}, length=length)
+        for shape in ((5, 3), (2, 3, 4)):
+            f.add("qr", {"a": matrix(*shape)}, {"mode": "reduced"}, length=length)
+            f.add("svd", {"a": matrix(*shape)}, {"full_matrices": True}, length=length)
+            f.add("svdvals", {"a": matrix(*shape)}, length=length)
+            for order in ("fro", "nuc"):
+                f.add("matrix_norm", {"a": matrix(*shape)}, {"order": order, "dim": [-2, -1], "keepdim": False},
+                      length=length)
+    for order in (1, -1, 2, -2, "inf", "-inf"):
+        f.add("matrix_norm_scalar", {"a": normal(2, 3, 4)}, {"order": order, "dim": [0, -1], "keepdim": True}, length=64)
+    for upper in (True, False):
+        for left, b in ((True, normal(3, 2)), (False, normal(2, 2, 3))):
+            f.add("solve_triangular", {"a": conditioned(3, 3, singular=(4.0,)), "b": b},
+                  {"upper": upper, "left": left, "unitriangular": not left}, length=256)
+    singular_and_empty(f)
+    return f
+
+
+def distances():
+    """Distances of all pairs of rows."""
+    f = Family("distances")
+    for p in (0.5, 1, 2, 3, "inf"):
+        f.add("cdist", {"x": normal(2, 3, 4), "y": normal(5, 4)}, {"p": p}, length=64)
+    for p in (1, 2):  # distance 0
+        f.add("cdist", {"x": ("values", torch.tensor([[1.0, 2], [3, 4]])), "y": ("values", torch.tensor([[1.0, 2], [0, 1]]))},
+              {"p": p}, length=4)
+    f.add("cdist", {"x": normal(0, 3), "y": normal(2, 3)}, {"p": 2})
+    f.add("cdist", {"x": normal(3, 3), "y": normal(2, 4)}, {"p": 2}, error="row lengths")
+    return f
+
+
+def singular_and_empty(f):
+    singular = ("values", torch.tensor([[[2.0, 1], [1, 3]], [[1, 2], [2, 4]]]))
+    f.add("inv", {"a": singular}, error="singular")
+    f.add("solve", {"a": singular, "b": normal(2, 1)}, {"left": True}, error="singular")
+    f.add("cholesky", {"a": singular}, {"upper": False}, error="not positive definite")
+    f.add("solve", {"a": normal(3, 3), "b": normal(2, 1)}, {"left": True}, error="rows")
+    f.add("inv", {"a": normal(2, 3)}, error="not square")
+    f.add("qr", {"a": normal(2, 3)}, {"mode": "full"}, error="mode")
+    f.add("svdvals", {"a": ("values", torch.full((2, 2), math.nan))}, error="NaN")
+    for op in ("det", "slogdet", "svdvals"):  # PyTorch's gradient of a singular matrix is not that of det
+        f.add(op, {"a": singular}, length=16, gradient=False)
+    f.add("svdvals", {"a": ("values", torch.tensor([[1.0, 2], [2, 4], [3, 6]]))}, length=64)
+    f.add("lstsq", {"a": ("values", torch.tensor([[1.0, 2], [2, 4], [3, 6]])), "b": normal(3, 2)}, length=1024)
+    for op, attrs in (("inv", {}), ("det", {}), ("slogdet", {}), ("cholesky", {"upper": False}), ("eigh", {"uplo": "L"}),
+                      ("svd", {"full_matrices": True}), ("qr", {"mode": "complete"})):
+        for shape in ((0, 2, 2), (2, 0, 0)):
+            f.add(op, {"a": normal(*shape)}, attrs)
+    for shape in ((0, 3), (3, 0)):
+        for mode in ("reduced", "complete"):
+            f.add("qr", {"a": normal(*shape)}, {"mode": mode}, gradient=False)
+        for full in (True, False):
+            f.add("svd", {"a": normal(*shape)}, {"full_matrices": full}, gradient=False)
+        f.add("lstsq", {"a": normal(*shape), "b": normal(shape[0], 2)}, gradient=False)
+        f.add("matrix_norm", {"a": normal(*shape)}, {"order": "nuc", "dim": [-2, -1], "keepdim": False})
+        f.add("matrix_norm_scalar", {"a": normal(*shape)}, {"order": 1, "dim": [-2, -1], "keepdim": False}, gradient=False)
+    f.add("solve", {"a": normal(0, 0), "b": normal(0, 3)}, {"left": True})
+    f.add("solve", {"a": normal(0, 2, 2), "b": normal(2, 3)}, {"left": True})
+
+
 def layers():
     """Sums and products: convolution, recurrent layers, feed-forward, sum_to and cumprod."""
     f = Family("layers")
@@ -557,7 +684,7 @@ def random():
     return f
 
 
-FAMILIES = (pointwise, shape, index, combinations, layers, random)
+FAMILIES = (pointwise, shape, index, combinations, layers, random, linalg, distances)
 
 
 def main():

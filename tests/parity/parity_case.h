@@ -102,6 +102,7 @@ const std::map<std::string, Handler>& index_ops();      // rearranging, indexing
 const std::map<std::string, Handler>& conv_ops();
 const std::map<std::string, Handler>& loss_ops();
 const std::map<std::string, Handler>& matmul_ops();
+const std::map<std::string, Handler>& linalg_ops();
 
 bool is_training_op(const std::string& family);
 std::string run_training_case(const CaseFile& file, const Case& c, DType dtype);

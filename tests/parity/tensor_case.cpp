@@ -52,7 +52,7 @@ std::map<std::string, Tensor> make_leaves(const CaseFile& file, const Case& c, D
 const Handler& handler_of(const std::string& op) {
   for (const auto* ops :
        {&tensor_ops(), &pointwise_ops(), &layer_ops(), &reduce_ops(), &index_ops(), &conv_ops(),
-        &loss_ops(), &matmul_ops(), &sequence_ops(), &module_ops()}) {
+        &loss_ops(), &matmul_ops(), &linalg_ops(), &sequence_ops(), &module_ops()}) {
     const auto found = ops->find(op);
     if (found != ops->end()) {
       return found->second;

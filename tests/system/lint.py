@@ -53,7 +53,7 @@ FAMILIES = {
     "sort": {"copy"},
     "norm": {"copy", "pointwise"},
     "loss": {"copy", "reduce"},
-    "gemm": {"pointwise", "reduce"},
+    "gemm": {"copy", "pointwise", "reduce"},
     "conv": {"copy", "gemm"},
     "attention": {"gemm", "random"},
 }
@@ -67,6 +67,7 @@ ROOMS = {
         "device": {"autograd", "observe", "tensor"},
         "autograd": {"observe", "precision", "tensor"},
         "observe": {"autograd", "device", "io", "tensor"},
+        "linalg": {"autograd", "device", "ops", "tensor"},
         "ops": {"autograd", "device", "observe", "precision", "tensor"},
         "precision": {"autograd", "device", "io", "observe", "ops", "tensor"},
     },

@@ -1,0 +1,11 @@
+// The CPU product of the provider "eigen" (kernels/gemm/gemm_provider.h).
+#pragma once
+#include <binade/kernels/gemm/gemm.h>
+
+namespace binade::kernels {
+
+// False, and nothing done, if Eigen does not compute this product. REQUIRES: checked arguments, y
+// is not empty.
+bool eigen_gemm(const Gemm& g);
+
+}  // namespace binade::kernels
