@@ -1,8 +1,12 @@
 #include <binade/core/autograd/op.h>
+#include <binade/core/autograd/recompute.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/views_internal.h>
 #include <binade/kernels/reduce/cosine_similarity.h>
+
+#include <algorithm>
+#include <cmath>
 
 namespace binade {
 
@@ -73,6 +77,48 @@ Tensor pairwise_distance(const Tensor& a_, const Tensor& b_, double p, double ep
   broadcast_sizes("pairwise_distance", a.sizes(), b.sizes());
   check(a.dim() > 0 || b.dim() > 0, "pairwise_distance: got scalars, expected vectors");
   return norm(add(sub(a, b), eps), p, {-1}, keepdim);
+}
+
+namespace {
+
+// x1 [.., m, k], x2 [.., n, k]: norms of [.., m, n, k].
+Tensor pairs(const Tensor& x1, const Tensor& x2, double p) {
+  return norm(sub(unsqueeze(x1, -2), unsqueeze(x2, -3)), p, {-1});
+}
+
+}  // namespace
+
+Tensor cdist(const Tensor& x1_, const Tensor& x2_, double p) {
+  static constexpr Op kNorm{"norm", OpClass::reduction};
+  constexpr int64_t kPart = int64_t{1} << 22;  // differences
+  check_floating("cdist", x1_);
+  check_floating("cdist", x2_);
+  check(p >= 0, "cdist: got p = ", p, ", expected 0 or more");
+  auto [x1, x2] = kNorm.enter(x1_, x2_);
+  const PrecisionScope scope(Precision::full());
+  check(x1.dtype() == x2.dtype(), "cdist: got dtypes ", x1.dtype(), " and ", x2.dtype(),
+        ", expected equal ones; convert one with to()");
+  check(x1.dim() >= 2 && x2.dim() >= 2 && x1.size(-1) == x2.size(-1), "cdist: got shapes ",
+        x1.sizes(), " and ", x2.sizes(),
+        ", expected rows of one length, [..., m, k] and [..., n, k]");
+  const auto batch = [](const Tensor& x) {
+    return Dims(std::span(x.sizes().begin(), static_cast<size_t>(x.dim() - 2)));
+  };
+  const int64_t count = element_count(broadcast_sizes("cdist", batch(x1), batch(x2)), "cdist");
+  const int64_t rows = x1.size(-2), of_row = count * x2.size(-2) * x2.size(-1);
+  const int64_t step = std::max<int64_t>(1, kPart / std::max<int64_t>(1, of_row));
+  if (std::isinf(p) && x1.size(-1) == 0) {
+    return pairs(x1, x2, 2);  // 0
+  }
+  if (step >= rows) {
+    return pairs(x1, x2, p);
+  }
+  std::vector<Tensor> parts;
+  for (int64_t row = 0; row < rows; row += step) {
+    parts.push_back(recompute([p](const Tensor& a, const Tensor& b) { return pairs(a, b, p); },
+                              narrow(x1, -2, row, std::min(step, rows - row)), x2));
+  }
+  return cat(parts, -2);
 }
 
 }  // namespace binade

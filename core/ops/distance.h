@@ -15,4 +15,10 @@ Tensor normalize(const Tensor& x, double p = 2, int dim = 1, double eps = 1e-12)
 Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p = 2, double eps = 1e-6,
                          bool keepdim = false);
 
+// The distances |x1_i - x2_j|_p of all pairs of rows: x1 [..., m, k], x2 [..., n, k] -> [..., m,
+// n]; batches broadcast, p >= 0. Gradient 0 where a distance, or for p < 1 a difference, is 0. The
+// differences are formed for every p, since x1 x2^T would lose the digits of small distances; for
+// many pairs in parts, which backward computes again, so they take no memory.
+Tensor cdist(const Tensor& x1, const Tensor& x2, double p = 2);
+
 }  // namespace binade

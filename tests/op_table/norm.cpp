@@ -209,10 +209,71 @@ OpRow pairwise_distance_row(double p) {
   return row;
 }
 
+OpRow cdist_row(double p) {
+  OpRow row;
+  row.name = "cdist";
+  row.attributes = text("p ", p);
+  row.shapes = {{{3, 5}, {4, 5}},
+                {{2, 3, 4}, {1, 2, 4}},
+                {{2, 3}, {2, 2, 3}},
+                {{0, 3}, {2, 3}},
+                {{2, 0}, {3, 0}}};
+  row.domains = {{.low = 1, .high = 3}, {.low = -3, .high = 0}};
+  row.function = [=](const Tensors& x) { return Tensors{cdist(x[0], x[1], p)}; };
+  row.reference = [=](const Arrays& x) {
+    const auto batch = [](const Array& a) {
+      return Dims(std::span(a.sizes.begin(), static_cast<size_t>(a.dim() - 2)));
+    };
+    Dims sizes = broadcast(batch(x[0]), batch(x[1]));
+    const int rank = sizes.size();
+    sizes.push_back(x[0].sizes[x[0].dim() - 2]);
+    sizes.push_back(x[1].sizes[x[1].dim() - 2]);
+    return Arrays{generate(sizes, [&](const Dims& at) {
+      Dims i = at, j = at;  // [.., row, k] of each
+      j[rank] = at[rank + 1];
+      double sum = 0;
+      for (int64_t k = 0; k < x[0].sizes.back(); ++k) {
+        i[rank + 1] = j[rank + 1] = k;
+        const double distance = std::fabs(x[0].at(i) - x[1].at(j));
+        sum = std::isinf(p) ? std::max(sum, distance) : sum + std::pow(distance, p);
+      }
+      return std::isinf(p) ? sum : std::pow(sum, 1 / p);
+    })};
+  };
+  row.accuracy = Accuracy::sums;
+  row.many_zeros = true;
+  row.large = {{60, 31}, {59, 31}};
+  row.timed = {{1024, 64}, {1024, 64}};
+  // In 16 bits many differences are equal, and share the gradient of p = inf: the parity cases have
+  // it.
+  row.differentiable = !std::isinf(p);
+  row.errors = {{"rows of two lengths",
+                 [] {
+                   cdist(ones({3, 4}), ones({3, 5}));
+                 }},
+                {"vectors", [] { cdist(ones({3}), ones({3})); }},
+                {"batches that do not broadcast",
+                 [] {
+                   cdist(ones({2, 3, 4}), ones({3, 3, 4}));
+                 }},
+                {"negative p",
+                 [] {
+                   cdist(ones({3, 4}), ones({3, 4}), -1);
+                 }},
+                {"undefined input", [] {
+                   cdist(Tensor(), ones({3, 3}));
+                 }}};
+  return row;
+}
+
 }  // namespace
 
 std::vector<OpRow> norm_rows() {
   return {normalize_row(2),
+          cdist_row(2),
+          cdist_row(1),
+          cdist_row(3),
+          cdist_row(INFINITY),
           normalize_row(3),
           pairwise_distance_row(2),
           pairwise_distance_row(1),

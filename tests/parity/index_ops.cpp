@@ -177,6 +177,9 @@ void add_arranging(Ops& ops) {
     return one(pairwise_distance(call.in("x"), call.in("y"), number(call.attr("p")),
                                  number(call.attr("eps"))));
   };
+  ops["cdist"] = [](const Call& call) {
+    return one(cdist(call.in("x"), call.in("y"), number(call.attr("p"))));
+  };
 }
 
 }  // namespace
