@@ -1,7 +1,11 @@
 #include <binade/core/autograd/autograd.h>
+#include <binade/core/linalg/linalg.h>
+#include <binade/core/ops.h>
+#include <binade/core/precision/precision.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/init.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace binade::nn::init {
@@ -87,6 +91,26 @@ void kaiming_uniform(const Tensor& w, const KaimingOptions& options) {
 
 void kaiming_normal(const Tensor& w, const KaimingOptions& options) {
   normal(w, 0, kaiming_statistics(w.sizes(), options).std);
+}
+
+// q of a normal matrix, whose columns take the signs of r's diagonal, is uniform (Mezzadri, 2007).
+void orthogonal(const Tensor& w, double gain) {
+  check(w.defined() && w.dim() >= 2, "orthogonal: got shape ",
+        w.defined() ? to_string(w.sizes()) : "of an undefined tensor",
+        ", expected at least two dimensions");
+  check(is_floating(w.dtype()), "orthogonal: got dtype ", w.dtype(), ", expected a floating dtype");
+  const NoGradGuard guard;
+  const PrecisionScope full(Precision::full());
+  if (w.numel() == 0) {
+    return;
+  }
+  const int64_t rows = w.size(0), columns = w.numel() / rows;
+  const int64_t longer = std::max(rows, columns), shorter = std::min(rows, columns);
+  const linalg::QR factors =
+      linalg::qr(randn({longer, shorter}, compute_dtype(w.dtype()), w.device()));
+  const Tensor r = diagonal(factors.r);
+  const Tensor q = mul(factors.q, add(mul(cast(ge(r, 0), r.dtype()), 2), -1));
+  w.copy_(reshape(mul(rows < columns ? transpose(q, 0, 1) : q, gain), w.sizes()));
 }
 
 void constant(const Tensor& w, double value) {

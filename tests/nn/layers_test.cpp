@@ -1,4 +1,5 @@
 // Shapes, memory orders and values of layers; initial values; losses.
+#include <binade/core/linalg/linalg.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/init.h>
 #include <binade/nn/losses.h>
@@ -145,6 +146,39 @@ TEST(Init, Statistics) {
   EXPECT_DOUBLE_EQ(init::gain(init::Nonlinearity::tanh), 5.0 / 3);
   EXPECT_THROW(init::parse_nonlinearity("swish"), Error);
   EXPECT_THROW(init::xavier_statistics({5}), Error);
+}
+
+TEST(Init, OrthogonalRowsOrColumns) {
+  if (!linalg::is_available()) {
+    Tensor w = ones({3, 3});
+    EXPECT_THROW(init::orthogonal(w), Error);
+    EXPECT_EQ(sum(w).item(), 9);  // nothing half done
+    return;
+  }
+  for (const Dims& sizes : {Dims{8, 5}, Dims{4, 3, 2, 2}, Dims{6, 6}, Dims{1, 7}}) {
+    for (const DType dtype : {DType::f64, DType::f32, DType::f16}) {
+      Tensor w = empty(sizes, dtype);
+      w.require_grad();
+      init::orthogonal(w, 1.5);
+      const Tensor m = reshape(w.detach().to(DType::f64), {sizes[0], -1});
+      const bool tall = m.size(0) > m.size(1);
+      const Tensor gram = tall ? matmul(transpose(m, 0, 1), m) : matmul(m, transpose(m, 0, 1));
+      const Tensor off = sub(gram, mul(eye(gram.size(0), DType::f64), 2.25));
+      EXPECT_LE(max(abs(off)).item(), 40 * epsilon(dtype)) << sizes.size();
+    }
+  }
+  // The signs of r decide: without them the first element would never be positive.
+  int positive = 0;
+  for (int i = 0; i < 64; ++i) {
+    Tensor w = empty({3, 3});
+    init::orthogonal(w);
+    positive += w.at(0) > 0 ? 1 : 0;
+  }
+  EXPECT_GT(positive, 12);
+  EXPECT_LT(positive, 52);
+  EXPECT_THROW(init::orthogonal(ones({3})), Error);
+  EXPECT_THROW(init::orthogonal(ones({3, 3}, DType::i64)), Error);
+  EXPECT_THROW(init::orthogonal(Tensor()), Error);
 }
 
 TEST(Init, DrawsHaveTheStatistics) {
