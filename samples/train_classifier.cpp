@@ -206,6 +206,16 @@ int run(Flags f) {
     return report_stop(f, trainer, world);
   }
   trainer.save_model();
+  if (world.is_root()) {
+    train::save_classifier(f.run + "/classifier.safetensors", *model,
+                           {.model = f.model,
+                            .class_names = data.class_names,
+                            .channels = data.channels,
+                            .height = data.height,
+                            .width = data.width,
+                            .mean = data.mean,
+                            .deviation = data.deviation});
+  }
   const train::Evaluation test = trainer.test(*data.test);
   if (world.is_root()) {
     report_results(f, data, pictures, trainer, test["accuracy"]);
