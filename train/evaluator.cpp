@@ -70,6 +70,7 @@ class Evaluator::Pass {
       const data::Batch own = batch.to(model.device());
       StepOutput output = evaluator_.step_(model, own);
       check_mean_loss(what_, output.loss);
+      check_log(output, "loss");
       means_.add(output, "loss", weight_of(output, own.size), 0);
       for (const MetricPtr& metric : evaluator_.metrics_) {
         metric->update(output, own);

@@ -102,8 +102,13 @@ void RunDirectory::check_held() const { lock_->check_held(); }
 
 void RunDirectory::check_unused(bool resume, bool overwrite) const {
   const std::vector<DirectoryEntry> entries = list_directory(path_);
-  const bool used = std::any_of(entries.begin(), entries.end(), [](const DirectoryEntry& entry) {
-    return !RunLock::is_name_of_lock(entry.name);
+  // A run that failed before its first step leaves an empty directory for checkpoints.
+  const auto is_empty = [this](const DirectoryEntry& entry) {
+    return entry.is_directory && entry.name == kCheckpoint &&
+           list_directory(path_ + "/" + entry.name).empty();
+  };
+  const bool used = std::any_of(entries.begin(), entries.end(), [&](const DirectoryEntry& entry) {
+    return !RunLock::is_name_of_lock(entry.name) && !is_empty(entry);
   });
   check(!used || resume || overwrite, "run directory: got ", path_,
         ", which is not empty, expected a new or empty one; set resume (--resume) to continue the "

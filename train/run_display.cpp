@@ -57,9 +57,9 @@ void RunDisplay::progress(const data::Loader& loader, const RunProgress& now) co
                                    now.loss, now.lr, now.scale) +
                             "  skipped " + printable(now.skipped) +
                             format("  %.0f samples/s", now.samples_per_second);
-  const std::string left = "  left " + time_words(now.seconds_left);
+  const std::string left = "  ETA " + time_words(now.seconds_left);
   if (!is_live()) {
-    std::printf("%s%s\n", words.c_str(), left.c_str());
+    std::printf("  %s%s\n", words.c_str(), left.c_str());
     std::fflush(stdout);
     return;
   }

@@ -274,8 +274,7 @@ void TrainerRun::after_step(const Fit& fit, const data::Batch& batch, bool last)
   }
   const bool ends = is_over() && stopped_by_ == 0;
   const int64_t every = options_.validate_every.steps;
-  const bool validates =
-      fit.validation && (ends || (every > 0 && state_.steps % every == 0)) && stopped_by_ == 0;
+  const bool validates = fit.validation && (ends || (every > 0 && state_.steps % every == 0));
   if (validates || ends) {
     report_mid_epoch(fit, validates);
     agree_on_stop(fit.signal);  // a callback may have asked for it
@@ -310,7 +309,7 @@ void TrainerRun::end_epoch(const Fit& fit) {
   const ValidateEvery& every = options_.validate_every;
   const bool due =
       every.steps > 0 ? state_.steps % every.steps == 0 : state_.epoch % every.epochs == 0;
-  const bool validates = fit.validation && stopped_by_ == 0 && (due || is_over());
+  const bool validates = fit.validation && (due || (is_over() && stopped_by_ == 0));
   finish_report(fit, report, {.validates = validates, .ends_epoch = true});
   save();
   emit(Event::epoch_end, epoch);

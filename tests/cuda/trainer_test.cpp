@@ -116,6 +116,88 @@ TEST_F(TrainerOnDeviceTest, SaysWhyThereIsNoGraph) {
   EXPECT_EQ(read.numbers, train(48, {.epochs = 1}).numbers);
 }
 
+// Log values, outputs and fields of any name, plain and replayed.
+TEST_F(TrainerOnDeviceTest, ReplaysNamedFieldsAndLogValues) {
+  const auto run = [](train::StepGraph graph, int64_t* replays) {
+    manual_seed(7);
+    const Tensor x = randn({48, 3});
+    const data::TensorDataset rows({{"x", x}, {"y", sum(x, {1}, true)}});
+    data::Loader loader(rows, {.batch = 8, .workers = 0, .device = kDevice});
+    nn::Linear model({.in = 3, .out = 1});
+    std::string outputs;
+    train::Trainer trainer(
+        {.model = model,
+         .optimizer =
+             [](const ParameterList& parameters) {
+               return std::make_unique<optim::AdamW>(parameters, optim::AdamWOptions{.lr = 0.1});
+             },
+         .ema = train::EmaOptions{.decay = 0.5}},
+        {.epochs = 3,
+         .progress = false,
+         .step = [](auto& net, const data::Batch& batch) -> train::StepOutput {
+           const Tensor p = net(batch["x"]);
+           return {.loss = mse_loss(p, batch["y"]),
+                   .output = p,
+                   .log = {{"error", l1_loss(p, batch["y"])}, {"one", 1}},
+                   .outputs = {{"double", p * 2.0}}};
+         },
+         .metrics = {train::MeanAbsoluteError({.target = "y"})},
+         .callbacks = {{.step =
+                            [&](const train::RunView& view) {
+                              outputs += text(view.output->outputs[0].second.to(Device{}).at(0),
+                                              " ", view.output->loss.item(), " ");
+                            }}},
+         .log_every = 1,
+         .log_norms = true,
+         .device = kDevice,
+         .graph = graph});
+    trainer.fit(loader, &loader);
+    *replays = trainer.graph_replays();
+    for (const auto& [name, value] : trainer.values()) {
+      outputs += name == "samples_per_second" ? "" : text(name, " ", value, " ");
+    }
+    return outputs;
+  };
+  int64_t plain = 0, replayed = 0;
+  EXPECT_EQ(run(train::StepGraph::off, &plain), run(train::StepGraph::on, &replayed));
+  EXPECT_EQ(plain, 0);
+  EXPECT_EQ(replayed, 16);
+}
+
+// Two optimizers by turns, with loss scalers, compute on a device what they compute on the CPU.
+TEST_F(TrainerOnDeviceTest, PhasesTakeTurns) {
+  const auto run = [](Device device) {
+    manual_seed(7);
+    const Tensor x = randn({40, 3});
+    const data::TensorDataset rows({{"x", x}, {"y", sum(x, {1}, true)}});
+    data::Loader loader(rows, {.batch = 8, .workers = 0, .seed = 2, .device = device});
+    struct Net : nn::Module {
+      nn::Linear first{*this, "first", {.in = 3, .out = 4}};
+      nn::Linear last{*this, "last", {.in = 4, .out = 1}};
+      Tensor forward(const Tensor& x) override { return last(tanh(first(x))); }
+    } model;
+    model.to(device, Precision::full());
+    optim::SGD first(model.first.parameters(), {.lr = 0.05}),
+        last(model.last.parameters(), {.lr = 0.05});
+    optim::LossScaler scaler;
+    const auto step = [](nn::Module& net, const data::Batch& batch) {
+      return mse_loss(net(batch["x"]), batch["y"]);
+    };
+    train::Trainer trainer(
+        {.model = model,
+         .phases = {{.name = "first", .optimizer = first, .step = step, .scaler = &scaler},
+                    {.name = "last", .optimizer = last, .step = step, .every = 2}}},
+        {.epochs = 2, .progress = false, .validation_step = step});
+    trainer.fit(loader, &loader);
+    EXPECT_EQ(first.step_count(), 10);
+    EXPECT_EQ(last.step_count(), 5);
+    EXPECT_EQ(trainer.why_no_graph(),
+              device.is_cpu() ? "on the CPU there are none" : "a step has several phases");
+    return trainer.validate(loader).loss;
+  };
+  EXPECT_NEAR(run(kDevice), run(Device{}), 1e-5);
+}
+
 TEST_F(TrainerOnDeviceTest, ResumesBitIdentically) {
   const binade::testing::TemporaryDirectory directory;
   const Outcome whole = train(84, {.epochs = 4});

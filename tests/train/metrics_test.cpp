@@ -1,3 +1,32 @@
+// metrics.jsonl: the fields of a line, and what a resumed run keeps.
+#include <binade/core/io/file_system.h>
+#include <binade/train/metrics.h>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <limits>
+
+namespace binade::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+class MetricsFileTest : public ::testing::Test {
+ protected:
+  MetricsFileTest()
+      : path_(fs::temp_directory_path() / ("binade-metrics-" + std::to_string(getpid()))) {}
+  ~MetricsFileTest() override { fs::remove(path_); }
+
+  std::string contents() const {
+    const std::vector<std::byte> bytes = read_file(path_.native());
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
+  fs::path path_;
+};
+
 ScalarRecord line_of(int64_t epoch, int64_t step) {
   return {.step = step,
           .epoch = epoch,

@@ -69,8 +69,9 @@ class TrainerFileTest : public ::testing::Test {
 TEST_F(TrainerFileTest, WritesALineOfMetricsPerEpoch) {
   fs::create_directory("run");
   // The third loss belongs to the test.
-  ScriptedRun run({std::log(2), std::numeric_limits<double>::quiet_NaN(), std::log(2)},
-                  {.epochs = 2, .run = "run", .on_nan = OnNan::ignore, .notes = {{"augment", "crop"}}});
+  ScriptedRun run(
+      {std::log(2), std::numeric_limits<double>::quiet_NaN(), std::log(2)},
+      {.epochs = 2, .run = "run", .on_nan = OnNan::ignore, .notes = {{"augment", "crop"}}});
   run.fit();
   EXPECT_FALSE(run.trainer.test(run.validation).has("accuracy"));
   const std::vector<std::string> lines = lines_of("run/metrics.jsonl");
@@ -80,11 +81,10 @@ TEST_F(TrainerFileTest, WritesALineOfMetricsPerEpoch) {
   ASSERT_GT(first.size(), 3U);
   EXPECT_NEAR(std::stod(first[3].substr(first[3].find('=') + 1)), std::log(2), 1e-6) << first[3];
   first[3] = "validation_loss=*";
-  EXPECT_EQ(first,
-            (Fields{"epoch=0", "step=1", "train_loss=0", "validation_loss=*",
-                    "samples_per_second=*", "learning_rate=1", "loss_scale=1", "skipped_steps=0",
-                    "workers=0", "decode_errors=0", "precision=\"fp32\"", "mode=\"fast\"",
-                    "augment=\"crop\"", "state_hash=*"}));
+  EXPECT_EQ(first, (Fields{"epoch=0", "step=1", "train_loss=0", "validation_loss=*",
+                           "samples_per_second=*", "learning_rate=1", "loss_scale=1",
+                           "skipped_steps=0", "workers=0", "decode_errors=0", "precision=\"fp32\"",
+                           "mode=\"fast\"", "augment=\"crop\"", "state_hash=*"}));
   Fields second = fields_of(lines[1]);
   ASSERT_GT(second.size(), 5U);
   EXPECT_EQ(second[2], "train_loss=-4");
@@ -279,7 +279,8 @@ TEST(ResumedRun, APlateauContinues) {
                      .run = directory,
                      .resume = resume,
                      .progress = false,
-                     .step = test::unit_step(model)});
+                     .step = test::unit_step(model),
+                     .sanity_batches = 0});
     const test::LitPixels pictures(1);
     data::Loader loader(pictures, {.batch = 1, .workers = 0});
     trainer.fit(loader, &loader);

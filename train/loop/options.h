@@ -142,7 +142,8 @@ struct TrainerOptions {
   bool stop_on_signal = false;
   // Settings that a resumed run must share with the one before: a difference is an error by name.
   std::map<std::string, std::string> settings = {};
-  // Words for the lines of validations and epochs, such as {"augment", "crop"}. They change nothing.
+  // Words for the lines of validations and epochs, such as {"augment", "crop"}. They change
+  // nothing.
   std::vector<std::pair<std::string, std::string>> notes = {};
 };
 

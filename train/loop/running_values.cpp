@@ -5,9 +5,20 @@
 
 namespace binade::train {
 
-double weight_of(const StepOutput& output, int64_t samples) {
+void check_log(const StepOutput& output, const std::string& loss_name) {
   check(std::isfinite(output.weight) && output.weight >= 0, "trainer: got a StepOutput of weight ",
         output.weight, ", expected a number >= 0");
+  for (const auto& [name, value] : output.log) {
+    check(!name.empty() && name != "loss" && name != loss_name,
+          "trainer: the step logs a value named '", name,
+          "', expected a name, and another one than that of the loss");
+    check(!value.is_tensor() || value.tensor().numel() == 1, "trainer: the log value ", name,
+          " has shape ", value.is_tensor() ? to_string(value.tensor().sizes()) : "",
+          ", expected one element: a mean over the batch, for example");
+  }
+}
+
+double weight_of(const StepOutput& output, int64_t samples) {
   return output.weight > 0 ? output.weight : static_cast<double>(samples);
 }
 
@@ -29,11 +40,8 @@ const RunningMean* RunningValues::find(const std::string& name) const {
 
 void RunningValues::add(const std::string& name, const LogValue& value, double weight,
                         int64_t step) {
-  check(!name.empty(), "trainer: got a log value without a name");
   RunningMean& mean = at(name);
   if (value.is_tensor()) {
-    check(value.tensor().numel() == 1, "trainer: the log value ", name, " has shape ",
-          value.tensor().sizes(), ", expected one element: a mean over the batch, for example");
     mean.sum.add(value.tensor().detach(), weight, step);
   } else {
     mean.sum.add(value.item(), weight, step);

@@ -22,7 +22,7 @@ struct RunningMean {
 
 class RunningValues {
  public:
-  // Throws if a tensor does not have one element.
+  // REQUIRES: check_log().
   void add(const std::string& name, const LogValue& value, double weight, int64_t step);
   // The loss and the log of a step. `loss_name` is its name here.
   void add(const StepOutput& output, const std::string& loss_name, double weight, int64_t step);
@@ -41,8 +41,10 @@ class RunningValues {
   std::vector<RunningMean> means_;  // sorted by name
 };
 
-// The weight of a batch: the step's own, or the number of samples. Throws if it is negative or not
-// finite.
+// The weight of a batch: the step's own, or the number of samples.
 double weight_of(const StepOutput& output, int64_t samples);
+// Throws if the weight is negative or not finite, if a log value has no name, the name of the loss
+// or more than one element.
+void check_log(const StepOutput& output, const std::string& loss_name);
 
 }  // namespace binade::train

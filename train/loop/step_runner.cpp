@@ -137,11 +137,31 @@ void StepRunner::run_phases(RunState& state) {
       groups.push_back(&phase.optimizer->parameters(k));
     }
     const nn::FreezeOthers others(parts_.model, groups);
-    for (const MicroBatch& micro : micro_batches_) {
-      const bool reduce = &micro == &micro_batches_.back();
-      take(phase, forward_backward(phase, micro, reduce, state.steps), micro.batch, state);
+    try {
+      for (const MicroBatch& micro : micro_batches_) {
+        const bool reduce = &micro == &micro_batches_.back();
+        take(phase, forward_backward(phase, micro, reduce, state.steps), micro.batch, state);
+      }
+      update(i, state.steps);
+    } catch (Error& error) {
+      error.add_context(text("(in the phase ", phase.name,
+                             ", which trains the parameters of its own optimizer alone)"));
+      throw;
     }
-    update(i, state.steps);
+  }
+}
+
+// Each name is logged by one phase.
+void StepRunner::check_output(const Phase& phase, const StepOutput& output) {
+  check_log(output, phase.loss_name());
+  for (const auto& entry : output.log) {
+    const Phase* owner = log_owners_.emplace(entry.first, &phase).first->second;
+    check(owner == &phase, "trainer: the step", phase.words(), " logs a value named '", entry.first,
+          "', as the step", owner->words(), " does, expected a name of its own");
+    for (const auto& other : parts_.phases) {
+      check(entry.first != other->loss_name(), "trainer: the step", phase.words(),
+            " logs a value named '", entry.first, "', which is the loss", other->words());
+    }
   }
 }
 
@@ -156,6 +176,7 @@ StepOutput StepRunner::forward_backward(const Phase& phase, const MicroBatch& mi
   const Generator random = generator();
   const StepOutput output = phase.step(parts_.model, micro.batch);
   check_mean_loss("training", output.loss);
+  check_output(phase, output);
   const Tensor checked = divergence_.check_loss(phase, output.loss, micro.batch, random, step);
   if (phase.scaler) {
     phase.scaler->scale(checked, micro.weight).backward();
@@ -193,13 +214,6 @@ void StepRunner::take(const Phase& phase, const StepOutput& output, const data::
                       RunState& state) {
   const double weight = weight_of(output, batch.size);
   for (const auto& [name, value] : output.log) {
-    const Phase* owner = log_owners_.emplace(name, &phase).first->second;
-    const bool is_loss = name == "loss" ||
-                         std::any_of(parts_.phases.begin(), parts_.phases.end(),
-                                     [&](const auto& other) { return other->loss_name() == name; });
-    check(owner == &phase && !is_loss, "trainer: the step", phase.words(), " logs a value named '",
-          name, "', as ", is_loss ? "a loss is" : "another phase does",
-          ", expected a name of its own");
     state.logs.add(name, value, weight, state.steps);
   }
   state.losses.add(phase.loss_name(), LogValue(output.loss), weight, state.steps);

@@ -47,6 +47,7 @@ class StepRunner {
   void run_phases(RunState& state);
   StepOutput forward_backward(const Phase& phase, const MicroBatch& micro, bool reduce,
                               int64_t step);
+  void check_output(const Phase& phase, const StepOutput& output);
   void update(size_t phase, int64_t step);
   StepOutput run_graph(const MicroBatch& micro, int64_t step);
   void take(const Phase& phase, const StepOutput& output, const data::Batch& batch,

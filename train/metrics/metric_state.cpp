@@ -46,6 +46,7 @@ int64_t common_size(dist::Communicator& group, const std::string& name, int64_t 
   return static_cast<int64_t>(all[0]);
 }
 
+
 void check_i64(const Tensor& saved, const std::string& what, const char* expected, bool fits) {
   check(fits, what, ": got ", saved.defined() ? text(saved.dtype(), " ", saved.sizes()) : "nothing",
         ", expected ", expected);

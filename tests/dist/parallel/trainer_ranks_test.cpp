@@ -196,6 +196,7 @@ TEST(TrainerRanks, StopEarlyByTheLossOfAllRanks) {
                            return net.is_training() ? sum(model.weight)
                                                     : classification_step(net, batch).loss;
                          },
+                     .sanity_batches = 0,
                      .group = &group});
     const FakeDataset pictures(2);
     data::Loader loader(

@@ -86,7 +86,7 @@ inline Tensor generator_loss(Gan& gan, const data::Batch& batch) {
 }
 // The distance between the means of real and generated rows, which has nothing to do with scores.
 inline StepOutput gan_validation(Gan& gan, const data::Batch& batch) {
-  const Tensor fake = gan.fake(batch);
+  const Tensor fake = gan.fake(batch).to(DType::f32);
   return {.loss = mean(square(mean(fake, {0}) - mean(batch["x"], {0}))), .output = fake};
 }
 
