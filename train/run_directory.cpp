@@ -15,7 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kCheckpoint = "checkpoint";
-constexpr const char* kFiles[] = {"metrics.jsonl", "model.safetensors", "lens.jsonl", "lens.html"};
+constexpr const char* kFiles[] = {"metrics.jsonl", "model.safetensors", "lens.jsonl",
+                                  "lens.html",     "log.jsonl",         "log.csv"};
+constexpr const char* kTensorBoard = "tensorboard";  // a folder
 
 bool is_number(std::string_view digits) {
   return !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos;
@@ -133,7 +135,7 @@ void RunDirectory::move_away() const {
   for (const DirectoryEntry& entry : list_directory(path_, *files_)) {
     if (entry.name == kCheckpoint) {
       names.insert(names.begin(), entry.name);
-    } else if (is_name_of_file(entry.name)) {
+    } else if (is_name_of_file(entry.name) || entry.name == kTensorBoard) {
       names.push_back(entry.name);
     }
   }

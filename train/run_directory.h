@@ -2,6 +2,7 @@
 // no link is followed. RUN/lock says which process uses it.
 //
 //   metrics.jsonl, model.safetensors, lens.jsonl, lens.html, checkpoint/   the run
+//   log.jsonl, log.csv, tensorboard/   of the loggers (train/logging/logger.h)
 //   metrics.jsonl.cut, .cut-2, ...   lines that a resumed run wrote again
 //   lock                             while a process uses it (the rules are in RunLock)
 //   NAME.TOKEN-N.tmp                 a file being written; TOKEN is in the lock
@@ -23,8 +24,8 @@ class RunDirectory {
   // Makes the directory or opens it, as the Trainer does, and locks it. Throws if it is not empty
   // and neither `resume` nor `overwrite` is set, if it cannot be written, or if another process
   // uses it; the error names that process. Removes temporary files of dead processes that had the
-  // lock. `overwrite` moves metrics, model, checkpoints and lens files of an earlier run to
-  // RUN.replaced-N and leaves other files where they are; nothing is deleted.
+  // lock. `overwrite` moves metrics, model, checkpoints, lens files and logs of an earlier run
+  // to RUN.replaced-N and leaves other files where they are; nothing is deleted.
   RunDirectory(const std::string& path, bool resume, bool overwrite);
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;

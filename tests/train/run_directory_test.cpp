@@ -108,10 +108,12 @@ TEST(RunDirectory, OverwriteMovesTheOldRun) {
     const RunDirectory opened(run, false, true);
     CheckpointStore store(run, 2, opened.files());
     save(store, 3);
-    for (const char* name : {"metrics.jsonl", "model.safetensors", "lens.html", "lens.jsonl",
-                             "metrics.jsonl.cut", "metrics.jsonl.cut-2"}) {
+    for (const char* name :
+         {"metrics.jsonl", "model.safetensors", "lens.html", "lens.jsonl", "metrics.jsonl.cut",
+          "metrics.jsonl.cut-2", "log.csv", "log.jsonl", "log.csv.cut"}) {
       write_file_durably(run + "/" + name, std::string(age), opened.files());
     }
+    fs::create_directory(run + "/tensorboard");
     write_file_durably(run + "/letter.txt", std::string("dear"));
   }
   fs::create_directory(directory / "run.replaced-2");  // somebody's
@@ -121,8 +123,9 @@ TEST(RunDirectory, OverwriteMovesTheOldRun) {
   }
   EXPECT_EQ(names_in(directory.path()),
             (Names{"run", "run.replaced-1", "run.replaced-2", "run.replaced-3"}));
-  const Names all{"checkpoint",        "lens.html",           "lens.jsonl",       "metrics.jsonl",
-                  "metrics.jsonl.cut", "metrics.jsonl.cut-2", "model.safetensors"};
+  const Names all{"checkpoint",          "lens.html",         "lens.jsonl",    "log.csv",
+                  "log.csv.cut",         "log.jsonl",         "metrics.jsonl", "metrics.jsonl.cut",
+                  "metrics.jsonl.cut-2", "model.safetensors", "tensorboard"};
   EXPECT_EQ(names_in(directory / "run.replaced-1"), all);
   EXPECT_EQ(names_in(directory / "run.replaced-3"), all);
   EXPECT_EQ(contents(directory / "run.replaced-1/metrics.jsonl"), "old");

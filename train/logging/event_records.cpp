@@ -102,7 +102,7 @@ std::string version_record(double seconds) {
   return framed(Message().real(1, seconds).text(3, "brain.Event:2"));
 }
 
-std::string restart_record(const EventTime& time) {
+std::string start_record(const EventTime& time) {
   return framed(event_at(time).message(7, Message().integer(1, 1)));  // status = START
 }
 

@@ -26,7 +26,7 @@ struct EventHistogram {
 // Whole records.
 std::string version_record(double seconds);  // the first one of a file
 // Events of this and later steps in files before are void.
-std::string restart_record(const EventTime& time);
+std::string start_record(const EventTime& time);
 std::string scalars_record(const EventTime& time, const NamedValues& values);
 std::string histogram_record(const EventTime& time, std::string_view tag, const EventHistogram& h);
 std::string image_record(const EventTime& time, std::string_view tag, const data::Image& image);

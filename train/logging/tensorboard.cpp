@@ -72,11 +72,8 @@ class TensorBoard::Events {
   void begin() {
     make_directories(folder_, files_);
     auto seconds = static_cast<int64_t>(wall_seconds());
-    bool is_first = true;
     for (const DirectoryEntry& entry : list_directory(folder_, files_)) {
-      const int64_t other = seconds_of(entry.name);
-      is_first &= other < 0;
-      seconds = std::max(seconds, other + 1);
+      seconds = std::max(seconds, seconds_of(entry.name) + 1);
     }
     char number[32];
     std::snprintf(number, sizeof number, "%010lld", static_cast<long long>(seconds));
@@ -84,9 +81,9 @@ class TensorBoard::Events {
         binade::text(folder_, "/", kPrefix, number, ".", host_name(), ".", getpid());
     OutputFile file(path, files_);
     file.write(version_record(wall_seconds()));
-    if (!is_first) {
-      file.write(restart_record({wall_seconds(), first_step_}));
-    }
+    // In every file: TensorBoard takes the first one of a folder for the start of the run, and only
+    // later ones for restarts.
+    file.write(start_record({wall_seconds(), first_step_}));
     file.finish();
     sync_directory(folder_, files_);
     file_ = path;

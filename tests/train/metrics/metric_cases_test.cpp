@@ -29,6 +29,8 @@ struct Data {
   std::vector<std::pair<std::string, std::vector<double>>> values;
 };
 
+void PrintTo(const Data& data, std::ostream* out) { *out << data.name; }
+
 double number_of(std::istream& in) {
   std::string word;
   in >> word;

@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/train/metrics/metric_inputs.h"
 
 namespace binade::train {

@@ -72,7 +72,7 @@ TEST(R2, KeepsItsDigitsFarFromZero) {
       R2 far;
       const Tensor moved_target = add(near, offset), moved = add(output, offset);
       R2 expected;  // of the numbers that are left after rounding
-      update(expected, sub(moved, offset), sub(moved_target, offset));
+      update(expected, add(moved, -offset), add(moved_target, -offset));
       for (int64_t i = 0; i < 50; i += 8) {
         const int64_t end = std::min<int64_t>(i + 8, 50);
         update(far, rows(moved, i, end).to(device), rows(moved_target, i, end).to(device));
