@@ -31,6 +31,8 @@ class Shared {
     if constexpr (std::is_lvalue_reference_v<D>) {
       return {std::shared_ptr<const Base>(), &dataset};
     } else {
+      static_assert(std::is_move_constructible_v<D>,
+                    "a temporary dataset must be movable: make it a variable, or a shared_ptr");
       return std::make_shared<std::remove_cvref_t<D>>(std::forward<D>(dataset));
     }
   }

@@ -17,8 +17,8 @@ std::vector<Tensor> rows_of(std::span<const Sample> samples, const std::string& 
   for (size_t i = 0; i < samples.size(); ++i) {
     const Tensor* field = find_field(samples[i].fields, name);
     if (field == nullptr) {
-      throw SampleError(i, text("has no field '", name, "', expected as in the sample before: ",
-                                names_of(samples[i].fields), " is all it has"));
+      throw SampleError(
+          i, text("has no field '", name, "', expected one of: ", names_of(samples[i].fields)));
     }
     if (!field->device().is_cpu()) {
       throw SampleError(i, text("has its field '", name, "' on ", field->device(),

@@ -29,7 +29,7 @@ void parse_csv(Bytes bytes) {
 
 // Records written with quotes around every cell are read back as they were.
 void parse_csv_records(Bytes bytes) {
-  const std::string text = text_of(bytes), path = "fuzz.csv";
+  const std::string text(text_of(bytes)), path = "fuzz.csv";
   data::CsvReader reader(text, path, ',');
   data::CsvRecord record;
   std::vector<std::vector<std::string>> records;

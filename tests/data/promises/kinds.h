@@ -292,12 +292,16 @@ inline std::vector<Kind> all_kinds() {
 struct Seen {
   std::string bytes;
   std::vector<int64_t> indices;
-  int64_t first = 0, size = 0;
+  int64_t first = 0, size = 0, repeated = 0;
   bool operator==(const Seen&) const = default;
 };
 
 inline Seen seen(const Batch& batch) {
-  Seen out{.bytes = {}, .indices = batch.indices, .first = batch.first, .size = batch.size};
+  Seen out{.bytes = {},
+           .indices = batch.indices,
+           .first = batch.first,
+           .size = batch.size,
+           .repeated = batch.repeated};
   for (const std::string& name : batch.names()) {
     const Tensor& field = batch[name];
     out.bytes += text(name, " ", field.dtype(), " ", field.sizes(), ":");

@@ -28,10 +28,11 @@ class Promises : public ::testing::TestWithParam<Kind> {
 INSTANTIATE_TEST_SUITE_P(Kinds, Promises, ::testing::ValuesIn(all_kinds()),
                          [](const auto& info) { return info.param.name; });
 
-std::vector<int64_t> all_indices(const std::vector<Seen>& batches) {
+// Sorted; without those that another shard has, too, if asked for.
+std::vector<int64_t> all_indices(const std::vector<Seen>& batches, bool once = false) {
   std::vector<int64_t> all;
   for (const Seen& batch : batches) {
-    all.insert(all.end(), batch.indices.begin(), batch.indices.end());
+    all.insert(all.end(), batch.indices.begin(), batch.indices.end() - (once ? batch.repeated : 0));
   }
   std::sort(all.begin(), all.end());
   return all;
@@ -94,7 +95,7 @@ TEST_P(Promises, shards_deal_out_one_epoch) {
   const std::vector<int64_t> whole = all_indices(read_epoch(*alone, 1));
   for (const int64_t shards : {2, 3}) {
     for (const UnevenShards rule : {UnevenShards::keep, UnevenShards::pad, UnevenShards::drop}) {
-      std::vector<int64_t> seen;
+      std::vector<int64_t> seen, once;
       std::set<int64_t> batches;
       for (int64_t shard = 0; shard < shards; ++shard) {
         LoaderOptions options = source.options;
@@ -108,8 +109,12 @@ TEST_P(Promises, shards_deal_out_one_epoch) {
         batches.insert(std::ssize(part));
         const std::vector<int64_t> indices = all_indices(part);
         seen.insert(seen.end(), indices.begin(), indices.end());
+        const std::vector<int64_t> own = all_indices(part, true);
+        once.insert(once.end(), own.begin(), own.end());
       }
       std::sort(seen.begin(), seen.end());
+      std::sort(once.begin(), once.end());
+      EXPECT_EQ(once, rule == UnevenShards::drop ? seen : whole);
       const bool contains = std::includes(seen.begin(), seen.end(), whole.begin(), whole.end());
       const bool contained = std::includes(whole.begin(), whole.end(), seen.begin(), seen.end());
       EXPECT_EQ(contains, rule != UnevenShards::drop || seen.size() == whole.size());

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <set>
 
 #include "tests/data/fake_dataset.h"
@@ -120,7 +121,7 @@ TEST(Combine, concat) {
   };
   EXPECT_ERROR(concat({FakeDataset(3), Other(3)}), "other class names");
   Loader mixed(concat({counting(3), counting(3, 0, "y")}), {.workers = 0, .shuffle = false});
-  EXPECT_ERROR(mixed.begin(), "sample 3 has no field 'x'");
+  EXPECT_ERROR(mixed.begin(), "sample 3 (sample 0) has no field 'x'");
 }
 
 TEST(Combine, zip) {
@@ -158,7 +159,7 @@ TEST(Combine, subset_and_cache) {
 }
 
 TEST(Combine, collect_gives_rows_random_access) {
-  const auto rows = collect(FakeRows(7));
+  const auto rows = collect(std::make_shared<FakeRows>(7));
   EXPECT_EQ(rows->size(), 7);
   EXPECT_EQ(rows->get(5).values, (std::vector<float>{5, 10}));
   EXPECT_EQ(rows->describe(3), "fake:3");

@@ -8,6 +8,8 @@
 namespace binade::data {
 namespace {
 
+namespace fs = std::filesystem;
+
 class ImageTables : public ::testing::Test {
  protected:
   ImageTables() {
@@ -15,14 +17,14 @@ class ImageTables : public ::testing::Test {
       picture(text("p", i, ".png"), i);
     }
   }
-  // An image and its mask: mask pixel = 1 where the image is bright.
+  // An image and its mask: class 200 where the image is bright.
   void picture(const std::string& name, int i, int height = 8, int width = 6) {
     Image image = make_image(height, width, 3), mask = make_image(height, width, 1);
     for (int y = 0; y < height; ++y) {
       for (int x = 0; x < width; ++x) {
         const bool bright = (x * 3 + y * 5 + i) % 4 == 0;
         std::fill_n(image.row(y) + 3 * x, 3, bright ? 255 : 0);
-        mask.row(y)[x] = bright ? 1 : 0;
+        mask.row(y)[x] = bright ? 200 : 0;
       }
     }
     test::write_file(images() / name, encode_png(image));
@@ -86,7 +88,8 @@ TEST_F(ImageTables, masks_follow_their_image) {
       const auto plane = static_cast<size_t>(mask.size(1) * mask.size(2));
       const std::vector<int64_t> ids = mask.to_vector<int64_t>();
       for (size_t i = 0; i < ids.size(); ++i) {
-        ASSERT_EQ(static_cast<float>(ids[i]), pixels[i / plane * 3 * plane + i % plane]) << name;
+        ASSERT_EQ(static_cast<float>(ids[i]), 200 * pixels[i / plane * 3 * plane + i % plane])
+            << name;
       }
     }
   }
@@ -100,7 +103,7 @@ TEST_F(ImageTables, resized_masks_have_whole_ids) {
     const Batch batch = *loader.begin();
     EXPECT_EQ(batch["mask"].size(1), batch.images.size(2));
     for (const int64_t id : batch["mask"].to_vector<int64_t>()) {
-      EXPECT_TRUE(id == 0 || id == 1);
+      EXPECT_TRUE(id == 0 || id == 200) << id;
     }
   }
   const Image small = resize_nearest(Image{1, 4, 1, {0, 10, 20, 30}}, 2, 2);
