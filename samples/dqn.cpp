@@ -1,5 +1,5 @@
-// Deep Q-learning (Mnih et al., 2015) of cart-pole: balance a pole on a cart by pushing it left or
-// right. A loop of its own: no Trainer, but save_checkpoint() and load_checkpoint().
+// Deep Q-learning (Mnih et al., 2015; double: van Hasselt et al., 2016) of cart-pole, in a loop of
+// its own: no Trainer, but save_checkpoint() and load_checkpoint().
 #include <binade/binade.h>
 #include <binade/train/flags.h>
 
@@ -55,10 +55,9 @@ bool best_action(nn::Module& net, const Tensor& state) {
 }
 
 double mean_return(nn::Module& net, int64_t episodes) {
-  CartPole game;
   double total = 0;
   for (int64_t i = 0; i < episodes; ++i) {
-    game.reset();
+    CartPole game;
     while (!game.push(best_action(net, game.state)) && game.age < kMostSteps) {
     }
     total += game.age;
@@ -71,7 +70,8 @@ Tensor q_loss(nn::Module& online, nn::Module& target, const Tensor& rows) {
   Tensor wanted;
   {
     const NoGradGuard guard;
-    const Tensor future = amax(target(narrow(rows, 1, 4, 4)).to(DType::f32), {1}, true);
+    const Tensor after = narrow(rows, 1, 4, 4), choice = argmax(online(after), 1, true);
+    const Tensor future = gather(target(after), 1, choice).to(DType::f32);
     wanted = future * narrow(rows, 1, 9, 1) * 0.99 + 1;
   }
   const Tensor q = gather(online(narrow(rows, 1, 0, 4)), 1, narrow(rows, 1, 8, 1).to(DType::i64));
@@ -85,6 +85,7 @@ void run(const train::RunFlags& flags, int64_t size) {
   target.to(flags.target(), flags.policy());
   nn::copy_module(online, target);
   optim::AdamW adam(online.parameters(), {.lr = flags.lr});
+  optim::LinearLR schedule(adam, {.start_factor = 1, .end_factor = 0, .total_iters = flags.steps});
   optim::LossScaler scaler = flags.loss_scaler().value_or(optim::LossScaler::fixed(1));
   CartPole game;
   Memory memory{.rows = zeros({size, 10})};
@@ -92,6 +93,7 @@ void run(const train::RunFlags& flags, int64_t size) {
   const std::vector<train::CheckpointPart> parts{online,
                                                  {"target", target},
                                                  adam,
+                                                 schedule,
                                                  scaler,
                                                  generator(),
                                                  {"game", game.state},
@@ -103,7 +105,6 @@ void run(const train::RunFlags& flags, int64_t size) {
   const bool resumed = train::load_checkpoint(place, parts);
   train::JsonLines log({.file = "metrics.jsonl"});
   log.start({.directory = flags.run, .resumed = resumed, .step = step});
-
   const int64_t every = std::max<int64_t>(flags.steps / 20, 1);
   while (step < flags.steps) {
     const bool explore = rand({1}).item() < std::max(0.05, 1 - 5.0 * step / flags.steps);
@@ -118,7 +119,7 @@ void run(const train::RunFlags& flags, int64_t size) {
     const Tensor loss =
         q_loss(online, target, index_select(memory.rows, 0, picks).to(online.device()));
     scaler.scale(loss).backward();
-    (void)scaler.step(adam, {.clip_norm = 10});
+    schedule.advance(scaler.step(adam, {.clip_norm = 10}));
     nn::soft_update(target, online, 0.005);
     if (++step % every == 0) {
       const double score = mean_return(online, 10);
@@ -134,17 +135,16 @@ void run(const train::RunFlags& flags, int64_t size) {
   }
   log.finish();
   train::save_model(flags.run + "/model.safetensors", online);
-  std::printf("mean return: %.1f of %lld\n", mean_return(online, 20),
-              static_cast<long long>(kMostSteps));
+  std::printf("mean return: %.1f of 500\n", mean_return(online, 20));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   train::Program program("dqn", "Learns to balance a pole on a cart.",
-                         {.steps = 20000, .batch = 128, .lr = 5e-4, .checkpoint_every = 1000},
+                         {.steps = 100000, .batch = 128, .lr = 3e-4, .checkpoint_every = 5000},
                          {"--data", "--epochs"});
-  int64_t memory = 10000;
+  int64_t memory = 20000;
   program.add("--memory", memory, "transitions that it remembers", {1, 1 << 24});
   return program.run(argc, argv, [&](const train::RunFlags& flags) { return run(flags, memory); });
 }

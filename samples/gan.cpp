@@ -12,7 +12,7 @@ using namespace binade;
 namespace {
 
 constexpr int64_t kModes = 8, kNoise = 16;
-constexpr double kDeviation = 0.05;
+constexpr double kDeviation = 0.1;
 
 Tensor centres() {  // [8, 2], on the unit circle
   const Tensor angle = arange(kModes).to(DType::f32) * (2 * M_PI / kModes);
@@ -73,7 +73,7 @@ void report(GAN& gan, const std::string& run, double distance) {
   const Tensor fake = gan.generate(2000).to(DType::f32).to(Device{});
   const Tensor d = unsqueeze(fake, 1) - unsqueeze(centres(), 0);
   const ValuesIndices nearest = min(sqrt(sum(d * d, {2})), 1);
-  const Tensor good = nearest.values < 4 * kDeviation;
+  const Tensor good = nearest.values < 3 * kDeviation;
   const Tensor hits = bincount(masked_select(nearest.indices, good), {}, kModes);
   const double found = sum(hits >= 20).item(), share = mean(good.to(DType::f32)).item();
   data::save_png(run + "/points.png",
@@ -89,7 +89,7 @@ void run(const train::RunFlags& flags, int64_t hidden) {
                                  {.batch = 512, .workers = 0, .shuffle = false});
   GAN gan(hidden);
   gan.to(flags.target(), flags.policy());
-  const optim::AdamOptions adam{.lr = flags.lr, .betas = {0.5, 0.999}};
+  const optim::AdamOptions adam{.lr = flags.lr, .betas = {0, 0.99}};
   optim::Adam adam_d(gan.discriminator.parameters(), adam);
   optim::Adam adam_g(gan.generator.parameters(), adam);
 

@@ -117,6 +117,22 @@ void report_results(const Flags& f, const train::ClassifierData& data,
   std::printf("test accuracy: %.2f%%\n", 100 * accuracy);
 }
 
+// For samples/predict.cpp, which reads no training data.
+void save_for_predict(const Flags& f, const train::ClassifierData& data, const nn::Module& model,
+                      const dist::World& world) {
+  if (!world.is_root()) {
+    return;
+  }
+  train::save_classifier(f.run + "/classifier.safetensors", model,
+                         {.model = f.model,
+                          .class_names = data.class_names,
+                          .channels = data.channels,
+                          .height = data.height,
+                          .width = data.width,
+                          .mean = data.mean,
+                          .deviation = data.deviation});
+}
+
 train::OnNan on_nan_of(const Flags& f) {
   return f.on_nan == "skip"        ? train::OnNan::skip
          : f.on_nan == "roll-back" ? train::OnNan::roll_back
@@ -206,6 +222,7 @@ int run(Flags f) {
     return report_stop(f, trainer, world);
   }
   trainer.save_model();
+  save_for_predict(f, data, *model, world);
   const train::Evaluation test = trainer.test(*data.test);
   if (world.is_root()) {
     report_results(f, data, pictures, trainer, test["accuracy"]);
