@@ -15,8 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kCheckpoint = "checkpoint";
-constexpr const char* kFiles[] = {"metrics.jsonl", "model.safetensors", "lens.jsonl",
-                                  "lens.html",     "log.jsonl",         "log.csv"};
+constexpr const char* kFiles[] = {"metrics.jsonl", "model.safetensors", "classifier.safetensors",
+                                  "lens.jsonl",    "lens.html",         "log.jsonl",
+                                  "log.csv"};
 constexpr const char* kTensorBoard = "tensorboard";  // a folder
 
 bool is_number(std::string_view digits) {
