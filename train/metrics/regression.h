@@ -76,6 +76,7 @@ enum class R2Average : uint8_t {
 class R2 : public RegressionMetric {
  public:
   explicit R2(R2Average average = R2Average::uniform, const RegressionOptions& options = {});
+  explicit R2(const RegressionOptions& options) : R2(R2Average::uniform, options) {}
   double value() const override;
   std::vector<double> per_column() const;
 

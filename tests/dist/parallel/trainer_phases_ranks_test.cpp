@@ -70,7 +70,7 @@ Outcome train(const Setup& setup, Communicator* group) {
       .progress = false,
       .validation_step = [](TwoParts& net,
                             const data::Batch& batch) { return regression(net, batch, "error"); },
-      .metrics = {R2(R2Average::uniform, {.target = "y"})},
+      .metrics = {R2({.target = "y"})},
       .monitor = "validation_r2",
       .validate_every = {.steps = 2},
       .log_every = 3,
