@@ -7,7 +7,6 @@
 namespace binade::parity {
 namespace {
 
-Outputs one(Tensor y) { return {{"out", std::move(y)}}; }
 Tensor squared(const Tensor& x) { return mul(x, x); }
 
 Outputs run_svd(const Call& call) {
