@@ -140,10 +140,11 @@ void append_with_numbers(std::vector<OpRow>& rows) {
       {.low = -3, .high = 3, .avoid = {-1, 1.5}})));
   for (double exponent : {2.0, 3.0, 0.5, -1.5}) {
     const bool whole = exponent > 1;
+    const UnaryOp op = [exponent](const Tensor& x) { return pow(x, exponent); };
     OpRow row = unary(
-        "pow", "", [exponent](const Tensor& x) { return pow(x, exponent); },
-        [exponent](double x) { return std::pow(x, exponent); },
+        "pow", "", op, [exponent](double x) { return std::pow(x, exponent); },
         whole ? Domain{} : Domain{.low = 0.3, .high = 3});
+    row.errors = {undefined_operand(op)};
     row.attributes = text("exponent ", exponent);
     row.number = true;
     row.errors.push_back({"a negative power of integers", [] { pow(ones({3}, DType::i64), -1); }});
@@ -151,14 +152,12 @@ void append_with_numbers(std::vector<OpRow>& rows) {
     rows.push_back(row);
   }
   // Integers have no negative exponents.
-  OpRow powers = binary(
-      "pow", pow, [](double a, double b) { return std::pow(a, b); },
-      {{.low = 0.3, .high = 3}, {.low = 0, .high = 3}});
+  OpRow powers = binary("pow", pow, [](double a, double b) { return std::pow(a, b); },
+                        {{.low = 0.3, .high = 3}, {.low = 0, .high = 3}});
   powers.attributes = "exponents of 0 or more";
   powers.accuracy = Accuracy::ulps;
-  powers.errors.push_back({"negative exponents of integers", [] {
-                             pow(ones({3}, DType::i32), full({3}, -1, DType::i32));
-                           }});
+  powers.errors.push_back({"negative exponents of integers",
+                           [] { pow(ones({3}, DType::i32), full({3}, -1, DType::i32)); }});
   powers.errors.push_back(
       {"bool to bool", [] { pow(ones({3}, DType::boolean), ones({3}, DType::boolean)); }});
   rows.push_back(powers);
