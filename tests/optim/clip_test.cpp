@@ -1,4 +1,5 @@
 #include <binade/optim/clip.h>
+#include <binade/optim/sgd.h>
 #include <gtest/gtest.h>
 #include <tests/optim/parameters.h>
 
@@ -62,6 +63,20 @@ TEST(ClipGradNorm, ZeroLimitGivesZeroGradients) {
   clip_grad_norm(parameters.list, 0);
   EXPECT_EQ(grad_norm(parameters.list), 0);
   EXPECT_EQ(clip_grad_norm(parameters.list, 1), 0);
+}
+
+// In the pass of an optimizer: a norm within the limit is not scaled up to it.
+TEST(ClipOfAStep, LeavesANormWithinTheLimit) {
+  for (const double limit : {5.5, 1e6}) {
+    const TestParameters parameters({{"a", {2}}});
+    SGD optimizer(parameters.list, {.lr = 1});
+    parameters.set_gradient(0, from_values({3, -4}, {2}));
+    const std::vector<double> before = values_of(parameters.list[0].value);
+    ASSERT_EQ(optimizer.step({.clip_norm = limit}), StepOutcome::applied);
+    EXPECT_EQ(optimizer.last_norm(), 5);
+    EXPECT_FLOAT_EQ(parameters.list[0].value.at(0), before[0] - 3);
+    EXPECT_FLOAT_EQ(parameters.list[0].value.at(1), before[1] + 4);
+  }
 }
 
 TEST(ClipGradValue, ClampsTrueGradients) {
