@@ -1,6 +1,7 @@
 #include <binade/data/loader.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <set>
@@ -112,6 +113,33 @@ TEST(Loader, an_epoch_may_be_abandoned) {
     }
   }
   EXPECT_EQ(read_stream(loader, 9), expected);
+}
+
+// A worker that ends its batch after the next epoch began throws it away.
+TEST(Loader, a_batch_of_an_abandoned_epoch_is_not_delivered) {
+  FakeDataset dataset(64);
+  std::atomic<bool> reached = false, go_on = false;
+  dataset.before_get = [&](int64_t) {
+    reached = true;
+    while (!go_on) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  Loader loader(dataset, {.batch = 8, .workers = 1});
+  loader.epoch(0);
+  while (!reached) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  loader.epoch(1);
+  go_on = true;
+  Loader direct(dataset, {.batch = 8, .workers = 0});
+  direct.epoch(1);
+  Batch batch, expected;
+  while (direct.next(expected)) {
+    ASSERT_TRUE(loader.next(batch));
+    EXPECT_EQ(batch.indices, expected.indices);
+  }
+  EXPECT_FALSE(loader.next(batch));
 }
 
 TEST(Loader, drop_last_and_shards) {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <optional>
+#include <set>
 
 #include "tests/train/nan_runs.h"
 #include "tests/train/scripted_run.h"
@@ -143,18 +145,18 @@ TEST(Divergence, BadWeightsUnderALossScalerAreAnError) {
   }
 }
 
-// A loss that is bad once, in the second epoch.
+// Losses of some calls of the step are bad.
 struct RolledBack : NetRun {
   explicit RolledBack(const std::string& path, bool scheduled) : NetRun(0.5), path(path) {
     if (scheduled) {
       schedule.emplace(*sgd, optim::StepLROptions{.step_size = 2 * kBatches, .gamma = 0.25});
     }
   }
-  void train(int64_t epochs, bool resume, int64_t bad_call) {
+  void train(int64_t epochs, bool resume, const std::set<int64_t>& bad_calls) {
     auto calls = std::make_shared<int64_t>(0);
-    const TrainingStep step = [calls, bad_call](nn::Module& net, const data::Batch& batch) {
+    const TrainingStep step = [calls, bad_calls](nn::Module& net, const data::Batch& batch) {
       Tensor loss = classification_step(net, batch).loss;
-      return ++*calls == bad_call ? loss / 0.0 : loss;
+      return bad_calls.contains(++*calls) ? loss / 0.0 : loss;
     };
     Trainer trainer(
         {.model = *model, .optimizer = *sgd, .schedule = schedule ? &*schedule : nullptr},
@@ -180,7 +182,7 @@ TEST(Divergence, RolledBackTheRunGoesOnWithASmallerRate) {
   for (const bool scheduled : {false, true}) {
     const binade::testing::TemporaryDirectory directory;
     RolledBack run(directory / "run", scheduled);
-    run.train(2, false, kBatches + 3);
+    run.train(2, false, {kBatches + 3});
     EXPECT_EQ(run.steps, 2 * kBatches);
     EXPECT_EQ(run.rollbacks, 1);
     EXPECT_NE(run.said.find("return number 1 of at most 2"), std::string::npos) << run.said;
@@ -192,10 +194,22 @@ TEST(Divergence, RolledBackTheRunGoesOnWithASmallerRate) {
     EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2);
 
     RolledBack resumed(directory / "run", scheduled);
-    resumed.train(3, true, -1);
+    resumed.train(3, true, {});
     EXPECT_EQ(resumed.rollbacks, 1);
     EXPECT_EQ(resumed.steps, 3 * kBatches);
     EXPECT_EQ(resumed.sgd->lr(), scheduled ? 0.5 / 8 / 4 : 0.5 / 8);
+  }
+}
+
+// The second return is to a checkpoint that has the rate of the first.
+TEST(Divergence, RolledBackTwiceTheRateFallsTwice) {
+  for (const bool scheduled : {false, true}) {
+    const binade::testing::TemporaryDirectory directory;
+    RolledBack run(directory / "run", scheduled);
+    run.train(3, false, {kBatches + 3, 2 * kBatches + 5});
+    EXPECT_EQ(run.steps, 3 * kBatches);
+    EXPECT_EQ(run.rollbacks, 2);
+    EXPECT_EQ(run.sgd->lr(), scheduled ? 0.5 / 64 / 4 : 0.5 / 64);
   }
 }
 
@@ -203,10 +217,10 @@ TEST(Divergence, RolledBackTheRunGoesOnWithASmallerRate) {
 TEST(Divergence, RolledBackNothingOfTheBadStepsStays) {
   const binade::testing::TemporaryDirectory directory;
   RolledBack run(directory / "run", false);
-  run.train(2, false, kBatches + 4);
+  run.train(2, false, {kBatches + 4});
   const Tensor got = run.model->fc.weight.detach().to(Device{});
   RolledBack again(directory / "again", false);
-  again.train(1, false, -1);
+  again.train(1, false, {});
   again.sgd->set_lr(0.5 / 8);
   again.loader.epoch(1);
   data::Batch batch;
