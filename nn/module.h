@@ -17,7 +17,7 @@
 //
 // A parameter may be changed in place under a NoGradGuard: init functions, fill_(), copy_(). Under
 // `mixed` its f32 master then takes the new, rounded value. load_state() and soft_update() set the
-// master to the value before rounding. A write through data<T>() counts too: the elements that differ
+// master to the value before rounding. A write through data<T>() counts too: elements that differ
 // from their rounded masters go to these.
 //
 // Thread safety: any number of threads may run one module at the same time in evaluation mode, each

@@ -58,8 +58,7 @@ void run(const train::RunFlags& flags, const std::string& target, int64_t hidden
   options.monitor = "validation_rmse";
   options.patience = 20;
   options.metrics = {train::RootMeanSquaredError({.target = "y"}),
-                     train::MeanAbsoluteError({.target = "y"}),
-                     train::R2({.target = "y"})};
+                     train::MeanAbsoluteError({.target = "y"}), train::R2({.target = "y"})};
   options.step = [](Net& model, const data::Batch& batch) -> train::StepOutput {
     const Tensor y = model(batch["x"]);
     return {.loss = mse_loss(y, batch["y"]), .output = y};

@@ -274,7 +274,7 @@ Tensor record(const Op* op, const Input (&inputs)[kInputs], Tensor& y,
 }  // namespace detail
 
 // save(a, b): the tensors that the backward receives, in this order. when(c, a): a if c, else an
-// undefined tensor. It takes nothing else, so that save("path", model) can be a user's own function.
+// undefined tensor. It takes nothing else, so that save("path", model) can be a user's own.
 inline detail::ToSave when(bool wanted, const Tensor& t) { return {wanted ? &t : nullptr}; }
 namespace detail {
 inline ToSave to_save(const Tensor& t) { return {&t}; }

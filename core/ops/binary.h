@@ -3,7 +3,7 @@
 // Operands of two dtypes follow one rule (docs/dtypes.md): the wider integer, or the floating dtype
 // beside an integer or bool; f32 beside f64, f16 or bf16 is an error. A whole number keeps an
 // integer dtype, another number makes it f32. add, sub, mul, pow, maximum, minimum and the
-// divisions with rounding take i64, i32 and u8, which wrap around; div and atan2 of integers give f32.
+// divisions with rounding take i64, i32 and u8, which wrap; div and atan2 of integers give f32.
 #pragma once
 #include <binade/core/ops/unary.h>
 
