@@ -20,7 +20,9 @@ class Hash64 {
       mix(word);
     }
     uint64_t rest = 0;
-    std::memcpy(&rest, bytes.data() + at, bytes.size() - at);
+    if (at < bytes.size()) {  // memcpy takes no null pointer, even of nothing
+      std::memcpy(&rest, bytes.data() + at, bytes.size() - at);
+    }
     mix(rest);
     mix(bytes.size());
   }
