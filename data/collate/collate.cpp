@@ -219,7 +219,8 @@ Collate pad(std::vector<Padding> fields) {
       check(find_field(first, padding.field) != nullptr, "pad: got field '", padding.field,
             "', expected one of: ", names_of(first));
     }
-    for (const auto& [name, tensor] : first) {
+    for (const auto& field : first) {
+      const std::string& name = field.first;
       const auto padding = std::find_if(fields.begin(), fields.end(),
                                         [&](const Padding& p) { return p.field == name; });
       if (padding == fields.end()) {
