@@ -39,7 +39,7 @@ void qr(const Batch& a, const Batch& q, const Batch& r) {
       const Eigen::HouseholderQR<Matrix<T>> factors(m);
       const Matrix<T> orthogonal = factors.householderQ() * Matrix<T>::Identity(a.rows, q.cols);
       to_q = orthogonal;
-      const Matrix<T> packed = factors.matrixQR();
+      const Matrix<T>& packed = factors.matrixQR();
       Rows<T> to_r = at<T>(r, i);
       for (int64_t row = 0; row < r.rows; ++row) {
         for (int64_t column = 0; column < r.cols; ++column) {

@@ -51,7 +51,7 @@ void determinant_of(const Batch& a, T* sign, T* value, int64_t i) {
   T negative = static_cast<T>(lu.permutationP().determinant()), sum = 0;
   for (int64_t k = 0; k < a.rows; ++k) {
     const T pivot = lu.matrixLU()(k, k);
-    negative *= pivot == pivot ? static_cast<T>((pivot > 0) - (pivot < 0)) : pivot;
+    negative *= std::isnan(pivot) ? pivot : static_cast<T>((pivot > 0) - (pivot < 0));
     sum += std::log(std::fabs(pivot));
   }
   sign[i] = negative;
