@@ -193,7 +193,7 @@ Tensor scores_by_class(const std::string& metric, const Tensor& output, int clas
   check(dims >= 2 && class_dim >= -dims && class_dim < dims && class_dim != 0, metric,
         ": got output ", kind(output),
         ", expected scores [N, C, ...] with the classes in dimension ", class_dim, for_one_score);
-  const Tensor scores = movedim(output, class_dim, 1);
+  Tensor scores = movedim(output, class_dim, 1);
   check(scores.size(1) >= 2, metric, ": got output ", kind(output),
         ", expected scores of at least two classes in dimension ", class_dim, for_one_score);
   return scores;
