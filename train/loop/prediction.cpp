@@ -23,7 +23,7 @@ NamedTensors outputs_of(const StepOutput& output) {
 }
 
 Tensor int_tensor(const std::vector<int64_t>& values) {
-  const Tensor all = empty({static_cast<int64_t>(values.size())}, DType::i64);
+  Tensor all = empty({static_cast<int64_t>(values.size())}, DType::i64);
   std::copy(values.begin(), values.end(), all.data<int64_t>());
   return all;
 }
