@@ -24,7 +24,7 @@ struct CsvColumn {
   CsvType type = CsvType::number;
   std::optional<double> missing =
       std::nullopt;  // instead of a missing value, which else is an error
-  // Of a category. Empty: all texts of the column, sorted bytewise; a missing value is an error.
+  // The texts of a category. Empty: all of the column, sorted bytewise; a missing one is an error.
   std::vector<std::string> categories = {};
 };
 
@@ -63,7 +63,7 @@ class CsvDataset : public Dataset {
   int64_t size() const override;
   Sample get(int64_t index) const override;
   int channels() const override { return 0; }
-  // Of the categories, if the field "labels", or else "y", is one category.
+  // Counts the categories if the field "labels", or else "y", is one category.
   int64_t class_count() const override;
   std::vector<std::string> class_names() const override;
   std::string describe(int64_t index) const override;  // "iris.csv:17"

@@ -37,7 +37,7 @@ namespace binade::train {
 
 // How a log begins or goes on.
 struct LogStart {
-  // Of the run; files with a relative path are in it. It is made if it does not exist. Empty: the
+  // The run's; files with a relative path are in it. It is made if it does not exist. Empty: the
   // working directory.
   std::string directory = {};
   // Where the files are. Null: the machine's, but no link below `directory` is followed. REQUIRES:

@@ -25,7 +25,7 @@ struct Phase {
   // Whether step number `step`, from 0, has this phase; how many of the first `steps` have it.
   bool takes_part(int64_t step) const { return (step + 1) % every == 0; }
   int64_t taken(int64_t steps) const { return steps / every; }
-  // Of the first `steps` steps of the run, those that were not applied. Waits for a device.
+  // Counts those of the first `steps` steps of the run that were not applied. Waits for a device.
   int64_t skipped(int64_t steps) const {
     return taken(steps) - (optimizer->step_count() - applied_before);
   }

@@ -127,7 +127,7 @@ void TrainerRun::add_state(NamedValues& values) const {
     const std::string end = phase->name.empty() ? "" : "_" + phase->name;
     values.emplace_back("learning_rate" + end, phase->optimizer->lr());
     values.emplace_back("loss_scale" + end, phase->scaler ? phase->scaler->scale() : 1);
-    // Of the last step: a resumed run does not know the norms before.
+    // The norm is that of the last step: a resumed run does not know those before.
     if (options_.log_norms && phase->takes_part(state_.steps - 1) &&
         phase->optimizer->last_norm() >= 0) {
       values.emplace_back("gradient_norm" + end, phase->optimizer->last_norm());
