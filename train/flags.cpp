@@ -64,7 +64,7 @@ struct Program::Parser {
       : app(description), name(std::move(name_of_program)) {}
   CLI::App app;
   std::string name;
-  // What trainings of the same run must share: name -> its current text.
+  // Trainings of the same run must share these: name -> its current text.
   std::map<std::string, std::function<std::string()>> settings = {};
 
   template <class T>

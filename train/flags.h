@@ -41,7 +41,7 @@ struct RunFlags {
   bool overwrite = false;          // --overwrite
   int64_t checkpoint_every = 0;    // --checkpoint-every STEPS; 0: at the end of an epoch only
 
-  // What a resumed run must share with the one before: a Program sets it, with its own flags.
+  // A resumed run must share these with the one before: a Program sets them, with its own flags.
   std::map<std::string, std::string> settings = {};
 
   // The flags as the library takes them. loss_scaler(): for fp16. trainer_options() has epochs,

@@ -7,7 +7,7 @@ namespace binade::train {
 struct RunState {
   int64_t epoch = 0, batch = 0;  // the next batch to train on
   int64_t steps = 0;
-  // Of the epoch so far, over this rank's samples: the losses of the phases under
+  // Means of the epoch so far over this rank's samples: the losses of the phases under
   // Phase::loss_name(), and what the steps log.
   RunningValues losses, logs;
   double best_value = 0;                   // of what is monitored

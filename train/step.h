@@ -41,7 +41,7 @@ class LogValue {
   double number_ = 0;
 };
 
-// What a step returns. Only the loss is needed.
+// A step returns this. Only the loss is needed.
 struct StepOutput {
   Tensor loss;         // the mean over the batch: one floating number, with a gradient
   Tensor output = {};  // the prediction, for metrics and predict(): [N, ...]

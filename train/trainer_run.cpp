@@ -262,7 +262,7 @@ void TrainerRun::enter_epoch(data::Loader& train) const {
   train.epoch(options_.overfit_batches > 0 ? 0 : state_.epoch, state_.batch);
 }
 
-// What is due after a step. The end of an epoch does its own.
+// Does what is due after a step. The end of an epoch does its own.
 void TrainerRun::after_step(const Fit& fit, const data::Batch& batch, bool last) {
   emit(Event::step, state_.epoch, &batch);
   if (options_.log_every > 0 && state_.steps % options_.log_every == 0) {

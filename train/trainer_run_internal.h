@@ -51,7 +51,7 @@ class TrainerRun {
  private:
   using Clock = std::chrono::steady_clock;
   class RankSeed;
-  // What the functions of one fit() need.
+  // The functions of one fit() need these.
   struct Fit {
     data::Loader& train;
     data::Loader* validation;  // null: none

@@ -32,7 +32,7 @@ class Plans {
   virtual std::shared_ptr<const EpochPlan> epoch(int64_t number) const = 0;
 };
 
-// What a shard gets of `size` samples, or batches.
+// The number of samples, or batches, that a shard gets of `size`.
 int64_t share_of_shard(int64_t size, const LoaderOptions& options);
 struct ShardCounts {
   int64_t samples, batches;

@@ -45,7 +45,7 @@ class MapRows final : public IterableDataset {
   std::function<Sample(Sample)> f_;
 };
 
-// What concat and zip have in common.
+// The base of concat and zip.
 class ManyDatasets : public Dataset {
  public:
   ManyDatasets(const char* name, std::vector<DatasetPtr> parts) : parts_(std::move(parts)) {

@@ -13,7 +13,7 @@ struct PartContent {
   manifest::Fields fields = {};
 };
 
-// What loading must know beside the content.
+// Loading must know this beside the content.
 struct PartLoad {
   bool force = false;  // other data are a warning
 };

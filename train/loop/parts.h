@@ -47,7 +47,7 @@ class OptimizerPart {
   Make make_;
 };
 
-// What follows an optimizer: a pointer to it, null for none, or a function that makes one.
+// A part that follows an optimizer: a pointer to it, null for none, or a function that makes one.
 template <class T>
 class OptimizerFollower {
  public:

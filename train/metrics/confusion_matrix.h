@@ -31,7 +31,7 @@ class ConfusionMatrix : public ClassMetric {
   int64_t count(int64_t target, int64_t predicted) const;
   std::vector<int64_t> counts() const;  // all, [classes, classes] row by row: row = target
   double accuracy() const;
-  // Of one class: right / predicted, right / samples, and the harmonic mean of both. NaN if the
+  // For one class: right / predicted, right / samples, and the harmonic mean of both. NaN if the
   // divisor is 0, or if there was a NaN.
   double precision(int64_t c) const;
   double recall(int64_t c) const;

@@ -14,7 +14,7 @@
 //     train::MetricCount count_{*this, "count"};
 //   };
 //
-// What update() collects belongs into such states (train/metrics/metric_state.h), and into nothing
+// All that update() collects goes into such states (train/metrics/metric_state.h), into nothing
 // else: then ranks, checkpoints and devices need no further code. A copy of a metric shares what it
 // collects, as a copy of a Tensor shares its data: a metric that was passed to a Trainer by value
 // can be read afterwards. Two uses at the same time need two metrics.
@@ -45,7 +45,7 @@ class Metric {
   const std::string& name() const { return name_; }
   // Adds one batch. Throws if tensors are missing or do not fit; then it has added nothing.
   virtual void update(const StepOutput& step, const data::Batch& batch) = 0;
-  // Of all that was collected since reset(): NaN if that is nothing. Overriding one of the two is
+  // The result since reset(): NaN if nothing was collected. Overriding one of the two is
   // enough. Both wait for a device.
   virtual double value() const;
   virtual NamedValues values() const;  // default: value() under name()
