@@ -9,7 +9,7 @@ namespace binade::kernels::BINADE_ISA {
 namespace {
 
 template <class T>
-BINADE_INLINE Vector<T> load_some(const T* p, int n) {
+[[gnu::noinline]] Vector<T> load_some(const T* p, int n) {
   T buffer[kLanes<T>] = {};
   for (int i = 0; i < n; ++i) {
     buffer[i] = p[i];
@@ -17,7 +17,7 @@ BINADE_INLINE Vector<T> load_some(const T* p, int n) {
   return load(buffer);
 }
 template <class T>
-BINADE_INLINE void store_some(T* p, Vector<T> v, int n) {
+[[gnu::noinline]] void store_some(T* p, Vector<T> v, int n) {
   T buffer[kLanes<T>];
   store(buffer, v);
   for (int i = 0; i < n; ++i) {
@@ -30,19 +30,19 @@ BINADE_INLINE void store(float* p, Vector<float> v, int n) { store_some(p, v, n)
 BINADE_INLINE void store(double* p, Vector<double> v, int n) { store_some(p, v, n); }
 
 template <class S>
-BINADE_INLINE Vector<float> load_narrow(const S* p) {
+[[gnu::noinline]] Vector<float> load_narrow(const S* p) {
   return Vector<float>{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2]),
                        static_cast<float>(p[3])};
 }
 template <class S>
-BINADE_INLINE void store_narrow(S* p, Vector<float> v) {
+[[gnu::noinline]] void store_narrow(S* p, Vector<float> v) {
   for (int i = 0; i < kLanes<float>; ++i) {
     p[i] = S(v[i]);
   }
 }
 
 template <class S>
-BINADE_INLINE Vector<float> load_narrow(const S* p, int n) {
+[[gnu::noinline]] Vector<float> load_narrow(const S* p, int n) {
   S buffer[kLanes<float>] = {};
   for (int i = 0; i < n; ++i) {
     buffer[i] = p[i];
@@ -50,7 +50,7 @@ BINADE_INLINE Vector<float> load_narrow(const S* p, int n) {
   return load_narrow(buffer);
 }
 template <class S>
-BINADE_INLINE void store_narrow(S* p, Vector<float> v, int n) {
+[[gnu::noinline]] void store_narrow(S* p, Vector<float> v, int n) {
   S buffer[kLanes<float>];
   store_narrow(buffer, v);
   for (int i = 0; i < n; ++i) {
