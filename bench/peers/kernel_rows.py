@@ -15,20 +15,22 @@ import time
 
 import processes
 import slices
+import strongest
 
 SLICE = 0.15  # seconds
 
 
-def strongest():
+def restart_strongest():
     """Restarts the program with the environment in which PyTorch is fastest."""
     if os.environ.get("BINADE_PEER") != "set":
-        env = {**processes.strongest_environment(), "BINADE_PEER": "set"}
+        libraries, _ = strongest.preloads({"mkl": True})  # no harm to a PyTorch without MKL
+        env = {**processes.environment(preloads=libraries), "BINADE_PEER": "set"}
         os.execve(sys.executable, [sys.executable] + sys.argv, env)
 
 
 def import_torch():
     """PyTorch in its fastest configuration; ends the program if there is no PyTorch."""
-    strongest()
+    restart_strongest()
     try:
         import torch
     except ImportError:

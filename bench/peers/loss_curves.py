@@ -14,6 +14,7 @@ import tempfile
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import processes  # noqa: E402
+import rows  # noqa: E402
 
 # work: learning rate and batch
 CURVES = {"mlp": (1e-2, 64), "mlp_adam": (1e-4, 64), "mnist_cnn": (1e-2, 16), "resnet18": (5e-5, 8),
@@ -30,10 +31,10 @@ def largest_difference(ours, theirs):
 def curves(flags, work):
     rate, batch = CURVES[work]
     with tempfile.TemporaryDirectory(prefix="binade-") as folder:
-        words = ("curve", work, pathlib.Path(folder) / "start.safetensors", flags.steps, rate, batch)
+        words = ("curve", rows.spec(work), pathlib.Path(folder) / "start.safetensors", flags.steps, rate, batch)
         with processes.binade(flags.program) as worker:
             ours = worker.ask(*words)["losses"]
-        with processes.torch(flags.python) as worker:
+        with processes.torch(flags.python, threads=1) as worker:  # others may use the processors
             return ours, worker.ask(*words)["losses"]
 
 

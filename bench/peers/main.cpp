@@ -5,7 +5,12 @@
 //   slice FORM SECONDS                repeats it for so long: units done, clock and processor
 //                                     seconds, memory taken from the system meanwhile
 //   peak                              largest resident memory so far, MiB
+//   start WORK FILE                   writes parameters and inputs of work with a model, and
+//   answers the
+//                                     values of its first call: losses, or a summary of the outputs
 //   curve WORK FILE STEPS LR BATCH    the losses of a short training (bench/peers/loss_curves.py)
+//
+// WORK is a name (gelu) or, with a model, STEP:MODEL:BATCH:RULE (train:mlp:64:sgd).
 #include <bench/peers/work.h>
 #include <binade/core/device/memory.h>
 #include <binade/core/io/json_text.h>
@@ -59,8 +64,12 @@ class Session {
     if (command == "peak") {
       return text("{\"peak_mb\": ", peak_mb(), "}");
     }
+    if (command == "start") {
+      const auto work = next<std::string>(words, "a name of work");
+      return listed("values", start_values(work, next<std::string>(words, "a file")));
+    }
     check(command == "curve", "peer_work: got '", command,
-          "', expected prepare, slice, peak or curve");
+          "', expected prepare, slice, peak, start or curve");
     return curve(words);
   }
 
@@ -105,11 +114,15 @@ class Session {
     options.steps = next<int64_t>(words, "a number of steps");
     options.lr = next<double>(words, "a learning rate");
     options.batch = next<int64_t>(words, "a batch size");
-    std::string losses;
-    for (double loss : loss_curve(options)) {
-      losses += text(losses.empty() ? "" : ", ", loss);
+    return listed("losses", loss_curve(options));
+  }
+
+  static std::string listed(const char* name, const std::vector<double>& values) {
+    std::string list;
+    for (double value : values) {
+      list += text(list.empty() ? "" : ", ", value);
     }
-    return "{\"losses\": [" + losses + "]}";
+    return text("{\"", name, "\": [", list, "]}");
   }
 
   std::unique_ptr<Work> work_;

@@ -1,5 +1,5 @@
 // Models of the comparison that nn does not have. Parameters have the names that torch_models.py
-// gives them.
+// and its neighbours give them.
 #pragma once
 #include <binade/nn/embedding.h>
 #include <binade/nn/sequential.h>

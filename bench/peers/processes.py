@@ -12,13 +12,19 @@ KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_":
                "MALLOC_TOP_PAD_": "268435456"}
 
 
-def strongest_environment(threads=None):
+def environment(threads=None, preloads=()):
     """The environment in which PyTorch is fastest on the CPU: OpenBLAS chooses its own kernels and
     shares PyTorch's OpenMP pool, freed memory stays with the process (or every large tensor costs page
-    faults), and PyTorch 1.13 uses AVX-512, which it does not by itself."""
+    faults), and PyTorch 1.13 uses AVX-512, which it does not by itself. `preloads`: libraries. What Inductor
+    compiled is kept apart for each set of libraries, because it depends on them."""
     env = {name: value for name, value in os.environ.items()
-           if not name.startswith(("OPENBLAS_", "ATEN_", "OMP_", "GOMP_"))}
+           if not name.startswith(("OPENBLAS_", "ATEN_", "OMP_", "GOMP_", "LD_PRELOAD", "MKL_", "TORCHINDUCTOR_"))}
     env.update(KEEP_MEMORY)
+    folder = "-".join(["inductor", *(pathlib.Path(library).name for library in preloads)])
+    env["TORCHINDUCTOR_CACHE_DIR"] = str(ROOT / "build/peers" / folder)
+    env["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # no idle compilers beside the measurement
+    if preloads:
+        env["LD_PRELOAD"] = ":".join(preloads)
     if os.path.isdir(OPENBLAS):
         env["LD_LIBRARY_PATH"] = OPENBLAS
     with open("/proc/cpuinfo", encoding="utf-8") as file:
@@ -84,9 +90,9 @@ def binade(program):
     return Worker("peer_work", [program])
 
 
-def torch(python, threads=None):
-    return Worker("torch_work.py", [python, "-B", HERE / "torch_work.py"],
-                  strongest_environment(threads))
+def torch(python, threads=None, preloads=()):
+    return Worker("torch_work.py", [python, "-B", "-W", "ignore", HERE / "torch_work.py"],
+                  environment(threads, preloads))
 
 
 def default_program():

@@ -96,7 +96,9 @@ class Contest:
         return min(names, key=self.median)
 
     def remaining(self, names):
-        """Of `names`, all forms of one peer, those worth another slice."""
+        """Of `names`, all forms of one peer in one state, those worth another slice."""
+        if not names:
+            return []
         if any(len(self.times.get(name, ())) < 2 for name in names):
             return list(names)
         fastest = min(min(self.times[name]) for name in names)

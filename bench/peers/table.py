@@ -2,30 +2,12 @@
 import json
 import os
 import re
+import statistics
+
+from rows import find
 
 BEGIN = "<!-- peers: written by bench/peers/run --readme -->"
 END = "<!-- end of peers -->"
-
-# work: its name in the table. Also the order of the rows.
-TITLES = {
-    "mlp": "MLP 784-512-512-10, batch 64, SGD with momentum: step",
-    "mlp_adam": "the same, Adam: step",
-    "mnist_cnn": "MNIST CNN, batch 64: step",
-    "resnet18": "ResNet-18 on 32x32, batch 32: step",
-    "resnet18_inference": "ResNet-18, batch 32: inference",
-    "resnet18_frozen": "the same against a graph frozen for this shape",
-    "char_gpt": "char-GPT 4x128, context 128, batch 16, Adam: step",
-    "copy": "copy of 16M floats",
-    "gelu": "gelu (erf), 16M floats",
-    "gelu_tanh": "gelu (tanh), 16M floats",
-    "tanh": "tanh, 16M floats",
-    "softmax": "softmax, rows of 1024, 16M floats",
-    "layer_norm": "layer norm, rows of 1024, 16M floats",
-    "add": "a + b of one number, recorded: per op",
-    "chain_forward": "chain of 100 such ops, recorded: per op",
-    "chain": "the same with backward: per op",
-}
-
 
 def duration(milliseconds):
     for unit, factor in (("s", 1e-3), ("ms", 1), ("µs", 1e3), ("ns", 1e6)):
@@ -35,22 +17,107 @@ def duration(milliseconds):
     raise AssertionError
 
 
-def line(row):
-    memory = "-"
+HEAD = """| work | threads | Binade | PyTorch as installed | ratio | PyTorch at its strongest | ratio | peak memory |
+| --- | --- | --- | --- | --- | --- | --- | --- |"""
+
+
+def memory(row):
     if row["binade_peak_mb"] and row["peer_peak_mb"]:
-        memory = f"{row['binade_peak_mb']:.0f} / {row['peer_peak_mb']:.0f} MB"
-    return (f"| {TITLES[row['work']]} | {row['threads']} | {duration(row['binade_ms'])} "
-            f"| {duration(row['peer_ms'])} ({row['peer']}) | {row['ratio']:.2f} | {memory} |")
+        return f"{row['binade_peak_mb']:.0f} / {row['peer_peak_mb']:.0f} MB"
+    return "-"
+
+
+def strongest_form(row):
+    """The form that won, and whether it won without the preloaded libraries."""
+    form = f"{row['peer']} {row['form']}"
+    return form + ", as installed" if row["state"] == "installed" else form
+
+
+def ratio(value):
+    """Bold where PyTorch is faster."""
+    if value is None:
+        return "-"
+    return f"**{value:.2f}**" if round(value, 2) < 1 else f"{value:.2f}"
+
+
+def line(row):
+    """A row with one number of threads against one PyTorch."""
+    installed = "-"
+    if row["installed_ms"] is not None:
+        installed = f"{duration(row['installed_ms'])} ({row['peer']} {row['installed_form']})"
+    return (f"| {find(row['work']).title} | {row['threads']} | {duration(row['binade_ms'])} | {installed} "
+            f"| {ratio(row['installed_ratio'])} | {duration(row['peer_ms'])} ({strongest_form(row)}) "
+            f"| {ratio(row['ratio'])} | {memory(row)} |")
+
+
+def against_all(rows):
+    """Rows against the fastest PyTorch, one for each work and number of threads: as installed and at its
+    strongest these may be different ones."""
+    found = {}
+    for row in rows:
+        found.setdefault((row["work"], row["threads"]), []).append(row)
+    joined = []
+    for group in found.values():
+        best = dict(min(group, key=lambda row: row["ratio"]))
+        installed = [row["installed_ratio"] for row in group if row["installed_ratio"] is not None]
+        best["installed_ratio"] = min(installed, default=None)
+        joined.append(best)
+    return joined
+
+
+def by_work(rows):
+    """{work: rows of all numbers of threads}, sorted by the least ratio to the strongest form."""
+    found = {}
+    for row in rows:
+        found.setdefault(row["work"], []).append(row)
+    return dict(sorted(found.items(), key=lambda item: min(row["ratio"] for row in item[1])))
+
+
+def sorted_table(rows):
+    """One line for each work; numbers of threads share a cell."""
+    lines = ["| work | Binade | to PyTorch as installed | to its strongest form | that form | peak memory |",
+             "| --- | --- | --- | --- | --- | --- |"]
+    for work, group in by_work(rows).items():
+        cells = [[duration(row["binade_ms"]) for row in group], [ratio(row["installed_ratio"]) for row in group],
+                 [ratio(row["ratio"]) for row in group], list(dict.fromkeys(map(strongest_form, group))),
+                 [memory(group[-1])]]
+        lines.append(" | ".join([f"| {find(work).title}", *(" / ".join(cell) for cell in cells)]) + " |")
+    return "\n".join(lines)
+
+
+def mean_line(rows):
+    """Geometric means over the rows, for each number of threads."""
+    texts = []
+    for threads in dict.fromkeys(row["threads"] for row in rows):
+        chosen = [row for row in rows if row["threads"] == threads]
+        means = []
+        for key, what in (("installed_ratio", "as installed"), ("ratio", "at its strongest")):
+            values = [row[key] for row in chosen if row[key] is not None]
+            if values:
+                means.append(f"{statistics.geometric_mean(values):.2f} to PyTorch {what}")
+        texts.append(f"{threads} thread{'s' * (threads != 1)}: {', '.join(means)}")
+    return f"Geometric mean of the {len(by_work(rows))} rows, {'; '.join(texts)}."
 
 
 def markdown(rows):
-    head = ["| work | threads | Binade | PyTorch | ratio | peak memory |", "| --- | --- | --- | --- | --- | --- |"]
-    return "\n".join(head + [line(row) for row in rows])
+    """Models with their geometric mean, then single ops, each sorted; against the fastest PyTorch."""
+    rows = against_all(rows)
+    parts = []
+    models = [row for row in rows if find(row["work"]).has_model]
+    ops = [row for row in rows if not find(row["work"]).has_model]
+    if models:
+        parts += [sorted_table(models), mean_line(models)]
+    if ops:
+        parts += ["Single ops:", sorted_table(ops)]
+    counts = list(dict.fromkeys(str(row["threads"]) for row in rows))
+    if len(counts) > 1:
+        parts.insert(0, f"Cells with several figures are of {' / '.join(counts)} threads, peak memory of {counts[-1]}.")
+    return "\n\n".join(parts)
 
 
 def remarks(rows):
     """How the rows were measured, for the reader."""
-    found = []
+    found = list(dict.fromkeys(row["remark"] for row in rows))
     if any(row["accepted_load"] for row in rows):
         found.append("Other processes used the processors meanwhile (--accept-load): these are no claims.")
     if any(row["clock"] == "cpu" for row in rows):
@@ -77,13 +144,17 @@ def replaced(text, table):
     return f"{before}{BEGIN}\n{table}\n{END}{rest.split(END)[1]}"
 
 
-def write_readme(path, rows, date):
+def write_readme(path, rows, said):
     with open(path, encoding="utf-8") as file:
         text = file.read()
-    said = " ".join([f"{date}, {machine()}.", *remarks(rows)])
     text = replaced(text, f"{said}\n\n{markdown(rows)}")
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
+
+
+def read_json(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
 
 
 def write_json(path, rows):

@@ -1,4 +1,5 @@
-"""The models of the comparison in PyTorch. Parameters have the names that Binade gives them."""
+"""Models of the comparison in PyTorch: those of models.cpp and text_models.cpp. Parameters have the names
+that Binade gives them."""
 from collections import OrderedDict
 
 import torch
@@ -58,16 +59,16 @@ class ResNet18(nn.Module):
 
 
 class Attention(nn.Module):
-    """`form`: how attention weights are computed: masked, baddbmm or sdpa (2.0 and later)."""
+    """`form`: how attention weights are computed: plain, baddbmm or sdpa (2.0 and later)."""
 
-    def __init__(self, width, heads, context, form):
+    def __init__(self, width, heads, context, form, causal=True):
         super().__init__()
         self.in_proj_weight = nn.Parameter(torch.empty(3 * width, width))
         self.in_proj_bias = nn.Parameter(torch.zeros(3 * width))
         self.out_proj = nn.Linear(width, width)
         nn.init.xavier_uniform_(self.in_proj_weight)
-        self.heads, self.form = heads, form
-        future = torch.ones(context, context).tril() == 0
+        self.heads, self.form, self.causal = heads, form, causal
+        future = torch.ones(context, context).tril() == 0 if causal else torch.zeros(context, context).bool()
         self.register_buffer("future", future, persistent=False)
         self.register_buffer("bias", torch.zeros(context, context).masked_fill(future, float("-inf")),
                              persistent=False)
@@ -79,23 +80,25 @@ class Attention(nn.Module):
                                    k.reshape(-1, length, size).transpose(1, 2), alpha=size ** -0.5)
             return F.softmax(scores, -1).view(batch, heads, length, length)
         scores = (q @ k.transpose(-2, -1)) * size ** -0.5
-        return F.softmax(scores.masked_fill(self.future, float("-inf")), -1)
+        if self.causal:
+            scores = scores.masked_fill(self.future, float("-inf"))
+        return F.softmax(scores, -1)
 
     def forward(self, x):
         batch, length, width = x.shape
         q, k, v = (part.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
                    for part in F.linear(x, self.in_proj_weight, self.in_proj_bias).split(width, 2))
         if self.form == "sdpa":
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
         else:
             y = self.weights(q, k) @ v
         return self.out_proj(y.transpose(1, 2).reshape(batch, length, width))
 
 
 class Layer(nn.Module):
-    def __init__(self, width, heads, context, form):
+    def __init__(self, width, heads, context, form, causal=True):
         super().__init__()
-        self.self_attn = Attention(width, heads, context, form)
+        self.self_attn = Attention(width, heads, context, form, causal)
         self.linear1 = nn.Linear(width, 4 * width)
         self.linear2 = nn.Linear(4 * width, width)
         self.norm1 = nn.LayerNorm(width)
@@ -107,7 +110,7 @@ class Layer(nn.Module):
 
 
 class CharGpt(nn.Module):
-    def __init__(self, form="masked", layers=4, width=128, heads=4, context=128, vocabulary=65):
+    def __init__(self, form="plain", layers=4, width=128, heads=4, context=128, vocabulary=65):
         super().__init__()
         self.tokens = nn.Embedding(vocabulary, width)
         self.positions = nn.Embedding(context, width)
@@ -122,3 +125,16 @@ class CharGpt(nn.Module):
         for i in range(self.layers):
             x = getattr(self, f"layer{i}")(x)
         return self.head(self.norm(x)).view(-1, self.head.weight.shape[0])
+
+
+class RecurrentLM(nn.Module):
+    """`kind`: nn.LSTM or nn.GRU."""
+
+    def __init__(self, kind, vocabulary=5000, width=256, hidden=256, layers=2):
+        super().__init__()
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.rnn = kind(width, hidden, layers, batch_first=True)
+        self.head = nn.Linear(hidden, vocabulary)
+
+    def forward(self, index):
+        return self.head(self.rnn(self.tokens(index))[0]).view(-1, self.head.weight.shape[0])

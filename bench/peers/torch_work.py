@@ -1,206 +1,63 @@
 """PyTorch's side of bench/peers/run, the counterpart of main.cpp: reads one command a line and answers
 each with one line of JSON.
 
-  version                        of PyTorch
-  forms WORK                     the ways to do the work that may be fastest here
+  version                        of PyTorch, and whether it has MKL and Inductor
+  isa                            the vector instructions that Inductor finds; "" without any
+  forms WORK STATE               the ways to do the work that may be fastest, "installed" or "strongest"
   prepare WORK FORM THREADS      makes the work in that form and does it a few times; "clear" forgets all
   slice FORM SECONDS             repeats it
   peak                           largest resident memory so far, MiB
-  curve WORK FILE STEPS LR BATCH loss of each step, from the weights and batches of the file
+  start WORK FILE FORM           the values of its first call, from the parameters and inputs of the file
+  curve WORK FILE STEPS LR BATCH losses of each step, likewise
 
-Forms: "channels_last" is a memory order, "out" writes into existing memory, "compile" is torch.compile,
-"frozen" is what torch.jit.optimize_for_inference makes of the traced model, for this one shape,
-"c++" is PyTorch without Python (torch_overhead.cpp)."""
-import ctypes
+WORK is STEP:MODEL:BATCH:RULE or the name of an op (rows.py); forms are in torch_model_work.py and
+torch_ops.py."""
+import dataclasses
 import json
 import math
-import pathlib
 import sys
 import time
 
 import torch
-import torch.nn.functional as F
 
+import rows
 import safetensors_file
-import torch_models
+import torch_model_work
+import torch_ops
 
 WARM_UP = 3
-TIMED_RATE = 1e-5  # as in training.cpp
-IS_2 = int(torch.__version__.split(".")[0]) >= 2
-COLS = 1024
-
-TRAINING = {  # model, sample, classes, batch, rule
-    "mlp": (torch_models.mlp, (1, 28, 28), 10, 64, "sgd"),
-    "mlp_adam": (torch_models.mlp, (1, 28, 28), 10, 64, "adam"),
-    "mnist_cnn": (torch_models.mnist_cnn, (1, 28, 28), 10, 64, "sgd"),
-    "resnet18": (torch_models.ResNet18, (3, 32, 32), 10, 32, "sgd_decay"),
-    "char_gpt": (torch_models.CharGpt, (128,), 65, 16, "adam"),
-}
-IMAGES = ("mnist_cnn", "resnet18", "resnet18_inference")
-OVERHEAD = ("add", "chain_forward", "chain")
-# Compiled by setup against the PyTorch of the distribution.
-OVERHEAD_LIBRARY = pathlib.Path(__file__).resolve().parents[2] / "build/peers/torch_overhead.so"
-HAS_OVERHEAD_LIBRARY = OVERHEAD_LIBRARY.exists() and torch.__file__.startswith("/usr/lib/")
 
 
-def forms(work):
-    if work in IMAGES:
-        found = ["eager", "channels_last"]
-    elif work == "char_gpt":
-        found = ["masked", "baddbmm"] + ["sdpa"] * IS_2
-    elif work in TRAINING:
-        found = ["eager"]
-    elif work in OVERHEAD:
-        return ["eager"] + ["c++"] * HAS_OVERHEAD_LIBRARY
-    elif work == "copy":
-        return ["out"]
-    elif work == "resnet18_frozen":
-        return ["frozen", "frozen_channels_last"]
-    else:
-        return ["eager"] if work == "layer_norm" else ["eager", "out"]
-    return found + [found[-1] + "+compile"] * IS_2
+def read(file):
+    return {name: torch.from_numpy(array) for name, array in safetensors_file.read(file).items()}
 
 
-def make_optimizer(parameters, rule, lr):
-    kind, settings = torch.optim.SGD, {"lr": lr, "momentum": 0.9}
-    if rule == "adam":
-        kind, settings = torch.optim.Adam, {"lr": lr}
-    elif rule == "sgd_decay":
-        settings["weight_decay"] = 5e-4
-    parameters = list(parameters)
-    if IS_2:
-        try:
-            return kind(parameters, fused=True, **settings)
-        except (TypeError, RuntimeError):  # not on the CPU in this version
-            pass
-    return kind(parameters, **settings)
-
-
-def make_model(work, form):
-    if work == "char_gpt":
-        model = torch_models.CharGpt(form.split("+")[0])
-    else:
-        model = TRAINING[work][0]()
-    if form.startswith("channels_last"):
-        model = model.to(memory_format=torch.channels_last)
-    return model
-
-
-def ordered(x, form):
-    return x.contiguous(memory_format=torch.channels_last) if form.startswith("channels_last") else x
-
-
-def compiled(model, form):
-    return torch.compile(model) if form.endswith("+compile") else model
-
-
-class Training:
-    def __init__(self, work, form, lr=TIMED_RATE):
-        self.model = make_model(work, form)
-        self.call_model = compiled(self.model, form)
-        self.optimizer = make_optimizer(self.model.parameters(), TRAINING[work][4], lr)
-
-    def step(self, x, target):
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = F.cross_entropy(self.call_model(x), target)
-        loss.backward()
-        self.optimizer.step()
-        return loss
-
-
-def training_call(work, form):
-    _, sample, classes, batch, _ = TRAINING[work]
-    training = Training(work, form)
-    if work == "char_gpt":
-        x = torch.randint(0, classes, (batch, *sample))
-        target = torch.randint(0, classes, (x.numel(),))
-    else:
-        x = ordered(torch.randn(batch, *sample), form)
-        target = torch.randint(0, classes, (batch,))
-    return lambda: training.step(x, target)
-
-
-def inference_call(form):
-    order = form.removeprefix("frozen_")
-    model = make_model("resnet18", order).eval()
-    call_model = compiled(model, form)
-    x = ordered(torch.randn(32, 3, 32, 32), order)
-    if form.startswith("frozen"):
-        with torch.no_grad():
-            call_model = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(model, x)))
-
-    def call():
-        with torch.no_grad():
-            call_model(x)
-    return call
-
-
-def elementwise_call(work, form):
-    x = torch.randn(1 << 14, COLS)
-    y = torch.empty_like(x)
-    weight, bias = torch.ones(COLS), torch.zeros(COLS)
-    gelu = torch._C._nn.gelu
-    calls = {
-        ("copy", "out"): lambda: y.copy_(x),
-        ("gelu", "eager"): lambda: F.gelu(x),
-        ("gelu", "out"): lambda: gelu(x, out=y),
-        ("gelu_tanh", "eager"): lambda: F.gelu(x, approximate="tanh"),
-        ("gelu_tanh", "out"): lambda: gelu(x, approximate="tanh", out=y),
-        ("tanh", "eager"): lambda: torch.tanh(x),
-        ("tanh", "out"): lambda: torch.tanh(x, out=y),
-        ("softmax", "eager"): lambda: torch.softmax(x, -1),
-        ("softmax", "out"): lambda: torch._softmax(x, -1, False, out=y),
-        ("layer_norm", "eager"): lambda: F.layer_norm(x, (COLS,), weight, bias),
-    }
-    function = calls[work, form]
-
-    def call():
-        with torch.no_grad():
-            function()
-    return call
-
-
-def overhead_call(work, form):
-    if form == "c++":
-        return getattr(ctypes.CDLL(str(OVERHEAD_LIBRARY)), work)
-    x, one = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
-
-    def chain():
-        y = x
-        for _ in range(100):
-            y = y + one
-        return y
-
-    def adds():
-        for _ in range(1000):
-            x + one
-
-    def both():
-        chain().backward()
-        x.grad = one.grad = None
-    return {"add": adds, "chain_forward": chain, "chain": both}[work]
-
-
-def make_call(work, form):
-    """The function to repeat, and the units of work it does."""
-    if work in TRAINING:
-        return training_call(work, form), 1
-    if work in ("resnet18_inference", "resnet18_frozen"):
-        return inference_call(form), 1
-    if work in OVERHEAD:
-        return overhead_call(work, form), 1000 if work == "add" else 100
-    return elementwise_call(work, form), 1
+def model_row(work):
+    row = rows.find(work)
+    if not row.has_model:
+        raise ValueError(f"got '{work}', expected work with a model")
+    return row
 
 
 class Session:
     def __init__(self):
-        self.calls = {}  # by form
+        self.calls = {}  # by form: the function and the units of work it does
 
     def version(self):
-        return {"version": torch.__version__}
+        return {"version": torch.__version__, "mkl": torch.backends.mkl.is_available(),
+                "inductor": torch_model_work.IS_2}
 
-    def forms(self, work):
-        return {"forms": forms(work)}
+    def isa(self):
+        try:
+            from torch._inductor.cpu_vec_isa import pick_vec_isa
+        except ImportError:  # before 2.5
+            from torch._inductor.codecache import pick_vec_isa
+        isa = pick_vec_isa()
+        return {"isa": str(isa) if isa else ""}
+
+    def forms(self, work, state):
+        row = rows.find(work)
+        return {"forms": torch_model_work.forms(row, state) if row.has_model else torch_ops.forms(work)}
 
     def clear(self):
         self.calls.clear()
@@ -209,9 +66,15 @@ class Session:
     def prepare(self, work, form, threads):
         torch.set_num_threads(int(threads))
         torch.manual_seed(0)
-        self.calls[form] = make_call(work, form)
-        for _ in range(WARM_UP):
-            self.calls[form][0]()
+        if rows.find(work).has_model:
+            call = torch_model_work.make_work(rows.find(work), form)
+            units = call.units
+        else:
+            call, units = torch_ops.make_call(work, form)
+        with torch_model_work.compiler_settings(form):
+            for _ in range(WARM_UP):
+                call()
+        self.calls[form] = call, units
         return {"ok": True}
 
     def slice(self, form, seconds):
@@ -230,20 +93,15 @@ class Session:
             line = next(line for line in file if line.startswith("VmHWM:"))
         return {"peak_mb": int(line.split()[1]) / 1024}
 
+    def start(self, work, file, form):
+        with torch_model_work.compiler_settings(form):
+            return {"values": torch_model_work.make_work(model_row(work), form, read(file)).values()}
+
     def curve(self, work, file, steps, lr, batch):
-        tensors = {name: torch.from_numpy(array) for name, array in safetensors_file.read(file).items()}
-        batches = []
-        while f"input.{len(batches)}" in tensors:
-            i = len(batches)
-            batches.append((tensors.pop(f"input.{i}"), tensors.pop(f"target.{i}")))
-        if not batches or len(batches[0][0]) != int(batch):
-            raise ValueError(f"{file}: expected batches of {batch}")
-        training = Training(work, forms(work)[0], float(lr))
-        missing, unexpected = training.model.load_state_dict(tensors, strict=False)
-        missing = [name for name in missing if not name.endswith("num_batches_tracked")]
-        if missing or unexpected:
-            raise ValueError(f"{file}: missing {missing}, unexpected {unexpected}")
-        losses = [training.step(*batches[i % len(batches)]).item() for i in range(int(steps))]
+        row = dataclasses.replace(model_row(work), batch=int(batch))
+        form = torch_model_work.forms(row, "installed")[0]
+        training = torch_model_work.make_work(row, form, read(file), lr=float(lr))
+        losses = [loss for _ in range(int(steps)) for loss in training.values()]
         if not all(math.isfinite(loss) for loss in losses):
             raise ValueError(f"losses are not finite: {losses}")
         return {"losses": losses}
@@ -252,13 +110,13 @@ class Session:
 def main():
     session = Session()
     answers = {name: getattr(session, name)
-               for name in ("version", "forms", "clear", "prepare", "slice", "peak", "curve")}
+               for name in ("version", "isa", "forms", "clear", "prepare", "slice", "peak", "start", "curve")}
     for line in sys.stdin:
         command, *words = line.split()
         try:
             answer = answers[command](*words)
         except Exception as error:  # the other side decides what to do
-            answer = {"error": f"{command}: {type(error).__name__}: {error}"}
+            answer = {"error": f"{command} {' '.join(words[:2])}: {type(error).__name__}: {error}"}
         print(json.dumps(answer), flush=True)
 
 

@@ -1,31 +1,11 @@
-#include <bench/peers/training.h>
+// The workloads that are single ops.
+#include <bench/peers/model_work.h>
 #include <bench/peers/work.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 
 namespace binade::peers {
 namespace {
-
-// Forward of a classifier on one batch, for evaluation.
-class Inference : public Work {
- public:
-  Inference() {
-    manual_seed(0);
-    const TrainingOptions options = training_options("resnet18");
-    model_ = options.model();
-    model_->eval();
-    model_->parameters();  // into one arena, as training would
-    images_ = channels_last(randn({options.batch, 3, 32, 32}));
-  }
-  void call() override {
-    NoGradGuard no_grad;
-    (*model_)(images_);
-  }
-
- private:
-  std::unique_ptr<nn::Module> model_;
-  Tensor images_;
-};
 
 // An op on 16M numbers in rows of 1024, without recording.
 class Elementwise : public Work {
@@ -116,8 +96,6 @@ struct Entry {
   std::unique_ptr<Work> (*make)();
 };
 constexpr Entry kEntries[] = {
-    {"resnet18_inference", make<Inference>},
-    {"resnet18_frozen", make<Inference>},  // PyTorch's side freezes its graph
     {"copy", make<Copy>},
     {"gelu", elementwise<gelu>},
     {"gelu_tanh", elementwise<gelu_tanh>},
@@ -132,8 +110,8 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 std::unique_ptr<Work> make_work(const std::string& name) {
-  if (is_training(name)) {
-    return std::make_unique<Training>(training_options(name));
+  if (is_model_row(name)) {
+    return make_model_work(parse_model_row(name));
   }
   std::string names;
   for (const Entry& entry : kEntries) {
@@ -142,7 +120,7 @@ std::unique_ptr<Work> make_work(const std::string& name) {
     }
     names += std::string(" ") + entry.name;
   }
-  fail("peer_work: got '", name, "', expected work that trains or one of", names);
+  fail("peer_work: got work '", name, "', expected STEP:MODEL:BATCH:RULE or one of", names);
 }
 
 }  // namespace binade::peers

@@ -22,18 +22,23 @@ class Work {
   int64_t units_;
 };
 
-// Creates a workload by name; bench/peers/run --list prints the names. An error lists them.
+// Creates a workload by name: work with a model as STEP:MODEL:BATCH:RULE (model_work.h), or an op.
+// An error lists the names.
 std::unique_ptr<Work> make_work(const std::string& name);
 
+// Makes work with a model, writes its parameters, buffers and batches to the file (safetensors) and
+// returns the values of the first call: losses, or a summary of the outputs.
+std::vector<double> start_values(const std::string& spec, const std::string& file);
+
 struct CurveOptions {
-  std::string work;  // one that trains
+  std::string work;  // one that trains, as in make_work()
   std::string file;  // receives parameters, buffers and batches before the first step (safetensors)
   int64_t steps = 20;
   double lr = 1e-3;
   int64_t batch = 8;
 };
 
-// Trains and returns the loss of each step, before its update.
+// Trains and returns the losses of each step, before their updates: one, or one of each phase.
 std::vector<double> loss_curve(const CurveOptions& options);
 
 }  // namespace binade::peers

@@ -2,6 +2,7 @@
 """What bench/peers does besides timing: disturbed slices are rejected, slow forms drop out, workers that
 fail say so, tables and README are written. With peer_work as argument also one whole run, against a
 stand-in for PyTorch whose times are given. Nothing here depends on how long anything takes."""
+import dataclasses
 import json
 import os
 import pathlib
@@ -15,12 +16,14 @@ PEERS = pathlib.Path(__file__).resolve().parents[2] / "bench" / "peers"
 sys.path.insert(0, str(PEERS))
 import loss_curves  # noqa: E402
 import processes  # noqa: E402
+import rows  # noqa: E402
 import slices  # noqa: E402
+import strongest  # noqa: E402
 import table  # noqa: E402
 
 PEER_WORK = sys.argv.pop() if len(sys.argv) > 1 and os.path.isfile(sys.argv[-1]) else None
 
-# Speaks the protocol of torch_work.py. The form "slow" takes thrice as long.
+# Speaks the protocol of torch_work.py. The form "slow" takes thrice as long, "packed" two thirds of the time.
 STAND_IN = """#!/usr/bin/env python3
 import json, sys
 for line in sys.stdin:
@@ -29,11 +32,11 @@ for line in sys.stdin:
     if command == "version":
         answer = {"version": "0.0"}
     elif command == "forms":
-        answer = {"forms": ["eager", "slow", "impossible"]}
+        answer = {"forms": ["eager", "slow", "impossible"] + ["packed"] * (words[1] == "strongest")}
     elif command == "prepare" and words[1] == "impossible":
         answer = {"error": "prepare: cannot"}
     elif command == "slice":
-        wall = 0.003 if words[0] == "eager" else 0.009
+        wall = {"eager": 0.003, "slow": 0.009, "packed": 0.002}[words[0]]
         answer = {"units": 3, "wall": wall, "cpu": wall}
     elif command == "peak":
         answer = {"peak_mb": 100.0}
@@ -42,7 +45,8 @@ for line in sys.stdin:
 
 
 def row(**changes):
-    return {"work": "mlp", "threads": 1, "binade_ms": 1.0, "peer_ms": 1.5, "peer": "torch 1.13 eager",
+    return {"work": "mlp", "threads": 1, "binade_ms": 1.0, "peer": "torch 1.13", "remark": "so.", "installed_form": "eager",
+            "installed_ms": 2.0, "installed_ratio": 2.0, "form": "packed", "state": "strongest", "peer_ms": 1.5,
             "ratio": 1.5, "binade_peak_mb": 30.0, "peer_peak_mb": 240.0, "accepted_load": False,
             "clock": "wall", **changes}
 
@@ -166,10 +170,49 @@ class WorkerTest(unittest.TestCase):
     def test_environment(self):
         os.environ["OPENBLAS_CORETYPE"] = "Haswell"
         self.addCleanup(os.environ.pop, "OPENBLAS_CORETYPE")
-        env = processes.strongest_environment(2)
+        env = processes.environment(2)
         self.assertNotIn("OPENBLAS_CORETYPE", env)
+        self.assertNotIn("LD_PRELOAD", env)
         self.assertEqual(env["OMP_NUM_THREADS"], "2")
         self.assertIn("PATH", env)
+        preloaded = processes.environment(2, ["/a/libx.so", "liby.so.3"])
+        self.assertEqual(preloaded["LD_PRELOAD"], "/a/libx.so:liby.so.3")
+        self.assertNotEqual(preloaded["TORCHINDUCTOR_CACHE_DIR"], env["TORCHINDUCTOR_CACHE_DIR"])
+
+
+class StrongestTest(unittest.TestCase):
+    def preloads(self, intel=False, mkl_vendor=PEERS / "run", sleef="libsleef.so.3", **version):
+        return strongest.preloads({"mkl": True, "inductor": True, **version}, intel, pathlib.Path(mkl_vendor), sleef)
+
+    def test_what_is_preloaded_and_said(self):
+        libraries, said = self.preloads()
+        self.assertEqual(libraries, [str(PEERS / "run"), "libsleef.so.3"])
+        self.assertEqual(said, "MKL's vendor check answered, Sleef preloaded")
+
+    def test_what_is_absent_is_named(self):
+        for changes, count, text in (({"intel": True}, 1, "needs no answer to its vendor check on Intel's"),
+                                     ({"mkl_vendor": "/none/libmkl.so"}, 1, "libmkl.so is missing"),
+                                     ({"sleef": ""}, 1, "Sleef is absent"),
+                                     ({"mkl": False, "inductor": False}, 0, "both states have the same libraries"),
+                                     ({"intel": True, "sleef": ""}, 0, "both states have the same libraries")):
+            libraries, said = self.preloads(**changes)
+            self.assertEqual(len(libraries), count, changes)
+            self.assertIn(text, said)
+
+
+class RowsTest(unittest.TestCase):
+    def test_specs(self):
+        self.assertEqual(rows.spec("mlp_adam"), "train:mlp:64:adam")
+        self.assertEqual(rows.spec("resnet18_b4"), "infer:resnet18:4:-")
+        self.assertEqual((rows.spec("gelu"), rows.spec("infer:vit:7:-")), ("gelu", "infer:vit:7:-"))
+        for row in rows.ROWS.values():
+            if row.has_model:
+                self.assertEqual(dataclasses.replace(rows.find(rows.spec_of(row)), title=row.title), row)
+        for name in ("dance", "train:mlp:64", "train:mlp:x:sgd"):
+            with self.assertRaisesRegex(ValueError, f"got work '{name}', expected STEP:MODEL:BATCH:RULE or some of mlp,"):
+                rows.find(name)
+        titles = [row.title for row in rows.ROWS.values()]
+        self.assertEqual(len(set(titles)), len(titles))
 
 
 class TableTest(unittest.TestCase):
@@ -179,10 +222,28 @@ class TableTest(unittest.TestCase):
             self.assertEqual(table.duration(milliseconds), text)
 
     def test_line_and_remarks(self):
-        self.assertIn("| 1 | 1 ms | 1.5 ms (torch 1.13 eager) | 1.50 | 30 / 240 MB |", table.line(row()))
-        self.assertEqual(table.remarks([row()]), [])
-        self.assertEqual(len(table.remarks([row(), row(accepted_load=True, clock="cpu")])), 2)
-        self.assertEqual(table.markdown([row()] * 3).count("\n"), 4)
+        self.assertIn("| 1 | 1 ms | 2 ms (torch 1.13 eager) | 2.00 | 1.5 ms (torch 1.13 packed) | 1.50 | 30 / 240 MB |",
+                      table.line(row()))
+        none = row(installed_form=None, installed_ms=None, installed_ratio=None, ratio=0.9, binade_peak_mb=None)
+        self.assertIn("| 1 ms | - | - | 1.5 ms (torch 1.13 packed) | **0.90** | - |", table.line(none))
+        self.assertIn("(torch 1.13 packed, as installed)", table.line(row(state="installed")))
+        self.assertEqual(table.remarks([row(), row(work="vit")]), ["so."])
+        self.assertEqual(len(table.remarks([row(), row(accepted_load=True, clock="cpu")])), 3)
+
+    def test_markdown(self):
+        lines = table.markdown([
+            row(), row(threads=2, ratio=3.0), row(work="vit", ratio=1.2), row(work="vit", threads=2, ratio=0.75),
+            row(work="vit", peer="torch 2.15", form="compile", ratio=0.96, installed_ratio=2.5),
+            row(work="gelu", ratio=5.0)]).splitlines()
+        self.assertIn("Cells with several figures are of 1 / 2 threads", lines[0])
+        self.assertIn("transformer", lines[4])  # losers first; the fastest PyTorch counts for each number of threads
+        self.assertIn("| 2.00 / 2.00 | **0.96** / **0.75** | torch 2.15 compile / torch 1.13 packed |", lines[4])
+        self.assertIn("| 1.50 / 3.00 |", lines[5])
+        self.assertIn("Geometric mean of the 2 rows, 1 thread: 2.00 to PyTorch as installed, 1.20 to PyTorch at its "
+                      "strongest; 2 threads: 2.00 to PyTorch as installed, 1.50 to", lines[7])
+        self.assertIn("gelu", lines[-1])
+        self.assertIn("Single ops:", lines)
+        self.assertEqual(sum(line.startswith("| transformer") for line in lines), 1)
 
     def test_readme(self):
         text = f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n"
@@ -222,17 +283,46 @@ class RunTest(unittest.TestCase):
             found = json.loads(rows.read_text(encoding="utf-8"))
         self.assertEqual([row["work"] for row in found], ["add", "mlp"])
         for each in found:
-            self.assertAlmostEqual(each["peer_ms"], 1.0)
-            self.assertEqual(each["peer"], "torch 0.0 eager")
+            self.assertAlmostEqual(each["installed_ms"], 1.0)
+            self.assertAlmostEqual(each["peer_ms"], 2.0 / 3)
+            self.assertEqual((each["peer"], each["installed_form"], each["form"], each["state"]),
+                             ("torch 0.0", "eager", "packed", "strongest"))
             self.assertGreater(each["binade_ms"], 0)
             self.assertAlmostEqual(each["ratio"], each["peer_ms"] / each["binade_ms"])
+            self.assertAlmostEqual(each["installed_ratio"], each["installed_ms"] / each["binade_ms"])
             self.assertGreater(each["binade_peak_mb"], 1)
             self.assertEqual(each["peer_peak_mb"], 100)
             self.assertEqual((each["threads"], each["accepted_load"]), (1, True))
             self.assertEqual(each["allocations_in_last_slice"], 0)
 
+    def test_parts_of_a_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            python = pathlib.Path(folder, "stand-in")
+            python.write_text(STAND_IN, encoding="utf-8")
+            python.chmod(python.stat().st_mode | stat.S_IXUSR)
+            path = pathlib.Path(folder, "rows.json")
+            done = self.run_peers("--python", python, "--only", "mlp_b1", "--threads", "1", "--rounds", "1", "--seconds",
+                                  "0.01", "--accept-load", "--skip", "installed,pack", "--no-memory", "--json", path)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("both states have the same libraries", done.stdout)
+            each, = json.loads(path.read_text(encoding="utf-8"))
+        self.assertEqual((each["form"], each["installed_ratio"], each["peer_peak_mb"]), ("eager", None, None))
+        self.assertEqual(set(each["forms_ms"]), {"strongest eager", "strongest slow"})
+
+    def test_resume_keeps_what_is_measured(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "rows.json")
+            path.write_text(json.dumps([row()]), encoding="utf-8")
+            arguments = ("--only", "mlp", "--threads", "1", "--json", path, "--resume")
+            done = self.run_peers("--python", "/no-such-python", *arguments)  # nothing is left to start it for
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads(path.read_text(encoding="utf-8")), [row()])
+
     def test_wrong_use(self):
         for arguments, message in ((("--work", "dance"), "got work 'dance'"), (("--threads", "0"), "below 1"),
+                                   (("--rounds", "0"), "expected positive numbers"),
+                                   (("--resume",), "--resume without --json"),
+                                   (("--skip", "installed,strongest"), "--skip of both states"),
                                    (("--threads", "x"), "expected numbers")):
             done = self.run_peers(*arguments)
             self.assertEqual(done.returncode, 2)
@@ -243,12 +333,19 @@ class RunTest(unittest.TestCase):
 
     def test_peer_work_names_what_it_expects(self):
         with processes.binade(PEER_WORK) as worker:
-            for words, message in ((("dance",), "expected prepare, slice, peak or curve"),
-                                   (("prepare", "dance", "eager", 1), "got 'dance', expected work that trains"),
-                                   (("prepare", "mlp", "eager", 0), "got 0 threads"),
-                                   (("prepare", "mlp", "out", 1), "expected eager"),
+            for words, message in ((("dance",), "expected prepare, slice, peak, start or curve"),
+                                   (("prepare", "dance", "eager", 1), "got work 'dance', expected STEP"),
+                                   (("prepare", "train:dance:1:sgd", "eager", 1), "got model 'dance', expected one of"),
+                                   (("prepare", "jump:mlp:1:-", "eager", 1), "got step 'jump', expected train"),
+                                   (("prepare", "train:mlp:1:lucky", "eager", 1), "got rule 'lucky', expected sgd"),
+                                   (("prepare", "train:mlp:x:sgd", "eager", 1), "expected STEP:MODEL:BATCH:RULE"),
+                                   (("prepare", "infer:gan:1:-", "eager", 1), "expected a model of one part"),
+                                   (("prepare", "generate:mlp:1:-", "eager", 1), "expected a model of text"),
+                                   (("prepare", "gelu", "eager", 0), "got 0 threads"),
+                                   (("prepare", "gelu", "out", 1), "expected eager"),
                                    (("slice", "eager", 1), "slice before prepare"),
-                                   (("curve", "add", "x", 1, 1, 1), "got 'add', expected work that trains")):
+                                   (("curve", "infer:mlp:1:-", "x", 1, 1, 1), "expected work that trains"),
+                                   (("start", "add", "x"), "got work 'add', expected STEP:MODEL:BATCH:RULE")):
                 with self.assertRaisesRegex(processes.WorkerError, message):
                     worker.ask(*words)
 

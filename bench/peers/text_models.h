@@ -1,0 +1,31 @@
+// Recurrent language models. Parameters have the names that torch_models.py gives them.
+#pragma once
+#include <binade/nn/embedding.h>
+#include <binade/nn/linear.h>
+#include <binade/nn/rnn.h>
+
+namespace binade::peers {
+
+enum class RecurrentKind : uint8_t { lstm, gru };
+
+struct RecurrentLMOptions {
+  RecurrentKind kind = RecurrentKind::lstm;
+  int64_t vocabulary = 5000;
+  int64_t embed = 256;
+  int64_t hidden = 256;
+  int64_t layers = 2;
+};
+
+// Embedding, recurrent layers and a head that is not tied, without dropout.
+// index i64 [N, steps] -> [N steps, vocabulary].
+class RecurrentLM : public nn::Module {
+ public:
+  explicit RecurrentLM(const RecurrentLMOptions& options = {});
+  Tensor forward(const Tensor& index) override;
+
+  nn::Embedding tokens;
+  std::unique_ptr<nn::Recurrent> rnn;
+  nn::Linear head;
+};
+
+}  // namespace binade::peers
