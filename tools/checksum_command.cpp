@@ -5,19 +5,12 @@
 #include <binade/data/checksums.h>
 #include <binade/kernels/base/printable.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
-#include <memory>
 
-namespace binade {
+namespace binade::tool {
 namespace {
 
 using data::ChecksumManifest;
-
-struct ChecksumArguments {
-  std::string folder;
-  bool verify = false, update = false;
-};
 
 void list(const char* what, const std::vector<std::string>& names) {
   constexpr size_t kShown = 20;
@@ -75,26 +68,11 @@ int update(const std::string& folder) {
   return 0;
 }
 
-int run(const ChecksumArguments& a) {
-  const bool exists = file_kind(a.folder + "/" + data::kChecksumFile) == "a regular file";
-  return a.update || (!exists && !a.verify) ? update(a.folder) : verify(a.folder);
-}
-
 }  // namespace
 
-void add_checksum(CLI::App& app, int& result) {
-  auto* command = app.add_subcommand(
-      "checksum", "write the checksums of the files of a data folder, or verify them");
-  const auto a = std::make_shared<ChecksumArguments>();
-  command
-      ->add_option("DIR", a->folder,
-                   "the folder; DIR/binade-checksums.txt is written if it is not there, else "
-                   "the files are compared with it")
-      ->required();
-  auto* verify = command->add_flag("--verify", a->verify, "only compare; no manifest is an error");
-  command->add_flag("--update", a->update, "write the manifest anew, and list what differs")
-      ->excludes(verify);
-  command->callback([a, &result] { result = run(*a); });
+int run(const ChecksumOptions& o) {
+  const bool exists = file_kind(o.folder + "/" + data::kChecksumFile) == "a regular file";
+  return o.update || (!exists && !o.verify) ? update(o.folder) : verify(o.folder);
 }
 
-}  // namespace binade
+}  // namespace binade::tool

@@ -1,29 +1,16 @@
-// Commands of the tool that have options of their own. Each adds itself; `result` becomes the exit
-// status.
+// What the commands of the tool do. Each run() prints its result and returns the exit status.
 #pragma once
-#include <string>
-#include <vector>
+#include "command_line.h"
 
-namespace CLI {
-class App;
-}
+namespace binade::tool {
 
-namespace binade {
+int run(const DoctorOptions& options);
+int run_security_doctor(const std::string& run_directory);  // 1 if something is not safe
+int run(const LensOptions& options);
+int run(const LaunchOptions& options);
+int run(const SlurmSubmitOptions& options);
+int run(const RingLensOptions& options);
+int run(const ChecksumOptions& options);
+int run(const InspectOptions& options);
 
-// The arguments after the tool's own: a program and its arguments, with or without "--" before
-// them.
-struct Tail {
-  bool separated = false;  // there is a "--"
-  std::vector<std::string> words;
-};
-
-// `before`: the arguments left by a command that stops at its first unknown argument.
-std::vector<std::string> program_of(std::vector<std::string> before, const Tail& tail);
-
-void add_launch(CLI::App& app, const Tail& tail, int& result);
-void add_slurm(CLI::App& app, const Tail& tail, int& result);
-void add_ring_lens(CLI::App& app);
-void add_checksum(CLI::App& app, int& result);
-void add_inspect(CLI::App& app, int& result);
-
-}  // namespace binade
+}  // namespace binade::tool

@@ -1,4 +1,5 @@
-#include "doctor.h"
+// binade doctor: what this build is made of, what the machine has, and which device programs use.
+#include "commands.h"
 
 #include <binade/core/device/device_info.h>
 #include <binade/dist/transport/nccl_transport.h>
@@ -12,7 +13,7 @@
 #include <string_view>
 #include <thread>
 
-namespace binade {
+namespace binade::tool {
 namespace {
 
 void line(const char* name, const std::string& value) {
@@ -47,7 +48,10 @@ std::string in_or_out(bool in, const char* otherwise) {
 
 }  // namespace
 
-int run_doctor() {
+int run(const DoctorOptions& o) {
+  if (o.security) {
+    return run_security_doctor(o.run);
+  }
   const DeviceReport report = device_report();
   constexpr std::string_view kSanitizers = BINADE_SANITIZERS, kArchitectures = BINADE_ARCHITECTURES;
   line("binade", text(BINADE_VERSION, ", ", BINADE_BUILD_TYPE, ", ", BINADE_COMPILER,
@@ -87,4 +91,4 @@ int run_doctor() {
   return 0;
 }
 
-}  // namespace binade
+}  // namespace binade::tool

@@ -1,6 +1,6 @@
 // binade doctor --security: what ranks listen at, where their secret comes from, and who may change
 // the files. Nothing it prints is secret.
-#include "doctor.h"
+#include "commands.h"
 
 #include <arpa/inet.h>
 #include <binade/dist/job/control_internal.h>
@@ -21,7 +21,7 @@
 #include <set>
 #include <sstream>
 
-namespace binade {
+namespace binade::tool {
 namespace {
 
 namespace fs = std::filesystem;
@@ -199,9 +199,10 @@ void report_policy(Report& report) {
 
 void report_directory(Report& report, const std::string& path) {
   struct stat about {};
-  if (::stat(path.c_str(), &about) != 0 || !S_ISDIR(about.st_mode)) {
+  const int code = ::stat(path.c_str(), &about) != 0 ? errno : 0;
+  if (code != 0 || !S_ISDIR(about.st_mode)) {
     report.unsafe("run directory",
-                  text(path, ": ", errno != 0 ? std::strerror(errno) : "it is no directory"));
+                  text(path, ": ", code != 0 ? std::strerror(code) : "it is no directory"));
     return;
   }
   char mode[8];
@@ -237,4 +238,4 @@ int run_security_doctor(const std::string& run_directory) {
   return report.status();
 }
 
-}  // namespace binade
+}  // namespace binade::tool

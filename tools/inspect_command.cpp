@@ -6,18 +6,11 @@
 #include <binade/kernels/base/printable.h>
 #include <binade/train/checkpoint_manifest_internal.h>
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <memory>
 
-namespace binade {
+namespace binade::tool {
 namespace {
-
-struct InspectArguments {
-  std::string path;
-  bool verify = false;
-};
 
 void print(const std::string& line) { std::printf("%s\n", printable(line).c_str()); }
 
@@ -112,7 +105,9 @@ int inspect_checkpoint(const std::string& path, bool verify) {
   return result;
 }
 
-int inspect(const InspectArguments& a) {
+}  // namespace
+
+int run(const InspectOptions& a) {
   const std::string kind = file_kind(a.path);
   if (kind != "a directory") {
     return inspect_file(a.path, a.verify);
@@ -143,16 +138,4 @@ int inspect(const InspectArguments& a) {
   return result;
 }
 
-}  // namespace
-
-void add_inspect(CLI::App& app, int& result) {
-  auto a = std::make_shared<InspectArguments>();
-  auto* command = app.add_subcommand(
-      "inspect", "the tensors, metadata and checksums of a model file or a checkpoint");
-  command->add_option("PATH", a->path, "a safetensors file, a checkpoint or a run directory")
-      ->required();
-  command->add_flag("--verify", a->verify, "read everything and compare the checksums");
-  command->callback([a, &result] { result = inspect(*a); });
-}
-
-}  // namespace binade
+}  // namespace binade::tool

@@ -1,7 +1,4 @@
-#include <binade/core/device/device_memory.h>
 #include <binade/core/observe/warning.h>
-#include <binade/core/ops.h>
-#include <binade/core/tensor/create.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/train/background_saves_internal.h>
 #include <binade/train/quiet_thread_internal.h>
@@ -9,52 +6,6 @@
 #include <utility>
 
 namespace binade::train {
-namespace {
-
-bool same_layout(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.strides() == b.strides();
-}
-
-// Into `to`, whose memory is used again where name and layout are those of the last time.
-void copy_to_host(const NamedTensors& from, NamedTensors& to) {
-  const NoGradGuard guard;
-  to.resize(from.size());
-  for (size_t i = 0; i < from.size(); ++i) {
-    Tensor source = from[i].second.detach();
-    source = is_dense(source.sizes(), source.strides()) ? source : contiguous(source);
-    auto& [name, copy] = to[i];
-    if (name != from[i].first || !copy.defined() || !same_layout(source, copy)) {
-      name = from[i].first;
-      copy = empty_strided(source.sizes(), source.strides(), source.dtype(), Device{});
-    }
-    if (source.device().is_cpu()) {
-      copy.copy_(source);
-    } else {
-      device_copy(copy.view().data, Device{}, source.view().data, source.device(),
-                  static_cast<size_t>(source.numel()) * size_of(source.dtype()));
-    }
-  }
-}
-
-}  // namespace
-
-NamedTensors copies(const NamedTensors& tensors) {
-  const NoGradGuard guard;
-  NamedTensors out;
-  for (const auto& [name, tensor] : tensors) {
-    Tensor copy = empty_like(tensor);
-    copy.copy_(tensor.detach());
-    out.emplace_back(name, std::move(copy));
-  }
-  return out;
-}
-
-NamedTensors host_copies(const NamedTensors& tensors) {
-  NamedTensors out;
-  copy_to_host(tensors, out);
-  return out;
-}
-
 BackgroundSaves::~BackgroundSaves() {
   if (forks_ != fork_count()) {
     (void)queue_.release();  // its thread is the parent's, and its mutex may be locked
@@ -78,16 +29,12 @@ BackgroundSaves::~BackgroundSaves() {
 void BackgroundSaves::reserve(const StateParts& parts) {
   wait();
   if (!copy_) {
-    copy_ = std::make_shared<StateParts>();
+    copy_ = std::make_shared<HostSnapshot>();
   }
-  copy_->resize(parts.size());
-  for (size_t i = 0; i < parts.size(); ++i) {
-    (*copy_)[i].file = parts[i].file;
-    copy_to_host(parts[i].tensors, (*copy_)[i].tensors);
-  }
+  copy_->take(parts);
 }
 
-std::shared_ptr<const StateParts> BackgroundSaves::copy(int64_t step, const StateParts& parts) {
+std::shared_ptr<const HostSnapshot> BackgroundSaves::copy(int64_t step, const StateParts& parts) {
   if (step != step_) {
     reserve(parts);
     step_ = step;

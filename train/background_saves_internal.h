@@ -1,8 +1,8 @@
 // BackgroundSaves runs saves in a thread of its own, one after another, from copies of the state.
 // Internal to train.
 #pragma once
-#include <binade/core/io/named_tensors.h>
 #include <binade/kernels/base/fork.h>
+#include <binade/train/checkpoint/host_snapshot_internal.h>
 
 #include <condition_variable>
 #include <deque>
@@ -10,22 +10,10 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <vector>
 
 namespace binade::train {
-
-// On the same device, and on the CPU.
-NamedTensors copies(const NamedTensors& tensors);
-NamedTensors host_copies(const NamedTensors& tensors);
-
-// A file of a checkpoint and the tensors in it.
-struct StatePart {
-  std::string file;
-  NamedTensors tensors;
-};
-using StateParts = std::vector<StatePart>;
 
 class BackgroundSaves {
  public:
@@ -41,7 +29,7 @@ class BackgroundSaves {
   void reserve(const StateParts& parts);
   // Waits for the saves of earlier steps and throws their error, then copies. Saves of the same
   // step share one copy. The memory is kept for the next one.
-  std::shared_ptr<const StateParts> copy(int64_t step, const StateParts& parts);
+  std::shared_ptr<const HostSnapshot> copy(int64_t step, const StateParts& parts);
   void add(std::function<void()> save);
   // Until every save has ended. Throws the first error since the last call; saves after it are
   // left out.
@@ -59,8 +47,8 @@ class BackgroundSaves {
   static void work(Queue& queue);
 
   uint32_t forks_ = fork_count();
-  std::shared_ptr<StateParts> copy_;  // on the CPU
-  int64_t step_ = -1;                 // of the copy
+  std::shared_ptr<HostSnapshot> copy_;
+  int64_t step_ = -1;  // of the copy
   std::unique_ptr<Queue> queue_ = std::make_unique<Queue>();
 };
 

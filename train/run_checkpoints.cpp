@@ -201,8 +201,9 @@ void RunCheckpoints::write(const char* what, const RunState& state, Save save) {
     return;
   }
   auto copy = saves_.copy(state.steps, parts);
-  saves_.add(
-      [write_now, copy = std::move(copy), fields = fields(state)] { write_now(*copy, fields); });
+  saves_.add([write_now, copy = std::move(copy), fields = fields(state)] {
+    write_now(copy->parts(), fields);
+  });
 }
 
 // False, with a warning, if a tensor is not finite.

@@ -228,7 +228,9 @@ RingLensReport ring_lens(const Tensor& x, const std::string& source,
   const Tensor values = x.detach().to(Device{}).to(DType::f64).contiguous().reshape({x.numel()});
   RingLensReport report{source, x.numel(), {}};
   for (const int n : options.ranks) {
-    check(n >= 2 && n <= 4096, "ring lens: got ", n, " ranks, expected 2 to 4096");
+    check(n >= RingLensOptions::kLeastRanks && n <= RingLensOptions::kMostRanks, "ring lens: got ",
+          n, " ranks, expected ", RingLensOptions::kLeastRanks, " to ",
+          RingLensOptions::kMostRanks);
     std::vector<Tensor> ranks;
     for (int rank = 0; rank < n; ++rank) {
       ranks.push_back(shuffled(values, options.seed, rank));

@@ -50,6 +50,7 @@ struct RingLensReport {
 };
 
 struct RingLensOptions {
+  static constexpr int kLeastRanks = 2, kMostRanks = 4096;
   std::vector<int> ranks = {2, 8, 64};
   std::vector<DType> dtypes = {DType::f16, DType::bf16, DType::f32};
   uint64_t seed = 0;

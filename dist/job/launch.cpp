@@ -6,6 +6,7 @@
 #include <binade/dist/job/process_exit_internal.h>
 #include <binade/dist/transport/delayed_transport.h>
 #include <binade/dist/transport/socket_internal.h>
+#include <binade/kernels/base/printable.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -75,8 +76,8 @@ struct Job {
   arguments.push_back(nullptr);
   restore_program_signals();
   ::execvp(arguments[0], arguments.data());
-  end_process(127,
-              text("binade: error: launch: ", job.command[0], ": ", std::strerror(errno), "\n"));
+  end_process(127, text("binade: error: launch: ", printable(job.command[0]), ": ",
+                        std::strerror(errno), "\n"));
 }
 
 int status_of(int ended) { return WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended); }
@@ -162,13 +163,18 @@ class Waiting {
 
 }  // namespace
 
-int launch(const std::vector<std::string>& command, const LaunchOptions& options) {
+void check_launch(const std::vector<std::string>& command, const LaunchOptions& options) {
   check(options.ranks >= 1 && options.ranks <= 4096, "launch: got ", options.ranks,
         " processes, expected 1 to 4096");
   check(options.grace_seconds >= 0, "launch: got a grace of ", options.grace_seconds,
         " s, expected 0 or more");
-  check(!command.empty(), "launch: got no program; binade launch -n 4 program arguments...");
+  check(!command.empty() && !command[0].empty(),
+        "launch: got no program; binade launch -n 4 program arguments...");
   parse_link_delay(options.link_delay);  // so that one process reports the error, not all
+}
+
+int launch(const std::vector<std::string>& command, const LaunchOptions& options) {
+  check_launch(command, options);
   Socket listener = listen_at("127.0.0.1", 0);
   const Job job{.command = command,
                 .options = options,

@@ -13,6 +13,9 @@ struct LaunchOptions {
   std::string link_delay = {};  // BINADE_LINK_DELAY (dist/transport/delayed_transport.h)
 };
 
+// Throws Error if launch() would refuse them before it starts anything.
+void check_launch(const std::vector<std::string>& command, const LaunchOptions& options);
+
 // Runs `command` once per rank and waits for all of them to end. Returns 0, or the exit status of
 // the first that failed (128 + N for signal N). An interrupt or SIGTERM is forwarded to all. Throws
 // Error if processes cannot be started.

@@ -50,29 +50,6 @@ void check_range(const char* what, int value, int least, int most) {
         least, " to ", most);
 }
 
-void check_job(const SlurmJob& job) {
-  check(!job.command.empty(),
-        "slurm submit: got no program; binade slurm submit --nodes 2 --gpus 4 -- program ...");
-  for (const std::string& argument : job.command) {
-    check(argument.find('\0') == argument.npos, "slurm submit: got a zero byte in an argument");
-  }
-  check_range("--nodes", job.nodes, 1, kMostNodes);
-  check_range("--gpus", job.gpus, 0, kMostPerNode);
-  check_range("--tasks", job.tasks, 0, kMostPerNode);
-  check_range("--cpus", job.cpus, 0, kMostPerNode);
-  check_range("--requeue", job.requeue_seconds, 0, kMostSeconds);
-  check_plain("--name", job.name);
-  check_plain("--time", job.time);
-  check_plain("--partition", job.partition);
-  check_plain("--array", job.array);
-  check_plain("--output", job.output);
-  for (const std::string& option : job.options) {
-    check(option.size() > 2 && option.starts_with("--"), "slurm submit: got --sbatch '", option,
-          "', expected an option of sbatch such as --mem=64G");
-    check_plain("--sbatch", option);
-  }
-}
-
 // The program's file name without bytes that are not allowed in the name of a job.
 std::string name_of(const SlurmJob& job) {
   if (!job.name.empty()) {
@@ -149,8 +126,31 @@ trap back_into_queue USR1
 
 }  // namespace
 
+void check_slurm_job(const SlurmJob& job) {
+  check(!job.command.empty() && !job.command[0].empty(),
+        "slurm submit: got no program; binade slurm submit --nodes 2 --gpus 4 -- program ...");
+  for (const std::string& argument : job.command) {
+    check(argument.find('\0') == argument.npos, "slurm submit: got a zero byte in an argument");
+  }
+  check_range("--nodes", job.nodes, 1, kMostNodes);
+  check_range("--gpus", job.gpus, 0, kMostPerNode);
+  check_range("--tasks", job.tasks, 0, kMostPerNode);
+  check_range("--cpus", job.cpus, 0, kMostPerNode);
+  check_range("--requeue", job.requeue_seconds, 0, kMostSeconds);
+  check_plain("--name", job.name);
+  check_plain("--time", job.time);
+  check_plain("--partition", job.partition);
+  check_plain("--array", job.array);
+  check_plain("--output", job.output);
+  for (const std::string& option : job.options) {
+    check(option.size() > 2 && option.starts_with("--"), "slurm submit: got --sbatch '", option,
+          "', expected an option of sbatch such as --mem=64G");
+    check_plain("--sbatch", option);
+  }
+}
+
 std::string slurm_script(const SlurmJob& job) {
-  check_job(job);
+  check_slurm_job(job);
   std::string out = header(job), command = "srun --kill-on-bad-exit=1";
   for (const std::string& argument : job.command) {
     command += " " + argument_text(argument, !job.array.empty());

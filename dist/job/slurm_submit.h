@@ -25,6 +25,9 @@ struct SlurmJob {
 };
 
 // Throws Error if a field is out of range or contains a line break.
+void check_slurm_job(const SlurmJob& job);
+
+// Throws what check_slurm_job() does.
 std::string slurm_script(const SlurmJob& job);
 
 // Passes a script to sbatch, which prints the job's number. Returns sbatch's exit status. Throws

@@ -33,7 +33,8 @@
   X(slurm_names)               \
   X(precision_file)            \
   X(precision_names)           \
-  X(flags)
+  X(flags)                     \
+  X(command_line)
 
 namespace binade::fuzz {
 #define BINADE_DECLARED_TARGET(name) void parse_##name(Bytes);

@@ -82,8 +82,8 @@ struct TrainerOptions {
   bool force = false;
   int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch only
   // A thread writes the checkpoints from a copy of weights and optimizer states in host memory,
-  // while training goes on; a step waits for the copy, and if the save before is not yet on disk
-  // for that. An error of a save comes with the next one, or at the end of fit(), which waits.
+  // while training goes on; a step waits for the copy (on a device the host does not), and for the
+  // save before. An error of a save comes with the next one, or at the end of fit(), which waits.
   bool async_save = false;
   bool progress = true;  // a line on standard output per epoch, a live one on a terminal
   // In a run with phases each has its own step instead.

@@ -1,0 +1,54 @@
+// Command lines of the tool binade, as a whole.
+#include "tests/fuzz/target_list_internal.h"
+#include "tools/command_line.h"
+
+namespace binade::fuzz {
+namespace {
+
+using namespace tool;
+
+void check_rules(const HelpOptions& o) { require(!o.text.empty(), "there is a help"); }
+void check_rules(const VersionOptions&) {}
+void check_rules(const OpClassesOptions&) {}
+void check_rules(const DoctorOptions& o) {
+  require(o.security || o.run.empty(), "only --security looks at a run");
+}
+void check_rules(const LensOptions& o) { require(!o.run.empty(), "a run is named"); }
+void check_rules(const InspectOptions& o) { require(!o.path.empty(), "a file is named"); }
+void check_rules(const ChecksumOptions& o) {
+  require(!o.folder.empty() && !(o.verify && o.update), "a folder, and one thing to do with it");
+}
+void check_rules(const LaunchOptions& o) {
+  require(!o.program.empty() && !o.program[0].empty(), "a program is named");
+  require(o.processes.ranks >= 1 && o.processes.ranks <= 4096 && o.processes.grace_seconds >= 0,
+          "the numbers of a launch are in their ranges");
+}
+void check_rules(const SlurmSubmitOptions& o) {
+  require(!o.job.command.empty() && !o.job.command[0].empty(), "a program is named");
+  const std::string script = dist::slurm_script(o.job);
+  require(script.starts_with("#!/bin/bash\n"), "a job that was accepted has a script");
+}
+void check_rules(const RingLensOptions& o) {
+  require(o.file.empty() == o.name.empty() || !o.file.empty(), "a tensor is of a file");
+  require(o.elements >= 1 && o.elements <= 1 << 28 && o.deviation >= 0, "numbers can be drawn");
+  require(!o.lens.ranks.empty(), "there are ranks");
+  for (const int ranks : o.lens.ranks) {
+    require(ranks >= 2 && ranks <= 4096, "there are ranks to sum over");
+  }
+}
+
+}  // namespace
+
+// One word up to each zero byte, as in the memory of a process.
+void parse_command_line(Bytes bytes) {
+  std::vector<std::string> words;
+  std::string_view rest = text_of(bytes);
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('\0'), rest.size());
+    words.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  std::visit([](const auto& options) { check_rules(options); }, tool::parse_command_line(words));
+}
+
+}  // namespace binade::fuzz

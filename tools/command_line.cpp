@@ -1,0 +1,323 @@
+// The parsers of all commands. This is the only source of the tool that includes CLI11, which takes
+// more than four CPU-seconds to compile.
+#include "command_line.h"
+
+#include <binade/core/io/json_text.h>
+#include <binade/kernels/base/error.h>
+#include <binade/kernels/base/printable.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+
+namespace binade::tool {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// The arguments after the tool's own: a program and its arguments, with or without "--" before
+// them.
+struct Tail {
+  bool separated = false;  // there is a "--"
+  Words words = {};
+};
+
+// Removes the tail from `words`.
+Tail take_tail(Words& words) {
+  const bool has_program = !words.empty() && (words[0] == "launch" || words[0] == "slurm");
+  const auto separator = std::find(words.begin(), words.end(), "--");
+  if (!has_program || separator == words.end()) {
+    return {};
+  }
+  Tail tail{true, {separator + 1, words.end()}};
+  words.erase(separator, words.end());
+  return tail;
+}
+
+// A number in decimal digits, for transform(), which keeps what it writes to `value`. CLI11 alone
+// reads 010 as 8, -1 as 2^64 - 1, and takes nan.
+template <class T>
+CLI::Validator number(T low = std::numeric_limits<T>::lowest(),
+                      T high = std::numeric_limits<T>::max()) {
+  std::string range = std::is_integral_v<T> ? "a whole number" : "a number";
+  if (low != std::numeric_limits<T>::lowest() || high != std::numeric_limits<T>::max()) {
+    range += text(" from ", low, " to ", high);
+  }
+  const auto parse = [low, high, range](std::string& value) {
+    T parsed{};
+    const char* end = value.data() + value.size();
+    const auto [at, error] = std::from_chars(value.data(), end, parsed);
+    if (error != std::errc() || at != end || !(parsed >= low && parsed <= high)) {
+      return text("got '", value, "', expected ", range);
+    }
+    if (std::is_integral_v<T>) {
+      value = text(parsed);
+    }
+    return std::string();
+  };
+  return {parse, ""};
+}
+
+CLI::Validator path() {
+  return {[](std::string& value) { return value.empty() ? "got an empty path" : std::string(); },
+          ""};
+}
+
+// A flag without a value, which may stand once.
+CLI::Option* add_switch(CLI::App* command, const std::string& name, bool& value,
+                        const std::string& help) {
+  return command->add_flag(name, value, help)->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+}
+
+// `command` stops at its first argument that is no flag; the rest and the tail are the program.
+Words program_of(const CLI::App& command, const std::string& name, const Tail& tail) {
+  Words program = command.remaining();
+  check(program.empty() || !program[0].starts_with('-'), name, ": got ",
+        program.empty() ? "" : program[0], ", expected a flag of binade ", name,
+        " or a program; a program whose name begins with - stands after --");
+  if (tail.separated && !program.empty()) {
+    program.push_back("--");  // the program's own
+  }
+  program.insert(program.end(), tail.words.begin(), tail.words.end());
+  return program;
+}
+
+void add_doctor(CLI::App& app, Command& chosen) {
+  const auto o = std::make_shared<DoctorOptions>();
+  auto* command =
+      app.add_subcommand("doctor", "what this build is made of, and which device programs use");
+  auto* security = add_switch(
+      command, "--security", o->security,
+      "what ranks listen at, where their secret comes from, and who may change files; status 1 if "
+      "something is not safe");
+  command->add_option("--run", o->run, "the run directory to look at")
+      ->check(path())
+      ->needs(security);
+  command->callback([o, &chosen] {
+    check(o->security || o->run.empty(), "doctor: --run has no effect without --security");
+    chosen = *o;
+  });
+}
+
+void add_lens(CLI::App& app, Command& chosen) {
+  const auto o = std::make_shared<LensOptions>();
+  auto* command = app.add_subcommand(
+      "lens", "the heat map of layers and exponents of a run, and the static loss scale it bears");
+  command->add_option("DIR", o->run, "the run, or its lens.jsonl")->required()->check(path());
+  command->add_option("--html", o->page, "write the page there instead")->check(path());
+  command->callback([o, &chosen] { chosen = *o; });
+}
+
+void add_launch(CLI::App& app, const Tail& tail, Command& chosen) {
+  const auto o = std::make_shared<LaunchOptions>();
+  auto* command = app.add_subcommand(
+      "launch", "start a distributed program on this machine: binade launch -n 4 program ...");
+  command->add_option("-n", o->processes.ranks, "processes")
+      ->transform(number<int>())
+      ->capture_default_str();
+  command
+      ->add_option("--grace", o->processes.grace_seconds,
+                   "seconds that processes have after the first failure or a signal")
+      ->transform(number<double>())
+      ->capture_default_str();
+  command->add_option("--link-delay", o->processes.link_delay,
+                      "let messages take as long as over a link: milliseconds, or "
+                      "milliseconds,MB/s");
+  command->prefix_command();  // the rest is the program's
+  command->callback([o, command, &tail, &chosen] {
+    o->program = program_of(*command, "launch", tail);
+    dist::check_launch(o->program, o->processes);
+    chosen = *o;
+  });
+}
+
+void add_slurm_submit(CLI::App& app, const Tail& tail, Command& chosen) {
+  const auto o = std::make_shared<SlurmSubmitOptions>();
+  dist::SlurmJob& job = o->job;
+  auto* slurm = app.add_subcommand("slurm", "a distributed program under SLURM");
+  slurm->require_subcommand(1);
+  auto* command = slurm->add_subcommand(
+      "submit", "write a batch script and submit it: binade slurm submit --nodes 2 -- program ...");
+  const auto add_count = [command](const char* name, int& value, const char* help) {
+    command->add_option(name, value, help)->transform(number<int>())->capture_default_str();
+  };
+  add_count("--nodes", job.nodes, "");
+  add_count("--gpus", job.gpus, "of each node");
+  add_count("--tasks", job.tasks, "ranks of each node; 0: one per GPU, or one");
+  add_count("--cpus", job.cpus, "of each rank; 0: what the cluster gives");
+  command->add_option("--name", job.name, "of the job");
+  command->add_option("--time", job.time, "limit: 30 (minutes), 2:00:00, 1-12");
+  command->add_option("--partition", job.partition);
+  command->add_option("--array", job.array, "0-9%2; {array} in an argument is the task's number");
+  command->add_option("--output", job.output, "file of what the ranks print");
+  add_count("--requeue", job.requeue_seconds,
+            "seconds before the limit at which the job goes back into the queue; 0: never");
+  command->add_option("--sbatch", job.options, "another option of sbatch: --sbatch=--mem=64G")
+      ->allow_extra_args(false);
+  add_switch(command, "--dry-run", o->dry_run, "print the script");
+  command->prefix_command();  // the rest is the program's
+  command->callback([o, command, &tail, &chosen] {
+    o->job.command = program_of(*command, "slurm submit", tail);
+    dist::check_slurm_job(o->job);
+    chosen = *o;
+  });
+}
+
+void add_ring_lens(CLI::App& app, Command& chosen) {
+  using Limits = dist::RingLensOptions;
+  constexpr int64_t kMostElements = int64_t{1} << 28;
+  const auto o = std::make_shared<RingLensOptions>();
+  auto* command = app.add_subcommand(
+      "ring-lens", "the error of every way to sum a tensor over ranks, hop by hop");
+  auto* file =
+      command->add_option("FILE", o->file, "a safetensors file; without it numbers are drawn")
+          ->check(path());
+  auto* name = command->add_option("NAME", o->name, "a tensor of it");
+  command->add_option("--ranks", o->lens.ranks, "how many ranks")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->transform(number<int>(Limits::kLeastRanks, Limits::kMostRanks))
+      ->capture_default_str();
+  auto* elements = command->add_option("--elements", o->elements, "to draw")
+                       ->transform(number<int64_t>(1, kMostElements))
+                       ->capture_default_str();
+  auto* deviation = command->add_option("--deviation", o->deviation, "of what is drawn")
+                        ->transform(number<double>(0, 1e30))
+                        ->capture_default_str();
+  command->add_option("--seed", o->lens.seed)->transform(number<uint64_t>())->capture_default_str();
+  add_switch(command, "--json", o->json, "every hop of every choice, as JSON");
+  command->callback([=, &chosen] {
+    check(file->count() == name->count(),
+          "ring-lens: got a file but no name of a tensor: binade ring-lens FILE NAME");
+    check(file->count() == 0 || elements->count() + deviation->count() == 0,
+          "ring-lens: --elements and --deviation have no effect with a file");
+    chosen = *o;
+  });
+}
+
+void add_checksum(CLI::App& app, Command& chosen) {
+  const auto o = std::make_shared<ChecksumOptions>();
+  auto* command = app.add_subcommand(
+      "checksum", "write the checksums of the files of a data folder, or verify them");
+  command
+      ->add_option("DIR", o->folder,
+                   "the folder; DIR/binade-checksums.txt is written if it is not there, else "
+                   "the files are compared with it")
+      ->required()
+      ->check(path());
+  add_switch(command, "--verify", o->verify, "only compare; no manifest is an error");
+  add_switch(command, "--update", o->update, "write the manifest anew, and list what differs");
+  command->callback([o, &chosen] {
+    check(!(o->verify && o->update), "checksum: got both --verify and --update, expected one");
+    chosen = *o;
+  });
+}
+
+void add_inspect(CLI::App& app, Command& chosen) {
+  const auto o = std::make_shared<InspectOptions>();
+  auto* command = app.add_subcommand(
+      "inspect", "the tensors, metadata and checksums of a model file or a checkpoint");
+  command->add_option("PATH", o->path, "a safetensors file, a checkpoint or a run directory")
+      ->required()
+      ->check(path());
+  add_switch(command, "--verify", o->verify, "read everything and compare the checksums");
+  command->callback([o, &chosen] { chosen = *o; });
+}
+
+void add_commands(CLI::App& app, const Tail& tail, Command& chosen) {
+  app.set_version_flag("--version", "");
+  app.require_subcommand(1);
+  add_doctor(app, chosen);
+  add_lens(app, chosen);
+  add_launch(app, tail, chosen);
+  add_slurm_submit(app, tail, chosen);
+  add_ring_lens(app, chosen);
+  add_checksum(app, chosen);
+  add_inspect(app, chosen);
+  app.add_subcommand("op-classes", "every op with its precision class: docs/op_classes.md")
+      ->callback([&chosen] { chosen = OpClassesOptions{}; });
+  app.footer(
+      "Exit status: 0 success, 1 an error, or a check found something, 2 wrong command line. "
+      "binade launch: that of the first process that failed.");
+}
+
+// Where a command has commands, the next word is one of them or a flag.
+void check_names(CLI::App& app, const Words& words) {
+  CLI::App* command = &app;
+  for (size_t i = 0;; ++i) {
+    const auto inner = command->get_subcommands([](CLI::App*) { return true; });
+    const std::string word = i < words.size() ? words[i] : "";
+    if (inner.empty() || command->get_option_no_throw(word) != nullptr) {
+      return;
+    }
+    const auto named = std::find_if(inner.begin(), inner.end(),
+                                    [&](const CLI::App* one) { return one->get_name() == word; });
+    if (named != inner.end()) {
+      command = *named;
+      continue;
+    }
+    std::string names;
+    for (const CLI::App* one : inner) {
+      names += (names.empty() ? "" : ", ") + one->get_name();
+    }
+    fail(command == &app ? "" : command->get_name() + ": ", "got ",
+         i < words.size() ? text("'", word, "'") : "no command", ", expected ", names);
+  }
+}
+
+// What was parsed so far: "slurm submit".
+std::string command_of(const CLI::App& app) {
+  std::string names;
+  const CLI::App* command = &app;
+  for (auto inner = app.get_subcommands(); !inner.empty(); inner = command->get_subcommands()) {
+    command = inner.back();
+    names += (names.empty() ? "" : " ") + command->get_name();
+  }
+  return names;
+}
+
+// Quotes a part of a long argument.
+[[noreturn]] void refuse(const std::string& message, const std::string& command) {
+  constexpr size_t kShown = 1000;
+  const std::string whole = printable(message);
+  const std::string shown = whole.substr(0, utf8_prefix(whole.substr(0, kShown)));
+  fail(shown, shown.size() < whole.size() ? "..." : "", "; see binade ", command,
+       command.empty() ? "" : " ", "--help");
+}
+
+}  // namespace
+
+Command parse_command_line(const std::vector<std::string>& all) {
+  Words words = all;
+  const Tail tail = take_tail(words);
+  Command chosen;
+  CLI::App app{"Binade's tool", "binade"};
+  add_commands(app, tail, chosen);
+  try {
+    check_names(app, words);
+    // For CLI11 "++" ends a subcommand without a word.
+    const bool ends = words[0] != "launch" && words[0] != "slurm" &&
+                      std::find(words.begin(), words.end(), "++") != words.end();
+    check(!ends, words[0], ": got '++', which means nothing here; write ./++ for a path");
+    std::reverse(words.begin(), words.end());  // as CLI11 takes them
+    app.parse(words);
+    return chosen;
+  } catch (const CLI::CallForVersion&) {
+    return VersionOptions{};
+  } catch (const CLI::Success& help) {
+    std::ostringstream page;
+    app.exit(help, page, page);
+    return HelpOptions{page.str()};
+  } catch (const CLI::Error& error) {
+    const std::string command = command_of(app);
+    refuse(text(command, command.empty() ? "" : ": ", std::string(error.what())), command);
+  } catch (const Error& error) {
+    refuse(error.what(), command_of(app));
+  }
+}
+
+}  // namespace binade::tool

@@ -1,0 +1,54 @@
+// Copies of a training's state. Internal to train.
+#pragma once
+#include <binade/core/device/pinned.h>
+#include <binade/core/io/named_tensors.h>
+#include <binade/kernels/base/fork.h>
+
+#include <string>
+#include <vector>
+
+namespace binade::train {
+
+// On the same device, and on the CPU.
+NamedTensors copies(const NamedTensors& tensors);
+NamedTensors host_copies(const NamedTensors& tensors);
+
+// A file of a checkpoint and the tensors in it.
+struct StatePart {
+  std::string file;
+  NamedTensors tensors;
+};
+using StateParts = std::vector<StatePart>;
+
+// A copy of a state in host memory, which is used again for the next one.
+class HostSnapshot {
+ public:
+  HostSnapshot() = default;
+  // Waits. A child of fork() leaves all to its parent.
+  ~HostSnapshot();
+  HostSnapshot(const HostSnapshot&) = delete;
+  HostSnapshot& operator=(const HostSnapshot&) = delete;
+
+  // Copies, after all work on the current streams so far and before all later work. Tensors of a
+  // device are copied to pinned memory, for which the host does not wait. If the system has no more
+  // of that, there is one warning, and the host waits for the rest.
+  // REQUIRES: nobody reads the copy before.
+  void take(const StateParts& parts);
+  // The copy, when it has arrived. Throws the faults that kernels have reported since. Any thread
+  // may call it, but not while another takes.
+  const StateParts& parts() const;
+
+ private:
+  void take_part(const NamedTensors& from, NamedTensors& to, std::vector<PinnedBuffer>& memory);
+  void take_tensor(const Tensor& source, Tensor& to, PinnedBuffer& memory);
+  Tensor host_tensor_like(const Tensor& source, PinnedBuffer& memory);
+  void arrive() const;
+
+  uint32_t forks_ = fork_count();
+  std::vector<std::vector<PinnedBuffer>> memory_;  // of the parts' tensors; empty: not pinned
+  StateParts parts_;                               // after memory_, to end before it
+  std::vector<Event> queued_;                      // the end of the copies, one for each device
+  bool has_pinned_memory_ = true;
+};
+
+}  // namespace binade::train
