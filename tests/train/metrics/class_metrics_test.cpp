@@ -313,6 +313,7 @@ TEST(ConfusionMatrix, OfManyClassesListsTheMostConfused) {
                         "4       7          1\n"),
             std::string::npos)
       << report;
+  EXPECT_TRUE(report.ends_with("4       7          1\n")) << report;
 }
 
 TEST(ConfusionMatrix, WrongNamesAreAnError) {
@@ -338,6 +339,7 @@ TEST(F1, ClassesThatAreNeverSeenAreLeftOut) {
   // A class that is predicted, but never right, is 0 and counts.
   update(macro, from_values({0, 0, 9}, {1, 3}), classes_of({0}, {1}));
   EXPECT_EQ(macro.per_class()[2], 0);
+  EXPECT_NEAR(macro.value(), (1.0 / 2 + 2.0 / 3 + 0) / 3, 1e-15);
 }
 
 TEST(AUROC, TiesOneClassAndSeparation) {
