@@ -309,11 +309,9 @@ TEST(ConfusionMatrix, OfManyClassesListsTheMostConfused) {
   update(confusion, classes_of({5, 5, 5, 7}, {4}), classes_of({4, 4, 5, 4}, {4}));
   const std::string report = confusion.report();
   EXPECT_EQ(report.find("target  samples  precision  recall\n"), 0U);
-  EXPECT_NE(report.find("Most confused:\ntarget  predicted  samples\n4       5          2\n"
-                        "4       7          1\n"),
-            std::string::npos)
+  EXPECT_TRUE(report.ends_with(
+      "Most confused:\ntarget  predicted  samples\n4       5          2\n4       7          1\n"))
       << report;
-  EXPECT_TRUE(report.ends_with("4       7          1\n")) << report;
 }
 
 TEST(ConfusionMatrix, WrongNamesAreAnError) {
