@@ -32,6 +32,7 @@
 #include <binade/data/sets/combine.h>
 #include <binade/data/sets/csv_dataset.h>
 #include <binade/data/sets/image_table.h>
+#include <binade/data/sets/list_dataset.h>
 #include <binade/data/sets/tensor_dataset.h>
 #include <binade/data/sets/token_windows.h>
 #include <binade/data/text_lines.h>

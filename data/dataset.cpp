@@ -1,5 +1,6 @@
 #include <binade/core/io/hash64.h>
 #include <binade/data/dataset.h>
+#include <binade/data/sample_internal.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/philox.h>
 
@@ -23,15 +24,6 @@ int64_t bytes_of(const Sample& sample) {
     bytes += mask.pixels.size();
   }
   return static_cast<int64_t>(bytes);
-}
-
-// A copy that shares no memory: whoever changes it changes nobody else's.
-Sample copy_of(const Sample& sample) {
-  Sample copy = sample;
-  for (auto& [name, tensor] : copy.fields) {
-    tensor = tensor.defined() ? tensor.detach().clone() : tensor;
-  }
-  return copy;
 }
 
 }  // namespace

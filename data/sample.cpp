@@ -1,9 +1,11 @@
 // Sample, Batch, and what both do with named tensors.
+#include <binade/core/io/hash64.h>
 #include <binade/data/batch.h>
 #include <binade/data/fields_internal.h>
-#include <binade/data/sample.h>
+#include <binade/data/sample_internal.h>
 
 #include <algorithm>
+#include <span>
 
 namespace binade::data {
 namespace {
@@ -16,6 +18,24 @@ std::string joined(const std::vector<std::string>& names) {
     list += (list.empty() ? "" : ", ") + name;
   }
   return list.empty() ? "none" : list;
+}
+
+void add_tensor(Hash64& hash, const std::string& name, const Tensor& tensor) {
+  const Tensor values = plain(tensor);
+  hash.add(name);
+  hash.add(static_cast<uint64_t>(values.dtype()));
+  for (const int64_t size : values.sizes()) {
+    hash.add(static_cast<uint64_t>(size));
+  }
+  const size_t bytes = static_cast<size_t>(values.numel()) * size_of(values.dtype());
+  hash.add(std::span(static_cast<const std::byte*>(values.view().data), bytes));
+}
+
+void add_image(Hash64& hash, const Image& image) {
+  hash.add(static_cast<uint64_t>(image.height));
+  hash.add(static_cast<uint64_t>(image.width));
+  hash.add(static_cast<uint64_t>(image.channels));
+  hash.add(std::as_bytes(std::span(image.pixels)));
 }
 
 }  // namespace
@@ -72,6 +92,28 @@ const Tensor& Sample::operator[](std::string_view name) const {
 bool Sample::has(std::string_view name) const { return find_field(fields, name) != nullptr; }
 
 void Sample::set(std::string_view name, Tensor value) { set_field(fields, name, std::move(value)); }
+
+Sample copy_of(const Sample& sample) {
+  Sample copy = sample;
+  for (auto& [name, tensor] : copy.fields) {
+    tensor = tensor.defined() ? tensor.detach().clone() : tensor;
+  }
+  return copy;
+}
+
+uint64_t content_hash(const Sample& sample) {
+  Hash64 hash;
+  add_image(hash, sample.image);
+  hash.add(std::as_bytes(std::span(sample.values)));
+  for (const auto& [name, tensor] : sample.fields) {
+    add_tensor(hash, name, tensor);
+  }
+  for (const auto& [name, mask] : sample.masks) {
+    hash.add(name);
+    add_image(hash, mask);
+  }
+  return hash.value();
+}
 
 const Tensor& Batch::operator[](std::string_view name) const {
   const Tensor* field = name == kImages   ? &images

@@ -29,76 +29,49 @@ struct Net : nn::Module {
   nn::Linear fc;
 };
 
-struct Lines {
-  std::vector<std::string> names;
-  std::vector<std::pair<std::string, int64_t>> lines;  // text, class
-};
+// A line as a sample: "bytes" i64 [length], "labels".
+data::Sample sample(const std::string& line, int64_t label) {
+  const std::vector<uint8_t> bytes(line.begin(), line.end());
+  return {.label = label, .fields = {{"bytes", Tensor::from(bytes).to(DType::i64)}}};
+}
 
-// Lines as samples of different lengths: "bytes" i64 [length], "labels".
-class LineDataset : public data::Dataset {
- public:
-  explicit LineDataset(Lines lines) : all_(std::move(lines)) {}
-  int64_t size() const override { return static_cast<int64_t>(all_.lines.size()); }
-  data::Sample get(int64_t index) const override {
-    const auto& [text, label] = all_.lines.at(static_cast<size_t>(index));
-    std::vector<int64_t> bytes;
-    for (const char c : text) {
-      bytes.push_back(static_cast<unsigned char>(c));
-    }
-    return {.label = label, .fields = {{"bytes", Tensor::from(bytes)}}};
-  }
-  std::optional<int64_t> label(int64_t index) const override {
-    return all_.lines.at(static_cast<size_t>(index)).second;
-  }
-  uint64_t id(int64_t index) const override {
-    return std::hash<std::string>()(all_.lines.at(static_cast<size_t>(index)).first);
-  }
-  int64_t class_count() const override { return static_cast<int64_t>(all_.names.size()); }
-  std::vector<std::string> class_names() const override { return all_.names; }
-  int channels() const override { return 0; }
-
- private:
-  Lines all_;
-};
-
-Lines drawn_lines(int64_t count) {
+data::ListDataset drawn_lines(int64_t count) {
   const char* syllables[4][5] = {{"ka", "to", "mi", "ra", "no"},
                                  {"sch", "ein", "ber", "ung", "tal"},
                                  {"la", "que", "ción", "mar", "no"},
                                  {"ka", "lli", "mar", "tö", "nen"}};
-  Lines all{.names = {"kato", "schein", "laque", "kalli"}, .lines = {}};
+  std::vector<data::Sample> lines;
   philox::Stream random(11, 0);
   for (int64_t i = 0; i < count; ++i) {
     std::string word;
     for (uint32_t left = 2 + random.next_below(4); left > 0; --left) {
       word += syllables[i % 4][random.next_below(5)];
     }
-    all.lines.emplace_back(word, i % 4);
+    lines.push_back(sample(word, i % 4));
   }
-  return all;
+  return data::ListDataset(lines, {"kato", "schein", "laque", "kalli"});
 }
 
-Lines read_lines(const std::string& folder) {
-  Lines all;
+data::ListDataset read_lines(const std::string& folder) {
+  std::vector<std::string> names;
+  std::vector<data::Sample> lines;
   for (const DirectoryEntry& entry : list_directory(folder)) {
     if (entry.is_file && entry.name.ends_with(".txt")) {
-      all.names.push_back(entry.name.substr(0, entry.name.size() - 4));
+      names.push_back(entry.name.substr(0, entry.name.size() - 4));
       for (std::string line : train::read_lines(folder + "/" + entry.name)) {
         line.erase(line.find_last_not_of("\r\n") + 1);
         if (!line.empty()) {
-          all.lines.emplace_back(line, static_cast<int64_t>(all.names.size()) - 1);
+          lines.push_back(sample(line, std::ssize(names) - 1));
         }
       }
     }
   }
-  check(all.names.size() > 1, folder, ": got ", all.names.size(),
-        " files *.txt, expected one per class");
-  return all;
+  check(names.size() > 1, folder, ": got ", names.size(), " files *.txt, expected one per class");
+  return data::ListDataset(lines, names);
 }
 
 void run(const train::RunFlags& flags, int64_t hidden) {
-  const auto lines = std::make_shared<LineDataset>(flags.data.empty() ? drawn_lines(4000)
-                                                                      : read_lines(flags.data));
+  const data::ListDataset lines = flags.data.empty() ? drawn_lines(4000) : read_lines(flags.data);
   const data::Split parts = data::split(lines, {.share = 0.2, .seed = flags.seed});
   data::LoaderOptions loading{
       .batch = flags.batch, .seed = flags.seed, .collate = data::pad("bytes", 0)};
@@ -106,7 +79,7 @@ void run(const train::RunFlags& flags, int64_t hidden) {
   loading.shuffle = false;
   data::Loader validation_loader(parts.second, loading);
 
-  Net net(lines->class_count(), hidden);
+  Net net(lines.class_count(), hidden);
   net.to(flags.target(), flags.policy());
   optim::Adam adam(net.parameters(), {.lr = flags.lr});
   train::TrainerOptions options = flags.trainer_options();

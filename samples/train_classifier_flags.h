@@ -2,8 +2,10 @@
 #pragma once
 #include <binade/binade.h>
 #include <binade/data/glyphs.h>
+#include <binade/train/flags.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -28,17 +30,10 @@ struct Flags {
        force = false, momentum_given = false, sync_batch_norm = false;
 };
 
-// A number from low to high; unlike CLI::Range it rejects nan.
 inline CLI::Validator within(double low, double high) {
-  return CLI::Validator(
-      [low, high](std::string& value) {
-        double parsed = 0;
-        const bool good =
-            CLI::detail::lexical_cast(value, parsed) && parsed >= low && parsed <= high;
-        return good ? std::string()
-                    : binade::text("got ", value, ", expected a number from ", low, " to ", high);
-      },
-      binade::text("FROM ", low, " TO ", high));
+  const train::FlagRange range{low, high};
+  return CLI::Validator([range](std::string& value) { return range.mistake(value); },
+                        range.words());
 }
 
 // A flag that has no effect with the other chosen flags is an error.
@@ -190,10 +185,9 @@ inline void add_flags(CLI::App& app, Flags& f) {
 }
 
 inline double number(const std::string& flag, const std::string& value, double low, double high) {
-  double parsed = 0;
-  check(CLI::detail::lexical_cast(value, parsed) && parsed >= low && parsed <= high, flag,
-        ": got '", value, "', expected a number from ", low, " to ", high);
-  return parsed;
+  const std::string mistake = train::FlagRange{low, high}.mistake(value);
+  check(mistake.empty(), flag, ": ", mistake);
+  return std::strtod(value.c_str(), nullptr);
 }
 
 // Loader threads, or -1 for the loader's own choice. Ranks on one machine share its cores.

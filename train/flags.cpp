@@ -16,17 +16,10 @@ namespace {
 
 constexpr int kError = 1, kUsage = 2, kDiverged = 3;  // exit statuses (docs/runs.md)
 
-// A number in the range; unlike CLI::Range it rejects NaN.
 CLI::Validator within(double low, double high) {
-  return CLI::Validator(
-      [low, high](std::string& value) {
-        double parsed = 0;
-        const bool good =
-            CLI::detail::lexical_cast(value, parsed) && parsed >= low && parsed <= high;
-        return good ? std::string()
-                    : text("got ", value, ", expected a number from ", low, " to ", high);
-      },
-      text("FROM ", low, " TO ", high));
+  const FlagRange range{low, high};
+  return CLI::Validator([range](std::string& value) { return range.mistake(value); },
+                        range.words());
 }
 
 // The check of a function that throws for a wrong value.
@@ -58,6 +51,14 @@ int report(const std::exception& error, int status) {
 }
 
 }  // namespace
+
+std::string FlagRange::mistake(const std::string& value) const {
+  double parsed = 0;
+  const bool good = CLI::detail::lexical_cast(value, parsed) && parsed >= low && parsed <= high;
+  return good ? std::string() : text("got ", value, ", expected a number from ", low, " to ", high);
+}
+
+std::string FlagRange::words() const { return text("FROM ", low, " TO ", high); }
 
 struct Program::Parser {
   Parser(const std::string& description, std::string name_of_program)

@@ -1,10 +1,10 @@
 // The flags that programs of training share, and the frame of their main().
 //
 //   int main(int argc, char** argv) {
-//     train::Program program("vae", "Trains a variational autoencoder.", {.epochs = 10, .lr =
-//     2e-3}); int64_t latent = 20; program.add("--latent", latent, "dimensions of the latent
-//     space", {1, 1000}); return program.run(argc, argv, [&](const train::RunFlags& flags) { ...
-//     });
+//     train::Program program("vae", "Trains a VAE.", {.epochs = 10, .lr = 2e-3});
+//     int64_t latent = 20;
+//     program.add("--latent", latent, "size of the latent space", {1, 1000});
+//     return program.run(argc, argv, [&](const train::RunFlags& flags) { ... });
 //   }
 //
 // --help lists the flags with their defaults. An unknown flag, a value out of range and a flag
@@ -61,6 +61,11 @@ struct RunFlags {
 
 struct FlagRange {
   double low, high;
+
+  // What is wrong with a flag's text that must be a number in the range; empty: nothing. NaN is
+  // outside of every range.
+  std::string mistake(const std::string& value) const;
+  std::string words() const;  // for --help: "FROM 0 TO 1"
 };
 
 class Program {

@@ -1,6 +1,6 @@
 // split() and k_fold(): parts of a dataset that keep groups of samples together.
 #include <binade/core/io/hash64.h>
-#include <binade/data/fields_internal.h>
+#include <binade/data/sample_internal.h>
 #include <binade/data/sets/combine.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/philox.h>
@@ -44,38 +44,6 @@ Split split_by(const DatasetPtr& dataset, const std::vector<uint8_t>& in_second)
           std::make_shared<Subset>(dataset, std::move(second))};
 }
 
-void add_tensor(Hash64& hash, const std::string& name, const Tensor& tensor) {
-  const Tensor values = plain(tensor);
-  hash.add(name);
-  hash.add(static_cast<uint64_t>(values.dtype()));
-  for (const int64_t size : values.sizes()) {
-    hash.add(static_cast<uint64_t>(size));
-  }
-  const size_t bytes = static_cast<size_t>(values.numel()) * size_of(values.dtype());
-  hash.add(std::span(static_cast<const std::byte*>(values.view().data), bytes));
-}
-
-void add_image(Hash64& hash, const Image& image) {
-  hash.add(static_cast<uint64_t>(image.height));
-  hash.add(static_cast<uint64_t>(image.width));
-  hash.add(static_cast<uint64_t>(image.channels));
-  hash.add(std::as_bytes(std::span(image.pixels)));
-}
-
-uint64_t hash_of(const Sample& sample) {
-  Hash64 hash;
-  add_image(hash, sample.image);
-  hash.add(std::as_bytes(std::span(sample.values)));
-  for (const auto& [name, tensor] : sample.fields) {
-    add_tensor(hash, name, tensor);
-  }
-  for (const auto& [name, mask] : sample.masks) {
-    hash.add(name);
-    add_image(hash, mask);
-  }
-  return hash.value();
-}
-
 }  // namespace
 
 SampleGroups content_groups(const DatasetPtr& dataset) {
@@ -86,7 +54,7 @@ SampleGroups content_groups(const DatasetPtr& dataset) {
     for (int64_t i = begin; i < end; ++i) {
       uint64_t& group = groups[static_cast<size_t>(i)];
       try {
-        group = hash_of(dataset->get(i));
+        group = content_hash(dataset->get(i));
       } catch (const OutOfMemory&) {
         throw;
       } catch (const Error&) {

@@ -125,7 +125,7 @@ def write(path, text):
 
 def folders_of_build(source):
     with open(os.path.join(source, "CMakeLists.txt"), encoding="utf-8") as file:
-        return ["cmake", *re.findall(r"(?:binade_library|add_subdirectory)\((\w+)", file.read())]
+        return ["cmake", "docs", *re.findall(r"(?:binade_library|add_subdirectory)\((\w+)", file.read())]
 
 
 def copy_tree(source, copy, numbers):

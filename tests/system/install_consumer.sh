@@ -2,7 +2,7 @@
 # install_consumer.sh BUILD_DIR CMAKE CXX [PYTHON]: installs a built tree below a temporary prefix and uses it as a
 # stranger would: the exported targets carry no flag that ties a program to a processor and name no path
 # of the build; a program compiles with plain g++ -std=c++20, and builds and runs through find_package.
-# So do the first program of README.md, the programs in consumer/ and those of docs/ (consumer_programs.py).
+# So do the programs in consumer/, that of README.md and those of two pages of docs/ (tests/docs/programs.py).
 set -euo pipefail
 build=$1 cmake=$2 cxx=$3 python=${4:-python3}
 consumer=$(cd "$(dirname "$0")/consumer" && pwd)
@@ -41,7 +41,6 @@ fi
   -o "$work/main.o"
 mkdir "$work/consumer"
 cp "$consumer"/* "$work/consumer"
-awk '/^```/ { on = 0 } on; /^```cpp$/ { on = 1 }' "$readme" >"$work/consumer/first.cpp"
 # build_all SOURCES: builds all programs there below SOURCES-build.
 build_all() {
   "$cmake" -S "$1" -B "$1-build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$cxx" \
@@ -53,21 +52,21 @@ build_all() {
 build_all "$work/consumer"
 output=$("$work/consumer-build/consumer")
 [ "$output" = "dx = 6" ] || fail "the consumer printed '$output', expected 'dx = 6'"
-first=$("$work/consumer-build/first")
-[[ $first =~ ^accuracy:\ (9[0-9]|100)\.[0-9]%$ ]] ||
-  fail "the first program of README.md printed '$first', expected an accuracy above 90%"
 programs="any_forward layers copies files groups threads"
 mkdir "$work/files"
 for program in $programs; do
   "$work/consumer-build/$program" "$work/files" >"$work/log" 2>&1 || { cat "$work/log" >&2 && fail "$program failed"; }
 done
 
-list=$("$python" -B "$consumer/../consumer_programs.py" extract "$docs/first-model.md" "$docs/coming-from-pytorch.md" \
-  --into "$work/docs")
+list=$("$python" -B "$consumer/../../docs/programs.py" "$readme" "$docs/first-model.md" \
+  "$docs/coming-from-pytorch.md" --into "$work/docs" --cmake)
 build_all "$work/docs"
 cd "$work/files"  # a program may read what the one before it wrote
 for program in $list; do
   "$work/docs-build/$(echo "$program" | tr /- __)" >"$work/log" 2>&1 ||
     { cat "$work/log" >&2 && fail "the program $program of docs/ failed"; }
+  [ "$program" != README/README ] || first=$(cat "$work/log")
 done
+[[ $first =~ ^accuracy:\ (9[0-9]|100)\.[0-9]%$ ]] ||
+  fail "the first program of README.md printed '$first', expected an accuracy above 90%"
 echo "installed, found, built and ran: $output; README.md: $first; $programs; docs:" $list

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
@@ -184,6 +185,48 @@ TEST(LoopCheckpoint, AStateThatIsNotFiniteIsNotSaved) {
                {"save_checkpoint: nothing is saved, last.bias", "of the part 'model'"});
   EXPECT_TRUE(load_checkpoint(directory / "run", net));
   EXPECT_EQ(state_hash(net.state()), good);
+}
+
+TEST(LoopCheckpoint, ASaveInTheBackgroundHasTheStateOfItsCall) {
+  const TemporaryDirectory directory;
+  const CheckpointOptions run{.path = directory / "run", .async_save = true};
+  Net net;
+  for (int i = 0; i < 20; ++i) {
+    const std::string saved = state_hash(net.state());
+    ASSERT_TRUE(save_checkpoint(run, net));
+    {
+      const NoGradGuard guard;
+      net.first.weight.fill_(i);
+      net.calls += 1.0;
+    }
+    if (i % 3 == 0) {
+      close_checkpoints(run.path);
+    }
+    EXPECT_TRUE(load_checkpoint(run, net));
+    EXPECT_EQ(state_hash(net.state()), saved);
+    const NoGradGuard guard;
+    net.last.bias.fill_(i);
+  }
+  EXPECT_EQ(names_in(run.path + "/checkpoint").size(), 2u);
+}
+
+TEST(LoopCheckpoint, TheErrorOfASaveInTheBackgroundIsThatOfTheNextCall) {
+  const TemporaryDirectory directory;
+  Net net;
+  for (const bool closes : {false, true}) {
+    const CheckpointOptions run{.path = directory / text("run-", closes), .async_save = true};
+    ASSERT_TRUE(save_checkpoint(run, net));
+    ASSERT_TRUE(load_checkpoint(run, net));  // waits
+    // A file stands where the checkpoints are.
+    fs::remove_all(run.path + "/checkpoint");
+    std::ofstream(run.path + "/checkpoint") << "no directory";
+    const std::string error = error_of([&] {
+      save_checkpoint(run, net);
+      closes ? close_checkpoints(run.path) : void(save_checkpoint(run, net));
+    });
+    expect_parts(error, {"checkpoint"});
+    EXPECT_EQ(error_of([&] { close_checkpoints(run.path); }), "none");
+  }
 }
 
 TEST(LoopCheckpoint, AnEarlierRunIsNotOverwritten) {

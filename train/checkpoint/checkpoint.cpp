@@ -30,7 +30,8 @@ struct OpenRun {
       : directory(path, resume, overwrite), store(path, keep, directory.files()) {}
   RunDirectory directory;
   CheckpointStore store;
-  bool is_ours = false;  // its checkpoints were loaded or written by this process
+  bool is_ours = false;   // its checkpoints were loaded or written by this process
+  BackgroundSaves saves;  // ends before the store that it writes to
 };
 
 // They keep their locks until the process ends.
@@ -40,6 +41,7 @@ struct OpenRuns {
 };
 
 OpenRuns& open_runs() {
+  (void)file_system();  // a save in the background, which the end of the process waits for, uses it
   static OpenRuns runs;
   return runs;
 }
@@ -53,7 +55,7 @@ std::string canonical(const std::string& path) {
   return text.size() > 1 && text.back() == '/' ? text.substr(0, text.size() - 1) : text;
 }
 
-std::shared_ptr<OpenRun> open_run(const CheckpointOptions& o, bool resume) {
+std::shared_ptr<OpenRun> find_or_open(const CheckpointOptions& o, bool resume) {
   OpenRuns& all = open_runs();
   const std::string name = canonical(o.path);
   const std::lock_guard lock(all.mutex);
@@ -66,6 +68,13 @@ std::shared_ptr<OpenRun> open_run(const CheckpointOptions& o, bool resume) {
       throw;
     }
   }
+  return run;
+}
+
+// Without a save in the background; throws its error.
+std::shared_ptr<OpenRun> open_run(const CheckpointOptions& o, bool resume) {
+  std::shared_ptr<OpenRun> run = find_or_open(o, resume);
+  run->saves.wait();
   return run;
 }
 
@@ -189,6 +198,16 @@ void show_warnings(CheckpointStore& store) {
   }
 }
 
+void save_state(CheckpointStore& store, int64_t step, const StateParts& state,
+                const Fields& fields) {
+  std::vector<CheckpointFile> files;
+  for (const StatePart& part : state) {
+    files.push_back({part.file, tensor_bytes(part.tensors),
+                     [&part](OutputFile& file) { write_tensors(file, part.tensors); }});
+  }
+  store.save(step, files, fields);
+}
+
 void write(const CheckpointOptions& o, const std::vector<Entry>& entries,
            const std::vector<PartContent>& contents) {
   const std::shared_ptr<OpenRun> run = open_run(o, !o.overwrite);
@@ -196,21 +215,27 @@ void write(const CheckpointOptions& o, const std::vector<Entry>& entries,
         ", which has checkpoints of an earlier run; call load_checkpoint() first to continue it, "
         "set overwrite (--overwrite) to begin anew and keep it as RUN.replaced-N, or give another "
         "directory (--run DIR)");
-  std::vector<CheckpointFile> files;
   Fields fields;
   manifest::add_settings(fields, manifest::with_version(o.settings));
+  StateParts state;
   for (size_t i = 0; i < entries.size(); ++i) {
     const auto& [name, object] = entries[i];
     fields[kPart + name] = object->kind();
     for (const auto& [key, value] : contents[i].fields) {
       fields[kValue + name + "." + key] = value;
     }
-    if (const NamedTensors& tensors = contents[i].tensors; !tensors.empty()) {
-      files.push_back({name + kSuffix, tensor_bytes(tensors),
-                       [&tensors](OutputFile& file) { write_tensors(file, tensors); }});
+    if (!contents[i].tensors.empty()) {
+      state.push_back({name + kSuffix, contents[i].tensors});
     }
   }
-  run->store.save(step_of(o, entries, contents, run->store), files, fields);
+  const int64_t step = step_of(o, entries, contents, run->store);
+  if (o.async_save) {
+    run->saves.add([store = &run->store, step, fields, copy = run->saves.copy(step, state)] {
+      save_state(*store, step, *copy, fields);
+    });
+  } else {
+    save_state(run->store, step, state, fields);
+  }
   run->is_ours = true;
   show_warnings(run->store);
 }
@@ -334,8 +359,18 @@ std::string state_hash(const std::vector<CheckpointPart>& parts) {
 
 void close_checkpoints(const std::string& path) {
   OpenRuns& all = open_runs();
-  const std::lock_guard lock(all.mutex);
-  all.runs.erase(canonical(path));
+  std::shared_ptr<OpenRun> run;
+  {
+    const std::lock_guard lock(all.mutex);
+    const auto found = all.runs.find(canonical(path));
+    if (found == all.runs.end()) {
+      return;
+    }
+    run = std::move(found->second);
+    all.runs.erase(found);
+  }
+  run->saves.wait();
+  show_warnings(run->store);
 }
 
 }  // namespace binade::train

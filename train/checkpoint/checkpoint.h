@@ -45,6 +45,11 @@ struct CheckpointOptions {
   // or with `force` a warning. `force` allows other data (LoaderPosition) too.
   std::map<std::string, std::string> settings = {};
   bool force = false;
+  // save_checkpoint() copies the parts to host memory and returns; a thread writes the copy by the
+  // same protocol. The next call for RUN, and close_checkpoints(), wait for it and throw its error;
+  // a process that ends without waits too, and its error is a warning. The last save of a loop
+  // should be one without.
+  bool async_save = false;
   // All ranks of the run, which then make each call together; rank 0 reads and writes, and its
   // numbers, text and random state become those of all. Null: this process alone.
   dist::Communicator* group = nullptr;
@@ -99,7 +104,8 @@ bool load_checkpoint(const Path& path, Parts&&... parts) {
 std::string state_hash(const std::vector<CheckpointPart>& parts);
 
 // Gives RUN back before the process ends: another one may use it, and the next call here is a first
-// one again. Nothing happens if no call was made for it.
+// one again. Throws the error of a save in the background. Nothing happens if no call was made for
+// it.
 void close_checkpoints(const std::string& path);
 
 }  // namespace binade::train

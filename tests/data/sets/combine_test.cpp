@@ -48,6 +48,15 @@ TEST(TensorDataset, has_the_rows) {
   EXPECT_EQ(TensorDataset({{"e", zeros({3, 0})}}).get(1)["e"].sizes(), (Dims{0}));
 }
 
+TEST(TensorDataset, ids_and_labels_are_those_of_the_row) {
+  const TensorDataset set({{"x", arange(3)}, {"labels", arange(5, 8)}});
+  EXPECT_NE(set.id(0), set.id(1));
+  EXPECT_EQ(set.id(1), TensorDataset({{"x", arange(1, 2)}, {"labels", arange(6, 7)}}).id(0));
+  EXPECT_EQ(set.label(2), 7);
+  EXPECT_EQ(TensorDataset({{"labels", zeros({3, 2}, DType::i64)}}).label(1), std::nullopt);
+  EXPECT_EQ(TensorDataset({{"labels", zeros({3})}}).label(1), std::nullopt);
+}
+
 TEST(TensorDataset, misuse_is_an_error) {
   EXPECT_ERROR(TensorDataset({}), "got no tensors");
   EXPECT_ERROR(TensorDataset({{"x", arange(3)}, {"y", arange(4)}}),
@@ -134,6 +143,9 @@ TEST(Combine, zip) {
   EXPECT_EQ(pairs->channels(), 3);
   EXPECT_EQ(pairs->class_count(), 10);
   EXPECT_EQ(pairs->describe(1), "fake/1.png");
+  const auto others = zip({FakeDataset(4), counting(4), counting(4, 8, "y")});
+  EXPECT_NE(pairs->id(1), pairs->id(2));
+  EXPECT_NE(pairs->id(1), others->id(1));
   EXPECT_ERROR(zip({counting(4), counting(3)}), "datasets of 4 and 3 samples");
   EXPECT_ERROR(zip({counting(4), counting(4)}), "two datasets have the field 'x'");
   EXPECT_ERROR(zip({FakeDataset(4), FakeDataset(4)}), "two datasets have an image");

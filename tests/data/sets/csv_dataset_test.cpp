@@ -99,6 +99,13 @@ TEST_F(Csv, the_loader_treats_wrong_records_as_bad_samples) {
   }
 }
 
+TEST_F(Csv, a_wrong_record_has_no_label) {
+  const CsvDataset csv = read("a,k\n1,u\nx,v\n", {.columns = {{"k", CsvType::category}},
+                                                  .fields = {{"x", {"a"}}, {"labels", {"k"}}}});
+  EXPECT_EQ(csv.label(0), 0);
+  EXPECT_EQ(csv.label(1), std::nullopt);
+}
+
 TEST_F(Csv, missing_values) {
   CsvOptions options{.columns = {{.name = "a", .missing = -1},
                                  {.name = "b"},

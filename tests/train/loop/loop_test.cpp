@@ -305,6 +305,13 @@ TEST(Loop, CallbacksSeeTheRun) {
             "epoch_start 1 2; validation 1 4; checkpoint 2 4; epoch_end 1 4; train_end 2 4; ");
 }
 
+TEST(Loop, TheFirstReasonToStopStays) {
+  const auto stop = [](const char* why) { return [why](const RunView& run) { run.stop(why); }; };
+  ToyRun run({.epochs = 4, .callbacks = {{.step = stop("first")}, {.step = stop("second")}}});
+  run.fit();
+  EXPECT_EQ(run.trainer.stop_reason(), "first");
+}
+
 TEST(Loop, ACallbackEndsTheRun) {
   const std::pair<const char*, int64_t> cases[] = {
       {"train_start", 0}, {"epoch_start", 0}, {"step", 3}, {"validation", 5}, {"epoch_end", 5}};

@@ -83,6 +83,9 @@ TEST(R2, KeepsItsDigitsFarFromZero) {
 }
 
 TEST(R2, OfEqualTargetsAndOfOne) {
+  R2 wrong;
+  update(wrong, from_values({2}, {1}), from_values({1}, {1}));
+  EXPECT_TRUE(std::isnan(wrong.value()));  // one sample
   for (const double t : {0.1, 3.0, 1e100}) {
     R2 r2;
     update(r2, from_values({t}, {1}, DType::f64), from_values({t}, {1}, DType::f64));

@@ -1,0 +1,12 @@
+// What datasets do with whole samples. Internal to data.
+#pragma once
+#include <binade/data/sample.h>
+
+namespace binade::data {
+
+// A copy that shares no memory: whoever changes it changes nobody else's.
+Sample copy_of(const Sample& sample);
+// A hash of pixels, values, fields and masks; not of the label.
+uint64_t content_hash(const Sample& sample);
+
+}  // namespace binade::data
