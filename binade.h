@@ -58,6 +58,7 @@
 #include <binade/nn/norm.h>
 #include <binade/nn/pool.h>
 #include <binade/nn/resize.h>
+#include <binade/nn/resnet.h>
 #include <binade/nn/rnn.h>
 #include <binade/nn/sequential.h>
 #include <binade/nn/transformer.h>

@@ -3,7 +3,7 @@
 #include <binade/nn/activation.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/pool.h>
-#include <binade/nn/sequential.h>
+#include <binade/nn/resnet.h>
 
 namespace binade::nn {
 
@@ -58,33 +58,6 @@ class CNN : public Module {
 
  private:
   CNNOptions options_;
-};
-
-struct ResNetOptions {
-  int64_t depth = 18;  // 18 or 34
-  int64_t classes = 1000;
-  int64_t channels = 3;
-  bool small_images = false;  // a 3x3 stem of stride 1 without pooling, as for CIFAR
-};
-
-// Residual net of basic blocks; it has the parameter names of torchvision.
-class ResNet : public Module {
- public:
-  using Options = ResNetOptions;
-  explicit ResNet(const ResNetOptions& options = {});
-  ResNet(Module& parent, std::string_view name, const ResNetOptions& options = {})
-      : ResNet(options) {
-    join(parent, name);
-  }
-  Tensor forward(const Tensor& x) override;
-
-  Conv2d conv1;
-  BatchNorm2d bn1;
-  Sequential layer1, layer2, layer3, layer4;
-  Linear fc;
-
- private:
-  bool small_images_;
 };
 
 struct ModelOptions {
