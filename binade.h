@@ -49,6 +49,7 @@
 #include <binade/nn/conv.h>
 #include <binade/nn/embedding.h>
 #include <binade/nn/freeze_others.h>
+#include <binade/nn/gpt2.h>
 #include <binade/nn/init.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/list.h>

@@ -2,6 +2,8 @@
 #include <binade/nn/fusion_internal.h>
 #include <binade/nn/models.h>
 
+#include <algorithm>
+
 namespace binade::nn {
 namespace {
 
@@ -24,6 +26,15 @@ Tensor halve(const Tensor& x) { return max_pool2d(x, {.kernel = {2, 2}, .stride 
 Conv2dOptions conv3x3(int64_t in, int64_t out) {
   return {.in = in, .out = out, .kernel = 3, .padding = 1, .bias = false};
 }
+
+struct NamedDepth {
+  std::string_view name;
+  int64_t depth;
+};
+constexpr NamedDepth kResNets[] = {
+    {"resnet18", 18}, {"resnet34", 34}, {"resnet50", 50}, {"resnet101", 101}, {"resnet152", 152}};
+constexpr const char* kModelNames =
+    "mlp, cnn, resnet18, resnet34, resnet50, resnet101 or resnet152";
 
 }  // namespace
 
@@ -97,8 +108,9 @@ std::unique_ptr<Module> make_model(std::string_view name, const ModelOptions& op
     return std::make_unique<CNN>(
         CNNOptions{.channels = channels, .classes = classes, .height = height, .width = width});
   }
-  check(name == "resnet18", "make_model: got '", name, "', expected mlp, cnn or resnet18");
-  return std::make_unique<ResNet>(ResNetOptions{.depth = 18,
+  const auto* depth = std::ranges::find(kResNets, name, &NamedDepth::name);
+  check(depth != std::end(kResNets), "make_model: got '", name, "', expected ", kModelNames);
+  return std::make_unique<ResNet>(ResNetOptions{.depth = depth->depth,
                                                 .classes = classes,
                                                 .channels = channels,
                                                 .small_images = height < 64 || width < 64});

@@ -67,8 +67,8 @@ struct ModelOptions {
   int64_t classes;
 };
 
-// name is "mlp", "cnn" or "resnet18" (with the small stem for images below 64x64); for any other
-// name the error lists them.
+// name is "mlp", "cnn", or "resnet18", "resnet34", "resnet50", "resnet101" or "resnet152" (with the
+// small stem for images below 64x64); for any other name the error lists them.
 std::unique_ptr<Module> make_model(std::string_view name, const ModelOptions& options);
 
 }  // namespace binade::nn
