@@ -50,6 +50,7 @@
 #include <binade/nn/conv.h>
 #include <binade/nn/embedding.h>
 #include <binade/nn/freeze_others.h>
+#include <binade/nn/gpt2.h>
 #include <binade/nn/init.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/list.h>
@@ -59,6 +60,7 @@
 #include <binade/nn/norm.h>
 #include <binade/nn/pool.h>
 #include <binade/nn/resize.h>
+#include <binade/nn/resnet.h>
 #include <binade/nn/rnn.h>
 #include <binade/nn/sequential.h>
 #include <binade/nn/transformer.h>

@@ -1,6 +1,7 @@
 #include <binade/core/ops.h>
+#include <binade/core/ops/detail/activation_internal.h>
 #include <binade/core/ops/detail/conv_batch_norm_internal.h>
-#include <binade/core/ops/linear.h>
+#include <binade/core/ops/detail/feedforward_internal.h>
 #include <binade/nn/activation.h>
 #include <binade/nn/conv.h>
 #include <binade/nn/fusion_internal.h>
@@ -94,12 +95,13 @@ Tensor Fusion::run_norm(const Chain& chain, const Tensor& x) {
   return chain.relu ? relu(y) : y;
 }
 
-Tensor Fusion::run_feedforward(Module& linear1, Module& linear2, const Tensor& x) {
+Tensor Fusion::run_feedforward(Module& linear1, Module& linear2, const Tensor& x,
+                               Activation activation) {
   const auto *first = exactly<Linear>(&linear1), *second = exactly<Linear>(&linear2);
   if (first && second && !first->precision() && !second->precision() && feedforward_is_one_op(x)) {
-    return feedforward(x, first->weight, first->bias, second->weight, second->bias);
+    return feedforward({x, first->weight, first->bias, second->weight, second->bias, activation});
   }
-  return linear2(gelu(linear1(x)));
+  return linear2(activated(linear1(x), activation));
 }
 
 }  // namespace binade::nn

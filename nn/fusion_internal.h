@@ -4,6 +4,7 @@
 // A module is part of a pass only if its class is exactly the library's. A subclass may override
 // forward(), so its forward() is always called.
 #pragma once
+#include <binade/core/ops/linear.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/norm.h>
 
@@ -25,8 +26,9 @@ class Fusion {
   static Chain chain_of(Module& first, Module* second, Module* third);
   static Tensor run(const Chain& chain, const Tensor& x);
 
-  // linear2(gelu(linear1(x))); as one op if that is allowed now.
-  static Tensor run_feedforward(Module& linear1, Module& linear2, const Tensor& x);
+  // linear2(activation(linear1(x))) for gelu or gelu_tanh; as one op if that is allowed now.
+  static Tensor run_feedforward(Module& linear1, Module& linear2, const Tensor& x,
+                                Activation activation = Activation::gelu);
 
  private:
   static Tensor run_first(Module& first, bool relu, const Tensor& x);

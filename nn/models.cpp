@@ -1,7 +1,8 @@
 #include <binade/core/ops.h>
 #include <binade/nn/fusion_internal.h>
-#include <binade/nn/init.h>
 #include <binade/nn/models.h>
+
+#include <algorithm>
 
 namespace binade::nn {
 namespace {
@@ -25,6 +26,15 @@ Tensor halve(const Tensor& x) { return max_pool2d(x, {.kernel = {2, 2}, .stride 
 Conv2dOptions conv3x3(int64_t in, int64_t out) {
   return {.in = in, .out = out, .kernel = 3, .padding = 1, .bias = false};
 }
+
+struct NamedDepth {
+  std::string_view name;
+  int64_t depth;
+};
+constexpr NamedDepth kResNets[] = {
+    {"resnet18", 18}, {"resnet34", 34}, {"resnet50", 50}, {"resnet101", 101}, {"resnet152", 152}};
+constexpr const char* kModelNames =
+    "mlp, cnn, resnet18, resnet34, resnet50, resnet101 or resnet152";
 
 }  // namespace
 
@@ -85,50 +95,6 @@ Tensor CNN::forward(const Tensor& x) {
   return fc2(Fusion::run({.first = fc1, .relu = true}, y));
 }
 
-ResNet::ResNet(const ResNetOptions& options)
-    : conv1({.in = options.channels,
-             .out = 64,
-             .kernel = options.small_images ? 3 : 7,
-             .stride = options.small_images ? 1 : 2,
-             .padding = options.small_images ? 1 : 3,
-             .bias = false}),
-      bn1({.channels = 64}),
-      fc({.in = 512, .out = options.classes}),
-      small_images_(options.small_images) {
-  check(options.depth == 18 || options.depth == 34, "ResNet: got depth ", options.depth,
-        ", expected 18 or 34");
-  const int64_t blocks18[] = {2, 2, 2, 2}, blocks34[] = {3, 4, 6, 3};
-  const int64_t* blocks = options.depth == 18 ? blocks18 : blocks34;
-  register_module("conv1", conv1);
-  register_module("bn1", bn1);
-  Sequential* const layers[] = {&layer1, &layer2, &layer3, &layer4};
-  int64_t in = 64;
-  for (int stage = 0; stage < 4; ++stage) {
-    const int64_t out = int64_t{64} << stage;
-    for (int64_t i = 0; i < blocks[stage]; ++i) {
-      layers[stage]->add<ResidualBlock>(
-          {.in = in, .out = out, .stride = stage > 0 && i == 0 ? 2 : 1});
-      in = out;
-    }
-    register_module("layer" + std::to_string(stage + 1), *layers[stage]);
-  }
-  register_module("fc", fc);
-  for (const auto& [name, w] : named_parameters()) {
-    if (w.dim() == 4) {
-      init::kaiming_normal(
-          w, {.mode = init::FanMode::fan_out, .nonlinearity = init::Nonlinearity::relu});
-    }
-  }
-}
-
-Tensor ResNet::forward(const Tensor& x) {
-  Tensor y = Fusion::run({.first = conv1, .norm = &bn1, .relu = true}, x);
-  if (!small_images_) {
-    y = max_pool2d(y, {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
-  }
-  return fc(mean(layer4(layer3(layer2(layer1(y)))), {2, 3}));
-}
-
 std::unique_ptr<Module> make_model(std::string_view name, const ModelOptions& options) {
   const auto& [channels, height, width, classes] = options;
   check(channels > 0 && height > 0 && width > 0 && classes > 0, "make_model: got ", channels,
@@ -142,8 +108,9 @@ std::unique_ptr<Module> make_model(std::string_view name, const ModelOptions& op
     return std::make_unique<CNN>(
         CNNOptions{.channels = channels, .classes = classes, .height = height, .width = width});
   }
-  check(name == "resnet18", "make_model: got '", name, "', expected mlp, cnn or resnet18");
-  return std::make_unique<ResNet>(ResNetOptions{.depth = 18,
+  const auto* depth = std::ranges::find(kResNets, name, &NamedDepth::name);
+  check(depth != std::end(kResNets), "make_model: got '", name, "', expected ", kModelNames);
+  return std::make_unique<ResNet>(ResNetOptions{.depth = depth->depth,
                                                 .classes = classes,
                                                 .channels = channels,
                                                 .small_images = height < 64 || width < 64});

@@ -3,7 +3,7 @@
 #include <binade/nn/activation.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/pool.h>
-#include <binade/nn/sequential.h>
+#include <binade/nn/resnet.h>
 
 namespace binade::nn {
 
@@ -60,33 +60,6 @@ class CNN : public Module {
   CNNOptions options_;
 };
 
-struct ResNetOptions {
-  int64_t depth = 18;  // 18 or 34
-  int64_t classes = 1000;
-  int64_t channels = 3;
-  bool small_images = false;  // a 3x3 stem of stride 1 without pooling, as for CIFAR
-};
-
-// Residual net of basic blocks; it has the parameter names of torchvision.
-class ResNet : public Module {
- public:
-  using Options = ResNetOptions;
-  explicit ResNet(const ResNetOptions& options = {});
-  ResNet(Module& parent, std::string_view name, const ResNetOptions& options = {})
-      : ResNet(options) {
-    join(parent, name);
-  }
-  Tensor forward(const Tensor& x) override;
-
-  Conv2d conv1;
-  BatchNorm2d bn1;
-  Sequential layer1, layer2, layer3, layer4;
-  Linear fc;
-
- private:
-  bool small_images_;
-};
-
 struct ModelOptions {
   int64_t channels;
   int64_t height;
@@ -94,8 +67,8 @@ struct ModelOptions {
   int64_t classes;
 };
 
-// name is "mlp", "cnn" or "resnet18" (with the small stem for images below 64x64); for any other
-// name the error lists them.
+// name is "mlp", "cnn", or "resnet18", "resnet34", "resnet50", "resnet101" or "resnet152" (with the
+// small stem for images below 64x64); for any other name the error lists them.
 std::unique_ptr<Module> make_model(std::string_view name, const ModelOptions& options);
 
 }  // namespace binade::nn

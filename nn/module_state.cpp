@@ -12,6 +12,13 @@
 namespace binade::nn {
 namespace {
 
+// NaN equals NaN.
+bool same_values(const Tensor& a, const Tensor& b) {
+  const NoGradGuard guard;
+  return a.sizes() == b.sizes() && (a.handle().get() == b.handle().get() ||
+                                    allclose(a, b.to(a.device()).to(a.dtype()), 0, 0, true));
+}
+
 // Which entries of a state go where. Entries first, then targets.
 class LoadPlan {
  public:
@@ -55,7 +62,9 @@ class LoadPlan {
         report.unexpected.push_back(entry.name);
       }
     }
-    return match_named("load_state", targets_, given);
+    std::vector<Tensor> sources = match_named("load_state", targets_, given);
+    check_ties(given);
+    return sources;
   }
 
   LoadReport report;
@@ -95,6 +104,23 @@ class LoadPlan {
     for (size_t i = 0; i < skipped_.size(); ++i) {
       check(skipped_[i], "load_state: got skip '", options_.skip[i],
             "', which matches no name of the model or of the state; nothing was changed");
+    }
+  }
+
+  // A tied parameter may be given under several of its names, with one value.
+  void check_ties(const NamedTensors& given) const {
+    for (const LoadTarget& target : targets_) {
+      const NamedTensors::value_type* first = nullptr;
+      for (const auto& entry : given) {
+        if (target.names.size() == 1 || std::ranges::count(target.names, entry.first) == 0) {
+          continue;
+        }
+        first = first ? first : &entry;
+        check(same_values(first->second, entry.second), "load_state: got '", first->first, "' ",
+              first->second.sizes(), " and '", entry.first, "' ", entry.second.sizes(),
+              " with different values, but the model ties them to one parameter; leave one out; "
+              "nothing was changed");
+      }
     }
   }
 

@@ -44,30 +44,4 @@ class Sequential : public Module {
   std::vector<std::unique_ptr<Module>> modules_;
 };
 
-struct ResidualBlockOptions {
-  int64_t in;
-  int64_t out;
-  int64_t stride = 1;
-};
-
-// The basic block of He et al., "Deep Residual Learning for Image Recognition" (CVPR 2016):
-// relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x)); the shortcut is a 1x1 convolution with batch
-// norm if stride or channels change. It has the parameter names of torchvision.
-class ResidualBlock : public Module {
- public:
-  using Options = ResidualBlockOptions;
-  explicit ResidualBlock(const ResidualBlockOptions& options);
-  ResidualBlock(Module& parent, std::string_view name, const ResidualBlockOptions& options)
-      : ResidualBlock(options) {
-    join(parent, name);
-  }
-  Tensor forward(const Tensor& x) override;
-
-  Conv2d conv1;
-  BatchNorm2d bn1;
-  Conv2d conv2;
-  BatchNorm2d bn2;
-  Sequential downsample;  // empty: the identity
-};
-
 }  // namespace binade::nn

@@ -74,7 +74,9 @@ inline void add_model_flags(CLI::App& app, Flags& f) {
       ->check(CLI::IsMember({"auto", "require", "ignore"}));
   app.add_flag("--no-outside-links", f.no_outside_links,
                "a link that leads out of --data is an error");
-  app.add_option("--model", f.model, "network")->check(CLI::IsMember({"mlp", "cnn", "resnet18"}));
+  app.add_option("--model", f.model, "network")
+      ->check(CLI::IsMember(
+          {"mlp", "cnn", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152"}));
   app.add_option("--precision", f.precision)->check(CLI::IsMember({"fp32", "fp16", "bf16"}));
   app.add_option("--policy", f.policy, "of fp16 and bf16")
       ->check(CLI::IsMember({"mixed", "autocast", "half"}));

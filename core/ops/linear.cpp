@@ -4,6 +4,7 @@
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/activation_internal.h>
 #include <binade/core/ops/detail/checks_internal.h>
+#include <binade/core/ops/detail/feedforward_internal.h>
 #include <binade/core/ops/detail/linear_gradient_internal.h>
 #include <binade/core/ops/linear.h>
 
@@ -51,8 +52,8 @@ namespace {
 
 constexpr Op kFeedforward{"feedforward", OpClass::contraction};
 
-void check_operands(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2,
-                    const Tensor& b2) {
+void check_operands(const Feedforward& operands) {
+  const auto& [x, w1, b1, w2, b2, activation] = operands;
   const bool cast = detail::thread_state.precision;  // a policy makes them one dtype
   for (const Tensor* t : {&x, &w1, &w2}) {
     check(t->defined() && is_floating(t->dtype()) && (cast || t->dtype() == x.dtype()),
@@ -74,14 +75,14 @@ void check_operands(const Tensor& x, const Tensor& w1, const Tensor& b1, const T
 }
 
 // x [rows, in], f32 on the CPU.
-Tensor one_op(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2,
-              const Tensor& b2) {
-  const Tensor h = empty({x.size(0), w1.size(0)}, x.dtype());  // gelu of the first product
+Tensor one_op(const Feedforward& operands) {
+  const auto& [x, w1, b1, w2, b2, activation] = operands;
+  const Tensor h = empty({x.size(0), w1.size(0)}, x.dtype());  // activation of the first product
   const Tensor slope = empty(h.sizes(), x.dtype());
   kernels::cpu::gemm({.a = x,
                       .b = transposed(w1),
                       .y = h,
-                      .epilogue = {.bias = b1, .activation = Activation::gelu, .slope = slope}});
+                      .epilogue = {.bias = b1, .activation = activation, .slope = slope}});
   Tensor y = empty({x.size(0), w2.size(0)}, x.dtype());
   kernels::gemm({.a = h, .b = transposed(w2), .y = y, .epilogue = {.bias = b2}});
   return kFeedforward.record(
@@ -110,23 +111,29 @@ bool feedforward_is_one_op(const Tensor& x) {
          !detail::thread_state.precision && !detail::thread_state.observers;
 }
 
-Tensor feedforward(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2,
-                   const Tensor& b2) {
-  check_operands(x, w1, b1, w2, b2);
+Tensor feedforward(const Feedforward& operands) {
+  check_operands(operands);
+  const auto& [x, w1, b1, w2, b2, activation] = operands;
   const bool recorded =
       grad_enabled() && (x.requires_grad() || w1.requires_grad() || b1.requires_grad() ||
                          w2.requires_grad() || b2.requires_grad());
   if (!recorded || !feedforward_is_one_op(x)) {
-    return linear(gelu(linear(x, w1, b1)), w2, b2);
+    return linear(activated(linear(x, w1, b1), activation), w2, b2);
   }
   if (x.dim() == 2) {
-    return one_op(x, w1, b1, w2, b2);
+    return one_op(operands);
   }
   Dims sizes = x.sizes();
   sizes[x.dim() - 1] = 1;
   const int64_t rows = element_count(sizes, kFeedforward.name);
   sizes[x.dim() - 1] = w2.size(0);
-  return reshape(one_op(reshape(x, {rows, x.size(-1)}), w1, b1, w2, b2), sizes);
+  const Tensor flat = reshape(x, {rows, x.size(-1)});
+  return reshape(one_op({flat, w1, b1, w2, b2, activation}), sizes);
+}
+
+Tensor feedforward(const Tensor& x, const Tensor& w1, const Tensor& b1, const Tensor& w2,
+                   const Tensor& b2) {
+  return feedforward({x, w1, b1, w2, b2, Activation::gelu});
 }
 
 }  // namespace binade

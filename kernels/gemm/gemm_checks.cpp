@@ -24,9 +24,9 @@ void check_epilogue(const Gemm& g) {
         "gemm: got y ", g.y.dtype, " ", g.y.sizes, ", factor ", factor.dtype, " ", factor.sizes,
         " and slope ", slope.dtype, " ", slope.sizes,
         ", expected f32 [m, n] on the CPU, with adjacent columns");
-  check(slope ? !factor && activation == Activation::gelu : activation <= Activation::relu,
-        "gemm: got factor or slope beside another activation, expected a slope with gelu, or a "
-        "factor with none or relu");
+  check(slope ? !factor && activation > Activation::relu : activation <= Activation::relu,
+        "gemm: got factor or slope beside another activation, expected a slope with gelu or "
+        "gelu_tanh, or a factor with none or relu");
 }
 
 }  // namespace

@@ -112,15 +112,15 @@ void apply_gelu(Unary op, DType dtype, const Sums& sums) {
                                       .n = sums.columns});
 }
 
-// gelu in place; its slope at the sums goes to `slope`.
-void apply_gelu_with_slope(const Sums& sums, std::byte* slope, int64_t slope_row) {
+// gelu or gelu_tanh in place; its slope at the sums goes to `slope`.
+void apply_gelu_with_slope(Unary gelu, const Sums& sums, std::byte* slope, int64_t slope_row) {
   constexpr int64_t kSize = sizeof(float);
   const int64_t outer = sums.row * kSize;
-  unary_slope_tile_best(Unary::gelu, StridedTile{.data = {sums.data, sums.data, slope},
-                                                 .inner = {kSize, kSize, kSize},
-                                                 .outer = {outer, outer, slope_row * kSize},
-                                                 .rows = sums.rows,
-                                                 .n = sums.columns});
+  unary_slope_tile_best(gelu, StridedTile{.data = {sums.data, sums.data, slope},
+                                          .inner = {kSize, kSize, kSize},
+                                          .outer = {outer, outer, slope_row * kSize},
+                                          .rows = sums.rows,
+                                          .n = sums.columns});
 }
 
 // Rows [row0, row1) and columns [column0, column1) of one matrix of the batch, on this thread.
@@ -222,12 +222,12 @@ class RegionProduct {
       p_.dtype() == DType::f64 ? apply_by_rows<double>(sums, bias, p_.epilogue.relu)
                                : apply_by_rows<float>(sums, bias, p_.epilogue.relu);
     }
+    const Unary gelu = p_.activation == Activation::gelu ? Unary::gelu : Unary::gelu_tanh;
     if (p_.slope) {
       const int64_t row = p_.epilogue.operand_row;
-      apply_gelu_with_slope(sums, p_.slope + (i * row + j) * p_.compute_size(), row);
+      apply_gelu_with_slope(gelu, sums, p_.slope + (i * row + j) * p_.compute_size(), row);
     } else if (p_.is_gelu()) {
-      apply_gelu(p_.activation == Activation::gelu ? Unary::gelu : Unary::gelu_tanh,
-                 compute_dtype(p_.dtype()), sums);
+      apply_gelu(gelu, compute_dtype(p_.dtype()), sums);
     }
   }
 

@@ -43,6 +43,7 @@ void add_layers(Sequential& model) {
   model.add<ReLU>();
   model.add<ResidualBlock>({.in = 8, .out = 12, .stride = 2});
   model.add<ResidualBlock>({.in = 12, .out = 12});
+  model.add<Bottleneck>({.in = 12, .width = 3});
   model.add<Flatten>();
   model.add<Linear>({.in = 12 * 3 * 2, .out = 9});
   model.add<BatchNorm1d>({.channels = 9});
@@ -293,6 +294,31 @@ TEST(Passes, OverriddenForwardRunsInChains) {
           mode, [&] { return Fusion::run_feedforward(linear1, own2, rows); },
           [&] { return own2(gelu(linear1(rows))); }, own2.calls);
     });
+  }
+}
+
+// The feed-forward part of GPT-2, whose gelu is the approximation.
+TEST(Passes, FeedforwardOfEachGeluIsAsClose) {
+  for (const kernels::Activation activation :
+       {kernels::Activation::gelu, kernels::Activation::gelu_tanh}) {
+    std::vector<double> results[2];
+    for (const bool apart : {false, true}) {
+      manual_seed(4);
+      Linear first({.in = 5, .out = 9}), second({.in = 9, .out = 7});
+      const Tensor x = randn({2, 3, 5}).require_grad();
+      const Apart look(apart);
+      const Tensor y = Fusion::run_feedforward(first, second, x, activation);
+      sum(y * randn(y.sizes())).backward();
+      for (const Tensor& t : {y, x.grad(), first.weight.grad(), first.bias.grad(),
+                              second.weight.grad(), second.bias.grad()}) {
+        const std::vector<double> more = values(t.contiguous());
+        results[apart].insert(results[apart].end(), more.begin(), more.end());
+      }
+    }
+    ASSERT_EQ(results[0].size(), results[1].size());
+    for (size_t i = 0; i < results[0].size(); ++i) {
+      EXPECT_NEAR(results[0][i], results[1][i], 2e-6 * (1 + std::fabs(results[1][i])));
+    }
   }
 }
 

@@ -9,6 +9,7 @@ A pointwise op of one or two tensors that torch or torch.nn.functional has under
 itself. Another op needs its cases in a family below, a line in REFERENCE and a handler in tests/parity/*_ops.cpp. The
 test parity_closure names the ops that have no case.
 """
+import ctypes
 import json
 import math
 import pathlib
@@ -231,7 +232,7 @@ def seen(x, layout):
 # Cases --------------------------------------------------------------------------------------------------
 class Family:
     def __init__(self, name):
-        self.name, self.cases, self.tensors = name, [], {}
+        self.name, self.file, self.cases, self.tensors = name, name, [], {}
 
     def stored(self, key, x):
         self.tensors[key] = x.detach().contiguous().reshape(x.shape)
@@ -286,18 +287,20 @@ class Family:
                 case["grads"][arg] = self.stored(f"{name}/gradient.{arg}", g.double())
 
     def write(self, folder):
-        header, data = {"__metadata__": {
+        header, data, end = {"__metadata__": {
             "format": "binade-parity-1", "family": self.name, "torch": torch.__version__.split("+")[0], "seed": "0",
-            "cases": json.dumps(self.cases, separators=(",", ":"), allow_nan=False)}}, b""
+            "cases": json.dumps(self.cases, separators=(",", ":"), allow_nan=False)}}, [], 0
         for key in sorted(self.tensors, key=lambda k: (-self.tensors[k].element_size(), k)):  # wide ones first: aligned
             x = self.tensors[key]
-            raw = bytes(x.reshape(-1).view(torch.uint8).tolist()) if x.numel() else b""
-            header[key] = {"dtype": ELEMENT[x.dtype], "shape": list(x.shape), "data_offsets": [len(data), len(data) + len(raw)]}
-            data += raw
+            data.append(ctypes.string_at(x.data_ptr(), x.nbytes) if x.numel() else b"")
+            header[key] = {"dtype": ELEMENT[x.dtype], "shape": list(x.shape), "data_offsets": [end, end + len(data[-1])]}
+            end += len(data[-1])
         head = json.dumps(header, separators=(",", ":")).encode()
         head += b" " * (-len(head) % 8)
-        path = pathlib.Path(folder) / f"{self.name}.safetensors"
-        path.write_bytes(struct.pack("<Q", len(head)) + head + data)
+        path = pathlib.Path(folder) / f"{self.file}.safetensors"
+        with path.open("wb") as file:
+            for part in (struct.pack("<Q", len(head)), head, *data):
+                file.write(part)
         print(f"{path}: {len(self.cases)} cases, {path.stat().st_size} bytes")
 
 
@@ -705,8 +708,9 @@ FAMILIES = (pointwise, shape, index, combinations, layers, random, linalg, dista
 def main():
     folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else HERE / "cases")
     folder.mkdir(parents=True, exist_ok=True)
+    import generate_models
     import generate_modules
-    for family in (*FAMILIES, generate_modules.modules):
+    for family in (*FAMILIES, generate_modules.modules, generate_models.models):
         family().write(folder)
 
 

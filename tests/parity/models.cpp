@@ -1,8 +1,10 @@
-// The family models: logits, loss and gradients, then the losses of a few optimizer steps. In f16
-// and bf16 the models run under the policy `mixed`, as they would be trained.
+// The family models (the project's own: generate_models.py): logits, loss and gradients, then the
+// losses of a few optimizer steps. In f16 and bf16 the models run under the policy `mixed`, as they
+// would be trained.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/nn/conv.h>
+#include <binade/nn/gpt2.h>
 #include <binade/nn/linear.h>
 #include <binade/nn/losses.h>
 #include <binade/nn/models.h>
@@ -53,6 +55,29 @@ class ConvNet : public nn::Module {
   nn::Linear fc_;
 };
 
+std::unique_ptr<nn::Module> make_resnet(const CaseFile& file, const Case& c) {
+  const auto sizes = [&](const char* name) { return file.values(c.inputs.at(name)).sizes; };
+  return std::make_unique<nn::ResNet>(
+      nn::ResNetOptions{.depth = c.attrs.at("depth"),
+                        .classes = sizes("fc.weight")[0],
+                        .channels = sizes("conv1.weight")[1],
+                        .small_images = c.attrs.at("small_images"),
+                        .blocks = c.attrs.at("blocks").get<std::vector<int64_t>>(),
+                        .width = sizes("conv1.weight")[0]});
+}
+
+std::unique_ptr<nn::Module> make_gpt2(const CaseFile& file, const Case& c) {
+  const Dims tokens = file.values(c.inputs.at("wte.weight")).sizes;
+  return std::make_unique<nn::Gpt2>(
+      nn::Gpt2Options{.vocabulary = tokens[0],
+                      .context = file.values(c.inputs.at("wpe.weight")).sizes[0],
+                      .width = tokens[1],
+                      .layers = c.attrs.at("layers"),
+                      .heads = c.attrs.at("heads"),
+                      .dropout = 0,
+                      .eps = c.attrs.at("ln_eps")});
+}
+
 std::unique_ptr<nn::Module> make_model(const CaseFile& file, const Case& c, DType dtype) {
   const auto sizes = [&](const std::string& name) { return file.values(c.inputs.at(name)).sizes; };
   std::unique_ptr<nn::Module> model;
@@ -65,6 +90,10 @@ std::unique_ptr<nn::Module> make_model(const CaseFile& file, const Case& c, DTyp
     model = std::make_unique<ConvNet>(ConvNet::Options{first[1], first[0], sizes("fc.weight")[0],
                                                        c.attrs.at("bn_eps"),
                                                        c.attrs.at("bn_momentum")});
+  } else if (c.op == "model_resnet") {
+    model = make_resnet(file, c);
+  } else if (c.op == "model_gpt2") {
+    model = make_gpt2(file, c);
   } else {
     model = make_sequence_model(file, c);
   }
@@ -79,7 +108,11 @@ std::unique_ptr<nn::Module> make_model(const CaseFile& file, const Case& c, DTyp
     state.emplace_back(
         name, input == c.inputs.end() ? tensor : file.tensor(input->second, compute_dtype(dtype)));
   }
-  model->load_state(state);
+  if (auto* gpt2 = dynamic_cast<nn::Gpt2*>(model.get())) {
+    gpt2->load_published(state);
+  } else {
+    model->load_state(state);
+  }
   return model;
 }
 
@@ -117,10 +150,13 @@ Array losses_of(const CaseFile& file, const Case& c, const Tensor& x, const Tens
 void check_gradients(const CaseFile& file, const Case& c, nn::Module& model, double c_units,
                      DType dtype, Checker& checker) {
   for (const Parameter& parameter : model.parameters()) {
-    const Tensor gradient = parameter.value.grad();
+    Tensor gradient = parameter.value.grad();
     if (!gradient.defined()) {
       checker.fail("no gradient of " + parameter.name);
       return;
+    }
+    if (c.op == "model_gpt2") {
+      gradient = nn::Gpt2::swap_layout({{parameter.name, gradient}})[0].second;
     }
     const std::string name = "gradient of " + parameter.name;
     const Array want = file.values(c.grads.at(parameter.name));
