@@ -15,6 +15,7 @@ namespace binade::kernels {
 namespace {
 
 constexpr int64_t kWindowElements = 64 * 1024;  // of a block of a source that is converted
+constexpr int64_t kFarBytes = 8 << 20;          // of source and target, which come from memory
 constexpr int64_t kMinTasks = 16;               // so that a single image keeps several threads busy
 constexpr int64_t kMinBlockRows = 4, kMinBlockColumns = 32;
 
@@ -244,6 +245,13 @@ class GroupedCorrelator {
                       .w_step = vector_weights(static_cast<int64_t>(v.taps.size() * h.taps.size())),
                       .y_step = y_step,
                       .epilogue = c_.epilogue};
+    if (in_place_ && (c_.source.numel + c_.target.numel) * size_ > kFarBytes) {
+      run.new_columns = std::min(h.source_step, static_cast<int64_t>(h.taps.size()));
+      run.new_rows = std::min(v.source_step, static_cast<int64_t>(v.taps.size()));
+      run.x_column = source.column_stride;
+      run.x_row = source.row_stride;
+      run.y_row = direct_ ? v.output_step * strides[2] : 0;
+    }
     const Range inner = inner_pixels(h, pixels);
     for (int64_t i = pixels.begin; i < pixels.end;) {  // one by one at the sides of the image
       run.pixels = inner.begin <= i && i < inner.end ? inner.end - i : 1;
@@ -257,14 +265,14 @@ class GroupedCorrelator {
       i += run.pixels;
     }
     if (!direct_) {
-      copy_strided_best(StridedCopy{
-          .source = out,
-          .from = compute_,
-          .to = c_.target.dtype,
-          .source_strides = {0, c_.target.size(1), 1},
-          .target = c_.target.data + at * static_cast<int64_t>(size_of(c_.target.dtype)),
-          .target_strides = {0, h.output_step * strides[3], strides[1]},
-          .sizes = {1, pixels.size(), c_.target.size(1)}});
+      const auto size = static_cast<int64_t>(size_of(c_.target.dtype));
+      copy_strided_best(StridedCopy{.source = out,
+                                    .from = compute_,
+                                    .to = c_.target.dtype,
+                                    .source_strides = {0, c_.target.size(1), 1},
+                                    .target = c_.target.data + at * size,
+                                    .target_strides = {0, h.output_step * strides[3], strides[1]},
+                                    .sizes = {1, pixels.size(), c_.target.size(1)}});
     }
   }
 

@@ -92,7 +92,30 @@ BINADE_INLINE Vector<C> finished(const GroupedPixels& a, Vector<C> sum, int64_t 
   return sum;
 }
 
-// `count` pixels from `pixel` of one vector, whose first channel is c.
+// Prefetches what the same tile of the next row needs, of one vector: the sources are `at` elements
+// from the taps.
+template <class C, int kCount>
+BINADE_INLINE void prefetch_next(const GroupedPixels& a, int64_t pixel, int64_t at, const C* y) {
+  if (a.new_rows == 0 || a.tap_count == 0) {
+    return;
+  }
+  const C* last = static_cast<const C*>(a.taps[a.tap_count - 1].x) + at;
+  for (int64_t row = 1; row <= a.new_rows; ++row) {
+    for (int64_t column = 0; column < a.new_columns; ++column) {
+      const C* x = last + row * a.x_row - column * a.x_column;
+      BINADE_UNROLL
+      for (int p = 0; p < kCount; ++p) {
+        prefetch(x + p * a.x_step);
+      }
+    }
+  }
+  BINADE_UNROLL
+  for (int p = 0; p < kCount; ++p) {
+    prefetch(y + a.y_row + (pixel + p) * a.y_step);
+  }
+}
+
+// `kCount` pixels from `pixel` of one vector, whose first channel is c.
 template <class C, int kSlots, int kCount, bool kPart>
 BINADE_INLINE void tile(const GroupedPixels& a, int64_t pixel, int64_t vector, int64_t c,
                         int64_t n) {
@@ -116,6 +139,7 @@ BINADE_INLINE void tile(const GroupedPixels& a, int64_t pixel, int64_t vector, i
     }
   }
   C* y = static_cast<C*>(a.y) + c;
+  prefetch_next<C, kCount>(a, pixel, at, y);
   BINADE_UNROLL
   for (int p = 0; p < kCount; ++p) {
     const Vector<C> sum = joined<C, kSlots>(a, sums[p]);
@@ -126,12 +150,13 @@ BINADE_INLINE void tile(const GroupedPixels& a, int64_t pixel, int64_t vector, i
 template <class C, int kSlots, int kCount>
 void tile_of_pixels(const GroupedPixels& a, int64_t pixel) {
   const int64_t channels = a.lanes.channels(), step = a.lanes.step;
-  int64_t vector = 0, c = 0;
-  for (; step == kLanes<C> && c + step <= channels; c += step) {
-    tile<C, kSlots, kCount, false>(a, pixel, vector++, c, step);
-  }
-  for (; c < channels; c += step) {
-    tile<C, kSlots, kCount, true>(a, pixel, vector++, c, channels - c < step ? channels - c : step);
+  for (int64_t vector = 0; vector * step < channels; ++vector) {
+    const int64_t c = vector * step;
+    if (step == kLanes<C> && c + step <= channels) {
+      tile<C, kSlots, kCount, false>(a, pixel, vector, c, step);
+    } else {
+      tile<C, kSlots, kCount, true>(a, pixel, vector, c, channels - c < step ? channels - c : step);
+    }
   }
 }
 

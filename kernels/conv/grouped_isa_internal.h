@@ -43,6 +43,9 @@ struct GroupedPixels {
   void* y = nullptr;  // [pixels][channels] of the compute dtype
   int64_t y_step = 0;
   TileEpilogue epilogue = {};  // scale, bias, relu, and a residual in the layout of y
+  // Columns and rows of the source that the next row reads beyond the last tap of this one, and the
+  // strides to them and to the next row of y: they are prefetched if new_rows is not 0.
+  int64_t new_columns = 0, new_rows = 0, x_column = 0, x_row = 0, y_row = 0;
 };
 
 // expanded[i][e] = pixels[i][channels[e]]
