@@ -91,7 +91,7 @@ void run(benchmark::State& state, const Layer& layer, Pass pass, const char* pro
   state.counters["FLOP/s"] =
       benchmark::Counter(flops, benchmark::Counter::kIsIterationInvariantRate);
   state.SetBytesProcessed(state.iterations() * (x.numel() + y.numel() + w.numel()) *
-                          static_cast<int64_t>(kernels::size_of(dtype)));
+                          static_cast<int64_t>(size_of(dtype)));
   kernels::set_conv2d_provider("own");
   kernels::set_threads(0);
 }
