@@ -4,13 +4,18 @@
 // stride x stride classes, each with the taps that hit it, so nothing is multiplied by an inserted
 // zero. Every output element is one chain of additions, so threads may take any rows.
 //
+// Groups of few channels have loops of their own (kernels/conv/grouped_internal.h), and so has the
+// gradient of images that are much larger than dy or have few channels (scattered_internal.h).
+//
 // bf16 is multiplied in pairs of channels where kernels/gemm/gemm_pairs_internal.h says so: source
 // and weights then stay bf16, and tiles round what they write.
 #include <binade/kernels/base/ceil_div.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
-#include <binade/kernels/conv/conv2d_axis_internal.h>
+#include <binade/kernels/conv/conv2d_correlation_internal.h>
 #include <binade/kernels/conv/conv2d_window_internal.h>
+#include <binade/kernels/conv/grouped_internal.h>
+#include <binade/kernels/conv/scattered_internal.h>
 #include <binade/kernels/conv/winograd_internal.h>
 #include <binade/kernels/gemm/contraction_internal.h>
 #include <binade/kernels/gemm/gemm_pairs_internal.h>
@@ -28,19 +33,8 @@ constexpr int64_t kMinTasks = 16;  // so that a single image keeps several threa
 constexpr int64_t kMinBlockRows = 4;
 constexpr int64_t kShortRow = 8, kTileImages = 14;
 constexpr int64_t kGatherElements = 384 * 1024;  // of padded source of several images
-constexpr double kSerialFlops = 1.5e6;
 
 int64_t pad_columns(int64_t n) { return ceil_div(n, kMaxTileWidth) * kMaxTileWidth; }
-
-struct Correlation {
-  const View& source;  // [N, groups * reduced, ...]
-  const View& target;  // [N, groups * produced, ...]
-  const View& w;
-  int64_t groups, reduced, produced;                      // channels per group
-  int64_t reduced_stride, produced_stride, group_stride;  // of w
-  Axis vertical, horizontal;
-  TileEpilogue epilogue = {};  // its operand has the target's layout
-};
 
 class Correlator {
  public:
@@ -81,7 +75,7 @@ class Correlator {
           images, std::min(kTileImages, kGatherElements / std::max<int64_t>(window_elements, 1)));
     }
     const int64_t image_blocks = ceil_div(images, block_images_);
-    if (flops() < kSerialFlops) {
+    if (flops() < kSerialConvolutionFlops) {
       run_blocks(0, image_blocks * blocks_);
     } else {
       parallel_for(image_blocks * blocks_, 1,
@@ -298,6 +292,18 @@ class Correlator {
   int64_t block_images_ = 1, block_rows_ = 0, blocks_ = 0;
 };
 
+void correlate(const Correlation& c) {
+  if (c.groups > 1 && c.reduced > 0) {
+    const GroupedLanes lanes =
+        grouped_lanes(compute_dtype(c.target.dtype), c.groups, c.reduced, c.produced);
+    if (grouped_pays(lanes)) {
+      grouped_correlate(c, lanes);
+      return;
+    }
+  }
+  Correlator(c).run();
+}
+
 }  // namespace
 
 void cpu::conv2d_forward(const Conv2dForward& a) {
@@ -322,7 +328,7 @@ void cpu::conv2d_forward(const Conv2dForward& a) {
                                 .vertical = forward_axis(a.geometry, 0, size.r),
                                 .horizontal = forward_axis(a.geometry, 1, size.s),
                                 .epilogue = epilogue.tile()};
-  Correlator(correlation).run();
+  correlate(correlation);
 }
 
 void cpu::conv2d_backward_data(const Conv2dBackwardData& a) {
@@ -332,6 +338,10 @@ void cpu::conv2d_backward_data(const Conv2dBackwardData& a) {
   }
   if (winograd_runs(a.dx.dtype, size, a.geometry, Conv2dPass::backward_data)) {
     winograd_backward_data(a);
+    return;
+  }
+  if (scattered_pays(a.dx.dtype, size, a.geometry)) {
+    scattered_backward_data(a, size);
     return;
   }
   const PackedEpilogue epilogue({.bias = a.bias});
@@ -347,7 +357,7 @@ void cpu::conv2d_backward_data(const Conv2dBackwardData& a) {
                                 .vertical = backward_axis(a.geometry, 0, size.r, size.h),
                                 .horizontal = backward_axis(a.geometry, 1, size.s, size.w),
                                 .epilogue = epilogue.tile()};
-  Correlator(correlation).run();
+  correlate(correlation);
 }
 
 }  // namespace binade::kernels

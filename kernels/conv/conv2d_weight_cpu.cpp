@@ -7,6 +7,7 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/conv/conv2d_window_internal.h>
+#include <binade/kernels/conv/grouped_internal.h>
 #include <binade/kernels/conv/winograd_internal.h>
 #include <binade/kernels/gemm/contraction_internal.h>
 #include <binade/kernels/gemm/gemm_pairs_internal.h>
@@ -24,7 +25,6 @@ constexpr int64_t kChunkElements =
 constexpr int64_t kGatherElements = 384 * 1024;  // the same where small images are gathered
 constexpr int64_t kChunkPixels = 512;  // pixels that a chunk of small images gathers, to reuse sums
 constexpr int64_t kFewRows = 64;       // of dw as [r s c, o]
-constexpr double kSerialFlops = 1.5e6;
 
 class WeightGradient {
  public:
@@ -57,7 +57,7 @@ class WeightGradient {
     };
     const double flops = 2.0 * static_cast<double>(a_.dy.numel) * static_cast<double>(a_.dw.numel) /
                          static_cast<double>(d_.o);
-    if (flops < kSerialFlops) {
+    if (flops < kSerialConvolutionFlops) {
       body(0, partials_ * parts_);
       store(partials, 0, d_.groups * d_.r * d_.s);
     } else {
@@ -305,6 +305,12 @@ void cpu::conv2d_backward_weight(const Conv2dBackwardWeight& a) {
   }
   if (winograd_runs(a.dw.dtype, size, a.geometry, Conv2dPass::backward_weight)) {
     winograd_backward_weight(a);
+    return;
+  }
+  const GroupedLanes lanes =
+      grouped_lanes(compute_dtype(a.dw.dtype), size.groups, size.group_c, size.group_o);
+  if (grouped_pays(lanes)) {
+    grouped_backward_weight(a, size, lanes);
     return;
   }
   WeightGradient(a, size).run();

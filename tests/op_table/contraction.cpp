@@ -365,6 +365,12 @@ std::vector<OpRow> contraction_rows() {
   rows.push_back(conv2d_row("depthwise stride 2",
                             {.stride = {2, 2}, .padding = {1, 1}, .groups = 3},
                             {{{1, 3, 5, 6}, {3, 1, 3, 3}, {3}}}));
+  rows.push_back(conv2d_row("depthwise 5x3 bias", {.padding = {2, 1}, .groups = 19},
+                            {{{1, 19, 4, 5}, {19, 1, 5, 3}, {19}}}));
+  rows.push_back(conv2d_row("depthwise, 2 outputs per channel", {.stride = {1, 2}, .groups = 5},
+                            {{{2, 5, 4, 6}, {10, 1, 3, 3}, {10}}}));
+  rows.push_back(conv2d_row("groups of 4 channels", {.padding = {1, 1}, .groups = 3},
+                            {{{1, 12, 4, 3}, {12, 4, 3, 3}, {12}}}));
   rows.push_back(conv2d_row("5x5 padding 2 stride 3", {.stride = {3, 3}, .padding = {2, 2}},
                             {{{1, 2, 7, 8}, {3, 2, 5, 5}}}));
   return rows;

@@ -90,6 +90,14 @@ TEST_F(Conv2dEpilogue, Direct) {
   check({17, 8, 4, 4, 35}, "own:direct");  // rows of tiles are images
 }
 
+TEST_F(Conv2dEpilogue, Grouped) {
+  check({2, 19, 9, 7, 19, 3, 1, 19}, "own");  // depthwise
+  check({1, 48, 11, 13, 48, 3, 2, 48}, "own");
+  check({2, 20, 6, 5, 20, 3, 1, 5}, "own");
+  check({2, 9, 8, 12, 27, 3, 1, 9}, "own");
+  check({2, 24, 8, 9, 12, 1, 2, 12}, "own");
+}
+
 TEST_F(Conv2dEpilogue, Winograd) {
   check({1, 1, 1, 1, 1}, "own:winograd");
   check({9, 20, 15, 14, 36}, "own:winograd");

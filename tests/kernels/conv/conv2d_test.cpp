@@ -74,6 +74,31 @@ TEST(Conv2d, EmptyImagesAndChannels) {
   run({2, 3, 4, 4, 0, 3, 3, geometry(1, 1), DType::f32, true, true});
 }
 
+// Gradients of images that are computed as a product and a sum: a small dy, few channels, taps of
+// dx without a pixel of dy, dx with rows and columns that no tap reaches.
+TEST(Conv2d, ScatteredProducts) {
+  for (const DType dtype : kDTypes) {
+    for (const auto& [x, w] :
+         {std::pair{kChannelsLast, kChannelsLast}, {kPlain, kPlain}, {kOdd, kPlain}}) {
+      const auto scattered = [&](ConvCase k) {
+        k.dtype = dtype, k.x_order = k.y_order = x, k.w_order = w, k.bias = true;
+        for (const int64_t gap : {0, 3}) {
+          k.gap = gap, k.integers = gap == 0;
+          run(k);
+        }
+      };
+      scattered({5, 19, 4, 4, 23, 4, 4});
+      scattered({2, 3, 12, 10, 18, 4, 4, geometry(2, 1)});
+      scattered({2, 1, 7, 9, 20, 3, 3, geometry(1, 1)});
+      scattered({1, 2, 12, 9, 9, 3, 2, geometry(3, 0)});
+      scattered({1, 3, 13, 11, 9, 3, 3, geometry(2, 2, 2)});
+      scattered({1, 1, 9, 12, 6, 2, 2, {{4, 3}, {1, 0}, {3, 1}}});
+    }
+  }
+  run({scaled(70, 2), 3, scaled(33, 9), scaled(30, 8), 16, 5, 5,
+       geometry(2, 2)});  // several blocks
+}
+
 TEST(Conv2d, EveryVariantOfTheDevice) {
   if (!on_device()) {
     GTEST_SKIP() << "of the CPU, winograd_test.cpp has the other one";
