@@ -19,6 +19,10 @@ namespace binade::kernels {
 namespace {
 
 constexpr int64_t kFewColumns = 6;  // a tile of that width has more idle lanes than used ones
+// With more rows, tiles that read b in place (adjacent columns) or as factors (adjacent steps) are
+// faster.
+constexpr int64_t kRowsOfColumns = 2, kRowsOfSteps = 8;
+static_assert(kRowsOfSteps <= kFewRows);
 
 void read_strides(const View& view, int64_t& batch, int64_t strides[2]) {
   const MatrixStrides s = matrix_strides(view);
@@ -30,8 +34,9 @@ void read_strides(const View& view, int64_t& batch, int64_t strides[2]) {
 // True if the product reads b in place in one pass, for all rows.
 bool is_few_rows(const GemmProblem& p) {
   const auto& [dtype, m, n, k, a, b, a_strides, b_strides] = p.product;
-  return m <= kFewRows && n >= kRowsColumns && k > 0 && (b_strides[0] == 1 || b_strides[1] == 1) &&
-         !amx_runs(dtype);
+  const bool fits =
+      b_strides[0] == 1 ? m <= kRowsOfSteps : b_strides[1] == 1 && m <= kRowsOfColumns;
+  return fits && n >= kRowsColumns && k > 0 && !amx_runs(dtype);
 }
 
 // True if copying y and packing a costs less than packing b, and b's rows are read so few times
@@ -45,8 +50,8 @@ bool spares_packing_of_b(const GemmProblem& p) {
 // True if the transpose of y has few rows, while y is so narrow that tiles would be almost empty.
 bool has_few_columns(const GemmProblem& p) {
   const auto& [dtype, m, n, k, a, b, a_strides, b_strides] = p.product;
-  return n <= kFewColumns && m > kFewRows && k > 0 && (a_strides[0] == 1 || a_strides[1] == 1) &&
-         !amx_runs(dtype);
+  const bool fits = a_strides[1] == 1 ? n <= kFewColumns : a_strides[0] == 1 && n <= kRowsOfColumns;
+  return fits && m > kFewRows && k > 0 && !amx_runs(dtype);
 }
 
 // Changes the problem to y^T = b^T a^T if that has contiguous rows or few, or avoids packing b.
