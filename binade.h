@@ -23,6 +23,7 @@
 #include <binade/core/precision/precision_ledger.h>
 #include <binade/core/precision/precision_rules.h>
 #include <binade/core/tensor/create.h>
+#include <binade/core/tensor/packed_weights.h>
 #include <binade/core/tensor/parameter.h>
 #include <binade/core/tensor/print.h>
 #include <binade/data/idx.h>

@@ -8,6 +8,7 @@
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/conv_internal.h>
 #include <binade/core/tensor/create.h>
+#include <binade/core/tensor/packed_weights_internal.h>
 #include <binade/kernels/copy/copy.h>
 
 namespace binade {
@@ -90,14 +91,16 @@ Tensor convolution(const Op& op, const Entered<3>& operands, int rank,
   const auto& [x, w, b] = operands;
   const Dims sizes = convolution_sizes(op.name, x, w, b, rank, geometry);
   Tensor y = empty_pixels(sizes, x);
+  KeptPacking packing(w);
   kernels::conv2d_forward(
       {.x = image(x),
        .w = image(w),
        .y = image(y),
        .geometry = geometry,
-       .epilogue = {
-           .bias = b,
-           .activation = kernel_applies(activation, x.dtype()) ? activation : Activation::none}});
+       .epilogue = {.bias = b,
+                    .activation =
+                        kernel_applies(activation, x.dtype()) ? activation : Activation::none},
+       .packing = packing});
   y = op.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
                 [geometry, x_strides = x.strides(), w_strides = w.strides()](
                     const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
@@ -209,6 +212,7 @@ Tensor conv2d_with_epilogue(const Conv2dWithEpilogue& a) {
     residual = empty_pixels(sizes, a.x);
     kernels::copy({.x = a.residual, .y = residual});
   }
+  KeptPacking packing(a.w);
   kernels::cpu::conv2d_forward(
       {.x = a.x,
        .w = a.w,
@@ -217,7 +221,8 @@ Tensor conv2d_with_epilogue(const Conv2dWithEpilogue& a) {
        .epilogue = {.bias = a.shift,
                     .activation = a.relu ? Activation::relu : Activation::none,
                     .scale = a.scale,
-                    .residual = residual}});
+                    .residual = residual},
+       .packing = packing});
   return y;
 }
 

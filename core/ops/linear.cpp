@@ -7,6 +7,7 @@
 #include <binade/core/ops/detail/feedforward_internal.h>
 #include <binade/core/ops/detail/linear_gradient_internal.h>
 #include <binade/core/ops/linear.h>
+#include <binade/core/tensor/packed_weights_internal.h>
 
 namespace binade {
 
@@ -30,13 +31,15 @@ Tensor linear(const Tensor& x_, const Tensor& weight_, const Tensor& bias_, Acti
     return reshape(linear(reshape(x, {rows, x.size(-1)}), w, b, activation), sizes);
   }
   Tensor y = empty({x.size(0), w.size(0)}, x.dtype(), x.device());
+  KeptPacking packing(w);
   kernels::gemm(
       {.a = x,
        .b = transposed(w),
        .y = y,
-       .epilogue = {
-           .bias = b,
-           .activation = kernel_applies(activation, x.dtype()) ? activation : Activation::none}});
+       .epilogue = {.bias = b,
+                    .activation =
+                        kernel_applies(activation, x.dtype()) ? activation : Activation::none},
+       .packing = packing});
   y = kOp.record({x, w, b}, y, save(when(w.requires_grad(), x), when(x.requires_grad(), w)),
                  [](const Tensor& dy, Needs needs, const Tensor& x, const Tensor& w) -> Grads {
                    Tensor dx = needs.out(0);

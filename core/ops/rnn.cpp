@@ -7,6 +7,7 @@
 #include <binade/core/ops/detail/checks_internal.h>
 #include <binade/core/ops/detail/views_internal.h>
 #include <binade/core/ops/rnn.h>
+#include <binade/core/tensor/packed_weights_internal.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/reduce/reduce.h>
@@ -80,10 +81,12 @@ States run_steps(const Plan& plan, const Inputs& in) {
   } else if (plan.cell == RNNCell::gru) {
     s.products = empty({n.steps, n.batch, n.gates}, dtype, device);
   }
+  KeptPacking packed_ih(in.w_ih), packed_hh(in.w_hh), packed_hr(in.w_hr);
   kernels::gemm({.a = all_rows(in.x),
                  .b = transposed(in.w_ih),
                  .y = all_rows(s.gates),
-                 .epilogue = {.bias = in.b_ih}});
+                 .epilogue = {.bias = in.b_ih},
+                 .packing = packed_ih});
   const Tensor recurrent = transposed(in.w_hh), none;
   for (int64_t i = 0; i < n.steps; ++i) {
     const Tensor gates = at_step(s.gates, plan.step(i));
@@ -93,7 +96,8 @@ States run_steps(const Plan& plan, const Inputs& in) {
     kernels::gemm({.a = h_before,
                    .b = recurrent,
                    .y = products.defined() ? products : gates,
-                   .epilogue = {.bias = in.b_hh, .accumulate = !products.defined()}});
+                   .epilogue = {.bias = in.b_hh, .accumulate = !products.defined()},
+                   .packing = packed_hh});
     kernels::rnn_cell_forward({.cell = plan.cell,
                                .gates = gates,
                                .h = inner,
@@ -102,7 +106,7 @@ States run_steps(const Plan& plan, const Inputs& in) {
                                .products = products,
                                .h_before = products.defined() ? h_before : none});
     if (s.inner.defined()) {
-      kernels::gemm({.a = inner, .b = transposed(in.w_hr), .y = h});
+      kernels::gemm({.a = inner, .b = transposed(in.w_hr), .y = h, .packing = packed_hr});
     }
   }
   return s;

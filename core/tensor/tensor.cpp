@@ -2,6 +2,7 @@
 #include <binade/core/device/host_sync.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
+#include <binade/core/tensor/packed_weights_internal.h>
 #include <binade/core/tensor/tensor.h>
 #include <binade/kernels/copy/copy.h>
 
@@ -86,6 +87,9 @@ void detail::check_in_place(const char* op, const Tensor& t) {
 }
 
 void Storage::destroy(Storage* storage) noexcept {
+  if (detail::packed_filter.may_hold(storage)) [[unlikely]] {
+    detail::drop_packing(storage);
+  }
   const size_t block = block_bytes(*storage);
   if (block == sizeof(Storage) && storage->bytes && !storage->parent) {
     storage->device.is_cpu() ? release(storage->data, storage->bytes)

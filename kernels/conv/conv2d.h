@@ -22,7 +22,8 @@ struct Conv2dForward {  // y = epilogue(x * w)
   const View& w;        // [O, C / groups, R, S]
   const View& y;        // [N, O, P, Q]; with a scale or residual in channels-last order
   Conv2dGeometry geometry = {};
-  Epilogue epilogue = {};  // without accumulate; none or relu
+  Epilogue epilogue = {};            // without accumulate; none or relu
+  WeightPacking* packing = nullptr;  // of w; used on the CPU
 };
 BINADE_KERNEL(conv2d_forward, Conv2dForward, y)
 

@@ -2,6 +2,7 @@
 // gives the channels `produced` from the channels `reduced` of every group. Internal to the CPU's
 // conv2d.
 #pragma once
+#include <binade/kernels/base/weight_packing.h>
 #include <binade/kernels/conv/conv2d_axis_internal.h>
 #include <binade/kernels/gemm/tile_epilogue_internal.h>
 
@@ -14,7 +15,8 @@ struct Correlation {
   int64_t groups, reduced, produced;                      // channels per group
   int64_t reduced_stride, produced_stride, group_stride;  // of w
   Axis vertical, horizontal;
-  TileEpilogue epilogue = {};  // its operand has the target's layout
+  TileEpilogue epilogue = {};        // its operand has the target's layout
+  WeightPacking* packing = nullptr;  // keeps packed weights; null: none are kept
 };
 
 // Calls below it run on one thread.

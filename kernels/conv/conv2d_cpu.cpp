@@ -13,6 +13,7 @@
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/conv/conv2d_correlation_internal.h>
+#include <binade/kernels/conv/conv2d_taps_internal.h>
 #include <binade/kernels/conv/conv2d_window_internal.h>
 #include <binade/kernels/conv/grouped_internal.h>
 #include <binade/kernels/conv/scattered_internal.h>
@@ -46,12 +47,15 @@ class Correlator {
         operand_(pairs_ ? c.source.dtype : compute_),
         operand_size_(static_cast<int64_t>(size_of(operand_))),
         direct_(c.target.strides[1] == 1 || c.target.size(1) == 1),
-        weights_(weight_elements() * operand_size_) {
+        kept_(kept_weights()),
+        weights_(kept_ ? 0 : weight_elements() * operand_size_) {
     source_range(c.horizontal, 0, c.target.size(3), columns_.column0, columns_.column1);
   }
 
   void run() {
-    pack_weights();
+    if (!kept_) {
+      pack_weights(weights_.as<std::byte>());
+    }
     const int64_t rows = c_.target.size(2), images = c_.target.size(0);
     int64_t low, high;
     source_range(c_.vertical, 0, rows, low, high);
@@ -94,12 +98,22 @@ class Correlator {
   }
   // Packed weights of a pair of classes: panels whose rows are (vertical tap, horizontal tap,
   // channel).
-  std::byte* packed(int64_t taps_before, int64_t taps, int64_t group) const {
-    return weights_.as<std::byte>() + (taps_before * c_.groups + taps * group) * c_.reduced *
-                                          pad_columns(c_.produced) * operand_size_;
+  int64_t packed(int64_t taps_before, int64_t taps, int64_t group) const {
+    return (taps_before * c_.groups + taps * group) * c_.reduced * pad_columns(c_.produced) *
+           operand_size_;
   }
 
-  void pack_weights() {
+  // The packed weights that the caller keeps; null if it keeps none.
+  const std::byte* kept_weights() {
+    const int64_t columns =
+        c_.groups == 1 ? whole_vectors(c_.produced, compute_) : pad_columns(c_.produced);
+    return c_.packing ? c_.packing->get(taps_format(c_.groups * taps() * c_.reduced * columns,
+                                                    operand_size_, pairs_),
+                                        [this](std::byte* target) { pack_weights(target); })
+                      : nullptr;
+  }
+
+  void pack_weights(std::byte* target) {
     int64_t before = 0;
     for (const AxisClass& v : c_.vertical) {
       for (const AxisClass& h : c_.horizontal) {
@@ -110,7 +124,7 @@ class Correlator {
                           across = static_cast<int64_t>(h.taps.size());
             const Tap& tv = v.taps[static_cast<size_t>(tap / across)];
             const Tap& th = h.taps[static_cast<size_t>(tap % across)];
-            pack_tap(tv.kernel, th.kernel, tap, taps, group, packed(before, taps, group));
+            pack_tap(tv.kernel, th.kernel, tap, taps, group, target + packed(before, taps, group));
           }
         };
         const int64_t grain = 1 + 65536 / std::max<int64_t>(c_.reduced * c_.produced, 1);
@@ -174,7 +188,7 @@ class Correlator {
         for (int64_t group = 0; group < c_.groups && row0 < row1; ++group) {
           TileGrid grid{.compute = compute_, .columns = c_.produced};
           read_source({v, h}, window, source, row0, group, grid);
-          grid.b = packed(before, taps, group);
+          grid.b = (kept_ ? kept_ : weights_.as<std::byte>()) + packed(before, taps, group);
           grid.epilogue = c_.epilogue.at(0, group * c_.produced, size_);
           run_class({v, h}, block, {group, row0, row1 - row0}, source, grid, out);
         }
@@ -286,6 +300,7 @@ class Correlator {
   const DType operand_;  // of source and weights in tiles
   const int64_t operand_size_;
   const bool direct_;  // tiles write the target
+  const std::byte* const kept_;
   const Workspace weights_;
   Window columns_{};
   bool across_images_ = false;
@@ -327,7 +342,8 @@ void cpu::conv2d_forward(const Conv2dForward& a) {
                                 .group_stride = size.group_o * a.w.strides[0],
                                 .vertical = forward_axis(a.geometry, 0, size.r),
                                 .horizontal = forward_axis(a.geometry, 1, size.s),
-                                .epilogue = epilogue.tile()};
+                                .epilogue = epilogue.tile(),
+                                .packing = a.packing};
   correlate(correlation);
 }
 

@@ -9,6 +9,7 @@
 #include <binade/kernels/base/ceil_div.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/workspace.h>
+#include <binade/kernels/conv/conv2d_taps_internal.h>
 #include <binade/kernels/conv/winograd_internal.h>
 #include <binade/kernels/gemm/contraction_internal.h>
 #include <binade/kernels/gemm/packed_epilogue_internal.h>
@@ -39,6 +40,7 @@ struct Correlation {
   bool turned;
   TileEpilogue epilogue;
   WinogradImages residual = {};  // the epilogue's
+  WeightPacking* packing = nullptr;
 };
 
 class WinogradCorrelator {
@@ -47,6 +49,7 @@ class WinogradCorrelator {
       : c_(c), reduced_(c.source.channels), produced_(c.target.channels) {
     TileSet<double> f64;
     tile_sets_best(tiles_, f64);
+    kept_ = kept_taps();
   }
 
   void run() {
@@ -67,23 +70,67 @@ class WinogradCorrelator {
         WinogradInput{.x = c_.source, .tiles = tiles, .top = c_.top, .left = c_.left, .v = v});
   }
 
+  void pack_tap(int64_t tap, const PanelPacking& where) const {
+    const int64_t offset = tap / 3 * c_.w.strides[2] + tap % 3 * c_.w.strides[3];
+    PanelPacking packing = where;
+    packing.source = static_cast<const std::byte*>(where.source) + offset * element_size(c_.w);
+    packing.from = c_.w.dtype;
+    packing.row_stride = c_.source_stride;
+    packing.column_stride = c_.target_stride;
+    pack_panels_best(packing);
+  }
+
+  // The packed taps that the caller keeps; null if it keeps none.
+  const float* kept_taps() const {
+    if (!c_.packing) {
+      return nullptr;
+    }
+    const int64_t rows = kWinogradTaps * reduced_;
+    return reinterpret_cast<const float*>(c_.packing->get(
+        taps_format(rows * padded(produced_), sizeof(float), false), [&](std::byte* target) {
+          parallel_for(kWinogradTaps, 1, [&](int64_t begin, int64_t end) {
+            for (int64_t tap = begin; tap < end; ++tap) {
+              pack_tap(tap, {.source = c_.w.data,
+                             .rows = reduced_,
+                             .columns = produced_,
+                             .first_row = tap * reduced_,
+                             .total_rows = rows,
+                             .target = target});
+            }
+          });
+        }));
+  }
+
+  // transform_weight() of taps that are kept, panel by panel.
+  void transform_kept(int64_t row, int64_t rows, int64_t column, int64_t columns,
+                      const WinogradPlanes& u) const {
+    for (int64_t j = column; j < column + columns; j += tiles_.width()) {
+      const int64_t width = std::min(padded(column + columns - j), tiles_.width());
+      winograd_weight_best(
+          WinogradWeight{.taps = kept_ + j * kWinogradTaps * reduced_ + row * width,
+                         .tap_stride = reduced_ * width,
+                         .count = rows * width,
+                         .turned = c_.turned,
+                         .u = {u.data + (j - column) * rows, u.plane, u.row}});
+    }
+  }
+
   // Weights of `rows` input channels and at most kPanel output channels as panels at every
   // frequency. `taps` holds kWinogradTaps * rows * kPanel.
   void transform_weight(int64_t row, int64_t rows, int64_t column, int64_t columns, float* taps,
                         const WinogradPlanes& u) const {
+    if (kept_) {
+      return transform_kept(row, rows, column, columns, u);
+    }
     const int64_t count = rows * padded(columns);
     for (int64_t tap = 0; tap < kWinogradTaps; ++tap) {
-      const int64_t offset = tap / 3 * c_.w.strides[2] + tap % 3 * c_.w.strides[3] +
-                             row * c_.source_stride + column * c_.target_stride;
-      pack_panels_best(PanelPacking{.source = c_.w.data + offset * element_size(c_.w),
-                                    .from = c_.w.dtype,
-                                    .row_stride = c_.source_stride,
-                                    .column_stride = c_.target_stride,
-                                    .rows = rows,
-                                    .columns = columns,
-                                    .first_row = 0,
-                                    .total_rows = rows,
-                                    .target = taps + tap * count});
+      const int64_t first = row * c_.source_stride + column * c_.target_stride;
+      pack_tap(tap, {.source = c_.w.data + first * element_size(c_.w),
+                     .rows = rows,
+                     .columns = columns,
+                     .first_row = 0,
+                     .total_rows = rows,
+                     .target = taps + tap * count});
     }
     winograd_weight_best(WinogradWeight{
         .taps = taps, .tap_stride = count, .count = count, .turned = c_.turned, .u = u});
@@ -213,6 +260,7 @@ class WinogradCorrelator {
   const Correlation& c_;
   const int64_t reduced_, produced_;
   TileSet<float> tiles_;
+  const float* kept_ = nullptr;
 };
 
 }  // namespace
@@ -234,7 +282,8 @@ void winograd_forward(const Conv2dForward& a) {
                                 .target_stride = a.w.strides[0],
                                 .turned = false,
                                 .epilogue = epilogue.tile(),
-                                .residual = residual ? residual->images() : WinogradImages{}};
+                                .residual = residual ? residual->images() : WinogradImages{},
+                                .packing = a.packing};
   WinogradCorrelator(correlation).run();
   y.store();
 }

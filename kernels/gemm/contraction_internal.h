@@ -108,12 +108,27 @@ struct GemmBlock {
   // keeps_b: packed_b holds all of b after the call, for calls with other rows and b_is_packed.
   // Both require k <= kPackDepth.
   bool keeps_b = false, b_is_packed = false;
+  // Few rows: b is read in place (kernels/gemm/gemm_rows_internal.h). packed_a holds m * k elements,
+  // packed_b is not used. Requires that b has adjacent rows or columns, no kept_b and no row_sums.
+  bool few_rows = false;
+  // All of b as gemm_pack writes it, if it was packed before; then packed_b is not used.
+  const void* kept_b = nullptr;
+  int64_t kept_columns = 0, kept_first = 0;  // of all of b; the first one that is multiplied
   Triangle triangle = Triangle::none;
   int64_t visible = 0;
   void* row_sums = nullptr;  // [m] of the compute dtype: the sums of the rows of a are added
 };
 
+// b of a product, packed as a whole: the panels of the first block of k, then those of the next.
+// The last panel has no padding; tiles read up to two vectors beyond the last element.
+struct ProductPacking {
+  MatrixProduct product = {};  // k, n and b
+  void* target = nullptr;      // k * n elements of the compute dtype, or pairs of k
+};
+
 inline constexpr int64_t kMaxTileWidth = 32;
+// The most rows, and the fewest columns, of products that read b in place in one pass.
+inline constexpr int64_t kFewRows = 16, kRowsColumns = 8;
 // Up to this n, gemm_block reads the rows of a in place.
 inline constexpr int64_t kUnpackedColumns = 128;
 inline constexpr int64_t kPackRows = 252;  // a panel block of a stays in the second-level cache
@@ -161,6 +176,7 @@ struct TileGrid {
 BINADE_ISA_KERNEL(pack_panels, const PanelPacking&)
 BINADE_ISA_KERNEL(tile_grid, const TileGrid&)
 BINADE_ISA_KERNEL(gemm_block, const GemmBlock&)
+BINADE_ISA_KERNEL(gemm_pack, const ProductPacking&)
 BINADE_ISA_KERNEL(tile_sets, TileSet<float>&, TileSet<double>&)
 BINADE_ISA_KERNEL(copy_strided, const StridedCopy&)
 

@@ -1,9 +1,11 @@
 // Matrix product y = epilogue(a b), batched or not, operands of any strides.
 // f16 and bf16 are converted while packing, accumulated in float and rounded once on store; mode
 // fast may multiply bf16 as it is (kernels/base/math_mode.h). The order of the additions of an
-// output element depends on the shape only, never on the threads.
+// output element depends on the shape only, never on the threads. On the CPU it depends on k alone,
+// without AMX: a row has the same bits in a product of any number of rows.
 #pragma once
 #include <binade/kernels/base/kernel.h>
+#include <binade/kernels/base/weight_packing.h>
 #include <binade/kernels/gemm/epilogue.h>
 
 namespace binade::kernels {
@@ -15,6 +17,7 @@ struct Gemm {
   const View& b;  // [k, n] or [batch, k, n]; batch stride 0 broadcasts
   const View& y;  // [m, n] or [batch, m, n]; elements must not overlap each other, a or b
   Epilogue epilogue = {};
+  WeightPacking* packing = nullptr;  // of b, a matrix; used on the CPU
 };
 BINADE_KERNEL(gemm, Gemm, y)
 

@@ -18,6 +18,12 @@ constexpr int64_t kUnpackedSteps = 512, kUnpackedRows = 512;
 constexpr int64_t kUnpackedSteps = 32, kUnpackedRows = 64;
 #endif
 
+// Steps of every block of k but the last, a multiple of `unit`: the blocks are nearly equal.
+inline int64_t depth_of_part(int64_t steps, int64_t unit) {
+  const int64_t parts = steps > kPackDepth ? (steps + kPackDepth - 1) / kPackDepth : 1;
+  return ((steps + parts - 1) / parts + unit - 1) / unit * unit;
+}
+
 // Operands defines a step of k: its Element, which holds kPerStep elements of k; pack(); can_stay,
 // true if a tile can read a or b in place; whether a is packed by rows only; and kDepthUnit: a
 // block of k has a multiple of so many steps.
@@ -42,14 +48,33 @@ class Block {
         b_in_place_(Operands::b_can_stay(p_) && p_.m <= kUnpackedRows && !g.keeps_b &&
                     !g.b_is_packed),
         tile_by_tile_(a_in_place_ && p_.a_strides[1] == 1 && p_.n > tiles.width() &&
-                      depth_of_part(steps_) >= kLongRows &&
-                      p_.n * depth_of_part(steps_) * int64_t{sizeof(T)} <= kNearBytes),
+                      depth_of_part(steps_, Operands::kDepthUnit) >= kLongRows &&
+                      p_.n * depth_of_part(steps_, Operands::kDepthUnit) * int64_t{sizeof(T)} <=
+                          kNearBytes),
         row_parts_(tile_by_tile_ ? tiles_high(p_.m) : (p_.m + kPackRows - 1) / kPackRows) {}
+
+  // Packs all of b in the form of GemmBlock::kept_b.
+  void pack_all(T* target) const {
+    for (int64_t begin = 0, depth = 0; begin < steps_; begin += depth) {
+      depth = smaller(steps_ - begin, depth_of_part(steps_, Operands::kDepthUnit));
+      for (int64_t j = 0; j < p_.n; j += tiles_.width()) {
+        const int64_t columns = smaller(p_.n - j, tiles_.width());
+        Operands::pack({.source = b_at(begin, j),
+                        .dtype = p_.dtype,
+                        .k_stride = p_.b_strides[0],
+                        .column_stride = p_.b_strides[1],
+                        .k = elements(begin, depth),
+                        .columns = columns,
+                        .step_width = columns},
+                       target + begin * p_.n + j * depth);
+      }
+    }
+  }
 
   void run() {
     int64_t begin = 0;
     do {  // once for k = 0
-      const int64_t depth = smaller(steps_ - begin, depth_of_part(steps_));
+      const int64_t depth = smaller(steps_ - begin, depth_of_part(steps_, Operands::kDepthUnit));
       for (int64_t i = 0; i < row_parts_; ++i) {
         const int64_t row = first_row(i), rows = first_row(i + 1) - row;
         pack_a(row, rows, begin, depth);
@@ -66,11 +91,6 @@ class Block {
 
   static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
   static int64_t within(int64_t x, int64_t end) { return x < 0 ? 0 : smaller(x, end); }
-  static int64_t depth_of_part(int64_t k) {
-    const int64_t parts = k > kPackDepth ? (k + kPackDepth - 1) / kPackDepth : 1;
-    constexpr int64_t kUnit = Operands::kDepthUnit;
-    return ((k + parts - 1) / parts + kUnit - 1) / kUnit * kUnit;
-  }
   // The last panel is one vector wide if that is enough.
   int64_t panel_width(int64_t columns) const {
     return columns > tiles_.lanes ? tiles_.width() : tiles_.lanes;
@@ -228,7 +248,7 @@ class Block {
     Tile<T> t{.sum = {.offsets = &kNoOffset, .length = depth}, .c_row = g_.c_row};
     // A panel is packed with the first rows. If no other rows need it, the next panel overwrites
     // it.
-    const bool packs = row == 0 && !g_.b_is_packed;
+    const bool packs = row == 0 && !g_.b_is_packed && !g_.kept_b;
     const bool stays = row_parts_ > 1 || g_.keeps_b || g_.b_is_packed;
     for (int64_t j = 0; j < p_.n; j += tiles_.width()) {
       T* panel = static_cast<T*>(g_.packed_b) + (stays ? j * depth : 0);
@@ -244,8 +264,14 @@ class Block {
                         .step_width = panel_width(t.columns)},
                        panel);
       }
-      t.b = in_place ? reinterpret_cast<const T*>(b_at(begin, j)) : panel;
-      t.b_step = in_place ? p_.b_strides[0] : panel_width(t.columns);
+      if (g_.kept_b) {
+        t.b = static_cast<const T*>(g_.kept_b) + begin * g_.kept_columns +
+              (g_.kept_first + j) * depth;
+        t.b_step = t.columns;
+      } else {
+        t.b = in_place ? reinterpret_cast<const T*>(b_at(begin, j)) : panel;
+        t.b_step = in_place ? p_.b_strides[0] : panel_width(t.columns);
+      }
       t.epilogue = epilogue.at(row, j, sizeof(Sum));
       multiply_panel(t, row, rows, begin, j);
     }

@@ -1,6 +1,7 @@
 // Blocks of matrix products of real numbers: f16 and bf16 are converted to f32 while they are
 // packed.
 #include <binade/kernels/gemm/gemm_block_internal.h>
+#include <binade/kernels/gemm/gemm_rows_internal.h>
 
 namespace binade::kernels::BINADE_ISA {
 namespace {
@@ -40,9 +41,35 @@ struct Reals {
   }
 };
 
+template <class T, class S>
+void few_rows(const GemmBlock& g) {
+  const MatrixProduct& p = g.product;
+  run_few_rows<Reals<T>, S>(g, [&](T* target) {
+    copy_strided({.source = p.a,
+                  .from = p.dtype,
+                  .to = compute_dtype(p.dtype),
+                  .source_strides = {0, p.a_strides[0], p.a_strides[1]},
+                  .target = target,
+                  .target_strides = {0, p.k, 1},
+                  .sizes = {1, p.m, p.k}});
+  });
+}
+
+void few_rows(const GemmBlock& g) {
+  switch (g.product.dtype) {
+    case DType::f64: return few_rows<double, double>(g);
+    case DType::f16: return few_rows<float, half>(g);
+    case DType::bf16: return few_rows<float, bfloat16>(g);
+    default: return few_rows<float, float>(g);
+  }
+}
+
 }  // namespace
 
 void gemm_block(const GemmBlock& g) {
+  if (g.few_rows) {
+    return few_rows(g);
+  }
   TileSet<float> f32;
   TileSet<double> f64;
   tile_sets(f32, f64);
@@ -50,6 +77,18 @@ void gemm_block(const GemmBlock& g) {
     Block<Reals<double>>(g, f64).run();
   } else {
     Block<Reals<float>>(g, f32).run();
+  }
+}
+
+void gemm_pack(const ProductPacking& p) {
+  TileSet<float> f32;
+  TileSet<double> f64;
+  tile_sets(f32, f64);
+  const GemmBlock block{.product = p.product};
+  if (p.product.dtype == DType::f64) {
+    Block<Reals<double>>(block, f64).pack_all(static_cast<double*>(p.target));
+  } else {
+    Block<Reals<float>>(block, f32).pack_all(static_cast<float*>(p.target));
   }
 }
 

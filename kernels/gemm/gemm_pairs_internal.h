@@ -36,6 +36,8 @@ BINADE_AMX_BF16_KERNEL(gemm_block_pairs, const GemmBlock&)
 inline void gemm_block_pairs_best(const GemmBlock& g) {
   isa() == Isa::amx_bf16 ? amx_bf16::gemm_block_pairs(g) : avx512_bf16::gemm_block_pairs(g);
 }
+// gemm_pack for pairs of k, without AMX.
+BINADE_AVX512_BF16_KERNEL(gemm_pack_pairs, const ProductPacking&)
 // pack_panels and tile_grid for pairs; a, a_outer, a_row, a_step, offsets, length and b_step count
 // pairs.
 BINADE_AVX512_BF16_KERNEL(pack_panels_pairs, const PanelPacking&)

@@ -20,7 +20,7 @@ Affine affine_of(const Tensor& conv_bias, const BatchNormOperands& norm, double 
   const int64_t channels = norm.running_mean.numel();
   Affine affine{empty({channels}), empty({channels})};
   const auto at = [](const Tensor& t, int64_t c, float otherwise) {
-    return t.defined() ? t.data<float>()[c] : otherwise;
+    return t.defined() ? t.data<const float>()[c] : otherwise;
   };
   for (int64_t c = 0; c < channels; ++c) {
     const double rstd = 1 / std::sqrt(double{at(norm.running_var, c, 1)} + eps);
