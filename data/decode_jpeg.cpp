@@ -1,8 +1,7 @@
 // JPEG by libjpeg-turbo. Every warning is an error, so a truncated or damaged stream that the
 // library notices never gives a picture, also if only a part of its pixels is wanted: the stream is
 // read to its end marker in any case. The functions with setjmp own no C++ object: longjmp would
-// skip destructors. Without libjpeg-turbo, stb_image decodes after checks of the size and the end
-// marker.
+// skip destructors.
 #include <binade/data/decode_internal.h>
 #include <binade/data/transforms.h>
 #include <binade/data/window/geometry_internal.h>
@@ -368,50 +367,7 @@ Image decode_part(std::span<const uint8_t> bytes, std::string_view path,
   return out;
 }
 
-#endif
-
-}  // namespace internal
-
 #else
-
-bool has_libjpeg() { return false; }
-
-namespace internal {
-
-Image decode_jpeg(const DecodeRequest& request) {
-  const auto bytes = request.bytes;
-  size_t end = bytes.size();
-  while (end > 4 && bytes[end - 1] == 0) {
-    --end;  // padding
-  }
-  if (end < 4 || bytes[end - 2] != 0xff || bytes[end - 1] != 0xd9) {
-    request.reject("truncated JPEG: no end marker");
-  }
-  for (size_t at = 2; at + 10 <= end && bytes[at] == 0xff;) {
-    const uint8_t marker = bytes[at + 1];
-    if (marker == 0xff) {
-      ++at;
-      continue;
-    }
-    const bool frame =
-        marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
-    if (frame) {
-      const int64_t height = read_u16_be(&bytes[at + 5]), width = read_u16_be(&bytes[at + 7]);
-      check_size(request, height, width);
-      return decode_with_stb(request, height, width, request.channels(bytes[at + 9] == 1 ? 1 : 3));
-    }
-    at += 2 + read_u16_be(&bytes[at + 2]);
-  }
-  request.reject("corrupt JPEG: no frame header");
-}
-
-}  // namespace internal
-
-#endif
-
-#ifndef BINADE_JPEG_PARTS
-
-namespace internal {
 
 bool can_decode_part(std::span<const uint8_t>) { return false; }
 
@@ -419,6 +375,8 @@ Image decode_part(std::span<const uint8_t> bytes, std::string_view path,
                   const DecodeOptions& options, ImageRequest& wanted) {
   return wanted.apply(decode_image(bytes, path, options));
 }
+
+#endif
 
 }  // namespace internal
 
