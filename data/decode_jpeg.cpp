@@ -179,14 +179,8 @@ bool read_rows(JpegState* state, int top, int height, uint8_t* pixels, uint8_t* 
 
 class JpegReader {
  public:
-  explicit JpegReader(const DecodeRequest& request) : request_(request) {
-    state_.info.err = jpeg_std_error(&state_.errors);
-    state_.errors.error_exit = on_error;
-    state_.errors.emit_message = on_message;
-    state_.errors.output_message = on_output;
-    state_.info.client_data = &state_;
-    state_.progress.progress_monitor = on_progress;
-    state_.request = &request;
+  // Reads the header. The other constructor is done by then, so that an error frees the memory.
+  explicit JpegReader(const DecodeRequest& request) : JpegReader(request, Unread{}) {
     expect(read_header(&state_, request_.bytes.data(), request_.bytes.size()));
     check_size(request_, height(), width());
   }
@@ -233,6 +227,16 @@ class JpegReader {
   bool inverted() const { return state_.info.saw_Adobe_marker != 0; }
 
  private:
+  struct Unread {};
+  JpegReader(const DecodeRequest& request, Unread) : request_(request) {
+    state_.info.err = jpeg_std_error(&state_.errors);
+    state_.errors.error_exit = on_error;
+    state_.errors.emit_message = on_message;
+    state_.errors.output_message = on_output;
+    state_.info.client_data = &state_;
+    state_.progress.progress_monitor = on_progress;
+    state_.request = &request;
+  }
   void choose(unsigned denominator) {
     const bool grey = request_.channels(state_.info.num_components == 1 ? 1 : 3) == 1;
     expect(choose_output(&state_, grey, denominator));
