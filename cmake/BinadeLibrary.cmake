@@ -87,6 +87,9 @@ function(binade_library name)
   set(isa_flags_avx512 -O3 -march=x86-64-v4 -mtune=generic -mprefer-vector-width=512)
   set(isa_flags_avx512_bf16 ${isa_flags_avx512} -mavx512bf16)
   set(isa_flags_amx_bf16 ${isa_flags_avx512_bf16} -mamx-tile -mamx-bf16)
+  # Products and sums that are rounded separately, with and without FMA.
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/image/normalize_bytes_isa.cpp
+    PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
   foreach(isa baseline avx2 avx512)
     set(sources_${isa} ${isa_sources})
   endforeach()

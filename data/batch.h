@@ -17,8 +17,8 @@ namespace binade::data {
 // `images` and `labels` are short names for the fields "images" and "labels"; undefined if the
 // samples have no such field. All fields are on one device.
 struct Batch {
-  // Pictures: [N, C, H, W] f32, channels-last strides; rows of numbers (Sample::values): [N,
-  // values] f32; or the samples' own field "images".
+  // Pictures: [N, C, H, W] f32, channels-last strides, unless LoaderOptions say otherwise; rows of
+  // numbers (Sample::values): [N, values] f32; or the samples' own field "images".
   Tensor images = {};
   Tensor labels = {};  // [N] i64, or the samples' own field "labels"
   int64_t first = 0;   // position of the first sample in the epoch

@@ -3,6 +3,7 @@
 #include <binade/data/collate/collate_internal.h>
 #include <binade/data/fields_internal.h>
 #include <binade/data/row_source_internal.h>
+#include <binade/data/window/image_request.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/printable.h>
 
@@ -75,6 +76,8 @@ void BatchBuilder::check_options(int channels) {
   check(o.batch >= 1, "loader: got batch ", o.batch, ", expected at least 1");
   check(o.shard_count >= 1 && o.shard >= 0 && o.shard < o.shard_count, "loader: got shard ",
         o.shard, " of ", o.shard_count, ", expected 0 <= shard < shard_count");
+  check(o.reducing_gap == 0 || (o.reducing_gap >= 1 && o.reducing_gap <= 1000),
+        "loader: got reducing_gap ", o.reducing_gap, ", expected 0 or 1 to 1000; 2 is usual");
   assembler_.emplace(channels, o);
   check(channels != 0 || (o.mean.empty() && o.deviation.empty() && !o.transform),
         "loader: got a mean, a deviation or a transform, which images have, for rows of numbers or "
@@ -198,7 +201,8 @@ void BatchBuilder::fill_from(Job& job, RowSource& source) const {
       count == 0 || (options_.drop_last && static_cast<int64_t>(count) < options_.batch);
   const auto take_row = [&](size_t i) {
     const Row& row = rows[i % count];
-    return take(job, row.index, row.index, [&] { return iterable_->decode(row.bytes, row.index); });
+    return take(job, row.index, row.index,
+                [&](ImageRequest&) { return iterable_->decode(row.bytes, row.index); });
   };
   for (size_t i = 0; i < count && !job.out.is_end && !job.watch.cancelled(); ++i) {
     const size_t before = job.samples.size();
@@ -232,20 +236,18 @@ bool BatchBuilder::take_at(Job& job, int64_t position) const {
   const int64_t index = job.plan->index(position);
   // A sampler may draw a sample several times: each time it gets other random numbers.
   return take(job, index, options_.sampler ? position : index,
-              [&] { return dataset_->get(index); });
+              [&](ImageRequest& request) { return dataset_->get_for(index, request); });
 }
 
-// Adds sample `index` to the job; false if it cannot be read and the policy is not `fail`. Its
-// random numbers are those of `draw`.
+// Reads a sample; false if it cannot be read and the policy is not `fail`.
 template <class Get>
-bool BatchBuilder::take(Job& job, int64_t index, int64_t draw, Get&& get) const {
-  job.watch.begin(index);
-  Sample sample;
+bool BatchBuilder::read(Job& job, int64_t index, ImageRequest& request, const Get& get,
+                        Sample& sample) const {
   try {
     Timer timer(job.out.decode_seconds);
-    sample = get();
+    sample = get(request);
   } catch (const Error& error) {
-    if (options_.bad_file == BadFilePolicy::fail || !is_bad_sample(error)) {
+    if (options_.bad_file == BadFilePolicy::fail || request.has_failed() || !is_bad_sample(error)) {
       rethrow_named(index);
     }
     job.out.bad.push_back({index, describe(index), error.what()});
@@ -253,8 +255,24 @@ bool BatchBuilder::take(Job& job, int64_t index, int64_t draw, Get&& get) const 
   } catch (...) {
     rethrow_named(index);
   }
+  return true;
+}
+
+// Adds sample `index` to the job; false if it cannot be read and the policy is not `fail`. Its
+// random numbers are those of `draw`.
+template <class Get>
+bool BatchBuilder::take(Job& job, int64_t index, int64_t draw, Get&& get) const {
+  static const Transform kNone;
+  job.watch.begin(index);
+  philox::Stream random = sample_stream(options_.seed, job.epoch, draw);
+  // `map` comes before the transform and sees the whole image.
+  ImageRequest request(options_.map ? kNone : options_.transform, random, options_.reducing_gap);
+  Sample sample;
+  if (!read(job, index, request, get, sample)) {
+    return false;
+  }
   try {
-    change(job, sample, draw);
+    change(job, sample, request.steps(), random);
   } catch (...) {
     rethrow_named(index);
   }
@@ -263,12 +281,13 @@ bool BatchBuilder::take(Job& job, int64_t index, int64_t draw, Get&& get) const 
   return true;
 }
 
-void BatchBuilder::change(Job& job, Sample& sample, int64_t draw) const {
+// Applies `map` and the steps of the transform that are not done yet.
+void BatchBuilder::change(Job& job, Sample& sample, size_t first_step,
+                          philox::Stream& random) const {
   if (!options_.map && !options_.transform) {
     return;
   }
   Timer timer(job.out.transform_seconds);
-  philox::Stream random = sample_stream(options_.seed, job.epoch, draw);
   if (options_.map) {
     options_.map(sample, random);
   }
@@ -276,7 +295,11 @@ void BatchBuilder::change(Job& job, Sample& sample, int64_t draw) const {
     check(!sample.image.pixels.empty(),
           "got a transform, which changes images, for a sample without an image; change other "
           "fields by LoaderOptions::map");
-    options_.transform.apply(sample.image, sample.masks, random);
+    if (first_step == 0) {
+      options_.transform.apply(sample.image, sample.masks, random);
+    } else {
+      options_.transform.apply_from(first_step, sample.image, sample.masks, random);
+    }
   }
 }
 

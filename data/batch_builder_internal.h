@@ -69,8 +69,10 @@ class BatchBuilder {
   void fill_from(Job& job, RowSource& rows) const;
   template <class Get>
   bool take(Job& job, int64_t index, int64_t draw, Get&& get) const;
+  template <class Get>
+  bool read(Job& job, int64_t index, ImageRequest& request, const Get& get, Sample& sample) const;
   bool take_at(Job& job, int64_t position) const;
-  void change(Job& job, Sample& sample, int64_t draw) const;
+  void change(Job& job, Sample& sample, size_t first_step, philox::Stream& random) const;
   void replace(Job& job, int64_t position) const;
   void assemble(Job& job) const;
   std::string named(int64_t index) const;

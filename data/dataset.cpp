@@ -1,6 +1,7 @@
 #include <binade/core/io/hash64.h>
 #include <binade/data/dataset.h>
 #include <binade/data/sample_internal.h>
+#include <binade/data/window/image_request.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/philox.h>
 
@@ -26,7 +27,17 @@ int64_t bytes_of(const Sample& sample) {
   return static_cast<int64_t>(bytes);
 }
 
+// What the request makes of a sample whose image is whole.
+Sample carried_out(Sample sample, ImageRequest& request) {
+  if (request.has_window() && sample.masks.empty() && !sample.image.pixels.empty()) {
+    sample.image = request.apply(sample.image);
+  }
+  return sample;
+}
+
 }  // namespace
+
+Sample Dataset::get_for(int64_t index, ImageRequest&) const { return get(index); }
 
 std::string Dataset::describe(int64_t index) const { return text("sample ", index); }
 
@@ -79,24 +90,52 @@ CachedDataset::~CachedDataset() {
 
 Sample CachedDataset::get(int64_t index) const {
   check_index(*this, index);
-  auto& slot = slots_[static_cast<size_t>(index)];
-  if (const Sample* kept = slot.load(std::memory_order_acquire)) {
+  if (const Sample* kept = slots_[static_cast<size_t>(index)].load(std::memory_order_acquire)) {
     return copy_of(*kept);
   }
   Sample sample = inner().get(index);
+  keep(index, sample);
+  return sample;
+}
+
+Sample CachedDataset::get_for(int64_t index, ImageRequest& request) const {
+  check_index(*this, index);
+  const bool decodes_smaller = request.reducing_gap() > 0;  // other pixels than those kept
+  const Sample* kept = slots_[static_cast<size_t>(index)].load(std::memory_order_acquire);
+  if (decodes_smaller || (kept == nullptr && is_full_.load(std::memory_order_relaxed))) {
+    return inner().get_for(index, request);
+  }
+  if (kept == nullptr) {
+    Sample sample = inner().get(index);
+    kept = keep(index, sample);
+    if (kept == nullptr) {
+      return carried_out(std::move(sample), request);
+    }
+  }
+  if (!request.has_window() || !kept->masks.empty() || kept->image.pixels.empty()) {
+    return copy_of(*kept);
+  }
+  Sample sample = copy_without_image(*kept);
+  sample.image = request.apply(kept->image);
+  return sample;
+}
+
+// The copy that is kept from now on; null if there is no room.
+const Sample* CachedDataset::keep(int64_t index, const Sample& sample) const {
   const int64_t bytes = bytes_of(sample);
   if (bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes > max_bytes_) {
     bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-    return sample;
+    is_full_.store(true, std::memory_order_relaxed);
+    return nullptr;
   }
-  auto kept = std::make_unique<Sample>(copy_of(sample));
-  const Sample* expected = nullptr;
-  if (slot.compare_exchange_strong(expected, kept.get(), std::memory_order_acq_rel)) {
-    static_cast<void>(kept.release());
-  } else {
-    bytes_.fetch_sub(bytes, std::memory_order_relaxed);  // another thread stored it first
+  auto copy = std::make_unique<Sample>(copy_of(sample));
+  const Sample* kept = nullptr;
+  auto& slot = slots_[static_cast<size_t>(index)];
+  if (slot.compare_exchange_strong(kept, copy.get(), std::memory_order_acq_rel)) {
+    return copy.release();
   }
-  return sample;
+  bytes_.fetch_sub(bytes, std::memory_order_relaxed);  // another thread stored it first
+  return kept;
 }
 
 }  // namespace binade::data

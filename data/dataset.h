@@ -24,6 +24,8 @@
 
 namespace binade::data {
 
+class ImageRequest;  // data/window/image_request.h
+
 enum class Part { train, test };
 
 class Dataset {
@@ -34,6 +36,9 @@ class Dataset {
   // Sample `index` of [0, size()), always the same. Throws Error that names the file if it cannot
   // be read.
   virtual Sample get(int64_t index) const = 0;
+  // The same, but the image may be what request.apply() makes of it: a dataset that decodes images
+  // need not decode more of them. Default: get(), and the request is not carried out.
+  virtual Sample get_for(int64_t index, ImageRequest& request) const;
   // Classes of the labels; 0 if there are none, or if their number is not known.
   virtual int64_t class_count() const { return 0; }
   // One name per class, in label order; may be empty.
@@ -92,6 +97,9 @@ class Decorator : public Dataset {
 class Subset : public Decorator {
  public:
   Subset(DatasetPtr inner, std::vector<int64_t> indices);
+  Sample get_for(int64_t index, ImageRequest& request) const override {
+    return inner().get_for(inner_index(index), request);
+  }
 
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   const std::vector<int64_t>& indices() const { return indices_; }
@@ -117,13 +125,18 @@ class CachedDataset : public Decorator {
   ~CachedDataset() override;
 
   Sample get(int64_t index) const override;
+  // As get(), but what is not kept is decoded only as far as it is needed.
+  Sample get_for(int64_t index, ImageRequest& request) const override;
   bool in_memory() const override { return true; }
   // Bytes of pixels, tensors and masks held now.
   int64_t cached_bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
+  const Sample* keep(int64_t index, const Sample& sample) const;
+
   int64_t max_bytes_;
   mutable std::atomic<int64_t> bytes_{0};
+  mutable std::atomic<bool> is_full_{false};               // a sample did not fit
   mutable std::vector<std::atomic<const Sample*>> slots_;  // owned; null until decoded
 };
 

@@ -111,23 +111,12 @@ Image make_image(int height, int width, int channels) {
 Image decode_image(std::span<const uint8_t> bytes, std::string_view path,
                    const DecodeOptions& options) {
   const DecodeRequest request{bytes, path, options};
-  check(options.channels == 0 || options.channels == 1 || options.channels == 3 ||
-            options.channels == 4,
-        "decode_image: got channels ", options.channels, ", expected 0, 1, 3 or 4");
-  if (bytes.empty()) {
-    request.reject("the file is empty");
-  }
-  if (bytes.size() > static_cast<size_t>(std::max<int64_t>(options.limits.max_file_bytes, 0))) {
-    request.reject("the file has ", bytes.size(), " bytes, the limit is ",
-                   options.limits.max_file_bytes);
-  }
+  internal::check_request(request);
   Image image = decode(request);
   if (!options.apply_orientation) {
     return image;
   }
-  const auto exif =
-      bytes[0] == 0xff ? jpeg_exif(bytes) : (bytes[0] == 0x89 ? png_exif(bytes) : bytes.first(0));
-  return internal::apply_orientation(std::move(image), internal::tiff_orientation(exif));
+  return internal::apply_orientation(std::move(image), internal::orientation_of(bytes));
 }
 
 std::vector<uint8_t> read_file(const std::string& path, int64_t max_bytes) {
@@ -144,6 +133,27 @@ Image read_image(const std::string& path, const DecodeOptions& options) {
 }
 
 namespace internal {
+
+void check_request(const DecodeRequest& request) {
+  const DecodeOptions& options = request.options;
+  const auto bytes = request.bytes;
+  check(options.channels == 0 || options.channels == 1 || options.channels == 3 ||
+            options.channels == 4,
+        "decode_image: got channels ", options.channels, ", expected 0, 1, 3 or 4");
+  if (bytes.empty()) {
+    request.reject("the file is empty");
+  }
+  if (bytes.size() > static_cast<size_t>(std::max<int64_t>(options.limits.max_file_bytes, 0))) {
+    request.reject("the file has ", bytes.size(), " bytes, the limit is ",
+                   options.limits.max_file_bytes);
+  }
+}
+
+int orientation_of(std::span<const uint8_t> bytes) {
+  const auto exif =
+      bytes[0] == 0xff ? jpeg_exif(bytes) : (bytes[0] == 0x89 ? png_exif(bytes) : bytes.first(0));
+  return tiff_orientation(exif);
+}
 
 void check_size(const DecodeRequest& request, int64_t height, int64_t width) {
   const DecodeLimits& limits = request.options.limits;

@@ -1,6 +1,7 @@
 // Shared by the decoders of the formats. Not part of the public interface.
 #pragma once
 #include <binade/data/decode.h>
+#include <binade/data/window/image_request.h>
 #include <binade/kernels/base/error.h>
 
 #include <array>
@@ -41,6 +42,17 @@ struct DecodeRequest {
     return options.channels == 0 ? (in_file == 1 ? 1 : 3) : options.channels;
   }
 };
+
+// Throws unless the options are valid and the file has bytes, but not too many.
+void check_request(const DecodeRequest& request);
+// The EXIF orientation of a JPEG or PNG, else 1.
+int orientation_of(std::span<const uint8_t> bytes);
+
+// True for a file of which decode_part() can decode a part: a JPEG, if libjpeg-turbo is built in.
+bool can_decode_part(std::span<const uint8_t> bytes);
+// Decodes the pixels that the request needs, and does what it asks for.
+Image decode_part(std::span<const uint8_t> bytes, std::string_view path,
+                  const DecodeOptions& options, ImageRequest& wanted);
 
 // Throws if a size in a header is < 1 or exceeds the limits of sides, pixels or compression.
 void check_size(const DecodeRequest& request, int64_t height, int64_t width);

@@ -1,8 +1,10 @@
 // JPEG by libjpeg-turbo. Every warning is an error, so a truncated or damaged stream that the
-// library notices never gives a picture. The functions with setjmp own no C++ object: longjmp would
-// skip destructors. Without libjpeg-turbo, stb_image decodes after checks of the size and the end
-// marker.
+// library notices never gives a picture, also if only a part of its pixels is wanted: the stream is
+// read to its end marker in any case. The functions with setjmp own no C++ object: longjmp would
+// skip destructors.
 #include <binade/data/decode_internal.h>
+#include <binade/data/transforms.h>
+#include <binade/data/window/geometry_internal.h>
 
 #include <algorithm>
 
@@ -71,8 +73,19 @@ bool read_header(JpegState* state, const uint8_t* bytes, size_t size) {
   return true;
 }
 
+// The denominator of the scale so that both sides stay at least `target_side`; 0: the whole size.
+unsigned denominator_for(const jpeg_decompress_struct& info, int target_side) {
+  const JDIMENSION side = std::min(info.image_width, info.image_height);
+  for (unsigned denominator = 8; target_side > 0 && denominator > 1; denominator /= 2) {
+    if (side / denominator >= static_cast<JDIMENSION>(target_side)) {
+      return denominator;
+    }
+  }
+  return 1;
+}
+
 // Sets the output colour space and scale, and computes the output size.
-bool choose_output(JpegState* state, bool grey, int target_side) {
+bool choose_output(JpegState* state, bool grey, unsigned denominator) {
   if (setjmp(state->jump) != 0) {
     return false;
   }
@@ -80,14 +93,7 @@ bool choose_output(JpegState* state, bool grey, int target_side) {
   const bool four = info.jpeg_color_space == JCS_CMYK || info.jpeg_color_space == JCS_YCCK;
   info.out_color_space = four ? JCS_CMYK : (grey ? JCS_GRAYSCALE : JCS_RGB);
   info.scale_num = 1;
-  info.scale_denom = 1;
-  const JDIMENSION side = std::min(info.image_width, info.image_height);
-  for (unsigned denominator = 8; target_side > 0 && denominator > 1; denominator /= 2) {
-    if (side / denominator >= static_cast<JDIMENSION>(target_side)) {
-      info.scale_denom = denominator;
-      break;
-    }
-  }
+  info.scale_denom = denominator;
   jpeg_calc_output_dimensions(&info);
   return true;
 }
@@ -108,9 +114,121 @@ bool read_pixels(JpegState* state, uint8_t* pixels) {
   return true;
 }
 
+#ifdef LIBJPEG_TURBO_VERSION_NUMBER
+#define BINADE_JPEG_PARTS
+
+// Upsampled chroma is interpolated between neighbours, and the library takes the end of what it
+// decodes for the end of the picture: so it decodes a margin on every side, whose pixels are not
+// used.
+constexpr int kColumnMargin = 8;
+
+// Starts decoding of the columns [*left, *left + *width) and tells which ones will come.
+bool start_columns(JpegState* state, JDIMENSION* left, JDIMENSION* width) {
+  if (setjmp(state->jump) != 0) {
+    return false;
+  }
+  jpeg_decompress_struct& info = state->info;
+  jpeg_start_decompress(&info);
+  if (*left == 0 && *width == info.output_width) {
+    return true;
+  }
+  jpeg_crop_scanline(&info, left, width);  // moves `left` to a block's first column
+  return true;
+}
+
+// The first row that must be decoded for row `top`: a row of blocks more than it lies in.
+JDIMENSION first_decoded_row(const jpeg_decompress_struct& info, int top) {
+  const int block = info.max_v_samp_factor * info.min_DCT_scaled_size;
+  return static_cast<JDIMENSION>(std::max(top / block - 1, 0) * block);
+}
+
+void skip_rows(JpegState* state, JDIMENSION until) {
+  constexpr JDIMENSION kAtOnce = 1024;  // rows between two looks at the limits
+  jpeg_decompress_struct& info = state->info;
+  while (info.output_scanline < until) {
+    jpeg_skip_scanlines(&info, std::min(until - info.output_scanline, kAtOnce));
+    on_progress(reinterpret_cast<j_common_ptr>(&info));
+  }
+}
+
+// Decodes `height` rows from `top` on to `pixels`, `stride` bytes apart, and reads the others.
+// `spare` is a row for what is not wanted.
+bool read_rows(JpegState* state, int top, int height, uint8_t* pixels, uint8_t* spare) {
+  if (setjmp(state->jump) != 0) {
+    return false;
+  }
+  jpeg_decompress_struct& info = state->info;
+  const size_t stride = static_cast<size_t>(info.output_width) * info.output_components;
+  skip_rows(state, first_decoded_row(info, top));
+  const auto first = static_cast<JDIMENSION>(top), last = static_cast<JDIMENSION>(top + height);
+  while (info.output_scanline < last) {
+    const JDIMENSION y = info.output_scanline;
+    JSAMPROW row = y < first ? spare : pixels + stride * (y - first);
+    jpeg_read_scanlines(&info, &row, 1);
+  }
+  // Skipping to the end would end the reading: the last row is decoded.
+  skip_rows(state, info.output_height - 1);
+  while (info.output_scanline < info.output_height) {
+    JSAMPROW row = spare;
+    jpeg_read_scanlines(&info, &row, 1);
+  }
+  jpeg_finish_decompress(&info);
+  return true;
+}
+#endif
+
 class JpegReader {
  public:
-  explicit JpegReader(const DecodeRequest& request) : request_(request) {
+  // Reads the header. The other constructor is done by then, so that an error frees the memory.
+  explicit JpegReader(const DecodeRequest& request) : JpegReader(request, Unread{}) {
+    expect(read_header(&state_, request_.bytes.data(), request_.bytes.size()));
+    check_size(request_, height(), width());
+  }
+  ~JpegReader() { jpeg_destroy_decompress(&state_.info); }
+  JpegReader(const JpegReader&) = delete;
+  JpegReader& operator=(const JpegReader&) = delete;
+
+  int height() const { return static_cast<int>(state_.info.image_height); }
+  int width() const { return static_cast<int>(state_.info.image_width); }
+
+  // In the colours of the file: 1 grey, 3 RGB, 4 CMYK.
+  Image read() {
+    choose(denominator_for(state_.info, request_.options.target_side));
+    const jpeg_decompress_struct& info = state_.info;
+    Image image = make_image(static_cast<int>(info.output_height),
+                             static_cast<int>(info.output_width), info.out_color_components);
+    expect(read_pixels(&state_, image.pixels.data()));
+    return image;
+  }
+
+#ifdef BINADE_JPEG_PARTS
+  // The rows of `box`, in columns around it: a box of the picture reduced by `denominator`. Returns
+  // the first column that `image` has; it keeps its memory.
+  int read_part(const Box& box, int denominator, Image& image, std::vector<uint8_t>& spare) {
+    choose(static_cast<unsigned>(denominator));
+    const jpeg_decompress_struct& info = state_.info;
+    const int columns = static_cast<int>(info.output_width);
+    auto left = static_cast<JDIMENSION>(std::max(box.left - kColumnMargin, 0));
+    JDIMENSION count =
+        static_cast<JDIMENSION>(std::min(box.left + box.width + kColumnMargin, columns)) - left;
+    expect(start_columns(&state_, &left, &count));
+    image.height = box.height;
+    image.width = static_cast<int>(info.output_width);
+    image.channels = info.out_color_components;
+    const size_t row_bytes = static_cast<size_t>(image.width) * image.channels;
+    image.pixels.resize(row_bytes * static_cast<size_t>(box.height));
+    spare.resize(row_bytes);
+    expect(read_rows(&state_, box.top, box.height, image.pixels.data(), spare.data()));
+    return static_cast<int>(left);
+  }
+#endif
+
+  // Adobe programs store CMYK inverted and write their own marker.
+  bool inverted() const { return state_.info.saw_Adobe_marker != 0; }
+
+ private:
+  struct Unread {};
+  JpegReader(const DecodeRequest& request, Unread) : request_(request) {
     state_.info.err = jpeg_std_error(&state_.errors);
     state_.errors.error_exit = on_error;
     state_.errors.emit_message = on_message;
@@ -119,26 +237,10 @@ class JpegReader {
     state_.progress.progress_monitor = on_progress;
     state_.request = &request;
   }
-  ~JpegReader() { jpeg_destroy_decompress(&state_.info); }
-  JpegReader(const JpegReader&) = delete;
-  JpegReader& operator=(const JpegReader&) = delete;
-
-  // In the colours of the file: 1 grey, 3 RGB, 4 CMYK.
-  Image read() {
-    expect(read_header(&state_, request_.bytes.data(), request_.bytes.size()));
-    jpeg_decompress_struct& info = state_.info;
-    check_size(request_, info.image_height, info.image_width);
-    const bool grey = request_.channels(info.num_components == 1 ? 1 : 3) == 1;
-    expect(choose_output(&state_, grey, request_.options.target_side));
-    Image image = make_image(static_cast<int>(info.output_height),
-                             static_cast<int>(info.output_width), info.out_color_components);
-    expect(read_pixels(&state_, image.pixels.data()));
-    return image;
+  void choose(unsigned denominator) {
+    const bool grey = request_.channels(state_.info.num_components == 1 ? 1 : 3) == 1;
+    expect(choose_output(&state_, grey, denominator));
   }
-  // Adobe programs store CMYK inverted and write their own marker.
-  bool inverted() const { return state_.info.saw_Adobe_marker != 0; }
-
- private:
   void expect(bool done) const {
     if (state_.too_many_scans) {
       request_.reject("JPEG with more than ", request_.options.limits.max_scans,
@@ -170,52 +272,115 @@ Image cmyk_to_rgb(const Image& cmyk, bool inverted) {
   return rgb;
 }
 
-}  // namespace
-
-Image decode_jpeg(const DecodeRequest& request) {
-  JpegReader reader(request);
-  Image image = reader.read();
+// From the colours of the file to those that were asked for.
+Image convert_colours(Image image, const DecodeRequest& request, bool inverted) {
   const int channels = request.channels(image.channels == 1 ? 1 : 3);
   if (image.channels == 4) {
-    image = cmyk_to_rgb(image, reader.inverted());
+    image = cmyk_to_rgb(image, inverted);
   }
   return convert_channels(std::move(image), channels);
 }
 
-}  // namespace internal
+}  // namespace
+
+Image decode_jpeg(const DecodeRequest& request) {
+  JpegReader reader(request);
+  return convert_colours(reader.read(), request, reader.inverted());
+}
+
+#ifdef BINADE_JPEG_PARTS
+
+namespace {
+
+// The box of an upright picture of that size, in the picture as it is stored.
+Box stored_box(const Box& box, int orientation, int height, int width) {
+  const bool transposed = orientation >= 5;
+  const bool mirror_row =
+      orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
+  const bool mirror_column =
+      orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
+  Box stored = transposed ? Box{box.left, box.top, box.width, box.height} : box;
+  if (mirror_row) {
+    stored.top = height - stored.top - stored.height;
+  }
+  if (mirror_column) {
+    stored.left = width - stored.left - stored.width;
+  }
+  return stored;
+}
+
+// The buffers of this thread.
+struct PartBuffers {
+  Image pixels;
+  std::vector<uint8_t> spare;
+
+  void release_if_large() {
+    constexpr size_t kKept = size_t{64} << 20;
+    if (pixels.pixels.capacity() > kKept) {
+      pixels = {};
+    }
+  }
+};
+
+PartBuffers& part_buffers() {
+  static thread_local PartBuffers buffers;
+  return buffers;
+}
+
+Image crop_columns(const Image& image, int left, int width) {
+  return crop_image(image, 0, left, image.height, width);
+}
+
+}  // namespace
+
+bool can_decode_part(std::span<const uint8_t> bytes) {
+  return bytes.size() >= 2 && bytes[0] == 0xff && bytes[1] == 0xd8;
+}
+
+Image decode_part(std::span<const uint8_t> bytes, std::string_view path,
+                  const DecodeOptions& options, ImageRequest& wanted) {
+  const DecodeRequest request{bytes, path, options};
+  check_request(request);
+  JpegReader reader(request);
+  const int orientation = options.apply_orientation ? orientation_of(bytes) : 1;
+  const bool transposed = orientation >= 5;
+  const Geometry& geometry = wanted.plan(transposed ? reader.width() : reader.height(),
+                                         transposed ? reader.height() : reader.width());
+  // Mirrored copies of reduced size would begin with the incomplete pixel of the other end.
+  const int denominator = orientation == 1 ? geometry.denominator(wanted.reducing_gap()) : 1;
+  const Box box = geometry.needed(denominator);
+  const Box stored = stored_box(box, orientation, reader.height(), reader.width());
+  PartBuffers& buffers = part_buffers();
+  const int left = reader.read_part(stored, denominator, buffers.pixels, buffers.spare);
+  PixelView view = view_of(buffers.pixels);
+  Image other;
+  view.left = left;
+  const int channels = request.channels(view.channels == 1 ? 1 : 3);
+  if (orientation != 1 || view.channels != channels || view.channels == 4) {
+    other = convert_colours(crop_columns(buffers.pixels, stored.left - left, stored.width), request,
+                            reader.inverted());
+    other = apply_orientation(std::move(other), orientation);
+    view = view_of(other);
+    view.left = box.left;
+  }
+  view.top = box.top;
+  view.denominator = denominator;
+  Image out;
+  geometry.apply(view, out);
+  buffers.release_if_large();
+  return out;
+}
 
 #else
 
-bool has_libjpeg() { return false; }
+bool can_decode_part(std::span<const uint8_t>) { return false; }
 
-namespace internal {
-
-Image decode_jpeg(const DecodeRequest& request) {
-  const auto bytes = request.bytes;
-  size_t end = bytes.size();
-  while (end > 4 && bytes[end - 1] == 0) {
-    --end;  // padding
-  }
-  if (end < 4 || bytes[end - 2] != 0xff || bytes[end - 1] != 0xd9) {
-    request.reject("truncated JPEG: no end marker");
-  }
-  for (size_t at = 2; at + 10 <= end && bytes[at] == 0xff;) {
-    const uint8_t marker = bytes[at + 1];
-    if (marker == 0xff) {
-      ++at;
-      continue;
-    }
-    const bool frame =
-        marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
-    if (frame) {
-      const int64_t height = read_u16_be(&bytes[at + 5]), width = read_u16_be(&bytes[at + 7]);
-      check_size(request, height, width);
-      return decode_with_stb(request, height, width, request.channels(bytes[at + 9] == 1 ? 1 : 3));
-    }
-    at += 2 + read_u16_be(&bytes[at + 2]);
-  }
-  request.reject("corrupt JPEG: no frame header");
+Image decode_part(std::span<const uint8_t> bytes, std::string_view path,
+                  const DecodeOptions& options, ImageRequest& wanted) {
+  return wanted.apply(decode_image(bytes, path, options));
 }
+
+#endif
 
 }  // namespace internal
 

@@ -78,6 +78,46 @@ Image decode_with_stb(const DecodeRequest& request, int64_t height, int64_t widt
           std::vector<uint8_t>(data, data + pixels * static_cast<size_t>(channels))};
 }
 
+Image decode_jpeg(const DecodeRequest& request) {
+  const auto bytes = request.bytes;
+  size_t end = bytes.size();
+  while (end > 4 && bytes[end - 1] == 0) {
+    --end;  // padding
+  }
+  if (end < 4 || bytes[end - 2] != 0xff || bytes[end - 1] != 0xd9) {
+    request.reject("truncated JPEG: no end marker");
+  }
+  for (size_t at = 2; at + 10 <= end && bytes[at] == 0xff;) {
+    const uint8_t marker = bytes[at + 1];
+    if (marker == 0xff) {
+      ++at;
+      continue;
+    }
+    const bool frame =
+        marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
+    if (frame) {
+      const int64_t height = read_u16_be(&bytes[at + 5]), width = read_u16_be(&bytes[at + 7]);
+      check_size(request, height, width);
+      return decode_with_stb(request, height, width, request.channels(bytes[at + 9] == 1 ? 1 : 3));
+    }
+    at += 2 + read_u16_be(&bytes[at + 2]);
+  }
+  request.reject("corrupt JPEG: no frame header");
+}
+
+bool can_decode_part(std::span<const uint8_t>) { return false; }
+
+Image decode_part(std::span<const uint8_t> bytes, std::string_view path,
+                  const DecodeOptions& options, ImageRequest& wanted) {
+  return wanted.apply(decode_image(bytes, path, options));
+}
+
 }  // namespace binade::data::internal
+
+namespace binade::data {
+
+bool has_libjpeg() { return false; }
+
+}  // namespace binade::data
 
 #endif

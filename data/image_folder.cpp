@@ -1,6 +1,7 @@
 #include <binade/core/io/hash64.h>
 #include <binade/data/folder_listing_internal.h>
 #include <binade/data/idx.h>
+#include <binade/data/window/image_request.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/philox.h>
 
@@ -167,15 +168,24 @@ const ImageFolder::File& ImageFolder::file_at(int64_t index) const {
   return files_[static_cast<size_t>(index)];
 }
 
+std::vector<uint8_t> ImageFolder::read(const File& file, const std::string& path) const {
+  std::vector<uint8_t> bytes = read_file(path, options_.decode.limits.max_file_bytes);
+  if (file.sum) {
+    verify_checksum(path, *file.sum, bytes);
+  }
+  return bytes;
+}
+
 Sample ImageFolder::get(int64_t index) const {
   const File& file = file_at(index);
   const std::string path = path_of(file);
-  if (!file.sum) {
-    return {read_image(path, options_.decode), file.label};
-  }
-  const std::vector<uint8_t> bytes = read_file(path, options_.decode.limits.max_file_bytes);
-  verify_checksum(path, *file.sum, bytes);
-  return {decode_image(bytes, path, options_.decode), file.label};
+  return {decode_image(read(file, path), path, options_.decode), file.label};
+}
+
+Sample ImageFolder::get_for(int64_t index, ImageRequest& request) const {
+  const File& file = file_at(index);
+  const std::string path = path_of(file);
+  return {request.decode(read(file, path), path, options_.decode), file.label};
 }
 
 std::string ImageFolder::describe(int64_t index) const { return path_of(file_at(index)); }

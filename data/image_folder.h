@@ -39,6 +39,7 @@ class ImageFolder : public Dataset {
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   Sample get(int64_t index) const override;
+  Sample get_for(int64_t index, ImageRequest& request) const override;
   int64_t class_count() const override { return static_cast<int64_t>(classes_.size()); }
   std::vector<std::string> class_names() const override { return classes_; }
   int channels() const override { return options_.decode.channels; }
@@ -54,6 +55,7 @@ class ImageFolder : public Dataset {
     int64_t label;
     std::optional<Checksum> sum = {};
   };
+  std::vector<uint8_t> read(const File& file, const std::string& path) const;
   void list_class(FolderListing& listing, const std::string& name, int64_t label);
   void use_manifest(const std::string& directory);
   void keep_part(Part part);

@@ -61,7 +61,14 @@ struct LoaderOptions {
   Transform transform = {};           // of the image and its masks, after `map`; default: none
   std::vector<float> mean = {};       // [channels] of pixels / 255; empty: 0
   std::vector<float> deviation = {};  // [channels]; empty: 1
-  Collate collate = {};               // default: stack()
+  // Of batch.images made of pictures: f32, f16 or bf16, rounded once.
+  DType image_dtype = DType::f32;
+  bool channels_last = true;  // the strides of batch.images; false: row-major [N, C, H, W]
+  // If > 0, a JPEG is decoded at 1/2, 1/4 or 1/8 of its size where `transform` resizes it later, as
+  // long as both sides of its crop stay this many times as long as after the resize (Pillow's
+  // name; docs/data.md has the differences). Such pixels are not cached.
+  double reducing_gap = 0;
+  Collate collate = {};  // default: stack()
   BadFilePolicy bad_file = BadFilePolicy::fail;
   int64_t max_bad = 100;                   // more distinct bad files than this is an error
   double timeout_seconds = 60;             // per sample

@@ -93,11 +93,21 @@ bool Sample::has(std::string_view name) const { return find_field(fields, name) 
 
 void Sample::set(std::string_view name, Tensor value) { set_field(fields, name, std::move(value)); }
 
-Sample copy_of(const Sample& sample) {
-  Sample copy = sample;
+Sample copy_without_image(const Sample& sample) {
+  Sample copy;
+  copy.label = sample.label;
+  copy.values = sample.values;
+  copy.fields = sample.fields;
+  copy.masks = sample.masks;
   for (auto& [name, tensor] : copy.fields) {
     tensor = tensor.defined() ? tensor.detach().clone() : tensor;
   }
+  return copy;
+}
+
+Sample copy_of(const Sample& sample) {
+  Sample copy = copy_without_image(sample);
+  copy.image = sample.image;
   return copy;
 }
 

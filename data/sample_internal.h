@@ -6,6 +6,7 @@ namespace binade::data {
 
 // A copy that shares no memory: whoever changes it changes nobody else's.
 Sample copy_of(const Sample& sample);
+Sample copy_without_image(const Sample& sample);
 // A hash of pixels, values, fields and masks; not of the label.
 uint64_t content_hash(const Sample& sample);
 

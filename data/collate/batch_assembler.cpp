@@ -11,6 +11,8 @@ BatchAssembler::BatchAssembler(int channels, const LoaderOptions& options)
     : options_(options),
       channels_(channels),
       collate_(options.collate ? options.collate : stack()) {
+  check(options.image_dtype == DType::f32 || is_half(options.image_dtype),
+        "loader: got image_dtype ", options.image_dtype, ", expected f32, f16 or bf16");
   if (channels > 0) {
     normalizer_.emplace(channels, options.mean, options.deviation);
   }
@@ -91,9 +93,12 @@ void BatchAssembler::add_images(std::span<const Sample> samples, Batch& batch) c
   }
   const Normalizer& normalizer = normalizer_ ? *normalizer_ : *own;
   const Dims sizes = {batch.size, channels, first.height, first.width};
-  batch.images = empty_strided(sizes, channels_last_strides(sizes), DType::f32);
+  batch.images = options_.channels_last
+                     ? empty_strided(sizes, channels_last_strides(sizes), options_.image_dtype)
+                     : empty(sizes, options_.image_dtype);
   const int64_t pixels = int64_t(first.height) * first.width;
-  float* y = batch.images.data<float>();
+  const size_t bytes = static_cast<size_t>(pixels * channels) * size_of(options_.image_dtype);
+  std::byte* y = batch.images.view().data;
   for (size_t i = 0; i < samples.size(); ++i) {
     const Image& image = samples[i].image;
     if (image.height != first.height || image.width != first.width || image.channels != channels ||
@@ -102,8 +107,8 @@ void BatchAssembler::add_images(std::span<const Sample> samples, Batch& batch) c
                                 ", the batch began with ", first.height, " x ", first.width, " x ",
                                 channels, "; set an image size, so that all are resized"));
     }
-    normalizer.apply(image.pixels.data(), y, pixels);
-    y += pixels * image.channels;
+    normalizer.apply(image.pixels.data(), y + i * bytes, options_.image_dtype, pixels,
+                     options_.channels_last ? 0 : pixels);
   }
 }
 

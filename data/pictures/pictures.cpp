@@ -84,16 +84,9 @@ Tensor to_tensor(const Image& image, const Normalization& normalization) {
   check_whole("to_tensor", image);
   check_normalization("to_tensor", normalization, image.channels);
   const int64_t pixels = int64_t{image.height} * image.width, channels = image.channels;
-  std::vector<float> rows(image.pixels.size());  // [pixels, channels]
-  Normalizer(image.channels, normalization.mean, normalization.deviation)
-      .apply(image.pixels.data(), rows.data(), pixels);
   Tensor picture = empty({channels, image.height, image.width});
-  auto* out = picture.data<float>();
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t i = 0; i < pixels; ++i) {
-      out[c * pixels + i] = rows[static_cast<size_t>(i * channels + c)];
-    }
-  }
+  Normalizer(image.channels, normalization.mean, normalization.deviation)
+      .apply(image.pixels.data(), picture.data<float>(), DType::f32, pixels, pixels);
   return picture;
 }
 

@@ -83,6 +83,10 @@ class ConcatDataset final : public ManyDatasets {
     const auto [part, inner] = place(index);
     return part->get(inner);
   }
+  Sample get_for(int64_t index, ImageRequest& request) const override {
+    const auto [part, inner] = place(index);
+    return part->get_for(inner, request);
+  }
   int64_t class_count() const override { return classes_; }
   std::vector<std::string> class_names() const override { return names_; }
   int channels() const override {

@@ -3,6 +3,7 @@
 #include <binade/data/fields_internal.h>
 #include <binade/data/folder_listing_internal.h>
 #include <binade/data/sets/image_table.h>
+#include <binade/data/window/image_request.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -119,31 +120,46 @@ std::string ImageTable::mask_path(int64_t index) const {
   fail(path.native(), ": no mask with this name and the extension png, bmp, pgm, pnm or tga");
 }
 
-Image ImageTable::read(const std::string& path, const DecodeOptions& decode) const {
-  const bool listed = manifest_ && !manifest_->name_of(path).empty();
-  if (!listed) {
-    return read_image(path, decode);
+std::vector<uint8_t> ImageTable::read(const std::string& path) const {
+  std::vector<uint8_t> bytes = read_file(path, options_.decode.limits.max_file_bytes);
+  if (manifest_ && !manifest_->name_of(path).empty()) {
+    const ChecksumEntry* entry = manifest_->find_file(path);
+    check(entry != nullptr, path, ": not listed in ", manifest_->path());
+    verify_checksum(path, entry->sum, bytes);
   }
-  const ChecksumEntry* entry = manifest_->find_file(path);
-  check(entry != nullptr, path, ": not listed in ", manifest_->path());
-  const std::vector<uint8_t> bytes = read_file(path, decode.limits.max_file_bytes);
-  verify_checksum(path, entry->sum, bytes);
-  return decode_image(bytes, path, decode);
+  return bytes;
 }
 
-Sample ImageTable::get(int64_t index) const {
+// Sample `index` without image and masks.
+Sample ImageTable::row(int64_t index) const {
   check(index >= 0 && index < size(), "image table: got index ", index, ", expected one of ",
         size());
   Sample sample = table_ ? table_->get(index) : Sample{};
   sample.set(kFile, {});
   sample.set(kMask, {});
-  sample.image = read(describe(index), options_.decode);
+  return sample;
+}
+
+Sample ImageTable::get_for(int64_t index, ImageRequest& request) const {
+  if (!options_.masks.empty()) {
+    return get(index);  // masks change with the whole image
+  }
+  Sample sample = row(index);
+  const std::string path = describe(index);
+  sample.image = request.decode(read(path), path, options_.decode);
+  return sample;
+}
+
+Sample ImageTable::get(int64_t index) const {
+  Sample sample = row(index);
+  const std::string origin = describe(index);
+  sample.image = decode_image(read(origin), origin, options_.decode);
   if (!options_.masks.empty()) {
     DecodeOptions decode = options_.decode;
     decode.channels = 0;
     decode.target_side = 0;
     const std::string path = mask_path(index);
-    Image mask = read(path, decode);
+    Image mask = decode_image(read(path), path, decode);
     check(mask.channels == 1, path,
           ": the mask is a picture in colour or with a palette, expected "
           "8 bits of grey: the class of each pixel");

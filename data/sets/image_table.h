@@ -37,6 +37,7 @@ class ImageTable : public Dataset {
 
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   Sample get(int64_t index) const override;
+  Sample get_for(int64_t index, ImageRequest& request) const override;
   int64_t class_count() const override;  // of the field "labels", if it is one category
   std::vector<std::string> class_names() const override;
   int channels() const override { return options_.decode.channels; }
@@ -48,7 +49,8 @@ class ImageTable : public Dataset {
   void read_table();
   void list_folder();
   std::string mask_path(int64_t index) const;
-  Image read(const std::string& path, const DecodeOptions& decode) const;
+  Sample row(int64_t index) const;
+  std::vector<uint8_t> read(const std::string& path) const;
 
   ImageTableOptions options_;
   std::shared_ptr<const CsvDataset> table_;

@@ -11,6 +11,7 @@ namespace {
 using test::bytes_of;
 using test::decode;
 using test::picture;
+using test::with_orientation;
 
 int64_t difference(const Image& a, const Image& b) {
   int64_t total = 0;
@@ -126,17 +127,6 @@ TEST(Decode, limits_hold_before_decoding) {
     huge[29 + i] = static_cast<uint8_t>(crc >> (24 - 8 * i));
   }
   EXPECT_ERROR(decode(huge), "the limit of a side");
-}
-
-// Inserts an APP1 block with the orientation after the start of a JPEG.
-std::vector<uint8_t> with_orientation(const std::vector<uint8_t>& jpeg, uint8_t orientation) {
-  const std::vector<uint8_t> exif = {
-      0xff, 0xe1, 0,    34, 'E', 'x', 'i', 'f', 0, 0, 'I',         'I', 42, 0, 8, 0, 0, 0,
-      1,    0,    0x12, 1,  3,   0,   1,   0,   0, 0, orientation, 0,   0,  0, 0, 0, 0, 0};
-  std::vector<uint8_t> out(jpeg.begin(), jpeg.begin() + 2);
-  out.insert(out.end(), exif.begin(), exif.end());
-  out.insert(out.end(), jpeg.begin() + 2, jpeg.end());
-  return out;
 }
 
 TEST(Decode, exif_orientation) {

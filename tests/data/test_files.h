@@ -88,4 +88,16 @@ inline fs::path shared_folder() {
   return fs::is_directory(beside / "data") ? beside : fs::path();
 }
 
+// Inserts an APP1 block with the orientation after the start of a JPEG.
+inline std::vector<uint8_t> with_orientation(const std::vector<uint8_t>& jpeg,
+                                             uint8_t orientation) {
+  const std::vector<uint8_t> exif = {
+      0xff, 0xe1, 0,    34, 'E', 'x', 'i', 'f', 0, 0, 'I',         'I', 42, 0, 8, 0, 0, 0,
+      1,    0,    0x12, 1,  3,   0,   1,   0,   0, 0, orientation, 0,   0,  0, 0, 0, 0, 0};
+  std::vector<uint8_t> out(jpeg.begin(), jpeg.begin() + 2);
+  out.insert(out.end(), exif.begin(), exif.end());
+  out.insert(out.end(), jpeg.begin() + 2, jpeg.end());
+  return out;
+}
+
 }  // namespace binade::data::test

@@ -1,5 +1,6 @@
 // Images: each decoder alone, and decode_image(), which chooses one by the content.
 #include <binade/data/decode_internal.h>
+#include <binade/data/window/image_request.h>
 
 #include "tests/fuzz/target_list_internal.h"
 
@@ -32,6 +33,46 @@ void check_image(const Image& image, const DecodeOptions& options) {
       "an image has all its pixels");
 }
 
+// A window that differs with the input, sometimes with a resize: a file that is decoded in part has
+// the same pixels and the same fate as one that is decoded as a whole.
+void check_part(Bytes bytes, DecodeOptions options) {
+  options.target_side = 0;
+  const data::Transform cut =
+      data::window([&](int height, int width, philox::Stream& random) -> data::Window {
+        const auto below = [&](int bound) {
+          return static_cast<int>(random.next_below(static_cast<uint32_t>(bound)));
+        };
+        data::Window window{.height = 1 + below(height), .width = 1 + below(width)};
+        window.top = below(height - window.height + 1);
+        window.left = below(width - window.width + 1);
+        if (below(2) == 0) {
+          window.out_height = 1 + below(9);
+          window.out_width = 1 + below(9);
+        }
+        return window;
+      });
+  philox::Stream random(bytes.size(), bytes.empty() ? 0 : bytes.back()), same = random,
+                                                                         other = random;
+  Image whole, part;
+  bool has_whole = false, has_part = false;
+  try {
+    whole = data::decode_image(bytes, "fuzz", options);
+    cut(whole, random);
+    has_whole = true;
+  } catch (const Error&) {
+  }
+  try {
+    part = data::ImageRequest(cut, same).decode(bytes, "fuzz", options);
+    has_part = true;
+  } catch (const Error&) {
+  }
+  require(has_whole == has_part, "a part of a file is accepted exactly if the whole is");
+  require(part == whole, "a part has the pixels of the whole");
+  if (has_whole) {
+    data::ImageRequest(cut, other, 1).decode(bytes, "fuzz", options);  // at a reduced size
+  }
+}
+
 // decode_image() calls a decoder only for files that begin as its format does.
 template <class Decode>
 void parse_with(Bytes bytes, bool begins, Decode decode) {
@@ -44,11 +85,16 @@ void parse_with(Bytes bytes, bool begins, Decode decode) {
 
 void parse_image(Bytes bytes) {
   const DecodeOptions options = options_for(bytes);
+  check_part(bytes, options);
   check_image(data::decode_image(bytes, "fuzz", options), options);
 }
 
 void parse_jpeg(Bytes bytes) {
-  parse_with(bytes, text_of(bytes).starts_with("\xff\xd8"), data::internal::decode_jpeg);
+  const bool begins = text_of(bytes).starts_with("\xff\xd8");
+  if (begins) {
+    check_part(bytes, options_for(bytes));
+  }
+  parse_with(bytes, begins, data::internal::decode_jpeg);
 }
 
 void parse_png(Bytes bytes) {

@@ -1,0 +1,19 @@
+// Window: the crop and the resize of a transform, as numbers. A transform that is given so can be
+// combined with those beside it and with decoding: pixels that are not needed are not computed.
+#pragma once
+#include <cstdint>
+
+namespace binade::data {
+
+// Both are antialiased when shrinking, and equal Pillow's.
+enum class Interpolation : uint8_t { bilinear, bicubic };
+
+// Cuts out height x width pixels whose top left is (top, left); those outside the image are 0. Then
+// resizes them to out_height x out_width, unless these are 0.
+struct Window {
+  int top = 0, left = 0, height = 0, width = 0;
+  int out_height = 0, out_width = 0;
+  Interpolation interpolation = Interpolation::bilinear;
+};
+
+}  // namespace binade::data
