@@ -114,7 +114,7 @@ function(binade_host_objects name kernels executor runtime)
     $<$<NOT:$<CONFIG:Debug>>:-O1> ${debug} ${arg_KERNEL_OPTIONS})
   if(BINADE_DEVICE_NUMERICS)  # kernels/host/device_numerics.h
     list(APPEND options_kernels -include binade/kernels/host/device_numerics.h -DBINADE_DEVICE_NUMERICS "-DBINADE_HD=__attribute__((always_inline))"
-      -Wno-attributes -mfma -ffp-contract=fast)
+      -Wno-attributes -mfma -ffp-contract=fast -fexpensive-optimizations)  # with -O1 the last one enables contraction
   endif()
   set(options_executor -O2 ${frames} ${debug} ${arg_EXECUTOR_OPTIONS})
   set(options_runtime ${options_executor})
