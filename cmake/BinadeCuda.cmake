@@ -71,12 +71,18 @@ function(binade_cuda_sources target folder)
   else()
     target_sources(${target} PRIVATE ${kernels} ${runtime})
     target_link_libraries(${target} PRIVATE CUDA::cudart_static)
-    if(TARGET CUDA::cublasLt)  # the second provider of gemm
-      target_compile_definitions(${target} PRIVATE BINADE_WITH_CUBLASLT)
-      target_link_libraries(${target} PRIVATE CUDA::cublasLt)
-    endif()
+    # Other libraries of the toolkit are found at run time (kernels/base/vendor_library.h).
+    target_compile_definitions(${target} PRIVATE BINADE_CUDA_MAJOR=${CUDAToolkit_VERSION_MAJOR})
+    get_filename_component(toolkit ${CUDAToolkit_BIN_DIR} DIRECTORY)
+    target_compile_definitions(${target} PRIVATE BINADE_CUDA_TOOLKIT="${toolkit}")
     binade_nvcc_options(${target})
   endif()
+endfunction()
+
+# binade_host_kernels(TARGET): the target has kernels for host execution.
+function(binade_host_kernels target)
+  set_target_properties(${target} PROPERTIES
+    RULE_LAUNCH_COMPILE "sh '${PROJECT_SOURCE_DIR}/cmake/drop_patch_entries.sh'")
 endfunction()
 
 # binade_host_objects(NAME KERNELS EXECUTOR RUNTIME [KERNEL_OPTIONS ...] [EXECUTOR_OPTIONS ...]): object
@@ -101,12 +107,22 @@ function(binade_host_objects name kernels executor runtime)
   endforeach()
   set(debug $<IF:$<CONFIG:Debug>,-g,-g1>)  # the executor names source lines
   # Kernels read memory as 16-byte vectors of another type; "#pragma unroll" is nvcc's.
-  set(options_kernels -fno-strict-aliasing -Wno-unknown-pragmas -Wno-maybe-uninitialized
+  # Frames tell calls of a helper apart (call_path); code that one call must not be copied to two places.
+  set(frames -fno-omit-frame-pointer -fno-optimize-sibling-calls)
+  set(options_kernels -fno-strict-aliasing -Wno-unknown-pragmas -Wno-maybe-uninitialized ${frames}
+    $<$<CXX_COMPILER_ID:GNU>:-fno-thread-jumps>
     $<$<NOT:$<CONFIG:Debug>>:-O1> ${debug} ${arg_KERNEL_OPTIONS})
-  set(options_executor -O2 ${debug} ${arg_EXECUTOR_OPTIONS})
+  if(BINADE_DEVICE_NUMERICS)  # kernels/host/device_numerics.h
+    list(APPEND options_kernels -include binade/kernels/host/device_numerics.h -DBINADE_DEVICE_NUMERICS "-DBINADE_HD=__attribute__((always_inline))"
+      -Wno-attributes -mfma -ffp-contract=fast -fexpensive-optimizations)  # with -O1 the last one enables contraction
+  endif()
+  set(options_executor -O2 ${frames} ${debug} ${arg_EXECUTOR_OPTIONS})
   set(options_runtime ${options_executor})
   foreach(part ${parts})
     target_compile_options(${name}_${part} PRIVATE ${options_${part}})
+    if(part STREQUAL "kernels")
+      binade_host_kernels(${name}_${part})
+    endif()
     binade_precompile(${name}_${part})
   endforeach()
 endfunction()

@@ -1,6 +1,6 @@
 # The packages of the distribution that the layers need. Nothing is downloaded.
 find_package(Threads REQUIRED)
-target_link_libraries(binade_kernels PUBLIC Threads::Threads)
+target_link_libraries(binade_kernels PUBLIC Threads::Threads PRIVATE ${CMAKE_DL_LIBS})  # loads libraries at run time
 
 # g++ copies the 16-byte tensor handle with one vector load right after two stores: a stall in every
 # op.
@@ -23,8 +23,6 @@ target_link_libraries(binade_core PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohm
 target_link_libraries(binade_train PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 find_package(CLI11 REQUIRED)  # the flags of programs: train/flags.cpp
 target_link_libraries(binade_train PRIVATE $<BUILD_INTERFACE:CLI11::CLI11>)
-
-target_link_libraries(binade_dist PRIVATE ${CMAKE_DL_LIBS})  # NCCL is loaded at run time
 
 # Eigen: the factorisations of core/linalg, and one of the providers of gemm. Only the sources
 # eigen_*.cpp include it: its templates take seconds each to compile.

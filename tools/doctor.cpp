@@ -5,8 +5,10 @@
 #include <binade/dist/transport/nccl_transport.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/isa.h>
+#include <binade/kernels/base/kernel.h>
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/base/parallel.h>
+#include <binade/kernels/gemm/cublaslt_api_internal.h>
 #include <binade/kernels/gemm/gemm_pairs_internal.h>
 
 #include <cstdio>
@@ -40,6 +42,11 @@ std::string mode(const DeviceReport& report) {
              ? text("CUDA build on a machine without a GPU to use: ", report.reason,
                     "; everything runs on the CPU")
              : text("CUDA, on ", Device::best());
+}
+
+// A library that is found at run time.
+std::string loaded(const std::string& path, const std::string& missing, const char* otherwise) {
+  return missing.empty() ? path : text("out: ", otherwise, "; ", missing);
 }
 
 std::string in_or_out(bool in, const char* otherwise) {
@@ -85,9 +92,12 @@ int run(const DoctorOptions& o) {
   line("Eigen", in_or_out(BINADE_HAS_EIGEN,
                           "binade::linalg throws; install libeigen3-dev and build "
                           "with BINADE_EIGEN=ON"));
-  const std::string nccl = dist::nccl_missing();
-  line("NCCL", nccl.empty() ? "found" : text("not found: ", nccl));
-  line("cuBLASLt", in_or_out(BINADE_HAS_CUBLASLT, "matrix products use Binade's own kernels"));
+  if constexpr (kernels::kWithCuda) {
+    line("cuBLASLt", loaded(kernels::cublaslt::path(), kernels::cublaslt::missing(),
+                            "matrix products use Binade's own kernels"));
+  }
+  line("NCCL",
+       loaded(dist::nccl_path(), dist::nccl_missing(), "GPUs exchange data through host memory"));
   return 0;
 }
 

@@ -15,8 +15,8 @@ void* device_allocate(Device device, size_t bytes);
 void device_release(Device device, void* block, size_t bytes) noexcept;
 
 // Copies bytes on the device's current stream; between two devices on the destination's. If the
-// host side is not pinned, the call returns when the host memory may be reused, or holds the copied
-// bytes. With pinned host memory, only the order of the stream tells when.
+// host side is not pinned, the call returns when that memory may be reused or holds the bytes: it
+// waits, except for up to 1 MiB to the device. With pinned memory the order of the stream tells.
 void device_copy(void* to, Device to_device, const void* from, Device from_device, size_t bytes);
 
 // Waits for all work of the current stream, or of the whole device. Throws the faults that kernels

@@ -4,10 +4,10 @@
 //   step.capture([&] { loss = train_step(static_inputs); });
 //   for (...) { static_inputs.copy_(batch); step.replay(); }
 //
-// capture() runs nothing on the device. Memory allocated by the function belongs to the graph, at
-// addresses that every replay reuses: write inputs into the tensors that the function read, and
-// read results from the tensors that it returned; keep both alive. Inside, reading device memory on
-// the host is an error that names the operation, and so is waiting for the device.
+// capture() empties the cache and runs nothing on the device. Memory that the function allocates
+// belongs to the graph, at addresses that every replay reuses: write inputs into the tensors that
+// it read, and read results from those that it returned; keep both alive. Inside, reading device
+// memory on the host is an error that names the operation, and so is waiting for the device.
 #pragma once
 #include <binade/core/device/stream.h>
 

@@ -4,9 +4,9 @@
 //   train_step();
 //   for (const HostSync& sync : guard.found()) std::puts(to_string(sync).c_str());
 //
-// While the guard exists it counts, on this thread: item() and at(), copies to host memory that is
-// not pinned, synchronize(), and empty_cache(). Each comes with the line of the call if known, the
-// module, and the op in backward. CPU tensors never wait, so the guard finds nothing there.
+// While the guard exists it counts, on this thread: item() and at(), copies to pageable memory or
+// of more than 1 MiB from it, synchronize(), and empty_cache(). Each comes with the line of the
+// call if known, the module, and the op in backward. On the CPU it finds nothing: nothing waits.
 #pragma once
 #include <binade/core/device/memory.h>
 #include <binade/core/tensor/source_line.h>

@@ -1,8 +1,6 @@
 #include <binade/dist/transport/nccl_api_internal.h>
 #include <binade/kernels/base/error.h>
-#include <dlfcn.h>
-
-#include <cstdlib>
+#include <binade/kernels/base/vendor_library.h>
 
 namespace binade::dist::nccl {
 namespace {
@@ -11,24 +9,14 @@ constexpr int kLeastVersion = 21700;
 
 struct Library {
   Api table{};
-  std::string missing;
+  kernels::LoadedLibrary loaded;
 
-  Library() {
-    const char* named = std::getenv("BINADE_NCCL_LIBRARY");
-    const char* path = named && *named ? named : "libnccl.so.2";
-    void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-      missing = ::dlerror();
-      return;
-    }
-    const auto find = [&](auto& function, const char* name) {
-      void* symbol = ::dlsym(library, name);
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
-      if (!symbol && missing.empty()) {
-        missing = text(path, " has no ", name, "; NCCL 2.17 or later is needed");
-      }
-    };
-#define BINADE_FIND(name) find(table.name, "nccl" #name)
+  Library() : loaded(kernels::kNccl, [this](const auto& find) { return fill(find); }) {}
+
+ private:
+  std::string fill(const kernels::LoadedLibrary::Find& find) {
+    bool all = true;
+#define BINADE_FIND(name) all &= kernels::find_function(find, "nccl" #name, table.name)
     BINADE_FIND(GetVersion);
     BINADE_FIND(GetUniqueId);
     BINADE_FIND(CommInitRankConfig);
@@ -45,9 +33,10 @@ struct Library {
     BINADE_FIND(AllReduce);
 #undef BINADE_FIND
     int version = 0;
-    if (missing.empty() && (table.GetVersion(&version) != kSuccess || version < kLeastVersion)) {
-      missing = text(path, " is version ", version, ", expected ", kLeastVersion, " or later");
+    if (all && (table.GetVersion(&version) != kSuccess || version < kLeastVersion)) {
+      return text("it is version ", version, ", expected ", kLeastVersion, " or later");
     }
+    return {};
   }
 };
 
@@ -59,10 +48,11 @@ const Library& library() {
 }  // namespace
 
 const Api& api() {
-  check(library().missing.empty(), "nccl: ", library().missing);
+  check(library().loaded.missing().empty(), "nccl: ", library().loaded.missing());
   return library().table;
 }
 
-std::string missing() { return library().missing; }
+std::string missing() { return library().loaded.missing(); }
+std::string path() { return library().loaded.path(); }
 
 }  // namespace binade::dist::nccl

@@ -55,10 +55,11 @@ struct Api {
                       Stream stream);
 };
 
-// Loaded by the first call, from BINADE_NCCL_LIBRARY or libnccl.so.2. Throws Error with the reason
-// if that fails.
+// Loaded by the first call (kernels/base/vendor_library.h says from where). Throws Error with the
+// reason if that fails.
 const Api& api();
 // The reason; empty if NCCL is available.
 std::string missing();
+std::string path();  // of the loaded file; empty if there is none
 
 }  // namespace binade::dist::nccl

@@ -257,6 +257,7 @@ class NcclTransport final : public Transport {
 }  // namespace
 
 std::string nccl_missing() { return nccl::missing(); }
+std::string nccl_path() { return nccl::path(); }
 
 std::unique_ptr<Transport> make_nccl_transport(std::shared_ptr<Transport> meeting, Device device) {
   check(!device.is_cpu(), "nccl: got the cpu, expected a cuda device");

@@ -8,6 +8,7 @@ namespace binade::dist {
 
 // Why this process cannot use NCCL; empty if it can.
 std::string nccl_missing();
+std::string nccl_path();  // of the library; empty if there is none
 
 // The same rank as in `meeting`, a transport by which the ranks exchange NCCL's id, with its
 // device. Collective. Throws TransportError if the ranks do not come together within

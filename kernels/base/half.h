@@ -2,7 +2,7 @@
 // to float, compute, convert back once. Conversions round to nearest even, keep subnormals, and are
 // bit-exact on every machine. A NaN becomes a quiet NaN with the same sign and the top bits of its
 // payload. Bulk conversions are kernels (kernels/copy/copy.h).
-// In device code a conversion is the GPU's instruction.
+// In device code a conversion is the GPU's instruction, which makes every NaN the same one.
 #pragma once
 #include <binade/kernels/base/host_device.h>
 
@@ -20,7 +20,7 @@ namespace binade {
 namespace detail {
 
 BINADE_HD constexpr uint16_t half_bits(float value) {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) || defined(BINADE_DEVICE_NUMERICS)
   if (!std::is_constant_evaluated()) {
     return __half_as_ushort(__float2half_rn(value));
   }
@@ -52,7 +52,7 @@ BINADE_HD constexpr uint16_t half_bits(float value) {
 }
 
 BINADE_HD constexpr float half_value(uint16_t bits) {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) || defined(BINADE_DEVICE_NUMERICS)
   if (!std::is_constant_evaluated()) {
     return __half2float(__ushort_as_half(bits));
   }
@@ -70,7 +70,7 @@ BINADE_HD constexpr float half_value(uint16_t bits) {
 }
 
 BINADE_HD constexpr uint16_t bfloat16_bits(float value) {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) || defined(BINADE_DEVICE_NUMERICS)
   if (!std::is_constant_evaluated()) {
     return __bfloat16_as_ushort(__float2bfloat16_rn(value));
   }

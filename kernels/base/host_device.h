@@ -1,8 +1,8 @@
-// BINADE_HD: a function that nvcc compiles for the host and for the device.
+// BINADE_HD: a function for host and device. Builds with a device's numerics define it themselves.
 #pragma once
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__)
 #define BINADE_HD __host__ __device__
-#else
+#elif !defined(BINADE_HD)
 #define BINADE_HD
 #endif

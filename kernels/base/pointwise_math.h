@@ -1,17 +1,24 @@
 // Elementary functions for the pointwise functors. On the host the float versions are branch-free,
 // so that loops over them vectorise; each is within 3 units in the last place and handles
-// infinities, NaN and subnormal results. The double versions, and all versions on the device, call
-// the C library. In an anonymous namespace because each instruction set compiles its own copy
-// (kernels/base/isa.h).
+// infinities, NaN and subnormal results. The double versions, and on the device all versions except
+// gelu's, call the C library; gelu through erfc would lose 170 units there, because rounding the
+// argument moves erfc by its square. In an anonymous namespace because each instruction set
+// compiles its own copy (kernels/base/isa.h).
 #pragma once
+#include <binade/kernels/base/gelu_math.h>
 #include <binade/kernels/base/host_device.h>
 
 #include <cstdint>
 
+// The branches of the device, also in host execution with a device's numerics.
+#if defined(__CUDACC__) || defined(BINADE_DEVICE_NUMERICS)
+#define BINADE_DEVICE_MATH
+#endif
+
 namespace binade::kernels {
 namespace {
 
-#ifdef __CUDACC__
+#ifdef BINADE_DEVICE_MATH
 
 #define BINADE_MATH(name, function) \
   template <class T>                \
@@ -60,20 +67,6 @@ inline float math_sin(float x) { return __builtin_sinf(x); }
 inline float math_cos(float x) { return __builtin_cosf(x); }
 inline float math_pow(float x, float e) { return __builtin_powf(x, e); }
 
-inline float from_bits(int32_t bits) { return __builtin_bit_cast(float, bits); }
-inline int32_t to_bits(float x) { return __builtin_bit_cast(int32_t, x); }
-
-// exp(r) - 1 for |r| <= ln(2) / 2.
-inline float small_expm1(float r) {
-  float q = 1.988352445e-4f;
-  q = q * r + 1.392692661e-3f;
-  q = q * r + 8.333320387e-3f;
-  q = q * r + 4.166655011e-2f;
-  q = q * r + 0.1666666667f;
-  q = q * r + 0.5f;
-  return q * (r * r) + r;
-}
-
 // x = n ln 2 + r, |r| <= ln(2) / 2, and p = exp(r) - 1.
 struct ExpParts {
   int32_t n;
@@ -94,32 +87,6 @@ inline float math_exp(float x) {
   const ExpParts e = exp_parts(limited);
   const int32_t half = e.n >> 1;  // 2^n as two factors: n ranges from -150 to 128
   return (1.0f + e.p) * power_of_two(half) * power_of_two(e.n - half);
-}
-
-// 2^40 exp(x) for -115 <= x <= 0. The factor 2^40 makes it a normal number, so a subnormal result
-// is rounded only once, by the multiplication that removes the factor.
-inline constexpr float kUnlifted = 0x1p-40f;
-struct LiftedPower {
-  float n, scale;  // 2^(n + 40), n the integer next to x / ln 2
-};
-inline LiftedPower lifted_power(float x) {
-  // Its last bits are 127 + 40, so the last bits of the rounded sum are the exponent field of
-  // 2^(n+40).
-  constexpr float kRound = 12582912.0f + 167.0f;
-  const float shifted = x * 1.44269504f + kRound;
-  const auto bits = static_cast<uint32_t>(to_bits(shifted)) << 23;
-  return {shifted - kRound, from_bits(static_cast<int32_t>(bits))};
-}
-inline float lifted_exp(float x) {
-  const LiftedPower power = lifted_power(x);
-  const float r = (x - power.n * 0.693145752f) - power.n * 1.42860677e-6f;
-  return small_expm1(r) * power.scale + power.scale;
-}
-// lifted_exp(x + rest), where rest is far below 1.
-inline float lifted_exp(float x, float rest) {
-  const LiftedPower power = lifted_power(x + rest);
-  const float r = ((x - power.n * 0.693145752f) - power.n * 1.42860677e-6f) + rest;
-  return small_expm1(r) * power.scale + power.scale;
 }
 
 inline float math_expm1(float x) {
@@ -175,13 +142,6 @@ inline float math_log1p_unit(float x) {
   return scaled_log(upper ? 1.0f : 0.0f, upper ? (x - 1.0f) * 0.5f : x);
 }
 
-// min(|x|, limit), computed on the bits, which order magnitudes as the numbers do. NaN gives the
-// limit.
-inline float magnitude_up_to(float limit, float x) {
-  const int32_t bits = to_bits(x) & 0x7fffffff;
-  return from_bits(bits < to_bits(limit) ? bits : to_bits(limit));
-}
-
 // z P(z^2) / Q(z^2); beyond the limit tanh rounds to 1.
 inline float math_tanh(float x) {
   const float z = magnitude_up_to(9.02f, x), s = z * z;
@@ -235,49 +195,6 @@ inline float math_erf(float x) {
   return z < 1.0f ? x * p : far;
 }
 
-// The upper tail of the standard normal distribution at z, 0 <= z <= 15, is exp(-z^2 / 2) ratio.
-// The exponential is lifted; ratio = erfc(z / sqrt(2)) exp(z^2 / 2) / 2, a quotient of polynomials.
-struct NormalTail {
-  float lifted_bell, ratio;
-};
-inline NormalTail normal_tail(float z) {
-#ifdef __FMA__
-  const float square = z * z, rest = __builtin_fmaf(z, z, -square);
-#else
-  const float high = from_bits(to_bits(z) & ~0xfff);  // 12 bits: the square is exact
-  const float square = high * high, rest = (z - high) * (z + high);
-#endif
-  float p = 4.0772087277e-3f;
-  p = p * z + 4.0386493758e-2f;
-  p = p * z + 0.18253041464f;
-  p = p * z + 0.43738763232f;
-  p = p * z + 0.50000000237f;
-  float q = 1.0219923841e-2f;
-  q = q * z + 0.10124052978f;
-  q = q * z + 0.46760292655f;
-  q = q * z + 1.1996463989f;
-  q = q * z + 1.6726601752f;
-  q = q * z + 1.0f;
-  return {lifted_exp(-0.5f * square, -0.5f * rest), p / q};
-}
-
-// Activations x S(x) with S(x) = 1 - S(-x) are relu(x) - |x| S(-|x|). `above` is the relu. It
-// passes NaN on, and gives NaN for minus infinity, as the formula does.
-inline float above(float x) { return x < 0.0f ? x * 0.0f : x; }
-inline float math_gelu(float x) {
-  const float z = magnitude_up_to(15.0f, x);
-  const NormalTail tail = normal_tail(z);
-  return above(x) - z * (tail.lifted_bell * tail.ratio) * kUnlifted;
-}
-
-inline float math_gelu_slope(float x) {
-  const float z = magnitude_up_to(15.0f, x);
-  const NormalTail tail = normal_tail(z);
-  const float below = tail.lifted_bell * (tail.ratio - 0.398942280f * z) * kUnlifted;
-  const float slope = x > 0.0f ? 1.0f - below : below;
-  return x != x ? x : slope;
-}
-
 // v = 2 sqrt(2 / pi) z (1 + 0.044715 z^2), so that gelu_tanh is x sigmoid(v); exp(-v) as
 // lifted_exp.
 struct TanhGate {
@@ -315,7 +232,7 @@ inline float math_sigmoid(float x) {
 
 // A function of the C library in the precision of T, float or double: BINADE_LIBM(T, atan2, a, b).
 // Loops over it do not vectorise on the host.
-#ifdef __CUDACC__
+#ifdef BINADE_DEVICE_MATH
 #define BINADE_LIBM(T, function, ...) function(__VA_ARGS__)
 #else
 #define BINADE_LIBM(T, function, ...)                               \

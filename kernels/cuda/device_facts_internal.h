@@ -1,12 +1,16 @@
-// Properties of the device that the choice of a kernel depends on.
+// Properties of the device that the choice of a kernel depends on. The runtime is asked once per
+// device.
 #pragma once
-#include <binade/kernels/cuda/kernel_call.h>
-#include <binade/kernels/cuda/runtime_api_internal.h>
+#include <binade/kernels/base/device.h>
+#include <binade/kernels/base/dtype.h>
+
+#include <string>
 
 namespace binade::kernels {
 
 struct DeviceFacts {
   int processors = 0, capability = 0;  // multiprocessors; 80 is sm_80
+  std::string name;                    // of the card
 
   // True if mma.sync takes this dtype.
   bool tensor_cores(DType dtype) const {
@@ -14,15 +18,6 @@ struct DeviceFacts {
   }
 };
 
-inline DeviceFacts device_facts(Device device) {
-  const auto attribute = [&](cudaDeviceAttr which) {
-    int value = 0;
-    check_cuda(cudaDeviceGetAttribute(&value, which, device.index), "cudaDeviceGetAttribute");
-    return value;
-  };
-  return {attribute(cudaDevAttrMultiProcessorCount),
-          attribute(cudaDevAttrComputeCapabilityMajor) * 10 +
-              attribute(cudaDevAttrComputeCapabilityMinor)};
-}
+const DeviceFacts& device_facts(Device device);
 
 }  // namespace binade::kernels

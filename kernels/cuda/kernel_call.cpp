@@ -59,6 +59,7 @@ const char* advice(int code) {
     case cudaErrorLaunchOutOfResources:
     case cudaErrorInvalidResourceHandle:
     case cudaErrorInvalidDeviceFunction:
+    case cudaErrorInvalidClusterSize:
       return "this is a defect of the engine: please report it with this text";
     case cudaErrorDevicesUnavailable:
     case cudaErrorSystemNotReady:

@@ -6,21 +6,27 @@
 namespace binade::kernels {
 
 void launch_kernel(const Launch& config, const void* kernel, void** arguments) {
-  constexpr size_t kWithoutAsking = 48 * 1024;
-  cudaError_t status = cudaSuccess;
-  if (config.shared_bytes > kWithoutAsking) {
-    status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  static_cast<int>(config.shared_bytes));
+  prepare_launch(config, kernel);
+  cudaLaunchAttribute attributes[2] = {};
+  cudaLaunchConfig_t launch = {};
+  launch.gridDim = config.grid;
+  launch.blockDim = config.block;
+  launch.dynamicSmemBytes = config.shared_bytes;
+  launch.stream = static_cast<cudaStream_t>(launch_stream());
+  launch.attrs = attributes;
+  if (config.cluster.x * config.cluster.y * config.cluster.z > 1) {
+    cudaLaunchAttribute& attribute = attributes[launch.numAttrs++];
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = config.cluster.x;
+    attribute.val.clusterDim.y = config.cluster.y;
+    attribute.val.clusterDim.z = config.cluster.z;
   }
-  if (status == cudaSuccess) {
-    cudaLaunchConfig_t launch = {};
-    launch.gridDim = config.grid;
-    launch.blockDim = config.block;
-    launch.dynamicSmemBytes = config.shared_bytes;
-    launch.stream = static_cast<cudaStream_t>(launch_stream());
-    status = cudaLaunchKernelExC(&launch, kernel, arguments);
+  if (config.overlaps_previous) {
+    cudaLaunchAttribute& attribute = attributes[launch.numAttrs++];
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
   }
-  finish_launch(status, config);
+  finish_launch(cudaLaunchKernelExC(&launch, kernel, arguments), config);
 }
 
 }  // namespace binade::kernels

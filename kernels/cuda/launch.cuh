@@ -15,14 +15,28 @@
 namespace binade::kernels {
 
 struct Launch {
+  // Percent of the L1 cache of a multiprocessor that is used as shared memory, if it can choose.
+  static constexpr int kDriversChoice = -1;
+  static constexpr int kBySharedBytes = -2;  // all, if a block uses much: as many blocks fit
+
   const char* name;  // of the kernel, as its source spells it
   dim3 grid;         // blocks; none of the three may be 0
   dim3 block;        // threads
   size_t shared_bytes = 0;
+  dim3 cluster = {};  // blocks that run at the same time (sm_90 and later); it divides the grid
+  // The kernel may start before the one ahead of it in the stream has ended (programmatic dependent
+  // launch, sm_90 and later). It must call dev::wait_for_previous_kernel() before it touches memory
+  // that the other one uses.
+  bool overlaps_previous = false;
+  int carveout = kBySharedBytes;
 };
 
 // The stream for the launch.
 void* launch_stream();
+// Loads the kernel, if this is its first launch on the selected device, and tells the runtime what
+// else it must know before it. Works while a graph is captured, where the first launch of a kernel
+// would load it, which a capture does not allow. Throws if the launch is impossible.
+void prepare_launch(const Launch& config, const void* kernel);
 // Throws if `status`, a cudaError_t, says that the launch was refused.
 void finish_launch(int status, const char* name, const unsigned grid[3], const unsigned block[3],
                    size_t shared_bytes);
@@ -38,10 +52,17 @@ template <class... P, class... A>
 void launch(const Launch& config, void (*kernel)(P...), A&&... arguments) {
   // The closure copies the arguments: as on a GPU, the caller's may be gone when the kernel runs.
   auto bound = [kernel](P... values) { return [=] { kernel(values...); }; };
-  finish_launch(
-      host::enqueue_kernel(config.name, config.grid, config.block, config.shared_bytes,
-                           launch_stream(), bound(static_cast<P>(std::forward<A>(arguments))...)),
-      config);
+  const auto* code = reinterpret_cast<const void*>(kernel);
+  prepare_launch(config, code);
+  finish_launch(host::enqueue_kernel({.name = config.name,
+                                      .grid = config.grid,
+                                      .block = config.block,
+                                      .shared_bytes = config.shared_bytes,
+                                      .stream = launch_stream(),
+                                      .kernel = code,
+                                      .cluster = config.cluster},
+                                     bound(static_cast<P>(std::forward<A>(arguments))...)),
+                config);
 }
 
 #else

@@ -110,6 +110,22 @@ __device__ __forceinline__ void named_barrier(int id, int count) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(count) : "memory");
 }
 
+// In a kernel launched with Launch::overlaps_previous: waits until the kernel before it in the
+// stream has ended and its writes can be seen. Without that launch, and before sm_90, it does
+// nothing.
+__device__ __forceinline__ void wait_for_previous_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+// Lets the kernel behind this one start, if it was launched so: when all blocks have called this or
+// have ended.
+__device__ __forceinline__ void start_next_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 // Approximate: errors of 2 ulp and more, no denormals. For f16 and bf16 results only.
 __device__ __forceinline__ float fast_exp(float x) { return __expf(x); }
 __device__ __forceinline__ float fast_log(float x) { return __logf(x); }

@@ -1,5 +1,6 @@
 // Times the candidates for a problem that is not in the table.
 #include <binade/kernels/base/tuning.h>
+#include <binade/kernels/cuda/device_facts_internal.h>
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 #include <binade/kernels/cuda/tuning_internal.h>
@@ -68,17 +69,11 @@ size_t fastest(size_t count, const std::function<bool(size_t)>& run) {
   return static_cast<size_t>(std::min_element(best.begin(), best.end()) - best.begin());
 }
 
-std::string device_name() {
-  cudaDeviceProp properties = {};
-  check_cuda(cudaGetDeviceProperties(&properties, selected_device()), "cudaGetDeviceProperties");
-  return properties.name;
-}
-
 }  // namespace
 
 size_t tuned(const std::string& problem, std::span<const std::string_view> candidates,
              const std::function<bool(size_t)>& run) {
-  const std::string key = device_name() + " " + problem;
+  const std::string key = device_facts(KernelCall::current()->device()).name + " " + problem;
   const auto known = std::find(candidates.begin(), candidates.end(), tuning_choice(key));
   if (known != candidates.end()) {
     return static_cast<size_t>(known - candidates.begin());

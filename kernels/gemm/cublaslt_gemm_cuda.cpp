@@ -4,39 +4,41 @@
 // f32 is computed in f32 (CUBLAS_COMPUTE_32F never uses TF32), f16 and bf16 with f32 sums that are
 // rounded once: where k is split, partial sums stay f32. The algorithm of a problem is the first
 // that the library's heuristic returns. It is asked once per problem and cached; nothing is timed.
+//
+// The library's relu may turn NaN into 0, which would hide an overflow from the loss scaler. So a
+// product with relu is one without, followed by our own relu in place.
 #include <binade/kernels/base/stream.h>
+#include <binade/kernels/base/vendor_library.h>
+#include <binade/kernels/base/workspace.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
+#include <binade/kernels/gemm/cublaslt_api_internal.h>
 #include <binade/kernels/gemm/cublaslt_gemm_internal.h>
 #include <binade/kernels/gemm/gemm_internal.h>
-
-#include <atomic>
-#ifdef BINADE_WITH_CUBLASLT
-#include <binade/kernels/base/workspace.h>
-#include <cublasLt.h>
+#include <binade/kernels/pointwise/pointwise.h>
 
 #include <array>
+#include <atomic>
 #include <map>
 #include <mutex>
-#endif
 
 namespace binade::kernels {
 namespace {
 
-std::atomic<int64_t> calls{0};
+namespace lt = cublaslt;
 
-#ifdef BINADE_WITH_CUBLASLT
+std::atomic<int64_t> calls{0};
 
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
-void check_library(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS) {
-    fail("gemm: ", what, " failed: ", cublasLtGetStatusName(status), ", ",
-         cublasLtGetStatusString(status));
+void check_library(lt::Status status, const char* what) {
+  if (status != lt::kSuccess) {
+    fail("gemm: ", what, " failed: ", lt::api().GetStatusName(status), ", ",
+         lt::api().GetStatusString(status));
   }
 }
 
 // Objects of the library; they live for one call.
-template <class Handle, cublasStatus_t (*kDestroy)(Handle)>
+template <class Handle, lt::Status (*lt::Api::*kDestroy)(Handle)>
 struct Owned {
   Handle handle = nullptr;
   Owned() = default;
@@ -44,20 +46,20 @@ struct Owned {
   Owned& operator=(const Owned&) = delete;
   ~Owned() {
     if (handle) {
-      kDestroy(handle);
+      (lt::api().*kDestroy)(handle);
     }
   }
 };
-using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Description = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+using Layout = Owned<lt::Layout, &lt::Api::MatrixLayoutDestroy>;
+using Description = Owned<lt::Description, &lt::Api::MatmulDescDestroy>;
+using Preference = Owned<lt::Preference, &lt::Api::MatmulPreferenceDestroy>;
 
-cudaDataType_t data_type(DType dtype) {
+lt::DataType data_type(DType dtype) {
   switch (dtype) {
-    case DType::f64: return CUDA_R_64F;
-    case DType::f16: return CUDA_R_16F;
-    case DType::bf16: return CUDA_R_16BF;
-    default: return CUDA_R_32F;
+    case DType::f64: return lt::kR64F;
+    case DType::f16: return lt::kR16F;
+    case DType::bf16: return lt::kR16BF;
+    default: return lt::kR32F;
   }
 }
 
@@ -87,7 +89,7 @@ struct Product {
   int64_t batches = 1;
   Operand a, b, y;  // in the library's order: its a is our b
   bool accumulate = false;
-  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  lt::Epilogue epilogue = lt::kDefault;
 };
 
 bool describe(const Gemm& g, Product& product) {
@@ -109,14 +111,8 @@ bool describe(const Gemm& g, Product& product) {
   const bool bias = static_cast<bool>(g.epilogue.bias);
   switch (g.epilogue.activation) {
     case Activation::none:
-      product.epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-      break;
-    case Activation::relu:
-      product.epilogue = bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
-      break;
-    case Activation::gelu_tanh:
-      product.epilogue = bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
-      break;
+    case Activation::relu: product.epilogue = bias ? lt::kBias : lt::kDefault; break;
+    case Activation::gelu_tanh: product.epilogue = bias ? lt::kGeluBias : lt::kGelu; break;
     case Activation::gelu: return false;  // the library's gelu is the tanh approximation
   }
   return true;
@@ -129,70 +125,69 @@ uint32_t alignment(const void* p) {
 }
 
 void create(const Product& product, const Operand& operand, Layout& layout) {
-  check_library(cublasLtMatrixLayoutCreate(&layout.handle, data_type(product.dtype),
-                                           static_cast<uint64_t>(operand.rows),
-                                           static_cast<uint64_t>(operand.columns), operand.leading),
+  check_library(lt::api().MatrixLayoutCreate(
+                    &layout.handle, data_type(product.dtype), static_cast<uint64_t>(operand.rows),
+                    static_cast<uint64_t>(operand.columns), operand.leading),
                 "cublasLtMatrixLayoutCreate");
-  const auto set = [&](cublasLtMatrixLayoutAttribute_t which, const auto& value) {
-    check_library(cublasLtMatrixLayoutSetAttribute(layout.handle, which, &value, sizeof value),
+  const auto set = [&](lt::LayoutAttribute which, const auto& value) {
+    check_library(lt::api().MatrixLayoutSetAttribute(layout.handle, which, &value, sizeof value),
                   "cublasLtMatrixLayoutSetAttribute");
   };
-  set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(product.batches));
-  set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, operand.batch_stride);
+  set(lt::kBatchCount, static_cast<int32_t>(product.batches));
+  set(lt::kStridedBatchOffset, operand.batch_stride);
 }
 
 void create(const Product& product, const Gemm& g, Description& description) {
   const bool f64 = product.dtype == DType::f64;
   check_library(
-      cublasLtMatmulDescCreate(&description.handle, f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                               f64 ? CUDA_R_64F : CUDA_R_32F),
+      lt::api().MatmulDescCreate(&description.handle, f64 ? lt::kCompute64F : lt::kCompute32F,
+                                 f64 ? lt::kR64F : lt::kR32F),
       "cublasLtMatmulDescCreate");
-  const auto set = [&](cublasLtMatmulDescAttributes_t which, const auto& value) {
-    check_library(cublasLtMatmulDescSetAttribute(description.handle, which, &value, sizeof value),
+  const auto set = [&](lt::DescriptionAttribute which, const auto& value) {
+    check_library(lt::api().MatmulDescSetAttribute(description.handle, which, &value, sizeof value),
                   "cublasLtMatmulDescSetAttribute");
   };
-  set(CUBLASLT_MATMUL_DESC_TRANSA, product.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(CUBLASLT_MATMUL_DESC_TRANSB, product.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(CUBLASLT_MATMUL_DESC_EPILOGUE, product.epilogue);
+  set(lt::kTransA, product.a.transposed ? lt::kOpT : lt::kOpN);
+  set(lt::kTransB, product.b.transposed ? lt::kOpT : lt::kOpN);
+  set(lt::kEpilogue, product.epilogue);
   if (g.epilogue.bias) {
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, g.epilogue.bias.as<const void>());
-    set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(data_type(product.dtype)));
+    set(lt::kBiasPointer, g.epilogue.bias.as<const void>());
+    set(lt::kBiasDataType, data_type(product.dtype));
   }
 }
 
 struct Choice {
   bool found = false;
-  cublasLtMatmulAlgo_t algorithm = {};
+  lt::Algorithm algorithm = {};
 };
 
-Choice ask(cublasLtHandle_t library, const Gemm& g, const Description& description, const Layout& a,
+Choice ask(lt::Handle library, const Gemm& g, const Description& description, const Layout& a,
            const Layout& b, const Layout& y) {
   Preference preference;
-  check_library(cublasLtMatmulPreferenceCreate(&preference.handle),
+  check_library(lt::api().MatmulPreferenceCreate(&preference.handle),
                 "cublasLtMatmulPreferenceCreate");
-  const auto set = [&](cublasLtMatmulPreferenceAttributes_t which, const auto& value) {
+  const auto set = [&](lt::PreferenceAttribute which, const auto& value) {
     check_library(
-        cublasLtMatmulPreferenceSetAttribute(preference.handle, which, &value, sizeof value),
+        lt::api().MatmulPreferenceSetAttribute(preference.handle, which, &value, sizeof value),
         "cublasLtMatmulPreferenceSetAttribute");
   };
-  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspaceBytes));
-  set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-      static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(g.b.data));
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(g.a.data));
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(g.y.data));
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(g.y.data));
-  cublasLtMatmulHeuristicResult_t result = {};
+  set(lt::kMaxWorkspaceBytes, static_cast<uint64_t>(kWorkspaceBytes));
+  set(lt::kReductionSchemeMask, lt::kReduceInComputeType);
+  set(lt::kMinAlignmentA, alignment(g.b.data));
+  set(lt::kMinAlignmentB, alignment(g.a.data));
+  set(lt::kMinAlignmentC, alignment(g.y.data));
+  set(lt::kMinAlignmentD, alignment(g.y.data));
+  lt::Heuristic result = {};
   int count = 0;
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(library, description.handle, a.handle, b.handle, y.handle,
-                                     y.handle, preference.handle, 1, &result, &count);
-  return {status == CUBLAS_STATUS_SUCCESS && count > 0 && result.state == CUBLAS_STATUS_SUCCESS,
-          result.algo};
+  const lt::Status status =
+      lt::api().MatmulAlgoGetHeuristic(library, description.handle, a.handle, b.handle, y.handle,
+                                       y.handle, preference.handle, 1, &result, &count);
+  return {status == lt::kSuccess && count > 0 && result.state == lt::kSuccess, result.algorithm};
 }
 
-// The choice of an algorithm depends on the product and on the alignment of its memory.
-using Key = std::array<int64_t, 23>;
+// The choice of an algorithm depends on the product and on the alignment of its memory, also of the
+// bias, which some algorithms read in vectors.
+using Key = std::array<int64_t, 24>;
 Key key_of(const Gemm& g, const Product& product) {
   Key key = {};
   size_t i = 0;
@@ -201,7 +196,7 @@ Key key_of(const Gemm& g, const Product& product) {
         static_cast<int64_t>(product.epilogue), int64_t{product.accumulate}}) {
     key[i++] = value;
   }
-  const void* data[] = {g.b.data, g.a.data, g.y.data};
+  const void* data[] = {g.b.data, g.a.data, g.y.data, g.epilogue.bias.data};
   for (const Operand* operand : {&product.a, &product.b, &product.y}) {
     key[i++] = operand->rows;
     key[i++] = operand->columns;
@@ -215,38 +210,36 @@ Key key_of(const Gemm& g, const Product& product) {
   return key;
 }
 
-struct Library {
+struct Plans {
   std::mutex mutex;
-  std::map<int, cublasLtHandle_t> handles;  // by device; they live as long as the process
+  std::map<int, lt::Handle> handles;  // by device; they live as long as the process
   std::map<Key, Choice> choices;
 };
 
-bool multiply(const Gemm& g) {
-  Product product;
-  if (!describe(g, product)) {
-    return false;
-  }
+// Starts the product. Returns false if the library has no algorithm for it.
+bool run_product(const Gemm& g, const Product& product) {
   Description description;
   Layout a, b, y;
   create(product, g, description);
   create(product, product.a, a);
   create(product, product.b, b);
   create(product, product.y, y);
-  static auto& state = *new Library;
-  cublasLtHandle_t handle = nullptr;
+  static auto& plans = *new Plans;
+  lt::Handle handle = nullptr;
   Choice choice;
   {
-    const std::lock_guard lock(state.mutex);
-    cublasLtHandle_t& slot = state.handles[g.y.device.index];
+    const std::lock_guard lock(plans.mutex);
+    lt::Handle& slot = plans.handles[g.y.device.index];
     if (!slot) {
-      check_library(cublasLtCreate(&slot), "cublasLtCreate");
+      check_library(lt::api().Create(&slot), "cublasLtCreate");
     }
     handle = slot;
-    const auto [entry, is_new] = state.choices.try_emplace(key_of(g, product));
-    if (is_new) {
-      entry->second = ask(handle, g, description, a, b, y);
+    const Key key = key_of(g, product);
+    auto known = plans.choices.find(key);
+    if (known == plans.choices.end()) {
+      known = plans.choices.emplace(key, ask(handle, g, description, a, b, y)).first;
     }
-    choice = entry->second;
+    choice = known->second;
   }
   if (!choice.found) {
     return false;
@@ -257,29 +250,39 @@ bool multiply(const Gemm& g) {
   const bool f64 = product.dtype == DType::f64;
   const void* alpha = f64 ? static_cast<const void*>(&one_f64) : &one;
   const void* nothing = f64 ? static_cast<const void*>(&zero_f64) : &zero;
-  check_library(
-      cublasLtMatmul(handle, description.handle, alpha, g.b.data, a.handle, g.a.data, b.handle,
-                     product.accumulate ? alpha : nothing, g.y.data, y.handle, g.y.data, y.handle,
-                     &choice.algorithm, workspace.as<void>(), kWorkspaceBytes,
-                     static_cast<cudaStream_t>(current_stream(g.y.device))),
-      "cublasLtMatmul");
+  check_library(lt::api().Matmul(handle, description.handle, alpha, g.b.data, a.handle, g.a.data,
+                                 b.handle, product.accumulate ? alpha : nothing, g.y.data, y.handle,
+                                 g.y.data, y.handle, &choice.algorithm, workspace.as<void>(),
+                                 kWorkspaceBytes, current_stream(g.y.device)),
+                "cublasLtMatmul");
   return true;
 }
 
-#elif defined(BINADE_HOST_EXECUTION)
-
-bool multiply(const Gemm& g) {
+#ifdef BINADE_HOST_EXECUTION
+// Instead of a library that host execution was not given: the CPU backend.
+bool compute_on_host(const Gemm& g) {
   check_cuda(cudaStreamSynchronize(static_cast<cudaStream_t>(current_stream(g.y.device))),
              "cudaStreamSynchronize");
   cpu::gemm(g);
   return true;
 }
-
-#else
-
-bool multiply(const Gemm&) { return false; }
-
 #endif
+
+bool multiply(const Gemm& g) {
+#ifdef BINADE_HOST_EXECUTION
+  if (!is_named(kCublasLt)) {
+    return compute_on_host(g);
+  }
+#endif
+  Product product;
+  if (!lt::missing().empty() || !describe(g, product) || !run_product(g, product)) {
+    return false;
+  }
+  if (g.epilogue.activation == Activation::relu) {
+    cuda::unary_forward({.op = Unary::relu, .x = g.y, .y = g.y});
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -287,6 +290,16 @@ bool library_gemm(const Gemm& g) {
   const bool done = multiply(g);
   calls += done;
   return done;
+}
+
+void require_gemm_library() {
+#ifdef BINADE_HOST_EXECUTION
+  if (!is_named(kCublasLt)) {
+    return;
+  }
+#endif
+  check(lt::missing().empty(), "gemm: got the provider \"library\", but ", lt::missing(),
+        "; or use the provider \"own\"");
 }
 
 int64_t library_gemm_calls() { return calls; }

@@ -1,14 +1,18 @@
-// gemm by cuBLASLt, the second provider beside our kernels (kernels/gemm/gemm_provider.h). In host
-// execution there is no such library: the CPU backend computes the call, and the call is counted.
+// gemm by cuBLASLt, the second provider beside our kernels (kernels/gemm/gemm_provider.h). The
+// library is loaded at run time. In host execution BINADE_CUBLASLT_LIBRARY may name a stand-in;
+// else the CPU backend computes the call, and the call is counted.
 #pragma once
 #include <binade/kernels/gemm/gemm.h>
 
 namespace binade::kernels {
 
-// Runs the checked, non-empty problem. Returns false and does nothing if the library is not built
-// in or does not support the problem: strides in both dimensions of a matrix, a bias along the
+// Runs the checked, non-empty problem. Returns false and does nothing if the library was not loaded
+// or does not support the problem: strides in both dimensions of a matrix, a bias along the
 // columns of a column-major y, k = 0, or no algorithm for the dtype and epilogue.
 bool library_gemm(const Gemm& g);
+
+// Throws Error, which says where the library was looked for, if it was not loaded.
+void require_gemm_library();
 
 int64_t library_gemm_calls();  // number of calls that returned true, in this process
 

@@ -208,6 +208,8 @@ void cuda::gemm(const Gemm& g) {
   KernelVariant variant = gemm_variant();
   if (variant == KernelVariant::timed) {
     variant = timed_variant(g);
+  } else if (variant == KernelVariant::library) {
+    require_gemm_library();
   }
   if (!run(g, variant)) {
     run(g, KernelVariant::fitting);

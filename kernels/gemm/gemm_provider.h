@@ -4,9 +4,9 @@
 //   own:naive      one thread per element
 //   own:tiled      32 x 32 tiles in shared memory
 //   eigen          Eigen's products on the CPU, if this build has Eigen; epilogues that write a
-//   slope
-//                  or multiply by a factor, and GPUs, run as own
-//   library        cuBLASLt; what it does not do (strides in both dimensions) runs as own
+//                  slope or multiply by a factor, and GPUs, run as own
+//   library        cuBLASLt, loaded by the first product on a GPU: an error if it is not found;
+//                  what it does not do (strides in both dimensions) runs as own
 #pragma once
 #include <binade/kernels/base/provider.h>
 

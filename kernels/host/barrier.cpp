@@ -16,8 +16,9 @@ void check_arrival(const Executor& x, const Barrier& barrier, int id, int expect
     fail_thread("barrier ", id, " for ", expected, " threads at ", site, ", but others wait for ",
                 barrier.expected, " at ", barrier.site);
   }
-  if (barrier.site.line != site.line || barrier.site.file != site.file) {
-    fail_thread("divergent barrier: this thread is at ", site, ", others wait at ", barrier.site);
+  if (!same_call(barrier.site, site)) {
+    fail_thread("divergent barrier: this thread is at ", site, ", others wait at ", barrier.site,
+                other_path(barrier.site, site));
   }
 }
 
@@ -26,6 +27,7 @@ void check_arrival(const Executor& x, const Barrier& barrier, int id, int expect
 void barrier(int id, int count, Site site) {
   Executor& x = executor();
   Thread& self = current_thread(x);
+  site.path = call_path(x, __builtin_frame_address(0));
   // A count above the block's size includes lanes that its last warp does not have.
   const int expected = id == 0 ? x.thread_count : std::min(count, x.thread_count);
   self.what = id == 0 ? "__syncthreads" : "named_barrier";

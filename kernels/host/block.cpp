@@ -92,6 +92,7 @@ namespace {
 
 // Runs the kernel for the current thread; returns the text of an uncaught exception.
 std::string run_body(Executor& x) {
+  current_thread(x).base = __builtin_frame_address(0);
   threadIdx = current_thread(x).index;
   try {
     x.body(x.context);

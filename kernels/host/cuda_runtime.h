@@ -49,6 +49,7 @@ enum cudaError {
   cudaErrorStreamCaptureImplicit = 906,
   cudaErrorCapturedEvent = 907,
   cudaErrorStreamCaptureWrongThread = 908,
+  cudaErrorInvalidClusterSize = 912,
   cudaErrorUnknown = 999,
 };
 using cudaError_t = cudaError;
@@ -81,7 +82,17 @@ struct cudaDeviceProp {  // a part of the real one
   int multiProcessorCount;
 };
 
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaFuncAttributePreferredSharedMemoryCarveout = 9,
+  cudaFuncAttributeNonPortableClusterSizeAllowed = 14,
+};
+enum cudaSharedCarveout { cudaSharedmemCarveoutDefault = -1, cudaSharedmemCarveoutMaxShared = 100 };
+struct cudaFuncAttributes {  // a part of the real one
+  int maxThreadsPerBlock;
+  int maxDynamicSharedSizeBytes;
+  int preferredShmemCarveout;
+};
 enum cudaMemoryType {
   cudaMemoryTypeUnregistered = 0,
   cudaMemoryTypeHost = 1,
@@ -138,6 +149,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* function);
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value);
 cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
                                              unsigned long long flags,

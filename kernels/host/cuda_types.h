@@ -7,7 +7,15 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
+// Written into the code of the kernel, where launch_bound() (host/queue.h) reads it: one
+// instruction without effect per 32 threads (cmake/drop_patch_entries.sh).
+#define BINADE_LAUNCH_BOUND(threads, ...) \
+  __attribute__((patchable_function_entry(((threads) + 31) / 32, 0)))
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define __launch_bounds__(...) BINADE_LAUNCH_BOUND(__VA_ARGS__, )
+#else
 #define __launch_bounds__(...)
+#endif
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 

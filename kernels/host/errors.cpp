@@ -8,6 +8,11 @@ extern "C" void __asan_describe_address(void* address);
 #endif
 
 namespace binade::kernels::host {
+namespace {
+
+constexpr ptrdiff_t kMostStack = ptrdiff_t{1} << 20;  // more than a fiber has
+
+}  // namespace
 
 std::string to_string(Index index) {
   return text("(", index.value.x, ",", index.value.y, ",", index.value.z, ")");
@@ -28,6 +33,33 @@ std::string to_string(Mask mask) {
   char digits[16];
   std::snprintf(digits, sizeof digits, "0x%08x", mask.value);
   return digits;
+}
+
+uint64_t call_path(const Executor& x, const void* frame) {
+  uint64_t path = 0;
+#if defined(__x86_64__) || defined(__aarch64__)
+  // A frame begins with the caller's frame and the return address. A function without a frame
+  // pointer is skipped; a value that is no frame further up the stack ends the walk.
+  const auto* base = static_cast<const char*>(x.threads[static_cast<size_t>(x.current)].base);
+  const auto* at = static_cast<const char*>(frame);
+  while (at < base && base - at < kMostStack && reinterpret_cast<uintptr_t>(at) % 16 == 0) {
+    const auto* words = reinterpret_cast<const uintptr_t*>(at);
+    path = (path ^ words[1]) * 0x9e3779b97f4a7c15u;
+    const auto* caller = reinterpret_cast<const char*>(words[0]);  // NOLINT
+    if (caller <= at) {
+      break;
+    }
+    at = caller;
+  }
+#else
+  static_cast<void>(x);
+  static_cast<void>(frame);
+#endif
+  return path;
+}
+
+const char* other_path(const Site& a, const Site& b) {
+  return a.line == b.line && a.file == b.file ? ", reached by another call" : "";
 }
 
 uint3 block_index(const Executor& x, uint64_t block) {

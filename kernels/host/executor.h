@@ -49,6 +49,7 @@ bool inside_kernel();
 struct Site {
   const char* file;
   int line;
+  uint64_t path = 0;  // of calls from the kernel to this place: one line of a helper has several
 };
 using Exchange = void (*)(void* const* lanes, uint32_t mask);
 // Waits for the lanes of `mask`; the last to arrive runs `exchange` on the `io` of all of them.

@@ -28,7 +28,8 @@ struct AsyncCopy {
 };
 
 struct Thread {
-  Fiber* fiber = nullptr;  // null before it first runs and after its end
+  Fiber* fiber = nullptr;      // null before it first runs and after its end
+  const void* base = nullptr;  // frame that called the kernel
   ThreadState state = ThreadState::fresh;
   uint8_t barrier = 0;  // the one it waits at
   uint32_t mask = 0;    // of the collective it waits in
@@ -140,6 +141,16 @@ struct Waiting {
 struct Mask {
   uint32_t value;
 };
+// The calls between the kernel's thread function and the function with this frame (its
+// __builtin_frame_address(0)), as a number: two lanes at one line of a helper are at the same call
+// only if they came on the same path. Needs frame pointers in kernels.
+uint64_t call_path(const Executor& x, const void* frame);
+inline bool same_call(const Site& a, const Site& b) {
+  return a.line == b.line && a.file == b.file && a.path == b.path;
+}
+// ", reached by another call" if two sites differ in their paths only.
+const char* other_path(const Site& a, const Site& b);
+
 std::string to_string(Index index);
 std::string to_string(Site site);
 std::string to_string(const Waiting& waiting);

@@ -1,5 +1,4 @@
 // Streams of the fake runtime: queues, and the order in which a wait runs their work.
-#include <binade/kernels/host/executor.h>
 #include <binade/kernels/host/runtime_state.h>
 
 #include <algorithm>
@@ -128,36 +127,6 @@ void Runtime::run_something() {
   if (!ready.empty()) {
     step(*ready[random() % ready.size()]);
   }
-}
-
-int enqueue_kernel(const char* name, dim3 grid, dim3 block, size_t shared_bytes, void* stream,
-                   std::function<void()> thread) {
-  return call("cudaLaunchKernelExC", [&](Runtime& r) {
-    constexpr size_t kMaxShared = 227 * 1024;
-    const uint64_t threads = uint64_t{block.x} * block.y * block.z;
-    if (threads == 0 || threads > 1024 || block.z > 64 || shared_bytes > kMaxShared ||
-        grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 ||
-        grid.z > 65535) {
-      return cudaErrorInvalidConfiguration;
-    }
-    CUstream_st* target = r.resolve(static_cast<cudaStream_t>(stream));
-    if (!target) {
-      return cudaErrorInvalidResourceHandle;
-    }
-    if (target->device != thread_device()) {
-      return cudaErrorInvalidResourceHandle;
-    }
-    if (target->capture && target->capture->invalid) {
-      return cudaErrorStreamCaptureInvalidated;
-    }
-    auto run = [name, grid, block, shared_bytes, thread = std::move(thread)]() mutable {
-      run_grid(
-          {name, grid, block, shared_bytes},
-          [](void* f) { (*static_cast<std::function<void()>*>(f))(); }, &thread);
-    };
-    r.push(*target, {Work::kernel, std::move(run), nullptr});
-    return r.sticky;  // of an immediate stream
-  });
 }
 
 }  // namespace binade::kernels::host

@@ -10,7 +10,11 @@
 //  - Every stream behaves as if created with cudaStreamNonBlocking, the null stream too.
 //  - A kernel that breaks a rule throws its KernelError out of the call that runs it: the launch,
 //    or with deferred streams the call that waits.
-//  - Copies between pageable memory and the device cannot be captured into graphs.
+//  - Copies between pageable memory and the device cannot be captured into graphs. On deferred
+//    streams they do not wait: CUDA promises only that they might.
+//  - A kernel that was never loaded cannot be launched into a graph: with lazy loading, its first
+//    launch loads it.
+//  - Clusters run block after block, and kernels never overlap.
 #pragma once
 #include <binade/kernels/host/cuda_types.h>
 
@@ -41,6 +45,7 @@ struct Fault {
   int code = 0;  // cudaError_t; 0 for none
   int64_t k = 1;
   std::string call;
+  bool stays = false;  // later calls fail, too: a driver that passes a probe and refuses all else
 };
 void inject_fault(const Fault& fault);
 void reset_faults();  // clears injected and sticky faults; drops queued work after a sticky one
@@ -52,14 +57,33 @@ struct RuntimeCounts {
   int64_t device_frees = 0;
   int64_t pinned_allocations = 0;
   int64_t waits = 0;        // calls that made the host wait
+  int64_t queries = 0;      // of properties and attributes of devices
   size_t device_bytes = 0;  // live now, of all devices
   size_t pinned_bytes = 0;
 };
 RuntimeCounts runtime_counts();
 
-// Checks a launch as cudaLaunchKernelExC would and queues it on `stream`; returns a cudaError_t.
-// `thread` runs one thread of the kernel; it is copied into the queue.
-int enqueue_kernel(const char* name, dim3 grid, dim3 block, size_t shared_bytes, void* stream,
-                   std::function<void()> thread);
+struct KernelLaunch {
+  const char* name;  // for errors
+  dim3 grid, block;
+  size_t shared_bytes = 0;
+  void* stream = nullptr;
+  const void* kernel = nullptr;  // the function; null skips what is known about it
+  dim3 cluster = {};
+};
+// Checks a launch as cudaLaunchKernelExC would and queues it; returns a cudaError_t. `thread` runs
+// one thread of the kernel; it is copied into the queue.
+int enqueue_kernel(const KernelLaunch& launch, std::function<void()> thread);
+
+// The most threads of a block by the kernel's __launch_bounds__, rounded up to whole warps; 1024
+// for a kernel without, and with compilers other than g++.
+int launch_bound(const void* kernel);
+
+// What the runtime was told about a kernel.
+struct KernelState {
+  bool loaded = false;  // by its first launch, or by cudaFuncGetAttributes
+  int shared_limit = 48 * 1024, carveout = -1;
+};
+KernelState kernel_state(const void* kernel);
 
 }  // namespace binade::kernels::host

@@ -78,6 +78,7 @@ constexpr ErrorText kErrors[] = {
                  "operation not permitted on an event last recorded in a capturing stream"),
     BINADE_ERROR(cudaErrorStreamCaptureWrongThread,
                  "attempt to terminate a thread-local capture sequence from another thread"),
+    BINADE_ERROR(cudaErrorInvalidClusterSize, "cluster misconfiguration"),
     BINADE_ERROR(cudaErrorUnknown, "unknown error"),
 };
 #undef BINADE_ERROR
@@ -149,7 +150,9 @@ cudaError_t Runtime::fault_of(const char* what) {
     return cudaSuccess;
   }
   const auto error = static_cast<cudaError_t>(fault.code);
-  fault.code = 0;
+  if (!fault.stays) {
+    fault.code = 0;
+  }
   return error;
 }
 
@@ -245,6 +248,7 @@ cudaError_t cudaSetDevice(int device) {
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   return call("cudaDeviceGetAttribute", [&](Runtime& r) {
+    ++r.counts.queries;
     if (device < 0 || device >= r.options.devices) {
       return cudaErrorInvalidDevice;
     }
@@ -267,6 +271,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return call("cudaGetDeviceProperties", [&](Runtime& r) {
+    ++r.counts.queries;
     if (device < 0 || device >= r.options.devices) {
       return cudaErrorInvalidDevice;
     }
@@ -289,6 +294,3 @@ cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
-cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
-  return call("cudaFuncSetAttribute", [](Runtime&) { return cudaSuccess; });
-}

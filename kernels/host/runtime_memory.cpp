@@ -89,17 +89,7 @@ cudaError_t copy_on(Runtime& r, void* to, const void* from, size_t bytes, cudaMe
       return cudaErrorStreamCaptureUnsupported;
     }
   }
-  if (pageable && kind == cudaMemcpyHostToDevice) {
-    const auto* source = static_cast<const std::byte*>(from);
-    auto staged = std::make_shared<std::vector<std::byte>>(source, source + bytes);
-    r.push(*target, {Work::run, [=] { std::memcpy(to, staged->data(), bytes); }, nullptr});
-    return r.sticky;
-  }
   r.push(*target, {Work::run, [=] { std::memmove(to, from, bytes); }, nullptr});
-  if (pageable) {
-    ++r.counts.waits;
-    r.wait_for([&] { return target->queue.empty(); }, target);
-  }
   return r.sticky;
 }
 

@@ -55,6 +55,7 @@ struct Runtime {
   std::vector<std::unique_ptr<CUstream_st>> streams;  // the null streams of the devices first
   std::vector<std::shared_ptr<Capture>> captures;     // in progress
   std::map<const std::byte*, Region> device_memory, pinned_memory;
+  std::map<const void*, KernelState> kernels;       // by function
   std::deque<std::pair<std::byte*, size_t>> freed;  // still filled with NaN, for a while
   size_t freed_bytes = 0;
   std::vector<size_t> used;  // bytes per device

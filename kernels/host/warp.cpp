@@ -32,8 +32,7 @@ Rendezvous& meet(Executor& x, Warp& warp, const Collective& call, Site site) {
   const int lane = x.current % 32;
   for (int i = 0; i < warp.rendezvous_count; ++i) {
     Rendezvous& other = warp.rendezvous[static_cast<size_t>(i)];
-    if (other.mask == call.mask && other.exchange == call.exchange &&
-        other.site.line == site.line && other.site.file == site.file) {
+    if (other.mask == call.mask && other.exchange == call.exchange && same_call(other.site, site)) {
       return other;
     }
     // A lane that this one waits for is waiting for this one in another collective.
@@ -41,7 +40,8 @@ Rendezvous& meet(Executor& x, Warp& warp, const Collective& call, Site site) {
     if (both != 0 && (other.mask >> lane & 1) != 0) {
       const int thread = (x.current & ~31) + std::countr_zero(both);
       fail_thread("warp collective mismatch: this lane is at ", call.what, " at ", site, " mask ",
-                  Mask{call.mask}, "; ", Waiting{x, thread}, " mask ", Mask{other.mask});
+                  Mask{call.mask}, "; ", Waiting{x, thread}, " mask ", Mask{other.mask},
+                  other_path(other.site, site));
     }
   }
   Rendezvous& fresh = warp.rendezvous[static_cast<size_t>(warp.rendezvous_count++)];
@@ -57,6 +57,7 @@ void collective(const Collective& call, void* io, Site site) {
   Warp& warp = x.warps[static_cast<size_t>(first / 32)];
   Thread& self = current_thread(x);
   self.what = call.what;
+  site.path = call_path(x, __builtin_frame_address(0));
   self.site = site;
   self.mask = call.mask;
   self.io = io;

@@ -84,7 +84,8 @@ struct Owner {
 
 // Queues work on a stream that notes when it ran.
 void queue_mark(Handle stream, const std::shared_ptr<bool>& done) {
-  host::enqueue_kernel("mark", dim3(1), dim3(1), 0, stream, [done] { *done = true; });
+  host::enqueue_kernel({.name = "mark", .grid = dim3(1), .block = dim3(1), .stream = stream},
+                       [done] { *done = true; });
 }
 
 class Model {

@@ -190,6 +190,50 @@ TEST_F(GraphTest, TheRuntimeItselfForbidsWaitingInACapture) {
   }
 }
 
+// Kernels that no other test launches.
+__global__ void first_in_a_capture_kernel(float* y) { y[threadIdx.x] = 4; }
+__global__ void never_loaded_kernel(float* y) { y[threadIdx.x] = 5; }
+
+TEST_F(GraphTest, AKernelMayRunForTheFirstTimeInACapture) {
+  const DeviceArray y(kCount);
+  Graph graph(kDevice);
+  graph.capture([&] {
+    const View view = y;
+    const kernels::KernelCall call("first", view);
+    kernels::launch({"first_in_a_capture_kernel", dim3(1), dim3(kCount)}, first_in_a_capture_kernel,
+                    y.data());
+  });
+  graph.replay();
+  EXPECT_EQ(y.get(), repeated(4, kCount));
+}
+
+TEST_F(GraphTest, TheRuntimeItselfLoadsNoKernelInACapture) {
+  const Stream stream(kDevice);
+  auto* raw = static_cast<cudaStream_t>(stream.handle());
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamBeginCapture(raw, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  EXPECT_EQ(host::enqueue_kernel({.name = "never_loaded_kernel",
+                                  .grid = dim3(1),
+                                  .block = dim3(1),
+                                  .stream = raw,
+                                  .kernel = reinterpret_cast<const void*>(never_loaded_kernel)},
+                                 [] {}),
+            cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaStreamEndCapture(raw, &graph), cudaErrorStreamCaptureInvalidated);
+}
+
+TEST_F(GraphTest, ACaptureBeginsWithAnEmptyCache) {
+  constexpr int64_t kLarge = 1 << 22;
+  { const DeviceArray of_plain_steps(kLarge); }
+  const int64_t reserved = memory_stats(kDevice).reserved;
+  Graph graph(kDevice);
+  graph.capture([&] {
+    const DeviceArray between(kLarge);
+    scale(between, between, 1);
+  });
+  EXPECT_LE(memory_stats(kDevice).reserved, reserved);
+}
+
 TEST_F(GraphTest, PinnedCopiesReadTheirMemoryAtReplay) {
   const DeviceArray x(kCount), y(kCount);
   PinnedBuffer in(kDevice, x.bytes()), out(kDevice, x.bytes());

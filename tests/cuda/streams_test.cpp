@@ -1,6 +1,8 @@
 // Streams and events of the emulated device: the deferred mode catches what CUDA leaves undefined.
 #include "device_kernels.h"
 
+#include <binade/core/device/host_sync.h>
+
 #include <binade/core/device/pinned.h>
 #include <binade/kernels/host/executor.h>
 
@@ -87,11 +89,47 @@ TEST_F(StreamsTest, EarlyReuseOfAPinnedBufferIsSeen) {
 }
 
 TEST_F(StreamsTest, APageableSourceIsFreeWhenTheCopyReturns) {
-  const DeviceArray x(kCount);
-  std::vector<float> values = repeated(1, kCount);
-  x.set(values);
-  values.assign(values.size(), 2);
-  EXPECT_EQ(x.get()[0], 1);
+  for (const int64_t count :
+       {kCount, int64_t{1} << 19}) {  // copied to pinned memory, and waited for
+    const DeviceArray x(count);
+    std::vector<float> values = repeated(1, count);
+    x.set(values);
+    values.assign(values.size(), 2);
+    const std::vector<float> on_device = x.get();
+    EXPECT_EQ(on_device, repeated(1, count));
+  }
+}
+
+TEST_F(StreamsTest, FewPageableBytesDoNotMakeTheHostWait) {
+  const DeviceArray x(kCount), large(int64_t{1} << 19);
+  const std::vector<float> many = repeated(1, int64_t{1} << 19);
+  const int64_t before = host::runtime_counts().waits;
+  x.set(repeated(1, kCount));
+  EXPECT_EQ(host::runtime_counts().waits, before);
+  HostSyncGuard guard(HostSyncGuard::record);
+  large.set(many);
+  EXPECT_EQ(host::runtime_counts().waits, before + 1);
+  EXPECT_EQ(guard.count(), 1);
+}
+
+TEST_F(StreamsTest, APageableTargetHoldsTheBytesWhenTheCopyReturns) {
+  const DeviceArray x(repeated(1, kCount)), y(kCount);
+  scale(x, y, 3);
+  std::vector<float> values(kCount, -1);
+  device_copy(values.data(), Device{}, y.data(), kDevice, y.bytes());
+  EXPECT_EQ(values, repeated(3, kCount));
+}
+
+TEST_F(StreamsTest, TheRuntimeDoesNotWaitForPageableMemory) {
+  const DeviceArray x(repeated(1, kCount));
+  synchronize(kDevice);
+  std::vector<float> values(kCount, -1);
+  auto* stream = static_cast<cudaStream_t>(Stream::current(kDevice).handle());
+  ASSERT_EQ(cudaMemcpyAsync(values.data(), x.data(), x.bytes(), cudaMemcpyDeviceToHost, stream),
+            cudaSuccess);
+  EXPECT_EQ(values[0], -1);
+  ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(values[0], 1);
 }
 
 TEST_F(StreamsTest, EarlyReuseOfABlockOnAnotherStreamIsSeen) {

@@ -39,6 +39,8 @@ enum class Planted {
   mask_beyond_block,
   barrier_in_branch,
   two_barriers,
+  two_calls_of_a_barrier,
+  two_calls_of_a_vote,
   barrier_after_exit,
   exit_before_barrier,
   barrier_counts_differ,

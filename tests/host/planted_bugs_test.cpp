@@ -77,6 +77,10 @@ const Case kCases[] = {
      "ended while others wait at __syncthreads at .*" LINE "|" LINE
      ".* threads of the block ended"},
     {rules, Planted::two_barriers, error, error, error, "divergent barrier.*" LINE ".*" LINE},
+    {rules, Planted::two_calls_of_a_barrier, error, error, error,
+     "divergent barrier.*" LINE ".*" LINE ", reached by another call"},
+    {rules, Planted::two_calls_of_a_vote, error, error, error,
+     "warp collective mismatch.*" LINE ".*, reached by another call"},
     {rules, Planted::barrier_after_exit, error, error, error,
      "ended while others wait at __syncthreads at .*" LINE "|" LINE
      ".* threads of the block ended"},

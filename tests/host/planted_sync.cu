@@ -202,6 +202,10 @@ struct RuleShared {
 
 void nothing_kernel() {}
 
+// A barrier and a vote at one line, which two branches of a kernel reach by calls of their own.
+__device__ __attribute__((noinline)) void helper_with_barrier() { __syncthreads(); }
+__device__ __attribute__((noinline)) void helper_with_vote() { __any_sync(~0u, 1); }
+
 template <Planted bug>
 __global__ void rules_kernel(half* global, int* y) {
   auto& shared = dev::shared_mem<RuleShared>();
@@ -219,6 +223,20 @@ __global__ void rules_kernel(half* global, int* y) {
         __syncthreads();
       } else {
         __syncthreads();
+      }
+      break;
+    case Planted::two_calls_of_a_barrier:
+      if (thread < 20) {
+        helper_with_barrier();
+      } else {
+        helper_with_barrier();
+      }
+      break;
+    case Planted::two_calls_of_a_vote:
+      if (thread % 2 == 0) {
+        helper_with_vote();
+      } else {
+        helper_with_vote();
       }
       break;
     case Planted::barrier_after_exit:
@@ -276,6 +294,8 @@ const PlantedEntry kEntries[] = {
     ENTRY(rules, mask_beyond_block),
     ENTRY(rules, barrier_in_branch),
     ENTRY(rules, two_barriers),
+    ENTRY(rules, two_calls_of_a_barrier),
+    ENTRY(rules, two_calls_of_a_vote),
     ENTRY(rules, barrier_after_exit),
     ENTRY(rules, exit_before_barrier),
     ENTRY(rules, barrier_counts_differ),

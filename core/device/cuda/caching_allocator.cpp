@@ -1,6 +1,7 @@
 #include <binade/core/device/cuda/caching_allocator_internal.h>
 #include <binade/core/device/memory.h>
 #include <binade/kernels/cuda/kernel_call.h>
+#include <binade/kernels/cuda/relaxed_capture_internal.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 
 #include <algorithm>
@@ -14,18 +15,6 @@ constexpr size_t kSmall = size_t{1} << 20;
 constexpr size_t kTimeline = 8192;
 
 size_t round_up(size_t bytes, size_t step) { return (bytes + step - 1) / step * step; }
-
-// Allows calls that use no stream while any thread captures a graph.
-class RelaxedCapture {
- public:
-  RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  ~RelaxedCapture() { cudaThreadExchangeStreamCaptureMode(&mode_); }
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
 
 cudaStream_t raw(kernels::StreamHandle stream) { return static_cast<cudaStream_t>(stream); }
 
@@ -213,7 +202,7 @@ void CachingAllocator::poll_events() {
   if (waiting_.empty() || capture_graph_ != 0) {
     return;
   }
-  const RelaxedCapture relaxed;
+  const kernels::RelaxedCapture relaxed;
   for (size_t i = 0; i < waiting_.size();) {
     Block* block = waiting_[i];
     while (!block->events.empty() &&
@@ -283,39 +272,60 @@ void CachingAllocator::append(Piece& piece, size_t bytes) {
   make_free(block.release());
 }
 
-// Takes enough memory from the device for `bytes`, and at least `ahead`.
+// A new segment of the pool; null, and the error, if there is no memory.
+CachingAllocator::Piece* CachingAllocator::add_piece(Pool& pool, bool growable, size_t bytes,
+                                                     int& error) {
+  auto segment = Segment::make(device_, growable, bytes, error);
+  if (!segment) {
+    return nullptr;
+  }
+  stats_.device_allocations += segment->allocations();
+  pool.pieces.push_back(std::make_unique<Piece>());
+  Piece& piece = *pool.pieces.back();
+  piece.segment = std::move(segment);
+  piece.pool = &pool;
+  return &piece;
+}
+
+// Takes enough memory from the device for `bytes`, and at least `ahead`, in a segment of its own.
+int CachingAllocator::grow_plain(Pool& pool, size_t bytes, size_t ahead) {
+  const kernels::RelaxedCapture relaxed;
+  const size_t whole = round_up(std::max(bytes, ahead), Segment::kGranularity);
+  int error = 0;
+  if (Piece* piece = add_piece(pool, false, whole, error)) {
+    append(*piece, whole);
+  }
+  return error;
+}
+
+// The same at the end of the pool's growable segment. A driver that refuses this for another reason
+// than memory, though the probe at the start passed, gives plain memory.
 int CachingAllocator::grow_by(Pool& pool, size_t bytes, size_t ahead) {
-  const RelaxedCapture relaxed;
-  if (!options_.growable || pool.pieces.empty()) {
-    const size_t whole = round_up(std::max(bytes, ahead), Segment::kGranularity);
-    int error = 0;
-    auto segment = Segment::make(device_, options_.growable, whole, error);
-    if (!segment) {
-      return error;
-    }
-    stats_.device_allocations += segment->allocations();
-    pool.pieces.push_back(std::make_unique<Piece>());
-    pool.pieces.back()->segment = std::move(segment);
-    pool.pieces.back()->pool = &pool;
-    if (!options_.growable) {
-      append(*pool.pieces.back(), whole);
+  if (!options_.growable) {
+    return grow_plain(pool, bytes, ahead);
+  }
+  const kernels::RelaxedCapture relaxed;
+  int error = 0;
+  const auto found = std::ranges::find_if(
+      pool.pieces, [](const auto& piece) { return piece->segment->growable(); });
+  Piece* piece = found != pool.pieces.end() ? found->get() : add_piece(pool, true, 0, error);
+  if (piece) {
+    const size_t at_end = piece->last && piece->last->free ? piece->last->bytes : 0;
+    const size_t growth =
+        round_up(std::max(bytes - std::min(at_end, bytes), ahead), Segment::kGranularity);
+    error = piece->segment->grow(growth);
+    if (error == 0) {
+      ++stats_.device_allocations;
+      append(*piece, growth);
       return 0;
     }
   }
-  Piece& piece = *pool.pieces.back();
-  const size_t at_end = piece.last && piece.last->free ? piece.last->bytes : 0;
-  const size_t growth =
-      round_up(std::max(bytes - std::min(at_end, bytes), ahead), Segment::kGranularity);
-  if (const int error = piece.segment->grow(growth)) {
-    return error;
-  }
-  ++stats_.device_allocations;
-  append(piece, growth);
-  return 0;
+  return error == cudaErrorMemoryAllocation ? error : grow_plain(pool, bytes, ahead);
 }
 
 // Tries to grow by a sixteenth of the held memory, so that a slowly growing demand does not call
-// the device every time; then by the requested bytes only; then flushes and tries again.
+// the device every time; then by the requested bytes only; then flushes and tries again, at last
+// with plain memory.
 CachingAllocator::Block* CachingAllocator::grow(Pool& pool, size_t bytes) {
   int error = grow_by(pool, bytes, pool.reserved / 16);
   if (error == cudaErrorMemoryAllocation) {
@@ -329,6 +339,9 @@ CachingAllocator::Block* CachingAllocator::grow(Pool& pool, size_t bytes) {
       return block;
     }
     error = grow_by(same, bytes, 0);
+    if (error == cudaErrorMemoryAllocation && options_.growable) {
+      error = grow_plain(same, bytes, 0);
+    }
     if (error == cudaErrorMemoryAllocation) {
       out_of_memory(bytes, error);
     }

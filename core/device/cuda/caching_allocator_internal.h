@@ -25,7 +25,7 @@
 namespace binade {
 
 struct AllocatorOptions {
-  bool growable = true;  // if the driver can
+  bool growable = true;  // if the driver can; what it then refuses is plain memory
   bool poison = false;   // fill freed blocks with NaN, in stream order
 };
 
@@ -101,6 +101,8 @@ class CachingAllocator {
   Pool& pool_at(const Key& key);
   Block* take(Pool& pool, size_t bytes);
   Block* grow(Pool& pool, size_t bytes);
+  Piece* add_piece(Pool& pool, bool growable, size_t bytes, int& error);
+  int grow_plain(Pool& pool, size_t bytes, size_t ahead);
   int grow_by(Pool& pool, size_t bytes, size_t ahead);
   void append(Piece& piece, size_t bytes);
   void make_free(Block* block);

@@ -1,5 +1,5 @@
-#include <binade/core/device/cuda/segment_internal.h>
 #include <binade/core/device/device_info.h>
+#include <binade/core/device/device_stats.h>
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 
@@ -24,7 +24,7 @@ DeviceInfo info_of(Device device) {
   info.multiprocessors = properties.multiProcessorCount;
   info.memory = static_cast<int64_t>(total);
   info.free = static_cast<int64_t>(free);
-  info.growable = Segment::can_grow(device);
+  info.growable = memory_stats(device).growable;
   return info;
 }
 

@@ -3,6 +3,7 @@
 #include <binade/core/device/cuda/capture_internal.h>
 #include <binade/core/device/device_memory.h>
 #include <binade/core/device/host_sync.h>
+#include <binade/core/device/pinned.h>
 #include <binade/core/device/stream.h>
 #include <binade/kernels/cuda/fault.h>
 #include <binade/kernels/cuda/kernel_call.h>
@@ -18,6 +19,41 @@ constexpr size_t kMaxDevices = 64;
 
 cudaStream_t current_stream_of(Device device) {
   return static_cast<cudaStream_t>(kernels::current_stream(device));
+}
+
+// CUDA promises only that copies between a device and pageable memory might wait. So the host waits
+// for them itself, or copies few bytes to pinned memory first.
+constexpr size_t kStaged = size_t{1} << 20;
+
+void wait_for_pageable(Device device) {
+  const cudaError_t error = cudaStreamSynchronize(current_stream_of(device));
+  if (error != cudaSuccess && cudaDeviceSynchronize() != cudaSuccess) {
+    // The caller frees the host memory after the error: the copy must be over, or the device lost.
+    cudaGetLastError();
+  }
+  kernels::check_cuda(error, "cudaStreamSynchronize");
+}
+
+void copy_from_pageable(void* to, const void* from, size_t bytes, Device device) {
+  if (bytes > kStaged) {
+    detail::note_host_sync("copy of more than 1 MiB from pageable memory", device);
+    kernels::check_cuda(
+        cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, current_stream_of(device)),
+        "copy to the device");
+    wait_for_pageable(device);
+    return;
+  }
+  PinnedBuffer staged(device, bytes);
+  std::memcpy(staged.data(), from, bytes);
+  kernels::check_cuda(
+      cudaMemcpyAsync(to, staged.data(), bytes, cudaMemcpyHostToDevice, current_stream_of(device)),
+      "copy to the device");
+  try {
+    staged.used_on(Stream::current(device));
+  } catch (...) {
+    wait_for_pageable(device);
+    throw;
+  }
 }
 
 const char* what_reads(const char* copy) {
@@ -61,12 +97,17 @@ void device_copy(void* to, Device to_device, const void* from, Device from_devic
   }
   kernels::select_device(device);
   const bool to_host = to_device.is_cpu();
-  if (to_host && detail::thread_state.syncs && !is_pinned(to)) {
+  const bool pageable =
+      bytes > 0 && ((to_host && !is_pinned(to)) || (from_device.is_cpu() && !is_pinned(from)));
+  if (to_host && pageable) {
     detail::note_host_sync("copy to the cpu", device);
   }
   if (to_host || from_device.is_cpu()) {
     check_not_capturing(device, what_reads(to_host ? "copy to the cpu" : "copy from the cpu"),
                         to_host ? to : from);
+  }
+  if (pageable && !to_host) {
+    return copy_from_pageable(to, from, bytes, device);
   }
   cudaError_t error = cudaSuccess;
   if (!to_host && !from_device.is_cpu() && to_device != from_device) {
@@ -87,6 +128,9 @@ void device_copy(void* to, Device to_device, const void* from, Device from_devic
   }
   kernels::check_cuda(error, to_host ? "copy to the cpu" : "copy to the device");
   if (to_host) {
+    if (pageable) {
+      wait_for_pageable(device);
+    }
     kernels::throw_reported_fault(device);
   }
 }

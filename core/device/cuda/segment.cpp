@@ -67,9 +67,14 @@ bool Segment::can_grow(Device device) {
   }
   const CUmemAllocationProp properties = memory_of(device);
   size_t granularity = 0;
-  return driver().granularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) ==
-             CUDA_SUCCESS &&
-         granularity > 0 && kGranularity % granularity == 0;
+  if (driver().granularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) !=
+          CUDA_SUCCESS ||
+      granularity == 0 || kGranularity % granularity != 0) {
+    return false;
+  }
+  int error = 0;
+  const auto probe = make(device, true, 0, error);
+  return probe && probe->grow(kGranularity) == cudaSuccess;
 }
 
 std::unique_ptr<Segment> Segment::make(Device device, bool growable, size_t bytes, int& error) {

@@ -18,7 +18,8 @@ class Segment {
   // Null, and the cudaError_t in `error`, if there is no memory. A growable segment starts empty, a
   // plain one has `bytes`.
   static std::unique_ptr<Segment> make(Device device, bool growable, size_t bytes, int& error);
-  // True if the driver has what growable segments need.
+  // True if growable segments work: one is made, and grows by kGranularity. The driver may have the
+  // calls and still refuse them, as in some containers.
   static bool can_grow(Device device);
 
   ~Segment();

@@ -5,6 +5,8 @@
 #include <binade/kernels/gemm/gemm_provider.h>
 #include <tests/kernels/gemm/gemm_case.h>
 #ifdef BINADE_WITH_CUDA
+#include <binade/kernels/base/vendor_library.h>
+#include <binade/kernels/gemm/cublaslt_api_internal.h>
 #include <binade/kernels/gemm/cublaslt_gemm_internal.h>
 #endif
 
@@ -211,6 +213,91 @@ TEST(GemmProvider, LibraryCallsAreCounted) {
   run({8, 8, 8});
   set_gemm_provider("own");
   EXPECT_EQ(library_gemm_calls(), before + 1);
+}
+
+// With a stand-in for the library (fake_cublaslt.cpp), or a file that does not exist.
+class GemmLibrary : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (test_device().is_cpu() || !is_named(kCublasLt)) {
+      GTEST_SKIP() << "BINADE_CUBLASLT_LIBRARY names no stand-in";
+    }
+    set_gemm_provider("library");
+  }
+  void TearDown() override { set_gemm_provider("own"); }
+};
+
+TEST_F(GemmLibrary, KeepsNanInEveryEpilogue) {
+  if (!cublaslt::missing().empty()) {
+    GTEST_SKIP() << cublaslt::missing();
+  }
+  for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+    for (const Activation activation :
+         {Activation::none, Activation::relu, Activation::gelu_tanh}) {
+      for (const bool with_bias : {false, true}) {
+        StridedArray a(dtype, {4, 8}), b(dtype, {8, 16}), y(dtype, {4, 16}), bias(dtype, {16});
+        a.randomize(1, true);
+        b.randomize(2, true);
+        bias.randomize(3, true);
+        a.set({1, 2}, NAN);
+        const int64_t before = library_gemm_calls();
+        const View bias_view = with_bias ? bias.view() : kNoView;
+        gemm({.a = a.view(),
+              .b = b.view(),
+              .y = y.view(),
+              .epilogue = {.bias = bias_view, .activation = activation}});
+        EXPECT_EQ(library_gemm_calls(), before + 1);
+        for (int64_t j = 0; j < 16; ++j) {
+          EXPECT_TRUE(std::isnan(y.get({1, j}))) << to_string(dtype) << " " << int(activation);
+          EXPECT_FALSE(std::isnan(y.get({0, j})));
+          EXPECT_TRUE(activation != Activation::relu || y.get({0, j}) >= 0);
+        }
+      }
+    }
+  }
+}
+
+// The algorithm chosen for an aligned bias must not be used for another one.
+TEST_F(GemmLibrary, ABiasOfAnotherAlignmentIsAnotherProblem) {
+  if (!cublaslt::missing().empty()) {
+    GTEST_SKIP() << cublaslt::missing();
+  }
+  StridedArray a(DType::f16, {8, 8}), b(DType::f16, {8, 8}), y(DType::f16, {8, 8});
+  StridedArray terms(DType::f16, {16});
+  a.randomize(1, true);
+  b.randomize(2, true);
+  terms.randomize(3, true);
+  for (const int64_t first : {0, 1, 2, 0, 3}) {
+    View bias = terms.view();
+    bias = test_view(bias.data + first * 2, DType::f16, {8});
+    gemm({.a = a.view(), .b = b.view(), .y = y.view(), .epilogue = {.bias = bias}});
+    double sum = terms.get({first});
+    for (int64_t k = 0; k < 8; ++k) {
+      sum += a.get({0, k}) * b.get({k, 0});
+    }
+    EXPECT_EQ(y.get({0, 0}), sum) << first;
+  }
+}
+
+TEST_F(GemmLibrary, AMissingFileIsAnErrorWithItsPathAndNotAnotherResult) {
+  if (cublaslt::missing().empty()) {
+    GTEST_SKIP() << "the library is there";
+  }
+  StridedArray a(DType::f32, {2, 2}), b(DType::f32, {2, 2}), y(DType::f32, {2, 2});
+  try {
+    gemm({.a = a.view(), .b = b.view(), .y = y.view()});
+    FAIL() << "expected an error";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    for (const char* part : {"provider \"library\"", "cuBLASLt was not loaded", "/no/such/file",
+                             "BINADE_CUBLASLT_LIBRARY", "\"own\""}) {
+      EXPECT_NE(message.find(part), std::string::npos) << message;
+    }
+  }
+  set_gemm_provider("auto");  // chooses among what is there
+  run({8, 8, 8});
+  set_gemm_provider("own");
+  run({8, 8, 8});
 }
 #endif
 

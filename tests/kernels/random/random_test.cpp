@@ -203,10 +203,17 @@ TEST(Random, BadArgumentsAreErrors) {
   EXPECT_THROW(dropout({x.view(), x.view(), NAN, 0, 0}), Error);
 }
 
-// Every instruction set gives these bits: an FNV-1a hash of a normal fill.
+// Every instruction set gives these bits: an FNV-1a hash of a normal fill. A device has logarithms
+// and sines of its own (FillNormal.IsBoxMuller compares its values); its bits repeat.
 TEST(Random, BitsDoNotDependOnTheInstructionSet) {
   Array y(DType::f32, {5000});
   fill_normal({.y = y.view(), .seed = 3, .offset = 1});
+  if (!test_device().is_cpu()) {
+    Array again(DType::f32, {5000});
+    fill_normal({.y = again.view(), .seed = 3, .offset = 1});
+    ASSERT_EQ(y.bytes(), again.bytes());
+    return;
+  }
   uint64_t hash = 1469598103934665603u;
   for (std::byte b : y.bytes()) {
     hash = (hash ^ static_cast<uint64_t>(b)) * 1099511628211u;

@@ -1,0 +1,10 @@
+#!/bin/sh
+# drop_patch_entries.sh COMPILER ... -o OBJECT ...: compiles, and removes the compiler's list of functions with
+# __launch_bounds__ (kernels/host/cuda_types.h), which linkers refuse where two objects share a template.
+"$@" || exit
+while [ $# -gt 1 ]; do
+  if [ "$1" = -o ]; then
+    exec objcopy --remove-section=__patchable_function_entries "$2"
+  fi
+  shift
+done
