@@ -23,6 +23,7 @@ struct Entry {
   LensKind kind;
   std::string layer, tensor;
   double scale;
+  DType stored;
   Tensor counts, lost;
 };
 
@@ -75,6 +76,7 @@ std::string to_json(const LensRecord& r) {
   add("tensor", json_quoted(r.tensor));
   add("elements", r.counts.numel());
   add("scale", r.scale);
+  add("stored", json_quoted(to_string(r.stored)));
   add("zeros", r.counts.zeros());
   add("nans", r.counts.nans());
   add("infinities", r.counts.infinities());
@@ -82,8 +84,12 @@ std::string to_json(const LensRecord& r) {
   add("smallest", r.counts.smallest());
   add("f16_overflow", share(f16.overflow));
   add("f16_subnormal", share(f16.subnormal));
-  add("f16_flushed", share(f16.flushed));
-  add("bf16_changed", share(r.counts.changed_in_bf16()));
+  if (r.shows_flushed()) {
+    add("f16_flushed", share(f16.flushed));
+  }
+  if (r.stored != DType::bf16) {
+    add("bf16_changed", share(r.counts.changed_in_bf16()));
+  }
   if (r.kind == LensKind::update) {
     add("changed", share(r.lost.changed));
     add("f16_lost", share(r.lost.in_f16));
@@ -92,7 +98,8 @@ std::string to_json(const LensRecord& r) {
   if (r.kind == LensKind::activation_gradient || r.kind == LensKind::weight_gradient) {
     std::string rows;
     for (const auto& [scale, fates] : scale_table(r.counts, kLensScales)) {
-      rows += text(rows.empty() ? "" : ",", "{\"scale\":", scale, ",\"flushed\":", fates.flushed,
+      rows += text(rows.empty() ? "" : ",", "{\"scale\":", scale,
+                   ",\"flushed\":", r.shows_flushed(scale) ? text(fates.flushed) : "null",
                    ",\"subnormal\":", fates.subnormal, ",\"overflow\":", fates.overflow, "}");
     }
     add("static_scales", "[" + rows + "]");
@@ -181,7 +188,7 @@ class Lens::Watch : public OpObserver {
     std::vector<LensRecord> records;
     for (const Entry& e : entries_) {
       const bool exact = is_power_of_two(e.scale);
-      records.push_back({step_, e.kind, e.layer, e.tensor, e.scale,
+      records.push_back({step_, e.kind, e.layer, e.tensor, e.scale, e.stored,
                          ExponentCounts(e.counts, exact ? e.scale : 1),
                          e.lost.defined() ? lost_updates(e.lost) : LostUpdates{}});
     }
@@ -243,12 +250,14 @@ class Lens::Watch : public OpObserver {
   Entry& count(const Place& place, const Tensor& x, double scale) {
     const auto key = std::pair(place.kind, place.tensor);
     auto [at, is_new] = index_.try_emplace(key, entries_.size());
-    if (!is_new && entries_[at->second].scale != scale) {  // another scale: another line
+    const bool same =
+        is_new || (entries_[at->second].scale == scale && entries_[at->second].stored == x.dtype());
+    if (!same) {  // another scale or dtype: another line
       at->second = entries_.size();
       is_new = true;
     }
     if (is_new) {
-      entries_.push_back({place.kind, place.layer, place.tensor, scale,
+      entries_.push_back({place.kind, place.layer, place.tensor, scale, x.dtype(),
                           zeros({kernels::kExponentCounters}, DType::i64, x.device()), Tensor()});
     }
     Entry& entry = entries_[at->second];

@@ -10,7 +10,10 @@
 //   lens.end();                                   // writes the step's lines
 //
 // Gradients are counted at their true value: the loss scale is divided out exactly. It works under
-// every precision policy. An observed step costs one more read of each watched tensor, a copy of
+// every precision policy, but it sees a tensor only after the step stored it. A tensor that was
+// stored in f16 at scale S was rounded then: what was at most 2^-25 / S is among its zeros, so for
+// such a record the count of flushed elements is a lower bound (LensRecord::shows_flushed()).
+// An observed step costs one more read of each watched tensor, a copy of
 // the watched weights for the updates, and on a device one wait; other steps cost nothing. Call
 // begin() and end() on the thread that runs the step.
 #pragma once
@@ -55,8 +58,15 @@ struct LensRecord {
   std::string layer;   // module path; empty for the root
   std::string tensor;  // the parameter, else the layer and the op: "conv1.weight", "conv1/conv2d"
   double scale;        // the loss scale that was divided out; 1 if there is none
+  DType stored;        // the dtype in which the step stored the tensor
   ExponentCounts counts;
   LostUpdates lost;  // of updates
+
+  // False if f16 at `static_scale` would flush nothing but what was flushed already when the tensor
+  // was stored.
+  bool shows_flushed(double static_scale = 1) const {
+    return stored != DType::f16 || static_scale < scale;
+  }
 };
 std::string to_json(const LensRecord& record);
 

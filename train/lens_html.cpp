@@ -143,10 +143,11 @@ std::string scales(const LensReport& report) {
     return "<td>" + number(100 * part / report.gradients) + "%</td>";
   };
   for (const LensScale& row : report.scales) {
-    out += text("<tr><td>", row.scale, "</td>") + cell(row.flushed) + cell(row.subnormal) +
-           cell(row.overflow) + "</tr>\n";
+    out += text("<tr><td>", row.scale, "</td><td>", flushed_text(report, row), "</td>") +
+           cell(row.subnormal) + cell(row.overflow) + "</tr>\n";
   }
-  return out + "</table>\n";
+  const std::string note = rounding_note(report);
+  return out + "</table>\n" + (note.empty() ? "" : "<p>" + escaped(note) + "</p>\n");
 }
 
 }  // namespace

@@ -14,6 +14,9 @@ namespace {
 
 constexpr int kFirst = ExponentCounts::kLeast - 1, kExponents = ExponentCounts::kMost - kFirst + 1;
 
+// The smaller of two scales, where 0 stands for none.
+double smaller_scale(double a, double b) { return a == 0 || b == 0 ? a + b : std::min(a, b); }
+
 // Adds a line to its row; a line of a gradient is also added to the scales.
 void add_line(const nlohmann::json& line, LensRow& row, LensReport& report) {
   const double elements = line.at("elements");
@@ -32,6 +35,8 @@ void add_line(const nlohmann::json& line, LensRow& row, LensReport& report) {
   add("changed", row.changed);
   add("f16_lost", row.lost_in_f16);
   add("bf16_lost", row.lost_in_bf16);
+  const double rounded_at = line.value("stored", "") == "f16" ? line.value("scale", 1.0) : 0;
+  row.rounded_at = smaller_scale(row.rounded_at, rounded_at);
   row.exponents.resize(kExponents);
   const auto least = line.at("least_exponent").get<int>();
   const auto& counts = line.at("exponents");
@@ -46,6 +51,7 @@ void add_line(const nlohmann::json& line, LensRow& row, LensReport& report) {
     return;
   }
   report.gradients += sum;
+  report.rounded_at = smaller_scale(report.rounded_at, rounded_at);
   report.largest_gradient = std::max(report.largest_gradient, line.at("largest").get<double>());
   const auto& scales = line.at("static_scales");
   for (size_t i = 0; i < scales.size(); ++i) {
@@ -54,7 +60,9 @@ void add_line(const nlohmann::json& line, LensRow& row, LensReport& report) {
     }
     LensScale& to = report.scales[i];
     check(to.scale == scales[i].at("scale").get<double>(), "scales differ between lines");
-    to.flushed += scales[i].at("flushed").get<double>();
+    const auto& flushed = scales[i].at("flushed");
+    to.shows_flushed = to.shows_flushed && !flushed.is_null();
+    to.flushed += flushed.is_null() ? 0 : flushed.get<double>();
     to.subnormal += scales[i].at("subnormal").get<double>();
     to.overflow += scales[i].at("overflow").get<double>();
   }
@@ -99,13 +107,13 @@ std::string scale_text(const LensReport& report) {
            report.static_scale, " (the largest power of two that keeps it below 65504)\n",
            "what a static scale does to the ", report.gradients,
            " gradients that are not 0, stored in f16:\n", padded("scale", 12),
-           padded("flushed to 0", 14), padded("subnormal", 14), "overflow\n");
+           padded("flushed to 0", 18), padded("subnormal", 14), "overflow\n");
   for (const LensScale& row : report.scales) {
-    out += padded(text(row.scale), 12) + padded(percent(row.flushed, report.gradients), 14) +
+    out += padded(text(row.scale), 12) + padded(flushed_text(report, row), 18) +
            padded(percent(row.subnormal, report.gradients), 14) +
            percent(row.overflow, report.gradients) + "\n";
   }
-  return out;
+  return out + rounding_note(report);
 }
 
 }  // namespace
@@ -190,13 +198,32 @@ std::string effects_of(const LensRow& row) {
   } else {
     add("overflow", row.overflow);
     add("subnormal", row.subnormal);
-    add("flushed", row.flushed);
+    add(row.rounded_at > 0 ? "flushed at least" : "flushed", row.flushed);
     add("changed by bf16", row.changed_in_bf16);
   }
-  add("zero", row.zeros);
+  add(row.rounded_at > 0 ? "zero or flushed before" : "zero", row.zeros);
   add("inf", row.infinities);
   add("NaN", row.nans);
-  return out;
+  return row.rounded_at > 0 ? text("rounded at ", row.rounded_at, out.empty() ? "" : ": ", out)
+                            : out;
+}
+
+std::string flushed_text(const LensReport& report, const LensScale& scale) {
+  if (!scale.shows_flushed) {
+    return "not known";
+  }
+  return (report.rounded_at > 0 ? "at least " : "") + percent(scale.flushed, report.gradients);
+}
+
+std::string rounding_note(const LensReport& report) {
+  if (report.rounded_at == 0) {
+    return "";
+  }
+  return text(
+      "Gradients were stored in f16, at scales from ", report.rounded_at,
+      " on, before they were counted. What storing flushed is among the zeros: the table gives "
+      "lower bounds, and knows nothing of scales that large. A run in fp32 gives the whole "
+      "numbers.\n");
 }
 
 std::string to_text(const LensReport& report) {

@@ -14,11 +14,17 @@ struct LensRow {
   double overflow = 0, subnormal = 0, flushed = 0, changed_in_bf16 = 0;  // elements
   double changed = 0, lost_in_f16 = 0, lost_in_bf16 = 0;                 // of updates
   double largest = 0;
+  // The smallest loss scale at which lines of it were stored in f16 before they were counted; 0:
+  // none was. Then `flushed` is a lower bound, and `zeros` includes what storing flushed.
+  double rounded_at = 0;
   std::vector<double> exponents = {};  // elements per exponent, from ExponentCounts::kLeast - 1
 };
 
 struct LensScale {
   double scale, flushed = 0, subnormal = 0, overflow = 0;  // elements of all gradients
+  // False if some gradients were stored in f16 at this scale or a smaller one: what this scale
+  // flushes was flushed before it was counted.
+  bool shows_flushed = true;
 };
 
 struct LensReport {
@@ -27,6 +33,9 @@ struct LensReport {
   double gradients = 0;  // elements that are finite and not 0
   double largest_gradient = 0;
   double static_scale = 0;  // 0: no gradient was seen
+  // The smallest loss scale at which gradients were stored in f16 before they were counted; 0: none
+  // were. Then flushed elements of the scales are lower bounds.
+  double rounded_at = 0;
   std::vector<LensScale> scales;
 };
 
@@ -51,7 +60,11 @@ struct ExponentSpan {
 ExponentSpan span_of(const LensReport& report);
 // Elements of a row in exponent e; in the first of a span also those below it.
 double elements_at(const LensRow& row, const ExponentSpan& span, int e);
-// The effects of f16 on a row as text: "flushed 1.2%, overflow 0.1%".
+// The effects of f16 on a row as text: "flushed 1.2%, overflow 0.1%". A row that was stored in f16
+// says so: "rounded at 1024: flushed at least 1.2%, zero or flushed before 30%".
 std::string effects_of(const LensRow& row);
+// What a static scale flushes, as text; and the reason why it may be a bound or not known.
+std::string flushed_text(const LensReport& report, const LensScale& scale);
+std::string rounding_note(const LensReport& report);
 
 }  // namespace binade::train
