@@ -9,7 +9,8 @@ namespace study {
 namespace {
 
 constexpr int64_t kRows = 32;  // dot products per length
-constexpr double kAccurate = 0x1p-10, kInaccurate = 0.5;
+// Half a unit of f16, for the one rounding to f16, and a twentieth of it for the f32 sum.
+constexpr double kAccurate = 1.05 * 0x1p-11, kInaccurate = 0.5;
 
 double dot_in_f16(const half* a, const half* b, int64_t length) {
   half sum(0.0F);
@@ -34,6 +35,7 @@ double median(std::vector<double> values) {
 
 struct Errors {
   double f16, f32;  // medians, relative
+  double worst_f32;
 };
 
 // The errors of `kRows` dot products: rows of a with vector b, both uniform in [0, 1) / sqrt(8).
@@ -51,7 +53,7 @@ Errors errors_at(int64_t length, const Lab& lab) {
     in_f16.push_back(std::abs(low / exact - 1));
     in_f32.push_back(std::abs((lab.broken ? low : y.at(row)) / exact - 1));
   }
-  return {median(in_f16), median(in_f32)};
+  return {median(in_f16), median(in_f32), *std::max_element(in_f32.begin(), in_f32.end())};
 }
 
 void run(const Lab& lab, Report& report) {
@@ -65,19 +67,20 @@ void run(const Lab& lab, Report& report) {
     f16.y.push_back(errors.f16);
     f32.x.push_back(static_cast<double>(length));
     f32.y.push_back(errors.f32);
-    worst = std::max(worst, errors.f32);
+    worst = std::max(worst, errors.worst_f32);
     last = errors.f16;
   }
   report.plots.push_back(
       {.title = "Error of a dot product",
        .caption = "Median over 32 dot products of positive numbers, against f64. With an f16 "
-                  "accumulator the sum stops to grow once it is 2048 times a term.",
+                  "accumulator the sum stops growing: at the latest when it is 4096 times a term.",
        .x = {.label = "length", .scale = Axis::log2},
        .y = {.label = "relative error", .scale = Axis::log10},
        .series = {f16, f32}});
   report.at_least("f16 accumulator, length 65536: relative error", last, kInaccurate);
-  report.at_most("f32 accumulator, worst length: relative error (half a unit of f16 is 2^-11)",
-                 worst, kAccurate);
+  report.at_most(
+      "f32 accumulator, worst of all dot products: relative error (half a unit of f16 is 2^-11)",
+      worst, kAccurate);
 }
 
 }  // namespace

@@ -34,7 +34,8 @@ Plot plot_of(const std::string& title, const Run& run) {
           .y = {.label = "share of values (%)"},
           .series = {histogram(run.activation_gradients, "activation gradients"),
                      histogram(run.weight_gradients, "weight gradients")},
-          .marks = {{kSmallest, "2^-24"}, {-14, "2^-14"}}};
+          // Bins are centred on exponents: a border lies half a bin left of its exponent's centre.
+          .marks = {{kSmallest - 0.5, "2^-24"}, {-14 - 0.5, "2^-14"}}};
 }
 
 void run(const Lab& lab, Report& report) {

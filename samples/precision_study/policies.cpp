@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "experiment.h"
+#include "gradients.h"
 #include "training.h"
 
 namespace study {
@@ -9,6 +10,7 @@ namespace {
 
 constexpr double kSameLoss = 0.01, kWorse = 0.03;
 constexpr double kLossFactor = 0x1p-18, kLossScale = 0x1p16;
+constexpr int64_t kLook = 50;  // steps between looks at gradients and updates
 
 struct Arm {
   const char* name;
@@ -25,17 +27,17 @@ int64_t weight_bytes(const Task& task, const Precision& precision) {
          ((precision.low_weights() ? 2 : 4) + (precision.masters() ? 4 : 0));
 }
 
-std::string breaks(const Arm& arm, double excess) {
-  if (!std::isfinite(excess)) {
-    return "everything: not finite";
-  }
-  if (excess < kSameLoss) {
-    return "nothing seen";
-  }
-  if (!arm.precision.masters() && arm.precision.low_weights()) {
-    return "small updates are swallowed";
-  }
-  return "small gradients are lost";
+// What an arm loses, as measured: the share of O0's gradients that its dtype and scale flush, and
+// the share of the updates of its own run that changed nothing.
+struct Losses {
+  double flushed, swallowed;
+};
+Losses losses_of(const Arm& arm, const Run& base, const Run& run) {
+  ExponentCounts gradients = base.activation_gradients;
+  gradients.add(base.weight_gradients);
+  const bool f16 = arm.precision.policy != Precision::kFull && arm.precision.low == DType::f16;
+  return {f16 ? flushed(gradients, arm.scale) : 0,  // bf16 has the exponents of f32
+          run.updates ? static_cast<double>(run.swallowed) / static_cast<double>(run.updates) : 0};
 }
 
 // SGD with a small step and a small loss: what both mechanisms are for, in one recipe.
@@ -53,22 +55,27 @@ void study_model(const Task& task, const Lab& lab, double lr, int64_t steps, Rep
                       {"O3 half bf16", Precision::half(DType::bf16), kUnscaled, false}};
   Table table{.caption = task.name + ", SGD, " + std::to_string(steps) + " steps",
               .head = {"policy", "test loss", "against O0", "test accuracy", "kept for backward",
-                       "weights and masters", "what breaks"},
+                       "weights and masters", "gradients flushed", "updates swallowed"},
               .rows = {}};
-  double base = 0;
+  Run base;
   for (const Arm& arm : arms) {
     const Run run = train_model(task, {.precision = arm.precision,
                                        .loss_scale = arm.scale,
                                        .lr = lr * task.step_factor,
                                        .momentum = 0.9,
                                        .steps = steps,
+                                       .lens = arm.precision.policy == Precision::kFull ? kLook : 0,
+                                       .count_updates = kLook,
                                        .loss_factor = kLossFactor});
-    base = arm.precision.policy == Precision::kFull ? run.test_loss : base;
-    const double excess = run.test_loss / base - 1;
+    if (arm.precision.policy == Precision::kFull) {
+      base = run;
+    }
+    const double excess = run.test_loss / base.test_loss - 1;
+    const Losses lost = losses_of(arm, base, run);
     table.rows.push_back({arm.name, fixed(run.test_loss, 4), percent(excess), percent(run.accuracy),
                           bytes(static_cast<double>(run.saved_bytes)),
                           bytes(static_cast<double>(weight_bytes(task, arm.precision))),
-                          breaks(arm, excess)});
+                          percent(lost.flushed), percent(lost.swallowed)});
     const std::string name = task.name + ", " + arm.name + ": test loss / O0 - 1";
     if (arm.must_match) {
       report.at_most(name, excess, kSameLoss);

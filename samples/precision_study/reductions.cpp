@@ -66,6 +66,29 @@ struct Op {
   double offset;
 };
 
+// The mechanism of the batch norm's failure: from a sum of 32768 on a unit of f16 is 32, and the 8
+// of another value is less than half of it.
+void stalling_sum(Report& report) {
+  constexpr int64_t kCount = 8192;
+  const Tensor x = (randn({kCount}) + kOffset).to(DType::f16);
+  half sum(0.0F);
+  int64_t growing = 0;
+  for (int64_t i = 0; i < kCount; ++i) {
+    const half next = add(sum, x.data<half>()[i]);
+    growing = next.bits != sum.bits ? i + 1 : growing;
+    sum = next;
+  }
+  const auto last = static_cast<double>(sum);
+  report.at_most("Batch norm, f16 inside: sum of 8192 values near 8 (65536 in truth)", last, 33000);
+  report.at_least("Batch norm, f16 inside: values after which the sum stands still",
+                  kCount - growing, kCount / 3);
+  report.remarks.push_back(
+      "In f16 the sum of values near 8 stalls at " + fixed(last, 0) + " after " +
+      std::to_string(growing) +
+      " of 8192 terms: there half a unit is 16. The mean comes out as about 4, the squares of the "
+      "differences are about 16, and their sum overflows.");
+}
+
 void compare(const Op& op, const Lab& lab, Report& report) {
   Series f16{.name = "f16 inside", .x = {}, .y = {}};
   Series f32{.name = "f32 inside (Binade)", .x = {}, .y = {}};
@@ -99,6 +122,7 @@ void run(const Lab& lab, Report& report) {
   const Op norm_op{"Batch norm", normalize, normalize_in_f16, kOffset};
   compare(softmax_op, lab, report);
   compare(norm_op, lab, report);
+  stalling_sum(report);
 }
 
 }  // namespace

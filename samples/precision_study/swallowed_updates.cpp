@@ -1,6 +1,5 @@
 // Which updates do not change an f16 weight.
 #include <cmath>
-#include <map>
 
 #include "experiment.h"
 #include "training.h"
@@ -45,16 +44,12 @@ struct Lost {
 // weight itself).
 Lost count_lost(const Moment& moment) {
   Lost lost;
-  std::map<std::string, Tensor> masters;
-  for (const auto& [name, tensor] : moment.optimizer.state_tensors()) {
-    masters.emplace(name, tensor);
-  }
-  for (const Parameter& parameter : moment.model.parameters()) {
-    const Tensor gradient = parameter.value.grad().to(Device{}).contiguous();
-    const auto master = masters.find("master." + parameter.name);
-    const bool has_master = master != masters.end();
-    const Tensor kept =
-        (has_master ? master->second : parameter.value).detach().to(Device{}).contiguous();
+  const std::vector<Tensor> all = kept_values(moment.model, moment.optimizer);
+  const ParameterList parameters = moment.model.parameters();
+  for (size_t p = 0; p < all.size(); ++p) {
+    const Tensor gradient = parameters[p].value.grad().to(Device{}).contiguous();
+    const Tensor& kept = all[p];
+    const bool has_master = kept.dtype() == DType::f32;
     for (int64_t i = 0; i < gradient.numel(); ++i) {
       const double update = kRate * gradient.data<float>()[i];
       if (update == 0) {
@@ -92,7 +87,7 @@ void rule(Report& report) {
                           .x = {.label = "ratio |weight| / |update|", .scale = Axis::log2},
                           .y = {.label = "share of weights (%)"},
                           .series = {series},
-                          .marks = {{2048, "2048"}}});
+                          .marks = {{2048, "2048"}, {4096, "4096"}}});
   report.at_most("rule: share swallowed at a ratio up to 2048", below, 0.001);
   report.at_least("rule: share swallowed at a ratio above 4096", above, 1);
 }
@@ -136,7 +131,7 @@ void run(const Lab& lab, Report& report) {
 
 const Experiment kSwallowedUpdates{
     .name = "swallowed-updates",
-    .title = "An update 2048 times smaller than its weight is lost in f16",
+    .title = "From 2048 to 4096 times smaller than its weight, an update is lost in f16",
     .section = "section 3.1",
     .claim =
         "Even an update that f16 can represent becomes zero in the addition when the weight is "
@@ -145,8 +140,9 @@ const Experiment kSwallowedUpdates{
     .method =
         "First the rule itself, on every f16 significand, rounded to nearest even: at ratios up "
         "to 2048 no update is lost (but ties at powers of two), at ratios above 4096 all "
-        "are; in between it depends on the significand. Then a real run: which share of each "
-        "step's updates would f16 weights swallow, and which do the f32 masters?",
+        "are; in between it depends on the significand. Then a real run: how large a share of each "
+        "step's updates would f16 weights swallow, and how large a share do the f32 masters "
+        "swallow?",
     .mechanism = "the f32 masters",
     .run = run};
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -90,6 +91,36 @@ class GradientLens {
   std::optional<train::Lens> lens_;
 };
 
+// Counts the elements of a step that have a gradient and do not change.
+class UpdateCount {
+ public:
+  UpdateCount(nn::Module& model, const optim::Optimizer& optimizer)
+      : model_(model), optimizer_(optimizer), before_(kept_values(model, optimizer)) {
+    for (Tensor& value : before_) {
+      value = value.clone();
+    }
+    for (const Parameter& parameter : model.parameters()) {
+      gradients_.push_back(parameter.value.grad().to(Device{}).contiguous());
+    }
+  }
+  void after_step(Run& run) const {
+    const std::vector<Tensor> after = kept_values(model_, optimizer_);
+    for (size_t p = 0; p < after.size(); ++p) {
+      for (int64_t i = 0; i < after[p].numel(); ++i) {
+        if (gradients_[p].at(i) != 0) {
+          ++run.updates;
+          run.swallowed += after[p].at(i) == before_[p].at(i);
+        }
+      }
+    }
+  }
+
+ private:
+  nn::Module& model_;
+  const optim::Optimizer& optimizer_;
+  std::vector<Tensor> before_, gradients_;
+};
+
 void evaluate(nn::Module& model, const Task& task, Run& run) {
   NoGradGuard no_grad;
   model.eval();
@@ -108,6 +139,20 @@ void evaluate(nn::Module& model, const Task& task, Run& run) {
 }
 
 }  // namespace
+
+std::vector<Tensor> kept_values(nn::Module& model, const optim::Optimizer& optimizer) {
+  std::map<std::string, Tensor> masters;
+  for (const auto& [name, tensor] : optimizer.state_tensors()) {
+    masters.emplace(name, tensor);
+  }
+  std::vector<Tensor> kept;
+  for (const Parameter& parameter : model.parameters()) {
+    const auto master = masters.find("master." + parameter.name);
+    const Tensor& value = master != masters.end() ? master->second : parameter.value;
+    kept.push_back(value.detach().to(Device{}).contiguous());
+  }
+  return kept;
+}
 
 double Run::end_loss() const {
   const size_t count = std::max<size_t>(losses.size() / 10, 1);
@@ -143,7 +188,14 @@ Run train_model(const Task& task, const Recipe& recipe, const Look& look) {
       look({step, *model, *optimizer});
     }
     lens.end(step, run);
+    std::optional<UpdateCount> updates;
+    if (recipe.count_updates > 0 && step % recipe.count_updates == 0) {
+      updates.emplace(*model, *optimizer);
+    }
     const StepOutcome outcome = scaler.step(*optimizer);
+    if (updates && outcome == StepOutcome::applied) {
+      updates->after_step(run);
+    }
     if (schedule) {
       schedule->advance(outcome);
     }

@@ -16,7 +16,8 @@ struct Recipe {
   bool cosine = false;  // lr falls to 0 along a cosine after a warm-up
   int64_t steps = 300;
   uint64_t seed = 1;
-  int64_t lens = 0;  // steps between looks of the exponent lens at gradients; 0: none
+  int64_t lens = 0;           // steps between looks of the exponent lens at gradients; 0: none
+  int64_t count_updates = 0;  // steps between counts of updates and of those lost; 0: none
   // Makes gradients smaller or larger and changes nothing else: the loss is multiplied by it and lr
   // divided. With SGD and a power of two an f32 run is the same bit for bit.
   double loss_factor = 1;
@@ -34,6 +35,9 @@ struct Run {
 
   // The true gradients of the steps that the lens observed.
   ExponentCounts activation_gradients = {}, weight_gradients = {};
+  // Of the counted steps: elements with a gradient that is not 0, and those of them whose value, as
+  // the optimizer keeps it, the step did not change.
+  int64_t updates = 0, swallowed = 0;
 
   double end_loss() const;  // mean over the last tenth of the steps
 };
@@ -47,6 +51,10 @@ struct Moment {
 using Look = std::function<void(const Moment&)>;
 
 Run train_model(const Task& task, const Recipe& recipe, const Look& look = {});
+
+// What the optimizer adds its updates to, per parameter: the master, else the parameter. On the
+// host.
+std::vector<Tensor> kept_values(nn::Module& model, const optim::Optimizer& optimizer);
 
 // The means over windows of `width` steps, at the last step of each window: a smooth curve.
 struct Curve {
