@@ -108,8 +108,9 @@ struct GemmBlock {
   // keeps_b: packed_b holds all of b after the call, for calls with other rows and b_is_packed.
   // Both require k <= kPackDepth.
   bool keeps_b = false, b_is_packed = false;
-  // Few rows: b is read in place (kernels/gemm/gemm_rows_internal.h). packed_a holds m * k elements,
-  // packed_b is not used. Requires that b has adjacent rows or columns, no kept_b and no row_sums.
+  // Few rows: b is read in place (kernels/gemm/gemm_rows_internal.h). packed_a holds m * k
+  // elements, packed_b is not used. Requires that b has adjacent rows or columns, no kept_b and no
+  // row_sums.
   bool few_rows = false;
   // All of b as gemm_pack writes it, if it was packed before; then packed_b is not used.
   const void* kept_b = nullptr;
