@@ -29,6 +29,8 @@ BATCH = 4  # at most: a shorter test
 RATES = {"sgd": 1e-2, "sgd_decay": 1e-4, "adam": 1e-4, "adam_gan": 1e-4}
 # A deep net with batch norms over few values enlarges rounding errors in training.
 RATES_OF_MODELS = {"resnet50": 1e-7}
+# Adam divides by gradients near zero, and two networks train on each other.
+BOUNDS_OF_MODELS = {"gan": 5e-3}
 
 
 def small_rows():
@@ -78,7 +80,7 @@ class PeerModelsTest(unittest.TestCase):
                 phases = len(ours) // 6
                 self.assertGreater(abs(ours[4 * phases] - ours[0]), 10 * BOUND * abs(ours[0]), f"no training: {ours}")
                 worst, step = loss_curves.largest_difference(ours, theirs)
-                self.assertLess(worst, 10 * BOUND, f"at value {step}: {ours} {theirs}")
+                self.assertLess(worst, BOUNDS_OF_MODELS.get(row.model, 10 * BOUND), f"at value {step}: {ours} {theirs}")
 
 
 if __name__ == "__main__":

@@ -231,7 +231,7 @@ void write(const CheckpointOptions& o, const std::vector<Entry>& entries,
   const int64_t step = step_of(o, entries, contents, run->store);
   if (o.async_save) {
     run->saves.add([store = &run->store, step, fields, copy = run->saves.copy(step, state)] {
-      save_state(*store, step, *copy, fields);
+      save_state(*store, step, copy->parts(), fields);
     });
   } else {
     save_state(run->store, step, state, fields);

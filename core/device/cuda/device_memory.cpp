@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstring>
+#include <optional>
 
 namespace binade {
 namespace {
@@ -34,22 +35,40 @@ void wait_for_pageable(Device device) {
   kernels::check_cuda(error, "cudaStreamSynchronize");
 }
 
+void copy_and_wait(void* to, const void* from, size_t bytes, Device device, const char* why) {
+  detail::note_host_sync(why, device);
+  kernels::check_cuda(
+      cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, current_stream_of(device)),
+      "copy to the device");
+  wait_for_pageable(device);
+}
+
+// Empty if the system gives no pinned memory: then the host waits for the copy instead, which
+// reports a failed device itself.
+std::optional<PinnedBuffer> staging(Device device, size_t bytes) {
+  try {
+    return PinnedBuffer(device, bytes);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 void copy_from_pageable(void* to, const void* from, size_t bytes, Device device) {
   if (bytes > kStaged) {
-    detail::note_host_sync("copy of more than 1 MiB from pageable memory", device);
-    kernels::check_cuda(
-        cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, current_stream_of(device)),
-        "copy to the device");
-    wait_for_pageable(device);
+    copy_and_wait(to, from, bytes, device, "copy of more than 1 MiB from pageable memory");
     return;
   }
-  PinnedBuffer staged(device, bytes);
-  std::memcpy(staged.data(), from, bytes);
+  std::optional<PinnedBuffer> staged = staging(device, bytes);
+  if (!staged) {
+    copy_and_wait(to, from, bytes, device, "copy from pageable memory without pinned memory");
+    return;
+  }
+  std::memcpy(staged->data(), from, bytes);
   kernels::check_cuda(
-      cudaMemcpyAsync(to, staged.data(), bytes, cudaMemcpyHostToDevice, current_stream_of(device)),
+      cudaMemcpyAsync(to, staged->data(), bytes, cudaMemcpyHostToDevice, current_stream_of(device)),
       "copy to the device");
   try {
-    staged.used_on(Stream::current(device));
+    staged->used_on(Stream::current(device));
   } catch (...) {
     wait_for_pageable(device);
     throw;
