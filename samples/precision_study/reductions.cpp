@@ -81,7 +81,7 @@ void stalling_sum(Report& report) {
   const auto last = static_cast<double>(sum);
   report.at_most("Batch norm, f16 inside: sum of 8192 values near 8 (65536 in truth)", last, 33000);
   report.at_least("Batch norm, f16 inside: values after which the sum stands still",
-                  kCount - growing, kCount / 3);
+                  kCount - growing, kCount / 3.0);
   report.remarks.push_back(
       "In f16 the sum of values near 8 stalls at " + fixed(last, 0) + " after " +
       std::to_string(growing) +
