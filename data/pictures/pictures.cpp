@@ -190,7 +190,7 @@ Tensor make_grid(const Tensor& batch, const GridOptions& options) {
         " columns, expected a grid of at most ", kMaxSide, " pixels on a side");
   const DType dtype = options.scale_each ? DType::f32 : x.dtype();
   const double pad = dtype == DType::u8 ? std::round(options.pad_value * 255) : options.pad_value;
-  const Tensor grid =
+  Tensor grid =
       full({x.size(1), rows * height + options.padding, columns * width + options.padding}, pad,
            dtype, x.device());
   for (int64_t i = 0; i < count; ++i) {
