@@ -59,16 +59,16 @@ NamedTensors host_copies(const NamedTensors& tensors) {
 }
 
 HostSnapshot::~HostSnapshot() {
-  if (forks_ != fork_count()) {
-    // The device is the parent's: nothing here may call it.
-    new std::vector(std::move(memory_));
-    new std::vector(std::move(queued_));
-    return;
-  }
   const bool pinned = std::any_of(memory_.begin(), memory_.end(), [](const auto& part) {
     return std::any_of(part.begin(), part.end(), [](const auto& one) { return one.size() > 0; });
   });
   try {
+    if (forks_ != fork_count()) {
+      // The device is the parent's: nothing here may call it.
+      new std::vector(std::move(memory_));
+      new std::vector(std::move(queued_));
+      return;
+    }
     arrive();
     parts_.clear();
     memory_.clear();
