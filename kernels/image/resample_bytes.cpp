@@ -96,7 +96,6 @@ void Resampler::weigh(const ResampleAxis& axis, ResampleFilter filter, Weights& 
 // Fills middle_ with the given rows, resampled. The loops read bytes after the last pixel of a row:
 // the last rows of x are read from a copy that has them.
 void Resampler::resample_columns(const ResampleBytes& a, ResampleRange rows) {
-  const auto row_bytes = static_cast<size_t>(a.columns.in) * static_cast<size_t>(a.channels);
   constexpr int64_t kLine = 64;
   const ptrdiff_t stride =
       kLine * ceil_div(int64_t{a.columns.count} * a.channels + kResampleSlack, kLine);
@@ -117,11 +116,15 @@ void Resampler::resample_columns(const ResampleBytes& a, ResampleRange rows) {
   if (columns.rows > 0) {
     resample_columns_best(columns);
   }
-  const size_t padded = row_bytes + kResampleSlack;
+  // Of a row only the inputs of the columns have to be there.
+  const ResampleRange inputs = inputs_of(a.columns, a.filter);
+  const ptrdiff_t begin = ptrdiff_t{inputs.first} * a.channels,
+                  end = ptrdiff_t{inputs.last} * a.channels;
+  const auto padded = static_cast<size_t>(end) + kResampleSlack;
   tail_.resize(padded * static_cast<size_t>(at_end));
   for (int r = 0; r < at_end; ++r) {
     const uint8_t* row = a.x + (rows.last - at_end + r) * a.x_stride;
-    std::memcpy(&tail_[static_cast<size_t>(r) * padded], row, row_bytes);
+    std::copy(row + begin, row + end, tail_.begin() + r * static_cast<ptrdiff_t>(padded) + begin);
   }
   columns.y += columns.rows * stride;
   columns.x = tail_.data();

@@ -61,7 +61,7 @@ inline Image picture(int height, int width, int channels, uint64_t seed) {
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) {
       for (int c = 0; c < channels; ++c) {
-        const uint32_t smooth = (base >> (8 * c)) + 5u * static_cast<uint32_t>(y + c * x);
+        const uint32_t smooth = (base >> (8 * (c % 4))) + 5u * static_cast<uint32_t>(y + c * x);
         image.row(y)[x * channels + c] = static_cast<uint8_t>(smooth % 200 + random.next() % 40);
       }
     }
