@@ -1,6 +1,7 @@
 // Residual nets for images (He et al., "Deep Residual Learning for Image Recognition", CVPR 2016).
 // Parameters and buffers have the names of torchvision, so train::load_model() reads its files.
 #pragma once
+#include <binade/nn/linear.h>
 #include <binade/nn/sequential.h>
 
 namespace binade::nn {
