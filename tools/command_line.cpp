@@ -269,7 +269,7 @@ void check_names(CLI::App& app, const Words& words) {
   }
 }
 
-// What was parsed so far: "slurm submit".
+// Names the commands that were parsed so far: "slurm submit".
 std::string command_of(const CLI::App& app) {
   std::string names;
   const CLI::App* command = &app;

@@ -62,8 +62,8 @@ struct RunFlags {
 struct FlagRange {
   double low, high;
 
-  // What is wrong with a flag's text that must be a number in the range; empty: nothing. NaN is
-  // outside of every range.
+  // Says why a flag's text is no number in the range; empty if it is one. NaN is outside of every
+  // range.
   std::string mistake(const std::string& value) const;
   std::string words() const;  // for --help: "FROM 0 TO 1"
 };

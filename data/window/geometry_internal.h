@@ -23,7 +23,7 @@ struct Box {
 
 class Geometry {
  public:
-  // Of a picture of that size. Throws Error if the window has no pixels or is too large.
+  // For a picture of that size. Throws Error if the window has no pixels or is too large.
   Geometry(const Window& window, int height, int width);
 
   // Adds a window that follows. False if it needs pixels outside, or a second resize.

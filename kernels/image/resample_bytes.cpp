@@ -116,7 +116,7 @@ void Resampler::resample_columns(const ResampleBytes& a, ResampleRange rows) {
   if (columns.rows > 0) {
     resample_columns_best(columns);
   }
-  // Of a row only the inputs of the columns have to be there.
+  // A row needs to hold only the inputs of the columns.
   const ResampleRange inputs = inputs_of(a.columns, a.filter);
   const ptrdiff_t begin = ptrdiff_t{inputs.first} * a.channels,
                   end = ptrdiff_t{inputs.last} * a.channels;

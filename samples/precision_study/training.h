@@ -35,7 +35,7 @@ struct Run {
 
   // The true gradients of the steps that the lens observed.
   ExponentCounts activation_gradients = {}, weight_gradients = {};
-  // Of the counted steps: elements with a gradient that is not 0, and those of them whose value, as
+  // Elements with a nonzero gradient in the counted steps, and those among them whose value, as
   // the optimizer keeps it, the step did not change.
   int64_t updates = 0, swallowed = 0;
 
