@@ -5,8 +5,21 @@ add_library(binade INTERFACE)
 add_library(binade::binade ALIAS binade)
 target_link_libraries(binade INTERFACE binade_train binade_dist)
 
+# binade_archive: all layers in one archive, whatever BUILD_SHARED_LIBS says, for programs that must start where
+# no library of Binade is, and for those that bring their own build of some kernels.
+get_property(objects GLOBAL PROPERTY binade_objects)
+add_library(binade_archive STATIC EXCLUDE_FROM_ALL ${objects})
+set_target_properties(binade_archive PROPERTIES LINKER_LANGUAGE CXX)
+target_compile_features(binade_archive INTERFACE cxx_std_20)
+target_include_directories(binade_archive INTERFACE ${BINADE_INCLUDE_DIR})
+target_link_libraries(binade_archive INTERFACE ZLIB::ZLIB $<TARGET_NAME_IF_EXISTS:JPEG::JPEG> Threads::Threads
+  ${CMAKE_DL_LIBS} $<$<STREQUAL:${BINADE_CUDA_MODE},ON>:CUDA::cudart_static>)
+if(BINADE_HAS_MPI)
+  target_link_libraries(binade_archive INTERFACE -Wl,--push-state,--as-needed MPI::MPI_CXX -Wl,--pop-state)
+endif()
+
 set(layers binade_kernels binade_core binade_nn binade_optim binade_data binade_dist binade_train)
-install(TARGETS ${layers} binade EXPORT BinadeTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS ${layers} binade EXPORT BinadeTargets)
 foreach(folder kernels core nn optim data dist train)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/binade
     FILES_MATCHING PATTERN "*.h" PATTERN "*_internal.h" EXCLUDE PATTERN "kernels/host" EXCLUDE)
