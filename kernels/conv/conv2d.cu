@@ -2,9 +2,11 @@
 // form that the kernel needs. The kernels are in conv2d_tensor.cu, conv2d_simt.cu (both implicit
 // GEMM: conv/conv2d_loaders.cuh) and conv2d_direct.cu.
 #include <binade/kernels/conv/conv2d_provider.h>
+#include <binade/kernels/conv/cudnn_conv2d_internal.h>
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/cuda/device_facts_internal.h>
 #include <binade/kernels/cuda/tuning_internal.h>
+#include <binade/kernels/cudnn/cudnn_api_internal.h>
 #include <binade/kernels/conv/conv2d_kernels.cuh>
 
 #include <algorithm>
@@ -261,38 +263,93 @@ void backward_weight_tiles(const Conv2dBackwardWeight& a, const Conv2dSizes& siz
   conv2d_sum_weight_partials(partials.as<void>(), shape.splits, a.dw);
 }
 
-// The fastest of the variants for this call; run(variant) computes it.
-template <class Run>
-KernelVariant timed_variant(const char* name, DType dtype, const Conv2dSizes& d,
-                            const Conv2dGeometry& g, const DeviceFacts& facts, Run&& run) {
-  static constexpr std::string_view kNames[] = {"own",          "own:direct",    "own:simt_64",
-                                                "own:simt_128", "own:tensor_64", "own:tensor_128"};
-  static constexpr KernelVariant kVariants[] = {
-      KernelVariant::fitting,  KernelVariant::direct,    KernelVariant::simt_64,
-      KernelVariant::simt_128, KernelVariant::tensor_64, KernelVariant::tensor_128};
-  const std::string problem =
-      text(name, " ", dtype, " ", d.n, "x", d.c, "x", d.h, "x", d.w, " ", d.o, "x", d.r, "x", d.s,
-           " stride ", g.stride[0], ",", g.stride[1], " padding ", g.padding[0], ",", g.padding[1],
-           " dilation ", g.dilation[0], ",", g.dilation[1], " groups ", d.groups);
-  const size_t chosen = tuned(problem, kNames, [&](size_t i) {
-    if (kNames[i].starts_with("own:tensor") && !facts.tensor_cores(dtype)) {
-      return false;
-    }
-    run(kVariants[i]);
-    return true;
-  });
-  return kVariants[chosen];
+std::vector<Candidate> candidates(DType dtype, const DeviceFacts& facts, bool tiles) {
+  const bool tensor = facts.tensor_cores(dtype);
+  const auto tile = [&](std::string_view name, KernelVariant variant, bool uses_tensor) {
+    const char* hopeless = !tiles                   ? "tiles would be empty or cannot index it"
+                           : uses_tensor && !tensor ? "no tensor cores for this dtype"
+                           : !uses_tensor && tensor ? "tensor cores are faster"
+                                                    : "";
+    return Candidate{name, variant, hopeless};
+  };
+  return {{"own", KernelVariant::fitting, ""},
+          {"own:direct", KernelVariant::direct, "one thread per element"},
+          tile("own:simt_64", KernelVariant::simt_64, false),
+          tile("own:simt_128", KernelVariant::simt_128, false),
+          tile("own:tensor_64", KernelVariant::tensor_64, true),
+          tile("own:tensor_128", KernelVariant::tensor_128, true),
+          {"library", KernelVariant::library, cudnn::absence()}};
 }
 
-// Runs the call as the provider says; run(variant) computes it.
+std::vector<int64_t> key_of(int direction, const View& result, const Conv2dSizes& d,
+                            const Conv2dGeometry& g, int64_t epilogue) {
+  return {direction,
+          static_cast<int64_t>(result.dtype),
+          int64_t{result.contiguous},
+          epilogue,
+          d.n,
+          d.c,
+          d.h,
+          d.w,
+          d.o,
+          d.r,
+          d.s,
+          g.stride[0],
+          g.stride[1],
+          g.padding[0],
+          g.padding[1],
+          g.dilation[0],
+          g.dilation[1],
+          d.groups};
+}
+
+// A call to one of the three directions.
+struct Call {
+  const char* name;
+  int direction;
+  const View& result;
+  const Conv2dSizes& size;
+  const Conv2dGeometry& geometry;
+  bool bias = false, relu = false;
+};
+
+std::string problem_name(const Call& c) {
+  const Conv2dSizes& d = c.size;
+  const Conv2dGeometry& g = c.geometry;
+  return text(c.name, " ", c.result.dtype, " ", d.n, "x", d.c, "x", d.h, "x", d.w, " ", d.o, "x",
+              d.r, "x", d.s, " stride ", g.stride[0], ",", g.stride[1], " padding ", g.padding[0],
+              ",", g.padding[1], " dilation ", g.dilation[0], ",", g.dilation[1], " groups ",
+              d.groups, c.result.contiguous ? " row-major" : "", c.bias ? " bias" : "",
+              c.relu ? " relu" : "");
+}
+
+// Runs the call as the provider says; run(variant, why) computes it, or returns false.
 template <class Run>
-void run_chosen(const char* name, const View& result, const Conv2dSizes& size,
-                const Conv2dGeometry& geometry, Run&& run) {
+void run_chosen(const Call& c, Run&& run) {
+  static auto& choices = *new ProviderChoices;
   KernelVariant variant = conv2d_variant();
+  std::string why;
   if (variant == KernelVariant::timed) {
-    variant = timed_variant(name, result.dtype, size, geometry, device_facts(result.device), run);
+    const bool backward_data = c.direction == 1;
+    const std::vector<int64_t> key =
+        key_of(c.direction, c.result, c.size, c.geometry, int64_t{c.bias} + 2 * int64_t{c.relu});
+    variant = choices.choose(
+        {.device = c.result.device,
+         .key = key,
+         .name = [&] { return problem_name(c); },
+         .candidates =
+             [&] {
+               return candidates(c.result.dtype, device_facts(c.result.device),
+                                 variant_of(KernelVariant::fitting, c.size, c.geometry,
+                                            backward_data) != KernelVariant::direct);
+             },
+         .run = [&](KernelVariant wanted, std::string& reason) { return run(wanted, reason); }});
+  } else if (variant == KernelVariant::library) {
+    cudnn::require_library("conv2d");
   }
-  run(variant);
+  if (!run(variant, why)) {
+    run(KernelVariant::fitting, why);
+  }
 }
 
 }  // namespace
@@ -302,10 +359,21 @@ void cuda::conv2d_forward(const Conv2dForward& a) {
   if (a.y.numel == 0) {
     return;
   }
-  run_chosen("conv2d_forward", a.y, size, a.geometry, [&](KernelVariant wanted) {
+  const Call call{"conv2d_forward",
+                  0,
+                  a.y,
+                  size,
+                  a.geometry,
+                  static_cast<bool>(a.epilogue.bias),
+                  a.epilogue.activation == Activation::relu};
+  run_chosen(call, [&](KernelVariant wanted, std::string& why) {
+    if (wanted == KernelVariant::library) {
+      return library_conv2d(a, size, why);
+    }
     const KernelVariant variant = variant_of(wanted, size, a.geometry, false);
     variant == KernelVariant::direct ? conv2d_forward_direct(a, size)
                                      : forward_tiles(a, size, variant);
+    return true;
   });
 }
 
@@ -314,10 +382,15 @@ void cuda::conv2d_backward_data(const Conv2dBackwardData& a) {
   if (a.dx.numel == 0) {
     return;
   }
-  run_chosen("conv2d_backward_data", a.dx, size, a.geometry, [&](KernelVariant wanted) {
+  const Call call{"conv2d_backward_data", 1, a.dx, size, a.geometry, static_cast<bool>(a.bias)};
+  run_chosen(call, [&](KernelVariant wanted, std::string& why) {
+    if (wanted == KernelVariant::library) {
+      return library_conv2d(a, size, why);
+    }
     const KernelVariant variant = variant_of(wanted, size, a.geometry, true);
     variant == KernelVariant::direct ? conv2d_backward_data_direct(a, size)
                                      : backward_data_tiles(a, size, variant);
+    return true;
   });
 }
 
@@ -330,10 +403,15 @@ void cuda::conv2d_backward_weight(const Conv2dBackwardWeight& a) {
     conv2d_sum_weight_partials(nullptr, 0, a.dw);
     return;
   }
-  run_chosen("conv2d_backward_weight", a.dw, size, a.geometry, [&](KernelVariant wanted) {
+  const Call call{"conv2d_backward_weight", 2, a.dw, size, a.geometry};
+  run_chosen(call, [&](KernelVariant wanted, std::string& why) {
+    if (wanted == KernelVariant::library) {
+      return library_conv2d(a, size, why);
+    }
     const KernelVariant variant = variant_of(wanted, size, a.geometry, false);
     variant == KernelVariant::direct ? conv2d_backward_weight_direct(a, size)
                                      : backward_weight_tiles(a, size, variant);
+    return true;
   });
 }
 
