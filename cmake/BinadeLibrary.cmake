@@ -91,6 +91,7 @@ function(binade_library name)
   set(isa_flags_amx_bf16 ${isa_flags_avx512_bf16} -mamx-tile -mamx-bf16)
   # Products and sums that are rounded separately, with and without FMA.
   set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/image/normalize_bytes_isa.cpp
+    ${PROJECT_SOURCE_DIR}/kernels/image/augment_bytes_isa.cpp
     PROPERTIES COMPILE_OPTIONS -ffp-contract=off)
   foreach(isa baseline avx2 avx512)
     set(sources_${isa} ${isa_sources})

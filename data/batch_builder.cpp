@@ -3,6 +3,7 @@
 #include <binade/data/collate/collate_internal.h>
 #include <binade/data/fields_internal.h>
 #include <binade/data/row_source_internal.h>
+#include <binade/data/sample_internal.h>
 #include <binade/data/window/image_request.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/printable.h>
@@ -283,24 +284,20 @@ bool BatchBuilder::take(Job& job, int64_t index, int64_t draw, Get&& get) const 
 
 // Applies `map` and the steps of the transform that are not done yet.
 void BatchBuilder::change(Job& job, Sample& sample, size_t first_step,
-                          philox::Stream& random) const {
-  if (!options_.map && !options_.transform) {
-    return;
-  }
+                          const philox::Stream& random) const {
   Timer timer(job.out.transform_seconds);
   if (options_.map) {
-    options_.map(sample, random);
+    philox::Stream own =
+        random;  // of (seed, epoch, sample); the steps of the transform have others
+    options_.map(sample, own);
   }
   if (options_.transform) {
     check(!sample.image.pixels.empty(),
           "got a transform, which changes images, for a sample without an image; change other "
           "fields by LoaderOptions::map");
-    if (first_step == 0) {
-      options_.transform.apply(sample.image, sample.masks, random);
-    } else {
-      options_.transform.apply_from(first_step, sample.image, sample.masks, random);
-    }
+    options_.transform.apply_from(first_step, sample, random);
   }
+  move_boxes_to_fields(sample);
 }
 
 // Rethrows the current exception with index and path added to its text.

@@ -72,7 +72,7 @@ class BatchBuilder {
   template <class Get>
   bool read(Job& job, int64_t index, ImageRequest& request, const Get& get, Sample& sample) const;
   bool take_at(Job& job, int64_t position) const;
-  void change(Job& job, Sample& sample, size_t first_step, philox::Stream& random) const;
+  void change(Job& job, Sample& sample, size_t first_step, const philox::Stream& random) const;
   void replace(Job& job, int64_t position) const;
   void assemble(Job& job) const;
   std::string named(int64_t index) const;

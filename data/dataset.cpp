@@ -24,12 +24,21 @@ int64_t bytes_of(const Sample& sample) {
   for (const auto& [name, mask] : sample.masks) {
     bytes += mask.pixels.size();
   }
+  for (const auto& [name, boxes] : sample.boxes) {
+    bytes += boxes.corners.size() * sizeof(boxes.corners[0]) +
+             boxes.labels.size() * sizeof(boxes.labels[0]);
+  }
   return static_cast<int64_t>(bytes);
+}
+
+// True if the windows of a request may be applied to the image now: masks and boxes follow later.
+bool takes_windows(const Sample& sample) {
+  return sample.masks.empty() && sample.boxes.empty() && !sample.image.pixels.empty();
 }
 
 // What the request makes of a sample whose image is whole.
 Sample carried_out(Sample sample, ImageRequest& request) {
-  if (request.has_window() && sample.masks.empty() && !sample.image.pixels.empty()) {
+  if (request.has_window() && takes_windows(sample)) {
     sample.image = request.apply(sample.image);
   }
   return sample;
@@ -112,7 +121,7 @@ Sample CachedDataset::get_for(int64_t index, ImageRequest& request) const {
       return carried_out(std::move(sample), request);
     }
   }
-  if (!request.has_window() || !kept->masks.empty() || kept->image.pixels.empty()) {
+  if (!request.has_window() || !takes_windows(*kept)) {
     return copy_of(*kept);
   }
   Sample sample = copy_without_image(*kept);

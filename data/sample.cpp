@@ -99,6 +99,7 @@ Sample copy_without_image(const Sample& sample) {
   copy.values = sample.values;
   copy.fields = sample.fields;
   copy.masks = sample.masks;
+  copy.boxes = sample.boxes;
   for (auto& [name, tensor] : copy.fields) {
     tensor = tensor.defined() ? tensor.detach().clone() : tensor;
   }
@@ -111,6 +112,29 @@ Sample copy_of(const Sample& sample) {
   return copy;
 }
 
+void move_boxes_to_fields(Sample& sample) {
+  for (const auto& [name, boxes] : sample.boxes) {
+    const std::string labels = name + "_labels";
+    check(!name.empty() && !sample.has(name) && !sample.has(labels), "got the boxes '", name,
+          "' beside a field '", name, "' or '", labels, "'; rename one");
+    check(boxes.labels.empty() || boxes.labels.size() == boxes.corners.size(), "got ",
+          std::ssize(boxes.labels), " labels for the ", std::ssize(boxes.corners), " boxes '", name,
+          "'");
+    Tensor corners = empty({std::ssize(boxes.corners), 4}, DType::f32);
+    float* to = corners.data<float>();
+    for (const auto& corner : boxes.corners) {
+      to = std::copy(corner.begin(), corner.end(), to);
+    }
+    sample.set(name, std::move(corners));
+    if (!boxes.labels.empty() || boxes.corners.empty()) {
+      Tensor values = empty({std::ssize(boxes.labels)}, DType::i64);
+      std::copy(boxes.labels.begin(), boxes.labels.end(), values.data<int64_t>());
+      sample.set(labels, std::move(values));
+    }
+  }
+  sample.boxes.clear();
+}
+
 uint64_t content_hash(const Sample& sample) {
   Hash64 hash;
   add_image(hash, sample.image);
@@ -121,6 +145,11 @@ uint64_t content_hash(const Sample& sample) {
   for (const auto& [name, mask] : sample.masks) {
     hash.add(name);
     add_image(hash, mask);
+  }
+  for (const auto& [name, boxes] : sample.boxes) {
+    hash.add(name);
+    hash.add(std::as_bytes(std::span(boxes.corners)));
+    hash.add(std::as_bytes(std::span(boxes.labels)));
   }
   return hash.value();
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <binade/core/io/named_tensors.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -30,6 +31,17 @@ struct Image {
   }
 };
 
+// Boxes on a picture of height x width: left, top, right and bottom in pixels, and a label for each
+// or none.
+struct Boxes {
+  int height = 0;
+  int width = 0;
+  std::vector<std::array<float, 4>> corners = {};
+  std::vector<int64_t> labels = {};
+
+  bool operator==(const Boxes&) const = default;
+};
+
 // A black picture of the given size.
 Image make_image(int height, int width, int channels);
 
@@ -51,6 +63,10 @@ struct Sample {
   // Class ids of each pixel, 1 channel, with the size of the image. The loader's transform changes
   // them with the image; batch[name] is [N, H, W] i64.
   std::vector<std::pair<std::string, Image>> masks = {};
+  // Boxes on the image, which the loader's transform changes with it. They become the fields NAME
+  // f32 [boxes, 4] and NAME_labels i64 [boxes]; samples differ in their number, so a loader needs
+  // data::pad({{NAME}, {NAME_labels, -1}}) as collate function.
+  std::vector<std::pair<std::string, Boxes>> boxes = {};
 
   // The tensor of that name; throws Error that lists the names there are.
   const Tensor& operator[](std::string_view name) const;

@@ -1,5 +1,5 @@
+#include <binade/data/augment/image_ops.h>
 #include <binade/data/transforms.h>
-#include <binade/data/window/geometry_internal.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/image/normalize_bytes_isa_internal.h>
 #include <binade/kernels/image/resample_bytes_isa_internal.h>
@@ -26,13 +26,39 @@ int nearest(int i, int to, int from) {
   return static_cast<int>((2 * int64_t(i) + 1) * from / (2 * int64_t(to)));
 }
 
-// The mask of an image that is changed by a window: class ids are not mixed.
-void apply_to_mask(const Window& window, Image& mask) {
-  mask = crop_image(mask, window.top, window.left, window.height, window.width);
-  if (window.out_height != 0 &&
-      (window.out_height != window.height || window.out_width != window.width)) {
-    mask = resize_nearest(mask, window.out_height, window.out_width);
+// Where a crop begins that is `spare` pixels smaller than the image: half a pixel is rounded to the
+// even one, and padding to the pixel before, as in torchvision.
+int middle(int spare) { return spare >= 0 ? spare / 2 + (spare % 4 == 3 ? 1 : 0) : -(-spare / 2); }
+
+// A window of random area and aspect, without its resize.
+Window random_area(int image_height, int image_width, const RandomResizedCropOptions& options,
+                   philox::Stream& random) {
+  constexpr int kTries = 10;
+  const auto uniform = [&](double low, double high) {
+    return low + (high - low) * double(random.next_uniform());
+  };
+  const auto side = [](double length) { return static_cast<int>(std::nearbyint(length)); };
+  for (int i = 0; i < kTries; ++i) {
+    const double area =
+        double(image_height) * image_width * uniform(options.scale[0], options.scale[1]);
+    const double aspect = std::exp(uniform(std::log(options.ratio[0]), std::log(options.ratio[1])));
+    const int width = side(std::min(std::sqrt(area * aspect), 1e9)),
+              height = side(std::min(std::sqrt(area / aspect), 1e9));
+    if (width > 0 && width <= image_width && height > 0 && height <= image_height) {
+      const int top = draw(random, image_height - height), left = draw(random, image_width - width);
+      return {.top = top, .left = left, .height = height, .width = width};
+    }
   }
+  const double aspect = double(image_width) / image_height;
+  Window whole_image{.height = image_height, .width = image_width};
+  if (aspect < options.ratio[0]) {
+    whole_image.height = std::clamp(side(image_width / options.ratio[0]), 1, image_height);
+  } else if (aspect > options.ratio[1]) {
+    whole_image.width = std::clamp(side(image_height * options.ratio[1]), 1, image_width);
+  }
+  whole_image.top = (image_height - whole_image.height) / 2;
+  whole_image.left = (image_width - whole_image.width) / 2;
+  return whole_image;
 }
 
 // All of an image.
@@ -95,72 +121,6 @@ Image resize_nearest(const Image& image, int height, int width) {
   return out;
 }
 
-Transform::Transform(Function image, Function mask) {
-  if (image) {
-    steps_.push_back({std::move(image), std::move(mask), nullptr});
-  }
-}
-
-Transform window(Transform::WindowFunction choose) {
-  Transform transform;
-  if (choose) {
-    transform.steps_.push_back({nullptr, nullptr, std::move(choose)});
-  }
-  return transform;
-}
-
-void Transform::apply(Image& image, std::span<std::pair<std::string, Image>> masks,
-                      philox::Stream& random) const {
-  for (const auto& [name, mask] : masks) {
-    check(mask.height == image.height && mask.width == image.width, "transform: the mask '", name,
-          "' is ", mask.height, " x ", mask.width, ", expected ", image.height, " x ", image.width,
-          ", the size of its image");
-  }
-  apply_from(0, image, masks, random);
-}
-
-void Transform::apply_from(size_t first_step, Image& image,
-                           std::span<std::pair<std::string, Image>> masks,
-                           philox::Stream& random) const {
-  for (size_t i = first_step; i < steps_.size(); ++i) {
-    const Step& step = steps_[i];
-    const philox::Stream before = random;
-    if (step.window) {
-      const Window chosen = step.window(image.height, image.width, random);
-      Image out;
-      internal::Geometry(chosen, image.height, image.width).apply(internal::view_of(image), out);
-      image = std::move(out);
-      for (auto& [name, mask] : masks) {
-        apply_to_mask(chosen, mask);
-      }
-      continue;
-    }
-    step.image(image, random);
-    for (auto& [name, mask] : masks) {
-      check(step.mask != nullptr,
-            "transform: a function of your own does not say what it does to "
-            "the mask '",
-            name,
-            "'; give Transform(image, mask), or pixelwise(image) if it moves no "
-            "pixels");
-      philox::Stream same = before;
-      step.mask(mask, same);
-    }
-  }
-}
-
-Transform sequence(std::vector<Transform> steps) {
-  Transform all;
-  for (const Transform& transform : steps) {
-    all.steps_.insert(all.steps_.end(), transform.steps_.begin(), transform.steps_.end());
-  }
-  return all;
-}
-
-Transform pixelwise(Transform::Function image) {
-  return {std::move(image), [](Image&, philox::Stream&) {}};
-}
-
 Transform random_crop(int height, int width, int padding) {
   check_target("random_crop", height, width);
   check(padding >= 0 && padding <= 1024, "random_crop: got padding ", padding,
@@ -183,53 +143,70 @@ Transform random_horizontal_flip(float probability) {
       image = flip_image(image);
     }
   };
-  return {flip, flip};
+  return {flip, flip, [=](Boxes& boxes, philox::Stream& random) {
+            if (random.next_uniform() < probability) {
+              horizontal_flip_boxes(boxes);
+            }
+          }};
 }
 
 Transform random_resized_crop(int height, int width, float min_area, Interpolation interpolation) {
-  check_target("random_resized_crop", height, width);
   check(min_area > 0 && min_area <= 1, "random_resized_crop: got min_area ", min_area,
         ", expected more than 0 and at most 1");
+  return random_resized_crop(height, width,
+                             {.scale = {double{min_area}, 1.0}, .interpolation = interpolation});
+}
+
+Transform random_resized_crop(int height, int width, const RandomResizedCropOptions& options) {
+  check_target("random_resized_crop", height, width);
+  const auto [low, high] = options.scale;
+  const auto [narrow, wide] = options.ratio;
+  check(low > 0 && low <= high && high <= 1, "random_resized_crop: got scale ", low, " to ", high,
+        ", expected more than 0, rising, and at most 1");
+  check(narrow > 0 && narrow <= wide && std::isfinite(wide), "random_resized_crop: got ratio ",
+        narrow, " to ", wide, ", expected more than 0 and rising");
   return window([=](int image_height, int image_width, philox::Stream& random) -> Window {
-    // Aspect between 3/4 and 4/3, as often wide as tall.
-    const double area =
-        (min_area + (1 - min_area) * double(random.next_uniform())) * image_height * image_width;
-    double aspect = 1 + double(random.next_uniform()) / 3;
-    aspect = (random.next() & 1) != 0 ? aspect : 1 / aspect;
-    const int crop_width =
-        std::clamp(static_cast<int>(std::sqrt(area * aspect) + 0.5), 1, image_width);
-    const int crop_height =
-        std::clamp(static_cast<int>(std::sqrt(area / aspect) + 0.5), 1, image_height);
-    const int top = draw(random, image_height - crop_height);
-    const int left = draw(random, image_width - crop_width);
-    return {top, left, crop_height, crop_width, height, width, interpolation};
+    Window chosen = random_area(image_height, image_width, options, random);
+    chosen.out_height = height;
+    chosen.out_width = width;
+    chosen.interpolation = options.interpolation;
+    chosen.antialias = options.antialias;
+    return chosen;
   });
 }
 
-Transform resize(int height, int width, Interpolation interpolation) {
+Transform resize(int height, int width, Interpolation interpolation, bool antialias) {
   check_target("resize", height, width);
   return window([=](int image_height, int image_width, philox::Stream&) {
     Window all = whole(image_height, image_width);
     all.out_height = height;
     all.out_width = width;
     all.interpolation = interpolation;
+    all.antialias = antialias;
     return all;
   });
 }
 
-Transform resize_short_side(int side, Interpolation interpolation) {
+Transform resize_short_side(int side, Interpolation interpolation, int max_size, bool antialias) {
   check_target("resize_short_side", side, side);
+  check(max_size == 0 || max_size > side, "resize_short_side: got max_size ", max_size,
+        ", expected more than the side, ", side, ", or 0 for none");
   return window([=](int image_height, int image_width, philox::Stream&) {
-    const int64_t shorter = std::min(image_height, image_width);
-    const auto scaled = [&](int64_t length) {
-      constexpr int64_t kMaxSide = 32'768;
-      return static_cast<int>(std::min((length * side + shorter / 2) / shorter, kMaxSide));
-    };
+    constexpr int64_t kMaxSide = 32'768;
+    const int64_t shorter = std::min(image_height, image_width),
+                  longer = std::max(image_height, image_width);
+    int64_t new_short = side, new_long = std::min(side * longer / shorter, kMaxSide);
+    if (max_size > 0 && new_long > max_size) {
+      new_short = std::max<int64_t>(int64_t{max_size} * new_short / new_long, 1);
+      new_long = max_size;
+    }
     Window all = whole(image_height, image_width);
-    if (shorter != side) {
-      all.out_height = scaled(image_height);
-      all.out_width = scaled(image_width);
+    if (new_short != shorter || new_long != longer) {
+      const bool tall = image_height >= image_width;
+      all.out_height = static_cast<int>(tall ? new_long : new_short);
+      all.out_width = static_cast<int>(tall ? new_short : new_long);
       all.interpolation = interpolation;
+      all.antialias = antialias;
     }
     return all;
   });
@@ -238,9 +215,10 @@ Transform resize_short_side(int side, Interpolation interpolation) {
 Transform center_crop(int height, int width) {
   check_target("center_crop", height, width);
   return window([=](int image_height, int image_width, philox::Stream&) -> Window {
-    // Rounds down for negative differences too, so that padding is the inverse of cropping.
-    const int top = (image_height - height) >> 1, left = (image_width - width) >> 1;
-    return {.top = top, .left = left, .height = height, .width = width};
+    return {.top = middle(image_height - height),
+            .left = middle(image_width - width),
+            .height = height,
+            .width = width};
   });
 }
 

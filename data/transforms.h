@@ -6,6 +6,7 @@
 #include <binade/kernels/base/dtype.h>
 #include <binade/kernels/base/philox.h>
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <functional>
@@ -17,18 +18,26 @@
 
 namespace binade::data {
 
+// Indices of transforms, drawn for one sample.
+using ChoiceFunction = std::function<std::vector<size_t>(philox::Stream& random)>;
+
 // Changes one image in place. Made from a function void(Image& image, philox::Stream& random),
-// which must be thread-safe. Null if it has no steps.
+// which must be thread-safe. Null if it has no steps. data/augment/augment.h has more of them.
 //
-// Masks (Sample::masks) change with their image: crops and flips are the same, and sizes change
-// without mixing class ids. A function of your own says what it does to masks: give a second one,
-// or use pixelwise() if it leaves every pixel in its place. Otherwise masks are an error.
+// Masks and boxes (Sample::masks, Sample::boxes) change with their image: crops and flips are the
+// same, and sizes change without mixing class ids. A function of your own says what it does to
+// them: give more functions, or use pixelwise() if it leaves every pixel in its place. Otherwise
+// masks and boxes are an error.
+//
+// Each step of a sequence draws from a stream of its own: of (seed, epoch, sample, step). Another
+// number of draws in one step leaves the others as they are.
 //
 // A step that only crops and resizes is best given as a window (window() below): the loader then
-// decodes no more of a JPEG than it needs, and masks follow by themselves.
+// decodes no more of a JPEG than it needs, and masks and boxes follow by themselves.
 class Transform {
  public:
   using Function = std::function<void(Image& image, philox::Stream& random)>;
+  using BoxFunction = std::function<void(Boxes& boxes, philox::Stream& random)>;
   // The window of an image of the given size.
   using WindowFunction = std::function<Window(int height, int width, philox::Stream& random)>;
 
@@ -38,52 +47,73 @@ class Transform {
   requires(!std::same_as<std::remove_cvref_t<F>, Transform> &&
            std::invocable<F&, Image&, philox::Stream&>) Transform(F&& image)  // NOLINT
       : Transform(Function(std::forward<F>(image)), nullptr) {}
-  // `mask` gets the same random numbers as `image`.
-  Transform(Function image, Function mask);
+  // `mask` and `boxes` get the same random numbers as `image`; what is null is an error for samples
+  // that have such.
+  Transform(Function image, Function mask, BoxFunction boxes = nullptr);
 
   explicit operator bool() const { return !steps_.empty(); }
-  void operator()(Image& image, philox::Stream& random) const { apply(image, {}, random); }
-  // Changes an image and its masks in the same way.
-  void apply(Image& image, std::span<std::pair<std::string, Image>> masks,
-             philox::Stream& random) const;
+  // Changes an image. Takes one number of `random`, so that the next call gets others.
+  void operator()(Image& image, philox::Stream& random) const;
+  // Changes an image with its masks and boxes in the same way.
+  void operator()(Sample& sample, philox::Stream& random) const;
 
  private:
   friend Transform sequence(std::vector<Transform> steps);
   friend Transform window(WindowFunction choose);
+  friend Transform nested(std::vector<Transform> choices, ChoiceFunction choose);
   friend class ImageRequest;
   friend class BatchBuilder;
   struct Step {
     Function image, mask;
-    WindowFunction window;  // or this one alone
+    BoxFunction boxes;
+    WindowFunction window;  // if `image` does no more than this
   };
-  void apply_from(size_t first_step, Image& image, std::span<std::pair<std::string, Image>> masks,
-                  philox::Stream& random) const;
+  // The steps from `first_step` on; does not advance `random`.
+  void apply_from(size_t first_step, Sample& sample, const philox::Stream& random) const;
+  void apply_to_image(Image& image, const philox::Stream& random) const;
+  void apply_to_mask(Image& mask, const philox::Stream& random) const;
+  void apply_to_boxes(Boxes& boxes, const philox::Stream& random) const;
   std::vector<Step> steps_;
 };
 
 // Applies the given transforms one after another; null ones are left out.
 Transform sequence(std::vector<Transform> steps);
-// A function that changes values of pixels only: it leaves masks as they are.
+// Applies those of `choices` that `choose` names, in its order: for each sample anew.
+Transform nested(std::vector<Transform> choices, ChoiceFunction choose);
+// A function that changes values of pixels only: it leaves masks and boxes as they are.
 Transform pixelwise(Transform::Function image);
 // Crops and resizes to the window that `choose` returns for each image.
 Transform window(Transform::WindowFunction choose);
 // Adds `padding` zero pixels on every side, then crops a random height x width window.
 Transform random_crop(int height, int width, int padding = 0);
 Transform random_horizontal_flip(float probability = 0.5f);
-// Crops a window of random area (share in [min_area, 1]) and aspect (3/4 to 4/3), then resizes it.
+// The defaults of torchvision's RandomResizedCrop.
+struct RandomResizedCropOptions {
+  std::array<double, 2> scale = {0.08, 1.0};         // of the area of the image
+  std::array<double, 2> ratio = {3.0 / 4, 4.0 / 3};  // width to height
+  Interpolation interpolation = Interpolation::bilinear;
+  bool antialias = true;
+};
+// Crops a window of random area and aspect, then resizes it. After ten windows that do not fit, the
+// middle one of the nearest aspect.
+Transform random_resized_crop(int height, int width, const RandomResizedCropOptions& options);
 Transform random_resized_crop(int height, int width, float min_area = 0.08f,
                               Interpolation interpolation = Interpolation::bilinear);
-// Resizes to exactly height x width, antialiased.
-Transform resize(int height, int width, Interpolation interpolation = Interpolation::bilinear);
-// Resizes the short side to `side` pixels and keeps the aspect.
-Transform resize_short_side(int side, Interpolation interpolation = Interpolation::bilinear);
+// Resizes to exactly height x width.
+Transform resize(int height, int width, Interpolation interpolation = Interpolation::bilinear,
+                 bool antialias = true);
+// Resizes the short side to `side` pixels and keeps the aspect, rounded down; if the long side
+// exceeds a `max_size` > 0, that side becomes max_size instead.
+Transform resize_short_side(int side, Interpolation interpolation = Interpolation::bilinear,
+                            int max_size = 0, bool antialias = true);
 // Crops the middle height x width; pads with zeros if the image is smaller.
 Transform center_crop(int height, int width);
 
 // Antialiased resampling (a filter as wide as the scale) in fixed-point arithmetic: the pixels of
-// Pillow's Image.resize(), on every instruction set.
+// Pillow's Image.resize(), on every instruction set. Without `antialias`, and for nearest and
+// nearest_exact, those of torchvision.
 Image resize_image(const Image& image, int height, int width,
-                   Interpolation interpolation = Interpolation::bilinear);
+                   Interpolation interpolation = Interpolation::bilinear, bool antialias = true);
 // The window whose top left is (top, left); pixels outside the image are 0.
 Image crop_image(const Image& image, int top, int left, int height, int width);
 Image flip_image(const Image& image);  // left to right

@@ -225,6 +225,12 @@ class ZipDataset final : public ManyDatasets {
         once(there, text("the mask '", mask.first, "'"));
         all.masks.push_back(std::move(mask));
       }
+      for (auto& boxes : part.boxes) {
+        const bool there = std::any_of(all.boxes.begin(), all.boxes.end(),
+                                       [&](const auto& b) { return b.first == boxes.first; });
+        once(there, text("the boxes '", boxes.first, "'"));
+        all.boxes.push_back(std::move(boxes));
+      }
     }
     return all;
   }

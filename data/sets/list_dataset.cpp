@@ -27,6 +27,9 @@ std::string kind_of(const Sample& sample) {
   for (const auto& [name, mask] : sample.masks) {
     add(text("mask '", name, "'"));
   }
+  for (const auto& [name, boxes] : sample.boxes) {
+    add(text("boxes '", name, "'"));
+  }
   return kind.empty() ? "nothing" : kind;
 }
 

@@ -91,6 +91,12 @@ bool Geometry::is_inside() const {
          window_.left + window_.width <= width_;
 }
 
+// True if the resampler does the resize: it reads pixels of the crop alone.
+bool Geometry::is_antialiased() const {
+  return window_.antialias && (window_.interpolation == Interpolation::bilinear ||
+                               window_.interpolation == Interpolation::bicubic);
+}
+
 bool Geometry::add(const Window& next) {
   const Geometry follower(next, kept_.height, kept_.width);
   const Window& w = follower.window_;
@@ -113,7 +119,7 @@ bool Geometry::add(const Window& next) {
 }
 
 int Geometry::denominator(double gap) const {
-  if (gap <= 0 || !resizes() || !is_inside()) {
+  if (gap <= 0 || !resizes() || !is_inside() || !is_antialiased()) {
     return 1;
   }
   for (const int denominator : {8, 4, 2}) {
@@ -127,7 +133,7 @@ int Geometry::denominator(double gap) const {
 }
 
 Box Geometry::needed(int denominator) const {
-  if (!resizes() || !is_inside()) {
+  if (!resizes() || !is_inside() || !is_antialiased()) {
     // Without a resize only what is kept; outside pixels are zeros, at the least one is decoded.
     const bool whole = resizes();
     const int top = window_.top + (whole ? 0 : kept_.top),
@@ -175,23 +181,34 @@ void Geometry::resample(const PixelView& view, Image& out) const {
                .y = out.pixels.data()});
 }
 
+// Copies the crop, then resizes it: for pixels outside, and for other interpolations.
+void Geometry::resize_crop(const PixelView& view, Image& out) const {
+  Geometry crop = *this;
+  crop.window_.out_height = window_.height;
+  crop.window_.out_width = window_.width;
+  crop.kept_ = {0, 0, window_.height, window_.width};
+  Image padded;
+  crop.copy(view, padded);
+  if (!is_antialiased()) {
+    const Image resized =
+        resize_plain(padded, window_.out_height, window_.out_width, window_.interpolation);
+    out = crop_image(resized, kept_.top, kept_.left, kept_.height, kept_.width);
+    return;
+  }
+  Geometry rest = *this;
+  rest.window_.top = rest.window_.left = 0;
+  rest.height_ = window_.height;
+  rest.width_ = window_.width;
+  rest.resample(view_of(padded), out);
+}
+
 void Geometry::apply(const PixelView& view, Image& out) const {
   if (!resizes()) {
     copy(view, out);
-  } else if (is_inside()) {
+  } else if (is_inside() && is_antialiased()) {
     resample(view, out);
   } else {
-    Geometry crop = *this;
-    crop.window_.out_height = window_.height;
-    crop.window_.out_width = window_.width;
-    crop.kept_ = {0, 0, window_.height, window_.width};
-    Image padded;
-    crop.copy(view, padded);
-    Geometry rest = *this;
-    rest.window_.top = rest.window_.left = 0;
-    rest.height_ = window_.height;
-    rest.width_ = window_.width;
-    rest.resample(view_of(padded), out);
+    resize_crop(view, out);
   }
 }
 

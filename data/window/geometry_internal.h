@@ -21,6 +21,10 @@ struct Box {
   int top = 0, left = 0, height = 0, width = 0;
 };
 
+// Resizes without antialiasing: to nearest or nearest_exact pixels, or between 2 or 4 of them in
+// each direction, as torch's interpolate(align_corners=False, antialias=False).
+Image resize_plain(const Image& image, int height, int width, Interpolation interpolation);
+
 class Geometry {
  public:
   // For a picture of that size. Throws Error if the window has no pixels or is too large.
@@ -41,8 +45,10 @@ class Geometry {
  private:
   bool resizes() const;
   bool is_inside() const;
+  bool is_antialiased() const;
   void copy(const PixelView& view, Image& out) const;
   void resample(const PixelView& view, Image& out) const;
+  void resize_crop(const PixelView& view, Image& out) const;
 
   Window window_;
   int height_, width_;  // of the picture

@@ -5,7 +5,8 @@
 
 namespace binade::data {
 
-ImageRequest::ImageRequest(const Transform& transform, philox::Stream& random, double reducing_gap)
+ImageRequest::ImageRequest(const Transform& transform, const philox::Stream& random,
+                           double reducing_gap)
     : transform_(transform), random_(random), reducing_gap_(reducing_gap) {}
 ImageRequest::~ImageRequest() = default;
 
@@ -21,12 +22,11 @@ const internal::Geometry& ImageRequest::plan(int height, int width) {
       if (!step.window) {
         break;
       }
-      const philox::Stream before = random_;
+      philox::Stream random = random_.part(steps_);
       if (plan_ == nullptr) {
-        plan_ = std::make_unique<internal::Geometry>(step.window(height, width, random_), height,
-                                                     width);
-      } else if (!plan_->add(step.window(plan_->height(), plan_->width(), random_))) {
-        random_ = before;
+        plan_ =
+            std::make_unique<internal::Geometry>(step.window(height, width, random), height, width);
+      } else if (!plan_->add(step.window(plan_->height(), plan_->width(), random))) {
         break;
       }
       ++steps_;

@@ -19,7 +19,7 @@ class Geometry;
 class ImageRequest {
  public:
   // `reducing_gap` as in LoaderOptions.
-  ImageRequest(const Transform& transform, philox::Stream& random, double reducing_gap = 0);
+  ImageRequest(const Transform& transform, const philox::Stream& random, double reducing_gap = 0);
   ~ImageRequest();
   ImageRequest(const ImageRequest&) = delete;
   ImageRequest& operator=(const ImageRequest&) = delete;
@@ -43,7 +43,7 @@ class ImageRequest {
 
  private:
   const Transform& transform_;
-  philox::Stream& random_;
+  const philox::Stream& random_;
   double reducing_gap_;
   size_t steps_ = 0;
   bool failed_ = false;

@@ -48,6 +48,13 @@ class Stream {
     }
     return block_[index_++ % 4];
   }
+  // The sequence of part i of the work from here on, with a key that is drawn from this one, which
+  // does not advance.
+  constexpr Stream part(uint64_t i) const {
+    constexpr uint64_t kPartKey = 0x5041'5254'5354'524D;
+    const Block key = generate(seed_ ^ (kPartKey + i), index_, stream_);
+    return {uint64_t(key[1]) << 32 | key[0], uint64_t(key[3]) << 32 | key[2]};
+  }
   constexpr float next_uniform() { return uniform(next()); }
   // Uniform in [0, bound), bound >= 1, without bias (multiply and reject; Lemire 2019).
   constexpr uint32_t next_below(uint32_t bound) {
