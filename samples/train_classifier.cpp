@@ -198,23 +198,31 @@ int report_error(const std::exception& error, int status) {
   return status;
 }
 
-// Errors in the input are found before the run directory is touched. Returns the exit status.
-int run(Flags f) {
-  set_threads(f.threads);
-  dist::World world;
+void check_ranks(const Flags& f, const dist::World& world) {
+  check(f.find == "none" || world.size() == 1, "--find: got ", world.size(),
+        " processes, expected one");
   check(world.size() > 1 || (f.zero == 0 && !f.sync_batch_norm),
         "--zero, --sync-batch-norm: got "
         "one process, expected several; start them with binade launch -n N or mpirun -np N");
-  const Device device = device_of(f, world);
-  std::optional<optim::LossScaler> scaler = make_scaler(f);
-  workers(f, world);
-  f.lr = scaled_lr(f, world);
-  check(f.find == "none" || world.size() == 1, "--find: got ", world.size(),
-        " processes, expected one");
+}
+
+void choose_run(Flags& f, dist::World& world) {
   if (f.run.empty() && f.find == "none") {
     f.run =
         dist::broadcast_text(world.communicator(), train::fresh_run_directory("runs/" + f.model));
   }
+}
+
+// Errors in the input are found before the run directory is touched. Returns the exit status.
+int run(Flags f) {
+  set_threads(f.threads);
+  dist::World world;
+  check_ranks(f, world);
+  const Device device = device_of(f, world);
+  std::optional<optim::LossScaler> scaler = make_scaler(f);
+  workers(f, world);
+  f.lr = scaled_lr(f, world);
+  choose_run(f, world);
   if (f.data.empty()) {
     draw_data(f, world);
   }

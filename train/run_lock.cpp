@@ -1,3 +1,4 @@
+#include <binade/train/logging/wall_clock_internal.h>
 #include <binade/train/quiet_thread_internal.h>
 #include <binade/train/run_lock_internal.h>
 
@@ -282,9 +283,7 @@ bool RunLock::is_held(const std::string& directory) {
     if (owner.boot == self.boot && owner.pid_namespace == self.pid_namespace) {
       return is_running(owner.pid, owner.start);
     }
-    const auto now = std::chrono::system_clock::now().time_since_epoch();
-    const double age = std::chrono::duration<double>(now).count() -
-                       static_cast<double>(file_system().modified(path)) * 1e-9;
+    const double age = wall_seconds() - static_cast<double>(file_system().modified(path)) * 1e-9;
     return age < RunLockOptions{}.stale_seconds;
   } catch (const FileError&) {  // it was given back at this moment
     return false;

@@ -11,7 +11,7 @@ using page::Axis;
 using page::Plot;
 using page::Series;
 
-constexpr double kPlotWidth = 440, kPlotHeight = 280;
+constexpr double kPlotWidth = 400, kPlotHeight = 260, kMega = 1e6;
 
 // A range of more than two decades of positive values is easier to read on a logarithmic axis.
 Axis::Scale scale_for(const Plot& plot) {
@@ -69,6 +69,14 @@ void mark_lost(Plot& plot) {
   }
 }
 
+void in_megabytes(Plot& plot) {
+  for (Series& series : plot.series) {
+    for (double& v : series.y) {
+      v /= kMega;
+    }
+  }
+}
+
 bool has_value(const Plot& plot) {
   return std::any_of(plot.series.begin(), plot.series.end(),
                      [](const Series& series) { return !series.x.empty(); });
@@ -95,8 +103,9 @@ std::set<std::string> RunPlots::keys(From from) const {
   return all;
 }
 
-Plot RunPlots::plot(const std::string& title, const std::string& unit) const {
-  Plot plot{.title = title, .caption = {}, .x = {.label = "step"}, .y = {.label = unit}};
+// The title has the unit.
+Plot RunPlots::plot(const std::string& title) const {
+  Plot plot{.title = title, .x = {.label = "step"}};
   plot.width = kPlotWidth;
   plot.height = kPlotHeight;
   return plot;
@@ -121,7 +130,6 @@ void RunPlots::add(Plot& plot, From from, const std::string& key, const std::str
 
 void RunPlots::keep(std::vector<Plot>& plots, Plot plot) const {
   if (has_value(plot) && plots.size() < most_) {
-    plot.y.scale = plot.y.scale == Axis::linear ? scale_for(plot) : plot.y.scale;
     mark_lost(plot);
     plots.push_back(std::move(plot));
   }
@@ -141,7 +149,7 @@ std::vector<Plot> RunPlots::results() const {
                         [](const std::string& base) { return base == "loss"; });
   std::vector<Plot> plots;
   for (const std::string& base : order) {
-    Plot p = plot(base, base);
+    Plot p = plot(base);
     if (base == "loss" && !keys(From::steps).contains("train_loss")) {
       add(p, From::timeline, "loss", "train, a step");
     }
@@ -151,6 +159,7 @@ std::vector<Plot> RunPlots::results() const {
     add(p, From::epochs, "validation_" + base, "validation");
     add(p, From::epochs, "test_" + base, "test");
     add(p, From::epochs, base, base);
+    p.y.scale = scale_for(p);
     keep(plots, std::move(p));
   }
   return plots;
@@ -192,8 +201,9 @@ std::vector<Plot> RunPlots::optimizer() const {
       if (!key.starts_with(prefix)) {
         continue;
       }
-      Plot p = plot(key, key);
+      Plot p = plot(key);
       add(p, keys(From::steps).contains(key) ? From::steps : From::epochs, key, key);
+      p.y.scale = scale_for(p);
       if (key.starts_with("loss_scale")) {
         p.y.scale = Axis::log2;
         add_skips(p, key);
@@ -206,11 +216,11 @@ std::vector<Plot> RunPlots::optimizer() const {
 
 std::vector<Plot> RunPlots::speed() const {
   std::vector<Plot> plots;
-  Plot rate = plot("speed", "samples per second");
+  Plot rate = plot("samples per second");
   const bool fine = keys(From::timeline).contains("samples_per_second");
   add(rate, fine ? From::timeline : From::epochs, "samples_per_second", "samples per second");
   keep(plots, std::move(rate));
-  Plot wait = plot("waiting for data", "share of the time");
+  Plot wait = plot("share of the time spent waiting for data");
   add(wait, From::timeline, "wait_share", "the step waits for the loader");
   wait.caption =
       "0: the loader keeps up. Near 1: reading, decoding or transforming is the bottleneck; more "
@@ -221,7 +231,7 @@ std::vector<Plot> RunPlots::speed() const {
 
 std::vector<Plot> RunPlots::memory() const {
   std::vector<Plot> plots;
-  Plot total = plot("memory", "bytes");
+  Plot total = plot("memory, MB");
   for (const auto& [key, name] : {std::pair("allocated", "in tensors"),
                                   {"reserved", "taken from the system"},
                                   {"peak", "most of the run's own since the point before"},
@@ -229,9 +239,10 @@ std::vector<Plot> RunPlots::memory() const {
                                   {"device_reserved", "taken from the device"}}) {
     add(total, From::timeline, key, name);
   }
+  in_megabytes(total);
   keep(plots, std::move(total));
   if (runs_.size() == 1) {
-    Plot modules = plot("memory by module, at the fullest moment", "bytes");
+    Plot modules = plot("memory by module at the fullest moment, MB");
     std::vector<std::pair<double, std::string>> largest;
     for (const auto& [key, curve] : runs_[0].memory) {
       largest.emplace_back(-curve.most_finite(), key);
@@ -243,6 +254,7 @@ std::vector<Plot> RunPlots::memory() const {
     modules.caption =
         "What modules' ops allocated and still held: saved activations, gradients on their way, "
         "workspaces.";
+    in_megabytes(modules);
     keep(plots, std::move(modules));
   }
   return plots;

@@ -24,7 +24,7 @@ class RunPlots {
 
  private:
   enum class From { steps, epochs, timeline, memory };
-  page::Plot plot(const std::string& title, const std::string& unit) const;
+  page::Plot plot(const std::string& title) const;
   void add(page::Plot& plot, From from, const std::string& key, const std::string& name) const;
   void add_skips(page::Plot& plot, const std::string& scale_key) const;
   void keep(std::vector<page::Plot>& plots, page::Plot plot) const;

@@ -6,6 +6,7 @@
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/base/parallel.h>
+#include <binade/train/logging/wall_clock_internal.h>
 #include <binade/train/report/run_journal_internal.h>
 #include <binade/train/report/run_report.h>
 #include <binade/train/run_directory.h>
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -32,15 +32,6 @@ constexpr size_t kLabels = 12;  // of a line; the rest is one number
 double seconds_between(std::chrono::steady_clock::time_point from,
                        std::chrono::steady_clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
-}
-
-std::string now_text() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char buffer[32];
-  std::strftime(buffer, sizeof buffer, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return buffer;
 }
 
 // The value of the first line "NAME : VALUE" of a file of /proc.
@@ -121,7 +112,7 @@ void add_memory(Json& line, Device device, MemoryTracker* tracker) {
 RunJournal::RunJournal(std::string directory, FileSystem& files, int64_t step)
     : directory_(std::move(directory)),
       files_(files),
-      started_(now_text()),
+      started_(wall_text()),
       begun_(Clock::now()),
       next_(begun_),
       flushed_(begun_),
