@@ -187,7 +187,7 @@ int find(const Flags& f, const train::ClassifierData& data, train::FinderParts p
     return 0;
   }
   const auto batches = train::BatchMaker::largest(*data.train);
-  const auto model = train::measure_memory(parts, batches, std::clamp<int64_t>(f.batch / 8, 1, 32));
+  const auto model = train::measure_memory(parts, batches, std::max<int64_t>(f.batch / 4, 1));
   std::printf("%s\n", train::to_string(model.at(f.batch)).c_str());
   return 0;
 }

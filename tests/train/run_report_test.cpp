@@ -1,5 +1,7 @@
 // What a run leaves behind, read again: run.json, timeline.jsonl, the page, differences.
+#include <binade/core/device/memory.h>
 #include <binade/core/io/file_system.h>
+#include <binade/core/observe/warning.h>
 #include <binade/train/report/page.h>
 #include <binade/train/report/run_diff.h>
 #include <binade/train/report/run_report.h>
@@ -206,6 +208,57 @@ TEST(RunReport, AFailedRunSaysWhyAndAResumedOneGoesOn) {
   const Curve& seconds = resumed.timeline.at("seconds");
   EXPECT_TRUE(std::is_sorted(seconds.value.begin(), seconds.value.end()));
   EXPECT_TRUE(std::is_sorted(seconds.step.begin(), seconds.step.end()));
+}
+
+TEST(OutOfMemory, SaysWhoHeldWhatAndWhichBatchFits) {
+  TrainerOptions options;
+  options.epochs = 1;
+  options.step = [](nn::Module& model, const data::Batch& batch) {
+    const Tensor wide = matmul(batch["x"], full({toy::kInputs, 4000}, 0.5));  // 128 kB
+    const StepOutput output = toy::regression_step(model, batch);
+    return StepOutput{.loss = output.loss + sum(wide) * 0.0, .output = output.output};
+  };
+  const TrainerOptions plain = options;
+  int calls = 0;
+  options.step = [&](nn::Module& model, const data::Batch& batch) {
+    if (++calls == 3) {
+      fail_allocation(2);
+    }
+    return plain.step(model, batch);
+  };
+  toy::ToyRun failing(options);
+  const std::string error = error_of([&] { failing.fit(); });
+  EXPECT_TRUE(has(error, "out of memory on cpu")) << error;
+  EXPECT_TRUE(has(error, "(in step 1, batch 8: weights ")) << error;
+  EXPECT_TRUE(has(error, "outside of modules")) << error;
+  EXPECT_TRUE(has(error, "by forecast a batch of ")) << error;
+}
+
+// Keeps what a step made, with its graph.
+TEST(OutOfMemory, AKeptGraphIsNamedBeforeTheMemoryIsGone) {
+  struct Wide : nn::Module {
+    nn::Linear first{*this, "first", {.in = toy::kInputs, .out = 40'000}};
+    nn::Linear last{*this, "last", {.in = 40'000, .out = 1}};
+    Tensor forward(const Tensor& x) override { return last(relu(first(x))); }
+  } model;
+  std::string warnings;
+  const WarningHandler before =
+      set_warning_handler([&warnings](const std::string& words) { warnings += words + "\n"; });
+  std::vector<Tensor> kept;
+  TrainerOptions options;
+  options.epochs = 14;
+  options.patience = 0;
+  options.step = [&kept](nn::Module& net, const data::Batch& batch) {
+    const Tensor loss = mse_loss(net(batch["x"]), batch["y"]);
+    kept.push_back(mse_loss(net(batch["x"]), batch["y"]));  // no backward frees this one
+    return loss;
+  };
+  toy::ToyRun run(options, model, nullptr);
+  run.fit();
+  set_warning_handler(before);
+  EXPECT_TRUE(has(warnings, "trainer: memory grows, ")) << warnings;
+  EXPECT_TRUE(has(warnings, "more after each step")) << warnings;
+  EXPECT_TRUE(has(warnings, "first") || has(warnings, "last")) << warnings;
 }
 
 TEST(RunDiff, EqualRunsAreTheSameAndOthersNameTheFirstStepAndTensor) {

@@ -91,10 +91,10 @@ FoundBatch find_batch(const FinderParts& parts, const BatchMaker& batches,
   const auto rounded = [&](int64_t size) {
     return std::min(size, options.most) / options.multiple * options.multiple;
   };
-  // A forecast from larger probes is better: until the size found is within eight times of them.
+  // A forecast from larger probes is better: until the size found is within four times of them.
   int64_t size = rounded(model.largest_batch(found.limit));
-  for (int64_t probe = options.multiple; size / 8 > probe && size > 2 * options.multiple;) {
-    probe = std::max<int64_t>(size / 8, 1);
+  for (int64_t probe = options.multiple; size / 4 > probe && size > 2 * options.multiple;) {
+    probe = std::max<int64_t>(size / 4, 1);
     model = measure_memory(parts, batches, probe);
     size = rounded(model.largest_batch(found.limit));
   }

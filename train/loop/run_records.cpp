@@ -92,7 +92,7 @@ std::string TrainerRun::largest_batch_words(data::Loader& train,
                             .step = parts_.first().step,
                             .clip_norm = options_.clip_norm};
     const BatchMaker batches = BatchMaker::largest(train, 1);
-    const int64_t probe = std::clamp<int64_t>(train.options().batch / 8, 1, 8);
+    const int64_t probe = std::max<int64_t>(train.options().batch / 8, 1);
     const int64_t fits =
         measure_memory(parts, batches, probe).largest_batch(memory_room(refusal.device).bytes);
     return fits == 0 ? "; not even a batch of one sample fits"

@@ -135,13 +135,13 @@ std::string values_of(const Plot& plot) {
 }  // namespace
 
 std::string head(const std::string& title, bool readout) {
-  const std::string policy = text("default-src 'none'; style-src 'unsafe-inline'; img-src data:",
-                                  readout ? "; script-src 'unsafe-inline'" : "");
+  const std::string policy =
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+      "'unsafe-inline'; script-src 'unsafe-inline'\">";
   return text(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-      "<meta name=\"viewport\" content=\"width=device-width\">"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"",
-      policy, "\"><title>", escaped(title), "</title><style>", kStyle, "</style>",
+      "<meta name=\"viewport\" content=\"width=device-width\">",
+      readout ? policy : "", "<title>", escaped(title), "</title><style>", kStyle, "</style>",
       readout ? text("<script type=\"module\">", kReadout, "</script>") : std::string(),
       "</head><body>\n");
 }

@@ -20,8 +20,9 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr const char* kMetrics = "/metrics.jsonl";
 constexpr const char* kOwnLog = "/log.jsonl";
 constexpr const char* kFacts = "/run.json";
-constexpr uint64_t kMostFacts = 16U << 20;   // bytes
-constexpr uint64_t kMostTrace = 512U << 20;  // bytes
+constexpr uint64_t kMostFacts = 16U << 20;      // bytes
+constexpr uint64_t kMostTrace = 64U << 20;      // bytes: parsed it takes ten times as much
+constexpr double kMostStep = 9007199254740992;  // 2^53
 
 bool is_file(const std::string& path) { return file_kind(path) == "a regular file"; }
 
@@ -51,7 +52,9 @@ void read_json_lines(const std::string& file, RunRecord& record, F take) {
   for (const std::string& text_of_line : read_lines(file)) {
     ++number;
     const Json line = Json::parse(text_of_line, nullptr, false);
-    if (line.is_object() && line.contains("step") && line["step"].is_number()) {
+    const auto step = line.is_object() ? line.find("step") : line.end();
+    if (step != line.end() && step->is_number() && step->get<double>() >= 0 &&
+        step->get<double>() <= kMostStep) {
       take(line);
     } else if (text_of_line.ends_with('\n')) {  // else it is being written
       first_broken = broken++ == 0 ? number : first_broken;
