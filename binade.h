@@ -17,6 +17,7 @@
 #include <binade/core/observe/anomaly.h>
 #include <binade/core/observe/chrome_trace.h>
 #include <binade/core/observe/exponents.h>
+#include <binade/core/observe/memory_tracker.h>
 #include <binade/core/observe/observer.h>
 #include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
@@ -80,6 +81,9 @@
 #include <binade/train/classifier_data.h>
 #include <binade/train/classifier_file.h>
 #include <binade/train/ema.h>
+#include <binade/train/finders/batch_finder.h>
+#include <binade/train/finders/noise_scale.h>
+#include <binade/train/finders/rate_finder.h>
 #include <binade/train/graphed_step.h>
 #include <binade/train/lens.h>
 #include <binade/train/lens_report.h>
@@ -95,4 +99,6 @@
 #include <binade/train/metrics/regression.h>
 #include <binade/train/model_file.h>
 #include <binade/train/run_directory.h>
+#include <binade/train/report/run_diff.h>
+#include <binade/train/report/run_report.h>
 #include <binade/train/trainer.h>

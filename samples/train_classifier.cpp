@@ -4,6 +4,8 @@
 #include <binade/binade.h>
 #include <binade/core/io/program_streams.h>
 #include <binade/kernels/base/printable.h>
+#include <binade/train/finders/batch_finder.h>
+#include <binade/train/finders/noise_scale.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -152,15 +154,42 @@ train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierDat
           .force = f.force,
           .checkpoint_every = f.checkpoint_every,
           .async_save = f.async_save,
+          .log_every = f.log_every,
+          .log_norms = f.log_norms,
           .graph = f.graph == "off" ? train::StepGraph::off : train::StepGraph::automatic,
           .on_nan = on_nan_of(f),
           .roll_back = {.factor = f.rollback_factor, .most = f.rollbacks},
           .lens = f.lens,
           .lens_layers = f.lens_layers,
+          .report = !f.no_report,
           .group = &world.communicator(),
           .stop_on_signal = true,
           .settings = settings_of(f, data, world),
           .notes = {{"augment", train::to_string(data.augment)}}};
+}
+
+// Runs a finder and prints what it found.
+int find(const Flags& f, const train::ClassifierData& data, train::FinderParts parts) {
+  parts.clip_norm = f.clip > 0 ? std::optional(f.clip) : std::nullopt;
+  if (f.find == "batch") {
+    const train::FoundBatch found = train::find_batch(parts, *data.train);
+    std::fputs(train::to_string(found).c_str(), stdout);
+    return found.batch > 0 ? 0 : kError;
+  }
+  if (f.find == "lr") {
+    const train::FoundRate found = train::find_rate(parts, *data.train);
+    write_file_durably("lr-finder.html", train::to_html(found));
+    std::printf("%slr-finder.html\n", train::to_string(found).c_str());
+    return found.rate > 0 ? 0 : kError;
+  }
+  if (f.find == "noise") {
+    std::fputs(train::to_string(train::measure_noise_scale(parts, *data.train)).c_str(), stdout);
+    return 0;
+  }
+  const auto batches = train::BatchMaker::largest(*data.train);
+  const auto model = train::measure_memory(parts, batches, std::max<int64_t>(f.batch / 4, 1));
+  std::printf("%s\n", train::to_string(model.at(f.batch)).c_str());
+  return 0;
 }
 
 int report_error(const std::exception& error, int status) {
@@ -169,20 +198,31 @@ int report_error(const std::exception& error, int status) {
   return status;
 }
 
+void check_ranks(const Flags& f, const dist::World& world) {
+  check(f.find == "none" || world.size() == 1, "--find: got ", world.size(),
+        " processes, expected one");
+  check(world.size() > 1 || (f.zero == 0 && !f.sync_batch_norm),
+        "--zero, --sync-batch-norm: got "
+        "one process, expected several; start them with binade launch -n N or mpirun -np N");
+}
+
+void choose_run(Flags& f, dist::World& world) {
+  if (f.run.empty() && f.find == "none") {
+    f.run =
+        dist::broadcast_text(world.communicator(), train::fresh_run_directory("runs/" + f.model));
+  }
+}
+
 // Errors in the input are found before the run directory is touched. Returns the exit status.
 int run(Flags f) {
   set_threads(f.threads);
   dist::World world;
-  check(world.size() > 1 || (f.zero == 0 && !f.sync_batch_norm),
-        "--zero, --sync-batch-norm: got "
-        "one process, expected several; start them with binade launch -n N or mpirun -np N");
+  check_ranks(f, world);
   const Device device = device_of(f, world);
   std::optional<optim::LossScaler> scaler = make_scaler(f);
   workers(f, world);
-  if (f.run.empty()) {
-    f.run =
-        dist::broadcast_text(world.communicator(), train::fresh_run_directory("runs/" + f.model));
-  }
+  f.lr = scaled_lr(f, world);
+  choose_run(f, world);
   if (f.data.empty()) {
     draw_data(f, world);
   }
@@ -204,6 +244,9 @@ int run(Flags f) {
     model->synchronize_batch_norms(&world.communicator());
   }
   auto optimizer = make_optimizer(f, model->parameters());
+  if (f.find != "none") {
+    return find(f, data, {*model, *optimizer, scaler ? &*scaler : nullptr});
+  }
   const int64_t steps_per_epoch =
       (data.train->batches_per_epoch() + f.accumulate - 1) / f.accumulate;
   auto schedule = make_schedule(f, *optimizer, f.epochs * steps_per_epoch);

@@ -2,6 +2,7 @@
 #pragma once
 #include <binade/binade.h>
 #include <binade/data/glyphs.h>
+#include <binade/train/finders/rate_finder.h>
 #include <binade/train/flags.h>
 
 #include <CLI/CLI.hpp>
@@ -19,15 +20,16 @@ struct Flags {
   std::string optimizer = "adamw", checksums = "auto", schedule = "cosine", format = "auto",
               augment = "auto", device = "auto";
   std::string on_nan = "error", workers = "auto", graph = "auto", lens_layers = "*",
-              store = "by-policy", overrides;
+              store = "by-policy", overrides, lr_scale = "none", find = "none";
   std::vector<std::string> predict;
   int64_t epochs = 6, batch = 64, rollbacks = 3, accumulate = 1, patience = 10,
-          checkpoint_every = 0, seed = 0, lens = 0;
+          checkpoint_every = 0, seed = 0, lens = 0, log_every = 0, base_batch = 256;
   int threads = 0, image_size = 0, zero = 0;
   double lr = 1e-3, momentum = 0.9, weight_decay = -1, clip = 0, validation_split = 0.1,
          rollback_factor = 0.5;
   bool async_save = false, no_outside_links = false, resume = false, overwrite = false,
-       force = false, momentum_given = false, sync_batch_norm = false;
+       force = false, momentum_given = false, sync_batch_norm = false, log_norms = false,
+       no_report = false;
 };
 
 inline CLI::Validator within(double low, double high) {
@@ -53,6 +55,7 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
   for (const char* flag : {"--rollbacks", "--rollback-factor"}) {
     only_with(flag, f.on_nan == "roll-back", "--on-nan roll-back");
   }
+  only_with("--base-batch", f.lr_scale != "none", "--lr-scale linear or sqrt");
   only_with("--resume", !f.run.empty(), "--run DIR");
   only_with("--force", f.resume, "--resume");
   for (const char* flag : {"--data", "--run", "--overrides"}) {
@@ -109,6 +112,16 @@ inline void add_training_flags(CLI::App& app, Flags& f) {
   app.add_option("--epochs", f.epochs)->check(positive());
   app.add_option("--batch", f.batch, "samples per micro-batch, of each rank")->check(positive());
   app.add_option("--lr", f.lr, "learning rate")->check(within(1e-12, 1e6));
+  app.add_option("--lr-scale", f.lr_scale,
+                 "--lr is for --base-batch samples per step (of all ranks, with --accumulate): "
+                 "linear multiplies it by the ratio of the batches, for SGD; sqrt by its root, for "
+                 "Adam and its kin. --schedule cosine warms up to it")
+      ->check(CLI::IsMember({"none", "linear", "sqrt"}));
+  app.add_option("--base-batch", f.base_batch)->check(positive());
+  app.add_option("--find", f.find,
+                 "do not train: find the largest batch that fits into memory, the learning rate "
+                 "(writes lr-finder.html), the gradient noise scale, or forecast the memory")
+      ->check(CLI::IsMember({"none", "batch", "lr", "noise", "memory"}));
   app.add_option("--optimizer", f.optimizer)
       ->check(CLI::IsMember({"adamw", "adam", "sgd", "rmsprop", "adagrad", "lamb", "lars"}));
   app.add_option("--momentum", f.momentum, "of sgd and lars, and of rmsprop where it is given")
@@ -165,6 +178,10 @@ inline void add_run_flags(CLI::App& app, Flags& f) {
       ->check(CLI::Range(int64_t(0), int64_t(1) << 30));
   app.add_option("--lens-layers", f.lens_layers,
                  "the layers that it watches: a pattern of module paths with * and ?");
+  app.add_option("--log-every", f.log_every, "steps between lines of metrics; 0: one per epoch")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 30));
+  app.add_flag("--log-norms", f.log_norms, "norms of gradients and weights in each line");
+  app.add_flag("--no-report", f.no_report, "no run.json, timeline.jsonl and report.html");
   app.add_option("--predict", f.predict, "image files to classify after training");
 }
 
@@ -229,6 +246,15 @@ inline std::optional<optim::LossScaler> make_scaler(const Flags& f) {
   }
   return f.precision == "fp16" ? std::optional(optim::LossScaler({.at_floor = at_floor}))
                                : std::nullopt;
+}
+
+// The rate for the samples of a step: --lr is for --base-batch.
+inline double scaled_lr(const Flags& f, const dist::World& world) {
+  using train::RateScaling;
+  return train::scale_rate(f.lr, f.batch * f.accumulate * world.size(), f.base_batch,
+                           f.lr_scale == "linear" ? RateScaling::linear
+                           : f.lr_scale == "sqrt" ? RateScaling::square_root
+                                                  : RateScaling::none);
 }
 
 // Without --data, generates the images, once per machine.

@@ -228,6 +228,46 @@ void add_inspect(CLI::App& app, Command& chosen) {
   command->callback([o, &chosen] { chosen = *o; });
 }
 
+void add_report(CLI::App& app, Command& chosen) {
+  const auto o = std::make_shared<ReportOptions>();
+  auto* command = app.add_subcommand(
+      "report",
+      "one page about a run, or about several drawn over each other: curves, memory, "
+      "stalls, settings");
+  command->add_option("RUN", o->runs, "run directories")->required()->check(path());
+  command
+      ->add_option("--html", o->page, "the file; default: RUN/report.html, of several report.html")
+      ->check(path());
+  command->callback([o, &chosen] { chosen = *o; });
+}
+
+void add_diff(CLI::App& app, Command& chosen) {
+  const auto o = std::make_shared<DiffOptions>();
+  auto* command = app.add_subcommand(
+      "diff", "where two runs differ: settings, curves, the first step and tensor; status 1 if so");
+  command->add_option("RUN_A", o->a, "a run directory")->required()->check(path());
+  command->add_option("RUN_B", o->b, "another one")->required()->check(path());
+  command->callback([o, &chosen] { chosen = *o; });
+}
+
+void add_runs(CLI::App& app, Command& chosen) {
+  const auto o = std::make_shared<RunsOptions>();
+  auto* command = app.add_subcommand("runs", "list the runs below a folder with their results");
+  command->add_option("DIR", o->folder, "the folder")->check(path())->capture_default_str();
+  command->callback([o, &chosen] { chosen = *o; });
+}
+
+void add_watch(CLI::App& app, Command& chosen) {
+  const auto o = std::make_shared<WatchOptions>();
+  auto* command = app.add_subcommand("watch", "follow a run in the terminal until it ends");
+  command->add_option("RUN", o->run, "a run directory")->required()->check(path());
+  command->add_option("--interval", o->interval, "seconds between looks")
+      ->transform(number<double>(0.05, 3600))
+      ->capture_default_str();
+  add_switch(command, "--once", o->once, "print the state now, and end");
+  command->callback([o, &chosen] { chosen = *o; });
+}
+
 void add_commands(CLI::App& app, const Tail& tail, Command& chosen) {
   app.set_version_flag("--version", "");
   app.require_subcommand(1);
@@ -238,6 +278,10 @@ void add_commands(CLI::App& app, const Tail& tail, Command& chosen) {
   add_ring_lens(app, chosen);
   add_checksum(app, chosen);
   add_inspect(app, chosen);
+  add_report(app, chosen);
+  add_diff(app, chosen);
+  add_runs(app, chosen);
+  add_watch(app, chosen);
   app.add_subcommand("op-classes", "every op with its precision class: docs/op_classes.md")
       ->callback([&chosen] { chosen = OpClassesOptions{}; });
   app.footer(

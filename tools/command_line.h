@@ -54,11 +54,31 @@ struct InspectOptions {
   bool verify = false;
 };
 
+struct ReportOptions {
+  std::vector<std::string> runs = {};
+  std::string page = {};  // empty: RUN/report.html for one run, else report.html
+};
+
+struct DiffOptions {
+  std::string a = {}, b = {};  // runs
+};
+
+struct RunsOptions {
+  std::string folder = "runs";
+};
+
+struct WatchOptions {
+  std::string run = {};
+  double interval = 1;  // seconds
+  bool once = false;
+};
+
 struct OpClassesOptions {};
 
-using Command = std::variant<HelpOptions, VersionOptions, DoctorOptions, LensOptions, LaunchOptions,
-                             SlurmSubmitOptions, RingLensOptions, ChecksumOptions, InspectOptions,
-                             OpClassesOptions>;
+using Command =
+    std::variant<HelpOptions, VersionOptions, DoctorOptions, LensOptions, LaunchOptions,
+                 SlurmSubmitOptions, RingLensOptions, ChecksumOptions, InspectOptions,
+                 ReportOptions, DiffOptions, RunsOptions, WatchOptions, OpClassesOptions>;
 
 // `words`: the arguments of main() without the name of the program. Throws Error with one line, of
 // bounded length, for an unknown command or flag, a flag twice, a value that is missing or out of

@@ -12,5 +12,9 @@ int run(const SlurmSubmitOptions& options);
 int run(const RingLensOptions& options);
 int run(const ChecksumOptions& options);
 int run(const InspectOptions& options);
+int run(const ReportOptions& options);
+int run(const DiffOptions& options);  // 1 if the runs differ
+int run(const RunsOptions& options);
+int run(const WatchOptions& options);
 
 }  // namespace binade::tool

@@ -1,5 +1,6 @@
 // The heat map of a lens as one HTML file: an inline SVG per kind of tensor, and tables.
 #include <binade/train/lens_report.h>
+#include <binade/train/report/page.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,33 +9,17 @@
 namespace binade::train {
 namespace {
 
+using page::escaped;
+
 constexpr int kCell = 8, kRow = 15, kLabel = 230, kTop = 18, kAxis = 18;
 
-constexpr const char* kHead = R"(<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Exponent lens</title><style>
-body{font:14px/1.4 system-ui,sans-serif;margin:2em auto;max-width:1200px;color:#222}
-svg text{font:11px monospace;fill:#222}svg .row{fill:#f8f9fa}svg .axis{fill:#666}table{border-collapse:collapse}
-td,th{padding:2px 12px;text-align:right;border-bottom:1px solid #ddd}
-figure{margin:0 0 1.5em;overflow-x:auto}sup{font-size:.75em;line-height:0}figcaption{font-weight:600;margin:.5em 0}
-</style></head><body><h1>Exponent lens</h1>
-)";
-
-std::string escaped(const std::string& s) {
-  std::string out;
-  for (char c : s) {
-    out += c == '<'   ? "&lt;"
-           : c == '>' ? "&gt;"
-           : c == '&' ? "&amp;"
-           : c == '"' ? "&quot;"
-                      : std::string(1, c);
-  }
-  return out;
-}
-
-std::string color(double share) {  // white to dark blue, logarithmic over four decades
+// The shade of a share as attributes, logarithmic over four decades. The style sheet has the colour
+// (class h), which light and dark pages mix with their own paper.
+std::string shade(double share) {
   const double depth = std::clamp(1 + std::log10(share) / 4, 0.04, 1.0);
-  const auto mix = [depth](int dark) { return static_cast<int>(232 + depth * (dark - 232)); };
-  return text("rgb(", mix(8), ",", mix(48), ",", mix(107), ")");
+  char buffer[40];
+  std::snprintf(buffer, sizeof buffer, " class=\"h\" fill-opacity=\"%.2f\"", depth);
+  return buffer;
 }
 
 std::string number(double value) {
@@ -50,7 +35,7 @@ std::string cells(const LensRow& row, const ExponentSpan& span, int y) {
     const double share = elements_at(row, span, e) / std::max(row.elements, 1.0);
     if (share > 0) {
       out += text("<rect x=\"", kLabel + (e - span.least) * kCell, "\" y=\"", y, "\" width=\"",
-                  kCell, "\" height=\"", kRow - 1, "\" fill=\"", color(share), "\"><title>",
+                  kCell, "\" height=\"", kRow - 1, "\"", shade(share), "><title>",
                   escaped(row.tensor), ": 2^", e, e == span.least ? " and below" : "", ": ",
                   number(100 * share), "%</title></rect>");
     }
@@ -69,7 +54,7 @@ std::string borders(const ExponentSpan& span, int height) {
     if (border.exponent >= span.least && border.exponent <= span.most + 1) {
       const int x = kLabel + (border.exponent - span.least) * kCell;
       out += text("<line x1=\"", x, "\" x2=\"", x, "\" y1=\"", kTop, "\" y2=\"", height,
-                  "\" stroke=\"#c0392b\"/><text x=\"", border.exponent < 16 ? x - 4 : x + 4,
+                  "\" class=\"border\"/><text x=\"", border.exponent < 16 ? x - 4 : x + 4,
                   "\" y=\"12\" text-anchor=\"", border.exponent < 16 ? "end" : "start", "\">",
                   border.name, "</text>");
     }
@@ -98,23 +83,24 @@ std::string title_of(const std::string& kind) {  // "activation gradients"
 
 // The legend of the shades.
 std::string legend() {
-  std::string out = "<p><svg width=\"420\" height=\"18\">";
+  std::string out = "<p class=\"wide\"><svg class=\"heat\" style=\"width:420px;height:18px\">";
   int x = 0;
   for (const auto& [share, name] :
        {std::pair(1e-4, "0.01%"), {1e-3, "0.1%"}, {1e-2, "1%"}, {0.1, "10%"}, {1.0, "100%"}}) {
-    out += text("<rect x=\"", x, "\" y=\"2\" width=\"22\" height=\"14\" fill=\"", color(share),
-                "\"/><text x=\"", x + 27, "\" y=\"13\">", name, "</text>");
+    out += text("<rect x=\"", x, "\" y=\"2\" width=\"22\" height=\"14\"", shade(share),
+                "/><text x=\"", x + 27, "\" y=\"13\">", name, "</text>");
     x += 84;
   }
   return out + "</svg></p>\n";
 }
 
-std::string figure(const LensReport& report, const std::string& kind) {
+std::string figure(const LensReport& report, const std::string& kind, size_t most_rows) {
   const ExponentSpan span = span_of(report);
   std::string body;
   int y = kTop;
+  size_t rows = 0;
   for (const LensRow& row : report.rows) {
-    if (row.kind != kind) {
+    if (row.kind != kind || ++rows > most_rows) {
       continue;
     }
     const std::string name =
@@ -125,9 +111,14 @@ std::string figure(const LensReport& report, const std::string& kind) {
     y += kRow;
   }
   const int width = kLabel + (span.most - span.least + 1) * kCell + 480;
-  return text("<figure><figcaption>", escaped(title_of(kind)), "</figcaption><svg width=\"", width,
-              "\" height=\"", y + kAxis, "\">", body, borders(span, y), axis(span, y),
-              "</svg></figure>\n");
+  const std::string title = escaped(title_of(kind));
+  return text(
+      "<figure><h3>", title, "</h3><div class=\"wide\" tabindex=\"0\"><svg class=\"heat\" ",
+      "role=\"img\" aria-label=\"", title, "\" style=\"width:", width, "px;height:", y + kAxis,
+      "px\">", body, borders(span, y), axis(span, y), "</svg></div>",
+      rows > most_rows ? text("<p class=\"soft\">", rows - most_rows, " more in lens.html</p>")
+                       : std::string(),
+      "</figure>\n");
 }
 
 std::string scales(const LensReport& report) {
@@ -152,9 +143,9 @@ std::string scales(const LensReport& report) {
 
 }  // namespace
 
-std::string to_html(const LensReport& report) {
+std::string lens_section(const LensReport& report, size_t most_rows) {
   std::string out = text(
-      kHead, "<p>", report.steps, " steps, ", report.first_step, " to ", report.last_step,
+      "<p>", report.steps, " steps, ", report.first_step, " to ", report.last_step,
       ". A row is a tensor, a column an exponent e: magnitudes from 2<sup>e</sup> to "
       "2<sup>e+1</sup>; what lies farther left is in the first column. Darker is a larger share "
       "of the tensor. f16 flushes to 0 left of 2<sup>-25</sup>, is subnormal up to "
@@ -165,10 +156,15 @@ std::string to_html(const LensReport& report) {
   for (const LensRow& row : report.rows) {
     if (std::find(kinds.begin(), kinds.end(), row.kind) == kinds.end()) {
       kinds.push_back(row.kind);
-      out += figure(report, row.kind);
+      out += figure(report, row.kind, most_rows);
     }
   }
-  return out + scales(report) + "</body></html>\n";
+  return out + scales(report);
+}
+
+std::string to_html(const LensReport& report) {
+  return page::head("Exponent lens") + "<h1>Exponent lens</h1>\n" +
+         lens_section(report, report.rows.size()) + page::foot();
 }
 
 }  // namespace binade::train

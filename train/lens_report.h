@@ -52,6 +52,8 @@ void keep_lens_lines(const std::string& file, int64_t first_step,
 std::string to_text(const LensReport& report);
 // One file that needs no other file.
 std::string to_html(const LensReport& report);
+// The body of that page, for other pages: at most so many rows of each kind of tensor.
+std::string lens_section(const LensReport& report, size_t most_rows);
 
 // The exponents that the rows have, at most 64 of them from the top.
 struct ExponentSpan {

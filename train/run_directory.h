@@ -3,6 +3,7 @@
 //
 //   metrics.jsonl, model.safetensors, classifier.safetensors, lens.jsonl, lens.html, checkpoint/
 //                                    the run
+//   run.json, timeline.jsonl, report.html   what it was and how it went (train/report)
 //   log.jsonl, log.csv, tensorboard/   of the loggers (train/logging/logger.h)
 //   metrics.jsonl.cut, .cut-2, ...   lines that a resumed run wrote again
 //   lock                             while a process uses it (the rules are in RunLock)

@@ -1,3 +1,4 @@
+#include <binade/train/logging/wall_clock_internal.h>
 #include <binade/train/quiet_thread_internal.h>
 #include <binade/train/run_lock_internal.h>
 
@@ -265,6 +266,28 @@ bool RunLock::is_alive(const RunOwner& owner, const std::string& name, int64_t n
   }
   const int64_t touched = files_.modified(directory_ + "/" + name);
   return static_cast<double>(now - touched) * 1e-9 < options_.stale_seconds;
+}
+
+bool RunLock::is_held(const std::string& directory) {
+  const std::string path = directory + "/" + kLock;
+  if (file_kind(path) != "a regular file") {
+    return false;
+  }
+  try {
+    const std::vector<std::byte> bytes = read_file(path, kMaxBytes);
+    const RunOwner owner = parse_lock({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    const RunOwner self = this_process();
+    if (owner.token.empty()) {
+      return false;
+    }
+    if (owner.boot == self.boot && owner.pid_namespace == self.pid_namespace) {
+      return is_running(owner.pid, owner.start);
+    }
+    const double age = wall_seconds() - static_cast<double>(file_system().modified(path)) * 1e-9;
+    return age < RunLockOptions{}.stale_seconds;
+  } catch (const FileError&) {  // it was given back at this moment
+    return false;
+  }
 }
 
 void RunLock::fail_held(const RunOwner& owner, const std::string& name, int64_t now) const {

@@ -55,6 +55,8 @@ class RunLock {
   void check_held();
   // Tokens of the last dead processes that had the lock before.
   const std::vector<std::string>& earlier() const { return options_.self.earlier; }
+  // True if a living process has the lock of the directory, by the rules above. Takes nothing.
+  static bool is_held(const std::string& directory);
   // True for the lock and for files that taking it may leave in the directory.
   static bool is_name_of_lock(const std::string& name);
 

@@ -153,6 +153,8 @@ void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
   const StopSignal signal(options_.stop_on_signal);
   const RankSeed seed(ranks_.rank());
   const Fit fit{train, validation, signal, seed};
+  loader_ = &train;
+  begin_journal();
   try {
     set_training_mode();
     runner_.begin(train);
@@ -166,6 +168,10 @@ void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
     }
     run(fit);
     finish();
+  } catch (OutOfMemory& error) {
+    explain(error, train);
+    end_with(error);
+    throw;
   } catch (const std::exception& error) {
     end_with(error);
     throw;
@@ -240,7 +246,9 @@ void TrainerRun::train_epoch(const Fit& fit) {
     const bool stepped = runner_.run(batch, last, state_);
     apart_ = !ranks_.alone();
     epoch_samples_ += batch.size * ranks_.count();
+    samples_ += batch.size * ranks_.count();
     if (stepped) {
+      record_step();
       after_step(fit, batch, last);
       if (is_over()) {
         return;
@@ -335,6 +343,7 @@ void TrainerRun::finish() {
   write_lens_page();
   log_->finish();
   emit(Event::train_end, state_.epoch);
+  end_journal(stop_reason_.empty() ? "finished" : stop_reason_);
 }
 
 // Empty if all epochs were trained.
@@ -362,6 +371,7 @@ void TrainerRun::end_with(const std::exception& error) {
   } catch (const std::exception& other) {
     warn(text("trainer: a log could not be ended: ", other.what()));
   }
+  end_journal(text("failed: ", error.what()));
 }
 
 // Called in a handler: throws the error again unless the options say to go on. All ranks come here,
@@ -383,6 +393,7 @@ void TrainerRun::roll_back(const Error& error, const RankSeed& seed) {
   scale_rates(parts_, state_, std::pow(options_.roll_back.factor, done + 1));
   runner_.begin_again();
   open_files();
+  begin_journal();
   if (ranks_.is_root()) {
     warn(text(error.what(), ": return number ", done + 1, " of at most ", options_.roll_back.most,
               ", from step ", from, " to step ", state_.steps, ", with ", state_.rate_scale,

@@ -5,6 +5,7 @@
 #include <binade/train/loop/monitor_internal.h>
 #include <binade/train/loop/run_log_internal.h>
 #include <binade/train/loop/step_runner_internal.h>
+#include <binade/train/report/run_journal_internal.h>
 #include <binade/train/run_checkpoints_internal.h>
 #include <binade/train/run_directory.h>
 
@@ -94,6 +95,13 @@ class TrainerRun {
   void open_files();
   void write_lens_page() const;
 
+  // In loop/run_records.cpp.
+  void begin_journal();
+  void record_step();
+  void end_journal(const std::string& outcome);
+  void explain(OutOfMemory& error, data::Loader& train) const;
+  std::string largest_batch_words(data::Loader& train, const MemoryRefusal& refusal) const;
+
   // In loop/run_reports.cpp.
   void report_mid_epoch(const Fit& fit, bool validates);
   void report_step();
@@ -123,6 +131,11 @@ class TrainerRun {
   std::unique_ptr<RunCheckpoints> checkpoints_;
   NamedTensors best_;  // copies of RunParts::evaluated_state() at the best monitored value
   std::unique_ptr<Lens> lens_;
+  std::unique_ptr<RunJournal> journal_;     // of rank 0; null without a run directory
+  std::unique_ptr<MemoryTracker> tracker_;  // during fit()
+  const data::Loader* loader_ = nullptr;    // of fit()
+  int64_t samples_ = 0;                     // since fit() began
+  bool warned_of_leak_ = false;
   bool resumed_ = false;
   bool apart_ = false;           // sums and buffers differ between ranks
   bool can_be_stopped_ = false;  // by a signal, the clock or a callback of any rank

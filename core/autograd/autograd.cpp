@@ -192,7 +192,10 @@ void BackwardRun::step() {
     if (detail::thread_state.observers) [[unlikely]] {
       detail::notify_upstream({*node, options_, dy, nullptr});
     }
-    Grads gradients = call(*node, dy);
+    Grads gradients = [&] {
+      const LabelScope scope(node->label);  // memory of a backward counts for the module, too
+      return call(*node, dy);
+    }();
     if (detail::thread_state.observers) [[unlikely]] {
       detail::notify_gradients({*node, options_, dy, &gradients});
     }

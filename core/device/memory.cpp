@@ -1,5 +1,7 @@
 #include <binade/core/device/device_memory.h>
 #include <binade/core/device/memory.h>
+#include <binade/core/device/memory_limit.h>
+#include <binade/core/device/memory_listener.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/workspace.h>
 #include <pthread.h>
@@ -25,6 +27,7 @@ struct Central {  // shared by all threads; reached once per magazine or per lar
   std::vector<void*> large[kLargeClasses];
   MemoryStats stats;
   int64_t fail_in = 0;
+  int64_t limit = 0;  // of the reserved bytes; 0: none
 };
 
 Central& central();
@@ -50,6 +53,9 @@ size_t large_class(size_t bytes, size_t& rounded) {
 }
 
 void* system_allocate(Central& c, size_t bytes) {
+  if (c.limit > 0 && c.stats.reserved + static_cast<int64_t>(bytes) > c.limit) {
+    return nullptr;
+  }
   void* block = std::aligned_alloc(kLineBytes, (bytes + kLineBytes - 1) / kLineBytes * kLineBytes);
   if (block) {
     c.stats.reserved += static_cast<int64_t>(bytes);
@@ -70,10 +76,13 @@ void drop_large_blocks(Central& c) {
   }
 }
 
-[[noreturn, gnu::cold]] void out_of_memory(const MemoryStats& stats, size_t bytes) {
+[[noreturn, gnu::cold]] void out_of_memory(const MemoryStats& stats, size_t bytes,
+                                           int64_t limit = 0) {
+  tell_refused(Device{}, bytes);
   throw OutOfMemory(text("out of memory on cpu: got a request for ", bytes, " bytes, with ",
-                         stats.allocated, " bytes in use and ", stats.reserved,
-                         " bytes reserved; use a smaller batch or free tensors"));
+                         stats.allocated, " bytes in use and ", stats.reserved, " bytes reserved",
+                         limit > 0 ? text(" of ", limit, " allowed") : std::string(),
+                         "; use a smaller batch or free tensors"));
 }
 
 void* allocate_large(size_t bytes) {
@@ -91,11 +100,14 @@ void* allocate_large(size_t bytes) {
   } else if (!(block = system_allocate(c, rounded))) {
     drop_large_blocks(c);
     if (!(block = system_allocate(c, rounded))) {
-      out_of_memory(c.stats, bytes);
+      out_of_memory(c.stats, bytes, c.limit);
     }
   }
   c.stats.allocated += static_cast<int64_t>(rounded);
   c.stats.peak = std::max(c.stats.peak, c.stats.allocated);
+  if (has_memory_listener()) [[unlikely]] {
+    tell_allocated(Device{}, block, bytes, rounded);
+  }
   return block;
 }
 
@@ -105,6 +117,9 @@ void release_large(void* block, size_t bytes) noexcept {
   size_t rounded = 0;
   const size_t index = large_class(bytes, rounded);
   c.stats.allocated -= static_cast<int64_t>(rounded);
+  if (has_memory_listener()) [[unlikely]] {
+    tell_released(Device{}, block);
+  }
 #ifdef BINADE_PLAIN_MALLOC
   std::free(block);
   c.stats.reserved -= static_cast<int64_t>(rounded);
@@ -210,6 +225,29 @@ MemoryStats memory_stats() {
 void reset_peak_memory() {
   std::lock_guard lock(detail::central().mutex);
   detail::central().stats.peak = detail::central().stats.allocated;
+}
+
+int64_t set_memory_limit(int64_t bytes) {
+  check(bytes >= 0, "set_memory_limit: got ", bytes, " bytes, expected 0 (no limit) or more");
+  std::lock_guard lock(detail::central().mutex);
+  return std::exchange(detail::central().limit, bytes);
+}
+
+int64_t memory_limit() {
+  std::lock_guard lock(detail::central().mutex);
+  return detail::central().limit;
+}
+
+size_t allocated_bytes(Device device, size_t asked) {
+  if (!device.is_cpu()) {
+    constexpr size_t kStep = 512;  // CachingAllocator::kBlockStep
+    return (std::max<size_t>(asked, 1) + kStep - 1) / kStep * kStep;
+  }
+  size_t rounded = 0;
+  if (asked > detail::kSmallBytes) {
+    detail::large_class(asked, rounded);
+  }
+  return rounded;
 }
 
 void empty_cache() {

@@ -1,6 +1,6 @@
 // The share of counted gradients (core/observe/exponents.h) that f16 cannot represent.
 #pragma once
-#include "plot.h"
+#include "report.h"
 #include "training.h"
 
 namespace study {

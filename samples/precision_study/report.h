@@ -1,11 +1,16 @@
 // The result of an experiment: checks with their bounds, tables, plots and remarks.
 #pragma once
+#include <binade/train/report/plot.h>
+
 #include <string>
 #include <vector>
 
-#include "plot.h"
-
 namespace study {
+
+using binade::train::page::Axis;
+using binade::train::page::html;
+using binade::train::page::Plot;
+using binade::train::page::Series;
 
 // A number that must be in [low, high]; NaN fails the check.
 struct Check {

@@ -91,8 +91,9 @@ TEST(CommandLine, LeavesTheProgramsArgumentsAlone) {
 
 TEST(CommandLine, HasHelpForEveryCommand) {
   EXPECT_NE(parsed<HelpOptions>("--help").text.find("ring-lens "), std::string::npos);
-  for (const char* command : {"doctor", "lens", "launch", "slurm", "slurm submit", "ring-lens",
-                              "checksum", "inspect", "op-classes"}) {
+  for (const char* command :
+       {"doctor", "lens", "launch", "slurm", "slurm submit", "ring-lens", "checksum", "inspect",
+        "report", "diff", "runs", "watch", "op-classes"}) {
     for (const char* flag : {" --help", " -h"}) {
       const std::string page = parsed<HelpOptions>(std::string(command) + flag).text;
       EXPECT_NE(page.find(text("Usage: binade ", command, " [OPTIONS]")), page.npos) << page;
@@ -116,7 +117,8 @@ TEST_P(WrongUse, IsOneLine) {
 }
 
 constexpr const char* kCommands =
-    "doctor, lens, launch, slurm, ring-lens, checksum, inspect, op-classes";
+    "doctor, lens, launch, slurm, ring-lens, checksum, inspect, report, diff, runs, watch, "
+    "op-classes";
 
 TEST(WrongUse, OfNoCommandListsThem) {
   EXPECT_EQ(refusal({}), text("got no command, expected ", kCommands, "; see binade --help"));
@@ -197,14 +199,18 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"checksum a --verify --update",
                 "checksum: got both --verify and --update, expected one"},
         Mistake{"inspect", "inspect: PATH is required"},
+        Mistake{"report", "report: RUN is required"}, Mistake{"diff a", "diff: RUN_B is required"},
+        Mistake{"watch a --interval 0",
+                "watch: --interval: got '0', expected a number from 0.05 to 3600"},
         Mistake{"op-classes x", "op-classes: The following argument was not expected: x"}));
 
 TEST(CommandLine, AnEmptyPathIsRefused) {
   for (const Words& words :
        {Words{"lens", ""}, Words{"lens", "a", "--html", ""}, Words{"checksum", ""},
-        Words{"inspect", ""}, Words{"ring-lens", "", "name"},
-        Words{"doctor", "--security", "--run", ""}, Words{"launch", ""},
-        Words{"slurm", "submit", "--", ""}}) {
+        Words{"inspect", ""}, Words{"report", ""}, Words{"report", "a", "--html", ""},
+        Words{"diff", "a", ""}, Words{"runs", ""}, Words{"watch", ""},
+        Words{"ring-lens", "", "name"}, Words{"doctor", "--security", "--run", ""},
+        Words{"launch", ""}, Words{"slurm", "submit", "--", ""}}) {
     const std::string message = refusal(words);
     EXPECT_TRUE(message.find("got an empty path") != message.npos ||
                 message.find("got no program") != message.npos)

@@ -110,7 +110,8 @@ TEST(RunDirectory, OverwriteMovesTheOldRun) {
     save(store, 3);
     for (const char* name :
          {"metrics.jsonl", "model.safetensors", "lens.html", "lens.jsonl", "metrics.jsonl.cut",
-          "metrics.jsonl.cut-2", "log.csv", "log.jsonl", "log.csv.cut"}) {
+          "metrics.jsonl.cut-2", "log.csv", "log.jsonl", "log.csv.cut", "run.json",
+          "timeline.jsonl", "report.html", "trace.json"}) {
       write_file_durably(run + "/" + name, std::string(age), opened.files());
     }
     fs::create_directory(run + "/tensorboard");
@@ -125,7 +126,8 @@ TEST(RunDirectory, OverwriteMovesTheOldRun) {
             (Names{"run", "run.replaced-1", "run.replaced-2", "run.replaced-3"}));
   const Names all{"checkpoint",          "lens.html",         "lens.jsonl",    "log.csv",
                   "log.csv.cut",         "log.jsonl",         "metrics.jsonl", "metrics.jsonl.cut",
-                  "metrics.jsonl.cut-2", "model.safetensors", "tensorboard"};
+                  "metrics.jsonl.cut-2", "model.safetensors", "report.html",   "run.json",
+                  "tensorboard",         "timeline.jsonl",    "trace.json"};
   EXPECT_EQ(names_in(directory / "run.replaced-1"), all);
   EXPECT_EQ(names_in(directory / "run.replaced-3"), all);
   EXPECT_EQ(contents(directory / "run.replaced-1/metrics.jsonl"), "old");

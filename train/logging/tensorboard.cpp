@@ -2,11 +2,11 @@
 #include <binade/train/logging/event_records_internal.h>
 #include <binade/train/logging/log_text_internal.h>
 #include <binade/train/logging/tensorboard.h>
+#include <binade/train/logging/wall_clock_internal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -15,11 +15,6 @@ namespace binade::train {
 namespace {
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
-
-// TensorBoard shows dates, so events have the time of the wall clock.
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 std::string host_name() {
   char name[256] = {};

@@ -132,6 +132,9 @@ struct TrainerOptions {
   // RUN/lens.jsonl; at its end fit() writes RUN/lens.html. 0: never.
   int64_t lens = 0;
   std::string lens_layers = "*";  // module paths, a pattern
+  // With a run directory fit() writes run.json (settings, environment, outcome), timeline.jsonl
+  // (speed, waiting and memory over time) and at its end report.html (train/report/run_report.h).
+  bool report = true;
   // All ranks of the run; null means this process alone. REQUIRES: the group outlives the Trainer.
   // The Trainer's functions are collective, except predict(). Loaders read the rank's shard;
   // training shards have one size.

@@ -62,6 +62,9 @@ Evaluation TrainerRun::test(data::Loader& loader) {
     values.emplace_back("test_" + name, value);
   }
   log_->add_to_last(values);
+  if (journal_) {
+    journal_->report();
+  }
   return result;
 }
 

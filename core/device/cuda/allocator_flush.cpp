@@ -1,5 +1,6 @@
 // The slow paths of the caching allocator: returning memory, captures, and reports.
 #include <binade/core/device/cuda/caching_allocator_internal.h>
+#include <binade/core/device/memory_listener.h>
 #include <binade/core/observe/label.h>
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
@@ -129,6 +130,7 @@ void CachingAllocator::out_of_memory(size_t bytes, int error) {
   }
   message += text(holders.empty() ? " nobody" : "",
                   "; use a smaller batch, accumulate gradients, or free tensors");
+  detail::tell_refused(device_, bytes);
   throw OutOfMemory(message);
 }
 

@@ -1,5 +1,6 @@
 #include <binade/core/device/cuda/caching_allocator_internal.h>
 #include <binade/core/device/memory.h>
+#include <binade/core/device/memory_listener.h>
 #include <binade/kernels/cuda/kernel_call.h>
 #include <binade/kernels/cuda/relaxed_capture_internal.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
@@ -80,6 +81,9 @@ void* CachingAllocator::allocate(size_t bytes) {
   stats_.allocated += static_cast<int64_t>(block->bytes);
   stats_.peak = std::max(stats_.peak, stats_.allocated);
   note(MemoryEvent::allocate, block->data, block->bytes, block->label, key.stream);
+  if (detail::has_memory_listener()) {
+    detail::tell_allocated(device_, block->data, bytes, block->bytes);
+  }
   return block->data;
 }
 
@@ -125,6 +129,9 @@ void CachingAllocator::release(void* data) noexcept {
   stats_.allocated -= static_cast<int64_t>(block->bytes);
   label_bytes_[block->label] -= static_cast<int64_t>(block->bytes);
   note(MemoryEvent::release, data, block->bytes, block->label, home);
+  if (detail::has_memory_listener()) {
+    detail::tell_released(device_, data);
+  }
   const Stream current = kernels::current_stream(device_);
   if (current != home && std::ranges::count(block->users, current) == 0) {
     block->users.push_back(current);

@@ -1,13 +1,13 @@
-#include "plot.h"
+#include <binade/kernels/base/error.h>
+#include <binade/train/report/plot.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
-namespace study {
+namespace binade::train::page {
 namespace {
 
-constexpr double kWidth = 620, kHeight = 320;
 constexpr double kLeft = 70, kRight = 28, kTop = 22, kBottom = 56;
 
 std::string format(const char* form, double value) {
@@ -42,7 +42,8 @@ std::string px(double value) { return format("%.1f", value); }
 // Maps values to [0, 1] and knows where the ticks are.
 class Ruler {
  public:
-  Ruler(const Axis& axis, double low, double high) : axis_(axis) {
+  Ruler(const Axis& axis, double low, double high, double length)
+      : axis_(axis), most_ticks_(length / 75) {
     low_ = scaled(low);
     high_ = scaled(high);
     if (!axis.categories.empty()) {
@@ -54,6 +55,8 @@ class Ruler {
     }
   }
   double operator()(double value) const { return (scaled(value) - low_) / (high_ - low_); }
+  double least() const { return unscaled(low_); }
+  double most() const { return unscaled(high_); }
   bool shows(double value) const {
     return std::isfinite(value) && (axis_.scale == Axis::linear || value > 0);
   }
@@ -83,9 +86,14 @@ class Ruler {
            : axis_.scale == Axis::log2 ? std::log2(v)
                                        : std::log10(v);
   }
+  double unscaled(double v) const {
+    return axis_.scale == Axis::linear ? v
+           : axis_.scale == Axis::log2 ? std::exp2(v)
+                                       : std::pow(10, v);
+  }
   double position(double v) const { return (v - low_) / (high_ - low_); }
   double nice_step() const {
-    const double wanted = (high_ - low_) / 7;
+    const double wanted = (high_ - low_) / std::max(most_ticks_, 2.0);
     const double power = std::pow(10, std::floor(std::log10(wanted)));
     double step = wanted > 5 * power   ? 10 * power
                   : wanted > 2 * power ? 5 * power
@@ -101,6 +109,7 @@ class Ruler {
   }
 
   const Axis& axis_;
+  double most_ticks_;
   double low_, high_;
 };
 
@@ -121,26 +130,40 @@ struct Bounds {
 class Canvas {
  public:
   Canvas(const Plot& plot, const Bounds& x, const Bounds& y)
-      : plot_(plot), x_(plot.x, x.low, x.high), y_(plot.y, y.low, y.high) {}
+      : plot_(plot),
+        right_(plot.width - kRight),
+        bottom_(plot.height - kBottom),
+        x_(plot.x, x.low, x.high, right_ - kLeft),
+        y_(plot.y, y.low, y.high, 2 * (bottom_ - kTop)) {}
 
-  std::string draw() {
-    svg_ = "<svg viewBox=\"0 0 " + px(kWidth) + ' ' + px(kHeight) +
-           "\" role=\"img\" aria-label=\"" + escaped(plot_.title) + "\">\n";
+  std::string draw(bool readout) {
+    svg_ = "<svg viewBox=\"0 0 " + px(plot_.width) + ' ' + px(plot_.height) +
+           "\" role=\"img\" aria-label=\"" + escaped(plot_.title) + '"' +
+           (readout ? readout_attributes() : "") + ">\n";
     axes();
     for (const Mark& mark : plot_.marks) {
       const double x = at_x(mark.x);
-      line("mark", x, kTop, x, kHeight - kBottom);
+      line("mark", x, kTop, x, bottom_);
       text(x + 4, kTop + 10, "start", svg_text(mark.label));
     }
     for (size_t i = 0; i < plot_.series.size(); ++i) {
       series(plot_.series[i], i);
     }
+    if (readout) {  // off the picture until the script moves it
+      line("cursor", -9, kTop, -9, bottom_);
+    }
     return svg_ + "</svg>\n";
   }
 
  private:
-  double at_x(double v) const { return kLeft + x_(v) * (kWidth - kLeft - kRight); }
-  double at_y(double v) const { return kHeight - kBottom - y_(v) * (kHeight - kTop - kBottom); }
+  // Where x is drawn: x in pixels and in values at both ends of the axis.
+  std::string readout_attributes() const {
+    return binade::text(" tabindex=\"0\" data-x=\"", kLeft, " ", right_, " ", x_.least(), " ",
+                        x_.most(), "\" data-log=\"", plot_.x.scale == Axis::linear ? 0 : 1,
+                        "\" data-name=\"", escaped(plot_.x.label), "\"");
+  }
+  double at_x(double v) const { return kLeft + x_(v) * (right_ - kLeft); }
+  double at_y(double v) const { return bottom_ - y_(v) * (bottom_ - kTop); }
 
   void line(const std::string& css, double x1, double y1, double x2, double y2) {
     svg_ += "<line class=\"" + css + "\" x1=\"" + px(x1) + "\" y1=\"" + px(y1) + "\" x2=\"" +
@@ -153,27 +176,26 @@ class Canvas {
   }
 
   void axes() {
-    const double bottom = kHeight - kBottom, right = kWidth - kRight;
     for (const Ruler::Tick& tick : x_.ticks()) {
-      const double x = kLeft + tick.at * (right - kLeft);
-      line("grid", x, kTop, x, bottom);
-      text(x, bottom + 20, "middle", tick.label);
+      const double x = kLeft + tick.at * (right_ - kLeft);
+      line("grid", x, kTop, x, bottom_);
+      text(x, bottom_ + 20, "middle", tick.label);
     }
     for (const Ruler::Tick& tick : y_.ticks()) {
-      const double y = bottom - tick.at * (bottom - kTop);
-      line("grid", kLeft, y, right, y);
+      const double y = bottom_ - tick.at * (bottom_ - kTop);
+      line("grid", kLeft, y, right_, y);
       text(kLeft - 6, y + 4, "end", tick.label);
     }
-    line("axis", kLeft, bottom, right, bottom);
-    line("axis", kLeft, kTop, kLeft, bottom);
-    text((kLeft + right) / 2, kHeight - 8, "middle", escaped(plot_.x.label));
-    const double middle = (kTop + bottom) / 2;
+    line("axis", kLeft, bottom_, right_, bottom_);
+    line("axis", kLeft, kTop, kLeft, bottom_);
+    text((kLeft + right_) / 2, plot_.height - 8, "middle", escaped(plot_.x.label));
+    const double middle = (kTop + bottom_) / 2;
     text(14, middle, "middle", escaped(plot_.y.label),
          " transform=\"rotate(-90 14 " + px(middle) + ")\"");
   }
 
   void series(const Series& s, size_t index) {
-    const std::string css = "c" + std::to_string(index);
+    const std::string css = color_class(index);
     if (s.kind == Series::points) {
       points(s, css);
       return;
@@ -217,11 +239,16 @@ class Canvas {
   }
 
   const Plot& plot_;
+  double right_, bottom_;
   Ruler x_, y_;
   std::string svg_;
 };
 
 }  // namespace
+
+std::string color_class(size_t series) {
+  return "c" + std::to_string(series % kColors) + (series < kColors ? "" : " thin");
+}
 
 std::string escaped(const std::string& text) {
   std::string out;
@@ -239,7 +266,7 @@ std::string escaped(const std::string& text) {
 
 std::string html(const std::string& text) { return with_powers(text, "<sup>", "</sup>"); }
 
-std::string to_svg(const Plot& plot) {
+std::string to_svg(const Plot& plot, bool readout) {
   Bounds x, y;
   for (const Series& s : plot.series) {
     for (size_t i = 0; i < s.x.size(); ++i) {
@@ -262,17 +289,17 @@ std::string to_svg(const Plot& plot) {
     y.low = y.low >= 0 && y.low - air < 0 ? 0 : y.low - air;
     y.high += air;
   }
-  return Canvas(plot, x, y).draw();
+  return Canvas(plot, x, y).draw(readout);
 }
 
 std::string legend_of(const Plot& plot) {
   std::string legend = "<p class=\"legend\">";
   for (size_t i = 0; i < plot.series.size(); ++i) {
-    const std::string css = "c" + std::to_string(i);
+    const std::string css = color_class(i);
     legend += "<span><svg viewBox=\"0 0 28 10\" class=\"swatch\"><path class=\"" + css +
               "\" d=\"M1 5H27\"/></svg>" + html(plot.series[i].name) + "</span> ";
   }
   return legend + "</p>\n";
 }
 
-}  // namespace study
+}  // namespace binade::train::page
