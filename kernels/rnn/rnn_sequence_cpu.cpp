@@ -83,7 +83,8 @@ class Panels {
   }
   // Panel i, without its operand a.
   RNNStepPanel panel(int64_t i) const {
-    return {.k = k_,
+    return {.a_row = k_,
+            .k = k_,
             .weight = data_ + i * units_ * gates_ * k_ * static_cast<int64_t>(size_of(compute_)),
             .unit = i * units_,
             .units = std::min(units_, hidden_ - i * units_)};
@@ -160,6 +161,25 @@ class Copied {
  private:
   Workspace memory_;
   bool defined_;
+};
+
+// The gradients of the gates (gru: of the products) of a step and of the one after it,
+// [batch][gates] in the compute dtype. Rows are an odd number of cache lines apart: rows whose
+// distance is a power of two would evict each other.
+class StepGradients {
+ public:
+  StepGradients(const Sizes& n, DType compute)
+      : size_(static_cast<int64_t>(size_of(compute))),
+        row_bytes_((ceil_div(n.gates * size_, kLine) | 1) * kLine),
+        step_bytes_(n.batch * row_bytes_),
+        memory_(static_cast<size_t>(2 * step_bytes_)) {}
+  int64_t row() const { return row_bytes_ / size_; }  // elements
+  std::byte* of(int64_t step) const { return memory_.as<std::byte>() + step % 2 * step_bytes_; }
+
+ private:
+  static constexpr int64_t kLine = 64;
+  const int64_t size_, row_bytes_, step_bytes_;
+  Workspace memory_;
 };
 
 // Calls f(panel, first row, rows) for all of a step, on several threads. Neighbouring tasks read
@@ -246,14 +266,13 @@ void cpu::rnn_sequence_backward(const RNNSequenceBackward& a) {
   panels.pack(nullptr);
   const Copied last(a.dh_last, compute);
   const Workspace direct(gru ? static_cast<size_t>(n.batch * n.hidden) * size_of(compute) : 0);
-  const Widened widened(dtype, n.batch, n.gates);
+  const StepGradients gradients(n, compute);
   for (int64_t i = n.steps - 1; i >= 0; --i) {
     const int64_t step = a.order.step(i), before = a.order.before(i), after = a.order.after(i);
     const bool is_last = i == n.steps - 1;
-    const std::byte* next =
-        is_last ? nullptr : widened.read(place(gru ? a.dproducts : a.dgates, a.order.step(i + 1)));
     for_tasks(panels, n.batch, [&](RNNStepPanel panel, int64_t first, int64_t rows) {
-      panel.a = next;
+      panel.a = is_last ? nullptr : gradients.of(i + 1);
+      panel.a_row = gradients.row();
       rnn_step_gradient_best(
           RNNStepGradient{.cell = {.values = {.cell = a.cell,
                                               .dtype = dtype,
@@ -276,7 +295,8 @@ void cpu::rnn_sequence_backward(const RNNSequenceBackward& a) {
                                    .dc = a.dc.data,
                                    .dproducts = place(a.dproducts, step),
                                    .dh_before = gru ? direct.as<void>() : nullptr},
-                          .panel = panel});
+                          .panel = panel,
+                          .next_a = gradients.of(i)});
     });
   }
   if (gru) {

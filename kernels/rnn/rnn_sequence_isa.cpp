@@ -40,18 +40,21 @@ BINADE_INLINE void store_lanes(T* p, Vector<Compute<T>> v, int64_t n) {
 template <class C>
 struct TileProduct {
   const C* a;
-  int64_t k;
+  int64_t a_row, k;
   const C* weight;
   int64_t columns, vector_step;  // of a step of weights; from vector to vector
   C* sums;
 };
+
+// Weights are prefetched so many steps of k ahead: they come from the second-level cache.
+constexpr int64_t kStepsAhead = 12;
 
 template <class C, int kRows, int kVectors>
 [[gnu::noinline]] void add_products(const TileProduct<C>& p) {
   constexpr int kCount = kLanes<C>;
   const int64_t parts = (p.k + kPackDepth - 1) / kPackDepth;
   const int64_t depth = (((p.k + parts - 1) / parts) + 7) / 8 * 8;
-  const int64_t columns = p.columns, vector_step = p.vector_step;
+  const int64_t columns = p.columns, vector_step = p.vector_step, a_row = p.a_row;
   for (int64_t begin = 0; begin < p.k; begin += depth) {
     const int64_t end = p.k - begin < depth ? p.k : begin + depth;
     Vector<C> sums[kRows][kVectors];
@@ -68,10 +71,11 @@ template <class C, int kRows, int kVectors>
       BINADE_UNROLL
       for (int v = 0; v < kVectors; ++v) {
         row[v] = load(b + v * vector_step);
+        __builtin_prefetch(b + kStepsAhead * columns + v * vector_step);
       }
       BINADE_UNROLL
       for (int i = 0; i < kRows; ++i) {
-        const C factor = a[i * p.k];
+        const C factor = a[i * a_row];
         BINADE_UNROLL
         for (int v = 0; v < kVectors; ++v) {
           sums[i][v] += factor * row[v];
@@ -134,7 +138,8 @@ class Tiles {
       if (panel_.a) {
         add_tile<C, kVectors>(
             rows,
-            {.a = static_cast<const C*>(panel_.a) + first * panel_.k,
+            {.a = static_cast<const C*>(panel_.a) + first * panel_.a_row,
+             .a_row = panel_.a_row,
              .k = panel_.k,
              .weight = static_cast<const C*>(panel_.weight),
              .columns = kGates * panel_.units,
@@ -296,6 +301,8 @@ void backward(const RNNStepGradient& s) {
       if constexpr (kGru) {
         store_lanes(static_cast<T*>(a.dproducts) + to, load(d.product[g] + p.block), p.lanes);
       }
+      store_lanes(static_cast<C*>(s.next_a) + p.row * s.panel.a_row + g * in.hidden + p.unit,
+                  load((kGru ? d.product[g] : d.gate[g]) + p.block), p.lanes);
     }
     if constexpr (kLstm) {
       store_lanes(static_cast<C*>(a.dc) + p.at, load(d.dc + p.block), p.lanes);

@@ -10,8 +10,8 @@
 namespace binade::kernels {
 
 struct RNNStepPanel {
-  const void* a = nullptr;  // C [batch][k]; null: there is no product
-  int64_t k = 0;
+  const void* a = nullptr;  // C [batch][k], rows a_row apart; null: there is no product
+  int64_t a_row = 0, k = 0;
   const void* weight = nullptr;  // C
   int64_t unit = 0, units = 0;   // the first hidden unit, and how many
 };
@@ -28,6 +28,7 @@ struct RNNStep {
 struct RNNStepGradient {
   RNNCellGradientRows cell;
   RNNStepPanel panel;
+  void* next_a;  // written: a of the step before this one
 };
 
 // Hidden units of a panel for f32 and f64.
