@@ -1,7 +1,6 @@
 // Recurrent layers: rnn_tanh, rnn_relu, gru, lstm. Sequences are [steps, batch, ...] here. The
-// hidden states of all steps are one array, and so are the cell states; the start state is at the
-// end of the array where the computation begins. So the gradient of the recurrent weights is one
-// product over the sequence.
+// hidden states of all steps are one array (RNNOrder), and so are the cell states: the gradient of
+// the recurrent weights is one product over the sequence.
 #include <binade/core/autograd/op.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -12,6 +11,7 @@
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/reduce/reduce.h>
 #include <binade/kernels/rnn/rnn_cell.h>
+#include <binade/kernels/rnn/rnn_sequence.h>
 
 namespace binade {
 namespace {
@@ -24,17 +24,16 @@ struct Sizes {
 };
 
 // Settings that the backward captures besides tensors.
-struct Plan {
+struct Plan : kernels::RNNOrder {
   RNNCell cell;
-  bool reverse;
   Sizes n;
-
-  // step(i): the place of computation step i in a sequence, and of the state before it in an array
-  // of states. The state after it is at `after`.
-  int64_t step(int64_t i) const { return reverse ? n.steps - 1 - i : i; }
-  int64_t before(int64_t i) const { return reverse ? n.steps - i : i; }
-  int64_t after(int64_t i) const { return before(i + 1); }
-  int64_t start() const { return before(0); }
+  // True if all steps run in one kernel, which packs the recurrent weights for `products` products
+  // with the state if they are not packed already.
+  bool is_one_kernel(const Tensor& h, const Tensor& w_hr, int64_t products, bool packed) const {
+    constexpr int64_t kRows = 8;  // with fewer rows packing takes longer than it saves
+    return h.device().is_cpu() && !w_hr.defined() && kernels::cpu::rnn_sequence_runs(h.dtype()) &&
+           (products * n.batch >= kRows || (packed && h.dtype() == compute_dtype(h.dtype())));
+  }
 };
 
 // One place of a sequence: [batch, columns].
@@ -63,32 +62,11 @@ struct States {
   Tensor inner;     // with a projection: [steps, batch, hidden], its input
 };
 
-// Runs all steps and returns the states.
-States run_steps(const Plan& plan, const Inputs& in) {
-  const Sizes& n = plan.n;
-  const DType dtype = in.x.dtype();
-  const Device device = in.x.device();
-  States s;
-  s.gates = empty({n.steps, n.batch, n.gates}, dtype, device);
-  s.h = empty({n.steps + 1, n.batch, n.state}, dtype, device);
-  if (in.w_hr.defined()) {
-    s.inner = empty({n.steps, n.batch, n.hidden}, dtype, device);
-  }
-  kernels::copy({.x = in.h0, .y = at_step(s.h, plan.start())});
-  if (plan.cell == RNNCell::lstm) {
-    s.c = empty({n.steps + 1, n.batch, n.hidden}, compute_dtype(dtype), device);
-    kernels::copy({.x = in.c0, .y = at_step(s.c, plan.start())});
-  } else if (plan.cell == RNNCell::gru) {
-    s.products = empty({n.steps, n.batch, n.gates}, dtype, device);
-  }
-  KeptPacking packed_ih(in.w_ih), packed_hh(in.w_hh), packed_hr(in.w_hr);
-  kernels::gemm({.a = all_rows(in.x),
-                 .b = transposed(in.w_ih),
-                 .y = all_rows(s.gates),
-                 .epilogue = {.bias = in.b_ih},
-                 .packing = packed_ih});
+// A product and a cell for each step, after the product of all inputs.
+void run_step_by_step(const Plan& plan, const Inputs& in, const States& s) {
+  KeptPacking packed_hh(in.w_hh), packed_hr(in.w_hr);
   const Tensor recurrent = transposed(in.w_hh), none;
-  for (int64_t i = 0; i < n.steps; ++i) {
+  for (int64_t i = 0; i < plan.steps; ++i) {
     const Tensor gates = at_step(s.gates, plan.step(i));
     const Tensor h_before = at_step(s.h, plan.before(i)), h = at_step(s.h, plan.after(i));
     const Tensor products = s.products.defined() ? at_step(s.products, plan.step(i)) : Tensor();
@@ -108,6 +86,45 @@ States run_steps(const Plan& plan, const Inputs& in) {
     if (s.inner.defined()) {
       kernels::gemm({.a = inner, .b = transposed(in.w_hr), .y = h, .packing = packed_hr});
     }
+  }
+}
+
+// Runs all steps and returns the states.
+States run_steps(const Plan& plan, const Inputs& in) {
+  const Sizes& n = plan.n;
+  const DType dtype = in.x.dtype();
+  const Device device = in.x.device();
+  States s;
+  s.gates = empty({n.steps, n.batch, n.gates}, dtype, device);
+  s.h = empty({n.steps + 1, n.batch, n.state}, dtype, device);
+  if (in.w_hr.defined()) {
+    s.inner = empty({n.steps, n.batch, n.hidden}, dtype, device);
+  }
+  kernels::copy({.x = in.h0, .y = at_step(s.h, plan.before(0))});
+  if (plan.cell == RNNCell::lstm) {
+    s.c = empty({n.steps + 1, n.batch, n.hidden}, compute_dtype(dtype), device);
+    kernels::copy({.x = in.c0, .y = at_step(s.c, plan.before(0))});
+  } else if (plan.cell == RNNCell::gru) {
+    s.products = empty({n.steps, n.batch, n.gates}, dtype, device);
+  }
+  KeptPacking packed_ih(in.w_ih), packed_hh(in.w_hh);
+  kernels::gemm({.a = all_rows(in.x),
+                 .b = transposed(in.w_ih),
+                 .y = all_rows(s.gates),
+                 .epilogue = {.bias = in.b_ih},
+                 .packing = packed_ih});
+  if (plan.is_one_kernel(in.x, in.w_hr, n.steps, packed_hh != nullptr)) {
+    kernels::cpu::rnn_sequence_forward({.cell = plan.cell,
+                                        .order = plan,
+                                        .gates = s.gates,
+                                        .h = s.h,
+                                        .c = s.c,
+                                        .products = s.products,
+                                        .weight = in.w_hh,
+                                        .bias = in.b_hh,
+                                        .packing = packed_hh});
+  } else {
+    run_step_by_step(plan, in, s);
   }
   return s;
 }
@@ -155,9 +172,36 @@ StepGradients start_back(const Plan& plan, const States& s, std::span<const Tens
   return d;
 }
 
+// All steps in one kernel; then the gradient of the start state.
+void run_back_at_once(const Plan& plan, const States& s, const Tensor& w_hh, StepGradients& d,
+                      std::span<const Tensor> dys) {
+  kernels::cpu::rnn_sequence_backward({.cell = plan.cell,
+                                       .order = plan,
+                                       .gates = s.gates,
+                                       .h = s.h,
+                                       .c = s.c,
+                                       .products = s.products,
+                                       .weight = w_hh,
+                                       .dh_out = dys[0],
+                                       .dh_last = dys[1],
+                                       .dgates = d.gates,
+                                       .dproducts = d.products,
+                                       .dc = d.c,
+                                       .dh_before = d.h});
+  const bool gru = d.products.defined();
+  kernels::gemm({.a = at_step(gru ? d.products : d.gates, plan.step(0)),
+                 .b = w_hh,
+                 .y = d.h,
+                 .epilogue = {.accumulate = gru}});
+}
+
 StepGradients run_back(const Plan& plan, const States& s, const Tensor& w_hh, const Tensor& w_hr,
                        std::span<const Tensor> dys) {
   StepGradients d = start_back(plan, s, dys);
+  if (plan.is_one_kernel(s.h, w_hr, plan.n.steps - 1, false)) {
+    run_back_at_once(plan, s, w_hh, d, dys);
+    return d;
+  }
   const bool lstm = s.c.defined(), gru = s.products.defined(), projected = s.inner.defined();
   const Tensor dinner =
       projected ? empty({plan.n.batch, plan.n.hidden}, s.h.dtype(), s.h.device()) : d.h;
@@ -318,7 +362,8 @@ RecurrentOutput recurrent(const Op& op, RNNCell cell, const Sequence& given,
   check(x.dim() == 3, op.name, ": got x of shape ", x.sizes(), ", expected three dimensions");
   const Tensor sequence = contiguous(options.batch_first ? transpose(x, 0, 1) : x);
   const Inputs in{sequence, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr};
-  const Plan plan{cell, options.reverse, check_inputs(op, cell, in)};
+  const Sizes sizes = check_inputs(op, cell, in);
+  const Plan plan{{.reverse = options.reverse, .steps = sizes.steps}, cell, sizes};
   RecurrentOutput out = run(op, plan, in);
   if (options.batch_first) {
     out.output = transpose(out.output, 0, 1);

@@ -10,7 +10,7 @@ namespace binade::kernels {
 
 // What the bytes of a packing depend on besides the weight and the processor.
 struct PackingFormat {
-  enum class Order : uint8_t { product_columns, convolution_taps };
+  enum class Order : uint8_t { product_columns, convolution_taps, recurrent_gates };
   Order order = Order::product_columns;
   bool pairs = false;  // kernels/gemm/gemm_pairs_internal.h
   size_t bytes = 0;    // without padding

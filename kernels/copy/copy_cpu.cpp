@@ -26,20 +26,22 @@ int transposed_dim(const StridedLoop& loop, const Copy& a) {
 
 int64_t blocks(int64_t size) { return (size + TransposeBlock::kSide - 1) / TransposeBlock::kSide; }
 
-// Loops over (the other dimensions) x (blocks of dimension 0) x (blocks of dimension j).
+// Loops over (the other dimensions) x (blocks of dimension 0) x (blocks of dimension j):
+// neighbouring blocks read on in the same rows of x.
 void copy_transposed(const StridedLoop& loop, int j, const Copy& a) {
   constexpr int64_t kSide = TransposeBlock::kSide;
   const int64_t n_i = loop.size(0), n_j = loop.size(j);
   const int64_t blocks_i = blocks(n_i), blocks_j = blocks(n_j);
   const int64_t units = loop.numel() / (n_i * n_j) * blocks_i * blocks_j;
+  const bool nontemporal = loop.numel() * width(a.y.dtype) >= kNontemporalBytes;
   const int64_t per_unit = (n_i < kSide ? n_i : kSide) * (n_j < kSide ? n_j : kSide);
   parallel_for(units, (kSerialElements + per_unit - 1) / per_unit, [&](int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) {
       int64_t rest = unit;
-      const int64_t i0 = rest % blocks_i * kSide;
-      rest /= blocks_i;
       const int64_t j0 = rest % blocks_j * kSide;
       rest /= blocks_j;
+      const int64_t i0 = rest % blocks_i * kSide;
+      rest /= blocks_i;
       int64_t y_offset = i0 * loop.stride(0, 0) + j0 * loop.stride(0, j);
       int64_t x_offset = i0 * loop.stride(1, 0) + j0 * loop.stride(1, j);
       for (int d = 1; d < loop.dims(); ++d) {
@@ -53,7 +55,7 @@ void copy_transposed(const StridedLoop& loop, int j, const Copy& a) {
           a.x.dtype, a.y.dtype,
           TransposeBlock{loop.data(0) + y_offset, loop.data(1) + x_offset, loop.stride(0, j),
                          loop.stride(1, 0), n_i - i0 < kSide ? n_i - i0 : kSide,
-                         n_j - j0 < kSide ? n_j - j0 : kSide});
+                         n_j - j0 < kSide ? n_j - j0 : kSide, nontemporal});
     }
   });
 }

@@ -2,6 +2,7 @@
 // store. 8 loads, 40 conversions and 4 stores make the 64 pairs.
 #include <binade/kernels/base/blocks_internal.h>
 #include <binade/kernels/base/convert_internal.h>
+#include <binade/kernels/base/register_transpose_internal.h>
 #include <binade/kernels/copy/copy_isa_internal.h>
 
 namespace binade::kernels::BINADE_ISA {
@@ -103,28 +104,122 @@ void convert_block(const Source& from, DType dtype, const std::byte* x, int64_t 
   convert(from.load(x, stride, n, block), to, n);
 }
 
+// The vectors that transpose squares of elements of kWidth bytes. Narrow elements have as many
+// lanes as there are registers.
+template <int kWidth>
+struct SquareOf;
+template <>
+struct SquareOf<1> {
+  static constexpr int kLanes = 16;
+  typedef uint8_t Lane;
+};
+template <>
+struct SquareOf<2> {
+#if defined(__AVX2__)
+  static constexpr int kLanes = 16;
+#else
+  static constexpr int kLanes = 8;
+#endif
+  typedef uint16_t Lane;
+};
+#if defined(__AVX512F__)
+constexpr int kSquareBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kSquareBytes = 32;
+#else
+constexpr int kSquareBytes = 16;
+#endif
+template <>
+struct SquareOf<4> {
+  static constexpr int kLanes = kSquareBytes / 4;
+  typedef float Lane;  // only moved
+};
+template <>
+struct SquareOf<8> {
+  static constexpr int kLanes = kSquareBytes / 8;
+  typedef double Lane;
+};
+
+// Stores a vector past the caches; y is aligned to it.
+template <class V>
+inline void stream(V v, std::byte* y) {
+#if defined(__AVX512F__)
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(y), reinterpret_cast<__m512i>(v));
+#elif defined(__AVX2__)
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(y), reinterpret_cast<__m256i>(v));
+#else
+  _mm_stream_si128(reinterpret_cast<__m128i*>(y), reinterpret_cast<__m128i>(v));
+#endif
+}
+
+// y[j][i] = x[i][j] for a square of kLanes elements.
+template <int kWidth, bool kNontemporal>
+inline void transpose_square(const std::byte* x, int64_t x_stride, std::byte* y, int64_t y_stride) {
+  using Square = SquareOf<kWidth>;
+  constexpr int kCount = Square::kLanes;
+  typedef typename Square::Lane V __attribute__((vector_size(kCount * kWidth)));
+  V r[kCount];
+  for (int q = 0; q < kCount; ++q) {
+    __builtin_memcpy(&r[q], x + q * x_stride, sizeof(V));
+  }
+  transpose_registers(r);
+  for (int q = 0; q < kCount; ++q) {
+    if constexpr (kNontemporal) {
+      stream(r[q], y + q * y_stride);
+    } else {
+      __builtin_memcpy(y + q * y_stride, &r[q], sizeof(V));
+    }
+  }
+}
+
+template <class T>
+void transpose_part(const std::byte* x, int64_t x_stride, std::byte* y, int64_t y_stride,
+                    int64_t n_i, int64_t n_j) {
+  for (int64_t j = 0; j < n_j; ++j) {
+    T* to = reinterpret_cast<T*>(y + j * y_stride);
+    for (int64_t i = 0; i < n_i; ++i) {
+      to[i] = reinterpret_cast<const T*>(x + i * x_stride)[j];
+    }
+  }
+}
+
 // Goes by tiles of one cache line squared, so that every line of x and y is loaded once: lines
 // whose distance is a power of two evict each other.
-template <class T>
+template <class T, bool kNontemporal>
 void transpose(const std::byte* x, int64_t x_stride, const TransposeBlock& b) {
-  constexpr int64_t kSide = 64 / sizeof(T);
-  T tile[kSide][kSide];
-  for (int64_t i0 = 0; i0 < b.n_i; i0 += kSide) {
-    const int64_t n_i = b.n_i - i0 < kSide ? b.n_i - i0 : kSide;
-    for (int64_t j0 = 0; j0 < b.n_j; j0 += kSide) {
-      const int64_t n_j = b.n_j - j0 < kSide ? b.n_j - j0 : kSide;
-      for (int64_t i = 0; i < n_i; ++i) {
-        const T* from = reinterpret_cast<const T*>(x + (i0 + i) * x_stride) + j0;
-        for (int64_t j = 0; j < n_j; ++j) {
-          tile[j][i] = from[j];
+  constexpr int64_t kWidth = sizeof(T), kSide = 64 / kWidth, kStep = SquareOf<kWidth>::kLanes;
+  for (int64_t j0 = 0; j0 < b.n_j; j0 += kSide) {
+    const int64_t j1 = b.n_j - j0 < kSide ? b.n_j : j0 + kSide;
+    for (int64_t i0 = 0; i0 < b.n_i; i0 += kSide) {
+      const int64_t i1 = b.n_i - i0 < kSide ? b.n_i : i0 + kSide;
+      for (int64_t j = j0; j < j1; j += kStep) {
+        for (int64_t i = i0; i < i1; i += kStep) {
+          const std::byte* from = x + i * x_stride + j * kWidth;
+          std::byte* to = b.y + j * b.y_stride_j + i * kWidth;
+          const int64_t n_i = i1 - i < kStep ? i1 - i : kStep;
+          const int64_t n_j = j1 - j < kStep ? j1 - j : kStep;
+          if (n_i == kStep && n_j == kStep) {
+            transpose_square<kWidth, kNontemporal>(from, x_stride, to, b.y_stride_j);
+          } else {
+            transpose_part<T>(from, x_stride, to, b.y_stride_j, n_i, n_j);
+          }
         }
-      }
-      for (int64_t j = 0; j < n_j; ++j) {
-        T* to = reinterpret_cast<T*>(b.y + (j0 + j) * b.y_stride_j) + i0;
-        __builtin_memcpy(to, tile[j], static_cast<size_t>(n_i) * sizeof(T));
       }
     }
   }
+}
+
+template <class T>
+void transpose(const std::byte* x, int64_t x_stride, const TransposeBlock& b) {
+  if constexpr (sizeof(T) >= 4) {  // stores past the caches write whole vectors
+    if (b.nontemporal &&
+        (reinterpret_cast<uintptr_t>(b.y) | static_cast<uintptr_t>(b.y_stride_j)) % kSquareBytes ==
+            0) {
+      transpose<T, true>(x, x_stride, b);
+      return nontemporal_fence();
+    }
+  }
+  transpose<T, false>(x, x_stride, b);
 }
 
 }  // namespace

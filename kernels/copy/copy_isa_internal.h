@@ -15,7 +15,8 @@ struct TransposeBlock {
   std::byte* y;
   const std::byte* x;
   int64_t y_stride_j, x_stride_i;
-  int64_t n_i, n_j;  // at most kSide
+  int64_t n_i, n_j;          // at most kSide
+  bool nontemporal = false;  // a hint: the whole output is large (base/strided.h)
 };
 BINADE_ISA_KERNEL(transpose_block, DType from, DType to, const TransposeBlock& block)
 

@@ -4,9 +4,13 @@
 // Few rows times a large b are computed in one pass over b (gemm_rows_internal.h).
 // With some more rows and a transposed b the product is computed as y^T = b^T a^T: register tiles
 // then read b in place or converted row by row. Packing b would be a large part of the total cost.
+#include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/strided.h>
 #include <binade/kernels/base/workspace.h>
+#include <binade/kernels/copy/copy.h>
 #include <binade/kernels/gemm/gemm_eigen_internal.h>
 #include <binade/kernels/gemm/gemm_internal.h>
+#include <binade/kernels/gemm/gemm_outer_internal.h>
 #include <binade/kernels/gemm/gemm_pairs_internal.h>
 #include <binade/kernels/gemm/gemm_problem_internal.h>
 #include <binade/kernels/gemm/gemm_provider.h>
@@ -109,6 +113,35 @@ const std::byte* kept_b(const Gemm& g, const GemmProblem& p) {
                         });
 }
 
+// Computes a product with k = 1 if tiles would have an epilogue of at most the sum with y. False if
+// it has another form.
+bool run_outer(const Gemm& g) {
+  const Epilogue& e = g.epilogue;
+  const DType dtype = g.y.dtype;
+  if (g.y.dim() != 2 || g.a.size(1) != 1 || g.packing || compute_dtype(dtype) != dtype || e.bias ||
+      e.factor || e.slope || e.activation != Activation::none) {
+    return false;
+  }
+  const MatrixStrides a = matrix_strides(g.a), b = matrix_strides(g.b), y = matrix_strides(g.y);
+  const int64_t n = g.y.size(1);
+  if (b.column != 1 || y.column != 1) {
+    return false;
+  }
+  parallel_for(g.y.size(0), kSerialElements / n + 1, [&](int64_t begin, int64_t end) {
+    const auto size = static_cast<int64_t>(size_of(dtype));
+    gemm_outer_best(OuterProduct{.dtype = dtype,
+                                 .a = g.a.data + begin * a.row * size,
+                                 .b = g.b.data,
+                                 .y = g.y.data + begin * y.row * size,
+                                 .a_stride = a.row,
+                                 .y_row = y.row,
+                                 .m = end - begin,
+                                 .n = n,
+                                 .accumulate = e.accumulate});
+  });
+  return true;
+}
+
 void run(const Gemm& g, GemmProblem& p) {
   const PackedEpilogue epilogue(g.epilogue);
   p.epilogue = epilogue.tile();
@@ -129,6 +162,9 @@ void cpu::gemm(const Gemm& g) {
   if (gemm_variant() == KernelVariant::eigen && eigen_gemm(g)) {
     return;
   }
+  if (run_outer(g)) {
+    return;
+  }
   GemmProblem p = problem_of(g);
   p.kept_b = kept_b(g, p);
   if (!p.kept_b && !g.epilogue.factor && !g.epilogue.slope) {  // these have the layout of y
@@ -145,6 +181,10 @@ void cpu::gemm_with_row_sums(const Gemm& g, const View& sums) {
         sums.sizes, ", expected [m, n] and [m] of one dtype");
   GemmProblem p = problem_of(g);
   const bool by_eigen = gemm_variant() == KernelVariant::eigen;
+  if (g.y.numel > 0 && !by_eigen && run_outer(g)) {
+    const int64_t stride = matrix_strides(g.a).row;
+    return cpu::copy({.x = view_of(g.a.data, sums.dtype, sums.sizes, {stride}), .y = sums});
+  }
   if (g.y.numel == 0 || by_eigen || p.pairs || transpose(g, p)) {
     cpu::gemm(g);
     const View column = view_of(sums.data, sums.dtype, {sums.numel, 1}, {sums.strides[0], 1});

@@ -1,7 +1,7 @@
-// Index kernels on the CPU. Indices are checked before anything is written. Only a gather of single
-// elements checks them block by block, while they are in the cache, because an error discards its
-// result. In scatter_add each element of y is written once, by one thread: rows after a counting
-// sort of the indices, single elements from sums of several adjacent lines.
+// Index kernels on the CPU. Indices are checked before anything is written. Only a gather in which
+// every element has its own index checks it as it reads it, because an error discards the result.
+// In scatter_add each element of y is written once, by one thread: rows after a counting sort of
+// the indices, single elements from sums of several adjacent lines.
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/strided.h>
 #include <binade/kernels/base/workspace.h>
@@ -63,59 +63,59 @@ int64_t grain_of(int64_t elements) { return kSerialElements / (elements > 0 ? el
 template <class W>
 struct GatherLine {
   const W* x;
-  int64_t along, exempt;
+  int64_t along, bound, exempt;
 
-  // Copies single elements, each with its own index.
-  void elements(const int64_t* index, int64_t n, W* y) const {
-    if (along == 1 && exempt == kNoExemption) {
-      for (int64_t i = 0; i < n; ++i) {
-        y[i] = x[index[i]];
-      }
-      return;
+  // Copies elements, each with its own index, from entries that begin at inner_at (null: 0). False
+  // if an index is neither in range nor exempt.
+  bool elements(const int64_t* index, const int64_t* inner_at, int64_t n, W* y) const {
+    if (exempt == kNoExemption && !inner_at) {
+      return along == 1 ? copy<false>(index, std::integral_constant<int64_t, 1>{}, nullptr, n, y)
+                        : copy<false>(index, along, nullptr, n, y);
     }
+    return copy<true>(index, along, inner_at, n, y);
+  }
+  // Copies the elements at `inner_at` from the entry at an index that was checked.
+  void row(int64_t index, const int64_t* inner_at, int64_t n, W* y) const {
     for (int64_t i = 0; i < n; ++i) {
-      y[i] = index[i] == exempt ? W(0) : x[index[i] * along];
+      y[i] = index == exempt ? W(0) : x[index * along + inner_at[i]];
     }
   }
-  // Copies the elements at `inner_at` from one entry each, or with `shared` all from one entry.
-  void row(const int64_t* index, bool shared, const int64_t* inner_at, int64_t n, W* y) const {
+
+ private:
+  template <bool kGeneral, class Along>
+  bool copy(const int64_t* index, Along step, const int64_t* inner_at, int64_t n, W* y) const {
+    bool outside = false;
     for (int64_t i = 0; i < n; ++i) {
-      const int64_t at = index[shared ? 0 : i];
-      y[i] = at == exempt ? W(0) : x[at * along + inner_at[i]];
+      const int64_t k = index[i], at = kGeneral && inner_at ? inner_at[i] : 0;
+      const bool inside = static_cast<uint64_t>(k) < static_cast<uint64_t>(bound);
+      const bool none = kGeneral && k == exempt;
+      outside |= !inside && !none;
+      y[i] = inside && !none ? x[k * step + at] : W(0);
     }
+    return !outside;
   }
 };
-
-// If one of the indices [first, first + count) is bad, throws the error for the whole view.
-void check_part(const View& index, const IndexRange& range, int64_t first, int64_t count) {
-  try {
-    check_indices(view_of(index.data + first * int64_t{sizeof(int64_t)}, DType::i64, Dims{count}),
-                  range);
-  } catch (const IndexError&) {
-    check_indices(index, range);
-    throw;
-  }
-}
 
 // For inner ranges of one element.
 template <class W>
 void gather_elements(const Gather& a, const IndexShape& s, const View& index) {
-  constexpr int64_t kBlock = 2048;
   parallel_for(s.outer * s.count, kSerialElements, [&](int64_t begin, int64_t end) {
     while (begin < end) {
       const int64_t outer = begin / s.count;
-      const int64_t n = std::min({kBlock, end - begin, (outer + 1) * s.count - begin});
-      check_part(index, {a.op, "index", s.bound, a.exempt}, begin, n);
+      const int64_t n = std::min(end, (outer + 1) * s.count) - begin;
       const GatherLine<W> line{a.x.as<const W>() + offset_of(a.x, 0, a.dim, outer),
-                               a.x.strides[a.dim], a.exempt};
-      line.elements(index.as<const int64_t>() + begin, n, a.y.as<W>() + begin);
+                               a.x.strides[a.dim], s.bound, a.exempt};
+      if (!line.elements(index.as<const int64_t>() + begin, nullptr, n, a.y.as<W>() + begin)) {
+        check_indices(index, {a.op, "index", s.bound, a.exempt});
+      }
       begin += n;
     }
   });
 }
 
 template <class W>
-void gather_rows(const Gather& a, const IndexShape& s, const int64_t* index) {
+void gather_rows(const Gather& a, const IndexShape& s, const View& indices) {
+  const int64_t* index = indices.as<const int64_t>();
   const bool adjacent = has_adjacent_elements(a.x, a.dim + 1);
   const Workspace offsets(static_cast<size_t>(s.inner) * sizeof(int64_t));
   int64_t* inner_at = offsets.as<int64_t>();
@@ -126,14 +126,16 @@ void gather_rows(const Gather& a, const IndexShape& s, const int64_t* index) {
     while (begin < end) {
       const int64_t outer = begin / s.count, stop = std::min(end, (outer + 1) * s.count);
       const GatherLine<W> line{a.x.as<const W>() + offset_of(a.x, 0, a.dim, outer),
-                               a.x.strides[a.dim], a.exempt};
+                               a.x.strides[a.dim], s.bound, a.exempt};
       W* y = a.y.as<W>() + begin * s.inner;
       const int64_t* k = index + begin * s.index_inner;
       for (; begin < stop; ++begin, y += s.inner, k += s.index_inner) {
         if (s.rows && *k != a.exempt && adjacent) {
           std::memcpy(y, line.x + *k * line.along, static_cast<size_t>(s.inner) * sizeof(W));
-        } else {
-          line.row(k, s.rows, inner_at, s.inner, y);
+        } else if (s.rows) {
+          line.row(*k, inner_at, s.inner, y);
+        } else if (!line.elements(k, inner_at, s.inner, y)) {
+          check_indices(indices, {a.op, "index", s.bound, a.exempt});
         }
       }
     }
@@ -326,9 +328,10 @@ void gather(const Gather& a) {
     return dispatch_width(a.y.dtype,
                           [&]<class W>(Type<W>) { gather_elements<W>(a, s, index.view()); });
   }
-  check_indices(index.view(), {a.op, "index", s.bound, a.exempt});
-  dispatch_width(a.y.dtype,
-                 [&]<class W>(Type<W>) { gather_rows<W>(a, s, index.view().as<int64_t>()); });
+  if (s.rows) {
+    check_indices(index.view(), {a.op, "index", s.bound, a.exempt});
+  }
+  dispatch_width(a.y.dtype, [&]<class W>(Type<W>) { gather_rows<W>(a, s, index.view()); });
 }
 
 void scatter_add(const ScatterAdd& a) {

@@ -1,6 +1,7 @@
 // Cross entropy on the CPU: targets are checked first, then rows are split over threads.
 #include <binade/kernels/base/element.h>
 #include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/strided.h>
 #include <binade/kernels/copy/packed_rows_internal.h>
 #include <binade/kernels/loss/cross_entropy.h>
 #include <binade/kernels/loss/cross_entropy_isa_internal.h>
@@ -76,6 +77,8 @@ void cpu::cross_entropy_backward(const CrossEntropyBackward& a) {
   }
   const PackedRows logits(a.logits, 1, Access::read), dlogits(a.dlogits, 1, Access::write);
   const double sum = weight_sum(a.weight, classes);
+  const bool nontemporal =
+      a.dlogits.numel * static_cast<int64_t>(size_of(a.dlogits.dtype)) >= kNontemporalBytes;
   parallel_for(rows, row_grain(classes), [&](int64_t begin, int64_t end) {
     const Workspace scratch(static_cast<size_t>(classes) * size_of(compute));
     cross_entropy_rows_backward_best(
@@ -94,7 +97,8 @@ void cpu::cross_entropy_backward(const CrossEntropyBackward& a) {
                                  .row_scale = element(a.row_scale, begin),
                                  .dlogits = dlogits.row(begin),
                                  .dlogits_stride = dlogits.stride(),
-                                 .scratch = scratch.as<void>()});
+                                 .scratch = scratch.as<void>(),
+                                 .nontemporal = nontemporal});
   });
   dlogits.unpack();
 }

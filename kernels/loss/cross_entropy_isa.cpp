@@ -1,4 +1,4 @@
-#include <binade/kernels/base/vector_math_internal.h>
+#include <binade/kernels/base/row_max_internal.h>
 #include <binade/kernels/loss/cross_entropy_isa_internal.h>
 
 namespace binade::kernels::BINADE_ISA {
@@ -14,18 +14,16 @@ void forward_row(const CrossEntropyRows& a, int64_t row) {
   using C = Compute<T>;
   const T* x = static_cast<const T*>(a.logits) + row * a.stride;
   const C* weight = static_cast<const C*>(a.weight);
-  Vector<C> best = broadcast(-kInfinity<C>);
-  for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
-    best = max<C>(best, load_some<part()>(x + i, n, -kInfinity<C>));
-  });
-  const C largest = reduce_max<C>(best);
-  const C log_sum = log(sum_of_blocks<C>(a.classes, [&](int64_t begin, int64_t size) {
-    Vector<C> sums{};
-    for_vectors<C>(size, [&](auto part, int64_t i, int64_t n) {
-      sums += exp(load_some<part()>(x + begin + i, n, -kInfinity<C>) - largest);
+  const C largest = row_max(x, a.classes);
+  const C sum_of_exp = sum_of_blocks<C>(a.classes, [&](int64_t begin, int64_t size) {
+    Vector<C> sums[kWays] = {};
+    for_vectors_in_ways<C>(size, [&](auto part, auto way, int64_t i, int64_t n) {
+      prefetch(x + a.stride + begin + i);
+      sums[way()] += lifted_exp(load_some<part()>(x + begin + i, n, -kInfinity<C>) - largest);
     });
     return reduce_add<C>(sums);
-  }));
+  });
+  const C log_sum = log(sum_of_exp / kLift<C>);
   static_cast<C*>(a.lse)[row] = largest + log_sum;
 
   const int64_t target = a.target[row * a.target_stride];
@@ -54,7 +52,7 @@ void forward_row(const CrossEntropyRows& a, int64_t row) {
   static_cast<C*>(a.row_weight)[row] = w;
 }
 
-template <class T>
+template <bool kNontemporal, class T>
 void backward_row(const CrossEntropyRowsBackward& a, int64_t row) {
   using C = Compute<T>;
   const T* x = static_cast<const T*>(a.logits) + row * a.stride;
@@ -64,17 +62,18 @@ void backward_row(const CrossEntropyRowsBackward& a, int64_t row) {
   const int64_t target = a.target[row * a.target_stride];
   if (target == a.ignore_index) {
     for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
-      store_some<part()>(dx + i, Vector<C>{}, n);
+      store_result<kNontemporal, part()>(dx + i, Vector<C>{}, n);
     });
     return;
   }
   const C lse = static_cast<const C*>(a.lse)[row];
   const C sum = sum_of_blocks<C>(a.classes, [&](int64_t begin, int64_t size) {
-    Vector<C> sums{};
-    for_vectors<C>(size, [&](auto part, int64_t at, int64_t n) {
+    Vector<C> sums[kWays] = {};
+    for_vectors_in_ways<C>(size, [&](auto part, auto way, int64_t at, int64_t n) {
       const int64_t i = begin + at;
-      const Vector<C> e = exp(load_some<part()>(x + i, n, -kInfinity<C>) - lse);
-      sums += e;
+      prefetch(x + a.stride + i);
+      const Vector<C> e = lifted_exp(load_some<part()>(x + i, n, -kInfinity<C>) - lse);
+      sums[way()] += e;
       store_some<part()>(p + i, e, n);
     });
     return reduce_add<C>(sums);
@@ -85,7 +84,7 @@ void backward_row(const CrossEntropyRowsBackward& a, int64_t row) {
   const C uniform = smoothing / static_cast<C>(a.classes);
   const C total = on_target + uniform * static_cast<C>(a.weight_sum);
   // The saved lse is rounded, which scales the row by up to 1 + eps |lse|; dividing by the sum
-  // removes that factor.
+  // removes that factor, and that of lifted_exp().
   const C factor = total / sum;
   for_vectors<C>(a.classes, [&](auto part, int64_t i, int64_t n) {
     Vector<C> d = load_some<part()>(p + i, n) * factor;
@@ -95,7 +94,7 @@ void backward_row(const CrossEntropyRowsBackward& a, int64_t row) {
     if (target >= i && target < i + n) {
       d[target - i] -= on_target;
     }
-    store_some<part()>(dx + i, d * scale, n);
+    store_result<kNontemporal, part()>(dx + i, d * scale, n);
   });
 }
 
@@ -111,8 +110,13 @@ void cross_entropy_rows(const CrossEntropyRows& a) {
 
 void cross_entropy_rows_backward(const CrossEntropyRowsBackward& a) {
   dispatch_floating("cross_entropy", a.dtype, [&]<class T>(Type<T>) {
+    const bool nontemporal =
+        a.nontemporal && fits_nontemporal(static_cast<T*>(a.dlogits), a.dlogits_stride, a.classes);
     for (int64_t row = 0; row < a.rows; ++row) {
-      backward_row<T>(a, row);
+      nontemporal ? backward_row<true, T>(a, row) : backward_row<false, T>(a, row);
+    }
+    if (nontemporal) {
+      nontemporal_fence();
     }
   });
 }

@@ -35,7 +35,8 @@ struct CrossEntropyRowsBackward {
   const void* row_scale;  // C [rows]
   void* dlogits;
   int64_t dlogits_stride;
-  void* scratch;  // C [classes]
+  void* scratch;             // C [classes]
+  bool nontemporal = false;  // a hint: dlogits are large (base/strided.h)
 };
 
 BINADE_ISA_KERNEL(cross_entropy_rows, const CrossEntropyRows& a)

@@ -1,18 +1,20 @@
-// Group norm on the CPU. Memory is planes [N, C, inner] if x is row-major and its planes are not
-// tiny, else rows [N * inner, C]. A task sums kTaskElements elements of kTaskChannels channels of
-// an image, two sums per channel. The sums of tasks are added in order in double, then those of
-// channels to groups. The second half maps each channel of each image with its own coefficients.
+// Group norm on the CPU. A group whose planes stay in a near cache is computed whole by one task
+// (is_near), which reads it from memory once. All else is as follows. Memory is planes [N, C,
+// inner] if x is row-major and its planes are not tiny, else rows [N * inner, C]. A task sums
+// kTaskElements elements of kTaskChannels channels of an image, two sums per channel. The sums of
+// tasks are added in order in double, then those of channels to groups. The second half maps each
+// channel of each image with its own coefficients.
+#include <binade/kernels/base/element.h>
 #include <binade/kernels/base/moments.h>
 #include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/strided.h>
 #include <binade/kernels/base/workspace.h>
-#include <binade/kernels/copy/copy.h>
-#include <binade/kernels/copy/packed_rows_internal.h>
 #include <binade/kernels/norm/group_norm_internal.h>
 #include <binade/kernels/norm/group_norm_isa_internal.h>
+#include <binade/kernels/norm/group_norm_layout_internal.h>
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 namespace binade::kernels {
 namespace {
@@ -34,59 +36,6 @@ void set(const View& vector, int64_t i, double value) {
     vector.as<float>()[i] = static_cast<float>(value);
   }
 }
-
-// A tensor as planes or rows, copied if its memory is neither. An undefined view has no elements.
-class Packed {
- public:
-  Packed(const View& view, bool planes, const GroupNormSizes& d, Access access)
-      : view_(view), d_(d), planes_(planes) {
-    if (!view) {
-      return;
-    }
-    if (!planes) {
-      rows_.emplace(view, 1, access);
-      data_ = rows_->data();
-      stride_ = rows_->stride();
-      return;
-    }
-    stride_ = d.inner;
-    data_ = view.data;
-    if (!view.contiguous) {
-      dense_.emplace(static_cast<size_t>(view.numel) * size_of(view.dtype));
-      data_ = dense_->as<std::byte>();
-      if (access == Access::read) {
-        cpu::copy({.x = view, .y = dense()});
-      }
-    }
-  }
-  bool planes() const { return planes_; }
-  // Number of elements between planes or rows.
-  int64_t stride() const { return stride_; }
-  std::byte* at(int64_t image, int64_t channel, int64_t pixel) const {
-    const int64_t element = planes_ ? (image * d_.channels + channel) * d_.inner + pixel
-                                    : (image * d_.inner + pixel) * stride_ + channel;
-    return data_ ? data_ + element * static_cast<int64_t>(size_of(view_.dtype)) : nullptr;
-  }
-  // Call it after writing: copies back if the tensor was packed.
-  void unpack() const {
-    if (rows_) {
-      rows_->unpack();
-    } else if (dense_) {
-      cpu::copy({.x = dense(), .y = view_});
-    }
-  }
-
- private:
-  View dense() const { return view_of(data_, view_.dtype, view_.sizes); }
-
-  const View& view_;
-  const GroupNormSizes& d_;
-  bool planes_;
-  std::optional<PackedRows> rows_;
-  std::optional<Workspace> dense_;
-  std::byte* data_ = nullptr;
-  int64_t stride_ = 0;
-};
 
 // `count` vectors [N, C] in the compute dtype, in one workspace.
 class ChannelVectors {
@@ -161,7 +110,7 @@ bool by_planes(const View& x, const GroupNormSizes& d) {
 }
 
 // Computes mean and rstd, and per image and channel the mean, scale and bias of the map.
-void find_moments(const GroupNormForward& a, const GroupNormSizes& d, const Packed& x,
+void find_moments(const GroupNormForward& a, const GroupNormSizes& d, const GroupNormLayout& x,
                   const ChannelVectors& map) {
   const ChunkSums sums(d);
   sums.for_tasks([&](int64_t image, int64_t chunk, int64_t channel, int64_t channels) {
@@ -198,8 +147,9 @@ void find_moments(const GroupNormForward& a, const GroupNormSizes& d, const Pack
 }
 
 // Per image and channel sum dy and sum dy (x - mean).
-void find_gradient_sums(const GroupNormBackward& a, const GroupNormSizes& d, const Packed& x,
-                        const Packed& dy, const ChannelVectors& map, const ChunkSums& sums) {
+void find_gradient_sums(const GroupNormBackward& a, const GroupNormSizes& d,
+                        const GroupNormLayout& x, const GroupNormLayout& dy,
+                        const ChannelVectors& map, const ChunkSums& sums) {
   sums.for_tasks([&](int64_t image, int64_t chunk, int64_t channel, int64_t channels) {
     const GradientSumRows part{.dtype = a.x.dtype,
                                .x = x.at(image, channel, chunk * kTaskElements),
@@ -264,6 +214,34 @@ void find_parameter_gradients(const GroupNormBackward& a, const GroupNormSizes& 
   }
 }
 
+// True if x and, in the backward, dy stay in a near cache from the sums of a group to its map. The
+// second condition keeps all threads of a machine busy.
+bool is_near(const GroupNormSizes& d, bool planes) {
+  constexpr int64_t kNearElements = 65'536, kManyGroups = 64, kFewElements = 8'192;
+  return planes && d.group_count() <= kNearElements &&
+         (d.images * d.groups >= kManyGroups || d.group_count() <= kFewElements);
+}
+
+// Calls f(group of an image, GroupPlanes, its first channel, offset of its first byte).
+template <class Arguments, class F>
+void for_near_groups(const Arguments& a, const GroupNormSizes& d, const F& f) {
+  const auto size = static_cast<int64_t>(size_of(a.x.dtype));
+  const int64_t grain = std::max<int64_t>(1, kWorkPerTask / d.group_count());
+  parallel_for(d.images * d.groups, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t channel = i % d.groups * d.group_channels, at = i * d.group_count() * size;
+      f(GroupPlanes{.dtype = a.x.dtype,
+                    .x = a.x.data + at,
+                    .inner = d.inner,
+                    .channels = d.group_channels,
+                    .weight = element(a.weight, channel),
+                    .mean = element(a.mean, i),
+                    .rstd = element(a.rstd, i)},
+        i / d.groups, channel, at);
+    }
+  });
+}
+
 // Calls f(image, channel, channels, pixel, pixels) for parts of the tensor, on several threads:
 // planes, or all channels of some rows.
 template <class F>
@@ -289,7 +267,18 @@ void cpu::group_norm_forward(const GroupNormForward& a) {
     return;
   }
   const bool planes = by_planes(a.x, d);
-  const Packed x(a.x, planes, d, Access::read), y(a.y, planes, d, Access::write);
+  if (is_near(d, planes) && a.y.contiguous) {
+    const bool large = a.y.numel * static_cast<int64_t>(size_of(a.y.dtype)) >= kNontemporalBytes;
+    return for_near_groups(
+        a, d, [&](const GroupPlanes& group, int64_t, int64_t channel, int64_t at) {
+          group_norm_planes_best(GroupPlanesForward{.group = group,
+                                                    .bias = element(a.bias, channel),
+                                                    .y = a.y.data + at,
+                                                    .eps = a.eps,
+                                                    .nontemporal = large});
+        });
+  }
+  const GroupNormLayout x(a.x, planes, d, Access::read), y(a.y, planes, d, Access::write);
   const ChannelVectors map(3, d, a.mean.dtype);
   find_moments(a, d, x, map);
   for_parts(d, planes,
@@ -316,7 +305,20 @@ void cpu::group_norm_backward(const GroupNormBackward& a) {
     return find_parameter_gradients(a, d, nullptr);
   }
   const bool planes = by_planes(a.x, d);
-  const Packed x(a.x, planes, d, Access::read), dy(a.dy, planes, d, Access::read),
+  if (is_near(d, planes) && a.dy.contiguous && (!a.dx || a.dx.contiguous)) {
+    const ChunkSums sums(d);
+    for_near_groups(a, d,
+                    [&](const GroupPlanes& group, int64_t image, int64_t channel, int64_t at) {
+                      group_norm_planes_backward_best(
+                          GroupPlanesBackward{.group = group,
+                                              .dy = a.dy.data + at,
+                                              .dx = a.dx ? a.dx.data + at : nullptr,
+                                              .sum_dy = sums.first(image, 0) + channel,
+                                              .sum_dy_x = sums.second(image, 0) + channel});
+                    });
+    return find_parameter_gradients(a, d, &sums);
+  }
+  const GroupNormLayout x(a.x, planes, d, Access::read), dy(a.dy, planes, d, Access::read),
       dx(a.dx, planes, d, Access::write);
   const ChannelVectors map(4, d, a.mean.dtype);
   for (int64_t i = 0; i < d.images * d.channels; ++i) {

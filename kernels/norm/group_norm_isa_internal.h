@@ -20,6 +20,35 @@ struct GroupNormBackwardMap {
   const void* slope;
 };
 
+// A whole group of planes that stays in a near cache: `channels` adjacent planes of `inner`
+// elements.
+struct GroupPlanes {
+  DType dtype;
+  const void* x;
+  int64_t inner, channels;
+  const void* weight;  // C [channels] or null
+  void* mean;          // C, of the group: written by the forward
+  void* rstd;
+};
+
+struct GroupPlanesForward {
+  GroupPlanes group;
+  const void* bias;  // C [channels] or null
+  void* y;
+  double eps;
+  bool nontemporal;  // a hint: y is large (base/strided.h)
+};
+
+struct GroupPlanesBackward {
+  GroupPlanes group;
+  const void* dy;
+  void* dx;          // or null
+  double* sum_dy;    // [channels], written
+  double* sum_dy_x;  // [channels], written: sum dy (x - mean)
+};
+
+BINADE_ISA_KERNEL(group_norm_planes, const GroupPlanesForward& a)
+BINADE_ISA_KERNEL(group_norm_planes_backward, const GroupPlanesBackward& a)
 BINADE_ISA_KERNEL(moment_planes, const MomentRows& a)
 BINADE_ISA_KERNEL(gradient_sum_planes, const GradientSumRows& a)
 BINADE_ISA_KERNEL(normalize_planes, const NormalizeRows& a)

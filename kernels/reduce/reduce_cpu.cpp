@@ -259,13 +259,13 @@ void reduce_chunked(const ReduceForward& a, const Plan& p) {
   const int64_t width = state_bytes(a, p);
   parallel_for(p.groups * p.chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const Group group = group_at(p.kept, p.groups_per_row, i / p.chunks);
-      const int64_t chunk = i % p.chunks;
+      // Neighbouring tasks read the same rows of x.
+      const int64_t index = i % p.groups, chunk = i / p.groups;
+      const Group group = group_at(p.kept, p.groups_per_row, index);
       ReduceTask task = make_task(p, a.x, group);
       task.begin = p.rows * chunk / p.chunks;
       task.end = p.rows * (chunk + 1) / p.chunks;
-      task.partial =
-          partials + (i / p.chunks * p.chunks) * kPartialBytes + chunk * group.columns * width;
+      task.partial = partials + index * p.chunks * kPartialBytes + chunk * group.columns * width;
       run_task(a, p, task);
     }
   });

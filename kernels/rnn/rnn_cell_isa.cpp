@@ -1,17 +1,8 @@
-#include <binade/kernels/base/blocks_internal.h>
+#include <binade/kernels/rnn/rnn_cell_block_internal.h>
 #include <binade/kernels/rnn/rnn_cell_isa_internal.h>
-#include <binade/kernels/rnn/rnn_cell_math_internal.h>
 
 namespace binade::kernels::BINADE_ISA {
 namespace {
-
-constexpr int64_t kPart = 128;  // elements of hidden at a time, in arrays on the stack
-
-// Arrays of one part of a row in the compute type.
-template <class C>
-struct Values {
-  C gate[4][kPart], product[3][kPart], h_before[kPart], c_before[kPart], c[kPart], h[kPart];
-};
 
 template <class T, class C>
 void read(const void* array, int64_t at, C* part, int64_t n) {
@@ -27,7 +18,7 @@ void write(void* array, int64_t at, const C* part, int64_t n) {
 }
 
 template <class T, class C>
-void read_values(const RNNCellRows& a, int64_t row, int64_t j, int64_t n, Values<C>& v) {
+void read_values(const RNNCellRows& a, int64_t row, int64_t j, int64_t n, CellBlock<C>& v) {
   const int gates = gate_count(a.cell);
   const int64_t wide = row * gates * a.hidden + j, at = row * a.hidden + j;
   for (int k = 0; k < gates; ++k) {
@@ -40,46 +31,16 @@ void read_values(const RNNCellRows& a, int64_t row, int64_t j, int64_t n, Values
   read<C>(a.c_before, at, v.c_before, n);
 }
 
-template <RNNCell kCell, class C>
-CellValues<C> values_at(const Values<C>& v, int64_t i) {
-  if constexpr (kCell == RNNCell::lstm) {
-    return {{v.gate[0][i], v.gate[1][i], v.gate[2][i], v.gate[3][i]},
-            {},
-            C(0),
-            v.c_before[i],
-            v.c[i],
-            C(0)};
-  } else if constexpr (kCell == RNNCell::gru) {
-    return {{v.gate[0][i], v.gate[1][i], v.gate[2][i], C(0)},
-            {v.product[0][i], v.product[1][i], v.product[2][i]},
-            v.h_before[i],
-            C(0),
-            C(0),
-            C(0)};
-  } else {
-    return {{v.gate[0][i], C(0), C(0), C(0)}, {}, C(0), C(0), C(0), v.h[i]};
-  }
-}
-
 template <RNNCell kCell, class T>
 void forward(const RNNCellRows& a) {
   using C = Compute<T>;
   constexpr int kGates = gate_count(kCell);
-  Values<C> v{};
+  CellBlock<C> v{};
   for (int64_t row = a.first; row < a.first + a.rows; ++row) {
-    for (int64_t j = 0; j < a.hidden; j += kPart) {
-      const int64_t n = a.hidden - j < kPart ? a.hidden - j : kPart;
+    for (int64_t j = 0; j < a.hidden; j += kCellPart) {
+      const int64_t n = a.hidden - j < kCellPart ? a.hidden - j : kCellPart;
       read_values<T>(a, row, j, n, v);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) {
-        CellValues<C> one = values_at<kCell>(v, i);
-        cell_forward<kCell>(one);
-        for (int k = 0; k < kGates; ++k) {
-          v.gate[k][i] = one.gate[k];
-        }
-        v.c[i] = one.c;
-        v.h[i] = one.h;
-      }
+      forward_block<kCell>(v, n);
       for (int k = 0; k < kGates && !is_plain(kCell); ++k) {
         write<T>(a.gates, (row * kGates + k) * a.hidden + j, v.gate[k], n);
       }
@@ -92,7 +53,7 @@ void forward(const RNNCellRows& a) {
 // dh = dh_out + dh_next for one part of a row.
 template <class T, class C>
 void read_dh(const RNNCellGradientRows& a, int64_t row, int64_t j, int64_t n, C* dh) {
-  C next[kPart] = {}, out[kPart] = {};
+  C next[kCellPart] = {}, out[kCellPart] = {};
   read<T>(a.dh_next, row * a.values.hidden + j, next, n);
   if (a.dh_out && a.dh_column == 1) {
     read<T>(a.dh_out, row * a.dh_row + j, out, n);
@@ -112,38 +73,26 @@ void backward(const RNNCellGradientRows& a) {
   using C = Compute<T>;
   constexpr int kGates = gate_count(kCell);
   const RNNCellRows& in = a.values;
-  Values<C> v{};
-  C dh[kPart], dc[kPart] = {}, dgate[4][kPart], dproduct[3][kPart], dh_before[kPart];
+  CellBlock<C> v{};
+  CellBlockGradients<C> d{};
   for (int64_t row = in.first; row < in.first + in.rows; ++row) {
-    for (int64_t j = 0; j < in.hidden; j += kPart) {
-      const int64_t n = in.hidden - j < kPart ? in.hidden - j : kPart;
+    for (int64_t j = 0; j < in.hidden; j += kCellPart) {
+      const int64_t n = in.hidden - j < kCellPart ? in.hidden - j : kCellPart;
       const int64_t at = row * in.hidden + j;
       read_values<T>(in, row, j, n, v);
       read<T>(in.h, at, v.h, n);
       read<C>(in.c, at, v.c, n);
-      read<C>(a.dc, at, dc, n);
-      read_dh<T>(a, row, j, n, dh);
-#pragma GCC ivdep
-      for (int64_t i = 0; i < n; ++i) {
-        CellGradients<C> g{dh[i], dc[i], {}, {}, C(0)};
-        cell_backward<kCell>(values_at<kCell>(v, i), g);
-        for (int k = 0; k < kGates; ++k) {
-          dgate[k][i] = g.gate[k];
-        }
-        for (int k = 0; k < 3 && kCell == RNNCell::gru; ++k) {
-          dproduct[k][i] = g.product[k];
-        }
-        dc[i] = g.dc;
-        dh_before[i] = g.dh_before;
-      }
+      read<C>(a.dc, at, d.dc, n);
+      read_dh<T>(a, row, j, n, d.dh);
+      backward_block<kCell>(v, d, n);
       for (int k = 0; k < kGates; ++k) {
-        write<T>(a.dgates, (row * kGates + k) * in.hidden + j, dgate[k], n);
+        write<T>(a.dgates, (row * kGates + k) * in.hidden + j, d.gate[k], n);
         if (kCell == RNNCell::gru) {
-          write<T>(a.dproducts, (row * kGates + k) * in.hidden + j, dproduct[k], n);
+          write<T>(a.dproducts, (row * kGates + k) * in.hidden + j, d.product[k], n);
         }
       }
-      write<C>(a.dc, at, dc, n);
-      write<T>(a.dh_before, at, dh_before, n);
+      write<C>(a.dc, at, d.dc, n);
+      write<T>(a.dh_before, at, d.dh_before, n);
     }
   }
 }

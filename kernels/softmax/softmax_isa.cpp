@@ -1,4 +1,4 @@
-#include <binade/kernels/base/vector_math_internal.h>
+#include <binade/kernels/base/row_max_internal.h>
 #include <binade/kernels/softmax/softmax_isa_internal.h>
 
 namespace binade::kernels::BINADE_ISA {
@@ -6,18 +6,6 @@ namespace {
 
 // Rows are processed one after the other. Only the first pass over a row reads from memory: a later
 // pass, which computes, prefetches the next row (`ahead` elements further on).
-template <class T>
-Compute<T> row_max(const T* x, int64_t cols) {
-  using C = Compute<T>;
-  Vector<C> best[kWays];
-  for (Vector<C>& b : best) {
-    b = broadcast(-kInfinity<C>);
-  }
-  for_vectors_in_ways<C>(cols, [&](auto part, auto way, int64_t i, int64_t n) {
-    best[way()] = max<C>(best[way()], load_some<part()>(x + i, n, -kInfinity<C>));
-  });
-  return reduce_max<C>(max<C>(max<C>(best[0], best[1]), max<C>(best[2], best[3])));
-}
 
 // Stores the exponentials in e, which may be y.
 template <bool kNontemporal, class T>

@@ -45,7 +45,6 @@ FAMILIES = {
     "image": set(),
     "optimizer": set(),
     "random": set(),
-    "rnn": set(),
     "copy": {"pointwise"},
     "index": {"copy"},
     "reduce": {"copy"},
@@ -57,6 +56,7 @@ FAMILIES = {
     "cudnn": set(),
     "conv": {"copy", "cudnn", "gemm", "pointwise"},
     "attention": {"copy", "cudnn", "gemm", "random"},
+    "rnn": {"copy", "gemm"},
 }
 # The rooms of the other layers that have some, each with the rooms of its layer that it includes: a source
 # stands in one of them, or in one of the INNER folders. Rooms of core know each other (a tensor has a
