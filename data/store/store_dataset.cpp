@@ -151,14 +151,16 @@ StoreDataset::Files::Place StoreDataset::Files::find(int64_t index) const {
       &record,
       shard.file.bytes().data() + end + static_cast<uint64_t>(index - shard.first) * sizeof(Record),
       sizeof(Record));
-  check(record.offset >= kShardMagic.size() && record.offset <= end &&
-            record.bytes <= end - record.offset,
-        name(index), ": the index says bytes ", record.offset, " to ", record.offset + record.bytes,
-        " of ", end);
-  check(record.label == kNoLabel || manifest.classes == 0 ||
-            (record.label >= 0 && record.label < manifest.classes),
-        name(index), ": has label ", record.label, ", expected less than ", manifest.classes,
-        " classes");
+  if (record.offset < kShardMagic.size() || record.offset > end ||
+      record.bytes > end - record.offset) {
+    fail(name(index), ": the index says ", record.bytes, " bytes from ", record.offset, " on, of ",
+         end);
+  }
+  if (record.label != kNoLabel && manifest.classes != 0 &&
+      (record.label < 0 || record.label >= manifest.classes)) {
+    fail(name(index), ": has label ", record.label, ", expected less than ", manifest.classes,
+         " classes");
+  }
   return {&shard, record, shard.file.bytes().subspan(record.offset, record.bytes)};
 }
 
@@ -170,9 +172,11 @@ StoreDataset::Files::Place StoreDataset::Files::verified(int64_t index) const {
       (options.verify == VerifySamples::first_read && seen.has(index))) {
     return place;
   }
-  check(crc32c(place.bytes) == place.record.crc, name(index),
-        ": the sample has another checksum than the index says: it was changed; restore ",
-        place.shard->file.path());
+  if (crc32c(place.bytes) != place.record.crc) {
+    fail(name(index),
+         ": the sample has another checksum than the index says: it was changed; restore ",
+         place.shard->file.path());
+  }
   seen.add(index);
   return place;
 }
