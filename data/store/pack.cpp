@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 
 namespace binade::data {
 namespace {
@@ -94,6 +95,9 @@ std::vector<std::string> Packer::merged_names() {
   check(names.empty() == added.empty(), directory_, ": the store has ", names.size(),
         " class names and the samples have ", added.size(),
         ", expected names of both or of none: labels would not mean the same");
+  const std::set<std::string> different(added.begin(), added.end());
+  check(different.size() == added.size(), directory_,
+        ": got samples with several classes of one name, which cannot be told apart in the store");
   for (const std::string& name : added) {
     auto place = std::find(names.begin(), names.end(), name);
     labels_.push_back(place - names.begin());

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 
 namespace binade::data {
 namespace {
@@ -88,8 +87,6 @@ StoreWriter::State::State(std::string directory, StoreWriterOptions options)
              std::ssize(options_.class_names) == options_.classes),
         "store: got ", options_.classes, " classes and ", options_.class_names.size(),
         " names, expected one per class and at most ", kMaxStoreClasses);
-  const std::set<std::string> different(options_.class_names.begin(), options_.class_names.end());
-  check(different.size() == options_.class_names.size(), "store: got two classes of one name");
   if (!options_.append) {
     make_directories(directory_);
   }

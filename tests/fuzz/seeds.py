@@ -607,7 +607,7 @@ def store_seeds():
             "base256": tar_member(b"1.jpg", b"abc", size=b"\x80" + bytes(9) + b"\x03") + end, "link": tar_member(b"l", b"", b"2") + end}
     bad = {"cut": pair[:700], "header": pair[:100], "sum": b"b" + pair[1:], "after": pair + end + pair, "large": tar_member(b"a", b"", size=b"77777777777"),
            "negative": tar_member(b"a", b"", size=b"\xff" * 11), "digits": tar_member(b"a", b"", size=b"9" * 11), "sparse": tar_member(b"a", b"", b"S") + end,
-           "pax": tar_member(b"p", b"99 path=x\n", b"x") + pair, "pax-size": tar_member(b"p", b"13 size=-12\n", b"x") + pair,
+           "pax": tar_member(b"p", b"99 path=x\n", b"x") + pair, "pax-size": tar_member(b"p", b"12 size=-12\n", b"x") + pair,
            "pax-end": tar_member(b"p", pax, b"x"), "huge-pax": tar_member(b"p", b"", b"x", size=b"00010000000")}
     for kind, files in (("good", good), ("bad", bad)):
         for name, data in files.items():

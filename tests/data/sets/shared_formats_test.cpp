@@ -159,7 +159,8 @@ TEST_F(Tar, LongNamesOfGnuAndPax) {
 TEST_F(Tar, DamageIsAnError) {
   const std::string good = member("1.png", png(1)) + member("1.cls", "1") + kEnd;
   EXPECT_EQ(TarDataset(write(good)).size(), 1);
-  for (size_t at = 0; at < 512; ++at) {  // a header has a checksum
+  constexpr size_t kUnused = 155;  // behind the digits of the checksum
+  for (size_t at = 0; at < 512; at += at + 1 == kUnused ? 2 : 1) {  // a header has a checksum
     std::string changed = good;
     changed[at] = static_cast<char>(changed[at] ^ 4);
     EXPECT_THROW(TarDataset(write(changed)).get(0), Error) << at;
@@ -174,7 +175,7 @@ TEST_F(Tar, DamageIsAnError) {
   EXPECT_ERROR(TarDataset(write(member("1.png", "", 'S') + kEnd)), "sparse");
   EXPECT_ERROR(TarDataset(write(kEnd)), "no samples");
   EXPECT_ERROR(TarDataset(write(member("n", "99 path=x\n", 'x') + good)), "not valid");
-  EXPECT_ERROR(TarDataset(write(member("n", "13 size=-12\n", 'x') + good)), "no valid");
+  EXPECT_ERROR(TarDataset(write(member("n", "12 size=-12\n", 'x') + good)), "no valid");
   EXPECT_ERROR(TarDataset(write(member("l", "n\0", 'L'))), "ends after an extended header");
 }
 
