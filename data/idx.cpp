@@ -1,3 +1,4 @@
+#include <binade/core/io/file_system.h>
 #include <binade/core/io/hash64.h>
 #include <binade/data/decode_internal.h>
 #include <binade/data/idx.h>
@@ -156,6 +157,7 @@ std::vector<uint8_t> read_elements(Source& source, uint64_t count, const IdxLimi
 
 // One more than the largest label of the parts that are there.
 int64_t classes_of_parts(const std::string& directory, Part part) {
+  const InputFile images(idx_file(directory, part, true));  // if it is missing, that is the error
   const std::string other =
       idx_file(directory, part == Part::train ? Part::test : Part::train, false);
   std::error_code ignored;

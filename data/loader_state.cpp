@@ -295,11 +295,13 @@ void LoaderState::check_image_sizes(const Batch& batch) {
   if (image_sizes_.empty()) {
     image_sizes_ = sizes;
   }
+  if (sizes == image_sizes_) {
+    return;
+  }
   const bool pictures = sizes.size() == 3;
-  check(sizes == image_sizes_, "loader: sample ", batch.indices[0], " (",
-        builder.describe(batch.indices[0]), ") is ", sizes,
-        pictures ? " (channels, height, width), " : " (values), ", "earlier batches are ",
-        image_sizes_, pictures ? "; set an image size, so that all are resized" : "");
+  fail("loader: sample ", batch.indices[0], " (", builder.describe(batch.indices[0]), ") is ",
+       sizes, pictures ? " (channels, height, width), " : " (values), ", "earlier batches are ",
+       image_sizes_, pictures ? "; set an image size, so that all are resized" : "");
 }
 
 void LoaderState::note_time() {

@@ -63,6 +63,7 @@ TrainTest open_idx(const std::string& directory, const ImageFolderOptions& optio
     const std::string labels = idx_file(directory, part, false);
     listing.check_link(idx_file(directory, part, true));
     listing.check_link(labels);
+    const InputFile images(idx_file(directory, part, true));  // if it is missing, that is the error
     classes = std::max(classes, idx_classes(labels, options.checksums));
   }
   std::vector<std::shared_ptr<const Dataset>> parts;
