@@ -166,8 +166,8 @@ StoreDataset::Files::Place StoreDataset::Files::find(int64_t index) const {
 
 // The sample's bytes, compared with the checksum if it is time to.
 StoreDataset::Files::Place StoreDataset::Files::verified(int64_t index) const {
+  shard_of(index).file.check_whole();
   const Place place = find(index);
-  place.shard->file.check_whole();
   if (options.verify == VerifySamples::never ||
       (options.verify == VerifySamples::first_read && seen.has(index))) {
     return place;
@@ -270,8 +270,8 @@ int StoreDataset::channels() const {
 }
 
 std::string StoreDataset::describe(int64_t index) const {
+  files_->shard_of(index).file.check_whole();
   const Files::Place place = files_->find(index);
-  place.shard->file.check_whole();
   const SampleView view = files_->parsed(index, place);
   const std::string name = files_->name(index);
   return view.origin.empty() ? name : text(name, " (", printable(view.origin), ")");
@@ -301,8 +301,8 @@ std::vector<std::string> StoreDataset::verify() const {
     Sample sample;
     for (; i < end; ++i) {
       try {
+        files_->shard_of(i).file.check_whole();
         const Files::Place place = files_->find(i);
-        place.shard->file.check_whole();
         check(crc32c(place.bytes) == place.record.crc, files_->name(i),
               ": the sample was changed: it has another checksum than the index says");
         files_->read(i, nullptr, sample);
