@@ -3,8 +3,9 @@
 // lens shows what the exponent lens saw in a run, binade launch starts the processes of a
 // distributed program, binade slurm submit submits one to SLURM, binade ring-lens shows what an
 // all-reduce does to numbers, binade checksum finds changed files of a data folder, binade
-// inspect lists what a model file or a checkpoint holds, binade report, diff, runs and watch show
-// runs (run_commands.cpp), binade op-classes writes docs/op_classes.md.
+// pack writes a data set to a store for fast reading, inspect lists what a model file or a
+// checkpoint holds, binade report, diff, runs and watch show runs (run_commands.cpp), binade
+// op-classes writes docs/op_classes.md.
 #include "commands.h"
 
 #include <binade/core/io/program_streams.h>
