@@ -18,6 +18,7 @@
 #include <binade/core/observe/chrome_trace.h>
 #include <binade/core/observe/exponents.h>
 #include <binade/core/observe/observer.h>
+#include <binade/core/observe/timeline.h>
 #include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
 #include <binade/core/precision/precision_ledger.h>
@@ -94,5 +95,9 @@
 #include <binade/train/metrics/perplexity.h>
 #include <binade/train/metrics/regression.h>
 #include <binade/train/model_file.h>
+#include <binade/train/profile/stalls.h>
+#include <binade/train/profile/trace.h>
+#include <binade/train/profile/trace_tables.h>
+#include <binade/train/profiler.h>
 #include <binade/train/run_directory.h>
 #include <binade/train/trainer.h>

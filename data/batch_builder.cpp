@@ -1,4 +1,5 @@
 #include <binade/core/io/file_system.h>
+#include <binade/core/observe/timeline.h>
 #include <binade/data/batch_builder_internal.h>
 #include <binade/data/collate/collate_internal.h>
 #include <binade/data/fields_internal.h>
@@ -14,15 +15,17 @@ namespace {
 
 using Clock = SampleWatch::Clock;
 
-// Adds the time of its scope to a counter.
+// Adds the time of its scope to a counter, and to the timeline as a stage of the loader.
 class Timer {
  public:
-  explicit Timer(double& seconds) : seconds_(seconds), start_(Clock::now()) {}
+  Timer(double& seconds, const char* stage)
+      : span_(Activity::data, TimelineEvent::data, stage), seconds_(seconds), start_(Clock::now()) {}
   ~Timer() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
  private:
+  TimelineSpan span_;
   double& seconds_;
   Clock::time_point start_;
 };
@@ -244,7 +247,7 @@ template <class Get>
 bool BatchBuilder::read(Job& job, int64_t index, ImageRequest& request, const Get& get,
                         Sample& sample) const {
   try {
-    Timer timer(job.out.decode_seconds);
+    Timer timer(job.out.decode_seconds, "decode");
     sample = get(request);
   } catch (const Error& error) {
     if (options_.bad_file == BadFilePolicy::fail || request.has_failed() || !is_bad_sample(error)) {
@@ -287,7 +290,7 @@ void BatchBuilder::change(Job& job, Sample& sample, size_t first_step,
   if (!options_.map && !options_.transform) {
     return;
   }
-  Timer timer(job.out.transform_seconds);
+  Timer timer(job.out.transform_seconds, "transform");
   if (options_.map) {
     options_.map(sample, random);
   }
@@ -325,7 +328,7 @@ void BatchBuilder::rethrow_named(int64_t index) const {
 }
 
 void BatchBuilder::assemble(Job& job) const {
-  Timer timer(job.out.normalize_seconds);
+  Timer timer(job.out.normalize_seconds, "collate");
   try {
     assembler_->assemble(job.samples, job.out);
   } catch (const SampleError& error) {

@@ -49,7 +49,9 @@ using SampleTransform = std::function<void(Sample& sample, philox::Stream& rando
 
 struct LoaderOptions {
   int64_t batch = 64;
-  int workers = -1;  // threads; 0 decodes in the calling thread, -1 means min(cores, 8)
+  // Threads; 0 decodes in the calling thread, -1 means min(cores, 8). BINADE_LOADER_WORKERS in the
+  // environment overrides it, for trials (`binade bottleneck`); batches do not depend on it.
+  int workers = -1;
   uint64_t seed = 0;
   bool shuffle = true;
   int64_t shuffle_buffer = 1000;  // for an IterableDataset: the number of rows shuffled at a time

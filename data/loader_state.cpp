@@ -1,8 +1,10 @@
+#include <binade/core/observe/timeline.h>
 #include <binade/data/loader_state_internal.h>
 #include <binade/kernels/base/parallel.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 namespace binade::data {
@@ -22,6 +24,9 @@ LoaderOptions checked(LoaderOptions options) {
   check(options.max_bad >= 0, "loader: got max_bad ", options.max_bad, ", expected at least 0");
   check(options.timeout_seconds > 0 && options.timeout_seconds <= 1e6,
         "loader: got timeout_seconds ", options.timeout_seconds, ", expected 0 to 1e6");
+  if (const char* tried = std::getenv("BINADE_LOADER_WORKERS")) {
+    options.workers = std::clamp(std::atoi(tried), 0, kMaxWorkers);
+  }
   if (options.workers < 0) {
     options.workers = std::min(core_count(), kMaxDefaultWorkers);
   }
@@ -97,6 +102,7 @@ void LoaderState::start_epoch(int64_t number, int64_t first_batch) {
   for (Slot& slot : ring_) {
     slot = {};
   }
+  queued_ = 0;
   epoch_ = number;
   next_claim_ = next_delivery_ = first_batch;
   source_ = std::move(source);
@@ -136,6 +142,7 @@ void LoaderState::start_workers() {
 }
 
 void LoaderState::work(Worker& worker) {
+  name_timeline_lane("loader worker");
   const kernels::SerialGuard serial;
   const auto window = static_cast<int64_t>(ring_.size());
   std::unique_lock lock(mutex_);
@@ -159,6 +166,8 @@ void LoaderState::work(Worker& worker) {
       end_ = built.is_end ? std::min(end_, number) : end_;
       slot.built = std::move(built);
       slot.ready = true;
+      ++queued_;
+      note_queue();
       ready_.notify_all();
     } else {
       lock.unlock();
@@ -204,6 +213,7 @@ bool LoaderState::next(Batch& batch) {
 BuiltBatch LoaderState::wait_for_batch(std::unique_lock<std::mutex>& lock) {
   Slot& slot = ring_[static_cast<size_t>(next_delivery_ % static_cast<int64_t>(ring_.size()))];
   const Clock::time_point start = Clock::now();
+  const TimelineSpan span(Activity::data, TimelineEvent::data, "wait for a batch");
   const auto timeout = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(options.timeout_seconds));
   while (!slot.ready) {
@@ -217,8 +227,17 @@ BuiltBatch LoaderState::wait_for_batch(std::unique_lock<std::mutex>& lock) {
   }
   stats_.wait_seconds += seconds_between(start, Clock::now());
   slot.ready = false;
+  --queued_;
+  note_queue();
   slot.worker = nullptr;
   return std::move(slot.built);
+}
+
+// The number of batches that are ready, for the timeline. REQUIRES: mutex_ is held.
+void LoaderState::note_queue() const {
+  if (binade::detail::timeline_has(Activity::data)) [[unlikely]] {
+    binade::detail::timeline_counter("loader queue", static_cast<double>(queued_));
+  }
 }
 
 // Throws if the sample that next() waits for exceeds the timeout.
@@ -268,6 +287,9 @@ void LoaderState::deliver(BuiltBatch& built, Batch& batch) {
     check_image_sizes(batch);
   }
   ++next_delivery_;
+  if (binade::detail::timeline_has(Activity::data)) [[unlikely]] {
+    binade::detail::timeline_counter("batch", static_cast<double>(batch.size));
+  }
   ++stats_.batches;
   stats_.samples += batch.size;
   stats_.decode_seconds += built.decode_seconds;

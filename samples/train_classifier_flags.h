@@ -20,6 +20,7 @@ struct Flags {
               augment = "auto", device = "auto";
   std::string on_nan = "error", workers = "auto", graph = "auto", lens_layers = "*",
               store = "by-policy", overrides;
+  std::string profile;
   std::vector<std::string> predict;
   int64_t epochs = 6, batch = 64, rollbacks = 3, accumulate = 1, patience = 10,
           checkpoint_every = 0, seed = 0, lens = 0;
@@ -165,6 +166,10 @@ inline void add_run_flags(CLI::App& app, Flags& f) {
       ->check(CLI::Range(int64_t(0), int64_t(1) << 30));
   app.add_option("--lens-layers", f.lens_layers,
                  "the layers that it watches: a pattern of module paths with * and ?");
+  app.add_option("--profile", f.profile,
+                 "record steps as RUN/trace.json: STEPS, or WAIT,WARMUP,STEPS[,REPEAT]; without a "
+                 "value 5,2,20")
+      ->expected(0, 1);
   app.add_option("--predict", f.predict, "image files to classify after training");
 }
 

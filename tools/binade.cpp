@@ -3,7 +3,8 @@
 // lens shows what the exponent lens saw in a run, binade launch starts the processes of a
 // distributed program, binade slurm submit submits one to SLURM, binade ring-lens shows what an
 // all-reduce does to numbers, binade checksum finds changed files of a data folder, binade
-// inspect lists what a model file or a checkpoint holds, binade op-classes writes
+// inspect lists what a model file or a checkpoint holds, binade trace prints the tables of a trace,
+// binade bottleneck says what slows a program down, binade op-classes writes
 // docs/op_classes.md.
 #include "commands.h"
 

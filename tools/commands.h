@@ -2,6 +2,8 @@
 #pragma once
 #include "command_line.h"
 
+#include <binade/train/profile/trace.h>
+
 namespace binade::tool {
 
 int run(const DoctorOptions& options);
@@ -12,5 +14,10 @@ int run(const SlurmSubmitOptions& options);
 int run(const RingLensOptions& options);
 int run(const ChecksumOptions& options);
 int run(const InspectOptions& options);
+int run(const TraceOptions& options);
+int run(const BottleneckOptions& options);
+
+// The traces of a file or of a run directory, by rank.
+std::vector<train::Trace> read_traces(const std::string& path);
 
 }  // namespace binade::tool

@@ -1,5 +1,6 @@
 #include <binade/core/device/device_memory.h>
 #include <binade/core/device/memory.h>
+#include <binade/core/observe/timeline.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/workspace.h>
 #include <pthread.h>
@@ -58,6 +59,15 @@ void* system_allocate(Central& c, size_t bytes) {
   return block;
 }
 
+// The timeline has every change of the statistics. REQUIRES: c.mutex is held, so that the changes
+// have the order of their times.
+void note_memory(const Central& c) noexcept {
+  if (timeline_has(Activity::memory)) [[unlikely]] {
+    timeline_counter("allocated", static_cast<double>(c.stats.allocated));
+    timeline_counter("reserved", static_cast<double>(c.stats.reserved));
+  }
+}
+
 void drop_large_blocks(Central& c) {
   for (size_t index = 0; index < kLargeClasses; ++index) {
     const size_t step = size_t(1) << (std::max<size_t>(index / 4, 2) - 2);
@@ -96,6 +106,7 @@ void* allocate_large(size_t bytes) {
   }
   c.stats.allocated += static_cast<int64_t>(rounded);
   c.stats.peak = std::max(c.stats.peak, c.stats.allocated);
+  note_memory(c);
   return block;
 }
 
@@ -112,6 +123,7 @@ void release_large(void* block, size_t bytes) noexcept {
 #else
   c.large[index].push_back(block);
 #endif
+  note_memory(c);
 }
 
 #ifndef BINADE_PLAIN_MALLOC
