@@ -19,6 +19,7 @@
 #include <binade/core/observe/exponents.h>
 #include <binade/core/observe/memory_tracker.h>
 #include <binade/core/observe/observer.h>
+#include <binade/core/observe/timeline.h>
 #include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
 #include <binade/core/precision/precision_ledger.h>
@@ -103,6 +104,10 @@
 #include <binade/train/metrics/perplexity.h>
 #include <binade/train/metrics/regression.h>
 #include <binade/train/model_file.h>
+#include <binade/train/profile/stalls.h>
+#include <binade/train/profile/trace.h>
+#include <binade/train/profile/trace_tables.h>
+#include <binade/train/profiler.h>
 #include <binade/train/run_directory.h>
 #include <binade/train/report/run_diff.h>
 #include <binade/train/report/run_report.h>

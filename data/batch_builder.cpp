@@ -1,4 +1,5 @@
 #include <binade/core/io/file_system.h>
+#include <binade/core/observe/timeline.h>
 #include <binade/data/batch_builder_internal.h>
 #include <binade/data/collate/collate_internal.h>
 #include <binade/data/fields_internal.h>
@@ -16,15 +17,19 @@ namespace {
 
 using Clock = SampleWatch::Clock;
 
-// Adds the time of its scope to a counter.
+// Adds the time of its scope to a counter, and to the timeline as a stage of the loader.
 class Timer {
  public:
-  explicit Timer(double& seconds) : seconds_(seconds), start_(Clock::now()) {}
+  Timer(double& seconds, const char* stage)
+      : span_(Activity::data, TimelineEvent::data, stage),
+        seconds_(seconds),
+        start_(Clock::now()) {}
   ~Timer() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
  private:
+  TimelineSpan span_;
   double& seconds_;
   Clock::time_point start_;
 };
@@ -298,7 +303,7 @@ template <class Get>
 bool BatchBuilder::read(Job& job, int64_t index, ImageRequest& request, const Get& get,
                         Sample& sample) const {
   try {
-    Timer timer(job.out.decode_seconds);
+    Timer timer(job.out.decode_seconds, "decode");
     get(request, sample);
   } catch (const Error& error) {
     if (options_.bad_file == BadFilePolicy::fail || request.has_failed() || !is_bad_sample(error)) {
@@ -341,7 +346,7 @@ bool BatchBuilder::take(Job& job, int64_t index, int64_t draw, Get&& get) const 
 // Applies `map` and the steps of the transform that are not done yet.
 void BatchBuilder::change(Job& job, Sample& sample, size_t first_step,
                           const philox::Stream& random) const {
-  Timer timer(job.out.transform_seconds);
+  Timer timer(job.out.transform_seconds, "transform");
   if (options_.map) {
     philox::Stream own =
         random;  // of (seed, epoch, sample); the steps of the transform have others
@@ -378,7 +383,7 @@ void BatchBuilder::rethrow_named(int64_t index) const {
 }
 
 void BatchBuilder::assemble(Job& job) const {
-  Timer timer(job.out.normalize_seconds);
+  Timer timer(job.out.normalize_seconds, "collate");
   try {
     assembler_->assemble(job.samples(), job.out);
   } catch (const SampleError& error) {

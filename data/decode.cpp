@@ -1,6 +1,7 @@
 // Reads files, recognises the format by content, checks sizes against the limits, and applies the
 // orientation.
 #include <binade/core/io/file_system.h>
+#include <binade/core/observe/timeline.h>
 #include <binade/data/decode_internal.h>
 
 #include <algorithm>
@@ -120,6 +121,7 @@ Image decode_image(std::span<const uint8_t> bytes, std::string_view path,
 }
 
 std::vector<uint8_t> read_file(const std::string& path, int64_t max_bytes) {
+  const TimelineSpan span(Activity::data, TimelineEvent::data, "read");
   const InputFile file(path);
   check(file.size() <= static_cast<uint64_t>(std::max<int64_t>(max_bytes, 0)), path,
         ": the file has ", file.size(), " bytes, the limit is ", max_bytes);

@@ -1,4 +1,5 @@
 #include <binade/core/device/upload.h>
+#include <binade/core/observe/timeline.h>
 #include <binade/data/loader.h>
 #include <binade/data/loader_state_internal.h>
 
@@ -31,10 +32,12 @@ Loader::Epoch Loader::epoch_after(int64_t number, int64_t samples) {
 }
 
 bool Loader::next(Batch& batch) {
+  const PhaseSpan phase("data");
   if (!state_->next(batch)) {
     return false;
   }
   if (uploader_) {
+    const TimelineSpan span(Activity::device, TimelineEvent::copy, "upload of the batch");
     for (const std::string& name : batch.names()) {
       const Tensor& field = batch[name];
       if (field.device().is_cpu()) {

@@ -50,7 +50,9 @@ using SampleTransform = std::function<void(Sample& sample, philox::Stream& rando
 
 struct LoaderOptions {
   int64_t batch = 64;
-  int workers = -1;  // threads; 0 decodes in the calling thread, -1 means min(cores, 8)
+  // Threads; 0 decodes in the calling thread, -1 means min(cores, 8). BINADE_LOADER_WORKERS in the
+  // environment overrides it, for trials (`binade bottleneck`); batches do not depend on it.
+  int workers = -1;
   std::shared_ptr<WorkerPool> pool = {};  // instead of `workers`: threads shared with other loaders
   uint64_t seed = 0;
   bool shuffle = true;

@@ -1,3 +1,4 @@
+#include <binade/core/observe/timeline.h>
 #include <binade/data/loader_state_internal.h>
 #include <binade/data/workers/read_ahead_internal.h>
 #include <binade/data/workers/worker_pool.h>
@@ -5,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <utility>
 
@@ -28,6 +30,9 @@ LoaderOptions checked(LoaderOptions options) {
         options.read_ahead, ", expected 0 to ", kMaxWorkers, " threads");
   check(options.pool == nullptr || options.workers == -1, "loader: got a pool and workers ",
         options.workers, ", expected one of them: the pool has its own number of threads");
+  if (const char* tried = std::getenv("BINADE_LOADER_WORKERS")) {
+    options.workers = std::clamp(std::atoi(tried), 0, kMaxWorkers);
+  }
   if (options.workers < 0) {
     options.workers = options.pool ? options.pool->threads() : default_workers();
   }
@@ -114,6 +119,7 @@ void LoaderState::start_epoch(int64_t number, int64_t first_batch, int64_t done)
     source.read_ahead = std::make_shared<ReadAhead>(builder.dataset(), source.plan, first_batch,
                                                     options.read_ahead);
   }
+  queued_ = 0;
   epoch_ = number;
   next_claim_ = next_delivery_ = first_batch;
   source_ = std::move(source);
@@ -164,6 +170,8 @@ bool LoaderState::work(Worker& worker) {
     end_ = worker.built.is_end ? std::min(end_, task.number) : end_;
     std::swap(slot.built, worker.built);
     slot.ready = true;
+    ++queued_;
+    note_queue();
     ready_.notify_all();
   } else {
     lock.unlock();
@@ -206,6 +214,7 @@ bool LoaderState::next(Batch& batch) {
 BuiltBatch& LoaderState::wait_for_batch(std::unique_lock<std::mutex>& lock) {
   Slot& slot = ring_[static_cast<size_t>(next_delivery_ % static_cast<int64_t>(ring_.size()))];
   const Clock::time_point start = Clock::now();
+  const TimelineSpan span(Activity::data, TimelineEvent::data, "wait for a batch");
   const auto timeout = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(options.timeout_seconds));
   while (!slot.ready) {
@@ -220,8 +229,17 @@ BuiltBatch& LoaderState::wait_for_batch(std::unique_lock<std::mutex>& lock) {
   }
   stats_.wait_seconds += seconds_between(start, Clock::now());
   slot.ready = false;
+  --queued_;
+  note_queue();
   slot.worker = nullptr;
   return slot.built;
+}
+
+// The number of batches that are ready, for the timeline. REQUIRES: mutex_ is held.
+void LoaderState::note_queue() const {
+  if (binade::detail::timeline_has(Activity::data)) [[unlikely]] {
+    binade::detail::timeline_counter("loader queue", static_cast<double>(queued_));
+  }
 }
 
 // Throws if the sample that next() waits for exceeds the timeout.
@@ -276,6 +294,9 @@ void LoaderState::deliver(BuiltBatch& built, Batch& batch) {
     check_image_sizes(batch);
   }
   ++next_delivery_;
+  if (binade::detail::timeline_has(Activity::data)) [[unlikely]] {
+    binade::detail::timeline_counter("batch", static_cast<double>(batch.size));
+  }
   ++stats_.batches;
   stats_.samples += batch.size;
   stats_.decode_seconds += built.decode_seconds;

@@ -52,6 +52,7 @@ class LoaderState : public WorkerCrew::Client, public std::enable_shared_from_th
   void deliver(BuiltBatch& built, Batch& batch);
   void check_image_sizes(const Batch& batch);
   void note_time();
+  void note_queue() const;
 
   std::once_flag identified_;
   DataIdentity identity_;
@@ -63,6 +64,7 @@ class LoaderState : public WorkerCrew::Client, public std::enable_shared_from_th
   std::vector<Slot> ring_;            // batch b is in slot b % size
   int64_t generation_ = 0;            // number of epochs started, used to drop late results
   int64_t epoch_ = 0, next_claim_ = 0, next_delivery_ = 0;
+  int queued_ = 0;       // batches that are ready
   int64_t end_ = 0;      // no batch has this number or more, as far as known
   EpochSource source_;   // of the epoch
   bool open_ = false;    // an epoch is in progress

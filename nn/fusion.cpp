@@ -1,3 +1,4 @@
+#include <binade/core/observe/observer.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/activation_internal.h>
 #include <binade/core/ops/detail/conv_batch_norm_internal.h>
@@ -31,7 +32,7 @@ BatchNorm* exactly_batch_norm(Module* module) {
 bool relu_joins(Module* module) {
   const auto* relu = exactly<ReLU>(module);
   const PrecisionScope* scope = detail::thread_state.precision;
-  return relu && !relu->precision() && !detail::thread_state.observers &&
+  return relu && !relu->precision() && !detail::observers_refuse_fused_ops() &&
          !(scope && scope->precision.rules);
 }
 

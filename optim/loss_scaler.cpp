@@ -1,3 +1,4 @@
+#include <binade/core/observe/timeline.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/optimizer/step_scalars.h>
 #include <binade/optim/device_scalars_internal.h>
@@ -56,6 +57,7 @@ StepResult LossScaler::step(Optimizer& optimizer, const StepOptions& options) {
   if (options.accumulating) {
     return StepOutcome::accumulating;
   }
+  const PhaseSpan phase("optimizer");
   to(optimizer.device());
   if (device_) {
     return optimizer.step_on_device(options, device_);

@@ -1,3 +1,4 @@
+#include <binade/core/observe/timeline.h>
 #include <binade/core/observe/warning.h>
 #include <binade/optim/device_optimizer_internal.h>
 #include <binade/optim/optimizer_state_internal.h>
@@ -224,6 +225,7 @@ void Optimizer::check_unscaled(const StepOptions& options) const {
 }
 
 StepResult Optimizer::step(const StepOptions& options) {
+  const PhaseSpan phase("optimizer");
   check_unscaled(options);
   if (device_) {
     return step_on_device(options, nullptr);

@@ -129,6 +129,7 @@ void run(const train::RunFlags& flags, int64_t size) {
                    .words = {{"state_hash", train::state_hash(parts)}}});
       std::printf("step %lld: mean return %.1f\n", static_cast<long long>(step), score);
     }
+    train::profile_step();
     if (step % std::max<int64_t>(flags.checkpoint_every, 1) == 0 || step == flags.steps) {
       train::save_checkpoint(place, parts);
     }

@@ -260,7 +260,10 @@ int run(Flags f) {
       announce_shards(f, model->parameters(), *optimizer);
     }
   }
-  trainer.fit(*data.train, data.validation.get());
+  {
+    const auto profiler = train::profile_run(f.profile, f.run, world.rank());
+    trainer.fit(*data.train, data.validation.get());
+  }
   if (trainer.stopped_by() != 0) {
     return report_stop(f, trainer, world);
   }
@@ -283,6 +286,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     check_combinations(app, flags);
+    if (app.get_option("--profile")->count() > 0) {
+      flags.profile = flags.profile.empty() ? train::kDefaultProfileWindow : flags.profile;
+      train::parse_profile_window(flags.profile);
+    }
     flags.momentum_given = app.get_option("--momentum")->count() > 0;
   } catch (const CLI::Success& help) {
     return streams.finish(app.exit(help));

@@ -20,7 +20,7 @@ struct Flags {
   std::string optimizer = "adamw", checksums = "auto", schedule = "cosine", format = "auto",
               augment = "auto", device = "auto";
   std::string on_nan = "error", workers = "auto", graph = "auto", lens_layers = "*",
-              store = "by-policy", overrides, lr_scale = "none", find = "none";
+              store = "by-policy", overrides, lr_scale = "none", find = "none", profile;
   std::vector<std::string> predict;
   int64_t epochs = 6, batch = 64, rollbacks = 3, accumulate = 1, patience = 10,
           checkpoint_every = 0, seed = 0, lens = 0, log_every = 0, base_batch = 256;
@@ -184,6 +184,10 @@ inline void add_run_flags(CLI::App& app, Flags& f) {
       ->check(CLI::Range(int64_t(0), int64_t(1) << 30));
   app.add_flag("--log-norms", f.log_norms, "norms of gradients and weights in each line");
   app.add_flag("--no-report", f.no_report, "no run.json, timeline.jsonl and report.html");
+  app.add_option("--profile", f.profile,
+                 "record steps as RUN/trace.json: STEPS, or WAIT,WARMUP,STEPS[,REPEAT]; without a "
+                 "value 5,2,20")
+      ->expected(0, 1);
   app.add_option("--predict", f.predict, "image files to classify after training");
 }
 

@@ -26,9 +26,13 @@ struct Tail {
   Words words = {};
 };
 
+bool takes_program(const std::string& command) {
+  return command == "launch" || command == "slurm" || command == "bottleneck";
+}
+
 // Removes the tail from `words`.
 Tail take_tail(Words& words) {
-  const bool has_program = !words.empty() && (words[0] == "launch" || words[0] == "slurm");
+  const bool has_program = !words.empty() && takes_program(words[0]);
   const auto separator = std::find(words.begin(), words.end(), "--");
   if (!has_program || separator == words.end()) {
     return {};
@@ -333,6 +337,42 @@ void add_watch(CLI::App& app, Command& chosen) {
   command->callback([o, &chosen] { chosen = *o; });
 }
 
+void add_trace(CLI::App& app, Command& chosen) {
+  const auto o = std::make_shared<TraceOptions>();
+  auto* command = app.add_subcommand(
+      "trace", "the tables of a trace: time by phase, op, module and kernel, and what to change");
+  command->add_option("FILE", o->path, "a trace, or the run directory of a program with --profile")
+      ->required()
+      ->check(path());
+  command->add_option("--flame", o->flame, "write a flame graph by module there, as SVG")
+      ->check(path());
+  command->add_option("--rows", o->rows, "of each table")
+      ->transform(number<int64_t>(1, 100000))
+      ->capture_default_str();
+  command->callback([o, &chosen] { chosen = *o; });
+}
+
+void add_bottleneck(CLI::App& app, const Tail& tail, Command& chosen) {
+  const auto o = std::make_shared<BottleneckOptions>();
+  auto* command = app.add_subcommand(
+      "bottleneck",
+      "run some steps of a program and say what to change first: binade bottleneck -- program ...");
+  command->add_option("--steps", o->steps, "to record")
+      ->transform(number<int64_t>(4, 100000))
+      ->capture_default_str();
+  command->add_option("--warmup", o->warmup, "steps before them")
+      ->transform(number<int64_t>(0, 100000))
+      ->capture_default_str();
+  add_switch(command, "--no-trial", o->no_trial, "do not run the program again with the change");
+  command->prefix_command();  // the rest is the program's
+  command->callback([o, command, &tail, &chosen] {
+    o->program = program_of(*command, "bottleneck", tail);
+    check(!o->program.empty(),
+          "bottleneck: got no program, expected binade bottleneck -- program arguments...");
+    chosen = *o;
+  });
+}
+
 void add_commands(CLI::App& app, const Tail& tail, Command& chosen) {
   app.set_version_flag("--version", "");
   app.require_subcommand(1);
@@ -348,6 +388,8 @@ void add_commands(CLI::App& app, const Tail& tail, Command& chosen) {
   add_diff(app, chosen);
   add_runs(app, chosen);
   add_watch(app, chosen);
+  add_trace(app, chosen);
+  add_bottleneck(app, tail, chosen);
   app.add_subcommand("op-classes", "every op with its precision class: docs/op_classes.md")
       ->callback([&chosen] { chosen = OpClassesOptions{}; });
   app.footer(
@@ -410,8 +452,8 @@ Command parse_command_line(const std::vector<std::string>& all) {
   try {
     check_names(app, words);
     // For CLI11 "++" ends a subcommand without a word.
-    const bool ends = words[0] != "launch" && words[0] != "slurm" &&
-                      std::find(words.begin(), words.end(), "++") != words.end();
+    const bool ends =
+        !takes_program(words[0]) && std::find(words.begin(), words.end(), "++") != words.end();
     check(!ends, words[0], ": got '++', which means nothing here; write ./++ for a path");
     std::reverse(words.begin(), words.end());  // as CLI11 takes them
     app.parse(words);

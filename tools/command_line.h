@@ -82,12 +82,24 @@ struct WatchOptions {
   bool once = false;
 };
 
+struct TraceOptions {
+  std::string path = {};   // a trace, or a run directory
+  std::string flame = {};  // where the flame graph is written; empty: nowhere
+  int64_t rows = 20;       // of each table
+};
+
+struct BottleneckOptions {
+  std::vector<std::string> program = {};  // and its arguments
+  int64_t steps = 20, warmup = 5;
+  bool no_trial = false;
+};
+
 struct OpClassesOptions {};
 
-using Command =
-    std::variant<HelpOptions, VersionOptions, DoctorOptions, LensOptions, LaunchOptions,
-                 SlurmSubmitOptions, RingLensOptions, ChecksumOptions, PackOptions, InspectOptions,
-                 ReportOptions, DiffOptions, RunsOptions, WatchOptions, OpClassesOptions>;
+using Command = std::variant<HelpOptions, VersionOptions, DoctorOptions, LensOptions, LaunchOptions,
+                             SlurmSubmitOptions, RingLensOptions, ChecksumOptions, PackOptions,
+                             InspectOptions, ReportOptions, DiffOptions, RunsOptions, WatchOptions,
+                             TraceOptions, BottleneckOptions, OpClassesOptions>;
 
 // `words`: the arguments of main() without the name of the program. Throws Error with one line, of
 // bounded length, for an unknown command or flag, a flag twice, a value that is missing or out of

@@ -2,6 +2,8 @@
 #pragma once
 #include "command_line.h"
 
+#include <binade/train/profile/trace.h>
+
 namespace binade::tool {
 
 int run(const DoctorOptions& options);
@@ -17,5 +19,10 @@ int run(const ReportOptions& options);
 int run(const DiffOptions& options);  // 1 if the runs differ
 int run(const RunsOptions& options);
 int run(const WatchOptions& options);
+int run(const TraceOptions& options);
+int run(const BottleneckOptions& options);
+
+// The traces of a file or of a run directory, by rank.
+std::vector<train::Trace> read_traces(const std::string& path);
 
 }  // namespace binade::tool

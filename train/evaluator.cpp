@@ -1,3 +1,4 @@
+#include <binade/core/observe/timeline.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/train/background_saves_internal.h>
@@ -142,6 +143,7 @@ void Evaluator::check_step(const char* what) const {
 
 Evaluation Evaluator::evaluate(data::Loader& loader, const char* what, int64_t most,
                                bool averages) const {
+  const PhaseSpan phase("validation");
   check_step(what);
   const EvaluationMode mode(parts_.model, averages ? parts_.ema : nullptr);
   Pass pass(*this, what);
@@ -151,6 +153,7 @@ Evaluation Evaluator::evaluate(data::Loader& loader, const char* what, int64_t m
 }
 
 Evaluation Evaluator::try_out(data::Loader& loader, int64_t most) const {
+  const PhaseSpan phase("validation");
   check_step("a validation loader");
   const Untouched untouched(parts_.model);
   const EvaluationMode mode(parts_.model, nullptr);

@@ -1,9 +1,11 @@
 #include <binade/core/device/device_info.h>
 #include <binade/core/io/program_streams.h>
 #include <binade/core/tensor/create.h>
+#include <binade/dist/job/discovery_internal.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/printable.h>
 #include <binade/train/flags.h>
+#include <binade/train/profiler.h>
 #include <binade/train/run_directory.h>
 #include <unistd.h>
 
@@ -124,6 +126,26 @@ void RunFlags::fit(Trainer& trainer, data::Loader& train, data::Loader* validati
 
 namespace {
 
+void add_profile_flag(CLI::App& app, std::string& window) {
+  app.add_option("--profile", window,
+                 "record steps as RUN/trace.json: STEPS, or WAIT,WARMUP,STEPS[,REPEAT]; without a "
+                 "value 5,2,20")
+      ->expected(0, 1)
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            if (text.empty()) {
+              text = kDefaultProfileWindow;
+            }
+            try {
+              parse_profile_window(text);
+              return std::string();
+            } catch (const Error& error) {
+              return std::string(error.what());
+            }
+          },
+          ""));
+}
+
 void add_shared_flags(CLI::App& app, RunFlags& f) {
   constexpr double kMost = 1e15;
   app.add_option("--data", f.data, "directory of the data");
@@ -152,6 +174,7 @@ void add_shared_flags(CLI::App& app, RunFlags& f) {
   app.add_option("--checkpoint-every", f.checkpoint_every,
                  "steps between checkpoints; 0: at the end of an epoch only")
       ->check(within(0, kMost));
+  add_profile_flag(app, f.profile);
 }
 
 }  // namespace
@@ -218,6 +241,14 @@ void announce(const CLI::App& app, const std::string& name, const RunFlags& f) {
   std::fflush(stdout);
 }
 
+void announce_profile(const Profiler& profiler) {
+  if (profiler.windows() > 0) {
+    const std::string& file = profiler.file();
+    std::printf("profile of %zu steps: %s; binade trace %s prints its tables\n",
+                profiler.trace().steps().size(), printable(file).c_str(), printable(file).c_str());
+  }
+}
+
 void check_paths(const CLI::App& app) {
   for (const char* flag : {"--data", "--run"}) {
     const CLI::Option* option = app.get_option_no_throw(flag);
@@ -256,7 +287,13 @@ int Program::run_body(int argc, char** argv, const std::function<int(const RunFl
     }
     manual_seed(flags_.seed);
     announce(app, parser_->name, flags_);
-    return streams.finish(body(flags_));
+    const auto profiler = profile_run(flags_.profile, flags_.run, dist::discover().rank);
+    const int status = body(flags_);
+    if (profiler) {
+      profiler->finish();
+      announce_profile(*profiler);
+    }
+    return streams.finish(status);
   } catch (const Stopped& stopped) {
     std::printf("%s\n", stopped.text.c_str());
     return streams.finish(128 + stopped.signal);

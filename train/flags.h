@@ -40,6 +40,8 @@ struct RunFlags {
   bool resume = false;             // --resume
   bool overwrite = false;          // --overwrite
   int64_t checkpoint_every = 0;    // --checkpoint-every STEPS; 0: at the end of an epoch only
+  // --profile [WINDOW]: run() makes a Profiler that writes to the run directory; empty: none.
+  std::string profile = {};
 
   // A resumed run must share these with the one before: a Program sets them, with its own flags.
   std::map<std::string, std::string> settings = {};

@@ -7,6 +7,7 @@
 #include <binade/train/lens_report.h>
 #include <binade/train/loop/named_values_internal.h>
 #include <binade/train/model_file.h>
+#include <binade/train/profiler.h>
 #include <binade/train/run_directory.h>
 #include <binade/train/stop_signal.h>
 #include <binade/train/trainer_run_internal.h>
@@ -150,6 +151,7 @@ void TrainerRun::set_training_mode() {
 
 void TrainerRun::fit(data::Loader& train, data::Loader* validation) {
   begin(train, validation);
+  const auto profiler = profile_run("", options_.run, ranks_.rank());  // if the environment asks
   const StopSignal signal(options_.stop_on_signal);
   const RankSeed seed(ranks_.rank());
   const Fit fit{train, validation, signal, seed};
@@ -250,6 +252,7 @@ void TrainerRun::train_epoch(const Fit& fit) {
     if (stepped) {
       record_step();
       after_step(fit, batch, last);
+      profile_step();
       if (is_over()) {
         return;
       }

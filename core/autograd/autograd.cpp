@@ -7,6 +7,7 @@
 #include <binade/core/observe/graph_growth_internal.h>
 #include <binade/core/observe/label.h>
 #include <binade/core/observe/observer.h>
+#include <binade/core/observe/timeline.h>
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
@@ -240,6 +241,7 @@ void backward(std::span<const Seed> seeds, const BackwardOptions& options) {
     check(seed.gradient.sizes() == seed.root.sizes(), "backward: got a seed of shape ",
           seed.gradient.sizes(), ", expected ", seed.root.sizes(), ", the shape of the tensor");
   }
+  const PhaseSpan phase("backward");
   BackwardRun run(options);
   for (const Seed& seed : seeds) {
     Edge edge(seed.root.history());

@@ -3,6 +3,7 @@
 #include <binade/core/autograd/grad_internal.h>
 #include <binade/core/observe/graph_growth_internal.h>
 #include <binade/core/observe/label.h>
+#include <binade/core/observe/timeline.h>
 #include <binade/core/tensor/create.h>
 
 #include <algorithm>
@@ -91,6 +92,7 @@ GradTargets::GradTargets(std::span<const Tensor> outputs, std::span<const Tensor
 std::vector<Tensor> detail::grad_of(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                                     const GradOptions& options, std::span<const Tensor> boundary) {
   GradTargets targets(outputs, inputs, boundary);
+  const PhaseSpan phase("backward");
   BackwardRun run({.retain_graph = options.retain_graph, .create_graph = options.create_graph},
                   &targets);
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -70,6 +70,13 @@ struct Op {
 };
 
 namespace detail {
+// Tells the observers that an op begins (core/observe/observer.h).
+void notify_enter(const Op& op);
+inline void begin_op(const Op& op) {
+  if (thread_state.observers) [[unlikely]] {
+    notify_enter(op);
+  }
+}
 // Checks that all inputs of an op are on one device.
 void check_devices(const Op& op, const Tensor* const* inputs, size_t count);
 // Casts the inputs to one dtype if a policy acts: to the widest dtype among them.
@@ -85,6 +92,7 @@ class Entered {
  public:
   template <class... T>
   explicit Entered(const Op& op, const T&... inputs) : at_{&inputs...} {
+    detail::begin_op(op);
     if constexpr (kernels::kWithCuda && N > 1) {
       detail::check_devices(op, at_, N);
     }

@@ -52,7 +52,29 @@ constinit thread_local const HostSyncCall* current_call = nullptr;
 
 const HostSyncCall*& HostSyncCall::current() { return current_call; }
 
+void HostSyncCall::end_wait() const noexcept {
+  const char* note = nullptr;
+  try {
+    note = where_.line > 0 ? timeline_text(text(where_.file, ":", where_.line)) : nullptr;
+  } catch (const std::exception&) {
+    note = nullptr;  // no memory: the event has no line
+  }
+  timeline_add({.kind = TimelineEvent::wait,
+                .name = what_,
+                .in_phase = timeline_phase(),
+                .note = note,
+                .label = thread_state.label,
+                .begin = since_,
+                .end = timeline_now()});
+}
+
 void note_host_sync_slow(const char* what, Device device) {
+  if (const HostSyncCall* call = HostSyncCall::current(); call && timeline_has(Activity::device)) {
+    call->begin_wait();
+  }
+  if (!thread_state.syncs) {
+    return;
+  }
   HostSync sync{.what = what, .device = device, .count = 1};
   uint32_t label = thread_state.label;
   const BackwardRun* run = thread_state.run;

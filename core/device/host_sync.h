@@ -9,6 +9,7 @@
 // call if known, the module, and the op in backward. On the CPU it finds nothing: nothing waits.
 #pragma once
 #include <binade/core/device/memory.h>
+#include <binade/core/observe/timeline.h>
 #include <binade/core/tensor/source_line.h>
 #include <binade/kernels/base/device.h>
 
@@ -69,7 +70,7 @@ namespace detail {
 void note_host_sync_slow(const char* what, Device device);
 // Call it before the host waits for the device.
 inline void note_host_sync(const char* what, Device device) {
-  if (thread_state.syncs) [[unlikely]] {
+  if (thread_state.syncs || timeline_has(Activity::device)) [[unlikely]] {
     note_host_sync_slow(what, device);
   }
 }
@@ -79,18 +80,27 @@ class HostSyncCall {
  public:
   HostSyncCall(const char* what, SourceLine where)
       : what_(what), where_(where), outer_(std::exchange(current(), this)) {}
-  ~HostSyncCall() { current() = outer_; }
+  ~HostSyncCall() {
+    current() = outer_;
+    if (since_ != 0) [[unlikely]] {
+      end_wait();
+    }
+  }
   HostSyncCall(const HostSyncCall&) = delete;
   HostSyncCall& operator=(const HostSyncCall&) = delete;
 
   static const HostSyncCall*& current();
   const char* what() const { return what_; }
   SourceLine where() const { return where_; }
+  void begin_wait() const { since_ = since_ != 0 ? since_ : timeline_now(); }
 
  private:
+  void end_wait() const noexcept;  // adds the wait to the timeline
+
   const char* what_;
   SourceLine where_;
   const HostSyncCall* outer_;
+  mutable int64_t since_ = 0;  // the begin of a wait that the timeline shall have
 };
 
 }  // namespace detail

@@ -2,6 +2,7 @@
 #include <binade/core/device/memory.h>
 #include <binade/core/device/memory_limit.h>
 #include <binade/core/device/memory_listener.h>
+#include <binade/core/observe/timeline.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/workspace.h>
 #include <pthread.h>
@@ -64,6 +65,15 @@ void* system_allocate(Central& c, size_t bytes) {
   return block;
 }
 
+// The timeline has every change of the statistics. REQUIRES: c.mutex is held, so that the changes
+// have the order of their times.
+void note_memory(const Central& c) noexcept {
+  if (timeline_has(Activity::memory)) [[unlikely]] {
+    timeline_counter("allocated", static_cast<double>(c.stats.allocated));
+    timeline_counter("reserved", static_cast<double>(c.stats.reserved));
+  }
+}
+
 void drop_large_blocks(Central& c) {
   for (size_t index = 0; index < kLargeClasses; ++index) {
     const size_t step = size_t(1) << (std::max<size_t>(index / 4, 2) - 2);
@@ -108,6 +118,7 @@ void* allocate_large(size_t bytes) {
   if (has_memory_listener()) [[unlikely]] {
     tell_allocated(Device{}, block, bytes, rounded);
   }
+  note_memory(c);
   return block;
 }
 
@@ -127,6 +138,7 @@ void release_large(void* block, size_t bytes) noexcept {
 #else
   c.large[index].push_back(block);
 #endif
+  note_memory(c);
 }
 
 #ifndef BINADE_PLAIN_MALLOC

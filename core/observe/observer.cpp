@@ -61,6 +61,17 @@ void tell_result(const Op& op, std::span<const Tensor* const> inputs,
 
 }  // namespace
 
+bool observers_refuse_fused_ops() {
+  for (const ObserverScope* scope = thread_state.observers; scope; scope = scope->outer()) {
+    if (!scope->observer().accepts_fused_ops()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void notify_enter(const Op& op) { tell(&OpObserver::enter, EnterEvent{op}); }
+
 void notify_result(const Op& op, const Input* inputs, size_t count, const Tensor& y) {
   std::vector<const Tensor*> all;
   for (size_t i = 0; i < count; ++i) {

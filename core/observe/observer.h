@@ -9,8 +9,10 @@
 //
 // Several observers may be active at once; the one that started last is called first. While an
 // observer runs, its own ops are not observed, not recorded and not cast by a policy. An exception
-// that it throws leaves the op. Without observers an op pays for one test of a flag. In-place
-// changes and optimizer steps are not ops.
+// that it throws leaves the op. Without observers an op pays for one test of a flag at its begin and
+// one at its end. In-place changes and optimizer steps are not ops. Where an observer is, ops that
+// could run as one are run apart, so that it sees each; one that only measures says that it accepts
+// fused ops.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 
@@ -23,6 +25,11 @@ struct Decision;
 struct Op;
 struct Precision;
 class Grads;
+
+// An op begins: before its inputs are cast. Ops that only make a view have no such event.
+struct EnterEvent {
+  const Op& op;
+};
 
 // An op has computed its results. Ops inside a user-defined op are reported before that op.
 struct OpEvent {
@@ -60,6 +67,8 @@ struct GradientEvent {
 class OpObserver {
  public:
   virtual ~OpObserver() = default;
+  virtual bool accepts_fused_ops() const { return false; }
+  virtual void enter(const EnterEvent&) {}
   virtual void result(const OpEvent&) {}
   virtual void policy(const PolicyEvent&) {}
   virtual void upstream(const GradientEvent&) {}   // before a node's backward, or at a leaf
@@ -101,6 +110,9 @@ class UnobservedGuard {
 namespace detail {
 
 struct Input;
+
+// True if an observer of this thread wants to see ops apart that could run as one.
+bool observers_refuse_fused_ops();
 
 void notify_result(const Op& op, const Input* inputs, size_t count, const Tensor& y);
 void notify_results(const Op& op, std::span<const Tensor> inputs, std::span<const Tensor> outputs);

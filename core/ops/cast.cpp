@@ -30,6 +30,7 @@ Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) {
     return x;
   }
+  detail::begin_op(kCast);
   Tensor y = empty_like(x, dtype);
   kernels::copy({.x = x, .y = y});
   if (!is_floating(dtype) || !is_floating(x.dtype())) {
@@ -47,6 +48,7 @@ Tensor to_device(const Tensor& x, Device device) {
   if (x.device() == device) {
     return x;
   }
+  detail::begin_op(kOp);
   // Bytes cross the bus as they lie in memory, so a strided view is packed where it is.
   const bool dense = is_dense(x.sizes(), x.strides());
   const Tensor source = dense ? x.detach() : contiguous(x.detach());

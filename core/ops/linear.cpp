@@ -1,6 +1,7 @@
 // Linear layers, and the feed-forward part of a transformer as one op. Operands are views: a
 // transpose is swapped strides, never a copy.
 #include <binade/core/autograd/op.h>
+#include <binade/core/observe/observer.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/activation_internal.h>
 #include <binade/core/ops/detail/checks_internal.h>
@@ -111,10 +112,11 @@ Tensor one_op(const Feedforward& operands) {
 
 bool feedforward_is_one_op(const Tensor& x) {
   return x.defined() && x.dtype() == DType::f32 && x.device().is_cpu() &&
-         !detail::thread_state.precision && !detail::thread_state.observers;
+         !detail::thread_state.precision && !detail::observers_refuse_fused_ops();
 }
 
 Tensor feedforward(const Feedforward& operands) {
+  detail::begin_op(kFeedforward);
   check_operands(operands);
   const auto& [x, w1, b1, w2, b2, activation] = operands;
   const bool recorded =

@@ -125,6 +125,7 @@ void fill_borders(const Tensor& y, const std::vector<Ranges>& inner, double valu
 
 Tensor pad_constant(const Tensor& x, const Pads& pads, double value) {
   static constexpr Op kOp{"pad", OpClass::movement, true};
+  detail::begin_op(kOp);
   Tensor y = empty(padded_sizes(x, pads), x.dtype(), x.device());
   std::vector<Ranges> inner;
   for (int d = 0; d < x.dim(); ++d) {
@@ -160,6 +161,7 @@ Tensor reflect(const Tensor& x, const Pads& pads);
 // The transpose of the linear map `reflect`: sums over all copies of each element of x.
 Tensor reflect_back(const Tensor& dy, const Dims& sizes, const Pads& pads) {
   static constexpr Op kOp{"pad", OpClass::movement, true};
+  detail::begin_op(kOp);
   Tensor dx = empty(sizes, dy.dtype(), dy.device());
   bool first = true;
   for_each_box(dx, dy, reflections(sizes, pads), [&](const Tensor& to, const Tensor& from) {
@@ -175,6 +177,7 @@ Tensor reflect_back(const Tensor& dy, const Dims& sizes, const Pads& pads) {
 
 Tensor reflect(const Tensor& x, const Pads& pads) {
   static constexpr Op kOp{"pad", OpClass::movement, true};
+  detail::begin_op(kOp);
   Tensor y = empty(padded_sizes(x, pads), x.dtype(), x.device());
   copy_boxes(x, y, reflections(x.sizes(), pads));
   return kOp.record({x}, y, save(), [sizes = x.sizes(), pads](const Tensor& dy) -> Grads {
@@ -211,6 +214,7 @@ Tensor triangle(const Op& op, const Tensor& x, int64_t diagonal, bool upper) {
 
 Tensor flip(const Tensor& x, const Dims& dims) {
   static constexpr Op kOp{"flip", OpClass::movement, true};
+  detail::begin_op(kOp);
   check_defined("flip", x);
   std::vector<Ranges> ranges = whole(x);
   bool seen[kMaxDims] = {};
@@ -231,6 +235,7 @@ Tensor flip(const Tensor& x, const Dims& dims) {
 
 Tensor roll(const Tensor& x, const Dims& shifts, const Dims& dims) {
   static constexpr Op kOp{"roll", OpClass::movement, true};
+  detail::begin_op(kOp);
   check_defined("roll", x);
   if (dims.empty() && shifts.size() == 1) {
     return reshape(roll(reshape(x, {x.numel()}), shifts, {0}), x.sizes());
@@ -318,11 +323,13 @@ Tensor tile(const Tensor& x, const Dims& repeats) {
 
 Tensor tril(const Tensor& x, int64_t diagonal) {
   static constexpr Op kOp{"tril", OpClass::movement, true};
+  detail::begin_op(kOp);
   return triangle(kOp, x, diagonal, false);
 }
 
 Tensor triu(const Tensor& x, int64_t diagonal) {
   static constexpr Op kOp{"triu", OpClass::movement, true};
+  detail::begin_op(kOp);
   return triangle(kOp, x, diagonal, true);
 }
 

@@ -157,6 +157,7 @@ void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inpu
 }
 
 std::vector<Tensor> enter_joined(const Op& op, const std::vector<Tensor>& inputs) {
+  begin_op(op);
   const PrecisionScope* scope = thread_state.precision;
   std::vector<const Tensor*> given;
   for (const Tensor& input : inputs) {

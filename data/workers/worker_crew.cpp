@@ -1,4 +1,5 @@
 // Threads that build batches.
+#include <binade/core/observe/timeline.h>
 #include <binade/data/workers/worker_crew_internal.h>
 #include <binade/data/workers/worker_pool.h>
 #include <binade/kernels/base/fork.h>
@@ -121,6 +122,7 @@ void WorkerCrew::notify_all() {
 }
 
 void WorkerCrew::run(Worker& worker) {
+  name_timeline_lane("loader worker");
   const kernels::SerialGuard serial;
   std::vector<std::weak_ptr<Client>> clients;
   std::unique_lock lock(mutex_);

@@ -1,6 +1,7 @@
 #include <binade/core/autograd/autograd.h>
 #include <binade/core/device/device_memory.h>
 #include <binade/core/io/crc32c.h>
+#include <binade/core/observe/timeline.h>
 #include <binade/core/tensor/create.h>
 #include <binade/dist/collective/communicator.h>
 #include <binade/dist/transport/nccl_transport.h>
@@ -71,6 +72,9 @@ void Communicator::end(const std::string& cause) { throw CollectiveError(health_
 
 template <class F>
 void Communicator::run(const Signature& signature, F&& body) {
+  TimelineSpan span(Activity::collectives, TimelineEvent::collective,
+                    to_string(signature.collective));
+  const uint64_t sent = span.is_recorded() ? bytes_sent() : 0;
   Progress& progress = health_->progress();
   progress.enter(name_, ++sequence_, signature);
   const auto describe = [&](const char* reason) {
@@ -83,8 +87,15 @@ void Communicator::run(const Signature& signature, F&& body) {
     if (device_transport_) {
       device_transport_->set_timeout(timeout);
     }
-    compare_signatures(signature);
+    {
+      // A rank that comes first waits here for the rank before it.
+      const TimelineSpan waits(Activity::collectives, TimelineEvent::wait, "wait for other ranks");
+      compare_signatures(signature);
+    }
     body();
+    if (span.is_recorded()) {
+      span.set_bytes(static_cast<double>(bytes_sent() - sent));
+    }
   } catch (const TransportError& error) {
     end(describe(error.what()));
   } catch (const CollectiveError&) {

@@ -2,6 +2,7 @@
 // reducing thread, so gradients are averages when backward returns.
 #include <binade/core/autograd/hooks.h>
 #include <binade/core/device/stream.h>
+#include <binade/core/observe/timeline.h>
 #include <binade/core/tensor/create.h>
 #include <binade/dist/parallel/compare_parameters_internal.h>
 #include <binade/dist/parallel/distributed_data_parallel.h>
@@ -272,6 +273,7 @@ void DistributedDataParallel::State::wait_for_all() {
     }
     return;
   }
+  const TimelineSpan span(Activity::collectives, TimelineEvent::wait, "wait for the reduction");
   std::unique_lock lock(mutex);
   changed.wait(lock, [&] { return finished == buckets.size() || error; });
   if (error) {

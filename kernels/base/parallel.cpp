@@ -7,6 +7,7 @@
 // starts workers of its own; if the fork came during a job of another thread, it runs serially.
 #include <binade/kernels/base/fork.h>
 #include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/parallel_probe.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -36,6 +37,14 @@ int default_threads() {
   }
   cpu_set_t mask;
   return sched_getaffinity(0, sizeof mask, &mask) == 0 ? std::max(1, CPU_COUNT(&mask)) : 1;
+}
+
+constinit std::atomic<ParallelProbe> parallel_probe{nullptr};
+
+void tell_probe(int threads) {
+  if (const ParallelProbe probe = parallel_probe.load(std::memory_order_relaxed)) [[unlikely]] {
+    probe(threads);
+  }
 }
 
 std::atomic<int>& thread_count() {
@@ -103,10 +112,12 @@ class Pool {
       shares_[i].put(static_cast<uint32_t>(parts * i / threads),
                      static_cast<uint32_t>(parts * (i + 1) / threads));
     }
+    tell_probe(std::min(threads, parts));
     jobs_.fetch_add(1, std::memory_order_release);
     jobs_.notify_all();
     work(0);
     wait_until_done();
+    tell_probe(1);
     if (failure_) {
       std::rethrow_exception(std::exchange(failure_, nullptr));
     }
@@ -197,6 +208,10 @@ class Pool {
 };
 
 }  // namespace
+
+void set_parallel_probe(ParallelProbe probe) {
+  parallel_probe.store(probe, std::memory_order_relaxed);
+}
 
 int threads() { return thread_count().load(std::memory_order_relaxed); }
 

@@ -1,5 +1,6 @@
 #include <binade/kernels/cuda/call_count_internal.h>
 #include <binade/kernels/cuda/kernel_call.h>
+#include <binade/kernels/cuda/kernel_times.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 
 #include <mutex>
@@ -18,6 +19,7 @@ struct CallState {
   int selected = 0;  // the device of this thread; 0 is the runtime's initial one
   unsigned calls = 0;
   const char* recent[kRecentCalls] = {};
+  void* timed = nullptr;  // the begin of the call that is timed
 };
 constinit thread_local CallState calls;
 
@@ -118,6 +120,9 @@ KernelCall::KernelCall(const char* name, const View& decisive)
     select_device(decisive.device);
     calls.current = this;
   }
+  if (times_kernels() && !outer_) [[unlikely]] {
+    calls.timed = begin_kernel_time(decisive.device);
+  }
 #ifdef BINADE_WITH_NVTX
   nvtxRangePushA(name);
 #endif
@@ -127,6 +132,10 @@ KernelCall::~KernelCall() {
 #ifdef BINADE_WITH_NVTX
   nvtxRangePop();
 #endif
+  if (calls.timed && !outer_) [[unlikely]] {
+    end_kernel_time(name_, decisive_->device, calls.timed);
+    calls.timed = nullptr;
+  }
   calls.current = outer_;
 }
 

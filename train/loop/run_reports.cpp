@@ -1,5 +1,6 @@
 // The lines of a run: what training gave, validation, the monitored value, the state; and its
 // events.
+#include <binade/core/observe/timeline.h>
 #include <binade/core/ops.h>
 #include <binade/kernels/base/math_mode.h>
 #include <binade/train/bad_loss_internal.h>
@@ -81,6 +82,7 @@ void TrainerRun::save() {
   if (options_.run.empty()) {
     return;
   }
+  const PhaseSpan phase("checkpoint");
   agree();
   if (options_.max_time > 0) {
     state_.seconds = seconds_before_ + seconds_since(started_);

@@ -1,3 +1,4 @@
+#include <binade/core/observe/timeline.h>
 #include <binade/core/ops.h>
 #include <binade/nn/freeze_others.h>
 #include <binade/train/bad_loss_internal.h>
@@ -174,10 +175,15 @@ StepOutput StepRunner::forward_backward(const Phase& phase, const MicroBatch& mi
     }
   }
   const Generator random = generator();
-  const StepOutput output = phase.step(parts_.model, micro.batch);
-  check_mean_loss("training", output.loss);
-  check_output(phase, output);
-  const Tensor checked = divergence_.check_loss(phase, output.loss, micro.batch, random, step);
+  StepOutput output;
+  Tensor checked;
+  {
+    const PhaseSpan forward("forward");
+    output = phase.step(parts_.model, micro.batch);
+    check_mean_loss("training", output.loss);
+    check_output(phase, output);
+    checked = divergence_.check_loss(phase, output.loss, micro.batch, random, step);
+  }
   if (phase.scaler) {
     phase.scaler->scale(checked, micro.weight).backward();
   } else {
@@ -189,6 +195,7 @@ StepOutput StepRunner::forward_backward(const Phase& phase, const MicroBatch& mi
 void StepRunner::update(size_t index, int64_t step) {
   const Phase& phase = *parts_.phases[index];
   if (!data_parallel_.empty()) {
+    const PhaseSpan reduction("reduction");
     data_parallel_[index]->finish();
   }
   if (lens_) {

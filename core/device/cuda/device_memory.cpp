@@ -75,6 +75,14 @@ void copy_from_pageable(void* to, const void* from, size_t bytes, Device device)
   }
 }
 
+// "pageable, train.cpp:40": for the timeline.
+const char* note_of_copy(bool pageable) {
+  const detail::HostSyncCall* call = detail::HostSyncCall::current();
+  const std::string where =
+      call && call->where().line > 0 ? text(", ", call->where().file, ":", call->where().line) : "";
+  return timeline_text((pageable ? "pageable" : "pinned") + where);
+}
+
 const char* what_reads(const char* copy) {
   const auto* call = kernels::KernelCall::current();
   return call ? call->name() : copy;
@@ -118,6 +126,14 @@ void device_copy(void* to, Device to_device, const void* from, Device from_devic
   const bool to_host = to_device.is_cpu();
   const bool pageable =
       bytes > 0 && ((to_host && !is_pinned(to)) || (from_device.is_cpu() && !is_pinned(from)));
+  TimelineSpan span(Activity::device, TimelineEvent::copy,
+                    to_host                ? "copy to the cpu"
+                    : from_device.is_cpu() ? "copy to the device"
+                                           : "copy on the device");
+  if (span.is_recorded()) {
+    span.set_bytes(static_cast<double>(bytes));
+    span.set_note(note_of_copy(pageable));
+  }
   if (to_host && pageable) {
     detail::note_host_sync("copy to the cpu", device);
   }

@@ -3,6 +3,7 @@
 #include <binade/core/device/graph.h>
 #include <binade/core/observe/label.h>
 #include <binade/kernels/cuda/kernel_call.h>
+#include <binade/kernels/cuda/kernel_times.h>
 #include <binade/kernels/cuda/runtime_api_internal.h>
 
 #include <atomic>
@@ -129,9 +130,13 @@ void Graph::capture(const std::function<void()>& work) {
 void Graph::replay() const {
   check(captured(), "graph replay: got a graph without work, expected capture() before it");
   kernels::select_device(device_);
+  void* timed = kernels::times_kernels() ? kernels::begin_kernel_time(device_) : nullptr;
   kernels::check_cuda(cudaGraphLaunch(static_cast<cudaGraphExec_t>(exec_),
                                       static_cast<cudaStream_t>(kernels::current_stream(device_))),
                       "cudaGraphLaunch");
+  if (timed) {
+    kernels::end_kernel_time("graph replay", device_, timed);
+  }
 }
 
 }  // namespace binade

@@ -1,4 +1,5 @@
 #include <binade/core/autograd/op.h>
+#include <binade/core/observe/observer.h>
 #include <binade/core/ops.h>
 #include <binade/core/ops/detail/activation_internal.h>
 #include <binade/core/precision/precision.h>
@@ -28,7 +29,7 @@ Tensor applied_relu(const Tensor& sums) {
 }  // namespace
 
 bool kernel_applies(Activation activation, DType result) {
-  if (activation != Activation::relu || detail::thread_state.observers) {
+  if (activation != Activation::relu || detail::observers_refuse_fused_ops()) {
     return false;
   }
   const PrecisionScope* scope = detail::thread_state.precision;

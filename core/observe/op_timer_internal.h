@@ -1,0 +1,45 @@
+// OpTimer: adds the ops of a thread to the timeline, forward and backward. Internal to the profiler.
+#pragma once
+#include <binade/core/observe/observer.h>
+#include <binade/core/observe/op_cost_internal.h>
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace binade::detail {
+
+class OpTimer final : public OpObserver {
+ public:
+  bool accepts_fused_ops() const override { return true; }
+  void enter(const EnterEvent& event) override;
+  void result(const OpEvent& event) override;
+  void upstream(const GradientEvent& event) override;
+  void gradients(const GradientEvent& event) override;
+  // The next op begins after this moment.
+  void mark();
+
+ private:
+  struct Open {
+    const void* what;  // an Op or a Node
+    int64_t begin;
+  };
+  // What is known of the op that made a tensor, for the backward of it.
+  struct Made {
+    const Op* op = nullptr;
+    Dims sizes = {};
+    OpCost cost = {};
+    const char* shapes = nullptr;
+  };
+  int64_t close(const void* what);
+  CostRule rule_of(const Op& op);
+  const char* shapes_of(const OpEvent& event);
+  void sample_memory(const OpEvent& event);
+
+  std::vector<Open> open_;
+  std::unordered_map<const Op*, CostRule> rules_;
+  std::unordered_map<const TensorData*, Made> made_;
+  std::unordered_map<uint64_t, const char*> shapes_;  // by their hash
+};
+
+}  // namespace binade::detail

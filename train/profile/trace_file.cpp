@@ -1,0 +1,251 @@
+// The file of a trace. Times have three decimals: whole nanoseconds, so that reading gives the same
+// numbers.
+#include <binade/core/io/file_system.h>
+#include <binade/core/io/json_text.h>
+#include <binade/kernels/base/error.h>
+#include <binade/kernels/base/printable.h>
+#include <binade/train/profile/trace.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+namespace binade::train {
+namespace {
+
+using Kind = TimelineEvent::Kind;
+using Json = nlohmann::json;
+
+constexpr int kVersion = 1;
+constexpr const char* kStepName = "ProfilerStep#";  // by it TensorBoard's page finds the steps
+
+// The categories of PyTorch's profiler where it has one; a step and a user's label share one.
+constexpr const char* kCategories[] = {"user_annotation", "phase", "cpu_op",     "kernel",         "data",
+                                       "gpu_memcpy",      "wait",  "collective", "user_annotation"};
+
+std::string microseconds(double time) {
+  char out[40];
+  std::snprintf(out, sizeof out, "%.3f", time);
+  return out;
+}
+
+std::string number(double value) {
+  char out[40];
+  std::snprintf(out, sizeof out, "%.17g", std::isfinite(value) ? value : 0.0);
+  return out;
+}
+
+std::string arguments_of(const TraceEvent& event) {
+  std::string out;
+  const auto add = [&out](const char* name, const std::string& value) {
+    out += text(out.empty() ? "" : ", ", "\"", name, "\": ", value);
+  };
+  if (!event.module.empty()) {
+    add("module", json_quoted(event.module));
+  }
+  if (!event.phase.empty()) {
+    add("phase", json_quoted(event.phase));
+  }
+  if (!event.note.empty()) {
+    add(event.kind == Kind::op ? "shapes" : "note", json_quoted(event.note));
+  }
+  if (event.backward) {
+    add("backward", "true");
+  }
+  if (event.flops != 0) {
+    add("flops", number(event.flops));
+  }
+  if (event.bytes != 0) {
+    add("bytes", number(event.bytes));
+  }
+  return "{" + out + "}";
+}
+
+std::string line_of(const TraceEvent& event, int rank) {
+  return text("{\"ph\": \"X\", \"cat\": \"", kCategories[event.kind],
+              "\", \"name\": ", json_quoted(event.name), ", \"pid\": ", rank,
+              ", \"tid\": ", event.lane, ", \"ts\": ", microseconds(event.begin),
+              ", \"dur\": ", microseconds(event.end - event.begin),
+              ", \"args\": ", arguments_of(event), "}");
+}
+
+std::string line_of(const TraceCounter& counter, int rank) {
+  const std::string module =
+      counter.module.empty() ? "" : ", \"module\": " + json_quoted(counter.module);
+  return text("{\"ph\": \"C\", \"name\": ", json_quoted(counter.name), ", \"pid\": ", rank,
+              ", \"tid\": 0, \"ts\": ", microseconds(counter.time), module,
+              ", \"args\": {\"value\": ", number(counter.value), "}}");
+}
+
+std::string metadata(const char* name, int rank, size_t lane, const std::string& arguments) {
+  return text("{\"ph\": \"M\", \"name\": \"", name, "\", \"pid\": ", rank, ", \"tid\": ", lane,
+              ", \"ts\": 0, \"args\": {", arguments, "}}");
+}
+
+std::string head_of(const Trace& trace, int64_t dropped) {
+  std::string facts;
+  for (const auto& [name, value] : trace.facts) {
+    facts += text(facts.empty() ? "" : ", ", json_quoted(name), ": ", json_quoted(value));
+  }
+  return text("{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\", \"distributedInfo\": "
+              "{\"rank\": ",
+              trace.rank, "},\n\"binade\": {\"version\": ", kVersion, ", \"rank\": ", trace.rank,
+              ", \"dropped\": ", dropped, ", \"first_step\": ", trace.first_step,
+              ", \"begin_ns\": ", trace.begin_ns,
+              ", \"peak_flops\": ", number(trace.roofline.flops),
+              ", \"peak_bytes\": ", number(trace.roofline.bytes), ", \"facts\": {", facts, "}},\n",
+              "\"traceEvents\": [\n");
+}
+
+}  // namespace
+
+std::string trace_json(const Trace& trace, const TraceFileOptions& options) {
+  std::string body;
+  int64_t dropped = trace.dropped;
+  const auto most = static_cast<size_t>(std::max<int64_t>(options.max_bytes, 0));
+  const auto add = [&](const std::string& line, bool is_event) {
+    if (is_event && body.size() + line.size() > most) {
+      ++dropped;
+      return;
+    }
+    body += (body.empty() ? "" : ",\n") + line;
+  };
+  add(metadata("process_name", trace.rank, 0, text("\"name\": \"rank ", trace.rank, "\"")), false);
+  for (size_t lane = 0; lane < trace.lanes.size(); ++lane) {
+    const TraceLane& one = trace.lanes[lane];
+    add(metadata("thread_name", trace.rank, lane,
+                 text("\"name\": ", json_quoted(one.name), one.device ? ", \"device\": true" : "")),
+        false);
+    add(metadata("thread_sort_index", trace.rank, lane, text("\"sort_index\": ", lane)), false);
+  }
+  // Steps and phases come first: a file that is cut still has them all.
+  for (const bool frame : {true, false}) {
+    for (const TraceEvent& event : trace.events) {
+      if ((event.kind == Kind::step || event.kind == Kind::phase) == frame) {
+        add(line_of(event, trace.rank), true);
+      }
+    }
+  }
+  for (const TraceCounter& counter : trace.counters) {
+    add(line_of(counter, trace.rank), true);
+  }
+  return head_of(trace, dropped) + body + "\n]}\n";
+}
+
+// reading -----------------------------------------------------------------------------------------
+
+namespace {
+
+double whole_nanoseconds(double time) { return std::round(time * 1000); }
+
+template <class T>
+T value_of(const Json& object, const char* name, const T& otherwise) {
+  const auto found = object.find(name);
+  return found == object.end() ? otherwise : found->get<T>();
+}
+
+Kind kind_of(const std::string& category, const std::string& name) {
+  if (category == kCategories[Kind::user]) {
+    return name.starts_with(kStepName) ? Kind::step : Kind::user;
+  }
+  for (const Kind kind : {Kind::phase, Kind::op, Kind::kernel, Kind::data, Kind::copy, Kind::wait,
+                          Kind::collective}) {
+    if (category == kCategories[kind]) {
+      return kind;
+    }
+  }
+  fail("got the category '", printable(category), "', expected one of Binade's");
+}
+
+TraceEvent event_of(const Json& json) {
+  TraceEvent event;
+  event.name = json.at("name").get<std::string>();
+  event.kind = kind_of(json.at("cat").get<std::string>(), event.name);
+  event.lane = json.at("tid").get<int>();
+  const double begin = whole_nanoseconds(json.at("ts").get<double>());
+  event.begin = begin / 1000;
+  event.end = (begin + whole_nanoseconds(json.at("dur").get<double>())) / 1000;
+  check(event.begin >= 0 && event.end >= event.begin, "got a time below 0, expected none");
+  const Json& arguments = json.at("args");
+  event.module = value_of<std::string>(arguments, "module", "");
+  event.phase = value_of<std::string>(arguments, "phase", "");
+  event.note =
+      value_of<std::string>(arguments, event.kind == Kind::op ? "shapes" : "note", "");
+  event.backward = value_of(arguments, "backward", false);
+  event.flops = value_of(arguments, "flops", 0.0);
+  event.bytes = value_of(arguments, "bytes", 0.0);
+  return event;
+}
+
+void add_metadata(Trace& trace, const Json& json) {
+  if (json.at("name") != "thread_name") {
+    return;
+  }
+  const auto lane = json.at("tid").get<size_t>();
+  check(lane == trace.lanes.size(), "got lane ", lane, ", expected lane ", trace.lanes.size());
+  const Json& arguments = json.at("args");
+  trace.lanes.push_back(
+      {arguments.at("name").get<std::string>(), value_of(arguments, "device", false)});
+}
+
+void add_line(Trace& trace, const Json& json) {
+  const auto phase = json.at("ph").get<std::string>();
+  if (phase == "M") {
+    add_metadata(trace, json);
+  } else if (phase == "C") {
+    trace.counters.push_back({json.at("name").get<std::string>(),
+                              value_of<std::string>(json, "module", ""),
+                              whole_nanoseconds(json.at("ts").get<double>()) / 1000,
+                              json.at("args").at("value").get<double>()});
+  } else {
+    check(phase == "X", "got the kind '", printable(phase), "', expected X, C or M");
+    TraceEvent event = event_of(json);
+    check(event.lane >= 0 && event.lane < static_cast<int>(trace.lanes.size()), "got lane ",
+          event.lane, ", expected one of ", trace.lanes.size());
+    trace.events.push_back(std::move(event));
+  }
+}
+
+Trace head_of(const Json& head) {
+  check(head.at("version").get<int>() == kVersion, "got version ", head.at("version").get<int>(),
+        ", expected ", kVersion);
+  Trace trace;
+  trace.rank = head.at("rank").get<int>();
+  trace.dropped = head.at("dropped").get<int64_t>();
+  trace.first_step = head.at("first_step").get<int64_t>();
+  trace.begin_ns = head.at("begin_ns").get<int64_t>();
+  trace.roofline = {head.at("peak_flops").get<double>(), head.at("peak_bytes").get<double>()};
+  trace.facts = head.at("facts").get<std::map<std::string, std::string>>();
+  return trace;
+}
+
+}  // namespace
+
+Trace parse_trace(const std::string& json, const std::string& name) {
+  size_t line = 0;
+  try {
+    const Json all = Json::parse(json);
+    check(all.is_object() && all.contains("binade"),
+          "got a trace of another program, expected one that a Profiler of Binade wrote");
+    Trace trace = head_of(all.at("binade"));
+    for (const Json& one : all.at("traceEvents")) {
+      ++line;
+      add_line(trace, one);
+    }
+    std::stable_sort(trace.events.begin(), trace.events.end(), is_before);
+    return trace;
+  } catch (const Json::exception& error) {
+    fail("trace: ", printable(name), line > 0 ? text(", event ", line) : "", ": ",
+         printable(error.what()));
+  } catch (const Error& error) {
+    fail("trace: ", printable(name), line > 0 ? text(", event ", line) : "", ": ", error.what());
+  }
+}
+
+Trace read_trace(const std::string& file) {
+  const std::vector<std::byte> bytes = read_file(file);
+  return parse_trace({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+}
+
+}  // namespace binade::train

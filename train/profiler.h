@@ -1,0 +1,107 @@
+// Profiler: records what a program does, by steps, as a trace and as tables (docs/profiling.md).
+//
+//   train::Profiler profiler({.wait = 5, .warmup = 2, .active = 20, .file = "trace.json"});
+//   trainer.fit(loader);              // a Trainer calls step() itself
+//   std::cout << train::trace_tables(profiler.trace());
+//
+// A loop of your own calls profiler.step() after each step; code without steps is recorded from
+// record() or the first step to finish(). The phases data, backward and optimizer are labelled by
+// the engine; ops outside of them count as forward. ProfileLabel labels code of your own.
+//
+// Ops are seen on the thread that calls step() or record(); stages of the loader, communication and
+// memory on all threads. While no window is open a program pays for one test of a flag at each
+// place. docs/profiling.md has the cost of each activity.
+#pragma once
+#include <binade/train/profile/trace.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace binade::train {
+
+// Steps: `wait` are passed over, the instruments run in `warmup` ones and forget, `active` are
+// recorded; all this `repeat` times (0: until the end).
+struct ProfileWindow {
+  int64_t wait = 5, warmup = 2, active = 20, repeat = 1;
+};
+// "20" (active), "5,2,20" or "5,2,20,1" (all, in this order). Throws Error for anything else.
+ProfileWindow parse_profile_window(const std::string& text);
+
+struct ProfilerOptions {
+  int64_t wait = 5, warmup = 2, active = 20, repeat = 1;  // as in ProfileWindow
+  Activities activities = kEveryActivity;                 // core/observe/timeline.h
+  // Where each window's trace is written; a later window N has "-N" before the extension. Empty:
+  // only trace() has the last one.
+  std::string file = {};
+  // A folder for TensorBoard's profile page (tensorboard --logdir). Empty: none.
+  std::string tensorboard = {};
+  // Where the flame graph is written, as SVG, with numbers as in `file`. Empty: none.
+  std::string flame = {};
+  int rank = 0;
+  int64_t max_events = 400'000;                // of a window; later ones are dropped and counted
+  int64_t max_bytes = int64_t{200} << 20;      // of a file, likewise
+  bool measure_roofline = true;                // after a window: takes some 0.1 s
+
+  ProfilerOptions& window(const ProfileWindow& w) {
+    wait = w.wait, warmup = w.warmup, active = w.active, repeat = w.repeat;
+    return *this;
+  }
+};
+
+class Profiler {
+ public:
+  // Throws Error on bad options, or if another Profiler exists in this process.
+  explicit Profiler(ProfilerOptions options = {});
+  // Ends the open window; an error in that is a warning.
+  ~Profiler();
+  Profiler(const Profiler&) = delete;
+  Profiler& operator=(const Profiler&) = delete;
+
+  // A step has ended.
+  void step();
+  // Opens a window now, without a schedule, until finish().
+  void record();
+  // Ends the open window and writes its files; a window in which no step ended keeps what it has.
+  // Throws Error if a file cannot be written.
+  void finish();
+
+  const Trace& trace() const;  // of the last window; empty before
+  int64_t windows() const;     // that have ended
+  int64_t steps() const;       // that step() has counted
+  bool is_over() const;        // all windows have ended
+  const std::string& file() const;  // of the options
+  // False on a thread that is not the one whose steps it counts, such as another rank's.
+  bool follows_this_thread() const;
+  static Profiler* current();  // of this process; null if there is none
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The profiler of a run with a flag --profile: for programs. `window` is the text of the flag, empty
+// if it was not given; then BINADE_PROFILE has the window and BINADE_PROFILE_FILE the file, which
+// `binade bottleneck` sets, or the result is null, as it is if a Profiler exists. Otherwise it
+// writes RUN/trace.json, RUN/flame.svg and the folder RUN/tensorboard; other ranks than 0 only
+// RUN/trace-rankN.json.
+std::unique_ptr<Profiler> profile_run(const std::string& window, const std::string& run, int rank);
+// The window of a flag --profile without a value.
+inline constexpr const char* kDefaultProfileWindow = "5,2,20";
+
+// What the Trainer calls after each step: Profiler::current()->step(), if there is one that follows
+// this thread.
+void profile_step();
+
+// Names the code of its scope in traces and tables.
+class ProfileLabel {
+ public:
+  explicit ProfileLabel(std::string_view name)
+      : span_(Activity::cpu, TimelineEvent::user,
+              detail::timeline_has(Activity::cpu) ? timeline_text(name) : "") {}
+
+ private:
+  TimelineSpan span_;
+};
+
+}  // namespace binade::train
