@@ -6,11 +6,11 @@
 //   batches); std::puts(to_string(model.at(256)).c_str());
 //   model.largest_batch(memory_room(device).bytes);
 //
-// Three steps on small batches are run and undone (StateSnapshot). All blocks of two of them are
+// Three steps on smaller batches are run and undone (StateSnapshot). All blocks of two of them are
 // matched; a block's size is linear in the batch, so every allocation of a larger step is known,
-// and with the rounding of the allocator also its peak. What does not hold: ops that choose another
-// algorithm, with another workspace, for a larger batch; a batch within eight times the measured
-// ones was within 5% for the library's models.
+// and with the rounding of the allocator also its peak. Not foreseen: an op that takes another
+// algorithm, with another workspace, for a larger batch. So the probe is best a quarter of the
+// batch.
 #pragma once
 #include <binade/core/device/device_stats.h>
 #include <binade/train/finders/finder_parts.h>
@@ -60,7 +60,8 @@ class MemoryModel {
   std::unique_ptr<Measured> measured_;
 };
 
-// Runs the steps on `probe` and 2 `probe` samples. Throws what the step throws.
+// Runs the steps on `probe` and 2 `probe` samples: a quarter and half of the batch in question, as
+// far as they fit. Throws what the step throws.
 MemoryModel measure_memory(const FinderParts& parts, const BatchMaker& batches, int64_t probe = 8);
 
 }  // namespace binade::train
