@@ -15,10 +15,19 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kCheckpoint = "checkpoint";
-constexpr const char* kFiles[] = {"metrics.jsonl", "model.safetensors", "classifier.safetensors",
-                                  "lens.jsonl",    "lens.html",         "log.jsonl",
-                                  "log.csv",       "run.json",          "timeline.jsonl",
-                                  "report.html",   "trace.json"};
+constexpr const char* kFiles[] = {"metrics.jsonl",
+                                  "model.safetensors",
+                                  "classifier.safetensors",
+                                  "lens.jsonl",
+                                  "lens.html",
+                                  "log.jsonl",
+                                  "log.csv",
+                                  "run.json",
+                                  "timeline.jsonl",
+                                  "report.html",
+                                  "trace.json",
+                                  "scaler.jsonl",
+                                  "blackbox.safetensors"};
 constexpr const char* kTensorBoard = "tensorboard";  // a folder
 
 bool is_number(std::string_view digits) {

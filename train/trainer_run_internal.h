@@ -93,6 +93,8 @@ class TrainerRun {
   void agree_on_stop(const StopSignal& signal);
   bool uses_averages() const { return parts_.ema && !ended_; }
   void open_files();
+  void open_scaler_log();
+  void flush_scaler_log();
   void write_lens_page() const;
 
   // In loop/run_records.cpp.
@@ -136,6 +138,7 @@ class TrainerRun {
   const data::Loader* loader_ = nullptr;    // of fit()
   int64_t samples_ = 0;                     // since fit() began
   bool warned_of_leak_ = false;
+  std::unique_ptr<ScalerLogFile> scaler_log_;  // of rank 0
   bool resumed_ = false;
   bool apart_ = false;           // sums and buffers differ between ranks
   bool can_be_stopped_ = false;  // by a signal, the clock or a callback of any rank

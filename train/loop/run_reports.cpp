@@ -84,6 +84,7 @@ void TrainerRun::save() {
   }
   const PhaseSpan phase("checkpoint");
   agree();
+  flush_scaler_log();
   if (options_.max_time > 0) {
     state_.seconds = seconds_before_ + seconds_since(started_);
   }
