@@ -62,11 +62,27 @@ Isa widest() {
   return v3 ? Isa::avx2 : Isa::baseline;
 }
 
-Isa choose() {
-#ifdef BINADE_BASELINE_ONLY
+// The widest set up to `limit` that this build has (kernels/base/isa.h).
+Isa compiled([[maybe_unused]] Isa limit) {
+#if defined(BINADE_BASELINE_ONLY)
   return Isa::baseline;
+#elif defined(BINADE_WITHOUT_AVX2)
+  return limit == Isa::avx2 ? Isa::baseline : limit;
+#elif defined(BINADE_WITHOUT_AVX512)
+  return std::min(limit, Isa::avx2);
+#else
+  return limit;
 #endif
-  const Isa wanted = narrowed(widest(), std::getenv("BINADE_FORCE_ISA"));
+}
+
+Isa choose() {
+  const char* forced = std::getenv("BINADE_FORCE_ISA");
+  const Isa limit = compiled(widest()), wanted = narrowed(limit, forced);
+  if (compiled(wanted) != wanted) {
+    fail("BINADE_FORCE_ISA: got '", forced, "', but this build has no kernels for it, only for ",
+         to_string(compiled(wanted)), " and ", to_string(limit),
+         "; configure with -DBINADE_ISAS=all");
+  }
   return wanted == Isa::amx_bf16 && !amx_is_permitted() ? Isa::avx512_bf16 : wanted;
 }
 

@@ -25,8 +25,9 @@ const char* to_string(Isa isa);
 
 }  // namespace binade::kernels
 
-// A build for sanitizers has only the baseline (BINADE_BASELINE_ONLY): the three builds differ in
-// compiler flags, not in source.
+// CMake's BINADE_ISAS=baseline (and a build for sanitizers: the sets differ in compiler flags, not
+// in source) compiles the baseline alone: BINADE_BASELINE_ONLY. BINADE_ISAS=native leaves out what
+// this machine does not choose by itself: BINADE_WITHOUT_AVX2 or BINADE_WITHOUT_AVX512.
 #ifdef BINADE_BASELINE_ONLY
 #define BINADE_ISA_KERNEL(name, ...)                     \
   namespace baseline {                                   \
@@ -36,24 +37,33 @@ const char* to_string(Isa isa);
   inline void name##_best(Args&&... args) {              \
     return baseline::name(static_cast<Args&&>(args)...); \
   }
-#define BINADE_AVX512_BF16_KERNEL(name, ...) \
-  namespace avx512_bf16 {                    \
-  inline void name(__VA_ARGS__) {}           \
+#elif defined(BINADE_WITHOUT_AVX512)
+#define BINADE_ISA_KERNEL(name, ...)                                          \
+  namespace baseline {                                                        \
+  void name(__VA_ARGS__);                                                     \
+  }                                                                           \
+  namespace avx2 {                                                            \
+  void name(__VA_ARGS__);                                                     \
+  }                                                                           \
+  template <class... Args>                                                    \
+  inline void name##_best(Args&&... args) {                                   \
+    return isa() == Isa::avx2 ? avx2::name(static_cast<Args&&>(args)...)      \
+                              : baseline::name(static_cast<Args&&>(args)...); \
   }
-#define BINADE_AMX_BF16_KERNEL(name, ...) \
-  namespace amx_bf16 {                    \
-  inline void name(__VA_ARGS__) {}        \
+#elif defined(BINADE_WITHOUT_AVX2)
+#define BINADE_ISA_KERNEL(name, ...)                                            \
+  namespace baseline {                                                          \
+  void name(__VA_ARGS__);                                                       \
+  }                                                                             \
+  namespace avx512 {                                                            \
+  void name(__VA_ARGS__);                                                       \
+  }                                                                             \
+  template <class... Args>                                                      \
+  inline void name##_best(Args&&... args) {                                     \
+    return isa() >= Isa::avx512 ? avx512::name(static_cast<Args&&>(args)...)    \
+                                : baseline::name(static_cast<Args&&>(args)...); \
   }
 #else
-// REQUIRES: call avx512_bf16::name only if isa() >= Isa::avx512_bf16; likewise amx_bf16.
-#define BINADE_AVX512_BF16_KERNEL(name, ...) \
-  namespace avx512_bf16 {                    \
-  void name(__VA_ARGS__);                    \
-  }
-#define BINADE_AMX_BF16_KERNEL(name, ...) \
-  namespace amx_bf16 {                    \
-  void name(__VA_ARGS__);                 \
-  }
 #define BINADE_ISA_KERNEL(name, ...)                                       \
   namespace baseline {                                                     \
   void name(__VA_ARGS__);                                                  \
@@ -73,5 +83,26 @@ const char* to_string(Isa isa);
       case Isa::avx2: return avx2::name(static_cast<Args&&>(args)...);     \
       default: return baseline::name(static_cast<Args&&>(args)...);        \
     }                                                                      \
+  }
+#endif
+
+// REQUIRES: call avx512_bf16::name only if isa() >= Isa::avx512_bf16; likewise amx_bf16.
+#if defined(BINADE_BASELINE_ONLY) || defined(BINADE_WITHOUT_AVX512)
+#define BINADE_AVX512_BF16_KERNEL(name, ...) \
+  namespace avx512_bf16 {                    \
+  inline void name(__VA_ARGS__) {}           \
+  }
+#define BINADE_AMX_BF16_KERNEL(name, ...) \
+  namespace amx_bf16 {                    \
+  inline void name(__VA_ARGS__) {}        \
+  }
+#else
+#define BINADE_AVX512_BF16_KERNEL(name, ...) \
+  namespace avx512_bf16 {                    \
+  void name(__VA_ARGS__);                    \
+  }
+#define BINADE_AMX_BF16_KERNEL(name, ...) \
+  namespace amx_bf16 {                    \
+  void name(__VA_ARGS__);                 \
   }
 #endif
