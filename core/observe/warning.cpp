@@ -1,5 +1,6 @@
 #include <binade/core/observe/warning.h>
 #include <binade/kernels/base/printable.h>
+#include <binade/kernels/base/vendor_library.h>
 
 #include <cstdio>
 #include <mutex>
@@ -16,6 +17,12 @@ WarningHandler& current_handler() {
   static auto* instance = new WarningHandler;
   return *instance;
 }
+
+// Kernels say through warnings which library they miss.
+[[maybe_unused]] const bool kNoticesInstalled = [] {
+  kernels::set_notice_sink([](const std::string& notice) { warn(notice); });
+  return true;
+}();
 
 }  // namespace
 

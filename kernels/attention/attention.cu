@@ -1,6 +1,8 @@
-// Attention on the device: turns views into a problem with plain strides and picks the kernels. f16
+// Attention on the device: turns views into a problem with plain strides and picks the kernels, or
+// the library (attention_provider.h). f16
 // and bf16 with head sizes up to 128 run on tensor cores (attention_tensor.cu), all else on CUDA
 // cores (attention_simt.cu).
+#include <binade/kernels/attention/cudnn_attention_internal.h>
 #include <binade/kernels/base/workspace.h>
 #include <binade/kernels/cuda/device_facts_internal.h>
 #include <binade/kernels/attention/attention.cuh>
@@ -110,15 +112,19 @@ unsigned attention_blocks(const AttentionSizes& n, int64_t length, int rows) {
 void cuda::attention_forward(const AttentionForward& a) {
   const AttentionSizes n = checked_sizes(a);
   if (a.out.numel > 0 || a.lse.numel > 0) {
-    dispatch_floating("attention", a.q.dtype, [&]<class T>(Type<T>) { forward<T>(a, n); });
+    run_attention(a, n, [&] {
+      dispatch_floating("attention", a.q.dtype, [&]<class T>(Type<T>) { forward<T>(a, n); });
+    });
   }
 }
 
 void cuda::attention_backward(const AttentionBackward& a) {
   const AttentionSizes n = checked_sizes(a);
   if (n.batch * n.heads > 0) {
-    dispatch_floating("attention backward", a.q.dtype,
-                      [&]<class T>(Type<T>) { backward<T>(a, n); });
+    run_attention(a, n, [&] {
+      dispatch_floating("attention backward", a.q.dtype,
+                        [&]<class T>(Type<T>) { backward<T>(a, n); });
+    });
   }
 }
 

@@ -1,13 +1,18 @@
-// The table behind the provider "auto" (gemm_provider.h, conv2d_provider.h): the fastest
-// implementation for each problem (operation, kind of device, dtype, sizes, layout).
+// The table behind the provider "auto" (kernels/base/provider.h): for each problem (operation, kind
+// of device, dtype, sizes, layout) the implementation that was chosen, and why.
 //
-// A problem is timed at its first call outside of a graph capture: every candidate runs on the
-// device between two events, and the fastest is kept. With BINADE_TUNING=FILE in the environment
-// the table starts with the contents of the file and every new line is appended to it, so that
-// later runs time nothing. Results with "auto" depend on the table: runs with the same table on the
-// same kind of device repeat bit for bit. During a capture a problem that is not in the table runs
-// as "own".
+// A problem is decided at its first call outside of a graph capture. Candidates that a rule knows
+// to be slower, or that cannot compute the problem, are not timed. If more than one is left, each
+// runs on the device between two events, and the fastest is kept; later calls look the choice up
+// and ask the device nothing. With BINADE_TUNING=FILE in the environment the table starts with the
+// contents of the file and every new line is appended to it, so that later runs time nothing.
+// Results with "auto" depend on the table: runs with the same table on the same kind of device
+// repeat bit for bit. During a capture a problem that is not in the table runs as "own". The
+// emulated device, whose times mean nothing, runs all problems as "own" unless there is a file.
+//
+// `binade doctor --providers` prints the table of BINADE_TUNING.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,19 +20,24 @@ namespace binade::kernels {
 
 struct TuningEntry {
   std::string problem, choice;  // choice: a provider's name, for example own:tensor_64
+  std::string reason;           // for readers: the times, and what was not timed and why
 };
 
 // Looks up a problem ("" if it is not in the table), and adds one. Throws Error if the file cannot
-// be written.
+// be written. Tabs and line ends in the texts become spaces.
 std::string tuning_choice(const std::string& problem);
-void add_tuning(const std::string& problem, const std::string& choice);
+void add_tuning(const std::string& problem, const std::string& choice,
+                const std::string& reason = "");
 
-// All problems timed or read so far, sorted by text.
+// All problems decided or read so far, sorted by text.
 std::vector<TuningEntry> tuning_table();
 
 // Replaces the table by the contents of a file, which need not exist; "" for no file. Throws Error,
 // with file and line, if it is not a table of this format; the table is then empty and no file is
 // written.
 void set_tuning_file(const std::string& path);
+std::string tuning_file();  // "" if there is none
+
+uint64_t tuning_version();  // changes when a choice that was in the table no longer holds
 
 }  // namespace binade::kernels

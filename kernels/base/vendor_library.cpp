@@ -4,8 +4,12 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
+#include <set>
 
 namespace binade::kernels {
 
@@ -110,6 +114,11 @@ std::string folders_searched() {
   return text_of_places + (environment.empty() ? "" : ", " + environment);
 }
 
+void print_notice(const std::string& notice) {
+  std::fprintf(stderr, "binade: warning: %s\n", notice.c_str());
+}
+std::atomic<void (*)(const std::string&)> notice_sink{print_notice};
+
 // The end of the sentence that says what was tried.
 std::string advice(const VendorLibrary& library, LibraryPlaces places) {
   if (is_named(library)) {
@@ -152,6 +161,25 @@ std::vector<std::string> library_files(const VendorLibrary& library, LibraryPlac
   found.emplace_back(library.file);
   add_root(variable("VIRTUAL_ENV"), library.file, found);
   return found;
+}
+
+void set_notice_sink(void (*sink)(const std::string& text)) { notice_sink = sink; }
+
+void note_missing(const VendorLibrary& library, const char* instead) {
+  static auto& mutex = *new std::mutex;
+  static auto& noted = *new std::set<std::string>;
+  if (library_places() == LibraryPlaces::named && !is_named(library)) {
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex);
+    if (!noted.insert(library.name).second) {
+      return;
+    }
+  }
+  notice_sink.load()(text(library.name, " was not loaded: ", instead,
+                          " (binade doctor lists the files tried; install ", library.package,
+                          " or set ", library.variable, ")"));
 }
 
 LoadedLibrary::LoadedLibrary(const VendorLibrary& library, const Check& check,

@@ -53,6 +53,12 @@ class LoadedLibrary {
   std::string path_, missing_;
 };
 
+// Says once per process and library, in one line, that it is missing and what runs instead. The
+// line goes to stderr; core replaces that by its warnings (core/observe/warning.h). In host
+// execution a library that the environment does not name is not missed.
+void note_missing(const VendorLibrary& library, const char* instead);
+void set_notice_sink(void (*sink)(const std::string& text));
+
 // Looks a function up by its name and stores it; false if there is none.
 template <class F>
 bool find_function(const LoadedLibrary::Find& find, const char* name, F& function) {

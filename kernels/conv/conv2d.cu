@@ -1,10 +1,10 @@
 // Convolution on a GPU: chooses the kernel that computes a call, and brings the operands into the
 // form that the kernel needs. The kernels are in conv2d_tensor.cu, conv2d_simt.cu (both implicit
 // GEMM: conv/conv2d_loaders.cuh) and conv2d_direct.cu.
-#include <binade/kernels/conv/conv2d_provider.h>
+#include <binade/kernels/conv/conv2d_choice_internal.h>
+#include <binade/kernels/conv/cudnn_conv2d_internal.h>
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/cuda/device_facts_internal.h>
-#include <binade/kernels/cuda/tuning_internal.h>
 #include <binade/kernels/conv/conv2d_kernels.cuh>
 
 #include <algorithm>
@@ -261,38 +261,14 @@ void backward_weight_tiles(const Conv2dBackwardWeight& a, const Conv2dSizes& siz
   conv2d_sum_weight_partials(partials.as<void>(), shape.splits, a.dw);
 }
 
-// The fastest of the variants for this call; run(variant) computes it.
-template <class Run>
-KernelVariant timed_variant(const char* name, DType dtype, const Conv2dSizes& d,
-                            const Conv2dGeometry& g, const DeviceFacts& facts, Run&& run) {
-  static constexpr std::string_view kNames[] = {"own",          "own:direct",    "own:simt_64",
-                                                "own:simt_128", "own:tensor_64", "own:tensor_128"};
-  static constexpr KernelVariant kVariants[] = {
-      KernelVariant::fitting,  KernelVariant::direct,    KernelVariant::simt_64,
-      KernelVariant::simt_128, KernelVariant::tensor_64, KernelVariant::tensor_128};
-  const std::string problem =
-      text(name, " ", dtype, " ", d.n, "x", d.c, "x", d.h, "x", d.w, " ", d.o, "x", d.r, "x", d.s,
-           " stride ", g.stride[0], ",", g.stride[1], " padding ", g.padding[0], ",", g.padding[1],
-           " dilation ", g.dilation[0], ",", g.dilation[1], " groups ", d.groups);
-  const size_t chosen = tuned(problem, kNames, [&](size_t i) {
-    if (kNames[i].starts_with("own:tensor") && !facts.tensor_cores(dtype)) {
-      return false;
-    }
-    run(kVariants[i]);
-    return true;
-  });
-  return kVariants[chosen];
-}
-
-// Runs the call as the provider says; run(variant) computes it.
-template <class Run>
-void run_chosen(const char* name, const View& result, const Conv2dSizes& size,
-                const Conv2dGeometry& geometry, Run&& run) {
-  KernelVariant variant = conv2d_variant();
-  if (variant == KernelVariant::timed) {
-    variant = timed_variant(name, result.dtype, size, geometry, device_facts(result.device), run);
+// Runs the call as the provider says; run(variant, why) computes it, or returns false.
+void run_chosen(const Conv2dCall& c, const Conv2dRun& run) {
+  const bool tiles = variant_of(KernelVariant::fitting, c.size, c.geometry, c.direction == 1) !=
+                     KernelVariant::direct;
+  std::string why;
+  if (!run(conv2d_choice(c, tiles, run), why)) {
+    run(KernelVariant::fitting, why);
   }
-  run(variant);
 }
 
 }  // namespace
@@ -302,10 +278,21 @@ void cuda::conv2d_forward(const Conv2dForward& a) {
   if (a.y.numel == 0) {
     return;
   }
-  run_chosen("conv2d_forward", a.y, size, a.geometry, [&](KernelVariant wanted) {
+  const Conv2dCall call{"conv2d_forward",
+                        0,
+                        a.y,
+                        size,
+                        a.geometry,
+                        static_cast<bool>(a.epilogue.bias),
+                        a.epilogue.activation == Activation::relu};
+  run_chosen(call, [&](KernelVariant wanted, std::string& why) {
+    if (wanted == KernelVariant::library) {
+      return library_conv2d(a, size, why);
+    }
     const KernelVariant variant = variant_of(wanted, size, a.geometry, false);
     variant == KernelVariant::direct ? conv2d_forward_direct(a, size)
                                      : forward_tiles(a, size, variant);
+    return true;
   });
 }
 
@@ -314,10 +301,16 @@ void cuda::conv2d_backward_data(const Conv2dBackwardData& a) {
   if (a.dx.numel == 0) {
     return;
   }
-  run_chosen("conv2d_backward_data", a.dx, size, a.geometry, [&](KernelVariant wanted) {
+  const Conv2dCall call{"conv2d_backward_data",   1, a.dx, size, a.geometry,
+                        static_cast<bool>(a.bias)};
+  run_chosen(call, [&](KernelVariant wanted, std::string& why) {
+    if (wanted == KernelVariant::library) {
+      return library_conv2d(a, size, why);
+    }
     const KernelVariant variant = variant_of(wanted, size, a.geometry, true);
     variant == KernelVariant::direct ? conv2d_backward_data_direct(a, size)
                                      : backward_data_tiles(a, size, variant);
+    return true;
   });
 }
 
@@ -330,10 +323,15 @@ void cuda::conv2d_backward_weight(const Conv2dBackwardWeight& a) {
     conv2d_sum_weight_partials(nullptr, 0, a.dw);
     return;
   }
-  run_chosen("conv2d_backward_weight", a.dw, size, a.geometry, [&](KernelVariant wanted) {
+  const Conv2dCall call{"conv2d_backward_weight", 2, a.dw, size, a.geometry};
+  run_chosen(call, [&](KernelVariant wanted, std::string& why) {
+    if (wanted == KernelVariant::library) {
+      return library_conv2d(a, size, why);
+    }
     const KernelVariant variant = variant_of(wanted, size, a.geometry, false);
     variant == KernelVariant::direct ? conv2d_backward_weight_direct(a, size)
                                      : backward_weight_tiles(a, size, variant);
+    return true;
   });
 }
 

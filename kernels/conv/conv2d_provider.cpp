@@ -9,10 +9,8 @@ constexpr Provider kVariants[] = {
 };
 
 ProviderChoice& choice() {
-  static ProviderChoice instance({.name = "conv2d",
-                                  .variable = "BINADE_CONV2D",
-                                  .variants = kVariants,
-                                  .library_missing = "this build has no cuDNN"});
+  static ProviderChoice instance(
+      {.name = "conv2d", .variable = "BINADE_CONV2D", .variants = kVariants});
   return instance;
 }
 

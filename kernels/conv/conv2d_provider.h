@@ -5,7 +5,8 @@
 //   own:direct     on the CPU sums over padded images, on GPUs one thread per output element
 //   own:winograd   on the CPU, where it can compute the call (winograd_internal.h), else direct
 //   own:simt ...   on GPUs implicit GEMM; direct, if tiles cannot index the call
-//   library        cuDNN: an error, this build has none
+//   library        on GPUs cuDNN 9, loaded by the first convolution: an error if it is not found;
+//                  what it has no plan for (kernels/cudnn/cudnn_graph_internal.h) runs as own
 #pragma once
 #include <binade/kernels/base/provider.h>
 

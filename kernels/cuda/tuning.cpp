@@ -1,4 +1,4 @@
-// Times the candidates for a problem that is not in the table.
+// Decides problems that are not in the table.
 #include <binade/kernels/base/tuning.h>
 #include <binade/kernels/cuda/device_facts_internal.h>
 #include <binade/kernels/cuda/kernel_call.h>
@@ -6,6 +6,7 @@
 #include <binade/kernels/cuda/tuning_internal.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -50,40 +51,109 @@ bool capturing() {
   return status != cudaStreamCaptureStatusNone;
 }
 
+struct Timing {
+  bool able = false;
+  float milliseconds = std::numeric_limits<float>::infinity();
+  std::string why;  // it is not able
+};
+
 // Times the candidates in turn, so that a change of clock affects all of them; keeps the least
-// time.
-size_t fastest(size_t count, const std::function<bool(size_t)>& run) {
-  Timer timer;
-  std::vector<float> best(count, std::numeric_limits<float>::infinity());
-  std::vector<bool> able(count);
-  for (size_t i = 0; i < count; ++i) {  // also the warm-up
-    able[i] = run(i);
+// time. The first run of each is the warm-up.
+std::vector<Timing> time_all(const std::vector<Candidate>& candidates, const ProviderCall& call) {
+  std::vector<Timing> timings(candidates.size());
+  int able = 0;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    Timing& timing = timings[i];
+    timing.why = candidates[i].hopeless;
+    timing.able = timing.why.empty() && call.run(candidates[i].variant, timing.why);
+    able += timing.able;
   }
+  if (able < 2) {
+    return timings;
+  }
+  Timer timer;
   for (int round = 0; round < kRounds; ++round) {
-    for (size_t i = 0; i < count; ++i) {
-      if (able[i]) {
-        best[i] = std::min(best[i], timer.milliseconds([&] { run(i); }));
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      if (timings[i].able) {
+        timings[i].milliseconds = std::min(timings[i].milliseconds, timer.milliseconds([&] {
+          std::string ignored;
+          call.run(candidates[i].variant, ignored);
+        }));
       }
     }
   }
-  return static_cast<size_t>(std::min_element(best.begin(), best.end()) - best.begin());
+  return timings;
+}
+
+std::string reason_of(const std::vector<Candidate>& candidates,
+                      const std::vector<Timing>& timings) {
+  std::string timed, others;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Timing& t = timings[i];
+    if (t.able && t.milliseconds != std::numeric_limits<float>::infinity()) {
+      timed += text(timed.empty() ? "" : ", ", candidates[i].name, " ",
+                    std::round(t.milliseconds * 10000) / 10, " us");
+    } else if (!t.able) {
+      others += text(others.empty() ? "" : ", ", candidates[i].name, " (", t.why, ")");
+    }
+  }
+  return text(timed.empty() ? "the only one that is worth a try" : timed,
+              others.empty() ? "" : "; not timed: ", others);
+}
+
+KernelVariant decide(const ProviderCall& call) {
+  const std::string problem = device_facts(call.device).name + " " + call.name();
+  const std::vector<Candidate> candidates = call.candidates();
+  const std::string known = tuning_choice(problem);
+  for (const Candidate& candidate : candidates) {
+    if (candidate.name == known && candidate.hopeless.empty()) {
+      return candidate.variant;
+    }
+  }
+  const std::vector<Timing> timings = time_all(candidates, call);
+  size_t best = 0;
+  for (size_t i = 1; i < timings.size(); ++i) {
+    best = timings[i].milliseconds < timings[best].milliseconds ? i : best;
+  }
+  add_tuning(problem, std::string(candidates[best].name), reason_of(candidates, timings));
+  return candidates[best].variant;
+}
+
+// Times of the emulated device mean nothing; a file asks for a table all the same.
+bool times_mean_something() {
+#ifdef BINADE_HOST_EXECUTION
+  return !tuning_file().empty();
+#else
+  return true;
+#endif
 }
 
 }  // namespace
 
-size_t tuned(const std::string& problem, std::span<const std::string_view> candidates,
-             const std::function<bool(size_t)>& run) {
-  const std::string key = device_facts(KernelCall::current()->device()).name + " " + problem;
-  const auto known = std::find(candidates.begin(), candidates.end(), tuning_choice(key));
-  if (known != candidates.end()) {
-    return static_cast<size_t>(known - candidates.begin());
+KernelVariant ProviderChoices::choose(const ProviderCall& call) {
+  if (!times_mean_something()) {
+    return KernelVariant::fitting;
+  }
+  std::vector<int64_t> key{call.device.index};
+  key.insert(key.end(), call.key.begin(), call.key.end());
+  {
+    const std::lock_guard lock(mutex_);
+    if (version_ != tuning_version()) {
+      version_ = tuning_version();
+      known_.clear();
+    }
+    const auto found = known_.find(key);
+    if (found != known_.end()) {
+      return found->second;
+    }
   }
   if (capturing()) {
-    return 0;
+    return KernelVariant::fitting;
   }
-  const size_t best = fastest(candidates.size(), run);
-  add_tuning(key, std::string(candidates[best]));
-  return best;
+  const KernelVariant variant = decide(call);
+  const std::lock_guard lock(mutex_);
+  known_.emplace(std::move(key), variant);
+  return variant;
 }
 
 }  // namespace binade::kernels

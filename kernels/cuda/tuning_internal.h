@@ -1,19 +1,47 @@
-// Chooses among implementations of one operation on a device by timing (kernels/base/tuning.h).
+// The provider "auto" on a device (kernels/base/tuning.h): chooses among implementations of one
+// operation by rule and by timing, and remembers the choice.
 #pragma once
 #include <binade/kernels/base/device.h>
+#include <binade/kernels/base/provider.h>
 
 #include <functional>
+#include <map>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace binade::kernels {
 
-// The index of the candidate for this problem on the device of the kernel call in progress: the one
-// that the table names, else the one that is fastest now; 0 during a capture. run(i) starts
-// candidate i on the current stream, or returns false if it cannot do this problem; it must be
-// repeatable.
-size_t tuned(const std::string& problem, std::span<const std::string_view> candidates,
-             const std::function<bool(size_t)>& run);
+struct Candidate {
+  std::string_view name;  // of the provider
+  KernelVariant variant;
+  std::string hopeless;  // why it is not worth a timing; "" if it is
+};
+
+// A call that asks for a choice. The functions are called only if the problem is new.
+struct ProviderCall {
+  Device device;
+  std::span<const int64_t> key;                        // all that the choice depends on
+  std::function<std::string()> name;                   // of the problem, in the table
+  std::function<std::vector<Candidate>()> candidates;  // the first is never hopeless
+  // Starts a variant on the current stream, or returns false and says why it cannot. Must be
+  // repeatable.
+  std::function<bool(KernelVariant variant, std::string& why)> run;
+};
+
+// The choices of one operation, looked up by numbers: a call of a known problem makes no text and
+// asks neither the table nor the device.
+class ProviderChoices {
+ public:
+  // The first candidate during a capture, if the problem is new.
+  KernelVariant choose(const ProviderCall& call);
+
+ private:
+  std::mutex mutex_;
+  uint64_t version_ = 0;  // of the table that the choices come from
+  std::map<std::vector<int64_t>, KernelVariant> known_;
+};
 
 }  // namespace binade::kernels

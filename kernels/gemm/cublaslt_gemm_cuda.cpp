@@ -302,6 +302,19 @@ void require_gemm_library() {
         "; or use the provider \"own\"");
 }
 
+std::string gemm_library_absence() {
+#ifdef BINADE_HOST_EXECUTION
+  if (!is_named(kCublasLt)) {
+    return "the emulated device was given no cuBLASLt";
+  }
+#endif
+  if (lt::missing().empty()) {
+    return "";
+  }
+  note_missing(kCublasLt, "matrix products run on Binade's own kernels");
+  return "cuBLASLt was not loaded";
+}
+
 int64_t library_gemm_calls() { return calls; }
 
 }  // namespace binade::kernels

@@ -4,6 +4,8 @@
 #pragma once
 #include <binade/kernels/gemm/gemm.h>
 
+#include <string>
+
 namespace binade::kernels {
 
 // Runs the checked, non-empty problem. Returns false and does nothing if the library was not loaded
@@ -13,6 +15,10 @@ bool library_gemm(const Gemm& g);
 
 // Throws Error, which says where the library was looked for, if it was not loaded.
 void require_gemm_library();
+
+// For the provider "auto": why the library cannot be used, "" if it can. Notes once that it is
+// missing.
+std::string gemm_library_absence();
 
 int64_t library_gemm_calls();  // number of calls that returned true, in this process
 

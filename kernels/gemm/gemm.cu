@@ -148,8 +148,9 @@ void run_own(const Gemm& g, KernelVariant variant) {
   }
 }
 
-bool run(const Gemm& g, KernelVariant variant) {
+bool run(const Gemm& g, KernelVariant variant, std::string& why) {
   if (variant == KernelVariant::library) {
+    why = "cuBLASLt has no algorithm for it";
     return library_gemm(g);
   }
   dispatch_floating("gemm", g.y.dtype, [&]<class T>(Type<T>) { run_own<T>(g, variant); });
@@ -168,34 +169,53 @@ std::string problem_name(const Gemm& g) {
               g.epilogue.activation == Activation::none ? "" : " activation");
 }
 
+std::vector<int64_t> key_of(const Gemm& g) {
+  std::vector<int64_t> key{static_cast<int64_t>(g.y.dtype), int64_t{g.epilogue.accumulate},
+                           int64_t{static_cast<bool>(g.epilogue.bias)},
+                           int64_t{g.epilogue.activation != Activation::none}};
+  for (const View* v : {&g.a, &g.b, &g.y}) {
+    const MatrixStrides s = matrix_strides(*v);
+    key.insert(key.end(), v->sizes.begin(), v->sizes.end());
+    key.push_back(s.column == 1 ? 0 : s.row == 1 ? 1 : 2);
+  }
+  return key;
+}
+
+std::vector<Candidate> candidates(DType dtype, const DeviceFacts& facts) {
+  const bool tensor = facts.tensor_cores(dtype);
+  const char* no_simt = tensor ? "tensor cores are faster" : "";
+  const char* no_tensor = tensor ? "" : "no tensor cores for this dtype";
+  return {{"own", KernelVariant::fitting, ""},
+          {"own:simt_64", KernelVariant::simt_64, no_simt},
+          {"own:simt_128", KernelVariant::simt_128, no_simt},
+          {"own:tensor_64", KernelVariant::tensor_64, no_tensor},
+          {"own:tensor_128", KernelVariant::tensor_128, no_tensor},
+          {"library", KernelVariant::library, gemm_library_absence()}};
+}
+
+// y keeps its old values while variants are timed: the epilogue may add to them.
 KernelVariant timed_variant(const Gemm& g) {
-  static constexpr std::string_view kNames[] = {"own",           "own:simt_64",    "own:simt_128",
-                                                "own:tensor_64", "own:tensor_128", "library"};
-  static constexpr KernelVariant kVariants[] = {KernelVariant::fitting,    KernelVariant::simt_64,
-                                                KernelVariant::simt_128,   KernelVariant::tensor_64,
-                                                KernelVariant::tensor_128, KernelVariant::library};
-  const bool tensor = device_facts(g.y.device).tensor_cores(g.y.dtype);
-  // y keeps its old values: the epilogue may add to them.
+  static auto& choices = *new ProviderChoices;
+  const std::vector<int64_t> key = key_of(g);
   int64_t last = 0;
   for (int i = 0; i < g.y.dim(); ++i) {
     last += (g.y.size(i) - 1) * g.y.strides[i];
   }
   std::optional<Workspace> memory;
-  const size_t chosen = tuned(problem_name(g), kNames, [&](size_t i) {
-    const KernelVariant variant = kVariants[i];
-    const bool uses_tensor =
-        variant == KernelVariant::tensor_64 || variant == KernelVariant::tensor_128;
-    if (uses_tensor && !tensor) {
-      return false;
-    }
-    if (!memory) {
-      memory.emplace(static_cast<size_t>(last + 1) * size_of(g.y.dtype), g.y.device);
-    }
-    View scratch = g.y;
-    scratch.data = memory->as<std::byte>();
-    return run({.a = g.a, .b = g.b, .y = scratch, .epilogue = g.epilogue}, variant);
-  });
-  return kVariants[chosen];
+  return choices.choose(
+      {.device = g.y.device,
+       .key = key,
+       .name = [&] { return problem_name(g); },
+       .candidates = [&] { return candidates(g.y.dtype, device_facts(g.y.device)); },
+       .run =
+           [&](KernelVariant variant, std::string& why) {
+             if (!memory) {
+               memory.emplace(static_cast<size_t>(last + 1) * size_of(g.y.dtype), g.y.device);
+             }
+             View scratch = g.y;
+             scratch.data = memory->as<std::byte>();
+             return run({.a = g.a, .b = g.b, .y = scratch, .epilogue = g.epilogue}, variant, why);
+           }});
 }
 
 }  // namespace
@@ -211,8 +231,9 @@ void cuda::gemm(const Gemm& g) {
   } else if (variant == KernelVariant::library) {
     require_gemm_library();
   }
-  if (!run(g, variant)) {
-    run(g, KernelVariant::fitting);
+  std::string why;
+  if (!run(g, variant, why)) {
+    run(g, KernelVariant::fitting, why);
   }
 }
 

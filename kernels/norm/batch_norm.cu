@@ -3,6 +3,7 @@
 // y (norm/channel_map.cuh). x is read twice.
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/norm/batch_norm.h>
+#include <binade/kernels/norm/cudnn_norm_internal.h>
 #include <binade/kernels/norm/channel_map.cuh>
 
 namespace binade::kernels {
@@ -54,13 +55,7 @@ __global__ void __launch_bounds__(kChannelThreads)
   }
 }
 
-}  // namespace
-
-void cuda::batch_norm_forward(const BatchNormForward& a) {
-  check_arguments(a);
-  if (a.x.numel == 0) {
-    return;
-  }
+void own_batch_norm_forward(const BatchNormForward& a) {
   const Order order = channel_order(a.x);
   const DenseInput x(a.x, order), residual(a.residual, order);
   const DenseOutput y(a.y, order);
@@ -91,6 +86,16 @@ void cuda::batch_norm_forward(const BatchNormForward& a) {
                    plan);
   });
   y.store();
+}
+
+}  // namespace
+
+void cuda::batch_norm_forward(const BatchNormForward& a) {
+  check_arguments(a);
+  if (a.x.numel == 0) {
+    return;
+  }
+  run_norm(a, [&] { own_batch_norm_forward(a); });
 }
 
 void cuda::batch_norm_inference(const BatchNormInference& a) {

@@ -3,6 +3,7 @@
 // (norm/channel_map.cuh). Training reads x and dy twice, evaluation reads dy once for dx.
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/norm/batch_norm.h>
+#include <binade/kernels/norm/cudnn_norm_internal.h>
 #include <binade/kernels/pointwise/pointwise.h>
 #include <binade/kernels/norm/channel_map.cuh>
 
@@ -89,13 +90,7 @@ void backward_through_relu(const BatchNormBackward& a) {
                              .dbias = a.dbias});
 }
 
-}  // namespace
-
-void cuda::batch_norm_backward(const BatchNormBackward& a) {
-  check_arguments(a);
-  if (a.x.numel == 0) {
-    return clear_sums(a.x, a.dweight, a.dbias);
-  }
+void own_batch_norm_backward(const BatchNormBackward& a) {
   if (a.y) {
     return backward_through_relu(a);
   }
@@ -126,6 +121,16 @@ void cuda::batch_norm_backward(const BatchNormBackward& a) {
     }
   });
   dx.store();
+}
+
+}  // namespace
+
+void cuda::batch_norm_backward(const BatchNormBackward& a) {
+  check_arguments(a);
+  if (a.x.numel == 0) {
+    return clear_sums(a.x, a.dweight, a.dbias);
+  }
+  run_norm(a, [&] { own_batch_norm_backward(a); });
 }
 
 void cuda::batch_norm_inference_backward(const BatchNormInferenceBackward& a) {

@@ -5,6 +5,7 @@
 //  - block per row: longer rows. One pass computes mean and deviations (every thread relative to
 //    its first element, merged by Chan's formula), one writes; its reads are L2 hits.
 #include <binade/kernels/copy/dense_internal.h>
+#include <binade/kernels/norm/cudnn_norm_internal.h>
 #include <binade/kernels/norm/layer_norm.h>
 #include <binade/kernels/cuda/row_team.cuh>
 
@@ -147,13 +148,7 @@ __global__ void __launch_bounds__(kRowThreads)
   }
 }
 
-}  // namespace
-
-void cuda::layer_norm_forward(const LayerNormForward& a) {
-  check_arguments(a);
-  if (a.x.numel == 0) {
-    return;
-  }
+void own_layer_norm_forward(const LayerNormForward& a) {
   const DenseInput x(a.x);
   const DenseOutput y(a.y);
   const int64_t rows = a.x.size(0), cols = a.x.size(1);
@@ -181,6 +176,16 @@ void cuda::layer_norm_forward(const LayerNormForward& a) {
     }
   });
   y.store();
+}
+
+}  // namespace
+
+void cuda::layer_norm_forward(const LayerNormForward& a) {
+  check_arguments(a);
+  if (a.x.numel == 0) {
+    return;
+  }
+  run_norm(a, [&] { own_layer_norm_forward(a); });
 }
 
 }  // namespace binade::kernels

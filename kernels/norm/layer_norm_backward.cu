@@ -7,6 +7,7 @@
 //  - longer rows: block per row for dx, which reads x and dy twice (the second time from L2), and
 //    threads across columns for the partial rows.
 #include <binade/kernels/copy/dense_internal.h>
+#include <binade/kernels/norm/cudnn_norm_internal.h>
 #include <binade/kernels/norm/layer_norm.h>
 #include <binade/kernels/cuda/column_sums.cuh>
 #include <binade/kernels/cuda/row_team.cuh>
@@ -272,15 +273,9 @@ void run(const LayerNormBackward& a, Problem<T> p) {
   }
 }
 
-}  // namespace
-
-void cuda::layer_norm_backward(const LayerNormBackward& a) {
-  check_arguments(a);
+// An empty batch still sets dweight and dbias to 0.
+void own_layer_norm_backward(const LayerNormBackward& a) {
   const int64_t rows = a.x.size(0), cols = a.x.size(1);
-  if (cols == 0) {
-    return;
-  }
-  // An empty batch still sets dweight and dbias to 0.
   const DenseInput x(a.x), dy(a.dy);
   const DenseOutput dx(a.dx);
   dispatch_floating("layer_norm backward", a.x.dtype, [&]<class T>(Type<T>) {
@@ -297,6 +292,15 @@ void cuda::layer_norm_backward(const LayerNormBackward& a) {
                .dbias = nullptr});
   });
   dx.store();
+}
+
+}  // namespace
+
+void cuda::layer_norm_backward(const LayerNormBackward& a) {
+  check_arguments(a);
+  if (a.x.size(1) > 0) {
+    run_norm(a, [&] { own_layer_norm_backward(a); });
+  }
 }
 
 }  // namespace binade::kernels

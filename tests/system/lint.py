@@ -51,11 +51,12 @@ FAMILIES = {
     "reduce": {"copy"},
     "softmax": {"copy"},
     "sort": {"copy"},
-    "norm": {"copy", "pointwise"},
+    "norm": {"copy", "cudnn", "pointwise"},
     "loss": {"copy", "reduce"},
     "gemm": {"copy", "pointwise", "reduce"},
-    "conv": {"copy", "gemm"},
-    "attention": {"gemm", "random"},
+    "cudnn": set(),
+    "conv": {"copy", "cudnn", "gemm", "pointwise"},
+    "attention": {"copy", "cudnn", "gemm", "random"},
 }
 # The rooms of the other layers that have some, each with the rooms of its layer that it includes: a source
 # stands in one of them, or in one of the INNER folders. Rooms of core know each other (a tensor has a

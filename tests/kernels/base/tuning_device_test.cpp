@@ -33,6 +33,7 @@ TEST_F(Tuning, AProductIsTimedOnceAndRight) {
   if (test_device().is_cpu()) {
     GTEST_SKIP() << "the CPU has one implementation";
   }
+  set_tuning_file(path_);  // else nothing is timed on the emulated device
   set_gemm_provider("auto");
   run({17, 33, 40});
   ASSERT_EQ(tuning_table().size(), 1u);
@@ -47,10 +48,45 @@ TEST_F(Tuning, AProductIsTimedOnceAndRight) {
   EXPECT_EQ(tuning_table().size(), 2u);
 }
 
+TEST_F(Tuning, TheTableSaysWhyAndHopelessVariantsAreNotTimed) {
+  if (test_device().is_cpu()) {
+    GTEST_SKIP() << "the CPU has one implementation";
+  }
+  set_tuning_file(path_);
+  set_gemm_provider("auto");
+  run({.m = 16, .n = 24, .k = 32, .dtype = DType::f16});
+  ASSERT_EQ(tuning_table().size(), 1u);
+  const TuningEntry entry = tuning_table()[0];
+  for (const char* part :
+       {"own ", " us", "own:tensor_64", "not timed: own:simt_64 (tensor cores"}) {
+    EXPECT_NE(entry.reason.find(part), std::string::npos) << entry.reason;
+  }
+  std::ifstream file(path_);
+  std::string line;
+  std::getline(file, line);
+  EXPECT_EQ(line, entry.problem + "\t" + entry.choice + "\t" + entry.reason);
+  set_tuning_file(path_);  // read again
+  ASSERT_EQ(tuning_table().size(), 1u);
+  EXPECT_EQ(tuning_table()[0].reason, entry.reason);
+  EXPECT_EQ(tuning_table()[0].choice, entry.choice);
+}
+
+// The choice is the default, and without a file the emulated device, whose times mean nothing, runs
+// own kernels.
+TEST_F(Tuning, NothingIsTimedOnTheEmulatedDeviceWithoutAFile) {
+  if (test_device().kind != Device::kEmulated) {
+    GTEST_SKIP() << "the device's times mean something";
+  }
+  set_gemm_provider("auto");
+  run({9, 6, 7});
+  EXPECT_TRUE(tuning_table().empty());
+}
+
 TEST_F(Tuning, AnUnknownChoiceIsTimedAnew) {
   if (test_device().is_cpu()) {
     GTEST_SKIP() << "the CPU has one implementation";
   }
+  set_tuning_file(path_);  // else nothing is timed on the emulated device
   set_gemm_provider("auto");
   run({5, 6, 7});
   const std::string problem = tuning_table().at(0).problem;
@@ -63,6 +99,7 @@ TEST_F(Tuning, TheThreeDirectionsOfAConvolutionAreThreeProblems) {
   if (test_device().is_cpu()) {
     GTEST_SKIP() << "the CPU has one implementation";
   }
+  set_tuning_file(path_);  // else nothing is timed on the emulated device
   set_conv2d_provider("auto");
   const Values values = random_values(2 * 8 * 5 * 5, 1);
   StridedArray x = make_array(DType::f32, {2, 8, 5, 5}, values);

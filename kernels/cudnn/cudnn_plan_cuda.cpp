@@ -1,0 +1,252 @@
+// Plans: chosen among the library's engines, kept by problem, executed.
+//
+// One handle per device, used under the lock of the device: neither handles nor plans may be used
+// by two threads at once. The lock is held while work is queued, not while it runs.
+#include <binade/kernels/base/error.h>
+#include <binade/kernels/base/stream.h>
+#include <binade/kernels/base/workspace.h>
+#include <binade/kernels/cuda/relaxed_capture_internal.h>
+#include <binade/kernels/cudnn/cudnn_graph_internal.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+namespace binade::kernels::cudnn {
+namespace {
+
+constexpr size_t kWorkspaceAlignment = 256;  // of cudaMalloc, which the library's samples use
+constexpr int kMostPlansTried = 32;
+
+std::atomic<int64_t> made{0};
+
+using Key = std::vector<int64_t>;
+
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    uint64_t hash = 0xcbf29ce484222325;
+    for (const int64_t value : key) {
+      hash = (hash ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15;
+      hash ^= hash >> 32;
+    }
+    return hash;
+  }
+};
+
+// The largest power of two, at most 16, that divides the address.
+int64_t alignment(const void* p) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(p) | 16;
+  return static_cast<int64_t>(address & (~address + 1));
+}
+
+Key key_of(const Problem& p) {
+  Key key{static_cast<int64_t>(reinterpret_cast<uintptr_t>(p.build)), static_cast<int64_t>(p.dtype),
+          int64_t{p.keeps_nan}};
+  key.insert(key.end(), p.options.begin(), p.options.end());
+  for (const Operand& o : p.operands) {
+    key.push_back(o.type);
+    key.insert(key.end(), o.sizes.begin(), o.sizes.end());
+    key.insert(key.end(), o.strides.begin(), o.strides.end());
+    key.push_back(o.by_value ? 0 : alignment(o.data));
+  }
+  return key;
+}
+
+struct Plan {
+  Object config, plan;
+  int64_t workspace = 0;
+  std::string refusal;  // why there is none
+};
+
+struct DeviceState {
+  std::mutex mutex;
+  Handle handle = nullptr;  // lives as long as the process
+  std::unordered_map<Key, Plan, KeyHash> plans;
+};
+
+DeviceState& state_of(Device device) {
+  static auto& mutex = *new std::mutex;
+  static auto& states = *new std::map<int, std::unique_ptr<DeviceState>>;
+  const std::lock_guard lock(mutex);
+  auto& state = states[device.index];
+  if (!state) {
+    state = std::make_unique<DeviceState>();
+  }
+  return *state;
+}
+
+// Why an engine with these notes will not do; null if it will.
+const char* objection(const std::vector<NumericalNote>& notes, const Problem& p) {
+  const auto has = [&](NumericalNote note) {
+    return std::find(notes.begin(), notes.end(), note) != notes.end();
+  };
+  if (has(kNondeterministic)) {
+    return "does not repeat bit for bit";
+  }
+  if (has(kDownConvertInputs) || has(kReducedPrecisionReduction) ||
+      (p.dtype == DType::f32 && has(kTensorCore))) {
+    return "rounds inputs or sums to fewer bits";
+  }
+  if (has(kFft) || has(kWinograd) || has(kWinograd4x4) || has(kWinograd6x6) ||
+      has(kWinograd13x13)) {
+    return "uses an FFT or Winograd transform";
+  }
+  return p.keeps_nan && !has(kStrictNanPropagation) ? "may turn NaN into 0" : nullptr;
+}
+
+std::vector<Object> configs_of(HeuristicMode mode, Descriptor graph) {
+  Object heuristic(kEngineHeuristic);
+  heuristic.set(kHeuristicGraph, graph);
+  heuristic.set(cudnn::kHeuristicMode, kTypeHeuristicMode, mode);
+  heuristic.finalize();
+  const int64_t count = heuristic.get(kHeuristicResults, kTypeDescriptor, 0, nullptr);
+  std::vector<Object> configs;
+  std::vector<Descriptor> descriptors;
+  for (int64_t i = 0; i < count; ++i) {
+    configs.emplace_back(kEngineConfig);
+    descriptors.push_back(configs.back().get());
+  }
+  const int64_t got =
+      count == 0 ? 0 : heuristic.get(kHeuristicResults, kTypeDescriptor, count, descriptors.data());
+  configs.resize(static_cast<size_t>(std::min(got, count)));
+  return configs;
+}
+
+std::vector<NumericalNote> notes_of(const Object& config) {
+  const Object engine(kEngine);
+  Descriptor descriptor = engine.get();
+  config.get(kConfigEngine, kTypeDescriptor, 1, &descriptor);
+  std::vector<NumericalNote> notes(kMostNotes);
+  const int64_t count =
+      engine.get(kEngineNumericalNote, kTypeNumericalNote, kMostNotes, notes.data());
+  notes.resize(static_cast<size_t>(std::clamp<int64_t>(count, 0, kMostNotes)));
+  return notes;
+}
+
+// Makes a plan of this engine; returns why it will not do, or "".
+std::string try_config(Handle handle, const Problem& p, Object&& config, Plan& plan) {
+  try {
+    if (const char* reason = objection(notes_of(config), p)) {
+      return reason;
+    }
+    Object made_plan(kExecutionPlan);
+    made_plan.set(kPlanHandle, kTypeHandle, handle);
+    made_plan.set(kPlanConfig, config.get());
+    made_plan.finalize();
+    int64_t bytes = 0;
+    made_plan.get(kPlanWorkspaceSize, kTypeInt64, 1, &bytes);
+    if (bytes > kMostWorkspace) {
+      return text("needs ", bytes >> 20, " MiB of workspace, more than ", kMostWorkspace >> 20);
+    }
+    plan.config = std::move(config);
+    plan.plan = std::move(made_plan);
+    plan.workspace = bytes;
+    return "";
+  } catch (const Refusal& refusal) {
+    return refusal.reason;
+  }
+}
+
+void find_plan(Handle handle, const Problem& p, Plan& plan) {
+  Graph graph(p.operands, p.dtype == DType::f64 ? kDouble : kFloat);
+  p.build(graph, p);
+  const std::vector<Descriptor> operations = graph.operations();
+  Object description(kOperationGraph);
+  description.set(kGraphHandle, kTypeHandle, handle);
+  description.set(kGraphOperations, kTypeDescriptor, static_cast<int64_t>(operations.size()),
+                  operations.data());
+  description.finalize();
+  std::string reasons;
+  int tried = 0;
+  for (const HeuristicMode mode : {kHeuristicA, kHeuristicFallback}) {
+    for (Object& config : configs_of(mode, description.get())) {
+      if (++tried > kMostPlansTried) {
+        break;
+      }
+      const std::string reason = try_config(handle, p, std::move(config), plan);
+      if (reason.empty()) {
+        return;
+      }
+      if (reasons.find(reason) == std::string::npos) {
+        reasons += (reasons.empty() ? "" : "; ") + reason;
+      }
+    }
+  }
+  throw Refusal{tried == 0 ? "it offers no engine"
+                           : text("none of its ", tried, " engines will do: ", reasons)};
+}
+
+const Plan& plan_of(DeviceState& state, const Problem& p) {
+  Key key = key_of(p);
+  const auto known = state.plans.find(key);
+  if (known != state.plans.end()) {
+    return known->second;
+  }
+  Plan plan;
+  try {
+    find_plan(state.handle, p, plan);
+    ++made;
+  } catch (const Refusal& refusal) {
+    plan.refusal = text("cuDNN: ", refusal.reason);
+  }
+  return state.plans.emplace(std::move(key), std::move(plan)).first->second;
+}
+
+void execute(Handle handle, const Problem& p, const Plan& plan) {
+  const Workspace memory(
+      plan.workspace > 0 ? static_cast<size_t>(plan.workspace) + kWorkspaceAlignment : 0, p.device);
+  auto start = reinterpret_cast<uintptr_t>(memory.as<void>());
+  start = (start + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+  void* const workspace = reinterpret_cast<void*>(start);
+  std::vector<int64_t> ids;
+  std::vector<void*> data;
+  for (const Operand& o : p.operands) {
+    ids.push_back(static_cast<int64_t>(ids.size()));
+    data.push_back(o.data);
+  }
+  Object pack(kVariantPack);
+  pack.set(kPackIds, kTypeInt64, static_cast<int64_t>(ids.size()), ids.data());
+  pack.set(kPackPointers, kTypeVoidPointer, static_cast<int64_t>(data.size()), data.data());
+  pack.set(kPackWorkspace, kTypeVoidPointer, workspace);
+  pack.finalize();
+  const auto require = [](Status status, const char* what) {
+    if (status != kSuccess) {
+      throw Refusal{text(what, ": ", api().GetErrorString(status))};
+    }
+  };
+  require(api().SetStream(handle, current_stream(p.device)), "cudnnSetStream");
+  require(api().BackendExecute(handle, plan.plan.get(), pack.get()), "cudnnBackendExecute");
+}
+
+}  // namespace
+
+int64_t plans_made() { return made; }
+
+bool run(const Problem& problem, std::string& why) {
+  DeviceState& state = state_of(problem.device);
+  const std::lock_guard lock(state.mutex);
+  const RelaxedCapture relaxed;  // the library may load kernels, also when it first executes a plan
+  if (!state.handle) {
+    const Status status = api().Create(&state.handle);
+    check(status == kSuccess, problem.name, ": cudnnCreate failed: ", api().GetErrorString(status),
+          "; use the provider \"own\"");
+  }
+  const Plan& plan = plan_of(state, problem);
+  if (!plan.refusal.empty()) {
+    why = plan.refusal;
+    return false;
+  }
+  try {
+    execute(state.handle, problem, plan);
+  } catch (const Refusal& refusal) {
+    fail(problem.name, ": cuDNN failed to run its plan: ", refusal.reason,
+         "; use the provider \"own\"");
+  }
+  return true;
+}
+
+}  // namespace binade::kernels::cudnn

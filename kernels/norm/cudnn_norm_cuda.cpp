@@ -1,0 +1,260 @@
+#include <binade/kernels/copy/dense_internal.h>
+#include <binade/kernels/cudnn/cudnn_choice_internal.h>
+#include <binade/kernels/cudnn/cudnn_graph_internal.h>
+#include <binade/kernels/norm/cudnn_norm_internal.h>
+#include <binade/kernels/norm/norm_provider.h>
+
+#include <atomic>
+
+namespace binade::kernels {
+namespace {
+
+using cudnn::Graph;
+using cudnn::Operand;
+using cudnn::Problem;
+
+std::atomic<int64_t> calls{0};
+
+// Sizes [N, C, H, W] of a tensor [N, C, ...].
+Dims image_sizes(const View& x) {
+  Dims sizes{x.size(0), x.size(1), x.dim() > 2 ? x.size(2) : 1, 1};
+  for (int i = 3; i < x.dim(); ++i) {
+    sizes[3] *= x.size(i);
+  }
+  return sizes;
+}
+Operand image(const View& x) {
+  const Dims sizes = image_sizes(x);
+  return cudnn::operand(x, sizes, channels_last_strides(sizes));
+}
+// A vector [C] of parameters, or [N] of statistics of rows.
+Operand channels(const View& v) {
+  const Dims sizes{1, v.numel, 1, 1};
+  return cudnn::operand(v, sizes, channels_last_strides(sizes));
+}
+Operand rows(const View& v) { return cudnn::operand(v, {v.numel, 1, 1, 1}, {1, 1, 1, 1}); }
+
+bool usable(const View& x, std::string& why) {
+  if (!cudnn::missing().empty()) {
+    why = cudnn::missing();
+  } else if (x.dtype == DType::f64) {
+    why = "cuDNN has no norms of f64";
+  } else if (x.numel == 0) {
+    why = "x is empty";
+  } else {
+    return true;
+  }
+  return false;
+}
+
+// Options: the mode, and whether there is a mean (and a bias with it). Operands of the forward: x,
+// scale, epsilon, y, rstd, then mean and bias. Of the backward: x, dy, scale, rstd, dx, dscale,
+// then mean and dbias.
+void build_forward(Graph& graph, const Problem& p) {
+  cudnn::Object& norm = graph.add(cudnn::kNormForward);
+  norm.set(cudnn::kNormForwardMode, cudnn::kTypeNormMode, static_cast<int>(p.options[0]));
+  norm.set(cudnn::kNormForwardPhase, cudnn::kTypeNormPhase, cudnn::kNormTraining);
+  norm.set(cudnn::kNormForwardX, graph.memory(0));
+  norm.set(cudnn::kNormForwardScale, graph.memory(1));
+  norm.set(cudnn::kNormForwardEpsilon, graph.memory(2));
+  norm.set(cudnn::kNormForwardY, graph.memory(3));
+  norm.set(cudnn::kNormForwardRstd, graph.memory(4));
+  if (p.options[1] != 0) {
+    norm.set(cudnn::kNormForwardMean, graph.memory(5));
+    norm.set(cudnn::kNormForwardBias, graph.memory(6));
+  }
+}
+void build_backward(Graph& graph, const Problem& p) {
+  cudnn::Object& norm = graph.add(cudnn::kNormBackward);
+  norm.set(cudnn::kNormBackwardMode, cudnn::kTypeNormMode, static_cast<int>(p.options[0]));
+  norm.set(cudnn::kNormBackwardX, graph.memory(0));
+  norm.set(cudnn::kNormBackwardDy, graph.memory(1));
+  norm.set(cudnn::kNormBackwardScale, graph.memory(2));
+  norm.set(cudnn::kNormBackwardRstd, graph.memory(3));
+  norm.set(cudnn::kNormBackwardDx, graph.memory(4));
+  norm.set(cudnn::kNormBackwardDscale, graph.memory(5));
+  if (p.options[1] != 0) {
+    norm.set(cudnn::kNormBackwardMean, graph.memory(6));
+    norm.set(cudnn::kNormBackwardDbias, graph.memory(7));
+  }
+}
+
+bool refuse(std::string& why, const char* reason) {
+  why = reason;
+  return false;
+}
+bool counted(bool done) {
+  calls += done;
+  return done;
+}
+
+}  // namespace
+
+bool library_norm(const LayerNormForward& a, std::string& why) {
+  if (!usable(a.x, why)) {
+    return false;
+  }
+  const bool centred = static_cast<bool>(a.mean);
+  if (!a.weight || (centred && !a.bias) || a.y.data == a.x.data) {
+    return refuse(why, "cuDNN wants weight and bias, and another y than x");
+  }
+  const DenseInput x(a.x);
+  const DenseOutput y(a.y);
+  const auto eps = static_cast<float>(a.eps);
+  Problem p{.name = "layer_norm",
+            .device = a.y.device,
+            .dtype = a.x.dtype,
+            .operands = {image(x.view()), channels(a.weight), cudnn::number(eps, 4),
+                         image(y.view()), rows(a.rstd)},
+            .options = {centred ? cudnn::kLayerNorm : cudnn::kRmsNorm, int64_t{centred}},
+            .build = build_forward};
+  if (centred) {
+    p.operands.push_back(rows(a.mean));
+    p.operands.push_back(channels(a.bias));
+  }
+  if (!cudnn::run(p, why)) {
+    return false;
+  }
+  y.store();
+  return counted(true);
+}
+
+bool library_norm(const LayerNormBackward& a, std::string& why) {
+  if (!usable(a.x, why)) {
+    return false;
+  }
+  const bool centred = static_cast<bool>(a.mean);
+  if (!a.weight || !a.dx || !a.dweight || (centred && !a.dbias) || a.dx.data == a.dy.data) {
+    return refuse(why, "cuDNN wants a weight, all gradients, and another dx than dy");
+  }
+  const DenseInput x(a.x), dy(a.dy);
+  const DenseOutput dx(a.dx);
+  Problem p{.name = "layer_norm backward",
+            .device = a.x.device,
+            .dtype = a.x.dtype,
+            .operands = {image(x.view()), image(dy.view()), channels(a.weight), rows(a.rstd),
+                         image(dx.view()), channels(a.dweight)},
+            .options = {centred ? cudnn::kLayerNorm : cudnn::kRmsNorm, int64_t{centred}},
+            .build = build_backward};
+  if (centred) {
+    p.operands.push_back(rows(a.mean));
+    p.operands.push_back(channels(a.dbias));
+  }
+  if (!cudnn::run(p, why)) {
+    return false;
+  }
+  dx.store();
+  return counted(true);
+}
+
+bool library_norm(const BatchNormForward& a, std::string& why) {
+  if (!usable(a.x, why)) {
+    return false;
+  }
+  if (a.variance || a.mean_rest || a.residual || a.relu) {
+    return refuse(why, "our kernel also writes the biased variance, or adds a residual and relu");
+  }
+  if (!a.weight || !a.bias || a.y.data == a.x.data) {
+    return refuse(why, "cuDNN wants weight and bias, and another y than x");
+  }
+  const DenseInput x(a.x, Order::channels_last);
+  const DenseOutput y(a.y, Order::channels_last);
+  const auto eps = static_cast<float>(a.eps);
+  const Problem p{
+      .name = "batch_norm",
+      .device = a.y.device,
+      .dtype = a.x.dtype,
+      .operands = {image(x.view()), channels(a.weight), cudnn::number(eps, 4), image(y.view()),
+                   channels(a.rstd), channels(a.mean), channels(a.bias)},
+      .options = {cudnn::kBatchNorm, 1},
+      .build = build_forward};
+  if (!cudnn::run(p, why)) {
+    return false;
+  }
+  y.store();
+  return counted(true);
+}
+
+bool library_norm(const BatchNormBackward& a, std::string& why) {
+  if (!usable(a.x, why)) {
+    return false;
+  }
+  if (a.y) {
+    return refuse(why, "our kernel also goes back through relu");
+  }
+  if (!a.weight || !a.dx || !a.dweight || !a.dbias || a.dx.data == a.dy.data) {
+    return refuse(why, "cuDNN wants a weight, all gradients, and another dx than dy");
+  }
+  const DenseInput x(a.x, Order::channels_last), dy(a.dy, Order::channels_last);
+  const DenseOutput dx(a.dx, Order::channels_last);
+  const Problem p{
+      .name = "batch_norm backward",
+      .device = a.x.device,
+      .dtype = a.x.dtype,
+      .operands = {image(x.view()), image(dy.view()), channels(a.weight), channels(a.rstd),
+                   image(dx.view()), channels(a.dweight), channels(a.mean), channels(a.dbias)},
+      .options = {cudnn::kBatchNorm, 1},
+      .build = build_backward};
+  if (!cudnn::run(p, why)) {
+    return false;
+  }
+  dx.store();
+  return counted(true);
+}
+
+int64_t library_norm_calls() { return calls; }
+
+namespace {
+
+// A call in place changes its input, so it cannot be repeated for timing.
+bool in_place(const LayerNormForward& a) { return a.y.data == a.x.data; }
+bool in_place(const BatchNormForward& a) {
+  return a.y.data == a.x.data || a.y.data == a.residual.data;
+}
+bool in_place(const LayerNormBackward& a) { return a.dx.data == a.dy.data; }
+bool in_place(const BatchNormBackward& a) {
+  return a.dx.data == a.dy.data || a.dresidual.data == a.dy.data;
+}
+
+// `more`: what else the choice depends on.
+template <class Call>
+void run_chosen(const char* name, const Call& a, int64_t more, const std::function<void()>& own) {
+  static auto& choices = *new ProviderChoices;
+  if (norm_variant() == KernelVariant::timed && in_place(a)) {
+    return own();
+  }
+  std::vector<int64_t> key{static_cast<int64_t>(a.x.dtype), int64_t{a.x.contiguous}, more};
+  key.insert(key.end(), a.x.sizes.begin(), a.x.sizes.end());
+  const auto problem = [&] {
+    return text(name, " ", a.x.dtype, " ", a.x.sizes, a.x.contiguous ? " row-major" : "",
+                more ? " with more than x" : "");
+  };
+  if (!cudnn::run_by_library(choices,
+                             {.op = "norm",
+                              .wanted = norm_variant(),
+                              .device = a.x.device,
+                              .key = key,
+                              .name = problem,
+                              .library = [&](std::string& why) { return library_norm(a, why); },
+                              .own = own})) {
+    own();
+  }
+}
+
+}  // namespace
+
+void run_norm(const LayerNormForward& a, const std::function<void()>& own) {
+  run_chosen("layer_norm", a, int64_t{static_cast<bool>(a.mean)}, own);
+}
+void run_norm(const LayerNormBackward& a, const std::function<void()>& own) {
+  run_chosen("layer_norm backward", a, int64_t{static_cast<bool>(a.mean)}, own);
+}
+void run_norm(const BatchNormForward& a, const std::function<void()>& own) {
+  const bool more = a.variance || a.residual || a.relu;
+  run_chosen("batch_norm", a, int64_t{more}, own);
+}
+void run_norm(const BatchNormBackward& a, const std::function<void()>& own) {
+  run_chosen("batch_norm backward", a, int64_t{static_cast<bool>(a.y)}, own);
+}
+
+}  // namespace binade::kernels

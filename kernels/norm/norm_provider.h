@@ -1,0 +1,19 @@
+// Which implementation of layer norm, RMS norm and batch norm runs on GPUs
+// (kernels/base/provider.h): own, library or auto. BINADE_NORM gives it until set_norm_provider is
+// called. The CPU has one.
+//
+//   library        cuDNN 9, loaded by the first norm: an error if it is not found. It computes f32,
+//                  f16 and bf16 in training, with weight and bias, and backward with all gradients
+//                  wanted; batch norm without the biased variance, a residual and relu. All else
+//                  runs as own, and so do group norm and evaluation.
+#pragma once
+#include <binade/kernels/base/provider.h>
+
+namespace binade::kernels {
+
+// Throws Error, which lists the valid names, for any other name.
+void set_norm_provider(std::string_view name);
+std::string_view norm_provider();
+KernelVariant norm_variant();  // what the provider's name means
+
+}  // namespace binade::kernels
