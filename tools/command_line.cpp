@@ -99,6 +99,10 @@ void add_doctor(CLI::App& app, Command& chosen) {
       command, "--security", o->security,
       "what ranks listen at, where their secret comes from, and who may change files; status 1 if "
       "something is not safe");
+  add_switch(command, "--providers", o->providers,
+             "which implementation of products, convolution, norms and attention runs on GPUs, and "
+             "the table of BINADE_TUNING: what was chosen for each problem and why")
+      ->excludes(security);
   command->add_option("--run", o->run, "the run directory to look at")
       ->check(path())
       ->needs(security);

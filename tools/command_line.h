@@ -18,6 +18,7 @@ struct VersionOptions {};
 
 struct DoctorOptions {
   bool security = false;
+  bool providers = false;
   std::string run = {};  // the run directory to look at; empty: none
 };
 

@@ -3,17 +3,26 @@
 
 #include <binade/core/device/device_info.h>
 #include <binade/dist/transport/nccl_transport.h>
+#include <binade/kernels/attention/attention_provider.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/base/kernel.h>
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/base/parallel.h>
+#include <binade/kernels/base/printable.h>
+#include <binade/kernels/base/tuning.h>
+#include <binade/kernels/conv/conv2d_provider.h>
+#include <binade/kernels/cudnn/cudnn_api_internal.h>
 #include <binade/kernels/gemm/cublaslt_api_internal.h>
 #include <binade/kernels/gemm/gemm_pairs_internal.h>
+#include <binade/kernels/gemm/gemm_provider.h>
+#include <binade/kernels/norm/norm_provider.h>
 
 #include <cstdio>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace binade::tool {
 namespace {
@@ -49,6 +58,31 @@ std::string loaded(const std::string& path, const std::string& missing, const ch
   return missing.empty() ? path : text("out: ", otherwise, "; ", missing);
 }
 
+// The provider of each family of operations, and the table of what "auto" has chosen.
+int run_providers() {
+  const std::pair<const char*, std::string_view> families[] = {
+      {"BINADE_GEMM", kernels::gemm_provider()},
+      {"BINADE_CONV2D", kernels::conv2d_provider()},
+      {"BINADE_NORM", kernels::norm_provider()},
+      {"BINADE_ATTENTION", kernels::attention_provider()}};
+  for (const auto& [variable, provider] : families) {
+    std::printf("%-17s %s\n", variable, std::string(provider).c_str());
+  }
+  const std::vector<kernels::TuningEntry> table = kernels::tuning_table();
+  const std::string path = kernels::tuning_file();
+  if (path.empty()) {
+    std::puts("No table: set BINADE_TUNING to a file, in which programs keep what auto chooses.");
+    return 0;
+  }
+  std::printf("%s: %zu problems\n", printable(path).c_str(), table.size());
+  for (const kernels::TuningEntry& entry : table) {
+    std::printf("%s\n    %s%s%s\n", printable(entry.problem).c_str(),
+                printable(entry.choice).c_str(), entry.reason.empty() ? "" : ": ",
+                printable(entry.reason).c_str());
+  }
+  return 0;
+}
+
 std::string in_or_out(bool in, const char* otherwise) {
   return in ? "in" : text("out: ", otherwise);
 }
@@ -58,6 +92,9 @@ std::string in_or_out(bool in, const char* otherwise) {
 int run(const DoctorOptions& o) {
   if (o.security) {
     return run_security_doctor(o.run);
+  }
+  if (o.providers) {
+    return run_providers();
   }
   const DeviceReport report = device_report();
   constexpr std::string_view kSanitizers = BINADE_SANITIZERS, kArchitectures = BINADE_ARCHITECTURES;
@@ -95,6 +132,9 @@ int run(const DoctorOptions& o) {
   if constexpr (kernels::kWithCuda) {
     line("cuBLASLt", loaded(kernels::cublaslt::path(), kernels::cublaslt::missing(),
                             "matrix products use Binade's own kernels"));
+    line("cuDNN", loaded(text(kernels::cudnn::version(), ", ", kernels::cudnn::path()),
+                         kernels::cudnn::missing(),
+                         "convolution, attention and norms use Binade's own kernels"));
   }
   line("NCCL",
        loaded(dist::nccl_path(), dist::nccl_missing(), "GPUs exchange data through host memory"));

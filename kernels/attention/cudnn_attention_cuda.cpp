@@ -34,9 +34,10 @@ Operand per_query(float* data, const AttentionSizes& n) {
 }
 
 // The operands of both graphs begin with these.
-enum Id : size_t { kQ, kKTransposed, kV, kOut, kLse, kScale, kLowest };
+enum Id : size_t { kQ, kKTransposed, kV, kOut, kLse, kScale };
 // The backward has in place of v its transpose, and these more.
-enum MoreIds : size_t { kOneId = kLowest + 1, kDout, kDq, kDk, kDv, kDelta };
+enum MoreIds : size_t { kOneId = kScale + 1, kDout, kDq, kDk, kDv, kDelta };
+// A causal graph has the lowest number as its last operand.
 
 bool is_causal(const Problem& p) { return p.options[0] != 0; }
 
@@ -72,7 +73,8 @@ Descriptor mask_later(const Between& t, Descriptor scores) {
   t.graph.index_along(2, scores, row);
   t.graph.index_along(3, scores, column);
   t.graph.pointwise(cudnn::kGreaterOrEqual, row, column, seen);
-  t.graph.pointwise(cudnn::kBinarySelect, scores, t.graph.memory(kLowest), result, seen);
+  t.graph.pointwise(cudnn::kBinarySelect, scores, t.graph.memory(t.p.operands.size() - 1), result,
+                    seen);
   return result;
 }
 
@@ -208,17 +210,19 @@ bool library_attention(const AttentionBackward& a, const AttentionSizes& n, std:
   const auto scale = static_cast<float>(a.scale);
   const Workspace delta(static_cast<size_t>(n.batch * n.heads * n.queries) * sizeof(float),
                         a.q.device);
-  const Problem p{
+  Problem p{
       .name = "attention backward",
       .device = a.q.device,
       .dtype = a.q.dtype,
       .operands = {cudnn::operand(a.q), transposed(a.k), transposed(a.v), cudnn::operand(a.out),
-                   per_query(a.lse.as<float>(), n), cudnn::number(scale, 4),
-                   cudnn::number(kUnseen, 4), cudnn::number(kOne, 4), cudnn::operand(a.dout),
-                   cudnn::operand(a.dq), cudnn::operand(a.dk), cudnn::operand(a.dv),
-                   per_query(delta.as<float>(), n)},
+                   per_query(a.lse.as<float>(), n), cudnn::number(scale, 4), cudnn::number(kOne, 4),
+                   cudnn::operand(a.dout), cudnn::operand(a.dq), cudnn::operand(a.dk),
+                   cudnn::operand(a.dv), per_query(delta.as<float>(), n)},
       .options = {int64_t{a.visible.causal}},
       .build = build_backward};
+  if (a.visible.causal) {
+    p.operands.push_back(cudnn::number(kUnseen, 4));
+  }
   return counted(cudnn::run(p, why));
 }
 

@@ -1,12 +1,10 @@
 // Convolution on a GPU: chooses the kernel that computes a call, and brings the operands into the
 // form that the kernel needs. The kernels are in conv2d_tensor.cu, conv2d_simt.cu (both implicit
 // GEMM: conv/conv2d_loaders.cuh) and conv2d_direct.cu.
-#include <binade/kernels/conv/conv2d_provider.h>
+#include <binade/kernels/conv/conv2d_choice_internal.h>
 #include <binade/kernels/conv/cudnn_conv2d_internal.h>
 #include <binade/kernels/copy/dense_internal.h>
 #include <binade/kernels/cuda/device_facts_internal.h>
-#include <binade/kernels/cuda/tuning_internal.h>
-#include <binade/kernels/cudnn/cudnn_api_internal.h>
 #include <binade/kernels/conv/conv2d_kernels.cuh>
 
 #include <algorithm>
@@ -263,91 +261,12 @@ void backward_weight_tiles(const Conv2dBackwardWeight& a, const Conv2dSizes& siz
   conv2d_sum_weight_partials(partials.as<void>(), shape.splits, a.dw);
 }
 
-std::vector<Candidate> candidates(DType dtype, const DeviceFacts& facts, bool tiles) {
-  const bool tensor = facts.tensor_cores(dtype);
-  const auto tile = [&](std::string_view name, KernelVariant variant, bool uses_tensor) {
-    const char* hopeless = !tiles                   ? "tiles would be empty or cannot index it"
-                           : uses_tensor && !tensor ? "no tensor cores for this dtype"
-                           : !uses_tensor && tensor ? "tensor cores are faster"
-                                                    : "";
-    return Candidate{name, variant, hopeless};
-  };
-  return {{"own", KernelVariant::fitting, ""},
-          {"own:direct", KernelVariant::direct, "one thread per element"},
-          tile("own:simt_64", KernelVariant::simt_64, false),
-          tile("own:simt_128", KernelVariant::simt_128, false),
-          tile("own:tensor_64", KernelVariant::tensor_64, true),
-          tile("own:tensor_128", KernelVariant::tensor_128, true),
-          {"library", KernelVariant::library, cudnn::absence()}};
-}
-
-std::vector<int64_t> key_of(int direction, const View& result, const Conv2dSizes& d,
-                            const Conv2dGeometry& g, int64_t epilogue) {
-  return {direction,
-          static_cast<int64_t>(result.dtype),
-          int64_t{result.contiguous},
-          epilogue,
-          d.n,
-          d.c,
-          d.h,
-          d.w,
-          d.o,
-          d.r,
-          d.s,
-          g.stride[0],
-          g.stride[1],
-          g.padding[0],
-          g.padding[1],
-          g.dilation[0],
-          g.dilation[1],
-          d.groups};
-}
-
-// A call to one of the three directions.
-struct Call {
-  const char* name;
-  int direction;
-  const View& result;
-  const Conv2dSizes& size;
-  const Conv2dGeometry& geometry;
-  bool bias = false, relu = false;
-};
-
-std::string problem_name(const Call& c) {
-  const Conv2dSizes& d = c.size;
-  const Conv2dGeometry& g = c.geometry;
-  return text(c.name, " ", c.result.dtype, " ", d.n, "x", d.c, "x", d.h, "x", d.w, " ", d.o, "x",
-              d.r, "x", d.s, " stride ", g.stride[0], ",", g.stride[1], " padding ", g.padding[0],
-              ",", g.padding[1], " dilation ", g.dilation[0], ",", g.dilation[1], " groups ",
-              d.groups, c.result.contiguous ? " row-major" : "", c.bias ? " bias" : "",
-              c.relu ? " relu" : "");
-}
-
 // Runs the call as the provider says; run(variant, why) computes it, or returns false.
-template <class Run>
-void run_chosen(const Call& c, Run&& run) {
-  static auto& choices = *new ProviderChoices;
-  KernelVariant variant = conv2d_variant();
+void run_chosen(const Conv2dCall& c, const Conv2dRun& run) {
+  const bool tiles = variant_of(KernelVariant::fitting, c.size, c.geometry, c.direction == 1) !=
+                     KernelVariant::direct;
   std::string why;
-  if (variant == KernelVariant::timed) {
-    const bool backward_data = c.direction == 1;
-    const std::vector<int64_t> key =
-        key_of(c.direction, c.result, c.size, c.geometry, int64_t{c.bias} + 2 * int64_t{c.relu});
-    variant = choices.choose(
-        {.device = c.result.device,
-         .key = key,
-         .name = [&] { return problem_name(c); },
-         .candidates =
-             [&] {
-               return candidates(c.result.dtype, device_facts(c.result.device),
-                                 variant_of(KernelVariant::fitting, c.size, c.geometry,
-                                            backward_data) != KernelVariant::direct);
-             },
-         .run = [&](KernelVariant wanted, std::string& reason) { return run(wanted, reason); }});
-  } else if (variant == KernelVariant::library) {
-    cudnn::require_library("conv2d");
-  }
-  if (!run(variant, why)) {
+  if (!run(conv2d_choice(c, tiles, run), why)) {
     run(KernelVariant::fitting, why);
   }
 }
@@ -359,13 +278,13 @@ void cuda::conv2d_forward(const Conv2dForward& a) {
   if (a.y.numel == 0) {
     return;
   }
-  const Call call{"conv2d_forward",
-                  0,
-                  a.y,
-                  size,
-                  a.geometry,
-                  static_cast<bool>(a.epilogue.bias),
-                  a.epilogue.activation == Activation::relu};
+  const Conv2dCall call{"conv2d_forward",
+                        0,
+                        a.y,
+                        size,
+                        a.geometry,
+                        static_cast<bool>(a.epilogue.bias),
+                        a.epilogue.activation == Activation::relu};
   run_chosen(call, [&](KernelVariant wanted, std::string& why) {
     if (wanted == KernelVariant::library) {
       return library_conv2d(a, size, why);
@@ -382,7 +301,8 @@ void cuda::conv2d_backward_data(const Conv2dBackwardData& a) {
   if (a.dx.numel == 0) {
     return;
   }
-  const Call call{"conv2d_backward_data", 1, a.dx, size, a.geometry, static_cast<bool>(a.bias)};
+  const Conv2dCall call{"conv2d_backward_data",   1, a.dx, size, a.geometry,
+                        static_cast<bool>(a.bias)};
   run_chosen(call, [&](KernelVariant wanted, std::string& why) {
     if (wanted == KernelVariant::library) {
       return library_conv2d(a, size, why);
@@ -403,7 +323,7 @@ void cuda::conv2d_backward_weight(const Conv2dBackwardWeight& a) {
     conv2d_sum_weight_partials(nullptr, 0, a.dw);
     return;
   }
-  const Call call{"conv2d_backward_weight", 2, a.dw, size, a.geometry};
+  const Conv2dCall call{"conv2d_backward_weight", 2, a.dw, size, a.geometry};
   run_chosen(call, [&](KernelVariant wanted, std::string& why) {
     if (wanted == KernelVariant::library) {
       return library_conv2d(a, size, why);

@@ -43,6 +43,7 @@ TEST(CommandLine, BecomesPlainOptions) {
   EXPECT_TRUE(doctor.security);
   EXPECT_EQ(doctor.run, "r");
   EXPECT_FALSE(parsed<DoctorOptions>("doctor").security);
+  EXPECT_TRUE(parsed<DoctorOptions>("doctor --providers").providers);
   const auto lens = parsed<LensOptions>("lens --html page.html run");
   EXPECT_EQ(lens.run, "run");
   EXPECT_EQ(lens.page, "page.html");

@@ -3,6 +3,7 @@
 // and with a file that does not exist. The graphs that it is given are compared with loops in
 // double, through the providers' names.
 #include <tests/kernels/conv/conv2d_case.h>
+#include <tests/kernels/cudnn/kept_workspaces.h>
 #ifdef BINADE_WITH_CUDA
 #include <binade/kernels/attention/attention_provider.h>
 #include <binade/kernels/attention/cudnn_attention_internal.h>
@@ -35,6 +36,7 @@ class CudnnTest : public testing::Test {
     }
     ASSERT_EQ(cudnn::missing(), "");
     set_conv2d_provider("library");
+    keep_workspaces();
     set_norm_provider("library");
     set_attention_provider("library");
   }
@@ -42,6 +44,8 @@ class CudnnTest : public testing::Test {
     set_conv2d_provider("own");
     set_norm_provider("own");
     set_attention_provider("own");
+    cudaDeviceSynchronize();
+    free_workspaces();
     unsetenv(kRefuses);
   }
 };

@@ -1,6 +1,7 @@
 // Norms and attention by the stand-in for cuDNN (fake_cudnn.cpp): the results are those of our own
 // kernels within rounding, and what the library does not do runs on them.
 #include <tests/kernels/attention/attention_problem.h>
+#include <tests/kernels/cudnn/kept_workspaces.h>
 #ifdef BINADE_WITH_CUDA
 #include <binade/kernels/attention/attention_provider.h>
 #include <binade/kernels/attention/cudnn_attention_internal.h>
@@ -22,12 +23,15 @@ class CudnnNormTest : public testing::Test {
       GTEST_SKIP() << "BINADE_CUDNN_LIBRARY names no stand-in";
     }
     ASSERT_EQ(cudnn::missing(), "");
+    keep_workspaces();
     set_norm_provider("library");
     set_attention_provider("library");
   }
   void TearDown() override {
     set_norm_provider("own");
     set_attention_provider("own");
+    cudaDeviceSynchronize();
+    free_workspaces();
   }
 };
 using CudnnNorm = CudnnNormTest;

@@ -68,11 +68,11 @@ std::vector<Engine> engines_for(const Object& graph, int mode) {
   }
   const char* names = std::getenv("BINADE_FAKE_CUDNN_REFUSES");
   const bool strict = !names || !std::strstr(names, "strict_nan");
-  bool halves = false;
+  bool floats = true;  // all in f32: tensor cores would round them
   for (const auto& operation : graph.values.at(kGraphOperations).objects) {
     for (const Object* tensor : inputs_of(*operation)) {
       const int type = tensor->get<int>(kTensorDataType);
-      halves = halves || type == kHalf || type == kBfloat16;
+      floats = floats && type != kHalf && type != kBfloat16 && type != kDouble;
     }
   }
   if (mode == kHeuristicFallback) {
@@ -84,11 +84,7 @@ std::vector<Engine> engines_for(const Object& graph, int mode) {
                               {"winograd", {kWinograd, kWinograd4x4}, 0, false},
                               {"fft", {kFft}, 0, false},
                               {"large", {kStrictNanPropagation}, int64_t{1} << 40, false}};
-  if (halves) {
-    engines.push_back({"tensor", {kTensorCore}, kWorkspaceBytes, true});
-  } else {
-    engines.push_back({"tensor", {kTensorCore}, kWorkspaceBytes, false});
-  }
+  engines.push_back({"tensor", {kTensorCore}, kWorkspaceBytes, !floats});
   if (strict) {
     engines.push_back({"strict", {kStrictNanPropagation}, kWorkspaceBytes, true});
   }
