@@ -28,8 +28,8 @@ struct RecurrentOutput {
 };
 
 // x [steps, batch, input], or [batch, steps, input] with batch_first; h0 and c0 [batch, hidden].
-// Computes one matrix product for all inputs, then per step one product and one kernel for the
-// rest. h = tanh(W x + b + U h + d)
+// Computes one matrix product for all inputs, then all steps in one kernel (CPU), or one product
+// and one kernel per step. h = tanh(W x + b + U h + d)
 RecurrentOutput rnn_tanh(const Tensor& x, const Tensor& h0, const RecurrentWeights& weights,
                          const RecurrentOptions& options = {});
 // h = max(W x + b + U h + d, 0)

@@ -1,5 +1,6 @@
-// Packed weights: the parameters of linear layers and convolutions in the order in which the CPU's
-// kernels read them, kept from one call to the next while no gradients are recorded.
+// Packed weights: the parameters of linear and recurrent layers and convolutions in the order in
+// which the CPU's kernels read them, kept from one call to the next while no gradients are
+// recorded.
 //
 // A parameter is packed when an op first uses it under a NoGradGuard. The packing serves as long as
 // the parameter has the same version, so after an optimizer's step, load_state(), copy_() or

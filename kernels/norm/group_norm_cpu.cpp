@@ -222,6 +222,10 @@ bool is_near(const GroupNormSizes& d, bool planes) {
          (d.images * d.groups >= kManyGroups || d.group_count() <= kFewElements);
 }
 
+bool is_large(const View& result) {
+  return result.numel * static_cast<int64_t>(size_of(result.dtype)) >= kNontemporalBytes;
+}
+
 // Calls f(group of an image, GroupPlanes, its first channel, offset of its first byte).
 template <class Arguments, class F>
 void for_near_groups(const Arguments& a, const GroupNormSizes& d, const F& f) {
@@ -268,14 +272,13 @@ void cpu::group_norm_forward(const GroupNormForward& a) {
   }
   const bool planes = by_planes(a.x, d);
   if (is_near(d, planes) && a.y.contiguous) {
-    const bool large = a.y.numel * static_cast<int64_t>(size_of(a.y.dtype)) >= kNontemporalBytes;
     return for_near_groups(
         a, d, [&](const GroupPlanes& group, int64_t, int64_t channel, int64_t at) {
           group_norm_planes_best(GroupPlanesForward{.group = group,
                                                     .bias = element(a.bias, channel),
                                                     .y = a.y.data + at,
                                                     .eps = a.eps,
-                                                    .nontemporal = large});
+                                                    .nontemporal = is_large(a.y)});
         });
   }
   const GroupNormLayout x(a.x, planes, d, Access::read), y(a.y, planes, d, Access::write);
@@ -314,7 +317,8 @@ void cpu::group_norm_backward(const GroupNormBackward& a) {
                                               .dy = a.dy.data + at,
                                               .dx = a.dx ? a.dx.data + at : nullptr,
                                               .sum_dy = sums.first(image, 0) + channel,
-                                              .sum_dy_x = sums.second(image, 0) + channel});
+                                              .sum_dy_x = sums.second(image, 0) + channel,
+                                              .nontemporal = is_large(a.dx)});
                     });
     return find_parameter_gradients(a, d, &sums);
   }

@@ -70,14 +70,15 @@ void normalize_plane(const T* x, T* y, int64_t count, const PlaneMap<Compute<T>>
 }
 
 // dx = dy scale - shift - (x - mean) slope
-template <class T>
+template <bool kNontemporal, class T>
 void backward_plane(const T* x, const T* dy, T* dx, int64_t count,
                     const PlaneMap<Compute<T>>& map) {
   using C = Compute<T>;
   for_vectors<C>(count, [&](auto part, int64_t i, int64_t n) {
     const Vector<C> d = load_some<part()>(x + i, n) - map.mean;
     const Vector<C> g = load_some<part()>(dy + i, n);
-    store_some<part()>(dx + i, g * map.scale - map.shift - d * map.slope, n);
+    const Vector<C> result = g * map.scale - map.shift - d * map.slope;
+    store_result<kNontemporal, part()>(dx + i, result, n);
   });
 }
 
@@ -144,12 +145,18 @@ void whole_group_backward(const GroupPlanesBackward& a) {
   const double count = static_cast<double>(group.inner * group.channels);
   const C shift = static_cast<C>(rstd * g / count),
           slope = static_cast<C>(rstd * rstd * rstd * gx / count);
+  T* dx = static_cast<T*>(a.dx);
+  const bool nontemporal = a.nontemporal && fits_nontemporal(dx, group.inner, group.inner);
   for (int64_t c = 0; c < group.channels; ++c) {
     const double weight = group.weight ? static_cast<double>(vector_of<C>(group.weight)[c]) : 1;
+    const PlaneMap<C> map{mean, static_cast<C>(weight * rstd), shift, slope};
     const int64_t at = c * group.inner;
-    backward_plane(static_cast<const T*>(group.x) + at, static_cast<const T*>(a.dy) + at,
-                   static_cast<T*>(a.dx) + at, group.inner,
-                   {mean, static_cast<C>(weight * rstd), shift, slope});
+    const T *x = static_cast<const T*>(group.x) + at, *dy = static_cast<const T*>(a.dy) + at;
+    nontemporal ? backward_plane<true>(x, dy, dx + at, group.inner, map)
+                : backward_plane<false>(x, dy, dx + at, group.inner, map);
+  }
+  if (nontemporal) {
+    nontemporal_fence();
   }
 }
 
@@ -198,11 +205,11 @@ void group_norm_backward_planes(const GroupNormBackwardMap& a) {
   dispatch_floating("group_norm", a.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
     for (int64_t c = 0; c < a.channels; ++c) {
-      backward_plane(static_cast<const T*>(a.x) + c * a.x_stride,
-                     static_cast<const T*>(a.dy) + c * a.dy_stride,
-                     static_cast<T*>(a.dx) + c * a.dx_stride, a.rows,
-                     {vector_of<C>(a.mean)[c], vector_of<C>(a.scale)[c], vector_of<C>(a.shift)[c],
-                      vector_of<C>(a.slope)[c]});
+      backward_plane<false>(static_cast<const T*>(a.x) + c * a.x_stride,
+                            static_cast<const T*>(a.dy) + c * a.dy_stride,
+                            static_cast<T*>(a.dx) + c * a.dx_stride, a.rows,
+                            {vector_of<C>(a.mean)[c], vector_of<C>(a.scale)[c],
+                             vector_of<C>(a.shift)[c], vector_of<C>(a.slope)[c]});
     }
   });
 }

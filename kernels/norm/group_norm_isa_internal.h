@@ -45,6 +45,7 @@ struct GroupPlanesBackward {
   void* dx;          // or null
   double* sum_dy;    // [channels], written
   double* sum_dy_x;  // [channels], written: sum dy (x - mean)
+  bool nontemporal;  // a hint: dx is large
 };
 
 BINADE_ISA_KERNEL(group_norm_planes, const GroupPlanesForward& a)
