@@ -3,7 +3,8 @@
 // lens shows what the exponent lens saw in a run, binade launch starts the processes of a
 // distributed program, binade slurm submit submits one to SLURM, binade ring-lens shows what an
 // all-reduce does to numbers, binade checksum finds changed files of a data folder, binade
-// inspect lists what a model file or a checkpoint holds, binade op-classes writes
+// inspect lists what a model file or a checkpoint holds, binade decode writes the pixels of an
+// image, binade verify-dataset reports what is wrong with a data folder, binade op-classes writes
 // docs/op_classes.md.
 #include "commands.h"
 

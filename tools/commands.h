@@ -12,5 +12,7 @@ int run(const SlurmSubmitOptions& options);
 int run(const RingLensOptions& options);
 int run(const ChecksumOptions& options);
 int run(const InspectOptions& options);
+int run(const DecodeOptions& options);
+int run(const VerifyDatasetOptions& options);  // 1 if the data are not clean
 
 }  // namespace binade::tool
