@@ -26,6 +26,8 @@
 #include <binade/core/tensor/packed_weights.h>
 #include <binade/core/tensor/parameter.h>
 #include <binade/core/tensor/print.h>
+#include <binade/data/augment/augment.h>
+#include <binade/data/augment/mix.h>
 #include <binade/data/idx.h>
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>
@@ -36,6 +38,7 @@
 #include <binade/data/sets/list_dataset.h>
 #include <binade/data/sets/tensor_dataset.h>
 #include <binade/data/sets/token_windows.h>
+#include <binade/data/sets/verify_dataset.h>
 #include <binade/data/text_lines.h>
 #include <binade/data/transforms.h>
 #include <binade/dist/collective/ring_lens.h>
