@@ -124,7 +124,7 @@ TEST_P(WrongUse, IsOneLine) {
 }
 
 constexpr const char* kCommands =
-    "doctor, lens, launch, slurm, ring-lens, checksum, inspect, op-classes";
+    "doctor, lens, launch, slurm, ring-lens, checksum, inspect, decode, verify-dataset, op-classes";
 
 TEST(WrongUse, OfNoCommandListsThem) {
   EXPECT_EQ(refusal({}), text("got no command, expected ", kCommands, "; see binade --help"));
