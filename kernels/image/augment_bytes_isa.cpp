@@ -229,12 +229,16 @@ BINADE_INLINE void weigh(const T* const* row, const WeighRows& a) {
   int64_t at = 0;
   for (; at + kBlock <= a.count; at += kBlock) {
     weigh_block(row, a, at, sum);
-    for (int i = 0; i < kBlock; ++i) {
-      if (a.bytes_out != nullptr) {
-        a.bytes_out[at + i] =
+    if (a.bytes_out != nullptr) {
+      uint8_t* __restrict out = a.bytes_out + at;
+      for (int i = 0; i < kBlock; ++i) {
+        out[i] =
             static_cast<uint8_t>(static_cast<int>(__builtin_rintf(clamp(sum[i], 0.0f, 255.0f))));
-      } else {
-        a.floats_out[at + i] = sum[i];
+      }
+    } else {
+      float* __restrict out = a.floats_out + at;
+      for (int i = 0; i < kBlock; ++i) {
+        out[i] = sum[i];
       }
     }
   }
