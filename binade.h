@@ -28,6 +28,8 @@
 #include <binade/core/tensor/packed_weights.h>
 #include <binade/core/tensor/parameter.h>
 #include <binade/core/tensor/print.h>
+#include <binade/data/augment/augment.h>
+#include <binade/data/augment/mix.h>
 #include <binade/data/idx.h>
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>
@@ -40,6 +42,7 @@
 #include <binade/data/sets/tar_dataset.h>
 #include <binade/data/sets/tensor_dataset.h>
 #include <binade/data/sets/token_windows.h>
+#include <binade/data/sets/verify_dataset.h>
 #include <binade/data/store/pack.h>
 #include <binade/data/store/store_dataset.h>
 #include <binade/data/store/store_writer.h>
@@ -108,7 +111,7 @@
 #include <binade/train/profile/trace.h>
 #include <binade/train/profile/trace_tables.h>
 #include <binade/train/profiler.h>
-#include <binade/train/run_directory.h>
 #include <binade/train/report/run_diff.h>
 #include <binade/train/report/run_report.h>
+#include <binade/train/run_directory.h>
 #include <binade/train/trainer.h>

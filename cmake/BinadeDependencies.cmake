@@ -18,6 +18,18 @@ if(JPEG_FOUND)
   target_compile_definitions(binade_data PRIVATE BINADE_WITH_JPEG)
 endif()
 
+# WebP is optional: `binade doctor` says whether it is in.
+set(BINADE_HAS_WEBP FALSE)
+find_path(BINADE_WEBP_INCLUDE webp/decode.h)
+find_library(BINADE_WEBP_LIBRARY webp)
+mark_as_advanced(BINADE_WEBP_INCLUDE BINADE_WEBP_LIBRARY)
+if(BINADE_WEBP_INCLUDE AND BINADE_WEBP_LIBRARY)
+  set(BINADE_HAS_WEBP TRUE)
+  target_include_directories(binade_data SYSTEM PRIVATE ${BINADE_WEBP_INCLUDE})
+  target_link_libraries(binade_data PRIVATE webp)
+  target_compile_definitions(binade_data PRIVATE BINADE_WITH_WEBP)
+endif()
+
 find_package(nlohmann_json REQUIRED)
 target_link_libraries(binade_core PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 target_link_libraries(binade_train PRIVATE $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)

@@ -18,12 +18,6 @@ bool starts_with(std::span<const uint8_t> bytes, std::string_view magic) {
 
 // Common formats that Binade does not decode, so that the error can name the format.
 const char* known_foreign_format(std::span<const uint8_t> bytes) {
-  if (starts_with(bytes, "GIF8")) {
-    return "a GIF";
-  }
-  if (bytes.size() >= 12 && starts_with(bytes, "RIFF") && starts_with(bytes.subspan(8), "WEBP")) {
-    return "a WebP";
-  }
   if (starts_with(bytes, std::string_view("II*\0", 4)) ||
       starts_with(bytes, std::string_view("MM\0*", 4))) {
     return "a TIFF";
@@ -41,25 +35,37 @@ const char* known_foreign_format(std::span<const uint8_t> bytes) {
   return text ? "text" : "an unknown format";
 }
 
+// A format, what its files begin with, and its decoder.
+struct Format {
+  const char* name;
+  bool (*begins)(std::span<const uint8_t> bytes);
+  Image (*decode)(const DecodeRequest& request);
+};
+
+using Bytes = std::span<const uint8_t>;
+// TGA comes last: it has no signature.
+constexpr Format kFormats[] = {
+    {"JPEG", [](Bytes b) { return starts_with(b, "\xff\xd8"); }, internal::decode_jpeg},
+    {"PNG", [](Bytes b) { return starts_with(b, "\x89PNG"); }, internal::decode_png},
+    {"BMP", [](Bytes b) { return starts_with(b, "BM"); }, internal::decode_bmp},
+    {"PNM", [](Bytes b) { return b.size() >= 3 && b[0] == 'P' && b[1] >= '1' && b[1] <= '6'; },
+     internal::decode_pnm},
+    {"GIF", [](Bytes b) { return starts_with(b, "GIF8"); }, internal::decode_gif},
+    {"WebP", internal::looks_like_webp, internal::decode_webp},
+    {"TGA", internal::looks_like_tga, internal::decode_tga}};
+
+const Format* format_of(std::span<const uint8_t> bytes) {
+  const auto* found = std::find_if(std::begin(kFormats), std::end(kFormats),
+                                   [&](const Format& format) { return format.begins(bytes); });
+  return found == std::end(kFormats) ? nullptr : found;
+}
+
 Image decode(const DecodeRequest& request) {
-  const auto bytes = request.bytes;
-  if (starts_with(bytes, "\xff\xd8")) {
-    return internal::decode_jpeg(request);
+  if (const Format* format = format_of(request.bytes)) {
+    return format->decode(request);
   }
-  if (starts_with(bytes, "\x89PNG")) {
-    return internal::decode_png(request);
-  }
-  if (starts_with(bytes, "BM")) {
-    return internal::decode_bmp(request);
-  }
-  if (bytes.size() >= 3 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '6') {
-    return internal::decode_pnm(request);
-  }
-  if (internal::looks_like_tga(bytes)) {
-    return internal::decode_tga(request);
-  }
-  request.reject("not an image Binade reads: ", known_foreign_format(bytes),
-                 ", expected JPEG, PNG, BMP, PNM or TGA");
+  request.reject("not an image Binade reads: ", known_foreign_format(request.bytes),
+                 ", expected JPEG, PNG, BMP, PNM, GIF, WebP or TGA");
 }
 
 // The TIFF part of the EXIF block in a JPEG, or empty.
@@ -120,6 +126,15 @@ Image decode_image(std::span<const uint8_t> bytes, std::string_view path,
   return internal::apply_orientation(std::move(image), internal::orientation_of(bytes));
 }
 
+std::string_view image_format(std::span<const uint8_t> bytes) {
+  const Format* format = format_of(bytes);
+  return format == nullptr ? std::string_view() : format->name;
+}
+
+int image_orientation(std::span<const uint8_t> bytes) {
+  return bytes.empty() ? 1 : internal::orientation_of(bytes);
+}
+
 std::vector<uint8_t> read_file(const std::string& path, int64_t max_bytes) {
   const TimelineSpan span(Activity::data, TimelineEvent::data, "read");
   const InputFile file(path);
@@ -152,9 +167,15 @@ void check_request(const DecodeRequest& request) {
 }
 
 int orientation_of(std::span<const uint8_t> bytes) {
-  const auto exif =
-      bytes[0] == 0xff ? jpeg_exif(bytes) : (bytes[0] == 0x89 ? png_exif(bytes) : bytes.first(0));
+  const auto exif = bytes[0] == 0xff         ? jpeg_exif(bytes)
+                    : bytes[0] == 0x89       ? png_exif(bytes)
+                    : looks_like_webp(bytes) ? webp_exif(bytes)
+                                             : bytes.first(0);
   return tiff_orientation(exif);
+}
+
+bool looks_like_webp(std::span<const uint8_t> bytes) {
+  return bytes.size() >= 12 && starts_with(bytes, "RIFF") && starts_with(bytes.subspan(8), "WEBP");
 }
 
 void check_size(const DecodeRequest& request, int64_t height, int64_t width) {

@@ -1,7 +1,8 @@
 // Decodes image files to pixels. The content decides the format, never the name. JPEG uses
 // libjpeg-turbo (a warning is an error: a truncated file never gives a picture). PNG, BMP, PNM (P5,
-// P6) and TGA are decoded here, with zlib for PNG: chunk CRCs, the checksum of the pixels and exact
-// ends are checked. Sizes in the header are checked against the limits before memory is allocated.
+// P6), TGA and GIF (the first frame) are decoded here, with zlib for PNG: chunk CRCs, the checksum
+// of the pixels and exact ends are checked. WebP is decoded by libwebp. Sizes in the header are
+// checked against the limits before memory is allocated.
 #pragma once
 #include <binade/data/sample.h>
 
@@ -41,6 +42,14 @@ Image read_image(const std::string& path, const DecodeOptions& options = {});
 
 // The bytes of a regular file. Throws Error if it is missing, not a regular file, or larger.
 std::vector<uint8_t> read_file(const std::string& path, int64_t max_bytes);
+
+// "JPEG", "PNG", "BMP", "PNM", "GIF", "WebP" or "TGA" by the content; empty if it is none of them.
+std::string_view image_format(std::span<const uint8_t> bytes);
+// 1 to 8, as EXIF says; 1 if it does not.
+int image_orientation(std::span<const uint8_t> bytes);
+
+// True if libwebp is built in; otherwise a WebP is an error.
+bool has_libwebp();
 
 // True if libjpeg-turbo is built in; otherwise stb_image decodes JPEG, and encoding it is an error.
 bool has_libjpeg();

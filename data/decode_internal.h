@@ -45,7 +45,7 @@ struct DecodeRequest {
 
 // Throws unless the options are valid and the file has bytes, but not too many.
 void check_request(const DecodeRequest& request);
-// The EXIF orientation of a JPEG or PNG, else 1.
+// The EXIF orientation of a JPEG, PNG or WebP, else 1.
 int orientation_of(std::span<const uint8_t> bytes);
 
 // True for a file of which decode_part() can decode a part: a JPEG, if libjpeg-turbo is built in.
@@ -62,6 +62,11 @@ Image decode_png(const DecodeRequest& request);
 Image decode_bmp(const DecodeRequest& request);
 Image decode_pnm(const DecodeRequest& request);
 Image decode_tga(const DecodeRequest& request);
+Image decode_gif(const DecodeRequest& request);
+Image decode_webp(const DecodeRequest& request);
+bool looks_like_webp(std::span<const uint8_t> bytes);
+// The TIFF part of the EXIF chunk of a WebP, or empty.
+std::span<const uint8_t> webp_exif(std::span<const uint8_t> bytes);
 // True if the bytes start like a TGA file, which has no signature.
 bool looks_like_tga(std::span<const uint8_t> bytes);
 

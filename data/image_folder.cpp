@@ -80,7 +80,8 @@ void ImageFolder::list_class(FolderListing& listing, const std::string& name, in
     files_.push_back({name + "/" + file, label});
   }
   check(!images.empty(), folder,
-        ": class folder without images, expected jpg, jpeg, png, bmp, ppm, pgm, pnm or tga files");
+        ": class folder without images, expected jpg, jpeg, png, bmp, ppm, pgm, pnm, tga, gif or "
+        "webp files");
 }
 
 // Attaches the checksums of the manifest to the files. The images that it lists and those that are

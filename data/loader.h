@@ -69,7 +69,8 @@ struct LoaderOptions {
   Transform transform = {};           // of the image and its masks, after `map`; default: none
   std::vector<float> mean = {};       // [channels] of pixels / 255; empty: 0
   std::vector<float> deviation = {};  // [channels]; empty: 1
-  // The dtype of batch.images for pictures: f32, f16 or bf16, rounded once.
+  // The dtype of batch.images for pictures: f32, f16 or bf16, rounded once; or u8, the pixels as
+  // they are, for data::finish_images on a device (data/augment/mix.h).
   DType image_dtype = DType::f32;
   bool channels_last = true;  // the strides of batch.images; false: row-major [N, C, H, W]
   // If > 0, a JPEG is decoded at 1/2, 1/4 or 1/8 of its size where `transform` resizes it later, as

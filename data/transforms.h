@@ -71,8 +71,9 @@ class Transform {
   // The steps from `first_step` on; does not advance `random`.
   void apply_from(size_t first_step, Sample& sample, const philox::Stream& random) const;
   void apply_to_image(Image& image, const philox::Stream& random) const;
-  void apply_to_mask(Image& mask, const philox::Stream& random) const;
-  void apply_to_boxes(Boxes& boxes, const philox::Stream& random) const;
+  // `name` for messages: " 'mask'", or empty.
+  void apply_to_mask(Image& mask, const philox::Stream& random, const std::string& name) const;
+  void apply_to_boxes(Boxes& boxes, const philox::Stream& random, const std::string& name) const;
   std::vector<Step> steps_;
 };
 

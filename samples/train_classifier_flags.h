@@ -177,8 +177,12 @@ inline void add_training_flags(CLI::App& app, Flags& f) {
   app.add_option("--patience", f.patience,
                  "epochs without a better validation loss; 0: no early stop")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 20));
-  app.add_option("--augment", f.augment)
-      ->check(CLI::IsMember({"auto", "none", "crop", "crop-flip"}));
+  app.add_option(
+         "--augment", f.augment,
+         "of training images; auto: crop-flip for colour, none for grey; the last three add "
+         "a policy of torchvision's to crop-flip")
+      ->check(
+          CLI::IsMember({"auto", "none", "crop", "crop-flip", "trivial", "randaugment", "augmix"}));
   app.add_option("--image-size", f.image_size, "resize to N x N; needed for mixed sizes")
       ->check(CLI::Range(8, 4096));
 }
@@ -315,10 +319,11 @@ inline Device device_of(const Flags& f, const dist::World& world) {
 }
 
 inline train::ClassifierData open_data(const Flags& f, const dist::World& world) {
-  const std::map<std::string, train::Augment> augments{{"auto", train::Augment::automatic},
-                                                       {"none", train::Augment::none},
-                                                       {"crop", train::Augment::crop},
-                                                       {"crop-flip", train::Augment::crop_flip}};
+  const std::map<std::string, train::Augment> augments{
+      {"auto", train::Augment::automatic},  {"none", train::Augment::none},
+      {"crop", train::Augment::crop},       {"crop-flip", train::Augment::crop_flip},
+      {"trivial", train::Augment::trivial}, {"randaugment", train::Augment::rand},
+      {"augmix", train::Augment::aug_mix}};
   const std::map<std::string, data::Format> formats{
       {"auto", data::Format::automatic}, {"idx", data::Format::idx},
       {"folder", data::Format::folder},  {"store", data::Format::store},

@@ -4,7 +4,8 @@
 // distributed program, binade slurm submit submits one to SLURM, binade ring-lens shows what an
 // all-reduce does to numbers, binade checksum finds changed files of a data folder, binade
 // pack writes a data set to a store for fast reading, inspect lists what a model file or a
-// checkpoint holds, binade report, diff, runs and watch show runs (run_commands.cpp), trace prints
+// checkpoint holds, decode writes the pixels of an image, verify-dataset reports what is wrong with
+// a data folder, binade report, diff, runs and watch show runs (run_commands.cpp), trace prints
 // the tables of a trace, bottleneck says what slows a program down, op-classes writes
 // docs/op_classes.md.
 #include "commands.h"

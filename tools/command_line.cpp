@@ -420,6 +420,42 @@ void add_bottleneck(CLI::App& app, const Tail& tail, Command& chosen) {
   });
 }
 
+void add_decode(CLI::App& app, Command& chosen) {
+  const auto o = std::make_shared<DecodeOptions>();
+  auto* command = app.add_subcommand(
+      "decode", "the pixels of an image file as raw RGBA bytes, row by row, and a line of facts");
+  command->add_option("FILE", o->file, "JPEG, PNG, BMP, PNM, GIF, WebP or TGA, by its content")
+      ->required()
+      ->check(path());
+  command
+      ->add_option("--out", o->output,
+                   "write the pixels there; without it to the standard output, unless it is a "
+                   "terminal")
+      ->check(path());
+  add_switch(command, "--facts", o->facts_only, "print the facts alone");
+  add_switch(command, "--keep-orientation", o->keep_orientation,
+             "leave the picture as it is stored, whatever EXIF says");
+  command->callback([o, &chosen] {
+    check(!o->facts_only || o->output.empty(), "decode: got both --facts and --out, expected one");
+    chosen = *o;
+  });
+}
+
+void add_verify_dataset(CLI::App& app, Command& chosen) {
+  const auto o = std::make_shared<VerifyDatasetOptions>();
+  auto* command = app.add_subcommand(
+      "verify-dataset",
+      "decode every image of a data folder: bad files, duplicates, classes, sizes, mean; status 1 "
+      "for a bad file or a picture in train and test");
+  command->add_option("DIR", o->folder, "an image folder or idx files")->required()->check(path());
+  command->add_option("--report", o->report, "write the report there as JSON")->check(path());
+  add_switch(command, "--json", o->json, "print JSON instead of text");
+  command->add_option("--seed", o->seed, "of the split of a folder without train and test")
+      ->transform(number<uint64_t>())
+      ->capture_default_str();
+  command->callback([o, &chosen] { chosen = *o; });
+}
+
 void add_commands(CLI::App& app, const Tail& tail, Command& chosen) {
   app.set_version_flag("--version", "");
   app.require_subcommand(1);
@@ -439,6 +475,8 @@ void add_commands(CLI::App& app, const Tail& tail, Command& chosen) {
   add_watch(app, chosen);
   add_trace(app, chosen);
   add_bottleneck(app, tail, chosen);
+  add_decode(app, chosen);
+  add_verify_dataset(app, chosen);
   app.add_subcommand("op-classes", "every op with its precision class: docs/op_classes.md")
       ->callback([&chosen] { chosen = OpClassesOptions{}; });
   app.footer(

@@ -5,6 +5,7 @@
 #include <binade/dist/job/launch.h>
 #include <binade/dist/job/slurm_submit.h>
 
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
@@ -108,13 +109,28 @@ struct BottleneckOptions {
   bool no_trial = false;
 };
 
+struct DecodeOptions {
+  std::string file = {};
+  std::string output = {};  // empty: the standard output, unless it is a terminal
+  bool facts_only = false;
+  bool keep_orientation = false;
+};
+
+struct VerifyDatasetOptions {
+  std::string folder = {};
+  std::string report = {};  // a file for the JSON report; empty: none
+  bool json = false;        // the JSON report on the standard output
+  uint64_t seed = 0;        // of the split of a folder without train and test
+};
+
 struct OpClassesOptions {};
 
 using Command =
     std::variant<HelpOptions, VersionOptions, DoctorOptions, LensOptions, ReplayOptions,
                  BlackBoxOptions, LaunchOptions, SlurmSubmitOptions, RingLensOptions,
                  ChecksumOptions, PackOptions, InspectOptions, ReportOptions, DiffOptions,
-                 RunsOptions, WatchOptions, TraceOptions, BottleneckOptions, OpClassesOptions>;
+                 RunsOptions, WatchOptions, TraceOptions, BottleneckOptions, DecodeOptions,
+                 VerifyDatasetOptions, OpClassesOptions>;
 
 // `words`: the arguments of main() without the name of the program. Throws Error with one line, of
 // bounded length, for an unknown command or flag, a flag twice, a value that is missing or out of

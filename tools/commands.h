@@ -26,5 +26,7 @@ int run(const BottleneckOptions& options);
 
 // The traces of a file or of a run directory, by rank.
 std::vector<train::Trace> read_traces(const std::string& path);
+int run(const DecodeOptions& options);
+int run(const VerifyDatasetOptions& options);  // 1 if the data are not clean
 
 }  // namespace binade::tool

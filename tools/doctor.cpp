@@ -125,6 +125,7 @@ int run(const DoctorOptions& o) {
   }
   line("auto device", to_string(Device::best()));
   line("libjpeg", in_or_out(BINADE_HAS_JPEG, "JPEG files are read by stb_image"));
+  line("libwebp", in_or_out(BINADE_HAS_WEBP, "WebP files are errors; install libwebp-dev"));
   line("MPI", in_or_out(BINADE_HAS_MPI, "processes talk over TCP"));
   line("Eigen", in_or_out(BINADE_HAS_EIGEN,
                           "binade::linalg throws; install libeigen3-dev and build "

@@ -1,4 +1,5 @@
 #include <binade/core/io/file_system.h>
+#include <binade/data/augment/augment.h>
 #include <binade/data/decode.h>
 #include <binade/data/transforms.h>
 #include <binade/train/classifier_data.h>
@@ -10,11 +11,17 @@ namespace {
 
 data::Transform augmentation(Augment augment, int height, int width) {
   std::vector<data::Transform> steps;
-  if (augment == Augment::crop || augment == Augment::crop_flip) {
+  if (augment != Augment::none) {
     steps.push_back(data::random_crop(height, width, std::max(1, std::min(height, width) / 8)));
   }
-  if (augment == Augment::crop_flip) {
+  if (augment != Augment::none && augment != Augment::crop) {
     steps.push_back(data::random_horizontal_flip());
+  }
+  switch (augment) {
+    case Augment::trivial: steps.push_back(data::trivial_augment_wide()); break;
+    case Augment::rand: steps.push_back(data::rand_augment()); break;
+    case Augment::aug_mix: steps.push_back(data::aug_mix()); break;
+    default: break;
   }
   return steps.empty() ? data::Transform() : data::sequence(std::move(steps));
 }
@@ -41,7 +48,8 @@ void check_readable(const std::shared_ptr<const data::Dataset>& part,
 }  // namespace
 
 const char* to_string(Augment augment) {
-  constexpr const char* kName[] = {"auto", "none", "crop", "crop-flip"};
+  constexpr const char* kName[] = {"auto",    "none",        "crop",  "crop-flip",
+                                   "trivial", "randaugment", "augmix"};
   return kName[static_cast<int>(augment)];
 }
 

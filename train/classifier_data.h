@@ -13,8 +13,11 @@ enum class Augment {
   automatic,
   none,
   crop,
-  crop_flip
-};  // automatic: crop_flip for colour, none for grey
+  crop_flip,
+  trivial,  // crop_flip, then data::trivial_augment_wide
+  rand,     // crop_flip, then data::rand_augment
+  aug_mix   // crop_flip, then data::aug_mix
+};          // automatic: crop_flip for colour, none for grey
 const char* to_string(Augment augment);
 
 struct ClassifierDataOptions {

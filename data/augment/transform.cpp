@@ -69,22 +69,24 @@ void Transform::apply_to_image(Image& image, const philox::Stream& random) const
   }
 }
 
-void Transform::apply_to_mask(Image& mask, const philox::Stream& random) const {
+void Transform::apply_to_mask(Image& mask, const philox::Stream& random,
+                              const std::string& name) const {
   for (size_t i = 0; i < steps_.size(); ++i) {
     philox::Stream own = random.part(i);
     check(steps_[i].mask != nullptr,
-          "transform: a function of your own does not say what it does to masks; give "
-          "Transform(image, mask), or pixelwise(image) if it moves no pixels");
+          "transform: a function of your own does not say what it does to the mask", name,
+          "; give Transform(image, mask), or pixelwise(image) if it moves no pixels");
     steps_[i].mask(mask, own);
   }
 }
 
-void Transform::apply_to_boxes(Boxes& boxes, const philox::Stream& random) const {
+void Transform::apply_to_boxes(Boxes& boxes, const philox::Stream& random,
+                               const std::string& name) const {
   for (size_t i = 0; i < steps_.size(); ++i) {
     philox::Stream own = random.part(i);
     check(steps_[i].boxes != nullptr,
-          "transform: a function of your own does not say what it does to boxes; give "
-          "Transform(image, mask, boxes), or pixelwise(image) if it moves no pixels");
+          "transform: a function of your own does not say what it does to the boxes", name,
+          "; give Transform(image, mask, boxes), or pixelwise(image) if it moves no pixels");
     steps_[i].boxes(boxes, own);
   }
 }
@@ -108,10 +110,10 @@ void Transform::apply_from(size_t first_step, Sample& sample, const philox::Stre
     steps_[i].image(image, own);
   }
   for (auto& [name, mask] : sample.masks) {
-    apply_to_mask(mask, random);
+    apply_to_mask(mask, random, text(" '", name, "'"));
   }
   for (auto& [name, boxes] : sample.boxes) {
-    apply_to_boxes(boxes, random);
+    apply_to_boxes(boxes, random, text(" '", name, "'"));
   }
 }
 
@@ -139,12 +141,12 @@ Transform nested(std::vector<Transform> choices, ChoiceFunction choose) {
           },
           [for_chosen](Image& mask, philox::Stream& random) {
             for_chosen(random, [&](const Transform& one, const philox::Stream& own) {
-              one.apply_to_mask(mask, own);
+              one.apply_to_mask(mask, own, {});
             });
           },
           [for_chosen](Boxes& boxes, philox::Stream& random) {
             for_chosen(random, [&](const Transform& one, const philox::Stream& own) {
-              one.apply_to_boxes(boxes, own);
+              one.apply_to_boxes(boxes, own, {});
             });
           }};
 }

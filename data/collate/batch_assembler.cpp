@@ -4,6 +4,7 @@
 #include <binade/data/fields_internal.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace binade::data {
 
@@ -11,8 +12,13 @@ BatchAssembler::BatchAssembler(int channels, const LoaderOptions& options)
     : options_(options),
       channels_(channels),
       collate_(options.collate ? options.collate : stack()) {
-  check(options.image_dtype == DType::f32 || is_half(options.image_dtype),
-        "loader: got image_dtype ", options.image_dtype, ", expected f32, f16 or bf16");
+  const bool raw = options.image_dtype == DType::u8;
+  check(raw || options.image_dtype == DType::f32 || is_half(options.image_dtype),
+        "loader: got image_dtype ", options.image_dtype, ", expected f32, f16, bf16 or u8");
+  check(
+      !raw || (options.channels_last && options.mean.empty() && options.deviation.empty()),
+      "loader: got image_dtype u8 with a mean, a deviation or channels_last = false; give them to "
+      "data::finish_images, which normalises on the device of the batch");
   if (channels > 0) {
     normalizer_.emplace(channels, options.mean, options.deviation);
   }
@@ -106,6 +112,10 @@ void BatchAssembler::add_images(std::span<const Sample> samples, Batch& batch) c
       throw SampleError(i, text("is ", image.height, " x ", image.width, " x ", image.channels,
                                 ", the batch began with ", first.height, " x ", first.width, " x ",
                                 channels, "; set an image size, so that all are resized"));
+    }
+    if (options_.image_dtype == DType::u8) {
+      std::memcpy(y + i * bytes, image.pixels.data(), bytes);
+      continue;
     }
     normalizer.apply(image.pixels.data(), y + i * bytes, options_.image_dtype, pixels,
                      options_.channels_last ? 0 : pixels);

@@ -229,12 +229,16 @@ BINADE_INLINE void weigh(const T* const* row, const WeighRows& a) {
   int64_t at = 0;
   for (; at + kBlock <= a.count; at += kBlock) {
     weigh_block(row, a, at, sum);
-    for (int i = 0; i < kBlock; ++i) {
-      if (a.bytes_out != nullptr) {
-        a.bytes_out[at + i] =
+    if (a.bytes_out != nullptr) {
+      uint8_t* __restrict out = a.bytes_out + at;
+      for (int i = 0; i < kBlock; ++i) {
+        out[i] =
             static_cast<uint8_t>(static_cast<int>(__builtin_rintf(clamp(sum[i], 0.0f, 255.0f))));
-      } else {
-        a.floats_out[at + i] = sum[i];
+      }
+    } else {
+      float* __restrict out = a.floats_out + at;
+      for (int i = 0; i < kBlock; ++i) {
+        out[i] = sum[i];
       }
     }
   }
@@ -284,15 +288,19 @@ void shift_hue_bytes(const ShiftHueBytes& a) {
   for_blocks(a.x, a.y, a.pixels, [&](Planes& p) { shift_hue(p, a.shift); });
 }
 
+// Bytes may alias anything: local restricted pointers let the loops be vectorised.
 void sharpen_row(const SharpenRow& a) {
-  const ptrdiff_t c = a.channels;
-  for (ptrdiff_t i = 0; i < a.bytes; ++i) {
-    const int around = a.above[i - c] + a.above[i] + a.above[i + c] + a.x[i - c] + 5 * a.x[i] +
-                       a.x[i + c] + a.below[i - c] + a.below[i] + a.below[i + c];
+  const ptrdiff_t c = a.channels, bytes = a.bytes;
+  const uint8_t* __restrict above = a.above, * __restrict x = a.x, * __restrict below = a.below;
+  uint8_t* __restrict y = a.y;
+  const float share = a.share;
+  for (ptrdiff_t i = 0; i < bytes; ++i) {
+    const int around = above[i - c] + above[i] + above[i + c] + x[i - c] + 5 * x[i] + x[i + c] +
+                       below[i - c] + below[i] + below[i + c];
     const int average = (2 * around + 13) / 26;  // of 13 weights, never half way
-    const auto own = static_cast<float>(a.x[i]);
-    const float value = own + a.share * static_cast<float>(average - a.x[i]);
-    a.y[i] = static_cast<uint8_t>(static_cast<int>(clamp(value, 0.0f, 255.0f)));
+    const auto own = static_cast<float>(x[i]);
+    const float value = own + share * static_cast<float>(average - x[i]);
+    y[i] = static_cast<uint8_t>(static_cast<int>(clamp(value, 0.0f, 255.0f)));
   }
 }
 
@@ -307,15 +315,19 @@ void add_bytes(const AddBytes& a) {
 }
 
 void look_up_bytes(const LookUpBytes& a) {
+  const uint8_t* __restrict x = a.x, * __restrict table = a.table;
+  uint8_t* __restrict y = a.y;
+  const int64_t values = a.pixels * a.channels;
   if (a.one_table) {
-    for (int64_t i = 0; i < a.pixels * a.channels; ++i) {
-      a.y[i] = a.table[a.x[i]];
+    for (int64_t i = 0; i < values; ++i) {
+      y[i] = table[x[i]];
     }
     return;
   }
-  for (int64_t i = 0; i < a.pixels; ++i) {
-    for (int c = 0; c < a.channels; ++c) {
-      a.y[i * a.channels + c] = a.table[256 * c + a.x[i * a.channels + c]];
+  const int channels = a.channels;
+  for (int64_t i = 0; i < values; i += channels) {
+    for (int c = 0; c < channels; ++c) {
+      y[i + c] = table[256 * c + x[i + c]];
     }
   }
 }

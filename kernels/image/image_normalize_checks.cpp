@@ -13,6 +13,13 @@ void check_arguments(const ImageNormalize& a) {
         expected);
   check(a.x.size(3) >= 1 && a.x.size(3) <= kMaxImageChannels, "image_normalize: got ", a.x.size(3),
         " channels, expected 1 to ", kMaxImageChannels);
+  const Dims flags = {a.x.size(0)};
+  check(a.flip.data == nullptr || (a.flip.dtype == DType::u8 && a.flip.sizes == flags &&
+                                   a.flip.contiguous && a.flip.device == a.y.device),
+        "image_normalize: got flags that are not row-major u8 of sizes ", flags,
+        " on the device of the result");
+  check(a.mix.inside >= 0 && a.mix.inside <= 1 && a.mix.outside >= 0 && a.mix.outside <= 1,
+        "image_normalize: got weights ", a.mix.inside, " and ", a.mix.outside, ", expected 0 to 1");
 }
 
 bool keeps_order(const ImageNormalize& a) {

@@ -110,8 +110,8 @@ TEST(Decode, format_is_found_by_content) {
   EXPECT_ERROR(decode({}), "empty");
   EXPECT_ERROR(decode(bytes_of("hello, this is text and no picture")),
                "file.img: not an image Binade reads: text");
-  EXPECT_ERROR(decode(bytes_of("GIF89a\1\0\1\0")), "a GIF");
-  EXPECT_ERROR(decode(bytes_of(std::string_view("RIFF\0\0\0\0WEBPVP8 ", 16))), "a WebP");
+  EXPECT_ERROR(decode(bytes_of(std::string_view("GIF89a\1\0\1\0", 10))), "truncated GIF");
+  EXPECT_ERROR(decode(bytes_of(std::string_view("RIFF\0\0\0\0WEBPVP8 ", 16))), "WebP");
   EXPECT_ERROR(decode(std::vector<uint8_t>(100, 0)), "not an image");
 }
 

@@ -41,7 +41,8 @@ std::filesystem::path collection() {
 
 // Formats that Binade decodes, by Pillow's name.
 bool readable_kind(const std::string& result) {
-  for (const char* kind : {"ok PNG", "ok JPEG", "ok BMP", "ok PPM", "ok TGA"}) {
+  for (const char* kind :
+       {"ok PNG", "ok JPEG", "ok BMP", "ok PPM", "ok TGA", "ok GIF", "ok WEBP"}) {
     if (result.rfind(kind, 0) == 0) {
       return true;
     }

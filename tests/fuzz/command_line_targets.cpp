@@ -40,6 +40,11 @@ void check_rules(const RingLensOptions& o) {
     require(ranks >= 2 && ranks <= 4096, "there are ranks to sum over");
   }
 }
+void check_rules(const DecodeOptions& o) {
+  require(!o.file.empty(), "a file is named");
+  require(!o.facts_only || o.output.empty(), "facts are printed or pixels written");
+}
+void check_rules(const VerifyDatasetOptions& o) { require(!o.folder.empty(), "a folder is named"); }
 
 }  // namespace
 

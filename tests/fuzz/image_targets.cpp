@@ -114,4 +114,12 @@ void parse_tga(Bytes bytes) {
   parse_with(bytes, data::internal::looks_like_tga(bytes), data::internal::decode_tga);
 }
 
+void parse_gif(Bytes bytes) {
+  parse_with(bytes, text_of(bytes).starts_with("GIF8"), data::internal::decode_gif);
+}
+
+void parse_webp(Bytes bytes) {
+  parse_with(bytes, data::internal::looks_like_webp(bytes), data::internal::decode_webp);
+}
+
 }  // namespace binade::fuzz

@@ -4,6 +4,7 @@
 Only Python's standard library. Run it after a change and commit what it writes. Inputs that fuzzing found
 are kept under other names, beside these.
 """
+import base64
 import gzip
 import json
 import os
@@ -173,6 +174,75 @@ def tga_seeds():
         write("tga", f"good-{name}.tga", data)
     for name, data in bad.items():
         write("tga", f"bad-{name}.tga", data)
+
+
+def gif(width, height, indices, bits=2, palette=None, frame=None, flags=0, control=b"", version=b"89a", tail=b"\0;"):
+    """One frame whose pixels are codes of their own: a clear code comes before the table grows beyond their width."""
+    palette = bytes(i % 256 for i in range(3 << bits)) if palette is None else palette
+    clear, text = 1 << bits, ""
+    def put(code):
+        nonlocal text
+        text = format(code, f"0{bits + 1}b") + text
+    for i, index in enumerate(indices):
+        if i % ((1 << bits) - 2 or 1) == 0:
+            put(clear)
+        put(index)
+    put(clear + 1)
+    text = "0" * (-len(text) % 8) + text
+    data = int(text, 2).to_bytes(len(text) // 8, "little")
+    left, top, across, down = frame or (0, 0, width, height)
+    screen = b"GIF" + version + struct.pack("<HHBBB", width, height, (0x80 | bits - 1) if palette else 0, 0, 0) + palette
+    blocks = b"".join(bytes([len(data[i:i + 255])]) + data[i:i + 255] for i in range(0, len(data), 255))
+    return screen + control + b"," + struct.pack("<HHHHB", left, top, across, down, flags) + bytes([bits]) + blocks + tail
+
+
+def gif_seeds():
+    comment, clear = b"!\xfe\x03abc\0", b"!\xf9\x04\x01\0\0\x02\0"
+    good = {"plain": gif(3, 2, [0, 1, 2, 3, 2, 1]), "interlaced": gif(2, 9, [i % 4 for i in range(18)], flags=0x40),
+            "transparent": gif(3, 2, [2, 1, 2, 3, 2, 1], control=clear), "inside": gif(5, 4, [1, 2, 3, 0], frame=(2, 1, 2, 2)),
+            "outside": gif(2, 2, [1, 2, 3, 0], frame=(1, 1, 2, 2)), "comment": gif(2, 1, [0, 3], control=comment, version=b"87a"),
+            "256": gif(4, 4, range(0, 256, 16), bits=8)}
+    # Codes that repeat: 0, then the code that is just being made.
+    codes, text = [4, 0, 6, 7, 8, 0, 5], ""
+    for code, width in zip(codes, [3, 3, 3, 3, 4, 4, 4]):
+        text = format(code, f"0{width}b") + text
+    text = "0" * (-len(text) % 8) + text
+    data = int(text, 2).to_bytes(len(text) // 8, "little")
+    whole = gif(11, 1, [])
+    good["runs"] = whole[:whole.index(b",") + 10] + bytes([2, len(data)]) + data + b"\0;"
+    bad = {"cut": good["plain"][:-3], "header": good["plain"][:12], "version": gif(3, 2, [0] * 6, version=b"88a"),
+           "early": gif(3, 2, [0, 1, 2]), "empty": gif(3, 2, []), "zero": gif(3, 2, [], frame=(0, 0, 0, 2)),
+           "code": good["plain"].replace(b"\x02\x03", b"\x02\x03", 1)[:-6] + b"\xff\xff\xff\xff\0;", "palette": gif(3, 2, [0] * 6, palette=b""),
+           "bits": gif(3, 2, [0] * 6).replace(b",\0\0\0\0\3\0\2\0\0\2", b",\0\0\0\0\3\0\2\0\0\x0d"), "no-frame": good["plain"][:25] + b";",
+           "block": good["plain"][:25] + b"x", "wide": gif(65535, 65535, [0]), "cut-comment": good["comment"][:30],
+           "colour": (lambda data: data[:10] + b"\x81" + data[11:])(gif(3, 2, [0, 1, 2, 7, 2, 1], bits=3, palette=bytes(12)))}
+    for name, data in good.items():
+        write("gif", f"good-{name}.gif", data)
+    for name, data in bad.items():
+        write("gif", f"bad-{name}.gif", data)
+
+
+WEBPS = {  # written by libwebp
+    "lossless": "UklGRjoAAABXRUJQVlA4TC0AAAAvBIAAAHcgEEjC2V9yhYn4/f/8J5eBgkaSmu+FrgVPaMETWhAW0f9YW87N9wcA",
+    "lossy": "UklGRlAAAABXRUJQVlA4IEQAAACwAQCdASoFAAMAA4BaJbACdAD0bSIoAM4PV4l7CY4WH8cREMgpjbPll72XnfOvkxlp3LRO/4nHX/5OTLN/f1Kf44AAAA==",
+    "alpha": "UklGRjgAAABXRUJQVlA4TCsAAAAvA4AAEF8gEEjGyR9yhokQEiT8H6x1KDJYPyAIIFGIJZZZZpll0oj+B6Y7AA==",
+    "lossy-alpha": "UklGRnIAAABXRUJQVlA4WAoAAAAQAAAAAwAAAgAAQUxQSA0AAAAAABQoPFBkeIygtMjcAFZQOCA+AAAAsAEAnQEqBAADAALATCWQAnQBDiQDEADOKNOk/XaGGTuBD4+0RxfDNrGG9sl4pypk+1jvfXkNfTtEfPu/WAA=",
+    "exif": "UklGRm4AAABXRUJQVlA4WAoAAAAIAAAABAAAAgAAVlA4TC0AAAAvBIAAAHcgEEjC2V9yhYn4/f/8J5eBgkaSmu+FrgVPaMETWhAW0f9YW87N9wcARVhJRhoAAABJSSoACAAAAAEAEgEDAAEAAAAGAAAAAAAAAA==",
+}
+ANIMATED_WEBP = "UklGRqIAAABXRUJQVlA4WAoAAAACAAAABAAAAgAAQU5JTQYAAAAAAAAAAABBTk1GRgAAAAAAAAAAAAQAAAIAADIAAAJWUDhMLQAAAC8EgAAAdyAQSMLZX3KFifj9//wnl4GCRpKa74WuBU9owRNaEBbR/1hbzs33BwBBTk1GKAAAAAAAAAAAAAQAAAIAADIAAABWUDhMDwAAAC8EgAAABxD9j/4HIqL/AQA="
+
+
+def webp_seeds():
+    good = {name: base64.b64decode(text) for name, text in WEBPS.items()}
+    plain = good["lossless"]
+    good["animated"] = base64.b64decode(ANIMATED_WEBP)
+    bad = {"cut": plain[:-4], "header": plain[:12], "kind": plain.replace(b"VP8L", b"VP8M"),
+           "length": plain[:4] + b"\xff\xff\xff\x7f" + plain[8:], "zeros": plain[:24] + bytes(len(plain) - 24),
+           "cut-lossy": good["lossy"][:-30], "short": b"RIFF\1\0\0\0WEBP"}
+    for name, data in good.items():
+        write("webp", f"good-{name}.webp", data)
+    for name, data in bad.items():
+        write("webp", f"bad-{name}.webp", data)
 
 
 def image_seeds(pngs):
@@ -532,7 +602,7 @@ def settings_seeds():
     lines = {"good-doctor": "doctor --security --run r", "good-lens": "lens r --html p", "good-launch": "launch -n 4 --grace 2.5 --link-delay 0.5,100 p -n 5 -- x", "good-tail": "launch -- -p",
              "good-slurm": "slurm submit --nodes 2 --gpus 4 --tasks 0 --cpus 1 --name n --time 2:00:00 --partition a --array 0-9%2 --output o --requeue 60 --sbatch=--mem=64G --dry-run -- p {array}",
              "good-ring-lens": "ring-lens --ranks 2,8 --elements 64 --deviation 1e-3 --seed 5 --json", "good-file": "ring-lens file name", "good-checksum": "checksum d --verify",
-             "good-update": "checksum d --update", "good-pack": "pack d out --resize 8x9 --jpeg --quality 90", "bad-pack": "pack d", "bad-pack-size": "pack d o --resize x", "good-inspect": "inspect f --verify", "good-dashes": "inspect -- --verify", "good-op-classes": "op-classes", "good-help": "--help", "good-help2": "slurm submit -h",
+             "good-update": "checksum d --update", "good-pack": "pack d out --resize 8x9 --jpeg --quality 90", "bad-pack": "pack d", "bad-pack-size": "pack d o --resize x", "good-inspect": "inspect f --verify", "good-decode": "decode f --out o", "good-verify-dataset": "verify-dataset d --json --report r --seed 3", "bad-decode": "decode f --facts --out o", "bad-dataset": "verify-dataset", "good-dashes": "inspect -- --verify", "good-op-classes": "op-classes", "good-help": "--help", "good-help2": "slurm submit -h",
              "good-version": "--version", "bad-nothing": "", "bad-command": "nope", "bad-flag": "doctor --nope", "bad-twice": "doctor --security --security", "bad-twice2": "launch -n 2 -n 3 p",
              "bad-missing": "launch -n", "bad-range": "launch -n 0 p", "bad-large": "launch -n 99999999999999999999 p", "bad-program": "launch -n 2", "bad-program2": "launch --nope 2 p", "bad-slurm": "slurm",
              "bad-plain": "slurm submit --name a;b p", "bad-nan": "ring-lens --deviation nan", "bad-seed": "ring-lens --seed -1", "bad-name": "ring-lens file", "bad-drawn": "ring-lens file name --elements 5",
@@ -623,6 +693,8 @@ def main():
     bmp_seeds()
     pnm_seeds()
     tga_seeds()
+    gif_seeds()
+    webp_seeds()
     jpeg_seeds()
     image_seeds(pngs)
     data_seeds()

@@ -11,6 +11,8 @@
   X(bmp)                       \
   X(pnm)                       \
   X(tga)                       \
+  X(gif)                       \
+  X(webp)                      \
   X(idx)                       \
   X(store_manifest)            \
   X(store_sample)              \

@@ -61,6 +61,14 @@ TEST(CommandLine, BecomesPlainOptions) {
   EXPECT_EQ(inspect.path, "file");
   EXPECT_TRUE(inspect.verify);
   EXPECT_EQ(parsed<InspectOptions>("inspect -- --verify").path, "--verify");
+  const auto decode = parsed<DecodeOptions>("decode f.png --out f.rgba --keep-orientation");
+  EXPECT_EQ(decode.file, "f.png");
+  EXPECT_EQ(decode.output, "f.rgba");
+  EXPECT_TRUE(decode.keep_orientation && !decode.facts_only);
+  const auto dataset = parsed<VerifyDatasetOptions>("verify-dataset d --report r.json --seed 7");
+  EXPECT_EQ(dataset.folder, "d");
+  EXPECT_EQ(dataset.report, "r.json");
+  EXPECT_EQ(dataset.seed, 7u);
   parsed<OpClassesOptions>("op-classes");
   parsed<VersionOptions>("--version");
 }

@@ -180,8 +180,12 @@ TEST(Window, combined_windows_equal_single_ones) {
     const Transform all = sequence(steps);
     philox::Stream one(1, static_cast<uint64_t>(i)), other = one, third = one;
     Image expected = image;
-    for (const Transform& step : steps) {
-      step(expected, one);
+    for (size_t step = 0; step < steps.size(); ++step) {
+      // Alone, but in its place, because each step has numbers of its own.
+      std::vector<Transform> alone(step, pixelwise([](Image&, philox::Stream&) {}));
+      alone.push_back(steps[step]);
+      philox::Stream same = one;
+      sequence(alone)(expected, same);
     }
     Image in_sequence = image;
     all(in_sequence, other);
@@ -192,7 +196,6 @@ TEST(Window, combined_windows_equal_single_ones) {
     EXPECT_GE(request.steps(), 1u);
     if (request.steps() == steps.size()) {
       EXPECT_EQ(begun, expected) << i;
-      EXPECT_EQ(third.next(), one.next());
     }
   }
 }
