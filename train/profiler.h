@@ -98,7 +98,7 @@ class ProfileLabel {
  public:
   explicit ProfileLabel(std::string_view name)
       : span_(Activity::cpu, TimelineEvent::user,
-              detail::timeline_has(Activity::cpu) ? timeline_text(name) : "") {}
+              binade::detail::timeline_has(Activity::cpu) ? timeline_text(name) : "") {}
 
  private:
   TimelineSpan span_;

@@ -49,7 +49,7 @@ struct Training {
       loader.next(batch);
     }
     cross_entropy(net(batch.images), batch.labels).backward();
-    sgd.step();
+    static_cast<void>(sgd.step());
     if (profiler) {
       profiler->step();
     }
@@ -261,7 +261,9 @@ TEST(Profiler, DoesNotChangeWhatRuns) {
   EXPECT_EQ(weights(true), weights(false));
   // relu joins the linear before it, profiled or not.
   manual_seed(5);
-  nn::Sequential net{nn::Linear({.in = 4, .out = 4}), nn::ReLU()};
+  nn::Sequential net;
+  net.add<nn::Linear>({.in = 4, .out = 4});
+  net.add<nn::ReLU>();
   Profiler profiler(quick(0, 0, 1));
   profiler.record();
   net(ones({2, 4}));
