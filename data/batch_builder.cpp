@@ -19,7 +19,9 @@ using Clock = SampleWatch::Clock;
 class Timer {
  public:
   Timer(double& seconds, const char* stage)
-      : span_(Activity::data, TimelineEvent::data, stage), seconds_(seconds), start_(Clock::now()) {}
+      : span_(Activity::data, TimelineEvent::data, stage),
+        seconds_(seconds),
+        start_(Clock::now()) {}
   ~Timer() { seconds_ += std::chrono::duration<double>(Clock::now() - start_).count(); }
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;

@@ -161,10 +161,11 @@ class Trials {
       takes_run_ = false;  // the program has no such flag
       traces = record(program, variables, folder_ / name, status);
     }
-    check(!traces.empty() && !traces[0].steps().empty(), "bottleneck: ", program[0],
-          " ended without a trace, expected a program with a Trainer, or with train::Program, of at "
-          "least ",
-          options_.warmup + 2, " steps; it wrote: ", last_lines(folder_ / (name + "/output.txt")));
+    check(
+        !traces.empty() && !traces[0].steps().empty(), "bottleneck: ", program[0],
+        " ended without a trace, expected a program with a Trainer, or with train::Program, of at "
+        "least ",
+        options_.warmup + 2, " steps; it wrote: ", last_lines(folder_ / (name + "/output.txt")));
     return traces;
   }
 

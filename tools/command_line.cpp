@@ -342,8 +342,8 @@ Command parse_command_line(const std::vector<std::string>& all) {
   try {
     check_names(app, words);
     // For CLI11 "++" ends a subcommand without a word.
-    const bool ends = !takes_program(words[0]) &&
-                      std::find(words.begin(), words.end(), "++") != words.end();
+    const bool ends =
+        !takes_program(words[0]) && std::find(words.begin(), words.end(), "++") != words.end();
     check(!ends, words[0], ": got '++', which means nothing here; write ./++ for a path");
     std::reverse(words.begin(), words.end());  // as CLI11 takes them
     app.parse(words);

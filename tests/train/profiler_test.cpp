@@ -315,8 +315,7 @@ TEST(Profiler, LeavesStepsOfOtherThreadsAlone) {
 TEST(Profiler, RefusesWrongUseInOneSentence) {
   Profiler profiler(quick(0, 0, 1));
   EXPECT_NE(error_of([] { Profiler second; }).find("one at a time"), std::string::npos);
-  EXPECT_NE(error_of([] { Profiler none({.active = 0}); }).find("active 0"),
-            std::string::npos);
+  EXPECT_NE(error_of([] { Profiler none({.active = 0}); }).find("active 0"), std::string::npos);
   for (const char* wrong :
        {"", "x", "0", "1,2", "1,2,3,4,5", "-1", "1,2,", "1,,3", "99999999999"}) {
     EXPECT_NE(error_of([&] { parse_profile_window(wrong); }).find("--profile: got '"),
