@@ -135,6 +135,13 @@ void save_for_predict(const Flags& f, const train::ClassifierData& data, const n
                           .deviation = data.deviation});
 }
 
+// With a profile if --profile asks for one.
+void fit(const Flags& f, const train::ClassifierData& data, train::Trainer& trainer,
+         const dist::World& world) {
+  const auto profiler = train::profile_run(f.profile, f.run, world.rank());
+  trainer.fit(*data.train, data.validation.get());
+}
+
 train::OnNan on_nan_of(const Flags& f) {
   return f.on_nan == "skip"        ? train::OnNan::skip
          : f.on_nan == "roll-back" ? train::OnNan::roll_back
@@ -297,10 +304,7 @@ int run(Flags f) {
       announce_shards(f, model->parameters(), *optimizer);
     }
   }
-  {
-    const auto profiler = train::profile_run(f.profile, f.run, world.rank());
-    trainer.fit(*data.train, data.validation.get());
-  }
+  fit(f, data, trainer, world);
   if (trainer.stopped_by() != 0) {
     return report_stop(f, trainer, world);
   }

@@ -39,9 +39,9 @@ struct ProfilerOptions {
   // Where the flame graph is written, as SVG, with numbers as in `file`. Empty: none.
   std::string flame = {};
   int rank = 0;
-  int64_t max_events = 400'000;                // of a window; later ones are dropped and counted
-  int64_t max_bytes = int64_t{200} << 20;      // of a file, likewise
-  bool measure_roofline = true;                // after a window: takes some 0.1 s
+  int64_t max_events = 400'000;            // of a window; later ones are dropped and counted
+  int64_t max_bytes = int64_t{200} << 20;  // of a file, likewise
+  bool measure_roofline = true;            // after a window: takes some 0.1 s
 
   ProfilerOptions& window(const ProfileWindow& w) {
     wait = w.wait, warmup = w.warmup, active = w.active, repeat = w.repeat;
@@ -66,10 +66,10 @@ class Profiler {
   // Throws Error if a file cannot be written.
   void finish();
 
-  const Trace& trace() const;  // of the last window; empty before
-  int64_t windows() const;     // that have ended
-  int64_t steps() const;       // that step() has counted
-  bool is_over() const;        // all windows have ended
+  const Trace& trace() const;       // of the last window; empty before
+  int64_t windows() const;          // that have ended
+  int64_t steps() const;            // that step() has counted
+  bool is_over() const;             // all windows have ended
   const std::string& file() const;  // of the options
   // False on a thread that is not the one whose steps it counts, such as another rank's.
   bool follows_this_thread() const;
@@ -80,10 +80,10 @@ class Profiler {
   std::unique_ptr<State> state_;
 };
 
-// The profiler of a run with a flag --profile: for programs. `window` is the text of the flag, empty
-// if it was not given; then BINADE_PROFILE has the window and BINADE_PROFILE_FILE the file, which
-// `binade bottleneck` sets, or the result is null, as it is if a Profiler exists. Otherwise it
-// writes RUN/trace.json, RUN/flame.svg and the folder RUN/tensorboard; other ranks than 0 only
+// The profiler of a run with a flag --profile: for programs. `window` is the text of the flag,
+// empty if it was not given; then BINADE_PROFILE has the window and BINADE_PROFILE_FILE the file,
+// which `binade bottleneck` sets, or the result is null, as it is if a Profiler exists. Otherwise
+// it writes RUN/trace.json, RUN/flame.svg and the folder RUN/tensorboard; other ranks than 0 only
 // RUN/trace-rankN.json.
 std::unique_ptr<Profiler> profile_run(const std::string& window, const std::string& run, int rank);
 // The window of a flag --profile without a value.
@@ -98,7 +98,7 @@ class ProfileLabel {
  public:
   explicit ProfileLabel(std::string_view name)
       : span_(Activity::cpu, TimelineEvent::user,
-              detail::timeline_has(Activity::cpu) ? timeline_text(name) : "") {}
+              binade::detail::timeline_has(Activity::cpu) ? timeline_text(name) : "") {}
 
  private:
   TimelineSpan span_;

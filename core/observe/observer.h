@@ -9,10 +9,10 @@
 //
 // Several observers may be active at once; the one that started last is called first. While an
 // observer runs, its own ops are not observed, not recorded and not cast by a policy. An exception
-// that it throws leaves the op. Without observers an op pays for one test of a flag at its begin and
-// one at its end. In-place changes and optimizer steps are not ops. Where an observer is, ops that
-// could run as one are run apart, so that it sees each; one that only measures says that it accepts
-// fused ops.
+// that it throws leaves the op. Without observers an op pays for one test of a flag at its begin
+// and one at its end. In-place changes and optimizer steps are not ops. Where an observer is, ops
+// that could run as one are run apart, so that it sees each; one that only measures says that it
+// accepts fused ops.
 #pragma once
 #include <binade/core/tensor/tensor.h>
 

@@ -43,9 +43,7 @@ double bytes_of(const Tensor& t) {
 
 bool is_matrix(const Tensor& t) { return t.defined() && t.dim() >= 1; }
 
-double last(const Tensor& t) {
-  return is_matrix(t) ? static_cast<double>(t.size(t.dim() - 1)) : 1;
-}
+double last(const Tensor& t) { return is_matrix(t) ? static_cast<double>(t.size(t.dim() - 1)) : 1; }
 
 // The elements that one row of a weight [O, ...] has.
 double row(const Tensor& w) {
@@ -133,8 +131,7 @@ OpCost backward_cost(CostRule rule, const OpCost& forward, const Node& node) {
   switch (rule) {
     case CostRule::product:
     case CostRule::convolution:
-    case CostRule::transposed:
-      return {forward.flops * wanted, forward.bytes + written};
+    case CostRule::transposed: return {forward.flops * wanted, forward.bytes + written};
     case CostRule::addmm:
     case CostRule::feedforward:
     case CostRule::recurrent: return {2 * forward.flops, forward.bytes + written};

@@ -15,17 +15,17 @@ struct OpCost {
 // Which formula an op follows.
 enum class CostRule : uint8_t {
   product,        // 2 numel(y) last(x): matmul, linear
-  addmm,                 // the same with the second operand
-  feedforward,           // two products
-  convolution,           // 2 numel(y) numel(w) / w[0]
-  transposed,            // 2 numel(x) numel(w) / w[0]
-  attention,             // two products of queries, keys and values, as if no key were masked
-  recurrent,             // 2 steps batch numel(w)
-  normalization,         // 8 per element
-  softmax,               // 5 per element
-  reduction,             // 1 per element read
-  movement,              // none
-  pointwise,             // 1 per element written
+  addmm,          // the same with the second operand
+  feedforward,    // two products
+  convolution,    // 2 numel(y) numel(w) / w[0]
+  transposed,     // 2 numel(x) numel(w) / w[0]
+  attention,      // two products of queries, keys and values, as if no key were masked
+  recurrent,      // 2 steps batch numel(w)
+  normalization,  // 8 per element
+  softmax,        // 5 per element
+  reduction,      // 1 per element read
+  movement,       // none
+  pointwise,      // 1 per element written
 };
 CostRule cost_rule(const Op& op);
 

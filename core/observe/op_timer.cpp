@@ -87,8 +87,8 @@ const char* OpTimer::shapes_of(const OpEvent& event) {
 }
 
 void OpTimer::sample_memory(const OpEvent& event) {
-  if (event.outputs.empty() || !event.outputs[0].defined() ||
-      event.outputs[0].device().is_cpu() || !timeline_has(Activity::memory)) {
+  if (event.outputs.empty() || !event.outputs[0].defined() || event.outputs[0].device().is_cpu() ||
+      !timeline_has(Activity::memory)) {
     return;
   }
   const Device device = event.outputs[0].device();
@@ -108,9 +108,9 @@ void OpTimer::result(const OpEvent& event) {
   timeline_add({.kind = TimelineEvent::op,
                 .backward = event.in_backward,
                 .name = event.op.name,
-                .in_phase = phase                ? phase
-                         : event.in_backward  ? "backward"
-                                              : "forward",
+                .in_phase = phase               ? phase
+                            : event.in_backward ? "backward"
+                                                : "forward",
                 .note = shapes,
                 .label = event.module,
                 .begin = begin,

@@ -1,4 +1,5 @@
-// OpTimer: adds the ops of a thread to the timeline, forward and backward. Internal to the profiler.
+// OpTimer: adds the ops of a thread to the timeline, forward and backward. Internal to the
+// profiler.
 #pragma once
 #include <binade/core/observe/observer.h>
 #include <binade/core/observe/op_cost_internal.h>

@@ -1,6 +1,6 @@
-// Timeline: what the threads of a program did, as events with a begin and an end. The engine records
-// ops, phases, loader stages, copies, waits, collectives and the allocator's bytes while a Timeline
-// exists that asks for them; train/profiler.h makes traces and tables of them.
+// Timeline: what the threads of a program did, as events with a begin and an end. The engine
+// records ops, phases, loader stages, copies, waits, collectives and the allocator's bytes while a
+// Timeline exists that asks for them; train/profiler.h makes traces and tables of them.
 //
 //   Timeline timeline({.activities = kEveryActivity});
 //   timeline.record(true);
@@ -39,14 +39,14 @@ constexpr bool contains(Activities all, Activity one) {
 struct TimelineEvent {
   enum Kind : uint8_t { step, phase, op, kernel, data, copy, wait, collective, user, counter };
   Kind kind = user;
-  bool backward = false;        // an op that is a backward, or part of one
-  const char* name = "";        // of the op, phase, kernel, stage or counter
+  bool backward = false;           // an op that is a backward, or part of one
+  const char* name = "";           // of the op, phase, kernel, stage or counter
   const char* in_phase = nullptr;  // the phase of the thread: "forward", ...; null outside
-  const char* note = nullptr;   // shapes and dtypes of an op; file:line of a wait; null: none
-  uint32_t label = 0;           // module path (core/observe/label.h)
-  int64_t begin = 0, end = 0;   // equal for a counter
-  double amount = 0;            // of an op: FLOPs; of a counter: its value; of a step: its number
-  double bytes = 0;             // read and written by an op, copied, or sent
+  const char* note = nullptr;      // shapes and dtypes of an op; file:line of a wait; null: none
+  uint32_t label = 0;              // module path (core/observe/label.h)
+  int64_t begin = 0, end = 0;      // equal for a counter
+  double amount = 0;  // of an op: FLOPs; of a counter: its value; of a step: its number
+  double bytes = 0;   // read and written by an op, copied, or sent
 };
 
 // The events of one thread, or of one stream of a device, in the order of their ends.

@@ -49,7 +49,7 @@ struct Training {
       loader.next(batch);
     }
     cross_entropy(net(batch.images), batch.labels).backward();
-    sgd.step();
+    static_cast<void>(sgd.step());
     if (profiler) {
       profiler->step();
     }
@@ -261,7 +261,9 @@ TEST(Profiler, DoesNotChangeWhatRuns) {
   EXPECT_EQ(weights(true), weights(false));
   // relu joins the linear before it, profiled or not.
   manual_seed(5);
-  nn::Sequential net{nn::Linear({.in = 4, .out = 4}), nn::ReLU()};
+  nn::Sequential net;
+  net.add<nn::Linear>({.in = 4, .out = 4});
+  net.add<nn::ReLU>();
   Profiler profiler(quick(0, 0, 1));
   profiler.record();
   net(ones({2, 4}));
@@ -313,8 +315,7 @@ TEST(Profiler, LeavesStepsOfOtherThreadsAlone) {
 TEST(Profiler, RefusesWrongUseInOneSentence) {
   Profiler profiler(quick(0, 0, 1));
   EXPECT_NE(error_of([] { Profiler second; }).find("one at a time"), std::string::npos);
-  EXPECT_NE(error_of([] { Profiler none({.active = 0}); }).find("active 0"),
-            std::string::npos);
+  EXPECT_NE(error_of([] { Profiler none({.active = 0}); }).find("active 0"), std::string::npos);
   for (const char* wrong :
        {"", "x", "0", "1,2", "1,2,3,4,5", "-1", "1,2,", "1,,3", "99999999999"}) {
     EXPECT_NE(error_of([&] { parse_profile_window(wrong); }).find("--profile: got '"),

@@ -95,9 +95,15 @@ std::string color_of(const std::string& name) {
   return text("hsl(", 12 + hash % 38, " 85% ", 62 + hash / 64 % 14, "%)");
 }
 
-void draw(const Box& box, const std::string& name, double x, size_t level, double scale,
-          double whole, std::string& out) {
-  const double width = box.total * scale, y = kTop + static_cast<double>(level) * kRow;
+// How wide a millisecond is, and the time of the whole graph.
+struct Scale {
+  double width, whole;
+};
+
+void draw(const Box& box, const std::string& name, double x, size_t level, const Scale& scale,
+          std::string& out) {
+  const double whole = scale.whole;
+  const double width = box.total * scale.width, y = kTop + static_cast<double>(level) * kRow;
   if (width < kNarrowest) {
     return;
   }
@@ -105,8 +111,8 @@ void draw(const Box& box, const std::string& name, double x, size_t level, doubl
   std::string shown = name.substr(0, utf8_prefix(name.substr(0, letters)));
   shown = letters < 3 ? "" : shown;
   out += text("<g><title>", escaped(name), ": ", fixed(box.total, 3), " ms, ",
-              fixed(whole > 0 ? 100 * box.total / whole : 0, 1), "%</title><rect x=\"",
-              fixed(x, 2), "\" y=\"", fixed(y, 0), "\" width=\"", fixed(width, 2), "\" height=\"",
+              fixed(whole > 0 ? 100 * box.total / whole : 0, 1), "%</title><rect x=\"", fixed(x, 2),
+              "\" y=\"", fixed(y, 0), "\" width=\"", fixed(width, 2), "\" height=\"",
               fixed(kRow - 1, 0), "\" fill=\"", color_of(name), "\"/>");
   if (!shown.empty()) {
     out += text("<text x=\"", fixed(x + 3, 2), "\" y=\"", fixed(y + 13, 0), "\">", escaped(shown),
@@ -120,8 +126,8 @@ void draw(const Box& box, const std::string& name, double x, size_t level, doubl
   std::stable_sort(children.begin(), children.end(),
                    [](const auto* a, const auto* b) { return a->second.total > b->second.total; });
   for (const auto* child : children) {
-    draw(child->second, child->first, x, level + 1, scale, whole, out);
-    x += child->second.total * scale;
+    draw(child->second, child->first, x, level + 1, scale, out);
+    x += child->second.total * scale.width;
   }
 }
 
@@ -137,7 +143,7 @@ std::string flame_graph(const Trace& trace) {
       "monospace;fill:#222}.head{font:14px sans-serif;fill:#555}@media(prefers-color-scheme:dark){"
       ".head{fill:#bbb}}</style>\n<text class=\"head\" x=\"3\" y=\"17\">A step: ",
       fixed(root.total, 3), " ms, mean of ", trace.steps().size(), "</text>\n");
-  draw(root, "step", 0, 0, root.total > 0 ? kWidth / root.total : 0, root.total, out);
+  draw(root, "step", 0, 0, {root.total > 0 ? kWidth / root.total : 0, root.total}, out);
   return out + "</svg>\n";
 }
 

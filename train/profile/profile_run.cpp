@@ -25,8 +25,7 @@ std::string of_rank(const std::string& file, int rank) {
 
 }  // namespace
 
-std::unique_ptr<Profiler> profile_run(const std::string& window, const std::string& run,
-                                      int rank) {
+std::unique_ptr<Profiler> profile_run(const std::string& window, const std::string& run, int rank) {
   const std::string wanted = window.empty() ? environment("BINADE_PROFILE") : window;
   if (wanted.empty() || Profiler::current()) {
     return nullptr;

@@ -1,5 +1,5 @@
-// The rules of the stall adviser. Each compares the step with the one that would be left without the
-// stall; docs/profiling.md states the formulas.
+// The rules of the stall adviser. Each compares the step with the one that would be left without
+// the stall; docs/profiling.md states the formulas.
 #include <binade/kernels/base/error.h>
 #include <binade/train/profile/stalls.h>
 #include <binade/train/profile/step_times_internal.h>
@@ -24,7 +24,8 @@ std::string percent(double share) { return fixed(100 * share, 0) + "%"; }
 
 int64_t cores_of(const Trace& trace) {
   const auto found = trace.facts.find("cores");
-  return found == trace.facts.end() ? 1 : std::max(1L, std::strtol(found->second.c_str(), nullptr, 10));
+  return found == trace.facts.end() ? 1
+                                    : std::max(1L, std::strtol(found->second.c_str(), nullptr, 10));
 }
 
 double gain(double before, double after) { return after > 0 ? before / after - 1 : 0; }
@@ -45,10 +46,9 @@ Stage largest_stage(const LoaderTimes& loader) {
        "decoded (cache_bytes)"},
       {"transform", loader.transform, "do fixed steps once, before training, or fewer of them"},
       {"collate", loader.collate, "use the default collate, or smaller samples"}};
-  return *std::max_element(std::begin(stages), std::end(stages),
-                           [](const Stage& a, const Stage& b) {
-                             return a.milliseconds < b.milliseconds;
-                           });
+  return *std::max_element(
+      std::begin(stages), std::end(stages),
+      [](const Stage& a, const Stage& b) { return a.milliseconds < b.milliseconds; });
 }
 
 // A step takes as long as its own work or as the workers need for a batch, whichever is longer.
@@ -74,26 +74,28 @@ void advise_on_data(const StepTimes& t, int64_t cores, std::vector<Advice>& out)
   }
   const Stage stage = largest_stage(t.loader);
   if (best > now && gain(t.whole, least) >= kWorthwhile) {
-    out.push_back({.cause = "workers",
-                   .sentence = text("workers ", now, " -> ", best, ": predicted +",
-                                    percent(gain(t.whole, least)), "; a step waits ",
-                                    percent(stalled / t.whole), " of its time for data, most of it ",
-                                    stage.name, " (LoaderOptions::workers)"),
-                   .where = "LoaderOptions::workers",
-                   .gain = gain(t.whole, least),
-                   .setting = "workers",
-                   .value = best});
+    out.push_back(
+        {.cause = "workers",
+         .sentence =
+             text("workers ", now, " -> ", best, ": predicted +", percent(gain(t.whole, least)),
+                  "; a step waits ", percent(stalled / t.whole),
+                  " of its time for data, most of it ", stage.name, " (LoaderOptions::workers)"),
+         .where = "LoaderOptions::workers",
+         .gain = gain(t.whole, least),
+         .setting = "workers",
+         .value = best});
     return;
   }
-  const double without = (t.loader.total() - stage.milliseconds / 2) /
-                         static_cast<double>(std::max<int64_t>(now, 1));
+  const double without =
+      (t.loader.total() - stage.milliseconds / 2) / static_cast<double>(std::max<int64_t>(now, 1));
   const double halved = gain(t.whole, std::max(own, without));
   out.push_back({.cause = stage.name,
                  .sentence = text(stage.name, " takes ", fixed(stage.milliseconds), " of the ",
-                                  fixed(t.loader.total()), " ms that the workers need per batch, and a "
+                                  fixed(t.loader.total()),
+                                  " ms that the workers need per batch, and a "
                                   "step waits ",
-                                  percent(stalled / t.whole), " of its time for them: ", stage.remedy,
-                                  "; half of it would give +", percent(halved)),
+                                  percent(stalled / t.whole), " of its time for them: ",
+                                  stage.remedy, "; half of it would give +", percent(halved)),
                  .where = "data::Dataset::get",
                  .gain = halved});
 }
@@ -108,7 +110,8 @@ void advise_on_waits(const StepTimes& t, std::vector<Advice>& out) {
           {.cause = "host wait",
            .sentence = text(key.first, "()", key.second.empty() ? "" : " at " + key.second,
                             " waits for the device ", fixed(wait.calls), " times per step, ",
-                            percent(share), " of it: read the value every so many steps, or keep it "
+                            percent(share),
+                            " of it: read the value every so many steps, or keep it "
                             "on the device; predicted at most +",
                             percent(gain(t.whole, t.whole - wait.milliseconds))),
            .where = key.second,
@@ -118,15 +121,15 @@ void advise_on_waits(const StepTimes& t, std::vector<Advice>& out) {
   for (const auto& [key, copy] : t.pageable) {
     const double share = copy.milliseconds / t.whole;
     if (share >= 0.02) {
-      out.push_back(
-          {.cause = "pageable copy",
-           .sentence = text(key.first, key.second.empty() ? "" : " at " + key.second, " moves ",
-                            fixed(copy.bytes * 1e-6), " MB per step from pageable memory, ",
-                            percent(share), " of it: give LoaderOptions::device, or fill a "
-                            "PinnedBuffer; predicted at most +",
-                            percent(gain(t.whole, t.whole - copy.milliseconds))),
-           .where = key.second,
-           .gain = gain(t.whole, t.whole - copy.milliseconds)});
+      out.push_back({.cause = "pageable copy",
+                     .sentence = text(key.first, key.second.empty() ? "" : " at " + key.second,
+                                      " moves ", fixed(copy.bytes * 1e-6),
+                                      " MB per step from pageable memory, ", percent(share),
+                                      " of it: give LoaderOptions::device, or fill a "
+                                      "PinnedBuffer; predicted at most +",
+                                      percent(gain(t.whole, t.whole - copy.milliseconds))),
+                     .where = key.second,
+                     .gain = gain(t.whole, t.whole - copy.milliseconds)});
     }
   }
 }
@@ -143,15 +146,16 @@ void advise_on_batch(const StepTimes& t, std::vector<Advice>& out) {
   }
   const std::string change =
       t.batch > 0 ? text("batch ", t.batch, " -> ", 2 * t.batch) : "a batch twice as large";
-  out.push_back({.cause = "batch",
-                 .sentence = text(change, ": predicted +", percent(doubled), " samples per second; ",
-                                  percent(share), " of a step does not depend on the batch: ",
-                                  fixed(t.ops, 0), " ops of at least ",
-                                  fixed(1000 * t.typical_cheap), " us, and the update (LoaderOptions::batch)"),
-                 .where = "LoaderOptions::batch",
-                 .gain = doubled,
-                 .setting = t.batch > 0 ? "batch" : "",
-                 .value = 2 * t.batch});
+  out.push_back(
+      {.cause = "batch",
+       .sentence =
+           text(change, ": predicted +", percent(doubled), " samples per second; ", percent(share),
+                " of a step does not depend on the batch: ", fixed(t.ops, 0), " ops of at least ",
+                fixed(1000 * t.typical_cheap), " us, and the update (LoaderOptions::batch)"),
+       .where = "LoaderOptions::batch",
+       .gain = doubled,
+       .setting = t.batch > 0 ? "batch" : "",
+       .value = 2 * t.batch});
 }
 
 // memory and ranks --------------------------------------------------------------------------------
@@ -223,8 +227,9 @@ void advise_on_ranks(std::span<const Trace> ranks, std::vector<Advice>& out) {
     return;
   }
   out.push_back({.cause = "ranks",
-                 .sentence = text("rank ", slowest, " works ", fixed(most), " ms per step, the others ",
-                                  fixed(others), " ms, which wait for it: give every rank the same "
+                 .sentence = text("rank ", slowest, " works ", fixed(most),
+                                  " ms per step, the others ", fixed(others),
+                                  " ms, which wait for it: give every rank the same "
                                   "work; predicted +",
                                   percent(better)),
                  .where = text("rank ", slowest),
@@ -269,10 +274,12 @@ StallReport find_stalls(std::span<const Trace> ranks) {
 std::string to_text(const StallReport& report) {
   const StepShares& s = report.shares;
   const std::pair<const char*, double> parts[] = {
-      {"wait for data", s.wait}, {"read", s.read},           {"decode", s.decode},
-      {"transform", s.transform}, {"collate", s.collate},    {"copy", s.copy},
-      {"forward", s.forward},     {"backward", s.backward},  {"reduction", s.reduction},
-      {"optimizer", s.optimizer}, {"host waits", s.host_waits}, {"other", s.other}};
+      {"wait for data", s.wait},    {"read", s.read},
+      {"decode", s.decode},         {"transform", s.transform},
+      {"collate", s.collate},       {"copy", s.copy},
+      {"forward", s.forward},       {"backward", s.backward},
+      {"reduction", s.reduction},   {"optimizer", s.optimizer},
+      {"host waits", s.host_waits}, {"other", s.other}};
   std::string out = text("step ", fixed(report.step_milliseconds, 2), " ms:");
   const char* separator = " ";
   for (const auto& [name, share] : parts) {
@@ -283,14 +290,16 @@ std::string to_text(const StallReport& report) {
   }
   if (report.loader.workers > 0) {
     const LoaderTimes& l = report.loader;
-    out += text("\nloader: ", l.workers, l.workers == 1 ? " worker" : " workers", ", per step read ", fixed(l.read, 2), " ms, decode ",
-                fixed(l.decode, 2), " ms, transform ", fixed(l.transform, 2), " ms, collate ",
-                fixed(l.collate, 2), " ms");
+    out +=
+        text("\nloader: ", l.workers, l.workers == 1 ? " worker" : " workers", ", per step read ",
+             fixed(l.read, 2), " ms, decode ", fixed(l.decode, 2), " ms, transform ",
+             fixed(l.transform, 2), " ms, collate ", fixed(l.collate, 2), " ms");
   }
   out += "\n";
   if (report.advice.empty()) {
-    return out + "advice: nothing stalls the step by 5% or more; the tables of the trace show its "
-                 "slowest ops\n";
+    return out +
+           "advice: nothing stalls the step by 5% or more; the tables of the trace show its "
+           "slowest ops\n";
   }
   out += "advice: " + report.advice[0].sentence + "\n";
   for (size_t i = 1; i < report.advice.size(); ++i) {

@@ -72,10 +72,10 @@ bool is_of_ranks(const TraceEvent& event) {
 
 // Where the own time of an event on the lane of the steps belongs.
 double* place_of(StepShares& times, const TraceEvent& event, const Around& around) {
-  const TraceEvent* wait = event.kind == Kind::wait || event.kind == Kind::copy ||
-                                   event.kind == Kind::collective
-                               ? &event
-                               : around.wait();
+  const TraceEvent* wait =
+      event.kind == Kind::wait || event.kind == Kind::copy || event.kind == Kind::collective
+          ? &event
+          : around.wait();
   if (wait) {
     if (is_of_ranks(*wait)) {
       return &times.reduction;
@@ -94,10 +94,10 @@ double* place_of(StepShares& times, const TraceEvent& event, const Around& aroun
 
 void note_waits(StepTimes& out, const TraceEvent& event, const Around& around) {
   if (event.kind == Kind::copy && is_pageable(event)) {
-    WaitTime& one = out.pageable[{event.name, event.note.substr(event.note.find(", ") ==
-                                                                        std::string::npos
-                                                                    ? event.note.size()
-                                                                    : event.note.find(", ") + 2)}];
+    WaitTime& one =
+        out.pageable[{event.name, event.note.substr(event.note.find(", ") == std::string::npos
+                                                        ? event.note.size()
+                                                        : event.note.find(", ") + 2)}];
     one.calls += 1;
     one.milliseconds += (event.end - event.begin) * kMilliseconds;
     one.bytes += event.bytes;
@@ -115,9 +115,9 @@ void add_main_lane(StepTimes& out, const Trace& trace, const std::vector<double>
   for (size_t i = 0; i < trace.events.size() && trace.events[i].lane == 0; ++i) {
     const TraceEvent& event = trace.events[i];
     around.enter(event);
-    const bool apart = around.has_phase("validation") || around.has_phase("checkpoint") ||
-                       (event.kind == Kind::phase &&
-                        (event.name == "validation" || event.name == "checkpoint"));
+    const bool apart =
+        around.has_phase("validation") || around.has_phase("checkpoint") ||
+        (event.kind == Kind::phase && (event.name == "validation" || event.name == "checkpoint"));
     if (!apart && (event.kind == Kind::step || around.is_in_step())) {
       const double time = self[i] * kMilliseconds;
       out.whole += time;
@@ -125,7 +125,8 @@ void add_main_lane(StepTimes& out, const Trace& trace, const std::vector<double>
       note_waits(out, event, around);
       if (event.kind == Kind::op) {
         ops.push_back(time);
-      } else if (event.kind == Kind::phase && (event.name == "forward" || event.name == "backward")) {
+      } else if (event.kind == Kind::phase &&
+                 (event.name == "forward" || event.name == "backward")) {
         out.between_ops += time;
       }
     }

@@ -2,7 +2,6 @@
 #include <binade/train/profile/trace.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <tuple>
 
@@ -107,9 +106,7 @@ Trace make_trace(const std::vector<TimelineLane>& lanes, int64_t begin) {
   std::stable_sort(trace.events.begin(), trace.events.end(), is_before);
   std::stable_sort(trace.counters.begin(), trace.counters.end(),
                    [](const TraceCounter& a, const TraceCounter& b) { return a.time < b.time; });
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  trace.begin_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() -
-                   (detail::timeline_now() - begin);
+  trace.begin_ns = begin;
   return trace;
 }
 

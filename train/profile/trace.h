@@ -43,17 +43,17 @@ struct Roofline {
 
 struct Trace {
   int rank = 0;
-  std::vector<TraceLane> lanes;       // lane 0 ran the steps
-  std::vector<TraceEvent> events;     // by lane, then by begin; the outer one first
-  std::vector<TraceCounter> counters; // by time
+  std::vector<TraceLane> lanes;        // lane 0 ran the steps
+  std::vector<TraceEvent> events;      // by lane, then by begin; the outer one first
+  std::vector<TraceCounter> counters;  // by time
   Roofline roofline;
-  int64_t dropped = 0;                // events that had no room
-  int64_t first_step = 0;             // the number of the first recorded step
+  int64_t dropped = 0;     // events that had no room
+  int64_t first_step = 0;  // the number of the first recorded step
   // "cores", "threads", "device", "activities", "version"
   std::map<std::string, std::string> facts;
-  int64_t begin_ns = 0;  // of the system clock
+  int64_t begin_ns = 0;  // of the steady clock
 
-  double duration() const;   // of the steps; of everything if there were none
+  double duration() const;  // of the steps; of everything if there were none
   std::vector<const TraceEvent*> steps() const;
   bool operator==(const Trace&) const = default;
 };

@@ -21,8 +21,9 @@ constexpr int kVersion = 1;
 constexpr const char* kStepName = "ProfilerStep#";  // by it TensorBoard's page finds the steps
 
 // The categories of PyTorch's profiler where it has one; a step and a user's label share one.
-constexpr const char* kCategories[] = {"user_annotation", "phase", "cpu_op",     "kernel",         "data",
-                                       "gpu_memcpy",      "wait",  "collective", "user_annotation"};
+constexpr const char* kCategories[] = {
+    "user_annotation", "phase", "cpu_op",     "kernel",         "data",
+    "gpu_memcpy",      "wait",  "collective", "user_annotation"};
 
 std::string microseconds(double time) {
   char out[40];
@@ -88,14 +89,14 @@ std::string head_of(const Trace& trace, int64_t dropped) {
   for (const auto& [name, value] : trace.facts) {
     facts += text(facts.empty() ? "" : ", ", json_quoted(name), ": ", json_quoted(value));
   }
-  return text("{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\", \"distributedInfo\": "
-              "{\"rank\": ",
-              trace.rank, "},\n\"binade\": {\"version\": ", kVersion, ", \"rank\": ", trace.rank,
-              ", \"dropped\": ", dropped, ", \"first_step\": ", trace.first_step,
-              ", \"begin_ns\": ", trace.begin_ns,
-              ", \"peak_flops\": ", number(trace.roofline.flops),
-              ", \"peak_bytes\": ", number(trace.roofline.bytes), ", \"facts\": {", facts, "}},\n",
-              "\"traceEvents\": [\n");
+  return text(
+      "{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\", \"distributedInfo\": "
+      "{\"rank\": ",
+      trace.rank, "},\n\"binade\": {\"version\": ", kVersion, ", \"rank\": ", trace.rank,
+      ", \"dropped\": ", dropped, ", \"first_step\": ", trace.first_step,
+      ", \"begin_ns\": ", trace.begin_ns, ", \"peak_flops\": ", number(trace.roofline.flops),
+      ", \"peak_bytes\": ", number(trace.roofline.bytes), ", \"facts\": {", facts, "}},\n",
+      "\"traceEvents\": [\n");
 }
 
 }  // namespace
@@ -170,8 +171,7 @@ TraceEvent event_of(const Json& json) {
   const Json& arguments = json.at("args");
   event.module = value_of<std::string>(arguments, "module", "");
   event.phase = value_of<std::string>(arguments, "phase", "");
-  event.note =
-      value_of<std::string>(arguments, event.kind == Kind::op ? "shapes" : "note", "");
+  event.note = value_of<std::string>(arguments, event.kind == Kind::op ? "shapes" : "note", "");
   event.backward = value_of(arguments, "backward", false);
   event.flops = value_of(arguments, "flops", 0.0);
   event.bytes = value_of(arguments, "bytes", 0.0);

@@ -69,7 +69,7 @@ class Rows {
 };
 
 std::string pass_of(const TraceEvent& event) {
-  return event.backward                              ? "backward"
+  return event.backward                                     ? "backward"
          : event.phase.empty() || event.phase == "backward" ? "forward"
                                                             : event.phase;
 }
@@ -84,8 +84,9 @@ std::vector<TraceRow> rows_by_op(const Trace& trace) {
     switch (event.kind) {
       case Kind::op: return {event.name, pass_of(event)};
       case Kind::step: return {"(outside of phases)", ""};
-      case Kind::phase: return is_work(event.name) ? Key{"(" + event.name + ")", ""}
-                                                   : Key{"(between ops)", event.name};
+      case Kind::phase:
+        return is_work(event.name) ? Key{"(" + event.name + ")", ""}
+                                   : Key{"(between ops)", event.name};
       default: return {event.name, event.kind == Kind::user ? "label" : ""};
     }
   });

@@ -15,13 +15,13 @@ struct TraceRow {
   std::string detail;  // "forward", "backward"; shapes
   double calls = 0;    // per step
   double milliseconds = 0;
-  double share = 0;  // of the step
-  double flops = 0, bytes = 0;     // per step
-  double roofline = 0;             // the least time for this work over the time; 0: unknown
+  double share = 0;             // of the step
+  double flops = 0, bytes = 0;  // per step
+  double roofline = 0;          // the least time for this work over the time; 0: unknown
 };
 
-// By op and pass; the optimizer, the wait for data and the time outside of ops are rows too. Largest
-// first.
+// By op and pass; the optimizer, the wait for data and the time outside of ops are rows too.
+// Largest first.
 std::vector<TraceRow> rows_by_op(const Trace& trace);
 // By module path, with the ops below it.
 std::vector<TraceRow> rows_by_module(const Trace& trace);

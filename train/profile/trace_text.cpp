@@ -62,9 +62,9 @@ std::string table_of(const std::string& title, const std::string& name, const st
 
 std::string facts_of(const Trace& trace) {
   const size_t steps = trace.steps().size();
-  std::string out = text("rank ", trace.rank, ", ", steps, " steps from step ", trace.first_step,
-                         ", ", fixed(trace.duration() * 1e-3 / std::max<double>(1, double(steps)), 3),
-                         " ms per step");
+  std::string out =
+      text("rank ", trace.rank, ", ", steps, " steps from step ", trace.first_step, ", ",
+           fixed(trace.duration() * 1e-3 / std::max<double>(1, double(steps)), 3), " ms per step");
   for (const char* name : {"device", "cores", "threads", "activities"}) {
     if (const auto found = trace.facts.find(name); found != trace.facts.end()) {
       out += text(", ", name, " ", found->second);
@@ -72,8 +72,9 @@ std::string facts_of(const Trace& trace) {
   }
   out += "\n";
   if (trace.roofline.flops > 0) {
-    out += text("roofline measured here: ", fixed(trace.roofline.flops * 1e-9, 1), " GFLOP/s (f32 product), ",
-                fixed(trace.roofline.bytes * 1e-9, 1), " GB/s (copy)\n");
+    out +=
+        text("roofline measured here: ", fixed(trace.roofline.flops * 1e-9, 1),
+             " GFLOP/s (f32 product), ", fixed(trace.roofline.bytes * 1e-9, 1), " GB/s (copy)\n");
   }
   if (trace.dropped > 0) {
     out += text(trace.dropped,
@@ -135,8 +136,8 @@ std::string counters_of(const Trace& trace) {
   }
   Table table{{"counter", "first", "last", "largest"}};
   for (const auto& [name, range] : ranges) {
-    const bool is_bytes = name.ends_with("allocated") || name.ends_with("reserved") ||
-                          name.starts_with("saved");
+    const bool is_bytes =
+        name.ends_with("allocated") || name.ends_with("reserved") || name.starts_with("saved");
     const auto shown = [is_bytes](double v) { return is_bytes ? megabytes(v) : fixed(v, 0); };
     table.push_back({name, shown(range.first), shown(range.last), shown(range.peak)});
   }

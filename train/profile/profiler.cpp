@@ -60,8 +60,7 @@ int64_t take_kernels() {
     const int64_t begin = std::max(one.begin, end);
     end = std::max(one.end, begin);
     detail::timeline_add_to(
-        lane,
-        {.kind = TimelineEvent::kernel, .name = one.name, .begin = begin, .end = end});
+        lane, {.kind = TimelineEvent::kernel, .name = one.name, .begin = begin, .end = end});
   }
 #endif
   return dropped;
@@ -158,11 +157,11 @@ struct Profiler::State {
   detail::OpTimer ops;
   std::optional<ObserverScope> scope;
   std::thread::id thread;
-  int64_t steps = 0;        // counted so far
-  int64_t in_cycle = 0;     // steps since the schedule began anew
+  int64_t steps = 0;     // counted so far
+  int64_t in_cycle = 0;  // steps since the schedule began anew
   int64_t windows = 0;
   bool is_open = false, by_hand = false, over = false;
-  int64_t begin = 0;        // of the window
+  int64_t begin = 0;  // of the window
   int64_t step_begin = 0;
   int64_t first_step = 0;
   Trace trace;
@@ -312,8 +311,8 @@ void Profiler::record() {
 void Profiler::finish() {
   State& s = *state_;
   if (!s.is_open && s.windows == 0 && s.steps > 0 && !s.by_hand) {
-    warn(text("profiler: the run ended after ", s.steps, " steps, before the window, which begins after ",
-              s.options.wait + s.options.warmup,
+    warn(text("profiler: the run ended after ", s.steps,
+              " steps, before the window, which begins after ", s.options.wait + s.options.warmup,
               ": nothing was recorded; ask for an earlier one, such as --profile 0,1,",
               std::max<int64_t>(1, s.steps - 2)));
   }
