@@ -105,10 +105,12 @@ Format format_of(const std::string& directory) {
 TrainTest open_dataset(const std::string& directory, Format format,
                        const ImageFolderOptions& options) {
   check(folder_exists(directory), directory, ": no such folder");
+  DecodeOptions of_store = options.decode;
+  of_store.channels = 0;  // those that it was packed with
   switch (format == Format::automatic ? format_of(directory) : format) {
     case Format::store:
       return open_parts<StoreDataset>(directory, Format::store, is_store,
-                                      StoreOptions{.decode = options.decode}, options);
+                                      StoreOptions{.decode = of_store}, options);
     case Format::tar:
       return open_parts<TarDataset>(directory, Format::tar, has_tar_files,
                                     TarOptions{.decode = options.decode}, options);

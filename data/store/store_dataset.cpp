@@ -256,6 +256,18 @@ bool StoreDataset::will_need(int64_t index) const {
   return true;
 }
 
+std::optional<std::vector<uint8_t>> StoreDataset::encoded(int64_t index) const {
+  const auto file = unsigned_bytes(files_->parsed(index, files_->verified(index)).encoded);
+  return file.empty() ? std::nullopt
+                      : std::optional(std::vector<uint8_t>(file.begin(), file.end()));
+}
+
+// The mapping has the same bytes.
+void StoreDataset::read_encoded(int64_t index, std::span<const uint8_t> /*bytes*/,
+                                ImageRequest& request, Sample& sample) const {
+  files_->read(index, &request, sample);
+}
+
 int64_t StoreDataset::class_count() const { return files_->manifest.classes; }
 
 std::vector<std::string> StoreDataset::class_names() const {

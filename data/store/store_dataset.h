@@ -37,6 +37,9 @@ class StoreDataset : public Dataset {
   Sample get_for(int64_t index, ImageRequest& request) const override;
   void read(int64_t index, ImageRequest& request, Sample& sample) const override;
   bool will_need(int64_t index) const override;
+  std::optional<std::vector<uint8_t>> encoded(int64_t index) const override;
+  void read_encoded(int64_t index, std::span<const uint8_t> bytes, ImageRequest& request,
+                    Sample& sample) const override;
   int64_t class_count() const override;
   std::vector<std::string> class_names() const override;
   int channels() const override;

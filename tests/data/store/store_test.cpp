@@ -157,6 +157,9 @@ TEST_F(Store, KeepsFilesOrPixelsOrJpegs) {
     EXPECT_EQ(small.get(i).image, resize_image(expected, 8, 9));
   }
   EXPECT_EQ(small.channels(), 3);
+  pack(store, path("again"));  // files stay files
+  EXPECT_FALSE(StoreDataset(path("again")).in_memory());
+  expect_equal(StoreDataset(path("again")).get(4), folder.get(4));
 }
 
 TEST_F(Store, OfPartsIsFoundByOpenDataset) {
