@@ -1,13 +1,12 @@
 #include <binade/core/io/crc32c.h>
 #include <binade/core/io/file_system.h>
 #include <binade/data/checksums.h>
+#include <binade/data/store/manifest_text_internal.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/parallel.h>
-#include <binade/kernels/base/printable.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <set>
 
@@ -29,50 +28,6 @@ std::string absolute_path(const std::string& path) {
     out.pop_back();
   }
   return out;
-}
-
-std::string hexadecimal(uint32_t value) {
-  std::string digits(8, '0');
-  for (size_t i = 0; i < 8; ++i) {
-    digits[7 - i] = "0123456789abcdef"[value >> (4 * i) & 15];
-  }
-  return digits;
-}
-
-std::string escaped_name(const std::string& name) {
-  std::string out;
-  for (size_t at = 0; at < name.size();) {
-    const size_t backslash = std::min(name.find('\\', at), name.size());
-    out += printable(std::string_view(name).substr(at, backslash - at));
-    out += backslash < name.size() ? "\\x5c" : "";
-    at = backslash + 1;
-  }
-  return out;
-}
-
-template <class T>
-bool parse_number(std::string_view text, int base, T& value) {
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
-  return error == std::errc() && stop == end;
-}
-
-// False if the text is not what escaped_name() gives.
-bool unescape_name(std::string_view text, std::string& name) {
-  name.clear();
-  for (size_t at = 0; at < text.size();) {
-    uint8_t byte = 0;
-    if (text[at] != '\\') {
-      name += text[at++];
-    } else if (text.size() - at >= 4 && text[at + 1] == 'x' &&
-               parse_number(text.substr(at + 2, 2), 16, byte)) {
-      name += static_cast<char>(byte);
-      at += 4;
-    } else {
-      return false;
-    }
-  }
-  return !name.empty() && name.front() != '/' && escaped_name(name) == text;
 }
 
 bool is_manifest_name(std::string_view name) {
@@ -129,22 +84,11 @@ Checksum checksum_of_file(const std::string& path) {
   return sum;
 }
 
-// Splits off the text before the first `separator`, and the separator; all of it if there is none.
-std::string_view take_until(std::string_view& rest, char separator) {
-  const size_t end = std::min(rest.find(separator), rest.size());
-  const std::string_view part = rest.substr(0, end);
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  return part;
-}
-
 bool parse_entry(std::string_view line, ChecksumEntry& entry) {
   const std::string_view crc = take_until(line, ' '), size = take_until(line, ' ');
   return crc.size() == 8 && parse_number(crc, 16, entry.sum.crc) &&
-         parse_number(size, 10, entry.sum.size) && unescape_name(line, entry.name);
-}
-
-uint32_t crc_of(std::string_view text) {
-  return crc32c(std::as_bytes(std::span(text.data(), text.size())));
+         parse_number(size, 10, entry.sum.size) && unescape_name(line, entry.name) &&
+         !entry.name.empty() && entry.name.front() != '/';
 }
 
 std::vector<ChecksumEntry> parse_manifest(const std::string& path, std::string_view all) {
