@@ -30,12 +30,17 @@
 #include <binade/data/image_folder.h>
 #include <binade/data/loader.h>
 #include <binade/data/pictures/pictures.h>
+#include <binade/data/sets/cifar.h>
 #include <binade/data/sets/combine.h>
 #include <binade/data/sets/csv_dataset.h>
 #include <binade/data/sets/image_table.h>
 #include <binade/data/sets/list_dataset.h>
+#include <binade/data/sets/tar_dataset.h>
 #include <binade/data/sets/tensor_dataset.h>
 #include <binade/data/sets/token_windows.h>
+#include <binade/data/store/pack.h>
+#include <binade/data/store/store_dataset.h>
+#include <binade/data/store/store_writer.h>
 #include <binade/data/text_lines.h>
 #include <binade/data/transforms.h>
 #include <binade/dist/collective/ring_lens.h>

@@ -39,6 +39,28 @@ Sample carried_out(Sample sample, ImageRequest& request) {
 
 Sample Dataset::get_for(int64_t index, ImageRequest&) const { return get(index); }
 
+std::vector<std::string> numbered_class_names(int64_t classes) {
+  constexpr int64_t kMost = 65536;
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < classes && classes <= kMost; ++i) {
+    names.push_back(std::to_string(i));
+  }
+  return names;
+}
+
+void Dataset::read(int64_t index, ImageRequest& request, Sample& sample) const {
+  sample = get_for(index, request);
+}
+
+std::optional<std::vector<uint8_t>> Dataset::encoded(int64_t /*index*/) const {
+  return std::nullopt;
+}
+
+void Dataset::read_encoded(int64_t index, std::span<const uint8_t> /*bytes*/, ImageRequest& request,
+                           Sample& sample) const {
+  read(index, request, sample);
+}
+
 std::string Dataset::describe(int64_t index) const { return text("sample ", index); }
 
 uint64_t Dataset::id(int64_t index) const {
@@ -118,6 +140,28 @@ Sample CachedDataset::get_for(int64_t index, ImageRequest& request) const {
   Sample sample = copy_without_image(*kept);
   sample.image = request.apply(kept->image);
   return sample;
+}
+
+std::optional<std::vector<uint8_t>> CachedDataset::encoded(int64_t index) const {
+  check_index(*this, index);
+  const bool is_kept =
+      slots_[static_cast<size_t>(index)].load(std::memory_order_acquire) != nullptr;
+  return is_kept ? std::nullopt : inner().encoded(index);
+}
+
+void CachedDataset::read_encoded(int64_t index, std::span<const uint8_t> bytes,
+                                 ImageRequest& request, Sample& sample) const {
+  const bool keeps = !is_full_.load(std::memory_order_relaxed) && request.reducing_gap() == 0;
+  if (!keeps) {
+    inner().read_encoded(index, bytes, request, sample);
+    return;
+  }
+  static const Transform kNone;
+  philox::Stream unused(0, 0);
+  ImageRequest whole(kNone, unused);
+  inner().read_encoded(index, bytes, whole, sample);
+  keep(index, sample);
+  sample = carried_out(std::move(sample), request);
 }
 
 // The copy that is kept from now on; null if there is no room.

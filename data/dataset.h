@@ -18,6 +18,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,19 @@ class Dataset {
   // The same, but the image may be what request.apply() makes of it: a dataset that decodes images
   // need not decode more of them. Default: get(), and the request is not carried out.
   virtual Sample get_for(int64_t index, ImageRequest& request) const;
+  // The same into `sample`, whose memory is reused: what a Loader calls. Before, `sample` has no
+  // values, fields, masks and label, and an image that is to be replaced. Default: get_for().
+  virtual void read(int64_t index, ImageRequest& request, Sample& sample) const;
+  // Says that sample `index` will be read soon, and returns at once. False if it has no effect: the
+  // caller need not go on. Never throws Error: get() will. Default: does nothing.
+  virtual bool will_need(int64_t /*index*/) const { return false; }
+  // The file of the image of sample `index` as it is stored (JPEG, PNG, ...), for a store that
+  // keeps it, or a Loader that reads ahead; empty if the samples are not decoded files. Throws
+  // Error that names the file if it cannot be read.
+  virtual std::optional<std::vector<uint8_t>> encoded(int64_t index) const;
+  // read() with what encoded() has returned. Default: read().
+  virtual void read_encoded(int64_t index, std::span<const uint8_t> bytes, ImageRequest& request,
+                            Sample& sample) const;
   // Classes of the labels; 0 if there are none, or if their number is not known.
   virtual int64_t class_count() const { return 0; }
   // One name per class, in label order; may be empty.
@@ -69,6 +83,7 @@ class Decorator : public Dataset {
 
   int64_t size() const override { return inner_->size(); }
   Sample get(int64_t index) const override { return inner_->get(inner_index(index)); }
+  bool will_need(int64_t index) const override { return inner_->will_need(inner_index(index)); }
   int64_t class_count() const override { return inner_->class_count(); }
   std::vector<std::string> class_names() const override { return inner_->class_names(); }
   int channels() const override { return inner_->channels(); }
@@ -100,6 +115,16 @@ class Subset : public Decorator {
   Sample get_for(int64_t index, ImageRequest& request) const override {
     return inner().get_for(inner_index(index), request);
   }
+  void read(int64_t index, ImageRequest& request, Sample& sample) const override {
+    inner().read(inner_index(index), request, sample);
+  }
+  std::optional<std::vector<uint8_t>> encoded(int64_t index) const override {
+    return inner().encoded(inner_index(index));
+  }
+  void read_encoded(int64_t index, std::span<const uint8_t> bytes, ImageRequest& request,
+                    Sample& sample) const override {
+    inner().read_encoded(inner_index(index), bytes, request, sample);
+  }
 
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   const std::vector<int64_t>& indices() const { return indices_; }
@@ -127,6 +152,10 @@ class CachedDataset : public Decorator {
   Sample get(int64_t index) const override;
   // As get(), but what is not kept is decoded only as far as it is needed.
   Sample get_for(int64_t index, ImageRequest& request) const override;
+  // Nothing if the sample is kept.
+  std::optional<std::vector<uint8_t>> encoded(int64_t index) const override;
+  void read_encoded(int64_t index, std::span<const uint8_t> bytes, ImageRequest& request,
+                    Sample& sample) const override;
   bool in_memory() const override { return true; }
   // Bytes of pixels, tensors and masks held now.
   int64_t cached_bytes() const { return bytes_.load(std::memory_order_relaxed); }

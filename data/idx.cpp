@@ -1,6 +1,10 @@
+#include <binade/core/io/file_system.h>
 #include <binade/core/io/hash64.h>
 #include <binade/data/decode_internal.h>
 #include <binade/data/idx.h>
+#include <binade/data/sample_internal.h>
+#include <binade/data/window/geometry_internal.h>
+#include <binade/data/window/image_request.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -13,7 +17,6 @@ namespace binade::data {
 namespace {
 
 constexpr size_t kMaxHeader = 4 + 4 * 4;
-constexpr uint8_t kUnsignedByte = 8;
 constexpr uint64_t kStep = uint64_t(4) << 20;  // of unpacking
 constexpr uint64_t kMaxDeflateRatio = 1032;    // no deflate stream expands more
 
@@ -95,35 +98,41 @@ class Source {
   z_stream stream_{};
 };
 
-std::vector<int64_t> read_header(Source& source) {
+// The bytes of an element of a type; 0 if it is not supported.
+int bytes_of_type(uint8_t type) { return type == 8 ? 1 : type == 11 ? 2 : type == 12 ? 4 : 0; }
+
+void read_header(Source& source, IdxArray& array) {
   std::array<uint8_t, kMaxHeader> header{};
   check(source.read(header.data(), 4) == 4, source.path(),
         ": too short for an idx file, expected at least 4 bytes");
   check(header[0] == 0 && header[1] == 0, source.path(),
         ": not an idx file: it does not start with two zero bytes");
-  check(header[2] == kUnsignedByte, source.path(), ": idx element type ", int{header[2]},
-        ", expected 8 (unsigned bytes)");
+  array.element_bytes = bytes_of_type(header[2]);
+  check(array.element_bytes != 0, source.path(), ": idx element type ", int{header[2]},
+        ", expected 8 (unsigned bytes), or 11 or 12 (integers of 2 or 4 bytes)");
   const size_t rank = header[3];
   check(rank >= 1 && rank <= 4, source.path(), ": idx rank ", rank, ", expected 1 to 4");
   check(source.read(&header[4], 4 * rank) == 4 * rank, source.path(),
         ": truncated in the idx header");
-  std::vector<int64_t> sizes;
   for (size_t i = 0; i < rank; ++i) {
-    sizes.push_back(internal::read_u32_be(&header[4 + 4 * i]));
+    array.sizes.push_back(internal::read_u32_be(&header[4 + 4 * i]));
   }
-  return sizes;
 }
 
-// Product of the sizes: 0 if one of them is 0, or the largest number if it exceeds 64 bits.
-uint64_t saturated_product(const std::vector<int64_t>& sizes) {
+// Product of the sizes and a factor: 0 if one size is 0, or the largest number if it exceeds 64
+// bits.
+uint64_t saturated_product(const std::vector<int64_t>& sizes, int factor) {
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) {
     return 0;
   }
-  unsigned __int128 product = 1;  // four 32-bit sizes fit exactly
+  unsigned __int128 product = static_cast<uint64_t>(factor);
   for (int64_t size : sizes) {
     product *= static_cast<uint64_t>(size);
+    if (product > UINT64_MAX) {
+      return UINT64_MAX;
+    }
   }
-  return product > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(product);
+  return static_cast<uint64_t>(product);
 }
 
 // A plain file has them all, so they are read at once. Those of a gzip file are unpacked in steps:
@@ -146,6 +155,16 @@ std::vector<uint8_t> read_elements(Source& source, uint64_t count, const IdxLimi
   return elements;
 }
 
+// One more than the largest label of the parts that are there.
+int64_t classes_of_parts(const std::string& directory, Part part) {
+  const InputFile images(idx_file(directory, part, true));  // if it is missing, that is the error
+  const std::string other =
+      idx_file(directory, part == Part::train ? Part::test : Part::train, false);
+  std::error_code ignored;
+  const int64_t others = std::filesystem::is_regular_file(other, ignored) ? idx_classes(other) : 0;
+  return std::max(others, idx_classes(idx_file(directory, part, false)));
+}
+
 }  // namespace
 
 std::string idx_file(const std::string& directory, Part part, bool images) {
@@ -162,8 +181,8 @@ std::string idx_file(const std::string& directory, Part part, bool images) {
 IdxArray read_idx(const std::string& path, const IdxLimits& limits, Checksums checksums) {
   Source source(path, limits.max_bytes, checksums);
   IdxArray array;
-  array.sizes = read_header(source);
-  const uint64_t count = saturated_product(array.sizes);
+  read_header(source, array);
+  const uint64_t count = saturated_product(array.sizes, array.element_bytes);
   check(count <= static_cast<uint64_t>(std::max<int64_t>(limits.max_bytes, 0)), path,
         ": the idx header says ", count, " bytes, the limit is ", limits.max_bytes);
   check(count <= source.capacity(), path, ": truncated or corrupt: the idx header says ", count,
@@ -176,6 +195,29 @@ IdxArray read_idx(const std::string& path, const IdxLimits& limits, Checksums ch
   array.elements = read_elements(source, count, limits);
   source.expect_end();
   return array;
+}
+
+std::vector<int32_t> read_idx_labels(const std::string& path, Checksums checksums) {
+  const IdxArray array = read_idx(path, {}, checksums);
+  check(array.sizes.size() == 1, path, ": idx rank ", array.sizes.size(),
+        ", expected labels [count]");
+  const auto bytes = static_cast<size_t>(array.element_bytes);
+  std::vector<int32_t> labels(static_cast<size_t>(array.sizes[0]));
+  for (size_t i = 0; i < labels.size(); ++i) {
+    uint32_t value = 0;
+    for (size_t b = 0; b < bytes; ++b) {
+      value = value << 8 | array.elements[i * bytes + b];
+    }
+    labels[i] = bytes == 2 ? static_cast<int16_t>(value) : static_cast<int32_t>(value);
+    check(labels[i] >= 0, path, ": label ", labels[i], " at index ", i,
+          ", expected a class of 0 or more");
+  }
+  return labels;
+}
+
+int64_t idx_classes(const std::string& labels, Checksums checksums) {
+  const std::vector<int32_t> all = read_idx_labels(labels, checksums);
+  return all.empty() ? 0 : int64_t{*std::max_element(all.begin(), all.end())} + 1;
 }
 
 bool has_idx_files(const std::string& directory) {
@@ -191,20 +233,21 @@ bool has_idx_files(const std::string& directory) {
 }
 
 IdxDataset::IdxDataset(const std::string& directory, Part part, int64_t classes)
-    : IdxDataset(idx_file(directory, part, true), idx_file(directory, part, false), classes) {}
+    : IdxDataset(idx_file(directory, part, true), idx_file(directory, part, false),
+                 classes > 0 ? classes : classes_of_parts(directory, part)) {}
 
 IdxDataset::IdxDataset(const std::string& images, const std::string& labels, int64_t classes,
                        Checksums checksums)
     : path_(images),
       images_(read_idx(images, {}, checksums)),
-      labels_(read_idx(labels, {}, checksums)),
+      labels_(read_idx_labels(labels, checksums)),
       classes_(classes) {
+  check(images_.element_bytes == 1, path_, ": images of integers of ", images_.element_bytes,
+        " bytes, expected unsigned bytes");
   check(images_.sizes.size() >= 3, path_, ": idx rank ", images_.sizes.size(),
         ", expected images [count, height, width]");
-  check(labels_.sizes.size() == 1, labels, ": idx rank ", labels_.sizes.size(),
-        ", expected labels [count]");
-  check(images_.sizes[0] == labels_.sizes[0], path_, ": ", images_.sizes[0], " images, but ",
-        labels, " has ", labels_.sizes[0], " labels");
+  check(images_.sizes[0] == std::ssize(labels_), path_, ": ", images_.sizes[0], " images, but ",
+        labels, " has ", labels_.size(), " labels");
   constexpr int64_t kMaxSide = 32'768;
   check(images_.sizes[1] >= 1 && images_.sizes[1] <= kMaxSide && images_.sizes[2] >= 1 &&
             images_.sizes[2] <= kMaxSide,
@@ -213,9 +256,12 @@ IdxDataset::IdxDataset(const std::string& images, const std::string& labels, int
   const int64_t channels = images_.sizes.size() == 4 ? images_.sizes[3] : 1;
   check(channels == 1 || channels == 3, path_, ": ", channels, " channels, expected 1 or 3");
   channels_ = static_cast<int>(channels);
-  for (size_t i = 0; i < labels_.elements.size(); ++i) {
-    check(labels_.elements[i] < classes, labels, ": label ", int{labels_.elements[i]}, " at index ",
-          i, ", expected less than ", classes, " classes");
+  for (size_t i = 0; i < labels_.size() && classes > 0; ++i) {
+    check(labels_[i] < classes, labels, ": label ", labels_[i], " at index ", i,
+          ", expected less than ", classes, " classes");
+  }
+  if (classes_ == 0 && !labels_.empty()) {
+    classes_ = int64_t{*std::max_element(labels_.begin(), labels_.end())} + 1;
   }
 }
 
@@ -226,14 +272,32 @@ std::span<const uint8_t> IdxDataset::pixels_of(int64_t index) const {
 }
 
 Sample IdxDataset::get(int64_t index) const {
-  const std::span<const uint8_t> pixels = pixels_of(index);
   Sample sample;
+  copy_to(index, sample);
+  return sample;
+}
+
+void IdxDataset::read(int64_t index, ImageRequest& request, Sample& sample) const {
+  if (!request.has_window()) {
+    copy_to(index, sample);
+    return;
+  }
+  const internal::PixelView view{.pixels = pixels_of(index).data(),
+                                 .stride = ptrdiff_t{width()} * channels_,
+                                 .channels = channels_,
+                                 .height = height(),
+                                 .width = width()};
+  request.plan(height(), width()).apply(view, sample.image);
+  sample.label = labels_[static_cast<size_t>(index)];
+}
+
+void IdxDataset::copy_to(int64_t index, Sample& sample) const {
+  const std::span<const uint8_t> pixels = pixels_of(index);
   sample.image.height = height();
   sample.image.width = width();
   sample.image.channels = channels_;
   sample.image.pixels.assign(pixels.begin(), pixels.end());
-  sample.label = labels_.elements[static_cast<size_t>(index)];
-  return sample;
+  sample.label = labels_[static_cast<size_t>(index)];
 }
 
 uint64_t IdxDataset::id(int64_t index) const {
@@ -243,16 +307,10 @@ uint64_t IdxDataset::id(int64_t index) const {
 }
 
 std::optional<int64_t> IdxDataset::label(int64_t index) const {
-  return labels_.elements.at(static_cast<size_t>(index));
+  return labels_.at(static_cast<size_t>(index));
 }
 
-std::vector<std::string> IdxDataset::class_names() const {
-  std::vector<std::string> names;
-  for (int64_t i = 0; i < classes_; ++i) {
-    names.push_back(std::to_string(i));
-  }
-  return names;
-}
+std::vector<std::string> IdxDataset::class_names() const { return numbered_class_names(classes_); }
 
 std::string IdxDataset::describe(int64_t index) const { return text(path_, ":", index); }
 

@@ -24,14 +24,6 @@ fs::path test_folder(const fs::path& directory) {
   return {};
 }
 
-bool has_folders(const std::string& directory) {
-  try {
-    return !FolderListing(directory, OutsideLinks::follow).class_folders(directory).empty();
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 constexpr uint64_t kSplitKey = 0x464F'4C44'4552'5350;
 
 // Uniform in [0, 1), computed from seed and name only (FNV-1a, mixed by Philox).
@@ -188,41 +180,24 @@ Sample ImageFolder::get_for(int64_t index, ImageRequest& request) const {
   return {request.decode(read(file, path), path, options_.decode), file.label};
 }
 
+std::optional<std::vector<uint8_t>> ImageFolder::encoded(int64_t index) const {
+  const File& file = file_at(index);
+  return read(file, path_of(file));
+}
+
+void ImageFolder::read_encoded(int64_t index, std::span<const uint8_t> bytes, ImageRequest& request,
+                               Sample& sample) const {
+  const File& file = file_at(index);
+  sample.image = request.decode(bytes, path_of(file), options_.decode);
+  sample.label = file.label;
+}
+
 std::string ImageFolder::describe(int64_t index) const { return path_of(file_at(index)); }
 
 uint64_t ImageFolder::id(int64_t index) const {
   Hash64 hash;
   hash.add(file_at(index).name);
   return hash.value();
-}
-
-TrainTest open_dataset(const std::string& directory, Format format,
-                       const ImageFolderOptions& options) {
-  check(folder_exists(directory), directory, ": no such folder");
-  if (format == Format::idx || (format == Format::automatic && has_idx_files(directory))) {
-    FolderListing listing(directory, options.outside_links);
-    std::vector<std::shared_ptr<const Dataset>> parts;
-    for (Part part : {Part::train, Part::test}) {
-      const std::string images = idx_file(directory, part, true);
-      const std::string labels = idx_file(directory, part, false);
-      listing.check_link(images);
-      listing.check_link(labels);
-      parts.push_back(std::make_shared<IdxDataset>(images, labels, 10, options.checksums));
-    }
-    listing.report();
-    return {parts[0], parts[1], Format::idx};
-  }
-  try {
-    return {std::make_shared<ImageFolder>(directory, Part::train, options),
-            std::make_shared<ImageFolder>(directory, Part::test, options), Format::folder};
-  } catch (Error& error) {
-    if (format == Format::automatic && !has_folders(directory)) {
-      error.add_context(
-          "(looked for {train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz], then for "
-          "train/<class>/* with test/<class>/* or val/<class>/*, then for <class>/*)");
-    }
-    throw;
-  }
 }
 
 }  // namespace binade::data

@@ -40,6 +40,9 @@ class ImageFolder : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   Sample get(int64_t index) const override;
   Sample get_for(int64_t index, ImageRequest& request) const override;
+  std::optional<std::vector<uint8_t>> encoded(int64_t index) const override;
+  void read_encoded(int64_t index, std::span<const uint8_t> bytes, ImageRequest& request,
+                    Sample& sample) const override;
   int64_t class_count() const override { return static_cast<int64_t>(classes_.size()); }
   std::vector<std::string> class_names() const override { return classes_; }
   int channels() const override { return options_.decode.channels; }
@@ -69,15 +72,18 @@ class ImageFolder : public Dataset {
   int64_t ignored_ = 0;
 };
 
-enum class Format { automatic, idx, folder };
+enum class Format { automatic, idx, folder, store, cifar, tar };
 
 struct TrainTest {
   std::shared_ptr<const Dataset> train, test;
   Format format;
 };
 
-// Both parts of a directory. `automatic`: idx if all four files exist, else an image folder; the
-// error lists what it looked for. checksums and outside_links hold for idx files too.
+// Both parts of a directory. `automatic` looks, in this order, for a packed store
+// (data/store/store_dataset.h), the four idx files, CIFAR's binary files (data/sets/cifar.h), tar
+// shards (data/sets/tar_dataset.h) and an image folder; the error lists what it looked for.
+// checksums and outside_links hold for idx files and image folders. A store or tar shards without
+// parts are split by a hash of seed and sample.
 TrainTest open_dataset(const std::string& directory, Format format = Format::automatic,
                        const ImageFolderOptions& options = {});
 

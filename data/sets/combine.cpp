@@ -87,6 +87,23 @@ class ConcatDataset final : public ManyDatasets {
     const auto [part, inner] = place(index);
     return part->get_for(inner, request);
   }
+  void read(int64_t index, ImageRequest& request, Sample& sample) const override {
+    const auto [part, inner] = place(index);
+    part->read(inner, request, sample);
+  }
+  bool will_need(int64_t index) const override {
+    const auto [part, inner] = place(index);
+    return part->will_need(inner);
+  }
+  std::optional<std::vector<uint8_t>> encoded(int64_t index) const override {
+    const auto [part, inner] = place(index);
+    return part->encoded(inner);
+  }
+  void read_encoded(int64_t index, std::span<const uint8_t> bytes, ImageRequest& request,
+                    Sample& sample) const override {
+    const auto [part, inner] = place(index);
+    part->read_encoded(inner, bytes, request, sample);
+  }
   int64_t class_count() const override { return classes_; }
   std::vector<std::string> class_names() const override { return names_; }
   int channels() const override {

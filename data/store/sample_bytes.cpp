@@ -1,0 +1,307 @@
+// A sample as the bytes of a store, and back. Layout: u32 parts, u32 bytes of the origin, the
+// origin; then each part: a PartHeader, `rank` sizes of 8 bytes, the name, the data.
+#include <binade/data/fields_internal.h>
+#include <binade/data/store/store_format_internal.h>
+#include <binade/kernels/base/error.h>
+
+#include <bit>
+#include <cstring>
+#include <limits>
+
+namespace binade::data {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "stores are little-endian");
+
+enum class Kind : uint8_t { image, encoded, values, field, mask };
+
+struct PartHeader {
+  Kind kind = Kind::image;
+  DType dtype = DType::u8;
+  uint8_t width = 0;  // bytes per stored integer, 0: as the dtype
+  uint8_t rank = 0;
+  uint32_t name_bytes = 0;
+  uint64_t bytes = 0;  // of the data
+};
+static_assert(sizeof(PartHeader) == 16);
+
+constexpr uint32_t kMaxParts = 4096, kMaxName = 1024, kMaxOrigin = 65536;
+
+// Writes --------------------------------------------------------------------------------------
+
+template <class T>
+void append(std::string& out, const T& value) {
+  out.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+struct Part {
+  PartHeader header;
+  Dims sizes;
+  std::string_view name;
+  std::span<const std::byte> data;
+};
+
+void append(std::string& out, const Part& part) {
+  PartHeader header = part.header;
+  header.rank = static_cast<uint8_t>(part.sizes.size());
+  header.name_bytes = static_cast<uint32_t>(part.name.size());
+  header.bytes = part.data.size();
+  check(part.name.size() <= kMaxName, "store: got a field whose name has ", part.name.size(),
+        " bytes, expected at most ", kMaxName);
+  check(out.size() + part.data.size() <= kMaxSampleBytes,
+        "store: got a sample of 4 GiB or more, expected less; store parts of it");
+  append<PartHeader>(out, header);
+  for (const int64_t size : part.sizes) {
+    append(out, size);
+  }
+  out += part.name;
+  out.append(reinterpret_cast<const char*>(part.data.data()), part.data.size());
+}
+
+// The smallest of 1, 2 and 4 bytes that hold all values without sign; 0 if none is smaller than T.
+template <class T>
+uint8_t width_for(const T* values, int64_t count) {
+  uint64_t all = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    all |= static_cast<uint64_t>(static_cast<int64_t>(values[i]));
+  }
+  const int bits = std::bit_width(all);
+  const uint8_t width = bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
+  return width < sizeof(T) ? width : 0;
+}
+
+template <class T>
+std::string narrowed(const T* values, int64_t count, uint8_t width) {
+  std::string out;
+  out.reserve(static_cast<size_t>(count) * width);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto value = static_cast<uint64_t>(static_cast<int64_t>(values[i]));
+    out.append(reinterpret_cast<const char*>(&value), width);
+  }
+  return out;
+}
+
+void append_field(std::string& out, const std::string& name, const Tensor& tensor) {
+  const Tensor values = plain(tensor);
+  const std::span<const std::byte> all(
+      values.view().data, static_cast<size_t>(values.numel()) * size_of(values.dtype()));
+  Part part{{.kind = Kind::field, .dtype = values.dtype()}, values.sizes(), name, all};
+  std::string small;
+  const auto narrow = [&]<class T>(const T* data) {
+    part.header.width = width_for(data, values.numel());
+    if (part.header.width != 0) {
+      small = narrowed(data, values.numel(), part.header.width);
+      part.data = std::as_bytes(std::span(small));
+    }
+  };
+  if (values.dtype() == DType::i64) {
+    narrow(values.data<const int64_t>());
+  } else if (values.dtype() == DType::i32) {
+    narrow(values.data<const int32_t>());
+  }
+  append(out, part);
+}
+
+void append_image(std::string& out, Kind kind, const std::string& name, const Image& image) {
+  append(out, Part{{.kind = kind},
+                   {image.height, image.width, image.channels},
+                   name,
+                   std::as_bytes(std::span(image.pixels))});
+}
+
+// Reads ---------------------------------------------------------------------------------------
+
+// Bytes from front to back; reading beyond the end is an error.
+class Cursor {
+ public:
+  explicit Cursor(std::span<const std::byte> bytes) : rest_(bytes) {}
+  std::span<const std::byte> take(uint64_t count) {
+    check(count <= rest_.size(), "the sample ends within one of its parts");
+    const auto part = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return part;
+  }
+  template <class T>
+  T take() {
+    T value;
+    std::memcpy(&value, take(sizeof(T)).data(), sizeof(T));
+    return value;
+  }
+  std::string_view take_text(uint64_t count) {
+    const auto bytes = take(count);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+  std::span<const std::byte> rest() const { return rest_; }
+
+ private:
+  std::span<const std::byte> rest_;
+};
+
+// Throws unless the data has as many bytes as the sizes say.
+void check_sizes(const Part& part) {
+  const PartHeader& h = part.header;
+  const bool integer = h.dtype == DType::i64 || h.dtype == DType::i32;
+  check(h.width == 0 || (integer && h.kind == Kind::field && std::has_single_bit(h.width) &&
+                         h.width < size_of(h.dtype)),
+        "a part has integers of ", int{h.width}, " bytes, expected 1, 2 or 4");
+  uint64_t bytes = h.width != 0 ? h.width : size_of(h.dtype);
+  for (const int64_t size : part.sizes) {
+    check(size >= 0, "a part has the size ", size);
+    const auto factor = static_cast<uint64_t>(size);
+    check(factor == 0 || bytes <= kMaxSampleBytes / factor, "a part has more than 4 GiB");
+    bytes *= factor;
+  }
+  check(h.kind == Kind::encoded || bytes == h.bytes, "a part has ", h.bytes,
+        " bytes, its sizes say ", bytes);
+  const bool picture = h.kind == Kind::image || h.kind == Kind::mask;
+  constexpr int64_t kMaxSide = std::numeric_limits<int>::max();
+  check(!picture || (part.sizes.size() == 3 && h.dtype == DType::u8 && part.sizes[0] >= 1 &&
+                     part.sizes[0] <= kMaxSide && part.sizes[1] >= 1 && part.sizes[1] <= kMaxSide &&
+                     part.sizes[2] >= 1 && part.sizes[2] <= 4),
+        "a picture has bad sizes, expected [height, width, 1 to 4]");
+  check(h.kind != Kind::values || (part.sizes.size() == 1 && h.dtype == DType::f32),
+        "values have bad sizes, expected [n] f32");
+  if (h.dtype == DType::boolean) {
+    for (const std::byte value : part.data) {
+      check(value <= std::byte{1}, "a bool tensor has a byte that is neither 0 nor 1");
+    }
+  }
+}
+
+Part take_part(Cursor& cursor) {
+  // An enumerator is made only of a value that it has.
+  const auto bytes = cursor.take(sizeof(PartHeader));
+  check(std::to_integer<int>(bytes[0]) <= static_cast<int>(Kind::mask) &&
+            std::to_integer<int>(bytes[1]) < kDTypeCount,
+        "the sample has a part of unknown kind");
+  Part part;
+  std::memcpy(&part.header, bytes.data(), sizeof(PartHeader));
+  check(part.header.rank <= kMaxDims && part.header.name_bytes <= kMaxName, "a part has ",
+        int{part.header.rank}, " dimensions and a name of ", part.header.name_bytes, " bytes");
+  for (int d = 0; d < part.header.rank; ++d) {
+    part.sizes.push_back(cursor.take<int64_t>());
+  }
+  part.name = cursor.take_text(part.header.name_bytes);
+  part.data = cursor.take(part.header.bytes);
+  check_sizes(part);
+  return part;
+}
+
+template <class T>
+void widen(std::span<const std::byte> data, uint8_t width, T* to) {
+  const size_t count = data.size() / width;
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t value = 0;
+    std::memcpy(&value, data.data() + i * width, width);
+    to[i] = static_cast<T>(value);
+  }
+}
+
+void copy_bytes(void* to, std::span<const std::byte> from) {
+  if (!from.empty()) {
+    std::memcpy(to, from.data(), from.size());
+  }
+}
+
+Tensor field_of(const Part& part) {
+  Tensor field = empty(part.sizes, part.header.dtype);
+  if (part.header.width == 0) {
+    copy_bytes(field.view().data, part.data);
+  } else if (part.header.dtype == DType::i64) {
+    widen(part.data, part.header.width, field.data<int64_t>());
+  } else {
+    widen(part.data, part.header.width, field.data<int32_t>());
+  }
+  return field;
+}
+
+SampleView::Picture picture_of(const Part& part) {
+  return {static_cast<int>(part.sizes[0]), static_cast<int>(part.sizes[1]),
+          static_cast<int>(part.sizes[2]), part.data};
+}
+
+}  // namespace
+
+std::string encode_sample(const Sample& sample, std::string_view origin,
+                          std::span<const uint8_t> encoded) {
+  const bool has_image = !encoded.empty() || !sample.image.pixels.empty();
+  const size_t parts = (has_image ? 1u : 0u) + (sample.values.empty() ? 0u : 1u) +
+                       sample.fields.size() + sample.masks.size();
+  check(parts <= kMaxParts, "store: got a sample of ", parts,
+        " fields and masks, expected at most ", kMaxParts);
+  origin = origin.substr(0, kMaxOrigin);
+  std::string out;
+  append(out, static_cast<uint32_t>(parts));
+  append(out, static_cast<uint32_t>(origin.size()));
+  out += origin;
+  if (!encoded.empty()) {
+    append(out, Part{{.kind = Kind::encoded}, {}, {}, std::as_bytes(encoded)});
+  } else if (has_image) {
+    append_image(out, Kind::image, {}, sample.image);
+  }
+  if (!sample.values.empty()) {
+    append(out, Part{{.kind = Kind::values, .dtype = DType::f32},
+                     {std::ssize(sample.values)},
+                     {},
+                     std::as_bytes(std::span(sample.values))});
+  }
+  for (const auto& [name, tensor] : sample.fields) {
+    append_field(out, name, tensor);
+  }
+  for (const auto& [name, mask] : sample.masks) {
+    append_image(out, Kind::mask, name, mask);
+  }
+  return out;
+}
+
+SampleView parse_sample(std::span<const std::byte> bytes) {
+  Cursor cursor(bytes);
+  SampleView view;
+  const auto parts = cursor.take<uint32_t>();
+  check(parts <= kMaxParts, "the sample has ", parts, " parts, expected at most ", kMaxParts);
+  const auto origin_bytes = cursor.take<uint32_t>();
+  check(origin_bytes <= kMaxOrigin, "the sample has an origin of ", origin_bytes, " bytes");
+  view.origin = cursor.take_text(origin_bytes);
+  for (uint32_t i = 0; i < parts; ++i) {
+    const std::span<const std::byte> here = cursor.rest();
+    const Part part = take_part(cursor);
+    const bool is_picture = part.header.kind == Kind::image || part.header.kind == Kind::encoded;
+    check(!is_picture || i == 0, "the sample has an image behind other parts");
+    if (part.header.kind == Kind::image) {
+      view.image = picture_of(part);
+    } else if (part.header.kind == Kind::encoded) {
+      view.encoded = part.data;
+    } else if (view.rest.empty()) {
+      view.rest = here;
+    }
+  }
+  check(cursor.rest().empty(), "the sample has ", cursor.rest().size(), " bytes after its parts");
+  return view;
+}
+
+void read_rest(std::span<const std::byte> rest, Sample& sample) {
+  sample.values.clear();
+  sample.fields.clear();
+  sample.masks.clear();
+  for (Cursor cursor(rest); !cursor.rest().empty();) {
+    const Part part = take_part(cursor);
+    if (part.header.kind == Kind::values) {
+      sample.values.resize(part.data.size() / sizeof(float));
+      copy_bytes(sample.values.data(), part.data);
+    } else if (part.header.kind == Kind::field) {
+      check(!part.name.empty() && !sample.has(part.name), "the sample has two fields '", part.name,
+            "'");
+      sample.fields.emplace_back(std::string(part.name), field_of(part));
+    } else {
+      const SampleView::Picture picture = picture_of(part);
+      const auto* pixels = reinterpret_cast<const uint8_t*>(picture.pixels.data());
+      sample.masks.emplace_back(std::string(part.name),
+                                Image{picture.height,
+                                      picture.width,
+                                      picture.channels,
+                                      {pixels, pixels + picture.pixels.size()}});
+    }
+  }
+}
+
+}  // namespace binade::data

@@ -1,0 +1,58 @@
+// StoreWriter: writes samples to a packed store, one after another, and adds samples to one.
+//
+//   data::StoreWriter writer("arrays", {.class_names = {"cat", "dog"}});
+//   writer.add({.label = 0, .fields = {{"x", x}}});
+//   writer.finish();
+//
+// The store has the new samples after finish(), and not before: until then a new folder has no
+// manifest, and a store that was there is as it was. Only one process at a time writes to a store.
+// data/store/pack.h stores whole datasets.
+#pragma once
+#include <binade/data/sample.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace binade::data {
+
+struct StoreWriterOptions {
+  // The classes of labels. Of a store that exists: those it has, with new ones at the end. Empty:
+  // as many as the largest label needs.
+  std::vector<std::string> class_names = {};
+  int64_t classes = 0;                     // without names: how many; 0: as the labels need
+  int64_t shard_bytes = int64_t(1) << 30;  // a shard ends after the sample that reaches it
+  bool append = false;                     // to the store that is there
+};
+
+class StoreWriter {
+ public:
+  // Makes the folder, or with `append` opens the store in it. Throws Error if the folder has other
+  // files, if there is no store to append to, if another process writes to it, or if the class
+  // names do not begin with those of the store.
+  explicit StoreWriter(const std::string& directory, StoreWriterOptions options = {});
+  // Without finish() the new samples are dropped.
+  ~StoreWriter();
+  StoreWriter(const StoreWriter&) = delete;
+  StoreWriter& operator=(const StoreWriter&) = delete;
+
+  // `origin` is for messages, such as "cat/1.jpg". With `encoded` that file (JPEG, PNG, ...) is
+  // kept instead of sample.image. Throws Error for a label that is no class.
+  void add(const Sample& sample, std::string_view origin = {},
+           std::span<const uint8_t> encoded = {});
+  // Adds what encode_sample() made: for many threads that encode and one that writes.
+  void add_encoded_sample(std::string_view bytes, int64_t label, int channels, bool keeps_file);
+  // Writes what is left to the disk, and then the manifest. Throws Error if there are no samples.
+  void finish();
+
+  int64_t samples() const;  // with those that were there
+  int64_t bytes() const;    // of new shards, so far
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace binade::data
