@@ -4,6 +4,7 @@
 #include <binade/data/fields_internal.h>
 #include <binade/data/row_source_internal.h>
 #include <binade/data/window/image_request.h>
+#include <binade/data/workers/read_ahead_internal.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/printable.h>
 
@@ -41,7 +42,23 @@ struct BatchBuilder::Job {
   SampleWatch& watch;
   BuiltBatch& out;
   const EpochPlan* plan;
-  std::vector<Sample> samples;
+  ReadAhead* read_ahead;
+  std::vector<Sample>& memory;  // the samples, and others behind them, whose memory is reused
+  size_t count = 0;
+
+  std::span<const Sample> samples() const { return std::span(memory).first(count); }
+  // Where the next sample is made: empty, but its image may have memory.
+  Sample& next() {
+    if (count == memory.size()) {
+      memory.emplace_back();
+    }
+    Sample& sample = memory[count];
+    sample.label = kNoLabel;
+    sample.values.clear();
+    sample.fields.clear();
+    sample.masks.clear();
+    return sample;
+  }
 };
 
 BatchBuilder::BatchBuilder(std::shared_ptr<const Dataset> dataset, const LoaderOptions& options)
@@ -127,11 +144,14 @@ int64_t BatchBuilder::batches() const {
   return plans_ ? plans_->batches() : size < 0 ? -1 : count_batches(size, options_).batches;
 }
 
-EpochSource BatchBuilder::open(int64_t epoch, int64_t first_batch) const {
+EpochSource BatchBuilder::open(int64_t epoch, int64_t first_batch, int64_t done) const {
   if (iterable_) {
+    check(done == 0, "loader: got ", done,
+          " samples of the epoch that were used, which needs random access: continue with "
+          "epoch(number, batch), or collect() the rows");
     return {.rows = std::make_shared<RowSource>(iterable_, options_, epoch, first_batch)};
   }
-  return {.plan = plans_->epoch(epoch)};
+  return {.plan = plans_->epoch(epoch, done)};
 }
 
 std::string BatchBuilder::describe(int64_t index) const {
@@ -152,43 +172,46 @@ DataIdentity BatchBuilder::identity() const {
   return dataset_ ? identify(*dataset_) : iterable_->identity();
 }
 
-BuiltBatch BatchBuilder::build(int64_t epoch, int64_t number, SampleWatch& watch,
-                               const EpochSource& source) const {
-  BuiltBatch out;
+void BatchBuilder::build(const BuildTask& task, BuildScratch& scratch, BuiltBatch& out) const {
+  out.clear();
+  const EpochSource& source = task.source;
+  Job job{
+      task.epoch,     task.number, scratch.watch, out, source.plan.get(), source.read_ahead.get(),
+      scratch.samples};
   try {
-    Job job{epoch, number, watch, out, source.plan.get(), {}};
-    out.batch.epoch = epoch;
+    out.batch.epoch = task.epoch;
     if (source.rows) {
       fill_from(job, *source.rows);
     } else {
       fill(job);
     }
-    if (!watch.cancelled() && !out.is_end) {
+    if (!job.watch.cancelled() && !out.is_end) {
       assemble(job);
     }
   } catch (...) {
     out.batch = {};
     out.error = std::current_exception();
   }
-  watch.begin(-1);
-  return out;
+  job.watch.begin(-1);
 }
 
 void BatchBuilder::fill(Job& job) const {
   const EpochPlan::Places places = job.plan->batch(job.number);
   job.out.batch.first = places.first;
-  job.samples.reserve(static_cast<size_t>(places.count));
+  if (job.read_ahead == nullptr && job.number + 1 < job.plan->batches()) {
+    will_need(*job.plan, job.number + 1);
+  }
   for (int64_t i = 0; i < places.count && !job.watch.cancelled(); ++i) {
     const int64_t position = places.begin + i * places.stride;
-    const size_t before = job.samples.size();
-    if (!take_at(job, position) && options_.bad_file == BadFilePolicy::replace) {
+    const size_t before = job.count;
+    if (!take_at(job, position, places.first + i) && options_.bad_file == BadFilePolicy::replace) {
       replace(job, position);
     }
     if (i >= places.count - places.repeated) {
-      job.out.batch.repeated += static_cast<int64_t>(job.samples.size() - before);
+      job.out.batch.repeated += static_cast<int64_t>(job.count - before);
     }
   }
-  if (job.samples.empty() && !job.watch.cancelled()) {
+  if (job.count == 0 && !job.watch.cancelled()) {
     replace(job, places.begin);  // with `skip` no batch is empty
   }
 }
@@ -201,17 +224,18 @@ void BatchBuilder::fill_from(Job& job, RowSource& source) const {
       count == 0 || (options_.drop_last && static_cast<int64_t>(count) < options_.batch);
   const auto take_row = [&](size_t i) {
     const Row& row = rows[i % count];
-    return take(job, row.index, row.index,
-                [&](ImageRequest&) { return iterable_->decode(row.bytes, row.index); });
+    return take(job, row.index, row.index, [&](ImageRequest&, Sample& sample) {
+      sample = iterable_->decode(row.bytes, row.index);
+    });
   };
   for (size_t i = 0; i < count && !job.out.is_end && !job.watch.cancelled(); ++i) {
-    const size_t before = job.samples.size();
+    const size_t before = job.count;
     const bool replaces = !take_row(i) && options_.bad_file == BadFilePolicy::replace;
     for (size_t step = 1; replaces && step < count && !take_row(i + step); ++step) {
     }
-    job.out.batch.repeated = rows[i].is_repeated && job.samples.size() > before ? 1 : 0;
+    job.out.batch.repeated = rows[i].is_repeated && job.count > before ? 1 : 0;
   }
-  check(!job.samples.empty() || job.out.is_end || job.watch.cancelled(),
+  check(job.count > 0 || job.out.is_end || job.watch.cancelled(),
         "loader: no readable row in the batch, the last error: ",
         job.out.bad.empty() ? "" : job.out.bad.back().reason);
 }
@@ -231,12 +255,41 @@ void BatchBuilder::replace(Job& job, int64_t position) const {
 }
 
 // Adds the sample at a position of the epoch; positions wrap around.
-bool BatchBuilder::take_at(Job& job, int64_t position) const {
+bool BatchBuilder::take_at(Job& job, int64_t position, int64_t place) const {
   position %= job.plan->size();
   const int64_t index = job.plan->index(position);
   // A sampler may draw a sample several times: each time it gets other random numbers.
   return take(job, index, options_.sampler ? position : index,
-              [&](ImageRequest& request) { return dataset_->get_for(index, request); });
+              [&](ImageRequest& request, Sample& sample) {
+                read_sample(job, index, place, request, sample);
+              });
+}
+
+// Reads a sample, from the file that was read ahead for its place if there is one.
+void BatchBuilder::read_sample(Job& job, int64_t index, int64_t place, ImageRequest& request,
+                               Sample& sample) const {
+  std::optional<std::vector<uint8_t>> file;
+  if (job.read_ahead != nullptr && place != kNoPlace) {
+    file = job.read_ahead->take(place);
+  }
+  if (job.watch.cancelled()) {
+    return;
+  }
+  if (file) {
+    dataset_->read_encoded(index, *file, request, sample);
+  } else {
+    dataset_->read(index, request, sample);
+  }
+}
+
+// Tells the dataset about the samples of a batch that follows.
+void BatchBuilder::will_need(const EpochPlan& plan, int64_t number) const {
+  const EpochPlan::Places places = plan.batch(number);
+  for (int64_t i = 0; i < places.count; ++i) {
+    if (!dataset_->will_need(plan.index((places.begin + i * places.stride) % plan.size()))) {
+      return;
+    }
+  }
 }
 
 // Reads a sample; false if it cannot be read and the policy is not `fail`.
@@ -245,7 +298,7 @@ bool BatchBuilder::read(Job& job, int64_t index, ImageRequest& request, const Ge
                         Sample& sample) const {
   try {
     Timer timer(job.out.decode_seconds);
-    sample = get(request);
+    get(request, sample);
   } catch (const Error& error) {
     if (options_.bad_file == BadFilePolicy::fail || request.has_failed() || !is_bad_sample(error)) {
       rethrow_named(index);
@@ -267,16 +320,19 @@ bool BatchBuilder::take(Job& job, int64_t index, int64_t draw, Get&& get) const 
   philox::Stream random = sample_stream(options_.seed, job.epoch, draw);
   // `map` comes before the transform and sees the whole image.
   ImageRequest request(options_.map ? kNone : options_.transform, random, options_.reducing_gap);
-  Sample sample;
+  Sample& sample = job.next();
   if (!read(job, index, request, get, sample)) {
     return false;
+  }
+  if (job.watch.cancelled()) {
+    return true;  // the sample may be incomplete, and nobody will see it
   }
   try {
     change(job, sample, request.steps(), random);
   } catch (...) {
     rethrow_named(index);
   }
-  job.samples.push_back(std::move(sample));
+  ++job.count;
   job.out.batch.indices.push_back(index);
   return true;
 }
@@ -327,12 +383,12 @@ void BatchBuilder::rethrow_named(int64_t index) const {
 void BatchBuilder::assemble(Job& job) const {
   Timer timer(job.out.normalize_seconds);
   try {
-    assembler_->assemble(job.samples, job.out);
+    assembler_->assemble(job.samples(), job.out);
   } catch (const SampleError& error) {
     const int64_t index = job.out.batch.indices[error.place()];
     fail("loader: ", named(index), " ", printable(error.verb()));
   } catch (const CollateError& error) {
-    fail("loader: in the collate function, for the batch of ", job.samples.size(),
+    fail("loader: in the collate function, for the batch of ", job.count,
          " samples that begins with ", named(job.out.batch.indices.front()), ": ",
          printable(error.cause()));
   }

@@ -12,6 +12,7 @@
 
 namespace binade::data {
 
+class ReadAhead;
 class RowSource;
 
 // The state of a worker; other threads may read it while it works.
@@ -39,10 +40,23 @@ class SampleWatch {
   std::atomic<bool> cancelled_{false};
 };
 
-// Where the samples of an epoch come from: one of the two.
+// Where the samples of an epoch come from: rows, or a plan.
 struct EpochSource {
   std::shared_ptr<RowSource> rows = {};
   std::shared_ptr<const EpochPlan> plan = {};  // random access
+  std::shared_ptr<ReadAhead> read_ahead = {};  // of the plan's files; null: workers read them
+};
+
+// What a thread that builds batches keeps between them, so that in a steady state it allocates
+// nothing.
+struct BuildScratch {
+  SampleWatch watch;
+  std::vector<Sample> samples;
+};
+
+struct BuildTask {
+  int64_t epoch, number;
+  EpochSource source;
 };
 
 class BatchBuilder {
@@ -54,10 +68,12 @@ class BatchBuilder {
   // Per epoch, for this shard; -1 if unknown.
   int64_t samples() const;
   int64_t batches() const;
-  EpochSource open(int64_t epoch, int64_t first_batch) const;
-  // Never throws: errors are in the result. A cancelled batch is returned incomplete.
-  BuiltBatch build(int64_t epoch, int64_t number, SampleWatch& watch,
-                   const EpochSource& source) const;
+  // `done`: how many samples, of all shards, the epoch leaves out at its beginning.
+  EpochSource open(int64_t epoch, int64_t first_batch, int64_t done) const;
+  // Never throws: errors are in the result. A cancelled batch is incomplete. `out` may be an old
+  // batch, whose memory is reused.
+  void build(const BuildTask& task, BuildScratch& scratch, BuiltBatch& out) const;
+  const std::shared_ptr<const Dataset>& dataset() const { return dataset_; }  // null for rows
   std::string describe(int64_t index) const;
   DataIdentity identity() const;
 
@@ -71,7 +87,11 @@ class BatchBuilder {
   bool take(Job& job, int64_t index, int64_t draw, Get&& get) const;
   template <class Get>
   bool read(Job& job, int64_t index, ImageRequest& request, const Get& get, Sample& sample) const;
-  bool take_at(Job& job, int64_t position) const;
+  static constexpr int64_t kNoPlace = -1;
+  bool take_at(Job& job, int64_t position, int64_t place = kNoPlace) const;
+  void read_sample(Job& job, int64_t index, int64_t place, ImageRequest& request,
+                   Sample& sample) const;
+  void will_need(const EpochPlan& plan, int64_t number) const;
   void change(Job& job, Sample& sample, size_t first_step, philox::Stream& random) const;
   void replace(Job& job, int64_t position) const;
   void assemble(Job& job) const;

@@ -19,7 +19,13 @@ Loader::Loader(std::shared_ptr<LoaderState> state) : state_(std::move(state)) {
 Loader::~Loader() { state_->close(); }
 
 Loader::Epoch Loader::epoch(int64_t number, int64_t first_batch) {
-  state_->start_epoch(number, first_batch);
+  state_->start_epoch(number, first_batch, 0);
+  next_epoch_ = number + 1;
+  return Epoch(this);
+}
+
+Loader::Epoch Loader::epoch_after(int64_t number, int64_t samples) {
+  state_->start_epoch(number, 0, samples);
   next_epoch_ = number + 1;
   return Epoch(this);
 }

@@ -10,6 +10,7 @@
 #include <binade/data/iterable.h>
 #include <binade/data/sampling/sampler.h>
 #include <binade/data/transforms.h>
+#include <binade/data/workers/worker_pool.h>
 
 #include <cstddef>
 #include <functional>
@@ -50,6 +51,7 @@ using SampleTransform = std::function<void(Sample& sample, philox::Stream& rando
 struct LoaderOptions {
   int64_t batch = 64;
   int workers = -1;  // threads; 0 decodes in the calling thread, -1 means min(cores, 8)
+  std::shared_ptr<WorkerPool> pool = {};  // instead of `workers`: threads shared with other loaders
   uint64_t seed = 0;
   bool shuffle = true;
   int64_t shuffle_buffer = 1000;  // for an IterableDataset: the number of rows shuffled at a time
@@ -57,7 +59,11 @@ struct LoaderOptions {
   SamplerPtr sampler = {};        // instead of `shuffle`; random access only
   std::optional<TokenBudget> budget = std::nullopt;  // instead of `batch`; random access only
   int prefetch = 4;                                  // batches ready or in progress ahead of use
-  SampleTransform map = {};                          // runs after decoding; default: none
+  // Threads that read the files of the next 256 samples while others are decoded, so that slow
+  // storage is not waited for: about its latency x samples per second. 0: workers read them. No
+  // effect on datasets without files (Dataset::encoded()).
+  int read_ahead = 0;
+  SampleTransform map = {};           // runs after decoding; default: none
   Transform transform = {};           // of the image and its masks, after `map`; default: none
   std::vector<float> mean = {};       // [channels] of pixels / 255; empty: 0
   std::vector<float> deviation = {};  // [channels]; empty: 1
@@ -118,6 +124,10 @@ class Loader {
   // Starts epoch `number` at batch `first_batch` and abandons an epoch in progress. Rows before
   // that batch are read again, but not decoded.
   Epoch epoch(int64_t number, int64_t first_batch = 0);
+  // Starts epoch `number` after the first `samples` samples of its order, those of all shards
+  // together: what is left is dealt to the shards that there are now, of any number and with any
+  // batch. Throws Error for rows and under a TokenBudget.
+  Epoch epoch_after(int64_t number, int64_t samples);
   // for (const Batch& batch : loader): each loop is the next epoch, from 0, or the one after that
   // of the last call of epoch().
   Iterator begin();

@@ -1,20 +1,22 @@
 #include <binade/data/loader_state_internal.h>
+#include <binade/data/workers/read_ahead_internal.h>
+#include <binade/data/workers/worker_pool.h>
 #include <binade/kernels/base/parallel.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace binade::data {
 namespace {
 
-constexpr auto kCloseTimeout = std::chrono::seconds(2);
+constexpr auto kPatience = std::chrono::milliseconds(2000);
 constexpr int kMaxWorkers = 256;
 
 int core_count() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 LoaderOptions checked(LoaderOptions options) {
-  constexpr int kMaxDefaultWorkers = 8;
   check(options.workers >= -1 && options.workers <= kMaxWorkers, "loader: got workers ",
         options.workers, ", expected -1 to ", kMaxWorkers);
   check(options.prefetch >= 1 && options.prefetch <= 4096, "loader: got prefetch ",
@@ -22,8 +24,12 @@ LoaderOptions checked(LoaderOptions options) {
   check(options.max_bad >= 0, "loader: got max_bad ", options.max_bad, ", expected at least 0");
   check(options.timeout_seconds > 0 && options.timeout_seconds <= 1e6,
         "loader: got timeout_seconds ", options.timeout_seconds, ", expected 0 to 1e6");
+  check(options.read_ahead >= 0 && options.read_ahead <= kMaxWorkers, "loader: got read_ahead ",
+        options.read_ahead, ", expected 0 to ", kMaxWorkers, " threads");
+  check(options.pool == nullptr || options.workers == -1, "loader: got a pool and workers ",
+        options.workers, ", expected one of them: the pool has its own number of threads");
   if (options.workers < 0) {
-    options.workers = std::min(core_count(), kMaxDefaultWorkers);
+    options.workers = options.pool ? options.pool->threads() : default_workers();
   }
   return options;
 }
@@ -34,6 +40,10 @@ std::shared_ptr<const Dataset> with_cache(std::shared_ptr<const Dataset> dataset
     return dataset;
   }
   return std::make_shared<CachedDataset>(std::move(dataset), bytes);
+}
+
+std::shared_ptr<WorkerCrew> own_crew(int workers) {
+  return workers == 0 ? nullptr : std::make_shared<WorkerCrew>(workers);
 }
 
 double seconds_between(SampleWatch::Clock::time_point from, SampleWatch::Clock::time_point to) {
@@ -65,6 +75,7 @@ class LoaderState::Entry {
 LoaderState::LoaderState(std::shared_ptr<const Dataset> dataset, LoaderOptions given)
     : options(checked(std::move(given))),
       builder(with_cache(std::move(dataset), options.cache_bytes), options),
+      crew_(options.pool ? options.pool->crew_ : own_crew(options.workers)),
       ring_(static_cast<size_t>(std::max(options.prefetch, options.workers))) {
   stats_.workers = options.workers;
 }
@@ -72,6 +83,7 @@ LoaderState::LoaderState(std::shared_ptr<const Dataset> dataset, LoaderOptions g
 LoaderState::LoaderState(std::shared_ptr<const IterableDataset> dataset, LoaderOptions given)
     : options(checked(std::move(given))),
       builder(std::move(dataset), options),
+      crew_(options.pool ? options.pool->crew_ : own_crew(options.workers)),
       ring_(static_cast<size_t>(std::max(options.prefetch, options.workers))) {
   stats_.workers = options.workers;
 }
@@ -81,7 +93,7 @@ const DataIdentity& LoaderState::identity() {
   return identity_;
 }
 
-void LoaderState::start_epoch(int64_t number, int64_t first_batch) {
+void LoaderState::start_epoch(int64_t number, int64_t first_batch, int64_t done) {
   constexpr int64_t kMaxEpoch = int64_t(1) << 23;
   check(number >= 0 && number < kMaxEpoch, "loader: got epoch ", number,
         ", expected 0 to 2^23 - 1");
@@ -89,86 +101,75 @@ void LoaderState::start_epoch(int64_t number, int64_t first_batch) {
   check(first_batch >= 0 && (batches < 0 || first_batch <= batches), "loader: got first batch ",
         first_batch, ", expected at most ", batches);
   const Entry entry(*this);
-  EpochSource source = builder.open(number, first_batch);
+  EpochSource source = builder.open(number, first_batch, done);
   std::unique_lock lock(mutex_);
   check(!failed_, "loader: stopped by an earlier error");
   ++generation_;
   cancel_work();
+  const EpochSource before = std::exchange(source_, {});
   for (Slot& slot : ring_) {
     slot = {};
+  }
+  if (options.read_ahead > 0 && source.plan) {
+    source.read_ahead = std::make_shared<ReadAhead>(builder.dataset(), source.plan, first_batch,
+                                                    options.read_ahead);
   }
   epoch_ = number;
   next_claim_ = next_delivery_ = first_batch;
   source_ = std::move(source);
-  end_ = source_.rows ? std::numeric_limits<int64_t>::max() : batches;
+  end_ = source_.rows ? std::numeric_limits<int64_t>::max() : source_.plan->batches();
   open_ = true;
   last_time_ = Clock::now();
-  start_workers();
-  work_.notify_all();
+  lock.unlock();  // of what was before, threads may end
+  if (crew_) {
+    crew_->join(weak_from_this());
+    crew_->notify_all();
+  }
 }
 
 void LoaderState::cancel_work() {
-  for (Worker& worker : workers_) {
-    worker.watch.cancel();
+  for (Slot& slot : ring_) {
+    if (slot.worker != nullptr && !slot.ready) {
+      slot.worker->scratch.watch.cancel();
+    }
   }
+  scratch_.watch.cancel();
   if (source_.rows) {
     source_.rows->cancel();
   }
-}
-
-bool LoaderState::has_its_workers() const {
-  const int64_t forks = forks_;
-  return forks == kNoWorkers || forks == fork_count();
-}
-
-void LoaderState::start_workers() {
-  while (static_cast<int>(workers_.size()) < options.workers) {
-    Worker& worker = workers_.emplace_back();
-    try {
-      worker.thread = std::thread([self = shared_from_this(), &worker] { self->work(worker); });
-    } catch (const std::exception& error) {
-      workers_.pop_back();
-      fail("loader: cannot start worker ", workers_.size(), ": ", error.what());
-    }
-    forks_ = fork_count();
-    ++running_;
+  if (source_.read_ahead) {
+    source_.read_ahead->cancel();
   }
 }
 
-void LoaderState::work(Worker& worker) {
-  const kernels::SerialGuard serial;
+bool LoaderState::has_work() const {
   const auto window = static_cast<int64_t>(ring_.size());
+  return !stop_ && open_ && !failed_ && next_claim_ < end_ && next_claim_ < next_delivery_ + window;
+}
+
+bool LoaderState::work(Worker& worker) {
   std::unique_lock lock(mutex_);
-  while (true) {
-    work_.wait(lock, [&] {
-      return stop_ ||
-             (open_ && !failed_ && next_claim_ < end_ && next_claim_ < next_delivery_ + window);
-    });
-    if (stop_) {
-      break;
-    }
-    const int64_t number = next_claim_++, epoch = epoch_, generation = generation_;
-    const EpochSource source = source_;
-    Slot& slot = ring_[static_cast<size_t>(number % window)];
-    slot.worker = &worker;
-    worker.watch.rearm();
-    lock.unlock();
-    BuiltBatch built = builder.build(epoch, number, worker.watch, source);
-    lock.lock();
-    if (generation == generation_) {
-      end_ = built.is_end ? std::min(end_, number) : end_;
-      slot.built = std::move(built);
-      slot.ready = true;
-      ready_.notify_all();
-    } else {
-      lock.unlock();
-      built = {};  // frees its memory without the lock
-      lock.lock();
-    }
+  if (!has_work()) {
+    return false;
   }
-  worker.done = true;
-  --running_;
-  done_.notify_all();
+  const BuildTask task{epoch_, next_claim_++, source_};
+  const int64_t generation = generation_;
+  Slot& slot = ring_[static_cast<size_t>(task.number) % ring_.size()];
+  slot.worker = &worker;
+  worker.scratch.watch.rearm();
+  lock.unlock();
+  builder.build(task, worker.scratch, worker.built);
+  lock.lock();
+  if (generation == generation_) {
+    end_ = worker.built.is_end ? std::min(end_, task.number) : end_;
+    std::swap(slot.built, worker.built);
+    slot.ready = true;
+    ready_.notify_all();
+  } else {
+    lock.unlock();
+    worker.built.clear();
+  }
+  return true;
 }
 
 bool LoaderState::next(Batch& batch) {
@@ -176,19 +177,20 @@ bool LoaderState::next(Batch& batch) {
   std::unique_lock lock(mutex_);
   check(!failed_, "loader: stopped by an earlier error");
   check(open_, "loader: no epoch is under way; call epoch() first");
-  batch = {};
+  BuiltBatch::clear_batch(batch);
   bool is_end = next_delivery_ >= end_;
   try {
-    BuiltBatch built;
+    BuiltBatch* built = nullptr;
     if (!is_end && options.workers == 0) {
-      SampleWatch watch;
-      built = builder.build(epoch_, next_delivery_, watch, source_);
+      scratch_.watch.rearm();
+      builder.build({epoch_, next_delivery_, source_}, scratch_, built_);
+      built = &built_;
     } else if (!is_end) {
-      built = wait_for_batch(lock);
+      built = &wait_for_batch(lock);
     }
-    is_end = is_end || built.is_end;
+    is_end = is_end || built->is_end;
     if (!is_end) {
-      deliver(built, batch);
+      deliver(*built, batch);
     }
   } catch (...) {
     failed_ = true;
@@ -201,14 +203,15 @@ bool LoaderState::next(Batch& batch) {
   return !is_end;
 }
 
-BuiltBatch LoaderState::wait_for_batch(std::unique_lock<std::mutex>& lock) {
+BuiltBatch& LoaderState::wait_for_batch(std::unique_lock<std::mutex>& lock) {
   Slot& slot = ring_[static_cast<size_t>(next_delivery_ % static_cast<int64_t>(ring_.size()))];
   const Clock::time_point start = Clock::now();
   const auto timeout = std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(options.timeout_seconds));
   while (!slot.ready) {
-    const bool reading = slot.worker != nullptr && slot.worker->watch.index() >= 0;
-    const Clock::time_point since = reading ? std::max(slot.worker->watch.since(), start) : start;
+    const SampleWatch* watch = slot.worker != nullptr ? &slot.worker->scratch.watch : nullptr;
+    const bool reading = watch != nullptr && watch->index() >= 0;
+    const Clock::time_point since = reading ? std::max(watch->since(), start) : start;
     // The worker may reach another sample meanwhile, so wake up at the deadline of the one seen
     // last.
     if (ready_.wait_until(lock, since + timeout) == std::cv_status::timeout && !slot.ready) {
@@ -218,7 +221,7 @@ BuiltBatch LoaderState::wait_for_batch(std::unique_lock<std::mutex>& lock) {
   stats_.wait_seconds += seconds_between(start, Clock::now());
   slot.ready = false;
   slot.worker = nullptr;
-  return std::move(slot.built);
+  return slot.built;
 }
 
 // Throws if the sample that next() waits for exceeds the timeout.
@@ -227,26 +230,31 @@ void LoaderState::check_timeout(const Slot& slot, Clock::time_point wait_start) 
     return seconds_between(std::max(since, wait_start), Clock::now()) >= options.timeout_seconds;
   };
   if (slot.worker != nullptr) {
-    if (expired(slot.worker->watch.since())) {
-      fail_stuck(*slot.worker);
+    if (expired(slot.worker->scratch.watch.since())) {
+      fail_stuck(slot.worker->scratch.watch, true);
     }
     return;
   }
-  // No worker has claimed the batch: all of them are still busy with an earlier epoch.
-  for (const Worker& worker : workers_) {
-    if (worker.watch.index() >= 0 && expired(worker.watch.since())) {
-      fail_stuck(worker);
+  // No worker has claimed the batch: all of them are still busy with an earlier epoch, or with
+  // other loaders.
+  crew_->for_each([&](const Worker& worker) {
+    const SampleWatch& watch = worker.scratch.watch;
+    if (watch.index() >= 0 && expired(watch.since())) {
+      fail_stuck(watch, worker.client.load() == this);
     }
-  }
+  });
 }
 
-void LoaderState::fail_stuck(const Worker& worker) const {
-  const int64_t index = worker.watch.index();
-  const double seconds = seconds_between(worker.watch.since(), Clock::now());
-  fail("loader: no batch for ", std::round(options.timeout_seconds * 100) / 100,
-       " s: a worker has been at sample ", index, index < 0 ? "" : " (",
-       index < 0 ? "" : builder.describe(index), index < 0 ? "" : ")", " for ",
-       std::round(seconds * 100) / 100, " s; is the file on a device that hangs?");
+void LoaderState::fail_stuck(const SampleWatch& watch, bool is_mine) const {
+  const int64_t index = watch.index();
+  const auto rounded = [](double seconds) { return std::round(seconds * 100) / 100; };
+  const double seconds = rounded(seconds_between(watch.since(), Clock::now()));
+  const std::string wait = text("loader: no batch for ", rounded(options.timeout_seconds), " s: ");
+  check(is_mine, wait, "a thread of the shared pool has been at a sample of another loader for ",
+        seconds, " s");
+  fail(wait, "a worker has been at sample ", index, index < 0 ? "" : " (",
+       index < 0 ? "" : builder.describe(index), index < 0 ? "" : ")", " for ", seconds,
+       " s; is the file on a device that hangs?");
 }
 
 void LoaderState::deliver(BuiltBatch& built, Batch& batch) {
@@ -263,7 +271,7 @@ void LoaderState::deliver(BuiltBatch& built, Batch& batch) {
     fail("loader: ", bad_.size(), " unreadable files, the limit is ", options.max_bad,
          "; the last: ", bad_.back().reason);
   }
-  batch = std::move(built.batch);
+  std::swap(batch, built.batch);
   if (built.has_pictures && !options.collate) {
     check_image_sizes(batch);
   }
@@ -273,7 +281,9 @@ void LoaderState::deliver(BuiltBatch& built, Batch& batch) {
   stats_.decode_seconds += built.decode_seconds;
   stats_.transform_seconds += built.transform_seconds;
   stats_.normalize_seconds += built.normalize_seconds;
-  work_.notify_one();
+  if (crew_) {
+    crew_->notify_one();
+  }
 }
 
 // All batches have pictures of one size.
@@ -285,11 +295,13 @@ void LoaderState::check_image_sizes(const Batch& batch) {
   if (image_sizes_.empty()) {
     image_sizes_ = sizes;
   }
+  if (sizes == image_sizes_) {
+    return;
+  }
   const bool pictures = sizes.size() == 3;
-  check(sizes == image_sizes_, "loader: sample ", batch.indices[0], " (",
-        builder.describe(batch.indices[0]), ") is ", sizes,
-        pictures ? " (channels, height, width), " : " (values), ", "earlier batches are ",
-        image_sizes_, pictures ? "; set an image size, so that all are resized" : "");
+  fail("loader: sample ", batch.indices[0], " (", builder.describe(batch.indices[0]), ") is ",
+       sizes, pictures ? " (channels, height, width), " : " (values), ", "earlier batches are ",
+       image_sizes_, pictures ? "; set an image size, so that all are resized" : "");
 }
 
 void LoaderState::note_time() {
@@ -317,24 +329,15 @@ std::vector<BadFile> LoaderState::bad_files() const {
 
 void LoaderState::close() {
   if (!has_its_workers()) {
-    for (Worker& worker : workers_) {
-      worker.thread.detach();  // a thread of the parent; it may have held the lock at the fork
-    }
-    return;
+    return;  // threads of the parent; one may have held the lock at the fork
   }
   std::unique_lock lock(mutex_);
   stop_ = true;
   cancel_work();
-  work_.notify_all();
-  done_.wait_for(lock, kCloseTimeout, [&] { return running_ == 0; });
-  for (Worker& worker : workers_) {
-    if (!worker.done) {
-      worker.thread.detach();
-      continue;
-    }
-    lock.unlock();  // a finishing worker needs the lock
-    worker.thread.join();
-    lock.lock();
+  const EpochSource source = std::exchange(source_, {});
+  lock.unlock();  // threads that read ahead end with the last owner of the source
+  if (crew_) {
+    crew_->leave(*this, kPatience);
   }
 }
 

@@ -1,29 +1,31 @@
 // LoaderState: the bounded, ordered queue between the workers and next(). Internal to the loader.
-// Workers claim batch numbers in order and put results into a ring; next() takes them in order. The
-// workers share ownership of it, so one that never returns leaves no dangling memory.
+// Workers claim batch numbers in order and put results into a ring; next() takes them in order. A
+// worker shares ownership of it while it builds a batch, so one that never returns leaves no
+// dangling memory. Batches that were used go back through the ring to the workers, which reuse the
+// memory of their vectors.
 #pragma once
 #include <binade/data/batch_builder_internal.h>
 #include <binade/data/row_source_internal.h>
-#include <binade/kernels/base/fork.h>
+#include <binade/data/workers/worker_crew_internal.h>
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <set>
-#include <thread>
 
 namespace binade::data {
 
-class LoaderState : public std::enable_shared_from_this<LoaderState> {
+class LoaderState : public WorkerCrew::Client, public std::enable_shared_from_this<LoaderState> {
  public:
   LoaderState(std::shared_ptr<const Dataset> dataset, LoaderOptions options);
   LoaderState(std::shared_ptr<const IterableDataset> dataset, LoaderOptions options);
 
-  void start_epoch(int64_t number, int64_t first_batch);
+  // Of what is left after `done` samples of all shards, from batch `first_batch` on.
+  void start_epoch(int64_t number, int64_t first_batch, int64_t done);
   bool next(Batch& batch);
   // Stops the workers and waits for them; abandons those that are stuck.
   void close();
+  bool work(WorkerCrew::Worker& worker) override;
 
   const LoaderOptions options;
   const BatchBuilder builder;
@@ -33,25 +35,20 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
 
  private:
   using Clock = SampleWatch::Clock;
-  struct Worker {
-    SampleWatch watch;
-    std::thread thread;
-    bool done = false;
-  };
+  using Worker = WorkerCrew::Worker;
   struct Slot {
     bool ready = false;
     Worker* worker = nullptr;  // the worker that builds it
-    BuiltBatch built;
+    BuiltBatch built;          // or an old batch, whose memory is reused
   };
 
   class Entry;
-  bool has_its_workers() const;  // false in a forked child: they are threads of the parent
+  bool has_its_workers() const { return crew_ == nullptr || crew_->has_its_threads(); }
+  bool has_work() const;
   void cancel_work();
-  void start_workers();
-  void work(Worker& worker);
-  BuiltBatch wait_for_batch(std::unique_lock<std::mutex>& lock);
+  BuiltBatch& wait_for_batch(std::unique_lock<std::mutex>& lock);
   void check_timeout(const Slot& slot, Clock::time_point wait_start) const;
-  [[noreturn]] void fail_stuck(const Worker& worker) const;
+  [[noreturn]] void fail_stuck(const SampleWatch& watch, bool is_mine) const;
   void deliver(BuiltBatch& built, Batch& batch);
   void check_image_sizes(const Batch& batch);
   void note_time();
@@ -59,25 +56,24 @@ class LoaderState : public std::enable_shared_from_this<LoaderState> {
   std::once_flag identified_;
   DataIdentity identity_;
   mutable std::mutex mutex_;
-  std::condition_variable work_, ready_, done_;
-  std::deque<Worker> workers_;
-  std::vector<Slot> ring_;  // batch b is in slot b % size
-  int64_t generation_ = 0;  // number of epochs started, used to drop late results
+  std::condition_variable ready_;
+  std::shared_ptr<WorkerCrew> crew_;  // null without workers
+  BuildScratch scratch_;              // without workers
+  BuiltBatch built_;                  // without workers
+  std::vector<Slot> ring_;            // batch b is in slot b % size
+  int64_t generation_ = 0;            // number of epochs started, used to drop late results
   int64_t epoch_ = 0, next_claim_ = 0, next_delivery_ = 0;
   int64_t end_ = 0;      // no batch has this number or more, as far as known
   EpochSource source_;   // of the epoch
   bool open_ = false;    // an epoch is in progress
   bool failed_ = false;  // an error was delivered
   bool stop_ = false;
-  int running_ = 0;
   Dims image_sizes_;  // [C, H, W] of the first batch
   std::vector<BadFile> bad_;
   std::set<int64_t> bad_indices_;
   LoaderStats stats_;
   Clock::time_point last_time_;
   std::atomic<bool> entered_{false};  // a thread is in next() or start_epoch()
-  static constexpr int64_t kNoWorkers = -1;
-  std::atomic<int64_t> forks_{kNoWorkers};  // fork_count() when the workers were started
 };
 
 }  // namespace binade::data

@@ -79,7 +79,8 @@ ClassifierData open_classifier_data(const ClassifierDataOptions& options) {
   const data::Transform fit = resizing ? data::resize(out.height, out.width) : data::Transform();
   data::LoaderOptions loader{
       .batch = options.batch,
-      .workers = options.workers,
+      .workers = options.workers == 0 ? 0 : -1,
+      .pool = options.workers == 0 ? nullptr : std::make_shared<data::WorkerPool>(options.workers),
       .seed = options.seed,
       .transform = chain(fit, augmentation(out.augment, out.height, out.width)),
       .mean = out.mean,

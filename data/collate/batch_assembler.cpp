@@ -171,7 +171,7 @@ void BatchAssembler::collate(std::span<const Sample> samples, Batch& batch) cons
   } catch (...) {
     throw CollateError("unknown exception");
   }
-  if (batch.names().empty()) {
+  if (!batch.images.defined() && !batch.labels.defined() && batch.fields.empty()) {
     check(!options_.collate, "loader: the collate function left the batch without fields");
     throw SampleError(0, "has no image, no values, no label and no fields");
   }

@@ -16,6 +16,24 @@ struct BuiltBatch {
   bool is_end = false;        // the epoch has no such batch
   bool has_pictures = false;  // batch.images is made of Sample::image or values
   double decode_seconds = 0, transform_seconds = 0, normalize_seconds = 0;
+
+  // Empty again, but with the memory of its vectors.
+  void clear() {
+    clear_batch(batch);
+    bad.clear();
+    error = nullptr;
+    is_end = has_pictures = false;
+    decode_seconds = transform_seconds = normalize_seconds = 0;
+  }
+  static void clear_batch(Batch& batch) {
+    std::vector<int64_t> indices = std::move(batch.indices);
+    NamedTensors fields = std::move(batch.fields);
+    indices.clear();
+    fields.clear();
+    batch = {};
+    batch.indices = std::move(indices);
+    batch.fields = std::move(fields);
+  }
 };
 
 // An error of the collate function that is not about one sample.

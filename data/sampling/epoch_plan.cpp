@@ -7,10 +7,17 @@ namespace {
 
 class EvenPlan final : public EpochPlan {
  public:
-  EvenPlan(int64_t size, const LoaderOptions& options, int64_t samples)
-      : size_(size), samples_(samples), options_(options) {}
+  EvenPlan(int64_t size, int64_t done, const LoaderOptions& options)
+      : size_(size),
+        done_(done),
+        samples_(share_of_shard(size - done, options)),
+        options_(options) {}
 
   int64_t size() const override { return size_; }
+  int64_t batches() const override {
+    const int64_t batch = options_.batch;
+    return samples_ / batch + (!options_.drop_last && samples_ % batch != 0 ? 1 : 0);
+  }
   int64_t index(int64_t position) const override {
     return !order.empty() ? order[static_cast<size_t>(position)]
            : shuffle      ? (*shuffle)(position)
@@ -18,9 +25,9 @@ class EvenPlan final : public EpochPlan {
   }
   Places batch(int64_t number) const override {
     const int64_t first = number * options_.batch, shards = options_.shard_count;
-    const int64_t begin = first * shards + options_.shard;
+    const int64_t begin = done_ + first * shards + options_.shard;
     const int64_t count = std::min(options_.batch, samples_ - first);
-    return {.first = first,
+    return {.first = done_ / shards + first,
             .begin = begin,
             .stride = shards,
             .count = count,
@@ -31,7 +38,7 @@ class EvenPlan final : public EpochPlan {
   std::vector<int64_t> order;  // of a sampler
 
  private:
-  int64_t size_, samples_;
+  int64_t size_, done_, samples_;
   const LoaderOptions& options_;
 };
 
@@ -47,8 +54,10 @@ class EvenPlans final : public Plans {
   int64_t samples() const override { return counts_.samples; }
   int64_t batches() const override { return counts_.batches; }
 
-  std::shared_ptr<const EpochPlan> epoch(int64_t number) const override {
-    auto plan = std::make_shared<EvenPlan>(size_, options_, counts_.samples);
+  std::shared_ptr<const EpochPlan> epoch(int64_t number, int64_t done) const override {
+    check(done >= 0 && done <= size_, "loader: got ", done,
+          " samples of the epoch that were used, expected 0 to ", size_);
+    auto plan = std::make_shared<EvenPlan>(size_, done, options_);
     if (options_.sampler) {
       plan->order = options_.sampler->order(dataset_size_, options_.seed, number);
       check(static_cast<int64_t>(plan->order.size()) == size_, "loader: the sampler's epoch ",

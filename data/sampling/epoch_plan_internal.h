@@ -18,6 +18,7 @@ class EpochPlan {
 
   virtual ~EpochPlan() = default;
   virtual int64_t size() const = 0;                   // positions
+  virtual int64_t batches() const = 0;                // of this shard
   virtual int64_t index(int64_t position) const = 0;  // of [0, size())
   virtual Places batch(int64_t number) const = 0;
 };
@@ -29,7 +30,8 @@ class Plans {
   // Per epoch, for this shard.
   virtual int64_t samples() const = 0;
   virtual int64_t batches() const = 0;
-  virtual std::shared_ptr<const EpochPlan> epoch(int64_t number) const = 0;
+  // The rest of an epoch, after its first `done` positions. Throws Error unless 0 <= done <= size.
+  virtual std::shared_ptr<const EpochPlan> epoch(int64_t number, int64_t done) const = 0;
 };
 
 // The number of samples, or batches, that a shard gets of `size`.

@@ -48,6 +48,7 @@ class BudgetPlan final : public EpochPlan {
   }
 
   int64_t size() const override { return std::ssize(sorted_->indices); }
+  int64_t batches() const override { return std::ssize(places_); }
   int64_t index(int64_t position) const override {
     if (shuffle_) {
       const auto b = static_cast<size_t>(sorted_->bucket_at[static_cast<size_t>(position)]);
@@ -81,7 +82,11 @@ class BudgetPlans final : public Plans {
     return options_.shard_count == 1 ? samples : samples * batches_ / std::ssize(sorted_->batches);
   }
   int64_t batches() const override { return batches_; }
-  std::shared_ptr<const EpochPlan> epoch(int64_t number) const override {
+  std::shared_ptr<const EpochPlan> epoch(int64_t number, int64_t done) const override {
+    check(
+        done == 0, "loader: got ", done,
+        " samples of the epoch that were used, but batches have a budget of tokens: continue with "
+        "epoch(number, batch)");
     return std::make_shared<BudgetPlan>(sorted_, options_, number, batches_);
   }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "tests/data/fake_dataset.h"
@@ -230,6 +231,50 @@ TEST(TokenBudget, misuse_is_an_error) {
                              .shard_count = 2,
                              .uneven_shards = UnevenShards::drop}),
                "gives 1 batches for 2 shards");
+}
+
+// After some steps of 3 ranks the rest of the epoch goes to 2 or 5 ranks with other batches.
+TEST(Sampling, AnEpochGoesOnWithAnyNumberOfShards) {
+  std::vector<int64_t> ids(47);
+  std::iota(ids.begin(), ids.end(), 0);
+  const TensorDataset set({{"x", Tensor::from(ids)}});
+  const auto read = [&](int64_t shard, int64_t shards, int64_t batch, int64_t done, int64_t most) {
+    Loader loader(set, {.batch = batch,
+                        .workers = static_cast<int>(shard % 2),
+                        .seed = 6,
+                        .shard = shard,
+                        .shard_count = shards,
+                        .uneven_shards = UnevenShards::keep});
+    std::vector<int64_t> seen;
+    for (const Batch& part : loader.epoch_after(2, done)) {
+      if (most-- == 0) {
+        break;
+      }
+      seen.insert(seen.end(), part.indices.begin(), part.indices.end());
+    }
+    return seen;
+  };
+  const std::vector<int64_t> order = read(0, 1, 47, 0, 1);
+  for (const int64_t steps : {0, 1, 3}) {
+    for (const int64_t shards : {1, 2, 5}) {
+      std::vector<int64_t> seen;
+      const auto add = [&](const std::vector<int64_t>& more) {
+        seen.insert(seen.end(), more.begin(), more.end());
+      };
+      for (int64_t shard = 0; shard < 3 && steps > 0; ++shard) {
+        add(read(shard, 3, 4, 0, steps));
+      }
+      for (int64_t shard = 0; shard < shards; ++shard) {
+        add(read(shard, shards, 3 + shards, 12 * steps, 100));
+      }
+      std::sort(seen.begin(), seen.end());
+      EXPECT_EQ(seen, ids) << steps << " steps, then " << shards << " shards";
+    }
+  }
+  EXPECT_EQ(read(0, 1, 50, 40, 1), std::vector<int64_t>(order.begin() + 40, order.end()));
+  EXPECT_TRUE(read(0, 1, 5, 47, 9).empty());
+  EXPECT_ERROR(read(0, 1, 5, 48, 1),
+               "got 48 samples of the epoch that were used, expected 0 to 47");
 }
 
 }  // namespace
