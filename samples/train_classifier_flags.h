@@ -64,10 +64,12 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
 inline CLI::Validator positive() { return CLI::Range(int64_t(1), int64_t(1) << 20); }
 
 inline void add_model_flags(CLI::App& app, Flags& f) {
-  app.add_option("--data", f.data,
-                 "directory of idx files or of an image folder; without it images are drawn");
+  app.add_option(
+      "--data", f.data,
+      "directory of an image folder, of idx or CIFAR files, of tar shards, or of a store "
+      "that binade pack wrote; without it images are drawn");
   app.add_option("--format", f.format, "of the data")
-      ->check(CLI::IsMember({"auto", "idx", "folder"}));
+      ->check(CLI::IsMember({"auto", "idx", "folder", "store", "cifar", "tar"}));
   app.add_option("--checksums", f.checksums,
                  "of the data, as `binade checksum DIR` wrote them: auto verifies them if they are "
                  "there")
@@ -250,9 +252,10 @@ inline train::ClassifierData open_data(const Flags& f, const dist::World& world)
                                                        {"none", train::Augment::none},
                                                        {"crop", train::Augment::crop},
                                                        {"crop-flip", train::Augment::crop_flip}};
-  const std::map<std::string, data::Format> formats{{"auto", data::Format::automatic},
-                                                    {"idx", data::Format::idx},
-                                                    {"folder", data::Format::folder}};
+  const std::map<std::string, data::Format> formats{
+      {"auto", data::Format::automatic}, {"idx", data::Format::idx},
+      {"folder", data::Format::folder},  {"store", data::Format::store},
+      {"cifar", data::Format::cifar},    {"tar", data::Format::tar}};
   const std::map<std::string, data::Checksums> checksums{{"auto", data::Checksums::if_present},
                                                          {"require", data::Checksums::require},
                                                          {"ignore", data::Checksums::ignore}};

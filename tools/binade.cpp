@@ -3,6 +3,7 @@
 // lens shows what the exponent lens saw in a run, binade launch starts the processes of a
 // distributed program, binade slurm submit submits one to SLURM, binade ring-lens shows what an
 // all-reduce does to numbers, binade checksum finds changed files of a data folder, binade
+// pack writes a data set to a store for fast reading, binade
 // inspect lists what a model file or a checkpoint holds, binade op-classes writes
 // docs/op_classes.md.
 #include "commands.h"

@@ -217,6 +217,71 @@ void add_checksum(CLI::App& app, Command& chosen) {
   });
 }
 
+// "256" or "256x320" for PackOptions::height and width.
+CLI::Validator image_size(PackOptions& options) {
+  return {[&options](std::string& value) {
+            constexpr int kMost = 32768;
+            const size_t cross = value.find('x');
+            const bool has_width = cross != std::string::npos;
+            const auto parse = [](std::string_view digits, int& side) {
+              const auto [at, error] =
+                  std::from_chars(digits.data(), digits.data() + digits.size(), side);
+              return error == std::errc() && at == digits.data() + digits.size() && side >= 1 &&
+                     side <= kMost;
+            };
+            const std::string_view all = value;
+            const bool ok = parse(all.substr(0, cross), options.height) &&
+                            (!has_width || parse(all.substr(cross + 1), options.width));
+            return ok ? std::string()
+                      : text("got '", value,
+                             "', expected N for the short side, or HEIGHTxWIDTH, of 1 to ", kMost);
+          },
+          ""};
+}
+
+void add_pack(CLI::App& app, Command& chosen) {
+  const auto o = std::make_shared<PackOptions>();
+  auto* command = app.add_subcommand(
+      "pack", "write a data set to a store, which is read faster: binade pack DIR OUT");
+  command
+      ->add_option("DIR", o->source,
+                   "an image folder, idx or CIFAR files, tar shards or a store; or a file: "
+                   "tensors (.safetensors), or token ids with --tokens")
+      ->required()
+      ->check(path());
+  command->add_option("OUT", o->store, "the folder of the store")->required()->check(path());
+  const auto size = std::make_shared<std::string>();  // image_size() writes to *o
+  command
+      ->add_option("--resize", *size,
+                   "of every image, to N pixels of the short side, or to HEIGHTxWIDTH")
+      ->check(image_size(*o));
+  add_switch(command, "--raw", o->raw,
+             "store pixels: large, and fastest (without --raw and --jpeg: files as they are, and "
+             "pixels where images are resized)");
+  add_switch(command, "--jpeg", o->jpeg, "store JPEGs: those that are there, where not resized");
+  auto* quality = command->add_option("--quality", o->quality, "of JPEGs")
+                      ->transform(number<int>(1, 100))
+                      ->capture_default_str();
+  add_switch(command, "--append", o->append, "add the samples to the store that is there");
+  add_switch(command, "--skip-bad", o->skip_bad, "leave out what cannot be read, and list it");
+  command->add_option("--shard-mebibytes", o->shard_mebibytes, "size of a file of the store")
+      ->transform(number<int64_t>(1, int64_t{1} << 20))
+      ->capture_default_str();
+  auto* tokens = command->add_option("--tokens", o->tokens, "the ids of a token file: u16 or u32")
+                     ->check(CLI::IsMember({"u16", "u32"}));
+  auto* context = command->add_option("--context", o->context, "tokens of a sample")
+                      ->transform(number<int64_t>(1, int64_t{1} << 30));
+  tokens->needs(context);
+  context->needs(tokens);
+  command->callback([o, size, quality, &chosen] {
+    check(!(o->raw && o->jpeg), "pack: got both --raw and --jpeg, expected one");
+    check(o->jpeg || quality->count() == 0, "pack: --quality has no effect without --jpeg");
+    check(o->tokens.empty() || !(o->raw || o->jpeg || o->height > 0),
+          "pack: --raw, --jpeg and --resize have no effect with --tokens");
+    chosen = *o;
+  });
+}
+
 void add_inspect(CLI::App& app, Command& chosen) {
   const auto o = std::make_shared<InspectOptions>();
   auto* command = app.add_subcommand(
@@ -237,6 +302,7 @@ void add_commands(CLI::App& app, const Tail& tail, Command& chosen) {
   add_slurm_submit(app, tail, chosen);
   add_ring_lens(app, chosen);
   add_checksum(app, chosen);
+  add_pack(app, chosen);
   add_inspect(app, chosen);
   app.add_subcommand("op-classes", "every op with its precision class: docs/op_classes.md")
       ->callback([&chosen] { chosen = OpClassesOptions{}; });

@@ -49,6 +49,15 @@ struct ChecksumOptions {
   bool verify = false, update = false;
 };
 
+struct PackOptions {
+  std::string source = {}, store = {};
+  int height = 0, width = 0;  // 0: not resized; only `height`: that of the short side
+  bool raw = false, jpeg = false, append = false, skip_bad = false;
+  int quality = 95;
+  int64_t shard_mebibytes = 1024, context = 0;
+  std::string tokens = {};  // "u16" or "u32": the source is a file of token ids
+};
+
 struct InspectOptions {
   std::string path = {};
   bool verify = false;
@@ -57,8 +66,8 @@ struct InspectOptions {
 struct OpClassesOptions {};
 
 using Command = std::variant<HelpOptions, VersionOptions, DoctorOptions, LensOptions, LaunchOptions,
-                             SlurmSubmitOptions, RingLensOptions, ChecksumOptions, InspectOptions,
-                             OpClassesOptions>;
+                             SlurmSubmitOptions, RingLensOptions, ChecksumOptions, PackOptions,
+                             InspectOptions, OpClassesOptions>;
 
 // `words`: the arguments of main() without the name of the program. Throws Error with one line, of
 // bounded length, for an unknown command or flag, a flag twice, a value that is missing or out of

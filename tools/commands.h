@@ -11,6 +11,7 @@ int run(const LaunchOptions& options);
 int run(const SlurmSubmitOptions& options);
 int run(const RingLensOptions& options);
 int run(const ChecksumOptions& options);
+int run(const PackOptions& options);
 int run(const InspectOptions& options);
 
 }  // namespace binade::tool

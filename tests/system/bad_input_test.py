@@ -320,6 +320,37 @@ def checksums(checks):
     checks.note("a folder that is not there", one_error_line(absent, "nowhere"), absent)
 
 
+def packed(checks):
+    """A store trains as the folder it was packed from, and what is wrong with one is an error that names it."""
+    data, store = make_folder("to-pack"), pathlib.Path("packed")
+    done = tool("pack", data, store)
+    checks.note("packing", None if done.returncode == 0 and "24 samples" in done.stdout else "not packed", done)
+    checks.note("packing again", one_error_line(tool("pack", data, store), "packed: the folder is not empty"), done)
+    settings = ["--model", "mlp", "--epochs", 1, "--batch", 6, "--validation-split", 0]
+    for name in (data, store):
+        train("--data", name, "--run", f"run-{name}", *settings)
+    same = metrics("run-to-pack") == metrics("run-packed")
+    checks.note("training on a store", None if same else "other metrics than from the folder", done)
+    more = tool("pack", data, store, "--append", "--raw", "--resize", "12x12")
+    checks.note("appending", None if more.returncode == 0 and "24 samples" in more.stdout else "not appended", more)
+    settings = ["--data", store, "--run", "run", "--validation-split", 0]
+    shard = store / "train" / "00000.bin"
+    good = shard.read_bytes()
+    shard.write_bytes(good[:60] + bytes([good[60] ^ 4]) + good[61:])
+    checks.fails("a changed byte of a store", settings, ["train/00000.bin:0: the sample has another checksum"])
+    shard.write_bytes(good[:-1] + bytes([good[-1] ^ 4]))
+    checks.fails("a changed index", settings, ["train/00000.bin: the index has another checksum"])
+    shard.write_bytes(good[:-32])
+    checks.fails("a store that was cut off", settings, ["train/00000.bin: has ", "the file was cut off"])
+    shard.unlink()
+    checks.fails("a shard that is missing", settings, ["train/00000.bin: cannot open the file"])
+    shard.write_bytes(good)
+    manifest = store / "train" / "binade-store.txt"
+    manifest.write_text(manifest.read_text().replace("dark", "bark"))
+    checks.fails("a changed manifest", settings, ["binade-store.txt: the manifest was altered"])
+    checks.note("a file that is no tensors", one_error_line(tool("pack", manifest, "x"), "expected a folder"), done)
+
+
 def model_checksums(checks, data):
     """A flipped bit of an exported model is found, and named by the tool."""
     train("--data", data, "--model", "mlp", "--epochs", 1, "--batch", 20, "--run", "exported")
@@ -587,6 +618,7 @@ def main():
         used_by_another(checks, data)
         bad_models(checks, data)
         checksums(checks)
+        packed(checks)
         model_checksums(checks, data)
         streams_and_limits(checks)
         process_limits(checks, data)

@@ -49,6 +49,13 @@ TEST(CommandLine, BecomesPlainOptions) {
   const auto checksum = parsed<ChecksumOptions>("checksum folder --update");
   EXPECT_EQ(checksum.folder, "folder");
   EXPECT_TRUE(checksum.update && !checksum.verify);
+  const auto pack = parsed<PackOptions>("pack --resize 48x064 --jpeg --quality 80 folder out");
+  EXPECT_EQ(pack.source + pack.store, "folderout");
+  EXPECT_EQ(pack.height, 48);
+  EXPECT_EQ(pack.width, 64);
+  EXPECT_EQ(pack.quality, 80);
+  EXPECT_TRUE(pack.jpeg && !pack.raw && !pack.append);
+  EXPECT_EQ(parsed<PackOptions>("pack a b --tokens u16 --context 8").context, 8);
   const auto inspect = parsed<InspectOptions>("inspect --verify file");
   EXPECT_EQ(inspect.path, "file");
   EXPECT_TRUE(inspect.verify);
@@ -92,7 +99,7 @@ TEST(CommandLine, LeavesTheProgramsArgumentsAlone) {
 TEST(CommandLine, HasHelpForEveryCommand) {
   EXPECT_NE(parsed<HelpOptions>("--help").text.find("ring-lens "), std::string::npos);
   for (const char* command : {"doctor", "lens", "launch", "slurm", "slurm submit", "ring-lens",
-                              "checksum", "inspect", "op-classes"}) {
+                              "checksum", "pack", "inspect", "op-classes"}) {
     for (const char* flag : {" --help", " -h"}) {
       const std::string page = parsed<HelpOptions>(std::string(command) + flag).text;
       EXPECT_NE(page.find(text("Usage: binade ", command, " [OPTIONS]")), page.npos) << page;
@@ -116,7 +123,7 @@ TEST_P(WrongUse, IsOneLine) {
 }
 
 constexpr const char* kCommands =
-    "doctor, lens, launch, slurm, ring-lens, checksum, inspect, op-classes";
+    "doctor, lens, launch, slurm, ring-lens, checksum, pack, inspect, op-classes";
 
 TEST(WrongUse, OfNoCommandListsThem) {
   EXPECT_EQ(refusal({}), text("got no command, expected ", kCommands, "; see binade --help"));
@@ -131,6 +138,13 @@ TEST(WrongUse, OfNoCommandListsThem) {
 INSTANTIATE_TEST_SUITE_P(
     All, WrongUse,
     ::testing::Values(
+        Mistake{"pack folder", "pack: OUT is required"},
+        Mistake{"pack a b --raw --jpeg", "pack: got both --raw and --jpeg, expected one"},
+        Mistake{"pack a b --quality 5", "pack: --quality has no effect without --jpeg"},
+        Mistake{"pack a b --context 5", "pack: --context requires --tokens"},
+        Mistake{"pack a b --resize 5x",
+                "pack: --resize: got '5x', expected N for the short side, or HEIGHTxWIDTH, of 1 to "
+                "32768"},
         Mistake{"doctor extra", "doctor: The following argument was not expected: extra"},
         Mistake{"doctor --nope", "doctor: The following argument was not expected: --nope"},
         Mistake{"doctor ++", "doctor: got '++', which means nothing here; write ./++ for a path"},
