@@ -13,6 +13,10 @@ void check_rules(const OpClassesOptions&) {}
 void check_rules(const DoctorOptions& o) {
   require(o.security || o.run.empty(), "only --security looks at a run");
 }
+void check_rules(const PackOptions& o) {
+  require(!o.source.empty() && !o.store.empty(), "a data set and a store are named");
+  require(o.width == 0 || o.height > 0, "a width comes with a height");
+}
 void check_rules(const LensOptions& o) { require(!o.run.empty(), "a run is named"); }
 void check_rules(const InspectOptions& o) { require(!o.path.empty(), "a file is named"); }
 void check_rules(const ChecksumOptions& o) {

@@ -15,7 +15,7 @@ void parse_idx(Bytes bytes) {
   constexpr int64_t kMost = 1 << 20;
   const MemoryFile file(bytes);
   const data::IdxArray array = data::read_idx(file.path(), {.max_bytes = kMost});
-  uint64_t count = 1;
+  auto count = static_cast<uint64_t>(array.element_bytes);
   for (const int64_t size : array.sizes) {
     count *= static_cast<uint64_t>(size);
   }

@@ -278,11 +278,11 @@ def jpeg_seeds():
 def data_seeds():
     images = struct.pack(">HBBIII", 0, 8, 3, 2, 2, 3) + bytes(range(12))
     labels = struct.pack(">HBBI", 0, 8, 1, 4) + bytes(4)
-    for name, data in {"images": images, "labels": labels, "gzip": gzip.compress(images, mtime=0), "empty": struct.pack(">HBBI", 0, 8, 1, 0),
+    for name, data in {"images": images, "labels": labels, "gzip": gzip.compress(images, mtime=0), "empty": struct.pack(">HBBI", 0, 8, 1, 0), "int": struct.pack(">HBBIii", 0, 12, 1, 2, 5, 300), "short": struct.pack(">HBBIh", 0, 11, 1, 1, -2),
                        "rank4": struct.pack(">HBBIIII", 0, 8, 4, 1, 2, 2, 3) + bytes(12)}.items():
         write("idx", f"good-{name}", data)
     for name, data in {"cut": images[:-1], "after": images + b"x", "rank": struct.pack(">HBB", 0, 8, 5), "type": struct.pack(">HBB", 0, 9, 1),
-                       "zeros": b"\1" + images[1:], "huge": struct.pack(">HBBIII", 0, 8, 3, 2 ** 32 - 1, 2 ** 32 - 1, 2 ** 32 - 1),
+                       "zeros": b"\1" + images[1:], "int-cut": struct.pack(">HBBIi", 0, 12, 1, 2, 5), "huge": struct.pack(">HBBIII", 0, 8, 3, 2 ** 32 - 1, 2 ** 32 - 1, 2 ** 32 - 1),
                        "gzip-cut": gzip.compress(images, mtime=0)[:-9], "gzip-crc": gzip.compress(images, mtime=0)[:-8] + bytes(8),
                        "gzip-less": gzip.compress(images[:-1], mtime=0), "gzip-bad": gzip.compress(images, mtime=0)[:10] + b"\xff" * 20, "short": b"\0\0", "header": b"\0\0\x08\x03\0\0",
                        "large": struct.pack(">HBBI", 0, 8, 1, 2 ** 21), "lies": struct.pack(">HBBI", 0, 8, 1, 2 ** 20)}.items():
@@ -532,7 +532,7 @@ def settings_seeds():
     lines = {"good-doctor": "doctor --security --run r", "good-lens": "lens r --html p", "good-launch": "launch -n 4 --grace 2.5 --link-delay 0.5,100 p -n 5 -- x", "good-tail": "launch -- -p",
              "good-slurm": "slurm submit --nodes 2 --gpus 4 --tasks 0 --cpus 1 --name n --time 2:00:00 --partition a --array 0-9%2 --output o --requeue 60 --sbatch=--mem=64G --dry-run -- p {array}",
              "good-ring-lens": "ring-lens --ranks 2,8 --elements 64 --deviation 1e-3 --seed 5 --json", "good-file": "ring-lens file name", "good-checksum": "checksum d --verify",
-             "good-update": "checksum d --update", "good-inspect": "inspect f --verify", "good-dashes": "inspect -- --verify", "good-op-classes": "op-classes", "good-help": "--help", "good-help2": "slurm submit -h",
+             "good-update": "checksum d --update", "good-pack": "pack d out --resize 8x9 --jpeg --quality 90", "bad-pack": "pack d", "bad-pack-size": "pack d o --resize x", "good-inspect": "inspect f --verify", "good-dashes": "inspect -- --verify", "good-op-classes": "op-classes", "good-help": "--help", "good-help2": "slurm submit -h",
              "good-version": "--version", "bad-nothing": "", "bad-command": "nope", "bad-flag": "doctor --nope", "bad-twice": "doctor --security --security", "bad-twice2": "launch -n 2 -n 3 p",
              "bad-missing": "launch -n", "bad-range": "launch -n 0 p", "bad-large": "launch -n 99999999999999999999 p", "bad-program": "launch -n 2", "bad-program2": "launch --nope 2 p", "bad-slurm": "slurm",
              "bad-plain": "slurm submit --name a;b p", "bad-nan": "ring-lens --deviation nan", "bad-seed": "ring-lens --seed -1", "bad-name": "ring-lens file", "bad-drawn": "ring-lens file name --elements 5",
@@ -540,6 +540,82 @@ def settings_seeds():
     for name, line in lines.items():
         write("command_line", name, "".join(word + "\0" for word in line.split(" ") if line))
     write("command_line", "bad-empty", "lens\0\0")
+
+
+# --- packed stores, tar files, CIFAR ---
+
+def store_manifest(*lines, end=None, samples=None):
+    text = "".join(line + "\n" for line in ("binade-store 1 crc32c",) + lines)
+    count = sum(int(line.split()[2]) for line in lines if line.startswith("shard")) if samples is None else samples
+    return text + (end or f"end {count} {crc32c(text.encode()):08x}") + "\n"
+
+
+def store_part(kind, dtype, sizes, data, name=b"", width=0):
+    return (struct.pack("<BBBBIQ", kind, dtype, width, len(sizes), len(name), len(data)) +
+            struct.pack(f"<{len(sizes)}q", *sizes) + name + data)
+
+
+def store_sample(*parts, origin=b"a/1.png", count=None):
+    return struct.pack("<II", len(parts) if count is None else count, len(origin)) + origin + b"".join(parts)
+
+
+def tar_member(name, data, kind=b"0", size=None, magic=b"ustar\0"):
+    header = bytearray(512)
+    header[:len(name)] = name
+    header[124:135] = size or b"%011o" % len(data)
+    header[156:157] = kind
+    header[257:263] = magic
+    header[148:156] = b" " * 8
+    header[148:155] = b"%06o\0" % sum(header)
+    return bytes(header) + data + bytes(-len(data) % 512)
+
+
+def store_seeds():
+    head = ("channels 3", "encoded 0", "classes 2")
+    shard = "shard 4096 2 0123abcd"
+    good = {"names": store_manifest(*head, "class cat", "class d\\x5cog", shard, "shard 80 1 00000000"),
+            "none": store_manifest(*head, shard), "rows": store_manifest("channels -1", "encoded 1", "classes 0", shard)}
+    bad = {"empty": "", "cut": good["names"][:60], "crc": good["none"].replace("cat", "rat").replace("4096", "4104"),
+           "names": store_manifest(*head, "class cat", shard), "order": store_manifest(*head, shard, "class a", "class b"),
+           "small": store_manifest(*head, "shard 40 1 00000000"), "many": store_manifest(*head, "shard 4096 9999999 00000000"),
+           "size": store_manifest(*head, "shard 99999999999999999999 1 00000000"), "word": store_manifest(*head, "x"),
+           "count": store_manifest(*head, shard, samples=3), "odd": store_manifest(*head, "shard 4097 2 0123abcd"), "after": good["none"] + "x\n"}
+    for kind, files in (("good", good), ("bad", bad)):
+        for name, data in files.items():
+            write("store_manifest", f"{kind}-{name}", data)
+
+    image = store_part(0, 6, (2, 3, 3), bytes(range(18)))
+    ids = store_part(3, 4, (3,), struct.pack("<3H", 1, 500, 65535), b"ids", 2)
+    good = {"image": store_sample(image), "file": store_sample(store_part(1, 6, (), b"\xff\xd8\xff")), "fields": store_sample(image, ids,
+            store_part(3, 7, (2,), b"\1\0", b"flags"), store_part(4, 6, (2, 3, 1), bytes(6), b"mask")),
+            "values": store_sample(store_part(2, 1, (2,), bytes(8)), origin=b""), "empty": store_sample(store_part(3, 1, (0, 2 ** 62), b"", b"x"))}
+    bad = {"cut": store_sample(image)[:-1], "after": store_sample(image) + b"x", "kind": store_sample(store_part(9, 6, (1, 1, 1), b"x")),
+           "dtype": store_sample(store_part(3, 99, (1,), b"x", b"x")), "rank": store_sample(store_part(3, 6, (1,) * 9, b"x", b"x")),
+           "sizes": store_sample(store_part(0, 6, (2, 3, 3), bytes(17))), "overflow": store_sample(store_part(3, 6, (2 ** 32, 2 ** 32), b"", b"x")),
+           "negative": store_sample(store_part(0, 6, (-1, -1, 1), b"x")), "width": store_sample(store_part(3, 4, (1,), b"xxx", b"x", 3)),
+           "bool": store_sample(store_part(3, 7, (1,), b"\2", b"x")), "second": store_sample(ids, image), "parts": store_sample(image, count=2 ** 32 - 1),
+           "origin": struct.pack("<II", 0, 2 ** 31), "name": store_sample(struct.pack("<BBBBIQ", 3, 6, 0, 0, 2 ** 31, 0))}
+    for kind, files in (("good", good), ("bad", bad)):
+        for name, data in files.items():
+            write("store_sample", f"{kind}-{name}", data)
+
+    end = bytes(1024)
+    pair = tar_member(b"a/1.jpg", b"x" * 600) + tar_member(b"a/1.cls", b"3")
+    pax = b"19 path=long/1.jpg\n"
+    good = {"pair": pair + end, "no-end": pair, "folder": tar_member(b"a/", b"", b"5") + pair + end, "empty": end,
+            "long": tar_member(b"l", b"b/" * 80 + b"1.jpg\0", b"L") + pair + end, "pax": tar_member(b"p", pax, b"x") + pair + end,
+            "base256": tar_member(b"1.jpg", b"abc", size=b"\x80" + bytes(9) + b"\x03") + end, "link": tar_member(b"l", b"", b"2") + end}
+    bad = {"cut": pair[:700], "header": pair[:100], "sum": b"b" + pair[1:], "after": pair + end + pair, "large": tar_member(b"a", b"", size=b"77777777777"),
+           "negative": tar_member(b"a", b"", size=b"\xff" * 11), "digits": tar_member(b"a", b"", size=b"9" * 11), "sparse": tar_member(b"a", b"", b"S") + end,
+           "pax": tar_member(b"p", b"99 path=x\n", b"x") + pair, "pax-size": tar_member(b"p", b"12 size=-12\n", b"x") + pair,
+           "pax-end": tar_member(b"p", pax, b"x"), "huge-pax": tar_member(b"p", b"", b"x", size=b"00010000000")}
+    for kind, files in (("good", good), ("bad", bad)):
+        for name, data in files.items():
+            write("tar", f"{kind}-{name}", data)
+
+    record = bytes([7]) + bytes(3072)
+    for name, data in {"good-one": record, "good-two": record * 2, "bad-empty": b"", "bad-cut": record[:-1], "bad-more": record + b"x"}.items():
+        write("cifar", name, data)
 
 
 def main():
@@ -550,6 +626,7 @@ def main():
     jpeg_seeds()
     image_seeds(pngs)
     data_seeds()
+    store_seeds()
     json_seeds()
     safetensors_seeds()
     run_seeds()

@@ -12,6 +12,10 @@
   X(pnm)                       \
   X(tga)                       \
   X(idx)                       \
+  X(store_manifest)            \
+  X(store_sample)              \
+  X(tar)                       \
+  X(cifar)                     \
   X(csv)                       \
   X(csv_records)               \
   X(text_lines)                \

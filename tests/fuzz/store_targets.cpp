@@ -1,0 +1,79 @@
+// What packed stores and other containers of samples hold: manifests and samples of a store, tar
+// files, CIFAR's records.
+#include <binade/core/io/file_system.h>
+#include <binade/data/sets/cifar.h>
+#include <binade/data/sets/tar_reader_internal.h>
+#include <binade/data/store/store_format_internal.h>
+#include <binade/kernels/base/error.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/fuzz/target_list_internal.h"
+
+namespace binade::fuzz {
+
+void parse_store_manifest(Bytes bytes) {
+  const data::StoreManifest manifest =
+      data::parse_store_manifest("binade-store.txt", text_of(bytes));
+  require(data::to_text(manifest) == text_of(bytes), "a manifest is written as it was read");
+  for (const data::ShardEntry& shard : manifest.shards) {
+    require(shard.index_offset() < shard.bytes, "a shard has room for its records");
+  }
+}
+
+void parse_store_sample(Bytes bytes) {
+  const auto all = std::as_bytes(bytes);
+  const data::SampleView view = data::parse_sample(all);
+  const auto inside = [&](const auto* begin, size_t size) {
+    const auto* first = reinterpret_cast<const std::byte*>(begin);
+    return size == 0 || (first >= all.data() && first + size <= all.data() + all.size());
+  };
+  require(inside(view.origin.data(), view.origin.size()) &&
+              inside(view.image.pixels.data(), view.image.pixels.size()) &&
+              inside(view.encoded.data(), view.encoded.size()) &&
+              inside(view.rest.data(), view.rest.size()),
+          "the parts of a sample lie within it");
+  require(view.encoded.empty() || view.image.pixels.empty(), "a sample has one image");
+  require(view.image.pixels.size() ==
+              size_t(view.image.height) * size_t(view.image.width) * size_t(view.image.channels),
+          "an image has as many pixels as its sizes say");
+}
+
+void parse_tar(Bytes bytes) {
+  const auto file = std::as_bytes(bytes);
+  const std::string path = "fuzz.tar";
+  data::TarReader reader(file, path);
+  data::TarMember member;
+  uint64_t end = 0;
+  while (reader.next(member)) {
+    require(member.begin >= end && member.begin < file.size(), "members follow one another");
+    end = member.begin + 512;
+    require(member.bytes.empty() ||
+                (member.bytes.data() >= file.data() &&
+                 member.bytes.data() + member.bytes.size() <= file.data() + file.size()),
+            "a member lies within the file");
+    data::TarMember same;
+    data::TarReader from(file, path, member.begin);
+    require(from.next(same) && same.name == member.name && same.bytes.data() == member.bytes.data(),
+            "a member is found where it begins");
+  }
+}
+
+void parse_cifar(Bytes bytes) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("binade-fuzz-cifar-" + process_token());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "data_batch_1.bin", std::ios::binary) << text_of(bytes);
+  try {
+    const data::CifarDataset set(folder, data::Part::train);
+    require(set.size() * 3073 == static_cast<int64_t>(bytes.size()), "every record is a sample");
+    require(set.label(set.size() - 1) < set.class_count(), "a label is a class");
+  } catch (...) {
+    std::filesystem::remove_all(folder);
+    throw;
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace binade::fuzz
