@@ -136,7 +136,7 @@ def statistics(parameters, dtype=torch.float64):
 
 
 def losses_of(forward, weights, has_norms, y, hyper, steps, dtype=torch.float64):
-    leaves = {name: w.to(dtype).requires_grad_() for name, w in weights.items()}
+    leaves = {name: w.to(dtype, copy=True).requires_grad_() for name, w in weights.items()}
     more = {key: value for key, value in hyper.items() if key != "op"}
     optimizer = {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[hyper["op"]](leaves.values(), **more)
     buffers, losses = statistics(weights, dtype) if has_norms else {}, []
@@ -151,14 +151,14 @@ def losses_of(forward, weights, has_norms, y, hyper, steps, dtype=torch.float64)
 
 
 def f32_deviation(model, weights, given, y, attrs, gradients, losses, hyper):
-    """How far PyTorch's own f32 is from these results in f64: of each gradient the root mean square of the
-    differences, of the losses the largest relative one. An activation that is rounded to the other side of relu's
+    """How far PyTorch's own f32 is from these results in f64: of the gradients the largest ratio of the root mean
+    squares of differences and values, of the losses the largest relative difference. An activation that is rounded to the other side of relu's
     kink changes gradients of a deep network by percents."""
     leaves = {name: w.clone().requires_grad_() for name, w in weights.items()}
     logits = model(given, leaves, statistics(weights, torch.float32), **attrs)
     F.cross_entropy(logits.flatten(0, -2), y.flatten()).backward()
-    found = {name: (leaf.grad.double() - gradients[name].grad).square().mean().sqrt().item()
-             for name, leaf in leaves.items()}
+    found = max(((leaf.grad.double() - gradients[name].grad).norm() / gradients[name].grad.norm()).item()
+                for name, leaf in leaves.items())
     narrow = losses_of(lambda p, buffers: model(given, p, buffers, **attrs), weights, True, y, hyper,
                        len(losses) - 1, torch.float32)
     return {"gradients": found, "losses": ((narrow - losses) / losses).abs().max().item()}

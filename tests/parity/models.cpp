@@ -155,6 +155,14 @@ const Json* f32_deviation(const Case& c, DType dtype) {
 }
 constexpr double kDeviations = 4;  // so many times as far may ours be
 
+double root_mean_square(const Array& x) {
+  double squares = 0;
+  for (const double value : x.values) {
+    squares += value * value;
+  }
+  return std::sqrt(squares / double(std::max(x.values.size(), size_t{1})));
+}
+
 // Names of weights in the order of their gradients: those that the case lists.
 void check_gradients(const CaseFile& file, const Case& c, nn::Module& model, double c_units,
                      DType dtype, Checker& checker) {
@@ -174,9 +182,8 @@ void check_gradients(const CaseFile& file, const Case& c, nn::Module& model, dou
     if (is_half(dtype)) {
       checker.expect_on_the_whole(name, cast(gradient, dtype), want, c_units);
     } else if (const Json* deviation = f32_deviation(c, dtype)) {
-      checker.expect_on_the_whole(
-          name, gradient, want, c_units,
-          kDeviations * number(deviation->at("gradients").at(parameter.name)));
+      const double ratio = kDeviations * number(deviation->at("gradients"));
+      checker.expect_on_the_whole(name, gradient, want, c_units, ratio * root_mean_square(want));
     } else {
       checker.expect(name, gradient, want, c_units);
     }
