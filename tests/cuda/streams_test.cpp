@@ -112,6 +112,31 @@ TEST_F(StreamsTest, FewPageableBytesDoNotMakeTheHostWait) {
   EXPECT_EQ(guard.count(), 1);
 }
 
+// The system refuses to lock more memory: the host waits for the copy instead.
+TEST_F(StreamsTest, PageableCopiesWorkWithoutPinnedMemory) {
+  empty_pinned_cache();  // else a buffer of an earlier copy would do
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    host::stream_options().seed = seed;
+    const DeviceArray x(kCount), y(kCount);
+    host::inject_fault(
+        {.code = cudaErrorMemoryAllocation, .k = 1, .call = "cudaHostAlloc", .stays = true});
+    std::vector<float> values = repeated(1, kCount);
+    const int64_t waits = host::runtime_counts().waits;
+    {
+      const HostSyncGuard guard(HostSyncGuard::record);
+      x.set(values);
+      ASSERT_EQ(guard.found().size(), 1u);
+      EXPECT_NE(guard.found()[0].what.find("without pinned memory"), std::string::npos);
+    }
+    EXPECT_EQ(host::runtime_counts().waits, waits + 1);
+    values.assign(values.size(), 2);  // the copy is over
+    scale(x, y, 3);
+    EXPECT_EQ(y.get(), repeated(3, kCount));
+    host::reset_faults();
+  }
+  EXPECT_EQ(pinned_stats().allocated, 0);
+}
+
 TEST_F(StreamsTest, APageableTargetHoldsTheBytesWhenTheCopyReturns) {
   const DeviceArray x(repeated(1, kCount)), y(kCount);
   scale(x, y, 3);
@@ -192,13 +217,14 @@ TEST_F(StreamsTest, AKernelThatBreaksARuleIsReportedAtTheWait) {
 }
 
 TEST_F(StreamsTest, AnUploadIsThereWhenItsReaderWaits) {
+  float value = 0;  // another each time: the block may hold the values of the upload before
   for (const bool waits : {true, false}) {
     int right = 0;
     for (uint64_t seed = 0; seed < kSeeds; ++seed) {
       host::stream_options().seed = seed;
       Uploader uploader(kDevice);
       PinnedBuffer batch(kDevice, kCount * sizeof(float));
-      std::fill_n(reinterpret_cast<float*>(batch.data()), kCount, 4.0f);
+      std::fill_n(reinterpret_cast<float*>(batch.data()), kCount, ++value);
       const DeviceArray y(kCount);
       std::byte* x = uploader.copy(std::move(batch));
       if (waits) {
@@ -208,7 +234,7 @@ TEST_F(StreamsTest, AnUploadIsThereWhenItsReaderWaits) {
       view.device = kDevice;
       scale(view, y, 1);
       device_release(kDevice, x, kCount * sizeof(float));
-      right += y.get()[0] == 4;
+      right += y.get()[0] == value;
       synchronize(kDevice);
     }
     EXPECT_EQ(right == static_cast<int>(kSeeds), waits);
