@@ -1,5 +1,5 @@
 // A step as one graph computes the same as a plain step, including dropout and loss scaling.
-#include "device_kernels.h"
+#include "device_fixture.h"
 
 #include <binade/binade.h>
 #include <binade/train/graphed_step.h>

@@ -1,6 +1,7 @@
 // A training step on the device: the host does not wait, and the step can be one graph.
-#include "device_kernels.h"
+#include "device_fixture.h"
 
+#include <binade/core/device/graph.h>
 #include <binade/optim/adamw.h>
 #include <binade/optim/lamb.h>
 #include <binade/optim/loss_scaler.h>
@@ -12,7 +13,6 @@
 namespace binade {
 namespace {
 
-namespace host = kernels::host;
 using OptimizerStepTest = DeviceTest;
 
 struct Training {
@@ -68,7 +68,7 @@ void expect_same(const Training& device, const Training& cpu) {
 
 TEST_F(OptimizerStepTest, NobodyWaitsAndTheDeviceDecides) {
   for (uint64_t seed = 0; seed < 3; ++seed) {
-    host::stream_options().seed = seed;
+    set_order(seed);
     manual_seed(1);
     Training cpu(Device{});
     manual_seed(1);
@@ -78,10 +78,10 @@ TEST_F(OptimizerStepTest, NobodyWaitsAndTheDeviceDecides) {
       cpu.give(step, bad_at(step));
       (void)cpu.step();
       device.give(step, bad_at(step));
-      const int64_t waits = host::runtime_counts().waits;
+      const WaitCounter waits;
       results.push_back(device.step());
       device.adam.set_lr(0.01);
-      EXPECT_EQ(host::runtime_counts().waits, waits) << step;
+      EXPECT_EQ(waits.count(), 0) << step;
     }
     for (int step = 0; step < 10; ++step) {
       EXPECT_EQ(results[static_cast<size_t>(step)] == StepOutcome::overflow, bad_at(step));
@@ -171,10 +171,10 @@ TEST_F(OptimizerStepTest, AScheduleFollowsTheOutcomesOfAGraph) {
     cpu.give(step);
     cpu.schedule.advance(cpu.step());
     device.give(step);
-    const int64_t waits = host::runtime_counts().waits;
+    const WaitCounter waits;
     graph.replay();
     device.schedule.advance(result);
-    EXPECT_EQ(host::runtime_counts().waits, waits) << step;
+    EXPECT_EQ(waits.count(), 0) << step;
   }
   EXPECT_EQ(device.schedule.step(), 7);
   EXPECT_EQ(device.lamb.state_scalars(), cpu.lamb.state_scalars());

@@ -1,6 +1,6 @@
 // Policies on the device: rules, the cast cache with captured graphs, and a ledger that does not
 // wait.
-#include "device_kernels.h"
+#include "device_fixture.h"
 
 #include <binade/binade.h>
 

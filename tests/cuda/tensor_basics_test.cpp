@@ -1,6 +1,6 @@
 // Making, printing, reading and changing tensors on a device: the numbers of the CPU, with as few
 // waits for the device as the values need.
-#include "device_kernels.h"
+#include "device_fixture.h"
 
 #include <binade/core/device/host_sync.h>
 #include <binade/core/ops.h>

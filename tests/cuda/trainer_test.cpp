@@ -1,6 +1,6 @@
 // The Trainer on a device: the host does not wait during an epoch, and its steps become one graph
 // that computes the same as plain steps.
-#include "device_kernels.h"
+#include "device_fixture.h"
 
 #include <binade/binade.h>
 #include <tests/data/fake_dataset.h>
@@ -9,7 +9,6 @@
 namespace binade {
 namespace {
 
-namespace host = kernels::host;
 using TrainerOnDeviceTest = DeviceTest;
 
 // A network over pixels, half its activations dropped.
@@ -48,10 +47,10 @@ Outcome train(int64_t samples, train::TrainerOptions options) {
       std::move(options));
   const data::test::FakeDataset pictures(samples);
   data::Loader loader(pictures, {.batch = 8, .workers = 0, .seed = 3, .device = kDevice});
-  const int64_t before = host::runtime_counts().waits;
+  const WaitCounter waits;
   trainer.fit(loader);
   Outcome out{.replays = trainer.graph_replays(),
-              .waits = host::runtime_counts().waits - before,
+              .waits = waits.count(),
               .steps = trainer.steps(),
               .position = static_cast<double>(schedule.step()),
               .why_no_graph = trainer.why_no_graph()};
