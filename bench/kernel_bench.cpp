@@ -1,114 +1,89 @@
-// bench/one: times one kernel on raw memory, next to a copy of as many bytes.
-#include <bench/kernel_cases.h>
-#include <binade/core/device/device_memory.h>
+// bench/one: times one kernel on raw memory, next to a copy of as many bytes; or many kernels
+// (kernel_serve.h).
+#include <bench/kernel_serve.h>
 #include <binade/kernels/base/parallel.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
+#include <iostream>
+#include <sstream>
 
 using namespace binade;
 
 namespace {
 
 struct Flags {
-  std::string kernel, dtype = "f32", device = "auto";
+  std::string kernel, dtype = "f32", device = "auto", provider, cases;
   int64_t rows = 4096, cols = 1024;
   int samples = 15, threads = 0;
-  bool list = false, json = false;
+  bool list = false, json = false, serve = false, small = false;
 };
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-DType parse_dtype(const std::string& name) {
-  for (int i = 0; i < kDTypeCount; ++i) {
-    if (name == to_string(static_cast<DType>(i)) && is_floating(static_cast<DType>(i))) {
-      return static_cast<DType>(i);
-    }
-  }
-  fail("--dtype: got '", name, "', expected f64, f32, f16 or bf16");
-}
-
-// Measures seconds per call; a sample makes enough calls for the clock's resolution.
-class Timer {
- public:
-  Timer(const bench::Prepared& work, Device device) : work_(work), device_(device) {
-    sample();  // warms up caches, pages, the first launch
-    while (sample() * static_cast<double>(calls_) < 5e-3 && calls_ < 100000) {
-      calls_ *= 2;
-    }
-  }
-  double sample() {
-    synchronize(device_);
-    const double start = now();
-    for (int i = 0; i < calls_; ++i) {
-      work_.run();
-    }
-    synchronize(device_);
-    return (now() - start) / calls_;
-  }
-
- private:
-  const bench::Prepared& work_;
-  Device device_;
-  int calls_ = 1;
-};
-
-double quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
-}
-
-// A copy of about as many bytes, timed in turn with the kernel.
-bench::Prepared copy_of_bytes(double bytes, Device device) {
-  const auto elements = static_cast<int64_t>(bytes / 8) + 1;  // read 4, write 4
-  return bench::find_case("cast_from_f32").prepare(1, elements, DType::f32, device);
-}
-
-void measure(const Flags& flags) {
-  kernels::set_threads(flags.threads);
-  const bench::KernelCase& one = bench::find_case(flags.kernel);
-  check(flags.rows > 0 && flags.cols > 0 && flags.samples > 0, "got rows ", flags.rows, ", cols ",
-        flags.cols, " and samples ", flags.samples, ", expected positive numbers");
-  const Device device = Device::parse(flags.device);
-  const DType dtype = parse_dtype(flags.dtype);
-  const bench::Prepared work = one.prepare(flags.rows, flags.cols, dtype, device);
-  const bench::Prepared copy = copy_of_bytes(work.bytes, device);
-  Timer timer(work, device), copy_timer(copy, device);
-  std::vector<double> seconds, ratios, copied;
-  for (int i = 0; i < flags.samples; ++i) {
-    copied.push_back(copy_timer.sample());
-    seconds.push_back(timer.sample());
-    ratios.push_back((work.bytes / seconds.back()) / (copy.bytes / copied.back()));
-  }
-  const double median = quantile(seconds, 0.5),
-               spread = quantile(seconds, 0.75) - quantile(seconds, 0.25);
-  const double of_copy = quantile(ratios, 0.5);
-  if (flags.json) {
-    std::printf(
-        "{\"kernel\": \"%s\", \"rows\": %lld, \"cols\": %lld, \"dtype\": \"%s\", \"device\": "
-        "\"%s\", \"microseconds\": %.3f, \"spread_microseconds\": %.3f, \"bytes\": %.0f, "
-        "\"gigabytes_per_second\": %.2f, \"share_of_copy\": %.3f, \"gigaflops\": %.2f}\n",
-        one.name, static_cast<long long>(flags.rows), static_cast<long long>(flags.cols),
-        to_string(dtype), to_string(device).c_str(), median * 1e6, spread * 1e6, work.bytes,
-        work.bytes / median * 1e-9, of_copy, work.flops / median * 1e-9);
-    return;
-  }
+void print_line(const bench::CaseSettings& s, const bench::Measured& m) {
   std::printf(
       "%s %lld x %lld %s on %s: %.2f us (quartiles %.2f apart), %.1f GB/s = %.0f%% of a copy",
-      one.name, static_cast<long long>(flags.rows), static_cast<long long>(flags.cols),
-      to_string(dtype), to_string(device).c_str(), median * 1e6, spread * 1e6,
-      work.bytes / median * 1e-9, 100 * of_copy);
-  if (work.flops > 0) {
-    std::printf(", %.1f GFLOP/s", work.flops / median * 1e-9);
+      s.kernel.c_str(), static_cast<long long>(s.rows), static_cast<long long>(s.cols),
+      to_string(s.dtype), to_string(s.device).c_str(), m.seconds * 1e6, m.spread * 1e6,
+      m.bytes / m.seconds * 1e-9, 100 * m.share_of_copy);
+  if (m.flops > 0) {
+    std::printf(", %.1f GFLOP/s", m.flops / m.seconds * 1e-9);
   }
   std::printf("\n");
-  if (device.kind == Device::kEmulated) {
+  if (s.device.kind == Device::kEmulated) {
     std::printf(
         "the emulated device executes kernels on the CPU: its times say nothing of a GPU\n");
+  }
+}
+
+std::vector<DType> parse_dtypes(const std::string& names) {
+  std::vector<DType> dtypes;
+  std::istringstream words(names);
+  for (std::string name; std::getline(words, name, ',');) {
+    dtypes.push_back(bench::parse_floating(name, "--dtype"));
+  }
+  check(!dtypes.empty(), "--dtype: expected f64, f32, f16 or bf16");
+  return dtypes;
+}
+
+int run(const Flags& flags) {
+  kernels::set_threads(flags.threads);
+  const Device device = Device::parse(flags.device);
+  if (flags.serve) {
+    bench::serve(std::cin, device);
+    return 0;
+  }
+  const std::vector<DType> dtypes = parse_dtypes(flags.dtype);
+  if (!flags.cases.empty()) {
+    return bench::run_list({.file = flags.cases,
+                            .small = flags.small,
+                            .dtypes = dtypes,
+                            .device = device,
+                            .samples = flags.samples}) == 0
+               ? 0
+               : 1;
+  }
+  check(dtypes.size() == 1, "--dtype: got ", dtypes.size(), ", expected one without --cases");
+  const bench::CaseSettings settings{.kernel = flags.kernel,
+                                     .rows = flags.rows,
+                                     .cols = flags.cols,
+                                     .dtype = dtypes[0],
+                                     .device = device,
+                                     .provider = flags.provider};
+  const bench::Measured measured = bench::measure(settings, flags.samples);
+  if (flags.json) {
+    std::printf("%s\n", bench::json_of(settings, measured).c_str());
+  } else {
+    print_line(settings, measured);
+  }
+  return 0;
+}
+
+void list_cases() {
+  std::printf("%-32s %s\n", bench::kCopy, "rows x cols elements, by the runtime");
+  for (const auto* cases : {&bench::kernel_cases(), &bench::model_cases()}) {
+    for (const bench::KernelCase& one : *cases) {
+      std::printf("%-32s %s\n", one.name, one.shape);
+    }
   }
 }
 
@@ -120,7 +95,12 @@ int main(int argc, char** argv) {
   app.add_option("kernel", flags.kernel, "see --list");
   app.add_option("--rows", flags.rows)->capture_default_str();
   app.add_option("--cols", flags.cols)->capture_default_str();
-  app.add_option("--dtype", flags.dtype, "f64, f32, f16 or bf16")->capture_default_str();
+  app.add_option("--dtype", flags.dtype, "f64, f32, f16 or bf16; with --cases a list: f16,f32")
+      ->capture_default_str();
+  app.add_option("--provider", flags.provider, "own, library, auto or another of its operation");
+  app.add_option("--cases", flags.cases, "runs the cases of this file, one JSON object a line");
+  app.add_flag("--small", flags.small, "the small sizes of the file");
+  app.add_flag("--serve", flags.serve, "runs what is asked for on the standard input");
   app.add_option("--device", flags.device, "auto, cpu, cuda[:N] or emulated")
       ->capture_default_str();
   app.add_option("--samples", flags.samples)->capture_default_str();
@@ -129,18 +109,15 @@ int main(int argc, char** argv) {
   app.add_flag("--json", flags.json, "one JSON object");
   try {
     app.parse(argc, argv);
-    if (flags.list || flags.kernel.empty()) {
-      for (const bench::KernelCase& one : bench::kernel_cases()) {
-        std::printf("%-32s %s\n", one.name, one.shape);
-      }
+    if (flags.list || (flags.kernel.empty() && flags.cases.empty() && !flags.serve)) {
+      list_cases();
       return 0;
     }
-    measure(flags);
+    return run(flags);
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "binade: error: %s\n", error.what());
     return 1;
   }
-  return 0;
 }

@@ -290,11 +290,13 @@ const std::vector<KernelCase>& kernel_cases() {
 
 const KernelCase& find_case(const std::string& name) {
   std::string names;
-  for (const KernelCase& one : kernel_cases()) {
-    if (one.name == name) {
-      return one;
+  for (const auto* cases : {&kernel_cases(), &model_cases()}) {
+    for (const KernelCase& one : *cases) {
+      if (one.name == name) {
+        return one;
+      }
+      names += text(names.empty() ? "" : ", ", one.name);
     }
-    names += text(names.empty() ? "" : ", ", one.name);
   }
   fail("kernel: got '", name, "', expected one of ", names);
 }

@@ -55,7 +55,9 @@ std::vector<KernelCase> optimizer_kernel_cases();
 std::vector<KernelCase> reduce_cases();
 std::vector<KernelCase> selection_cases();
 std::vector<KernelCase> sequence_kernel_cases();
-// Throws with the list of names if there is none.
+// Shapes of GPT-2 and ResNet-50, not part of kernel_cases().
+const std::vector<KernelCase>& model_cases();
+// One of kernel_cases() or model_cases(). Throws with the list of names if there is none.
 const KernelCase& find_case(const std::string& name);
 
 // For writing cases.

@@ -1,4 +1,5 @@
 // The models of step_bench and their batches.
+#include <bench/drawn_batch.h>
 #include <bench/peers/models.h>
 #include <bench/step_work.h>
 #include <binade/core/ops.h>
@@ -94,12 +95,21 @@ std::unique_ptr<nn::Module> make_model(const StepSettings& s) {
                                                         .width = s.width});
 }
 
+DrawnBatch noise(const StepSettings& s) {
+  if (is_text_model(s.model)) {
+    Tensor inputs = randint(s.vocabulary, {s.batch, s.tokens});
+    return {std::move(inputs), randint(s.vocabulary, {s.batch * s.tokens})};
+  }
+  Tensor inputs = randn({s.batch, s.channels, s.image, s.image});
+  return {std::move(inputs), randint(s.classes, {s.batch})};
+}
+
 std::unique_ptr<optim::Optimizer> make_optimizer(const StepSettings& s, nn::Module& model) {
   if (s.optimizer == "sgd") {
     return std::make_unique<optim::SGD>(
-        model.parameters(), optim::SGDOptions{.lr = 1e-3, .momentum = 0.9, .weight_decay = 1e-4});
+        model.parameters(), optim::SGDOptions{.lr = s.lr, .momentum = 0.9, .weight_decay = 1e-4});
   }
-  return std::make_unique<optim::AdamW>(model.parameters());
+  return std::make_unique<optim::AdamW>(model.parameters(), optim::AdamWOptions{.lr = s.lr});
 }
 
 }  // namespace
@@ -114,14 +124,14 @@ struct StepWork::State {
     const StepSettings& s = settings;
     model = make_model(s);
     model->to(s.device, s.precision);
-    if (is_text_model(s.model)) {
-      inputs = randint(s.vocabulary, {s.batch, s.tokens});
-      labels = randint(s.vocabulary, {s.batch * s.tokens});
-    } else {
-      inputs = channels_last(randn({s.batch, s.channels, s.image, s.image}));
-      labels = randint(s.classes, {s.batch});
+    const bool is_text = is_text_model(s.model);
+    for (int64_t i = 0; i < std::max<int64_t>(1, s.batches); ++i) {
+      DrawnBatch drawn = s.batches == 0 ? noise(s)
+                         : is_text      ? drawn_text({s.batch, s.tokens, s.vocabulary}, i)
+                                   : drawn_images({s.batch, s.channels, s.image, s.classes}, i);
+      drawn.inputs = is_text ? drawn.inputs : channels_last(drawn.inputs);
+      batches.push_back({drawn.inputs.to(s.device), drawn.labels.to(s.device)});
     }
-    inputs = inputs.to(s.device), labels = labels.to(s.device);
     if (s.forward) {
       model->eval();
       return;
@@ -152,21 +162,24 @@ struct StepWork::State {
   std::unique_ptr<optim::Optimizer> optimizer;
   optim::LossScaler scaler;
   std::unique_ptr<train::GraphedStep> graphed;
-  Tensor inputs, labels;
+  std::vector<DrawnBatch> batches;
+  size_t next = 0;  // batch
 };
 
 StepWork::StepWork(const StepSettings& settings) : state_(std::make_unique<State>(settings)) {}
 StepWork::~StepWork() = default;
 
 Tensor StepWork::step() {
+  const auto& [inputs, labels] = state_->batches[state_->next];
+  state_->next = (state_->next + 1) % state_->batches.size();
   if (state_->settings.forward) {
     const NoGradGuard guard;
-    return state_->loss_of(state_->inputs, state_->labels);
+    return state_->loss_of(inputs, labels);
   }
   if (state_->graphed) {
-    return (*state_->graphed)({state_->inputs, state_->labels})[0];
+    return (*state_->graphed)({inputs, labels})[0];
   }
-  return state_->train(state_->inputs, state_->labels);
+  return state_->train(inputs, labels);
 }
 
 int64_t StepWork::batch() const { return state_->settings.batch; }

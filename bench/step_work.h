@@ -17,8 +17,10 @@ struct StepSettings {
   std::string optimizer = "adamw";  // or "sgd", with momentum
   bool forward = false;             // evaluation without gradients, no step
   bool graph = false;               // a CUDA graph of the step (train/graphed_step.h)
-  int64_t batch = 0;                // 4 texts, 32 images
-  int64_t width = 0;                // of the embedding; channels of a ResNet's stem
+  double lr = 1e-3;
+  int64_t batches = 0;  // drawn by drawn_batch, used in turn; 0: one batch of noise
+  int64_t batch = 0;    // 4 texts, 32 images
+  int64_t width = 0;    // of the embedding; channels of a ResNet's stem
   // Texts: gpt2..., char_gpt.
   int64_t tokens = 0, layers = 0, heads = 0, vocabulary = 0;
   double dropout = 0;  // of gpt2
@@ -34,8 +36,8 @@ bool is_text_model(const std::string& model);
 
 class StepWork {
  public:
-  // Seeds the generator with 0, then draws the weights and the batch. A setting that the model does
-  // not have is an error.
+  // Seeds the generator with 0, then draws the weights and the batches. A setting that the model
+  // does not have is an error.
   explicit StepWork(const StepSettings& settings);
   ~StepWork();
 
