@@ -13,6 +13,7 @@ def check(script, program):
     """Exit status and output of gpu-check beside a gpu-programs that consists of this shell script."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(script, folder)
+        shutil.copytree(os.path.join(os.path.dirname(script), "gpu_check"), os.path.join(folder, "gpu_check"))
         path = os.path.join(folder, "gpu-programs")
         with open(path, "w") as file:
             file.write("#!/bin/sh\n" + program)

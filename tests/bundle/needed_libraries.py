@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 # All of them are parts of the C library.
-ALLOWED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"}
+ALLOWED = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0"}
 LOADER = re.compile(r"ld-linux[-\w]*\.so\.\d+")
 
 

@@ -1,6 +1,7 @@
 // gpu-programs: all programs that scripts/gpu-check runs, in one binary, so that a bundle has the
 // kernels once. `gpu-programs NAME ...` is program NAME; `gpu-programs tests GROUP ...` runs the
 // tests of the folders tests/GROUP.
+#include <bench/step_one.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -9,6 +10,7 @@
 
 // The programs' sources, compiled with `main` under these names.
 int cuda_conformance_main(int, char**);
+int gpu_ceilings_main(int, char**);
 int kernel_bench_main(int, char**);
 int parity_runner_main(int, char**);
 int train_classifier_main(int, char**);
@@ -23,7 +25,9 @@ struct Program {
 };
 constexpr Program kPrograms[] = {
     {"cuda_conformance", cuda_conformance_main},
+    {"gpu_ceilings", gpu_ceilings_main},
     {"kernel_bench", kernel_bench_main},
+    {"step_bench", binade::bench::run_step_model},
     {"parity_runner", parity_runner_main},
     {"train_classifier", train_classifier_main},
     {"binade", binade_main},

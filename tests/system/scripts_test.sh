@@ -6,6 +6,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 for script in "$scripts"/*; do
+  [ -f "$script" ] || continue  # a folder of a script's parts
   case $script in
     *.gdb) continue ;;  # sourced in gdb
   esac
