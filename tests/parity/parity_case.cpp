@@ -128,7 +128,7 @@ void Checker::expect(const std::string& name, const Tensor& got, const Array& wa
 }
 
 void Checker::expect_on_the_whole(const std::string& name, const Tensor& got, const Array& want,
-                                  double c) {
+                                  double c, double more) {
   const Array values = op_table::to_array(got);
   double squares = 0;
   for (size_t i = 0; i < want.values.size() && values.sizes == want.sizes; ++i) {
@@ -137,7 +137,7 @@ void Checker::expect_on_the_whole(const std::string& name, const Tensor& got, co
   }
   const Array mean{{}, {std::sqrt(squares / double(std::max(want.values.size(), size_t{1})))}};
   const double allowed =
-      op_table::sum_tolerance(got.dtype(), len_, op_table::largest_magnitude(want)) * c / 8;
+      op_table::sum_tolerance(got.dtype(), len_, op_table::largest_magnitude(want)) * c / 8 + more;
   if (!(values.sizes == want.sizes)) {
     fail(text(name, " has sizes ", values.sizes, ", expected ", want.sizes));
   }

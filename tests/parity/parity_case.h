@@ -58,8 +58,9 @@ class Checker {
   // `fallback` if all expected values are 0.
   void expect(const std::string& name, const Tensor& got, const Array& want, double c = 8,
               double fallback = 0);
-  // The same tolerance for the root mean square of all differences.
-  void expect_on_the_whole(const std::string& name, const Tensor& got, const Array& want, double c);
+  // The same tolerance, plus `more`, for the root mean square of all differences.
+  void expect_on_the_whole(const std::string& name, const Tensor& got, const Array& want, double c,
+                           double more = 0);
   void expect_exact(const std::string& name, const Tensor& got, const Array& want);
   // Each element within `relative` of its expected value.
   void expect_relative(const std::string& name, const Array& got, const Array& want,
