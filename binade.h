@@ -107,6 +107,8 @@
 #include <binade/train/metrics/perplexity.h>
 #include <binade/train/metrics/regression.h>
 #include <binade/train/model_file.h>
+#include <binade/train/precision/black_box.h>
+#include <binade/train/precision/scale_replay.h>
 #include <binade/train/profile/stalls.h>
 #include <binade/train/profile/trace.h>
 #include <binade/train/profile/trace_tables.h>

@@ -1,7 +1,9 @@
 #include <bench/kernel_timer.h>
 #include <binade/core/device/device_memory.h>
+#include <binade/kernels/attention/attention_provider.h>
 #include <binade/kernels/conv/conv2d_provider.h>
 #include <binade/kernels/gemm/gemm_provider.h>
+#include <binade/kernels/norm/norm_provider.h>
 
 #include <algorithm>
 #include <chrono>
@@ -29,9 +31,13 @@ using SetProvider = void (*)(std::string_view name);
 
 // What chooses the implementation of a case; null for those that run on our kernels always.
 SetProvider provider_of(const std::string& kernel) {
-  return kernel.starts_with("gemm")   ? kernels::set_gemm_provider
-         : kernel.starts_with("conv") ? kernels::set_conv2d_provider
-                                      : nullptr;
+  return kernel.starts_with("gemm")         ? kernels::set_gemm_provider
+         : kernel.starts_with("conv")       ? kernels::set_conv2d_provider
+         : kernel.starts_with("attention")  ? kernels::set_attention_provider
+         : kernel.starts_with("layer_norm") ? kernels::set_norm_provider
+         : kernel.starts_with("rms_norm")   ? kernels::set_norm_provider
+         : kernel.starts_with("batch_norm") ? kernels::set_norm_provider
+                                            : nullptr;
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ void announce(const Flags& f, const nn::Module& model, const Device& device,
   } else if (f.resume) {
     std::printf(", nothing to resume: starting fresh");
   }
-  std::printf("\n");
+  std::printf("\n%s", f.explain ? model.explain_precision().c_str() : "");
   std::fflush(stdout);
 }
 
@@ -186,6 +186,7 @@ train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierDat
           .force = f.force,
           .checkpoint_every = f.checkpoint_every,
           .async_save = f.async_save,
+          .callbacks = {ledger.callbacks()},
           .log_every = f.log_every,
           .log_norms = f.log_norms,
           .graph = f.graph == "off" ? train::StepGraph::off : train::StepGraph::automatic,
@@ -201,7 +202,6 @@ train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierDat
                                         {"height", text(data.height)},
                                         {"width", text(data.width)},
                                         {"classes", text(data.class_names.size())}}},
-          .callbacks = {ledger.callbacks()},
           .group = &world.communicator(),
           .stop_on_signal = true,
           .settings = settings_of(f, data, world),
@@ -297,9 +297,6 @@ int run(Flags f) {
                          trainer_options(f, data, world, ledger));
   if (world.is_root()) {
     announce(f, *model, device, trainer, world);
-    if (f.explain) {
-      std::fputs(model->explain_precision().c_str(), stdout);
-    }
     if (f.zero > 0) {
       announce_shards(f, model->parameters(), *optimizer);
     }

@@ -58,7 +58,7 @@ int run(const BlackBoxOptions& o) {
           "has it, with train::replay() (docs/overflow.md), or print this alone with --show");
     return 0;
   }
-  set_threads(o.threads);
+  kernels::set_threads(o.threads);
   const train::TrainingStep step = train::classification_step;
   const auto replay = train::replay(
       box, [&box] { return make_model(box); }, step, Device::parse(o.device));

@@ -5,7 +5,6 @@
 #include <binade/core/device/graph.h>
 #include <binade/core/observe/anomaly.h>
 #include <binade/core/observe/label.h>
-#include <binade/core/precision/op_class.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 #include <binade/kernels/optimizer/gradient_values.h>
@@ -91,13 +90,14 @@ bool AnomalyGuard::is_bad(const Tensor& t) const {
   return worst == Worst::nan || (worst == Worst::infinite && options_.infinities);
 }
 
-// Casts move data too, but they can overflow.
+// Casts move data too, but they can overflow. masked_fill and where choose between values.
 bool AnomalyGuard::is_intended(const OpEvent& event, Worst worst) const {
   const std::string_view op = event.op.name;
+  const bool writes =
+      (event.op.op_class == OpClass::movement && op != "cast" && op != "policy_cast") ||
+      op == "masked_fill" || op == "where";
   return worst == Worst::infinite &&
-         (!options_.infinities ||
-          (!options_.written_infinities && event.op.op_class == OpClass::movement && op != "cast" &&
-           op != "policy_cast"));
+         (!options_.infinities || (!options_.written_infinities && writes));
 }
 
 void AnomalyGuard::report(Anomaly anomaly, const Finding& finding) {

@@ -147,9 +147,9 @@ ScalerLog read_scaler_log(const std::string& file, const std::string& phase, Fil
       ScalerRecord record = record_of(line);
       phases.insert(record.phase);
       if (phase.empty() || record.phase == phase) {
-        check(log.records.empty() || record.phase != log.records.back().phase ||
-                  record.step > log.records.back().step,
-              "got step ", record.step, " after step ", log.records.back().step);
+        const ScalerRecord* last = log.records.empty() ? nullptr : &log.records.back();
+        const bool again = last && record.phase == last->phase && record.step <= last->step;
+        check(!again, "got step ", record.step, " a second time");
         log.records.push_back(std::move(record));
       }
     } catch (const std::exception& error) {

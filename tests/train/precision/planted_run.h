@@ -39,22 +39,30 @@ struct Plant {
 };
 
 // What the planted step adds to the loss, or does instead of it.
-inline Tensor planted_loss(PlantNet& net, const Plant& plant, const Tensor& x, const Tensor& loss) {
-  const double size = 1 + plant.variant;
+inline Tensor planted_term(PlantNet& net, const Plant& plant, const Tensor& x) {
   const Tensor h = net.fc1(x);
+  const double size = 1 + plant.variant;
+  if (plant.cause == OverflowCause::zero_division) {  // the derivative of a root at 0, times 0
+    return mean(plant.variant % 2 ? sqrt(h * 0.0) : pow(h * 0.0, 0.25 + 0.05 * size));
+  }
   // Infinite in f16 from the second factor on, at the latest, as |h| + 1 is at least 1.
   const Tensor huge = (abs(h) + 1.0) * (500.0 * size) * 500.0;
+  if (plant.cause == OverflowCause::forward_overflow) {  // inf, or inf - inf
+    return square(mean(plant.variant % 2 ? huge : huge - huge).to(DType::f32));
+  }
+  // 1, or 0
+  return mean(plant.variant % 2 ? tanh(net.gain * huge) : relu(net.gain * -huge));
+}
+
+inline Tensor planted_loss(PlantNet& net, const Plant& plant, const Tensor& x, const Tensor& loss) {
   switch (plant.cause) {
-    case OverflowCause::forward_overflow:  // inf, or inf - inf
-      return loss + (plant.variant % 2 ? mean(huge) : mean(huge - huge));
-    case OverflowCause::masked_overflow:  // 1, or 0
-      return loss + mean(plant.variant % 2 ? tanh(net.gain * huge) : relu(net.gain * -huge));
-    case OverflowCause::scale_too_high: return loss * (1e5 * size);
-    case OverflowCause::stale_gradients:
-      (sum(net.spare.to(DType::f32)) * (1e9 * size)).backward();  // infinite once it is f16
+    case OverflowCause::forward_overflow:
+    case OverflowCause::masked_overflow:
+    case OverflowCause::zero_division: return loss + planted_term(net, plant, x).to(loss.dtype());
+    case OverflowCause::scale_too_high: return loss * (1e5 * (1 + plant.variant));
+    case OverflowCause::stale_gradients:  // infinite once it is f16
+      (sum(net.spare.to(DType::f32)) * (1e9 * (1 + plant.variant))).backward();
       return loss;
-    case OverflowCause::zero_division:  // the derivative of sqrt at 0, times 0
-      return loss + mean(plant.variant % 2 ? sqrt(h * 0.0) : pow(h * 0.0, 0.25 + 0.05 * size));
     default: return loss;
   }
 }

@@ -141,7 +141,7 @@ TEST(ScaleReplay, AStaticScaleSkipsWhatExceedsF16) {
 TEST(ScaleReplay, HysteresisWaitsForTheSecondOverflow) {
   ScalerLog log;
   for (int64_t i = 0; i < 6; ++i) {
-    log.records.push_back(step_of(i, 1024, false, i == 1 || i == 3 ? 64 : 1));
+    log.records.push_back(step_of(i, 1, false, i == 1 || i == 3 ? 64 : 1));
   }
   const ScaleReplay r = replay(log, parse_scale_policy("dynamic:init=1024,hysteresis=2"));
   EXPECT_EQ(r.scales, std::vector<double>({1024, 1024, 1024, 1024, 512, 512}));
