@@ -99,14 +99,15 @@ std::string explain(const FloorError& error) {
   }
   if (std::isnan(error.loss)) {
     return what +
-           "bad data: the loss itself is NaN, so no scale helps; look for NaN in inputs, labels "
-           "and weights. If there is none, the forward pass overflowed on the way: AnomalyGuard "
-           "names the op";
+           "bad data or forward overflow: the loss itself is NaN, so no scale helps. Inputs, "
+           "labels or weights hold NaN, or the forward pass overflowed on its way to NaN (inf - "
+           "inf, inf / inf): train::diagnose_overflow tells which, and names the op";
   }
   if (std::isinf(error.loss)) {
     return what +
            "forward overflow: the loss itself is infinite, so no scale helps; the forward pass "
-           "left the range of its dtype, or the model diverged: AnomalyGuard names the op";
+           "left the range of its dtype, or the model diverged: train::diagnose_overflow names "
+           "the op";
   }
   if (error.scale > 1) {
     return what +
@@ -114,9 +115,10 @@ std::string explain(const FloorError& error) {
            "min_scale (for a fixed scale, the scale)";
   }
   return what +
-         "forward overflow: the loss is finite and the scale cannot be to blame, so a value "
-         "overflowed within a layer, or a backward divides by zero; AnomalyGuard names the op. "
-         "In half precision a step in fp32 tells whether the dtype is to blame";
+         "masked forward overflow or division by zero: the loss is finite and the scale cannot be "
+         "to blame, so a value overflowed within a layer and was masked (tanh(inf) is 1), or a "
+         "backward divides by zero; train::diagnose_overflow tells which, and names the op. In "
+         "half precision a step in fp32 tells whether the dtype is to blame";
 }
 
 }  // namespace binade::optim

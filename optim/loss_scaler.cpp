@@ -121,7 +121,8 @@ kernels::ScalerScalars LossScaler::step_scalars() const {
                        .scale = state_.scale(),
                        .growth_tracker = static_cast<double>(state_.growth_tracker()),
                        .skipped_steps = static_cast<double>(state_.skipped_steps()),
-                       .needs_full_precision = needs_full_precision_ ? 1.0 : 0.0};
+                       .needs_full_precision = needs_full_precision_ ? 1.0 : 0.0,
+                       .overflows = static_cast<double>(state_.overflows())};
 }
 
 void LossScaler::to(Device device) {
@@ -132,7 +133,7 @@ void LossScaler::to(Device device) {
   if (device_) {
     device_->throw_if_halted();
     state_.restore(now.scale, static_cast<int64_t>(now.growth_tracker),
-                   static_cast<int64_t>(now.skipped_steps));
+                   static_cast<int64_t>(now.skipped_steps), static_cast<int64_t>(now.overflows));
     needs_full_precision_ = now.needs_full_precision != 0;
     last_overflow_ = last_overflow();
     device_ = nullptr;
@@ -156,6 +157,20 @@ std::string LossScaler::last_overflow() const {
   return position < 0 ? last_overflow_ : device_->parameter_at(position);
 }
 
+Tensor LossScaler::device_numbers() const {
+  const UnobservedGuard unobserved;
+  return device_ ? device_->step_scalars.clone() : Tensor();
+}
+
+ScalerReading LossScaler::read(const Tensor& numbers) const {
+  const auto now = read_device_scalars<kernels::ScalerScalars>(numbers);
+  return {.scale = now.scale,
+          .skipped_steps = static_cast<int64_t>(now.skipped_steps),
+          .last_overflow = now.overflow_position < 0 || !device_
+                               ? last_overflow_
+                               : device_->parameter_at(now.overflow_position)};
+}
+
 void LossScaler::set_at_floor(AtFloor policy) {
   state_.set_at_floor(policy);
   if (device_) {
@@ -171,6 +186,7 @@ NamedScalars LossScaler::state_scalars() const {
   return {{"scale", now.scale},
           {"growth_tracker", now.growth_tracker},
           {"skipped_steps", now.skipped_steps},
+          {"overflows", now.overflows},
           {"needs_full_precision", now.needs_full_precision}};
 }
 
@@ -180,9 +196,11 @@ void LossScaler::load_state(const NamedScalars& scalars) {
   }
   const auto full = scalars.find("needs_full_precision");  // not in files of earlier versions
   needs_full_precision_ = full != scalars.end() && full->second != 0;
+  const auto overflows = scalars.find("overflows");  // likewise
   device_ = nullptr;
   state_.restore(scalars.at("scale"), static_cast<int64_t>(scalars.at("growth_tracker")),
-                 static_cast<int64_t>(scalars.at("skipped_steps")));
+                 static_cast<int64_t>(scalars.at("skipped_steps")),
+                 overflows == scalars.end() ? 0 : static_cast<int64_t>(overflows->second));
 }
 
 }  // namespace binade::optim

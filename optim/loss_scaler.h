@@ -22,6 +22,13 @@ namespace binade::optim {
 
 struct FloorError;
 
+// The numbers of a scaler at some time.
+struct ScalerReading {
+  double scale = 1;
+  int64_t skipped_steps = 0;
+  std::string last_overflow = {};
+};
+
 // A loss times a scale. Its only use is backward().
 class [[nodiscard]] ScaledLoss {
  public:
@@ -66,12 +73,16 @@ class LossScaler {
   // The first parameter whose gradient was not finite in the last overflow; empty if there was
   // none.
   std::string last_overflow() const;
+  // On a device: a copy of the numbers as they are now, which costs no wait; undefined on the CPU.
+  // read() of it waits. So a program can note the numbers of every step and read them later.
+  Tensor device_numbers() const;
+  ScalerReading read(const Tensor& numbers) const;
   // Sets what an overflow at the floor does from now on. Steps captured into a graph before keep
   // the old policy.
   void set_at_floor(AtFloor policy);
   const LossScalerOptions& options() const { return state_.options(); }
 
-  // "scale", "growth_tracker", "skipped_steps", "needs_full_precision".
+  // "scale", "growth_tracker", "skipped_steps", "overflows", "needs_full_precision".
   NamedScalars state_scalars() const;
   void load_state(const NamedScalars& scalars);
 

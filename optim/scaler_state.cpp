@@ -28,6 +28,8 @@ ScalerState::ScalerState(const LossScalerOptions& options)
         ", expected growth of at least 1 and backoff in (0, 1]");
   check(o.growth_interval >= 1, "loss scaler: got growth_interval = ", o.growth_interval,
         ", expected at least 1");
+  check(o.hysteresis >= 1, "loss scaler: got hysteresis = ", o.hysteresis,
+        ", expected at least 1 overflow before the scale falls");
   check(o.min_scale >= 0 && o.min_scale <= o.init_scale && o.init_scale <= o.max_scale,
         "loss scaler: got init_scale = ", o.init_scale, " with limits ", o.min_scale, " and ",
         o.max_scale, ", expected it between them");
@@ -42,18 +44,22 @@ kernels::ScaleRule ScalerState::rule() const {
   return {.growth_factor = options_.growth_factor,
           .backoff_factor = options_.backoff_factor,
           .growth_interval = options_.growth_interval,
+          .hysteresis = options_.hysteresis,
           .min_scale = options_.min_scale,
           .max_scale = options_.max_scale,
           .at_floor = options_.at_floor};
 }
 
-void ScalerState::restore(double scale, int64_t growth_tracker, int64_t skipped_steps) {
-  check(std::isfinite(scale) && scale > 0 && growth_tracker >= 0 && skipped_steps >= 0,
+void ScalerState::restore(double scale, int64_t growth_tracker, int64_t skipped_steps,
+                          int64_t overflows) {
+  check(std::isfinite(scale) && scale > 0 && growth_tracker >= 0 && skipped_steps >= 0 &&
+            overflows >= 0,
         "loss scaler: got scale = ", scale, ", growth_tracker = ", growth_tracker,
         ", skipped_steps = ", skipped_steps, " to restore, expected a positive scale and counts");
   scale_ = scale;
   growth_tracker_ = growth_tracker;
   skipped_steps_ = skipped_steps;
+  overflows_ = overflows;
 }
 
 }  // namespace binade::optim

@@ -17,6 +17,9 @@ struct LossScalerOptions {
   double growth_factor = 2;
   double backoff_factor = 0.5;
   int64_t growth_interval = 2000;  // finite steps in a row
+  // The scale backs off from this overflow on since the last growth: with 2 a single bad batch
+  // costs its step, but not the scale.
+  int64_t hysteresis = 1;
   double min_scale = 0x1p-24;
   double max_scale = 0x1p24;
   bool power_of_two = true;  // insist that scale and factors are powers of two
@@ -30,7 +33,8 @@ class ScalerState {
   // Counts a step. The scale grows at most to max_scale and never beyond the largest float; it does
   // not fall below min_scale.
   void update(bool overflow) {
-    kernels::update_scale(rule(), overflow, scale_, growth_tracker_, skipped_steps_);
+    kernels::update_scale<int64_t>(rule(), overflow,
+                                   {scale_, growth_tracker_, skipped_steps_, overflows_});
   }
   void clipped() { growth_tracker_ = 0; }  // an overflow at the floor that was clipped and applied
   // True if the scale cannot fall any further.
@@ -40,15 +44,17 @@ class ScalerState {
   double scale() const { return scale_; }
   int64_t growth_tracker() const { return growth_tracker_; }
   int64_t skipped_steps() const { return skipped_steps_; }
+  int64_t overflows() const { return overflows_; }  // since the last growth
   const LossScalerOptions& options() const { return options_; }
   void set_at_floor(AtFloor policy) { options_.at_floor = policy; }
-  void restore(double scale, int64_t growth_tracker, int64_t skipped_steps);
+  void restore(double scale, int64_t growth_tracker, int64_t skipped_steps, int64_t overflows);
 
  private:
   LossScalerOptions options_;
   double scale_;
   int64_t growth_tracker_ = 0;
   int64_t skipped_steps_ = 0;
+  int64_t overflows_ = 0;
 };
 
 }  // namespace binade::optim

@@ -18,6 +18,7 @@ enum class AtFloor : uint8_t {
 struct ScaleRule {
   double growth_factor = 2, backoff_factor = 0.5;
   int64_t growth_interval = 2000;  // finite steps in a row
+  int64_t hysteresis = 1;          // overflows since the last growth before the scale decreases
   double min_scale = 0, max_scale = 0;
   AtFloor at_floor = AtFloor::error;
 };
@@ -27,30 +28,43 @@ BINADE_HD inline bool scale_at_floor(const ScaleRule& rule, double scale) {
   return rule.backoff_factor == 1 || scale <= rule.min_scale;
 }
 
-// Updates the scale after a step. A finite step increments the count; at growth_interval the scale
-// grows and the count restarts at 0. An overflow lowers the scale and resets the count. Growth
-// stops at max_scale and never exceeds the largest float; the scale does not fall below min_scale.
+// The numbers that the rule changes. Count is an integer, or a double in device memory.
 template <class Count>
-BINADE_HD inline void update_scale(const ScaleRule& rule, bool overflow, double& scale,
-                                   Count& growth_tracker, Count& skipped_steps) {
+struct ScaleNumbers {
+  double& scale;
+  Count& growth_tracker;  // finite steps in a row
+  Count& skipped_steps;
+  Count& overflows;  // since the last growth
+};
+
+// Updates the scale after a step. A finite step increments the growth count; at growth_interval the
+// scale grows, and both counts restart at 0. An overflow resets the growth count; from overflow
+// number `hysteresis` on it lowers the scale (Megatron-LM's rule; 1 is PyTorch's). Growth stops at
+// max_scale and never exceeds the largest float; the scale does not fall below min_scale.
+template <class Count>
+BINADE_HD inline void update_scale(const ScaleRule& rule, bool overflow, ScaleNumbers<Count> now) {
   constexpr double kLargestFloat = 0x1.fffffep127;
   if (overflow) {
-    const double fallen = scale * rule.backoff_factor;
-    const double floor = scale < rule.min_scale ? scale : rule.min_scale;
-    scale = fallen > floor ? fallen : floor;
-    growth_tracker = 0;
-    skipped_steps += 1;
+    now.growth_tracker = 0;
+    now.skipped_steps += 1;
+    now.overflows += 1;
+    if (now.overflows >= static_cast<Count>(rule.hysteresis)) {
+      const double fallen = now.scale * rule.backoff_factor;
+      const double floor = now.scale < rule.min_scale ? now.scale : rule.min_scale;
+      now.scale = fallen > floor ? fallen : floor;
+    }
     return;
   }
-  growth_tracker += 1;
-  if (growth_tracker < static_cast<Count>(rule.growth_interval)) {
+  now.growth_tracker += 1;
+  if (now.growth_tracker < static_cast<Count>(rule.growth_interval)) {
     return;
   }
-  growth_tracker = 0;
-  const double larger = scale * rule.growth_factor;
+  now.growth_tracker = 0;
+  now.overflows = 0;
+  const double larger = now.scale * rule.growth_factor;
   const double grown = larger < rule.max_scale ? larger : rule.max_scale;
   if (grown <= kLargestFloat) {
-    scale = grown;
+    now.scale = grown;
   }
 }
 

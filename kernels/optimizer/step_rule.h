@@ -21,6 +21,7 @@ struct ScalerScalars {
   // a backward with this scale. No step is applied until the host has read this and thrown.
   double halted = 0;
   double halted_loss = 0, halted_after = 0;  // the loss then, and how many steps followed
+  double overflows = 0;                      // since the last growth of the scale
 };
 
 // Device scalars of an optimizer.
@@ -145,6 +146,13 @@ BINADE_HD inline double clip_factor(double clip_norm, double norm, bool finite) 
   return !finite ? 0 : factor < 1 ? factor : 1;
 }
 
+BINADE_HD inline ScaleNumbers<double> scale_numbers(ScalerScalars& scaler) {
+  return {.scale = scaler.scale,
+          .growth_tracker = scaler.growth_tracker,
+          .skipped_steps = scaler.skipped_steps,
+          .overflows = scaler.overflows};
+}
+
 // Decides whether the measured gradients are applied, updates the scaler (`scaler` may be null),
 // and returns how the step ends. If bad elements were replaced, the gradients must be measured
 // again first.
@@ -170,15 +178,13 @@ BINADE_HD inline double decide_step(const StepRequest& request, ScalerScalars* s
       if (floor && request.rule.at_floor == AtFloor::fp32) {
         scaler->needs_full_precision = 1;
       }
-      update_scale(request.rule, true, scaler->scale, scaler->growth_tracker,
-                   scaler->skipped_steps);
+      update_scale(request.rule, true, scale_numbers(*scaler));
       return kStepOverflow;
     }
     if (replaced) {
       scaler->growth_tracker = 0;
     } else {
-      update_scale(request.rule, false, scaler->scale, scaler->growth_tracker,
-                   scaler->skipped_steps);
+      update_scale(request.rule, false, scale_numbers(*scaler));
     }
   } else if (!finite && request.check_finite) {
     step_scalars.norm = -1;

@@ -37,6 +37,9 @@ const Row kTable[] = {
      2048,
      0,
      0},
+    {"hysteresis keeps the scale at first", {.hysteresis = 3}, "x.x", 0x1p16, 0, 2},
+    {"hysteresis, then every overflow", {.hysteresis = 3}, "x.x.x.x", 0x1p14, 0, 4},
+    {"growth forgets overflows", {.growth_interval = 2, .hysteresis = 2}, "x..x", 0x1p17, 0, 2},
     {"float limit",
      {.init_scale = 0x1p127, .growth_interval = 1, .min_scale = 0, .max_scale = kInf},
      "...",
@@ -83,14 +86,17 @@ TEST(ScalerState, RefusesBadOptions) {
         LossScalerOptions{.init_scale = kInf, .max_scale = kInf},
         LossScalerOptions{.growth_factor = 0.5}, LossScalerOptions{.backoff_factor = 0},
         LossScalerOptions{.backoff_factor = 2}, LossScalerOptions{.growth_interval = 0},
-        LossScalerOptions{.init_scale = 1000}, LossScalerOptions{.growth_factor = 1.5},
-        LossScalerOptions{.init_scale = 2, .min_scale = 4}, LossScalerOptions{.min_scale = -1}}) {
+        LossScalerOptions{.hysteresis = 0}, LossScalerOptions{.init_scale = 1000},
+        LossScalerOptions{.growth_factor = 1.5}, LossScalerOptions{.init_scale = 2, .min_scale = 4},
+        LossScalerOptions{.min_scale = -1}}) {
     EXPECT_THROW(ScalerState{options}, Error);
   }
   ScalerState state({});
-  EXPECT_THROW(state.restore(0, 0, 0), Error);
-  state.restore(32, 5, 7);
+  EXPECT_THROW(state.restore(0, 0, 0, 0), Error);
+  EXPECT_THROW(state.restore(1, 0, 0, -1), Error);
+  state.restore(32, 5, 7, 2);
   EXPECT_EQ(state.scale(), 32);
+  EXPECT_EQ(state.overflows(), 2);
 }
 
 }  // namespace

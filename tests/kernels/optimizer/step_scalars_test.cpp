@@ -133,10 +133,11 @@ TEST(StepDecide, MovesTheScaleAsTheRuleSays) {
               overflow ? kStepOverflow : kStepApplied);
     applied += !overflow;
     EXPECT_EQ(step_scalars->applied_steps, applied);
-    update_scale(kRule, overflow, expected.scale, expected.growth_tracker, expected.skipped_steps);
+    update_scale(kRule, overflow, scale_numbers(expected));
     EXPECT_EQ(scaler->scale, expected.scale);
     EXPECT_EQ(scaler->growth_tracker, expected.growth_tracker);
     EXPECT_EQ(scaler->skipped_steps, expected.skipped_steps);
+    EXPECT_EQ(scaler->overflows, expected.overflows);
   }
 }
 
