@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 namespace binade {
 namespace {
@@ -50,6 +51,20 @@ void count(const Tensor& t, bool infinities, Anomaly& anomaly) {
   }
 }
 
+// The elements of a tensor as the anomaly describes its inputs.
+AnomalyInput describe(const Tensor& t, const Dims& sizes, const Dims& index) {
+  AnomalyInput input{
+      .dtype = t.dtype(), .sizes = t.sizes(), .largest = t.numel() > 0 ? largest_magnitude(t) : 0};
+  if (t.sizes() == sizes && t.numel() > 0) {
+    int64_t at = 0;
+    for (int d = 0; d < t.dim(); ++d) {
+      at = at * sizes[d] + index[d];
+    }
+    input.value = packed(t, DType::f64).to(Device{}).data<double>()[at];
+  }
+  return input;
+}
+
 std::string place(const Anomaly& anomaly) {
   if (!anomaly.in_backward) {
     return anomaly.module.empty() ? "" : text(" (in module ", anomaly.module, ")");
@@ -75,12 +90,26 @@ bool AnomalyGuard::is_bad(const Tensor& t) const {
   return worst == Worst::nan || (worst == Worst::infinite && options_.infinities);
 }
 
-void AnomalyGuard::report(Anomaly anomaly, const Tensor& bad, const std::string& what,
-                          const std::string& remark) {
-  count(bad, options_.infinities, anomaly);
-  anomaly.text = text("anomaly: ", what, ", of shape ", anomaly.sizes, ", has ", anomaly.nan,
-                      " NaN and ", anomaly.infinite, " infinite values, the first at ",
-                      anomaly.first, "; ", remark, place(anomaly));
+// Casts move data too, but they can overflow.
+bool AnomalyGuard::is_intended(const OpEvent& event, Worst worst) const {
+  const std::string_view op = event.op.name;
+  return worst == Worst::infinite &&
+         (!options_.infinities ||
+          (!options_.written_infinities && event.op.op_class == OpClass::movement && op != "cast" &&
+           op != "policy_cast"));
+}
+
+void AnomalyGuard::report(Anomaly anomaly, const Finding& finding) {
+  count(finding.bad, options_.infinities, anomaly);
+  anomaly.dtype = finding.bad.dtype();
+  for (const Tensor* input : finding.inputs) {
+    if (input->defined() && is_floating(input->dtype())) {
+      anomaly.inputs.push_back(describe(*input, anomaly.sizes, anomaly.first));
+    }
+  }
+  anomaly.text = text("anomaly: ", finding.what, ", of shape ", anomaly.sizes, ", has ",
+                      anomaly.nan, " NaN and ", anomaly.infinite, " infinite values, the first at ",
+                      anomaly.first, "; ", finding.remark, place(anomaly));
   found_ = std::move(anomaly);
   if (options_.throws) {
     throw Error(found_->text);
@@ -97,7 +126,7 @@ void AnomalyGuard::result(const OpEvent& event) {
 void AnomalyGuard::check_result(const OpEvent& event, size_t output) {
   const Tensor& y = event.outputs[output];
   const Worst worst = worst_of(y);
-  if (worst == Worst::finite || (worst == Worst::infinite && !options_.infinities)) {
+  if (worst == Worst::finite || is_intended(event, worst)) {
     return;
   }
   const char* op = event.op.name;
@@ -107,24 +136,35 @@ void AnomalyGuard::check_result(const OpEvent& event, size_t output) {
     const Worst input = worst_of(*event.inputs[i]);
     infinite |= input == Worst::infinite;
     if (input == Worst::nan) {
-      report(anomaly, *event.inputs[i], text("input ", i, " of ", op),
-             "no op under the guard made it so: it is data, a parameter or an older result");
+      report(anomaly,
+             {.bad = *event.inputs[i],
+              .inputs = {},
+              .what = text("input ", i, " of ", op),
+              .remark = "no op under the guard made it so: it is data, a parameter or an older "
+                        "result"});
       return;
     }
   }
   if (worst == Worst::nan || !infinite) {
-    report(anomaly, y, output ? text("output ", output, " of ", op) : text("the result of ", op),
-           infinite ? "its inputs hold infinities, but no NaN" : "its inputs are finite");
+    report(
+        anomaly,
+        {.bad = y,
+         .inputs = event.inputs,
+         .what = output ? text("output ", output, " of ", op) : text("the result of ", op),
+         .remark = infinite ? "its inputs hold infinities, but no NaN" : "its inputs are finite"});
   }
 }
 
 void AnomalyGuard::upstream(const GradientEvent& event) {
   const Node& node = event.node;
   if (is_bad(event.upstream)) {
-    report(
-        {.op = node.name(), .module = label_text(node.label), .in_backward = true}, event.upstream,
-        node.leaf ? "the gradient of a leaf" : text("the gradient of the result of ", node.name()),
-        "no op's backward made it so: it is a seed, a sum of finite gradients, or from a hook");
+    report({.op = node.name(), .module = label_text(node.label), .in_backward = true},
+           {.bad = event.upstream,
+            .inputs = {},
+            .what = node.leaf ? "the gradient of a leaf"
+                              : text("the gradient of the result of ", node.name()),
+            .remark = "no op's backward made it so: it is a seed, a sum of finite gradients, or "
+                      "from a hook"});
   }
 }
 
@@ -133,9 +173,12 @@ void AnomalyGuard::gradients(const GradientEvent& event) {
   for (int i = 0; i < node.edge_count && !node.part; ++i) {
     const Tensor& gradient = (*event.gradients)[i];
     if (node.edges[i] && is_bad(gradient)) {
-      report({.op = node.name(), .module = label_text(node.label), .in_backward = true}, gradient,
-             text("the gradient that ", node.name(), " gives its input ", i),
-             "the gradient of its result is finite");
+      const Tensor* upstream = &event.upstream;
+      report({.op = node.name(), .module = label_text(node.label), .in_backward = true},
+             {.bad = gradient,
+              .inputs = {&upstream, 1},
+              .what = text("the gradient that ", node.name(), " gives its input ", i),
+              .remark = "the gradient of its result is finite"});
       return;
     }
   }

@@ -85,4 +85,43 @@ Precision read_precision(const std::string& path, const Precision& base) {
   }
 }
 
+std::string to_json(const Precision& precision) {
+  constexpr const char* kPolicies[] = {"fp32", "autocast-", "mixed-", "half-"};
+  const auto file_name = [](DType dtype) {
+    return dtype == DType::f16 ? "fp16" : dtype == DType::bf16 ? "bf16" : "fp32";
+  };
+  json whole{
+      {"policy", std::string(kPolicies[precision.policy]) +
+                     (precision.policy == Precision::kFull ? "" : file_name(precision.low))}};
+  if (precision.store != Store::by_policy) {
+    whole["store"] = to_string(precision.store);
+  }
+  for (const PrecisionRule& rule :
+       precision.rules ? precision.rules->list() : std::vector<PrecisionRule>()) {
+    json entry{{"dtype", file_name(rule.dtype)}};
+    if (!rule.op.empty()) {
+      entry["op"] = rule.op;
+    }
+    if (rule.op_class) {
+      entry["class"] = to_string(*rule.op_class);
+    }
+    if (!rule.module.empty()) {
+      entry["module"] = rule.module;
+    }
+    whole["overrides"].push_back(std::move(entry));
+  }
+  return whole.dump();
+}
+
+Precision precision_of_json(const std::string& text) {
+  try {
+    json whole = json::parse(text);
+    const Precision base = parse_precision(string_of(whole.at("policy"), "policy"));
+    whole.erase("policy");
+    return with_all(whole, base);
+  } catch (const json::exception& error) {
+    fail("precision: got text that is no policy: ", error.what());
+  }
+}
+
 }  // namespace binade

@@ -60,4 +60,9 @@ class PrecisionRules {
 // op, class or dtype that does not exist.
 Precision read_precision(const std::string& path, const Precision& base);
 
+// A policy with its store and rules as one JSON object, for files: {"policy": "mixed-fp16",
+// "store": "paper", "overrides": [...]}. The second reads it back; throws an error for other text.
+std::string to_json(const Precision& precision);
+Precision precision_of_json(const std::string& text);
+
 }  // namespace binade
