@@ -94,5 +94,7 @@
 #include <binade/train/metrics/perplexity.h>
 #include <binade/train/metrics/regression.h>
 #include <binade/train/model_file.h>
+#include <binade/train/precision/black_box.h>
+#include <binade/train/precision/scale_replay.h>
 #include <binade/train/run_directory.h>
 #include <binade/train/trainer.h>

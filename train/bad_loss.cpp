@@ -29,8 +29,10 @@ Tensor stats_of(const Tensor& t) {
 }  // namespace
 
 bool is_finite(const Tensor& t) {
-  return !t.defined() || !is_floating(t.dtype()) || stats_of(t).at(1) == 0;
+  return !t.defined() || !is_floating(t.dtype()) || count_not_finite(t) == 0;
 }
+
+int64_t count_not_finite(const Tensor& t) { return static_cast<int64_t>(stats_of(t).at(1)); }
 
 double sum_of_squares(const Tensor& t) { return stats_of(t).at(0); }
 

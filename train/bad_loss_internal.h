@@ -7,6 +7,8 @@ namespace binade::train {
 
 // True if no element is infinite or not a number. Reads memory once. Waits for a device.
 bool is_finite(const Tensor& t);
+// The number of elements that are infinite or not a number.
+int64_t count_not_finite(const Tensor& t);
 // The sum of the squares of the finite elements, in f64.
 double sum_of_squares(const Tensor& t);
 // The name of the first tensor that is not finite; empty if there is none.

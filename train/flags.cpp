@@ -68,6 +68,12 @@ struct Program::Parser {
   // Trainings of the same run must share these: name -> its current text.
   std::map<std::string, std::function<std::string()>> settings = {};
 
+  // A setting only where it is not the default, so that runs from before there was the flag resume.
+  template <class T>
+  void new_setting(const std::string& name, const T& value, const T& usual) {
+    settings[name] = [&value, usual] { return value == usual ? "" : text(value); };
+  }
+
   template <class T>
   void setting(const std::string& flag, const T& value) {
     settings[flag.substr(flag.find_first_not_of('-'))] = [&value] { return text(value); };
@@ -83,7 +89,7 @@ Device RunFlags::target() const {
 std::optional<optim::LossScaler> RunFlags::loss_scaler() const {
   const Precision wanted = policy();
   return wanted.policy != Precision::kFull && wanted.low == DType::f16
-             ? std::optional(optim::LossScaler())
+             ? std::optional(optim::LossScaler(scaler))
              : std::nullopt;
 }
 
@@ -97,6 +103,8 @@ TrainerOptions RunFlags::trainer_options() const {
   options.resume = resume;
   options.overwrite = overwrite;
   options.checkpoint_every = checkpoint_every;
+  options.record_gradients = record_gradients;
+  options.black_box.bytes = black_box << 20;
   options.stop_on_signal = true;
   options.settings = settings;
   return options;
@@ -123,6 +131,28 @@ void RunFlags::fit(Trainer& trainer, data::Loader& train, data::Loader* validati
 }
 
 namespace {
+
+void add_scaler_flags(CLI::App& app, RunFlags& f) {
+  optim::LossScalerOptions& s = f.scaler;
+  app.add_option("--init-scale", s.init_scale, "of the loss scale of fp16, a power of two")
+      ->check(within(0x1p-24, 0x1p24));
+  app.add_option("--growth-factor", s.growth_factor, "of the loss scale, a power of two")
+      ->check(within(1, 0x1p24));
+  app.add_option("--backoff-factor", s.backoff_factor,
+                 "of the loss scale at an overflow, a power of two")
+      ->check(within(0x1p-24, 1));
+  app.add_option("--growth-interval", s.growth_interval,
+                 "steps without an overflow until the loss scale grows")
+      ->check(within(1, 1e9));
+  app.add_option("--hysteresis", s.hysteresis,
+                 "overflows since the last growth until the loss scale falls")
+      ->check(within(1, 1e9));
+  app.add_flag("--record-gradients", f.record_gradients,
+               "the sizes of each step's gradients go to scaler.jsonl, for binade replay");
+  app.add_option("--black-box", f.black_box,
+                 "keep the first step that is not finite, in at most so many MB; 0: none")
+      ->check(within(0, 1 << 20));
+}
 
 void add_shared_flags(CLI::App& app, RunFlags& f) {
   constexpr double kMost = 1e15;
@@ -152,6 +182,7 @@ void add_shared_flags(CLI::App& app, RunFlags& f) {
   app.add_option("--checkpoint-every", f.checkpoint_every,
                  "steps between checkpoints; 0: at the end of an epoch only")
       ->check(within(0, kMost));
+  add_scaler_flags(app, f);
 }
 
 }  // namespace
@@ -167,6 +198,13 @@ Program::Program(std::string name, std::string description, RunFlags defaults,
   parser_->setting("lr", flags_.lr);
   parser_->setting("precision", flags_.precision);
   parser_->setting("seed", flags_.seed);
+  const optim::LossScalerOptions usual;
+  const optim::LossScalerOptions& scaler = flags_.scaler;
+  parser_->new_setting("init-scale", scaler.init_scale, usual.init_scale);
+  parser_->new_setting("growth-factor", scaler.growth_factor, usual.growth_factor);
+  parser_->new_setting("backoff-factor", scaler.backoff_factor, usual.backoff_factor);
+  parser_->new_setting("growth-interval", scaler.growth_interval, usual.growth_interval);
+  parser_->new_setting("hysteresis", scaler.hysteresis, usual.hysteresis);
   for (const std::string& flag : without) {
     CLI::Option* option = app.get_option_no_throw(flag);
     check(option != nullptr, "Program: got ", flag,
@@ -239,6 +277,7 @@ int Program::run_body(int argc, char** argv, const std::function<int(const RunFl
     app.parse(argc, argv);
     check_paths(app);
     check(!flags_.resume || !flags_.run.empty(), "--resume: has no effect without --run DIR");
+    (void)optim::ScalerState(flags_.scaler);  // throws if the factors do not go together
     check(!(flags_.resume && flags_.overwrite), "got both --resume and --overwrite, expected one");
   } catch (const CLI::Success& help) {
     return streams.finish(app.exit(help));
@@ -252,7 +291,9 @@ int Program::run_body(int argc, char** argv, const std::function<int(const RunFl
       flags_.run = fresh_run_directory("runs/" + parser_->name);
     }
     for (const auto& [name, value] : parser_->settings) {
-      flags_.settings[name] = value();
+      if (std::string words = value(); !words.empty()) {
+        flags_.settings[name] = std::move(words);
+      }
     }
     manual_seed(flags_.seed);
     announce(app, parser_->name, flags_);

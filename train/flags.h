@@ -40,12 +40,18 @@ struct RunFlags {
   bool resume = false;             // --resume
   bool overwrite = false;          // --overwrite
   int64_t checkpoint_every = 0;    // --checkpoint-every STEPS; 0: at the end of an epoch only
+  // The dynamic loss scale of fp16: --init-scale, --growth-factor, --backoff-factor,
+  // --growth-interval, --hysteresis.
+  optim::LossScalerOptions scaler = {};
+  bool record_gradients = false;  // --record-gradients: for binade replay
+  int64_t black_box = 0;          // --black-box MB; 0: none
 
   // A resumed run must share these with the one before: a Program sets them, with its own flags.
   std::map<std::string, std::string> settings = {};
 
   // The flags as the library takes them. loss_scaler(): for fp16. trainer_options() has epochs,
-  // steps, precision, device, the run directory, checkpoint_every, settings and stop_on_signal;
+  // steps, precision, device, the run directory, checkpoint_every, record_gradients, black_box,
+  // settings and stop_on_signal;
   // checkpoint_options() is for a loop of your own.
   Precision policy() const;
   Device target() const;  // auto: Device::best()

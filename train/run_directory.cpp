@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr const char* kCheckpoint = "checkpoint";
 constexpr const char* kFiles[] = {"metrics.jsonl", "model.safetensors", "classifier.safetensors",
                                   "lens.jsonl",    "lens.html",         "log.jsonl",
-                                  "log.csv"};
+                                  "log.csv",       "scaler.jsonl",      "blackbox.safetensors"};
 constexpr const char* kTensorBoard = "tensorboard";  // a folder
 
 bool is_number(std::string_view digits) {

@@ -1,8 +1,8 @@
 // The directory of a run: metrics, checkpoints, model. RUN and its parents may be links; below RUN
 // no link is followed. RUN/lock says which process uses it.
 //
-//   metrics.jsonl, model.safetensors, classifier.safetensors, lens.jsonl, lens.html, checkpoint/
-//                                    the run
+//   metrics.jsonl, model.safetensors, classifier.safetensors, lens.jsonl, lens.html, checkpoint/,
+//   scaler.jsonl, blackbox.safetensors       the run
 //   log.jsonl, log.csv, tensorboard/   of the loggers (train/logging/logger.h)
 //   metrics.jsonl.cut, .cut-2, ...   lines that a resumed run wrote again
 //   lock                             while a process uses it (the rules are in RunLock)

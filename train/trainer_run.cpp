@@ -11,6 +11,7 @@
 #include <binade/train/stop_signal.h>
 #include <binade/train/trainer_run_internal.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -333,6 +334,7 @@ void TrainerRun::finish() {
   }
   ended_ = stopped_by_ == 0;
   write_lens_page();
+  flush_scaler_log();
   log_->finish();
   emit(Event::train_end, state_.epoch);
 }
@@ -358,6 +360,7 @@ void TrainerRun::end_with(const std::exception& error) {
     warn(text("trainer: a callback failed at the end of a failed run: ", other.what()));
   }
   try {
+    flush_scaler_log();
     log_->finish();
   } catch (const std::exception& other) {
     warn(text("trainer: a log could not be ended: ", other.what()));
@@ -394,6 +397,7 @@ void TrainerRun::roll_back(const Error& error, const RankSeed& seed) {
 // Moves lines of steps that this run writes again to other files.
 void TrainerRun::open_files() {
   log_->open(state_.epoch, state_.steps, resumed_ || state_.rollbacks > 0);
+  open_scaler_log();
   if (options_.lens == 0 || !directory_) {
     return;
   }
@@ -407,6 +411,31 @@ void TrainerRun::open_files() {
                                              .files = &directory_->files(),
                                              .append = resumed_ || state_.rollbacks > 0});
   runner_.set_lens(lens_.get());
+}
+
+// A run without a scaler has a log only if it records gradients.
+void TrainerRun::open_scaler_log() {
+  runner_.set_scaler_log(nullptr, directory_ ? &directory_->files() : nullptr);
+  scaler_log_.reset();
+  const auto scaled = std::find_if(parts_.phases.begin(), parts_.phases.end(),
+                                   [](const auto& phase) { return phase->scaler != nullptr; });
+  const bool has_scaler = scaled != parts_.phases.end();
+  if (!directory_ || (!has_scaler && !options_.record_gradients)) {
+    return;
+  }
+  const std::string file = options_.run + "/scaler.jsonl";
+  keep_scaler_lines(file, state_.steps, directory_->files());
+  scaler_log_ = std::make_unique<ScalerLogFile>(
+      file, has_scaler ? (*scaled)->scaler->options() : optim::LossScaler::fixed(1).options(),
+      resumed_ || state_.rollbacks > 0, directory_->files());
+  runner_.set_scaler_log(scaler_log_.get(), &directory_->files());
+}
+
+void TrainerRun::flush_scaler_log() {
+  runner_.note_steps();
+  if (scaler_log_) {
+    scaler_log_->flush();
+  }
 }
 
 void TrainerRun::write_lens_page() const {

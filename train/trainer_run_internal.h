@@ -92,6 +92,8 @@ class TrainerRun {
   void agree_on_stop(const StopSignal& signal);
   bool uses_averages() const { return parts_.ema && !ended_; }
   void open_files();
+  void open_scaler_log();
+  void flush_scaler_log();
   void write_lens_page() const;
 
   // In loop/run_reports.cpp.
@@ -123,6 +125,7 @@ class TrainerRun {
   std::unique_ptr<RunCheckpoints> checkpoints_;
   NamedTensors best_;  // copies of RunParts::evaluated_state() at the best monitored value
   std::unique_ptr<Lens> lens_;
+  std::unique_ptr<ScalerLogFile> scaler_log_;  // of rank 0
   bool resumed_ = false;
   bool apart_ = false;           // sums and buffers differ between ranks
   bool can_be_stopped_ = false;  // by a signal, the clock or a callback of any rank

@@ -17,7 +17,8 @@ void check_counts(const TrainerOptions& o) {
       {"overfit_batches", o.overfit_batches},
       {"sanity_batches", o.sanity_batches},
       {"log_every", o.log_every},
-      {"lens", o.lens}};
+      {"lens", o.lens},
+      {"black_box.bytes", o.black_box.bytes}};
   for (const auto& [name, count] : counts) {
     check(count >= 0, "trainer: got ", name, " ", count, ", expected no negative number");
   }
@@ -37,6 +38,9 @@ TrainerOptions checked(TrainerOptions options) {
   check_counts(options);
   if (options.run.empty()) {
     check(options.lens == 0, "trainer: got lens ", options.lens,
+          " without a run directory, which its file goes to");
+    check(!options.record_gradients && options.black_box.bytes == 0, "trainer: got ",
+          options.record_gradients ? "record_gradients" : "black_box",
           " without a run directory, which its file goes to");
     check(!options.resume && !options.overwrite, "trainer: got ",
           options.resume ? "resume" : "overwrite", " without a run directory");

@@ -4,6 +4,7 @@
 #include <binade/train/logging/logger.h>
 #include <binade/train/loop/callbacks.h>
 #include <binade/train/metrics/metric.h>
+#include <binade/train/precision/black_box.h>
 
 #include <map>
 #include <optional>
@@ -132,6 +133,13 @@ struct TrainerOptions {
   // RUN/lens.jsonl; at its end fit() writes RUN/lens.html. 0: never.
   int64_t lens = 0;
   std::string lens_layers = "*";  // module paths, a pattern
+  // Each step's line in RUN/scaler.jsonl gets the sizes of its gradients (train/precision/
+  // scaler_log.h), which `binade replay` needs. Reads each gradient once more; on the CPU a step
+  // that overflowed runs again, so a step of your own must have no effects beside the model's.
+  bool record_gradients = false;
+  // Keeps the first step whose loss or gradients are not finite in RUN/blackbox.safetensors
+  // (train/precision/black_box.h). On the CPU, on one rank; the step runs again, as above.
+  BlackBoxOptions black_box = {};
   // All ranks of the run; null means this process alone. REQUIRES: the group outlives the Trainer.
   // The Trainer's functions are collective, except predict(). Loaders read the rank's shard;
   // training shards have one size.

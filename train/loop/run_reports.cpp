@@ -79,6 +79,7 @@ void TrainerRun::save() {
     return;
   }
   agree();
+  flush_scaler_log();
   if (options_.max_time > 0) {
     state_.seconds = seconds_before_ + seconds_since(started_);
   }

@@ -38,6 +38,7 @@ StepRunner::StepRunner(const RunParts& parts, const TrainerOptions& options, con
       results_(parts.phases.size(), StepOutcome::accumulating) {
   for (const auto& phase : parts_.phases) {
     watches_.push_back(std::make_unique<ScalerWatch>(*phase, ranks, display));
+    overflows_.push_back(std::make_unique<OverflowWatch>(*phase, parts.model, options, ranks));
   }
 }
 
@@ -59,6 +60,9 @@ void StepRunner::begin(const data::Loader& train) {
   for (const auto& phase : parts_.phases) {
     phase->optimizer->zero_grad();
   }
+  for (const auto& watch : overflows_) {
+    watch->begin();
+  }
   graph_.reset();
   why_no_graph_ = reason_against_graph(train);
   if (why_no_graph_.empty()) {
@@ -74,8 +78,9 @@ void StepRunner::begin_again() {
   for (const auto& phase : parts_.phases) {
     phase->optimizer->zero_grad();
   }
-  for (const auto& watch : watches_) {
-    watch->begin_again();
+  for (size_t i = 0; i < watches_.size(); ++i) {
+    watches_[i]->begin_again();
+    overflows_[i]->begin_again();
   }
   make_data_parallel();
   if (graph_) {
@@ -94,6 +99,9 @@ bool StepRunner::run(const data::Batch& batch, bool last, RunState& state) {
   for (size_t i = 0; i < watches_.size(); ++i) {
     if (parts_.phases[i]->takes_part(state.steps)) {
       watches_[i]->begin_step(batch, window_.full());
+      if (first) {
+        overflows_[i]->begin_step();
+      }
     }
   }
   if (first) {
@@ -111,10 +119,12 @@ bool StepRunner::run(const data::Batch& batch, bool last, RunState& state) {
     }
   } else if (graph_ && batch.size == window_.nominal_batch() && !looks) {
     take(parts_.first(), run_graph(micro, state.steps), micro.batch, state);
+    look_for_overflow(0, state.steps);
   } else {
     const StepOutput output = forward_backward(parts_.first(), micro, window_.full(), state.steps);
     if (window_.full()) {
       update(0, state.steps);
+      look_for_overflow(0, state.steps);
     }
     take(parts_.first(), output, micro.batch, state);
   }
@@ -143,6 +153,7 @@ void StepRunner::run_phases(RunState& state) {
         take(phase, forward_backward(phase, micro, reduce, state.steps), micro.batch, state);
       }
       update(i, state.steps);
+      look_for_overflow(i, state.steps);
     } catch (Error& error) {
       error.add_context(text("(in the phase ", phase.name,
                              ", which trains the parameters of its own optimizer alone)"));
@@ -173,17 +184,42 @@ StepOutput StepRunner::forward_backward(const Phase& phase, const MicroBatch& mi
       data_parallel_[i]->set_reduce(reduce);
     }
   }
+  OverflowWatch& watch = overflow_watch(phase);
   const Generator random = generator();
+  watch.add(micro.batch, micro.weight, random);
   const StepOutput output = phase.step(parts_.model, micro.batch);
   check_mean_loss("training", output.loss);
   check_output(phase, output);
-  const Tensor checked = divergence_.check_loss(phase, output.loss, micro.batch, random, step);
+  watch.add_loss(output.loss, micro.weight);
+  const Tensor checked = checked_loss(phase, output.loss, micro, random, step);
+  const std::unique_ptr<ObserverScope> recorder = watch.observe_backward();
   if (phase.scaler) {
     phase.scaler->scale(checked, micro.weight).backward();
   } else {
     backward(checked, full(checked.sizes(), micro.weight, checked.dtype(), checked.device()));
   }
   return detached(output);
+}
+
+OverflowWatch& StepRunner::overflow_watch(const Phase& phase) const {
+  size_t index = 0;
+  while (parts_.phases[index].get() != &phase) {
+    ++index;
+  }
+  return *overflows_[index];
+}
+
+// The loss for backward(). If it ends the run, the black box keeps the step.
+Tensor StepRunner::checked_loss(const Phase& phase, const Tensor& loss, const MicroBatch& micro,
+                                const Generator& random, int64_t step) {
+  try {
+    return divergence_.check_loss(phase, loss, micro.batch, random, step);
+  } catch (const Diverged&) {
+    if (options_.black_box.bytes > 0) {
+      (void)overflow_watch(phase).cause_of_failure(step);
+    }
+    throw;
+  }
 }
 
 void StepRunner::update(size_t index, int64_t step) {
@@ -194,6 +230,7 @@ void StepRunner::update(size_t index, int64_t step) {
   if (lens_) {
     lens_->before_update();
   }
+  overflows_[index]->before_update(step);
   const optim::StepOptions options{.divisor = window_.divisor(),
                                    .clip_norm = options_.clip_norm,
                                    .check_finite = divergence_.checks_gradients(phase),
@@ -203,11 +240,20 @@ void StepRunner::update(size_t index, int64_t step) {
                                    : phase.optimizer->step(options);
   } catch (optim::OverflowAtFloor& error) {
     watches_[index]->name_samples(error, step);
+    const std::string cause = overflows_[index]->cause_of_failure(step);
+    if (!cause.empty()) {
+      error.add_context("; the step, run again: " + cause);
+    }
     throw;
   }
   if (lens_) {
     lens_->end();
   }
+}
+
+// Not within a graph, where a step runs on the device alone.
+void StepRunner::look_for_overflow(size_t index, int64_t step) {
+  overflows_[index]->end_step(results_[index], step);
 }
 
 void StepRunner::take(const Phase& phase, const StepOutput& output, const data::Batch& batch,
@@ -258,6 +304,19 @@ void StepRunner::ask(int64_t steps) {
   }
 }
 
+void StepRunner::set_scaler_log(ScalerLogFile* log, FileSystem* files) {
+  for (const auto& watch : overflows_) {
+    watch->set_log(log);
+    watch->set_files(files);
+  }
+}
+
+void StepRunner::note_steps() {
+  for (const auto& watch : overflows_) {
+    watch->read_device();
+  }
+}
+
 void StepRunner::follow_floor(RunState& state) {
   for (const auto& watch : watches_) {
     if (watch->wants_full_precision(state.steps)) {
@@ -302,6 +361,9 @@ std::string StepRunner::reason_against_graph(const data::Loader& train) const {
   }
   if (!parts_.is_single()) {
     return "a step has several phases";
+  }
+  if (options_.record_gradients) {
+    return "the gradients of each step are recorded";
   }
   if (options_.accumulate > 1) {
     return text("gradients accumulate over ", options_.accumulate, " micro-batches");

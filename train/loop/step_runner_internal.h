@@ -7,6 +7,7 @@
 #include <binade/train/divergence_internal.h>
 #include <binade/train/graphed_step.h>
 #include <binade/train/lens.h>
+#include <binade/train/precision/overflow_watch_internal.h>
 #include <binade/train/scaler_watch_internal.h>
 
 #include <memory>
@@ -23,6 +24,10 @@ class StepRunner {
   void begin(const data::Loader& train);  // of fit(): an empty window; decides about a graph
   void begin_again();                     // after a return to a checkpoint
   void set_lens(Lens* lens) { lens_ = lens; }
+  // The log of the scalers, and where a black box goes; null: none. They outlive the runner's
+  // steps.
+  void set_scaler_log(ScalerLogFile* log, FileSystem* files);
+  void note_steps();  // into the log: those that are still on a device
   // True if the batch completed a step, which then is counted. `last`: of the epoch.
   bool run(const data::Batch& batch, bool last, RunState& state);
   // The losses and logs of the step that was completed, of this rank.
@@ -47,8 +52,12 @@ class StepRunner {
   void run_phases(RunState& state);
   StepOutput forward_backward(const Phase& phase, const MicroBatch& micro, bool reduce,
                               int64_t step);
+  Tensor checked_loss(const Phase& phase, const Tensor& loss, const MicroBatch& micro,
+                      const Generator& random, int64_t step);
+  OverflowWatch& overflow_watch(const Phase& phase) const;
   void check_output(const Phase& phase, const StepOutput& output);
   void update(size_t phase, int64_t step);
+  void look_for_overflow(size_t phase, int64_t step);
   StepOutput run_graph(const MicroBatch& micro, int64_t step);
   void take(const Phase& phase, const StepOutput& output, const data::Batch& batch,
             RunState& state);
@@ -64,6 +73,7 @@ class StepRunner {
   const RunDisplay& display_;
   DivergenceWatch& divergence_;
   std::vector<std::unique_ptr<ScalerWatch>> watches_;                          // per phase
+  std::vector<std::unique_ptr<OverflowWatch>> overflows_;                      // per phase
   std::vector<std::unique_ptr<dist::DistributedDataParallel>> data_parallel_;  // empty if alone
   optim::AccumulationWindow window_;
   std::vector<MicroBatch> micro_batches_;   // of the window, where there are several phases
