@@ -143,7 +143,7 @@ void run(const train::RunFlags& flags, int64_t size) {
 int main(int argc, char** argv) {
   train::Program program("dqn", "Learns to balance a pole on a cart.",
                          {.steps = 100000, .batch = 128, .lr = 3e-4, .checkpoint_every = 5000},
-                         {"--data", "--epochs"});
+                         {"--data", "--epochs", "--record-gradients", "--black-box"});
   int64_t memory = 20000;
   program.add("--memory", memory, "transitions that it remembers", {1, 1 << 24});
   return program.run(argc, argv, [&](const train::RunFlags& flags) { return run(flags, memory); });

@@ -10,9 +10,11 @@
 using namespace binade;
 
 int main(int argc, char** argv) {
-  train::Program program("predict", "Names the most probable classes of pictures.", {},
-                         {"--data", "--epochs", "--steps", "--batch", "--lr", "--seed", "--run",
-                          "--resume", "--overwrite", "--checkpoint-every"});
+  train::Program program(
+      "predict", "Names the most probable classes of pictures.", {},
+      {"--data", "--epochs", "--steps", "--batch", "--lr", "--seed", "--run", "--resume",
+       "--overwrite", "--checkpoint-every", "--init-scale", "--growth-factor", "--backoff-factor",
+       "--growth-interval", "--hysteresis", "--record-gradients", "--black-box"});
   std::string model;
   std::vector<std::string> files;
   int64_t top = 5;

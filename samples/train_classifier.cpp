@@ -96,7 +96,7 @@ void announce(const Flags& f, const nn::Module& model, const Device& device,
   } else if (f.resume) {
     std::printf(", nothing to resume: starting fresh");
   }
-  std::printf("\n");
+  std::printf("\n%s", f.explain ? model.explain_precision().c_str() : "");
   std::fflush(stdout);
 }
 
@@ -140,8 +140,33 @@ train::OnNan on_nan_of(const Flags& f) {
                                    : train::OnNan::error;
 }
 
+// --ledger: observes the first step of the run and prints its table.
+class FirstStepLedger {
+ public:
+  explicit FirstStepLedger(bool on) : on_(on) {}
+  train::Callbacks callbacks() {
+    train::Callbacks calls;
+    if (on_) {
+      calls.train_start = [this](const train::RunView&) { ledger_.emplace(); };
+      calls.step = [this](const train::RunView&) { print(); };
+    }
+    return calls;
+  }
+
+ private:
+  void print() {
+    if (ledger_) {
+      const std::string table = ledger_->table();
+      ledger_.reset();
+      std::fputs(table.c_str(), stdout);
+    }
+  }
+  bool on_;
+  std::optional<PrecisionLedger> ledger_;
+};
+
 train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierData& data,
-                                      dist::World& world) {
+                                      dist::World& world, FirstStepLedger& ledger) {
   return {.epochs = f.epochs,
           .accumulate = f.accumulate,
           .clip_norm = f.clip > 0 ? std::optional(f.clip) : std::nullopt,
@@ -152,11 +177,19 @@ train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierDat
           .force = f.force,
           .checkpoint_every = f.checkpoint_every,
           .async_save = f.async_save,
+          .callbacks = {ledger.callbacks()},
           .graph = f.graph == "off" ? train::StepGraph::off : train::StepGraph::automatic,
           .on_nan = on_nan_of(f),
           .roll_back = {.factor = f.rollback_factor, .most = f.rollbacks},
           .lens = f.lens,
           .lens_layers = f.lens_layers,
+          .record_gradients = f.record_gradients,
+          .black_box = {.bytes = f.black_box << 20,
+                        .description = {{"model", f.model},
+                                        {"channels", text(data.channels)},
+                                        {"height", text(data.height)},
+                                        {"width", text(data.width)},
+                                        {"classes", text(data.class_names.size())}}},
           .group = &world.communicator(),
           .stop_on_signal = true,
           .settings = settings_of(f, data, world),
@@ -207,10 +240,11 @@ int run(Flags f) {
   const int64_t steps_per_epoch =
       (data.train->batches_per_epoch() + f.accumulate - 1) / f.accumulate;
   auto schedule = make_schedule(f, *optimizer, f.epochs * steps_per_epoch);
+  FirstStepLedger ledger(f.ledger && world.is_root());
   optim::ReduceLROnPlateau plateau(*optimizer, {.factor = 0.1, .patience = 2});
   train::Trainer trainer({*model, *optimizer, scaler ? &*scaler : nullptr,
                           schedule ? &*schedule : nullptr, schedule ? nullptr : &plateau},
-                         trainer_options(f, data, world));
+                         trainer_options(f, data, world, ledger));
   if (world.is_root()) {
     announce(f, *model, device, trainer, world);
     if (f.zero > 0) {

@@ -26,6 +26,9 @@ struct Flags {
   int threads = 0, image_size = 0, zero = 0;
   double lr = 1e-3, momentum = 0.9, weight_decay = -1, clip = 0, validation_split = 0.1,
          rollback_factor = 0.5;
+  optim::LossScalerOptions scaler;
+  int64_t black_box = 0;
+  bool record_gradients = false, ledger = false, explain = false;
   bool async_save = false, no_outside_links = false, resume = false, overwrite = false,
        force = false, momentum_given = false, sync_batch_norm = false;
 };
@@ -46,6 +49,12 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
   only_with("--policy", f.precision != "fp32", "--precision fp16 or bf16");
   only_with("--store", f.precision != "fp32", "--precision fp16 or bf16");
   only_with("--at-floor", f.precision == "fp16" || f.loss_scale != "dynamic", "a loss scale");
+  const bool dynamic = f.precision == "fp16" && f.loss_scale == "dynamic";
+  for (const char* flag : {"--init-scale", "--growth-factor", "--backoff-factor",
+                           "--growth-interval", "--hysteresis"}) {
+    only_with(flag, dynamic, "--precision fp16 and a dynamic loss scale");
+  }
+  (void)optim::ScalerState(f.scaler);  // throws if the factors do not go together
   for (const char* flag : {"--format", "--checksums", "--no-outside-links"}) {
     only_with(flag, !f.data.empty(), "--data");
   }
@@ -91,6 +100,32 @@ inline void add_model_flags(CLI::App& app, Flags& f) {
                  "what an overflow does when the loss scale can fall no further; auto: error, and "
                  "skip with a number as loss scale")
       ->check(CLI::IsMember({"auto", "error", "skip", "fp32", "clip"}));
+}
+
+inline void add_scaler_flags(CLI::App& app, Flags& f) {
+  app.add_option("--init-scale", f.scaler.init_scale, "of a dynamic loss scale, a power of two")
+      ->check(within(0x1p-24, 0x1p24));
+  app.add_option("--growth-factor", f.scaler.growth_factor, "of the loss scale, a power of two")
+      ->check(within(1, 0x1p24));
+  app.add_option("--backoff-factor", f.scaler.backoff_factor,
+                 "of the loss scale at an overflow, a power of two")
+      ->check(within(0x1p-24, 1));
+  app.add_option("--growth-interval", f.scaler.growth_interval,
+                 "steps without an overflow until the loss scale grows")
+      ->check(within(1, 1e9));
+  app.add_option("--hysteresis", f.scaler.hysteresis,
+                 "overflows since the last growth until the loss scale falls")
+      ->check(within(1, 1e9));
+  app.add_flag("--record-gradients", f.record_gradients,
+               "the sizes of each step's gradients go to scaler.jsonl, for binade replay");
+  app.add_option("--black-box", f.black_box,
+                 "keep the first step that is not finite, in at most so many MB, for binade "
+                 "blackbox; 0: none")
+      ->check(within(0, 1 << 20));
+  app.add_flag("--explain", f.explain,
+               "print in which dtype each module's ops run, and why, before the training");
+  app.add_flag("--ledger", f.ledger,
+               "print which ops of the first step ran in which dtype, and every cast");
 }
 
 inline void add_divergence_flags(CLI::App& app, Flags& f) {
@@ -178,6 +213,7 @@ inline void add_flags(CLI::App& app, Flags& f) {
   add_model_flags(app, f);
   add_training_flags(app, f);
   add_divergence_flags(app, f);
+  add_scaler_flags(app, f);
   add_machine_flags(app, f);
   add_run_flags(app, f);
   for (CLI::Option* option :
@@ -227,8 +263,9 @@ inline std::optional<optim::LossScaler> make_scaler(const Flags& f) {
     return optim::LossScaler::fixed(number("--loss-scale", f.loss_scale, 0x1p-24, 0x1p24),
                                     at_floor);
   }
-  return f.precision == "fp16" ? std::optional(optim::LossScaler({.at_floor = at_floor}))
-                               : std::nullopt;
+  optim::LossScalerOptions options = f.scaler;
+  options.at_floor = at_floor;
+  return f.precision == "fp16" ? std::optional(optim::LossScaler(options)) : std::nullopt;
 }
 
 // Without --data, generates the images, once per machine.
@@ -288,6 +325,18 @@ inline std::map<std::string, std::string> settings_of(const Flags& f,
     }
   }
   auto add = [&out](const char* name, double value) { out[name] = text(value); };
+  // Only where it is not the default, so that runs from before there was the flag resume.
+  auto add_new = [&](const char* name, double value, double usual) {
+    if (value != usual) {
+      add(name, value);
+    }
+  };
+  const optim::LossScalerOptions usual;
+  add_new("init-scale", f.scaler.init_scale, usual.init_scale);
+  add_new("growth-factor", f.scaler.growth_factor, usual.growth_factor);
+  add_new("backoff-factor", f.scaler.backoff_factor, usual.backoff_factor);
+  add_new("growth-interval", double(f.scaler.growth_interval), double(usual.growth_interval));
+  add_new("hysteresis", double(f.scaler.hysteresis), double(usual.hysteresis));
   add("epochs", static_cast<double>(f.epochs)),
       add("batch", static_cast<double>(f.batch * world.size()));
   add("accumulate", static_cast<double>(f.accumulate)), add("seed", static_cast<double>(f.seed));

@@ -5,6 +5,7 @@
 #include <binade/core/io/json_text.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/printable.h>
+#include <binade/train/precision/scale_replay.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -110,6 +111,48 @@ void add_lens(CLI::App& app, Command& chosen) {
   command->add_option("DIR", o->run, "the run, or its lens.jsonl")->required()->check(path());
   command->add_option("--html", o->page, "write the page there instead")->check(path());
   command->callback([o, &chosen] { chosen = *o; });
+}
+
+void add_replay(CLI::App& app, Command& chosen) {
+  const auto o = std::make_shared<ReplayOptions>();
+  auto* command = app.add_subcommand(
+      "replay", "what other policies of the loss scale would have done to a run");
+  command->add_option("RUN", o->run, "the run, or its scaler.jsonl")->required()->check(path());
+  command
+      ->add_option("--policy", o->policies,
+                   "static:1024, dynamic, or dynamic:KEY=VALUE,... with the keys init, growth, "
+                   "backoff, interval, hysteresis, min, max; may be given several times")
+      ->required()
+      ->allow_extra_args(false)
+      ->check(path());
+  command->add_option("--phase", o->phase, "of a run with several phases");
+  command->callback([o, &chosen] {
+    for (const std::string& policy : o->policies) {
+      (void)train::parse_scale_policy(policy);
+    }
+    chosen = *o;
+  });
+}
+
+void add_black_box(CLI::App& app, Command& chosen) {
+  const auto o = std::make_shared<BlackBoxOptions>();
+  auto* command = app.add_subcommand(
+      "blackbox", "run the step again that was not finite: its cause, and what cures it");
+  command->add_option("FILE", o->file, "RUN/blackbox.safetensors, or the run")
+      ->required()
+      ->check(path());
+  auto* device = command->add_option("--device", o->device, "cpu, cuda[:N] or emulated")
+                     ->capture_default_str();
+  auto* threads = command->add_option("--threads", o->threads, "compute threads; 0: all cores")
+                      ->transform(number<int>(0, 1024))
+                      ->capture_default_str();
+  add_switch(command, "--show", o->show, "only print what the run found, for any model");
+  command->callback([=, &chosen] {
+    check(!o->show || device->count() + threads->count() == 0,
+          "blackbox: --device and --threads have no effect with --show");
+    (void)Device::parse(o->device);
+    chosen = *o;
+  });
 }
 
 void add_launch(CLI::App& app, const Tail& tail, Command& chosen) {
@@ -233,6 +276,8 @@ void add_commands(CLI::App& app, const Tail& tail, Command& chosen) {
   app.require_subcommand(1);
   add_doctor(app, chosen);
   add_lens(app, chosen);
+  add_replay(app, chosen);
+  add_black_box(app, chosen);
   add_launch(app, tail, chosen);
   add_slurm_submit(app, tail, chosen);
   add_ring_lens(app, chosen);

@@ -26,6 +26,19 @@ struct LensOptions {
   std::string page = {};  // empty: text on stdout
 };
 
+struct ReplayOptions {
+  std::string run = {};  // a run, or its scaler.jsonl
+  std::string phase = {};
+  std::vector<std::string> policies = {};
+};
+
+struct BlackBoxOptions {
+  std::string file = {};       // or the run
+  std::string device = "cpu";  // where the step runs again
+  int threads = 0;             // 0: all cores
+  bool show = false;           // only what the file says
+};
+
 struct LaunchOptions {
   std::vector<std::string> program = {};  // and its arguments
   dist::LaunchOptions processes = {};
@@ -56,9 +69,9 @@ struct InspectOptions {
 
 struct OpClassesOptions {};
 
-using Command = std::variant<HelpOptions, VersionOptions, DoctorOptions, LensOptions, LaunchOptions,
-                             SlurmSubmitOptions, RingLensOptions, ChecksumOptions, InspectOptions,
-                             OpClassesOptions>;
+using Command = std::variant<HelpOptions, VersionOptions, DoctorOptions, LensOptions, ReplayOptions,
+                             BlackBoxOptions, LaunchOptions, SlurmSubmitOptions, RingLensOptions,
+                             ChecksumOptions, InspectOptions, OpClassesOptions>;
 
 // `words`: the arguments of main() without the name of the program. Throws Error with one line, of
 // bounded length, for an unknown command or flag, a flag twice, a value that is missing or out of
