@@ -90,13 +90,14 @@ bool AnomalyGuard::is_bad(const Tensor& t) const {
   return worst == Worst::nan || (worst == Worst::infinite && options_.infinities);
 }
 
-// Casts move data too, but they can overflow.
+// Casts move data too, but they can overflow. masked_fill and where choose between values.
 bool AnomalyGuard::is_intended(const OpEvent& event, Worst worst) const {
   const std::string_view op = event.op.name;
+  const bool writes =
+      (event.op.op_class == OpClass::movement && op != "cast" && op != "policy_cast") ||
+      op == "masked_fill" || op == "where";
   return worst == Worst::infinite &&
-         (!options_.infinities ||
-          (!options_.written_infinities && event.op.op_class == OpClass::movement && op != "cast" &&
-           op != "policy_cast"));
+         (!options_.infinities || (!options_.written_infinities && writes));
 }
 
 void AnomalyGuard::report(Anomaly anomaly, const Finding& finding) {

@@ -93,7 +93,7 @@ TEST(OverflowCause, TheFirstBadElementComesWithItsInputs) {
   const BlackBoxReplay again = replay(box, make_plant_net, run.step);
   ASSERT_TRUE(again.report.first);
   const Anomaly& first = *again.report.first;
-  EXPECT_EQ(first.op, "mul");
+  EXPECT_EQ(first.op, "mul_scalar");
   EXPECT_FALSE(first.in_backward);
   EXPECT_EQ(first.sizes, Dims({kRowsOfBatch, 16}));
   ASSERT_FALSE(first.inputs.empty());

@@ -42,16 +42,16 @@ struct Plant {
 inline Tensor planted_term(PlantNet& net, const Plant& plant, const Tensor& x) {
   const Tensor h = net.fc1(x);
   const double size = 1 + plant.variant;
+  if (plant.cause == OverflowCause::zero_division) {  // the derivative of a root at 0, times 0
+    return mean(plant.variant % 2 ? sqrt(h * 0.0) : pow(h * 0.0, 0.25 + 0.05 * size));
+  }
   // Infinite in f16 from the second factor on, at the latest, as |h| + 1 is at least 1.
   const Tensor huge = (abs(h) + 1.0) * (500.0 * size) * 500.0;
   if (plant.cause == OverflowCause::forward_overflow) {  // inf, or inf - inf
-    return mean(plant.variant % 2 ? huge : huge - huge);
+    return square(mean(plant.variant % 2 ? huge : huge - huge).to(DType::f32));
   }
-  if (plant.cause == OverflowCause::masked_overflow) {  // 1, or 0
-    return mean(plant.variant % 2 ? tanh(net.gain * huge) : relu(net.gain * -huge));
-  }
-  // The derivative of a root at 0, times 0.
-  return mean(plant.variant % 2 ? sqrt(h * 0.0) : pow(h * 0.0, 0.25 + 0.05 * size));
+  // 1, or 0
+  return mean(plant.variant % 2 ? tanh(net.gain * huge) : relu(net.gain * -huge));
 }
 
 inline Tensor planted_loss(PlantNet& net, const Plant& plant, const Tensor& x, const Tensor& loss) {
