@@ -72,28 +72,6 @@ inline Words program_of(const CLI::App& command, const std::string& name, const 
   return program;
 }
 
-// "256" or "256x320" for PackOptions::height and width.
-CLI::Validator image_size(PackOptions& options) {
-  return {[&options](std::string& value) {
-            constexpr int kMost = 32768;
-            const size_t cross = value.find('x');
-            const bool has_width = cross != std::string::npos;
-            const auto parse = [](std::string_view digits, int& side) {
-              const auto [at, error] =
-                  std::from_chars(digits.data(), digits.data() + digits.size(), side);
-              return error == std::errc() && at == digits.data() + digits.size() && side >= 1 &&
-                     side <= kMost;
-            };
-            const std::string_view all = value;
-            const bool ok = parse(all.substr(0, cross), options.height) &&
-                            (!has_width || parse(all.substr(cross + 1), options.width));
-            return ok ? std::string()
-                      : text("got '", value,
-                             "', expected N for the short side, or HEIGHTxWIDTH, of 1 to ", kMost);
-          },
-          ""};
-}
-
 void add_lens(CLI::App& app, Command& chosen);
 void add_replay(CLI::App& app, Command& chosen);
 void add_black_box(CLI::App& app, Command& chosen);
