@@ -2,9 +2,9 @@
 #include <binade/core/io/file_system.h>
 #include <binade/core/io/hash64.h>
 #include <binade/data/decode.h>
-#include <binade/data/store/manifest_text_internal.h>
 #include <binade/data/sample_internal.h>
 #include <binade/data/sets/cifar.h>
+#include <binade/data/store/manifest_text_internal.h>
 #include <binade/data/window/geometry_internal.h>
 #include <binade/data/window/image_request.h>
 

@@ -3,10 +3,10 @@
 #include <binade/core/io/hash64.h>
 #include <binade/core/observe/warning.h>
 #include <binade/data/folder_listing_internal.h>
-#include <binade/data/store/manifest_text_internal.h>
 #include <binade/data/sample_internal.h>
 #include <binade/data/sets/tar_dataset.h>
 #include <binade/data/sets/tar_reader_internal.h>
+#include <binade/data/store/manifest_text_internal.h>
 #include <binade/data/store/mapped_file_internal.h>
 #include <binade/data/window/image_request.h>
 

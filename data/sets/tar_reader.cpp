@@ -1,6 +1,6 @@
 // Headers of tar files.
-#include <binade/data/store/manifest_text_internal.h>
 #include <binade/data/sets/tar_reader_internal.h>
+#include <binade/data/store/manifest_text_internal.h>
 #include <binade/kernels/base/error.h>
 
 #include <algorithm>

@@ -151,7 +151,8 @@ TEST(MemoryForecast, IsWithinFivePercentOfThePeakOfRealSteps) {
         manual_seed(3);
         Ready ready(make(), optimizer, half);
         const BatchMaker batches(ready.made.batch(kBatch));
-        const MemoryForecast forecast = measure_memory(ready.parts(), batches, kBatch / 4).at(kBatch);
+        const MemoryForecast forecast =
+            measure_memory(ready.parts(), batches, kBatch / 4).at(kBatch);
         ready.made.model->train();
         const data::Batch batch = batches.make(kBatch);
         reset_peak_memory();
