@@ -144,7 +144,7 @@ void Packer::pack_into(int64_t index, Packed& packed) const {
   const bool has_image = !sample.image.pixels.empty();
   if (options_.transform) {
     check(has_image, "got a transform for a sample without an image");
-    options_.transform.apply(sample.image, sample.masks, random);
+    options_.transform(sample, random);
   }
   std::vector<uint8_t> kept;
   if (file && has_image && (options_.images == PackImages::keep || is_jpeg(*file))) {

@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "stores are little-endian");
 
-enum class Kind : uint8_t { image, encoded, values, field, mask };
+enum class Kind : uint8_t { image, encoded, values, field, mask, boxes };
 
 struct PartHeader {
   Kind kind = Kind::image;
@@ -109,6 +109,28 @@ void append_image(std::string& out, Kind kind, const std::string& name, const Im
                    std::as_bytes(std::span(image.pixels))});
 }
 
+// Boxes as u8: this header, corners of 4 f32, labels of i64.
+struct BoxesHeader {
+  int32_t height = 0, width = 0;
+  uint32_t corners = 0, labels = 0;
+};
+
+void append_boxes(std::string& out, const std::string& name, const Boxes& boxes) {
+  check(boxes.labels.empty() || boxes.labels.size() == boxes.corners.size(), "store: got ",
+        boxes.labels.size(), " labels for the ", boxes.corners.size(), " boxes '", name, "'");
+  std::string bytes;
+  append(bytes, BoxesHeader{boxes.height, boxes.width, static_cast<uint32_t>(boxes.corners.size()),
+                            static_cast<uint32_t>(boxes.labels.size())});
+  for (const auto& corners : boxes.corners) {
+    append(bytes, corners);
+  }
+  for (const int64_t label : boxes.labels) {
+    append(bytes, label);
+  }
+  append(out,
+         Part{{.kind = Kind::boxes}, {std::ssize(bytes)}, name, std::as_bytes(std::span(bytes))});
+}
+
 // Reads ---------------------------------------------------------------------------------------
 
 // Bytes from front to back; reading beyond the end is an error.
@@ -159,6 +181,8 @@ void check_sizes(const Part& part) {
                      part.sizes[0] <= kMaxSide && part.sizes[1] >= 1 && part.sizes[1] <= kMaxSide &&
                      part.sizes[2] >= 1 && part.sizes[2] <= 4),
         "a picture has bad sizes, expected [height, width, 1 to 4]");
+  check(h.kind != Kind::boxes || (part.sizes.size() == 1 && h.dtype == DType::u8),
+        "boxes have bad sizes, expected [bytes] u8");
   check(h.kind != Kind::values || (part.sizes.size() == 1 && h.dtype == DType::f32),
         "values have bad sizes, expected [n] f32");
   if (h.dtype == DType::boolean) {
@@ -171,7 +195,7 @@ void check_sizes(const Part& part) {
 Part take_part(Cursor& cursor) {
   // An enumerator is made only of a value that it has.
   const auto bytes = cursor.take(sizeof(PartHeader));
-  check(std::to_integer<int>(bytes[0]) <= static_cast<int>(Kind::mask) &&
+  check(std::to_integer<int>(bytes[0]) <= static_cast<int>(Kind::boxes) &&
             std::to_integer<int>(bytes[1]) < kDTypeCount,
         "the sample has a part of unknown kind");
   Part part;
@@ -215,6 +239,23 @@ Tensor field_of(const Part& part) {
   return field;
 }
 
+Boxes boxes_of(const Part& part) {
+  Cursor cursor(part.data);
+  const auto header = cursor.take<BoxesHeader>();
+  const uint64_t bytes =
+      header.corners * uint64_t{4 * sizeof(float)} + header.labels * uint64_t{sizeof(int64_t)};
+  check(bytes == cursor.rest().size() && (header.labels == 0 || header.labels == header.corners) &&
+            header.height >= 0 && header.width >= 0,
+        "the boxes '", part.name, "' have ", header.corners, " corners and ", header.labels,
+        " labels in ", part.data.size(), " bytes");
+  Boxes boxes{header.height, header.width};
+  boxes.corners.resize(header.corners);
+  boxes.labels.resize(header.labels);
+  copy_bytes(boxes.corners.data(), cursor.take(boxes.corners.size() * 4 * sizeof(float)));
+  copy_bytes(boxes.labels.data(), cursor.rest());
+  return boxes;
+}
+
 SampleView::Picture picture_of(const Part& part) {
   return {static_cast<int>(part.sizes[0]), static_cast<int>(part.sizes[1]),
           static_cast<int>(part.sizes[2]), part.data};
@@ -226,9 +267,9 @@ std::string encode_sample(const Sample& sample, std::string_view origin,
                           std::span<const uint8_t> encoded) {
   const bool has_image = !encoded.empty() || !sample.image.pixels.empty();
   const size_t parts = (has_image ? 1u : 0u) + (sample.values.empty() ? 0u : 1u) +
-                       sample.fields.size() + sample.masks.size();
+                       sample.fields.size() + sample.masks.size() + sample.boxes.size();
   check(parts <= kMaxParts, "store: got a sample of ", parts,
-        " fields and masks, expected at most ", kMaxParts);
+        " fields, masks and boxes, expected at most ", kMaxParts);
   origin = origin.substr(0, kMaxOrigin);
   std::string out;
   append(out, static_cast<uint32_t>(parts));
@@ -250,6 +291,9 @@ std::string encode_sample(const Sample& sample, std::string_view origin,
   }
   for (const auto& [name, mask] : sample.masks) {
     append_image(out, Kind::mask, name, mask);
+  }
+  for (const auto& [name, boxes] : sample.boxes) {
+    append_boxes(out, name, boxes);
   }
   return out;
 }
@@ -283,6 +327,7 @@ void read_rest(std::span<const std::byte> rest, Sample& sample) {
   sample.values.clear();
   sample.fields.clear();
   sample.masks.clear();
+  sample.boxes.clear();
   for (Cursor cursor(rest); !cursor.rest().empty();) {
     const Part part = take_part(cursor);
     if (part.header.kind == Kind::values) {
@@ -292,6 +337,8 @@ void read_rest(std::span<const std::byte> rest, Sample& sample) {
       check(!part.name.empty() && !sample.has(part.name), "the sample has two fields '", part.name,
             "'");
       sample.fields.emplace_back(std::string(part.name), field_of(part));
+    } else if (part.header.kind == Kind::boxes) {
+      sample.boxes.emplace_back(std::string(part.name), boxes_of(part));
     } else {
       const SampleView::Picture picture = picture_of(part);
       const auto* pixels = reinterpret_cast<const uint8_t*>(picture.pixels.data());

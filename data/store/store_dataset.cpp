@@ -200,7 +200,9 @@ void StoreDataset::Files::read(int64_t index, ImageRequest* request, Sample& sam
   } catch (const Error& error) {
     fail(name(index), ": ", error.what());
   }
-  read_image(view, index, sample.masks.empty() ? request : nullptr, sample);
+  // A window changes the image alone; masks and boxes follow when the whole transform is applied.
+  const bool alone = sample.masks.empty() && sample.boxes.empty();
+  read_image(view, index, alone ? request : nullptr, sample);
 }
 
 void StoreDataset::Files::read_image(const SampleView& view, int64_t index, ImageRequest* request,

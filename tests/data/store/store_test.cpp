@@ -55,6 +55,9 @@ Sample mixed_sample(int64_t i) {
   Sample sample{.image = picture(3 + static_cast<int>(i), 5, 3, static_cast<uint64_t>(i)),
                 .label = i % 3};
   sample.masks.emplace_back("mask", picture(3 + static_cast<int>(i), 5, 1, 77));
+  sample.boxes.push_back(
+      {"boxes", Boxes{3 + static_cast<int>(i), 5, {{0, 0.5f, 2, 3}, {1, 1, 4, 2.25f}}, {i, -1}}});
+  sample.boxes.push_back({"none of them", Boxes{3, 5}});
   sample.set("ids", Tensor::from(std::vector<int64_t>{i, 300 * i, 70'000 * i, -i}));
   sample.set("small", Tensor::from(std::vector<int64_t>{i, 255}, {2, 1}));
   sample.set("middle", Tensor::from(std::vector<int32_t>{60'000}));
@@ -70,6 +73,7 @@ void expect_equal(const Sample& got, const Sample& expected) {
   EXPECT_EQ(got.label, expected.label);
   EXPECT_EQ(got.values, expected.values);
   EXPECT_EQ(got.masks, expected.masks);
+  EXPECT_EQ(got.boxes, expected.boxes);
   ASSERT_EQ(got.fields.size(), expected.fields.size());
   for (const auto& [name, tensor] : expected.fields) {
     EXPECT_EQ(got[name].dtype(), tensor.dtype()) << name;
