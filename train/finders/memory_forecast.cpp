@@ -17,6 +17,9 @@ namespace binade::train {
 namespace {
 
 constexpr int64_t kMostBatch = int64_t{1} << 40;
+// The probes, in units of MemoryModel::Measured::unit: near enough to the batch that workspaces
+// which stop growing have done so.
+constexpr int64_t kSmallProbe = 2, kLargeProbe = 3;
 
 // A block of a measured step: its size at the smaller and the larger probe.
 struct StepBlock {
@@ -25,11 +28,12 @@ struct StepBlock {
 };
 
 struct StepEvent {
-  enum Kind : uint8_t { allocate, release, backward } kind = allocate;
-  size_t block = 0;  // index of the step's blocks
+  enum Kind : uint8_t { allocate, release, backward, others } kind = allocate;
+  size_t block = 0;  // index of the step's blocks; others: bytes that other threads hold now
 };
 
-// The blocks of one step of one thread, in their order.
+// The blocks of one step of one thread, in their order. Other threads hold workspaces meanwhile:
+// their order is not fixed, so only the sum is kept.
 class StepRecorder final : public MemoryListener {
  public:
   explicit StepRecorder(Device device) : device_(device) { add_memory_listener(*this); }
@@ -37,30 +41,50 @@ class StepRecorder final : public MemoryListener {
   StepRecorder(const StepRecorder&) = delete;
   StepRecorder& operator=(const StepRecorder&) = delete;
 
-  void allocated(Device device, const void* block, size_t asked,
-                 size_t /*bytes*/) noexcept override {
-    if (device == device_ && std::this_thread::get_id() == thread_) {
+  void allocated(Device device, const void* block, size_t asked, size_t bytes) noexcept override {
+    if (device != device_) {
+      return;
+    }
+    if (std::this_thread::get_id() == thread_) {
       live_[block] = blocks.size();
       events.push_back({StepEvent::allocate, blocks.size()});
       blocks.push_back({binade::detail::thread_state.label, 0, static_cast<double>(asked)});
+    } else {
+      others_[block] = bytes;
+      note_others(other_bytes_ + bytes);
     }
   }
   void released(Device device, const void* block) noexcept override {
-    const auto found = device == device_ ? live_.find(block) : live_.end();
-    if (found != live_.end()) {
+    if (device != device_) {
+      return;
+    }
+    if (const auto found = live_.find(block); found != live_.end()) {
       events.push_back({StepEvent::release, found->second});
       live_.erase(found);
+    } else if (const auto other = others_.find(block); other != others_.end()) {
+      note_others(other_bytes_ - other->second);
+      others_.erase(other);
     }
   }
   void refused(Device /*device*/, size_t /*asked*/) noexcept override {}
+
+  // What other threads still hold is not of the step: batches that a loader prepares.
+  size_t kept_by_others() const { return other_bytes_; }
 
   std::vector<StepBlock> blocks;
   std::vector<StepEvent> events;
 
  private:
+  void note_others(size_t bytes) {
+    other_bytes_ = bytes;
+    events.push_back({StepEvent::others, bytes});
+  }
+
   Device device_;
   std::thread::id thread_ = std::this_thread::get_id();
-  std::unordered_map<const void*, size_t> live_;
+  std::unordered_map<const void*, size_t> live_;    // index of the block
+  std::unordered_map<const void*, size_t> others_;  // bytes
+  size_t other_bytes_ = 0;
 };
 
 int64_t allocated_now(Device device) {
@@ -71,15 +95,22 @@ int64_t allocated_now(Device device) {
   return memory_stats(device).allocated;
 }
 
-// The cost of taking two blocks of the probes for the same one: none if the labels agree and the
-// size grew by a factor from 1 to 2.
+// True if two blocks of the probes can be the same one: the labels agree, and the size grew by a
+// factor from 1 to that of the probes.
 bool may_be_same(const StepBlock& small, const StepBlock& large) {
   return small.label == large.label && small.large <= large.large &&
-         large.large <= 2 * small.large + binade::detail::kSmallBytes;
+         large.large * kSmallProbe <=
+             small.large * kLargeProbe + binade::detail::kSmallBytes * kLargeProbe;
 }
 
-// Sets the sizes at the smaller probe: the longest common subsequence of the two steps. Blocks of
-// the smaller one below 1 KiB were not seen; they count as proportional to the batch.
+// The size at the smaller probe of a block that only the larger one has: below 1 KiB it was not
+// seen, and counts as proportional to the batch; else it is one more workspace of the same size.
+double unseen_size(const StepBlock& large) {
+  const double proportional = large.large * kSmallProbe / kLargeProbe;
+  return proportional <= binade::detail::kSmallBytes ? proportional : large.large;
+}
+
+// Sets the sizes at the smaller probe: the longest common subsequence of the two steps.
 void match_blocks(const std::vector<StepBlock>& small, std::vector<StepBlock>& large) {
   const size_t n = small.size(), m = large.size();
   size_t prefix = 0;
@@ -107,7 +138,7 @@ void match_blocks(const std::vector<StepBlock>& small, std::vector<StepBlock>& l
     } else if (i < rows && at(i + 1, k) >= at(i, k + 1)) {
       ++i;
     } else {
-      large[prefix + k].small = large[prefix + k].large / 2;
+      large[prefix + k].small = unseen_size(large[prefix + k]);
       ++k;
     }
   }
@@ -175,17 +206,19 @@ std::string to_string(const MemoryForecast& f) {
 
 struct MemoryModel::Measured {
   Device device;
-  int64_t probe = 0;  // the larger one has twice as many samples
+  int64_t unit = 0;  // samples: the probes have kSmallProbe and kLargeProbe times as many
   StateBytes states;
   int64_t persistent = 0;  // allocated between steps, without the snapshot
   std::vector<StepBlock> blocks;
   std::vector<StepEvent> events;
+  int64_t kept_by_others = 0;
   size_t input_blocks = 0;  // the first ones are the batch
 
   int64_t bytes_of(size_t block, int64_t batch) const {
     const StepBlock& b = blocks[block];
-    const double slope = (b.large - b.small) / static_cast<double>(probe);
-    const double asked = b.small + slope * static_cast<double>(batch - probe);
+    const double slope =
+        (b.large - b.small) / static_cast<double>((kLargeProbe - kSmallProbe) * unit);
+    const double asked = b.large + slope * static_cast<double>(batch - kLargeProbe * unit);
     return static_cast<int64_t>(
         allocated_bytes(device, static_cast<size_t>(std::max(std::llround(asked), 0LL))));
   }
@@ -205,7 +238,7 @@ MemoryForecast MemoryModel::at(int64_t batch) const {
     size[i] = m.bytes_of(i, batch);
     f.input += i < m.input_blocks ? size[i] : 0;
   }
-  int64_t live = 0, most = 0;
+  int64_t live = 0, most = 0, others = 0;
   std::vector<bool> is_live(size.size());
   for (const StepEvent& event : m.events) {
     if (event.kind == StepEvent::backward) {
@@ -221,9 +254,14 @@ MemoryForecast MemoryModel::at(int64_t batch) const {
       }
       continue;
     }
+    if (event.kind == StepEvent::others) {
+      others = std::max<int64_t>(static_cast<int64_t>(event.block) - m.kept_by_others, 0);
+      most = std::max(most, live + others);
+      continue;
+    }
     is_live[event.block] = event.kind == StepEvent::allocate;
     live += is_live[event.block] ? size[event.block] : -size[event.block];
-    most = std::max(most, live);
+    most = std::max(most, live + others);
   }
   std::stable_sort(f.saved_by_module.begin(), f.saved_by_module.end(),
                    [](const LabelMemory& a, const LabelMemory& b) { return a.bytes > b.bytes; });
@@ -249,32 +287,33 @@ int64_t MemoryModel::largest_batch(int64_t bytes) const {
   return good;
 }
 
-MemoryModel measure_memory(const FinderParts& parts, const BatchMaker& batches, int64_t probe) {
-  check(probe > 0, "memory forecast: got probes of ", probe, " samples, expected at least 1");
+MemoryModel measure_memory(const FinderParts& parts, const BatchMaker& batches, int64_t unit) {
+  check(unit > 0, "memory forecast: got probes of ", unit, " samples, expected at least 1");
   auto measured = std::make_unique<MemoryModel::Measured>();
-  measured->device = parts.optimizer.device();
-  measured->probe = probe;
-  const int64_t before = allocated_now(measured->device);
+  const Device device = parts.optimizer.device();
+  measured->device = device;
+  measured->unit = unit;
+  const int64_t before = allocated_now(device);
   StateSnapshot snapshot(parts);
-  const int64_t copies = allocated_now(measured->device) - before;
+  const int64_t copies = allocated_now(device) - before;
   parts.model.train();
-  train_step(parts, batches.make(probe).to(measured->device));  // makes what stays
+  train_step(parts, batches.make(unit).to(device));  // makes what stays
   std::vector<StepBlock> small;
   {
-    StepRecorder recorder(measured->device);
-    record_step(parts, batches, probe, recorder);
+    StepRecorder recorder(device);
+    record_step(parts, batches, kSmallProbe * unit, recorder);
     small = std::move(recorder.blocks);
   }
-  measured->persistent = allocated_now(measured->device) - copies;
+  measured->persistent = allocated_now(device) - copies;
   {
-    StepRecorder recorder(measured->device);
-    {
-      const data::Batch batch = batches.make(2 * probe).to(measured->device);
-      measured->input_blocks = recorder.blocks.size();
-    }
-    recorder.blocks.clear();
-    recorder.events.clear();
-    record_step(parts, batches, 2 * probe, recorder);
+    StepRecorder recorder(device);
+    (void)batches.make(kLargeProbe * unit).to(device);
+    measured->input_blocks = recorder.blocks.size();
+  }
+  {
+    StepRecorder recorder(device);
+    record_step(parts, batches, kLargeProbe * unit, recorder);
+    measured->kept_by_others = static_cast<int64_t>(recorder.kept_by_others());
     measured->blocks = std::move(recorder.blocks);
     measured->events = std::move(recorder.events);
   }

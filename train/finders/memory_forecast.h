@@ -9,8 +9,8 @@
 // Three steps on smaller batches are run and undone (StateSnapshot). All blocks of two of them are
 // matched; a block's size is linear in the batch, so every allocation of a larger step is known,
 // and with the rounding of the allocator also its peak. Not foreseen: an op that takes another
-// algorithm, with another workspace, for a larger batch. So the probe is best a quarter of the
-// batch.
+// algorithm, with another workspace, for a larger batch. Workspaces of other threads count as if
+// they coincided the way they did in the probe; whether they do is chance.
 #pragma once
 #include <binade/core/device/device_stats.h>
 #include <binade/train/finders/finder_parts.h>
@@ -60,8 +60,8 @@ class MemoryModel {
   std::unique_ptr<Measured> measured_;
 };
 
-// Runs the steps on `probe` and 2 `probe` samples: a quarter and half of the batch in question, as
-// far as they fit. Throws what the step throws.
-MemoryModel measure_memory(const FinderParts& parts, const BatchMaker& batches, int64_t probe = 8);
+// Runs steps of `unit`, 2 `unit` and 3 `unit` samples; `unit` is best a quarter of the batch in
+// question. Throws what the step throws.
+MemoryModel measure_memory(const FinderParts& parts, const BatchMaker& batches, int64_t unit = 8);
 
 }  // namespace binade::train

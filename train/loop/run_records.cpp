@@ -50,7 +50,7 @@ void TrainerRun::record_step() {
   tracker_->end_step();
   if (!warned_of_leak_ && tracker_->steps() % kLeakEvery == 0) {
     for (const MemoryLeak& leak : tracker_->leaks()) {
-      if (!leak.label.empty() && leak.bytes_per_step > kLeakBytes) {
+      if (leak.bytes_per_step > kLeakBytes) {
         warned_of_leak_ = true;
         warn("trainer: memory grows, " + to_string(leak));
         break;
