@@ -532,7 +532,7 @@ def settings_seeds():
     lines = {"good-doctor": "doctor --security --run r", "good-lens": "lens r --html p", "good-launch": "launch -n 4 --grace 2.5 --link-delay 0.5,100 p -n 5 -- x", "good-tail": "launch -- -p",
              "good-slurm": "slurm submit --nodes 2 --gpus 4 --tasks 0 --cpus 1 --name n --time 2:00:00 --partition a --array 0-9%2 --output o --requeue 60 --sbatch=--mem=64G --dry-run -- p {array}",
              "good-ring-lens": "ring-lens --ranks 2,8 --elements 64 --deviation 1e-3 --seed 5 --json", "good-file": "ring-lens file name", "good-checksum": "checksum d --verify",
-             "good-update": "checksum d --update", "good-inspect": "inspect f --verify", "good-dashes": "inspect -- --verify", "good-op-classes": "op-classes", "good-help": "--help", "good-help2": "slurm submit -h",
+             "good-update": "checksum d --update", "good-inspect": "inspect f --verify", "good-report": "report a b --html p", "good-diff": "diff a b", "good-runs": "runs", "good-watch": "watch r --interval 0.5 --once", "good-dashes": "inspect -- --verify", "good-op-classes": "op-classes", "good-help": "--help", "good-help2": "slurm submit -h",
              "good-version": "--version", "bad-nothing": "", "bad-command": "nope", "bad-flag": "doctor --nope", "bad-twice": "doctor --security --security", "bad-twice2": "launch -n 2 -n 3 p",
              "bad-missing": "launch -n", "bad-range": "launch -n 0 p", "bad-large": "launch -n 99999999999999999999 p", "bad-program": "launch -n 2", "bad-program2": "launch --nope 2 p", "bad-slurm": "slurm",
              "bad-plain": "slurm submit --name a;b p", "bad-nan": "ring-lens --deviation nan", "bad-seed": "ring-lens --seed -1", "bad-name": "ring-lens file", "bad-drawn": "ring-lens file name --elements 5",
