@@ -1,4 +1,6 @@
 // Command lines of the tool binade, as a whole.
+#include <algorithm>
+
 #include "tests/fuzz/target_list_internal.h"
 #include "tools/command_line.h"
 
@@ -19,6 +21,16 @@ void check_rules(const PackOptions& o) {
 }
 void check_rules(const LensOptions& o) { require(!o.run.empty(), "a run is named"); }
 void check_rules(const InspectOptions& o) { require(!o.path.empty(), "a file is named"); }
+void check_rules(const ReportOptions& o) {
+  require(!o.runs.empty() && std::count(o.runs.begin(), o.runs.end(), "") == 0, "runs are named");
+}
+void check_rules(const DiffOptions& o) {
+  require(!o.a.empty() && !o.b.empty(), "two runs are named");
+}
+void check_rules(const RunsOptions& o) { require(!o.folder.empty(), "a folder is named"); }
+void check_rules(const WatchOptions& o) {
+  require(!o.run.empty() && o.interval >= 0.05 && o.interval <= 3600, "a run is named");
+}
 void check_rules(const ChecksumOptions& o) {
   require(!o.folder.empty() && !(o.verify && o.update), "a folder, and one thing to do with it");
 }

@@ -162,7 +162,7 @@ void RunJournal::begin(const RunFacts& facts) {
   facts_ = facts;
   noted_ = Clock::now();
   outcome_ = "running";
-  write_facts();
+  written_ = false;
 }
 
 void RunJournal::write_facts() {
@@ -185,6 +185,10 @@ void RunJournal::write_facts() {
 }
 
 void RunJournal::note(const RunMoment& moment, MemoryTracker* memory) {
+  if (!written_) {
+    written_ = true;
+    write_facts();
+  }
   const Clock::time_point now = Clock::now();
   const double passed = std::max(seconds_between(noted_, now), 1e-9);
   const double wait = moment.loader ? moment.loader->stats().wait_seconds : 0;
@@ -221,6 +225,9 @@ void RunJournal::flush() {
 }
 
 void RunJournal::end(const std::string& outcome, int64_t step, int64_t epoch) {
+  if (!written_ && step == 0) {
+    return;
+  }
   flush();
   outcome_ = outcome;
   step_ = step;

@@ -1,9 +1,7 @@
 // RunJournal: what a run tells about itself beside its metrics. Internal to train.
 //
-//   RUN/run.json         settings, environment and model, written at the beginning of fit();
-//   outcome,
-//                        time and steps are added at its end. A resumed run replaces it and keeps
-//                        "started" of the first process
+//   RUN/run.json         settings, environment and model, after the first step; outcome, time and
+//                        steps at the end of fit(). A resumed run keeps "started"
 //   RUN/timeline.jsonl   speed, waiting and memory over time: a line per kLeastSeconds, and later
 //                        per thousandth of the run so far, so a week has some thousand lines
 //   RUN/report.html      the report of the run (train/report/run_report.h)
@@ -53,7 +51,7 @@ class RunJournal {
   bool is_due() const { return Clock::now() >= next_; }
   // `memory` may be null: without one there are no bytes by module.
   void note(const RunMoment& moment, MemoryTracker* memory);
-  // Writes what is left, run.json and the report.
+  // Writes what is left, run.json and the report. A run without a step leaves nothing.
   void end(const std::string& outcome, int64_t step, int64_t epoch);
   // Writes the report anew, with what came after the end.
   void report();
@@ -75,7 +73,8 @@ class RunJournal {
   Clock::time_point begun_, next_, flushed_, noted_;
   int64_t noted_samples_ = 0;
   double noted_wait_ = 0;
-  std::string lines_;  // not written yet
+  std::string lines_;     // not written yet
+  bool written_ = false;  // run.json, since begin()
   bool warned_ = false;
 };
 
