@@ -254,6 +254,16 @@ TEST(BatchFinder, AnErrorOfTheAllocatorIsNoErrorOfTheFinder) {
               }).find("got share 2") != std::string::npos);
 }
 
+TEST(BatchFinder, ABatchHasNoMoreSamplesThanTheLoader) {
+  toy::ToyRun toy({});
+  const FinderParts parts{.model = toy.model, .optimizer = toy.adam, .step = toy::regression_step};
+  const FoundBatch found = find_batch(parts, toy.train);
+  EXPECT_EQ(found.batch, 40) << to_string(found);
+  EXPECT_TRUE(found.is_most);
+  EXPECT_NE(to_string(found).find("batch 40, the largest size tried, fits"), std::string::npos);
+  EXPECT_EQ(found.trials.size(), 1U);
+}
+
 TEST(RateFinder, FindsTheUsefulRatesOfAQuadratic) {
   manual_seed(7);
   toy::ToyRun toy({});

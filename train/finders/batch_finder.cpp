@@ -122,6 +122,7 @@ FoundBatch find_batch(const FinderParts& parts, const BatchMaker& batches,
     }
   }
   if (found.batch > 0) {
+    found.is_most = found.batch == rounded(options.most);
     found.forecast = model.at(found.batch);
   }
   return found;
@@ -129,14 +130,18 @@ FoundBatch find_batch(const FinderParts& parts, const BatchMaker& batches,
 
 FoundBatch find_batch(const FinderParts& parts, data::Loader& loader, BatchFinderOptions options) {
   options.batches_held = loader.options().prefetch;
+  if (loader.samples_per_epoch() > 0) {  // a larger batch has no samples
+    options.most = std::max(std::min(options.most, loader.samples_per_epoch()), options.multiple);
+  }
   return find_batch(parts, BatchMaker::largest(loader, options.look), options);
 }
 
 std::string to_string(const FoundBatch& found) {
-  std::string words = found.batch == 0
-                          ? text("no batch fits into ", bytes_words(found.limit))
-                          : text("batch ", found.batch, " is the largest that fits into ",
-                                 bytes_words(found.limit));
+  std::string words = found.batch == 0 ? text("no batch fits into ", bytes_words(found.limit))
+                                       : text("batch ", found.batch,
+                                              found.is_most ? ", the largest size tried, fits into "
+                                                            : " is the largest that fits into ",
+                                              bytes_words(found.limit));
   words += text(" (", found.limit_reason, ")\n");
   for (const BatchTrial& trial : found.trials) {
     words += text("  tried ", trial.batch, ": ",

@@ -17,9 +17,9 @@ struct BatchFinderOptions {
   // Bytes in tensors that a step may reach; 0: `share` of memory_room() of the model's device (RAM,
   // control group and set_memory_limit(), or the device's memory).
   int64_t limit = 0;
-  double share = 0.9;    // leaves room for what does not come from the allocator
-  int64_t multiple = 1;  // of the size: 8 for tensor cores
-  int64_t most = int64_t{1} << 16;
+  double share = 0.9;               // leaves room for what does not come from the allocator
+  int64_t multiple = 1;             // of the size: 8 for tensor cores
+  int64_t most = int64_t{1} << 16;  // of a loader at most its samples
   int64_t look = 16;  // batches of the loader among which the largest samples are sought; 0: all
   // What the Loader holds besides the batch of the step, which counts where it is in the same
   // memory as the model: batches of `prefetch`. Set by find_batch() from a loader.
@@ -36,8 +36,9 @@ struct BatchTrial {
 };
 
 struct FoundBatch {
-  int64_t batch = 0;  // 0: not even `multiple` samples fit
-  int64_t limit = 0;  // bytes
+  int64_t batch = 0;     // 0: not even `multiple` samples fit
+  bool is_most = false;  // it is BatchFinderOptions::most: a larger one may fit, too
+  int64_t limit = 0;     // bytes
   std::string limit_reason = {};
   std::vector<BatchTrial> trials = {};
   MemoryForecast forecast = {};  // of `batch`
