@@ -161,8 +161,8 @@ int64_t classes_of_parts(const std::string& directory, Part part) {
   const std::string other =
       idx_file(directory, part == Part::train ? Part::test : Part::train, false);
   std::error_code ignored;
-  const int64_t others = std::filesystem::is_regular_file(other, ignored) ? idx_classes(other) : 0;
-  return std::max(others, idx_classes(idx_file(directory, part, false)));
+  const int64_t own = idx_classes(idx_file(directory, part, false));  // its errors come first
+  return std::filesystem::is_regular_file(other, ignored) ? std::max(own, idx_classes(other)) : own;
 }
 
 }  // namespace

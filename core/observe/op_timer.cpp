@@ -121,7 +121,7 @@ void OpTimer::result(const OpEvent& event) {
     if (made_.size() >= kMostMade) {
       made_.clear();
     }
-    made_[event.outputs[0].handle().get()] = {&event.op, event.outputs[0].sizes(), cost, shapes};
+    made_[{event.outputs[0].handle().get(), &event.op}] = {event.outputs[0].sizes(), cost, shapes};
   }
   sample_memory(event);
   timeline_boundary() = timeline_now();
@@ -146,8 +146,8 @@ void OpTimer::gradients(const GradientEvent& event) {
                     .label = node.label,
                     .begin = close(&node),
                     .end = end};
-  const auto made = made_.find(node.output);
-  if (made != made_.end() && made->second.op == node.op && made->second.sizes == node.sizes) {
+  const auto made = made_.find({node.output, node.op});
+  if (made != made_.end() && made->second.sizes == node.sizes) {
     const OpCost cost = backward_cost(rule_of(*node.op), made->second.cost, node);
     out.note = made->second.shapes;
     out.amount = cost.flops;

@@ -4,8 +4,10 @@
 #include <binade/core/observe/observer.h>
 #include <binade/core/observe/op_cost_internal.h>
 
+#include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace binade::detail {
@@ -27,7 +29,6 @@ class OpTimer final : public OpObserver {
   };
   // What is known of the op that made a tensor, for the backward of it.
   struct Made {
-    const Op* op = nullptr;
     Dims sizes = {};
     OpCost cost = {};
     const char* shapes = nullptr;
@@ -39,7 +40,8 @@ class OpTimer final : public OpObserver {
 
   std::vector<Open> open_;
   std::unordered_map<const Op*, CostRule> rules_;
-  std::unordered_map<const TensorData*, Made> made_;
+  // A result's memory may hold another one before its backward.
+  std::map<std::pair<const TensorData*, const Op*>, Made> made_;
   std::unordered_map<uint64_t, const char*> shapes_;  // by their hash
 };
 

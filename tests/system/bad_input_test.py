@@ -122,8 +122,6 @@ DATA = [
      [IMAGES, "13"], []),
     ("fewer labels than images", idx_with(LABELS, lambda data: idx_bytes([99], data[8:107])),
      ["100 images", "99"], []),
-    ("labels out of range", idx_with(LABELS, lambda data: data[:-1] + b"\x0a"),
-     [LABELS, "10", "99"], []),
     ("images of no pixels", idx_with(IMAGES, lambda data: idx_bytes([100, 0, 8], b"")),
      [IMAGES], []),
     ("no images at all", lambda path: make_idx(path, train_count=0), ["data"], []),
@@ -180,7 +178,7 @@ FLAGS = [
     (["--schedule", "never"], ["--schedule", "never"]),
     (["--model", "vgg"], ["--model", "vgg"]),
     (["--augment", "mixup"], ["--augment", "mixup"]),
-    (["--format", "tar"], ["--format", "tar"]),
+    (["--format", "zip"], ["--format", "zip"]),
     (["--device", "tpu"], ["tpu"]),
     (["--device", "cuda:99"], ["cuda:99"]),
     (["--predict", "missing.png"], ["missing.png"]),
@@ -623,8 +621,8 @@ def main():
         streams_and_limits(checks)
         process_limits(checks, data)
         full_shared_memory(checks, data)
-        assert not pathlib.Path("run").exists(), "a failed run left its directory"
         assert not checks.failures, "\n".join(checks.failures)
+        assert not pathlib.Path("run").exists(), "a failed run left its directory"
     print(f"{checks.count} cases")
 
 

@@ -113,6 +113,7 @@ RunJournal::RunJournal(std::string directory, FileSystem& files, int64_t step)
     : directory_(std::move(directory)),
       files_(files),
       started_(wall_text()),
+      first_step_(step),
       begun_(Clock::now()),
       next_(begun_),
       flushed_(begun_),
@@ -225,9 +226,10 @@ void RunJournal::flush() {
 }
 
 void RunJournal::end(const std::string& outcome, int64_t step, int64_t epoch) {
-  if (!written_ && step == 0) {
+  if (!written_ && step == first_step_) {
     return;
   }
+  warned_ |= outcome.starts_with("failed");  // the run's own error says enough
   flush();
   outcome_ = outcome;
   step_ = step;

@@ -51,7 +51,8 @@ class RunJournal {
   bool is_due() const { return Clock::now() >= next_; }
   // `memory` may be null: without one there are no bytes by module.
   void note(const RunMoment& moment, MemoryTracker* memory);
-  // Writes what is left, run.json and the report. A run without a step leaves nothing.
+  // Writes what is left, run.json and the report. Without a step since the constructor nothing
+  // changes.
   void end(const std::string& outcome, int64_t step, int64_t epoch);
   // Writes the report anew, with what came after the end.
   void report();
@@ -68,6 +69,7 @@ class RunJournal {
   FileSystem& files_;
   RunFacts facts_;
   std::string started_, outcome_ = "running";
+  int64_t first_step_;  // after those before a resume
   int64_t step_ = 0, epoch_ = 0;
   double seconds_before_ = 0;
   Clock::time_point begun_, next_, flushed_, noted_;
