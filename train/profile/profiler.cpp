@@ -266,8 +266,8 @@ void Profiler::State::write_files() const {
     write(numbered(options.file, windows), json);
   }
   if (!options.tensorboard.empty()) {
-    write(text(options.tensorboard, "/", host_name(), "_", ::getpid(), ".",
-               trace.begin_ns / 1'000'000, ".pt.trace.json"),
+    write(text(options.tensorboard, "/", host_name(), "_", ::getpid(), ".", trace.begin_ns,
+               ".pt.trace.json"),
           json);
   }
 }
