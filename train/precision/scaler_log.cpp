@@ -103,7 +103,11 @@ std::string to_json(const ScalerRecord& r) {
 ScalerLogFile::ScalerLogFile(std::string path, const optim::LossScalerOptions& options, bool append,
                              FileSystem& files)
     : path_(std::move(path)), files_(files) {
-  append_to_file(path_, options_line(options), files_, !append);
+  if (append) {  // with the first record: a run that ends before it changes nothing
+    lines_ = options_line(options);
+  } else {
+    append_to_file(path_, options_line(options), files_, true);
+  }
 }
 
 ScalerLogFile::~ScalerLogFile() {
@@ -122,7 +126,7 @@ void ScalerLogFile::add(const ScalerRecord& record) {
 }
 
 void ScalerLogFile::flush() {
-  if (!lines_.empty()) {
+  if (count_ > 0 && !lines_.empty()) {
     append_to_file(path_, lines_, files_, false);
     lines_.clear();
   }
