@@ -1,9 +1,9 @@
 // HTML pages that need no other file: the frame, the style sheet, tables and figures. The report of
 // a run, the exponent lens and the samples' studies share it.
 //
-// A page is readable on a phone and in light and dark mode. It asks for nothing outside of the file;
-// one with a script has a content security policy that says so. All texts of tables and figures are
-// escaped here.
+// A page is readable on a phone and in light and dark mode. It asks for nothing outside of the
+// file; one with a script has a content security policy that says so. All texts of tables and
+// figures are escaped here.
 #pragma once
 #include <binade/train/report/plot.h>
 
