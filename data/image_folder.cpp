@@ -161,7 +161,7 @@ const ImageFolder::File& ImageFolder::file_at(int64_t index) const {
   return files_[static_cast<size_t>(index)];
 }
 
-std::vector<uint8_t> ImageFolder::read(const File& file, const std::string& path) const {
+std::vector<uint8_t> ImageFolder::read_bytes(const File& file, const std::string& path) const {
   std::vector<uint8_t> bytes = read_file(path, options_.decode.limits.max_file_bytes);
   if (file.sum) {
     verify_checksum(path, *file.sum, bytes);
@@ -172,18 +172,18 @@ std::vector<uint8_t> ImageFolder::read(const File& file, const std::string& path
 Sample ImageFolder::get(int64_t index) const {
   const File& file = file_at(index);
   const std::string path = path_of(file);
-  return {decode_image(read(file, path), path, options_.decode), file.label};
+  return {decode_image(read_bytes(file, path), path, options_.decode), file.label};
 }
 
 Sample ImageFolder::get_for(int64_t index, ImageRequest& request) const {
   const File& file = file_at(index);
   const std::string path = path_of(file);
-  return {request.decode(read(file, path), path, options_.decode), file.label};
+  return {request.decode(read_bytes(file, path), path, options_.decode), file.label};
 }
 
 std::optional<std::vector<uint8_t>> ImageFolder::encoded(int64_t index) const {
   const File& file = file_at(index);
-  return read(file, path_of(file));
+  return read_bytes(file, path_of(file));
 }
 
 void ImageFolder::read_encoded(int64_t index, std::span<const uint8_t> bytes, ImageRequest& request,

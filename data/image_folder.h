@@ -58,7 +58,7 @@ class ImageFolder : public Dataset {
     int64_t label;
     std::optional<Checksum> sum = {};
   };
-  std::vector<uint8_t> read(const File& file, const std::string& path) const;
+  std::vector<uint8_t> read_bytes(const File& file, const std::string& path) const;
   void list_class(FolderListing& listing, const std::string& name, int64_t label);
   void use_manifest(const std::string& directory);
   void keep_part(Part part);

@@ -120,7 +120,7 @@ std::string ImageTable::mask_path(int64_t index) const {
   fail(path.native(), ": no mask with this name and the extension png, bmp, pgm, pnm or tga");
 }
 
-std::vector<uint8_t> ImageTable::read(const std::string& path) const {
+std::vector<uint8_t> ImageTable::read_bytes(const std::string& path) const {
   std::vector<uint8_t> bytes = read_file(path, options_.decode.limits.max_file_bytes);
   if (manifest_ && !manifest_->name_of(path).empty()) {
     const ChecksumEntry* entry = manifest_->find_file(path);
@@ -146,20 +146,20 @@ Sample ImageTable::get_for(int64_t index, ImageRequest& request) const {
   }
   Sample sample = row(index);
   const std::string path = describe(index);
-  sample.image = request.decode(read(path), path, options_.decode);
+  sample.image = request.decode(read_bytes(path), path, options_.decode);
   return sample;
 }
 
 Sample ImageTable::get(int64_t index) const {
   Sample sample = row(index);
   const std::string origin = describe(index);
-  sample.image = decode_image(read(origin), origin, options_.decode);
+  sample.image = decode_image(read_bytes(origin), origin, options_.decode);
   if (!options_.masks.empty()) {
     DecodeOptions decode = options_.decode;
     decode.channels = 0;
     decode.target_side = 0;
     const std::string path = mask_path(index);
-    Image mask = decode_image(read(path), path, decode);
+    Image mask = decode_image(read_bytes(path), path, decode);
     check(mask.channels == 1, path,
           ": the mask is a picture in colour or with a palette, expected "
           "8 bits of grey: the class of each pixel");

@@ -50,7 +50,7 @@ class ImageTable : public Dataset {
   void list_folder();
   std::string mask_path(int64_t index) const;
   Sample row(int64_t index) const;
-  std::vector<uint8_t> read(const std::string& path) const;
+  std::vector<uint8_t> read_bytes(const std::string& path) const;
 
   ImageTableOptions options_;
   std::shared_ptr<const CsvDataset> table_;

@@ -70,7 +70,8 @@ void read_json_lines(const std::string& file, RunRecord& record, F take) {
 
 // Sorts what is not in the order of the steps: a log of two processes.
 void put_in_order(Curves& curves) {
-  for (auto& [key, curve] : curves) {
+  for (auto& entry : curves) {
+    Curve& curve = entry.second;
     if (std::is_sorted(curve.step.begin(), curve.step.end())) {
       continue;
     }
