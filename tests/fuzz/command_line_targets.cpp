@@ -31,6 +31,18 @@ void check_rules(const RunsOptions& o) { require(!o.folder.empty(), "a folder is
 void check_rules(const WatchOptions& o) {
   require(!o.run.empty() && o.interval >= 0.05 && o.interval <= 3600, "a run is named");
 }
+void check_rules(const TraceOptions& o) {
+  require(!o.path.empty() && o.rows >= 1, "a trace is named");
+}
+void check_rules(const BottleneckOptions& o) {
+  require(!o.program.empty() && o.steps >= 4 && o.warmup >= 0, "a program is named");
+}
+void check_rules(const ReplayOptions& o) {
+  require(!o.run.empty() && !o.policies.empty(), "a run and policies are named");
+}
+void check_rules(const BlackBoxOptions& o) {
+  require(!o.file.empty() && o.threads >= 0, "a file is named");
+}
 void check_rules(const ChecksumOptions& o) {
   require(!o.folder.empty() && !(o.verify && o.update), "a folder, and one thing to do with it");
 }
