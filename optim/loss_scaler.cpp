@@ -29,13 +29,7 @@ void ScaledLoss::backward() {
 LossScaler::LossScaler(const LossScalerOptions& options) : state_(options) {}
 
 LossScaler LossScaler::fixed(double scale, AtFloor on_overflow) {
-  return LossScaler({.init_scale = scale,
-                     .growth_factor = 1,
-                     .backoff_factor = 1,
-                     .min_scale = scale,
-                     .max_scale = scale,
-                     .power_of_two = false,
-                     .at_floor = on_overflow});
+  return LossScaler(fixed_scale(scale, on_overflow));
 }
 
 ScaledLoss LossScaler::scale(const Tensor& loss, double weight) {

@@ -16,6 +16,16 @@ bool is_float(double value) { return value <= std::numeric_limits<float>::max();
 
 }  // namespace
 
+LossScalerOptions fixed_scale(double scale, AtFloor on_overflow) {
+  return {.init_scale = scale,
+          .growth_factor = 1,
+          .backoff_factor = 1,
+          .min_scale = scale,
+          .max_scale = scale,
+          .power_of_two = false,
+          .at_floor = on_overflow};
+}
+
 ScalerState::ScalerState(const LossScalerOptions& options)
     : options_(options), scale_(options.init_scale) {
   const auto& o = options_;

@@ -26,6 +26,9 @@ struct LossScalerOptions {
   AtFloor at_floor = AtFloor::error;
 };
 
+// Options of a scale that never changes (LossScaler::fixed).
+LossScalerOptions fixed_scale(double scale, AtFloor on_overflow = AtFloor::skip);
+
 class ScalerState {
  public:
   explicit ScalerState(const LossScalerOptions& options);  // throws on invalid settings

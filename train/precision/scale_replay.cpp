@@ -179,7 +179,7 @@ ScalePolicy parse_scale_policy(const std::string& policy) {
   optim::LossScalerOptions& o = result.options;
   if (kind == "static") {
     const double scale = number_of(policy, rest);
-    o = optim::LossScaler::fixed(scale).options();
+    o = optim::fixed_scale(scale);
     return result;
   }
   check(kind == "dynamic", "policy ", policy,
