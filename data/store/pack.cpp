@@ -86,7 +86,7 @@ class Packer {
 
 // The class names of the store, then those that are new.
 std::vector<std::string> Packer::merged_names() {
-  const std::vector<std::string> added = dataset_.class_names();
+  std::vector<std::string> added = dataset_.class_names();
   if (!options_.append) {
     return added;
   }

@@ -1,5 +1,6 @@
 // The program of libFuzzer: binade_fuzz --target=NAME [options of libFuzzer] CORPUS...
 #include <binade/core/autograd/node.h>
+#include <binade/core/device/thread_state.h>
 #include <binade/core/ops/detail/cast_internal.h>
 
 #include <cstdio>
@@ -18,6 +19,7 @@ const binade::fuzz::Target* chosen = nullptr;
 namespace binade {
 void TensorData::destroy(TensorData*) noexcept { std::abort(); }
 void Node::destroy(Node*) noexcept { std::abort(); }
+constinit thread_local detail::ThreadState detail::thread_state;
 Grads detail::cast_gradient(const Tensor&, DType, Needs) { std::abort(); }
 }  // namespace binade
 
