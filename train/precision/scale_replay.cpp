@@ -180,6 +180,7 @@ ScalePolicy parse_scale_policy(const std::string& policy) {
   if (kind == "static") {
     const double scale = number_of(policy, rest);
     o = optim::fixed_scale(scale);
+    (void)optim::ScalerState(o);  // throws for a scale that cannot be
     return result;
   }
   check(kind == "dynamic", "policy ", policy,
