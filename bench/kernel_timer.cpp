@@ -29,7 +29,8 @@ Prepared copy(int64_t rows, int64_t cols, DType dtype, Device device) {
 
 using SetProvider = void (*)(std::string_view name);
 
-// What chooses the implementation of a case; null for those that run on our kernels always.
+// The function that chooses the implementation of a case; null for those that run on our kernels
+// always.
 SetProvider provider_of(const std::string& kernel) {
   return kernel.starts_with("gemm")         ? kernels::set_gemm_provider
          : kernel.starts_with("conv")       ? kernels::set_conv2d_provider

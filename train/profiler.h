@@ -89,7 +89,7 @@ std::unique_ptr<Profiler> profile_run(const std::string& window, const std::stri
 // The window of a flag --profile without a value.
 inline constexpr const char* kDefaultProfileWindow = "5,2,20";
 
-// What the Trainer calls after each step: Profiler::current()->step(), if there is one that follows
+// The Trainer calls this after each step: Profiler::current()->step(), if there is one that follows
 // this thread.
 void profile_step();
 

@@ -27,7 +27,7 @@ class OpTimer final : public OpObserver {
     const void* what;  // an Op or a Node
     int64_t begin;
   };
-  // What is known of the op that made a tensor, for the backward of it.
+  // The op that made a tensor, kept for its backward.
   struct Made {
     Dims sizes = {};
     OpCost cost = {};

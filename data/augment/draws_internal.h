@@ -10,9 +10,9 @@ namespace binade::data::internal {
 // Uniform in [low, high), from 32 bits.
 double draw_uniform(philox::Stream& random, double low, double high);
 double draw_normal(philox::Stream& random);
-// Of shape `alpha` > 0 and scale 1.
+// A gamma variate with shape `alpha` > 0 and scale 1.
 double draw_gamma(philox::Stream& random, double alpha);
-// Of `count` equal parameters `alpha`; the sum is 1.
+// A Dirichlet variate with `count` equal parameters `alpha`; it sums to 1.
 std::vector<double> draw_dirichlet(philox::Stream& random, double alpha, int count);
 // Beta(alpha, alpha), in [0, 1].
 double draw_beta(philox::Stream& random, double alpha);

@@ -15,7 +15,7 @@
 namespace binade::data {
 namespace {
 
-// What is known of a sample.
+// The result of reading one sample.
 struct Found {
   uint64_t hash = 0;  // of the pixels
   int height = 0, width = 0;

@@ -1,7 +1,7 @@
 // Graphs of cuDNN operations: a problem is described once, a plan that executes it is found and
 // kept, and run() executes it on the current stream with workspace from Binade's allocator.
 //
-// Of the engines that the library offers, in its order, the first is taken that repeats bit for
+// The first engine that the library offers is taken which repeats bit for
 // bit, does not reduce the precision of inputs or sums (f32 never runs as TF32), uses neither FFT
 // nor Winograd transforms, keeps NaN where the graph has a relu, and needs at most kMostWorkspace
 // bytes. Nothing is timed here. A plan depends on everything in the problem but the data.

@@ -68,7 +68,7 @@ class StepRecorder final : public MemoryListener {
   }
   void refused(Device /*device*/, size_t /*asked*/) noexcept override {}
 
-  // What other threads still hold is not of the step: batches that a loader prepares.
+  // Other threads hold batches that a loader prepares; the step does not count them.
   size_t kept_by_others() const { return other_bytes_; }
 
   std::vector<StepBlock> blocks;

@@ -27,7 +27,7 @@ struct StateBytes {
   int64_t weights = 0, gradients = 0, masters = 0, moments = 0, buffers = 0;
   int64_t total() const { return weights + gradients + masters + moments + buffers; }
 };
-// Of all parameters of the model's arena; moments of one optimizer, null for none.
+// Counts all parameters of the model's arena, and the moments of one optimizer, null for none.
 StateBytes state_bytes(nn::Module& model, const optim::Optimizer* optimizer);
 std::string to_string(const StateBytes& bytes);  // "weights 1.2 MB, gradients 1.2 MB, ..."
 

@@ -80,7 +80,7 @@ class OverflowWatch {
   double scale_ = 1;                // of this step
   std::set<OverflowCause> told_;    // in a warning
   int64_t in_a_row_ = 0;            // skipped steps up to now
-  // Of the black box that was written, or that was too large.
+  // The black box that was written, or that was too large.
   std::optional<OverflowCause> kept_cause_;
   std::vector<Pending> pending_;  // steps on a device
   double device_scale_ = 1;       // before the first of them
