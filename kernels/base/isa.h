@@ -37,31 +37,23 @@ const char* to_string(Isa isa);
   inline void name##_best(Args&&... args) {              \
     return baseline::name(static_cast<Args&&>(args)...); \
   }
-#elif defined(BINADE_WITHOUT_AVX512)
-#define BINADE_ISA_KERNEL(name, ...)                                          \
-  namespace baseline {                                                        \
-  void name(__VA_ARGS__);                                                     \
-  }                                                                           \
-  namespace avx2 {                                                            \
-  void name(__VA_ARGS__);                                                     \
-  }                                                                           \
-  template <class... Args>                                                    \
-  inline void name##_best(Args&&... args) {                                   \
-    return isa() == Isa::avx2 ? avx2::name(static_cast<Args&&>(args)...)      \
-                              : baseline::name(static_cast<Args&&>(args)...); \
-  }
-#elif defined(BINADE_WITHOUT_AVX2)
-#define BINADE_ISA_KERNEL(name, ...)                                            \
-  namespace baseline {                                                          \
-  void name(__VA_ARGS__);                                                       \
-  }                                                                             \
-  namespace avx512 {                                                            \
-  void name(__VA_ARGS__);                                                       \
-  }                                                                             \
-  template <class... Args>                                                      \
-  inline void name##_best(Args&&... args) {                                     \
-    return isa() >= Isa::avx512 ? avx512::name(static_cast<Args&&>(args)...)    \
-                                : baseline::name(static_cast<Args&&>(args)...); \
+#elif defined(BINADE_WITHOUT_AVX512) || defined(BINADE_WITHOUT_AVX2)
+#ifdef BINADE_WITHOUT_AVX512
+#define BINADE_WIDER avx2
+#else
+#define BINADE_WIDER avx512
+#endif
+#define BINADE_ISA_KERNEL(name, ...)                                                     \
+  namespace baseline {                                                                   \
+  void name(__VA_ARGS__);                                                                \
+  }                                                                                      \
+  namespace BINADE_WIDER {                                                               \
+  void name(__VA_ARGS__);                                                                \
+  }                                                                                      \
+  template <class... Args>                                                               \
+  inline void name##_best(Args&&... args) {                                              \
+    return isa() >= Isa::BINADE_WIDER ? BINADE_WIDER::name(static_cast<Args&&>(args)...) \
+                                      : baseline::name(static_cast<Args&&>(args)...);    \
   }
 #else
 #define BINADE_ISA_KERNEL(name, ...)                                       \
