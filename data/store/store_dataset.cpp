@@ -104,6 +104,9 @@ Shard open_shard(const std::string& path, const ShardEntry& entry, int64_t first
 
 StoreManifest read_manifest(const std::string& directory) {
   const std::string path = directory + "/" + kStoreManifest;
+  check(is_store(directory) || !is_store(directory + "/train"), directory,
+        ": is no store, but its folders train and test are; open one of them, or both by "
+        "open_dataset()");
   check(file_kind(path) == "a regular file", directory, ": is no store, it has no ", kStoreManifest,
         "; make one with: binade pack DIR ", directory);
   const std::vector<std::byte> bytes = binade::read_file(path, kMaxManifestBytes);
