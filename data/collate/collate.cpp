@@ -206,7 +206,7 @@ Collate stack() {
   };
 }
 
-Collate pad(std::vector<Padding> fields) {
+Collate collate_padded(std::vector<Padding> fields) {
   check(!fields.empty(), "pad: got no fields, expected the names of those to pad");
   std::set<std::string> names;
   for (const Padding& padding : fields) {

@@ -8,6 +8,7 @@
 
 #include <concepts>
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,11 +34,18 @@ struct Padding {
   int64_t multiple = 1;  // padded sizes are multiples of it
   bool mask = true;  // adds FIELD_mask, [N, padded dimensions] bool: true where there is a value
 };
-// Pads the given fields to the largest sizes in the batch, and stacks the others.
-Collate pad(std::vector<Padding> fields);
+// pad() pads the given fields to the largest sizes in the batch, and stacks the others. The
+// transform pad (augment/augment.h) takes numbers in braces: so the form for a vector is a template
+// here, which braces cannot select, and pad({}) means no fields.
+Collate collate_padded(std::vector<Padding> fields);
+inline Collate pad(std::initializer_list<Padding> fields) { return collate_padded(fields); }
+template <std::same_as<std::vector<Padding>> Fields>
+Collate pad(const Fields& fields) {
+  return collate_padded(fields);
+}
 template <std::convertible_to<std::string_view> Name>
 Collate pad(const Name& field, double value = 0) {
-  return pad(std::vector<Padding>{{.field = std::string(field), .value = value}});
+  return collate_padded({{.field = std::string(field), .value = value}});
 }
 
 // For a Collate of your own: one field of all samples, stacked or padded.

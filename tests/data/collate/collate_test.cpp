@@ -1,6 +1,7 @@
 // stack, pad and a user's own collate function: values, and one clear error for each misuse.
 #include <binade/core/ops.h>
 #include <binade/core/tensor/create.h>
+#include <binade/data/augment/augment.h>
 #include <binade/data/loader.h>
 #include <binade/data/sets/tensor_dataset.h>
 
@@ -161,7 +162,8 @@ TEST(Pad, misuse_is_an_error) {
                "only the first 1 dimensions are padded");
   EXPECT_ERROR(padded({{.fields = {{"t", row({1})}, {"t_mask", row({1})}}}}, {.field = "t"}),
                "a field 't_mask' already");
-  EXPECT_ERROR(pad({}), "got no fields");
+  EXPECT_ERROR(pad({}), "got no fields");  // not the transform of augment.h
+  EXPECT_ERROR(pad(std::vector<Padding>{}), "got no fields");
   EXPECT_ERROR(pad({{.field = "t"}, {.field = "t"}}), "'t' twice");
   EXPECT_ERROR(pad({{.field = "t", .multiple = 0}}), "multiple 0");
   EXPECT_ERROR(pad({{.field = "t", .dims = 0}}), "dims 0");
