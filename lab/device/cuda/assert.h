@@ -1,0 +1,2 @@
+// <assert.h> for kernels in the lab: assert() ends the kernel, with its block and thread.
+#include <binade/lab/device/intrinsics.h>
