@@ -33,6 +33,16 @@ void save(const std::string& path, const std::string& text) {
   check(!out.fail(), "kernel: cannot write ", path);
 }
 
+// Control characters of names and sources are escaped, ends of lines are not.
+std::string printable_lines(const std::string& text) {
+  std::istringstream lines(text);
+  std::string out;
+  for (std::string line; std::getline(lines, line);) {
+    out += printable(line) + "\n";
+  }
+  return out;
+}
+
 lab::CheckOptions check_options(const KernelOptions& o) {
   lab::CheckOptions options;
   options.file = o.file;
@@ -52,7 +62,7 @@ int check_once(const KernelOptions& o) {
     save(o.page, o.page.empty() ? "" : lab::to_page(report, source_text(o.file)));
     return report.exit_status(o.strict);
   } catch (const Error& error) {  // nothing was checked
-    std::fputs((printable_lines(error.what()) + "\n").c_str(), stderr);
+    std::fputs(printable_lines(error.what()).c_str(), stderr);
     return kUsageError;
   }
 }

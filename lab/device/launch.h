@@ -1,6 +1,7 @@
 // What translated kernels call instead of <<<>>> and __shared__ (lab/source). Only the translator
 // writes these names.
 #pragma once
+#include <binade/kernels/host/checks.h>
 #include <binade/kernels/host/cuda_runtime.h>
 #include <binade/kernels/host/named_ranges.h>
 #include <binade/kernels/host/primitives.h>

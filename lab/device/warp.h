@@ -34,7 +34,7 @@ BINADE_LAB_QUIET void gather_lanes(void* const* lanes, uint32_t mask) {
 template <class T>
 BINADE_LAB_QUIET T gather(uint32_t mask, GatherLane<T> lane, const char* what,
                           kernels::host::Site site) {
-  kernels::host::collective({mask, gather_lanes<T>, what, kernels::host::Orders::nothing}, &lane, site);
+  kernels::host::collective({mask, gather_lanes<T>, what, false}, &lane, site);
   return lane.result;
 }
 
@@ -56,7 +56,7 @@ template <class T>
 BINADE_LAB_QUIET uint32_t match(uint32_t mask, T value, const char* what, kernels::host::Site site) {
   MatchLane lane{0, 0};
   std::memcpy(&lane.value, &value, sizeof(T));
-  kernels::host::collective({mask, match_lanes, what, kernels::host::Orders::nothing}, &lane, site);
+  kernels::host::collective({mask, match_lanes, what, false}, &lane, site);
   return lane.same;
 }
 // Lanes of the calling warp that have not ended.
@@ -102,5 +102,5 @@ inline unsigned __match_all_sync(unsigned mask, T value, int* all, BINADE_SITE) 
 }
 inline void __threadfence_block() { __threadfence(); }
 inline void __threadfence_system() { __threadfence(); }
-inline void __nanosleep(unsigned, BINADE_SITE) {}
+inline void __nanosleep(unsigned) {}
 // NOLINTEND(readability-identifier-naming)

@@ -141,22 +141,13 @@ class Arguments {
   cudaStream_t stream_ = nullptr;
 };
 
-std::string name_of_schedule(const host::Options& options) {
-  std::string name = to_string(options.schedule);
-  if (options.schedule == host::Schedule::random) {
-    name += text(" ", options.seed);
-  }
-  return name;
-}
-
-std::vector<host::Options> schedules_of(const ProblemRun& run, const host::Options& base) {
+std::vector<host::ScheduleOptions> schedules_of(const ProblemRun& run) {
   if (run.schedules > 2) {
-    return host::all_schedules(base);
+    return host::all_schedules();
   }
-  std::vector<host::Options> list(1, base);
+  std::vector<host::ScheduleOptions> list(1);
   if (run.schedules == 2) {
-    list.push_back(base);
-    list.back().schedule = host::Schedule::reverse;
+    list.push_back({.schedule = host::Schedule::reverse});
   }
   return list;
 }
@@ -175,16 +166,17 @@ void run_one(const Problem& problem, const ProblemRun& run) {
   host::reset_findings();
   host::reset_access_report();
   Arguments arguments(run);
-  host::Options base = host::Options{};
-  base.collect_findings = true;
-  base.only_named_memory = true;
-  base.step_limit = problem.step_limit;
-  base.sampled_blocks = run.sampled_blocks;
-  const std::vector<host::Options> schedules = schedules_of(run, base);
+  host::CheckOptions& checks = host::check_options();
+  checks.collect_findings = true;
+  checks.only_named_memory = true;
+  checks.step_limit = problem.step_limit;
+  checks.sampled_blocks = run.sampled_blocks;
+  const std::vector<host::ScheduleOptions> schedules = schedules_of(run);
   bool counts = run.counts && host::has_race_detector();
+  size_t number = 0;
   host::compare_schedules(schedules, arguments.outputs(), [&] {
     host::options().count_accesses = counts;
-    const std::string name = name_of_schedule(host::options());
+    const std::string name = to_string(schedules[number++ % schedules.size()]);
     arguments.fill();
     try {
       binade_lab_solve(arguments.places());
