@@ -124,8 +124,8 @@ struct VerifyDatasetOptions {
 };
 
 struct KernelOptions {
-  std::string file = {};            // CUDA C++
-  std::string case_and_shape = {};  // "softmax", "softmax:4096x1024", "my_case.json"
+  std::string file = {};             // CUDA C++
+  std::string case_and_shape = {};   // "softmax", "softmax:4096x1024", "my_case.json"
   std::string json = {}, page = {};  // files; empty: none
   std::string compiler = {};         // empty: looked up
   bool strict = false, watch = false, no_counts = false;

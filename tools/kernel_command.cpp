@@ -1,8 +1,8 @@
 // binade kernel: checks a file of plain CUDA C++ against a case, without a GPU.
 #include "commands.h"
 
-#include <binade/lab/driver/check.h>
 #include <binade/kernels/base/printable.h>
+#include <binade/lab/driver/check.h>
 
 #include <chrono>
 #include <cstdio>

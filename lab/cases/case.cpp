@@ -11,11 +11,16 @@ namespace {
 using Maker = Case (*)();
 const std::vector<std::pair<std::string, Maker>>& makers() {
   static const std::vector<std::pair<std::string, Maker>> list = {
-      {"softmax", softmax_case},         {"gemm", gemm_case},
-      {"layer_norm", layer_norm_case},   {"reduce", reduce_case},
-      {"transpose", transpose_case},     {"histogram", histogram_case},
-      {"scan", scan_case},               {"elementwise", elementwise_case},
-      {"stencil", stencil_case},         {"attention", attention_case},
+      {"softmax", softmax_case},
+      {"gemm", gemm_case},
+      {"layer_norm", layer_norm_case},
+      {"reduce", reduce_case},
+      {"transpose", transpose_case},
+      {"histogram", histogram_case},
+      {"scan", scan_case},
+      {"elementwise", elementwise_case},
+      {"stencil", stencil_case},
+      {"attention", attention_case},
   };
   return list;
 }

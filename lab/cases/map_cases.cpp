@@ -105,7 +105,8 @@ Case elementwise_case() {
 Case stencil_case() {
   Case c;
   c.name = "stencil";
-  c.summary = "y[r][c] = (x[r][c] + its left, right, upper and lower neighbour) / 5, 0 outside of x";
+  c.summary =
+      "y[r][c] = (x[r][c] + its left, right, upper and lower neighbour) / 5, 0 outside of x";
   c.parameters = two_matrices("rows", "cols");
   c.size_order = {"rows", "cols"};
   c.shapes = kMatrices;

@@ -124,10 +124,11 @@ Case attention_case() {
   c.name = "attention";
   c.summary =
       "y = softmax(q k^T scale / sqrt(dim)) v for each head; q, k, v, y are heads x seq x dim";
-  c.parameters = {head_array("q", Role::input),  head_array("k", Role::input),
-                  head_array("v", Role::input),  head_array("y", Role::output),
-                  product_size("heads"),         product_size("seq"),
-                  product_size("dim"),           {.name = "scale", .role = Role::scalar, .value = 1}};
+  c.parameters = {
+      head_array("q", Role::input), head_array("k", Role::input),
+      head_array("v", Role::input), head_array("y", Role::output),
+      product_size("heads"),        product_size("seq"),
+      product_size("dim"),          {.name = "scale", .role = Role::scalar, .value = 1}};
   c.size_order = {"heads", "seq", "dim"};
   c.shapes = {{{"heads", 1}, {"seq", 1}, {"dim", 8}},
               {{"heads", 2}, {"seq", 33}, {"dim", 16}},

@@ -36,7 +36,8 @@ std::map<std::string, Expected> softmax_reference(const Numbers& numbers) {
     for (int64_t c = 0; c < cols; ++c) {
       const auto i = static_cast<size_t>(r * cols + c);
       const double t = row[c] - largest, value = std::exp(t) / sum;
-      const double units = static_cast<double>(cols) + (std::isfinite(t) ? 4 * std::abs(t) : 0) + 32;
+      const double units =
+          static_cast<double>(cols) + (std::isfinite(t) ? 4 * std::abs(t) : 0) + 32;
       y.values[i] = value;
       y.bounds[i] = value * units * numbers.unit + 2 * kTiny;
     }
@@ -80,7 +81,8 @@ std::map<std::string, Expected> layer_norm_reference(const Numbers& numbers) {
 Case softmax_case() {
   Case c;
   c.name = "softmax";
-  c.summary = "y[r][c] = exp(x[r][c] - m) / sum over row r of exp(x[r][.] - m), m the row's maximum";
+  c.summary =
+      "y[r][c] = exp(x[r][c] - m) / sum over row r of exp(x[r][.] - m), m the row's maximum";
   c.parameters = {matrix("x", Role::input), matrix("y", Role::output), row_size("rows"),
                   row_size("cols")};
   c.size_order = {"rows", "cols"};

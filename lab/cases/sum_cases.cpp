@@ -6,8 +6,8 @@
 namespace binade::lab {
 namespace {
 
-const std::vector<Sizes> kLengths = {{{"n", 1}}, {{"n", 33}}, {{"n", 1000}}, {{"n", 4096}},
-                                     {{"n", 20011}}};
+const std::vector<Sizes> kLengths = {
+    {{"n", 1}}, {{"n", 33}}, {{"n", 1000}}, {{"n", 4096}}, {{"n", 20011}}};
 
 std::vector<CaseParameter> one_array(const char* extent_of_y) {
   return {{.name = "x", .role = Role::input, .extents = {"n"}},
@@ -91,9 +91,9 @@ Case histogram_case() {
     const int64_t bins = numbers.size("bins");
     for (double& value : numbers.arrays.at("x")) {
       const int64_t last = bins - 1;  // "large": half of the elements are in the last bin
-      value = static_cast<double>(set == "equal"                            ? bins / 2
+      value = static_cast<double>(set == "equal"                           ? bins / 2
                                   : set == "large" && random.below(2) == 0 ? last
-                                                                            : random.below(bins));
+                                                                           : random.below(bins));
     }
   };
   c.reference = [](const Numbers& numbers) -> std::map<std::string, Expected> {

@@ -37,33 +37,33 @@ BINADE_LAB_QUIET T atomic_of(T* p, T a, T b, kernels::host::Site site) {
   const AtomicStep step = [](uint64_t old, uint64_t x, uint64_t y) {
     return to_bits(static_cast<T>(F()(from_bits<T>(old), from_bits<T>(x), from_bits<T>(y))));
   };
-  return from_bits<T>(
-      atomic_apply(const_cast<std::remove_cv_t<T>*>(p), sizeof(T), {step, to_bits(a), to_bits(b)}, site));
+  return from_bits<T>(atomic_apply(const_cast<std::remove_cv_t<T>*>(p), sizeof(T),
+                                   {step, to_bits(a), to_bits(b)}, site));
 }
 
 }  // namespace binade::lab
 
 // NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.
-#define BINADE_LAB_ATOMIC(name, expression)                                                  \
-  namespace binade::lab {                                                                    \
-  struct name##Step {                                                                        \
-    template <class T>                                                                       \
-    T operator()(T old, T value, T) const {                                                  \
-      return static_cast<T>(expression);                                                     \
-    }                                                                                        \
-  };                                                                                         \
-  }                                                                                          \
-  template <class T>                                                                         \
-  inline T name(T* p, std::type_identity_t<T> value, BINADE_SITE) {                          \
-    return binade::lab::atomic_of<binade::lab::name##Step>(p, value, value, site);           \
-  }                                                                                          \
-  template <class T>                                                                         \
-  inline T name##_block(T* p, std::type_identity_t<T> value, BINADE_SITE) {                  \
-    return binade::lab::atomic_of<binade::lab::name##Step>(p, value, value, site);           \
-  }                                                                                          \
-  template <class T>                                                                         \
-  inline T name##_system(T* p, std::type_identity_t<T> value, BINADE_SITE) {                 \
-    return binade::lab::atomic_of<binade::lab::name##Step>(p, value, value, site);           \
+#define BINADE_LAB_ATOMIC(name, expression)                                        \
+  namespace binade::lab {                                                          \
+  struct name##Step {                                                              \
+    template <class T>                                                             \
+    T operator()(T old, T value, T) const {                                        \
+      return static_cast<T>(expression);                                           \
+    }                                                                              \
+  };                                                                               \
+  }                                                                                \
+  template <class T>                                                               \
+  inline T name(T* p, std::type_identity_t<T> value, BINADE_SITE) {                \
+    return binade::lab::atomic_of<binade::lab::name##Step>(p, value, value, site); \
+  }                                                                                \
+  template <class T>                                                               \
+  inline T name##_block(T* p, std::type_identity_t<T> value, BINADE_SITE) {        \
+    return binade::lab::atomic_of<binade::lab::name##Step>(p, value, value, site); \
+  }                                                                                \
+  template <class T>                                                               \
+  inline T name##_system(T* p, std::type_identity_t<T> value, BINADE_SITE) {       \
+    return binade::lab::atomic_of<binade::lab::name##Step>(p, value, value, site); \
   }
 
 namespace binade::lab {
@@ -119,8 +119,8 @@ struct CompareAndSwapStep {
 }  // namespace binade::lab
 #define atomicCAS binade_lab_atomicCAS
 template <class T>
-inline T binade_lab_atomicCAS(T* p, std::type_identity_t<T> expected, std::type_identity_t<T> desired,
-                              BINADE_SITE) {
+inline T binade_lab_atomicCAS(T* p, std::type_identity_t<T> expected,
+                              std::type_identity_t<T> desired, BINADE_SITE) {
   return binade::lab::atomic_of<binade::lab::CompareAndSwapStep>(p, expected, desired, site);
 }
 // NOLINTEND(readability-identifier-naming)

@@ -34,15 +34,16 @@ struct Narrow {
   uint16_t bits;
 
   Narrow() = default;
-  Narrow(float value) : bits(narrow_bits<kFormat>(value)) {}                       // NOLINT
-  Narrow(double value) : bits(narrow_bits<kFormat>(static_cast<float>(value))) {}  // NOLINT
-  Narrow(int value) : bits(narrow_bits<kFormat>(static_cast<float>(value))) {}     // NOLINT
-  Narrow(unsigned value) : bits(narrow_bits<kFormat>(static_cast<float>(value))) {}            // NOLINT
-  Narrow(short value) : bits(narrow_bits<kFormat>(static_cast<float>(value))) {}               // NOLINT
-  Narrow(unsigned short value) : bits(narrow_bits<kFormat>(static_cast<float>(value))) {}      // NOLINT
-  Narrow(long long value) : bits(narrow_bits<kFormat>(static_cast<float>(value))) {}           // NOLINT
-  Narrow(unsigned long long value) : bits(narrow_bits<kFormat>(static_cast<float>(value))) {}  // NOLINT
-  operator float() const {  // NOLINT
+  Narrow(float value) : bits(narrow_bits<kFormat>(value)) {}                               // NOLINT
+  Narrow(double value) : bits(narrow_bits<kFormat>(static_cast<float>(value))) {}          // NOLINT
+  Narrow(int value) : bits(narrow_bits<kFormat>(static_cast<float>(value))) {}             // NOLINT
+  Narrow(unsigned value) : bits(narrow_bits<kFormat>(static_cast<float>(value))) {}        // NOLINT
+  Narrow(short value) : bits(narrow_bits<kFormat>(static_cast<float>(value))) {}           // NOLINT
+  Narrow(unsigned short value) : bits(narrow_bits<kFormat>(static_cast<float>(value))) {}  // NOLINT
+  Narrow(long long value) : bits(narrow_bits<kFormat>(static_cast<float>(value))) {}       // NOLINT
+  Narrow(unsigned long long value)
+      : bits(narrow_bits<kFormat>(static_cast<float>(value))) {}  // NOLINT
+  operator float() const {                                        // NOLINT
     if constexpr (kFormat == Format::f16) {
       return detail::half_value(bits);
     } else {
@@ -68,24 +69,24 @@ struct alignas(4) NarrowPair {
   NarrowPair& operator*=(NarrowPair b) { return *this = {x * b.x, y * b.y}; }
 };
 
-#define BINADE_LAB_NARROW(op)                                               \
-  template <Format kFormat>                                                 \
-  inline Narrow<kFormat> operator op(Narrow<kFormat> a, Narrow<kFormat> b) { \
-    return Narrow<kFormat>(float(a) op float(b));                           \
-  }                                                                         \
-  template <Format kFormat>                                                 \
+#define BINADE_LAB_NARROW(op)                                                            \
+  template <Format kFormat>                                                              \
+  inline Narrow<kFormat> operator op(Narrow<kFormat> a, Narrow<kFormat> b) {             \
+    return Narrow<kFormat>(float(a) op float(b));                                        \
+  }                                                                                      \
+  template <Format kFormat>                                                              \
   inline NarrowPair<kFormat> operator op(NarrowPair<kFormat> a, NarrowPair<kFormat> b) { \
-    return {a.x op b.x, a.y op b.y};                                        \
+    return {a.x op b.x, a.y op b.y};                                                     \
   }
 BINADE_LAB_NARROW(+)
 BINADE_LAB_NARROW(-)
 BINADE_LAB_NARROW(*)
 BINADE_LAB_NARROW(/)
 #undef BINADE_LAB_NARROW
-#define BINADE_LAB_COMPARE(op)                                   \
-  template <Format kFormat>                                      \
+#define BINADE_LAB_COMPARE(op)                                    \
+  template <Format kFormat>                                       \
   inline bool operator op(Narrow<kFormat> a, Narrow<kFormat> b) { \
-    return float(a) op float(b);                                 \
+    return float(a) op float(b);                                  \
   }
 BINADE_LAB_COMPARE(==)
 BINADE_LAB_COMPARE(!=)

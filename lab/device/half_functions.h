@@ -1,20 +1,20 @@
 // The functions of cuda_fp16.h and cuda_bf16.h.
 #pragma once
-#include <binade/lab/device/half.h>
 #include <binade/kernels/host/cuda_types.h>
+#include <binade/lab/device/half.h>
 
 #include <bit>
 
 // NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.
-#define BINADE_LAB_UNARY(name, expression)                                              \
-  template <binade::lab::Format kFormat>                                                \
-  inline binade::lab::Narrow<kFormat> h##name(binade::lab::Narrow<kFormat> value) {     \
-    const float x = value;                                                              \
-    return binade::lab::Narrow<kFormat>(expression);                                    \
-  }                                                                                     \
-  template <binade::lab::Format kFormat>                                                \
+#define BINADE_LAB_UNARY(name, expression)                                               \
+  template <binade::lab::Format kFormat>                                                 \
+  inline binade::lab::Narrow<kFormat> h##name(binade::lab::Narrow<kFormat> value) {      \
+    const float x = value;                                                               \
+    return binade::lab::Narrow<kFormat>(expression);                                     \
+  }                                                                                      \
+  template <binade::lab::Format kFormat>                                                 \
   inline binade::lab::NarrowPair<kFormat> h2##name(binade::lab::NarrowPair<kFormat> v) { \
-    return {h##name(v.x), h##name(v.y)};                                                \
+    return {h##name(v.x), h##name(v.y)};                                                 \
   }
 BINADE_LAB_UNARY(exp, expf(x))
 BINADE_LAB_UNARY(exp2, exp2f(x))
@@ -32,16 +32,16 @@ BINADE_LAB_UNARY(trunc, truncf(x))
 BINADE_LAB_UNARY(tanh, tanhf(x))
 #undef BINADE_LAB_UNARY
 
-#define BINADE_LAB_BINARY(name, expression)                                                       \
-  template <binade::lab::Format kFormat>                                                          \
-  inline binade::lab::Narrow<kFormat> __h##name(binade::lab::Narrow<kFormat> a,                   \
-                                                binade::lab::Narrow<kFormat> b) {                 \
-    return binade::lab::Narrow<kFormat>(expression);                                              \
-  }                                                                                               \
-  template <binade::lab::Format kFormat>                                                          \
-  inline binade::lab::NarrowPair<kFormat> __h##name##2(binade::lab::NarrowPair<kFormat> a,        \
-                                                       binade::lab::NarrowPair<kFormat> b) {      \
-    return {__h##name(a.x, b.x), __h##name(a.y, b.y)};                                            \
+#define BINADE_LAB_BINARY(name, expression)                                                  \
+  template <binade::lab::Format kFormat>                                                     \
+  inline binade::lab::Narrow<kFormat> __h##name(binade::lab::Narrow<kFormat> a,              \
+                                                binade::lab::Narrow<kFormat> b) {            \
+    return binade::lab::Narrow<kFormat>(expression);                                         \
+  }                                                                                          \
+  template <binade::lab::Format kFormat>                                                     \
+  inline binade::lab::NarrowPair<kFormat> __h##name##2(binade::lab::NarrowPair<kFormat> a,   \
+                                                       binade::lab::NarrowPair<kFormat> b) { \
+    return {__h##name(a.x, b.x), __h##name(a.y, b.y)};                                       \
   }
 BINADE_LAB_BINARY(add, float(a) + float(b))
 BINADE_LAB_BINARY(sub, float(a) - float(b))
@@ -85,10 +85,10 @@ template <binade::lab::Format kFormat>
 inline binade::lab::Narrow<kFormat> __habs(binade::lab::Narrow<kFormat> a) {
   return binade::lab::Narrow<kFormat>(fabsf(a));
 }
-#define BINADE_LAB_TEST(name, op)                                                            \
-  template <binade::lab::Format kFormat>                                                     \
-  inline bool __h##name(binade::lab::Narrow<kFormat> a, binade::lab::Narrow<kFormat> b) {    \
-    return float(a) op float(b);                                                             \
+#define BINADE_LAB_TEST(name, op)                                                         \
+  template <binade::lab::Format kFormat>                                                  \
+  inline bool __h##name(binade::lab::Narrow<kFormat> a, binade::lab::Narrow<kFormat> b) { \
+    return float(a) op float(b);                                                          \
   }
 BINADE_LAB_TEST(eq, ==)
 BINADE_LAB_TEST(ne, !=)
@@ -122,23 +122,23 @@ inline float __high2float(binade::lab::NarrowPair<kFormat> v) {
   return v.y;
 }
 
-#define BINADE_LAB_FORMAT(name, Type, Pair)                                               \
-  inline Type __float2##name(float x) { return Type(x); }                                 \
-  inline Type __float2##name##_rn(float x) { return Type(x); }                            \
-  inline Type __double2##name(double x) { return Type(static_cast<float>(x)); }           \
-  inline float __##name##2float(Type x) { return x; }                                     \
-  inline Type __int2##name##_rn(int x) { return Type(static_cast<float>(x)); }            \
-  inline Type __uint2##name##_rn(unsigned x) { return Type(static_cast<float>(x)); }      \
-  inline int __##name##2int_rn(Type x) { return static_cast<int>(rintf(x)); }             \
-  inline int __##name##2int_rz(Type x) { return static_cast<int>(truncf(x)); }            \
-  inline Pair __##name##2##name##2(Type x) { return {x, x}; }                             \
-  inline Pair __##name##s2##name##2(Type x, Type y) { return {x, y}; }                    \
-  inline Pair __float2##name##2_rn(float x) { return {Type(x), Type(x)}; }                \
-  inline Pair __floats2##name##2_rn(float x, float y) { return {Type(x), Type(y)}; }      \
-  inline float2 __##name##22float2(Pair v) { return {float(v.x), float(v.y)}; }           \
-  inline Pair __float22##name##2_rn(float2 v) { return {Type(v.x), Type(v.y)}; }          \
-  inline unsigned short __##name##_as_ushort(Type x) { return x.bits; }                   \
-  inline short __##name##_as_short(Type x) { return static_cast<short>(x.bits); }         \
+#define BINADE_LAB_FORMAT(name, Type, Pair)                                                 \
+  inline Type __float2##name(float x) { return Type(x); }                                   \
+  inline Type __float2##name##_rn(float x) { return Type(x); }                              \
+  inline Type __double2##name(double x) { return Type(static_cast<float>(x)); }             \
+  inline float __##name##2float(Type x) { return x; }                                       \
+  inline Type __int2##name##_rn(int x) { return Type(static_cast<float>(x)); }              \
+  inline Type __uint2##name##_rn(unsigned x) { return Type(static_cast<float>(x)); }        \
+  inline int __##name##2int_rn(Type x) { return static_cast<int>(rintf(x)); }               \
+  inline int __##name##2int_rz(Type x) { return static_cast<int>(truncf(x)); }              \
+  inline Pair __##name##2##name##2(Type x) { return {x, x}; }                               \
+  inline Pair __##name##s2##name##2(Type x, Type y) { return {x, y}; }                      \
+  inline Pair __float2##name##2_rn(float x) { return {Type(x), Type(x)}; }                  \
+  inline Pair __floats2##name##2_rn(float x, float y) { return {Type(x), Type(y)}; }        \
+  inline float2 __##name##22float2(Pair v) { return {float(v.x), float(v.y)}; }             \
+  inline Pair __float22##name##2_rn(float2 v) { return {Type(v.x), Type(v.y)}; }            \
+  inline unsigned short __##name##_as_ushort(Type x) { return x.bits; }                     \
+  inline short __##name##_as_short(Type x) { return static_cast<short>(x.bits); }           \
   inline Type __ushort_as_##name(unsigned short bits) { return std::bit_cast<Type>(bits); } \
   inline Type __short_as_##name(short bits) { return std::bit_cast<Type>(bits); }
 BINADE_LAB_FORMAT(half, __half, __half2)

@@ -166,6 +166,7 @@ inline void __trap(BINADE_SITE) { binade::lab::trap(site); }
 #define __builtin_assume(condition) static_cast<void>(0)
 
 #undef assert
-#define assert(condition) \
-  ((condition) ? static_cast<void>(0) : ::binade::lab::fail_assertion(#condition, __FILE__, __LINE__))
+#define assert(condition)             \
+  ((condition) ? static_cast<void>(0) \
+               : ::binade::lab::fail_assertion(#condition, __FILE__, __LINE__))
 // NOLINTEND(readability-identifier-naming)

@@ -16,7 +16,8 @@ namespace binade::lab {
 // One launch. with() takes what stands between <<< and >>>.
 class Launch {
  public:
-  Launch(const char* kernel, const char* file, int line) : kernel_(kernel), file_(file), line_(line) {}
+  Launch(const char* kernel, const char* file, int line)
+      : kernel_(kernel), file_(file), line_(line) {}
 
   Launch& with(dim3 grid, dim3 block, size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
     grid_ = grid;
@@ -51,9 +52,9 @@ inline char shared_key = 0;
 template <class T, size_t kAlignment, int kId>
 BINADE_LAB_QUIET T& static_shared(const char* name) {
   using Element = std::remove_all_extents_t<T>;
-  return *static_cast<T*>(kernels::host::shared_variable(&shared_key<T, kAlignment, kId>, name,
-                                                         sizeof(T), std::max(alignof(T), kAlignment),
-                                                         sizeof(Element)));
+  return *static_cast<T*>(
+      kernels::host::shared_variable(&shared_key<T, kAlignment, kId>, name, sizeof(T),
+                                     std::max(alignof(T), kAlignment), sizeof(Element)));
 }
 template <class T, size_t kAlignment>
 BINADE_LAB_QUIET T* dynamic_shared(const char* name) {

@@ -12,7 +12,8 @@ cudaError_t copy_to_symbol(void* symbol, size_t symbol_bytes, const void* from, 
 // NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.
 template <class T>
 inline cudaError_t cudaMalloc(T** block, size_t bytes, BINADE_SITE) {
-  constexpr size_t kElement = std::is_void_v<T> ? 1 : sizeof(std::conditional_t<std::is_void_v<T>, char, T>);
+  constexpr size_t kElement =
+      std::is_void_v<T> ? 1 : sizeof(std::conditional_t<std::is_void_v<T>, char, T>);
   return binade::lab::allocate(reinterpret_cast<void**>(block), bytes, kElement, site);
 }
 template <class T>
@@ -49,7 +50,8 @@ inline cudaError_t cudaMemcpyToSymbolAsync(T& symbol, const void* from, size_t b
   return binade::lab::copy_to_symbol(&symbol, sizeof(symbol), from, bytes, offset);
 }
 template <class T>
-inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, T, int threads, size_t) {
+inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, T, int threads,
+                                                                 size_t) {
   *blocks = threads > 0 ? 2048 / threads : 0;
   return cudaSuccess;
 }

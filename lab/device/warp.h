@@ -53,7 +53,8 @@ inline void match_lanes(void* const* lanes, uint32_t mask) {
   }
 }
 template <class T>
-BINADE_LAB_QUIET uint32_t match(uint32_t mask, T value, const char* what, kernels::host::Site site) {
+BINADE_LAB_QUIET uint32_t match(uint32_t mask, T value, const char* what,
+                                kernels::host::Site site) {
   MatchLane lane{0, 0};
   std::memcpy(&lane.value, &value, sizeof(T));
   kernels::host::collective({mask, match_lanes, what, false}, &lane, site);

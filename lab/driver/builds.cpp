@@ -14,7 +14,8 @@ std::string errors_of(const std::string& text, int most) {
   std::istringstream lines(text);
   std::string out, line;
   for (int shown = 0; shown < most && std::getline(lines, line);) {
-    if (line.find("error") != std::string::npos || line.find("undefined reference") != std::string::npos) {
+    if (line.find("error") != std::string::npos ||
+        line.find("undefined reference") != std::string::npos) {
       out += (out.empty() ? "" : "\n") + line;
       ++shown;
     }
@@ -46,7 +47,8 @@ std::string reason_of(const ProcessEnd& end, const std::string& errors) {
   if (end.signal != 0) {
     return text("ended by signal ", end.signal, " (", ::strsignal(end.signal), ")");
   }
-  return errors.empty() ? text("ended with status ", end.status) : errors.substr(0, errors.find('\n'));
+  return errors.empty() ? text("ended with status ", end.status)
+                        : errors.substr(0, errors.find('\n'));
 }
 
 // The run after the last one that began; `whole` if that one ended.
@@ -97,8 +99,8 @@ BuildResult run_build(const BuildJob& job) {
       break;
     }
     const Progress progress = progress_of(of_child);
-    check(progress.any, "kernel: the ", name_of(job.build), " build of the file does not start: ",
-          reason_of(end, text_of_file(errors)));
+    check(progress.any, "kernel: the ", name_of(job.build),
+          " build of the file does not start: ", reason_of(end, text_of_file(errors)));
     result.deaths.push_back({progress.begun, reason_of(end, text_of_file(errors)), end.late});
     first = progress.begun + 1;
     if (end.late || result.deaths.size() >= kMostDeaths) {

@@ -37,10 +37,10 @@ BuildResult run_build(const BuildJob& job);
 struct Evidence {
   const Case& of;
   const Translation& translation;
-  const std::vector<Sizes>& shapes_of_runs;     // of the plain build's runs
-  const std::vector<PreparedRun>& runs;         // of the plain build
+  const std::vector<Sizes>& shapes_of_runs;  // of the plain build's runs
+  const std::vector<PreparedRun>& runs;      // of the plain build
   const std::vector<BuildResult>& builds;
-  const std::vector<Problem>& problems;         // of each build
+  const std::vector<Problem>& problems;  // of each build
 };
 void add_findings(Report& report, const Evidence& evidence);
 void add_numbers(Report& report, const Evidence& evidence);

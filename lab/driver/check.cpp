@@ -123,8 +123,8 @@ std::vector<BuildResult> run_builds(const Toolchain& toolchain, const Translatio
   std::vector<std::future<BuildResult>> started;
   for (const Build build : kBuilds) {
     started.push_back(std::async(std::launch::async, [&, build] {
-      return run_build({toolchain, scratch, source, build,
-                        plan.problems[static_cast<size_t>(build)], seconds});
+      return run_build(
+          {toolchain, scratch, source, build, plan.problems[static_cast<size_t>(build)], seconds});
     }));
   }
   std::vector<BuildResult> results;
@@ -154,8 +154,7 @@ Report check_kernel(const CheckOptions& options) {
   check_parameters(of, translation, options.file);
   const Toolchain toolchain = find_toolchain(options.compiler, options.root);
   const Plan plan = Planner(of, translation.parameters).plan(named, options.counts);
-  const std::vector<BuildResult> builds =
-      run_builds(toolchain, translation, plan, options.seconds);
+  const std::vector<BuildResult> builds = run_builds(toolchain, translation, plan, options.seconds);
 
   Report report;
   report.file = options.file;
@@ -187,6 +186,8 @@ bool Report::right() const {
   return std::none_of(issues.begin(), issues.end(),
                       [](const Issue& i) { return i.found.gravity <= Gravity::wrong; });
 }
-int Report::exit_status(bool strict) const { return right() && (!strict || issues.empty()) ? 0 : 1; }
+int Report::exit_status(bool strict) const {
+  return right() && (!strict || issues.empty()) ? 0 : 1;
+}
 
 }  // namespace binade::lab

@@ -139,15 +139,16 @@ void add_counts(Report& report, const Evidence& evidence, const Sizes& sizes) {
     requested += row.shared ? 0 : static_cast<double>(row.bytes);
     advice.look_at(row);
   }
-  const double scale =
-      counts.sampled == 0 ? 1 : static_cast<double>(counts.blocks) / static_cast<double>(counts.sampled);
+  const double scale = counts.sampled == 0 ? 1
+                                           : static_cast<double>(counts.blocks) /
+                                                 static_cast<double>(counts.sampled);
   counts.requested_bytes = static_cast<uint64_t>(requested * scale);
   counts.compulsory_bytes = compulsory_bytes(evidence.of, evidence.translation, sizes);
   counts.flops = evidence.of.flops(sizes);
   for (const Gpu& gpu : kGpus) {
-    counts.bounds.push_back({gpu.name,
-                             static_cast<double>(counts.compulsory_bytes) / gpu.bytes_per_second * 1e6,
-                             counts.flops / gpu.flops_per_second * 1e6});
+    counts.bounds.push_back(
+        {gpu.name, static_cast<double>(counts.compulsory_bytes) / gpu.bytes_per_second * 1e6,
+         counts.flops / gpu.flops_per_second * 1e6});
   }
 }
 

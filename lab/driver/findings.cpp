@@ -42,8 +42,8 @@ std::vector<std::string> details_of(const Found& f) {
                          thread_text(f.second, blocks), " ", f.second.past, is_race(f) ? " it" : "",
                          " at :", f.second.line));
   } else if (f.first.line > 0) {
-    lines.push_back(text("block ", f.first.block, " thread ", f.first.thread, " (warp ", f.first.warp,
-                         " lane ", f.first.lane, "), kernel ", f.kernel));
+    lines.push_back(text("block ", f.first.block, " thread ", f.first.thread, " (warp ",
+                         f.first.warp, " lane ", f.first.lane, "), kernel ", f.kernel));
   }
   if (!f.remedy.empty()) {
     lines.push_back(is_race(f) && f.first.line != f.second.line && f.remedy.starts_with("__sync")
@@ -79,7 +79,8 @@ Issue& issue_for(Report& report, const Found& found) {
       return issue;
     }
   }
-  report.issues.push_back({.found = found, .headline = headline_of(found), .details = details_of(found)});
+  report.issues.push_back(
+      {.found = found, .headline = headline_of(found), .details = details_of(found)});
   return report.issues.back();
 }
 
@@ -95,7 +96,8 @@ void add_deaths(Report& report, const BuildResult& build, const Problem& problem
     found.message = death.reason;
     found.count = 1;
     Issue& issue = issue_for(report, found);
-    issue.headline = found.kind + ": the process of the " + name_of(build.build) + " build " + death.reason;
+    issue.headline =
+        found.kind + ": the process of the " + name_of(build.build) + " build " + death.reason;
     issue.details.clear();
     issue.shapes.insert(problem.runs[death.run].shape);
     issue.inputs.insert(problem.runs[death.run].inputs);
@@ -114,8 +116,8 @@ void drop_blunt_issues(Report& report) {
     const bool blunt = issue.found.first.line == 0;
     const bool is_crash = issue.found.kind == "crash" || issue.found.kind == "no end";
     return blunt && std::any_of(all.begin(), all.end(), [&](const Issue& other) {
-             return is_sharper(other, issue) ||
-                    (is_crash && other.found.first.line > 0 && other.found.gravity == Gravity::unsafe);
+             return is_sharper(other, issue) || (is_crash && other.found.first.line > 0 &&
+                                                 other.found.gravity == Gravity::unsafe);
            });
   });
 }

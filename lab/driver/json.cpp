@@ -15,7 +15,9 @@ class Members {
     out_ += (out_.empty() ? "" : ", ") + json_quoted(name) + ": " + json;
     return *this;
   }
-  Members& text_of(const char* name, const std::string& value) { return add(name, json_quoted(value)); }
+  Members& text_of(const char* name, const std::string& value) {
+    return add(name, json_quoted(value));
+  }
   template <class T>
   Members& number(const char* name, T value) {
     if constexpr (std::is_floating_point_v<T>) {
@@ -81,7 +83,9 @@ std::string line_json(const LineCount& line) {
       .number("line", line.line)
       .text_of("kernel", line.kernel)
       .text_of("memory", a.shared ? "shared" : "global")
-      .text_of("access", a.atomic ? "atomic" : a.write ? "write" : "read")
+      .text_of("access", a.atomic  ? "atomic"
+                         : a.write ? "write"
+                                   : "read")
       .number("requests", a.requests)
       .number("lanes", a.lanes)
       .number("possible_lanes", a.possible_lanes)

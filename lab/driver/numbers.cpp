@@ -40,7 +40,10 @@ Grid grid_of(Element element, double value) {
   if (!is_real(element)) {
     return {0, HUGE_VAL};
   }
-  const int digits = element == Element::f32 ? 24 : element == Element::f64 ? 53 : element == Element::f16 ? 11 : 8;
+  const int digits = element == Element::f32   ? 24
+                     : element == Element::f64 ? 53
+                     : element == Element::f16 ? 11
+                                               : 8;
   const int least = element == Element::f16 ? -14 : element == Element::f64 ? -1022 : -126;
   const int exponent = value == 0 ? least : std::max(std::ilogb(value), least);
   const double largest = element == Element::f16   ? 65504
@@ -51,8 +54,8 @@ Grid grid_of(Element element, double value) {
 }
 
 const Parameter* find_parameter(const std::vector<Parameter>& list, const std::string& name) {
-  const auto found = std::find_if(list.begin(), list.end(),
-                                  [&](const Parameter& p) { return p.name == name; });
+  const auto found =
+      std::find_if(list.begin(), list.end(), [&](const Parameter& p) { return p.name == name; });
   return found == list.end() ? nullptr : &*found;
 }
 
@@ -93,7 +96,8 @@ ProblemArgument array_argument(const Case& of, const CaseParameter& array,
   }
   Array padded(static_cast<size_t>(argument.count), std::numeric_limits<double>::quiet_NaN());
   for (int64_t i = 0; i < count; ++i) {
-    padded[static_cast<size_t>(i / row * (row + kPadding) + i % row)] = values[static_cast<size_t>(i)];
+    padded[static_cast<size_t>(i / row * (row + kPadding) + i % row)] =
+        values[static_cast<size_t>(i)];
   }
   argument.bytes = to_bytes_of(padded, parameter.element);
   return argument;
@@ -168,7 +172,8 @@ PreparedRun prepare_run(const Case& of, const std::vector<Parameter>& parameters
     ProblemArgument argument;
     const CaseParameter* of_case = of.find(parameter.name);
     if (parameter.passing == Passing::value) {
-      const CaseParameter* leading = of_case == nullptr ? leading_array(of, parameter.name) : nullptr;
+      const CaseParameter* leading =
+          of_case == nullptr ? leading_array(of, parameter.name) : nullptr;
       const double value =
           leading != nullptr ? static_cast<double>(row_of(*leading, choice.sizes) + kPadding)
           : of_case->role == Role::size ? static_cast<double>(choice.sizes.at(parameter.name))
@@ -199,8 +204,8 @@ void check_parameters(const Case& of, const Translation& translation, const std:
     };
     const CaseParameter* of_case = of.find(p.name);
     const bool is_array = of_case != nullptr && !of_case->extents.empty();
-    if (p.passing == Passing::stream ||
-        (of_case == nullptr && p.passing == Passing::value && leading_array(of, p.name) != nullptr)) {
+    if (p.passing == Passing::stream || (of_case == nullptr && p.passing == Passing::value &&
+                                         leading_array(of, p.name) != nullptr)) {
       continue;
     }
     if (of_case == nullptr) {
@@ -244,7 +249,9 @@ Difference compare(const Array& got, const Expected& expected, Element element) 
       if (std::isinf(value)) {
         error = overflows && (value > 0) == (want > 0) ? 0 : HUGE_VAL;
       } else {
-        error = !std::isfinite(want) ? HUGE_VAL : allowed > 0 ? std::abs(value - want) / allowed : HUGE_VAL;
+        error = !std::isfinite(want) ? HUGE_VAL
+                : allowed > 0        ? std::abs(value - want) / allowed
+                                     : HUGE_VAL;
       }
     }
     if (error > difference.worst) {

@@ -35,11 +35,12 @@ std::string issues_table(const Report& report) {
 
 std::string counts_table(const Counts& counts) {
   page::TableText table;
-  table.caption = text("Accesses of memory by source line for shape ", counts.shape, ", counted on ",
-                       counts.sampled, " of ", counts.blocks,
-                       " blocks. A request is one of a warp; ideal: the fewest that its bytes need.");
-  table.head = {"line", "access", "requests", "sectors (ideal)", "passes (ideal)", "bytes", "lanes",
-                "lanes on one address"};
+  table.caption =
+      text("Accesses of memory by source line for shape ", counts.shape, ", counted on ",
+           counts.sampled, " of ", counts.blocks,
+           " blocks. A request is one of a warp; ideal: the fewest that its bytes need.");
+  table.head = {"line",           "access", "requests", "sectors (ideal)",
+                "passes (ideal)", "bytes",  "lanes",    "lanes on one address"};
   for (const LineCount& line : counts.lines) {
     const FoundAccess& a = line.access;
     table.rows.push_back(
@@ -48,8 +49,11 @@ std::string counts_table(const Counts& counts) {
                                                           : a.write ? "write"
                                                                     : "read"),
          text(a.requests),
-         a.shared ? "" : average(a.sectors, a.requests) + " (" + average(a.ideal_sectors, a.requests) + ")",
-         a.shared ? average(a.passes, a.requests) + " (" + average(a.ideal_passes, a.requests) + ")" : "",
+         a.shared
+             ? ""
+             : average(a.sectors, a.requests) + " (" + average(a.ideal_sectors, a.requests) + ")",
+         a.shared ? average(a.passes, a.requests) + " (" + average(a.ideal_passes, a.requests) + ")"
+                  : "",
          text(a.bytes), average(a.lanes, a.requests),
          a.atomic ? average(a.conflicts, a.requests) : ""});
   }
@@ -58,9 +62,10 @@ std::string counts_table(const Counts& counts) {
 
 std::string bounds_table(const Counts& counts) {
   page::TableText table;
-  table.caption = text("Lower bounds from ", counts.compulsory_bytes, " compulsory bytes and ",
-                       page::short_number(counts.flops),
-                       " operations at the vendor's peak rates, in microseconds. They predict no time.");
+  table.caption =
+      text("Lower bounds from ", counts.compulsory_bytes, " compulsory bytes and ",
+           page::short_number(counts.flops),
+           " operations at the vendor's peak rates, in microseconds. They predict no time.");
   table.head = {"GPU", "by bytes", "by operations"};
   for (const Bound& bound : counts.bounds) {
     table.rows.push_back(
@@ -97,9 +102,10 @@ std::string to_page(const Report& report, const std::string& source) {
   page::TableText verdict;
   verdict.caption = "binade kernel";
   verdict.head = {"file", "case", "types", "verdict", "worst error / allowed"};
-  verdict.rows = {{report.file, report.case_name, report.elements, report.right() ? "right" : "wrong",
-                   page::short_number(report.worst_error)}};
-  std::string out = page::head("Kernel " + report.case_name) + page::table_of(verdict) + issues_table(report);
+  verdict.rows = {{report.file, report.case_name, report.elements,
+                   report.right() ? "right" : "wrong", page::short_number(report.worst_error)}};
+  std::string out =
+      page::head("Kernel " + report.case_name) + page::table_of(verdict) + issues_table(report);
   if (!report.counts.lines.empty()) {
     out += counts_table(report.counts) + bounds_table(report.counts);
   }

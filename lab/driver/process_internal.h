@@ -31,8 +31,8 @@ struct ProcessEnd {
 class Process {
  public:
   struct Start {
-    std::vector<std::string> words = {};      // the program, looked up in PATH, and its arguments
-    std::string output = {}, errors = {};     // files; may be the same; empty: nowhere
+    std::vector<std::string> words = {};   // the program, looked up in PATH, and its arguments
+    std::string output = {}, errors = {};  // files; may be the same; empty: nowhere
     std::vector<std::pair<std::string, std::string>> variables = {};
   };
   explicit Process(const Start& start);

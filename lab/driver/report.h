@@ -31,7 +31,7 @@ struct LineCount {
 
 struct Bound {
   std::string gpu = {};
-  double memory_us = 0;  // compulsory bytes at the memory's peak rate
+  double memory_us = 0;   // compulsory bytes at the memory's peak rate
   double compute_us = 0;  // the case's operations at the peak of FP32 without tensor cores
 };
 

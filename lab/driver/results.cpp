@@ -19,7 +19,8 @@ std::vector<Output> outputs_of(const BuildResult& build) {
   for (const Record& record : build.records) {
     if (record.kind == RecordKind::outputs) {
       WireReader in(record.payload);
-      Output output{record.run, in.get<std::string>(), in.get<std::string>(), in.get<std::string>()};
+      Output output{record.run, in.get<std::string>(), in.get<std::string>(),
+                    in.get<std::string>()};
       outputs.push_back(std::move(output));
     }
   }
@@ -58,7 +59,8 @@ class NumberCheck {
   void run(const BuildResult& build) {
     std::map<std::pair<uint32_t, std::string>, std::string> first;  // bytes in the first schedule
     for (const Output& output : outputs_of(build)) {
-      const auto [place, is_first] = first.emplace(std::pair(output.run, output.name), output.bytes);
+      const auto [place, is_first] =
+          first.emplace(std::pair(output.run, output.name), output.bytes);
       if (is_first || place->second != output.bytes) {
         compare_one(output);
       } else if (wrong_.contains({output.run, output.name})) {
@@ -133,9 +135,9 @@ class NumberCheck {
     found.index = worst.difference.first;
     found.count = list_.size();
     Issue issue{.found = found, .shapes = shapes_, .inputs = inputs_, .builds = {"plain"}};
-    issue.headline =
-        text("numbers: ", place(worst.output, worst.difference.first), " = ",
-             number_text(worst.difference.got), ", expected ", number_text(worst.difference.expected));
+    issue.headline = text("numbers: ", place(worst.output, worst.difference.first), " = ",
+                          number_text(worst.difference.got), ", expected ",
+                          number_text(worst.difference.expected));
     issue.details.push_back(text(worst.difference.wrong, " of ", worst.difference.total,
                                  " wrong in shape ", prepared.run.shape, ", inputs ",
                                  prepared.run.inputs, ", schedule ", worst.output.schedule));

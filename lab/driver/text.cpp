@@ -70,8 +70,14 @@ std::string counts_text(const Counts& counts) {
     const std::string what = a.atomic ? "atomic" : a.write ? "write" : "read";
     out += "  " + padded(text(line.line), 6) + padded(line.code.substr(0, 42), 44) +
            padded(text(a.requests), 10);
-    out += padded(a.shared ? "" : ratio_text(a.sectors, a.requests) + " (" + ratio_text(a.ideal_sectors, a.requests) + ")", 17);
-    out += padded(a.shared ? ratio_text(a.passes, a.requests) + " (" + ratio_text(a.ideal_passes, a.requests) + ")" : "", 16);
+    out += padded(a.shared ? ""
+                           : ratio_text(a.sectors, a.requests) + " (" +
+                                 ratio_text(a.ideal_sectors, a.requests) + ")",
+                  17);
+    out += padded(a.shared ? ratio_text(a.passes, a.requests) + " (" +
+                                 ratio_text(a.ideal_passes, a.requests) + ")"
+                           : "",
+                  16);
     out += ratio_text(a.lanes, a.requests) + "  " + (a.shared ? "shared " : "global ") + what;
     if (a.atomic) {
       out += ", " + ratio_text(a.conflicts, a.requests) + " lanes on one address";
@@ -82,8 +88,8 @@ std::string counts_text(const Counts& counts) {
   out += text("  counted on ", counts.sampled, " of ", counts.blocks, " blocks; bytes requested ",
               bytes_text(static_cast<double>(counts.requested_bytes)), ", compulsory ",
               bytes_text(compulsory), " (each input and output once): ",
-              fixed(static_cast<double>(counts.requested_bytes) / std::max(compulsory, 1.0), 2), " x; ",
-              fixed(counts.flops / std::max(compulsory, 1.0), 2), " operations a byte\n");
+              fixed(static_cast<double>(counts.requested_bytes) / std::max(compulsory, 1.0), 2),
+              " x; ", fixed(counts.flops / std::max(compulsory, 1.0), 2), " operations a byte\n");
   for (const Bound& bound : counts.bounds) {
     out += "  " + padded(bound.gpu, 16) + "not below " +
            fixed(std::max(bound.memory_us, bound.compute_us), 3) + " us (" +

@@ -53,7 +53,8 @@ std::string find_root(const std::string& asked) {
     }
   }
   throw ToolchainError(
-      "kernel: the files of the lab are not installed: share/binade/lab with lib/libbinade_lab_plain.a; "
+      "kernel: the files of the lab are not installed: share/binade/lab with "
+      "lib/libbinade_lab_plain.a; "
       "a build with sanitizers has none; BINADE_LAB names the folder");
 }
 
@@ -121,7 +122,8 @@ std::vector<std::vector<std::string>> Toolchain::commands(Build build, const std
       break;
   }
   add({"-c", "-x", "c++", source, "-o", program + ".o"});
-  link.insert(link.end(), {root + "/lib/libbinade_lab_" + name_of(build) + ".a", "-ldl", "-lpthread"});
+  link.insert(link.end(),
+              {root + "/lib/libbinade_lab_" + name_of(build) + ".a", "-ldl", "-lpthread"});
   return {compile, link};
 }
 

@@ -1,6 +1,6 @@
 // The executor's findings and counts as the lab's.
-#include <binade/lab/runner/convert_internal.h>
 #include <binade/kernels/host/source_line.h>
+#include <binade/lab/runner/convert_internal.h>
 
 #include <cstdlib>
 
@@ -17,7 +17,8 @@ const char* act_of(host::Act act, bool past) {
     case host::Act::atomic: return past ? "changed by an atomic" : "changes by an atomic";
     case host::Act::copy: return past ? "began a copy to" : "begins a copy to";
     case host::Act::barrier: return past ? "waited at a barrier" : "waits at a barrier";
-    case host::Act::collective: return past ? "waited in a warp function" : "waits in a warp function";
+    case host::Act::collective:
+      return past ? "waited in a warp function" : "waits in a warp function";
     case host::Act::end: return "ended";
     case host::Act::run: break;
   }
@@ -51,7 +52,8 @@ Found found_from(const host::Finding& finding) {
   found.kernel = finding.kernel;
   found.first = side_from(finding.first);
   found.second = side_from(finding.second);
-  found.element = finding.element.space == host::MemorySpace::none ? "" : to_string(finding.element);
+  found.element =
+      finding.element.space == host::MemorySpace::none ? "" : to_string(finding.element);
   found.array = finding.element.array;
   found.index = finding.element.index;
   found.length = finding.element.count;
@@ -71,7 +73,8 @@ FoundAccess found_from(const host::AccessRow& row) {
   found.line = row.line;
   found.shared = host::is_shared(row.kind);
   found.atomic = host::is_atomic(row.kind);
-  found.write = row.kind == host::AccessKind::global_write || row.kind == host::AccessKind::shared_write;
+  found.write =
+      row.kind == host::AccessKind::global_write || row.kind == host::AccessKind::shared_write;
   found.requests = row.requests;
   found.lanes = row.lanes;
   found.possible_lanes = row.possible_lanes;

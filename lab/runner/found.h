@@ -13,10 +13,10 @@ const char* name_of(Gravity gravity);
 
 // One of the two threads.
 struct FoundSide {
-  std::string act = {};  // "reads", "writes", ...; empty: there is no such side
+  std::string act = {};   // "reads", "writes", ...; empty: there is no such side
   std::string past = {};  // "read", "wrote", ...
   std::string file = {};
-  int32_t line = 0;  // 0: not known
+  int32_t line = 0;             // 0: not known
   std::string inner_file = {};  // the place in a helper that the line calls
   int32_t inner_line = 0;
   std::string block = {}, thread = {};  // "(1,0,0)"

@@ -13,8 +13,8 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -47,7 +47,9 @@ void emit_found(RecordKind kind, const T& found) {
   write(out, found);
   emit(kind, out);
 }
-void emit_early(const host::Finding& finding) { emit_found(RecordKind::early, found_from(finding)); }
+void emit_early(const host::Finding& finding) {
+  emit_found(RecordKind::early, found_from(finding));
+}
 
 // The arguments of a run in memory, and the pointers that solve() gets.
 class Arguments {
@@ -55,13 +57,13 @@ class Arguments {
   explicit Arguments(const ProblemRun& run) : run_(run) {
     for (const ProblemArgument& a : run.arguments) {
       if (a.passing == Passing::array) {
-        buffers_.push_back(std::make_unique<host::GuardedBuffer>(host::GuardedOptions{
-            .name = a.name,
-            .bytes = static_cast<size_t>(a.count) * bytes_of(a.element),
-            .element_bytes = bytes_of(a.element),
-            .read_only = !a.is_output,
-            .row_elements = a.row_elements,
-            .row_pitch = a.row_pitch}));
+        buffers_.push_back(std::make_unique<host::GuardedBuffer>(
+            host::GuardedOptions{.name = a.name,
+                                 .bytes = static_cast<size_t>(a.count) * bytes_of(a.element),
+                                 .element_bytes = bytes_of(a.element),
+                                 .read_only = !a.is_output,
+                                 .row_elements = a.row_elements,
+                                 .row_pitch = a.row_pitch}));
         pointers_.push_back(buffers_.back()->data());
       } else {
         buffers_.push_back(nullptr);
@@ -70,7 +72,7 @@ class Arguments {
     }
     for (size_t i = 0; i < run.arguments.size(); ++i) {
       const ProblemArgument& a = run.arguments[i];
-      places_.push_back(a.passing == Passing::array ? static_cast<void*>(&pointers_[i])
+      places_.push_back(a.passing == Passing::array    ? static_cast<void*>(&pointers_[i])
                         : a.passing == Passing::stream ? static_cast<void*>(&stream_)
                                                        : const_cast<char*>(a.bytes.data()));
     }

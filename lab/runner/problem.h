@@ -15,10 +15,10 @@ struct ProblemArgument {
   std::string name = {};
   Passing passing = Passing::value;
   Element element = Element::f32;
-  bool is_output = false;  // not written yet when solve() begins
-  int64_t count = 0;       // elements of an array
+  bool is_output = false;                   // not written yet when solve() begins
+  int64_t count = 0;                        // elements of an array
   int64_t row_elements = 0, row_pitch = 0;  // of an array with a leading dimension, else 0
-  std::string bytes = {};  // the elements of an input, or the value
+  std::string bytes = {};                   // the elements of an input, or the value
 };
 
 // One call of solve() in each schedule.

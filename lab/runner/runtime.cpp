@@ -106,7 +106,8 @@ cudaError_t cudaFree(void* block) {
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind) {
   return binade::lab::copy(to, from, bytes);
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t) {
   return binade::lab::copy(to, from, bytes);
 }
 cudaError_t cudaMemset(void* block, int value, size_t bytes) {

@@ -19,7 +19,8 @@ std::vector<KernelShape>& shapes() {
   return shapes;
 }
 std::map<std::tuple<NumberEvent, const void*, const void*, int>, NumberNote>& notes() {
-  static auto& notes = *new std::map<std::tuple<NumberEvent, const void*, const void*, int>, NumberNote>;
+  static auto& notes =
+      *new std::map<std::tuple<NumberEvent, const void*, const void*, int>, NumberNote>;
   return notes;
 }
 int64_t& shared_limit() {
@@ -47,9 +48,9 @@ NumberNote& note_at(NumberEvent event, float value, const void* instruction, hos
 
 void Launch::start(const host::KernelThread& thread) const {
   if (shared_bytes_ > static_cast<size_t>(shared_limit())) {
-    throw host::KernelError(text("kernel ", kernel_, ": ", file_, ":", line_, ": the launch asks for ",
-                                 shared_bytes_, " bytes of dynamic shared memory; more than ",
-                                 shared_limit(),
+    throw host::KernelError(text("kernel ", kernel_, ": ", file_, ":", line_,
+                                 ": the launch asks for ", shared_bytes_,
+                                 " bytes of dynamic shared memory; more than ", shared_limit(),
                                  " need cudaFuncSetAttribute(kernel, "
                                  "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes)"));
   }
@@ -79,25 +80,24 @@ std::vector<NumberNote> take_notes() {
 void fail_assertion(const char* condition, const char* file, int line) {
   host::fail_thread({host::FindingKind::exception, {file, line}}, "assertion failed: ", condition);
 }
-void trap(host::Site site) {
-  host::fail_thread({host::FindingKind::exception, site}, "__trap()");
-}
+void trap(host::Site site) { host::fail_thread({host::FindingKind::exception, site}, "__trap()"); }
 
 namespace {
 
 template <class Bits>
 uint64_t apply(Bits* target, const AtomicOperands& operands) {
   Bits old = __atomic_load_n(target, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(
-      target, &old, static_cast<Bits>(operands.step(old, operands.a, operands.b)), true,
-      __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+  while (!__atomic_compare_exchange_n(target, &old,
+                                      static_cast<Bits>(operands.step(old, operands.a, operands.b)),
+                                      true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
   }
   return old;
 }
 
 }  // namespace
 
-uint64_t atomic_apply(void* address, size_t bytes, const AtomicOperands& operands, host::Site site) {
+uint64_t atomic_apply(void* address, size_t bytes, const AtomicOperands& operands,
+                      host::Site site) {
   host::Executor& x = host::executor();
   if (reinterpret_cast<uintptr_t>(address) % bytes != 0) {
     host::fail_thread({host::FindingKind::misaligned, site}, "atomic at ", site,

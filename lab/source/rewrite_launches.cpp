@@ -13,8 +13,8 @@ size_t end_of_configuration(const Rewriter& file, size_t open) {
     } else if (token.is(";")) {
       break;
     } else if (token.is(">") && file.at(i + 1).is(">") && file.at(i + 2).is(">") &&
-               file.at(i + 1).begin == token.begin + 1 &&
-               file.at(i + 2).begin == token.begin + 2 && file.at(i + 3).is("(")) {
+               file.at(i + 1).begin == token.begin + 1 && file.at(i + 2).begin == token.begin + 2 &&
+               file.at(i + 3).is("(")) {
       return i;
     }
   }

@@ -13,7 +13,7 @@ bool is_specifier(const Token& token) {
 struct SharedDeclaration {
   size_t first = 0, last = 0;  // tokens, with the semicolon
   bool is_extern = false;
-  std::string alignment = {};  // an expression; empty: that of the type
+  std::string alignment = {};     // an expression; empty: that of the type
   std::vector<size_t> rest = {};  // tokens after the specifiers that are taken out
 };
 
@@ -120,7 +120,8 @@ class Declarators {
       d.stars += "*";
     }
     if (token(i).kind != TokenKind::identifier) {
-      file_.fail(token(std::min(i, rest_.size() - 1)), "a __shared__ declarator that the lab cannot read");
+      file_.fail(token(std::min(i, rest_.size() - 1)),
+                 "a __shared__ declarator that the lab cannot read");
     }
     d.name = token(i).text;
     d.line = token(i).line;
@@ -193,8 +194,9 @@ void rewrite_shared(Rewriter& file, TranslationState& state) {
     std::string code, of_bodies;
     for (const Declarator& d : declarators.list) {
       if (declaration.is_extern != d.is_open || (d.is_open && d.extents != "[]")) {
-        file.fail(file.at(i), declaration.is_extern ? "expected \"extern __shared__ T name[];\""
-                                                    : "a __shared__ array without a size is extern");
+        file.fail(file.at(i), declaration.is_extern
+                                  ? "expected \"extern __shared__ T name[];\""
+                                  : "a __shared__ array without a size is extern");
       }
       code += definition_of(d, declarators.type, declaration, state.shared_count++);
       state.result.shared_names.push_back(d.name);

@@ -52,7 +52,8 @@ const std::map<std::string, const char*, std::less<>>& unsupported() {
       {"clock64", kClock},
       {"globaltimer", kClock},
       {"__managed__", "__managed__ variables are not supported; pass an array to solve()"},
-      {"cudaLaunchKernel", "launches by function are not supported; write kernel<<<grid, block>>>()"},
+      {"cudaLaunchKernel",
+       "launches by function are not supported; write kernel<<<grid, block>>>()"},
       {"cudaLaunchKernelEx",
        "launches by function are not supported; write kernel<<<grid, block>>>()"},
       {"cudaLaunchKernelExC",
@@ -95,18 +96,28 @@ std::string line_directive(int line, const std::string& path) {
 
 // Headers of CUDA that lab/device/cuda has.
 bool is_known_cuda(const std::string& name) {
-  static const std::set<std::string> known = {
-      "cuda_runtime.h", "cuda_runtime_api.h", "cuda_fp16.h",   "cuda_bf16.h",
-      "cuda.h",         "cuda_pipeline.h",    "mma.h",         "device_launch_parameters.h",
-      "cooperative_groups.h", "cooperative_groups/reduce.h",   "vector_types.h",
-      "vector_functions.h",   "math_constants.h", "device_functions.h", "sm_30_intrinsics.h"};
+  static const std::set<std::string> known = {"cuda_runtime.h",
+                                              "cuda_runtime_api.h",
+                                              "cuda_fp16.h",
+                                              "cuda_bf16.h",
+                                              "cuda.h",
+                                              "cuda_pipeline.h",
+                                              "mma.h",
+                                              "device_launch_parameters.h",
+                                              "cooperative_groups.h",
+                                              "cooperative_groups/reduce.h",
+                                              "vector_types.h",
+                                              "vector_functions.h",
+                                              "math_constants.h",
+                                              "device_functions.h",
+                                              "sm_30_intrinsics.h"};
   return known.contains(name);
 }
 
 // Headers that come with CUDA and that the lab does not have.
 bool is_other_cuda(const std::string& name) {
-  for (const char* prefix : {"cu", "thrust/", "cutlass/", "cute/", "nv", "nccl", "cooperative_groups/",
-                             "curand", "texture", "surface", "binade/"}) {
+  for (const char* prefix : {"cu", "thrust/", "cutlass/", "cute/", "nv", "nccl",
+                             "cooperative_groups/", "curand", "texture", "surface", "binade/"}) {
     if (name.starts_with(prefix)) {
       return true;
     }
@@ -136,7 +147,8 @@ void refuse_unsupported(const Rewriter& file) {
       file.fail(token, token.text, ": ", found->second);
     }
     if (is_call_of_library(file, i)) {
-      file.fail(token, token.text, ":: is not supported; the lab is for kernels that are written out");
+      file.fail(token, token.text,
+                ":: is not supported; the lab is for kernels that are written out");
     }
   }
 }
@@ -165,9 +177,10 @@ std::optional<std::string> replace_include(const Rewriter& file, const Token& di
            text("\n", line_directive(directive.line, file.path()));
   }
   if (!is_known_cuda(name) && is_other_cuda(name)) {
-    file.fail(directive, "#include ", quoted,
-              ": the lab does not have this header; it has cuda_runtime.h, cuda_fp16.h, cuda_bf16.h, "
-              "cooperative_groups.h, cuda_pipeline.h and mma.h");
+    file.fail(
+        directive, "#include ", quoted,
+        ": the lab does not have this header; it has cuda_runtime.h, cuda_fp16.h, cuda_bf16.h, "
+        "cooperative_groups.h, cuda_pipeline.h and mma.h");
   }
   return std::nullopt;
 }
@@ -202,8 +215,8 @@ Translation translate(const std::string& path, std::string_view source) {
                            ":1: no extern \"C\" void solve(...), which the lab calls; its "
                            "parameters are those of the case, by name"));
   }
-  state.result.code = std::move(code) + "\n#line 1 \"binade-kernel-entry\"\n" +
-                      entry_code(state.result.parameters);
+  state.result.code =
+      std::move(code) + "\n#line 1 \"binade-kernel-entry\"\n" + entry_code(state.result.parameters);
   return std::move(state.result);
 }
 

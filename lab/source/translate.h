@@ -1,6 +1,6 @@
-// Plain CUDA C++ to C++ for the host executor. Only what C++ lacks is rewritten, in place and on its
-// own line: __shared__ declarations, launches, and the entry function. Everything else reaches the
-// compiler as the user wrote it, under the user's line numbers.
+// Plain CUDA C++ to C++ for the host executor. Only what C++ lacks is rewritten, in place and on
+// its own line: __shared__ declarations, launches, and the entry function. Everything else reaches
+// the compiler as the user wrote it, under the user's line numbers.
 #pragma once
 #include <binade/kernels/base/error.h>
 
@@ -34,10 +34,10 @@ class SourceError : public Error {
 };
 
 struct Translation {
-  std::string code = {};                      // C++
-  std::vector<Parameter> parameters = {};     // of solve(), in its order
-  std::vector<std::string> files = {};        // the file and those that it includes by ""
-  std::vector<std::string> shared_names = {}; // of __shared__ arrays, in the order of the source
+  std::string code = {};                       // C++
+  std::vector<Parameter> parameters = {};      // of solve(), in its order
+  std::vector<std::string> files = {};         // the file and those that it includes by ""
+  std::vector<std::string> shared_names = {};  // of __shared__ arrays, in the order of the source
 };
 
 // Translates the text of a file named `path`, whose entry is extern "C" void solve(...). Files that

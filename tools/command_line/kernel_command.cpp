@@ -11,10 +11,11 @@ void add_kernel(CLI::App& app, Command& chosen) {
       ->required()
       ->check(path());
   command
-      ->add_option("--case", o->case_and_shape,
-                   "what it computes: softmax, gemm, layer_norm, reduce, transpose, histogram, scan, "
-                   "elementwise, stencil, attention, or a case file (.json); with :SHAPE, such as "
-                   "softmax:4096x1024, that shape is counted")
+      ->add_option(
+          "--case", o->case_and_shape,
+          "what it computes: softmax, gemm, layer_norm, reduce, transpose, histogram, scan, "
+          "elementwise, stencil, attention, or a case file (.json); with :SHAPE, such as "
+          "softmax:4096x1024, that shape is counted")
       ->required()
       ->check(path());
   command->add_option("--json", o->json, "a file for the report as JSON")->check(path());
