@@ -64,18 +64,37 @@ std::vector<std::string> details_of(const Found& f) {
   return lines;
 }
 
-// What tells issues apart.
+// What tells issues apart: a race in one warp and one between warps are the same mistake.
 std::string key_of(const Found& f) {
   const std::string a = place_of_side(f.first), b = place_of_side(f.second);
-  return f.kind + "|" + f.array + "|" + std::min(a, b) + "|" + std::max(a, b);
+  return (f.kind == "missing barrier" ? "race" : f.kind) + "|" + f.array + "|" + std::min(a, b) + "|" + std::max(a, b);
 }
 
-Issue& issue_for(Report& report, const Found& found) {
+// Between two lines of one block a barrier orders threads; for threads of one warp that of the warp
+// is enough.
+std::string remedy_of(const Found& f) {
+  const bool in_block = is_race(f) && f.kind != "copy in flight" && f.first.block == f.second.block;
+  const bool reads = f.order.find("read") != std::string::npos;
+  if (!in_block || !reads || f.first.line == f.second.line || f.first.line == 0) {
+    return f.remedy;
+  }
+  return f.first.warp == f.second.warp ? "__syncwarp()" : "__syncthreads()";
+}
+
+Issue& issue_for(Report& report, Found found) {
+  found.remedy = remedy_of(found);
   const std::string key = key_of(found);
   for (Issue& issue : report.issues) {
     if (key_of(issue.found) == key) {
       issue.found.count += found.count;
       issue.found.elements = std::max(issue.found.elements, found.elements);
+      if (issue.found.remedy == "__syncwarp()" && found.remedy == "__syncthreads()") {
+        found.count = issue.found.count;  // between warps: that needs more
+        found.elements = issue.found.elements;
+        issue.found = found;
+        issue.headline = headline_of(found);
+        issue.details = details_of(found);
+      }
       return issue;
     }
   }

@@ -110,7 +110,16 @@ std::vector<std::vector<std::string>> Toolchain::commands(Build build, const std
   std::vector<std::string> link = {compiler, program + ".o", "-o", program};
   switch (build) {
     case Build::plain: add({"-fsanitize-coverage=trace-pc"}); break;
-    case Build::race: add({"-fsanitize=thread"}); break;
+    case Build::race:
+      // The executor has the functions that both call.
+      add({"-fsanitize=thread",
+           "-fsanitize=signed-integer-overflow,integer-divide-by-zero,shift,bounds,alignment,null,"
+           "return,unreachable",
+           "-fsanitize-recover=signed-integer-overflow,integer-divide-by-zero,shift,bounds,alignment,null"});
+      if (!is_clang) {
+        add({"-fsanitize=bounds-strict"});
+      }
+      break;
     case Build::asan:
       add({"-fsanitize=address,undefined", "-fno-sanitize=vptr", "-fsanitize-recover=all",
            "-fsanitize-coverage=trace-pc"});

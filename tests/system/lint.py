@@ -131,15 +131,17 @@ ENDS_PROCESS = re.compile(
     r"(?<![\w.>])(?:std\s*::\s*|::\s*)?(abort|exit|_exit|_Exit|quick_exit|terminate)\s*\(")
 KERNELS_SAMPLE = "samples/raw_pointers.cpp"  # shows how to call kernels without tensors
 ENDS_PROCESS_IN = "dist/job/process_exit.cpp"  # for ranks that nothing else can reach
+# Sources as users of the lab write them.
+PLAIN_CUDA = ("lab/ladders/", "lab/exercises/", "tests/lab/")
 # Text that may stand in one place only: pattern, where it may (files, or folders that end in /),
 # what to do.
 ONE_PLACE = (
-    (re.compile(r"<<<"), (), "a raw kernel launch; use launch()"),
+    (re.compile(r"<<<"), PLAIN_CUDA, "a raw kernel launch; use launch()"),
     (re.compile(r"\bcu(da)?LaunchKernel"), ("kernels/cuda/launch.cu",),
      "a raw kernel launch; use launch()"),
     (re.compile(r"\b(asm|__asm|__asm__)\b"), ("kernels/cuda/primitives.cuh", "kernels/host/"),
      "inline assembly; make it a primitive"),
-    (re.compile(r"\b__shared__\b"), ("kernels/cuda/primitives.cuh",),
+    (re.compile(r"\b__shared__\b"), ("kernels/cuda/primitives.cuh", *PLAIN_CUDA),
      "__shared__; use shared_mem<Struct>()"),
 )
 

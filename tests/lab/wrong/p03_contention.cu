@@ -6,8 +6,8 @@ __global__ void sum(const int* dummy, const float* x, float* y, int n) {
   __shared__ int count;
   if (threadIdx.x == 0) count = 0;
   __syncthreads();
-  atomicAdd(&count, 1);  //! atomic contention | | performance
-  for (int k = 0; k < 8; ++k) atomicAdd(&count, 1);
+  atomicAdd(&count, 1);
+  for (int k = 0; k < 8; ++k) atomicAdd(&count, 1);  //! atomic contention | | performance
   __syncthreads();
   if (threadIdx.x == 0) {
     float v = 0;

@@ -7,7 +7,7 @@ __global__ void staged(const float* x, const float* b, float* y, int n, float al
   const int i = blockIdx.x * 256 + threadIdx.x;
   s[threadIdx.x] = i < n ? x[i] : 0;
   if (threadIdx.x < 32) {
-    __syncthreads();  //! barrier divergence
+    __syncthreads();  //! divergent barrier
   } else {
     __syncthreads();
   }

@@ -7,7 +7,7 @@ __global__ void staged(const float* x, const float* b, float* y, int n, float al
   const int i = blockIdx.x * 256 + threadIdx.x;
   if (i >= n) return;
   s[threadIdx.x] = x[i];
-  __syncthreads();  //! barrier divergence
+  __syncthreads();  //! divergent barrier
   y[i] = alpha * s[threadIdx.x] + b[i];
 }
 extern "C" void solve(const float* x, const float* b, float* y, int n, float alpha) {

@@ -6,7 +6,7 @@ __global__ void looped(const float* x, const float* b, float* y, int n, float al
   __shared__ float s[64];
   for (int i = threadIdx.x; i < n; i += 64) {
     s[threadIdx.x] = x[i];
-    __syncthreads();  //! barrier divergence
+    __syncthreads();  //! divergent barrier
     y[i] = alpha * s[threadIdx.x] + b[i];
   }
 }

@@ -5,7 +5,7 @@
 __global__ void shuffled(const float* x, const float* b, float* y, int n, float alpha) {
   const int i = blockIdx.x * 64 + threadIdx.x;
   float v = i < n ? x[i] : 0;
-  if (threadIdx.x % 32 < 16) v = __shfl_sync(0x0000ffffu, v, threadIdx.x % 16 + 4);  //! warp divergence
+  if (threadIdx.x % 32 < 16) v = __shfl_sync(0x0000ffffu, v, threadIdx.x % 16 + 4);  //! divergent warp
   if (i < n) y[i] = alpha * v + b[i];
 }
 extern "C" void solve(const float* x, const float* b, float* y, int n, float alpha) {
