@@ -41,11 +41,37 @@ const CaseParameter* Case::find(const std::string& wanted) const {
   return found == parameters.end() ? nullptr : &*found;
 }
 
+int64_t extent_of(const std::string& extent, const Sizes& sizes) {
+  int64_t sum = 0, product = 1;
+  std::string word;
+  const auto finish_factor = [&] {
+    const auto found = sizes.find(word);
+    int64_t value = found != sizes.end() ? found->second : 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    check(found != sizes.end() || (!word.empty() && error == std::errc() && *end == '\0'),
+          "case: got the extent ", extent, ", expected sums of products of sizes and numbers");
+    product *= value;
+    word.clear();
+  };
+  for (const char c : extent) {
+    if (c == '*' || c == '+') {
+      finish_factor();
+    } else if (c != ' ') {
+      word += c;
+    }
+    if (c == '+') {
+      sum += product;
+      product = 1;
+    }
+  }
+  finish_factor();
+  return sum + product;
+}
+
 int64_t Case::count(const CaseParameter& array, const Sizes& sizes) const {
   int64_t count = 1;
   for (const std::string& extent : array.extents) {
-    const auto found = sizes.find(extent);
-    count *= found != sizes.end() ? found->second : std::atoll(extent.c_str());
+    count *= extent_of(extent, sizes);
   }
   return count;
 }

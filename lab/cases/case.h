@@ -23,7 +23,8 @@ struct CaseParameter {
   std::string name = {};
   Role role = Role::input;
   Domain domain = Domain::real;
-  // Of an array: its extents, which are names of sizes or numbers, outermost first. solve() may
+  // Of an array: its extents, outermost first: names of sizes, numbers, and sums of products of
+  // them, such as "rows+1" and "rows*8". solve() may
   // have a parameter ld<name>: then rows of the last extent begin so many elements apart.
   std::vector<std::string> extents = {};
   double value = 0;  // of a scalar
@@ -78,6 +79,9 @@ struct Case {
   // "4096x1024" as sizes; throws Error.
   Sizes shape_from(const std::string& text) const;
 };
+
+// The value of an extent. Throws Error for a name that is no size.
+int64_t extent_of(const std::string& extent, const Sizes& sizes);
 
 // The names of the cases that are built in.
 std::vector<std::string> case_names();

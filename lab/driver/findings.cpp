@@ -165,7 +165,7 @@ void add_findings(Report& report, const Evidence& evidence) {
       }
       WireReader in(record.payload);
       const Found found = read_found(in);
-      if (found.kind == "nondeterministic") {
+      if (found.kind == "non-deterministic") {
         report.same_bits = false;
       }
       Issue& issue = issue_for(report, found);

@@ -68,8 +68,7 @@ const CaseParameter* leading_array(const Case& of, const std::string& name) {
 constexpr int64_t kPadding = 5;  // elements between rows with a leading dimension
 
 int64_t row_of(const CaseParameter& array, const Sizes& sizes) {
-  const auto found = sizes.find(array.extents.back());
-  return found != sizes.end() ? found->second : std::atoll(array.extents.back().c_str());
+  return extent_of(array.extents.back(), sizes);
 }
 
 ProblemArgument array_argument(const Case& of, const CaseParameter& array,
@@ -272,9 +271,7 @@ Difference compare(const Array& got, const Expected& expected, Element element) 
 std::string place_of(const CaseParameter& array, const Sizes& sizes, int64_t index) {
   std::string place;
   for (size_t i = array.extents.size(); i-- > 0;) {
-    const auto found = sizes.find(array.extents[i]);
-    const int64_t extent =
-        found != sizes.end() ? found->second : std::max(std::atoll(array.extents[i].c_str()), 1LL);
+    const int64_t extent = std::max<int64_t>(extent_of(array.extents[i], sizes), 1);
     place.insert(0, text("[", i == 0 ? index : index % extent, "]"));
     index /= extent;
   }

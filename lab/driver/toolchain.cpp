@@ -58,6 +58,8 @@ std::string find_root(const std::string& asked) {
       "a build with sanitizers has none; BINADE_LAB names the folder");
 }
 
+}  // namespace
+
 std::string find_compiler(const std::string& asked) {
   std::vector<std::string> names = {asked};
   if (asked.empty()) {
@@ -74,8 +76,6 @@ std::string find_compiler(const std::string& asked) {
                              "install g++ 11 or clang++ 14, or later ones"
                            : text("kernel: no C++ compiler ", asked));
 }
-
-}  // namespace
 
 const char* name_of(Build build) {
   return build == Build::plain ? "plain" : build == Build::asan ? "asan" : "race";

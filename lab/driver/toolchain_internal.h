@@ -22,6 +22,9 @@ struct Toolchain {
                                                  const std::string& program) const;
 };
 
+// The compiler asked for, or with "" that of the environment, g++, clang++ or c++. Throws
+// ToolchainError if there is none.
+std::string find_compiler(const std::string& asked);
 // Throws ToolchainError if there is no compiler, or the lab is not installed. `compiler`, `root`:
 // what the user asked for; empty: looked up.
 Toolchain find_toolchain(const std::string& compiler, const std::string& root);

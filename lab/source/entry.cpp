@@ -51,7 +51,7 @@ const std::map<std::string, Element, std::less<>>& element_names() {
 Parameter read_parameter(const Rewriter& file, size_t first, size_t end) {
   const Token& name = file.at(end - 1);
   if (end - first < 2 || name.kind != TokenKind::identifier) {
-    file.fail(file.at(first), "a parameter of solve() without a name; name it as the case does");
+    file.fail(file.at(first), "a parameter without a name; name it as the case does");
   }
   Parameter parameter;
   parameter.name = name.text;
@@ -75,7 +75,7 @@ Parameter read_parameter(const Rewriter& file, size_t first, size_t end) {
   }
   const auto found = element_names().find(base);
   if (stars > 1 || found == element_names().end()) {
-    file.fail(name, "parameter ", parameter.name, " of solve() has the type ", parameter.type,
+    file.fail(name, "parameter ", parameter.name, " has the type ", parameter.type,
               "; expected cudaStream_t, or a number or a pointer to numbers of type float, double, "
               "__half, __nv_bfloat16 or an integer");
   }
@@ -142,6 +142,22 @@ void find_entry(Rewriter& file, TranslationState& state) {
     state.has_entry = true;
     state.result.parameters = read_parameters(file, i + 1);
   }
+}
+
+std::optional<std::vector<Parameter>> parameters_of(const std::string& path,
+                                                    std::string_view source,
+                                                    std::string_view function) {
+  const Rewriter file(path, source);
+  for (size_t i = 1; i < file.size(); ++i) {
+    const Token& token = file.at(i);
+    if (token.is(function) && token.kind == TokenKind::identifier && is_definition(file, i)) {
+      if (!has_c_linkage(file, i)) {
+        file.fail(token, function, "() is not declared extern \"C\" void ", function, "(...)");
+      }
+      return read_parameters(file, i + 1);
+    }
+  }
+  return std::nullopt;
 }
 
 std::string entry_code(const std::vector<Parameter>& parameters) {

@@ -5,6 +5,7 @@
 #include <binade/kernels/base/error.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,5 +45,10 @@ struct Translation {
 // it includes by "" are read beside it and translated too. Throws SourceError.
 Translation translate(const std::string& path, std::string_view source);
 Translation translate_file(const std::string& path);
+
+// The parameters of extern "C" void FUNCTION(...) that the source defines; nothing if it does not.
+std::optional<std::vector<Parameter>> parameters_of(const std::string& path,
+                                                    std::string_view source,
+                                                    std::string_view function);
 
 }  // namespace binade::lab

@@ -6,10 +6,8 @@ __global__ void staged(const float* x, const float* b, float* y, int n, float al
   __shared__ float s[256];
   const int i = blockIdx.x * 256 + threadIdx.x;
   s[threadIdx.x] = i < n ? x[i] : 0;
-  float v = s[threadIdx.x ^ 32];  //! race | s
-  s[threadIdx.x ^ 32] = v;
-  __syncthreads();
-  v = s[threadIdx.x];
+  const float other = s[threadIdx.x ^ 32];  //! race | s
+  const float v = s[threadIdx.x] + 0 * other;
   if (i < n) y[i] = alpha * v + b[i];
 }
 extern "C" void solve(const float* x, const float* b, float* y, int n, float alpha) {

@@ -7,7 +7,7 @@ __global__ void staged(const float* x, const float* b, float* y, int n, float al
   const int i = blockIdx.x * 256 + threadIdx.x;
   s[threadIdx.x] = i < n ? x[i] : 0;
   const float other = s[threadIdx.x ^ 1];  //! race | s
-  const float v = other == 0 ? s[threadIdx.x] : s[threadIdx.x];
+  const float v = s[threadIdx.x] + 0 * other;
   if (i < n) y[i] = alpha * v + b[i];
 }
 extern "C" void solve(const float* x, const float* b, float* y, int n, float alpha) {
