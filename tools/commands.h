@@ -23,6 +23,7 @@ int run(const RunsOptions& options);
 int run(const WatchOptions& options);
 int run(const TraceOptions& options);
 int run(const BottleneckOptions& options);
+int run(const BenchOptions& options);  // diff: 1 if something changed
 
 // Texts of files, line by line as a terminal may show them.
 void print_lines(const std::string& lines);

@@ -41,7 +41,7 @@ class OwnResults {
 void compare_results(const UserCall& call, const UserObject& object, const OwnResults& ours) {
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     const View& got = *call.outputs[i];
-    const UserDifference d = got ? compare_with_own(got, ours[i]) : UserDifference{};
+    const UserDifference d = got ? compare_with_own(got, ours[i], got.dtype) : UserDifference{};
     check(!d.found, user_symbol(call.function), " of ", printable(object.path),
           " is wrong: element ", d.index, " of its result ", i + 1, " (", got.dtype, " ", got.sizes,
           ") is ", d.got, ", Binade's kernel has ", d.expected, "; ", d.count, " of ", got.numel,

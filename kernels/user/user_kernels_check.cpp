@@ -64,14 +64,14 @@ double tolerance_of(DType dtype) {
 
 }  // namespace
 
-UserDifference compare_with_own(const View& got, const View& expected) {
+UserDifference compare_with_own(const View& got, const View& expected, DType precision) {
   const std::vector<double> ours = values_on_host(expected), theirs = values_on_host(got);
   double largest = 0;
   for (const double value : ours) {
     largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
   }
   UserDifference difference;
-  const double tolerance = tolerance_of(got.dtype) * largest;
+  const double tolerance = tolerance_of(is_floating(got.dtype) ? precision : got.dtype) * largest;
   for (size_t i = 0; i < ours.size(); ++i) {
     const bool same = ours[i] == theirs[i] || (std::isnan(ours[i]) && std::isnan(theirs[i])) ||
                       std::fabs(ours[i] - theirs[i]) <= tolerance;

@@ -73,13 +73,13 @@ bool run_user(const UserCall& call, const Arguments& arguments) {
   return run_user_function(call, &arguments);
 }
 
-// For the comparison, with a tolerance that follows from the dtype of `got`, of the largest value.
-// On a device REQUIRES a KernelCall.
+// For the comparison, with a tolerance that follows from `precision`, the dtype of the arithmetic,
+// of the largest value. On a device REQUIRES a KernelCall.
 struct UserDifference {
   bool found = false;
   int64_t count = 0, index = 0;  // wrong elements; the first, row-major
   double got = 0, expected = 0;
 };
-UserDifference compare_with_own(const View& got, const View& expected);
+UserDifference compare_with_own(const View& got, const View& expected, DType precision);
 
 }  // namespace binade::kernels
