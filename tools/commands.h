@@ -31,5 +31,6 @@ void print_lines(const std::string& lines);
 std::vector<train::Trace> read_traces(const std::string& path);
 int run(const DecodeOptions& options);
 int run(const VerifyDatasetOptions& options);  // 1 if the data are not clean
+int run(const FormatOptions& options);
 
 }  // namespace binade::tool
