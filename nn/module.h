@@ -180,6 +180,7 @@ class Module {
  private:
   friend class FreezeOthers;
   friend class ModuleReport;
+  friend class StoredAs;
   friend void copy_module(const Module& from, Module& to);
 
   class Owner;  // tells this module where its parameters are used
