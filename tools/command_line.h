@@ -123,6 +123,14 @@ struct VerifyDatasetOptions {
   uint64_t seed = 0;        // of the split of a folder without train and test
 };
 
+struct KernelOptions {
+  std::string file = {};             // CUDA C++
+  std::string case_and_shape = {};   // "softmax", "softmax:4096x1024", "my_case.json"
+  std::string json = {}, page = {};  // files; empty: none
+  std::string compiler = {};         // empty: looked up
+  bool strict = false, watch = false, no_counts = false;
+};
+
 struct OpClassesOptions {};
 
 using Command =
@@ -130,7 +138,7 @@ using Command =
                  BlackBoxOptions, LaunchOptions, SlurmSubmitOptions, RingLensOptions,
                  ChecksumOptions, PackOptions, InspectOptions, ReportOptions, DiffOptions,
                  RunsOptions, WatchOptions, TraceOptions, BottleneckOptions, DecodeOptions,
-                 VerifyDatasetOptions, OpClassesOptions>;
+                 VerifyDatasetOptions, KernelOptions, OpClassesOptions>;
 
 // `words`: the arguments of main() without the name of the program. Throws Error with one line, of
 // bounded length, for an unknown command or flag, a flag twice, a value that is missing or out of

@@ -30,6 +30,7 @@ void print_lines(const std::string& lines);
 // The traces of a file or of a run directory, by rank.
 std::vector<train::Trace> read_traces(const std::string& path);
 int run(const DecodeOptions& options);
+int run(const KernelOptions& options);         // 1 if the kernel is wrong, 2 if it was not checked
 int run(const VerifyDatasetOptions& options);  // 1 if the data are not clean
 
 }  // namespace binade::tool

@@ -688,6 +688,28 @@ def store_seeds():
         write("cifar", name, data)
 
 
+# --- CUDA C++ ---
+
+KERNEL = """__global__ void k(const float* x, float* y, int n) {
+  __shared__ float a[4][5], *p[2];
+  extern __shared__ alignas(16) unsigned char raw[];
+  a[0][threadIdx.x % 5] = x[0];
+  y[0] = a[0][0] + (x[1] < n ? 1 : 2);
+}
+"""
+SOLVE = 'extern "C" void solve(const float* x, float* y, int n, cudaStream_t s) { k<<<dim3(1, 2), 32, 8, s>>>(x, y, n); }\n'
+
+
+def cuda_seeds():
+    write("cuda_source", "good-kernel", KERNEL + SOLVE)
+    write("cuda_source", "good-template", "template <class T, int n> __global__ void k(T* y) { y[n] = R\"(<<<)\"[0]; }\n"
+          'extern "C" { void solve(float* y) { k<float, 1 + (2 > 1)><<<1, 1>>>(y); } }')
+    write("cuda_source", "bad-unclosed", KERNEL + 'extern "C" void solve(float* y) { k<<<1, (2>>>(y); }')
+    write("cuda_source", "bad-assembly", 'extern "C" void solve(float* y) { asm("nop"); }')
+    write("cuda_source", "bad-shared", "__global__ void k() { __shared__ struct { int a; } s; }" + SOLVE)
+    write("cuda_source", "bad-entry", "void solve(float* y) {}")
+
+
 def main():
     pngs = png_seeds()
     bmp_seeds()
@@ -704,6 +726,7 @@ def main():
     run_seeds()
     network_seeds()
     settings_seeds()
+    cuda_seeds()
 
 
 main()

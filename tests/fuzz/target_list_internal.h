@@ -40,7 +40,8 @@
   X(precision_file)            \
   X(precision_names)           \
   X(flags)                     \
-  X(command_line)
+  X(command_line)              \
+  X(cuda_source)
 
 namespace binade::fuzz {
 #define BINADE_DECLARED_TARGET(name) void parse_##name(Bytes);
