@@ -177,6 +177,7 @@ Report check_kernel(const CheckOptions& options) {
   add_compiler_warnings(report, builds[0]);
   if (options.counts) {
     add_counts(report, evidence, plan.counted);
+    report.counts.compared = plan.numbers_of_named;
   }
   sort_issues(report);
   return report;

@@ -101,6 +101,7 @@ std::string line_json(const LineCount& line) {
 std::string counts_json(const Counts& counts) {
   return Members()
       .text_of("shape", counts.shape)
+      .add("compared", counts.compared ? "true" : "false")
       .number("blocks", counts.blocks)
       .number("counted_blocks", counts.sampled)
       .number("requested_bytes", counts.requested_bytes)

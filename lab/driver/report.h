@@ -37,6 +37,7 @@ struct Bound {
 
 struct Counts {
   std::string shape = {};
+  bool compared = true;              // the numbers of this shape, too
   uint64_t blocks = 0, sampled = 0;  // of the grids; sampled 0: all
   std::vector<LineCount> lines = {};
   uint64_t requested_bytes = 0;   // of global memory, scaled to all blocks

@@ -62,7 +62,8 @@ std::string ratio_text(uint64_t a, uint64_t b) {
 }
 
 std::string counts_text(const Counts& counts) {
-  std::string out = "  counts of shape " + counts.shape + ", a request is one of a warp\n";
+  std::string out = "  counts of shape " + counts.shape + ", a request is one of a warp" +
+                    (counts.compared ? "" : "; too large to compare its numbers") + "\n";
   out += "  " + padded("line", 6) + padded("", 44) + padded("requests", 10) +
          padded("sectors (ideal)", 17) + padded("passes (ideal)", 16) + "lanes\n";
   for (const LineCount& line : counts.lines) {

@@ -58,8 +58,8 @@ size_t Rewriter::closing(size_t open) const {
   fail(tokens_[open], "no ", close, " for this ", opening);
 }
 
-// The token before the "<" of template arguments that end at `last`. What is in parentheses there may
-// compare and shift.
+// The token before the "<" of template arguments that end at `last`. What is in parentheses there
+// may compare and shift.
 size_t Rewriter::before_template_arguments(size_t last) const {
   int angle = 0, round = 0;
   for (size_t i = last + 1; i-- > 1;) {

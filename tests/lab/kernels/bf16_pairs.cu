@@ -1,5 +1,6 @@
-// __nv_bfloat162 arithmetic, a grid-stride loop and a tail.
 // case: elementwise
+
+// __nv_bfloat162 arithmetic, a grid-stride loop and a tail.
 #include <cuda_runtime.h>
 
 #include <cuda_bf16.h>

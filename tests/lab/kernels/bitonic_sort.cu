@@ -1,5 +1,6 @@
-// Bitonic sort of rows of a power of two.
 // case: sort.json
+
+// Bitonic sort of rows of a power of two.
 #include <cuda_runtime.h>
 
 __global__ void sort_rows(const float* x, float* y, int cols) {

@@ -1,5 +1,6 @@
-// Weights in __constant__ memory, copied there by the host; dynamic shared memory of the file.
 // case: stencil
+
+// Weights in __constant__ memory, copied there by the host; dynamic shared memory of the file.
 #include <cuda_runtime.h>
 
 __constant__ float weights[5];

@@ -1,5 +1,6 @@
-// Tiles copied ahead by asynchronous copies, two buffers.
 // case: gemm
+
+// Tiles copied ahead by asynchronous copies, two buffers.
 #include <cuda_runtime.h>
 
 #include <cuda_pipeline.h>

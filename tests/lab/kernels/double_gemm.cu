@@ -1,5 +1,6 @@
-// Doubles, unsigned sizes, and a program of its own in the file.
 // case: gemm
+
+// Doubles, unsigned sizes, and a program of its own in the file.
 #include <cuda_runtime.h>
 
 #include <cstdio>

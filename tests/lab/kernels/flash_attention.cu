@@ -1,5 +1,6 @@
-// Attention that never stores the scores: tiles of keys, with a running maximum and sum.
 // case: attention
+
+// Attention that never stores the scores: tiles of keys, with a running maximum and sum.
 #include <cuda_runtime.h>
 
 constexpr int kQueries = 16, kKeys = 16, kMost = 64;

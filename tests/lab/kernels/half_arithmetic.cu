@@ -1,5 +1,6 @@
-// __half operators and intrinsics, and a printf of one thread.
 // case: elementwise
+
+// __half operators and intrinsics, and a printf of one thread.
 #include <cuda_runtime.h>
 
 #include <cuda_fp16.h>

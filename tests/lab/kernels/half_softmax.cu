@@ -1,5 +1,6 @@
-// Softmax of __half rows, a warp a row, with an online maximum.
 // case: softmax
+
+// Softmax of __half rows, a warp a row, with an online maximum.
 #include <cuda_runtime.h>
 
 #include <cuda_fp16.h>

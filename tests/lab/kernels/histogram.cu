@@ -1,5 +1,6 @@
-// A histogram: each block counts in shared memory, then adds to the result.
 // case: histogram
+
+// A histogram: each block counts in shared memory, then adds to the result.
 #include <cuda_runtime.h>
 
 __global__ void clear(unsigned* y, int bins) {

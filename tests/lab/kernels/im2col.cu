@@ -1,5 +1,6 @@
-// The patches of an image as columns of a matrix.
 // case: im2col.json
+
+// The patches of an image as columns of a matrix.
 #include <cuda_runtime.h>
 
 __global__ void unfold(const float* x, float* y, int channels, int height, int width) {

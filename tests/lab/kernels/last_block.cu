@@ -1,5 +1,6 @@
-// One launch: the last block, found by a ticket between fences, adds what the others wrote.
 // case: reduce
+
+// One launch: the last block, found by a ticket between fences, adds what the others wrote.
 #include <cuda_runtime.h>
 
 __device__ unsigned ticket = 0;

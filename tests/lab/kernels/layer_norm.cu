@@ -1,5 +1,6 @@
-// Layer norm of __half rows: a block a row, sums in float by shuffles, two passes.
 // case: layer_norm
+
+// Layer norm of __half rows: a block a row, sums in float by shuffles, two passes.
 #include <cuda_runtime.h>
 
 #include <cuda_fp16.h>

@@ -1,5 +1,6 @@
-// A transpose of a matrix whose rows are ldx elements apart, through a padded tile.
 // case: transpose
+
+// A transpose of a matrix whose rows are ldx elements apart, through a padded tile.
 #include <cuda_runtime.h>
 
 constexpr int kTile = 32, kRows = 8;

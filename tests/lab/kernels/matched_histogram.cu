@@ -1,5 +1,6 @@
-// Lanes with the same value are counted together: __match_any_sync and one atomic for them.
 // case: histogram
+
+// Lanes with the same value are counted together: __match_any_sync and one atomic for them.
 #include <cuda_runtime.h>
 
 __global__ void count(const int* x, int* y, int n) {

@@ -1,5 +1,7 @@
+// case: scan
+
 // An inclusive scan: blocks scan their part in shared memory, the sums of the blocks are added
-// after. case: scan
+// after.
 #include <cuda_runtime.h>
 
 constexpr int kBlock = 256;

@@ -1,5 +1,6 @@
-// A sparse matrix (CSR) times a vector: a warp a row.
 // case: spmv.json
+
+// A sparse matrix (CSR) times a vector: a warp a row.
 #include <cuda_runtime.h>
 
 __global__ void multiply(const int* begin, const int* column, const float* value, const float* x,

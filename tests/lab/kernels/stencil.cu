@@ -1,5 +1,6 @@
-// A stencil from a tile of shared memory with its border.
 // case: stencil
+
+// A stencil from a tile of shared memory with its border.
 #include <cuda_runtime.h>
 
 constexpr int kTile = 16;

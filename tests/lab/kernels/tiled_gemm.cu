@@ -1,5 +1,6 @@
-// A product in tiles of shared memory, with a block of registers a thread.
 // case: gemm
+
+// A product in tiles of shared memory, with a block of registers a thread.
 #include <cuda_runtime.h>
 
 template <int kTile, int kStep, int kOwn>

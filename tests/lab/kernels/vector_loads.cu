@@ -1,5 +1,6 @@
-// float4 loads and stores, scalar tail, 64-bit indices.
 // case: elementwise
+
+// float4 loads and stores, scalar tail, 64-bit indices.
 #include <cuda_runtime.h>
 
 template <class F>

@@ -1,5 +1,6 @@
-// A scan of one block with warp shuffles, and a barrier that votes.
 // case: scan
+
+// A scan of one block with warp shuffles, and a barrier that votes.
 #include <cuda_runtime.h>
 
 __global__ void scan(const float* x, float* y, int n) {

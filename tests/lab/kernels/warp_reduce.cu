@@ -1,5 +1,6 @@
-// A sum by cooperative groups: tiles of a warp, then the warps of the block, then one block.
 // case: reduce
+
+// A sum by cooperative groups: tiles of a warp, then the warps of the block, then one block.
 #include <cuda_runtime.h>
 
 #include <cooperative_groups.h>

@@ -1,5 +1,6 @@
-// A tile without padding: 32 lanes in one bank.
 // case: transpose
+
+// A tile without padding: 32 lanes in one bank.
 #include <cuda_runtime.h>
 
 __global__ void turn(const float* x, float* y, int rows, int cols) {

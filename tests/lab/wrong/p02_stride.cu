@@ -1,5 +1,6 @@
-// Stores that are a row apart.
 // case: transpose
+
+// Stores that are a row apart.
 #include <cuda_runtime.h>
 
 __global__ void turn(const float* x, float* y, int rows, int cols) {

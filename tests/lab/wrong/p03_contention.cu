@@ -1,5 +1,6 @@
-// All lanes add to one address.
 // case: reduce
+
+// All lanes add to one address.
 #include <cuda_runtime.h>
 
 __global__ void sum(const int* dummy, const float* x, float* y, int n) {

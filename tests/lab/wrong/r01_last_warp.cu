@@ -1,5 +1,6 @@
-// A reduction that drops the barriers for the last warp: lanes do not run in step.
 // case: reduce
+
+// A reduction that drops the barriers for the last warp: lanes do not run in step.
 #include <cuda_runtime.h>
 
 __global__ void sum_blocks(const float* x, float* y, int n) {

@@ -1,5 +1,6 @@
-// A shared array is used again without a barrier.
 // case: softmax
+
+// A shared array is used again without a barrier.
 #include <cuda_runtime.h>
 
 __device__ float warp_sum(float v) {

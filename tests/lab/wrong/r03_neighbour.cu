@@ -1,5 +1,6 @@
-// A neighbour in another warp is read without a barrier.
 // case: elementwise
+
+// A neighbour in another warp is read without a barrier.
 #include <cuda_runtime.h>
 
 __global__ void staged(const float* x, const float* b, float* y, int n, float alpha) {

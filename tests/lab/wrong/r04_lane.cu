@@ -1,5 +1,6 @@
-// A neighbour in the same warp is read without __syncwarp().
 // case: elementwise
+
+// A neighbour in the same warp is read without __syncwarp().
 #include <cuda_runtime.h>
 
 __global__ void staged(const float* x, const float* b, float* y, int n, float alpha) {

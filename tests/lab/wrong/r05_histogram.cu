@@ -1,5 +1,6 @@
-// A histogram that adds without an atomic.
 // case: histogram
+
+// A histogram that adds without an atomic.
 #include <cuda_runtime.h>
 
 __global__ void count(const int* x, int* y, int n) {

@@ -1,5 +1,6 @@
-// A stencil in place: blocks of one launch have no order.
 // case: stencil
+
+// A stencil in place: blocks of one launch have no order.
 #include <cuda_runtime.h>
 
 __global__ void copy(const float* x, float* y, int n) {

@@ -1,5 +1,6 @@
-// The last block reads what other blocks wrote, without __threadfence().
 // case: reduce
+
+// The last block reads what other blocks wrote, without __threadfence().
 #include <cuda_runtime.h>
 
 __global__ void sum_all(const float* x, float* y, float* partials, unsigned* ticket, int n) {

@@ -1,5 +1,6 @@
-// Every thread stores the same value.
 // case: reduce
+
+// Every thread stores the same value.
 #include <cuda_runtime.h>
 
 __global__ void sum_block(const float* x, float* y, int n) {

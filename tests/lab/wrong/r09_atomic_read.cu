@@ -1,5 +1,6 @@
-// A plain read after atomicAdd, without a barrier.
 // case: reduce
+
+// A plain read after atomicAdd, without a barrier.
 #include <cuda_runtime.h>
 
 __global__ void sum_block(const float* x, float* y, int n) {

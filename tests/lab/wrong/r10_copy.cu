@@ -1,5 +1,6 @@
-// An asynchronous copy that nobody waits for.
 // case: elementwise
+
+// An asynchronous copy that nobody waits for.
 #include <cuda_runtime.h>
 
 #include <cuda_pipeline.h>

@@ -1,5 +1,6 @@
-// An asynchronous copy, waited for, without a barrier.
 // case: elementwise
+
+// An asynchronous copy, waited for, without a barrier.
 #include <cuda_runtime.h>
 
 #include <cuda_pipeline.h>

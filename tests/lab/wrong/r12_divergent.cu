@@ -1,5 +1,6 @@
-// A barrier in a divergent branch.
 // case: elementwise
+
+// A barrier in a divergent branch.
 #include <cuda_runtime.h>
 
 __global__ void staged(const float* x, const float* b, float* y, int n, float alpha) {

@@ -1,5 +1,6 @@
-// A return before a barrier.
 // case: elementwise
+
+// A return before a barrier.
 #include <cuda_runtime.h>
 
 __global__ void staged(const float* x, const float* b, float* y, int n, float alpha) {

@@ -1,5 +1,6 @@
-// A barrier in a loop of unequal trips.
 // case: elementwise
+
+// A barrier in a loop of unequal trips.
 #include <cuda_runtime.h>
 
 __global__ void looped(const float* x, const float* b, float* y, int n, float alpha) {

@@ -1,5 +1,6 @@
-// A shuffle with a full mask under an if.
 // case: elementwise
+
+// A shuffle with a full mask under an if.
 #include <cuda_runtime.h>
 
 __global__ void shuffled(const float* x, const float* b, float* y, int n, float alpha) {

@@ -1,5 +1,6 @@
-// A shuffle that reads a lane outside of its mask.
 // case: elementwise
+
+// A shuffle that reads a lane outside of its mask.
 #include <cuda_runtime.h>
 
 __global__ void shuffled(const float* x, const float* b, float* y, int n, float alpha) {

@@ -1,5 +1,6 @@
-// A thread waits for a flag that nobody sets.
 // case: reduce
+
+// A thread waits for a flag that nobody sets.
 #include <cuda_runtime.h>
 
 __global__ void spin(const float* x, float* y, volatile int* flag, int n) {

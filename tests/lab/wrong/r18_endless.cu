@@ -1,5 +1,6 @@
-// A loop without end.
 // case: reduce
+
+// A loop without end.
 #include <cuda_runtime.h>
 
 __global__ void sum(const float* x, float* y, int n) {

@@ -1,5 +1,6 @@
-// No guard for the tail.
 // case: elementwise
+
+// No guard for the tail.
 #include <cuda_runtime.h>
 
 __global__ void scaled(const float* x, const float* b, float* y, int n, float alpha) {

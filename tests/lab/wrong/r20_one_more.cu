@@ -1,5 +1,6 @@
-// i <= n.
 // case: elementwise
+
+// i <= n.
 #include <cuda_runtime.h>
 
 __global__ void scaled(const float* x, const float* b, float* y, int n, float alpha) {

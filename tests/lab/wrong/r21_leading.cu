@@ -1,5 +1,6 @@
-// The leading dimension is ignored.
 // case: transpose
+
+// The leading dimension is ignored.
 #include <cuda_runtime.h>
 
 __global__ void turn(const float* x, float* y, int rows, int cols, int ldx) {

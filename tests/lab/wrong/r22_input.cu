@@ -1,5 +1,6 @@
-// A kernel writes to its input.
 // case: elementwise
+
+// A kernel writes to its input.
 #include <cuda_runtime.h>
 
 __global__ void scaled(const float* x, const float* b, float* y, int n, float alpha) {

@@ -1,5 +1,6 @@
-// An index beyond a member array.
 // case: elementwise
+
+// An index beyond a member array.
 #include <cuda_runtime.h>
 
 struct Tile {

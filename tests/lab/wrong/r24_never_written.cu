@@ -1,5 +1,6 @@
-// Shared memory that nothing wrote.
 // case: elementwise
+
+// Shared memory that nothing wrote.
 #include <cuda_runtime.h>
 
 __global__ void staged(const float* x, const float* b, float* y, int n, float alpha) {

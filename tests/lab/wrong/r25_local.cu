@@ -1,5 +1,6 @@
-// A local variable without a value.
 // case: elementwise
+
+// A local variable without a value.
 #include <cuda_runtime.h>
 
 __global__ void scaled(const float* x, const float* b, float* y, int n, float alpha) {

@@ -1,5 +1,6 @@
-// A float4 from an address that is no multiple of 16.
 // case: elementwise
+
+// A float4 from an address that is no multiple of 16.
 #include <cuda_runtime.h>
 
 __global__ void scaled(const float* x, const float* b, float* y, int n, float alpha) {

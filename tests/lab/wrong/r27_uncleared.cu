@@ -1,5 +1,6 @@
-// += into an output that nobody cleared.
 // case: reduce
+
+// += into an output that nobody cleared.
 #include <cuda_runtime.h>
 
 __global__ void sum(const float* x, float* y, int n) {

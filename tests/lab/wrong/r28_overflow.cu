@@ -1,5 +1,6 @@
-// A product that overflows int.
 // case: elementwise
+
+// A product that overflows int.
 #include <cuda_runtime.h>
 
 __global__ void scaled(const float* x, const float* b, float* y, int n, float alpha) {

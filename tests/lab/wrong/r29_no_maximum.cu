@@ -1,5 +1,6 @@
-// A softmax without the maximum.
 // case: softmax
+
+// A softmax without the maximum.
 #include <cuda_runtime.h>
 
 __global__ void softmax(const float* x, float* y, int cols) {

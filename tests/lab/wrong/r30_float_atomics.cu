@@ -1,5 +1,6 @@
-// Atomics of floats: the order of the sum, and its bits, are not fixed.
 // case: reduce
+
+// Atomics of floats: the order of the sum, and its bits, are not fixed.
 #include <cuda_runtime.h>
 
 __global__ void clear(float* y) { y[0] = 0; }

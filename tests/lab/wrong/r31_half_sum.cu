@@ -1,5 +1,6 @@
-// Squares summed in __half, which holds at most 65504.
 // case: layer_norm
+
+// Squares summed in __half, which holds at most 65504.
 #include <cuda_runtime.h>
 
 #include <cuda_fp16.h>

@@ -1,5 +1,6 @@
-// The result of the first call is kept for later calls.
 // case: reduce
+
+// The result of the first call is kept for later calls.
 #include <cuda_runtime.h>
 
 #include <map>
