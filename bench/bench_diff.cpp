@@ -12,7 +12,7 @@ namespace {
 
 namespace files = std::filesystem;
 
-constexpr int kLeastRounds = 12;
+constexpr int kLeastRounds = 24;
 
 std::string percent(double value, const char* format) {
   char shown[64];

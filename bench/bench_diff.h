@@ -40,7 +40,7 @@ struct BuildDiff {
   std::string before, after;  // programs: the binade or the kernel_bench of a build
   std::vector<CaseSettings> cases = {};
   std::string device = "cpu";
-  int threads = 0, rounds = 0, samples = 7;  // rounds 0: as many as the level needs, and 12
+  int threads = 0, rounds = 0, samples = 7;  // rounds 0: as many as the level needs, and 24
   double plant = 1;                          // slows `after` down: for tests
 };
 std::vector<CaseDiff> diff_of_builds(const BuildDiff& builds, const DiffSettings& settings);

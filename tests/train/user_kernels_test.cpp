@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <string>
 
 namespace binade {
@@ -239,6 +240,23 @@ TEST_F(UserKernels, TrainAModel) {
   EXPECT_EQ(kernels::user_kernel_calls("softmax"), 60);
   EXPECT_EQ(kernels::user_kernel_calls("layer_norm"), 60);
   EXPECT_GE(kernels::user_kernel_calls("gemm"), 150);
+}
+
+TEST_F(UserKernels, TheSampleTrains) {
+  if (!std::filesystem::exists(module_path("softmax"))) {
+    GTEST_SKIP() << "samples were not built";
+  }
+  const std::vector<float> own = train_net();
+  kernels::set_user_kernel("softmax", module_path("softmax"));
+  const std::vector<float> user = train_net();
+  for (size_t i = 0; i < own.size(); ++i) {
+    EXPECT_NEAR(user[i], own[i], 1e-4 * own[0]) << i;
+  }
+  EXPECT_EQ(kernels::user_kernel_calls("softmax"), 60);  // forward and backward
+  const double inf = std::numeric_limits<double>::infinity();
+  const Tensor odd = Tensor::from(std::vector<float>{1, float(-inf), 3, 200, 100, -5}, {2, 3});
+  EXPECT_NO_THROW(softmax(odd));  // compared with ours
+  EXPECT_NO_THROW(log_softmax(odd));
 }
 
 TEST_F(UserKernels, ALauncherOfTheDevice) {

@@ -63,7 +63,7 @@ void add_bench(CLI::App& app, Command& chosen) {
   add_switch(command, "--serve", o->serve, "time what is asked for on the standard input");
   command->add_option("--json", o->json, "write the samples and all facts there")->check(path());
   command->add_option("--svg", o->svg, "write a roofline picture there")->check(path());
-  command->add_option("--rounds", o->rounds, "of diff: both programs are started anew in each (12)")
+  command->add_option("--rounds", o->rounds, "of diff: both programs are started anew in each (24)")
       ->transform(number<int>(6, 10000));
   command->add_option("--minimum", o->minimum, "of diff: percent below which a change is none (2)")
       ->transform(number<double>(0.1, 1000));
