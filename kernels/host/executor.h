@@ -11,9 +11,8 @@
 namespace binade::kernels::host {
 
 // The order in which blocks and threads run. A warp runs until none of its lanes can, because a
-// random order of lanes hides more races than it shows; only interleaved goes on to the next warp
-// at every wait, and takes blocks from both halves of the grid by turns.
-enum class Schedule : uint8_t { forward, reverse, random, interleaved };
+// random order of lanes hides more races than it shows.
+enum class Schedule : uint8_t { forward, reverse, random };
 
 struct Options {
   Schedule schedule = Schedule::forward;
@@ -22,19 +21,8 @@ struct Options {
   bool late_async = true;              // an asynchronous copy lands at its wait, not at its issue
   bool shuffles_order_memory = false;  // for the race detector; CUDA promises no such order
   bool count_accesses = false;         // for the access report (access_report.h; race build)
-  bool collect_findings = false;       // go on after findings (findings.h) instead of throwing
-  // An access to memory that is in no named range (named_ranges.h), no shared memory and no static
-  // variable of the program is out of bounds (race build).
-  bool only_named_memory = false;
-  // Steps of one thread after which it is ended as endless; 0 for no limit. A step is an access of
-  // memory in the race build, and a basic block in kernels compiled with
-  // -fsanitize-coverage=trace-pc. Threads with a limit also yield now and then, so that one may
-  // wait for what another one writes.
-  uint64_t step_limit = 0;
-  // Run only this many blocks of a grid, evenly spread; 0 for all. For counting accesses.
-  uint64_t sampled_blocks = 0;
 };
-// Initialised at first use from BINADE_HOST_SCHEDULE (as Schedule has them), BINADE_HOST_SEED,
+// Initialised at first use from BINADE_HOST_SCHEDULE (forward, reverse, random), BINADE_HOST_SEED,
 // BINADE_HOST_THREADS and BINADE_HOST_ASYNC (late, early). Change it only while no kernel runs.
 Options& options();
 // The initial value of options(); throws Error if a variable has an invalid value.

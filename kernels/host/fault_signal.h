@@ -6,7 +6,8 @@
 namespace binade::kernels::host {
 
 // Takes the signals until the end of the process; a fault outside of kernels goes to the handler
-// that was there before. Repeated calls do nothing.
+// that was there before. Each OS thread that launches kernels calls it; it does not serve the
+// further threads of Options::os_threads.
 void catch_fault_signals();
 
 }  // namespace binade::kernels::host

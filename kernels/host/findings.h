@@ -2,9 +2,9 @@
 // a text second: a launch that may not go on throws the text as a KernelError.
 //
 // Without collecting (the default) the first finding of severity unsafe or wrong ends the launch.
-// With Options::collect_findings a launch goes on after a finding wherever it can: after races,
-// missing barriers, reads of uninitialised memory, accesses out of bounds into the guards of a
-// named range, misaligned accesses, writes to inputs, arithmetic without a defined result. Only
+// With CheckOptions::collect_findings a launch goes on after a finding wherever it can: after
+// races, missing barriers, reads of uninitialised memory, accesses out of bounds into the guards of
+// a named range, misaligned accesses, writes to inputs, arithmetic without a defined result. Only
 // what leaves no way to go on ends it: divergent barriers and masks, deadlocks, the step limit, an
 // access to memory that is in no range, exceptions.
 //
@@ -28,7 +28,7 @@ enum class FindingKind : uint8_t {
   barrier_divergence,  // threads at different barriers, or ended before one
   warp_divergence,     // a warp collective whose mask and whose lanes disagree
   deadlock,            // no thread of the block can run
-  step_limit,          // a thread did not end within Options::step_limit steps
+  step_limit,          // a thread did not end within CheckOptions::step_limit steps
   undefined_math,      // overflow of a signed integer, division by zero, a shift out of range
   bad_argument,        // arguments of a primitive or a launch that CUDA refuses
   exception,           // a C++ exception left the kernel
