@@ -18,6 +18,7 @@ const View& Operands::empty(DType dtype, const Dims& sizes) {
   memory_.emplace_back(bytes, device_);
   views_.push_back(view_of(memory_.back().as<void>(), dtype, sizes));
   views_.back().device = device_;
+  arrays_.push_back(&views_.back());
   return views_.back();
 }
 

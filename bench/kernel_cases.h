@@ -24,11 +24,14 @@ class Operands {
   // The same memory with other sizes and strides.
   const View& view(const View& of, const Dims& sizes, const Dims& strides);
   const View& channels_last(const View& of);  // of is [N, C, H, W], any order so far
+  // All memory, in the order in which it was taken: row-major arrays.
+  const std::vector<const View*>& arrays() const { return arrays_; }
 
  private:
   Device device_;
   std::deque<kernels::Workspace> memory_;
   std::deque<View> views_;
+  std::vector<const View*> arrays_;
   uint64_t seed_ = 1;
 };
 
