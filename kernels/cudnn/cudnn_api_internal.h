@@ -16,6 +16,9 @@ enum Status : int {
   kNotSupported = 3000,
   kExecutionFailed = 5000
 };
+// Whether the library says that it cannot do what was asked, and has done nothing: the families
+// BAD_PARAM (2000) and NOT_SUPPORTED (3000).
+constexpr bool is_refusal(Status status) { return status >= kBadParam && status < 4000; }
 enum DataType : int {
   kFloat = 0,
   kDouble = 1,

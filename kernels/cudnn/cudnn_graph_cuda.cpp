@@ -16,18 +16,13 @@ void require(Status status, const char* what) {
 }
 
 Object make_tensor(int64_t id, const Operand& o) {
-  constexpr int64_t kMostAlignment = 16;
   Object tensor(kTensor);
-  const auto address = reinterpret_cast<uintptr_t>(o.data);
-  int64_t alignment = kMostAlignment;
-  while (address % static_cast<uintptr_t>(alignment) != 0) {
-    alignment /= 2;
-  }
   tensor.set(kTensorDataType, kTypeDataType, o.type);
   tensor.set(kTensorDimensions, o.sizes);
   tensor.set(kTensorStrides, o.strides);
   tensor.set(kTensorId, kTypeInt64, id);
-  tensor.set(kTensorAlignment, kTypeInt64, alignment);
+  tensor.set(kTensorAlignment, kTypeInt64,
+             static_cast<int64_t>(o.by_value ? alignof(float) : kTensorBytes));
   tensor.set(kTensorIsByValue, kTypeBoolean, o.by_value);
   return tensor;
 }

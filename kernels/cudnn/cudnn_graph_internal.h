@@ -14,6 +14,7 @@
 namespace binade::kernels::cudnn {
 
 inline constexpr int64_t kMostWorkspace = int64_t{512} << 20;
+inline constexpr uintptr_t kTensorBytes = 16;  // alignment of tensors in memory
 
 DataType data_type(DType dtype);
 
@@ -114,8 +115,9 @@ struct Problem {
 };
 
 // Starts the problem on the current stream. Returns false and does nothing if the library has no
-// plan for it; `why` then says why. REQUIRES: missing() is empty. Throws Error if the execution of
-// a plan fails. May be called by several threads, and while a stream is captured.
+// plan for it, or an operand in memory does not begin at a multiple of kTensorBytes; `why` then
+// says why. REQUIRES: missing() is empty. Throws Error if the execution of a plan fails. May be
+// called by several threads, and while a stream is captured.
 bool run(const Problem& problem, std::string& why);
 
 int64_t plans_made();  // by this process; a problem that is known makes none

@@ -37,10 +37,10 @@ struct KeyHash {
   }
 };
 
-// The largest power of two, at most 16, that divides the address.
-int64_t alignment(const void* p) {
-  const uintptr_t address = reinterpret_cast<uintptr_t>(p) | 16;
-  return static_cast<int64_t>(address & (~address + 1));
+// Engines read whole vectors: on an H200 several faulted on memory that begins elsewhere, although
+// the graph had told them so.
+bool is_aligned(const Operand& o) {
+  return o.by_value || reinterpret_cast<uintptr_t>(o.data) % kTensorBytes == 0;
 }
 
 Key key_of(const Problem& p) {
@@ -51,16 +51,23 @@ Key key_of(const Problem& p) {
     key.push_back(o.type);
     key.insert(key.end(), o.sizes.begin(), o.sizes.end());
     key.insert(key.end(), o.strides.begin(), o.strides.end());
-    key.push_back(o.by_value ? 0 : alignment(o.data));
   }
   return key;
 }
 
+// A plan, and what it was made of: the library's own front end keeps the graph alive, too.
 struct Plan {
-  Object config, plan;
+  std::unique_ptr<Graph> graph;
+  Object description, config, plan;
   int64_t workspace = 0;
   std::string refusal;  // why there is none
 };
+
+Plan refused(std::string reason) {
+  Plan none;
+  none.refusal = std::move(reason);
+  return none;
+}
 
 struct DeviceState {
   std::mutex mutex;
@@ -152,18 +159,18 @@ std::string try_config(Handle handle, const Problem& p, Object&& config, Plan& p
 }
 
 void find_plan(Handle handle, const Problem& p, Plan& plan) {
-  Graph graph(p.operands, p.dtype == DType::f64 ? kDouble : kFloat);
-  p.build(graph, p);
-  const std::vector<Descriptor> operations = graph.operations();
-  Object description(kOperationGraph);
-  description.set(kGraphHandle, kTypeHandle, handle);
-  description.set(kGraphOperations, kTypeDescriptor, static_cast<int64_t>(operations.size()),
-                  operations.data());
-  description.finalize();
+  plan.graph = std::make_unique<Graph>(p.operands, p.dtype == DType::f64 ? kDouble : kFloat);
+  p.build(*plan.graph, p);
+  const std::vector<Descriptor> operations = plan.graph->operations();
+  plan.description = Object(kOperationGraph);
+  plan.description.set(kGraphHandle, kTypeHandle, handle);
+  plan.description.set(kGraphOperations, kTypeDescriptor, static_cast<int64_t>(operations.size()),
+                       operations.data());
+  plan.description.finalize();
   std::string reasons;
   int tried = 0;
   for (const HeuristicMode mode : {kHeuristicA, kHeuristicFallback}) {
-    for (Object& config : configs_of(mode, description.get())) {
+    for (Object& config : configs_of(mode, plan.description.get())) {
       if (++tried > kMostPlansTried) {
         break;
       }
@@ -180,7 +187,7 @@ void find_plan(Handle handle, const Problem& p, Plan& plan) {
                            : text("none of its ", tried, " engines will do: ", reasons)};
 }
 
-const Plan& plan_of(DeviceState& state, const Problem& p) {
+Plan& plan_of(DeviceState& state, const Problem& p) {
   Key key = key_of(p);
   const auto known = state.plans.find(key);
   if (known != state.plans.end()) {
@@ -191,11 +198,13 @@ const Plan& plan_of(DeviceState& state, const Problem& p) {
     find_plan(state.handle, p, plan);
     ++made;
   } catch (const Refusal& refusal) {
-    plan.refusal = text("cuDNN: ", refusal.reason);
+    plan = refused(text("cuDNN: ", refusal.reason));
   }
   return state.plans.emplace(std::move(key), std::move(plan)).first->second;
 }
 
+// Queues the plan's work. Throws Refusal if the library finds only now that an engine cannot serve
+// these arguments, before it has queued anything; throws Error if it fails.
 void execute(Handle handle, const Problem& p, const Plan& plan) {
   const Workspace memory(
       plan.workspace > 0 ? static_cast<size_t>(plan.workspace) + kWorkspaceAlignment : 0, p.device);
@@ -213,10 +222,12 @@ void execute(Handle handle, const Problem& p, const Plan& plan) {
   pack.set(kPackPointers, kTypeVoidPointer, static_cast<int64_t>(data.size()), data.data());
   pack.set(kPackWorkspace, kTypeVoidPointer, workspace);
   pack.finalize();
-  const auto require = [](Status status, const char* what) {
-    if (status != kSuccess) {
-      throw Refusal{text(what, ": ", api().GetErrorString(status))};
+  const auto require = [&](Status status, const char* what) {
+    if (is_refusal(status)) {
+      throw Refusal{text("cuDNN: ", what, ": ", api().GetErrorString(status))};
     }
+    check(status == kSuccess, p.name, ": cuDNN failed to run its plan: ", what, ": ",
+          api().GetErrorString(status), "; use the provider \"own\"");
   };
   require(api().SetStream(handle, current_stream(p.device)), "cudnnSetStream");
   require(api().BackendExecute(handle, plan.plan.get(), pack.get()), "cudnnBackendExecute");
@@ -227,6 +238,10 @@ void execute(Handle handle, const Problem& p, const Plan& plan) {
 int64_t plans_made() { return made; }
 
 bool run(const Problem& problem, std::string& why) {
+  if (!std::ranges::all_of(problem.operands, is_aligned)) {
+    why = text("cuDNN: an operand does not begin at a multiple of ", kTensorBytes, " bytes");
+    return false;
+  }
   DeviceState& state = state_of(problem.device);
   const std::lock_guard lock(state.mutex);
   const RelaxedCapture relaxed;  // the library may load kernels, also when it first executes a plan
@@ -235,18 +250,17 @@ bool run(const Problem& problem, std::string& why) {
     check(status == kSuccess, problem.name, ": cudnnCreate failed: ", api().GetErrorString(status),
           "; use the provider \"own\"");
   }
-  const Plan& plan = plan_of(state, problem);
-  if (!plan.refusal.empty()) {
-    why = plan.refusal;
-    return false;
+  Plan& plan = plan_of(state, problem);
+  if (plan.refusal.empty()) {
+    try {
+      execute(state.handle, problem, plan);
+      return true;
+    } catch (const Refusal& refusal) {
+      plan = refused(refusal.reason);
+    }
   }
-  try {
-    execute(state.handle, problem, plan);
-  } catch (const Refusal& refusal) {
-    fail(problem.name, ": cuDNN failed to run its plan: ", refusal.reason,
-         "; use the provider \"own\"");
-  }
-  return true;
+  why = plan.refusal;
+  return false;
 }
 
 }  // namespace binade::kernels::cudnn

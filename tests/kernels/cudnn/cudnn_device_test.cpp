@@ -126,17 +126,18 @@ TEST_F(CudnnConv2d, NanPassesThroughBiasAndRelu) {
   }
 }
 
-TEST_F(CudnnConv2d, AKnownProblemMakesNoPlanAndAnotherAlignmentIsAnotherProblem) {
+TEST_F(CudnnConv2d, AKnownProblemMakesNoPlanAndMemoryThatIsNotAlignedRunsAsOwn) {
   StridedArray x(DType::f16, {1, 1, 6, 41}), w(DType::f16, {2, 1, 3, 3}, kChannelsLast);
   StridedArray y(DType::f16, {1, 2, 4, 8}, kChannelsLast);
   x.randomize(1, true);
   w.randomize(2, true);
   const View whole = x.view();
-  std::vector<int64_t> made;
-  for (const int64_t first : {0, 8, 0, 1, 3}) {
+  std::vector<int64_t> made, called;
+  for (const int64_t first : {0, 8, 0, 1, 4}) {
     const View part = test_view(whole.data + first * 2, DType::f16, {1, 1, 6, 10});
     conv2d_forward({.x = part, .w = w.view(), .y = y.view()});
     made.push_back(cudnn::plans_made());
+    called.push_back(library_conv2d_calls());
     double sum = 0;
     for (int64_t r = 0; r < 3; ++r) {
       for (int64_t s = 0; s < 3; ++s) {
@@ -146,10 +147,19 @@ TEST_F(CudnnConv2d, AKnownProblemMakesNoPlanAndAnotherAlignmentIsAnotherProblem)
     }
     EXPECT_EQ(y.get({0, 0, 0, 0}), sum) << first;
   }
-  EXPECT_EQ(made[1], made[0]);
-  EXPECT_EQ(made[2], made[0]);
-  EXPECT_EQ(made[3], made[0] + 1);
-  EXPECT_EQ(made[4], made[3]);
+  EXPECT_EQ(made, std::vector<int64_t>(5, made[0]));
+  const int64_t first = called[0];
+  EXPECT_EQ(called, (std::vector<int64_t>{first, first + 1, first + 2, first + 2, first + 2}));
+}
+
+TEST_F(CudnnConv2d, WhatTheLibraryRefusesToExecuteRunsAsOwnFromThenOn) {
+  const ConvCase k{1, 16, 7, 5, 16, 3, 3, geometry(1, 1), DType::f16, true, true, true};
+  const int64_t before = library_conv2d_calls();
+  setenv(kRefuses, "execution", 1);
+  run(k, MathMode::precise);
+  setenv(kRefuses, "", 1);
+  run(k, MathMode::precise);
+  EXPECT_EQ(library_conv2d_calls(), before);
 }
 
 // The first call of a problem may be inside a capture: plans are made there, too.

@@ -4,7 +4,7 @@
 // It offers engines that Binade must not take (they do not repeat, round to fewer bits, need too
 // much workspace, use Winograd) before those that it may take; the former fail when they run.
 // BINADE_FAKE_CUDNN_REFUSES in the environment names what it has no engine for when it is asked:
-// relu, bias, attention, norm, strict_nan or all.
+// relu, bias, attention, norm, strict_nan or all; or execution: then it refuses to execute plans.
 #include <binade/kernels/host/cuda_runtime.h>
 #include <binade/kernels/host/queue.h>
 
@@ -343,6 +343,10 @@ Status cudnnBackendExecute(Handle handle, Descriptor plan_descriptor, Descriptor
   if (!handle || handle->device != device || !plan.finalized || !pack.finalized ||
       plan.get<Handle>(kPlanHandle) != handle) {
     return refuse(kBadParam, "the handle, plan or pack of an execution");
+  }
+  const char* refused = std::getenv("BINADE_FAKE_CUDNN_REFUSES");
+  if (refused && std::strstr(refused, "execution")) {
+    return refuse(kNotSupported, "the arguments of an execution");
   }
   if (!plan.engine.works) {
     return refuse(kExecutionFailed, std::string("the engine ") + plan.engine.name);
