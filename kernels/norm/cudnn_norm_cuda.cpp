@@ -94,24 +94,22 @@ bool library_norm(const LayerNormForward& a, std::string& why) {
   if (!usable(a.x, why)) {
     return false;
   }
-  const bool centred = static_cast<bool>(a.mean);
-  if (!a.weight || (centred && !a.bias) || a.y.data == a.x.data) {
-    return refuse(why, "cuDNN wants weight and bias, and another y than x");
+  if (a.mean) {
+    return refuse(why, "cuDNN's mean of equal numbers is another number, which rstd multiplies");
+  }
+  if (!a.weight || a.y.data == a.x.data) {
+    return refuse(why, "cuDNN wants a weight, and another y than x");
   }
   const DenseInput x(a.x);
   const DenseOutput y(a.y);
   const auto eps = static_cast<float>(a.eps);
-  Problem p{.name = "layer_norm",
-            .device = a.y.device,
-            .dtype = a.x.dtype,
-            .operands = {image(x.view()), channels(a.weight), cudnn::number(eps, 4),
-                         image(y.view()), rows(a.rstd)},
-            .options = {centred ? cudnn::kLayerNorm : cudnn::kRmsNorm, int64_t{centred}},
-            .build = build_forward};
-  if (centred) {
-    p.operands.push_back(rows(a.mean));
-    p.operands.push_back(channels(a.bias));
-  }
+  const Problem p{.name = "layer_norm",
+                  .device = a.y.device,
+                  .dtype = a.x.dtype,
+                  .operands = {image(x.view()), channels(a.weight), cudnn::number(eps, 4),
+                               image(y.view()), rows(a.rstd)},
+                  .options = {cudnn::kRmsNorm, 0},
+                  .build = build_forward};
   if (!cudnn::run(p, why)) {
     return false;
   }

@@ -85,10 +85,11 @@ TEST_F(CudnnNorm, LayerNormAndRmsNorm) {
         NormArrays got(dtype, {7, 33}, 33, 7, order), want(dtype, {7, 33}, 33, 7, order);
         const int64_t before = library_norm_calls();
         layer_norm_both(got, centred);
-        EXPECT_EQ(library_norm_calls(), before + 2);
+        const int64_t calls = centred ? 1 : 2;  // the library's mean is not good enough
+        EXPECT_EQ(library_norm_calls(), before + calls);
         set_norm_provider("own");
         layer_norm_both(want, centred);
-        EXPECT_EQ(library_norm_calls(), before + 2);
+        EXPECT_EQ(library_norm_calls(), before + calls);
         set_norm_provider("library");
         expect_same(got, want, dtype, centred);
       }
