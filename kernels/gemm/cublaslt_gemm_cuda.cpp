@@ -112,7 +112,14 @@ bool describe(const Gemm& g, Product& product) {
   switch (g.epilogue.activation) {
     case Activation::none:
     case Activation::relu: product.epilogue = bias ? lt::kBias : lt::kDefault; break;
-    case Activation::gelu_tanh: product.epilogue = bias ? lt::kGeluBias : lt::kGelu; break;
+    case Activation::gelu_tanh:
+      // Measured on an H200: in f64 right to 10 digits only, in 16 bits wrong by up to 1.4 units of
+      // the last place.
+      if (product.dtype != DType::f32) {
+        return false;
+      }
+      product.epilogue = bias ? lt::kGeluBias : lt::kGelu;
+      break;
     case Activation::gelu: return false;  // the library's gelu is the tanh approximation
   }
   return true;
