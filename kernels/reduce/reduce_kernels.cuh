@@ -3,13 +3,13 @@
 // are the sequence over the reduced ones.
 //
 // reduce_rows_kernel: adjacent threads take adjacent terms, for layouts whose reduced dimensions
-// are innermost. One warp per output, or one block if the sequence is long; loads of 16 bytes if
-// the terms are contiguous. reduce_columns_kernel: adjacent threads take adjacent outputs, if a
-// kept dimension is innermost or the sequence is short. A block has lanes x rows threads: a lane
-// has one output or a vector of them; the rows split the sequence and are combined as a tree in
-// shared memory. reduce_partials_kernel: if there are too few outputs to fill the device, the
-// sequence is split into chunks, whose states go through workspace to this second launch, one warp
-// per output.
+// are innermost. One warp per output, or one block if the sequence is long and outputs are few;
+// loads of 16 bytes if the terms are contiguous. reduce_columns_kernel: adjacent threads take
+// adjacent outputs, if a kept dimension is innermost or the sequence is short. A block has lanes x
+// rows threads: a lane has one output or a vector of them; the rows split the sequence and are
+// combined as a tree in shared memory. reduce_partials_kernel: if there are too few outputs to fill
+// the device, the sequence is split into chunks, whose states go through workspace to this second
+// launch, one warp per output.
 //
 // All splits depend on the shape only, and every thread accumulates sums in levels
 // (accumulator.cuh), so that errors stay small.
@@ -22,7 +22,7 @@ namespace binade::kernels::reduction {
 
 inline constexpr int kThreads = 256;
 inline constexpr int64_t kEnoughBlocks = 1024;  // more blocks do not help
-inline constexpr int64_t kLongRow = 1024;       // a block per output from here on
+inline constexpr int64_t kLongRow = 1024;       // a block per output from here on, if they are few
 inline constexpr int64_t kShortRow = 16;        // a thread per output below
 
 struct ReducePlan {
@@ -123,8 +123,7 @@ __global__ void __launch_bounds__(kThreads, 2)
     if (p.contiguous) {
       const T* row = reinterpret_cast<const T*>(at[0]) + begin;
       const auto span = dev::vector_span<kVector>(end - begin, row);
-      constexpr int kInFlight = kUnroll == 1 ? 1 : sizeof(T) <= 2 ? 2 : 4;
-      dev::for_each_vector<kVector, kInFlight>(span, lane, lanes, [&](auto width, int64_t i) {
+      dev::for_each_vector<kVector, kUnroll>(span, lane, lanes, [&](auto width, int64_t i) {
         C values[decltype(width)::value];
         dev::load_as(row + i, values);
         const State state[1] = {R::template of<T>(values, p.reading.term, begin + i)};

@@ -88,7 +88,8 @@ void reduction::plan_rows(const Loops& loops, int64_t width, ReducePlan& p) {
     p.reduced.set_size(0, loops.reduced.size(0) / per_vector);
     p.reduced.stride[0][0] *= per_vector;
   }
-  p.lanes = loops.reduced.numel() >= reduction::kLongRow ? kThreads : 32;
+  const bool few = p.units * 32 < kEnoughBlocks * kThreads;  // warps would not fill the device
+  p.lanes = few && loops.reduced.numel() >= reduction::kLongRow ? kThreads : 32;
   constexpr int64_t kLeastTerms = 4096;
   cut(p, ceil_div(p.units * p.lanes, kThreads), kLeastTerms / p.terms);
 }
