@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""needed_libraries.py PROGRAM: fails if the program needs a library that a machine with a GPU may lack."""
+"""needed_libraries.py PROGRAM: fails if the program needs a library that a machine with a GPU may lack, or exports a
+symbol: a library that it loads, like cuDNN, would take parts of the C++ library that is linked into the program."""
 import re
 import subprocess
 import sys
@@ -19,6 +20,13 @@ def needed(program):
     return found
 
 
+def exported(program):
+    text = subprocess.run(["nm", "--dynamic", "--defined-only", program], check=True, stdout=subprocess.PIPE,
+                          text=True).stdout
+    # A name with a version is a variable of the C library that the loader copies into the program.
+    return [name for name in (line.split()[-1] for line in text.splitlines()) if "@" not in name]
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: needed_libraries.py PROGRAM")
@@ -26,6 +34,10 @@ def main():
     wrong = [name for name in found if name not in ALLOWED and not LOADER.fullmatch(name)]
     if wrong:
         print(f"{sys.argv[1]} needs {', '.join(wrong)}, expected only {', '.join(sorted(ALLOWED))}")
+        return 1
+    symbols = exported(sys.argv[1])
+    if symbols:
+        print(f"{sys.argv[1]} exports {len(symbols)} symbols, {symbols[0]} among them, expected none")
         return 1
     print(f"{sys.argv[1]} needs {', '.join(found)}")
     return 0

@@ -2,11 +2,16 @@
 // kernels once. `gpu-programs NAME ...` is program NAME; `gpu-programs tests GROUP ...` runs the
 // tests of the folders tests/GROUP.
 #include <bench/step_one.h>
+#include <execinfo.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 // The programs' sources, compiled with `main` under these names.
 int cuda_conformance_main(int, char**);
@@ -53,6 +58,29 @@ std::string filter_of(const std::string& group) {
   return filter;
 }
 
+// The test that runs, for the handler of a crash, which may not allocate.
+char running[512] = "";
+
+void write_text(const char* text) { std::ignore = write(STDERR_FILENO, text, std::strlen(text)); }
+
+// Says where a test crashed: addresses in the program are offsets for addr2line on an unstripped
+// build of the same commit.
+void report_crash(int signal) {
+  write_text("crashed in ");
+  write_text(running);
+  write_text("\n");
+  void* frames[64];
+  backtrace_symbols_fd(frames, backtrace(frames, 64), STDERR_FILENO);
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+class RunningTest : public testing::EmptyTestEventListener {
+  void OnTestStart(const testing::TestInfo& test) override {
+    std::snprintf(running, sizeof running, "%s.%s", test.test_suite_name(), test.name());
+  }
+};
+
 int run_tests(int argc, char** argv) {
   if (argc < 2) {
     std::fprintf(stderr, "usage: gpu-programs tests kernels|op_table|optim|cuda\n");
@@ -60,12 +88,19 @@ int run_tests(int argc, char** argv) {
   }
   const std::string group = argv[1];
   testing::InitGoogleTest(&argc, argv);
-  const std::string filter = filter_of(group);
+  const std::string wanted = testing::GTEST_FLAG(filter);
+  const std::string filter = wanted == "*" ? filter_of(group) : wanted;
   if (filter.empty()) {
     std::fprintf(stderr, "no tests in %s\n", group.c_str());
     return 2;
   }
   testing::GTEST_FLAG(filter) = filter;
+  testing::UnitTest::GetInstance()->listeners().Append(new RunningTest);
+  void* loaded[1];
+  backtrace(loaded, 1);  // the first call loads a library, which a handler may not
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) {
+    std::signal(signal, report_crash);
+  }
   return RUN_ALL_TESTS();
 }
 
