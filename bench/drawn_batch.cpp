@@ -1,6 +1,9 @@
 #include <bench/drawn_batch.h>
+#include <binade/core/autograd/autograd.h>
+#include <binade/nn/init.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace binade::bench {
@@ -15,7 +18,24 @@ uint32_t mixed(int64_t number) {
 // In [-1, 1), a multiple of 1/128.
 float level(int64_t number) { return static_cast<float>(mixed(number) % 256) / 128.0f - 1.0f; }
 
-constexpr int64_t kTokens = 256, kClasses = 16, kSquares = 16;
+// FNV-1a.
+uint32_t hash_of(std::string_view name) {
+  uint32_t hash = 2166136261u;
+  for (const char letter : name) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;
+  }
+  return hash;
+}
+
+// Deviation of a weight with at least two dimensions.
+double deviation_of(std::string_view name, const Dims& sizes, int64_t layers) {
+  if (sizes.size() == 4) {
+    return std::sqrt(2.0 / double(sizes[0] * sizes[2] * sizes[3]));
+  }
+  return name.ends_with("c_proj.weight") ? 0.02 / std::sqrt(2.0 * double(layers)) : 0.02;
+}
+
+constexpr int64_t kTokens = 64, kClasses = 16, kSquares = 16;
 // Begin of the numbers that each kind of draw mixes.
 constexpr int64_t kChoices = 7777777, kLabels = 99991, kNoise = 31337;
 
@@ -54,6 +74,25 @@ DrawnBatch drawn_images(const ImageShape& shape, int64_t number) {
   }
   return {Tensor::from(inputs, {shape.images, shape.channels, edge, edge}),
           Tensor::from(labels, {shape.images})};
+}
+
+void draw_weights(nn::Module& model, int64_t layers) {
+  for (const auto& [name, w] : model.named_parameters()) {
+    if (name.ends_with("bias")) {
+      nn::init::zeros(w);
+    }
+    if (w.dim() < 2) {
+      continue;
+    }
+    const double scale = std::sqrt(3.0) * deviation_of(name, w.sizes(), layers);
+    std::vector<float> values(static_cast<size_t>(w.numel()));
+    int64_t number = hash_of(name);
+    for (float& value : values) {
+      value = static_cast<float>(scale * ((mixed(number++) % 65536 + 0.5) / 32768 - 1));
+    }
+    const NoGradGuard guard;
+    w.copy_(Tensor::from(values, w.sizes()));
+  }
 }
 
 }  // namespace binade::bench

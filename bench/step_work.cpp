@@ -123,6 +123,10 @@ struct StepWork::State {
     manual_seed(0);
     const StepSettings& s = settings;
     model = make_model(s);
+    if (s.batches > 0 &&
+        (is_resnet(s.model) || (is_text_model(s.model) && s.model != "char_gpt"))) {
+      draw_weights(*model, s.layers);
+    }
     model->to(s.device, s.precision);
     const bool is_text = is_text_model(s.model);
     for (int64_t i = 0; i < std::max<int64_t>(1, s.batches); ++i) {

@@ -9,7 +9,7 @@ from stage import Failed
 from worker import Worker, median_ratio, peer_command, peer_device, take_turns, why_no_torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PRECISIONS = ("fp16", "bf16", "fp32")
+PRECISIONS = ("fp32", "bf16", "fp16")
 
 
 def kernel_rows(small):
@@ -50,14 +50,20 @@ class KernelSpeed:
             others.append(("eager", self.peer, f"prepare eager {shape} eager"))
         if self.peer and case["compile"] and dtype == "f16":
             others.append(("compile", self.peer, f"prepare compile {shape} compile"))
-        for name, worker, request in others:
-            try:
-                worker.ask(request, 90)
-                works[name] = functools.partial(self.sample, worker, name)
-            except Failed as error:
-                missing[name] = str(error)
-                if worker is self.peer and worker.process.poll() is not None:
-                    self.peer = None
+        def prepare(worker):
+            for name, whose, request in others:
+                if whose is not worker:
+                    continue
+                try:
+                    worker.ask(request, 90)
+                    works[name] = functools.partial(self.sample, worker, name)
+                except Failed as error:
+                    missing[name] = str(error)
+        workers = list(filter(None, (self.ours, self.peer)))  # they prepare at the same time, and take turns later
+        with concurrent.futures.ThreadPoolExecutor(len(workers)) as pool:
+            list(pool.map(prepare, workers))
+        if self.peer and self.peer.process.poll() is not None:
+            self.peer = None
         return facts, works, missing
 
     @staticmethod
@@ -172,12 +178,14 @@ def steps_of(stage, model, precision, forms):
         if not samples.get(form):
             stage.write(f"{model} {precision} {form}: {why.get(form) or failed.get(form)}\n")
             rows.append({"model": model, "precision": precision, "form": form, "ms": None, "eager/this": None,
-                         "peak_MB": None, "graph_replays": None})
+                         "peak_MB": None, "reserved_MB": None, "graph_replays": None})
             continue
         rows.append({"model": model, "precision": precision, "form": form,
                      "ms": round(statistics.median(samples[form]), 3),
                      "eager/this": median_ratio(samples.get("eager"), samples[form]),
-                     "peak_MB": round(last["peak_bytes"] / 1e6) if last else None,
+                     # The memory of a captured step is no allocation of its replays: it is in what is reserved.
+                     "peak_MB": round(last["peak_bytes"] / 1e6) if last and form != "graph" else None,
+                     "reserved_MB": round(last["reserved_bytes"] / 1e6) if last else None,
                      "graph_replays": last.get("graph_replays") if last else None})
     return rows, {**why, **failed}
 
@@ -191,8 +199,9 @@ def steps(stage):
             if stage.left() < 30:
                 late += 1
                 continue
-            # Compiling takes a minute: fp16 alone.
-            peers = [] if no_peer else ["torch-eager"] + ["torch-compile"] * (precision == "fp16")
+            # Compiling takes a minute: fp16 alone, if there is time.
+            compile = precision == "fp16" and stage.left() > 90
+            peers = [] if no_peer else ["torch-eager"] + ["torch-compile"] * compile
             made, why = steps_of(stage, model, precision, ["eager", "graph"] + peers)
             rows += made
             wrong += [f"{model} {precision} {form}: {text}" for form, text in why.items()
@@ -207,7 +216,7 @@ def steps(stage):
 
 
 def losses(stage):
-    """Losses after 300 steps on the same drawn batches (bench/drawn_batch.h), weights from the same seed."""
+    """Losses after 300 steps from the same drawn weights on the same drawn batches (bench/drawn_batch.h)."""
     no_peer = why_no_torch(stage.options.python)
     count, batches = ("12", "3") if stage.emulated else ("300", "16")
     works = []
@@ -263,7 +272,7 @@ def half_precision(stage_figures):
                     continue
                 rows.append({"model": model, "whose": whose, "form": form, "precision": precision, "ms": row["ms"],
                              "times_as_fast": round(full["ms"] / row["ms"], 2) if full else None,
-                             "peak_MB": row["peak_MB"],
+                             "peak_MB": row["peak_MB"], "reserved_MB": row["reserved_MB"],
                              "share_of_memory": round(row["peak_MB"] / full["peak_MB"], 2)
                              if full and full["peak_MB"] and row["peak_MB"] else None,
                              "loss": lost.get(precision)})

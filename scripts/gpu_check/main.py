@@ -28,8 +28,8 @@ DOCTOR = ("doctor", right.doctor, 20)  # each call begins with it: it tells whic
 # takes the time of those behind it; what a stage leaves goes to the next.
 PLAN = {
     "right": [DOCTOR, ("conformance", right.conformance, 30), ("kernels", right.kernels, 120),
-              ("op-table", right.op_table, 100), ("runtime", right.runtime, 80), ("parity", right.parity, 50),
-              ("models", right.models, 60), ("nccl", right.nccl, 60)],
+              ("op-table", right.op_table, 80), ("library", right.library, 90), ("runtime", right.runtime, 40),
+              ("parity", right.parity, 30), ("models", right.models, 60), ("nccl", right.nccl, 60)],
     "fast": [("kernel-speed", fast.kernel_speed, 200), ("steps", fast.steps, 200), ("losses", fast.losses, 110)],
     "why": [("ceilings", why.ceilings, 20), ("profile", why.profile, 180), ("memcheck", why.memcheck, 120),
             ("racecheck", why.racecheck, 110), ("synccheck", why.synccheck, 80)],
@@ -135,23 +135,30 @@ def run_stage(name, options, programs, end):
 
 
 def run_call(call, stages, options, programs):
+    """Runs the stages of a call; their results. Its file keeps those of other stages of the same commit."""
     started = time.monotonic()
     result = {"call": call, "date": report.now(), "commit": report.commit_of(options.build, HERE),
               "device": "unknown", "driver": "unknown", "stages": []}
-    if not options.stage and DOCTOR not in stages:
+    if DOCTOR not in stages:
         stages = [DOCTOR] + stages
+    before = report.read_calls(options.out).get(call, {})
+    if before.get("commit") == result["commit"]:
+        names = [name for name, _, _ in stages]
+        result["stages"] = [stage for stage in before["stages"] if stage["stage"] not in names]
+    made = []
     for number, (name, _, _) in enumerate(stages):
         kept = sum(seconds for _, _, seconds in stages[number + 1:])
         scale = min(1, options.seconds / sum(seconds for _, _, seconds in stages))
         one = run_stage(name, options, programs, started + options.seconds - kept * scale)
         result["stages"].append(one)
+        made.append(one)
         for key in ("device", "driver"):
             result[key] = one["figures"].get(key, result[key])
         result["seconds"] = round(time.monotonic() - started, 1)
         print(f"{one['status']:8} {name:13} {one['seconds']:7.1f} s  {one['detail']}", flush=True)
         report.write_json(os.path.join(options.out, f"{call}.json"), result)
         report.write_report(options.out)
-    return result
+    return made
 
 
 def main():
@@ -172,7 +179,7 @@ def main():
     os.makedirs(options.out, exist_ok=True)
     stages = []
     for call, of_call in plan:
-        stages += run_call(call, of_call, options, programs)["stages"]
+        stages += run_call(call, of_call, options, programs)
     print("\n" + report.table(report.write_report(options.out)))
     target, size = report.write_tar(options.out)
     print(f"{target}: {size / 1e6:.2f} MB")

@@ -96,8 +96,9 @@ def serve_step(work, device, steps, warmup):
             work.step()
         synchronize(device)
         answer({"milliseconds": 1e3 * (time.perf_counter() - start) / steps})
-    peak = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None
-    answer({"peak_bytes": peak or 0, "graph_replays": None})
+    peak = torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
+    reserved = torch.cuda.max_memory_reserved(device) if device.type == "cuda" else 0
+    answer({"peak_bytes": peak, "reserved_bytes": reserved, "graph_replays": None})
 
 
 def train(work, count):

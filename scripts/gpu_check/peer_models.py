@@ -86,6 +86,40 @@ class ResNet(nn.Module):
         return self.fc(self.stages(x).mean((2, 3)))
 
 
+def published_name(name, blocks):
+    """The name that nn/gpt2.h or nn/resnet.h gives a parameter of these models."""
+    words = name.split(".")
+    if words[0] == "blocks":
+        inner = {"attn": "attn.c_attn", "proj": "attn.c_proj", "fc": "mlp.c_fc", "out": "mlp.c_proj"}
+        return ".".join(["h", words[1], inner.get(words[2], words[2]), *words[3:]])
+    if words[0] == "stages":
+        stage, block = 0, int(words[1])
+        while block >= blocks[stage]:
+            stage, block = stage + 1, block - blocks[stage]
+        return ".".join([f"layer{stage + 1}", str(block), *words[2:]])
+    return name
+
+
+@torch.no_grad()
+def draw_weights(model, layers, blocks):
+    """As bench/drawn_batch.cpp."""
+    for own_name, w in model.named_parameters():
+        name = published_name(own_name, blocks)
+        if name.endswith("bias"):
+            w.zero_()
+        if w.dim() < 2:
+            continue
+        if w.dim() == 4:
+            deviation = (2 / (w.shape[0] * w.shape[2] * w.shape[3])) ** 0.5
+        else:
+            deviation = 0.02 / (2 * layers) ** 0.5 if name.endswith("c_proj.weight") else 0.02
+        number = 2166136261
+        for letter in name.encode():
+            number = (number ^ letter) * 16777619 & 0xFFFFFFFF
+        drawn = mixed(number + torch.arange(w.numel(), device=w.device)) % 65536
+        w.copy_((3 ** 0.5 * deviation * ((drawn.double() + 0.5) / 32768 - 1)).float().view(w.shape))
+
+
 def mixed(number):
     """The 32-bit hash of drawn_batch.cpp, of a tensor of i64."""
     mask = 0xFFFFFFFF
@@ -99,7 +133,7 @@ def level(number):
 
 
 def drawn_text(texts, tokens, vocabulary, number):
-    count = min(256, vocabulary)
+    count = min(64, vocabulary)
     text = number * texts + torch.arange(texts)
     step = 1 + 17 * (mixed(7777777 + text[:, None] * tokens + torch.arange(tokens)) % 3)
     columns = [mixed(text) % count]
@@ -133,6 +167,8 @@ class Work:
         else:
             model = ResNet([int(n) for n in options.blocks.split(",")], options.width or 64, options.classes,
                            options.image < 64).to(device, memory_format=torch.channels_last)
+        if options.batches:
+            draw_weights(model, options.layers, [int(n) for n in options.blocks.split(",")])
         self.optimizer = torch.optim.AdamW(model.parameters(), lr=options.lr, fused=device.type == "cuda")
         self.model = torch.compile(model) if options.form == "compile" else model
         self.scaler = torch.amp.GradScaler(device.type, enabled=options.precision == "fp16")

@@ -71,7 +71,21 @@ def parse_tests(text):
     """(passed, names of the failed ones) of the output of a GoogleTest program."""
     count = re.findall(r"\[  PASSED  \] (\d+) test", text)
     failed = sorted({name for name in re.findall(r"\[  FAILED  \] ([\w/.]+)", text) if "." in name})
+    failed += [f"{name} crashed" for name in re.findall(r"^crashed in (\S+)", text, re.M)]
     return (int(count[-1]) if count else None), failed
+
+
+def ended(process):
+    """Ends a process and all that it started; its output. A test program says on SIGABRT where it was."""
+    for number, seconds in ((signal.SIGABRT, 2), (signal.SIGKILL, None)):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            pass
+        try:
+            return process.communicate(timeout=seconds)[0].decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            continue
 
 
 class Stage:
@@ -107,12 +121,11 @@ class Stage:
             text = process.communicate(timeout=left)[0].decode(errors="replace")
             late = False
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            text = process.communicate()[0].decode(errors="replace")
-            late = True
+            text, late = ended(process), True
         self.write(f"$ {' '.join(command)}\n{text}[{'stopped' if late else f'exit {process.returncode}'}]\n")
         if late:
-            raise Failed(f"stopped after {left:.0f} s: {' '.join(command[-4:])}")
+            where = re.search(r"^crashed in (\S+)", text, re.M)
+            raise Failed(f"stopped after {left:.0f} s{' in ' + where.group(1) if where else ''}: {' '.join(command[-4:])}")
         if check and process.returncode != 0:
             last = [line for line in text.strip().splitlines() if line.strip()][-1:]
             raise Failed(f"exit {process.returncode}: {last[0] if last else 'no output'}"[:300])
@@ -128,13 +141,14 @@ class Stage:
         with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
             return list(pool.map(one, works))
 
-    def run_tests(self, commands):
+    def run_tests(self, commands, environment=None):
         """Test programs, each cut into --jobs shards."""
         jobs = self.options.jobs
         shards = [{"GTEST_TOTAL_SHARDS": str(jobs), "GTEST_SHARD_INDEX": str(i)} for i in range(jobs)]
         works = [(command, shard) for command in commands for shard in shards]
         passed, failures = self.figures.get("tests_passed", 0), []
-        for (command, shard), text in zip(works, self.run_all(works)):
+        run = [(command, {**(environment or {}), **shard}) for command, shard in works]
+        for (command, shard), text in zip(works, self.run_all(run)):
             what = f"{' '.join(os.path.basename(word) for word in command[:3])}, shard {shard['GTEST_SHARD_INDEX']}"
             if isinstance(text, Failed):
                 failures.append(f"{what}: {text}")

@@ -36,7 +36,7 @@ case $1 in
     if [ -e "$here/fail" ] && [ "$GTEST_SHARD_INDEX" = 1 ]; then
       echo "[  FAILED  ] Gemm.IsRight (3 ms)"; echo "[  PASSED  ] 4 tests."; exit 1
     fi
-    [ -e "$here/crash" ] && kill -SEGV $$
+    [ -e "$here/crash" ] && { echo "crashed in Conv.IsRight"; kill -SEGV $$; }
     echo "[  PASSED  ] 5 tests." ;;
   parity_runner) echo "7 passed, 0 failed" ;;
   gpu_ceilings) echo '{"processors": 4, "hardware": false, "ceilings": [{"name": "mma", "unit": "FLOP", "per_clock": 2, "per_second": 3, "gigahertz": 1}]}' ;;
@@ -63,7 +63,7 @@ case $1 in
         echo '{"ready": true}'
         milliseconds=40; case " $* " in *" fp16 "*) milliseconds=20 ;; esac
         while read -r verb; do echo "{\"milliseconds\": $milliseconds}"; done
-        echo '{"peak_bytes": 3000000, "graph_replays": 2}' ;;
+        echo '{"peak_bytes": 3000000, "reserved_bytes": 4000000, "graph_replays": 2}' ;;
       *) echo '{"milliseconds": 1}' ;;
     esac ;;
   *) echo "no program $1" >&2; exit 2 ;;
@@ -183,7 +183,16 @@ class GpuCheckTest(unittest.TestCase):
         bundle = self.bundle("crash")
         status, output = bundle.run("--stage", "kernels", "--jobs", "1")
         self.assertEqual(status, 1, output)
-        self.assertIn("shard 0 ended early", output)
+        self.assertIn("0 passed, 1 failed: Conv.IsRight crashed", output)
+
+    def test_a_stage_that_is_run_again_keeps_the_others_of_the_commit(self):
+        bundle = self.bundle("fail")
+        bundle.run("right", "--jobs", "2")
+        os.remove(os.path.join(bundle.folder, "fail"))
+        status, output = bundle.run("--stage", "kernels", "--jobs", "2")
+        self.assertEqual(status, 0, output)  # of what ran now: runtime failed before
+        result = {one["stage"]: one["status"] for one in bundle.result("right.json")["stages"]}
+        self.assertEqual((result["kernels"], result["runtime"], result["conformance"]), ("passed", "failed", "passed"))
 
     def test_a_program_that_hangs_is_stopped(self):
         bundle = self.bundle("hang")
