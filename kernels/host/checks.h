@@ -1,0 +1,49 @@
+// Options of the executor beyond options(): what it checks, and how a launch goes on after a
+// finding. A header of its own, because kernels do not read it.
+#pragma once
+#include <binade/kernels/host/executor.h>
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace binade::kernels::host {
+
+struct CheckOptions {
+  bool collect_findings = false;  // go on after findings (findings.h) instead of throwing
+  // An access to memory that is in no named range (named_ranges.h), no shared memory and no static
+  // variable of the program is out of bounds (race build).
+  bool only_named_memory = false;
+  // Steps of one thread after which it is ended as endless; 0 for no limit. A step is an access of
+  // memory in the race build, and a basic block in kernels compiled with
+  // -fsanitize-coverage=trace-pc. Threads with a limit also yield now and then, so that one may
+  // wait for what another one writes.
+  uint64_t step_limit = 0;
+  // Run only this many blocks of a grid, evenly spread; 0 for all. For counting accesses.
+  uint64_t sampled_blocks = 0;
+  // In the schedule forward: go on to the next warp at every wait, and take blocks from both halves
+  // of the grid by turns.
+  bool interleaved = false;
+};
+// Change it only while no kernel runs.
+CheckOptions& check_options();
+
+// A closure that runs one thread of a kernel, with the kernel's arguments in it: reading them is no
+// access of memory on a GPU, so that the checks and the access report leave it out.
+class KernelThread {
+ public:
+  template <class F, class = std::enable_if_t<!std::is_same_v<std::decay_t<F>, KernelThread>>>
+  KernelThread(F closure)  // NOLINT: a closure is one
+      : closure_(std::make_shared<F>(std::move(closure))),
+        body_([](void* f) { (*static_cast<F*>(f))(); }),
+        bytes_(sizeof(F)) {}
+  // Runs it once per thread of every block.
+  void run(const Grid& grid) const;
+
+ private:
+  std::shared_ptr<void> closure_;
+  Body body_;
+  size_t bytes_;
+};
+
+}  // namespace binade::kernels::host

@@ -1,0 +1,13 @@
+// Faults of the processor while a kernel runs (SIGSEGV, SIGBUS, SIGFPE) as errors of the kernel: an
+// access to memory that is not mapped names array, index, block, thread and line, and the process
+// goes on. On x86-64 and aarch64; not in the asan build, where AddressSanitizer reports faults.
+#pragma once
+
+namespace binade::kernels::host {
+
+// Takes the signals until the end of the process; a fault outside of kernels goes to the handler
+// that was there before. Each OS thread that launches kernels calls it; it does not serve the
+// further threads of Options::os_threads.
+void catch_fault_signals();
+
+}  // namespace binade::kernels::host
