@@ -1,66 +1,19 @@
+// What requests cost, and the rows of the report.
 #include <binade/kernels/host/access_count.h>
-#include <binade/kernels/host/access_report.h>
+#include <binade/kernels/host/findings_internal.h>
 #include <binade/kernels/host/source_line.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <map>
-#include <tuple>
+#include <cstdio>
 
 namespace binade::kernels::host {
+namespace count {
 namespace {
-
-// One instruction, or for primitives one Site (then `line` is not -1), and the kind of access.
-struct Key {
-  const void* instruction_or_file;
-  int line;
-  AccessKind kind;
-  auto operator<=>(const Key&) const = default;
-};
-
-struct Request {
-  uint32_t lanes = 0;
-  uint32_t bytes[32] = {};
-  uintptr_t address[32] = {};
-};
-
-// The executions of one instruction in this block so far.
-struct Executions {
-  std::vector<uint32_t> count = std::vector<uint32_t>(kMaxThreads);  // by thread
-  std::vector<Request> requests[kMaxWarps];
-};
-
-struct Totals {
-  uint64_t requests = 0, sectors = 0, bytes_used = 0, wavefronts = 0;
-  void add(const Totals& other) {
-    requests += other.requests;
-    sectors += other.sectors;
-    bytes_used += other.bytes_used;
-    wavefronts += other.wavefronts;
-  }
-};
-
-// A thread's last access, as stored in the request.
-struct Last {
-  Key key{};
-  uint32_t k = 0;
-  uintptr_t begin = 0, end = 0;
-};
-
-struct Counter {
-  std::vector<Last> last = std::vector<Last>(kMaxThreads);
-  std::map<Key, Executions> block;
-  std::map<std::tuple<std::string, Key>, Totals> totals;  // by kernel
-  std::map<std::string, LaunchRow> launches;
-};
-Counter& counter() {
-  static auto& counter = *new Counter;
-  return counter;
-}
 
 constexpr size_t kSector = 32, kBank = 4, kBanks = 32;
 
-Totals count_global(const Request& request) {
+uint64_t pieces(uint64_t bytes, uint64_t size) { return (bytes + size - 1) / size; }
+
+void count_global(const Request& request, Totals& totals) {
   std::map<uintptr_t, uint32_t> used;  // bytes of each sector, as a mask
   for_lanes(request.lanes, [&](int lane) {
     const uintptr_t begin = request.address[lane];
@@ -68,16 +21,15 @@ Totals count_global(const Request& request) {
       used[byte / kSector] |= 1u << byte % kSector;
     }
   });
-  Totals totals{.requests = 1, .sectors = used.size()};
+  totals.sectors = used.size();
   for (const auto& [sector, mask] : used) {
     totals.bytes_used += static_cast<uint64_t>(std::popcount(mask));
   }
-  return totals;
+  totals.ideal_sectors = pieces(totals.bytes_used, kSector);
 }
 
-// Lanes served together: a whole warp for 4 bytes per lane, half a warp for 8, a quarter for 16.
-// The number of passes is the largest number of different words in one bank.
-uint64_t count_passes(const Request& request, uint32_t lanes) {
+// The different words of some lanes.
+std::vector<uintptr_t> words_of(const Request& request, uint32_t lanes) {
   std::vector<uintptr_t> words;
   for_lanes(lanes, [&](int lane) {
     const uintptr_t last = request.address[lane] + request.bytes[lane] - 1;
@@ -87,6 +39,11 @@ uint64_t count_passes(const Request& request, uint32_t lanes) {
   });
   std::sort(words.begin(), words.end());
   words.erase(std::unique(words.begin(), words.end()), words.end());
+  return words;
+}
+
+// The largest number of different words in one bank.
+uint64_t count_passes(const std::vector<uintptr_t>& words) {
   uint64_t of_bank[kBanks] = {};
   for (const uintptr_t word : words) {
     ++of_bank[word % kBanks];
@@ -94,9 +51,9 @@ uint64_t count_passes(const Request& request, uint32_t lanes) {
   return *std::max_element(std::begin(of_bank), std::end(of_bank));
 }
 
-Totals count_shared(const Request& request) {
+// Lanes served together: a whole warp for 4 bytes per lane, half a warp for 8, a quarter for 16.
+void count_shared(const Request& request, Totals& totals) {
   uint32_t widest = 0;
-  Totals totals{.requests = 1};
   for_lanes(request.lanes, [&](int lane) {
     widest = std::max(widest, request.bytes[lane]);
     totals.bytes_used += request.bytes[lane];
@@ -104,132 +61,273 @@ Totals count_shared(const Request& request) {
   const int together = widest <= 4 ? 32 : widest <= 8 ? 16 : 8;
   const uint32_t first = together == 32 ? ~0u : (1u << together) - 1;
   for (int lane = 0; lane < 32; lane += together) {
-    totals.wavefronts += count_passes(request, request.lanes & first << lane);
+    totals.wavefronts += count_passes(words_of(request, request.lanes & first << lane));
+  }
+  totals.ideal_wavefronts = pieces(words_of(request, request.lanes).size(), kBanks);
+}
+
+// The largest number of lanes on one address.
+uint64_t count_conflicts(const Request& request) {
+  std::map<uintptr_t, uint64_t> lanes;
+  uint64_t most = 0;
+  for_lanes(request.lanes,
+            [&](int lane) { most = std::max(most, ++lanes[request.address[lane]]); });
+  return most;
+}
+
+}  // namespace
+
+void Totals::add(const Totals& other) {
+  requests += other.requests;
+  lanes += other.lanes;
+  possible_lanes += other.possible_lanes;
+  sectors += other.sectors;
+  ideal_sectors += other.ideal_sectors;
+  bytes_used += other.bytes_used;
+  wavefronts += other.wavefronts;
+  ideal_wavefronts += other.ideal_wavefronts;
+  conflicts += other.conflicts;
+}
+
+Totals totals_of(const Request& request, AccessKind kind, uint32_t present_lanes) {
+  Totals totals;
+  totals.requests = 1;
+  totals.lanes = static_cast<uint64_t>(std::popcount(request.lanes));
+  totals.possible_lanes = present_lanes;
+  if (is_shared(kind)) {
+    count_shared(request, totals);
+  } else {
+    count_global(request, totals);
+  }
+  if (is_atomic(kind)) {
+    totals.conflicts = count_conflicts(request);
   }
   return totals;
 }
 
-bool is_shared(AccessKind kind) {
-  return kind == AccessKind::shared_read || kind == AccessKind::shared_write;
+// Touched bytes ---------------------------------------------------------------------------------
+
+void TouchMap::touch(uintptr_t address, size_t bytes, bool reads, bool writes) {
+  for (uintptr_t byte = address; byte < address + bytes; ++byte) {
+    if (recent_ == nullptr || recent_number_ != byte / kPage) {
+      auto& page = pages_[byte / kPage];
+      if (page == nullptr) {
+        page = std::make_unique<Bits>();
+      }
+      recent_ = page.get();
+      recent_number_ = byte / kPage;
+    }
+    const size_t word = byte % kPage / 64;
+    const uint64_t bit = uint64_t{1} << byte % 64;
+    if (reads) {
+      recent_->read_first[word] |= bit & ~(recent_->written[word] & ~recent_->read_first[word]);
+      recent_->read[word] |= bit;
+    }
+    if (writes) {
+      recent_->written[word] |= bit;
+    }
+  }
 }
 
-// The host compiler copies a struct of four floats as four floats. Adjacent accesses of one source
-// line within 16 aligned bytes count as the one access that a GPU makes.
-bool continues(const Last& last, const Key& key, uintptr_t address, size_t bytes) {
-  constexpr uintptr_t kWidest = 16;
-  return address == last.end && key != last.key && key.kind == last.key.kind && key.line < 0 &&
-         last.key.line < 0 && last.begin / kWidest == (address + bytes - 1) / kWidest &&
-         source_line(key.instruction_or_file).inner ==
-             source_line(last.key.instruction_or_file).inner;
+TouchedBytes TouchMap::in(uintptr_t begin, uintptr_t end) const {
+  TouchedBytes touched;
+  for (auto page = pages_.lower_bound(begin / kPage);
+       page != pages_.end() && page->first * kPage < end; ++page) {
+    for (size_t word = 0; word < kWords; ++word) {
+      const uintptr_t first = page->first * kPage + word * 64;
+      uint64_t mask = ~uint64_t{0};
+      if (first < begin) {
+        mask = begin - first >= 64 ? 0 : mask << (begin - first);
+      }
+      if (first + 64 > end) {
+        mask &= first >= end ? 0 : ~uint64_t{0} >> (first + 64 - end);
+      }
+      const Bits& bits = *page->second;
+      touched.read += static_cast<uint64_t>(std::popcount(bits.read[word] & mask));
+      touched.read_first += static_cast<uint64_t>(std::popcount(bits.read_first[word] & mask));
+      touched.written += static_cast<uint64_t>(std::popcount(bits.written[word] & mask));
+    }
+  }
+  return touched;
 }
 
-void note(const Executor& x, const race::Access& access, const void* place, int line) {
-  if (access.kind == race::Kind::copy_landed || access.bytes == 0) {
-    return;  // counted when it was issued; or empty
-  }
-  const bool shared = in_shared(x, access.address, access.bytes);
-  const bool read = access.kind == race::Kind::read;
-  const AccessKind kind = shared ? (read ? AccessKind::shared_read : AccessKind::shared_write)
-                                 : (read ? AccessKind::global_read : AccessKind::global_write);
-  const Key key{place, line, kind};
-  const auto address = reinterpret_cast<uintptr_t>(access.address);
-  const int lane = access.thread % 32;
-  const auto warp = static_cast<size_t>(access.thread / 32);
-  Last& last = counter().last[static_cast<size_t>(access.thread)];
-  if (continues(last, key, address, access.bytes)) {
-    counter().block[last.key].requests[warp][last.k].bytes[lane] +=
-        static_cast<uint32_t>(access.bytes);
-    last.end += access.bytes;
-    return;
-  }
-  Executions& executions = counter().block[key];
-  const uint32_t k = executions.count[static_cast<size_t>(access.thread)]++;
-  auto& requests = executions.requests[warp];
-  if (requests.size() <= k) {
-    requests.resize(k + 1);
-  }
-  requests[k].lanes |= 1u << lane;
-  requests[k].bytes[lane] = static_cast<uint32_t>(access.bytes);
-  requests[k].address[lane] = address;
-  last = {key, k, address, address + access.bytes};
+void TouchMap::clear() {
+  pages_.clear();
+  recent_ = nullptr;
 }
 
-// Splits "file:line".
-std::pair<std::string, int> line_of(const Key& key) {
-  if (key.line >= 0) {
-    return {static_cast<const char*>(key.instruction_or_file), key.line};
-  }
-  const std::string& place = source_line(key.instruction_or_file).kernel;
-  const size_t colon = place.rfind(':');
-  return colon == std::string::npos
-             ? std::pair{place, 0}
-             : std::pair{place.substr(0, colon), std::atoi(place.c_str() + colon + 1)};
-}
+}  // namespace count
 
-double ratio(double a, uint64_t b) { return b == 0 ? 0.0 : a / static_cast<double>(b); }
+// Rows ------------------------------------------------------------------------------------------
+
+namespace {
+
+double ratio(uint64_t a, uint64_t b) {
+  return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
+}
 
 }  // namespace
 
-void count::access(const Executor& x, const race::Access& access, const void* instruction) {
-  note(x, access, instruction, -1);
-}
-void count::access(const Executor& x, const race::Access& access, Site site) {
-  note(x, access, site.file, site.line);
+const char* name_of(AccessKind kind) {
+  switch (kind) {
+    case AccessKind::global_read: return "global read";
+    case AccessKind::global_write: return "global write";
+    case AccessKind::global_atomic: return "global atomic";
+    case AccessKind::shared_read: return "shared read";
+    case AccessKind::shared_write: return "shared write";
+    case AccessKind::shared_atomic: return "shared atomic";
+  }
+  return "?";
 }
 
-void count::end_block(const Executor& x) {
-  Counter& counter = host::counter();
-  LaunchRow& launch = counter.launches[x.grid.kernel];
-  launch.kernel = x.grid.kernel;
-  launch.threads = std::max(launch.threads, x.grid.block.x * x.grid.block.y * x.grid.block.z);
-  launch.shared_bytes = std::max(launch.shared_bytes, x.grid.shared_bytes);
-  for (const auto& [key, executions] : counter.block) {
-    Totals& totals = counter.totals[{x.grid.kernel, key}];
-    for (const auto& requests : executions.requests) {
-      for (const Request& request : requests) {
-        totals.add(is_shared(key.kind) ? count_shared(request) : count_global(request));
-      }
+double AccessRow::sectors_per_request() const { return ratio(sectors, requests); }
+double AccessRow::ideal_sectors_per_request() const { return ratio(ideal_sectors, requests); }
+double AccessRow::used_share() const { return ratio(bytes_used, sectors * count::kSector); }
+double AccessRow::wavefronts_per_request() const { return ratio(wavefronts, requests); }
+double AccessRow::ideal_wavefronts_per_request() const { return ratio(ideal_wavefronts, requests); }
+double AccessRow::contention() const { return ratio(conflicts, requests); }
+double AccessRow::active_share() const { return ratio(lanes, possible_lanes); }
+
+#if BINADE_HOST_RACE
+
+namespace {
+
+// The sources that start the threads of a kernel: what they read are its arguments.
+bool starts_kernels(const std::string& file) {
+  return file.ends_with("kernels/cuda/launch.cuh") || file.find("/bits/") != file.npos;
+}
+
+// Looks up all lines at once.
+template <class Rows>
+void look_up(const Rows& rows) {
+  std::vector<const void*> instructions;
+  for (const auto& [key, value] : rows) {
+    if (const void* instruction = value.first.instruction()) {
+      instructions.push_back(instruction);
     }
   }
-  counter.block.clear();
-  std::fill(counter.last.begin(), counter.last.end(), Last{});
+  look_up_lines(instructions);
 }
 
-double AccessRow::sectors_per_request() const {
-  return ratio(static_cast<double>(sectors), requests);
-}
-double AccessRow::used_share() const {
-  return ratio(static_cast<double>(bytes_used), sectors * kSector);
-}
-double AccessRow::wavefronts_per_request() const {
-  return ratio(static_cast<double>(wavefronts), requests);
-}
+}  // namespace
 
 std::vector<AccessRow> access_report() {
-  std::map<std::tuple<std::string, std::string, int, AccessKind>, Totals> rows;
-  for (const auto& [kernel_and_key, totals] : counter().totals) {
-    const auto& [kernel, key] = kernel_and_key;
-    const auto [file, line] = line_of(key);
-    rows[{kernel, file, line, key.kind}].add(totals);
+  const auto& accesses = count::counted().accesses;
+  look_up(accesses);
+  std::map<std::tuple<std::string, std::string, int, AccessKind>, count::Totals> rows;
+  for (const auto& [key, value] : accesses) {
+    const FindingLine line = value.first.line();
+    if (starts_kernels(line.file)) {
+      continue;
+    }
+    rows[{key.kernel, line.known() ? line.file : "?", line.line, key.kind}].add(value.second);
   }
   std::vector<AccessRow> report;
-  for (const auto& [place, totals] : rows) {
+  for (const auto& [place, t] : rows) {
     const auto& [kernel, file, line, kind] = place;
-    report.push_back({kernel, file, line, kind, totals.requests, totals.sectors, totals.bytes_used,
-                      totals.wavefronts});
+    report.push_back({.kernel = kernel,
+                      .file = file,
+                      .line = line,
+                      .kind = kind,
+                      .requests = t.requests,
+                      .lanes = t.lanes,
+                      .possible_lanes = t.possible_lanes,
+                      .sectors = t.sectors,
+                      .ideal_sectors = t.ideal_sectors,
+                      .bytes_used = t.bytes_used,
+                      .wavefronts = t.wavefronts,
+                      .ideal_wavefronts = t.ideal_wavefronts,
+                      .conflicts = t.conflicts});
   }
   return report;
 }
+
+std::vector<ExecutionRow> execution_report() {
+  const auto& executions = count::counted().executions;
+  look_up(executions);
+  std::map<std::tuple<std::string, std::string, int>, ExecutionRow> rows;
+  for (const auto& [key, value] : executions) {
+    const FindingLine line = value.first.line();
+    ExecutionRow& row = rows[{key.first, line.file, line.line}];
+    row.kernel = key.first;
+    row.file = line.file;
+    row.line = line.line;
+    row.warps += value.second.warps;
+    row.lanes += value.second.lanes;
+    row.possible_lanes += value.second.possible_lanes;
+  }
+  std::vector<ExecutionRow> report;
+  for (auto& [place, row] : rows) {
+    if (row.warps > 0) {
+      report.push_back(std::move(row));
+    }
+  }
+  return report;
+}
+
 std::vector<LaunchRow> launch_report() {
   std::vector<LaunchRow> report;
-  for (const auto& [kernel, launch] : counter().launches) {
+  for (const auto& [kernel, launch] : count::counted().launches) {
     report.push_back(launch);
   }
   return report;
 }
+
 void reset_access_report() {
-  counter().totals.clear();
-  counter().launches.clear();
+  count::Counted& counted = count::counted();
+  counted.accesses.clear();
+  counted.executions.clear();
+  counted.launches.clear();
+  counted.touched.clear();
+}
+
+TouchedBytes touched_bytes() { return count::counted().touched.in(0, UINTPTR_MAX); }
+TouchedBytes touched_bytes(const void* begin, size_t bytes) {
+  const auto from = reinterpret_cast<uintptr_t>(begin);
+  return count::counted().touched.in(from, from + bytes);
+}
+
+#else
+
+std::vector<AccessRow> access_report() { return {}; }
+std::vector<ExecutionRow> execution_report() { return {}; }
+std::vector<LaunchRow> launch_report() { return {}; }
+void reset_access_report() {}
+TouchedBytes touched_bytes() { return {}; }
+TouchedBytes touched_bytes(const void*, size_t) { return {}; }
+
+#endif
+
+std::vector<Finding> performance_findings(double factor) {
+  std::vector<Finding> found;
+  for (const AccessRow& row : access_report()) {
+    const auto add = [&](FindingKind kind, double cost, double ideal, const char* what) {
+      if (ideal <= 0 || cost < factor * ideal) {
+        return;
+      }
+      Finding f;
+      f.kind = kind;
+      f.severity = severity_of(kind);
+      f.kernel = row.kernel;
+      f.first.act = is_atomic(row.kind) ? Act::atomic : Act::run;
+      f.first.line = {row.file, row.line, "", 0};
+      f.count = row.requests;
+      char numbers[96];
+      std::snprintf(numbers, sizeof numbers, "%.2f %s a request, %.2f would do", cost, what, ideal);
+      f.message = text(row.file, ":", row.line, ": ", name_of(row.kind), ": ", numbers);
+      found.push_back(std::move(f));
+    };
+    if (is_atomic(row.kind)) {
+      add(FindingKind::atomic_contention, row.contention(), 1, "lanes on one address");
+    } else if (is_shared(row.kind)) {
+      add(FindingKind::bank_conflict, row.wavefronts_per_request(),
+          row.ideal_wavefronts_per_request(), "passes");
+    } else {
+      add(FindingKind::uncoalesced, row.sectors_per_request(), row.ideal_sectors_per_request(),
+          "sectors");
+    }
+  }
+  return found;
 }
 
 }  // namespace binade::kernels::host

@@ -20,16 +20,20 @@ void land(const AsyncCopy& copy) {
 void copy_async(void* shared, const void* global, int source_bytes, Site site) {
   Executor& x = executor();
   if (!in_shared(x, shared, kBytes)) {
-    fail_thread("cp.async at ", site, ": destination outside of shared memory");
+    fail_thread({FindingKind::out_of_bounds, site}, "cp.async at ", site,
+                ": destination outside of shared memory");
   }
   if (reinterpret_cast<uintptr_t>(shared) % kBytes != 0) {
-    fail_thread("cp.async at ", site, ": destination is not a multiple of 16");
+    fail_thread({FindingKind::misaligned, site}, "cp.async at ", site,
+                ": destination is not a multiple of 16");
   }
   if (reinterpret_cast<uintptr_t>(global) % kBytes != 0) {
-    fail_thread("cp.async at ", site, ": source is not a multiple of 16");
+    fail_thread({FindingKind::misaligned, site}, "cp.async at ", site,
+                ": source is not a multiple of 16");
   }
   if (source_bytes < 0 || source_bytes > static_cast<int>(kBytes)) {
-    fail_thread("cp.async at ", site, ": ", source_bytes, " bytes of source; expected 0 to 16");
+    fail_thread({FindingKind::bad_argument, site}, "cp.async at ", site, ": ", source_bytes,
+                " bytes of source; expected 0 to 16");
   }
   check_address(global, static_cast<size_t>(source_bytes), "cp.async source", site);
   race::access(x, {global, static_cast<size_t>(source_bytes), race::Kind::read, x.current}, site);

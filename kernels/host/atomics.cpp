@@ -11,7 +11,8 @@ T read_modify_write(T* p, Site site, F f) {
   static_assert(sizeof(T) == sizeof(Bits));
   Executor& x = executor();
   if (reinterpret_cast<uintptr_t>(p) % sizeof(T) != 0) {
-    fail_thread("atomic at ", site, ": the address is not a multiple of ", sizeof(T));
+    fail_thread({FindingKind::misaligned, site}, "atomic at ", site,
+                ": the address is not a multiple of ", sizeof(T));
   }
   check_address(p, sizeof(T), "atomic", site);
   race::access(x, {p, sizeof(T), race::Kind::atomic, x.current}, site);

@@ -5,19 +5,35 @@
 namespace binade::kernels::host {
 namespace {
 
+// A thread in this state, of those at a barrier one at barrier `id`; -1 if there is none.
+int thread_in(const Executor& x, ThreadState state, int id = -1) {
+  for (int i = 0; i < x.thread_count; ++i) {
+    const Thread& thread = x.threads[static_cast<size_t>(i)];
+    if (thread.state == state && (id < 0 || thread.barrier == id)) {
+      return i;
+    }
+  }
+  return -1;
+}
+
 void check_arrival(const Executor& x, const Barrier& barrier, int id, int expected, Site site) {
   if (id == 0 && x.exited > 0) {
-    fail_thread("__syncthreads at ", site, " after ", x.exited, " threads of the block ended");
+    fail_thread({FindingKind::barrier_divergence, site, thread_in(x, ThreadState::done)},
+                "__syncthreads at ", site, " after ", x.exited, " threads of the block ended");
   }
   if (barrier.arrived == 0) {
     return;
   }
   if (barrier.expected != expected) {
-    fail_thread("barrier ", id, " for ", expected, " threads at ", site, ", but others wait for ",
-                barrier.expected, " at ", barrier.site);
+    const int waiter = thread_in(x, ThreadState::at_barrier, id);
+    fail_thread({FindingKind::barrier_divergence, site, waiter}, "barrier ", id, " for ", expected,
+                " threads at ", site, ", but others wait for ", barrier.expected, " at ",
+                barrier.site);
   }
   if (!same_call(barrier.site, site)) {
-    fail_thread("divergent barrier: this thread is at ", site, ", others wait at ", barrier.site,
+    const int waiter = thread_in(x, ThreadState::at_barrier, id);
+    fail_thread({FindingKind::barrier_divergence, site, waiter},
+                "divergent barrier: this thread is at ", site, ", others wait at ", barrier.site,
                 other_path(barrier.site, site));
   }
 }
@@ -33,11 +49,12 @@ void barrier(int id, int count, Site site) {
   self.what = id == 0 ? "__syncthreads" : "named_barrier";
   self.site = site;
   if (id < 0 || id >= kBarriers) {
-    fail_thread("barrier ", id, " at ", site, "; a block has barriers 0 to 15");
+    fail_thread({FindingKind::bad_argument, site}, "barrier ", id, " at ", site,
+                "; a block has barriers 0 to 15");
   }
   if (id != 0 && (count <= 0 || count % 32 != 0 || count > (x.thread_count + 31) / 32 * 32)) {
-    fail_thread("barrier ", id, " for ", count, " threads at ", site,
-                "; expected a multiple of 32 up to the ", x.thread_count, " of the block");
+    fail_thread({FindingKind::bad_argument, site}, "barrier ", id, " for ", count, " threads at ",
+                site, "; expected a multiple of 32 up to the ", x.thread_count, " of the block");
   }
   Barrier& barrier = x.barriers[static_cast<size_t>(id)];
   check_arrival(x, barrier, id, expected, site);
@@ -50,10 +67,13 @@ void barrier(int id, int count, Site site) {
     return;
   }
   barrier.arrived = 0;
+  x.stalled_steps = 0;
   race::join_barrier(x, id);
+  self.barriers += id == 0;
   for (int i = 0; i < x.thread_count; ++i) {
-    const Thread& thread = x.threads[static_cast<size_t>(i)];
+    Thread& thread = x.threads[static_cast<size_t>(i)];
     if (thread.state == ThreadState::at_barrier && thread.barrier == id) {
+      thread.barriers += id == 0;
       set_ready(x, i);
     }
   }

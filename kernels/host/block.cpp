@@ -52,7 +52,12 @@ int pick_bit(Executor& x, uint32_t mask, int from) {
 
 int pick_next(Executor& x) {
   if (x.warps_ready == 0) {
-    return -1;
+    if (x.parked.empty()) {
+      return -1;
+    }
+    // Whatever it waits for does not come. The last one first: others may wait for its writes.
+    set_ready(x, x.parked.back());
+    x.parked.pop_back();
   }
   const int before_first = x.options.schedule == Schedule::forward ? 31 : 0;
   int warp = before_first, lane = before_first;
@@ -60,8 +65,9 @@ int pick_next(Executor& x) {
     warp = x.current / 32;
     lane = x.current % 32;
     constexpr uint32_t kStay = 64;  // a random schedule leaves a warp once in this many picks
-    if ((x.warps_ready >> warp & 1) != 0 &&
-        (x.options.schedule != Schedule::random || next_random(x) % kStay != 0)) {
+    const bool stays = x.options.schedule == Schedule::random ? next_random(x) % kStay != 0
+                                                              : !x.checks.interleaved;
+    if ((x.warps_ready >> warp & 1) != 0 && stays) {
       return warp * 32 + pick_bit(x, x.warps[static_cast<size_t>(warp)].ready, lane);
     }
   }
@@ -76,6 +82,9 @@ void wait_until_ready(Executor& x) {
   const int next = pick_next(x);
   if (next < 0) {
     deadlock(x, *self.fiber);
+  }
+  if (next == thread) {
+    return;
   }
   Thread& other = x.threads[static_cast<size_t>(next)];
   if (other.fiber == nullptr) {
@@ -104,11 +113,22 @@ std::string run_body(Executor& x) {
   return {};
 }
 
+int waiting_at_block_barrier(const Executor& x) {
+  for (int i = 0; i < x.thread_count; ++i) {
+    const Thread& thread = x.threads[static_cast<size_t>(i)];
+    if (thread.state == ThreadState::at_barrier && thread.barrier == 0) {
+      return i;
+    }
+  }
+  return -1;
+}
+
 // Checks the rules for the end of a thread.
 void check_exit(Executor& x, Fiber& self) {
   const Barrier& all = x.barriers[0];
   if (all.arrived > 0) {
-    die(x, self, text("this thread ended while others wait at __syncthreads at ", all.site));
+    die(x, self, {FindingKind::barrier_divergence, {}, waiting_at_block_barrier(x)},
+        text("this thread ended while others wait at __syncthreads at ", all.site));
   }
   const int lane = x.current % 32;
   const Warp& warp = x.warps[static_cast<size_t>(x.current / 32)];
@@ -116,7 +136,7 @@ void check_exit(Executor& x, Fiber& self) {
     const Rendezvous& waiting = warp.rendezvous[static_cast<size_t>(i)];
     if ((waiting.mask >> lane & 1) != 0) {
       const int other = (x.current & ~31) + std::countr_zero(waiting.arrived);
-      die(x, self,
+      die(x, self, {FindingKind::warp_divergence, {}, other},
           text("this lane ended, but the mask of a waiting lane names it: ", Waiting{x, other}));
     }
   }
@@ -134,6 +154,7 @@ void end_thread(Executor& x, Fiber& self) {
   clear_ready(x, x.current);
   x.warps[static_cast<size_t>(x.current / 32)].exited |= 1u << x.current % 32;
   ++x.exited;
+  x.stalled_steps = 0;
   if (--x.live == 0) {
     x.fibers.put(&self);
     switch_fiber(self, x.main);
@@ -162,7 +183,7 @@ void run_threads() {
     Fiber& self = *current_thread(x).fiber;
     std::string error = run_body(x);
     if (!error.empty()) {
-      die(x, self, std::move(error));
+      die(x, self, {FindingKind::exception, {}}, std::move(error));
     }
     end_thread(x, self);
   }
@@ -171,7 +192,8 @@ void run_threads() {
 void* shared_base(size_t bytes) {
   Executor& x = executor();
   if (bytes > x.grid.shared_bytes) {
-    fail_thread("shared_mem() of ", bytes, " bytes, but the launch gave ", x.grid.shared_bytes);
+    fail_thread({FindingKind::bad_argument}, "shared_mem() of ", bytes,
+                " bytes, but the launch gave ", x.grid.shared_bytes);
   }
   return x.shared;
 }
@@ -191,10 +213,17 @@ void run_block(Executor& x, uint64_t block, uint3 index) {
     x.warps_ready |= 1u << w;
   }
   for (int i = 0; i < x.thread_count; ++i) {
-    x.threads[static_cast<size_t>(i)].state = ThreadState::fresh;
+    Thread& thread = x.threads[static_cast<size_t>(i)];
+    thread.state = ThreadState::fresh;
+    thread.barriers = 0;
+    thread.steps = 0;
+    thread.last = nullptr;
   }
   blockIdx = index;
-  std::memset(x.shared, 0xff, x.grid.shared_bytes);  // uninitialised shared memory reads as NaN
+  fill_shared(x);  // uninitialised shared memory reads as NaN
+  x.parked.clear();
+  x.stalled_steps = 0;
+  x.steps_left = kStepsAtOnce;
   race::begin_block(x);
   x.current = -1;
   x.current = pick_next(x);

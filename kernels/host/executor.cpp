@@ -12,8 +12,6 @@
 namespace binade::kernels::host {
 namespace {
 
-constexpr size_t kSharedEnd = 1024;  // guard bytes after shared memory, which no kernel may touch
-
 uint64_t parse_number(const char* name, const char* value) {
   char* end = nullptr;
   const uint64_t number = std::strtoull(value, &end, 10);
@@ -53,8 +51,12 @@ struct Launch {
   Grid grid{};
   Body body = nullptr;
   void* context = nullptr;
+  size_t context_bytes = 0;
+  uint64_t number = 0;
   Options options;
-  uint64_t blocks = 0;
+  CheckOptions checks;
+  uint64_t blocks = 0;  // of the grid
+  uint64_t turns = 0;   // blocks that run
   std::atomic<uint64_t> next{0};
   std::atomic<bool> failed{false};
   std::string error;
@@ -62,9 +64,12 @@ struct Launch {
 
 void prepare(Executor& x, const Launch& launch) {
   x.options = launch.options;
+  x.checks = launch.checks;
   x.grid = launch.grid;
   x.body = launch.body;
   x.context = launch.context;
+  x.context_bytes = launch.context_bytes;
+  x.launch = launch.number;
   x.random = launch.options.seed * 0x9e3779b97f4a7c15u + 0x1234567u;
   x.failed = false;
 #if BINADE_HOST_ASAN
@@ -72,7 +77,8 @@ void prepare(Executor& x, const Launch& launch) {
   x.main = os_thread;
 #endif
   unpoison(x.shared, x.grid.shared_bytes);
-  poison(x.shared + x.grid.shared_bytes, kMaxShared + kSharedEnd - x.grid.shared_bytes);
+  poison(x.shared + x.grid.shared_bytes, kSharedArena - x.grid.shared_bytes);
+  forget_shared_arrays(x);
   const dim3 block = x.grid.block;
   x.thread_count = static_cast<int>(block.x * block.y * block.z);
   x.warp_count = (x.thread_count + 31) / 32;
@@ -87,19 +93,32 @@ void prepare(Executor& x, const Launch& launch) {
   race::begin_grid(x);
 }
 
+// The block that runs in this turn.
+uint64_t block_of_turn(const Launch& launch, uint64_t turn) {
+  const uint64_t turns = launch.turns;
+  if (launch.options.schedule == Schedule::reverse) {
+    turn = turns - 1 - turn;
+  } else if (launch.options.schedule == Schedule::forward && launch.checks.interleaved) {
+    turn = turn % 2 * ((turns + 1) / 2) + turn / 2;
+  }
+  // Sampled blocks lie evenly between the first and the last.
+  return turns == launch.blocks
+             ? turn
+             : static_cast<uint64_t>(static_cast<unsigned __int128>(turn) * (launch.blocks - 1) /
+                                     std::max<uint64_t>(turns - 1, 1));
+}
+
 void run_blocks(Launch& launch) {
   auto own = executor_pool().take();
   Executor& x = *own;
   prepare(x, launch);
   current_executor = &x;
   while (!launch.failed) {
-    uint64_t block = launch.next++;
-    if (block >= launch.blocks) {
+    const uint64_t turn = launch.next++;
+    if (turn >= launch.turns) {
       break;
     }
-    if (launch.options.schedule == Schedule::reverse) {
-      block = launch.blocks - 1 - block;
-    }
+    const uint64_t block = block_of_turn(launch, turn);
     run_block(x, block, block_index(x, block));
     if (x.failed && !launch.failed.exchange(true)) {
       launch.error = x.error;
@@ -107,7 +126,7 @@ void run_blocks(Launch& launch) {
   }
   current_executor = nullptr;
   race::end_grid(x);
-  unpoison(x.shared, kMaxShared + kSharedEnd);
+  unpoison(x.shared, kSharedArena);
   executor_pool().put(std::move(own));
 }
 
@@ -136,7 +155,7 @@ void check_launch(const Grid& grid) {
 }  // namespace
 
 Executor::Executor() : fibers(kMaxThreads, run_threads) {
-  shared = static_cast<char*>(std::aligned_alloc(1024, kMaxShared + kSharedEnd));
+  shared = static_cast<char*>(std::aligned_alloc(1024, kSharedArena));
   check(shared != nullptr, "host execution: no memory for shared memory");
 }
 Executor::~Executor() { std::free(shared); }
@@ -168,23 +187,35 @@ Options options_from_environment() {
   }
   return options;
 }
+CheckOptions& check_options() {
+  static CheckOptions options;
+  return options;
+}
 Options& options() {
   static Options options = options_from_environment();
   return options;
 }
 
-void run_grid(const Grid& grid, Body body, void* context) {
+static void run_blocks_of(const Grid& grid, Body body, void* context, size_t context_bytes) {
+  static std::atomic<uint64_t> launches{0};
   check_launch(grid);
   const race::GridLock one_at_a_time;
   Launch launch;
   launch.grid = grid;
   launch.body = body;
   launch.context = context;
+  launch.context_bytes = context_bytes;
+  launch.number = ++launches;
   launch.options = options();
+  launch.checks = check_options();
   launch.blocks = static_cast<uint64_t>(grid.grid.x) * grid.grid.y * grid.grid.z;
+  launch.turns = launch.blocks;
+  if (launch.checks.sampled_blocks > 0) {
+    launch.turns = std::min(launch.turns, launch.checks.sampled_blocks);
+  }
   const auto wanted = static_cast<uint64_t>(has_race_detector() ? 1 : launch.options.os_threads);
   std::vector<std::thread> others;
-  for (uint64_t i = 1; i < std::min(wanted, launch.blocks); ++i) {
+  for (uint64_t i = 1; i < std::min(wanted, launch.turns); ++i) {
     others.emplace_back([&] { run_blocks(launch); });
   }
   run_blocks(launch);
@@ -194,6 +225,11 @@ void run_grid(const Grid& grid, Body body, void* context) {
   if (launch.failed) {
     throw KernelError(launch.error);
   }
+}
+
+void run_grid(const Grid& grid, Body body, void* context) { run_blocks_of(grid, body, context, 0); }
+void KernelThread::run(const Grid& grid) const {
+  run_blocks_of(grid, body_, closure_.get(), bytes_);
 }
 
 bool has_race_detector() {

@@ -1,6 +1,8 @@
 // The state of a block in progress, shared by the sources of the executor.
 #pragma once
+#include <binade/kernels/host/checks.h>
 #include <binade/kernels/host/fiber.h>
+#include <binade/kernels/host/findings.h>
 #include <binade/kernels/host/primitives.h>
 
 #include <algorithm>
@@ -15,9 +17,13 @@ namespace binade::kernels::host {
 constexpr int kMaxThreads = 1024;  // of a block
 constexpr int kMaxWarps = kMaxThreads / 32;
 constexpr size_t kMaxShared = 227 * 1024;
+constexpr size_t kMaxStatic = 48 * 1024;  // __shared__ arrays of a kernel
+constexpr size_t kSharedGuard = 4096;     // between dynamic shared memory and the arrays
+// Dynamic shared memory, then the __shared__ arrays with guards between them.
+constexpr size_t kSharedArena = size_t{1} << 20;
 constexpr int kBarriers = 16;
 
-enum class ThreadState : uint8_t { fresh, ready, at_barrier, at_collective, done };
+enum class ThreadState : uint8_t { fresh, ready, at_barrier, at_collective, parked, done };
 
 struct AsyncCopy {
   void* shared;
@@ -38,7 +44,17 @@ struct Thread {
   const char* what = nullptr;  // the last call, and where
   Site site{};
   int committed_groups = 0;
+  uint32_t barriers = 0;          // of the whole block, passed so far
+  uint64_t steps = 0;             // CheckOptions::step_limit
+  const void* last = nullptr;     // the last instruction known, in instrumented kernels
   std::vector<AsyncCopy> copies;  // in flight, oldest first
+};
+
+// A __shared__ array (named_ranges.h).
+struct SharedArray {
+  const void* key;
+  const char* name;
+  size_t offset, bytes, element_bytes;
 };
 
 struct Barrier {
@@ -69,9 +85,12 @@ struct Executor {
   Executor& operator=(const Executor&) = delete;
 
   Options options;
+  CheckOptions checks;
   Grid grid{};
   Body body = nullptr;
-  void* context = nullptr;
+  void* context = nullptr;  // arguments of the kernel
+  size_t context_bytes = 0;
+  uint64_t launch = 0;  // counts the launches of the process
 
   int thread_count = 0, warp_count = 0;
   int live = 0, exited = 0;  // threads
@@ -85,7 +104,17 @@ struct Executor {
 
   Fiber main;
   FiberPool fibers;
-  char* shared;  // kMaxShared bytes
+  char* shared;  // kSharedArena bytes
+  std::vector<SharedArray> arrays;
+  size_t arrays_end = 0;  // the offset after the last one and its guard
+  size_t arrays_bytes = 0;
+  const char* dynamic_name = nullptr;  // of the dynamic shared memory, and its elements
+  size_t dynamic_element_bytes = 0;
+
+  std::vector<int> parked;             // threads that wait for a write before they read (race.cpp)
+  uint32_t steps_left = 0;             // until the running thread is looked at (steps.cpp)
+  uint64_t stalled_steps = 0;          // since a thread ended or passed a barrier
+  const void* last_address = nullptr;  // of the last access, in the race build
 
   bool failed = false;
   std::string error;
@@ -157,23 +186,63 @@ std::string to_string(const Waiting& waiting);
 std::string to_string(Mask mask);
 uint3 block_index(const Executor& x, uint64_t block);
 
-// Ends the launch with this text. The running fiber `self` is abandoned, so nothing on its stack
-// may own memory: callers of fail_thread() pass parts that own none, never a std::string.
-[[noreturn]] void die(Executor& x, Fiber& self, std::string message);
+// An error of the current thread: what kind, where, and the thread that it conflicts with.
+struct Fault {
+  FindingKind kind;
+  Site site{};
+  int other = -1;
+};
+// Ends the launch with a finding of this text. The running fiber `self` is abandoned, so nothing on
+// its stack may own memory: callers of fail_thread() pass parts that own none, never a std::string.
+[[noreturn]] void die(Executor& x, Fiber& self, const Fault& fault, std::string message);
 [[noreturn]] void deadlock(Executor& x, Fiber& self);
+[[noreturn]] void fail_kernel(const Fault& fault, std::string message);
 template <class... Parts>
-[[noreturn, gnu::cold, gnu::noinline]] void fail_thread(const Parts&... parts) {
+[[noreturn, gnu::cold, gnu::noinline]] void fail_thread(const Fault& fault, const Parts&... parts) {
   static_assert((!std::is_same_v<Parts, std::string> && ...));
-  fail_kernel(text(parts...));
+  fail_kernel(fault, text(parts...));
+}
+
+// Steps -----------------------------------------------------------------------------------------
+
+// What happens every kStepsAtOnce steps: the limit, and a turn for other threads.
+constexpr uint32_t kStepsAtOnce = 4096;
+void look_at_steps(Executor& x);
+inline void count_step(Executor& x) {
+  if (--x.steps_left == 0) {
+    look_at_steps(x);
+  }
 }
 
 // Memory ----------------------------------------------------------------------------------------
 
 // Asks AddressSanitizer about memory that the executor touches for a kernel.
 void check_address(const void* p, size_t bytes, const char* what, Site site);
+inline bool in_arena(const Executor& x, const void* p) {
+  return static_cast<size_t>(static_cast<const char*>(p) - x.shared) < kSharedArena;
+}
+// The __shared__ array with this offset in it, null if there is none.
+inline const SharedArray* array_at(const Executor& x, size_t offset) {
+  for (const SharedArray& array : x.arrays) {
+    if (offset - array.offset < array.bytes) {
+      return &array;
+    }
+  }
+  return nullptr;
+}
+// True for bytes of dynamic shared memory or of one array.
 inline bool in_shared(const Executor& x, const void* p, size_t bytes) {
   const auto offset = static_cast<size_t>(static_cast<const char*>(p) - x.shared);
-  return offset <= x.grid.shared_bytes && bytes <= x.grid.shared_bytes - offset;
+  if (offset <= x.grid.shared_bytes && bytes <= x.grid.shared_bytes - offset) {
+    return true;
+  }
+  const SharedArray* array = offset < kSharedArena ? array_at(x, offset) : nullptr;
+  return array != nullptr && bytes <= array->bytes - (offset - array->offset);
 }
+// Forgets the arrays of the last launch; fills shared memory with 0xFF for a new block.
+void forget_shared_arrays(Executor& x);
+void fill_shared(Executor& x);
+// The element of a named range or shared array at an address (named_ranges.h).
+FoundElement element_of(const Executor& x, const void* address, bool nearest);
 
 }  // namespace binade::kernels::host

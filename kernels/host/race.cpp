@@ -1,112 +1,23 @@
-// Shadow memory of the race detector: the last write and two reads of each granule of memory.
+// The race detector: compares each access with those that shadow memory remembers.
 #include <binade/kernels/host/race.h>
 
 #if BINADE_HOST_RACE
 #include <binade/kernels/host/access_count.h>
+#include <binade/kernels/host/findings_internal.h>
+#include <binade/kernels/host/named_ranges.h>
 #include <binade/kernels/host/race_clocks.h>
-#include <binade/kernels/host/source_line.h>
+#include <binade/kernels/host/race_shadow.h>
 
 #include <mutex>
-#include <unordered_map>
 
 namespace binade::kernels::host::race {
 namespace {
 
-// The place of an access in the source: an instruction of this program, or a Site.
-class Place {
- public:
-  Place() = default;
-  static Place of(const void* instruction) {
-    Place place;
-    place.code_ = static_cast<uint32_t>(static_cast<const char*>(instruction) - anchor()) & kOffset;
-    return place;
-  }
-  static Place of(Site site) {
-    auto& known = sites();
-    const auto same = [&](Site s) { return s.line == site.line && s.file == site.file; };
-    auto found = std::find_if(known.rbegin(), known.rend(), same);
-    if (found == known.rend()) {
-      known.push_back(site);
-      found = known.rbegin();
-    }
-    Place place;
-    place.code_ = kSite | static_cast<uint32_t>(known.rend() - found - 1);
-    return place;
-  }
-
- private:
-  friend std::string to_string(Place place);
-  static constexpr uint32_t kSite = 1u << 31, kOffset = kSite - 1;
-  static const char* anchor() { return reinterpret_cast<const char*>(&run_threads); }
-  static std::vector<Site>& sites() {
-    static auto& sites = *new std::vector<Site>;
-    return sites;
-  }
-
-  uint32_t code_ = 0;
-};
-
-std::string to_string(Place place) {
-  if ((place.code_ & Place::kSite) != 0) {
-    return text(Place::sites()[place.code_ & Place::kOffset]);
-  }
-  const auto offset = static_cast<int32_t>(place.code_ << 1) >> 1;  // 31 bits, signed
-  const SourceLine& line = source_line(Place::anchor() + offset);
-  return line.inner == line.kernel ? line.inner : text(line.inner, " from ", line.kernel);
-}
-
-struct Record {
-  uint32_t epoch = 0;
-  uint32_t block = 0;
-  Place place;
-  uint16_t thread = 0;
-  Kind kind = Kind::read;
-  bool used = false;
-};
-
-struct Cell {
-  uint32_t generation = 0;  // of the grid, or of the block for shared memory; other values: empty
-  Record write, reads[2];
-};
-
-// The cells of some memory: one per 1 << `shift` bytes; 4 bytes until a smaller access comes.
-struct Page {
-  static constexpr size_t kBytes = 1024;
-  unsigned shift = 2;
-  std::unique_ptr<Cell[]> cells = std::make_unique<Cell[]>(kBytes >> 2);
-
-  void refine(unsigned smaller) {
-    auto finer = std::make_unique<Cell[]>(kBytes >> smaller);
-    for (size_t i = 0; i < kBytes >> smaller; ++i) {
-      finer[i] = cells[i >> (shift - smaller)];
-    }
-    cells.swap(finer);
-    shift = smaller;
-  }
-};
-
-class Shadow {
- public:
-  Page& page(uintptr_t number) {
-    auto& slot = recent_[number % kRecent];
-    if (slot.page == nullptr || slot.number != number) {
-      auto& page = pages_[number];
-      if (page == nullptr) {
-        page = std::make_unique<Page>();
-      }
-      slot = {number, page.get()};
-    }
-    return *slot.page;
-  }
-
- private:
-  static constexpr size_t kRecent = 1024;
-  struct Recent {
-    uintptr_t number = 0;
-    Page* page = nullptr;
-  };
-  std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages_;
-  std::vector<Recent> recent_ = std::vector<Recent>(kRecent);
+// A launch, for the last writer of an element.
+struct PastLaunch {
+  uint32_t generation;
+  const char* kernel;
+  dim3 grid, block;
 };
 
 struct Detector {
@@ -118,6 +29,7 @@ struct Detector {
   const char* builtins = nullptr;
   size_t builtins_bytes = 0;
   std::vector<int> group;
+  std::vector<PastLaunch> launches;  // while findings are collected
 };
 Detector& detector() {
   static auto& detector = *new Detector;
@@ -132,6 +44,9 @@ struct Current {
   Record record;
   bool shared;
   uint32_t generation;  // cells of another generation are empty
+  bool waited = false;  // for a write of memory that nothing has written
+  const char* granule = nullptr;
+  size_t granule_bytes = 0;
 };
 
 inline bool ordered(const Current& now, const Record& before) {
@@ -146,57 +61,6 @@ inline bool ordered(const Current& now, const Record& before) {
   return before.block == now.record.block
              ? now.d.clocks.seen(thread, before.thread, before.epoch)
              : now.d.clocks.seen_in_logs(thread, before.block, before.thread, before.epoch);
-}
-
-const char* verb(Kind kind, bool past) {
-  switch (kind) {
-    case Kind::read: return "read";
-    case Kind::atomic: return past ? "changed it by an atomic" : "changes it by an atomic";
-    case Kind::copy_issued: return past ? "began a cp.async to it" : "begins a cp.async to it";
-    case Kind::write:
-    case Kind::copy_landed: break;
-  }
-  return past ? "wrote" : "writes";
-}
-
-struct ThreadIndex {
-  const Executor& x;
-  int thread;
-};
-std::string to_string(ThreadIndex t) {
-  return text(Index{t.x.threads[static_cast<size_t>(t.thread)].index});
-}
-struct Target {
-  const Current& now;
-};
-std::string to_string(Target target) {
-  const auto* address = static_cast<const char*>(target.now.access.address);
-  return target.now.shared ? text("shared memory at offset ", address - target.now.x.shared)
-                           : text("global memory at ", reinterpret_cast<uintptr_t>(address));
-}
-
-[[noreturn, gnu::cold, gnu::noinline]] void report(const Current& now, const Record& before,
-                                                   const char* what) {
-  const bool same_block = before.block == now.record.block;
-  const uint3 block = block_index(now.x, before.block);
-  const char* hint = "";
-  if (before.kind == Kind::copy_issued) {
-    hint = ", which its thread has not waited for";
-  } else if (!same_block) {
-    hint = "; only __threadfence(), an atomic, an atomic and __threadfence() order blocks";
-  }
-  if (same_block) {
-    fail_thread("data race (", what, ") on ", Target{now}, ": this thread ",
-                now.record.kind == Kind::read ? "reads" : verb(now.record.kind, false), " at ",
-                now.record.place, " (", now.access.bytes, " bytes); thread ",
-                ThreadIndex{now.x, before.thread}, " ", verb(before.kind, true), " at ",
-                before.place, hint);
-  }
-  fail_thread("data race (", what, ") on ", Target{now}, ": this thread ",
-              now.record.kind == Kind::read ? "reads" : verb(now.record.kind, false), " at ",
-              now.record.place, " (", now.access.bytes, " bytes); thread ",
-              ThreadIndex{now.x, before.thread}, " of block ", Index{block}, " ",
-              verb(before.kind, true), " at ", before.place, hint);
 }
 
 void note_read(Current& now, Cell& cell) {
@@ -215,33 +79,63 @@ void note_read(Current& now, Cell& cell) {
   }
 }
 
-void visit(Current& now, Cell& cell) {
+[[gnu::cold, gnu::noinline]] void conflict(const Current& now, const Cell& cell,
+                                           const Record& before, const char* order) {
+  const Record& self = now.record;
+  // Both threads update the value if both read it at the same place.
+  const Place other_read = before.kind == Kind::read ? before.place : cell.updated;
+  const auto read_there = [&](const Record& read) {
+    return read.used && read.thread == self.thread && read.block == self.block &&
+           read.place == other_read;
+  };
+  const bool updates =
+      other_read.known() &&
+      (self.kind == Kind::read ? self.place == other_read
+                               : read_there(cell.reads[0]) || read_there(cell.reads[1]));
+  report(now.x, {self, before, order, now.granule, now.granule_bytes, now.access.bytes, now.shared,
+                 updates});
+}
+
+// False if the granule is shared memory that nothing has written yet.
+bool visit(Current& now, Cell& cell) {
   const Kind kind = now.record.kind;
   if (cell.generation != now.generation) {
     cell.generation = now.generation;
     cell.write.used = cell.reads[0].used = cell.reads[1].used = false;
+    cell.updated = {};
   }
   if (!cell.write.used && now.shared && (kind == Kind::read || kind == Kind::atomic)) {
-    fail_thread("read of uninitialised ", Target{now}, " at ", now.record.place);
+    if (!now.waited) {
+      return false;
+    }
+    report_uninitialised(now.x, now.record, now.granule, now.access.bytes);
   }
   const bool both_atomic = kind == Kind::atomic && cell.write.kind == Kind::atomic;
   if (!both_atomic && !ordered(now, cell.write)) {
-    report(now, cell.write, kind == Kind::read ? "read after write" : "write after write");
+    conflict(now, cell, cell.write, kind == Kind::read ? "read after write" : "write after write");
   }
   if (kind == Kind::read) {
     note_read(now, cell);
-    return;
+    return true;
   }
+  Place updated;
   for (Record& read : cell.reads) {
-    if (!ordered(now, read)) {
-      report(now, read, "write after read");
+    if (read.used && read.thread == now.record.thread && read.block == now.record.block) {
+      updated = read.place;
     }
-    read.used = false;
+    if (!ordered(now, read)) {
+      conflict(now, cell, read, "write after read");
+    }
   }
+  cell.reads[0].used = cell.reads[1].used = false;
+  cell.updated = updated;
   cell.write = now.record;
+  cell.write_generation = now.d.grid_generation;
+  return true;
 }
 
-void visit_range(Current& now) {
+// False if a part of it is shared memory that nothing has written yet.
+bool visit_range(Current& now) {
   auto address = reinterpret_cast<uintptr_t>(now.access.address);
   for (size_t left = now.access.bytes; left > 0;) {
     Page& page = now.d.shadow.page(address / Page::kBytes);
@@ -250,18 +144,38 @@ void visit_range(Current& now) {
     if (((offset | bytes) & ((size_t{1} << page.shift) - 1)) != 0) {
       page.refine((offset | bytes) % 2 == 0 ? 1 : 0);
     }
+    now.granule_bytes = size_t{1} << page.shift;
+    now.granule = reinterpret_cast<const char*>(address);
     Cell* const end = page.cells.get() + ((offset + bytes) >> page.shift);
     for (Cell* cell = page.cells.get() + (offset >> page.shift); cell != end; ++cell) {
-      visit(now, *cell);
+      if (!visit(now, *cell)) {
+        return false;
+      }
+      now.granule += now.granule_bytes;
     }
     address += bytes;
     left -= bytes;
   }
+  return true;
+}
+
+// A thread that reads shared memory before anything was written to it waits until no other thread
+// can run. If one of them has written it by then, a barrier is missing; else it is uninitialised.
+[[gnu::cold, gnu::noinline]] void wait_for_write(Executor& x) {
+  current_thread(x).state = ThreadState::parked;
+  x.parked.push_back(x.current);
+  wait_until_ready(x);
 }
 
 void access_at(Executor& x, Detector& d, const Access& access, Place place) {
-  const auto* address = static_cast<const char*>(access.address);
-  const bool shared = static_cast<size_t>(address - x.shared) < kMaxShared;
+  settle_stores(x);
+  if (!check_memory(x, access, place)) {
+    return;
+  }
+  if (x.options.count_accesses) {
+    count::access(x, access, place);
+  }
+  const bool shared = in_arena(x, access.address);
   Current now{x,
               d,
               access,
@@ -273,7 +187,11 @@ void access_at(Executor& x, Detector& d, const Access& access, Place place) {
                .used = true},
               shared,
               shared ? d.block_generation : d.grid_generation};
-  visit_range(now);
+  if (!visit_range(now)) {
+    wait_for_write(x);
+    now.waited = true;
+    visit_range(now);
+  }
 }
 
 }  // namespace
@@ -281,7 +199,7 @@ void access_at(Executor& x, Detector& d, const Access& access, Place place) {
 GridLock::GridLock() { detector().one_at_a_time.lock(); }
 GridLock::~GridLock() { detector().one_at_a_time.unlock(); }
 
-void begin_grid(Executor&) {
+void begin_grid(Executor& x) {
   Detector& d = detector();
   const char* builtins[] = {
       reinterpret_cast<const char*>(&threadIdx), reinterpret_cast<const char*>(&blockIdx),
@@ -291,6 +209,14 @@ void begin_grid(Executor&) {
   d.builtins_bytes = static_cast<size_t>(*high - *low) + sizeof(uint3);
   d.grid_generation = ++d.generation;
   d.clocks.begin_grid();
+  if (x.options.count_accesses) {
+    count::begin_launch(x);
+  }
+  if (x.checks.collect_findings) {
+    d.launches.push_back({d.grid_generation, x.grid.kernel, x.grid.grid, x.grid.block});
+  } else {
+    d.launches.clear();
+  }
 }
 void end_grid(Executor&) {}
 
@@ -300,27 +226,28 @@ void begin_block(Executor& x) {
   d.clocks.begin_block(x.thread_count, static_cast<uint32_t>(x.block));
 }
 void end_block(Executor& x) {
+  settle_stores(x);
   if (x.options.count_accesses) {
     count::end_block(x);
   }
 }
 
 void access(Executor& x, const Access& access, Site site) {
-  if (x.options.count_accesses) {
-    count::access(x, access, site);
+  if (access.bytes > 0) {
+    count_step(x);
+    x.last_address = access.address;
+    access_at(x, detector(), access, Place::of(site));
   }
-  access_at(x, detector(), access, Place::of(site));
 }
 
 void access_by_instruction(Executor& x, const Access& access, const void* instruction) {
   Detector& d = detector();
   const auto* address = static_cast<const char*>(access.address);
-  if (x.fibers.contains(address) || static_cast<size_t>(address - d.builtins) < d.builtins_bytes) {
+  if (x.fibers.contains(address) || static_cast<size_t>(address - d.builtins) < d.builtins_bytes ||
+      static_cast<size_t>(address - static_cast<const char*>(x.context)) < x.context_bytes) {
     return;
   }
-  if (x.options.count_accesses) {
-    count::access(x, access, instruction);
-  }
+  x.last_address = address;
   access_at(x, d, access, Place::of(instruction));
 }
 
@@ -355,5 +282,32 @@ void atomic_order(Executor& x, const void* address) {
 }
 
 }  // namespace binade::kernels::host::race
+
+namespace binade::kernels::host {
+
+LastWriter last_writer(const void* address) {
+  race::Detector& d = race::detector();
+  const race::Cell* cell = d.shadow.find(address);
+  LastWriter last;
+  if (cell == nullptr || cell->write_generation == 0) {
+    return last;
+  }
+  last.side.act = cell->write.kind == race::Kind::atomic ? Act::atomic : Act::write;
+  last.side.line = cell->write.place.line();
+  for (const race::PastLaunch& launch : d.launches) {
+    if (launch.generation == cell->write_generation) {
+      const uint32_t block = cell->write.block, thread = cell->write.thread;
+      const dim3 g = launch.grid, b = launch.block;
+      last.kernel = launch.kernel;
+      last.side.block = {block % g.x, block / g.x % g.y, block / g.x / g.y};
+      last.side.thread = {thread % b.x, thread / b.x % b.y, thread / b.x / b.y};
+      last.side.warp = static_cast<int>(thread / 32);
+      last.side.lane = static_cast<int>(thread % 32);
+    }
+  }
+  return last;
+}
+
+}  // namespace binade::kernels::host
 
 #endif

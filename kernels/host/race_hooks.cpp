@@ -1,6 +1,6 @@
 // The functions that -fsanitize=thread calls for every access of a kernel source. Only kernels are
 // compiled with it, and the sanitizer's own runtime is not linked: this file replaces it.
-#include <binade/kernels/host/race.h>
+#include <binade/kernels/host/race_shadow.h>
 
 #if BINADE_HOST_RACE
 #include <cstring>
@@ -11,12 +11,18 @@
 namespace binade::kernels::host::race {
 namespace {
 
-inline void hook(const void* address, size_t bytes, Kind kind, const void* return_address) {
+inline void hook(const void* address, size_t bytes, Kind kind, const void* return_address,
+                 size_t alignment = 1) {
   Executor* x = current_executor;
   if (x != nullptr && x->current >= 0) {
     // The return address lies after the call; one byte before it is still in the call's line.
-    access_by_instruction(*x, {address, bytes, kind, x->current},
-                          static_cast<const char*>(return_address) - 1);
+    const void* instruction = static_cast<const char*>(return_address) - 1;
+    current_thread(*x).last = instruction;
+    count_step(*x);
+    if (reinterpret_cast<uintptr_t>(address) % alignment != 0) {
+      report_misaligned(*x, address, alignment, Place::of(instruction));
+    }
+    access_by_instruction(*x, {address, bytes, kind, x->current}, instruction);
   }
 }
 
@@ -27,17 +33,19 @@ using binade::kernels::host::race::hook;
 using binade::kernels::host::race::Kind;
 
 extern "C" {
-#define BINADE_HOOK(name, bytes, kind) \
-  void __tsan_##name(void* p) { hook(p, bytes, Kind::kind, __builtin_return_address(0)); }
-#define BINADE_HOOKS(bytes)                         \
-  BINADE_HOOK(read##bytes, bytes, read)             \
-  BINADE_HOOK(write##bytes, bytes, write)           \
-  BINADE_HOOK(volatile_read##bytes, bytes, read)    \
-  BINADE_HOOK(volatile_write##bytes, bytes, write)  \
-  BINADE_HOOK(unaligned_read##bytes, bytes, read)   \
-  BINADE_HOOK(unaligned_write##bytes, bytes, write) \
-  BINADE_HOOK(read_write##bytes, bytes, write)      \
-  BINADE_HOOK(unaligned_read_write##bytes, bytes, write)
+#define BINADE_HOOK(name, bytes, kind, alignment)                       \
+  void __tsan_##name(void* p) {                                         \
+    hook(p, bytes, Kind::kind, __builtin_return_address(0), alignment); \
+  }
+#define BINADE_HOOKS(bytes)                               \
+  BINADE_HOOK(read##bytes, bytes, read, bytes)            \
+  BINADE_HOOK(write##bytes, bytes, write, bytes)          \
+  BINADE_HOOK(volatile_read##bytes, bytes, read, bytes)   \
+  BINADE_HOOK(volatile_write##bytes, bytes, write, bytes) \
+  BINADE_HOOK(unaligned_read##bytes, bytes, read, 1)      \
+  BINADE_HOOK(unaligned_write##bytes, bytes, write, 1)    \
+  BINADE_HOOK(read_write##bytes, bytes, write, bytes)     \
+  BINADE_HOOK(unaligned_read_write##bytes, bytes, write, 1)
 BINADE_HOOKS(1)
 BINADE_HOOKS(2)
 BINADE_HOOKS(4)

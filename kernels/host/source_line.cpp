@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <map>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -21,55 +23,114 @@ uintptr_t file_address(const Dl_info& file, const void* instruction) {
   return fixed ? address : address - reinterpret_cast<uintptr_t>(file.dli_fbase);
 }
 
-// "file:line" of each frame, innermost first.
-std::vector<std::string> frames(const void* instruction) {
-  std::vector<std::string> lines;
-  Dl_info file;
-  if (dladdr(instruction, &file) == 0 || file.dli_fbase == nullptr) {
-    return lines;
-  }
-  char command[4200];
-  std::snprintf(command, sizeof command, "addr2line -ie '%s' %zx 2>/dev/null", file.dli_fname,
-                static_cast<size_t>(file_address(file, instruction)));
-  FILE* output = popen(command, "r");
-  if (output == nullptr) {
-    return lines;
-  }
-  char buffer[4200];
-  while (std::fgets(buffer, sizeof buffer, output) != nullptr) {
-    std::string line = buffer;
-    line.resize(std::min(line.find('\n'), line.find(" (discriminator")));
-    if (line.rfind("??", 0) != 0) {
-      lines.push_back(std::move(line));
-    }
-  }
-  pclose(output);
-  return lines;
-}
+// One frame of addr2line's output: "file:line".
+struct Frame {
+  std::string file;
+  int line;
+};
 
-SourceLine look_up(const void* instruction) {
-  SourceLine found{"?", "?"};
-  const std::vector<std::string> lines = frames(instruction);
-  if (!lines.empty()) {
-    found.inner = found.kernel = lines.front();
+FindingLine line_of_frames(const std::vector<Frame>& frames) {
+  FindingLine found;
+  if (frames.empty()) {
+    return found;
   }
-  for (const std::string& line : lines) {
-    if (line.find(".cu:") != std::string::npos) {
-      found.kernel = line;
+  // The outermost frame in a kernel source; frames come innermost first.
+  const Frame* kernel = &frames.front();
+  for (const Frame& frame : frames) {
+    if (frame.file.ends_with(".cu")) {
+      kernel = &frame;
     }
+  }
+  found.file = kernel->file;
+  found.line = kernel->line;
+  if (kernel != &frames.front()) {
+    found.inner_file = frames.front().file;
+    found.inner_line = frames.front().line;
   }
   return found;
 }
 
+struct LineCache {
+  std::mutex mutex;
+  std::unordered_map<const void*, FindingLine> lines;
+};
+LineCache& line_cache() {
+  static auto& cache = *new LineCache;
+  return cache;
+}
+
+// Asks addr2line about instructions of one file. With -a it prints each address before its frames.
+void look_up_in(LineCache& cache, const Dl_info& file,
+                const std::vector<const void*>& instructions) {
+  std::string command = text("addr2line -aie '", file.dli_fname, "'");
+  for (const void* instruction : instructions) {
+    char address[24];
+    std::snprintf(address, sizeof address, " %zx",
+                  static_cast<size_t>(file_address(file, instruction)));
+    command += address;
+  }
+  FILE* output = popen((command + " 2>/dev/null").c_str(), "r");
+  if (output == nullptr) {
+    return;
+  }
+  char buffer[4200];
+  size_t next = 0;  // instruction
+  std::vector<Frame> frames;
+  const auto finish = [&] {
+    if (next > 0 && next <= instructions.size()) {
+      cache.lines[instructions[next - 1]] = line_of_frames(frames);
+    }
+    frames.clear();
+  };
+  while (std::fgets(buffer, sizeof buffer, output) != nullptr) {
+    const std::string_view line = buffer;
+    if (line.starts_with("0x")) {
+      finish();
+      ++next;
+      continue;
+    }
+    const size_t colon = line.rfind(':');
+    const int number = colon == line.npos ? 0 : std::atoi(buffer + colon + 1);
+    if (number > 0 && !line.starts_with("??")) {
+      frames.push_back({std::string(line.substr(0, colon)), number});
+    }
+  }
+  finish();
+  pclose(output);
+}
+
 }  // namespace
 
-const SourceLine& source_line(const void* instruction) {
-  static auto& cache = *new std::unordered_map<const void*, SourceLine>;
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  const auto found = cache.find(instruction);
-  return found != cache.end() ? found->second
-                              : cache.emplace(instruction, look_up(instruction)).first->second;
+void look_up_lines(const std::vector<const void*>& instructions) {
+  constexpr size_t kAtOnce = 1000;  // of a command line
+  LineCache& cache = line_cache();
+  const std::lock_guard lock(cache.mutex);
+  std::map<const void*, std::pair<Dl_info, std::vector<const void*>>> files;
+  for (const void* instruction : instructions) {
+    Dl_info file;
+    if (!cache.lines.emplace(instruction, FindingLine{}).second) {
+      continue;
+    }
+    if (dladdr(instruction, &file) != 0 && file.dli_fbase != nullptr) {
+      auto& [info, those] = files[file.dli_fbase];
+      info = file;
+      those.push_back(instruction);
+    }
+  }
+  for (const auto& [base, file] : files) {
+    const auto& [info, those] = file;
+    for (size_t i = 0; i < those.size(); i += kAtOnce) {
+      const auto begin = those.begin() + static_cast<ptrdiff_t>(i);
+      const auto count = static_cast<ptrdiff_t>(std::min(kAtOnce, those.size() - i));
+      look_up_in(cache, info, {begin, begin + count});
+    }
+  }
+}
+
+const FindingLine& source_line(const void* instruction) {
+  look_up_lines({instruction});
+  const std::lock_guard lock(line_cache().mutex);
+  return line_cache().lines[instruction];
 }
 
 }  // namespace binade::kernels::host

@@ -15,17 +15,19 @@ void load_matrix_lanes(void* const* lanes, uint32_t mask) {
   Executor& x = executor();
   const Site site = current_thread(x).site;
   if (mask != kFullWarp) {
-    fail_thread("ldmatrix at ", site, " needs a full warp");
+    fail_thread({FindingKind::warp_divergence, site}, "ldmatrix at ", site, " needs a full warp");
   }
   uint16_t rows[32][8];
   const int first = x.current & ~31;
   for (int lane = 0; lane < 32; ++lane) {
     const void* row = static_cast<const LoadMatrixLane*>(lanes[lane])->row;
     if (!in_shared(x, row, kRow)) {
-      fail_thread("ldmatrix at ", site, ": the row of lane ", lane, " is outside of shared memory");
+      fail_thread({FindingKind::out_of_bounds, site}, "ldmatrix at ", site, ": the row of lane ",
+                  lane, " is outside of shared memory");
     }
     if (reinterpret_cast<uintptr_t>(row) % kRow != 0) {
-      fail_thread("ldmatrix at ", site, ": the row of lane ", lane, " is not a multiple of 16");
+      fail_thread({FindingKind::misaligned, site}, "ldmatrix at ", site, ": the row of lane ", lane,
+                  " is not a multiple of 16");
     }
     race::access(x, {row, kRow, race::Kind::read, first + lane}, site);
     std::memcpy(rows[lane], row, kRow);
@@ -90,7 +92,8 @@ void gather(Tiles& tiles, void* const* lanes) {
 template <class T>
 void product_lanes(void* const* lanes, uint32_t mask) {
   if (mask != kFullWarp) {
-    fail_thread("mma.sync at ", current_thread(executor()).site, " needs a full warp");
+    const Site site = current_thread(executor()).site;
+    fail_thread({FindingKind::warp_divergence, site}, "mma.sync at ", site, " needs a full warp");
   }
   Tiles tiles;
   gather<T>(tiles, lanes);

@@ -13,16 +13,16 @@ uint32_t lanes_of(const Executor& x, const Warp& warp, const Collective& call, S
   constexpr uint32_t kAll = ~0u;
   const uint32_t lanes = call.mask & warp.present;
   if ((call.mask >> x.current % 32 & 1) == 0) {
-    fail_thread(call.what, " at ", site, ": the calling lane ", x.current % 32,
-                " is not in its own mask ", Mask{call.mask});
+    fail_thread({FindingKind::warp_divergence, site}, call.what, " at ", site,
+                ": the calling lane ", x.current % 32, " is not in its own mask ", Mask{call.mask});
   }
   if (lanes != call.mask && call.mask != kAll) {
-    fail_thread(call.what, " at ", site, ": mask ", Mask{call.mask},
-                " names lanes beyond the block's ", x.thread_count, " threads");
+    fail_thread({FindingKind::warp_divergence, site}, call.what, " at ", site, ": mask ",
+                Mask{call.mask}, " names lanes beyond the block's ", x.thread_count, " threads");
   }
   if ((lanes & warp.exited) != 0) {
-    fail_thread(call.what, " at ", site, ": mask ", Mask{call.mask}, " names lanes that ended, ",
-                Mask{lanes & warp.exited});
+    fail_thread({FindingKind::warp_divergence, site}, call.what, " at ", site, ": mask ",
+                Mask{call.mask}, " names lanes that ended, ", Mask{lanes & warp.exited});
   }
   return lanes;
 }
@@ -39,7 +39,8 @@ Rendezvous& meet(Executor& x, Warp& warp, const Collective& call, Site site) {
     const uint32_t both = other.arrived & call.mask;
     if (both != 0 && (other.mask >> lane & 1) != 0) {
       const int thread = (x.current & ~31) + std::countr_zero(both);
-      fail_thread("warp collective mismatch: this lane is at ", call.what, " at ", site, " mask ",
+      fail_thread({FindingKind::warp_divergence, site, thread},
+                  "warp collective mismatch: this lane is at ", call.what, " at ", site, " mask ",
                   Mask{call.mask}, "; ", Waiting{x, thread}, " mask ", Mask{other.mask},
                   other_path(other.site, site));
     }
@@ -73,6 +74,7 @@ void collective(const Collective& call, void* io, Site site) {
   void* ios[32];
   for_lanes(lanes, [&](int i) { ios[i] = x.threads[static_cast<size_t>(first + i)].io; });
   call.exchange(ios, lanes);
+  x.stalled_steps = 0;
   if (call.orders_memory) {
     race::join_warp(x, lanes);
   }
@@ -100,12 +102,14 @@ void shuffle_lanes(void* const* lanes, uint32_t mask) {
   for_lanes(mask, [&](int lane) {
     const auto& s = *static_cast<const ShuffleLane*>(lanes[lane]);
     if (s.width < 1 || s.width > 32 || (s.width & (s.width - 1)) != 0) {
-      fail_thread("shuffle of width ", s.width, "; expected a power of two up to 32");
+      fail_thread({FindingKind::bad_argument, current_thread(executor()).site}, "shuffle of width ",
+                  s.width, "; expected a power of two up to 32");
     }
     const int source = source_lane(s, lane);
     if (source < 0 || source > 31 || (mask >> source & 1) == 0) {
-      fail_thread("shuffle at ", current_thread(executor()).site, ": lane ", lane, " reads lane ",
-                  source, ", which does not take part (mask ", Mask{mask}, ")");
+      const Site site = current_thread(executor()).site;
+      fail_thread({FindingKind::warp_divergence, site}, "shuffle at ", site, ": lane ", lane,
+                  " reads lane ", source, ", which does not take part (mask ", Mask{mask}, ")");
     }
     const void* value = static_cast<const ShuffleLane*>(lanes[source])->value;
     std::memcpy(s.result, value, static_cast<size_t>(s.size));

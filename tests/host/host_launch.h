@@ -1,5 +1,6 @@
 // Runs a kernel on the executor directly, without the fake CUDA runtime.
 #pragma once
+#include <binade/kernels/host/checks.h>
 #include <binade/kernels/host/primitives.h>
 
 namespace binade::kernels::host {
@@ -7,9 +8,7 @@ namespace binade::kernels::host {
 template <class... P, class... A>
 void run(const Grid& grid, void (*kernel)(P...), A&&... arguments) {
   auto bound = [kernel](P... values) { return [=] { kernel(values...); }; };
-  auto thread = bound(static_cast<P>(std::forward<A>(arguments))...);
-  run_grid(
-      grid, [](void* context) { (*static_cast<decltype(thread)*>(context))(); }, &thread);
+  KernelThread(bound(static_cast<P>(std::forward<A>(arguments))...)).run(grid);
 }
 
 // Sets options() for a scope.
@@ -22,6 +21,20 @@ class WithOptions {
 
  private:
   Options before_;
+};
+
+// Sets check_options() for a scope.
+class WithChecks {
+ public:
+  explicit WithChecks(const CheckOptions& wanted) : before_(check_options()) {
+    check_options() = wanted;
+  }
+  ~WithChecks() { check_options() = before_; }
+  WithChecks(const WithChecks&) = delete;
+  WithChecks& operator=(const WithChecks&) = delete;
+
+ private:
+  CheckOptions before_;
 };
 
 }  // namespace binade::kernels::host
