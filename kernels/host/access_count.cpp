@@ -11,7 +11,7 @@
 namespace binade::kernels::host {
 
 namespace race {
-bool is_static_memory(const void* address);
+bool is_constant(const void* address);
 }
 
 namespace count {
@@ -46,8 +46,7 @@ struct BlockCounter {
   std::vector<std::unique_ptr<Executions>> accesses;         // by place and kind
   std::vector<std::unique_ptr<BlockExecutions>> executions;  // by place
   std::unordered_map<uint64_t, bool> same_line;              // of two places
-  // Whether a page of memory is the program's own.
-  std::unordered_map<uintptr_t, bool> program_pages;
+  std::unordered_map<uintptr_t, bool> constant_pages;        // tables of the program
 };
 BlockCounter& block_counter() {
   static auto& counter = *new BlockCounter;
@@ -89,14 +88,20 @@ bool continues(BlockCounter& counter, const Last& last, Place place, AccessKind 
          on_one_line(counter, last.place, place);
 }
 
-bool in_program(BlockCounter& counter, const void* address) {
+bool is_no_access(BlockCounter& counter, const void* address) {
   constexpr uintptr_t kPage = 4096;
+  // Shuffles read an option of the executor.
+  const auto option = static_cast<size_t>(static_cast<const char*>(address) -
+                                          reinterpret_cast<const char*>(&options()));
+  if (option < sizeof(Options)) {
+    return true;
+  }
   const uintptr_t page = reinterpret_cast<uintptr_t>(address) / kPage;
-  const auto found = counter.program_pages.find(page);
-  if (found != counter.program_pages.end()) {
+  const auto found = counter.constant_pages.find(page);
+  if (found != counter.constant_pages.end()) {
     return found->second;
   }
-  return counter.program_pages[page] = race::is_static_memory(address);
+  return counter.constant_pages[page] = race::is_constant(address);
 }
 
 AccessKind kind_of(race::Kind kind, bool shared) {
@@ -127,7 +132,7 @@ void access(const Executor& x, const race::Access& access, Place place) {
   }
   BlockCounter& counter = block_counter();
   const bool shared = in_arena(x, access.address);
-  if (!shared && in_program(counter, access.address)) {
+  if (!shared && is_no_access(counter, access.address)) {
     return;
   }
   const AccessKind kind = kind_of(access.kind, shared);
@@ -217,7 +222,7 @@ void end_block(const Executor& x) {
     }
   }
   std::fill(counter.last.begin(), counter.last.end(), Last{});
-  counter.program_pages.clear();
+  counter.constant_pages.clear();
 }
 
 void begin_launch(const Executor& x) {

@@ -5,6 +5,7 @@
 
 #if (defined(__x86_64__) || defined(__aarch64__)) && !BINADE_HOST_ASAN
 #include <signal.h>
+#include <sys/time.h>
 #include <ucontext.h>
 
 #include <memory>
@@ -20,14 +21,17 @@ struct FaultOfKernel {
   bool write;
 };
 thread_local FaultOfKernel fault_of_kernel;
-constexpr int kFaultSignals[] = {SIGSEGV, SIGBUS, SIGFPE};
+constexpr int kFaultSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGVTALRM};
 struct sigaction fault_handlers_before[std::size(kFaultSignals)];
 
 [[noreturn]] void end_with_fault(Executor& x, const FaultOfKernel& fault) {
   FindingKind kind = FindingKind::out_of_bounds;
   const char* what = "access out of bounds";
   FoundElement element;
-  if (fault.signal == SIGFPE) {
+  if (fault.signal == SIGVTALRM) {
+    kind = FindingKind::step_limit;
+    what = "no end of a loop without a step";
+  } else if (fault.signal == SIGFPE) {
     kind = FindingKind::undefined_math;
     what = "division by zero, or of the smallest number by -1";
   } else if (fault.address == nullptr) {
@@ -53,8 +57,29 @@ struct sigaction fault_handlers_before[std::size(kFaultSignals)];
 
 [[noreturn]] void land() { end_with_fault(executor(), fault_of_kernel); }
 
+// What changes while a kernel does anything but run an empty loop.
+struct Activity {
+  uint64_t launch, block;
+  int current, live;
+  uint32_t steps_left;
+  bool operator==(const Activity&) const = default;
+};
+constexpr int kIdleTicks = 8;  // of the timer
+thread_local Activity last_activity;
+thread_local int idle_ticks;
+
+bool is_idle(const Executor& x) {
+  const Activity now{x.launch, x.block, x.current, x.live, x.steps_left};
+  idle_ticks = now == last_activity ? idle_ticks + 1 : 0;
+  last_activity = now;
+  return idle_ticks >= kIdleTicks;
+}
+
 void on_fault(int signal, siginfo_t* info, void* context) {
   Executor* x = current_executor;
+  if (signal == SIGVTALRM && (x == nullptr || x->current < 0 || !is_idle(*x))) {
+    return;
+  }
   if (x == nullptr || x->current < 0) {
     for (size_t i = 0; i < std::size(kFaultSignals); ++i) {
       if (kFaultSignals[i] == signal) {  // the instruction runs again, under the handler of before
@@ -70,10 +95,11 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   auto& machine = static_cast<ucontext_t*>(context)->uc_mcontext;
   FaultOfKernel& fault = fault_of_kernel;
   fault.signal = signal;
-  fault.address = info->si_code == SI_KERNEL ? nullptr : static_cast<const char*>(info->si_addr);
+  const bool has_address = signal != SIGVTALRM && info->si_code != SI_KERNEL;
+  fault.address = has_address ? static_cast<const char*>(info->si_addr) : nullptr;
 #if defined(__x86_64__)
   constexpr greg_t kWrite = 2;  // a bit of the error code of page faults
-  fault.write = signal != SIGFPE && (machine.gregs[REG_ERR] & kWrite) != 0;
+  fault.write = (signal == SIGSEGV || signal == SIGBUS) && (machine.gregs[REG_ERR] & kWrite) != 0;
   fault.instruction = reinterpret_cast<const void*>(machine.gregs[REG_RIP]);
   machine.gregs[REG_RIP] = reinterpret_cast<greg_t>(&land);
   machine.gregs[REG_RSP] = static_cast<greg_t>(stack - 8);  // as after a call
@@ -92,7 +118,7 @@ void catch_fault_signals() {
   std::call_once(once, [] {
     struct sigaction action = {};
     action.sa_sigaction = on_fault;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < std::size(kFaultSignals); ++i) {
       sigaction(kFaultSignals[i], &action, &fault_handlers_before[i]);
@@ -110,10 +136,20 @@ void catch_fault_signals() {
   }
 }
 
+void end_idle_loops_after(double seconds) {
+  const auto tick = static_cast<suseconds_t>(seconds * 1e6 / kIdleTicks);
+  itimerval timer = {};
+  timer.it_interval.tv_sec = tick / 1000000;
+  timer.it_interval.tv_usec = tick % 1000000;
+  timer.it_value = timer.it_interval;
+  setitimer(ITIMER_VIRTUAL, &timer, nullptr);
+}
+
 }  // namespace binade::kernels::host
 
 #else
 
 void binade::kernels::host::catch_fault_signals() {}
+void binade::kernels::host::end_idle_loops_after(double) {}
 
 #endif

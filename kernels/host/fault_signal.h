@@ -10,4 +10,10 @@ namespace binade::kernels::host {
 // further threads of Options::os_threads.
 void catch_fault_signals();
 
+// Ends a thread that uses so much processor time without a step (CheckOptions::step_limit) as
+// endless: a compiler gives a loop without a body no step. Uses SIGVTALRM and the virtual timer of
+// the process; 0 stops it. Needs catch_fault_signals() first, and does nothing where that does
+// nothing.
+void end_idle_loops_after(double seconds);
+
 }  // namespace binade::kernels::host

@@ -124,6 +124,7 @@ Finding finding_of(const Executor& x, const Conflict& c, FindingKind kind) {
            c.now.block == c.before.block ? std::string() : text(" of block ", f.second.block), " ",
            verb(c.before.kind, true), " at ", c.before.place);
   if (kind == FindingKind::same_value_store) {
+    f.remedy = Remedy::none;
     f.message += "; both write the same value";
   } else {
     f.message += hint_of(remedy);
