@@ -186,34 +186,41 @@ void settle_stores(Executor& x) {
 
 namespace {
 
-// A finding about one access, without another side.
-Finding finding_at(const Executor& x, FindingKind kind, const Record& now, const void* address,
-                   size_t bytes) {
+// One access that is wrong by itself.
+struct WrongAccess {
+  FindingKind kind;
+  Record now;
+  const void* address;  // the first wrong byte
+  size_t bytes;         // of the access
+  bool ends = false;    // the launch cannot go on
+};
+
+Finding finding_at(const Executor& x, const WrongAccess& wrong) {
   Finding f;
-  f.kind = kind;
-  f.severity = severity_of(kind);
+  f.kind = wrong.kind;
+  f.severity = severity_of(wrong.kind);
   f.kernel = x.grid.kernel;
-  f.first = side_of_record(x, now);
-  f.element = element_of(x, address, kind == FindingKind::out_of_bounds);
-  f.bytes = bytes;
+  f.first = side_of_record(x, wrong.now);
+  f.element = element_of(x, wrong.address, wrong.kind == FindingKind::out_of_bounds);
+  f.bytes = wrong.bytes;
   f.message = where_of(x, f.first);
   return f;
 }
 
 // Adds a finding about one access, or ends the launch with it.
 template <class Say>
-void report_access(Executor& x, FindingKind kind, const Record& now, const void* address,
-                   size_t bytes, bool ends, Say say) {
-  const FindingKey key{kind, now.place.number(), 0, array_of(x, address)};
-  if (!ends && goes_on(x) && count_again(key, x, address)) {
+void report_access(Executor& x, const WrongAccess& wrong, Say say) {
+  const FindingKey key{wrong.kind, wrong.now.place.number(), 0, array_of(x, wrong.address)};
+  const bool ends = wrong.ends || !goes_on(x);
+  if (!ends && count_again(key, x, wrong.address)) {
     return;
   }
-  Finding f = finding_at(x, kind, now, address, bytes);
+  Finding f = finding_at(x, wrong);
   f.message += say(f);
-  if (ends || !goes_on(x)) {
+  if (ends) {
     end_with(x, key, std::move(f));
   }
-  add_finding(key, x, address, std::move(f));
+  add_finding(key, x, wrong.address, std::move(f));
 }
 
 Record record_of(const Executor& x, const Access& access, Place place) {
@@ -228,15 +235,14 @@ Record record_of(const Executor& x, const Access& access, Place place) {
 }  // namespace
 
 void report_uninitialised(Executor& x, const Record& now, const char* address, size_t bytes) {
-  report_access(
-      x, FindingKind::uninitialised_read, now, address, bytes, false, [&](const Finding& f) {
-        return text("read of uninitialised ", target_of(x, f.element, address), " at ", now.place);
-      });
+  report_access(x, {FindingKind::uninitialised_read, now, address, bytes}, [&](const Finding& f) {
+    return text("read of uninitialised ", target_of(x, f.element, address), " at ", now.place);
+  });
 }
 
 void report_misaligned(Executor& x, const void* address, size_t alignment, Place place) {
   const Record now = record_of(x, {address, alignment, Kind::read, x.current}, place);
-  report_access(x, FindingKind::misaligned, now, address, alignment, false, [&](const Finding& f) {
+  report_access(x, {FindingKind::misaligned, now, address, alignment}, [&](const Finding& f) {
     return text("access of ", target_of(x, f.element, address), " at ", place,
                 " needs an address that is a multiple of ", alignment, ", and got one that is ",
                 reinterpret_cast<uintptr_t>(address) % alignment, " beyond");
@@ -262,9 +268,9 @@ std::string out_of_bounds_text(const Executor& x, const Finding& f, const void* 
 }
 
 void report_bounds(Executor& x, const Access& access, Place place, const void* address, bool ends) {
-  report_access(x, FindingKind::out_of_bounds, record_of(x, access, place), address, access.bytes,
-                ends,
-                [&](const Finding& f) { return out_of_bounds_text(x, f, address, access, place); });
+  report_access(
+      x, {FindingKind::out_of_bounds, record_of(x, access, place), address, access.bytes, ends},
+      [&](const Finding& f) { return out_of_bounds_text(x, f, address, access, place); });
 }
 
 bool writes(Kind kind) { return kind != Kind::read; }
@@ -286,17 +292,20 @@ bool check_range(Executor& x, const Access& access, Place place, RangeState& sta
     }
   }
   if (writes(access.kind) && state.range.read_only) {
-    report_access(x, FindingKind::write_to_input, record_of(x, access, place), access.address,
-                  access.bytes, false, [&](const Finding& f) {
-                    return text(verb(access.kind, false), " ", f.element, " at ", place, ", and ",
-                                f.element.array, " is an input");
-                  });
+    report_access(
+        x, {FindingKind::write_to_input, record_of(x, access, place), access.address, access.bytes},
+        [&](const Finding& f) {
+          return text(verb(access.kind, false), " ", f.element, " at ", place, ", and ",
+                      f.element.array, " is an input");
+        });
   }
   if (!state.written.empty()) {
     const bool reads = access.kind == Kind::read || access.kind == Kind::atomic;
     if (reads && !state.all_written(at, access.bytes)) {
-      report_access(x, FindingKind::uninitialised_read, record_of(x, access, place), access.address,
-                    access.bytes, false, [&](const Finding& f) {
+      report_access(x,
+                    {FindingKind::uninitialised_read, record_of(x, access, place), access.address,
+                     access.bytes},
+                    [&](const Finding& f) {
                       return text("reads ", f.element, " at ", place,
                                   ", which nothing has written");
                     });

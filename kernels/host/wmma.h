@@ -121,7 +121,7 @@ void fill_fragment(fragment<Use, m, n, k, T, Layout>& f, const V& value) {
 namespace detail {
 template <class Use, int m, int n, int k, class Fragment, class Memory>
 void move_tile(Fragment& f, Memory* memory, unsigned stride, bool rows, bool stores,
-               const char* what, host::Site site) {
+               host::Site site) {
   host::WmmaMemoryLane lane{kTile<Use, m, n, k>,
                             const_cast<std::remove_const_t<Memory>*>(memory),
                             const_cast<std::remove_const_t<Memory>*>(f.x),
@@ -129,6 +129,7 @@ void move_tile(Fragment& f, Memory* memory, unsigned stride, bool rows, bool sto
                             stride,
                             rows,
                             stores};
+  const char* what = stores ? "store_matrix_sync" : "load_matrix_sync";
   host::collective({~0u, host::wmma_memory_lanes, what, false}, &lane, site);
 }
 }  // namespace detail
@@ -137,20 +138,17 @@ template <class Use, int m, int n, int k, class T, class Layout>
 void load_matrix_sync(fragment<Use, m, n, k, T, Layout>& f,
                       const typename detail::Storage<T>::type* p, unsigned ldm, BINADE_SITE) {
   static_assert(!std::is_void_v<Layout>, "an accumulator is loaded with its layout");
-  detail::move_tile<Use, m, n, k>(f, p, ldm, std::is_same_v<Layout, row_major>, false,
-                                  "load_matrix_sync", site);
+  detail::move_tile<Use, m, n, k>(f, p, ldm, std::is_same_v<Layout, row_major>, false, site);
 }
 template <int m, int n, int k, class T>
 void load_matrix_sync(fragment<accumulator, m, n, k, T>& f, const T* p, unsigned ldm,
                       layout_t layout, BINADE_SITE) {
-  detail::move_tile<accumulator, m, n, k>(f, p, ldm, layout == mem_row_major, false,
-                                          "load_matrix_sync", site);
+  detail::move_tile<accumulator, m, n, k>(f, p, ldm, layout == mem_row_major, false, site);
 }
 template <int m, int n, int k, class T>
 void store_matrix_sync(T* p, const fragment<accumulator, m, n, k, T>& f, unsigned ldm,
                        layout_t layout, BINADE_SITE) {
-  detail::move_tile<accumulator, m, n, k>(f, p, ldm, layout == mem_row_major, true,
-                                          "store_matrix_sync", site);
+  detail::move_tile<accumulator, m, n, k>(f, p, ldm, layout == mem_row_major, true, site);
 }
 
 template <int m, int n, int k, class A, class LayoutA, class B, class LayoutB, class D, class C>
