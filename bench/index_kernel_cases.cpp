@@ -6,6 +6,8 @@
 #include <binade/kernels/index/index.h>
 #include <binade/kernels/index/masked_select.h>
 
+#include <algorithm>
+
 namespace binade::bench {
 namespace {
 
@@ -18,7 +20,8 @@ Prepared rows_of_table(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View& index = o->view(o->random(DType::i64, {rows}), {rows, cols}, {1, 0});
   const View &table = o->random(dtype, {kTable, cols}), &y = o->random(dtype, {rows, cols});
-  const double bytes = 8.0 * static_cast<double>(rows) + bytes_of(table) + bytes_of(y);
+  // Rows of the table that no index names are not touched.
+  const double bytes = 8.0 * static_cast<double>(rows) + bytes_of(y);
   const auto run = [&] {
     if constexpr (kAdd) {
       kernels::scatter_add({.op = "bench", .index = index, .src = y, .y = table, .dim = 0});
@@ -26,7 +29,7 @@ Prepared rows_of_table(int64_t rows, int64_t cols, DType dtype, Device device) {
       kernels::gather({.op = "bench", .x = table, .index = index, .y = y, .dim = 0});
     }
   };
-  return {o, run, bytes, 0};
+  return {o, run, bytes, 0, (kAdd ? 2 : 1) * bytes_of(table)};
 }
 
 Prepared one_hot(int64_t rows, int64_t, DType, Device device) {
@@ -38,8 +41,12 @@ Prepared one_hot(int64_t rows, int64_t, DType, Device device) {
 Prepared triangle(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &x = o->random(dtype, {rows, cols}), &y = o->empty(dtype, {rows, cols});
+  double kept = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    kept += static_cast<double>(std::min(row + 1, cols));
+  }
   return {o, [&] { kernels::triangle({.x = x, .y = y, .diagonal = 0, .upper = false}); },
-          1.5 * bytes_of(y), 0};
+          bytes_of(y) + kept * static_cast<double>(size_of(dtype)), 0};
 }
 
 // Selects every second element; the time includes counting.
@@ -53,7 +60,7 @@ Prepared masked_select(int64_t rows, int64_t cols, DType dtype, Device device) {
     kernels::mask_count({.mask = mask, .offsets = offsets});
     kernels::masked_select({.x = x, .mask = mask, .offsets = offsets, .y = y});
   };
-  return {o, run, bytes_of(x) + 2 * bytes_of(mask) + bytes_of(y), 0};
+  return {o, run, bytes_of(mask, offsets, y, y), 0};
 }
 
 template <bool kBackward>

@@ -16,6 +16,7 @@ using kernels::Unary;
 const View& Operands::empty(DType dtype, const Dims& sizes) {
   const auto bytes = static_cast<size_t>(element_count(sizes)) * size_of(dtype);
   memory_.emplace_back(bytes, device_);
+  blocks_.push_back({memory_.back().as<void>(), bytes});
   views_.push_back(view_of(memory_.back().as<void>(), dtype, sizes));
   views_.back().device = device_;
   return views_.back();

@@ -24,10 +24,17 @@ class Operands {
   // The same memory with other sizes and strides.
   const View& view(const View& of, const Dims& sizes, const Dims& strides);
   const View& channels_last(const View& of);  // of is [N, C, H, W], any order so far
+  // The memory of all of them.
+  struct Block {
+    const void* begin;
+    size_t bytes;
+  };
+  std::vector<Block> blocks() const { return blocks_; }
 
  private:
   Device device_;
   std::deque<kernels::Workspace> memory_;
+  std::vector<Block> blocks_;
   std::deque<View> views_;
   uint64_t seed_ = 1;
 };
@@ -36,8 +43,9 @@ class Operands {
 struct Prepared {
   std::shared_ptr<Operands> operands;
   std::function<void()> run;
-  double bytes = 0;  // read and written, each operand once
+  double bytes = 0;  // that the operands must let through: each byte read once and written once
   double flops = 0;  // multiply and add count as two; 0 if memory-bound
+  double bytes_by_values = 0;  // at most so much more, depending on the values of the operands
 };
 
 struct KernelCase {

@@ -21,7 +21,7 @@ Prepared pointwise_forward(int64_t rows, int64_t cols, DType dtype, Device devic
           [&x, &t, &y] {
             kernels::pointwise_loss_forward({.op = kOp, .x = x, .t = t, .y = y, .alpha = 1});
           },
-          bytes_of(x, t), 0};
+          bytes_of(x, t, y), 0};
 }
 
 template <PointwiseLoss kOp>
@@ -34,7 +34,7 @@ Prepared pointwise_backward(int64_t rows, int64_t cols, DType dtype, Device devi
             kernels::pointwise_loss_backward(
                 {.op = kOp, .x = x, .t = t, .dy = dy, .dx = dx, .dt = kNoView, .alpha = 1});
           },
-          bytes_of(x, t, dx), 0};
+          bytes_of(x, t, dy, dx), 0};
 }
 
 Prepared soft_cross_entropy_backward(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -92,6 +92,9 @@ Prepared ctc_loss_forward(int64_t rows, int64_t cols, DType dtype, Device device
   kernels::fill({.y = labels, .value = static_cast<double>(kLabels)});
   const View& alpha = o->empty(stat, {kSamples, rows, 2 * kLabels + 1});
   const View &nll = o->empty(stat, {kSamples}), &loss = o->empty(stat, {kSamples});
+  // All labels are the same, so two classes of each time are read: this one and the blank.
+  const double read =
+      2.0 * static_cast<double>(kSamples * rows) * static_cast<double>(size_of(stat));
   return {o,
           [&x, &targets, &inputs, &labels, &alpha, &nll, &loss] {
             kernels::ctc_loss_forward({.sequences = {x, targets, inputs, labels, 0, true, false},
@@ -99,7 +102,7 @@ Prepared ctc_loss_forward(int64_t rows, int64_t cols, DType dtype, Device device
                                        .nll = nll,
                                        .loss = loss});
           },
-          2 * bytes_of(alpha), 0};
+          bytes_of(targets, inputs, labels, alpha, nll, loss) + read, 0};
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ Prepared batch_norm_forward(int64_t rows, int64_t cols, DType dtype, Device devi
                                          .rstd = v.rstd,
                                          .eps = 1e-5});
           },
-          bytes_of(v.x, v.x, v.y), 0};
+          bytes_of(v.x, v.y, v.weight, v.bias, v.mean, v.rstd), 0};
 }
 
 Prepared batch_norm_backward(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -55,7 +55,7 @@ Prepared batch_norm_backward(int64_t rows, int64_t cols, DType dtype, Device dev
                                           .dweight = dw,
                                           .dbias = db});
           },
-          bytes_of(v.x, v.y, dx) + bytes_of(v.x, v.y), 0};
+          bytes_of(v.x, v.y, dx, v.weight, v.mean, v.rstd, dw, db), 0};
 }
 
 // Layer norm, or RMS norm if kCentred is false.
@@ -76,7 +76,7 @@ Prepared row_norm_forward(int64_t rows, int64_t cols, DType dtype, Device device
                                          .rstd = rstd,
                                          .eps = 1e-5});
           },
-          bytes_of(x, y, rstd), 0};
+          bytes_of(x, y, weight, rstd) + (kCentred ? bytes_of(bias, mean) : 0), 0};
 }
 
 template <bool kCentred>
@@ -98,7 +98,7 @@ Prepared row_norm_backward(int64_t rows, int64_t cols, DType dtype, Device devic
                                           .dweight = dw,
                                           .dbias = kCentred ? db : kNoView});
           },
-          bytes_of(x, dy, dx, rstd), 0};
+          bytes_of(x, dy, dx, weight, rstd, dw) + (kCentred ? bytes_of(mean, db) : 0), 0};
 }
 
 // Groups of 8 channels, or one group if 8 does not divide the channels.
@@ -131,7 +131,7 @@ Prepared group_norm_forward(int64_t rows, int64_t cols, DType dtype, Device devi
                                          .rstd = v.rstd,
                                          .eps = 1e-5});
           },
-          bytes_of(v.x, v.x, v.y), 0};
+          bytes_of(v.x, v.y, v.weight, v.bias, v.mean, v.rstd), 0};
 }
 
 Prepared group_norm_backward(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -150,7 +150,7 @@ Prepared group_norm_backward(int64_t rows, int64_t cols, DType dtype, Device dev
                                           .dweight = dw,
                                           .dbias = db});
           },
-          bytes_of(v.x, v.y, dx) + bytes_of(v.x, v.y), 0};
+          bytes_of(v.x, v.y, dx, v.weight, v.mean, v.rstd, dw, db), 0};
 }
 
 }  // namespace

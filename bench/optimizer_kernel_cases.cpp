@@ -30,7 +30,8 @@ struct StepOperands {
 Prepared gradient_stats(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const View &g = o->random(dtype, {rows * cols}), &result = o->empty(DType::f64, {2});
-  return {o, [&] { kernels::gradient_stats({.grad = g, .result = result}); }, bytes_of(g), 0};
+  return {o, [&] { kernels::gradient_stats({.grad = g, .result = result}); }, bytes_of(g, result),
+          0};
 }
 
 // One hop of an all-reduce.
@@ -49,7 +50,8 @@ Prepared count_exponents(int64_t rows, int64_t cols, DType dtype, Device device)
   const Shared o = std::make_shared<Operands>(device);
   const View &x = o->random(dtype, {rows * cols}),
              &result = o->zeros(DType::i64, {kernels::kExponentCounters});
-  return {o, [&] { kernels::count_exponents({.x = x, .result = result}); }, bytes_of(x), 0};
+  return {o, [&] { kernels::count_exponents({.x = x, .result = result}); }, bytes_of(x), 0,
+          2 * bytes_of(result)};
 }
 
 Prepared count_lost_updates(int64_t rows, int64_t cols, DType, Device device) {
@@ -58,7 +60,7 @@ Prepared count_lost_updates(int64_t rows, int64_t cols, DType, Device device) {
              &after = o->random(DType::f32, {rows * cols}), &result = o->zeros(DType::i64, {3});
   return {
       o, [&] { kernels::count_lost_updates({.before = before, .after = after, .result = result}); },
-      bytes_of(before, after), 0};
+      bytes_of(before, after, result, result), 0};
 }
 
 Prepared adam_step(int64_t rows, int64_t cols, DType dtype, Device device) {
@@ -149,7 +151,6 @@ kernels::TrustTable one_parameter(Operands& o, int64_t count) {
           .ratios = o.zeros(DType::f64, {1})};
 }
 
-// Reads parameter or master and both moments twice: for the norms, and for the update.
 Prepared lamb_step(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const StepOperands s(*o, rows * cols, dtype);
@@ -170,31 +171,28 @@ Prepared lamb_step(int64_t rows, int64_t cols, DType dtype, Device device) {
                                 .step = 1,
                                 .grad_multiplier = 1});
           },
-          s.bytes + bytes_of(s.first, s.second) + bytes_of(s.master ? s.master : s.param), 0};
+          s.bytes + bytes_of(table.chunks, table.items, table.ratios), 0};
 }
 
-// Reads parameter or master and gradient twice.
 Prepared lars_step(int64_t rows, int64_t cols, DType dtype, Device device) {
   const Shared o = std::make_shared<Operands>(device);
   const StepOperands s(*o, rows * cols, dtype);
   const kernels::TrustTable table = one_parameter(*o, rows * cols);
-  return {
-      o,
-      [s, table] {
-        kernels::lars_step({.param = s.param,
-                            .master = s.master,
-                            .grad = s.grad,
-                            .momentum_buffer = s.first,
-                            .table = table,
-                            .lr = 0.1,
-                            .momentum = 0.9,
-                            .weight_decay = 1e-4,
-                            .trust_coefficient = 1e-3,
-                            .eps = 1e-9,
-                            .grad_multiplier = 1});
-      },
-      s.bytes - 2 * bytes_of(s.second) + bytes_of(s.grad) + bytes_of(s.master ? s.master : s.param),
-      0};
+  return {o,
+          [s, table] {
+            kernels::lars_step({.param = s.param,
+                                .master = s.master,
+                                .grad = s.grad,
+                                .momentum_buffer = s.first,
+                                .table = table,
+                                .lr = 0.1,
+                                .momentum = 0.9,
+                                .weight_decay = 1e-4,
+                                .trust_coefficient = 1e-3,
+                                .eps = 1e-9,
+                                .grad_multiplier = 1});
+          },
+          s.bytes - 2 * bytes_of(s.second) + bytes_of(table.chunks, table.items, table.ratios), 0};
 }
 
 }  // namespace

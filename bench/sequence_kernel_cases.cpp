@@ -41,7 +41,7 @@ Prepared attention(int64_t rows, int64_t cols, DType dtype, Device device) {
                                 .visible = {.causal = true}});
   };
   if (kPass == 0) {
-    return {o, forward, bytes_of({&q, &k, &v, &out}), 2 * product};
+    return {o, forward, bytes_of({&q, &k, &v, &out, &lse}), 2 * product};
   }
   forward();
   const View &dout = o->random(dtype, sizes), &dq = o->empty(dtype, sizes),
@@ -61,7 +61,7 @@ Prepared attention(int64_t rows, int64_t cols, DType dtype, Device device) {
                                          .scale = 0.125,
                                          .visible = {.causal = true}});
           },
-          bytes_of({&q, &k, &v, &out, &dout, &dq, &dk, &dv}), 5 * product};
+          bytes_of({&q, &k, &v, &out, &lse, &dout, &dq, &dk, &dv}), 5 * product};
 }
 
 // One step of an LSTM or GRU with a batch of rows and cols of hidden.

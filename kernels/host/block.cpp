@@ -125,6 +125,7 @@ int waiting_at_block_barrier(const Executor& x) {
 
 // Checks the rules for the end of a thread.
 void check_exit(Executor& x, Fiber& self) {
+  const Quiet quiet(x);
   const Barrier& all = x.barriers[0];
   if (all.arrived > 0) {
     die(x, self, {FindingKind::barrier_divergence, {}, waiting_at_block_barrier(x)},
@@ -222,6 +223,7 @@ void run_block(Executor& x, uint64_t block, uint3 index) {
   blockIdx = index;
   fill_shared(x);  // uninitialised shared memory reads as NaN
   x.parked.clear();
+  x.quiet = false;
   x.stalled_steps = 0;
   x.steps_left = kStepsAtOnce;
   race::begin_block(x);

@@ -170,6 +170,7 @@ void fail_kernel(const Fault& fault, std::string message) {
 }
 
 void deadlock(Executor& x, Fiber& self) {
+  x.quiet = true;
   constexpr int kShown = 6;
   std::string message = "deadlock: no thread of the block can run";
   int shown = 0;

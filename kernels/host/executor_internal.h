@@ -116,6 +116,9 @@ struct Executor {
   uint64_t stalled_steps = 0;          // since a thread ended or passed a barrier
   const void* last_address = nullptr;  // of the last access, in the race build
 
+  // The executor works for the running thread: its own accesses do not count. The linker may give
+  // it the instrumented copy of a function of the standard library that kernels use, too.
+  bool quiet = false;
   bool failed = false;
   std::string error;
 };
@@ -200,8 +203,22 @@ struct Fault {
 template <class... Parts>
 [[noreturn, gnu::cold, gnu::noinline]] void fail_thread(const Fault& fault, const Parts&... parts) {
   static_assert((!std::is_same_v<Parts, std::string> && ...));
+  executor().quiet = true;  // until the end of the block
   fail_kernel(fault, text(parts...));
 }
+
+// Sets Executor::quiet for a scope.
+class Quiet {
+ public:
+  explicit Quiet(Executor& x) : x_(x), before_(x.quiet) { x_.quiet = true; }
+  ~Quiet() { x_.quiet = before_; }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+ private:
+  Executor& x_;
+  bool before_;
+};
 
 // Steps -----------------------------------------------------------------------------------------
 

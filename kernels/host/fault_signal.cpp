@@ -55,7 +55,10 @@ struct sigaction fault_handlers_before[std::size(kFaultSignals)];
   die_with(x, *current_thread(x).fiber, key, std::move(finding));
 }
 
-[[noreturn]] void land() { end_with_fault(executor(), fault_of_kernel); }
+[[noreturn]] void land() {
+  executor().quiet = true;
+  end_with_fault(executor(), fault_of_kernel);
+}
 
 // What changes while a kernel does anything but run an empty loop.
 struct Activity {

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 namespace binade::kernels::host {
 namespace {
@@ -32,6 +33,19 @@ struct IndexData {
 struct UndefinedData {
   UndefinedSite site;
   const UndefinedType *type, *other;
+};
+
+// Quiet, if a kernel runs.
+class QuietHook {
+ public:
+  QuietHook() {
+    if (current_executor != nullptr) {
+      quiet_.emplace(*current_executor);
+    }
+  }
+
+ private:
+  std::optional<Quiet> quiet_;
 };
 
 // Adds a finding, and ends the launch if it may not go on.
@@ -139,9 +153,15 @@ void unreachable(const void* data) {
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are the compiler's.
 extern "C" {
 namespace undefined = binade::kernels::host;
-#define BINADE_UNDEFINED(name, parameters, call)             \
-  void __ubsan_handle_##name parameters { undefined::call; } \
-  void __ubsan_handle_##name##_abort parameters { undefined::call; }
+#define BINADE_UNDEFINED(name, parameters, call)  \
+  void __ubsan_handle_##name parameters {         \
+    const undefined::QuietHook quiet;             \
+    undefined::call;                              \
+  }                                               \
+  void __ubsan_handle_##name##_abort parameters { \
+    const undefined::QuietHook quiet;             \
+    undefined::call;                              \
+  }
 BINADE_UNDEFINED(add_overflow, (void* d, void*, void*), overflow(d, "addition"))
 BINADE_UNDEFINED(sub_overflow, (void* d, void*, void*), overflow(d, "subtraction"))
 BINADE_UNDEFINED(mul_overflow, (void* d, void*, void*), overflow(d, "multiplication"))
@@ -153,8 +173,11 @@ BINADE_UNDEFINED(out_of_bounds, (void* d, void* i),
 BINADE_UNDEFINED(type_mismatch_v1, (void* d, void* p), mismatch(d, reinterpret_cast<uintptr_t>(p)))
 BINADE_UNDEFINED(float_cast_overflow, (void* d, void*), convert(d))
 BINADE_UNDEFINED(load_invalid_value, (void* d, void*), invalid(d))
-void __ubsan_handle_builtin_unreachable(void* d) { undefined::unreachable(d); }
-void __ubsan_handle_missing_return(void* d) { undefined::unreachable(d); }
+void __ubsan_handle_builtin_unreachable(void* d) {
+  const undefined::QuietHook quiet;
+  undefined::unreachable(d);
+}
+void __ubsan_handle_missing_return(void* d) { __ubsan_handle_builtin_unreachable(d); }
 }
 // NOLINTEND(bugprone-reserved-identifier)
 

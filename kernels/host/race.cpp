@@ -164,7 +164,9 @@ bool visit_range(Current& now) {
 [[gnu::cold, gnu::noinline]] void wait_for_write(Executor& x) {
   current_thread(x).state = ThreadState::parked;
   x.parked.push_back(x.current);
+  x.quiet = false;
   wait_until_ready(x);
+  x.quiet = true;
 }
 
 void access_at(Executor& x, Detector& d, const Access& access, Place place) {
@@ -235,6 +237,7 @@ void end_block(Executor& x) {
 void access(Executor& x, const Access& access, Site site) {
   if (access.bytes > 0) {
     count_step(x);
+    const Quiet quiet(x);
     x.last_address = access.address;
     access_at(x, detector(), access, Place::of(site));
   }

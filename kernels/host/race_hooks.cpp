@@ -14,11 +14,12 @@ namespace {
 inline void hook(const void* address, size_t bytes, Kind kind, const void* return_address,
                  size_t alignment = 1) {
   Executor* x = current_executor;
-  if (x != nullptr && x->current >= 0) {
+  if (x != nullptr && x->current >= 0 && !x->quiet) {
     // The return address lies after the call; one byte before it is still in the call's line.
     const void* instruction = static_cast<const char*>(return_address) - 1;
     current_thread(*x).last = instruction;
     count_step(*x);
+    const Quiet quiet(*x);
     if (reinterpret_cast<uintptr_t>(address) % alignment != 0) {
       report_misaligned(*x, address, alignment, Place::of(instruction));
     }

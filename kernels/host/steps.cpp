@@ -46,6 +46,7 @@ int threads_in(const Executor& x, ThreadState state) {
 }
 
 [[noreturn, gnu::cold]] void end_endless_thread(Executor& x) {
+  x.quiet = true;
   const Thread& self = current_thread(x);
   Finding finding = finding_here(x, FindingKind::step_limit, {}, Act::run);
   finding.first.line = line_of_instruction(self.last);
@@ -86,12 +87,13 @@ void look_at_steps(Executor& x) {
 extern "C" void __sanitizer_cov_trace_pc() {
   using namespace binade::kernels::host;  // NOLINT: the names of one function
   Executor* x = current_executor;
-  if (x != nullptr && x->current >= 0) {
+  if (x != nullptr && x->current >= 0 && !x->quiet) {
     // The return address lies after the call; one byte before it is still in the call's line.
     const void* instruction = static_cast<const char*>(__builtin_return_address(0)) - 1;
     current_thread(*x).last = instruction;
 #if BINADE_HOST_RACE
     if (x->options.count_accesses) {
+      const Quiet quiet(*x);
       count::basic_block(*x, Place::of(instruction));
     }
 #endif

@@ -2,6 +2,8 @@
 // against the budget in bench/kernel_budgets.json. A kernel fails if it touches more 32-byte
 // sectors of global memory, or takes more passes over the banks of shared memory, than its budget,
 // or has no budget. The counts are of the host compiler's loads and stores, not of the GPU's code.
+// A case fails if the bytes of its operands that its kernels touch, each once for reading and once
+// for writing, are not those of the formula that the case states (bench/kernel_cases.h).
 //   kernel_cards [--write] BUDGETS.json     checks, or writes the file anew
 //   kernel_cards --table [RESOURCES.json]   prints the cards as a Markdown table, with the
 //                                           figures of ptxas (bench/kernel_resources.py)
@@ -22,12 +24,24 @@ namespace {
 
 struct Card {
   uint64_t requests = 0, sectors = 0, bytes_used = 0;  // global memory
-  uint64_t shared_requests = 0, wavefronts = 0;        // shared memory
-  uint32_t threads = 0;                                // per block
+  uint64_t ideal_sectors = 0, ideal_wavefronts = 0;
+  uint64_t shared_requests = 0, wavefronts = 0;  // shared memory
+  uint64_t atomics = 0, conflicts = 0;           // requests, and turns that their lanes take
+  uint32_t threads = 0;                          // per block
   size_t shared_bytes = 0;
   double bytes = 0, flops = 0;  // minimum that the case needs
 };
 using Cards = std::map<std::string, Card>;  // "case dtype kernel"
+
+// The memory traffic of a case that no cache saves: what its formula says, and what was counted.
+struct Compulsory {
+  double stated = 0, most = 0;  // the two differ where it depends on the values
+  uint64_t counted = 0;
+};
+struct Counts {
+  Cards cards;
+  std::map<std::string, Compulsory> cases;  // "case dtype"
+};
 
 struct Shape {
   int64_t rows, cols;
@@ -47,8 +61,9 @@ Shape shape_of(const std::string& name) {
   return name == "gemm" ? Shape{192, 128} : Shape{100, 264};
 }
 
-Cards count() {
-  Cards cards;
+Counts count() {
+  Counts counts;
+  Cards& cards = counts.cards;
   for (const bench::KernelCase& one : bench::kernel_cases()) {
     for (const DType dtype : {DType::f32, DType::f16}) {
       const Shape shape = shape_of(one.name);
@@ -60,12 +75,21 @@ Cards count() {
       kernels::host::options().count_accesses = false;
       for (const kernels::host::AccessRow& row : kernels::host::access_report()) {
         Card& card = cards[text(one.name, " ", dtype, " ", row.kernel)];
-        const bool shared = row.kind == kernels::host::AccessKind::shared_read ||
-                            row.kind == kernels::host::AccessKind::shared_write;
+        const bool shared = kernels::host::is_shared(row.kind);
         (shared ? card.shared_requests : card.requests) += row.requests;
         card.sectors += shared ? 0 : row.sectors;
         card.bytes_used += shared ? 0 : row.bytes_used;
         card.wavefronts += row.wavefronts;
+        card.ideal_sectors += row.ideal_sectors;
+        card.ideal_wavefronts += row.ideal_wavefronts;
+        card.atomics += kernels::host::is_atomic(row.kind) ? row.requests : 0;
+        card.conflicts += row.conflicts;
+      }
+      Compulsory& compulsory = counts.cases[text(one.name, " ", dtype)];
+      compulsory.stated = work.bytes;
+      compulsory.most = work.bytes + work.bytes_by_values;
+      for (const auto& block : work.operands->blocks()) {
+        compulsory.counted += kernels::host::touched_bytes(block.begin, block.bytes).compulsory();
       }
       for (const kernels::host::LaunchRow& launch : kernels::host::launch_report()) {
         Card& card = cards[text(one.name, " ", dtype, " ", launch.kernel)];
@@ -76,13 +100,14 @@ Cards count() {
       }
     }
   }
-  return cards;
+  return counts;
 }
 
 int write(const Cards& cards, const char* path) {
   json out = json::object();
   for (const auto& [name, card] : cards) {
-    out[name] = {{"sectors", card.sectors}, {"wavefronts", card.wavefronts}};
+    out[name] = {
+        {"sectors", card.sectors}, {"wavefronts", card.wavefronts}, {"conflicts", card.conflicts}};
   }
   std::ofstream file(path);
   file << out.dump(1) << "\n";
@@ -96,7 +121,8 @@ json read_json(const char* path) {
   return json::parse(file);
 }
 
-int check_budgets(const Cards& cards, const char* path) {
+int check_budgets(const Counts& counts, const char* path) {
+  const Cards& cards = counts.cards;
   const json budgets = read_json(path);
   int failed = 0;
   const auto complain = [&](const std::string& name, const std::string& what) {
@@ -108,8 +134,8 @@ int check_budgets(const Cards& cards, const char* path) {
       complain(name, "no budget; add one with --write");
       continue;
     }
-    const std::pair<const char*, uint64_t> values[] = {{"sectors", card.sectors},
-                                                       {"wavefronts", card.wavefronts}};
+    const std::pair<const char*, uint64_t> values[] = {
+        {"sectors", card.sectors}, {"wavefronts", card.wavefronts}, {"conflicts", card.conflicts}};
     for (const auto& [what, value] : values) {
       const auto budget = budgets[name][what].get<uint64_t>();
       if (value > budget) {
@@ -122,7 +148,14 @@ int check_budgets(const Cards& cards, const char* path) {
       complain(name, "has a budget but was not run");
     }
   }
-  std::printf("%zu kernels, %d beyond their budget\n", cards.size(), failed);
+  for (const auto& [name, compulsory] : counts.cases) {
+    const auto counted = static_cast<double>(compulsory.counted);
+    if (counted < compulsory.stated || counted > compulsory.most) {
+      complain(name, text("its kernels touch ", compulsory.counted, " bytes of its operands, its ",
+                          "formula says ", compulsory.stated));
+    }
+  }
+  std::printf("%zu kernels of %zu cases, %d failed\n", cards.size(), counts.cases.size(), failed);
   return failed == 0 ? 0 : 1;
 }
 
@@ -176,9 +209,10 @@ std::string on_cards(const json& resources, const std::string& name, const Card&
 
 int print_table(const Cards& cards, const json& resources) {
   std::string header =
-      "| case, dtype, kernel | bytes | FLOPs | sectors per request | moved bytes used | wavefronts "
-      "per shared request | threads | shared bytes |";
-  std::string rule = "| --- | --- | --- | --- | --- | --- | --- | --- |";
+      "| case, dtype, kernel | bytes | FLOPs | sectors per request (ideal) | moved bytes used | "
+      "wavefronts per shared request (ideal) | lanes per atomic on one address | threads | shared "
+      "bytes |";
+  std::string rule = "| --- | --- | --- | --- | --- | --- | --- | --- | --- |";
   for (const auto& [sm, unused] : resources.items()) {
     header += " " + sm + " registers | spilled bytes | occupancy |";
     rule += " --- | --- | --- |";
@@ -188,11 +222,13 @@ int print_table(const Cards& cards, const json& resources) {
     const auto ratio = [](uint64_t a, uint64_t b) {
       return b ? static_cast<double>(a) / static_cast<double>(b) : 0;
     };
-    std::printf("| %s | %.0f | %.0f | %.2f | %.0f%% | %.2f | %u | %zu |%s\n", name.c_str(),
-                card.bytes, card.flops, ratio(card.sectors, card.requests),
-                100 * ratio(card.bytes_used, 32 * card.sectors),
-                ratio(card.wavefronts, card.shared_requests), card.threads, card.shared_bytes,
-                on_cards(resources, name, card).c_str());
+    std::printf(
+        "| %s | %.0f | %.0f | %.2f (%.2f) | %.0f%% | %.2f (%.2f) | %.2f | %u | %zu |%s\n",
+        name.c_str(), card.bytes, card.flops, ratio(card.sectors, card.requests),
+        ratio(card.ideal_sectors, card.requests), 100 * ratio(card.bytes_used, 32 * card.sectors),
+        ratio(card.wavefronts, card.shared_requests),
+        ratio(card.ideal_wavefronts, card.shared_requests), ratio(card.conflicts, card.atomics),
+        card.threads, card.shared_bytes, on_cards(resources, name, card).c_str());
   }
   return 0;
 }
@@ -201,13 +237,13 @@ int print_table(const Cards& cards, const json& resources) {
 
 int main(int argc, char** argv) {
   try {
-    const Cards cards = count();
+    const Counts counts = count();
     if ((argc == 2 || argc == 3) && std::strcmp(argv[1], "--table") == 0) {
-      return print_table(cards, argc == 3 ? read_json(argv[2]) : json::object());
+      return print_table(counts.cards, argc == 3 ? read_json(argv[2]) : json::object());
     }
     check(argc == 2 || (argc == 3 && std::strcmp(argv[1], "--write") == 0),
           "usage: kernel_cards [--write] BUDGETS.json | --table [RESOURCES.json]");
-    return argc == 3 ? write(cards, argv[2]) : check_budgets(cards, argv[1]);
+    return argc == 3 ? write(counts.cards, argv[2]) : check_budgets(counts, argv[1]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "binade: error: %s\n", error.what());
     return 1;
