@@ -3,6 +3,7 @@
 #include <binade/kernels/host/wmma.h>
 
 #include <cstring>
+#include <limits>
 
 namespace binade::kernels::host {
 namespace {
@@ -81,7 +82,9 @@ template <class T>
 void wmma_product(void* const* lanes, uint32_t mask) {
   need_whole_warp("mma_sync", mask);
   constexpr int kMost = 32;
-  T a[kMost][kMost], b[kMost][kMost], d[kMost][kMost];
+  using Sum = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
+  T a[kMost][kMost], b[kMost][kMost];
+  Sum d[kMost][kMost];
   const auto& any = *static_cast<const WmmaProductLane<T>*>(lanes[0]);
   const WmmaTile tile_a{WmmaUse::a, any.m, any.k}, tile_b{WmmaUse::b, any.k, any.n},
       tile_d{WmmaUse::accumulator, any.m, any.n};
@@ -101,11 +104,19 @@ void wmma_product(void* const* lanes, uint32_t mask) {
   for (int row = 0; row < any.m; ++row) {
     for (int k = 0; k < any.k; ++k) {
       for (int col = 0; col < any.n; ++col) {
-        d[row][col] += a[row][k] * b[k][col];
+        d[row][col] += Sum{a[row][k]} * b[k][col];
       }
     }
   }
-  each(tile_d, [&](const Lane& l, int i, int row, int col) { l.d[i] = d[row][col]; });
+  each(tile_d, [&](const Lane& l, int i, int row, int col) {
+    Sum sum = d[row][col];
+    if (any.saturates) {
+      constexpr Sum kLeast = std::numeric_limits<T>::lowest(),
+                    kLargest = std::numeric_limits<T>::max();
+      sum = std::clamp(sum, kLeast, kLargest);
+    }
+    l.d[i] = static_cast<T>(sum);  // an integer wraps
+  });
 }
 
 constexpr uint32_t kTf32Dropped = 0x1fff;  // bits of the fraction

@@ -33,10 +33,12 @@ struct WmmaMemoryLane {
 };
 void wmma_memory_lanes(void* const* lanes, uint32_t mask);
 
-// A lane of mma_sync(): d = a b + c.
+// A lane of mma_sync(): d = a b + c. A sum beyond the range of an integer wraps, or with
+// `saturates` becomes the largest or smallest one.
 template <class T>
 struct WmmaProductLane {
   int m, n, k;
+  bool saturates;
   const T *a, *b, *c;
   T* d;
 };
@@ -151,19 +153,18 @@ void store_matrix_sync(T* p, const fragment<accumulator, m, n, k, T>& f, unsigne
   detail::move_tile<accumulator, m, n, k>(f, p, ldm, layout == mem_row_major, true, site);
 }
 
+namespace detail {
 template <int m, int n, int k, class A, class LayoutA, class B, class LayoutB, class D, class C>
-void mma_sync(fragment<accumulator, m, n, k, D>& d,
+void multiply(fragment<accumulator, m, n, k, D>& d,
               const fragment<matrix_a, m, n, k, A, LayoutA>& a,
               const fragment<matrix_b, m, n, k, B, LayoutB>& b,
-              const fragment<accumulator, m, n, k, C>& c, bool saturates = false, BINADE_SITE) {
-  namespace host = binade::kernels::host;
+              const fragment<accumulator, m, n, k, C>& c, bool saturates, host::Site site) {
   static_assert(std::is_same_v<A, B>, "both factors have one type");
-  using T = std::conditional_t<detail::kIsInteger<A>, int, float>;
-  static_cast<void>(saturates);  // results stay within the accumulator, as without it
+  using T = std::conditional_t<kIsInteger<A>, int, float>;
   T wide_a[m * k / 32], wide_b[k * n / 32], sum[m * n / 32];
   const auto widen = [](T& to, const auto& from) {
-    to = detail::convert<T>(from);
-    if constexpr (detail::kIsTf32<A>) {
+    to = convert<T>(from);
+    if constexpr (kIsTf32<A>) {
       to = host::cut_to_tf32(to);
     }
   };
@@ -174,15 +175,33 @@ void mma_sync(fragment<accumulator, m, n, k, D>& d,
     widen(wide_b[i], b.x[i]);
   }
   for (int i = 0; i < c.num_elements; ++i) {
-    sum[i] = detail::convert<T>(c.x[i]);
+    sum[i] = convert<T>(c.x[i]);
   }
-  host::WmmaProductLane<T> lane{m, n, k, wide_a, wide_b, sum, sum};
+  host::WmmaProductLane<T> lane{m, n, k, saturates, wide_a, wide_b, sum, sum};
   constexpr host::Exchange kProduct =
       std::is_same_v<T, int> ? host::wmma_product_s32_lanes : host::wmma_product_f32_lanes;
   host::collective({~0u, kProduct, "mma_sync", false}, &lane, site);
   for (int i = 0; i < d.num_elements; ++i) {
-    d.x[i] = static_cast<D>(sum[i]);
+    d.x[i] = convert<D>(sum[i]);
   }
+}
+}  // namespace detail
+
+template <int m, int n, int k, class A, class LayoutA, class B, class LayoutB, class D, class C>
+void mma_sync(fragment<accumulator, m, n, k, D>& d,
+              const fragment<matrix_a, m, n, k, A, LayoutA>& a,
+              const fragment<matrix_b, m, n, k, B, LayoutB>& b,
+              const fragment<accumulator, m, n, k, C>& c, BINADE_SITE) {
+  detail::multiply(d, a, b, c, false, site);
+}
+// As in CUDA, only products of integers take `satf`.
+template <int m, int n, int k, class T, class LayoutA, class LayoutB>
+requires std::is_integral_v<T>
+void mma_sync(fragment<accumulator, m, n, k, int>& d,
+              const fragment<matrix_a, m, n, k, T, LayoutA>& a,
+              const fragment<matrix_b, m, n, k, T, LayoutB>& b,
+              const fragment<accumulator, m, n, k, int>& c, bool satf, BINADE_SITE) {
+  detail::multiply(d, a, b, c, satf, site);
 }
 
 inline float __float_to_tf32(float value) { return binade::kernels::host::round_to_tf32(value); }

@@ -91,6 +91,17 @@ __global__ void fill_and_scale_kernel(float value, float factor, float* y) {
   wmma::store_matrix_sync(y, f, 16, wmma::mem_row_major);
 }
 
+__global__ void large_sum_kernel(int c, signed char a, signed char b, bool saturates, int* y) {
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, signed char, wmma::row_major> fa;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, signed char, wmma::col_major> fb;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, int> fd;
+  wmma::fill_fragment(fa, a);
+  wmma::fill_fragment(fb, b);
+  wmma::fill_fragment(fd, c);
+  wmma::mma_sync(fd, fa, fb, fd, saturates);
+  wmma::store_matrix_sync(y, fd, 16, wmma::mem_row_major);
+}
+
 __global__ void half_warp_kernel(float* y) {
   wmma::fragment<wmma::accumulator, 16, 16, 16, float> f;
   wmma::fill_fragment(f, 1);
@@ -116,6 +127,12 @@ float run_fill_and_scale(float value, float factor) {
   alignas(32) static float y[256];
   run({"fill_and_scale_kernel", 1, 32, 0}, fill_and_scale_kernel, value, factor, y);
   return y[200];
+}
+
+int run_large_sum(int c, signed char a, signed char b, bool saturates) {
+  alignas(32) static int y[256];
+  run({"large_sum_kernel", 1, 32, 0}, large_sum_kernel, c, a, b, saturates, y);
+  return y[137];
 }
 
 void run_half_of_a_warp() {

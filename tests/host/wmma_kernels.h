@@ -15,5 +15,7 @@ struct WmmaCase {
 bool run_wmma(const WmmaCase& c, const float* a, const float* b, const float* sum, float* d);
 float run_fill_and_scale(float value, float factor);  // one element of 16 x 16
 void run_half_of_a_warp();
+// One element of a product of s8: c + 16 a b.
+int run_large_sum(int c, signed char a, signed char b, bool saturates);
 
 }  // namespace binade::kernels::host

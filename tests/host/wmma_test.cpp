@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <tests/host/wmma_kernels.h>
 
+#include <limits>
 #include <vector>
 
 namespace binade::kernels::host {
@@ -47,6 +48,17 @@ TEST(Wmma, Products) {
 }
 
 TEST(Wmma, ElementsOfAFragmentCanBeChanged) { EXPECT_EQ(run_fill_and_scale(3, 2.5f), 7.5f); }
+
+// PTX ISA, wmma.mma: without .satfinite a sum of integers wraps.
+TEST(Wmma, SumsOfIntegersWrapOrSaturate) {
+  constexpr int kLargest = std::numeric_limits<int>::max(),
+                kLeast = std::numeric_limits<int>::min();
+  EXPECT_EQ(run_large_sum(kLargest - 31, 1, 2, false), kLeast);
+  EXPECT_EQ(run_large_sum(kLargest - 31, 1, 2, true), kLargest);
+  EXPECT_EQ(run_large_sum(kLeast + 31, 2, -1, false), kLargest);
+  EXPECT_EQ(run_large_sum(kLeast + 31, 2, -1, true), kLeast);
+  EXPECT_EQ(run_large_sum(kLargest - 32, 1, 2, true), kLargest);
+}
 
 TEST(Wmma, EachElementBelongsToOneLane) {
   for (const WmmaTile tile : {WmmaTile{WmmaUse::a, 16, 16}, WmmaTile{WmmaUse::b, 16, 8},
