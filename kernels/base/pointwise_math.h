@@ -142,9 +142,10 @@ inline float math_log1p_unit(float x) {
   return scaled_log(upper ? 1.0f : 0.0f, upper ? (x - 1.0f) * 0.5f : x);
 }
 
-// z P(z^2) / Q(z^2); beyond the limit tanh rounds to 1.
+// z P(z^2) / Q(z^2). From the limit on tanh rounds to 1, which the quotient there does not.
 inline float math_tanh(float x) {
-  const float z = magnitude_up_to(9.02f, x), s = z * z;
+  constexpr float kLimit = 9.02f;
+  const float z = magnitude_up_to(kLimit, x), s = z * z;
   float p = 1.3341869542e-8f;
   p = p * s + 2.0602693305e-5f;
   p = p * s + 3.4953248646e-3f;
@@ -155,7 +156,8 @@ inline float math_tanh(float x) {
   q = q * s + 2.5876111485e-2f;
   q = q * s + 0.46714163592f;
   q = q * s + 1.0f;
-  const float y = __builtin_copysignf(magnitude_up_to(1.0f, z * p / q), x);
+  const float near = magnitude_up_to(1.0f, z * p / q);
+  const float y = __builtin_copysignf(z < kLimit ? near : 1.0f, x);
   return x != x ? x : y;
 }
 

@@ -140,6 +140,32 @@ TEST(Unary, SpecialValues) {
   }
 }
 
+// Where a result rounds to a limit, it is this limit and not its neighbour.
+TEST(Unary, ResultsFarFromZeroAreTheirLimits) {
+  constexpr int64_t kCount = 1003;
+  struct Row {
+    Unary op;
+    double above, below, from;  // from this magnitude on, f32 has no number between
+  };
+  const Row rows[] = {{Unary::tanh, 1, -1, 9.02},
+                      {Unary::erf, 1, -1, 4},
+                      {Unary::sigmoid, 1, 0, 150},
+                      {Unary::expm1, kInf, -1, 150}};
+  for (const Row& row : rows) {
+    for (const double sign : {1, -1}) {
+      Array x(DType::f32, {kCount}), y(DType::f32, {kCount});
+      for (int64_t i = 0; i < kCount; ++i) {  // in equal ratios up to 1e34 or more, then infinity
+        const double size = row.from * std::pow(10, 0.034 * static_cast<double>(i));
+        x.set(i, sign * (i < kCount - 1 ? size : kInf));
+      }
+      unary_forward({.op = row.op, .x = x.view(), .y = y.view()});
+      for (int64_t i = 0; i < kCount; ++i) {
+        ASSERT_EQ(y[i], sign > 0 ? row.above : row.below) << to_string(row.op) << " at " << x[i];
+      }
+    }
+  }
+}
+
 // Largest relative error of an operation in units of 2^-24 (half to one unit in the last place of
 // f32) over a sweep of [low, high].
 double worst_ulps(Unary op, double low, double high, double alpha = 0, double beta = 0) {
