@@ -69,6 +69,22 @@ struct Team {
         lane(static_cast<int>(threadIdx.x) % plan.lanes),
         index(static_cast<int>(threadIdx.x) / plan.lanes) {}
 
+  // Whether any thread says so, of all teams that reduce together: those of a warp, or of the block
+  // if a team is larger. The whole block must call it.
+  __device__ __forceinline__ bool any(bool vote, TeamMemory<int>& memory) {
+    const bool in_warp = __any_sync(~0u, vote) != 0;
+    if (lanes <= 32) {
+      return in_warp;
+    }
+    int(&warp)[32] = memory.warp[phase];
+    phase ^= 1;
+    if (threadIdx.x % 32 == 0) {
+      warp[threadIdx.x / 32] = in_warp;
+    }
+    __syncthreads();
+    const unsigned lane = threadIdx.x % 32;
+    return __any_sync(~0u, lane < blockDim.x / 32 && warp[lane]) != 0;
+  }
   // Reduces over the team. The whole block must call it; every thread gets the result of its team.
   template <class Op, class V>
   __device__ __forceinline__ V reduce(V value, TeamMemory<V>& memory) {

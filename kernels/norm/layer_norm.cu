@@ -9,6 +9,8 @@
 #include <binade/kernels/norm/layer_norm.h>
 #include <binade/kernels/cuda/row_team.cuh>
 
+#include <limits>
+
 namespace binade::kernels {
 namespace {
 
@@ -34,10 +36,17 @@ __device__ __forceinline__ C rstd_of(C variance, C eps) {
   return C(1) / std::sqrt((variance < C(0) ? C(0) : variance) + eps);
 }
 
+// True if the squares of a row exceed C, or the row has an infinity or NaN.
+template <class C>
+__device__ __forceinline__ bool is_huge(C variance) {
+  return !(variance <= std::numeric_limits<C>::max());
+}
+
 template <class C>
 struct TeamSmem {
   dev::TeamMemory<C> sum;
   dev::TeamMemory<dev::SumPair<C>> pair;
+  dev::TeamMemory<int> vote;
 };
 
 template <class T>
@@ -79,8 +88,24 @@ __global__ void __launch_bounds__(kMostLanes<T>)
       pair = pair.merge({v[i], v[i] * v[i]});
     }
     pair = team.template reduce<dev::Merge>(pair, memory.pair);
-    const C delta = p.mean ? pair.first / count : C(0);
-    const C rstd = rstd_of(pair.second / count - delta * delta, p.eps);
+    C delta = p.mean ? pair.first / count : C(0);
+    const C variance = pair.second / count - delta * delta;
+    C rstd = rstd_of(variance, p.eps);
+    if (team.any(is_huge(variance), memory.vote)) {  // all teams, as they reduce together
+      constexpr C kScale = kHugeRowScale<C>;
+      pair = {};
+#pragma unroll
+      for (int i = 0; i < Slots::kValues; ++i) {
+        const C d = v[i] * kScale;
+        pair = pair.merge({d, d * d});
+      }
+      pair = team.template reduce<dev::Merge>(pair, memory.pair);
+      if (is_huge(variance)) {
+        const C scaled = p.mean ? pair.first / count : C(0);
+        delta = scaled / kScale;
+        rstd = kScale * rstd_of(pair.second / count - scaled * scaled, p.eps * kScale * kScale);
+      }
+    }
 #pragma unroll
     for (int i = 0; i < Slots::kValues; ++i) {
       v[i] = (v[i] - delta) * rstd * weight[i] + bias[i];
@@ -127,9 +152,31 @@ __global__ void __launch_bounds__(kRowThreads)
         dev::Moments<double>{static_cast<double>(count), static_cast<double>(shift) + share,
                              static_cast<double>(squares) - share * static_cast<double>(sum)},
         memory);
-    const C mean = p.mean ? static_cast<C>(moments.mean) : C(0);
-    const C rest = p.mean ? static_cast<C>(moments.mean - static_cast<double>(mean)) : C(0);
-    const C rstd = rstd_of(static_cast<C>(moments.deviations / moments.count), p.eps);
+    C mean = p.mean ? static_cast<C>(moments.mean) : C(0);
+    C rest = p.mean ? static_cast<C>(moments.mean - static_cast<double>(mean)) : C(0);
+    const C variance = static_cast<C>(moments.deviations / moments.count);
+    C rstd = rstd_of(variance, p.eps);
+    if (is_huge(variance)) {  // for all threads of the block alike
+      constexpr double kScale = kHugeRowScale<C>;
+      dev::Moments<double> part{};
+      dev::for_each_vector<kVector>(span, threadIdx.x, kRowThreads, [&](auto width, int64_t at) {
+        C v[decltype(width)::value];
+        dev::load_as(x + at, v);
+        for (const C value : v) {
+          const dev::Moments<double> one{
+              1, p.mean ? static_cast<double>(value) * kScale : 0,
+              p.mean ? 0
+                     : static_cast<double>(value) * kScale * (static_cast<double>(value) * kScale)};
+          part = dev::Merge::combine(part, one);
+        }
+      });
+      __syncthreads();  // the memory is used again
+      const dev::Moments<double> scaled = dev::block_reduce<dev::Merge>(part, memory);
+      mean = static_cast<C>(scaled.mean / kScale);
+      rest = static_cast<C>(scaled.mean / kScale - static_cast<double>(mean));
+      rstd = static_cast<C>(kScale * rstd_of(scaled.deviations / scaled.count,
+                                             static_cast<double>(p.eps) * kScale * kScale));
+    }
     dev::for_each_vector<kVector>(span, threadIdx.x, kRowThreads, [&](auto width, int64_t at) {
       C v[decltype(width)::value];
       dev::load_as(x + at, v);

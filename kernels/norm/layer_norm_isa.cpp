@@ -1,5 +1,8 @@
 #include <binade/kernels/base/vector_math_internal.h>
+#include <binade/kernels/norm/layer_norm.h>
 #include <binade/kernels/norm/layer_norm_isa_internal.h>
+
+#include <limits>
 
 namespace binade::kernels::BINADE_ISA {
 namespace {
@@ -7,6 +10,36 @@ namespace {
 template <class C>
 BINADE_INLINE C square_root(C x) {
   return sqrt(broadcast(x))[0];
+}
+
+// The mean (0 without one) in two parts, and rstd.
+template <class C>
+struct RowStatistics {
+  C first, delta, rstd;
+};
+
+// Those of a row whose squares exceed the compute dtype: in double, which holds the squares of
+// floats; doubles are scaled by a power of two, which is exact.
+template <class T>
+__attribute__((noinline)) RowStatistics<Compute<T>> statistics_of_huge(const LayerNormRows& a,
+                                                                       const T* x) {
+  using C = Compute<T>;
+  const double scale = sizeof(C) == 8 ? kHugeRowScale<double> : 1;
+  const double count = static_cast<double>(a.cols);
+  const auto scaled = [&](int64_t i) { return static_cast<double>(static_cast<C>(x[i])) * scale; };
+  double sum = 0, sum_of_squares = 0;
+  for (int64_t i = 0; a.mean && i < a.cols; ++i) {
+    sum += scaled(i);
+  }
+  const double mean = sum / count;
+  for (int64_t i = 0; i < a.cols; ++i) {
+    const double d = scaled(i) - mean;
+    sum_of_squares += d * d;
+  }
+  const double variance = sum_of_squares / count + a.eps * scale * scale;
+  const C first = static_cast<C>(mean / scale);
+  return {first, static_cast<C>(mean / scale - static_cast<double>(first)),
+          static_cast<C>(scale / square_root<double>(variance))};
 }
 
 // The first pass computes the mean up to rounding, the second its remainder and the deviations, so
@@ -45,9 +78,15 @@ void forward_row(const LayerNormRows& a, int64_t row) {
     sum_of_squares += static_cast<double>(reduce_add<C>(squares));
   });
   const double remainder = a.mean ? sum / count : 0;
-  const C delta = static_cast<C>(remainder);
+  C delta = static_cast<C>(remainder);
   const C variance = static_cast<C>(sum_of_squares / count - remainder * remainder);
-  const C rstd = 1 / square_root<C>((variance < 0 ? 0 : variance) + static_cast<C>(a.eps));
+  C rstd = 1 / square_root<C>((variance < 0 ? 0 : variance) + static_cast<C>(a.eps));
+  if (!(variance <= std::numeric_limits<C>::max())) {
+    const RowStatistics<C> s = statistics_of_huge(a, x);
+    first = s.first;
+    delta = s.delta;
+    rstd = s.rstd;
+  }
   static_cast<C*>(a.rstd)[row] = rstd;
   if (a.mean) {
     static_cast<C*>(a.mean)[row] = first + delta;

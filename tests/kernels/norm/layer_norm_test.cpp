@@ -191,6 +191,43 @@ TEST(LayerNorm, RstdBesideAMeanOfAMillion) {
   }
 }
 
+// Rows whose squares exceed the dtype, beside others: as the same rows times a power of two.
+TEST(LayerNorm, RowsOfHugeElementsAreScaled) {
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16}) {
+    for (const bool centred : {true, false}) {
+      for (const int64_t cols : {7, 130, 1025, 9001}) {
+        const Case c{dtype, 5, cols, kRowMajor, true, centred};
+        Arrays plain(c), huge(c);
+        const auto factor = [&](size_t i) {  // every other row is huge
+          return i / static_cast<size_t>(cols) % 2 == 1
+                     ? std::ldexp(1, dtype == DType::f64 ? 1010 : 115)
+                     : 1;
+        };
+        Values x = values_of(plain.x);
+        for (double& value : x) {
+          value *= 8;  // eps is little beside the variance
+        }
+        assign(plain.x, x);
+        for (size_t i = 0; i < x.size(); ++i) {
+          x[i] *= factor(i);
+        }
+        assign(huge.x, x);
+        for (Arrays* t : {&plain, &huge}) {
+          t->forward(c);
+          t->backward(c);
+        }
+        const Values y = values_of(plain.y), dx = values_of(plain.dx), y_huge = values_of(huge.y),
+                     dx_huge = values_of(huge.dx);
+        for (size_t i = 0; i < x.size(); ++i) {
+          const double tolerance = 1e-4 + 8 * epsilon(dtype);
+          ASSERT_NEAR(y_huge[i], y[i], tolerance * (1 + std::fabs(y[i]))) << c.name() << " " << i;
+          ASSERT_NEAR(dx_huge[i] * factor(i), dx[i], 10 * tolerance) << c.name() << " " << i;
+        }
+      }
+    }
+  }
+}
+
 // All of a row that holds a NaN, and no other row.
 TEST(LayerNorm, NaNIsNotHidden) {
   for (DType dtype : floating_dtypes()) {
