@@ -13,7 +13,6 @@
 #include <binade/kernels/sort/sort.h>
 
 #include <cmath>
-#include <limits>
 
 namespace binade {
 namespace {
@@ -156,18 +155,19 @@ Tensor without_line(const Tensor& y, const Tensor& x, int d, bool keepdim) {
   return x.dim() == 0 ? reshape(y, {}) : keepdim ? y : squeeze(y, d);
 }
 
-// The quantile q of each line, [.., 1, ..].
+// The quantile q of each line, [.., 1, ..]. For a line with a NaN it is the last element in order,
+// which is one: so the value is NaN and the gradient goes there, as in PyTorch.
 Tensor quantile_of(const SortedLines& sorted, double q) {
   check(q >= 0 && q <= 1, "quantile: got q = ", q, ", expected 0 to 1");
   const double place = q * static_cast<double>(sorted.lines.size(sorted.d) - 1);
   const auto low = static_cast<int64_t>(std::floor(place)),
              high = static_cast<int64_t>(std::ceil(place));
-  Tensor y = gather(sorted.lines, sorted.d, sorted.at(low));
-  if (high != low) {
-    const Tensor above = gather(sorted.lines, sorted.d, sorted.at(high));
-    y = lerp(y, above, place - static_cast<double>(low));
-  }
-  return where(sorted.with_nan(), std::numeric_limits<double>::quiet_NaN(), y);
+  const Tensor nan = sorted.with_nan(), last = sorted.at(sorted.lines.size(sorted.d) - 1);
+  const auto element = [&](int64_t at) {
+    return gather(sorted.lines, sorted.d, where(nan, last, sorted.at(at)));
+  };
+  const Tensor y = element(low);
+  return high == low ? y : lerp(y, element(high), place - static_cast<double>(low));
 }
 
 SortedLines quantile_lines(const Tensor& x, std::optional<int> dim) {

@@ -151,5 +151,21 @@ TEST(AdvancedIndex, NaNInOrderStatistics) {
   EXPECT_TRUE(std::isnan(most.at(0)) && most.at(1) == 0);
 }
 
+// The quantile of a line with NaN is its last element in order, so the gradient goes to that one.
+TEST(AdvancedIndex, QuantileOfNaNPassesTheGradientToNaN) {
+  const double nan = std::nan("");
+  Tensor x = made({3, nan, 1, nan, 5, 7, 2, 9, 4, 6}, {2, 5}, DType::f64);
+  x.require_grad();
+  for (const double q : {0.0, 0.3, 0.5, 1.0}) {
+    const Tensor y = quantile(x, q, 1);
+    EXPECT_TRUE(std::isnan(y.at(0)) && !std::isnan(y.at(1)));
+    const Tensor dx = grad(y, {x}, {.upstream = {made({-2.5, 0.75}, {2}, DType::f64)}})[0];
+    EXPECT_EQ(values(select(dx, 0, 0)), (Values{0, 0, 0, -2.5, 0})) << q;
+    EXPECT_NEAR(sum(select(dx, 0, 1)).item(), 0.75, 1e-12) << q;
+  }
+  const Tensor both = quantile(x, made({0.25, 0.5}, {2}, DType::f64), 1);
+  EXPECT_TRUE(std::isnan(both.at(0)) && std::isnan(both.at(2)) && both.at(3) == 6);
+}
+
 }  // namespace
 }  // namespace binade
