@@ -72,10 +72,11 @@ RNN::RNN(const RNNOptions& options, Nonlinearity nonlinearity)
 
 // Layer and direction `index`.
 RecurrentOutput Recurrent::run_layer(const Tensor& x, const RecurrentState& start,
-                                     int64_t index) const {
+                                     const Tensor& lengths, int64_t index) const {
   const RecurrentWeights& w = weights[static_cast<size_t>(index)];
   const RecurrentOptions options{.batch_first = options_.batch_first,
-                                 .reverse = options_.bidirectional && index % 2 == 1};
+                                 .reverse = options_.bidirectional && index % 2 == 1,
+                                 .lengths = lengths};
   const int64_t batch = x.size(options_.batch_first ? 0 : 1), hidden = options_.hidden;
   const auto first = [&](const Tensor& states, int64_t columns) {
     return states.defined() ? select(states, 0, index)
@@ -90,11 +91,13 @@ RecurrentOutput Recurrent::run_layer(const Tensor& x, const RecurrentState& star
   }
 }
 
-RecurrentResult Recurrent::run(const Tensor& x, const RecurrentState& start) {
-  return scoped([&] { return run_layers(x, start); });
+RecurrentResult Recurrent::run(const Tensor& x, const RecurrentState& start,
+                               const Tensor& lengths) {
+  return scoped([&] { return run_layers(x, start, lengths); });
 }
 
-RecurrentResult Recurrent::run_layers(const Tensor& x, const RecurrentState& start) {
+RecurrentResult Recurrent::run_layers(const Tensor& x, const RecurrentState& start,
+                                      const Tensor& lengths) {
   check_place();
   check(x.defined() && x.dim() == 3 && x.size(2) == options_.input, name_, ": got ",
         x.defined() ? text("shape ", x.sizes()) : std::string("an undefined tensor"), ", expected ",
@@ -115,7 +118,7 @@ RecurrentResult Recurrent::run_layers(const Tensor& x, const RecurrentState& sta
     }
     std::vector<Tensor> outputs;
     for (int64_t direction = 0; direction < directions; ++direction) {
-      const RecurrentOutput out = run_layer(h, start, index + direction);
+      const RecurrentOutput out = run_layer(h, start, lengths, index + direction);
       outputs.push_back(out.output);
       h_n.push_back(out.h_n);
       c_n.push_back(out.c_n);

@@ -35,9 +35,11 @@ struct RecurrentResult {
 class Recurrent : public Module {
  public:
   using Options = RNNOptions;
-  Tensor forward(const Tensor& x) override { return run_layers(x, {}).output; }
-  // x [steps, batch, input], or [batch, steps, input] with batch_first.
-  RecurrentResult run(const Tensor& x, const RecurrentState& start = {});
+  Tensor forward(const Tensor& x) override { return run_layers(x, {}, {}).output; }
+  // x [steps, batch, input], or [batch, steps, input] with batch_first. `lengths`, i64 [batch] on
+  // the CPU, are those of the sequences of a padded batch (RecurrentOptions::lengths).
+  RecurrentResult run(const Tensor& x, const RecurrentState& start = {},
+                      const Tensor& lengths = {});
 
   std::vector<RecurrentWeights> weights;  // [layers * directions]
 
@@ -46,8 +48,9 @@ class Recurrent : public Module {
   Recurrent(const char* name, Cell cell, const RNNOptions& options);
 
  private:
-  RecurrentResult run_layers(const Tensor& x, const RecurrentState& start);
-  RecurrentOutput run_layer(const Tensor& x, const RecurrentState& start, int64_t index) const;
+  RecurrentResult run_layers(const Tensor& x, const RecurrentState& start, const Tensor& lengths);
+  RecurrentOutput run_layer(const Tensor& x, const RecurrentState& start, const Tensor& lengths,
+                            int64_t index) const;
 
   const char* name_;
   Cell cell_;

@@ -9,6 +9,9 @@
 #include <binade/kernels/gemm/gemm.h>
 #include <binade/kernels/reduce/reduce.h>
 
+#include <algorithm>
+#include <numeric>
+
 namespace binade {
 namespace {
 
@@ -113,8 +116,17 @@ RecurrentOutput run(const Op& op, const RecurrentPlan& plan, const RecurrentInpu
   const RecurrentStates s = detail::run_recurrent(plan, in);
   const RecurrentSizes& n = plan.n;
   const auto last_of = [&](const Tensor& states) {
-    Tensor last = empty({n.batch, states.sizes()[2]}, in.x.dtype(), in.x.device());
-    kernels::copy({.x = at_step(states, plan.after(n.steps - 1)), .y = last});
+    const int64_t columns = states.sizes()[2];
+    Tensor last = empty({n.batch, columns}, in.x.dtype(), in.x.device());
+    int64_t later = 0;
+    for (int64_t i = n.steps - 1; i >= 0; --i) {  // the rows that end with step i
+      const int64_t rows = plan.rows_in(i, n.batch), count = rows - later;
+      if (count > 0) {
+        kernels::copy({.x = at_step(states, plan.after(i), later, count),
+                       .y = make_view(last, {count, columns}, {columns, 1}, later * columns)});
+      }
+      later = rows;
+    }
     return last;
   };
   const int64_t row = n.batch * n.state;
@@ -138,6 +150,76 @@ struct Sequence {
   const Tensor &x, &h0, &c0;
 };
 
+// How the sequences of a padded batch go through the steps: longest first and each from its own
+// beginning (RNNOrder::rows), and the way back.
+class PaddedBatch {
+ public:
+  PaddedBatch(const Op& op, const Tensor& lengths, const RecurrentSizes& n, bool reverse,
+              Device device);
+
+  std::vector<int64_t> rows() const { return rows_; }
+  // A sequence [steps, batch, columns] as the steps take it, 0 behind each end.
+  Tensor enter_sequence(const Tensor& x) const {
+    return reshape(masked_fill(moved(flat(x), to_steps_), ended_, 0), x.sizes());
+  }
+  Tensor enter_state(const Tensor& h) const { return h.defined() ? moved(h, to_ranks_) : h; }
+  Tensor leave_sequence(const Tensor& y) const {
+    return reshape(moved(flat(y), from_steps_), y.sizes());
+  }
+  Tensor leave_state(const Tensor& h) const { return h.defined() ? moved(h, from_ranks_) : h; }
+
+ private:
+  static Tensor flat(const Tensor& x) { return reshape(x, {x.size(0) * x.size(1), x.size(2)}); }
+  Tensor moved(const Tensor& x, const Tensor& index) const {
+    return in_order_ ? x : index_select(x, 0, index);
+  }
+
+  bool in_order_;  // nothing moves
+  std::vector<int64_t> rows_;
+  Tensor ended_;                  // bool [steps * batch, 1], of the steps' order
+  Tensor to_steps_, from_steps_;  // i64 [steps * batch]: which place of the other order is here
+  Tensor to_ranks_, from_ranks_;  // i64 [batch], likewise
+};
+
+PaddedBatch::PaddedBatch(const Op& op, const Tensor& lengths, const RecurrentSizes& n, bool reverse,
+                         Device device) {
+  check(lengths.dtype() == DType::i64 && lengths.device().is_cpu() &&
+            lengths.sizes() == Dims{n.batch},
+        op.name, ": got lengths ", lengths.dtype(), " ", lengths.sizes(), " on ", lengths.device(),
+        ", expected i64 [", n.batch, "] on cpu, one per sequence");
+  const std::vector<int64_t> length = lengths.to_vector<int64_t>();
+  for (const int64_t steps : length) {
+    check(steps >= 1 && steps <= n.steps, op.name, ": got a length of ", steps, ", expected 1 to ",
+          n.steps, ", the steps of x");
+  }
+  const auto batch = static_cast<size_t>(n.batch), steps = static_cast<size_t>(n.steps);
+  std::vector<int64_t> order(batch), rank(batch);  // the sequence of a rank, and the inverse
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return length[static_cast<size_t>(a)] > length[static_cast<size_t>(b)];
+  });
+  in_order_ = !reverse && std::is_sorted(order.begin(), order.end());
+  rows_.assign(steps, 0);
+  std::vector<int64_t> to(batch * steps), from(batch * steps), ended(batch * steps);
+  for (size_t r = 0; r < batch; ++r) {
+    const auto b = static_cast<size_t>(order[r]), end = static_cast<size_t>(length[b]);
+    rank[b] = static_cast<int64_t>(r);
+    for (size_t t = 0; t < steps; ++t) {
+      const size_t other = reverse && t < end ? end - 1 - t : t;
+      rows_[t] += t < end ? 1 : 0;
+      to[t * batch + r] = static_cast<int64_t>(other * batch + b);
+      from[t * batch + b] = static_cast<int64_t>(other * batch + r);
+      ended[t * batch + r] = t < end ? 0 : 1;
+    }
+  }
+  const Dims places{n.steps * n.batch};
+  ended_ = ne(Tensor::from(ended, {places[0], 1}, device), 0);
+  to_steps_ = Tensor::from(to, places, device);
+  from_steps_ = Tensor::from(from, places, device);
+  to_ranks_ = Tensor::from(order, {n.batch}, device);
+  from_ranks_ = Tensor::from(rank, {n.batch}, device);
+}
+
 RecurrentOutput recurrent(const Op& op, RNNCell cell, const Sequence& given,
                           const RecurrentWeights& weights, const RecurrentOptions& options) {
   auto [x, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr] =
@@ -148,8 +230,20 @@ RecurrentOutput recurrent(const Op& op, RNNCell cell, const Sequence& given,
   const Tensor sequence = contiguous(options.batch_first ? transpose(x, 0, 1) : x);
   const RecurrentInputs in{sequence, h0, c0, w_ih, w_hh, b_ih, b_hh, w_hr};
   const RecurrentSizes sizes = check_inputs(op, cell, in);
-  const RecurrentPlan plan{{.reverse = options.reverse, .steps = sizes.steps}, cell, sizes};
-  RecurrentOutput out = run(op, plan, in);
+  RecurrentPlan plan{{.reverse = options.reverse, .steps = sizes.steps}, cell, sizes};
+  RecurrentOutput out;
+  if (options.lengths.defined()) {
+    const PaddedBatch padded(op, options.lengths, sizes, options.reverse, x.device());
+    plan.reverse = false;
+    plan.rows = padded.rows();
+    out = run(op, plan,
+              {padded.enter_sequence(sequence), padded.enter_state(h0), padded.enter_state(c0),
+               w_ih, w_hh, b_ih, b_hh, w_hr});
+    out = {padded.leave_sequence(out.output), padded.leave_state(out.h_n),
+           padded.leave_state(out.c_n)};
+  } else {
+    out = run(op, plan, in);
+  }
   if (options.batch_first) {
     out.output = transpose(out.output, 0, 1);
   }

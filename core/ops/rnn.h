@@ -20,6 +20,12 @@ struct RecurrentWeights {
 struct RecurrentOptions {
   bool batch_first = false;
   bool reverse = false;  // from the last step to the first
+  // i64 [batch] on the CPU, each 1 to steps: the sequences of a padded batch, in any order. They
+  // give what each would give alone (PyTorch's pack_padded_sequence, with the padding of x put
+  // back): what x holds behind an end is not read and gets the gradient 0, outputs there are 0, h_n
+  // and c_n are those of each sequence's own last step, and `reverse` begins at its own end.
+  // Undefined: all have all steps.
+  Tensor lengths = {};
 };
 struct RecurrentOutput {
   Tensor output;  // the hidden states of all steps, in the layout of x

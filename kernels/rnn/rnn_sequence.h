@@ -7,6 +7,8 @@
 #include <binade/kernels/base/weight_packing.h>
 #include <binade/kernels/rnn/rnn_cell.h>
 
+#include <vector>
+
 namespace binade::kernels {
 
 // Places in arrays over time: of computation step i in a sequence [steps, ...], and of the states
@@ -14,6 +16,12 @@ namespace binade::kernels {
 struct RNNOrder {
   bool reverse;
   int64_t steps;
+  // Of sequences that end early: step i computes the first rows[i] rows of the batch only. They
+  // never grow in number, and all rows take part in the first step. Empty: all in every step.
+  std::vector<int64_t> rows = {};
+  int64_t rows_in(int64_t i, int64_t batch) const {
+    return rows.empty() ? batch : rows[static_cast<size_t>(i)];
+  }
   int64_t step(int64_t i) const { return reverse ? steps - 1 - i : i; }
   int64_t before(int64_t i) const { return reverse ? steps - i : i; }
   int64_t after(int64_t i) const { return before(i + 1); }
@@ -25,7 +33,8 @@ namespace cpu {
 // by Eigen, are faster or expected as a gemm for each step.
 bool rnn_sequence_runs(DType dtype);
 
-// Views are contiguous and of the dtype of h, c of its compute dtype.
+// Views are contiguous and of the dtype of h, c of its compute dtype. Rows that have ended are
+// neither read nor written.
 struct RNNSequenceForward {
   RNNCell cell;
   RNNOrder order;
@@ -49,10 +58,10 @@ struct RNNSequenceBackward {
   const View& products = kNoView;
   const View& weight;
   const View& dh_out = kNoView;   // [steps, batch, hidden], any strides
-  const View& dh_last = kNoView;  // [batch, hidden], any strides: of the last state
+  const View& dh_last = kNoView;  // [batch, hidden], any strides: of each row's last state
   const View& dgates;             // as gates, written
   const View& dproducts = kNoView;
-  const View& dc = kNoView;         // lstm: [batch, hidden], of the last c in, of the start c out
+  const View& dc = kNoView;  // lstm: [batch, hidden], of each row's last c in, of the start c out
   const View& dh_before = kNoView;  // gru: [batch, hidden], the direct part of the start state's
 };
 void rnn_sequence_backward(const RNNSequenceBackward& a);

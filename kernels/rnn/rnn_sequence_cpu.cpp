@@ -11,6 +11,7 @@
 #include <binade/kernels/rnn/rnn_sequence_isa_internal.h>
 
 #include <algorithm>
+#include <cstring>
 #include <optional>
 
 namespace binade::kernels {
@@ -49,6 +50,19 @@ Sizes checked_sizes(const char* op, RNNCell cell, const View& gates, const View&
 void check_sequence(const char* op, const char* name, const View& v, DType dtype, Dims sizes) {
   check(v && v.contiguous && v.dtype == dtype && v.sizes == sizes, op, ": got ", name, " ", v.dtype,
         " ", v.sizes, ", expected ", dtype, " ", sizes, ", contiguous");
+}
+
+void check_rows(const char* op, const RNNOrder& order, int64_t batch) {
+  int64_t before = batch;
+  check(order.rows.empty() || (static_cast<int64_t>(order.rows.size()) == order.steps &&
+                               order.rows[0] == batch && !order.reverse),
+        op, ": got numbers of rows for ", order.rows.size(), " steps, expected ", order.steps,
+        " of them, from ", batch, " down, and steps in their order");
+  for (const int64_t rows : order.rows) {
+    check(rows >= 0 && rows <= before, op, ": got ", rows, " rows after ", before,
+          ", expected no more than before");
+    before = rows;
+  }
 }
 
 // The recurrent weights in panels of hidden units.
@@ -164,15 +178,17 @@ class Copied {
 };
 
 // The gradients of the gates (gru: of the products) of a step and of the one after it,
-// [batch][gates] in the compute dtype. Rows are an odd number of cache lines apart: rows whose
-// distance is a power of two would evict each other.
+// [batch][gates] in the compute dtype, 0 for rows that a step does not have. Rows are an odd number
+// of cache lines apart: rows whose distance is a power of two would evict each other.
 class StepGradients {
  public:
   StepGradients(const Sizes& n, DType compute)
       : size_(static_cast<int64_t>(size_of(compute))),
         row_bytes_((ceil_div(n.gates * size_, kLine) | 1) * kLine),
         step_bytes_(n.batch * row_bytes_),
-        memory_(static_cast<size_t>(2 * step_bytes_)) {}
+        memory_(static_cast<size_t>(2 * step_bytes_)) {
+    std::memset(memory_.as<void>(), 0, static_cast<size_t>(2 * step_bytes_));
+  }
   int64_t row() const { return row_bytes_ / size_; }  // elements
   std::byte* of(int64_t step) const { return memory_.as<std::byte>() + step % 2 * step_bytes_; }
 
@@ -182,10 +198,33 @@ class StepGradients {
   Workspace memory_;
 };
 
-// Calls f(panel, first row, rows) for all of a step, on several threads. Neighbouring tasks read
-// the same weights, and a thread has the same ones in every step.
+// gru: the gradients of the states that do not come by products, [batch][hidden], handed from step
+// to step; at first what the last states have from outside. Null for other cells.
+class DirectGradients {
+ public:
+  DirectGradients(bool gru, const Copied& last, const Sizes& n, DType compute)
+      : gru_(gru), memory_(gru ? static_cast<size_t>(n.batch * n.hidden) * size_of(compute) : 0) {
+    const size_t bytes = static_cast<size_t>(n.batch * n.hidden) * size_of(compute);
+    if (gru && last.data()) {
+      std::memcpy(memory_.as<void>(), last.data(), bytes);
+    } else if (gru) {
+      std::memset(memory_.as<void>(), 0, bytes);
+    }
+  }
+  std::byte* data() const { return gru_ ? memory_.as<std::byte>() : nullptr; }
+
+ private:
+  bool gru_;
+  Workspace memory_;
+};
+
+// Calls f(panel, first row, rows) for all of a step of `batch` rows, on several threads.
+// Neighbouring tasks read the same weights, and a thread has the same ones in every step.
 template <class F>
 void for_tasks(const Panels& panels, int64_t batch, const F& f) {
+  if (batch == 0) {
+    return;
+  }
   const int64_t ranges = ceil_div(batch, kRowsOfTask);
   const int64_t rows = std::max(kReadRows, batch / ranges);
   parallel_for(panels.count() * ranges, ceil_div(kGrain, panels.multiplications() * rows),
@@ -198,6 +237,27 @@ void for_tasks(const Panels& panels, int64_t batch, const F& f) {
                    begin += stop - range;
                  }
                });
+}
+
+// Calls f(panel, rows of the cell) for all of computation step i. `a` has the arrays over time.
+template <class Arguments, class F>
+void for_cells(const Arguments& a, const Panels& panels, int64_t i, const F& f) {
+  const int64_t step = a.order.step(i), before = a.order.before(i), after = a.order.after(i);
+  const int64_t batch = a.h.size(1), hidden = a.h.size(2);
+  for_tasks(panels, a.order.rows_in(i, batch),
+            [&](const RNNStepPanel& panel, int64_t first, int64_t rows) {
+              f(panel, RNNCellRows{.cell = a.cell,
+                                   .dtype = a.h.dtype,
+                                   .first = first,
+                                   .rows = rows,
+                                   .hidden = hidden,
+                                   .gates = place(a.gates, step),
+                                   .h = place(a.h, after),
+                                   .c = place(a.c, after),
+                                   .c_before = place(a.c, before),
+                                   .products = place(a.products, step),
+                                   .h_before = place(a.h, before)});
+            });
 }
 
 }  // namespace
@@ -215,6 +275,7 @@ void cpu::rnn_sequence_forward(const RNNSequenceForward& a) {
   } else if (a.cell == RNNCell::gru) {
     check_sequence(kOp, "products", a.products, dtype, a.gates.sizes);
   }
+  check_rows(kOp, a.order, n.batch);
   if (a.h.numel == 0) {
     return;
   }
@@ -223,23 +284,10 @@ void cpu::rnn_sequence_forward(const RNNSequenceForward& a) {
   const Copied bias(a.bias, compute);
   const Widened widened(dtype, n.batch, n.hidden);
   for (int64_t i = 0; i < n.steps; ++i) {
-    const int64_t step = a.order.step(i), before = a.order.before(i), after = a.order.after(i);
-    const std::byte* state = widened.read(place(a.h, before));
-    for_tasks(panels, n.batch, [&](RNNStepPanel panel, int64_t first, int64_t rows) {
+    const std::byte* state = widened.read(place(a.h, a.order.before(i)));
+    for_cells(a, panels, i, [&](RNNStepPanel panel, const RNNCellRows& cell) {
       panel.a = state;
-      rnn_step_best(RNNStep{.cell = {.cell = a.cell,
-                                     .dtype = dtype,
-                                     .first = first,
-                                     .rows = rows,
-                                     .hidden = n.hidden,
-                                     .gates = place(a.gates, step),
-                                     .h = place(a.h, after),
-                                     .c = place(a.c, after),
-                                     .c_before = place(a.c, before),
-                                     .products = place(a.products, step),
-                                     .h_before = place(a.h, before)},
-                            .panel = panel,
-                            .bias = bias.data()});
+      rnn_step_best(RNNStep{.cell = cell, .panel = panel, .bias = bias.data()});
     });
   }
 }
@@ -258,6 +306,7 @@ void cpu::rnn_sequence_backward(const RNNSequenceBackward& a) {
     check_sequence(kOp, "dproducts", a.dproducts, dtype, a.gates.sizes);
     check_sequence(kOp, "dh_before", a.dh_before, dtype, state);
   }
+  check_rows(kOp, a.order, n.batch);
   if (a.h.numel == 0) {
     return;
   }
@@ -265,42 +314,37 @@ void cpu::rnn_sequence_backward(const RNNSequenceBackward& a) {
   Panels panels(false, a.cell, a.weight);
   panels.pack(nullptr);
   const Copied last(a.dh_last, compute);
-  const Workspace direct(gru ? static_cast<size_t>(n.batch * n.hidden) * size_of(compute) : 0);
+  const DirectGradients direct(gru, last, n, compute);
   const StepGradients gradients(n, compute);
+  int64_t later = 0;  // rows in the step after this one
   for (int64_t i = n.steps - 1; i >= 0; --i) {
-    const int64_t step = a.order.step(i), before = a.order.before(i), after = a.order.after(i);
-    const bool is_last = i == n.steps - 1;
-    for_tasks(panels, n.batch, [&](RNNStepPanel panel, int64_t first, int64_t rows) {
-      panel.a = is_last ? nullptr : gradients.of(i + 1);
+    const int64_t step = a.order.step(i), rows = a.order.rows_in(i, n.batch);
+    const bool some_end = rows > later;
+    for_cells(a, panels, i, [&](RNNStepPanel panel, const RNNCellRows& cell) {
+      panel.a = later == 0 ? nullptr : gradients.of(i + 1);
       panel.a_row = gradients.row();
       rnn_step_gradient_best(
-          RNNStepGradient{.cell = {.values = {.cell = a.cell,
-                                              .dtype = dtype,
-                                              .first = first,
-                                              .rows = rows,
-                                              .hidden = n.hidden,
-                                              .gates = place(a.gates, step),
-                                              .h = place(a.h, after),
-                                              .c = place(a.c, after),
-                                              .c_before = place(a.c, before),
-                                              .products = place(a.products, step),
-                                              .h_before = place(a.h, before)},
+          RNNStepGradient{.cell = {.values = cell,
                                    .dh_out = place(a.dh_out, step),
                                    .dh_row = a.dh_out ? a.dh_out.strides[1] : 0,
                                    .dh_column = a.dh_out ? a.dh_out.strides[2] : 0,
-                                   .dh_next = is_last ? last.data()
-                                              : gru   ? direct.as<void>()
-                                                      : nullptr,
+                                   .dh_next = gru        ? direct.data()
+                                              : some_end ? last.data()
+                                                         : nullptr,
                                    .dgates = place(a.dgates, step),
                                    .dc = a.dc.data,
                                    .dproducts = place(a.dproducts, step),
-                                   .dh_before = gru ? direct.as<void>() : nullptr},
+                                   .dh_before = direct.data()},
                           .panel = panel,
                           .next_a = gradients.of(i)});
     });
+    if (last.data() && some_end) {  // the next rows that end find 0 above them
+      std::memset(last.data(), 0, static_cast<size_t>(rows * n.hidden) * size_of(compute));
+    }
+    later = rows;
   }
   if (gru) {
-    cpu::copy({.x = view_of(direct.as<std::byte>(), compute, state), .y = a.dh_before});
+    cpu::copy({.x = view_of(direct.data(), compute, state), .y = a.dh_before});
   }
 }
 

@@ -15,6 +15,7 @@ struct Variant {
   Cell cell;
   bool bias, batch_first, reverse;
   bool projected = false;  // lstm: the last input is weight_hr
+  bool ragged = false;     // sequences end early
 
   size_t states() const { return cell == Cell::lstm ? 2 : 1; }
   int64_t gates() const { return cell == Cell::lstm ? 4 : cell == Cell::gru ? 3 : 1; }
@@ -25,6 +26,11 @@ struct Variant {
                                 : "lstm";
   }
 };
+
+// Lengths in no order, 1 to all steps.
+int64_t length_of(const Variant& v, int64_t steps, int64_t row) {
+  return v.ragged ? 1 + (steps + 2 * row + 1) % steps : steps;
+}
 
 double sigmoid_of(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -46,8 +52,9 @@ class Reference {
     Array output = generate(sizes, [](const Dims&) { return 0.0; }), h = in_[1],
           c = in_[v_.states()];
     for (int64_t b = 0; b < batch_; ++b) {
-      for (int64_t i = 0; i < steps_; ++i) {
-        const int64_t t = v_.reverse ? steps_ - 1 - i : i;
+      const int64_t length = length_of(v_, steps_, b);
+      for (int64_t i = 0; i < length; ++i) {
+        const int64_t t = v_.reverse ? length - 1 - i : i;
         step(b, t, h, c);
         for (int64_t j = 0; j < state_; ++j) {
           const int64_t row = v_.batch_first ? b * steps_ + t : t * batch_ + b;
@@ -119,7 +126,14 @@ Tensors run(const Variant& v, const Tensors& in) {
   if (v.projected) {
     weights.weight_hr = in.back();
   }
-  const RecurrentOptions options{.batch_first = v.batch_first, .reverse = v.reverse};
+  RecurrentOptions options{.batch_first = v.batch_first, .reverse = v.reverse};
+  if (v.ragged && in[0].dim() == 3) {
+    std::vector<int64_t> lengths;
+    for (int64_t b = 0; b < in[0].size(v.batch_first ? 0 : 1); ++b) {
+      lengths.push_back(length_of(v, in[0].size(v.batch_first ? 1 : 0), b));
+    }
+    options.lengths = Tensor::from(lengths);
+  }
   const RecurrentOutput y = v.cell == Cell::tanh   ? rnn_tanh(in[0], in[1], weights, options)
                             : v.cell == Cell::relu ? rnn_relu(in[0], in[1], weights, options)
                             : v.cell == Cell::gru  ? gru(in[0], in[1], weights, options)
@@ -207,11 +221,27 @@ std::vector<ErrorCase> projection_errors(const Variant& v) {
   };
 }
 
+std::vector<ErrorCase> length_errors() {
+  const auto with = [](const Tensor& lengths) {
+    return [lengths] {
+      rnn_tanh(ones({3, 2, 4}), ones({2, 5}), {ones({5, 4}), ones({5, 5})}, {.lengths = lengths});
+    };
+  };
+  return {
+      {"lengths of another batch", with(Tensor::from<int64_t>({3, 1, 2}))},
+      {"lengths of another dtype", with(Tensor::from<int32_t>({3, 1}))},
+      {"length of no steps", with(Tensor::from<int64_t>({3, 0}))},
+      {"length above the steps", with(Tensor::from<int64_t>({4, 1}))},
+      {"lengths in two dimensions", with(Tensor::from<int64_t>({3, 1}, {2, 1}))},
+  };
+}
+
 OpRow rnn_row(const Variant& v) {
   OpRow row;
   row.name = v.name();
   row.attributes = text(v.bias ? "bias" : "no bias", v.batch_first ? " batch first" : "",
-                        v.reverse ? " reverse" : "", v.projected ? " projected" : "");
+                        v.reverse ? " reverse" : "", v.projected ? " projected" : "",
+                        v.ragged ? " lengths" : "");
   row.shapes = {shapes_of(v, 3, 2, 1, 2), shapes_of(v, 1, 1, 2, 1), shapes_of(v, 2, 0, 1, 2)};
   row.domains = {{.low = -0.5, .high = 0.5}};  // far from saturation, where f16 states are coarse
   row.function = [v](const Tensors& in) { return run(v, in); };
@@ -244,6 +274,18 @@ std::vector<OpRow> rnn_rows() {
     rows.push_back(rnn_row(v));
     if (v.bias) {
       rows.back().errors = projection_errors(v);
+    }
+  }
+  for (const Cell cell : {Cell::tanh, Cell::relu, Cell::gru, Cell::lstm}) {
+    for (const bool reverse : {false, true}) {
+      rows.push_back(rnn_row({.cell = cell,
+                              .bias = true,
+                              .batch_first = reverse,
+                              .reverse = reverse,
+                              .projected = cell == Cell::lstm && reverse,
+                              .ragged = true}));
+      rows.back().errors =
+          cell == Cell::tanh && !reverse ? length_errors() : std::vector<ErrorCase>{};
     }
   }
   return rows;

@@ -14,12 +14,19 @@ namespace {
 void run_step_by_step(const RecurrentPlan& plan, const RecurrentInputs& in,
                       const RecurrentStates& s) {
   KeptPacking packed_hh(in.w_hh), packed_hr(in.w_hr);
-  const Tensor recurrent = transposed(in.w_hh), none;
+  const Tensor recurrent = transposed(in.w_hh);
   for (int64_t i = 0; i < plan.steps; ++i) {
-    const Tensor gates = at_step(s.gates, plan.step(i));
-    const Tensor h_before = at_step(s.h, plan.before(i)), h = at_step(s.h, plan.after(i));
-    const Tensor products = s.products.defined() ? at_step(s.products, plan.step(i)) : Tensor();
-    const Tensor inner = s.inner.defined() ? at_step(s.inner, plan.step(i)) : h;
+    const int64_t rows = plan.rows_in(i, plan.n.batch);
+    if (rows == 0 && plan.n.batch > 0) {
+      break;
+    }
+    const auto rows_at = [rows](const Tensor& sequence, int64_t place) {
+      return sequence.defined() ? at_step(sequence, place, 0, rows) : Tensor();
+    };
+    const Tensor gates = rows_at(s.gates, plan.step(i));
+    const Tensor h_before = rows_at(s.h, plan.before(i)), h = rows_at(s.h, plan.after(i));
+    const Tensor products = rows_at(s.products, plan.step(i));
+    const Tensor inner = s.inner.defined() ? rows_at(s.inner, plan.step(i)) : h;
     kernels::gemm({.a = h_before,
                    .b = recurrent,
                    .y = products.defined() ? products : gates,
@@ -28,10 +35,10 @@ void run_step_by_step(const RecurrentPlan& plan, const RecurrentInputs& in,
     kernels::rnn_cell_forward({.cell = plan.cell,
                                .gates = gates,
                                .h = inner,
-                               .c = s.c.defined() ? at_step(s.c, plan.after(i)) : none,
-                               .c_before = s.c.defined() ? at_step(s.c, plan.before(i)) : none,
+                               .c = rows_at(s.c, plan.after(i)),
+                               .c_before = rows_at(s.c, plan.before(i)),
                                .products = products,
-                               .h_before = products.defined() ? h_before : none});
+                               .h_before = products.defined() ? h_before : Tensor()});
     if (s.inner.defined()) {
       kernels::gemm({.a = inner, .b = transposed(in.w_hr), .y = h, .packing = packed_hr});
     }
@@ -41,16 +48,31 @@ void run_step_by_step(const RecurrentPlan& plan, const RecurrentInputs& in,
 // The upstream gradients of the states.
 Tensor upstream_of_states(const RecurrentPlan& plan, const Tensor& like,
                           std::span<const Tensor> dys) {
+  const NoGradGuard guard;
   const RecurrentSizes& n = plan.n;
-  const int64_t last = plan.step(n.steps - 1);
+  const bool ragged = !plan.rows.empty();
   Tensor d = empty({n.steps, n.batch, n.state}, like.dtype(), like.device());
-  dys[0].defined() ? kernels::copy({.x = dys[0], .y = d}) : kernels::fill({.y = d, .value = 0});
-  if (dys[1].defined()) {
-    const NoGradGuard guard;
-    kernels::copy({.x = dys[0].defined() ? add(at_step(dys[0], last), dys[1]) : dys[1],
-                   .y = at_step(d, last)});
+  dys[0].defined() && !ragged ? kernels::copy({.x = dys[0], .y = d})
+                              : kernels::fill({.y = d, .value = 0});
+  int64_t later = 0;
+  for (int64_t i = n.steps - 1; i >= 0; --i) {
+    const int64_t rows = plan.rows_in(i, n.batch), step = plan.step(i);
+    if (dys[0].defined() && ragged && rows > 0) {
+      kernels::copy({.x = at_step(dys[0], step, 0, rows), .y = at_step(d, step, 0, rows)});
+    }
+    if (dys[1].defined() && rows > later) {  // these rows end here
+      const Tensor end = at_step(d, step, later, rows - later);
+      kernels::copy({.x = add(end, narrow(dys[1], 0, later, rows - later)), .y = end});
+    }
+    later = rows;
   }
   return d;
+}
+
+void clear(const Tensor& x) {
+  if (x.defined()) {
+    kernels::fill({.y = x, .value = 0});
+  }
 }
 
 RecurrentGradients start_back(const RecurrentPlan& plan, const RecurrentStates& s,
@@ -72,6 +94,13 @@ RecurrentGradients start_back(const RecurrentPlan& plan, const RecurrentStates& 
     d.states = upstream_of_states(plan, s.h, dys);
   } else if (dys[1].defined()) {
     kernels::copy({.x = dys[1], .y = d.h});
+  }
+  if (!plan.rows.empty()) {
+    clear(d.gates);
+    clear(d.products);
+    if (!dys[1].defined()) {
+      clear(d.h);
+    }
   }
   return d;
 }
@@ -109,9 +138,13 @@ bool RecurrentPlan::is_one_kernel(const Tensor& h, const Tensor& w_hr, int64_t p
 }
 
 Tensor at_step(const Tensor& sequence, int64_t place) {
-  const Dims& sizes = sequence.sizes();
-  return make_view(sequence, {sizes[1], sizes[2]}, {sequence.strides()[1], sequence.strides()[2]},
-                   place * sequence.strides()[0]);
+  return at_step(sequence, place, 0, sequence.sizes()[1]);
+}
+
+Tensor at_step(const Tensor& sequence, int64_t place, int64_t first, int64_t count) {
+  const Dims& strides = sequence.strides();
+  return make_view(sequence, {count, sequence.sizes()[2]}, {strides[1], strides[2]},
+                   place * strides[0] + first * strides[1]);
 }
 
 Tensor as_rows(const Tensor& sequence, int64_t first, int64_t count) {
@@ -128,6 +161,10 @@ RecurrentStates run_recurrent(const RecurrentPlan& plan, const RecurrentInputs& 
   s.h = empty({n.steps + 1, n.batch, n.state}, dtype, device);
   if (in.w_hr.defined()) {
     s.inner = empty({n.steps, n.batch, n.hidden}, dtype, device);
+  }
+  if (!plan.rows.empty()) {
+    clear(s.h);
+    clear(s.inner);
   }
   kernels::copy({.x = in.h0, .y = at_step(s.h, plan.before(0))});
   if (plan.cell == RNNCell::lstm) {
@@ -166,36 +203,46 @@ RecurrentGradients run_recurrent_back(const RecurrentPlan& plan, const Recurrent
     run_back_at_once(plan, s, w_hh, d, dys);
     return d;
   }
-  const bool lstm = s.c.defined(), gru = s.products.defined(), projected = s.inner.defined();
+  const bool gru = s.products.defined(), projected = s.inner.defined();
   const Tensor dinner =
       projected ? empty({plan.n.batch, plan.n.hidden}, s.h.dtype(), s.h.device()) : d.h;
-  const Tensor none;
   for (int64_t i = plan.n.steps - 1; i >= 0; --i) {
-    const int64_t step = plan.step(i);
-    if (projected) {
-      kernels::gemm({.a = at_step(d.states, step), .b = w_hr, .y = dinner});
+    const int64_t step = plan.step(i), rows = plan.rows_in(i, plan.n.batch);
+    if (rows == 0 && plan.n.batch > 0) {
+      continue;
     }
-    const Tensor dgates = at_step(d.gates, step);
-    const Tensor dproducts = gru ? at_step(d.products, step) : none;
-    const bool first = i == plan.n.steps - 1 && !dys[1].defined() && !projected;
+    const auto rows_at = [rows](const Tensor& sequence, int64_t place) {
+      return sequence.defined() ? at_step(sequence, place, 0, rows) : Tensor();
+    };
+    const auto rows_of = [rows](const Tensor& matrix) {
+      return matrix.defined() ? make_view(matrix, {rows, matrix.sizes()[1]}, matrix.strides())
+                              : Tensor();
+    };
+    const Tensor dh = rows_of(d.h), dh_inner = projected ? rows_of(dinner) : dh;
+    if (projected) {
+      kernels::gemm({.a = rows_at(d.states, step), .b = w_hr, .y = dh_inner});
+    }
+    const Tensor dgates = rows_at(d.gates, step), dproducts = rows_at(d.products, step);
+    const bool nothing_later =
+        i == plan.n.steps - 1 && !dys[1].defined() && !projected && plan.rows.empty();
     kernels::rnn_cell_backward(
         {.cell = plan.cell,
-         .gates = at_step(s.gates, step),
-         .h = projected ? at_step(s.inner, step) : at_step(s.h, plan.after(i)),
-         .c = lstm ? at_step(s.c, plan.after(i)) : none,
-         .c_before = lstm ? at_step(s.c, plan.before(i)) : none,
-         .products = gru ? at_step(s.products, step) : none,
-         .h_before = gru ? at_step(s.h, plan.before(i)) : none,
-         .dh_out = dys[0].defined() && !projected ? at_step(dys[0], step) : none,
-         .dh_next = first ? none : dinner,
+         .gates = rows_at(s.gates, step),
+         .h = projected ? rows_at(s.inner, step) : rows_at(s.h, plan.after(i)),
+         .c = rows_at(s.c, plan.after(i)),
+         .c_before = rows_at(s.c, plan.before(i)),
+         .products = rows_at(s.products, step),
+         .h_before = gru ? rows_at(s.h, plan.before(i)) : Tensor(),
+         .dh_out = projected ? Tensor() : rows_at(dys[0], step),
+         .dh_next = nothing_later ? Tensor() : dh_inner,
          .dgates = dgates,
-         .dc = d.c,
+         .dc = rows_of(d.c),
          .dproducts = dproducts,
-         .dh_before = gru ? d.h : none});
+         .dh_before = gru ? dh : Tensor()});
     const bool joins = projected && i > 0;  // what came to the state before from outside
     kernels::gemm({.a = gru ? dproducts : dgates,
                    .b = w_hh,
-                   .y = joins ? at_step(d.states, plan.step(i - 1)) : d.h,
+                   .y = joins ? rows_at(d.states, plan.step(i - 1)) : dh,
                    .epilogue = {.accumulate = gru || joins}});
   }
   return d;

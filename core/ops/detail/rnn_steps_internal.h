@@ -47,16 +47,18 @@ struct RecurrentGradients {
   Tensor states;           // with a projection: [steps, batch, state], of h after each step
 };
 
-// One place of a sequence: [batch, columns].
+// One place of a sequence: [batch, columns], or `count` rows of it from `first` on.
 Tensor at_step(const Tensor& sequence, int64_t place);
+Tensor at_step(const Tensor& sequence, int64_t place, int64_t first, int64_t count);
 // `count` places of a sequence, as rows of one matrix.
 Tensor as_rows(const Tensor& sequence, int64_t first, int64_t count);
 inline Tensor all_rows(const Tensor& sequence) { return as_rows(sequence, 0, sequence.sizes()[0]); }
 
-// Runs all steps and returns the states.
+// Runs all steps and returns the states. If rows end early (RNNOrder::rows), h and inner are 0
+// behind them; what gates, c and products are there is never read.
 RecurrentStates run_recurrent(const RecurrentPlan& plan, const RecurrentInputs& in);
-// dys: the upstream gradients of the output, the last h and, of an lstm, the last c; each may be
-// undefined.
+// dys: the upstream gradients of the output, of each row's last h and, of an lstm, of its last c;
+// each may be undefined. Behind rows that end early the gradients of gates and products are 0.
 RecurrentGradients run_recurrent_back(const RecurrentPlan& plan, const RecurrentStates& s,
                                       const Tensor& w_hh, const Tensor& w_hr,
                                       std::span<const Tensor> dys);
