@@ -49,6 +49,29 @@ struct TeamSmem {
   dev::TeamMemory<int> vote;
 };
 
+// What is left of the mean, and rstd, of a row whose squares exceed C: of its deviations d from a
+// first mean, with a scale.
+template <class C>
+struct Rest {
+  C delta, rstd;
+};
+template <class C, int kCount, class T>
+__device__ __forceinline__ Rest<C> rest_of_huge(dev::Team& team, const C (&d)[kCount],
+                                                dev::TeamMemory<dev::SumPair<C>>& memory, C count,
+                                                const Problem<T>& p) {
+  constexpr C kScale = kHugeRowScale<C>;
+  dev::SumPair<C> pair{};
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const C scaled = d[i] * kScale;
+    pair = pair.merge({scaled, scaled * scaled});
+  }
+  pair = team.template reduce<dev::Merge>(pair, memory);
+  const C mean = p.mean ? pair.first / count : C(0);
+  return {mean / kScale,
+          kScale * rstd_of(pair.second / count - mean * mean, p.eps * kScale * kScale)};
+}
+
 template <class T>
 __global__ void __launch_bounds__(kMostLanes<T>)
     layer_norm_forward_team_per_row_kernel(Problem<T> p, RowPlan plan) {
@@ -92,19 +115,9 @@ __global__ void __launch_bounds__(kMostLanes<T>)
     const C variance = pair.second / count - delta * delta;
     C rstd = rstd_of(variance, p.eps);
     if (team.any(is_huge(variance), memory.vote)) {  // all teams, as they reduce together
-      constexpr C kScale = kHugeRowScale<C>;
-      pair = {};
-#pragma unroll
-      for (int i = 0; i < Slots::kValues; ++i) {
-        const C d = v[i] * kScale;
-        pair = pair.merge({d, d * d});
-      }
-      pair = team.template reduce<dev::Merge>(pair, memory.pair);
-      if (is_huge(variance)) {
-        const C scaled = p.mean ? pair.first / count : C(0);
-        delta = scaled / kScale;
-        rstd = kScale * rstd_of(pair.second / count - scaled * scaled, p.eps * kScale * kScale);
-      }
+      const Rest<C> huge = rest_of_huge(team, v, memory.pair, count, p);
+      delta = is_huge(variance) ? huge.delta : delta;
+      rstd = is_huge(variance) ? huge.rstd : rstd;
     }
 #pragma unroll
     for (int i = 0; i < Slots::kValues; ++i) {
@@ -121,6 +134,26 @@ __global__ void __launch_bounds__(kMostLanes<T>)
 }
 
 using RowMomentsMemory = dev::BlockReduceMemory<dev::Moments<double>, kRowThreads>;
+
+// The moments of a row of x times kHugeRowScale, about 0 without a mean.
+template <class T>
+__device__ dev::Moments<double> moments_of_huge(const Problem<T>& p, const T* x,
+                                                const dev::VectorSpan& span,
+                                                RowMomentsMemory& memory) {
+  using C = Compute<T>;
+  constexpr int kVector = dev::kVectorOf<T>;
+  dev::Moments<double> part{};
+  dev::for_each_vector<kVector>(span, threadIdx.x, kRowThreads, [&](auto width, int64_t at) {
+    C v[decltype(width)::value];
+    dev::load_as(x + at, v);
+    for (const C value : v) {
+      const double scaled = static_cast<double>(value) * kHugeRowScale<C>;
+      part = part.merge({1, p.mean ? scaled : 0, p.mean ? 0 : scaled * scaled});
+    }
+  });
+  __syncthreads();  // the memory is used again
+  return dev::block_reduce<dev::Merge>(part, memory);
+}
 
 template <class T>
 __global__ void __launch_bounds__(kRowThreads)
@@ -157,21 +190,8 @@ __global__ void __launch_bounds__(kRowThreads)
     const C variance = static_cast<C>(moments.deviations / moments.count);
     C rstd = rstd_of(variance, p.eps);
     if (is_huge(variance)) {  // for all threads of the block alike
+      const dev::Moments<double> scaled = moments_of_huge(p, x, span, memory);
       constexpr double kScale = kHugeRowScale<C>;
-      dev::Moments<double> part{};
-      dev::for_each_vector<kVector>(span, threadIdx.x, kRowThreads, [&](auto width, int64_t at) {
-        C v[decltype(width)::value];
-        dev::load_as(x + at, v);
-        for (const C value : v) {
-          const dev::Moments<double> one{
-              1, p.mean ? static_cast<double>(value) * kScale : 0,
-              p.mean ? 0
-                     : static_cast<double>(value) * kScale * (static_cast<double>(value) * kScale)};
-          part = dev::Merge::combine(part, one);
-        }
-      });
-      __syncthreads();  // the memory is used again
-      const dev::Moments<double> scaled = dev::block_reduce<dev::Merge>(part, memory);
       mean = static_cast<C>(scaled.mean / kScale);
       rest = static_cast<C>(scaled.mean / kScale - static_cast<double>(mean));
       rstd = static_cast<C>(kScale * rstd_of(scaled.deviations / scaled.count,
