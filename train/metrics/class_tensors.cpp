@@ -98,7 +98,12 @@ class Builder {
           kind(output), ", expected integer classes ", positions_of(all_.scores),
           " or probabilities of the output's sizes; convert classes with .to(DType::i64)");
     const Tensor shares = movedim(target, options_.class_dim, 1);
-    all_.target = argmax(shares, 1);
+    // Several labels at once, or none, would count as the first of them.
+    const Tensor total = sum(shares.to(compute_dtype(shares.dtype())), {1});
+    const Tensor is_one =
+        logical_and(le(abs(total - 1.0), 0.01), logical_not(any(lt(shares, 0.0), {1})));
+    has_shares_ = true;
+    all_.target = masked_fill(argmax(shares, 1), logical_not(logical_or(is_one, isnan(total))), -1);
     all_.nan = logical_or(all_.nan, any(isnan(shares), {1}));
   }
 
@@ -159,6 +164,11 @@ class Builder {
       fail(metric_, ": got a ", what, " that is neither 0 nor 1 (element ", first,
            "), expected 0 or 1 for each score, as the option threshold is set");
     }
+    check(
+        !has_shares_ || number >= 0, metric_,
+        ": got a target whose probabilities do not sum to 1 (element ", first,
+        "), expected probabilities, of which the largest is the class; for several labels at once "
+        "set the option threshold: 0 for logits, 0.5 for probabilities");
     fail(metric_, ": got class ", number, " in the ", what, " (element ", first, "), expected ",
          all_.classes > 0 ? text("0 to ", all_.classes - 1) : std::string("no negative number"),
          " or the ignore_index ", options_.ignore_index);
@@ -166,7 +176,8 @@ class Builder {
 
   const std::string& metric_;
   const ClassMetricOptions& options_;
-  Tensor mask_;  // bool [P...]; undefined: all count
+  Tensor mask_;              // bool [P...]; undefined: all count
+  bool has_shares_ = false;  // the target has probabilities
   ClassTensors all_;
 };
 
