@@ -187,30 +187,6 @@ TEST(ClassMetrics, ClassesOutOfRangeAreAnError) {
   }
 }
 
-// 0 and 1 for several labels at once are no probabilities: the largest would be the first 1.
-TEST(ClassMetrics, SeveralLabelsWithoutAThresholdAreAnError) {
-  manual_seed(6);
-  const Tensor several = from_values({1, 0, 0, 1, 0, 1, 0, 1, 0}, {3, 3});
-  const Tensor none = from_values({1, 0, 0, 0, 0, 0, 0, 1, 0}, {3, 3});
-  for (const Device device : devices()) {
-    for (const Tensor& target : {several, none, none * 2.0 - several}) {
-      Accuracy accuracy;
-      const std::string error = error_of([&] {
-        update(accuracy, randn({3, 3}).to(device), target.to(device));
-        (void)accuracy.value();
-      });
-      EXPECT_NE(error.find(device.is_cpu() ? "set the option threshold"
-                                           : "got 1 classes that are out of range"),
-                std::string::npos)
-          << error;
-    }
-    Accuracy soft, labels({.threshold = 0});
-    update(soft, randn({3, 3}).to(device), softmax(randn({3, 3}), 1).to(DType::f16).to(device));
-    update(labels, randn({3, 3}).to(device), several.to(device));
-    EXPECT_FALSE(std::isnan(soft.value()) || std::isnan(labels.value()));
-  }
-}
-
 TEST(ClassMetrics, WrongInputsAreOneError) {
   Accuracy accuracy;
   const auto error = [](TargetMetric& metric, const Tensor& output, const Tensor& target) {
