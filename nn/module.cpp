@@ -97,7 +97,11 @@ void Module::register_buffer(std::string_view name, Tensor& buffer) {
 
 void Module::register_module(std::string_view name, Module& child) {
   check_name(name);
-  check(&child != this && !child.parent_, "register_module: '", name,
+  check(
+      &child != &root(), "register_module: '", name,
+      "' is the module itself or one that holds it, expected a module outside; a model holds each "
+      "of its modules once, without a cycle");
+  check(!child.parent_, "register_module: '", name,
         "' is part of a module already, expected a module without a parent; make another one, and "
         "tie its parameters by assignment if they shall be shared");
   child.leave_arena();
@@ -303,18 +307,6 @@ bool Module::holds(const Leaf& leaf) const {
     }
   });
   return any;
-}
-
-// True if every parameter of this tree is also a parameter of the other tree (tied).
-bool Module::is_held_by(const Module& other) const {
-  std::set<const TensorData*> held;
-  for (const Shared& parameter : other.shared_parameters()) {
-    held.insert(parameter.tensor().handle().get());
-  }
-  const std::vector<Shared> own = shared_parameters();
-  return std::all_of(own.begin(), own.end(), [&](const Shared& parameter) {
-    return held.contains(parameter.tensor().handle().get());
-  });
 }
 
 int64_t Module::synchronize_batch_norms(RankGroup* group) {

@@ -61,6 +61,8 @@ class Module {
   // The trainable and frozen parameters below this module, with their paths from the root. Builds
   // the arena of the whole tree on the first call.
   ParameterList parameters();
+  // Null before the first parameters(): says whether an optimizer or a list is of this model.
+  const Arena* existing_arena() const { return root().arena_.get(); }
   // Parameters by their path from this module; a tied parameter has its first name.
   NamedTensors named_parameters() const;
   NamedTensors named_buffers() const;
@@ -151,6 +153,9 @@ class Module {
     const Running running(*this);
     const LabelScope scope(label(running.outer()));
     try {
+      if (!own_parameters_.empty() && detail::thread_state.grad_enabled) {
+        check_not_replaced();
+      }
       if (!precision_) {
         return f();
       }
@@ -178,6 +183,7 @@ class Module {
   void check_place() const;
 
  private:
+  void check_not_replaced() const;
   friend class FreezeOthers;
   friend class ModuleReport;
   friend void copy_module(const Module& from, Module& to);

@@ -284,4 +284,38 @@ void copy_module(const Module& from, Module& to) {
   }
 }
 
+// True if every parameter of this tree is also a parameter of the other tree (tied).
+bool Module::is_held_by(const Module& other) const {
+  std::set<const TensorData*> held;
+  for (const Shared& parameter : other.shared_parameters()) {
+    held.insert(parameter.tensor().handle().get());
+  }
+  const std::vector<Shared> own = shared_parameters();
+  return std::all_of(own.begin(), own.end(), [&](const Shared& parameter) {
+    return held.contains(parameter.tensor().handle().get());
+  });
+}
+
+// A parameter that was replaced after an optimizer was made would never be trained. Every value of
+// the arena lies in the memory of a segment, also behind the handle of a frozen parameter.
+void Module::check_not_replaced() const {
+  const Module& top = root();
+  if (!top.arena_ || !top.arena_->has_optimizer()) {
+    return;
+  }
+  for (const auto& own : own_parameters_) {
+    const TensorData* data = own->tensor->handle().get();
+    bool held = data && own->tensor->numel() == 0;
+    for (const Arena::Segment& segment : top.arena_->segments()) {
+      const View& values = segment.values.handle()->view;
+      const auto bytes = static_cast<size_t>(segment.numel) * size_of(segment.dtype);
+      held |= data && data->view.data >= values.data && data->view.data < values.data + bytes;
+    }
+    check(
+        held, "module: the parameter '", join_path(path(), own->name), "' of ", class_name(*this),
+        " was replaced after an optimizer was made, which still trains the tensor before; expected "
+        "the assignment before that, or copy_() or load_state(), which set the values");
+  }
+}
+
 }  // namespace binade::nn

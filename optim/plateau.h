@@ -27,6 +27,8 @@ class ReduceLROnPlateau {
   double rate(size_t group = 0) const { return rates_.at(group); }
   double best() const { return best_; }
   bool larger_is_better() const { return options_.larger_is_better; }
+  // True if it sets the rates of this optimizer.
+  bool follows(const Optimizer& optimizer) const { return optimizer_ == &optimizer; }
 
   // "best", "bad_looks", "cooldown"; "best" is absent before the first call of advance(). The rates
   // are in the state of the optimizer.

@@ -35,6 +35,8 @@ class Schedule {
   // The momentum at a step, for a schedule that drives it.
   double momentum(int64_t step, size_t group = 0) const;
   bool drives_momentum() const { return momentum_formula_ != nullptr; }
+  // True if it sets the rates of this optimizer.
+  bool follows(const Optimizer& optimizer) const { return optimizer_ == &optimizer; }
   // After an optimizer step: moves on and sets the rate of the next step, if this one was applied.
   // Do not call it in a captured graph; call it after each replay.
   void advance(const StepResult& result);

@@ -44,6 +44,7 @@ class Ema {
   void update();
   int64_t updates() const { return updates_; }
   double decay() const { return decay_; }
+  const nn::Module& model() const { return model_; }
   // The averages by the names of Module::state(). They share memory with the Ema.
   const NamedTensors& averages() const { return averages_; }
 

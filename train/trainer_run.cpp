@@ -94,6 +94,8 @@ void TrainerRun::begin(data::Loader& train, data::Loader*& validation) {
     ranks_.check_loader(*validation, "validation", false);
     evaluator_.check_step("a validation loader");
   }
+  check_use_of(validation);
+  check_intervals(parts_, options_, steps_of_run(train));
   checkpoints_->check_data(train, validation);
   if (validation && options_.overfit_batches > 0) {
     validation = &train;
@@ -103,6 +105,12 @@ void TrainerRun::begin(data::Loader& train, data::Loader*& validation) {
   stop_reason_.clear();
   asked_to_stop_ = false;
   started_ = Clock::now();
+}
+
+void TrainerRun::check_use_of(const data::Loader* validation) const {
+  const ValidateEvery& every = options_.validate_every;
+  check(validation || (every.steps == 0 && every.epochs == 1),
+        "trainer: got validate_every and no validation loader, expected one for fit()");
 }
 
 // In the middle of an epoch the position counts batches of all ranks.
@@ -213,6 +221,15 @@ int64_t TrainerRun::batches_of_epoch(const data::Loader& train) const {
     batches = limit > 0 ? std::min(batches, limit) : batches;
   }
   return batches;
+}
+
+int64_t TrainerRun::steps_of_run(const data::Loader& train) const {
+  constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+  const int64_t per_epoch =
+      (batches_of_epoch(train) + options_.accumulate - 1) / options_.accumulate;
+  const int64_t steps =
+      epochs() < kNoLimit / std::max<int64_t>(per_epoch, 1) ? epochs() * per_epoch : kNoLimit;
+  return options_.max_steps > 0 ? std::min(steps, options_.max_steps) : steps;
 }
 
 int64_t TrainerRun::limit_of_validation() const {

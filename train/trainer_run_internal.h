@@ -18,6 +18,7 @@ class StopSignal;
 // Throw what is wrong with the options, before anything is made or opened.
 TrainerOptions checked(TrainerOptions options);
 void check_parts(const RunParts& parts, const TrainerOptions& options);
+void check_intervals(const RunParts& parts, const TrainerOptions& options, int64_t steps);
 
 class TrainerRun {
  public:
@@ -71,6 +72,7 @@ class TrainerRun {
   };
 
   void begin(data::Loader& train, data::Loader*& validation);
+  void check_use_of(const data::Loader* validation) const;
   void check_position(const data::Loader& train);
   void try_validation(data::Loader* validation);
   void set_training_mode();
@@ -88,6 +90,7 @@ class TrainerRun {
   int64_t epochs() const;  // the limit
   bool is_over() const;
   int64_t batches_of_epoch(const data::Loader& train) const;
+  int64_t steps_of_run(const data::Loader& train) const;  // at most
   int64_t limit_of_validation() const;
   void agree();
   void agree_on_stop(const StopSignal& signal);

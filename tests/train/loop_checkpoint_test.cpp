@@ -64,7 +64,9 @@ TEST(LoopCheckpoint, EveryPartCounts) {
     std::vector<CheckpointPart> parts = first.parts();
     parts.erase(parts.begin() + static_cast<int64_t>(left_out));
     first.run(directory / text("other-", left_out), 8);
-    save_checkpoint(path, parts);
+    if (error_of([&] { save_checkpoint(path, parts); }) != "none") {
+      continue;  // an optimizer without its model, a schedule without its optimizer
+    }
     Loop again(99);
     parts = again.parts();
     parts.erase(parts.begin() + static_cast<int64_t>(left_out));

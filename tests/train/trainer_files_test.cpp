@@ -171,7 +171,7 @@ TEST_F(TrainerFileTest, SkippedStepsAndTheScaleAreInTheMetrics) {
 }
 
 TEST_F(TrainerFileTest, ARunWithoutDirectoryWritesNothing) {
-  ScriptedRun run({2, 1, 3, 1}, {.epochs = 3, .checkpoint_every = 1});
+  ScriptedRun run({2, 1, 3, 1}, {.epochs = 3});
   run.fit();
   run.trainer.test(run.validation);
   EXPECT_EQ(run.epoch_of_weights(), 1);
@@ -185,6 +185,7 @@ TEST_F(TrainerFileTest, RefusesBadOptions) {
   EXPECT_THROW(ScriptedRun({}, {.checkpoint_every = -1}), Error);
   EXPECT_THROW(ScriptedRun({}, {.resume = true}), Error);
   EXPECT_THROW(ScriptedRun({}, {.overwrite = true}), Error);
+  EXPECT_THROW(ScriptedRun({}, {.checkpoint_every = 1}), Error);
   EXPECT_THROW(ScriptedRun({}, {.run = "run", .resume = true, .overwrite = true}), Error);
   EXPECT_TRUE(fs::is_empty("."));
 }

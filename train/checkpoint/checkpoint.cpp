@@ -80,10 +80,7 @@ std::shared_ptr<OpenRun> open_run(const CheckpointOptions& o, bool resume) {
 
 // parts -------------------------------------------------------------------------------------------
 
-struct Entry {
-  std::string name;
-  PartObject* object;
-};
+using Entry = NamedPart;
 
 // With all names given, each once, in the order of the parts.
 std::vector<Entry> entries_of(const std::vector<CheckpointPart>& parts, const char* call) {
@@ -106,6 +103,7 @@ std::vector<Entry> entries_of(const std::vector<CheckpointPart>& parts, const ch
           "', expected each once");
     entries.push_back({std::move(name), &object});
   }
+  check_relations(entries, call);
   return entries;
 }
 

@@ -6,6 +6,8 @@
 #include <binade/train/checkpoint/part_internal.h>
 #include <binade/train/ema.h>
 
+#include <algorithm>
+
 namespace binade::train {
 namespace {
 
@@ -20,6 +22,7 @@ class SavedModel : public PartObject {
   void load(const PartContent& content, const PartLoad&) override {
     model_.load_state(content.tensors);
   }
+  const Arena* arena() const override { return model_.existing_arena(); }
 
  private:
   nn::Module& model_;
@@ -37,10 +40,17 @@ class SavedOptimizer : public PartObject {
   void load(const PartContent& content, const PartLoad&) override {
     optimizer_.load_state(content.tensors, manifest::scalars_of(content.fields, ""));
   }
+  const Arena* arena() const override { return optimizer_.parameters().arena().get(); }
+  const optim::Optimizer& optimizer() const { return optimizer_; }
 
  private:
   optim::Optimizer& optimizer_;
 };
+
+bool follows_optimizer(const auto& follower, const PartObject& part) {
+  const auto* optimizer = dynamic_cast<const SavedOptimizer*>(&part);
+  return optimizer && follower.follows(optimizer->optimizer());
+}
 
 // A LossScaler or a ReduceLROnPlateau: only scalars.
 template <class T>
@@ -56,6 +66,12 @@ class SavedScalars : public PartObject {
   void load(const PartContent& content, const PartLoad&) override {
     object_.load_state(manifest::scalars_of(content.fields, ""));
   }
+  bool follows(const PartObject& optimizer) const override {
+    if constexpr (requires(const optim::Optimizer& any) { object_.follows(any); }) {
+      return follows_optimizer(object_, optimizer);
+    }
+    return true;
+  }
 
  private:
   T& object_;
@@ -69,6 +85,9 @@ class SavedSchedule : public PartObject {
   void load(const PartContent& content, const PartLoad&) override {
     schedule_.set_step(count(content.fields, "step"));
   }
+  bool follows(const PartObject& optimizer) const override {
+    return follows_optimizer(schedule_, optimizer);
+  }
 
  private:
   optim::Schedule& schedule_;
@@ -81,6 +100,7 @@ class SavedEma : public PartObject {
   void load(const PartContent& content, const PartLoad&) override {
     ema_.load_state(content.tensors);
   }
+  const Arena* arena() const override { return ema_.model().existing_arena(); }
 
  private:
   Ema& ema_;
@@ -286,5 +306,31 @@ CheckpointPart::CheckpointPart(std::string name, Real real)
     : name_(checked(std::move(name), true)),
       object_(std::make_shared<SavedNumber<double>>("number", real.number, std::move(real.get),
                                                     std::move(real.set))) {}
+
+void check_relations(const std::vector<NamedPart>& parts, const char* call) {
+  std::vector<const PartObject*> models, optimizers;
+  for (const auto& [name, object] : parts) {
+    if (object->kind() == "model" || object->kind() == "optimizer") {
+      (object->kind() == "model" ? models : optimizers).push_back(object);
+    }
+  }
+  for (const auto& [name, object] : parts) {
+    const auto is_own_model = [&object = object](const PartObject* model) {
+      return model->arena() == object->arena();
+    };
+    check(models.empty() || !object->arena() ||
+              std::any_of(models.begin(), models.end(), is_own_model),
+          call, ": the ", object->kind(), " '", name,
+          "' is of another model than the one given, expected one of ",
+          models.size() > 1 ? "the models" : "the model", " of this checkpoint");
+    check(optimizers.empty() || std::any_of(optimizers.begin(), optimizers.end(),
+                                            [&object = object](const PartObject* optimizer) {
+                                              return object->follows(*optimizer);
+                                            }),
+          call, ": the ", object->kind(), " '", name,
+          "' is of another optimizer than the one given, expected one of ",
+          optimizers.size() > 1 ? "the optimizers" : "the optimizer", " of this checkpoint");
+  }
+}
 
 }  // namespace binade::train

@@ -5,6 +5,11 @@
 #include <binade/train/checkpoint/part.h>
 
 #include <string>
+#include <vector>
+
+namespace binade {
+class Arena;
+}
 
 namespace binade::train {
 
@@ -35,6 +40,12 @@ class PartObject {
   // Loads everything or nothing: throws if the content does not fit.
   virtual void load(const PartContent& content, const PartLoad& how) = 0;
 
+  // The arena of the parameters that it holds or trains; null if it has none, or will only have
+  // one.
+  virtual const Arena* arena() const { return nullptr; }
+  // False if it belongs to another optimizer than this one.
+  virtual bool follows(const PartObject&) const { return true; }
+
   const std::string& kind() const { return kind_; }
   const void* address() const { return address_; }
   Order order() const { return order_; }
@@ -44,5 +55,15 @@ class PartObject {
   const void* address_;
   Order order_;
 };
+
+struct NamedPart {
+  std::string name;
+  PartObject* object;
+};
+
+// Throws if an optimizer or Ema is of a model that is not among the models, or a schedule of an
+// optimizer that is not among the optimizers: they would be restored beside other weights than
+// their own. `call` is for the message.
+void check_relations(const std::vector<NamedPart>& parts, const char* call);
 
 }  // namespace binade::train

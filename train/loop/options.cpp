@@ -44,17 +44,47 @@ TrainerOptions checked(TrainerOptions options) {
           " without a run directory, which its file goes to");
     check(!options.resume && !options.overwrite, "trainer: got ",
           options.resume ? "resume" : "overwrite", " without a run directory");
+    check(options.checkpoint_every == 0 && !options.async_save, "trainer: got ",
+          options.async_save ? "async_save" : text("checkpoint_every ", options.checkpoint_every),
+          " without a run directory, which checkpoints go to; set `run` (--run DIR)");
     check(options.on_nan != OnNan::roll_back,
           "trainer: got OnNan::roll_back without a run directory, whose checkpoints it returns to");
   }
+  check(!options.force || options.resume,
+        "trainer: got force without resume, expected both to resume with other settings or data, "
+        "or overwrite (--overwrite) to begin anew and keep the old run as RUN.replaced-N");
   const auto& [factor, most] = options.roll_back;
   check(factor > 0 && factor < 1 && most >= 1, "trainer: got roll_back with factor ", factor,
         " and most ", most, ", expected a factor between 0 and 1, and at least one return");
   return options;
 }
 
+// What would happen in no step of a run of `steps` steps.
+void check_intervals(const RunParts& parts, const TrainerOptions& options, int64_t steps) {
+  std::vector<std::pair<std::string, int64_t>> intervals{{"lens", options.lens}};
+  for (const auto& phase : parts.phases) {
+    intervals.emplace_back(text("every", phase->words()), phase->every);
+  }
+  for (const auto& [name, interval] : intervals) {
+    check(interval <= steps, "trainer: got ", name, " = ", interval, " for a run of ", steps,
+          " steps, in which it would never happen; expected at most ", steps);
+  }
+}
+
 void check_parts(const RunParts& parts, const TrainerOptions& options) {
   const std::shared_ptr<Arena> arena = parts.model.parameters().arena();
+  for (const auto& phase : parts.phases) {
+    check(phase->optimizer->parameters().arena() == arena, "trainer: got an optimizer",
+          phase->words(),
+          " of another model, expected one of the parameters() of the model that is trained");
+    check(!phase->schedule || phase->schedule->follows(*phase->optimizer),
+          "trainer: got a schedule", phase->words(),
+          " of another optimizer, expected one that was made for this optimizer");
+  }
+  check(!parts.plateau || parts.plateau->follows(parts.optimizer()),
+        "trainer: got a plateau of another optimizer, expected one that was made for this one");
+  check(!parts.ema || &parts.ema->model() == &parts.model,
+        "trainer: got an Ema of another model, expected one of the model that is trained");
   const bool sharded = arena && arena->sharding() != Sharding::none;
   check(options.lens == 0 || !sharded, "trainer: got lens ", options.lens,
         " with sharded parameters, expected whole ones, as the lens looks at all of a moment on "
