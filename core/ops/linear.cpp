@@ -9,6 +9,7 @@
 #include <binade/core/ops/detail/linear_gradient_internal.h>
 #include <binade/core/ops/linear.h>
 #include <binade/core/tensor/packed_weights_internal.h>
+#include <binade/kernels/user/user_kernels_internal.h>
 
 namespace binade {
 
@@ -112,7 +113,8 @@ Tensor one_op(const Feedforward& operands) {
 
 bool feedforward_is_one_op(const Tensor& x) {
   return x.defined() && x.dtype() == DType::f32 && x.device().is_cpu() &&
-         !detail::thread_state.precision && !detail::observers_refuse_fused_ops();
+         !detail::thread_state.precision && !detail::observers_refuse_fused_ops() &&
+         !kernels::user_computes(kernels::UserFunction::gemm, x.device());
 }
 
 Tensor feedforward(const Feedforward& operands) {

@@ -12,7 +12,7 @@
 // its compute dtype. A query that sees no key gets out = 0, lse = +inf and gradients of 0. Results
 // depend neither on the number of threads nor on the schedule of a device.
 #pragma once
-#include <binade/kernels/base/kernel.h>
+#include <binade/kernels/base/provided_kernel.h>
 
 namespace binade::kernels {
 
@@ -42,7 +42,7 @@ struct AttentionForward {
   AttentionVisibility visible = {};
   AttentionDropout dropout = {};
 };
-BINADE_KERNEL(attention_forward, AttentionForward, out)
+BINADE_PROVIDED_KERNEL(attention_forward, AttentionForward, out)
 
 // With w = exp(q k^T scale + mask - lse), d(w) = w after dropout and
 // ds = w (d(dout v^T) - sum(dout out)):
@@ -64,6 +64,6 @@ struct AttentionBackward {
   AttentionVisibility visible = {};
   AttentionDropout dropout = {};
 };
-BINADE_KERNEL(attention_backward, AttentionBackward, q)
+BINADE_PROVIDED_KERNEL(attention_backward, AttentionBackward, q)
 
 }  // namespace binade::kernels

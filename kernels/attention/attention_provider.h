@@ -10,8 +10,11 @@
 namespace binade::kernels {
 
 // Throws Error, which lists the valid names, for any other name.
-void set_attention_provider(std::string_view name);
-std::string_view attention_provider();
-KernelVariant attention_variant();  // what the provider's name means
+inline void set_attention_provider(std::string_view name) {
+  set_provider(ProviderFamily::attention, name);
+}
+inline std::string_view attention_provider() { return provider(ProviderFamily::attention).name; }
+// What the provider's name means.
+inline KernelVariant attention_variant() { return provider(ProviderFamily::attention).variant; }
 
 }  // namespace binade::kernels

@@ -1,46 +1,129 @@
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/provider.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <span>
+#include <string>
 
 namespace binade::kernels {
 namespace {
 
+#ifdef BINADE_WITH_EIGEN
+constexpr const char* kEigenMissing = nullptr;
+#else
+constexpr const char* kEigenMissing =
+    "this build has no Eigen (install libeigen3-dev and configure with -DBINADE_EIGEN=ON)";
+#endif
+
 constexpr Provider kFirst[] = {{"own", KernelVariant::fitting}};
+constexpr Provider kOfGemm[] = {
+    {"own:naive", KernelVariant::naive},
+    {"own:tiled", KernelVariant::tiled},
+    {"eigen", KernelVariant::eigen, kEigenMissing},
+};
+constexpr Provider kOfConv2d[] = {
+    {"own:direct", KernelVariant::direct},
+    {"own:winograd", KernelVariant::winograd},
+};
 constexpr Provider kTiles[] = {
     {"own:simt", KernelVariant::simt},           {"own:simt_64", KernelVariant::simt_64},
     {"own:simt_128", KernelVariant::simt_128},   {"own:tensor", KernelVariant::tensor},
     {"own:tensor_64", KernelVariant::tensor_64}, {"own:tensor_128", KernelVariant::tensor_128},
 };
-constexpr Provider kLast[] = {
-    {"library", KernelVariant::library},
-    {"auto", KernelVariant::timed},
+constexpr Provider kLibrary[] = {{"library", KernelVariant::library}};
+constexpr Provider kLast[] = {{"auto", KernelVariant::timed}};
+
+using Providers = std::span<const Provider>;
+
+struct Row {
+  const char *name, *variable;
+  Providers variants, tiles, library;
 };
+constexpr Row kRows[kProviderFamilies] = {
+    {"gemm", "BINADE_GEMM", kOfGemm, kTiles, kLibrary},
+    {"conv2d", "BINADE_CONV2D", kOfConv2d, kTiles, kLibrary},
+    {"softmax", "BINADE_SOFTMAX", {}, {}, {}},
+    {"norm", "BINADE_NORM", {}, {}, kLibrary},
+    {"reduce", "BINADE_REDUCE", {}, {}, {}},
+    {"attention", "BINADE_ATTENTION", {}, {}, kLibrary},
+};
+
+const Provider* find_provider(const Row& row, std::string_view name, std::string_view source) {
+  std::string names;
+  for (const Providers list :
+       {Providers(kFirst), row.variants, row.tiles, row.library, Providers(kLast)}) {
+    for (const Provider& one : list) {
+      if (one.name == name) {
+        check(!one.missing, source, ": got the ", row.name, " provider \"", name, "\", but ",
+              one.missing, "; use \"own\"");
+        return &one;
+      }
+      names += (names.empty() ? "" : ", ") + std::string(one.name);
+    }
+  }
+  fail(source, ": got the ", row.name, " provider \"", name, "\", expected one of ", names);
+}
+
+// The chosen provider of each family. The first use reads the variables of all families, so that a
+// wrong one is found by whatever runs first.
+class ChosenProviders {
+ public:
+  ChosenProviders() {
+    for (int i = 0; i < kProviderFamilies; ++i) {
+      const char* name = std::getenv(kRows[i].variable);
+      chosen_[i] = find_provider(kRows[i], name ? name : "auto", kRows[i].variable);
+    }
+  }
+  std::atomic<const Provider*>& of(ProviderFamily family) {
+    return chosen_[static_cast<int>(family)];
+  }
+
+ private:
+  std::atomic<const Provider*> chosen_[kProviderFamilies];
+};
+
+ChosenProviders& chosen_providers() {
+  static ChosenProviders instance;
+  return instance;
+}
+
+ProviderFamily find_family(std::string_view name, const char* source) {
+  std::string names;
+  for (int i = 0; i < kProviderFamilies; ++i) {
+    if (name == kRows[i].name) {
+      return static_cast<ProviderFamily>(i);
+    }
+    names += (names.empty() ? "" : ", ") + std::string(kRows[i].name);
+  }
+  fail(source, ": got the family \"", name, "\", expected one of ", names);
+}
 
 }  // namespace
 
-ProviderChoice::ProviderChoice(const Operation& operation)
-    : operation_(operation), setter_("set_" + std::string(operation.name) + "_provider") {
-  const char* name = std::getenv(operation.variable);
-  current_ = find(name ? name : "auto", operation.variable);
-}
-
-const Provider* ProviderChoice::find(std::string_view name, std::string_view source) const {
-  std::string names;
-  const std::span<const Provider> tiles =
-      operation_.tiles ? std::span<const Provider>(kTiles) : std::span<const Provider>();
-  const std::span<const Provider> lists[] = {kFirst, operation_.variants, tiles, kLast};
-  for (const std::span<const Provider>& list : lists) {
-    for (const Provider& provider : list) {
-      if (provider.name == name) {
-        check(!provider.missing, source, ": got the ", operation_.name, " provider \"", name,
-              "\", but ", provider.missing, "; use \"own\"");
-        return &provider;
-      }
-      names += (names.empty() ? "" : ", ") + std::string(provider.name);
+ProviderFamilyInfo provider_family(ProviderFamily family) {
+  const Row& row = kRows[static_cast<int>(family)];
+  ProviderFamilyInfo info{row.name, row.variable, {}};
+  for (const Providers list :
+       {Providers(kFirst), row.variants, row.tiles, row.library, Providers(kLast)}) {
+    for (const Provider& one : list) {
+      info.providers.push_back(one.name);
     }
   }
-  fail(source, ": got the ", operation_.name, " provider \"", name, "\", expected one of ", names);
+  return info;
 }
+
+void set_provider(std::string_view family, std::string_view name) {
+  set_provider(find_family(family, "set_provider"), name);
+}
+std::string_view provider(std::string_view family) {
+  return provider(find_family(family, "provider")).name;
+}
+
+void set_provider(ProviderFamily family, std::string_view name) {
+  const Row& row = kRows[static_cast<int>(family)];
+  chosen_providers().of(family) = find_provider(row, name, text("set_", row.name, "_provider"));
+}
+const Provider& provider(ProviderFamily family) { return *chosen_providers().of(family).load(); }
 
 }  // namespace binade::kernels

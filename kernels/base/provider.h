@@ -1,24 +1,31 @@
 // Which implementation of an operation runs: process-wide, by a name, from an environment variable
-// until it is set. gemm and conv2d have such names (kernels/gemm/gemm_provider.h,
-// kernels/conv/conv2d_provider.h), and so do attention and the norms, which have no variants
-// (kernels/attention/attention_provider.h, kernels/norm/norm_provider.h):
+// until it is set. One table in provider.cpp lists the families of operations with such names:
+//
+//   family      variable           variants besides own, and what else there is
+//   gemm        BINADE_GEMM        kernels/gemm/gemm_provider.h
+//   conv2d      BINADE_CONV2D      kernels/conv/conv2d_provider.h
+//   softmax     BINADE_SOFTMAX     softmax and log-softmax; no library
+//   norm        BINADE_NORM        kernels/norm/norm_provider.h
+//   reduce      BINADE_REDUCE      reductions; no library
+//   attention   BINADE_ATTENTION   kernels/attention/attention_provider.h
 //
 //   own            our kernels; which one follows from shape, dtype and device, never from timing
-//   own:VARIANT    one of them. On GPUs all operations have simt, simt_64, simt_128 (register tiles
-//                  of 64 or 128 squared, or the one that fits), tensor, tensor_64, tensor_128.
-//                  Tensor cores take f16 and bf16 (before sm_80 f16); other dtypes run the simt
-//                  variant.
+//   own:VARIANT    one of them. On GPUs products and convolution have simt, simt_64, simt_128
+//                  (register tiles of 64 or 128 squared, or the one that fits), tensor, tensor_64,
+//                  tensor_128. Tensor cores take f16 and bf16 (before sm_80 f16); other dtypes run
+//                  the simt variant.
 //   library        the vendor's; an error if it is not found, and own where it has nothing for a
 //                  problem
 //   auto           the default: the fastest of them on a GPU, decided once per problem
 //                  (kernels/base/tuning.h), and own on the CPU. A library that is not found is
 //                  noted in one line, and own runs
+//
+// A variable with a wrong name is an error of the first call of any family, whichever family and
+// device the call is for. Kernels of users stand above all of these: kernels/user/user_kernels.h.
 #pragma once
-#include <atomic>
 #include <cstdint>
-#include <span>
-#include <string>
 #include <string_view>
+#include <vector>
 
 namespace binade::kernels {
 
@@ -46,28 +53,22 @@ struct Provider {
   const char* missing = nullptr;  // why this build does not have it
 };
 
-// The providers of one operation and the chosen one.
-class ProviderChoice {
- public:
-  struct Operation {
-    const char* name;
-    const char* variable;                // of the environment
-    std::span<const Provider> variants;  // own:VARIANT that other operations do not have
-    bool tiles = true;                   // whether it has own:simt and own:tensor
-  };
+enum class ProviderFamily : uint8_t { gemm, conv2d, softmax, norm, reduce, attention };
+inline constexpr int kProviderFamilies = 6;
 
-  // REQUIRES: the operation's variants live as long as the choice.
-  explicit ProviderChoice(const Operation& operation);
-  // Throws Error with the valid names.
-  void set(std::string_view name) { current_ = find(name, setter_); }
-  const Provider& get() const { return *current_.load(); }
-
- private:
-  const Provider* find(std::string_view name, std::string_view source) const;
-
-  const Operation operation_;
-  const std::string setter_;
-  std::atomic<const Provider*> current_;
+// The names of a family: "softmax", "BINADE_SOFTMAX", and all providers, those that this build does
+// not have too.
+struct ProviderFamilyInfo {
+  const char *name, *variable;
+  std::vector<std::string_view> providers;
 };
+ProviderFamilyInfo provider_family(ProviderFamily family);
+
+// By the name of a family. Throws Error with the valid names for a wrong family or provider.
+void set_provider(std::string_view family, std::string_view name);
+std::string_view provider(std::string_view family);
+
+void set_provider(ProviderFamily family, std::string_view name);
+const Provider& provider(ProviderFamily family);
 
 }  // namespace binade::kernels

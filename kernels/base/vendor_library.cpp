@@ -164,6 +164,7 @@ std::vector<std::string> library_files(const VendorLibrary& library, LibraryPlac
 }
 
 void set_notice_sink(void (*sink)(const std::string& text)) { notice_sink = sink; }
+void send_notice(const std::string& text) { notice_sink.load()(text); }
 
 void note_missing(const VendorLibrary& library, const char* instead) {
   static auto& mutex = *new std::mutex;

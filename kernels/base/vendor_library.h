@@ -58,6 +58,7 @@ class LoadedLibrary {
 // execution a library that the environment does not name is not missed.
 void note_missing(const VendorLibrary& library, const char* instead);
 void set_notice_sink(void (*sink)(const std::string& text));
+void send_notice(const std::string& text);
 
 // Looks a function up by its name and stores it; false if there is none.
 template <class F>

@@ -3,6 +3,7 @@
 // layout; other layouts are converted through a workspace. f16 and bf16 are computed in float and
 // rounded once. The order of additions depends on the shape only, never on the threads.
 #pragma once
+#include <binade/kernels/base/provided_kernel.h>
 #include <binade/kernels/gemm/gemm.h>
 
 namespace binade::kernels {
@@ -25,7 +26,7 @@ struct Conv2dForward {  // y = epilogue(x * w)
   Epilogue epilogue = {};            // without accumulate; none or relu
   WeightPacking* packing = nullptr;  // of w; used on the CPU
 };
-BINADE_KERNEL(conv2d_forward, Conv2dForward, y)
+BINADE_PROVIDED_KERNEL(conv2d_forward, Conv2dForward, y)
 
 // It is also the forward pass of a transposed convolution, so it takes a bias.
 struct Conv2dBackwardData {
@@ -35,7 +36,7 @@ struct Conv2dBackwardData {
   Conv2dGeometry geometry = {};
   const View& bias = kNoView;  // [C], added to dx
 };
-BINADE_KERNEL(conv2d_backward_data, Conv2dBackwardData, dx)
+BINADE_PROVIDED_KERNEL(conv2d_backward_data, Conv2dBackwardData, dx)
 
 struct Conv2dBackwardWeight {
   const View& x;   // [N, C, H, W]
@@ -43,6 +44,6 @@ struct Conv2dBackwardWeight {
   const View& dw;  // [O, C / groups, R, S], overwritten
   Conv2dGeometry geometry = {};
 };
-BINADE_KERNEL(conv2d_backward_weight, Conv2dBackwardWeight, dw)
+BINADE_PROVIDED_KERNEL(conv2d_backward_weight, Conv2dBackwardWeight, dw)
 
 }  // namespace binade::kernels

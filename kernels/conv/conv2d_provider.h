@@ -13,8 +13,11 @@
 namespace binade::kernels {
 
 // Throws Error, which lists the valid names, for any other name.
-void set_conv2d_provider(std::string_view name);
-std::string_view conv2d_provider();
-KernelVariant conv2d_variant();  // what the provider's name means
+inline void set_conv2d_provider(std::string_view name) {
+  set_provider(ProviderFamily::conv2d, name);
+}
+inline std::string_view conv2d_provider() { return provider(ProviderFamily::conv2d).name; }
+// What the provider's name means.
+inline KernelVariant conv2d_variant() { return provider(ProviderFamily::conv2d).variant; }
 
 }  // namespace binade::kernels

@@ -4,7 +4,7 @@
 // output element depends on the shape only, never on the threads. On the CPU it depends on k alone,
 // without AMX: a row has the same bits in a product of any number of rows.
 #pragma once
-#include <binade/kernels/base/kernel.h>
+#include <binade/kernels/base/provided_kernel.h>
 #include <binade/kernels/base/weight_packing.h>
 #include <binade/kernels/gemm/epilogue.h>
 
@@ -19,7 +19,7 @@ struct Gemm {
   Epilogue epilogue = {};
   WeightPacking* packing = nullptr;  // of b, a matrix; used on the CPU
 };
-BINADE_KERNEL(gemm, Gemm, y)
+BINADE_PROVIDED_KERNEL(gemm, Gemm, y)
 
 // gemm of matrices (no batch) that also sums the rows of a into sums [m], of the dtype of y. For dw
 // = dy^T x these sums are the gradient of the bias, and dy is read once for both. CPU only.

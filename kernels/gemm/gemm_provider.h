@@ -13,8 +13,9 @@
 namespace binade::kernels {
 
 // Throws Error, which lists the valid names, for any other name.
-void set_gemm_provider(std::string_view name);
-std::string_view gemm_provider();
-KernelVariant gemm_variant();  // what the provider's name means
+inline void set_gemm_provider(std::string_view name) { set_provider(ProviderFamily::gemm, name); }
+inline std::string_view gemm_provider() { return provider(ProviderFamily::gemm).name; }
+// What the provider's name means.
+inline KernelVariant gemm_variant() { return provider(ProviderFamily::gemm).variant; }
 
 }  // namespace binade::kernels

@@ -5,7 +5,7 @@
 // and f32 for the others. Statistics are sums of differences from a value near the mean, in double,
 // over chunks of fixed size.
 #pragma once
-#include <binade/kernels/base/kernel.h>
+#include <binade/kernels/base/provided_kernel.h>
 
 namespace binade::kernels {
 
@@ -26,7 +26,7 @@ struct BatchNormForward {
   const View& variance = kNoView;
   const View& mean_rest = kNoView;
 };
-BINADE_KERNEL(batch_norm_forward, BatchNormForward, y)
+BINADE_PROVIDED_KERNEL(batch_norm_forward, BatchNormForward, y)
 
 // Evaluation: normalises with the running statistics.
 struct BatchNormInference {
@@ -59,7 +59,7 @@ struct BatchNormBackward {
   const View& y = kNoView;
   const View& dresidual = kNoView;
 };
-BINADE_KERNEL(batch_norm_backward, BatchNormBackward, x)
+BINADE_PROVIDED_KERNEL(batch_norm_backward, BatchNormBackward, x)
 
 // Evaluation with gradients: the statistics are constants, so dx = dy weight rstd.
 struct BatchNormInferenceBackward {

@@ -5,7 +5,7 @@
 // row-major. weight, bias, dweight, dbias: [C]; mean and rstd: [N, groups]; contiguous, in the
 // compute dtype of x. Sums are taken over chunks of fixed size, then in double.
 #pragma once
-#include <binade/kernels/base/kernel.h>
+#include <binade/kernels/base/provided_kernel.h>
 
 namespace binade::kernels {
 
@@ -19,7 +19,7 @@ struct GroupNormForward {
   const View& rstd;
   double eps;
 };
-BINADE_KERNEL(group_norm_forward, GroupNormForward, y)
+BINADE_PROVIDED_KERNEL(group_norm_forward, GroupNormForward, y)
 
 // With u = (x - mean) * rstd and g = dy * weight; means are over a group, sums over images and
 // pixels:
@@ -35,6 +35,6 @@ struct GroupNormBackward {
   const View& dweight;
   const View& dbias;
 };
-BINADE_KERNEL(group_norm_backward, GroupNormBackward, x)
+BINADE_PROVIDED_KERNEL(group_norm_backward, GroupNormBackward, x)
 
 }  // namespace binade::kernels

@@ -8,7 +8,7 @@
 // an infinity or NaN give what the formulas give. Sums over rows are taken over chunks of fixed
 // size, then in double, so results are the same for any number of threads.
 #pragma once
-#include <binade/kernels/base/kernel.h>
+#include <binade/kernels/base/provided_kernel.h>
 
 namespace binade::kernels {
 
@@ -27,7 +27,7 @@ struct LayerNormForward {
   const View& rstd;
   double eps;
 };
-BINADE_KERNEL(layer_norm_forward, LayerNormForward, y)
+BINADE_PROVIDED_KERNEL(layer_norm_forward, LayerNormForward, y)
 
 // With u = (x - mean) * rstd and g = dy * weight; sums for dx are over a row, the others over rows:
 //   dx = rstd (g - sum(g) / cols - u sum(g u) / cols), dweight = sum dy u, dbias = sum dy.
@@ -43,6 +43,6 @@ struct LayerNormBackward {
   const View& dweight;
   const View& dbias;
 };
-BINADE_KERNEL(layer_norm_backward, LayerNormBackward, x)
+BINADE_PROVIDED_KERNEL(layer_norm_backward, LayerNormBackward, x)
 
 }  // namespace binade::kernels

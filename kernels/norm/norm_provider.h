@@ -12,8 +12,9 @@
 namespace binade::kernels {
 
 // Throws Error, which lists the valid names, for any other name.
-void set_norm_provider(std::string_view name);
-std::string_view norm_provider();
-KernelVariant norm_variant();  // what the provider's name means
+inline void set_norm_provider(std::string_view name) { set_provider(ProviderFamily::norm, name); }
+inline std::string_view norm_provider() { return provider(ProviderFamily::norm).name; }
+// What the provider's name means.
+inline KernelVariant norm_variant() { return provider(ProviderFamily::norm).variant; }
 
 }  // namespace binade::kernels

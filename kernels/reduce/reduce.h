@@ -3,7 +3,7 @@
 // logarithm of the count; the same bits at any thread count) and are rounded once on store. Views
 // may have any strides.
 #pragma once
-#include <binade/kernels/base/kernel.h>
+#include <binade/kernels/base/provided_kernel.h>
 
 namespace binade::kernels {
 
@@ -48,7 +48,7 @@ struct ReduceForward {
   const View& aux = kNoView;
   double correction = 0;
 };
-BINADE_KERNEL(reduce_forward, ReduceForward, y)
+BINADE_PROVIDED_KERNEL(reduce_forward, ReduceForward, y)
 
 // dx = f(x, a, b), element by element. a and b have the compute dtype and broadcast to x's sizes;
 // an undefined b is 0. The b of deviation is f64, so that a large mean costs x - b no digits. dx

@@ -2,7 +2,7 @@
 // Arithmetic in the compute dtype. The maximum is subtracted first, so large inputs give finite
 // results; a row of minus infinities gives NaN.
 #pragma once
-#include <binade/kernels/base/kernel.h>
+#include <binade/kernels/base/provided_kernel.h>
 
 namespace binade::kernels {
 
@@ -14,7 +14,7 @@ struct SoftmaxForward {
   int dim;
   bool log = false;
 };
-BINADE_KERNEL(softmax_forward, SoftmaxForward, y)
+BINADE_PROVIDED_KERNEL(softmax_forward, SoftmaxForward, y)
 
 // dx = y (dy - sum_j dy_j y_j); with `log` dx = dy - exp(y) sum_j dy_j. dx may be dy.
 struct SoftmaxBackward {
@@ -24,6 +24,6 @@ struct SoftmaxBackward {
   int dim;
   bool log = false;
 };
-BINADE_KERNEL(softmax_backward, SoftmaxBackward, dx)
+BINADE_PROVIDED_KERNEL(softmax_backward, SoftmaxBackward, dx)
 
 }  // namespace binade::kernels

@@ -2,6 +2,7 @@
 #include <binade/core/ops/detail/conv_batch_norm_internal.h>
 #include <binade/core/ops/detail/conv_internal.h>
 #include <binade/core/tensor/create.h>
+#include <binade/kernels/user/user_kernels_internal.h>
 
 #include <cmath>
 
@@ -43,7 +44,8 @@ bool conv2d_batch_norm_is_one_op(const Conv2dOperands& conv, const BatchNormOper
   if (options.training || detail::thread_state.precision || detail::observers_refuse_fused_ops() ||
       !x.defined() || !w.defined() || !x.device().is_cpu() || !is_f32_beside(x, x) ||
       !is_f32_beside(x, w) || x.dim() != 4 || w.dim() != 4 ||
-      x.size(1) != w.size(1) * geometry.groups) {
+      x.size(1) != w.size(1) * geometry.groups ||
+      kernels::user_computes(kernels::UserFunction::conv2d_forward, x.device())) {
     return false;
   }
   for (const Tensor* t : {&norm.running_mean, &norm.running_var, &norm.weight, &norm.bias, &b}) {

@@ -3,6 +3,7 @@
 #include <binade/core/ops/detail/bias_gradient_internal.h>
 #include <binade/core/ops/detail/views_internal.h>
 #include <binade/kernels/gemm/gemm.h>
+#include <binade/kernels/user/user_kernels_internal.h>
 
 namespace binade {
 
@@ -14,7 +15,8 @@ struct LinearGradients {
 inline LinearGradients linear_gradients(const Tensor& dy, const Tensor& x, Needs needs, int weight,
                                         int bias) {
   Tensor dw = needs.out(weight);
-  if (dw.defined() && needs[bias] && dy.device().is_cpu()) {
+  if (dw.defined() && needs[bias] && dy.device().is_cpu() &&
+      !kernels::user_computes(kernels::UserFunction::gemm, dy.device())) {
     Tensor db = needs.out(bias);  // the product packs dy anyway
     kernels::cpu::gemm_with_row_sums({.a = transposed(dy), .b = x, .y = dw}, db);
     return {dw, db};
