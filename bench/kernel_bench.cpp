@@ -1,5 +1,6 @@
-// bench/one: times one kernel on raw memory, next to a copy of as many bytes; or many kernels
-// (kernel_serve.h).
+// bench/one: times one kernel on raw memory, next to a copy of as many bytes, after its result was
+// checked (case_check.h); or many kernels (kernel_serve.h), unchecked.
+#include <bench/case_check.h>
 #include <bench/kernel_serve.h>
 #include <binade/kernels/base/parallel.h>
 
@@ -16,7 +17,7 @@ struct Flags {
   std::string kernel, dtype = "f32", device = "auto", provider, cases;
   int64_t rows = 4096, cols = 1024;
   int samples = 15, threads = 0;
-  bool list = false, json = false, serve = false, small = false;
+  bool list = false, json = false, serve = false, small = false, unchecked = false;
 };
 
 void print_line(const bench::CaseSettings& s, const bench::Measured& m) {
@@ -45,6 +46,14 @@ std::vector<DType> parse_dtypes(const std::string& names) {
   return dtypes;
 }
 
+void check_result(const Flags& flags, const bench::CaseSettings& settings) {
+  if (flags.unchecked || settings.kernel == bench::kCopy) {
+    return;
+  }
+  const bench::CaseCheck checked = bench::check_case(bench::prepare(settings), settings);
+  check(checked.ok, settings.kernel, ": wrong, against ", checked.against, ": ", checked.wrong);
+}
+
 int run(const Flags& flags) {
   kernels::set_threads(flags.threads);
   const Device device = Device::parse(flags.device);
@@ -69,6 +78,7 @@ int run(const Flags& flags) {
                                      .dtype = dtypes[0],
                                      .device = device,
                                      .provider = flags.provider};
+  check_result(flags, settings);
   const bench::Measured measured = bench::measure(settings, flags.samples);
   if (flags.json) {
     std::printf("%s\n", bench::json_of(settings, measured).c_str());
@@ -105,6 +115,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--samples", flags.samples)->capture_default_str();
   app.add_option("--threads", flags.threads, "of the CPU; 0: all")->capture_default_str();
+  app.add_flag("--no-check", flags.unchecked,
+               "of one kernel: do not compare its result with f64 on the CPU first");
   app.add_flag("--list", flags.list, "the kernels and what rows and cols mean");
   app.add_flag("--json", flags.json, "one JSON object");
   try {

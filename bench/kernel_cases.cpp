@@ -19,6 +19,7 @@ const View& Operands::empty(DType dtype, const Dims& sizes) {
   blocks_.push_back({memory_.back().as<void>(), bytes});
   views_.push_back(view_of(memory_.back().as<void>(), dtype, sizes));
   views_.back().device = device_;
+  arrays_.push_back(&views_.back());
   return views_.back();
 }
 

@@ -30,12 +30,15 @@ class Operands {
     size_t bytes;
   };
   std::vector<Block> blocks() const { return blocks_; }
+  // All memory, in the order in which it was taken: row-major arrays.
+  const std::vector<const View*>& arrays() const { return arrays_; }
 
  private:
   Device device_;
   std::deque<kernels::Workspace> memory_;
   std::vector<Block> blocks_;
   std::deque<View> views_;
+  std::vector<const View*> arrays_;
   uint64_t seed_ = 1;
 };
 

@@ -1,13 +1,11 @@
 #include <bench/kernel_timer.h>
 #include <binade/core/device/device_memory.h>
-#include <binade/kernels/attention/attention_provider.h>
-#include <binade/kernels/conv/conv2d_provider.h>
-#include <binade/kernels/gemm/gemm_provider.h>
-#include <binade/kernels/norm/norm_provider.h>
+#include <binade/kernels/base/provider.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 
 namespace binade::bench {
 namespace {
@@ -27,18 +25,44 @@ Prepared copy(int64_t rows, int64_t cols, DType dtype, Device device) {
           bytes_of(x, y), 0};
 }
 
-using SetProvider = void (*)(std::string_view name);
+// The family whose provider chooses the implementation of a case; null for those that run on our
+// kernels always.
+const char* family_of(const std::string& kernel) {
+  struct Named {
+    const char *begin, *family;
+  };
+  constexpr Named kNames[] = {{"gemm", "gemm"},           {"conv", "conv2d"},
+                              {"attention", "attention"}, {"layer_norm", "norm"},
+                              {"rms_norm", "norm"},       {"batch_norm", "norm"},
+                              {"group_norm", "norm"},     {"softmax", "softmax"},
+                              {"log_softmax", "softmax"}, {"reduce_", "reduce"}};
+  for (const Named& one : kNames) {
+    if (kernel.starts_with(one.begin)) {
+      return one.family;
+    }
+  }
+  return nullptr;
+}
 
-// The function that chooses the implementation of a case; null for those that run on our kernels
-// always.
-SetProvider provider_of(const std::string& kernel) {
-  return kernel.starts_with("gemm")         ? kernels::set_gemm_provider
-         : kernel.starts_with("conv")       ? kernels::set_conv2d_provider
-         : kernel.starts_with("attention")  ? kernels::set_attention_provider
-         : kernel.starts_with("layer_norm") ? kernels::set_norm_provider
-         : kernel.starts_with("rms_norm")   ? kernels::set_norm_provider
-         : kernel.starts_with("batch_norm") ? kernels::set_norm_provider
-                                            : nullptr;
+// How many times slower samples shall be than they are: for the tests of the comparison of builds.
+double planted_factor() {
+  const char* value = std::getenv("BINADE_BENCH_PLANT");
+  return value ? std::max(1.0, std::atof(value)) : 1;
+}
+
+double timed_calls(const Prepared& work, Device device, int calls) {
+  static const double factor = planted_factor();
+  synchronize(device);
+  const double start = now();
+  for (int i = 0; i < calls; ++i) {
+    work.run();
+  }
+  synchronize(device);
+  double end = now();
+  for (const double until = start + factor * (end - start); end < until;) {
+    end = now();
+  }
+  return (end - start) / calls;
 }
 
 }  // namespace
@@ -49,12 +73,12 @@ Prepared prepare(const CaseSettings& s) {
   Prepared made = s.kernel == kCopy
                       ? copy(s.rows, s.cols, s.dtype, s.device)
                       : find_case(s.kernel).prepare(s.rows, s.cols, s.dtype, s.device);
-  const SetProvider set = provider_of(s.kernel);
-  check(set || s.provider.empty() || s.provider == "own", s.kernel, ": got provider '", s.provider,
-        "', expected own: it has no other");
-  if (set && !s.provider.empty()) {  // other cases of the process may have another
-    made.run = [run = std::move(made.run), set, name = s.provider] {
-      set(name);
+  const char* family = family_of(s.kernel);
+  check(family || s.provider.empty() || s.provider == "own", s.kernel, ": got provider '",
+        s.provider, "', expected own: it has no other");
+  if (family && !s.provider.empty()) {  // other cases of the process may have another
+    made.run = [run = std::move(made.run), family, name = s.provider] {
+      kernels::set_provider(family, name);
       run();
     };
   }
@@ -65,20 +89,6 @@ Prepared copy_of_bytes(double bytes, Device device) {
   return copy(1, static_cast<int64_t>(bytes / 8) + 1, DType::f32, device);  // reads 4, writes 4
 }
 
-DType parse_floating(const std::string& name, const char* flag) {
-  for (int i = 0; i < kDTypeCount; ++i) {
-    if (name == to_string(static_cast<DType>(i)) && is_floating(static_cast<DType>(i))) {
-      return static_cast<DType>(i);
-    }
-  }
-  fail(flag, ": got '", name, "', expected f64, f32, f16 or bf16");
-}
-
-double quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
-}
-
 Timer::Timer(const Prepared& work, Device device) : work_(work), device_(device) {
   sample();
   while (sample() * static_cast<double>(calls_) < 5e-3 && calls_ < 100000) {
@@ -86,15 +96,8 @@ Timer::Timer(const Prepared& work, Device device) : work_(work), device_(device)
   }
 }
 
-double Timer::sample() {
-  synchronize(device_);
-  const double start = now();
-  for (int i = 0; i < calls_; ++i) {
-    work_.run();
-  }
-  synchronize(device_);
-  return (now() - start) / calls_;
-}
+double Timer::sample() { return timed_calls(work_, device_, calls_); }
+double Timer::sample_once() { return timed_calls(work_, device_, 1); }
 
 Measured measure(const CaseSettings& settings, int samples) {
   check(samples > 0, "got samples ", samples, ", expected a positive number");

@@ -1,6 +1,7 @@
 // Times one prepared kernel; what bench/one and its server share.
 #pragma once
 #include <bench/kernel_cases.h>
+#include <bench/statistics.h>
 
 #include <string>
 #include <vector>
@@ -12,7 +13,7 @@ struct CaseSettings {
   int64_t rows = 0, cols = 0;
   DType dtype = DType::f32;
   Device device = {};
-  std::string provider;  // own, library, ...; empty: as it is set
+  std::string provider = {};  // own, library, ...; empty: as it is set
 };
 
 // A copy by the runtime (cudaMemcpyAsync between two arrays of the device) that reads and writes
@@ -24,7 +25,6 @@ Prepared prepare(const CaseSettings& settings);
 Prepared copy_of_bytes(double bytes, Device device);
 
 DType parse_floating(const std::string& name, const char* flag);
-double quantile(std::vector<double> values, double q);
 
 // A sample is so many calls between two waits for the device that the clock's resolution does not
 // matter: 5 ms or more.
@@ -33,7 +33,8 @@ class Timer {
   // Runs the case once to warm up caches, pages and the first launch, then finds how many calls a
   // sample needs. REQUIRES: `work` outlives the timer.
   Timer(const Prepared& work, Device device);
-  double sample();  // seconds per call
+  double sample();       // seconds per call
+  double sample_once();  // of one call
   int calls() const { return calls_; }
 
  private:

@@ -22,7 +22,7 @@ struct Flags {
   std::string device = "auto", precision = "fp32";
   int64_t samples = 5, steps = 4, warmup = 4, train = 0;
   int threads = 0;
-  bool json = false, serve = false;
+  bool json = false, serve = false, unchecked = false;
 };
 
 struct Memory {
@@ -114,6 +114,22 @@ std::string json_of(const Flags& flags, const StepWork& work, const Times& times
       ", \"skipped_steps\": ", work.skipped_steps(), "}");
 }
 
+// A batch that is used again and again must be learned: the loss is a number and does not grow.
+// The update is small, so the first and the last loss of a few steps may be close.
+void check_losses(const Flags& flags, const StepWork& work, const Times& times) {
+  if (flags.unchecked) {
+    return;
+  }
+  constexpr double kSlack = 1.1;  // dropout, and several batches in turn
+  check(std::isfinite(times.first_loss) && std::isfinite(times.last_loss),
+        "step_bench: the loss is ", times.first_loss, " in the first step and ", times.last_loss,
+        " in the last, after ", work.skipped_steps(),
+        " skipped steps; expected numbers (--no-check times it all the same)");
+  check(flags.settings.forward || times.last_loss <= kSlack * times.first_loss,
+        "step_bench: the loss grew from ", times.first_loss, " to ", times.last_loss,
+        "; expected a step that learns (--no-check times it all the same)");
+}
+
 void print_line(const Flags& flags, const StepWork& work, const Times& times) {
   std::printf(
       "%s %s on %s, batch %lld: %.3f ms (quartiles %.3f apart), %.4g samples/s, peak %.0f MB",
@@ -184,6 +200,7 @@ void run_model(Flags flags) {
     return;  // nobody asked for a sample
   }
   const Times times = timer.times();
+  check_losses(flags, work, times);
   if (flags.json || flags.serve) {
     answer(json_of(flags, work, times));
   } else {
@@ -238,6 +255,7 @@ int run_step_model(int argc, char** argv) {
   app.add_option("--train", flags.train, "so many steps instead of times: their losses as JSON")
       ->check(positive);
   app.add_flag("--serve", flags.serve, "times a sample for each line \"sample\" of the input");
+  app.add_flag("--no-check", flags.unchecked, "no error where the loss is no number or grows");
   app.add_flag("--json", flags.json, "one JSON object");
   try {
     app.parse(argc, argv);

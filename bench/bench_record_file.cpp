@@ -1,0 +1,89 @@
+// Reads the files of binade bench --json, which may come from anywhere.
+#include <bench/bench_record.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace binade::bench {
+namespace {
+
+using RecordFileJson = nlohmann::ordered_json;
+
+constexpr size_t kMostRecordBytes = size_t{256} << 20;
+
+// A field of the wanted kind, or an error.
+const RecordFileJson& field_of(const RecordFileJson& object, const char* key,
+                               const std::string& name) {
+  check(object.is_object() && object.contains(key), name, ": got no \"", key,
+        "\", expected a file of binade bench --json");
+  return object[key];
+}
+
+std::string text_field(const RecordFileJson& object, const char* key, const std::string& name) {
+  const RecordFileJson& field = field_of(object, key, name);
+  check(field.is_string(), name, ": \"", key, "\" is no text");
+  return field.get<std::string>();
+}
+
+int64_t size_field(const RecordFileJson& object, const char* key, const std::string& name) {
+  const RecordFileJson& field = field_of(object, key, name);
+  check(field.is_number_integer() && field.get<double>() > 0 && field.get<double>() < 1e15, name,
+        ": \"", key, "\" is no size");
+  return field.get<int64_t>();
+}
+
+CaseRecord parse_case(const RecordFileJson& json, const std::string& name) {
+  CaseRecord record;
+  record.settings.kernel = text_field(json, "kernel", name);
+  record.settings.rows = size_field(json, "rows", name);
+  record.settings.cols = size_field(json, "cols", name);
+  record.settings.dtype = parse_floating(text_field(json, "dtype", name), name.c_str());
+  record.settings.provider = text_field(json, "provider", name);
+  const std::string device = text_field(json, "device", name);
+  const auto kind = device.starts_with("cuda")       ? Device::kCuda
+                    : device.starts_with("emulated") ? Device::kEmulated
+                                                     : Device::kCpu;
+  record.settings.device = {kind, 0};
+  const RecordFileJson& samples = field_of(json, "samples_seconds", name);
+  check(samples.is_array() && !samples.empty(), name,
+        ": \"samples_seconds\" is no list of numbers");
+  for (const RecordFileJson& sample : samples) {
+    check(sample.is_number() && sample.get<double>() > 0 && std::isfinite(sample.get<double>()),
+          name, ": \"samples_seconds\" has what is no positive number");
+    record.samples.push_back(sample.get<double>());
+  }
+  return record;
+}
+
+}  // namespace
+
+DType parse_floating(const std::string& name, const char* flag) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    if (name == to_string(static_cast<DType>(i)) && is_floating(static_cast<DType>(i))) {
+      return static_cast<DType>(i);
+    }
+  }
+  fail(flag, ": got '", name, "', expected f64, f32, f16 or bf16");
+}
+
+std::vector<CaseRecord> parse_bench_record(const std::string& name, std::string_view json) {
+  check(json.size() <= kMostRecordBytes, name, ": got ", json.size(), " bytes, expected at most ",
+        kMostRecordBytes);
+  const RecordFileJson root = RecordFileJson::parse(json.begin(), json.end(), nullptr, false);
+  check(!root.is_discarded(), name, ": got no JSON, expected a file of binade bench --json");
+  const RecordFileJson& version = field_of(root, "binade_bench", name);
+  check(version.is_number_integer() && version == kRecordVersion, name,
+        ": got another version of the format, expected ", kRecordVersion);
+  const RecordFileJson& cases = field_of(root, "cases", name);
+  check(cases.is_array(), name, ": \"cases\" is no list");
+  std::vector<CaseRecord> records;
+  for (const RecordFileJson& one : cases) {
+    check(one.is_object(), name, ": \"cases\" has what is no object");
+    if (!one.contains("error")) {
+      records.push_back(parse_case(one, name));
+    }
+  }
+  return records;
+}
+
+}  // namespace binade::bench

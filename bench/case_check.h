@@ -1,0 +1,19 @@
+// Whether a case computes what it should: one call, against our own kernel for the CPU in f64 on
+// the same values. What draws random numbers is compared with our own kernel in its own dtype.
+#pragma once
+#include <bench/kernel_timer.h>
+
+#include <string>
+
+namespace binade::bench {
+
+struct CaseCheck {
+  bool ok = true;
+  std::string against = {};  // "f64 on the CPU"
+  std::string wrong = {};    // the first wrong element; empty if ok
+};
+
+// Runs the prepared case once, from the values that its arrays have now.
+CaseCheck check_case(const Prepared& work, const CaseSettings& settings);
+
+}  // namespace binade::bench
