@@ -51,7 +51,7 @@ if(BINADE_HAS_EIGEN)
   binade_glob(eigen_sources ${PROJECT_SOURCE_DIR}/core/linalg/eigen_*.cpp ${PROJECT_SOURCE_DIR}/kernels/gemm/eigen_*.cpp)
   set_source_files_properties(${eigen_sources} PROPERTIES
     COMPILE_OPTIONS "$<$<CONFIG:Release>:-O2>;-isystem;${eigen_include}")
-  set_source_files_properties(${eigen_sources} core/linalg/no_eigen.cpp kernels/gemm/gemm_provider.cpp PROPERTIES
+  set_source_files_properties(${eigen_sources} core/linalg/no_eigen.cpp kernels/base/provider.cpp PROPERTIES
     COMPILE_DEFINITIONS BINADE_WITH_EIGEN)
 endif()
 

@@ -44,8 +44,8 @@ void add_doctor(CLI::App& app, Command& chosen) {
       "what ranks listen at, where their secret comes from, and who may change files; status 1 if "
       "something is not safe");
   add_switch(command, "--providers", o->providers,
-             "which implementation of products, convolution, norms and attention runs on GPUs, and "
-             "the table of BINADE_TUNING: what was chosen for each problem and why")
+             "which implementation of each family of operations runs, and the table of "
+             "BINADE_TUNING: what was chosen for each problem and why")
       ->excludes(security);
   command->add_option("--run", o->run, "the run directory to look at")
       ->check(path())
@@ -185,6 +185,7 @@ void add_commands(CLI::App& app, const Tail& tail, Command& chosen) {
   add_bottleneck(app, tail, chosen);
   add_decode(app, chosen);
   add_verify_dataset(app, chosen);
+  add_bench(app, chosen);
   app.add_subcommand("op-classes", "every op with its precision class: docs/op_classes.md")
       ->callback([&chosen] { chosen = OpClassesOptions{}; });
   app.footer(

@@ -123,6 +123,17 @@ struct VerifyDatasetOptions {
   uint64_t seed = 0;        // of the split of a folder without train and test
 };
 
+struct BenchOptions {
+  std::vector<std::string> words = {};  // cases; or diff OLD NEW
+  std::vector<std::string> cases = {};  // of diff
+  std::vector<std::string> dtypes = {"f32"};
+  std::string device = "auto", provider = {}, json = {}, svg = {};
+  int samples = 0, threads = 0, rounds = 0;  // 0: the usual
+  double minimum = 0;                        // percent; 0: the usual
+  double plant = 1;
+  bool warm = false, list = false, all = false, check_only = false, serve = false;
+};
+
 struct OpClassesOptions {};
 
 using Command =
@@ -130,7 +141,7 @@ using Command =
                  BlackBoxOptions, LaunchOptions, SlurmSubmitOptions, RingLensOptions,
                  ChecksumOptions, PackOptions, InspectOptions, ReportOptions, DiffOptions,
                  RunsOptions, WatchOptions, TraceOptions, BottleneckOptions, DecodeOptions,
-                 VerifyDatasetOptions, OpClassesOptions>;
+                 VerifyDatasetOptions, BenchOptions, OpClassesOptions>;
 
 // `words`: the arguments of main() without the name of the program. Throws Error with one line, of
 // bounded length, for an unknown command or flag, a flag twice, a value that is missing or out of

@@ -23,6 +23,7 @@ int run(const RunsOptions& options);
 int run(const WatchOptions& options);
 int run(const TraceOptions& options);
 int run(const BottleneckOptions& options);
+int run(const BenchOptions& options);  // diff: 1 if something changed
 
 // The traces of a file or of a run directory, by rank.
 std::vector<train::Trace> read_traces(const std::string& path);

@@ -3,25 +3,22 @@
 
 #include <binade/core/device/device_info.h>
 #include <binade/dist/transport/nccl_transport.h>
-#include <binade/kernels/attention/attention_provider.h>
 #include <binade/kernels/base/error.h>
 #include <binade/kernels/base/isa.h>
 #include <binade/kernels/base/kernel.h>
 #include <binade/kernels/base/math_mode.h>
 #include <binade/kernels/base/parallel.h>
 #include <binade/kernels/base/printable.h>
+#include <binade/kernels/base/provider.h>
 #include <binade/kernels/base/tuning.h>
-#include <binade/kernels/conv/conv2d_provider.h>
 #include <binade/kernels/cudnn/cudnn_api_internal.h>
 #include <binade/kernels/gemm/cublaslt_api_internal.h>
 #include <binade/kernels/gemm/gemm_pairs_internal.h>
-#include <binade/kernels/gemm/gemm_provider.h>
-#include <binade/kernels/norm/norm_provider.h>
+#include <binade/kernels/user/user_kernels.h>
 
 #include <cstdio>
 #include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace binade::tool {
@@ -60,13 +57,21 @@ std::string loaded(const std::string& path, const std::string& missing, const ch
 
 // The provider of each family of operations, and the table of what "auto" has chosen.
 int run_providers() {
-  const std::pair<const char*, std::string_view> families[] = {
-      {"BINADE_GEMM", kernels::gemm_provider()},
-      {"BINADE_CONV2D", kernels::conv2d_provider()},
-      {"BINADE_NORM", kernels::norm_provider()},
-      {"BINADE_ATTENTION", kernels::attention_provider()}};
-  for (const auto& [variable, provider] : families) {
-    std::printf("%-17s %s\n", variable, std::string(provider).c_str());
+  for (int i = 0; i < kernels::kProviderFamilies; ++i) {
+    const auto family = static_cast<kernels::ProviderFamily>(i);
+    const kernels::ProviderFamilyInfo info = kernels::provider_family(family);
+    std::string others;
+    for (const std::string_view name : info.providers) {
+      others += text(others.empty() ? "" : ", ", name);
+    }
+    std::printf("%-17s %-6s of %s\n", info.variable,
+                std::string(kernels::provider(family).name).c_str(), others.c_str());
+  }
+  for (const std::string_view kernel : kernels::user_kernel_names()) {
+    if (const std::string path = kernels::user_kernel(kernel); !path.empty()) {
+      std::printf("%-17s %s: %s\n", "BINADE_KERNEL", std::string(kernel).c_str(),
+                  printable(path).c_str());
+    }
   }
   const std::vector<kernels::TuningEntry> table = kernels::tuning_table();
   const std::string path = kernels::tuning_file();

@@ -64,7 +64,7 @@ def conformance(stage):
 
 
 # Tests compare bits, which repeat with our own kernels alone; the vendor's libraries have stages of their own.
-FAMILIES = ("BINADE_GEMM", "BINADE_CONV2D", "BINADE_NORM", "BINADE_ATTENTION")
+FAMILIES = ("BINADE_GEMM", "BINADE_CONV2D", "BINADE_NORM", "BINADE_ATTENTION")  # that a library has
 OWN = {family: "own" for family in FAMILIES}
 LIBRARY = {family: "library" for family in FAMILIES}
 

@@ -43,6 +43,14 @@ void check_rules(const ReplayOptions& o) {
 void check_rules(const BlackBoxOptions& o) {
   require(!o.file.empty() && o.threads >= 0, "a file is named");
 }
+void check_rules(const BenchOptions& o) {
+  const bool diff = !o.words.empty() && o.words[0] == "diff";
+  require(o.list || o.serve || o.all || !o.words.empty(), "there is something to time");
+  require(!diff || o.words.size() == 3, "a comparison has two sides");
+  require(o.samples >= 0 && o.threads >= 0 && (o.rounds == 0 || o.rounds >= 6) && o.minimum >= 0 &&
+              o.plant >= 1,
+          "the numbers of a bench are in their ranges");
+}
 void check_rules(const ChecksumOptions& o) {
   require(!o.folder.empty() && !(o.verify && o.update), "a folder, and one thing to do with it");
 }

@@ -1,4 +1,5 @@
 // The files of a run: checkpoint manifests, the lock, metrics and lens lines.
+#include <bench/bench_record.h>
 #include <binade/core/io/crc32c.h>
 #include <binade/train/checkpoint_manifest_internal.h>
 #include <binade/train/lens_report.h>
@@ -78,6 +79,13 @@ void parse_metrics(Bytes bytes) {
   metrics.set_in_last({{"test_accuracy", 0.5}});
   metrics.append({.step = 101, .epoch = 3, .values = {{"train_loss", 1}}, .words = {}});
   metrics.add({.step = 102, .epoch = 3, .values = {}, .words = {{"precision", "fp32"}}});
+}
+
+void parse_bench_record(Bytes bytes) {
+  for (const bench::CaseRecord& one : bench::parse_bench_record("fuzz", text_of(bytes))) {
+    require(!one.samples.empty() && one.settings.rows > 0 && one.settings.cols > 0,
+            "a case has a size and samples");
+  }
 }
 
 void parse_lens(Bytes bytes) {

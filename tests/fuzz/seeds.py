@@ -599,7 +599,19 @@ def settings_seeds():
                        "bad-resume": "--resume", "bad-word": "word", "bad-workers": "--workers\n-1"}.items():
         write("flags", name, data)
 
-    lines = {"good-doctor": "doctor --security --run r", "good-lens": "lens r --html p", "good-launch": "launch -n 4 --grace 2.5 --link-delay 0.5,100 p -n 5 -- x", "good-tail": "launch -- -p",
+    measured = {"kernel": "add", "rows": 3, "cols": 5, "dtype": "f32", "device": "cpu", "provider": "", "samples_seconds": [1e-6, 2.5e-6]}
+    record = {"binade_bench": 1, "cases": [measured, {"kernel": "gemm", "error": "wrong"}]}
+    write("bench_record", "good-two", json.dumps(record))
+    write("bench_record", "good-nothing", json.dumps(record | {"cases": []}))
+    for name, change in {"rows": {"rows": 0}, "large": {"rows": 1e99}, "dtype": {"dtype": "i64"}, "kernel": {"kernel": 5}, "none": {"samples_seconds": []},
+                         "negative": {"samples_seconds": [-1]}, "text": {"samples_seconds": ["x"]}, "object": {"samples_seconds": {}}, "device": {"device": None}}.items():
+        write("bench_record", f"bad-{name}", json.dumps(record | {"cases": [measured | change]}))
+    for name, change in {"version": {"binade_bench": 2}, "cases": {"cases": 5}, "case": {"cases": [5]}}.items():
+        write("bench_record", f"bad-{name}", json.dumps(record | change))
+    write("bench_record", "bad-deep", "[" * 3000)
+    write("bench_record", "bad-nothing", "")
+
+    lines = {"good-doctor": "doctor --security --run r", "good-bench": "bench add:3x5 --dtype f32,f16 --warm --json f", "good-bench-diff": "bench diff a b --case add --rounds 9", "bad-bench": "bench diff a", "good-lens": "lens r --html p", "good-launch": "launch -n 4 --grace 2.5 --link-delay 0.5,100 p -n 5 -- x", "good-tail": "launch -- -p",
              "good-slurm": "slurm submit --nodes 2 --gpus 4 --tasks 0 --cpus 1 --name n --time 2:00:00 --partition a --array 0-9%2 --output o --requeue 60 --sbatch=--mem=64G --dry-run -- p {array}",
              "good-ring-lens": "ring-lens --ranks 2,8 --elements 64 --deviation 1e-3 --seed 5 --json", "good-file": "ring-lens file name", "good-checksum": "checksum d --verify",
              "good-update": "checksum d --update", "good-pack": "pack d out --resize 8x9 --jpeg --quality 90", "bad-pack": "pack d", "bad-pack-size": "pack d o --resize x", "good-inspect": "inspect f --verify", "good-decode": "decode f --out o", "good-verify-dataset": "verify-dataset d --json --report r --seed 3", "bad-decode": "decode f --facts --out o", "bad-dataset": "verify-dataset", "good-report": "report a b --html p", "good-diff": "diff a b", "good-runs": "runs", "good-watch": "watch r --interval 0.5 --once", "good-trace": "trace r --flame f --rows 5", "good-bottleneck": "bottleneck --steps 5 p -n 5", "good-replay": "replay r --policy static:1024 --policy dynamic:interval=9", "good-blackbox": "blackbox f --device cpu --threads 2", "bad-policy": "replay r --policy nope", "good-dashes": "inspect -- --verify", "good-op-classes": "op-classes", "good-help": "--help", "good-help2": "slurm submit -h",

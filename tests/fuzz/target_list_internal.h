@@ -31,6 +31,7 @@
   X(run_lock)                  \
   X(metrics)                   \
   X(lens)                      \
+  X(bench_record)              \
   X(control_frames)            \
   X(listener)                  \
   X(connector)                 \

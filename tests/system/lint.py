@@ -40,6 +40,7 @@ FAMILIES = {
     "base": set(),
     "cuda": {"host"},
     "host": set(),
+    "user": set(),
     "pointwise": set(),
     "exponents": set(),
     "image": set(),
@@ -47,15 +48,15 @@ FAMILIES = {
     "random": set(),
     "copy": {"pointwise"},
     "index": {"copy"},
-    "reduce": {"copy"},
-    "softmax": {"copy"},
+    "reduce": {"copy", "user"},
+    "softmax": {"copy", "user"},
     "sort": {"copy"},
-    "norm": {"copy", "cudnn", "pointwise"},
+    "norm": {"copy", "cudnn", "pointwise", "user"},
     "loss": {"copy", "reduce"},
-    "gemm": {"copy", "pointwise", "reduce"},
+    "gemm": {"copy", "pointwise", "reduce", "user"},
     "cudnn": set(),
-    "conv": {"copy", "cudnn", "gemm", "pointwise"},
-    "attention": {"copy", "cudnn", "gemm", "random"},
+    "conv": {"copy", "cudnn", "gemm", "pointwise", "user"},
+    "attention": {"copy", "cudnn", "gemm", "random", "user"},
     "rnn": {"copy", "gemm"},
 }
 # The rooms of the other layers that have some, each with the rooms of its layer that it includes: a source
@@ -96,6 +97,7 @@ MAX_PARAMETERS = 6
 # They mirror instructions, whose operands they take.
 PRIMITIVES = {"kernels/host/primitives.h", "kernels/cuda/primitives.cuh"}
 
+# stdint.h is for the headers that are C too.
 STANDARD = set("""
 algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes
 climits cmath compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef cstdint
@@ -103,7 +105,7 @@ cstdio cstdlib cstring ctime deque exception execution filesystem forward_list f
 initializer_list iomanip ios iosfwd iostream istream iterator latch limits list locale map memory
 memory_resource mutex new numbers numeric optional ostream queue random ranges ratio regex scoped_allocator
 semaphore set shared_mutex source_location span sstream stack stdexcept stop_token streambuf string
-string_view system_error thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility
+string_view system_error thread tuple type_traits stdint.h typeindex typeinfo unordered_map unordered_set utility
 valarray variant vector version immintrin.h
 """.split())
 
@@ -129,7 +131,7 @@ ENDS_PROCESS_IN = "dist/job/process_exit.cpp"  # for ranks that nothing else can
 # Text that may stand in one place only: pattern, where it may (files, or folders that end in /),
 # what to do.
 ONE_PLACE = (
-    (re.compile(r"<<<"), (), "a raw kernel launch; use launch()"),
+    (re.compile(r"<<<"), ("samples/user_kernel/",), "a raw kernel launch; use launch()"),
     (re.compile(r"\bcu(da)?LaunchKernel"), ("kernels/cuda/launch.cu",),
      "a raw kernel launch; use launch()"),
     (re.compile(r"\b(asm|__asm|__asm__)\b"), ("kernels/cuda/primitives.cuh", "kernels/host/"),

@@ -134,7 +134,7 @@ TEST_P(WrongUse, IsOneLine) {
 
 constexpr const char* kCommands =
     "doctor, lens, replay, blackbox, launch, slurm, ring-lens, checksum, pack, inspect, report, "
-    "diff, runs, watch, trace, bottleneck, decode, verify-dataset, op-classes";
+    "diff, runs, watch, trace, bottleneck, decode, verify-dataset, bench, op-classes";
 
 TEST(WrongUse, OfNoCommandListsThem) {
   EXPECT_EQ(refusal({}), text("got no command, expected ", kCommands, "; see binade --help"));
