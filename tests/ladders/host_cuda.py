@@ -4,12 +4,13 @@
 Each file becomes a namespace of OUTPUT, a C++ source that includes plain_cuda.h; `#line` keeps the lines of
 the file. Rewritten are `__shared__` declarations, `<<<>>>` launches and the entry `extern "C" void solve`;
 includes of the toolkit are dropped. What is not understood is refused with its line. With one file the entry
-keeps its name, for a library that is loaded (check_kernel); with several each is registered under its path.
+keeps its name (check_kernel.py); with several each is registered under its path.
 """
 import pathlib
 import re
 import sys
 
+CASES = ("softmax", "gemm", "reduce", "transpose")
 TOOLKIT = {"cuda_runtime.h", "cuda_fp16.h", "mma.h", "cmath", "cstdint", "math.h"}
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]", re.MULTILINE)

@@ -1,8 +1,8 @@
-// Checks one kernel: check_library LIBRARY FILE CASE[:SHAPE] [--strict]. The library is FILE.cu as
-// check_kernel.py compiled it, under the race detector. Exit 0: right; 1: wrong, or with --strict
-// slow or not the same bits in all orders; 2: wrong use.
+// Checks one kernel: PROGRAM FILE CASE[:SHAPE] [--strict]. check_kernel.py links this program with
+// FILE.cu, compiled for the race detector; a library that is loaded would lie too far away for the
+// detector's records of source lines. Exit 0: right; 1: wrong, or with --strict slow or not the
+// same bits in all orders; 2: wrong use.
 #include <binade/kernels/base/error.h>
-#include <dlfcn.h>
 #include <tests/ladders/cases.h>
 #include <unistd.h>
 
@@ -10,6 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+// What host_cuda.py wrote.
+extern "C" const char* const plain_cuda_case;
+extern "C" void solve();
 
 namespace {
 
@@ -98,26 +102,20 @@ struct Check {
 };
 
 int run(int argc, char** argv) {
-  if (argc < 4 || (argc == 5 && std::strcmp(argv[4], "--strict") != 0) || argc > 5) {
-    return usage("got other arguments than LIBRARY FILE CASE[:SHAPE] [--strict]");
+  if (argc < 3 || (argc == 4 && std::strcmp(argv[3], "--strict") != 0) || argc > 4) {
+    return usage("got other arguments than FILE CASE[:SHAPE] [--strict]");
   }
-  void* library = dlopen(argv[1], RTLD_NOW);
-  if (library == nullptr) {
-    return usage(dlerror());
+  const Case* one = find_case(plain_cuda_case);
+  if (one == nullptr) {
+    return usage(binade::text(argv[2], ": no such case; there are ", case_names()));
   }
-  const auto* name = static_cast<const char* const*>(dlsym(library, "plain_cuda_case"));
-  void* solve = dlsym(library, "solve");
-  const Case* one = name == nullptr ? nullptr : find_case(*name);
-  if (one == nullptr || solve == nullptr) {
-    return usage(binade::text("no such case; there are ", case_names()));
-  }
-  Check check{*one, solve, argv[2]};
-  const char* colon = std::strchr(argv[3], ':');
+  Check check{*one, reinterpret_cast<void*>(&solve), argv[1]};
+  const char* colon = std::strchr(argv[2], ':');
   Shape shape = one->counted;
   std::vector<Shape> shapes = one->shapes;
   if (colon != nullptr) {
     if (!parse_shape(colon + 1, one->dimensions, shape)) {
-      return usage(binade::text(argv[3], ": expected a shape like ",
+      return usage(binade::text(argv[2], ": expected a shape like ",
                                 to_string(one->counted, one->dimensions)));
     }
     shapes = {shape};
@@ -129,7 +127,7 @@ int run(int argc, char** argv) {
     }
   }
   check.report_speed(shape);
-  const bool strict = argc == 5;
+  const bool strict = argc == 4;
   std::printf(strict && check.warnings > 0 ? "REFUSED by --strict\n" : "RIGHT\n");
   return strict && check.warnings > 0 ? 1 : 0;
 }
