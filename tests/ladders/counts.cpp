@@ -3,17 +3,14 @@
 #include <binade/kernels/host/access_report.h>
 #include <tests/ladders/cases.h>
 
-#include <algorithm>
+#include <vector>
 
 namespace ladders {
 namespace {
 
-using binade::kernels::host::AccessKind;
 using binade::kernels::host::AccessRow;
 
-bool shared(const AccessRow& row) {
-  return row.kind == AccessKind::shared_read || row.kind == AccessKind::shared_write;
-}
+bool shared(const AccessRow& row) { return binade::kernels::host::is_shared(row.kind); }
 
 std::vector<AccessRow> rows_of(const std::string& file) {
   std::vector<AccessRow> rows = binade::kernels::host::access_report();
@@ -48,9 +45,7 @@ std::string counts(const Case& one, void* solve, const Shape& shape, const std::
 std::vector<std::string> slow_lines(const std::string& file) {
   std::vector<std::string> slow;
   for (const AccessRow& row : rows_of(file)) {
-    // A request needs as many sectors as its bytes fill, and as many passes as 128 bytes go into.
-    const uint64_t unit = shared(row) ? 128 : 32;
-    const uint64_t needed = std::max(row.requests, (row.bytes_used + unit - 1) / unit);
+    const uint64_t needed = shared(row) ? row.ideal_wavefronts : row.ideal_sectors;
     const uint64_t taken = shared(row) ? row.wavefronts : row.sectors;
     if (2 * taken > 3 * needed) {
       slow.push_back(binade::text("line ", row.line, ": ", taken,

@@ -2,6 +2,7 @@
 // shared memory, FP16, and tensor-core fragments. Sources that host_cuda.py wrote include it, and
 // nothing else does: it puts CUDA's own names into the global namespace.
 #pragma once
+#include <binade/kernels/host/wmma.h>
 #include <tests/host/host_launch.h>
 #include <tests/ladders/step.h>
 
@@ -35,19 +36,17 @@ struct SharedState {
 inline SharedState shared_state;
 
 // The declaration with this number: it gets its place when a thread of the launch first runs it.
+// What does not fit is an error of shared_base().
 template <class T, int kNumber>
-PLAIN_CUDA_UNSEEN T& shared(const char* name) {
+PLAIN_CUDA_UNSEEN T& shared(const char*) {
   static uint64_t launch = 0;
   static size_t offset = 0;
   if (launch != shared_state.launch) {
     launch = shared_state.launch;
     offset = shared_state.used;
     shared_state.used += (sizeof(T) + 127) / 128 * 128;
-    if (shared_state.used > kStaticBytes) {
-      host::fail_kernel(std::string(name) + ": more than 48 KiB of static shared memory");
-    }
   }
-  return *reinterpret_cast<T*>(static_cast<char*>(host::shared_base(kStaticBytes)) + offset);
+  return *reinterpret_cast<T*>(static_cast<char*>(host::shared_base(offset + sizeof(T))) + offset);
 }
 template <class T>
 PLAIN_CUDA_UNSEEN T* dynamic_shared() {
@@ -142,4 +141,12 @@ inline __half operator+(__half a, __half b) { return __hadd(a, b); }
 inline __half operator*(__half a, __half b) { return __hmul(a, b); }
 inline __half& operator+=(__half& a, __half b) { return a = a + b; }
 
-#include <tests/ladders/plain_wmma.h>
+// Products on tensor cores, counted.
+namespace nvcuda::wmma {
+template <class D, class A, class B, class C>
+void counted_mma_sync(D& d, const A& a, const B& b, const C& c, BINADE_SITE) {
+  plain_cuda::count(&plain_cuda::Counts::products);
+  mma_sync(d, a, b, c, false, site);
+}
+}  // namespace nvcuda::wmma
+#define mma_sync(...) counted_mma_sync(__VA_ARGS__)
