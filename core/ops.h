@@ -13,6 +13,7 @@
 #include <binade/core/ops/conv.h>
 #include <binade/core/ops/diagonal.h>
 #include <binade/core/ops/einsum.h>
+#include <binade/core/ops/format.h>
 #include <binade/core/ops/image.h>
 #include <binade/core/ops/index.h>
 #include <binade/core/ops/join.h>

@@ -7,7 +7,7 @@
 // checkpoint holds, decode writes the pixels of an image, verify-dataset reports what is wrong with
 // a data folder, binade report, diff, runs and watch show runs (run_commands.cpp), trace prints
 // the tables of a trace, bottleneck says what slows a program down, bench times kernels and
-// compares builds, op-classes writes docs/op_classes.md.
+// compares builds, format shows a number format, op-classes writes docs/op_classes.md.
 #include "commands.h"
 
 #include <binade/core/io/program_streams.h>

@@ -134,6 +134,14 @@ struct BenchOptions {
   bool warm = false, list = false, all = false, check_only = false, serve = false;
 };
 
+struct FormatOptions {
+  std::string format = {};
+  std::vector<double> values = {};   // to round
+  std::vector<uint64_t> codes = {};  // to decode
+  std::string rounding = "nearest";
+  uint32_t random = 0;  // the bits of stochastic rounding
+};
+
 struct OpClassesOptions {};
 
 using Command =
@@ -141,7 +149,7 @@ using Command =
                  BlackBoxOptions, LaunchOptions, SlurmSubmitOptions, RingLensOptions,
                  ChecksumOptions, PackOptions, InspectOptions, ReportOptions, DiffOptions,
                  RunsOptions, WatchOptions, TraceOptions, BottleneckOptions, DecodeOptions,
-                 VerifyDatasetOptions, BenchOptions, OpClassesOptions>;
+                 VerifyDatasetOptions, BenchOptions, FormatOptions, OpClassesOptions>;
 
 // `words`: the arguments of main() without the name of the program. Throws Error with one line, of
 // bounded length, for an unknown command or flag, a flag twice, a value that is missing or out of

@@ -29,5 +29,6 @@ int run(const BenchOptions& options);  // diff: 1 if something changed
 std::vector<train::Trace> read_traces(const std::string& path);
 int run(const DecodeOptions& options);
 int run(const VerifyDatasetOptions& options);  // 1 if the data are not clean
+int run(const FormatOptions& options);
 
 }  // namespace binade::tool

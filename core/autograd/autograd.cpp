@@ -9,6 +9,7 @@
 #include <binade/core/observe/observer.h>
 #include <binade/core/observe/timeline.h>
 #include <binade/core/ops.h>
+#include <binade/core/precision/simulated_formats.h>
 #include <binade/core/tensor/create.h>
 #include <binade/kernels/copy/copy.h>
 
@@ -312,6 +313,9 @@ void begin_node(Node& node, const Input* inputs, size_t count) {
   }
   node.sequence = thread_state.clock = sequence + 1;
   begin(node);
+  if (thread_state.precision) [[unlikely]] {
+    simulate_gradient(node);
+  }
 }
 
 }  // namespace detail

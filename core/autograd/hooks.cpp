@@ -26,18 +26,21 @@ Table& table() {
   return *instance;
 }
 
+uint64_t add_hook_entry(Node& node, GradientHook hook) {
+  std::lock_guard lock(table().mutex);
+  const uint64_t id = table().next++;
+  table().hooks[&node].push_back({id, std::make_shared<GradientHook>(std::move(hook))});
+  node.hooked = true;
+  return id;
+}
+
 }  // namespace
 
 HookHandle on_gradient(const Tensor& t, GradientHook hook) {
   check(t.defined() && t.requires_grad(),
         "on_gradient: got a tensor without history, expected one that wants a gradient");
   check(static_cast<bool>(hook), "on_gradient: got an empty function");
-  Node& node = *t.history();
-  std::lock_guard lock(table().mutex);
-  const uint64_t id = table().next++;
-  table().hooks[&node].push_back({id, std::make_shared<GradientHook>(std::move(hook))});
-  node.hooked = true;
-  return HookHandle(id);
+  return HookHandle(add_hook_entry(*t.history(), std::move(hook)));
 }
 
 void HookHandle::remove() {
@@ -48,6 +51,8 @@ void HookHandle::remove() {
 }
 
 namespace detail {
+
+void add_hook(Node& node, GradientHook hook) { add_hook_entry(node, std::move(hook)); }
 
 void run_hooks(Node& node, Tensor& gradient) {
   std::vector<Entry> entries;  // a copy: a hook may add or remove hooks

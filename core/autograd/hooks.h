@@ -31,6 +31,8 @@ class HookHandle {
 HookHandle on_gradient(const Tensor& t, GradientHook hook);
 
 namespace detail {
+// A hook of an op that is being recorded, which runs as one of its result.
+void add_hook(Node& node, GradientHook hook);
 void run_hooks(Node& node, Tensor& gradient);
 void drop_hooks(Node& node);
 void copy_hooks(const Node& from, Node& to);  // adds the hooks of `from` to `to`

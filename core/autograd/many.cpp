@@ -4,6 +4,7 @@
 #include <binade/core/autograd/op.h>
 #include <binade/core/observe/graph_growth_internal.h>
 #include <binade/core/observe/observer.h>
+#include <binade/core/precision/simulated_formats.h>
 
 #include <algorithm>
 
@@ -125,6 +126,9 @@ void record_many(const Op* op, std::span<const Tensor> inputs, std::span<Tensor>
     part->bytes = sizeof(Part);
     begin(*part);
     part->sequence = ++sequence;
+    if (thread_state.precision) [[unlikely]] {
+      simulate_gradient(*part);
+    }
     outputs[k] = Tensor(std::move(outputs[k]), Ref<Node>::adopt(part));
   }
   thread_state.clock = sequence;

@@ -4,6 +4,7 @@
 #include <binade/core/ops/detail/cast_internal.h>
 #include <binade/core/precision/cast_cache_internal.h>
 #include <binade/core/precision/precision_rules.h>
+#include <binade/core/precision/simulated_formats.h>
 #include <binade/kernels/copy/copy.h>
 
 #include <array>
@@ -28,13 +29,17 @@ Precision Precision::with(const std::vector<PrecisionRule>& more) const {
   Precision out = *this;
   std::vector<PrecisionRule> all = rules ? rules->list() : std::vector<PrecisionRule>{};
   all.insert(all.end(), more.begin(), more.end());
-  out.rules = all.empty() ? nullptr : std::make_shared<const PrecisionRules>(std::move(all));
+  auto formats = rules ? rules->formats() : nullptr;
+  out.rules = all.empty() && !formats
+                  ? nullptr
+                  : std::make_shared<const PrecisionRules>(std::move(all), std::move(formats));
   return out;
 }
 
 bool Precision::operator==(const Precision& other) const {
   const bool same_rules =
-      rules == other.rules || (rules && other.rules && rules->list() == other.rules->list());
+      rules == other.rules || (rules && other.rules && rules->list() == other.rules->list() &&
+                               formats_of(*this) == formats_of(other));
   return policy == other.policy && (policy == kFull || low == other.low) &&
          returns_f32() == other.returns_f32() && same_rules;
 }
@@ -153,6 +158,16 @@ void enter_policy(const Op& op, const PrecisionScope& scope, const Tensor** inpu
   if (thread_state.observers) [[unlikely]] {
     notify_policy({op, thread_state.label, scope.precision, decision,
                    std::span(given.data(), count), std::span(done.data(), count)});
+  }
+  const PrecisionRules* rules = scope.precision.rules.get();
+  if (rules && rules->formats() && op.op_class == OpClass::contraction) {
+    for (size_t i = 0; i < count; ++i) {
+      Tensor rounded = rules->formats()->rounded_input(op, i, *given[i], *inputs[i]);
+      if (rounded.defined()) {
+        casts[i] = std::move(rounded);
+        inputs[i] = &casts[i];
+      }
+    }
   }
 }
 

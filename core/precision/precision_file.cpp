@@ -1,4 +1,5 @@
 #include <binade/core/precision/precision_rules.h>
+#include <binade/core/precision/simulated_formats.h>
 #include <binade/kernels/base/error.h>
 
 #include <fstream>
@@ -49,6 +50,33 @@ PrecisionRule rule_of(const json& entry) {
   return rule;
 }
 
+FormatSchemes formats_of_json(const json& entry) {
+  check(entry.is_object(), "formats: got ", entry.dump(),
+        ", expected an object with weights, activations and gradients");
+  FormatSchemes schemes;
+  for (const auto& [key, value] : entry.items()) {
+    check(key == "weights" || key == "activations" || key == "gradients", "formats: got the key '",
+          key, "', expected weights, activations and gradients");
+    (key == "weights"       ? schemes.weights
+     : key == "activations" ? schemes.activations
+                            : schemes.gradients) = format_scheme(string_of(value, key));
+  }
+  return schemes;
+}
+
+json json_of(const FormatSchemes& schemes) {
+  json out = json::object();
+  const auto add = [&](const char* what, const std::optional<FormatScheme>& scheme) {
+    if (scheme) {
+      out[what] = to_string(*scheme);
+    }
+  };
+  add("weights", schemes.weights);
+  add("activations", schemes.activations);
+  add("gradients", schemes.gradients);
+  return out;
+}
+
 Precision with_all(const json& whole, Precision precision) {
   check(whole.is_object(), "expected an object with store and overrides");
   for (const auto& [key, value] : whole.items()) {
@@ -56,8 +84,12 @@ Precision with_all(const json& whole, Precision precision) {
       precision = precision.with(parse_store(string_of(value, key)));
       continue;
     }
+    if (key == "formats") {
+      precision = with_formats(precision, formats_of_json(value));
+      continue;
+    }
     check(key == "overrides" && value.is_array(), "got the key '", key,
-          "', expected store, or overrides with an array");
+          "', expected store, formats, or overrides with an array");
     for (size_t i = 0; i < value.size(); ++i) {
       try {
         precision = precision.with({rule_of(value[i])});
@@ -109,6 +141,9 @@ std::string to_json(const Precision& precision) {
       entry["module"] = rule.module;
     }
     whole["overrides"].push_back(std::move(entry));
+  }
+  if (const FormatSchemes formats = formats_of(precision); formats.any()) {
+    whole["formats"] = json_of(formats);
   }
   return whole.dump();
 }

@@ -95,8 +95,9 @@ struct PrecisionRules::Found {
   std::map<std::pair<uint32_t, OpClass>, ByOp> by_place;
 };
 
-PrecisionRules::PrecisionRules(std::vector<PrecisionRule> rules)
-    : rules_(std::move(rules)), found_(std::make_unique<Found>()) {
+PrecisionRules::PrecisionRules(std::vector<PrecisionRule> rules,
+                               std::shared_ptr<const SimulatedFormats> formats)
+    : rules_(std::move(rules)), formats_(std::move(formats)), found_(std::make_unique<Found>()) {
   const std::vector<OpInfo> ops = op_classes();
   for (const PrecisionRule& rule : rules_) {
     check_rule(rule, ops);

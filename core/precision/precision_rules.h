@@ -5,7 +5,8 @@
 //
 //   {"store": "apex",
 //    "overrides": [{"op": "softmax", "dtype": "fp32"},
-//                  {"class": "norm", "module": "encoder.*", "dtype": "fp32"}]}
+//                  {"class": "norm", "module": "encoder.*", "dtype": "fp32"}],
+//    "formats": {"weights": "mxfp8", "gradients": "e5m2/tensor"}}
 #pragma once
 #include <binade/core/precision/precision.h>
 
@@ -34,14 +35,20 @@ std::string to_string(const PrecisionRule& rule);
 // True if the pattern matches the path or a path above it.
 bool matches_module(std::string_view pattern, std::string_view path);
 
+class SimulatedFormats;
+
+// With its rules a precision also carries the formats that it simulates.
 class PrecisionRules {
  public:
-  explicit PrecisionRules(std::vector<PrecisionRule> rules);
+  explicit PrecisionRules(std::vector<PrecisionRule> rules,
+                          std::shared_ptr<const SimulatedFormats> formats = {});
   ~PrecisionRules();
   PrecisionRules(const PrecisionRules&) = delete;
   PrecisionRules& operator=(const PrecisionRules&) = delete;
 
   const std::vector<PrecisionRule>& list() const { return rules_; }
+  // core/precision/simulated_formats.h; null: none.
+  const std::shared_ptr<const SimulatedFormats>& formats() const { return formats_; }
   // The last matching rule, or null. Cached per op and module; thread-safe.
   const PrecisionRule* find(const char* op, OpClass op_class, uint32_t module) const;
   // The last rule for all ops of a module: if it says f32, the module's parameters are kept in f32.
@@ -52,10 +59,12 @@ class PrecisionRules {
  private:
   struct Found;
   std::vector<PrecisionRule> rules_;
+  std::shared_ptr<const SimulatedFormats> formats_;
   std::unique_ptr<Found> found_;
 };
 
-// `base` with the store and the overrides of a JSON file as above; both may be left out. Throws one
+// `base` with the store, overrides and simulated formats of a JSON file as above; each may be left
+// out. Throws one
 // error that names the file and the entry if the file cannot be read, has another form, or names an
 // op, class or dtype that does not exist.
 Precision read_precision(const std::string& path, const Precision& base);

@@ -1,5 +1,6 @@
 // Converts names of policies to policies and back.
 #include <binade/core/precision/precision_rules.h>
+#include <binade/core/precision/simulated_formats.h>
 #include <binade/kernels/base/error.h>
 
 #include <cstdlib>
@@ -42,9 +43,12 @@ std::string to_string(const Precision& precision) {
   if (precision.store != Store::by_policy) {
     out += std::string(", ") + to_string(precision.store);
   }
-  if (precision.rules) {
+  if (precision.rules && (!precision.rules->list().empty() || !precision.rules->formats())) {
     const size_t count = precision.rules->list().size();
     out += text(", ", count, count == 1 ? " rule" : " rules");
+  }
+  if (const FormatSchemes formats = formats_of(precision); formats.any()) {
+    out += ", simulated " + to_string(formats);
   }
   return out;
 }

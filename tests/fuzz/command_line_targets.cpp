@@ -12,6 +12,7 @@ using namespace tool;
 void check_rules(const HelpOptions& o) { require(!o.text.empty(), "there is a help"); }
 void check_rules(const VersionOptions&) {}
 void check_rules(const OpClassesOptions&) {}
+void check_rules(const FormatOptions& o) { require(!o.format.empty(), "a format is named"); }
 void check_rules(const DoctorOptions& o) {
   require(o.security || o.run.empty(), "only --security looks at a run");
 }

@@ -111,6 +111,7 @@ std::vector<OpRow> index_rows();
 std::vector<OpRow> advanced_index_rows();
 std::vector<OpRow> arrange_rows();
 std::vector<OpRow> random_rows();
+std::vector<OpRow> format_rows();
 std::vector<OpRow> interpolate_rows();
 std::vector<OpRow> attention_rows();
 std::vector<OpRow> rnn_rows();

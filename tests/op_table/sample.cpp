@@ -22,7 +22,7 @@ const std::vector<OpRow>& op_table() {
           statistics_rows, sort_rows,       rearrange_rows,      index_rows,      interpolate_rows,
           conv_rows,       group_norm_rows, pointwise_loss_rows, class_loss_rows, matmul_rows,
           attention_rows,  rnn_rows,        advanced_index_rows, arrange_rows,    random_rows,
-          linalg_rows}) {
+          format_rows,     linalg_rows}) {
       for (OpRow& row : family()) {
         rows.push_back(std::move(row));
       }

@@ -16,12 +16,12 @@ BINADE = os.path.abspath(sys.argv[1])
 COUNT = int(sys.argv[2]) if len(sys.argv) > 2 else 100
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 1
 ODD = "a\n\x1b[2J\r\x7f"
-COMMANDS = ["doctor", "lens", "launch", "slurm", "ring-lens", "checksum", "inspect", "op-classes", "report", "diff", "runs", "watch"]
+COMMANDS = ["doctor", "lens", "launch", "slurm", "ring-lens", "checksum", "inspect", "op-classes", "report", "diff", "runs", "watch", "format"]
 FLAGS = {"doctor": ["--security", "--run"], "lens": ["--html"], "launch": ["-n", "--grace", "--link-delay"],
          "slurm": ["--nodes", "--gpus", "--tasks", "--cpus", "--name", "--time", "--partition", "--array", "--output", "--requeue",
                    "--sbatch", "--dry-run"],
          "ring-lens": ["--ranks", "--elements", "--deviation", "--seed", "--json"], "checksum": ["--verify", "--update"],
-         "inspect": ["--verify"], "op-classes": [], "report": ["--html"], "diff": [], "runs": [], "watch": ["--interval", "--once"]}
+         "inspect": ["--verify"], "op-classes": [], "format": ["--decode", "--rounding", "--random"], "report": ["--html"], "diff": [], "runs": [], "watch": ["--interval", "--once"]}
 VALUES = ["1", "2", "3", "0", "-1", "010", "0x10", "1e3", "nan", "inf", "99999999999999999999", "", " ", "x", ODD, "\udcff", "=", "2,3", "2,,3", "[2,3]",
           "{array}", "a;b", "--mem=64G", "x" * 5000]
 PATHS = ["data", "run", "file", "nothing", "model.safetensors", "lens.jsonl", "", ".", "/dev/null", "/dev/full", "file/below", "fifo", ODD, "odd\nname",

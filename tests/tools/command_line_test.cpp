@@ -70,6 +70,11 @@ TEST(CommandLine, BecomesPlainOptions) {
   EXPECT_EQ(dataset.report, "r.json");
   EXPECT_EQ(dataset.seed, 7u);
   parsed<OpClassesOptions>("op-classes");
+  const auto format = parsed<FormatOptions>("format e4m3fn 1.3 --decode 126 --rounding toward-zero");
+  EXPECT_EQ(format.format, "e4m3fn");
+  EXPECT_EQ(format.values, std::vector<double>{1.3});
+  EXPECT_EQ(format.codes, std::vector<uint64_t>{126});
+  EXPECT_EQ(format.rounding, "toward-zero");
   parsed<VersionOptions>("--version");
 }
 
@@ -109,7 +114,7 @@ TEST(CommandLine, HasHelpForEveryCommand) {
   EXPECT_NE(parsed<HelpOptions>("--help").text.find("ring-lens "), std::string::npos);
   for (const char* command :
        {"doctor", "lens", "launch", "slurm", "slurm submit", "ring-lens", "checksum", "pack",
-        "inspect", "report", "diff", "runs", "watch", "op-classes"}) {
+        "inspect", "report", "diff", "runs", "watch", "format", "op-classes"}) {
     for (const char* flag : {" --help", " -h"}) {
       const std::string page = parsed<HelpOptions>(std::string(command) + flag).text;
       EXPECT_NE(page.find(text("Usage: binade ", command, " [OPTIONS]")), page.npos) << page;
@@ -134,7 +139,7 @@ TEST_P(WrongUse, IsOneLine) {
 
 constexpr const char* kCommands =
     "doctor, lens, replay, blackbox, launch, slurm, ring-lens, checksum, pack, inspect, report, "
-    "diff, runs, watch, trace, bottleneck, decode, verify-dataset, bench, op-classes";
+    "diff, runs, watch, trace, bottleneck, decode, verify-dataset, bench, format, op-classes";
 
 TEST(WrongUse, OfNoCommandListsThem) {
   EXPECT_EQ(refusal({}), text("got no command, expected ", kCommands, "; see binade --help"));

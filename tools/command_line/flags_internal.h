@@ -86,5 +86,6 @@ void add_inspect(CLI::App& app, Command& chosen);
 void add_decode(CLI::App& app, Command& chosen);
 void add_verify_dataset(CLI::App& app, Command& chosen);
 void add_bench(CLI::App& app, Command& chosen);
+void add_format(CLI::App& app, Command& chosen);
 
 }  // namespace binade::tool

@@ -211,7 +211,8 @@ TEST_F(PrecisionFile, MistakesNameTheFileAndTheEntry) {
   EXPECT_HAS(error("{"), "overrides.json: ");
   EXPECT_HAS(error("[]"), "expected an object with store and overrides");
   EXPECT_HAS(error(R"({"store": "f16"})"), "store: got 'f16', expected paper or apex");
-  EXPECT_HAS(error(R"({"rules": []})"), "got the key 'rules', expected store, or overrides");
+  EXPECT_HAS(error(R"({"rules": []})"),
+             "got the key 'rules', expected store, formats, or overrides");
   EXPECT_HAS(error(R"({"overrides": {}})"), "got the key 'overrides'");
   EXPECT_HAS(
       error(R"({"overrides": [{"op": "exp", "dtype": "fp32"}, {"op": "expp", "dtype": "fp32"}]})"),

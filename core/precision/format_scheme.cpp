@@ -1,0 +1,117 @@
+#include <binade/core/precision/format_scheme.h>
+#include <binade/kernels/base/error.h>
+#include <binade/kernels/base/printable.h>
+
+#include <charconv>
+#include <cstring>
+
+namespace binade {
+namespace {
+
+struct NamedScheme {
+  const char* name;
+  const char* format;
+  int64_t block;
+  kernels::BlockScale rule;
+};
+constexpr NamedScheme kBlockSchemes[] = {
+    {"mxfp8", "e4m3fn", 32, kernels::BlockScale::power},
+    {"mxfp8-e5m2", "e5m2", 32, kernels::BlockScale::power},
+    {"mxfp6", "e2m3", 32, kernels::BlockScale::power},
+    {"mxfp6-e3m2", "e3m2", 32, kernels::BlockScale::power},
+    {"mxfp4", "e2m1", 32, kernels::BlockScale::power},
+    {"nvfp4", "e2m1", 16, kernels::BlockScale::nearest},
+};
+
+FormatScheme block_scheme(const NamedScheme& known) {
+  const bool two_levels = known.rule == kernels::BlockScale::nearest;
+  return {.format = number_format(known.format).with(Overflow::saturate),
+          .scaling = FormatScaling::blocks,
+          .block = known.block,
+          .block_rule = known.rule,
+          .block_scale = two_levels ? number_format("e4m3fn").with(Overflow::saturate)
+                                    : number_format("e8m0")};
+}
+
+FormatScheme base_scheme(const std::string& name) {
+  std::string names;
+  for (const NamedScheme& known : kBlockSchemes) {
+    if (name == known.name) {
+      return block_scheme(known);
+    }
+    names += (names.empty() ? "" : ", ") + std::string(known.name);
+  }
+  try {
+    return {.format = number_format(name)};
+  } catch (Error& error) {
+    error.add_context("(schemes of blocks: " + names + ")");
+    throw;
+  }
+}
+
+void add_word(FormatScheme& scheme, const std::string& word) {
+  constexpr const char* kDelayed = "delayed=";
+  if (word == "nearest" || word == "toward-zero" || word == "stochastic") {
+    scheme.rounding = parse_rounding(word);
+    return;
+  }
+  check(scheme.scaling != FormatScaling::blocks, "format scheme: got the word '", printable(word),
+        "' for a scheme of blocks, expected nearest, toward-zero or stochastic");
+  if (word.starts_with(kDelayed)) {
+    constexpr int64_t kLongest = 4096;
+    const char* end = word.data() + word.size();
+    const auto [stop, error] =
+        std::from_chars(word.data() + std::strlen(kDelayed), end, scheme.history);
+    check(error == std::errc() && stop == end && scheme.history > 0 && scheme.history <= kLongest,
+          "format scheme: got '", printable(word), "', expected delayed=1 to delayed=", kLongest);
+    scheme.scaling = FormatScaling::delayed;
+    return;
+  }
+  check(word == "none" || word == "tensor" || word == "delayed", "format scheme: got the word '",
+        printable(word),
+        "', expected nearest, toward-zero, stochastic, none, tensor, delayed or delayed=N");
+  scheme.scaling = parse_format_scaling(word);
+}
+
+}  // namespace
+
+FormatScheme format_scheme(const std::string& text) {
+  size_t slash = text.find('/');
+  FormatScheme scheme = base_scheme(text.substr(0, slash));
+  while (slash != std::string::npos) {
+    const size_t next = text.find('/', slash + 1);
+    add_word(scheme, text.substr(slash + 1, next - slash - 1));
+    slash = next;
+  }
+  return scheme;
+}
+
+std::string to_string(const FormatScheme& s) {
+  std::string out = to_string(s.format);
+  if (s.scaling == FormatScaling::blocks) {
+    out = text("blocks of ", s.block, " ", s.format.name, " with ", s.block_scale.name, " scales");
+    for (const NamedScheme& known : kBlockSchemes) {
+      FormatScheme same = block_scheme(known);
+      same.rounding = s.rounding;
+      same.axis = s.axis;
+      if (same == s) {
+        out = known.name;
+      }
+    }
+  } else if (s.scaling == FormatScaling::tensor) {
+    out += "/tensor";
+  } else if (s.scaling == FormatScaling::delayed) {
+    out += text("/delayed=", s.history);
+  }
+  return s.rounding == Rounding::nearest_even ? out : out + "/" + to_string(s.rounding);
+}
+
+FormatScaling parse_format_scaling(const std::string& name) {
+  check(name == "none" || name == "tensor" || name == "delayed", "format scale: got '",
+        printable(name), "', expected none, tensor or delayed");
+  return name == "none"     ? FormatScaling::none
+         : name == "tensor" ? FormatScaling::tensor
+                            : FormatScaling::delayed;
+}
+
+}  // namespace binade

@@ -1,0 +1,216 @@
+// Simulated formats in models, and a case for each format in which it must fail.
+#include <binade/core/ops.h>
+#include <binade/core/ops/format.h>
+#include <binade/core/precision/precision_rules.h>
+#include <binade/core/precision/simulated_formats.h>
+#include <binade/core/tensor/create.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace binade {
+namespace {
+
+double relative_error(const Tensor& got, const Tensor& want) {
+  const double size = norm(want).item();
+  return norm(sub(got, want)).item() / size;
+}
+
+// [64, 256] of which one channel is a thousand times larger, as in the activations of large
+// language models (Dettmers et al., "LLM.int8()", 2022).
+Tensor with_outlier_channel(double factor) {
+  manual_seed(3);
+  Tensor x = randn({64, 256});
+  Tensor row = ones({256});
+  row.data<float>()[17] = static_cast<float>(factor);
+  return mul(x, row);
+}
+
+// The error of all channels but the outlier, relative to them.
+double error_beside_outlier(const std::string& scheme, double factor) {
+  const Tensor x = with_outlier_channel(factor);
+  Tensor keep = ones({256});
+  keep.data<float>()[17] = 0;
+  return relative_error(mul(round_to_format(x, format_scheme(scheme)), keep), mul(x, keep));
+}
+
+TEST(FormatLimits, OutlierChannelBreaksATensorScaleAndNotBlocks) {
+  constexpr double kOutlier = 1e5;
+  EXPECT_GT(error_beside_outlier("e4m3fn/tensor", kOutlier), 0.2);
+  EXPECT_LT(error_beside_outlier("e4m3fn/tensor", 1), 0.04);
+  EXPECT_LT(error_beside_outlier("mxfp8", kOutlier), 0.5);
+  // Only the outlier's own block of 32 suffers: 7 of 8 blocks are as without it.
+  const Tensor x = with_outlier_channel(kOutlier);
+  const Tensor rounded = round_to_format(x, format_scheme("mxfp8"));
+  EXPECT_LT(relative_error(slice(rounded, 1, 32, 256), slice(x, 1, 32, 256)), 0.04);
+  EXPECT_GT(relative_error(slice(round_to_format(x, format_scheme("e4m3fn/tensor")), 1, 32, 256),
+                           slice(x, 1, 32, 256)),
+            0.2);
+}
+
+TEST(FormatLimits, SmallGradientsVanishInE4m3AndStayInE5m2) {
+  manual_seed(4);
+  const Tensor gradient = mul(randn({4096}), 0x1p-12);  // typical of unscaled activation gradients
+  EXPECT_GT(relative_error(round_to_format(gradient, format_scheme("e4m3fn")), gradient), 0.9);
+  EXPECT_LT(relative_error(round_to_format(gradient, format_scheme("e5m2")), gradient), 0.1);
+  EXPECT_LT(relative_error(round_to_format(gradient, format_scheme("e4m3fn/tensor")), gradient),
+            0.05);
+}
+
+TEST(FormatLimits, E5m2IsTooCoarseForWhatE4m3Holds) {
+  manual_seed(5);
+  const Tensor x = randn({4096});
+  const double coarse = relative_error(round_to_format(x, format_scheme("e5m2")), x);
+  EXPECT_GT(coarse, 1.8 * relative_error(round_to_format(x, format_scheme("e4m3fn")), x));
+}
+
+TEST(FormatLimits, F16OverflowsWhereBf16HoldsAndBf16LosesDigits) {
+  const Tensor large = full({3}, 70000.0);
+  EXPECT_TRUE(std::isinf(round_to_format(large, format_scheme("f16")).data<float>()[0]));
+  EXPECT_LT(relative_error(round_to_format(large, format_scheme("bf16")), large), 0.004);
+  const Tensor near_one = full({3}, 1 + 0x1p-9);
+  EXPECT_EQ(round_to_format(near_one, format_scheme("bf16")).data<float>()[0], 1);
+  EXPECT_EQ(round_to_format(near_one, format_scheme("f16")).data<float>()[0], 1 + 0x1p-9f);
+  EXPECT_EQ(round_to_format(full({1}, 1 + 0x1p-11), format_scheme("tf32")).data<float>()[0], 1);
+}
+
+TEST(FormatLimits, Fp4NeedsSmallBlocks) {
+  manual_seed(6);
+  // Magnitudes that change by a factor of 256 from one end of a block of 32 to the other.
+  const Tensor slope = exp(mul(arange(0, 32, 1, DType::f32), -std::log(256.0) / 31));
+  const Tensor x = mul(randn({64, 32}), slope);
+  const Tensor tail = slice(x, 1, 16, 32);
+  const auto tail_error = [&](const char* scheme) {
+    return relative_error(slice(round_to_format(x, format_scheme(scheme)), 1, 16, 32), tail);
+  };
+  EXPECT_GT(tail_error("mxfp4"), 0.5);
+  EXPECT_LT(tail_error("nvfp4"), 0.2);
+  EXPECT_LT(tail_error("mxfp6"), tail_error("mxfp4"));
+  EXPECT_LT(tail_error("mxfp8"), 0.1);
+}
+
+TEST(FormatLimits, NvfpTensorScaleReachesWhereTheBlockScaleDoesNot) {
+  manual_seed(7);
+  const Tensor tiny = mul(randn({8, 64}), 0x1p-40);
+  FormatScheme one_level = format_scheme("nvfp4");
+  EXPECT_LT(relative_error(round_to_format(tiny, one_level), tiny), 0.2);
+  EXPECT_EQ(norm(round_to_format(tiny, one_level, ones({1}))).item(), 0);
+}
+
+TEST(FormatLimits, AccumulatorsStall) {
+  const Tensor a = ones({1, 8192}), b = ones({8192, 1});
+  const auto sum = [&](const char* format, kernels::SumOrder order) {
+    return accumulated_matmul(a, b, {.format = number_format(format), .order = order}).item();
+  };
+  EXPECT_EQ(sum("f16", kernels::SumOrder::sequential), 2048);
+  EXPECT_EQ(sum("bf16", kernels::SumOrder::sequential), 256);
+  EXPECT_EQ(sum("f16", kernels::SumOrder::chunks), 8192);
+  EXPECT_EQ(sum("f16", kernels::SumOrder::pairwise), 8192);
+  EXPECT_EQ(sum("f16", kernels::SumOrder::kahan), 8192);
+  EXPECT_EQ(sum("f32", kernels::SumOrder::sequential), 8192);
+}
+
+// A model of one linear layer ---------------------------------------------------------------------
+
+struct Layer {
+  Tensor x = randn({6, 32}), w = randn({5, 32}), b = randn({5}), dy = randn({6, 5});
+  Layer() {
+    x.require_grad();
+    w.require_grad();
+    b.require_grad();
+  }
+  Tensor run(const Precision& precision) {
+    Tensor y;
+    {
+      const PrecisionScope scope(precision);
+      y = linear(mul(x, 1), w, b);  // a leaf counts as a weight
+    }
+    backward(y, dy);
+    return y;
+  }
+};
+
+TEST(SimulatedFormats, RoundOperandsAndGradientsOfContractions) {
+  manual_seed(8);
+  Layer layer;
+  const FormatSchemes schemes{.weights = format_scheme("e2m1"),
+                              .activations = format_scheme("mxfp8"),
+                              .gradients = format_scheme("e5m2")};
+  const Tensor y = layer.run(with_formats(Precision::full(), schemes));
+  const NoGradGuard guard;
+  const Tensor x = round_to_format(layer.x, *schemes.activations);
+  const Tensor dy = round_to_format(layer.dy, *schemes.gradients);
+  const Tensor w = round_to_format(layer.w, *schemes.weights);
+  EXPECT_EQ(norm(sub(y, linear(x, w, layer.b))).item(), 0);
+  EXPECT_LT(relative_error(layer.w.grad(), matmul(transpose(dy, 0, 1), x)), 1e-6);
+  EXPECT_LT(relative_error(layer.x.grad(), matmul(dy, w)), 1e-6);
+}
+
+TEST(SimulatedFormats, ActOnContractionsAlone) {
+  const Precision precision =
+      with_formats(Precision::full(), {.activations = format_scheme("e2m1")});
+  const PrecisionScope scope(precision);
+  const Tensor x = full({2, 2}, 1.1);
+  EXPECT_FLOAT_EQ(add(x, x).data<float>()[0], 2.2f);
+  EXPECT_EQ(matmul(x, x).data<float>()[0], 2);
+}
+
+TEST(SimulatedFormats, DelayedScalesComeFromEarlierUses) {
+  const Precision precision =
+      with_formats(Precision::full(), {.activations = format_scheme("e4m3fn/delayed=2")});
+  const auto product = [&](double value) {
+    const PrecisionScope scope(precision);
+    return matmul(full({1, 2}, value), full({2, 1}, 1.0)).item();
+  };
+  EXPECT_TRUE(std::isnan(product(1e4)));  // scale 1: overflow
+  EXPECT_NEAR(product(1e4), 2e4, 1);      // the scale of the use before
+  EXPECT_NEAR(product(1), 2, 2 * 10000.0 / 448 / 512);
+  EXPECT_NEAR(product(3), 6, 0.5);
+}
+
+TEST(SimulatedFormats, AreWrittenAndReadBack) {
+  const Precision precision =
+      with_formats(Precision::mixed(DType::bf16),
+                   {.weights = format_scheme("nvfp4"), .gradients = format_scheme("e5m2/tensor")});
+  EXPECT_EQ(to_string(precision), "mixed bf16, simulated weights nvfp4, gradients e5m2/tensor");
+  const Precision back = precision_of_json(to_json(precision));
+  EXPECT_TRUE(back == precision);
+  EXPECT_FALSE(back == Precision::mixed(DType::bf16));
+  const Precision ruled = precision.with({{.op = "softmax", .dtype = DType::f32}});
+  EXPECT_EQ(formats_of(ruled), formats_of(precision));
+  EXPECT_FALSE(with_formats(precision, {}).acts() == false);
+  EXPECT_THROW(precision_of_json(R"({"policy": "fp32", "formats": {"bias": "e4m3"}})"), Error);
+}
+
+TEST(RoundToFormat, PassesTheGradientStraightThrough) {
+  Tensor x = randn({3, 5});
+  x.require_grad();
+  const Tensor dy = randn({3, 5});
+  backward(round_to_format(x, format_scheme("mxfp4")), dy);
+  EXPECT_EQ(norm(sub(x.grad(), dy)).item(), 0);
+}
+
+TEST(RoundToFormat, StochasticDrawsFromTheGenerator) {
+  const FormatScheme scheme = format_scheme("e2m1/stochastic");
+  const Tensor x = full({1001}, 1.2);
+  manual_seed(5);
+  const Tensor a = round_to_format(x, scheme), b = round_to_format(x, scheme);
+  manual_seed(5);
+  EXPECT_EQ(norm(sub(round_to_format(x, scheme), a)).item(), 0);
+  EXPECT_GT(norm(sub(a, b)).item(), 0);
+  EXPECT_NEAR(mean(a).item(), 1.2, 4 * 0.25 / std::sqrt(1001.0));
+}
+
+TEST(AccumulatedMatmul, GradientsAreProductsOfTheSameKind) {
+  Tensor a = ones({1, 4096}), b = ones({4096, 1});
+  a.require_grad();
+  b.require_grad();
+  const Tensor y = accumulated_matmul(a, b, {.format = number_format("bf16")});
+  EXPECT_EQ(y.item(), 256);
+  backward(y, full({1, 1}, 1.5));
+  EXPECT_EQ(a.grad().data<float>()[77], 1.5f);
+  EXPECT_EQ(b.grad().data<float>()[4095], 1.5f);
+}
+
+}  // namespace
+}  // namespace binade
