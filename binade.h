@@ -24,6 +24,7 @@
 #include <binade/core/ops.h>
 #include <binade/core/precision/precision_ledger.h>
 #include <binade/core/precision/precision_rules.h>
+#include <binade/core/precision/simulated_formats.h>
 #include <binade/core/tensor/create.h>
 #include <binade/core/tensor/packed_weights.h>
 #include <binade/core/tensor/parameter.h>
@@ -86,6 +87,7 @@
 #include <binade/optim/rmsprop.h>
 #include <binade/optim/schedule.h>
 #include <binade/optim/sgd.h>
+#include <binade/optim/state_formats.h>
 #include <binade/train/checkpoint/checkpoint.h>
 #include <binade/train/classifier_data.h>
 #include <binade/train/classifier_file.h>
@@ -108,6 +110,7 @@
 #include <binade/train/metrics/regression.h>
 #include <binade/train/model_file.h>
 #include <binade/train/precision/black_box.h>
+#include <binade/train/precision/format_flags.h>
 #include <binade/train/precision/scale_replay.h>
 #include <binade/train/profile/stalls.h>
 #include <binade/train/profile/trace.h>

@@ -73,7 +73,8 @@ void AdamW::update(const Range& range) {
                       .step = range.update,
                       .grad_multiplier = range.grad_multiplier,
                       .max_exp_avg_sq = options.amsgrad ? range.moments[2] : kNoView,
-                      .step_scalars = range.step_scalars});
+                      .step_scalars = range.step_scalars,
+                      .low = range.low});
 }
 
 Adam::Adam(const ParameterList& parameters, const AdamOptions& options)

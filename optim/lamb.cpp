@@ -42,7 +42,8 @@ void LAMB::update(const Range& range) {
                       .weight_decay = range.weight_decay,
                       .step = range.update,
                       .grad_multiplier = range.grad_multiplier,
-                      .step_scalars = range.step_scalars});
+                      .step_scalars = range.step_scalars,
+                      .low = range.low});
 }
 
 }  // namespace binade::optim

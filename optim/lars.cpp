@@ -42,7 +42,8 @@ void LARS::update(const Range& range) {
                       .trust_coefficient = options.trust_coefficient,
                       .eps = options.eps,
                       .grad_multiplier = range.grad_multiplier,
-                      .step_scalars = range.step_scalars});
+                      .step_scalars = range.step_scalars,
+                      .low = range.low});
 }
 
 }  // namespace binade::optim

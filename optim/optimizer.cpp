@@ -1,5 +1,6 @@
 #include <binade/core/observe/timeline.h>
 #include <binade/core/observe/warning.h>
+#include <binade/core/tensor/create.h>
 #include <binade/optim/device_optimizer_internal.h>
 #include <binade/optim/optimizer_state_internal.h>
 
@@ -11,6 +12,11 @@ namespace binade::optim {
 namespace {
 
 bool is_rate(double value) { return std::isfinite(value) && value >= 0; }
+
+// True for f16 and bf16 values without masters.
+bool is_low(const Arena::Segment& segment) {
+  return is_half(segment.values.dtype()) && !segment.masters.defined();
+}
 
 }  // namespace
 
@@ -98,6 +104,25 @@ void Optimizer::fill_moment(size_t moment, size_t group, double value) const {
     Tensor values = empty(item.parameter.value.sizes(), state.dtype(), state.device());
     values.fill_(value);
     arena_->put(state, item.parameter, values);
+  }
+}
+
+void Optimizer::set_low_updates(LowUpdates how, uint64_t seed) {
+  const std::vector<Arena::Segment>& segments = arena_->segments();
+  check(step_count() == 0, "set_low_updates: got an optimizer after ", step_count(),
+        " steps, expected one before its first step");
+  check(how == LowUpdates::nearest || std::any_of(segments.begin(), segments.end(), is_low),
+        "set_low_updates: got parameters with f32 masters, or in f32, which lose no update, "
+        "expected f16 or bf16 without masters: Precision::half (half-bf16)");
+  low_updates_ = how;
+  low_seed_ = seed;
+  compensations_.clear();
+  for (const Arena::Segment& segment : segments) {
+    if (how == LowUpdates::compensated) {
+      const bool low = is_low(segment);
+      compensations_.push_back(low ? zeros({segment.own_numel()}, segment.values.dtype(), device())
+                                   : Tensor());
+    }
   }
 }
 
@@ -313,6 +338,15 @@ Optimizer::Range Optimizer::range_of(size_t group, const ParameterRange& paramet
   for (const auto& moment : moments_) {
     range.moments.push_back(flat(moment[index], segment.own_begin));
   }
+  if (low_updates_ != LowUpdates::nearest && is_low(segment)) {
+    constexpr uint64_t kSegmentKey = 0x9e37'79b9'7f4a'7c15;
+    range.low = {.how = low_updates_,
+                 .compensation = compensations_.empty()
+                                     ? kNoView
+                                     : flat(compensations_[index], segment.own_begin),
+                 .seed = low_seed_ + kSegmentKey * index,
+                 .first = parameter_range.offset};
+  }
   return range;
 }
 
@@ -323,7 +357,7 @@ bool Optimizer::apply(size_t index, double factor, double clip) {
     if (own_part(parameter_range)) {
       Range range = range_of(index, parameter_range);
       range.grad_multiplier = kernels::gradient_multiplier(factor, clip, parameter_range.scale);
-      range.update = parameter_range.updates + 1;
+      range.update = range.low.update = parameter_range.updates + 1;
       update(range);
     }
     for (size_t i = parameter_range.first; i < parameter_range.last; ++i) {
@@ -537,6 +571,9 @@ int64_t Optimizer::state_bytes() const {
     for (const Tensor& state : moment) {
       bytes += state.numel() * static_cast<int64_t>(size_of(state.dtype()));
     }
+  }
+  for (const Tensor& rest : compensations_) {
+    bytes += rest.defined() ? rest.numel() * static_cast<int64_t>(size_of(rest.dtype())) : 0;
   }
   return bytes;
 }

@@ -11,6 +11,7 @@
 #pragma once
 #include <binade/core/io/named_tensors.h>
 #include <binade/core/tensor/parameter.h>
+#include <binade/kernels/optimizer/low_update.h>
 #include <binade/optim/step_result.h>
 
 #include <array>
@@ -95,6 +96,13 @@ class Optimizer {
   void set_momentum(double momentum);  // of all groups
   void set_momentum(size_t group, double momentum);
   bool has_momentum() const { return has_momentum_; }
+  // How f16 and bf16 parameters without masters are updated (kernels/optimizer/low_update.h); the
+  // default is nearest. Call it before the first step and before a state is loaded. It is an error
+  // for parameters that have masters, or are f32 all. Stochastic rounding is drawn from the seed,
+  // the element and the number of the update, so runs repeat and resume bit for bit; compensated
+  // updates keep an array of the parameters' dtype, "compensation.<parameter>" in state_tensors().
+  void set_low_updates(LowUpdates how, uint64_t seed = 0);
+  LowUpdates low_updates() const { return low_updates_; }
   double weight_decay(size_t group = 0) const { return at(group).weight_decay; }
   int64_t step_count() const;  // applied steps
   double last_norm() const;    // of the last step that measured it; else -1
@@ -129,6 +137,7 @@ class Optimizer {
         kNoView;  // on a device: holds lr, momentum, grad_multiplier and update instead
     // Which parameters: items [first, last) of extents(group).
     size_t group, first, last;
+    kernels::LowUpdate low = {};
   };
   struct Extent {
     std::string name;
@@ -203,6 +212,9 @@ class Optimizer {
   bool has_momentum_;
   int64_t step_count_ = 0;
   double last_norm_ = -1;
+  LowUpdates low_updates_ = LowUpdates::nearest;
+  uint64_t low_seed_ = 0;
+  std::vector<Tensor> compensations_;        // [segment], undefined where a segment has none
   std::unique_ptr<DeviceOptimizer> device_;  // null on the CPU
 };
 

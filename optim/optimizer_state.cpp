@@ -11,11 +11,13 @@ Tensor part_of(const Tensor& flat, const Parameter& parameter) {
   return make_range(flat, parameter.value.sizes(), parameter.value.strides(), parameter.offset);
 }
 
+constexpr int kCompensation = -2;
+
 bool is_count(double value) { return value >= 0 && value <= 0x1p53 && value == std::floor(value); }
 
 }  // namespace
 
-// f(name, parameter, moment) for every state tensor; moment -1 is the master.
+// f(name, parameter, moment) for every state tensor; moment -1 is the master, or kCompensation.
 template <class F>
 void OptimizerState::for_each(const Optimizer& optimizer, F f) {
   for (const Optimizer::Group& group : optimizer.groups_) {
@@ -26,19 +28,27 @@ void OptimizerState::for_each(const Optimizer& optimizer, F f) {
       for (size_t k = 0; k < optimizer.moments_.size(); ++k) {
         f(optimizer.moment_names_[k] + "." + parameter.name, parameter, static_cast<int>(k));
       }
+      const auto segment = static_cast<size_t>(parameter.segment);
+      if (!optimizer.compensations_.empty() && optimizer.compensations_[segment].defined()) {
+        f("compensation." + parameter.name, parameter, kCompensation);
+      }
     }
   }
 }
 
 NamedTensors OptimizerState::tensors(const Optimizer& optimizer) {
   optimizer.arena_->follow_values();
-  std::vector<Tensor> masters;
+  std::vector<Tensor> masters, compensations;
   std::vector<std::vector<Tensor>> moments(optimizer.moments_.size());  // [moment][segment]
   for (size_t i = 0; i < optimizer.arena_->segments().size(); ++i) {
     const Arena::Segment& segment = optimizer.arena_->segments()[i];
     const auto index = static_cast<int>(i);
     masters.push_back(segment.masters.defined() ? optimizer.arena_->whole(segment.masters, index)
                                                 : Tensor());
+    if (!optimizer.compensations_.empty()) {
+      const Tensor& rest = optimizer.compensations_[i];
+      compensations.push_back(rest.defined() ? optimizer.arena_->whole(rest, index) : Tensor());
+    }
     for (size_t k = 0; k < optimizer.moments_.size(); ++k) {
       moments[k].push_back(optimizer.arena_->whole(optimizer.moments_[k][i], index));
     }
@@ -46,9 +56,10 @@ NamedTensors OptimizerState::tensors(const Optimizer& optimizer) {
   NamedTensors state;
   for_each(optimizer, [&](const std::string& name, const Parameter& parameter, int moment) {
     const auto segment = static_cast<size_t>(parameter.segment);
-    state.emplace_back(
-        name, part_of(moment < 0 ? masters[segment] : moments[static_cast<size_t>(moment)][segment],
-                      parameter));
+    const Tensor& flat = moment == kCompensation ? compensations[segment]
+                         : moment < 0            ? masters[segment]
+                                                 : moments[static_cast<size_t>(moment)][segment];
+    state.emplace_back(name, part_of(flat, parameter));
   });
   return state;
 }
@@ -118,7 +129,9 @@ void OptimizerState::load(Optimizer& optimizer, const NamedTensors& tensors,
   for_each(optimizer, [&](const std::string&, const Parameter& parameter, int moment) {
     const auto segment = static_cast<size_t>(parameter.segment);
     const Tensor& source = sources[next++];
-    if (moment < 0) {
+    if (moment == kCompensation) {
+      optimizer.arena_->put(optimizer.compensations_[segment], parameter, source);
+    } else if (moment < 0) {
       optimizer.arena_->set_value(parameter, source);
     } else {
       optimizer.arena_->put(optimizer.moments_[static_cast<size_t>(moment)][segment], parameter,

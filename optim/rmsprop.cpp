@@ -60,7 +60,8 @@ void RMSprop::update(const Range& range) {
                          .grad_multiplier = range.grad_multiplier,
                          .grad_avg = options.centered ? range.moments[1] : kNoView,
                          .momentum_buffer = has_momentum() ? range.moments.back() : kNoView,
-                         .step_scalars = range.step_scalars});
+                         .step_scalars = range.step_scalars,
+                         .low = range.low});
 }
 
 }  // namespace binade::optim

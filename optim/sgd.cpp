@@ -58,7 +58,8 @@ void SGD::update(const Range& range) {
                      .nesterov = options.nesterov,
                      .first_step = range.update == 1,
                      .grad_multiplier = range.grad_multiplier,
-                     .step_scalars = range.step_scalars});
+                     .step_scalars = range.step_scalars,
+                     .low = range.low});
 }
 
 }  // namespace binade::optim

@@ -45,6 +45,9 @@ struct Memory {
     rows[count++ % rows.size(0)].copy_(
         cat({before, after, Tensor::from({right ? 1.f : 0, fell ? 0 : 1.f})}));
   }
+  Tensor draw(int64_t batch) const {
+    return index_select(rows, 0, randint(std::min(count, rows.size(0)), {batch}));
+  }
   Tensor rows;
   int64_t count = 0;
 };
@@ -85,6 +88,7 @@ void run(const train::RunFlags& flags, int64_t size) {
   target.to(flags.target(), flags.policy());
   nn::copy_module(online, target);
   optim::AdamW adam(online.parameters(), {.lr = flags.lr});
+  flags.formats.prepare(adam, flags.seed);
   optim::LinearLR schedule(adam, {.start_factor = 1, .end_factor = 0, .total_iters = flags.steps});
   optim::LossScaler scaler = flags.loss_scaler().value_or(optim::LossScaler::fixed(1));
   CartPole game;
@@ -115,11 +119,10 @@ void run(const train::RunFlags& flags, int64_t size) {
     if (fell || game.age >= kMostSteps) {
       game.reset();
     }
-    const Tensor picks = randint(std::min(memory.count, size), {flags.batch});
-    const Tensor loss =
-        q_loss(online, target, index_select(memory.rows, 0, picks).to(online.device()));
+    const Tensor loss = q_loss(online, target, memory.draw(flags.batch).to(online.device()));
     scaler.scale(loss).backward();
     schedule.advance(scaler.step(adam, {.clip_norm = 10}));
+    flags.formats.after_step(adam);
     nn::soft_update(target, online, 0.005);
     if (++step % every == 0) {
       const double score = mean_return(online, 10);

@@ -174,38 +174,52 @@ class FirstStepLedger {
   std::optional<PrecisionLedger> ledger_;
 };
 
+// Only where they are not the default, so that runs from before there were these flags resume.
+void add_settings(const train::FormatFlags& formats, std::map<std::string, std::string>& settings) {
+  const train::FormatFlags plain;
+  for (const train::FormatFlag& flag : train::format_flags()) {
+    if (formats.*flag.value != plain.*flag.value) {
+      settings[flag.name + 2] = formats.*flag.value;
+    }
+  }
+}
+
 train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierData& data,
                                       dist::World& world, FirstStepLedger& ledger) {
-  return {.epochs = f.epochs,
-          .accumulate = f.accumulate,
-          .clip_norm = f.clip > 0 ? std::optional(f.clip) : std::nullopt,
-          .patience = f.patience,
-          .run = f.run,
-          .resume = f.resume,
-          .overwrite = f.overwrite,
-          .force = f.force,
-          .checkpoint_every = f.checkpoint_every,
-          .async_save = f.async_save,
-          .callbacks = {ledger.callbacks()},
-          .log_every = f.log_every,
-          .log_norms = f.log_norms,
-          .graph = f.graph == "off" ? train::StepGraph::off : train::StepGraph::automatic,
-          .on_nan = on_nan_of(f),
-          .roll_back = {.factor = f.rollback_factor, .most = f.rollbacks},
-          .lens = f.lens,
-          .lens_layers = f.lens_layers,
-          .report = !f.no_report,
-          .record_gradients = f.record_gradients,
-          .black_box = {.bytes = f.black_box << 20,
-                        .description = {{"model", f.model},
-                                        {"channels", text(data.channels)},
-                                        {"height", text(data.height)},
-                                        {"width", text(data.width)},
-                                        {"classes", text(data.class_names.size())}}},
-          .group = &world.communicator(),
-          .stop_on_signal = true,
-          .settings = settings_of(f, data, world),
-          .notes = {{"augment", train::to_string(data.augment)}}};
+  train::TrainerOptions options{
+      .epochs = f.epochs,
+      .accumulate = f.accumulate,
+      .clip_norm = f.clip > 0 ? std::optional(f.clip) : std::nullopt,
+      .patience = f.patience,
+      .run = f.run,
+      .resume = f.resume,
+      .overwrite = f.overwrite,
+      .force = f.force,
+      .checkpoint_every = f.checkpoint_every,
+      .async_save = f.async_save,
+      .callbacks = {ledger.callbacks()},
+      .log_every = f.log_every,
+      .log_norms = f.log_norms,
+      .graph = f.graph == "off" ? train::StepGraph::off : train::StepGraph::automatic,
+      .on_nan = on_nan_of(f),
+      .roll_back = {.factor = f.rollback_factor, .most = f.rollbacks},
+      .lens = f.lens,
+      .lens_layers = f.lens_layers,
+      .report = !f.no_report,
+      .record_gradients = f.record_gradients,
+      .black_box = {.bytes = f.black_box << 20,
+                    .description = {{"model", f.model},
+                                    {"channels", text(data.channels)},
+                                    {"height", text(data.height)},
+                                    {"width", text(data.width)},
+                                    {"classes", text(data.class_names.size())}}},
+      .group = &world.communicator(),
+      .stop_on_signal = true,
+      .settings = settings_of(f, data, world),
+      .notes = {{"augment", train::to_string(data.augment)}}};
+  f.formats.apply_to(options, static_cast<uint64_t>(f.seed));
+  add_settings(f.formats, options.settings);
+  return options;
 }
 
 // Runs a finder and prints what it found.
@@ -314,6 +328,21 @@ int run(Flags f) {
   return 0;
 }
 
+void add_format_flags(CLI::App& app, train::FormatFlags& formats) {
+  for (const train::FormatFlag& flag : train::format_flags()) {
+    app.add_option(flag.name, formats.*flag.value, flag.help)
+        ->check([check = flag.check](const std::string& value) {
+          try {
+            check(value);
+            return std::string();
+          } catch (const Error& error) {
+            return std::string(error.what());
+          }
+        })
+        ->capture_default_str();
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -321,6 +350,7 @@ int main(int argc, char** argv) {
   Flags flags;
   CLI::App app("Trains an image classifier.");
   add_flags(app, flags);
+  add_format_flags(app, flags.formats);
   try {
     app.parse(argc, argv);
     check_combinations(app, flags);

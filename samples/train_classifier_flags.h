@@ -28,6 +28,7 @@ struct Flags {
   double lr = 1e-3, momentum = 0.9, weight_decay = -1, clip = 0, validation_split = 0.1,
          rollback_factor = 0.5;
   optim::LossScalerOptions scaler;
+  train::FormatFlags formats;
   int64_t black_box = 0;
   bool record_gradients = false, ledger = false, explain = false;
   bool async_save = false, no_outside_links = false, resume = false, overwrite = false,
@@ -57,6 +58,7 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
     only_with(flag, dynamic, "--precision fp16 and a dynamic loss scale");
   }
   (void)optim::ScalerState(f.scaler);  // throws if the factors do not go together
+  f.formats.check_together();
   for (const char* flag : {"--format", "--checksums", "--no-outside-links"}) {
     only_with(flag, !f.data.empty(), "--data");
   }
@@ -273,7 +275,8 @@ inline Precision precision_of(const Flags& f) {
                            : f.policy == "autocast" ? Precision::autocast(low)
                                                     : Precision::half(low);
   const Precision stored = f.store == "by-policy" ? policy : policy.with(parse_store(f.store));
-  return f.overrides.empty() ? stored : read_precision(f.overrides, stored);
+  const Precision ruled = f.overrides.empty() ? stored : read_precision(f.overrides, stored);
+  return f.formats.schemes().any() ? f.formats.applied_to(ruled) : ruled;
 }
 
 inline std::optional<optim::LossScaler> make_scaler(const Flags& f) {

@@ -82,7 +82,7 @@ struct Program::Parser {
   }
 };
 
-Precision RunFlags::policy() const { return parse_precision(precision); }
+Precision RunFlags::policy() const { return formats.applied_to(parse_precision(precision)); }
 
 Device RunFlags::target() const {
   return device == "auto" ? Device::best() : Device::parse(device);
@@ -109,6 +109,7 @@ TrainerOptions RunFlags::trainer_options() const {
   options.black_box.bytes = black_box << 20;
   options.stop_on_signal = true;
   options.settings = settings;
+  formats.apply_to(options, seed);
   return options;
 }
 
@@ -176,6 +177,12 @@ void add_scaler_flags(CLI::App& app, RunFlags& f) {
       ->check(within(0, 1 << 20));
 }
 
+void add_format_flags(CLI::App& app, FormatFlags& f) {
+  for (const FormatFlag& flag : format_flags()) {
+    app.add_option(flag.name, f.*flag.value, flag.help)->check(parsed_by(flag.check));
+  }
+}
+
 void add_shared_flags(CLI::App& app, RunFlags& f) {
   constexpr double kMost = 1e15;
   app.add_option("--data", f.data, "directory of the data");
@@ -206,6 +213,7 @@ void add_shared_flags(CLI::App& app, RunFlags& f) {
       ->check(within(0, kMost));
   add_profile_flag(app, f.profile);
   add_scaler_flags(app, f);
+  add_format_flags(app, f.formats);
 }
 
 }  // namespace
@@ -228,6 +236,10 @@ Program::Program(std::string name, std::string description, RunFlags defaults,
   parser_->new_setting("backoff-factor", scaler.backoff_factor, usual.backoff_factor);
   parser_->new_setting("growth-interval", scaler.growth_interval, usual.growth_interval);
   parser_->new_setting("hysteresis", scaler.hysteresis, usual.hysteresis);
+  const FormatFlags plain;
+  for (const FormatFlag& flag : format_flags()) {
+    parser_->new_setting(flag.name + 2, flags_.formats.*flag.value, plain.*flag.value);
+  }
   for (const std::string& flag : without) {
     CLI::Option* option = app.get_option_no_throw(flag);
     check(option != nullptr, "Program: got ", flag,
@@ -309,6 +321,7 @@ int Program::run_body(int argc, char** argv, const std::function<int(const RunFl
     check_paths(app);
     check(!flags_.resume || !flags_.run.empty(), "--resume: has no effect without --run DIR");
     (void)optim::ScalerState(flags_.scaler);  // throws if the factors do not go together
+    flags_.formats.check_together();
     check(!(flags_.resume && flags_.overwrite), "got both --resume and --overwrite, expected one");
   } catch (const CLI::Success& help) {
     return streams.finish(app.exit(help));

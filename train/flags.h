@@ -13,6 +13,7 @@
 #pragma once
 #include <binade/optim/loss_scaler.h>
 #include <binade/train/checkpoint/checkpoint.h>
+#include <binade/train/precision/format_flags.h>
 #include <binade/train/trainer.h>
 
 #include <functional>
@@ -45,6 +46,7 @@ struct RunFlags {
   // The dynamic loss scale of fp16: --init-scale, --growth-factor, --backoff-factor,
   // --growth-interval, --hysteresis.
   optim::LossScalerOptions scaler = {};
+  FormatFlags formats = {};       // the format lab: --weights-format and others
   bool record_gradients = false;  // --record-gradients: for binade replay
   int64_t black_box = 0;          // --black-box MB; 0: none
 

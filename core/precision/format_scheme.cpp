@@ -64,13 +64,27 @@ void add_word(FormatScheme& scheme, const std::string& word) {
         std::from_chars(word.data() + std::strlen(kDelayed), end, scheme.history);
     check(error == std::errc() && stop == end && scheme.history > 0 && scheme.history <= kLongest,
           "format scheme: got '", printable(word), "', expected delayed=1 to delayed=", kLongest);
-    scheme.scaling = FormatScaling::delayed;
+    set_scaling(scheme, FormatScaling::delayed);
     return;
   }
   check(word == "none" || word == "tensor" || word == "delayed", "format scheme: got the word '",
         printable(word),
         "', expected nearest, toward-zero, stochastic, none, tensor, delayed or delayed=N");
-  scheme.scaling = parse_format_scaling(word);
+  set_scaling(scheme, parse_format_scaling(word));
+}
+
+// The format of a scheme as text. Saturation goes without saying where there is a scale.
+std::string scaled_name(const FormatScheme& s) {
+  if (s.scaling == FormatScaling::none) {
+    return to_string(s.format);
+  }
+  const NumberFormat named = number_format(s.format.name.substr(0, s.format.name.find(':')));
+  const std::string words = to_string(s.format.with(named.overflow));
+  if (s.format.overflow == Overflow::saturate) {
+    return words;
+  }
+  return words + (words.find(':') == std::string::npos ? ":" : ",") +
+         (s.format.overflow == Overflow::nan ? "overflow=nan" : "overflow=infinity");
 }
 
 }  // namespace
@@ -83,11 +97,21 @@ FormatScheme format_scheme(const std::string& text) {
     add_word(scheme, text.substr(slash + 1, next - slash - 1));
     slash = next;
   }
+  if (const size_t overflow = text.find("overflow="); overflow != std::string::npos) {
+    scheme.format.overflow = base_scheme(text.substr(0, text.find('/'))).format.overflow;
+  }
   return scheme;
 }
 
+void set_scaling(FormatScheme& scheme, FormatScaling scaling) {
+  scheme.scaling = scaling;
+  if (scaling != FormatScaling::none) {
+    scheme.format.overflow = Overflow::saturate;
+  }
+}
+
 std::string to_string(const FormatScheme& s) {
-  std::string out = to_string(s.format);
+  std::string out = scaled_name(s);
   if (s.scaling == FormatScaling::blocks) {
     out = text("blocks of ", s.block, " ", s.format.name, " with ", s.block_scale.name, " scales");
     for (const NamedScheme& known : kBlockSchemes) {

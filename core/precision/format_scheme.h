@@ -40,8 +40,12 @@ struct FormatScheme {
 
 // A scheme by name, as above, and words after slashes: "mxfp4/stochastic", "e4m3fn/tensor",
 // "e5m2/delayed=16/toward-zero". A number format, as number_format() takes it, has no scale without
-// such a word. Throws an error that lists what there is.
+// such a word. With a scale it saturates, as the conversions of FP8 hardware do, unless the text
+// has an overflow=... of its own: a delayed scale may be too small. Throws an error that lists what
+// there is.
 FormatScheme format_scheme(const std::string& text);
+// Gives the scheme this scaling, and its format saturation. Not for schemes of blocks.
+void set_scaling(FormatScheme& scheme, FormatScaling scaling);
 // The text that format_scheme() reads back; for blocks of another size or format, words about them.
 std::string to_string(const FormatScheme& scheme);
 // none, tensor or delayed: the scales that a flag can ask for.

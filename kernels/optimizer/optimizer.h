@@ -3,7 +3,8 @@
 // optimizer state have its compute dtype.
 //   f32, f64 parameters: master is kNoView, param is updated.
 //   f16, bf16 with a master: the master is updated and param receives its rounded copy.
-//   f16, bf16 without a master: param is updated in float and rounded (precision mode "half").
+//   f16, bf16 without a master: param is updated in float and rounded (precision mode "half"), as
+//     `low` says (kernels/optimizer/low_update.h).
 // g = grad * grad_multiplier, where the multiplier combines unscaling, clip factor and accumulation
 // divisor. Arithmetic is in the compute dtype; values that only depend on the step are computed in
 // double. If `step_scalars` (RangeScalars of kernels/optimizer/step_rule.h, in device memory) is
@@ -11,6 +12,7 @@
 // from there instead of from the arguments, and if its `apply` is 0 the step does nothing.
 #pragma once
 #include <binade/kernels/base/kernel.h>
+#include <binade/kernels/optimizer/low_update.h>
 
 namespace binade::kernels {
 
@@ -35,6 +37,7 @@ struct SGDStep {
   bool first_step;
   double grad_multiplier;
   const View& step_scalars = kNoView;
+  const LowUpdate& low = kPlainUpdate;
 };
 BINADE_KERNEL(sgd_step, SGDStep, param)
 
@@ -54,6 +57,7 @@ struct AdamStep {
   double grad_multiplier;
   const View& max_exp_avg_sq = kNoView;
   const View& step_scalars = kNoView;
+  const LowUpdate& low = kPlainUpdate;
 };
 BINADE_KERNEL(adam_step, AdamStep, param)
 

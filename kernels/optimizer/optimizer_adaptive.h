@@ -2,6 +2,7 @@
 // kernels/optimizer/optimizer.h.
 #pragma once
 #include <binade/kernels/base/kernel.h>
+#include <binade/kernels/optimizer/low_update.h>
 
 namespace binade::kernels {
 
@@ -20,6 +21,7 @@ struct RMSpropStep {
   const View& grad_avg = kNoView;
   const View& momentum_buffer = kNoView;
   const View& step_scalars = kNoView;
+  const LowUpdate& low = kPlainUpdate;
 };
 BINADE_KERNEL(rmsprop_step, RMSpropStep, param)
 
@@ -34,6 +36,7 @@ struct AdagradStep {
   int64_t step;
   double grad_multiplier;
   const View& step_scalars = kNoView;
+  const LowUpdate& low = kPlainUpdate;
 };
 BINADE_KERNEL(adagrad_step, AdagradStep, param)
 

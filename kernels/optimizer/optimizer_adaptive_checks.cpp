@@ -1,3 +1,4 @@
+#include <binade/kernels/optimizer/low_update_internal.h>
 #include <binade/kernels/optimizer/optimizer_adaptive_internal.h>
 #include <binade/kernels/optimizer/optimizer_internal.h>
 
@@ -5,6 +6,7 @@ namespace binade::kernels {
 
 void check_arguments(const RMSpropStep& a) {
   check_step("rmsprop_step", a.param, a.master, a.grad, a.step_scalars);
+  check_low("rmsprop_step", a.param, a.master, a.low);
   const DType compute = compute_dtype(a.param.dtype);
   check_flat("rmsprop_step", "square_avg", a.square_avg, a.param, compute);
   if (a.grad_avg) {
@@ -20,6 +22,7 @@ void check_arguments(const RMSpropStep& a) {
 
 void check_arguments(const AdagradStep& a) {
   check_step("adagrad_step", a.param, a.master, a.grad, a.step_scalars);
+  check_low("adagrad_step", a.param, a.master, a.low);
   check_flat("adagrad_step", "sum", a.sum, a.param, compute_dtype(a.param.dtype));
   check(a.step_scalars || a.step >= 1, "adagrad_step: got step ", a.step, ", expected 1 or more");
 }

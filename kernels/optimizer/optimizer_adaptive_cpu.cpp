@@ -1,4 +1,5 @@
 // RMSprop and Adagrad on the CPU, split over threads like the steps of optimizer_cpu.cpp.
+#include <binade/kernels/optimizer/low_update_internal.h>
 #include <binade/kernels/optimizer/optimizer_adaptive_internal.h>
 #include <binade/kernels/optimizer/optimizer_adaptive_isa_internal.h>
 #include <binade/kernels/optimizer/optimizer_blocks_internal.h>
@@ -12,16 +13,19 @@ void cpu::rmsprop_step(const RMSpropStep& a) {
     return;
   }
   for_blocks(a.param.numel, [&](int64_t begin, int64_t end) {
-    rmsprop_range_best(RMSpropRange{.range = step_range(a.param, a.master, a.grad, begin, end),
-                                    .square_avg = element(a.square_avg, begin),
-                                    .grad_avg = element(a.grad_avg, begin),
-                                    .momentum_buffer = element(a.momentum_buffer, begin),
-                                    .lr = w.lr,
-                                    .alpha = a.alpha,
-                                    .eps = a.eps,
-                                    .weight_decay = a.weight_decay,
-                                    .momentum = w.momentum,
-                                    .grad_scale = w.multiplier});
+    const StepRange all = step_range(a.param, a.master, a.grad, begin, end);
+    step_elements(a, w, all, begin, [&](const StepRange& range, int64_t at) {
+      rmsprop_range_best(RMSpropRange{.range = range,
+                                      .square_avg = element(a.square_avg, at),
+                                      .grad_avg = element(a.grad_avg, at),
+                                      .momentum_buffer = element(a.momentum_buffer, at),
+                                      .lr = w.lr,
+                                      .alpha = a.alpha,
+                                      .eps = a.eps,
+                                      .weight_decay = a.weight_decay,
+                                      .momentum = w.momentum,
+                                      .grad_scale = w.multiplier});
+    });
   });
 }
 
@@ -32,12 +36,15 @@ void cpu::adagrad_step(const AdagradStep& a) {
     return;
   }
   for_blocks(a.param.numel, [&](int64_t begin, int64_t end) {
-    adagrad_range_best(AdagradRange{.range = step_range(a.param, a.master, a.grad, begin, end),
-                                    .sum = element(a.sum, begin),
-                                    .rate = adagrad_rate(w, a.lr_decay),
-                                    .eps = a.eps,
-                                    .weight_decay = a.weight_decay,
-                                    .grad_scale = w.multiplier});
+    const StepRange all = step_range(a.param, a.master, a.grad, begin, end);
+    step_elements(a, w, all, begin, [&](const StepRange& range, int64_t at) {
+      adagrad_range_best(AdagradRange{.range = range,
+                                      .sum = element(a.sum, at),
+                                      .rate = adagrad_rate(w, a.lr_decay),
+                                      .eps = a.eps,
+                                      .weight_decay = a.weight_decay,
+                                      .grad_scale = w.multiplier});
+    });
   });
 }
 

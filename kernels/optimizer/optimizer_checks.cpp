@@ -1,3 +1,4 @@
+#include <binade/kernels/optimizer/low_update_internal.h>
 #include <binade/kernels/optimizer/optimizer_internal.h>
 
 namespace binade::kernels {
@@ -42,6 +43,7 @@ void check_arguments(const GradientStats& a) {
 
 void check_arguments(const SGDStep& a) {
   check_step("sgd_step", a.param, a.master, a.grad, a.step_scalars);
+  check_low("sgd_step", a.param, a.master, a.low);
   if (a.momentum_buffer) {
     check_flat("sgd_step", "momentum_buffer", a.momentum_buffer, a.param,
                compute_dtype(a.param.dtype));
@@ -55,6 +57,7 @@ void check_arguments(const SGDStep& a) {
 
 void check_arguments(const AdamStep& a) {
   check_step("adam_step", a.param, a.master, a.grad, a.step_scalars);
+  check_low("adam_step", a.param, a.master, a.low);
   const DType compute = compute_dtype(a.param.dtype);
   check_flat("adam_step", "exp_avg", a.exp_avg, a.param, compute);
   check_flat("adam_step", "exp_avg_sq", a.exp_avg_sq, a.param, compute);

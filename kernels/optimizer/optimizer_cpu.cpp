@@ -2,6 +2,7 @@
 // vector, and with it every bit of the result, depends on its index only. gradient_stats sums
 // chunks of fixed size in order.
 #include <binade/kernels/base/workspace.h>
+#include <binade/kernels/optimizer/low_update_internal.h>
 #include <binade/kernels/optimizer/optimizer_blocks_internal.h>
 #include <binade/kernels/optimizer/optimizer_internal.h>
 
@@ -38,15 +39,18 @@ void cpu::sgd_step(const SGDStep& a) {
     return;
   }
   for_blocks(a.param.numel, [&](int64_t begin, int64_t end) {
-    sgd_range_best(SGDRange{.range = step_range(a.param, a.master, a.grad, begin, end),
-                            .momentum_buffer = element(a.momentum_buffer, begin),
-                            .lr = w.lr,
-                            .momentum = w.momentum,
-                            .grad_scale = w.multiplier,
-                            .weight_decay = a.weight_decay,
-                            .dampening = a.dampening,
-                            .nesterov = a.nesterov,
-                            .first_step = w.update == 1});
+    const StepRange all = step_range(a.param, a.master, a.grad, begin, end);
+    step_elements(a, w, all, begin, [&](const StepRange& range, int64_t at) {
+      sgd_range_best(SGDRange{.range = range,
+                              .momentum_buffer = element(a.momentum_buffer, at),
+                              .lr = w.lr,
+                              .momentum = w.momentum,
+                              .grad_scale = w.multiplier,
+                              .weight_decay = a.weight_decay,
+                              .dampening = a.dampening,
+                              .nesterov = a.nesterov,
+                              .first_step = w.update == 1});
+    });
   });
 }
 
@@ -57,18 +61,21 @@ void cpu::adam_step(const AdamStep& a) {
     return;
   }
   for_blocks(a.param.numel, [&](int64_t begin, int64_t end) {
-    adam_range_best(AdamRange{.range = step_range(a.param, a.master, a.grad, begin, end),
-                              .exp_avg = element(a.exp_avg, begin),
-                              .exp_avg_sq = element(a.exp_avg_sq, begin),
-                              .max_exp_avg_sq = element(a.max_exp_avg_sq, begin),
-                              .beta1 = w.momentum,
-                              .beta2 = a.beta2,
-                              .eps = a.eps,
-                              .step_size = w.lr * w.first_scale,
-                              .second_scale = w.second_scale,
-                              .grad_scale = w.multiplier,
-                              .coupled_decay = a.decoupled ? 0 : a.weight_decay,
-                              .shrink = a.decoupled ? 1 - w.lr * a.weight_decay : 1});
+    const StepRange all = step_range(a.param, a.master, a.grad, begin, end);
+    step_elements(a, w, all, begin, [&](const StepRange& range, int64_t at) {
+      adam_range_best(AdamRange{.range = range,
+                                .exp_avg = element(a.exp_avg, at),
+                                .exp_avg_sq = element(a.exp_avg_sq, at),
+                                .max_exp_avg_sq = element(a.max_exp_avg_sq, at),
+                                .beta1 = w.momentum,
+                                .beta2 = a.beta2,
+                                .eps = a.eps,
+                                .step_size = w.lr * w.first_scale,
+                                .second_scale = w.second_scale,
+                                .grad_scale = w.multiplier,
+                                .coupled_decay = a.decoupled ? 0 : a.weight_decay,
+                                .shrink = a.decoupled ? 1 - w.lr * a.weight_decay : 1});
+    });
   });
 }
 

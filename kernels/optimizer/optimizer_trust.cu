@@ -35,8 +35,9 @@ template <class T, class... S>
 __device__ __forceinline__ dev::VectorSpan chunk_span(const Arrays<T>& a, int64_t begin,
                                                       int64_t count, S*... state) {
   const auto* master = a.master ? a.master + begin : nullptr;
+  const auto* compensation = a.compensation ? a.compensation + begin : nullptr;
   return dev::vector_span<dev::kVectorOf<T>>(count, a.param + begin, master, a.grad + begin,
-                                             (state + begin)...);
+                                             compensation, (state + begin)...);
 }
 
 template <class T, class F>
@@ -69,8 +70,10 @@ __device__ __forceinline__ C lamb_direction(const RangeScalars& w, const LambNum
 
 template <class T>
 __global__ void __launch_bounds__(kThreads)
-    lamb_measure_kernel(Table table, Arrays<T> a, LambState<Compute<T>> state,
-                        LambNumbers<Compute<T>> o, RangeScalars given,
+    lamb_measure_kernel(const __grid_constant__ Table table, const __grid_constant__ Arrays<T> a,
+                        const __grid_constant__ LambState<Compute<T>> state,
+                        const __grid_constant__ LambNumbers<Compute<T>> o,
+                        const __grid_constant__ RangeScalars given,
                         const RangeScalars* step_scalars, Sums* partials) {
   using C = Compute<T>;
   auto& memory = dev::shared_mem<SumsMemory>();
@@ -131,7 +134,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int k = 0; k < kWidth; ++k) {
       p[k] -= rate * lamb_direction(w, o, m[k], v[k], p[k]);
     }
-    store_parameters(a, at, p);
+    store_parameters(a, at, p, step_scalars ? static_cast<int64_t>(w.update) : -1);
   });
 }
 
@@ -191,7 +194,7 @@ __global__ void __launch_bounds__(kThreads)
       p[k] -= b[k];
     }
     dev::store_from(buffer + at, b);
-    store_parameters(a, at, p);
+    store_parameters(a, at, p, step_scalars ? static_cast<int64_t>(w.update) : -1);
   });
 }
 
@@ -230,7 +233,7 @@ void cuda::lamb_step(const LAMBStep& a) {
   const Workspace memory = partials_of(a.table, a.param.device);
   dispatch_floating("lamb_step", a.param.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
-    const Arrays<T> own = dev::arrays<T>(a.param, a.master, a.grad);
+    const Arrays<T> own = dev::arrays<T>(a.param, a.master, a.grad, a.low);
     const LambState<C> state{a.exp_avg.as<C>(), a.exp_avg_sq.as<C>()};
     const LambNumbers<C> numbers{static_cast<C>(a.beta2), static_cast<C>(1 - a.beta2),
                                  static_cast<C>(a.eps), static_cast<C>(a.weight_decay)};
@@ -253,7 +256,7 @@ void cuda::lars_step(const LARSStep& a) {
   const Workspace memory = partials_of(a.table, a.param.device);
   dispatch_floating("lars_step", a.param.dtype, [&]<class T>(Type<T>) {
     using C = Compute<T>;
-    const Arrays<T> own = dev::arrays<T>(a.param, a.master, a.grad);
+    const Arrays<T> own = dev::arrays<T>(a.param, a.master, a.grad, a.low);
     const RangeScalars given = step_scalars_of(a);
     const auto* step_scalars = a.step_scalars.as<RangeScalars>();
     launch({"lars_measure_kernel", blocks, kThreads, sizeof(SumsMemory)}, lars_measure_kernel<T>,

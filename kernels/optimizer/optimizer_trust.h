@@ -8,6 +8,7 @@
 // table only.
 #pragma once
 #include <binade/kernels/base/kernel.h>
+#include <binade/kernels/optimizer/low_update.h>
 
 namespace binade::kernels {
 
@@ -38,6 +39,7 @@ struct LAMBStep {
   int64_t step;
   double grad_multiplier;
   const View& step_scalars = kNoView;
+  const LowUpdate& low = kPlainUpdate;
 };
 BINADE_KERNEL(lamb_step, LAMBStep, param)
 
@@ -52,6 +54,7 @@ struct LARSStep {
   double lr, momentum, weight_decay, trust_coefficient, eps;
   double grad_multiplier;
   const View& step_scalars = kNoView;
+  const LowUpdate& low = kPlainUpdate;
 };
 BINADE_KERNEL(lars_step, LARSStep, param)
 

@@ -1,3 +1,4 @@
+#include <binade/kernels/optimizer/low_update_internal.h>
 #include <binade/kernels/optimizer/optimizer_internal.h>
 #include <binade/kernels/optimizer/optimizer_trust_internal.h>
 
@@ -20,6 +21,7 @@ void check_table(const char* op, const TrustTable& table) {
 
 void check_arguments(const LAMBStep& a) {
   check_step("lamb_step", a.param, a.master, a.grad, a.step_scalars);
+  check_low("lamb_step", a.param, a.master, a.low);
   const DType compute = compute_dtype(a.param.dtype);
   check_flat("lamb_step", "exp_avg", a.exp_avg, a.param, compute);
   check_flat("lamb_step", "exp_avg_sq", a.exp_avg_sq, a.param, compute);
@@ -31,6 +33,7 @@ void check_arguments(const LAMBStep& a) {
 
 void check_arguments(const LARSStep& a) {
   check_step("lars_step", a.param, a.master, a.grad, a.step_scalars);
+  check_low("lars_step", a.param, a.master, a.low);
   check_flat("lars_step", "momentum_buffer", a.momentum_buffer, a.param,
              compute_dtype(a.param.dtype));
   check_table("lars_step", a.table);

@@ -1,6 +1,7 @@
 // LAMB and LARS on the CPU: threads take whole chunks, and the sums of a parameter are added in the
 // order of its chunks.
 #include <binade/kernels/base/workspace.h>
+#include <binade/kernels/optimizer/low_update_internal.h>
 #include <binade/kernels/optimizer/optimizer_blocks_internal.h>
 #include <binade/kernels/optimizer/optimizer_trust_internal.h>
 #include <binade/kernels/optimizer/optimizer_trust_isa_internal.h>
@@ -31,7 +32,12 @@ void run(const Step& a, const RangeScalars& w, RangeOf range_of, Measure measure
   for_chunks(table, [&](int64_t row) {
     auto range = range_of(chunks[row].begin - table.origin, chunks[row].count);
     range.sums = &sums[row].p;
-    measure(range);
+    if (a.low.how == LowUpdates::nearest) {
+      measure(range);
+    } else {
+      const LowBlock block(a.low, range.range, chunks[row].begin - table.origin);
+      measure(range);
+    }
   });
   for (int64_t item = 0; item < table.items.sizes[0]; ++item) {
     TrustSums total{0, 0};
@@ -44,7 +50,13 @@ void run(const Step& a, const RangeScalars& w, RangeOf range_of, Measure measure
   for_chunks(table, [&](int64_t row) {
     auto range = range_of(chunks[row].begin - table.origin, chunks[row].count);
     range.rate = w.lr * ratios[chunks[row].item - table.first_item];
-    update(range);
+    if (a.low.how == LowUpdates::nearest) {
+      update(range);
+    } else {
+      LowBlock block(a.low, range.range, chunks[row].begin - table.origin);
+      update(range);
+      block.store(w, static_cast<bool>(a.step_scalars));
+    }
   });
 }
 

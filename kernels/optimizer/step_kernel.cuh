@@ -48,7 +48,7 @@ __device__ __forceinline__ void run_step(const Step<T, Rule>& s) {
       }
     }
     s.rule.update(now, at, p, g);
-    store_parameters(s.arrays, at, p);
+    store_parameters(s.arrays, at, p, s.step_scalars ? static_cast<int64_t>(w.update) : -1);
   });
 }
 
@@ -60,9 +60,9 @@ void launch_step(const char* name, void (*kernel)(Step<T, Rule>), const Args& a,
     return;
   }
   constexpr int kVector = kVectorOf<T>;
-  const Arrays<T> own = arrays<T>(a.param, a.master, a.grad);
-  const VectorSpan span =
-      vector_span<kVector>(a.param.numel, own.param, own.master, own.grad, state...);
+  const Arrays<T> own = arrays<T>(a.param, a.master, a.grad, a.low);
+  const VectorSpan span = vector_span<kVector>(a.param.numel, own.param, own.master, own.grad,
+                                               own.compensation, state...);
   launch({name, grid_blocks(span, kVector, kStepThreads), kStepThreads}, kernel,
          Step<T, Rule>{span, own, rule, step_scalars_of(a),
                        a.step_scalars.template as<RangeScalars>()});

@@ -24,7 +24,7 @@ struct Experiment {
 
 // One in each file; experiments.cpp has the list.
 extern const Experiment kThreeCurves, kGradientRange, kSwallowedUpdates, kLossScales, kUnscaledRun,
-    kAccumulation, kReductions, kPolicies, kPairedSeeds;
+    kAccumulation, kReductions, kPolicies, kPairedSeeds, kLostOrHarmful;
 const std::vector<const Experiment*>& experiments();
 
 }  // namespace study

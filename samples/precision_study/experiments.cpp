@@ -4,8 +4,8 @@ namespace study {
 
 const std::vector<const Experiment*>& experiments() {
   static const std::vector<const Experiment*> all = {
-      &kThreeCurves,  &kGradientRange, &kSwallowedUpdates, &kLossScales, &kUnscaledRun,
-      &kAccumulation, &kReductions,    &kPolicies,         &kPairedSeeds};
+      &kThreeCurves,  &kGradientRange, &kSwallowedUpdates, &kLossScales,  &kUnscaledRun,
+      &kAccumulation, &kReductions,    &kPolicies,         &kPairedSeeds, &kLostOrHarmful};
   return all;
 }
 

@@ -168,6 +168,9 @@ Run train_model(const Task& task, const Recipe& recipe, const Look& look) {
   const std::unique_ptr<nn::Module> model = task.make_model();
   model->to(task.device, recipe.precision);
   const auto optimizer = make_optimizer(model->parameters(), recipe);
+  if (recipe.low_updates != LowUpdates::nearest) {
+    optimizer->set_low_updates(recipe.low_updates, recipe.seed);
+  }
   optim::LossScaler scaler = make_scaler(recipe);
   std::optional<optim::WarmupCosine> schedule;
   if (recipe.cosine) {

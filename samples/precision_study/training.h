@@ -21,6 +21,7 @@ struct Recipe {
   // Makes gradients smaller or larger and changes nothing else: the loss is multiplied by it and lr
   // divided. With SGD and a power of two an f32 run is the same bit for bit.
   double loss_factor = 1;
+  LowUpdates low_updates = LowUpdates::nearest;  // of weights without masters
 };
 
 struct Run {

@@ -16,7 +16,7 @@ DEVICE = ["--device", sys.argv[2]] if len(sys.argv) > 2 and not ALL else []
 QUICK = ["swallowed-updates", "accumulation", "reductions"]
 TRAINED = "three-curves"  # whose steps must suit the data
 DATA = pathlib.Path(__file__).resolve().parents[3] / "shared/data"
-EXPERIMENTS = 9
+EXPERIMENTS = 10
 MOST_CPU_SECONDS = 1200  # of a whole run: ten minutes on two cores
 
 failures = []

@@ -70,9 +70,10 @@ TEST(CommandLine, BecomesPlainOptions) {
   EXPECT_EQ(dataset.report, "r.json");
   EXPECT_EQ(dataset.seed, 7u);
   parsed<OpClassesOptions>("op-classes");
-  const auto format = parsed<FormatOptions>("format e4m3fn 1.3 --decode 126 --rounding toward-zero");
+  const auto format =
+      parsed<FormatOptions>("format e4m3fn 1.3 --value=-2 --decode 126 --rounding toward-zero");
   EXPECT_EQ(format.format, "e4m3fn");
-  EXPECT_EQ(format.values, std::vector<double>{1.3});
+  EXPECT_EQ(format.values, (std::vector<double>{1.3, -2}));
   EXPECT_EQ(format.codes, std::vector<uint64_t>{126});
   EXPECT_EQ(format.rounding, "toward-zero");
   parsed<VersionOptions>("--version");

@@ -12,7 +12,11 @@ void add_format(CLI::App& app, Command& chosen) {
       ->add_option("NAME", o->format,
                    "e4m3fn, e5m2, f16, bf16, e8m0, ... or eXmY with options: e3m4:bias=2,nan=top")
       ->required();
-  command->add_option("VALUE", o->values, "numbers to round; numbers below 0 follow --")
+  command->add_option("VALUE", o->values, "numbers to round; one below 0 as --value=-1.3")
+      ->transform(number<double>(-1e300, 1e300));
+  const auto more = std::make_shared<std::vector<double>>();
+  command->add_option("--value", *more, "another number to round")
+      ->allow_extra_args(false)
       ->transform(number<double>(-1e300, 1e300));
   command->add_option("--decode", o->codes, "codes whose value is printed")
       ->allow_extra_args(false)
@@ -23,7 +27,8 @@ void add_format(CLI::App& app, Command& chosen) {
   auto* random = command->add_option("--random", o->random, "the 32 bits of stochastic rounding")
                      ->transform(number<uint32_t>(0, kMostBits))
                      ->capture_default_str();
-  command->callback([o, random, &chosen] {
+  command->callback([o, more, random, &chosen] {
+    o->values.insert(o->values.end(), more->begin(), more->end());
     check(random->count() == 0 || o->rounding == "stochastic",
           "format: --random has no effect without --rounding stochastic");
     check(o->rounding == "nearest" || !o->values.empty(),

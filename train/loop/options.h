@@ -1,6 +1,7 @@
 // TrainerOptions: how a run trains, validates, saves and logs.
 #pragma once
 #include <binade/dist/parallel/distributed_data_parallel.h>
+#include <binade/kernels/optimizer/low_update.h>
 #include <binade/train/logging/logger.h>
 #include <binade/train/loop/callbacks.h>
 #include <binade/train/metrics/metric.h>
@@ -127,6 +128,10 @@ struct TrainerOptions {
   // names: "body", "**.bn*". One that matches nothing is an error.
   std::vector<std::string> keep_eval = {};
   StepGraph graph = StepGraph::automatic;
+  // How f16 and bf16 weights without masters are updated (Optimizer::set_low_updates), by every
+  // optimizer of the run; the seed is of stochastic rounding. A resumed run must give the same.
+  LowUpdates low_updates = LowUpdates::nearest;
+  uint64_t low_updates_seed = 0;
   OnNan on_nan = OnNan::error;
   RollBackOptions roll_back = {};
   // Every `lens` steps the exponent lens (train/lens.h) observes a step and appends to

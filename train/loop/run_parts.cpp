@@ -85,7 +85,8 @@ T* resolve(const OptimizerFollower<T>& part, optim::Optimizer& optimizer, std::u
   return part.existing();
 }
 
-std::unique_ptr<Phase> resolve(const TrainingPhase& part, nn::Module& model, bool asks_precision) {
+std::unique_ptr<Phase> resolve(const TrainingPhase& part, nn::Module& model,
+                               const TrainerOptions& options) {
   auto phase = std::make_unique<Phase>();
   phase->name = part.name;
   phase->step = part.step;
@@ -97,8 +98,11 @@ std::unique_ptr<Phase> resolve(const TrainingPhase& part, nn::Module& model, boo
           phase->words(), " returned none");
     phase->optimizer = phase->own_optimizer.get();
   }
+  if (options.low_updates != LowUpdates::nearest) {
+    phase->optimizer->set_low_updates(options.low_updates, options.low_updates_seed);
+  }
   phase->scaler = part.scaler;
-  if (asks_precision && !part.scaler && needs_scaler(model)) {
+  if (options.precision && !part.scaler && needs_scaler(model)) {
     phase->own_scaler = std::make_unique<optim::LossScaler>();
     phase->scaler = phase->own_scaler.get();
   }
@@ -133,7 +137,7 @@ RunParts::RunParts(const TrainingParts& parts, const TrainerOptions& options) : 
   });
   prepare_model(model, options, made);
   for (const TrainingPhase& phase : all) {
-    phases.push_back(resolve(phase, model, options.precision.has_value()));
+    phases.push_back(resolve(phase, model, options));
   }
   plateau = resolve(parts.plateau, optimizer(), own_plateau);
   ema = parts.ema.existing();

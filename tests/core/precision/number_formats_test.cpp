@@ -239,7 +239,7 @@ TEST(NumberFormats, TextIsReadBack) {
   }
   for (const char* text :
        {"mxfp8", "mxfp8-e5m2", "mxfp6", "mxfp6-e3m2/toward-zero", "mxfp4", "nvfp4/stochastic",
-        "e5m2/delayed=16/stochastic", "e4m3fn/tensor", "bf16"}) {
+        "e5m2/delayed=16/stochastic", "e4m3fn/tensor", "e5m2:overflow=infinity/tensor", "bf16"}) {
     EXPECT_EQ(to_string(format_scheme(text)), text);
     EXPECT_EQ(format_scheme(to_string(format_scheme(text))), format_scheme(text));
   }
