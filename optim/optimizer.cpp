@@ -14,7 +14,7 @@ namespace {
 bool is_rate(double value) { return std::isfinite(value) && value >= 0; }
 
 // True for f16 and bf16 values without masters.
-bool is_low(const Arena::Segment& segment) {
+bool is_low_segment(const Arena::Segment& segment) {
   return is_half(segment.values.dtype()) && !segment.masters.defined();
 }
 
@@ -111,7 +111,7 @@ void Optimizer::set_low_updates(LowUpdates how, uint64_t seed) {
   const std::vector<Arena::Segment>& segments = arena_->segments();
   check(step_count() == 0, "set_low_updates: got an optimizer after ", step_count(),
         " steps, expected one before its first step");
-  check(how == LowUpdates::nearest || std::any_of(segments.begin(), segments.end(), is_low),
+  check(how == LowUpdates::nearest || std::any_of(segments.begin(), segments.end(), is_low_segment),
         "set_low_updates: got parameters with f32 masters, or in f32, which lose no update, "
         "expected f16 or bf16 without masters: Precision::half (half-bf16)");
   low_updates_ = how;
@@ -119,7 +119,7 @@ void Optimizer::set_low_updates(LowUpdates how, uint64_t seed) {
   compensations_.clear();
   for (const Arena::Segment& segment : segments) {
     if (how == LowUpdates::compensated) {
-      const bool low = is_low(segment);
+      const bool low = is_low_segment(segment);
       compensations_.push_back(low ? zeros({segment.own_numel()}, segment.values.dtype(), device())
                                    : Tensor());
     }
@@ -338,7 +338,7 @@ Optimizer::Range Optimizer::range_of(size_t group, const ParameterRange& paramet
   for (const auto& moment : moments_) {
     range.moments.push_back(flat(moment[index], segment.own_begin));
   }
-  if (low_updates_ != LowUpdates::nearest && is_low(segment)) {
+  if (low_updates_ != LowUpdates::nearest && is_low_segment(segment)) {
     constexpr uint64_t kSegmentKey = 0x9e37'79b9'7f4a'7c15;
     range.low = {.how = low_updates_,
                  .compensation = compensations_.empty()

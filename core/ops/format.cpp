@@ -9,13 +9,13 @@
 namespace binade {
 namespace {
 
-struct Drawn {
+struct DrawnRoundings {
   uint64_t seed = 0, offset = 0;
   Tensor advance = {};
 };
 
 // Random numbers for `count` roundings; none are taken where none are needed.
-Drawn draw(Rounding rounding, uint64_t count) {
+DrawnRoundings draw_roundings(Rounding rounding, uint64_t count) {
   if (rounding != Rounding::stochastic) {
     return {};
   }
@@ -41,11 +41,11 @@ struct SumRule {
 };
 
 // y = a b; y is row-major.
-void accumulate(const Tensor& a, const Tensor& b, const Tensor& y, const SumRule& rule) {
+void accumulate_products(const Tensor& a, const Tensor& b, const Tensor& y, const SumRule& rule) {
   const Tensor left = contiguous(a.detach()), right = contiguous(b.detach());
   constexpr uint64_t kRoundings = 8;  // of a product at most (kernels/formats/formats.h)
   const auto terms = static_cast<uint64_t>(y.numel()) * static_cast<uint64_t>(left.size(1));
-  const Drawn random = draw(rule.rounding, kRoundings * terms);
+  const DrawnRoundings random = draw_roundings(rule.rounding, kRoundings * terms);
   kernels::accumulate_matmul({.a = left,
                               .b = right,
                               .y = y,
@@ -59,7 +59,7 @@ void accumulate(const Tensor& a, const Tensor& b, const Tensor& y, const SumRule
 }
 
 void round_in_blocks(const Tensor& x, const Tensor& y, const FormatScheme& scheme,
-                     const Drawn& random, const Tensor& scale) {
+                     const DrawnRoundings& random, const Tensor& scale) {
   const int axis = x.dim() == 0 ? 0 : wrap_dim("round_to_format", scheme.axis, x.dim());
   int64_t inner = 1;
   for (int i = axis + 1; i < x.dim(); ++i) {
@@ -104,7 +104,7 @@ Tensor round_to_format(const Tensor& x_, const FormatScheme& scheme, const Tenso
                         (blocks && scheme.block_rule == kernels::BlockScale::nearest);
   const Tensor scale =
       scale_.defined() || !measures || x.numel() == 0 ? scale_ : tensor_scale(source, scheme);
-  const Drawn random = draw(scheme.rounding, static_cast<uint64_t>(x.numel()));
+  const DrawnRoundings random = draw_roundings(scheme.rounding, static_cast<uint64_t>(x.numel()));
   Tensor y = empty(x.sizes(), x.dtype(), x.device());
   if (blocks) {
     round_in_blocks(source, y, scheme, random, scale);
@@ -123,7 +123,8 @@ Tensor round_to_format(const Tensor& x_, const FormatScheme& scheme, const Tenso
 
 Tensor accumulated_matmul(const Tensor& a_, const Tensor& b_, const Accumulation& sum) {
   static constexpr Op kOp{"accumulated_matmul", OpClass::movement};
-  auto [a, b] = kOp.enter(a_, b_);
+  const std::vector<Tensor> joined = detail::enter_joined(kOp, {a_, b_});
+  const Tensor &a = joined[0], &b = joined[1];
   check_floating(kOp.name, a, b);
   check(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(0), kOp.name, ": got a ", a.sizes(),
         " and b ", b.sizes(), ", expected [m, k] and [k, n]");
@@ -131,16 +132,16 @@ Tensor accumulated_matmul(const Tensor& a_, const Tensor& b_, const Accumulation
         ", expected a positive number of products");
   const SumRule rule{sum.format.grid(), sum.rounding, sum.order, sum.chunk};
   Tensor y = empty({a.size(0), b.size(1)}, a.dtype(), a.device());
-  accumulate(a, b, y, rule);
+  accumulate_products(a, b, y, rule);
   return kOp.record(
       {a, b}, y, save(a, b),
       [rule](const Tensor& dy, Needs needs, const Tensor& a, const Tensor& b) -> Grads {
         Tensor da = needs.out(0), db = needs.out(1);
         if (da.defined()) {  // dy b^T
-          accumulate(dy, transpose(b, 0, 1), da, rule);
+          accumulate_products(dy, transpose(b, 0, 1), da, rule);
         }
         if (db.defined()) {  // a^T dy
-          accumulate(transpose(a, 0, 1), dy, db, rule);
+          accumulate_products(transpose(a, 0, 1), dy, db, rule);
         }
         return {da, db};
       });

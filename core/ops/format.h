@@ -14,7 +14,8 @@ namespace binade {
 // draws from generator(). A dtype that does not hold a value of the scheme rounds once more.
 Tensor round_to_format(const Tensor& x, const FormatScheme& scheme, const Tensor& scale = {});
 
-// a b for a [m, k] and b [k, n] of one dtype, summed as `sum` says, in that dtype. Products are
+// a b for a [m, k] and b [k, n] of one dtype (under a precision policy: joined to the wider one),
+// summed as `sum` says. Products are
 // exact; every sum is rounded. The gradients are products with sums of the same kind.
 Tensor accumulated_matmul(const Tensor& a, const Tensor& b, const Accumulation& sum);
 

@@ -11,7 +11,7 @@
 namespace binade {
 namespace {
 
-constexpr const char* kNanNames[] = {"none", "ieee", "top", "negative-zero"};
+constexpr const char* kNanCodeNames[] = {"none", "ieee", "top", "negative-zero"};
 constexpr const char* kOverflowNames[] = {"infinity", "nan", "saturate"};
 constexpr const char* kRoundingNames[] = {"nearest", "toward-zero", "stochastic"};
 
@@ -48,7 +48,7 @@ void set_option(NumberFormat& format, const std::string& key, const std::string&
   } else if (key == "infinities") {
     format.infinities = switch_of(key, value);
   } else if (key == "nan") {
-    format.nan = static_cast<NanCodes>(choice_of("nan", value, kNanNames));
+    format.nan = static_cast<NanCodes>(choice_of("nan", value, kNanCodeNames));
   } else if (key == "overflow") {
     format.overflow = static_cast<Overflow>(choice_of("overflow", value, kOverflowNames));
   } else {
@@ -101,7 +101,7 @@ void check_parts(const NumberFormat& f, const std::string& given) {
         ", expected values that f32 holds");
 }
 
-std::string number_text(double value) {
+std::string format_number(double value) {
   char buffer[40];
   std::snprintf(buffer, sizeof buffer, "%.9g", value);
   return buffer;
@@ -172,7 +172,7 @@ std::string to_string(const NumberFormat& format) {
     add(format.infinities ? "infinities=on" : "infinities=off");
   }
   if (format.nan != base.nan) {
-    add(std::string("nan=") + kNanNames[static_cast<int>(format.nan)]);
+    add(std::string("nan=") + kNanCodeNames[static_cast<int>(format.nan)]);
   }
   if (format.overflow != base.overflow) {
     add(std::string("overflow=") + kOverflowNames[static_cast<int>(format.overflow)]);
@@ -186,7 +186,7 @@ Rounding parse_rounding(const std::string& name) {
 const char* to_string(Rounding rounding) { return kRoundingNames[static_cast<int>(rounding)]; }
 
 std::string format_page(const NumberFormat& f) {
-  const auto value = [](double x) { return number_text(x) + power_text(x); };
+  const auto value = [](double x) { return format_number(x) + power_text(x); };
   std::string out =
       text(to_string(f), ": ", f.bits(), " bits: ", f.has_sign ? "sign, " : "no sign, ",
            f.exponent_bits, " of exponent (bias ", f.bias, "), ", f.mantissa_bits,
@@ -203,7 +203,7 @@ std::string format_page(const NumberFormat& f) {
     out += "\nvalues, by code";
     for (uint64_t code = 0; code < magnitudes; ++code) {
       out +=
-          (code % 8 == 0 ? "\n" + code_text(f, code) + "  " : "  ") + number_text(f.decode(code));
+          (code % 8 == 0 ? "\n" + code_text(f, code) + "  " : "  ") + format_number(f.decode(code));
     }
     out += "\n";
   }

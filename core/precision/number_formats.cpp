@@ -8,8 +8,8 @@
 namespace binade {
 namespace {
 
-constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
+constexpr double kFormatNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kFormatInfinity = std::numeric_limits<double>::infinity();
 
 NumberFormat ieee_format(std::string name, int exponent_bits, int mantissa_bits) {
   return {.name = std::move(name),
@@ -35,7 +35,7 @@ NumberFormat scale_format() {
   return format;
 }
 
-bool has_nan(const NumberFormat& f) { return f.nan != NanCodes::none; }
+bool has_nan_code(const NumberFormat& f) { return f.nan != NanCodes::none; }
 
 }  // namespace
 
@@ -102,10 +102,10 @@ double NumberFormat::decode(uint64_t code) const {
   const bool negative = (code & sign_bit) != 0;
   const uint64_t own = code & ~sign_bit, top = top_code();
   if (nan == NanCodes::negative_zero && negative && own == 0) {
-    return kNotANumber;
+    return kFormatNan;
   }
   if (own > top) {
-    const double special = infinities && own == top + 1 ? kInfinite : kNotANumber;
+    const double special = infinities && own == top + 1 ? kFormatInfinity : kFormatNan;
     return negative ? -special : special;
   }
   const double value = magnitude(own);
@@ -115,7 +115,7 @@ double NumberFormat::decode(uint64_t code) const {
 uint64_t NumberFormat::encode(double x, Rounding rounding, uint32_t random) const {
   const double y = round(x, rounding, random);
   if (std::isnan(y)) {
-    check(has_nan(*this), "encode: got NaN for ", name, ", expected a number: it has no code");
+    check(has_nan_code(*this), "encode: got NaN for ", name, ", expected a number: it has no code");
     return nan == NanCodes::negative_zero ? codes() / 2
            : nan == NanCodes::top
                ? (has_sign ? codes() / 2 : codes()) - 1
@@ -147,12 +147,12 @@ NumberFormat NumberFormat::with(Overflow wanted) const {
 
 kernels::FormatGrid NumberFormat::grid() const {
   const double largest = max();
-  const double none = has_nan(*this) ? kNotANumber : largest;
+  const double none = has_nan_code(*this) ? kFormatNan : largest;
   double beyond = largest;
   if (overflow == Overflow::nan) {
     beyond = none;
   } else if (overflow == Overflow::infinity) {
-    beyond = infinities ? kInfinite : none;
+    beyond = infinities ? kFormatInfinity : none;
   }
   return {.max = largest,
           .beyond = beyond,

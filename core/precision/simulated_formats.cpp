@@ -35,7 +35,7 @@ int summed_axis(std::string_view op, int index, const Tensor& x) {
   return is_product_of_two(op) && index == right && x.dim() >= 2 ? -2 : -1;
 }
 
-bool is_parameter(const Tensor& x) {
+bool is_weight(const Tensor& x) {
   return x.history() ? x.history()->leaf : x.handle()->storage->parent && !x.handle().unique();
 }
 
@@ -113,7 +113,7 @@ Tensor SimulatedFormats::rounded_input(const Op& op, size_t index, const Tensor&
   if (!given.defined() || !is_floating(cast.dtype()) || cast.dim() < 2) {
     return {};
   }
-  const auto& wanted = is_parameter(given) ? schemes_.weights : schemes_.activations;
+  const auto& wanted = is_weight(given) ? schemes_.weights : schemes_.activations;
   if (!wanted || histories_->is_result(given)) {
     return {};
   }
