@@ -186,6 +186,7 @@ class Module {
   void check_not_replaced() const;
   friend class FreezeOthers;
   friend class ModuleReport;
+  friend class StoredAs;
   friend void copy_module(const Module& from, Module& to);
 
   class Owner;  // tells this module where its parameters are used
