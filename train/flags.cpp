@@ -107,6 +107,7 @@ TrainerOptions RunFlags::trainer_options() const {
   options.checkpoint_every = checkpoint_every;
   options.record_gradients = record_gradients;
   options.black_box.bytes = black_box << 20;
+  options.shadow = shadow;
   options.stop_on_signal = true;
   options.settings = settings;
   formats.apply_to(options, seed);
@@ -172,6 +173,10 @@ void add_scaler_flags(CLI::App& app, RunFlags& f) {
       ->check(within(1, 1e9));
   app.add_flag("--record-gradients", f.record_gradients,
                "the sizes of each step's gradients go to scaler.jsonl, for binade replay");
+  app.add_option("--shadow", f.shadow,
+                 "every so many steps a step runs beside itself in f64: shadow.html says which op "
+                 "errs; 0: never")
+      ->check(within(0, 1e9));
   app.add_option("--black-box", f.black_box,
                  "keep the first step that is not finite, in at most so many MB; 0: none")
       ->check(within(0, 1 << 20));

@@ -49,14 +49,14 @@ struct RunFlags {
   FormatFlags formats = {};       // the format lab: --weights-format and others
   bool record_gradients = false;  // --record-gradients: for binade replay
   int64_t black_box = 0;          // --black-box MB; 0: none
+  int64_t shadow = 0;             // --shadow STEPS: a step beside itself in f64; 0: none
 
   // A resumed run must share these with the one before: a Program sets them, with its own flags.
   std::map<std::string, std::string> settings = {};
 
   // The flags as the library takes them. loss_scaler(): for fp16. trainer_options() has epochs,
   // steps, precision, device, the run directory, checkpoint_every, record_gradients, black_box,
-  // settings and stop_on_signal;
-  // checkpoint_options() is for a loop of your own.
+  // shadow, settings and stop_on_signal; checkpoint_options() is for a loop of your own.
   Precision policy() const;
   Device target() const;  // auto: Device::best()
   std::optional<optim::LossScaler> loss_scaler() const;

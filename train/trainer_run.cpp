@@ -7,6 +7,7 @@
 #include <binade/train/lens_report.h>
 #include <binade/train/loop/named_values_internal.h>
 #include <binade/train/model_file.h>
+#include <binade/train/precision/shadow_report.h>
 #include <binade/train/profiler.h>
 #include <binade/train/run_directory.h>
 #include <binade/train/stop_signal.h>
@@ -362,6 +363,7 @@ void TrainerRun::finish() {
   }
   ended_ = stopped_by_ == 0;
   write_lens_page();
+  write_shadow_page();
   flush_scaler_log();
   log_->finish();
   emit(Event::train_end, state_.epoch);
@@ -429,6 +431,7 @@ void TrainerRun::roll_back(const Error& error, const RankSeed& seed) {
 void TrainerRun::open_files() {
   log_->open(state_.epoch, state_.steps, resumed_ || state_.rollbacks > 0);
   open_scaler_log();
+  open_shadow();
   if (options_.lens == 0 || !directory_) {
     return;
   }
@@ -460,6 +463,28 @@ void TrainerRun::open_scaler_log() {
       file, has_scaler ? (*scaled)->scaler->options() : optim::LossScaler::fixed(1).options(),
       resumed_ || state_.rollbacks > 0, directory_->files());
   runner_.set_scaler_log(scaler_log_.get(), &directory_->files());
+}
+
+void TrainerRun::open_shadow() {
+  shadow_.reset();
+  if (options_.shadow == 0 || !directory_) {
+    return;
+  }
+  const std::string file = options_.run + "/shadow.jsonl";
+  keep_shadow_lines(file, state_.steps, directory_->files());
+  shadow_ = std::make_unique<Shadow>(ShadowOptions{.every = options_.shadow,
+                                                   .file = file,
+                                                   .files = &directory_->files(),
+                                                   .append = resumed_ || state_.rollbacks > 0});
+  runner_.set_shadow(shadow_.get());
+}
+
+void TrainerRun::write_shadow_page() const {
+  if (shadow_ && shadow_->looked()) {
+    write_file_durably(options_.run + "/shadow.html",
+                       to_html(read_shadow(options_.run + "/shadow.jsonl", directory_->files())),
+                       directory_->files());
+  }
 }
 
 void TrainerRun::flush_scaler_log() {

@@ -13,6 +13,7 @@
 
 namespace binade::train {
 
+class Shadow;
 class StopSignal;
 
 // Throw what is wrong with the options, before anything is made or opened.
@@ -99,6 +100,8 @@ class TrainerRun {
   void open_scaler_log();
   void flush_scaler_log();
   void write_lens_page() const;
+  void open_shadow();
+  void write_shadow_page() const;
 
   // In loop/run_records.cpp.
   void begin_journal();
@@ -136,6 +139,7 @@ class TrainerRun {
   std::unique_ptr<RunCheckpoints> checkpoints_;
   NamedTensors best_;  // copies of RunParts::evaluated_state() at the best monitored value
   std::unique_ptr<Lens> lens_;
+  std::unique_ptr<Shadow> shadow_;
   std::unique_ptr<RunJournal> journal_;     // of rank 0; null without a run directory
   std::unique_ptr<MemoryTracker> tracker_;  // during fit()
   const data::Loader* loader_ = nullptr;    // of fit()

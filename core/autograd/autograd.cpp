@@ -192,7 +192,7 @@ void BackwardRun::step() {
         "create_graph, or write the formula with other ops");
   try {
     if (detail::thread_state.observers) [[unlikely]] {
-      detail::notify_upstream({*node, options_, dy, nullptr});
+      detail::notify_upstream({*node, options_, dy, nullptr, &dy});
     }
     Grads gradients = [&] {
       const LabelScope scope(node->label);  // memory of a backward counts for the module, too

@@ -62,6 +62,9 @@ struct GradientEvent {
   // results. For a leaf: its sum so far, after each contribution.
   const Tensor& upstream;
   Grads* gradients;  // after it: one per input, some undefined; null before, and for leaves
+  // Before the node's backward, null otherwise: an instrument may put another gradient here, of the
+  // same sizes, dtype and device, as it may in `gradients`. Both must be tensors that it owns.
+  Tensor* replaceable = nullptr;
 };
 
 class OpObserver {

@@ -4,6 +4,7 @@
 #include <binade/train/checkpoint_manifest_internal.h>
 #include <binade/train/lens_report.h>
 #include <binade/train/metrics.h>
+#include <binade/train/precision/shadow_report.h>
 #include <binade/train/run_lock_internal.h>
 
 #include <nlohmann/json.hpp>
@@ -96,6 +97,18 @@ void parse_lens(Bytes bytes) {
   require(report.steps >= 1 && report.first_step <= report.last_step, "a report has steps");
   train::to_text(report);
   train::to_html(report);
+}
+
+void parse_shadow(Bytes bytes) {
+  testing::ModelFileSystem files = disk_with("shadow.jsonl", text_of(bytes));
+  train::keep_shadow_lines("shadow.jsonl", int64_t{1} << 62, files);
+  const std::vector<train::ShadowStep> steps = train::read_shadow("shadow.jsonl", files);
+  require(!steps.empty(), "a shadow has steps");
+  for (const train::ShadowStep& step : steps) {
+    train::to_text(step);
+    train::modules_of(step);
+  }
+  train::to_html(steps);
 }
 
 }  // namespace binade::fuzz

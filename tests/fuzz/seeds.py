@@ -495,6 +495,17 @@ def run_seeds():
                          "scales": {"static_scales": 5}, "layer": {"layer": 5}}.items():
         write("lens", f"bad-{name}", json.dumps(record | change) + "\n")
     write("lens", "bad-scales-differ", json.dumps(record) + "\n" + json.dumps(record | {"static_scales": [{"scale": 3, "flushed": 1, "subnormal": 0, "overflow": 0}]}) + "\n")
+    errors = {"elements": 4, "not_finite": 0, "introduced": 1e-4, "inherited": 2e-4, "total": 3e-4, "amplification": 1.5, "ulp": 0.25, "worst_ulp": 0.5, "bias": -0.1, "cosine": 0.999}
+    shadow = {"step": 5, "scale": 1024.0, "loss": 2.5, "exact": 2.4, "noise": 1e-15, "explained": 0.1, "points": 2, "text": "",
+              "rows": [{"module": "fc<1>", "op": "linear", "stored": "f16", "calls": 2, "forward": errors, "backward": errors, "accumulation": 0.0, "budget": -0.05}],
+              "weights": [{"name": "fc1.weight", "rounding": 2e-4, "budget": 0.15, "gradient_error": 1e-3, "gradient_cosine": 1.0}]}
+    write("shadow", "good-one", json.dumps(shadow) + "\n")
+    write("shadow", "good-two", json.dumps(shadow) + "\n" + json.dumps(shadow | {"step": 6, "loss": None, "text": "the loss is not finite"}) + '\n{"cut')
+    write("shadow", "good-empty-rows", json.dumps(shadow | {"rows": [], "weights": []}) + "\n")
+    write("shadow", "bad-errors", json.dumps(shadow | {"rows": [shadow["rows"][0] | {"forward": {}}]}) + "\n")
+    write("shadow", "bad-step", json.dumps(shadow | {"step": "5"}) + "\n")
+    write("shadow", "bad-nothing", "")
+    write("shadow", "bad-text", "x\n")
     write("lens", "bad-nothing", "")
     write("lens", "bad-text", "x\n")
 

@@ -32,6 +32,7 @@
   X(metrics)                   \
   X(lens)                      \
   X(bench_record)              \
+  X(shadow)                    \
   X(control_frames)            \
   X(listener)                  \
   X(connector)                 \

@@ -18,6 +18,7 @@ void check_counts(const TrainerOptions& o) {
       {"sanity_batches", o.sanity_batches},
       {"log_every", o.log_every},
       {"lens", o.lens},
+      {"shadow", o.shadow},
       {"black_box.bytes", o.black_box.bytes}};
   for (const auto& [name, count] : counts) {
     check(count >= 0, "trainer: got ", name, " ", count, ", expected no negative number");
@@ -38,6 +39,8 @@ TrainerOptions checked(TrainerOptions options) {
   check_counts(options);
   if (options.run.empty()) {
     check(options.lens == 0, "trainer: got lens ", options.lens,
+          " without a run directory, which its file goes to");
+    check(options.shadow == 0, "trainer: got shadow ", options.shadow,
           " without a run directory, which its file goes to");
     check(!options.record_gradients && options.black_box.bytes == 0, "trainer: got ",
           options.record_gradients ? "record_gradients" : "black_box",
@@ -91,6 +94,10 @@ void check_parts(const RunParts& parts, const TrainerOptions& options) {
         "one rank; leave one of them out");
   check(options.lens == 0 || parts.is_single(), "trainer: got lens ", options.lens,
         " in a run with phases, expected one optimizer, whose updates the lens looks at");
+  const bool several = sharded || (options.group && options.group->size() > 1);
+  check(options.shadow == 0 || (parts.is_single() && !several), "trainer: got shadow ",
+        options.shadow, " in a run ", several ? "on several ranks" : "with phases",
+        ", expected one rank and one optimizer; leave it out, or run the step on one rank");
   check(!parts.ema || !sharded,
         "trainer: got an Ema with sharded parameters, expected whole ones, as no rank has all "
         "masters; leave one of them out");

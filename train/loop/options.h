@@ -145,6 +145,10 @@ struct TrainerOptions {
   // scaler_log.h), which `binade replay` needs. Reads each gradient once more; on the CPU a step
   // that overflowed runs again, so a step of your own must have no effects beside the model's.
   bool record_gradients = false;
+  // Every `shadow` steps a step runs beside itself in f64 (train/precision/shadow.h), before it is
+  // taken: lines in RUN/shadow.jsonl, and RUN/shadow.html at the end of fit(). A step of your own
+  // must have no effects beside the model's. On one rank, without phases. 0: never.
+  int64_t shadow = 0;
   // Keeps the first step whose loss or gradients are not finite in RUN/blackbox.safetensors
   // (train/precision/black_box.h). On the CPU, on one rank; the step runs again, as above.
   BlackBoxOptions black_box = {};

@@ -3,6 +3,7 @@
 #include <binade/nn/freeze_others.h>
 #include <binade/train/bad_loss_internal.h>
 #include <binade/train/loop/step_runner_internal.h>
+#include <binade/train/precision/shadow.h>
 
 #include <algorithm>
 
@@ -113,6 +114,9 @@ bool StepRunner::run(const data::Batch& batch, bool last, RunState& state) {
   if (looks && first) {
     lens_->begin(state.steps);
   }
+  if (shadow_ && first && shadow_->looks_at(state.steps)) {
+    look_in_f64(micro, state.steps);
+  }
   if (!parts_.is_single()) {
     micro_batches_.push_back(micro);
     if (window_.full()) {
@@ -205,6 +209,16 @@ StepOutput StepRunner::forward_backward(const Phase& phase, const MicroBatch& mi
     backward(checked, full(checked.sizes(), micro.weight, checked.dtype(), checked.device()));
   }
   return detached(output);
+}
+
+// The first micro-batch of the step, as it will run, and again in f64. Nothing of it stays.
+void StepRunner::look_in_f64(const MicroBatch& micro, int64_t step) {
+  const Phase& phase = parts_.first();
+  shadow_->look(step, {.model = parts_.model,
+                       .step = phase.step,
+                       .parameters = phase.parameters(),
+                       .batches = {{micro.batch, micro.weight, generator()}},
+                       .scale = phase.scaler ? phase.scaler->scale() : 1});
 }
 
 OverflowWatch& StepRunner::overflow_watch(const Phase& phase) const {

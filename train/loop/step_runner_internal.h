@@ -14,6 +14,8 @@
 
 namespace binade::train {
 
+class Shadow;
+
 class StepRunner {
  public:
   // REQUIRES: the arguments outlive it.
@@ -24,6 +26,7 @@ class StepRunner {
   void begin(const data::Loader& train);  // of fit(): an empty window; decides about a graph
   void begin_again();                     // after a return to a checkpoint
   void set_lens(Lens* lens) { lens_ = lens; }
+  void set_shadow(Shadow* shadow) { shadow_ = shadow; }
   // The log of the scalers, and where a black box goes; null: none. They outlive the runner's
   // steps.
   void set_scaler_log(ScalerLogFile* log, FileSystem* files);
@@ -54,6 +57,7 @@ class StepRunner {
                               int64_t step);
   Tensor checked_loss(const Phase& phase, const Tensor& loss, const MicroBatch& micro,
                       const Generator& random, int64_t step);
+  void look_in_f64(const MicroBatch& micro, int64_t step);
   OverflowWatch& overflow_watch(const Phase& phase) const;
   void check_output(const Phase& phase, const StepOutput& output);
   void update(size_t phase, int64_t step);
@@ -86,6 +90,7 @@ class StepRunner {
   StepOutput graph_output_;                // of the step that was run last: the names
   std::string why_no_graph_;
   Lens* lens_ = nullptr;
+  Shadow* shadow_ = nullptr;
 };
 
 }  // namespace binade::train

@@ -3,6 +3,7 @@
 #include <binade/train/bad_loss_internal.h>
 #include <binade/train/model_file.h>
 #include <binade/train/precision/overflow_cause.h>
+#include <binade/train/precision/step_undo_internal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,44 +14,6 @@ namespace {
 
 // The smallest scale that is tried. Gradients that are not finite there are so at every scale.
 constexpr int kLeastPower = -24;
-
-// Puts the model's buffers and the generator back, and clears the gradients.
-class Undo {
- public:
-  explicit Undo(const StepToDiagnose& step)
-      : parameters_(step.parameters), buffers_(step.model.named_buffers()), before_(generator()) {
-    const NoGradGuard guard;
-    for (const auto& [name, buffer] : buffers_) {
-      copies_.push_back(buffer.clone());
-    }
-  }
-  ~Undo() {
-    generator() = before_;
-    try {
-      const NoGradGuard guard;
-      for (size_t i = 0; i < copies_.size(); ++i) {
-        buffers_[i].second.copy_(copies_[i]);
-      }
-      clear(parameters_);
-    } catch (const std::exception&) {  // out of memory: the buffers stay as the step left them
-    }
-  }
-  Undo(const Undo&) = delete;
-  Undo& operator=(const Undo&) = delete;
-  static void clear(const ParameterList& parameters) {
-    for (const Parameter& parameter : parameters) {
-      if (parameter.value.requires_grad()) {
-        parameter.value.zero_grad();
-      }
-    }
-  }
-
- private:
-  ParameterList parameters_;
-  NamedTensors buffers_;
-  std::vector<Tensor> copies_;
-  Generator before_;
-};
 
 void add_anomaly(std::optional<Anomaly>& to, const AnomalyGuard& guard) {
   to = to ? to : guard.found();
@@ -187,8 +150,8 @@ NamedTensors stored_gradients(const ParameterList& parameters) {
 bool StepRun::is_finite() const { return std::isfinite(loss) && not_finite == 0; }
 
 StepRun run_step(const StepToDiagnose& s, double scale, bool watched) {
-  const Undo undo(s);
-  Undo::clear(s.parameters);
+  const StepUndo undo(s);
+  StepUndo::clear(s.parameters);
   StepRun run;
   for (const StepBatch& micro : s.batches) {
     run_batch(s, micro, scale, watched, run);

@@ -1,0 +1,50 @@
+// StepUndo: a step that runs once more leaves no trace. Internal to train.
+#pragma once
+#include <binade/core/autograd/autograd.h>
+#include <binade/core/ops.h>
+#include <binade/train/precision/overflow_cause.h>
+
+#include <utility>
+#include <vector>
+
+namespace binade::train {
+
+// Puts the model's buffers and the generator back, and clears the gradients.
+class StepUndo {
+ public:
+  explicit StepUndo(const StepToDiagnose& step)
+      : parameters_(step.parameters), buffers_(step.model.named_buffers()), before_(generator()) {
+    const NoGradGuard guard;
+    for (const auto& [name, buffer] : buffers_) {
+      copies_.push_back(buffer.clone());
+    }
+  }
+  ~StepUndo() {
+    generator() = before_;
+    try {
+      const NoGradGuard guard;
+      for (size_t i = 0; i < copies_.size(); ++i) {
+        buffers_[i].second.copy_(copies_[i]);
+      }
+      clear(parameters_);
+    } catch (const std::exception&) {  // out of memory: the buffers stay as the step left them
+    }
+  }
+  StepUndo(const StepUndo&) = delete;
+  StepUndo& operator=(const StepUndo&) = delete;
+  static void clear(const ParameterList& parameters) {
+    for (const Parameter& parameter : parameters) {
+      if (parameter.value.requires_grad()) {
+        parameter.value.zero_grad();
+      }
+    }
+  }
+
+ private:
+  ParameterList parameters_;
+  NamedTensors buffers_;
+  std::vector<Tensor> copies_;
+  Generator before_;
+};
+
+}  // namespace binade::train
