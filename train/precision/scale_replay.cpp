@@ -70,9 +70,11 @@ std::string changed_bits(const ScalerRecord& r, double scale) {
   if (r.gradients->smallest * smaller < kSmallestNormal) {
     return text("gradients from ", r.gradients->smallest, " on are subnormal at ", smaller);
   }
-  return r.gradients->zeros > 0 ? text(r.gradients->zeros, " of ", r.gradients->elements,
-                                       " gradients are 0, some of which f16 may have flushed")
-                                : "";
+  // What was flushed at a larger scale is flushed at a smaller one, too.
+  const int64_t unknown = scale > r.scale ? r.gradients->zeros - r.gradients->chosen_zeros : 0;
+  return unknown > 0 ? text(unknown, " of ", r.gradients->elements,
+                            " gradients are 0, some of which f16 may have flushed")
+                     : "";
 }
 
 // Runs a policy over records. `pick` gives the record whose gradients a step has, and `unknown` the

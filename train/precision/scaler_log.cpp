@@ -55,9 +55,12 @@ std::optional<GradientSizes> sizes_of(const json& line) {
                       .smallest = line.at("smallest"),
                       .elements = line.at("elements"),
                       .zeros = line.at("zeros"),
+                      .chosen_zeros = line.value("chosen_zeros", int64_t{0}),
                       .least_exponent = line.at("least_exponent"),
                       .exponents = line.at("exponents").get<std::vector<int64_t>>()};
   check(sizes.largest >= 0 && sizes.smallest >= 0, "got a negative magnitude");
+  check(sizes.chosen_zeros >= 0 && sizes.chosen_zeros <= sizes.zeros, "got ", sizes.chosen_zeros,
+        " chosen zeros among ", sizes.zeros);
   return sizes;
 }
 
@@ -94,6 +97,7 @@ std::string to_json(const ScalerRecord& r) {
     line["smallest"] = r.gradients->smallest;
     line["elements"] = r.gradients->elements;
     line["zeros"] = r.gradients->zeros;
+    line["chosen_zeros"] = r.gradients->chosen_zeros;
     line["least_exponent"] = r.gradients->least_exponent;
     line["exponents"] = r.gradients->exponents;
   }

@@ -18,6 +18,7 @@ struct GradientSizes {
   DType stored = DType::f16;
   double largest = 0, smallest = 0;  // of those that are finite and not 0
   int64_t elements = 0, zeros = 0;
+  int64_t chosen_zeros = 0;  // of the zeros, those that no rounding made: masks of relu, dropout
   // Elements with 2^e <= |g| < 2^(e + 1), for e from least_exponent on.
   int least_exponent = 0;
   std::vector<int64_t> exponents = {};

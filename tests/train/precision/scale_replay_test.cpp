@@ -152,13 +152,60 @@ TEST(ScaleReplay, ZerosAndSubnormalsEndTheExactPart) {
   log.records = {step_of(0, 8, false, 1), step_of(1, 8, false, 1)};
   EXPECT_EQ(replay(log, parse_scale_policy("static:4")).exact, 2) << "no bit depends on the scale";
   log.records[1].gradients->zeros = 3;
-  EXPECT_EQ(replay(log, parse_scale_policy("static:4")).exact, 1);
-  log.records[1].gradients->zeros = 0;
+  EXPECT_EQ(replay(log, parse_scale_policy("static:4")).exact, 2)
+      << "what was flushed at 8 is flushed at 4, too";
+  EXPECT_EQ(replay(log, parse_scale_policy("static:16")).exact, 1);
+  log.records[1].gradients->chosen_zeros = 2;
+  EXPECT_EQ(replay(log, parse_scale_policy("static:16")).exact, 1) << "one may have been flushed";
+  log.records[1].gradients->chosen_zeros = 3;
+  EXPECT_EQ(replay(log, parse_scale_policy("static:16")).exact, 2);
+  log.records[1].gradients->zeros = log.records[1].gradients->chosen_zeros = 0;
   log.records[1].gradients->smallest = 0x1p-17;
   EXPECT_EQ(replay(log, parse_scale_policy("static:4")).exact, 1);
   EXPECT_EQ(replay(log, parse_scale_policy("static:16")).exact, 2);
   log.records[1] = step_of(1, 8, false, 65504.0 / 16);
   EXPECT_EQ(replay(log, parse_scale_policy("static:16")).exact, 1) << "it may have been 65519";
+}
+
+// The zeros of relu are told from those of rounding: with gradients of ordinary size the exact part
+// of a relu net lasts, also at a larger scale.
+TEST(ScaleReplay, ZerosOfReluDoNotEndTheExactPart) {
+  const testing::TemporaryDirectory directory;
+  const auto run = [&](const std::string& name, double factor) {
+    manual_seed(7);
+    data::TensorDataset rows({{"images", randn({64, 12})}, {"labels", randint(0, 10, {64})}});
+    data::Loader loader(rows, {.batch = 64, .workers = 0, .shuffle = false});
+    nn::Sequential net;
+    net.add<nn::Linear>({.in = 12, .out = 24});
+    net.add<nn::ReLU>();
+    net.add<nn::Linear>({.in = 24, .out = 10});
+    net.to(Device{}, Precision::mixed(DType::f16));
+    optim::SGD sgd(net.parameters(), {.lr = 1e-3});
+    optim::LossScaler scaler = optim::LossScaler::fixed(256);
+    Trainer trainer(
+        {.model = net, .optimizer = sgd, .scaler = &scaler},
+        {.epochs = 3,
+         .run = directory / name,
+         .progress = false,
+         .step = [factor](nn::Module& model,
+                          const data::Batch& batch) { return sum(model(batch.images)) * factor; },
+         .record_gradients = true});
+    trainer.fit(loader);
+    return read_scaler_log(directory / name + "/scaler.jsonl");
+  };
+  const ScalerLog ordinary = run("ordinary", 1);
+  ASSERT_EQ(ordinary.records.size(), 3u);
+  for (const ScalerRecord& record : ordinary.records) {
+    ASSERT_TRUE(record.gradients);
+    EXPECT_GT(record.gradients->zeros, 100);
+    EXPECT_EQ(record.gradients->chosen_zeros, record.gradients->zeros);
+  }
+  EXPECT_EQ(replay(ordinary, parse_scale_policy("static:512")).exact, 3)
+      << replay(ordinary, parse_scale_policy("static:512")).boundary;
+  // Gradients that f16 does flush: their zeros are not chosen.
+  const ScalerLog small = run("small", 0x1p-32);
+  EXPECT_GT(small.records[0].gradients->zeros, small.records[0].gradients->chosen_zeros);
+  EXPECT_EQ(replay(small, parse_scale_policy("static:512")).exact, 0);
 }
 
 TEST(ScaleReplay, WithoutSizesItGivesBounds) {
