@@ -1,3 +1,4 @@
+#include <binade/core/observe/warning.h>
 #include <binade/core/ops.h>
 #include <binade/train/loop/run_parts_internal.h>
 
@@ -85,6 +86,16 @@ T* resolve(const OptimizerFollower<T>& part, optim::Optimizer& optimizer, std::u
   return part.existing();
 }
 
+// f16 gradients without a loss scale: small ones become 0, and nobody says so.
+void warn_of_no_scaler(const Phase& phase, const nn::Module& model) {
+  if (!phase.scaler && needs_scaler(model)) {
+    warn(text("trainer: the model", phase.words(), " is in ", describe(model.precision()),
+              " and has no loss scaler: gradients below 2^-25 become 0 and one that overflows is "
+              "an error; give TrainingParts::scaler (LossScaler::fixed(1) if that is meant), or "
+              "use bf16"));
+  }
+}
+
 std::unique_ptr<Phase> resolve(const TrainingPhase& part, nn::Module& model,
                                const TrainerOptions& options) {
   auto phase = std::make_unique<Phase>();
@@ -106,6 +117,7 @@ std::unique_ptr<Phase> resolve(const TrainingPhase& part, nn::Module& model,
     phase->own_scaler = std::make_unique<optim::LossScaler>();
     phase->scaler = phase->own_scaler.get();
   }
+  warn_of_no_scaler(*phase, model);
   phase->schedule = resolve(part.schedule, *phase->optimizer, phase->own_schedule);
   phase->applied_before = phase->optimizer->step_count();
   return phase;
