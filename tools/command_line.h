@@ -24,8 +24,9 @@ struct DoctorOptions {
 };
 
 struct LensOptions {
-  std::string run = {};   // a run, or its lens.jsonl
-  std::string page = {};  // empty: text on stdout
+  std::string run = {};                  // a run, or its lens.jsonl
+  std::vector<std::string> others = {};  // beside it on the page
+  std::string page = {};                 // empty: text on stdout
 };
 
 struct ReplayOptions {

@@ -8,9 +8,24 @@
 
 namespace binade::tool {
 
+namespace {
+
+train::LensReport read_run(const std::string& run) {
+  return train::read_lens(file_kind(run) == "a directory" ? run + "/lens.jsonl" : run);
+}
+
+}  // namespace
+
 int run(const LensOptions& o) {
-  const bool is_run = file_kind(o.run) == "a directory";
-  const auto report = train::read_lens(is_run ? o.run + "/lens.jsonl" : o.run);
+  if (!o.others.empty()) {
+    std::vector<train::NamedLens> runs{{o.run, read_run(o.run)}};
+    for (const std::string& other : o.others) {
+      runs.push_back({other, read_run(other)});
+    }
+    write_file_durably(o.page, train::to_html(runs));
+    return 0;
+  }
+  const train::LensReport report = read_run(o.run);
   if (o.page.empty()) {
     std::fputs(train::to_text(report).c_str(), stdout);
   } else {

@@ -163,8 +163,22 @@ std::string lens_section(const LensReport& report, size_t most_rows) {
 }
 
 std::string to_html(const LensReport& report) {
-  return page::head("Exponent lens") + "<h1>Exponent lens</h1>\n" +
-         lens_section(report, report.rows.size()) + page::foot();
+  const NamedLens run{.name = "", .report = report};
+  return page::head("Exponent lens", true) + "<h1>Exponent lens</h1>\n" + lens_over_time({&run}) +
+         "<h2>All steps</h2>\n" + lens_section(report, report.rows.size()) + page::foot();
+}
+
+std::string to_html(const std::vector<NamedLens>& runs) {
+  check(!runs.empty(), "lens: got no run for a page");
+  std::vector<const NamedLens*> all;
+  std::string sections;
+  for (const NamedLens& run : runs) {
+    all.push_back(&run);
+    sections += "<h2>" + escaped(run.name) + ", all steps</h2>\n" +
+                lens_section(run.report, run.report.rows.size());
+  }
+  return page::head("Exponent lens", true) + "<h1>Exponent lens</h1>\n" + lens_over_time(all) +
+         sections + page::foot();
 }
 
 }  // namespace binade::train

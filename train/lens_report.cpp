@@ -68,6 +68,22 @@ void add_line(const nlohmann::json& line, LensRow& row, LensReport& report) {
   }
 }
 
+LensMoment moment_of(const nlohmann::json& line, size_t row) {
+  LensMoment moment{.step = line.at("step").get<int64_t>(),
+                    .row = row,
+                    .elements = line.at("elements"),
+                    .zeros = line.at("zeros"),
+                    .nans = line.at("nans"),
+                    .infinities = line.at("infinities"),
+                    .largest = line.at("largest"),
+                    .scale = line.value("scale", 1.0),
+                    .least_exponent = line.at("least_exponent").get<int>()};
+  for (const auto& count : line.at("exponents")) {
+    moment.exponents.push_back(count.get<double>());
+  }
+  return moment;
+}
+
 std::string percent(double part, double whole) {
   if (part == 0 || whole == 0) {
     return "0";
@@ -137,7 +153,8 @@ LensReport read_lens(const std::string& file, FileSystem& files) {
                                .tensor = printable(key.second)});
       }
       add_line(line, report.rows[at->second], report);
-      steps.insert(line.at("step").get<int64_t>());
+      report.moments.push_back(moment_of(line, at->second));
+      steps.insert(report.moments.back().step);
     } catch (const std::exception& error) {
       fail("lens: line ", number, " of ", file, " is no record of a lens (", error.what(),
            "); is the file complete?");

@@ -20,6 +20,15 @@ struct LensRow {
   std::vector<double> exponents = {};  // elements per exponent, from ExponentCounts::kLeast - 1
 };
 
+// A tensor at one observed step.
+struct LensMoment {
+  int64_t step = 0;
+  size_t row = 0;  // in LensReport::rows
+  double elements = 0, zeros = 0, nans = 0, infinities = 0, largest = 0, scale = 1;
+  int least_exponent = 0;
+  std::vector<double> exponents = {};  // elements per exponent, from least_exponent on
+};
+
 struct LensScale {
   double scale, flushed = 0, subnormal = 0, overflow = 0;  // elements of all gradients
   // False if some gradients were stored in f16 at this scale or a smaller one: what this scale
@@ -37,6 +46,7 @@ struct LensReport {
   // were. Then flushed elements of the scales are lower bounds.
   double rounded_at = 0;
   std::vector<LensScale> scales;
+  std::vector<LensMoment> moments;  // in the order of the file
 };
 
 // Throws if the file cannot be read or a line is not a record of a lens. An incomplete last line,
@@ -50,8 +60,17 @@ void keep_lens_lines(const std::string& file, int64_t first_step,
 
 // Plain ASCII, for any terminal.
 std::string to_text(const LensReport& report);
-// One file that needs no other file.
+// One file that needs no other file: the heat map over all steps, and one of single steps with a
+// slider.
 std::string to_html(const LensReport& report);
+// Two or more runs side by side, under one slider, each with its name.
+struct NamedLens {
+  std::string name;
+  LensReport report;
+};
+std::string to_html(const std::vector<NamedLens>& runs);
+// The part of such pages with the slider. A page has it once; it needs the script of head().
+std::string lens_over_time(const std::vector<const NamedLens*>& runs);
 // The body of that page, for other pages: at most so many rows of each kind of tensor.
 std::string lens_section(const LensReport& report, size_t most_rows);
 

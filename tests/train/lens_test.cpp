@@ -253,7 +253,22 @@ TEST(Lens, ChoosesLayersAndWritesLines) {
   }
   EXPECT_NE(to_text(report).find("\nweight_gradient\n"), std::string::npos);
   EXPECT_NE(to_html(report).find(">weight gradients<"), std::string::npos);
-  EXPECT_EQ(to_html(report).find("http"), std::string::npos);  // needs no other file
+  EXPECT_EQ(to_html(report).find("://"), std::string::npos);  // needs no other file
+  // Over time: one moment per tensor and step, and pages with one run and with two.
+  ASSERT_EQ(report.moments.size(), 2 * report.rows.size());
+  EXPECT_EQ(report.moments.front().step, 0);
+  EXPECT_EQ(report.moments.back().step, 1);
+  double elements = 0;
+  for (const LensMoment& moment : report.moments) {
+    elements += moment.row == 0 ? moment.elements : 0;
+  }
+  EXPECT_EQ(elements, report.rows[0].elements);
+  EXPECT_NE(to_html(report).find("\"steps\":[0,1]"), std::string::npos);
+  const std::string both = to_html(std::vector<NamedLens>{{"one<", report}, {"two", report}});
+  for (const char* part : {"one&lt;", "{\"name\":\"one\\u003c\"", "{\"name\":\"two\""}) {
+    EXPECT_NE(both.find(part), std::string::npos) << part;
+  }
+  EXPECT_EQ(both.find("://"), std::string::npos);
   keep_lens_lines(file, 1);
   EXPECT_EQ(read_lens(file).last_step, 0);
   write_file_durably(file, "{\"step\": 1}\n");

@@ -35,8 +35,13 @@ void add_lens(CLI::App& app, Command& chosen) {
   auto* command = app.add_subcommand(
       "lens", "the heat map of layers and exponents of a run, and the static loss scale it bears");
   command->add_option("DIR", o->run, "the run, or its lens.jsonl")->required()->check(path());
+  command->add_option("OTHERS", o->others, "runs beside it on the page")->check(path());
   command->add_option("--html", o->page, "write the page there instead")->check(path());
-  command->callback([o, &chosen] { chosen = *o; });
+  command->callback([o, &chosen] {
+    check(o->others.empty() || !o->page.empty(),
+          "lens: got several runs, expected --html PAGE, where they stand side by side");
+    chosen = *o;
+  });
 }
 
 void add_replay(CLI::App& app, Command& chosen) {

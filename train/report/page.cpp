@@ -115,14 +115,6 @@ std::string json_list(const std::vector<double>& values) {
   return out + "]";
 }
 
-// JSON inside of <script>: "<" could end the element.
-std::string in_script(std::string text) {
-  for (size_t at = 0; (at = text.find('<', at)) != std::string::npos;) {
-    text.replace(at, 1, "\\u003c");
-  }
-  return text;
-}
-
 std::string values_of(const Plot& plot) {
   std::string out = "[";
   for (const Series& s : plot.series) {
@@ -133,6 +125,13 @@ std::string values_of(const Plot& plot) {
 }
 
 }  // namespace
+
+std::string in_script(std::string json) {
+  for (size_t at = 0; (at = json.find('<', at)) != std::string::npos;) {
+    json.replace(at, 1, "\\u003c");
+  }
+  return json;
+}
 
 std::string head(const std::string& title, bool readout) {
   const std::string policy =

@@ -33,6 +33,9 @@ std::string figure_of(const Plot& plot);
 // The same with its values as JSON for the script of head().
 std::string figure_with_readout(const Plot& plot);
 
+// JSON as the content of a <script>, which a "<" could end.
+std::string in_script(std::string json);
+
 std::string short_number(double value);    // up to four digits: "0.01234", "1.2e-05", "nan"
 std::string seconds_text(double seconds);  // "3.2 s", "4 min 10 s", "2 h 5 min"
 
