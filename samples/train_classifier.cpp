@@ -6,6 +6,7 @@
 #include <binade/kernels/base/printable.h>
 #include <binade/train/finders/batch_finder.h>
 #include <binade/train/finders/noise_scale.h>
+#include <binade/train/precision/precision_search.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -207,6 +208,7 @@ train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierDat
       .lens_layers = f.lens_layers,
       .report = !f.no_report,
       .record_gradients = f.record_gradients,
+      .shadow = f.shadow,
       .black_box = {.bytes = f.black_box << 20,
                     .description = {{"model", f.model},
                                     {"channels", text(data.channels)},
@@ -246,6 +248,34 @@ int find(const Flags& f, const train::ClassifierData& data, train::FinderParts p
   return 0;
 }
 
+// --find-f32: looks for modules that must stay in f32, with the trained weights.
+void find_modules_in_f32(const Flags& f, const train::ClassifierData& data, nn::Module& model,
+                         const optim::LossScaler* scaler) {
+  if (f.find_f32 == 0) {
+    return;
+  }
+  constexpr size_t kBatches = 8;
+  std::vector<train::StepBatch> batches;
+  for (const data::Batch& batch : *data.train) {
+    batches.push_back({batch.to(model.device()), 1, generator()});
+    if (batches.size() == kBatches) {
+      break;
+    }
+  }
+  model.train();
+  const train::TrainingStep step = train::classification_step;
+  const train::FoundPrecision found =
+      train::find_f32({.model = model,
+                       .step = step,
+                       .parameters = model.parameters(),
+                       .batches = std::move(batches),
+                       .scale = scaler ? scaler->scale() : 1,
+                       .stale = {}},
+                      {.loss_difference = f.find_f32, .seed = static_cast<uint64_t>(f.seed)});
+  write_file_durably(f.run + "/f32-rules.json", train::to_rules(found));
+  std::printf("%s%s/f32-rules.json\n", train::to_text(found).c_str(), printable(f.run).c_str());
+}
+
 int report_error(const std::exception& error, int status) {
   std::fputs(isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "", stderr);  // clears the progress line
   print_error(error);
@@ -253,7 +283,8 @@ int report_error(const std::exception& error, int status) {
 }
 
 void check_ranks(const Flags& f, const dist::World& world) {
-  check(f.find == "none" || world.size() == 1, "--find: got ", world.size(),
+  check((f.find == "none" && f.find_f32 == 0) || world.size() == 1,
+        f.find_f32 > 0 ? "--find-f32" : "--find", ": got ", world.size(),
         " processes, expected one");
   check(world.size() > 1 || (f.zero == 0 && !f.sync_batch_norm),
         "--zero, --sync-batch-norm: got "
@@ -324,6 +355,7 @@ int run(Flags f) {
   const train::Evaluation test = trainer.test(*data.test);
   if (world.is_root()) {
     report_results(f, data, pictures, trainer, test["accuracy"]);
+    find_modules_in_f32(f, data, *model, scaler ? &*scaler : nullptr);
   }
   return 0;
 }

@@ -26,10 +26,10 @@ struct Flags {
           checkpoint_every = 0, seed = 0, lens = 0, log_every = 0, base_batch = 256;
   int threads = 0, image_size = 0, zero = 0;
   double lr = 1e-3, momentum = 0.9, weight_decay = -1, clip = 0, validation_split = 0.1,
-         rollback_factor = 0.5;
+         rollback_factor = 0.5, find_f32 = 0;
   optim::LossScalerOptions scaler;
   train::FormatFlags formats;
-  int64_t black_box = 0;
+  int64_t black_box = 0, shadow = 0;
   bool record_gradients = false, ledger = false, explain = false;
   bool async_save = false, no_outside_links = false, resume = false, overwrite = false,
        force = false, momentum_given = false, sync_batch_norm = false, log_norms = false,
@@ -66,6 +66,7 @@ inline void check_combinations(const CLI::App& app, const Flags& f) {
   for (const char* flag : {"--rollbacks", "--rollback-factor"}) {
     only_with(flag, f.on_nan == "roll-back", "--on-nan roll-back");
   }
+  only_with("--find-f32", f.precision != "fp32", "--precision fp16 or bf16");
   only_with("--base-batch", f.lr_scale != "none", "--lr-scale linear or sqrt");
   only_with("--resume", !f.run.empty(), "--run DIR");
   only_with("--force", f.resume, "--resume");
@@ -125,9 +126,15 @@ inline void add_scaler_flags(CLI::App& app, Flags& f) {
       ->check(within(1, 1e9));
   app.add_flag("--record-gradients", f.record_gradients,
                "the sizes of each step's gradients go to scaler.jsonl, for binade replay");
+  app.add_option("--shadow", f.shadow,
+                 "every so many steps a step also runs in f64, to show which op errs; 0: never")
+      ->check(within(0, 1e9));
+  app.add_option("--find-f32", f.find_f32,
+                 "after training, find which modules must stay in f32 for this difference of the "
+                 "loss from f64: RUN/f32-rules.json, for --overrides")
+      ->check(within(1e-12, 1e6));
   app.add_option("--black-box", f.black_box,
-                 "keep the first step that is not finite, in at most so many MB, for binade "
-                 "blackbox; 0: none")
+                 "keep the first step that is not finite, in at most so many MB; 0: none")
       ->check(within(0, 1 << 20));
   app.add_flag("--explain", f.explain,
                "print in which dtype each module's ops run, and why, before the training");
