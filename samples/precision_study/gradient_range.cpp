@@ -73,16 +73,20 @@ void run(const Lab& lab, Report& report) {
                   kZeros);
   report.at_least("CNN: share of the others below 2^-24", below(activations, kSmallest),
                   kLostUnscaled);
-  report.at_most("CNN: share of activation gradients flushed with S",
-                 flushed(activations, scale_for(activations)), kLostScaled);
+  report
+      .at_most("CNN: share of activation gradients flushed with S",
+               flushed(activations, scale_for(activations)), kLostScaled)
+      .by_mechanism = true;
   report.at_most("CNN: share of activation gradients that overflow with S",
                  overflown(activations, scale_for(activations)), 0);
   report.at_least("CNN: binary digits of the f16 range unused above the largest gradient",
                   std::log2(static_scale(activations.largest())), 10);
   report.at_least("char-LSTM / 2^8: share of weight gradients below 2^-24",
                   below(weights, kSmallest), kAsPublished);
-  report.at_most("char-LSTM / 2^8: share of weight gradients flushed with S",
-                 flushed(weights, scale_for(weights)), kLostScaled);
+  report
+      .at_most("char-LSTM / 2^8: share of weight gradients flushed with S",
+               flushed(weights, scale_for(weights)), kLostScaled)
+      .by_mechanism = true;
   report.remarks.push_back(
       "A model this small has few gradients below 2^-24, and almost none of its weight gradients "
       "are: those are sums over a batch. The char-GPT shows the shape of Figure 2b without its "

@@ -65,8 +65,9 @@ void print(const Outcome& outcome) {
   std::printf("%-18s %s  %.1f s\n", outcome.experiment->name, outcome.holds() ? "holds" : "FAILS",
               outcome.seconds);
   for (const Check& check : outcome.report.checks) {
-    std::printf("  %s %s: %s, bound %s\n", check.holds() ? "    " : "FAIL", check.what.c_str(),
-                number(check.value).c_str(), check.bound().c_str());
+    std::printf("  %s %s: %s, bound %s%s\n", check.holds() ? "    " : "FAIL", check.what.c_str(),
+                number(check.value).c_str(), check.bound().c_str(),
+                check.by_mechanism ? " (by the mechanism)" : "");
   }
   for (const Table& table : outcome.report.tables) {
     std::vector<std::vector<std::string>> rows{table.head};
@@ -110,6 +111,11 @@ bool run(const Flags& flags) {
       study.outcomes.push_back(perform(*experiment, {data, !flags.broken.empty()}));
       print(study.outcomes.back());
     }
+  }
+  if (!flags.broken.empty()) {
+    const std::string powerless = study.outcomes.front().report.powerless();
+    std::printf("%s\n", powerless.empty() ? "every check of the mechanism fails without it"
+                                          : ("holds without the mechanism: " + powerless).c_str());
   }
   write(flags.run + "/index.html", to_html(study));
   write(flags.run + "/results.json", to_json(study));

@@ -70,6 +70,7 @@ nlohmann::ordered_json json_of(const Outcome& outcome) {
     json["checks"].push_back({{"what", check.what},
                               {"value", json_number(check.value)},
                               {"bound", check.bound()},
+                              {"by_mechanism", check.by_mechanism},
                               {"holds", check.holds()}});
   }
   for (const Table& table : outcome.report.tables) {

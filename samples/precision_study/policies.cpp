@@ -78,7 +78,9 @@ void study_model(const Task& task, const Lab& lab, double lr, int64_t steps, Rep
                           percent(lost.flushed), percent(lost.swallowed)});
     const std::string name = task.name + ", " + arm.name + ": test loss / O0 - 1";
     if (arm.must_match) {
-      report.at_most(name, excess, kSameLoss);
+      // autocast keeps f32 weights and needs no masters
+      report.at_most(name, excess, kSameLoss).by_mechanism =
+          arm.precision.policy != Precision::kAutocast;
     } else if (arm.precision.policy != Precision::kFull) {
       report.at_least(name, excess, kWorse);
     }

@@ -22,17 +22,29 @@ std::string Check::bound() const {
   return high < kInfinity ? "\u2264 " + number(high) : "\u2265 " + number(low);
 }
 
-void Report::at_most(const std::string& what, double value, double bound) {
-  checks.push_back({what, value, -kInfinity, bound});
+Check& Report::at_most(const std::string& what, double value, double bound) {
+  return checks.emplace_back(Check{what, value, -kInfinity, bound});
 }
 
-void Report::at_least(const std::string& what, double value, double bound) {
-  checks.push_back({what, value, bound, kInfinity});
+Check& Report::at_least(const std::string& what, double value, double bound) {
+  return checks.emplace_back(Check{what, value, bound, kInfinity});
 }
 
 bool Report::holds() const {
   return !checks.empty() &&
          std::all_of(checks.begin(), checks.end(), [](const Check& c) { return c.holds(); });
+}
+
+std::string Report::powerless() const {
+  std::string names;
+  bool any = false;
+  for (const Check& check : checks) {
+    any |= check.by_mechanism;
+    if (check.by_mechanism && check.holds()) {
+      names += (names.empty() ? "" : "; ") + check.what;
+    }
+  }
+  return any ? names : "no check depends on the mechanism";
 }
 
 std::string number(double value) { return printed("%.*g", 3, value); }

@@ -17,6 +17,8 @@ struct Check {
   std::string what;
   double value;
   double low, high;  // infinite where there is no such bound
+  // True if it holds because of the mechanism that --break switches off: it must fail then.
+  bool by_mechanism = false;
   bool holds() const { return value >= low && value <= high; }
   std::string bound() const;  // "<= 0.01"
 };
@@ -34,8 +36,10 @@ class Report {
   std::vector<Plot> plots;
   std::vector<std::string> remarks;
 
-  void at_most(const std::string& what, double value, double bound);
-  void at_least(const std::string& what, double value, double bound);
+  Check& at_most(const std::string& what, double value, double bound);
+  Check& at_least(const std::string& what, double value, double bound);
+  // Checks that hold though their mechanism is switched off, as text; empty if there are none.
+  std::string powerless() const;
   bool holds() const;  // all checks, of which there is at least one
 };
 

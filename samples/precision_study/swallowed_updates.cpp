@@ -123,8 +123,10 @@ void run(const Lab& lab, Report& report) {
                                      {"by what the optimizer keeps", kept.x, kept.y}}});
   report.at_least("run: share of updates that f16 weights swallow", total.share_f16(),
                   kLostWithout);
-  report.at_most("run: share of updates that what the optimizer keeps swallows", total.share_kept(),
-                 kLostWith);
+  report
+      .at_most("run: share of updates that what the optimizer keeps swallows", total.share_kept(),
+               kLostWith)
+      .by_mechanism = true;
 }
 
 }  // namespace

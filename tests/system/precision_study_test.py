@@ -50,6 +50,14 @@ def check_files(directory, names, what):
     return [e["holds"] for e in results]
 
 
+def check_broken(directory, what):
+    """Without its mechanism every check that holds because of it fails."""
+    checks = [c for e in json.loads((directory / "results.json").read_text())["experiments"] for c in e["checks"]]
+    expect(any(c["by_mechanism"] for c in checks), f"{what}: no check depends on the mechanism")
+    for check in checks:
+        expect(not (check["by_mechanism"] and check["holds"]), f"{what}: {check['what']} holds")
+
+
 def check_run(directory, names, flags, what):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     result = run("--run", str(directory), *flags)
@@ -62,6 +70,8 @@ def check_run(directory, names, flags, what):
         expect(all(holds) == (result.returncode == 0), f"{what}: status {result.returncode}, {holds}")
     if "--break" in flags:
         expect(result.returncode == 1, f"{what}: holds without its mechanism\n{result.stdout}")
+        if result.returncode in (0, 1):
+            check_broken(directory, what)
     else:
         expect(result.returncode == 0, f"{what}: fails\n{result.stdout}")
     return spent
