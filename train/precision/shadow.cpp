@@ -34,6 +34,18 @@ data::Batch batch_in_f64(const data::Batch& batch) {
   return wide;
 }
 
+// The step's other observers, such as a lens, do not see the runs of a shadow.
+class OthersAway {
+ public:
+  OthersAway() : before_(std::exchange(binade::detail::thread_state.observers, nullptr)) {}
+  ~OthersAway() { binade::detail::thread_state.observers = before_; }
+  OthersAway(const OthersAway&) = delete;
+  OthersAway& operator=(const OthersAway&) = delete;
+
+ private:
+  ObserverScope* before_;
+};
+
 // Reading a loss from a device is no op of the step.
 double value_of(const Tensor& loss) {
   const UnobservedGuard unobserved;
@@ -308,6 +320,7 @@ double ShadowStep::residual() const {
 ShadowStep shadow(const StepToDiagnose& step) {
   check(!step.batches.empty() && step.scale > 0, "shadow: got ", step.batches.size(),
         " batches and a scale of ", step.scale, ", expected at least one and a positive scale");
+  const OthersAway away;
   return ShadowMaker(step).make();
 }
 

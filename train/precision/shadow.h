@@ -14,8 +14,9 @@
 //
 // The step must change nothing but the model; random numbers and buffers are put back, and the
 // gradients are cleared.
-// Ops run apart that could run as one, as under every observer. A step is four to ten times as
-// expensive, in time and in memory for activations. docs/shadow.md explains an example.
+// Ops run apart that could run as one, as under every observer; other observers do not see them. A
+// look keeps the results of all ops several times in f64, and takes as long as tens of steps.
+// docs/shadow.md explains an example.
 #pragma once
 #include <binade/train/precision/overflow_cause.h>
 

@@ -154,7 +154,8 @@ std::string to_html(const std::vector<ShadowStep>& steps) {
   check(!steps.empty(), "shadow: got no step for a page");
   std::string out =
       page::head("Shadow in f64", true) +
-      "<h1>Shadow in f64</h1>\n<p>Steps ran as they are, and beside themselves in f64 with exact "
+      "<style>.wide td { white-space: nowrap; }</style><h1>Shadow in f64</h1>\n<p>Steps ran as "
+      "they are, and beside themselves in f64 with exact "
       "weights. An op <b>introduces</b> an error: its result minus that of the same op in f64 on "
       "the same inputs. It <b>inherits</b> one from its inputs, and <b>grows</b> it by a factor. "
       "What an op adds to the loss is its introduced error times the adjoint; all of it together "

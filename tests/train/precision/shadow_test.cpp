@@ -321,6 +321,19 @@ TEST(Shadow, RunIsTheSameWithAndWithout) {
   }
 }
 
+TEST(Shadow, OtherObserversDoNotSeeIt) {
+  manual_seed(3);
+  ShadowNet net;
+  net.to(Device{}, Precision::mixed(DType::f16));
+  const data::Batch batch = batch_of(randn({kSamples, kInput}));
+  Noted noted(1);
+  const ObserverScope scope(noted);
+  (void)shadow(step_on(net, classification_step, batch, 1));
+  EXPECT_TRUE(noted.values.empty());
+  (void)net(batch.images);
+  EXPECT_FALSE(noted.values.empty());
+}
+
 TEST(Shadow, LinesComeBackAsTheyWere) {
   manual_seed(3);
   ShadowNet net;
