@@ -11,7 +11,7 @@
 
 #include <cstdio>
 
-#include "train_classifier_flags.h"
+#include "train_classifier_settings.h"
 
 using namespace binade;
 using namespace classifier;
@@ -174,16 +174,6 @@ class FirstStepLedger {
   bool on_;
   std::optional<PrecisionLedger> ledger_;
 };
-
-// Only where they are not the default, so that runs from before there were these flags resume.
-void add_settings(const train::FormatFlags& formats, std::map<std::string, std::string>& settings) {
-  const train::FormatFlags plain;
-  for (const train::FormatFlag& flag : train::format_flags()) {
-    if (formats.*flag.value != plain.*flag.value) {
-      settings[flag.name + 2] = formats.*flag.value;
-    }
-  }
-}
 
 train::TrainerOptions trainer_options(const Flags& f, const train::ClassifierData& data,
                                       dist::World& world, FirstStepLedger& ledger) {
@@ -358,21 +348,6 @@ int run(Flags f) {
     find_modules_in_f32(f, data, *model, scaler ? &*scaler : nullptr);
   }
   return 0;
-}
-
-void add_format_flags(CLI::App& app, train::FormatFlags& formats) {
-  for (const train::FormatFlag& flag : train::format_flags()) {
-    app.add_option(flag.name, formats.*flag.value, flag.help)
-        ->check([check = flag.check](const std::string& value) {
-          try {
-            check(value);
-            return std::string();
-          } catch (const Error& error) {
-            return std::string(error.what());
-          }
-        })
-        ->capture_default_str();
-  }
 }
 
 }  // namespace

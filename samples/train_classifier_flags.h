@@ -242,6 +242,21 @@ inline void add_run_flags(CLI::App& app, Flags& f) {
 // Exit statuses (docs/runs.md); a run ended by a signal has 128 + signal.
 inline constexpr int kError = 1, kUsage = 2, kDiverged = 3;
 
+inline void add_format_flags(CLI::App& app, train::FormatFlags& formats) {
+  for (const train::FormatFlag& flag : train::format_flags()) {
+    app.add_option(flag.name, formats.*flag.value, flag.help)
+        ->check([check = flag.check](const std::string& value) {
+          try {
+            check(value);
+            return std::string();
+          } catch (const Error& error) {
+            return std::string(error.what());
+          }
+        })
+        ->capture_default_str();
+  }
+}
+
 inline void add_flags(CLI::App& app, Flags& f) {
   app.footer(
       "Exit status: 0 success, 1 error, 2 wrong flags, 3 the run diverged, 75 another rank failed, "
@@ -356,48 +371,6 @@ inline train::ClassifierData open_data(const Flags& f, const dist::World& world)
                                       .device = device_of(f, world),
                                       .shard = world.rank(),
                                       .shard_count = world.size()});
-}
-
-// The settings that a resumed run must share with the run before, including the data's statistics.
-// The number of ranks may differ if the batch of all ranks is the same.
-inline std::map<std::string, std::string> settings_of(const Flags& f,
-                                                      const train::ClassifierData& data,
-                                                      const dist::World& world) {
-  std::map<std::string, std::string> out{
-      {"model", f.model},           {"policy", to_string(precision_of(f))},
-      {"optimizer", f.optimizer},   {"schedule", f.schedule},
-      {"loss-scale", f.loss_scale}, {"augment", train::to_string(data.augment)}};
-  if (const auto& rules = precision_of(f).rules) {
-    for (const PrecisionRule& rule : rules->list()) {
-      out["overrides"] += (out["overrides"].empty() ? "" : "; ") + to_string(rule);
-    }
-  }
-  auto add = [&out](const char* name, double value) { out[name] = text(value); };
-  // Only where it is not the default, so that runs from before there was the flag resume.
-  auto add_new = [&](const char* name, double value, double usual) {
-    if (value != usual) {
-      add(name, value);
-    }
-  };
-  const optim::LossScalerOptions usual;
-  add_new("init-scale", f.scaler.init_scale, usual.init_scale);
-  add_new("growth-factor", f.scaler.growth_factor, usual.growth_factor);
-  add_new("backoff-factor", f.scaler.backoff_factor, usual.backoff_factor);
-  add_new("growth-interval", double(f.scaler.growth_interval), double(usual.growth_interval));
-  add_new("hysteresis", double(f.scaler.hysteresis), double(usual.hysteresis));
-  add("epochs", static_cast<double>(f.epochs)),
-      add("batch", static_cast<double>(f.batch * world.size()));
-  add("accumulate", static_cast<double>(f.accumulate)), add("seed", static_cast<double>(f.seed));
-  add("lr", f.lr), add("weight-decay", f.weight_decay), add("clip", f.clip),
-      add("momentum", f.momentum);
-  add("validation-split", f.validation_split);
-  add("height", data.height), add("width", data.width);
-  add("train samples", static_cast<double>(data.train_samples));
-  for (size_t c = 0; c < data.mean.size(); ++c) {
-    add(("mean " + std::to_string(c)).c_str(), data.mean[c]);
-    add(("deviation " + std::to_string(c)).c_str(), data.deviation[c]);
-  }
-  return out;
 }
 
 }  // namespace classifier
