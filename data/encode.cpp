@@ -64,7 +64,7 @@ void filter_row(const Image& image, int y, int filter, std::vector<uint8_t>& out
     const int left = i >= pixel ? row[i - pixel] : 0;
     const int up = above != nullptr ? above[i] : 0;
     const int corner = above != nullptr && i >= pixel ? above[i - pixel] : 0;
-    const int guesses[5] = {0, left, up, (left + up) / 2, internal::paeth(left, up, corner)};
+    const int guesses[5] = {0, left, up, (left + up) / 2, paeth(left, up, corner)};
     out.push_back(static_cast<uint8_t>(row[i] - guesses[filter]));
   }
 }
