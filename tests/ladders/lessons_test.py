@@ -5,7 +5,7 @@ pages: a table of a lesson whose first column links a step of a ladder has the c
   which ladders_test checks; every exercise has a model answer and a lesson that names it; every step stands in a
   table; links lead to files.
 exercises COMMAND...: the check command of every exercise says 1 before and 0 after its model answer. COMMAND
-  stands for the words `binade kernel` of the exercises, for example: lessons_test.py exercises binade kernel
+  stands for the word `check_kernel` of the exercises, for example: lessons_test.py exercises build/emulated/bin/check_kernel
 """
 import concurrent.futures
 import pathlib
@@ -19,7 +19,7 @@ LESSONS = ROOT / "docs/kernels"
 EXERCISES = ROOT / "lab/exercises"
 COUNTED = re.compile(r"// Counted \([\dx]+\): ((?:.|\n//)+)")
 COUNT = re.compile(r"(global|shared)? ?(\d+) (\w+)(?: (\d+) (\w+))?")
-CHECK = re.compile(r"^// Check: binade kernel (\S+) (.+)$", re.MULTILINE)
+CHECK = re.compile(r"^// Check: check_kernel (\S+) (.+)$", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]+)\]\(([^)#]+)\)")
 
 
@@ -79,7 +79,7 @@ def page_faults():
         path = exercise.relative_to(ROOT).as_posix()
         check = CHECK.search(exercise.read_text())
         if not check or check[1] != path:
-            faults.append(f"{path}: no line `// Check: binade kernel {path} --case ...`")
+            faults.append(f"{path}: no line `// Check: check_kernel {path} --case ...`")
         if not (EXERCISES / "answers" / exercise.name).is_file():
             faults.append(f"{path}: no model answer")
         if everything.count(path) < 1:
