@@ -146,7 +146,7 @@ namespace nvcuda::wmma {
 template <class D, class A, class B, class C>
 void counted_mma_sync(D& d, const A& a, const B& b, const C& c, BINADE_SITE) {
   plain_cuda::count(&plain_cuda::Counts::products);
-  mma_sync(d, a, b, c, false, site);
+  mma_sync(d, a, b, c, site);
 }
 }  // namespace nvcuda::wmma
 #define mma_sync(...) counted_mma_sync(__VA_ARGS__)
